@@ -36,7 +36,7 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use args::{Mount, Program, Task};
+use args::{MountCommand, Program, Task};
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::source::location::Location;
 use invocation::{Invocation, Role};
@@ -55,7 +55,7 @@ const MOUNT_FAILURE: u8 = 32;
 /// Runs the command with these arguments. The first argument is the program's name.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let call = Invocation::new(arguments);
-    let code = performed(&call);
+    let code = perform_and_report(&call);
     let is_helper = call.program == Program::MountHelper && call.role == Role::Launcher;
     if is_helper && code != ExitCode::SUCCESS {
         return ExitCode::from(MOUNT_FAILURE);
@@ -64,7 +64,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 }
 
 /// Performs the call and prints its error, if any. Returns the exit status.
-fn performed(call: &Invocation) -> ExitCode {
+fn perform_and_report(call: &Invocation) -> ExitCode {
     match perform(call) {
         Ok(code) => code,
         Err(Error::Usage(text)) => {
@@ -96,16 +96,16 @@ fn perform(call: &Invocation) -> Result<ExitCode> {
     }
     match task {
         Task::Print(text) => print(&text),
-        Task::Remind(help) => {
+        Task::PrintUsage(help) => {
             let _ = io::stderr().write_all(help.as_bytes());
             Ok(ExitCode::from(USAGE))
         }
         Task::Complete(words) => completions::complete(args::definition(), &words),
         Task::Example(path) => text::example::write(&path).map(|()| ExitCode::SUCCESS),
-        Task::Fake => Ok(ExitCode::SUCCESS),
+        Task::CheckOnly => Ok(ExitCode::SUCCESS),
         Task::Inspect(inspect) => match fetcher::inspected_source(&inspect) {
             Some((Location::Url(_), _)) if call.role == Role::Launcher => {
-                Err(handover::start_again(call))
+                Err(handover::restart_with_fetcher(call))
             }
             _ => inspect::run(&inspect),
         },
@@ -123,11 +123,11 @@ fn perform(call: &Invocation) -> Result<ExitCode> {
 }
 
 /// Mounts as the process that the user called, and prints warnings about surprising behaviour.
-fn start(call: &Invocation, mount: &Mount) -> Result<ExitCode> {
+fn start(call: &Invocation, mount: &MountCommand) -> Result<ExitCode> {
     if mount.settings.remount {
         return mounted::remount(mount).map(|()| ExitCode::SUCCESS);
     }
-    advice::refuse(call.program, mount)?;
+    advice::refuse_mistakes(call.program, mount)?;
     let advice = advice::mount_warnings(call.program, mount);
     if mount.foreground {
         advice.iter().for_each(|text| print_error(text));

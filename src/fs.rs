@@ -46,7 +46,7 @@ pub use filesystem::Filesystem;
 /// Prevents the mount from accessing itself.
 pub use h5fs_reader::source::mounts::mount_guard::MountGuard;
 /// Determines which other files the mounted file may reference.
-pub use h5fs_reader::source::neighbours::policy::Policy as External;
+pub use h5fs_reader::source::neighbours::policy::OtherFilesPolicy as External;
 pub use nodes::node::Defect;
 pub use options::Options;
 pub use requests::{
@@ -56,6 +56,6 @@ pub use stat::{DirEntry, FileKind, LookupEntry, SourceAttributes, Stat};
 pub(crate) use state::errors::timestamp_of;
 pub use state::handle::{Caching, Handle, OpenedHandle};
 pub use state::resident_memory::ResidentMemory;
-pub use state::traffic::{RequestType, Traffic};
+pub use state::traffic::{RequestCounters, RequestType};
 /// Describes the content of `.h5fs` for users.
 pub use views::guide::{GUIDE, GuideRow};

@@ -53,7 +53,7 @@ use std::sync::Arc;
 use h5fs_reader::array::Engine;
 use h5fs_reader::error::Result;
 
-use crate::joined::choice::Choice;
+use crate::joined::choice::JoinChoice;
 use crate::joined::container::JoinedContainer;
 pub(crate) use crate::joined::members::ScanOptions;
 pub(crate) use crate::joined::members::member_cache::frames as kept;
@@ -69,13 +69,13 @@ pub(crate) use crate::joined::paths::Omission;
 pub(crate) fn join(
     engine: &Arc<Engine>,
     open: Box<dyn OpenMember>,
-    choice: &Choice,
+    choice: &JoinChoice,
     scanning: &ScanOptions<'_>,
 ) -> Result<(Arc<JoinedContainer>, Vec<Omission>)> {
     let mut told = Vec::new();
-    if open.names().is_empty() {
+    if open.member_paths().is_empty() {
         told.push(Omission {
-            what: "/".to_owned(),
+            subject: "/".to_owned(),
             reason: "no data file exists, or none matches".to_owned(),
         });
     }

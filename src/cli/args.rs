@@ -13,7 +13,7 @@ use h5fs_reader::error::{Error, Result};
 use h5fs_reader::source::location::Location;
 
 use crate::cli::options::{self, Flags, OptionWords, RemoteFlags, Settings};
-use crate::cli::serve::arguments::{Serve, ServeArguments};
+use crate::cli::serve::arguments::{ServeArguments, ServeCommand};
 use crate::cli::text::completions;
 use crate::cli::text::manual::{self, PRINTING};
 use crate::cli::text::refusal;
@@ -122,7 +122,7 @@ H5FS_LOG sets what is logged: off, error, warn (the default), info, debug, trace
 #[derive(Debug, Subcommand)]
 enum Subcommands {
     #[command(flatten)]
-    Inspect(Inspect),
+    Inspect(InspectCommand),
     /// View a file in a browser
     ///
     /// Mounts the source in a new temporary directory, prints the path of its page, and opens the
@@ -153,7 +153,7 @@ enum Subcommands {
 
 /// The commands that need no mount.
 #[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
-pub(crate) enum Inspect {
+pub(crate) enum InspectCommand {
     /// List what a mount would show
     ///
     /// Lists each of several sources under its name. The last line, on standard error, is the
@@ -241,7 +241,7 @@ pub(crate) enum Inspect {
         #[arg(long)]
         json: bool,
         /// Maximum size after `trim`: bytes, or a number and K, M, G
-        #[arg(long, value_name = "SIZE", value_parser = options::size)]
+        #[arg(long, value_name = "SIZE", value_parser = options::parse_size)]
         size: Option<u64>,
         /// What to do: list, trim, clear
         #[arg(value_name = "list|trim|clear", hide_possible_values = true)]
@@ -368,14 +368,14 @@ pub(crate) struct Operands {
 pub(crate) struct ReadingArguments {
     /// Read N of several sources at the same time; without this option, as many as the machine has
     /// cores
-    #[arg(short, long, value_name = "N", value_parser = options::jobs)]
+    #[arg(short, long, value_name = "N", value_parser = options::parse_jobs)]
     pub(crate) jobs: Option<usize>,
 
     /// Read in a sandbox of Landlock and seccomp: on, off
     #[arg(
         long,
         value_name = "SWITCH",
-        value_parser = options::switch,
+        value_parser = options::parse_switch,
         action = clap::ArgAction::Set,
         default_value = "on"
     )]
@@ -417,7 +417,7 @@ struct MountArguments {
     foreground: bool,
 
     /// Mount options, separated by commas
-    #[arg(short = 'o', value_name = "OPTIONS", value_parser = options::words)]
+    #[arg(short = 'o', value_name = "OPTIONS", value_parser = options::parse_words)]
     words: Vec<OptionWords>,
 
     #[command(flatten)]
@@ -431,7 +431,7 @@ struct ViewArguments {
     source: Location,
 
     /// Mount options, separated by commas
-    #[arg(short = 'o', value_name = "OPTIONS", value_parser = options::words)]
+    #[arg(short = 'o', value_name = "OPTIONS", value_parser = options::parse_words)]
     words: Vec<OptionWords>,
 
     #[command(flatten)]
@@ -458,7 +458,7 @@ struct HelperArguments {
     fake: bool,
 
     /// Mount options, separated by commas
-    #[arg(short = 'o', value_name = "OPTIONS", value_parser = options::words)]
+    #[arg(short = 'o', value_name = "OPTIONS", value_parser = options::parse_words)]
     words: Vec<OptionWords>,
 
     /// Accepted and ignored
@@ -503,15 +503,15 @@ pub(crate) enum Program {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Task {
     /// Mount, and return when the mount answers.
-    Mount(Mount),
+    Mount(MountCommand),
     /// Mount in a new temporary directory, and open the page about the source in a browser.
-    View(Mount),
+    View(MountCommand),
     /// Serve over HTTP.
-    Serve(Serve),
+    Serve(ServeCommand),
     /// Do nothing: `mount.h5fs -f` only checks the arguments, and these are valid.
-    Fake,
+    CheckOnly,
     /// List or read a source without a mount.
-    Inspect(Inspect),
+    Inspect(InspectCommand),
     /// Write the example file, or the example directory, at this path.
     Example(PathBuf),
     /// Print completions for a command line. The first word is the shell's name.
@@ -519,12 +519,12 @@ pub(crate) enum Task {
     /// Print this text: help, version, a manual page or a completion script.
     Print(Vec<u8>),
     /// Print this help text and fail, because the command line had no arguments.
-    Remind(String),
+    PrintUsage(String),
 }
 
 /// A mount: the source, the mount point and the options.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Mount {
+pub(crate) struct MountCommand {
     /// The source as the user wrote it.
     pub(crate) source: Location,
     /// The mount point as the user wrote it.
@@ -535,7 +535,7 @@ pub(crate) struct Mount {
 
 /// Returns the clap parser for an argument that is a path or a URL.
 fn location() -> impl TypedValueParser<Value = Location> {
-    OsStringValueParser::new().try_map(schemes::location)
+    OsStringValueParser::new().try_map(schemes::parse_location)
 }
 
 /// Parses the command line. `arguments` excludes the program's own name.
@@ -595,7 +595,7 @@ fn command_task(line: Vec<OsString>) -> clap::error::Result<Task> {
     }
     let mount = arguments.mount;
     match (mount.source, mount.mountpoint) {
-        (Some(source), Some(mountpoint)) => Ok(Task::Mount(Mount {
+        (Some(source), Some(mountpoint)) => Ok(Task::Mount(MountCommand {
             source,
             mountpoint,
             foreground: mount.foreground,
@@ -614,7 +614,7 @@ fn view_task(view: ViewArguments) -> clap::error::Result<Task> {
         let reason = "view: noviews removes the page";
         return Err(clap::Error::raw(ErrorKind::ArgumentConflict, reason));
     }
-    let mount = |mountpoint| Mount {
+    let mount = |mountpoint| MountCommand {
         source: view.source,
         mountpoint,
         foreground: true,
@@ -628,7 +628,7 @@ fn view_task(view: ViewArguments) -> clap::error::Result<Task> {
 
 fn serve_task(serve: ServeArguments) -> clap::error::Result<Task> {
     let settings = settings(&serve.words, Some(&serve.flags))?;
-    let serve = Serve::from_arguments(serve.own, settings);
+    let serve = ServeCommand::from_arguments(serve.own, settings);
     let refused = |reason| clap::Error::raw(ErrorKind::ArgumentConflict, reason);
     serve.map(Task::Serve).map_err(refused)
 }
@@ -636,9 +636,9 @@ fn serve_task(serve: ServeArguments) -> clap::error::Result<Task> {
 fn helper_task(line: Vec<OsString>) -> clap::error::Result<Task> {
     let arguments = HelperArguments::try_parse_from(line)?;
     if arguments.fake {
-        return Ok(Task::Fake);
+        return Ok(Task::CheckOnly);
     }
-    Ok(Task::Mount(Mount {
+    Ok(Task::Mount(MountCommand {
         source: arguments.source,
         mountpoint: arguments.mountpoint,
         foreground: false,
@@ -652,8 +652,8 @@ fn settings(words: &[OptionWords], flags: Option<&Flags>) -> clap::error::Result
     let mut settings = Settings::default();
     let mut words = words.iter();
     let set = words
-        .try_for_each(|words| words.set(&mut settings))
-        .and_then(|()| flags.map_or(Ok(()), |flags| flags.set(&mut settings)));
+        .try_for_each(|words| words.apply(&mut settings))
+        .and_then(|()| flags.map_or(Ok(()), |flags| flags.apply(&mut settings)));
     // Each value was validated before, so this does not fail.
     set.map_err(|reason| clap::Error::raw(ErrorKind::ValueValidation, reason))?;
     Ok(settings)
@@ -664,17 +664,17 @@ fn from_clap(program: Program, arguments: &[OsString], error: &clap::Error) -> R
     let text = || error.render().to_string();
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Ok(Task::Print(text().into_bytes())),
-        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => Ok(Task::Remind(text())),
-        _ => Err(refused(program, arguments, error)),
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => Ok(Task::PrintUsage(text())),
+        _ => Err(command_line_error(program, arguments, error)),
     }
 }
 
 /// Returns the error for an invalid command line.
-fn refused(program: Program, arguments: &[OsString], error: &clap::Error) -> Error {
+fn command_line_error(program: Program, arguments: &[OsString], error: &clap::Error) -> Error {
     let line = refusal::line(error);
-    match (program, synonyms::unknown(arguments, is_command)) {
+    match (program, synonyms::unknown_word(arguments, is_command)) {
         (Program::MountHelper, _) => Error::Usage(line),
-        (Program::Command, Some(word)) => synonyms::no_command(word),
+        (Program::Command, Some(word)) => synonyms::unknown_command_error(word),
         (Program::Command, None) => Error::Usage(format!("{line} (see `h5fs --help`)")),
     }
 }

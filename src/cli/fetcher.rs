@@ -46,18 +46,18 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use h5fs_reader::error::{Error, Result, words_of};
+use h5fs_reader::error::{Error, Result, io_error_message};
 use h5fs_reader::source::location::{Location, Scheme, Url};
 
-use crate::cli::args::{Inspect, Task};
+use crate::cli::args::{InspectCommand, Task};
 use crate::cli::mount::rotation;
 use crate::cli::options::RemoteSettings;
 use crate::cli::sandbox::{self, NetworkReach};
 use crate::cli::text::logging::{self, Destination};
 use crate::cli::text::secrets;
 use crate::fs::External;
-use address::Address;
-use client::Client;
+use address::SourceAddress;
+use client::HttpClient;
 pub(in crate::cli) use disk_cache::DiskCache;
 pub(in crate::cli) use disk_cache::contents::CachedSource;
 use exchange::{ConnectionCounters, Exchange};
@@ -67,7 +67,7 @@ use rate_limits::RateLimits;
 use service::Service;
 use service::stage::Stage;
 use signer::Signer;
-use signer::azure::Account;
+use signer::azure::AzureAccount;
 use signer::files::CredentialFiles;
 use signer::profile::{self, Profile};
 
@@ -88,7 +88,7 @@ pub(super) fn run(task: &Task) -> Result<ExitCode> {
     else {
         return Err(Error::Usage("a URL is required".to_owned()));
     };
-    rotation::ignore();
+    rotation::block_signal();
     if let Some(destination) = destination(task) {
         logging::start(&destination)?;
     }
@@ -113,7 +113,7 @@ pub(super) fn run(task: &Task) -> Result<ExitCode> {
     // The first request reports an error of the settings.
     match made {
         Ok((exchange, cache)) => {
-            let cache = cache.and_then(|cache| cache.map(DiskCache::begin).transpose());
+            let cache = cache.and_then(|cache| cache.map(DiskCache::check_writable).transpose());
             let stage = Stage::new(File::from(stage));
             let directory = settings
                 .disk_cache
@@ -121,7 +121,7 @@ pub(super) fn run(task: &Task) -> Result<ExitCode> {
                 .unwrap_or(Path::new(""))
                 .display();
             let unusable = |error| {
-                let reason = words_of(&error);
+                let reason = io_error_message(&error);
                 format!("{directory}: the disk cache is not used: {reason}")
             };
             let (cache, warning) = match cache {
@@ -134,7 +134,7 @@ pub(super) fn run(task: &Task) -> Result<ExitCode> {
             }
             service.run();
         }
-        Err(error) => service::refuse(&socket, &error.to_string()),
+        Err(error) => service::refuse_all(&socket, &error.to_string()),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -176,13 +176,13 @@ fn has_sandbox(task: &Task) -> bool {
     match task {
         Task::Mount(mount) => !mount.settings.no_sandbox,
         Task::Serve(serve) => !serve.settings.no_sandbox,
-        Task::Inspect(Inspect::Check { how, .. }) => how.sandbox,
+        Task::Inspect(InspectCommand::Check { how, .. }) => how.sandbox,
         Task::Inspect(
-            Inspect::Ls { operands, .. }
-            | Inspect::Cat { operands, .. }
-            | Inspect::Ndl { operands, .. },
+            InspectCommand::Ls { operands, .. }
+            | InspectCommand::Cat { operands, .. }
+            | InspectCommand::Ndl { operands, .. },
         ) => operands.how.sandbox,
-        Task::Inspect(Inspect::Prefetch { how, .. }) => how.sandbox,
+        Task::Inspect(InspectCommand::Prefetch { how, .. }) => how.sandbox,
         _ => true,
     }
 }
@@ -226,21 +226,21 @@ impl<'a> FetcherTask<'a> {
 
 /// Returns the source that a command without a mount reads through a fetcher of its own. `ndl` and
 /// `check` of a prefix return `None`, because they read each object in a separate process.
-pub(super) fn inspected_source(inspect: &Inspect) -> Option<(&Location, &RemoteSettings)> {
+pub(super) fn inspected_source(inspect: &InspectCommand) -> Option<(&Location, &RemoteSettings)> {
     let (source, how, is_of_files) = match inspect {
-        Inspect::Ls { operands, .. } | Inspect::Cat { operands, .. } => {
+        InspectCommand::Ls { operands, .. } | InspectCommand::Cat { operands, .. } => {
             (&operands.source, &operands.how, false)
         }
-        Inspect::Ndl { operands, .. } => (&operands.source, &operands.how, true),
-        Inspect::Check { sources, how, .. } => match &sources[..] {
+        InspectCommand::Ndl { operands, .. } => (&operands.source, &operands.how, true),
+        InspectCommand::Check { sources, how, .. } => match &sources[..] {
             [file] => (file, how, true),
             _ => return None,
         },
-        Inspect::Prefetch { source, how, .. } => (source, how, false),
-        Inspect::Status { .. }
-        | Inspect::List { .. }
-        | Inspect::Metrics { .. }
-        | Inspect::Cache { .. } => return None,
+        InspectCommand::Prefetch { source, how, .. } => (source, how, false),
+        InspectCommand::Status { .. }
+        | InspectCommand::List { .. }
+        | InspectCommand::Metrics { .. }
+        | InspectCommand::Cache { .. } => return None,
     };
     let is_prefix = source.url().is_some_and(Url::is_prefix);
     (!is_of_files || !is_prefix).then_some((source, &how.remote.settings))
@@ -278,8 +278,8 @@ fn exchange(
     };
     let (account, _) = url.authority().split_once('/').unwrap_or_default();
     let azure = match scheme {
-        Scheme::Azure if is_signed => Account::find(settings, &files, account)?,
-        _ => Account::default(),
+        Scheme::Azure if is_signed => AzureAccount::find(settings, &files, account)?,
+        _ => AzureAccount::default(),
     };
     let found = match scheme {
         Scheme::S3 => profile::find_profile(settings),
@@ -300,15 +300,15 @@ fn exchange(
         return Err(Error::Usage("an access point has no endpoint".to_owned()));
     }
     let has_others = url.is_prefix() || external != External::None;
-    let address = Address::new(url.clone(), endpoint, has_others);
+    let address = SourceAddress::new(url.clone(), endpoint, has_others);
     let address = address.with_signature(azure.signature.clone());
     let address = address.with_stacks(found.is_dual);
-    let own = address.object(b"", &region);
+    let own = address.object_target(b"", &region);
     let own = own.map_err(|trouble| Error::Usage(trouble.text))?;
     let home = AddressPolicy::for_server(&own.uri);
-    let step = step(settings.deadline());
-    let client = Arc::new(Client::new(settings, step, home)?);
-    let login = if url.is_of_web() {
+    let step = attempt_timeout(settings.deadline());
+    let client = Arc::new(HttpClient::new(settings, step, home)?);
+    let login = if url.is_web_page() {
         Login::new(settings, &own.uri, files.clone())?
     } else {
         Login::empty(settings)?
@@ -325,7 +325,7 @@ fn exchange(
         )?),
     };
     let lets_bearer_in = azure.signature.is_some() || matches!(signer, Some(Signer::Google(_)));
-    let is_hidden = hosts::may_see_secrets(&own.uri);
+    let is_hidden = hosts::may_receive_secrets(&own.uri);
     if lets_bearer_in && !is_hidden {
         return Err(Error::Usage(
             "a token and a shared access signature are sent only over https".to_owned(),
@@ -347,14 +347,14 @@ fn exchange(
         login,
         address,
         region: Mutex::new(region),
-        home,
-        turns: RateLimits::new(settings.max_requests),
+        redirect_policy: home,
+        rate_limits: RateLimits::new(settings.max_requests),
         requester_pays: settings.requester_pays,
         has_weak_tags: settings.has_weak_tags,
         ports,
         redirects: Mutex::default(),
         duplicates: Mutex::default(),
-        counted: ConnectionCounters::default(),
+        counters: ConnectionCounters::default(),
     })
 }
 
@@ -390,7 +390,7 @@ fn is_emulated(scheme: Scheme, settings: &RemoteSettings) -> bool {
 
 /// Returns the time limit for one attempt of a request. It is short enough for another attempt
 /// before the deadline.
-fn step(deadline: Duration) -> Duration {
+fn attempt_timeout(deadline: Duration) -> Duration {
     const LONGEST: Duration = Duration::from_secs(15);
     (deadline / 4).min(LONGEST)
 }

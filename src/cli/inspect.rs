@@ -37,15 +37,15 @@ use h5fs_reader::source::location::Location;
 use h5fs_reader::source::mounts::mount_table::MountTable;
 use h5fs_reader::wire::to_u64;
 
-use crate::cli::args::{Format, Inspect, Operands, ReadingArguments};
+use crate::cli::args::{Format, InspectCommand, Operands, ReadingArguments};
 use crate::cli::inspect::check::CheckOptions;
-use crate::cli::inspect::check_result::Verdict;
+use crate::cli::inspect::check_result::CheckVerdict;
 use crate::cli::inspect::combined_output::OutputLayout;
 use crate::cli::inspect::command_source::{CommandSource, CommandStop, Outcome, PIECE};
 use crate::cli::inspect::data_files::DataFiles;
 use crate::cli::inspect::glob::expand;
 use crate::cli::inspect::named_sources::NamedSources;
-use crate::cli::inspect::parallel::Arguments;
+use crate::cli::inspect::parallel::ChildArguments;
 use crate::cli::mount::handover;
 use crate::cli::mount::mounted;
 use crate::cli::text::error_message::print_file_error;
@@ -54,18 +54,18 @@ use crate::fs::{FileKind, Requests};
 use crate::view::texts::ndl::Options;
 
 /// Runs a command that needs no mount. Returns its exit status.
-pub(super) fn run(inspect: &Inspect) -> Result<ExitCode> {
+pub(super) fn run(inspect: &InspectCommand) -> Result<ExitCode> {
     start_log(inspect)?;
     let (first, outcome) = match inspect {
-        Inspect::Status { json, mountpoint } => {
+        InspectCommand::Status { json, mountpoint } => {
             (mountpoint.clone(), mounted::status(mountpoint, *json))
         }
-        Inspect::List { json } => (MountTable::PATH.into(), mounted::list(*json)),
-        Inspect::Metrics { mountpoints } => (
+        InspectCommand::List { json } => (MountTable::PATH.into(), mounted::list(*json)),
+        InspectCommand::Metrics { mountpoints } => (
             MountTable::PATH.into(),
             mounted::metrics(mountpoints).map(|()| true),
         ),
-        Inspect::Cache {
+        InspectCommand::Cache {
             json,
             size,
             act,
@@ -75,7 +75,7 @@ pub(super) fn run(inspect: &Inspect) -> Result<ExitCode> {
             let done = cache::run(*act, directory, *size, *json);
             (directory.clone(), done.map(|()| true))
         }
-        Inspect::Prefetch {
+        InspectCommand::Prefetch {
             source: file,
             paths,
             how,
@@ -83,9 +83,11 @@ pub(super) fn run(inspect: &Inspect) -> Result<ExitCode> {
             let done = prefetch::prefetch(source(file, how), paths)?;
             (file.name(), done)
         }
-        Inspect::Ls { format, operands } => (operands.source.name(), list_all(*format, operands)?),
-        Inspect::Cat { operands } => (operands.source.name(), copy_all(operands)?),
-        Inspect::Ndl {
+        InspectCommand::Ls { format, operands } => {
+            (operands.source.name(), list_all(*format, operands)?)
+        }
+        InspectCommand::Cat { operands } => (operands.source.name(), copy_all(operands)?),
+        InspectCommand::Ndl {
             json,
             values,
             operands,
@@ -95,7 +97,7 @@ pub(super) fn run(inspect: &Inspect) -> Result<ExitCode> {
             let options = Options { values, syntax };
             (operands.source.name(), describe_all(operands, options)?)
         }
-        Inspect::Check {
+        InspectCommand::Check {
             data,
             views,
             json,
@@ -131,12 +133,12 @@ pub(super) fn run(inspect: &Inspect) -> Result<ExitCode> {
 
 /// Returns the exit status of `h5fs check`, which distinguishes more results than success and
 /// failure.
-fn check_status(sources: &[Location], outcome: Outcome<Verdict>) -> ExitCode {
+fn check_status(sources: &[Location], outcome: Outcome<CheckVerdict>) -> ExitCode {
     const UNREAD: u8 = 3;
     match outcome {
-        Ok(Verdict::Sound) | Err(CommandStop::ReaderGone) => ExitCode::SUCCESS,
-        Ok(Verdict::Faulty) => ExitCode::FAILURE,
-        Ok(Verdict::Unread) => ExitCode::from(UNREAD),
+        Ok(CheckVerdict::Sound) | Err(CommandStop::ReaderGone) => ExitCode::SUCCESS,
+        Ok(CheckVerdict::Faulty) => ExitCode::FAILURE,
+        Ok(CheckVerdict::Unread) => ExitCode::from(UNREAD),
         Err(CommandStop::Failed(error)) => {
             print_file_error(sources[0].name().as_os_str().as_bytes(), &error);
             ExitCode::from(UNREAD)
@@ -146,15 +148,15 @@ fn check_status(sources: &[Location], outcome: Outcome<Verdict>) -> ExitCode {
 
 /// Starts the log of a command. The log contains only warnings about missing objects and files,
 /// unless `H5FS_LOG` requests more, because the command itself prints its failures.
-fn start_log(inspect: &Inspect) -> Result<()> {
+fn start_log(inspect: &InspectCommand) -> Result<()> {
     let (source, how) = match inspect {
         _ if std::env::var_os("H5FS_LOG").is_some() => {
             return logging::start(&Destination::Terminal).map(drop);
         }
-        Inspect::Ls { operands, .. }
-        | Inspect::Cat { operands }
-        | Inspect::Ndl { operands, .. } => (operands.source.name(), &operands.how),
-        Inspect::Prefetch { source, how, .. } => (source.name(), how),
+        InspectCommand::Ls { operands, .. }
+        | InspectCommand::Cat { operands }
+        | InspectCommand::Ndl { operands, .. } => (operands.source.name(), &operands.how),
+        InspectCommand::Prefetch { source, how, .. } => (source.name(), how),
         _ => return Ok(()),
     };
     if how.quiet {
@@ -172,14 +174,14 @@ fn list_all(format: Format, operands: &Operands) -> Result<Outcome<bool>> {
             format,
         ));
     }
-    let mut arguments = Arguments::for_command("ls", &operands.how);
+    let mut arguments = ChildArguments::for_command("ls", &operands.how);
     format.arguments().for_each(|flag| arguments.flag(flag));
     let form = if format.json {
         OutputLayout::Mapped(Syntax::Json)
     } else {
         OutputLayout::Listed
     };
-    Ok(several(named, arguments, &operands.how, form))
+    Ok(run_on_sources(named, arguments, &operands.how, form))
 }
 
 fn copy_all(operands: &Operands) -> Result<Outcome<bool>> {
@@ -190,8 +192,8 @@ fn copy_all(operands: &Operands) -> Result<Outcome<bool>> {
     if let [file] = &named.sources[..] {
         return Ok(copy_files(source(file, &operands.how), &named.paths));
     }
-    let arguments = Arguments::for_command("cat", &operands.how);
-    Ok(several(
+    let arguments = ChildArguments::for_command("cat", &operands.how);
+    Ok(run_on_sources(
         named,
         arguments,
         &operands.how,
@@ -209,7 +211,7 @@ fn describe_all(operands: &Operands, options: Options) -> Result<Outcome<bool>> 
     if let [file] = &named.sources[..] {
         if let Some(document) = path
             .as_deref()
-            .and_then(|path| joined_names::document(path, options))
+            .and_then(|path| joined_names::document_path(path, options))
             && is_directory(file)
         {
             if options.values > 0 {
@@ -220,7 +222,7 @@ fn describe_all(operands: &Operands, options: Options) -> Result<Outcome<bool>> 
             return Ok(copy_files(source(file, &operands.how), &[document]));
         }
         let inside = match &path {
-            Some(path) => data_files::file_on(file, path, &operands.how)?,
+            Some(path) => data_files::split_at_file(file, path, &operands.how)?,
             None => None,
         };
         let (file, path) = match inside {
@@ -230,7 +232,7 @@ fn describe_all(operands: &Operands, options: Options) -> Result<Outcome<bool>> 
         if file.url().is_some() && is_directory(&named.sources[0]) && !is_directory(&file) {
             let mut arguments = ndl_arguments(operands, options);
             arguments.paths.extend(path);
-            return Err(handover::start_again(&arguments.call(&file)));
+            return Err(handover::restart_with_fetcher(&arguments.invocation(&file)));
         }
         if !is_directory(&file) {
             let source = source(&file, &operands.how);
@@ -246,8 +248,8 @@ fn describe_all(operands: &Operands, options: Options) -> Result<Outcome<bool>> 
 }
 
 /// Returns the arguments of a process that writes the description of an object of one source.
-fn ndl_arguments(operands: &Operands, options: Options) -> Arguments {
-    let mut arguments = Arguments::for_command("ndl", &operands.how);
+fn ndl_arguments(operands: &Operands, options: Options) -> ChildArguments {
+    let mut arguments = ChildArguments::for_command("ndl", &operands.how);
     if options.syntax == Syntax::Json {
         arguments.flag("--json");
     }
@@ -257,9 +259,9 @@ fn ndl_arguments(operands: &Operands, options: Options) -> Arguments {
 }
 
 /// Runs a command on several sources, each in a separate process.
-fn several(
+fn run_on_sources(
     named: NamedSources,
-    mut arguments: Arguments,
+    mut arguments: ChildArguments,
     how: &ReadingArguments,
     form: OutputLayout,
 ) -> Outcome<bool> {
@@ -270,7 +272,7 @@ fn several(
 }
 
 fn source<'a>(file: &'a Location, how: &'a ReadingArguments) -> CommandSource<'a> {
-    CommandSource { file, how }
+    CommandSource { file, reading: how }
 }
 
 fn is_directory(location: &Location) -> bool {
@@ -285,7 +287,7 @@ fn check_all(
     sources: &[Location],
     options: CheckOptions,
     how: &ReadingArguments,
-) -> Outcome<Verdict> {
+) -> Outcome<CheckVerdict> {
     match sources {
         [directory] if options.joined => check::check(source(directory, how), options),
         [file] if !is_directory(file) && !data_files::is_chosen(file) => {
@@ -300,8 +302,8 @@ fn check_all(
 fn copy_files(source: CommandSource<'_>, paths: &[OsString]) -> Outcome<bool> {
     let tree = command_source::open_tree(source, paths)?;
     command_source::warn(source, tree.warning());
-    command_source::refuse_none(tree.requests(), paths)?;
-    let mut output = command_source::output()?;
+    command_source::refuse_unmatched(tree.requests(), paths)?;
+    let mut output = command_source::stdout_file()?;
     let mut is_whole = true;
     for path in paths {
         let found = match expand(tree.requests(), path.as_bytes()) {
@@ -328,9 +330,9 @@ fn copy_files(source: CommandSource<'_>, paths: &[OsString]) -> Outcome<bool> {
 /// Writes the description of one object in the Ndarray Data Language.
 fn describe(source: CommandSource<'_>, path: Option<&OsStr>, options: Options) -> Outcome<bool> {
     let filesystem = command_source::open(source, false)?;
-    let fault = filesystem.fault_of_root();
+    let fault = filesystem.root_error();
     command_source::warn(source, fault.map(|error| error.to_string()));
-    let mut output = BufWriter::new(command_source::output()?);
+    let mut output = BufWriter::new(command_source::stdout_file()?);
     let mut failed = None;
     let path = path.map_or(&b"/"[..], OsStr::as_bytes);
     let mut is_whole = true;
@@ -345,7 +347,7 @@ fn describe(source: CommandSource<'_>, path: Option<&OsStr>, options: Options) -
             failure
         })
     };
-    let described = filesystem.document(path, options, &mut put, &mut damaged);
+    let described = filesystem.write_document(path, options, &mut put, &mut damaged);
     if let Some(error) = failed {
         return Err(error.into());
     }
@@ -358,14 +360,14 @@ fn describe(source: CommandSource<'_>, path: Option<&OsStr>, options: Options) -
 }
 
 fn copy_file(tree: &dyn Requests, path: &[u8], output: &mut File) -> Outcome<()> {
-    let found = tree.find(path, true)?;
+    let found = tree.find_path(path, true)?;
     if found.attributes.kind == FileKind::Directory {
         return Err(Error::Usage("is a directory".to_owned()).into());
     }
     let handle = tree.open_file(found.ino)?.handle;
     let mut offset = 0;
     loop {
-        let piece = tree.read_for(handle, offset, PIECE, &CancelToken::default())?;
+        let piece = tree.read_with_cancel(handle, offset, PIECE, &CancelToken::default())?;
         if piece.is_empty() {
             break;
         }

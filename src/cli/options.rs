@@ -18,9 +18,12 @@ use h5fs_reader::array::CacheSize;
 
 use crate::limits;
 use option::{MountOption, OptionValue};
-pub(crate) use settings::{Netrc, RemoteSettings, Settings};
-use values::{external, group, needed, open_files, threads, umask, unneeded, user};
-pub(crate) use values::{jobs, size, switch};
+pub(crate) use settings::{NetrcChoice, RemoteSettings, Settings};
+use values::{
+    parse_external, parse_group, parse_open_files, parse_threads, parse_umask, parse_user,
+    refuse_value, required_value,
+};
+pub(crate) use values::{parse_jobs, parse_size, parse_switch};
 
 /// The heading of the options in [`remote`].
 pub(crate) const REMOTE: &str = "For a source by URL";
@@ -33,29 +36,33 @@ const OPTIONS: &[MountOption] = &[
         word: "allow_other",
         help: "Let other users read the mount, as the permission bits allow",
         default: None,
-        takes: OptionValue::Nothing(|to| to.allow_other = true),
+        value: OptionValue::Nothing(|to| to.allow_other = true),
     },
     MountOption {
         flag: "uid",
         word: "uid",
         help: "Show this user as the owner instead of the source's",
         default: None,
-        takes: OptionValue::Text("USER", |to, text| user(text).map(|id| to.uid = Some(id))),
+        value: OptionValue::Text("USER", |to, text| {
+            parse_user(text).map(|id| to.uid = Some(id))
+        }),
     },
     MountOption {
         flag: "gid",
         word: "gid",
         help: "Show this group instead of the source's",
         default: None,
-        takes: OptionValue::Text("GROUP", |to, text| group(text).map(|id| to.gid = Some(id))),
+        value: OptionValue::Text("GROUP", |to, text| {
+            parse_group(text).map(|id| to.gid = Some(id))
+        }),
     },
     MountOption {
         flag: "umask",
         word: "umask",
         help: "Permission bits to remove",
         default: None,
-        takes: OptionValue::Text("OCTAL", |to, text| {
-            umask(text).map(|bits| to.umask = Some(bits))
+        value: OptionValue::Text("OCTAL", |to, text| {
+            parse_umask(text).map(|bits| to.umask = Some(bits))
         }),
     },
     MountOption {
@@ -63,8 +70,8 @@ const OPTIONS: &[MountOption] = &[
         word: "cache_size",
         help: "Memory for decoded chunks: bytes, or a number and K, M, G",
         default: Some("8M, growing up to a quarter of memory, 64M to 1G"),
-        takes: OptionValue::Text("SIZE", |to, text| {
-            size(text).map(|bytes| to.cache_size = Some(bytes))
+        value: OptionValue::Text("SIZE", |to, text| {
+            parse_size(text).map(|bytes| to.cache_size = Some(bytes))
         }),
     },
     MountOption {
@@ -72,8 +79,8 @@ const OPTIONS: &[MountOption] = &[
         word: "threads",
         help: "Requests served at the same time",
         default: Some("the number of cores, at least 2"),
-        takes: OptionValue::Text("N", |to, text| {
-            threads(text).map(|count| to.threads = Some(count))
+        value: OptionValue::Text("N", |to, text| {
+            parse_threads(text).map(|count| to.threads = Some(count))
         }),
     },
     MountOption {
@@ -81,8 +88,8 @@ const OPTIONS: &[MountOption] = &[
         word: "open_files",
         help: "Data files of a directory that are kept open",
         default: Some("the 64 most recently used"),
-        takes: OptionValue::Text("N", |to, text| {
-            open_files(text).map(|count| to.open_files = Some(count))
+        value: OptionValue::Text("N", |to, text| {
+            parse_open_files(text).map(|count| to.open_files = Some(count))
         }),
     },
     MountOption {
@@ -90,15 +97,15 @@ const OPTIONS: &[MountOption] = &[
         word: "direct_io",
         help: "Bypass the kernel's page cache",
         default: None,
-        takes: OptionValue::Nothing(|to| to.direct_io = true),
+        value: OptionValue::Nothing(|to| to.direct_io = true),
     },
     MountOption {
         flag: "external",
         word: "external",
         help: "Which other files the source may include: none, within (its own directory), any",
         default: Some("within"),
-        takes: OptionValue::Choice("POLICY", &["none", "within", "any"], |to, text| {
-            external(text).map(|policy| to.external = policy)
+        value: OptionValue::Choice("POLICY", &["none", "within", "any"], |to, text| {
+            parse_external(text).map(|policy| to.external = policy)
         }),
     },
     MountOption {
@@ -106,8 +113,8 @@ const OPTIONS: &[MountOption] = &[
         word: "verify",
         help: "Check the checksum of an ASDF block before its first byte is served: on, off",
         default: Some("off"),
-        takes: OptionValue::Choice("SWITCH", &["on", "off"], |to, text| {
-            switch(text).map(|on| to.verify = on)
+        value: OptionValue::Choice("SWITCH", &["on", "off"], |to, text| {
+            parse_switch(text).map(|on| to.verify = on)
         }),
     },
     MountOption {
@@ -115,8 +122,8 @@ const OPTIONS: &[MountOption] = &[
         word: "sandbox",
         help: "Sandbox the serving process with Landlock and seccomp: on, off",
         default: Some("on"),
-        takes: OptionValue::Choice("SWITCH", &["on", "off"], |to, text| {
-            switch(text).map(|on| to.no_sandbox = !on)
+        value: OptionValue::Choice("SWITCH", &["on", "off"], |to, text| {
+            parse_switch(text).map(|on| to.no_sandbox = !on)
         }),
     },
     MountOption {
@@ -124,14 +131,14 @@ const OPTIONS: &[MountOption] = &[
         word: "force",
         help: "Mount an HDF5 file that is marked as open for writing",
         default: None,
-        takes: OptionValue::Nothing(|to| to.force = true),
+        value: OptionValue::Nothing(|to| to.force = true),
     },
     MountOption {
         flag: "strict",
         word: "strict",
         help: "Return an error, not the fill value, if a source of a virtual dataset is missing",
         default: None,
-        takes: OptionValue::Nothing(|to| to.strict = true),
+        value: OptionValue::Nothing(|to| to.strict = true),
     },
     MountOption {
         flag: "partial",
@@ -139,29 +146,29 @@ const OPTIONS: &[MountOption] = &[
         help: "Leave files that cannot be read at the moment out of `.h5fs/joined`; otherwise they \
                are an error",
         default: None,
-        takes: OptionValue::Nothing(|to| to.partial = true),
+        value: OptionValue::Nothing(|to| to.partial = true),
     },
     MountOption {
         flag: "noviews",
         word: "noviews",
         help: "Leave out the directory `.h5fs`",
         default: None,
-        takes: OptionValue::Nothing(|to| to.no_views = true),
+        value: OptionValue::Nothing(|to| to.no_views = true),
     },
     MountOption {
         flag: "noforget",
         word: "noforget",
         help: "Keep inodes that the kernel has forgotten, for the file handles of an NFS server",
         default: None,
-        takes: OptionValue::Nothing(|to| to.no_forget = true),
+        value: OptionValue::Nothing(|to| to.no_forget = true),
     },
     MountOption {
         flag: "run-as",
         word: "run_as",
         help: "Read the source as this user (name or number), if root mounts",
         default: Some("the source's owner"),
-        takes: OptionValue::Text("USER", |to, text| {
-            user(text).map(|user| to.run_as = Some(user))
+        value: OptionValue::Text("USER", |to, text| {
+            parse_user(text).map(|user| to.run_as = Some(user))
         }),
     },
     MountOption {
@@ -169,7 +176,7 @@ const OPTIONS: &[MountOption] = &[
         word: "log_file",
         help: "Append the log to this file",
         default: None,
-        takes: OptionValue::Path("FILE", |to, path| to.log_file = Some(path.to_owned())),
+        value: OptionValue::Path("FILE", |to, path| to.log_file = Some(path.to_owned())),
     },
 ];
 
@@ -275,9 +282,9 @@ pub(crate) struct OptionWords(Vec<String>);
 ///
 /// # Errors
 /// Names a word that is unknown, or whose value is missing, unexpected or invalid.
-pub(crate) fn words(text: &str) -> Result<OptionWords, String> {
+pub(crate) fn parse_words(text: &str) -> Result<OptionWords, String> {
     let words = OptionWords(split(text));
-    words.set(&mut Settings::default())?;
+    words.apply(&mut Settings::default())?;
     Ok(words)
 }
 
@@ -287,7 +294,7 @@ impl OptionWords {
     ///
     /// # Errors
     /// Fails as [`text`] does.
-    pub(crate) fn set(&self, to: &mut Settings) -> Result<(), String> {
+    pub(crate) fn apply(&self, to: &mut Settings) -> Result<(), String> {
         const BY_MOUNT_FUSE: [&str; 4] = ["dev", "nodev", "suid", "nosuid"];
         let has = |word: &str| self.0.iter().any(|own| own == word);
         to.asks_to_write |= has("rw") && !BY_MOUNT_FUSE.into_iter().any(has);
@@ -334,24 +341,24 @@ fn set_word(to: &mut Settings, word: &str) -> Result<(), String> {
         None => (word, None),
     };
     if let Some(option) = all_options().find(|option| option.word == name) {
-        return option.set(to, value);
+        return option.apply(to, value);
     }
     match name {
-        "fsname" => to.fsname = Some(needed(value)?.to_owned()),
+        "fsname" => to.fsname = Some(required_value(value)?.to_owned()),
         "context" | "fscontext" | "defcontext" | "rootcontext" => {
-            needed(value)?;
+            required_value(value)?;
             to.kernel.push(word.to_owned());
         }
         // mount(8) passes `user` on to a helper as `user=NAME`.
         "comment" | "user" => {}
         "remount" => {
-            unneeded(value)?;
+            refuse_value(value)?;
             to.remount = true;
         }
         _ if name.starts_with("x-") || name.starts_with("X-") => {}
-        _ if IGNORED.contains(&name) => unneeded(value)?,
+        _ if IGNORED.contains(&name) => refuse_value(value)?,
         _ if IGNORED_WITH_VALUE.contains(&name) => {
-            needed(value)?;
+            required_value(value)?;
         }
         _ => return Err("no such option".to_owned()),
     }
@@ -373,7 +380,7 @@ pub(crate) fn words_with_help() -> impl Iterator<Item = (String, String)> {
 /// value is permitted.
 pub(crate) fn choices(name: &str) -> &'static [&'static str] {
     let option = all_options().find(|option| option.flag == name || option.word == name);
-    match option.map(|option| &option.takes) {
+    match option.map(|option| &option.value) {
         Some(OptionValue::Choice(_, choices, _)) => choices,
         _ => &[],
     }
@@ -388,8 +395,8 @@ impl Flags {
     ///
     /// # Errors
     /// Does not fail for flags that clap has accepted.
-    pub(crate) fn set(&self, to: &mut Settings) -> Result<(), String> {
-        all_options().try_for_each(|option| option.set_flag(to, &self.0))
+    pub(crate) fn apply(&self, to: &mut Settings) -> Result<(), String> {
+        all_options().try_for_each(|option| option.apply_flag(to, &self.0))
     }
 }
 
@@ -491,7 +498,7 @@ impl FromArgMatches for RemoteFlags {
         let mut options = remote::OPTIONS.iter();
         // Each value was validated before, so this does not fail.
         options
-            .try_for_each(|option| option.set_flag(&mut settings, given))
+            .try_for_each(|option| option.apply_flag(&mut settings, given))
             .map_err(|reason| clap::Error::raw(ErrorKind::ValueValidation, reason))?;
         let mut words = Vec::new();
         for option in remote::OPTIONS {
@@ -515,8 +522,8 @@ pub(crate) fn default_cache_size() -> CacheSize {
     let memory = machine_memory().unwrap_or(0);
     let most = (memory / 4).clamp(*limits::CACHE_MOST.start(), *limits::CACHE_MOST.end());
     CacheSize {
-        least: limits::CACHE_LEAST.min(most),
-        most,
+        initial_bytes: limits::CACHE_LEAST.min(most),
+        max_bytes: most,
     }
 }
 

@@ -145,23 +145,23 @@ pub(super) fn enter_network(
     user::become_reader(run_as.map_or(own, SourceUser::Chosen))?;
     if sandbox {
         hide_memory();
-        if let Err(errno) = ResourceLimits::of_network(reach.connections).apply() {
+        if let Err(errno) = ResourceLimits::for_fetcher(reach.connections).apply() {
             let error = Error::io(&errno.into(), "bounding memory and threads");
             log::warn!("{error}");
         }
-        warn_gaps(Path::new("network"), &shut_network(reach));
+        warn_gaps(Path::new("network"), &restrict_network(reach));
     }
     Ok(())
 }
 
 /// Restricts this thread, and the threads that it starts, to the files and ports in `reach`.
 /// Returns a text for each restriction that the kernel does not support.
-pub(super) fn shut_network(reach: &NetworkReach) -> Vec<String> {
+pub(super) fn restrict_network(reach: &NetworkReach) -> Vec<String> {
     let landlock = landlock::restrict_network(reach);
-    gaps([landlock, seccomp::restrict(FileAccess::Network, None)])
+    missing_restrictions([landlock, seccomp::restrict(FileAccess::Network, None)])
 }
 
-fn gaps(restricted: [std::result::Result<(), String>; 2]) -> Vec<String> {
+fn missing_restrictions(restricted: [std::result::Result<(), String>; 2]) -> Vec<String> {
     let gaps = restricted.into_iter().filter_map(std::result::Result::err);
     gaps.collect()
 }
@@ -192,11 +192,11 @@ impl<'a> ReachableFiles<'a> {
             External::Any => root,
             _ if source.is_directory => source.path,
             External::None => return ReachableFiles::Nothing,
-            External::Within => source.path.parent().unwrap_or(root),
+            External::WithinDirectory => source.path.parent().unwrap_or(root),
         };
         let hides = |point: &Path| directory.starts_with(point);
         let guard = options.guard.as_ref();
-        let is_hidden = guard.is_some_and(|guard| hides(&guard.point));
+        let is_hidden = guard.is_some_and(|guard| hides(&guard.mount_point));
         let directory = (!is_hidden).then_some(directory);
         if source.is_directory {
             ReachableFiles::Listed(directory)
@@ -228,12 +228,12 @@ fn restrict_process(reaches: &[ReachableFiles<'_>], clients: Option<RawFd>) -> V
     }
     let landlock = landlock::restrict(&readable, files == FileAccess::Listed);
     // seccomp must come last, because it forbids the system calls of Landlock.
-    gaps([landlock, seccomp::restrict(files, clients)])
+    missing_restrictions([landlock, seccomp::restrict(files, clients)])
 }
 
 /// Disables core files, so that they do not expose bytes of the source.
 pub(super) fn hide_memory() {
-    let cored = resources::no_core_file();
+    let cored = resources::disable_core_files();
     if let Err(errno) = cored.and_then(|()| set_dumpable(false)) {
         let error = Error::io(&errno.into(), "disabling core files");
         log::warn!("{error}");

@@ -43,7 +43,7 @@ const BENEATH: &str = "h5fs-joined";
 const NAME: usize = 16;
 
 /// Size in bytes of a cache file without scan results.
-const HEAD: u64 = kept::HEAD as u64;
+const HEAD: u64 = kept::HEADER_LENGTH as u64;
 
 /// Size in bytes from which a cache file is cleared when it is opened, because the results for one
 /// more data file may not fit.
@@ -70,7 +70,7 @@ pub(in crate::cli) fn cache_path(source: &Location, disk_cache: Option<&Path>) -
 
 /// Returns the path of the cache file for a mount of the source with these settings. Returns `None`
 /// if the mount has no `.h5fs`, because then no files are joined.
-pub(in crate::cli) fn place_of(source: &Location, settings: &Settings) -> Option<PathBuf> {
+pub(in crate::cli) fn mount_cache_path(source: &Location, settings: &Settings) -> Option<PathBuf> {
     let disk_cache = settings.remote.disk_cache.as_deref();
     (!settings.no_views).then(|| cache_path(source, disk_cache))?
 }
@@ -112,13 +112,13 @@ fn create_file(place: &Path) -> io::Result<File> {
         .custom_flags((OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK).bits())
         .open(place)?;
     let metadata = file.metadata()?;
-    if !is_own(&metadata) || metadata.len() > 0 && !has_magic(&file) {
+    if !is_cache_file(&metadata) || metadata.len() > 0 && !has_magic(&file) {
         return Err(io::ErrorKind::PermissionDenied.into());
     }
     // Locking may be unsupported. Then the file may be deleted as unused.
     let _ = flock(&file, FlockOperation::NonBlockingLockShared);
     if !(HEAD..FULL).contains(&metadata.len()) {
-        begin(&file)?;
+        reset_file(&file)?;
     }
     file.set_modified(SystemTime::now())?;
     Ok(file)
@@ -126,16 +126,16 @@ fn create_file(place: &Path) -> io::Result<File> {
 
 /// Clears a cache file and writes a new random header. Another process may still append records for
 /// the old header, which are then ignored.
-fn begin(mut file: &File) -> io::Result<()> {
-    let mut chance = [0; kept::CHANCE];
+fn reset_file(mut file: &File) -> io::Result<()> {
+    let mut chance = [0; kept::RANDOM_BYTES];
     let filled = SystemRandom::new().fill(&mut chance);
     filled.map_err(|_| io::ErrorKind::Unsupported)?;
     file.set_len(0)?;
-    file.write_all(&kept::head(&chance))
+    file.write_all(&kept::header_bytes(&chance))
 }
 
 /// Returns whether a file has the type, owner and mode of a cache file.
-fn is_own(metadata: &Metadata) -> bool {
+fn is_cache_file(metadata: &Metadata) -> bool {
     let is_own = metadata.uid() == geteuid().as_raw();
     is_own && metadata.is_file() && metadata.mode() & 0o7777 == 0o600
 }
@@ -182,7 +182,7 @@ impl ScanDirectory {
         }
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file: File = openat(&self.0, name, flags, Mode::empty()).ok()?.into();
-        let metadata = file.metadata().ok().filter(is_own)?;
+        let metadata = file.metadata().ok().filter(is_cache_file)?;
         Some((file, metadata))
     }
 
@@ -244,7 +244,7 @@ fn shrink(directory: &ScanDirectory, (most, bytes): (usize, u64), own: &Path) ->
 }
 
 /// Deletes the file at `cache_path` if it contains no scan results.
-pub(in crate::cli) fn clear(place: &Path) {
+pub(in crate::cli) fn delete_if_unused(place: &Path) {
     let directory = place.parent().map(ScanDirectory::open).and_then(Result::ok);
     if let (Some(directory), Some(name)) = (directory, place.file_name()) {
         directory.delete_unused(name);
@@ -285,18 +285,18 @@ mod tests {
         for bytes in [77, FULL - 1] {
             written(&place, KEPT, bytes, 9);
             assert_eq!(length(&open(Some(&place)).unwrap()), bytes);
-            clear(&place);
+            delete_if_unused(&place);
         }
         for bytes in [HEAD - 1, FULL, limits::JOINED_KEPT] {
             written(&place, KEPT, bytes, 9);
             let used = open(Some(&place)).unwrap();
             assert_eq!(length(&used), HEAD);
-            clear(&place);
+            delete_if_unused(&place);
             assert!(place.exists(), "it is in use");
         }
         let again = std::fs::read(&place).unwrap();
         assert!(again[..8] == head[..8] && again[8..] != head[8..]);
-        clear(&place);
+        delete_if_unused(&place);
         assert!(!place.exists());
     }
 
@@ -351,8 +351,8 @@ mod tests {
         shrink(&directory, (0, 0), Path::new("")).unwrap();
         assert!(!at(&digits(6)).exists());
         assert_eq!(home.path().read_dir().unwrap().count(), before - 1);
-        clear(&at(&digits(1)));
-        clear(&at("results-2024.nc"));
+        delete_if_unused(&at(&digits(1)));
+        delete_if_unused(&at("results-2024.nc"));
         assert!(at(&digits(1)).exists());
         // A path that another kind of file occupies is left unchanged.
         std::fs::create_dir(at("joined")).unwrap();

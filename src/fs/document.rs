@@ -7,7 +7,7 @@ use h5fs_reader::error::{Error, Result};
 use crate::fs::filesystem::Filesystem;
 use crate::fs::requests::Requests;
 use crate::fs::state::inode::NodeType;
-use crate::view::texts::ndl::{Description, NdlSource, Options};
+use crate::view::texts::ndl::{NdlDescription, NdlSource, Options};
 use crate::view::texts::streamed::ResumableText;
 
 impl Filesystem {
@@ -20,7 +20,7 @@ impl Filesystem {
     /// - `Usage` if such a document does not exist for the object.
     /// - The errors of `put`.
     /// - Fails if the file cannot be read.
-    pub fn document(
+    pub fn write_document(
         &self,
         path: &[u8],
         options: Options,
@@ -29,20 +29,20 @@ impl Filesystem {
     ) -> Result<()> {
         const PIECE: usize = 64 << 10;
         let tree: &dyn Requests = self;
-        let found = tree.find(path, true)?;
+        let found = tree.find_path(path, true)?;
         let (file, inode) = self.mount.find_inode(found.ino)?;
         if !matches!(inode.node_type, NodeType::Group | NodeType::Object) {
             let reason = "only groups, datasets and datatypes have such a description";
             return Err(Error::Usage(reason.to_owned()));
         }
         let links = file.container.node(inode.node)?.link_count;
-        let path = self.mount.space(&file).file_path(&inode, links);
+        let path = self.mount.namespace(&file).file_path(&inode, links);
         let index = Arc::clone(&file);
-        let document = Description {
+        let document = NdlDescription {
             source: NdlSource {
                 container: Arc::clone(&file.container),
                 engine: Arc::clone(&file.engine),
-                paths: Arc::new(move |node| index.index().known_path(node)),
+                paths: Arc::new(move |node| index.path_index().checked_path(node)),
             },
             node: inode.node,
             path: path.ok_or(Error::NotFound)?,
@@ -53,7 +53,7 @@ impl Filesystem {
         let mut written = Ok(true);
         while let Ok(true) = written {
             written = document.write_part(&mut place, PIECE, &mut piece, damaged);
-            self.mount.report_lacks(&file);
+            self.mount.log_missing_files(&file);
             put(&piece)?;
             piece.clear();
         }

@@ -11,9 +11,11 @@ pub fn from_error(error: &Error) -> i32 {
             Cause::Failed | Cause::Forbidden | Cause::Missing => Errno::EIO as i32,
             Cause::OutOfMemory => Errno::ENOMEM as i32,
             Cause::Stale => Errno::ESTALE as i32,
-            Cause::Unwanted => Errno::EINTR as i32,
+            Cause::Cancelled => Errno::EINTR as i32,
         },
-        Error::Corrupt { .. } | Error::Limit { .. } | Error::Effort { .. } => Errno::EIO as i32,
+        Error::Corrupt { .. } | Error::Limit { .. } | Error::BudgetExceeded { .. } => {
+            Errno::EIO as i32
+        }
         Error::Unsupported { .. } => Errno::EOPNOTSUPP as i32,
         Error::NotFound => Errno::ENOENT as i32,
         Error::Usage(_) => Errno::EINVAL as i32,
@@ -22,7 +24,7 @@ pub fn from_error(error: &Error) -> i32 {
 
 /// Returns the error number for a failed read. A read returns `EIO` where an open returns
 /// `EOPNOTSUPP`.
-pub(super) fn of_read(error: &Error) -> i32 {
+pub(super) fn from_read_error(error: &Error) -> i32 {
     match error {
         Error::Unsupported { .. } => Errno::EIO as i32,
         _ => from_error(error),
@@ -31,8 +33,8 @@ pub(super) fn of_read(error: &Error) -> i32 {
 
 /// Creates an error for a request that does not fit the type of the object, such as listing a file.
 /// The file itself is not at fault. `what` is the message.
-pub(super) fn refusal(errno: Errno, what: &'static str) -> Error {
-    Error::caused(Cause::System(errno as i32), what)
+pub(super) fn refusal_error(errno: Errno, what: &'static str) -> Error {
+    Error::from_cause(Cause::System(errno as i32), what)
 }
 
 /// Returns whether the error is caused by the file, and is therefore in the object's extended
@@ -42,15 +44,15 @@ pub(super) fn is_fault(error: &Error) -> bool {
         Error::Corrupt { .. }
         | Error::Unsupported { .. }
         | Error::Limit { .. }
-        | Error::Effort { .. } => true,
+        | Error::BudgetExceeded { .. } => true,
         Error::Io { .. } => from_error(error) == Errno::EIO as i32,
         Error::NotFound | Error::Usage(_) => false,
     }
 }
 
 /// Creates the error `ESTALE` for a request about a state of the source that is no longer shown.
-pub(super) fn stale() -> Error {
-    Error::caused(Cause::Stale, "the source has changed")
+pub(super) fn stale_error() -> Error {
+    Error::from_cause(Cause::Stale, "the source has changed")
 }
 
 /// Returns whether the error means that the request was about a state of the source that is no
@@ -60,8 +62,8 @@ pub(in crate::fs) fn is_stale(error: &Error) -> bool {
 }
 
 /// Creates the error for a text whose size is unknown because the text is too long to count.
-pub(super) fn too_long() -> Error {
-    refusal(Errno::EOVERFLOW, "a text that is too long to count")
+pub(super) fn too_long_error() -> Error {
+    refusal_error(Errno::EOVERFLOW, "a text that is too long to count")
 }
 
 /// Returns whether the operating system denied access to the user who runs this process.

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::memory::cancel::CancelToken;
-use h5fs_reader::memory::effort::Effort;
+use h5fs_reader::memory::effort::RequestBudget;
 use h5fs_reader::model::array::{Fill, Layout, Storage};
 use h5fs_reader::model::attribute::AttributeContent;
 use h5fs_reader::model::datatype::{ByteOrder, Charset, Class, ReferenceKind, StringPadding};
@@ -22,7 +22,7 @@ use h5fs_reader::source::read_block;
 
 use crate::fs::data_files::opening::open_source;
 use crate::fs::data_files::other_files::{ContainerOpener, OtherFiles};
-use crate::fs::data_files::watch::Watch;
+use crate::fs::data_files::watch::SourceWatch;
 use crate::fs::{Filesystem, Options, SourceAttributes};
 use crate::limits;
 
@@ -31,7 +31,7 @@ pub(super) const ROOT: u64 = 96;
 
 /// A container with a graph that a test builds.
 #[derive(Clone, Default)]
-pub(super) struct Fake {
+pub(super) struct FakeContainer {
     objects: Arc<BTreeMap<u64, Object>>,
     /// Whether the disk fails: while true, objects in `failing`, `costly` and `slow` cannot be
     /// read.
@@ -52,7 +52,7 @@ pub(super) struct Fake {
     absent: Vec<u64>,
     /// Number of times that objects were read.
     pub(super) looks: Arc<AtomicUsize>,
-    effort: Effort,
+    effort: RequestBudget,
 }
 
 #[derive(Clone)]
@@ -66,26 +66,26 @@ struct Object {
     lost: Option<usize>,
 }
 
-impl Fake {
+impl FakeContainer {
     /// Creates a graph with an empty root group.
     pub(super) fn new() -> Self {
-        let mut fake = Fake::default();
-        fake.group(ROOT, 1);
+        let mut fake = FakeContainer::default();
+        fake.add_group(ROOT, 1);
         fake
     }
 
-    pub(super) fn group(&mut self, id: u64, link_count: u32) {
+    pub(super) fn add_group(&mut self, id: u64, link_count: u32) {
         self.object(id, link_count, NodeKind::Group);
     }
 
     /// Adds a dataset with the elements `bytes`.
-    pub(super) fn bytes(&mut self, id: u64, link_count: u32, bytes: &[u8]) {
+    pub(super) fn add_bytes(&mut self, id: u64, link_count: u32, bytes: &[u8]) {
         let storage = Ok(Storage::Inline(bytes.into()));
         let length = bytes.len() as u64;
-        self.array(id, link_count, byte_type(), length, storage);
+        self.add_array(id, link_count, byte_type(), length, storage);
     }
 
-    pub(super) fn array(
+    pub(super) fn add_array(
         &mut self,
         id: u64,
         link_count: u32,
@@ -106,7 +106,7 @@ impl Fake {
     }
 
     /// Adds a dataset of object references. A target of 0 is a null reference.
-    pub(super) fn references(&mut self, id: u64, link_count: u32, targets: &[u64]) {
+    pub(super) fn add_references(&mut self, id: u64, link_count: u32, targets: &[u64]) {
         let datatype = Datatype {
             size: 8,
             class: Class::Reference(ReferenceKind::Object),
@@ -116,28 +116,28 @@ impl Fake {
             .flat_map(|target| target.to_le_bytes())
             .collect();
         let storage = Ok(Storage::Inline(bytes.into()));
-        self.array(id, link_count, datatype, targets.len() as u64, storage);
+        self.add_array(id, link_count, datatype, targets.len() as u64, storage);
     }
 
     /// Adds an object whose header is damaged.
-    pub(super) fn broken(&mut self, id: u64) {
-        self.group(id, 1);
+    pub(super) fn add_broken(&mut self, id: u64) {
+        self.add_group(id, 1);
         let object = Arc::make_mut(&mut self.objects).get_mut(&id).unwrap();
         object.node = Err(Error::corrupt("object header: bad signature", id));
     }
 
     /// Makes reads of the object fail while `is_failing` is true.
-    pub(super) fn on_bad_disk(&mut self, id: u64) {
+    pub(super) fn fail_reads(&mut self, id: u64) {
         self.failing.push(id);
     }
 
     /// Makes reads of the object exceed the budget of a request while `is_failing` is true.
-    pub(super) fn costly(&mut self, id: u64) {
+    pub(super) fn exceed_budget(&mut self, id: u64) {
         self.costly.push(id);
     }
 
     /// Makes reads of the object block while `is_failing` is true.
-    pub(super) fn slow(&mut self, id: u64) {
+    pub(super) fn block_reads(&mut self, id: u64) {
         self.slow.push(id);
     }
 
@@ -154,7 +154,7 @@ impl Fake {
             modified: None,
             comment: None,
             tag: None,
-            assembled: None,
+            assembled_array: None,
             error: None,
         };
         let object = Object {
@@ -167,15 +167,15 @@ impl Fake {
         Arc::make_mut(&mut self.objects).insert(id, object);
     }
 
-    pub(super) fn hard(&mut self, group: u64, name: impl AsRef<[u8]>, node: u64) {
-        self.link(group, name, LinkTarget::Hard(NodeId::for_test(node)));
+    pub(super) fn add_hard_link(&mut self, group: u64, name: impl AsRef<[u8]>, node: u64) {
+        self.add_link(group, name, LinkTarget::Hard(NodeId::for_test(node)));
     }
 
-    pub(super) fn soft_link(&mut self, group: u64, name: &str, path: &str) {
-        self.link(group, name, LinkTarget::Soft(path.into()));
+    pub(super) fn add_soft_link(&mut self, group: u64, name: &str, path: &str) {
+        self.add_link(group, name, LinkTarget::Soft(path.into()));
     }
 
-    pub(super) fn link(&mut self, group: u64, name: impl AsRef<[u8]>, target: LinkTarget) {
+    pub(super) fn add_link(&mut self, group: u64, name: impl AsRef<[u8]>, target: LinkTarget) {
         let name = name.as_ref().to_vec();
         let links = &mut Arc::make_mut(&mut self.objects)
             .get_mut(&group)
@@ -189,12 +189,12 @@ impl Fake {
         });
     }
 
-    pub(super) fn external(&mut self, group: u64, name: &str, file: &str, path: &str) {
+    pub(super) fn add_external_link(&mut self, group: u64, name: &str, file: &str, path: &str) {
         let (file, path) = (file.into(), path.into());
-        self.link(group, name, LinkTarget::External { file, path });
+        self.add_link(group, name, LinkTarget::External { file, path });
     }
 
-    pub(super) fn tear(&mut self, group: u64, before: usize) {
+    pub(super) fn damage_index(&mut self, group: u64, before: usize) {
         Arc::make_mut(&mut self.objects)
             .get_mut(&group)
             .unwrap()
@@ -208,7 +208,7 @@ impl Fake {
             .lost = Some(link);
     }
 
-    pub(super) fn attribute(&mut self, node: u64, name: &[u8], text: &[u8]) {
+    pub(super) fn add_attribute(&mut self, node: u64, name: &[u8], text: &[u8]) {
         let content = AttributeContent {
             datatype: Datatype {
                 size: text.len() as u32,
@@ -248,7 +248,7 @@ impl Fake {
 
     /// Mounts the first of `files`, which finds the others at their paths in `directory`. A file of
     /// the same path is created there, whose only content is its path.
-    pub(super) fn mounted_among(directory: &Path, files: Vec<(&str, Fake)>) -> Filesystem {
+    pub(super) fn mounted_among(directory: &Path, files: Vec<(&str, FakeContainer)>) -> Filesystem {
         let directory = directory.canonicalize().unwrap();
         let source = directory.join(files[0].0);
         let mut fakes = BTreeMap::new();
@@ -266,7 +266,7 @@ impl Fake {
         });
         let options = Options::default();
         let others = OtherFiles::new(&source, open);
-        let watch = Watch::new(&source).unwrap();
+        let watch = SourceWatch::new(&source).unwrap();
         let opened = open_source(
             watch.file(),
             &watch,
@@ -288,12 +288,12 @@ pub(super) fn byte_type() -> Datatype {
     Datatype::integer(1, false, ByteOrder::Little)
 }
 
-impl Container for Fake {
-    fn for_request(self: Arc<Self>, effort: &Effort) -> Arc<dyn Container> {
+impl Container for FakeContainer {
+    fn for_request(self: Arc<Self>, effort: &RequestBudget) -> Arc<dyn Container> {
         let effort = effort.clone();
-        Arc::new(Fake {
+        Arc::new(FakeContainer {
             effort,
-            ..Fake::clone(&self)
+            ..FakeContainer::clone(&self)
         })
     }
 
@@ -301,17 +301,17 @@ impl Container for Fake {
         NodeId::for_test(ROOT)
     }
 
-    fn is_far(&self) -> bool {
+    fn is_remote(&self) -> bool {
         self.is_far
     }
 
     fn node(&self, id: NodeId) -> Result<Arc<Node>> {
         self.looks.fetch_add(1, Ordering::SeqCst);
-        if self.absent.contains(&id.number()) && self.effort.is_glance() {
-            return Err(self.effort.put_off(Box::new(|| {})));
+        if self.absent.contains(&id.number()) && self.effort.is_non_blocking() {
+            return Err(self.effort.fail_with_wait(Box::new(|| {})));
         }
         if self.heavy.contains(&id.number()) {
-            self.effort.cancel().begin_heavy()?;
+            self.effort.cancel_token().require_heavy_slot()?;
         }
         while self.slow.contains(&id.number()) && self.is_failing.load(Ordering::SeqCst) {
             std::thread::sleep(std::time::Duration::from_millis(5));
@@ -364,11 +364,11 @@ impl Container for Fake {
         Ok(None)
     }
 
-    fn variable_length(&self, _: &[u8], _: u64, _: Range<u64>) -> Result<Option<Vec<u8>>> {
+    fn read_variable_length(&self, _: &[u8], _: u64, _: Range<u64>) -> Result<Option<Vec<u8>>> {
         Ok(None)
     }
 
-    fn text_bytes(&self, _: &[u8]) -> Result<u64> {
+    fn text_length(&self, _: &[u8]) -> Result<u64> {
         Ok(0)
     }
 

@@ -19,11 +19,11 @@ use nix::errno::Errno;
 use crate::fs::data_files::file_state::{FileState, OpenedFile};
 use crate::fs::data_files::missing_source;
 use crate::fs::data_files::mount::{LastSeenState, Mount, SharedResources};
-use crate::fs::data_files::opening::{open_source, opener, refuse_unsupported_acl};
+use crate::fs::data_files::opening::{container_opener, open_source, refuse_unsupported_acl};
 use crate::fs::data_files::other_files::OtherFiles;
 use crate::fs::data_files::unread_source::UnreadSource;
-use crate::fs::data_files::watch::Watch;
-use crate::fs::errno::{refusal, stale, too_long};
+use crate::fs::data_files::watch::SourceWatch;
+use crate::fs::errno::{refusal_error, stale_error, too_long_error};
 use crate::fs::nodes;
 use crate::fs::nodes::node::{Defect, FsNode, TargetInode};
 use crate::fs::nodes::xattr;
@@ -35,7 +35,7 @@ use crate::fs::state::handle::{Caching, Handle, HandleContent, OpenInode, Opened
 use crate::fs::state::inode::{self, Inode, NodeType};
 use crate::fs::state::listing::{DOTS, ListedAttributes, ListingCallback, ListingEntry};
 use crate::fs::state::pins::OpenDocument;
-use crate::fs::state::traffic::Traffic;
+use crate::fs::state::traffic::RequestCounters;
 use crate::fs::views::fixed_inodes;
 use crate::view::View;
 
@@ -63,7 +63,7 @@ impl Filesystem {
         if !options.force {
             detect::refuse_locked(&*watch.file())?;
         }
-        let others = OtherFiles::new(watch.path(), opener(options));
+        let others = OtherFiles::new(watch.path(), container_opener(options));
         let opened = open_source(
             watch.file(),
             &watch,
@@ -77,14 +77,14 @@ impl Filesystem {
     /// Creates the tree of an open file that is not watched for changes and cannot reference other
     /// files.
     pub fn new(container: Arc<dyn Container>, origin: SourceAttributes, options: &Options) -> Self {
-        let others = OtherFiles::new(&origin.path, opener(options));
+        let others = OtherFiles::new(&origin.path, container_opener(options));
         let opened = OpenedFile {
             container,
             origin: Arc::new(origin),
-            neighbours: Arc::new(Neighbours::without_directory()),
+            neighbours: Arc::new(Neighbours::unavailable()),
             state: None,
             watch: None,
-            shown: [].into(),
+            shown_name: [].into(),
         };
         Self::build(opened, options, others, None)
     }
@@ -93,7 +93,7 @@ impl Filesystem {
         opened: OpenedFile,
         options: &Options,
         others: OtherFiles,
-        watch: Option<Watch>,
+        watch: Option<SourceWatch>,
     ) -> Self {
         Filesystem {
             mount: Mount::new(opened, options, others, watch, fixed_inodes, None),
@@ -102,11 +102,11 @@ impl Filesystem {
 
     /// Creates the tree of one data file of a mounted directory. `shared` contains the resources of
     /// all data files, and the generation of this one.
-    pub(super) fn member(
+    pub(super) fn from_member(
         opened: OpenedFile,
         options: &Options,
         others: OtherFiles,
-        watch: Watch,
+        watch: SourceWatch,
         shared: (SharedResources, u32, Errors),
     ) -> Self {
         let (watch, shared) = (Some(watch), Some(shared));
@@ -146,8 +146,8 @@ impl Filesystem {
 
     /// Returns the error because of which only a part of the file can be shown, according to its
     /// root object.
-    pub(crate) fn fault_of_root(&self) -> Option<Error> {
-        self.mount.fault_of_root()
+    pub(crate) fn root_error(&self) -> Option<Error> {
+        self.mount.root_error()
     }
 
     /// Returns the generation of the source, counted from 0. The generation increases when the
@@ -164,13 +164,18 @@ impl Filesystem {
         cancel: &CancelToken,
         answer: impl FnOnce(&dyn FsNode, &TargetInode<'_>) -> Result<T>,
     ) -> Result<T> {
-        cancel.go_on()?;
+        cancel.check_cancelled()?;
         let (file, inode) = self.mount.find_inode(ino)?;
         let (file, _granted) = file.for_request(cancel);
         let answered = answer(nodes::node_for(&inode), &self.target(&file, ino, &inode));
-        self.mount.report_lacks(&file);
+        self.mount.log_missing_files(&file);
         // After a cancellation, the result may omit objects that could not be read for that reason.
-        let answered = answered.and_then(|answer| file.effort.cancel().go_on().map(|()| answer));
+        let answered = answered.and_then(|answer| {
+            file.effort
+                .cancel_token()
+                .check_cancelled()
+                .map(|()| answer)
+        });
         answered.map_err(|error| file.convert_error(error))
     }
 
@@ -200,18 +205,18 @@ impl Filesystem {
         nodes::node_for(&inode).examine(&target, find)
     }
 
-    fn document_of(
+    fn open_document(
         &self,
         file: &Arc<FileState>,
         (ino, inode): (Ino, &Inode),
         cancel: &CancelToken,
     ) -> Result<OpenDocument> {
-        let view = self.content(file, (ino, inode), cancel)?;
+        let view = self.open_content(file, (ino, inode), cancel)?;
         OpenDocument::new(Arc::clone(file), inode, view)
     }
 
     /// Opens the content of the regular file `inode` of the state `file`.
-    fn content(
+    fn open_content(
         &self,
         file: &Arc<FileState>,
         (ino, inode): (Ino, &Inode),
@@ -228,20 +233,20 @@ impl Filesystem {
     /// Opens the regular file `ino` under the handle `handle`, which the caller has chosen.
     ///
     /// # Errors
-    /// Fails as [`open_file_for`](Requests::open_file_for) does.
+    /// Fails as [`open_file_for`](Requests::open_file_with_cancel) does.
     fn open_file_as(&self, handle: Handle, ino: Ino, cancel: &CancelToken) -> Result<OpenedHandle> {
-        cancel.go_on()?;
+        cancel.check_cancelled()?;
         let (file, inode) = self.mount.find_inode(ino)?;
-        let document = match self.mount.pins.fixed(ino, &file, &inode)? {
+        let document = match self.mount.pins.pinned_document(ino, &file, &inode)? {
             Some(document) => document,
-            None => self.document_of(&file, (ino, &inode), cancel)?,
+            None => self.open_document(&file, (ino, &inode), cancel)?,
         };
         let caching = if document.file.is_growing() || document.view.is_of_the_moment() {
             Caching::Never
         } else if document.view.is_uncached() {
-            Caching::InOrder
+            Caching::SequentialOnly
         } else if file.is_settled() {
-            Caching::Lasting
+            Caching::UntilChanged
         } else {
             Caching::WhileOpen
         };
@@ -253,31 +258,32 @@ impl Filesystem {
     /// Opens the directory `ino` under the handle `handle`, which the caller has chosen.
     ///
     /// # Errors
-    /// Fails as [`opendir_for`](Requests::opendir_for) does.
+    /// Fails as [`opendir_for`](Requests::opendir_with_cancel) does.
     fn open_directory_as(
         &self,
         handle: Handle,
         ino: Ino,
         cancel: &CancelToken,
     ) -> Result<OpenedHandle> {
-        cancel.go_on()?;
+        cancel.check_cancelled()?;
         let mount = &self.mount;
         let (file, inode) = mount.find_inode(ino)?;
         // Without a source, the directory cannot be listed.
         mount.current_file()?;
         let node = nodes::node_for(&inode);
         if node.kind() != FileKind::Directory {
-            return Err(refusal(Errno::ENOTDIR, "opendir"));
+            return Err(refusal_error(Errno::ENOTDIR, "opendir"));
         }
         if matches!(inode.node_type, NodeType::Group | NodeType::ViewDirectory) {
-            file.crawler.look_into(&file.container, inode.node);
+            file.crawler.crawl_group(&file.container, inode.node);
         }
-        let was_unsure = mount.inodes.set_unsure(ino, false);
+        let was_unsure = mount.inodes.set_incomplete(ino, false);
         // The root has the same number in all states of the source.
         let is_of_now = ino != inode::ROOT || mount.is_relisted(file.generation);
-        let is_lasting = is_of_now && node.is_lasting() && !was_unsure && file.is_settled();
+        let is_lasting =
+            is_of_now && node.is_listing_cacheable() && !was_unsure && file.is_settled();
         let caching = if is_lasting {
-            Caching::Lasting
+            Caching::UntilChanged
         } else {
             Caching::WhileOpen
         };
@@ -286,7 +292,7 @@ impl Filesystem {
         let open = OpenInode::directory(ino, file);
         let opened = open.and_then(|open| mount.handles.insert(handle, open, caching));
         if opened.is_err() && was_unsure {
-            mount.inodes.set_unsure(ino, true);
+            mount.inodes.set_incomplete(ino, true);
         }
         opened
     }
@@ -311,7 +317,7 @@ impl Filesystem {
 
     /// Returns whether `handle` is open in this tree. In a mounted directory, the data file may
     /// have been closed and reopened since the handle was opened.
-    pub(super) fn has_open(&self, handle: Handle) -> bool {
+    pub(super) fn is_handle_open(&self, handle: Handle) -> bool {
         self.mount.handles.contains(handle)
     }
 
@@ -350,39 +356,39 @@ impl Filesystem {
 
     /// Passes entries to `visit` until the request is cancelled. Entries found after the
     /// cancellation are omitted, because their objects look unreadable without being damaged.
-    fn list_while_wanted(
+    fn list_until_cancelled(
         &self,
         open: &OpenInode,
         cookie: u64,
         visit: &mut ListingCallback<'_>,
     ) -> Result<()> {
-        let request = open.file.effort.cancel();
+        let request = open.file.effort.cancel_token();
         let mut has_some = false;
-        let listed = self.list_open(open, cookie, &mut |listed, next| {
+        let listed = self.list_open_directory(open, cookie, &mut |listed, next| {
             let is_full = request.is_cancelled() || visit(listed, next);
             has_some |= !is_full;
             is_full
         });
         match listed {
             // An empty reply would mean the end of the directory.
-            Ok(()) if !has_some => request.go_on(),
+            Ok(()) if !has_some => request.check_cancelled(),
             listed => listed,
         }
     }
 
-    fn list_open(
+    fn list_open_directory(
         &self,
         open: &OpenInode,
         cookie: u64,
         visit: &mut ListingCallback<'_>,
     ) -> Result<()> {
         let HandleContent::Directory(listing) = &open.content else {
-            return Err(refusal(Errno::ENOTDIR, "readdir"));
+            return Err(refusal_error(Errno::ENOTDIR, "readdir"));
         };
         let inode = self.mount.inode(&open.file, open.ino)?;
         let dots = [(&b"."[..], open.ino), (&b".."[..], inode.parent)];
         for (next, (name, ino)) in (1_u64..).zip(dots) {
-            let stat = || self.mount.dot(ino);
+            let stat = || self.mount.dot_attributes(ino);
             if cookie < next && visit(&ListingEntry::dot(name, ino, &stat), next) {
                 return Ok(());
             }
@@ -396,26 +402,26 @@ impl Filesystem {
     /// opened.
     fn open_inode(&self, handle: Handle, cancel: &CancelToken) -> Result<Arc<OpenInode>> {
         // The source is checked first, because an open file keeps its state in memory.
-        let shown = self.mount.shown_for(cancel);
+        let shown = self.mount.file_for_request(cancel);
         let open = self.mount.handles.get(handle)?;
         if shown.is_err() && self.is_status_text(&open) {
             return Ok(open);
         }
         let source = shown?;
         if open.file.generation != source.generation {
-            return Err(stale());
+            return Err(stale_error());
         }
         let now = match open.file.tree {
             inode::SOURCE => source,
-            tree if open.file.is_growing() => self.mount.others.get(&source, tree)?,
-            _ if open.file.is_changed() => return Err(stale()),
+            tree if open.file.is_growing() => self.mount.other_files.file_of_tree(&source, tree)?,
+            _ if open.file.is_changed() => return Err(stale_error()),
             _ => return Ok(open),
         };
         match &open.content {
             HandleContent::File(document) if !open.file.is_same_state(&now) => {
                 let inode = self.mount.inode(&now, open.ino)?;
-                if document.continues_in(&now, &inode)? {
-                    self.follow(handle, (open.ino, &inode), &now, cancel)
+                if document.can_read_growth(&now, &inode)? {
+                    self.follow_growth(handle, (open.ino, &inode), &now, cancel)
                 } else {
                     Ok(open)
                 }
@@ -432,37 +438,37 @@ impl Filesystem {
 
     /// Binds `handle` to the current state of the file, so that reads return bytes that a writer
     /// has appended to the array.
-    fn follow(
+    fn follow_growth(
         &self,
         handle: Handle,
         (ino, inode): (Ino, &Inode),
         file: &Arc<FileState>,
         cancel: &CancelToken,
     ) -> Result<Arc<OpenInode>> {
-        let document = self.document_of(file, (ino, inode), cancel)?;
+        let document = self.open_document(file, (ino, inode), cancel)?;
         let pinned = self.mount.pins.pin(ino, inode, document);
         self.mount
             .handles
             .replace(handle, OpenInode::file(ino, pinned)?)
     }
 
-    fn file<'a>(&self, open: &'a OpenInode) -> Result<&'a dyn View> {
+    fn file_view<'a>(&self, open: &'a OpenInode) -> Result<&'a dyn View> {
         match &open.content {
             HandleContent::File(document) => Ok(&*document.view),
-            HandleContent::Directory(_) => Err(refusal(Errno::EISDIR, "read")),
+            HandleContent::Directory(_) => Err(refusal_error(Errno::EISDIR, "read")),
         }
     }
 
     /// Converts the result of reading the open file to the reply.
-    fn served(&self, open: &OpenInode, read: Result<Bytes>) -> Result<Bytes> {
+    fn convert_read_result(&self, open: &OpenInode, read: Result<Bytes>) -> Result<Bytes> {
         open.account_memory()?;
         // Bytes of two states of the source must not mix, and a half-written structure must not be
         // reported as damaged.
         let mount = &self.mount;
-        mount.report_lacks(&open.file);
+        mount.log_missing_files(&open.file);
         let is_over = open.file.has_ended() || mount.is_changed_now() && !self.is_status_text(open);
         if is_over || !open.file.is_growing() && open.file.is_changed_now() {
-            return Err(stale());
+            return Err(stale_error());
         }
         match &read {
             Ok(_) => mount.faults.remove_temporary(open.ino),
@@ -476,10 +482,10 @@ impl Filesystem {
 
     /// Returns the state of a growing file whose bytes the handle returns. Returns `None` if reads
     /// of the handle return bytes of later states too, or if the file does not grow.
-    pub(super) fn tied_state(&self, handle: Handle) -> Option<Identity> {
+    pub(super) fn pinned_state(&self, handle: Handle) -> Option<Identity> {
         let open = self.mount.handles.get(handle).ok()?;
         match &open.content {
-            HandleContent::File(document) => document.tied_state(),
+            HandleContent::File(document) => document.pinned_state(),
             HandleContent::Directory(_) => None,
         }
     }
@@ -494,7 +500,7 @@ impl Requests for Filesystem {
         &self.mount.options
     }
 
-    fn traffic(&self) -> &Traffic {
+    fn traffic(&self) -> &RequestCounters {
         &self.mount.traffic
     }
 
@@ -505,11 +511,16 @@ impl Requests for Filesystem {
         (size, size)
     }
 
-    fn lifetime(&self) -> Duration {
+    fn cache_lifetime(&self) -> Duration {
         LIFETIME
     }
 
-    fn lookup_for(&self, parent: Ino, name: &[u8], cancel: &CancelToken) -> Result<LookupEntry> {
+    fn lookup_with_cancel(
+        &self,
+        parent: Ino,
+        name: &[u8],
+        cancel: &CancelToken,
+    ) -> Result<LookupEntry> {
         let mut counted = None;
         let found = self.with_node(parent, cancel, |node, target| {
             let entry = node.lookup(target, name)?;
@@ -547,48 +558,52 @@ impl Requests for Filesystem {
         self.mount.inodes.forget(ino, count);
     }
 
-    fn getattr_for(&self, ino: Ino, cancel: &CancelToken) -> Result<LookupEntry> {
+    fn getattr_with_cancel(&self, ino: Ino, cancel: &CancelToken) -> Result<LookupEntry> {
         self.with_node(ino, cancel, |node, target| {
-            let entry = match target.pinned()? {
+            let entry = match target.pinned_entry()? {
                 Some(entry) => entry,
                 None => node.stat(target)?,
             };
-            entry.is_sized.then_some(entry).ok_or_else(too_long)
+            entry.is_sized.then_some(entry).ok_or_else(too_long_error)
         })
     }
 
-    fn readlink_for(&self, ino: Ino, cancel: &CancelToken) -> Result<Vec<u8>> {
+    fn readlink_with_cancel(&self, ino: Ino, cancel: &CancelToken) -> Result<Vec<u8>> {
         self.with_node(ino, cancel, |node, target| node.readlink(target))
     }
 
-    fn listxattr_for(&self, ino: Ino, cancel: &CancelToken) -> Result<Vec<Vec<u8>>> {
-        self.with_node(ino, cancel, |node, target| match node.xattr(target) {
-            Some(described) => xattr::object(target, &described).list(),
-            None => Ok(Vec::new()),
+    fn listxattr_with_cancel(&self, ino: Ino, cancel: &CancelToken) -> Result<Vec<Vec<u8>>> {
+        self.with_node(ino, cancel, |node, target| {
+            match node.describe_for_xattrs(target) {
+                Some(described) => xattr::described_object(target, &described).list(),
+                None => Ok(Vec::new()),
+            }
         })
     }
 
-    fn getxattr_for(&self, ino: Ino, name: &[u8], cancel: &CancelToken) -> Result<Vec<u8>> {
+    fn getxattr_with_cancel(&self, ino: Ino, name: &[u8], cancel: &CancelToken) -> Result<Vec<u8>> {
         let name = xattr::user_name(name)?;
-        self.with_node(ino, cancel, |node, target| match node.xattr(target) {
-            Some(described) => xattr::object(target, &described).get(name),
-            None => Err(xattr::no_attribute()),
+        self.with_node(ino, cancel, |node, target| {
+            match node.describe_for_xattrs(target) {
+                Some(described) => xattr::described_object(target, &described).get(name),
+                None => Err(xattr::no_attribute()),
+            }
         })
     }
 
-    fn open_file_for(&self, ino: Ino, cancel: &CancelToken) -> Result<OpenedHandle> {
-        self.open_file_as(self.mount.handles.unused(), ino, cancel)
+    fn open_file_with_cancel(&self, ino: Ino, cancel: &CancelToken) -> Result<OpenedHandle> {
+        self.open_file_as(self.mount.handles.new_handle(), ino, cancel)
     }
 
-    fn opendir_for(&self, ino: Ino, cancel: &CancelToken) -> Result<OpenedHandle> {
-        self.open_directory_as(self.mount.handles.unused(), ino, cancel)
+    fn opendir_with_cancel(&self, ino: Ino, cancel: &CancelToken) -> Result<OpenedHandle> {
+        self.open_directory_as(self.mount.handles.new_handle(), ino, cancel)
     }
 
-    fn is_ordered(&self, _directory: Ino) -> bool {
+    fn has_display_order(&self, _directory: Ino) -> bool {
         true
     }
 
-    fn list_for(
+    fn list_with_cancel(
         &self,
         handle: Handle,
         cookie: u64,
@@ -597,8 +612,8 @@ impl Requests for Filesystem {
         cancel: &CancelToken,
     ) -> Result<()> {
         let open = self.open_inode(handle, cancel)?;
-        let _granted = open.file.granted(cancel);
-        let listed = self.list_while_wanted(&open, cookie, &mut |listed, next| {
+        let _granted = open.file.grant_budget(cancel);
+        let listed = self.list_until_cancelled(&open, cookie, &mut |listed, next| {
             self.pass_entry(listed, next, detail, take)
         });
         // The next call can find the dropped state again.
@@ -606,34 +621,34 @@ impl Requests for Filesystem {
         listed.map_err(|error| open.file.convert_error(error))
     }
 
-    fn read_for(
+    fn read_with_cancel(
         &self,
         handle: Handle,
         offset: u64,
         length: usize,
         cancel: &CancelToken,
     ) -> Result<Bytes> {
-        cancel.go_on()?;
+        cancel.check_cancelled()?;
         let open = self.open_inode(handle, cancel)?;
-        let cancel = open.file.until_over(cancel);
-        let read = self.file(&open)?.read_for(offset, length, &cancel);
-        self.served(&open, read)
+        let cancel = open.file.token_until_end(cancel);
+        let read = self.file_view(&open)?.read_for(offset, length, &cancel);
+        self.convert_read_result(&open, read)
     }
 
-    fn is_unordered(&self, handle: Handle) -> bool {
+    fn is_in_index_order(&self, handle: Handle) -> bool {
         let open = self.open_inode(handle, &CancelToken::default());
         open.is_ok_and(|open| match &open.content {
-            HandleContent::Directory(listing) => lock(listing).is_unordered,
+            HandleContent::Directory(listing) => lock(listing).is_in_index_order,
             _ => false,
         })
     }
 
-    fn version_of(&self, handle: Handle, cancel: &CancelToken) -> Result<Version> {
+    fn content_version(&self, handle: Handle, cancel: &CancelToken) -> Result<Version> {
         let open = self.open_inode(handle, cancel)?;
         let file = &open.file;
         let is_fixed = file.is_settled() && !self.is_status_text(&open);
         Ok(Version {
-            length: self.file(&open)?.length(),
+            length: self.file_view(&open)?.length(),
             identity: file.identity().filter(|_| is_fixed),
             generation: file.generation,
         })
@@ -641,13 +656,13 @@ impl Requests for Filesystem {
 
     fn try_read(&self, handle: Handle, offset: u64, length: usize) -> Result<Option<Bytes>> {
         let open = self.open_inode(handle, &CancelToken::default())?;
-        match self.file(&open)?.read_now(offset, length).transpose() {
-            Some(read) => self.served(&open, read).map(Some),
+        match self.file_view(&open)?.read_now(offset, length).transpose() {
+            Some(read) => self.convert_read_result(&open, read).map(Some),
             None => Ok(None),
         }
     }
 
-    fn lseek_for(
+    fn lseek_with_cancel(
         &self,
         handle: Handle,
         offset: u64,
@@ -655,8 +670,8 @@ impl Requests for Filesystem {
         cancel: &CancelToken,
     ) -> Result<u64> {
         let open = self.open_inode(handle, cancel)?;
-        let view = self.file(&open)?;
-        let none = || refusal(Errno::ENXIO, "seek");
+        let view = self.file_view(&open)?;
+        let none = || refusal_error(Errno::ENXIO, "seek");
         if offset >= view.length() {
             return Err(none());
         }
@@ -671,11 +686,11 @@ impl Requests for Filesystem {
             return;
         };
         if let HandleContent::Directory(listing) = &open.content
-            && lock(listing).is_unsure
+            && lock(listing).is_incomplete
         {
             // If the directory was opened again in the meantime, the kernel may have cached this
             // listing.
-            self.mount.inodes.set_unsure(open.ino, true);
+            self.mount.inodes.set_incomplete(open.ino, true);
         }
     }
 }

@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use fuser::{BackgroundSession, Config, INodeNo, MountOption, Notifier, Session, SessionACL};
 use h5fs_reader::error::{Error, Result};
-use h5fs_reader::source::local::changes::Changes;
+use h5fs_reader::source::local::changes::ChangeWatcher;
 use h5fs_reader::source::mounts::device::Device;
-use h5fs_reader::source::mounts::mount_id::told_of;
+use h5fs_reader::source::mounts::mount_id::read_fdinfo_field;
 
 use crate::fs::data_files::mount::InodeInvalidator;
 use crate::fs::data_files::served_tree::ServedTree;
@@ -84,7 +84,7 @@ struct RelaySession {
 }
 
 /// A mounted and served filesystem. Dropping the value unmounts.
-pub struct Mounted {
+pub struct ServedMount {
     session: BackgroundSession,
     /// The fuser session that owns the mount, if the requests pass through a relay.
     outer: Option<Session<Adapter>>,
@@ -103,15 +103,15 @@ pub fn mount(mountpoint: &Path, options: &MountOptions) -> Result<UnservedMount>
         filesystem: Arc::clone(&filesystem),
         workers,
         readers: Arc::default(),
-        longest_read: options.interruptible.then_some(relay::READ),
+        max_read: options.interruptible.then_some(relay::READ),
         relay,
-        forgotten: options.no_forget.then(|| Arc::new(ReleasedLookups::new())),
+        released_lookups: options.no_forget.then(|| Arc::new(ReleasedLookups::new())),
     };
     let config = config(options);
     let threads = config.n_threads.unwrap_or(1);
     if !options.interruptible {
         let adapter = adapter(workers, None);
-        let session = Session::new(adapter, mountpoint, &config).map_err(|e| failed(&e))?;
+        let session = Session::new(adapter, mountpoint, &config).map_err(|e| mount_error(&e))?;
         return Ok(UnservedMount {
             session,
             relayed: None,
@@ -121,16 +121,16 @@ pub fn mount(mountpoint: &Path, options: &MountOptions) -> Result<UnservedMount>
         });
     }
     let unasked = adapter(Workers::new(options.threads), None);
-    let outer = Session::new(unasked, mountpoint, &config).map_err(|e| failed(&e))?;
+    let outer = Session::new(unasked, mountpoint, &config).map_err(|e| mount_error(&e))?;
     let relayed = || {
-        let (relay, socket) = Relay::new(relay::device_of(&outer)?)?;
+        let (relay, socket) = Relay::new(relay::fuse_device(&outer)?)?;
         let relay = Arc::new(relay);
         let adapter = adapter(workers, Some(Arc::clone(&relay)));
         let inner = Session::from_fd(adapter, socket, config.acl, config.clone())?;
         relay.receive_reply()?;
         std::io::Result::Ok((inner, relay))
     };
-    let (session, relay) = relayed().map_err(|error| failed(&error))?;
+    let (session, relay) = relayed().map_err(|error| mount_error(&error))?;
     Ok(UnservedMount {
         session,
         relayed: Some(RelaySession { outer, relay }),
@@ -142,7 +142,7 @@ pub fn mount(mountpoint: &Path, options: &MountOptions) -> Result<UnservedMount>
 
 /// Converts an error of mounting. An error without an errno contains a text of the mount helper, or
 /// a text of fuser that lists all mount options.
-fn failed(error: &std::io::Error) -> Error {
+fn mount_error(error: &std::io::Error) -> Error {
     if error.raw_os_error().is_some() {
         return Error::io(error, "mounting");
     }
@@ -161,7 +161,7 @@ impl UnservedMount {
     pub fn device(&self) -> Option<Device> {
         let relayed = self.relayed.as_ref();
         let mounted = relayed.map_or(&self.session, |relayed| &relayed.outer);
-        let number = told_of(mounted.as_fd(), "fuse_connection").ok()?;
+        let number = read_fdinfo_field(mounted.as_fd(), "fuse_connection").ok()?;
         format!("0:{number}").parse().ok()
     }
 
@@ -170,12 +170,16 @@ impl UnservedMount {
     ///
     /// # Errors
     /// `Io` if a thread cannot be started.
-    pub fn serve(self, what: ServedTree, find_gone: Option<EndedThreadFinder>) -> Result<Mounted> {
+    pub fn serve(
+        self,
+        what: ServedTree,
+        find_gone: Option<EndedThreadFinder>,
+    ) -> Result<ServedMount> {
         let served = self.filesystem.0.set(what);
         debug_assert!(served.is_ok());
         let watched = Arc::downgrade(&self.filesystem);
         let threads = self.threads;
-        let session = self.session.spawn().map_err(|error| failed(&error))?;
+        let session = self.session.spawn().map_err(|error| mount_error(&error))?;
         let outer = self.relayed.map(|RelaySession { outer, relay }| {
             Relay::start(&relay, threads, self.callers.clone());
             outer
@@ -189,15 +193,15 @@ impl UnservedMount {
             let changes = filesystem.mount.changes().cloned();
             let outdate = attribute_invalidator(notifier.clone());
             filesystem.mount.set_invalidator(outdate);
-            thread::spawn(move || watch(&watched, changes.as_deref(), &notifier));
+            thread::spawn(move || watch_source(&watched, changes.as_deref(), &notifier));
         }
-        Ok(Mounted { session, outer })
+        Ok(ServedMount { session, outer })
     }
 }
 
 /// Repeatedly cancels the work for callers whose threads have ended, according to `find_gone`.
 fn watch_callers(callers: &WaitingCallers, find_gone: &EndedThreadFinder) {
-    while let Some(waiting) = callers.waiting_for(ASKERS) {
+    while let Some(waiting) = callers.threads_waiting_for(ASKERS) {
         let gone = match &*waiting {
             [] => Vec::new(),
             waiting => find_gone(waiting),
@@ -223,7 +227,11 @@ fn attribute_invalidator(notifier: Notifier) -> InodeInvalidator {
 /// Waits for changes of the source in the calling thread. After a change, makes the kernel drop
 /// everything that it has cached about the mount, including pages. A request handler cannot do
 /// this: the handler would deadlock if the kernel holds a page that is being read.
-fn watch(filesystem: &Weak<ServedTreeCell>, changes: Option<&Changes>, notifier: &Notifier) {
+fn watch_source(
+    filesystem: &Weak<ServedTreeCell>,
+    changes: Option<&ChangeWatcher>,
+    notifier: &Notifier,
+) {
     let mut seen = Some(0);
     loop {
         match changes {
@@ -252,13 +260,13 @@ fn watch(filesystem: &Weak<ServedTreeCell>, changes: Option<&Changes>, notifier:
     }
 }
 
-impl Mounted {
+impl ServedMount {
     /// Blocks until the filesystem is unmounted.
     ///
     /// # Errors
     /// `Io` if the connection to the kernel breaks.
     pub fn wait(self) -> Result<()> {
-        let Mounted { session, outer } = self;
+        let ServedMount { session, outer } = self;
         let (sender, ended) = channel();
         // Dropping fuser's session unmounts the mount point again, where another filesystem may be
         // mounted now. So the session is never dropped.

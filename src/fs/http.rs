@@ -33,6 +33,6 @@ mod site;
 mod target;
 mod trees;
 
-pub use access::{Access, Token, is_usual_loopback};
+pub use access::{AccessRules, Token, is_usual_loopback};
 pub use server::{Listener, Server};
-pub use trees::Trees;
+pub use trees::ServedTrees;

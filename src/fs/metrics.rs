@@ -8,154 +8,154 @@ use h5fs_reader::wire::Count;
 /// A Prometheus metric family: one value for each mount, or one for each mount and kind (for
 /// example, kind of request).
 #[derive(Debug)]
-pub struct Family {
+pub struct MetricFamily {
     /// Name of the metric without the program's prefix. The name of a counter ends in `_total`.
     pub name: &'static str,
     /// Name of the label that distinguishes the kinds, if the family has kinds.
     pub label: Option<&'static str>,
     /// Name of the same metric in `.h5fs/status`, which shows the sum over all kinds. `None` if the
     /// status omits the metric.
-    pub(in crate::fs) fact: Option<&'static str>,
+    pub(in crate::fs) status_name: Option<&'static str>,
     pub(in crate::fs) help: &'static str,
 }
 
-/// Creates a family without kinds that is also in `.h5fs/status`, under the name `fact`.
-const fn figure(name: &'static str, fact: &'static str, help: &'static str) -> Family {
-    Family {
+/// Creates a family without kinds that is also in `.h5fs/status`, under the name `status_name`.
+const fn status_family(name: &'static str, fact: &'static str, help: &'static str) -> MetricFamily {
+    MetricFamily {
         name,
         label: None,
-        fact: Some(fact),
+        status_name: Some(fact),
         help,
     }
 }
 
 /// All metric families, in the order of `.h5fs/status`.
-pub static FAMILIES: &[Family] = &[
-    Family {
+pub static FAMILIES: &[MetricFamily] = &[
+    MetricFamily {
         name: "up",
         label: None,
-        fact: None,
+        status_name: None,
         help: "Whether the mount answers and has its source.",
     },
-    figure("source_bytes", "source bytes", "Size of the source."),
-    figure(
+    status_family("source_bytes", "source bytes", "Size of the source."),
+    status_family(
         "source_opened_total",
         "source opened",
         "Number of states of the source that were opened.",
     ),
-    figure(
+    status_family(
         "uptime_seconds",
         "uptime seconds",
         "Seconds since the start of the mount.",
     ),
-    Family {
+    MetricFamily {
         name: "resident_memory_bytes",
         label: None,
-        fact: None,
+        status_name: None,
         help: "Resident memory of the process that serves the mount.",
     },
-    figure("inodes", "inodes known", "Inode numbers in use."),
-    figure(
+    status_family("inodes", "inodes known", "Inode numbers in use."),
+    status_family(
         "files_open",
         "files open",
         "Open data files of the directory.",
     ),
-    figure(
+    status_family(
         "files_open_at_most",
         "files open at most",
         "Maximum number of open data files.",
     ),
-    figure(
+    status_family(
         "open_files_bytes",
         "bytes of open files",
         "Approximate memory of the open data files.",
     ),
-    figure(
+    status_family(
         "joined_files_read_total",
         "joined files read",
         "Data files that were read for `joined`, not counting files that were already known.",
     ),
-    figure(
+    status_family(
         "handles_open",
         "handles open",
         "Open files and directories of the mount.",
     ),
-    figure("cache_bytes", "cache bytes", "Decoded chunks in the cache."),
-    figure(
+    status_family("cache_bytes", "cache bytes", "Decoded chunks in the cache."),
+    status_family(
         "cache_capacity_bytes",
         "cache capacity",
         "Size of the cache.",
     ),
-    figure(
+    status_family(
         "cache_hits_total",
         "cache hits",
         "Chunks that were found in the cache.",
     ),
-    figure(
+    status_family(
         "cache_misses_total",
         "cache misses",
         "Chunks that were not found in the cache.",
     ),
-    figure(
+    status_family(
         "cache_evictions_total",
         "cache evictions",
         "Chunks that were evicted from the cache.",
     ),
-    figure(
+    status_family(
         "chunks_decoded_total",
         "chunks decoded",
         "Chunks that were decoded.",
     ),
-    figure(
+    status_family(
         "bytes_served_total",
         "bytes served",
         "Bytes returned to reads; reads from the kernel's page cache are not counted.",
     ),
-    Family {
+    MetricFamily {
         name: "requests_total",
         label: Some("request"),
-        fact: None,
+        status_name: None,
         help: "Requests from the kernel.",
     },
-    Family {
+    MetricFamily {
         name: "errors_total",
         label: Some("kind"),
-        fact: Some("errors"),
+        status_name: Some("errors"),
         help: "Lines written to .h5fs/errors: parts that could not be read.",
     },
-    figure(
+    status_family(
         "network_requests_total",
         "network requests",
         "Requests to the server of the source.",
     ),
-    figure(
+    status_family(
         "network_bytes_total",
         "network bytes",
         "Bytes of the responses from the server of the source.",
     ),
-    figure(
+    status_family(
         "network_retries_total",
         "network retries",
         "Requests to the server of the source that were sent again.",
     ),
-    figure(
+    status_family(
         "network_waited_milliseconds_total",
         "network milliseconds waited",
         "Total time of the requests to the server of the source.",
     ),
-    figure(
+    status_family(
         "disk_cache_bytes",
         "disk cache bytes",
         "Bytes in the cache on disk.",
     ),
 ];
 
-impl Family {
-    fn find(name: &str) -> Option<&'static Family> {
+impl MetricFamily {
+    fn find(name: &str) -> Option<&'static MetricFamily> {
         FAMILIES.iter().find(|family| family.name == name)
     }
 
-    fn kind(&self) -> &'static str {
+    fn metric_type(&self) -> &'static str {
         if self.name.ends_with("_total") {
             "counter"
         } else {
@@ -166,9 +166,9 @@ impl Family {
 
 /// A value of a metric family, for one kind if the family has kinds.
 #[derive(Debug, Clone)]
-pub struct Sample {
+pub struct MetricSample {
     /// The metric family.
-    pub family: &'static Family,
+    pub family: &'static MetricFamily,
     /// The kind, or an empty text if the family has no kinds.
     pub kind: String,
     /// The value of the metric.
@@ -183,7 +183,7 @@ pub struct MountMetrics {
     /// Mount point, for the label `mount`; `None` if it is unknown.
     pub mount: Option<String>,
     /// The values, each with its metric family and kind.
-    pub samples: Vec<Sample>,
+    pub samples: Vec<MetricSample>,
 }
 
 impl MountMetrics {
@@ -194,9 +194,9 @@ impl MountMetrics {
 
     /// Adds a value to the metrics, for the family `name` and the kind `kind`.
     pub(in crate::fs) fn add_kind(&mut self, name: &str, kind: &str, value: u64) {
-        let family = Family::find(name);
+        let family = MetricFamily::find(name);
         debug_assert!(family.is_some(), "{name}");
-        self.samples.extend(family.map(|family| Sample {
+        self.samples.extend(family.map(|family| MetricSample {
             family,
             kind: kind.to_owned(),
             value,
@@ -206,11 +206,11 @@ impl MountMetrics {
     /// Returns the names and values for `.h5fs/status`, with the values of all kinds added up.
     pub(in crate::fs) fn facts(&self) -> impl Iterator<Item = (&'static str, String)> {
         FAMILIES.iter().filter_map(|family| {
-            let of_family = |sample: &&Sample| sample.family.name == family.name;
+            let of_family = |sample: &&MetricSample| sample.family.name == family.name;
             let mut values = self.samples.iter().filter(of_family);
             let first = values.next()?.value;
-            let sum = values.fold(first, |sum, sample| sum.with_more(sample.value));
-            Some((family.fact?, sum.to_string()))
+            let sum = values.fold(first, |sum, sample| sum.plus(sample.value));
+            Some((family.status_name?, sum.to_string()))
         })
     }
 }
@@ -218,18 +218,18 @@ impl MountMetrics {
 /// Returns the metrics of these mounts in the text format of Prometheus. Each family has its help
 /// and type, followed by the values for each mount.
 #[must_use]
-pub fn text(mounts: &[MountMetrics]) -> String {
+pub fn prometheus_text(mounts: &[MountMetrics]) -> String {
     let mut text = String::new();
     for family in FAMILIES {
-        let of_family = |sample: &&Sample| sample.family.name == family.name;
+        let of_family = |sample: &&MetricSample| sample.family.name == family.name;
         let all = mounts.iter().flat_map(|figures| {
             let samples = figures.samples.iter().filter(of_family);
             samples.map(move |sample| (figures, sample))
         });
         for (number, (figures, sample)) in all.enumerate() {
-            let Family { name, help, .. } = family;
+            let MetricFamily { name, help, .. } = family;
             if number == 0 {
-                let kind = family.kind();
+                let kind = family.metric_type();
                 let _ = write!(
                     text,
                     "# HELP h5fs_{name} {help}\n# TYPE h5fs_{name} {kind}\n"
@@ -242,7 +242,7 @@ pub fn text(mounts: &[MountMetrics]) -> String {
     text
 }
 
-fn labels(figures: &MountMetrics, sample: &Sample) -> String {
+fn labels(figures: &MountMetrics, sample: &MetricSample) -> String {
     let mount = figures.mount.as_ref().map(|mount| ("mount", mount));
     let kind = sample.family.label.map(|label| (label, &sample.kind));
     let all = [Some(("source", &figures.source)), mount, kind];
@@ -263,16 +263,16 @@ fn escaped(value: &str) -> String {
 /// because the text may come from a program of another user. Only kinds in lowercase letters are
 /// accepted; labels other than the kind are dropped.
 #[must_use]
-pub fn samples(text: &str) -> Vec<Sample> {
+pub fn parse_samples(text: &str) -> Vec<MetricSample> {
     text.lines().filter_map(sample).collect()
 }
 
-fn sample(line: &str) -> Option<Sample> {
+fn sample(line: &str) -> Option<MetricSample> {
     let (series, value) = line.rsplit_once(' ')?;
     let (name, labels) = series.split_once('{').unwrap_or((series, ""));
-    let family = Family::find(name.strip_prefix("h5fs_")?)?;
+    let family = MetricFamily::find(name.strip_prefix("h5fs_")?)?;
     let kind = family.label.map_or(Some(""), |label| kind(labels, label))?;
-    Some(Sample {
+    Some(MetricSample {
         family,
         kind: kind.to_owned(),
         value: value.parse().ok()?,
@@ -282,7 +282,7 @@ fn sample(line: &str) -> Option<Sample> {
 /// Returns the value of the label called `label`, which must be the last label.
 fn kind<'l>(labels: &'l str, label: &str) -> Option<&'l str> {
     let value = labels.strip_suffix("\"}")?;
-    let (labels, value) = value.split_at(value.rfind('"')?.one_more());
+    let (labels, value) = value.split_at(value.rfind('"')?.plus_one());
     let is_word = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_lowercase());
     (is_word && labels.ends_with(&format!("{label}=\""))).then_some(value)
 }
@@ -323,14 +323,14 @@ h5fs_handles_open{source=\"a\\\"b\\\\\\n\",mount=\"/m\"} 7
 # TYPE h5fs_errors_total counter
 h5fs_errors_total{source=\"c\",kind=\"corrupt\"} 2
 ";
-        assert_eq!(text(&[first, second]), expected);
+        assert_eq!(prometheus_text(&[first, second]), expected);
     }
 
     #[test]
     fn what_is_written_is_read_and_nothing_else() {
         let written = [("up", "", 1), ("errors_total", "io", 3), ("inodes", "", 9)];
         let figures = figures("a\"} 5", Some("kind=\"x\""), &written);
-        let read = samples(&text(&[figures]));
+        let read = parse_samples(&prometheus_text(&[figures]));
         let read: Vec<_> = read
             .iter()
             .map(|sample| (sample.family.name, &sample.kind[..], sample.value))
@@ -350,15 +350,16 @@ h5fs_errors_total{source=\"c\",kind=\"corrupt\"} 2
             "h5fs_errors_total{other=\"x\"} 1",
             "# HELP h5fs_up 1",
         ] {
-            assert!(samples(line).is_empty(), "{line}");
+            assert!(parse_samples(line).is_empty(), "{line}");
         }
     }
 
     #[test]
     fn families_have_names_of_their_own() {
         for (number, family) in FAMILIES.iter().enumerate() {
-            let is_same = |other: &Family| {
-                other.name == family.name || family.fact.is_some() && other.fact == family.fact
+            let is_same = |other: &MetricFamily| {
+                other.name == family.name
+                    || family.status_name.is_some() && other.status_name == family.status_name
             };
             assert!(!FAMILIES[..number].iter().any(is_same), "{}", family.name);
             assert!(family.help.ends_with('.') && !family.help.contains(['\\', '\n']));

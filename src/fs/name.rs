@@ -20,7 +20,7 @@ use h5fs_reader::error::Result;
 use h5fs_reader::wire::checksum::lookup3;
 use nix::errno::Errno;
 
-use crate::fs::errno::refusal;
+use crate::fs::errno::refusal_error;
 use crate::limits;
 
 /// Name of the directory of views in the mount's root.
@@ -37,7 +37,7 @@ pub(super) fn refuse_long(shown: &[u8]) -> Result<()> {
     if shown.len() <= limits::NAME_BYTES {
         Ok(())
     } else {
-        Err(refusal(Errno::ENAMETOOLONG, "name"))
+        Err(refusal_error(Errno::ENAMETOOLONG, "name"))
     }
 }
 
@@ -45,8 +45,8 @@ pub(super) fn refuse_long(shown: &[u8]) -> Result<()> {
 /// the root group of its file.
 pub fn escape(name: &[u8], at_root: bool) -> Vec<u8> {
     let shown = escape_whole(name, at_root);
-    if shown.len() > limits::NAME_BYTES || is_cut(&shown) {
-        copy_start(&shown, name)
+    if shown.len() > limits::NAME_BYTES || is_shortened(&shown) {
+        truncate_with_suffix(&shown, name)
     } else {
         shown
     }
@@ -55,7 +55,7 @@ pub fn escape(name: &[u8], at_root: bool) -> Vec<u8> {
 /// Returns the name in the file for the name `shown` in the mount. Returns `None` if [`escape`]
 /// never returns `shown`, or if `shown` is a shortened name.
 pub fn unescape(shown: &[u8], at_root: bool) -> Option<Vec<u8>> {
-    if is_cut(shown) {
+    if is_shortened(shown) {
         return None;
     }
     let name = decode(shown);
@@ -68,11 +68,11 @@ pub(super) fn shorten(shown: Vec<u8>) -> Vec<u8> {
     if shown.len() <= limits::NAME_BYTES {
         return shown;
     }
-    copy_start(&shown, &shown)
+    truncate_with_suffix(&shown, &shown)
 }
 
 /// Returns whether `shown` is the shortened form of a long name.
-pub fn is_cut(shown: &[u8]) -> bool {
+pub fn is_shortened(shown: &[u8]) -> bool {
     let Some((_, suffix)) = shown.split_at_checked(limits::NAME_BYTES - CUT_SUFFIX) else {
         return false;
     };
@@ -108,7 +108,7 @@ fn escape_whole(name: &[u8], at_root: bool) -> Vec<u8> {
 
 /// Returns a copy of the start of `shown`, followed by the suffix of a shortened name. Truncating
 /// `shown` in place would leave gaps in memory that are too small for the next long name.
-fn copy_start(shown: &[u8], name: &[u8]) -> Vec<u8> {
+fn truncate_with_suffix(shown: &[u8], name: &[u8]) -> Vec<u8> {
     let left = shown.iter().take(limits::NAME_BYTES - CUT_SUFFIX).copied();
     let suffix = format!("~{:08x}", lookup3(name));
     left.chain(suffix.into_bytes()).collect()
@@ -174,7 +174,7 @@ mod tests {
         let shown = escape(&[b'n'; 256], false);
         assert_eq!(shown.len(), 255);
         assert!(escape(&[b'n'; 50_000], false).capacity() < 300);
-        assert!(is_cut(&shown) && unescape(&shown, false).is_none());
+        assert!(is_shortened(&shown) && unescape(&shown, false).is_none());
         assert_ne!(shown, escape(&[b'n'; 257], false));
         // A real name that looks shortened is shortened as well.
         assert_ne!(escape(&shown, false), shown);
@@ -204,7 +204,7 @@ mod tests {
             prop_assert!(!shown.is_empty() && shown.len() <= 255);
             prop_assert!(!shown.contains(&b'/') && !shown.contains(&0));
             prop_assert!(shown != b"." && shown != b"..");
-            if !is_cut(&shown) {
+            if !is_shortened(&shown) {
                 prop_assert_eq!(unescape(&shown, at_root), Some(name));
             }
         }

@@ -23,9 +23,9 @@ pub(super) mod xattr;
 use crate::fs::nodes::blocks::BlockFile;
 use crate::fs::nodes::node::FsNode;
 use crate::fs::nodes::other_nodes::SpellingLink;
-use crate::fs::nodes::selection::Selection;
+use crate::fs::nodes::selection::SelectionFile;
 use crate::fs::nodes::source_tree::{
-    DamagedLink, GroupDirectory, ObjectFile, ObjectLink, Unreadable,
+    DamagedLink, GroupDirectory, ObjectFile, ObjectLink, UnreadableObject,
 };
 use crate::fs::state::inode::{Inode, NodeType};
 use crate::fs::views::attribute_file::AttributeFile;
@@ -42,9 +42,9 @@ pub(super) fn node_for(inode: &Inode) -> &'static dyn FsNode {
         NodeType::Object => &ObjectFile,
         NodeType::Link => &ObjectLink,
         NodeType::DamagedLink => &DamagedLink,
-        NodeType::Unreadable => &Unreadable,
+        NodeType::Unreadable => &UnreadableObject,
         NodeType::Views => &Views,
-        NodeType::Single => views::single(&inode.name).unwrap_or(&Unreadable),
+        NodeType::ViewsEntry => views::non_tree_node(&inode.name).unwrap_or(&UnreadableObject),
         NodeType::Block => &BlockFile,
         NodeType::Spelling => &SpellingLink,
         NodeType::ViewDirectory => &ViewDirectory,
@@ -55,6 +55,6 @@ pub(super) fn node_for(inode: &Inode) -> &'static dyn FsNode {
         NodeType::Attribute => &AttributeFile,
         NodeType::Reference => &ReferenceLink,
         NodeType::Frame => &FrameFile,
-        NodeType::Selection => &Selection,
+        NodeType::Selection => &SelectionFile,
     }
 }

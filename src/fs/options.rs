@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use h5fs_reader::array::CacheSize;
 use h5fs_reader::source::mounts::mount_guard::MountGuard;
-use h5fs_reader::source::neighbours::policy::Policy as External;
+use h5fs_reader::source::neighbours::policy::OtherFilesPolicy as External;
 
 use crate::fs::state::resident_memory::ResidentMemory;
 use crate::limits;
@@ -71,7 +71,7 @@ impl Default for Options {
             cache_size: limits::CACHE_LEAST.into(),
             threads: std::thread::available_parallelism().map_or(2, NonZeroUsize::get),
             views: true,
-            external: External::Within,
+            external: External::WithinDirectory,
             guard: None,
             allow_other: false,
             verify: false,

@@ -9,7 +9,7 @@ use h5fs_reader::source::identity::Identity;
 use crate::fs::options::Options;
 use crate::fs::stat::{DirEntry, LookupEntry};
 use crate::fs::state::handle::{Handle, OpenedHandle};
-use crate::fs::state::traffic::Traffic;
+use crate::fs::state::traffic::RequestCounters;
 
 /// An inode number.
 pub type Ino = u64;
@@ -62,17 +62,17 @@ pub trait Requests: Send + Sync {
     fn options(&self) -> &Options;
 
     /// Returns the counters of the kernel's requests.
-    fn traffic(&self) -> &Traffic;
+    fn traffic(&self) -> &RequestCounters;
 
     /// Returns the size and the free space of the filesystem, in bytes, for statfs(2).
     fn capacity(&self) -> (u64, u64);
 
     /// Returns how long the kernel may cache metadata of unchanged files.
-    fn lifetime(&self) -> Duration;
+    fn cache_lifetime(&self) -> Duration;
 
     /// Returns the number of the data file that contains the inode `ino`. Returns `None` if the
     /// tree shows only one file.
-    fn file_of(&self, _ino: Ino) -> Option<u64> {
+    fn data_file_number(&self, _ino: Ino) -> Option<u64> {
         None
     }
 
@@ -81,7 +81,12 @@ pub trait Requests: Send + Sync {
     ///
     /// # Errors
     /// `NotFound`; `ENAMETOOLONG` over 255 bytes; fails if the group's index is damaged.
-    fn lookup_for(&self, parent: Ino, name: &[u8], cancel: &CancelToken) -> Result<LookupEntry>;
+    fn lookup_with_cancel(
+        &self,
+        parent: Ino,
+        name: &[u8],
+        cancel: &CancelToken,
+    ) -> Result<LookupEntry>;
 
     /// Returns a detailed reason why the directory `parent` has no entry `name`. Examples are a
     /// selector that selects nothing, and a data file that cannot be opened.
@@ -109,42 +114,42 @@ pub trait Requests: Send + Sync {
     /// # Errors
     /// `ESTALE` if no inode has the number `ino`, or the inode belongs to an earlier state of the
     /// source.
-    fn getattr_for(&self, ino: Ino, cancel: &CancelToken) -> Result<LookupEntry>;
+    fn getattr_with_cancel(&self, ino: Ino, cancel: &CancelToken) -> Result<LookupEntry>;
 
     /// Returns the text of the symbolic link `ino`.
     ///
     /// # Errors
     /// `ENAMETOOLONG` over 4095 bytes, `EINVAL` for any other type of file.
-    fn readlink_for(&self, ino: Ino, cancel: &CancelToken) -> Result<Vec<u8>>;
+    fn readlink_with_cancel(&self, ino: Ino, cancel: &CancelToken) -> Result<Vec<u8>>;
 
     /// Returns the names of the object's extended attributes, each with `user.`.
     ///
     /// # Errors
     /// Fails if the object's list of attributes is damaged.
-    fn listxattr_for(&self, ino: Ino, cancel: &CancelToken) -> Result<Vec<Vec<u8>>>;
+    fn listxattr_with_cancel(&self, ino: Ino, cancel: &CancelToken) -> Result<Vec<Vec<u8>>>;
 
     /// Returns the value of the extended attribute `name`, given with `user.`.
     ///
     /// # Errors
     /// `EOPNOTSUPP` for a name without `user.`, `ENODATA` if the attribute does not exist, `E2BIG`
     /// if its value is too long.
-    fn getxattr_for(&self, ino: Ino, name: &[u8], cancel: &CancelToken) -> Result<Vec<u8>>;
+    fn getxattr_with_cancel(&self, ino: Ino, name: &[u8], cancel: &CancelToken) -> Result<Vec<u8>>;
 
     /// Opens a regular file.
     ///
     /// # Errors
     /// Fails if it is known before reading that its content cannot be served.
-    fn open_file_for(&self, ino: Ino, cancel: &CancelToken) -> Result<OpenedHandle>;
+    fn open_file_with_cancel(&self, ino: Ino, cancel: &CancelToken) -> Result<OpenedHandle>;
 
     /// Opens a directory.
     ///
     /// # Errors
     /// `ENOTDIR` for any other type of file; fails if the directory cannot be read.
-    fn opendir_for(&self, ino: Ino, cancel: &CancelToken) -> Result<OpenedHandle>;
+    fn opendir_with_cancel(&self, ino: Ino, cancel: &CancelToken) -> Result<OpenedHandle>;
 
     /// Returns whether the entries of the directory have a fixed order, such as the order of the
     /// file's index, which a listing should keep.
-    fn is_ordered(&self, directory: Ino) -> bool;
+    fn has_display_order(&self, directory: Ino) -> bool;
 
     /// Passes the entries of an open directory from `cookie` (0 is the first) to `take`, until
     /// `take` has no room. Increments the lookup count of each entry taken with attributes, except
@@ -153,7 +158,7 @@ pub trait Requests: Send + Sync {
     /// # Errors
     /// Fails if the index is damaged at `cookie`. Damage at a later entry is reported by the next
     /// call.
-    fn list_for(
+    fn list_with_cancel(
         &self,
         handle: Handle,
         cookie: u64,
@@ -170,7 +175,7 @@ pub trait Requests: Send + Sync {
     /// - `ESTALE` if the source has changed.
     /// - `ENOMEM` if the state for the next read does not fit into memory with all other open
     ///   files.
-    fn read_for(
+    fn read_with_cancel(
         &self,
         handle: Handle,
         offset: u64,
@@ -180,21 +185,21 @@ pub trait Requests: Send + Sync {
 
     /// Returns whether the listing of the open directory is in the order of the file's index,
     /// because the directory has too many names for the order that the options request.
-    fn is_unordered(&self, _handle: Handle) -> bool {
+    fn is_in_index_order(&self, _handle: Handle) -> bool {
         false
     }
 
     /// Returns the version of an open file's content.
     ///
     /// # Errors
-    /// Fails as [`read_for`](Self::read_for) does.
-    fn version_of(&self, handle: Handle, cancel: &CancelToken) -> Result<Version>;
+    /// Fails as [`read_with_cancel`](Self::read_with_cancel) does.
+    fn content_version(&self, handle: Handle, cancel: &CancelToken) -> Result<Version>;
 
-    /// Reads like [`read_for`](Self::read_for), but only if the bytes are available without
+    /// Reads like [`read_with_cancel`](Self::read_with_cancel), but only if the bytes are available without
     /// decoding or waiting. Otherwise returns `None`.
     ///
     /// # Errors
-    /// Fails as [`read_for`](Self::read_for) does.
+    /// Fails as [`read_with_cancel`](Self::read_with_cancel) does.
     fn try_read(&self, handle: Handle, offset: u64, length: usize) -> Result<Option<Bytes>>;
 
     /// Returns the first offset of data, or of a hole, at or after `offset`. The end of the file
@@ -202,7 +207,7 @@ pub trait Requests: Send + Sync {
     ///
     /// # Errors
     /// `ENXIO` if there is no such offset.
-    fn lseek_for(
+    fn lseek_with_cancel(
         &self,
         handle: Handle,
         offset: u64,
@@ -213,69 +218,69 @@ pub trait Requests: Send + Sync {
     /// Closes an open file or directory.
     fn release(&self, handle: Handle);
 
-    /// Calls [`lookup_for`](Self::lookup_for) without cancellation.
+    /// Calls [`lookup_with_cancel`](Self::lookup_with_cancel) without cancellation.
     ///
     /// # Errors
     /// Fails as `lookup_for` does.
     fn lookup(&self, parent: Ino, name: &[u8]) -> Result<LookupEntry> {
-        self.lookup_for(parent, name, &CancelToken::default())
+        self.lookup_with_cancel(parent, name, &CancelToken::default())
     }
 
-    /// Calls [`getattr_for`](Self::getattr_for) without cancellation.
+    /// Calls [`getattr_with_cancel`](Self::getattr_with_cancel) without cancellation.
     ///
     /// # Errors
     /// Fails as `getattr_for` does.
     fn getattr(&self, ino: Ino) -> Result<LookupEntry> {
-        self.getattr_for(ino, &CancelToken::default())
+        self.getattr_with_cancel(ino, &CancelToken::default())
     }
 
-    /// Calls [`readlink_for`](Self::readlink_for) without cancellation.
+    /// Calls [`readlink_with_cancel`](Self::readlink_with_cancel) without cancellation.
     ///
     /// # Errors
     /// Fails as `readlink_for` does.
     fn readlink(&self, ino: Ino) -> Result<Vec<u8>> {
-        self.readlink_for(ino, &CancelToken::default())
+        self.readlink_with_cancel(ino, &CancelToken::default())
     }
 
-    /// Calls [`listxattr_for`](Self::listxattr_for) without cancellation.
+    /// Calls [`listxattr_with_cancel`](Self::listxattr_with_cancel) without cancellation.
     ///
     /// # Errors
     /// Fails as `listxattr_for` does.
     fn listxattr(&self, ino: Ino) -> Result<Vec<Vec<u8>>> {
-        self.listxattr_for(ino, &CancelToken::default())
+        self.listxattr_with_cancel(ino, &CancelToken::default())
     }
 
-    /// Calls [`getxattr_for`](Self::getxattr_for) without cancellation.
+    /// Calls [`getxattr_with_cancel`](Self::getxattr_with_cancel) without cancellation.
     ///
     /// # Errors
     /// Fails as `getxattr_for` does.
     fn getxattr(&self, ino: Ino, name: &[u8]) -> Result<Vec<u8>> {
-        self.getxattr_for(ino, name, &CancelToken::default())
+        self.getxattr_with_cancel(ino, name, &CancelToken::default())
     }
 
-    /// Calls [`open_file_for`](Self::open_file_for) without cancellation.
+    /// Calls [`open_file_with_cancel`](Self::open_file_with_cancel) without cancellation.
     ///
     /// # Errors
     /// Fails as `open_file_for` does.
     fn open_file(&self, ino: Ino) -> Result<OpenedHandle> {
-        self.open_file_for(ino, &CancelToken::default())
+        self.open_file_with_cancel(ino, &CancelToken::default())
     }
 
-    /// Calls [`opendir_for`](Self::opendir_for) without cancellation.
+    /// Calls [`opendir_with_cancel`](Self::opendir_with_cancel) without cancellation.
     ///
     /// # Errors
     /// Fails as `opendir_for` does.
     fn opendir(&self, ino: Ino) -> Result<OpenedHandle> {
-        self.opendir_for(ino, &CancelToken::default())
+        self.opendir_with_cancel(ino, &CancelToken::default())
     }
 
-    /// Lists only names with [`list_for`](Self::list_for), without cancellation.
+    /// Lists only names with [`list_with_cancel`](Self::list_with_cancel), without cancellation.
     ///
     /// # Errors
     /// Fails as `list_for` does.
     fn readdir(&self, handle: Handle, cookie: u64, take: &mut EntryCallback<'_>) -> Result<()> {
         let take = &mut |entry: DirEntry<'_>, _: Option<&LookupEntry>| take(entry);
-        self.list_for(
+        self.list_with_cancel(
             handle,
             cookie,
             ListingDetail::Names,
@@ -284,7 +289,7 @@ pub trait Requests: Send + Sync {
         )
     }
 
-    /// Lists names and attributes with [`list_for`](Self::list_for), without cancellation.
+    /// Lists names and attributes with [`list_with_cancel`](Self::list_with_cancel), without cancellation.
     ///
     /// # Errors
     /// Fails as `list_for` does.
@@ -295,22 +300,22 @@ pub trait Requests: Send + Sync {
         take: &mut AttributesCallback<'_>,
     ) -> Result<()> {
         let cancel = CancelToken::default();
-        self.list_for(handle, cookie, ListingDetail::Attributes, take, &cancel)
+        self.list_with_cancel(handle, cookie, ListingDetail::Attributes, take, &cancel)
     }
 
-    /// Calls [`read_for`](Self::read_for) without cancellation.
+    /// Calls [`read_with_cancel`](Self::read_with_cancel) without cancellation.
     ///
     /// # Errors
     /// Fails as `read_for` does.
     fn read(&self, handle: Handle, offset: u64, length: usize) -> Result<Bytes> {
-        self.read_for(handle, offset, length, &CancelToken::default())
+        self.read_with_cancel(handle, offset, length, &CancelToken::default())
     }
 
-    /// Calls [`lseek_for`](Self::lseek_for) without cancellation.
+    /// Calls [`lseek_with_cancel`](Self::lseek_with_cancel) without cancellation.
     ///
     /// # Errors
     /// Fails as `lseek_for` does.
     fn lseek(&self, handle: Handle, offset: u64, whence: SeekKind) -> Result<u64> {
-        self.lseek_for(handle, offset, whence, &CancelToken::default())
+        self.lseek_with_cancel(handle, offset, whence, &CancelToken::default())
     }
 }

@@ -83,7 +83,7 @@ impl SourceAttributes {
 
     /// Removes permission bits, so that only `readers` may read the shown files.
     #[must_use]
-    pub(super) fn for_readers(self, readers: Readers) -> Self {
+    pub(super) fn restricted_to(self, readers: Readers) -> Self {
         let mode = readers.audience().map_or(self.mode, |own| own.mode());
         SourceAttributes { mode, ..self }
     }
@@ -125,7 +125,7 @@ pub struct LookupEntry {
     /// Attributes of the inode.
     pub attributes: Stat,
     /// Whether the kernel may cache the entry until the source changes.
-    pub cacheable: bool,
+    pub is_cacheable: bool,
     /// Whether the entry has a size. A text that is too long to count has none: the name exists,
     /// but `stat` fails.
     pub is_sized: bool,
@@ -145,7 +145,7 @@ impl LookupEntry {
 
     /// Sets the modification time to the one that the object `node` has in the file, if there is
     /// one.
-    pub(super) fn modified_as(mut self, node: &Node) -> Self {
+    pub(super) fn with_modified_of(mut self, node: &Node) -> Self {
         if let Some(seconds) = node.modified {
             self.attributes.modified = (seconds, 0);
         }
@@ -156,7 +156,7 @@ impl LookupEntry {
     pub(super) fn without_size(self) -> Self {
         LookupEntry {
             is_sized: false,
-            cacheable: false,
+            is_cacheable: false,
             ..self
         }
     }
@@ -165,7 +165,7 @@ impl LookupEntry {
     /// object that could not be read but may be readable later.
     pub(super) fn cacheable_if(self, is_right: bool) -> Self {
         LookupEntry {
-            cacheable: self.cacheable && is_right,
+            is_cacheable: self.is_cacheable && is_right,
             ..self
         }
     }

@@ -12,7 +12,7 @@ use h5fs_reader::model::datatype::{Charset, Class, StringPadding};
 use h5fs_reader::model::{Datatype, LinkTarget};
 use nix::errno::Errno;
 
-use crate::fs::fake::{Fake, ROOT, byte_type};
+use crate::fs::fake::{FakeContainer, ROOT, byte_type};
 use crate::fs::requests::{ListingDetail, Requests};
 use crate::fs::{
     Caching, DirEntry, FileKind, Filesystem, Ino, LookupEntry, OpenedHandle, Options, SeekKind,
@@ -70,12 +70,12 @@ pub(super) fn xattr(fs: &Filesystem, path: &str, name: &str) -> Result<String> {
 
 #[test]
 fn a_small_tree() {
-    let mut fake = Fake::new();
-    fake.group(800, 1);
-    fake.bytes(1600, 2, b"elements");
-    fake.hard(ROOT, "run", 800);
-    fake.hard(ROOT, "same", 1600);
-    fake.hard(800, "temp", 1600);
+    let mut fake = FakeContainer::new();
+    fake.add_group(800, 1);
+    fake.add_bytes(1600, 2, b"elements");
+    fake.add_hard_link(ROOT, "run", 800);
+    fake.add_hard_link(ROOT, "same", 1600);
+    fake.add_hard_link(800, "temp", 1600);
     let fs = fake.into_filesystem();
 
     let root = list(&fs, fs.root());
@@ -106,7 +106,7 @@ fn a_small_tree() {
 
 #[test]
 fn options_change_owner_and_mode() {
-    let fs = Fake::new().mounted_with(&Options {
+    let fs = FakeContainer::new().mounted_with(&Options {
         uid: Some(7),
         gid: Some(8),
         umask: Some(0o027),
@@ -119,15 +119,15 @@ fn options_change_owner_and_mode() {
 #[test]
 fn a_group_is_a_directory_in_one_place() {
     // A ring: /b/a, /b/a/b, and the root again. The shortest path is a group's directory.
-    let mut fake = Fake::new();
-    fake.group(800, 2);
-    fake.group(1600, 2);
-    fake.hard(ROOT, "z", 800);
-    fake.hard(ROOT, "b", 800);
-    fake.hard(800, "a", 1600);
-    fake.hard(1600, "b", 800);
-    fake.hard(1600, "self", 1600);
-    fake.hard(1600, "top", ROOT);
+    let mut fake = FakeContainer::new();
+    fake.add_group(800, 2);
+    fake.add_group(1600, 2);
+    fake.add_hard_link(ROOT, "z", 800);
+    fake.add_hard_link(ROOT, "b", 800);
+    fake.add_hard_link(800, "a", 1600);
+    fake.add_hard_link(1600, "b", 800);
+    fake.add_hard_link(1600, "self", 1600);
+    fake.add_hard_link(1600, "top", ROOT);
     let fs = fake.into_filesystem();
 
     assert_eq!(text(&fs, "z"), "b");
@@ -142,13 +142,13 @@ fn a_group_is_a_directory_in_one_place() {
 
 #[test]
 fn where_a_link_count_lies_the_first_name_wins() {
-    let mut fake = Fake::new();
-    fake.group(800, 1);
-    fake.group(1600, 1);
-    fake.hard(ROOT, "a", 800);
-    fake.hard(ROOT, "b", 1600);
-    fake.hard(1600, "lie", 800);
-    fake.hard(800, "up", 800);
+    let mut fake = FakeContainer::new();
+    fake.add_group(800, 1);
+    fake.add_group(1600, 1);
+    fake.add_hard_link(ROOT, "a", 800);
+    fake.add_hard_link(ROOT, "b", 1600);
+    fake.add_hard_link(1600, "lie", 800);
+    fake.add_hard_link(800, "up", 800);
     let fs = fake.into_filesystem();
     assert_eq!(fs.resolve(b"b/lie").unwrap().ino, 800);
     assert_eq!(text(&fs, "a"), "b/lie");
@@ -159,25 +159,25 @@ fn where_a_link_count_lies_the_first_name_wins() {
 
 #[test]
 fn symbolic_links_resolve_inside() {
-    let mut fake = Fake::new();
-    fake.group(800, 1);
-    fake.bytes(1600, 1, b"x");
-    fake.hard(ROOT, "g", 800);
-    fake.hard(800, "data", 1600);
-    fake.hard(800, "..", 1600);
-    fake.soft_link(800, "absolute", "/g/data");
-    fake.soft_link(800, "relative", "./data");
-    fake.soft_link(800, "root", "/");
-    fake.soft_link(800, "here", ".");
-    fake.soft_link(800, "dotdot", "..");
-    fake.soft_link(800, "dangling", "/no/../where");
-    fake.soft_link(800, "long", &"x/".repeat(3000));
+    let mut fake = FakeContainer::new();
+    fake.add_group(800, 1);
+    fake.add_bytes(1600, 1, b"x");
+    fake.add_hard_link(ROOT, "g", 800);
+    fake.add_hard_link(800, "data", 1600);
+    fake.add_hard_link(800, "..", 1600);
+    fake.add_soft_link(800, "absolute", "/g/data");
+    fake.add_soft_link(800, "relative", "./data");
+    fake.add_soft_link(800, "root", "/");
+    fake.add_soft_link(800, "here", ".");
+    fake.add_soft_link(800, "dotdot", "..");
+    fake.add_soft_link(800, "dangling", "/no/../where");
+    fake.add_soft_link(800, "long", &"x/".repeat(3000));
     let external = LinkTarget::External {
         file: b"other.h5".to_vec(),
         path: b"/a/b".to_vec(),
     };
-    fake.link(800, "external", external);
-    fake.link(800, "user", LinkTarget::UserDefined(187));
+    fake.add_link(800, "external", external);
+    fake.add_link(800, "user", LinkTarget::UserDefined(187));
     let fs = fake.into_filesystem();
 
     assert_eq!(text(&fs, "g/absolute"), "../g/data");
@@ -207,12 +207,12 @@ fn symbolic_links_resolve_inside() {
 
 #[test]
 fn damage_stays_where_it_is() {
-    let mut fake = Fake::new();
-    fake.group(800, 1);
-    fake.bytes(1600, 1, b"x");
-    fake.broken(2400);
+    let mut fake = FakeContainer::new();
+    fake.add_group(800, 1);
+    fake.add_bytes(1600, 1, b"x");
+    fake.add_broken(2400);
     let unknown = Err(Error::unsupported("filter 32099", 640));
-    fake.array(3200, 1, byte_type(), 5, unknown);
+    fake.add_array(3200, 1, byte_type(), 5, unknown);
     let string = Datatype {
         size: 16,
         class: Class::VariableString {
@@ -220,19 +220,19 @@ fn damage_stays_where_it_is() {
             charset: Charset::Utf8,
         },
     };
-    fake.array(4000, 1, string, 5, Ok(Storage::Fill));
-    fake.hard(ROOT, "torn", 800);
-    fake.hard(800, "before", 1600);
-    fake.hard(800, "after", 1600);
-    fake.tear(800, 1);
-    fake.hard(ROOT, "good", 1600);
-    fake.hard(ROOT, "header", 2400);
-    fake.hard(ROOT, "absent", 9999);
-    fake.hard(ROOT, "nowhere", 0);
-    fake.hard(ROOT, "filter", 3200);
-    fake.hard(ROOT, "strings", 4000);
+    fake.add_array(4000, 1, string, 5, Ok(Storage::Fill));
+    fake.add_hard_link(ROOT, "torn", 800);
+    fake.add_hard_link(800, "before", 1600);
+    fake.add_hard_link(800, "after", 1600);
+    fake.damage_index(800, 1);
+    fake.add_hard_link(ROOT, "good", 1600);
+    fake.add_hard_link(ROOT, "header", 2400);
+    fake.add_hard_link(ROOT, "absent", 9999);
+    fake.add_hard_link(ROOT, "nowhere", 0);
+    fake.add_hard_link(ROOT, "filter", 3200);
+    fake.add_hard_link(ROOT, "strings", 4000);
     let damaged = LinkTarget::Damaged(Error::corrupt("link message: size", 77));
-    fake.link(ROOT, "link", damaged);
+    fake.add_link(ROOT, "link", damaged);
     let fs = fake.into_filesystem();
 
     assert_eq!(names(&fs, "/").len(), 8);
@@ -272,15 +272,15 @@ fn damage_stays_where_it_is() {
 /// Lists a group and a dataset that fail once, in a listing that the kernel would cache.
 #[test]
 fn what_cannot_be_read_now_is_listed_anew() {
-    let mut fake = Fake::new();
-    fake.group(800, 1);
-    fake.bytes(1600, 1, b"x");
-    fake.bytes(2400, 1, b"y");
-    fake.hard(ROOT, "g", 800);
-    fake.hard(ROOT, "x", 1600);
-    fake.hard(ROOT, "y", 2400);
-    fake.on_bad_disk(800);
-    fake.on_bad_disk(1600);
+    let mut fake = FakeContainer::new();
+    fake.add_group(800, 1);
+    fake.add_bytes(1600, 1, b"x");
+    fake.add_bytes(2400, 1, b"y");
+    fake.add_hard_link(ROOT, "g", 800);
+    fake.add_hard_link(ROOT, "x", 1600);
+    fake.add_hard_link(ROOT, "y", 2400);
+    fake.fail_reads(800);
+    fake.fail_reads(1600);
     let is_failing = Arc::clone(&fake.is_failing);
     let fs = fake.into_filesystem();
     let listed = |path: &str| {
@@ -288,7 +288,7 @@ fn what_cannot_be_read_now_is_listed_anew() {
         let OpenedHandle {
             handle, caching, ..
         } = fs.opendir(directory).unwrap();
-        let is_lasting = caching == Caching::Lasting;
+        let is_lasting = caching == Caching::UntilChanged;
         let mut listed = Vec::new();
         for plus in [false, true] {
             let mut add = |name: &[u8], kind: Option<FileKind>| {
@@ -354,33 +354,37 @@ fn what_cannot_be_read_now_is_listed_anew() {
 /// attempt reads them.
 #[test]
 fn a_request_that_is_put_off_tells_of_no_object_that_it_could_not_read() {
-    let mut fake = Fake::new();
+    let mut fake = FakeContainer::new();
     for (id, name) in [(800, "a"), (801, "b"), (802, "c")] {
-        fake.bytes(id, 1, b"data");
-        fake.hard(ROOT, name, id);
+        fake.add_bytes(id, 1, b"data");
+        fake.add_hard_link(ROOT, name, id);
     }
     fake.heavy.push(801);
     let fs = fake.into_filesystem();
     let ino = fs.resolve(b"/b").unwrap().ino;
     let root = fs.opendir(fs.root()).unwrap().handle;
-    let quick = || CancelToken::default().with_ticket(&Arc::default());
+    let quick = || CancelToken::default().with_slot(&Arc::default());
     let listed = |cookie, cancel: &CancelToken| {
         let mut names = Vec::new();
         let take = &mut |entry: DirEntry<'_>, _: Option<&LookupEntry>| {
             names.push((entry.name.to_vec(), entry.kind.unwrap()));
             false
         };
-        let listed = fs.list_for(root, cookie, ListingDetail::Names, take, cancel);
+        let listed = fs.list_with_cancel(root, cookie, ListingDetail::Names, take, cancel);
         listed.map(|()| names)
     };
     assert_eq!(
         listed(2, &quick()),
         Ok(vec![(b"a".to_vec(), FileKind::File)])
     );
-    assert!(listed(3, &quick()).unwrap_err().is_unwanted());
-    assert!(fs.listxattr_for(ino, &quick()).unwrap_err().is_unwanted());
-    let fault = |cancel: &CancelToken| fs.getxattr_for(ino, b"user.h5fs.error", cancel);
-    assert!(fault(&quick()).unwrap_err().is_unwanted());
+    assert!(listed(3, &quick()).unwrap_err().is_cancelled());
+    assert!(
+        fs.listxattr_with_cancel(ino, &quick())
+            .unwrap_err()
+            .is_cancelled()
+    );
+    let fault = |cancel: &CancelToken| fs.getxattr_with_cancel(ino, b"user.h5fs.error", cancel);
+    assert!(fault(&quick()).unwrap_err().is_cancelled());
 
     let heavy = CancelToken::default();
     let all = listed(2, &heavy).unwrap();
@@ -393,15 +397,15 @@ fn a_request_that_is_put_off_tells_of_no_object_that_it_could_not_read() {
 
 #[test]
 fn no_request_looks_at_more_than_it_may() {
-    let mut fake = Fake::new();
-    fake.bytes(1600, 1, b"x");
-    fake.hard(ROOT, "x", 1600);
-    fake.costly(1600);
+    let mut fake = FakeContainer::new();
+    fake.add_bytes(1600, 1, b"x");
+    fake.add_hard_link(ROOT, "x", 1600);
+    fake.exceed_budget(1600);
     let is_failing = Arc::clone(&fake.is_failing);
     let fs = fake.into_filesystem();
     let found = fs.resolve(b"x").unwrap();
     is_failing.store(true, Ordering::SeqCst);
-    let too_much = |error: Option<Error>| matches!(error, Some(Error::Effort { .. }));
+    let too_much = |error: Option<Error>| matches!(error, Some(Error::BudgetExceeded { .. }));
     assert!(too_much(fs.lookup(1, b"x").err()));
     assert!(too_much(fs.getattr(found.ino).err()));
     assert!(too_much(fs.open_file(found.ino).err()));
@@ -411,10 +415,10 @@ fn no_request_looks_at_more_than_it_may() {
 
 #[test]
 fn listings_go_on_at_any_cookie() {
-    let mut fake = Fake::new();
+    let mut fake = FakeContainer::new();
     for number in 0..40_u64 {
-        fake.bytes(800 + number, 1, b"x");
-        fake.hard(ROOT, format!("n{number}"), 800 + number);
+        fake.add_bytes(800 + number, 1, b"x");
+        fake.add_hard_link(ROOT, format!("n{number}"), 800 + number);
     }
     let fs = fake.into_filesystem();
     let handle = fs.opendir(1).unwrap().handle;
@@ -454,10 +458,10 @@ fn listings_go_on_at_any_cookie() {
 
 #[test]
 fn what_stands_behind_a_lost_link_is_listed_once() {
-    let mut fake = Fake::new();
-    fake.bytes(800, 1, b"x");
+    let mut fake = FakeContainer::new();
+    fake.add_bytes(800, 1, b"x");
     for name in ["a", "lost", "b", "c"] {
-        fake.hard(ROOT, name, 800);
+        fake.add_hard_link(ROOT, name, 800);
     }
     fake.remove_link(ROOT, 1);
     assert_eq!(names(&fake.into_filesystem(), "/"), ["a", "b", "c"]);
@@ -469,13 +473,13 @@ fn hostile_names_are_found_again() {
     let hostile: [&[u8]; 10] = [
         b"", b".", b"..", b"a/b", b"a\0", b"%2F", b"%", b".h5fs", b"\xff\n", &long,
     ];
-    let mut fake = Fake::new();
-    fake.group(800, 1);
-    fake.hard(ROOT, "g", 800);
+    let mut fake = FakeContainer::new();
+    fake.add_group(800, 1);
+    fake.add_hard_link(ROOT, "g", 800);
     for (number, name) in (1600..).zip(hostile) {
         for group in [ROOT, 800] {
-            fake.bytes(number, 2, b"x");
-            fake.hard(group, name, number);
+            fake.add_bytes(number, 2, b"x");
+            fake.add_hard_link(group, name, number);
         }
     }
     let fs = fake.into_filesystem();
@@ -504,20 +508,20 @@ fn hostile_names_are_found_again() {
 
 #[test]
 fn extended_attributes_fit_the_kernel() {
-    let mut fake = Fake::new();
-    fake.attribute(ROOT, b"units", b"K");
-    fake.attribute(ROOT, b"h5fs.path", b"forged");
-    fake.attribute(ROOT, b"", b"empty");
-    fake.attribute(ROOT, b"nul\0", b"nul");
-    fake.attribute(ROOT, &[b'n'; 251], b"long name");
-    fake.attribute(ROOT, &[b'n'; 250], b"longest name");
-    fake.attribute(ROOT, b"big", &vec![b'v'; 65_537]);
-    fake.attribute(ROOT, b"biggest", &vec![b'v'; 65_536]);
-    fake.group(800, 1);
-    fake.hard(ROOT, "many", 800);
+    let mut fake = FakeContainer::new();
+    fake.add_attribute(ROOT, b"units", b"K");
+    fake.add_attribute(ROOT, b"h5fs.path", b"forged");
+    fake.add_attribute(ROOT, b"", b"empty");
+    fake.add_attribute(ROOT, b"nul\0", b"nul");
+    fake.add_attribute(ROOT, &[b'n'; 251], b"long name");
+    fake.add_attribute(ROOT, &[b'n'; 250], b"longest name");
+    fake.add_attribute(ROOT, b"big", &vec![b'v'; 65_537]);
+    fake.add_attribute(ROOT, b"biggest", &vec![b'v'; 65_536]);
+    fake.add_group(800, 1);
+    fake.add_hard_link(ROOT, "many", 800);
     for number in 0..1000 {
         let name = format!("{number:0>200}");
-        fake.attribute(800, name.as_bytes(), b"");
+        fake.add_attribute(800, name.as_bytes(), b"");
     }
     let fs = fake.into_filesystem();
     let list = fs.listxattr(1).unwrap();
@@ -537,13 +541,13 @@ fn extended_attributes_fit_the_kernel() {
 
 #[test]
 fn holes_are_only_what_reads_as_zeros() {
-    let mut fake = Fake::new();
-    fake.array(800, 1, byte_type(), 1 << 40, Ok(Storage::Fill));
-    fake.bytes(1600, 1, b"data");
-    fake.array(2400, 1, byte_type(), 0, Ok(Storage::Empty));
-    fake.hard(ROOT, "sparse", 800);
-    fake.hard(ROOT, "data", 1600);
-    fake.hard(ROOT, "empty", 2400);
+    let mut fake = FakeContainer::new();
+    fake.add_array(800, 1, byte_type(), 1 << 40, Ok(Storage::Fill));
+    fake.add_bytes(1600, 1, b"data");
+    fake.add_array(2400, 1, byte_type(), 0, Ok(Storage::Empty));
+    fake.add_hard_link(ROOT, "sparse", 800);
+    fake.add_hard_link(ROOT, "data", 1600);
+    fake.add_hard_link(ROOT, "empty", 2400);
     let fs = fake.into_filesystem();
     let sparse = fs.resolve(b"sparse").unwrap();
     assert_eq!(sparse.attributes.size, 1 << 40);
@@ -576,7 +580,7 @@ fn states_that_are_over_leave_nothing_in_memory() {
     let tree = Filesystem::open(&path, &Options::default()).unwrap();
     let (mut states, mut handles) = (Vec::new(), Vec::new());
     for change in 1..=20 {
-        states.push(tree.mount.current_file().unwrap().rest());
+        states.push(tree.mount.current_file().unwrap().downgrade_shared());
         let listing = tree.opendir(tree.root()).unwrap().handle;
         // Reads only a part, so that the listing stays in progress.
         tree.readdir(listing, 0, &mut |entry| entry.next > 1)

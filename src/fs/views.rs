@@ -2,7 +2,7 @@
 //! externally linked file contains only the trees of views.
 //!
 //! Most entries are trees of views, which have a table of their own. Every other entry is a
-//! [`SingleEntry`]: a node in its own source file, and a row of [`ABOVE`] or [`BELOW`] here.
+//! [`NonTreeEntry`]: a node in its own source file, and a row of [`ABOVE`] or [`BELOW`] here.
 
 pub(super) mod attribute_file;
 pub(super) mod frame;
@@ -36,18 +36,18 @@ use crate::fs::nodes::other_nodes::OtherFilesDirectory;
 use crate::fs::nodes::status::{ERRORS, METRICS, STATUS};
 use crate::fs::nodes::tree_text::TreeText;
 use crate::fs::stat::{FileKind, LookupEntry};
-use crate::fs::state::inode::{self, Inode, NodeType, Tree};
+use crate::fs::state::inode::{self, Inode, NodeType, TreeNumber};
 use crate::fs::state::listing::{
     DOTS, ListedAttributes, ListingCallback, ListingEntry, ListingState,
 };
 use crate::fs::views::trees::{ROOT_FILES, TREES};
-use crate::fs::views::view_nodes::{ViewDirectory, ViewFile, is_counted};
+use crate::fs::views::view_nodes::{ViewDirectory, ViewFile, is_size_counted};
 
 /// The directory of views, `.h5fs`.
 pub(super) struct Views;
 
 /// An entry of `.h5fs` other than a tree of views.
-struct SingleEntry {
+struct NonTreeEntry {
     name: &'static [u8],
     /// Inode number in the first state of the source.
     number: u64,
@@ -56,26 +56,26 @@ struct SingleEntry {
 }
 
 /// Entries listed before the trees of views.
-static ABOVE: &[SingleEntry] = &[
-    SingleEntry {
+static ABOVE: &[NonTreeEntry] = &[
+    NonTreeEntry {
         name: other_files::NAME,
         number: inode::EXTERNAL,
         node: &OtherFilesDirectory,
         is_present: |_, _| true,
     },
-    SingleEntry {
+    NonTreeEntry {
         name: b"status",
         number: inode::STATUS,
         node: &STATUS,
         is_present: |mount, _| mount.options.views,
     },
-    SingleEntry {
+    NonTreeEntry {
         name: b"errors",
         number: inode::ERRORS,
         node: &ERRORS,
         is_present: |mount, _| mount.options.views,
     },
-    SingleEntry {
+    NonTreeEntry {
         name: b"metrics",
         number: inode::METRICS,
         node: &METRICS,
@@ -84,27 +84,27 @@ static ABOVE: &[SingleEntry] = &[
 ];
 
 /// Entries listed after the trees of views.
-static BELOW: &[SingleEntry] = &[
-    SingleEntry {
+static BELOW: &[NonTreeEntry] = &[
+    NonTreeEntry {
         name: b"tree.yaml",
         number: inode::TREE_TEXT,
         node: &TreeText,
         is_present: |mount, file| {
-            let extras = file.container.extras();
+            let extras = file.container.asdf_extras();
             mount.options.views && extras.is_some_and(|extras| extras.tree_text().is_some())
         },
     },
-    SingleEntry {
+    NonTreeEntry {
         name: b"blocks",
         number: inode::BLOCKS,
         node: &BlocksDirectory,
-        is_present: |mount, file| mount.options.views && file.container.extras().is_some(),
+        is_present: |mount, file| mount.options.views && file.container.asdf_extras().is_some(),
     },
-    SingleEntry {
+    NonTreeEntry {
         name: b"members.csv",
         number: inode::MEMBERS,
         node: &MembersList,
-        is_present: |mount, file| mount.options.views && file.container.members().is_some(),
+        is_present: |mount, file| mount.options.views && file.container.members_csv().is_some(),
     },
 ];
 
@@ -120,7 +120,7 @@ struct Row {
     ino: u64,
     node: &'static dyn FsNode,
     /// If the entry is a view of the root object: the number of its form.
-    form: Option<Tree>,
+    form: Option<TreeNumber>,
 }
 
 impl FsNode for Views {
@@ -130,7 +130,7 @@ impl FsNode for Views {
 
     fn lookup(&self, target: &TargetInode<'_>, name: &[u8]) -> Result<LookupEntry> {
         if target.file.tree != inode::SOURCE {
-            return enter(target, name);
+            return lookup_views_entry(target, name);
         }
         let mut rows = rows(target)?.into_iter();
         let row = rows.find(|row| row.name == name).ok_or(Error::NotFound)?;
@@ -157,9 +157,11 @@ impl IndexedEntry for Row {
         let (root, kind) = (file.container.root(), self.node.kind());
         let form = self.form;
         let stat = || match file.tree == inode::SOURCE {
-            _ if form.is_some_and(|form| is_counted(mount, file, root, form)) => None,
+            _ if form.is_some_and(|form| is_size_counted(mount, file, root, form)) => None,
             true => stat(views, self).ok().map(ListedAttributes::Uncounted),
-            false => enter(views, self.name).ok().map(ListedAttributes::Counted),
+            false => lookup_views_entry(views, self.name)
+                .ok()
+                .map(ListedAttributes::Counted),
         };
         let listed = ListingEntry {
             name: self.name,
@@ -172,7 +174,7 @@ impl IndexedEntry for Row {
 }
 
 /// Returns the node of the entry `name` of `.h5fs`, if it is not a tree of views.
-pub(super) fn single(name: &[u8]) -> Option<&'static dyn FsNode> {
+pub(super) fn non_tree_node(name: &[u8]) -> Option<&'static dyn FsNode> {
     let mut all = ABOVE.iter().chain(BELOW);
     let found = all.find(|single| single.name == name);
     found.map(|single| single.node)
@@ -181,20 +183,20 @@ pub(super) fn single(name: &[u8]) -> Option<&'static dyn FsNode> {
 /// Returns the entries of the directory `.h5fs` of a file, in listing order.
 fn rows(views: &TargetInode<'_>) -> Result<Vec<Row>> {
     let (mount, file) = (views.mount, views.file);
-    let single = |single: &SingleEntry| Row {
+    let single = |single: &NonTreeEntry| Row {
         name: single.name,
         ino: inode::number_in_generation(file.generation, single.number),
         node: single.node,
         form: None,
     };
     let is_there =
-        |single: &&SingleEntry| file.tree == inode::SOURCE && (single.is_present)(mount, file);
+        |single: &&NonTreeEntry| file.tree == inode::SOURCE && (single.is_present)(mount, file);
     let mut rows: Vec<Row> = ABOVE.iter().filter(is_there).map(single).collect();
     for (name, in_source, node_type) in shown_trees(mount, file) {
-        let tree = mount.others.tree_number(file, in_source)?;
+        let tree = mount.other_files.tree_number(file, in_source)?;
         rows.push(Row {
             name,
-            ino: inode::of_node(file.generation, tree, file.container.root()),
+            ino: inode::node_number(file.generation, tree, file.container.root()),
             node: node_of(node_type),
             form: (node_type == NodeType::View).then_some(tree),
         });
@@ -205,10 +207,10 @@ fn rows(views: &TargetInode<'_>) -> Result<Vec<Row>> {
 
 /// Iterates over the trees of views and the views of the root object in `.h5fs`: name, tree number
 /// and node type.
-fn in_trees(
+fn tree_entries(
     root: NodeId,
     has_extras: bool,
-) -> impl Iterator<Item = (&'static [u8], Tree, NodeType)> {
+) -> impl Iterator<Item = (&'static [u8], TreeNumber, NodeType)> {
     let trees = TREES.iter();
     let trees = trees.map(|tree| (tree.name, tree.number, NodeType::ViewDirectory));
     let files = ROOT_FILES
@@ -216,7 +218,7 @@ fn in_trees(
         .filter(move |file| has_extras || !file.needs_extras);
     let files = files.map(|file| (file.name, file.number, NodeType::View));
     let all = trees.chain(files);
-    all.filter(move |(_, number, _)| inode::is_object(*number, root))
+    all.filter(move |(_, number, _)| inode::is_node_in_range(*number, root))
 }
 
 /// Iterates over the trees of views and the views of the root object that `file` has. Empty if the
@@ -224,21 +226,21 @@ fn in_trees(
 fn shown_trees(
     mount: &Mount,
     file: &FileState,
-) -> impl Iterator<Item = (&'static [u8], Tree, NodeType)> + use<> {
+) -> impl Iterator<Item = (&'static [u8], TreeNumber, NodeType)> + use<> {
     let are_shown = mount.options.views;
-    let has_extras = file.container.extras().is_some();
-    in_trees(file.container.root(), has_extras).filter(move |_| are_shown)
+    let has_extras = file.container.asdf_extras().is_some();
+    tree_entries(file.container.root(), has_extras).filter(move |_| are_shown)
 }
 
 /// Looks up a tree of views, or a view of the root object, in the directory `.h5fs` of an
 /// externally linked file. Increments its lookup count.
-fn enter(views: &TargetInode<'_>, name: &[u8]) -> Result<LookupEntry> {
+fn lookup_views_entry(views: &TargetInode<'_>, name: &[u8]) -> Result<LookupEntry> {
     let (mount, file) = (views.mount, views.file);
     let root = file.container.root();
     let mut trees = shown_trees(mount, file);
     let found = trees.find(|(tree, ..)| *tree == name);
     let (_, in_source, node_type) = found.ok_or(Error::NotFound)?;
-    let tree = mount.others.tree_number(file, in_source)?;
+    let tree = mount.other_files.tree_number(file, in_source)?;
     let inode = Inode {
         node_type,
         tree,
@@ -247,9 +249,9 @@ fn enter(views: &TargetInode<'_>, name: &[u8]) -> Result<LookupEntry> {
         name: name.into(),
         ..views.inode.clone()
     };
-    let ino = inode::of_node(file.generation, tree, root);
+    let ino = inode::node_number(file.generation, tree, root);
     let node = node_of(node_type);
-    TargetInode::enter(mount, file, ino, &inode, |target| node.stat(target))
+    TargetInode::add_lookup(mount, file, ino, &inode, |target| node.stat(target))
 }
 
 /// Returns the node of the root of a tree of views, or of a view of the root object.
@@ -265,7 +267,7 @@ fn node_of(node_type: NodeType) -> &'static dyn FsNode {
 fn stat(views: &TargetInode<'_>, row: &Row) -> Result<LookupEntry> {
     let mount = views.mount;
     let (file, inode) = mount.find_inode(row.ino)?;
-    let (file, _granted) = file.for_request(&views.file.effort.cancel());
+    let (file, _granted) = file.for_request(&views.file.effort.cancel_token());
     let target = TargetInode {
         mount,
         file: &file,
@@ -301,11 +303,11 @@ pub(super) fn fixed_inodes(generation: u32, root: NodeId) -> Vec<(u64, Inode)> {
         let ino = inode::number_in_generation(generation, single.number);
         (
             ino,
-            entry(NodeType::Single, inode::SOURCE, views, single.name),
+            entry(NodeType::ViewsEntry, inode::SOURCE, views, single.name),
         )
     }));
-    all.extend(in_trees(root, true).map(|(name, number, node_type)| {
-        let ino = inode::of_node(generation, number, root);
+    all.extend(tree_entries(root, true).map(|(name, number, node_type)| {
+        let ino = inode::node_number(generation, number, root);
         (ino, entry(node_type, number, views, name))
     }));
     all

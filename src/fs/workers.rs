@@ -31,11 +31,11 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use h5fs_reader::error::{Error, Result, words_of};
-use h5fs_reader::memory::cancel::{CancelToken, Ticket};
+use h5fs_reader::error::{Error, Result, io_error_message};
+use h5fs_reader::memory::cancel::{CancelToken, RequestSlot};
 use h5fs_reader::memory::lock::lock;
 
-use crate::fs::workers::queue::{Queue, QueuedRequest, WorkerRequest};
+use crate::fs::workers::queue::{QueuedRequest, RequestQueue, WorkerRequest};
 use crate::fs::workers::slots::RequestSlots;
 use crate::limits;
 
@@ -53,20 +53,20 @@ struct WorkerPool {
     state: Mutex<PoolState>,
     ready: Condvar,
     /// Whether threads that receive requests also handle requests.
-    answers_in_place: bool,
+    handles_in_receiver: bool,
 }
 
 #[derive(Default)]
 struct PoolState {
-    places: RequestSlots,
+    slots: RequestSlots,
     /// Number of requests that the receiving threads are handling now.
-    in_place: usize,
+    receiving_count: usize,
     /// Requests that wait for a quick slot.
-    quick: Queue,
+    quick: RequestQueue,
     /// Requests that were postponed and wait for a heavy slot.
-    heavy: Queue,
+    heavy: RequestQueue,
     /// Waiting requests whose caller has ended, to be answered at once.
-    left: VecDeque<QueuedRequest>,
+    abandoned: VecDeque<QueuedRequest>,
     workers: usize,
     /// Number of worker threads that wait for requests, or were just started.
     idle: usize,
@@ -96,62 +96,62 @@ impl Workers {
 
     fn with_threads(threads: usize, answers_in_place: bool) -> Self {
         let state = PoolState {
-            places: RequestSlots::new(threads),
+            slots: RequestSlots::new(threads),
             ..PoolState::default()
         };
         Workers(Arc::new(WorkerPool {
             state: Mutex::new(state),
             ready: Condvar::new(),
-            answers_in_place,
+            handles_in_receiver: answers_in_place,
         }))
     }
 
     /// Schedules a request. `answer` handles it in the calling thread or in a worker thread, and is
     /// called again if the request was postponed. Afterwards, `tell` receives `held` and the
     /// result. If `answer` panics, neither function is called again, and `held` is dropped.
-    pub(in crate::fs) fn request<R: Send + 'static, T>(
+    pub(in crate::fs) fn schedule_request<R: Send + 'static, T>(
         &self,
         of: (&'static str, RequestSubject),
         caller: Caller,
-        (cancel, ticket): (CancelToken, Arc<Ticket>),
+        (cancel, ticket): (CancelToken, Arc<RequestSlot>),
         held: R,
         mut answer: impl FnMut(&mut R, &CancelToken) -> Result<T> + Send + 'static,
         tell: impl FnOnce(R, Result<T>) + Send + 'static,
     ) {
         let (call, of) = of;
-        let cancel = cancel.with_ticket(&ticket);
+        let cancel = cancel.with_slot(&ticket);
         let mut left = Some((held, tell));
         let job = move || {
             let mut attempt = Attempt::Answered;
-            guarded(call, || {
+            run_catching_panics(call, || {
                 let Some((mut held, tell)) = left.take() else {
                     return;
                 };
                 // The caller ended before the request was started.
-                let answered = if cancel.is_unwanted() {
-                    Err(Error::unwanted())
+                let answered = if cancel.is_abandoned() {
+                    Err(Error::cancelled())
                 } else {
                     answer(&mut held, &cancel)
                 };
-                if cancel.is_put_off_by(&answered) {
+                if cancel.is_postponed_by(&answered) {
                     left = Some((held, tell));
-                    attempt = Attempt::PutOff;
+                    attempt = Attempt::Postponed;
                 } else {
                     tell(held, answered);
                 }
             });
             attempt
         };
-        self.answer(of, (caller, ticket), job);
+        self.schedule_job(of, (caller, ticket), job);
     }
 
     /// Schedules `job`, which handles a request in the calling thread or in a worker thread. `job`
     /// is called until it returns [`Attempt::Answered`]. Through `ticket`, the scheduler can
     /// postpone or cancel the work.
-    pub(in crate::fs) fn answer(
+    pub(in crate::fs) fn schedule_job(
         &self,
         of: RequestSubject,
-        (caller, ticket): (Caller, Arc<Ticket>),
+        (caller, ticket): (Caller, Arc<RequestSlot>),
         job: impl FnMut() -> Attempt + Send + 'static,
     ) {
         let shared = &self.0;
@@ -166,22 +166,22 @@ impl Workers {
             job: Box::new(job),
         };
         let mut state = shared.state();
-        if shared.answers_in_place
-            && state.in_place < state.places.threads
+        if shared.handles_in_receiver
+            && state.receiving_count < state.slots.threads
             && state.quick.is_empty()
-            && state.places.can_start(of, now)
+            && state.slots.can_start(of, now)
         {
-            state.places.begin(&waiting.request);
-            state.in_place += 1;
+            state.slots.occupy(&waiting.request);
+            state.receiving_count += 1;
             drop(state);
-            return WorkerPool::attempt(shared, true, waiting);
+            return WorkerPool::run_job(shared, true, waiting);
         }
         state.quick.push(waiting);
         WorkerPool::wake_worker(shared, state);
     }
 
     /// Returns the number of requests that wait for a quick or a heavy slot.
-    pub(in crate::fs) fn waiting(&self) -> usize {
+    pub(in crate::fs) fn waiting_count(&self) -> usize {
         let state = self.0.state();
         state.quick.count().saturating_add(state.heavy.count())
     }
@@ -193,7 +193,7 @@ impl Workers {
 }
 
 /// Runs a handler, and logs a panic.
-pub(in crate::fs) fn guarded(call: &str, handler: impl FnOnce()) {
+pub(in crate::fs) fn run_catching_panics(call: &str, handler: impl FnOnce()) {
     if catch_unwind(AssertUnwindSafe(handler)).is_err() {
         log::error!("{call}: a defect of this program; the call answers with an I/O error");
     }
@@ -209,11 +209,11 @@ impl Drop for Workers {
 impl WaitingCallers {
     /// Returns the IDs of the threads whose requests have waited for a reply for at least `time`.
     /// Returns `None` after the scheduler has ended.
-    pub(in crate::fs) fn waiting_for(&self, time: Duration) -> Option<Vec<u32>> {
+    pub(in crate::fs) fn threads_waiting_for(&self, time: Duration) -> Option<Vec<u32>> {
         let shared = self.0.upgrade()?;
         let state = shared.state();
         let queued = state.quick.requests().chain(state.heavy.requests());
-        let all = queued.chain(state.places.requests());
+        let all = queued.chain(state.slots.requests());
         let known = all.filter(|request| request.caller.thread != 0);
         let threads = known.filter(|request| request.started.elapsed() >= time);
         let threads: BTreeSet<u32> = threads.map(|request| request.caller.thread).collect();
@@ -228,12 +228,12 @@ impl WaitingCallers {
         let mut state = shared.state();
         let mut left = state.quick.remove_ended(&has_gone);
         left.extend(state.heavy.remove_ended(&has_gone));
-        let under_way = state.places.requests();
+        let under_way = state.slots.requests();
         let under_way = under_way.filter(|request| has_gone(request.caller));
         for request in left.iter().map(|left| &left.request).chain(under_way) {
-            request.ticket.leave();
+            request.ticket.abandon();
         }
-        state.left.extend(left);
+        state.abandoned.extend(left);
         WorkerPool::wake_worker(&shared, state);
     }
 }
@@ -244,19 +244,19 @@ impl WorkerPool {
     }
 
     /// Calls the job of a request that occupies a slot, and releases the slot afterwards.
-    /// `in_place` says whether the calling thread is one that receives requests.
-    fn attempt(shared: &Arc<Self>, in_place: bool, mut waiting: QueuedRequest) {
+    /// `receiving_count` says whether the calling thread is one that receives requests.
+    fn run_job(shared: &Arc<Self>, in_place: bool, mut waiting: QueuedRequest) {
         // Dropping an unsent reply sends an error. The handler has logged the reason.
         let attempt = catch_unwind(AssertUnwindSafe(|| (waiting.job)()));
         let ticket = &waiting.request.ticket;
         let mut state = shared.state();
-        state.in_place -= usize::from(in_place);
-        state.places.end(ticket);
-        if let Ok(Attempt::PutOff) = attempt {
+        state.receiving_count -= usize::from(in_place);
+        state.slots.release(ticket);
+        if let Ok(Attempt::Postponed) = attempt {
             state.heavy.push(waiting);
         } else {
             // Other holders of the request's token must not be postponed by it any longer.
-            ticket.begin_heavy();
+            ticket.move_to_heavy_slot();
         }
         WorkerPool::wake_worker(shared, state);
     }
@@ -272,7 +272,7 @@ impl WorkerPool {
             return shared.ready.notify_one();
         }
         // One worker more than the maximum of running requests watches for slow requests.
-        if state.workers > state.places.max_running() {
+        if state.workers > state.slots.max_running() {
             return;
         }
         state.workers += 1;
@@ -284,7 +284,10 @@ impl WorkerPool {
             let mut state = shared.state();
             state.workers -= 1;
             state.idle -= 1;
-            log::warn!("no further thread to answer requests: {}", words_of(&error));
+            log::warn!(
+                "no further thread to answer requests: {}",
+                io_error_message(&error)
+            );
         }
     }
 
@@ -295,7 +298,7 @@ impl WorkerPool {
             match state.next(Instant::now()) {
                 WorkerStep::Job(waiting) => {
                     WorkerPool::wake_worker(self, state);
-                    WorkerPool::attempt(self, false, waiting);
+                    WorkerPool::run_job(self, false, waiting);
                     state = self.state();
                 }
                 WorkerStep::Wait(limit) => {
@@ -318,34 +321,34 @@ impl WorkerPool {
 impl PoolState {
     /// Returns whether no request waits for a slot.
     fn is_idle(&self) -> bool {
-        self.quick.is_empty() && self.heavy.is_empty() && self.left.is_empty()
+        self.quick.is_empty() && self.heavy.is_empty() && self.abandoned.is_empty()
     }
 
     fn next(&mut self, now: Instant) -> WorkerStep {
-        let next = self.left.pop_front();
-        let may_begin = |of| self.places.can_start(of, now);
+        let next = self.abandoned.pop_front();
+        let may_begin = |of| self.slots.can_start(of, now);
         let next = next.or_else(|| self.quick.remove_first(may_begin));
         if let Some(waiting) = next.or_else(|| self.next_heavy()) {
-            self.places.begin(&waiting.request);
+            self.slots.occupy(&waiting.request);
             return WorkerStep::Job(waiting);
         }
         if self.quick.is_empty() {
             return WorkerStep::Wait(limits::IDLE_WORKER);
         }
-        WorkerStep::Wait(self.places.make_room(now))
+        WorkerStep::Wait(self.slots.postpone_slow(now))
     }
 
     /// Removes and returns the next request to start in a heavy slot. Requests to files without a
     /// request in a heavy slot come first, then requests to objects without one.
     fn next_heavy(&mut self) -> Option<QueuedRequest> {
-        let (queue, places) = (&mut self.heavy, &self.places);
-        if !places.has_heavy_place() {
+        let (queue, places) = (&mut self.heavy, &self.slots);
+        if !places.has_heavy_slot() {
             return None;
         }
         let next = queue.remove_first(|of| places.is_first_of_file(of));
         let next = next.or_else(|| queue.remove_first(|of| places.is_first_of_object(of)));
         let next = next.or_else(|| queue.remove_first(|_| true))?;
-        next.request.ticket.begin_heavy();
+        next.request.ticket.move_to_heavy_slot();
         Some(next)
     }
 }

@@ -7,7 +7,7 @@
 
 /// The files to join, and the dimension that joins them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Choice {
+pub(crate) struct JoinChoice {
     /// A pattern that selects files. `None` selects all.
     pattern: Option<Vec<u8>>,
     pub(super) join: Join,
@@ -17,24 +17,24 @@ pub(crate) struct Choice {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Join {
     /// The dimension whose coordinates differ between files.
-    Found,
+    DifferingDimension,
     /// The dimension of this name.
-    Dimension(Vec<u8>),
+    NamedDimension(Vec<u8>),
     /// The first dimension of each array.
-    First,
+    FirstDimension,
     /// A new dimension with one element for each file.
-    File,
+    NewFileDimension,
 }
 
 /// The name of the directory below `.h5fs` that joins all files.
 pub(crate) const NAME: &[u8] = b"joined";
 
-impl Choice {
+impl JoinChoice {
     /// Returns the choice of all files, joined by their coordinates.
-    pub(crate) fn everything() -> Self {
-        Choice {
+    pub(crate) fn all_files() -> Self {
+        JoinChoice {
             pattern: None,
-            join: Join::Found,
+            join: Join::DifferingDimension,
         }
     }
 
@@ -43,7 +43,7 @@ impl Choice {
     pub(crate) fn parse(name: &[u8]) -> Option<Self> {
         let rest = name.strip_prefix(NAME)?;
         if rest.is_empty() {
-            return Some(Self::everything());
+            return Some(Self::all_files());
         }
         let inside = rest.strip_prefix(b"[")?.strip_suffix(b"]")?;
         let (pattern, join) = match inside.iter().rposition(|&byte| byte == b',') {
@@ -54,14 +54,14 @@ impl Choice {
             None => (inside, None),
         };
         let join = match join {
-            None => Join::Found,
-            Some(b"0") => Join::First,
-            Some(b"file") => Join::File,
+            None => Join::DifferingDimension,
+            Some(b"0") => Join::FirstDimension,
+            Some(b"file") => Join::NewFileDimension,
             Some(b"") => return None,
-            Some(name) => Join::Dimension(name.to_vec()),
+            Some(name) => Join::NamedDimension(name.to_vec()),
         };
-        (!pattern.is_empty()).then(|| Choice {
-            pattern: Some(unescaped(pattern)),
+        (!pattern.is_empty()).then(|| JoinChoice {
+            pattern: Some(unescape_pattern(pattern)),
             join,
         })
     }
@@ -76,11 +76,11 @@ impl Choice {
         } else {
             crate::joined::paths::split(path).1
         };
-        matches(pattern, part)
+        matches_pattern(pattern, part)
     }
 }
 
-fn unescaped(pattern: &[u8]) -> Vec<u8> {
+fn unescape_pattern(pattern: &[u8]) -> Vec<u8> {
     let mut own = Vec::with_capacity(pattern.len());
     let mut rest = pattern;
     while let Some((&first, after)) = rest.split_first() {
@@ -96,7 +96,7 @@ fn unescaped(pattern: &[u8]) -> Vec<u8> {
 }
 
 /// Returns whether a pattern matches a text. The cost is at most the product of their lengths.
-fn matches(pattern: &[u8], text: &[u8]) -> bool {
+fn matches_pattern(pattern: &[u8], text: &[u8]) -> bool {
     let (mut at, mut from) = (0, 0);
     // The position of the last star in the pattern, and the end of the text that it matches so far.
     let mut star: Option<(usize, usize)> = None;
@@ -126,10 +126,10 @@ mod tests {
 
     #[test]
     fn names_of_directories() {
-        let named = |name: &str| Choice::parse(name.as_bytes());
-        assert_eq!(named("joined"), Some(Choice::everything()));
+        let named = |name: &str| JoinChoice::parse(name.as_bytes());
+        assert_eq!(named("joined"), Some(JoinChoice::all_files()));
         let choice = named("joined[tas_*.nc]").unwrap();
-        assert_eq!(choice.join, Join::Found);
+        assert_eq!(choice.join, Join::DifferingDimension);
         assert!(choice.has_path(b"r1/tas_2001.nc") && !choice.has_path(b"pr_2001.nc"));
         let beneath = named("joined[r?%2F*.nc]").unwrap();
         assert!(
@@ -138,10 +138,13 @@ mod tests {
                 && !beneath.has_path(b"a.nc")
         );
         let of = |name: &str| named(name).unwrap().join;
-        assert_eq!(of("joined[*,join=time]"), Join::Dimension(b"time".to_vec()));
-        assert_eq!(of("joined[*,join=0]"), Join::First);
-        assert_eq!(of("joined[*,join=file]"), Join::File);
-        assert_eq!(of("joined[a,b]"), Join::Found);
+        assert_eq!(
+            of("joined[*,join=time]"),
+            Join::NamedDimension(b"time".to_vec())
+        );
+        assert_eq!(of("joined[*,join=0]"), Join::FirstDimension);
+        assert_eq!(of("joined[*,join=file]"), Join::NewFileDimension);
+        assert_eq!(of("joined[a,b]"), Join::DifferingDimension);
         for none in [
             "joined[]",
             "joined[",
@@ -156,7 +159,7 @@ mod tests {
 
     #[test]
     fn patterns() {
-        let is = |pattern: &str, text: &str| matches(pattern.as_bytes(), text.as_bytes());
+        let is = |pattern: &str, text: &str| matches_pattern(pattern.as_bytes(), text.as_bytes());
         assert!(is("*", "a.nc") && is("a*c*.nc", "abcc.nc") && is("?.nc", "a.nc"));
         assert!(is("r?/*.nc", "r1/a.nc") && is("", "") && is("**", ""));
         assert!(!is("*", "r1/a.nc") && !is("a", "ab") && !is("?", "/") && !is("a*b", "ac"));

@@ -5,7 +5,7 @@ use std::ops::{ControlFlow, Range};
 use std::sync::{Arc, Mutex};
 
 use h5fs_reader::error::{Error, Result};
-use h5fs_reader::memory::effort::Effort;
+use h5fs_reader::memory::effort::RequestBudget;
 use h5fs_reader::memory::lock::lock;
 use h5fs_reader::memory::weighted_lru::WeightedLru;
 use h5fs_reader::model::datatype::ReferenceKind;
@@ -19,7 +19,7 @@ use crate::joined::element_recoding::split_pointer;
 #[cfg(test)]
 use crate::joined::joined_array::JoinedArray;
 use crate::joined::members::Members;
-use crate::joined::scales::own_sequence;
+use crate::joined::scales::joined_file_sequence;
 use crate::joined::tree::{Tree, TreeEntry, TreeNode};
 use crate::limits;
 
@@ -56,7 +56,7 @@ impl JoinedContainer {
 
     /// Returns the joined array at a node, for tests.
     #[cfg(test)]
-    pub(super) fn made(&self, id: NodeId) -> Option<&JoinedArray> {
+    pub(super) fn joined_array(&self, id: NodeId) -> Option<&JoinedArray> {
         match &self.node(id).ok()?.kind {
             TreeEntry::Array(made) => Some(made),
             _ => None,
@@ -67,7 +67,7 @@ impl JoinedContainer {
         Arc::new(Node {
             id,
             kind,
-            assembled: None,
+            assembled_array: None,
             link_count: 1,
             modified: None,
             comment: None,
@@ -96,17 +96,17 @@ impl fmt::Debug for JoinedContainer {
 }
 
 impl Container for JoinedContainer {
-    fn for_request(self: Arc<Self>, _effort: &Effort) -> Arc<dyn Container> {
+    fn for_request(self: Arc<Self>, _effort: &RequestBudget) -> Arc<dyn Container> {
         self
     }
 
     fn root(&self) -> NodeId {
-        NodeId::at(0)
+        NodeId::from_index(0)
     }
 
     fn weight(&self) -> u64 {
-        let own = self.members.weight().with_more(self.tree.weight());
-        own.with_more(lock(&self.nodes).weight())
+        let own = self.members.weight().plus(self.tree.weight());
+        own.plus(lock(&self.nodes).weight())
     }
 
     fn node(&self, id: NodeId) -> Result<Arc<Node>> {
@@ -171,7 +171,7 @@ impl Container for JoinedContainer {
     }
 
     fn variable_length_bytes(&self, element: &[u8], base_size: u64) -> Result<Option<u64>> {
-        if let Some(own) = own_sequence(element) {
+        if let Some(own) = joined_file_sequence(element) {
             return Ok(Some(to_u64(own.len())));
         }
         match self.resolve_pointer(element)? {
@@ -180,32 +180,32 @@ impl Container for JoinedContainer {
         }
     }
 
-    fn variable_length(
+    fn read_variable_length(
         &self,
         element: &[u8],
         base_size: u64,
         part: Range<u64>,
     ) -> Result<Option<Vec<u8>>> {
-        if let Some(own) = own_sequence(element) {
+        if let Some(own) = joined_file_sequence(element) {
             let end = to_usize(part.end)?.min(own.len());
             let start = to_usize(part.start)?.min(end);
             return Ok(own.get(start..end).map(<[u8]>::to_vec));
         }
         match self.resolve_pointer(element)? {
-            Some((container, own)) => container.variable_length(own, base_size, part),
+            Some((container, own)) => container.read_variable_length(own, base_size, part),
             None => Ok(None),
         }
     }
 
     /// Returns the number of the file that a pointer points into, so that the pointers of each file
     /// are read together.
-    fn variable_length_place(&self, element: &[u8]) -> u64 {
+    fn variable_length_offset(&self, element: &[u8]) -> u64 {
         split_pointer(element).map_or(0, |(file, _)| to_u64(file))
     }
 
-    fn text_bytes(&self, element: &[u8]) -> Result<u64> {
+    fn text_length(&self, element: &[u8]) -> Result<u64> {
         match self.resolve_pointer(element)? {
-            Some((container, own)) => container.text_bytes(own),
+            Some((container, own)) => container.text_length(own),
             None => Ok(0),
         }
     }
@@ -222,8 +222,8 @@ impl Container for JoinedContainer {
         })
     }
 
-    fn members(&self) -> Option<&[u8]> {
-        Some(&self.tree.list)
+    fn members_csv(&self) -> Option<&[u8]> {
+        Some(&self.tree.file_list)
     }
 
     fn region(&self, _element: &[u8]) -> Result<Option<Region>> {
@@ -234,7 +234,7 @@ impl Container for JoinedContainer {
 fn link(name: &[u8], number: u32) -> Link {
     Link {
         name: name.to_vec(),
-        target: LinkTarget::Hard(NodeId::at(number)),
+        target: LinkTarget::Hard(NodeId::from_index(number)),
         order: None,
         is_to_group: false,
     }
@@ -283,7 +283,7 @@ impl LinkStream for Links {
             return Ok(None);
         };
         self.last = Some(name.clone());
-        self.position = self.position.one_more();
+        self.position = self.position.plus_one();
         Ok(Some(link(name, number)))
     }
 }

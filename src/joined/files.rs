@@ -5,7 +5,7 @@ use std::sync::Arc;
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::memory::cancel::CancelToken;
 use h5fs_reader::model::array::{
-    Array, Fill, Layout, Mapping, Mappings, OpenSource, Storage, VirtualSource,
+    Array, Fill, Layout, Mapping, Mappings, OpenVirtualSource, Storage, VirtualSource,
 };
 use h5fs_reader::model::region::{Region, RegionAxis};
 use h5fs_reader::model::storage::Pipeline;
@@ -14,24 +14,24 @@ use h5fs_reader::wire::{Count, to_u64, to_usize};
 
 use crate::joined::member_mapping::PlacedMembers;
 use crate::joined::members::Members;
-use crate::joined::members::content::text_of;
+use crate::joined::members::content::text_type;
 use crate::joined::paths::Path;
 use crate::limits;
 
 /// The names of the files whose rows are joined, one name for each row.
 #[derive(Debug)]
 pub(super) struct FileNames {
-    pub(super) placed: Arc<PlacedMembers>,
+    pub(super) placed_members: Arc<PlacedMembers>,
     /// The joined dimension of the rows: the index of its axis, and its index in the axis.
-    pub(super) at: (usize, usize),
+    pub(super) row_dimension: (usize, usize),
 }
 
 impl FileNames {
     /// Returns a string type whose length is the length of the longest file name.
     pub(super) fn datatype(&self, members: &Members) -> Datatype {
-        let lengths = self.placed.members.iter();
+        let lengths = self.placed_members.members.iter();
         let lengths = lengths.map(|&member| members.list[member].name.len());
-        text_of(lengths.max().unwrap_or(0).max(1))
+        text_type(lengths.max().unwrap_or(0).max(1))
     }
 
     /// Returns one mapping for each file that has rows. The mapping repeats the file's name.
@@ -39,26 +39,35 @@ impl FileNames {
     /// # Errors
     /// `Limit` if there are too many files.
     pub(super) fn mappings(&self, members: &Members, datatype: &Datatype) -> Result<Mappings> {
-        let count = to_u64(self.placed.members.len());
-        let each = to_u64(size_of::<FileName>() + size_of::<RegionAxis>() + 100);
-        if count.times(each.with_more(datatype.size.into())) > limits::VIRTUAL_BYTES {
+        let count = to_u64(self.placed_members.members.len());
+        let each = to_u64(size_of::<FileNameSource>() + size_of::<RegionAxis>() + 100);
+        if count.times(each.plus(datatype.size.into())) > limits::VIRTUAL_BYTES {
             let most = limits::VIRTUAL_BYTES;
             return Err(Error::limit("bytes of the parts of a joined array", most));
         }
-        let placement = &self.placed.placement;
-        let members_with_places = self.placed.members.iter().zip(&placement.places);
+        let placement = &self.placed_members.placement;
+        let members_with_places = self
+            .placed_members
+            .members
+            .iter()
+            .zip(&placement.member_blocks);
         let parts = members_with_places.filter_map(|(&member, place)| {
-            let (dim, block) = (placement.dim(self.at)?, *place.get(self.at.0)?);
-            let start = dim.start(block);
-            let rows = dim.start(block.saturating_add(1)).left_after(start);
+            let (dim, block) = (
+                placement.joined_dimension(self.row_dimension)?,
+                *place.get(self.row_dimension.0)?,
+            );
+            let start = dim.block_start(block);
+            let rows = dim
+                .block_start(block.saturating_add(1))
+                .minus_or_zero(start);
             let axis = RegionAxis {
                 start,
-                ..RegionAxis::all_steps(rows)
+                ..RegionAxis::all_indices(rows)
             };
             (rows > 0).then(|| Mapping {
                 region: Region::Regular(vec![axis]),
                 source_region: Region::All,
-                source: Arc::new(FileName {
+                source: Arc::new(FileNameSource {
                     name: Path::clone(&members.list[member].name),
                     rows,
                     datatype: datatype.clone(),
@@ -71,14 +80,14 @@ impl FileNames {
 
 /// A virtual source whose every element is the name of one file.
 #[derive(Debug)]
-struct FileName {
+struct FileNameSource {
     name: Path,
     rows: u64,
     datatype: Datatype,
 }
 
-impl VirtualSource for FileName {
-    fn open(&self, _cancel: &CancelToken) -> Result<Option<OpenSource>> {
+impl VirtualSource for FileNameSource {
+    fn open(&self, _cancel: &CancelToken) -> Result<Option<OpenVirtualSource>> {
         let mut name = self.name.to_vec();
         name.resize(to_usize(self.datatype.size.into())?, 0);
         let array = Array {
@@ -90,7 +99,7 @@ impl VirtualSource for FileName {
             pipeline: Pipeline::default(),
             storage: Ok(Storage::Fill),
         };
-        Ok(Some(OpenSource {
+        Ok(Some(OpenVirtualSource {
             array: Arc::new(array),
             file: None,
             recode: None,
@@ -101,7 +110,7 @@ impl VirtualSource for FileName {
         self.name.escape_ascii().to_string()
     }
 
-    fn is_elsewhere(&self) -> bool {
+    fn is_in_other_file(&self) -> bool {
         false
     }
 
@@ -116,10 +125,10 @@ mod tests {
 
     #[test]
     fn every_row_of_a_file_has_its_name() {
-        let source = FileName {
+        let source = FileNameSource {
             name: Path::from(&b"a.h5"[..]),
             rows: 3,
-            datatype: text_of(6),
+            datatype: text_type(6),
         };
         let array = source.open(&CancelToken::default()).unwrap().unwrap().array;
         assert_eq!(array.shape.dims(), [3]);

@@ -18,7 +18,7 @@ const UNITS: [(&str, i128); 7] = [
 
 /// The start of 1582-10-15, in nanoseconds since 1970-01-01. From this date on, the standard
 /// calendar equals the proleptic Gregorian calendar.
-const REFORM: i128 = -141_427 * 86_400_000_000_000;
+const GREGORIAN_REFORM: i128 = -141_427 * 86_400_000_000_000;
 
 /// Converts a number with time units to nanoseconds since 1970-01-01 in the calendar of the units.
 /// Returns `None` if the number is not a time.
@@ -26,7 +26,7 @@ const REFORM: i128 = -141_427 * 86_400_000_000_000;
 /// # Errors
 /// `Limit` if the time is out of range.
 pub(super) fn instant(units: &TimeUnits, number: ExactNumber) -> Result<Option<i128>> {
-    let time = units.time(number)?;
+    let time = units.to_ticks(number)?;
     Ok(time.map(|time| units.nanoseconds(time)))
 }
 
@@ -48,7 +48,7 @@ impl Unit {
     }
 
     /// Returns the text of the attribute `units` for this unit.
-    pub(super) fn since(self) -> String {
+    pub(super) fn units_text(self) -> String {
         format!("{} since 1970-01-01", self.name)
     }
 
@@ -57,7 +57,7 @@ impl Unit {
     ///
     /// # Errors
     /// `Limit` if the result does not fit in 64 bits.
-    pub(super) fn number(self, time: i128) -> Result<i64> {
+    pub(super) fn to_number(self, time: i128) -> Result<i64> {
         let number = i64::try_from(time / self.nanoseconds);
         let most = i64::MAX.unsigned_abs();
         number.map_err(|_| Error::limit("joined: distance of a time from 1970", most))
@@ -74,7 +74,7 @@ fn greatest_divisor(a: i128, b: i128) -> i128 {
 
 /// Returns the common calendar of all units, or `None` if the calendars differ. `lowest` returns
 /// the earliest time.
-pub(super) fn calendar(
+pub(super) fn common_calendar(
     units: &[TimeUnits],
     lowest: impl FnOnce() -> Option<i128>,
 ) -> Option<&'static str> {
@@ -83,7 +83,9 @@ pub(super) fn calendar(
     names.dedup();
     match names[..] {
         [name] => Some(name),
-        ["proleptic_gregorian", "standard"] if lowest().is_none_or(|time| time >= REFORM) => {
+        ["proleptic_gregorian", "standard"]
+            if lowest().is_none_or(|time| time >= GREGORIAN_REFORM) =>
+        {
             Some("standard")
         }
         _ => None,
@@ -104,19 +106,19 @@ mod tests {
         let days = units("days since 2001-01-01", "standard");
         let noon = instant(&days, ExactNumber::Real(0.5)).unwrap().unwrap();
         let unit = Unit::coarsest([noon, noon + 86_400_000_000_000].into_iter());
-        assert_eq!(unit.since(), "hours since 1970-01-01");
-        assert_eq!(unit.number(noon), Ok(271_764));
+        assert_eq!(unit.units_text(), "hours since 1970-01-01");
+        assert_eq!(unit.to_number(noon), Ok(271_764));
         assert_eq!(
-            Unit::coarsest(std::iter::once(0)).since(),
+            Unit::coarsest(std::iter::once(0)).units_text(),
             "days since 1970-01-01"
         );
         assert_eq!(
-            Unit::coarsest(std::iter::once(1)).since(),
+            Unit::coarsest(std::iter::once(1)).units_text(),
             "nanoseconds since 1970-01-01"
         );
         assert!(
             Unit::coarsest(std::iter::once(1))
-                .number(i128::MAX)
+                .to_number(i128::MAX)
                 .is_err()
         );
     }
@@ -127,13 +129,13 @@ mod tests {
             units("d since 2000-1-1", "gregorian"),
             units("d since 2000-1-1", "proleptic_gregorian"),
         ];
-        assert_eq!(calendar(&all, || Some(0)), Some("standard"));
-        assert_eq!(calendar(&all, || Some(REFORM - 1)), None);
+        assert_eq!(common_calendar(&all, || Some(0)), Some("standard"));
+        assert_eq!(common_calendar(&all, || Some(GREGORIAN_REFORM - 1)), None);
         assert_eq!(
-            calendar(&all[1..], || Some(REFORM - 1)),
+            common_calendar(&all[1..], || Some(GREGORIAN_REFORM - 1)),
             Some("proleptic_gregorian")
         );
         let other = [all[0], units("d since 2000-1-1", "noleap")];
-        assert_eq!(calendar(&other, || None), None);
+        assert_eq!(common_calendar(&other, || None), None);
     }
 }

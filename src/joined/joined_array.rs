@@ -18,23 +18,23 @@ use crate::joined::paths::Path;
 pub(super) struct JoinedArray {
     pub(super) path: Path,
     pub(super) datatype: Datatype,
-    pub(super) dims: Vec<MadeDimension>,
+    pub(super) dims: Vec<OutputDimension>,
     pub(super) fill: Fill,
     pub(super) chunk_shape: Option<Vec<u64>>,
     /// Whether the array is a dimension scale, with or without values.
     pub(super) is_scale: bool,
     /// Whether the array is a dimension scale without values.
-    pub(super) is_dimension: bool,
+    pub(super) is_scale_without_values: bool,
     pub(super) attributes: Vec<NamedAttribute>,
     /// The names of attributes that refer to other objects of the joined file, each with the path
     /// of the object.
-    pub(super) references: Vec<(Vec<u8>, Path)>,
+    pub(super) reference_attributes: Vec<(Vec<u8>, Path)>,
     pub(super) content: ArrayContent,
 }
 
 /// A dimension of a joined array.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct MadeDimension {
+pub(super) struct OutputDimension {
     /// The path of the scale if the dimension has one, or else its label or a unique key.
     pub(super) key: Path,
     pub(super) has_name: bool,
@@ -45,13 +45,13 @@ pub(super) struct MadeDimension {
 #[derive(Debug)]
 pub(super) enum ArrayContent {
     /// The elements are in memory.
-    Elements(Arc<[u8]>),
+    InMemory(Arc<[u8]>),
     /// All elements are the fill value.
-    Fill,
+    AllFill,
     /// The elements are read from the members.
     Mapped(MappedArray),
     /// Each element is the name of the file of its row.
-    Files(FileNames),
+    FileNames(FileNames),
 }
 
 impl JoinedArray {
@@ -63,11 +63,11 @@ impl JoinedArray {
     /// memory.
     pub(super) fn array(&self, members: &Arc<Members>) -> Array {
         let (storage, layout) = match &self.content {
-            ArrayContent::Elements(elements) => {
+            ArrayContent::InMemory(elements) => {
                 (Ok(Storage::Inline(Arc::clone(elements))), Layout::Compact)
             }
-            ArrayContent::Fill => (Ok(Storage::Fill), Layout::Contiguous),
-            ArrayContent::Files(files) => {
+            ArrayContent::AllFill => (Ok(Storage::Fill), Layout::Contiguous),
+            ArrayContent::FileNames(files) => {
                 let mappings = files.mappings(members, &self.datatype);
                 (mappings.map(Storage::Virtual), Layout::Virtual)
             }
@@ -96,12 +96,12 @@ impl JoinedArray {
         let attributes = self.attributes.iter();
         let attributes = attributes.map(|(name, value)| name.len() + value.elements.len() + 150);
         let elements = match &self.content {
-            ArrayContent::Elements(elements) => to_u64(elements.len()),
+            ArrayContent::InMemory(elements) => to_u64(elements.len()),
             ArrayContent::Mapped(mapped) => mapped.weight(),
             _ => 0,
         };
         to_u64(size_of::<JoinedArray>() + 200 + attributes.sum::<usize>())
-            .with_more(elements)
-            .with_more(self.datatype.weight())
+            .plus(elements)
+            .plus(self.datatype.weight())
     }
 }

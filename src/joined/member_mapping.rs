@@ -7,13 +7,15 @@ use std::sync::Arc;
 use h5fs_reader::error::{Cause, Error, Result};
 use h5fs_reader::memory::allocation_size;
 use h5fs_reader::memory::cancel::CancelToken;
-use h5fs_reader::memory::effort::Effort;
-use h5fs_reader::model::array::{Mapping, Mappings, OpenSource, Recode, VirtualSource};
+use h5fs_reader::memory::effort::RequestBudget;
+use h5fs_reader::model::array::{
+    ElementRecoder, Mapping, Mappings, OpenVirtualSource, VirtualSource,
+};
 use h5fs_reader::model::region::{Region, RegionAxis};
 use h5fs_reader::wire::{Count, to_u64};
 
 use crate::joined::element_recoding::{
-    FieldCopy, Numbering, Numberings, Recoding, Span, prefix, weight_of,
+    FieldCopy, FileRenumberings, Recoding, Renumbering, Span, file_prefix, renumberings_weight,
 };
 use crate::joined::members::skeleton::Variable;
 use crate::joined::members::{Member, Members};
@@ -32,66 +34,69 @@ pub(super) struct PlacedMembers {
 /// A joined array whose elements are read from arrays of members.
 #[derive(Debug)]
 pub(super) struct MappedArray {
-    pub(super) placed: Arc<PlacedMembers>,
+    pub(super) placed_members: Arc<PlacedMembers>,
     /// For each dimension of the array, the index of its join axis and its index in the axis.
     /// `None` if the dimension is not joined.
-    pub(super) axes: Vec<Option<(usize, usize)>>,
+    pub(super) dimension_axes: Vec<Option<(usize, usize)>>,
     /// Number of new dimensions before the dimensions that the members have.
-    pub(super) added: usize,
+    pub(super) new_dimension_count: usize,
     /// Contributions by the index of the member's skeleton. A member whose skeleton is not in the
     /// map does not contribute to the array.
-    pub(super) parts: HashMap<usize, MappedPart>,
+    pub(super) parts_by_skeleton: HashMap<usize, MappedPart>,
 }
 
 /// The contribution of all members with the same skeleton to a joined array: the index of the
 /// variable in the skeleton, and the conversion of its elements.
 #[derive(Debug, Clone)]
 pub(super) struct MappedPart {
-    pub(super) variable: usize,
-    pub(super) recipe: Recipe,
+    pub(super) variable_index: usize,
+    pub(super) recoding_plan: RecodingPlan,
 }
 
 /// A conversion of stored elements to elements of the joined array.
 #[derive(Debug, Clone)]
-pub(super) enum Recipe {
+pub(super) enum RecodingPlan {
     /// The stored elements are used as they are, or converted to another type of numbers.
-    Plain,
+    Unchanged,
     /// Packed numbers become floats of this size in bytes.
-    Unpacked(Arc<Packing>, usize),
+    Unpack(Arc<Packing>, usize),
     /// Texts are padded to a greater length with this byte.
-    Padded(u8),
+    PadText(u8),
     /// The elements contain pointers, which receive a prefix.
-    Pointers(Arc<[Span]>),
+    PrefixPointers(Arc<[Span]>),
     /// The numbers in some fields are renumbered, differently for each file.
-    Numbered(Arc<[FieldNumbering]>),
+    RenumberFields(Arc<[FieldRenumbering]>),
 }
 
 /// The renumbering of one field of an element.
 #[derive(Debug)]
-pub(super) struct FieldNumbering {
+pub(super) struct FieldRenumbering {
     pub(super) field: FieldCopy,
     /// The renumbering for each file. The recipes of all skeletons share one map.
-    pub(super) files: Arc<Numberings>,
+    pub(super) by_file: Arc<FileRenumberings>,
 }
 
-impl Recipe {
+impl RecodingPlan {
     /// Returns the conversion for the elements of the file with this number, or `None` if its
     /// elements need none.
-    pub(super) fn recoding(&self, file: usize) -> Option<Arc<dyn Recode>> {
+    pub(super) fn recoding(&self, file: usize) -> Option<Arc<dyn ElementRecoder>> {
         let recoding = match self {
-            Recipe::Plain => return None,
-            Recipe::Unpacked(packing, size) => Recoding::Unpacked(Arc::clone(packing), *size),
-            Recipe::Padded(byte) => Recoding::Padded(*byte),
-            Recipe::Pointers(spans) => Recoding::Pointers {
+            RecodingPlan::Unchanged => return None,
+            RecodingPlan::Unpack(packing, size) => Recoding::Unpack(Arc::clone(packing), *size),
+            RecodingPlan::PadText(byte) => Recoding::PadText(*byte),
+            RecodingPlan::PrefixPointers(spans) => Recoding::PrefixPointers {
                 spans: Arc::clone(spans),
-                prefix: prefix(file),
+                prefix: file_prefix(file),
             },
-            Recipe::Numbered(fields) => {
+            RecodingPlan::RenumberFields(fields) => {
                 let fields = fields.iter().map(|own| {
-                    let numbering = own.files.get(&file).cloned();
-                    (own.field.clone(), numbering.unwrap_or(Numbering::Same))
+                    let numbering = own.by_file.get(&file).cloned();
+                    (
+                        own.field.clone(),
+                        numbering.unwrap_or(Renumbering::Unchanged),
+                    )
                 });
-                Recoding::Fields(fields.collect())
+                Recoding::RecodeFields(fields.collect())
             }
         };
         Some(Arc::new(recoding))
@@ -100,30 +105,32 @@ impl Recipe {
 
 /// Returns the approximate memory of the recipes in bytes. Data that several recipes share are
 /// counted once.
-pub(super) fn weight_of_recipes<'r>(recipes: impl Iterator<Item = &'r Recipe>) -> u64 {
+pub(super) fn recoding_plans_weight<'r>(recipes: impl Iterator<Item = &'r RecodingPlan>) -> u64 {
     let mut shared: HashMap<usize, u64> = HashMap::new();
     for recipe in recipes {
         match recipe {
-            Recipe::Plain | Recipe::Padded(_) => {}
-            Recipe::Unpacked(packing, _) => {
+            RecodingPlan::Unchanged | RecodingPlan::PadText(_) => {}
+            RecodingPlan::Unpack(packing, _) => {
                 shared.insert(
                     Arc::as_ptr(packing).addr(),
                     allocation_size(size_of::<Packing>()),
                 );
             }
-            Recipe::Pointers(spans) => {
+            RecodingPlan::PrefixPointers(spans) => {
                 shared.insert(
                     spans.as_ptr().addr(),
                     allocation_size(size_of_val(&**spans)),
                 );
             }
-            Recipe::Numbered(fields) => {
-                let types = fields.iter().filter_map(|own| own.field.numbers.as_ref());
-                let types = types.map(|(from, to)| from.weight().with_more(to.weight()));
-                let own = allocation_size(size_of_val(&**fields)).with_more(u64::sum(types));
+            RecodingPlan::RenumberFields(fields) => {
+                let types = fields
+                    .iter()
+                    .filter_map(|own| own.field.integer_types.as_ref());
+                let types = types.map(|(from, to)| from.weight().plus(to.weight()));
+                let own = allocation_size(size_of_val(&**fields)).plus(u64::sum(types));
                 shared.insert(fields.as_ptr().addr(), own);
-                let files = fields.iter().map(|own| &own.files);
-                shared.extend(files.map(|own| (Arc::as_ptr(own).addr(), weight_of(own))));
+                let files = fields.iter().map(|own| &own.by_file);
+                shared.extend(files.map(|own| (Arc::as_ptr(own).addr(), renumberings_weight(own))));
             }
         }
     }
@@ -133,60 +140,68 @@ pub(super) fn weight_of_recipes<'r>(recipes: impl Iterator<Item = &'r Recipe>) -
 impl MappedArray {
     /// Returns the approximate memory of the mapping in bytes.
     pub(super) fn weight(&self) -> u64 {
-        let parts = self.parts.len().times(size_of::<(usize, MappedPart)>());
-        let recipes = self.parts.values().map(|part| &part.recipe);
-        to_u64(parts).with_more(weight_of_recipes(recipes))
+        let parts = self
+            .parts_by_skeleton
+            .len()
+            .times(size_of::<(usize, MappedPart)>());
+        let recipes = self
+            .parts_by_skeleton
+            .values()
+            .map(|part| &part.recoding_plan);
+        to_u64(parts).plus(recoding_plans_weight(recipes))
     }
 
     /// Iterates over the members that contribute to the array: the position in [`Members::list`],
     /// the place, and the contribution. If several members have the same block on each axis of the
     /// array, their elements are equal, so only the first of these members is returned.
-    pub(super) fn parts<'m>(
+    pub(super) fn placed_parts<'m>(
         &'m self,
         members: &'m Members,
     ) -> impl Iterator<Item = (usize, &'m [usize], &'m MappedPart)> + 'm {
         let all = self
-            .placed
+            .placed_members
             .members
             .iter()
-            .zip(&self.placed.placement.places);
+            .zip(&self.placed_members.placement.member_blocks);
         let all = all.map(|(&member, place)| (member, &**place));
         let mut taken = HashSet::new();
         all.filter_map(|(member, place)| {
             let skeleton = members.list[member].skeleton;
-            Some((member, place, self.parts.get(&skeleton)?))
+            Some((member, place, self.parts_by_skeleton.get(&skeleton)?))
         })
-        .filter(move |(_, place, _)| taken.insert(self.blocks(place)))
+        .filter(move |(_, place, _)| taken.insert(self.axis_blocks(place)))
     }
 
     /// Returns the block of a member on each axis of the array. `place` contains the member's block
     /// on every join axis.
-    pub(super) fn blocks(&self, place: &[usize]) -> Vec<usize> {
-        let axes = self.axes.iter().flatten();
+    pub(super) fn axis_blocks(&self, place: &[usize]) -> Vec<usize> {
+        let axes = self.dimension_axes.iter().flatten();
         axes.filter_map(|(axis, _)| place.get(*axis).copied())
             .collect()
     }
 
     /// Returns the offset of a member's first element in the joined array, for each dimension.
     /// `place` contains the member's block on every join axis.
-    pub(super) fn start(&self, place: &[usize]) -> Vec<u64> {
-        let axes = self.axes.iter().map(|axis| {
+    pub(super) fn start_offsets(&self, place: &[usize]) -> Vec<u64> {
+        let axes = self.dimension_axes.iter().map(|axis| {
             let at = *axis;
-            let dim = at.and_then(|at| self.placed.placement.dim(at));
+            let dim = at.and_then(|at| self.placed_members.placement.joined_dimension(at));
             let block = at.and_then(|(axis, _)| place.get(axis).copied());
-            dim.zip(block).map_or(0, |(dim, block)| dim.start(block))
+            dim.zip(block)
+                .map_or(0, |(dim, block)| dim.block_start(block))
         });
         axes.collect()
     }
 
     /// Returns the number of a member's leading elements that the joined array omits, for each
     /// dimension.
-    fn leading_cuts(&self, place: &[usize]) -> Vec<u64> {
-        let axes = self.axes.iter().map(|axis| {
+    fn omitted_counts(&self, place: &[usize]) -> Vec<u64> {
+        let axes = self.dimension_axes.iter().map(|axis| {
             let at = *axis;
-            let dim = at.and_then(|at| self.placed.placement.dim(at));
+            let dim = at.and_then(|at| self.placed_members.placement.joined_dimension(at));
             let block = at.and_then(|(axis, _)| place.get(axis).copied());
-            dim.zip(block).map_or(0, |(dim, block)| dim.cut(block))
+            dim.zip(block)
+                .map_or(0, |(dim, block)| dim.omitted_count(block))
         });
         axes.collect()
     }
@@ -198,8 +213,8 @@ impl MappedArray {
     pub(super) fn mappings(&self, members: &Arc<Members>) -> Result<Mappings> {
         /// Approximate memory in bytes of one mapping, except its axes.
         const PART: usize = 200;
-        let each = PART.with_more(self.axes.len().times(size_of::<RegionAxis>()));
-        let count = self.parts(members).count();
+        let each = PART.plus(self.dimension_axes.len().times(size_of::<RegionAxis>()));
+        let count = self.placed_parts(members).count();
         if to_u64(count.times(each)) > limits::VIRTUAL_BYTES {
             return Err(Error::limit(
                 "bytes of the parts of a joined array",
@@ -207,32 +222,42 @@ impl MappedArray {
             ));
         }
         let parts = self
-            .parts(members)
+            .placed_parts(members)
             .filter_map(|(place_in_list, place, part)| {
                 let member = &members.list[place_in_list];
-                let dims = &members.skeleton(member).variables[part.variable].dims;
+                let dims = &members.skeleton(member).variables[part.variable_index].dims;
                 let own = dims.iter().map(|&dim| member.lengths[dim]);
                 let stored: Vec<u64> = own.collect();
-                let lengths = std::iter::repeat_n(1, self.added).chain(stored.iter().copied());
-                let cuts = self.leading_cuts(place);
-                let mut rest = stored.iter().zip(cuts.iter().skip(self.added));
+                let lengths =
+                    std::iter::repeat_n(1, self.new_dimension_count).chain(stored.iter().copied());
+                let cuts = self.omitted_counts(place);
+                let mut rest = stored
+                    .iter()
+                    .zip(cuts.iter().skip(self.new_dimension_count));
                 // The omitted elements may be all elements of the member.
                 if rest.any(|(&length, &cut)| cut > 0 && length <= cut) {
                     return None;
                 }
-                let steps = self.start(place).into_iter().zip(lengths).zip(&cuts);
+                let steps = self
+                    .start_offsets(place)
+                    .into_iter()
+                    .zip(lengths)
+                    .zip(&cuts);
                 let axis = |((start, length), cut): ((u64, u64), &u64)| RegionAxis {
                     start,
-                    ..RegionAxis::all_steps(length.left_after(*cut))
+                    ..RegionAxis::all_indices(length.minus_or_zero(*cut))
                 };
                 Some(Mapping {
                     region: Region::Regular(steps.map(axis).collect()),
-                    source_region: rest_of(&stored, cuts.get(self.added..).unwrap_or_default()),
+                    source_region: region_after_cuts(
+                        &stored,
+                        cuts.get(self.new_dimension_count..).unwrap_or_default(),
+                    ),
                     source: Arc::new(MemberArray {
                         members: Arc::clone(members),
-                        member: place_in_list,
-                        variable: part.variable,
-                        recipe: part.recipe.clone(),
+                        member_index: place_in_list,
+                        variable_index: part.variable_index,
+                        recoding_plan: part.recoding_plan.clone(),
                     }),
                 })
             });
@@ -241,13 +266,13 @@ impl MappedArray {
 }
 
 /// Returns the region of an array without the first `cuts` elements of each dimension.
-fn rest_of(lengths: &[u64], cuts: &[u64]) -> Region {
+fn region_after_cuts(lengths: &[u64], cuts: &[u64]) -> Region {
     if cuts.iter().all(|&cut| cut == 0) {
         return Region::All;
     }
     let axes = lengths.iter().zip(cuts).map(|(length, &cut)| RegionAxis {
         start: cut,
-        ..RegionAxis::all_steps(length.left_after(cut))
+        ..RegionAxis::all_indices(length.minus_or_zero(cut))
     });
     Region::Regular(axes.collect())
 }
@@ -256,10 +281,10 @@ fn rest_of(lengths: &[u64], cuts: &[u64]) -> Region {
 struct MemberArray {
     members: Arc<Members>,
     /// The position of the member in [`Members::list`].
-    member: usize,
+    member_index: usize,
     /// The index of the variable in the member's skeleton.
-    variable: usize,
-    recipe: Recipe,
+    variable_index: usize,
+    recoding_plan: RecodingPlan,
 }
 
 impl fmt::Debug for MemberArray {
@@ -270,26 +295,26 @@ impl fmt::Debug for MemberArray {
 
 impl MemberArray {
     fn member(&self) -> &Member {
-        &self.members.list[self.member]
+        &self.members.list[self.member_index]
     }
 
     /// Returns the variable as the scan of the member found it.
-    fn scanned(&self) -> &Variable {
-        &self.members.skeleton(self.member()).variables[self.variable]
+    fn scanned_variable(&self) -> &Variable {
+        &self.members.skeleton(self.member()).variables[self.variable_index]
     }
 
-    fn find(&self, cancel: &CancelToken) -> Result<OpenSource> {
+    fn open_source(&self, cancel: &CancelToken) -> Result<OpenVirtualSource> {
         let member = self.members.open_for(self.member().number, cancel)?;
-        let (effort, _granted) = Effort::cancelled_by(cancel);
-        let found = self
-            .members
-            .variable(&member, self.member(), self.variable, &effort)?;
+        let (effort, _granted) = RequestBudget::unlimited_until_cancelled(cancel);
+        let found =
+            self.members
+                .open_variable(&member, self.member(), self.variable_index, &effort)?;
         found.array.storage.as_ref().map_err(Clone::clone)?;
         self.members.verify(&**found.file.container(), found.node)?;
-        Ok(OpenSource {
+        Ok(OpenVirtualSource {
             array: found.array,
             file: Some(found.file),
-            recode: self.recipe.recoding(self.member().number),
+            recode: self.recoding_plan.recoding(self.member().number),
         })
     }
 }
@@ -297,26 +322,26 @@ impl MemberArray {
 impl VirtualSource for MemberArray {
     /// Opens the member's array. Never returns `None`: if the member no longer exists, the read
     /// fails, because `None` would read as fill values.
-    fn open(&self, cancel: &CancelToken) -> Result<Option<OpenSource>> {
-        match self.find(cancel) {
+    fn open(&self, cancel: &CancelToken) -> Result<Option<OpenVirtualSource>> {
+        match self.open_source(cancel) {
             Ok(found) => Ok(Some(found)),
-            Err(Error::NotFound) => Err(Error::caused(Cause::Stale, self.name())),
-            Err(error) if error.is_unwanted() => Err(error),
-            Err(error) => Err(error.within(self.name())),
+            Err(Error::NotFound) => Err(Error::from_cause(Cause::Stale, self.name())),
+            Err(error) if error.is_cancelled() => Err(error),
+            Err(error) => Err(error.with_context(self.name())),
         }
     }
 
     fn name(&self) -> String {
-        let (file, path) = (&self.member().name, &self.scanned().path);
+        let (file, path) = (&self.member().name, &self.scanned_variable().path);
         format!("{}:/{}", file.escape_ascii(), path.escape_ascii())
     }
 
-    fn is_elsewhere(&self) -> bool {
+    fn is_in_other_file(&self) -> bool {
         // Pointers contain the number of their member.
         false
     }
 
-    fn is_far(&self) -> bool {
+    fn is_remote(&self) -> bool {
         self.members.is_far()
     }
 

@@ -7,13 +7,13 @@ use std::sync::Arc;
 pub(in crate::joined) type Path = Arc<[u8]>;
 
 /// A value, or the reason why the array or member is omitted.
-pub(in crate::joined) type OrReason<T> = Result<T, String>;
+pub(in crate::joined) type OmissionResult<T> = Result<T, String>;
 
 /// A member or object that the joined file omits, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Omission {
     /// The name of the member, or the path of the object with a leading slash.
-    pub(crate) what: String,
+    pub(crate) subject: String,
     pub(crate) reason: String,
 }
 

@@ -16,34 +16,34 @@ use h5fs_reader::wire::Count;
 use crate::joined::choice::Join;
 use crate::joined::members::content::ElementSummary;
 use crate::joined::members::convention::FirstDimension;
-use crate::joined::members::skeleton::Role;
+use crate::joined::members::skeleton::VariableRole;
 use crate::joined::members::{Member, Members};
-use crate::joined::paths::{Omission, OrReason, Path, split};
+use crate::joined::paths::{Omission, OmissionResult, Path, split};
 use crate::joined::placing::coordinate::{Coordinate, CoordinateSummary};
 use crate::joined::placing::member_kind::MemberKind;
 use crate::joined::placing::placement::{JoinAxis, JoinedDimension, Placement};
-use crate::joined::placing::position::{ValueBlocks, by_coordinate};
+use crate::joined::placing::position::{ValueBlocks, order_by_coordinate};
 use crate::limits;
 
 /// A dimension that members of one kind have.
-pub(super) struct Facts {
+pub(super) struct KindDimension {
     key: Path,
     has_name: bool,
     is_unlimited: bool,
     /// The meaning of the dimension by a convention, for example rows of a table.
     rows: FirstDimension,
     /// For each member of the kind, the dimension's index in the member's skeleton.
-    numbers: Vec<Option<usize>>,
+    dimension_indices: Vec<Option<usize>>,
 }
 
 /// The role of a dimension when members are joined.
 enum DimensionRole {
-    Shared,
+    SharedCoordinates,
     /// The dimension has coordinates, and each member that has the dimension has different ones.
-    Coordinates(Vec<Option<CoordinateSummary>>),
+    DifferingCoordinates(Vec<Option<CoordinateSummary>>),
     /// The dimension has no coordinates. Members are concatenated along it in the order of their
     /// names.
-    Bare,
+    WithoutCoordinates,
 }
 
 /// Finds the place of each member of a kind in the joined arrays.
@@ -55,72 +55,80 @@ pub(super) fn place_members(
     kind: &MemberKind,
     join: &Join,
     told: &mut Vec<Omission>,
-) -> OrReason<Placement> {
-    let all = facts(members, kind)?;
-    let has_tables = all.iter().any(Facts::follows);
+) -> OmissionResult<Placement> {
+    let all = kind_dimensions(members, kind)?;
+    let has_tables = all.iter().any(KindDimension::has_table_rows);
     let mut placement = match join {
-        Join::File => Placement::without_axes(kind.members.len()),
-        Join::First => in_order(members, kind, &all, |facts| {
-            facts.follows()
-                || facts.rows == FirstDimension::Unknown && is_first(members, kind, facts)
+        Join::NewFileDimension => Placement::without_axes(kind.members.len()),
+        Join::FirstDimension => join_in_name_order(members, kind, &all, |facts| {
+            facts.has_table_rows()
+                || facts.rows == FirstDimension::Unknown && is_first_dimension(members, kind, facts)
         }),
-        Join::Found | Join::Dimension(_)
+        Join::DifferingDimension | Join::NamedDimension(_)
             if !has_tables && all.iter().any(|facts| facts.has_name) =>
         {
-            let wanted = |facts: &&Facts| match join {
-                Join::Dimension(name) => split(&facts.key).1 == name,
+            let wanted = |facts: &&KindDimension| match join {
+                Join::NamedDimension(name) => split(&facts.key).1 == name,
                 _ => true,
             };
             find_joined_dimension(members, kind, &all, wanted, told)?
         }
         _ => {
-            let grows = rows(members, kind, &all);
-            in_order(members, kind, &all, |facts| {
-                facts.follows() || grows.contains(&facts.key)
+            let grows = row_dimensions(members, kind, &all);
+            join_in_name_order(members, kind, &all, |facts| {
+                facts.has_table_rows() || grows.contains(&facts.key)
             })
         }
     };
     for facts in &all {
-        if placement.find(&facts.key).is_some() {
+        if placement.find_dimension(&facts.key).is_some() {
             continue;
         }
         let key = Path::clone(&facts.key);
         // A named dimension of one file cannot have two lengths.
         let is_one = !facts.has_name || !facts.has_differing_values(members, kind);
         match facts.role(members, kind) {
-            _ if !is_one => _ = placement.apart.insert(key),
-            Ok(DimensionRole::Shared) => _ = placement.shared.insert(key),
-            Ok(DimensionRole::Bare) => {}
+            _ if !is_one => _ = placement.unjoined_dimensions.insert(key),
+            Ok(DimensionRole::SharedCoordinates) => _ = placement.shared_dimensions.insert(key),
+            Ok(DimensionRole::WithoutCoordinates) => {}
             // If files are stacked, the values of this dimension may differ too.
-            Ok(DimensionRole::Coordinates(_)) | Err(_) if *join == Join::File => {}
-            Ok(DimensionRole::Coordinates(_)) | Err(_) => _ = placement.apart.insert(key),
+            Ok(DimensionRole::DifferingCoordinates(_)) | Err(_)
+                if *join == Join::NewFileDimension => {}
+            Ok(DimensionRole::DifferingCoordinates(_)) | Err(_) => {
+                _ = placement.unjoined_dimensions.insert(key)
+            }
         }
     }
-    new_dimension::add_new_dimension(members, kind, &mut placement, *join == Join::File)?;
+    new_dimension::add_new_dimension(
+        members,
+        kind,
+        &mut placement,
+        *join == Join::NewFileDimension,
+    )?;
     Ok(placement)
 }
 
 /// Returns all dimensions of the members of a kind, ordered by the depth of their groups.
-fn facts(members: &Members, kind: &MemberKind) -> OrReason<Vec<Facts>> {
-    let mut all: BTreeMap<(usize, Path), Facts> = BTreeMap::new();
+fn kind_dimensions(members: &Members, kind: &MemberKind) -> OmissionResult<Vec<KindDimension>> {
+    let mut all: BTreeMap<(usize, Path), KindDimension> = BTreeMap::new();
     for (place, &member) in kind.members.iter().enumerate() {
         let skeleton = members.skeleton(&members.list[member]);
         for (number, dim) in skeleton.dimensions.iter().enumerate() {
             let depth = dim.key.iter().filter(|&&byte| byte == b'/').count();
             let facts = all
                 .entry((depth, Path::clone(&dim.key)))
-                .or_insert_with(|| Facts {
+                .or_insert_with(|| KindDimension {
                     key: Path::clone(&dim.key),
                     has_name: dim.has_name,
                     is_unlimited: true,
                     rows: FirstDimension::Unknown,
-                    numbers: vec![None; kind.members.len()],
+                    dimension_indices: vec![None; kind.members.len()],
                 });
             facts.is_unlimited &= dim.is_unlimited;
             if facts.rows == FirstDimension::Unknown {
                 facts.rows = dim.rows;
             }
-            facts.numbers[place] = Some(number);
+            facts.dimension_indices[place] = Some(number);
             if all.len().times(kind.members.len()) > limits::JOINED_PLACES {
                 return Err("its files have too many dimensions".to_owned());
             }
@@ -129,10 +137,10 @@ fn facts(members: &Members, kind: &MemberKind) -> OrReason<Vec<Facts>> {
     Ok(all.into_values().collect())
 }
 
-impl Facts {
+impl KindDimension {
     /// Returns whether the dimension has the rows of a table, or depends on the number of such
     /// rows.
-    fn follows(&self) -> bool {
+    fn has_table_rows(&self) -> bool {
         matches!(
             self.rows,
             FirstDimension::Following | FirstDimension::FollowingButFirst
@@ -146,7 +154,7 @@ impl Facts {
         members: &'a Members,
         kind: &'a MemberKind,
     ) -> impl Iterator<Item = Option<u64>> + 'a {
-        let all = kind.members.iter().zip(&self.numbers);
+        let all = kind.members.iter().zip(&self.dimension_indices);
         all.map(|(&member, number)| number.map(|number| members.list[member].lengths[number]))
     }
 
@@ -157,23 +165,23 @@ impl Facts {
     }
 
     /// Returns the role of the dimension when the members are joined.
-    fn role(&self, members: &Members, kind: &MemberKind) -> OrReason<DimensionRole> {
+    fn role(&self, members: &Members, kind: &MemberKind) -> OmissionResult<DimensionRole> {
         let mut elements: Vec<Option<&Arc<[u8]>>> = Vec::new();
         let mut have = 0_usize;
         let mut with = 0_usize;
-        for (&member, &number) in kind.members.iter().zip(&self.numbers) {
+        for (&member, &number) in kind.members.iter().zip(&self.dimension_indices) {
             let member = &members.list[member];
-            let own = number.and_then(|number| values_of(members, member, number));
+            let own = number.and_then(|number| coordinate_values(members, member, number));
             have += usize::from(number.is_some());
             with += usize::from(own.is_some());
-            elements.push(own.and_then(|(_, known)| known.elements()));
+            elements.push(own.and_then(|(_, known)| known.all_elements()));
         }
         if with == 0 {
             let is_bare = self.is_unlimited || self.has_differing_values(members, kind);
             return Ok(if is_bare {
-                DimensionRole::Bare
+                DimensionRole::WithoutCoordinates
             } else {
-                DimensionRole::Shared
+                DimensionRole::SharedCoordinates
             });
         }
         let name = self.key.escape_ascii();
@@ -183,36 +191,36 @@ impl Facts {
         let mut all: Vec<Option<CoordinateSummary>> = Vec::new();
         let mut are_same = true;
         let mut first: Option<(usize, Coordinate)> = None;
-        for (place, &number) in self.numbers.iter().enumerate() {
+        for (place, &number) in self.dimension_indices.iter().enumerate() {
             let Some(number) = number else {
                 all.push(None);
                 continue;
             };
             // Files of one grid share one copy of its values.
             if let Some((of, _)) = &first
-                && is_copy(members, kind, (*of, place), &elements, number)
+                && is_shared_in_memory(members, kind, (*of, place), &elements, number)
             {
                 all.push(all[*of].clone());
                 continue;
             }
-            let own = self.coordinate(members, kind, place)?;
+            let own = self.read_coordinate(members, kind, place)?;
             all.push(Some(own.summary()));
             match &first {
-                Some((_, first)) => are_same &= first.is_same(&own),
+                Some((_, first)) => are_same &= first.is_nearly_equal(&own),
                 None => first = Some((place, own)),
             }
         }
         Ok(if are_same {
-            DimensionRole::Shared
+            DimensionRole::SharedCoordinates
         } else {
-            DimensionRole::Coordinates(all)
+            DimensionRole::DifferingCoordinates(all)
         })
     }
 }
 
 /// Returns whether the members `of` and `place` share the same coordinates of the dimension
 /// `number` in memory, with the same meaning. Then the coordinates need not be compared.
-fn is_copy(
+fn is_shared_in_memory(
     members: &Members,
     kind: &MemberKind,
     (of, place): (usize, usize),
@@ -229,39 +237,40 @@ fn is_copy(
 
 /// Returns the index of the variable with a dimension's coordinates, and what the scan of the
 /// member read of them.
-fn values_of<'m>(
+fn coordinate_values<'m>(
     members: &'m Members,
     member: &'m Member,
     dim: usize,
 ) -> Option<(usize, &'m ElementSummary)> {
     let variable = members.skeleton(member).dimensions.get(dim)?.coordinate?;
-    let known = member.values.get(variable)?;
+    let known = member.summaries.get(variable)?;
     let has_some = matches!(
         known,
-        ElementSummary::Elements(_) | ElementSummary::Ends(..)
+        ElementSummary::Elements(_) | ElementSummary::EndsAndHash(..)
     );
     has_some.then_some((variable, known))
 }
 
-impl Facts {
+impl KindDimension {
     /// Returns the coordinates of the dimension in the member at `place` in the kind.
-    fn coordinate(
+    fn read_coordinate(
         &self,
         members: &Members,
         kind: &MemberKind,
         place: usize,
-    ) -> OrReason<Coordinate> {
+    ) -> OmissionResult<Coordinate> {
         let member = &members.list[kind.members[place]];
         let refused = |why: &dyn std::fmt::Display| {
             let key = self.key.escape_ascii();
             format!("{key} of {}: {why}", member.name.escape_ascii())
         };
-        let number = self.numbers.get(place).copied().flatten();
-        let known = number.and_then(|number| Some((number, values_of(members, member, number)?)));
+        let number = self.dimension_indices.get(place).copied().flatten();
+        let known =
+            number.and_then(|number| Some((number, coordinate_values(members, member, number)?)));
         let Some((number, (variable, known))) = known else {
             return Err(refused(&"its values are unknown"));
         };
-        if member.short(variable).is_some() {
+        if member.stored_lengths(variable).is_some() {
             return Err(refused(&"it has fewer values than its dimension"));
         }
         let variable = &members.skeleton(member).variables[variable];
@@ -270,31 +279,31 @@ impl Facts {
     }
 
     /// Divides the coordinates of all members into blocks along the dimension.
-    fn blocks(
+    fn divide_into_blocks(
         &self,
         members: &Members,
         kind: &MemberKind,
         lies: &[Option<CoordinateSummary>],
-    ) -> OrReason<ValueBlocks> {
+    ) -> OmissionResult<ValueBlocks> {
         let has_nan = |lie: &Option<CoordinateSummary>| lie.as_ref().is_some_and(|lie| lie.has_nan);
         if let Some(place) = lies.iter().position(has_nan) {
             let name = &members.list[kind.members[place]].name;
             let key = self.key.escape_ascii();
             return Err(format!("{key} of {}: it contains NaN", name.escape_ascii()));
         }
-        by_coordinate(lies, |a, b| {
-            if lies[a] != lies[b] && !may_be_near(&lies[a], &lies[b]) {
+        order_by_coordinate(lies, |a, b| {
+            if lies[a] != lies[b] && !can_be_nearly_equal(&lies[a], &lies[b]) {
                 return Ok(false);
             }
-            let [a, b] = [a, b].map(|place| self.coordinate(members, kind, place));
-            Ok(a?.is_same(&b?))
+            let [a, b] = [a, b].map(|place| self.read_coordinate(members, kind, place));
+            Ok(a?.is_nearly_equal(&b?))
         })
     }
 }
 
 /// Returns whether two members have as many coordinates, so that their coordinates may be equal
 /// except for rounding.
-fn may_be_near(a: &Option<CoordinateSummary>, b: &Option<CoordinateSummary>) -> bool {
+fn can_be_nearly_equal(a: &Option<CoordinateSummary>, b: &Option<CoordinateSummary>) -> bool {
     let length = |lie: &Option<CoordinateSummary>| lie.as_ref().map(|lie| lie.length);
     length(a) == length(b)
 }
@@ -305,21 +314,23 @@ fn may_be_near(a: &Option<CoordinateSummary>, b: &Option<CoordinateSummary>) -> 
 fn find_joined_dimension(
     members: &Members,
     kind: &MemberKind,
-    all: &[Facts],
-    wanted: impl Fn(&&Facts) -> bool,
+    all: &[KindDimension],
+    wanted: impl Fn(&&KindDimension) -> bool,
     told: &mut Vec<Omission>,
-) -> OrReason<Placement> {
+) -> OmissionResult<Placement> {
     let mut joined = Vec::new();
     let mut bare = Vec::new();
     for facts in all.iter().filter(wanted) {
         match facts.role(members, kind)? {
-            DimensionRole::Coordinates(values) => joined.push((facts, values)),
-            DimensionRole::Bare if facts.has_name => bare.push(Path::clone(&facts.key)),
-            DimensionRole::Bare | DimensionRole::Shared => {}
+            DimensionRole::DifferingCoordinates(values) => joined.push((facts, values)),
+            DimensionRole::WithoutCoordinates if facts.has_name => {
+                bare.push(Path::clone(&facts.key))
+            }
+            DimensionRole::WithoutCoordinates | DimensionRole::SharedCoordinates => {}
         }
     }
     if joined.is_empty() {
-        return Ok(in_order(members, kind, all, |facts| {
+        return Ok(join_in_name_order(members, kind, all, |facts| {
             bare.contains(&facts.key)
         }));
     }
@@ -330,37 +341,41 @@ fn find_joined_dimension(
     let mut placement = Placement::without_axes(kind.members.len());
     let is_one = own.len() == 1;
     for (facts, values) in &own {
-        let blocks = facts.blocks(members, kind, values)?;
+        let blocks = facts.divide_into_blocks(members, kind, values)?;
         let name = |place: usize| members.list[kind.members[place]].name.escape_ascii();
-        let overlap = blocks.overlap;
+        let overlap = blocks.overlapping_members;
         let overlap = overlap.map(|(a, b)| format!("{} and {} overlap", name(a), name(b)));
         if let (Some(overlap), false) = (&overlap, is_one) {
             return Err(format!("{}: {overlap}", facts.key.escape_ascii()));
         }
         told.extend(overlap.map(|reason| Omission {
-            what: format!("/{}", facts.key.escape_ascii()),
+            subject: format!("/{}", facts.key.escape_ascii()),
             reason,
         }));
-        placement.push(facts, &blocks);
+        placement.add_axis(facts, &blocks);
     }
     if let ([axis], true) = (&mut placement.axes[..], is_one) {
         let others = others.iter().map(|(facts, _)| *facts);
-        let numbers: Vec<usize> = placement.places.iter().map(|places| places[0]).collect();
-        axis.follow(members, kind, others, &numbers);
+        let numbers: Vec<usize> = placement
+            .member_blocks
+            .iter()
+            .map(|places| places[0])
+            .collect();
+        axis.add_dimensions(members, kind, others, &numbers);
     }
     Ok(placement)
 }
 
 impl Placement {
-    fn push(&mut self, facts: &Facts, blocks: &ValueBlocks) {
-        for (places, own) in self.places.iter_mut().zip(&blocks.of) {
+    fn add_axis(&mut self, facts: &KindDimension, blocks: &ValueBlocks) {
+        for (places, own) in self.member_blocks.iter_mut().zip(&blocks.member_blocks) {
             places.push(own.unwrap_or(0));
         }
         self.axes.push(JoinAxis {
             dims: vec![JoinedDimension::new(&facts.key, &blocks.lengths)],
-            blocks: blocks.lengths.len(),
-            new: None,
-            overlaps: blocks.overlap.is_some(),
+            block_count: blocks.lengths.len(),
+            new_dimension: None,
+            has_overlap: blocks.overlapping_members.is_some(),
             has_tables: false,
         });
     }
@@ -369,23 +384,25 @@ impl Placement {
 impl JoinAxis {
     /// Adds dimensions to the axis as joined dimensions. `blocks` contains the block of each
     /// member. No two members have the same block.
-    fn follow<'f>(
+    fn add_dimensions<'f>(
         &mut self,
         members: &Members,
         kind: &MemberKind,
-        others: impl Iterator<Item = &'f Facts>,
+        others: impl Iterator<Item = &'f KindDimension>,
         blocks: &[usize],
     ) {
-        if blocks.len() != self.blocks {
+        if blocks.len() != self.block_count {
             return;
         }
         for facts in others {
-            let mut lengths = vec![0; self.blocks];
+            let mut lengths = vec![0; self.block_count];
             for (&block, length) in blocks.iter().zip(facts.lengths(members, kind)) {
                 lengths[block] = length.unwrap_or(0);
             }
             self.dims.push(match facts.rows {
-                FirstDimension::FollowingButFirst => JoinedDimension::cut_of(&facts.key, &lengths),
+                FirstDimension::FollowingButFirst => {
+                    JoinedDimension::new_omitting_first(&facts.key, &lengths)
+                }
                 _ => JoinedDimension::new(&facts.key, &lengths),
             });
         }
@@ -393,42 +410,42 @@ impl JoinAxis {
 }
 
 /// Joins the members along the given dimensions, in the order of the members' names.
-fn in_order(
+fn join_in_name_order(
     members: &Members,
     kind: &MemberKind,
-    all: &[Facts],
-    is_joined: impl Fn(&Facts) -> bool,
+    all: &[KindDimension],
+    is_joined: impl Fn(&KindDimension) -> bool,
 ) -> Placement {
     let mut placement = Placement::without_axes(kind.members.len());
-    let joined: Vec<&Facts> = all.iter().filter(|facts| is_joined(facts)).collect();
+    let joined: Vec<&KindDimension> = all.iter().filter(|facts| is_joined(facts)).collect();
     if joined.is_empty() {
         return placement;
     }
     let mut axis = JoinAxis {
         dims: Vec::new(),
-        blocks: kind.members.len(),
-        new: None,
-        overlaps: false,
-        has_tables: joined.iter().any(|facts| facts.follows()),
+        block_count: kind.members.len(),
+        new_dimension: None,
+        has_overlap: false,
+        has_tables: joined.iter().any(|facts| facts.has_table_rows()),
     };
     let numbers: Vec<usize> = (0..kind.members.len()).collect();
-    axis.follow(members, kind, joined.into_iter(), &numbers);
-    placement.places = numbers.into_iter().map(|number| vec![number]).collect();
+    axis.add_dimensions(members, kind, joined.into_iter(), &numbers);
+    placement.member_blocks = numbers.into_iter().map(|number| vec![number]).collect();
     placement.axes.push(axis);
     placement
 }
 
 /// Returns whether a dimension is the first dimension of a data variable in some member.
-fn is_first(members: &Members, kind: &MemberKind, facts: &Facts) -> bool {
+fn is_first_dimension(members: &Members, kind: &MemberKind, facts: &KindDimension) -> bool {
     kind.members
         .iter()
-        .zip(&facts.numbers)
+        .zip(&facts.dimension_indices)
         .any(|(&member, &number)| {
             let skeleton = members.skeleton(&members.list[member]);
             let mut data = skeleton
                 .variables
                 .iter()
-                .filter(|variable| variable.role == Role::Data);
+                .filter(|variable| variable.role == VariableRole::Data);
             number.is_some() && data.any(|variable| variable.dims.first().copied() == number)
         })
 }
@@ -436,16 +453,18 @@ fn is_first(members: &Members, kind: &MemberKind, facts: &Facts) -> bool {
 /// Returns the keys of the row dimensions of members whose dimensions have no names. These are the
 /// first dimensions of arrays that can grow or differ in length, of tables, and of arrays with the
 /// same number of rows.
-fn rows(members: &Members, kind: &MemberKind, all: &[Facts]) -> Vec<Path> {
-    let first: Vec<&Facts> = all
+fn row_dimensions(members: &Members, kind: &MemberKind, all: &[KindDimension]) -> Vec<Path> {
+    let first: Vec<&KindDimension> = all
         .iter()
-        .filter(|facts| facts.rows == FirstDimension::Unknown && is_first(members, kind, facts))
+        .filter(|facts| {
+            facts.rows == FirstDimension::Unknown && is_first_dimension(members, kind, facts)
+        })
         .collect();
-    let lengths = |facts: &Facts| facts.lengths(members, kind).collect::<Vec<_>>();
-    let grows = |facts: &&&Facts| {
+    let lengths = |facts: &KindDimension| facts.lengths(members, kind).collect::<Vec<_>>();
+    let grows = |facts: &&&KindDimension| {
         facts.is_unlimited
             || facts.has_differing_values(members, kind)
-            || is_of_table(members, kind, facts)
+            || is_table_dimension(members, kind, facts)
     };
     let growing: HashSet<_> = first
         .iter()
@@ -459,10 +478,10 @@ fn rows(members: &Members, kind: &MemberKind, all: &[Facts]) -> Vec<Path> {
 }
 
 /// Returns whether a dimension is the only dimension of an array of compound elements (a table).
-fn is_of_table(members: &Members, kind: &MemberKind, facts: &Facts) -> bool {
+fn is_table_dimension(members: &Members, kind: &MemberKind, facts: &KindDimension) -> bool {
     kind.members
         .iter()
-        .zip(&facts.numbers)
+        .zip(&facts.dimension_indices)
         .any(|(&member, &number)| {
             let skeleton = members.skeleton(&members.list[member]);
             skeleton.variables.iter().any(|variable| {

@@ -8,9 +8,9 @@ use h5fs_reader::model::datatype::{Class, ReferenceKind};
 use h5fs_reader::model::{Datatype, NodeId, Shape};
 use h5fs_reader::wire::to_u64;
 
-use crate::joined::element_recoding::{OWN, PREFIX};
+use crate::joined::element_recoding::{JOINED_FILE_PREFIX, PREFIX_BYTES};
 use crate::joined::joined_array::JoinedArray;
-use crate::joined::members::content::{one_text, texts};
+use crate::joined::members::content::{text_attribute, text_list_attribute};
 use crate::joined::members::skeleton::NamedAttribute;
 use crate::joined::paths::{Path, split};
 
@@ -22,16 +22,16 @@ pub(super) fn dimension_attributes(
 ) -> Vec<NamedAttribute> {
     let mut own = Vec::new();
     if made.is_scale {
-        own.push((b"CLASS".to_vec(), one_text(b"DIMENSION_SCALE")));
+        own.push((b"CLASS".to_vec(), text_attribute(b"DIMENSION_SCALE")));
         let name = split(&made.path).1;
         let length = made.dims.first().map_or(0, |dim| dim.length);
         let mark = "This is a netCDF dimension but not a netCDF variable.";
-        let text = if made.is_dimension {
+        let text = if made.is_scale_without_values {
             format!("{mark}{length:10}").into_bytes()
         } else {
             name.to_vec()
         };
-        own.push((b"NAME".to_vec(), one_text(&text)));
+        own.push((b"NAME".to_vec(), text_attribute(&text)));
     }
     let found: Vec<Option<u32>> = made
         .dims
@@ -52,7 +52,7 @@ pub(super) fn dimension_attributes(
         });
     let labels: Vec<Vec<u8>> = labels.collect();
     if labels.iter().any(|label| !label.is_empty()) {
-        own.push((b"DIMENSION_LABELS".to_vec(), texts(&labels)));
+        own.push((b"DIMENSION_LABELS".to_vec(), text_list_attribute(&labels)));
     }
     own
 }
@@ -63,10 +63,10 @@ pub(super) fn dimension_attributes(
 fn scale_list(scales: &[Option<u32>]) -> AttributeContent {
     let element = |scale: &Option<u32>| match scale {
         Some(number) => {
-            let node = NodeId::at(*number).number().to_le_bytes();
-            [OWN, node].concat()
+            let node = NodeId::from_index(*number).number().to_le_bytes();
+            [JOINED_FILE_PREFIX, node].concat()
         }
-        None => vec![0; 2 * PREFIX],
+        None => vec![0; 2 * PREFIX_BYTES],
     };
     let reference = Datatype {
         size: 8,
@@ -84,20 +84,20 @@ fn scale_list(scales: &[Option<u32>]) -> AttributeContent {
 
 /// Returns the value of an attribute that refers to the object of the joined file with this node
 /// number.
-pub(super) fn reference(number: u32) -> AttributeContent {
+pub(super) fn reference_attribute(number: u32) -> AttributeContent {
     AttributeContent {
         datatype: Datatype {
             size: 8,
             class: Class::Reference(ReferenceKind::Object),
         },
         shape: Shape::fixed(Vec::new()),
-        elements: NodeId::at(number).number().to_le_bytes().into(),
+        elements: NodeId::from_index(number).number().to_le_bytes().into(),
     }
 }
 
 /// Returns the content of a sequence that belongs to the joined file itself, not to a member. The
 /// content is one reference. Returns `None` for a sequence in a member.
-pub(super) fn own_sequence(element: &[u8]) -> Option<&[u8]> {
-    let (prefix, own) = element.split_first_chunk::<PREFIX>()?;
-    (*prefix == OWN).then_some(own)
+pub(super) fn joined_file_sequence(element: &[u8]) -> Option<&[u8]> {
+    let (prefix, own) = element.split_first_chunk::<PREFIX_BYTES>()?;
+    (*prefix == JOINED_FILE_PREFIX).then_some(own)
 }

@@ -11,8 +11,8 @@ use h5fs_reader::model::{Datatype, Shape};
 use h5fs_reader::wire::Count;
 
 use crate::joined::files::FileNames;
-use crate::joined::joined_array::{ArrayContent, JoinedArray, MadeDimension};
-use crate::joined::members::content::{one_text, texts};
+use crate::joined::joined_array::{ArrayContent, JoinedArray, OutputDimension};
+use crate::joined::members::content::{text_attribute, text_list_attribute};
 use crate::joined::members::convention::{Convention, MemberTable, Relation};
 use crate::joined::members::skeleton::NamedAttribute;
 use crate::joined::paths::{Omission, Path, child_path, split};
@@ -24,7 +24,7 @@ pub(super) type GroupAttributes = (Path, Vec<NamedAttribute>);
 
 /// Omits the arrays that are meaningless because an array that they depend on is absent from the
 /// joined file.
-pub(super) fn leave_out_dependents(
+pub(super) fn omit_dependents(
     compared: &MemberComparison<'_>,
     arrays: &mut Vec<JoinedArray>,
     absent: &mut Vec<Path>,
@@ -33,13 +33,13 @@ pub(super) fn leave_out_dependents(
     let paths = compared.variables();
     let conventions = paths.iter().filter_map(|path| {
         let alike = compared.variable(path);
-        let convention = &alike.specimens.first()?.variable.convention;
+        let convention = &alike.skeleton_variables.first()?.variable.convention;
         (*convention != Convention::default()).then_some((path, convention))
     });
     let conventions: HashMap<&Path, &Convention> = conventions.collect();
     loop {
         let gone: HashSet<Path> = absent.iter().cloned().collect();
-        let reasons = Reasons::new(&conventions, &gone);
+        let reasons = AbsenceReasons::new(&conventions, &gone);
         let before = absent.len();
         arrays.retain(|made| {
             let own = conventions.get(&made.path);
@@ -47,7 +47,7 @@ pub(super) fn leave_out_dependents(
                 return true;
             };
             told.push(Omission {
-                what: format!("/{}", made.path.escape_ascii()),
+                subject: format!("/{}", made.path.escape_ascii()),
                 reason: format!("it needs /{}, which is absent", other.escape_ascii()),
             });
             absent.push(Path::clone(&made.path));
@@ -61,9 +61,12 @@ pub(super) fn leave_out_dependents(
 
 /// Returns the path under which the absence of an array is reported. An array that is useless
 /// without the other arrays of its group is reported as the group.
-pub(super) fn reported(compared: &MemberComparison<'_>, path: Path) -> Path {
+pub(super) fn reported_path(compared: &MemberComparison<'_>, path: Path) -> Path {
     let alike = compared.variable(&path);
-    let convention = alike.specimens.first().map(|own| &own.variable.convention);
+    let convention = alike
+        .skeleton_variables
+        .first()
+        .map(|own| &own.variable.convention);
     match convention {
         Some(own) if matches!(own.relation, Relation::Unneeded(_)) => {
             own.whole.clone().unwrap_or(path)
@@ -73,43 +76,48 @@ pub(super) fn reported(compared: &MemberComparison<'_>, path: Path) -> Path {
 }
 
 /// The arrays that are absent from the joined file, by the reasons why other arrays need them.
-struct Reasons<'a> {
+struct AbsenceReasons<'a> {
     absent: &'a HashSet<Path>,
     /// For a group whose arrays are meaningful only together, one of its absent arrays.
-    wholes: HashMap<&'a Path, &'a Path>,
+    absent_in_group: HashMap<&'a Path, &'a Path>,
     /// For an array of names, an absent array that contains the numbers of these names.
-    named: HashMap<&'a Path, &'a Path>,
+    absent_by_names: HashMap<&'a Path, &'a Path>,
 }
 
-impl<'a> Reasons<'a> {
+impl<'a> AbsenceReasons<'a> {
     fn new(conventions: &HashMap<&'a Path, &'a Convention>, absent: &'a HashSet<Path>) -> Self {
-        let mut reasons = Reasons {
+        let mut reasons = AbsenceReasons {
             absent,
-            wholes: HashMap::new(),
-            named: HashMap::new(),
+            absent_in_group: HashMap::new(),
+            absent_by_names: HashMap::new(),
         };
         for path in absent {
             let Some(own) = conventions.get(path) else {
                 continue;
             };
             reasons
-                .wholes
+                .absent_in_group
                 .extend(own.whole.as_ref().map(|whole| (whole, path)));
-            let targets = own.relation.targets().into_iter();
-            reasons.named.extend(targets.map(|target| (target, path)));
+            let targets = own.relation.target_arrays().into_iter();
+            reasons
+                .absent_by_names
+                .extend(targets.map(|target| (target, path)));
         }
         reasons
     }
 
     /// Returns the absent array that makes the array at `path` meaningless, if there is one.
     fn absent_array(&self, path: &Path, own: &'a Convention) -> Option<&'a Path> {
-        let of_whole = own.whole.as_ref().and_then(|whole| self.wholes.get(whole));
-        let targets = own.relation.targets();
+        let of_whole = own
+            .whole
+            .as_ref()
+            .and_then(|whole| self.absent_in_group.get(whole));
+        let targets = own.relation.target_arrays();
         let target = targets
             .into_iter()
             .find(|target| self.absent.contains(*target));
         let user = match own.relation {
-            Relation::Names => self.named.get(path),
+            Relation::Names => self.absent_by_names.get(path),
             _ => None,
         };
         target.or(of_whole.copied()).or(user.copied())
@@ -118,7 +126,7 @@ impl<'a> Reasons<'a> {
 
 /// Returns the tables that the joined file contains. Each table has the columns of all members, in
 /// the order of their first occurrence.
-fn tables(compared: &MemberComparison<'_>) -> Vec<MemberTable> {
+fn merge_tables(compared: &MemberComparison<'_>) -> Vec<MemberTable> {
     let mut all: Vec<MemberTable> = Vec::new();
     let mut known: HashMap<Path, usize> = HashMap::new();
     for table in compared.tables() {
@@ -130,7 +138,7 @@ fn tables(compared: &MemberComparison<'_>) -> Vec<MemberTable> {
         if let (Some((_, columns)), Some((_, more))) = (&mut first.columns, &table.columns) {
             let known: HashSet<&Vec<u8>> = columns.iter().collect();
             let new = more.iter().filter(|name| !known.contains(name));
-            let left = limits::JOINED_OBJECTS.left_after(columns.len());
+            let left = limits::JOINED_OBJECTS.minus_or_zero(columns.len());
             let new: Vec<_> = new.take(left).cloned().collect();
             columns.extend(new);
         }
@@ -140,13 +148,13 @@ fn tables(compared: &MemberComparison<'_>) -> Vec<MemberTable> {
 
 /// Adds to each table a column with the name of each row's file. Also updates the attributes of
 /// groups that list the columns or contain the shape.
-pub(super) fn complete(
+pub(super) fn complete_tables(
     compared: &MemberComparison<'_>,
     arrays: &mut Vec<JoinedArray>,
     groups: &mut [GroupAttributes],
 ) {
-    for table in tables(compared) {
-        let files = files_of(compared, &table, arrays);
+    for table in merge_tables(compared) {
+        let files = file_name_column(compared, &table, arrays);
         let name = files.as_ref().map(|made| split(&made.path).1.to_vec());
         arrays.extend(files);
         let Some((attribute, columns)) = &table.columns else {
@@ -161,28 +169,33 @@ pub(super) fn complete(
         let shown = columns.iter().filter(|name| is_there(name)).cloned();
         let shown: Vec<_> = shown.chain(name).collect();
         // If the list is equal in all files, the stored attribute is kept.
-        let is_listed = has(groups, &table.group, attribute) && shown == *columns;
+        let is_listed = has_attribute(groups, &table.group, attribute) && shown == *columns;
         if is_listed {
             continue;
         }
-        set(groups, &table.group, attribute, texts(&shown));
+        set_attribute(groups, &table.group, attribute, text_list_attribute(&shown));
     }
-    if compared.placed.members.len() < 2 {
+    if compared.placed_members.members.len() < 2 {
         return;
     }
     for made in &*arrays {
         if let Some(shape) = matrix_shape(compared, made) {
-            set(groups, split(&made.path).0, b"shape", shape);
+            set_attribute(groups, split(&made.path).0, b"shape", shape);
         }
     }
 }
 
-fn has(groups: &[GroupAttributes], path: &[u8], name: &[u8]) -> bool {
+fn has_attribute(groups: &[GroupAttributes], path: &[u8], name: &[u8]) -> bool {
     let mut all = groups.iter().filter(|(own, _)| **own == *path);
     all.any(|(_, attributes)| attributes.iter().any(|(own, _)| own == name))
 }
 
-fn set(groups: &mut [GroupAttributes], path: &[u8], name: &[u8], value: AttributeContent) {
+fn set_attribute(
+    groups: &mut [GroupAttributes],
+    path: &[u8],
+    name: &[u8],
+    value: AttributeContent,
+) {
     let mut all = groups.iter_mut();
     if let Some((_, attributes)) = all.find(|(own, _)| **own == *path) {
         attributes.retain(|(own, _)| own != name);
@@ -192,22 +205,22 @@ fn set(groups: &mut [GroupAttributes], path: &[u8], name: &[u8], value: Attribut
 
 /// Returns the column with the file names of a table, or `None` if the rows of the table are not
 /// joined.
-fn files_of(
+fn file_name_column(
     compared: &MemberComparison<'_>,
     table: &MemberTable,
     arrays: &[JoinedArray],
 ) -> Option<JoinedArray> {
     let rows = arrays.iter().find(|made| made.path == table.rows)?;
     let rows = rows.dims.first().filter(|_| table.has_files)?;
-    let placement = &compared.placed.placement;
-    let at = placement.find(&rows.key)?;
+    let placement = &compared.placed_members.placement;
+    let at = placement.find_dimension(&rows.key)?;
     placement.axes.get(at.0).filter(|axis| axis.has_tables)?;
-    (compared.placed.members.len() > 1).then_some(())?;
+    (compared.placed_members.members.len() > 1).then_some(())?;
     let files = FileNames {
-        placed: Arc::clone(compared.placed),
-        at,
+        placed_members: Arc::clone(compared.placed_members),
+        row_dimension: at,
     };
-    let text = |name: &[u8], value: &[u8]| (name.to_vec(), one_text(value));
+    let text = |name: &[u8], value: &[u8]| (name.to_vec(), text_attribute(value));
     let attributes = match &table.columns {
         Some((order, _)) if order == b"column-order" => vec![
             text(b"encoding-type", b"string-array"),
@@ -221,9 +234,9 @@ fn files_of(
         None => Vec::new(),
     };
     Some(JoinedArray {
-        path: free_path(compared, table),
+        path: unused_path(compared, table),
         datatype: files.datatype(compared.members),
-        dims: vec![MadeDimension {
+        dims: vec![OutputDimension {
             key: Path::clone(&rows.key),
             has_name: rows.has_name,
             length: rows.length,
@@ -231,16 +244,16 @@ fn files_of(
         fill: Fill::Zero,
         chunk_shape: None,
         is_scale: false,
-        is_dimension: false,
+        is_scale_without_values: false,
         attributes,
-        references: Vec::new(),
-        content: ArrayContent::Files(files),
+        reference_attributes: Vec::new(),
+        content: ArrayContent::FileNames(files),
     })
 }
 
 /// Returns the path of the column with the file names. The column is called `file`, with
 /// underscores appended until no file has a column with this name.
-fn free_path(compared: &MemberComparison<'_>, table: &MemberTable) -> Path {
+fn unused_path(compared: &MemberComparison<'_>, table: &MemberTable) -> Path {
     let taken: HashSet<Path> = compared
         .variables()
         .into_iter()
@@ -256,15 +269,15 @@ fn free_path(compared: &MemberComparison<'_>, table: &MemberTable) -> Path {
 /// Returns the value of the attribute `shape` of a sparse matrix whose rows are joined.
 fn matrix_shape(compared: &MemberComparison<'_>, made: &JoinedArray) -> Option<AttributeContent> {
     let alike = compared.variable(&made.path);
-    let convention = &alike.specimens.first()?.variable.convention;
+    let convention = &alike.skeleton_variables.first()?.variable.convention;
     let Relation::PointsTo { columns, .. } = &convention.relation else {
         return None;
     };
-    let placement = &compared.placed.placement;
+    let placement = &compared.placed_members.placement;
     let dim = made.dims.first()?;
-    let (axis, _) = placement.find(&dim.key)?;
+    let (axis, _) = placement.find_dimension(&dim.key)?;
     placement.axes.get(axis).filter(|axis| axis.has_tables)?;
-    let rows = dim.length.left_after(1);
+    let rows = dim.length.minus_or_zero(1);
     let shape = [rows, (*columns)?];
     Some(AttributeContent {
         datatype: Datatype::integer(8, true, ByteOrder::Little),
@@ -302,7 +315,7 @@ mod tests {
         let codes_path = path("ct/codes");
         let conventions = HashMap::from([(&codes_path, &codes), (&names, &own)]);
         let absent = HashSet::from([Path::clone(&codes_path)]);
-        let reasons = Reasons::new(&conventions, &absent);
+        let reasons = AbsenceReasons::new(&conventions, &absent);
         assert_eq!(reasons.absent_array(&names, &own), Some(&codes_path));
         assert_eq!(
             reasons.absent_array(&path("ct/mask"), &mask),
@@ -310,7 +323,7 @@ mod tests {
         );
         assert_eq!(reasons.absent_array(&path("n"), &alone), None);
         let absent = HashSet::from([Path::clone(&names)]);
-        let reasons = Reasons::new(&conventions, &absent);
+        let reasons = AbsenceReasons::new(&conventions, &absent);
         assert_eq!(reasons.absent_array(&codes_path, &codes), Some(&names));
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use h5fs_reader::array::{CacheSize, Engine, Reader};
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::memory::cancel::CancelToken;
-use h5fs_reader::memory::effort::Effort;
+use h5fs_reader::memory::effort::RequestBudget;
 use h5fs_reader::model::array::{Array, Fill, Layout, Storage};
 use h5fs_reader::model::attribute::AttributeContent;
 use h5fs_reader::model::attribute_value::strings;
@@ -21,10 +21,10 @@ use h5fs_reader::model::{
 };
 use h5fs_reader::source::neighbours::Neighbours;
 
-use crate::joined::choice::Choice;
+use crate::joined::choice::JoinChoice;
 use crate::joined::container::JoinedContainer;
 use crate::joined::joined_array::JoinedArray;
-use crate::joined::members::content::{one_text, texts};
+use crate::joined::members::content::{text_attribute, text_list_attribute};
 use crate::joined::members::{MemberKey, OpenMember, OpenedMember};
 use crate::joined::paths::{Omission, Path, split};
 use crate::joined::{ScanOptions, join};
@@ -71,7 +71,7 @@ pub(in crate::joined) fn f64s(values: &[f64]) -> TestElements {
 pub(in crate::joined) type Marks<'a> = &'a [(&'a str, AttributeContent)];
 
 pub(in crate::joined) fn text(text: &str) -> AttributeContent {
-    one_text(text.as_bytes())
+    text_attribute(text.as_bytes())
 }
 
 pub(in crate::joined) fn number(elements: TestElements) -> AttributeContent {
@@ -159,7 +159,7 @@ impl TestFile {
             .map(|(name, _)| name.as_bytes().to_vec())
             .collect();
         let labels = names.iter().any(|name| !name.is_empty());
-        let labels = labels.then(|| ("DIMENSION_LABELS", texts(&names)));
+        let labels = labels.then(|| ("DIMENSION_LABELS", text_list_attribute(&names)));
         let attributes = marks.iter().cloned().chain(labels);
         let attributes = attributes.map(|(name, content)| Attribute {
             name: name.as_bytes().to_vec(),
@@ -168,7 +168,7 @@ impl TestFile {
         let number = u32::try_from(self.objects.len()).unwrap();
         let object = TestObject::Array(Arc::new(array));
         self.objects.push((object, attributes.collect()));
-        self.link(path, LinkTarget::Hard(NodeId::at(number)))
+        self.link(path, LinkTarget::Hard(NodeId::from_index(number)))
     }
 
     /// Adds attributes to the group at `path`. Creates the group if it does not exist.
@@ -211,7 +211,7 @@ impl TestFile {
         }
         let number = u32::try_from(self.objects.len()).unwrap();
         self.objects.push((TestObject::Group, Vec::new()));
-        let target = LinkTarget::Hard(NodeId::at(number));
+        let target = LinkTarget::Hard(NodeId::from_index(number));
         self.links.insert((above, name.to_vec()), target);
         number
     }
@@ -225,12 +225,12 @@ impl TestFile {
 }
 
 impl Container for TestFile {
-    fn for_request(self: Arc<Self>, _effort: &Effort) -> Arc<dyn Container> {
+    fn for_request(self: Arc<Self>, _effort: &RequestBudget) -> Arc<dyn Container> {
         self
     }
 
     fn root(&self) -> NodeId {
-        NodeId::at(0)
+        NodeId::from_index(0)
     }
 
     fn node(&self, id: NodeId) -> Result<Arc<Node>> {
@@ -256,7 +256,7 @@ impl Container for TestFile {
             .iter()
             .filter(|((of, _), _)| u64::from(*of) == group.index());
         let links = own.map(|((_, name), target)| link(name, target)).collect();
-        Ok(Box::new(LinksInMemory::in_order(links, None)))
+        Ok(Box::new(LinksInMemory::in_display_order(links, None)))
     }
 
     fn attributes(
@@ -281,7 +281,7 @@ impl Container for TestFile {
         Ok(None)
     }
 
-    fn variable_length(
+    fn read_variable_length(
         &self,
         _element: &[u8],
         _base_size: u64,
@@ -290,7 +290,7 @@ impl Container for TestFile {
         Ok(None)
     }
 
-    fn text_bytes(&self, _element: &[u8]) -> Result<u64> {
+    fn text_length(&self, _element: &[u8]) -> Result<u64> {
         Ok(0)
     }
 
@@ -319,7 +319,7 @@ struct TestFiles {
 }
 
 impl OpenMember for TestFiles {
-    fn names(&self) -> &[Path] {
+    fn member_paths(&self) -> &[Path] {
         &self.names
     }
 
@@ -327,7 +327,7 @@ impl OpenMember for TestFiles {
         Ok(opened(&self.files[number]))
     }
 
-    fn open_again(&self, number: usize) -> Result<OpenedMember> {
+    fn reopen(&self, number: usize) -> Result<OpenedMember> {
         self.open(number)
     }
 
@@ -335,7 +335,7 @@ impl OpenMember for TestFiles {
         0
     }
 
-    fn is_partial(&self) -> bool {
+    fn can_omit_unreadable(&self) -> bool {
         false
     }
 
@@ -345,7 +345,7 @@ impl OpenMember for TestFiles {
         Ok(found.map(|(_, file)| opened(file)))
     }
 
-    fn key(&self, _number: usize) -> Option<MemberKey> {
+    fn cache_key(&self, _number: usize) -> Option<MemberKey> {
         None
     }
 
@@ -353,19 +353,19 @@ impl OpenMember for TestFiles {
         false
     }
 
-    fn is_verifying(&self) -> bool {
+    fn should_verify(&self) -> bool {
         false
     }
 
-    fn begin(&self) {}
+    fn report_start(&self) {}
 
-    fn scanned(&self, _was_known: bool) {}
+    fn report_scanned(&self, _was_known: bool) {}
 }
 
 fn opened(file: &TestFile) -> OpenedMember {
     OpenedMember {
         container: Arc::new(file.clone()),
-        neighbours: Arc::new(Neighbours::without_directory()),
+        neighbours: Arc::new(Neighbours::unavailable()),
     }
 }
 
@@ -410,10 +410,10 @@ fn made(
         files,
         others,
     };
-    let choice = Choice::parse(choice).unwrap();
+    let choice = JoinChoice::parse(choice).unwrap();
     let scanning = ScanOptions {
         threads: 1,
-        kept: None,
+        cache_file: None,
         cancel: &CancelToken::default(),
     };
     let (joined, told) = join(&engine, Box::new(files), &choice, &scanning).unwrap();
@@ -450,7 +450,7 @@ impl JoinedTest {
         let node = self
             .node(path)
             .unwrap_or_else(|| panic!("no {path}: {:?}", self.told));
-        self.joined.made(node.id).unwrap()
+        self.joined.joined_array(node.id).unwrap()
     }
 
     pub(in crate::joined) fn dims(&self, path: &str) -> Vec<u64> {
@@ -464,7 +464,7 @@ impl JoinedTest {
     /// Returns all elements of a numeric array as floats.
     pub(in crate::joined) fn numbers(&self, path: &str) -> Vec<f64> {
         let array = self.array(path);
-        let (size, length) = (array.datatype.size as usize, array.bytes().unwrap());
+        let (size, length) = (array.datatype.size as usize, array.byte_length().unwrap());
         let stored = StoredType::new(&array.datatype).unwrap();
         let reader = Reader::new(&self.engine, array).unwrap();
         let bytes = reader.read(0, usize::try_from(length).unwrap()).unwrap();
@@ -518,7 +518,7 @@ impl JoinedTest {
     /// Returns the reported reason for an object, which need not be absent.
     pub(in crate::joined) fn remark(&self, path: &str) -> String {
         let what = format!("/{path}");
-        let told = self.told.iter().find(|told| told.what == what);
+        let told = self.told.iter().find(|told| told.subject == what);
         told.unwrap_or_else(|| panic!("{path}: {:?}", self.told))
             .reason
             .clone()
@@ -528,7 +528,7 @@ impl JoinedTest {
     pub(in crate::joined) fn omissions(&self) -> Vec<String> {
         let lines = self.told.iter();
         lines
-            .map(|told| format!("{}: {}", told.what, told.reason))
+            .map(|told| format!("{}: {}", told.subject, told.reason))
             .collect()
     }
 }

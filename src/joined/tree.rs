@@ -9,22 +9,26 @@ use h5fs_reader::model::datatype::ByteOrder;
 use h5fs_reader::model::{Datatype, Scalar};
 use h5fs_reader::wire::{Count, to_u64};
 
-use crate::joined::choice::Choice;
-use crate::joined::joined_array::{ArrayContent, JoinedArray, MadeDimension};
+use crate::joined::choice::JoinChoice;
+use crate::joined::joined_array::{ArrayContent, JoinedArray, OutputDimension};
 use crate::joined::member_mapping::PlacedMembers;
 use crate::joined::members::Members;
-use crate::joined::members::content::{TreeScalar, one_number, one_text, padded, texts};
+use crate::joined::members::content::{
+    TreeScalar, number_attribute, pad_texts, text_attribute, text_list_attribute,
+};
 use crate::joined::members::skeleton::NamedAttribute;
-use crate::joined::paths::{Omission, OrReason, Path, child_path, split};
-use crate::joined::placing::member_kind::{MemberKind, kinds};
+use crate::joined::paths::{Omission, OmissionResult, Path, child_path, split};
+use crate::joined::placing::member_kind::{MemberKind, group_into_kinds};
 use crate::joined::placing::place_members;
 use crate::joined::placing::placement::{
     JoinAxis, JoinedDimension, NewDimension, NewDimensionValues, Placement,
 };
-use crate::joined::scales::{dimension_attributes, reference};
-use crate::joined::tables::{complete, leave_out_dependents, reported};
-use crate::joined::variable::comparison::{MemberComparison, refused_by, without_data};
-use crate::joined::variable::{is_of_times, make};
+use crate::joined::scales::{dimension_attributes, reference_attribute};
+use crate::joined::tables::{complete_tables, omit_dependents, reported_path};
+use crate::joined::variable::comparison::{
+    MemberComparison, member_refusals, members_without_data,
+};
+use crate::joined::variable::{is_time_attribute, join_variable};
 use crate::view::csv::append_field;
 
 /// The groups and arrays of the joined file. The root is the first node.
@@ -32,14 +36,14 @@ use crate::view::csv::append_field;
 pub(super) struct Tree {
     pub(super) nodes: Vec<TreeNode>,
     /// The list of joined files as CSV, with the place of each file along the joined dimensions.
-    pub(super) list: Vec<u8>,
+    pub(super) file_list: Vec<u8>,
     paths: HashMap<Path, u32>,
     /// Whether the root group already has the attributes of a member kind.
     has_root: bool,
     /// Approximate memory in bytes of the placements of all members.
-    placed: u64,
+    placement_bytes: u64,
     /// Names of the objects that are absent from each group, by the group's path.
-    absent: BTreeMap<Path, Vec<Vec<u8>>>,
+    omitted_names: BTreeMap<Path, Vec<Vec<u8>>>,
 }
 
 /// An object of the joined file: a group, an array or a scalar.
@@ -65,8 +69,8 @@ struct JoinedKind {
     arrays: Vec<JoinedArray>,
     scalars: BTreeMap<Path, TreeScalar>,
     /// Paths of the objects that are omitted, relative to `group`.
-    absent: Vec<Path>,
-    placed: Arc<PlacedMembers>,
+    omitted_paths: Vec<Path>,
+    placed_members: Arc<PlacedMembers>,
 }
 
 impl Tree {
@@ -77,12 +81,12 @@ impl Tree {
     /// Fails if an array cannot be described.
     pub(super) fn join(
         members: &Members,
-        choice: &Choice,
+        choice: &JoinChoice,
         told: &mut Vec<Omission>,
     ) -> Result<Self> {
         let mut parts: Vec<JoinedKind> = Vec::new();
         let mut refused = Vec::new();
-        for kind in kinds(members, told) {
+        for kind in group_into_kinds(members, told) {
             let mut own = Vec::new();
             let placement = place_members(members, &kind, &choice.join, &mut own);
             let part = placement
@@ -95,47 +99,55 @@ impl Tree {
                 Err(reason) => {
                     let what = format!("/{}", kind.name().escape_ascii());
                     let reason = format!("its files are not joined: {reason}");
-                    own = vec![Omission { what, reason }];
-                    refused.extend(kind.data);
+                    own = vec![Omission {
+                        subject: what,
+                        reason,
+                    }];
+                    refused.extend(kind.data_variables);
                 }
             }
             told.append(&mut own);
         }
-        refuse_scalars(&mut parts, told);
-        refused.extend(refused_elsewhere(members, &parts, told));
+        omit_differing_scalars(&mut parts, told);
+        refused.extend(report_refused_objects(members, &parts, told));
         let mut tree = Tree::default();
-        tree.group(b"");
-        let joined: usize = parts.iter().map(|part| part.placed.members.len()).sum();
-        tree.list = list(members, &parts);
-        let placed = parts.iter().map(|part| part.placed.placement.weight());
-        tree.placed = u64::sum(placed);
+        tree.find_or_add_group(b"");
+        let joined: usize = parts
+            .iter()
+            .map(|part| part.placed_members.members.len())
+            .sum();
+        tree.file_list = joined_files_csv(members, &parts);
+        let placed = parts
+            .iter()
+            .map(|part| part.placed_members.placement.weight());
+        tree.placement_bytes = u64::sum(placed);
         for part in parts {
             tree.add_kind(part);
         }
         for path in refused {
             if !tree.paths.contains_key(&path) {
-                tree.leave_out(&path);
+                tree.record_omission(&path);
             }
         }
         if let Some(root) = tree.nodes.first_mut() {
-            let files = one_number(to_u64(joined));
+            let files = number_attribute(to_u64(joined));
             root.attributes.push((b"_h5fs_files".to_vec(), files));
         }
         tree.describe_omissions();
-        tree.link();
+        tree.add_references();
         Ok(tree)
     }
 
     /// Returns the node index of the group at `path`. Creates the group and its parents if they do
     /// not exist.
-    fn group(&mut self, path: &[u8]) -> u32 {
+    fn find_or_add_group(&mut self, path: &[u8]) -> u32 {
         if let Some(&number) = self.paths.get(path) {
             return number;
         }
-        self.add(path, TreeEntry::Group, Vec::new())
+        self.add_node(path, TreeEntry::Group, Vec::new())
     }
 
-    fn add(&mut self, path: &[u8], kind: TreeEntry, attributes: Vec<NamedAttribute>) -> u32 {
+    fn add_node(&mut self, path: &[u8], kind: TreeEntry, attributes: Vec<NamedAttribute>) -> u32 {
         let number = u32::try_from(self.nodes.len()).unwrap_or(u32::MAX);
         self.nodes.push(TreeNode {
             children: BTreeMap::new(),
@@ -145,7 +157,7 @@ impl Tree {
         self.paths.insert(path.into(), number);
         if !path.is_empty() {
             let (above, name) = split(path);
-            let above = self.group(above);
+            let above = self.find_or_add_group(above);
             if let Some(above) = self.nodes.get_mut(above as usize) {
                 above.children.insert(name.into(), number);
             }
@@ -159,7 +171,7 @@ impl Tree {
             let path = within(&path);
             let is_new = !self.paths.contains_key(&path) || path.is_empty() && !self.has_root;
             self.has_root |= path.is_empty();
-            let number = self.group(&path);
+            let number = self.find_or_add_group(&path);
             let Some(node) = self.nodes.get_mut(number as usize) else {
                 continue;
             };
@@ -171,7 +183,7 @@ impl Tree {
         }
         for (path, TreeScalar(scalar)) in part.scalars {
             if !self.paths.contains_key(&within(&path)) {
-                self.add(&within(&path), TreeEntry::Scalar(scalar), Vec::new());
+                self.add_node(&within(&path), TreeEntry::Scalar(scalar), Vec::new());
             }
         }
         for mut made in part.arrays {
@@ -182,23 +194,23 @@ impl Tree {
             for dim in &mut made.dims {
                 dim.key = within(&dim.key);
             }
-            for (_, path) in &mut made.references {
+            for (_, path) in &mut made.reference_attributes {
                 *path = within(path);
             }
             let path = Path::clone(&made.path);
             let attributes = std::mem::take(&mut made.attributes);
-            self.add(&path, TreeEntry::Array(Box::new(made)), attributes);
+            self.add_node(&path, TreeEntry::Array(Box::new(made)), attributes);
         }
-        for path in part.absent {
-            self.leave_out(&within(&path));
+        for path in part.omitted_paths {
+            self.record_omission(&within(&path));
         }
     }
 
     /// Records that the object at `path` is absent from its group.
-    fn leave_out(&mut self, path: &Path) {
+    fn record_omission(&mut self, path: &Path) {
         let (group, name) = split(path);
-        self.group(group);
-        let names = self.absent.entry(group.into()).or_default();
+        self.find_or_add_group(group);
+        let names = self.omitted_names.entry(group.into()).or_default();
         if !names.iter().any(|own| own == name) {
             names.push(name.to_vec());
         }
@@ -206,19 +218,19 @@ impl Tree {
 
     /// Adds an attribute to each group that lists the names of the group's absent objects.
     fn describe_omissions(&mut self) {
-        for (group, mut names) in std::mem::take(&mut self.absent) {
+        for (group, mut names) in std::mem::take(&mut self.omitted_names) {
             names.sort_unstable();
             names.dedup();
-            let number = self.group(&group);
+            let number = self.find_or_add_group(&group);
             if let Some(node) = self.nodes.get_mut(number as usize) {
-                let own = (b"_h5fs_absent".to_vec(), texts(&names));
+                let own = (b"_h5fs_absent".to_vec(), text_list_attribute(&names));
                 node.attributes.push(own);
             }
         }
     }
 
     /// Adds the attributes that refer to dimension scales and to other objects.
-    fn link(&mut self) {
+    fn add_references(&mut self) {
         let scales: HashMap<Path, u32> = self
             .paths
             .iter()
@@ -233,9 +245,9 @@ impl Tree {
         for node in &mut self.nodes {
             if let TreeEntry::Array(made) = &node.kind {
                 node.attributes.extend(dimension_attributes(made, &scales));
-                let found = made.references.iter();
+                let found = made.reference_attributes.iter();
                 let found = found.filter_map(|(name, path)| {
-                    Some((name.clone(), reference(*self.paths.get(path)?)))
+                    Some((name.clone(), reference_attribute(*self.paths.get(path)?)))
                 });
                 node.attributes.extend(found);
             }
@@ -251,11 +263,11 @@ impl Tree {
                 TreeEntry::Array(made) => made.weight(),
                 _ => 0,
             };
-            kind.with_more(to_u64(200 + attributes.sum::<usize>()))
+            kind.plus(to_u64(200 + attributes.sum::<usize>()))
         };
         u64::sum(self.nodes.iter().map(node))
-            .with_more(to_u64(self.list.len()))
-            .with_more(self.placed)
+            .plus(to_u64(self.file_list.len()))
+            .plus(self.placement_bytes)
     }
 }
 
@@ -279,7 +291,7 @@ impl JoinedKind {
         kind: &MemberKind,
         placement: Placement,
         told: &mut Vec<Omission>,
-    ) -> OrReason<Self> {
+    ) -> OmissionResult<Self> {
         let placed = Arc::new(PlacedMembers {
             members: kind.members.clone(),
             placement,
@@ -287,8 +299,8 @@ impl JoinedKind {
         let compared = MemberComparison::new(members, &placed);
         let common = compared.scalars();
         let reason = "it differs between files";
-        told.extend(common.differing.iter().map(|path| Omission {
-            what: format!("/{}", path.escape_ascii()),
+        told.extend(common.differing_scalars.iter().map(|path| Omission {
+            subject: format!("/{}", path.escape_ascii()),
             reason: reason.to_owned(),
         }));
         let groups = compared.groups().into_iter();
@@ -299,12 +311,13 @@ impl JoinedKind {
                 .collect(),
             arrays: Vec::new(),
             scalars: common.scalars,
-            absent: common.differing.into_iter().collect(),
-            placed: Arc::clone(&placed),
+            omitted_paths: common.differing_scalars.into_iter().collect(),
+            placed_members: Arc::clone(&placed),
         };
         for axis in &placed.placement.axes {
-            if let Some(new) = &axis.new {
-                part.arrays.push(coordinate(&compared, axis, new)?);
+            if let Some(new) = &axis.new_dimension {
+                part.arrays
+                    .push(new_coordinate_array(&compared, axis, new)?);
             }
         }
         let refused = compared.refusals();
@@ -314,42 +327,42 @@ impl JoinedKind {
             let mut above = above.take_while(|path| !path.is_empty());
             let made = match above.find_map(|path| refused.get(path)) {
                 Some(reason) => Err(reason.clone()),
-                None => make(&compared, &path, told),
+                None => join_variable(&compared, &path, told),
             };
             match made {
                 Ok(made) => part.arrays.extend(made),
                 // Without this coordinate, the order of the other arrays would be unknown.
-                Err(reason) if placed.placement.find(&path).is_some() => {
+                Err(reason) if placed.placement.find_dimension(&path).is_some() => {
                     return Err(format!("{}: {reason}", path.escape_ascii()));
                 }
                 Err(reason) => {
-                    let path = reported(&compared, path);
+                    let path = reported_path(&compared, path);
                     // All arrays of a refused whole have the same path, which is reported once.
-                    if part.absent.last() != Some(&path) {
-                        part.leave_out(path, reason, told);
+                    if part.omitted_paths.last() != Some(&path) {
+                        part.omit_object(path, reason, told);
                     }
                 }
             }
         }
         for (path, reason) in refused {
             part.scalars.remove(&path);
-            if !part.absent.contains(&path) {
-                part.leave_out(path, reason, told);
+            if !part.omitted_paths.contains(&path) {
+                part.omit_object(path, reason, told);
             }
         }
-        part.refuse_bounds(&compared, told);
-        part.refuse_groups(told);
-        leave_out_dependents(&compared, &mut part.arrays, &mut part.absent, told);
-        complete(&compared, &mut part.arrays, &mut part.groups);
+        part.omit_dependent_bounds(&compared, told);
+        part.omit_group_conflicts(told);
+        omit_dependents(&compared, &mut part.arrays, &mut part.omitted_paths, told);
+        complete_tables(&compared, &mut part.arrays, &mut part.groups);
         Ok(part)
     }
 
     /// Omits bounds whose units are those of an omitted array.
-    fn refuse_bounds(&mut self, compared: &MemberComparison<'_>, told: &mut Vec<Omission>) {
-        let absent: HashSet<&Path> = self.absent.iter().collect();
+    fn omit_dependent_bounds(&mut self, compared: &MemberComparison<'_>, told: &mut Vec<Omission>) {
+        let absent: HashSet<&Path> = self.omitted_paths.iter().collect();
         let mut refused = Vec::new();
         for made in &self.arrays {
-            let bounded = compared.bounded(&made.path);
+            let bounded = compared.bounded_array(&made.path);
             if let Some(bounded) = bounded.filter(|bounded| absent.contains(bounded)) {
                 let reason = format!(
                     "it contains the bounds of {}, which is absent",
@@ -361,18 +374,21 @@ impl JoinedKind {
         self.arrays
             .retain(|made| refused.iter().all(|(path, _)| *path != made.path));
         for (path, reason) in refused {
-            self.leave_out(path, reason, told);
+            self.omit_object(path, reason, told);
         }
     }
 
-    fn leave_out(&mut self, path: Path, reason: String, told: &mut Vec<Omission>) {
+    fn omit_object(&mut self, path: Path, reason: String, told: &mut Vec<Omission>) {
         let what = format!("/{}", path.escape_ascii());
-        told.push(Omission { what, reason });
-        self.absent.push(path);
+        told.push(Omission {
+            subject: what,
+            reason,
+        });
+        self.omitted_paths.push(path);
     }
 
     /// Omits arrays whose path is the path of a group in other members.
-    fn refuse_groups(&mut self, told: &mut Vec<Omission>) {
+    fn omit_group_conflicts(&mut self, told: &mut Vec<Omission>) {
         let groups: HashSet<&Path> = self.groups.iter().map(|(path, _)| path).collect();
         let are_both = |made: &JoinedArray| groups.contains(&made.path);
         let both: Vec<Path> = self
@@ -383,10 +399,10 @@ impl JoinedKind {
             .collect();
         self.arrays.retain(|made| !both.contains(&made.path));
         told.extend(both.iter().map(|path| Omission {
-            what: format!("/{}", path.escape_ascii()),
+            subject: format!("/{}", path.escape_ascii()),
             reason: "it is an array in some files, and a group in others".to_owned(),
         }));
-        self.absent.extend(both);
+        self.omitted_paths.extend(both);
     }
 
     /// Chooses the group that contains the result of a kind. This is the root group if every object
@@ -406,7 +422,7 @@ impl JoinedKind {
             // A dimension has one length in the whole tree.
             let mut dims = named_lengths(made);
             let fits = dims.all(|(key, own)| lengths.get(key).is_none_or(|length| *length == own));
-            let is_known = other.is_none_or(|other| is_same(other, made));
+            let is_known = other.is_none_or(|other| is_same_array(other, made));
             is_known && fits && !groups.contains(&made.path)
         };
         let are_arrays = self.groups.iter().any(|(path, _)| known.contains_key(path));
@@ -432,27 +448,30 @@ fn named_lengths(made: &JoinedArray) -> impl Iterator<Item = (&Path, u64)> {
 
 /// Reports the objects of members without data variables that cannot be shown. Skips objects that
 /// are already reported as absent. Returns the paths of the reported objects.
-fn refused_elsewhere(
+fn report_refused_objects(
     members: &Members,
     parts: &[JoinedKind],
     told: &mut Vec<Omission>,
 ) -> BTreeSet<Path> {
-    let absent: HashSet<&Path> = parts.iter().flat_map(|part| &part.absent).collect();
+    let absent: HashSet<&Path> = parts.iter().flat_map(|part| &part.omitted_paths).collect();
     let mut refused = BTreeSet::new();
-    for (path, reason) in without_data(members).flat_map(refused_by) {
+    for (path, reason) in members_without_data(members).flat_map(member_refusals) {
         if absent.contains(&path) || !refused.insert(Path::clone(&path)) {
             continue;
         }
         let what = format!("/{}", path.escape_ascii());
-        told.push(Omission { what, reason });
+        told.push(Omission {
+            subject: what,
+            reason,
+        });
     }
     refused
 }
 
 /// Omits scalars that differ between kinds whose results are in the same group.
-fn refuse_scalars(parts: &mut [JoinedKind], told: &mut Vec<Omission>) {
+fn omit_differing_scalars(parts: &mut [JoinedKind], told: &mut Vec<Omission>) {
     let absent = parts.iter().flat_map(|part| {
-        let paths = part.absent.iter();
+        let paths = part.omitted_paths.iter();
         paths.map(move |path| path_in_group(&part.group, path))
     });
     let absent: HashSet<Path> = absent.collect();
@@ -473,33 +492,33 @@ fn refuse_scalars(parts: &mut [JoinedKind], told: &mut Vec<Omission>) {
         let group = Path::clone(&part.group);
         let is_differing = |path: &Path| differing.contains(&path_in_group(&group, path));
         let own = part.scalars.keys().filter(|path| is_differing(path));
-        part.absent.extend(own.cloned().collect::<Vec<_>>());
+        part.omitted_paths.extend(own.cloned().collect::<Vec<_>>());
         part.scalars.retain(|path, _| !is_differing(path));
     }
     let news = differing.iter().filter(|path| !absent.contains(*path));
     told.extend(news.map(|path| Omission {
-        what: format!("/{}", path.escape_ascii()),
+        subject: format!("/{}", path.escape_ascii()),
         reason: "it differs between files that have no variable in common".to_owned(),
     }));
 }
 
 /// Returns whether two arrays have equal descriptions and equal elements. Returns false unless the
 /// elements of both arrays are in memory or are all the fill value.
-fn is_same(a: &JoinedArray, b: &JoinedArray) -> bool {
+fn is_same_array(a: &JoinedArray, b: &JoinedArray) -> bool {
     let are_same = match (&a.content, &b.content) {
-        (ArrayContent::Elements(a), ArrayContent::Elements(b)) => a == b,
-        (ArrayContent::Fill, ArrayContent::Fill) => true,
+        (ArrayContent::InMemory(a), ArrayContent::InMemory(b)) => a == b,
+        (ArrayContent::AllFill, ArrayContent::AllFill) => true,
         _ => false,
     };
     are_same && a.datatype == b.datatype && a.dims == b.dims && a.attributes == b.attributes
 }
 
 /// Creates the array with the coordinates of a new dimension.
-fn coordinate(
+fn new_coordinate_array(
     compared: &MemberComparison<'_>,
     axis: &JoinAxis,
     new: &NewDimension,
-) -> OrReason<JoinedArray> {
+) -> OmissionResult<JoinedArray> {
     let length = axis.dims.first().map_or(0, JoinedDimension::length);
     let number = Datatype::integer(8, true, ByteOrder::Little);
     let integers = |values: &[i64]| {
@@ -510,20 +529,25 @@ fn coordinate(
     };
     let mut attributes = Vec::new();
     let (datatype, elements): (_, Arc<[u8]>) = match &new.values {
-        NewDimensionValues::Texts(values) => padded(values).map_err(|error| error.to_string())?,
+        NewDimensionValues::Texts(values) => {
+            pad_texts(values).map_err(|error| error.to_string())?
+        }
         NewDimensionValues::Integers(values) => (number, integers(values)),
         NewDimensionValues::Times(values) => {
-            let family = compared.family(&new.name);
-            let unit = family.unit();
+            let family = compared.time_family(&new.name);
+            let unit = family.coarsest_unit();
             attributes = compared.attributes(&new.name);
             // The numbers are converted to another unit, so attributes of the stored numbers no
             // longer apply.
-            attributes.retain(|(name, _)| !is_of_times(name));
-            attributes.push((b"units".to_vec(), one_text(unit.since().as_bytes())));
-            let calendar = family.calendar().ok_or("calendars differ")?;
-            attributes.push((b"calendar".to_vec(), one_text(calendar.as_bytes())));
+            attributes.retain(|(name, _)| !is_time_attribute(name));
+            attributes.push((
+                b"units".to_vec(),
+                text_attribute(unit.units_text().as_bytes()),
+            ));
+            let calendar = family.common_calendar().ok_or("calendars differ")?;
+            attributes.push((b"calendar".to_vec(), text_attribute(calendar.as_bytes())));
             let numbers: Result<Vec<i64>> =
-                values.iter().map(|&value| unit.number(value)).collect();
+                values.iter().map(|&value| unit.to_number(value)).collect();
             let numbers = numbers.map_err(|error| error.to_string())?;
             (number, integers(&numbers))
         }
@@ -531,7 +555,7 @@ fn coordinate(
     Ok(JoinedArray {
         path: Path::clone(&new.name),
         datatype,
-        dims: vec![MadeDimension {
+        dims: vec![OutputDimension {
             key: Path::clone(&new.name),
             has_name: true,
             length,
@@ -539,25 +563,32 @@ fn coordinate(
         fill: Fill::Zero,
         chunk_shape: None,
         is_scale: true,
-        is_dimension: false,
+        is_scale_without_values: false,
         attributes,
-        references: Vec::new(),
-        content: ArrayContent::Elements(elements),
+        reference_attributes: Vec::new(),
+        content: ArrayContent::InMemory(elements),
     })
 }
 
 /// Returns the list of joined files as CSV. A line contains the path of a file, its group, and the
 /// name, the offset and the length of the file's block along a joined dimension.
-fn list(members: &Members, parts: &[JoinedKind]) -> Vec<u8> {
+fn joined_files_csv(members: &Members, parts: &[JoinedKind]) -> Vec<u8> {
     let mut out = b"file,group,dimension,first,length\r\n".to_vec();
     for part in parts {
-        let placement = &part.placed.placement;
-        for (&member, place) in part.placed.members.iter().zip(&placement.places) {
+        let placement = &part.placed_members.placement;
+        for (&member, place) in part
+            .placed_members
+            .members
+            .iter()
+            .zip(&placement.member_blocks)
+        {
             let mut rows = Vec::new();
             for (axis, &block) in placement.axes.iter().zip(place) {
                 rows.extend(axis.dims.first().map(|dim| {
-                    let first = dim.start(block);
-                    let length = dim.start(block.saturating_add(1)).left_after(first);
+                    let first = dim.block_start(block);
+                    let length = dim
+                        .block_start(block.saturating_add(1))
+                        .minus_or_zero(first);
                     (&*dim.key, first, length)
                 }));
             }
@@ -680,8 +711,8 @@ mod tests {
             groups: Vec::new(),
             arrays: Vec::new(),
             scalars: scalars.collect(),
-            absent: Vec::new(),
-            placed: Arc::new(PlacedMembers {
+            omitted_paths: Vec::new(),
+            placed_members: Arc::new(PlacedMembers {
                 members: Vec::new(),
                 placement: Placement::default(),
             }),
@@ -710,9 +741,9 @@ mod tests {
             part("other", &[("meta/unit", "m")]),
         ];
         // The scalar differs within the second kind.
-        parts[1].absent.push(Path::from(&b"meta/lamp"[..]));
+        parts[1].omitted_paths.push(Path::from(&b"meta/lamp"[..]));
         let mut told = Vec::new();
-        refuse_scalars(&mut parts, &mut told);
+        omit_differing_scalars(&mut parts, &mut told);
         let names = |part: &JoinedKind| {
             let paths = part.scalars.keys();
             let paths = paths.map(|path| String::from_utf8_lossy(path).into_owned());
@@ -722,8 +753,8 @@ mod tests {
         assert_eq!(names(&parts[1]), ["meta/level", "meta/mission"]);
         // Another tree has its own scalars.
         assert_eq!(names(&parts[2]), ["meta/unit"]);
-        let told: Vec<_> = told.iter().map(|told| told.what.as_str()).collect();
+        let told: Vec<_> = told.iter().map(|told| told.subject.as_str()).collect();
         assert_eq!(told, ["/meta/unit"]);
-        assert_eq!(parts[0].absent.len(), 2);
+        assert_eq!(parts[0].omitted_paths.len(), 2);
     }
 }

@@ -20,19 +20,21 @@ use h5fs_reader::model::datatype::{ByteOrder, Class, StringPadding};
 use h5fs_reader::model::number::ieee_bytes;
 use h5fs_reader::wire::Count;
 
-use crate::joined::element_recoding::with_members;
+use crate::joined::element_recoding::add_pointer_prefixes;
 use crate::joined::instants::Unit;
-use crate::joined::joined_array::{ArrayContent, JoinedArray, MadeDimension};
-use crate::joined::member_mapping::{MappedArray, MappedPart, Recipe};
-use crate::joined::members::content::one_text;
+use crate::joined::joined_array::{ArrayContent, JoinedArray, OutputDimension};
+use crate::joined::member_mapping::{MappedArray, MappedPart, RecodingPlan};
+use crate::joined::members::content::text_attribute;
 use crate::joined::members::convention::Relation;
-use crate::joined::members::skeleton::{NamedAttribute, PACKING, Role, VALID};
-use crate::joined::paths::{Omission, OrReason, Path};
+use crate::joined::members::skeleton::{
+    NamedAttribute, PACKING_ATTRIBUTES, VALID_RANGE_ATTRIBUTES, VariableRole,
+};
+use crate::joined::paths::{Omission, OmissionResult, Path};
 use crate::joined::placing::new_dimension::is_new_time;
 use crate::joined::placing::placement::JoinedDimension;
-use crate::joined::variable::comparison::{MemberComparison, SharedVariable, Specimen};
+use crate::joined::variable::comparison::{MemberComparison, SharedVariable, SkeletonVariable};
 use crate::joined::variable::names::MergedNames;
-use crate::joined::variable::refusal::refuse;
+use crate::joined::variable::refusal::check_convention;
 use crate::limits;
 
 /// The datatype of a joined array, and the meaning of its numbers.
@@ -55,12 +57,12 @@ enum JoinedNumbers {
 /// The way in which the elements of the members are arranged in the joined array.
 enum VariablePlacement {
     /// The elements of the first member only, because all members have equal elements.
-    Once,
+    FirstMemberOnly,
     /// Arranged along the joined dimensions. If `is_new` is set, a new dimension is the first
     /// dimension of the array.
-    Along { is_new: bool },
+    AlongAxes { is_new: bool },
     /// A scalar of each member, repeated along the only joined dimension.
-    Repeated,
+    RepeatedScalar,
 }
 
 /// Returns the joined array of the variable at `path`. Returns `None` if the variable becomes the
@@ -68,68 +70,80 @@ enum VariablePlacement {
 ///
 /// # Errors
 /// Fails with the reason if the array must be absent.
-pub(super) fn make(
+pub(super) fn join_variable(
     compared: &MemberComparison<'_>,
     path: &Path,
     told: &mut Vec<Omission>,
-) -> OrReason<Option<JoinedArray>> {
+) -> OmissionResult<Option<JoinedArray>> {
     let alike = compared.variable(path);
-    let axes = &compared.placed.placement.axes;
-    let becomes = |new| is_new_time(new, alike.first());
+    let axes = &compared.placed_members.placement.axes;
+    let becomes = |new| is_new_time(new, alike.first_variable());
     if axes
         .iter()
-        .filter_map(|axis| axis.new.as_ref())
+        .filter_map(|axis| axis.new_dimension.as_ref())
         .any(becomes)
     {
         return Ok(None);
     }
-    refuse(&alike)?;
-    let has_names = alike.first().convention.relation == Relation::Names;
-    if has_names && compared.placed.members.len() > 1 {
+    check_convention(&alike)?;
+    let has_names = alike.first_variable().convention.relation == Relation::Names;
+    if has_names && compared.placed_members.members.len() > 1 {
         let names = MergedNames::merge(&alike)?;
         if !names.are_equal {
-            return names.made(&alike).map(Some);
+            return names.build_array(&alike).map(Some);
         }
     }
-    let rules = Rules::new(&alike)?;
-    let (made, remark) = rules.made()?;
+    let rules = VariableJoin::new(&alike)?;
+    let (made, remark) = rules.build_array()?;
     told.extend(remark.map(|reason| Omission {
-        what: format!("/{}", path.escape_ascii()),
+        subject: format!("/{}", path.escape_ascii()),
         reason,
     }));
     Ok(Some(made))
 }
 
 /// A variable of several members, and the joined dimensions among its dimensions.
-struct Rules<'a, 'm> {
-    alike: &'a SharedVariable<'m>,
+struct VariableJoin<'a, 'm> {
+    shared_variable: &'a SharedVariable<'m>,
     /// For each dimension of the variable, the index of its join axis and its index in the axis.
     /// `None` if the dimension is not joined.
-    axes: Vec<Option<(usize, usize)>>,
+    dimension_axes: Vec<Option<(usize, usize)>>,
 }
 
-impl<'a, 'm> Rules<'a, 'm> {
-    fn new(alike: &'a SharedVariable<'m>) -> OrReason<Self> {
-        let first = alike.specimens[0];
-        let names = first.skeleton.names(first.variable);
-        let has_other_names = |own: &Specimen<'_>| own.skeleton.names(own.variable) != names;
-        if let Some(other) = alike.specimens.iter().find(|own| has_other_names(own)) {
-            let (one, other) = alike.files(*other);
+impl<'a, 'm> VariableJoin<'a, 'm> {
+    fn new(alike: &'a SharedVariable<'m>) -> OmissionResult<Self> {
+        let first = alike.skeleton_variables[0];
+        let names = first.skeleton.dimension_names(first.variable);
+        let has_other_names =
+            |own: &SkeletonVariable<'_>| own.skeleton.dimension_names(own.variable) != names;
+        if let Some(other) = alike
+            .skeleton_variables
+            .iter()
+            .find(|own| has_other_names(own))
+        {
+            let (one, other) = alike.differing_file_names(*other);
             return Err(format!("its dimensions differ ({one}, {other})"));
         }
-        let has_other_role = |own: &&Specimen<'_>| own.role() != first.role();
-        if let Some(other) = alike.specimens.iter().find(has_other_role) {
-            let (one, other) = alike.files(*other);
+        let has_other_role =
+            |own: &&SkeletonVariable<'_>| own.resolved_role() != first.resolved_role();
+        if let Some(other) = alike.skeleton_variables.iter().find(has_other_role) {
+            let (one, other) = alike.differing_file_names(*other);
             return Err(format!(
                 "it is a coordinate, or bounds, in some files only ({one}, {other})"
             ));
         }
-        let placement = &alike.of.placed.placement;
-        if let Some(dim) = alike.dims().find(|dim| placement.apart.contains(&dim.key)) {
+        let placement = &alike.comparison.placed_members.placement;
+        if let Some(dim) = alike
+            .dims()
+            .find(|dim| placement.unjoined_dimensions.contains(&dim.key))
+        {
             let key = dim.key.escape_ascii();
             return Err(format!("its dimension {key} differs and is not joined"));
         }
-        let axes: Vec<_> = alike.dims().map(|dim| placement.find(&dim.key)).collect();
+        let axes: Vec<_> = alike
+            .dims()
+            .map(|dim| placement.find_dimension(&dim.key))
+            .collect();
         let mut met = Vec::new();
         for (axis, _) in axes.iter().flatten() {
             if met.contains(axis) {
@@ -137,15 +151,21 @@ impl<'a, 'm> Rules<'a, 'm> {
             }
             met.push(*axis);
         }
-        let rules = Rules { alike, axes };
+        let rules = VariableJoin {
+            shared_variable: alike,
+            dimension_axes: axes,
+        };
         rules.refuse_other_lengths()?;
         Ok(rules)
     }
 
-    fn refuse_other_lengths(&self) -> OrReason<()> {
+    fn refuse_other_lengths(&self) -> OmissionResult<()> {
         let mut first: Option<(&Path, Vec<u64>)> = None;
-        for (member, _, own) in self.alike.occurrences() {
-            let lengths = member.lengths_of(own).into_iter().zip(&self.axes);
+        for (member, _, own) in self.shared_variable.occurrences() {
+            let lengths = member
+                .variable_lengths(own)
+                .into_iter()
+                .zip(&self.dimension_axes);
             let fixed = lengths.filter(|(_, axis)| axis.is_none());
             let fixed: Vec<u64> = fixed.map(|(length, _)| length).collect();
             match &first {
@@ -161,26 +181,26 @@ impl<'a, 'm> Rules<'a, 'm> {
     }
 
     fn is_joined(&self) -> bool {
-        self.axes.iter().any(Option::is_some)
+        self.dimension_axes.iter().any(Option::is_some)
     }
 
     /// Returns the joined array, and a warning to report with it.
-    fn made(&self) -> OrReason<(JoinedArray, Option<String>)> {
+    fn build_array(&self) -> OmissionResult<(JoinedArray, Option<String>)> {
         let mut refusals = self
-            .alike
+            .shared_variable
             .variables()
             .filter_map(|own| own.meaning.refusal.as_ref());
         if let Some(refusal) = refusals.next() {
             return Err(refusal.clone());
         }
         let standing = self.placement()?;
-        let related = self.related(&standing)?;
+        let related = self.dependent_type(&standing)?;
         let form = match &related {
             Some(related) => JoinedForm {
                 datatype: related.datatype.clone(),
                 meaning: JoinedNumbers::Stored,
             },
-            None => self.form()?,
+            None => self.joined_form()?,
         };
         let remark = self.check_agreement(&standing)?;
         let dims = self.dims(&standing);
@@ -188,22 +208,22 @@ impl<'a, 'm> Rules<'a, 'm> {
             return Err("it would have too many dimensions".to_owned());
         }
         let (content, datatype) = match related {
-            Some(related) => (self.mapped_by(&related, &standing), related.datatype),
-            None => self.content(&standing, &form, &dims)?,
+            Some(related) => (self.map_dependent(&related, &standing), related.datatype),
+            None => self.build_content(&standing, &form, &dims)?,
         };
         let fill = self.fill(&standing, &form, &datatype)?;
-        let first = self.alike.first();
+        let first = self.shared_variable.first_variable();
         let chunk_shape = self.chunk_shape(&dims);
         let made = JoinedArray {
-            path: Path::clone(&self.alike.path),
+            path: Path::clone(&self.shared_variable.path),
             datatype,
             dims,
             fill,
             chunk_shape,
-            is_scale: first.is_scale || first.role == Role::Coordinate,
-            is_dimension: first.role == Role::Dimension,
+            is_scale: first.is_scale || first.role == VariableRole::Coordinate,
+            is_scale_without_values: first.role == VariableRole::Dimension,
             attributes: self.attributes(&form),
-            references: first.convention.reference.iter().cloned().collect(),
+            reference_attributes: first.convention.reference.iter().cloned().collect(),
             content,
         };
         Ok((made, remark))
@@ -211,70 +231,77 @@ impl<'a, 'm> Rules<'a, 'm> {
 
     /// Returns how the elements of the members are arranged, or the reason why the array must be
     /// absent.
-    fn placement(&self) -> OrReason<VariablePlacement> {
-        let first = self.alike.first();
-        let placement = &self.alike.of.placed.placement;
+    fn placement(&self) -> OmissionResult<VariablePlacement> {
+        let first = self.shared_variable.first_variable();
+        let placement = &self.shared_variable.comparison.placed_members.placement;
         let axes = &placement.axes;
-        let has_new = axes.iter().any(|axis| axis.new.is_some());
+        let has_new = axes.iter().any(|axis| axis.new_dimension.is_some());
         if self.is_joined() {
-            let is_new = has_new && first.role == Role::Data;
-            return Ok(VariablePlacement::Along { is_new });
+            let is_new = has_new && first.role == VariableRole::Data;
+            return Ok(VariablePlacement::AlongAxes { is_new });
         }
-        let is_shared = first.role == Role::Coordinate && placement.shared.contains(&first.path);
-        if first.role == Role::Dimension || is_shared {
-            return Ok(VariablePlacement::Once);
+        let is_shared = first.role == VariableRole::Coordinate
+            && placement.shared_dimensions.contains(&first.path);
+        if first.role == VariableRole::Dimension || is_shared {
+            return Ok(VariablePlacement::FirstMemberOnly);
         }
         let is_equal = self.is_equal();
-        let is_array = first.role == Role::Data && !first.dims.is_empty();
+        let is_array = first.role == VariableRole::Data && !first.dims.is_empty();
         if has_new && (is_equal == Some(false) || is_array) {
-            return Ok(VariablePlacement::Along { is_new: true });
+            return Ok(VariablePlacement::AlongAxes { is_new: true });
         }
         match (is_equal, &axes[..]) {
-            (None | Some(true), _) => Ok(VariablePlacement::Once),
+            (None | Some(true), _) => Ok(VariablePlacement::FirstMemberOnly),
             (Some(false), [axis])
-                if first.dims.is_empty() && axis.new.is_none() && !axis.has_tables =>
+                if first.dims.is_empty() && axis.new_dimension.is_none() && !axis.has_tables =>
             {
-                Ok(VariablePlacement::Repeated)
+                Ok(VariablePlacement::RepeatedScalar)
             }
             (Some(false), _) => Err("it differs between files".to_owned()),
         }
     }
 
-    fn dims(&self, standing: &VariablePlacement) -> Vec<MadeDimension> {
-        let placement = &self.alike.of.placed.placement;
-        let first = self.alike.occurrences().next();
+    fn dims(&self, standing: &VariablePlacement) -> Vec<OutputDimension> {
+        let placement = &self.shared_variable.comparison.placed_members.placement;
+        let first = self.shared_variable.occurrences().next();
         let lengths = first
-            .map(|(member, _, own)| member.lengths_of(own))
+            .map(|(member, _, own)| member.variable_lengths(own))
             .unwrap_or_default();
         let own = self
-            .alike
+            .shared_variable
             .dims()
-            .zip(&self.axes)
+            .zip(&self.dimension_axes)
             .zip(lengths)
             .map(|((dim, axis), length)| {
-                let joined = axis.and_then(|at| placement.dim(at));
-                MadeDimension {
+                let joined = axis.and_then(|at| placement.joined_dimension(at));
+                OutputDimension {
                     key: Path::clone(&dim.key),
                     has_name: dim.has_name,
                     length: joined.map_or(length, JoinedDimension::length),
                 }
             });
         let added = match standing {
-            VariablePlacement::Once => Vec::new(),
-            VariablePlacement::Repeated => self.axis_dims(|new| !new),
-            VariablePlacement::Along { is_new: true } => self.axis_dims(|new| new),
-            VariablePlacement::Along { is_new: false } => Vec::new(),
+            VariablePlacement::FirstMemberOnly => Vec::new(),
+            VariablePlacement::RepeatedScalar => self.axis_dims(|new| !new),
+            VariablePlacement::AlongAxes { is_new: true } => self.axis_dims(|new| new),
+            VariablePlacement::AlongAxes { is_new: false } => Vec::new(),
         };
         added.into_iter().chain(own).collect()
     }
 
     /// Returns the first dimension of each axis. `wanted` receives whether an axis has a new
     /// dimension, and selects the axes.
-    fn axis_dims(&self, wanted: impl Fn(bool) -> bool) -> Vec<MadeDimension> {
-        let axes = self.alike.of.placed.placement.axes.iter();
-        let axes = axes.filter(|axis| wanted(axis.new.is_some()));
+    fn axis_dims(&self, wanted: impl Fn(bool) -> bool) -> Vec<OutputDimension> {
+        let axes = self
+            .shared_variable
+            .comparison
+            .placed_members
+            .placement
+            .axes
+            .iter();
+        let axes = axes.filter(|axis| wanted(axis.new_dimension.is_some()));
         let dims = axes.filter_map(|axis| axis.dims.first());
-        dims.map(|dim| MadeDimension {
+        dims.map(|dim| OutputDimension {
             key: Path::clone(&dim.key),
             has_name: !dim.key.contains(&0),
             length: dim.length(),
@@ -282,46 +309,47 @@ impl<'a, 'm> Rules<'a, 'm> {
         .collect()
     }
 
-    fn content(
+    fn build_content(
         &self,
         standing: &VariablePlacement,
         form: &JoinedForm,
-        dims: &[MadeDimension],
-    ) -> OrReason<(ArrayContent, Datatype)> {
-        let first = self.alike.first();
-        if first.role == Role::Dimension {
-            return Ok((ArrayContent::Fill, form.datatype.clone()));
+        dims: &[OutputDimension],
+    ) -> OmissionResult<(ArrayContent, Datatype)> {
+        let first = self.shared_variable.first_variable();
+        if first.role == VariableRole::Dimension {
+            return Ok((ArrayContent::AllFill, form.datatype.clone()));
         }
         let shape: Vec<u64> = dims.iter().map(|dim| dim.length).collect();
-        if let VariablePlacement::Repeated = standing {
-            return self.repeated(&shape, form);
+        if let VariablePlacement::RepeatedScalar = standing {
+            return self.repeat_scalars(&shape, form);
         }
-        let is_small = first.role != Role::Data;
-        if matches!(form.meaning, JoinedNumbers::Times(..)) || is_small && self.are_known() {
-            return self.gathered(standing, form, &shape);
+        let is_small = first.role != VariableRole::Data;
+        if matches!(form.meaning, JoinedNumbers::Times(..)) || is_small && self.has_known_elements()
+        {
+            return self.gather_elements(standing, form, &shape);
         }
-        let (mapped, datatype) = self.mapped(standing, form)?;
+        let (mapped, datatype) = self.mapped_array(standing, form)?;
         Ok((ArrayContent::Mapped(mapped), datatype))
     }
 
     fn map_members(&self, added: usize, parts: HashMap<usize, MappedPart>) -> MappedArray {
         let new = (0..added).map(|axis| Some((axis, 0)));
         MappedArray {
-            placed: Arc::clone(self.alike.of.placed),
-            axes: new.chain(self.axes.iter().copied()).collect(),
-            added,
-            parts,
+            placed_members: Arc::clone(self.shared_variable.comparison.placed_members),
+            dimension_axes: new.chain(self.dimension_axes.iter().copied()).collect(),
+            new_dimension_count: added,
+            parts_by_skeleton: parts,
         }
     }
 
-    fn mapped(
+    fn mapped_array(
         &self,
         standing: &VariablePlacement,
         form: &JoinedForm,
-    ) -> OrReason<(MappedArray, Datatype)> {
+    ) -> OmissionResult<(MappedArray, Datatype)> {
         let has_pointers = form.datatype.has_pointers();
         let widened = if has_pointers {
-            let own = with_members(&form.datatype);
+            let own = add_pointer_prefixes(&form.datatype);
             Some(own.ok_or_else(|| "it contains references or links to other objects".to_owned())?)
         } else {
             None
@@ -330,23 +358,29 @@ impl<'a, 'm> Rules<'a, 'm> {
             Some((datatype, spans)) => (datatype, Some(Arc::from(spans))),
             None => (form.datatype.clone(), None),
         };
-        let parts = self.alike.specimens.iter().map(|own| {
+        let parts = self.shared_variable.skeleton_variables.iter().map(|own| {
             let recipe = match (&spans, form.meaning, &own.variable.meaning.packing) {
-                (Some(spans), ..) => Recipe::Pointers(Arc::clone(spans)),
+                (Some(spans), ..) => RecodingPlan::PrefixPointers(Arc::clone(spans)),
                 (None, JoinedNumbers::Unpacked, Some(packing)) => {
-                    Recipe::Unpacked(Arc::new(packing.clone()), datatype.size as usize)
+                    RecodingPlan::Unpack(Arc::new(packing.clone()), datatype.size as usize)
                 }
-                _ if is_other_text(&own.variable.datatype, &datatype) => {
-                    Recipe::Padded(padding_of(&datatype))
+                _ if should_pad_text(&own.variable.datatype, &datatype) => {
+                    RecodingPlan::PadText(padding_byte(&datatype))
                 }
-                _ => Recipe::Plain,
+                _ => RecodingPlan::Unchanged,
             };
-            let variable = own.place;
-            (own.number, MappedPart { variable, recipe })
+            let variable = own.variable_index;
+            (
+                own.skeleton_index,
+                MappedPart {
+                    variable_index: variable,
+                    recoding_plan: recipe,
+                },
+            )
         });
         let added = usize::from(matches!(
             standing,
-            VariablePlacement::Along { is_new: true }
+            VariablePlacement::AlongAxes { is_new: true }
         ));
         Ok((self.map_members(added, parts.collect()), datatype))
     }
@@ -357,8 +391,8 @@ impl<'a, 'm> Rules<'a, 'm> {
         standing: &VariablePlacement,
         form: &JoinedForm,
         datatype: &Datatype,
-    ) -> OrReason<Fill> {
-        let first = self.alike.first();
+    ) -> OmissionResult<Fill> {
+        let first = self.shared_variable.first_variable();
         let own = || {
             let is_same = first.datatype == *datatype;
             if is_same {
@@ -370,13 +404,13 @@ impl<'a, 'm> Rules<'a, 'm> {
         let is_real = matches!(datatype.class, Class::Float(_));
         let is_whole = matches!(
             standing,
-            VariablePlacement::Once | VariablePlacement::Repeated
+            VariablePlacement::FirstMemberOnly | VariablePlacement::RepeatedScalar
         );
-        if is_whole || first.role == Role::Dimension {
+        if is_whole || first.role == VariableRole::Dimension {
             return Ok(own());
         }
         let none = || {
-            let why = if self.alike.is_everywhere() {
+            let why = if self.shared_variable.is_in_all_members() {
                 "not at all places"
             } else {
                 "not in all files"
@@ -384,7 +418,7 @@ impl<'a, 'm> Rules<'a, 'm> {
             format!("{why}, and without a fill value")
         };
         if let JoinedNumbers::Unpacked = form.meaning {
-            return nan(datatype).ok_or_else(none);
+            return nan_fill(datatype).ok_or_else(none);
         }
         if !self.has_holes(standing) {
             return Ok(own());
@@ -394,18 +428,23 @@ impl<'a, 'm> Rules<'a, 'm> {
             .filter(|mark| mark.datatype == *datatype);
         match marked {
             Some(mark) => Ok(Fill::Value(Arc::clone(&mark.elements))),
-            None if is_real => nan(datatype).ok_or_else(none),
+            None if is_real => nan_fill(datatype).ok_or_else(none),
             None => Err(none()),
         }
     }
 
     /// Returns whether the joined array has a place for which no file has the variable.
     fn has_holes(&self, standing: &VariablePlacement) -> bool {
-        let axes = &self.alike.of.placed.placement.axes;
-        let own = self.own_axes(standing);
-        let blocks = own.iter().map(|&axis| axes[axis].blocks.max(1));
+        let axes = &self
+            .shared_variable
+            .comparison
+            .placed_members
+            .placement
+            .axes;
+        let own = self.variable_axes(standing);
+        let blocks = own.iter().map(|&axis| axes[axis].block_count.max(1));
         let all = blocks.fold(1_usize, Count::times);
-        let places = self.alike.occurrences().map(|(_, place, _)| {
+        let places = self.shared_variable.occurrences().map(|(_, place, _)| {
             let blocks = own.iter().map(|&axis| place.get(axis).copied());
             blocks.collect::<Vec<_>>()
         });
@@ -413,20 +452,30 @@ impl<'a, 'm> Rules<'a, 'm> {
     }
 
     /// Returns the indices of the axes along which the variable is joined.
-    fn own_axes(&self, standing: &VariablePlacement) -> Vec<usize> {
-        let axes = &self.alike.of.placed.placement.axes;
-        let mut own: Vec<usize> = self.axes.iter().flatten().map(|(axis, _)| *axis).collect();
-        if let VariablePlacement::Along { is_new: true } = standing {
-            own.extend((0..axes.len()).filter(|&axis| axes[axis].new.is_some()));
+    fn variable_axes(&self, standing: &VariablePlacement) -> Vec<usize> {
+        let axes = &self
+            .shared_variable
+            .comparison
+            .placed_members
+            .placement
+            .axes;
+        let mut own: Vec<usize> = self
+            .dimension_axes
+            .iter()
+            .flatten()
+            .map(|(axis, _)| *axis)
+            .collect();
+        if let VariablePlacement::AlongAxes { is_new: true } = standing {
+            own.extend((0..axes.len()).filter(|&axis| axes[axis].new_dimension.is_some()));
         }
         own
     }
 
     /// Returns the most frequent chunk shape of the variable, if at least half of the members use
     /// it.
-    fn chunk_shape(&self, dims: &[MadeDimension]) -> Option<Vec<u64>> {
+    fn chunk_shape(&self, dims: &[OutputDimension]) -> Option<Vec<u64>> {
         let mut counts: HashMap<&Vec<u64>, usize> = HashMap::new();
-        for (_, _, own) in self.alike.occurrences() {
+        for (_, _, own) in self.shared_variable.occurrences() {
             if let Some(chunk) = &own.variable.chunk_shape {
                 *counts.entry(chunk).or_default() += 1;
             }
@@ -434,7 +483,7 @@ impl<'a, 'm> Rules<'a, 'm> {
         let (chunk, count) = counts
             .into_iter()
             .max_by(|a, b| a.1.cmp(&b.1).then_with(|| b.0.cmp(a.0)))?;
-        if count * 2 < self.alike.count() {
+        if count * 2 < self.shared_variable.member_count() {
             return None;
         }
         let added = dims.len().checked_sub(chunk.len())?;
@@ -449,8 +498,11 @@ impl<'a, 'm> Rules<'a, 'm> {
     /// Returns the attributes that are equal in all members. Excludes attributes that do not apply
     /// to the joined numbers.
     fn attributes(&self, form: &JoinedForm) -> Vec<NamedAttribute> {
-        let mut own = self.alike.of.attributes(&self.alike.path);
-        let first = self.alike.first();
+        let mut own = self
+            .shared_variable
+            .comparison
+            .attributes(&self.shared_variable.path);
+        let first = self.shared_variable.first_variable();
         match form.meaning {
             JoinedNumbers::Stored => {
                 // If all members have equivalent attributes, one of them is kept.
@@ -461,45 +513,54 @@ impl<'a, 'm> Rules<'a, 'm> {
                     }
                 }
             }
-            JoinedNumbers::Unpacked => own.retain(|(name, _)| !is_of_packing(name)),
+            JoinedNumbers::Unpacked => own.retain(|(name, _)| !is_packing_attribute(name)),
             JoinedNumbers::Times(unit, calendar) => {
-                own.retain(|(name, _)| !is_of_times(name));
+                own.retain(|(name, _)| !is_time_attribute(name));
                 let is_bounds =
-                    matches!(first.role, Role::Bounds(_)) && first.mark(b"units").is_none();
+                    matches!(first.role, VariableRole::Bounds(_)) && first.mark(b"units").is_none();
                 if !is_bounds {
-                    own.push((b"units".to_vec(), one_text(unit.since().as_bytes())));
-                    own.push((b"calendar".to_vec(), one_text(calendar.as_bytes())));
+                    own.push((
+                        b"units".to_vec(),
+                        text_attribute(unit.units_text().as_bytes()),
+                    ));
+                    own.push((b"calendar".to_vec(), text_attribute(calendar.as_bytes())));
                 }
             }
         }
-        let placement = &self.alike.of.placed.placement;
+        let placement = &self.shared_variable.comparison.placed_members.placement;
         let axis = placement
-            .find(&self.alike.path)
+            .find_dimension(&self.shared_variable.path)
             .and_then(|(axis, _)| placement.axes.get(axis));
-        if axis.is_some_and(|axis| axis.overlaps) {
-            own.push((b"_h5fs_overlap".to_vec(), one_text(b"files overlap here")));
+        if axis.is_some_and(|axis| axis.has_overlap) {
+            own.push((
+                b"_h5fs_overlap".to_vec(),
+                text_attribute(b"files overlap here"),
+            ));
         }
         own
     }
 }
 
 /// Returns whether an attribute defines how stored numbers become times.
-pub(super) fn is_of_times(name: &[u8]) -> bool {
-    is_of_packing(name) || matches!(name, b"units" | b"calendar" | b"dtype")
+pub(super) fn is_time_attribute(name: &[u8]) -> bool {
+    is_packing_attribute(name) || matches!(name, b"units" | b"calendar" | b"dtype")
 }
 
-fn is_of_packing(name: &[u8]) -> bool {
-    PACKING.iter().chain(&VALID).any(|own| *own == name)
+fn is_packing_attribute(name: &[u8]) -> bool {
+    PACKING_ATTRIBUTES
+        .iter()
+        .chain(&VALID_RANGE_ATTRIBUTES)
+        .any(|own| *own == name)
 }
 
 /// Returns whether the texts of a member must be padded to the length of `datatype`.
-fn is_other_text(own: &Datatype, datatype: &Datatype) -> bool {
+fn should_pad_text(own: &Datatype, datatype: &Datatype) -> bool {
     let is_text = |own: &Datatype| matches!(own.class, Class::String { .. });
     is_text(own) && is_text(datatype) && own != datatype
 }
 
 /// Returns the padding byte of a fixed-length text type.
-fn padding_of(datatype: &Datatype) -> u8 {
+fn padding_byte(datatype: &Datatype) -> u8 {
     match datatype.class {
         Class::String {
             padding: StringPadding::SpacePadded,
@@ -510,7 +571,7 @@ fn padding_of(datatype: &Datatype) -> u8 {
 }
 
 /// Returns NaN as a fill value of an IEEE 754 type, or `None` for any other type.
-fn nan(datatype: &Datatype) -> Option<Fill> {
+fn nan_fill(datatype: &Datatype) -> Option<Fill> {
     let Class::Float(format) = &datatype.class else {
         return None;
     };

@@ -90,13 +90,13 @@ impl Calendar {
 
     /// Returns whether dates in this calendar are the dates of NumPy's `datetime64`, at least after
     /// the reform of 1582.
-    pub(super) fn is_of_this_world(self) -> bool {
+    pub(super) fn has_numpy_dates(self) -> bool {
         matches!(self, Calendar::Standard | Calendar::ProlepticGregorian)
     }
 
     /// Converts a year as written in a date to the count with a year 0; `None` for a written year 0
     /// in a calendar without one.
-    pub(super) fn year_of(self, written: i64) -> Option<i64> {
+    pub(super) fn year_from_written(self, written: i64) -> Option<i64> {
         match written {
             written if self.has_year_zero() => Some(written),
             0 => None,
@@ -121,7 +121,7 @@ impl Calendar {
 
     /// Returns the number of a date: its days from 1970-01-01. Returns `None` if the calendar does
     /// not have the date.
-    pub(super) fn number(self, date: Date) -> Option<i64> {
+    pub(super) fn day_number(self, date: Date) -> Option<i64> {
         let rule = match self {
             Calendar::Standard if date >= REFORM => Calendar::ProlepticGregorian,
             Calendar::Standard if date <= BEFORE_REFORM => Calendar::Julian,
@@ -131,32 +131,34 @@ impl Calendar {
         if !(1..=12).contains(&date.month) {
             return None;
         }
-        let begin = rule.month(date.year, date.month);
-        let end = rule.month(date.year, date.month + 1);
+        let begin = rule.days_before_month(date.year, date.month);
+        let end = rule.days_before_month(date.year, date.month + 1);
         let day = i64::from(date.day);
         let is_there = day >= 1 && begin + day <= end;
-        is_there.then(|| rule.year(date.year) + begin + day - 1 - rule.epoch())
+        is_there.then(|| rule.days_before_year(date.year) + begin + day - 1 - rule.epoch())
     }
 
     /// Returns the date of the day with this number.
-    pub(super) fn date(self, number: i64) -> Date {
+    pub(super) fn date_of_day(self, number: i64) -> Date {
         let rule = match self {
             Calendar::Standard if number >= FIRST_GREGORIAN => Calendar::ProlepticGregorian,
             Calendar::Standard => Calendar::Julian,
             rule => rule,
         };
         let day = number + rule.epoch();
-        let (days, years) = rule.cycle();
+        let (days, years) = rule.leap_cycle();
         // Leap days are not evenly distributed, so the guess may be one year too early or too late.
         let guess = (day * years).div_euclid(days) + 1;
         let near = [guess + 1, guess, guess - 1];
-        let begun = near.into_iter().find(|&year| rule.year(year) <= day);
+        let begun = near
+            .into_iter()
+            .find(|&year| rule.days_before_year(year) <= day);
         let year = begun.unwrap_or(guess);
-        let in_year = day - rule.year(year);
+        let in_year = day - rule.days_before_year(year);
         let months = (1..=12).rev();
-        let begins = |&month: &u8| rule.month(year, month) <= in_year;
+        let begins = |&month: &u8| rule.days_before_month(year, month) <= in_year;
         let month = months.into_iter().find(begins).unwrap_or(1);
-        let in_month = in_year - rule.month(year, month);
+        let in_month = in_year - rule.days_before_month(year, month);
         Date {
             year,
             month,
@@ -170,12 +172,12 @@ impl Calendar {
         match self {
             Calendar::Standard | Calendar::ProlepticGregorian => GREGORIAN_EPOCH,
             Calendar::Julian => GREGORIAN_EPOCH + JULIAN_LAG,
-            rule => rule.year(1970),
+            rule => rule.days_before_year(1970),
         }
     }
 
     /// Returns the number of days from 0001-01-01 to the first day of `year`.
-    fn year(self, year: i64) -> i64 {
+    fn days_before_year(self, year: i64) -> i64 {
         let before = year - 1;
         let leap_days = match self {
             Calendar::Standard | Calendar::ProlepticGregorian => {
@@ -191,16 +193,16 @@ impl Calendar {
 
     /// Returns the number of days of `year` before month `month`. For month 13, returns the length
     /// of the whole year.
-    fn month(self, year: i64, month: u8) -> i64 {
+    fn days_before_month(self, year: i64, month: u8) -> i64 {
         if self == Calendar::Days360 {
             return 30 * (i64::from(month) - 1);
         }
-        let is_leap = self.year(year + 1) - self.year(year) == 366;
+        let is_leap = self.days_before_year(year + 1) - self.days_before_year(year) == 366;
         MONTHS[usize::from(month) - 1] + i64::from(is_leap && month > 2)
     }
 
     /// Returns the length of a leap year cycle in days, and in years.
-    fn cycle(self) -> (i64, i64) {
+    fn leap_cycle(self) -> (i64, i64) {
         match self {
             Calendar::Standard | Calendar::ProlepticGregorian => (146_097, 400),
             Calendar::Julian => (1461, 4),
@@ -234,7 +236,7 @@ mod tests {
     /// calendar, `cftime.datetime.toordinal() - 2440588`.
     #[test]
     fn numbers_of_days() {
-        let days = |calendar: Calendar, y, m, d| calendar.number(date(y, m, d)).unwrap();
+        let days = |calendar: Calendar, y, m, d| calendar.day_number(date(y, m, d)).unwrap();
         assert_eq!(days(Standard, 2000, 2, 29), 11_016);
         assert_eq!(days(Standard, 1582, 10, 15), -141_427);
         assert_eq!(days(Standard, 1582, 10, 4), -141_428);
@@ -255,7 +257,7 @@ mod tests {
         let is_leap = |year: i64| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
         let mut expected = date(1970, 1, 1);
         for days in 0..146_097 {
-            assert_eq!(ProlepticGregorian.date(days), expected);
+            assert_eq!(ProlepticGregorian.date_of_day(days), expected);
             let Date { year, month, day } = expected;
             let last = match month {
                 2 if is_leap(year) => 29,
@@ -273,23 +275,32 @@ mod tests {
 
     #[test]
     fn dates_that_are_in_no_calendar() {
-        assert_eq!(Standard.number(date(1582, 10, 10)), None);
-        assert_eq!(Standard.number(date(1900, 2, 29)), None);
-        assert_eq!(NoLeap.number(date(2000, 2, 29)), None);
-        assert_eq!(Days360.number(date(2000, 1, 31)), None);
+        assert_eq!(Standard.day_number(date(1582, 10, 10)), None);
+        assert_eq!(Standard.day_number(date(1900, 2, 29)), None);
+        assert_eq!(NoLeap.day_number(date(2000, 2, 29)), None);
+        assert_eq!(Days360.day_number(date(2000, 1, 31)), None);
         for calendar in ALL {
             for wrong in [date(2000, 0, 1), date(2000, 13, 1), date(2000, 1, 0)] {
-                assert_eq!(calendar.number(wrong), None);
+                assert_eq!(calendar.day_number(wrong), None);
             }
-            assert!(calendar.number(date(2000, 2, 30)).is_some() == (calendar == Days360));
+            assert!(calendar.day_number(date(2000, 2, 30)).is_some() == (calendar == Days360));
         }
     }
 
     #[test]
     fn years_around_zero() {
-        assert_eq!((Standard.year_of(-1), Standard.year_of(0)), (Some(0), None));
+        assert_eq!(
+            (
+                Standard.year_from_written(-1),
+                Standard.year_from_written(0)
+            ),
+            (Some(0), None)
+        );
         assert_eq!((Julian.written_year(0), Julian.written_year(1)), (-1, 1));
-        assert_eq!((NoLeap.year_of(0), NoLeap.written_year(0)), (Some(0), 0));
+        assert_eq!(
+            (NoLeap.year_from_written(0), NoLeap.written_year(0)),
+            (Some(0), 0)
+        );
     }
 
     #[test]
@@ -304,9 +315,9 @@ mod tests {
         #[test]
         fn each_number_is_a_date(number in -110_000_000_i64..110_000_000, which in 0..6_usize) {
             let calendar = ALL[which];
-            let found = calendar.date(number);
-            prop_assert_eq!(calendar.number(found), Some(number));
-            prop_assert!(calendar.date(number - 1) < found);
+            let found = calendar.date_of_day(number);
+            prop_assert_eq!(calendar.day_number(found), Some(number));
+            prop_assert!(calendar.date_of_day(number - 1) < found);
         }
     }
 }

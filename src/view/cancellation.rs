@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use h5fs_reader::array::{Bytes, CancelToken, Canceller, Engine};
 use h5fs_reader::error::Result;
-use h5fs_reader::memory::effort::Effort;
+use h5fs_reader::memory::effort::RequestBudget;
 use h5fs_reader::testing::{Heap, int};
 
 use crate::view::View;
@@ -14,7 +14,7 @@ use crate::view::csv::array;
 use crate::view::elements::Elements;
 use crate::view::elements::missing::MissingValues;
 use crate::view::elements::strings::{StringStorage, Strings};
-use crate::view::texts::counted_text::{Count, CountedFile};
+use crate::view::texts::counted_text::{CountedFile, TextCount};
 use crate::view::texts::json::{Json, SharedPaths};
 use crate::view::texts::text::Text;
 
@@ -68,7 +68,7 @@ pub(in crate::view) fn ends_with_its_second_read<V, T>(
     source.reads.store(0, Ordering::Relaxed);
     source.cancelling_read.store(2, Ordering::Relaxed);
     let ended = work(&opened, &source.canceller.token()).err();
-    assert!(ended.is_some_and(|error| error.is_unwanted()));
+    assert!(ended.is_some_and(|error| error.is_cancelled()));
     assert_eq!(source.reads.load(Ordering::Relaxed), 2, "reads");
     assert!(
         source.has_token.load(Ordering::Relaxed),
@@ -94,7 +94,7 @@ fn zeros() -> Elements {
 /// Returns a mask with one element for four of the array, so that each mask element is read alone.
 fn masked(content: ZeroContent) -> Option<MissingValues> {
     let mask = elements(content, &[COUNT / 4, 1]);
-    Some(MissingValues::marked(mask, &[COUNT / 4, 4]).unwrap())
+    Some(MissingValues::from_mask(mask, &[COUNT / 4, 4]).unwrap())
 }
 
 fn no_paths() -> SharedPaths {
@@ -145,8 +145,8 @@ fn texts_of_masked_elements_end_with_their_request() {
 #[test]
 fn counts_of_texts_end_with_their_request() {
     let count = |table: &CsvTable, cancel: &CancelToken| {
-        let (effort, _granted) = Effort::cancelled_by(cancel);
-        Count::measure(table, &Engine::new(0, 1), &effort)
+        let (effort, _granted) = RequestBudget::unlimited_until_cancelled(cancel);
+        TextCount::measure(table, &Engine::new(0, 1), &effort)
     };
     let mask = |content| csv(zeros(), masked(content));
     ends_with_its_second_read(COUNT / 4, mask, count);

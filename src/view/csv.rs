@@ -30,24 +30,24 @@ use h5fs_reader::error::{Error, Result};
 use h5fs_reader::wire::{to_u64, to_usize};
 
 use crate::limits;
-use crate::view::csv::fields::{Cell, Fields};
-use crate::view::elements::long_elements::{LongElements, Pace};
-use crate::view::texts::counted_text::{UniformUnits, Units};
+use crate::view::csv::fields::{Cell, ColumnReader};
+use crate::view::elements::long_elements::{LongElements, PaceTimer};
+use crate::view::texts::counted_text::{TextUnits, UniformUnits};
 
 /// A CSV table: rows of cells, after an optional header line.
 pub(crate) struct CsvTable {
-    fields: Vec<Box<dyn Fields>>,
-    long: LongElements,
+    fields: Vec<Box<dyn ColumnReader>>,
+    long_elements: LongElements,
     /// The line with the names of the columns; empty for a table without a header.
     header: Vec<u8>,
     rows: u64,
     /// Number of rows whose cells are on one line. A vector on the last dimension is one line.
-    per_line: u64,
+    rows_per_line: u64,
     /// Length of a row in bytes, if cells are padded so that all rows have this length.
-    width: Option<u64>,
+    row_width: Option<u64>,
     /// The index in `fields` of a single column of numbers. In a padded table, zeros after the
     /// number compensate for empty cells in the same row.
-    stretched: Option<usize>,
+    stretched_column: Option<usize>,
 }
 
 /// Amount of cell data to read at a time, in bytes.
@@ -59,7 +59,7 @@ impl CsvTable {
     /// # Errors
     /// `Limit` for too many columns, or names that are too long.
     pub(crate) fn with_header(
-        fields: Vec<Box<dyn Fields>>,
+        fields: Vec<Box<dyn ColumnReader>>,
         rows: u64,
         engine: Arc<Engine>,
     ) -> Result<Self> {
@@ -67,21 +67,24 @@ impl CsvTable {
         let header = header(names)?;
         Ok(CsvTable {
             header,
-            ..Self::bare(fields, rows, 1, engine)
+            ..Self::without_header(fields, rows, 1, engine)
         })
     }
 
     /// Pads all rows to the same length if the table has too many values to count and all columns
     /// are numbers. Returns other tables unchanged.
-    pub(crate) fn padded_if_long(mut self) -> Self {
-        let stretched = self.fields.iter().position(|fields| fields.is_stretched());
-        let may_be_empty = self.fields.iter().any(|fields| fields.may_be_empty());
+    pub(crate) fn pad_if_long(mut self) -> Self {
+        let stretched = self
+            .fields
+            .iter()
+            .position(|fields| fields.can_stretch_numbers());
+        let may_be_empty = self.fields.iter().any(|fields| fields.can_be_empty());
         let is_padded = stretched.is_some() || !may_be_empty;
         if is_padded && self.values() > limits::COUNTED_VALUES {
-            self.stretched = stretched;
-            let widths = self.fields.iter_mut().map(|fields| fields.pad());
+            self.stretched_column = stretched;
+            let widths = self.fields.iter_mut().map(|fields| fields.pad_columns());
             let widths: Option<Vec<u64>> = widths.collect();
-            self.width = widths.map(|widths| widths.iter().sum());
+            self.row_width = widths.map(|widths| widths.iter().sum());
         }
         self
     }
@@ -90,45 +93,48 @@ impl CsvTable {
     ///
     /// # Errors
     /// Fails if the first row cannot be written.
-    fn with_equal_rows(self) -> Result<Self> {
+    fn measure_equal_rows(self) -> Result<Self> {
         let mut row = Vec::new();
         // The rows are a hole, which is not read from the file.
         self.write_rows(0..1, 1, &CancelToken::default(), &mut row)?;
         let width = Some(to_u64(row.len()));
-        Ok(CsvTable { width, ..self })
+        Ok(CsvTable {
+            row_width: width,
+            ..self
+        })
     }
 
-    /// Creates a table without a header. Each line has the cells of `per_line` rows.
-    pub(crate) fn bare(
-        fields: Vec<Box<dyn Fields>>,
+    /// Creates a table without a header. Each line has the cells of `rows_per_line` rows.
+    pub(crate) fn without_header(
+        fields: Vec<Box<dyn ColumnReader>>,
         rows: u64,
         per_line: u64,
         engine: Arc<Engine>,
     ) -> Self {
         CsvTable {
             fields,
-            long: LongElements::new(engine),
+            long_elements: LongElements::new(engine),
             header: Vec::new(),
             rows,
-            per_line,
-            width: None,
-            stretched: None,
+            rows_per_line: per_line,
+            row_width: None,
+            stretched_column: None,
         }
     }
 
     /// Returns the number of units before the first row: 1 with a header line, otherwise 0.
-    fn headers(&self) -> u64 {
+    fn header_units(&self) -> u64 {
         u64::from(!self.header.is_empty())
     }
 
     /// Returns whether the table has only one column, so that a row without a value would be an
     /// empty line.
-    fn is_narrow(&self) -> bool {
-        self.per_line == 1 && matches!(&*self.fields, [fields] if fields.names().len() == 1)
+    fn has_one_column(&self) -> bool {
+        self.rows_per_line == 1 && matches!(&*self.fields, [fields] if fields.names().len() == 1)
     }
 
     /// Returns the number of rows to read at a time.
-    fn batch(&self) -> u64 {
+    fn batch_rows(&self) -> u64 {
         (BUFFER / self.row_bytes().max(1)).max(1)
     }
 
@@ -147,8 +153,10 @@ impl CsvTable {
         out: &mut Vec<u8>,
     ) -> Result<u64> {
         let is_long = LongElements::is_long(self.row_bytes());
-        let room = is_long.then(|| self.long.room()).transpose()?;
-        let end = rows.end.min(rows.start.saturating_add(self.batch()));
+        let room = is_long
+            .then(|| self.long_elements.reserve_memory())
+            .transpose()?;
+        let end = rows.end.min(rows.start.saturating_add(self.batch_rows()));
         let cells = self
             .fields
             .iter()
@@ -161,21 +169,21 @@ impl CsvTable {
                 (0..count).map(move |column| (fields, column, cells))
             })
         };
-        let mut pace = Pace::new();
+        let mut pace = PaceTimer::new();
         for row in rows.start..end {
             if row > rows.start && (out.len() >= enough || pace.is_slow()) {
                 return Ok(row);
             }
             let number = to_usize(row - rows.start)?;
             let start = out.len();
-            self.long.write(room.as_ref(), |most| {
+            self.long_elements.write(room.as_ref(), |most| {
                 out.truncate(start);
                 let mut stretched = None;
                 for (fields, column, cells) in all() {
                     let before = out.len();
                     let cell = cells.write(number, column, start + most, out)?;
-                    self.finish(cell, before, out);
-                    if self.stretched == Some(fields) {
+                    self.finish_cell(cell, before, out);
+                    if self.stretched_column == Some(fields) {
                         stretched = Some(before..out.len());
                     }
                     out.push(b',');
@@ -183,12 +191,14 @@ impl CsvTable {
                         return Err(Error::limit("a row of a csv", to_u64(most)));
                     }
                 }
-                match (self.width, stretched) {
-                    (Some(width), Some(cell)) => stretch(cell, start + to_usize(width)?, out),
+                match (self.row_width, stretched) {
+                    (Some(width), Some(cell)) => {
+                        stretch_number(cell, start + to_usize(width)?, out)
+                    }
                     _ => Ok(()),
                 }
             })?;
-            if (row + 1).is_multiple_of(self.per_line) {
+            if (row + 1).is_multiple_of(self.rows_per_line) {
                 out.pop();
                 out.push(b'\n');
             }
@@ -209,10 +219,10 @@ impl CsvTable {
         let [fields] = &*self.fields else {
             return Ok(None);
         };
-        if !fields.are_measured() {
+        if !fields.can_measure_cells() {
             return Ok(None);
         }
-        let end = rows.end.min(rows.start.saturating_add(self.batch()));
+        let end = rows.end.min(rows.start.saturating_add(self.batch_rows()));
         let cells = fields.read(rows.start..end, cancel)?;
         let mut bytes = 0;
         for row in rows.start..end {
@@ -229,10 +239,10 @@ impl CsvTable {
     }
 
     /// Quotes the cell at the end of `out` if necessary. The cell begins at the offset `before`.
-    fn finish(&self, cell: Cell, before: usize, out: &mut Vec<u8>) {
+    fn finish_cell(&self, cell: Cell, before: usize, out: &mut Vec<u8>) {
         let is_quoted = match cell {
-            Cell::Missing => self.is_narrow(),
-            Cell::Plain => false,
+            Cell::Missing => self.has_one_column(),
+            Cell::Unquoted => false,
             Cell::Text => needs_quotes(&out[before..]),
         };
         if is_quoted {
@@ -243,9 +253,9 @@ impl CsvTable {
 }
 
 /// The units of the text are the header line, if any, and the rows.
-impl Units for CsvTable {
+impl TextUnits for CsvTable {
     fn count(&self) -> u64 {
-        self.rows + self.headers()
+        self.rows + self.header_units()
     }
 
     fn values(&self) -> u64 {
@@ -256,12 +266,15 @@ impl Units for CsvTable {
     }
 
     fn uniform_units(&self) -> Option<UniformUnits> {
-        let width = self.width?;
-        let first = match self.headers() {
+        let width = self.row_width?;
+        let first = match self.header_units() {
             0 => width,
             _ => to_u64(self.header.len()),
         };
-        Some(UniformUnits { first, width })
+        Some(UniformUnits {
+            first_length: first,
+            unit_length: width,
+        })
     }
 
     fn write(
@@ -271,7 +284,7 @@ impl Units for CsvTable {
         cancel: &CancelToken,
         out: &mut Vec<u8>,
     ) -> Result<u64> {
-        let headers = self.headers();
+        let headers = self.header_units();
         if units.start < headers {
             out.extend_from_slice(&self.header);
             return Ok(headers);
@@ -287,7 +300,7 @@ impl Units for CsvTable {
         cancel: &CancelToken,
         scratch: &mut Vec<u8>,
     ) -> Result<(u64, u64)> {
-        let headers = self.headers();
+        let headers = self.header_units();
         if units.start >= headers {
             let rows = units.start - headers..units.end - headers;
             if let Some((next, bytes)) = self.measure_rows(rows, enough, cancel, scratch)? {
@@ -299,8 +312,11 @@ impl Units for CsvTable {
         Ok((next, to_u64(scratch.len())))
     }
 
-    fn followed_items(&self) -> u64 {
-        let followed = self.fields.iter().map(|fields| fields.followed_items());
+    fn sequence_items_read(&self) -> u64 {
+        let followed = self
+            .fields
+            .iter()
+            .map(|fields| fields.sequence_items_read());
         followed.fold(0, u64::saturating_add)
     }
 
@@ -313,7 +329,7 @@ impl Units for CsvTable {
 
 /// Appends zeros to the fraction of the number at `cell` in `out`, so that its row ends at the
 /// offset `end`.
-fn stretch(cell: Range<usize>, end: usize, out: &mut Vec<u8>) -> Result<()> {
+fn stretch_number(cell: Range<usize>, end: usize, out: &mut Vec<u8>) -> Result<()> {
     let Some(missing) = end.checked_sub(out.len()) else {
         let most = to_u64(end);
         return Err(Error::limit("width of a csv row", most));

@@ -25,7 +25,7 @@ use h5fs_reader::wire::{to_u64, to_usize};
 
 use crate::limits;
 use crate::view::View;
-use crate::view::elements::raw::Raw;
+use crate::view::elements::raw::RawElements;
 
 /// The elements of an array, or of a selection from an array, arranged as in NumPy. If an element
 /// is itself an array, its dimensions follow the dimensions of the outer array.
@@ -49,7 +49,7 @@ impl Elements {
         Ok(Elements {
             datatype,
             dims,
-            content: Box::new(Raw::new(reader)),
+            content: Box::new(RawElements::new(reader)),
         })
     }
 
@@ -61,7 +61,7 @@ impl Elements {
         let size = u64::from(self.datatype.size);
         let length = to_usize(count.saturating_mul(size))?;
         // A loop may read many small parts from memory, where no read checks the token.
-        cancel.go_on()?;
+        cancel.check_cancelled()?;
         let start = first.saturating_mul(size);
         let bytes = self.content.read_for(start, length, cancel)?;
         if bytes.len() == length {
@@ -103,16 +103,18 @@ pub(crate) fn element_type(
 
 /// Returns the cost of formatting an element of this datatype, in values. A pointer counts as
 /// `POINTER` values, because following it takes longer.
-pub(crate) fn values_of(datatype: &Datatype) -> u64 {
+pub(crate) fn formatting_cost(datatype: &Datatype) -> u64 {
     const POINTER: u64 = 8;
     match &datatype.class {
         Class::Compound(members) => {
-            let values = members.iter().map(|member| values_of(&member.datatype));
+            let values = members
+                .iter()
+                .map(|member| formatting_cost(&member.datatype));
             values.fold(0, u64::saturating_add)
         }
         Class::Array { base, dims } => {
             let dims = dims.iter().map(|&dim| u64::from(dim));
-            dims.fold(values_of(base), u64::saturating_mul)
+            dims.fold(formatting_cost(base), u64::saturating_mul)
         }
         Class::Complex(_) => 2,
         Class::VariableLength(_) | Class::VariableString { .. } | Class::Reference(_) => POINTER,
@@ -122,22 +124,22 @@ pub(crate) fn values_of(datatype: &Datatype) -> u64 {
 
 /// Returns the cost of reading an element of `bytes` bytes, without formatting it. The unit is the
 /// cost of formatting one value.
-pub(crate) fn values_of_bytes(bytes: u64) -> u64 {
+pub(crate) fn reading_cost(bytes: u64) -> u64 {
     bytes / limits::VALUE_BYTES
 }
 
 /// Returns the datatype with NumPy's boolean and complex types. In HDF5, h5py stores these as an
 /// enumeration, and as a compound of two numbers.
-pub(crate) fn as_numpy_has_it(datatype: &Datatype) -> Datatype {
+pub(crate) fn numpy_datatype(datatype: &Datatype) -> Datatype {
     let class = match &datatype.class {
         _ if datatype.is_boolean() => Class::Bool,
         Class::Compound(members) => match datatype.complex_part() {
             // NumPy has complex numbers of single precision and more, but not of half precision.
             Some(part) if part.size > 2 => Class::Complex(Box::new(part.clone())),
-            _ => Class::Compound(members.iter().map(member_as_numpy_has_it).collect()),
+            _ => Class::Compound(members.iter().map(numpy_member).collect()),
         },
         Class::Array { base, dims } => Class::Array {
-            base: Box::new(as_numpy_has_it(base)),
+            base: Box::new(numpy_datatype(base)),
             dims: dims.clone(),
         },
         class => class.clone(),
@@ -146,16 +148,16 @@ pub(crate) fn as_numpy_has_it(datatype: &Datatype) -> Datatype {
     Datatype { size, class }
 }
 
-fn member_as_numpy_has_it(member: &Member) -> Member {
+fn numpy_member(member: &Member) -> Member {
     Member {
-        datatype: as_numpy_has_it(&member.datatype),
+        datatype: numpy_datatype(&member.datatype),
         ..member.clone()
     }
 }
 
 /// Returns the range of bytes of `text` that lies within `range`. Both `start`, the offset of the
 /// text, and `range` are offsets in the same content.
-pub(super) fn overlap(
+pub(super) fn overlapping_bytes(
     text: &[u8],
     start: u64,
     range: &std::ops::Range<u64>,

@@ -44,8 +44,8 @@ use crate::view::table::group::Group;
 
 /// A convention by which files mark a group as a table, with the functions that read such tables.
 #[derive(Clone, Copy)]
-pub(crate) struct Convention {
-    is_named: fn(&Group<'_>) -> Result<bool>,
+pub(crate) struct TableConvention {
+    is_table: fn(&Group<'_>) -> Result<bool>,
     table: fn(&Group<'_>) -> Result<GroupTable>,
     /// Whether the convention's library reads the table as a pandas frame, where NaN is a missing
     /// value.
@@ -53,42 +53,42 @@ pub(crate) struct Convention {
 }
 
 /// The conventions that mark a group explicitly.
-const CONVENTIONS: [Convention; 5] = [
-    Convention {
-        is_named: anndata::is_named,
+const CONVENTIONS: [TableConvention; 5] = [
+    TableConvention {
+        is_table: anndata::is_table,
         table: anndata::table,
         is_of_frames: true,
     },
-    Convention {
-        is_named: sparse::is_named,
+    TableConvention {
+        is_table: sparse::is_table,
         table: sparse::table,
         is_of_frames: false,
     },
-    Convention {
-        is_named: dynamic_table::is_named,
+    TableConvention {
+        is_table: dynamic_table::is_table,
         table: dynamic_table::table,
         is_of_frames: true,
     },
-    Convention {
-        is_named: pandas::is_named,
+    TableConvention {
+        is_table: pandas::is_table,
         table: pandas::table,
         is_of_frames: true,
     },
-    Convention {
-        is_named: astropy::is_named,
+    TableConvention {
+        is_table: astropy::is_table,
         table: astropy::table,
         is_of_frames: false,
     },
 ];
 
 /// The table of a group that follows no convention.
-const NONE: Convention = Convention {
-    is_named: members::is_there,
+const WITHOUT_CONVENTION: TableConvention = TableConvention {
+    is_table: members::is_table,
     table: members::table,
     is_of_frames: false,
 };
 
-impl Convention {
+impl TableConvention {
     /// Returns the convention of a group that is a table. Returns `None` for a group that is not a
     /// table.
     ///
@@ -96,15 +96,15 @@ impl Convention {
     /// Fails if the attributes or members cannot be read.
     pub(crate) fn detect(group: &Group<'_>) -> Result<Option<Self>> {
         for convention in CONVENTIONS {
-            if (convention.is_named)(group)? {
+            if (convention.is_table)(group)? {
                 return Ok(Some(convention));
             }
         }
         // A group with another AnnData encoding is a single value, and its arrays are parts of that
         // value.
-        let is_encoded = anndata::is_of_another_kind(group)?;
-        let is_table = !is_encoded && (NONE.is_named)(group)?;
-        Ok(is_table.then_some(NONE))
+        let is_encoded = anndata::is_other_encoding(group)?;
+        let is_table = !is_encoded && (WITHOUT_CONVENTION.is_table)(group)?;
+        Ok(is_table.then_some(WITHOUT_CONVENTION))
     }
 
     /// Returns the table of the group: its columns, without their values.

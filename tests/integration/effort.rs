@@ -7,12 +7,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use h5fs_reader::detect::{self, Caches};
-use h5fs_reader::memory::effort::Effort;
+use h5fs_reader::memory::effort::RequestBudget;
 use h5fs_reader::model::{Container, LinkTarget, NodeId, NodeKind};
 use h5fs_reader::source::local::audience::Readers;
 use h5fs_reader::source::local::file::FileSource;
 use h5fs_reader::source::neighbours::Neighbours;
-use h5fs_reader::source::neighbours::policy::Policy;
+use h5fs_reader::source::neighbours::policy::OtherFilesPolicy;
 
 use crate::harness::fixture;
 
@@ -21,7 +21,12 @@ const SEARCHED: usize = 20;
 
 fn open(path: &Path) -> Arc<dyn Container> {
     let source = Arc::new(FileSource::open(path, None).expect("fixture"));
-    let neighbours = Arc::new(Neighbours::new(path, Policy::Within, None, Readers::Owner));
+    let neighbours = Arc::new(Neighbours::new(
+        path,
+        OtherFilesPolicy::WithinDirectory,
+        None,
+        Readers::Owner,
+    ));
     detect::open(source, neighbours, &Caches::default(), false).expect("fixture")
 }
 
@@ -103,7 +108,7 @@ fn is_whole_after_a_refusal(name: &str) {
         let file = open(&path);
         for (node, whole) in nodes.iter().zip(&whole) {
             let granted = {
-                let effort = Effort::new(budget);
+                let effort = RequestBudget::new(budget);
                 description(&*Arc::clone(&file).for_request(&effort), *node)
             };
             refused += usize::from(granted != *whole);

@@ -10,7 +10,7 @@ use h5fs_reader::detect::{self, Caches};
 use h5fs_reader::source::local::audience::Readers;
 use h5fs_reader::source::local::file::FileSource;
 use h5fs_reader::source::neighbours::Neighbours;
-use h5fs_reader::source::neighbours::policy::Policy;
+use h5fs_reader::source::neighbours::policy::OtherFilesPolicy;
 use h5fs_reader::source::recording::Recording;
 
 use crate::harness::{LONG, eventually, run, script};
@@ -51,8 +51,13 @@ impl Far {
     fn open(path: &Path) -> Self {
         let file = FileSource::open(path, None).expect("fixture");
         let metadata = fs::metadata(path).expect("fixture");
-        let source = Recording::in_blocks(Arc::new(file), BLOCK);
-        let neighbours = Arc::new(Neighbours::new(path, Policy::Within, None, Readers::Owner));
+        let source = Recording::with_block_size(Arc::new(file), BLOCK);
+        let neighbours = Arc::new(Neighbours::new(
+            path,
+            OtherFilesPolicy::WithinDirectory,
+            None,
+            Readers::Owner,
+        ));
         let shared = Arc::clone(&source);
         let container = detect::open(shared, neighbours, &Caches::default(), false);
         let origin = h5fs::fs::SourceAttributes::new(path.to_path_buf(), &metadata);
@@ -62,9 +67,9 @@ impl Far {
 
     /// Returns the number of round trips of `act`.
     fn trips<T>(&self, act: impl FnOnce(&Filesystem) -> T) -> (T, usize) {
-        let before = self.source.trips();
+        let before = self.source.round_trips();
         let done = act(&self.tree);
-        (done, self.source.trips() - before)
+        (done, self.source.round_trips() - before)
     }
 
     /// Reads the file at `path` in pieces of `length` bytes. Returns its bytes and the number of
@@ -120,7 +125,7 @@ fn walk(tree: &Filesystem, directory: u64) -> usize {
 /// trips before it.
 fn until_no_thread_crawls(far: &Far, before: usize) {
     // A thread has its name only once it runs, and then it reads something.
-    eventually(LONG, "a crawl", || far.source.trips() > before);
+    eventually(LONG, "a crawl", || far.source.round_trips() > before);
     eventually(LONG, "the crawl ends", || {
         let threads = fs::read_dir("/proc/self/task").expect("threads");
         let mut names = threads
@@ -136,7 +141,7 @@ fn a_tree_is_found_as_deep_as_it_is() {
     let files = Files::write();
     for name in ["tree-old.h5", "tree-new.h5"] {
         let far = files.open(name);
-        let opened = far.source.trips();
+        let opened = far.source.round_trips();
         assert!(opened <= 4, "{name}: {opened} round trips to open");
         let root = far.tree.root();
         let (_, trips) = far.trips(|tree| {
@@ -163,7 +168,7 @@ fn the_chunks_that_stat_counts_are_looked_into_within_the_limit() {
     let files = Files::write();
     for name in ["arrays-old.h5", "arrays-new.h5"] {
         let far = files.open(name);
-        let (root, opened) = (far.tree.root(), far.source.trips());
+        let (root, opened) = (far.tree.root(), far.source.round_trips());
         let handle = far.tree.opendir(root).expect("the root").handle;
         until_no_thread_crawls(&far, opened);
         far.tree.release(handle);
@@ -206,7 +211,7 @@ fn a_large_directory_is_listed_as_deep_as_its_index() {
         let far = files.open(name);
         let (count, trips) = far.trips(|tree| {
             let group = tree.resolve(b"/group").expect("a group");
-            let found = far.source.trips();
+            let found = far.source.round_trips();
             let handle = tree.opendir(group.ino).expect("a directory").handle;
             let (mut count, mut next, mut before) = (0, 0, None);
             // The listing may come in parts on a busy machine.

@@ -69,7 +69,7 @@ impl Source for Disk {
         self.content.len() as u64
     }
 
-    fn read_wanted(&self, at: u64, buffer: &mut [u8], _: &IsWanted<'_>) -> Result<()> {
+    fn read_cancellable(&self, at: u64, buffer: &mut [u8], _: &IsWanted<'_>) -> Result<()> {
         let read = self.reads.fetch_add(1, Ordering::SeqCst);
         let first = self.first_failure.load(Ordering::SeqCst);
         let every = self.every.load(Ordering::SeqCst);
@@ -94,7 +94,7 @@ impl Source for Disk {
 
 fn mounted(disk: &Arc<Disk>, path: &Path) -> Result<Filesystem> {
     let source: SharedSource = Arc::<Disk>::clone(disk);
-    let neighbours = Arc::new(Neighbours::without_directory());
+    let neighbours = Arc::new(Neighbours::unavailable());
     let container = detect::open(source, neighbours, &Caches::default(), false)?;
     let origin = SourceAttributes::new(path.to_owned(), &fs::metadata(path).expect("stat"));
     let options = Options {
@@ -198,7 +198,7 @@ fn list(tree: &Filesystem, directory: Ino) -> Result<Listed> {
     tree.release(handle);
     let next = tree.opendir(directory)?;
     tree.release(next.handle);
-    if next.caching == Caching::Lasting {
+    if next.caching == Caching::UntilChanged {
         Ok(Listed { names, text })
     } else {
         Err(Error::NotFound)
@@ -209,7 +209,7 @@ fn content(tree: &Filesystem, found: LookupEntry) -> Result<Vec<u8>> {
     const PIECE: usize = 64 << 10;
     let ino = found.ino;
     // If the kernel may not cache the attributes, it requests them again.
-    let told = if found.cacheable {
+    let told = if found.is_cacheable {
         found
     } else {
         tree.getattr(ino)?
@@ -229,7 +229,7 @@ fn content(tree: &Filesystem, found: LookupEntry) -> Result<Vec<u8>> {
     tree.release(handle);
     // The kernel shows no more than the size that it was given.
     let size = told.attributes.size;
-    assert!(is_of_the_moment || !told.cacheable || size == content.len() as u64);
+    assert!(is_of_the_moment || !told.is_cacheable || size == content.len() as u64);
     if !is_of_the_moment {
         content.truncate(usize::try_from(size).expect("a size"));
     }

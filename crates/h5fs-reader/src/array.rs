@@ -33,10 +33,10 @@ mod selected;
 pub use crate::memory::cancel::{CancelToken, Canceller};
 pub use bytes::Bytes;
 pub use cache::CacheSize;
-pub use decode::held_memory::HeldMemory;
+pub use decode::held_memory::MemoryReservation;
 pub use engine::{Engine, Statistics};
 pub use kinds::convert::convert;
-pub use read_ahead::prefetch::Stream;
+pub use read_ahead::prefetch::ReadStream;
 pub use reader::Reader;
 pub use selected::SelectedElements;
 

@@ -60,13 +60,13 @@ pub fn open(
 }
 
 /// Returns whether `source` is a page that a server sends instead of a file, such as a login page.
-pub fn is_page(source: &dyn Source) -> bool {
-    foreign_formats::is_page(source)
+pub fn is_html_page(source: &dyn Source) -> bool {
+    foreign_formats::is_html_page(source)
 }
 
 /// Returns whether `source` has one of the formats, judging by its signature. Returns false if
 /// `source` cannot be read.
-pub fn is_known(source: &dyn Source) -> bool {
+pub fn has_known_signature(source: &dyn Source) -> bool {
     source.length() > 0
         && (asdf::is_asdf(source).unwrap_or(false) || find_signature(source).is_some())
 }
@@ -74,14 +74,14 @@ pub fn is_known(source: &dyn Source) -> bool {
 /// Returns whether the first [`limits::OBJECT_BEGINNING`] bytes of an object have the signature of
 /// one of the formats. These bytes are read at once. After them, each position of a signature would
 /// be a separate request.
-pub fn begins_as_known(object: &dyn Source) -> bool {
+pub fn object_has_known_signature(object: &dyn Source) -> bool {
     let length = object.length().min(limits::OBJECT_BEGINNING);
     let beginning = read_block(object, 0, length, "beginning of an object");
-    beginning.is_ok_and(|bytes| is_known(&MemorySource::new(bytes)))
+    beginning.is_ok_and(|bytes| has_known_signature(&MemorySource::new(bytes)))
 }
 
 /// Returns whether `name` has an extension that is usual for files of these formats.
-pub fn is_named(name: &[u8]) -> bool {
+pub fn has_data_file_extension(name: &[u8]) -> bool {
     const ENDINGS: [&str; 14] = [
         "asdf", "cxi", "h5", "h5ad", "hdf5", "he5", "fast5", "loom", "nc", "nc4", "nexus", "nx",
         "nxs", "nwb",
@@ -91,7 +91,7 @@ pub fn is_named(name: &[u8]) -> bool {
 
 /// Returns whether `name` has an extension of texts, pictures, archives and tables in other
 /// formats.
-pub fn is_named_otherwise(name: &[u8]) -> bool {
+pub fn has_foreign_extension(name: &[u8]) -> bool {
     const ENDINGS: [&str; 48] = [
         "7z", "arrow", "bib", "bmp", "bz2", "c", "cfg", "css", "csv", "doc", "docx", "feather",
         "gif", "gz", "htm", "html", "ini", "ipynb", "jpeg", "jpg", "js", "json", "log", "md",
@@ -103,7 +103,7 @@ pub fn is_named_otherwise(name: &[u8]) -> bool {
 
 fn has_ending(name: &[u8], endings: &[&str]) -> bool {
     let dot = name.iter().rposition(|byte| *byte == b'.');
-    let ending = dot.and_then(|dot| name.get(dot.one_more()..));
+    let ending = dot.and_then(|dot| name.get(dot.plus_one()..));
     ending.is_some_and(|own| {
         let mut known = endings.iter();
         known.any(|known| own.eq_ignore_ascii_case(known.as_bytes()))
@@ -128,10 +128,10 @@ mod tests {
     #[test]
     fn data_files_are_named_by_their_endings() {
         for data in ["run.h5", "RUN.NXS", "a.b.asdf", "sub.d/t2m.nc"] {
-            assert!(is_named(data.as_bytes()), "{data}");
+            assert!(has_data_file_extension(data.as_bytes()), "{data}");
         }
         for other in ["h5", "run.h5.txt", "run", "run.", "a.h5/readme", ""] {
-            assert!(!is_named(other.as_bytes()), "{other}");
+            assert!(!has_data_file_extension(other.as_bytes()), "{other}");
         }
     }
 }

@@ -45,7 +45,7 @@ pub enum Error {
     },
     /// One request has read its maximum amount of metadata. The next request may find part of the
     /// metadata cached.
-    Effort {
+    BudgetExceeded {
         /// The maximum, in bytes.
         max: u64,
     },
@@ -71,7 +71,7 @@ pub enum Cause {
     /// The file has changed since it was opened.
     Stale,
     /// All readers that waited for the work were cancelled.
-    Unwanted,
+    Cancelled,
 }
 
 /// A result with the library's error type.
@@ -104,13 +104,13 @@ impl Error {
 
     /// Returns whether the error may not recur at the next attempt, such as a disk that does not
     /// answer. Damage in a file always recurs.
-    pub fn is_passing(&self) -> bool {
-        matches!(self, Error::Io { .. } | Error::Effort { .. })
+    pub fn is_transient(&self) -> bool {
+        matches!(self, Error::Io { .. } | Error::BudgetExceeded { .. })
     }
 
     /// Prefixes the message with the name of `whole`, the larger structure that contains the error.
     #[must_use]
-    pub fn within(self, whole: impl fmt::Display) -> Self {
+    pub fn with_context(self, whole: impl fmt::Display) -> Self {
         let named = |what: Cow<'static, str>| format!("{whole}: {what}");
         match self {
             Error::Corrupt { what, at } => Self::corrupt(named(what), at),
@@ -123,13 +123,13 @@ impl Error {
     /// Creates an error from the system's error during `what`.
     pub fn io(error: &io::Error, what: impl Into<Cow<'static, str>>) -> Self {
         match error.raw_os_error() {
-            Some(number) => Self::caused(Cause::System(number), what),
-            None => Self::caused(Cause::Failed, format!("{}: {error}", what.into())),
+            Some(number) => Self::from_cause(Cause::System(number), what),
+            None => Self::from_cause(Cause::Failed, format!("{}: {error}", what.into())),
         }
     }
 
     /// Creates an error for the operation `what`, which failed because of `cause`.
-    pub fn caused(cause: Cause, what: impl Into<Cow<'static, str>>) -> Self {
+    pub fn from_cause(cause: Cause, what: impl Into<Cow<'static, str>>) -> Self {
         Error::Io {
             cause,
             what: truncate(what.into()),
@@ -138,8 +138,8 @@ impl Error {
 
     /// Creates an error for work that was abandoned because all readers that waited for it were
     /// cancelled.
-    pub fn unwanted() -> Self {
-        Self::caused(Cause::Unwanted, "no reader waits for the result")
+    pub fn cancelled() -> Self {
+        Self::from_cause(Cause::Cancelled, "no reader waits for the result")
     }
 
     /// Returns whether the file has changed since it was opened.
@@ -154,11 +154,11 @@ impl Error {
     }
 
     /// Returns whether the work was abandoned.
-    pub fn is_unwanted(&self) -> bool {
+    pub fn is_cancelled(&self) -> bool {
         matches!(
             self,
             Error::Io {
-                cause: Cause::Unwanted,
+                cause: Cause::Cancelled,
                 ..
             }
         )
@@ -168,11 +168,11 @@ impl Error {
 /// Returns the result, or `None` if an error will recur, such as damage.
 ///
 /// # Errors
-/// Fails if the error may not recur (see [`Error::is_passing`]).
-pub fn if_lasting<T>(found: Result<T>) -> Result<Option<T>> {
+/// Fails if the error may not recur (see [`Error::is_transient`]).
+pub fn ignore_permanent<T>(found: Result<T>) -> Result<Option<T>> {
     match found {
         Ok(found) => Ok(Some(found)),
-        Err(error) if error.is_passing() => Err(error),
+        Err(error) if error.is_transient() => Err(error),
         Err(_) => Ok(None),
     }
 }
@@ -212,7 +212,7 @@ impl fmt::Display for Error {
                 write!(f, "{what} is not supported (at byte {at})")
             }
             Error::Limit { what, max } => write!(f, "{what} is over the limit of {max}"),
-            Error::Effort { max } => {
+            Error::BudgetExceeded { max } => {
                 write!(
                     f,
                     "metadata read for one request is over the limit of {max}"
@@ -232,18 +232,18 @@ impl fmt::Display for Cause {
             Cause::Failed | Cause::Forbidden | Cause::Missing => "Input/output error",
             Cause::OutOfMemory => "Cannot allocate memory",
             Cause::Stale => "Stale file handle",
-            Cause::Unwanted => "Interrupted system call",
+            Cause::Cancelled => "Interrupted system call",
         })
     }
 }
 
 /// Returns the system's message for an errno.
 fn system_text(number: i32) -> String {
-    words_of(&io::Error::from_raw_os_error(number))
+    io_error_message(&io::Error::from_raw_os_error(number))
 }
 
 /// Returns the message of an error, without the "(os error N)" that Rust appends.
-pub fn words_of(error: &io::Error) -> String {
+pub fn io_error_message(error: &io::Error) -> String {
     let text = error.to_string();
     match text.rfind(" (os error") {
         Some(end) => text.get(..end).unwrap_or(&text).to_owned(),
@@ -269,7 +269,7 @@ mod tests {
 
     #[test]
     fn a_reason_stands_alone_and_numbers_are_left_out() {
-        let failed = Error::caused(Cause::Failed, "a decoder stopped");
+        let failed = Error::from_cause(Cause::Failed, "a decoder stopped");
         assert_eq!(failed.to_string(), "a decoder stopped");
         let of = |error: io::Error| Error::io(&error, "a.h5").to_string();
         let denied = io::Error::from_raw_os_error(13);
@@ -277,6 +277,6 @@ mod tests {
         let other = io::Error::other("no such thing");
         assert_eq!(of(other), "a.h5: no such thing");
         let wrapped = io::Error::other(io::Error::from_raw_os_error(111));
-        assert_eq!(words_of(&wrapped), "Connection refused");
+        assert_eq!(io_error_message(&wrapped), "Connection refused");
     }
 }

@@ -20,7 +20,7 @@ pub use values::Values;
 
 use crate::array::{CancelToken, Engine, Reader, SelectedElements};
 use crate::error::{Error, Result};
-use crate::memory::effort::Effort;
+use crate::memory::effort::RequestBudget;
 use crate::model::attribute::AttributeContent;
 use crate::model::selection::Selection;
 use crate::model::selector::Selector;
@@ -108,7 +108,7 @@ impl File {
 
     /// Returns the file with the metadata budget of one request.
     fn request(&self) -> Arc<dyn Container> {
-        Arc::clone(&self.0.container).for_request(&Effort::of_a_request())
+        Arc::clone(&self.0.container).for_request(&RequestBudget::for_request())
     }
 
     fn attributes(&self, node: NodeId) -> Result<Vec<(Vec<u8>, Result<Values>)>> {
@@ -209,7 +209,7 @@ impl Group {
 
     /// Returns the array that the members of an ASDF group form together, such as a masked array.
     pub fn assembled(&self) -> Option<Dataset> {
-        let array = self.node.assembled.as_ref()?;
+        let array = self.node.assembled_array.as_ref()?;
         Some(Dataset {
             file: self.file.clone(),
             node: Arc::clone(&self.node),
@@ -328,7 +328,7 @@ impl Dataset {
 
     fn read_selection(&self, selection: &Selection) -> Result<Values> {
         let most = self.file.0.read_bytes;
-        let length = selection.bytes()?;
+        let length = selection.byte_length()?;
         if length > most {
             return Err(Error::limit("bytes of a read", most));
         }

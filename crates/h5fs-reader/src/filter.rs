@@ -32,7 +32,7 @@ pub mod zfp;
 pub mod zstd;
 
 pub use context::Context;
-pub use length::Length;
+pub use length::DecodedLength;
 
 use crate::error::{Error, Result};
 use crate::limits;
@@ -68,7 +68,8 @@ const BLOSC2: u16 = 32026;
 
 /// A function that reverses one filter: it turns encoded bytes and the filter's parameters into
 /// bytes of the given length.
-type FilterDecoder = fn(Buffer, &[u32], Length, &mut Context, &IsWanted<'_>) -> Result<Buffer>;
+type FilterDecoder =
+    fn(Buffer, &[u32], DecodedLength, &mut Context, &IsWanted<'_>) -> Result<Buffer>;
 
 /// Returns the decoder of the filter registered as `id`.
 fn decoder(id: u16) -> Option<FilterDecoder> {
@@ -177,24 +178,24 @@ pub fn decode(
         bytes = decoder(bytes, &filter.parameters, length, context, is_wanted)?;
         length.check("filter pipeline", bytes.len())?;
     }
-    Length::Exactly(chunk_bytes).check("chunk", bytes.len())?;
+    DecodedLength::Exactly(chunk_bytes).check("chunk", bytes.len())?;
     Ok(bytes)
 }
 
 /// Returns the length of a chunk after `filters` were applied to it.
-fn encoded_length(filters: &[&Filter], chunk_bytes: usize) -> Length {
-    let mut length = Length::Exactly(chunk_bytes);
+fn encoded_length(filters: &[&Filter], chunk_bytes: usize) -> DecodedLength {
+    let mut length = DecodedLength::Exactly(chunk_bytes);
     for filter in filters {
         length = match (filter.id, length) {
             (SHUFFLE | BITGROOM | GRANULAR_BITROUND, same) => same,
-            (FLETCHER32, Length::Exactly(bytes)) => {
-                Length::Exactly(bytes.with_more(fletcher32::CHECKSUM_BYTES))
+            (FLETCHER32, DecodedLength::Exactly(bytes)) => {
+                DecodedLength::Exactly(bytes.plus(fletcher32::CHECKSUM_BYTES))
             }
             // Encoders that fail to compress add few bytes: headers, and some bytes for each block.
-            _ => Length::AtMost(
+            _ => DecodedLength::AtMost(
                 chunk_bytes
-                    .with_more(chunk_bytes.wrapping_shr(3))
-                    .with_more(limits::FILTER_OVERHEAD),
+                    .plus(chunk_bytes.wrapping_shr(3))
+                    .plus(limits::FILTER_OVERHEAD),
             ),
         };
     }

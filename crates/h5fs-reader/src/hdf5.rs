@@ -52,10 +52,10 @@ use crate::hdf5::file::{cache_image, driver_info, superblock};
 use crate::hdf5::heap::global::GlobalHeap;
 use crate::hdf5::message::{file_space_info, kind};
 use crate::hdf5::object::Object;
-use crate::hdf5::object_header::{FIRST_LOOK, ObjectHeader};
+use crate::hdf5::object_header::{FIRST_READ_BYTES, ObjectHeader};
 use crate::hdf5::shared::SharedMessages;
 use crate::limits;
-use crate::memory::effort::Effort;
+use crate::memory::effort::RequestBudget;
 use crate::memory::shared_lru::FileLru;
 use crate::model::datatype::ReferenceKind;
 use crate::model::region::Region;
@@ -70,7 +70,7 @@ pub(crate) struct File {
     context: Context,
     root: NodeId,
     /// The error that the root group shows if the file is shorter than its superblock claims.
-    cut_off: Option<Error>,
+    truncation_error: Option<Error>,
     objects: Arc<FileLru<NodeId, Arc<Object>>>,
 }
 
@@ -89,24 +89,24 @@ impl File {
         force: bool,
     ) -> Result<Arc<Self>> {
         let opening = OpeningBudget::unlimited(&caches.turns);
-        Self::open_for(
+        Self::open_with_budget(
             source,
             neighbours,
             caches,
             force,
-            &Effort::default(),
+            &RequestBudget::default(),
             &opening,
         )
     }
 
     /// Opens a file like [`open`](Self::open), for a request with this `effort`. `opening` is the
     /// budget of the virtual datasets for which the file is opened.
-    fn open_for(
+    fn open_with_budget(
         source: SharedSource,
         neighbours: Arc<Neighbours>,
         caches: &Caches,
         force: bool,
-        effort: &Effort,
+        effort: &RequestBudget,
         opening: &OpeningBudget,
     ) -> Result<Arc<Self>> {
         let at = superblock::find_signature(&*source)
@@ -120,29 +120,29 @@ impl File {
             return Err(open_for_writing());
         }
         let appended = match writer {
-            Writer::Appending => Arc::clone(&source).growing(),
+            Writer::Appending => Arc::clone(&source).growing_view(),
             _ => None,
         };
         let AssembledFile {
             source,
-            far_headers,
+            original_header_start: far_headers,
         } = match appended {
             Some(source) => source.into(),
             None => assemble(source, &superblock, &neighbours, caches, effort)?,
         };
         let form = NumberForm {
-            far_headers,
+            original_header_start: far_headers,
             ..superblock.form
         };
         let metadata = Arc::new(Metadata::new(source, form, caches.blocks()));
         let shared = read_shared_messages(&metadata.with_effort(effort), &superblock)?;
-        let cut_off = cut_off(&superblock, &**metadata.source());
+        let cut_off = check_truncated(&superblock, &**metadata.source());
         let opener = FileOpener {
             caches: caches.clone(),
             force,
         };
-        let root_header = form.placed(superblock.root);
-        metadata.expect([(root_header, FIRST_LOOK)]);
+        let root_header = form.relocate(superblock.root);
+        metadata.prefetch([(root_header, FIRST_READ_BYTES)]);
         let root = root_header.try_into()?;
         let file = Arc::new_cyclic(|own: &Weak<File>| File {
             context: Context {
@@ -159,7 +159,7 @@ impl File {
                 opening: OpeningBudget::unlimited(&caches.turns),
             },
             root,
-            cut_off,
+            truncation_error: cut_off,
             objects: Arc::new(caches.objects()),
         });
         let root = file.with_effort(effort, opening).object(root)?;
@@ -174,11 +174,11 @@ impl File {
 
     /// Returns the file for a request with this `effort`. `opening` is the budget of the virtual
     /// datasets for which the file is read.
-    fn with_effort(&self, effort: &Effort, opening: &OpeningBudget) -> Arc<Self> {
+    fn with_effort(&self, effort: &RequestBudget, opening: &OpeningBudget) -> Arc<Self> {
         Arc::new(File {
             context: self.context.with_effort(effort, opening.clone()),
             root: self.root,
-            cut_off: self.cut_off.clone(),
+            truncation_error: self.truncation_error.clone(),
             objects: Arc::clone(&self.objects),
         })
     }
@@ -187,15 +187,15 @@ impl File {
         if let Some(object) = self.objects.get(id) {
             return Ok(object);
         }
-        let cut_off = self.cut_off.clone().filter(|_| id == self.root);
+        let cut_off = self.truncation_error.clone().filter(|_| id == self.root);
         let object = Arc::new(Object::read(&self.context, id.into(), cut_off)?);
         let weight = object.weight();
         let Context {
             metadata, opening, ..
         } = &self.context;
-        opening.done(weight)?;
+        opening.charge_work(weight)?;
         // An object that is incomplete because the request's effort was spent is not cached.
-        if !object.node.is_partial() && !metadata.effort().is_spent() {
+        if !object.node.has_transient_error() && !metadata.effort().is_exhausted() {
             self.objects.put(id, Arc::clone(&object), weight);
         }
         Ok(object)
@@ -239,24 +239,28 @@ impl DataFileOpener for FileOpener {
         &self,
         source: SharedSource,
         neighbours: Arc<Neighbours>,
-        effort: &Effort,
+        effort: &RequestBudget,
         opening: &OpeningBudget,
     ) -> Result<Arc<dyn SourceFile>> {
         let (caches, force) = (&self.caches, self.force);
-        Ok(File::open_for(
+        Ok(File::open_with_budget(
             source, neighbours, caches, force, effort, opening,
         )?)
     }
 }
 
 impl SourceFile for File {
-    fn opened_for(&self, effort: &Effort, opening: &OpeningBudget) -> Arc<dyn Container> {
+    fn container_for_request(
+        &self,
+        effort: &RequestBudget,
+        opening: &OpeningBudget,
+    ) -> Arc<dyn Container> {
         self.with_effort(effort, opening)
     }
 }
 
 impl Container for File {
-    fn for_request(self: Arc<Self>, effort: &Effort) -> Arc<dyn Container> {
+    fn for_request(self: Arc<Self>, effort: &RequestBudget) -> Arc<dyn Container> {
         self.with_effort(effort, &self.context.opening)
     }
 
@@ -264,36 +268,36 @@ impl Container for File {
         self.root
     }
 
-    fn is_far(&self) -> bool {
-        self.context.metadata.is_far()
+    fn is_remote(&self) -> bool {
+        self.context.metadata.is_remote()
     }
 
-    fn expect(&self, nodes: &[NodeId]) {
-        let headers = nodes.iter().map(|&node| (node.into(), FIRST_LOOK));
-        self.context.metadata.expect(headers);
+    fn prefetch_nodes(&self, nodes: &[NodeId]) {
+        let headers = nodes.iter().map(|&node| (node.into(), FIRST_READ_BYTES));
+        self.context.metadata.prefetch(headers);
     }
 
     /// Requests the metadata page that contains the group from a remote source. If the file stores
     /// metadata in pages, most structures below the group are in the same page.
-    fn expect_beneath(&self, group: NodeId) {
+    fn prefetch_subtree(&self, group: NodeId) {
         let source = self.context.metadata.source();
         let at = Address::from(group).offset();
-        let Some((base, length)) = source.pages().filter(|(base, _)| *base <= at) else {
+        let Some((base, length)) = source.metadata_pages().filter(|(base, _)| *base <= at) else {
             return;
         };
-        let past = at.left_after(base).checked_rem(length).unwrap_or(0);
-        let page = (at.left_after(past), length.min(limits::HINTED_METADATA));
+        let past = at.minus_or_zero(base).checked_rem(length).unwrap_or(0);
+        let page = (at.minus_or_zero(past), length.min(limits::HINTED_METADATA));
         source.prefetch(&[page], Urgency::Expected);
     }
 
-    fn expect_variable_length(&self, elements: &[u8], size: usize) {
-        if self.is_far() {
+    fn prefetch_variable_length(&self, elements: &[u8], size: usize) {
+        if self.is_remote() {
             let pointers = self.context.pointers();
-            pointers.expect(elements.chunks_exact(size.max(1)));
+            pointers.prefetch_collections(elements.chunks_exact(size.max(1)));
         }
     }
 
-    fn forget(&self) {
+    fn drop_caches(&self) {
         self.objects.clear();
         self.context.metadata.forget();
         self.context.heap.forget();
@@ -303,13 +307,13 @@ impl Container for File {
         self.context.metadata.source().is_growing()
     }
 
-    fn refreshed(self: Arc<Self>) -> Option<Arc<dyn Container>> {
+    fn fresh_view(self: Arc<Self>) -> Option<Arc<dyn Container>> {
         self.is_growing().then(|| {
             let file: Arc<dyn Container> = Arc::new(File {
-                context: self.context.refreshed(),
+                context: self.context.fresh_view(),
                 root: self.root,
-                cut_off: self.cut_off.clone(),
-                objects: Arc::new(self.objects.of_another()),
+                truncation_error: self.truncation_error.clone(),
+                objects: Arc::new(self.objects.for_another_file()),
             });
             file
         })
@@ -359,7 +363,7 @@ impl Container for File {
             .variable_length_bytes(element, base_size)
     }
 
-    fn variable_length(
+    fn read_variable_length(
         &self,
         element: &[u8],
         base_size: u64,
@@ -367,15 +371,15 @@ impl Container for File {
     ) -> Result<Option<Vec<u8>>> {
         self.context
             .pointers()
-            .variable_length(element, base_size, part)
+            .read_variable_length(element, base_size, part)
     }
 
-    fn variable_length_place(&self, element: &[u8]) -> u64 {
-        self.context.pointers().variable_length_place(element)
+    fn variable_length_offset(&self, element: &[u8]) -> u64 {
+        self.context.pointers().variable_length_offset(element)
     }
 
-    fn text_bytes(&self, element: &[u8]) -> Result<u64> {
-        self.context.pointers().text_bytes(element)
+    fn text_length(&self, element: &[u8]) -> Result<u64> {
+        self.context.pointers().text_length(element)
     }
 
     fn reference(&self, kind: ReferenceKind, element: &[u8]) -> Result<Reference> {
@@ -403,7 +407,7 @@ fn assemble(
     superblock: &Superblock,
     neighbours: &Neighbours,
     caches: &Caches,
-    effort: &Effort,
+    effort: &RequestBudget,
 ) -> Result<AssembledFile> {
     let metadata = Metadata::new(Arc::clone(&first), superblock.form, caches.blocks());
     let metadata = metadata.with_effort(effort);
@@ -411,7 +415,7 @@ fn assemble(
         return driver_info::open_block(&metadata, at, neighbours);
     }
     let Some(at) = superblock.extension else {
-        return unmarked(first, superblock, neighbours).map(AssembledFile::from);
+        return find_unmarked_family(first, superblock, neighbours).map(AssembledFile::from);
     };
     if at.offset() >= first.length() {
         let what = "superblock: its extension is past the end of the file, or in another file of \
@@ -419,7 +423,7 @@ fn assemble(
         return Err(Error::corrupt(what, at));
     }
     let header = ObjectHeader::read(&metadata, at)?;
-    tell_pages(&metadata, &header);
+    announce_pages(&metadata, &header);
     if let Some(message) = header.find(kind::DRIVER_INFO) {
         return driver_info::open_message(&metadata, &message, neighbours);
     }
@@ -431,17 +435,19 @@ fn assemble(
 }
 
 /// Informs the source about the metadata pages that the superblock extension declares.
-fn tell_pages(metadata: &Metadata, extension: &ObjectHeader) {
+fn announce_pages(metadata: &Metadata, extension: &ObjectHeader) {
     if let Some(message) = extension.find(kind::FILE_SPACE_INFO) {
         let mut cursor = Cursor::new(message.data, message.at, "file space info message");
         if let Ok(Some(length)) = file_space_info::page_length(metadata, &mut cursor) {
-            metadata.source().set_pages(metadata.base(), length);
+            metadata
+                .source()
+                .set_metadata_pages(metadata.base(), length);
         }
     }
 }
 
 /// Returns an error if the file is shorter than its superblock claims, unless a writer is active.
-fn cut_off(superblock: &Superblock, source: &dyn Source) -> Option<Error> {
+fn check_truncated(superblock: &Superblock, source: &dyn Source) -> Option<Error> {
     let (length, end) = (source.length(), superblock.end_of_file);
     let is_short = length < end && superblock.writer() == Writer::None;
     let what = || {
@@ -455,7 +461,7 @@ fn cut_off(superblock: &Superblock, source: &dyn Source) -> Option<Error> {
 
 /// Returns the file family whose first member is a file that is shorter than its superblock claims.
 /// If no such family exists, the file is truncated.
-fn unmarked(
+fn find_unmarked_family(
     first: SharedSource,
     superblock: &Superblock,
     neighbours: &Neighbours,

@@ -20,9 +20,9 @@ pub mod weighted_lru;
 use crate::wire::{Count, to_u64};
 
 /// Number of bytes that the allocator adds to each allocation.
-pub const PIECE: u64 = 16;
+pub const ALLOCATION_OVERHEAD: u64 = 16;
 
 /// Returns the number of bytes that one allocation of `length` bytes occupies.
 pub fn allocation_size(bytes: usize) -> u64 {
-    to_u64(bytes).with_more(PIECE)
+    to_u64(bytes).plus(ALLOCATION_OVERHEAD)
 }

@@ -43,21 +43,21 @@ use std::sync::Arc;
 pub use array::Array;
 pub use attribute::{Attribute, Reference};
 pub use datatype::Datatype;
-pub use extras::Extras;
+pub use extras::AsdfExtras;
 pub use link::{Link, LinkStream, LinkTarget, LinksInMemory};
 pub use node::{Node, NodeId, NodeKind};
 pub use scalar::{Scalar, ScalarValue};
 pub use shape::Shape;
 
 use crate::error::Result;
-use crate::memory::effort::Effort;
+use crate::memory::effort::RequestBudget;
 use crate::wire::Count;
 
 /// An open file of either format: a graph of nodes, and values that are stored outside of arrays.
 pub trait Container: Send + Sync {
     /// Returns the same file for one request. Metadata that is read through the result and its
     /// streams is charged to `effort`.
-    fn for_request(self: Arc<Self>, effort: &Effort) -> Arc<dyn Container>;
+    fn for_request(self: Arc<Self>, effort: &RequestBudget) -> Arc<dyn Container>;
 
     /// Returns the node that the mount's root shows.
     fn root(&self) -> NodeId;
@@ -70,7 +70,7 @@ pub trait Container: Send + Sync {
 
     /// Returns a fresh view of a file that a writer appends to, without any cached content. Returns
     /// `None` for any other file.
-    fn refreshed(self: Arc<Self>) -> Option<Arc<dyn Container>> {
+    fn fresh_view(self: Arc<Self>) -> Option<Arc<dyn Container>> {
         None
     }
 
@@ -81,23 +81,23 @@ pub trait Container: Send + Sync {
     }
 
     /// Returns whether reading a node may take long. The caller should then announce nodes with
-    /// [`expect`](Self::expect).
-    fn is_far(&self) -> bool {
+    /// [`prefetch_nodes`](Self::prefetch_nodes).
+    fn is_remote(&self) -> bool {
         false
     }
 
     /// Announces that these nodes will be read soon.
-    fn expect(&self, _nodes: &[NodeId]) {}
+    fn prefetch_nodes(&self, _nodes: &[NodeId]) {}
 
     /// Announces that a caller will soon walk through everything below this group.
-    fn expect_beneath(&self, _group: NodeId) {}
+    fn prefetch_subtree(&self, _group: NodeId) {}
 
     /// Announces that the content of these stored variable-length elements will be read soon.
     /// `elements` contains consecutive elements of `size` bytes each.
-    fn expect_variable_length(&self, _elements: &[u8], _size: usize) {}
+    fn prefetch_variable_length(&self, _elements: &[u8], _size: usize) {}
 
     /// Drops cached content of the file. The content is read again when it is needed.
-    fn forget(&self) {}
+    fn drop_caches(&self) {}
 
     /// Returns the parsed node. Repeated calls are cheap.
     ///
@@ -126,7 +126,7 @@ pub trait Container: Send + Sync {
     ///
     /// # Errors
     /// Fails if the path is too long.
-    fn names(&self, _target: &LinkTarget) -> Result<Vec<Vec<u8>>> {
+    fn alias_path(&self, _target: &LinkTarget) -> Result<Vec<Vec<u8>>> {
         Ok(Vec::new())
     }
 
@@ -155,7 +155,7 @@ pub trait Container: Send + Sync {
         let first = *next;
         let mut at = 0_u64;
         self.attributes(id, &mut |attribute| {
-            at = at.one_more();
+            at = at.plus_one();
             if at <= first {
                 return ControlFlow::Continue(());
             }
@@ -180,7 +180,7 @@ pub trait Container: Send + Sync {
     ///
     /// # Errors
     /// `Corrupt` for an element with an invalid pointer, `Limit` for one over the limit.
-    fn variable_length(
+    fn read_variable_length(
         &self,
         element: &[u8],
         base_size: u64,
@@ -189,7 +189,7 @@ pub trait Container: Send + Sync {
 
     /// Returns the place in the file of a stored variable-length element's content. Reading several
     /// elements is cheapest in the order of their places.
-    fn variable_length_place(&self, _element: &[u8]) -> u64 {
+    fn variable_length_offset(&self, _element: &[u8]) -> u64 {
         0
     }
 
@@ -197,8 +197,8 @@ pub trait Container: Send + Sync {
     /// bytes. Returns 0 for a null element.
     ///
     /// # Errors
-    /// Fails as [`variable_length`](Self::variable_length) does.
-    fn text_bytes(&self, element: &[u8]) -> Result<u64>;
+    /// Fails as [`read_variable_length`](Self::read_variable_length) does.
+    fn text_length(&self, element: &[u8]) -> Result<u64>;
 
     /// Returns the target of one stored reference element of `kind`.
     fn reference(&self, kind: datatype::ReferenceKind, element: &[u8]) -> Result<Reference>;
@@ -210,12 +210,12 @@ pub trait Container: Send + Sync {
     }
 
     /// Returns the member files of a joined file, as CSV. Returns `None` for a single file.
-    fn members(&self) -> Option<&[u8]> {
+    fn members_csv(&self) -> Option<&[u8]> {
         None
     }
 
     /// Returns the content of the file outside of its graph of nodes. HDF5 files have none.
-    fn extras(&self) -> Option<&dyn Extras> {
+    fn asdf_extras(&self) -> Option<&dyn AsdfExtras> {
         None
     }
 }

@@ -43,13 +43,13 @@ pub trait Source: Send + Sync + fmt::Debug {
     }
 
     /// Returns whether the last write is so recent that apparent damage may disappear.
-    fn is_unsettled(&self) -> bool {
+    fn is_recently_written(&self) -> bool {
         self.is_growing()
     }
 
     /// Returns a view of the same bytes that grows as a writer appends. Returns `None` if the
     /// source cannot grow.
-    fn growing(self: Arc<Self>) -> Option<SharedSource> {
+    fn growing_view(self: Arc<Self>) -> Option<SharedSource> {
         None
     }
 
@@ -61,20 +61,20 @@ pub trait Source: Send + Sync + fmt::Debug {
 
     /// Returns how many contiguous bytes can be read from offset `at`: up to the end, or up to a
     /// gap in the address space.
-    fn available(&self, at: u64) -> u64 {
-        self.length().left_after(at)
+    fn contiguous_bytes(&self, at: u64) -> u64 {
+        self.length().minus_or_zero(at)
     }
 
     /// Returns whether a read takes long, as over a network. Callers should then announce reads
     /// with [`prefetch`](Self::prefetch).
-    fn is_far(&self) -> bool {
+    fn is_remote(&self) -> bool {
         false
     }
 
     /// Returns whether a sequential reader gets its bytes sooner if [`prefetch`](Self::prefetch)
     /// announces the next ones.
-    fn reads_ahead(&self) -> bool {
-        self.is_far()
+    fn benefits_from_prefetch(&self) -> bool {
+        self.is_remote()
     }
 
     /// Announces that these ranges, each an offset and a length, will be read soon. A remote source
@@ -82,18 +82,18 @@ pub trait Source: Send + Sync + fmt::Debug {
     fn prefetch(&self, _ranges: &[(u64, u64)], _urgency: Urgency) {}
 
     /// Returns whether `length` bytes at `at` can be read without a request to a server.
-    fn has_bytes(&self, _at: u64, _length: u64) -> bool {
+    fn is_available(&self, _at: u64, _length: u64) -> bool {
         true
     }
 
     /// Announces that structures are grouped in pages of `length` bytes, which is not zero. The
     /// first page starts at `base`. After a read within a page, further reads of the page are
     /// likely.
-    fn set_pages(&self, _base: u64, _length: u64) {}
+    fn set_metadata_pages(&self, _base: u64, _length: u64) {}
 
-    /// Returns the base and length given to [`set_pages`](Self::set_pages), if the source is remote
+    /// Returns the base and length given to [`set_metadata_pages`](Self::set_metadata_pages), if the source is remote
     /// and has them.
-    fn pages(&self) -> Option<(u64, u64)> {
+    fn metadata_pages(&self) -> Option<(u64, u64)> {
         None
     }
 
@@ -103,14 +103,14 @@ pub trait Source: Send + Sync + fmt::Debug {
     /// # Errors
     /// - `Corrupt` if the source ends before the buffer is full: a format points past the end.
     /// - [`Error::unwanted`] if no request waits for the bytes.
-    fn read_wanted(&self, at: u64, buffer: &mut [u8], is_wanted: &IsWanted<'_>) -> Result<()>;
+    fn read_cancellable(&self, at: u64, buffer: &mut [u8], is_wanted: &IsWanted<'_>) -> Result<()>;
 
-    /// Reads like [`read_wanted`](Self::read_wanted), without cancellation.
+    /// Reads like [`read_cancellable`](Self::read_cancellable), without cancellation.
     ///
     /// # Errors
     /// Fails as `read_wanted` does.
     fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
-        self.read_wanted(at, buffer, &|| true)
+        self.read_cancellable(at, buffer, &|| true)
     }
 }
 
@@ -131,14 +131,14 @@ pub type SharedSource = Arc<dyn Source>;
 /// # Errors
 /// `Corrupt` if the source ends first; `what` names the structure in the message.
 pub fn read_block(source: &dyn Source, at: u64, length: u64, what: &str) -> Result<Vec<u8>> {
-    read_wanted_block(source, (at, length), what, &|| true)
+    read_block_cancellable(source, (at, length), what, &|| true)
 }
 
 /// Reads like [`read_block`], for a request that may be cancelled.
 ///
 /// # Errors
 /// Fails as `read_block` does, and with [`Error::unwanted`] if no request waits for the block.
-pub fn read_wanted_block(
+pub fn read_block_cancellable(
     source: &dyn Source,
     (at, length): (u64, u64),
     what: &str,
@@ -146,11 +146,11 @@ pub fn read_wanted_block(
 ) -> Result<Vec<u8>> {
     check_range(source, at, length, what)?;
     let mut block = vec![0; to_usize(length)?];
-    source.read_wanted(at, &mut block, is_wanted)?;
+    source.read_cancellable(at, &mut block, is_wanted)?;
     Ok(block)
 }
 
-/// Reads like [`read_wanted_block`], directly into shared memory: the block is never in memory
+/// Reads like [`read_block_cancellable`], directly into shared memory: the block is never in memory
 /// twice.
 ///
 /// # Errors
@@ -163,7 +163,7 @@ pub fn read_shared_block(
 ) -> Result<Arc<[u8]>> {
     check_range(source, at, length, what)?;
     let mut block: Arc<[u8]> = std::iter::repeat_n(0, to_usize(length)?).collect();
-    source.read_wanted(at, Arc::make_mut(&mut block), is_wanted)?;
+    source.read_cancellable(at, Arc::make_mut(&mut block), is_wanted)?;
     Ok(block)
 }
 
@@ -180,7 +180,7 @@ pub fn read_buffer(
 ) -> Result<Buffer> {
     check_range(source, at, length, what)?;
     let mut bytes = pool.rounded_buffer(to_usize(length)?)?;
-    source.read_wanted(at, &mut bytes, is_wanted)?;
+    source.read_cancellable(at, &mut bytes, is_wanted)?;
     Ok(bytes)
 }
 

@@ -16,7 +16,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
-use crate::memory::effort::Effort;
+use crate::memory::effort::RequestBudget;
 use crate::model::datatype::{ByteOrder, Class, Datatype, Member, ReferenceKind};
 use crate::model::{Attribute, Container, Link, LinkStream, Node, NodeId, Reference};
 
@@ -66,7 +66,7 @@ pub struct Heap(
 );
 
 impl Container for Heap {
-    fn for_request(self: Arc<Self>, _: &Effort) -> Arc<dyn Container> {
+    fn for_request(self: Arc<Self>, _: &RequestBudget) -> Arc<dyn Container> {
         self
     }
     fn root(&self) -> NodeId {
@@ -91,11 +91,16 @@ impl Container for Heap {
         let bytes = self.0.get(usize::from(element[0]));
         Ok(bytes.map(|bytes| bytes.len() as u64))
     }
-    fn variable_length(&self, element: &[u8], _: u64, part: Range<u64>) -> Result<Option<Vec<u8>>> {
+    fn read_variable_length(
+        &self,
+        element: &[u8],
+        _: u64,
+        part: Range<u64>,
+    ) -> Result<Option<Vec<u8>>> {
         let bytes = self.0.get(usize::from(element[0]));
         Ok(bytes.map(|bytes| bytes[part.start as usize..part.end as usize].to_vec()))
     }
-    fn text_bytes(&self, element: &[u8]) -> Result<u64> {
+    fn text_length(&self, element: &[u8]) -> Result<u64> {
         let bytes = self.0.get(usize::from(element[0]));
         let text = bytes.and_then(|bytes| bytes.split(|&byte| byte == 0).next());
         Ok(text.map_or(0, |text| text.len() as u64))

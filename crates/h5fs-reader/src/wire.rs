@@ -8,7 +8,7 @@ mod extent;
 
 pub use count::Count;
 pub use cursor::Cursor;
-pub use extent::{Extent, joined};
+pub use extent::{Extent, merge_ranges};
 
 use crate::error::{Error, Result};
 

@@ -5,7 +5,7 @@ fn task(program: Program, line: &str) -> Result<Task> {
     parse(program, &arguments)
 }
 
-fn mount(program: Program, line: &str) -> Mount {
+fn mount(program: Program, line: &str) -> MountCommand {
     match task(program, line) {
         Ok(Task::Mount(mount)) => mount,
         other => panic!("{line}: {other:?}"),
@@ -22,7 +22,7 @@ fn the_definition_is_sound() {
 fn the_first_word_selects_a_subcommand() {
     let path = |text: &str| Location::Path(text.into());
     let listed = task(Program::Command, "ls -lR data.h5 group").unwrap();
-    let expected = Inspect::Ls {
+    let expected = InspectCommand::Ls {
         format: Format {
             long: true,
             recursive: true,
@@ -49,7 +49,7 @@ fn the_first_word_selects_a_subcommand() {
         "check a.h5 -j3 --data --views --force -q --sandbox=off b",
     )
     .unwrap();
-    let expected = Inspect::Check {
+    let expected = InspectCommand::Check {
         data: true,
         views: true,
         json: false,
@@ -113,7 +113,7 @@ fn the_mount_helper_knows_no_subcommands() {
     assert_eq!(named.source.name(), PathBuf::from("ls"));
     assert_eq!(
         task(Program::MountHelper, "a.h5 /mnt -f").unwrap(),
-        Task::Fake
+        Task::CheckOnly
     );
     assert!(task(Program::MountHelper, "a.h5 /mnt -f -o bogus").is_err());
 }

@@ -22,7 +22,7 @@ use std::sync::OnceLock;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use h5fs_reader::source::location::percent::{IN_NAME, IN_PATH, IN_QUERY};
-use h5fs_reader::source::location::signature::unsigned;
+use h5fs_reader::source::location::signature::without_signature;
 use h5fs_reader::source::location::{Scheme, Url};
 use h5fs_reader::source::remote::message::Failure;
 use http::{HeaderName, HeaderValue, Method, Uri, header};
@@ -32,11 +32,13 @@ use crate::cli::fetcher::fetch_error::FetchError;
 use crate::cli::fetcher::hosts;
 use crate::cli::fetcher::names::{json, thredds, tree};
 use crate::cli::fetcher::pelican;
-pub(super) use h5fs_reader::source::location::percent::{IN_REFERENCE, decoded, encoded};
+pub(super) use h5fs_reader::source::location::percent::{
+    IN_REFERENCE, percent_decode, percent_encode,
+};
 
 /// The location of a source on its server.
 #[derive(Debug)]
-pub(super) struct Address {
+pub(super) struct SourceAddress {
     url: Url,
     /// The server of the store, if it is not the store's default server.
     endpoint: Option<Url>,
@@ -80,15 +82,15 @@ pub(super) struct FetchTarget {
     /// The `Authorization` header from the user and the password of the URL.
     pub(super) authorization: Option<HeaderValue>,
     /// The object's URL without secrets, for error messages.
-    pub(super) shown: String,
+    pub(super) shown_url: String,
     /// The object's location without signatures. It is the key of the object's pages in the disk
     /// cache.
     pub(super) location: String,
 }
 
-impl Address {
+impl SourceAddress {
     pub(super) fn new(url: Url, endpoint: Option<Url>, has_neighbours: bool) -> Self {
-        Address {
+        SourceAddress {
             url,
             endpoint,
             is_dual: false,
@@ -100,17 +102,17 @@ impl Address {
 
     /// Sets the shared access signature that is added to the query of each request.
     pub(super) fn with_signature(self, signature: Option<String>) -> Self {
-        Address { signature, ..self }
+        SourceAddress { signature, ..self }
     }
 
     /// Sets whether Amazon's dual-stack hosts, which also have IPv6 addresses, are used.
     pub(super) fn with_stacks(self, is_dual: bool) -> Self {
-        Address { is_dual, ..self }
+        SourceAddress { is_dual, ..self }
     }
 
     /// Returns the location of the federation's configuration file, which names the director.
     /// Returns `None` once the director is known.
-    pub(super) fn configuration(&self) -> Option<Result<FetchTarget, FetchError>> {
+    pub(super) fn configuration_target(&self) -> Option<Result<FetchTarget, FetchError>> {
         let is_wanted = self.url.scheme() == Scheme::Pelican && self.director.get().is_none();
         is_wanted.then(|| self.target(pelican::CONFIGURATION, None, ""))
     }
@@ -145,10 +147,14 @@ impl Address {
     ///
     /// # Errors
     /// `NotFound` if no object with the prefix can have this name.
-    pub(super) fn object(&self, name: &[u8], region: &str) -> Result<FetchTarget, FetchError> {
+    pub(super) fn object_target(
+        &self,
+        name: &[u8],
+        region: &str,
+    ) -> Result<FetchTarget, FetchError> {
         let absent = || FetchError::new(Failure::NotFound, "no such object");
         if name.is_empty() {
-            let own = format!("{}{}", self.home(), self.url.file_name());
+            let own = format!("{}{}", self.base_url(), self.url.file_name());
             return self.target(&own, None, region);
         }
         let name = std::str::from_utf8(name).map_err(|_| absent())?;
@@ -159,25 +165,25 @@ impl Address {
         let name = if self.url.scheme().has_keys() {
             name.to_owned()
         } else {
-            encoded(name, IN_NAME)
+            percent_encode(name, IN_NAME)
         };
-        self.target(&format!("{}{name}", self.home()), None, region)
+        self.target(&format!("{}{name}", self.base_url()), None, region)
     }
 
     /// Returns the URL of the directory that contains the objects: the directory of the source's
     /// URL, or the file directory of a THREDDS catalog.
-    fn home(&self) -> String {
+    fn base_url(&self) -> String {
         let directory = self.url.directory();
-        let of_catalog = thredds::files(directory).filter(|_| self.url.is_of_web());
+        let of_catalog = thredds::files(directory).filter(|_| self.url.is_web_page());
         of_catalog.unwrap_or_else(|| directory.to_owned())
     }
 
     /// Returns the target of a HEAD request for the object `name` on a web server.
     ///
     /// # Errors
-    /// Fails as [`object`](Self::object) does.
-    pub(super) fn head(&self, name: &[u8]) -> Result<FetchTarget, FetchError> {
-        let object = self.object(name, "")?;
+    /// Fails as [`object_target`](Self::object_target) does.
+    pub(super) fn head_target(&self, name: &[u8]) -> Result<FetchTarget, FetchError> {
+        let object = self.object_target(name, "")?;
         Ok(FetchTarget {
             method: Method::HEAD,
             ..object
@@ -189,20 +195,20 @@ impl Address {
     ///
     /// # Errors
     /// `NotFound` if no directory with the prefix can have this name.
-    pub(super) fn directory(
+    pub(super) fn directory_target(
         &self,
         prefix: &[u8],
         protocol: Protocol,
     ) -> Result<FetchTarget, FetchError> {
-        self.directory_from(prefix, protocol, None)
+        self.directory_page_target(prefix, protocol, None)
     }
 
     /// Returns the target of a request for one page of a directory's listing. `query` selects the
     /// page.
     ///
     /// # Errors
-    /// Fails as [`directory`](Self::directory) does.
-    pub(super) fn directory_from(
+    /// Fails as [`directory_target`](Self::directory_target) does.
+    pub(super) fn directory_page_target(
         &self,
         prefix: &[u8],
         protocol: Protocol,
@@ -210,8 +216,12 @@ impl Address {
     ) -> Result<FetchTarget, FetchError> {
         let name = prefix.strip_suffix(b"/").unwrap_or(prefix);
         // Names of directories follow the same rules as names of objects.
-        self.object(name, "")?;
-        let path = format!("{}{}", self.url.directory(), encoded(prefix, IN_NAME));
+        self.object_target(name, "")?;
+        let path = format!(
+            "{}{}",
+            self.url.directory(),
+            percent_encode(prefix, IN_NAME)
+        );
         let header = |name, value| (name, HeaderValue::from_static(value));
         let depth = HeaderName::from_static("depth");
         let of_record = json::listing(&path).filter(|_| protocol == Protocol::Index);
@@ -251,7 +261,7 @@ impl Address {
     ///
     /// # Errors
     /// `Other` if the server cannot list names.
-    pub(super) fn listing(
+    pub(super) fn listing_target(
         &self,
         prefix: &[u8],
         token: &str,
@@ -268,18 +278,21 @@ impl Address {
         if self.url.scheme() == Scheme::Azure {
             let mut query = "comp=list&delimiter=%2F".to_owned();
             if !token.is_empty() {
-                query += &format!("&marker={}", encoded(token, IN_QUERY));
+                query += &format!("&marker={}", percent_encode(token, IN_QUERY));
             }
-            query += &format!("&prefix={}&restype=container", encoded(&prefix, IN_QUERY));
+            query += &format!(
+                "&prefix={}&restype=container",
+                percent_encode(&prefix, IN_QUERY)
+            );
             return self.target("", Some(&query), region);
         }
         // Parameters are in alphabetical order, as the signature requires.
         let mut query = String::new();
         if !token.is_empty() {
-            query = format!("continuation-token={}&", encoded(token, IN_QUERY));
+            query = format!("continuation-token={}&", percent_encode(token, IN_QUERY));
         }
         query += "delimiter=%2F&encoding-type=url&list-type=2&prefix=";
-        query += &encoded(&prefix, IN_QUERY);
+        query += &percent_encode(&prefix, IN_QUERY);
         self.target("", Some(&query), region)
     }
 
@@ -298,16 +311,16 @@ impl Address {
             Scheme::S3 => self.uri_of_key(path, region),
             Scheme::Google | Scheme::Azure if path.is_empty() => self.container(),
             Scheme::Google | Scheme::Azure => {
-                format!("{}/{}", self.container(), encoded(path, IN_NAME))
+                format!("{}/{}", self.container(), percent_encode(path, IN_NAME))
             }
             Scheme::Http | Scheme::Https | Scheme::Pelican => {
-                format!("{}{}", self.server(), encoded(path, IN_PATH))
+                format!("{}{}", self.server(), percent_encode(path, IN_PATH))
             }
         };
         let place = match self.url.query() {
             // The key of the cache must not depend on the director.
             _ if self.url.scheme() == Scheme::Pelican => shown.clone(),
-            Some(query) => format!("{text}?{}", unsigned(query)),
+            Some(query) => format!("{text}?{}", without_signature(query)),
             None => text.clone(),
         };
         let is_named = self.is_named();
@@ -324,7 +337,7 @@ impl Address {
         let query: Vec<&str> = query.chain(self.signature.as_deref()).collect();
         let text = match &query[..] {
             [] => text,
-            parts => format!("{text}?{}", encoded(parts.join("&"), IN_PATH)),
+            parts => format!("{text}?{}", percent_encode(parts.join("&"), IN_PATH)),
         };
         let no_uri = |_| FetchError::permanent("this name cannot be part of a URI");
         Ok(FetchTarget {
@@ -336,8 +349,8 @@ impl Address {
             },
             is_signed: scheme.has_keys(),
             is_named,
-            authorization: self.url.user_info().and_then(basic),
-            shown,
+            authorization: self.url.user_info().and_then(url_authorization),
+            shown_url: shown,
             location: place,
         })
     }
@@ -394,7 +407,7 @@ impl Address {
     }
 
     fn uri_of_key(&self, key: &str, region: &str) -> String {
-        let (bucket, key) = (self.url.authority(), encoded(key, IN_NAME));
+        let (bucket, key) = (self.url.authority(), percent_encode(key, IN_NAME));
         match &self.endpoint {
             Some(server) => {
                 let own = format!("{bucket}.");
@@ -463,13 +476,13 @@ fn domain(region: &str) -> &'static str {
     }
 }
 
-fn basic(user_info: &str) -> Option<HeaderValue> {
-    authorization(decoded(user_info))
+fn url_authorization(user_info: &str) -> Option<HeaderValue> {
+    basic_authorization(percent_decode(user_info))
 }
 
 /// Returns the value of an `Authorization` header with `Basic` credentials; RFC 7617. `plain` is a
 /// name, a `:` and a password.
-pub(super) fn authorization(plain: impl AsRef<[u8]>) -> Option<HeaderValue> {
+pub(super) fn basic_authorization(plain: impl AsRef<[u8]>) -> Option<HeaderValue> {
     let mut value = HeaderValue::from_str(&format!("Basic {}", BASE64_STANDARD.encode(plain)));
     if let Ok(value) = &mut value {
         value.set_sensitive(true);
@@ -490,9 +503,9 @@ mod tests {
     }
 
     fn uri(source: &str, endpoint: Option<&str>, name: &str) -> String {
-        let address = Address::new(url(source), endpoint.map(url), true);
+        let address = SourceAddress::new(url(source), endpoint.map(url), true);
         address
-            .object(name.as_bytes(), "eu-west-1")
+            .object_target(name.as_bytes(), "eu-west-1")
             .unwrap()
             .uri
             .to_string()
@@ -522,8 +535,8 @@ mod tests {
     #[test]
     fn amazon_has_other_hosts() {
         let dual = |source: &str| {
-            let address = Address::new(url(source), None, true).with_stacks(true);
-            let object = address.object(b"", "eu-west-1");
+            let address = SourceAddress::new(url(source), None, true).with_stacks(true);
+            let object = address.object_target(b"", "eu-west-1");
             object
                 .map(|target| target.uri.to_string())
                 .unwrap_or_default()
@@ -585,19 +598,19 @@ mod tests {
         ] {
             assert_eq!(uri(source, endpoint, ""), wanted, "{source}");
         }
-        let address = Address::new(url("az://a/c/d/"), None, true);
+        let address = SourceAddress::new(url("az://a/c/d/"), None, true);
         let address = address.with_signature(Some("sv=1&sig=s%2B".to_owned()));
         let page = address
-            .listing(b"sub/", "2!1", "")
+            .listing_target(b"sub/", "2!1", "")
             .unwrap_or_else(|_| panic!("no page"));
         let wanted = "https://a.blob.core.windows.net/c?comp=list&delimiter=%2F&marker=2%211\
                       &prefix=d%2Fsub%2F&restype=container&sv=1&sig=s%2B";
         assert_eq!(page.uri.to_string(), wanted);
         let object = address
-            .object(b"x.h5", "")
+            .object_target(b"x.h5", "")
             .unwrap_or_else(|_| panic!("no object"));
         assert!(object.uri.query() == Some("sv=1&sig=s%2B"));
-        assert!(!object.location.contains("sig") && !object.shown.contains("sig"));
+        assert!(!object.location.contains("sig") && !object.shown_url.contains("sig"));
         assert_eq!(object.headers[0].0, "x-ms-version");
     }
 
@@ -608,14 +621,14 @@ mod tests {
             uri(source, None, "a b.nc"),
             "https://h/thredds/fileServer/runs/a%20b.nc"
         );
-        let address = Address::new(url(source), None, true);
-        let page = address.directory(b"sub/", Protocol::Catalog);
+        let address = SourceAddress::new(url(source), None, true);
+        let page = address.directory_target(b"sub/", Protocol::Catalog);
         let page = page.map(|target| target.uri.to_string());
         let wanted = "https://h/thredds/catalog/runs/sub/catalog.xml";
         assert_eq!(page.as_deref().unwrap_or_default(), wanted);
-        let record = Address::new(url("https://zenodo.org/records/1/files/"), None, true);
+        let record = SourceAddress::new(url("https://zenodo.org/records/1/files/"), None, true);
         let page = record
-            .directory(b"", Protocol::Index)
+            .directory_target(b"", Protocol::Index)
             .map(|target| target.uri.to_string());
         assert_eq!(
             page.as_deref().unwrap_or_default(),
@@ -630,18 +643,19 @@ mod tests {
         let page = "https://host:8443/a%20b/run.h5?token=x%2Fy";
         assert_eq!(uri(page, None, ""), page);
         assert_eq!(uri("http://host/ü.h5", None, ""), "http://host/%C3%BC.h5");
-        let target = Address::new(url("http://joe:p%40ss@host/a"), None, true).object(b"", "");
+        let target =
+            SourceAddress::new(url("http://joe:p%40ss@host/a"), None, true).object_target(b"", "");
         let target = target.unwrap_or_else(|trouble| panic!("{trouble:?}"));
         assert_eq!(target.authorization.unwrap(), "Basic am9lOnBAc3M=");
-        assert_eq!(target.shown, "http://host/a");
+        assert_eq!(target.shown_url, "http://host/a");
     }
 
     #[test]
     fn presigned_urls_of_one_object_have_one_place() {
         let place = |query: &str| {
-            let address = Address::new(url(&format!("http://h/a?{query}")), None, true);
+            let address = SourceAddress::new(url(&format!("http://h/a?{query}")), None, true);
             address
-                .object(b"", "")
+                .object_target(b"", "")
                 .map(|target| target.location)
                 .unwrap_or_default()
         };
@@ -671,29 +685,29 @@ mod tests {
         );
         let own = Some("http://h");
         assert_eq!(uri("s3://b/d/", own, "sub/b.h5"), "http://h/b/d/sub/b.h5");
-        let address = |has| Address::new(url("http://host/d/a.h5"), None, has);
+        let address = |has| SourceAddress::new(url("http://host/d/a.h5"), None, has);
         for out in ["../b.h5", "/b.h5", "sub//b", "./b", "sub/..", "b\0"] {
-            let refused = address(true).object(out.as_bytes(), "");
+            let refused = address(true).object_target(out.as_bytes(), "");
             assert!(
                 refused.is_err_and(|trouble| trouble.failure == Failure::NotFound),
                 "{out}"
             );
         }
-        assert!(address(false).object(b"b.h5", "").is_err());
+        assert!(address(false).object_target(b"b.h5", "").is_err());
     }
 
     #[test]
     fn a_prefix_is_listed() {
-        let address = Address::new(url("s3://b/d/"), Some(url("http://h")), true);
+        let address = SourceAddress::new(url("s3://b/d/"), Some(url("http://h")), true);
         let page = address
-            .listing(b"sub/", "a+b=", "r")
+            .listing_target(b"sub/", "a+b=", "r")
             .map(|target| target.uri.to_string());
         let wanted = "http://h/b/?continuation-token=a%2Bb%3D&delimiter=%2F&encoding-type=url\
                       &list-type=2&prefix=d%2Fsub%2F";
         assert_eq!(page.as_deref().unwrap_or_default(), wanted);
         assert!(
-            Address::new(url("http://h/d/"), None, true)
-                .listing(b"", "", "")
+            SourceAddress::new(url("http://h/d/"), None, true)
+                .listing_target(b"", "", "")
                 .is_err()
         );
     }

@@ -17,7 +17,7 @@ use crate::cli::fetcher::transfer::Sink;
 const MANY: u64 = 9;
 
 /// The cached pages of one object.
-pub(super) struct Cached<'a> {
+pub(super) struct CachedObject<'a> {
     /// The cache and the object's key in it. `None` if the object is not cached.
     cache: Option<(&'a DiskCache, ObjectKey)>,
     length: u64,
@@ -34,11 +34,11 @@ pub(super) enum NextLocation {
     Server(Range<u64>),
 }
 
-impl<'a> Cached<'a> {
+impl<'a> CachedObject<'a> {
     /// Returns access to the cached pages of an object in this state. `place` is the object's
     /// location.
     pub(super) fn new(cache: Option<&'a DiskCache>, place: &str, state: &ObjectState) -> Self {
-        Cached {
+        CachedObject {
             cache: cache.and_then(|cache| Some((cache, cache.key(place, state)?))),
             length: state.length,
             page: Vec::new(),
@@ -47,7 +47,7 @@ impl<'a> Cached<'a> {
 
     /// Finds the location of the bytes at the start of `range`. Passes cached bytes to the sink. If
     /// many pages are cached and `hands_over` is set, returns the cache file's segment instead.
-    pub(super) fn next(
+    pub(super) fn next_location(
         &self,
         range: &Range<u64>,
         hands_over: bool,
@@ -57,7 +57,9 @@ impl<'a> Cached<'a> {
             return Ok(NextLocation::Segment(segment, end));
         }
         let start = self.read(range, sink)?;
-        Ok(NextLocation::Server(start..self.gap(&(start..range.end))))
+        Ok(NextLocation::Server(
+            start..self.uncached_end(&(start..range.end)),
+        ))
     }
 
     /// Passes cached bytes at the start of `range` to the sink. Returns the offset after them.
@@ -89,21 +91,21 @@ impl<'a> Cached<'a> {
         if !range.start.is_multiple_of(PAGE) || numbers.end - numbers.start < MANY {
             return None;
         }
-        let (segment, written) = cache.written(key, &numbers)?;
+        let (segment, written) = cache.find_segment(key, &numbers)?;
         let end = (numbers.start + written) * PAGE;
         (written >= MANY).then(|| (segment, end.min(range.end)))
     }
 
     /// Removes the page at an offset from the cache, because its content was wrong.
-    pub(super) fn forget(&self, offset: u64) {
+    pub(super) fn remove_page(&self, offset: u64) {
         if let Some((cache, key)) = &self.cache {
-            cache.forget(key, offset / PAGE);
+            cache.remove_page(key, offset / PAGE);
         }
     }
 
     /// Returns the end of the uncached bytes at the start of `range`. The first page of the range
     /// is not cached.
-    fn gap(&self, range: &Range<u64>) -> u64 {
+    fn uncached_end(&self, range: &Range<u64>) -> u64 {
         let mut behind = range.start / PAGE + 1..range.end.div_ceil(PAGE);
         let next = behind.find(|number| self.cached_page(*number).is_some());
         next.map_or(range.end, |number| number * PAGE)
@@ -111,7 +113,7 @@ impl<'a> Cached<'a> {
 
     /// Stores in the cache the state of an opened object, its name for listings, and its first
     /// bytes.
-    pub(super) fn begin(
+    pub(super) fn store_opened(
         &mut self,
         (place, shown): (&str, &str),
         state: &ObjectState,
@@ -171,7 +173,7 @@ mod tests {
             etag: b"\"1\"".to_vec(),
             modified: 0,
         };
-        let mut cached = Cached::new(Some(&cache), "http://h/a", &state);
+        let mut cached = CachedObject::new(Some(&cache), "http://h/a", &state);
         let part = |range: Range<u64>| &bytes[range.start as usize..range.end as usize];
         // The second half of page 0, all of page 1 in odd pieces, and the last page.
         cached.store(PAGE / 2, part(PAGE / 2..PAGE));
@@ -192,7 +194,7 @@ mod tests {
         assert_eq!(read(0..PAGE), 0);
         assert_eq!(read(PAGE + 10..length), 2 * PAGE);
         assert_eq!(read(3 * PAGE..length), length);
-        assert_eq!(cached.gap(&(2 * PAGE..length)), 3 * PAGE);
-        assert_eq!(cached.gap(&(0..length)), PAGE);
+        assert_eq!(cached.uncached_end(&(2 * PAGE..length)), 3 * PAGE);
+        assert_eq!(cached.uncached_end(&(0..length)), PAGE);
     }
 }

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use h5fs_reader::error::{Result, words_of};
+use h5fs_reader::error::{Result, io_error_message};
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Uri, header};
 use ureq::config::Config;
 use ureq::tls::{RootCerts, TlsConfig};
@@ -21,7 +21,7 @@ use ureq::{Agent, Body, Proxy};
 
 use crate::cli::fetcher::client::proxies::{Proxies, Route, has_secret};
 use crate::cli::fetcher::client::resolver::PermittedResolver;
-use crate::cli::fetcher::client::tls::Trust;
+use crate::cli::fetcher::client::tls::TrustedCertificates;
 use crate::cli::fetcher::fetch_error::FetchError;
 use crate::cli::fetcher::hosts;
 pub(super) use crate::cli::fetcher::hosts::AddressPolicy;
@@ -32,17 +32,17 @@ use crate::limits;
 const LOCAL: Duration = Duration::from_secs(2);
 
 /// The HTTP client of one mount.
-pub(super) struct Client {
+pub(super) struct HttpClient {
     /// The agent for hosts that the user named.
-    named: Agent,
+    named_agent: Agent,
     /// The agent for hosts that a server named in a redirect. It connects only to permitted
     /// addresses.
-    led: Agent,
+    redirect_agent: Agent,
     /// The agent for requests that a proxy forwards.
     forwarded: Option<Agent>,
     proxies: Proxies,
     /// Time limit for each step of an exchange.
-    pub(super) step: Duration,
+    pub(super) step_timeout: Duration,
     /// Whether any server has answered. Until then, an unreachable host counts as a wrong host
     /// name, and the request is not retried.
     has_answered: AtomicBool,
@@ -52,16 +52,16 @@ pub(super) struct Client {
 pub(super) type RequestHeader = (HeaderName, HeaderValue);
 
 /// The response of a server. The body has not been read yet.
-pub(super) struct Answer {
+pub(super) struct HttpResponse {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
     pub(super) body: Box<dyn Read + Send>,
     /// Whether a redirect led to the server that sent the response.
-    pub(super) is_led: bool,
+    pub(super) is_redirected: bool,
 }
 
-impl Client {
-    /// Creates a client with these settings, and with the time limit `step` for each step of an
+impl HttpClient {
+    /// Creates a client with these settings, and with the time limit `step_timeout` for each step of an
     /// exchange.
     ///
     /// # Errors
@@ -118,12 +118,12 @@ impl Client {
                 parts.map(|(to_proxy, names)| Agent::with_parts(config.clone(), to_proxy, names))
             }
         };
-        Ok(Client {
-            named: agent(AddressPolicy::Anywhere),
-            led: agent(home),
+        Ok(HttpClient {
+            named_agent: agent(AddressPolicy::Anywhere),
+            redirect_agent: agent(home),
             forwarded,
             proxies,
-            step,
+            step_timeout: step,
             has_answered: AtomicBool::new(false),
         })
     }
@@ -139,14 +139,14 @@ impl Client {
         request: Request<Vec<u8>>,
         is_led: bool,
         left: Duration,
-    ) -> std::result::Result<Answer, FetchError> {
+    ) -> std::result::Result<HttpResponse, FetchError> {
         let route = self.proxies.route(request.uri(), has_secret(&request))?;
         let (agent, proxy) = match (route, &self.forwarded) {
             (Route::Forwarded, Some(forwarded)) => (forwarded, None),
             (Route::Tunnel(proxy), _) => (self.agent(is_led), Some(proxy)),
             (Route::Direct | Route::Forwarded, _) => (self.agent(is_led), None),
         };
-        let limit = if hosts::is_service(request.uri()) {
+        let limit = if hosts::is_metadata_service(request.uri()) {
             left.min(LOCAL)
         } else {
             left
@@ -169,14 +169,18 @@ impl Client {
         match answer {
             Ok(answer) => {
                 self.has_answered.store(true, Ordering::Relaxed);
-                Ok(Answer::from(answer))
+                Ok(HttpResponse::from(answer))
             }
             Err(error) => Err(self.convert_error(error)),
         }
     }
 
     fn agent(&self, is_led: bool) -> &Agent {
-        if is_led { &self.led } else { &self.named }
+        if is_led {
+            &self.redirect_agent
+        } else {
+            &self.named_agent
+        }
     }
 
     /// Returns whether a proxy resolves the host of this URI.
@@ -193,16 +197,16 @@ impl Client {
         use ureq::Error as E;
         let is_known = self.has_answered.load(Ordering::Relaxed);
         match error {
-            E::Io(error) if is_refusal(&error) => FetchError::permanent(words_of(&error)),
+            E::Io(error) if is_refusal(&error) => FetchError::permanent(io_error_message(&error)),
             E::Rustls(_) | E::Tls(_) | E::Pem(_) => FetchError::permanent(format!("TLS: {error}")),
             // An error of the certificate verifier also has this kind.
             E::Io(error) if error.kind() == io::ErrorKind::InvalidData => {
                 FetchError::permanent(format!("TLS: {error}"))
             }
-            E::Io(error) if is_known || !is_absence(&error) => {
-                FetchError::temporary(words_of(&error))
+            E::Io(error) if is_known || !is_unreachable(&error) => {
+                FetchError::temporary(io_error_message(&error))
             }
-            E::Io(error) => FetchError::permanent(words_of(&error)),
+            E::Io(error) => FetchError::permanent(io_error_message(&error)),
             E::HostNotFound | E::ConnectionFailed if !is_known => {
                 FetchError::permanent(error.to_string())
             }
@@ -227,7 +231,7 @@ fn is_refusal(error: &io::Error) -> bool {
 }
 
 /// Returns whether an error means that the host does not exist or does not accept connections.
-fn is_absence(error: &io::Error) -> bool {
+fn is_unreachable(error: &io::Error) -> bool {
     use io::ErrorKind as K;
     matches!(
         error.kind(),
@@ -235,26 +239,26 @@ fn is_absence(error: &io::Error) -> bool {
     ) || error.to_string().starts_with("failed to lookup address")
 }
 
-impl From<Response<Body>> for Answer {
+impl From<Response<Body>> for HttpResponse {
     fn from(answer: Response<Body>) -> Self {
         let (parts, body) = answer.into_parts();
-        Answer {
+        HttpResponse {
             status: parts.status,
             headers: parts.headers,
             body: Box::new(body.into_reader()),
-            is_led: false,
+            is_redirected: false,
         }
     }
 }
 
-impl Answer {
+impl HttpResponse {
     /// Returns the value of a header, if the header occurs once and is text.
     pub(super) fn header(&self, name: &str) -> Option<&str> {
-        self.only(name)?.to_str().ok()
+        self.single_header(name)?.to_str().ok()
     }
 
     /// Returns the value of a header, if the header occurs once.
-    pub(super) fn only(&self, name: &str) -> Option<&HeaderValue> {
+    pub(super) fn single_header(&self, name: &str) -> Option<&HeaderValue> {
         let mut values = self.headers.get_all(name).iter();
         values.next().filter(|_| values.next().is_none())
     }
@@ -314,7 +318,7 @@ impl Answer {
         let (mut text, mut piece) = (Vec::new(), [0; 8192]);
         loop {
             let read = self.body.read(&mut piece);
-            let length = read.map_err(|error| FetchError::temporary(words_of(&error)))?;
+            let length = read.map_err(|error| FetchError::temporary(io_error_message(&error)))?;
             if length == 0 {
                 return Ok(text);
             }
@@ -328,7 +332,7 @@ impl Answer {
 
     /// Reads the remaining bytes of a body of known length, so that the connection can be reused.
     /// Does not read the rest of a chunked body, because a server may send a trailer of any length.
-    pub(super) fn end(mut self) {
+    pub(super) fn drain(mut self) {
         let is_counted = !self.headers.contains_key(header::TRANSFER_ENCODING);
         if is_counted && self.headers.contains_key(header::CONTENT_LENGTH) {
             let _ = self.body.read(&mut [0]);
@@ -350,13 +354,13 @@ pub(super) fn is_html(headers: &HeaderMap) -> bool {
 }
 
 /// Returns the certificates that replace the system's certificates.
-fn read_trust(settings: &RemoteSettings) -> Result<Option<Trust>> {
+fn read_trust(settings: &RemoteSettings) -> Result<Option<TrustedCertificates>> {
     let variable = std::env::var_os("AWS_CA_BUNDLE").filter(|path| !path.is_empty());
     let named = match (&settings.ca_file, &variable) {
         (Some(path), _) => Some(("ca_file", path.as_path())),
         (None, Some(path)) => Some(("AWS_CA_BUNDLE", Path::new(path))),
         (None, None) => None,
     };
-    let read = named.map(|(word, path)| Trust::of_file(word, path));
+    let read = named.map(|(word, path)| TrustedCertificates::from_file(word, path));
     read.transpose()
 }

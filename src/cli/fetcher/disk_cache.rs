@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, SystemTime};
 
-use h5fs_reader::error::words_of;
+use h5fs_reader::error::io_error_message;
 use h5fs_reader::memory::lock::lock;
 use h5fs_reader::source::remote::segment::{ObjectKey, PAGE, PAGES, Segment, checksum};
 use h5fs_reader::source::remote::state::ObjectState;
@@ -49,17 +49,17 @@ const STATE_BYTES: u64 = 4096;
 pub(in crate::cli) struct DiskCache {
     directory: PathBuf,
     /// Maximum total size of the cache files, in bytes.
-    most: u64,
+    max_bytes: u64,
     /// Number of bytes that may be written before the cache's size is measured again.
     left: Mutex<u64>,
     /// The reason why nothing is written any longer. Set after a write has failed.
-    full: OnceLock<String>,
+    full_reason: OnceLock<String>,
     /// Whether nothing is read any longer, because a wrong page could not be removed.
-    is_wrong: AtomicBool,
+    is_reading_disabled: AtomicBool,
 }
 
 impl DiskCache {
-    /// Opens the cache in a directory, and creates the directory if it does not exist. `most` is
+    /// Opens the cache in a directory, and creates the directory if it does not exist. `max_bytes` is
     /// the maximum size in bytes.
     ///
     /// # Errors
@@ -77,7 +77,7 @@ impl DiskCache {
     ///
     /// # Errors
     /// Fails as [`open`](Self::open) does. `NotFound` if the cache does not exist.
-    pub(in crate::cli) fn existing(directory: &Path) -> io::Result<Self> {
+    pub(in crate::cli) fn open_to_manage(directory: &Path) -> io::Result<Self> {
         Self::open_existing(std::path::absolute(directory)?.join(FORM), 0)
     }
 
@@ -90,10 +90,10 @@ impl DiskCache {
         }
         Ok(DiskCache {
             directory,
-            most,
+            max_bytes: most,
             left: Mutex::new(0),
-            full: OnceLock::new(),
-            is_wrong: AtomicBool::new(false),
+            full_reason: OnceLock::new(),
+            is_reading_disabled: AtomicBool::new(false),
         })
     }
 
@@ -101,7 +101,7 @@ impl DiskCache {
     ///
     /// # Errors
     /// Fails with the system's error.
-    pub(super) fn begin(self) -> io::Result<Self> {
+    pub(super) fn check_writable(self) -> io::Result<Self> {
         create(&self.directory.join("lock"))?;
         self.enforce_limit();
         Ok(self)
@@ -116,7 +116,7 @@ impl DiskCache {
     /// `None` without a strong entity tag, because two states of the object could then have the
     /// same key.
     pub(super) fn key(&self, place: &str, state: &ObjectState) -> Option<ObjectKey> {
-        state.is_tagged_strongly().then(|| {
+        state.has_strong_tag().then(|| {
             let hash = Sha256::new()
                 .chain_update(place)
                 .chain_update([0])
@@ -128,8 +128,8 @@ impl DiskCache {
     }
 
     /// Returns the reason why nothing is written any longer, or `None` if pages are still written.
-    pub(super) fn full(&self) -> Option<&str> {
-        self.full.get().map(String::as_str)
+    pub(super) fn full_reason(&self) -> Option<&str> {
+        self.full_reason.get().map(String::as_str)
     }
 
     /// Returns the state that the cache recorded last for the object at this location.
@@ -191,7 +191,11 @@ impl DiskCache {
     /// Returns the segment that contains the first of the pages `numbers`, and the number of
     /// consecutive pages from there that the segment contains. The reader must verify the checksums
     /// of the pages.
-    pub(super) fn written(&self, key: &ObjectKey, numbers: &Range<u64>) -> Option<(Segment, u64)> {
+    pub(super) fn find_segment(
+        &self,
+        key: &ObjectKey,
+        numbers: &Range<u64>,
+    ) -> Option<(Segment, u64)> {
         let end = (numbers.start / PAGES + 1) * PAGES;
         let own = numbers.start..numbers.end.min(end);
         let found = self.open_segment(key, own.start).and_then(|segment| {
@@ -203,21 +207,21 @@ impl DiskCache {
     }
 
     /// Removes a page from the cache, because its content was wrong.
-    pub(super) fn forget(&self, key: &ObjectKey, number: u64) {
+    pub(super) fn remove_page(&self, key: &ObjectKey, number: u64) {
         let file = open_cache_file(&self.path(key, number), OpenOptions::new().write(true));
         let forgotten = file.and_then(|file| Segment::new(file, *key).forget(number));
         if let Err(error) = forgotten
             && error.kind() != io::ErrorKind::NotFound
-            && !self.is_wrong.swap(true, Ordering::Relaxed)
+            && !self.is_reading_disabled.swap(true, Ordering::Relaxed)
         {
             let directory = self.directory.display();
-            let reason = words_of(&error);
+            let reason = io_error_message(&error);
             log::warn!("{directory}: the disk cache is no longer read: {reason}");
         }
     }
 
     fn open_segment(&self, key: &ObjectKey, number: u64) -> io::Result<Segment> {
-        if self.is_wrong.load(Ordering::Relaxed) {
+        if self.is_reading_disabled.load(Ordering::Relaxed) {
             return Err(io::ErrorKind::InvalidData.into());
         }
         let file = open_cache_file(&self.path(key, number), OpenOptions::new().read(true))?;
@@ -253,15 +257,15 @@ impl DiskCache {
 
     /// Calls `write`, unless an earlier write has failed. Returns whether `write` succeeded.
     fn attempt(&self, write: impl FnOnce() -> io::Result<()>) -> bool {
-        if self.full.get().is_some() {
+        if self.full_reason.get().is_some() {
             return false;
         }
         let written = write();
         if let Err(error) = &written {
             let directory = self.directory.display();
-            let reason = words_of(error);
+            let reason = io_error_message(error);
             let text = format!("{directory}: the disk cache is no longer written: {reason}");
-            if self.full.set(text.clone()).is_ok() {
+            if self.full_reason.set(text.clone()).is_ok() {
                 log::warn!("{text}");
             }
         }
@@ -271,11 +275,11 @@ impl DiskCache {
     /// Measures the size of the cache, and deletes the least recently used files if it exceeds the
     /// limit. Only one process at a time does so.
     fn enforce_limit(&self) {
-        let left = self.most / 8 * 7;
-        let there = self.with_lock(false, || self.delete_beyond(self.most, left));
-        let there = there.map_or(self.most, |(_, there)| there);
-        let step = LOOK.min(self.most / 16);
-        *lock(&self.left) = self.most.saturating_sub(there).min(step);
+        let left = self.max_bytes / 8 * 7;
+        let there = self.with_lock(false, || self.delete_beyond(self.max_bytes, left));
+        let there = there.map_or(self.max_bytes, |(_, there)| there);
+        let step = LOOK.min(self.max_bytes / 16);
+        *lock(&self.left) = self.max_bytes.saturating_sub(there).min(step);
     }
 
     /// Calls `act` while no other process deletes cache files. If another process holds the lock,
@@ -472,12 +476,16 @@ mod tests {
         for number in [5, 6, 8, PAGES - 1, PAGES] {
             cache.write(&key, number, &page(number as u8));
         }
-        let written = |numbers: Range<u64>| cache.written(&key, &numbers).unwrap().1;
+        let written = |numbers: Range<u64>| cache.find_segment(&key, &numbers).unwrap().1;
         assert_eq!((written(5..9), written(6..7), written(7..9)), (2, 1, 0));
         // The next page is in another file.
         assert_eq!(written(PAGES - 1..PAGES + 1), 1);
-        assert!(cache.written(&key, &(3 * PAGES..3 * PAGES + 1)).is_none());
-        let (segment, _) = cache.written(&key, &(5..7)).unwrap();
+        assert!(
+            cache
+                .find_segment(&key, &(3 * PAGES..3 * PAGES + 1))
+                .is_none()
+        );
+        let (segment, _) = cache.find_segment(&key, &(5..7)).unwrap();
         let mut seen = page(0);
         assert!(segment.read(6, &mut seen).unwrap() && seen == page(6));
         segment
@@ -485,12 +493,12 @@ mod tests {
             .write_at(b"x", 0)
             .expect_err("it is read only");
         // A removed page is also missing for a reader with an open segment.
-        cache.forget(&key, 6);
+        cache.remove_page(&key, 6);
         assert_eq!(written(5..9), 1);
         assert!(!segment.read(6, &mut seen).unwrap());
         // A missing file is not an error.
         fs::remove_file(cache.path(&key, 6)).unwrap();
-        cache.forget(&key, 6);
+        cache.remove_page(&key, 6);
         assert_eq!(written(PAGES..PAGES + 1), 1);
     }
 
@@ -501,9 +509,9 @@ mod tests {
         cache.write(&key, 1, &page(1));
         // No user can open a directory for writing.
         fs::create_dir(cache.path(&key, PAGES)).unwrap();
-        cache.forget(&key, PAGES);
+        cache.remove_page(&key, PAGES);
         assert!(!cache.read(&key, 1, &mut page(0)));
-        assert!(cache.written(&key, &(1..2)).is_none());
+        assert!(cache.find_segment(&key, &(1..2)).is_none());
     }
 
     /// Neither opening nor reading waits for a writer of the pipe.
@@ -518,10 +526,10 @@ mod tests {
         let (done, is_done) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
             let is_there = cache.read(&key, 0, &mut page(0));
-            let is_written = cache.written(&key, &(0..1)).is_some();
+            let is_written = cache.find_segment(&key, &(0..1)).is_some();
             let is_known = cache.state("http://h/a").is_some();
             cache.write(&key, 0, &page(1));
-            cache.forget(&key, 0);
+            cache.remove_page(&key, 0);
             let is_read = cache.read(&key, 0, &mut page(0));
             done.send(is_there || is_written || is_known || is_read)
         });
@@ -539,7 +547,7 @@ mod tests {
         fs::remove_dir_all(directory.path()).unwrap();
         let key = cache.key("http://h/a", &state("\"1\"")).unwrap();
         cache.write(&key, 0, &page(1));
-        assert!(cache.full().is_some());
+        assert!(cache.full_reason().is_some());
         assert!(!cache.read(&key, 0, &mut page(0)));
     }
 }

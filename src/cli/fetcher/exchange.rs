@@ -19,27 +19,29 @@ use h5fs_reader::source::remote::message::{Counters, Failure};
 use h5fs_reader::source::remote::state::ObjectState;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri, header};
 
-use crate::cli::fetcher::address::{Address, FetchTarget, IN_REFERENCE, decoded, encoded};
-use crate::cli::fetcher::client::{AddressPolicy, Answer, Client, RequestHeader};
+use crate::cli::fetcher::address::{
+    FetchTarget, IN_REFERENCE, SourceAddress, percent_decode, percent_encode,
+};
+use crate::cli::fetcher::client::{AddressPolicy, HttpClient, HttpResponse, RequestHeader};
 use crate::cli::fetcher::fetch_error::{FetchError, Remedy};
 use crate::cli::fetcher::hosts;
 use crate::cli::fetcher::login::Login;
 use crate::cli::fetcher::pelican;
 use crate::cli::fetcher::rate_limits::RateLimits;
-use crate::cli::fetcher::retries::Allowed;
+use crate::cli::fetcher::retries::AttemptLimit;
 use crate::cli::fetcher::signer::Signer;
 use crate::limits;
 
 /// The connection settings, credentials and rate limits for requests to one server.
 pub(super) struct Exchange {
-    pub(super) client: Arc<Client>,
+    pub(super) client: Arc<HttpClient>,
     /// `None` if requests are not signed.
     pub(super) signer: Option<Signer>,
     pub(super) login: Login,
-    pub(super) address: Address,
+    pub(super) address: SourceAddress,
     pub(super) region: Mutex<String>,
-    pub(super) home: AddressPolicy,
-    pub(super) turns: RateLimits,
+    pub(super) redirect_policy: AddressPolicy,
+    pub(super) rate_limits: RateLimits,
     pub(super) requester_pays: bool,
     /// Whether entity tags are not compared if the object has a modification date.
     pub(super) has_weak_tags: bool,
@@ -51,7 +53,7 @@ pub(super) struct Exchange {
     /// For the URI of a request, other locations of the object that a Pelican director has named.
     /// The best location is the last one.
     pub(super) duplicates: Mutex<HashMap<Uri, Vec<Uri>>>,
-    pub(super) counted: ConnectionCounters,
+    pub(super) counters: ConnectionCounters,
 }
 
 /// Counters of requests and bytes over all connections.
@@ -87,7 +89,8 @@ const HINT: &str = "; `netrc`, `bearer_token_file`, `header_file` and `cookies` 
 
 /// A function that returns the target of a request, given the address of the source and the region
 /// of the bucket.
-pub(super) type TargetBuilder<'a> = dyn Fn(&Address, &str) -> Result<FetchTarget, FetchError> + 'a;
+pub(super) type TargetBuilder<'a> =
+    dyn Fn(&SourceAddress, &str) -> Result<FetchTarget, FetchError> + 'a;
 
 impl Exchange {
     /// Returns the ports that requests need: those of the server, of redirects and of the proxies.
@@ -97,7 +100,7 @@ impl Exchange {
     }
 
     /// Returns the fields of an object's state that are compared with later states of the object.
-    pub(super) fn compared(&self, state: ObjectState) -> ObjectState {
+    pub(super) fn comparable_state(&self, state: ObjectState) -> ObjectState {
         if self.has_weak_tags {
             state.without_tag()
         } else {
@@ -109,11 +112,11 @@ impl Exchange {
     /// object's URL for messages.
     ///
     /// # Errors
-    /// Fails as [`Address::object`] does.
+    /// Fails as [`SourceAddress::object_target`] does.
     pub(super) fn location(&self, name: &[u8]) -> Result<(String, String), FetchError> {
         let region = lock(&self.region).clone();
-        let target = self.address.object(name, &region)?;
-        Ok((target.location, target.shown))
+        let target = self.address.object_target(name, &region)?;
+        Ok((target.location, target.shown_url))
     }
 
     /// Returns the response to a GET request with these `headers`, if its status is 200, 206, 207,
@@ -127,19 +130,19 @@ impl Exchange {
         &self,
         wanted: &TargetBuilder<'_>,
         headers: &[RequestHeader],
-        allowed: &Allowed<'_>,
-    ) -> Result<Answer, FetchError> {
+        allowed: &AttemptLimit<'_>,
+    ) -> Result<HttpResponse, FetchError> {
         let (mut is_renewed, mut has_moved, mut has_gone_back) = (false, false, false);
         loop {
             let region = lock(&self.region).clone();
             self.find_director(allowed)
-                .map_err(FetchError::after_login)?;
+                .map_err(FetchError::permanent_after_login)?;
             let target = wanted(&self.address, &region)?;
             let way = lock(&self.redirects).get(&target.uri).cloned();
             let way = way.filter(|_| !has_gone_back);
             let is_led = way.is_some();
             let uri = way.unwrap_or_else(|| target.uri.clone());
-            let answer = self.follow(&target, uri.clone(), headers, &region, allowed);
+            let answer = self.follow_redirects(&target, uri.clone(), headers, &region, allowed);
             let has_failed = !answer.as_ref().is_ok_and(is_final);
             if has_failed && !has_gone_back && self.has_duplicate(&target.uri, &uri) {
                 continue;
@@ -149,12 +152,12 @@ impl Exchange {
                 has_gone_back = true;
                 continue;
             }
-            if !is_renewed && self.may_be_expired(&answer) && self.renew(&target) {
+            if !is_renewed && self.may_be_expired(&answer) && self.renew_login(&target) {
                 lock(&self.redirects).remove(&target.uri);
                 is_renewed = true;
                 continue;
             }
-            let mut answer = answer.map_err(FetchError::after_login)?;
+            let mut answer = answer.map_err(FetchError::permanent_after_login)?;
             if !has_moved && self.change_region(&answer, &region) {
                 has_moved = true;
                 continue;
@@ -164,20 +167,24 @@ impl Exchange {
             }
             let body = answer.text(limits::ERROR_BODY, limits::ERROR_TIME);
             let code = code(&body.unwrap_or_default());
-            if !is_renewed && is_refusal(answer.status, &code) && self.renew(&target) {
+            if !is_renewed && is_refusal(answer.status, &code) && self.renew_login(&target) {
                 is_renewed = true;
                 continue;
             }
-            return Err(self.with_login_hint(status_error(&answer, &code, &target.shown), &target));
+            return Err(
+                self.with_login_hint(status_error(&answer, &code, &target.shown_url), &target)
+            );
         }
     }
 
     /// Returns whether a response suggests that the login has expired: a redirect to a login page
     /// or to a forbidden destination.
-    fn may_be_expired(&self, answer: &Result<Answer, FetchError>) -> bool {
-        self.login.is_some()
+    fn may_be_expired(&self, answer: &Result<HttpResponse, FetchError>) -> bool {
+        self.login.is_configured()
             && match answer {
-                Ok(answer) => answer.is_led && answer.is_html() && !answer.status.is_success(),
+                Ok(answer) => {
+                    answer.is_redirected && answer.is_html() && !answer.status.is_success()
+                }
                 Err(trouble) => trouble.remedy == Remedy::Login,
             }
     }
@@ -188,7 +195,7 @@ impl Exchange {
         mut trouble: FetchError,
         target: &FetchTarget,
     ) -> FetchError {
-        let may_log_in = !target.is_signed && !self.login.is_some();
+        let may_log_in = !target.is_signed && !self.login.is_configured();
         if trouble.failure == Failure::Denied && may_log_in {
             trouble.text += HINT;
         }
@@ -202,7 +209,7 @@ impl Exchange {
         target: &FetchTarget,
         uri: &Uri,
         headers: &[RequestHeader],
-        answer: &mut Answer,
+        answer: &mut HttpResponse,
     ) -> Result<(), FetchError> {
         let is_led = *uri != target.uri;
         let is_range = headers.iter().any(|(name, _)| *name == header::RANGE);
@@ -212,30 +219,30 @@ impl Exchange {
         let is_page = match answer.status.as_u16() {
             200 if answer.headers.contains_key(header::CONTENT_RANGE) => false,
             200 => is_range || is_led && target.method == Method::HEAD,
-            206 => is_led && is_of_first && self.login.is_some() && answer.begins_with(b'<'),
+            206 => is_led && is_of_first && self.login.is_configured() && answer.begins_with(b'<'),
             _ => false,
         };
         if !is_page || !answer.is_html() || is_page_or_directory(&target.uri, uri) {
             return Ok(());
         }
-        let shown = &target.shown;
+        let shown = &target.shown_url;
         let text = format!("{shown}: the server sends a page instead of it, possibly a login page");
-        Err(self.with_login_hint(FetchError::of_login(text), target))
+        Err(self.with_login_hint(FetchError::login_needed(text), target))
     }
 
     /// Requests the configuration of a Pelican federation, and remembers the director that it
     /// names.
-    fn find_director(&self, allowed: &Allowed<'_>) -> Result<(), FetchError> {
-        let Some(target) = self.address.configuration() else {
+    fn find_director(&self, allowed: &AttemptLimit<'_>) -> Result<(), FetchError> {
+        let Some(target) = self.address.configuration_target() else {
             return Ok(());
         };
         let target = target?;
-        let mut answer = self.follow(&target, target.uri.clone(), &[], "", allowed)?;
-        let body = answer.text(limits::ERROR_BODY, self.client.step)?;
+        let mut answer = self.follow_redirects(&target, target.uri.clone(), &[], "", allowed)?;
+        let body = answer.text(limits::ERROR_BODY, self.client.step_timeout)?;
         if answer.status != StatusCode::OK {
-            return Err(status_error(&answer, "", &target.shown));
+            return Err(status_error(&answer, "", &target.shown_url));
         }
-        let director = pelican::director(&body)?;
+        let director = pelican::parse_director(&body)?;
         let uri = director.to_string().parse();
         let uri = uri.map_err(|_| FetchError::permanent("the director has no URI"))?;
         self.check_redirect(&target.uri, &uri)?;
@@ -268,9 +275,9 @@ impl Exchange {
 
     /// Remembers the locations of an object that a Pelican director names in addition to its
     /// redirect.
-    fn remember_duplicates(&self, target: &Uri, answer: &Answer) {
+    fn remember_duplicates(&self, target: &Uri, answer: &HttpResponse) {
         if self.address.is_pelican() {
-            let mut places = pelican::duplicates(&answer.headers);
+            let mut places = pelican::parse_duplicates(&answer.headers);
             let first = redirect(answer);
             places.retain(|place| first.as_deref() != Some(&place.to_string()));
             places.reverse();
@@ -292,7 +299,7 @@ impl Exchange {
 
     /// Sets the region that a response names if the bucket is not in `region`. Returns whether the
     /// region has changed.
-    fn change_region(&self, answer: &Answer, region: &str) -> bool {
+    fn change_region(&self, answer: &HttpResponse, region: &str) -> bool {
         let is_hint = matches!(answer.status.as_u16(), 301 | 307 | 400 | 403);
         let of_bucket = answer.header("x-amz-bucket-region");
         let is_name = |name: &&str| {
@@ -309,19 +316,19 @@ impl Exchange {
 
     /// Discards the credentials or login that the server has refused. Returns whether the next
     /// request can have others.
-    fn renew(&self, target: &FetchTarget) -> bool {
+    fn renew_login(&self, target: &FetchTarget) -> bool {
         let signer = self.signer.as_ref().filter(|_| target.is_signed);
         signer.inspect(|signer| signer.renew()).is_some() || self.login.renew()
     }
 
-    fn follow(
+    fn follow_redirects(
         &self,
         target: &FetchTarget,
         mut uri: Uri,
         headers: &[RequestHeader],
         region: &str,
-        allowed: &Allowed<'_>,
-    ) -> Result<Answer, FetchError> {
+        allowed: &AttemptLimit<'_>,
+    ) -> Result<HttpResponse, FetchError> {
         for _ in 0..=limits::REDIRECTS {
             let is_own = hosts::has_same_origin(&uri, &target.uri);
             let may_see = is_own && target.is_named;
@@ -331,7 +338,7 @@ impl Exchange {
             let mut answer = self.send(target, &uri, shown, is_led, allowed)?;
             self.login.store_cookies(&uri, &answer.headers);
             let Some(next) = redirect(&answer) else {
-                answer.is_led = uri != target.uri;
+                answer.is_redirected = uri != target.uri;
                 self.check_page(target, &uri, headers, &mut answer)?;
                 self.remember_redirect(target, &uri, &answer);
                 return Ok(answer);
@@ -345,7 +352,7 @@ impl Exchange {
             let _ = answer.text(limits::ERROR_BODY, limits::ERROR_TIME);
             uri = next;
         }
-        Err(self.not_followed(format!("more than {} redirects", limits::REDIRECTS)))
+        Err(self.redirect_refused_error(format!("more than {} redirects", limits::REDIRECTS)))
     }
 
     fn headers(
@@ -381,23 +388,23 @@ impl Exchange {
         uri: &Uri,
         headers: HeaderMap,
         is_led: bool,
-        allowed: &Allowed<'_>,
-    ) -> Result<Answer, FetchError> {
+        allowed: &AttemptLimit<'_>,
+    ) -> Result<HttpResponse, FetchError> {
         let mut request = Request::new(Vec::new());
         request.method_mut().clone_from(&target.method);
         request.uri_mut().clone_from(uri);
         *request.headers_mut() = headers;
-        let turn = self.turns.wait_for_permit(uri, allowed);
+        let turn = self.rate_limits.wait_for_permit(uri, allowed);
         let turn =
             turn.map_err(|_| FetchError::temporary("the server accepts no more requests"))?;
-        ConnectionCounters::add(&self.counted.requests, 1);
+        ConnectionCounters::add(&self.counters.requests, 1);
         let began = Instant::now();
         let answer = self.client.send(request, is_led, allowed.remaining());
         let waited = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
-        ConnectionCounters::add(&self.counted.waited, waited);
+        ConnectionCounters::add(&self.counters.waited, waited);
         match &answer {
-            Ok(answer) if asks_for_fewer(answer) => turn.is_refused(retry_after(answer)),
-            Ok(_) => turn.is_taken(),
+            Ok(answer) if is_rate_limited(answer) => turn.report_refused(retry_after(answer)),
+            Ok(_) => turn.report_accepted(),
             Err(_) => {}
         }
         answer
@@ -405,9 +412,9 @@ impl Exchange {
 
     /// Returns the error for a redirect that is not followed. If the server requires a login, the
     /// error names the options that configure one, because the redirect may lead to a login page.
-    fn not_followed(&self, text: String) -> FetchError {
-        if self.login.is_some() {
-            FetchError::of_login(format!("{text}; the login may have expired"))
+    fn redirect_refused_error(&self, text: String) -> FetchError {
+        if self.login.is_configured() {
+            FetchError::login_needed(format!("{text}; the login may have expired"))
         } else {
             FetchError::permanent(text)
         }
@@ -415,11 +422,12 @@ impl Exchange {
 
     /// Checks whether a server at `from` may redirect to `to`.
     fn check_redirect(&self, from: &Uri, to: &Uri) -> Result<(), FetchError> {
-        let refused =
-            |why: &str| Err(self.not_followed(format!("a redirect {why} is not followed")));
+        let refused = |why: &str| {
+            Err(self.redirect_refused_error(format!("a redirect {why} is not followed")))
+        };
         let host = to.host().unwrap_or_default();
         let literal = host.trim_matches(['[', ']']);
-        let is_out = |address: IpAddr| !self.home.allows(address);
+        let is_out = |address: IpAddr| !self.redirect_policy.allows(address);
         let port = hosts::port(to);
         if !self.ports.contains(&port) {
             return refused(&format!(
@@ -433,7 +441,7 @@ impl Exchange {
                     refused("to an address of a private network")
                 } else if from.host() != to.host()
                     && self.client.is_proxied(to)
-                    && !self.home.allows_name(host)
+                    && !self.redirect_policy.allows_name(host)
                 {
                     refused(&format!("to {host}, a name of a private network,"))
                 } else {
@@ -444,7 +452,7 @@ impl Exchange {
         }
     }
 
-    fn remember_redirect(&self, target: &FetchTarget, uri: &Uri, answer: &Answer) {
+    fn remember_redirect(&self, target: &FetchTarget, uri: &Uri, answer: &HttpResponse) {
         if *uri != target.uri && is_final(answer) {
             let mut ways = lock(&self.redirects);
             if ways.len() >= limits::HOSTS {
@@ -457,7 +465,7 @@ impl Exchange {
 
 /// Returns whether a response answers the request, by its data or by the absence of data. Status
 /// 207 belongs to WebDAV.
-fn is_final(answer: &Answer) -> bool {
+fn is_final(answer: &HttpResponse) -> bool {
     matches!(answer.status.as_u16(), 200 | 206 | 207 | 304 | 416)
 }
 
@@ -474,15 +482,18 @@ fn is_page_or_directory(target: &Uri, uri: &Uri) -> bool {
 /// Returns whether a redirect leads to the same path with a `/` at its end. Paths are compared
 /// after decoding, because servers percent-encode different characters.
 pub(super) fn leads_to_directory(from: &Uri, to: &Uri) -> bool {
-    let path = |uri: &Uri| decoded(uri.path());
+    let path = |uri: &Uri| percent_decode(uri.path());
     [path(from), b"/".to_vec()].concat() == path(to)
 }
 
 /// Returns the destination of a redirect. Bytes that a URI may not contain are percent-encoded.
-fn redirect(answer: &Answer) -> Option<String> {
+fn redirect(answer: &HttpResponse) -> Option<String> {
     let is_redirect = matches!(answer.status.as_u16(), 301 | 302 | 303 | 307 | 308);
-    let location = answer.only("location").filter(|_| is_redirect)?;
-    Some(encoded(location.as_bytes().trim_ascii(), IN_REFERENCE))
+    let location = answer.single_header("location").filter(|_| is_redirect)?;
+    Some(percent_encode(
+        location.as_bytes().trim_ascii(),
+        IN_REFERENCE,
+    ))
 }
 
 /// Resolves the URI reference of a redirect relative to `base`; RFC 3986, section 5.2.
@@ -513,7 +524,10 @@ fn resolve_reference(base: &Uri, reference: &str) -> Result<Uri, FetchError> {
     };
     let text = whole.split_once("://").map(|(scheme, rest)| {
         let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
-        format!("{scheme}://{authority}/{}{query}", without_dots(path))
+        format!(
+            "{scheme}://{authority}/{}{query}",
+            remove_dot_segments(path)
+        )
     });
     let uri: Option<Uri> = text.and_then(|text| text.parse().ok());
     let is_whole = |uri: &Uri| {
@@ -525,7 +539,7 @@ fn resolve_reference(base: &Uri, reference: &str) -> Result<Uri, FetchError> {
 }
 
 /// Removes the segments `.` and `..` from a path; RFC 3986, section 5.2.4.
-fn without_dots(path: &str) -> String {
+fn remove_dot_segments(path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/') {
         match part {
@@ -566,7 +580,7 @@ fn code(body: &[u8]) -> String {
 
 /// Converts the status of a response to an error. `code` is the store's error code, and `shown` is
 /// the URL for the message.
-fn status_error(answer: &Answer, code: &str, shown: &str) -> FetchError {
+fn status_error(answer: &HttpResponse, code: &str, shown: &str) -> FetchError {
     let status = answer.status.as_u16();
     let text = match code {
         "" => format!("{shown}: the server answers {status}"),
@@ -577,7 +591,7 @@ fn status_error(answer: &Answer, code: &str, shown: &str) -> FetchError {
         404 | 410 => FetchError::new(Failure::NotFound, text),
         412 => FetchError::entity_tag_changed(),
         408 | 425 | 429 | 500 | 502..=504 | 509 => FetchError {
-            remedy: Remedy::Again(retry_after(answer)),
+            remedy: Remedy::Retry(retry_after(answer)),
             ..FetchError::temporary(text)
         },
         _ => FetchError::permanent(text),
@@ -586,7 +600,7 @@ fn status_error(answer: &Answer, code: &str, shown: &str) -> FetchError {
 
 /// Returns whether the server asks the client to send fewer requests; RFC 9110, section 15.6.4, and
 /// RFC 6585, section 4.
-fn asks_for_fewer(answer: &Answer) -> bool {
+fn is_rate_limited(answer: &HttpResponse) -> bool {
     match answer.status.as_u16() {
         429 | 503 | 509 => true,
         status => status >= 500 && retry_after(answer).is_some(),
@@ -594,7 +608,7 @@ fn asks_for_fewer(answer: &Answer) -> bool {
 }
 
 /// Parses `Retry-After` in seconds, at most a minute; RFC 9110, section 10.2.3.
-fn retry_after(answer: &Answer) -> Option<Duration> {
+fn retry_after(answer: &HttpResponse) -> Option<Duration> {
     const LONGEST: Duration = Duration::from_secs(60);
     let seconds: u64 = answer.header("retry-after")?.trim().parse().ok()?;
     Some(Duration::from_secs(seconds).min(LONGEST))
@@ -637,11 +651,11 @@ mod tests {
         let mut headers = HeaderMap::new();
         let value = HeaderValue::from_bytes("/a b/\u{fc}%20[1].h5?c d|".as_bytes());
         headers.insert(header::LOCATION, value.unwrap());
-        let answer = Answer {
+        let answer = HttpResponse {
             status: StatusCode::FOUND,
             headers,
             body: Box::new(&b""[..]),
-            is_led: false,
+            is_redirected: false,
         };
         let found = redirect(&answer);
         assert_eq!(found.as_deref(), Some("/a%20b/%C3%BC%20[1].h5?c%20d%7C"));

@@ -19,7 +19,7 @@ pub(super) enum Remedy {
     /// No action helps.
     None,
     /// Another attempt. If the server requests a pause, the pause precedes the attempt.
-    Again(Option<Duration>),
+    Retry(Option<Duration>),
     /// A new login, because the current one may have expired.
     Login,
 }
@@ -48,7 +48,7 @@ impl FetchError {
     }
 
     /// Returns a failure after which a new login may help.
-    pub(super) fn of_login(text: impl Into<String>) -> Self {
+    pub(super) fn login_needed(text: impl Into<String>) -> Self {
         FetchError {
             remedy: Remedy::Login,
             ..Self::new(Failure::Denied, text)
@@ -57,13 +57,13 @@ impl FetchError {
 
     /// Returns the failure as permanent if it can only be fixed by a login, because a new login has
     /// already been tried.
-    pub(super) fn after_login(self) -> Self {
+    pub(super) fn permanent_after_login(self) -> Self {
         match self.remedy {
             Remedy::Login => FetchError {
                 remedy: Remedy::None,
                 ..self
             },
-            Remedy::None | Remedy::Again(_) => self,
+            Remedy::None | Remedy::Retry(_) => self,
         }
     }
 
@@ -73,7 +73,7 @@ impl FetchError {
         FetchError {
             failure: Failure::TimedOut,
             text: text.into(),
-            remedy: Remedy::Again(None),
+            remedy: Remedy::Retry(None),
         }
     }
 
@@ -84,12 +84,12 @@ impl FetchError {
     }
 
     /// Returns whether nothing but the elapsed time limit is known about the failure.
-    pub(super) fn is_late(&self) -> bool {
+    pub(super) fn is_timeout(&self) -> bool {
         self.text == LATE
     }
 
     /// Returns the failure that the object has changed since it was opened.
-    pub(super) fn changed() -> Self {
+    pub(super) fn object_changed() -> Self {
         Self::new(Failure::Changed, "the object has changed")
     }
 
@@ -99,7 +99,7 @@ impl FetchError {
     }
 
     /// Returns whether only the entity tag of the object has changed.
-    pub(super) fn is_retagged(&self) -> bool {
+    pub(super) fn is_entity_tag_change(&self) -> bool {
         self.text == RETAGGED
     }
 }

@@ -78,12 +78,12 @@ pub(super) fn is_this_machine(uri: &Uri) -> bool {
 }
 
 /// Returns whether secrets may be sent to a URI: over TLS, or to this machine.
-pub(super) fn may_see_secrets(uri: &Uri) -> bool {
+pub(super) fn may_receive_secrets(uri: &Uri) -> bool {
     uri.scheme_str() == Some("https") || is_this_machine(uri)
 }
 
 /// Returns whether a URI is the address of a metadata service.
-pub(super) fn is_service(uri: &Uri) -> bool {
+pub(super) fn is_metadata_service(uri: &Uri) -> bool {
     literal(uri).is_some_and(is_link_local)
 }
 
@@ -91,14 +91,14 @@ pub(super) fn is_service(uri: &Uri) -> bool {
 /// TLS, or a service on this machine or on its host.
 pub(super) fn may_give_credentials(uri: &Uri) -> bool {
     let is_named = is_metadata_name(uri.host().unwrap_or_default());
-    may_see_secrets(uri) || is_service(uri) || is_named
+    may_receive_secrets(uri) || is_metadata_service(uri) || is_named
 }
 
 /// Returns whether a proxy would resolve the host of a URI to another machine than this process
 /// does.
 pub(super) fn is_local(uri: &Uri) -> bool {
     let host = uri.host().unwrap_or_default();
-    is_this_machine(uri) || is_service(uri) || is_metadata_name(host)
+    is_this_machine(uri) || is_metadata_service(uri) || is_metadata_name(host)
 }
 
 /// Host names of the metadata services of clouds.
@@ -143,18 +143,18 @@ const PRIVATE: [&str; 22] = [
 ];
 
 /// Returns a host name in lower case and without dots at its end.
-fn plain(host: &str) -> String {
+fn normalize_host(host: &str) -> String {
     host.trim_end_matches('.').to_ascii_lowercase()
 }
 
 fn is_metadata_name(host: &str) -> bool {
-    METADATA.contains(&plain(host).as_str())
+    METADATA.contains(&normalize_host(host).as_str())
 }
 
 /// Returns whether a name is `localhost` or below it. Such names are not resolved by name servers;
 /// RFC 6761, section 6.3.
 pub(super) fn is_localhost(host: &str) -> bool {
-    let host = plain(host);
+    let host = normalize_host(host);
     host == "localhost" || host.ends_with(".localhost")
 }
 
@@ -165,14 +165,14 @@ fn is_odd_address(host: &str) -> bool {
     if host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok() {
         return false;
     }
-    let host = plain(host);
+    let host = normalize_host(host);
     let last = host.rsplit('.').next().unwrap_or_default();
     host.starts_with('[') || last.starts_with(|first: char| first.is_ascii_digit())
 }
 
 /// Returns whether a host name cannot be public: it lacks a dot, or its last label is private.
 fn is_private_name(host: &str) -> bool {
-    let host = plain(host);
+    let host = normalize_host(host);
     if host.starts_with('[') || host.parse::<Ipv4Addr>().is_ok() {
         // Addresses are checked by other rules.
         return false;

@@ -12,7 +12,7 @@ pub(super) struct WebLink<'a> {
 }
 
 /// Returns the links of a response in their order.
-pub(super) fn links(headers: &HeaderMap) -> impl Iterator<Item = WebLink<'_>> {
+pub(super) fn parse_links(headers: &HeaderMap) -> impl Iterator<Item = WebLink<'_>> {
     let all = headers.get_all("link").iter();
     let texts = all.filter_map(|value| value.to_str().ok());
     // A URL may contain a `,`, but not before the `<` of the next link.
@@ -51,7 +51,7 @@ mod tests {
         let mut headers = HeaderMap::new();
         let text = "<https://h/a?b=1,2>; rel=\"next\", <c>;REL=prev;pri=7,<d>, no link";
         headers.append("link", text.parse().unwrap());
-        let found: Vec<_> = links(&headers)
+        let found: Vec<_> = parse_links(&headers)
             .map(|one| (one.uri, one.rel, one.priority))
             .collect();
         let wanted = [
@@ -60,6 +60,6 @@ mod tests {
             ("d", "", None),
         ];
         assert_eq!(found, wanted);
-        assert!(links(&headers).next().unwrap().has_relation("Next"));
+        assert!(parse_links(&headers).next().unwrap().has_relation("Next"));
     }
 }

@@ -19,15 +19,15 @@ mod netrc;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use h5fs_reader::error::{Error, Result, words_of};
+use h5fs_reader::error::{Error, Result, io_error_message};
 use h5fs_reader::memory::lock::lock;
 use http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
 
 use crate::cli::fetcher::client::RequestHeader;
-use crate::cli::fetcher::hosts::may_see_secrets;
+use crate::cli::fetcher::hosts::may_receive_secrets;
 use crate::cli::fetcher::signer::files::CredentialFiles;
 use crate::cli::fetcher::signer::profile;
-use crate::cli::options::{Netrc as Asked, RemoteSettings};
+use crate::cli::options::{NetrcChoice as Asked, RemoteSettings};
 use cookies::Cookies;
 use netrc::Netrc;
 
@@ -124,30 +124,30 @@ impl Login {
         let settings = &self.settings;
         let mut shown = RequestLogins::default();
         if let Some(path) = &settings.header_file {
-            shown.headers = self.of_file("header_file", path, headers)?;
+            shown.headers = self.parse_login_file("header_file", path, headers)?;
         }
         if let Some(path) = &settings.bearer_token_file {
-            let token = self.of_file("bearer_token_file", path, bearer)?;
+            let token = self.parse_login_file("bearer_token_file", path, bearer)?;
             shown.headers.push((header::AUTHORIZATION, token));
-        } else if let Some(token) = self.token_of_environment()? {
+        } else if let Some(token) = self.environment_token()? {
             shown.headers.push((header::AUTHORIZATION, token));
         }
         let is_named = settings.header_file.is_some() || settings.bearer_token_file.is_some();
-        if is_named && !may_see_secrets(&self.origin) {
+        if is_named && !may_receive_secrets(&self.origin) {
             return Err(Error::Usage(
                 "a token and headers are sent only over https".to_owned(),
             ));
         }
         if let Some(path) = settings.netrc.as_ref().and_then(netrc_file) {
-            shown.netrc = self.of_file("netrc", &path, Netrc::parse)?;
+            shown.netrc = self.parse_login_file("netrc", &path, Netrc::parse)?;
         }
         if let Some(path) = &settings.cookies {
-            shown.cookies = self.of_file("cookies", path, Cookies::parse)?;
+            shown.cookies = self.parse_login_file("cookies", path, Cookies::parse)?;
         }
         Ok(shown)
     }
 
-    fn of_file<T>(
+    fn parse_login_file<T>(
         &self,
         option: &str,
         path: &Path,
@@ -156,19 +156,20 @@ impl Login {
         let path = profile::expand_home(path.to_owned());
         let read = self.files.open(&path).and_then(profile::read_small_file);
         let parsed = read
-            .map_err(|error| words_of(&error))
+            .map_err(|error| io_error_message(&error))
             .and_then(|text| parse(&text));
         parsed.map_err(|reason| Error::Usage(format!("{option}: {}: {reason}", path.display())))
     }
 
     /// Returns the token that an environment variable contains for the host of the source's URL.
-    fn token_of_environment(&self) -> Result<Option<HeaderValue>> {
+    fn environment_token(&self) -> Result<Option<HeaderValue>> {
         let host = self.origin.host().unwrap_or_default();
         let may_see_token = |name: &str| is_for(name, host);
         let given = TOKENS.iter().find_map(|name| {
             let token = std::env::var(name).ok()?;
-            let is_shown =
-                !token.trim().is_empty() && may_see_token(name) && may_see_secrets(&self.origin);
+            let is_shown = !token.trim().is_empty()
+                && may_see_token(name)
+                && may_receive_secrets(&self.origin);
             is_shown.then_some((name, token))
         });
         let parsed = given.map(|(name, token)| {
@@ -180,7 +181,7 @@ impl Login {
     /// Adds the logins for the server at `uri` to the headers of a request. `is_own` says whether
     /// the server is that of the source's URL.
     pub(super) fn add(&self, uri: &Uri, is_own: bool, to: &mut HeaderMap) {
-        if !may_see_secrets(uri) {
+        if !may_receive_secrets(uri) {
             return;
         }
         let shown = lock(&self.shown);
@@ -203,7 +204,7 @@ impl Login {
     /// Stores the cookies that the server at `uri` sets. The cookies are only in memory. Does
     /// nothing if no login is configured.
     pub(super) fn store_cookies(&self, uri: &Uri, answer: &HeaderMap) {
-        if self.is_some() && may_see_secrets(uri) {
+        if self.is_configured() && may_receive_secrets(uri) {
             let mut shown = lock(&self.shown);
             for cookie in answer.get_all(header::SET_COOKIE) {
                 shown.cookies.store(uri, cookie);
@@ -217,11 +218,11 @@ impl Login {
         if let Ok(shown) = self.read() {
             *lock(&self.shown) = shown;
         }
-        self.is_some()
+        self.is_configured()
     }
 
     /// Returns whether a login is configured for any server.
-    pub(super) fn is_some(&self) -> bool {
+    pub(super) fn is_configured(&self) -> bool {
         let shown = lock(&self.shown);
         let settings = &self.settings;
         !shown.headers.is_empty() || settings.netrc.is_some() || settings.cookies.is_some()
@@ -233,7 +234,7 @@ impl Login {
 fn netrc_file(asked: &Asked) -> Option<PathBuf> {
     match asked {
         Asked::File(path) => Some(path.clone()),
-        Asked::Usual => profile::file("NETRC", ".netrc"),
+        Asked::DefaultFile => profile::file("NETRC", ".netrc"),
     }
 }
 
@@ -317,7 +318,7 @@ mod tests {
             ("http://127.0.0.1.example.org/a", false),
             ("http://10.0.0.1/a", false),
         ] {
-            assert_eq!(may_see_secrets(&uri(text)), is_seen, "{text}");
+            assert_eq!(may_receive_secrets(&uri(text)), is_seen, "{text}");
         }
     }
 

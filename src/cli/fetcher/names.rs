@@ -38,7 +38,7 @@ use crate::cli::fetcher::names::page::NamesPage;
 /// with `prefix`, is a temporary failure: a proxy may have truncated the page or replaced it.
 pub(super) fn parse(scheme: Scheme, body: &[u8], prefix: &[u8]) -> Result<NamesPage, FetchError> {
     match scheme {
-        Scheme::Azure => azure::page(body, prefix),
-        _ => s3::page(body, prefix),
+        Scheme::Azure => azure::parse_page(body, prefix),
+        _ => s3::parse_page(body, prefix),
     }
 }

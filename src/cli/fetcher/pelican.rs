@@ -8,7 +8,7 @@ use h5fs_reader::source::location::{Location, Url};
 use http::{HeaderMap, Uri};
 
 use crate::cli::fetcher::fetch_error::FetchError;
-use crate::cli::fetcher::links::{WebLink, links};
+use crate::cli::fetcher::links::{WebLink, parse_links};
 
 /// Ports of Pelican caches, in addition to 80 and 443.
 pub(super) const PORTS: [u16; 2] = [8443, 8444];
@@ -24,7 +24,7 @@ const CACHES: usize = 16;
 ///
 /// # Errors
 /// `Other` if the text does not name a server.
-pub(super) fn director(configuration: &[u8]) -> Result<Url, FetchError> {
+pub(super) fn parse_director(configuration: &[u8]) -> Result<Url, FetchError> {
     let parsed = serde_json::from_slice::<serde_json::Value>(configuration).ok();
     let endpoint = parsed
         .as_ref()
@@ -42,14 +42,17 @@ pub(super) fn director(configuration: &[u8]) -> Result<Url, FetchError> {
 
 /// Returns the locations of an object that a response names in addition to `Location`. The best
 /// location is the first one.
-pub(super) fn duplicates(headers: &HeaderMap) -> Vec<Uri> {
+pub(super) fn parse_duplicates(headers: &HeaderMap) -> Vec<Uri> {
     let duplicate = |link: WebLink<'_>| {
         let uri = link
             .has_relation("duplicate")
             .then(|| link.uri.parse().ok())??;
         Some((link.priority.unwrap_or(u32::MAX), uri))
     };
-    let mut found: Vec<_> = links(headers).filter_map(duplicate).take(CACHES).collect();
+    let mut found: Vec<_> = parse_links(headers)
+        .filter_map(duplicate)
+        .take(CACHES)
+        .collect();
     found.sort_by_key(|(priority, _)| *priority);
     found.into_iter().map(|(_, uri)| uri).collect()
 }
@@ -63,7 +66,7 @@ mod tests {
     #[test]
     fn a_configuration_names_its_director() {
         let text = br#"{"director_endpoint": "https://osdf-director.osg-htc.org", "jwks_uri": "https://a/b"}"#;
-        let found = director(text).map(|url| url.to_string());
+        let found = parse_director(text).map(|url| url.to_string());
         assert_eq!(found.as_deref(), Ok("https://osdf-director.osg-htc.org/"));
         for wrong in [
             &b""[..],
@@ -73,7 +76,7 @@ mod tests {
             br#"{"director_endpoint": "s3://bucket"}"#,
             br#"{"director_endpoint": "https://joe:sesame@host"}"#,
         ] {
-            assert!(director(wrong).is_err());
+            assert!(parse_director(wrong).is_err());
         }
     }
 
@@ -86,7 +89,7 @@ mod tests {
         for value in [first, second, "<no uri>; rel=duplicate", "<"] {
             headers.append("link", HeaderValue::from_static(value));
         }
-        let found: Vec<_> = duplicates(&headers)
+        let found: Vec<_> = parse_duplicates(&headers)
             .iter()
             .map(ToString::to_string)
             .collect();
@@ -100,6 +103,6 @@ mod tests {
             let value = format!("<https://h.org/{number}>; rel=duplicate");
             headers.append("link", value.parse().unwrap());
         }
-        assert_eq!(duplicates(&headers).len(), CACHES);
+        assert_eq!(parse_duplicates(&headers).len(), CACHES);
     }
 }

@@ -15,7 +15,7 @@ use h5fs_reader::memory::lock::lock;
 use http::Uri;
 
 use crate::cli::fetcher::hosts;
-use crate::cli::fetcher::retries::{AbortReason, Allowed};
+use crate::cli::fetcher::retries::{AbortReason, AttemptLimit};
 use crate::limits;
 use rate::Rate;
 
@@ -69,7 +69,7 @@ impl RateLimits {
     pub(super) fn wait_for_permit(
         &self,
         uri: &Uri,
-        allowed: &Allowed<'_>,
+        allowed: &AttemptLimit<'_>,
     ) -> Result<RequestPermit, AbortReason> {
         let host = self.host(uri);
         let since = host.wait_for_permit(allowed)?;
@@ -98,10 +98,10 @@ impl HostLimit {
     }
 
     /// Waits until a request to this host is permitted. Returns the time of the permission.
-    fn wait_for_permit(&self, allowed: &Allowed<'_>) -> Result<Instant, AbortReason> {
+    fn wait_for_permit(&self, allowed: &AttemptLimit<'_>) -> Result<Instant, AbortReason> {
         let mut state = lock(&self.0);
         state.last += 1;
-        let place = (allowed.is_expected, state.last);
+        let place = (allowed.is_prefetch, state.last);
         state.waiting.insert(place, thread::current());
         loop {
             let now = Instant::now();
@@ -143,15 +143,15 @@ impl HostState {
 
 impl RequestPermit {
     /// Reports that the host accepted the request, whatever the status of the response.
-    pub(super) fn is_taken(&self) {
+    pub(super) fn report_accepted(&self) {
         lock(&self.host.0).rate.count_accepted(self.since);
     }
 
     /// Reports that the host refused the request because of too many requests. If the host requests
     /// a pause, no request is sent for the time `wish`.
-    pub(super) fn is_refused(&self, wish: Option<Duration>) {
+    pub(super) fn report_refused(&self, wish: Option<Duration>) {
         let now = Instant::now();
-        lock(&self.host.0).rate.refused(self.since, now, wish);
+        lock(&self.host.0).rate.count_refused(self.since, now, wish);
     }
 }
 
@@ -178,9 +178,9 @@ mod tests {
             for (name, is_expected) in [(0, false), (1, true), (2, true), (3, false)] {
                 let (turns, nobody, order) = (&turns, &nobody, &order);
                 scope.spawn(move || {
-                    let patience = RetryBudget::new(LONG, nobody).of_guess(is_expected);
+                    let patience = RetryBudget::new(LONG, nobody).with_prefetch(is_expected);
                     turns
-                        .wait_for_permit(&uri(), &patience.within(LONG))
+                        .wait_for_permit(&uri(), &patience.attempt_limit(LONG))
                         .unwrap();
                     lock(order).push(name);
                 });
@@ -201,19 +201,19 @@ mod tests {
         let cancelled = AtomicBool::new(false);
         let patience = RetryBudget::new(LONG, &cancelled);
         turns
-            .wait_for_permit(&uri(), &patience.within(LONG))
+            .wait_for_permit(&uri(), &patience.attempt_limit(LONG))
             .unwrap();
         let short = Duration::from_millis(50);
-        let ended = turns.wait_for_permit(&uri(), &patience.within(short));
+        let ended = turns.wait_for_permit(&uri(), &patience.attempt_limit(short));
         assert_eq!(ended.unwrap_err(), AbortReason::TimedOut);
         cancelled.store(true, Ordering::Relaxed);
-        let ended = turns.wait_for_permit(&uri(), &patience.within(LONG));
+        let ended = turns.wait_for_permit(&uri(), &patience.attempt_limit(LONG));
         assert_eq!(ended.unwrap_err(), AbortReason::Cancelled);
         // Another host has its own rate limit.
         let other = "http://host:81/a".parse().unwrap();
         assert!(
             turns
-                .wait_for_permit(&other, &patience.within(LONG))
+                .wait_for_permit(&other, &patience.attempt_limit(LONG))
                 .is_ok()
         );
         assert!(lock(&turns.host(&uri()).0).waiting.is_empty());

@@ -25,15 +25,15 @@ pub(super) struct RetryBudget<'a> {
     received: usize,
     is_cancelled: &'a AtomicBool,
     /// Whether the request is a prefetch, for which no reader waits yet.
-    is_expected: bool,
+    is_prefetch: bool,
 }
 
 /// The time limit of one attempt: one HTTP request and its response.
-pub(super) struct Allowed<'a> {
+pub(super) struct AttemptLimit<'a> {
     end: Instant,
     is_cancelled: &'a AtomicBool,
     /// Whether the request is a prefetch, for which no reader waits yet.
-    pub(super) is_expected: bool,
+    pub(super) is_prefetch: bool,
 }
 
 /// The measured data rate of one response body, which must not be too low.
@@ -87,24 +87,24 @@ impl<'a> RetryBudget<'a> {
             attempts: 0,
             received: 0,
             is_cancelled,
-            is_expected: false,
+            is_prefetch: false,
         }
     }
 
     /// Sets whether the request is a prefetch.
-    pub(super) fn of_guess(self, is_expected: bool) -> Self {
+    pub(super) fn with_prefetch(self, is_expected: bool) -> Self {
         RetryBudget {
-            is_expected,
+            is_prefetch: is_expected,
             ..self
         }
     }
 
     /// Returns the limit of an attempt that must end within the time `time`.
-    pub(super) fn within(&self, time: Duration) -> Allowed<'a> {
-        Allowed {
+    pub(super) fn attempt_limit(&self, time: Duration) -> AttemptLimit<'a> {
+        AttemptLimit {
             end: self.end.min(Instant::now() + time),
             is_cancelled: self.is_cancelled,
-            is_expected: self.is_expected,
+            is_prefetch: self.is_prefetch,
         }
     }
 
@@ -115,7 +115,7 @@ impl<'a> RetryBudget<'a> {
 
     /// Fails if the request's time limit has elapsed, or if the request was cancelled.
     pub(super) fn check(&self) -> Result<(), AbortReason> {
-        self.within(self.deadline).check()
+        self.attempt_limit(self.deadline).check()
     }
 
     /// Counts received bytes. Extends the time limit each time that [`limits::SLOWEST`] bytes have
@@ -138,7 +138,7 @@ impl<'a> RetryBudget<'a> {
             .saturating_mul(1 << self.attempts.min(10))
             .min(LONGEST);
         self.attempts = self.attempts.saturating_add(1);
-        let pause = wish.unwrap_or_else(|| scattered(longest));
+        let pause = wish.unwrap_or_else(|| jittered(longest));
         let over = Instant::now() + pause;
         loop {
             self.check()?;
@@ -151,7 +151,7 @@ impl<'a> RetryBudget<'a> {
     }
 }
 
-impl Allowed<'_> {
+impl AttemptLimit<'_> {
     /// Returns the time until the attempt's time limit.
     pub(super) fn remaining(&self) -> Duration {
         self.end.saturating_duration_since(Instant::now())
@@ -170,7 +170,7 @@ impl Allowed<'_> {
 }
 
 /// Returns a random time between half of `longest` and `longest`.
-fn scattered(longest: Duration) -> Duration {
+fn jittered(longest: Duration) -> Duration {
     let nanoseconds = std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)
         .map_or(0, |now| now.subsec_nanos());

@@ -14,17 +14,17 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use h5fs_reader::error::words_of;
+use h5fs_reader::error::io_error_message;
 use h5fs_reader::memory::lock::lock;
 use h5fs_reader::source::local::rights;
-use h5fs_reader::source::remote::message::{FIRST, ListedType, PACKET, Reply, Request};
+use h5fs_reader::source::remote::message::{ListedType, OPEN_STAGED_BYTES, PACKET, Reply, Request};
 use h5fs_reader::source::remote::segment::{PAGE, Segment};
 use h5fs_reader::source::remote::state::ObjectState;
 use h5fs_reader::wire::{to_u64, to_usize};
 use sha2::{Digest, Sha256};
 
-use crate::cli::fetcher::address::Address;
-use crate::cli::fetcher::cached::{Cached, NextLocation};
+use crate::cli::fetcher::address::SourceAddress;
+use crate::cli::fetcher::cached::{CachedObject, NextLocation};
 use crate::cli::fetcher::disk_cache::DiskCache;
 use crate::cli::fetcher::exchange::{ConnectionCounters, Exchange};
 use crate::cli::fetcher::fetch_error::FetchError;
@@ -33,7 +33,7 @@ use crate::cli::fetcher::names::page::NamesPage;
 use crate::cli::fetcher::names::web::{NamesRequest, ServerProtocol};
 use crate::cli::fetcher::retries::RetryBudget;
 use crate::cli::fetcher::service::page_budget::{PageReservation, PageSlots};
-use crate::cli::fetcher::service::queue::{Job, Queue};
+use crate::cli::fetcher::service::queue::{FetchJob, JobQueue};
 use crate::cli::fetcher::service::stage::Stage;
 use crate::cli::fetcher::service::uncached::GivenWarnings;
 use crate::cli::fetcher::transfer::{Transfer, TransferStop};
@@ -55,7 +55,7 @@ pub(super) struct Service {
     listings: PageSlots,
     deadline: Duration,
     connections: usize,
-    queue: Queue,
+    queue: JobQueue,
     objects: Mutex<HashMap<u32, Arc<OpenObject>>>,
     last_object: AtomicU32,
     /// Whether a warning about changed entity tags has been logged.
@@ -89,7 +89,7 @@ impl Service {
             listings: PageSlots::default(),
             deadline: settings.deadline(),
             connections: settings.connections(),
-            queue: Queue::default(),
+            queue: JobQueue::default(),
             objects: Mutex::default(),
             last_object: AtomicU32::new(0),
             is_retagged: AtomicBool::new(false),
@@ -110,7 +110,7 @@ impl Service {
                 Request::Forget { object, offset } => service.forget(object, offset),
                 Request::Count { id } => service.reply(&Reply::Counted {
                     id,
-                    counters: service.exchange.counted.counters(),
+                    counters: service.exchange.counters.counters(),
                 }),
                 Request::Open { id, .. }
                 | Request::Fetch { id, .. }
@@ -132,10 +132,13 @@ impl Service {
                     .stack_size(limits::CONNECTION_STACK)
                     .spawn(move || service.run_thread());
                 if let Err(error) = thread {
-                    log::warn!("no thread for another connection: {}", words_of(&error));
+                    log::warn!(
+                        "no thread for another connection: {}",
+                        io_error_message(&error)
+                    );
                 }
             }
-            Err(_) => self.fail(id, &FetchError::permanent("too many concurrent requests")),
+            Err(_) => self.send_failure(id, &FetchError::permanent("too many concurrent requests")),
         }
     }
 
@@ -147,13 +150,13 @@ impl Service {
             self.queue.finish(job.id);
             match reply {
                 Ok(reply) => self.reply(&reply),
-                Err(TransferStop::Failed(trouble)) => self.fail(job.id, &trouble),
+                Err(TransferStop::Failed(trouble)) => self.send_failure(job.id, &trouble),
                 Err(TransferStop::Cancelled) => {}
             }
         }
     }
 
-    fn perform(&self, job: &Job) -> Result<Reply, TransferStop> {
+    fn perform(&self, job: &FetchJob) -> Result<Reply, TransferStop> {
         match &job.request {
             Request::Open { name, region, .. } => self.open(job, name, *region),
             Request::Fetch {
@@ -174,7 +177,7 @@ impl Service {
         }
     }
 
-    fn open(&self, job: &Job, name: &[u8], region: u64) -> Result<Reply, TransferStop> {
+    fn open(&self, job: &FetchJob, name: &[u8], region: u64) -> Result<Reply, TransferStop> {
         let (place, shown) = self.exchange.location(name)?;
         let (state, staged) = match self.open_cached(job, name, &place, region)? {
             Some(known) => known,
@@ -204,7 +207,7 @@ impl Service {
     /// state, and the number of the object's first bytes that were written to the stage.
     fn open_cached(
         &self,
-        job: &Job,
+        job: &FetchJob,
         name: &[u8],
         place: &str,
         region: u64,
@@ -218,15 +221,15 @@ impl Service {
             return Ok(None);
         }
         let mut stage = |at: u64, bytes: &[u8]| self.stage.write(region, at, bytes);
-        let first = 0..FIRST.min(known.length);
+        let first = 0..OPEN_STAGED_BYTES.min(known.length);
         let staged = self.cached(place, &known).read(&first, &mut stage)?;
-        ConnectionCounters::add(&self.exchange.counted.disk_bytes, staged);
+        ConnectionCounters::add(&self.exchange.counters.disk_bytes, staged);
         Ok(Some((known, staged)))
     }
 
     fn open_fetched(
         &self,
-        job: &Job,
+        job: &FetchJob,
         name: &[u8],
         (place, shown): (&str, &str),
         region: u64,
@@ -236,8 +239,10 @@ impl Service {
             first.extend_from_slice(bytes);
             self.stage.write(region, at, bytes)
         };
-        let mut state = self.of_object(job, name, |transfer| transfer.open(FIRST, &mut sink))?;
-        if !state.is_told_apart() {
+        let mut state = self.with_transfer(job, name, |transfer| {
+            transfer.open(OPEN_STAGED_BYTES, &mut sink)
+        })?;
+        if !state.has_validator() {
             let shown = self.exchange.address.url();
             self.warn(format!(
                 "{shown}: the server sends neither an entity tag nor a date: only the length and \
@@ -247,7 +252,7 @@ impl Service {
         }
         self.warn_uncached(shown, &state);
         self.cached(place, &state)
-            .begin((place, shown), &state, &first);
+            .store_opened((place, shown), &state, &first);
         Ok((state, to_u64(first.len())))
     }
 
@@ -256,7 +261,7 @@ impl Service {
     /// because the object may have changed since.
     fn sample(
         &self,
-        job: &Job,
+        job: &FetchJob,
         name: &[u8],
         state: &mut ObjectState,
         come: &[u8],
@@ -276,7 +281,7 @@ impl Service {
                 hash.update(bytes);
                 Ok(())
             };
-            self.of_object(job, name, |transfer| {
+            self.with_transfer(job, name, |transfer| {
                 transfer.fetch(range, state, &mut sink)
             })?;
         }
@@ -295,7 +300,7 @@ impl Service {
         let told = self
             .cache
             .as_ref()
-            .and_then(|_| self.uncached.of_object(shown, state, has_weak_tags));
+            .and_then(|_| self.uncached.object_warning(shown, state, has_weak_tags));
         told.into_iter().for_each(|text| self.warn(text));
     }
 
@@ -303,18 +308,18 @@ impl Service {
     /// itself has already logged the reason.
     fn warn_cache_full(&self) {
         let cache = self.cache.as_ref();
-        if let Some(text) = cache.and_then(|cache| self.uncached.of_cache(cache)) {
+        if let Some(text) = cache.and_then(|cache| self.uncached.cache_warning(cache)) {
             self.reply(&Reply::Warned { id: 0, text });
         }
     }
 
-    fn cached(&self, place: &str, state: &ObjectState) -> Cached<'_> {
-        Cached::new(self.cache.as_ref(), place, state)
+    fn cached(&self, place: &str, state: &ObjectState) -> CachedObject<'_> {
+        CachedObject::new(self.cache.as_ref(), place, state)
     }
 
     fn fetch(
         &self,
-        job: &Job,
+        job: &FetchJob,
         object: u32,
         offset: u64,
         length: u64,
@@ -329,15 +334,15 @@ impl Service {
         let (mut at, mut told) = (offset, offset);
         let mut hands_over = true;
         while at < end {
-            match cached.next(&(at..end), hands_over, &mut stage)? {
+            match cached.next_location(&(at..end), hands_over, &mut stage)? {
                 NextLocation::Segment(segment, come) => {
-                    hands_over = self.hand_over(job.id, &segment, at - offset, come - offset);
+                    hands_over = self.send_segment(job.id, &segment, at - offset, come - offset);
                     if hands_over {
                         (at, told) = (come, come);
                     }
                 }
                 NextLocation::Server(missing) => {
-                    ConnectionCounters::add(&self.exchange.counted.disk_bytes, missing.start - at);
+                    ConnectionCounters::add(&self.exchange.counters.disk_bytes, missing.start - at);
                     at = missing.end;
                     let mut sink = |at: u64, bytes: &[u8]| {
                         stage(at, bytes)?;
@@ -350,7 +355,7 @@ impl Service {
                         Ok(())
                     };
                     if !missing.is_empty() {
-                        self.of_object(job, &object.name, |transfer| {
+                        self.with_transfer(job, &object.name, |transfer| {
                             transfer.fetch(missing, &object.state, &mut sink)
                         })?;
                     }
@@ -368,7 +373,7 @@ impl Service {
     /// Sends the file of the cache segment with the bytes `staged..length` of a requested range.
     /// The stage contains the preceding bytes. Returns whether the file was sent, which fails if
     /// too many descriptors are in transit.
-    fn hand_over(&self, id: u64, segment: &Segment, staged: u64, length: u64) -> bool {
+    fn send_segment(&self, id: u64, segment: &Segment, staged: u64, length: u64) -> bool {
         if staged > 0 {
             self.report_staged(id, staged);
         }
@@ -376,7 +381,7 @@ impl Service {
         let kept = Reply::Kept { id, length, key };
         let is_sent = send(&self.socket, &kept, &[segment.file().as_fd()]).is_ok();
         if is_sent {
-            ConnectionCounters::add(&self.exchange.counted.disk_bytes, length - staged);
+            ConnectionCounters::add(&self.exchange.counters.disk_bytes, length - staged);
         }
         is_sent
     }
@@ -384,17 +389,18 @@ impl Service {
     /// Removes a page from the disk cache, because the parsing process has found it wrong.
     fn forget(&self, object: u32, offset: u64) {
         if let Ok(object) = self.object(object) {
-            self.cached(&object.location, &object.state).forget(offset);
+            self.cached(&object.location, &object.state)
+                .remove_page(offset);
         }
     }
 
-    fn check(&self, job: &Job, number: u32) -> Result<Reply, TransferStop> {
+    fn check(&self, job: &FetchJob, number: u32) -> Result<Reply, TransferStop> {
         let object = self.object(number)?;
         let mut state = self.object_state(job, &object.name)?;
-        if object.state.is_sampled() && !state.is_told_apart() {
+        if object.state.is_sampled() && !state.has_validator() {
             self.sample(job, &object.name, &mut state, &[])?;
         }
-        if state.is_retagged(&object.state) {
+        if state.differs_only_in_tag(&object.state) {
             return Err(FetchError::entity_tag_changed().into());
         }
         Ok(Reply::Opened {
@@ -405,19 +411,19 @@ impl Service {
         })
     }
 
-    fn list(&self, job: &Job, prefix: &[u8], after: &[u8]) -> Result<Reply, TransferStop> {
+    fn list(&self, job: &FetchJob, prefix: &[u8], after: &[u8]) -> Result<Reply, TransferStop> {
         let token = std::str::from_utf8(after);
         let token = token.map_err(|_| FetchError::permanent("a listing without a start"))?;
         // Released when the names have been sent.
-        let room = self.listings.room();
-        let mut page = self.listed(job, prefix, token, &room)?;
+        let room = self.listings.new_reservation();
+        let mut page = self.request_names(job, prefix, token, &room)?;
         let listed = |is_last, entries, next| Reply::Listed {
             id: job.id,
             is_last,
             entries,
             next,
         };
-        while let Some(entries) = page.part() {
+        while let Some(entries) = page.take_packet() {
             self.reply(&listed(false, entries, Vec::new()));
         }
         Ok(listed(true, page.names, page.next.into_bytes()))
@@ -425,32 +431,33 @@ impl Service {
 
     /// Requests a page of the names that start with `prefix` from the server. `token` selects the
     /// page.
-    fn listed(
+    fn request_names(
         &self,
-        job: &Job,
+        job: &FetchJob,
         prefix: &[u8],
         token: &str,
         room: &PageReservation<'_>,
     ) -> Result<NamesPage, TransferStop> {
-        if self.exchange.address.url().is_of_web() {
+        if self.exchange.address.url().is_web_page() {
             let question = NamesRequest {
                 web: &self.web,
                 exchange: &self.exchange,
                 prefix,
-                room,
+                reservation: room,
             };
-            let page = question.answer(self.patience(job))?;
-            return Ok(self.compared(page));
+            let page = question.fetch_names(self.retry_budget(job))?;
+            return Ok(self.comparable_page(page));
         }
         let url = self.exchange.address.url();
         let directory = url.directory().as_bytes();
         let whole = [directory, prefix].concat();
-        let wanted = |address: &Address, region: &str| address.listing(prefix, token, region);
-        let mut transfer = Transfer::new(&self.exchange, &wanted, self.patience(job));
+        let wanted =
+            |address: &SourceAddress, region: &str| address.listing_target(prefix, token, region);
+        let mut transfer = Transfer::new(&self.exchange, &wanted, self.retry_budget(job));
         loop {
             let body = transfer.page(room);
             match body.and_then(|(body, _)| names::parse(url.scheme(), &body, &whole)) {
-                Ok(page) => return Ok(self.compared(page)),
+                Ok(page) => return Ok(self.comparable_page(page)),
                 Err(trouble) => {
                     room.release();
                     transfer.wait_to_retry(TransferStop::Failed(trouble))?;
@@ -461,40 +468,40 @@ impl Service {
 
     /// Reduces the states of the objects in a page to the fields that are compared with later
     /// states.
-    fn compared(&self, mut page: NamesPage) -> NamesPage {
+    fn comparable_page(&self, mut page: NamesPage) -> NamesPage {
         for listed in &mut page.names {
             if let ListedType::Object(state) = &mut listed.named {
-                *state = self.exchange.compared(std::mem::take(state));
+                *state = self.exchange.comparable_state(std::mem::take(state));
             }
         }
         page
     }
 
-    fn patience<'a>(&self, job: &'a Job) -> RetryBudget<'a> {
-        RetryBudget::new(self.deadline, &job.is_cancelled).of_guess(job.is_expected())
+    fn retry_budget<'a>(&self, job: &'a FetchJob) -> RetryBudget<'a> {
+        RetryBudget::new(self.deadline, &job.is_cancelled).with_prefetch(job.is_prefetch())
     }
 
     /// Requests the current state of the object `name`.
-    fn object_state(&self, job: &Job, name: &[u8]) -> Result<ObjectState, TransferStop> {
+    fn object_state(&self, job: &FetchJob, name: &[u8]) -> Result<ObjectState, TransferStop> {
         // A closure, because the method itself is not general enough over its lifetime.
-        self.of_object(job, name, |transfer| {
+        self.with_transfer(job, name, |transfer| {
             let state = transfer.object_state()?;
             Ok(state)
         })
     }
 
     /// Calls `act` with a transfer of the object `name`.
-    fn of_object<T>(
+    fn with_transfer<T>(
         &self,
-        job: &Job,
+        job: &FetchJob,
         name: &[u8],
         act: impl FnOnce(&mut Transfer<'_>) -> Result<T, TransferStop>,
     ) -> Result<T, TransferStop> {
-        let wanted = |address: &Address, region: &str| address.object(name, region);
+        let wanted = |address: &SourceAddress, region: &str| address.object_target(name, region);
         act(&mut Transfer::new(
             &self.exchange,
             &wanted,
-            self.patience(job),
+            self.retry_budget(job),
         ))
     }
 
@@ -503,13 +510,13 @@ impl Service {
         object.ok_or_else(|| FetchError::permanent("the object is not open"))
     }
 
-    fn fail(&self, id: u64, trouble: &FetchError) {
+    fn send_failure(&self, id: u64, trouble: &FetchError) {
         log::debug!("{}", trouble.text);
-        if trouble.is_retagged() && !self.is_retagged.swap(true, Ordering::Relaxed) {
+        if trouble.is_entity_tag_change() && !self.is_retagged.swap(true, Ordering::Relaxed) {
             let shown = self.exchange.address.url();
             log::warn!("{shown}: {}", trouble.text);
         }
-        self.reply(&failed(id, trouble));
+        self.reply(&failure_reply(id, trouble));
     }
 
     fn reply(&self, reply: &Reply) {
@@ -518,7 +525,7 @@ impl Service {
 }
 
 /// Runs a fetcher that cannot work: answers every request with `reason` until the socket is closed.
-pub(super) fn refuse(socket: &OwnedFd, reason: &str) {
+pub(super) fn refuse_all(socket: &OwnedFd, reason: &str) {
     let trouble = FetchError::permanent(reason);
     while let Some(request) = receive(socket) {
         match request {
@@ -527,7 +534,7 @@ pub(super) fn refuse(socket: &OwnedFd, reason: &str) {
             | Request::Check { id, .. }
             | Request::List { id, .. }
             | Request::Count { id } => {
-                let _gone = send(socket, &failed(id, &trouble), &[]);
+                let _gone = send(socket, &failure_reply(id, &trouble), &[]);
             }
             Request::Cancel { .. }
             | Request::Drop { .. }
@@ -537,7 +544,7 @@ pub(super) fn refuse(socket: &OwnedFd, reason: &str) {
     }
 }
 
-fn failed(id: u64, trouble: &FetchError) -> Reply {
+fn failure_reply(id: u64, trouble: &FetchError) -> Reply {
     Reply::Failed {
         id,
         failure: trouble.failure,

@@ -20,7 +20,7 @@ use h5fs_reader::error::{Error, Result};
 use h5fs_reader::source::location::Scheme;
 use http::{HeaderMap, Uri};
 
-use crate::cli::fetcher::client::Client;
+use crate::cli::fetcher::client::HttpClient;
 use crate::cli::fetcher::fetch_error::FetchError;
 use crate::cli::fetcher::signer::files::CredentialFiles;
 use crate::cli::options::RemoteSettings;
@@ -28,7 +28,7 @@ use crate::cli::options::RemoteSettings;
 /// The credentials of an object store, which sign its requests.
 pub(super) enum Signer {
     Amazon(Box<amazon::Signer>),
-    Google(google::Tokens),
+    Google(google::AccessTokens),
     Azure(azure::AccountKey),
 }
 
@@ -39,12 +39,15 @@ impl Signer {
     /// `Usage` if a named file or profile does not exist.
     pub(super) fn amazon(
         settings: &RemoteSettings,
-        client: Arc<Client>,
+        client: Arc<HttpClient>,
         region: &str,
         files: CredentialFiles,
     ) -> Result<Self> {
         let is_named = settings.credentials.is_some() || settings.profile.is_some();
-        if is_named && let Some(reason) = profile::missing(settings, |path| files.open(path)) {
+        if is_named
+            && let Some(reason) =
+                profile::missing_credentials_reason(settings, |path| files.open(path))
+        {
             return Err(Error::Usage(reason));
         }
         let signer = amazon::Signer::new(settings, client, region, (files, None));
@@ -58,7 +61,7 @@ impl Signer {
     /// `Usage` if a file contains no credentials.
     pub(super) fn google(
         settings: &RemoteSettings,
-        client: Arc<Client>,
+        client: Arc<HttpClient>,
         files: CredentialFiles,
     ) -> Result<Self> {
         let variable = |name: &str| std::env::var(name).ok().filter(|text| !text.is_empty());
@@ -68,7 +71,7 @@ impl Signer {
             return Ok(Signer::Amazon(Box::new(signer)));
         }
         let file = google::file(settings);
-        google::Tokens::new(client, files, file).map(Signer::Google)
+        google::AccessTokens::new(client, files, file).map(Signer::Google)
     }
 
     /// Signs a GET request for `uri`. Returns all headers of the request. `region` applies only to

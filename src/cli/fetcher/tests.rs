@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use h5fs_reader::error::Cause;
 use h5fs_reader::source::Source;
 use h5fs_reader::source::packets;
-use h5fs_reader::source::remote::connection::{Connection, Terms};
-use h5fs_reader::source::remote::message::{FIRST, ListedType};
+use h5fs_reader::source::remote::connection::{Connection, ConnectionSettings};
+use h5fs_reader::source::remote::message::{ListedType, OPEN_STAGED_BYTES};
 use h5fs_reader::source::remote::object::RemoteObject;
 use h5fs_reader::testing::eventually;
 use nix::libc;
@@ -75,18 +75,18 @@ fn fetcher_for(source: &str, settings: &RemoteSettings, valid: Duration) -> Arc<
     };
     let (own, other) = packets::pair().unwrap();
     let stage = File::from(memfd_create("stage", MemfdFlags::CLOEXEC).unwrap());
-    let terms = Terms {
+    let terms = ConnectionSettings {
         url: url.to_string().into(),
-        kept: 64 << 20,
-        patience: settings.deadline() + Duration::from_secs(2),
-        valid,
+        max_staged_bytes: 64 << 20,
+        reply_timeout: settings.deadline() + Duration::from_secs(2),
+        validity: valid,
         owner: (0, 0),
         is_mounted: false,
     };
     let connection = Connection::start(own, stage.try_clone().unwrap(), terms).unwrap();
-    let exchange = exchange(&url, settings, External::Within, None).unwrap();
+    let exchange = exchange(&url, settings, External::WithinDirectory, None).unwrap();
     let cache = disk_cache(settings).unwrap();
-    let cache = cache.map(|cache| cache.begin().unwrap());
+    let cache = cache.map(|cache| cache.check_writable().unwrap());
     let service = Service::new(other, Stage::new(stage), exchange, cache, settings);
     std::thread::spawn(move || service.run());
     connection
@@ -530,10 +530,10 @@ fn a_request_that_nobody_waits_for_ends() {
     let object = open(&connection, "").unwrap();
     server.faults(|to| to.hang = 1);
     let began = Instant::now();
-    let gone = object.read_wanted((4 * MIB) as u64, &mut [0; 100], &|| {
+    let gone = object.read_cancellable((4 * MIB) as u64, &mut [0; 100], &|| {
         began.elapsed() < Duration::from_millis(300)
     });
-    assert_eq!(cause(gone), Some(Cause::Unwanted));
+    assert_eq!(cause(gone), Some(Cause::Cancelled));
     assert!(began.elapsed() < Duration::from_secs(10));
     assert_eq!(
         read(&object, 6 * MIB, 10).unwrap(),
@@ -559,10 +559,10 @@ fn nothing_is_read_but_what_is_named() {
     let Ok(Location::Url(url)) = Location::parse("s3://bucket/b.h5".into()) else {
         panic!("no URL");
     };
-    let exchange = exchange(&url, &settings, External::Within, None).unwrap();
+    let exchange = exchange(&url, &settings, External::WithinDirectory, None).unwrap();
     let reach = network_reach(&exchange, &settings, None);
     sandbox::tests::shut_in_by(
-        || sandbox::shut_network(&reach),
+        || sandbox::restrict_network(&reach),
         || {
             let home = std::env::home_dir().unwrap_or_default();
             for refused in [&key, &beside, Path::new("/etc/passwd"), &home.join(".aws")] {

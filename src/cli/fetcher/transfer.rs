@@ -11,14 +11,14 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use h5fs_reader::error::words_of;
+use h5fs_reader::error::io_error_message;
 use h5fs_reader::source::remote::message::Failure;
 use h5fs_reader::source::remote::state::ObjectState;
 use h5fs_reader::wire::{to_u64, to_usize};
 use http::{HeaderMap, HeaderValue, header};
 use jiff::fmt::rfc2822;
 
-use crate::cli::fetcher::client::{Answer, RequestHeader};
+use crate::cli::fetcher::client::{HttpResponse, RequestHeader};
 use crate::cli::fetcher::exchange::{ConnectionCounters, Exchange, TargetBuilder};
 use crate::cli::fetcher::fetch_error::{FetchError, Remedy};
 use crate::cli::fetcher::retries::{AbortReason, BodyRate, RetryBudget};
@@ -60,14 +60,14 @@ impl From<AbortReason> for TransferStop {
 /// The transfer of one object or one listing, with its retries.
 pub(super) struct Transfer<'a> {
     pub(super) exchange: &'a Exchange,
-    pub(super) wanted: &'a TargetBuilder<'a>,
-    pub(super) patience: RetryBudget<'a>,
+    pub(super) target_builder: &'a TargetBuilder<'a>,
+    pub(super) retry_budget: RetryBudget<'a>,
     /// Whether the destination of an earlier redirect has been given up during this transfer.
-    has_gone_back: bool,
+    has_dropped_redirect: bool,
     /// Whether the login has been read again during this transfer.
     is_renewed: bool,
     /// The failure of the previous attempt, if there was one.
-    before: Option<FetchError>,
+    last_failure: Option<FetchError>,
 }
 
 impl<'a> Transfer<'a> {
@@ -78,11 +78,11 @@ impl<'a> Transfer<'a> {
     ) -> Self {
         Transfer {
             exchange,
-            wanted,
-            patience,
-            has_gone_back: false,
+            target_builder: wanted,
+            retry_budget: patience,
+            has_dropped_redirect: false,
             is_renewed: false,
-            before: None,
+            last_failure: None,
         }
     }
 
@@ -145,13 +145,13 @@ impl<'a> Transfer<'a> {
     pub(super) fn request_state(&self) -> Result<ObjectState, FetchError> {
         // The request is not conditional: a response 304 may lack the date, and always lacks the
         // length.
-        let mut answer = self.get(&[range_header(&(0..1))?], self.exchange.client.step)?;
+        let mut answer = self.get(&[range_header(&(0..1))?], self.exchange.client.step_timeout)?;
         let now = match answer.status.as_u16() {
-            416 => nothing(&answer, 0),
-            _ => part(&answer, &(0..1)).map(|part| part.state),
+            416 => state_without_bytes(&answer, 0),
+            _ => parse_part(&answer, &(0..1)).map(|part| part.state),
         };
         let _ = answer.text(PIECE, limits::ERROR_TIME);
-        now.map(|state| self.exchange.compared(state))
+        now.map(|state| self.exchange.comparable_state(state))
     }
 
     /// Requests one page of names. Returns its bytes and the response headers. An incomplete page
@@ -164,25 +164,27 @@ impl<'a> Transfer<'a> {
         &self,
         room: &PageReservation<'_>,
     ) -> Result<(Vec<u8>, HeaderMap), FetchError> {
-        let allowed = self.patience.within(self.patience.remaining() / 2);
-        let mut answer = self.exchange.get(self.wanted, &[], &allowed)?;
-        let mut pace = BodyRate::new(self.exchange.client.step);
+        let allowed = self
+            .retry_budget
+            .attempt_limit(self.retry_budget.remaining() / 2);
+        let mut answer = self.exchange.get(self.target_builder, &[], &allowed)?;
+        let mut pace = BodyRate::new(self.exchange.client.step_timeout);
         let body = answer.read_body(limits::LISTING_BYTES, |length| {
             let held = room.reserve(length, &allowed);
             if held.map_err(|_| FetchError::temporary("no memory for another large listing"))? {
                 // The server was not read from while this thread waited for room.
-                pace = BodyRate::new(self.exchange.client.step);
+                pace = BodyRate::new(self.exchange.client.step_timeout);
             }
             pace.count_received(length)
         })?;
-        ConnectionCounters::add(&self.exchange.counted.bytes, to_u64(body.len()));
+        ConnectionCounters::add(&self.exchange.counters.bytes, to_u64(body.len()));
         Ok((body, answer.headers))
     }
 
     /// Sends a request with these headers. The whole response must arrive within the time `within`.
-    fn get(&self, headers: &[RequestHeader], within: Duration) -> Result<Answer, FetchError> {
-        let allowed = self.patience.within(within);
-        self.exchange.get(self.wanted, headers, &allowed)
+    fn get(&self, headers: &[RequestHeader], within: Duration) -> Result<HttpResponse, FetchError> {
+        let allowed = self.retry_budget.attempt_limit(within);
+        self.exchange.get(self.target_builder, headers, &allowed)
     }
 
     /// Waits before another attempt. Fails if another attempt cannot help.
@@ -190,15 +192,15 @@ impl<'a> Transfer<'a> {
         let TransferStop::Failed(mut trouble) = stop else {
             return Err(stop);
         };
-        if trouble.is_late()
-            && let Some(before) = &self.before
+        if trouble.is_timeout()
+            && let Some(before) = &self.last_failure
         {
             trouble.text.clone_from(&before.text);
         }
-        self.before = Some(trouble.clone());
+        self.last_failure = Some(trouble.clone());
         // The destination of a redirect may be wrong in ways that no status shows.
-        if self.exchange.forget_redirect(self.wanted) && !self.has_gone_back {
-            self.has_gone_back = true;
+        if self.exchange.forget_redirect(self.target_builder) && !self.has_dropped_redirect {
+            self.has_dropped_redirect = true;
             return Ok(());
         }
         let is_of_login = trouble.remedy == Remedy::Login && !self.is_renewed;
@@ -206,13 +208,13 @@ impl<'a> Transfer<'a> {
             self.is_renewed = true;
             return Ok(());
         }
-        let Remedy::Again(wish) = trouble.remedy else {
-            return Err(TransferStop::Failed(trouble.after_login()));
+        let Remedy::Retry(wish) = trouble.remedy else {
+            return Err(TransferStop::Failed(trouble.permanent_after_login()));
         };
         log::debug!("retrying: {}", trouble.text);
-        match self.patience.pause(wish) {
+        match self.retry_budget.pause(wish) {
             Ok(()) => {
-                ConnectionCounters::add(&self.exchange.counted.retries, 1);
+                ConnectionCounters::add(&self.exchange.counters.retries, 1);
                 Ok(())
             }
             Err(AbortReason::Cancelled) => Err(TransferStop::Cancelled),
@@ -229,34 +231,36 @@ impl<'a> Transfer<'a> {
         at: &mut u64,
         sink: &mut Sink<'_>,
     ) -> Result<(), TransferStop> {
-        self.patience.check()?;
+        self.retry_budget.check()?;
         let mut headers = vec![range_header(range)?];
         if let Some(tag) = expected.as_ref().and_then(strong_tag) {
             headers.push((header::IF_MATCH, tag));
         }
         // The part of a long range that does not arrive in time is requested again.
-        let mut answer = self.get(&headers, self.exchange.client.step * 2)?;
+        let mut answer = self.get(&headers, self.exchange.client.step_timeout * 2)?;
         if answer.status == 416 {
-            let state = self.exchange.compared(nothing(&answer, range.start)?);
+            let state = self
+                .exchange
+                .comparable_state(state_without_bytes(&answer, range.start)?);
             compare(expected.get_or_insert(state.clone()), &state)
                 .map_err(|changed| self.login_page_or(changed, &answer))?;
             return Ok(());
         }
-        let part = part(&answer, range)?;
-        let state = self.exchange.compared(part.state);
+        let part = parse_part(&answer, range)?;
+        let state = self.exchange.comparable_state(part.state);
         compare(expected.get_or_insert(state.clone()), &state)
             .map_err(|changed| self.login_page_or(changed, &answer))?;
         self.body(&mut answer, part.end, at, sink)?;
-        answer.end();
+        answer.drain();
         Ok(())
     }
 
     /// Returns the reason why a response is not about the opened object. This is an expired login
     /// if the request was redirected to a login page, otherwise `changed`.
-    fn login_page_or(&self, changed: FetchError, answer: &Answer) -> FetchError {
-        if answer.is_led && answer.is_html() && self.exchange.login.is_some() {
+    fn login_page_or(&self, changed: FetchError, answer: &HttpResponse) -> FetchError {
+        if answer.is_redirected && answer.is_html() && self.exchange.login.is_configured() {
             let text = "the server sends a page instead of the object: the login may have expired";
-            FetchError::of_login(text)
+            FetchError::login_needed(text)
         } else {
             changed
         }
@@ -266,24 +270,24 @@ impl<'a> Transfer<'a> {
     /// `end` of the object.
     fn body(
         &mut self,
-        answer: &mut Answer,
+        answer: &mut HttpResponse,
         end: u64,
         at: &mut u64,
         sink: &mut Sink<'_>,
     ) -> Result<(), TransferStop> {
         let mut buffer = vec![0; PIECE];
-        let mut pace = BodyRate::new(self.exchange.client.step);
+        let mut pace = BodyRate::new(self.exchange.client.step_timeout);
         while *at < end {
             let most = to_usize(end - *at).unwrap_or(PIECE).min(PIECE);
             let read = answer.body.read(&mut buffer[..most]);
-            let length = read.map_err(|error| FetchError::temporary(words_of(&error)))?;
+            let length = read.map_err(|error| FetchError::temporary(io_error_message(&error)))?;
             if length == 0 {
                 return Err(FetchError::temporary("a response was truncated").into());
             }
-            ConnectionCounters::add(&self.exchange.counted.bytes, to_u64(length));
+            ConnectionCounters::add(&self.exchange.counters.bytes, to_u64(length));
             sink(*at, &buffer[..length])?;
             *at += to_u64(length);
-            self.patience.count_received(length)?;
+            self.retry_budget.count_received(length)?;
             if *at < end {
                 pace.count_received(length)?;
             }
@@ -301,12 +305,12 @@ struct ResponsePart {
 
 /// Determines which range of the object a response contains. Fails unless the range answers the
 /// request for `range`.
-fn part(answer: &Answer, range: &Range<u64>) -> Result<ResponsePart, FetchError> {
+fn parse_part(answer: &HttpResponse, range: &Range<u64>) -> Result<ResponsePart, FetchError> {
     let Some(content) = answer.header("content-range") else {
         // Some servers send an empty object as a whole instead of a range.
         if range.start == 0 && answer.status == 200 && answer.header("content-length") == Some("0")
         {
-            let state = state(answer, 0)?;
+            let state = parse_state(answer, 0)?;
             return Ok(ResponsePart { end: 0, state });
         }
         let text = "the server supports no ranges";
@@ -328,12 +332,12 @@ fn part(answer: &Answer, range: &Range<u64>) -> Result<ResponsePart, FetchError>
     }
     Ok(ResponsePart {
         end: end.min(range.end),
-        state: state(answer, length)?,
+        state: parse_state(answer, length)?,
     })
 }
 
 /// Returns whether the body of a response is compressed or encoded in another way.
-pub(super) fn is_encoded(answer: &Answer) -> bool {
+pub(super) fn is_encoded(answer: &HttpResponse) -> bool {
     let names = [
         (header::CONTENT_ENCODING, "identity"),
         (header::TRANSFER_ENCODING, "chunked"),
@@ -346,19 +350,19 @@ pub(super) fn is_encoded(answer: &Answer) -> bool {
 
 /// Returns the state of an object that has no byte at the offset `at`. If the response says that
 /// the object is longer, fails with a temporary failure.
-fn nothing(answer: &Answer, at: u64) -> Result<ObjectState, FetchError> {
+fn state_without_bytes(answer: &HttpResponse, at: u64) -> Result<ObjectState, FetchError> {
     let length = answer.header("content-range");
     let length = length.and_then(|text| text.strip_prefix("bytes */")?.parse().ok());
     match length {
         Some(length) if length > at => {
             Err(FetchError::temporary("the server refuses a valid range"))
         }
-        Some(length) => state(answer, length),
+        Some(length) => parse_state(answer, length),
         None => Err(FetchError::permanent("the server refuses the range")),
     }
 }
 
-pub(super) fn state(answer: &Answer, length: u64) -> Result<ObjectState, FetchError> {
+pub(super) fn parse_state(answer: &HttpResponse, length: u64) -> Result<ObjectState, FetchError> {
     let tag = answer
         .headers
         .get(header::ETAG)
@@ -366,10 +370,10 @@ pub(super) fn state(answer: &Answer, length: u64) -> Result<ObjectState, FetchEr
     if tag.len() > limits::ETAG_BYTES {
         return Err(FetchError::permanent("the entity tag is too long"));
     }
-    let modified = answer.header("last-modified").and_then(seconds);
+    let modified = answer.header("last-modified").and_then(parse_date);
     Ok(ObjectState {
         length,
-        etag: ObjectState::tag(tag),
+        etag: ObjectState::parse_entity_tag(tag),
         modified: modified.unwrap_or(0),
     })
 }
@@ -386,7 +390,7 @@ fn content_range(text: &str) -> Option<(u64, u64, u64)> {
 }
 
 /// Parses the date in a header. Returns seconds since 1970.
-pub(super) fn seconds(date: &str) -> Option<i64> {
+pub(super) fn parse_date(date: &str) -> Option<i64> {
     let date = rfc2822::parse(date.trim()).ok()?;
     Some(date.timestamp().as_second())
 }
@@ -395,16 +399,16 @@ pub(super) fn seconds(date: &str) -> Option<i64> {
 /// entity tag is a hash of samples, only the length is compared.
 fn compare(expected: &ObjectState, now: &ObjectState) -> Result<(), FetchError> {
     let is_same = if expected.is_sampled() {
-        expected.length == now.length && !now.is_told_apart()
+        expected.length == now.length && !now.has_validator()
     } else {
         expected.is_same(now)
     };
     if is_same {
         Ok(())
-    } else if expected.is_retagged(now) {
+    } else if expected.differs_only_in_tag(now) {
         Err(FetchError::entity_tag_changed())
     } else {
-        Err(FetchError::changed())
+        Err(FetchError::object_changed())
     }
 }
 
@@ -430,28 +434,28 @@ mod tests {
 
     use super::*;
 
-    fn answer(headers: &[(&'static str, &'static str)]) -> Answer {
+    fn answer(headers: &[(&'static str, &'static str)]) -> HttpResponse {
         let pairs = headers.iter().map(|(name, value)| {
             (
                 HeaderName::from_static(name),
                 HeaderValue::from_static(value),
             )
         });
-        Answer {
+        HttpResponse {
             status: StatusCode::PARTIAL_CONTENT,
             headers: pairs.fold(HeaderMap::new(), |mut map, (name, value)| {
                 map.append(name, value);
                 map
             }),
             body: Box::new(&b""[..]),
-            is_led: false,
+            is_redirected: false,
         }
     }
 
     #[test]
     fn an_answer_is_for_the_range_that_was_asked_for() {
         let found = |headers: &[(&'static str, &'static str)]| {
-            part(&answer(headers), &(100..200)).map(|part| (part.end, part.state.length))
+            parse_part(&answer(headers), &(100..200)).map(|part| (part.end, part.state.length))
         };
         let right = ("content-range", "bytes 100-199/1000");
         assert_eq!(found(&[right]), Ok((200, 1000)));
@@ -476,7 +480,7 @@ mod tests {
             vec![right, ("content-length", "99")],
         ] {
             let trouble = found(&wrong).unwrap_err();
-            assert_eq!(trouble.remedy, Remedy::Again(None), "{wrong:?}");
+            assert_eq!(trouble.remedy, Remedy::Retry(None), "{wrong:?}");
         }
         assert_eq!(found(&[]).unwrap_err().failure, Failure::NoRanges);
         for coding in [
@@ -512,7 +516,7 @@ mod tests {
             ("etag", "\"0a1b\""),
             ("last-modified", "Sun, 06 Nov 1994 08:49:37 GMT"),
         ];
-        let found = state(&answer(&headers), 5).unwrap();
+        let found = parse_state(&answer(&headers), 5).unwrap();
         let wanted = ObjectState {
             length: 5,
             etag: b"\"0a1b\"".to_vec(),
@@ -526,8 +530,8 @@ mod tests {
             ..wanted.clone()
         };
         assert!(strong_tag(&weak).is_none() && compare(&wanted, &weak).is_err());
-        let empty = state(&answer(&[("etag", "\"\"")]), 5).unwrap();
-        assert!(!empty.is_told_apart());
+        let empty = parse_state(&answer(&[("etag", "\"\"")]), 5).unwrap();
+        assert!(!empty.has_validator());
         let mut sampled = empty.clone();
         sampled.set_sample(b"hash");
         assert!(strong_tag(&sampled).is_none());

@@ -42,10 +42,10 @@ pub(in crate::cli) fn run(
     json: bool,
 ) -> Outcome<()> {
     let failed = |error| Error::io(&error, directory.display().to_string());
-    let cache = DiskCache::existing(directory).map_err(failed)?;
+    let cache = DiskCache::open_to_manage(directory).map_err(failed)?;
     let text = match act {
         CacheAction::List => {
-            let shares = cache.shares().map_err(failed)?;
+            let shares = cache.cached_sources().map_err(failed)?;
             if json {
                 as_json(&shares)
             } else {
@@ -58,7 +58,7 @@ pub(in crate::cli) fn run(
             deleted(before.saturating_sub(left), left, json)
         }
     };
-    command_source::output()?.write_all(text.as_bytes())?;
+    command_source::stdout_file()?.write_all(text.as_bytes())?;
     Ok(())
 }
 
@@ -114,7 +114,7 @@ fn sum(shares: &[CachedSource]) -> u64 {
 
 /// Formats the time at which the source was last used, in UTC to the second.
 fn used(share: &CachedSource) -> String {
-    timestamp_of(share.used)
+    timestamp_of(share.last_used)
 }
 
 #[cfg(test)]
@@ -129,7 +129,7 @@ mod tests {
         let share = |source: Option<&str>, bytes| CachedSource {
             source: source.map(str::to_owned),
             bytes,
-            used,
+            last_used: used,
         };
         [share(Some("s3://b/\u{1b}a.h5"), 3 << 29), share(None, 4096)]
     }

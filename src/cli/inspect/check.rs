@@ -18,7 +18,7 @@ use h5fs_reader::wire::to_u64;
 use nix::errno::Errno;
 
 use crate::cli::inspect::check_result::{
-    self, CheckMessage, CheckResult, CheckSummary, Fault, Verdict,
+    self, CheckFault, CheckMessage, CheckResult, CheckSummary, CheckVerdict,
 };
 use crate::cli::inspect::command_source::{self, CommandSource, CommandStop, Outcome, PIECE};
 use crate::cli::inspect::walk::{VisitedItem, walk, walk_views};
@@ -58,19 +58,22 @@ pub(in crate::cli) struct CheckOptions {
 }
 
 /// Checks a source from its root. Returns the overall result.
-pub(in crate::cli) fn check(source: CommandSource<'_>, options: CheckOptions) -> Outcome<Verdict> {
+pub(in crate::cli) fn check(
+    source: CommandSource<'_>,
+    options: CheckOptions,
+) -> Outcome<CheckVerdict> {
     let mut checked = CheckResult::default();
     match check_source(source, options, &mut checked) {
-        Err(CommandStop::Failed(error)) => return unopened(source, error, options, checked),
+        Err(CommandStop::Failed(error)) => return report_unopened(source, error, options, checked),
         looked => looked?,
     }
     let data = options.data;
     let last = match options.form {
         ReportFormat::Lines => checked.line(data),
-        ReportFormat::Json => CheckSummary::of_file(checked, true).object(data),
-        ReportFormat::Records => CheckMessage::Sum(checked.done).line(),
+        ReportFormat::Json => CheckSummary::for_file(checked, true).json_line(data),
+        ReportFormat::Records => CheckMessage::Totals(checked.completed).line(),
     };
-    writeln!(command_source::output()?, "{last}")?;
+    writeln!(command_source::stdout_file()?, "{last}")?;
     Ok(checked.verdict())
 }
 
@@ -90,56 +93,56 @@ fn check_source(
     };
     let generation = filesystem.generation();
     let name = source.file.name();
-    let check = Check {
+    let check = SourceCheck {
         filesystem: &filesystem,
         name: name.as_os_str().as_bytes(),
         options,
         threads,
         objects: AtomicU64::new(0),
         bytes: AtomicU64::new(0),
-        ahead: CheckProgress::default(),
-        over: AtomicBool::new(false),
+        progress: CheckProgress::default(),
+        should_stop: AtomicBool::new(false),
     };
-    let mut output = BufWriter::new(command_source::output()?);
+    let mut output = BufWriter::new(command_source::stdout_file()?);
     *checked = check.run(&mut progress, &mut output)?;
     output.flush()?;
     if filesystem.generation() != generation || check.is_stopped() {
         let text = format!("{}: changed while it was read", name.display());
         return Err(CommandStop::Failed(Error::Usage(text)));
     }
-    checked.done = check.completed();
+    checked.completed = check.completed();
     Ok(())
 }
 
 /// Reports that the source cannot be opened, or cannot be read to its end. A process that checks
 /// one of several files sends this as a message to the calling process.
-fn unopened(
+fn report_unopened(
     source: CommandSource<'_>,
     error: Error,
     options: CheckOptions,
     checked: CheckResult,
-) -> Outcome<Verdict> {
-    let mut output = command_source::output()?;
+) -> Outcome<CheckVerdict> {
+    let mut output = command_source::stdout_file()?;
     let name = source.file.name();
     let name = name.as_os_str().as_bytes();
     let reason = reason_of(name, &error);
     match options.form {
         ReportFormat::Lines => {}
         ReportFormat::Json => {
-            let sum = CheckSummary::of_file(checked, false);
+            let sum = CheckSummary::for_file(checked, false);
             writeln!(output, "{}", check_result::unopened(name, &reason))?;
-            writeln!(output, "{}", sum.object(options.data))?;
+            writeln!(output, "{}", sum.json_line(options.data))?;
         }
         ReportFormat::Records => {
             writeln!(output, "{}", CheckMessage::Unopened(reason).line())?;
-            return Ok(Verdict::Unread);
+            return Ok(CheckVerdict::Unread);
         }
     }
     Err(CommandStop::Failed(error))
 }
 
 /// State that the threads share.
-struct Check<'a> {
+struct SourceCheck<'a> {
     filesystem: &'a Filesystem,
     /// Name of the source.
     name: &'a [u8],
@@ -147,9 +150,9 @@ struct Check<'a> {
     threads: usize,
     objects: AtomicU64,
     bytes: AtomicU64,
-    ahead: CheckProgress,
+    progress: CheckProgress,
     /// Whether the check must stop early.
-    over: AtomicBool,
+    should_stop: AtomicBool,
 }
 
 /// The total size of the files that the walk has found, and the number of their bytes that were
@@ -168,7 +171,7 @@ impl CheckProgress {
         self.is_whole
             .load(Ordering::Acquire)
             .then(|| ProgressShare {
-                passed: self.passed.load(Ordering::Relaxed),
+                processed: self.passed.load(Ordering::Relaxed),
                 total: self.total.load(Ordering::Relaxed),
             })
     }
@@ -204,7 +207,7 @@ impl Drop for UncountedPart<'_> {
     }
 }
 
-impl Check<'_> {
+impl SourceCheck<'_> {
     /// Runs the threads of the check and writes the faults. Returns the counts of the whole check.
     fn run(&self, progress: &mut ProgressLine, output: &mut impl Write) -> Outcome<CheckResult> {
         thread::scope(|scope| {
@@ -215,7 +218,7 @@ impl Check<'_> {
                 let (found, objects) = (found.clone(), Arc::clone(&objects));
                 scope.spawn(move || {
                     while let Some(object) = next(&objects) {
-                        self.object(&object, &found);
+                        self.examine_object(&object, &found);
                     }
                 });
             }
@@ -233,7 +236,7 @@ impl Check<'_> {
     /// Writes faults until all other threads have ended.
     fn write(
         &self,
-        faults: &Receiver<Fault>,
+        faults: &Receiver<CheckFault>,
         progress: &mut ProgressLine,
         output: &mut impl Write,
     ) -> Outcome<CheckResult> {
@@ -250,21 +253,21 @@ impl Check<'_> {
             }
             progress.update(
                 self.completed(),
-                self.ahead.share().filter(|_| self.options.data),
+                self.progress.share().filter(|_| self.options.data),
             );
         }
     }
 
-    fn line(&self, fault: Fault) -> String {
+    fn line(&self, fault: CheckFault) -> String {
         match self.options.form {
             ReportFormat::Lines => fault.line(),
-            ReportFormat::Json => fault.object(self.name),
+            ReportFormat::Json => fault.json_line(self.name),
             ReportFormat::Records => CheckMessage::Fault(fault).line(),
         }
     }
 
     /// Walks the tree, examines the directories, and queues all other objects.
-    fn walk(&self, met: &SyncSender<PendingObject>, found: &SyncSender<Fault>) {
+    fn walk(&self, met: &SyncSender<PendingObject>, found: &SyncSender<CheckFault>) {
         if self.options.joined {
             self.report_absent(found);
         }
@@ -274,17 +277,17 @@ impl Check<'_> {
             match thing {
                 VisitedItem::Directory(path, ino) => {
                     self.count_object();
-                    told = self.described(path, ino, found);
+                    told = self.examine_description(path, ino, found);
                 }
                 // The examination has already reported this error.
-                VisitedItem::Broken(_, error) if told.as_ref() == Some(&error) => {}
-                VisitedItem::Broken(path, error) => self.report(path, &error, found),
+                VisitedItem::Unlistable(_, error) if told.as_ref() == Some(&error) => {}
+                VisitedItem::Unlistable(path, error) => self.report(path, &error, found),
                 VisitedItem::Entry(path, named) => {
                     let first = named.stat.links <= 1 || seen.insert(named.ino);
                     if named.stat.kind != FileKind::Directory && first {
                         let (kind, size) = (named.stat.kind, named.stat.size);
                         let size = if kind == FileKind::File { size } else { 0 };
-                        self.ahead.total.fetch_add(size, Ordering::Relaxed);
+                        self.progress.total.fetch_add(size, Ordering::Relaxed);
                         // Fails only if the check has ended early, because then the receiving
                         // threads have exited.
                         let _ = met.send(PendingObject {
@@ -304,19 +307,19 @@ impl Check<'_> {
         if self.options.views {
             walk_views(self.filesystem, &TABLES, &mut visit);
         }
-        self.ahead.is_whole.store(true, Ordering::Release);
+        self.progress.is_whole.store(true, Ordering::Release);
     }
 
     /// Reports each file that could not be joined. The file `errors` of the joined files lists
     /// them.
-    fn report_absent(&self, found: &SyncSender<Fault>) {
+    fn report_absent(&self, found: &SyncSender<CheckFault>) {
         for line in errors(self.filesystem).lines() {
             // Each line starts with a timestamp.
             let told = line
                 .split_once(' ')
                 .and_then(|(_, rest)| rest.split_once(": "));
             let (path, reason) = told.unwrap_or(("/", line));
-            let _ = found.send(Fault {
+            let _ = found.send(CheckFault {
                 kind: check_result::FaultKind::Unreadable,
                 path: path.as_bytes().to_vec(),
                 reason: reason.to_owned(),
@@ -325,12 +328,12 @@ impl Check<'_> {
     }
 
     /// Examines one regular file or symbolic link, and reports its faults.
-    fn object(&self, object: &PendingObject, found: &SyncSender<Fault>) {
+    fn examine_object(&self, object: &PendingObject, found: &SyncSender<CheckFault>) {
         if !self.is_stopped() {
-            let described = self.described(&object.path, object.ino, found);
+            let described = self.examine_description(&object.path, object.ino, found);
             if object.kind == FileKind::File {
                 self.count_object();
-                match self.content(object) {
+                match self.examine_content(object) {
                     // An object that cannot be read at all fails with the same error for its
                     // content.
                     Err(error) if described.as_ref() != Some(&error) => {
@@ -346,7 +349,12 @@ impl Check<'_> {
     /// Examines everything about an object except its content, and reports all faults. Returns the
     /// error of the object itself, or of its first part that cannot be read. An attribute does not
     /// count as a part.
-    fn described(&self, path: &[u8], ino: Ino, found: &SyncSender<Fault>) -> Option<Error> {
+    fn examine_description(
+        &self,
+        path: &[u8],
+        ino: Ino,
+        found: &SyncSender<CheckFault>,
+    ) -> Option<Error> {
         let mut first = None;
         let mut find = |finding: Defect<'_>| match finding {
             Defect::Attribute(name, error) => {
@@ -358,7 +366,7 @@ impl Check<'_> {
                 first.get_or_insert(error);
             }
             Defect::Missing(text) => {
-                let _ = found.send(Fault {
+                let _ = found.send(CheckFault {
                     kind: check_result::FaultKind::Missing,
                     path: path.to_vec(),
                     reason: printable(&text),
@@ -375,9 +383,9 @@ impl Check<'_> {
 
     /// Examines the content of a file: whether its bytes can be located and, with `data`, whether
     /// every byte can be read.
-    fn content(&self, object: &PendingObject) -> Result<()> {
+    fn examine_content(&self, object: &PendingObject) -> Result<()> {
         let left = UncountedPart {
-            ahead: &self.ahead,
+            ahead: &self.progress,
             from: 0,
             end: object.size,
         };
@@ -422,17 +430,17 @@ impl Check<'_> {
         }
     }
 
-    fn report(&self, path: &[u8], error: &Error, found: &SyncSender<Fault>) {
+    fn report(&self, path: &[u8], error: &Error, found: &SyncSender<CheckFault>) {
         self.report_part(path, "", error, found);
     }
 
-    fn report_part(&self, path: &[u8], part: &str, error: &Error, found: &SyncSender<Fault>) {
+    fn report_part(&self, path: &[u8], part: &str, error: &Error, found: &SyncSender<CheckFault>) {
         if errno::from_error(error) == Errno::ESTALE as i32 {
             // The file has changed during the check, which is not a fault.
             return self.end();
         }
         // Fails only if the check has ended early, because then the writing thread has exited.
-        let _ = found.send(Fault {
+        let _ = found.send(CheckFault {
             kind: check_result::FaultKind::Unreadable,
             path: path.to_vec(),
             reason: format!("{part}{}", printable(&error.to_string())),
@@ -455,11 +463,11 @@ impl Check<'_> {
     }
 
     fn end(&self) {
-        self.over.store(true, Ordering::Relaxed);
+        self.should_stop.store(true, Ordering::Relaxed);
     }
 
     fn is_stopped(&self) -> bool {
-        self.over.load(Ordering::Relaxed)
+        self.should_stop.load(Ordering::Relaxed)
     }
 }
 
@@ -497,7 +505,12 @@ mod tests {
         read.advance(40);
         assert_eq!(ahead.share(), None, "the walk goes on");
         ahead.is_whole.store(true, Ordering::Release);
-        let share = |passed| Some(ProgressShare { passed, total: 140 });
+        let share = |passed| {
+            Some(ProgressShare {
+                processed: passed,
+                total: 140,
+            })
+        };
         assert_eq!(ahead.share(), share(40));
         // The file has grown since the walk found it.
         read.advance(130);

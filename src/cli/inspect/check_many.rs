@@ -13,13 +13,15 @@ use h5fs_reader::source::location::Location;
 
 use crate::cli::args::ReadingArguments;
 use crate::cli::inspect::check::{CheckOptions, ReportFormat};
-use crate::cli::inspect::check_result::{self, CheckMessage, CheckSummary, Fault, Verdict};
+use crate::cli::inspect::check_result::{
+    self, CheckFault, CheckMessage, CheckSummary, CheckVerdict,
+};
 use crate::cli::inspect::command_source::{self, Outcome};
 use crate::cli::inspect::data_files::DataFiles;
 use crate::cli::inspect::joined_names::JOINED;
-use crate::cli::inspect::parallel::{self, Arguments, OutputFollower};
-use crate::cli::text::error_message::{of_text, print_error, reason_of};
-use crate::cli::text::printable::{harmless, printable_bytes};
+use crate::cli::inspect::parallel::{self, ChildArguments, OutputFollower};
+use crate::cli::text::error_message::{message_about, print_error, reason_of};
+use crate::cli::text::printable::{printable_bytes, printable_untrusted};
 use crate::cli::text::progress::ProgressLine;
 use crate::limits;
 
@@ -28,9 +30,9 @@ pub(in crate::cli) fn check(
     sources: &[Location],
     options: CheckOptions,
     how: &ReadingArguments,
-) -> Outcome<Verdict> {
+) -> Outcome<CheckVerdict> {
     let (data, json) = (options.data, options.form == ReportFormat::Json);
-    let mut arguments = Arguments::for_command("check", how);
+    let mut arguments = ChildArguments::for_command("check", how);
     arguments.flag("--records");
     let flags = [(data, "--data"), (options.views, "--views")];
     let given = flags.into_iter().filter(|flag| flag.0);
@@ -38,7 +40,7 @@ pub(in crate::cli) fn check(
     let mut files = DataFiles::new(sources, how);
     let mut report = Report {
         progress: ProgressLine::new(),
-        output: BufWriter::new(command_source::output()?),
+        output: BufWriter::new(command_source::stdout_file()?),
         json,
         name: Vec::new(),
         line: Vec::new(),
@@ -46,12 +48,12 @@ pub(in crate::cli) fn check(
         has_end: false,
         is_joined: false,
     };
-    parallel::read(&mut files, &arguments, how.jobs, &mut report)?;
+    parallel::read_sources(&mut files, &arguments, how.jobs, &mut report)?;
     let directories = || sources.iter().filter(|source| is_near_directory(source));
     if options.views && report.sum.files > 0 {
         arguments.flag("--joined");
         report.is_joined = true;
-        parallel::read(
+        parallel::read_sources(
             &mut directories().cloned(),
             &arguments,
             how.jobs,
@@ -69,7 +71,7 @@ pub(in crate::cli) fn check(
     }
     let sum = report.sum;
     let last = if json {
-        sum.object(data)
+        sum.json_line(data)
     } else {
         sum.line(data)
     };
@@ -86,7 +88,7 @@ fn is_near_directory(source: &Location) -> bool {
 /// Starts a process that prints warnings about the files of a local directory that cannot be
 /// joined.
 fn warn_of_joining(source: &Location, how: &ReadingArguments) {
-    let mut arguments = Arguments::for_command("ls", how);
+    let mut arguments = ChildArguments::for_command("ls", how);
     arguments.flag("--one");
     arguments.paths.push(JOINED.into());
     let listed = arguments.command(source);
@@ -117,30 +119,30 @@ impl Report {
     fn handle_line(&mut self) -> Outcome<()> {
         let line = std::mem::take(&mut self.line);
         match CheckMessage::from_line(&String::from_utf8_lossy(line.trim_ascii_end())) {
-            CheckMessage::Sum(done) => {
+            CheckMessage::Totals(done) => {
                 self.sum.checked.add(done);
                 self.has_end = true;
             }
             CheckMessage::Unopened(reason) => {
                 self.has_end = true;
-                let (name, reason) = (self.name.clone(), harmless(&reason));
-                self.make_room()?;
-                print_error(&of_text(&name, &reason));
+                let (name, reason) = (self.name.clone(), printable_untrusted(&reason));
+                self.clear_progress()?;
+                print_error(&message_about(&name, &reason));
                 self.unopened(&name, &reason)?;
             }
-            CheckMessage::Fault(fault) => self.fault(&Fault {
-                reason: harmless(&fault.reason),
+            CheckMessage::Fault(fault) => self.fault(&CheckFault {
+                reason: printable_untrusted(&fault.reason),
                 ..fault
             })?,
         }
         Ok(())
     }
 
-    fn fault(&mut self, fault: &Fault) -> Outcome<()> {
+    fn fault(&mut self, fault: &CheckFault) -> Outcome<()> {
         self.progress.clear();
         self.sum.checked.count(fault.kind);
         let line = if self.json {
-            fault.object(&self.name)
+            fault.json_line(&self.name)
         } else {
             format!("{}: {}", printable_bytes(&self.name), fault.line())
         };
@@ -177,7 +179,7 @@ impl OutputFollower for Report {
         Ok(())
     }
 
-    fn make_room(&mut self) -> Outcome<()> {
+    fn clear_progress(&mut self) -> Outcome<()> {
         self.progress.clear();
         Ok(self.output.flush()?)
     }
@@ -194,14 +196,15 @@ impl OutputFollower for Report {
             self.name.clone(),
             "the process that reads this file ended early",
         );
-        self.make_room()?;
-        print_error(&of_text(&name, reason));
+        self.clear_progress()?;
+        print_error(&message_about(&name, reason));
         self.unopened(&name, reason)
     }
 
-    fn tick(&mut self, ended: u64, all: Option<u64>) -> Outcome<()> {
+    fn show_progress(&mut self, ended: u64, all: Option<u64>) -> Outcome<()> {
         self.output.flush()?;
-        self.progress.show_of(ended, all, self.sum.checked.done);
+        self.progress
+            .update_for_files(ended, all, self.sum.checked.completed);
         Ok(())
     }
 }

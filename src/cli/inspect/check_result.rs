@@ -10,7 +10,7 @@ use crate::cli::text::progress::CompletedWork;
 
 /// The overall result of checking one or more sources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::cli) enum Verdict {
+pub(in crate::cli) enum CheckVerdict {
     /// Every object exists and can be read.
     Sound,
     /// At least one fault was found: an object or a part of it cannot be read or is missing.
@@ -21,7 +21,7 @@ pub(in crate::cli) enum Verdict {
 
 /// An object that cannot be read, or something that the object needs and that is missing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::cli) struct Fault {
+pub(in crate::cli) struct CheckFault {
     pub(in crate::cli) kind: FaultKind,
     /// Path of the object, as a mount shows it.
     pub(in crate::cli) path: Vec<u8>,
@@ -46,14 +46,14 @@ impl FaultKind {
     }
 }
 
-impl Fault {
+impl CheckFault {
     /// Formats the fault as a line of text, without the name of the source.
     pub(in crate::cli) fn line(&self) -> String {
         format!("{}: {}", printable_bytes(&self.path), self.reason)
     }
 
     /// Formats the fault as a line of JSON, with the name of the source.
-    pub(in crate::cli) fn object(&self, source: &[u8]) -> String {
+    pub(in crate::cli) fn json_line(&self, source: &[u8]) -> String {
         let mut object = JsonObject::default();
         object.text("source", source);
         object.text("path", &self.path);
@@ -75,7 +75,7 @@ pub(in crate::cli) fn unopened(source: &[u8], reason: &str) -> String {
 /// The number of checked objects and bytes, and the number of faults in one source.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(in crate::cli) struct CheckResult {
-    pub(in crate::cli) done: CompletedWork,
+    pub(in crate::cli) completed: CompletedWork,
     /// Number of faults whose object cannot be read.
     pub(in crate::cli) unreadable: u64,
     /// Number of missing files, and of missing objects in other files.
@@ -84,8 +84,8 @@ pub(in crate::cli) struct CheckResult {
 
 impl CheckResult {
     pub(in crate::cli) fn add(&mut self, done: CompletedWork) {
-        self.done.objects += done.objects;
-        self.done.bytes += done.bytes;
+        self.completed.objects += done.objects;
+        self.completed.bytes += done.bytes;
     }
 
     pub(in crate::cli) fn count(&mut self, kind: FaultKind) {
@@ -95,16 +95,16 @@ impl CheckResult {
         }
     }
 
-    pub(in crate::cli) fn verdict(self) -> Verdict {
+    pub(in crate::cli) fn verdict(self) -> CheckVerdict {
         match (self.unreadable, self.missing) {
-            (0, 0) => Verdict::Sound,
-            _ => Verdict::Faulty,
+            (0, 0) => CheckVerdict::Sound,
+            _ => CheckVerdict::Faulty,
         }
     }
 
     /// Formats the totals as the last line of text. `data` says whether every byte was read.
     pub(in crate::cli) fn line(self, data: bool) -> String {
-        let CompletedWork { objects, bytes } = self.done;
+        let CompletedWork { objects, bytes } = self.completed;
         let s = if objects == 1 { "" } else { "s" };
         let read = if data { "read" } else { "not read" };
         let unreadable = self.unreadable;
@@ -132,7 +132,7 @@ pub(in crate::cli) struct CheckSummary {
 
 impl CheckSummary {
     /// Returns the totals for one file. `is_opened` says whether the file could be opened.
-    pub(in crate::cli) fn of_file(checked: CheckResult, is_opened: bool) -> Self {
+    pub(in crate::cli) fn for_file(checked: CheckResult, is_opened: bool) -> Self {
         CheckSummary {
             files: 1,
             unopened: u64::from(!is_opened),
@@ -140,10 +140,10 @@ impl CheckSummary {
         }
     }
 
-    pub(in crate::cli) fn verdict(self) -> Verdict {
+    pub(in crate::cli) fn verdict(self) -> CheckVerdict {
         match self.unopened {
             0 => self.checked.verdict(),
-            _ => Verdict::Unread,
+            _ => CheckVerdict::Unread,
         }
     }
 
@@ -156,9 +156,9 @@ impl CheckSummary {
     }
 
     /// Formats the totals as the last line of JSON. `data` says whether every byte was read.
-    pub(in crate::cli) fn object(self, data: bool) -> String {
+    pub(in crate::cli) fn json_line(self, data: bool) -> String {
         let CheckResult {
-            done,
+            completed: done,
             unreadable,
             missing,
         } = self.checked;
@@ -178,23 +178,25 @@ impl CheckSummary {
 /// A message from a process that checks one file to the process that checks several files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::cli) enum CheckMessage {
-    Fault(Fault),
+    Fault(CheckFault),
     /// The last message of a process: why the file could not be opened or read to its end.
     Unopened(String),
     /// The last message of a process: the number of checked objects and bytes.
-    Sum(CompletedWork),
+    Totals(CompletedWork),
 }
 
 impl CheckMessage {
     /// Formats the message as a line.
     pub(in crate::cli) fn line(&self) -> String {
         match self {
-            CheckMessage::Fault(Fault { kind, path, reason }) => {
+            CheckMessage::Fault(CheckFault { kind, path, reason }) => {
                 let path = BASE64_STANDARD.encode(path);
                 format!("{} {path} {reason}", kind.name())
             }
             CheckMessage::Unopened(reason) => format!("unopened {reason}"),
-            CheckMessage::Sum(CompletedWork { objects, bytes }) => format!("sum {objects} {bytes}"),
+            CheckMessage::Totals(CompletedWork { objects, bytes }) => {
+                format!("sum {objects} {bytes}")
+            }
         }
     }
 
@@ -202,7 +204,7 @@ impl CheckMessage {
     /// fault of the file, because its process behaves incorrectly.
     pub(in crate::cli) fn from_line(line: &str) -> Self {
         Self::parse(line).unwrap_or_else(|| {
-            CheckMessage::Fault(Fault {
+            CheckMessage::Fault(CheckFault {
                 kind: FaultKind::Unreadable,
                 path: b"/".to_vec(),
                 reason: line.to_owned(),
@@ -214,7 +216,7 @@ impl CheckMessage {
         let (word, rest) = line.split_once(' ')?;
         if let Some(kind) = FaultKind::ALL.into_iter().find(|kind| kind.name() == word) {
             let (path, reason) = rest.split_once(' ')?;
-            return Some(CheckMessage::Fault(Fault {
+            return Some(CheckMessage::Fault(CheckFault {
                 kind,
                 path: BASE64_STANDARD.decode(path).ok()?,
                 reason: reason.to_owned(),
@@ -225,7 +227,7 @@ impl CheckMessage {
             "sum" => {
                 let (objects, bytes) = rest.split_once(' ')?;
                 let (objects, bytes) = (objects.parse().ok()?, bytes.parse().ok()?);
-                Some(CheckMessage::Sum(CompletedWork { objects, bytes }))
+                Some(CheckMessage::Totals(CompletedWork { objects, bytes }))
             }
             _ => None,
         }
@@ -238,7 +240,7 @@ mod tests {
 
     fn checked(objects: u64, bytes: u64, unreadable: u64, missing: u64) -> CheckResult {
         CheckResult {
-            done: CompletedWork { objects, bytes },
+            completed: CompletedWork { objects, bytes },
             unreadable,
             missing,
         }
@@ -286,16 +288,16 @@ mod tests {
             unopened,
             checked: checked(1, 0, unreadable, missing),
         };
-        assert_eq!(sum(0, 0, 0).verdict(), Verdict::Sound);
-        assert_eq!(sum(0, 1, 0).verdict(), Verdict::Faulty);
-        assert_eq!(sum(0, 0, 1).verdict(), Verdict::Faulty);
-        assert_eq!(sum(1, 1, 1).verdict(), Verdict::Unread);
+        assert_eq!(sum(0, 0, 0).verdict(), CheckVerdict::Sound);
+        assert_eq!(sum(0, 1, 0).verdict(), CheckVerdict::Faulty);
+        assert_eq!(sum(0, 0, 1).verdict(), CheckVerdict::Faulty);
+        assert_eq!(sum(1, 1, 1).verdict(), CheckVerdict::Unread);
     }
 
     #[test]
     fn records_are_read_as_they_were_written() {
         let fault = |kind, path: &[u8], reason: &str| {
-            CheckMessage::Fault(Fault {
+            CheckMessage::Fault(CheckFault {
                 kind,
                 path: path.to_vec(),
                 reason: reason.to_owned(),
@@ -305,7 +307,7 @@ mod tests {
             fault(FaultKind::Unreadable, b"/a b\n\xff", "attribute x: sum 1 2"),
             fault(FaultKind::Missing, b"", ""),
             CheckMessage::Unopened("Permission denied".to_owned()),
-            CheckMessage::Sum(checked(1, 2, 3, 4).done),
+            CheckMessage::Totals(checked(1, 2, 3, 4).completed),
         ] {
             assert_eq!(CheckMessage::from_line(&record.line()), record);
         }

@@ -7,7 +7,7 @@ use h5fs_reader::model::ndl::Syntax;
 use h5fs_reader::model::text::json_text;
 
 use crate::cli::inspect::command_source::{self, Outcome};
-use crate::cli::inspect::parallel::{self, Arguments, OutputFollower, Sources};
+use crate::cli::inspect::parallel::{self, ChildArguments, OutputFollower, Sources};
 use crate::cli::text::error_message::print_error;
 use crate::cli::text::printable::printable_bytes;
 
@@ -26,19 +26,19 @@ pub(in crate::cli) enum OutputLayout {
 /// Returns whether all sources could be read.
 pub(in crate::cli) fn write(
     sources: &mut Sources<'_>,
-    arguments: &Arguments,
+    arguments: &ChildArguments,
     jobs: Option<usize>,
     form: OutputLayout,
 ) -> Outcome<bool> {
     let mut writer = Writer {
         form,
-        output: command_source::output()?,
+        output: command_source::stdout_file()?,
         sources: 0,
         faulty: 0,
         is_empty: true,
         is_at_start: true,
     };
-    parallel::read(sources, arguments, jobs, &mut writer)?;
+    parallel::read_sources(sources, arguments, jobs, &mut writer)?;
     writer.finish()?;
     Ok(writer.faulty == 0)
 }

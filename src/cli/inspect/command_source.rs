@@ -16,10 +16,10 @@ use h5fs_reader::source::location::{Location, Url};
 use h5fs_reader::source::remote::connection::Connection;
 
 use crate::cli::args::ReadingArguments;
-use crate::cli::inspect::joined_names::{JOINED, is_joined, joined_name};
+use crate::cli::inspect::joined_names::{JOINED, is_joined_path, joined_name};
 use crate::cli::mount::remote_source::RemoteSource;
 use crate::cli::text::advice;
-use crate::cli::text::error_message::{of_text, print_error};
+use crate::cli::text::error_message::{message_about, print_error};
 use crate::cli::text::printable::{printable, printable_bytes};
 use crate::cli::{options, sandbox, scans};
 use crate::fs::{self, Archive, Filesystem, Requests, ServedTree, UnreadSource};
@@ -28,7 +28,7 @@ use crate::fs::{self, Archive, Filesystem, Requests, ServedTree, UnreadSource};
 #[derive(Debug, Clone, Copy)]
 pub(in crate::cli) struct CommandSource<'a> {
     pub(in crate::cli) file: &'a Location,
-    pub(in crate::cli) how: &'a ReadingArguments,
+    pub(in crate::cli) reading: &'a ReadingArguments,
 }
 
 /// Number of bytes that are read from a file of the source at a time.
@@ -65,7 +65,7 @@ pub(in crate::cli) type Outcome<T> = std::result::Result<T, CommandStop>;
 /// This function must be called before any other thread is started. Afterwards only files that the
 /// source may refer to can be opened.
 pub(in crate::cli) fn open(source: CommandSource<'_>, verify: bool) -> Result<Filesystem> {
-    open_file(source, read_options(source.how, verify))
+    open_file(source, read_options(source.reading, verify))
 }
 
 fn open_file(source: CommandSource<'_>, mut options: fs::Options) -> Result<Filesystem> {
@@ -79,7 +79,7 @@ fn open_file(source: CommandSource<'_>, mut options: fs::Options) -> Result<File
         reader: sandbox::SourceUser::Owner(unread.owner()?),
         is_directory: false,
     };
-    sandbox::enter(shown, &options, source.how.sandbox)?;
+    sandbox::enter(shown, &options, source.reading.sandbox)?;
     Filesystem::from_source(unread, &options)
 }
 
@@ -89,19 +89,19 @@ fn enter_remote(
     url: &Url,
     options: &fs::Options,
 ) -> Result<RemoteSource> {
-    let remote = RemoteSource::receive(url, &source.how.remote.settings)?;
+    let remote = RemoteSource::receive(url, &source.reading.remote.settings)?;
     let caged = RemoteSource::sandbox_options(options);
-    sandbox::enter(remote.for_sandbox(None), &caged, source.how.sandbox)?;
+    sandbox::enter(remote.for_sandbox(None), &caged, source.reading.sandbox)?;
     Ok(remote)
 }
 
 /// Opens a source by URL, which is an object or a prefix. See [`open`].
-pub(in crate::cli) fn open_far(
+pub(in crate::cli) fn open_remote(
     source: CommandSource<'_>,
     url: &Url,
 ) -> Result<(ServedTree, Arc<Connection>)> {
-    let mut options = read_options(source.how, false);
-    enter_remote(source, url, &options)?.served(&mut options)
+    let mut options = read_options(source.reading, false);
+    enter_remote(source, url, &options)?.open_tree(&mut options)
 }
 
 /// Opens a source on this machine, which is a file or a directory of files. `paths` are the paths
@@ -113,17 +113,17 @@ pub(in crate::cli) fn open_tree(
     let mut options = fs::Options {
         ordered: true,
         scans: scans_for(source, paths),
-        ..read_options(source.how, false)
+        ..read_options(source.reading, false)
     };
     if let Location::Url(url) = source.file {
-        let served = enter_remote(source, url, &options)?.served(&mut options);
+        let served = enter_remote(source, url, &options)?.open_tree(&mut options);
         return served.map(|(served, _)| served);
     }
     let Some(path) = source.file.path().filter(|path| path.is_dir()) else {
         return Ok(ServedTree::File(Box::new(open_file(source, options)?)));
     };
     let failed = |error| Error::io(&error, path.display().to_string());
-    warn_directory(path, source.how);
+    warn_directory(path, source.reading);
     let path = path.canonicalize().map_err(failed)?;
     let directory = LocalDirectory::open(&path).map_err(failed)?;
     let owner = directory.path_info(Path::new(""), false)?.attributes.uid;
@@ -132,7 +132,7 @@ pub(in crate::cli) fn open_tree(
         reader: sandbox::SourceUser::Owner(owner),
         is_directory: true,
     };
-    sandbox::enter(shown, &options, source.how.sandbox)?;
+    sandbox::enter(shown, &options, source.reading.sandbox)?;
     let archive = Archive::new(Arc::new(directory), None, &options);
     Ok(ServedTree::Archive(Box::new(archive)))
 }
@@ -148,8 +148,8 @@ pub(in crate::cli) fn open_joined(source: CommandSource<'_>) -> Result<Filesyste
 /// Opens the cache file for scan results if one of the paths leads to joined files. Otherwise
 /// returns `None`.
 fn scans_for(source: CommandSource<'_>, paths: &[OsString]) -> Option<Arc<File>> {
-    let disk_cache = source.how.remote.settings.disk_cache.as_deref();
-    let is_wanted = paths.iter().any(|path| is_joined(path));
+    let disk_cache = source.reading.remote.settings.disk_cache.as_deref();
+    let is_wanted = paths.iter().any(|path| is_joined_path(path));
     let place = is_wanted.then(|| scans::cache_path(source.file, disk_cache))?;
     scans::open(place.as_deref())
 }
@@ -158,10 +158,10 @@ fn scans_for(source: CommandSource<'_>, paths: &[OsString]) -> Option<Arc<File>>
 ///
 /// # Errors
 /// `Usage` for such a pattern. Fails if the files cannot be joined.
-pub(in crate::cli) fn refuse_none(tree: &dyn Requests, paths: &[OsString]) -> Result<()> {
+pub(in crate::cli) fn refuse_unmatched(tree: &dyn Requests, paths: &[OsString]) -> Result<()> {
     let patterns = paths.iter().filter_map(|path| joined_name(path));
     for pattern in patterns.filter(|name| name.contains(&b'[')) {
-        let found = tree.find(&[b".h5fs/", pattern].concat(), true)?;
+        let found = tree.find_path(&[b".h5fs/", pattern].concat(), true)?;
         if tree.getxattr(found.ino, b"user._h5fs_files")? == b"0" {
             let pattern = printable_bytes(pattern);
             return Err(Error::Usage(format!("{pattern}: no file can be joined")));
@@ -174,9 +174,9 @@ pub(in crate::cli) fn refuse_none(tree: &dyn Requests, paths: &[OsString]) -> Re
 /// if the log already contains the warning.
 pub(in crate::cli) fn warn(source: CommandSource<'_>, warning: Option<String>) {
     let is_logged = log::log_enabled!(target: "h5fs::fs", log::Level::Warn);
-    if let Some(text) = warning.filter(|_| !source.how.quiet && !is_logged) {
+    if let Some(text) = warning.filter(|_| !source.reading.quiet && !is_logged) {
         let name = source.file.name();
-        print_error(&of_text(
+        print_error(&message_about(
             name.as_os_str().as_bytes(),
             &format!("warning: {}", printable(&text)),
         ));
@@ -185,7 +185,7 @@ pub(in crate::cli) fn warn(source: CommandSource<'_>, warning: Option<String>) {
 
 /// Prints a warning about surprising behaviour of a directory, unless `--quiet` is set.
 pub(in crate::cli) fn warn_directory(directory: &Path, how: &ReadingArguments) {
-    if let Some(text) = advice::of_directory(directory).filter(|_| !how.quiet) {
+    if let Some(text) = advice::directory_warning(directory).filter(|_| !how.quiet) {
         print_error(&printable(&text));
     }
 }
@@ -204,6 +204,6 @@ fn read_options(how: &ReadingArguments, verify: bool) -> fs::Options {
 
 /// Returns standard output as a file. The standard library's own output would search all bytes for
 /// newlines.
-pub(in crate::cli) fn output() -> io::Result<File> {
+pub(in crate::cli) fn stdout_file() -> io::Result<File> {
     Ok(File::from(io::stdout().as_fd().try_clone_to_owned()?))
 }

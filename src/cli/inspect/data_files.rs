@@ -15,9 +15,9 @@ use h5fs_reader::source::location::Location;
 use crate::cli::args::ReadingArguments;
 use crate::cli::inspect::command_source;
 use crate::cli::inspect::joined_names::{joined_name, split_pattern};
-use crate::cli::inspect::prefix_files::{Name, PrefixFiles};
+use crate::cli::inspect::prefix_files::{PrefixEntry, PrefixFiles};
 use crate::cli::text::error_message::print_file_error;
-use crate::joined::choice::Choice;
+use crate::joined::choice::JoinChoice;
 
 /// An iterator over the data files that the command line names directly, or that are in the
 /// directories and prefixes that it names.
@@ -35,22 +35,22 @@ enum PendingLocation {
     Named(Location),
     /// A path on this machine that was found in a directory. With a pattern, it counts only if it
     /// matches.
-    Near(PathBuf, Option<Arc<MatchingFiles>>),
+    Local(PathBuf, Option<Arc<MatchingFiles>>),
     /// A name that a server listed for a prefix.
-    Far(Arc<PrefixFiles>, Name),
+    Remote(Arc<PrefixFiles>, PrefixEntry),
 }
 
 /// A directory, and the pattern that selects its files.
 struct MatchingFiles {
     directory: PathBuf,
-    choice: Choice,
+    choice: JoinChoice,
 }
 
 impl MatchingFiles {
     /// Parses a command-line word of the form `DIRECTORY[PATTERN]`.
     fn parse(word: &Path) -> Option<Self> {
         let (directory, files) = split_pattern(word)?;
-        let choice = Choice::parse(joined_name(OsStr::from_bytes(&files))?)?;
+        let choice = JoinChoice::parse(joined_name(OsStr::from_bytes(&files))?)?;
         Some(MatchingFiles { directory, choice })
     }
 
@@ -69,8 +69,8 @@ impl PendingLocation {
     fn name(&self) -> PathBuf {
         match self {
             PendingLocation::Named(location) => location.name(),
-            PendingLocation::Near(path, _) => path.clone(),
-            PendingLocation::Far(prefix, name) => prefix.absolute(&name.path),
+            PendingLocation::Local(path, _) => path.clone(),
+            PendingLocation::Remote(prefix, name) => prefix.absolute(&name.path),
         }
     }
 }
@@ -109,19 +109,19 @@ impl<'a> DataFiles<'a> {
                 // If the file cannot be opened, its own process reports why.
                 None => return Ok(Some(file.clone())),
             },
-            PendingLocation::Near(path, chosen) => match path.symlink_metadata() {
+            PendingLocation::Local(path, chosen) => match path.symlink_metadata() {
                 Ok(there) if there.is_dir() => self.descend(path, chosen.as_ref())?,
                 _ if chosen.as_ref().is_some_and(|chosen| !chosen.is_match(path)) => {}
                 Ok(there) if !there.is_file() || !is_data(path) => {}
                 _ => return Ok(Some(Location::Path(path.clone()))),
             },
-            PendingLocation::Far(prefix, name) if name.is_directory => {
+            PendingLocation::Remote(prefix, name) if name.is_directory => {
                 self.descend_far(prefix, &name.path)?;
             }
-            PendingLocation::Far(prefix, name) if prefix.is_data(&name.path) => {
+            PendingLocation::Remote(prefix, name) if prefix.is_data(&name.path) => {
                 return prefix.location(&name.path).map(Some);
             }
-            PendingLocation::Far(..) => {}
+            PendingLocation::Remote(..) => {}
         }
         Ok(None)
     }
@@ -136,14 +136,14 @@ impl<'a> DataFiles<'a> {
         let failed = |error| Error::io(&error, directory.display().to_string());
         let mut paths = listed.map_err(failed)?;
         paths.sort_by(|a, b| b.cmp(a));
-        let near = |path| PendingLocation::Near(path, chosen.cloned());
+        let near = |path| PendingLocation::Local(path, chosen.cloned());
         self.ahead.extend(paths.into_iter().map(near));
         Ok(())
     }
 
     fn descend_far(&mut self, prefix: &Arc<PrefixFiles>, directory: &Path) -> Result<()> {
         let names = prefix.list(directory)?.into_iter().rev();
-        let ahead = names.map(|name| PendingLocation::Far(Arc::clone(prefix), name));
+        let ahead = names.map(|name| PendingLocation::Remote(Arc::clone(prefix), name));
         self.ahead.extend(ahead);
         Ok(())
     }
@@ -171,8 +171,8 @@ impl Iterator for DataFiles<'_> {
 /// name decides, so that the command reports the error.
 fn is_data(path: &Path) -> bool {
     match FileSource::open(path, None) {
-        Ok(source) => detect::is_known(&source),
-        Err(_) => detect::is_named(path.as_os_str().as_bytes()),
+        Ok(source) => detect::has_known_signature(&source),
+        Err(_) => detect::has_data_file_extension(path.as_os_str().as_bytes()),
     }
 }
 
@@ -181,14 +181,14 @@ fn is_data(path: &Path) -> bool {
 ///
 /// # Errors
 /// Fails with the error of the prefix's server.
-pub(in crate::cli) fn file_on(
+pub(in crate::cli) fn split_at_file(
     directory: &Location,
     path: &OsString,
     how: &ReadingArguments,
 ) -> Result<Option<(Location, OsString)>> {
     match directory {
         Location::Url(url) if url.is_prefix() => {
-            PrefixFiles::open(url, how)?.file_on(Path::new(path))
+            PrefixFiles::open(url, how)?.split_at_file(Path::new(path))
         }
         Location::Path(directory) if directory.is_dir() => Ok(nearest_file(directory, path)),
         _ => Ok(None),

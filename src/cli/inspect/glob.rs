@@ -18,7 +18,7 @@ pub(in crate::cli) fn expand(tree: &dyn Requests, path: &[u8]) -> Result<Vec<Vec
     if !is_pattern(path) {
         return Ok(vec![path.to_vec()]);
     }
-    let Err(no_path) = tree.find(path, false) else {
+    let Err(no_path) = tree.find_path(path, false) else {
         return Ok(vec![path.to_vec()]);
     };
     let mut found = vec![b"/".to_vec()];
@@ -37,7 +37,7 @@ pub(in crate::cli) fn expand(tree: &dyn Requests, path: &[u8]) -> Result<Vec<Vec
             }
         }
         next.retain(|path| {
-            let there = tree.find(path, !is_last);
+            let there = tree.find_path(path, !is_last);
             there.is_ok_and(|there| is_last || there.attributes.kind == FileKind::Directory)
         });
         found = next;
@@ -60,7 +60,7 @@ fn is_pattern(name: &[u8]) -> bool {
 
 /// Returns the paths of all names in `directory` that match `pattern`.
 fn matches(tree: &dyn Requests, directory: &[u8], pattern: &[u8]) -> Result<Vec<Vec<u8>>> {
-    let ino = tree.find(directory, true)?.ino;
+    let ino = tree.find_path(directory, true)?.ino;
     let mut names = DirectoryNames::open(tree, ino)?;
     let mut found = Vec::new();
     while let Some(named) = names.next()? {

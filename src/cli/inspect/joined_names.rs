@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use h5fs_reader::model::ndl::Syntax;
 
-use crate::joined::choice::Choice;
+use crate::joined::choice::JoinChoice;
 use crate::view::texts::ndl::Options;
 
 /// Path of the directory in which all files of a source are joined.
@@ -37,7 +37,7 @@ pub(in crate::cli) fn split_pattern(word: &Path) -> Option<(PathBuf, Vec<u8>)> {
 }
 
 /// Returns whether a path leads to joined files.
-pub(in crate::cli) fn is_joined(path: &OsStr) -> bool {
+pub(in crate::cli) fn is_joined_path(path: &OsStr) -> bool {
     joined_name(path).is_some()
 }
 
@@ -50,13 +50,13 @@ pub(in crate::cli) fn joined_name(path: &OsStr) -> Option<&[u8]> {
         .strip_prefix(b".h5fs/")?
         .split(|&byte| byte == b'/')
         .next()?;
-    Choice::parse(name).map(|_| name)
+    JoinChoice::parse(name).map(|_| name)
 }
 
 /// Returns the path of the file that describes an object in joined files in the Ndarray Data
 /// Language.
-pub(in crate::cli) fn document(path: &OsStr, options: Options) -> Option<OsString> {
-    let path = Some(path).filter(|path| is_joined(path))?.as_bytes();
+pub(in crate::cli) fn document_path(path: &OsStr, options: Options) -> Option<OsString> {
+    let path = Some(path).filter(|path| is_joined_path(path))?.as_bytes();
     let path = path.strip_prefix(b"/").unwrap_or(path);
     let ending = match options.syntax {
         Syntax::Yaml => "yaml",
@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn paths_of_files_that_are_one() {
         for is in [".h5fs/joined", "/.h5fs/joined/v", ".h5fs/joined[*]/v"] {
-            assert!(is_joined(is.as_ref()), "{is}");
+            assert!(is_joined_path(is.as_ref()), "{is}");
         }
         for other in [
             ".h5fs/joined.zarr/v",
@@ -120,7 +120,7 @@ mod tests {
             ".h5fs/joined[]",
             "a/.h5fs/joined",
         ] {
-            assert!(!is_joined(other.as_ref()), "{other}");
+            assert!(!is_joined_path(other.as_ref()), "{other}");
         }
     }
 
@@ -131,7 +131,7 @@ mod tests {
                 syntax,
                 ..Options::default()
             };
-            document(path.as_ref(), options).map(|path| path.into_string().unwrap())
+            document_path(path.as_ref(), options).map(|path| path.into_string().unwrap())
         };
         let all = of("/.h5fs/joined", Syntax::Json);
         assert_eq!(all.as_deref(), Some(".h5fs/joined/.h5fs/tree.json"));

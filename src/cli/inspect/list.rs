@@ -21,10 +21,10 @@ use crate::cli::inspect::command_source::{self, CommandSource, Outcome};
 use crate::cli::inspect::glob::expand;
 use crate::cli::inspect::listed_json::JsonEntry;
 use crate::cli::inspect::walk::{DirectoryNames, NamedInode, join};
-use crate::cli::text::error_message::{of_text, print_error, print_file_error};
+use crate::cli::text::error_message::{message_about, print_error, print_file_error};
 use crate::cli::text::printable::printable_bytes;
 use crate::cli::text::progress::{CompletedWork, ProgressLine};
-use crate::cli::text::style::{Paint, Style};
+use crate::cli::text::style::{Coloring, Style};
 use crate::fs::{self, FileKind, Ino, Requests};
 
 /// Number of lines that are aligned with each other in a long listing. Later lines of the directory
@@ -39,25 +39,25 @@ pub(in crate::cli) fn list(
 ) -> Outcome<bool> {
     // Must precede the sandbox, which hides whether an output is a terminal.
     let escape = format.terminal || io::stdout().is_terminal();
-    let paint = Paint::for_output(escape);
+    let paint = Coloring::for_output(escape);
     let progress = format.recursive.then(ProgressLine::new);
     let tree = command_source::open_tree(source, paths)?;
-    command_source::refuse_none(tree.requests(), paths)?;
+    command_source::refuse_unmatched(tree.requests(), paths)?;
     let mut listing = ListWriter {
         tree: tree.requests(),
         format,
         escape,
         paint,
-        output: BufWriter::new(command_source::output()?),
+        output: BufWriter::new(command_source::stdout_file()?),
         progress,
         done: CompletedWork::default(),
-        complete: true,
+        is_complete: true,
         is_first: true,
     };
     let outcome = listing.write_all(paths);
     listing.make_room();
     listing.output.flush()?;
-    outcome.map(|()| listing.complete)
+    outcome.map(|()| listing.is_complete)
 }
 
 /// A directory whose content is still to be listed.
@@ -91,12 +91,12 @@ struct ListWriter<'a> {
     tree: &'a dyn Requests,
     format: Format,
     escape: bool,
-    paint: Paint,
+    paint: Coloring,
     output: BufWriter<File>,
     /// The progress of a recursive listing.
     progress: Option<ProgressLine>,
     done: CompletedWork,
-    complete: bool,
+    is_complete: bool,
     /// Whether nothing has been written yet: no heading and no JSON object.
     is_first: bool,
 }
@@ -124,7 +124,7 @@ impl ListWriter<'_> {
         for path in paths {
             match expand(self.tree, path.as_bytes()) {
                 Ok(found) => expanded.extend(found),
-                Err(error) => self.fail(path.as_bytes(), &error),
+                Err(error) => self.report_failure(path.as_bytes(), &error),
             }
         }
         expanded
@@ -134,30 +134,30 @@ impl ListWriter<'_> {
     fn paths(&mut self, paths: &[Vec<u8>]) -> Outcome<()> {
         let mut directories = Vec::new();
         for path in paths {
-            if let Some(directory) = self.entry(path)? {
+            if let Some(directory) = self.write_entry(path)? {
                 directories.push(directory);
             }
         }
         for directory in directories {
-            self.directories(directory, true)?;
+            self.list_directories(directory, true)?;
         }
         Ok(())
     }
 
     fn path(&mut self, path: &[u8]) -> Outcome<()> {
-        match self.entry(path)? {
-            Some(directory) => self.directories(directory, self.format.recursive),
+        match self.write_entry(path)? {
+            Some(directory) => self.list_directories(directory, self.format.recursive),
             None => Ok(()),
         }
     }
 
     /// Writes the line of the entry at `path`. If the entry is a directory to list, returns it
     /// instead.
-    fn entry(&mut self, path: &[u8]) -> Outcome<Option<PendingDirectory>> {
+    fn write_entry(&mut self, path: &[u8]) -> Outcome<Option<PendingDirectory>> {
         let found = match self.find(path) {
             Ok(found) => found,
             Err(error) => {
-                self.fail(path, &error);
+                self.report_failure(path, &error);
                 return Ok(None);
             }
         };
@@ -182,11 +182,11 @@ impl ListWriter<'_> {
     /// Finds the entry at a path. If the entry is a symbolic link to a directory, follows it as
     /// ls(1) does, except in a long listing.
     fn find(&self, path: &[u8]) -> Result<fs::LookupEntry> {
-        let itself = self.tree.find(path, false)?;
+        let itself = self.tree.find_path(path, false)?;
         let is_itself = self.format.long || self.format.directory;
         let follow = !is_itself || path.ends_with(b"/");
         if itself.attributes.kind == FileKind::Symlink && follow {
-            return Ok(self.tree.find(path, true).unwrap_or_else(|_| {
+            return Ok(self.tree.find_path(path, true).unwrap_or_else(|_| {
                 // Reading the link makes the log explain why its target cannot be found.
                 let _ = self.tree.readlink(itself.ino);
                 itself
@@ -197,7 +197,7 @@ impl ListWriter<'_> {
 
     /// Lists a directory. In a recursive listing, lists all directories in it as well, each before
     /// its content.
-    fn directories(&mut self, first: PendingDirectory, with_names: bool) -> Outcome<()> {
+    fn list_directories(&mut self, first: PendingDirectory, with_names: bool) -> Outcome<()> {
         let mut steps = vec![ListStep::List(first)];
         while let Some(step) = steps.pop() {
             let next = match step {
@@ -219,14 +219,14 @@ impl ListWriter<'_> {
                 self.output.write_all(b":\n")?;
             }
             steps.push(ListStep::Leave(next.ino));
-            let beneath = self.directory(&next)?;
+            let beneath = self.list_directory(&next)?;
             steps.extend(beneath.into_iter().rev().map(ListStep::List));
         }
         Ok(())
     }
 
     /// Lists one directory. Returns its subdirectories if they must be listed as well.
-    fn directory(&mut self, directory: &PendingDirectory) -> Outcome<Vec<PendingDirectory>> {
+    fn list_directory(&mut self, directory: &PendingDirectory) -> Outcome<Vec<PendingDirectory>> {
         let mut beneath = Vec::new();
         let mut lines = Vec::new();
         let mut widths = ColumnWidths::default();
@@ -261,10 +261,10 @@ impl ListWriter<'_> {
         if are_unordered {
             self.make_room();
             let note = "too many names to sort: they are in the order of the file's index";
-            print_error(&of_text(&directory.path, note));
+            print_error(&message_about(&directory.path, note));
         }
         if let Some(error) = torn.or_else(|| self.fault(directory.ino)) {
-            self.fail(&directory.path, &error);
+            self.report_failure(&directory.path, &error);
         }
         Ok(beneath)
     }
@@ -371,7 +371,7 @@ impl ListWriter<'_> {
             }
             self.output.write_all(b"\n")?;
             for fault in &line.faults {
-                self.fail(&line.path, fault);
+                self.report_failure(&line.path, fault);
             }
         }
         Ok(())
@@ -390,8 +390,8 @@ impl ListWriter<'_> {
         };
         let comma = if self.is_first { "\n" } else { ",\n" };
         self.is_first = false;
-        self.complete &= faults.is_empty();
-        Ok(write!(self.output, "{comma}{}", listed.object())?)
+        self.is_complete &= faults.is_empty();
+        Ok(write!(self.output, "{comma}{}", listed.json_line())?)
     }
 
     fn write_name(&mut self, name: &[u8], style: Style) -> io::Result<()> {
@@ -424,8 +424,8 @@ impl ListWriter<'_> {
         }
     }
 
-    fn fail(&mut self, path: &[u8], error: &Error) {
-        self.complete = false;
+    fn report_failure(&mut self, path: &[u8], error: &Error) {
+        self.is_complete = false;
         self.make_room();
         // Earlier entries must precede this message. A write error is reported by the next write.
         let _ = self.output.flush();

@@ -28,7 +28,7 @@ pub(in crate::cli) struct JsonEntry<'a> {
 
 impl JsonEntry<'_> {
     /// Formats the entry as one line.
-    pub(in crate::cli) fn object(&self) -> String {
+    pub(in crate::cli) fn json_line(&self) -> String {
         let kind = match self.cells[0].as_bytes().first() {
             Some(b'd') => "directory",
             Some(b'l') => "symlink",

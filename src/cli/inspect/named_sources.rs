@@ -10,7 +10,7 @@ use h5fs_reader::source::location::Location;
 
 use crate::cli::args::Operands;
 use crate::cli::inspect::joined_names::split_pattern;
-use crate::cli::inspect::parallel::Arguments;
+use crate::cli::inspect::parallel::ChildArguments;
 use crate::cli::text::printable::printable_bytes;
 
 /// The sources that a command line names, and the paths in these sources.
@@ -76,7 +76,7 @@ fn is_source(word: &OsString) -> bool {
 
 /// Returns whether the source contains this path. A sandboxed process opens the source to find out.
 fn has_path(operands: &Operands, path: &OsString) -> bool {
-    let mut arguments = Arguments::for_command("ls", &operands.how);
+    let mut arguments = ChildArguments::for_command("ls", &operands.how);
     arguments.flag("--directory");
     arguments.flag("--one");
     arguments.paths.push(path.clone());

@@ -22,8 +22,8 @@ use crate::cli::args::{Program, ReadingArguments};
 use crate::cli::inspect::command_source::Outcome;
 use crate::cli::invocation::{Invocation, Role};
 use crate::cli::options;
-use crate::cli::text::error_message::{of_text, print_error};
-use crate::cli::text::printable::{harmless, printable};
+use crate::cli::text::error_message::{message_about, print_error};
+use crate::cli::text::printable::{printable, printable_untrusted};
 use crate::cli::text::progress::TICK;
 use crate::limits;
 
@@ -62,7 +62,7 @@ pub(in crate::cli) trait OutputFollower {
 
     /// Prepares the terminal for a line on standard error, for example by clearing the progress
     /// line.
-    fn make_room(&mut self) -> Outcome<()> {
+    fn clear_progress(&mut self) -> Outcome<()> {
         Ok(())
     }
 
@@ -72,25 +72,25 @@ pub(in crate::cli) trait OutputFollower {
 
     /// Shows the progress. Called before each other method and at intervals. `ended` is the number
     /// of processes that have ended, and `all` the number of sources if it is known.
-    fn tick(&mut self, _ended: u64, _all: Option<u64>) -> Outcome<()> {
+    fn show_progress(&mut self, _ended: u64, _all: Option<u64>) -> Outcome<()> {
         Ok(())
     }
 }
 
 /// The arguments of the processes, before and after the name of the source.
 #[derive(Debug, Clone, Default)]
-pub(in crate::cli) struct Arguments {
+pub(in crate::cli) struct ChildArguments {
     pub(in crate::cli) flags: Vec<OsString>,
     /// Flags that apply only to a source by URL.
     remote: Vec<OsString>,
     pub(in crate::cli) paths: Vec<OsString>,
 }
 
-impl Arguments {
+impl ChildArguments {
     /// Returns the arguments of processes that run the command `name`.
     pub(in crate::cli) fn for_command(name: &str, how: &ReadingArguments) -> Self {
         let sandbox = if how.sandbox { "on" } else { "off" };
-        let mut arguments = Arguments {
+        let mut arguments = ChildArguments {
             flags: [name, "--sandbox", sandbox].map(Into::into).into(),
             remote: how.remote.given.clone(),
             paths: Vec::new(),
@@ -111,7 +111,7 @@ impl Arguments {
     }
 
     /// Returns the arguments with which this program reads `source`.
-    pub(in crate::cli) fn call(&self, source: &Location) -> Invocation {
+    pub(in crate::cli) fn invocation(&self, source: &Location) -> Invocation {
         let mut arguments = self.flags.clone();
         if source.url().is_some() {
             arguments.extend_from_slice(&self.remote);
@@ -130,7 +130,7 @@ impl Arguments {
     /// # Errors
     /// Fails if the path of this executable is unknown.
     pub(in crate::cli) fn command(&self, source: &Location) -> Result<Command> {
-        let command = self.call(source).restart_command(Role::Launcher);
+        let command = self.invocation(source).restart_command(Role::Launcher);
         let mut command = command.map_err(|error| Error::io(&error, "starting `h5fs`"))?;
         command.stdin(Stdio::null());
         Ok(command)
@@ -139,14 +139,14 @@ impl Arguments {
 
 /// The number of sources found so far, and the number of sources read so far.
 #[derive(Default)]
-struct Count {
+struct SourceCount {
     found: AtomicU64,
     ended: AtomicU64,
     /// Whether all sources have been found.
     is_whole: AtomicBool,
 }
 
-impl Count {
+impl SourceCount {
     /// Finds sources and sends them to the threads, until the threads have ended.
     fn find(&self, sources: &mut Sources<'_>, find: &SyncSender<Location>) {
         for source in sources {
@@ -161,7 +161,7 @@ impl Count {
     fn report(&self, follow: &mut dyn OutputFollower) -> Outcome<()> {
         let is_whole = self.is_whole.load(Ordering::Acquire);
         let all = is_whole.then(|| self.found.load(Ordering::Relaxed));
-        follow.tick(self.ended.load(Ordering::Relaxed), all)
+        follow.show_progress(self.ended.load(Ordering::Relaxed), all)
     }
 }
 
@@ -170,14 +170,14 @@ pub(in crate::cli) type Sources<'a> = dyn Iterator<Item = Location> + Send + 'a;
 
 /// Reads each of `sources` in a separate process. Passes the output of the processes to `follow`,
 /// in the order of the sources.
-pub(in crate::cli) fn read(
+pub(in crate::cli) fn read_sources(
     sources: &mut Sources<'_>,
-    arguments: &Arguments,
+    arguments: &ChildArguments,
     jobs: Option<usize>,
     follow: &mut dyn OutputFollower,
 ) -> Outcome<()> {
     let jobs = jobs.unwrap_or_else(options::default_threads);
-    let count = &Count::default();
+    let count = &SourceCount::default();
     thread::scope(|scope| {
         let (find, found) = sync_channel(FOUND);
         scope.spawn(move || count.find(sources, &find));
@@ -219,7 +219,7 @@ fn next(
 /// Passes the messages of the processes to `follow`, in the order of their sources.
 fn deliver(
     turns: &Receiver<RunningSource>,
-    count: &Count,
+    count: &SourceCount,
     follow: &mut dyn OutputFollower,
 ) -> Outcome<()> {
     while let Some((source, news)) = receive(turns, count, follow)? {
@@ -230,8 +230,8 @@ fn deliver(
             match said {
                 SourceMessage::Output(bytes) => follow.output(&bytes)?,
                 SourceMessage::Message(line) => {
-                    follow.make_room()?;
-                    print_error(&of_source(name, &line));
+                    follow.clear_progress()?;
+                    print_error(&prefix_with_source(name, &line));
                 }
                 SourceMessage::Ended(is_whole) => follow.end(is_whole)?,
             }
@@ -244,7 +244,7 @@ fn deliver(
 /// message.
 fn receive<T>(
     from: &Receiver<T>,
-    count: &Count,
+    count: &SourceCount,
     follow: &mut dyn OutputFollower,
 ) -> Outcome<Option<T>> {
     loop {
@@ -259,14 +259,18 @@ fn receive<T>(
 }
 
 /// Adds the name of the source to a line that its process has written to standard error.
-fn of_source(name: &[u8], line: &str) -> String {
-    let line = harmless(line);
-    of_text(name, line.strip_prefix("h5fs: ").unwrap_or(&line))
+fn prefix_with_source(name: &[u8], line: &str) -> String {
+    let line = printable_untrusted(line);
+    message_about(name, line.strip_prefix("h5fs: ").unwrap_or(&line))
 }
 
 /// Runs the process of `source`, and sends its output as messages. Returns whether the process
 /// succeeded.
-fn run(source: &Location, arguments: &Arguments, tell: &SyncSender<SourceMessage>) -> Result<bool> {
+fn run(
+    source: &Location,
+    arguments: &ChildArguments,
+    tell: &SyncSender<SourceMessage>,
+) -> Result<bool> {
     let failed = |error| Error::io(&error, "starting `h5fs`");
     let mut command = arguments.command(source)?;
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -322,9 +326,9 @@ mod tests {
     #[test]
     fn a_line_names_its_source_once() {
         let source = b"a.h5";
-        assert_eq!(of_source(source, "h5fs: x: no"), "a.h5: x: no");
-        assert_eq!(of_source(source, "h5fs: a.h5: no"), "a.h5: no");
-        assert_eq!(of_source(source, "a\x1b[2J"), "a.h5: a\\u{1b}[2J");
+        assert_eq!(prefix_with_source(source, "h5fs: x: no"), "a.h5: x: no");
+        assert_eq!(prefix_with_source(source, "h5fs: a.h5: no"), "a.h5: no");
+        assert_eq!(prefix_with_source(source, "a\x1b[2J"), "a.h5: a\\u{1b}[2J");
     }
 
     #[test]

@@ -53,7 +53,7 @@ pub(in crate::cli) fn prefetch(
             return Err(Error::Usage(format!("prefetch: {path}: not a URL")));
         }
     };
-    if source.how.remote.settings.disk_cache.is_none() {
+    if source.reading.remote.settings.disk_cache.is_none() {
         let text = "prefetch: --disk-cache, the directory to fill, is missing";
         return Err(Error::Usage(text.to_owned()));
     }
@@ -63,13 +63,13 @@ pub(in crate::cli) fn prefetch(
 fn read_all(source: CommandSource<'_>, url: &Url, paths: &[OsString]) -> Outcome<bool> {
     // Must precede the sandbox, which hides whether an output is a terminal.
     let progress = ProgressLine::new();
-    let (tree, connection) = command_source::open_far(source, url)?;
+    let (tree, connection) = command_source::open_remote(source, url)?;
     command_source::warn(source, tree.warning());
     let mut reader = Prefetcher {
         tree: tree.requests(),
         connection: &connection,
         warning_count: 0,
-        is_quiet: source.how.quiet,
+        is_quiet: source.reading.quiet,
         progress,
         done: CompletedWork::default(),
         is_whole: true,
@@ -86,7 +86,7 @@ fn read_all(source: CommandSource<'_>, url: &Url, paths: &[OsString]) -> Outcome
 
 impl Prefetcher<'_> {
     fn read_at(&mut self, path: &[u8]) {
-        let found = self.tree.find(path, true);
+        let found = self.tree.find_path(path, true);
         let read = found.and_then(|found| match found.attributes.kind {
             FileKind::Directory => self.read_beneath(path, found.ino),
             _ => self.read_file(found.ino),
@@ -152,7 +152,7 @@ impl Prefetcher<'_> {
         let mut offset = 0;
         loop {
             let tree = self.tree;
-            let piece = tree.read_for(handle, offset, PIECE, &CancelToken::default())?;
+            let piece = tree.read_with_cancel(handle, offset, PIECE, &CancelToken::default())?;
             if piece.is_empty() {
                 return Ok(());
             }

@@ -11,12 +11,12 @@ use std::process::{Child, Stdio};
 use h5fs_reader::detect;
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::source::directory::{Directory, EntryType};
-use h5fs_reader::source::location::percent::{IN_NAME, encoded};
+use h5fs_reader::source::location::percent::{IN_NAME, percent_encode};
 use h5fs_reader::source::location::{Location, Url};
 use h5fs_reader::source::remote::directory::RemoteDirectory;
 
 use crate::cli::args::ReadingArguments;
-use crate::cli::inspect::parallel::Arguments;
+use crate::cli::inspect::parallel::ChildArguments;
 use crate::cli::mount::handover;
 use crate::cli::mount::remote_source::RemoteSource;
 use crate::fs;
@@ -30,7 +30,7 @@ pub(in crate::cli) struct PrefixFiles {
 }
 
 /// A name that the server lists, and whether it is a directory.
-pub(in crate::cli) struct Name {
+pub(in crate::cli) struct PrefixEntry {
     pub(in crate::cli) path: PathBuf,
     pub(in crate::cli) is_directory: bool,
 }
@@ -50,7 +50,7 @@ impl PrefixFiles {
     /// # Errors
     /// `ENOENT` if no key starts with the prefix. Otherwise fails with the server's error.
     pub(in crate::cli) fn open(url: &Url, how: &ReadingArguments) -> Result<Self> {
-        let call = Arguments::for_command("ls", how).call(&Location::Url(url.clone()));
+        let call = ChildArguments::for_command("ls", how).invocation(&Location::Url(url.clone()));
         let started = handover::start_fetcher(&call, Stdio::inherit());
         let failed = |error| Error::io(&error, "starting the fetcher");
         let (fetcher, ends) = started.map_err(failed)?;
@@ -67,11 +67,11 @@ impl PrefixFiles {
     ///
     /// # Errors
     /// Fails with the server's error.
-    pub(in crate::cli) fn list(&self, directory: &Path) -> Result<Vec<Name>> {
+    pub(in crate::cli) fn list(&self, directory: &Path) -> Result<Vec<PrefixEntry>> {
         let mut names = Vec::new();
         self.directory.list(directory)?.visit(0, &mut |listed| {
             if !matches!(listed.name, b"." | b"..") {
-                names.push(Name {
+                names.push(PrefixEntry {
                     path: directory.join(OsStr::from_bytes(listed.name)),
                     is_directory: listed.is_directory,
                 });
@@ -84,9 +84,9 @@ impl PrefixFiles {
     /// Returns whether the object at `path` is a data file, judged by its name or otherwise by its
     /// first bytes.
     pub(in crate::cli) fn is_data(&self, path: &Path) -> bool {
-        let source = || self.directory.open(path)?.content.source(path, None);
-        detect::is_named(path.as_os_str().as_bytes())
-            || source().is_ok_and(|source| detect::begins_as_known(&*source))
+        let source = || self.directory.open(path)?.content.into_source(path, None);
+        detect::has_data_file_extension(path.as_os_str().as_bytes())
+            || source().is_ok_and(|source| detect::object_has_known_signature(&*source))
     }
 
     /// Returns the location of the object at `path`.
@@ -95,8 +95,8 @@ impl PrefixFiles {
     /// `Usage` if the URL is too long.
     pub(in crate::cli) fn location(&self, path: &Path) -> Result<Location> {
         let name = path.as_os_str().as_bytes();
-        if self.url.is_of_web() {
-            let url = format!("{}{}", self.url, encoded(name, IN_NAME));
+        if self.url.is_web_page() {
+            let url = format!("{}{}", self.url, percent_encode(name, IN_NAME));
             return Location::parse(url.into());
         }
         Location::parse(self.absolute(path).into())
@@ -104,7 +104,7 @@ impl PrefixFiles {
 
     /// Returns the URL of the object at `path`, as a path.
     pub(in crate::cli) fn absolute(&self, path: &Path) -> PathBuf {
-        self.directory.absolute(path)
+        self.directory.absolute_path(path)
     }
 
     /// Splits `path` after its first object. Returns the location of the object, and the path
@@ -112,7 +112,10 @@ impl PrefixFiles {
     ///
     /// # Errors
     /// Fails with the server's error.
-    pub(in crate::cli) fn file_on(&self, path: &Path) -> Result<Option<(Location, OsString)>> {
+    pub(in crate::cli) fn split_at_file(
+        &self,
+        path: &Path,
+    ) -> Result<Option<(Location, OsString)>> {
         let mut names = path.components();
         let mut file = PathBuf::new();
         while let Some(Component::Normal(name)) = names.next() {

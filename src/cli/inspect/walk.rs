@@ -49,7 +49,7 @@ impl<'a> DirectoryNames<'a> {
             handle: filesystem.opendir(directory)?.handle,
             cookie: 0,
             batch: Vec::new().into_iter(),
-            is_ordered: filesystem.is_ordered(directory),
+            is_ordered: filesystem.has_display_order(directory),
             failed: None,
         })
     }
@@ -57,7 +57,7 @@ impl<'a> DirectoryNames<'a> {
     /// Returns whether the names are not sorted, because they are too many. They are in the order
     /// of the file's index.
     pub(in crate::cli) fn are_unordered(&self) -> bool {
-        self.filesystem.is_unordered(self.handle)
+        self.filesystem.is_in_index_order(self.handle)
     }
 
     /// Returns the next name, or `None` at the end.
@@ -155,7 +155,7 @@ pub(in crate::cli) enum VisitedItem<'a> {
     /// An item that is not a directory, and its path.
     Entry(&'a [u8], NamedInode),
     /// A directory that cannot be listed completely: its path and the error.
-    Broken(&'a [u8], Error),
+    Unlistable(&'a [u8], Error),
 }
 
 /// Visits the root and everything below it. A directory is visited before its content. The blocks
@@ -248,7 +248,7 @@ impl TreeWalk<'_> {
             }
             Err(error) => {
                 self.filesystem.forget(directory, 1);
-                go_on && visit(VisitedItem::Broken(&self.path, error))
+                go_on && visit(VisitedItem::Unlistable(&self.path, error))
             }
         }
     }
@@ -273,7 +273,7 @@ impl TreeWalk<'_> {
         };
         self.filesystem.forget(level.directory, 1);
         self.levels.pop();
-        torn.is_none_or(|error| visit(VisitedItem::Broken(&self.path, error)))
+        torn.is_none_or(|error| visit(VisitedItem::Unlistable(&self.path, error)))
     }
 }
 

@@ -5,7 +5,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use h5fs_reader::error::words_of;
+use h5fs_reader::error::io_error_message;
 
 use crate::cli::text::error_message::print_error;
 use crate::cli::text::secrets;
@@ -34,7 +34,7 @@ pub(in crate::cli) fn open_page(point: &Path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             format!("{OPENER} is not installed")
         }
-        Err(error) => format!("{OPENER}: {}", words_of(&error)),
+        Err(error) => format!("{OPENER}: {}", io_error_message(&error)),
     };
     print_error(&format!("{reason}; open the page above in a browser"));
 }

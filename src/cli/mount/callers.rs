@@ -48,9 +48,9 @@ impl SupervisionSocket {
     }
 
     /// Answers the worker's requests until the worker has ended or sends an invalid request.
-    pub(in crate::cli) fn answer(&self) {
+    pub(in crate::cli) fn answer_queries(&self) {
         while let Ok(mut threads) = receive(&mut &self.socket) {
-            threads.retain(|thread| has_gone(*thread));
+            threads.retain(|thread| has_ended(*thread));
             let _writing = lock(&self.writing);
             if send(&mut &self.socket, &threads).is_err() {
                 return;
@@ -59,7 +59,7 @@ impl SupervisionSocket {
     }
 
     /// Sends the worker an open file in which it writes all later log lines.
-    pub(in crate::cli) fn hand_log(&self, file: &File) -> io::Result<()> {
+    pub(in crate::cli) fn send_log_file(&self, file: &File) -> io::Result<()> {
         let _writing = lock(&self.writing);
         rights::send(self.socket.as_fd(), &LOG.to_ne_bytes(), &[file.as_fd()])
     }
@@ -174,7 +174,7 @@ fn numbers(leash: &mut impl Read, count: u32) -> io::Result<Vec<u32>> {
 
 /// Returns whether a thread has ended, or will end as soon as it receives its answer. In the second
 /// case, a `SIGKILL` is pending for the thread's process; see proc(5), /proc/PID/status.
-fn has_gone(thread: u32) -> bool {
+fn has_ended(thread: u32) -> bool {
     match std::fs::read_to_string(format!("/proc/{thread}/status")) {
         Ok(status) => is_killed(&status),
         // `/proc` may hide the processes of other users.
@@ -213,8 +213,8 @@ mod tests {
         assert!(!is_killed(&of("0000000000004002", none)));
         assert!(is_killed(&of("0000000000000100", none)));
         assert!(is_killed(&of(none, "0000000000004100")));
-        assert!(!has_gone(std::process::id()));
-        assert!(has_gone(u32::MAX));
+        assert!(!has_ended(std::process::id()));
+        assert!(has_ended(u32::MAX));
     }
 
     #[test]
@@ -222,14 +222,14 @@ mod tests {
         let (mut worker, supervisor) = UnixStream::pair().unwrap();
         let leash = Arc::new(SupervisionSocket::new(supervisor));
         let other = Arc::clone(&leash);
-        let answering = thread::spawn(move || other.answer());
+        let answering = thread::spawn(move || other.answer_queries());
         let own = std::process::id();
         for _ in 0..2 {
             send(&mut worker, &[own, u32::MAX, own]).unwrap();
             assert_eq!(receive(&mut worker).unwrap(), [u32::MAX]);
         }
         let mut log = tempfile::tempfile().unwrap();
-        leash.hand_log(&log).unwrap();
+        leash.send_log_file(&log).unwrap();
         let mut leash = DescriptorReader::new(worker.as_fd());
         assert_eq!(number(&mut leash).unwrap(), LOG);
         let mut handed = File::from(leash.files.pop().unwrap());

@@ -6,10 +6,10 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, ChildStderr, ExitStatus, Stdio};
 use std::thread::{self, JoinHandle};
 
-use h5fs_reader::error::{Error, Result, words_of};
+use h5fs_reader::error::{Error, Result, io_error_message};
 use nix::sys::signal::Signal;
 
-use crate::cli::args::Mount;
+use crate::cli::args::MountCommand;
 use crate::cli::invocation::{Invocation, Role};
 use crate::cli::mount::handover::{self, FetcherConnection};
 use crate::cli::mount::rotation;
@@ -46,7 +46,7 @@ pub(in crate::cli::mount) fn start_worker(
     let started = call.restart_command(Role::Worker).and_then(|mut command| {
         let (leash, worn) = handover::supervision_socket(ends)?;
         if ends.is_some() {
-            handover::without_secrets(&mut command);
+            handover::remove_secret_variables(&mut command);
         }
         let worker = command
             .envs(allocator_settings())
@@ -68,7 +68,7 @@ pub(in crate::cli::mount) fn start_worker(
 /// Fails if the process cannot be started.
 pub(in crate::cli::mount) fn start_fetcher(
     call: &Invocation,
-    mount: &Mount,
+    mount: &MountCommand,
     ended: impl FnOnce() + Send + 'static,
 ) -> Result<Option<FetcherConnection>> {
     if mount.source.path().is_some() {
@@ -111,7 +111,7 @@ pub(in crate::cli) fn forward_errors(errors: ChildStderr) -> JoinHandle<()> {
 }
 
 /// Returns a text about how a worker has exited.
-pub(in crate::cli) fn describe(status: io::Result<ExitStatus>) -> String {
+pub(in crate::cli) fn describe_exit(status: io::Result<ExitStatus>) -> String {
     match status {
         Ok(status) => match (status.code(), status.signal()) {
             (Some(code), _) => format!("the worker ended with status {code}"),
@@ -120,7 +120,10 @@ pub(in crate::cli) fn describe(status: io::Result<ExitStatus>) -> String {
                 signal_name(number.unwrap_or(0))
             ),
         },
-        Err(error) => format!("waiting for the worker failed: {}", words_of(&error)),
+        Err(error) => format!(
+            "waiting for the worker failed: {}",
+            io_error_message(&error)
+        ),
     }
 }
 

@@ -13,7 +13,7 @@ use crate::cli::mount::heartbeat::ProbeStep;
 use crate::cli::mount::report::{InvalidReport, Report, Reports};
 
 /// An event that the supervisor waits for.
-pub(in crate::cli::mount) enum Event {
+pub(in crate::cli::mount) enum MountEvent {
     /// A report line of the worker.
     Report(Report),
     /// The worker sent a line that is not a report.
@@ -23,7 +23,7 @@ pub(in crate::cli::mount) enum Event {
     /// The fetcher has exited.
     FetcherGone,
     /// A step of checking whether the mount answers.
-    Look(ProbeStep),
+    Probe(ProbeStep),
     /// The mount has not responded for too long.
     Hung,
     /// SIGINT, SIGTERM or SIGHUP.
@@ -33,18 +33,18 @@ pub(in crate::cli::mount) enum Event {
 }
 
 /// Sends an event for each report of the worker, and one when the worker closes its standard output.
-pub(in crate::cli::mount) fn watch_worker(worker: &mut Child, sender: &Sender<Event>) {
+pub(in crate::cli::mount) fn watch_worker(worker: &mut Child, sender: &Sender<MountEvent>) {
     let Some(output) = worker.stdout.take() else {
         return;
     };
     let sender = sender.clone();
     thread::spawn(move || {
-        let mut reports = Reports::of_worker(output);
+        let mut reports = Reports::from_worker(output);
         let last = loop {
             match reports.next() {
-                Ok(Some(report)) => drop(sender.send(Event::Report(report))),
-                Ok(None) => break Event::WorkerGone,
-                Err(InvalidReport) => break Event::Invalid,
+                Ok(Some(report)) => drop(sender.send(MountEvent::Report(report))),
+                Ok(None) => break MountEvent::WorkerGone,
+                Err(InvalidReport) => break MountEvent::Invalid,
             }
         };
         let _ = sender.send(last);
@@ -52,12 +52,12 @@ pub(in crate::cli::mount) fn watch_worker(worker: &mut Child, sender: &Sender<Ev
 }
 
 /// Sends an event when the launcher exits, which closes its end of the standard input.
-pub(in crate::cli::mount) fn watch_launcher(sender: &Sender<Event>) {
+pub(in crate::cli::mount) fn watch_launcher(sender: &Sender<MountEvent>) {
     let sender = sender.clone();
     thread::spawn(move || {
         // The launcher writes no bytes, so this returns when the launcher exits.
         let _ = io::stdin().read(&mut [0]);
-        let _ = sender.send(Event::LauncherGone);
+        let _ = sender.send(MountEvent::LauncherGone);
     });
 }
 
@@ -67,7 +67,7 @@ pub(in crate::cli::mount) fn watch_launcher(sender: &Sender<Event>) {
 /// Fails if the signals cannot be caught.
 pub(in crate::cli::mount) fn watch_signals(
     hangup_ends: bool,
-    sender: &Sender<Event>,
+    sender: &Sender<MountEvent>,
 ) -> Result<()> {
     let mut watched = vec![SIGINT, SIGTERM];
     if hangup_ends {
@@ -78,7 +78,7 @@ pub(in crate::cli::mount) fn watch_signals(
     let sender = sender.clone();
     thread::spawn(move || {
         for number in signals.forever() {
-            if sender.send(Event::Signal(number)).is_err() {
+            if sender.send(MountEvent::Signal(number)).is_err() {
                 break;
             }
         }

@@ -86,7 +86,7 @@ pub(in crate::cli) fn supervision_socket(
 ///
 /// # Errors
 /// `Usage` if the socket holds no connection: the process was not started by this program.
-pub(in crate::cli) fn receive() -> Result<FetcherConnection> {
+pub(in crate::cli) fn receive_connection() -> Result<FetcherConnection> {
     let nothing = || Error::Usage("the fetcher does not exist".to_owned());
     let received = rights::receive(io::stdin().as_fd(), &mut [0]);
     let (_, files) = received.map_err(|_| nothing())?;
@@ -100,7 +100,7 @@ pub(in crate::cli) fn receive() -> Result<FetcherConnection> {
 }
 
 /// Environment variables that the parsing process needs, in addition to variables with one of the
-/// prefixes in [`without_secrets`]. All other variables may be secrets.
+/// prefixes in [`remove_secret_variables`]. All other variables may be secrets.
 const KEPT: &[&str] = &[
     "H5FS_LOG",
     "PATH",
@@ -113,7 +113,7 @@ const KEPT: &[&str] = &[
 ];
 
 /// Removes all environment variables that may contain secrets from the environment of a command.
-pub(in crate::cli) fn without_secrets(command: &mut Command) {
+pub(in crate::cli) fn remove_secret_variables(command: &mut Command) {
     let is_kept = |name: &str| {
         KEPT.contains(&name)
             || ["LC_", "LANG", "MALLOC_", "LLVM_PROFILE", "NO_COLOR"]
@@ -129,13 +129,13 @@ pub(in crate::cli) fn without_secrets(command: &mut Command) {
 
 /// Starts the fetcher for a command without a mount. Then replaces this process by the same command
 /// in the role of the parsing process. Returns only if one of these steps fails.
-pub(in crate::cli) fn start_again(call: &Invocation) -> Error {
+pub(in crate::cli) fn restart_with_fetcher(call: &Invocation) -> Error {
     let attempt = || -> io::Result<std::convert::Infallible> {
         let errors = io::stderr().as_fd().try_clone_to_owned()?;
         let (_, ends) = start_fetcher(call, errors.into())?;
         let (held, worn) = supervision_socket(Some(&ends))?;
         let mut command = call.restart_command(Role::Worker)?;
-        without_secrets(&mut command);
+        remove_secret_variables(&mut command);
         let error = command.stdin(worn).exec();
         drop(held);
         Err(error)
@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn no_secret_is_handed_on() {
         let mut command = Command::new("true");
-        without_secrets(&mut command);
+        remove_secret_variables(&mut command);
         let removed: Vec<_> = command
             .get_envs()
             .filter(|(_, value)| value.is_none())

@@ -15,7 +15,7 @@ use crate::limits;
 #[derive(Debug)]
 pub(in crate::cli) enum ProbeStep {
     /// A request was sent to the mount.
-    Asked,
+    Sent,
     /// The mount answered, with `ENOTCONN` if no process serves it.
     Answered(nix::Result<()>),
     /// The kernel has ended the mount's filesystem. No further request is sent.
@@ -30,7 +30,7 @@ pub(in crate::cli) fn watch(mount: OwnMount, tell: impl Fn(ProbeStep) -> bool + 
         loop {
             let answer = match mount.root() {
                 Some(root) => {
-                    if !tell(ProbeStep::Asked) {
+                    if !tell(ProbeStep::Sent) {
                         return;
                     }
                     probe(&root)
@@ -77,7 +77,7 @@ fn ends_within(mount: &OwnMount, changes: Option<&MountChanges>, time: Duration)
 pub(in crate::cli) struct UnansweredTime(Option<u32>);
 
 impl UnansweredTime {
-    pub(in crate::cli) fn asked(&mut self) {
+    pub(in crate::cli) fn start(&mut self) {
         self.0 = Some(0);
     }
 
@@ -85,7 +85,7 @@ impl UnansweredTime {
         self.0 = None;
     }
 
-    pub(in crate::cli) fn is_open(&self) -> bool {
+    pub(in crate::cli) fn is_waiting(&self) -> bool {
         self.0.is_some()
     }
 
@@ -124,16 +124,16 @@ mod tests {
     #[test]
     fn a_mount_is_given_up_after_so_many_seconds_without_an_answer() {
         let mut unanswered = UnansweredTime::default();
-        assert!(!unanswered.is_open() && !unanswered.count_second(|| false));
-        unanswered.asked();
+        assert!(!unanswered.is_waiting() && !unanswered.count_second(|| false));
+        unanswered.start();
         for _ in 1..limits::MOUNT_UNANSWERED {
             assert!(!unanswered.count_second(|| false));
             assert!(!unanswered.count_second(|| true), "a slow disk");
         }
         assert!(unanswered.count_second(|| false));
         unanswered.reset();
-        assert!(!unanswered.is_open());
-        unanswered.asked();
+        assert!(!unanswered.is_waiting());
+        unanswered.start();
         assert!(!unanswered.count_second(|| false), "counted anew");
     }
 

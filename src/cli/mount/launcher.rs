@@ -5,7 +5,7 @@ use std::process::{ChildStdout, ExitCode, Stdio};
 
 use h5fs_reader::error::{Error, Result};
 
-use crate::cli::args::Mount;
+use crate::cli::args::MountCommand;
 use crate::cli::invocation::{Invocation, Role};
 use crate::cli::mount::mounts::FreeMountPoint;
 use crate::cli::mount::report::{InvalidReport, Report, Reports};
@@ -19,7 +19,7 @@ use crate::cli::text::error_message::print_error;
 /// The worker also holds the report pipe, so end of file means that supervisor and worker have both
 /// ended. If the supervisor is killed before it reports, the worker reports in its place. A mount
 /// that is served is therefore never reported as failed.
-pub(in crate::cli) fn run(call: &Invocation, mount: &Mount) -> Result<ExitCode> {
+pub(in crate::cli) fn run(call: &Invocation, mount: &MountCommand) -> Result<ExitCode> {
     let place = mount.mountpoint.canonicalize().ok();
     let place = place.and_then(|point| FreeMountPoint::check(&point).ok());
     let started = call
@@ -33,7 +33,7 @@ pub(in crate::cli) fn run(call: &Invocation, mount: &Mount) -> Result<ExitCode> 
         });
     let mut supervisor = started.map_err(|error| Error::io(&error, "starting the supervisor"))?;
     let output = supervisor.stdout.take();
-    match output.map(heard) {
+    match output.map(receive_report) {
         Some(Ok(Some(Report::Ready))) => return Ok(ExitCode::SUCCESS),
         Some(Ok(Some(Report::Failed(text)))) => print_error(&text),
         _ => {
@@ -43,13 +43,13 @@ pub(in crate::cli) fn run(call: &Invocation, mount: &Mount) -> Result<ExitCode> 
             }
         }
     }
-    supervisor::end(&mut supervisor, place.as_ref());
+    supervisor::end_failed_mount(&mut supervisor, place.as_ref());
     Ok(ExitCode::FAILURE)
 }
 
 /// Prints the warnings that the supervisor sends, and returns the report that follows the warnings.
-fn heard(output: ChildStdout) -> std::result::Result<Option<Report>, InvalidReport> {
-    let mut reports = Reports::of_supervisor(output);
+fn receive_report(output: ChildStdout) -> std::result::Result<Option<Report>, InvalidReport> {
+    let mut reports = Reports::from_supervisor(output);
     let mut report = reports.next();
     while let Ok(Some(Report::Warning(text))) = &report {
         print_error(text);

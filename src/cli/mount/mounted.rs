@@ -20,7 +20,7 @@ use h5fs_reader::source::mounts::mount_table::{MountEntry, MountTable};
 use h5fs_reader::wire::to_u64;
 use nix::errno::Errno;
 
-use crate::cli::args::Mount;
+use crate::cli::args::MountCommand;
 use crate::cli::inspect::command_source::{self, Outcome};
 use crate::cli::text::printable::printable_bytes;
 use crate::fs::ResidentMemory;
@@ -65,7 +65,7 @@ impl PendingQuery {
         let (tell, answer) = channel();
         let path = point.to_owned();
         thread::spawn(move || {
-            let _ = tell.send(MountState::asked(&path, name));
+            let _ = tell.send(MountState::query(&path, name));
         });
         let until = Instant::now() + PATIENCE;
         PendingQuery { answer, until }
@@ -80,7 +80,7 @@ impl PendingQuery {
 }
 
 impl MountState {
-    fn asked(point: &Path, name: &str) -> Self {
+    fn query(point: &Path, name: &str) -> Self {
         match point.metadata().and_then(|_| read_text(point, name)) {
             Ok(text) => MountState::Serving(text),
             Err(error) if error.raw_os_error() == Some(Errno::ENOTCONN as i32) => MountState::Dead,
@@ -142,7 +142,7 @@ pub(in crate::cli) fn status(point: &Path, json: bool) -> Outcome<bool> {
     let mount = mount_at(point, mounts()?)?;
     let state = PendingQuery::send(&mount.point, STATUS).state();
     let facts = facts(&mount, &state);
-    let mut output = command_source::output()?;
+    let mut output = command_source::stdout_file()?;
     let text = if json {
         object(&facts) + "\n"
     } else {
@@ -175,7 +175,7 @@ pub(in crate::cli) fn list(json: bool) -> Outcome<bool> {
     } else {
         table(&rows)
     };
-    command_source::output()?.write_all(text.as_bytes())?;
+    command_source::stdout_file()?.write_all(text.as_bytes())?;
     Ok(all_are_well)
 }
 
@@ -196,9 +196,9 @@ pub(in crate::cli) fn metrics(points: &[PathBuf]) -> Outcome<()> {
     let asked: Vec<_> = asked.collect();
     let figures = asked
         .into_iter()
-        .map(|(mount, asked)| figures(&mount, asked.state()));
+        .map(|(mount, asked)| mount_metrics(&mount, asked.state()));
     let figures: Vec<_> = figures.collect();
-    command_source::output()?.write_all(metrics::text(&figures).as_bytes())?;
+    command_source::stdout_file()?.write_all(metrics::prometheus_text(&figures).as_bytes())?;
     Ok(())
 }
 
@@ -207,7 +207,7 @@ pub(in crate::cli) fn metrics(points: &[PathBuf]) -> Outcome<()> {
 ///
 /// # Errors
 /// `Usage` if the request asks for write access, or if no mount exists.
-pub(in crate::cli) fn remount(mount: &Mount) -> Result<()> {
+pub(in crate::cli) fn remount(mount: &MountCommand) -> Result<()> {
     let point = &mount.mountpoint;
     mount_at(point, mounts()?)?;
     if mount.settings.asks_to_write {
@@ -229,14 +229,14 @@ fn topmost(mut mounts: Vec<MountEntry>) -> Vec<MountEntry> {
 
 /// Returns the metrics of a mount. If the mount does not answer, the metrics only say that it is
 /// not up.
-fn figures(mount: &MountEntry, state: MountState) -> MountMetrics {
+fn mount_metrics(mount: &MountEntry, state: MountState) -> MountMetrics {
     let mut figures = MountMetrics {
         source: mount.source.to_string_lossy().into_owned(),
         mount: Some(mount.point.display().to_string()),
         samples: Vec::new(),
     };
     match state {
-        MountState::Serving(text) => figures.samples = metrics::samples(&text),
+        MountState::Serving(text) => figures.samples = metrics::parse_samples(&text),
         MountState::Dead | MountState::Hanging => figures.add("up", 0),
         // Only the mount's own user can find out whether it is up.
         MountState::Closed => return figures,
@@ -396,7 +396,7 @@ fn worker(device: Device) -> Option<WorkerProcess> {
     let processes = fs::read_dir("/proc").ok()?.flatten();
     let process = processes.map(|process| process.path()).find(|process| {
         let line = fs::read(process.join("cmdline")).unwrap_or_default();
-        line.starts_with(b"h5fs: worker\0") && serves(process, device)
+        line.starts_with(b"h5fs: worker\0") && is_serving(process, device)
     })?;
     let pid = process.file_name()?.to_str()?.to_owned();
     Some(WorkerProcess { process, pid })
@@ -412,7 +412,7 @@ impl WorkerProcess {
 
 /// Returns whether the process has the FUSE connection of the filesystem open. Kernels before 6.17
 /// do not show this.
-fn serves(process: &Path, device: Device) -> bool {
+fn is_serving(process: &Path, device: Device) -> bool {
     let Ok(open) = fs::read_dir(process.join("fdinfo")) else {
         return false;
     };

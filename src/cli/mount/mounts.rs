@@ -25,7 +25,7 @@ use crate::cli::text::fusermount;
 /// Time limit for waiting until another process has finished mounting at the same path.
 const MOUNT_POINT_LOCK: Duration = Duration::from_secs(10);
 
-fn table() -> Result<Vec<MountEntry>> {
+fn read_mount_table() -> Result<Vec<MountEntry>> {
     let entries = open_table()?.entries();
     entries.map_err(|error| Error::io(&error, MountTable::PATH))
 }
@@ -40,7 +40,7 @@ pub(crate) struct FreeMountPoint {
     /// Absolute path without symbolic links.
     point: PathBuf,
     /// Mount ID of the mount that contains the directory.
-    around: u64,
+    parent_mount_id: u64,
 }
 
 impl FreeMountPoint {
@@ -51,12 +51,12 @@ impl FreeMountPoint {
     pub(crate) fn check(point: &Path) -> Result<Self> {
         let seen = root_at(point)?.id;
         // A path is the root of a mount exactly if the mount table lists it as a mount point.
-        if table()?.iter().any(|mount| mount.point == point) {
-            return Err(is_taken());
+        if read_mount_table()?.iter().any(|mount| mount.point == point) {
+            return Err(occupied_error());
         }
         Ok(FreeMountPoint {
             point: point.to_owned(),
-            around: seen.number,
+            parent_mount_id: seen.number,
         })
     }
 
@@ -69,14 +69,14 @@ impl FreeMountPoint {
     pub(crate) fn find_own_mount(&self, device: Option<Device>) -> Result<OwnMount> {
         const KIND: &str = "fuse.h5fs";
         let is_here =
-            |mount: &&MountEntry| mount.point == self.point && mount.parent == self.around;
+            |mount: &&MountEntry| mount.point == self.point && mount.parent == self.parent_mount_id;
         let is_own = |mount: &&MountEntry| {
             mount.kind == KIND && device.is_none_or(|own| own == mount.device)
         };
-        let table = table()?;
+        let table = read_mount_table()?;
         let taken_away = || Error::Usage("the mount was unmounted at once".to_owned());
         let here = table.iter().find(is_here).ok_or_else(taken_away)?;
-        let mount = Some(here).filter(is_own).ok_or_else(is_taken)?;
+        let mount = Some(here).filter(is_own).ok_or_else(occupied_error)?;
         // If another mount already covers this mount, only the mount's number is known.
         let seen = root_at(&self.point).ok().map(|root| root.id);
         Ok(OwnMount {
@@ -89,7 +89,7 @@ impl FreeMountPoint {
     }
 }
 
-fn is_taken() -> Error {
+fn occupied_error() -> Error {
     Error::Usage("already a mount point".to_owned())
 }
 
@@ -114,16 +114,16 @@ enum Visibility {
     /// Another mount covers the mount, or covers a directory on its path.
     Covered,
     /// The mount is the topmost one at this path. Its root directory is open.
-    Seen(PathBuf, MountRoot),
+    Visible(PathBuf, MountRoot),
 }
 
 /// The result of an attempt to unmount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
-pub(crate) enum Removal {
+pub(crate) enum UnmountResult {
     Done,
     /// Not unmounted: the mount cannot be reached while another mount covers it.
-    Later,
+    Deferred,
 }
 
 impl OwnMount {
@@ -149,7 +149,7 @@ impl OwnMount {
         match root_at(&mount.point) {
             Ok(root) if root.id.number != self.number => Visibility::Covered,
             Ok(root) if self.id.is_none_or(|own| own == root.id) => {
-                Visibility::Seen(mount.point.clone(), root)
+                Visibility::Visible(mount.point.clone(), root)
             }
             // The mount number was reused for a mount of another program.
             Ok(_) => Visibility::Gone,
@@ -165,8 +165,8 @@ impl OwnMount {
         if let Some(root) = seen.filter(|root| self.id == Some(root.id)) {
             return Some(root.root);
         }
-        match self.visibility(&table().ok()?) {
-            Visibility::Seen(_, root) => Some(root.root),
+        match self.visibility(&read_mount_table().ok()?) {
+            Visibility::Visible(_, root) => Some(root.root),
             Visibility::Gone | Visibility::Covered => None,
         }
     }
@@ -182,12 +182,12 @@ impl OwnMount {
     ///
     /// # Errors
     /// `Io` or `Usage` with the reason and the path.
-    pub(crate) fn unmount(&self) -> Result<Removal> {
-        let table = table()?;
+    pub(crate) fn unmount(&self) -> Result<UnmountResult> {
+        let table = read_mount_table()?;
         match self.visibility(&table) {
-            Visibility::Gone => Ok(Removal::Done),
-            Visibility::Covered => Ok(Removal::Later),
-            Visibility::Seen(point, root) => {
+            Visibility::Gone => Ok(UnmountResult::Done),
+            Visibility::Covered => Ok(UnmountResult::Deferred),
+            Visibility::Visible(point, root) => {
                 // While this mount exists, its filesystem's number is not reused.
                 let mut copies = table
                     .iter()
@@ -197,9 +197,9 @@ impl OwnMount {
                 detach(&point).and(copies)?;
                 // Another program may have mounted at this path after the check. In that case the
                 // call has unmounted that mount instead.
-                match self.visibility(&self::table()?) {
-                    Visibility::Gone => Ok(Removal::Done),
-                    Visibility::Covered | Visibility::Seen(..) => Ok(Removal::Later),
+                match self.visibility(&read_mount_table()?) {
+                    Visibility::Gone => Ok(UnmountResult::Done),
+                    Visibility::Covered | Visibility::Visible(..) => Ok(UnmountResult::Deferred),
                 }
             }
         }
@@ -213,7 +213,7 @@ impl OwnMount {
         // Interval in milliseconds, in case the kernel reports no change.
         const LOOK_AGAIN: u16 = 10_000;
         let changes = open_table()?;
-        while self.unmount()? == Removal::Later {
+        while self.unmount()? == UnmountResult::Deferred {
             let mut change = [PollFd::new(changes.as_fd(), PollFlags::POLLPRI)];
             let _ = poll(&mut change, LOOK_AGAIN);
         }
@@ -278,7 +278,7 @@ fn root_at(point: &Path) -> Result<MountRoot> {
 /// Locks the mount point `point` against other processes of this program. Two processes that mount
 /// there at the same time would not see each other's mount. The lock is released when it is
 /// dropped. Returns `None` if another process holds the lock for too long.
-pub(crate) fn lock(point: &Path) -> Option<Flock<File>> {
+pub(crate) fn lock_mount_point(point: &Path) -> Option<Flock<File>> {
     const PAUSE: Duration = Duration::from_millis(10);
     let end = Instant::now() + MOUNT_POINT_LOCK;
     let mut directory = File::open(point).ok()?;
@@ -330,7 +330,7 @@ fn fusermount(point: &Path) -> Result<()> {
         .stdin(Stdio::null())
         .output()
         .map_err(|error| Error::io(&error, helper.display().to_string()))?;
-    if output.status.success() || table()?.iter().all(|mount| mount.point != point) {
+    if output.status.success() || read_mount_table()?.iter().all(|mount| mount.point != point) {
         return Ok(());
     }
     let reason = String::from_utf8_lossy(&output.stderr);
@@ -357,6 +357,6 @@ pub(crate) fn find_fusermount() -> Result<PathBuf> {
         .ok_or_else(|| {
             let system = std::fs::read_to_string("/etc/os-release").unwrap_or_default();
             let is_conda = std::env::var_os("CONDA_PREFIX").is_some();
-            Error::Usage(fusermount::missing(&system, is_conda))
+            Error::Usage(fusermount::missing_message(&system, is_conda))
         })
 }

@@ -5,15 +5,15 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-use h5fs_reader::error::words_of;
+use h5fs_reader::error::io_error_message;
 
 /// Tells the service manager that the mount answers. Does nothing if no service manager has started
 /// this process.
-pub(in crate::cli) fn ready() {
+pub(in crate::cli) fn notify_ready() {
     if let Some(socket) = std::env::var_os("NOTIFY_SOCKET")
         && let Err(error) = send(socket.as_bytes(), b"READY=1\n")
     {
-        log::warn!("NOTIFY_SOCKET: {}", words_of(&error));
+        log::warn!("NOTIFY_SOCKET: {}", io_error_message(&error));
     }
 }
 

@@ -48,7 +48,7 @@ pub(in crate::cli) fn start(path: &Path, owner: u32) -> io::Result<SourceOpener>
     let (own, other) = packets::pair()?;
     set_socket_timeout(&own, Timeout::Recv, Some(PATIENCE))?;
     let mut command = executable(MOUNT_COMMAND, Role::Opener)?;
-    handover::without_secrets(&mut command);
+    handover::remove_secret_variables(&mut command);
     let process = command
         .arg(path)
         .arg(owner.to_string())
@@ -57,7 +57,7 @@ pub(in crate::cli) fn start(path: &Path, owner: u32) -> io::Result<SourceOpener>
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()?;
-    let client = Mutex::new(Client {
+    let client = Mutex::new(OpenerClient {
         socket: own,
         number: 0,
         _process: process,
@@ -66,7 +66,7 @@ pub(in crate::cli) fn start(path: &Path, owner: u32) -> io::Result<SourceOpener>
 }
 
 /// The connection to an opener, in the process that sends requests.
-struct Client {
+struct OpenerClient {
     socket: OwnedFd,
     /// Number of the last request. An answer with another number is late and is dropped.
     number: u8,
@@ -74,7 +74,7 @@ struct Client {
     _process: Child,
 }
 
-impl Client {
+impl OpenerClient {
     fn open(&mut self) -> io::Result<File> {
         self.number = self.number.wrapping_add(1);
         rustix::io::write(&self.socket, &[self.number])?;
@@ -111,7 +111,7 @@ pub(in crate::cli) fn run(arguments: &[OsString]) -> Result<ExitCode> {
         _ => (Path::new(""), None),
     };
     let owner = owner.ok_or_else(|| Error::Usage("a path and a user are required".to_owned()))?;
-    rotation::ignore();
+    rotation::block_signal();
     sandbox::enter_opener(path, owner)?;
     let socket = io::stdin();
     let mut question = [0];

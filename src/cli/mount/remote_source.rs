@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::source::location::Url;
-use h5fs_reader::source::remote::connection::{Connection, Terms};
+use h5fs_reader::source::remote::connection::{Connection, ConnectionSettings};
 use h5fs_reader::source::remote::directory::RemoteDirectory;
 use nix::unistd::{getegid, geteuid};
 
@@ -28,10 +28,10 @@ const THREADS: usize = 16;
 
 /// A source by URL, with the connection to the fetcher. Nothing has been requested yet.
 pub(in crate::cli) struct RemoteSource {
-    ends: FetcherConnection,
+    connection: FetcherConnection,
     url: PathBuf,
     is_prefix: bool,
-    patience: Duration,
+    request_timeout: Duration,
     owner: (u32, u32),
     is_mounted: bool,
 }
@@ -43,20 +43,20 @@ impl RemoteSource {
     /// # Errors
     /// `Usage` if the socket holds no connection.
     pub(in crate::cli) fn receive(url: &Url, settings: &RemoteSettings) -> Result<Self> {
-        Ok(Self::new(url, settings, handover::receive()?))
+        Ok(Self::new(url, settings, handover::receive_connection()?))
     }
 
-    /// Returns the source at `url`, with the connection `ends` to the fetcher.
+    /// Returns the source at `url`, with the connection `connection` to the fetcher.
     pub(in crate::cli) fn new(
         url: &Url,
         settings: &RemoteSettings,
         ends: FetcherConnection,
     ) -> Self {
         RemoteSource {
-            ends,
+            connection: ends,
             url: url.to_string().into(),
             is_prefix: url.is_prefix(),
-            patience: settings.deadline().saturating_add(GRACE),
+            request_timeout: settings.deadline().saturating_add(GRACE),
             owner: (geteuid().as_raw(), getegid().as_raw()),
             is_mounted: false,
         }
@@ -89,7 +89,7 @@ impl RemoteSource {
     pub(in crate::cli) fn sandbox_options(options: &Options) -> Options {
         Options {
             external: External::None,
-            threads: threads(Some(options.threads)).max(THREADS),
+            threads: thread_count(Some(options.threads)).max(THREADS),
             ..options.clone()
         }
     }
@@ -99,7 +99,7 @@ impl RemoteSource {
     ///
     /// # Errors
     /// Fails with the fetcher's error.
-    pub(in crate::cli) fn served(
+    pub(in crate::cli) fn open_tree(
         self,
         options: &mut Options,
     ) -> Result<(ServedTree, Arc<Connection>)> {
@@ -109,7 +109,7 @@ impl RemoteSource {
             let directory = Arc::new(RemoteDirectory::open(&connection)?);
             ServedTree::Archive(Box::new(Archive::new(directory, None, options)))
         } else {
-            let object = UnreadSource::of_object(&connection)?;
+            let object = UnreadSource::open_remote(&connection)?;
             ServedTree::File(Box::new(Filesystem::from_source(object, options)?))
         };
         Ok((served, connection))
@@ -131,7 +131,7 @@ impl RemoteSource {
         if self.is_prefix {
             return Err(Error::Usage("it is a prefix, not an object".to_owned()));
         }
-        let object = UnreadSource::of_object(&self.connect(options)?)?;
+        let object = UnreadSource::open_remote(&self.connect(options)?)?;
         Filesystem::from_source(object, options)
     }
 
@@ -139,17 +139,17 @@ impl RemoteSource {
     /// size for pages of objects.
     fn connect(self, options: &mut Options) -> Result<Arc<Connection>> {
         let size = &mut options.cache_size;
-        let kept = size.most / 2;
-        size.most -= kept;
-        size.least = size.least.min(size.most);
+        let kept = size.max_bytes / 2;
+        size.max_bytes -= kept;
+        size.initial_bytes = size.initial_bytes.min(size.max_bytes);
         Connection::start(
-            self.ends.socket,
-            self.ends.stage,
-            Terms {
+            self.connection.socket,
+            self.connection.stage,
+            ConnectionSettings {
                 url: self.url,
-                kept,
-                patience: self.patience,
-                valid: VALID,
+                max_staged_bytes: kept,
+                reply_timeout: self.request_timeout,
+                validity: VALID,
                 owner: self.owner,
                 is_mounted: self.is_mounted,
             },
@@ -159,6 +159,6 @@ impl RemoteSource {
 
 /// Returns the number of requests to the mount that are answered at a time. `asked_for` is the
 /// number that the user wants.
-pub(in crate::cli) fn threads(asked_for: Option<usize>) -> usize {
+pub(in crate::cli) fn thread_count(asked_for: Option<usize>) -> usize {
     asked_for.unwrap_or_else(|| options::default_threads().max(THREADS))
 }

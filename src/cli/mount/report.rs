@@ -8,7 +8,7 @@
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
 
-use crate::cli::text::printable::{harmless, printable};
+use crate::cli::text::printable::{printable, printable_untrusted};
 use crate::limits;
 
 /// A line that a worker sends to its supervisor, or a supervisor to its launcher.
@@ -46,8 +46,8 @@ impl Report {
             line => {
                 let failed = line.strip_prefix(Self::FAILED);
                 let warning = line.strip_prefix(Self::WARNING);
-                let failed = failed.map(|text| Report::Failed(harmless(text)));
-                failed.or_else(|| warning.map(|text| Report::Warning(harmless(text))))
+                let failed = failed.map(|text| Report::Failed(printable_untrusted(text)));
+                failed.or_else(|| warning.map(|text| Report::Warning(printable_untrusted(text))))
             }
         }
     }
@@ -92,7 +92,7 @@ pub(in crate::cli) struct Reports<R> {
 
 impl<R: Read> Reports<R> {
     /// Reads the reports of a worker: `Mounted`, then any warnings, then one final report.
-    pub(in crate::cli) fn of_worker(input: R) -> Self {
+    pub(in crate::cli) fn from_worker(input: R) -> Self {
         Reports {
             input: BufReader::new(input),
             may_mount: true,
@@ -102,10 +102,10 @@ impl<R: Read> Reports<R> {
     }
 
     /// Reads the reports of a supervisor: any warnings, then one final report.
-    pub(in crate::cli) fn of_supervisor(input: R) -> Self {
+    pub(in crate::cli) fn from_supervisor(input: R) -> Self {
         Reports {
             may_mount: false,
-            ..Self::of_worker(input)
+            ..Self::from_worker(input)
         }
     }
 
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     fn read(lines: &[u8]) -> (Vec<Report>, bool) {
-        let mut reports = Reports::of_worker(lines);
+        let mut reports = Reports::from_worker(lines);
         let mut read = Vec::new();
         loop {
             match reports.next() {
@@ -169,7 +169,7 @@ mod tests {
             read(b"mounted\nready\n").0,
             [Report::Mounted, Report::Ready]
         );
-        let one = Reports::of_supervisor(&b"ready\n"[..]).next();
+        let one = Reports::from_supervisor(&b"ready\n"[..]).next();
         assert_eq!(one, Ok(Some(Report::Ready)));
     }
 
@@ -220,7 +220,7 @@ mod tests {
             }
         }
         assert_eq!(
-            Reports::of_worker(Endless(flood)).next(),
+            Reports::from_worker(Endless(flood)).next(),
             Err(InvalidReport)
         );
         assert!(sent <= limits::REPORT_BYTES * 2, "{sent}");

@@ -36,7 +36,7 @@ const PATIENCE: u32 = 2;
 ///
 /// # Errors
 /// `Io` if the handler cannot be registered.
-pub(in crate::cli) fn asked() -> Result<Arc<AtomicBool>> {
+pub(in crate::cli) fn register_request() -> Result<Arc<AtomicBool>> {
     let asked = Arc::default();
     signal_hook::flag::register(SIGUSR1, Arc::clone(&asked))
         .map_err(|error| Error::io(&error, "waiting for signals"))?;
@@ -45,7 +45,7 @@ pub(in crate::cli) fn asked() -> Result<Arc<AtomicBool>> {
 
 /// Blocks SIGUSR1 in a process that has a supervisor, because users may send the signal to all
 /// processes of a mount. This function must be called before any other thread starts.
-pub(in crate::cli) fn ignore() {
+pub(in crate::cli) fn block_signal() {
     let mut signals = SigSet::empty();
     signals.add(Signal::SIGUSR1);
     if let Err(errno) = signals.thread_block() {
@@ -70,7 +70,7 @@ pub(in crate::cli) fn watch(file: LogFile, asked: Arc<AtomicBool>, leash: Arc<Su
             if is_asked || place == LogPathState::Other || missing >= PATIENCE {
                 // If no file can be created at the path, the next check tries again.
                 let opened = file.open_again();
-                let handed = opened.and_then(|opened| leash.hand_log(&opened));
+                let handed = opened.and_then(|opened| leash.send_log_file(&opened));
                 missing = if handed.is_ok() { 0 } else { missing };
             }
         }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::source::directory::Directory;
-use h5fs_reader::source::local::changes::Changes;
+use h5fs_reader::source::local::changes::ChangeWatcher;
 use h5fs_reader::source::local::local_directory::LocalDirectory;
 
 use crate::cli::mount::opener;
@@ -24,7 +24,7 @@ pub(in crate::cli) enum MountSource {
     File(UnreadSource),
     /// A directory, with a watch for changes of its files. The sandbox forbids creating the watch
     /// later.
-    Directory(LocalDirectory, Option<Arc<Changes>>),
+    Directory(LocalDirectory, Option<Arc<ChangeWatcher>>),
     Object(RemoteSource),
 }
 
@@ -38,7 +38,7 @@ impl MountSource {
         if path.is_dir() {
             let path = path.canonicalize().map_err(failed)?;
             let directory = LocalDirectory::open(&path).map_err(failed)?;
-            return Ok(MountSource::Directory(directory, Changes::new()));
+            return Ok(MountSource::Directory(directory, ChangeWatcher::new()));
         }
         Ok(MountSource::File(with_opener(
             UnreadSource::open(path)?,
@@ -95,7 +95,7 @@ impl MountSource {
     ///
     /// # Errors
     /// Fails if the source is not a data file, or if its root is damaged.
-    pub(in crate::cli) fn served(
+    pub(in crate::cli) fn open_tree(
         self,
         mut options: Options,
         warnings: &mut Vec<String>,
@@ -103,7 +103,7 @@ impl MountSource {
         let file = match self {
             MountSource::File(file) => file,
             MountSource::Object(object) => {
-                let (served, connection) = object.served(&mut options)?;
+                let (served, connection) = object.open_tree(&mut options)?;
                 warnings.extend(connection.warnings());
                 return Ok(served);
             }

@@ -32,19 +32,19 @@ use nix::fcntl::Flock;
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 
-use crate::cli::args::Mount;
+use crate::cli::args::MountCommand;
 use crate::cli::invocation::Invocation;
 use crate::cli::mount::browser;
 use crate::cli::mount::callers::SupervisionSocket;
 use crate::cli::mount::children::{
-    describe, forward_errors, signal_name, start_fetcher, start_worker,
+    describe_exit, forward_errors, signal_name, start_fetcher, start_worker,
 };
 use crate::cli::mount::events::{
-    Event, hangup_is_ignored, watch_launcher, watch_signals, watch_worker,
+    MountEvent, hangup_is_ignored, watch_launcher, watch_signals, watch_worker,
 };
 use crate::cli::mount::heartbeat::{self, ProbeStep, UnansweredTime};
 use crate::cli::mount::mount_point;
-use crate::cli::mount::mounts::{self, FreeMountPoint, OwnMount, Removal};
+use crate::cli::mount::mounts::{self, FreeMountPoint, OwnMount, UnmountResult};
 use crate::cli::mount::notify;
 use crate::cli::mount::report::Report;
 use crate::cli::mount::rotation;
@@ -75,22 +75,22 @@ const GARBLED: &str = "the worker's reports are invalid";
 pub(in crate::cli) const FETCHER_GONE: &str = "the fetcher has ended";
 
 /// Supervises one mount until it ends. The launcher is at the other end of the standard streams.
-pub(in crate::cli) fn run_detached(call: &Invocation, mount: &Mount) -> ExitCode {
+pub(in crate::cli) fn run_detached(call: &Invocation, mount: &MountCommand) -> ExitCode {
     close_inherited();
     // The call fails only for the leader of a process group, and a child of the launcher is not a
     // leader.
     let _ = nix::unistd::setsid();
-    supervise(call, mount, Launcher::Pipe)
+    supervise(call, mount, ReportTarget::Pipe)
 }
 
 /// Supervises one mount until it ends, as the process that the user called.
-pub(in crate::cli) fn run_in_foreground(call: &Invocation, mount: &Mount) -> ExitCode {
-    supervise(call, mount, Launcher::User)
+pub(in crate::cli) fn run_in_foreground(call: &Invocation, mount: &MountCommand) -> ExitCode {
+    supervise(call, mount, ReportTarget::User)
 }
 
 /// Supervises one mount in the foreground, and opens the browser as soon as the mount responds.
-pub(in crate::cli) fn run_for_viewer(call: &Invocation, mount: &Mount) -> ExitCode {
-    supervise(call, mount, Launcher::Viewer)
+pub(in crate::cli) fn run_for_viewer(call: &Invocation, mount: &MountCommand) -> ExitCode {
+    supervise(call, mount, ReportTarget::Viewer)
 }
 
 /// Closes all inherited file descriptors except the standard streams. Otherwise a caller that waits
@@ -113,7 +113,7 @@ fn close_inherited() {
 
 /// Who receives the reports about the mount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Launcher {
+enum ReportTarget {
     /// The launcher process. It reads the supervisor's standard output and holds the other end of
     /// its standard input.
     Pipe,
@@ -123,38 +123,38 @@ enum Launcher {
     Viewer,
 }
 
-impl Launcher {
+impl ReportTarget {
     fn report(self, report: &Report) -> io::Result<()> {
         match (self, report) {
-            (Launcher::Pipe, _) => report.send(&mut io::stdout()),
-            (Launcher::User | Launcher::Viewer, Report::Failed(text)) => {
+            (ReportTarget::Pipe, _) => report.send(&mut io::stdout()),
+            (ReportTarget::User | ReportTarget::Viewer, Report::Failed(text)) => {
                 print_error(text);
                 Ok(())
             }
             // Warnings are in the log.
-            (Launcher::User | Launcher::Viewer, Report::Warning(_)) => Ok(()),
-            (Launcher::User, Report::Ready) => {
-                notify::ready();
+            (ReportTarget::User | ReportTarget::Viewer, Report::Warning(_)) => Ok(()),
+            (ReportTarget::User, Report::Ready) => {
+                notify::notify_ready();
                 Ok(())
             }
-            (Launcher::Viewer, Report::Ready)
-            | (Launcher::User | Launcher::Viewer, Report::Mounted) => Ok(()),
+            (ReportTarget::Viewer, Report::Ready)
+            | (ReportTarget::User | ReportTarget::Viewer, Report::Mounted) => Ok(()),
         }
     }
 
     /// Returns the standard error of the worker.
     fn worker_errors(self) -> io::Result<Stdio> {
         match self {
-            Launcher::Pipe => Ok(io::stdout().as_fd().try_clone_to_owned()?.into()),
+            ReportTarget::Pipe => Ok(io::stdout().as_fd().try_clone_to_owned()?.into()),
             // The output is filtered before it reaches the terminal.
-            Launcher::User | Launcher::Viewer => Ok(Stdio::piped()),
+            ReportTarget::User | ReportTarget::Viewer => Ok(Stdio::piped()),
         }
     }
 }
 
-fn supervise(call: &Invocation, mount: &Mount, launcher: Launcher) -> ExitCode {
+fn supervise(call: &Invocation, mount: &MountCommand, launcher: ReportTarget) -> ExitCode {
     // Relative paths are valid only until the working directory changes.
-    let scans = scans::place_of(&mount.source, &mount.settings);
+    let scans = scans::mount_cache_path(&mount.source, &mount.settings);
     let code = match Supervisor::start(call, mount, launcher) {
         Ok(supervisor) => supervisor.run(),
         Err(report) => {
@@ -162,55 +162,61 @@ fn supervise(call: &Invocation, mount: &Mount, launcher: Launcher) -> ExitCode {
             ExitCode::FAILURE
         }
     };
-    scans.iter().for_each(|place| scans::clear(place));
+    scans
+        .iter()
+        .for_each(|place| scans::delete_if_unused(place));
     log::logger().flush();
     code
 }
 
 struct Supervisor {
-    launcher: Launcher,
-    events: Receiver<Event>,
-    sender: Sender<Event>,
+    launcher: ReportTarget,
+    events: Receiver<MountEvent>,
+    sender: Sender<MountEvent>,
     worker: Child,
     /// The supervision socket. It stays open until the supervisor ends.
-    _leash: Arc<SupervisionSocket>,
+    _supervision_socket: Arc<SupervisionSocket>,
     point: PathBuf,
     /// The mount point as the user wrote it.
     point_name: PathBuf,
-    place: FreeMountPoint,
+    free_mount_point: FreeMountPoint,
     /// The lock of the mount point. It is held until the mount exists and other processes can see
     /// it.
     lock: Option<Flock<File>>,
     /// The mount, once the worker has made it.
-    own: Option<OwnMount>,
+    own_mount: Option<OwnMount>,
     /// Whether the worker has reported that it serves the mount.
     is_served: bool,
     unanswered: UnansweredTime,
     /// The thread that prints the worker's standard error until it ends.
-    shown: Option<JoinHandle<()>>,
+    error_printer: Option<JoinHandle<()>>,
 }
 
 impl Supervisor {
-    fn start(call: &Invocation, mount: &Mount, launcher: Launcher) -> Result<Self, Report> {
+    fn start(
+        call: &Invocation,
+        mount: &MountCommand,
+        launcher: ReportTarget,
+    ) -> Result<Self, Report> {
         let failure = |file: &Path, error: &Error| Report::failure(file, &error.to_string());
         let point_name = mount.mountpoint.clone();
         let of_point = |error: Error| failure(&point_name, &error);
         let point = mount_point::directory(&point_name).map_err(of_point)?;
-        let lock = mounts::lock(&point);
+        let lock = mounts::lock_mount_point(&point);
         let place = FreeMountPoint::check(&point).map_err(of_point)?;
         let log = logging::start(&Destination::for_mount(mount))
-            .map_err(|error| of_log(mount, &error))?;
+            .map_err(|error| log_failure_report(mount, &error))?;
         let of_source = |error: Error| failure(&mount.source.name(), &error);
-        let asked = rotation::asked().map_err(of_source)?;
+        let asked = rotation::register_request().map_err(of_source)?;
         let (sender, events) = channel();
         // The user's own process must respect nohup(1).
-        let hangup_ends = launcher == Launcher::Pipe || !hangup_is_ignored();
+        let hangup_ends = launcher == ReportTarget::Pipe || !hangup_is_ignored();
         watch_signals(hangup_ends, &sender).map_err(of_source)?;
-        if launcher == Launcher::Pipe {
+        if launcher == ReportTarget::Pipe {
             watch_launcher(&sender);
         }
         let fetcher = sender.clone();
-        let fetcher_ended = move || drop(fetcher.send(Event::FetcherGone));
+        let fetcher_ended = move || drop(fetcher.send(MountEvent::FetcherGone));
         let ends = start_fetcher(call, mount, fetcher_ended).map_err(of_source)?;
         let errors = launcher.worker_errors();
         let (mut worker, leash) = start_worker(call, errors, ends.as_ref()).map_err(of_source)?;
@@ -221,7 +227,7 @@ impl Supervisor {
         watch_worker(&mut worker, &sender);
         let leash = Arc::new(SupervisionSocket::new(leash));
         let answering = Arc::clone(&leash);
-        thread::spawn(move || answering.answer());
+        thread::spawn(move || answering.answer_queries());
         if let Some(file) = log.file {
             rotation::watch(file, asked, Arc::clone(&leash));
         }
@@ -233,37 +239,37 @@ impl Supervisor {
             launcher,
             events,
             sender,
-            _leash: leash,
+            _supervision_socket: leash,
             worker,
             point,
             point_name,
-            place,
+            free_mount_point: place,
             lock,
-            own: None,
+            own_mount: None,
             is_served: false,
             unanswered: UnansweredTime::default(),
-            shown,
+            error_printer: shown,
         })
     }
 
     fn run(mut self) -> ExitCode {
-        let outcome = self.until_ready().and_then(|()| {
+        let outcome = self.wait_until_ready().and_then(|()| {
             // If the launcher has exited, it was stopped, and no user knows of the mount.
             let told = self.launcher.report(&Report::Ready);
             told.map_err(|_| self.failure("the launcher has ended"))
         });
         match outcome {
             Ok(()) => {
-                if self.launcher == Launcher::Viewer {
+                if self.launcher == ReportTarget::Viewer {
                     let point = self.point.clone();
                     // The browser reads the mount, which may not respond.
                     thread::spawn(move || browser::open_page(&point));
                 }
-                self.until_the_end()
+                self.wait_until_end()
             }
             Err(report) => {
                 self.stop();
-                self.show_rest();
+                self.print_remaining_errors();
                 let _ = self.launcher.report(&report);
                 self.wait_until_uncovered();
                 ExitCode::FAILURE
@@ -276,106 +282,111 @@ impl Supervisor {
     }
 
     /// Waits until the mount responds.
-    fn until_ready(&mut self) -> Result<(), Report> {
+    fn wait_until_ready(&mut self) -> Result<(), Report> {
         loop {
             match self.next() {
-                Event::Report(Report::Mounted) => {
-                    self.own = self.place.find_own_mount(None).ok();
-                    if self.own.is_none() && self.launcher == Launcher::Pipe {
+                MountEvent::Report(Report::Mounted) => {
+                    self.own_mount = self.free_mount_point.find_own_mount(None).ok();
+                    if self.own_mount.is_none() && self.launcher == ReportTarget::Pipe {
                         return Err(self.failure("the mount is gone"));
                     }
                     self.lock = None;
                 }
-                Event::Report(warning @ Report::Warning(_)) => {
+                MountEvent::Report(warning @ Report::Warning(_)) => {
                     // If the launcher has exited, the next report to it fails.
                     let _ = self.launcher.report(&warning);
                 }
-                Event::Report(Report::Ready) => {
+                MountEvent::Report(Report::Ready) => {
                     self.is_served = true;
-                    if self.own.is_none() {
+                    if self.own_mount.is_none() {
                         // The user has already unmounted.
-                        if !self.is_taken_away() {
+                        if !self.was_unmounted_by_user() {
                             return Err(self.failure("the mount is gone"));
                         }
-                        let _ = self.sender.send(Event::WorkerGone);
+                        let _ = self.sender.send(MountEvent::WorkerGone);
                         return Ok(());
                     }
                     self.probe();
                 }
-                Event::Report(failed) => return Err(failed),
-                Event::Look(ProbeStep::Asked) => {}
-                Event::Look(ProbeStep::Answered(Ok(()))) => return Ok(()),
-                Event::Look(ProbeStep::Answered(Err(_)) | ProbeStep::Ended) | Event::WorkerGone
-                    if self.is_taken_away() =>
+                MountEvent::Report(failed) => return Err(failed),
+                MountEvent::Probe(ProbeStep::Sent) => {}
+                MountEvent::Probe(ProbeStep::Answered(Ok(()))) => return Ok(()),
+                MountEvent::Probe(ProbeStep::Answered(Err(_)) | ProbeStep::Ended)
+                | MountEvent::WorkerGone
+                    if self.was_unmounted_by_user() =>
                 {
-                    let _ = self.sender.send(Event::WorkerGone);
+                    let _ = self.sender.send(MountEvent::WorkerGone);
                     return Ok(());
                 }
-                Event::Look(ProbeStep::Answered(Err(errno))) => {
+                MountEvent::Probe(ProbeStep::Answered(Err(errno))) => {
                     let error = Error::io(&errno.into(), "the mount does not answer");
                     return Err(self.failure(&error.to_string()));
                 }
-                Event::Look(ProbeStep::Ended) => return Err(self.failure("the mount is gone")),
-                Event::Hung => return Err(self.failure("the mount does not answer")),
-                Event::Invalid => return Err(self.failure(GARBLED)),
+                MountEvent::Probe(ProbeStep::Ended) => {
+                    return Err(self.failure("the mount is gone"));
+                }
+                MountEvent::Hung => return Err(self.failure("the mount does not answer")),
+                MountEvent::Invalid => return Err(self.failure(GARBLED)),
                 // Either the worker has reported why it ended, or the end of its reports shows
                 // this.
-                Event::FetcherGone if self.exits_soon(Instant::now() + TOGETHER) => {}
-                Event::FetcherGone => return Err(self.failure(FETCHER_GONE)),
-                Event::WorkerGone => {
-                    let end = describe(self.ended());
+                MountEvent::FetcherGone if self.exits_soon(Instant::now() + TOGETHER) => {}
+                MountEvent::FetcherGone => return Err(self.failure(FETCHER_GONE)),
+                MountEvent::WorkerGone => {
+                    let end = describe_exit(self.wait_for_exit());
                     return Err(self.failure(&format!("the mount ended before it answered: {end}")));
                 }
-                Event::Signal(number) => {
+                MountEvent::Signal(number) => {
                     let reason = format!(
                         "stopped by {} before the mount answered",
                         signal_name(number)
                     );
                     return Err(self.failure(&reason));
                 }
-                Event::LauncherGone => return Err(self.failure("the launcher has ended")),
+                MountEvent::LauncherGone => return Err(self.failure("the launcher has ended")),
             }
         }
     }
 
     /// Returns whether a mount in the foreground was served, and unmounted by its user before the
     /// first check.
-    fn is_taken_away(&mut self) -> bool {
+    fn was_unmounted_by_user(&mut self) -> bool {
         self.is_served
-            && self.launcher != Launcher::Pipe
+            && self.launcher != ReportTarget::Pipe
             && self.exits_within(PATIENCE)
             && matches!(self.worker.wait(), Ok(status) if status.success())
     }
 
     /// Waits until the mount must end or has ended, and cleans up.
-    fn until_the_end(mut self) -> ExitCode {
+    fn wait_until_end(mut self) -> ExitCode {
         let reason = loop {
             match self.next() {
-                Event::Signal(number) => {
+                MountEvent::Signal(number) => {
                     log::info!("{}: {}", self.point.display(), signal_name(number));
                     break None;
                 }
-                Event::FetcherGone if !self.exits_soon(Instant::now() + TOGETHER) => {
+                MountEvent::FetcherGone if !self.exits_soon(Instant::now() + TOGETHER) => {
                     break Some(FETCHER_GONE.to_owned());
                 }
                 // A fetcher exits after its worker.
-                Event::WorkerGone | Event::FetcherGone => break self.worker_failure(),
+                MountEvent::WorkerGone | MountEvent::FetcherGone => break self.worker_failure(),
                 // The worker exits by itself, unless a request delays it.
-                Event::Look(ProbeStep::Ended) if self.exits_within(limits::UNMOUNTED_WORKER) => {
+                MountEvent::Probe(ProbeStep::Ended)
+                    if self.exits_within(limits::UNMOUNTED_WORKER) =>
+                {
                     break self.worker_failure();
                 }
-                Event::Look(ProbeStep::Ended) => {
+                MountEvent::Probe(ProbeStep::Ended) => {
                     let point = self.point.display();
                     log::warn!("{point}: the worker did not end after the unmount and is killed");
                     break None;
                 }
-                Event::Invalid => break Some(GARBLED.to_owned()),
-                Event::Hung => break Some("it no longer answered".to_owned()),
-                Event::Report(_) | Event::Look(_) | Event::LauncherGone => {}
+                MountEvent::Invalid => break Some(GARBLED.to_owned()),
+                MountEvent::Hung => break Some("it no longer answered".to_owned()),
+                MountEvent::Report(_) | MountEvent::Probe(_) | MountEvent::LauncherGone => {}
             }
         };
         self.stop();
-        self.show_rest();
+        self.print_remaining_errors();
         if let Some(reason) = &reason {
             log::error!("{}: unmounted: {reason}", self.point.display());
         }
@@ -387,19 +398,19 @@ impl Supervisor {
         }
     }
 
-    fn next(&mut self) -> Event {
+    fn next(&mut self) -> MountEvent {
         const SECOND: Duration = Duration::from_secs(1);
         loop {
-            let event = if self.unanswered.is_open() {
+            let event = if self.unanswered.is_waiting() {
                 self.events.recv_timeout(SECOND)
             } else {
                 let event = self.events.recv();
                 event.map_err(|_| RecvTimeoutError::Disconnected)
             };
             match event {
-                Ok(Event::Look(ProbeStep::Asked)) => self.unanswered.asked(),
+                Ok(MountEvent::Probe(ProbeStep::Sent)) => self.unanswered.start(),
                 Ok(event) => {
-                    if let Event::Look(_) = event {
+                    if let MountEvent::Probe(_) = event {
                         self.unanswered.reset();
                     }
                     return event;
@@ -407,11 +418,11 @@ impl Supervisor {
                 Err(RecvTimeoutError::Timeout) => {
                     let waits = || heartbeat::waits_for_disk(self.worker.id());
                     if self.unanswered.count_second(waits) {
-                        return Event::Hung;
+                        return MountEvent::Hung;
                     }
                 }
                 // The supervisor keeps a sender, so the channel never closes.
-                Err(RecvTimeoutError::Disconnected) => return Event::WorkerGone,
+                Err(RecvTimeoutError::Disconnected) => return MountEvent::WorkerGone,
             }
         }
     }
@@ -419,9 +430,11 @@ impl Supervisor {
     /// Starts a thread that checks whether the mount answers, so that the main thread still
     /// receives signals.
     fn probe(&self) {
-        if let Some(own) = self.own.clone() {
+        if let Some(own) = self.own_mount.clone() {
             let sender = self.sender.clone();
-            heartbeat::watch(own, move |look| sender.send(Event::Look(look)).is_ok());
+            heartbeat::watch(own, move |look| {
+                sender.send(MountEvent::Probe(look)).is_ok()
+            });
         }
     }
 
@@ -432,16 +445,16 @@ impl Supervisor {
             self.unmount();
             // A worker exits by itself after its mount is gone. A worker that does not serve yet
             // has no requests to finish.
-            let is_gone = self.is_served && self.own.is_none();
+            let is_gone = self.is_served && self.own_mount.is_none();
             if !is_gone || !self.exits_within(SERVING_PATIENCE) {
                 self.kill();
             }
         }
         let _ = self.worker.wait();
-        if self.own.is_none() {
+        if self.own_mount.is_none() {
             // A killed worker leaves its mount, possibly before it reported the mount.
-            self.own = self
-                .place
+            self.own_mount = self
+                .free_mount_point
                 .find_own_mount(None)
                 .ok()
                 .filter(OwnMount::is_dead);
@@ -451,20 +464,20 @@ impl Supervisor {
 
     /// Removes the mount. Forgets the mount if it no longer exists, or if it can never be removed.
     fn unmount(&mut self) {
-        let removal = self.own.as_ref().map(OwnMount::unmount);
+        let removal = self.own_mount.as_ref().map(OwnMount::unmount);
         match removal {
-            Some(Ok(Removal::Later)) | None => {}
-            Some(Ok(Removal::Done)) => self.own = None,
+            Some(Ok(UnmountResult::Deferred)) | None => {}
+            Some(Ok(UnmountResult::Done)) => self.own_mount = None,
             Some(Err(error)) => {
                 log::error!("cannot unmount: {error}");
-                self.own = None;
+                self.own_mount = None;
             }
         }
     }
 
     /// Waits until no other mount covers the mount, and then removes it.
     fn wait_until_uncovered(&mut self) {
-        if let Some(own) = self.own.take() {
+        if let Some(own) = self.own_mount.take() {
             let point = self.point.display();
             log::warn!(
                 "{point}: covered by another mount; h5fs's mount ends after that one is unmounted"
@@ -483,7 +496,7 @@ impl Supervisor {
 
     /// Returns the exit status of a worker that has closed its standard output. Kills the worker if
     /// it does not exit.
-    fn ended(&mut self) -> io::Result<ExitStatus> {
+    fn wait_for_exit(&mut self) -> io::Result<ExitStatus> {
         if !self.exits_soon(Instant::now() + PATIENCE) {
             self.kill();
         }
@@ -493,15 +506,15 @@ impl Supervisor {
     /// Waits for the exit of the worker. Returns the reason if the worker has failed. Returns
     /// `None` if the mount has ended, because only then does a worker exit successfully.
     fn worker_failure(&mut self) -> Option<String> {
-        match self.ended() {
+        match self.wait_for_exit() {
             Ok(status) if status.success() => None,
-            end => Some(describe(end)),
+            end => Some(describe_exit(end)),
         }
     }
 
     /// Waits until everything that the worker has written to standard error is printed.
-    fn show_rest(&mut self) {
-        if let Some(shown) = self.shown.take() {
+    fn print_remaining_errors(&mut self) {
+        if let Some(shown) = self.error_printer.take() {
             let _ = shown.join();
         }
     }
@@ -516,7 +529,7 @@ impl Supervisor {
             }
             let left = end.saturating_duration_since(Instant::now());
             match self.events.recv_timeout(left) {
-                Ok(Event::WorkerGone) => return self.exits_soon(end),
+                Ok(MountEvent::WorkerGone) => return self.exits_soon(end),
                 Ok(_) => {}
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return false,
             }
@@ -537,7 +550,7 @@ impl Supervisor {
 }
 
 /// Returns the report of a failed mount whose log cannot be written.
-fn of_log(mount: &Mount, error: &Error) -> Report {
+fn log_failure_report(mount: &MountCommand, error: &Error) -> Report {
     let source = mount.source.name();
     let file = mount.settings.log_file.as_deref().unwrap_or(&source);
     Report::failure(file, &error.to_string())
@@ -545,7 +558,7 @@ fn of_log(mount: &Mount, error: &Error) -> Report {
 
 /// Ends a failed mount for the launcher, if the supervisor has not done this. A supervisor that
 /// waits because another mount covers its mount is left alone.
-pub(in crate::cli) fn end(supervisor: &mut Child, place: Option<&FreeMountPoint>) {
+pub(in crate::cli) fn end_failed_mount(supervisor: &mut Child, place: Option<&FreeMountPoint>) {
     if let (Ok(None), Ok(id)) = (supervisor.try_wait(), i32::try_from(supervisor.id())) {
         let _ = kill(Pid::from_raw(id), Signal::SIGTERM);
     }

@@ -4,13 +4,13 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use h5fs_reader::error::{Error, Result, words_of};
+use h5fs_reader::error::{Error, Result, io_error_message};
 use nix::unistd::mkdtemp;
 
-use crate::cli::args::Mount;
+use crate::cli::args::MountCommand;
 use crate::cli::invocation::Invocation;
 use crate::cli::mount::supervisor;
-use crate::cli::serve::arguments::Serve;
+use crate::cli::serve::arguments::ServeCommand;
 use crate::cli::serve::server;
 use crate::cli::text::advice;
 use crate::cli::text::error_message::print_error;
@@ -21,13 +21,13 @@ use crate::cli::text::error_message::print_error;
 /// # Errors
 /// `Usage` for a source that is certainly a mistake. Fails if the directory for the mount cannot be
 /// created.
-pub(in crate::cli) fn run(call: &Invocation, mount: Mount) -> Result<ExitCode> {
-    advice::refuse(call.program, &mount)?;
+pub(in crate::cli) fn run(call: &Invocation, mount: MountCommand) -> Result<ExitCode> {
+    advice::refuse_mistakes(call.program, &mount)?;
     if !has_display() {
         return serve(call, mount);
     }
     let place = create_directory()?;
-    let mount = Mount {
+    let mount = MountCommand {
         mountpoint: place.clone(),
         ..mount
     };
@@ -45,7 +45,11 @@ pub(in crate::cli) fn run(call: &Invocation, mount: Mount) -> Result<ExitCode> {
     let code = supervisor::run_for_viewer(&call, &mount);
     // If another mount covers this mount, the directory still exists and is in use.
     if let Err(error) = std::fs::remove_dir(&place) {
-        print_error(&format!("{}: {}", place.display(), words_of(&error)));
+        print_error(&format!(
+            "{}: {}",
+            place.display(),
+            io_error_message(&error)
+        ));
     }
     Ok(code)
 }
@@ -57,7 +61,7 @@ fn has_display() -> bool {
 }
 
 /// Runs `h5fs serve` for a browser on another machine.
-fn serve(call: &Invocation, mount: Mount) -> Result<ExitCode> {
+fn serve(call: &Invocation, mount: MountCommand) -> Result<ExitCode> {
     let mut arguments = call.arguments.clone();
     arguments.splice(..1, ["serve".into()]);
     let call = Invocation {
@@ -65,7 +69,10 @@ fn serve(call: &Invocation, mount: Mount) -> Result<ExitCode> {
         role: call.role,
         arguments,
     };
-    server::run_for_tunnel(&call, &Serve::for_source(mount.source, mount.settings)?)
+    server::run_for_tunnel(
+        &call,
+        &ServeCommand::for_source(mount.source, mount.settings)?,
+    )
 }
 
 /// Creates the temporary directory for the mount. Only this user may enter it.

@@ -20,13 +20,13 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::thread;
 
-use h5fs_reader::error::{Error, Result, words_of};
+use h5fs_reader::error::{Error, Result, io_error_message};
 use h5fs_reader::source::location::Location;
 use h5fs_reader::source::mounts::foreign::ForeignFilesystems;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
-use crate::cli::args::Mount;
+use crate::cli::args::MountCommand;
 use crate::cli::mount::callers;
 use crate::cli::mount::mounts::{self, FreeMountPoint};
 use crate::cli::mount::remote_source::{self, RemoteSource};
@@ -40,16 +40,16 @@ use crate::cli::text::log_file::LogFile;
 use crate::cli::text::logging::{self, Destination, EarlyLog};
 use crate::cli::text::printable::printable;
 use crate::fs::MountGuard;
-use crate::fs::fuse::{self, EndedThreadFinder, MountOptions, Mounted};
+use crate::fs::fuse::{self, EndedThreadFinder, MountOptions, ServedMount};
 use crate::limits;
 
 /// Mounts and serves until the mount ends.
-pub(in crate::cli) fn run(mount: &Mount) -> Result<ExitCode> {
-    let launcher = Launcher::take_pipe(mount);
+pub(in crate::cli) fn run(mount: &MountCommand) -> Result<ExitCode> {
+    let launcher = LauncherPipe::take_pipe(mount);
     // Must precede the change of the working directory, to resolve relative paths.
     let point = std::path::absolute(&mount.mountpoint);
     let point = point.unwrap_or_else(|_| mount.mountpoint.clone());
-    rotation::ignore();
+    rotation::block_signal();
     let log = logging::start(&Destination::for_mount(mount))?;
     let (find_gone, answers) = callers::ended_thread_finder();
     match start(mount, &log.early, find_gone) {
@@ -78,18 +78,18 @@ pub(in crate::cli) fn run(mount: &Mount) -> Result<ExitCode> {
 }
 
 /// The pipe to the launcher. The worker reports over this pipe if the supervisor has died.
-struct Launcher(Option<File>);
+struct LauncherPipe(Option<File>);
 
-impl Launcher {
+impl LauncherPipe {
     /// Takes the launcher's pipe from standard error, and redirects standard error to `/dev/null`,
     /// so that no other code writes to the pipe. In the foreground the pipe does not exist.
-    fn take_pipe(mount: &Mount) -> Self {
+    fn take_pipe(mount: &MountCommand) -> Self {
         let take = || -> io::Result<File> {
             let pipe = io::stderr().as_fd().try_clone_to_owned()?;
             nix::unistd::dup2_stderr(OpenOptions::new().write(true).open("/dev/null")?)?;
             Ok(pipe.into())
         };
-        Launcher(if mount.foreground { None } else { take().ok() })
+        LauncherPipe(if mount.foreground { None } else { take().ok() })
     }
 
     fn report(self, report: &Report) {
@@ -101,10 +101,10 @@ impl Launcher {
 }
 
 fn start(
-    mount: &Mount,
+    mount: &MountCommand,
     early: &EarlyLog,
     find_gone: EndedThreadFinder,
-) -> std::result::Result<Mounted, Report> {
+) -> std::result::Result<ServedMount, Report> {
     let of_source = |error: Error| failure(&mount.source.name(), &error);
     let of_point = |error: Error| failure(&mount.mountpoint, &error);
     let point = mount
@@ -116,7 +116,7 @@ fn start(
         Location::Url(url) => url.to_string().into(),
     };
     let of_content = |error: Error| open_error_report(mount, &path, &error);
-    let scans = scans::place_of(&mount.source, &mount.settings);
+    let scans = scans::mount_cache_path(&mount.source, &mount.settings);
     let source = match &mount.source {
         Location::Path(_) => MountSource::open(&path, &mount.settings),
         Location::Url(url) => RemoteSource::receive(url, &mount.settings.remote)
@@ -149,7 +149,7 @@ fn start(
     mounts::raise_read_ahead(device);
     open_many_files();
     let guard = MountGuard {
-        point: point.clone(),
+        mount_point: point.clone(),
         device: Some(device),
         foreign,
     };
@@ -160,7 +160,7 @@ fn start(
         .map_err(of_source)?;
     sandbox::enter(caged, &source.sandbox_options(&shown), sandbox).map_err(of_source)?;
     let mut reasons = Vec::new();
-    let served = source.served(shown, &mut reasons).map_err(of_content)?;
+    let served = source.open_tree(shown, &mut reasons).map_err(of_content)?;
     reasons.extend(served.warning());
     let name = mount.source.name();
     // The log contains the same reasons, but names the source in another way.
@@ -194,7 +194,7 @@ pub(in crate::cli) fn open_many_files() {
 fn foreign_filesystems(source: &Path) -> Option<Arc<ForeignFilesystems>> {
     let found = ForeignFilesystems::on_path_to(source);
     let unknown = |error| {
-        let reason = words_of(&error);
+        let reason = io_error_message(&error);
         log::warn!("other FUSE filesystems cannot be distinguished from disks: {reason}");
     };
     found.map_err(unknown).ok().map(Arc::new)
@@ -202,7 +202,7 @@ fn foreign_filesystems(source: &Path) -> Option<Arc<ForeignFilesystems>> {
 
 /// Returns the report of an error that occurred when the source was opened. The absolute path of
 /// the source is replaced by the name that the user gave.
-fn open_error_report(mount: &Mount, source: &Path, error: &Error) -> Report {
+fn open_error_report(mount: &MountCommand, source: &Path, error: &Error) -> Report {
     let text = error.to_string();
     let absolute = format!("{}: ", source.display());
     Report::failure(
@@ -219,7 +219,7 @@ fn absolute(path: &Path) -> Result<PathBuf> {
     std::path::absolute(path).map_err(|error| Error::io(&error, path.display().to_string()))
 }
 
-fn mount_options(mount: &Mount, source: &Path) -> MountOptions {
+fn mount_options(mount: &MountCommand, source: &Path) -> MountOptions {
     let settings = &mount.settings;
     let name = || source.as_os_str().to_owned();
     let is_far = mount.source.path().is_none();
@@ -229,7 +229,7 @@ fn mount_options(mount: &Mount, source: &Path) -> MountOptions {
         kernel: settings.kernel.clone(),
         no_forget: settings.no_forget,
         threads: if is_far {
-            remote_source::threads(settings.threads)
+            remote_source::thread_count(settings.threads)
         } else {
             settings.threads.unwrap_or_else(options::default_threads)
         },
@@ -283,7 +283,7 @@ fn is_supervised() -> bool {
 
 fn watch_supervisor(
     point: PathBuf,
-    launcher: Launcher,
+    launcher: LauncherPipe,
     answers: Sender<Vec<u32>>,
     log: Option<LogFile>,
 ) {

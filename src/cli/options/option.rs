@@ -8,7 +8,7 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, value_parser};
 
 use crate::cli::options::settings::Settings;
-use crate::cli::options::values::{needed, unneeded};
+use crate::cli::options::values::{refuse_value, required_value};
 
 /// An option of a mount, as a row of a table.
 pub(super) struct MountOption {
@@ -19,7 +19,7 @@ pub(super) struct MountOption {
     pub(super) help: &'static str,
     /// The default value in the help. `None` if the help does not name it.
     pub(super) default: Option<&'static str>,
-    pub(super) takes: OptionValue,
+    pub(super) value: OptionValue,
 }
 
 /// The kind of value that an option takes, and the function that applies the value to the settings.
@@ -42,16 +42,18 @@ pub(super) enum OptionValue {
 }
 
 impl MountOption {
-    pub(super) fn set(&self, to: &mut Settings, value: Option<&str>) -> Result<(), String> {
-        match self.takes {
-            OptionValue::Nothing(set) => unneeded(value).map(|()| set(to)),
-            OptionValue::Text(_, set) | OptionValue::Choice(_, _, set) => set(to, needed(value)?),
+    pub(super) fn apply(&self, to: &mut Settings, value: Option<&str>) -> Result<(), String> {
+        match self.value {
+            OptionValue::Nothing(set) => refuse_value(value).map(|()| set(to)),
+            OptionValue::Text(_, set) | OptionValue::Choice(_, _, set) => {
+                set(to, required_value(value)?)
+            }
             OptionValue::Path(_, set) => {
-                set(to, Path::new(needed(value)?));
+                set(to, Path::new(required_value(value)?));
                 Ok(())
             }
             OptionValue::MaybePath(_, set) => {
-                let given = value.map(|text| needed(Some(text))).transpose()?;
+                let given = value.map(|text| required_value(Some(text))).transpose()?;
                 set(to, given.map(Path::new));
                 Ok(())
             }
@@ -61,7 +63,7 @@ impl MountOption {
     /// Returns the clap definition of the option's flag.
     pub(super) fn argument(&self) -> Arg {
         let flag = Arg::new(self.flag).long(self.flag).help(self.explanation());
-        match self.takes {
+        match self.value {
             OptionValue::Nothing(_) => flag.action(ArgAction::SetTrue),
             OptionValue::Text(name, set) | OptionValue::Choice(name, _, set) => flag
                 .value_name(name)
@@ -89,8 +91,8 @@ impl MountOption {
     }
 
     /// Applies the flag to the settings `to`, if `given` contains the flag.
-    pub(super) fn set_flag(&self, to: &mut Settings, given: &ArgMatches) -> Result<(), String> {
-        match self.takes {
+    pub(super) fn apply_flag(&self, to: &mut Settings, given: &ArgMatches) -> Result<(), String> {
+        match self.value {
             OptionValue::Nothing(set) if given.get_flag(self.flag) => set(to),
             OptionValue::Nothing(_) => {}
             OptionValue::Text(_, set) | OptionValue::Choice(_, _, set) => {
@@ -117,7 +119,7 @@ impl MountOption {
     /// Appends the flag to `words` as the user wrote it, if `given` contains the flag.
     pub(super) fn repeat_flag(&self, given: &ArgMatches, words: &mut Vec<OsString>) {
         let mut flag = OsString::from(format!("--{}", self.flag));
-        match (&self.takes, given.get_raw(self.flag)) {
+        match (&self.value, given.get_raw(self.flag)) {
             (OptionValue::Nothing(_), _) if given.get_flag(self.flag) => words.push(flag),
             (OptionValue::Nothing(_), _) => {}
             (OptionValue::MaybePath(..), None) if self.was_given(given) => words.push(flag),
@@ -138,7 +140,7 @@ impl MountOption {
 
     /// Returns the line of the option's word in the help of `-o`.
     pub(super) fn synopsis(&self) -> String {
-        match self.takes {
+        match self.value {
             OptionValue::Nothing(_) => self.word.to_owned(),
             OptionValue::Text(name, _)
             | OptionValue::Choice(name, ..)

@@ -9,8 +9,8 @@ use h5fs_reader::source::location::{Location, Url};
 use h5fs_reader::wire::to_u64;
 
 use crate::cli::options::option::{MountOption, OptionValue};
-use crate::cli::options::settings::Netrc;
-use crate::cli::options::values::{count, size};
+use crate::cli::options::settings::NetrcChoice;
+use crate::cli::options::values::{parse_count, parse_size};
 use crate::limits;
 
 /// Maximum number of ports in the option that permits redirects to more ports.
@@ -22,7 +22,7 @@ pub(super) const OPTIONS: &[MountOption] = &[
         word: "endpoint",
         help: "The URL of a store's server (s3://, gs://, az://)",
         default: Some("AWS_ENDPOINT_URL, the profile's, or the region's"),
-        takes: OptionValue::Text("URL", |to, text| {
+        value: OptionValue::Text("URL", |to, text| {
             endpoint(text).map(|url| to.remote.endpoint = Some(url))
         }),
     },
@@ -31,7 +31,7 @@ pub(super) const OPTIONS: &[MountOption] = &[
         word: "region",
         help: "The region of the bucket",
         default: Some("AWS_REGION, the profile's, or us-east-1"),
-        takes: OptionValue::Text("NAME", |to, text| {
+        value: OptionValue::Text("NAME", |to, text| {
             to.remote.region = Some(text.to_owned());
             Ok(())
         }),
@@ -41,7 +41,7 @@ pub(super) const OPTIONS: &[MountOption] = &[
         word: "profile",
         help: "The profile in ~/.aws",
         default: Some("AWS_PROFILE, or default"),
-        takes: OptionValue::Text("NAME", |to, text| {
+        value: OptionValue::Text("NAME", |to, text| {
             to.remote.profile = Some(text.to_owned());
             Ok(())
         }),
@@ -51,7 +51,7 @@ pub(super) const OPTIONS: &[MountOption] = &[
         word: "anonymous",
         help: "Do not sign requests: the bucket or the container is public",
         default: None,
-        takes: OptionValue::Nothing(|to| to.remote.anonymous = true),
+        value: OptionValue::Nothing(|to| to.remote.anonymous = true),
     },
     MountOption {
         flag: "credentials",
@@ -59,7 +59,7 @@ pub(super) const OPTIONS: &[MountOption] = &[
         help: "Read the credentials from this file: for s3:// like ~/.aws/credentials, for gs:// \
                its JSON, for az:// a connection string",
         default: None,
-        takes: OptionValue::Path("FILE", |to, path| {
+        value: OptionValue::Path("FILE", |to, path| {
             to.remote.credentials = Some(path.to_owned());
         }),
     },
@@ -68,14 +68,14 @@ pub(super) const OPTIONS: &[MountOption] = &[
         word: "requester_pays",
         help: "Pay for the requests, if the bucket requires that",
         default: None,
-        takes: OptionValue::Nothing(|to| to.remote.requester_pays = true),
+        value: OptionValue::Nothing(|to| to.remote.requester_pays = true),
     },
     MountOption {
         flag: "bearer-token-file",
         word: "bearer_token_file",
         help: "Send the token in this file to the server of an https:// URL",
         default: Some("H5FS_BEARER_TOKEN, or EARTHDATA_TOKEN for hosts of NASA"),
-        takes: OptionValue::Path("FILE", |to, path| {
+        value: OptionValue::Path("FILE", |to, path| {
             to.remote.bearer_token_file = Some(path.to_owned());
         }),
     },
@@ -84,7 +84,7 @@ pub(super) const OPTIONS: &[MountOption] = &[
         word: "header_file",
         help: "Send the lines `Name: value` of this file to the server of an https:// URL",
         default: None,
-        takes: OptionValue::Path("FILE", |to, path| {
+        value: OptionValue::Path("FILE", |to, path| {
             to.remote.header_file = Some(path.to_owned());
         }),
     },
@@ -93,9 +93,9 @@ pub(super) const OPTIONS: &[MountOption] = &[
         word: "netrc",
         help: "Log in to each host with its name and password in this file",
         default: Some("NETRC, or ~/.netrc"),
-        takes: OptionValue::MaybePath("FILE", |to, path| {
-            let file = path.map(|path| Netrc::File(path.to_owned()));
-            to.remote.netrc = Some(file.unwrap_or(Netrc::Usual));
+        value: OptionValue::MaybePath("FILE", |to, path| {
+            let file = path.map(|path| NetrcChoice::File(path.to_owned()));
+            to.remote.netrc = Some(file.unwrap_or(NetrcChoice::DefaultFile));
         }),
     },
     MountOption {
@@ -103,7 +103,7 @@ pub(super) const OPTIONS: &[MountOption] = &[
         word: "cookies",
         help: "Send the cookies in this file, in the format of curl and browsers (Netscape)",
         default: None,
-        takes: OptionValue::Path("FILE", |to, path| {
+        value: OptionValue::Path("FILE", |to, path| {
             to.remote.cookies = Some(path.to_owned());
         }),
     },
@@ -112,7 +112,7 @@ pub(super) const OPTIONS: &[MountOption] = &[
         word: "redirect_ports",
         help: "Further ports that redirects may lead to; separate them with `:` in -o",
         default: None,
-        takes: OptionValue::Text("PORT[,PORT...]", |to, text| {
+        value: OptionValue::Text("PORT[,PORT...]", |to, text| {
             ports(text).map(|ports| to.remote.redirect_ports = ports)
         }),
     },
@@ -121,7 +121,7 @@ pub(super) const OPTIONS: &[MountOption] = &[
         word: "ca_file",
         help: "Trust only the certificates in this file; a server's own certificate may be one",
         default: Some("AWS_CA_BUNDLE, or the system's"),
-        takes: OptionValue::Path("FILE", |to, path| {
+        value: OptionValue::Path("FILE", |to, path| {
             to.remote.ca_file = Some(path.to_owned());
         }),
     },
@@ -130,7 +130,7 @@ pub(super) const OPTIONS: &[MountOption] = &[
         word: "etag",
         help: "How entity tags are compared: strong, weak (ignored if the server sends a date)",
         default: Some("strong"),
-        takes: OptionValue::Choice("KIND", &["strong", "weak"], |to, text| {
+        value: OptionValue::Choice("KIND", &["strong", "weak"], |to, text| {
             is_weak(text).map(|is_weak| to.remote.has_weak_tags = is_weak)
         }),
     },
@@ -139,8 +139,9 @@ pub(super) const OPTIONS: &[MountOption] = &[
         word: "connections",
         help: "Concurrent HTTP connections",
         default: Some("64"),
-        takes: OptionValue::Text("N", |to, text| {
-            count(text, limits::MOST_CONNECTIONS).map(|most| to.remote.connections = Some(most))
+        value: OptionValue::Text("N", |to, text| {
+            parse_count(text, limits::MOST_CONNECTIONS)
+                .map(|most| to.remote.connections = Some(most))
         }),
     },
     MountOption {
@@ -148,8 +149,8 @@ pub(super) const OPTIONS: &[MountOption] = &[
         word: "max_requests",
         help: "Requests per second to one server; fewer after the server refuses some",
         default: Some("as many as the server accepts"),
-        takes: OptionValue::Text("N", |to, text| {
-            count(text, limits::MOST_REQUESTS).map(|most| to.remote.max_requests = Some(most))
+        value: OptionValue::Text("N", |to, text| {
+            parse_count(text, limits::MOST_REQUESTS).map(|most| to.remote.max_requests = Some(most))
         }),
     },
     MountOption {
@@ -157,7 +158,7 @@ pub(super) const OPTIONS: &[MountOption] = &[
         word: "timeout",
         help: "Seconds for a request and its retries, after which it is an I/O error",
         default: Some("60"),
-        takes: OptionValue::Text("SECONDS", |to, text| {
+        value: OptionValue::Text("SECONDS", |to, text| {
             seconds(text).map(|time| to.remote.timeout = Some(time))
         }),
     },
@@ -166,7 +167,7 @@ pub(super) const OPTIONS: &[MountOption] = &[
         word: "disk_cache",
         help: "Cache the fetched bytes in this directory",
         default: None,
-        takes: OptionValue::Path("DIRECTORY", |to, path| {
+        value: OptionValue::Path("DIRECTORY", |to, path| {
             to.remote.disk_cache = Some(path.to_owned());
         }),
     },
@@ -175,8 +176,8 @@ pub(super) const OPTIONS: &[MountOption] = &[
         word: "disk_cache_size",
         help: "Largest size of that directory: bytes, or a number and K, M, G",
         default: Some("10G"),
-        takes: OptionValue::Text("SIZE", |to, text| {
-            size(text).map(|bytes| to.remote.disk_cache_size = Some(bytes))
+        value: OptionValue::Text("SIZE", |to, text| {
+            parse_size(text).map(|bytes| to.remote.disk_cache_size = Some(bytes))
         }),
     },
 ];
@@ -214,7 +215,7 @@ fn is_weak(text: &str) -> Result<bool, String> {
 /// Parses a number of whole seconds, up to an hour.
 fn seconds(text: &str) -> Result<Duration, String> {
     const HOUR: usize = 3600;
-    let seconds = count(text, HOUR)?;
+    let seconds = parse_count(text, HOUR)?;
     Ok(Duration::from_secs(to_u64(seconds)))
 }
 
@@ -231,7 +232,7 @@ mod tests {
                 .split_once('=')
                 .map_or((word, None), |(n, v)| (n, Some(v)));
             let option = OPTIONS.iter().find(|option| option.word == name).unwrap();
-            option.set(&mut settings, value).unwrap();
+            option.apply(&mut settings, value).unwrap();
         }
         settings.remote
     }
@@ -263,9 +264,9 @@ mod tests {
         assert_eq!(remote.cookies, Some("/etc/jar".into()));
         assert_eq!(remote.bearer_token_file, Some("/etc/token".into()));
         assert_eq!(remote.header_file, Some("/etc/headers".into()));
-        assert_eq!(remote.netrc, Some(Netrc::Usual));
+        assert_eq!(remote.netrc, Some(NetrcChoice::DefaultFile));
         let named = settings("netrc=/etc/netrc").netrc;
-        assert_eq!(named, Some(Netrc::File("/etc/netrc".into())));
+        assert_eq!(named, Some(NetrcChoice::File("/etc/netrc".into())));
     }
 
     #[test]

@@ -67,7 +67,7 @@ pub(crate) struct RemoteSettings {
     /// A file with request headers for the server of the source's URL.
     pub(crate) header_file: Option<PathBuf>,
     /// The netrc file with names and passwords of hosts, if one is used.
-    pub(crate) netrc: Option<Netrc>,
+    pub(crate) netrc: Option<NetrcChoice>,
     /// A file of cookies in Netscape format.
     pub(crate) cookies: Option<PathBuf>,
     /// Ports to which redirects may lead, in addition to 80, 443 and the port of the source's URL.
@@ -88,9 +88,9 @@ pub(crate) struct RemoteSettings {
 
 /// A choice of the netrc file with names and passwords.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Netrc {
+pub(crate) enum NetrcChoice {
     /// The file that `NETRC` names, or `~/.netrc`.
-    Usual,
+    DefaultFile,
     File(PathBuf),
 }
 

@@ -3,7 +3,7 @@ use crate::fs::External;
 
 fn settings(text: &str) -> Settings {
     let mut settings = Settings::default();
-    words(text).unwrap().set(&mut settings).unwrap();
+    parse_words(text).unwrap().apply(&mut settings).unwrap();
     settings
 }
 
@@ -11,7 +11,7 @@ fn settings(text: &str) -> Settings {
 fn the_defaults_of_the_help_are_those_of_the_settings() {
     let told = OPTIONS.iter().filter_map(|option| {
         let mut settings = Settings::default();
-        option.set(&mut settings, Some(option.default?)).ok()?;
+        option.apply(&mut settings, Some(option.default?)).ok()?;
         Some((option.word, settings))
     });
     let same = |word| (word, Settings::default());
@@ -38,7 +38,7 @@ fn every_choice_is_taken() {
         assert!(choices.len() > 1, "{name}");
         for choice in choices {
             assert!(
-                words(&format!("{name}={choice}")).is_ok(),
+                parse_words(&format!("{name}={choice}")).is_ok(),
                 "{name}={choice}"
             );
         }
@@ -135,7 +135,7 @@ fn what_is_wrong_is_named() {
         ("verify=1", "verify=1"),
         ("Ro", "Ro"),
     ] {
-        let error = words(text).unwrap_err();
+        let error = parse_words(text).unwrap_err();
         assert!(error.contains(&format!("`{named}`")), "{text}: {error}");
     }
 }

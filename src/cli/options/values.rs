@@ -3,12 +3,12 @@
 use crate::fs::External;
 use crate::limits;
 
-pub(super) fn needed(value: Option<&str>) -> Result<&str, String> {
+pub(super) fn required_value(value: Option<&str>) -> Result<&str, String> {
     let value = value.filter(|value| !value.is_empty());
     value.ok_or_else(|| "a value is missing".to_owned())
 }
 
-pub(super) fn unneeded(value: Option<&str>) -> Result<(), String> {
+pub(super) fn refuse_value(value: Option<&str>) -> Result<(), String> {
     match value {
         None => Ok(()),
         Some(_) => Err("takes no value".to_owned()),
@@ -25,7 +25,7 @@ fn id(text: &str) -> Result<u32, String> {
 }
 
 /// Parses the ID or the name of a user. Returns the user ID.
-pub(super) fn user(text: &str) -> Result<u32, String> {
+pub(super) fn parse_user(text: &str) -> Result<u32, String> {
     id(text).or_else(|_| {
         let found = nix::unistd::User::from_name(text).ok().flatten();
         let found = found.map(|user| user.uid.as_raw());
@@ -34,7 +34,7 @@ pub(super) fn user(text: &str) -> Result<u32, String> {
 }
 
 /// Parses the ID or the name of a group. Returns the group ID.
-pub(super) fn group(text: &str) -> Result<u32, String> {
+pub(super) fn parse_group(text: &str) -> Result<u32, String> {
     id(text).or_else(|_| {
         let found = nix::unistd::Group::from_name(text).ok().flatten();
         let found = found.map(|group| group.gid.as_raw());
@@ -43,7 +43,7 @@ pub(super) fn group(text: &str) -> Result<u32, String> {
 }
 
 /// Parses the octal permission bits that a umask removes.
-pub(super) fn umask(text: &str) -> Result<u32, String> {
+pub(super) fn parse_umask(text: &str) -> Result<u32, String> {
     match u32::from_str_radix(text, 8) {
         Ok(bits) if bits <= 0o777 && !text.starts_with('+') => Ok(bits),
         _ => Err(format!("`{text}` is not an octal number up to 777")),
@@ -51,7 +51,7 @@ pub(super) fn umask(text: &str) -> Result<u32, String> {
 }
 
 /// Parses a number of bytes. The suffixes K, M and G are powers of 1024.
-pub(crate) fn size(text: &str) -> Result<u64, String> {
+pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     let (digits, unit) = match text.as_bytes().last() {
         Some(b'K' | b'k') => (&text[..text.len() - 1], 1 << 10),
         Some(b'M' | b'm') => (&text[..text.len() - 1], 1 << 20),
@@ -69,22 +69,22 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
         .ok_or_else(|| format!("`{text}` is too large"))
 }
 
-pub(super) fn threads(text: &str) -> Result<usize, String> {
-    count(text, limits::THREADS)
+pub(super) fn parse_threads(text: &str) -> Result<usize, String> {
+    parse_count(text, limits::THREADS)
 }
 
 /// Parses the number of sources that are read at a time.
-pub(crate) fn jobs(text: &str) -> Result<usize, String> {
-    count(text, limits::THREADS)
+pub(crate) fn parse_jobs(text: &str) -> Result<usize, String> {
+    parse_count(text, limits::THREADS)
 }
 
 /// Parses the maximum number of open data files.
-pub(super) fn open_files(text: &str) -> Result<usize, String> {
-    count(text, limits::MOST_OPEN_MEMBERS)
+pub(super) fn parse_open_files(text: &str) -> Result<usize, String> {
+    parse_count(text, limits::MOST_OPEN_MEMBERS)
 }
 
 /// Parses a number from 1 to `most`.
-pub(super) fn count(text: &str, most: usize) -> Result<usize, String> {
+pub(super) fn parse_count(text: &str, most: usize) -> Result<usize, String> {
     match text.parse() {
         Ok(count) if (1..=most).contains(&count) => Ok(count),
         _ => Err(format!("`{text}` is not a number between 1 and {most}")),
@@ -92,17 +92,17 @@ pub(super) fn count(text: &str, most: usize) -> Result<usize, String> {
 }
 
 /// Parses `none`, `within` or `any`.
-pub(super) fn external(text: &str) -> Result<External, String> {
+pub(super) fn parse_external(text: &str) -> Result<External, String> {
     match text {
         "none" => Ok(External::None),
-        "within" => Ok(External::Within),
+        "within" => Ok(External::WithinDirectory),
         "any" => Ok(External::Any),
         _ => Err(format!("`{text}` is not one of none, within, any")),
     }
 }
 
 /// Parses `on` or `off`.
-pub(crate) fn switch(text: &str) -> Result<bool, String> {
+pub(crate) fn parse_switch(text: &str) -> Result<bool, String> {
     match text {
         "on" => Ok(true),
         "off" => Ok(false),
@@ -116,12 +116,12 @@ mod tests {
 
     #[test]
     fn sizes() {
-        assert_eq!(size("0"), Ok(0));
-        assert_eq!(size("1024"), Ok(1024));
-        assert_eq!(size("64k"), Ok(65_536));
-        assert_eq!(size("1G"), Ok(1 << 30));
+        assert_eq!(parse_size("0"), Ok(0));
+        assert_eq!(parse_size("1024"), Ok(1024));
+        assert_eq!(parse_size("64k"), Ok(65_536));
+        assert_eq!(parse_size("1G"), Ok(1 << 30));
         for wrong in ["", "K", "-1", "+1", "1.5G", "1KB", "ü", "99999999999G"] {
-            assert!(size(wrong).is_err(), "{wrong}");
+            assert!(parse_size(wrong).is_err(), "{wrong}");
         }
     }
 }

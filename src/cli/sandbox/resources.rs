@@ -42,7 +42,7 @@ impl ResourceLimits {
     }
 
     /// Returns the limits of the fetcher with this number of connections to servers.
-    pub(super) fn of_network(connections: usize) -> Self {
+    pub(super) fn for_fetcher(connections: usize) -> Self {
         let connections = to_u64(connections).saturating_mul(limits::CONNECTION_BYTES);
         let data = limits::FETCHING_BYTES.saturating_add(connections);
         let there = threads_of_the_system();
@@ -58,18 +58,18 @@ impl ResourceLimits {
     /// # Errors
     /// Fails if the system refuses a limit.
     pub(super) fn apply(self) -> nix::Result<()> {
-        lower(Resource::RLIMIT_DATA, self.data)?;
-        lower(Resource::RLIMIT_AS, self.addresses)?;
+        lower_limit(Resource::RLIMIT_DATA, self.data)?;
+        lower_limit(Resource::RLIMIT_AS, self.addresses)?;
         let threads = self.threads;
-        threads.map_or(Ok(()), |most| lower(Resource::RLIMIT_NPROC, most))
+        threads.map_or(Ok(()), |most| lower_limit(Resource::RLIMIT_NPROC, most))
     }
 }
 
-pub(super) fn no_core_file() -> nix::Result<()> {
-    lower(Resource::RLIMIT_CORE, 0)
+pub(super) fn disable_core_files() -> nix::Result<()> {
+    lower_limit(Resource::RLIMIT_CORE, 0)
 }
 
-fn lower(resource: Resource, most: u64) -> nix::Result<()> {
+fn lower_limit(resource: Resource, most: u64) -> nix::Result<()> {
     let (_, hard) = getrlimit(resource)?;
     let most = most.min(hard);
     setrlimit(resource, most, most)
@@ -82,7 +82,7 @@ fn data(options: &Options, machine: u64) -> u64 {
     // For a name that was looked up, the kernel needs sixteen times the memory that this process
     // needs.
     let names = machine / 16;
-    [options.cache_size.most, threads, names]
+    [options.cache_size.max_bytes, threads, names]
         .into_iter()
         .fold(limits::SERVING_BYTES, u64::saturating_add)
 }

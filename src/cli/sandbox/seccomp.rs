@@ -51,9 +51,13 @@ fn programs(files: FileAccess, clients: Option<RawFd>) -> seccompiler::Result<[B
     let refused = |errno: i32| SeccompAction::Errno(errno.unsigned_abs());
     // A refusal by one filter overrides the permission by the other.
     Ok([
-        filter(unknown(), SeccompAction::Allow, refused(libc::ENOSYS))?,
         filter(
-            allowed(files, clients)?,
+            unsupported_calls(),
+            SeccompAction::Allow,
+            refused(libc::ENOSYS),
+        )?,
+        filter(
+            permitted_calls(files, clients)?,
             refused(libc::EPERM),
             SeccompAction::Allow,
         )?,
@@ -62,19 +66,19 @@ fn programs(files: FileAccess, clients: Option<RawFd>) -> seccompiler::Result<[B
 
 /// Returns the system calls that fail with `ENOSYS`. The C library then uses an older system call
 /// instead.
-fn unknown() -> Rules {
+fn unsupported_calls() -> Rules {
     // The flags of `clone3` are in memory, which a filter cannot read. The flags of `clone` are in
     // a register.
     Rules::from([(libc::SYS_clone3, vec![])])
 }
 
 /// Returns all permitted system calls. Some are permitted only with certain arguments.
-fn allowed(files: FileAccess, clients: Option<RawFd>) -> seccompiler::Result<Rules> {
+fn permitted_calls(files: FileAccess, clients: Option<RawFd>) -> seccompiler::Result<Rules> {
     let (always, sometimes_more) = match files {
-        FileAccess::Landlocked => ([OPENING, &[]], opening()),
-        FileAccess::Listed => ([OPENING, LISTING], opening()),
+        FileAccess::Landlocked => ([OPENING, &[]], open_rules()),
+        FileAccess::Listed => ([OPENING, LISTING], open_rules()),
         FileAccess::None => ([RECEIVING, &[]], vec![]),
-        FileAccess::Network => ([NETWORK, LISTING], networking()),
+        FileAccess::Network => ([NETWORK, LISTING], network_rules()),
     };
     let mut rules = Rules::new();
     let of_clients = clients.map(accept_rules).unwrap_or_default();
@@ -116,7 +120,7 @@ fn bits(flags: i32) -> u64 {
 
 /// Returns the rules for opening files, which permit reading only. The flags of `openat2` are in
 /// memory, which a filter cannot read, so only Landlock restricts that call.
-fn opening() -> Vec<ConditionalCall> {
+fn open_rules() -> Vec<ConditionalCall> {
     // `O_ACCMODE` is not used as the mask, because it includes `O_PATH` in musl.
     let writing = libc::O_WRONLY | libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC;
     let read_only = |index| without(index, writing);
@@ -128,7 +132,7 @@ fn opening() -> Vec<ConditionalCall> {
 }
 
 /// Returns the rules for sockets of the network, of the resolver and of the log.
-fn networking() -> Vec<ConditionalCall> {
+fn network_rules() -> Vec<ConditionalCall> {
     let families = [
         libc::AF_UNIX,
         libc::AF_INET,

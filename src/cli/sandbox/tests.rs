@@ -33,7 +33,7 @@ fn what_can_be_read_follows_the_policy() {
     let seen = |point: &str, external| {
         let point = Path::new(point).to_path_buf();
         let guard = MountGuard {
-            point,
+            mount_point: point,
             device: None,
             foreign: None,
         };
@@ -47,16 +47,16 @@ fn what_can_be_read_follows_the_policy() {
     let beneath = |directory: &'static str| ReachableFiles::Beneath(Some(Path::new(directory)));
     assert_eq!(seen("/mnt", External::None), ReachableFiles::Nothing);
     assert_eq!(
-        seen("/data/run/mnt", External::Within),
+        seen("/data/run/mnt", External::WithinDirectory),
         beneath("/data/run")
     );
     assert_eq!(seen("/data", External::Any), beneath("/"));
     assert_eq!(
-        seen("/data", External::Within),
+        seen("/data", External::WithinDirectory),
         ReachableFiles::Beneath(None)
     );
     assert_eq!(
-        seen("/data/run", External::Within),
+        seen("/data/run", External::WithinDirectory),
         ReachableFiles::Beneath(None)
     );
     let without_a_mount = ReachableFiles::for_source(file_at(source), &Options::default());
@@ -348,7 +348,7 @@ fn the_network_is_reached_at_the_ports_that_are_named() {
         connections: 1,
     };
     shut_in_by(
-        || shut_network(&reach),
+        || restrict_network(&reach),
         || {
             let denied = Some(Errno::EACCES);
             assert!(TcpStream::connect(named).is_ok());

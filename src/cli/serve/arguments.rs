@@ -22,7 +22,7 @@ pub(in crate::cli) struct ServeArguments {
     pub(in crate::cli) own: ServerArguments,
 
     /// Options of a mount, separated by commas
-    #[arg(short = 'o', value_name = "OPTIONS", value_parser = options::words)]
+    #[arg(short = 'o', value_name = "OPTIONS", value_parser = options::parse_words)]
     pub(in crate::cli) words: Vec<OptionWords>,
 
     #[command(flatten)]
@@ -36,7 +36,7 @@ pub(in crate::cli) struct ServerArguments {
     #[arg(
         value_name = "SOURCE",
         required = true,
-        value_parser = OsStringValueParser::new().try_map(schemes::location)
+        value_parser = OsStringValueParser::new().try_map(schemes::parse_location)
     )]
     sources: Vec<Location>,
 
@@ -65,7 +65,7 @@ pub(in crate::cli) struct ServerArguments {
 
 /// What `h5fs serve` serves: the sources, the address, and the access rules.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::cli) struct Serve {
+pub(in crate::cli) struct ServeCommand {
     pub(in crate::cli) sources: Vec<Location>,
     pub(in crate::cli) listen: ListenAddress,
     pub(in crate::cli) hosts: Vec<String>,
@@ -74,7 +74,7 @@ pub(in crate::cli) struct Serve {
     pub(in crate::cli) settings: Settings,
 }
 
-impl Serve {
+impl ServeCommand {
     /// Combines the arguments and checks them.
     ///
     /// # Errors
@@ -83,7 +83,7 @@ impl Serve {
         own: ServerArguments,
         settings: Settings,
     ) -> Result<Self, String> {
-        let serve = Serve {
+        let serve = ServeCommand {
             sources: own.sources,
             listen: own.listen,
             hosts: own.allow_host,
@@ -100,7 +100,7 @@ impl Serve {
     /// # Errors
     /// `Usage` for options that apply only to a mount.
     pub(in crate::cli) fn for_source(source: Location, settings: Settings) -> error::Result<Self> {
-        let serve = Serve {
+        let serve = ServeCommand {
             sources: vec![source],
             listen: ListenAddress::default(),
             hosts: Vec::new(),
@@ -202,7 +202,7 @@ mod tests {
         let sources = sources
             .iter()
             .map(|text| Location::parse(text.into()).unwrap());
-        Serve {
+        ServeCommand {
             sources: sources.collect(),
             listen,
             hosts: Vec::new(),

@@ -65,9 +65,9 @@ pub(in crate::cli) fn parse(text: OsString) -> std::result::Result<ListenAddress
 #[derive(Debug)]
 pub(in crate::cli) struct BoundSocket {
     pub(in crate::cli) socket: OwnedFd,
-    pub(in crate::cli) at: BoundAddress,
-    /// A socket that occupies the same port at the other loopback address; see [`hold_other`].
-    pub(in crate::cli) held: Option<OwnedFd>,
+    pub(in crate::cli) address: BoundAddress,
+    /// A socket that occupies the same port at the other loopback address; see [`reserve_other_loopback`].
+    pub(in crate::cli) reserved_socket: Option<OwnedFd>,
 }
 
 /// The address of a listening socket.
@@ -113,12 +113,12 @@ fn bind_network(address: SocketAddr) -> io::Result<BoundSocket> {
         left = left.saturating_sub(1);
         let listener = TcpListener::bind(address)?;
         let own = listener.local_addr()?;
-        match hold_other(own) {
+        match reserve_other_loopback(own) {
             Ok(held) => {
                 return Ok(BoundSocket {
                     socket: listener.into(),
-                    at: BoundAddress::Network(own),
-                    held,
+                    address: BoundAddress::Network(own),
+                    reserved_socket: held,
                 });
             }
             Err(error) if left == 0 => return Err(error),
@@ -133,7 +133,7 @@ fn bind_network(address: SocketAddr) -> io::Result<BoundSocket> {
 ///
 /// # Errors
 /// Fails if the port is in use there.
-fn hold_other(own: SocketAddr) -> io::Result<Option<OwnedFd>> {
+fn reserve_other_loopback(own: SocketAddr) -> io::Result<Option<OwnedFd>> {
     let (family, other): (_, IpAddr) = match own.ip() {
         IpAddr::V4(ip) if ip == Ipv4Addr::LOCALHOST || ip.is_unspecified() => {
             (AddressFamily::INET6, Ipv6Addr::LOCALHOST.into())
@@ -159,7 +159,7 @@ fn hold_other(own: SocketAddr) -> io::Result<Option<OwnedFd>> {
 fn bind_path(path: &Path) -> io::Result<BoundSocket> {
     // The working directory may change before the file is removed.
     let path = std::path::absolute(path)?;
-    remove_dead(&path)?;
+    remove_stale_socket(&path)?;
     // The umask applies to the whole process, but no other thread exists yet.
     let before = umask(Mode::S_IRWXG | Mode::S_IRWXO | Mode::S_IXUSR);
     let listener = UnixListener::bind(&path);
@@ -168,16 +168,16 @@ fn bind_path(path: &Path) -> io::Result<BoundSocket> {
     let there = fs::symlink_metadata(&path)?;
     Ok(BoundSocket {
         socket: listener.into(),
-        at: BoundAddress::Unix(SocketFile {
+        address: BoundAddress::Unix(SocketFile {
             identity: (there.dev(), there.ino()),
             path,
         }),
-        held: None,
+        reserved_socket: None,
     })
 }
 
 /// Removes a socket file that a killed server has left, if no process listens on it.
-fn remove_dead(path: &Path) -> io::Result<()> {
+fn remove_stale_socket(path: &Path) -> io::Result<()> {
     let is_socket = fs::symlink_metadata(path).is_ok_and(|there| there.file_type().is_socket());
     if is_socket
         && let Err(error) = UnixStream::connect(path)
@@ -295,7 +295,7 @@ mod tests {
     #[test]
     fn a_port_is_taken_once() {
         let bound = ListenAddress::default().bind().unwrap();
-        let BoundAddress::Network(address) = bound.at else {
+        let BoundAddress::Network(address) = bound.address else {
             panic!("no address")
         };
         let again = ListenAddress::Network(address)
@@ -314,7 +314,7 @@ mod tests {
         let v4 = IpAddr::from(Ipv4Addr::LOCALHOST);
         for (own, other) in [(v4, v6), (v6, v4)] {
             let bound = ListenAddress::Network((own, 0).into()).bind().unwrap();
-            let BoundAddress::Network(address) = bound.at else {
+            let BoundAddress::Network(address) = bound.address else {
                 panic!("no address")
             };
             let other = SocketAddr::new(other, address.port());
@@ -323,7 +323,7 @@ mod tests {
             // No process listens there, so clients fall back to the served address.
             let error = TcpStream::connect(other).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
-            drop((bound.socket, bound.held));
+            drop((bound.socket, bound.reserved_socket));
             // The server does not start if the other loopback address is in use.
             let taken = TcpListener::bind(other).unwrap();
             let error = ListenAddress::Network(address)

@@ -18,7 +18,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::cli::invocation::{Invocation, Role};
-use crate::cli::mount::children::{allocator_settings, describe, forward_errors};
+use crate::cli::mount::children::{allocator_settings, describe_exit, forward_errors};
 use crate::cli::mount::events::hangup_is_ignored;
 use crate::cli::mount::handover;
 use crate::cli::mount::notify;
@@ -26,9 +26,9 @@ use crate::cli::mount::report::{Report, Reports};
 use crate::cli::mount::supervisor::{FETCHER_GONE, TOGETHER};
 use crate::cli::sandbox;
 use crate::cli::scans;
-use crate::cli::serve::arguments::Serve;
+use crate::cli::serve::arguments::ServeCommand;
 use crate::cli::serve::listen::{BoundAddress, BoundSocket};
-use crate::cli::serve::worker::own_name;
+use crate::cli::serve::worker::machine_name;
 use crate::cli::text::error_message::print_error;
 use crate::fs::http::{Token, random};
 
@@ -51,7 +51,7 @@ enum ServerRoute {
 ///
 /// # Errors
 /// Fails if the listening socket cannot be opened.
-pub(in crate::cli) fn run(call: &Invocation, serve: &Serve) -> Result<ExitCode> {
+pub(in crate::cli) fn run(call: &Invocation, serve: &ServeCommand) -> Result<ExitCode> {
     start(call, serve, ServerRoute::Url)
 }
 
@@ -59,11 +59,11 @@ pub(in crate::cli) fn run(call: &Invocation, serve: &Serve) -> Result<ExitCode> 
 ///
 /// # Errors
 /// Fails if the listening socket cannot be opened.
-pub(in crate::cli) fn run_for_tunnel(call: &Invocation, serve: &Serve) -> Result<ExitCode> {
+pub(in crate::cli) fn run_for_tunnel(call: &Invocation, serve: &ServeCommand) -> Result<ExitCode> {
     start(call, serve, ServerRoute::Tunnel)
 }
 
-fn start(call: &Invocation, serve: &Serve, way: ServerRoute) -> Result<ExitCode> {
+fn start(call: &Invocation, serve: &ServeCommand, way: ServerRoute) -> Result<ExitCode> {
     let bound = serve.listen.bind()?;
     let token = (!serve.no_token).then(random::random_word).transpose()?;
     let (sender, events) = channel();
@@ -72,24 +72,26 @@ fn start(call: &Invocation, serve: &Serve, way: ServerRoute) -> Result<ExitCode>
     // The port at the other loopback address stays bound until the end.
     let BoundSocket {
         socket,
-        at,
-        held: _held,
+        address: at,
+        reserved_socket: _held,
     } = bound;
     // From here on, only the worker accepts connections.
     drop(socket);
     let scans = serve.sources.iter();
-    let scans = scans.filter_map(|source| scans::place_of(source, &serve.settings));
+    let scans = scans.filter_map(|source| scans::mount_cache_path(source, &serve.settings));
     let scans: Vec<_> = scans.collect();
     let code = keeper.supervise(&events, || {
         print_address(&at, token.as_deref(), way, serve.listen.is_open_to_others());
-        notify::ready();
+        notify::notify_ready();
     });
-    scans.iter().for_each(|place| scans::clear(place));
+    scans
+        .iter()
+        .for_each(|place| scans::delete_if_unused(place));
     Ok(code)
 }
 
 /// An event that the keeper waits for.
-enum Event {
+enum ServerEvent {
     Warning(String),
     Ready,
     Failed(String),
@@ -109,9 +111,9 @@ struct ServerSupervisor {
 impl ServerSupervisor {
     fn start(
         call: &Invocation,
-        serve: &Serve,
+        serve: &ServeCommand,
         (bound, token): (&BoundSocket, Option<&str>),
-        sender: &Sender<Event>,
+        sender: &Sender<ServerEvent>,
     ) -> Result<Self> {
         let failed = |error| Error::io(&error, "starting the worker");
         let ends = match serve.sources.first() {
@@ -123,7 +125,7 @@ impl ServerSupervisor {
             // The token must not be on a command line, which every user can read.
             let message = format!("l{}", token.unwrap_or_default());
             rights::send(leash.as_fd(), message.as_bytes(), &[bound.socket.as_fd()])?;
-            handover::without_secrets(&mut command);
+            handover::remove_secret_variables(&mut command);
             let worker = command
                 .envs(allocator_settings())
                 .stdin(worn)
@@ -150,33 +152,33 @@ impl ServerSupervisor {
     }
 
     /// Waits until the server must end or has ended. Calls `tell` once the worker answers.
-    fn supervise(mut self, events: &Receiver<Event>, tell: impl FnOnce()) -> ExitCode {
+    fn supervise(mut self, events: &Receiver<ServerEvent>, tell: impl FnOnce()) -> ExitCode {
         let mut tell = Some(tell);
         for event in events {
             match event {
-                Event::Warning(text) => print_error(&text),
-                Event::Ready => {
+                ServerEvent::Warning(text) => print_error(&text),
+                ServerEvent::Ready => {
                     if let Some(tell) = tell.take() {
                         tell();
                     }
                 }
-                Event::Failed(text) => {
+                ServerEvent::Failed(text) => {
                     print_error(&text);
                     self.end();
                     return ExitCode::FAILURE;
                 }
-                Event::WorkerGone => {
-                    print_error(&describe(self.worker.wait()));
+                ServerEvent::WorkerGone => {
+                    print_error(&describe_exit(self.worker.wait()));
                     return ExitCode::FAILURE;
                 }
                 // A fetcher exits when its worker has exited.
-                Event::FetcherGone if self.exits_within(TOGETHER) => {}
-                Event::FetcherGone => {
+                ServerEvent::FetcherGone if self.exits_within(TOGETHER) => {}
+                ServerEvent::FetcherGone => {
                     print_error(FETCHER_GONE);
                     self.end();
                     return ExitCode::FAILURE;
                 }
-                Event::Signal => {
+                ServerEvent::Signal => {
                     self.end();
                     return ExitCode::SUCCESS;
                 }
@@ -210,29 +212,29 @@ impl ServerSupervisor {
 }
 
 /// Starts the fetcher for a source by URL. The fetcher exits when the worker has exited.
-fn fetcher(call: &Invocation, sender: &Sender<Event>) -> Result<handover::FetcherConnection> {
+fn fetcher(call: &Invocation, sender: &Sender<ServerEvent>) -> Result<handover::FetcherConnection> {
     let started = handover::start_fetcher(call, Stdio::piped());
     let (mut process, ends) = started.map_err(|error| Error::io(&error, "starting the fetcher"))?;
     process.stderr.take().map(forward_errors);
     let sender = sender.clone();
     thread::spawn(move || {
         let _ = process.wait();
-        let _ = sender.send(Event::FetcherGone);
+        let _ = sender.send(ServerEvent::FetcherGone);
     });
     Ok(ends)
 }
 
-fn watch_worker(output: ChildStdout, sender: Sender<Event>) {
+fn watch_worker(output: ChildStdout, sender: Sender<ServerEvent>) {
     thread::spawn(move || {
-        let mut reports = Reports::of_supervisor(output);
+        let mut reports = Reports::from_supervisor(output);
         loop {
             let event = match reports.next() {
-                Ok(Some(Report::Warning(text))) => Event::Warning(text),
-                Ok(Some(Report::Ready)) => Event::Ready,
-                Ok(Some(Report::Failed(text))) => Event::Failed(text),
-                _ => Event::WorkerGone,
+                Ok(Some(Report::Warning(text))) => ServerEvent::Warning(text),
+                Ok(Some(Report::Ready)) => ServerEvent::Ready,
+                Ok(Some(Report::Failed(text))) => ServerEvent::Failed(text),
+                _ => ServerEvent::WorkerGone,
             };
-            let is_end = matches!(event, Event::WorkerGone);
+            let is_end = matches!(event, ServerEvent::WorkerGone);
             if sender.send(event).is_err() || is_end {
                 return;
             }
@@ -240,7 +242,7 @@ fn watch_worker(output: ChildStdout, sender: Sender<Event>) {
     });
 }
 
-fn watch_signals(sender: &Sender<Event>) -> Result<()> {
+fn watch_signals(sender: &Sender<ServerEvent>) -> Result<()> {
     let mut watched = vec![SIGINT, SIGTERM];
     if !hangup_is_ignored() {
         watched.push(SIGHUP);
@@ -250,7 +252,7 @@ fn watch_signals(sender: &Sender<Event>) -> Result<()> {
     let sender = sender.clone();
     thread::spawn(move || {
         for _ in signals.forever() {
-            if sender.send(Event::Signal).is_err() {
+            if sender.send(ServerEvent::Signal).is_err() {
                 return;
             }
         }
@@ -271,7 +273,7 @@ fn print_address(at: &BoundAddress, token: Option<&str>, way: ServerRoute, is_op
         (BoundAddress::Network(address), ServerRoute::Tunnel) => {
             let (port, host) = (
                 address.port(),
-                own_name().unwrap_or_else(|| "HOST".to_owned()),
+                machine_name().unwrap_or_else(|| "HOST".to_owned()),
             );
             lines.push(format!("ssh -L {port}:127.0.0.1:{port} {host}"));
         }

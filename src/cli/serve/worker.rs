@@ -21,11 +21,11 @@ use crate::cli::mount::source::{MountSource, filesystem_options};
 use crate::cli::mount::worker::open_many_files;
 use crate::cli::sandbox;
 use crate::cli::scans;
-use crate::cli::serve::arguments::{Serve, source_name};
+use crate::cli::serve::arguments::{ServeCommand, source_name};
 use crate::cli::serve::listen::ListenAddress;
 use crate::cli::text::logging::{self, Destination};
 use crate::fs::Options;
-use crate::fs::http::{Access, Listener, Server, Token, Trees};
+use crate::fs::http::{AccessRules, Listener, ServedTrees, Server, Token};
 
 /// Maximum length in bytes of the message that carries the token with the socket.
 const TOKEN: usize = 64;
@@ -34,8 +34,8 @@ const TOKEN: usize = 64;
 ///
 /// # Errors
 /// `Usage` if the process was not started by the keeper.
-pub(in crate::cli) fn run(serve: &Serve) -> Result<ExitCode> {
-    rotation::ignore();
+pub(in crate::cli) fn run(serve: &ServeCommand) -> Result<ExitCode> {
+    rotation::block_signal();
     logging::start(&Destination::Terminal)?;
     match start(serve) {
         Ok(ready) => ready.serve(),
@@ -49,8 +49,8 @@ pub(in crate::cli) fn run(serve: &Serve) -> Result<ExitCode> {
 /// A worker that is ready to answer requests.
 struct ReadyWorker {
     server: Server,
-    trees: Trees,
-    access: Access,
+    trees: ServedTrees,
+    access: AccessRules,
     threads: usize,
     warnings: Vec<Report>,
 }
@@ -73,7 +73,7 @@ impl ReadyWorker {
 }
 
 /// Opens all sources, enters the sandbox, and reads the sources.
-fn start(serve: &Serve) -> std::result::Result<ReadyWorker, Report> {
+fn start(serve: &ServeCommand) -> std::result::Result<ReadyWorker, Report> {
     let first = serve
         .sources
         .first()
@@ -81,10 +81,10 @@ fn start(serve: &Serve) -> std::result::Result<ReadyWorker, Report> {
         .unwrap_or_default();
     let of_first = |error: Error| Report::failure(&first, &error.to_string());
     let ends = match serve.sources.first() {
-        Some(Location::Url(_)) => Some(handover::receive().map_err(of_first)?),
+        Some(Location::Url(_)) => Some(handover::receive_connection().map_err(of_first)?),
         _ => None,
     };
-    let (server, access, number) = listening(serve).map_err(of_first)?;
+    let (server, access, number) = receive_listener(serve).map_err(of_first)?;
     open_many_files();
     let mut ends = ends;
     let mut sources = Vec::new();
@@ -96,7 +96,7 @@ fn start(serve: &Serve) -> std::result::Result<ReadyWorker, Report> {
                     .map_err(|error| Error::io(&error, path.display().to_string()));
                 path.and_then(|path| {
                     MountSource::open(&path, &serve.settings)
-                        .map_err(|error| of_user(location, &path, &error))
+                        .map_err(|error| with_given_name(location, &path, &error))
                 })
             }
             Location::Url(url) => match ends.take() {
@@ -110,14 +110,15 @@ fn start(serve: &Serve) -> std::result::Result<ReadyWorker, Report> {
         };
         sources.push((location, source.map_err(failed)?));
     }
-    let kept = |location| scans::open(scans::place_of(location, &serve.settings).as_deref());
+    let kept =
+        |location| scans::open(scans::mount_cache_path(location, &serve.settings).as_deref());
     let kept = serve.sources.iter().map(kept).collect();
     let _ = std::env::set_current_dir("/");
     let is_far = serve.sources.iter().any(|source| source.url().is_some());
     let mut options = filesystem_options(&serve.settings, None, None);
     options.ordered = true;
     if is_far {
-        options.threads = remote_source::threads(serve.settings.threads);
+        options.threads = remote_source::thread_count(serve.settings.threads);
     }
     enter(serve, &sources, &options, number)?;
     let mut warnings = Vec::new();
@@ -133,7 +134,7 @@ fn start(serve: &Serve) -> std::result::Result<ReadyWorker, Report> {
 
 /// Returns an error about a source in which the absolute path is replaced by the name that the user
 /// gave.
-fn of_user(location: &Location, path: &std::path::Path, error: &Error) -> Error {
+fn with_given_name(location: &Location, path: &std::path::Path, error: &Error) -> Error {
     let text = error.to_string();
     let absolute = format!("{}: ", path.display());
     let reason = text.strip_prefix(&absolute).unwrap_or(&text);
@@ -141,7 +142,7 @@ fn of_user(location: &Location, path: &std::path::Path, error: &Error) -> Error 
 }
 
 /// Receives the listening socket and the token from the keeper.
-fn listening(serve: &Serve) -> Result<(Server, Access, i32)> {
+fn receive_listener(serve: &ServeCommand) -> Result<(Server, AccessRules, i32)> {
     let nothing = || Error::Usage("no socket to listen on".to_owned());
     let mut token = [0; TOKEN];
     let received = rights::receive(io::stdin().as_fd(), &mut token);
@@ -160,9 +161,9 @@ fn listening(serve: &Serve) -> Result<(Server, Access, i32)> {
     let (listener, address) = listener(socket, &serve.listen)?;
     let mut hosts = serve.hosts.clone();
     if serve.listen.is_open_to_others() {
-        hosts.extend(own_name());
+        hosts.extend(machine_name());
     }
-    let access = Access {
+    let access = AccessRules {
         token: token.map(|text| Token::new(text.to_owned())),
         address,
         hosts,
@@ -187,7 +188,7 @@ fn listener(
 }
 
 /// Returns the host name of this machine.
-pub(in crate::cli) fn own_name() -> Option<String> {
+pub(in crate::cli) fn machine_name() -> Option<String> {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
     let name = name.trim();
     (!name.is_empty()).then(|| name.to_owned())
@@ -195,7 +196,7 @@ pub(in crate::cli) fn own_name() -> Option<String> {
 
 /// Enters the sandbox, which grants the rights that any of the sources needs.
 fn enter(
-    serve: &Serve,
+    serve: &ServeCommand,
     sources: &[(&Location, MountSource)],
     options: &Options,
     number: i32,
@@ -235,18 +236,21 @@ fn open_trees(
     kept: Vec<Option<Arc<File>>>,
     options: &Options,
     warnings: &mut Vec<Report>,
-) -> std::result::Result<Trees, Report> {
+) -> std::result::Result<ServedTrees, Report> {
     let count = u64::try_from(sources.len()).unwrap_or(u64::MAX).max(1);
     let mut shared = options.clone();
-    shared.cache_size.most /= count;
-    shared.cache_size.least = shared.cache_size.least.min(shared.cache_size.most);
+    shared.cache_size.max_bytes /= count;
+    shared.cache_size.initial_bytes = shared
+        .cache_size
+        .initial_bytes
+        .min(shared.cache_size.max_bytes);
     let mut trees = Vec::new();
     for ((location, source), scans) in sources.into_iter().zip(kept) {
         let own_name = location.name();
         let path = location.path().map(std::path::absolute);
         let failed = |error: Error| {
             let error = match &path {
-                Some(Ok(path)) => of_user(location, path, &error),
+                Some(Ok(path)) => with_given_name(location, path, &error),
                 _ => error,
             };
             Report::failure(&own_name, &error.to_string())
@@ -257,7 +261,7 @@ fn open_trees(
             scripts: true,
             ..shared.clone()
         };
-        let served = source.served(own, &mut reasons).map_err(failed)?;
+        let served = source.open_tree(own, &mut reasons).map_err(failed)?;
         reasons.extend(served.warning());
         let told = reasons
             .iter()
@@ -267,7 +271,7 @@ fn open_trees(
     }
     warnings.truncate(crate::limits::EARLY_LINES);
     Ok(match <[_; 1]>::try_from(trees) {
-        Ok([(_, served)]) => Trees::single(served),
-        Err(trees) => Trees::several(trees),
+        Ok([(_, served)]) => ServedTrees::single(served),
+        Err(trees) => ServedTrees::several(trees),
     })
 }

@@ -6,20 +6,20 @@ use std::path::Path;
 use h5fs_reader::error::{Error, Result};
 use nix::errno::Errno;
 
-use crate::cli::args::{Mount, Program};
+use crate::cli::args::{MountCommand, Program};
 use crate::cli::text::logging;
 use crate::cli::text::printable::printable;
-use crate::cli::text::synonyms::{is_word, no_command};
+use crate::cli::text::synonyms::{is_word, unknown_command_error};
 
 /// Rejects a mount that is certainly a mistake.
 ///
 /// # Errors
 /// `Usage` if the source is a word that is neither a file nor a command. `Usage` if a path cannot
 /// be reached because the program that serves it has ended.
-pub(in crate::cli) fn refuse(program: Program, mount: &Mount) -> Result<()> {
+pub(in crate::cli) fn refuse_mistakes(program: Program, mount: &MountCommand) -> Result<()> {
     if let Some(source) = mount.source.path() {
         if program == Program::Command && is_word(source) && !source.exists() {
-            return Err(no_command(&source.to_string_lossy()));
+            return Err(unknown_command_error(&source.to_string_lossy()));
         }
         refuse_dead(source, "it is in a mount whose program has ended")?;
     }
@@ -48,7 +48,7 @@ fn is_dead(path: &Path) -> bool {
 }
 
 /// Returns warnings to print after mounting.
-pub(in crate::cli) fn mount_warnings(program: Program, mount: &Mount) -> Vec<String> {
+pub(in crate::cli) fn mount_warnings(program: Program, mount: &MountCommand) -> Vec<String> {
     let point = mount.mountpoint.display();
     let is_empty = |path: &Path| {
         path.read_dir()
@@ -70,12 +70,12 @@ pub(in crate::cli) fn mount_warnings(program: Program, mount: &Mount) -> Vec<Str
             "warning: {point}: is not empty; the mount hides its content"
         ));
     }
-    advice.extend(mount.source.path().and_then(of_directory));
+    advice.extend(mount.source.path().and_then(directory_warning));
     advice.iter().map(|text| printable(text)).collect()
 }
 
 /// Returns a warning to print about a directory that is a source.
-pub(in crate::cli) fn of_directory(source: &Path) -> Option<String> {
+pub(in crate::cli) fn directory_warning(source: &Path) -> Option<String> {
     let shown = source.display();
     is_zarr(source).then(|| {
         format!(

@@ -13,7 +13,7 @@ pub(in crate::cli) fn print_error(text: &str) {
 
 /// Prints an error about `file`. The message starts with the file's name.
 pub(in crate::cli) fn print_file_error(file: &[u8], error: &Error) {
-    print_error(&of_text(file, &printable(&error.to_string())));
+    print_error(&message_about(file, &printable(&error.to_string())));
 }
 
 /// Returns the text of an error about `file`, without the file's name.
@@ -24,7 +24,7 @@ pub(in crate::cli) fn reason_of(file: &[u8], error: &Error) -> String {
 
 /// Returns a message about `file`, which starts with the file's name. The name is not added if
 /// `text` already starts with it.
-pub(in crate::cli) fn of_text(file: &[u8], text: &str) -> String {
+pub(in crate::cli) fn message_about(file: &[u8], text: &str) -> String {
     let file = printable_bytes(file);
     format!("{file}: {}", without_name(&file, text))
 }

@@ -11,7 +11,7 @@ const FUSE_PACKAGE: [(&[&str], &str); 5] = [
 
 /// Returns a message that explains why a user cannot mount without fusermount3. The message names
 /// the install command for the system that this os-release(5) describes.
-pub(in crate::cli) fn missing(os_release: &str, is_conda: bool) -> String {
+pub(in crate::cli) fn missing_message(os_release: &str, is_conda: bool) -> String {
     let names: Vec<&str> = os_release
         .lines()
         .filter_map(|line| line.strip_prefix("ID=").or(line.strip_prefix("ID_LIKE=")))
@@ -45,7 +45,7 @@ mod tests {
     /// The lines are taken from the os-release files of these systems.
     #[test]
     fn a_missing_fusermount_is_explained_for_each_system() {
-        let told = |os_release: &str| missing(os_release, false);
+        let told = |os_release: &str| missing_message(os_release, false);
         for (os_release, command) in [
             (
                 "NAME=\"Debian GNU/Linux\"\nID=debian\n",
@@ -75,7 +75,7 @@ mod tests {
         for unknown in ["", "ID=void\n"] {
             assert_eq!(told(unknown).matches("fuse3`").count(), 5, "{unknown}");
         }
-        let conda = missing("ID=debian\n", true);
+        let conda = missing_message("ID=debian\n", true);
         assert!(
             conda.contains("apt install fuse3") && conda.contains("conda cannot"),
             "{conda}"

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read};
 
-use crate::cli::text::printable::harmless;
+use crate::cli::text::printable::printable_untrusted;
 use crate::limits;
 
 /// Calls `take` with each line, without control characters, until the input ends. A line longer
@@ -17,7 +17,9 @@ pub(in crate::cli) fn each_line(input: impl Read, mut take: impl FnMut(&str)) {
         .read_until(b'\n', &mut line)
         .is_ok_and(|length| length > 0)
     {
-        take(&harmless(&String::from_utf8_lossy(line.trim_ascii_end())));
+        take(&printable_untrusted(&String::from_utf8_lossy(
+            line.trim_ascii_end(),
+        )));
         line.clear();
     }
 }

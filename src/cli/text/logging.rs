@@ -16,7 +16,7 @@ use h5fs_reader::error::Result;
 use h5fs_reader::memory::lock::lock;
 use log::{Level, LevelFilter, Log, Metadata, Record};
 
-use crate::cli::args::Mount;
+use crate::cli::args::MountCommand;
 use crate::cli::text::log_file::LogFile;
 use crate::cli::text::printable::printable;
 use crate::limits;
@@ -36,7 +36,7 @@ pub(crate) enum Destination {
 
 impl Destination {
     /// Returns the destination for the log of a mount.
-    pub(crate) fn for_mount(mount: &Mount) -> Self {
+    pub(crate) fn for_mount(mount: &MountCommand) -> Self {
         let point = std::path::absolute(&mount.mountpoint);
         let point = point.unwrap_or_else(|_| mount.mountpoint.clone());
         match &mount.settings.log_file {
@@ -280,7 +280,7 @@ impl Log for RateLimitedLogger {
     }
 
     fn log(&self, record: &Record<'_>) {
-        if !self.inner.matches(record) || may_tell_secrets(record.target()) {
+        if !self.inner.matches(record) || may_log_secrets(record.target()) {
             return;
         }
         let admitted = lock(&self.ration).admit(Instant::now());
@@ -292,7 +292,7 @@ impl Log for RateLimitedLogger {
     }
 
     fn flush(&self) {
-        let left_out = std::mem::take(&mut lock(&self.ration).left_out);
+        let left_out = std::mem::take(&mut lock(&self.ration).omitted);
         self.report_omitted(left_out);
         self.inner.flush();
     }
@@ -300,7 +300,7 @@ impl Log for RateLimitedLogger {
 
 /// Returns whether a library logs the URLs and headers that it sends and receives, which contain
 /// secrets.
-fn may_tell_secrets(target: &str) -> bool {
+fn may_log_secrets(target: &str) -> bool {
     let library = target.split("::").next().unwrap_or_default();
     library.starts_with("ureq") || library.starts_with("reqsign") || library.starts_with("rustls")
 }
@@ -326,7 +326,7 @@ impl RateLimitedLogger {
 struct LineBudget {
     tokens: f64,
     filled: Instant,
-    left_out: u64,
+    omitted: u64,
 }
 
 impl LineBudget {
@@ -337,7 +337,7 @@ impl LineBudget {
         LineBudget {
             tokens: Self::AT_ONCE,
             filled: now,
-            left_out: 0,
+            omitted: 0,
         }
     }
 
@@ -348,11 +348,11 @@ impl LineBudget {
         self.tokens = (self.tokens + passed * Self::A_SECOND).min(Self::AT_ONCE);
         self.filled = now;
         if self.tokens < 1.0 {
-            self.left_out += 1;
+            self.omitted += 1;
             return None;
         }
         self.tokens -= 1.0;
-        Some(std::mem::take(&mut self.left_out))
+        Some(std::mem::take(&mut self.omitted))
     }
 }
 

@@ -56,7 +56,7 @@ fn page(name: &str, section: u8, text: &str, made: impl Fn(&str) -> String) -> V
         ".TH {} {section} {DATE} \"h5fs {version}\"\n",
         name.to_uppercase()
     );
-    (title + &roff::of_text(text, made)).into_bytes()
+    (title + &roff::from_text(text, made)).into_bytes()
 }
 
 fn synopsis(command: &Command) -> String {

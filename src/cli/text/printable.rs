@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use h5fs_reader::error::line::turns_direction;
+use h5fs_reader::error::line::is_bidi_control;
 
 /// Returns `text` on one line and without effect on a terminal. Control characters and characters
 /// that change the writing direction become escapes (`\n`, `\u{1b}`). A backslash is escaped as
@@ -32,7 +32,7 @@ pub(crate) fn printable_bytes(bytes: &[u8]) -> String {
 
 /// Does the same as [`printable`] for text from an untrusted process that should already have
 /// escaped it. Backslashes stay unchanged.
-pub(crate) fn harmless(text: &str) -> String {
+pub(crate) fn printable_untrusted(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
@@ -44,7 +44,7 @@ pub(crate) fn harmless(text: &str) -> String {
 }
 
 fn push(shown: &mut String, character: char) {
-    if character.is_control() || turns_direction(character) || character == '\\' {
+    if character.is_control() || is_bidi_control(character) || character == '\\' {
         shown.extend(character.escape_default());
     } else {
         shown.push(character);
@@ -60,8 +60,8 @@ mod tests {
         assert_eq!(printable("plain ü 数"), "plain ü 数");
         assert_eq!(printable("a\nb\x1b[2J"), "a\\nb\\u{1b}[2J");
         assert_eq!(printable("gnp\u{202e}exe"), "gnp\\u{202e}exe");
-        assert_eq!(harmless(&printable("a\nb\\")), "a\\nb\\\\");
-        assert_eq!(harmless("a\x1b[2J"), "a\\u{1b}[2J");
+        assert_eq!(printable_untrusted(&printable("a\nb\\")), "a\\nb\\\\");
+        assert_eq!(printable_untrusted("a\x1b[2J"), "a\\u{1b}[2J");
         assert_eq!(printable_bytes(b"a\xff\\b"), "a\\xff\\\\b");
     }
 }

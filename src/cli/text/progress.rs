@@ -18,7 +18,7 @@ pub(in crate::cli) struct CompletedWork {
 /// The number of processed bytes, and the total number of bytes, once the total is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::cli) struct ProgressShare {
-    pub(in crate::cli) passed: u64,
+    pub(in crate::cli) processed: u64,
     pub(in crate::cli) total: u64,
 }
 
@@ -53,7 +53,12 @@ impl ProgressLine {
 
     /// Updates the line of a command for several files. `ended` files of `all` have been read.
     /// `all` is `None` until the number is known.
-    pub(in crate::cli) fn show_of(&mut self, ended: u64, all: Option<u64>, done: CompletedWork) {
+    pub(in crate::cli) fn update_for_files(
+        &mut self,
+        ended: u64,
+        all: Option<u64>,
+        done: CompletedWork,
+    ) {
         self.write(|elapsed| format!("{}, {}", of_files(ended, all), line(done, elapsed)));
     }
 
@@ -93,7 +98,12 @@ fn line(done: CompletedWork, elapsed: Duration) -> String {
     }
 }
 
-fn of_bytes(ProgressShare { passed, total }: ProgressShare) -> String {
+fn of_bytes(
+    ProgressShare {
+        processed: passed,
+        total,
+    }: ProgressShare,
+) -> String {
     let percent = (passed as f64 / (total as f64).max(1.0) * 100.0).min(100.0);
     format!(", {percent:.0}% of {}", amount(total as f64))
 }
@@ -132,13 +142,13 @@ mod tests {
             "7 objects, 1.5 GiB, 768 MiB/s"
         );
         assert_eq!(line(done(1, 900), second), "1 objects, 900 B, 450 B/s");
-        let (passed, total) = (3 << 28, 3 << 29);
+        let (processed, total) = (3 << 28, 3 << 29);
         assert_eq!(
-            of_bytes(ProgressShare { passed, total }),
+            of_bytes(ProgressShare { processed, total }),
             ", 50% of 1.5 GiB"
         );
-        let (passed, total) = (0, 0);
-        assert_eq!(of_bytes(ProgressShare { passed, total }), ", 0% of 0 B");
+        let (processed, total) = (0, 0);
+        assert_eq!(of_bytes(ProgressShare { processed, total }), ", 0% of 0 B");
         assert_eq!(of_files(3, Some(12)), "3 of 12 files");
         assert_eq!(of_files(3, None), "3 files");
     }

@@ -14,13 +14,13 @@ const WORDS: [&str; 12] = [
 ///
 /// # Errors
 /// `Usage` for an unsupported URL, and for an empty text.
-pub(in crate::cli) fn location(text: OsString) -> Result<Location> {
+pub(in crate::cli) fn parse_location(text: OsString) -> Result<Location> {
     if text.is_empty() {
         return Err(Error::Usage("the name of a source is empty".to_owned()));
     }
     let location = Location::parse(text)?;
     let path = location.path().filter(|path| !path.exists());
-    let scheme = path.and_then(|path| scheme(path.to_str()?));
+    let scheme = path.and_then(|path| parse_scheme(path.to_str()?));
     match scheme {
         // The rest of the text may be a secret.
         Some(scheme) => Err(Error::Usage(format!(
@@ -32,7 +32,7 @@ pub(in crate::cli) fn location(text: OsString) -> Result<Location> {
 }
 
 /// Returns the scheme at the start of a text; RFC 3986, section 3.1.
-fn scheme(text: &str) -> Option<&str> {
+fn parse_scheme(text: &str) -> Option<&str> {
     let end = text.find(':')?;
     let (scheme, rest) = text.split_at_checked(end)?;
     let is_of_scheme = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
@@ -63,7 +63,7 @@ mod tests {
             ("file:///a.h5", "file://"),
             ("abfs+x.y-1://a", "abfs+x.y-1://"),
         ] {
-            let told = location(text.into()).unwrap_err().to_string();
+            let told = parse_location(text.into()).unwrap_err().to_string();
             assert!(told.starts_with(&format!("{wanted}…: ")), "{told}");
             assert!(
                 told.contains(
@@ -76,9 +76,17 @@ mod tests {
         for text in [
             "c:/a.h5", "run:1.h5", "./gs://a", "a b://c", "1://a", ":", "a.h5",
         ] {
-            assert!(location(text.into()).unwrap().path().is_some(), "{text}");
+            assert!(
+                parse_location(text.into()).unwrap().path().is_some(),
+                "{text}"
+            );
         }
-        assert!(location("s3://bucket/key".into()).unwrap().url().is_some());
-        assert!(location("".into()).is_err());
+        assert!(
+            parse_location("s3://bucket/key".into())
+                .unwrap()
+                .url()
+                .is_some()
+        );
+        assert!(parse_location("".into()).is_err());
     }
 }

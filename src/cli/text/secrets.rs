@@ -59,7 +59,7 @@ pub(in crate::cli) fn with_secrets(url: &Url) -> Url {
     let same = urls
         .iter()
         .find(|given| given.to_string() == url.to_string());
-    let beneath = || urls.iter().find_map(|given| url.with_user_of(given));
+    let beneath = || urls.iter().find_map(|given| url.with_user_info_from(given));
     let found = same.cloned().or_else(beneath);
     found.unwrap_or_else(|| url.clone())
 }

@@ -27,14 +27,14 @@ impl Style {
 
 /// Whether an output is coloured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::cli) struct Paint(bool);
+pub(in crate::cli) struct Coloring(bool);
 
-impl Paint {
+impl Coloring {
     /// Returns whether to colour an output: only a terminal, and not if a non-empty `NO_COLOR` or
     /// `TERM` forbids it.
     pub(in crate::cli) fn for_output(is_terminal: bool) -> Self {
         let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-        Paint(wanted && is_terminal && has_cursor())
+        Coloring(wanted && is_terminal && has_cursor())
     }
 
     /// Returns whether the output is coloured.

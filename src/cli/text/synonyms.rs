@@ -38,7 +38,7 @@ pub(in crate::cli) fn translate_first(
 }
 
 /// Returns the first argument if it is a word that is neither a command nor a file.
-pub(in crate::cli) fn unknown(
+pub(in crate::cli) fn unknown_word(
     arguments: &[OsString],
     is_command: impl Fn(&str) -> bool,
 ) -> Option<&str> {
@@ -59,7 +59,7 @@ pub(in crate::cli) fn is_word(path: &Path) -> bool {
 }
 
 /// Returns the error for a word that is neither a command nor a file.
-pub(in crate::cli) fn no_command(word: &str) -> Error {
+pub(in crate::cli) fn unknown_command_error(word: &str) -> Error {
     Error::Usage(printable(&format!(
         "{word}: no such command or file (see `h5fs --help`)"
     )))
@@ -70,7 +70,7 @@ fn help(name: &OsString, is_command: impl Fn(&str) -> bool) -> Result<Vec<OsStri
     match name.to_str() {
         Some(own) if is_command(own) => Ok(vec![name.clone(), "--help".into()]),
         Some("mount" | "help" | "version") => Ok(vec!["--help".into()]),
-        _ => Err(no_command(&name.to_string_lossy())),
+        _ => Err(unknown_command_error(&name.to_string_lossy())),
     }
 }
 

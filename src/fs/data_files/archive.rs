@@ -37,13 +37,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Instant, SystemTime};
 
-use h5fs_reader::array::{CancelToken, Engine, HeldMemory};
+use h5fs_reader::array::{CancelToken, Engine, MemoryReservation};
 use h5fs_reader::error::line::one_line;
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::memory::lock::lock;
 use h5fs_reader::source::directory::{Directory, DirectoryEntries};
 use h5fs_reader::source::identity::Identity;
-use h5fs_reader::source::local::changes::Changes;
+use h5fs_reader::source::local::changes::ChangeWatcher;
 use h5fs_reader::wire::to_u64;
 use lru::LruCache;
 
@@ -57,7 +57,7 @@ use crate::fs::data_files::archive::member_inodes::MemberInodes;
 use crate::fs::data_files::archive::members::{ArchiveMember, ArchiveMembers};
 use crate::fs::data_files::archive::opening::MemberOpener;
 use crate::fs::data_files::archive::ordinary_files::{OrdinaryFile, OrdinaryFiles};
-use crate::fs::errno::{is_denied, is_fault, stale};
+use crate::fs::errno::{is_denied, is_fault, stale_error};
 use crate::fs::filesystem::Filesystem;
 use crate::fs::name;
 use crate::fs::options::Options;
@@ -67,8 +67,8 @@ use crate::fs::state::errors::{ErrorKind, Errors};
 use crate::fs::state::handle::{Caching, Handle, Handles, Openable, OpenedHandle};
 use crate::fs::state::inode::ROOT;
 use crate::fs::state::status_texts::StatusTexts;
-use crate::fs::state::traffic::Traffic;
-use crate::joined::choice::{self, Choice};
+use crate::fs::state::traffic::RequestCounters;
+use crate::joined::choice::{self, JoinChoice};
 use crate::limits;
 use crate::view::texts::text::Text;
 
@@ -141,23 +141,23 @@ pub struct Archive {
     options: Options,
     root: Arc<dyn Directory>,
     engine: Arc<Engine>,
-    look: Arc<EntryInspector>,
+    inspector: Arc<EntryInspector>,
     /// Progress of scanning the data files to join them, for `.h5fs/status`.
-    joining: Arc<ScanProgress>,
+    scan_progress: Arc<ScanProgress>,
     entries: KnownEntries,
-    inner: MemberInodes,
+    member_inodes: MemberInodes,
     members: ArchiveMembers,
     handles: Handles<OpenEntry>,
     status_texts: StatusTexts,
     /// Time when the directory was first found to be missing.
-    gone: Mutex<Option<SystemTime>>,
+    missing_since: Mutex<Option<SystemTime>>,
     /// The last logged error of each path, so that the same error is logged only once.
-    logged: Mutex<LruCache<PathBuf, String>>,
+    logged_errors: Mutex<LruCache<PathBuf, String>>,
     /// Errors of all data files of the directory, for `.h5fs/errors`.
     errors: Arc<Errors>,
-    traffic: Traffic,
+    traffic: RequestCounters,
     ordinary: OrdinaryFiles,
-    started: Instant,
+    started_at: Instant,
 }
 
 /// The name, inode number and kind of a directory entry that exists in every archive.
@@ -175,13 +175,13 @@ enum InodeTarget {
     Entry(EntryProperties, PathBuf),
     /// An inode within a data file: the data file, and the inode number in the data file's own
     /// tree.
-    Inner(Arc<ArchiveMember>, Ino),
+    InMember(Arc<ArchiveMember>, Ino),
 }
 
 /// The content of a handle: an open file or directory of the archive.
 struct OpenEntry {
     content: ArchiveContent,
-    _held: HeldMemory,
+    _held: MemoryReservation,
 }
 
 /// An open file or directory within a data file.
@@ -193,12 +193,12 @@ struct OpenMemberInode {
     /// For a growing data file, the state of the data file when this file was opened. `None` if
     /// reads may return bytes of later states.
     state: Option<Identity>,
-    is_given_up: bool,
+    is_cancelled_on_close: bool,
 }
 
 impl Openable for OpenEntry {
-    fn is_given_up(&self) -> bool {
-        matches!(&self.content, ArchiveContent::Inner(inner) if inner.is_given_up)
+    fn is_cancelled_on_close(&self) -> bool {
+        matches!(&self.content, ArchiveContent::InMember(inner) if inner.is_cancelled_on_close)
     }
 
     /// Returns false, because the data file that contains the open file detects the end of its own
@@ -209,7 +209,7 @@ impl Openable for OpenEntry {
 }
 
 enum ArchiveContent {
-    Inner(OpenMemberInode),
+    InMember(OpenMemberInode),
     File(OrdinaryFile),
     Directory {
         ino: Ino,
@@ -227,7 +227,11 @@ enum ArchiveContent {
 impl Archive {
     /// Creates the archive of the files below `root`. `changes` is the watcher that reports writes
     /// to open files.
-    pub fn new(root: Arc<dyn Directory>, changes: Option<Arc<Changes>>, options: &Options) -> Self {
+    pub fn new(
+        root: Arc<dyn Directory>,
+        changes: Option<Arc<ChangeWatcher>>,
+        options: &Options,
+    ) -> Self {
         let engine = Engine::new(options.cache_size, options.threads);
         let errors = Arc::<Errors>::default();
         let look = Arc::new(EntryInspector::new(&root, options));
@@ -241,8 +245,8 @@ impl Archive {
         );
         Archive {
             options: options.clone(),
-            look,
-            joining,
+            inspector: look,
+            scan_progress: joining,
             members: ArchiveMembers::new(
                 Box::new(move |opening| opener.open(opening)),
                 options.open_files,
@@ -250,15 +254,15 @@ impl Archive {
             root,
             engine,
             entries: KnownEntries::default(),
-            inner: MemberInodes::default(),
+            member_inodes: MemberInodes::default(),
             handles: Handles::default(),
             status_texts: StatusTexts::default(),
-            gone: Mutex::default(),
-            logged: Mutex::new(LruCache::sparse(LOGGED)),
+            missing_since: Mutex::default(),
+            logged_errors: Mutex::new(LruCache::sparse(LOGGED)),
             errors,
-            traffic: Traffic::default(),
+            traffic: RequestCounters::default(),
             ordinary: OrdinaryFiles::default(),
-            started: Instant::now(),
+            started_at: Instant::now(),
         }
     }
 
@@ -275,13 +279,13 @@ impl Archive {
     /// Logs why the file at `path` cannot be read, unless the last logged error of the path is the
     /// same.
     fn record_error(&self, path: &Path, error: &Error) {
-        if matches!(error, Error::NotFound) || error.is_passing() && !is_denied(error) {
+        if matches!(error, Error::NotFound) || error.is_transient() && !is_denied(error) {
             return;
         }
         let text = error.to_string();
         let name = path.display().to_string();
         let reason = text.strip_prefix(&format!("{name}: ")).unwrap_or(&text);
-        let mut logged = lock(&self.logged);
+        let mut logged = lock(&self.logged_errors);
         if logged.get(path).is_none_or(|known| known != reason) {
             log::warn!("{name}: {reason}");
             self.errors
@@ -290,7 +294,7 @@ impl Archive {
         }
     }
 
-    fn target(&self, ino: Ino) -> Result<InodeTarget> {
+    fn inode_target(&self, ino: Ino) -> Result<InodeTarget> {
         if ino == VIEWS {
             return Ok(InodeTarget::Views);
         }
@@ -301,11 +305,11 @@ impl Archive {
             return Ok(InodeTarget::Store);
         }
         if is_entry(ino) {
-            let (place, path) = self.entries.get(ino).ok_or_else(stale)?;
+            let (place, path) = self.entries.get(ino).ok_or_else(stale_error)?;
             return Ok(InodeTarget::Entry(place, path));
         }
-        let (member, local) = self.inner.get(ino).ok_or_else(stale)?;
-        Ok(InodeTarget::Inner(member, local))
+        let (member, local) = self.member_inodes.get(ino).ok_or_else(stale_error)?;
+        Ok(InodeTarget::InMember(member, local))
     }
 
     /// Determines the type of the entry at `path`. `known` contains the properties from the
@@ -316,43 +320,43 @@ impl Archive {
         is_original: bool,
         known: Option<EntryProperties>,
     ) -> Result<FoundEntry> {
-        self.look.inspect(path, is_original, known)
+        self.inspector.inspect(path, is_original, known)
     }
 
     /// Looks up `name` in the directory `parent`, increments the lookup count of its inode, and
     /// returns its entry. `of` is the path of the directory, and whether it is below
     /// `.h5fs/original`.
-    fn enter(&self, parent: Ino, of: (&Path, bool), name: &[u8]) -> Result<LookupEntry> {
+    fn lookup_entry(&self, parent: Ino, of: (&Path, bool), name: &[u8]) -> Result<LookupEntry> {
         let (path, is_original) = of;
         if parent == ROOT && name == name::VIEWS {
-            return self.fixed(VIEWS);
+            return self.fixed_entry(VIEWS);
         }
         let name = root_names::real_name(parent == ROOT, name);
         let path = path.join(OsStr::from_bytes(&name));
         let known = self.entries.known_properties(parent, &name);
         let found = self.inspect(&path, is_original, known)?;
-        Ok(self.add_found((parent, is_original), &name, (&path, &found)))
+        Ok(self.add_entry_lookup((parent, is_original), &name, (&path, &found)))
     }
 
     /// Increments the lookup count of `name` in the directory `parent` and returns its entry.
     /// `found` is the result of inspecting `path`, the path of `name`.
-    fn add_found(
+    fn add_entry_lookup(
         &self,
         (parent, is_original): (Ino, bool),
         name: &[u8],
         (path, found): (&Path, &FoundEntry),
     ) -> LookupEntry {
         let place = found.properties(parent, is_original);
-        let ino = self.entries.enter(name, place);
-        self.look.entry(ino, found, (path, is_original))
+        let ino = self.entries.add_lookup(name, place);
+        self.inspector.lookup_reply(ino, found, (path, is_original))
     }
 
     /// Returns the directory entry for an inode number that exists in every archive, such as the
     /// number of `.h5fs`.
-    fn fixed(&self, ino: Ino) -> Result<LookupEntry> {
+    fn fixed_entry(&self, ino: Ino) -> Result<LookupEntry> {
         let path = Path::new("");
         let found = self.inspect(path, true, None)?;
-        Ok(self.look.entry(ino, &found, (path, true)))
+        Ok(self.inspector.lookup_reply(ino, &found, (path, true)))
     }
 
     /// Calls `answer` with the filesystem of the data file whose directory has the inode number
@@ -368,7 +372,7 @@ impl Archive {
         let answered = self
             .members
             .with_member(&member, cancel, |filesystem| Ok(answer(filesystem)));
-        answered.map_err(|error| self.unopened(path, error))
+        answered.map_err(|error| self.log_open_error(path, error))
     }
 
     /// Returns the data file, or the joined file, whose directory has the inode number `ino`.
@@ -378,18 +382,18 @@ impl Archive {
 
     /// Looks up the joined file called `name` in `.h5fs`, increments its lookup count, and returns
     /// its entry.
-    fn enter_joined(&self, name: &[u8]) -> Result<LookupEntry> {
+    fn lookup_joined(&self, name: &[u8]) -> Result<LookupEntry> {
         if name == choice::NAME {
-            return self.fixed(JOINED);
+            return self.fixed_entry(JOINED);
         }
-        Choice::parse(name).ok_or(Error::NotFound)?;
-        let ino = self.entries.enter(name, joined_properties(VIEWS));
-        self.fixed(ino)
+        JoinChoice::parse(name).ok_or(Error::NotFound)?;
+        let ino = self.entries.add_lookup(name, joined_properties(VIEWS));
+        self.fixed_entry(ino)
     }
 
     /// Returns the entry of the symbolic link in `.h5fs` to the Zarr store of the joined file.
     fn store_link(&self) -> Result<LookupEntry> {
-        let entry = self.fixed(JOINED_STORE)?;
+        let entry = self.fixed_entry(JOINED_STORE)?;
         let attributes = Stat {
             kind: FileKind::Symlink,
             size: to_u64(STORE_TARGET.len()),
@@ -405,9 +409,9 @@ impl Archive {
 
     /// Logs why the data file at `path` cannot be opened, and returns the error. Returns `ESTALE`
     /// if the path is no longer a data file.
-    fn unopened(&self, path: &Path, error: Error) -> Error {
-        if is_own_fault(&error) && self.look.was_mistyped(path) {
-            return stale();
+    fn log_open_error(&self, path: &Path, error: Error) -> Error {
+        if is_caused_by_content(&error) && self.inspector.was_mistyped(path) {
+            return stale_error();
         }
         self.record_error(path, &error);
         error
@@ -415,8 +419,8 @@ impl Archive {
 
     /// Increments the lookup count of the inode with the number `local` in `member`. Returns the
     /// inode number in the mount.
-    fn enter_inner(&self, member: &Arc<ArchiveMember>, local: Ino) -> Ino {
-        let (ino, is_new) = self.inner.enter(member, local);
+    fn add_member_lookup(&self, member: &Arc<ArchiveMember>, local: Ino) -> Ino {
+        let (ino, is_new) = self.member_inodes.add_lookup(member, local);
         if is_new {
             self.members.add_use(member);
         }
@@ -427,52 +431,52 @@ impl Archive {
     fn open_ordinary(&self, ino: Ino, place: EntryProperties, path: &Path) -> Result<OpenedHandle> {
         let opened = self.root.open(path).map_err(stale_if_missing);
         let opened = opened.inspect_err(|error| self.record_error(path, error))?;
-        if opened.number != place.file {
+        if opened.entry_id != place.file {
             // The kernel has the length of another file, and will look up the name again.
-            return Err(stale());
+            return Err(stale_error());
         }
         let (file, caching) = self.ordinary.open(ino, opened.content, path)?;
         self.insert(ArchiveContent::File(file), caching)
     }
 
     fn insert(&self, content: ArchiveContent, caching: Caching) -> Result<OpenedHandle> {
-        self.insert_as(self.handles.unused(), content, caching)
+        self.insert_at_handle(self.handles.new_handle(), content, caching)
     }
 
-    fn insert_as(
+    fn insert_at_handle(
         &self,
         handle: Handle,
         content: ArchiveContent,
         caching: Caching,
     ) -> Result<OpenedHandle> {
-        let _held = self.engine.hold(limits::OPEN_HANDLE)?;
+        let _held = self.engine.reserve_memory(limits::OPEN_HANDLE)?;
         self.handles
             .insert(handle, OpenEntry { content, _held }, caching)
     }
 
     /// Opens the file or directory with the inode number `local` in `member`. `member` registers it
     /// under the same handle as the archive.
-    fn open_inner(
+    fn open_in_member(
         &self,
         (member, local, is_directory): (&Arc<ArchiveMember>, Ino, bool),
         cancel: &CancelToken,
     ) -> Result<OpenedHandle> {
-        let handle = self.handles.unused();
+        let handle = self.handles.new_handle();
         self.members.with_member(member, cancel, |filesystem| {
             let own = filesystem.open_as(handle, (local, is_directory), cancel)?;
-            let content = ArchiveContent::Inner(OpenMemberInode {
+            let content = ArchiveContent::InMember(OpenMemberInode {
                 member: Arc::clone(member),
                 local,
                 is_directory,
-                state: filesystem.tied_state(handle),
-                is_given_up: own.is_given_up,
+                state: filesystem.pinned_state(handle),
+                is_cancelled_on_close: own.is_cancelled_on_close,
             });
             let caching = match own.caching {
                 // The listing may become outdated, and no notification tells the kernel.
-                Caching::Lasting if is_directory => Caching::WhileOpen,
+                Caching::UntilChanged if is_directory => Caching::WhileOpen,
                 caching => caching,
             };
-            let inserted = self.insert_as(handle, content, caching);
+            let inserted = self.insert_at_handle(handle, content, caching);
             if inserted.is_ok() {
                 self.members.add_use(member);
             } else {
@@ -493,13 +497,13 @@ impl Archive {
         answer: impl FnOnce(&Filesystem) -> Result<T>,
     ) -> Result<T> {
         self.members
-            .with_member_as_seen(&inner.member, cancel, |filesystem| {
-                if !filesystem.has_open(handle) {
+            .with_member_without_refresh(&inner.member, cancel, |filesystem| {
+                if !filesystem.is_handle_open(handle) {
                     filesystem.open_as(handle, (inner.local, inner.is_directory), cancel)?;
-                    if filesystem.tied_state(handle) != inner.state {
+                    if filesystem.pinned_state(handle) != inner.state {
                         // The file has grown while the member was closed.
                         filesystem.release(handle);
-                        return Err(stale());
+                        return Err(stale_error());
                     }
                 }
                 answer(filesystem)
@@ -509,7 +513,7 @@ impl Archive {
 
 /// Returns whether the data file's own content is the cause of the error, for example damage or an
 /// unknown format.
-fn is_own_fault(error: &Error) -> bool {
+fn is_caused_by_content(error: &Error) -> bool {
     is_fault(error) || matches!(error, Error::Usage(_))
 }
 
@@ -517,11 +521,11 @@ fn is_own_fault(error: &Error) -> bool {
 /// appears empty. For temporary errors, an empty listing would be wrong, because the data file may
 /// be readable later.
 fn is_permanent(error: &Error) -> bool {
-    is_own_fault(error) && !error.is_passing()
+    is_caused_by_content(error) && !error.is_transient()
 }
 
 /// Replaces the inode number of a data file's entry by the inode number in the mount.
-fn with_number(mut entry: LookupEntry, ino: Ino) -> LookupEntry {
+fn with_inode_number(mut entry: LookupEntry, ino: Ino) -> LookupEntry {
     entry.ino = ino;
     entry.attributes.ino = ino;
     entry
@@ -530,7 +534,7 @@ fn with_number(mut entry: LookupEntry, ino: Ino) -> LookupEntry {
 /// Converts `NotFound` to `ESTALE`, for an entry that an earlier lookup has found.
 fn stale_if_missing(error: Error) -> Error {
     match error {
-        Error::NotFound => stale(),
+        Error::NotFound => stale_error(),
         other => other,
     }
 }

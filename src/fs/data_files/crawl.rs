@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, Weak};
 use std::thread;
 
 use h5fs_reader::error::Result;
-use h5fs_reader::memory::effort::Effort;
+use h5fs_reader::memory::effort::RequestBudget;
 use h5fs_reader::memory::lock::lock;
 use h5fs_reader::model::array::Storage;
 use h5fs_reader::model::{Container, LinkTarget, NodeId, NodeKind};
@@ -49,15 +49,15 @@ impl CrawlState {
 
 impl Crawler {
     /// Crawls everything below `group`, which a user has opened, in a separate thread.
-    pub(in crate::fs) fn look_into(&self, container: &Arc<dyn Container>, group: NodeId) {
-        if !container.is_far() || container.is_growing() {
+    pub(in crate::fs) fn crawl_group(&self, container: &Arc<dyn Container>, group: NodeId) {
+        if !container.is_remote() || container.is_growing() {
             return;
         }
         let mut state = lock(&self.0);
         if state.opened.len() >= limits::CRAWLS || !state.mark_crawled(group) {
             return;
         }
-        container.expect_beneath(group);
+        container.prefetch_subtree(group);
         state.opened.push_back(group);
         if state.is_running {
             return;
@@ -124,10 +124,10 @@ fn crawl(
         }
         let (mut wait, mut is_stuck) = (None, true);
         for CrawlItem(subject, looks) in std::mem::take(&mut window) {
-            let effort = Effort::of_a_glance();
+            let effort = RequestBudget::non_blocking();
             let glance = Arc::clone(container).for_request(&effort);
             let found = subject.read(&*glance, &effort, left);
-            if let Some(put_off) = effort.wait() {
+            if let Some(put_off) = effort.take_wait() {
                 wait.get_or_insert(put_off);
                 if looks < limits::CRAWL_LOOKS {
                     window.push(CrawlItem(subject, looks.saturating_add(1)));
@@ -169,7 +169,7 @@ fn refill(container: &dyn Container, window: &mut Vec<CrawlItem>, queue: &mut Ve
     let more: Vec<CrawlItem> = queue.drain(..room.min(queue.len())).collect();
     let objects: Vec<NodeId> = more.iter().filter_map(CrawlItem::address).collect();
     if !objects.is_empty() {
-        container.expect(&objects);
+        container.prefetch_nodes(&objects);
     }
     window.extend(more);
 }
@@ -191,11 +191,11 @@ impl CrawlSubject {
     fn read(
         self,
         glance: &dyn Container,
-        effort: &Effort,
+        effort: &RequestBudget,
         left: usize,
     ) -> Result<Vec<CrawlSubject>> {
         match self {
-            CrawlSubject::Links(group) => objects_of(glance, group, left),
+            CrawlSubject::Links(group) => linked_objects(glance, group, left),
             CrawlSubject::Object(node) => {
                 let found = glance.node(node)?;
                 Ok(match &found.kind {
@@ -223,7 +223,7 @@ impl CrawlSubject {
 }
 
 /// Returns the objects to which the first `most` links of a group lead, sorted by address.
-fn objects_of(glance: &dyn Container, group: NodeId, most: usize) -> Result<Vec<CrawlSubject>> {
+fn linked_objects(glance: &dyn Container, group: NodeId, most: usize) -> Result<Vec<CrawlSubject>> {
     let mut links = glance.links(group)?;
     let mut nodes = Vec::new();
     for _ in 0..most {
@@ -246,10 +246,10 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
-    use crate::fs::fake::{Fake, ROOT};
+    use crate::fs::fake::{FakeContainer, ROOT};
 
     /// Crawls everything below the root. Returns how often objects were read.
-    fn count_reads(fake: Fake) -> usize {
+    fn count_reads(fake: FakeContainer) -> usize {
         let looks = Arc::clone(&fake.looks);
         let container: Arc<dyn Container> = Arc::new(fake);
         let mut state = CrawlState::default();
@@ -266,15 +266,15 @@ mod tests {
 
     #[test]
     fn a_tree_is_looked_at_once() {
-        let mut fake = Fake::new();
+        let mut fake = FakeContainer::new();
         for group in 1..=10 {
-            fake.group(group * 1000, 1);
-            fake.hard(ROOT, format!("group{group}"), group * 1000);
+            fake.add_group(group * 1000, 1);
+            fake.add_hard_link(ROOT, format!("group{group}"), group * 1000);
             // Adds a link back to the root, which must not be followed again.
-            fake.hard(group * 1000, "back", ROOT);
+            fake.add_hard_link(group * 1000, "back", ROOT);
             for data in 1..=10 {
-                fake.bytes(group * 1000 + data * 8, 1, b"data");
-                fake.hard(group * 1000, format!("data{data}"), group * 1000 + data * 8);
+                fake.add_bytes(group * 1000 + data * 8, 1, b"data");
+                fake.add_hard_link(group * 1000, format!("data{data}"), group * 1000 + data * 8);
             }
         }
         // Each group, its ten datasets, and the root that each group links back to.
@@ -283,14 +283,14 @@ mod tests {
 
     #[test]
     fn no_more_objects_are_looked_at_than_the_limit() {
-        let mut fake = Fake::new();
+        let mut fake = FakeContainer::new();
         for group in 1..=2 {
-            fake.group(group * 8, 1);
-            fake.hard(ROOT, format!("group{group}"), group * 8);
+            fake.add_group(group * 8, 1);
+            fake.add_hard_link(ROOT, format!("group{group}"), group * 8);
             for data in 1..=limits::CRAWLED_OBJECTS as u64 {
                 let data = group * 1_000_000 + data * 8;
-                fake.bytes(data, 1, b"data");
-                fake.hard(group * 8, format!("data{data}"), data);
+                fake.add_bytes(data, 1, b"data");
+                fake.add_hard_link(group * 8, format!("data{data}"), data);
             }
         }
         assert_eq!(count_reads(fake), limits::CRAWLED_OBJECTS);
@@ -298,10 +298,10 @@ mod tests {
 
     #[test]
     fn an_object_that_is_never_here_is_given_up() {
-        let mut fake = Fake::new();
+        let mut fake = FakeContainer::new();
         for data in [8, 16] {
-            fake.bytes(data, 1, b"data");
-            fake.hard(ROOT, format!("data{data}"), data);
+            fake.add_bytes(data, 1, b"data");
+            fake.add_hard_link(ROOT, format!("data{data}"), data);
         }
         fake.make_absent(8);
         assert_eq!(count_reads(fake), 2 + limits::CRAWL_LOOKS as usize);
@@ -309,9 +309,9 @@ mod tests {
 
     #[test]
     fn a_crawl_ends_when_the_file_is_closed() {
-        let mut fake = Fake::new();
-        fake.bytes(8, 1, b"data");
-        fake.hard(ROOT, "data", 8);
+        let mut fake = FakeContainer::new();
+        fake.add_bytes(8, 1, b"data");
+        fake.add_hard_link(ROOT, "data", 8);
         let container: Arc<dyn Container> = Arc::new(fake.clone());
         let asked = AtomicUsize::new(0);
         let goes_on = || asked.fetch_add(1, Ordering::SeqCst) == 0;
@@ -335,9 +335,9 @@ mod tests {
     #[test]
     fn only_what_is_far_is_looked_into_and_no_more_than_the_limit() {
         let crawler = Crawler::default();
-        let fake = Fake::new();
+        let fake = FakeContainer::new();
         let near: Arc<dyn Container> = Arc::new(fake.clone());
-        crawler.look_into(&near, near.root());
+        crawler.crawl_group(&near, near.root());
         assert!(lock(&crawler.0).groups.is_empty());
         let mut far = fake;
         far.is_far = true;
@@ -345,7 +345,7 @@ mod tests {
         // The flag simulates a busy thread, so that opened groups wait.
         lock(&crawler.0).is_running = true;
         for number in 0..2 * limits::CRAWLS as u64 {
-            crawler.look_into(&far, NodeId::for_test(number * 8));
+            crawler.crawl_group(&far, NodeId::for_test(number * 8));
         }
         assert_eq!(lock(&crawler.0).opened.len(), limits::CRAWLS);
     }

@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
-use h5fs_reader::array::kinds::vlen::VariableLength;
+use h5fs_reader::array::kinds::vlen::VariableLengthContent;
 use h5fs_reader::array::{Engine, Reader};
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::memory::cancel::{CancelToken, Canceller};
-use h5fs_reader::memory::effort::{Effort, EffortGuard};
+use h5fs_reader::memory::effort::{RequestBudget, RequestBudgetGuard};
 use h5fs_reader::memory::lock::lock;
 use h5fs_reader::memory::weighted_lru::WeightedLru;
 use h5fs_reader::model::array::{Fill, Layout, Storage};
@@ -26,19 +26,19 @@ use h5fs_reader::wire::to_u64;
 
 use crate::fs::data_files::crawl::Crawler;
 use crate::fs::data_files::indexes::FileIndex;
-use crate::fs::data_files::watch::Watch;
-use crate::fs::errno::{is_fault, stale};
+use crate::fs::data_files::watch::SourceWatch;
+use crate::fs::errno::{is_fault, stale_error};
 use crate::fs::name;
 use crate::fs::stat::SourceAttributes;
-use crate::fs::state::counts::{CountCache, CountResult, CountedText};
-use crate::fs::state::inode::{SOURCE, Tree};
+use crate::fs::state::counts::{CountCache, CountKey, CountResult};
+use crate::fs::state::inode::{SOURCE, TreeNumber};
 use crate::limits;
 use crate::view::View;
 use crate::view::elements::matlab_empty;
-use crate::view::elements::padded::{Lengths, PaddedContainer};
+use crate::view::elements::padded::{DimensionLengths, PaddedContainer};
 use crate::view::elements::part::ArrayPart;
-use crate::view::elements::raw::Raw;
-use crate::view::table::Convention;
+use crate::view::elements::raw::RawElements;
+use crate::view::table::TableConvention;
 use crate::view::texts::text::Text;
 
 /// Maximum total length of the full names in the cache of shortened names, in bytes.
@@ -50,13 +50,13 @@ const GROWTH: Duration = Duration::from_millis(200);
 
 /// The cache key of a shortened name: the group whose directory has the name, and the name as
 /// shown.
-type CutName = (NodeId, Box<[u8]>);
+type ShortenedNameKey = (NodeId, Box<[u8]>);
 
 /// The cache key of a text: the object, and the name of the text.
-type TextName = (NodeId, Box<[u8]>);
+type TextKey = (NodeId, Box<[u8]>);
 
 /// The cache key of a part of an array: the node of the array, and the selector.
-type PartName = (NodeId, Box<[u8]>);
+type PartKey = (NodeId, Box<[u8]>);
 
 /// An open file, with its state, its watch for changes, and its shown name.
 pub(in crate::fs) struct OpenedFile {
@@ -67,55 +67,55 @@ pub(in crate::fs) struct OpenedFile {
     pub(in crate::fs) state: Option<Arc<dyn OpenedState>>,
     /// The watch for changes of an externally linked file. `None` for the source, which
     /// [`Mount`](super::mount::Mount) watches.
-    pub(in crate::fs) watch: Option<Watch>,
+    pub(in crate::fs) watch: Option<SourceWatch>,
     /// Shown name of the file's directory in `.h5fs/external`; empty for the source.
-    pub(in crate::fs) shown: Box<[u8]>,
+    pub(in crate::fs) shown_name: Box<[u8]>,
 }
 
 /// A mounted file in one of its states, with the budget of one request or without a budget.
 pub(in crate::fs) struct FileState {
     pub(in crate::fs) container: Arc<dyn Container>,
     /// The budget that limits what one request may read from the container.
-    pub(in crate::fs) effort: Effort,
-    shared: Arc<SharedState>,
+    pub(in crate::fs) effort: RequestBudget,
+    shared: Arc<SharedFileState>,
 }
 
 /// The part of a file's state that all requests share, with the caches of derived results.
-pub(in crate::fs) struct SharedState {
+pub(in crate::fs) struct SharedFileState {
     /// Generation of the source, counted from 0.
     pub(in crate::fs) generation: u32,
     /// Tree number of the file's own tree, which is part of its inode numbers.
-    pub(in crate::fs) tree: Tree,
+    pub(in crate::fs) tree: TreeNumber,
     pub(in crate::fs) engine: Arc<Engine>,
     pub(in crate::fs) origin: Arc<SourceAttributes>,
     pub(in crate::fs) neighbours: Arc<Neighbours>,
     /// Shown name of the file's directory in `.h5fs/external`; empty for the source.
-    pub(in crate::fs) shown: Box<[u8]>,
+    pub(in crate::fs) shown_name: Box<[u8]>,
     opened: Instant,
     state: Option<Arc<dyn OpenedState>>,
-    watch: Option<Watch>,
+    watch: Option<SourceWatch>,
     index: Arc<FileIndex>,
     /// Cancels running requests when the state ends.
-    ended: Canceller,
-    is_over: AtomicBool,
+    end_canceller: Canceller,
+    has_ended: AtomicBool,
     pub(in crate::fs) crawler: Crawler,
     readers: Mutex<WeightedLru<NodeId, Arc<Reader>>>,
-    variable_length: Mutex<WeightedLru<NodeId, Arc<VariableLength>>>,
-    variable_length_parts: Mutex<WeightedLru<PartName, Arc<VariableLength>>>,
-    cut_names: Mutex<WeightedLru<CutName, Option<Box<[u8]>>>>,
+    variable_length: Mutex<WeightedLru<NodeId, Arc<VariableLengthContent>>>,
+    variable_length_parts: Mutex<WeightedLru<PartKey, Arc<VariableLengthContent>>>,
+    shortened_names: Mutex<WeightedLru<ShortenedNameKey, Option<Box<[u8]>>>>,
     /// Texts about objects, or the permanent errors of creating them.
-    texts: Mutex<WeightedLru<TextName, Result<Text>>>,
+    texts: Mutex<WeightedLru<TextKey, Result<Text>>>,
     counts: CountCache,
-    conventions: Mutex<WeightedLru<NodeId, Option<Convention>>>,
+    conventions: Mutex<WeightedLru<NodeId, Option<TableConvention>>>,
     /// For groups of an ASDF file: whether the group contains an array, at any depth.
-    with_arrays: Mutex<WeightedLru<NodeId, bool>>,
+    groups_with_arrays: Mutex<WeightedLru<NodeId, bool>>,
     /// For groups: whether the group has netCDF variables with the same dimensions, so that they
     /// can share a table.
-    with_variables: Mutex<WeightedLru<NodeId, bool>>,
+    groups_with_variables: Mutex<WeightedLru<NodeId, bool>>,
     /// The lengths of unlimited dimensions, by dimension.
-    lengths: Arc<Lengths>,
+    lengths: Arc<DimensionLengths>,
     /// For arrays: whether every stored chunk was encoded by all filters, none skipped.
-    filtered: Mutex<WeightedLru<NodeId, bool>>,
+    fully_filtered: Mutex<WeightedLru<NodeId, bool>>,
 }
 
 /// A cache of results that are derived from one state of a file.
@@ -136,7 +136,7 @@ impl<K: Hash + Eq, V> FileCache for Mutex<WeightedLru<K, V>> {
     }
 }
 
-impl FileCache for Lengths {
+impl FileCache for DimensionLengths {
     /// Does nothing: a document that is being written needs the dimension lengths of its own state
     /// until it is complete.
     fn clear(&self) {}
@@ -147,9 +147,9 @@ impl FileCache for Lengths {
 }
 
 impl Deref for FileState {
-    type Target = SharedState;
+    type Target = SharedFileState;
 
-    fn deref(&self) -> &SharedState {
+    fn deref(&self) -> &SharedFileState {
         &self.shared
     }
 }
@@ -157,48 +157,51 @@ impl Deref for FileState {
 impl FileState {
     pub(in crate::fs) fn new(
         generation: u32,
-        tree: Tree,
+        tree: TreeNumber,
         opened: OpenedFile,
         engine: Arc<Engine>,
         index: Arc<FileIndex>,
     ) -> Self {
         FileState {
             container: opened.container,
-            effort: Effort::default(),
-            shared: Arc::new(SharedState {
+            effort: RequestBudget::default(),
+            shared: Arc::new(SharedFileState {
                 generation,
                 tree,
                 engine,
                 origin: opened.origin,
                 neighbours: opened.neighbours,
-                shown: opened.shown,
+                shown_name: opened.shown_name,
                 opened: Instant::now(),
                 state: opened.state,
                 watch: opened.watch,
                 index,
-                ended: Canceller::default(),
-                is_over: AtomicBool::new(false),
+                end_canceller: Canceller::default(),
+                has_ended: AtomicBool::new(false),
                 crawler: Crawler::default(),
                 readers: Mutex::new(WeightedLru::new(limits::READERS)),
                 variable_length: Mutex::new(WeightedLru::new(limits::READERS)),
                 variable_length_parts: Mutex::new(WeightedLru::new(limits::READERS)),
-                cut_names: Mutex::new(WeightedLru::new(CUT_NAMES)),
+                shortened_names: Mutex::new(WeightedLru::new(CUT_NAMES)),
                 texts: Mutex::new(WeightedLru::new(limits::KEPT_TEXTS)),
                 counts: CountCache::default(),
                 conventions: Mutex::new(WeightedLru::new(limits::CONVENTIONS)),
-                with_arrays: Mutex::new(WeightedLru::new(limits::CONVENTIONS)),
-                with_variables: Mutex::new(WeightedLru::new(limits::CONVENTIONS)),
-                lengths: Arc::new(Lengths::new(limits::CONVENTIONS)),
-                filtered: Mutex::new(WeightedLru::new(limits::CONVENTIONS)),
+                groups_with_arrays: Mutex::new(WeightedLru::new(limits::CONVENTIONS)),
+                groups_with_variables: Mutex::new(WeightedLru::new(limits::CONVENTIONS)),
+                lengths: Arc::new(DimensionLengths::new(limits::CONVENTIONS)),
+                fully_filtered: Mutex::new(WeightedLru::new(limits::CONVENTIONS)),
             }),
         }
     }
 
     /// Returns this state with a budget for one request, which `cancel` cancels. The budget applies
     /// until the returned guard is dropped.
-    pub(in crate::fs) fn for_request(&self, cancel: &CancelToken) -> (Arc<Self>, EffortGuard) {
-        let effort = Effort::of_a_request();
-        let granted = effort.granted(&self.until_over(cancel));
+    pub(in crate::fs) fn for_request(
+        &self,
+        cancel: &CancelToken,
+    ) -> (Arc<Self>, RequestBudgetGuard) {
+        let effort = RequestBudget::for_request();
+        let granted = effort.renew_for(&self.token_until_end(cancel));
         let file = FileState {
             container: Arc::clone(&self.container).for_request(&effort),
             effort,
@@ -209,7 +212,7 @@ impl FileState {
 
     /// Returns this state with the budget of the request that uses the state `other` of another
     /// file.
-    pub(in crate::fs) fn for_request_of(&self, other: &FileState) -> Arc<Self> {
+    pub(in crate::fs) fn for_same_request(&self, other: &FileState) -> Arc<Self> {
         let effort = other.effort.clone();
         Arc::new(FileState {
             container: Arc::clone(&self.container).for_request(&effort),
@@ -220,8 +223,8 @@ impl FileState {
 
     /// Returns this state with a budget of at most `bytes` bytes, which are taken from the budget
     /// of the request.
-    pub(in crate::fs) fn for_a_part(&self, bytes: u64) -> Arc<Self> {
-        let effort = self.effort.part(bytes);
+    pub(in crate::fs) fn with_partial_budget(&self, bytes: u64) -> Arc<Self> {
+        let effort = self.effort.sub_budget(bytes);
         Arc::new(FileState {
             container: Arc::clone(&self.container).for_request(&effort),
             effort,
@@ -232,50 +235,50 @@ impl FileState {
     /// Returns the state of this file after a writer has appended to it. `opened` is the file
     /// opened again. The path index is reused, because a writer that permits concurrent readers
     /// does not change links.
-    pub(in crate::fs) fn grown(&self, opened: OpenedFile) -> Self {
+    pub(in crate::fs) fn after_growth(&self, opened: OpenedFile) -> Self {
         let (engine, index) = (Arc::clone(&self.engine), Arc::clone(&self.index));
         FileState::new(self.generation, self.tree, opened, engine, index)
     }
 
-    /// Grants a budget like [`Effort::granted`]. The end of this state cancels the work too.
-    pub(in crate::fs) fn granted(&self, cancel: &CancelToken) -> EffortGuard {
-        self.effort.granted(&self.until_over(cancel))
+    /// Grants a budget like [`RequestBudget::renew_for`]. The end of this state cancels the work too.
+    pub(in crate::fs) fn grant_budget(&self, cancel: &CancelToken) -> RequestBudgetGuard {
+        self.effort.renew_for(&self.token_until_end(cancel))
     }
 
     /// Returns a token that is cancelled with `cancel`, or when this state ends.
-    pub(in crate::fs) fn until_over(&self, cancel: &CancelToken) -> CancelToken {
-        cancel.clone().or_cancelled_by(&self.ended)
+    pub(in crate::fs) fn token_until_end(&self, cancel: &CancelToken) -> CancelToken {
+        cancel.clone().or_cancelled_by(&self.end_canceller)
     }
 
     /// Returns the container without the budget of a request. Values in caches read with it,
     /// because cancelling one request must not fail the reads of others.
-    fn lasting_container(&self) -> Arc<dyn Container> {
-        Arc::clone(&self.container).for_request(&Effort::default())
+    fn unbudgeted_container(&self) -> Arc<dyn Container> {
+        Arc::clone(&self.container).for_request(&RequestBudget::default())
     }
 
     /// Returns a weak reference to the part of this state that all requests share. The shared part
     /// is dropped when no request runs and no file is open in this state.
-    pub(in crate::fs) fn rest(&self) -> Weak<SharedState> {
+    pub(in crate::fs) fn downgrade_shared(&self) -> Weak<SharedFileState> {
         Arc::downgrade(&self.shared)
     }
 
     /// Ends the state: cancels running requests and clears the caches. Later requests for this
     /// state fail with `ESTALE`.
     pub(in crate::fs) fn end(&self) {
-        self.is_over.store(true, Ordering::Relaxed);
-        self.ended.cancel();
+        self.has_ended.store(true, Ordering::Relaxed);
+        self.end_canceller.cancel();
         self.retire();
     }
 
     /// Returns whether the state has ended.
     pub(in crate::fs) fn has_ended(&self) -> bool {
-        self.is_over.load(Ordering::Relaxed)
+        self.has_ended.load(Ordering::Relaxed)
     }
 
     /// Clears the caches, because the mount shows a later state and an open file may keep this
     /// state in memory for long.
     pub(in crate::fs) fn retire(&self) {
-        self.container.forget();
+        self.container.drop_caches();
         self.caches().iter().for_each(|kept| kept.clear());
     }
 
@@ -291,14 +294,14 @@ impl FileState {
             &self.readers,
             &self.variable_length,
             &self.variable_length_parts,
-            &self.cut_names,
+            &self.shortened_names,
             &self.texts,
             &self.counts.0,
             &self.conventions,
-            &self.with_arrays,
-            &self.with_variables,
+            &self.groups_with_arrays,
+            &self.groups_with_variables,
             &*self.lengths,
-            &self.filtered,
+            &self.fully_filtered,
         ]
     }
 
@@ -326,7 +329,10 @@ impl FileState {
     /// Returns whether replies about the file may be cached. If so, no writer appends to it, and no
     /// unnoticed write was in progress when it or a neighbour was opened.
     pub(in crate::fs) fn is_settled(&self) -> bool {
-        let own = self.state.as_ref().is_none_or(|state| state.is_settled());
+        let own = self
+            .state
+            .as_ref()
+            .is_none_or(|state| state.has_no_pending_write());
         !self.is_growing() && own && self.neighbours.states().is_settled()
     }
 
@@ -334,9 +340,9 @@ impl FileState {
     /// request was cancelled because the state has ended. Or the file appears damaged but changed a
     /// moment ago, so its writer may not have finished.
     pub(in crate::fs) fn convert_error(&self, error: Error) -> Error {
-        let is_given_up = error.is_unwanted() && self.has_ended();
+        let is_given_up = error.is_cancelled() && self.has_ended();
         if is_given_up || is_fault(&error) && self.is_half_written() {
-            return stale();
+            return stale_error();
         }
         error
     }
@@ -356,8 +362,8 @@ impl FileState {
 
     /// Returns whether `watch` watches this file, which an external link leads to. The file may
     /// have changed since.
-    pub(in crate::fs) fn is_same_file(&self, watch: &Watch) -> bool {
-        let own = self.watch.as_ref().map(Watch::identity);
+    pub(in crate::fs) fn is_same_file(&self, watch: &SourceWatch) -> bool {
+        let own = self.watch.as_ref().map(SourceWatch::identity);
         own.is_some_and(|own| own.is_of_same_file(&watch.identity()))
     }
 
@@ -365,14 +371,15 @@ impl FileState {
     /// it was opened. Uses the results of recent checks.
     pub(in crate::fs) fn is_changed(&self) -> bool {
         let neighbours = self.neighbours.states();
-        self.watch.as_ref().is_some_and(Watch::is_changed) || neighbours.is_changed()
+        self.watch.as_ref().is_some_and(SourceWatch::is_changed) || neighbours.is_changed()
     }
 
     /// Checks now whether this externally linked file has changed since it was opened. Also returns
     /// true if a file that it references was read and has changed.
     pub(in crate::fs) fn is_changed_now(&self) -> bool {
         let neighbours = self.neighbours.states();
-        self.watch.as_ref().is_some_and(Watch::is_changed_now) || neighbours.has_met_change()
+        self.watch.as_ref().is_some_and(SourceWatch::is_changed_now)
+            || neighbours.has_found_change()
     }
 
     /// Returns whether `group` is the root of the mount.
@@ -381,24 +388,24 @@ impl FileState {
     }
 
     /// Returns the index that maps each object to its path, building the index if necessary.
-    pub(in crate::fs) fn index(&self) -> Arc<PathIndex> {
+    pub(in crate::fs) fn path_index(&self) -> Arc<PathIndex> {
         self.crawler
-            .look_into(&self.container, self.container.root());
+            .crawl_group(&self.container, self.container.root());
         self.index.get(&self.container)
     }
 
     /// Creates an empty index for an externally linked file of the same mount.
-    pub(in crate::fs) fn index_of_another(&self) -> Arc<FileIndex> {
-        Arc::new(self.index.of_another())
+    pub(in crate::fs) fn index_for_linked_file(&self) -> Arc<FileIndex> {
+        Arc::new(self.index.for_linked_file())
     }
 
     /// Returns a container where each netCDF variable is padded to the length of its dimensions.
-    pub(in crate::fs) fn variables(&self) -> Arc<dyn Container> {
+    pub(in crate::fs) fn padded_variables(&self) -> Arc<dyn Container> {
         let container = Arc::clone(&self.container);
         let (index, whole) = (Arc::clone(&self.index), Arc::clone(&container));
         let is_linked = move |node| {
             let index = index.get(&whole);
-            Ok(index.known_place(node)?.is_some() || !index.is_complete())
+            Ok(index.checked_parent_and_name(node)?.is_some() || !index.is_complete())
         };
         let (effort, lengths) = (self.effort.clone(), Arc::clone(&self.lengths));
         let (engine, is_linked) = (Arc::clone(&self.engine), Arc::new(is_linked));
@@ -445,12 +452,12 @@ impl FileState {
     /// # Errors
     /// Fails if it is known before reading that the array cannot be read.
     pub(in crate::fs) fn open_bytes(&self, array: Arc<Array>) -> Result<Box<dyn View>> {
-        if array.bytes()? == 0 {
+        if array.byte_length()? == 0 {
             array.storage.as_ref().map_err(Clone::clone)?;
             return Ok(Box::new(Text::new(Vec::new())));
         }
         let reader = Reader::new(&self.engine, array)?;
-        Ok(Box::new(Raw::new(Arc::new(reader))))
+        Ok(Box::new(RawElements::new(Arc::new(reader))))
     }
 
     /// Opens a range of stored bytes of the file for one handle.
@@ -475,12 +482,12 @@ impl FileState {
         &self,
         node: NodeId,
         array: &Arc<Array>,
-    ) -> Result<Arc<VariableLength>> {
+    ) -> Result<Arc<VariableLengthContent>> {
         if let Some(content) = lock(&self.variable_length).get(&node) {
             return Ok(Arc::clone(content));
         }
         let reader = self.reader(node, array)?;
-        let content = VariableLength::new(reader, self.lasting_container())?;
+        let content = VariableLengthContent::new(reader, self.unbudgeted_container())?;
         let content = Arc::new(content.ok_or(Error::NotFound)?);
         let mut kept = lock(&self.variable_length);
         if let Some(content) = kept.get(&node) {
@@ -499,12 +506,12 @@ impl FileState {
         node: NodeId,
         selector: &[u8],
         part: &ArrayPart,
-    ) -> Result<Arc<VariableLength>> {
-        let name: PartName = (node, selector.into());
+    ) -> Result<Arc<VariableLengthContent>> {
+        let name: PartKey = (node, selector.into());
         if let Some(content) = lock(&self.variable_length_parts).get(&name) {
             return Ok(Arc::clone(content));
         }
-        let content = Arc::new(part.variable_length(self.lasting_container())?);
+        let content = Arc::new(part.variable_length(self.unbudgeted_container())?);
         if !self.is_growing() {
             let own = content.weight().saturating_add(to_u64(selector.len()));
             let weight = own.saturating_add(part.array().weight());
@@ -528,12 +535,12 @@ impl FileState {
         shown: &[u8],
         render: impl FnOnce() -> Result<Text>,
     ) -> Result<Text> {
-        let key: TextName = (object, shown.into());
+        let key: TextKey = (object, shown.into());
         if let Some(text) = lock(&self.texts).get(&key) {
             return text.clone()?.open_copy(&self.engine);
         }
         let text = render();
-        let may_be_kept = !text.as_ref().is_err_and(Error::is_passing);
+        let may_be_kept = !text.as_ref().is_err_and(Error::is_transient);
         if may_be_kept && !self.is_growing() {
             let own = text
                 .as_ref()
@@ -550,15 +557,16 @@ impl FileState {
     ///
     /// # Errors
     /// Fails with the errors of `count`.
-    pub(in crate::fs) fn count(
+    pub(in crate::fs) fn count_text(
         &self,
-        text: CountedText,
+        text: CountKey,
         count: impl FnOnce() -> CountResult,
     ) -> CountResult {
         if self.is_growing() {
             count()
         } else {
-            self.counts.get_or_count(text, &self.effort.cancel(), count)
+            self.counts
+                .get_or_count(text, &self.effort.cancel_token(), count)
         }
     }
 
@@ -568,8 +576,8 @@ impl FileState {
     pub(in crate::fs) fn convention(
         &self,
         group: NodeId,
-        find: impl FnOnce() -> Result<Option<Convention>>,
-    ) -> Result<Option<Convention>> {
+        find: impl FnOnce() -> Result<Option<TableConvention>>,
+    ) -> Result<Option<TableConvention>> {
         if let Some(known) = lock(&self.conventions).get(&group) {
             return Ok(*known);
         }
@@ -581,16 +589,16 @@ impl FileState {
     }
 
     /// Returns whether `group` contains an array, from the cache or from `find`.
-    pub(in crate::fs) fn holds_arrays(
+    pub(in crate::fs) fn has_arrays(
         &self,
         group: NodeId,
         find: impl FnOnce() -> Result<bool>,
     ) -> Result<bool> {
-        if let Some(known) = lock(&self.with_arrays).get(&group) {
+        if let Some(known) = lock(&self.groups_with_arrays).get(&group) {
             return Ok(*known);
         }
         let found = find()?;
-        lock(&self.with_arrays).put(group, found, 0);
+        lock(&self.groups_with_arrays).put(group, found, 0);
         Ok(found)
     }
 
@@ -601,12 +609,12 @@ impl FileState {
         group: NodeId,
         find: impl FnOnce() -> Result<bool>,
     ) -> Result<bool> {
-        if let Some(known) = lock(&self.with_variables).get(&group) {
+        if let Some(known) = lock(&self.groups_with_variables).get(&group) {
             return Ok(*known);
         }
         let found = find()?;
         if !self.is_growing() {
-            lock(&self.with_variables).put(group, found, 0);
+            lock(&self.groups_with_variables).put(group, found, 0);
         }
         Ok(found)
     }
@@ -614,7 +622,7 @@ impl FileState {
     /// Returns whether every stored chunk of the array of `node` was encoded by all filters of the
     /// array, none skipped. The result comes from the cache or from `find`. Always false for
     /// growing files, because later chunks may skip a filter.
-    pub(in crate::fs) fn are_all_filtered(
+    pub(in crate::fs) fn is_fully_filtered(
         &self,
         node: NodeId,
         find: impl FnOnce() -> Result<bool>,
@@ -622,11 +630,11 @@ impl FileState {
         if self.is_growing() {
             return Ok(false);
         }
-        if let Some(known) = lock(&self.filtered).get(&node) {
+        if let Some(known) = lock(&self.fully_filtered).get(&node) {
             return Ok(*known);
         }
         let found = find()?;
-        lock(&self.filtered).put(node, found, 0);
+        lock(&self.fully_filtered).put(node, found, 0);
         Ok(found)
     }
 
@@ -645,15 +653,15 @@ impl FileState {
         left: &mut usize,
     ) -> Result<Option<Vec<u8>>> {
         let at_root = group == self.container.root();
-        if !name::is_cut(shown) {
+        if !name::is_shortened(shown) {
             return Ok(name::unescape(shown, at_root));
         }
-        let key: CutName = (group, shown.into());
-        if let Some(found) = lock(&self.cut_names).get(&key) {
+        let key: ShortenedNameKey = (group, shown.into());
+        if let Some(found) = lock(&self.shortened_names).get(&key) {
             return Ok(found.as_deref().map(<[u8]>::to_vec));
         }
         let granted = *left;
-        let found = self.find_cut(group, shown, at_root, left)?;
+        let found = self.find_shortened(group, shown, at_root, left)?;
         if *left == 0 && granted < limits::CUT_NAME_LINKS {
             // The name may come after the links that were examined, so the result is not cached.
             return Ok(found);
@@ -663,11 +671,11 @@ impl FileState {
             .len()
             .saturating_add(found.as_ref().map_or(0, Vec::len));
         let kept = found.as_deref().map(Into::into);
-        lock(&self.cut_names).put(key, kept, to_u64(weight));
+        lock(&self.shortened_names).put(key, kept, to_u64(weight));
         Ok(found)
     }
 
-    fn find_cut(
+    fn find_shortened(
         &self,
         group: NodeId,
         shown: &[u8],

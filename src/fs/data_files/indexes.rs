@@ -44,7 +44,7 @@ impl FileIndex {
     }
 
     /// Creates the index of an externally linked file of the same mount.
-    pub(in crate::fs) fn of_another(&self) -> Self {
+    pub(in crate::fs) fn for_linked_file(&self) -> Self {
         Self::new(&self.all)
     }
 
@@ -75,16 +75,16 @@ impl FileIndex {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fs::fake::{Fake, ROOT};
+    use crate::fs::fake::{FakeContainer, ROOT};
     use crate::limits;
     use h5fs_reader::model::NodeId;
 
     /// Creates a graph with a total of `bytes` bytes of names, a thousand each, all for one object.
     fn of_names(bytes: usize) -> Arc<dyn Container> {
-        let mut fake = Fake::new();
-        fake.bytes(800, 1, b"data");
+        let mut fake = FakeContainer::new();
+        fake.add_bytes(800, 1, b"data");
         for i in 0..bytes / 1000 {
-            fake.hard(ROOT, format!("{i:01000}"), 800);
+            fake.add_hard_link(ROOT, format!("{i:01000}"), 800);
         }
         Arc::new(fake)
     }
@@ -112,10 +112,10 @@ mod tests {
 
     #[test]
     fn the_names_of_other_files_are_bounded() {
-        let mut fake = Fake::new();
+        let mut fake = FakeContainer::new();
         let names = 2 * limits::NAMED_FILES / 1000;
         for i in 0..names {
-            fake.external(ROOT, &format!("{i}"), &format!("{i:01000}"), "/");
+            fake.add_external_link(ROOT, &format!("{i}"), &format!("{i:01000}"), "/");
         }
         let container: Arc<dyn Container> = Arc::new(fake);
         let index = PathIndex::build(&container, &|_| {});

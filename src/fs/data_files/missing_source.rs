@@ -11,7 +11,7 @@ use std::time::SystemTime;
 
 use h5fs_reader::array::Engine;
 use h5fs_reader::error::{Cause, Error, Result};
-use h5fs_reader::memory::effort::Effort;
+use h5fs_reader::memory::effort::RequestBudget;
 use h5fs_reader::model::{
     Attribute, Container, Link, LinkStream, Node, NodeId, NodeKind, Reference, datatype,
 };
@@ -20,7 +20,7 @@ use nix::errno::Errno;
 
 use crate::fs::data_files::file_state::{FileState, OpenedFile};
 use crate::fs::data_files::indexes::FileIndex;
-use crate::fs::errno::stale;
+use crate::fs::errno::stale_error;
 use crate::fs::stat::SourceAttributes;
 use crate::fs::state::errors::timestamp_of;
 use crate::fs::state::inode::{self, Inode, NodeType};
@@ -30,12 +30,12 @@ pub(in crate::fs) struct MissingSource {
     /// A stand-in for the file: a root without content, with the last known owner, mode and
     /// generation of the source.
     pub(in crate::fs) file: Arc<FileState>,
-    why: Error,
+    reason: Error,
     since: SystemTime,
 }
 
 impl MissingSource {
-    /// Records that the source cannot be opened from now on, because of the error `why`.
+    /// Records that the source cannot be opened from now on, because of the error `reason`.
     pub(in crate::fs) fn new(
         generation: u32,
         root: NodeId,
@@ -45,10 +45,10 @@ impl MissingSource {
         let opened = OpenedFile {
             container: Arc::new(NoContainer(root)),
             origin,
-            neighbours: Arc::new(Neighbours::without_directory()),
+            neighbours: Arc::new(Neighbours::unavailable()),
             state: None,
             watch: None,
-            shown: [].into(),
+            shown_name: [].into(),
         };
         let index = Arc::new(FileIndex::new(&Arc::default()));
         let engine = Engine::new(0, 1);
@@ -60,24 +60,24 @@ impl MissingSource {
                 engine,
                 index,
             )),
-            why,
+            reason: why,
             since: SystemTime::now(),
         }
     }
 
     /// Replaces the reason by the error of the latest attempt to open the source.
     pub(in crate::fs) fn set_reason(&mut self, why: Error) {
-        self.why = why;
+        self.reason = why;
     }
 
     /// Returns the line for `.h5fs/status`.
-    pub(in crate::fs) fn text(&self) -> String {
-        stale_text(&self.why, self.since)
+    pub(in crate::fs) fn status_line(&self) -> String {
+        stale_text(&self.reason, self.since)
     }
 }
 
 /// Returns the line for `.h5fs/status` of a source that has been missing since `since`, because of
-/// the error `why`.
+/// the error `reason`.
 pub(in crate::fs) fn stale_text(why: &Error, since: SystemTime) -> String {
     let since = timestamp_of(since);
     let gone =
@@ -100,7 +100,7 @@ pub(in crate::fs) fn unanswered_text(since: SystemTime) -> String {
 
 /// Returns whether the inode belongs to the mount itself and not to the source: the root, `.h5fs`,
 /// or a text about the mount. Such inodes are served even if the source is missing.
-pub(in crate::fs) fn is_of_mount(ino: u64, inode: &Inode) -> bool {
+pub(in crate::fs) fn is_mount_inode(ino: u64, inode: &Inode) -> bool {
     let is_directory = ino == inode::ROOT || inode.node_type == NodeType::Views;
     is_directory || is_status_text(inode)
 }
@@ -108,14 +108,14 @@ pub(in crate::fs) fn is_of_mount(ino: u64, inode: &Inode) -> bool {
 /// Returns whether `inode` is `status`, `errors` or `metrics` in `.h5fs`.
 pub(in crate::fs) fn is_status_text(inode: &Inode) -> bool {
     const TEXTS: [&[u8]; 3] = [b"status", b"errors", b"metrics"];
-    inode.node_type == NodeType::Single && TEXTS.contains(&&*inode.name)
+    inode.node_type == NodeType::ViewsEntry && TEXTS.contains(&&*inode.name)
 }
 
 /// The container of a missing source: a root group, with this node ID, without members.
 struct NoContainer(NodeId);
 
 impl Container for NoContainer {
-    fn for_request(self: Arc<Self>, _: &Effort) -> Arc<dyn Container> {
+    fn for_request(self: Arc<Self>, _: &RequestBudget) -> Arc<dyn Container> {
         self
     }
 
@@ -125,42 +125,42 @@ impl Container for NoContainer {
 
     fn node(&self, id: NodeId) -> Result<Arc<Node>> {
         if id != self.0 {
-            return Err(stale());
+            return Err(stale_error());
         }
-        let node = Node::damaged(id, stale());
+        let node = Node::damaged(id, stale_error());
         let kind = NodeKind::Group;
         Ok(Arc::new(Node { kind, ..node }))
     }
 
     fn link(&self, _: NodeId, _: &[u8]) -> Result<Option<Link>> {
-        Err(stale())
+        Err(stale_error())
     }
 
     fn links(&self, _: NodeId) -> Result<Box<dyn LinkStream>> {
-        Err(stale())
+        Err(stale_error())
     }
 
     fn attributes(&self, _: NodeId, _: &mut dyn FnMut(Attribute) -> ControlFlow<()>) -> Result<()> {
-        Err(stale())
+        Err(stale_error())
     }
 
     fn attribute(&self, _: NodeId, _: &[u8]) -> Result<Option<Attribute>> {
-        Err(stale())
+        Err(stale_error())
     }
 
     fn variable_length_bytes(&self, _: &[u8], _: u64) -> Result<Option<u64>> {
-        Err(stale())
+        Err(stale_error())
     }
 
-    fn variable_length(&self, _: &[u8], _: u64, _: Range<u64>) -> Result<Option<Vec<u8>>> {
-        Err(stale())
+    fn read_variable_length(&self, _: &[u8], _: u64, _: Range<u64>) -> Result<Option<Vec<u8>>> {
+        Err(stale_error())
     }
 
-    fn text_bytes(&self, _: &[u8]) -> Result<u64> {
-        Err(stale())
+    fn text_length(&self, _: &[u8]) -> Result<u64> {
+        Err(stale_error())
     }
 
     fn reference(&self, _: datatype::ReferenceKind, _: &[u8]) -> Result<Reference> {
-        Err(stale())
+        Err(stale_error())
     }
 }

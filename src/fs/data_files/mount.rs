@@ -12,7 +12,7 @@ use h5fs_reader::memory::cancel::CancelToken;
 use h5fs_reader::memory::lock::lock;
 use h5fs_reader::model::{Container, NodeId};
 use h5fs_reader::source::identity::Identity;
-use h5fs_reader::source::local::changes::Changes;
+use h5fs_reader::source::local::changes::ChangeWatcher;
 use h5fs_reader::source::remote::connection::Connection;
 use nix::errno::Errno;
 
@@ -21,8 +21,8 @@ use crate::fs::data_files::indexes::{FileIndex, Indexes};
 use crate::fs::data_files::missing_source::{self, MissingSource};
 use crate::fs::data_files::opening::open_source;
 use crate::fs::data_files::other_files::OtherFiles;
-use crate::fs::data_files::watch::Watch;
-use crate::fs::errno::{is_fault, refusal, stale};
+use crate::fs::data_files::watch::SourceWatch;
+use crate::fs::errno::{is_fault, refusal_error, stale_error};
 use crate::fs::names::namespace::Namespace;
 use crate::fs::options::Options;
 use crate::fs::stat::{FileKind, LookupEntry, SourceAttributes, Stat};
@@ -34,7 +34,7 @@ use crate::fs::state::inodes::Inodes;
 use crate::fs::state::listing::{ListedAttributes, ListingState};
 use crate::fs::state::pins::Pins;
 use crate::fs::state::status_texts::StatusTexts;
-use crate::fs::state::traffic::Traffic;
+use crate::fs::state::traffic::RequestCounters;
 use crate::fs::views::trees;
 
 /// Maximum time for which opening a changed source waits until requests to its old state have
@@ -70,27 +70,27 @@ pub(in crate::fs) struct Mount {
     missing: Mutex<Option<MissingSource>>,
     /// Generation of the source: the number of changes other than growth since the mount.
     generation: AtomicU32,
-    watch: Option<Watch>,
+    watch: Option<SourceWatch>,
     /// The function that makes the kernel drop what it caches about inodes of an earlier state.
-    outdate: OnceLock<InodeInvalidator>,
+    invalidator: OnceLock<InodeInvalidator>,
     /// The latest generation for which the kernel has dropped its cached listings of the root from
     /// before that generation.
-    relisted: AtomicU32,
-    renewed: Mutex<LastReopening>,
+    relisted_generation: AtomicU32,
+    last_reopening: Mutex<LastReopening>,
     pub(in crate::fs) inodes: Arc<Inodes>,
-    fixed: FixedInodes,
+    fixed_inodes: FixedInodes,
     indexes: Arc<Indexes>,
     /// The engine that reads arrays for all files of the mount. If `None`, each state of the source
     /// has its own.
     engine: Option<Arc<Engine>>,
-    pub(in crate::fs) others: OtherFiles,
+    pub(in crate::fs) other_files: OtherFiles,
     pub(in crate::fs) pins: Pins,
     pub(in crate::fs) status_texts: StatusTexts,
     pub(in crate::fs) handles: Handles<OpenInode>,
     pub(in crate::fs) faults: Faults,
     pub(in crate::fs) errors: Errors,
-    pub(in crate::fs) started: Instant,
-    pub(in crate::fs) traffic: Traffic,
+    pub(in crate::fs) started_at: Instant,
+    pub(in crate::fs) traffic: RequestCounters,
 }
 
 /// The last attempt to reopen the source, successful or not.
@@ -129,7 +129,7 @@ impl LastSeenState {
     }
 }
 
-fn fault_of_root(container: &dyn Container) -> Option<Error> {
+fn read_root_error(container: &dyn Container) -> Option<Error> {
     let root = container.node(container.root()).ok()?;
     root.error.clone()
 }
@@ -139,7 +139,7 @@ impl Mount {
         opened: OpenedFile,
         options: &Options,
         others: OtherFiles,
-        watch: Option<Watch>,
+        watch: Option<SourceWatch>,
         fixed: FixedInodes,
         shared: Option<(SharedResources, u32, Errors)>,
     ) -> Self {
@@ -155,24 +155,24 @@ impl Mount {
             missing: Mutex::new(None),
             generation: AtomicU32::new(generation),
             watch,
-            outdate: OnceLock::new(),
-            relisted: AtomicU32::new(0),
-            renewed: Mutex::new(LastReopening {
+            invalidator: OnceLock::new(),
+            relisted_generation: AtomicU32::new(0),
+            last_reopening: Mutex::new(LastReopening {
                 time: Some(Instant::now()),
                 event_count: 0,
             }),
             inodes: Arc::clone(others.inodes()),
-            fixed,
+            fixed_inodes: fixed,
             indexes: indexes.unwrap_or_default(),
             engine,
-            others,
+            other_files: others,
             pins: Pins::default(),
             status_texts: StatusTexts::default(),
             handles: Handles::default(),
             faults: Faults::default(),
             errors,
-            started: Instant::now(),
-            traffic: Traffic::default(),
+            started_at: Instant::now(),
+            traffic: RequestCounters::default(),
         };
         mount.set_current(opened, generation);
         mount
@@ -184,17 +184,17 @@ impl Mount {
         let engine = self.engine.clone();
         let engine = engine.unwrap_or_else(|| Engine::new(size, threads));
         let node = opened.container.root();
-        if let Some(error) = fault_of_root(&*opened.container) {
+        if let Some(error) = read_root_error(&*opened.container) {
             self.errors
                 .add(ErrorKind::from_error(&error), "/", &error.to_string());
             log::warn!("{}: {error}", opened.origin.path.display());
         }
-        for (ino, inode) in (self.fixed)(generation, node) {
-            self.inodes.pin(ino, &inode);
+        for (ino, inode) in (self.fixed_inodes)(generation, node) {
+            self.inodes.insert_unreferenced(ino, &inode);
         }
-        self.others.reset(generation);
+        self.other_files.reset(generation);
         // After a process has seen a new name, it must not see an old one.
-        if let Some(outdate) = self.outdate.get() {
+        if let Some(outdate) = self.invalidator.get() {
             outdate(&self.inodes_outdated_by(Some(generation)));
         }
         let index = Arc::new(FileIndex::new(&self.indexes));
@@ -207,8 +207,8 @@ impl Mount {
 
     /// Returns the error because of which only a part of the file can be shown, according to its
     /// root object.
-    pub(in crate::fs) fn fault_of_root(&self) -> Option<Error> {
-        fault_of_root(&*self.current()?.container)
+    pub(in crate::fs) fn root_error(&self) -> Option<Error> {
+        read_root_error(&*self.current_if_open()?.container)
     }
 
     /// Returns the state in which the source was last seen.
@@ -216,13 +216,13 @@ impl Mount {
         Some(LastSeenState {
             state: self.watch.as_ref()?.identity(),
             generation: self.generation.load(Ordering::Relaxed),
-            is_growing: self.current().is_some_and(|file| file.is_growing()),
+            is_growing: self.current_if_open().is_some_and(|file| file.is_growing()),
         })
     }
 
     /// Returns the approximate memory of the open file in bytes.
     pub(in crate::fs) fn weight(&self) -> u64 {
-        self.current().map_or(0, |file| file.weight())
+        self.current_if_open().map_or(0, |file| file.weight())
     }
 
     /// Returns the path, owner, mode and times copied from the source.
@@ -232,7 +232,7 @@ impl Mount {
 
     /// Returns the current state of the source. Fails if the source cannot be opened.
     pub(in crate::fs) fn current_file(&self) -> Result<Arc<FileState>> {
-        self.shown_for(&CancelToken::default())
+        self.file_for_request(&CancelToken::default())
     }
 
     /// Returns the state of the source for a request, after checking for changes. `cancel` is the
@@ -241,13 +241,13 @@ impl Mount {
     /// # Errors
     /// `ESTALE` if the source cannot be reopened; [`Error::unwanted`] if `cancel` ends the request
     /// first.
-    pub(in crate::fs) fn shown_for(&self, cancel: &CancelToken) -> Result<Arc<FileState>> {
+    pub(in crate::fs) fn file_for_request(&self, cancel: &CancelToken) -> Result<Arc<FileState>> {
         if let Some(watch) = &self.watch
             && self.is_due(watch)
         {
-            self.renew(watch, cancel)?;
+            self.reopen_if_due(watch, cancel)?;
         }
-        self.current().ok_or_else(stale)
+        self.current_if_open().ok_or_else(stale_error)
     }
 
     /// Checks the source for changes, unless a recent check exists, and reopens the source if it
@@ -261,14 +261,14 @@ impl Mount {
         };
         watch.refresh(cancel)?;
         if self.is_due(watch) {
-            self.renew(watch, cancel)?;
+            self.reopen_if_due(watch, cancel)?;
         }
         Ok(())
     }
 
     /// Returns whether `watch` reports a change, so that the source must be reopened.
-    fn is_due(&self, watch: &Watch) -> bool {
-        match self.current() {
+    fn is_due(&self, watch: &SourceWatch) -> bool {
+        match self.current_if_open() {
             Some(file) if file.is_growing() => watch.may_have_grown() || file.is_changed(),
             Some(file) => watch.is_changed() || file.is_changed(),
             None => true,
@@ -277,8 +277,8 @@ impl Mount {
 
     /// Returns whether the source has changed other than by growing.
     pub(in crate::fs) fn is_changed_now(&self) -> bool {
-        let is_growing = self.current().is_some_and(|file| file.is_growing());
-        !is_growing && self.watch.as_ref().is_some_and(Watch::is_changed_now)
+        let is_growing = self.current_if_open().is_some_and(|file| file.is_growing());
+        !is_growing && self.watch.as_ref().is_some_and(SourceWatch::is_changed_now)
     }
 
     /// Reads the pending change notifications of the operating system: completed writes and removed
@@ -290,13 +290,13 @@ impl Mount {
     }
 
     /// Returns the watcher that receives change notifications from the operating system.
-    pub(in crate::fs) fn changes(&self) -> Option<&Arc<Changes>> {
+    pub(in crate::fs) fn changes(&self) -> Option<&Arc<ChangeWatcher>> {
         self.watch.as_ref()?.changes()
     }
 
     /// Returns the connection to the server of the source, or `None` if the source is a local file.
-    pub(in crate::fs) fn store(&self) -> Option<&Arc<Connection>> {
-        self.watch.as_ref()?.store()
+    pub(in crate::fs) fn connection(&self) -> Option<&Arc<Connection>> {
+        self.watch.as_ref()?.connection()
     }
 
     /// Returns the generation of the source, counted from 0. Returns `None` if the source has
@@ -308,7 +308,7 @@ impl Mount {
     /// Returns the numbers of all inodes that belong to an earlier state of the source, including
     /// inodes without lookups, and the number of the root.
     pub(in crate::fs) fn outdated_inodes(&self) -> Vec<u64> {
-        self.inodes_outdated_by(self.current().map(|file| file.generation))
+        self.inodes_outdated_by(self.current_if_open().map(|file| file.generation))
     }
 
     /// Returns the inode numbers like [`outdated_inodes`](Self::outdated_inodes), for the state
@@ -322,23 +322,24 @@ impl Mount {
     /// Sets the function that makes the kernel drop what it caches. It is called with all inode
     /// numbers of a state before the next state is shown.
     pub(in crate::fs) fn set_invalidator(&self, outdate: InodeInvalidator) {
-        let set = self.outdate.set(outdate);
+        let set = self.invalidator.set(outdate);
         debug_assert!(set.is_ok());
     }
 
     /// Returns whether the kernel has dropped all cached listings of the root from before the state
     /// with this generation.
     pub(in crate::fs) fn is_relisted(&self, generation: u32) -> bool {
-        self.relisted.load(Ordering::Acquire) == generation
+        self.relisted_generation.load(Ordering::Acquire) == generation
     }
 
     /// Records that the kernel has dropped all cached listings of the root from before the state
     /// with this generation.
     pub(in crate::fs) fn set_relisted(&self, generation: u32) {
-        self.relisted.store(generation, Ordering::Release);
+        self.relisted_generation
+            .store(generation, Ordering::Release);
     }
 
-    fn current(&self) -> Option<Arc<FileState>> {
+    fn current_if_open(&self) -> Option<Arc<FileState>> {
         lock(&self.file).clone()
     }
 
@@ -346,15 +347,15 @@ impl Mount {
     ///
     /// # Errors
     /// [`Error::unwanted`] if `cancel` ends the request first. The next request then starts again.
-    fn renew(&self, watch: &Watch, cancel: &CancelToken) -> Result<()> {
-        let mut renewed = cancel.lock(&self.renewed)?;
-        let file = self.current();
+    fn reopen_if_due(&self, watch: &SourceWatch, cancel: &CancelToken) -> Result<()> {
+        let mut renewed = cancel.lock(&self.last_reopening)?;
+        let file = self.current_if_open();
         let told = self.changes().map_or(0, |changes| changes.event_count());
         let is_early = match &file {
             Some(file) => file.is_growing() && file.is_recent(),
             // The system reports when a writer continues or finishes, so a retry is not needed
             // earlier.
-            None => renewed.event_count == told && renewed.is_within(watch.retry()),
+            None => renewed.event_count == told && renewed.is_within(watch.retry_delay()),
         };
         if is_early || !self.is_due(watch) {
             return Ok(());
@@ -366,12 +367,12 @@ impl Mount {
             self.drop_current();
         }
         let mut reopened = self.reopen(watch, growing.as_ref(), cancel);
-        if reopened == Err(stale()) {
+        if reopened == Err(stale_error()) {
             // The same writer may have done one more thing, such as closing the file.
             reopened = self.reopen(watch, growing.as_ref(), cancel);
         }
         if let Err(error) = reopened {
-            if error.is_unwanted() {
+            if error.is_cancelled() {
                 renewed.time = None;
                 return Err(error);
             }
@@ -406,23 +407,23 @@ impl Mount {
     }
 
     /// Returns the line for `.h5fs/status` that says whether the source can be read.
-    pub(in crate::fs) fn state_text(&self) -> String {
+    pub(in crate::fs) fn source_status(&self) -> String {
         if let Some(gone) = lock(&self.missing).as_ref() {
-            return gone.text();
+            return gone.status_line();
         }
-        let unanswered = self.store().and_then(|store| store.unanswered_since());
+        let unanswered = self.connection().and_then(|store| store.unanswered_since());
         unanswered.map_or_else(|| "serving".to_owned(), missing_source::unanswered_text)
     }
 
     /// Returns the stand-in file of a missing source and the inode with the number `ino`, if the
     /// inode is the root, `.h5fs` or a text about the mount. Returns `None` for all other inodes,
     /// or if the source is not missing.
-    fn without_source(&self, ino: u64) -> Option<(Arc<FileState>, Inode)> {
+    fn missing_source_inode(&self, ino: u64) -> Option<(Arc<FileState>, Inode)> {
         let file = lock(&self.missing)
             .as_ref()
             .map(|gone| Arc::clone(&gone.file))?;
         let inode = self.inode(&file, ino).ok()?;
-        missing_source::is_of_mount(ino, &inode).then_some((file, inode))
+        missing_source::is_mount_inode(ino, &inode).then_some((file, inode))
     }
 
     /// Stops showing the current state. Waits for at most [`OLD_STATE`] until its requests have
@@ -435,7 +436,7 @@ impl Mount {
         // After the state has ended, no new handle can refer to it.
         self.handles.retire();
         if let Some(before) = before {
-            let rest = before.rest();
+            let rest = before.downgrade_shared();
             drop(before);
             let end = Instant::now() + OLD_STATE;
             while rest.strong_count() > 0 && Instant::now() < end {
@@ -449,13 +450,13 @@ impl Mount {
     /// return `ESTALE`.
     fn reopen(
         &self,
-        watch: &Watch,
+        watch: &SourceWatch,
         before: Option<&Arc<FileState>>,
         cancel: &CancelToken,
     ) -> Result<()> {
         let guard = self.options.guard.as_ref();
-        if guard.is_some_and(|guard| guard.is_on_the_way(watch.path())) {
-            return Err(refusal(Errno::EDEADLK, "the mount hides it"));
+        if guard.is_some_and(|guard| guard.is_crossed_by(watch.path())) {
+            return Err(refusal_error(Errno::EDEADLK, "the mount hides it"));
         }
         let mut reopened = watch.reopen(cancel)?;
         let grows = |file: &FileState| file.is_growing() && !file.is_changed();
@@ -463,7 +464,13 @@ impl Mount {
         if before.is_none() && !self.options.force {
             detect::refuse_locked(&*reopened.file())?;
         }
-        let opened = open_source(reopened.file(), watch, &self.others, &self.options, cancel)?;
+        let opened = open_source(
+            reopened.file(),
+            watch,
+            &self.other_files,
+            &self.options,
+            cancel,
+        )?;
         let is_growing = opened.container.is_growing();
         if before.is_some() && !is_growing && (reopened.is_young() || reopened.is_changed_now()) {
             // The writer has just closed the file or is about to. Until all is written, the last
@@ -471,12 +478,12 @@ impl Mount {
             return Ok(());
         }
         if !is_growing && reopened.is_changed_now() {
-            return Err(stale());
+            return Err(stale_error());
         }
-        watch.watch(reopened);
+        watch.switch_to(reopened);
         *lock(&self.origin) = Arc::clone(&opened.origin);
         if let Some(before) = before {
-            let file = Arc::new(before.grown(opened));
+            let file = Arc::new(before.after_growth(opened));
             *lock(&self.file) = Some(file);
             *lock(&self.missing) = None;
             before.retire();
@@ -488,11 +495,11 @@ impl Mount {
         Ok(())
     }
 
-    pub(in crate::fs) fn space<'a>(&'a self, file: &'a Arc<FileState>) -> Namespace<'a> {
+    pub(in crate::fs) fn namespace<'a>(&'a self, file: &'a Arc<FileState>) -> Namespace<'a> {
         Namespace {
             file,
             inodes: &self.inodes,
-            others: &self.others,
+            other_files: &self.other_files,
         }
     }
 
@@ -500,24 +507,24 @@ impl Mount {
     pub(in crate::fs) fn find_inode(&self, ino: u64) -> Result<(Arc<FileState>, Inode)> {
         self.read_notifications();
         let source = match self.current_file() {
-            Err(error) => return self.without_source(ino).ok_or(error),
+            Err(error) => return self.missing_source_inode(ino).ok_or(error),
             Ok(source) => source,
         };
         let inode = self.inode(&source, ino)?;
         if inode.tree < inode::FIRST_FILE {
             return Ok((source, inode));
         }
-        Ok((self.others.get(&source, inode.tree)?, inode))
+        Ok((self.other_files.file_of_tree(&source, inode.tree)?, inode))
     }
 
     /// Returns the most recently shown state of the file of which `file` is a state. Never reopens
     /// the file: reopening waits until the old state is dropped, and the caller may hold the old
     /// state.
-    pub(in crate::fs) fn last_shown(&self, file: &FileState) -> Option<Arc<FileState>> {
-        let source = self.current()?;
+    pub(in crate::fs) fn last_shown_state(&self, file: &FileState) -> Option<Arc<FileState>> {
+        let source = self.current_if_open()?;
         match file.tree {
             inode::SOURCE => Some(source),
-            tree => self.others.last_shown(tree),
+            tree => self.other_files.last_shown_state(tree),
         }
     }
 
@@ -526,27 +533,32 @@ impl Mount {
         let inode = self.inodes.get(ino);
         inode
             .filter(|inode| inode.generation == file.generation)
-            .ok_or_else(stale)
+            .ok_or_else(stale_error)
     }
 
     /// Returns the entry of an inode of `kind` that has no content, such as a directory. The kernel
     /// may cache the entry until the source changes.
-    pub(in crate::fs) fn fixed(&self, file: &FileState, ino: u64, kind: FileKind) -> LookupEntry {
+    pub(in crate::fs) fn empty_entry(
+        &self,
+        file: &FileState,
+        ino: u64,
+        kind: FileKind,
+    ) -> LookupEntry {
         LookupEntry {
             ino,
             generation: file.generation,
             attributes: self.empty_stat(file, ino, kind),
-            cacheable: file.is_settled(),
+            is_cacheable: file.is_settled(),
             is_sized: true,
         }
     }
 
     /// Returns the attributes of `.` or `..` in a listing. The kernel does not count these entries
     /// as looked up.
-    pub(in crate::fs) fn dot(&self, ino: u64) -> ListedAttributes {
+    pub(in crate::fs) fn dot_attributes(&self, ino: u64) -> ListedAttributes {
         match self.find_inode(ino) {
             Ok((file, _)) => {
-                let entry = self.fixed(&file, ino, FileKind::Directory);
+                let entry = self.empty_entry(&file, ino, FileKind::Directory);
                 ListedAttributes::Uncounted(entry.cacheable_if(false))
             }
             Err(_) => ListedAttributes::Unknown(FileKind::Directory),
@@ -555,9 +567,9 @@ impl Mount {
 
     /// Records that the open directory `ino` has an entry that cannot be read now, so that the
     /// kernel does not cache the listing.
-    pub(in crate::fs) fn mark_unsure(&self, ino: u64, listing: &mut ListingState) {
-        listing.is_unsure = true;
-        self.inodes.set_unsure(ino, true);
+    pub(in crate::fs) fn mark_incomplete(&self, ino: u64, listing: &mut ListingState) {
+        listing.is_incomplete = true;
+        self.inodes.set_incomplete(ino, true);
     }
 
     /// Returns the attributes of a file of `kind` without content, with the owner, mode and times
@@ -586,9 +598,9 @@ impl Mount {
     /// Returns the path of an object for messages. For an object of an externally linked file, the
     /// name of the file precedes the path; for a view, the name of its tree does.
     pub(in crate::fs) fn object_name(&self, file: &Arc<FileState>, inode: &Inode) -> String {
-        let path = self.space(file).file_path(inode, 1).unwrap_or_default();
-        let tree = trees::tree_with_number(self.others.number_in_source(inode.tree));
-        let place = match (&*file.shown, tree) {
+        let path = self.namespace(file).file_path(inode, 1).unwrap_or_default();
+        let tree = trees::tree_with_number(self.other_files.number_in_source(inode.tree));
+        let place = match (&*file.shown_name, tree) {
             (b"", None) => String::new(),
             (b"", Some(tree)) => format!("{}:", tree.name.escape_ascii()),
             (shown, None) => format!("{}:", shown.escape_ascii()),
@@ -600,8 +612,8 @@ impl Mount {
     }
 
     /// Logs the names of referenced files that reads of `file` have found to be missing.
-    pub(in crate::fs) fn report_lacks(&self, file: &FileState) {
-        for lack in file.neighbours.states().news_of_lacks() {
+    pub(in crate::fs) fn log_missing_files(&self, file: &FileState) {
+        for lack in file.neighbours.states().take_new_absent_files() {
             let (object, reason) = (&lack.object, &lack.reason);
             self.errors.add(ErrorKind::Missing, object, reason);
             log::warn!(target: LACKS, "{}: {reason}", self.errors.name(object));

@@ -6,11 +6,11 @@ use h5fs_reader::detect;
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::memory::cancel::CancelToken;
 use h5fs_reader::source::local::audience::Readers;
-use h5fs_reader::source::open::{OpenSource, SharedOpen};
+use h5fs_reader::source::open::{OpenSource, SharedOpenSource};
 
 use crate::fs::data_files::file_state::OpenedFile;
 use crate::fs::data_files::other_files::{ContainerOpener, OtherFiles};
-use crate::fs::data_files::watch::Watch;
+use crate::fs::data_files::watch::SourceWatch;
 use crate::fs::options::Options;
 use crate::fs::stat::SourceAttributes;
 
@@ -32,12 +32,15 @@ pub(in crate::fs) fn refuse_unsupported_acl(
 }
 
 /// Returns a function that detects the format of an open file and parses the file.
-pub(in crate::fs) fn opener(options: &Options) -> ContainerOpener {
-    opener_with(options, &detect::Caches::default())
+pub(in crate::fs) fn container_opener(options: &Options) -> ContainerOpener {
+    container_opener_with_caches(options, &detect::Caches::default())
 }
 
-/// Returns a function like [`opener`], for files that share the caches of parsed structures.
-pub(in crate::fs) fn opener_with(options: &Options, caches: &detect::Caches) -> ContainerOpener {
+/// Returns a function like [`container_opener`], for files that share the caches of parsed structures.
+pub(in crate::fs) fn container_opener_with_caches(
+    options: &Options,
+    caches: &detect::Caches,
+) -> ContainerOpener {
     let (force, caches) = (options.force, caches.clone());
     Box::new(move |source, neighbours, _| detect::open(source, neighbours, &caches, force))
 }
@@ -45,17 +48,17 @@ pub(in crate::fs) fn opener_with(options: &Options, caches: &detect::Caches) -> 
 /// Opens the source of `watch` for a request with the token `cancel`. `file` is the source's
 /// current state.
 pub(in crate::fs) fn open_source(
-    file: SharedOpen,
-    watch: &Watch,
+    file: SharedOpenSource,
+    watch: &SourceWatch,
     others: &OtherFiles,
     options: &Options,
     cancel: &CancelToken,
 ) -> Result<OpenedFile> {
     let path = watch.path();
     let attributes = file.attributes()?;
-    let state = file.state();
+    let state = file.opened_state();
     let readers = if options.allow_other {
-        Readers::All(file.audience()?.without_users(options.umask.unwrap_or(0)))
+        Readers::All(file.audience()?.apply_umask(options.umask.unwrap_or(0)))
     } else {
         Readers::Owner
     };
@@ -63,11 +66,11 @@ pub(in crate::fs) fn open_source(
     Ok(OpenedFile {
         container: others.container(file, &neighbours, cancel)?,
         origin: Arc::new(
-            SourceAttributes::new(path.to_path_buf(), attributes).for_readers(readers),
+            SourceAttributes::new(path.to_path_buf(), attributes).restricted_to(readers),
         ),
         neighbours,
         state: Some(state),
         watch: None,
-        shown: [].into(),
+        shown_name: [].into(),
     })
 }

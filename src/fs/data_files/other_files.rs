@@ -37,12 +37,12 @@ use h5fs_reader::source::neighbours::policy::OpenRefusal;
 
 use crate::fs::data_files::file_state::{FileState, OpenedFile};
 use crate::fs::data_files::other_files::state::OtherFilesState;
-use crate::fs::data_files::watch::Watch;
-use crate::fs::errno::stale;
+use crate::fs::data_files::watch::SourceWatch;
+use crate::fs::errno::stale_error;
 use crate::fs::name;
 use crate::fs::options::Options;
 use crate::fs::stat::SourceAttributes;
-use crate::fs::state::inode::{self, FIRST_FILE, Tree};
+use crate::fs::state::inode::{self, FIRST_FILE, TreeNumber};
 use crate::fs::state::inodes::Inodes;
 use crate::limits;
 
@@ -84,7 +84,7 @@ fn names(path: &Path) -> Vec<Box<[u8]>> {
 }
 
 /// The result of a lookup in `.h5fs/external`.
-pub(in crate::fs) enum OtherName {
+pub(in crate::fs) enum OtherFileEntry {
     /// An externally linked file, in its current state.
     File(Arc<FileState>),
     /// A name that spells the path of a file differently from the shown name, with the file's
@@ -116,7 +116,7 @@ pub(in crate::fs) struct OtherFiles {
     /// Path of the source, without symbolic links.
     source: PathBuf,
     /// The source's location, if the source is a data file of a mounted directory.
-    beside: Option<ArchiveLocation>,
+    archive_location: Option<ArchiveLocation>,
     open: ContainerOpener,
     inodes: Arc<Inodes>,
     state: Mutex<OtherFilesState>,
@@ -128,19 +128,19 @@ impl OtherFiles {
     pub(in crate::fs) fn new(source: &Path, open: ContainerOpener) -> Self {
         OtherFiles {
             source: source.to_path_buf(),
-            beside: None,
+            archive_location: None,
             open,
             inodes: Arc::new(Inodes::new()),
             state: Mutex::new(OtherFilesState::new(0)),
         }
     }
 
-    /// Adapts the set to a source that is a data file of a mounted directory. `beside` is the
+    /// Adapts the set to a source that is a data file of a mounted directory. `archive_location` is the
     /// source's location in the directory, and `inodes` contains the inodes of the whole directory.
-    pub(in crate::fs) fn of_member(self, inodes: Arc<Inodes>, beside: ArchiveLocation) -> Self {
+    pub(in crate::fs) fn for_member(self, inodes: Arc<Inodes>, beside: ArchiveLocation) -> Self {
         OtherFiles {
             inodes,
-            beside: Some(beside),
+            archive_location: Some(beside),
             ..self
         }
     }
@@ -149,25 +149,29 @@ impl OtherFiles {
     /// source is shown to `readers`.
     pub(in crate::fs) fn neighbours(
         &self,
-        watch: &Watch,
+        watch: &SourceWatch,
         readers: Readers,
         options: &Options,
     ) -> Neighbours {
         let path = watch.path();
-        let neighbours = match (&self.beside, watch.store()) {
+        let neighbours = match (&self.archive_location, watch.connection()) {
             // The mounted directory is the limit, not the directory of the file alone.
-            (Some(beside), _) => beside.all.of_neighbour(path, path, readers),
-            (None, Some(store)) => Neighbours::of_object(path, store, options.external, readers),
+            (Some(beside), _) => beside.all.for_neighbour(path, path, readers),
+            (None, Some(store)) => Neighbours::for_object(path, store, options.external, readers),
             (None, None) => Neighbours::new(path, options.external, options.guard.clone(), readers)
-                .watched_by(watch.changes().cloned())
-                .opened_by(watch.given_path()),
+                .with_watcher(watch.changes().cloned())
+                .with_opened_path(watch.given_path()),
         };
-        neighbours.strict(options.strict)
+        neighbours.fail_on_absent(options.strict)
     }
 
     /// Returns the reason why the file to which the name `name` in `live` leads is not shown.
     /// Returns `None` if the file is shown.
-    pub(in crate::fs) fn unshown(&self, live: &FileState, name: &[u8]) -> Option<HiddenReason> {
+    pub(in crate::fs) fn hidden_reason(
+        &self,
+        live: &FileState,
+        name: &[u8],
+    ) -> Option<HiddenReason> {
         match live.neighbours.locate(name) {
             Ok(None) => Some(HiddenReason::Missing),
             Err(OpenRefusal::Refused(error)) => Some(HiddenReason::Refused(error)),
@@ -177,7 +181,10 @@ impl OtherFiles {
 
     /// Returns the shown names from the root of the mount to the directory of the file at `place`.
     pub(in crate::fs) fn root_path(&self, place: &ShownLocation) -> Vec<Box<[u8]>> {
-        let source = self.beside.as_ref().map_or(&[][..], |beside| &beside.own);
+        let source = self
+            .archive_location
+            .as_ref()
+            .map_or(&[][..], |beside| &beside.own);
         match place {
             ShownLocation::Root => source.to_vec(),
             ShownLocation::Other(shown) => {
@@ -190,7 +197,7 @@ impl OtherFiles {
 
     /// Returns the shown names from the root of the mount to the directory of the open file `file`.
     pub(in crate::fs) fn file_root_path(&self, file: &FileState) -> Vec<Box<[u8]>> {
-        self.root_path(&match &*file.shown {
+        self.root_path(&match &*file.shown_name {
             b"" => ShownLocation::Root,
             shown => ShownLocation::Other(shown.to_vec()),
         })
@@ -228,7 +235,7 @@ impl OtherFiles {
         let Some(path) = self.locate(live, name)? else {
             return Some(ShownLocation::Root);
         };
-        if let Some(beside) = &self.beside
+        if let Some(beside) = &self.archive_location
             && let Ok(beneath) = path.strip_prefix(&beside.root)
         {
             return Some(ShownLocation::Archive(names(beneath)));
@@ -241,7 +248,7 @@ impl OtherFiles {
     /// opened.
     fn locate(&self, live: &FileState, name: &[u8]) -> Option<Option<PathBuf>> {
         match live.neighbours.locate(name) {
-            Ok(Some(located)) if located.real == self.source => Some(None),
+            Ok(Some(located)) if located.real_path == self.source => Some(None),
             Ok(Some(located)) => Some(Some(located.path)),
             // The file's own entry will report why it cannot be opened.
             Err(OpenRefusal::Failed(path, _)) => Some(Some(path.canonicalize().unwrap_or(path))),
@@ -252,7 +259,7 @@ impl OtherFiles {
     /// Returns the shown name in `.h5fs/external` of the file at `path`, and adds the file to the
     /// known files.
     fn shown_name(&self, live: &FileState, path: &Path) -> Vec<u8> {
-        let name = live.neighbours.name_of(path);
+        let name = live.neighbours.name_relative_to_source(path);
         let shown = name::escape(&name, false);
         let mut state = lock(&self.state);
         if state.generation == live.generation {
@@ -272,7 +279,7 @@ impl OtherFiles {
         source: &FileState,
         live: &FileState,
         name: &[u8],
-    ) -> Result<Option<OtherName>> {
+    ) -> Result<Option<OtherFileEntry>> {
         let Some(path) = self.locate(live, name).ok_or(Error::NotFound)? else {
             return Ok(None);
         };
@@ -281,8 +288,8 @@ impl OtherFiles {
     }
 
     /// Returns the shown name at `position` of the listing of `.h5fs/external`.
-    pub(in crate::fs) fn listed(&self, position: u64) -> Option<Box<[u8]>> {
-        lock(&self.state).listed(position)
+    pub(in crate::fs) fn shown_name_at(&self, position: u64) -> Option<Box<[u8]>> {
+        lock(&self.state).shown_name_at(position)
     }
 
     /// Returns the entry of `.h5fs/external` called `shown`. `source` is the mounted file. If the
@@ -291,11 +298,11 @@ impl OtherFiles {
     /// # Errors
     /// `NotFound` if no link leads to such a file; `EIO` if the file is damaged or its format is
     /// unknown.
-    pub(in crate::fs) fn find(&self, source: &FileState, shown: &[u8]) -> Result<OtherName> {
+    pub(in crate::fs) fn find(&self, source: &FileState, shown: &[u8]) -> Result<OtherFileEntry> {
         name::refuse_long(shown)?;
         match self.find_named(source, shown) {
             Err(Error::NotFound) => {
-                self.search(source, &|| self.find_named(source, shown).is_ok())?;
+                self.search_links(source, &|| self.find_named(source, shown).is_ok())?;
                 self.find_named(source, shown)
             }
             found => found,
@@ -303,25 +310,30 @@ impl OtherFiles {
     }
 
     /// Returns the entry like [`find`](Self::find), but only for files that are already known.
-    fn find_named(&self, source: &FileState, shown: &[u8]) -> Result<OtherName> {
+    fn find_named(&self, source: &FileState, shown: &[u8]) -> Result<OtherFileEntry> {
         let known = lock(&self.state).names.get(shown).map(|k| k.name.clone());
         match known {
             Some(name) => self.known_entry(source, shown, &name),
-            None => self.spelling(source, shown).map(OtherName::Spelling),
+            None => self
+                .resolve_spelling(source, shown)
+                .map(OtherFileEntry::Spelling),
         }
     }
 
     /// Returns the location of a known file for a name that spells its path differently. Fails with
     /// `NotFound` if no link has led to the file.
-    fn spelling(&self, source: &FileState, shown: &[u8]) -> Result<ShownLocation> {
+    fn resolve_spelling(&self, source: &FileState, shown: &[u8]) -> Result<ShownLocation> {
         let name = name::unescape(shown, false).ok_or(Error::NotFound)?;
-        let Ok(Some(located)) = source.neighbours.locate_again(&name) else {
+        let Ok(Some(located)) = source.neighbours.locate_by_relative_name(&name) else {
             return Err(Error::NotFound);
         };
-        if located.real == self.source {
+        if located.real_path == self.source {
             return Ok(ShownLocation::Root);
         }
-        let own = name::escape(&source.neighbours.name_of(&located.path), false);
+        let own = name::escape(
+            &source.neighbours.name_relative_to_source(&located.path),
+            false,
+        );
         if own != shown && lock(&self.state).names.contains_key(&own[..]) {
             Ok(ShownLocation::Other(own))
         } else {
@@ -334,7 +346,7 @@ impl OtherFiles {
     ///
     /// # Errors
     /// Fails if a part cannot be read now, because the search is then inconclusive.
-    fn search(&self, source: &FileState, is_found: &dyn Fn() -> bool) -> Result<()> {
+    fn search_links(&self, source: &FileState, is_found: &dyn Fn() -> bool) -> Result<()> {
         let started = Instant::now();
         loop {
             let mut state = lock(&self.state);
@@ -345,7 +357,9 @@ impl OtherFiles {
             }
             state.search.ended = None;
             let searched = state.search.searched;
-            let shown = searched.checked_sub(1).map(|place| state.listed(place));
+            let shown = searched
+                .checked_sub(1)
+                .map(|place| state.shown_name_at(place));
             if shown == Some(None) || searched > limits::SEARCHED_FILES {
                 state.search.searched = 0;
                 state.search.ended = Some(Instant::now());
@@ -356,7 +370,7 @@ impl OtherFiles {
                 None => self.search_in(source)?,
                 Some(shown) => {
                     // A damaged file is skipped; its readers get the error.
-                    if let Ok(OtherName::File(live)) = self.find_named(source, &shown) {
+                    if let Ok(OtherFileEntry::File(live)) = self.find_named(source, &shown) {
                         self.search_in(&live)?;
                     }
                 }
@@ -369,7 +383,7 @@ impl OtherFiles {
     }
 
     fn search_in(&self, live: &FileState) -> Result<()> {
-        let index = live.index();
+        let index = live.path_index();
         for name in index.other_files() {
             self.shown_location(live, name);
         }
@@ -378,69 +392,69 @@ impl OtherFiles {
 
     /// Returns the entry `shown` of a known file. `name` is the file's name as a link of the source
     /// would contain it.
-    fn known_entry(&self, source: &FileState, shown: &[u8], name: &[u8]) -> Result<OtherName> {
-        let located = source.neighbours.locate_again(name);
+    fn known_entry(&self, source: &FileState, shown: &[u8], name: &[u8]) -> Result<OtherFileEntry> {
+        let located = source.neighbours.locate_by_relative_name(name);
         let located = located.map_err(OpenRefusal::error)?;
         let located = located.ok_or(Error::NotFound)?;
-        if located.real == self.source {
-            return Ok(OtherName::Spelling(ShownLocation::Root));
+        if located.real_path == self.source {
+            return Ok(OtherFileEntry::Spelling(ShownLocation::Root));
         }
-        let name = source.neighbours.name_of(&located.path);
+        let name = source.neighbours.name_relative_to_source(&located.path);
         let own = name::escape(&name, false);
         if own != shown {
             // The path was named before it became a symbolic link, or while its target was unknown.
             lock(&self.state).find_or_add(&own, &name);
-            return Ok(OtherName::Spelling(ShownLocation::Other(own)));
+            return Ok(OtherFileEntry::Spelling(ShownLocation::Other(own)));
         }
-        let watch = Watch::from_file(&located.path, located.file);
+        let watch = SourceWatch::from_file(&located.path, located.file);
         let readers = located.readers;
-        let growing = self.growing(shown, &watch);
+        let growing = self.growing_state(shown, &watch);
         let tree = match &growing {
-            Some(live) if live.is_recent() => return Ok(OtherName::File(Arc::clone(live))),
+            Some(live) if live.is_recent() => return Ok(OtherFileEntry::File(Arc::clone(live))),
             Some(live) => live.tree,
             None => {
                 let mut state = lock(&self.state);
-                state.number(shown, (&watch.opened_state(), readers), &self.inodes)?
+                state.assign_file_number(shown, (&watch.opened_state(), readers), &self.inodes)?
             }
         };
         if growing.is_none()
             && let Some(live) = lock(&self.state).open.get(&tree)
         {
-            return Ok(OtherName::File(Arc::clone(live)));
+            return Ok(OtherFileEntry::File(Arc::clone(live)));
         }
         let (now, is_young) = (watch.opened_state(), watch.is_young());
         let gone = lock(&self.state).make_room(0);
         drop(gone);
         let neighbours = &source.neighbours;
-        let neighbours = neighbours.of_neighbour(&located.path, &located.real, readers);
+        let neighbours = neighbours.for_neighbour(&located.path, &located.real_path, readers);
         let opened = self.open(source, tree, shown, neighbours, watch);
         let mut state = lock(&self.state);
         if let Err(error) = &opened
             && let Some(known) = state.names.get_mut(shown)
         {
             let text = error.to_string();
-            if known.failed.as_ref() != Some(&text) {
+            if known.open_error.as_ref() != Some(&text) {
                 log::warn!("{}: {text}", located.path.display());
-                known.failed = Some(text);
+                known.open_error = Some(text);
             }
         }
-        let live = opened.map_err(|error| Error::caused(Cause::Failed, error.to_string()))?;
+        let live = opened.map_err(|error| Error::from_cause(Cause::Failed, error.to_string()))?;
         if state.generation != source.generation {
-            return Err(stale());
+            return Err(stale_error());
         }
         let Some(before) = growing else {
             if let Some(kept) = state.open.get(&tree) {
-                return Ok(OtherName::File(Arc::clone(kept)));
+                return Ok(OtherFileEntry::File(Arc::clone(kept)));
             }
             let live = Arc::new(live);
             let gone = state.add_open(tree, Arc::clone(&live));
             drop(state);
             drop(gone);
-            return Ok(OtherName::File(live));
+            return Ok(OtherFileEntry::File(live));
         };
         if !live.is_growing() && is_young {
             // The writer has just closed the file or is about to.
-            return Ok(OtherName::File(before));
+            return Ok(OtherFileEntry::File(before));
         }
         let live = Arc::new(live);
         if let Some(file) = state.file(tree) {
@@ -450,12 +464,12 @@ impl OtherFiles {
         drop(state);
         drop(gone);
         before.retire();
-        Ok(OtherName::File(live))
+        Ok(OtherFileEntry::File(live))
     }
 
     /// Returns the last state of the file shown as `shown`, if a writer was appending to it when it
     /// was last opened, and `watch` watches the same file.
-    fn growing(&self, shown: &[u8], watch: &Watch) -> Option<Arc<FileState>> {
+    fn growing_state(&self, shown: &[u8], watch: &SourceWatch) -> Option<Arc<FileState>> {
         let mut state = lock(&self.state);
         let tree = state.names.get(shown)?.tree?;
         let live = state.open.get(&tree)?;
@@ -465,27 +479,27 @@ impl OtherFiles {
     fn open(
         &self,
         source: &FileState,
-        tree: Tree,
+        tree: TreeNumber,
         shown: &[u8],
         neighbours: Neighbours,
-        watch: Watch,
+        watch: SourceWatch,
     ) -> Result<FileState> {
         let neighbours = Arc::new(neighbours);
         let container = self.container(watch.file(), &neighbours, &CancelToken::default())?;
-        if !inode::is_object(tree, container.root()) {
+        if !inode::is_node_in_range(tree, container.root()) {
             return Err(Error::unsupported("a file of this size", None));
         }
         let origin = SourceAttributes::new(watch.path().to_path_buf(), watch.attributes()?);
         let opened = OpenedFile {
             container,
-            origin: Arc::new(origin.for_readers(neighbours.readers())),
+            origin: Arc::new(origin.restricted_to(neighbours.readers())),
             neighbours,
             state: Some(watch.opened_state()),
             watch: Some(watch),
-            shown: shown.into(),
+            shown_name: shown.into(),
         };
         let engine = Arc::clone(&source.engine);
-        let index = source.index_of_another();
+        let index = source.index_for_linked_file();
         Ok(FileState::new(
             source.generation,
             tree,
@@ -500,17 +514,21 @@ impl OtherFiles {
     ///
     /// # Errors
     /// `ESTALE` if the file has changed; `Limit` for too many trees.
-    pub(in crate::fs) fn tree_number(&self, file: &FileState, in_source: Tree) -> Result<Tree> {
+    pub(in crate::fs) fn tree_number(
+        &self,
+        file: &FileState,
+        in_source: TreeNumber,
+    ) -> Result<TreeNumber> {
         match file.tree {
             inode::SOURCE => Ok(in_source),
-            of => lock(&self.state).number_views(of, in_source, &self.inodes),
+            of => lock(&self.state).assign_views_number(of, in_source, &self.inodes),
         }
     }
 
     /// Returns the number, in the source, of the tree of views whose number in its own file is
     /// `tree`; the inverse of [`tree_number`](Self::tree_number). Returns `tree` itself if it is
     /// not a tree of views of an externally linked file.
-    pub(in crate::fs) fn number_in_source(&self, tree: Tree) -> Tree {
+    pub(in crate::fs) fn number_in_source(&self, tree: TreeNumber) -> TreeNumber {
         if tree < FIRST_FILE {
             return tree;
         }
@@ -522,36 +540,40 @@ impl OtherFiles {
     ///
     /// # Errors
     /// `ESTALE` if the file has changed or is gone.
-    pub(in crate::fs) fn get(&self, source: &FileState, tree: Tree) -> Result<Arc<FileState>> {
+    pub(in crate::fs) fn file_of_tree(
+        &self,
+        source: &FileState,
+        tree: TreeNumber,
+    ) -> Result<Arc<FileState>> {
         let views = lock(&self.state).views(tree);
         let tree = views.map_or(tree, |(of, _)| of);
         let kept = lock(&self.state).open.get(&tree).cloned();
         if let Some(live) = kept {
             if live.is_growing() {
-                return self.reopen(source, tree, &live.shown);
+                return self.reopen(source, tree, &live.shown_name);
             }
             if !live.is_changed() {
                 return Ok(live);
             }
-            lock(&self.state).end(tree, &self.inodes);
-            return Err(stale());
+            lock(&self.state).end_file(tree, &self.inodes);
+            return Err(stale_error());
         }
         let mut state = lock(&self.state);
-        let shown = state.file(tree).ok_or_else(stale)?.shown.clone();
+        let shown = state.file(tree).ok_or_else(stale_error)?.shown.clone();
         drop(state);
         self.reopen(source, tree, &shown)
     }
 
     /// Returns the current state of the file to which the tree number `tree` belongs, if the file
     /// is open.
-    pub(in crate::fs) fn last_shown(&self, tree: Tree) -> Option<Arc<FileState>> {
+    pub(in crate::fs) fn last_shown_state(&self, tree: TreeNumber) -> Option<Arc<FileState>> {
         lock(&self.state).open.get(&tree).cloned()
     }
 
-    fn reopen(&self, source: &FileState, tree: Tree, shown: &[u8]) -> Result<Arc<FileState>> {
+    fn reopen(&self, source: &FileState, tree: TreeNumber, shown: &[u8]) -> Result<Arc<FileState>> {
         match self.find(source, shown) {
-            Ok(OtherName::File(live)) if live.tree == tree => Ok(live),
-            Ok(_) | Err(Error::NotFound) => Err(stale()),
+            Ok(OtherFileEntry::File(live)) if live.tree == tree => Ok(live),
+            Ok(_) | Err(Error::NotFound) => Err(stale_error()),
             Err(error) => Err(error),
         }
     }

@@ -19,9 +19,7 @@ impl ServedTree {
     /// root object.
     pub(crate) fn warning(&self) -> Option<String> {
         match self {
-            ServedTree::File(filesystem) => {
-                filesystem.fault_of_root().map(|error| error.to_string())
-            }
+            ServedTree::File(filesystem) => filesystem.root_error().map(|error| error.to_string()),
             ServedTree::Archive(_) => None,
         }
     }

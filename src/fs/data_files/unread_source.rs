@@ -8,11 +8,11 @@ use h5fs_reader::source::local::file::SourceOpener;
 use h5fs_reader::source::local::root::with_real_directory;
 use h5fs_reader::source::remote::connection::Connection;
 
-use crate::fs::data_files::watch::Watch;
+use crate::fs::data_files::watch::SourceWatch;
 
 /// An open source whose format has not been detected yet, because none of its bytes were read.
 pub struct UnreadSource {
-    pub(in crate::fs) watch: Watch,
+    pub(in crate::fs) watch: SourceWatch,
 }
 
 impl UnreadSource {
@@ -31,7 +31,8 @@ impl UnreadSource {
         }
         let path = source.canonicalize().map_err(failed)?;
         let named = std::path::absolute(source).map_err(failed)?;
-        let watch = Watch::new(&path).map_err(|error| renamed(error, &path, source))?;
+        let watch =
+            SourceWatch::new(&path).map_err(|error| with_given_path(error, &path, source))?;
         let watch = watch.with_named_path(with_real_directory(&named)?);
         Ok(UnreadSource { watch })
     }
@@ -40,8 +41,8 @@ impl UnreadSource {
     ///
     /// # Errors
     /// `ENOENT` if the object does not exist; otherwise the error of the server.
-    pub fn of_object(store: &Arc<Connection>) -> Result<Self> {
-        let watch = Watch::of_object(store)?;
+    pub fn open_remote(store: &Arc<Connection>) -> Result<Self> {
+        let watch = SourceWatch::open_remote(store)?;
         Ok(UnreadSource { watch })
     }
 
@@ -67,10 +68,10 @@ impl UnreadSource {
 }
 
 /// Replaces the resolved path `path` in the error by `given`, the path that the user typed.
-fn renamed(error: Error, path: &Path, given: &Path) -> Error {
+fn with_given_path(error: Error, path: &Path, given: &Path) -> Error {
     match error {
         Error::Io { cause, what } if *what == *path.display().to_string() => {
-            Error::caused(cause, given.display().to_string())
+            Error::from_cause(cause, given.display().to_string())
         }
         other => other,
     }

@@ -9,9 +9,9 @@ use h5fs_reader::memory::cancel::CancelToken;
 use h5fs_reader::memory::lock::lock;
 use h5fs_reader::source::attributes::FileAttributes;
 use h5fs_reader::source::identity::Identity;
-use h5fs_reader::source::local::changes::Changes;
+use h5fs_reader::source::local::changes::ChangeWatcher;
 use h5fs_reader::source::local::file::{FileSource, SourceOpener};
-use h5fs_reader::source::open::{SharedOpen, SharedState};
+use h5fs_reader::source::open::{SharedOpenSource, SharedState};
 use h5fs_reader::source::remote::connection::Connection;
 use h5fs_reader::source::remote::object::RemoteObject;
 use nix::errno::Errno;
@@ -32,12 +32,12 @@ const RETRY: Duration = Duration::from_millis(100);
 const REMOTE_RETRY: Duration = Duration::from_secs(5);
 
 /// The state of the source when it was opened, with a watch for changes.
-pub(in crate::fs) struct Watch {
+pub(in crate::fs) struct SourceWatch {
     path: PathBuf,
     /// The path by which the source was opened. Only its last component may be a symbolic link.
-    named: PathBuf,
+    given_path: PathBuf,
     /// The watcher that receives a notification when a process completes a write to the source.
-    changes: Option<Arc<Changes>>,
+    changes: Option<Arc<ChangeWatcher>>,
     /// The connection to the server of the source, or `None` if the source is a local file.
     store: Option<Arc<Connection>>,
     /// The function that opens the source again. `None` if this process opens the path itself.
@@ -47,10 +47,10 @@ pub(in crate::fs) struct Watch {
 
 /// A function that opens the source again, for a request with this token.
 pub(in crate::fs) type SourceReopener =
-    Box<dyn Fn(&CancelToken) -> Result<SharedOpen> + Send + Sync>;
+    Box<dyn Fn(&CancelToken) -> Result<SharedOpenSource> + Send + Sync>;
 
 struct WatchState {
-    file: SharedOpen,
+    file: SharedOpenSource,
     opened: SharedState,
     opened_at: Instant,
     checked_at: Instant,
@@ -62,11 +62,11 @@ struct WatchState {
 /// A source that was opened again, before the watch switches to it.
 pub(in crate::fs) struct ReopenedSource(WatchState);
 
-impl Watch {
+impl SourceWatch {
     pub(in crate::fs) fn new(path: &Path) -> Result<Self> {
-        let changes = Changes::new();
+        let changes = ChangeWatcher::new();
         let file = FileSource::open(path, changes.as_ref())?;
-        Ok(Watch {
+        Ok(SourceWatch {
             changes,
             ..Self::from_file(path, Arc::new(file))
         })
@@ -76,21 +76,21 @@ impl Watch {
     ///
     /// # Errors
     /// `ENOENT` if the object does not exist; otherwise the error of the server.
-    pub(in crate::fs) fn of_object(store: &Arc<Connection>) -> Result<Self> {
+    pub(in crate::fs) fn open_remote(store: &Arc<Connection>) -> Result<Self> {
         let object = store_object(store)?;
         let again = Arc::clone(store);
-        Ok(Watch {
+        Ok(SourceWatch {
             store: Some(Arc::clone(store)),
             ..Self::from_file(store.url(), object)
-                .reopened_by(Box::new(move |_| store_object(&again)))
+                .with_cancellable_reopener(Box::new(move |_| store_object(&again)))
         })
     }
 
     /// Creates a watch for the open file `file`, which was opened at `path`.
-    pub(in crate::fs) fn from_file(path: &Path, file: SharedOpen) -> Self {
-        Watch {
+    pub(in crate::fs) fn from_file(path: &Path, file: SharedOpenSource) -> Self {
+        SourceWatch {
             path: path.to_path_buf(),
-            named: path.to_path_buf(),
+            given_path: path.to_path_buf(),
             changes: None,
             store: None,
             opener: None,
@@ -98,20 +98,23 @@ impl Watch {
         }
     }
 
-    /// Sets `named`, the path by which the source was opened. Only its last component may be a
+    /// Sets `given_path`, the path by which the source was opened. Only its last component may be a
     /// symbolic link.
     pub(in crate::fs) fn with_named_path(self, named: PathBuf) -> Self {
-        Watch { named, ..self }
+        SourceWatch {
+            given_path: named,
+            ..self
+        }
     }
 
     /// Sets the watcher that receives notifications of writes to the source.
-    pub(in crate::fs) fn with_changes(self, changes: Option<Arc<Changes>>) -> Self {
-        Watch { changes, ..self }
+    pub(in crate::fs) fn with_changes(self, changes: Option<Arc<ChangeWatcher>>) -> Self {
+        SourceWatch { changes, ..self }
     }
 
     /// Sets the function that opens the source again, for a request with a token.
-    pub(in crate::fs) fn reopened_by(self, opener: SourceReopener) -> Self {
-        Watch {
+    pub(in crate::fs) fn with_cancellable_reopener(self, opener: SourceReopener) -> Self {
+        SourceWatch {
             opener: Some(opener),
             ..self
         }
@@ -120,7 +123,7 @@ impl Watch {
     /// Sets the function that opens the source again, without a token.
     pub(in crate::fs) fn with_reopener(self, opener: SourceOpener) -> Self {
         let (path, changes) = (self.path.clone(), self.changes.clone());
-        let again = move |_: &CancelToken| -> Result<SharedOpen> {
+        let again = move |_: &CancelToken| -> Result<SharedOpenSource> {
             let failed = |error| Error::io(&error, path.display().to_string());
             let file = opener().map_err(failed)?;
             Ok(Arc::new(FileSource::from_file(
@@ -129,7 +132,7 @@ impl Watch {
                 changes.as_ref(),
             )?))
         };
-        self.reopened_by(Box::new(again))
+        self.with_cancellable_reopener(Box::new(again))
     }
 
     /// Returns the identity of the source when it was opened.
@@ -138,14 +141,14 @@ impl Watch {
     }
 
     /// Returns the connection to the server of the source, or `None` if the source is a local file.
-    pub(in crate::fs) fn store(&self) -> Option<&Arc<Connection>> {
+    pub(in crate::fs) fn connection(&self) -> Option<&Arc<Connection>> {
         self.store.as_ref()
     }
 
     /// Returns the pause after a failed attempt to reopen the source. The pause gives a writer time
     /// to complete a file, and limits the requests to a server.
-    pub(in crate::fs) fn retry(&self) -> Duration {
-        if self.file().is_far() {
+    pub(in crate::fs) fn retry_delay(&self) -> Duration {
+        if self.file().is_remote() {
             REMOTE_RETRY
         } else {
             RETRY
@@ -157,17 +160,17 @@ impl Watch {
     }
 
     pub(in crate::fs) fn given_path(&self) -> &Path {
-        &self.named
+        &self.given_path
     }
 
     /// Returns the open file.
-    pub(in crate::fs) fn file(&self) -> SharedOpen {
+    pub(in crate::fs) fn file(&self) -> SharedOpenSource {
         Arc::clone(&lock(&self.state).file)
     }
 
     /// Returns the watcher that receives notifications of writes to the source and to files that it
     /// references.
-    pub(in crate::fs) fn changes(&self) -> Option<&Arc<Changes>> {
+    pub(in crate::fs) fn changes(&self) -> Option<&Arc<ChangeWatcher>> {
         self.changes.as_ref()
     }
 
@@ -184,7 +187,7 @@ impl Watch {
     /// Returns whether the source has changed since it was opened, according to recent checks.
     pub(in crate::fs) fn is_changed(&self) -> bool {
         let mut state = lock(&self.state);
-        if state.checked_at.elapsed() >= PATIENCE || state.opened.is_over() {
+        if state.checked_at.elapsed() >= PATIENCE || state.opened.has_ended() {
             state.check();
         }
         state.is_changed
@@ -194,9 +197,9 @@ impl Watch {
     /// the result.
     ///
     /// # Errors
-    /// Fails as [`OpenSource::refresh`](h5fs_reader::source::open::OpenSource::refresh) does.
+    /// Fails as [`OpenSource::await_change_check`](h5fs_reader::source::open::OpenSource::await_change_check) does.
     pub(in crate::fs) fn refresh(&self, cancel: &CancelToken) -> Result<()> {
-        self.file().refresh(cancel)?;
+        self.file().await_change_check(cancel)?;
         lock(&self.state).check();
         Ok(())
     }
@@ -239,14 +242,14 @@ impl Watch {
     }
 
     /// Watches the source `reopened` from now on, in place of the old one.
-    pub(in crate::fs) fn watch(&self, reopened: ReopenedSource) {
+    pub(in crate::fs) fn switch_to(&self, reopened: ReopenedSource) {
         *lock(&self.state) = reopened.0;
     }
 }
 
 impl ReopenedSource {
     /// Returns the opened file.
-    pub(in crate::fs) fn file(&self) -> SharedOpen {
+    pub(in crate::fs) fn file(&self) -> SharedOpenSource {
         Arc::clone(&self.0.file)
     }
 
@@ -263,8 +266,8 @@ impl ReopenedSource {
 }
 
 impl WatchState {
-    fn new(file: SharedOpen) -> Self {
-        let opened = file.state();
+    fn new(file: SharedOpenSource) -> Self {
+        let opened = file.opened_state();
         let age = opened.identity().age();
         let now = Instant::now();
         WatchState {
@@ -286,7 +289,7 @@ impl WatchState {
 }
 
 /// Opens the remote object at the URL of `store`.
-fn store_object(store: &Arc<Connection>) -> Result<SharedOpen> {
+fn store_object(store: &Arc<Connection>) -> Result<SharedOpenSource> {
     let found = RemoteObject::find(store, b"")?;
     let missing = || Error::io(&Errno::ENOENT.into(), store.url().display().to_string());
     Ok(Arc::new(found.ok_or_else(missing)?))
@@ -301,14 +304,14 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("source");
         std::fs::write(&path, b"old").unwrap();
-        let watch = Watch::new(&path).unwrap();
+        let watch = SourceWatch::new(&path).unwrap();
         assert!(!watch.is_changed_now());
         std::fs::write(&path, b"newer").unwrap();
         assert!(watch.is_changed_now() && watch.is_changed());
         let renewed = watch.reopen(&CancelToken::default()).unwrap();
         assert_eq!(renewed.file().length(), 5);
         assert!(watch.is_same_file(&renewed));
-        watch.watch(renewed);
+        watch.switch_to(renewed);
         assert!(!watch.is_changed_now());
         // After a replacement, the path no longer refers to the opened file.
         std::fs::write(directory.path().join("next"), b"newer").unwrap();
@@ -322,7 +325,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("source");
         std::fs::write(&path, b"old").unwrap();
-        let watch = Watch::new(&path).unwrap();
+        let watch = SourceWatch::new(&path).unwrap();
         let written = Instant::now();
         let mut renewed = watch.reopen(&CancelToken::default()).unwrap();
         assert!(!renewed.is_changed_now());
@@ -337,11 +340,11 @@ mod tests {
         let path = directory.path().join("source");
         std::fs::write(&path, b"old").unwrap();
         let begun = Instant::now();
-        let watch = Watch::new(&path).unwrap();
+        let watch = SourceWatch::new(&path).unwrap();
         assert!(!watch.may_have_grown() || begun.elapsed() >= SETTLING);
         std::thread::sleep(SETTLING);
         assert!(watch.may_have_grown() && !watch.is_changed_now());
-        watch.watch(watch.reopen(&CancelToken::default()).unwrap());
+        watch.switch_to(watch.reopen(&CancelToken::default()).unwrap());
         std::thread::sleep(SETTLING);
         assert!(!watch.may_have_grown());
     }

@@ -24,18 +24,18 @@ use h5fs_reader::wire::to_u64;
 
 use crate::fs::data_files::served_tree::ServedTree;
 use crate::fs::errno;
-use crate::fs::fuse::readers::Readers;
+use crate::fs::fuse::readers::ReadRegistry;
 use crate::fs::fuse::relay::Relay;
 use crate::fs::fuse::released_lookups::ReleasedLookups;
 use crate::fs::fuse::reply::{
-    KernelEntry, NOTHING, ReadReply, attributes, directory_flags, file_flags, listed_type, number,
-    reply_xattr, ttl,
+    KernelEntry, NOTHING, ReadReply, attributes, directory_flags, file_flags, listed_type,
+    reply_xattr, to_errno, ttl,
 };
 use crate::fs::requests::{ListingDetail, Requests, SeekKind};
 use crate::fs::stat::{BLOCK_SIZE, DirEntry, LookupEntry};
 use crate::fs::state::handle::Handle;
 use crate::fs::state::traffic::RequestType;
-use crate::fs::workers::{Caller, RequestObject, Workers, guarded};
+use crate::fs::workers::{Caller, RequestObject, Workers, run_catching_panics};
 use crate::limits;
 
 /// Maximum number of read-ahead and direct I/O requests that the kernel sends before it receives
@@ -60,14 +60,14 @@ impl Deref for ServedTreeCell {
 pub(super) struct Adapter {
     pub(super) filesystem: Arc<ServedTreeCell>,
     pub(super) workers: Workers,
-    pub(super) readers: Arc<Readers>,
+    pub(super) readers: Arc<ReadRegistry>,
     /// Maximum bytes of a read to negotiate with the kernel; `None` for the kernel's own maximum.
-    pub(super) longest_read: Option<u32>,
+    pub(super) max_read: Option<u32>,
     /// The relay, which sends the bytes of reads to the kernel, if the mount is interruptible.
     pub(super) relay: Option<Arc<Relay>>,
     /// Inodes that the kernel has forgotten but an NFS server may request, with the mount option
     /// `no_forget`.
-    pub(super) forgotten: Option<Arc<ReleasedLookups>>,
+    pub(super) released_lookups: Option<Arc<ReleasedLookups>>,
 }
 
 /// A request of the kernel, to be handled in the receiving thread or in a worker thread.
@@ -113,17 +113,17 @@ impl Adapter {
     /// Schedules a request. `answer` handles it in the calling thread or in a worker thread. A
     /// request that takes long is postponed, and `answer` is then called a second time. `tell`
     /// sends the reply.
-    fn answer<R: Send + 'static, T>(
+    fn schedule<R: Send + 'static, T>(
         &self,
         asked: AdapterRequest<R>,
         mut answer: impl FnMut(&dyn Requests, &mut R, &CancelToken) -> Result<T> + Send + 'static,
         tell: impl FnOnce(&dyn Requests, R, Result<T>) + Send + 'static,
     ) {
         let filesystem = Arc::clone(&self.filesystem);
-        filesystem.traffic().asked(asked.call);
-        let of = (asked.object, filesystem.file_of(asked.ino.0));
+        filesystem.traffic().count_request(asked.call);
+        let of = (asked.object, filesystem.data_file_number(asked.ino.0));
         let telling = Arc::clone(&self.filesystem);
-        self.workers.request(
+        self.workers.schedule_request(
             (asked.call.name(), of),
             asked.caller,
             (asked.cancel, Arc::default()),
@@ -136,7 +136,7 @@ impl Adapter {
 
 /// Returns the key that identifies requests about `name` in the directory `parent`, so that
 /// requests to one object are handled in order.
-fn of_name(parent: INodeNo, name: &OsStr) -> RequestObject {
+fn object_for_name(parent: INodeNo, name: &OsStr) -> RequestObject {
     let mut hasher = DefaultHasher::new();
     (parent.0, name).hash(&mut hasher);
     RequestObject::Description(hasher.finish())
@@ -144,9 +144,9 @@ fn of_name(parent: INodeNo, name: &OsStr) -> RequestObject {
 
 /// Returns the result of listing a directory. If the listing was postponed or cancelled after some
 /// entries, returns success, so that the reply contains these entries.
-fn a_part(read: Result<()>, has_some: bool) -> Result<()> {
+fn partial_listing_result(read: Result<()>, has_some: bool) -> Result<()> {
     match read {
-        Err(error) if has_some && error.is_unwanted() => Ok(()),
+        Err(error) if has_some && error.is_cancelled() => Ok(()),
         read => read,
     }
 }
@@ -179,7 +179,10 @@ impl fuser::Filesystem for Adapter {
             // Without this flag, `mmap` fails on a file opened for direct I/O, as every file of a
             // growing source is.
             | InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP;
-        wanted.set(InitFlags::FUSE_EXPORT_SUPPORT, self.forgotten.is_some());
+        wanted.set(
+            InitFlags::FUSE_EXPORT_SUPPORT,
+            self.released_lookups.is_some(),
+        );
         for flag in wanted.iter() {
             if config.add_capabilities(flag).is_err() {
                 log::debug!("the kernel does not offer {flag:?}");
@@ -187,7 +190,7 @@ impl fuser::Filesystem for Adapter {
         }
         let asked = config.set_max_background(MAX_BACKGROUND);
         debug_assert!(asked.is_ok());
-        if let Some(longest) = self.longest_read {
+        if let Some(longest) = self.max_read {
             // The kernel has a single limit for writes and reads.
             let asked = config.set_max_write(longest);
             debug_assert!(asked.is_ok());
@@ -197,34 +200,34 @@ impl fuser::Filesystem for Adapter {
 
     fn lookup(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let name = name.to_owned();
-        let forgotten = self.forgotten.clone();
-        let object = of_name(parent, &name);
-        self.answer(
+        let forgotten = self.released_lookups.clone();
+        let object = object_for_name(parent, &name);
+        self.schedule(
             AdapterRequest::new(RequestType::Lookup, request, object, parent, reply),
             move |filesystem, _, cancel| match (&forgotten, name.as_bytes()) {
                 (Some(forgotten), name @ (b"." | b"..")) => {
                     forgotten.find(filesystem, parent.0, name)
                 }
-                (_, name) => filesystem.lookup_for(parent.0, name, cancel),
+                (_, name) => filesystem.lookup_with_cancel(parent.0, name, cancel),
             },
             move |filesystem, reply, found| match found {
                 Ok(entry) => reply.entry(
-                    &ttl(&entry, filesystem.lifetime()),
+                    &ttl(&entry, filesystem.cache_lifetime()),
                     &attributes(&entry.attributes),
                     Generation(u64::from(entry.generation)),
                 ),
                 Err(Error::NotFound) if filesystem.is_absence_final(parent.0) => {
                     let (nothing, generation) = (attributes(&NOTHING), Generation(0));
-                    reply.entry(&filesystem.lifetime(), &nothing, generation);
+                    reply.entry(&filesystem.cache_lifetime(), &nothing, generation);
                 }
-                Err(error) => reply.error(number(&error)),
+                Err(error) => reply.error(to_errno(&error)),
             },
         );
     }
 
     fn forget(&self, _: &Request, ino: INodeNo, lookups: u64) {
-        guarded("forget", || {
-            let over = match &self.forgotten {
+        run_catching_panics("forget", || {
+            let over = match &self.released_lookups {
                 Some(forgotten) => forgotten.add_released(ino.0, lookups),
                 None => Some((ino.0, lookups)),
             };
@@ -235,40 +238,40 @@ impl fuser::Filesystem for Adapter {
     }
 
     fn getattr(&self, request: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
-        self.answer(
+        self.schedule(
             AdapterRequest::for_inode(RequestType::Getattr, request, ino, reply),
-            move |filesystem, _, cancel| filesystem.getattr_for(ino.0, cancel),
+            move |filesystem, _, cancel| filesystem.getattr_with_cancel(ino.0, cancel),
             |filesystem, reply, entry| match entry {
                 Ok(entry) => {
-                    let ttl = ttl(&entry, filesystem.lifetime());
+                    let ttl = ttl(&entry, filesystem.cache_lifetime());
                     reply.attr(&ttl, &attributes(&entry.attributes));
                 }
-                Err(error) => reply.error(number(&error)),
+                Err(error) => reply.error(to_errno(&error)),
             },
         );
     }
 
     fn readlink(&self, request: &Request, ino: INodeNo, reply: ReplyData) {
-        self.answer(
+        self.schedule(
             AdapterRequest::for_inode(RequestType::Readlink, request, ino, reply),
-            move |filesystem, _, cancel| filesystem.readlink_for(ino.0, cancel),
+            move |filesystem, _, cancel| filesystem.readlink_with_cancel(ino.0, cancel),
             |_, reply, text| match text {
                 Ok(text) => reply.data(&text),
-                Err(error) => reply.error(number(&error)),
+                Err(error) => reply.error(to_errno(&error)),
             },
         );
     }
 
     fn open(&self, request: &Request, ino: INodeNo, _: OpenFlags, reply: ReplyOpen) {
-        self.answer(
+        self.schedule(
             AdapterRequest::for_inode(RequestType::Open, request, ino, reply),
-            move |filesystem, _, cancel| filesystem.open_file_for(ino.0, cancel),
+            move |filesystem, _, cancel| filesystem.open_file_with_cancel(ino.0, cancel),
             |filesystem, reply, opened| match opened {
                 Ok(opened) => {
                     let flags = file_flags(&opened, filesystem.options().direct_io);
                     reply.opened(FileHandle(opened.handle.0), flags);
                 }
-                Err(error) => reply.error(number(&error)),
+                Err(error) => reply.error(to_errno(&error)),
             },
         );
     }
@@ -294,15 +297,15 @@ impl fuser::Filesystem for Adapter {
         match catch_unwind(AssertUnwindSafe(ready)) {
             Ok(Ok(Some(bytes))) => {
                 let traffic = self.filesystem.traffic();
-                traffic.asked(RequestType::Read);
-                traffic.read(to_u64(bytes.len()));
+                traffic.count_request(RequestType::Read);
+                traffic.count_bytes_read(to_u64(bytes.len()));
                 return reply.data(&bytes);
             }
             Ok(Err(error)) => return reply.error(&error),
             // A failure will occur again below and is reported there.
             Ok(Ok(None)) | Err(_) => {}
         }
-        let read = Readers::begin(&self.readers, handle.0, request.pid());
+        let read = ReadRegistry::begin_read(&self.readers, handle.0, request.pid());
         let asked = AdapterRequest::new(
             RequestType::Read,
             request,
@@ -310,18 +313,18 @@ impl fuser::Filesystem for Adapter {
             ino,
             reply,
         );
-        self.answer(
+        self.schedule(
             AdapterRequest {
                 cancel: read.cancel.clone(),
                 ..asked
             },
             move |filesystem, _, cancel| {
-                filesystem.read_for(Handle(handle.0), offset, length, cancel)
+                filesystem.read_with_cancel(Handle(handle.0), offset, length, cancel)
             },
             move |filesystem, reply: ReadReply, bytes| {
                 match bytes {
                     Ok(bytes) => {
-                        filesystem.traffic().read(to_u64(bytes.len()));
+                        filesystem.traffic().count_bytes_read(to_u64(bytes.len()));
                         reply.data(&bytes);
                     }
                     Err(error) => reply.error(&error),
@@ -348,14 +351,14 @@ impl fuser::Filesystem for Adapter {
         let Ok(offset) = u64::try_from(offset) else {
             return reply.error(Errno::ENXIO);
         };
-        self.answer(
+        self.schedule(
             AdapterRequest::for_inode(RequestType::Lseek, request, ino, reply),
             move |filesystem, _, cancel| {
-                filesystem.lseek_for(Handle(handle.0), offset, whence, cancel)
+                filesystem.lseek_with_cancel(Handle(handle.0), offset, whence, cancel)
             },
             |_, reply, place| match place {
                 Ok(place) => reply.offset(i64::try_from(place).unwrap_or(i64::MAX)),
-                Err(error) => reply.error(Errno::from_i32(errno::of_read(&error))),
+                Err(error) => reply.error(Errno::from_i32(errno::from_read_error(&error))),
             },
         );
     }
@@ -390,21 +393,21 @@ impl fuser::Filesystem for Adapter {
         _: bool,
         reply: ReplyEmpty,
     ) {
-        guarded("release", || {
+        run_catching_panics("release", || {
             self.filesystem.release(Handle(handle.0));
             reply.ok();
         });
     }
 
     fn opendir(&self, request: &Request, ino: INodeNo, _: OpenFlags, reply: ReplyOpen) {
-        self.answer(
+        self.schedule(
             AdapterRequest::for_inode(RequestType::Opendir, request, ino, reply),
-            move |filesystem, _, cancel| filesystem.opendir_for(ino.0, cancel),
+            move |filesystem, _, cancel| filesystem.opendir_with_cancel(ino.0, cancel),
             |_, reply, opened| match opened {
                 Ok(opened) => {
                     reply.opened(FileHandle(opened.handle.0), directory_flags(&opened));
                 }
-                Err(error) => reply.error(number(&error)),
+                Err(error) => reply.error(to_errno(&error)),
             },
         );
     }
@@ -417,7 +420,7 @@ impl fuser::Filesystem for Adapter {
         cookie: u64,
         reply: ReplyDirectory,
     ) {
-        self.answer(
+        self.schedule(
             AdapterRequest::for_inode(RequestType::Readdir, request, ino, reply),
             move |filesystem, reply: &mut ReplyDirectory, cancel| {
                 let mut has_some = false;
@@ -432,12 +435,13 @@ impl fuser::Filesystem for Adapter {
                     )
                 };
                 let handle = Handle(handle.0);
-                let read = filesystem.list_for(handle, cookie, ListingDetail::Names, take, cancel);
-                a_part(read, has_some)
+                let read =
+                    filesystem.list_with_cancel(handle, cookie, ListingDetail::Names, take, cancel);
+                partial_listing_result(read, has_some)
             },
             |_, reply, read| match read {
                 Ok(()) => reply.ok(),
-                Err(error) => reply.error(number(&error)),
+                Err(error) => reply.error(to_errno(&error)),
             },
         );
     }
@@ -450,13 +454,13 @@ impl fuser::Filesystem for Adapter {
         cookie: u64,
         reply: ReplyDirectoryPlus,
     ) {
-        self.answer(
+        self.schedule(
             AdapterRequest::for_inode(RequestType::Readdirplus, request, ino, reply),
             move |filesystem, reply: &mut ReplyDirectoryPlus, cancel| {
                 let mut has_some = false;
                 let take = &mut |listed: DirEntry<'_>, entry: Option<&LookupEntry>| {
                     has_some = true;
-                    let entry = KernelEntry::new(&listed, entry, filesystem.lifetime());
+                    let entry = KernelEntry::new(&listed, entry, filesystem.cache_lifetime());
                     reply.add(
                         entry.ino,
                         listed.next,
@@ -467,12 +471,12 @@ impl fuser::Filesystem for Adapter {
                     )
                 };
                 let (handle, detail) = (Handle(handle.0), ListingDetail::Attributes);
-                let read = filesystem.list_for(handle, cookie, detail, take, cancel);
-                a_part(read, has_some)
+                let read = filesystem.list_with_cancel(handle, cookie, detail, take, cancel);
+                partial_listing_result(read, has_some)
             },
             |_, reply, read| match read {
                 Ok(()) => reply.ok(),
-                Err(error) => reply.error(number(&error)),
+                Err(error) => reply.error(to_errno(&error)),
             },
         );
     }
@@ -485,7 +489,7 @@ impl fuser::Filesystem for Adapter {
         _: OpenFlags,
         reply: ReplyEmpty,
     ) {
-        guarded("releasedir", || {
+        run_catching_panics("releasedir", || {
             self.filesystem.release(Handle(handle.0));
             reply.ok();
         });
@@ -493,7 +497,7 @@ impl fuser::Filesystem for Adapter {
 
     fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
         const UNIT: u32 = 512;
-        guarded("statfs", || {
+        run_catching_panics("statfs", || {
             let (all, free) = self.filesystem.capacity();
             let [blocks, free] = [all, free].map(|bytes| bytes.div_ceil(u64::from(UNIT)));
             let names = u32::try_from(limits::NAME_BYTES).unwrap_or(u32::MAX);
@@ -510,7 +514,7 @@ impl fuser::Filesystem for Adapter {
         reply: ReplyXattr,
     ) {
         let name = name.to_owned();
-        self.answer(
+        self.schedule(
             AdapterRequest::new(
                 RequestType::Getxattr,
                 request,
@@ -518,13 +522,15 @@ impl fuser::Filesystem for Adapter {
                 ino,
                 reply,
             ),
-            move |filesystem, _, cancel| filesystem.getxattr_for(ino.0, name.as_bytes(), cancel),
+            move |filesystem, _, cancel| {
+                filesystem.getxattr_with_cancel(ino.0, name.as_bytes(), cancel)
+            },
             move |_, reply, value| reply_xattr(reply, room, value),
         );
     }
 
     fn listxattr(&self, request: &Request, ino: INodeNo, room: u32, reply: ReplyXattr) {
-        self.answer(
+        self.schedule(
             AdapterRequest::new(
                 RequestType::Listxattr,
                 request,
@@ -532,7 +538,7 @@ impl fuser::Filesystem for Adapter {
                 ino,
                 reply,
             ),
-            move |filesystem, _, cancel| filesystem.listxattr_for(ino.0, cancel),
+            move |filesystem, _, cancel| filesystem.listxattr_with_cancel(ino.0, cancel),
             move |_, reply, names| {
                 let list = names.map(|names| {
                     names
@@ -565,13 +571,13 @@ impl fuser::Filesystem for Adapter {
         if mask.contains(AccessFlags::W_OK) {
             return reply.error(Errno::EROFS);
         }
-        self.answer(
+        self.schedule(
             AdapterRequest::for_inode(RequestType::Access, request, ino, reply),
-            move |filesystem, _, cancel| filesystem.getattr_for(ino.0, cancel),
+            move |filesystem, _, cancel| filesystem.getattr_with_cancel(ino.0, cancel),
             move |_, reply, entry| {
                 let permissions = match entry {
                     Ok(entry) => entry.attributes.permissions,
-                    Err(error) => return reply.error(number(&error)),
+                    Err(error) => return reply.error(to_errno(&error)),
                 };
                 let may = |flag, bits| !mask.contains(flag) || permissions & bits != 0;
                 if may(AccessFlags::R_OK, 0o444) && may(AccessFlags::X_OK, 0o111) {

@@ -16,7 +16,7 @@ type HandleReader = (u64, u32);
 
 /// The reads in progress of each reader.
 #[derive(Default)]
-pub(super) struct Readers(Mutex<HashMap<HandleReader, ActiveReads>>);
+pub(super) struct ReadRegistry(Mutex<HashMap<HandleReader, ActiveReads>>);
 
 /// The number of reads in progress of one reader, and their cancellation.
 #[derive(Default)]
@@ -27,15 +27,15 @@ struct ActiveReads {
 
 /// A guard for a read in progress. Dropping the guard ends the registration.
 pub(super) struct ActiveRead {
-    readers: Arc<Readers>,
+    readers: Arc<ReadRegistry>,
     reader: HandleReader,
     pub(super) cancel: CancelToken,
 }
 
-impl Readers {
+impl ReadRegistry {
     /// Registers a read of the file `handle` by the thread `thread`. A thread ID of 0 means that
     /// the thread is unknown.
-    pub(super) fn begin(readers: &Arc<Readers>, handle: u64, thread: u32) -> ActiveRead {
+    pub(super) fn begin_read(readers: &Arc<ReadRegistry>, handle: u64, thread: u32) -> ActiveRead {
         let reader = (handle, thread);
         let mut all = readers.lock();
         let reads = all.entry(reader).or_default();
@@ -83,8 +83,8 @@ mod tests {
 
     #[test]
     fn who_closes_a_file_reads_it_no_more() {
-        let readers = Arc::new(Readers::default());
-        let begin = |handle, thread| Readers::begin(&readers, handle, thread);
+        let readers = Arc::new(ReadRegistry::default());
+        let begin = |handle, thread| ReadRegistry::begin_read(&readers, handle, thread);
         let reads = [
             begin(1, 7),
             begin(1, 7),

@@ -97,7 +97,7 @@ struct UnansweredRequest {
     opcode: u32,
     node: u64,
     /// Whether the relay has already replied `EINTR`, so that fuser's reply must be dropped.
-    is_given_up: bool,
+    has_interrupt_reply: bool,
 }
 
 impl Relay {
@@ -167,7 +167,7 @@ impl Relay {
         loop {
             let packet = match rustix::io::read(&self.device, &mut buffer) {
                 Ok(length) => buffer.get_mut(..length).unwrap_or_default(),
-                Err(error) if is_passing(error) => continue,
+                Err(error) if should_read_again(error) => continue,
                 Err(_) => return,
             };
             let (Some(opcode), Some(unique)) = (u32_at(packet, 4), u64_at(packet, 8)) else {
@@ -193,7 +193,7 @@ impl Relay {
         let asked = UnansweredRequest {
             opcode,
             node,
-            is_given_up: false,
+            has_interrupt_reply: false,
         };
         lock(&self.requests).insert(unique, asked);
     }
@@ -219,18 +219,18 @@ impl Relay {
     fn answer_interrupted(&self, interrupted: &Receiver<(Instant, u64)>, callers: &WaitingCallers) {
         for (due, unique) in interrupted {
             thread::sleep(due.saturating_duration_since(Instant::now()));
-            self.give_up(unique);
+            self.reply_interrupted(unique);
             callers.cancel_ended(|caller| caller.unique == unique);
         }
     }
 
     /// Replies `EINTR` to the interrupted request `unique`, unless fuser has already replied.
-    fn give_up(&self, unique: u64) {
+    fn reply_interrupted(&self, unique: u64) {
         let mut requests = lock(&self.requests);
         if let Some(asked) = requests.get_mut(&unique)
-            && !asked.is_given_up
+            && !asked.has_interrupt_reply
         {
-            asked.is_given_up = true;
+            asked.has_interrupt_reply = true;
             let reply = out_header(OUT_HEADER, -Errno::INTR.raw_os_error(), unique);
             // A request that ended with the mount needs no reply.
             let _ = rustix::io::write(&self.device, &reply);
@@ -241,7 +241,7 @@ impl Relay {
     /// for this read is then dropped.
     pub(super) fn answer_read(&self, unique: u64, bytes: &[u8]) {
         let asked = lock(&self.requests).remove(&unique);
-        if asked.is_some_and(|asked| !asked.is_given_up) {
+        if asked.is_some_and(|asked| !asked.has_interrupt_reply) {
             let header = out_header(OUT_HEADER + bytes.len(), 0, unique);
             let whole = [IoSlice::new(&header), IoSlice::new(bytes)];
             // A request that ended with the mount needs no reply.
@@ -257,18 +257,18 @@ impl Relay {
             let packet = match rustix::io::read(&self.socket, &mut buffer) {
                 Ok(0) => return,
                 Ok(length) => buffer.get_mut(..length).unwrap_or_default(),
-                Err(error) if is_passing(error) => continue,
+                Err(error) if should_read_again(error) => continue,
                 Err(_) => return,
             };
             let unique = u64_at(packet, 8).unwrap_or_default();
             let asked = lock(&self.requests).remove(&unique);
             match asked.as_ref().map_or(0, |asked| asked.opcode) {
-                READDIR => open_types(packet, 0),
-                READDIRPLUS => open_types(packet, ENTRY),
+                READDIR => replace_socket_types(packet, 0),
+                READDIRPLUS => replace_socket_types(packet, ENTRY),
                 _ => {}
             }
             match asked {
-                Some(asked) if asked.is_given_up => {
+                Some(asked) if asked.has_interrupt_reply => {
                     for packet in undo_requests(&asked, unique, packet) {
                         self.send_packet(undone, &packet);
                     }
@@ -285,13 +285,13 @@ impl Relay {
 }
 
 /// Returns a descriptor of the device `/dev/fuse` of a fuser session.
-pub(super) fn device_of(session: &impl AsFd) -> io::Result<OwnedFd> {
+pub(super) fn fuse_device(session: &impl AsFd) -> io::Result<OwnedFd> {
     session.as_fd().try_clone_to_owned()
 }
 
 /// Returns whether reading a request from the device must be repeated, for example because the
 /// kernel withdrew the request.
-fn is_passing(errno: Errno) -> bool {
+fn should_read_again(errno: Errno) -> bool {
     matches!(errno, Errno::NOENT | Errno::INTR | Errno::AGAIN)
 }
 
@@ -313,10 +313,12 @@ fn undo_requests(asked: &UnansweredRequest, unique: u64, reply: &[u8]) -> Vec<Ve
         _ => return Vec::new(),
     };
     match asked.opcode {
-        LOOKUP => forget(body).into_iter().collect(),
-        READDIRPLUS => listed(body).filter_map(forget).collect(),
-        OPEN => release(RELEASE, asked, unique, body).into_iter().collect(),
-        OPENDIR => release(RELEASEDIR, asked, unique, body)
+        LOOKUP => forget_request(body).into_iter().collect(),
+        READDIRPLUS => listed_entries(body).filter_map(forget_request).collect(),
+        OPEN => release_request(RELEASE, asked, unique, body)
+            .into_iter()
+            .collect(),
+        OPENDIR => release_request(RELEASEDIR, asked, unique, body)
             .into_iter()
             .collect(),
         _ => Vec::new(),
@@ -325,7 +327,7 @@ fn undo_requests(asked: &UnansweredRequest, unique: u64, reply: &[u8]) -> Vec<Ve
 
 /// Returns a request to fuser that releases one lookup of an entry, or `None` for an entry that is
 /// not a lookup. `entry` is a `struct fuse_entry_out`.
-fn forget(entry: &[u8]) -> Option<Vec<u8>> {
+fn forget_request(entry: &[u8]) -> Option<Vec<u8>> {
     let node = u64_at(entry, 0).filter(|node| *node != 0)?;
     Some(request(FORGET, 0, node, &1_u64.to_ne_bytes()))
 }
@@ -333,7 +335,12 @@ fn forget(entry: &[u8]) -> Option<Vec<u8>> {
 /// Returns a request to fuser that closes the handle in `opened`, the content of the reply to an
 /// open. The kernel's request numbers are even, so the reply to this odd number matches no kernel
 /// request.
-fn release(opcode: u32, asked: &UnansweredRequest, unique: u64, opened: &[u8]) -> Option<Vec<u8>> {
+fn release_request(
+    opcode: u32,
+    asked: &UnansweredRequest,
+    unique: u64,
+    opened: &[u8],
+) -> Option<Vec<u8>> {
     let handle = opened.get(..8)?;
     let body = [handle, &[0; 16]].concat();
     Some(request(opcode, unique | 1, asked.node, &body))
@@ -341,7 +348,7 @@ fn release(opcode: u32, asked: &UnansweredRequest, unique: u64, opened: &[u8]) -
 
 /// Iterates over the entries of `body`, the content of a `FUSE_READDIRPLUS` reply. Each entry is
 /// padded to a multiple of 8 bytes.
-fn listed(mut body: &[u8]) -> impl Iterator<Item = &[u8]> {
+fn listed_entries(mut body: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
         let entry = body;
         let name = u32_at(entry, ENTRY + 16)?;
@@ -355,7 +362,7 @@ fn listed(mut body: &[u8]) -> impl Iterator<Item = &[u8]> {
 /// reply to a listing. In a `FUSE_READDIRPLUS` reply, `attributes` bytes of attributes precede each
 /// entry; otherwise `attributes` is 0. For names of unknown type, the inode number in the
 /// attributes is cleared, so that the kernel looks the name up.
-fn open_types(reply: &mut [u8], attributes: usize) {
+fn replace_socket_types(reply: &mut [u8], attributes: usize) {
     let mut rest = reply.get_mut(OUT_HEADER..).unwrap_or_default();
     while let Some(name) = u32_at(rest, attributes + 16) {
         let length = usize::try_from(name).unwrap_or(usize::MAX);
@@ -433,7 +440,7 @@ mod tests {
         UnansweredRequest {
             opcode,
             node: 5,
-            is_given_up: true,
+            has_interrupt_reply: true,
         }
     }
 
@@ -489,7 +496,7 @@ mod tests {
             .concat()
         };
         let mut plus = answered(0, &listing(DT_SOCK, 5));
-        open_types(&mut plus, ENTRY);
+        replace_socket_types(&mut plus, ENTRY);
         assert_eq!(plus, answered(0, &listing(DT_UNKNOWN, 0)));
         // The same names without attributes.
         let names = |kind| {
@@ -499,10 +506,10 @@ mod tests {
             [&first[ENTRY..], &second[ENTRY..], &third[ENTRY..]].concat()
         };
         let mut plain = answered(0, &names(DT_SOCK));
-        open_types(&mut plain, 0);
+        replace_socket_types(&mut plain, 0);
         assert_eq!(plain, answered(0, &names(DT_UNKNOWN)));
         for end in 0..plus.len() {
-            open_types(&mut plus[..end], ENTRY);
+            replace_socket_types(&mut plus[..end], ENTRY);
         }
     }
 
@@ -525,8 +532,8 @@ mod tests {
     fn a_listing_that_is_cut_ends() {
         let whole = [entry(7, b"one"), entry(9, b"two")].concat();
         for end in 0..whole.len() {
-            assert!(listed(&whole[..end]).count() < 2);
+            assert!(listed_entries(&whole[..end]).count() < 2);
         }
-        assert_eq!(listed(&whole).count(), 2);
+        assert_eq!(listed_entries(&whole).count(), 2);
     }
 }

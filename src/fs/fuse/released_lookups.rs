@@ -11,7 +11,7 @@ use h5fs_reader::error::Result;
 use h5fs_reader::memory::lock::lock;
 use lru::LruCache;
 
-use crate::fs::errno::stale;
+use crate::fs::errno::stale_error;
 use crate::fs::requests::{Ino, Requests};
 use crate::fs::stat::LookupEntry;
 use crate::limits;
@@ -68,7 +68,7 @@ fn parent(tree: &dyn Requests, ino: Ino) -> Result<Ino> {
     });
     tree.release(handle);
     listed?;
-    parent.ok_or_else(stale)
+    parent.ok_or_else(stale_error)
 }
 
 #[cfg(test)]

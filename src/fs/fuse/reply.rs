@@ -11,14 +11,14 @@ use crate::fs::fuse::relay::Relay;
 use crate::fs::stat::{BLOCK_SIZE, DIRECTORY_BLOCK_SIZE, DirEntry, FileKind, LookupEntry, Stat};
 use crate::fs::state::handle::{Caching, OpenedHandle};
 
-pub(super) fn number(error: &Error) -> Errno {
+pub(super) fn to_errno(error: &Error) -> Errno {
     Errno::from_i32(errno::from_error(error))
 }
 
 /// Returns the time for which the kernel may cache `entry`: `lifetime` if the entry is cacheable,
 /// otherwise zero.
 pub(super) fn ttl(entry: &LookupEntry, lifetime: Duration) -> Duration {
-    if entry.cacheable {
+    if entry.is_cacheable {
         lifetime
     } else {
         Duration::ZERO
@@ -107,7 +107,8 @@ impl ReadReply {
     }
 
     pub(super) fn error(self, error: &Error) {
-        self.reply.error(Errno::from_i32(errno::of_read(error)));
+        self.reply
+            .error(Errno::from_i32(errno::from_read_error(error)));
     }
 }
 
@@ -116,12 +117,12 @@ impl ReadReply {
 pub(super) fn file_flags(opened: &OpenedHandle, is_direct: bool) -> FopenFlags {
     let flags = match opened.caching {
         _ if is_direct => FopenFlags::FOPEN_DIRECT_IO,
-        Caching::Never | Caching::InOrder => FopenFlags::FOPEN_DIRECT_IO,
+        Caching::Never | Caching::SequentialOnly => FopenFlags::FOPEN_DIRECT_IO,
         Caching::WhileOpen => FopenFlags::empty(),
-        Caching::Lasting => FopenFlags::FOPEN_KEEP_CACHE,
+        Caching::UntilChanged => FopenFlags::FOPEN_KEEP_CACHE,
     };
     // `flush` reports that a thread has stopped reading, at the cost of a request.
-    if opened.is_given_up && flags != FopenFlags::FOPEN_DIRECT_IO {
+    if opened.is_cancelled_on_close && flags != FopenFlags::FOPEN_DIRECT_IO {
         flags
     } else {
         flags | FopenFlags::FOPEN_NOFLUSH
@@ -131,8 +132,8 @@ pub(super) fn file_flags(opened: &OpenedHandle, is_direct: bool) -> FopenFlags {
 /// Returns the FUSE flags for an open directory.
 pub(super) fn directory_flags(opened: &OpenedHandle) -> FopenFlags {
     match opened.caching {
-        Caching::Lasting => FopenFlags::FOPEN_CACHE_DIR | FopenFlags::FOPEN_KEEP_CACHE,
-        Caching::Never | Caching::InOrder | Caching::WhileOpen => FopenFlags::empty(),
+        Caching::UntilChanged => FopenFlags::FOPEN_CACHE_DIR | FopenFlags::FOPEN_KEEP_CACHE,
+        Caching::Never | Caching::SequentialOnly | Caching::WhileOpen => FopenFlags::empty(),
     }
 }
 
@@ -181,7 +182,7 @@ impl KernelEntry {
 pub(super) fn reply_xattr(reply: ReplyXattr, room: u32, value: Result<Vec<u8>>) {
     let value = match value {
         Ok(value) => value,
-        Err(error) => return reply.error(number(&error)),
+        Err(error) => return reply.error(to_errno(&error)),
     };
     match u32::try_from(value.len()) {
         Ok(length) if room == 0 => reply.size(length),

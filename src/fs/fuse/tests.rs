@@ -19,17 +19,17 @@ use nix::errno::Errno;
 use rustix::fs::RawDir;
 use tempfile::TempDir;
 
-use super::{MountOptions, Mounted, mount};
+use super::{MountOptions, ServedMount, mount};
 use crate::fs::data_files::served_tree::ServedTree;
-use crate::fs::fake::{Fake, ROOT};
+use crate::fs::fake::{FakeContainer, ROOT};
 
 struct Mount {
-    mounted: Option<Mounted>,
+    mounted: Option<ServedMount>,
     directory: TempDir,
 }
 
 impl Mount {
-    fn new(fake: Fake, interruptible: bool) -> Option<Self> {
+    fn new(fake: FakeContainer, interruptible: bool) -> Option<Self> {
         let directory = tempfile::tempdir().unwrap();
         let options = MountOptions {
             fsname: "a,b".into(),
@@ -87,23 +87,23 @@ fn the_kernel_sees_a_tree() {
 
 fn a_tree_is_seen(interruptible: bool) {
     let long = [b'n'; 300];
-    let mut fake = Fake::new();
-    fake.group(800, 2);
-    fake.group(1600, 1);
-    fake.bytes(2400, 2, b"elements");
-    fake.broken(3200);
-    fake.hard(ROOT, "ring", 800);
-    fake.hard(800, "inner", 1600);
-    fake.hard(1600, "outer", 800);
-    fake.hard(1600, "top", ROOT);
-    fake.hard(1600, "data", 2400);
-    fake.hard(ROOT, "data", 2400);
-    fake.hard(ROOT, "a/b", 2400);
-    fake.hard(ROOT, long, 2400);
-    fake.hard(ROOT, "broken", 3200);
-    fake.soft_link(1600, "soft", "/ring/inner/data");
+    let mut fake = FakeContainer::new();
+    fake.add_group(800, 2);
+    fake.add_group(1600, 1);
+    fake.add_bytes(2400, 2, b"elements");
+    fake.add_broken(3200);
+    fake.add_hard_link(ROOT, "ring", 800);
+    fake.add_hard_link(800, "inner", 1600);
+    fake.add_hard_link(1600, "outer", 800);
+    fake.add_hard_link(1600, "top", ROOT);
+    fake.add_hard_link(1600, "data", 2400);
+    fake.add_hard_link(ROOT, "data", 2400);
+    fake.add_hard_link(ROOT, "a/b", 2400);
+    fake.add_hard_link(ROOT, long, 2400);
+    fake.add_hard_link(ROOT, "broken", 3200);
+    fake.add_soft_link(1600, "soft", "/ring/inner/data");
     let damaged = LinkTarget::Damaged(Error::corrupt("link message", 7));
-    fake.link(ROOT, "damaged", damaged);
+    fake.add_link(ROOT, "damaged", damaged);
     let Some(mount) = Mount::new(fake, interruptible) else {
         return;
     };
@@ -151,14 +151,14 @@ fn a_tree_is_seen(interruptible: bool) {
 fn listings_and_reads_may_be_long() {
     const NAMES: u64 = 3000;
     let content: Vec<u8> = (0..3 << 20).map(|n: u32| (n % 251) as u8).collect();
-    let mut fake = Fake::new();
-    fake.group(800, 1);
-    fake.hard(ROOT, "group", 800);
-    fake.bytes(1600, 1, &content);
-    fake.hard(ROOT, "long", 1600);
-    fake.bytes(2400, 1, b"");
+    let mut fake = FakeContainer::new();
+    fake.add_group(800, 1);
+    fake.add_hard_link(ROOT, "group", 800);
+    fake.add_bytes(1600, 1, &content);
+    fake.add_hard_link(ROOT, "long", 1600);
+    fake.add_bytes(2400, 1, b"");
     for number in 0..NAMES {
-        fake.hard(800, format!("{number:0200}"), 2400);
+        fake.add_hard_link(800, format!("{number:0200}"), 2400);
     }
     for interruptible in [false, true] {
         let Some(mount) = Mount::new(fake.clone(), interruptible) else {
@@ -183,10 +183,10 @@ fn listings_and_reads_may_be_long() {
 /// reply is harmless.
 #[test]
 fn a_process_that_waits_can_be_stopped() {
-    let mut fake = Fake::new();
-    fake.bytes(800, 1, b"elements");
-    fake.slow(800);
-    fake.hard(ROOT, "data", 800);
+    let mut fake = FakeContainer::new();
+    fake.add_bytes(800, 1, b"elements");
+    fake.block_reads(800);
+    fake.add_hard_link(ROOT, "data", 800);
     let is_slow = Arc::clone(&fake.is_failing);
     let looks = Arc::clone(&fake.looks);
     let Some(mut mount) = Mount::new(fake, true) else {

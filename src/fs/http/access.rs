@@ -18,14 +18,14 @@ use http::uri::Authority;
 use http::{HeaderMap, StatusCode, Version};
 use sha2::{Digest, Sha256};
 
-use crate::fs::http::fault::Fault;
-use crate::fs::http::preferences::{texts, weight};
+use crate::fs::http::fault::RequestFault;
+use crate::fs::http::preferences::{header_values, quality_value};
 use crate::fs::http::random::random_digits;
 use crate::fs::http::target::RequestTarget;
 
 /// The access rules of a server.
 #[derive(Debug, Clone, Default)]
-pub struct Access {
+pub struct AccessRules {
     /// The token that a request must present, or `None` if every client of the socket has access.
     pub token: Option<Token>,
     /// Listening address, or `None` for a Unix socket, which web sites cannot reach.
@@ -98,31 +98,35 @@ enum RequestHost {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Admission {
     /// The request has access and is handled.
-    In,
+    Granted,
     /// A browser has presented the token in the URL. The browser must store this cookie and repeat
     /// the request without the token, to keep the token out of history, bookmarks and referrers.
-    Enter(String),
+    StoreToken(String),
 }
 
-impl Access {
+impl AccessRules {
     /// Checks whether a request has access.
     ///
     /// # Errors
     /// 400 and 421 for a foreign host, 401 without the token.
-    pub(super) fn admit(&self, parts: &Parts, target: &RequestTarget) -> Result<Admission, Fault> {
+    pub(super) fn admit(
+        &self,
+        parts: &Parts,
+        target: &RequestTarget,
+    ) -> Result<Admission, RequestFault> {
         let host = self.request_host(parts)?;
         let Some(token) = &self.token else {
-            return Ok(Admission::In);
+            return Ok(Admission::Granted);
         };
         if let Some(text) = &target.token {
             return match host {
-                _ if !token.matches(text) => Err(unknown()),
-                _ if !is_of_browser(&parts.headers) => Ok(Admission::In),
-                RequestHost::Own(host) => Ok(Admission::Enter(self.cookie(token, &host))),
-                RequestHost::Shared => Err(shared(token, parts)),
+                _ if !token.matches(text) => Err(unknown_host_fault()),
+                _ if !is_page_request(&parts.headers) => Ok(Admission::Granted),
+                RequestHost::Own(host) => Ok(Admission::StoreToken(self.cookie(token, &host))),
+                RequestHost::Shared => Err(shared_host_fault(token, parts)),
             };
         }
-        let is_bearer = texts(&parts.headers, &AUTHORIZATION)
+        let is_bearer = header_values(&parts.headers, &AUTHORIZATION)
             .filter_map(|text| text.split_once(' '))
             .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
             .any(|(_, text)| token.matches(text.trim()));
@@ -131,15 +135,15 @@ impl Access {
             RequestHost::Shared => false,
         };
         if is_bearer || has_cookie {
-            Ok(Admission::In)
+            Ok(Admission::Granted)
         } else {
-            Err(unknown())
+            Err(unknown_host_fault())
         }
     }
 
     fn has_cookie(&self, headers: &HeaderMap, value: &str) -> bool {
         let name = self.cookie_name();
-        texts(headers, &COOKIE)
+        header_values(headers, &COOKIE)
             .flat_map(|text| text.split(';'))
             .filter_map(|pair| pair.trim().split_once('='))
             .any(|(own, text)| own == name && is_same(text, value))
@@ -168,36 +172,38 @@ impl Access {
     }
 
     /// Determines the host of a request.
-    fn request_host(&self, parts: &Parts) -> Result<RequestHost, Fault> {
+    fn request_host(&self, parts: &Parts) -> Result<RequestHost, RequestFault> {
         let Some(address) = self.address else {
-            return Ok(self.host_at_socket(parts));
+            return Ok(self.classify_socket_host(parts));
         };
         let fields = parts.headers.get_all(HOST).iter().count();
         let named = match parts.uri.authority() {
             _ if fields > 1 || fields == 0 && parts.version > Version::HTTP_10 => {
-                return Err(Fault::bad("exactly one Host header is required"));
+                return Err(RequestFault::bad_request(
+                    "exactly one Host header is required",
+                ));
             }
             Some(authority) => authority.as_str().to_owned(),
             // Browsers do not use HTTP/1.0.
             None if fields == 0 => return Ok(RequestHost::Shared),
-            None => texts(&parts.headers, &HOST)
+            None => header_values(&parts.headers, &HOST)
                 .next()
                 .unwrap_or_default()
                 .to_owned(),
         };
         let host = named.parse::<Authority>();
-        let host = host.map_err(|_| Fault::bad("the Host header is not valid"))?;
+        let host = host.map_err(|_| RequestFault::bad_request("the Host header is not valid"))?;
         let name = host_name(&host);
-        self.known_host(name, address.ip()).ok_or_else(|| {
+        self.classify_host(name, address.ip()).ok_or_else(|| {
             let reason = "this server does not have that name; --allow-host NAME accepts it";
-            Fault::new(StatusCode::MISDIRECTED_REQUEST, reason)
+            RequestFault::new(StatusCode::MISDIRECTED_REQUEST, reason)
         })
     }
 
     /// Classifies the host of a request on a Unix socket. Every name is accepted, because a proxy may
     /// send any name. Through `ssh -L`, a browser sends loopback names of its own machine, which the
     /// servers of other users on that machine share.
-    fn host_at_socket(&self, parts: &Parts) -> RequestHost {
+    fn classify_socket_host(&self, parts: &Parts) -> RequestHost {
         let Some(host) = authority(parts) else {
             return RequestHost::Shared;
         };
@@ -217,7 +223,7 @@ impl Access {
 
     /// Classifies a host name in lowercase. Returns `None` if it does not name this server. The
     /// port is not compared, because a tunnel uses another one.
-    fn known_host(&self, name: String, listening: IpAddr) -> Option<RequestHost> {
+    fn classify_host(&self, name: String, listening: IpAddr) -> Option<RequestHost> {
         let is_of_run = self
             .token
             .as_ref()
@@ -247,7 +253,7 @@ pub fn is_usual_loopback(address: IpAddr) -> bool {
 /// Returns the authority of a request, if it has one that is valid.
 fn authority(parts: &Parts) -> Option<Authority> {
     let named = parts.uri.authority().cloned();
-    named.or_else(|| texts(&parts.headers, &HOST).next()?.parse().ok())
+    named.or_else(|| header_values(&parts.headers, &HOST).next()?.parse().ok())
 }
 
 /// Returns the host of an authority in lowercase, without the dot at the end of an absolute name.
@@ -265,7 +271,7 @@ fn address_of(host: &str) -> Option<IpAddr> {
 
 /// Creates the refusal for a browser that presents the token under `localhost` or a loopback
 /// address, with a URL to use in its place.
-fn shared(token: &Token, parts: &Parts) -> Fault {
+fn shared_host_fault(token: &Token, parts: &Parts) -> RequestFault {
     let name = token.host_name();
     // The port of a tunnel differs from the port of the server.
     let port = authority(parts).and_then(|authority| authority.port_u16());
@@ -275,18 +281,18 @@ fn shared(token: &Token, parts: &Parts) -> Fault {
          would also send the cookie to the servers of other users; if the browser cannot resolve \
          the name, use --allow-host 127.0.0.1"
     );
-    Fault::new(StatusCode::MISDIRECTED_REQUEST, reason)
+    RequestFault::new(StatusCode::MISDIRECTED_REQUEST, reason)
 }
 
-fn unknown() -> Fault {
+fn unknown_host_fault() -> RequestFault {
     let reason = "a token is required: open the URL that h5fs printed, or send `Authorization: \
                   Bearer TOKEN`";
-    Fault::new(StatusCode::UNAUTHORIZED, reason)
+    RequestFault::new(StatusCode::UNAUTHORIZED, reason)
 }
 
 /// Returns whether the request comes from a browser that displays the response as a page.
-fn is_of_browser(headers: &HeaderMap) -> bool {
-    weight(headers, &ACCEPT, "text/html") > 0.0
+fn is_page_request(headers: &HeaderMap) -> bool {
+    quality_value(headers, &ACCEPT, "text/html") > 0.0
 }
 
 #[cfg(test)]
@@ -298,8 +304,8 @@ mod tests {
 
     const TOKEN: &str = "0123456789abcdef";
 
-    fn access() -> Access {
-        Access {
+    fn access() -> AccessRules {
+        AccessRules {
             token: Some(Token::new(TOKEN.to_owned())),
             address: Some("127.0.0.1:8080".parse().unwrap()),
             hosts: vec!["node7".to_owned()],
@@ -307,7 +313,11 @@ mod tests {
         }
     }
 
-    fn asked(access: &Access, uri: &str, fields: &[(HeaderName, &str)]) -> Result<Admission, u16> {
+    fn asked(
+        access: &AccessRules,
+        uri: &str,
+        fields: &[(HeaderName, &str)],
+    ) -> Result<Admission, u16> {
         let mut request = Request::get(uri);
         for (name, text) in fields {
             request = request.header(name, *text);
@@ -332,9 +342,12 @@ mod tests {
             asked(&access, uri, &[std::slice::from_ref(&own), fields].concat())
         };
         let query = format!("/x?token={TOKEN}");
-        assert_eq!(asked(&query, &[]), Ok(Admission::In));
-        assert_eq!(asked("/x", &[(AUTHORIZATION, &bearer)]), Ok(Admission::In));
-        let Ok(Admission::Enter(kept)) = asked(&query, &[PAGE]) else {
+        assert_eq!(asked(&query, &[]), Ok(Admission::Granted));
+        assert_eq!(
+            asked("/x", &[(AUTHORIZATION, &bearer)]),
+            Ok(Admission::Granted)
+        );
+        let Ok(Admission::StoreToken(kept)) = asked(&query, &[PAGE]) else {
             panic!("no cookie");
         };
         let (pair, attributes) = kept.split_once("; ").unwrap();
@@ -342,7 +355,7 @@ mod tests {
         let value = pair.strip_prefix("h5fs-8080=").unwrap();
         assert!(value.len() == 32 && value != TOKEN, "{value}");
         let cookie = format!("a=b; {pair}");
-        assert_eq!(asked("/x", &[(COOKIE, &cookie)]), Ok(Admission::In));
+        assert_eq!(asked("/x", &[(COOKIE, &cookie)]), Ok(Admission::Granted));
         let basic = format!("Basic {TOKEN}");
         let elsewhere = format!("h5fs-8081={value}");
         let bare = format!("h5fs-8080={TOKEN}");
@@ -382,28 +395,34 @@ mod tests {
             let asked =
                 |uri: &str, field: (HeaderName, &str)| asked(&access, uri, &[host.clone(), field]);
             assert_eq!(asked(&query, PAGE), Err(421), "{shared}");
-            assert_eq!(asked(&query, (ACCEPT, "*/*")), Ok(Admission::In));
-            assert_eq!(asked("/x", (AUTHORIZATION, &bearer)), Ok(Admission::In));
+            assert_eq!(asked(&query, (ACCEPT, "*/*")), Ok(Admission::Granted));
+            assert_eq!(
+                asked("/x", (AUTHORIZATION, &bearer)),
+                Ok(Admission::Granted)
+            );
             for kept in [of_host(shared), of_host(&name)] {
                 assert_eq!(asked("/x", (COOKIE, &kept)), Err(401), "{shared}");
             }
         }
         // A host name allowed by the user has a cookie of its own.
         let named = |cookie: &str| asked(&access, "/x", &[(HOST, "node7"), (COOKIE, cookie)]);
-        assert_eq!(named(&of_host("node7")), Ok(Admission::In));
+        assert_eq!(named(&of_host("node7")), Ok(Admission::Granted));
         assert_eq!(named(&of_host(&name)), Err(401));
-        let allowed = Access {
+        let allowed = AccessRules {
             hosts: vec!["127.0.0.1".to_owned()],
             ..access.clone()
         };
         let entered = asked(&allowed, &query, &[(HOST, "127.0.0.1:8080"), PAGE]);
-        assert!(matches!(entered, Ok(Admission::Enter(_))), "{entered:?}");
+        assert!(
+            matches!(entered, Ok(Admission::StoreToken(_))),
+            "{entered:?}"
+        );
     }
 
     /// `ssh -L 8000:SOCKET` opens a port on another machine, where other users may run servers.
     #[test]
     fn a_cookie_at_a_tunnel_to_a_socket_is_for_the_name_of_the_run() {
-        let access = Access {
+        let access = AccessRules {
             address: None,
             hosts: Vec::new(),
             ..access()
@@ -416,8 +435,11 @@ mod tests {
             let asked =
                 |uri: &str, field: (HeaderName, &str)| asked(&access, uri, &[host.clone(), field]);
             assert_eq!(asked(&query, PAGE), Err(421), "{shared}");
-            assert_eq!(asked(&query, (ACCEPT, "*/*")), Ok(Admission::In));
-            assert_eq!(asked("/x", (AUTHORIZATION, &bearer)), Ok(Admission::In));
+            assert_eq!(asked(&query, (ACCEPT, "*/*")), Ok(Admission::Granted));
+            assert_eq!(
+                asked("/x", (AUTHORIZATION, &bearer)),
+                Ok(Admission::Granted)
+            );
             for kept in [of_host(shared), of_host("")] {
                 assert_eq!(asked("/x", (COOKIE, &kept)), Err(401), "{shared}");
             }
@@ -427,19 +449,22 @@ mod tests {
             let host = (HOST, &*format!("{own}:8000"));
             let entered = asked(&access, &query, &[host.clone(), PAGE]);
             let cookie = format!("{}; HttpOnly; SameSite=Strict; Path=/", of_host(own));
-            assert_eq!(entered, Ok(Admission::Enter(cookie)), "{own}");
+            assert_eq!(entered, Ok(Admission::StoreToken(cookie)), "{own}");
             let kept = of_host(own);
             assert_eq!(
                 asked(&access, "/x", &[host, (COOKIE, &kept)]),
-                Ok(Admission::In)
+                Ok(Admission::Granted)
             );
         }
-        let allowed = Access {
+        let allowed = AccessRules {
             hosts: vec!["localhost".to_owned()],
             ..access.clone()
         };
         let entered = asked(&allowed, &query, &[(HOST, "localhost:8000"), PAGE]);
-        assert!(matches!(entered, Ok(Admission::Enter(_))), "{entered:?}");
+        assert!(
+            matches!(entered, Ok(Admission::StoreToken(_))),
+            "{entered:?}"
+        );
     }
 
     #[test]
@@ -455,11 +480,11 @@ mod tests {
 
     #[test]
     fn no_other_name_leads_here() {
-        let open = Access {
+        let open = AccessRules {
             token: None,
             ..access()
         };
-        let host = |access: &Access, host: &str| asked(access, "/", &[(HOST, host)]);
+        let host = |access: &AccessRules, host: &str| asked(access, "/", &[(HOST, host)]);
         for own in [
             "127.0.0.1:8080",
             "localhost",
@@ -469,7 +494,7 @@ mod tests {
             "127.0.0.2",
             "node7:80",
         ] {
-            assert_eq!(host(&open, own), Ok(Admission::In), "{own}");
+            assert_eq!(host(&open, own), Ok(Admission::Granted), "{own}");
         }
         for other in [
             "evil.example",
@@ -488,17 +513,17 @@ mod tests {
         // An absolute target's authority takes precedence.
         let absolute = asked(&open, "http://evil.example/", &[(HOST, "localhost")]);
         assert_eq!(absolute, Err(421));
-        let everywhere = Access {
+        let everywhere = AccessRules {
             address: Some("0.0.0.0:80".parse().unwrap()),
             ..open.clone()
         };
-        assert_eq!(host(&everywhere, "10.0.0.1"), Ok(Admission::In));
+        assert_eq!(host(&everywhere, "10.0.0.1"), Ok(Admission::Granted));
         assert_eq!(host(&everywhere, "evil.example"), Err(421));
-        let unix = Access {
+        let unix = AccessRules {
             address: None,
             ..open
         };
-        assert_eq!(host(&unix, "hub.example"), Ok(Admission::In));
+        assert_eq!(host(&unix, "hub.example"), Ok(Admission::Granted));
     }
 
     #[test]

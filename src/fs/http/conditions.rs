@@ -20,12 +20,12 @@ pub(super) struct Validators {
 
 /// The result of evaluating the conditions of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
-    Send,
+pub(super) enum ConditionResult {
+    Proceed,
     /// 304: the client has a current copy.
-    Unchanged,
+    NotModified,
     /// 412: the content is not in the state that the request requires (`If-Match`).
-    Failed,
+    PreconditionFailed,
 }
 
 impl Validators {
@@ -49,7 +49,7 @@ impl Validators {
 
     /// Returns the validators of the gzip-compressed content. A strong entity tag identifies bytes,
     /// so the compressed content has a tag of its own.
-    pub(super) fn packed(&self) -> Self {
+    pub(super) fn for_gzip(&self) -> Self {
         let tag = self.tag.as_deref().map(|tag| tag.trim_matches('"'));
         Validators {
             tag: tag.map(|tag| format!("\"{tag}-gzip\"")),
@@ -57,17 +57,17 @@ impl Validators {
     }
 
     /// Evaluates the conditions of a request, in the order of RFC 9110, section 13.2.2.
-    pub(super) fn verdict(&self, headers: &HeaderMap) -> Verdict {
+    pub(super) fn evaluate_conditions(&self, headers: &HeaderMap) -> ConditionResult {
         let is_among = |name, weakly| {
-            let tags = listed(headers, name)?;
-            Some(self.is_among(&tags, weakly))
+            let tags = entity_tags(headers, name)?;
+            Some(self.matches_any(&tags, weakly))
         };
         if is_among(&IF_MATCH, false) == Some(false) {
-            Verdict::Failed
+            ConditionResult::PreconditionFailed
         } else if is_among(&IF_NONE_MATCH, true) == Some(true) {
-            Verdict::Unchanged
+            ConditionResult::NotModified
         } else {
-            Verdict::Send
+            ConditionResult::Proceed
         }
     }
 
@@ -82,7 +82,7 @@ impl Validators {
 
     /// Returns whether one of the entity tags `tags` matches the content. If `weakly` is true, uses
     /// the weak comparison of RFC 9110, section 8.8.3.2, else the strong one.
-    fn is_among(&self, tags: &[&str], weakly: bool) -> bool {
+    fn matches_any(&self, tags: &[&str], weakly: bool) -> bool {
         tags.iter().any(|&tag| {
             let strong = tag.strip_prefix("W/").filter(|_| weakly).unwrap_or(tag);
             tag == "*" || self.tag.as_deref() == Some(strong)
@@ -92,7 +92,7 @@ impl Validators {
 
 /// Returns the entity tags in the list header field `name`. Splitting at commas suffices, because
 /// the server's own tags contain none.
-fn listed<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<Vec<&'h str>> {
+fn entity_tags<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<Vec<&'h str>> {
     headers.get(name)?;
     let fields = headers.get_all(name).into_iter();
     let texts = fields.filter_map(|field| field.to_str().ok());
@@ -148,41 +148,51 @@ mod tests {
         let own = Validators::for_version(b"a", &version(0), 7);
         let tag = own.tag.clone().unwrap();
         let weak = format!("W/{tag}");
-        let gzip = own.packed().tag.unwrap();
+        let gzip = own.for_gzip().tag.unwrap();
         let list = format!("\"x\", {tag}");
-        use Verdict::{Failed, Send, Unchanged};
+        use ConditionResult::{NotModified, PreconditionFailed, Proceed};
         for (fields, expected) in [
-            (&[][..], Send),
-            (&[(IF_NONE_MATCH, &*tag)], Unchanged),
-            (&[(IF_NONE_MATCH, &*weak)], Unchanged),
+            (&[][..], Proceed),
+            (&[(IF_NONE_MATCH, &*tag)], NotModified),
+            (&[(IF_NONE_MATCH, &*weak)], NotModified),
             // The tag of the compressed bytes does not match.
-            (&[(IF_NONE_MATCH, &*gzip)], Send),
-            (&[(IF_MATCH, &*gzip)], Failed),
-            (&[(IF_NONE_MATCH, &*list)], Unchanged),
-            (&[(IF_NONE_MATCH, "*")], Unchanged),
-            (&[(IF_NONE_MATCH, "\"x\"")], Send),
-            (&[(IF_MATCH, &*tag)], Send),
-            (&[(IF_MATCH, "*")], Send),
-            (&[(IF_MATCH, &*weak)], Failed),
-            (&[(IF_MATCH, "\"x\"")], Failed),
-            (&[(IF_MATCH, &*tag), (IF_NONE_MATCH, &*tag)], Unchanged),
+            (&[(IF_NONE_MATCH, &*gzip)], Proceed),
+            (&[(IF_MATCH, &*gzip)], PreconditionFailed),
+            (&[(IF_NONE_MATCH, &*list)], NotModified),
+            (&[(IF_NONE_MATCH, "*")], NotModified),
+            (&[(IF_NONE_MATCH, "\"x\"")], Proceed),
+            (&[(IF_MATCH, &*tag)], Proceed),
+            (&[(IF_MATCH, "*")], Proceed),
+            (&[(IF_MATCH, &*weak)], PreconditionFailed),
+            (&[(IF_MATCH, "\"x\"")], PreconditionFailed),
+            (&[(IF_MATCH, &*tag), (IF_NONE_MATCH, &*tag)], NotModified),
         ] {
-            assert_eq!(own.verdict(&asked(fields)), expected, "{fields:?}");
+            assert_eq!(
+                own.evaluate_conditions(&asked(fields)),
+                expected,
+                "{fields:?}"
+            );
         }
-        let packed = own.packed();
+        let packed = own.for_gzip();
         for (fields, expected) in [
-            ((IF_NONE_MATCH, &*gzip), Unchanged),
-            ((IF_NONE_MATCH, &*tag), Send),
-            ((IF_MATCH, &*gzip), Send),
-            ((IF_MATCH, &*tag), Failed),
+            ((IF_NONE_MATCH, &*gzip), NotModified),
+            ((IF_NONE_MATCH, &*tag), Proceed),
+            ((IF_MATCH, &*gzip), Proceed),
+            ((IF_MATCH, &*tag), PreconditionFailed),
         ] {
-            let verdict = packed.verdict(&asked(std::slice::from_ref(&fields)));
+            let verdict = packed.evaluate_conditions(&asked(std::slice::from_ref(&fields)));
             assert_eq!(verdict, expected, "{fields:?}");
         }
         let nothing = Validators::default();
-        assert_eq!(nothing.packed(), nothing);
-        assert_eq!(nothing.verdict(&asked(&[(IF_NONE_MATCH, &tag)])), Send);
-        assert_eq!(nothing.verdict(&asked(&[(IF_MATCH, &tag)])), Failed);
+        assert_eq!(nothing.for_gzip(), nothing);
+        assert_eq!(
+            nothing.evaluate_conditions(&asked(&[(IF_NONE_MATCH, &tag)])),
+            Proceed
+        );
+        assert_eq!(
+            nothing.evaluate_conditions(&asked(&[(IF_MATCH, &tag)])),
+            PreconditionFailed
+        );
     }
 
     #[test]

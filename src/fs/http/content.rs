@@ -7,7 +7,7 @@ use h5fs_reader::array::{Bytes, CancelToken};
 use h5fs_reader::error::Result;
 use h5fs_reader::wire::to_u64;
 
-use crate::fs::errno::stale;
+use crate::fs::errno::stale_error;
 use crate::fs::http::trees::OpenedEntry;
 use crate::fs::requests::Version;
 use crate::fs::state::traffic::RequestType;
@@ -27,7 +27,7 @@ pub(super) enum ResponseContent {
 /// that the client does not mistake an incomplete response for a complete one.
 pub(super) trait StreamedContent: Send {
     /// Returns the object and file to which the scheduler assigns the work of generating pieces.
-    fn subject(&self) -> RequestSubject;
+    fn request_subject(&self) -> RequestSubject;
 
     /// Returns the number of bytes that were not returned yet, or `None` if the number is unknown.
     fn remaining(&self) -> Option<u64>;
@@ -37,7 +37,7 @@ pub(super) trait StreamedContent: Send {
     ///
     /// # Errors
     /// Fails if the bytes cannot be read.
-    fn next(&mut self, most: usize, cancel: &CancelToken) -> Result<Option<Bytes>>;
+    fn next_piece(&mut self, most: usize, cancel: &CancelToken) -> Result<Option<Bytes>>;
 }
 
 /// A content made of byte ranges of an open file, with texts between them.
@@ -87,7 +87,7 @@ impl FileParts {
     pub(super) fn read_all(&mut self, cancel: &CancelToken) -> Result<Vec<u8>> {
         let before: u64 = self.parts.iter().map(ContentPart::length).sum();
         let mut all = Vec::with_capacity(usize::try_from(before).unwrap_or(0));
-        while let Some(piece) = self.next(usize::MAX, cancel)? {
+        while let Some(piece) = self.next_piece(usize::MAX, cancel)? {
             all.extend_from_slice(&piece);
         }
         Ok(all)
@@ -97,27 +97,27 @@ impl FileParts {
         let tree = self.open.requests();
         let length = range.end.saturating_sub(range.start);
         let length = usize::try_from(length).map_or(most, |length| length.min(most));
-        tree.traffic().asked(RequestType::Read);
-        let bytes = tree.read_for(self.open.handle(), range.start, length, cancel)?;
+        tree.traffic().count_request(RequestType::Read);
+        let bytes = tree.read_with_cancel(self.open.handle(), range.start, length, cancel)?;
         if bytes.is_empty() {
             // The file ended before the announced length, or the work was cancelled.
-            cancel.go_on()?;
-            return Err(stale());
+            cancel.check_cancelled()?;
+            return Err(stale_error());
         }
         // An ordinary file may be written while it is read.
-        let now = tree.version_of(self.open.handle(), cancel)?;
+        let now = tree.content_version(self.open.handle(), cancel)?;
         if self.version.identity.is_some() && now.identity.is_some() && self.version != now {
-            return Err(stale());
+            return Err(stale_error());
         }
-        tree.traffic().read(to_u64(bytes.len()));
+        tree.traffic().count_bytes_read(to_u64(bytes.len()));
         Ok(bytes)
     }
 }
 
 impl StreamedContent for FileParts {
-    fn subject(&self) -> RequestSubject {
+    fn request_subject(&self) -> RequestSubject {
         let place = &self.open.place;
-        let file = place.requests().file_of(place.ino());
+        let file = place.requests().data_file_number(place.ino());
         (RequestObject::Content(place.number()), file)
     }
 
@@ -125,7 +125,7 @@ impl StreamedContent for FileParts {
         Some(self.parts.iter().map(ContentPart::length).sum())
     }
 
-    fn next(&mut self, most: usize, cancel: &CancelToken) -> Result<Option<Bytes>> {
+    fn next_piece(&mut self, most: usize, cancel: &CancelToken) -> Result<Option<Bytes>> {
         while self.parts.front().is_some_and(|part| part.length() == 0) {
             self.parts.pop_front();
         }

@@ -8,20 +8,20 @@ use crate::fs::errno;
 
 /// The status and reason of a refused request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Fault {
+pub(super) struct RequestFault {
     pub(super) status: StatusCode,
     pub(super) reason: String,
 }
 
-impl Fault {
+impl RequestFault {
     pub(super) fn new(status: StatusCode, reason: impl Into<String>) -> Self {
         let reason = reason.into();
-        Fault { status, reason }
+        RequestFault { status, reason }
     }
 
     /// Creates a fault with the status 400 (Bad Request).
-    pub(super) fn bad(reason: &str) -> Self {
-        Fault::new(StatusCode::BAD_REQUEST, reason)
+    pub(super) fn bad_request(reason: &str) -> Self {
+        RequestFault::new(StatusCode::BAD_REQUEST, reason)
     }
 
     /// Converts an error of a served tree to a status and a reason.
@@ -35,7 +35,7 @@ impl Fault {
             Error::NotFound => "no such file or directory".to_owned(),
             error => error.to_string(),
         };
-        Fault { status, reason }
+        RequestFault { status, reason }
     }
 }
 
@@ -56,17 +56,17 @@ fn from_errno(number: i32) -> StatusCode {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fs::errno::{stale, too_long};
+    use crate::fs::errno::{stale_error, too_long_error};
 
     #[test]
     fn errors_have_their_statuses() {
-        let status = |error: Error| Fault::from_error(&error).status.as_u16();
+        let status = |error: Error| RequestFault::from_error(&error).status.as_u16();
         assert_eq!(status(Error::NotFound), 404);
         assert_eq!(status(Error::Usage("out of range".to_owned())), 404);
-        assert_eq!(status(stale()), 503);
-        assert_eq!(status(too_long()), 500);
-        assert_eq!(status(errno::refusal(Errno::EACCES, "x")), 403);
-        assert_eq!(status(errno::refusal(Errno::EIO, "x")), 500);
-        assert_eq!(status(errno::refusal(Errno::ENOMEM, "x")), 503);
+        assert_eq!(status(stale_error()), 503);
+        assert_eq!(status(too_long_error()), 500);
+        assert_eq!(status(errno::refusal_error(Errno::EACCES, "x")), 403);
+        assert_eq!(status(errno::refusal_error(Errno::EIO, "x")), 500);
+        assert_eq!(status(errno::refusal_error(Errno::ENOMEM, "x")), 503);
     }
 }

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use h5fs_reader::memory::gate::{Turn, Turns, Works};
+use h5fs_reader::memory::gate::{FairLock, FairLockGuard, GateQueue};
 use h5fs_reader::wire::to_u64;
 use http::HeaderMap;
 use http::header::ACCEPT_ENCODING;
 use libdeflater::{CompressionLvl, Compressor};
 
-use crate::fs::http::preferences::weight;
+use crate::fs::http::preferences::quality_value;
 use crate::limits;
 
 /// The gzip compression level: the fastest one that shortens texts.
@@ -25,15 +25,15 @@ pub(super) fn is_worthwhile(length: u64) -> bool {
 
 /// Returns whether the client accepts gzip: RFC 9110, section 12.5.3.
 pub(super) fn is_accepted(headers: &HeaderMap) -> bool {
-    weight(headers, &ACCEPT_ENCODING, "gzip") > 0.0
+    quality_value(headers, &ACCEPT_ENCODING, "gzip") > 0.0
 }
 
 /// Compresses the texts for all clients, within a limit of memory.
 #[derive(Default)]
-pub(super) struct TextCompressor(Arc<Turns>);
+pub(super) struct TextCompressor(Arc<FairLock>);
 
 /// Memory reserved for one text, and after compression for the compressed text.
-pub(super) struct TextReservation(Turn);
+pub(super) struct TextReservation(FairLockGuard);
 
 /// A compressed text, with the memory reserved for it.
 struct CompressedText {
@@ -44,11 +44,11 @@ struct CompressedText {
 impl TextCompressor {
     /// Reserves memory for compressing a text of `length` bytes. Returns `None` if the texts of
     /// other responses use too much memory.
-    pub(super) fn room(&self, length: u64) -> Option<TextReservation> {
+    pub(super) fn reserve(&self, length: u64) -> Option<TextReservation> {
         // The text and, in the worst case, the same length again.
         let weight = length.saturating_mul(2);
-        let has_room = |_: &mut (), works: &Works| {
-            let taken = works.weights_inside(0).fold(0, u64::saturating_add);
+        let has_room = |_: &mut (), works: &GateQueue| {
+            let taken = works.admitted_weights(0).fold(0, u64::saturating_add);
             taken.saturating_add(weight) <= limits::HTTP_PACKED
         };
         self.0
@@ -60,9 +60,9 @@ impl TextCompressor {
 
 impl TextReservation {
     /// Compresses `text`. Returns `None` if the result is not shorter than the text.
-    pub(super) fn packed(self, text: &[u8]) -> Option<bytes::Bytes> {
-        let bytes = packed(text, CompressionLvl::new(FAST).ok()?)?;
-        self.0.lighten(to_u64(bytes.len()));
+    pub(super) fn compress(self, text: &[u8]) -> Option<bytes::Bytes> {
+        let bytes = compress_text(text, CompressionLvl::new(FAST).ok()?)?;
+        self.0.reduce_weight(to_u64(bytes.len()));
         Some(bytes::Bytes::from_owner(CompressedText {
             bytes,
             _room: self,
@@ -78,11 +78,11 @@ impl AsRef<[u8]> for CompressedText {
 
 /// Compresses a text that is served to all clients. Returns `None` if the result is not shorter
 /// than the text.
-pub(super) fn packed_once(text: &[u8]) -> Option<Vec<u8>> {
-    packed(text, CompressionLvl::best())
+pub(super) fn compress_shared(text: &[u8]) -> Option<Vec<u8>> {
+    compress_text(text, CompressionLvl::best())
 }
 
-fn packed(text: &[u8], level: CompressionLvl) -> Option<Vec<u8>> {
+fn compress_text(text: &[u8], level: CompressionLvl) -> Option<Vec<u8>> {
     let mut compressor = Compressor::new(level);
     // One byte less than the text, so that compression fails if the result would not be shorter.
     let mut packed = vec![0; text.len().checked_sub(1)?];
@@ -123,9 +123,9 @@ mod tests {
         let rows: String = (0..400).map(|row| format!("{row},{}\n", row * 7)).collect();
         let text = rows.as_bytes();
         let packed = packer
-            .room(to_u64(text.len()))
+            .reserve(to_u64(text.len()))
             .unwrap()
-            .packed(text)
+            .compress(text)
             .unwrap();
         assert!(
             packed.len() < text.len() * 2 / 3,
@@ -134,9 +134,9 @@ mod tests {
             text.len()
         );
         assert_eq!(unpacked(&packed), text);
-        let best = packed_once(text).unwrap();
+        let best = compress_shared(text).unwrap();
         assert!(best.len() < packed.len() && unpacked(&best) == text);
-        assert!(packer.room(3).unwrap().packed(b"a\xffb").is_none());
+        assert!(packer.reserve(3).unwrap().compress(b"a\xffb").is_none());
     }
 
     #[test]
@@ -145,17 +145,17 @@ mod tests {
         let length = limits::HTTP_GZIP;
         let text = vec![b'7'; usize::try_from(length).unwrap()];
         let mut rooms = Vec::new();
-        while let Some(room) = packer.room(length) {
+        while let Some(room) = packer.reserve(length) {
             rooms.push(room);
         }
         assert_eq!(to_u64(rooms.len()), limits::HTTP_PACKED / (2 * length));
         // A compressed text reserves only its own length while it is kept.
-        let packed: Vec<_> = rooms.into_iter().map(|room| room.packed(&text)).collect();
+        let packed: Vec<_> = rooms.into_iter().map(|room| room.compress(&text)).collect();
         let taken: usize = packed.iter().flatten().map(bytes::Bytes::len).sum();
         let rest = limits::HTTP_PACKED - to_u64(taken);
-        assert!(packer.room(rest / 2 + 1).is_none());
-        assert!(packer.room(rest / 2).is_some());
+        assert!(packer.reserve(rest / 2 + 1).is_none());
+        assert!(packer.reserve(rest / 2).is_some());
         drop(packed);
-        assert!(packer.room(limits::HTTP_PACKED / 2).is_some());
+        assert!(packer.reserve(limits::HTTP_PACKED / 2).is_some());
     }
 }

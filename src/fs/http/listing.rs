@@ -4,12 +4,12 @@ use std::fmt::Write;
 
 use h5fs_reader::array::{Bytes, CancelToken};
 use h5fs_reader::error::Result;
-use h5fs_reader::error::line::turns_direction;
+use h5fs_reader::error::line::is_bidi_control;
 use h5fs_reader::model::text;
 use h5fs_reader::wire::Count;
 
 use crate::fs::http::content::StreamedContent;
-use crate::fs::http::target::encoded;
+use crate::fs::http::target::percent_encode;
 use crate::fs::http::trees::{OpenedEntry, VIEWS};
 use crate::fs::requests::{Ino, ListingDetail};
 use crate::fs::stat::{DirEntry, FileKind, LookupEntry};
@@ -25,7 +25,7 @@ pub(super) enum ListingFormat {
 }
 
 impl ListingFormat {
-    pub(super) fn kind(self) -> &'static str {
+    pub(super) fn media_type(self) -> &'static str {
         match self {
             ListingFormat::Page => "text/html; charset=utf-8",
             ListingFormat::Json => "application/json",
@@ -90,7 +90,7 @@ impl ListingText {
             self.text.push_str(if self.has_rows { ",\n" } else { "\n" });
             self.text.push_str(&object(row));
         } else {
-            let (name, href) = (escaped(row.name), encoded(row.name));
+            let (name, href) = (escaped(row.name), percent_encode(row.name));
             let (slash, query) = match row.kind {
                 FileKind::Directory => ("/", "?page"),
                 FileKind::File | FileKind::Symlink => ("", ""),
@@ -141,7 +141,7 @@ fn escaped(name: &[u8]) -> String {
                 '>' => text.push_str("&gt;"),
                 '"' => text.push_str("&quot;"),
                 '\'' => text.push_str("&#39;"),
-                _ if character.is_control() || turns_direction(character) => {
+                _ if character.is_control() || is_bidi_control(character) => {
                     text.extend(character.escape_default());
                 }
                 _ => text.push(character),
@@ -156,7 +156,7 @@ fn escaped(name: &[u8]) -> String {
 }
 
 /// Returns the listing of the root directory of a server with several sources.
-pub(super) fn of_sources<'n>(
+pub(super) fn sources_listing<'n>(
     names: impl Iterator<Item = &'n [u8]>,
     form: ListingFormat,
 ) -> Vec<u8> {
@@ -216,7 +216,7 @@ impl StreamedListing {
         cancel: &CancelToken,
     ) -> Result<(String, Option<u64>)> {
         let tree = self.open.requests();
-        tree.traffic().asked(RequestType::Readdirplus);
+        tree.traffic().count_request(RequestType::Readdirplus);
         let (mut found, mut bytes, mut next) = (Vec::new(), 0_usize, None);
         let mut counted: Vec<Ino> = Vec::new();
         let mut take = |listed: DirEntry<'_>, entry: Option<&LookupEntry>| {
@@ -228,17 +228,17 @@ impl StreamedListing {
             if !is_dot {
                 counted.extend(entry.map(|entry| entry.ino));
                 let known = listed.kind.map(|kind| (kind, entry.and_then(size)));
-                bytes = bytes.with_more(listed.name.len()).with_more(ROW);
+                bytes = bytes.plus(listed.name.len()).plus(ROW);
                 found.push((listed.name.to_vec(), known));
             }
             false
         };
         let (handle, detail) = (self.open.handle(), ListingDetail::Attributes);
-        let listed = tree.list_for(handle, from, detail, &mut take, cancel);
+        let listed = tree.list_with_cancel(handle, from, detail, &mut take, cancel);
         counted.iter().for_each(|ino| tree.forget(*ino, 1));
         match listed {
             // The remaining entries will be requested again.
-            Err(error) if !(next.is_some() && error.is_unwanted()) => return Err(error),
+            Err(error) if !(next.is_some() && error.is_cancelled()) => return Err(error),
             _ => {}
         }
         let mut text = ListingText::new(self.form, has_rows);
@@ -260,13 +260,13 @@ impl StreamedListing {
     /// entry has no attributes.
     fn kind_and_size(&self, name: &[u8], cancel: &CancelToken) -> Result<(FileKind, Option<u64>)> {
         let tree = self.open.requests();
-        let found = tree.lookup_for(self.open.place.ino(), name, cancel);
+        let found = tree.lookup_with_cancel(self.open.place.ino(), name, cancel);
         match found {
             Ok(entry) => {
                 tree.forget(entry.ino, 1);
                 Ok((entry.attributes.kind, size(&entry)))
             }
-            Err(error) if error.is_unwanted() => Err(error),
+            Err(error) if error.is_cancelled() => Err(error),
             // Opening the entry reports the error.
             Err(_) => Ok((FileKind::File, None)),
         }
@@ -280,9 +280,9 @@ fn size(entry: &LookupEntry) -> Option<u64> {
 }
 
 impl StreamedContent for StreamedListing {
-    fn subject(&self) -> RequestSubject {
+    fn request_subject(&self) -> RequestSubject {
         let place = &self.open.place;
-        let file = place.requests().file_of(place.ino());
+        let file = place.requests().data_file_number(place.ino());
         (RequestObject::Description(place.number()), file)
     }
 
@@ -290,7 +290,7 @@ impl StreamedContent for StreamedListing {
         None
     }
 
-    fn next(&mut self, most: usize, cancel: &CancelToken) -> Result<Option<Bytes>> {
+    fn next_piece(&mut self, most: usize, cancel: &CancelToken) -> Result<Option<Bytes>> {
         let (text, step) = match self.step {
             ListingStep::Over => return Ok(None),
             ListingStep::Begin => {
@@ -320,7 +320,7 @@ impl StreamedContent for StreamedListing {
 /// Returns whether the open directory contains a directory `.h5fs`, which listings omit.
 pub(super) fn has_views(open: &OpenedEntry, cancel: &CancelToken) -> bool {
     let tree = open.requests();
-    let found = tree.lookup_for(open.place.ino(), VIEWS, cancel);
+    let found = tree.lookup_with_cancel(open.place.ino(), VIEWS, cancel);
     let found = found.inspect(|entry| tree.forget(entry.ino, 1));
     found.is_ok()
 }
@@ -332,7 +332,7 @@ mod tests {
     #[test]
     fn names_are_escaped_in_both_forms() {
         let names = || [&b"a<b>&\"'"[..], b"run 1.h5", b"\xff:x"].into_iter();
-        let page = of_sources(names(), ListingFormat::Page);
+        let page = sources_listing(names(), ListingFormat::Page);
         let page = str::from_utf8(&page).unwrap();
         for part in [
             "<a href=\"./a%3Cb%3E%26%22%27/?page\">a&lt;b&gt;&amp;&quot;&#39;/</a>",
@@ -341,11 +341,14 @@ mod tests {
         ] {
             assert!(page.contains(part), "{part}\n{page}");
         }
-        let json = of_sources(names(), ListingFormat::Json);
+        let json = sources_listing(names(), ListingFormat::Json);
         let json = str::from_utf8(&json).unwrap();
         let value: serde_json::Value = serde_json::from_str(&json.replace("\\udcff", "?")).unwrap();
         assert_eq!(value[0]["name"], "a<b>&\"'");
         assert_eq!(value[2]["name"], "?:x");
-        assert_eq!(of_sources([].into_iter(), ListingFormat::Json), b"[\n]\n");
+        assert_eq!(
+            sources_listing([].into_iter(), ListingFormat::Json),
+            b"[\n]\n"
+        );
     }
 }

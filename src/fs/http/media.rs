@@ -17,23 +17,23 @@ const YAML: &str = "application/yaml";
 
 /// Returns the media type of the file at a path. `view` contains the names after the last `.h5fs`
 /// of the path, or is `None` if the path has no `.h5fs`.
-pub(super) fn kind_of(view: Option<&[Vec<u8>]>) -> &'static str {
+pub(super) fn media_type(view: Option<&[Vec<u8>]>) -> &'static str {
     let Some([tree, inside @ ..]) = view else {
         return BYTES;
     };
     let Some(last) = inside.last() else {
-        return of_document(tree);
+        return document_media_type(tree);
     };
     // Both are generated documents, but their trees also contain bytes of the source.
     match &tree[..] {
         b"file.zarr" | b"joined.zarr" if last == b"zarr.json" => JSON,
         b"attrs" => TEXT,
-        _ => of_view(tree, last),
+        _ => view_media_type(tree, last),
     }
 }
 
 /// Returns the media type of the file `name` directly in `.h5fs`.
-fn of_document(name: &[u8]) -> &'static str {
+fn document_media_type(name: &[u8]) -> &'static str {
     match name {
         b"ndl.yaml" | b"tree.yaml" => YAML,
         b"tree.json" => JSON,
@@ -43,7 +43,7 @@ fn of_document(name: &[u8]) -> &'static str {
 }
 
 /// Returns the media type of the file `name` in the tree of views `tree`.
-fn of_view(tree: &[u8], name: &[u8]) -> &'static str {
+fn view_media_type(tree: &[u8], name: &[u8]) -> &'static str {
     let suffix = name.iter().rposition(|byte| *byte == b'.');
     let suffix = suffix.and_then(|at| name.get(at..)).unwrap_or_default();
     match (tree, suffix) {
@@ -74,9 +74,9 @@ mod tests {
     fn kinds_are_those_of_our_own_documents() {
         let kind = |path: &str| {
             let names = path.split('/').map(|name| name.as_bytes().to_vec());
-            kind_of(Some(&names.collect::<Vec<_>>()))
+            media_type(Some(&names.collect::<Vec<_>>()))
         };
-        assert_eq!(kind_of(None), BYTES);
+        assert_eq!(media_type(None), BYTES);
         for (path, expected) in [
             ("html/index.html", "text/html; charset=utf-8"),
             ("html/a.html", "text/html; charset=utf-8"),

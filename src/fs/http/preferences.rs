@@ -3,7 +3,7 @@
 use http::{HeaderMap, HeaderName};
 
 /// Returns the values of all header fields called `name`. Values that are not text are skipped.
-pub(super) fn texts<'h>(
+pub(super) fn header_values<'h>(
     headers: &'h HeaderMap,
     name: &HeaderName,
 ) -> impl Iterator<Item = &'h str> {
@@ -13,8 +13,8 @@ pub(super) fn texts<'h>(
 
 /// Returns the weight (quality value) that the header fields `name` give to `word`, from 0 to 1. A
 /// word that is not listed literally has weight 0.
-pub(super) fn weight(headers: &HeaderMap, name: &HeaderName, word: &str) -> f32 {
-    let members = texts(headers, name).flat_map(|text| split(text, ','));
+pub(super) fn quality_value(headers: &HeaderMap, name: &HeaderName, word: &str) -> f32 {
+    let members = header_values(headers, name).flat_map(|text| split(text, ','));
     let weights = members.filter_map(|member| {
         let mut parts = split(member, ';').map(str::trim);
         let is_it = parts.next()?.eq_ignore_ascii_case(word);
@@ -48,7 +48,7 @@ mod tests {
             for field in fields {
                 headers.append(ACCEPT, field.parse().unwrap());
             }
-            weight(&headers, &ACCEPT, "application/json")
+            quality_value(&headers, &ACCEPT, "application/json")
         };
         for (fields, expected) in [
             (&[][..], 0.0),

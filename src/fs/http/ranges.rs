@@ -16,7 +16,7 @@ pub(super) enum RequestedRanges {
 }
 
 /// Parses the header field `Range` for a content of `length` bytes.
-pub(super) fn wanted(field: &str, length: u64) -> RequestedRanges {
+pub(super) fn parse_ranges(field: &str, length: u64) -> RequestedRanges {
     let Some((unit, set)) = field.split_once('=') else {
         return RequestedRanges::Whole;
     };
@@ -36,8 +36,8 @@ pub(super) fn wanted(field: &str, length: u64) -> RequestedRanges {
     if specs.len() > limits::HTTP_RANGES {
         return RequestedRanges::Unsatisfiable;
     }
-    let there = specs.iter().filter_map(|spec| spec.within(length));
-    let there = merged(there.collect());
+    let there = specs.iter().filter_map(|spec| spec.resolve(length));
+    let there = merge_ranges(there.collect());
     if there.is_empty() {
         RequestedRanges::Unsatisfiable
     } else {
@@ -70,7 +70,7 @@ impl RangeSpec {
 
     /// Applies the range to a content of `length` bytes. Returns `None` if no byte of the content
     /// is in the range.
-    fn within(self, length: u64) -> Option<Range<u64>> {
+    fn resolve(self, length: u64) -> Option<Range<u64>> {
         let range = match self {
             RangeSpec::From(first, last) => {
                 let end = last.map_or(length, |last| last.saturating_add(1));
@@ -89,7 +89,7 @@ fn number(text: &str) -> Option<u64> {
 }
 
 /// Merges ranges, so that no byte is sent twice. Disjoint ranges keep their order.
-fn merged(ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
+fn merge_ranges(ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
     let mut sorted = ranges.clone();
     sorted.sort_by_key(|range| range.start);
     let mut joined: Vec<Range<u64>> = Vec::new();
@@ -113,7 +113,7 @@ mod tests {
     /// Expected values were derived by hand from RFC 9110, 14.1.1 to 14.2.
     #[test]
     fn ranges_are_those_of_the_rfc() {
-        let of_ten = |field: &str| wanted(field, 10);
+        let of_ten = |field: &str| parse_ranges(field, 10);
         let one = |range: Range<u64>| RequestedRanges::Ranges([range].into());
         for (field, expected) in [
             ("bytes=0-0", one(0..1)),
@@ -154,14 +154,14 @@ mod tests {
         ] {
             assert_eq!(of_ten(field), expected, "{field}");
         }
-        assert_eq!(wanted("bytes=0-", 0), RequestedRanges::Unsatisfiable);
-        assert_eq!(wanted("bytes=-5", 0), RequestedRanges::Unsatisfiable);
+        assert_eq!(parse_ranges("bytes=0-", 0), RequestedRanges::Unsatisfiable);
+        assert_eq!(parse_ranges("bytes=-5", 0), RequestedRanges::Unsatisfiable);
     }
 
     proptest::proptest! {
         #[test]
         fn ranges_lie_within_and_apart(field in "bytes=([0-9]{0,3}-[0-9]{0,3},? ?){0,8}", length in 0_u64..400) {
-            if let RequestedRanges::Ranges(ranges) = wanted(&field, length) {
+            if let RequestedRanges::Ranges(ranges) = parse_ranges(&field, length) {
                 let mut bytes = std::collections::BTreeSet::new();
                 for range in &ranges {
                     proptest::prop_assert!(range.start < range.end && range.end <= length);
@@ -178,9 +178,9 @@ mod tests {
             let ranges: Vec<_> = (0..count).map(|n| format!("{0}-{0}", 2 * n)).collect();
             format!("bytes={}", ranges.join(","))
         };
-        let most = wanted(&field(limits::HTTP_RANGES), 10_000);
+        let most = parse_ranges(&field(limits::HTTP_RANGES), 10_000);
         assert!(matches!(most, RequestedRanges::Ranges(all) if all.len() == limits::HTTP_RANGES));
-        let more = wanted(&field(limits::HTTP_RANGES + 1), 10_000);
+        let more = parse_ranges(&field(limits::HTTP_RANGES + 1), 10_000);
         assert_eq!(more, RequestedRanges::Unsatisfiable);
     }
 }

@@ -17,7 +17,7 @@ use h5fs_reader::model::text;
 use h5fs_reader::wire::to_u64;
 
 use crate::fs::http::content::StreamedContent;
-use crate::fs::http::target::encoded;
+use crate::fs::http::target::percent_encode;
 use crate::fs::http::trees::{ResolvedPath, VIEWS};
 use crate::fs::requests::{Ino, ListingDetail, Requests};
 use crate::fs::stat::{DirEntry, FileKind, LookupEntry};
@@ -45,11 +45,11 @@ const SHOWN: usize = 200;
 const LOOKS: usize = 64;
 
 /// A search in progress, whose results are sent while it runs.
-pub(super) struct Search {
+pub(super) struct ObjectSearch {
     /// Root directory of the data file to search.
     root: Arc<ResolvedPath>,
     /// Text to find, in lowercase.
-    wanted: String,
+    search_text: String,
     tree: &'static ViewTree,
     /// Names from the root to the last directory in `levels`.
     names: Vec<Vec<u8>>,
@@ -89,7 +89,7 @@ impl SearchLevel {
         cancel: &CancelToken,
     ) -> Result<Self> {
         Ok(SearchLevel {
-            opened: root.requests().opendir_for(ino, cancel)?,
+            opened: root.requests().opendir_with_cancel(ino, cancel)?,
             root: Arc::clone(root),
             directory: counted,
             next: Some(0),
@@ -108,21 +108,23 @@ impl Drop for SearchLevel {
     }
 }
 
-impl Search {
-    /// Creates a search for `wanted` in the data file whose directory `.h5fs/html` is at `pages`.
+impl ObjectSearch {
+    /// Creates a search for `search_text` in the data file whose directory `.h5fs/html` is at `pages`.
     ///
     /// # Errors
     /// `NotFound` if `pages` is not a tree of pages; fails if the root cannot be listed.
     pub(super) fn new(pages: &ResolvedPath, wanted: &[u8], cancel: &CancelToken) -> Result<Self> {
-        let is_tree = pages.view().is_some_and(|view| *view == [PAGES.to_vec()]);
+        let is_tree = pages
+            .names_in_views()
+            .is_some_and(|view| *view == [PAGES.to_vec()]);
         let tree = tree_named(PAGES)
             .filter(|_| is_tree)
             .ok_or(Error::NotFound)?;
         let root = Arc::new(pages.ancestor(2, cancel)?);
         let level = SearchLevel::new(&root, (root.ino(), None), cancel)?;
-        Ok(Search {
+        Ok(ObjectSearch {
             root,
-            wanted: String::from_utf8_lossy(wanted).to_lowercase(),
+            search_text: String::from_utf8_lossy(wanted).to_lowercase(),
             tree,
             names: Vec::new(),
             levels: vec![level],
@@ -152,7 +154,7 @@ impl Search {
         let (found, next) = entries(level, first, cancel)?;
         let looked = found
             .iter()
-            .try_for_each(|entry| self.look_at(entry, out, cancel));
+            .try_for_each(|entry| self.examine_entry(entry, out, cancel));
         let is_kept = |entry: &SearchEntry| looked.is_ok() && entry.kind == FileKind::Directory;
         let (kept, passed): (Vec<_>, Vec<_>) = found.into_iter().partition(is_kept);
         let requests = self.requests();
@@ -189,11 +191,11 @@ impl Search {
             let most = to_u64(limits::HTTP_SEARCH_DEPTH);
             Err(Error::limit("depth of the searched groups", most))
         };
-        if opened.as_ref().is_err_and(Error::is_unwanted) {
+        if opened.as_ref().is_err_and(Error::is_cancelled) {
             return opened.map(drop);
         }
         level.pending.pop_front();
-        let names = self.names_of(&name);
+        let names = self.path_names(&name);
         match opened {
             Ok(level) => {
                 self.names = names;
@@ -207,19 +209,19 @@ impl Search {
         }
     }
 
-    fn names_of(&self, name: &[u8]) -> Vec<Vec<u8>> {
+    fn path_names(&self, name: &[u8]) -> Vec<Vec<u8>> {
         let own = [name.to_vec()];
         self.names.iter().cloned().chain(own).collect()
     }
 
-    fn look_at(
+    fn examine_entry(
         &mut self,
         entry: &SearchEntry,
         out: &mut Vec<u8>,
         cancel: &CancelToken,
     ) -> Result<()> {
         self.objects += 1;
-        let names = self.names_of(&entry.name);
+        let names = self.path_names(&entry.name);
         if self.is_match(&entry.name) {
             let mut line = self.line(&names);
             self.add_page(&names, entry.kind, &mut line, cancel)?;
@@ -249,15 +251,18 @@ impl Search {
     fn attributes(&self, ino: Ino, cancel: &CancelToken) -> Result<Vec<(Vec<u8>, String)>> {
         let requests = self.requests();
         let mut found = Vec::new();
-        for name in requests.listxattr_for(ino, cancel)? {
+        for name in requests.listxattr_with_cancel(ino, cancel)? {
             if name.starts_with(BUILTIN) {
                 continue;
             }
-            let value = requests.getxattr_for(ino, &name, cancel)?;
+            let value = requests.getxattr_with_cancel(ino, &name, cancel)?;
             let name = name.strip_prefix(ATTRIBUTE).unwrap_or(&name);
             if self.is_match(name) || self.is_match(&value) {
                 // Values may be long and numerous.
-                found.push((name.to_vec(), short(&String::from_utf8_lossy(&value))));
+                found.push((
+                    name.to_vec(),
+                    truncate_value(&String::from_utf8_lossy(&value)),
+                ));
             }
         }
         Ok(found)
@@ -265,7 +270,7 @@ impl Search {
 
     fn is_match(&self, text: &[u8]) -> bool {
         let text = String::from_utf8_lossy(text);
-        text.to_lowercase().contains(&self.wanted)
+        text.to_lowercase().contains(&self.search_text)
     }
 
     fn line(&self, names: &[Vec<u8>]) -> text::JsonObject {
@@ -292,7 +297,7 @@ impl Search {
             let path = [vec![VIEWS.to_vec(), PAGES.to_vec()], page].concat();
             let place = match self.root.descendant(&path.join(&b'/'), cancel) {
                 Ok(place) => place,
-                Err(error) if error.is_unwanted() => return Err(error),
+                Err(error) if error.is_cancelled() => return Err(error),
                 Err(_) => return Ok(()),
             };
             let above = self.root.names().len() + 2;
@@ -302,7 +307,7 @@ impl Search {
             }
             page = place.names()[above..].to_vec();
         }
-        let page: Vec<_> = page.iter().map(|name| encoded(name)).collect();
+        let page: Vec<_> = page.iter().map(|name| percent_encode(name)).collect();
         line.text("page", page.join("/"));
         Ok(())
     }
@@ -314,7 +319,7 @@ impl Search {
         error: Error,
         out: &mut Vec<u8>,
     ) -> Result<()> {
-        if error.is_unwanted() {
+        if error.is_cancelled() {
             return Err(error);
         }
         let mut line = self.line(names);
@@ -343,9 +348,9 @@ impl Search {
     }
 }
 
-impl StreamedContent for Search {
-    fn subject(&self) -> RequestSubject {
-        let file = self.requests().file_of(self.root.ino());
+impl StreamedContent for ObjectSearch {
+    fn request_subject(&self) -> RequestSubject {
+        let file = self.requests().data_file_number(self.root.ino());
         (RequestObject::Description(self.root.number()), file)
     }
 
@@ -353,7 +358,7 @@ impl StreamedContent for Search {
         None
     }
 
-    fn next(&mut self, _: usize, cancel: &CancelToken) -> Result<Option<Bytes>> {
+    fn next_piece(&mut self, _: usize, cancel: &CancelToken) -> Result<Option<Bytes>> {
         if self.is_over {
             return Ok(None);
         }
@@ -362,11 +367,11 @@ impl StreamedContent for Search {
         while self.objects < end && !self.levels.is_empty() && self.lines <= limits::HTTP_FOUND {
             let before = (self.objects, self.lines, out.len());
             let went_on = cancel
-                .go_on()
+                .check_cancelled()
                 .and_then(|()| self.examine_some(&mut out, cancel));
             match went_on {
                 Ok(()) => {}
-                Err(error) if error.is_unwanted() => {
+                Err(error) if error.is_cancelled() => {
                     (self.objects, self.lines) = (before.0, before.1);
                     out.truncate(before.2);
                     if out.is_empty() {
@@ -396,7 +401,7 @@ fn entries(
     cancel: &CancelToken,
 ) -> Result<(Vec<SearchEntry>, Option<u64>)> {
     let requests = level.root.requests();
-    requests.traffic().asked(RequestType::Readdirplus);
+    requests.traffic().count_request(RequestType::Readdirplus);
     let (mut found, mut next) = (Vec::<SearchEntry>::new(), None);
     let mut take = |listed: DirEntry<'_>, entry: Option<&LookupEntry>| {
         if found.len() >= LOOKS {
@@ -413,9 +418,9 @@ fn entries(
         false
     };
     let (handle, detail) = (level.opened.handle, ListingDetail::Attributes);
-    let listed = requests.list_for(handle, first, detail, &mut take, cancel);
+    let listed = requests.list_with_cancel(handle, first, detail, &mut take, cancel);
     match listed {
-        Err(error) if next.is_none() || !error.is_unwanted() => {
+        Err(error) if next.is_none() || !error.is_cancelled() => {
             found.iter().for_each(|entry| requests.forget(entry.ino, 1));
             Err(error)
         }
@@ -429,7 +434,7 @@ fn append(line: text::JsonObject, out: &mut Vec<u8>) {
 }
 
 /// Returns the first characters of an attribute's value.
-fn short(value: &str) -> String {
+fn truncate_value(value: &str) -> String {
     let mut short: String = value.chars().take(SHOWN).collect();
     if short.len() < value.len() {
         short.push('…');

@@ -24,8 +24,8 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio::runtime::Runtime;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::fs::http::access::Access;
-use crate::fs::http::fault::Fault;
+use crate::fs::http::access::AccessRules;
+use crate::fs::http::fault::RequestFault;
 use crate::fs::http::gzip::{self, TextCompressor};
 use crate::fs::http::server::client_stream::{ClientStream, Stream};
 use crate::fs::http::server::clock::Clock;
@@ -33,8 +33,8 @@ use crate::fs::http::server::dispatcher::RequestDispatcher;
 use crate::fs::http::server::peer::{Peer, PendingResponse};
 use crate::fs::http::server::response_body::ResponseBody;
 use crate::fs::http::server::unauthorized::UnauthorizedClients;
-use crate::fs::http::site::{Site, refused};
-use crate::fs::http::trees::Trees;
+use crate::fs::http::site::{Site, fault_response};
+use crate::fs::http::trees::ServedTrees;
 use crate::fs::workers::RequestObject;
 use crate::limits;
 use crate::view::texts::html::script;
@@ -95,18 +95,18 @@ impl Server {
 
     /// Serves these trees until the process ends. At most `threads` requests are handled
     /// concurrently.
-    pub fn serve(self, trees: Trees, access: Access, threads: usize) -> ! {
+    pub fn serve(self, trees: ServedTrees, access: AccessRules, threads: usize) -> ! {
         let site = Site {
             trees: Arc::new(trees),
             access,
-            packer: TextCompressor::default(),
-            script: gzip::packed_once(script::TEXT.as_bytes()).map(Into::into),
+            compressor: TextCompressor::default(),
+            script: gzip::compress_shared(script::TEXT.as_bytes()).map(Into::into),
             seed: RandomState::new().build_hasher().finish(),
         };
         let shared = Arc::new(ServerContext {
             site,
             clients: Arc::default(),
-            questions: Arc::new(RequestDispatcher::new(threads)),
+            dispatcher: Arc::new(RequestDispatcher::new(threads)),
         });
         self.runtime.block_on(accept_all(self.listener, shared))
     }
@@ -116,7 +116,7 @@ impl Server {
 struct ServerContext {
     site: Site,
     clients: Arc<UnauthorizedClients>,
-    questions: Arc<RequestDispatcher>,
+    dispatcher: Arc<RequestDispatcher>,
 }
 
 /// Accepts and serves connections, within the limit of connections.
@@ -142,8 +142,12 @@ async fn accept_all(listener: AsyncListener, shared: Arc<ServerContext>) -> ! {
             tokio::time::sleep(PAUSE).await;
             continue;
         };
-        if let Some(place) = place(&places, &shared.clients).await {
-            drop(tokio::spawn(speak(stream, Arc::clone(&shared), place)));
+        if let Some(place) = wait_for_slot(&places, &shared.clients).await {
+            drop(tokio::spawn(serve_connection(
+                stream,
+                Arc::clone(&shared),
+                place,
+            )));
         }
     }
 }
@@ -151,24 +155,24 @@ async fn accept_all(listener: AsyncListener, shared: Arc<ServerContext>) -> ! {
 /// Waits for one of the limited connection slots. If all are taken, disconnects the oldest client
 /// without access, if there is one. Meanwhile, new connections wait in the operating system's
 /// queue.
-async fn place(
+async fn wait_for_slot(
     places: &Arc<Semaphore>,
     clients: &UnauthorizedClients,
 ) -> Option<OwnedSemaphorePermit> {
     if places.available_permits() == 0 {
-        clients.send_first_away();
+        clients.disconnect_oldest();
     }
     Arc::clone(places).acquire_owned().await.ok()
 }
 
 /// Serves the requests of one connection, which occupies the slot `place`.
-async fn speak(stream: Stream, shared: Arc<ServerContext>, place: OwnedSemaphorePermit) {
-    let (client, mut sent_away) = shared.clients.receive(limits::HTTP_ENTRY);
+async fn serve_connection(stream: Stream, shared: Arc<ServerContext>, place: OwnedSemaphorePermit) {
+    let (client, mut sent_away) = shared.clients.register(limits::HTTP_ENTRY);
     let peer = Arc::new(Peer::new(client));
     let answer = service_fn(|request| {
         let shared = Arc::clone(&shared);
         // The response counts as started now, not when the future is first polled.
-        let answering = Peer::answer(&peer);
+        let answering = Peer::begin_response(&peer);
         async move { Ok::<_, Infallible>(shared.answer(request, answering).await) }
     });
     let connection = http1::Builder::new()
@@ -204,16 +208,16 @@ impl ServerContext {
             answering.grant_access();
         }
         let mut answer = match asked {
-            Err(turned) => turned.answer,
-            Ok(_) if self.questions.are_too_many() => refused(&too_many()),
+            Err(turned) => turned.response,
+            Ok(_) if self.dispatcher.is_overloaded() => fault_response(&too_many()),
             Ok(asked) => {
                 let of = (RequestObject::Description(hash(&asked.path())), None);
                 let shared = Arc::clone(&self);
-                let answered = self.questions.dispatch(of, asked, move |asked, cancel| {
-                    shared.site.answer(asked, cancel)
+                let answered = self.dispatcher.dispatch(of, asked, move |asked, cancel| {
+                    shared.site.respond_with_retry(asked, cancel)
                 });
                 let answered = answered.await.1;
-                answered.unwrap_or_else(|error| refused(&Fault::from_error(&error)))
+                answered.unwrap_or_else(|error| fault_response(&RequestFault::from_error(&error)))
             }
         };
         if has_body || !is_let_in {
@@ -222,7 +226,7 @@ impl ServerContext {
             answer.headers_mut().insert(CONNECTION, close);
         }
         let is_old = parts.version < Version::HTTP_11;
-        let questions = Arc::clone(&self.questions);
+        let questions = Arc::clone(&self.dispatcher);
         answer.map(|content| ResponseBody::new(questions, content, answering, is_old))
     }
 }
@@ -233,7 +237,7 @@ fn hash(path: &[u8]) -> u64 {
     hasher.finish()
 }
 
-fn too_many() -> Fault {
+fn too_many() -> RequestFault {
     let reason = "too many requests are waiting";
-    Fault::new(StatusCode::SERVICE_UNAVAILABLE, reason)
+    RequestFault::new(StatusCode::SERVICE_UNAVAILABLE, reason)
 }

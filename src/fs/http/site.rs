@@ -17,20 +17,20 @@ use http::request::Parts;
 use http::response::Builder;
 use http::{HeaderMap, HeaderName, Method, Response, StatusCode};
 
-use crate::fs::errno::{is_stale, refusal};
-use crate::fs::http::access::{Access, Admission};
-use crate::fs::http::conditions::{Validators, Verdict};
+use crate::fs::errno::{is_stale, refusal_error};
+use crate::fs::http::access::{AccessRules, Admission};
+use crate::fs::http::conditions::{ConditionResult, Validators};
 use crate::fs::http::content::{ContentPart, FileParts, ResponseContent};
-use crate::fs::http::fault::Fault;
+use crate::fs::http::fault::RequestFault;
 use crate::fs::http::gzip::{self, TextCompressor, TextReservation};
 use crate::fs::http::listing::{self, ListingFormat, StreamedListing};
 use crate::fs::http::media;
 use crate::fs::http::multipart;
-use crate::fs::http::preferences::weight;
-use crate::fs::http::ranges::{RequestedRanges, wanted};
-use crate::fs::http::search::Search;
+use crate::fs::http::preferences::quality_value;
+use crate::fs::http::ranges::{RequestedRanges, parse_ranges};
+use crate::fs::http::search::ObjectSearch;
 use crate::fs::http::target::RequestTarget;
-use crate::fs::http::trees::{OpenedEntry, PathDestination, ResolvedPath, Trees};
+use crate::fs::http::trees::{OpenedEntry, PathDestination, ResolvedPath, ServedTrees};
 use crate::fs::requests::Version;
 use crate::fs::stat::FileKind;
 use crate::fs::state::handle::Caching;
@@ -64,9 +64,9 @@ const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resour
 
 /// The served trees, with their access rules.
 pub(super) struct Site {
-    pub(super) trees: Arc<Trees>,
-    pub(super) access: Access,
-    pub(super) packer: TextCompressor,
+    pub(super) trees: Arc<ServedTrees>,
+    pub(super) access: AccessRules,
+    pub(super) compressor: TextCompressor,
     /// The compressed script that pages about objects use.
     pub(super) script: Option<bytes::Bytes>,
     /// A random value of this process that is part of each entity tag.
@@ -83,7 +83,7 @@ pub(super) struct AdmittedRequest {
 
 /// A response produced without opening a tree: a refusal, a CORS preflight, or a login redirect.
 pub(super) struct EarlyResponse {
-    pub(super) answer: Response<ResponseContent>,
+    pub(super) response: Response<ResponseContent>,
     /// Whether the client is known to have access.
     pub(super) is_admitted: bool,
 }
@@ -93,7 +93,7 @@ impl EarlyResponse {
     fn without_access(answer: Response<ResponseContent>) -> Box<Self> {
         let is_let_in = false;
         Box::new(EarlyResponse {
-            answer,
+            response: answer,
             is_admitted: is_let_in,
         })
     }
@@ -106,7 +106,7 @@ impl AdmittedRequest {
 
     /// Returns whether a request for the directory of a data file may be redirected to the page
     /// about the data file. A click on the page's own link to the directory must not be redirected.
-    fn may_lead_to_page(&self) -> bool {
+    fn may_redirect_to_page(&self) -> bool {
         let comes_from_here = self.text(&SEC_FETCH_SITE) == Some("same-origin");
         !self.target.wants_list && (self.target.wants_page || !comes_from_here)
     }
@@ -139,7 +139,7 @@ impl Site {
     ) -> std::result::Result<AdmittedRequest, Box<EarlyResponse>> {
         let answered = self.check_access(parts, has_body);
         answered.map_err(|mut turned| {
-            turned.answer = self.with_fields(turned.answer, &parts.headers);
+            turned.response = self.with_common_headers(turned.response, &parts.headers);
             turned
         })
     }
@@ -150,36 +150,36 @@ impl Site {
         has_body: bool,
     ) -> std::result::Result<AdmittedRequest, Box<EarlyResponse>> {
         let target = RequestTarget::parse(&parts.uri)
-            .map_err(|fault| EarlyResponse::without_access(refused(&fault)))?;
+            .map_err(|fault| EarlyResponse::without_access(fault_response(&fault)))?;
         if parts.method == Method::OPTIONS && self.access.origin(&parts.headers).is_some() {
             return Err(EarlyResponse::without_access(preflight()));
         }
         if ![Method::GET, Method::HEAD].contains(&parts.method) {
             let reason = "this server is read-only: use GET or HEAD";
-            let fault = Fault::new(StatusCode::METHOD_NOT_ALLOWED, reason);
-            return Err(EarlyResponse::without_access(refused(&fault)));
+            let fault = RequestFault::new(StatusCode::METHOD_NOT_ALLOWED, reason);
+            return Err(EarlyResponse::without_access(fault_response(&fault)));
         }
         if has_body {
             let reason = "a request for a file must not have a body";
-            let fault = Fault::new(StatusCode::PAYLOAD_TOO_LARGE, reason);
-            return Err(EarlyResponse::without_access(refused(&fault)));
+            let fault = RequestFault::new(StatusCode::PAYLOAD_TOO_LARGE, reason);
+            return Err(EarlyResponse::without_access(fault_response(&fault)));
         }
         match self.access.admit(parts, &target) {
-            Ok(Admission::In) => Ok(AdmittedRequest {
+            Ok(Admission::Granted) => Ok(AdmittedRequest {
                 target,
                 method: parts.method.clone(),
                 version: parts.version,
                 headers: parts.headers.clone(),
             }),
-            Ok(Admission::Enter(cookie)) => {
+            Ok(Admission::StoreToken(cookie)) => {
                 let answer = login_response(&parts.headers, target, &cookie);
                 let is_let_in = true;
                 Err(Box::new(EarlyResponse {
-                    answer,
+                    response: answer,
                     is_admitted: is_let_in,
                 }))
             }
-            Err(fault) => Err(EarlyResponse::without_access(refused(&fault))),
+            Err(fault) => Err(EarlyResponse::without_access(fault_response(&fault))),
         }
     }
 
@@ -188,7 +188,7 @@ impl Site {
     /// # Errors
     /// [`Error::unwanted`] if the request must be tried again in a heavy slot, or if no client
     /// waits for the response.
-    pub(super) fn answer(
+    pub(super) fn respond_with_retry(
         &self,
         asked: &AdmittedRequest,
         cancel: &CancelToken,
@@ -199,25 +199,25 @@ impl Site {
             found = self.respond(asked, cancel);
         }
         let mut answer = match found {
-            Err(error) if error.is_unwanted() => return Err(error),
-            Err(error) => refused(&Fault::from_error(&error)),
+            Err(error) if error.is_cancelled() => return Err(error),
+            Err(error) => fault_response(&RequestFault::from_error(&error)),
             Ok(answer) => answer,
         };
-        if self.has_no_end(asked, answer.body()) {
+        if self.is_undelimited(asked, answer.body()) {
             let reason = "this response has no length, so it requires HTTP/1.1";
-            let fault = Fault::new(StatusCode::HTTP_VERSION_NOT_SUPPORTED, reason);
-            answer = refused(&fault);
+            let fault = RequestFault::new(StatusCode::HTTP_VERSION_NOT_SUPPORTED, reason);
+            answer = fault_response(&fault);
         }
         if asked.method == Method::HEAD {
             *answer.body_mut() = ResponseContent::Empty;
         }
-        Ok(self.with_fields(answer, &asked.headers))
+        Ok(self.with_common_headers(answer, &asked.headers))
     }
 
     /// Returns whether the client could not detect that a response is incomplete. This is the case
     /// for a response without a length, in HTTP/1.0 over a Unix socket. Only the end of the
     /// connection ends such a response, and a Unix socket cannot report a reset.
-    fn has_no_end(&self, asked: &AdmittedRequest, content: &ResponseContent) -> bool {
+    fn is_undelimited(&self, asked: &AdmittedRequest, content: &ResponseContent) -> bool {
         let is_unix = self.access.address.is_none();
         let is_old = asked.version < http::Version::HTTP_11;
         is_unix
@@ -226,7 +226,7 @@ impl Site {
     }
 
     /// Adds the header fields that all responses have.
-    fn with_fields(
+    fn with_common_headers(
         &self,
         mut answer: Response<ResponseContent>,
         asked: &HeaderMap,
@@ -266,21 +266,26 @@ impl Site {
         if asked.target.wants_script {
             return Ok(self.script(asked));
         }
-        let within = match self.trees.split(&asked.target.names) {
+        let within = match self.trees.find_tree(&asked.target.names) {
             PathDestination::Tree(tree, names) => (tree, names),
             PathDestination::Nowhere => return Err(Error::NotFound),
             PathDestination::Root => {
-                let form = form(asked);
-                let text = listing::of_sources(self.trees.names(), form);
+                let form = listing_format(asked);
+                let text = listing::sources_listing(self.trees.names(), form);
                 return Ok(complete_response(form, text));
             }
         };
         let place = ResolvedPath::find(&self.trees, within, cancel)?;
-        place.requests().traffic().asked(RequestType::Lookup);
+        place
+            .requests()
+            .traffic()
+            .count_request(RequestType::Lookup);
         match place.entry().attributes.kind {
-            FileKind::Directory if !asked.target.is_directory => Ok(redirect_into(asked)),
+            FileKind::Directory if !asked.target.is_directory => Ok(redirect_to_slash(asked)),
             FileKind::Directory => self.directory(asked, place, cancel),
-            _ if asked.target.is_directory => Err(refusal(nix::errno::Errno::ENOTDIR, "a file")),
+            _ if asked.target.is_directory => {
+                Err(refusal_error(nix::errno::Errno::ENOTDIR, "a file"))
+            }
             _ => self.file(asked, place, cancel),
         }
     }
@@ -308,10 +313,10 @@ impl Site {
         place: ResolvedPath,
         cancel: &CancelToken,
     ) -> Result<Response<ResponseContent>> {
-        let form = form(asked);
+        let form = listing_format(asked);
         refuse_unreadable(&place)?;
-        if let Some(sought) = &asked.target.sought {
-            let search = Search::new(&place, sought, cancel)?;
+        if let Some(sought) = &asked.target.search_text {
+            let search = ObjectSearch::new(&place, sought, cancel)?;
             let answer = Response::builder()
                 .header(CONTENT_TYPE, "application/jsonl; charset=utf-8")
                 .header(CACHE_CONTROL, "no-store");
@@ -320,13 +325,14 @@ impl Site {
                 ResponseContent::Pieces(Box::new(search)),
             ));
         }
-        if form == ListingFormat::Page && asked.may_lead_to_page() && has_page(&place, cancel)? {
+        if form == ListingFormat::Page && asked.may_redirect_to_page() && has_page(&place, cancel)?
+        {
             return Ok(redirect(&asked.with_token(PAGE), None));
         }
         let open = OpenedEntry::directory(place, cancel)?;
         let has_views = listing::has_views(&open, cancel);
         let listing = StreamedListing::new(open, form, asked.path(), has_views);
-        let answer = answer_of(form);
+        let answer = listing_response_builder(form);
         Ok(build_response(
             answer,
             ResponseContent::Pieces(Box::new(listing)),
@@ -342,12 +348,12 @@ impl Site {
         refuse_unreadable(&place)?;
         let tree = place.requests();
         // A text that is too long to count is refused here, as by `stat`.
-        tree.getattr_for(place.ino(), cancel)?;
-        tree.traffic().asked(RequestType::Open);
-        let kind = media::kind_of(place.view());
+        tree.getattr_with_cancel(place.ino(), cancel)?;
+        tree.traffic().count_request(RequestType::Open);
+        let kind = media::media_type(place.names_in_views());
         let names = place.names().join(&b'/');
         let open = OpenedEntry::file(place, cancel)?;
-        let version = open.requests().version_of(open.handle(), cancel)?;
+        let version = open.requests().content_version(open.handle(), cancel)?;
         let validators = match open.opened.caching {
             Caching::Never => Validators::default(),
             _ => Validators::for_version(&names, &version, self.seed),
@@ -359,15 +365,15 @@ impl Site {
         };
         // The client's validators are compared with the bytes that would be sent.
         let sent = match room {
-            Some(_) => validators.packed(),
+            Some(_) => validators.for_gzip(),
             None => validators.clone(),
         };
-        let verdict = sent.verdict(&asked.headers);
-        if verdict != Verdict::Send {
+        let verdict = sent.evaluate_conditions(&asked.headers);
+        if verdict != ConditionResult::Proceed {
             return Ok(without_content(verdict, &sent, kind));
         }
         match ranges {
-            RequestedRanges::Unsatisfiable => Ok(unsatisfiable(version.length)),
+            RequestedRanges::Unsatisfiable => Ok(range_not_satisfiable(version.length)),
             RequestedRanges::Whole => match room {
                 Some(room) => compressed((open, version, room), &validators, kind, cancel),
                 None => parts((open, version), &validators, kind, &[]),
@@ -387,7 +393,7 @@ impl Site {
         let is_text = media::is_text(kind) && gzip::is_worthwhile(version.length);
         let is_wanted = is_text && gzip::is_accepted(&asked.headers);
         is_wanted
-            .then(|| self.packer.room(version.length))
+            .then(|| self.compressor.reserve(version.length))
             .flatten()
     }
 }
@@ -396,13 +402,13 @@ impl Site {
 fn ranges(asked: &AdmittedRequest, validators: &Validators, length: u64) -> RequestedRanges {
     let is_allowed = asked.method == Method::GET && validators.allow_ranges(&asked.headers);
     let field = asked.text(&RANGE).filter(|_| is_allowed);
-    field.map_or(RequestedRanges::Whole, |field| wanted(field, length))
+    field.map_or(RequestedRanges::Whole, |field| parse_ranges(field, length))
 }
 
 /// Returns the format in which the request wants a directory listing.
-fn form(asked: &AdmittedRequest) -> ListingFormat {
+fn listing_format(asked: &AdmittedRequest) -> ListingFormat {
     let [json, page] =
-        ["application/json", "text/html"].map(|kind| weight(&asked.headers, &ACCEPT, kind));
+        ["application/json", "text/html"].map(|kind| quality_value(&asked.headers, &ACCEPT, kind));
     if json > 0.0 && json >= page {
         ListingFormat::Json
     } else {
@@ -413,7 +419,10 @@ fn form(asked: &AdmittedRequest) -> ListingFormat {
 /// Fails if the file's permission bits grant no user the right to read.
 fn refuse_unreadable(place: &ResolvedPath) -> Result<()> {
     if place.entry().attributes.permissions & 0o444 == 0 {
-        return Err(refusal(nix::errno::Errno::EACCES, "the mode of the source"));
+        return Err(refusal_error(
+            nix::errno::Errno::EACCES,
+            "the mode of the source",
+        ));
     }
     Ok(())
 }
@@ -422,14 +431,14 @@ fn refuse_unreadable(place: &ResolvedPath) -> Result<()> {
 /// (`.h5fs/joined`) and externally linked files (`.h5fs/external/FILE`) also have such directories.
 fn has_page(place: &ResolvedPath, cancel: &CancelToken) -> Result<bool> {
     match place.descendant(PAGE.as_bytes(), cancel) {
-        Err(error) if error.is_unwanted() => Err(error),
-        found => Ok(found.is_ok_and(|page| page.view().is_some())),
+        Err(error) if error.is_cancelled() => Err(error),
+        found => Ok(found.is_ok_and(|page| page.names_in_views().is_some())),
     }
 }
 
 /// Starts a response whose content has the media type `kind`, with the header fields for
 /// `validators`.
-fn described(status: StatusCode, validators: &Validators, kind: &str) -> Builder {
+fn start_response(status: StatusCode, validators: &Validators, kind: &str) -> Builder {
     let mut answer = Response::builder()
         .status(status)
         .header(CONTENT_TYPE, kind);
@@ -453,21 +462,24 @@ fn described(status: StatusCode, validators: &Validators, kind: &str) -> Builder
 }
 
 fn without_content(
-    verdict: Verdict,
+    verdict: ConditionResult,
     validators: &Validators,
     kind: &str,
 ) -> Response<ResponseContent> {
-    if verdict == Verdict::Unchanged {
-        let answer = described(StatusCode::NOT_MODIFIED, validators, kind);
+    if verdict == ConditionResult::NotModified {
+        let answer = start_response(StatusCode::NOT_MODIFIED, validators, kind);
         return build_response(answer, ResponseContent::Empty);
     }
     let reason = "the file is not in the requested state";
-    refused(&Fault::new(StatusCode::PRECONDITION_FAILED, reason))
+    fault_response(&RequestFault::new(StatusCode::PRECONDITION_FAILED, reason))
 }
 
-fn unsatisfiable(length: u64) -> Response<ResponseContent> {
+fn range_not_satisfiable(length: u64) -> Response<ResponseContent> {
     let reason = "no such range of bytes, or too many";
-    let mut answer = refused(&Fault::new(StatusCode::RANGE_NOT_SATISFIABLE, reason));
+    let mut answer = fault_response(&RequestFault::new(
+        StatusCode::RANGE_NOT_SATISFIABLE,
+        reason,
+    ));
     if let Ok(range) = HeaderValue::from_str(&format!("bytes */{length}")) {
         answer.headers_mut().insert(CONTENT_RANGE, range);
     }
@@ -505,7 +517,7 @@ fn parts(
         }
     };
     let all: u64 = parts.iter().map(ContentPart::length).sum();
-    let mut answer = described(status, validators, &kind)
+    let mut answer = start_response(status, validators, &kind)
         .header(ACCEPT_RANGES, "bytes")
         .header(CONTENT_LENGTH, all);
     if let Some(range) = content_range {
@@ -530,36 +542,36 @@ fn compressed(
         version.clone(),
         vec![ContentPart::Range(0..version.length)],
     );
-    let Some(packed) = room.packed(&all.read_all(cancel)?) else {
+    let Some(packed) = room.compress(&all.read_all(cancel)?) else {
         return parts((all.into_open(), version), validators, kind, &[]);
     };
-    let answer = described(StatusCode::OK, &validators.packed(), kind)
+    let answer = start_response(StatusCode::OK, &validators.for_gzip(), kind)
         .header(CONTENT_ENCODING, "gzip")
         .header(CONTENT_LENGTH, packed.len());
     Ok(build_response(answer, ResponseContent::Whole(packed)))
 }
 
-fn answer_of(form: ListingFormat) -> Builder {
+fn listing_response_builder(form: ListingFormat) -> Builder {
     Response::builder()
-        .header(CONTENT_TYPE, form.kind())
+        .header(CONTENT_TYPE, form.media_type())
         .header(CACHE_CONTROL, "no-store")
         .header(VARY, ACCEPT.as_str())
 }
 
 fn complete_response(form: ListingFormat, text: Vec<u8>) -> Response<ResponseContent> {
-    let answer = answer_of(form).header(CONTENT_LENGTH, text.len());
+    let answer = listing_response_builder(form).header(CONTENT_LENGTH, text.len());
     build_response(answer, ResponseContent::Whole(text.into()))
 }
 
 /// Redirects a directory's path without a slash to the path with a slash, because the links in a
 /// listing are relative to the path with a slash.
-fn redirect_into(asked: &AdmittedRequest) -> Response<ResponseContent> {
+fn redirect_to_slash(asked: &AdmittedRequest) -> Response<ResponseContent> {
     let into = RequestTarget {
         is_directory: true,
         ..asked.target.clone()
     };
     // The reference is relative to the parent directory and ends with the directory's own name.
-    let reference = into.own_reference();
+    let reference = into.relative_url();
     let reference = reference.strip_prefix('.').unwrap_or(&reference);
     redirect(&asked.with_token(reference), None)
 }
@@ -588,11 +600,11 @@ fn login_response(
 ) -> Response<ResponseContent> {
     let site = headers.get(&SEC_FETCH_SITE);
     if site.is_none_or(|site| site != "cross-site") {
-        return redirect(&target.own_reference(), Some(cookie));
+        return redirect(&target.relative_url(), Some(cookie));
     }
     // Leads to the same page as without this detour.
     target.wants_page = !target.wants_list;
-    let reference = target.own_reference();
+    let reference = target.relative_url();
     // A reference contains no characters that need escaping.
     let text = format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
@@ -620,7 +632,7 @@ fn preflight() -> Response<ResponseContent> {
 }
 
 /// Returns the response to a refused or failed request, with the reason as text.
-pub(super) fn refused(fault: &Fault) -> Response<ResponseContent> {
+pub(super) fn fault_response(fault: &RequestFault) -> Response<ResponseContent> {
     let text = format!("{}\n", fault.reason);
     let mut answer = Response::builder()
         .status(fault.status)

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use http::Uri;
 
-use crate::fs::http::fault::Fault;
+use crate::fs::http::fault::RequestFault;
 use crate::limits;
 
 /// The parsed path and query of a request.
@@ -25,7 +25,7 @@ pub(super) struct RequestTarget {
     /// Whether the target is the script of pages.
     pub(super) wants_script: bool,
     /// Text to search for in a data file. The path is then the data file's directory `.h5fs/html`.
-    pub(super) sought: Option<Vec<u8>>,
+    pub(super) search_text: Option<Vec<u8>>,
 }
 
 impl RequestTarget {
@@ -34,9 +34,10 @@ impl RequestTarget {
     /// # Errors
     /// 400 for an invalid encoding, or for a name that no file can have: `.`, `..`, a name with a
     /// slash or a NUL, or an empty name.
-    pub(super) fn parse(uri: &Uri) -> Result<Self, Fault> {
+    pub(super) fn parse(uri: &Uri) -> Result<Self, RequestFault> {
         let path = uri.path().strip_prefix('/');
-        let path = path.ok_or_else(|| Fault::bad("the request target is not a path"))?;
+        let path =
+            path.ok_or_else(|| RequestFault::bad_request("the request target is not a path"))?;
         let mut target = RequestTarget {
             is_directory: path.is_empty() || path.ends_with('/'),
             ..RequestTarget::default()
@@ -53,7 +54,7 @@ impl RequestTarget {
                 Some(("token", token)) => target.token = Some(token.to_owned()),
                 Some(("script", _)) => target.wants_script = true,
                 Some(("search", text)) => {
-                    target.sought = Some(parse_search_text(text)?);
+                    target.search_text = Some(parse_search_text(text)?);
                 }
                 None if word == "list" => target.wants_list = true,
                 None if word == "page" => target.wants_page = true,
@@ -69,45 +70,49 @@ impl RequestTarget {
     }
 
     /// Returns a relative URL of the target itself, without the token in the query.
-    pub(super) fn own_reference(&self) -> String {
+    pub(super) fn relative_url(&self) -> String {
         let query = match (self.wants_list, self.wants_page) {
             (true, _) => "?list",
             (false, true) => "?page",
             (false, false) => "",
         };
         match self.names.last() {
-            Some(last) if self.is_directory => format!("../{}/{query}", encoded(last)),
-            Some(last) => format!("./{}{query}", encoded(last)),
+            Some(last) if self.is_directory => format!("../{}/{query}", percent_encode(last)),
+            Some(last) => format!("./{}{query}", percent_encode(last)),
             None => format!("./{query}"),
         }
     }
 }
 
 /// Parses the percent-encoded text to search for.
-fn parse_search_text(text: &str) -> Result<Vec<u8>, Fault> {
-    let text = decoded(text).ok_or_else(|| Fault::bad("`%` without two hexadecimal digits"))?;
+fn parse_search_text(text: &str) -> Result<Vec<u8>, RequestFault> {
+    let text = percent_decode(text)
+        .ok_or_else(|| RequestFault::bad_request("`%` without two hexadecimal digits"))?;
     if (1..=limits::HTTP_WANTED).contains(&text.len()) {
         Ok(text)
     } else {
-        Err(Fault::bad("the search text is empty or too long"))
+        Err(RequestFault::bad_request(
+            "the search text is empty or too long",
+        ))
     }
 }
 
 /// Parses one percent-encoded name of the path.
-fn decode_name(text: &str) -> Result<Vec<u8>, Fault> {
-    let name = decoded(text).ok_or_else(|| Fault::bad("`%` without two hexadecimal digits"))?;
+fn decode_name(text: &str) -> Result<Vec<u8>, RequestFault> {
+    let name = percent_decode(text)
+        .ok_or_else(|| RequestFault::bad_request("`%` without two hexadecimal digits"))?;
     match &name[..] {
-        b"" => Err(Fault::bad("an empty name")),
-        b"." | b".." => Err(Fault::bad("a name of dots")),
+        b"" => Err(RequestFault::bad_request("an empty name")),
+        b"." | b".." => Err(RequestFault::bad_request("a name of dots")),
         _ if name.iter().any(|byte| matches!(byte, b'/' | 0)) => {
-            Err(Fault::bad("a name with a slash or a NUL"))
+            Err(RequestFault::bad_request("a name with a slash or a NUL"))
         }
         _ => Ok(name),
     }
 }
 
 /// Decodes a percent-encoded text. Returns `None` if the encoding is invalid.
-fn decoded(text: &str) -> Option<Vec<u8>> {
+fn percent_decode(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((&first, behind)) = rest.split_first() {
@@ -128,7 +133,7 @@ fn decoded(text: &str) -> Option<Vec<u8>> {
 
 /// Percent-encodes a name for a relative URL. All but unreserved characters (RFC 3986, section 2.3)
 /// are encoded, so that a name is never parsed as a scheme, a query or a fragment.
-pub(super) fn encoded(name: &[u8]) -> String {
+pub(super) fn percent_encode(name: &[u8]) -> String {
     let mut text = String::with_capacity(name.len());
     for &byte in name {
         match byte {
@@ -146,7 +151,7 @@ pub(super) fn encoded(name: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    fn target(uri: &str) -> Result<RequestTarget, Fault> {
+    fn target(uri: &str) -> Result<RequestTarget, RequestFault> {
         RequestTarget::parse(&uri.parse().unwrap())
     }
 
@@ -210,18 +215,18 @@ mod tests {
         let with = target("/a?list&token=abc&x=1").unwrap();
         assert_eq!(with.token.as_deref(), Some("abc"));
         assert!(with.wants_list);
-        assert_eq!(with.own_reference(), "./a?list");
+        assert_eq!(with.relative_url(), "./a?list");
         assert_eq!(
-            target("/a%3Ab/?token=1").unwrap().own_reference(),
+            target("/a%3Ab/?token=1").unwrap().relative_url(),
             "../a%3Ab/"
         );
-        assert_eq!(target("/?token=1").unwrap().own_reference(), "./");
+        assert_eq!(target("/?token=1").unwrap().relative_url(), "./");
     }
 
     #[test]
     fn a_name_is_encoded_as_bytes() {
-        assert_eq!(encoded(b"a b:c?\xff/~"), "a%20b%3Ac%3F%FF%2F~");
+        assert_eq!(percent_encode(b"a b:c?\xff/~"), "a%20b%3Ac%3F%FF%2F~");
         let all: Vec<u8> = (0..=255).collect();
-        assert_eq!(decoded(&encoded(&all)), Some(all));
+        assert_eq!(percent_decode(&percent_encode(&all)), Some(all));
     }
 }

@@ -13,16 +13,16 @@ use crate::fs::state::handle::{Handle, OpenedHandle};
 
 /// The served trees: the tree of one source as the root, or the trees of several sources as
 /// directories in the root.
-pub struct Trees {
+pub struct ServedTrees {
     trees: Vec<(Vec<u8>, ServedTree)>,
     is_alone: bool,
 }
 
-impl Trees {
+impl ServedTrees {
     /// Serves a single source.
     #[must_use]
     pub fn single(served: ServedTree) -> Self {
-        Trees {
+        ServedTrees {
             trees: vec![(Vec::new(), served)],
             is_alone: true,
         }
@@ -31,7 +31,7 @@ impl Trees {
     /// Serves several sources with distinct names.
     #[must_use]
     pub fn several(trees: Vec<(Vec<u8>, ServedTree)>) -> Self {
-        Trees {
+        ServedTrees {
             trees,
             is_alone: false,
         }
@@ -43,7 +43,7 @@ impl Trees {
     }
 
     /// Determines the tree to which the path `names` leads.
-    pub(super) fn split<'n>(&self, names: &'n [Vec<u8>]) -> PathDestination<'n> {
+    pub(super) fn find_tree<'n>(&self, names: &'n [Vec<u8>]) -> PathDestination<'n> {
         if self.is_alone {
             return PathDestination::Tree(0, names);
         }
@@ -74,7 +74,7 @@ pub(super) enum PathDestination<'n> {
 
 /// A resolved path in a tree. Dropping the value forgets the inodes of the directories on the path.
 pub(super) struct ResolvedPath {
-    trees: Arc<Trees>,
+    trees: Arc<ServedTrees>,
     tree: usize,
     found: ResolvedEntry,
 }
@@ -86,13 +86,13 @@ impl ResolvedPath {
     /// # Errors
     /// Fails as [`find`](Requests#method.find) does.
     pub(super) fn find(
-        trees: &Arc<Trees>,
+        trees: &Arc<ServedTrees>,
         (tree, names): (usize, &[Vec<u8>]),
         cancel: &CancelToken,
     ) -> Result<Self> {
         let found = trees
             .tree(tree)
-            .find_for(&names.join(&b'/'), true, cancel)?;
+            .find_path_with_cancel(&names.join(&b'/'), true, cancel)?;
         Ok(ResolvedPath {
             trees: Arc::clone(trees),
             tree,
@@ -146,9 +146,9 @@ impl ResolvedPath {
 
     /// Returns the names after the last directory of views (`.h5fs`) on the path. A name `.h5fs` is
     /// a directory of views only in the root of a tree or of a data file.
-    pub(super) fn view(&self) -> Option<&[Vec<u8>]> {
-        let (names, inos) = (&self.found.names, &self.found.counted);
-        let is_file = |ino: Ino| self.requests().file_of(ino) == Some(ino);
+    pub(super) fn names_in_views(&self) -> Option<&[Vec<u8>]> {
+        let (names, inos) = (&self.found.names, &self.found.looked_up);
+        let is_file = |ino: Ino| self.requests().data_file_number(ino) == Some(ino);
         let is_view = |at: &usize| match at.checked_sub(1) {
             None => true,
             Some(above) => {
@@ -168,7 +168,7 @@ pub(super) const VIEWS: &[u8] = b".h5fs";
 
 impl Drop for ResolvedPath {
     fn drop(&mut self) {
-        for ino in &self.found.counted {
+        for ino in &self.found.looked_up {
             self.requests().forget(*ino, 1);
         }
     }
@@ -184,18 +184,20 @@ impl OpenedEntry {
     /// Opens the regular file at the path `place`.
     ///
     /// # Errors
-    /// Fails as [`open_file_for`](Requests::open_file_for) does.
+    /// Fails as [`open_file_for`](Requests::open_file_with_cancel) does.
     pub(super) fn file(place: ResolvedPath, cancel: &CancelToken) -> Result<Self> {
-        let opened = place.requests().open_file_for(place.ino(), cancel)?;
+        let opened = place
+            .requests()
+            .open_file_with_cancel(place.ino(), cancel)?;
         Ok(OpenedEntry { place, opened })
     }
 
     /// Opens the directory at the path `place`.
     ///
     /// # Errors
-    /// Fails as [`opendir_for`](Requests::opendir_for) does.
+    /// Fails as [`opendir_for`](Requests::opendir_with_cancel) does.
     pub(super) fn directory(place: ResolvedPath, cancel: &CancelToken) -> Result<Self> {
-        let opened = place.requests().opendir_for(place.ino(), cancel)?;
+        let opened = place.requests().opendir_with_cancel(place.ino(), cancel)?;
         Ok(OpenedEntry { place, opened })
     }
 

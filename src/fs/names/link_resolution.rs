@@ -4,14 +4,14 @@
 use std::sync::Arc;
 
 use h5fs_reader::error::{Error, Result};
-use h5fs_reader::model::paths::names_of;
+use h5fs_reader::model::paths::split_path_reversed;
 use h5fs_reader::model::{LinkTarget, Node, NodeId};
 use nix::errno::Errno;
 
 use crate::fs::data_files::file_state::FileState;
 use crate::fs::data_files::mount::Mount;
-use crate::fs::data_files::other_files::{OtherName, ShownLocation};
-use crate::fs::errno::{self, refusal, stale};
+use crate::fs::data_files::other_files::{OtherFileEntry, ShownLocation};
+use crate::fs::errno::{self, refusal_error, stale_error};
 use crate::limits;
 
 /// The target object of a link.
@@ -32,7 +32,7 @@ pub(in crate::fs) struct LinkedObject {
 /// # Errors
 /// `ELOOP` for an endless chain of links. Fails if the object, or a link on the path to it, cannot
 /// be read.
-pub(in crate::fs) fn follow(
+pub(in crate::fs) fn resolve_link(
     mount: &Mount,
     file: &Arc<FileState>,
     group: NodeId,
@@ -41,11 +41,11 @@ pub(in crate::fs) fn follow(
     LinkResolution::new(mount, file, group, vec![name.to_vec()]).resolve()
 }
 
-/// Returns the object that a link in `group` with the target `target` leads to, like [`follow`].
+/// Returns the object that a link in `group` with the target `target` leads to, like [`resolve_link`].
 ///
 /// # Errors
-/// Fails as [`follow`] does.
-pub(in crate::fs) fn follow_to(
+/// Fails as [`resolve_link`] does.
+pub(in crate::fs) fn resolve_link_target(
     mount: &Mount,
     file: &Arc<FileState>,
     group: NodeId,
@@ -59,7 +59,7 @@ pub(in crate::fs) fn follow_to(
 }
 
 /// Returns whether the error is `ELOOP`, an endless chain of links.
-pub(in crate::fs) fn is_circle(error: &Error) -> bool {
+pub(in crate::fs) fn is_link_loop(error: &Error) -> bool {
     errno::from_error(error) == Errno::ELOOP as i32
 }
 
@@ -107,23 +107,23 @@ impl<'a> LinkResolution<'a> {
                 return Ok(None);
             }
         }
-        Err(refusal(Errno::ELOOP, "link"))
+        Err(refusal_error(Errno::ELOOP, "link"))
     }
 
     /// Moves to the group or file to which a soft or external link leads, and adds the names in the
     /// link to the remaining names. Returns `None` if the target does not exist.
     fn follow_link(&mut self, target: &LinkTarget) -> Result<Option<()>> {
         let names = match target {
-            LinkTarget::Soft(path) | LinkTarget::External { path, .. } => names_of(path),
+            LinkTarget::Soft(path) | LinkTarget::External { path, .. } => split_path_reversed(path),
             LinkTarget::Alias(_) | LinkTarget::Reference { .. } => {
-                let names = self.file.container.names(target)?;
+                let names = self.file.container.alias_path(target)?;
                 names.into_iter().rev().collect()
             }
             LinkTarget::Hard(_) | LinkTarget::UserDefined(_) => return Ok(None),
             LinkTarget::Damaged(error) => return Err(error.clone()),
         };
-        if let Some(name) = target.other_file() {
-            let Some(file) = other_file(self.mount, &self.file, name)? else {
+        if let Some(name) = target.other_file_name() {
+            let Some(file) = open_other_file(self.mount, &self.file, name)? else {
                 return Ok(None);
             };
             self.file = file;
@@ -149,18 +149,18 @@ impl<'a> LinkResolution<'a> {
 
 /// Opens the file to which the name `name` in `file` leads. Its reads count against the budget of
 /// the request that uses `file`. Returns `None` if the mount does not show the file.
-fn other_file(mount: &Mount, file: &FileState, name: &[u8]) -> Result<Option<Arc<FileState>>> {
+fn open_other_file(mount: &Mount, file: &FileState, name: &[u8]) -> Result<Option<Arc<FileState>>> {
     let source = mount.current_file()?;
     if source.generation != file.generation {
-        return Err(stale());
+        return Err(stale_error());
     }
-    match mount.others.entry(&source, file, name) {
-        Ok(None | Some(OtherName::Spelling(ShownLocation::Root))) => {
-            Ok(Some(source.for_request_of(file)))
+    match mount.other_files.entry(&source, file, name) {
+        Ok(None | Some(OtherFileEntry::Spelling(ShownLocation::Root))) => {
+            Ok(Some(source.for_same_request(file)))
         }
-        Ok(Some(OtherName::File(other))) => Ok(Some(other.for_request_of(file))),
+        Ok(Some(OtherFileEntry::File(other))) => Ok(Some(other.for_same_request(file))),
         // The name has just changed.
-        Ok(Some(OtherName::Spelling(_))) => Err(stale()),
+        Ok(Some(OtherFileEntry::Spelling(_))) => Err(stale_error()),
         Err(Error::NotFound) => Ok(None),
         Err(error) => Err(error),
     }

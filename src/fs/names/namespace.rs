@@ -31,7 +31,7 @@ use crate::limits;
 pub(in crate::fs) struct Namespace<'a> {
     pub(in crate::fs) file: &'a Arc<FileState>,
     pub(in crate::fs) inodes: &'a Inodes,
-    pub(in crate::fs) others: &'a OtherFiles,
+    pub(in crate::fs) other_files: &'a OtherFiles,
 }
 
 /// The directory entry for a link of a group.
@@ -48,7 +48,7 @@ pub(in crate::fs) struct LinkEntry {
 
 /// A group, as the directory that shows its links.
 pub(in crate::fs) struct ShownGroup<'a> {
-    pub(in crate::fs) space: Namespace<'a>,
+    pub(in crate::fs) namespace: Namespace<'a>,
     pub(in crate::fs) group: NodeId,
     path: OnceCell<Option<Vec<Box<[u8]>>>>,
     /// The last group for which this directory contains an alias, with the text of the symbolic
@@ -66,7 +66,7 @@ impl<'a> Namespace<'a> {
         if self.file.is_mount_root(node) {
             inode::ROOT
         } else {
-            inode::of_node(self.file.generation, self.file.tree, node)
+            inode::node_number(self.file.generation, self.file.tree, node)
         }
     }
 
@@ -74,13 +74,13 @@ impl<'a> Namespace<'a> {
     fn node(&self, ino: u64) -> Option<NodeId> {
         match ino {
             inode::ROOT => Some(self.root()),
-            _ => inode::node_of(self.file.generation, ino),
+            _ => inode::node_with_number(self.file.generation, ino),
         }
     }
 
     pub(in crate::fs) fn directory(self, group: NodeId) -> ShownGroup<'a> {
         ShownGroup {
-            space: self,
+            namespace: self,
             group,
             path: OnceCell::new(),
             last: RefCell::default(),
@@ -90,20 +90,20 @@ impl<'a> Namespace<'a> {
     /// Returns the path of the directory of `group`, as shown names from the root. Returns `None`
     /// if the group has no directory yet, or if the path is too deep for a symbolic link.
     pub(in crate::fs) fn path(&self, group: NodeId) -> Option<Vec<Box<[u8]>>> {
-        let steps = self.steps(group, limits::SYMLINK_BYTES / 2)?;
+        let steps = self.path_steps(group, limits::SYMLINK_BYTES / 2)?;
         Some(steps.into_iter().map(|(_, name)| name).collect())
     }
 
     /// Returns the path of the directory of `group`: each parent group, with the shown name in it.
     /// Returns `None` if the path is unknown or has more than `most` names.
-    fn steps(&self, group: NodeId, most: usize) -> Option<Vec<(NodeId, Box<[u8]>)>> {
+    fn path_steps(&self, group: NodeId, most: usize) -> Option<Vec<(NodeId, Box<[u8]>)>> {
         let mut steps = Vec::new();
         let mut at = group;
         while at != self.root() {
             if steps.len() >= most {
                 return None;
             }
-            let step = self.home(at)?;
+            let step = self.parent_and_name(at)?;
             at = step.0;
             steps.push(step);
         }
@@ -113,27 +113,33 @@ impl<'a> Namespace<'a> {
 
     /// Returns the group that contains the directory of `group`, and the directory's shown name in
     /// it. Returns `None` if no directory is known.
-    fn home(&self, group: NodeId) -> Option<(NodeId, Box<[u8]>)> {
-        if let Some((parent, name)) = self.inodes.home(self.ino(group), self.file.generation) {
+    fn parent_and_name(&self, group: NodeId) -> Option<(NodeId, Box<[u8]>)> {
+        if let Some((parent, name)) = self
+            .inodes
+            .parent_and_name(self.ino(group), self.file.generation)
+        {
             return Some((self.node(parent)?, name));
         }
-        self.indexed_home(group)
+        self.indexed_parent_and_name(group)
     }
 
     /// Returns the group that contains the object, and the object's shown name in it, according to
     /// the object-to-path index. Returns `None` if the index lacks the object.
-    pub(in crate::fs) fn indexed_home(&self, group: NodeId) -> Option<(NodeId, Box<[u8]>)> {
-        self.known_home(group).ok().flatten()
+    pub(in crate::fs) fn indexed_parent_and_name(
+        &self,
+        group: NodeId,
+    ) -> Option<(NodeId, Box<[u8]>)> {
+        self.known_parent_and_name(group).ok().flatten()
     }
 
-    /// Finds the parent group and the shown name like [`indexed_home`](Self::indexed_home).
+    /// Finds the parent group and the shown name like [`indexed_parent_and_name`](Self::indexed_parent_and_name).
     ///
     /// # Errors
     /// Fails if a group that cannot be read may contain a name of the object that the index would
     /// prefer.
-    fn known_home(&self, group: NodeId) -> Result<Option<(NodeId, Box<[u8]>)>> {
-        let index = self.file.index();
-        let place = index.known_place(group)?;
+    fn known_parent_and_name(&self, group: NodeId) -> Result<Option<(NodeId, Box<[u8]>)>> {
+        let index = self.file.path_index();
+        let place = index.checked_parent_and_name(group)?;
         Ok(place.map(|(parent, name)| {
             let shown = name::escape(name, parent == self.root());
             (parent, shown.into())
@@ -146,7 +152,7 @@ impl<'a> Namespace<'a> {
     /// long.
     pub(in crate::fs) fn file_path(&self, inode: &Inode, link_count: u32) -> Option<Vec<u8>> {
         if inode.node_type == NodeType::Object && link_count > 1 {
-            match self.file.index().known_path(inode.node) {
+            match self.file.path_index().checked_path(inode.node) {
                 Ok(None) => {}
                 canonical => return canonical.ok().flatten(),
             }
@@ -156,19 +162,19 @@ impl<'a> Namespace<'a> {
         }
         // The name of a selection is the array's name, a `/`, and the selector.
         let array = inode.name.split(|&byte| byte == b'/').next();
-        self.path_of_name(self.node(inode.parent)?, array.unwrap_or_default())
+        self.entry_path(self.node(inode.parent)?, array.unwrap_or_default())
     }
 
     /// Returns the path of the object `node` from the object-to-path index, for texts that mention
     /// the object.
-    pub(in crate::fs) fn path_of(&self, node: NodeId) -> Result<Option<Vec<u8>>> {
-        self.file.index().known_path(node)
+    pub(in crate::fs) fn path_for_text(&self, node: NodeId) -> Result<Option<Vec<u8>>> {
+        self.file.path_index().checked_path(node)
     }
 
     /// Returns the path, with names as in the file, of the entry that the directory of `group`
     /// shows as `shown`.
-    fn path_of_name(&self, group: NodeId, shown: &[u8]) -> Option<Vec<u8>> {
-        let mut steps = self.steps(group, limits::PATH_DEPTH)?;
+    fn entry_path(&self, group: NodeId, shown: &[u8]) -> Option<Vec<u8>> {
+        let mut steps = self.path_steps(group, limits::PATH_DEPTH)?;
         steps.push((group, shown.into()));
         let mut path = Vec::new();
         let mut left = limits::CUT_NAME_LINKS;
@@ -189,19 +195,19 @@ impl ShownGroup<'_> {
     /// Returns the shown names from the root to this directory.
     pub(in crate::fs) fn path(&self) -> Option<&[Box<[u8]>]> {
         self.path
-            .get_or_init(|| self.space.path(self.group))
+            .get_or_init(|| self.namespace.path(self.group))
             .as_deref()
     }
 
     /// Returns whether this directory is the root of its file.
     pub(in crate::fs) fn is_root(&self) -> bool {
-        self.group == self.space.root()
+        self.group == self.namespace.root()
     }
 
     /// Returns the entry with this shown name.
     pub(in crate::fs) fn find(&self, shown: &[u8]) -> Result<LinkEntry> {
         name::refuse_long(shown)?;
-        let file = self.space.file;
+        let file = self.namespace.file;
         let real = file.real_name(self.group, shown)?.ok_or(Error::NotFound)?;
         let link = file.container.link(self.group, &real)?;
         Ok(self.link_entry(link.ok_or(Error::NotFound)?))
@@ -215,18 +221,22 @@ impl ShownGroup<'_> {
     /// Creates the directory entry for the link `link` of this group.
     pub(in crate::fs) fn link_entry(&self, link: Link) -> LinkEntry {
         let shown = self.shown_name(&link);
-        let tree = self.space.file.tree;
+        let tree = self.namespace.file.tree;
         let mut object = None;
         let (node_type, node) = match &link.target {
-            LinkTarget::Hard(node) if *node == self.space.root() => (NodeType::Link, self.group),
-            LinkTarget::Hard(node) if inode::is_object(tree, *node) => {
-                let mut found = self.space.file.container.node(*node);
+            LinkTarget::Hard(node) if *node == self.namespace.root() => {
+                (NodeType::Link, self.group)
+            }
+            LinkTarget::Hard(node) if inode::is_node_in_range(tree, *node) => {
+                let mut found = self.namespace.file.container.node(*node);
                 let place = match &found {
                     Ok(found) if matches!(found.kind, NodeKind::Group) => {
                         self.group_type(*node, found.link_count, &shown)
                     }
-                    Err(error) if error.is_passing() => Ok(NodeType::Unreadable),
-                    Err(_) if self.is_to_group(&link, *node) => self.group_type(*node, 1, &shown),
+                    Err(error) if error.is_transient() => Ok(NodeType::Unreadable),
+                    Err(_) if self.leads_to_group(&link, *node) => {
+                        self.group_type(*node, 1, &shown)
+                    }
                     _ => Ok(NodeType::Object),
                 };
                 let node_type = place.unwrap_or_else(|error| {
@@ -246,7 +256,7 @@ impl ShownGroup<'_> {
             NodeType::Link | NodeType::DamagedLink | NodeType::Unreadable => {
                 self.link_number(&link.target, &shown)
             }
-            _ => inode::of_node(self.space.file.generation, tree, node),
+            _ => inode::node_number(self.namespace.file.generation, tree, node),
         };
         LinkEntry {
             ino,
@@ -257,17 +267,20 @@ impl ShownGroup<'_> {
     }
 
     /// Returns whether the object `node`, which cannot be read, is known to be a group.
-    fn is_to_group(&self, link: &Link, node: NodeId) -> bool {
-        link.is_to_group || self.space.file.container.is_likely_group(node)
+    fn leads_to_group(&self, link: &Link, node: NodeId) -> bool {
+        link.is_to_group || self.namespace.file.container.is_likely_group(node)
     }
 
     /// Returns the inode number of a link other than a hard link. For a link into another file, the
     /// number depends on whether the mount shows that file, because the kernel caches the link's
     /// text by inode number.
     fn link_number(&self, target: &LinkTarget, shown: &[u8]) -> u64 {
-        let (generation, tree) = (self.space.file.generation, self.space.file.tree);
-        if let Some(file) = target.other_file()
-            && let Some(place) = self.space.others.shown_location(self.space.file, file)
+        let (generation, tree) = (self.namespace.file.generation, self.namespace.file.tree);
+        if let Some(file) = target.other_file_name()
+            && let Some(place) = self
+                .namespace
+                .other_files
+                .shown_location(self.namespace.file, file)
         {
             let place = match place {
                 ShownLocation::Root => Vec::new(),
@@ -275,18 +288,18 @@ impl ShownGroup<'_> {
                 ShownLocation::Archive(names) => names.join(&b'/'),
             };
             let name = [shown, b"/", &place].concat();
-            return inode::of_link(generation, tree, self.group, &name);
+            return inode::link_number(generation, tree, self.group, &name);
         }
-        inode::of_link(generation, tree, self.group, shown)
+        inode::link_number(generation, tree, self.group, shown)
     }
 
     fn inode(&self, node_type: NodeType, node: NodeId, shown: &[u8]) -> Inode {
         Inode {
             node_type,
-            generation: self.space.file.generation,
-            tree: self.space.file.tree,
+            generation: self.namespace.file.generation,
+            tree: self.namespace.file.tree,
             node,
-            parent: self.space.ino(self.group),
+            parent: self.namespace.ino(self.group),
             name: shown.into(),
         }
     }
@@ -297,16 +310,16 @@ impl ShownGroup<'_> {
     /// # Errors
     /// Fails if the group's own location is unknown because a part of the file cannot be read.
     fn group_type(&self, node: NodeId, link_count: u32, shown: &[u8]) -> Result<NodeType> {
-        let space = self.space;
+        let space = self.namespace;
         let here = self.inode(NodeType::Group, node, shown);
         let ino = space.ino(node);
-        let home = space.inodes.home(ino, here.generation);
+        let home = space.inodes.parent_and_name(ino, here.generation);
         let (parent, name) = match home {
             Some(home) => home,
             None => {
                 let indexed = match link_count {
                     0 | 1 => None,
-                    _ => space.known_home(node)?,
+                    _ => space.known_parent_and_name(node)?,
                 };
                 let place = match indexed {
                     Some((parent, name)) => Inode {
@@ -333,80 +346,92 @@ impl ShownGroup<'_> {
         place: &ShownLocation,
         names: impl Iterator<Item = Vec<u8>>,
     ) -> Option<Vec<u8>> {
-        let others = self.space.others;
-        let mut from = others.file_root_path(self.space.file);
+        let others = self.namespace.other_files;
+        let mut from = others.file_root_path(self.namespace.file);
         from.extend_from_slice(self.path()?);
         let mut to = others.root_path(place);
         to.extend(names.map(Into::into));
-        Some(symlink::relative(&from, &to))
+        Some(symlink::relative_link_text(&from, &to))
     }
 
     /// Returns the object path that an external link contains, with names as in the file.
     ///
     /// # Errors
     /// Fails if the path cannot be read.
-    pub(in crate::fs) fn path_in_target(&self, target: &LinkTarget) -> Result<Vec<u8>> {
+    pub(in crate::fs) fn external_object_path(&self, target: &LinkTarget) -> Result<Vec<u8>> {
         if let LinkTarget::External { path, .. } = target {
             return Ok(path.clone());
         }
-        let names = self.space.file.container.names(target)?;
+        let names = self.namespace.file.container.alias_path(target)?;
         let steps = names.iter().flat_map(|name| [&b"/"[..], name]);
         Ok(steps.flatten().copied().collect())
     }
 
     /// Returns the text of the symbolic link in this directory that represents a link with the
     /// target `target`.
-    pub(in crate::fs) fn text(&self, target: &LinkTarget) -> Result<Vec<u8>> {
+    pub(in crate::fs) fn link_text(&self, target: &LinkTarget) -> Result<Vec<u8>> {
         let LinkTarget::Alias(node) = target else {
-            return self.made_text(target);
+            return self.build_link_text(target);
         };
         let mut last = self.last.borrow_mut();
         match &*last {
             Some((known, text)) if known == node => text.clone(),
-            _ => last.insert((*node, self.made_text(target))).1.clone(),
+            _ => last.insert((*node, self.build_link_text(target))).1.clone(),
         }
     }
 
-    fn made_text(&self, target: &LinkTarget) -> Result<Vec<u8>> {
+    fn build_link_text(&self, target: &LinkTarget) -> Result<Vec<u8>> {
         let text = match target {
             LinkTarget::Hard(node) => {
-                let path = self.path().zip(self.space.path(*node));
-                path.map(|(from, to)| symlink::relative(from, &to))
+                let path = self.path().zip(self.namespace.path(*node));
+                path.map(|(from, to)| symlink::relative_link_text(from, &to))
             }
             LinkTarget::Soft(path) if path.starts_with(b"/") => {
                 let depth = self.path().map(<[_]>::len);
-                depth.map(|depth| symlink::absolute(depth, path))
+                depth.map(|depth| symlink::text_of_absolute_path(depth, path))
             }
-            LinkTarget::Soft(path) => Some(symlink::relative_path(path, self.is_root())),
+            LinkTarget::Soft(path) => Some(symlink::text_of_relative_path(path, self.is_root())),
             LinkTarget::External { file, path } => {
-                match self.space.others.shown_location(self.space.file, file) {
+                match self
+                    .namespace
+                    .other_files
+                    .shown_location(self.namespace.file, file)
+                {
                     Some(place) => {
                         let names = symlink::components(path, true);
                         self.path_to_other(&place, names)
                     }
-                    None => Some(symlink::outside(file, path)),
+                    None => Some(symlink::text_of_hidden_file(file, path)),
                 }
             }
             LinkTarget::Alias(_) | LinkTarget::Reference { file: None, .. } => {
-                let names = self.space.file.container.names(target)?;
-                let to = symlink::escaped(&names);
+                let names = self.namespace.file.container.alias_path(target)?;
+                let to = symlink::escape_names(&names);
                 let to: Vec<Box<[u8]>> = to.map(Into::into).collect();
-                self.path().map(|from| symlink::relative(from, &to))
+                self.path()
+                    .map(|from| symlink::relative_link_text(from, &to))
             }
             LinkTarget::Reference {
                 file: Some(file), ..
-            } => match self.space.others.shown_location(self.space.file, file) {
+            } => match self
+                .namespace
+                .other_files
+                .shown_location(self.namespace.file, file)
+            {
                 Some(place) => {
-                    let names = self.space.file.container.names(target)?;
-                    self.path_to_other(&place, symlink::escaped(&names))
+                    let names = self.namespace.file.container.alias_path(target)?;
+                    self.path_to_other(&place, symlink::escape_names(&names))
                 }
-                None => Some(symlink::outside(file, &self.path_in_target(target)?)),
+                None => Some(symlink::text_of_hidden_file(
+                    file,
+                    &self.external_object_path(target)?,
+                )),
             },
             LinkTarget::UserDefined(class) => {
                 Some(format!("user-defined link, class {class}").into_bytes())
             }
             LinkTarget::Damaged(error) => return Err(error.clone()),
         };
-        symlink::checked_length(text)
+        symlink::check_length(text)
     }
 }

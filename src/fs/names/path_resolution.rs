@@ -17,7 +17,7 @@ impl Filesystem {
     /// # Errors
     /// `NotFound`; `ELOOP` after 40 symbolic links; `ENOTDIR` below a file.
     pub fn resolve(&self, path: &[u8]) -> Result<LookupEntry> {
-        self.resolve_uncounted(path, true)
+        self.resolve_without_lookup(path, true)
     }
 
     /// Resolves `path` like [`resolve`](Self::resolve), without following a symbolic link at the
@@ -26,10 +26,10 @@ impl Filesystem {
     /// # Errors
     /// Fails as [`resolve`](Self::resolve) does.
     pub fn resolve_link(&self, path: &[u8]) -> Result<LookupEntry> {
-        self.resolve_uncounted(path, false)
+        self.resolve_without_lookup(path, false)
     }
 
-    fn resolve_uncounted(&self, path: &[u8], follow_last: bool) -> Result<LookupEntry> {
+    fn resolve_without_lookup(&self, path: &[u8], follow_last: bool) -> Result<LookupEntry> {
         let cancel = CancelToken::default();
         let mut way = PathResolution::from_root(self, &cancel)?;
         let found = way.resolve(path, follow_last);
@@ -48,17 +48,17 @@ impl dyn Requests + '_ {
     /// - `Usage` with the reason if a link or a selector leads nowhere.
     /// - `NotFound` if the path does not exist for any other reason.
     /// - Fails after 40 symbolic links, or if a name before the last one is a file.
-    pub(crate) fn find(&self, path: &[u8], follow_last: bool) -> Result<LookupEntry> {
-        let found = self.find_for(path, follow_last, &CancelToken::default());
+    pub(crate) fn find_path(&self, path: &[u8], follow_last: bool) -> Result<LookupEntry> {
+        let found = self.find_path_with_cancel(path, follow_last, &CancelToken::default());
         found.map(|found| found.entry)
     }
 
-    /// Finds an entry like [`find`](Self::find). Returns also the inodes whose lookups the caller
+    /// Finds an entry like [`find_path`](Self::find_path). Returns also the inodes whose lookups the caller
     /// must release.
     ///
     /// # Errors
-    /// Fails as [`find`](Self::find) does.
-    pub(in crate::fs) fn find_for(
+    /// Fails as [`find_path`](Self::find_path) does.
+    pub(in crate::fs) fn find_path_with_cancel(
         &self,
         path: &[u8],
         follow_last: bool,
@@ -77,11 +77,11 @@ impl dyn Requests + '_ {
                 Ok(ResolvedEntry {
                     entry,
                     names,
-                    counted,
+                    looked_up: counted,
                 })
             }
             Err(error) => {
-                let explained = way.explained(error, path);
+                let explained = way.explain_error(error, path);
                 way.release();
                 Err(explained)
             }
@@ -96,7 +96,7 @@ pub(in crate::fs) struct ResolvedEntry {
     pub(in crate::fs) names: Vec<Vec<u8>>,
     /// The inode numbers of the entry and the directories on its path. The caller must release one
     /// lookup of each.
-    pub(in crate::fs) counted: Vec<Ino>,
+    pub(in crate::fs) looked_up: Vec<Ino>,
 }
 
 /// The state of a path resolution. Like the kernel, it holds a lookup of each directory on the
@@ -125,7 +125,7 @@ struct FollowedLink {
     path: Vec<u8>,
     text: Vec<u8>,
     /// Number of names that remained on the path after the link.
-    left: usize,
+    remaining_names: usize,
 }
 
 impl FollowedLink {
@@ -144,7 +144,7 @@ impl<'a> PathResolution<'a> {
         Ok(PathResolution {
             tree,
             cancel,
-            directories: vec![tree.getattr_for(ROOT, cancel)?],
+            directories: vec![tree.getattr_with_cancel(ROOT, cancel)?],
             names: Vec::new(),
             last: None,
             links: Vec::new(),
@@ -164,10 +164,11 @@ impl<'a> PathResolution<'a> {
     /// Resolves `path` relative to the current directory. Afterwards, the last item of
     /// `directories` is the directory that contains the result.
     fn resolve(&mut self, path: &[u8], follow_last: bool) -> Result<LookupEntry> {
-        let mut names = pending(path);
+        let mut names = reversed_names(path);
         let mut hops = 0;
         while let Some(name) = names.pop() {
-            self.links.retain(|link| link.left <= names.len());
+            self.links
+                .retain(|link| link.remaining_names <= names.len());
             match &*name {
                 b"" | b"." => continue,
                 b".." => {
@@ -178,12 +179,12 @@ impl<'a> PathResolution<'a> {
             }
             let next = self
                 .tree
-                .lookup_for(self.current_directory(), &name, self.cancel);
+                .lookup_with_cancel(self.current_directory(), &name, self.cancel);
             let next = next.inspect_err(|_| self.absent = Some(name.clone()))?;
             let follow = follow_last || !names.is_empty();
             if next.attributes.kind == FileKind::Symlink && follow {
                 hops += 1;
-                let text = self.text_of(&next, &name);
+                let text = self.read_link_text(&next, &name);
                 self.tree.forget(next.ino, 1);
                 let text = text?;
                 if hops > limits::SYMLINK_HOPS {
@@ -191,9 +192,13 @@ impl<'a> PathResolution<'a> {
                 }
                 let path = self.path_of(&name);
                 let left = names.len();
-                names.extend(pending(&text));
+                names.extend(reversed_names(&text));
                 let is_outside = text.starts_with(b"/");
-                self.links.push(FollowedLink { path, text, left });
+                self.links.push(FollowedLink {
+                    path,
+                    text,
+                    remaining_names: left,
+                });
                 // An absolute text leads out of the tree.
                 if is_outside {
                     self.absent = Some(Vec::new());
@@ -216,14 +221,14 @@ impl<'a> PathResolution<'a> {
     /// Returns the text of the symbolic link `link`, called `name`. If errors are explained, fails
     /// for a link into a file that is not shown without reading the text, because a read would log
     /// the same explanation.
-    fn text_of(&mut self, link: &LookupEntry, name: &[u8]) -> Result<Vec<u8>> {
+    fn read_link_text(&mut self, link: &LookupEntry, name: &[u8]) -> Result<Vec<u8>> {
         if self.is_explained
             && let Some(reason) = self.tree.dangling_reason(link.ino, false)
         {
             self.dangling = Some((self.path_of(name), reason));
             return Err(Error::NotFound);
         }
-        self.tree.readlink_for(link.ino, self.cancel)
+        self.tree.readlink_with_cancel(link.ino, self.cancel)
     }
 
     /// Returns the inode number of the current directory.
@@ -252,14 +257,14 @@ impl<'a> PathResolution<'a> {
 
     fn refusal(&self, errno: Errno, name: &[u8]) -> Error {
         let path = String::from_utf8_lossy(&self.path_of(name)).into_owned();
-        Error::caused(Cause::System(errno as i32), path)
+        Error::from_cause(Cause::System(errno as i32), path)
     }
 
     /// Adds the reason why `path` does not exist to the error, if the reason is known. If a
     /// symbolic link on the path is the cause, the message names the link.
-    fn explained(&self, error: Error, path: &[u8]) -> Error {
+    fn explain_error(&self, error: Error, path: &[u8]) -> Error {
         match &error {
-            Error::NotFound => match self.why() {
+            Error::NotFound => match self.failure_reason() {
                 Some((place, reason)) if !is_same(&place, path) => {
                     let place = String::from_utf8_lossy(&place);
                     Error::Usage(format!("{place}: {reason}"))
@@ -275,7 +280,7 @@ impl<'a> PathResolution<'a> {
     }
 
     /// Returns the path of the entry because of which the resolution failed, and the reason.
-    fn why(&self) -> Option<(Vec<u8>, String)> {
+    fn failure_reason(&self) -> Option<(Vec<u8>, String)> {
         if self.dangling.is_some() {
             return self.dangling.clone();
         }
@@ -298,7 +303,7 @@ impl<'a> PathResolution<'a> {
         let mut way = PathResolution::from_root(self.tree, self.cancel).ok()?;
         way.is_explained = true;
         way.resolve(before, true).err()?;
-        way.why().filter(|_| bracket > 0)
+        way.failure_reason().filter(|_| bracket > 0)
     }
 }
 
@@ -314,7 +319,7 @@ fn is_same(one: &[u8], other: &[u8]) -> bool {
 }
 
 /// Splits a path into names, in reverse order.
-fn pending(path: &[u8]) -> Vec<Vec<u8>> {
+fn reversed_names(path: &[u8]) -> Vec<Vec<u8>> {
     let mut names: Vec<_> = path
         .split(|&byte| byte == b'/')
         .map(<[u8]>::to_vec)

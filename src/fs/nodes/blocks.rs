@@ -1,14 +1,16 @@
 //! `.h5fs/blocks`: the decompressed blocks of an ASDF file. The name of each file is the block's
 //! number.
 
-use h5fs_reader::error::{Error, Result, if_lasting};
+use h5fs_reader::error::{Error, Result, ignore_permanent};
 use h5fs_reader::model::NodeId;
-use h5fs_reader::model::extras::{BlockFacts, Extras};
+use h5fs_reader::model::extras::{AsdfExtras, BlockHeaderFields};
 use h5fs_reader::wire::{to_u64, to_usize};
 
 use crate::fs::data_files::file_state::FileState;
 use crate::fs::nodes::indexed::{self, PlainEntry};
-use crate::fs::nodes::node::{DefectCallback, Facts, FsNode, ObjectDescription, TargetInode};
+use crate::fs::nodes::node::{
+    BuiltinAttributes, DefectCallback, FsNode, ObjectDescription, TargetInode,
+};
 use crate::fs::nodes::object::{COMPRESSION, read_all};
 use crate::fs::stat::{FileKind, LookupEntry};
 use crate::fs::state::inode::{self, Inode, NodeType};
@@ -43,7 +45,7 @@ impl FsNode for BlocksDirectory {
             parent: target.ino,
             name: name.into(),
         };
-        target.enter_entry(of_block(file, number), &inode, &BlockFile)
+        target.add_entry_lookup(block_inode_number(file, number), &inode, &BlockFile)
     }
 
     fn list(
@@ -57,7 +59,7 @@ impl FsNode for BlocksDirectory {
         indexed::list_all(target, first, visit, count, |number| {
             Ok(PlainEntry {
                 name: number.to_string().into_bytes(),
-                ino: of_block(target.file, to_usize(number)?),
+                ino: block_inode_number(target.file, to_usize(number)?),
                 kind: FileKind::File,
             })
         })
@@ -76,11 +78,13 @@ impl FsNode for BlockFile {
     }
 
     fn stat(&self, target: &TargetInode<'_>) -> Result<LookupEntry> {
-        let (extras, number) = (extras(target.file)?, number_of(target));
-        let array = if_lasting(extras.block_content(number))?;
-        let facts = if_lasting(extras.block(number))?;
+        let (extras, number) = (extras(target.file)?, block_number(target));
+        let array = ignore_permanent(extras.block_content(number))?;
+        let facts = ignore_permanent(extras.block(number))?;
         // Opening the block will report why the block cannot be read.
-        let size = array.and_then(|array| array.bytes().ok()).unwrap_or(0);
+        let size = array
+            .and_then(|array| array.byte_length().ok())
+            .unwrap_or(0);
         let stored = facts.map_or(0, |facts| facts.used_size);
         Ok(target
             .empty_entry(FileKind::File)
@@ -88,7 +92,7 @@ impl FsNode for BlockFile {
     }
 
     fn open(&self, target: &TargetInode<'_>) -> Result<Box<dyn View>> {
-        let (extras, number) = (extras(target.file)?, number_of(target));
+        let (extras, number) = (extras(target.file)?, block_number(target));
         if target.mount.options.verify {
             let file = target.file;
             extras.verify_block(number, &|array, visit| read_all(file, array, visit))?;
@@ -96,40 +100,42 @@ impl FsNode for BlockFile {
         target.file.open_bytes(extras.block_content(number)?)
     }
 
-    fn xattr(&self, target: &TargetInode<'_>) -> Option<ObjectDescription> {
-        let facts = extras(target.file).and_then(|extras| extras.block(number_of(target)));
-        let facts = if_lasting(facts);
+    fn describe_for_xattrs(&self, target: &TargetInode<'_>) -> Option<ObjectDescription> {
+        let facts = extras(target.file).and_then(|extras| extras.block(block_number(target)));
+        let facts = ignore_permanent(facts);
         Some(ObjectDescription {
             node: None,
             fault: self.open(target).err(),
-            facts: facts.map(|facts| facts.map_or_else(Facts::new, |facts| as_text(&facts))),
+            facts: facts.map(|facts| {
+                facts.map_or_else(BuiltinAttributes::new, |facts| facts_as_text(&facts))
+            }),
         })
     }
 }
 
-fn extras(file: &FileState) -> Result<&dyn Extras> {
-    file.container.extras().ok_or(Error::NotFound)
+fn extras(file: &FileState) -> Result<&dyn AsdfExtras> {
+    file.container.asdf_extras().ok_or(Error::NotFound)
 }
 
-fn of_block(file: &FileState, number: usize) -> u64 {
-    inode::of_node(file.generation, inode::BLOCK_FILES, node(number))
+fn block_inode_number(file: &FileState, number: usize) -> u64 {
+    inode::node_number(file.generation, inode::BLOCK_FILES, node(number))
 }
 
 /// Returns the node ID that stands for the block `number` in inodes. It is not the ID of a node in
 /// the file.
 fn node(number: usize) -> NodeId {
-    NodeId::at(u32::try_from(number).unwrap_or(u32::MAX))
+    NodeId::from_index(u32::try_from(number).unwrap_or(u32::MAX))
 }
 
-fn number_of(target: &TargetInode<'_>) -> usize {
-    let node = inode::node_of(target.file.generation, target.ino);
+fn block_number(target: &TargetInode<'_>) -> usize {
+    let node = inode::node_with_number(target.file.generation, target.ino);
     node.map_or(usize::MAX, |node| {
         to_usize(node.index()).unwrap_or(usize::MAX)
     })
 }
 
 /// Returns the built-in extended attributes of a block as text.
-fn as_text(facts: &BlockFacts) -> Facts {
+fn facts_as_text(facts: &BlockHeaderFields) -> BuiltinAttributes {
     let number = |number: u64| number.to_string().into_bytes();
     let mut all = vec![
         (COMPRESSION, facts.compression.clone().into_bytes()),

@@ -85,7 +85,7 @@ pub(in crate::fs) fn list<E: IndexedEntry>(
         }
     }
     if !is_any {
-        let stat = || directory.mount.dot(directory.ino);
+        let stat = || directory.mount.dot_attributes(directory.ino);
         visit(&ListingEntry::dot(b".", directory.ino, &stat), at + DOTS);
     }
     Ok(())

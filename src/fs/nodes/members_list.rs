@@ -17,12 +17,12 @@ impl FsNode for MembersList {
     }
 
     fn stat(&self, target: &TargetInode<'_>) -> Result<LookupEntry> {
-        let list = target.file.container.members().ok_or(Error::NotFound)?;
+        let list = target.file.container.members_csv().ok_or(Error::NotFound)?;
         Ok(target.sized_entry(to_u64(list.len())))
     }
 
     fn open(&self, target: &TargetInode<'_>) -> Result<Box<dyn View>> {
-        let list = target.file.container.members().ok_or(Error::NotFound)?;
+        let list = target.file.container.members_csv().ok_or(Error::NotFound)?;
         Ok(Box::new(Text::new(list.to_vec())))
     }
 }

@@ -5,14 +5,14 @@
 
 use std::sync::Arc;
 
-use h5fs_reader::error::{Error, Result, if_lasting};
+use h5fs_reader::error::{Error, Result, ignore_permanent};
 use h5fs_reader::model::Node;
 use h5fs_reader::wire::to_u64;
 use nix::errno::Errno;
 
 use crate::fs::data_files::file_state::FileState;
 use crate::fs::data_files::mount::Mount;
-use crate::fs::errno::{is_fault, refusal};
+use crate::fs::errno::{is_fault, refusal_error};
 use crate::fs::names::namespace::{Namespace, ShownGroup};
 use crate::fs::stat::{FileKind, LookupEntry};
 use crate::fs::state::inode::Inode;
@@ -36,22 +36,22 @@ impl<'a> TargetInode<'a> {
     /// # Errors
     /// Fails with the errors of `describe`. The lookup is then not counted: the kernel does not
     /// learn of the inode and cannot forget it.
-    pub(in crate::fs) fn enter(
+    pub(in crate::fs) fn add_lookup(
         mount: &Mount,
         file: &Arc<FileState>,
         ino: u64,
         inode: &Inode,
         describe: impl FnOnce(&TargetInode<'_>) -> Result<LookupEntry>,
     ) -> Result<LookupEntry> {
-        let ino = mount.pins.number(ino, file, inode)?;
-        let ino = mount.inodes.enter(ino, inode);
+        let ino = mount.pins.number_for_state(ino, file, inode)?;
+        let ino = mount.inodes.add_lookup(ino, inode);
         let target = TargetInode {
             mount,
             file,
             ino,
             inode,
         };
-        let pinned = target.pinned();
+        let pinned = target.pinned_entry();
         let described = pinned.and_then(|pinned| pinned.map_or_else(|| describe(&target), Ok));
         described.inspect_err(|_| mount.inodes.forget(ino, 1))
     }
@@ -60,28 +60,28 @@ impl<'a> TargetInode<'a> {
     ///
     /// # Errors
     /// Fails as [`enter`](Self::enter) does.
-    pub(in crate::fs) fn enter_entry(
+    pub(in crate::fs) fn add_entry_lookup(
         &self,
         ino: u64,
         inode: &Inode,
         node: &dyn FsNode,
     ) -> Result<LookupEntry> {
-        TargetInode::enter(self.mount, self.file, ino, inode, |entry| node.stat(entry))
+        TargetInode::add_lookup(self.mount, self.file, ino, inode, |entry| node.stat(entry))
     }
 
     /// Returns the directory tree of the file that contains the target.
-    pub(in crate::fs) fn space(&self) -> Namespace<'a> {
-        self.mount.space(self.file)
+    pub(in crate::fs) fn namespace(&self) -> Namespace<'a> {
+        self.mount.namespace(self.file)
     }
 
     /// Returns the target, if it is a group, or the group that contains the target.
     pub(in crate::fs) fn directory(&self) -> ShownGroup<'a> {
-        self.space().directory(self.inode.node)
+        self.namespace().directory(self.inode.node)
     }
 
     /// Returns the entry of the target as a file of `kind` without content.
     pub(in crate::fs) fn empty_entry(&self, kind: FileKind) -> LookupEntry {
-        self.mount.fixed(self.file, self.ino, kind)
+        self.mount.empty_entry(self.file, self.ino, kind)
     }
 
     /// Returns the entry of the target as a regular file of `size` bytes, all of them stored.
@@ -95,10 +95,10 @@ impl<'a> TargetInode<'a> {
     ///
     /// # Errors
     /// Fails if the content cannot be opened now.
-    pub(in crate::fs) fn of_length(&self, length: Result<u64>) -> Result<LookupEntry> {
+    pub(in crate::fs) fn entry_with_length(&self, length: Result<u64>) -> Result<LookupEntry> {
         match length {
             Ok(length) => Ok(self.sized_entry(length)),
-            Err(error) if error.is_passing() => Err(error),
+            Err(error) if error.is_transient() => Err(error),
             Err(Error::Limit { .. }) => Ok(self.sized_entry(0).without_size()),
             Err(_) => Ok(self.sized_entry(0).cacheable_if(false)),
         }
@@ -109,18 +109,23 @@ impl<'a> TargetInode<'a> {
     ///
     /// # Errors
     /// Fails if the array that the target shows cannot be read now.
-    pub(in crate::fs) fn pinned(&self) -> Result<Option<LookupEntry>> {
-        let document = self.mount.pins.fixed(self.ino, self.file, self.inode)?;
+    pub(in crate::fs) fn pinned_entry(&self) -> Result<Option<LookupEntry>> {
+        let document = self
+            .mount
+            .pins
+            .pinned_document(self.ino, self.file, self.inode)?;
         let Some(document) = document else {
             return Ok(None);
         };
         let entry = self.sized_entry(document.view.length()).cacheable_if(false);
-        let node = if_lasting(self.file.container.node(self.inode.node))?;
-        Ok(Some(node.map_or(entry, |node| entry.modified_as(&node))))
+        let node = ignore_permanent(self.file.container.node(self.inode.node))?;
+        Ok(Some(
+            node.map_or(entry, |node| entry.with_modified_of(&node)),
+        ))
     }
 
     /// Returns the entry of the target as a symbolic link with a text of `length` bytes.
-    pub(in crate::fs) fn link(&self, length: usize) -> LookupEntry {
+    pub(in crate::fs) fn link_entry(&self, length: usize) -> LookupEntry {
         self.empty_entry(FileKind::Symlink)
             .with_size(to_u64(length), None)
     }
@@ -133,7 +138,7 @@ impl<'a> TargetInode<'a> {
 }
 
 /// Built-in extended attributes: each with its name without `user.`, and its value.
-pub(in crate::fs) type Facts = Vec<(&'static str, Vec<u8>)>;
+pub(in crate::fs) type BuiltinAttributes = Vec<(&'static str, Vec<u8>)>;
 
 /// The information about an object from which its extended attributes are made.
 pub(in crate::fs) struct ObjectDescription {
@@ -142,7 +147,7 @@ pub(in crate::fs) struct ObjectDescription {
     /// The reason why the content of the object cannot be served.
     pub(in crate::fs) fault: Option<Error>,
     /// Further built-in extended attributes, or the error of determining them.
-    pub(in crate::fs) facts: Result<Facts>,
+    pub(in crate::fs) facts: Result<BuiltinAttributes>,
 }
 
 impl ObjectDescription {
@@ -195,7 +200,7 @@ pub(in crate::fs) trait FsNode: Sync {
     /// # Errors
     /// `NotFound`; `ENAMETOOLONG` over 255 bytes; fails if the directory cannot be read.
     fn lookup(&self, _target: &TargetInode<'_>, _name: &[u8]) -> Result<LookupEntry> {
-        Err(refusal(Errno::ENOTDIR, "lookup"))
+        Err(refusal_error(Errno::ENOTDIR, "lookup"))
     }
 
     /// Returns a detailed reason why this directory has no entry `name`, if such a reason is known.
@@ -223,12 +228,12 @@ pub(in crate::fs) trait FsNode: Sync {
         _first: u64,
         _visit: &mut ListingCallback<'_>,
     ) -> Result<()> {
-        Err(refusal(Errno::ENOTDIR, "readdir"))
+        Err(refusal_error(Errno::ENOTDIR, "readdir"))
     }
 
     /// Returns whether the listing of this directory lasts until the source changes, so that the
     /// kernel may cache it.
-    fn is_lasting(&self) -> bool {
+    fn is_listing_cacheable(&self) -> bool {
         true
     }
 
@@ -238,8 +243,8 @@ pub(in crate::fs) trait FsNode: Sync {
     /// Fails if it is known before reading that the content cannot be served.
     fn open(&self, _target: &TargetInode<'_>) -> Result<Box<dyn View>> {
         Err(match self.kind() {
-            FileKind::Symlink => refusal(Errno::ELOOP, "open"),
-            FileKind::Directory | FileKind::File => refusal(Errno::EISDIR, "open"),
+            FileKind::Symlink => refusal_error(Errno::ELOOP, "open"),
+            FileKind::Directory | FileKind::File => refusal_error(Errno::EISDIR, "open"),
         })
     }
 
@@ -248,7 +253,7 @@ pub(in crate::fs) trait FsNode: Sync {
     /// # Errors
     /// `ENAMETOOLONG` over 4095 bytes.
     fn readlink(&self, _target: &TargetInode<'_>) -> Result<Vec<u8>> {
-        Err(refusal(Errno::EINVAL, "readlink"))
+        Err(refusal_error(Errno::EINVAL, "readlink"))
     }
 
     /// Returns why this symbolic link leads nowhere, if the reason is known. The reason is a file
@@ -262,7 +267,7 @@ pub(in crate::fs) trait FsNode: Sync {
 
     /// Returns the information for the extended attributes of the target, or `None` if the target
     /// has none.
-    fn xattr(&self, _target: &TargetInode<'_>) -> Option<ObjectDescription> {
+    fn describe_for_xattrs(&self, _target: &TargetInode<'_>) -> Option<ObjectDescription> {
         None
     }
 

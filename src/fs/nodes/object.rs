@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use h5fs_reader::array::Reader;
-use h5fs_reader::array::kinds::vlen::VariableLength;
-use h5fs_reader::error::{Error, Result, if_lasting};
+use h5fs_reader::array::kinds::vlen::VariableLengthContent;
+use h5fs_reader::error::{Error, Result, ignore_permanent};
 use h5fs_reader::model::array::Storage;
 use h5fs_reader::model::{Array, Node, NodeId, NodeKind};
 use h5fs_reader::wire::to_u64;
@@ -13,7 +13,7 @@ use h5fs_reader::wire::to_u64;
 use crate::fs::data_files::file_state::FileState;
 use crate::fs::data_files::mount::Mount;
 use crate::view::View;
-use crate::view::elements::raw::Raw;
+use crate::view::elements::raw::RawElements;
 use crate::view::elements::variable_length::ItemContent;
 use crate::view::texts::attributes::committed_text;
 use crate::view::texts::text::Text;
@@ -36,8 +36,8 @@ pub(in crate::fs) enum StoredSize {
 fn size(node: &Node) -> u64 {
     match &node.kind {
         NodeKind::Group => 0,
-        NodeKind::Array(array) if VariableLength::is_made_of(array) => 0,
-        NodeKind::Array(array) => array.bytes().unwrap_or(0),
+        NodeKind::Array(array) if VariableLengthContent::is_variable_length_array(array) => 0,
+        NodeKind::Array(array) => array.byte_length().unwrap_or(0),
         NodeKind::CommittedDatatype(datatype) => to_u64(committed_text(datatype).len()),
         NodeKind::Scalar(scalar) => to_u64(scalar.file_text().len()),
     }
@@ -54,12 +54,13 @@ pub(in crate::fs) fn measure(
     at_any_cost: bool,
 ) -> Result<(u64, StoredSize)> {
     Ok(match &node.kind {
-        NodeKind::Array(array) if VariableLength::is_made_of(array) => {
+        NodeKind::Array(array) if VariableLengthContent::is_variable_length_array(array) => {
             if at_any_cost {
                 let content = file.variable_length(node.id, array);
                 // Opening the object will report why the object cannot be read.
-                match if_lasting(content.and_then(|content| content.length(&file.effort.cancel())))?
-                {
+                match ignore_permanent(
+                    content.and_then(|content| content.length(&file.effort.cancel_token())),
+                )? {
                     Some(size) => (size, StoredSize::Known(Some(size))),
                     None => (0, StoredSize::Unknown),
                 }
@@ -67,12 +68,12 @@ pub(in crate::fs) fn measure(
                 (0, StoredSize::Unknown)
             }
         }
-        NodeKind::Array(array) => (size(node), stored(file, node, array, at_any_cost)),
+        NodeKind::Array(array) => (size(node), stored_size(file, node, array, at_any_cost)),
         _ => (size(node), StoredSize::Known(Some(size(node)))),
     })
 }
 
-fn stored(file: &FileState, node: &Node, array: &Arc<Array>, at_any_cost: bool) -> StoredSize {
+fn stored_size(file: &FileState, node: &Node, array: &Arc<Array>, at_any_cost: bool) -> StoredSize {
     let size = size(node);
     match &array.storage {
         Ok(Storage::Empty) => StoredSize::Known(None),
@@ -120,19 +121,22 @@ pub(in crate::fs) fn open(file: &FileState, node: &Node) -> Result<Box<dyn View>
     }
     match &node.kind {
         NodeKind::Group => Err(Error::NotFound),
-        NodeKind::Array(array) if array.bytes()? == 0 => Ok(Box::new(Text::new(Vec::new()))),
-        NodeKind::Array(array) if VariableLength::is_made_of(array) => {
+        NodeKind::Array(array) if array.byte_length()? == 0 => Ok(Box::new(Text::new(Vec::new()))),
+        NodeKind::Array(array) if VariableLengthContent::is_variable_length_array(array) => {
             let content = file.variable_length(node.id, array)?;
-            Ok(Box::new(ItemContent::new(content, &file.effort.cancel())?))
+            Ok(Box::new(ItemContent::new(
+                content,
+                &file.effort.cancel_token(),
+            )?))
         }
-        NodeKind::Array(array) => Ok(Box::new(Raw::new(file.reader(node.id, array)?))),
+        NodeKind::Array(array) => Ok(Box::new(RawElements::new(file.reader(node.id, array)?))),
         NodeKind::CommittedDatatype(datatype) => Ok(Box::new(Text::new(committed_text(datatype)))),
         NodeKind::Scalar(scalar) => Ok(Box::new(Text::new(scalar.file_text()))),
     }
 }
 
 /// Returns the reason why the content of `node` cannot be served, if it is known before reading.
-pub(in crate::fs) fn fault(file: &FileState, node: &Node) -> Option<Error> {
+pub(in crate::fs) fn content_fault(file: &FileState, node: &Node) -> Option<Error> {
     match &node.kind {
         NodeKind::Array(_) => open(file, node).err(),
         _ => node.error.clone(),
@@ -141,8 +145,16 @@ pub(in crate::fs) fn fault(file: &FileState, node: &Node) -> Option<Error> {
 
 /// If the option `verify` is set, compares the ASDF block that contains the object's elements with
 /// the block's checksum.
-pub(in crate::fs) fn verify(mount: &Mount, file: &FileState, object: NodeId) -> Result<()> {
-    let Some(extras) = file.container.extras().filter(|_| mount.options.verify) else {
+pub(in crate::fs) fn verify_checksum(
+    mount: &Mount,
+    file: &FileState,
+    object: NodeId,
+) -> Result<()> {
+    let Some(extras) = file
+        .container
+        .asdf_extras()
+        .filter(|_| mount.options.verify)
+    else {
         return Ok(());
     };
     extras.verify_array(object, &|array, visit| read_all(file, array, visit))

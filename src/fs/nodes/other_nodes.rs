@@ -4,8 +4,8 @@
 use h5fs_reader::error::Result;
 use h5fs_reader::model::LinkTarget;
 
-use crate::fs::data_files::other_files::{OtherName, ShownLocation};
-use crate::fs::errno::stale;
+use crate::fs::data_files::other_files::{OtherFileEntry, ShownLocation};
+use crate::fs::errno::stale_error;
 use crate::fs::names::namespace::LinkEntry;
 use crate::fs::names::symlink;
 use crate::fs::nodes::indexed::{self, PlainEntry};
@@ -38,26 +38,26 @@ impl FsNode for OtherFilesDirectory {
             parent: target.ino,
             name: name.into(),
         };
-        match mount.others.find(source, name)? {
-            OtherName::File(file) => {
-                let (file, _granted) = file.for_request(&source.effort.cancel());
+        match mount.other_files.find(source, name)? {
+            OtherFileEntry::File(file) => {
+                let (file, _granted) = file.for_request(&source.effort.cancel_token());
                 let root = file.container.root();
                 let found = LinkEntry {
-                    ino: inode::of_node(file.generation, file.tree, root),
+                    ino: inode::node_number(file.generation, file.tree, root),
                     inode: inode(NodeType::Group, file.tree, root),
                     object: Some(file.container.node(root)),
                     target: LinkTarget::Hard(root),
                 };
-                let directory = mount.space(&file).directory(root);
-                let entry = source_tree::enter(mount, &directory, &found, true)?;
+                let directory = mount.namespace(&file).directory(root);
+                let entry = source_tree::lookup_link_entry(mount, &directory, &found, true)?;
                 // After the file changes, a different directory has this name.
                 Ok(entry.cacheable_if(false))
             }
-            OtherName::Spelling(place) => {
-                let ino = inode::of_link(source.generation, inode::SPELLINGS, root, name);
+            OtherFileEntry::Spelling(place) => {
+                let ino = inode::link_number(source.generation, inode::SPELLINGS, root, name);
                 let inode = inode(NodeType::Spelling, inode::SOURCE, root);
-                TargetInode::enter(mount, source, ino, &inode, |spelling| {
-                    Ok(spelling.link(text(&place).len()).cacheable_if(false))
+                TargetInode::add_lookup(mount, source, ino, &inode, |spelling| {
+                    Ok(spelling.link_entry(text(&place).len()).cacheable_if(false))
                 })
             }
         }
@@ -73,9 +73,9 @@ impl FsNode for OtherFilesDirectory {
         let source = target.file;
         let root = source.container.root();
         indexed::list(target, first, visit, |number| {
-            let name = target.mount.others.listed(number);
+            let name = target.mount.other_files.shown_name_at(number);
             let file = name.map(|name| PlainEntry {
-                ino: inode::of_link(source.generation, inode::FIRST_FILE, root, &name),
+                ino: inode::link_number(source.generation, inode::FIRST_FILE, root, &name),
                 name: name.into(),
                 kind: FileKind::Directory,
             });
@@ -84,7 +84,7 @@ impl FsNode for OtherFilesDirectory {
     }
 
     /// Returns false, because an entry appears when a read finds an external link to its file.
-    fn is_lasting(&self) -> bool {
+    fn is_listing_cacheable(&self) -> bool {
         false
     }
 }
@@ -96,14 +96,18 @@ impl FsNode for SpellingLink {
 
     fn stat(&self, target: &TargetInode<'_>) -> Result<LookupEntry> {
         Ok(target
-            .link(self.readlink(target)?.len())
+            .link_entry(self.readlink(target)?.len())
             .cacheable_if(false))
     }
 
     fn readlink(&self, target: &TargetInode<'_>) -> Result<Vec<u8>> {
-        match target.mount.others.find(target.file, &target.inode.name)? {
-            OtherName::Spelling(place) => Ok(text(&place)),
-            OtherName::File(_) => Err(stale()),
+        match target
+            .mount
+            .other_files
+            .find(target.file, &target.inode.name)?
+        {
+            OtherFileEntry::Spelling(place) => Ok(text(&place)),
+            OtherFileEntry::File(_) => Err(stale_error()),
         }
     }
 }

@@ -10,11 +10,11 @@ use crate::fs::data_files::file_state::FileState;
 use crate::fs::data_files::mount::Mount;
 use crate::fs::errno::is_fault;
 use crate::fs::name;
-use crate::fs::names::link_resolution::{LinkedObject, follow};
+use crate::fs::names::link_resolution::{LinkedObject, resolve_link};
 use crate::fs::nodes::node::{FsNode, ObjectDescription, TargetInode};
 use crate::fs::nodes::object;
 use crate::fs::stat::{FileKind, LookupEntry};
-use crate::fs::state::inode::{self, Inode, NodeType, Tree};
+use crate::fs::state::inode::{self, Inode, NodeType, TreeNumber};
 use crate::fs::views::site::PageSite;
 use crate::fs::views::trees;
 use crate::fs::views::trees::view_tree::{ViewForm, ViewSubject, refuse_unread};
@@ -23,9 +23,9 @@ use crate::view::View;
 use crate::view::elements::part::ArrayPart;
 
 /// A part of an array, as a regular file.
-pub(in crate::fs) struct Selection;
+pub(in crate::fs) struct SelectionFile;
 
-impl FsNode for Selection {
+impl FsNode for SelectionFile {
     fn kind(&self) -> FileKind {
         FileKind::File
     }
@@ -38,7 +38,7 @@ impl FsNode for Selection {
         open(target, reopen(target)?)
     }
 
-    fn xattr(&self, target: &TargetInode<'_>) -> Option<ObjectDescription> {
+    fn describe_for_xattrs(&self, target: &TargetInode<'_>) -> Option<ObjectDescription> {
         Some(ObjectDescription::from_opening(self, target))
     }
 }
@@ -55,7 +55,7 @@ pub(in crate::fs) fn stat(
     target: &TargetInode<'_>,
     found: Result<SelectionView>,
 ) -> Result<LookupEntry> {
-    target.of_length(found.map(|(view, _)| view.length()))
+    target.entry_with_length(found.map(|(view, _)| view.length()))
 }
 
 /// Returns the content `view` of a selection. If the option `verify` is set, first compares the
@@ -67,7 +67,7 @@ pub(in crate::fs) fn open(
     target: &TargetInode<'_>,
     (view, node): SelectionView,
 ) -> Result<Box<dyn View>> {
-    object::verify(target.mount, target.file, node.id)?;
+    object::verify_checksum(target.mount, target.file, node.id)?;
     Ok(view)
 }
 
@@ -78,7 +78,10 @@ pub(in crate::fs) fn open(
 /// # Errors
 /// `NotFound` if `shown` has another form, or the selector does not fit the dataset; `ELOOP` for a
 /// cycle of links.
-pub(in crate::fs) fn enter(directory: &TargetInode<'_>, shown: &[u8]) -> Result<LookupEntry> {
+pub(in crate::fs) fn lookup_selection(
+    directory: &TargetInode<'_>,
+    shown: &[u8],
+) -> Result<LookupEntry> {
     name::refuse_long(shown)?;
     let (mount, tree) = (directory.mount, directory.inode.tree);
     if !mount.options.views {
@@ -96,7 +99,7 @@ pub(in crate::fs) fn enter(directory: &TargetInode<'_>, shown: &[u8]) -> Result<
             view => {
                 let suffix = &shown[name.len()..];
                 let length = view.map(|view| view.length());
-                return enter_part(mount, tree, &place, &[selector, suffix].concat(), length);
+                return lookup_part(mount, tree, &place, &[selector, suffix].concat(), length);
             }
         }
     }
@@ -136,19 +139,19 @@ fn fault(node: &Node, selector: &[u8]) -> Option<String> {
 /// Increments the lookup count of the selection that `selector` names in the array at `place`, and
 /// returns its entry. `length` is the length of its content. The inode belongs to the tree of views
 /// with the number `tree`, or to the file's own tree, in the file of the array.
-fn enter_part(
+fn lookup_part(
     mount: &Mount,
-    tree: Tree,
+    tree: TreeNumber,
     place: &LinkedObject,
     selector: &[u8],
     length: Result<u64>,
 ) -> Result<LookupEntry> {
     let file = &place.file;
     let (group, name) = place.link.as_ref().ok_or(Error::NotFound)?;
-    let in_source = mount.others.number_in_source(tree);
+    let in_source = mount.other_files.number_in_source(tree);
     let is_of_views = trees::tree_with_number(in_source).is_some();
     let tree = if is_of_views {
-        mount.others.tree_number(file, in_source)?
+        mount.other_files.tree_number(file, in_source)?
     } else {
         file.tree
     };
@@ -164,9 +167,9 @@ fn enter_part(
         tree,
         node: *group,
         parent: if is_of_views {
-            inode::of_node(file.generation, tree, *group)
+            inode::node_number(file.generation, tree, *group)
         } else {
-            mount.space(file).ino(*group)
+            mount.namespace(file).ino(*group)
         },
         name: [&shown, &b"/"[..], selector].concat().into(),
     };
@@ -175,11 +178,11 @@ fn enter_part(
     } else {
         tree
     };
-    let ino = inode::of_link(file.generation, numbers, *group, &inode.name);
-    TargetInode::enter(mount, file, ino, &inode, |target| {
+    let ino = inode::link_number(file.generation, numbers, *group, &inode.name);
+    TargetInode::add_lookup(mount, file, ino, &inode, |target| {
         // Other files may appear and disappear.
         let is_kept = !place.is_across_files;
-        Ok(target.of_length(length)?.cacheable_if(is_kept))
+        Ok(target.entry_with_length(length)?.cacheable_if(is_kept))
     })
 }
 
@@ -194,8 +197,8 @@ fn source_name(
     match group {
         Ok(group) => {
             let mut names = group.object_names(shown);
-            let found =
-                names.find(|(form, _)| form.view.is_some() || form.has_pages || form.has_rows);
+            let found = names
+                .find(|(form, _)| form.open_elements.is_some() || form.has_pages || form.has_rows);
             let (form, name) = found.ok_or(Error::NotFound)?;
             Ok((name, Some(form)))
         }
@@ -210,7 +213,7 @@ fn linked_object(directory: &TargetInode<'_>, shown: &[u8]) -> Result<Option<Lin
     let tree = trees::tree_with_number(
         directory
             .mount
-            .others
+            .other_files
             .number_in_source(directory.inode.tree),
     );
     let root_name = tree.and_then(|tree| tree.root_name);
@@ -223,7 +226,7 @@ fn linked_object(directory: &TargetInode<'_>, shown: &[u8]) -> Result<Option<Lin
         }));
     }
     match file.real_name(group, shown)? {
-        Some(name) => follow(directory.mount, file, group, &name),
+        Some(name) => resolve_link(directory.mount, file, group, &name),
         None => Ok(None),
     }
 }
@@ -254,9 +257,9 @@ fn open_part(
     match form.filter(|form| form.has_pages || form.has_rows && is_of_group) {
         Some(form) => (form.open)(&ViewSubject {
             site: Some(&PageSite::new(mount, file, node, None)),
-            ..ViewSubject::of_part(file, node, form, selector)
+            ..ViewSubject::for_part(file, node, form, selector)
         }),
-        None => view(file, node, selector, form),
+        None => open_selected(file, node, selector, form),
     }
 }
 
@@ -265,14 +268,14 @@ fn open_part(
 ///
 /// # Errors
 /// `NotFound` if the selector does not fit the array.
-pub(in crate::fs) fn view(
+pub(in crate::fs) fn open_selected(
     file: &Arc<FileState>,
     node: &Node,
     selector: &[u8],
     form: Option<&ViewForm>,
 ) -> Result<Box<dyn View>> {
     let padded = if form.is_some_and(|form| form.is_padded) {
-        Some(file.variables().node(node.id)?)
+        Some(file.padded_variables().node(node.id)?)
     } else {
         None
     };
@@ -282,7 +285,7 @@ pub(in crate::fs) fn view(
     // The names of fields are escaped like other names.
     let selector = name::unescape(selector, false).ok_or(Error::NotFound)?;
     let part = select(file, node, &selector)?;
-    let array = match part.is_of_variable_length() {
+    let array = match part.has_variable_length() {
         true if padded.is_some() => {
             let whole = part.variable_length(Arc::clone(&file.container))?;
             Some(Arc::new(whole))
@@ -291,10 +294,10 @@ pub(in crate::fs) fn view(
         false => None,
     };
     let Some(form) = form else {
-        return part.content(array, &file.effort.cancel());
+        return part.content(array, &file.effort.cancel_token());
     };
-    let subject = ViewSubject::of_part(file, node, form, &selector);
-    let view = form.view.ok_or(Error::NotFound)?;
+    let subject = ViewSubject::for_part(file, node, form, &selector);
+    let view = form.open_elements.ok_or(Error::NotFound)?;
     view(&subject, part.elements(array)?)?.ok_or(Error::NotFound)
 }
 

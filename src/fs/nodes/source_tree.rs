@@ -4,18 +4,18 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use h5fs_reader::error::{Error, Result, if_lasting};
+use h5fs_reader::error::{Error, Result, ignore_permanent};
 use h5fs_reader::model::{LinkTarget, Node, NodeKind};
 use h5fs_reader::wire::to_u64;
 
 use crate::fs::data_files::file_state::FileState;
 use crate::fs::data_files::mount::Mount;
-use crate::fs::errno::stale;
+use crate::fs::errno::stale_error;
 use crate::fs::name;
 use crate::fs::names::namespace::{LinkEntry, ShownGroup};
 use crate::fs::nodes::indexed::{self, IndexedEntry};
 use crate::fs::nodes::node::{
-    Defect, DefectCallback, Facts, FsNode, ObjectDescription, TargetInode,
+    BuiltinAttributes, Defect, DefectCallback, FsNode, ObjectDescription, TargetInode,
 };
 use crate::fs::nodes::object::{self, StoredSize};
 use crate::fs::nodes::selection;
@@ -41,7 +41,7 @@ pub(in crate::fs) struct DamagedLink;
 
 /// An object that cannot be read because of a temporary error. Listings contain its name, but
 /// lookups fail.
-pub(in crate::fs) struct Unreadable;
+pub(in crate::fs) struct UnreadableObject;
 
 impl FsNode for GroupDirectory {
     fn kind(&self) -> FileKind {
@@ -56,11 +56,11 @@ impl FsNode for GroupDirectory {
         let mount = target.mount;
         let group = target.directory();
         if name == name::VIEWS && group.is_root() {
-            return enter_views(target);
+            return lookup_views(target);
         }
         match group.find(name) {
-            Err(Error::NotFound) => selection::enter(target, name),
-            found => enter(mount, &group, &found?, true),
+            Err(Error::NotFound) => selection::lookup_selection(target, name),
+            found => lookup_link_entry(mount, &group, &found?, true),
         }
     }
 
@@ -78,21 +78,21 @@ impl FsNode for GroupDirectory {
         let (container, directory) = (&*target.file.container, target.directory());
         let listed = indexed::list(target, first, visit, |at| {
             let is_ordered = target.mount.options.ordered;
-            let link = listing.link(container, target.inode.node, at, is_ordered)?;
+            let link = listing.link_at(container, target.inode.node, at, is_ordered)?;
             let Some((link, behind)) = link else {
                 return Ok(None);
             };
             let found = directory.link_entry(link);
             if found.inode.node_type == NodeType::Unreadable {
-                target.mount.mark_unsure(target.ino, listing);
+                target.mount.mark_incomplete(target.ino, listing);
             }
             Ok(Some((vec![found], behind)))
         });
         listed.inspect_err(|error| target.record_error(error))
     }
 
-    fn xattr(&self, target: &TargetInode<'_>) -> Option<ObjectDescription> {
-        Some(described(target))
+    fn describe_for_xattrs(&self, target: &TargetInode<'_>) -> Option<ObjectDescription> {
+        Some(describe_target(target))
     }
 
     fn examine(&self, target: &TargetInode<'_>, find: &mut DefectCallback<'_>) -> Result<()> {
@@ -111,12 +111,12 @@ impl FsNode for ObjectFile {
 
     fn open(&self, target: &TargetInode<'_>) -> Result<Box<dyn View>> {
         let node = target.file.container.node(target.inode.node)?;
-        object::verify(target.mount, target.file, node.id)?;
+        object::verify_checksum(target.mount, target.file, node.id)?;
         object::open(target.file, &node)
     }
 
-    fn xattr(&self, target: &TargetInode<'_>) -> Option<ObjectDescription> {
-        Some(described(target))
+    fn describe_for_xattrs(&self, target: &TargetInode<'_>) -> Option<ObjectDescription> {
+        Some(describe_target(target))
     }
 
     fn examine(&self, target: &TargetInode<'_>, find: &mut DefectCallback<'_>) -> Result<()> {
@@ -137,7 +137,7 @@ impl FsNode for ObjectLink {
         let directory = target.directory();
         let found = directory.find(&target.inode.name)?;
         missing_targets::record_dangling(target, &found.target)?;
-        directory.text(&found.target)
+        directory.link_text(&found.target)
     }
 
     fn dangling_reason(&self, target: &TargetInode<'_>, object: bool) -> Result<Option<String>> {
@@ -159,29 +159,29 @@ impl FsNode for DamagedLink {
     }
 
     fn open(&self, target: &TargetInode<'_>) -> Result<Box<dyn View>> {
-        Err(damage(target))
+        Err(damage_error(target))
     }
 
-    fn xattr(&self, target: &TargetInode<'_>) -> Option<ObjectDescription> {
+    fn describe_for_xattrs(&self, target: &TargetInode<'_>) -> Option<ObjectDescription> {
         Some(ObjectDescription {
             node: None,
-            fault: Some(damage(target)),
-            facts: Ok(Facts::new()),
+            fault: Some(damage_error(target)),
+            facts: Ok(BuiltinAttributes::new()),
         })
     }
 
     fn examine(&self, target: &TargetInode<'_>, _: &mut DefectCallback<'_>) -> Result<()> {
-        Err(damage(target))
+        Err(damage_error(target))
     }
 }
 
-impl FsNode for Unreadable {
+impl FsNode for UnreadableObject {
     fn kind(&self) -> FileKind {
         FileKind::Directory
     }
 
     fn stat(&self, _: &TargetInode<'_>) -> Result<LookupEntry> {
-        Err(stale())
+        Err(stale_error())
     }
 }
 
@@ -191,7 +191,7 @@ impl IndexedEntry for LinkEntry {
             name: &self.inode.name,
             ino: self.ino,
             kind: kind_of(self.inode.node_type),
-            stat: &|| match enter(group.mount, &group.directory(), self, false) {
+            stat: &|| match lookup_link_entry(group.mount, &group.directory(), self, false) {
                 Ok(entry) => ListedAttributes::Counted(entry),
                 Err(_) => ListedAttributes::Unknown(FileKind::Directory),
             },
@@ -213,26 +213,26 @@ fn kind_of(node_type: NodeType) -> FileKind {
 ///
 /// # Errors
 /// Fails if the entry cannot be read now, because a later attempt may succeed.
-pub(in crate::fs) fn enter(
+pub(in crate::fs) fn lookup_link_entry(
     mount: &Mount,
     directory: &ShownGroup<'_>,
     found: &LinkEntry,
     at_any_cost: bool,
 ) -> Result<LookupEntry> {
-    refuse_unread(mount, directory.space.file, found)?;
-    let file = directory.space.file;
-    TargetInode::enter(mount, file, found.ino, &found.inode, |target| {
+    refuse_unread(mount, directory.namespace.file, found)?;
+    let file = directory.namespace.file;
+    TargetInode::add_lookup(mount, file, found.ino, &found.inode, |target| {
         describe(target, directory, found, at_any_cost)
     })
 }
 
 /// Returns the directory of views of the file with the root `root`. Increments its lookup count,
 /// except for the source, whose directory of views always exists.
-fn enter_views(root: &TargetInode<'_>) -> Result<LookupEntry> {
+fn lookup_views(root: &TargetInode<'_>) -> Result<LookupEntry> {
     let (mount, file) = (root.mount, root.file);
     if file.tree == inode::SOURCE {
         let views = inode::number_in_generation(file.generation, inode::VIEWS);
-        return Ok(mount.fixed(file, views, FileKind::Directory));
+        return Ok(mount.empty_entry(file, views, FileKind::Directory));
     }
     if !mount.options.views {
         return Err(Error::NotFound);
@@ -243,15 +243,15 @@ fn enter_views(root: &TargetInode<'_>) -> Result<LookupEntry> {
         name: name::VIEWS.into(),
         ..root.inode.clone()
     };
-    let ino = inode::of_link(file.generation, file.tree, views.node, name::VIEWS);
-    TargetInode::enter(mount, file, ino, &views, |views| {
+    let ino = inode::link_number(file.generation, file.tree, views.node, name::VIEWS);
+    TargetInode::add_lookup(mount, file, ino, &views, |views| {
         Ok(views.empty_entry(FileKind::Directory))
     })
 }
 
 fn refuse_unread(mount: &Mount, file: &Arc<FileState>, found: &LinkEntry) -> Result<()> {
     match &found.object {
-        Some(Err(error)) if error.is_passing() => {
+        Some(Err(error)) if error.is_transient() => {
             mount.record_error(file, found.ino, &found.inode, error);
             Err(error.clone())
         }
@@ -286,7 +286,7 @@ fn describe_object(
             return Ok(entry.cacheable_if(false));
         }
     };
-    let mut entry = entry.modified_as(node);
+    let mut entry = entry.with_modified_of(node);
     if target.inode.node_type != NodeType::Object {
         return Ok(entry);
     }
@@ -297,7 +297,7 @@ fn describe_object(
     };
     entry.attributes.links = node.link_count.max(1);
     // The block of a partial object may determine its length.
-    let is_right = stored != StoredSize::Unknown && !node.is_partial();
+    let is_right = stored != StoredSize::Unknown && !node.has_transient_error();
     Ok(entry.with_size(size, known).cacheable_if(is_right))
 }
 
@@ -310,10 +310,10 @@ fn describe_link(
     let mut entry = target.empty_entry(kind_of(target.inode.node_type));
     // Other files may appear and disappear, and an object that cannot be read now may be readable
     // later.
-    let mut is_right = to.other_file().is_none();
+    let mut is_right = to.other_file_name().is_none();
     if target.inode.node_type == NodeType::Link {
-        let text = directory.text(to);
-        is_right &= !matches!(&text, Err(error) if error.is_passing());
+        let text = directory.link_text(to);
+        is_right &= !matches!(&text, Err(error) if error.is_transient());
         let length = text.map_or(0, |text| text.len());
         entry = entry.with_size(to_u64(length), None);
     } else if let LinkTarget::Damaged(error) = to {
@@ -324,7 +324,7 @@ fn describe_link(
 
 fn stat_object(target: &TargetInode<'_>) -> Result<LookupEntry> {
     match target.file.container.node(target.inode.node) {
-        Err(error) if error.is_passing() => {
+        Err(error) if error.is_transient() => {
             target.record_error(&error);
             Err(error)
         }
@@ -340,7 +340,7 @@ fn stat_link(target: &TargetInode<'_>) -> Result<LookupEntry> {
 }
 
 /// Returns the error of decoding the damaged link `target`.
-fn damage(target: &TargetInode<'_>) -> Error {
+fn damage_error(target: &TargetInode<'_>) -> Error {
     let found = target.directory().find(&target.inode.name);
     match found.map(|found| found.target) {
         Ok(LinkTarget::Damaged(error)) | Err(error) => error,
@@ -348,17 +348,17 @@ fn damage(target: &TargetInode<'_>) -> Error {
     }
 }
 
-fn described(target: &TargetInode<'_>) -> ObjectDescription {
+fn describe_target(target: &TargetInode<'_>) -> ObjectDescription {
     match target.file.container.node(target.inode.node) {
         Ok(node) => ObjectDescription {
-            fault: object::fault(target.file, &node),
-            facts: facts(target.file, &node),
+            fault: object::content_fault(target.file, &node),
+            facts: builtin_attributes(target.file, &node),
             node: Some(node),
         },
         Err(error) => ObjectDescription {
             node: None,
             fault: Some(error),
-            facts: Ok(Facts::new()),
+            facts: Ok(BuiltinAttributes::new()),
         },
     }
 }
@@ -368,10 +368,10 @@ fn described(target: &TargetInode<'_>) -> ObjectDescription {
 ///
 /// # Errors
 /// Fails if the compression cannot be determined now.
-fn facts(file: &FileState, node: &Node) -> Result<Facts> {
-    let extras = file.container.extras();
+fn builtin_attributes(file: &FileState, node: &Node) -> Result<BuiltinAttributes> {
+    let extras = file.container.asdf_extras();
     let extras = extras.filter(|_| matches!(node.kind, NodeKind::Array(_)));
-    let code = extras.map(|extras| if_lasting(extras.compression_of(node.id)));
+    let code = extras.map(|extras| ignore_permanent(extras.compression_of(node.id)));
     let code = code.transpose()?.flatten().flatten();
     let facts = code.map(|code| (object::COMPRESSION, code.into_bytes()));
     Ok(facts.into_iter().collect())

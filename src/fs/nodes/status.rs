@@ -14,18 +14,18 @@ use crate::fs::options::Options;
 use crate::fs::stat::{FileKind, LookupEntry};
 use crate::fs::state::errors::Errors;
 use crate::fs::state::resident_memory::ResidentMemory;
-use crate::fs::state::traffic::Traffic;
+use crate::fs::state::traffic::RequestCounters;
 use crate::view::View;
 
 /// A text file about the current state of the mount. The function returns its text.
 pub(in crate::fs) struct StatusFile(fn(&TargetInode<'_>) -> Vec<u8>);
 
 /// The file `status`, with one fact per line.
-pub(in crate::fs) const STATUS: StatusFile = StatusFile(status);
+pub(in crate::fs) const STATUS: StatusFile = StatusFile(status_text);
 
 /// The file `metrics`, with the metrics of the status for Prometheus.
 pub(in crate::fs) const METRICS: StatusFile =
-    StatusFile(|target| metrics::text(&[figures(target)]).into_bytes());
+    StatusFile(|target| metrics::prometheus_text(&[mount_metrics(target)]).into_bytes());
 
 /// The file `errors`, with the objects that could not be read.
 pub(in crate::fs) const ERRORS: StatusFile = StatusFile(|target| target.mount.errors.text());
@@ -49,20 +49,20 @@ impl FsNode for StatusFile {
     }
 }
 
-fn figures(target: &TargetInode<'_>) -> MountMetrics {
+fn mount_metrics(target: &TargetInode<'_>) -> MountMetrics {
     let (mount, file) = (target.mount, target.file);
     let source = &mount.origin().path;
-    let mut figures = of_mount(source, mount.state_text() == "serving", &mount.options);
+    let mut figures = initial_metrics(source, mount.source_status() == "serving", &mount.options);
     figures.add("source_bytes", mount.origin().size);
-    let opened = u64::from(file.generation).one_more();
+    let opened = u64::from(file.generation).plus_one();
     figures.add("source_opened_total", opened);
-    figures.add("uptime_seconds", mount.started.elapsed().as_secs());
+    figures.add("uptime_seconds", mount.started_at.elapsed().as_secs());
     figures.add("inodes", to_u64(mount.inodes.len()));
     add_engine(&mut figures, &file.engine.statistics());
     add_traffic(&mut figures, &mount.traffic);
     add_errors(&mut figures, &mount.errors);
     // Metrics that are unavailable are omitted.
-    let counters = mount.store().and_then(|store| store.counters().ok());
+    let counters = mount.connection().and_then(|store| store.counters().ok());
     if let Some(counters) = counters {
         add_network(&mut figures, counters);
     }
@@ -71,13 +71,17 @@ fn figures(target: &TargetInode<'_>) -> MountMetrics {
 
 /// Returns the metrics that are known when `source` is mounted. `is_up` says whether the source can
 /// be read.
-pub(in crate::fs) fn of_mount(source: &Path, is_up: bool, options: &Options) -> MountMetrics {
+pub(in crate::fs) fn initial_metrics(
+    source: &Path,
+    is_up: bool,
+    options: &Options,
+) -> MountMetrics {
     let mut figures = MountMetrics {
         source: source.display().to_string(),
         mount: options
             .guard
             .as_ref()
-            .map(|guard| guard.point.display().to_string()),
+            .map(|guard| guard.mount_point.display().to_string()),
         samples: Vec::new(),
     };
     figures.add("up", u64::from(is_up));
@@ -98,8 +102,8 @@ pub(in crate::fs) fn add_engine(figures: &mut MountMetrics, engine: &Statistics)
 }
 
 /// Adds the number of requests of each type, and the bytes read.
-pub(in crate::fs) fn add_traffic(figures: &mut MountMetrics, traffic: &Traffic) {
-    figures.add("bytes_served_total", traffic.bytes());
+pub(in crate::fs) fn add_traffic(figures: &mut MountMetrics, traffic: &RequestCounters) {
+    figures.add("bytes_served_total", traffic.bytes_read());
     for (call, count) in traffic.requests() {
         figures.add_kind("requests_total", call.name(), count);
     }
@@ -122,7 +126,7 @@ pub(in crate::fs) fn add_network(figures: &mut MountMetrics, counters: Counters)
 }
 
 /// Returns the current text of `.h5fs/status`.
-fn status(target: &TargetInode<'_>) -> Vec<u8> {
+fn status_text(target: &TargetInode<'_>) -> Vec<u8> {
     // Special characters are escaped, so that a hostile name cannot forge lines.
     let origin = target.mount.origin();
     let source = origin.path.as_os_str().as_encoded_bytes().escape_ascii();
@@ -130,14 +134,14 @@ fn status(target: &TargetInode<'_>) -> Vec<u8> {
     let mut facts = vec![
         ("version", version.to_owned()),
         ("source", source.to_string()),
-        ("state", target.mount.state_text()),
+        ("state", target.mount.source_status()),
     ];
-    facts.extend(figures(target).facts());
-    lines(&facts)
+    facts.extend(mount_metrics(target).facts());
+    fact_lines(&facts)
 }
 
 /// Returns a text with one line for each fact: its name and its value.
-pub(in crate::fs) fn lines(facts: &[(&str, String)]) -> Vec<u8> {
+pub(in crate::fs) fn fact_lines(facts: &[(&str, String)]) -> Vec<u8> {
     let lines = facts
         .iter()
         .map(|(name, value)| format!("{name}: {value}\n"));

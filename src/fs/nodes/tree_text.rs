@@ -15,12 +15,12 @@ impl FsNode for TreeText {
     }
 
     fn stat(&self, target: &TargetInode<'_>) -> Result<LookupEntry> {
-        let extras = target.file.container.extras().ok_or(Error::NotFound)?;
+        let extras = target.file.container.asdf_extras().ok_or(Error::NotFound)?;
         Ok(target.sized_entry(extras.tree_text().map_or(0, |text| text.extent.length())))
     }
 
     fn open(&self, target: &TargetInode<'_>) -> Result<Box<dyn View>> {
-        let extras = target.file.container.extras().ok_or(Error::NotFound)?;
+        let extras = target.file.container.asdf_extras().ok_or(Error::NotFound)?;
         let text = extras.tree_text().ok_or(Error::NotFound)?;
         target.file.open_extent(text)
     }

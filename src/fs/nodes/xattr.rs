@@ -11,7 +11,7 @@ use h5fs_reader::model::attribute::AttributeContent;
 use h5fs_reader::model::{Attribute, Node};
 use nix::errno::Errno;
 
-use crate::fs::errno::refusal;
+use crate::fs::errno::refusal_error;
 use crate::fs::names::namespace::Namespace;
 use crate::fs::nodes::node::{ObjectDescription, TargetInode};
 use crate::limits;
@@ -44,22 +44,22 @@ pub(in crate::fs) struct DescribedObject<'a> {
 }
 
 /// Returns the object that `target` shows, with the information in `described`.
-pub(in crate::fs) fn object<'a>(
+pub(in crate::fs) fn described_object<'a>(
     target: &TargetInode<'a>,
     described: &'a ObjectDescription,
 ) -> DescribedObject<'a> {
-    let space = target.space();
+    let space = target.namespace();
     let node = described.node.as_deref();
     let fault = described.fault.as_ref();
     let (facts, unread) = match &described.facts {
         Ok(facts) => (&facts[..], None),
         Err(error) => (&[][..], Some(error.clone())),
     };
-    let unreadable = fault.filter(|error| node.is_none() && error.is_passing());
+    let unreadable = fault.filter(|error| node.is_none() && error.is_transient());
     let count = node.map_or(1, |node| node.link_count);
     let path = space.file_path(target.inode, count);
     let unplaced = match &path {
-        None if count > 1 => target.file.index().check().err(),
+        None if count > 1 => target.file.path_index().check().err(),
         _ => None,
     };
     let noted = target.mount.faults.text(target.ino);
@@ -80,12 +80,12 @@ pub(in crate::fs) fn object<'a>(
 /// repeatedly.
 pub(in crate::fs) fn user_name(name: &[u8]) -> Result<&[u8]> {
     name.strip_prefix(PREFIX)
-        .ok_or_else(|| refusal(Errno::EOPNOTSUPP, "extended attribute"))
+        .ok_or_else(|| refusal_error(Errno::EOPNOTSUPP, "extended attribute"))
 }
 
 /// Returns `ENODATA`, the error for an extended attribute that does not exist.
 pub(in crate::fs) fn no_attribute() -> Error {
-    refusal(Errno::ENODATA, "extended attribute")
+    refusal_error(Errno::ENODATA, "extended attribute")
 }
 
 impl DescribedObject<'_> {
@@ -94,7 +94,7 @@ impl DescribedObject<'_> {
     /// # Errors
     /// Fails if the object's list of attributes is damaged.
     pub(in crate::fs) fn list(&self) -> Result<Vec<Vec<u8>>> {
-        let mut list = List::default();
+        let mut list = XattrNames::default();
         for (name, value) in self.builtin() {
             if list.add(name.as_bytes(), value.len()).is_break() {
                 return Ok(list.names);
@@ -135,14 +135,14 @@ impl DescribedObject<'_> {
         let found = self.space.file.container.attribute(node.id, name)?;
         let content = found.ok_or_else(no_attribute)?.content?;
         match self.text(&content) {
-            Err(Error::Limit { .. }) => Err(refusal(Errno::E2BIG, "extended attribute")),
+            Err(Error::Limit { .. }) => Err(refusal_error(Errno::E2BIG, "extended attribute")),
             text => text,
         }
     }
 
     fn builtin(&self) -> Vec<(&'static str, Vec<u8>)> {
         let mut all = match self.node {
-            Some(node) => attributes::builtin(node, &self.path),
+            Some(node) => attributes::builtin_attributes(node, &self.path),
             None => Vec::new(),
         };
         all.extend_from_slice(self.facts);
@@ -179,13 +179,13 @@ impl DescribedObject<'_> {
     /// Returns the value of an attribute as text. Fails with `Limit` if the text is too long for
     /// the kernel.
     fn text(&self, content: &AttributeContent) -> Result<Vec<u8>> {
-        let paths = |node| self.space.path_of(node);
+        let paths = |node| self.space.path_for_text(node);
         let container = &*self.space.file.container;
         attributes::xattr_text(container, &paths, content)
     }
 }
 
-struct List {
+struct XattrNames {
     names: Vec<Vec<u8>>,
     seen: HashSet<Vec<u8>>,
     bytes: usize,
@@ -193,9 +193,9 @@ struct List {
     unread: usize,
 }
 
-impl Default for List {
+impl Default for XattrNames {
     fn default() -> Self {
-        List {
+        XattrNames {
             names: Vec::new(),
             seen: HashSet::new(),
             bytes: 0,
@@ -204,7 +204,7 @@ impl Default for List {
     }
 }
 
-impl List {
+impl XattrNames {
     fn contains(&self, name: &[u8]) -> bool {
         self.seen.contains(name)
     }

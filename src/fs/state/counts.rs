@@ -6,35 +6,35 @@ use std::sync::{Arc, Mutex};
 use h5fs_reader::array::Engine;
 use h5fs_reader::error::Result;
 use h5fs_reader::memory::cancel::CancelToken;
-use h5fs_reader::memory::effort::Effort;
+use h5fs_reader::memory::effort::RequestBudget;
 use h5fs_reader::memory::lock::lock;
 use h5fs_reader::memory::weighted_lru::WeightedLru;
 use h5fs_reader::model::NodeId;
 
-use crate::fs::state::inode::Tree;
+use crate::fs::state::inode::TreeNumber;
 use crate::limits;
-use crate::view::texts::counted_text::{Count, Units};
+use crate::view::texts::counted_text::{TextCount, TextUnits};
 use crate::view::texts::streamed::ResumableText;
 
 /// The cache key of a count: a text about an object or a part of it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(in crate::fs) struct CountedText {
+pub(in crate::fs) struct CountKey {
     /// Number of the form of view that the text has.
-    pub(in crate::fs) form: Tree,
+    pub(in crate::fs) form_number: TreeNumber,
     pub(in crate::fs) node: NodeId,
     /// The selector of a part of the array, or empty for the whole object.
-    pub(in crate::fs) selected: Box<[u8]>,
+    pub(in crate::fs) selector: Box<[u8]>,
 }
 
 /// The result of counting a text. `Ok(None)` means that the text is too long to count.
-pub(in crate::fs) type CountResult = Result<Option<Arc<Count>>>;
+pub(in crate::fs) type CountResult = Result<Option<Arc<TextCount>>>;
 
 /// The result of counting a text, once it is available. Calls for the same text wait for the lock
 /// and count only once.
-type CountOnce = Arc<Mutex<Option<CountResult>>>;
+type CountSlot = Arc<Mutex<Option<CountResult>>>;
 
 /// A cache of the results of counting texts, limited by memory.
-pub(in crate::fs) struct CountCache(pub(in crate::fs) Mutex<WeightedLru<CountedText, CountOnce>>);
+pub(in crate::fs) struct CountCache(pub(in crate::fs) Mutex<WeightedLru<CountKey, CountSlot>>);
 
 impl Default for CountCache {
     fn default() -> Self {
@@ -50,7 +50,7 @@ impl CountCache {
     /// Fails with the errors of `count`.
     pub(in crate::fs) fn get_or_count(
         &self,
-        text: CountedText,
+        text: CountKey,
         cancel: &CancelToken,
         count: impl FnOnce() -> CountResult,
     ) -> CountResult {
@@ -62,7 +62,7 @@ impl CountCache {
         let counted = count();
         let weight = match &counted {
             Ok(count) => count.as_ref().map_or(0, |count| count.weight()),
-            Err(error) if error.is_passing() => return counted,
+            Err(error) if error.is_transient() => return counted,
             Err(_) => 0,
         };
         *known = Some(counted.clone());
@@ -70,12 +70,12 @@ impl CountCache {
         counted
     }
 
-    fn slot(&self, text: &CountedText) -> CountOnce {
+    fn slot(&self, text: &CountKey) -> CountSlot {
         let mut counts = lock(&self.0);
         if let Some(once) = counts.get(text) {
             return Arc::clone(once);
         }
-        let once = CountOnce::default();
+        let once = CountSlot::default();
         counts.put(text.clone(), Arc::clone(&once), 0);
         once
     }
@@ -88,14 +88,14 @@ impl CountCache {
 /// [`Error::unwanted`](h5fs_reader::error::Error::unwanted) if the request with this `effort` must
 /// end.
 pub(in crate::fs) fn count_units(
-    units: &dyn Units,
+    units: &dyn TextUnits,
     engine: &Engine,
-    effort: &Effort,
+    effort: &RequestBudget,
 ) -> CountResult {
     if units.uniform_units().is_none() && units.values() > limits::QUICK_VALUES {
-        effort.cancel().begin_heavy()?;
+        effort.cancel_token().require_heavy_slot()?;
     }
-    let count = Count::measure(units, engine, effort)?;
+    let count = TextCount::measure(units, engine, effort)?;
     Ok(count.map(Arc::new))
 }
 
@@ -104,8 +104,9 @@ pub(in crate::fs) fn count_units(
 ///
 /// # Errors
 /// Fails as [`count_units`] does.
-pub(in crate::fs) fn count_parts(text: &impl ResumableText, effort: &Effort) -> CountResult {
-    let count = Count::of_parts(text, effort, || effort.cancel().begin_heavy())?;
+pub(in crate::fs) fn count_parts(text: &impl ResumableText, effort: &RequestBudget) -> CountResult {
+    let count =
+        TextCount::measure_parts(text, effort, || effort.cancel_token().require_heavy_slot())?;
     Ok(count.map(Arc::new))
 }
 
@@ -122,7 +123,7 @@ mod tests {
     /// first time.
     struct FailingLine(AtomicU32, Error);
 
-    impl Units for FailingLine {
+    impl TextUnits for FailingLine {
         fn count(&self) -> u64 {
             1
         }
@@ -145,16 +146,16 @@ mod tests {
     fn counted(error: Error) -> (Vec<bool>, u32) {
         let (counts, engine) = (CountCache::default(), Engine::new(0, 1));
         let line = FailingLine(AtomicU32::new(0), error);
-        let text = CountedText {
-            form: 9,
+        let text = CountKey {
+            form_number: 9,
             node: NodeId::for_test(1),
-            selected: (*b"").into(),
+            selector: (*b"").into(),
         };
         let times = 0..3;
-        let effort = Effort::default();
+        let effort = RequestBudget::default();
         let count_line = || count_units(&line, &engine, &effort);
         let count = |_| {
-            let counted = counts.get_or_count(text.clone(), &effort.cancel(), count_line);
+            let counted = counts.get_or_count(text.clone(), &effort.cancel_token(), count_line);
             counted.is_ok()
         };
         let found = times.map(count).collect();
@@ -163,7 +164,7 @@ mod tests {
 
     #[test]
     fn a_text_is_counted_once_unless_it_may_be_right_the_next_time() {
-        let passing = Error::caused(Cause::Failed, "a disk that does not answer");
+        let passing = Error::from_cause(Cause::Failed, "a disk that does not answer");
         assert_eq!(counted(passing), (vec![false, true, true], 2));
         let lasting = Error::corrupt("a unit", None);
         assert_eq!(counted(lasting), (vec![false; 3], 1));

@@ -16,10 +16,10 @@ use crate::limits;
 /// The most recent errors of a mounted file. Clones share the list.
 #[derive(Debug, Clone, Default)]
 pub(in crate::fs) struct Errors {
-    last: Arc<Mutex<ErrorLog>>,
+    log: Arc<Mutex<ErrorLog>>,
     /// For a data file of a mounted directory: the list of errors of all data files, and the path
     /// of this file.
-    all: Option<(Arc<Errors>, String)>,
+    directory_errors: Option<(Arc<Errors>, String)>,
 }
 
 #[derive(Debug, Default)]
@@ -61,7 +61,7 @@ impl ErrorKind {
         match error {
             Error::Corrupt { .. } => ErrorKind::Corrupt,
             Error::Unsupported { .. } => ErrorKind::Unsupported,
-            Error::Limit { .. } | Error::Effort { .. } => ErrorKind::Limit,
+            Error::Limit { .. } | Error::BudgetExceeded { .. } => ErrorKind::Limit,
             Error::NotFound => ErrorKind::Missing,
             Error::Io { .. } => ErrorKind::Io,
             Error::Usage(_) => ErrorKind::Refused,
@@ -84,18 +84,18 @@ impl ErrorKind {
 impl Errors {
     /// Returns the list of errors of the data file at `path`. Its errors are also added to this
     /// list, which is the list of all data files.
-    pub(in crate::fs) fn of_file(self: &Arc<Self>, path: &Path) -> Self {
+    pub(in crate::fs) fn for_file(self: &Arc<Self>, path: &Path) -> Self {
         let path = one_line(&path.display().to_string());
         Errors {
-            last: Arc::default(),
-            all: Some((Arc::clone(self), path)),
+            log: Arc::default(),
+            directory_errors: Some((Arc::clone(self), path)),
         }
     }
 
     /// Returns the name of `object` of this file in the list of all data files: the file's path
     /// precedes it.
     pub(in crate::fs) fn name(&self, object: &str) -> String {
-        match &self.all {
+        match &self.directory_errors {
             Some((_, path)) => format!("{path}:{object}"),
             None => object.to_owned(),
         }
@@ -103,7 +103,7 @@ impl Errors {
 
     /// Adds an error of the object called `object`. This name must not contain line breaks.
     pub(in crate::fs) fn add(&self, kind: ErrorKind, object: &str, reason: &str) {
-        if let Some((all, _)) = &self.all {
+        if let Some((all, _)) = &self.directory_errors {
             all.add(kind, &self.name(object), reason);
         }
         let time = timestamp_of(SystemTime::now());
@@ -113,9 +113,9 @@ impl Errors {
             line.truncate(end);
         }
         line.push('\n');
-        let mut last = lock(&self.last);
+        let mut last = lock(&self.log);
         let count = &mut last.counts[kind as usize];
-        *count = count.one_more();
+        *count = count.plus_one();
         if last.lines.len() == limits::LAST_ERRORS {
             last.lines.pop_front();
         }
@@ -125,13 +125,13 @@ impl Errors {
     /// Returns the number of errors of each kind since the mount, including errors that the list no
     /// longer contains.
     pub(in crate::fs) fn counts(&self) -> impl Iterator<Item = (ErrorKind, u64)> {
-        let counts = lock(&self.last).counts;
+        let counts = lock(&self.log).counts;
         ErrorKind::ALL.into_iter().zip(counts)
     }
 
     /// Returns the lines of `.h5fs/errors`.
     pub(in crate::fs) fn text(&self) -> Vec<u8> {
-        let last = lock(&self.last);
+        let last = lock(&self.log);
         let bytes = last.lines.iter().flat_map(|line| line.bytes());
         bytes.collect()
     }

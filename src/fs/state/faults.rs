@@ -10,13 +10,13 @@ use lru::LruCache;
 use crate::limits;
 
 /// The last error of each object that could not be read, by inode number.
-pub(in crate::fs) struct Faults(Mutex<LruCache<u64, Fault>>);
+pub(in crate::fs) struct Faults(Mutex<LruCache<u64, ObjectFault>>);
 
 /// The error of an object that could not be read.
-struct Fault {
+struct ObjectFault {
     text: String,
     /// Whether the error is temporary, so that a later read may succeed.
-    is_passing: bool,
+    is_temporary: bool,
 }
 
 impl Default for Faults {
@@ -33,8 +33,14 @@ impl Faults {
         let text = error.to_string();
         let mut faults = lock(&self.0);
         let is_known = faults.get(&ino).is_some_and(|known| known.text == text);
-        let is_passing = error.is_passing();
-        faults.put(ino, Fault { text, is_passing });
+        let is_passing = error.is_transient();
+        faults.put(
+            ino,
+            ObjectFault {
+                text,
+                is_temporary: is_passing,
+            },
+        );
         !is_known
     }
 
@@ -42,7 +48,7 @@ impl Faults {
     /// has succeeded.
     pub(in crate::fs) fn remove_temporary(&self, ino: u64) {
         let mut faults = lock(&self.0);
-        if faults.peek(&ino).is_some_and(|fault| fault.is_passing) {
+        if faults.peek(&ino).is_some_and(|fault| fault.is_temporary) {
             faults.pop(&ino);
         }
     }

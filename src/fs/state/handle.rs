@@ -4,13 +4,13 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use h5fs_reader::array::HeldMemory;
+use h5fs_reader::array::MemoryReservation;
 use h5fs_reader::error::Result;
 use h5fs_reader::memory::lock::lock;
 use nix::errno::Errno;
 
 use crate::fs::data_files::file_state::FileState;
-use crate::fs::errno::{refusal, stale};
+use crate::fs::errno::{refusal_error, stale_error};
 use crate::fs::state::listing::ListingState;
 use crate::fs::state::pins::{OpenDocument, Pin};
 use crate::limits;
@@ -26,11 +26,11 @@ pub enum Caching {
     Never,
     /// No caching: the content stays the same until the source changes, but it can only be
     /// generated sequentially.
-    InOrder,
+    SequentialOnly,
     /// Caching until the file is closed.
     WhileOpen,
     /// Caching until the source changes.
-    Lasting,
+    UntilChanged,
 }
 
 /// The result of opening a file or directory: its handle, and how the kernel should treat it.
@@ -45,7 +45,7 @@ pub struct OpenedHandle {
     pub caching: Caching,
     /// Whether the server cancels reads of this file when the thread that reads has closed the file
     /// or ended.
-    pub is_given_up: bool,
+    pub is_cancelled_on_close: bool,
 }
 
 /// The open file or directory to which a handle refers.
@@ -55,7 +55,7 @@ pub(in crate::fs) struct OpenInode {
     /// The state, when the handle was opened, of the file that contains the inode.
     pub(in crate::fs) file: Arc<FileState>,
     pub(in crate::fs) content: HandleContent,
-    held: HeldMemory,
+    held: MemoryReservation,
     _pin: Option<Pin>,
 }
 
@@ -88,7 +88,7 @@ impl OpenInode {
     ) -> Result<Self> {
         let held = file
             .engine
-            .hold(limits::OPEN_HANDLE + content.own_bytes())?;
+            .reserve_memory(limits::OPEN_HANDLE + content.own_bytes())?;
         Ok(OpenInode {
             ino,
             file,
@@ -105,16 +105,16 @@ impl OpenInode {
     /// # Errors
     /// `Io` (`ENOMEM`) if the memory was freed.
     pub(in crate::fs) fn account_memory(&self) -> Result<()> {
-        let counted = self.count();
+        let counted = self.resize_held_memory();
         if counted.is_err() {
-            self.content.forget();
+            self.content.free_memory();
             // The handle now needs only its initial memory.
-            let _ = self.count();
+            let _ = self.resize_held_memory();
         }
         counted
     }
 
-    fn count(&self) -> Result<()> {
+    fn resize_held_memory(&self) -> Result<()> {
         let bytes = self.content.own_bytes();
         self.held.resize(limits::OPEN_HANDLE.saturating_add(bytes))
     }
@@ -135,10 +135,10 @@ impl HandleContent {
     }
 
     /// Frees the memory of state that a later read or listing can restore.
-    fn forget(&self) {
+    fn free_memory(&self) {
         match self {
             HandleContent::File(document) => document.view.forget(),
-            HandleContent::Directory(listing) => lock(listing).forget(),
+            HandleContent::Directory(listing) => lock(listing).free_memory(),
         }
     }
 }
@@ -147,7 +147,7 @@ impl HandleContent {
 pub(in crate::fs) trait Openable {
     /// Returns whether reads of this file are cancelled when the thread that reads has closed the
     /// file or ended.
-    fn is_given_up(&self) -> bool;
+    fn is_cancelled_on_close(&self) -> bool;
 
     /// Returns whether the file has changed since this was opened, so that requests return
     /// `ESTALE`.
@@ -155,7 +155,7 @@ pub(in crate::fs) trait Openable {
 }
 
 impl Openable for OpenInode {
-    fn is_given_up(&self) -> bool {
+    fn is_cancelled_on_close(&self) -> bool {
         match &self.content {
             HandleContent::File(document) => document.view.is_given_up(),
             HandleContent::Directory(_) => false,
@@ -186,7 +186,7 @@ impl<O> Default for Handles<O> {
 
 impl<O: Openable> Handles<O> {
     /// Returns a handle that was never used before.
-    pub(in crate::fs) fn unused(&self) -> Handle {
+    pub(in crate::fs) fn new_handle(&self) -> Handle {
         Handle(self.last.fetch_add(1, Ordering::Relaxed).wrapping_add(1))
     }
 
@@ -200,18 +200,18 @@ impl<O: Openable> Handles<O> {
         open: O,
         caching: Caching,
     ) -> Result<OpenedHandle> {
-        let is_given_up = open.is_given_up();
+        let is_given_up = open.is_cancelled_on_close();
         let mut others = lock(&self.open);
-        refuse_over(&open)?;
+        refuse_ended(&open)?;
         if others.len() >= limits::OPEN_HANDLES {
-            return Err(refusal(Errno::EMFILE, "number of open files"));
+            return Err(refusal_error(Errno::EMFILE, "number of open files"));
         }
         let place = others.entry(handle.0);
         place.or_insert_with(|| Some(Arc::new(open)));
         Ok(OpenedHandle {
             handle,
             caching,
-            is_given_up,
+            is_cancelled_on_close: is_given_up,
         })
     }
 
@@ -233,7 +233,7 @@ impl<O: Openable> Handles<O> {
     pub(in crate::fs) fn replace(&self, handle: Handle, open: O) -> Result<Arc<O>> {
         let open = Arc::new(open);
         let mut others = lock(&self.open);
-        refuse_over(&*open)?;
+        refuse_ended(&*open)?;
         let before = match others.get_mut(&handle.0) {
             Some(place) => place.replace(Arc::clone(&open)),
             None => None,
@@ -249,8 +249,8 @@ impl<O: Openable> Handles<O> {
     /// `ESTALE` if its state has ended.
     pub(in crate::fs) fn get(&self, handle: Handle) -> Result<Arc<O>> {
         let open = lock(&self.open).get(&handle.0).cloned();
-        let open = open.ok_or_else(|| refusal(Errno::EBADF, "no such handle"))?;
-        open.ok_or_else(stale)
+        let open = open.ok_or_else(|| refusal_error(Errno::EBADF, "no such handle"))?;
+        open.ok_or_else(stale_error)
     }
 
     /// Drops the open files and directories of a file that has changed. Their handles stay open,
@@ -274,9 +274,9 @@ impl<O: Openable> Handles<O> {
     }
 }
 
-fn refuse_over(open: &impl Openable) -> Result<()> {
+fn refuse_ended(open: &impl Openable) -> Result<()> {
     if open.has_ended() {
-        return Err(stale());
+        return Err(stale_error());
     }
     Ok(())
 }

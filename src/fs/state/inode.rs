@@ -49,18 +49,18 @@ const TREE_SHIFT: u32 = 46;
 const HASHED: u64 = 1 << 45;
 
 /// A tree number: 16 bits of an inode number that identify the tree which contains the entry.
-pub(in crate::fs) type Tree = u16;
+pub(in crate::fs) type TreeNumber = u16;
 /// Tree number of the source's own tree.
-pub(in crate::fs) const SOURCE: Tree = 0;
+pub(in crate::fs) const SOURCE: TreeNumber = 0;
 /// Tree number of the symbolic links in `.h5fs/external` for other spellings of files' names.
-pub(in crate::fs) const SPELLINGS: Tree = 1;
+pub(in crate::fs) const SPELLINGS: TreeNumber = 1;
 /// Tree number of ASDF blocks. The numbers between `SPELLINGS` and this one belong to the trees of
 /// views. Each has one number for its directories, and one for the files of each form.
-pub(in crate::fs) const BLOCK_FILES: Tree = 254;
+pub(in crate::fs) const BLOCK_FILES: TreeNumber = 254;
 /// Tree number of selections in the source's own tree.
-pub(in crate::fs) const SELECTIONS: Tree = 255;
+pub(in crate::fs) const SELECTIONS: TreeNumber = 255;
 /// Lowest tree number of externally linked files and their trees of views.
-pub(in crate::fs) const FIRST_FILE: Tree = 256;
+pub(in crate::fs) const FIRST_FILE: TreeNumber = 256;
 
 /// The type of an inode, which determines the node that implements requests about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,7 +81,7 @@ pub(in crate::fs) enum NodeType {
     Views,
     /// An entry of the directory of views that is not a tree of views, such as `status`. The name
     /// identifies it.
-    Single,
+    ViewsEntry,
     /// A decompressed block of an ASDF file.
     Block,
     /// A name in `.h5fs/external` that spells the path of a file differently, as a symbolic link.
@@ -116,7 +116,7 @@ pub(in crate::fs) struct Inode {
     /// Generation of the source to which the inode belongs.
     pub(in crate::fs) generation: u32,
     /// Tree number of the tree that contains the inode.
-    pub(in crate::fs) tree: Tree,
+    pub(in crate::fs) tree: TreeNumber,
     /// The object that the inode shows, or the group that contains the link.
     pub(in crate::fs) node: NodeId,
     /// Inode number of the directory where the inode was first found.
@@ -132,7 +132,7 @@ impl Inode {
 
     /// Returns whether the inode is the directory of a group, in the state `generation` of the
     /// source.
-    pub(in crate::fs) fn is_home(&self, generation: u32) -> bool {
+    pub(in crate::fs) fn is_group_directory(&self, generation: u32) -> bool {
         self.node_type == NodeType::Group && self.generation == generation
     }
 
@@ -149,7 +149,7 @@ impl Inode {
 
 /// Returns whether the node ID of an object is small enough to be part of its inode number in
 /// `tree`.
-pub(in crate::fs) fn is_object(tree: Tree, node: NodeId) -> bool {
+pub(in crate::fs) fn is_node_in_range(tree: TreeNumber, node: NodeId) -> bool {
     tree == SOURCE || node.number() < HASHED
 }
 
@@ -174,17 +174,17 @@ pub(in crate::fs) fn number_in_generation(generation: u32, number: u64) -> u64 {
 
 /// Returns the inode number of the object `node` in `tree`. The object must not be the root of the
 /// source.
-pub(in crate::fs) fn of_node(generation: u32, tree: Tree, node: NodeId) -> u64 {
+pub(in crate::fs) fn node_number(generation: u32, tree: TreeNumber, node: NodeId) -> u64 {
     let first = match tree {
         SOURCE => node.number(),
-        _ => within(tree) | (node.number() & (HASHED - 1)),
+        _ => tree_bits(tree) | (node.number() & (HASHED - 1)),
     };
     number_in_generation(generation, first)
 }
 
-/// Returns the object with the inode number `ino`; the inverse of [`of_node`]. Returns `None` if
+/// Returns the object with the inode number `ino`; the inverse of [`node_number`]. Returns `None` if
 /// the number does not belong to an object.
-pub(in crate::fs) fn node_of(generation: u32, ino: u64) -> Option<NodeId> {
+pub(in crate::fs) fn node_with_number(generation: u32, ino: u64) -> Option<NodeId> {
     let first = number_in_generation(generation, ino);
     NodeId::new(match first & BESIDE {
         0 => first,
@@ -194,7 +194,12 @@ pub(in crate::fs) fn node_of(generation: u32, ino: u64) -> Option<NodeId> {
 
 /// Returns the inode number of an entry other than an object. The directory of `group` in `tree`
 /// shows the entry as `name`.
-pub(in crate::fs) fn of_link(generation: u32, tree: Tree, group: NodeId, name: &[u8]) -> u64 {
+pub(in crate::fs) fn link_number(
+    generation: u32,
+    tree: TreeNumber,
+    group: NodeId,
+    name: &[u8],
+) -> u64 {
     let group = group.number().to_le_bytes();
     let bytes = group.iter().chain(name);
     let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| {
@@ -202,7 +207,7 @@ pub(in crate::fs) fn of_link(generation: u32, tree: Tree, group: NodeId, name: &
     });
     let first = match tree {
         SOURCE => hash | LINK,
-        _ => within(tree) | HASHED | (hash & (HASHED - 1)),
+        _ => tree_bits(tree) | HASHED | (hash & (HASHED - 1)),
     };
     number_in_generation(generation, first)
 }
@@ -210,10 +215,15 @@ pub(in crate::fs) fn of_link(generation: u32, tree: Tree, group: NodeId, name: &
 /// Returns the inode number of the element with the index `number` of the array `node` in `tree`.
 /// The numbers of one array's elements are distinct. The multiplier is odd with random bits, so
 /// that the numbers for different arrays are far apart.
-pub(in crate::fs) fn of_element(generation: u32, tree: Tree, node: NodeId, number: u64) -> u64 {
+pub(in crate::fs) fn element_number(
+    generation: u32,
+    tree: TreeNumber,
+    node: NodeId,
+    number: u64,
+) -> u64 {
     let first = node.number().wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let element = first.wrapping_add(number) & (HASHED - 1);
-    number_in_generation(generation, within(tree) | HASHED | element)
+    number_in_generation(generation, tree_bits(tree) | HASHED | element)
 }
 
 /// Returns an inode number other than `ino` for the same entry in a later state of a growing file,
@@ -223,12 +233,12 @@ pub(in crate::fs) fn number_in_state(ino: u64, opened: Instant) -> u64 {
     (ino, opened).hash(&mut hasher);
     let hash = HASHED | hasher.finish() & (HASHED - 1);
     match ino & BESIDE {
-        0 => within(SELECTIONS) | hash,
+        0 => tree_bits(SELECTIONS) | hash,
         _ => ino & !(HASHED - 1) | hash,
     }
 }
 
-fn within(tree: Tree) -> u64 {
+fn tree_bits(tree: TreeNumber) -> u64 {
     BESIDE | (u64::from(tree) << TREE_SHIFT)
 }
 
@@ -256,19 +266,19 @@ mod tests {
     #[test]
     fn numbers_of_trees_do_not_meet() {
         let node = NodeId::for_test(HASHED - 1);
-        for tree in [1, FIRST_FILE, Tree::MAX] {
+        for tree in [1, FIRST_FILE, TreeNumber::MAX] {
             for generation in [0, 1, 7, u32::MAX] {
-                let object = of_node(generation, tree, node);
-                let link = of_link(generation, tree, node, b"x");
+                let object = node_number(generation, tree, node);
+                let link = link_number(generation, tree, node, b"x");
                 assert_eq!((object >> TREE_SHIFT) & 0xffff, u64::from(tree));
-                assert_eq!(node_of(generation, object), Some(node));
+                assert_eq!(node_with_number(generation, object), Some(node));
                 assert!(!is_hash(object) && is_hash(link) && is_hash(next_hash(link)));
                 assert!(object < LINK && link < LINK && object >= BESIDE);
             }
         }
-        let last = within(7) | HASHED | (HASHED - 1);
-        assert_eq!(next_hash(last), within(7) | HASHED);
-        assert_eq!(of_node(0, SOURCE, NodeId::for_test(800)), 800);
+        let last = tree_bits(7) | HASHED | (HASHED - 1);
+        assert_eq!(next_hash(last), tree_bits(7) | HASHED);
+        assert_eq!(node_number(0, SOURCE, NodeId::for_test(800)), 800);
     }
 
     #[test]
@@ -278,17 +288,17 @@ mod tests {
             let mut numbers = HashSet::new();
             for generation in 0..1000 {
                 for node in [NodeId::for_test(2), NodeId::for_test(800), far] {
-                    let number = of_node(generation, tree, node);
-                    assert_eq!(node_of(generation, number), Some(node));
+                    let number = node_number(generation, tree, node);
+                    assert_eq!(node_with_number(generation, number), Some(node));
                     assert!(numbers.insert(number) && number != ROOT);
                 }
-                assert!(numbers.insert(of_link(generation, tree, far, b"x")));
+                assert!(numbers.insert(link_number(generation, tree, far, b"x")));
                 assert!(numbers.insert(number_in_generation(generation, VIEWS)) || tree != SOURCE);
             }
         }
         // A hostile file can claim an object whose number would be mapped to the root's.
         let claimed = NodeId::for_test(ROOT ^ (1 << 61));
-        assert_eq!(of_node(1, SOURCE, claimed), claimed.number());
-        assert_eq!(node_of(1, claimed.number()), Some(claimed));
+        assert_eq!(node_number(1, SOURCE, claimed), claimed.number());
+        assert_eq!(node_with_number(1, claimed.number()), Some(claimed));
     }
 }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use h5fs_reader::memory::lock::lock;
 use h5fs_reader::model::NodeId;
 
-use crate::fs::state::inode::{Inode, NodeType, Tree, is_hash, next_hash};
+use crate::fs::state::inode::{Inode, NodeType, TreeNumber, is_hash, next_hash};
 use crate::fs::state::inodes::table::InodeTable;
 
 const SHARDS: usize = 16;
@@ -29,10 +29,10 @@ struct InodeRecord {
     node: NodeId,
     parent: u64,
     generation: u32,
-    tree: Tree,
+    tree: TreeNumber,
     node_type: NodeType,
     /// Whether the last listing of the directory lacked entries that could not be read.
-    is_unsure: bool,
+    is_incomplete: bool,
 }
 
 impl InodeRecord {
@@ -43,7 +43,7 @@ impl InodeRecord {
             generation: inode.generation,
             tree: inode.tree,
             node_type: inode.node_type,
-            is_unsure: false,
+            is_incomplete: false,
         }
     }
 
@@ -67,15 +67,15 @@ fn find_inode(shard: &InodeTable<InodeRecord>, ino: u64) -> Option<Inode> {
 impl Inodes {
     /// Creates an empty table for a single mounted file.
     pub(in crate::fs) fn new() -> Self {
-        Self::in_shards(SHARDS)
+        Self::with_shards(SHARDS)
     }
 
     /// Creates an empty table for a data file of a mounted directory, which uses little memory.
-    pub(in crate::fs) fn of_a_member() -> Self {
-        Self::in_shards(1)
+    pub(in crate::fs) fn for_member() -> Self {
+        Self::with_shards(1)
     }
 
-    fn in_shards(count: usize) -> Self {
+    fn with_shards(count: usize) -> Self {
         Inodes {
             shards: (0..count).map(|_| Mutex::default()).collect(),
             generation: AtomicU32::new(0),
@@ -96,7 +96,7 @@ impl Inodes {
     /// Increments the lookup count of the inode `entry`, and stores it at its first lookup. `ino`
     /// is the inode number before collisions are resolved. Returns the inode number in use: after a
     /// hash collision, the next free one.
-    pub(in crate::fs) fn enter(&self, ino: u64, entry: &Inode) -> u64 {
+    pub(in crate::fs) fn add_lookup(&self, ino: u64, entry: &Inode) -> u64 {
         let mut ino = ino;
         loop {
             let mut shard = lock(self.shard(ino));
@@ -109,7 +109,7 @@ impl Inodes {
                 }
                 _ => shard.insert(ino, InodeRecord::from_inode(entry), &entry.name),
             }
-            if let Some(lookups) = shard.lookups(ino) {
+            if let Some(lookups) = shard.lookup_count_mut(ino) {
                 *lookups = lookups.saturating_add(1);
             }
             return ino;
@@ -121,7 +121,7 @@ impl Inodes {
     pub(in crate::fs) fn directory_location(&self, ino: u64, place: Inode) -> (u64, Box<[u8]>) {
         let mut shard = lock(self.shard(ino));
         let known = find_inode(&shard, ino);
-        let settled = known.filter(|known| known.is_home(place.generation));
+        let settled = known.filter(|known| known.is_group_directory(place.generation));
         let home = settled.unwrap_or_else(|| {
             shard.insert(ino, InodeRecord::from_inode(&place), &place.name);
             place
@@ -131,25 +131,29 @@ impl Inodes {
 
     /// Returns the inode number of the parent and the name of the directory that shows the group
     /// `ino`, if the group has a directory.
-    pub(in crate::fs) fn home(&self, ino: u64, generation: u32) -> Option<(u64, Box<[u8]>)> {
+    pub(in crate::fs) fn parent_and_name(
+        &self,
+        ino: u64,
+        generation: u32,
+    ) -> Option<(u64, Box<[u8]>)> {
         let known = self.get(ino)?;
-        let met = known.is_home(generation);
+        let met = known.is_group_directory(generation);
         met.then_some((known.parent, known.name))
     }
 
     /// Records whether the last listing of the directory `ino` lacked entries that could not be
     /// read. Returns the value for the listing before.
-    pub(in crate::fs) fn set_unsure(&self, ino: u64, is_unsure: bool) -> bool {
+    pub(in crate::fs) fn set_incomplete(&self, ino: u64, is_unsure: bool) -> bool {
         let mut shard = lock(self.shard(ino));
-        let known = shard.entry(ino);
-        known.is_some_and(|known| std::mem::replace(&mut known.is_unsure, is_unsure))
+        let known = shard.entry_mut(ino);
+        known.is_some_and(|known| std::mem::replace(&mut known.is_incomplete, is_unsure))
     }
 
     /// Stores `entry` under the inode number `ino` with a lookup count of 0.
-    pub(in crate::fs) fn pin(&self, ino: u64, entry: &Inode) {
+    pub(in crate::fs) fn insert_unreferenced(&self, ino: u64, entry: &Inode) {
         let mut shard = lock(self.shard(ino));
         shard.insert(ino, InodeRecord::from_inode(entry), &entry.name);
-        if let Some(lookups) = shard.lookups(ino) {
+        if let Some(lookups) = shard.lookup_count_mut(ino) {
             *lookups = 0;
         }
     }
@@ -158,7 +162,7 @@ impl Inodes {
     /// removed, unless it is the directory of a group in the current state.
     pub(in crate::fs) fn forget(&self, ino: u64, lookups: u64) {
         let mut shard = lock(self.shard(ino));
-        let Some(left) = shard.lookups(ino) else {
+        let Some(left) = shard.lookup_count_mut(ino) else {
             return;
         };
         let lookups = u32::try_from(lookups).unwrap_or(u32::MAX);
@@ -174,25 +178,25 @@ impl Inodes {
     pub(in crate::fs) fn set_generation(&self, generation: u32) {
         self.generation.store(generation, Ordering::Relaxed);
         for shard in &self.shards {
-            lock(shard).drop_unknown(|old| old.generation != generation);
+            lock(shard).remove_unreferenced(|old| old.generation != generation);
         }
     }
 
     /// Ends the trees with the number `tree`, because their externally linked file has changed. Its
     /// inodes stay until the kernel forgets them, as if they belonged to an earlier state of the
     /// source.
-    pub(in crate::fs) fn end(&self, tree: Tree) {
+    pub(in crate::fs) fn end_tree(&self, tree: TreeNumber) {
         let before = self.generation.load(Ordering::Relaxed).wrapping_sub(1);
         for shard in &self.shards {
             let mut shard = lock(shard);
             let ended = shard.entries_mut().filter(|entry| entry.tree == tree);
             ended.for_each(|entry| entry.generation = before);
-            shard.drop_unknown(|entry| entry.tree == tree);
+            shard.remove_unreferenced(|entry| entry.tree == tree);
         }
     }
 
     /// Returns the numbers of the trees that contain inodes.
-    pub(in crate::fs) fn trees(&self) -> HashSet<Tree> {
+    pub(in crate::fs) fn tree_numbers(&self) -> HashSet<TreeNumber> {
         let mut trees = HashSet::new();
         for shard in &self.shards {
             trees.extend(lock(shard).entries().map(|(_, entry)| entry.tree));
@@ -222,7 +226,7 @@ impl Inodes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fs::state::inode::{FIRST_FILE, LINK, SOURCE, of_node};
+    use crate::fs::state::inode::{FIRST_FILE, LINK, SOURCE, node_number};
 
     #[test]
     fn an_inode_has_forty_bytes() {
@@ -244,9 +248,9 @@ mod tests {
     fn forgets_files_but_not_where_groups_are() {
         let inodes = Inodes::new();
         inodes.set_generation(1);
-        inodes.enter(96, &entry(NodeType::Object, 1, b"data"));
-        inodes.enter(96, &entry(NodeType::Object, 7, b"same"));
-        inodes.enter(800, &entry(NodeType::Group, 1, b"group"));
+        inodes.add_lookup(96, &entry(NodeType::Object, 1, b"data"));
+        inodes.add_lookup(96, &entry(NodeType::Object, 7, b"same"));
+        inodes.add_lookup(800, &entry(NodeType::Group, 1, b"group"));
         inodes.forget(96, 1);
         assert_eq!(&*inodes.get(96).unwrap().name, b"data");
         inodes.forget(96, 1);
@@ -273,7 +277,7 @@ mod tests {
                     ..entry(NodeType::Group, 1, b"group")
                 };
                 inodes.directory_location(ino, group.clone());
-                inodes.enter(ino, &group)
+                inodes.add_lookup(ino, &group)
             };
             let first = 100_000 * u64::from(generation + 1);
             for ino in first..first + 1000 {
@@ -302,31 +306,34 @@ mod tests {
                     tree,
                     ..entry(NodeType::Group, 1, b"group")
                 };
-                inodes.enter(of_node(1, tree, NodeId::for_test(node)), &group);
+                inodes.add_lookup(node_number(1, tree, NodeId::for_test(node)), &group);
                 inodes.forget(
-                    of_node(1, tree, NodeId::for_test(node)),
+                    node_number(1, tree, NodeId::for_test(node)),
                     u64::from(node != 150),
                 );
             }
         }
-        let known = of_node(1, FIRST_FILE, NodeId::for_test(150));
-        inodes.end(FIRST_FILE);
+        let known = node_number(1, FIRST_FILE, NodeId::for_test(150));
+        inodes.end_tree(FIRST_FILE);
         assert_eq!(inodes.len(), 101);
-        assert_eq!(inodes.trees(), HashSet::from([FIRST_FILE, FIRST_FILE + 1]));
+        assert_eq!(
+            inodes.tree_numbers(),
+            HashSet::from([FIRST_FILE, FIRST_FILE + 1])
+        );
         assert_ne!(inodes.get(known).unwrap().generation, 1);
         inodes.forget(known, 1);
-        assert_eq!(inodes.trees(), HashSet::from([FIRST_FILE + 1]));
+        assert_eq!(inodes.tree_numbers(), HashSet::from([FIRST_FILE + 1]));
         assert_eq!(inodes.len(), 100);
     }
 
     #[test]
     fn links_with_one_hash_get_two_numbers() {
         let inodes = Inodes::new();
-        let first = inodes.enter(LINK | 5, &entry(NodeType::Link, 1, b"a"));
-        let second = inodes.enter(LINK | 5, &entry(NodeType::Link, 1, b"b"));
+        let first = inodes.add_lookup(LINK | 5, &entry(NodeType::Link, 1, b"a"));
+        let second = inodes.add_lookup(LINK | 5, &entry(NodeType::Link, 1, b"b"));
         assert_eq!((first, second), (LINK | 5, LINK | 6));
         assert_eq!(
-            inodes.enter(LINK | 5, &entry(NodeType::Link, 1, b"b")),
+            inodes.add_lookup(LINK | 5, &entry(NodeType::Link, 1, b"b")),
             second
         );
     }

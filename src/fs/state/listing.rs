@@ -59,36 +59,39 @@ pub(in crate::fs) type ListingCallback<'v> = dyn FnMut(&ListingEntry<'_>, u64) -
 /// The state of an open directory's listing.
 #[derive(Default)]
 pub(in crate::fs) struct ListingState {
-    cursor: Option<Cursor>,
+    cursor: Option<LinkCursor>,
     attributes: Option<Arc<AttributeNames>>,
     /// The progress in the chunk index, for listing a directory of chunks in a Zarr store.
-    pub(in crate::fs) walk: Option<Box<IndexWalk>>,
+    pub(in crate::fs) index_walk: Option<Box<IndexWalk>>,
     /// Whether the listing lacks an entry that could not be read.
-    pub(in crate::fs) is_unsure: bool,
+    pub(in crate::fs) is_incomplete: bool,
     /// Whether the listing is in index order, because the group has too many links for the order
     /// that the options request.
-    pub(in crate::fs) is_unordered: bool,
+    pub(in crate::fs) is_in_index_order: bool,
 }
 
 impl ListingState {
     pub(in crate::fs) fn own_bytes(&self) -> u64 {
-        let cursor = self.cursor.as_ref().map_or(0, Cursor::own_bytes);
+        let cursor = self.cursor.as_ref().map_or(0, LinkCursor::own_bytes);
         let attributes = self.attributes.as_ref();
         let attributes = attributes.map_or(0, |known| known.own_bytes());
-        let walk = self.walk.as_ref().map_or(0, |walk| walk.own_bytes());
+        let walk = self
+            .index_walk
+            .as_ref()
+            .map_or(0, |walk| walk.memory_bytes());
         cursor.saturating_add(attributes).saturating_add(walk)
     }
 
-    pub(in crate::fs) fn forget(&mut self) {
+    pub(in crate::fs) fn free_memory(&mut self) {
         self.cursor = None;
         self.attributes = None;
-        self.walk = None;
+        self.index_walk = None;
     }
 
     /// Returns the first link of `group` at or after `position`, and the position after it. If
     /// `is_ordered` is true, links are in display order, otherwise in the order of the file's
     /// index.
-    pub(in crate::fs) fn link(
+    pub(in crate::fs) fn link_at(
         &mut self,
         container: &dyn Container,
         group: NodeId,
@@ -99,13 +102,14 @@ impl ListingState {
             Some(cursor) => cursor,
             None => {
                 let links = if is_ordered {
-                    let ordered = link_order::links(container, group, &mut { u64::MAX })?;
-                    self.is_unordered = !ordered.is_ordered;
+                    let ordered =
+                        link_order::links_in_display_order(container, group, &mut { u64::MAX })?;
+                    self.is_in_index_order = !ordered.is_ordered;
                     ordered.links
                 } else {
                     container.links(group)?
                 };
-                self.cursor.insert(Cursor::new(links))
+                self.cursor.insert(LinkCursor::new(links))
             }
         };
         let found = cursor.link_at(position)?;
@@ -115,19 +119,19 @@ impl ListingState {
     /// Returns the names of the directory's attributes, from the cache or from `find`. If some
     /// attributes could not be read, each listing that starts at the first entry calls `find`
     /// again.
-    pub(in crate::fs) fn attributes(
+    pub(in crate::fs) fn attribute_names(
         &mut self,
         is_first: bool,
         find: impl FnOnce() -> AttributeNames,
     ) -> Arc<AttributeNames> {
         self.attributes
-            .take_if(|known| is_first && known.is_passing());
+            .take_if(|known| is_first && known.is_temporary_error());
         if let Some(known) = &self.attributes {
             return Arc::clone(known);
         }
         let found = Arc::new(find());
         // After a cancellation, the repeated request reads all names.
-        if !found.damaged.as_ref().is_some_and(Error::is_unwanted) {
+        if !found.damaged.as_ref().is_some_and(Error::is_cancelled) {
             self.attributes = Some(Arc::clone(&found));
         }
         found
@@ -135,7 +139,7 @@ impl ListingState {
 }
 
 /// The progress of listing the links of a group.
-struct Cursor {
+struct LinkCursor {
     links: Box<dyn LinkStream>,
     /// A link that was read but not passed on, with the position from which it was requested.
     next: Option<(u64, Link)>,
@@ -143,9 +147,9 @@ struct Cursor {
     failed: Option<(u64, Error)>,
 }
 
-impl Cursor {
+impl LinkCursor {
     fn new(links: Box<dyn LinkStream>) -> Self {
-        Cursor {
+        LinkCursor {
             links,
             next: None,
             failed: None,
@@ -170,7 +174,7 @@ impl Cursor {
             self.next = None;
             let fetched = self.fetch(position);
             let fetched = fetched.inspect_err(|error| {
-                let lasting = Some(error.clone()).filter(|error| !error.is_passing());
+                let lasting = Some(error.clone()).filter(|error| !error.is_transient());
                 self.failed = lasting.map(|error| (position, error));
             });
             self.next = fetched?.map(|link| (position, link));
@@ -203,7 +207,7 @@ impl AttributeNames {
         self.bytes
     }
 
-    pub(in crate::fs) fn measured(self) -> Self {
+    pub(in crate::fs) fn with_measured_memory(self) -> Self {
         let list = memory::allocation_size(size_of_val(&*self.names));
         let names = self.names.iter();
         let names = names.map(|name| memory::allocation_size(name.capacity()));
@@ -212,7 +216,7 @@ impl AttributeNames {
     }
 
     /// Returns whether the error is temporary, so that a later attempt may find more names.
-    pub(in crate::fs) fn is_passing(&self) -> bool {
-        self.damaged.as_ref().is_some_and(Error::is_passing)
+    pub(in crate::fs) fn is_temporary_error(&self) -> bool {
+        self.damaged.as_ref().is_some_and(Error::is_transient)
     }
 }

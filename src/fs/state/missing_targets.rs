@@ -12,7 +12,7 @@ use h5fs_reader::model::array::{Mappings, Storage, VirtualSource};
 use h5fs_reader::model::{Array, LinkTarget};
 
 use crate::fs::data_files::other_files::HiddenReason;
-use crate::fs::names::link_resolution::follow_to;
+use crate::fs::names::link_resolution::resolve_link_target;
 use crate::fs::nodes::node::{Defect, DefectCallback, TargetInode};
 use crate::limits;
 
@@ -78,12 +78,12 @@ pub(in crate::fs) fn examine_link(
     find: &mut DefectCallback<'_>,
 ) -> Result<()> {
     let link = target.directory().find(&target.inode.name)?.target;
-    if link.other_file().is_none() {
+    if link.other_file_name().is_none() {
         return Ok(());
     }
-    match unshown(target, &link)? {
+    match hidden_file_defect(target, &link)? {
         Some(finding) => find(finding),
-        None => match absent_target(target, &link) {
+        None => match missing_object_defect(target, &link) {
             Ok(Some(finding)) => find(finding),
             Ok(None) => {}
             Err(error) => find(Defect::Part(missing_name(target, &link)?, error)),
@@ -102,8 +102,8 @@ pub(in crate::fs) fn dangling_reason(
     object: bool,
 ) -> Result<Option<String>> {
     let link = target.directory().find(&target.inode.name)?.target;
-    let finding = match unshown(target, &link)? {
-        None if object => absent_target(target, &link)?,
+    let finding = match hidden_file_defect(target, &link)? {
+        None if object => missing_object_defect(target, &link)?,
         unshown => unshown,
     };
     Ok(finding.map(|finding| match finding {
@@ -114,20 +114,30 @@ pub(in crate::fs) fn dangling_reason(
 }
 
 /// Returns a defect with the reason if the file to which the link leads is not shown.
-fn unshown(target: &TargetInode<'_>, link: &LinkTarget) -> Result<Option<Defect<'static>>> {
-    let Some(file) = link.other_file() else {
+fn hidden_file_defect(
+    target: &TargetInode<'_>,
+    link: &LinkTarget,
+) -> Result<Option<Defect<'static>>> {
+    let Some(file) = link.other_file_name() else {
         return Ok(None);
     };
     let name = || missing_name(target, link);
-    Ok(match target.mount.others.unshown(target.file, file) {
-        Some(HiddenReason::Missing) => Some(Defect::Missing(format!("{}: no such file", name()?))),
-        Some(HiddenReason::Refused(error)) => Some(Defect::Part(name()?, error)),
-        None => None,
-    })
+    Ok(
+        match target.mount.other_files.hidden_reason(target.file, file) {
+            Some(HiddenReason::Missing) => {
+                Some(Defect::Missing(format!("{}: no such file", name()?)))
+            }
+            Some(HiddenReason::Refused(error)) => Some(Defect::Part(name()?, error)),
+            None => None,
+        },
+    )
 }
 
 /// Returns a defect if the object to which the link leads does not exist in its file.
-fn absent_target(target: &TargetInode<'_>, link: &LinkTarget) -> Result<Option<Defect<'static>>> {
+fn missing_object_defect(
+    target: &TargetInode<'_>,
+    link: &LinkTarget,
+) -> Result<Option<Defect<'static>>> {
     let text = match link {
         LinkTarget::Hard(_) => return Ok(None),
         LinkTarget::UserDefined(class) => {
@@ -135,7 +145,7 @@ fn absent_target(target: &TargetInode<'_>, link: &LinkTarget) -> Result<Option<D
                 "user-defined link of class {class}: only the program that made it can follow it"
             )
         }
-        _ => match follow_to(target.mount, target.file, target.inode.node, link)? {
+        _ => match resolve_link_target(target.mount, target.file, target.inode.node, link)? {
             Some(_) => return Ok(None),
             None => format!("{}: no such object", missing_name(target, link)?),
         },
@@ -145,10 +155,10 @@ fn absent_target(target: &TargetInode<'_>, link: &LinkTarget) -> Result<Option<D
 
 /// Logs and records the reason why a link into another file leads nowhere, once for each link.
 pub(in crate::fs) fn record_dangling(target: &TargetInode<'_>, link: &LinkTarget) -> Result<()> {
-    let Some(file) = link.other_file() else {
+    let Some(file) = link.other_file_name() else {
         return Ok(());
     };
-    let reason = match target.mount.others.unshown(target.file, file) {
+    let reason = match target.mount.other_files.hidden_reason(target.file, file) {
         Some(HiddenReason::Missing) => "no such file".to_owned(),
         Some(HiddenReason::Refused(error)) => error.to_string(),
         None => return Ok(()),
@@ -166,9 +176,11 @@ pub(in crate::fs) fn record_dangling(target: &TargetInode<'_>, link: &LinkTarget
 fn missing_name(target: &TargetInode<'_>, link: &LinkTarget) -> Result<String> {
     let path = match link {
         LinkTarget::Soft(path) => path.clone(),
-        _ => target.directory().path_in_target(link)?,
+        _ => target.directory().external_object_path(link)?,
     };
-    let file = link.other_file().map(|file| format!("{}:", quote(file)));
+    let file = link
+        .other_file_name()
+        .map(|file| format!("{}:", quote(file)));
     Ok(format!(
         "link to {}{}",
         file.unwrap_or_default(),

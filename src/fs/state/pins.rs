@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use h5fs_reader::error::{Result, if_lasting};
+use h5fs_reader::error::{Result, ignore_permanent};
 use h5fs_reader::memory::lock::lock;
 use h5fs_reader::model::Shape;
 use h5fs_reader::source::identity::Identity;
@@ -52,13 +52,13 @@ impl OpenDocument {
     ///
     /// # Errors
     /// Fails as [`new`](Self::new) does.
-    pub(in crate::fs) fn continues_in(&self, file: &FileState, inode: &Inode) -> Result<bool> {
+    pub(in crate::fs) fn can_read_growth(&self, file: &FileState, inode: &Inode) -> Result<bool> {
         Ok(self.rows.is_some() && self.rows == rows(file, inode)?)
     }
 
     /// Returns the state of a growing file whose bytes the document returns. `None` if reads also
     /// return bytes of later states.
-    pub(in crate::fs) fn tied_state(&self) -> Option<Identity> {
+    pub(in crate::fs) fn pinned_state(&self) -> Option<Identity> {
         let stays = self.file.is_growing() && self.rows.is_none();
         stays.then(|| self.file.identity()).flatten()
     }
@@ -73,7 +73,7 @@ impl OpenDocument {
     /// Returns whether the length of the document `inode` is fixed while it is open.
     fn is_pinned(&self, inode: &Inode) -> bool {
         // The directory of views contains files about the mount itself.
-        let is_of_file = inode.node_type != NodeType::Single;
+        let is_of_file = inode.node_type != NodeType::ViewsEntry;
         self.file.is_growing() && is_of_file
     }
 }
@@ -84,7 +84,7 @@ fn rows(file: &FileState, inode: &Inode) -> Result<Option<Box<[u64]>>> {
     if inode.node_type != NodeType::Object {
         return Ok(None);
     }
-    let node = if_lasting(file.container.node(inode.node))?;
+    let node = ignore_permanent(file.container.node(inode.node))?;
     let array = node.as_ref().and_then(|node| node.array());
     let behind_first = |shape: &Shape| shape.dims().get(1..).unwrap_or_default().into();
     Ok(array.map(|array| behind_first(&array.shape)))
@@ -156,7 +156,7 @@ impl Pins {
     ///
     /// # Errors
     /// Fails if the array of the document cannot be read now.
-    pub(in crate::fs) fn fixed(
+    pub(in crate::fs) fn pinned_document(
         &self,
         ino: u64,
         file: &FileState,
@@ -164,7 +164,7 @@ impl Pins {
     ) -> Result<Option<OpenDocument>> {
         let pinned = lock(&self.0).get(&ino).map(|(pinned, _)| pinned.clone());
         match pinned {
-            Some(pinned) if !pinned.continues_in(file, inode)? => Ok(Some(pinned)),
+            Some(pinned) if !pinned.can_read_growth(file, inode)? => Ok(Some(pinned)),
             _ => Ok(None),
         }
     }
@@ -173,9 +173,14 @@ impl Pins {
     /// is bound to a document of an earlier state.
     ///
     /// # Errors
-    /// Fails as [`fixed`](Self::fixed) does.
-    pub(in crate::fs) fn number(&self, ino: u64, file: &FileState, inode: &Inode) -> Result<u64> {
-        Ok(match self.fixed(ino, file, inode)? {
+    /// Fails as [`pinned_document`](Self::pinned_document) does.
+    pub(in crate::fs) fn number_for_state(
+        &self,
+        ino: u64,
+        file: &FileState,
+        inode: &Inode,
+    ) -> Result<u64> {
+        Ok(match self.pinned_document(ino, file, inode)? {
             Some(pinned) if !pinned.file.is_same_state(file) => {
                 inode::number_in_state(ino, file.opened_at())
             }

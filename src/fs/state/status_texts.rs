@@ -37,7 +37,7 @@ impl StatusTexts {
         if let Some((_, text)) = known {
             return text;
         }
-        let text = Text::of_the_moment(write());
+        let text = Text::new_of_current_state(write());
         lock(&self.0).insert(ino, (Instant::now(), text.clone()));
         text
     }

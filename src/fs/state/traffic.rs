@@ -69,20 +69,20 @@ impl RequestType {
 
 /// Counters of the kernel's requests and of the bytes read, since the mount.
 #[derive(Debug, Default)]
-pub struct Traffic {
+pub struct RequestCounters {
     /// Number of requests of each type, in the order of [`RequestType`].
     requests: [AtomicU64; RequestType::ALL.len()],
     bytes: AtomicU64,
 }
 
-impl Traffic {
+impl RequestCounters {
     /// Counts a request of the type `call`.
-    pub fn asked(&self, call: RequestType) {
+    pub fn count_request(&self, call: RequestType) {
         self.requests[call as usize].fetch_add(1, Ordering::Relaxed);
     }
 
     /// Adds `bytes`, the number of bytes that a read has returned.
-    pub fn read(&self, bytes: u64) {
+    pub fn count_bytes_read(&self, bytes: u64) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
@@ -100,7 +100,7 @@ impl Traffic {
     }
 
     /// Returns the total number of bytes that all reads have returned.
-    pub(in crate::fs) fn bytes(&self) -> u64 {
+    pub(in crate::fs) fn bytes_read(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
 }
@@ -111,11 +111,11 @@ mod tests {
 
     #[test]
     fn each_kind_is_counted() {
-        let traffic = Traffic::default();
+        let traffic = RequestCounters::default();
         RequestType::ALL
             .into_iter()
-            .for_each(|call| traffic.asked(call));
-        traffic.asked(RequestType::Read);
+            .for_each(|call| traffic.count_request(call));
+        traffic.count_request(RequestType::Read);
         for (call, count) in traffic.requests() {
             assert_eq!(
                 count,

@@ -41,7 +41,7 @@ fn leading_to(other: &str) -> Vec<u8> {
 
 fn mounted(pair: &Pair) -> Result<Filesystem, Error> {
     Filesystem::from_source(
-        UnreadSource::of_object(&pair.connection)?,
+        UnreadSource::open_remote(&pair.connection)?,
         &Options::default(),
     )
 }

@@ -24,7 +24,7 @@ impl FsNode for AttributeFile {
     }
 
     fn stat(&self, target: &TargetInode<'_>) -> Result<LookupEntry> {
-        target.of_length(text(target).map(|text| text.length()))
+        target.entry_with_length(text(target).map(|text| text.length()))
     }
 
     fn open(&self, target: &TargetInode<'_>) -> Result<Box<dyn View>> {
@@ -36,7 +36,7 @@ impl FsNode for AttributeFile {
 ///
 /// # Errors
 /// `NotFound` if the attribute does not exist; fails if it cannot be read now.
-pub(in crate::fs) fn enter(
+pub(in crate::fs) fn lookup_attribute_file(
     directory: &TargetInode<'_>,
     group: &ViewGroup<'_>,
     name: &[u8],
@@ -52,8 +52,8 @@ pub(in crate::fs) fn enter(
         return Err(error);
     }
     let shown = attribute_entry(group, name);
-    TargetInode::enter(directory.mount, file, shown.ino, &shown.inode, |target| {
-        target.of_length(text.map(|text| text.length()))
+    TargetInode::add_lookup(directory.mount, file, shown.ino, &shown.inode, |target| {
+        target.entry_with_length(text.map(|text| text.length()))
     })
 }
 
@@ -62,8 +62,8 @@ pub(in crate::fs) fn attribute_entry(group: &ViewGroup<'_>, name: &[u8]) -> View
     ViewEntry {
         ino: group.link_number(name),
         inode: group.inode(NodeType::Attribute, group.object, name.to_vec()),
-        text: None,
-        is_lasting: true,
+        link_text: None,
+        is_cacheable: true,
     }
 }
 
@@ -75,7 +75,7 @@ fn text(target: &TargetInode<'_>) -> Result<Text> {
 }
 
 fn render(file: &FileState, attribute: Attribute) -> Result<Text> {
-    let paths = |node| file.index().known_path(node);
+    let paths = |node| file.path_index().checked_path(node);
     attribute_file::view(&*file.container, &paths, &attribute.content?)
 }
 
@@ -87,7 +87,7 @@ fn find_attribute(file: &FileState, object: NodeId, shown: &[u8]) -> Result<Attr
         return container.attribute(object, name)?.ok_or(Error::NotFound);
     }
     let mut found = None;
-    if name::is_cut(shown) {
+    if name::is_shortened(shown) {
         container.attributes(object, &mut |attribute| {
             if ViewGroup::attribute_name(&attribute.name) != shown {
                 return ControlFlow::Continue(());

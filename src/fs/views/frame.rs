@@ -33,7 +33,7 @@ impl FsNode for FrameFile {
         selection::open(target, picture(target)?)
     }
 
-    fn xattr(&self, target: &TargetInode<'_>) -> Option<ObjectDescription> {
+    fn describe_for_xattrs(&self, target: &TargetInode<'_>) -> Option<ObjectDescription> {
         Some(ObjectDescription::from_opening(self, target))
     }
 }
@@ -43,7 +43,7 @@ impl FsNode for FrameFile {
 ///
 /// # Errors
 /// `NotFound` if the picture does not exist; fails if that cannot be determined now.
-pub(in crate::fs) fn enter(
+pub(in crate::fs) fn lookup_frame(
     directory: &TargetInode<'_>,
     group: &ViewGroup<'_>,
     name: &[u8],
@@ -52,7 +52,7 @@ pub(in crate::fs) fn enter(
     let stack = FrameStack::from_group(group)?;
     let number = stack.frames.number(name).ok_or(Error::NotFound)?;
     let inode = group.inode(NodeType::Frame, group.object, name.to_vec());
-    directory.enter_entry(stack.ino(group, number)?, &inode, &FrameFile)
+    directory.add_entry_lookup(stack.ino(group, number)?, &inode, &FrameFile)
 }
 
 /// Passes the entries of a stack's directory `group` to `visit`, one for each picture. A listing
@@ -81,7 +81,7 @@ fn picture(target: &TargetInode<'_>) -> Result<SelectionView> {
     let frames = &stack.frames;
     let number = frames.number(&inode.name).ok_or(Error::NotFound)?;
     let selector = frames.selector(number);
-    let view = selection::view(file, &stack.node, &selector, Some(stack.form))?;
+    let view = selection::open_selected(file, &stack.node, &selector, Some(stack.form))?;
     Ok((view, stack.node))
 }
 
@@ -98,7 +98,7 @@ impl FrameStack {
     fn from_group(group: &ViewGroup<'_>) -> Result<Self> {
         let form = group.tree.forms.first().ok_or(Error::NotFound)?;
         let node = group.file.container.node(group.object)?;
-        let frames = Frames::of_node(&*group.file.container, &node, form.suffix)?;
+        let frames = Frames::from_node(&*group.file.container, &node, form.suffix)?;
         let frames = frames.ok_or(Error::NotFound)?;
         Ok(FrameStack { form, node, frames })
     }

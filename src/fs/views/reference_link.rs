@@ -4,7 +4,7 @@
 //! that contains the region. The link of an object without a path leads nowhere and contains an
 //! explanation.
 
-use h5fs_reader::error::{Error, Result, if_lasting};
+use h5fs_reader::error::{Error, Result, ignore_permanent};
 use h5fs_reader::model::{NodeId, NodeKind, Reference};
 
 use crate::fs::data_files::file_state::FileState;
@@ -30,25 +30,26 @@ impl FsNode for ReferenceLink {
 
     fn stat(&self, target: &TargetInode<'_>) -> Result<LookupEntry> {
         // Reading the link will report why it leads nowhere.
-        let text = if_lasting(self.readlink(target))?;
+        let text = ignore_permanent(self.readlink(target))?;
         let length = text.as_ref().map_or(0, Vec::len);
-        Ok(target.link(length).cacheable_if(text.is_some()))
+        Ok(target.link_entry(length).cacheable_if(text.is_some()))
     }
 
     fn readlink(&self, target: &TargetInode<'_>) -> Result<Vec<u8>> {
         let (file, inode) = (target.file, target.inode);
         let references = open(file, inode.node)?;
         let number = references.number(&inode.name).ok_or(Error::NotFound)?;
-        let reference = references.target(&*file.container, number, &file.effort.cancel())?;
+        let reference = references.target(&*file.container, number, &file.effort.cancel_token())?;
         let text = match reference {
             Reference::Object(node) | Reference::Region(node) => text(target, node)?,
             Reference::Dangling(address) => Some(dangling_text(address, "no object")),
-            Reference::External { file, address } => {
-                Some(symlink::outside(&file, format!("@{address:#x}").as_bytes()))
-            }
+            Reference::External { file, address } => Some(symlink::text_of_hidden_file(
+                &file,
+                format!("@{address:#x}").as_bytes(),
+            )),
             Reference::Null | Reference::Attribute { .. } => return Err(Error::NotFound),
         };
-        symlink::checked_length(text)
+        symlink::check_length(text)
     }
 }
 
@@ -57,7 +58,7 @@ impl FsNode for ReferenceLink {
 ///
 /// # Errors
 /// `NotFound` if the element does not exist or does not reference an object.
-pub(in crate::fs) fn enter(
+pub(in crate::fs) fn lookup_element(
     directory: &TargetInode<'_>,
     group: &ViewGroup<'_>,
     name: &[u8],
@@ -66,12 +67,16 @@ pub(in crate::fs) fn enter(
     let file = directory.file;
     let references = open(file, group.object)?;
     let number = references.number(name).ok_or(Error::NotFound)?;
-    match if_lasting(references.target(&*file.container, number, &file.effort.cancel()))? {
+    match ignore_permanent(references.target(
+        &*file.container,
+        number,
+        &file.effort.cancel_token(),
+    ))? {
         Some(reference) if !is_object(&reference) => return Err(Error::NotFound),
         _ => {}
     }
     let inode = group.inode(NodeType::Reference, group.object, name.to_vec());
-    directory.enter_entry(of_element(group, number)?, &inode, &ReferenceLink)
+    directory.add_entry_lookup(element_inode_number(group, number)?, &inode, &ReferenceLink)
 }
 
 /// Passes the elements that reference an object to `visit`, as entries of the array's directory.
@@ -85,19 +90,19 @@ pub(in crate::fs) fn list(
     let references = open(file, group.object)?;
     let mut block = ReferenceBlock::default();
     indexed::list(directory, first, visit, |at| {
-        if block.element_from(at).is_none() {
+        if block.next_element(at).is_none() {
             block = references
-                .block(at, &file.effort.cancel())?
+                .read_block(at, &file.effort.cancel_token())?
                 .unwrap_or_default();
         }
-        let Some((number, element)) = block.element_from(at) else {
+        let Some((number, element)) = block.next_element(at) else {
             return Ok(None);
         };
         let mut links = Vec::new();
-        if references.names_an_object(&*file.container, element) {
+        if references.is_object_reference(&*file.container, element) {
             links.push(PlainEntry {
                 name: references.name(number),
-                ino: of_element(group, number)?,
+                ino: element_inode_number(group, number)?,
                 kind: FileKind::Symlink,
             });
         }
@@ -105,7 +110,7 @@ pub(in crate::fs) fn list(
     })
 }
 
-fn of_element(group: &ViewGroup<'_>, number: u64) -> Result<u64> {
+fn element_inode_number(group: &ViewGroup<'_>, number: u64) -> Result<u64> {
     // The number after the tree's own is free, because this tree has no forms of files.
     group.element_number(group.tree.number + 1, number)
 }
@@ -120,14 +125,14 @@ fn open(file: &FileState, object: NodeId) -> Result<References> {
 
 /// Returns the text of the symbolic link for a reference to the object `node`.
 fn text(target: &TargetInode<'_>, node: NodeId) -> Result<Option<Vec<u8>>> {
-    let space = target.space();
-    let found = if_lasting(target.file.container.node(node))?;
+    let space = target.namespace();
+    let found = ignore_permanent(target.file.container.node(node))?;
     let is_group = |kind: &NodeKind| matches!(kind, NodeKind::Group);
     let way = match &found {
         Some(found) if is_group(&found.kind) => space.path(node),
         _ => path_names(&space, node),
     };
-    let index = target.file.index();
+    let index = target.file.path_index();
     let Some(way) = way else {
         index.check()?;
         let reason = match found {
@@ -151,7 +156,7 @@ fn dangling_text(address: u64, reason: &str) -> Vec<u8> {
 
 /// Returns the shown names from the root to the object, which is not a group.
 fn path_names(space: &Namespace<'_>, object: NodeId) -> Option<Vec<Box<[u8]>>> {
-    let (group, name) = space.indexed_home(object)?;
+    let (group, name) = space.indexed_parent_and_name(object)?;
     let mut way = space.path(group)?;
     way.push(name);
     Some(way)
@@ -161,11 +166,11 @@ fn path_names(space: &Namespace<'_>, object: NodeId) -> Option<Vec<Box<[u8]>>> {
 /// and the array.
 fn depth(target: &TargetInode<'_>) -> Option<usize> {
     const OUTER: usize = 3;
-    let (space, inode) = (target.space(), target.inode);
+    let (space, inode) = (target.namespace(), target.inode);
     let directory: Option<Inode> = target.mount.inodes.get(inode.parent);
     let group = match directory {
-        Some(known) => inode::node_of(known.generation, known.parent)?,
-        None => space.indexed_home(inode.node)?.0,
+        Some(known) => inode::node_with_number(known.generation, known.parent)?,
+        None => space.indexed_parent_and_name(inode.node)?.0,
     };
     Some(space.path(group)?.len() + OUTER)
 }

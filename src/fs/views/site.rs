@@ -12,7 +12,7 @@ use h5fs_reader::model::{Link, LinkTarget, Node, NodeId, NodeKind};
 use crate::fs::data_files::file_state::FileState;
 use crate::fs::data_files::mount::Mount;
 use crate::fs::name;
-use crate::fs::names::link_resolution::follow_to;
+use crate::fs::names::link_resolution::resolve_link_target;
 use crate::fs::names::namespace::Namespace;
 use crate::fs::names::symlink;
 use crate::fs::nodes::object::{self, StoredSize};
@@ -76,7 +76,7 @@ impl<'a> PageSite<'a> {
     }
 
     fn space(&self) -> Namespace<'a> {
-        self.mount.space(self.file)
+        self.mount.namespace(self.file)
     }
 
     /// Returns the path of the object from the root of its file.
@@ -87,7 +87,7 @@ impl<'a> PageSite<'a> {
                 return space.path(id);
             }
             let several = self.node.link_count > 1;
-            let (group, name) = match several.then(|| space.indexed_home(id)).flatten() {
+            let (group, name) = match several.then(|| space.indexed_parent_and_name(id)).flatten() {
                 Some(home) => home,
                 None => self.location.clone()?,
             };
@@ -106,8 +106,8 @@ impl<'a> PageSite<'a> {
         let tree = tree_named(PAGES)?;
         let names = self.names()?;
         let above = names.split_last().map_or(&[][..], |(_, above)| above);
-        let mut directory = self.tree_path(self.mount.others.file_root_path(self.file), tree);
-        directory.extend(in_directories(tree, above));
+        let mut directory = self.tree_path(self.mount.other_files.file_root_path(self.file), tree);
+        directory.extend(directory_names(tree, above));
         Some(directory)
     }
 
@@ -121,16 +121,16 @@ impl<'a> PageSite<'a> {
     /// Returns the relative URL from the page to the entry with the path `names` from the root of
     /// the mount.
     fn url(&self, names: &[Box<[u8]>]) -> Option<Url> {
-        let path = symlink::relative(&self.directory()?, names);
-        symlink::checked_length(Some(path))
+        let path = symlink::relative_link_text(&self.directory()?, names);
+        symlink::check_length(Some(path))
             .ok()
-            .map(|path| Url::of_path(&path))
+            .map(|path| Url::from_path(&path))
     }
 
     /// Returns the relative URL of a view of an object. The object has the path `names` in the file
     /// at `way`. The view has the form `form` of `tree`, and shows the part that `selector`
     /// selects.
-    fn file_of(
+    fn view_url(
         &self,
         way: ShownNames,
         tree: &ViewTree,
@@ -138,12 +138,12 @@ impl<'a> PageSite<'a> {
         names: &[Box<[u8]>],
         selector: &str,
     ) -> Option<Url> {
-        self.url(&self.names_of(way, tree, form, names, selector)?)
+        self.url(&self.view_path(way, tree, form, names, selector)?)
     }
 
-    /// Returns the path of the view that [`file_of`](Self::file_of) links to, from the root of the
+    /// Returns the path of the view that [`view_url`](Self::view_url) links to, from the root of the
     /// mount.
-    fn names_of(
+    fn view_path(
         &self,
         way: ShownNames,
         tree: &ViewTree,
@@ -155,7 +155,7 @@ impl<'a> PageSite<'a> {
         let shown = match names.split_last() {
             None => [tree.root_name?, selector.as_bytes(), form.suffix].concat(),
             Some((last, groups)) => {
-                way.extend(in_directories(tree, groups));
+                way.extend(directory_names(tree, groups));
                 let shown = tree.file_name(form, last, groups.is_empty());
                 let stem = shown.strip_suffix(form.suffix)?;
                 [stem, selector.as_bytes(), form.suffix].concat()
@@ -168,15 +168,15 @@ impl<'a> PageSite<'a> {
 
     /// Returns the relative URL of the page about the object with the path `names` in the file at
     /// `way`.
-    fn page(&self, way: ShownNames, names: &[Box<[u8]>]) -> Option<Url> {
+    fn page_url(&self, way: ShownNames, names: &[Box<[u8]>]) -> Option<Url> {
         let tree = tree_named(PAGES)?;
-        self.file_of(way, tree, tree.forms.first()?, names, "")
+        self.view_url(way, tree, tree.forms.first()?, names, "")
     }
 
     /// Returns the relative URL of the page about the object with the path `names` in the same
     /// file.
-    fn page_here(&self, names: &[Box<[u8]>]) -> Option<Url> {
-        self.page(self.mount.others.file_root_path(self.file), names)
+    fn page_url_in_file(&self, names: &[Box<[u8]>]) -> Option<Url> {
+        self.page_url(self.mount.other_files.file_root_path(self.file), names)
     }
 
     /// Returns the relative URL of a view of a part of the object in the tree called `tree`.
@@ -184,29 +184,29 @@ impl<'a> PageSite<'a> {
         let tree = tree_named(tree)?;
         let form = tree.forms.first()?;
         let is_there = form.size(self.file, self.node).ok()?.is_some();
-        let way = self.mount.others.file_root_path(self.file);
+        let way = self.mount.other_files.file_root_path(self.file);
         let names = self.names().filter(|_| is_there)?;
-        self.file_of(way, tree, form, names, selector)
+        self.view_url(way, tree, form, names, selector)
     }
 
     /// Returns the pictures of the object as the tree of PNG files shows them. Returns `None` if
     /// the object is not an image stack.
     fn frames(&self) -> Option<Frames> {
         let form = tree_named(PICTURES)?.forms.first()?;
-        Frames::of_node(&*self.file.container, self.node, form.suffix).ok()?
+        Frames::from_node(&*self.file.container, self.node, form.suffix).ok()?
     }
 
     /// Returns the relative URL of the page about the target of a link other than a hard link.
     /// Returns `None` if the link leads nowhere, or leads into another file when the limit of such
     /// links is reached.
-    fn page_of_link(&self, group: NodeId, target: &LinkTarget) -> Option<Url> {
-        if target.other_file().is_some() {
+    fn link_target_page_url(&self, group: NodeId, target: &LinkTarget) -> Option<Url> {
+        if target.other_file_name().is_some() {
             let left = self.other_links.get().checked_sub(1)?;
             self.other_links.set(left);
         }
-        let others = &self.mount.others;
-        let place = follow_to(self.mount, self.file, group, target).ok()??;
-        let space = self.mount.space(&place.file);
+        let others = &self.mount.other_files;
+        let place = resolve_link_target(self.mount, self.file, group, target).ok()??;
+        let space = self.mount.namespace(&place.file);
         let names = match place.node.kind {
             NodeKind::Group => space.path(place.node.id)?,
             _ => {
@@ -216,7 +216,7 @@ impl<'a> PageSite<'a> {
                 names
             }
         };
-        self.page(others.file_root_path(&place.file), &names)
+        self.page_url(others.file_root_path(&place.file), &names)
     }
 }
 
@@ -227,7 +227,7 @@ impl Site for PageSite<'_> {
         path.file_name().unwrap_or_default().as_bytes().to_vec()
     }
 
-    fn trail(&self) -> Option<Vec<Breadcrumb>> {
+    fn breadcrumbs(&self) -> Option<Vec<Breadcrumb>> {
         let names = self.names()?;
         let step = |length: usize| {
             let shown = names[..length].last().map_or(&b""[..], |name| name);
@@ -237,18 +237,18 @@ impl Site for PageSite<'_> {
             };
             Breadcrumb {
                 name: name.unwrap_or_else(|| shown.to_vec()),
-                url: self.page_here(&names[..length]),
+                url: self.page_url_in_file(&names[..length]),
             }
         };
         let first = (names.len() + 1).saturating_sub(limits::HTML_TRAIL);
         Some((first..=names.len()).map(step).collect())
     }
 
-    fn files(&self, with_table: bool) -> Result<Vec<SiblingFile>> {
+    fn sibling_files(&self, with_table: bool) -> Result<Vec<SiblingFile>> {
         let Some(names) = self.names() else {
             return Ok(Vec::new());
         };
-        let way = || self.mount.others.file_root_path(self.file);
+        let way = || self.mount.other_files.file_root_path(self.file);
         let own = [way(), names.to_vec()].concat();
         let own = self.url(&own).map(|url| SiblingFile {
             tree: b"",
@@ -267,7 +267,7 @@ impl Site for PageSite<'_> {
                 let Some(size) = form.shown_size(self.file, self.node)? else {
                     continue;
                 };
-                let Some(path) = self.names_of(way(), tree, form, names, "") else {
+                let Some(path) = self.view_path(way(), tree, form, names, "") else {
                     continue;
                 };
                 files.extend(self.url(&path).map(|url| SiblingFile {
@@ -286,49 +286,49 @@ impl Site for PageSite<'_> {
     }
 
     fn is_root(&self) -> bool {
-        let is_mount = self.mount.others.file_root_path(self.file).is_empty();
+        let is_mount = self.mount.other_files.file_root_path(self.file).is_empty();
         is_mount && self.names().is_some_and(<[_]>::is_empty)
     }
 
-    fn attribute(&self, name: &[u8]) -> Option<Url> {
+    fn attribute_url(&self, name: &[u8]) -> Option<Url> {
         let tree = tree_named(b"attrs")?;
-        let mut way = self.tree_path(self.mount.others.file_root_path(self.file), tree);
-        way.extend(in_directories(tree, self.names()?));
+        let mut way = self.tree_path(self.mount.other_files.file_root_path(self.file), tree);
+        way.extend(directory_names(tree, self.names()?));
         way.push(name::escape(&[b"@", name].concat(), false).into());
         self.url(&way)
     }
 
-    fn part(&self, selector: &str) -> Option<Url> {
+    fn part_table_url(&self, selector: &str) -> Option<Url> {
         self.part_url(TABLES, selector)
     }
 
-    fn numbers(&self, as_meant: bool) -> Option<Url> {
+    fn npy_url(&self, as_meant: bool) -> Option<Url> {
         let files = as_meant.then_some(&b"cf"[..]).into_iter();
         let mut files = files.chain([&b"npy"[..]]);
         files.find_map(|tree| self.part_url(tree, ""))
     }
 
-    fn numbers_of(&self, node: NodeId, as_meant: bool) -> Option<Url> {
-        let (group, name) = self.space().indexed_home(node)?;
+    fn npy_url_of(&self, node: NodeId, as_meant: bool) -> Option<Url> {
+        let (group, name) = self.space().indexed_parent_and_name(node)?;
         let node = self.file.container.node(node).ok()?;
         let site = PageSite {
             directory: self.directory(),
             ..PageSite::new(self.mount, self.file, &node, Some((group, &name)))
         };
-        site.numbers(as_meant)
+        site.npy_url(as_meant)
     }
 
-    fn script(&self) -> Option<Url> {
+    fn script_url(&self) -> Option<Url> {
         if !self.mount.options.scripts {
             return None;
         }
         let tree = tree_named(PAGES)?;
-        let way = self.mount.others.file_root_path(self.file);
+        let way = self.mount.other_files.file_root_path(self.file);
         let names = self.tree_path(way, tree);
-        Some(self.url(&names)?.of_directory())
+        Some(self.url(&names)?.with_trailing_slash())
     }
 
-    fn members_from(&self, first: u64) -> Option<Url> {
+    fn members_url(&self, first: u64) -> Option<Url> {
         let selector = match first {
             0 => String::new(),
             first => format!("[{first}:{}]", first.saturating_add(limits::HTML_ROWS)),
@@ -337,7 +337,7 @@ impl Site for PageSite<'_> {
     }
 
     fn pictures(&self) -> Pictures {
-        if object::fault(self.file, self.node).is_some() {
+        if object::content_fault(self.file, self.node).is_some() {
             return Pictures::None;
         }
         match (self.part_url(PICTURES, ""), self.frames()) {
@@ -347,33 +347,33 @@ impl Site for PageSite<'_> {
         }
     }
 
-    fn frame(&self, number: u64) -> Option<Url> {
+    fn frame_url(&self, number: u64) -> Option<Url> {
         let tree = tree_named(PICTURES)?;
-        let mut way = self.tree_path(self.mount.others.file_root_path(self.file), tree);
-        way.extend(in_directories(tree, self.names()?));
+        let mut way = self.tree_path(self.mount.other_files.file_root_path(self.file), tree);
+        way.extend(directory_names(tree, self.names()?));
         way.push(self.frames()?.name(number).into());
         self.url(&way)
     }
 
-    fn drawn(&self, number: Option<u64>) -> Option<Url> {
+    fn drawn_picture_url(&self, number: Option<u64>) -> Option<Url> {
         let tree = tree_named(PAGES)?;
         let form = tree.forms.iter().find(|form| form.suffix == b".png")?;
         let selector = match number {
             Some(number) => String::from_utf8(self.frames()?.selector(number)).ok()?,
             None => String::new(),
         };
-        let way = self.mount.others.file_root_path(self.file);
-        self.file_of(way, tree, form, self.names()?, &selector)
+        let way = self.mount.other_files.file_root_path(self.file);
+        self.view_url(way, tree, form, self.names()?, &selector)
     }
 
-    fn member(&self, group: NodeId, link: &Link) -> SiteMember {
+    fn linked_member(&self, group: NodeId, link: &Link) -> SiteMember {
         let directory = self.space().directory(group);
         let found = directory.link_entry(link.clone());
         let is_here = matches!(found.inode.node_type, NodeType::Group | NodeType::Object);
         let page = || {
             let mut names = directory.path().filter(|_| is_here)?.to_vec();
             names.push(found.inode.name.clone());
-            self.page_here(&names)
+            self.page_url_in_file(&names)
         };
         let (target, page) = match (&found.object, &found.target) {
             (Some(Ok(node)), _) if is_here => (MemberTarget::Object(Arc::clone(node)), page()),
@@ -382,27 +382,27 @@ impl Site for PageSite<'_> {
             }
             (_, LinkTarget::Soft(path)) => (
                 MemberTarget::Elsewhere(path.clone()),
-                self.page_of_link(group, &found.target),
+                self.link_target_page_url(group, &found.target),
             ),
             (_, LinkTarget::External { file, path }) => {
                 let text = [file, &b":"[..], path].concat();
                 (
                     MemberTarget::Elsewhere(text),
-                    self.page_of_link(group, &found.target),
+                    self.link_target_page_url(group, &found.target),
                 )
             }
             (_, LinkTarget::Hard(node)) => {
                 let names = self.space().path(*node);
-                let page = names.and_then(|names| self.page_here(&names));
-                let text = directory.text(&found.target);
+                let page = names.and_then(|names| self.page_url_in_file(&names));
+                let text = directory.link_text(&found.target);
                 (
                     text.map_or_else(MemberTarget::Unreadable, MemberTarget::Elsewhere),
                     page,
                 )
             }
             (_, target) => {
-                let text = directory.text(target);
-                let page = self.page_of_link(group, target);
+                let text = directory.link_text(target);
+                let page = self.link_target_page_url(group, target);
                 (
                     text.map_or_else(MemberTarget::Unreadable, MemberTarget::Elsewhere),
                     page,
@@ -412,7 +412,7 @@ impl Site for PageSite<'_> {
         SiteMember { target, page }
     }
 
-    fn target(&self, group: NodeId, link: &Link) -> Result<Option<NamedObject>> {
+    fn link_target(&self, group: NodeId, link: &Link) -> Result<Option<NamedObject>> {
         match &link.target {
             LinkTarget::Hard(node) => Ok(Some(NamedObject {
                 node: *node,
@@ -420,9 +420,9 @@ impl Site for PageSite<'_> {
                 name: link.name.clone(),
             })),
             LinkTarget::Damaged(error) => Err(error.clone()),
-            target if target.other_file().is_some() => Ok(None),
+            target if target.other_file_name().is_some() => Ok(None),
             target => {
-                let found = follow_to(self.mount, self.file, group, target)?;
+                let found = resolve_link_target(self.mount, self.file, group, target)?;
                 let found = found.filter(|found| Arc::ptr_eq(&found.file, self.file));
                 Ok(found.and_then(|found| {
                     let (group, name) = found.link?;
@@ -436,15 +436,15 @@ impl Site for PageSite<'_> {
         }
     }
 
-    fn page_of(&self, node: NodeId) -> Option<Url> {
+    fn object_page_url(&self, node: NodeId) -> Option<Url> {
         let space = self.space();
         if matches!(self.file.container.node(node).ok()?.kind, NodeKind::Group) {
-            return self.page_here(&space.path(node)?);
+            return self.page_url_in_file(&space.path(node)?);
         }
-        let (group, name) = space.indexed_home(node)?;
+        let (group, name) = space.indexed_parent_and_name(node)?;
         let mut names = space.path(group)?;
         names.push(name);
-        self.page_here(&names)
+        self.page_url_in_file(&names)
     }
 
     fn for_object<'s>(&'s self, node: &'s Node, place: &NamedObject) -> Box<dyn Site + 's> {
@@ -465,6 +465,6 @@ impl Site for PageSite<'_> {
 }
 
 /// Converts `names`, a path of directories in the file's own tree, to the names that `tree` shows.
-fn in_directories(tree: &ViewTree, names: &[Box<[u8]>]) -> impl Iterator<Item = Box<[u8]>> {
+fn directory_names(tree: &ViewTree, names: &[Box<[u8]>]) -> impl Iterator<Item = Box<[u8]>> {
     names.iter().map(|name| tree.directory_name(name).into())
 }

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use h5fs_reader::error::{Error, Result, if_lasting};
+use h5fs_reader::error::{Error, Result, ignore_permanent};
 use h5fs_reader::model::Node;
 use h5fs_reader::wire::to_usize;
 
@@ -13,19 +13,19 @@ use crate::fs::nodes::indexed::{self, PlainEntry};
 use crate::fs::nodes::node::{FsNode, ObjectDescription, TargetInode};
 use crate::fs::nodes::object;
 use crate::fs::stat::{FileKind, LookupEntry};
-use crate::fs::state::counts::{CountedText, count_units};
+use crate::fs::state::counts::{CountKey, count_units};
 use crate::fs::state::inode::{self, Inode, NodeType};
 use crate::fs::state::listing::{ListingCallback, ListingState};
 use crate::fs::views::store_chunks::ChunkNames;
 use crate::fs::views::store_document::document;
-use crate::fs::views::store_object::{Store, find, in_store};
+use crate::fs::views::store_object::{StoreKind, find, store_name};
 use crate::fs::views::trees;
 use crate::fs::views::trees::view_tree::ViewTree;
 use crate::limits;
 use crate::view::View;
 use crate::view::texts::counted_text::CountedFile;
 use crate::view::zarr::array::{StoreNode, ZarrArray};
-use crate::view::zarr::chunk::{Chunk, ChunkElements, TextChunk, Unreadable};
+use crate::view::zarr::chunk::{Chunk, ChunkElements, TextChunk, UnreadableChunk};
 use crate::view::zarr::grid::Grid;
 use crate::view::zarr::store_entry::{DOCUMENT, Name, StoreEntry};
 
@@ -45,12 +45,14 @@ impl FsNode for StoreDirectory {
     }
 
     fn stat(&self, target: &TargetInode<'_>) -> Result<LookupEntry> {
-        let node = target.file.variables().node(target.inode.node)?;
-        Ok(target.empty_entry(FileKind::Directory).modified_as(&node))
+        let node = target.file.padded_variables().node(target.inode.node)?;
+        Ok(target
+            .empty_entry(FileKind::Directory)
+            .with_modified_of(&node))
     }
 
     fn lookup(&self, target: &TargetInode<'_>, name: &[u8]) -> Result<LookupEntry> {
-        enter(target, name)
+        lookup_store_entry(target, name)
     }
 
     fn is_absence_final(&self, _: &TargetInode<'_>) -> bool {
@@ -74,7 +76,7 @@ impl FsNode for StoreFile {
     }
 
     fn stat(&self, target: &TargetInode<'_>) -> Result<LookupEntry> {
-        let node = target.file.variables().node(target.inode.node)?;
+        let node = target.file.padded_variables().node(target.inode.node)?;
         let path = &*target.inode.name;
         let length = match chunk_entry(target, &node, path)? {
             Some(StoreEntry::Chunk(array, place)) => chunk_length(&array, &place)?,
@@ -89,20 +91,25 @@ impl FsNode for StoreFile {
             },
             Ok,
         );
-        let entry = target.of_length(length)?.modified_as(&node);
-        Ok(entry.cacheable_if(is_known && !node.is_partial()))
+        let entry = target.entry_with_length(length)?.with_modified_of(&node);
+        Ok(entry.cacheable_if(is_known && !node.has_transient_error()))
     }
 
     fn open(&self, target: &TargetInode<'_>) -> Result<Box<dyn View>> {
-        let node = target.file.variables().node(target.inode.node)?;
+        let node = target.file.padded_variables().node(target.inode.node)?;
         let path = &*target.inode.name;
         match chunk_entry(target, &node, path)? {
             Some(StoreEntry::Chunk(array, place)) => open_chunk(target, &node, array, &place),
-            _ => Ok(Box::new(document(target, &node, path, store(target)?)?)),
+            _ => Ok(Box::new(document(
+                target,
+                &node,
+                path,
+                store_kind(target)?,
+            )?)),
         }
     }
 
-    fn xattr(&self, target: &TargetInode<'_>) -> Option<ObjectDescription> {
+    fn describe_for_xattrs(&self, target: &TargetInode<'_>) -> Option<ObjectDescription> {
         Some(ObjectDescription::from_opening(self, target))
     }
 }
@@ -110,15 +117,15 @@ impl FsNode for StoreFile {
 /// Returns the store's entry at `path` below the directory of the array `node`. Returns `None` if
 /// `node` is a group.
 fn chunk_entry(target: &TargetInode<'_>, node: &Node, path: &[u8]) -> Result<Option<StoreEntry>> {
-    let store = store(target)?;
+    let store = store_kind(target)?;
     let found = node.array();
     let found = found.map(|array| find(target.file, (node, array), path, store));
     found.transpose()
 }
 
 /// Returns which kind of chunks the target's store has: decoded or as stored.
-fn store(target: &TargetInode<'_>) -> Result<Store> {
-    let number = target.mount.others.number_in_source(target.inode.tree);
+fn store_kind(target: &TargetInode<'_>) -> Result<StoreKind> {
+    let number = target.mount.other_files.number_in_source(target.inode.tree);
     let tree = trees::tree_with_number(number);
     tree.and_then(ViewTree::store).ok_or(Error::NotFound)
 }
@@ -129,13 +136,13 @@ fn chunk_length(array: &ZarrArray, place: &[u64]) -> Result<Option<u64>> {
     if array.grid == Grid::Decoded {
         return Ok(array.chunk_bytes());
     }
-    let chunk = if_lasting(array.stored_chunk(place))?;
+    let chunk = ignore_permanent(array.stored_chunk(place))?;
     Ok(Some(chunk.map_or(UNKNOWN, |chunk| chunk.extent.length())))
 }
 
 /// Returns the path of the entry `name` of the directory `directory`, relative to the directory of
 /// the object.
-fn within(directory: &Inode, name: &[u8]) -> Vec<u8> {
+fn path_below(directory: &Inode, name: &[u8]) -> Vec<u8> {
     match path(directory) {
         b"" => name.to_vec(),
         path => [path, b"/", name].concat(),
@@ -155,13 +162,16 @@ fn path(directory: &Inode) -> &[u8] {
 ///
 /// # Errors
 /// `NotFound` if the entry does not exist; fails if that cannot be determined now.
-pub(in crate::fs) fn enter(directory: &TargetInode<'_>, name: &[u8]) -> Result<LookupEntry> {
+pub(in crate::fs) fn lookup_store_entry(
+    directory: &TargetInode<'_>,
+    name: &[u8],
+) -> Result<LookupEntry> {
     name::refuse_long(name)?;
     let file = directory.file;
-    let node = file.variables().node(directory.inode.node)?;
-    let path = within(directory.inode, name);
+    let node = file.padded_variables().node(directory.inode.node)?;
+    let path = path_below(directory.inode, name);
     let node_type = match node.array() {
-        Some(array) => match find(file, (&node, array), &path, store(directory)?)? {
+        Some(array) => match find(file, (&node, array), &path, store_kind(directory)?)? {
             StoreEntry::Chunk(array, place) if !chunk_exists(&array, &place)? => {
                 return Err(Error::NotFound);
             }
@@ -181,24 +191,24 @@ pub(in crate::fs) fn enter(directory: &TargetInode<'_>, name: &[u8]) -> Result<L
         name: path.into(),
     };
     match node_type {
-        NodeType::StoreFile => directory.enter_entry(ino, &inode, &StoreFile),
-        _ => directory.enter_entry(ino, &inode, &StoreDirectory),
+        NodeType::StoreFile => directory.add_entry_lookup(ino, &inode, &StoreFile),
+        _ => directory.add_entry_lookup(ino, &inode, &StoreDirectory),
     }
 }
 
 /// Returns whether the store has a file for the chunk with the indices `place`. If that cannot be
 /// determined because of damage, returns true, so that a read reports the error.
 fn chunk_exists(array: &ZarrArray, place: &[u64]) -> Result<bool> {
-    Ok(if_lasting(array.holds(place))?.unwrap_or(true))
+    Ok(ignore_permanent(array.has_chunk_file(place))?.unwrap_or(true))
 }
 
 /// Returns the inode number of the entry at `path` below the directory of the object.
 fn number(directory: &TargetInode<'_>, path: &[u8]) -> Result<u64> {
-    let (file, others) = (directory.file, &directory.mount.others);
+    let (file, others) = (directory.file, &directory.mount.other_files);
     // The number after the tree's own is free, because this tree has no forms of files.
     let in_source = others.number_in_source(directory.inode.tree) + 1;
     let tree = others.tree_number(file, in_source)?;
-    Ok(inode::of_link(
+    Ok(inode::link_number(
         file.generation,
         tree,
         directory.inode.node,
@@ -222,11 +232,11 @@ fn open_chunk(
         return open_or_error(opened, UNKNOWN);
     }
     let length = array.chunk_bytes();
-    let opened = stored(target, node, &array, place).and_then(|stored| match length {
+    let opened = open_stored_chunk(target, node, &array, place).and_then(|stored| match length {
         Some(_) => Ok(Chunk::new(array, stored).map(|chunk| Box::new(chunk) as Box<dyn View>)),
         None => {
             let texts = TextChunk::new(array, stored, Arc::clone(&file.container))?;
-            counted(target, texts).map(Some)
+            open_text_chunk(target, texts).map(Some)
         }
     });
     open_or_error(
@@ -239,12 +249,12 @@ fn open_chunk(
 /// reads report the error.
 fn open_or_error(opened: Result<Box<dyn View>>, length: u64) -> Result<Box<dyn View>> {
     match opened {
-        Err(error) if !error.is_passing() => Ok(Box::new(Unreadable { length, error })),
+        Err(error) if !error.is_transient() => Ok(Box::new(UnreadableChunk { length, error })),
         opened => opened,
     }
 }
 
-fn stored(
+fn open_stored_chunk(
     target: &TargetInode<'_>,
     node: &Node,
     array: &ZarrArray,
@@ -254,19 +264,19 @@ fn stored(
     if let Err(error) = &array.array.storage {
         return Err(error.clone());
     }
-    object::verify(target.mount, file, node.id)?;
+    object::verify_checksum(target.mount, file, node.id)?;
     ChunkElements::new(array, place, || file.reader(node.id, &array.array))
 }
 
 /// Opens a chunk of texts. Counts the bytes of the chunk, unless the count is cached.
-fn counted(target: &TargetInode<'_>, texts: TextChunk) -> Result<Box<dyn View>> {
-    let text = CountedText {
-        form: target.inode.tree,
+fn open_text_chunk(target: &TargetInode<'_>, texts: TextChunk) -> Result<Box<dyn View>> {
+    let text = CountKey {
+        form_number: target.inode.tree,
         node: target.inode.node,
-        selected: target.inode.name.clone(),
+        selector: target.inode.name.clone(),
     };
     let file = target.file;
-    let count = file.count(text, || count_units(&texts, &file.engine, &file.effort))?;
+    let count = file.count_text(text, || count_units(&texts, &file.engine, &file.effort))?;
     match count {
         Some(count) => Ok(Box::new(CountedFile::from_count(texts, count))),
         None => Err(Error::limit(
@@ -286,9 +296,12 @@ pub(in crate::fs) fn list(
     first: u64,
     visit: &mut ListingCallback<'_>,
 ) -> Result<()> {
-    let node = directory.file.variables().node(directory.inode.node)?;
+    let node = directory
+        .file
+        .padded_variables()
+        .node(directory.inode.node)?;
     let array = node.array().ok_or(Error::NotFound)?;
-    let (file, store) = (directory.file, store(directory)?);
+    let (file, store) = (directory.file, store_kind(directory)?);
     let place = find(file, (&node, array), path(directory.inode), store)?;
     if let StoreEntry::Chunks(array, above) = &place {
         return list_chunks(directory, listing, (array, above), first, visit);
@@ -300,7 +313,7 @@ pub(in crate::fs) fn list(
         };
         let kind = match (name, &place) {
             // The chunk of a scalar array that is not stored.
-            (Name::Chunks(true), StoreEntry::Shown(StoreNode::Array(array)))
+            (Name::Chunks(true), StoreEntry::Directory(StoreNode::Array(array)))
                 if !chunk_exists(array, &[])? =>
             {
                 return Ok(Some((Vec::new(), at + 1)));
@@ -309,7 +322,7 @@ pub(in crate::fs) fn list(
             _ => FileKind::File,
         };
         let shown = match name {
-            Name::Field(_) => in_store(&name::escape(name.text(), false)),
+            Name::Field(_) => store_name(&name::escape(name.text(), false)),
             _ => name.text().to_vec(),
         };
         Ok(Some((vec![entry(directory, shown, kind)?], at + 1)))
@@ -317,7 +330,7 @@ pub(in crate::fs) fn list(
 }
 
 fn entry(directory: &TargetInode<'_>, name: Vec<u8>, kind: FileKind) -> Result<PlainEntry> {
-    let ino = number(directory, &within(directory.inode, &name))?;
+    let ino = number(directory, &path_below(directory.inode, &name))?;
     Ok(PlainEntry { name, ino, kind })
 }
 
@@ -337,7 +350,7 @@ fn list_chunks(
     } else {
         FileKind::Directory
     };
-    let walk = listing.walk.get_or_insert_default();
+    let walk = listing.index_walk.get_or_insert_default();
     indexed::list(directory, first, visit, |at| {
         let Some((chunk, next)) = names.find(walk, at, &directory.file.effort)? else {
             return Ok(None);

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use h5fs_reader::error::Result;
 use h5fs_reader::memory;
-use h5fs_reader::memory::effort::Effort;
+use h5fs_reader::memory::effort::RequestBudget;
 use h5fs_reader::model::storage::{ChunkIndex, IndexCursor};
 
 use crate::view::zarr::array::ZarrArray;
@@ -22,7 +22,7 @@ const BATCH: usize = 1024;
 pub(in crate::fs) struct ChunkNames<'a> {
     array: &'a ZarrArray,
     /// The chunk indices that the path of the directory contains.
-    above: &'a [u64],
+    parent_indices: &'a [u64],
     /// Maximum number of entries in the directory.
     width: u64,
     search: ChunkSearch<'a>,
@@ -33,12 +33,12 @@ enum ChunkSearch<'a> {
     /// All entries exist.
     All,
     /// The chunk index is queried for each entry.
-    Ask,
+    Query,
     /// The chunk index is walked in order.
     Walk(&'a dyn ChunkIndex),
     /// The chunk index is walked, and its chunks are converted, because the store's chunks differ
     /// from the file's.
-    WalkAround(&'a dyn ChunkIndex),
+    WalkConverted(&'a dyn ChunkIndex),
 }
 
 /// The progress of walking the chunk index for a listing.
@@ -46,9 +46,9 @@ enum ChunkSearch<'a> {
 pub(in crate::fs) struct IndexWalk {
     cursor: IndexCursor,
     /// The name (a chunk index) from which the last search started.
-    at: u64,
-    /// Names from `at` on that the walk has already found.
-    ahead: VecDeque<u64>,
+    start_name: u64,
+    /// Names from `start_name` on that the walk has already found.
+    found_names: VecDeque<u64>,
     /// If the store's chunks differ from the file's: the lowest names that the walk has found.
     lowest: BTreeSet<u64>,
 }
@@ -62,7 +62,7 @@ impl<'a> ChunkNames<'a> {
         };
         let mut names = ChunkNames {
             array,
-            above,
+            parent_indices: above,
             width,
             search: ChunkSearch::All,
         };
@@ -71,9 +71,9 @@ impl<'a> ChunkNames<'a> {
                 Some(index) if width > ASKED_CHUNKS && array.has_stored_shape() => {
                     ChunkSearch::Walk(index)
                 }
-                Some(index) if width > ASKED_CHUNKS => ChunkSearch::WalkAround(index),
-                Some(_) => ChunkSearch::Ask,
-                None if array.has_own_grid() && width <= ASKED_CHUNKS => ChunkSearch::Ask,
+                Some(index) if width > ASKED_CHUNKS => ChunkSearch::WalkConverted(index),
+                Some(_) => ChunkSearch::Query,
+                None if array.has_source_grid() && width <= ASKED_CHUNKS => ChunkSearch::Query,
                 None => ChunkSearch::All,
             };
         }
@@ -82,10 +82,10 @@ impl<'a> ChunkNames<'a> {
 
     /// Returns whether the entries of the directory are chunks, not further directories.
     pub(in crate::fs) fn are_chunks(&self) -> bool {
-        self.above.len() + 1 == self.array.dims.len()
+        self.parent_indices.len() + 1 == self.array.dims.len()
     }
 
-    /// Finds the first entry whose name is `at` or higher. Returns the name, if the search has
+    /// Finds the first entry whose name is `start_name` or higher. Returns the name, if the search has
     /// found it, and the name from which the next search continues. Returns `None` after the last
     /// entry. Reads of the chunk index count against the budget `effort`.
     ///
@@ -95,19 +95,21 @@ impl<'a> ChunkNames<'a> {
         &self,
         walk: &mut IndexWalk,
         at: u64,
-        effort: &Effort,
+        effort: &RequestBudget,
     ) -> Result<Option<(Option<u64>, u64)>> {
         let is_there = match self.search {
             _ if at >= self.width => return Ok(None),
             ChunkSearch::All => true,
-            ChunkSearch::Ask => self.array.holds(&[self.above, &[at]].concat())?,
+            ChunkSearch::Query => self
+                .array
+                .has_chunk_file(&[self.parent_indices, &[at]].concat())?,
             ChunkSearch::Walk(index) => {
-                return walk.find(index, (self.above, self.width), at, effort);
+                return walk.find(index, (self.parent_indices, self.width), at, effort);
             }
-            ChunkSearch::WalkAround(index) => {
+            ChunkSearch::WalkConverted(index) => {
                 let around = |place: &[u64]| {
                     let around = self.array.containing_chunk(place);
-                    let number = around.strip_prefix(self.above)?.first().copied();
+                    let number = around.strip_prefix(self.parent_indices)?.first().copied();
                     number.filter(|number| *number < self.width)
                 };
                 return walk.find_converted(index, &around, at, effort);
@@ -119,26 +121,30 @@ impl<'a> ChunkNames<'a> {
 
 impl IndexWalk {
     /// Returns the memory of the walk in bytes.
-    pub(in crate::fs) fn own_bytes(&self) -> u64 {
-        let ahead = memory::allocation_size(self.ahead.capacity() * size_of::<u64>());
+    pub(in crate::fs) fn memory_bytes(&self) -> u64 {
+        let ahead = memory::allocation_size(self.found_names.capacity() * size_of::<u64>());
         let met = memory::allocation_size(self.lowest.len() * 2 * size_of::<u64>());
         let cursor = memory::allocation_size(size_of_val(&*self.cursor.0));
         ahead.saturating_add(met).saturating_add(cursor)
     }
 
-    /// Returns the first name from `at` on that the walk has already found.
+    /// Returns the first name from `start_name` on that the walk has already found.
     fn cached_number(&mut self, at: u64) -> Option<(Option<u64>, u64)> {
-        if at < self.at {
+        if at < self.start_name {
             *self = IndexWalk::default();
         }
-        self.at = at;
-        let passed = self.ahead.iter().take_while(|number| **number < at).count();
-        self.ahead.drain(..passed);
-        let number = self.ahead.front()?;
+        self.start_name = at;
+        let passed = self
+            .found_names
+            .iter()
+            .take_while(|number| **number < at)
+            .count();
+        self.found_names.drain(..passed);
+        let number = self.found_names.front()?;
         Some((Some(*number), number + 1))
     }
 
-    /// Finds the first entry whose name is `at` or higher, if the store's chunks differ from the
+    /// Finds the first entry whose name is `start_name` or higher, if the store's chunks differ from the
     /// file's. `around` converts the indices of a chunk in the file to a name. The chunk index has
     /// another order than the names, so each walk of the whole index finds only the next few names.
     fn find_converted(
@@ -146,7 +152,7 @@ impl IndexWalk {
         index: &dyn ChunkIndex,
         around: &dyn Fn(&[u64]) -> Option<u64>,
         at: u64,
-        effort: &Effort,
+        effort: &RequestBudget,
     ) -> Result<Option<(Option<u64>, u64)>> {
         if let Some(known) = self.cached_number(at) {
             return Ok(Some(known));
@@ -169,25 +175,25 @@ impl IndexWalk {
             return Ok(Some((None, at)));
         }
         self.cursor = IndexCursor::default();
-        self.ahead = std::mem::take(&mut self.lowest).into_iter().collect();
+        self.found_names = std::mem::take(&mut self.lowest).into_iter().collect();
         Ok(self.cached_number(at))
     }
 
-    /// Finds the first chunk in the file whose first indices are `above`, and whose next index is
-    /// at least `at` and less than `width`. Every chunk index has the chunks of one directory in
+    /// Finds the first chunk in the file whose first indices are `parent_indices`, and whose next index is
+    /// at least `start_name` and less than `width`. Every chunk index has the chunks of one directory in
     /// numerical order.
     fn find(
         &mut self,
         index: &dyn ChunkIndex,
         (above, width): (&[u64], u64),
         at: u64,
-        effort: &Effort,
+        effort: &RequestBudget,
     ) -> Result<Option<(Option<u64>, u64)>> {
         if let Some(known) = self.cached_number(at) {
             return Ok(Some(known));
         }
         let mut passed = 0;
-        let ahead = &mut self.ahead;
+        let ahead = &mut self.found_names;
         let walked = index.walk_from(&mut self.cursor, effort, &mut |place, _| {
             passed += 1;
             let below = place.strip_prefix(above).and_then(<[u64]>::first);
@@ -200,7 +206,7 @@ impl IndexWalk {
         });
         match walked {
             // Chunks before the damage are returned first.
-            Err(error) if self.ahead.is_empty() => Err(error),
+            Err(error) if self.found_names.is_empty() => Err(error),
             Ok(()) if passed == 0 => Ok(None),
             _ => Ok(Some((None, at))),
         }

@@ -12,13 +12,15 @@ use crate::fs::data_files::file_state::FileState;
 use crate::fs::data_files::mount::Mount;
 use crate::fs::name;
 use crate::fs::nodes::node::TargetInode;
-use crate::fs::state::inode::Tree;
-use crate::fs::views::store_object::{Store, find, grid, in_store, of_array, of_group};
+use crate::fs::state::inode::TreeNumber;
+use crate::fs::views::store_object::{
+    StoreKind, array_document, chunk_grid, find, group_document, store_name,
+};
 use crate::fs::views::view_group::ViewGroup;
 use crate::limits;
 use crate::view::texts::text::Text;
 use crate::view::zarr::array::StoreNode;
-use crate::view::zarr::store_entry::{DOCUMENT, StoreEntry, fields};
+use crate::view::zarr::store_entry::{DOCUMENT, StoreEntry, shown_field_names};
 
 /// Number of bytes of a request's metadata budget for the documents of subgroups. The rest is
 /// reserved for the group's own document.
@@ -32,20 +34,20 @@ pub(in crate::fs) fn document(
     target: &TargetInode<'_>,
     node: &Node,
     path: &[u8],
-    store: Store,
+    store: StoreKind,
 ) -> Result<Text> {
     let kind: &[u8] = match store {
-        Store::Decoded => b"file.zarr:",
-        Store::Stored => b"stored.zarr:",
+        StoreKind::Decoded => b"file.zarr:",
+        StoreKind::Stored => b"stored.zarr:",
     };
     let key = [kind, path].concat();
     let mut unkept = None;
     let kept = target.file.cached_text(node.id, &key, || {
-        let (text, is_partial) = written(target, node, path, store)?;
+        let (text, is_partial) = write_document(target, node, path, store)?;
         if is_partial {
-            unkept = Some(Text::of_the_moment(text));
+            unkept = Some(Text::new_of_current_state(text));
             // A passing error is not cached either.
-            return Err(Error::unwanted());
+            return Err(Error::cancelled());
         }
         Ok(Text::new(text))
     });
@@ -54,11 +56,11 @@ pub(in crate::fs) fn document(
 
 /// Writes a metadata document. Returns its text, and whether it lacks objects that could not be
 /// read because of a temporary error.
-fn written(
+fn write_document(
     target: &TargetInode<'_>,
     node: &Node,
     path: &[u8],
-    store: Store,
+    store: StoreKind,
 ) -> Result<(Vec<u8>, bool)> {
     let file = target.file;
     let Some(array) = node.array() else {
@@ -75,7 +77,7 @@ fn written(
                 .record_error(file, found.ino, &found.inode, error);
         };
         let (members, is_partial) = members;
-        return Ok((of_group(file, node, &tell, members)?, is_partial));
+        return Ok((group_document(file, node, &tell, members)?, is_partial));
     };
     let StoreEntry::Document(shown) = find(file, (node, array), path, store)? else {
         return Err(Error::NotFound);
@@ -83,7 +85,7 @@ fn written(
     let (members, is_partial) = ObjectDocuments::collect(target, store, |members| {
         members.add_fields(node, &shown, b"")
     })?;
-    let text = of_array(file, node, &shown, path == DOCUMENT, members)?;
+    let text = array_document(file, node, &shown, path == DOCUMENT, members)?;
     Ok((text, is_partial))
 }
 
@@ -92,8 +94,8 @@ fn written(
 struct ObjectDocuments<'a> {
     mount: &'a Mount,
     file: &'a Arc<FileState>,
-    tree: Tree,
-    store: Store,
+    tree: TreeNumber,
+    store: StoreKind,
     variables: Arc<dyn Container>,
     documents: JsonObject,
     paths: HashSet<Vec<u8>>,
@@ -109,15 +111,15 @@ impl ObjectDocuments<'_> {
     /// Fails if the request is cancelled.
     fn collect(
         target: &TargetInode<'_>,
-        store: Store,
+        store: StoreKind,
         add: impl FnOnce(&mut ObjectDocuments<'_>) -> Result<()>,
     ) -> Result<(Option<JsonObject>, bool)> {
-        let file = target.file.for_a_part(BELOW);
+        let file = target.file.with_partial_budget(BELOW);
         let mut members = ObjectDocuments {
             mount: target.mount,
             tree: target.inode.tree,
             store,
-            variables: file.variables(),
+            variables: file.padded_variables(),
             file: &file,
             documents: JsonObject::default(),
             paths: HashSet::new(),
@@ -125,8 +127,8 @@ impl ObjectDocuments<'_> {
         };
         match add(&mut members) {
             Ok(()) => Ok((Some(members.documents), false)),
-            Err(error) if error.is_unwanted() => Err(error),
-            Err(error) => Ok((None, error.is_passing())),
+            Err(error) if error.is_cancelled() => Err(error),
+            Err(error) => Ok((None, error.is_transient())),
         }
     }
 
@@ -140,7 +142,7 @@ impl ObjectDocuments<'_> {
         let mut links = self.file.container.links(group)?;
         while let Some(link) = links.next()? {
             self.count_read()?;
-            let Some((entry, node)) = directory.stored(link)? else {
+            let Some((entry, node)) = directory.store_entry_of_link(link)? else {
                 continue;
             };
             let path = child_path(path, &entry.inode.name);
@@ -148,7 +150,7 @@ impl ObjectDocuments<'_> {
                 array if array.array().is_some() => self.add_array(&array, &path)?,
                 group => {
                     let empty = Some(JsonObject::default());
-                    let document = of_group(self.file, &group, &|_, _| {}, empty)?;
+                    let document = group_document(self.file, &group, &|_, _| {}, empty)?;
                     self.add(&path, &document)?;
                     self.add_group(group.id, &path, depth)?;
                 }
@@ -159,9 +161,9 @@ impl ObjectDocuments<'_> {
 
     fn add_array(&mut self, node: &Node, path: &[u8]) -> Result<()> {
         let array = node.array().ok_or(Error::NotFound)?;
-        let grid = grid(self.file, node, array, self.store)?;
+        let grid = chunk_grid(self.file, node, array, self.store)?;
         let shown = StoreNode::from_array(array, grid).ok_or(Error::NotFound)?;
-        let document = of_array(self.file, node, &shown, true, Some(JsonObject::default()))?;
+        let document = array_document(self.file, node, &shown, true, Some(JsonObject::default()))?;
         self.add(path, &document)?;
         self.add_fields(node, &shown, path)
     }
@@ -175,11 +177,12 @@ impl ObjectDocuments<'_> {
         if record.names().count() > self.left {
             return Err(too_many());
         }
-        for name in fields(record) {
+        for name in shown_field_names(record) {
             self.count_read()?;
-            let path = child_path(path, &in_store(&name::escape(name, false)));
+            let path = child_path(path, &store_name(&name::escape(name, false)));
             let field = record.field(name).ok_or(Error::NotFound)?;
-            let document = of_array(self.file, node, &field, false, Some(JsonObject::default()))?;
+            let document =
+                array_document(self.file, node, &field, false, Some(JsonObject::default()))?;
             self.add(&path, &document)?;
             self.add_fields(node, &field, &path)?;
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use h5fs_reader::error::{Error, Result, if_lasting};
+use h5fs_reader::error::{Error, Result, ignore_permanent};
 use h5fs_reader::model::text::JsonObject;
 use h5fs_reader::model::value::TextContext;
 use h5fs_reader::model::{Array, Container, Link, LinkTarget, Node, NodeId, NodeKind};
@@ -21,7 +21,7 @@ use crate::view::zarr::{codecs, dimensions, document};
 
 /// The kind of chunks that a Zarr store contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::fs) enum Store {
+pub(in crate::fs) enum StoreKind {
     /// Decoded chunks.
     Decoded,
     /// Chunks as stored in the file, for each array whose filters Zarr readers can decode. Other
@@ -46,15 +46,15 @@ pub(in crate::fs) enum StorePresence {
 /// # Errors
 /// Fails if this cannot be determined, or if the names of the array's dimensions cannot be
 /// determined. Callers then omit the object from the store.
-pub(in crate::fs) fn presence(file: &FileState, node: &Node) -> Result<StorePresence> {
+pub(in crate::fs) fn store_presence(file: &FileState, node: &Node) -> Result<StorePresence> {
     let container = &*file.container;
     let intended = file.intended_node(node)?;
     let node = intended.as_deref().unwrap_or(node);
     let Some(array) = node.array() else {
         let is_group = matches!(node.kind, NodeKind::Group);
         // A mapping or a sequence without arrays is an attribute.
-        let is_value = || match container.extras() {
-            Some(_) => Ok(!file.holds_arrays(node.id, || holds_arrays(container, node.id))?),
+        let is_value = || match container.asdf_extras() {
+            Some(_) => Ok(!file.has_arrays(node.id, || has_arrays(container, node.id))?),
             None => Ok(false),
         };
         return Ok(
@@ -69,13 +69,13 @@ pub(in crate::fs) fn presence(file: &FileState, node: &Node) -> Result<StorePres
         if is_scale(container, node.id)? && has_no_values(container, node.id)? {
             return Ok(StorePresence::Implied);
         }
-        let paths = |node| file.index().known_path(node);
+        let paths = |node| file.path_index().checked_path(node);
         dimensions::dimension_names(container, node.id, array.shape.dims().len(), &paths)?;
     }
     let is_shown = match &array.storage {
         // Without chunks, a reader would not get the error.
         Err(error) if array.shape.dims().contains(&0) => {
-            if error.is_passing() {
+            if error.is_transient() {
                 return Err(error.clone());
             } else {
                 false
@@ -91,7 +91,7 @@ pub(in crate::fs) fn presence(file: &FileState, node: &Node) -> Result<StorePres
 }
 
 /// Returns whether the group contains an array, at any depth.
-fn holds_arrays(container: &dyn Container, group: NodeId) -> Result<bool> {
+fn has_arrays(container: &dyn Container, group: NodeId) -> Result<bool> {
     let mut open = vec![container.links(group)?];
     while let Some(links) = open.last_mut() {
         let Some(link) = links.next()? else {
@@ -115,8 +115,8 @@ fn holds_arrays(container: &dyn Container, group: NodeId) -> Result<bool> {
 pub(in crate::fs) const NO_COORDINATE: &[u8] = b"_nc4_non_coord_";
 
 /// Returns the name in a Zarr store for the name `shown` in the file's own tree. Names with a
-/// special meaning for readers are escaped. [`in_tree`] is the inverse.
-pub(in crate::fs) fn in_store(shown: &[u8]) -> Vec<u8> {
+/// special meaning for readers are escaped. [`source_tree_name`] is the inverse.
+pub(in crate::fs) fn store_name(shown: &[u8]) -> Vec<u8> {
     if shown == DOCUMENT {
         return b"zarr%2Ejson".to_vec();
     }
@@ -131,8 +131,8 @@ pub(in crate::fs) fn in_store(shown: &[u8]) -> Vec<u8> {
 }
 
 /// Returns the name in the file's own tree for the name `name` in a Zarr store; the inverse of
-/// [`in_store`].
-pub(in crate::fs) fn in_tree(name: &[u8]) -> Vec<u8> {
+/// [`store_name`].
+pub(in crate::fs) fn source_tree_name(name: &[u8]) -> Vec<u8> {
     if name == b"zarr%2Ejson" {
         return DOCUMENT.to_vec();
     }
@@ -161,18 +161,18 @@ pub(in crate::fs) fn find(
     file: &FileState,
     (node, array): (&Node, &Arc<Array>),
     path: &[u8],
-    store: Store,
+    store: StoreKind,
 ) -> Result<StoreEntry> {
-    let grid = grid(file, node, array, store)?;
+    let grid = chunk_grid(file, node, array, store)?;
     StoreEntry::find(array, grid, path, field).ok_or(Error::NotFound)
 }
 
 /// Returns the name, as in the file, of the field of `record` that a Zarr store shows as `name`.
 fn field(record: &RecordArray, name: &[u8]) -> Option<Vec<u8>> {
-    if !name::is_cut(name) {
-        return name::unescape(&in_tree(name), false);
+    if !name::is_shortened(name) {
+        return name::unescape(&source_tree_name(name), false);
     }
-    let is_shown_so = |own: &&[u8]| in_store(&name::escape(own, false)) == name;
+    let is_shown_so = |own: &&[u8]| store_name(&name::escape(own, false)) == name;
     record.names().find(is_shown_so).map(<[u8]>::to_vec)
 }
 
@@ -185,55 +185,55 @@ pub(in crate::fs) type OmissionCallback<'a> = dyn Fn(&Link, &Error) + 'a;
 ///
 /// # Errors
 /// Fails if a part cannot be read now.
-pub(in crate::fs) fn of_group(
+pub(in crate::fs) fn group_document(
     file: &FileState,
     node: &Node,
     tell: &OmissionCallback<'_>,
     members: Option<JsonObject>,
 ) -> Result<Vec<u8>> {
     let container = &*file.container;
-    let paths = |node| file.index().known_path(node);
+    let paths = |node| file.path_index().checked_path(node);
     let mut attributes = ZarrAttributes::read(container, &paths, node.id, None)?;
     let at_root = node.id == container.root();
-    let Some(mut links) = if_lasting(container.links(node.id))? else {
-        return Ok(document::of_group(&attributes.finish(), members));
+    let Some(mut links) = ignore_permanent(container.links(node.id))? else {
+        return Ok(document::group_document(&attributes.finish(), members));
     };
     for _ in 0..limits::ZARR_LINKS {
-        let Some(link) = if_lasting(links.next())?.flatten() else {
+        let Some(link) = ignore_permanent(links.next())?.flatten() else {
             break;
         };
         let is_known = match &link.target {
             LinkTarget::Hard(object) | LinkTarget::Alias(object) => container
                 .node(*object)
-                .and_then(|object| add(file, &link, &object, &mut attributes)),
+                .and_then(|object| add_scalar_attributes(file, &link, &object, &mut attributes)),
             LinkTarget::Damaged(error) => Err(error.clone()),
             _ => Ok(true),
         };
         match is_known {
-            Err(error) if error.is_passing() => return Err(error),
+            Err(error) if error.is_transient() => return Err(error),
             Err(error) => tell(&link, &error),
             Ok(true) => continue,
             Ok(false) => {}
         }
-        attributes.record_absent(name::escape(&link.name, at_root));
+        attributes.record_omission(name::escape(&link.name, at_root));
     }
-    Ok(document::of_group(&attributes.finish(), members))
+    Ok(document::group_document(&attributes.finish(), members))
 }
 
 /// Adds the object `object` to `attributes`, if it is an ASDF scalar or a group of scalars. Returns
 /// whether the store contains the object as an attribute or as an entry.
-fn add(
+fn add_scalar_attributes(
     file: &FileState,
     link: &Link,
     object: &Node,
     attributes: &mut ZarrAttributes,
 ) -> Result<bool> {
-    match presence(file, object)? {
+    match store_presence(file, object)? {
         StorePresence::Unknown => Ok(false),
-        StorePresence::Implied if file.container.extras().is_some() => {
+        StorePresence::Implied if file.container.asdf_extras().is_some() => {
             let json = AsdfJson::new(Arc::clone(&file.container), object.id);
-            let value = json.whole_text(&file.effort.cancel())?;
-            Ok(attributes.add(&link.name, value.trim_ascii_end()))
+            let value = json.whole_text(&file.effort.cancel_token())?;
+            Ok(attributes.add_attribute(&link.name, value.trim_ascii_end()))
         }
         _ => Ok(true),
     }
@@ -244,7 +244,7 @@ fn add(
 ///
 /// # Errors
 /// Fails if a part cannot be read.
-pub(in crate::fs) fn of_array(
+pub(in crate::fs) fn array_document(
     file: &FileState,
     node: &Node,
     shown: &StoreNode,
@@ -252,7 +252,7 @@ pub(in crate::fs) fn of_array(
     members: Option<JsonObject>,
 ) -> Result<Vec<u8>> {
     let container = &*file.container;
-    let paths = |node| file.index().known_path(node);
+    let paths = |node| file.path_index().checked_path(node);
     let data_type = match shown {
         StoreNode::Array(array) => Some(&array.data_type),
         StoreNode::Fields(_) => None,
@@ -265,13 +265,13 @@ pub(in crate::fs) fn of_array(
     match shown {
         StoreNode::Fields(record) => {
             absent_fields(record, &mut attributes);
-            Ok(document::of_group(&attributes.finish(), members))
+            Ok(document::group_document(&attributes.finish(), members))
         }
         StoreNode::Array(shown) => {
             let names = dimension_names(file, node, shown)?;
             let most = to_usize(limits::TEXT_ELEMENT_BYTES)?;
             let context = TextContext::new(container, &paths, most);
-            document::of_array(shown, &attributes.finish(), &names, &context)
+            document::array_document(shown, &attributes.finish(), &names, &context)
         }
     }
 }
@@ -281,23 +281,25 @@ pub(in crate::fs) fn of_array(
 ///
 /// # Errors
 /// Fails if the grid cannot be determined now.
-pub(in crate::fs) fn grid(
+pub(in crate::fs) fn chunk_grid(
     file: &FileState,
     node: &Node,
     array: &Arc<Array>,
-    store: Store,
+    store: StoreKind,
 ) -> Result<Grid> {
-    if store == Store::Decoded {
+    if store == StoreKind::Decoded {
         return Ok(Grid::Decoded);
     }
     let Some(StoreNode::Array(array)) = StoreNode::from_array(array, Grid::Stored) else {
         return Ok(Grid::Decoded);
     };
-    if !codecs::are_known(&array) {
+    if !codecs::has_known_codecs(&array) {
         return Ok(Grid::Decoded);
     }
-    let found = file.are_all_filtered(node.id, || codecs::are_all_filtered(&array, &file.effort));
-    Ok(if if_lasting(found)?.unwrap_or(false) {
+    let found = file.is_fully_filtered(node.id, || {
+        codecs::has_all_filtered_chunks(&array, &file.effort)
+    });
+    Ok(if ignore_permanent(found)?.unwrap_or(false) {
         Grid::Stored
     } else {
         Grid::Decoded
@@ -307,15 +309,15 @@ pub(in crate::fs) fn grid(
 fn absent_fields(record: &RecordArray, attributes: &mut ZarrAttributes) {
     for name in record.names() {
         if record.field(name).is_none() {
-            attributes.record_absent(name::escape(name, false));
+            attributes.record_omission(name::escape(name, false));
         }
     }
 }
 
 fn dimension_names(file: &FileState, node: &Node, shown: &ZarrArray) -> Result<Vec<Vec<u8>>> {
-    let paths = |node| file.index().known_path(node);
+    let paths = |node| file.path_index().checked_path(node);
     let rank = shown.array.shape.dims().len();
-    dimensions::names(&*file.container, node.id, rank, &shown.dims, &paths)
+    dimensions::store_dimension_names(&*file.container, node.id, rank, &shown.dims, &paths)
 }
 
 #[cfg(test)]
@@ -332,9 +334,9 @@ mod tests {
             "c",
             "zarr.json~",
         ] {
-            let shown = in_store(name.as_bytes());
+            let shown = store_name(name.as_bytes());
             assert!(!shown.contains(&b'\\') && shown != b"zarr.json");
-            assert_eq!(in_tree(&shown), name.as_bytes());
+            assert_eq!(source_tree_name(&shown), name.as_bytes());
         }
     }
 }

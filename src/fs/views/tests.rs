@@ -6,30 +6,30 @@ use std::sync::atomic::Ordering;
 use h5fs_reader::testing::eventually;
 use nix::errno::Errno;
 
-use crate::fs::fake::{Fake, ROOT};
+use crate::fs::fake::{FakeContainer, ROOT};
 use crate::fs::tests::{content, errno_of, list, names, text};
 use crate::fs::{FileKind, Filesystem, Options, Requests};
 
-fn graph() -> Fake {
-    let mut fake = Fake::new();
-    fake.group(800, 1);
-    fake.group(1600, 2);
-    fake.bytes(2400, 1, b"01234567");
-    fake.bytes(3200, 2, b"two names");
-    fake.attribute(ROOT, b"title", b"file");
-    fake.attribute(800, b"a/b", b"slash");
-    fake.attribute(800, &[b'n'; 300], b"long");
-    fake.attribute(2400, b"big", &vec![b'v'; 100_000]);
-    fake.hard(ROOT, "g", 800);
-    fake.hard(800, "@at", 2400);
-    fake.hard(800, "%40at", 3200);
-    fake.hard(800, "x.npy", 1600);
-    fake.hard(ROOT, "y", 1600);
-    fake.hard(ROOT, "z", 3200);
-    fake.soft_link(1600, "up", "/g/@at");
-    fake.soft_link(1600, "group", "/g/x.npy");
-    fake.soft_link(1600, "nowhere", "/none");
-    fake.external(1600, "other", "other", "/");
+fn graph() -> FakeContainer {
+    let mut fake = FakeContainer::new();
+    fake.add_group(800, 1);
+    fake.add_group(1600, 2);
+    fake.add_bytes(2400, 1, b"01234567");
+    fake.add_bytes(3200, 2, b"two names");
+    fake.add_attribute(ROOT, b"title", b"file");
+    fake.add_attribute(800, b"a/b", b"slash");
+    fake.add_attribute(800, &[b'n'; 300], b"long");
+    fake.add_attribute(2400, b"big", &vec![b'v'; 100_000]);
+    fake.add_hard_link(ROOT, "g", 800);
+    fake.add_hard_link(800, "@at", 2400);
+    fake.add_hard_link(800, "%40at", 3200);
+    fake.add_hard_link(800, "x.npy", 1600);
+    fake.add_hard_link(ROOT, "y", 1600);
+    fake.add_hard_link(ROOT, "z", 3200);
+    fake.add_soft_link(1600, "up", "/g/@at");
+    fake.add_soft_link(1600, "group", "/g/x.npy");
+    fake.add_soft_link(1600, "nowhere", "/none");
+    fake.add_external_link(1600, "other", "other", "/");
     fake
 }
 
@@ -64,14 +64,14 @@ fn attributes_are_files() {
 fn an_attribute_is_rendered_once_for_each_state_of_the_source() {
     let directory = tempfile::tempdir().unwrap();
     let with_title = |title: &[u8]| {
-        let mut fake = Fake::new();
-        fake.attribute(ROOT, b"title", title);
+        let mut fake = FakeContainer::new();
+        fake.add_attribute(ROOT, b"title", title);
         fake
     };
     let (old, new) = (with_title(b"old"), with_title(b"newer"));
     let reads = [&old, &new].map(|fake| Arc::clone(&fake.attribute_reads));
     let read = |fake: usize| reads[fake].load(Ordering::SeqCst);
-    let fs = Fake::mounted_among(directory.path(), vec![("old", old), ("new", new)]);
+    let fs = FakeContainer::mounted_among(directory.path(), vec![("old", old), ("new", new)]);
     let path = ".h5fs/attrs/@title";
     for _ in 0..2 {
         let found = fs.resolve(path.as_bytes()).unwrap();
@@ -129,10 +129,10 @@ fn soft_links_lead_on_within_their_tree() {
 
 #[test]
 fn long_names_are_cut_with_their_suffix() {
-    let mut fake = Fake::new();
+    let mut fake = FakeContainer::new();
     for (number, length) in [(800, 251), (1600, 252), (2400, 300)] {
-        fake.bytes(number, 1, number.to_string().as_bytes());
-        fake.hard(ROOT, vec![b'n'; length], number);
+        fake.add_bytes(number, 1, number.to_string().as_bytes());
+        fake.add_hard_link(ROOT, vec![b'n'; length], number);
     }
     let fs = fake.into_filesystem();
     let listed = names(&fs, ".h5fs/npy");
@@ -174,8 +174,8 @@ fn listings_go_on_between_the_views_of_one_link() {
 #[test]
 fn parts_of_arrays_are_found_by_name() {
     let mut fake = graph();
-    fake.bytes(4000, 1, b"real");
-    fake.hard(ROOT, "z[0]", 4000);
+    fake.add_bytes(4000, 1, b"real");
+    fake.add_hard_link(ROOT, "z[0]", 4000);
     let fs = fake.into_filesystem();
     assert_eq!(content(&fs, "g/@at[1::3]").unwrap(), b"147");
     assert_eq!(content(&fs, "z[-1]").unwrap(), b"s");

@@ -40,7 +40,7 @@ mod text;
 mod tiff;
 pub(in crate::fs) mod view_tree;
 
-use crate::fs::state::inode::Tree;
+use crate::fs::state::inode::TreeNumber;
 use crate::fs::views::trees::view_tree::{ViewForm, ViewTree};
 
 /// All trees, in listing order.
@@ -71,7 +71,7 @@ pub(in crate::fs) static TREES: &[ViewTree] = &[
 pub(in crate::fs) struct RootFile {
     pub(in crate::fs) name: &'static [u8],
     /// Number of the file's form.
-    pub(in crate::fs) number: Tree,
+    pub(in crate::fs) number: TreeNumber,
     /// Whether the file exists only for formats with additional content besides objects (ASDF).
     pub(in crate::fs) needs_extras: bool,
 }
@@ -102,14 +102,14 @@ pub(in crate::fs) fn tree_named(name: &[u8]) -> Option<&'static ViewTree> {
 
 /// Returns the tree of views whose directories, or whose files of any form, have the number
 /// `number`.
-pub(in crate::fs) fn tree_with_number(number: Tree) -> Option<&'static ViewTree> {
+pub(in crate::fs) fn tree_with_number(number: TreeNumber) -> Option<&'static ViewTree> {
     let has = |form: &ViewForm| form.number == number;
     let mut trees = TREES.iter();
     trees.find(|tree| number == tree.number || tree.forms.iter().any(has))
 }
 
 /// Returns the form whose files have the number `number`.
-pub(in crate::fs) fn form_of_number(number: Tree) -> Option<&'static ViewForm> {
+pub(in crate::fs) fn form_with_number(number: TreeNumber) -> Option<&'static ViewForm> {
     let mut forms = TREES.iter().flat_map(|tree| tree.forms);
     forms.find(|form| form.number == number)
 }
@@ -125,15 +125,15 @@ mod tests {
     #[test]
     fn each_tree_has_a_number_of_its_own() {
         let forms = TREES.iter().flat_map(|tree| tree.forms);
-        let of_files: Vec<Tree> = forms.map(|form| form.number).collect();
-        let of_trees: Vec<Tree> = TREES.iter().map(|tree| tree.number).collect();
+        let of_files: Vec<TreeNumber> = forms.map(|form| form.number).collect();
+        let of_trees: Vec<TreeNumber> = TREES.iter().map(|tree| tree.number).collect();
         let numbers = of_files.iter().chain(&of_trees);
         assert!(
             numbers
                 .clone()
                 .all(|&number| number > SPELLINGS && number < BLOCK_FILES)
         );
-        let distinct: HashSet<&Tree> = numbers.collect();
+        let distinct: HashSet<&TreeNumber> = numbers.collect();
         assert_eq!(distinct.len(), of_files.len() + of_trees.len());
         assert!(of_trees.iter().all(|number| number % 2 == 0));
         for tree in TREES {
@@ -143,12 +143,12 @@ mod tests {
         let of = |name: &[u8]| tree_named(name).expect("a tree").number;
         assert_eq!((of(b"assembled"), of(b"json"), of(b"offsets")), (2, 10, 18));
         assert_eq!(tree_with_number(11).expect("files").name, b"json");
-        assert_eq!(form_of_number(11).expect("files").suffix, b".json");
-        assert!(form_of_number(10).is_none());
+        assert_eq!(form_with_number(11).expect("files").suffix, b".json");
+        assert!(form_with_number(10).is_none());
         assert!(
             ROOT_FILES
                 .iter()
-                .all(|file| form_of_number(file.number).is_some())
+                .all(|file| form_with_number(file.number).is_some())
         );
         assert!(tree_with_number(0).is_none() && tree_with_number(1).is_none());
     }

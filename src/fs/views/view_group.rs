@@ -11,7 +11,7 @@
 
 use std::sync::Arc;
 
-use h5fs_reader::error::{Error, Result, if_lasting};
+use h5fs_reader::error::{Error, Result, ignore_permanent};
 use h5fs_reader::model::{Link, LinkTarget, Node, NodeId, NodeKind};
 use h5fs_reader::wire::to_u64;
 
@@ -19,13 +19,13 @@ use crate::fs::data_files::file_state::FileState;
 use crate::fs::data_files::mount::Mount;
 use crate::fs::data_files::other_files::ShownLocation;
 use crate::fs::name;
-use crate::fs::names::link_resolution::{LinkedObject, follow_to, is_circle};
+use crate::fs::names::link_resolution::{LinkedObject, is_link_loop, resolve_link_target};
 use crate::fs::names::namespace::{LinkEntry, Namespace, ShownGroup};
 use crate::fs::names::symlink;
-use crate::fs::state::inode::{self, Inode, NodeType, Tree};
-use crate::fs::views::store_object::{NO_COORDINATE, StorePresence, presence};
+use crate::fs::state::inode::{self, Inode, NodeType, TreeNumber};
+use crate::fs::views::store_object::{NO_COORDINATE, StorePresence, store_presence};
 use crate::fs::views::trees;
-use crate::fs::views::trees::view_tree::{Shape, ViewForm, ViewTree};
+use crate::fs::views::trees::view_tree::{TreeShape, ViewForm, ViewTree};
 use crate::limits;
 use crate::view::elements::references::References;
 use crate::view::pictures::frames::Frames;
@@ -36,7 +36,7 @@ pub(in crate::fs) struct ViewGroup<'a> {
     pub(in crate::fs) file: &'a Arc<FileState>,
     pub(in crate::fs) tree: &'static ViewTree,
     /// Tree number, in this file, of the tree's directories.
-    number: Tree,
+    number: TreeNumber,
     mount: &'a Mount,
     /// The group that the directory shows, or another object that has a directory in this tree.
     pub(in crate::fs) object: NodeId,
@@ -67,10 +67,10 @@ pub(in crate::fs) struct ViewEntry {
     pub(in crate::fs) ino: u64,
     pub(in crate::fs) inode: Inode,
     /// Text of the symbolic link, if the entry is one.
-    pub(in crate::fs) text: Option<Vec<u8>>,
+    pub(in crate::fs) link_text: Option<Vec<u8>>,
     /// Whether the kernel may cache the entry until the file changes. False for links to other
     /// files, because these may change at any time.
-    pub(in crate::fs) is_lasting: bool,
+    pub(in crate::fs) is_cacheable: bool,
 }
 
 impl<'a> ViewGroup<'a> {
@@ -83,23 +83,23 @@ impl<'a> ViewGroup<'a> {
     pub(in crate::fs) fn new(
         mount: &'a Mount,
         file: &'a Arc<FileState>,
-        number: Tree,
+        number: TreeNumber,
         object: NodeId,
     ) -> Result<Self> {
-        let in_source = mount.others.number_in_source(number);
+        let in_source = mount.other_files.number_in_source(number);
         let tree = trees::tree_with_number(in_source).ok_or(Error::NotFound)?;
         Ok(ViewGroup {
             file,
             tree,
-            number: mount.others.tree_number(file, tree.number)?,
+            number: mount.other_files.tree_number(file, tree.number)?,
             mount,
             object,
-            source: mount.space(file).directory(object),
+            source: mount.namespace(file).directory(object),
         })
     }
 
     fn space(&self) -> Namespace<'a> {
-        self.source.space
+        self.source.namespace
     }
 
     /// Returns the number, in this file, of the tree of views whose number in the source is
@@ -107,8 +107,8 @@ impl<'a> ViewGroup<'a> {
     ///
     /// # Errors
     /// `Limit` if all tree numbers are in use.
-    pub(in crate::fs) fn tree_number(&self, in_source: Tree) -> Result<Tree> {
-        self.mount.others.tree_number(self.file, in_source)
+    pub(in crate::fs) fn tree_number(&self, in_source: TreeNumber) -> Result<TreeNumber> {
+        self.mount.other_files.tree_number(self.file, in_source)
     }
 
     /// Returns the inode number of the element with the index `element` of the object. It belongs
@@ -116,19 +116,24 @@ impl<'a> ViewGroup<'a> {
     ///
     /// # Errors
     /// `Limit` if all tree numbers are in use.
-    pub(in crate::fs) fn element_number(&self, in_source: Tree, element: u64) -> Result<u64> {
+    pub(in crate::fs) fn element_number(&self, in_source: TreeNumber, element: u64) -> Result<u64> {
         let (tree, generation) = (self.tree_number(in_source)?, self.file.generation);
-        Ok(inode::of_element(generation, tree, self.object, element))
+        Ok(inode::element_number(
+            generation,
+            tree,
+            self.object,
+            element,
+        ))
     }
 
-    fn number_of(&self, tree: Tree, node: NodeId) -> u64 {
-        inode::of_node(self.file.generation, tree, node)
+    fn node_number(&self, tree: TreeNumber, node: NodeId) -> u64 {
+        inode::node_number(self.file.generation, tree, node)
     }
 
     /// Returns the inode number of the entry `shown`, for entries whose inode number is a hash of
     /// the name and not derived from an object.
     pub(in crate::fs) fn link_number(&self, shown: &[u8]) -> u64 {
-        inode::of_link(self.file.generation, self.number, self.object, shown)
+        inode::link_number(self.file.generation, self.number, self.object, shown)
     }
 
     /// Returns whether the directory belongs to a group, so that it contains the members of the
@@ -136,8 +141,8 @@ impl<'a> ViewGroup<'a> {
     ///
     /// # Errors
     /// Fails if the object cannot be read now.
-    pub(in crate::fs) fn is_of_group(&self) -> Result<bool> {
-        let node = if_lasting(self.file.container.node(self.object))?;
+    pub(in crate::fs) fn is_group_directory(&self) -> Result<bool> {
+        let node = ignore_permanent(self.file.container.node(self.object))?;
         Ok(node.is_some_and(|node| matches!(node.kind, NodeKind::Group)))
     }
 
@@ -146,15 +151,15 @@ impl<'a> ViewGroup<'a> {
     ///
     /// # Errors
     /// Fails if the object cannot be read now.
-    pub(in crate::fs) fn is_of_array(&self) -> Result<bool> {
-        let node = if_lasting(self.file.container.node(self.object))?;
+    pub(in crate::fs) fn is_array_directory(&self) -> Result<bool> {
+        let node = ignore_permanent(self.file.container.node(self.object))?;
         Ok(node.is_some_and(|node| node.array().is_some()))
     }
 
     /// Returns the entry `shown` of this directory.
     pub(in crate::fs) fn find(&self, shown: &[u8]) -> Result<ViewEntry> {
         let forms = match self.source_entry(shown) {
-            Ok(found) => self.forms(&found)?,
+            Ok(found) => self.entries_of_object(&found)?,
             Err(Error::NotFound) => self.root_files()?,
             Err(error) => return Err(error),
         };
@@ -172,7 +177,7 @@ impl<'a> ViewGroup<'a> {
         if self.tree.store().is_none() || name.len() > limits::NAME_BYTES {
             return Err(Error::NotFound);
         }
-        let entry = self.in_store(&self.source.find(&name)?)?;
+        let entry = self.store_entry(&self.source.find(&name)?)?;
         let entry = entry.filter(|(entry, _)| *entry.inode.name == *shown);
         entry.map(|(entry, _)| entry).ok_or(Error::NotFound)
     }
@@ -182,7 +187,7 @@ impl<'a> ViewGroup<'a> {
     fn variable_name(&self, name: &[u8]) -> Result<Vec<u8>> {
         let plain = name.strip_prefix(NO_COORDINATE).unwrap_or_default();
         let is_free = || match self.source.find(plain) {
-            Ok(found) => self.in_store(&found).map(|entry| entry.is_none()),
+            Ok(found) => self.store_entry(&found).map(|entry| entry.is_none()),
             Err(Error::NotFound) => Ok(true),
             Err(error) => Err(error),
         };
@@ -207,7 +212,7 @@ impl<'a> ViewGroup<'a> {
         for form in self.tree.forms {
             let shown = [name, form.suffix].concat();
             if form.size(self.file, &node)?.is_some() && self.source_entry(&shown).is_err() {
-                files.push(self.form(Some(form), &node, shown, None)?);
+                files.push(self.form_entry(Some(form), &node, shown, None)?);
             }
         }
         Ok(files)
@@ -218,10 +223,10 @@ impl<'a> ViewGroup<'a> {
         let number = self.tree_number(self.tree.number + 1)?;
         let generation = self.file.generation;
         Ok(ViewEntry {
-            ino: inode::of_link(generation, number, self.object, DOCUMENT),
+            ino: inode::link_number(generation, number, self.object, DOCUMENT),
             inode: self.inode(NodeType::StoreFile, self.object, DOCUMENT.to_vec()),
-            text: None,
-            is_lasting: true,
+            link_text: None,
+            is_cacheable: true,
         })
     }
 
@@ -236,8 +241,8 @@ impl<'a> ViewGroup<'a> {
                 Err(error) => return Err(error),
             }
         }
-        if name::is_cut(shown) {
-            return self.find_cut(shown);
+        if name::is_shortened(shown) {
+            return self.find_shortened(shown);
         }
         Err(Error::NotFound)
     }
@@ -253,7 +258,7 @@ impl<'a> ViewGroup<'a> {
         files.any(|form| self.file_name(form, name) == shown) || self.directory_name(name) == shown
     }
 
-    fn find_cut(&self, shown: &[u8]) -> Result<LinkEntry> {
+    fn find_shortened(&self, shown: &[u8]) -> Result<LinkEntry> {
         let mut links = self.file.container.links(self.object)?;
         let mut left = limits::CUT_NAME_LINKS;
         while let Some(link) = links.next()? {
@@ -299,13 +304,13 @@ impl<'a> ViewGroup<'a> {
     ///
     /// # Errors
     /// Fails if the object cannot be read now.
-    pub(in crate::fs) fn forms(&self, found: &LinkEntry) -> Result<Vec<ViewEntry>> {
+    pub(in crate::fs) fn entries_of_object(&self, found: &LinkEntry) -> Result<Vec<ViewEntry>> {
         if self.tree.store().is_some() {
-            let shown = self.in_store(found)?;
+            let shown = self.store_entry(found)?;
             return Ok(shown.into_iter().map(|(entry, _)| entry).collect());
         }
         let Some(place) = self.target(found)? else {
-            return self.damaged(found);
+            return self.unreadable_entries(found);
         };
         let (file, node) = (&place.file, &place.node);
         let name = &*found.inode.name;
@@ -326,32 +331,35 @@ impl<'a> ViewGroup<'a> {
             };
             if text.is_none() {
                 // The link may lead to an object once all objects can be read.
-                self.file.index().check()?;
+                self.file.path_index().check()?;
             }
             let shown = self.directory_name(name);
             if let Some(text) = text {
-                forms.push(self.form(None, node, shown, text)?);
+                forms.push(self.form_entry(None, node, shown, text)?);
             }
         }
         for form in files {
             let text = match &way {
-                Some(_) if place.link.is_none() => self.soft_to_group(&place, form).map(Some),
+                Some(_) if place.link.is_none() => {
+                    self.soft_link_text_to_group(&place, form).map(Some)
+                }
                 Some(way) => self.soft_link_text(way, Some(form)).map(Some),
                 None if form.has_pages => self.link_to_location(node, found, Some(form)),
                 None => Some(None),
             };
             let shown = self.file_name(form, name);
             if let Some(text) = text {
-                forms.push(self.form(Some(form), node, shown, text)?);
+                forms.push(self.form_entry(Some(form), node, shown, text)?);
             }
         }
         for form in &mut forms {
-            form.is_lasting = file.tree == self.file.tree && found.target.other_file().is_none();
+            form.is_cacheable =
+                file.tree == self.file.tree && found.target.other_file_name().is_none();
         }
         // An entry without an inode number of its own cannot be shown.
         forms.retain(|form| {
             form.inode.node_type == NodeType::ViewLink
-                || inode::is_object(self.number, form.inode.node)
+                || inode::is_node_in_range(self.number, form.inode.node)
         });
         Ok(forms)
     }
@@ -361,16 +369,19 @@ impl<'a> ViewGroup<'a> {
     ///
     /// # Errors
     /// Fails if the object cannot be read now.
-    pub(in crate::fs) fn stored(&self, link: Link) -> Result<Option<(ViewEntry, Arc<Node>)>> {
-        self.in_store(&self.source.link_entry(link))
+    pub(in crate::fs) fn store_entry_of_link(
+        &self,
+        link: Link,
+    ) -> Result<Option<(ViewEntry, Arc<Node>)>> {
+        self.store_entry(&self.source.link_entry(link))
     }
 
     /// Returns the entry in a Zarr store for the entry `found` of the file's own tree, and the
     /// object. The entry is a directory of a group or an array, or a link to an array with several
     /// names. A group has only one directory, because readers follow links and a cycle would be
     /// endless.
-    fn in_store(&self, found: &LinkEntry) -> Result<Option<(ViewEntry, Arc<Node>)>> {
-        if found.target.other_file().is_some() {
+    fn store_entry(&self, found: &LinkEntry) -> Result<Option<(ViewEntry, Arc<Node>)>> {
+        if found.target.other_file_name().is_some() {
             return Ok(None);
         }
         let is_hard = matches!(found.target, LinkTarget::Hard(_));
@@ -388,7 +399,7 @@ impl<'a> ViewGroup<'a> {
             self.mount
                 .record_error(self.file, found.ino, &found.inode, error);
         };
-        let presence = if_lasting(presence(self.file, &node).inspect_err(note))?;
+        let presence = ignore_permanent(store_presence(self.file, &node).inspect_err(note))?;
         let text = match presence.unwrap_or(StorePresence::Unknown) {
             StorePresence::Group if found.inode.node_type == NodeType::Group => None,
             StorePresence::Array if is_hard => match self.link_to_location(&node, found, None) {
@@ -407,8 +418,8 @@ impl<'a> ViewGroup<'a> {
             }
             _ => self.directory_name(&found.inode.name),
         };
-        let entry = self.form(None, &node, shown, text)?;
-        let is_shown = entry.text.is_some() || inode::is_object(self.number, node.id);
+        let entry = self.form_entry(None, &node, shown, text)?;
+        let is_shown = entry.link_text.is_some() || inode::is_node_in_range(self.number, node.id);
         Ok(is_shown.then_some((entry, node)))
     }
 
@@ -423,32 +434,35 @@ impl<'a> ViewGroup<'a> {
         let shown = name::escape(&name, group == self.space().root());
         let mut way = self.group_path(group)?;
         way.push(self.directory_name(&shown).into());
-        Some(symlink::relative(&self.group_path(self.object)?, &way))
+        Some(symlink::relative_link_text(
+            &self.group_path(self.object)?,
+            &way,
+        ))
     }
 
     /// Returns the entries for the unreadable object `found` of the file's own tree: the pages that
     /// report its error.
-    fn damaged(&self, found: &LinkEntry) -> Result<Vec<ViewEntry>> {
+    fn unreadable_entries(&self, found: &LinkEntry) -> Result<Vec<ViewEntry>> {
         let is_object = found.inode.node_type == NodeType::Object;
         let forms = self.tree.forms.iter();
         let forms = forms.filter(|form| form.has_pages && is_object);
         let entry = |form: &ViewForm| {
             let node = form.node(self.file, found.inode.node)?;
             let shown = self.file_name(form, &found.inode.name);
-            self.form(Some(form), &node, shown, None)
+            self.form_entry(Some(form), &node, shown, None)
         };
         forms.map(entry).collect()
     }
 
     /// Returns the entry that a listing shows for the object `found`, which cannot be read because
     /// of a temporary error.
-    pub(in crate::fs) fn unread(&self, found: &LinkEntry) -> ViewEntry {
+    pub(in crate::fs) fn unread_entry(&self, found: &LinkEntry) -> ViewEntry {
         let shown = self.directory_name(&found.inode.name);
         ViewEntry {
             ino: self.link_number(&shown),
             inode: self.inode(NodeType::Unreadable, self.object, shown),
-            text: None,
-            is_lasting: true,
+            link_text: None,
+            is_cacheable: true,
         }
     }
 
@@ -468,10 +482,10 @@ impl<'a> ViewGroup<'a> {
             is_across_files: false,
         };
         if let Some(node) = &found.object {
-            return Ok(if_lasting(node.clone())?.map(here));
+            return Ok(ignore_permanent(node.clone())?.map(here));
         }
         if let LinkTarget::Hard(node) = &found.target {
-            return Ok(if_lasting(self.file.container.node(*node))?.map(here));
+            return Ok(ignore_permanent(self.file.container.node(*node))?.map(here));
         }
         self.link_target(&found.target)
     }
@@ -479,9 +493,9 @@ impl<'a> ViewGroup<'a> {
     /// Returns the object to which a link with the target `target` leads, or `None` if the link
     /// leads nowhere. The link is not a hard link.
     fn link_target(&self, target: &LinkTarget) -> Result<Option<LinkedObject>> {
-        match follow_to(self.mount, self.file, self.object, target) {
-            Err(error) if is_circle(&error) => Ok(None),
-            place => Ok(if_lasting(place)?.flatten()),
+        match resolve_link_target(self.mount, self.file, self.object, target) {
+            Err(error) if is_link_loop(&error) => Ok(None),
+            place => Ok(ignore_permanent(place)?.flatten()),
         }
     }
 
@@ -490,17 +504,17 @@ impl<'a> ViewGroup<'a> {
             NodeKind::Group => true,
             NodeKind::Scalar(_) => false,
             NodeKind::Array(ref array) => match self.tree.shape {
-                Shape::References => References::is_made_of(array),
-                Shape::Frames => Frames::are_in(&*self.file.container, node),
-                shape => shape == Shape::Attributes,
+                TreeShape::References => References::is_reference_array(array),
+                TreeShape::Frames => Frames::has_frames(&*self.file.container, node),
+                shape => shape == TreeShape::Attributes,
             },
-            NodeKind::CommittedDatatype(_) => self.tree.shape == Shape::Attributes,
+            NodeKind::CommittedDatatype(_) => self.tree.shape == TreeShape::Attributes,
         }
     }
 
     /// Returns the entry `shown` for the object `node`: a file of the form `form`, or a directory
-    /// if `form` is `None`. If `text` is given, the entry is a symbolic link with this text.
-    fn form(
+    /// if `form` is `None`. If `link_text` is given, the entry is a symbolic link with this text.
+    fn form_entry(
         &self,
         form: Option<&ViewForm>,
         node: &Node,
@@ -516,10 +530,10 @@ impl<'a> ViewGroup<'a> {
             (None, Some(form)) => {
                 let inode = self.inode(NodeType::View, node.id, shown);
                 let tree = self.tree_number(form.number)?;
-                (self.number_of(tree, node.id), Inode { tree, ..inode })
+                (self.node_number(tree, node.id), Inode { tree, ..inode })
             }
             (None, None) => (
-                self.number_of(self.number, node.id),
+                self.node_number(self.number, node.id),
                 self.inode(NodeType::ViewDirectory, node.id, shown),
             ),
         };
@@ -527,8 +541,8 @@ impl<'a> ViewGroup<'a> {
         Ok(ViewEntry {
             ino,
             inode,
-            text,
-            is_lasting,
+            link_text: text,
+            is_cacheable: is_lasting,
         })
     }
 
@@ -538,7 +552,7 @@ impl<'a> ViewGroup<'a> {
             generation: self.file.generation,
             tree: self.number,
             node,
-            parent: self.number_of(self.number, self.object),
+            parent: self.node_number(self.number, self.object),
             name: shown.into(),
         }
     }
@@ -557,7 +571,7 @@ impl<'a> ViewGroup<'a> {
             NodeKind::Group if found.inode.node_type == NodeType::Group => None,
             NodeKind::Group => Some(self.space().path(node.id)?),
             _ if node.link_count <= 1 => None,
-            _ => match self.space().indexed_home(node.id) {
+            _ => match self.space().indexed_parent_and_name(node.id) {
                 Some((group, name)) if group != self.object || *name != *found.inode.name => {
                     let mut names = self.space().path(group)?;
                     names.push(name);
@@ -572,7 +586,7 @@ impl<'a> ViewGroup<'a> {
         let place = self.tree.shown_path(&place, form, true)?;
         let place: Vec<Box<[u8]>> = place.into_iter().map(Into::into).collect();
         let here = self.group_path(self.object)?;
-        Some(Some(symlink::relative(&here, &place)))
+        Some(Some(symlink::relative_link_text(&here, &place)))
     }
 
     /// Returns the path of the directory of `group` in this tree, as names from the tree's root.
@@ -600,16 +614,16 @@ impl<'a> ViewGroup<'a> {
             }
             LinkTarget::External { path, .. } => symlink::components(path, true).collect(),
             LinkTarget::Alias(_) | LinkTarget::Reference { .. } => {
-                let Some(names) = if_lasting(self.file.container.names(target))? else {
+                let Some(names) = ignore_permanent(self.file.container.alias_path(target))? else {
                     return Ok(None);
                 };
-                symlink::escaped(&names).collect()
+                symlink::escape_names(&names).collect()
             }
             _ => return Ok(None),
         };
-        let from = match target.other_file() {
+        let from = match target.other_file_name() {
             None => PathStart::Root,
-            Some(file) => match self.mount.others.shown_location(self.file, file) {
+            Some(file) => match self.mount.other_files.shown_location(self.file, file) {
                 Some(place) => PathStart::Other(place),
                 None => return Ok(None),
             },
@@ -625,7 +639,7 @@ impl<'a> ViewGroup<'a> {
             PathStart::Here => 0,
             PathStart::Root => self.source.path()?.len(),
             PathStart::Other(place) => {
-                return self.link_text_across(self.mount.others.root_path(place), names);
+                return self.link_text_across(self.mount.other_files.root_path(place), names);
             }
         };
         let up = std::iter::repeat_n(b"..".to_vec(), up);
@@ -635,21 +649,21 @@ impl<'a> ViewGroup<'a> {
     /// Returns the text of a symbolic link to a file of a group, by the path of the group's
     /// directory. A link whose path has no names (`/`, `.`) leads to such a group. Returns `None`
     /// if the group has no file in this tree, for example a root in a tree without root files.
-    fn soft_to_group(&self, place: &LinkedObject, form: &ViewForm) -> Option<Vec<u8>> {
-        let path = self.mount.space(&place.file).path(place.node.id)?;
+    fn soft_link_text_to_group(&self, place: &LinkedObject, form: &ViewForm) -> Option<Vec<u8>> {
+        let path = self.mount.namespace(&place.file).path(place.node.id)?;
         let names = self.tree.shown_path(&path, Some(form), true)?;
-        self.link_text_across(self.mount.others.file_root_path(&place.file), names)
+        self.link_text_across(self.mount.other_files.file_root_path(&place.file), names)
     }
 
     /// Returns the text of a symbolic link from this directory to a path in the same tree of
     /// another file. `way` is the path to the root of that file, and `names` are the names in the
     /// tree.
     fn link_text_across(&self, way: Vec<Box<[u8]>>, names: Vec<Vec<u8>>) -> Option<Vec<u8>> {
-        let mut here = self.tree_root_path(self.mount.others.file_root_path(self.file));
+        let mut here = self.tree_root_path(self.mount.other_files.file_root_path(self.file));
         here.extend(self.group_path(self.object)?);
         let mut there = self.tree_root_path(way);
         there.extend(names.into_iter().map(Into::into));
-        Some(symlink::relative(&here, &there))
+        Some(symlink::relative_link_text(&here, &there))
     }
 
     /// Converts the names of the path `way` to names in this tree. Returns `None` if no file can

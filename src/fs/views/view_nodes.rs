@@ -3,8 +3,8 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use h5fs_reader::error::{Error, Result, if_lasting};
-use h5fs_reader::memory::distinct::keep_first_of_each;
+use h5fs_reader::error::{Error, Result, ignore_permanent};
+use h5fs_reader::memory::distinct::deduplicate_by_name;
 use h5fs_reader::model::{Node, NodeId};
 use h5fs_reader::wire::{to_u64, to_usize};
 
@@ -17,7 +17,7 @@ use crate::fs::nodes::node::{FsNode, ObjectDescription, TargetInode};
 use crate::fs::nodes::object;
 use crate::fs::nodes::selection;
 use crate::fs::stat::{FileKind, LookupEntry};
-use crate::fs::state::inode::{self, NodeType, Tree};
+use crate::fs::state::inode::{self, NodeType, TreeNumber};
 use crate::fs::state::listing::{
     AttributeNames, DOTS, ListedAttributes, ListingCallback, ListingEntry, ListingState,
 };
@@ -27,7 +27,7 @@ use crate::fs::views::reference_link;
 use crate::fs::views::site::PageSite;
 use crate::fs::views::store::{self, StoreFile};
 use crate::fs::views::trees;
-use crate::fs::views::trees::view_tree::{FileSize, Shape, ViewForm, ViewSubject};
+use crate::fs::views::trees::view_tree::{FileSize, TreeShape, ViewForm, ViewSubject};
 use crate::fs::views::view_group::{ViewEntry, ViewGroup};
 use crate::view::View;
 use crate::view::zarr::store_entry::DOCUMENT;
@@ -47,10 +47,10 @@ impl FsNode for ViewDirectory {
     }
 
     fn stat(&self, target: &TargetInode<'_>) -> Result<LookupEntry> {
-        let node = if_lasting(target.file.container.node(target.inode.node))?;
+        let node = ignore_permanent(target.file.container.node(target.inode.node))?;
         let entry = target.empty_entry(FileKind::Directory);
         Ok(match node {
-            Some(node) => entry.modified_as(&node),
+            Some(node) => entry.with_modified_of(&node),
             None => entry.cacheable_if(false),
         })
     }
@@ -58,21 +58,23 @@ impl FsNode for ViewDirectory {
     fn lookup(&self, target: &TargetInode<'_>, name: &[u8]) -> Result<LookupEntry> {
         let group = view_group(target)?;
         match group.tree.shape {
-            Shape::Attributes if name.starts_with(b"@") => {
-                return attribute_file::enter(target, &group, name);
+            TreeShape::Attributes if name.starts_with(b"@") => {
+                return attribute_file::lookup_attribute_file(target, &group, name);
             }
-            Shape::References if !group.is_of_group()? => {
-                return reference_link::enter(target, &group, name);
+            TreeShape::References if !group.is_group_directory()? => {
+                return reference_link::lookup_element(target, &group, name);
             }
-            Shape::Frames if !group.is_of_group()? => return frame::enter(target, &group, name),
-            Shape::Store(_) if name == DOCUMENT || group.is_of_array()? => {
-                return store::enter(target, name);
+            TreeShape::Frames if !group.is_group_directory()? => {
+                return frame::lookup_frame(target, &group, name);
+            }
+            TreeShape::Store(_) if name == DOCUMENT || group.is_array_directory()? => {
+                return store::lookup_store_entry(target, name);
             }
             _ => {}
         }
         match group.find(name) {
-            Err(Error::NotFound) => selection::enter(target, name),
-            found => enter(target.mount, target.file, &found?),
+            Err(Error::NotFound) => selection::lookup_selection(target, name),
+            found => lookup_view_entry(target.mount, target.file, &found?),
         }
     }
 
@@ -109,34 +111,36 @@ impl FsNode for ViewFile {
         let entry = match form.size(target.file, &node)? {
             Some(FileSize::Exact(length)) => target.sized_entry(length),
             Some(FileSize::Counted) => {
-                target.of_length(self.open(target).map(|view| view.length()))?
+                target.entry_with_length(self.open(target).map(|view| view.length()))?
             }
             None => target.sized_entry(0).cacheable_if(false),
         };
-        Ok(entry.modified_as(&node).cacheable_if(!node.is_partial()))
+        Ok(entry
+            .with_modified_of(&node)
+            .cacheable_if(!node.has_transient_error()))
     }
 
     fn open(&self, target: &TargetInode<'_>) -> Result<Box<dyn View>> {
         let form = form(target)?;
         let node = form.node(target.file, target.inode.node)?;
-        let found = viewed(target, &node)?;
+        let found = viewed_object_entry(target, &node)?;
         let met = found
             .as_ref()
             .map(|(group, found)| (*group, &*found.inode.name));
         form.open(&ViewSubject {
             file: target.file,
             node: &node,
-            form: target.inode.tree,
-            selected: b"",
+            form_number: target.inode.tree,
+            selector: b"",
             path: viewed_path(target, &node, found.as_ref().map(|(_, found)| found))?,
-            verify: &|node| object::verify(target.mount, target.file, node),
+            verify: &|node| object::verify_checksum(target.mount, target.file, node),
             site: Some(&PageSite::new(target.mount, target.file, &node, met)),
         })
     }
 
     /// Returns a description with the error of opening the file, because the file's size does not
     /// show that opening fails.
-    fn xattr(&self, target: &TargetInode<'_>) -> Option<ObjectDescription> {
+    fn describe_for_xattrs(&self, target: &TargetInode<'_>) -> Option<ObjectDescription> {
         Some(ObjectDescription::from_opening(self, target))
     }
 }
@@ -148,8 +152,10 @@ impl FsNode for ViewLink {
 
     fn stat(&self, target: &TargetInode<'_>) -> Result<LookupEntry> {
         let shown = view_group(target)?.find(&target.inode.name)?;
-        let is_lasting = shown.is_lasting;
-        Ok(target.link(text(shown)?.len()).cacheable_if(is_lasting))
+        let is_lasting = shown.is_cacheable;
+        Ok(target
+            .link_entry(text(shown)?.len())
+            .cacheable_if(is_lasting))
     }
 
     fn readlink(&self, target: &TargetInode<'_>) -> Result<Vec<u8>> {
@@ -159,12 +165,12 @@ impl FsNode for ViewLink {
 
 /// Returns the text of the symbolic link `link`.
 fn text(link: ViewEntry) -> Result<Vec<u8>> {
-    symlink::checked_length(Some(link.text.ok_or(Error::NotFound)?))
+    symlink::check_length(Some(link.link_text.ok_or(Error::NotFound)?))
 }
 
 /// Returns the form of the file that the target is.
 fn form(target: &TargetInode<'_>) -> Result<&'static ViewForm> {
-    form_of_number(target.mount, target.inode.tree).ok_or(Error::NotFound)
+    form_with_number(target.mount, target.inode.tree).ok_or(Error::NotFound)
 }
 
 /// Returns the directory of the tree of views that is the target or contains the target.
@@ -174,20 +180,26 @@ fn view_group<'a>(target: &TargetInode<'a>) -> Result<ViewGroup<'a>> {
 }
 
 /// Returns the form whose files have the tree number `number` in the file that contains them.
-fn form_of_number(mount: &Mount, number: Tree) -> Option<&'static ViewForm> {
-    trees::form_of_number(mount.others.number_in_source(number))
+fn form_with_number(mount: &Mount, number: TreeNumber) -> Option<&'static ViewForm> {
+    trees::form_with_number(mount.other_files.number_in_source(number))
 }
 
 /// Increments the lookup count of the entry `shown`, other than an attribute, and returns its
 /// attributes.
-fn enter(mount: &Mount, file: &Arc<FileState>, shown: &ViewEntry) -> Result<LookupEntry> {
-    TargetInode::enter(
+fn lookup_view_entry(
+    mount: &Mount,
+    file: &Arc<FileState>,
+    shown: &ViewEntry,
+) -> Result<LookupEntry> {
+    TargetInode::add_lookup(
         mount,
         file,
         shown.ino,
         &shown.inode,
-        |target| match &shown.text {
-            Some(text) => Ok(target.link(text.len()).cacheable_if(shown.is_lasting)),
+        |target| match &shown.link_text {
+            Some(text) => Ok(target
+                .link_entry(text.len())
+                .cacheable_if(shown.is_cacheable)),
             None if shown.inode.node_type == NodeType::View => ViewFile.stat(target),
             None if shown.inode.node_type == NodeType::StoreFile => StoreFile.stat(target),
             None => ViewDirectory.stat(target),
@@ -205,7 +217,7 @@ fn kind_of(shown: &ViewEntry) -> FileKind {
 
 /// Returns the attributes of the entry `shown` in a listing of `directory`, unless they are
 /// expensive.
-fn listable(directory: &TargetInode<'_>, shown: &ViewEntry) -> ListedAttributes {
+fn listed_attributes(directory: &TargetInode<'_>, shown: &ViewEntry) -> ListedAttributes {
     let mount = directory.mount;
     let kind = kind_of(shown);
     if matches!(
@@ -219,32 +231,32 @@ fn listable(directory: &TargetInode<'_>, shown: &ViewEntry) -> ListedAttributes 
     if inode.node_type == NodeType::StoreFile {
         return ListedAttributes::Unknown(kind);
     }
-    if inode.node_type == NodeType::View && is_counted(mount, file, inode.node, inode.tree) {
+    if inode.node_type == NodeType::View && is_size_counted(mount, file, inode.node, inode.tree) {
         return ListedAttributes::Unknown(kind);
     }
     // The listing belongs to the state when the directory was opened. If the file has grown since
     // then, the kernel gets the current attributes.
-    let now = mount.last_shown(directory.file);
+    let now = mount.last_shown_state(directory.file);
     let entry = match now.filter(|now| now.generation == shown.inode.generation) {
         Some(now) if now.is_growing() => {
-            let (now, _granted) = now.for_request(&file.effort.cancel());
-            enter(mount, &now, shown).ok()
+            let (now, _granted) = now.for_request(&file.effort.cancel_token());
+            lookup_view_entry(mount, &now, shown).ok()
         }
-        Some(_) => enter(mount, directory.file, shown).ok(),
+        Some(_) => lookup_view_entry(mount, directory.file, shown).ok(),
         None => None,
     };
     entry.map_or(ListedAttributes::Unknown(kind), ListedAttributes::Counted)
 }
 
 /// Returns whether the size of the object's file with the form `form` must be counted.
-pub(in crate::fs) fn is_counted(
+pub(in crate::fs) fn is_size_counted(
     mount: &Mount,
     file: &FileState,
     object: NodeId,
-    form: Tree,
+    form: TreeNumber,
 ) -> bool {
     let node = file.container.node(object);
-    let form = form_of_number(mount, form);
+    let form = form_with_number(mount, form);
     let size = form
         .zip(node.ok())
         .map(|(form, node)| form.shown_size(file, &node));
@@ -253,12 +265,15 @@ pub(in crate::fs) fn is_counted(
 
 /// Returns the entry of the file's own tree for the object that the target shows, and the group of
 /// the entry. Returns `None` for the root.
-fn viewed(target: &TargetInode<'_>, node: &Node) -> Result<Option<(NodeId, LinkEntry)>> {
+fn viewed_object_entry(
+    target: &TargetInode<'_>,
+    node: &Node,
+) -> Result<Option<(NodeId, LinkEntry)>> {
     let (file, inode) = (target.file, target.inode);
     if node.id == file.container.root() {
         return Ok(None);
     }
-    let parent = inode::node_of(file.generation, inode.parent).ok_or(Error::NotFound)?;
+    let parent = inode::node_with_number(file.generation, inode.parent).ok_or(Error::NotFound)?;
     let group = ViewGroup::new(target.mount, file, inode.tree, parent)?;
     let found = group.source_entry(&inode.name)?;
     Ok(Some((parent, found)))
@@ -274,11 +289,11 @@ fn viewed_path(
         return Ok(b"/".to_vec());
     };
     if node.link_count > 1
-        && let Some(path) = target.file.index().known_path(node.id)?
+        && let Some(path) = target.file.path_index().checked_path(node.id)?
     {
         return Ok(path);
     }
-    let path = target.space().file_path(&found.inode, node.link_count);
+    let path = target.namespace().file_path(&found.inode, node.link_count);
     // A deeply nested object has no path.
     Ok(path.unwrap_or_default())
 }
@@ -293,26 +308,26 @@ fn list(
 ) -> Result<()> {
     let group = view_group(target)?;
     match group.tree.shape {
-        Shape::References if !group.is_of_group()? => {
+        TreeShape::References if !group.is_group_directory()? => {
             return reference_link::list(target, &group, first, visit);
         }
-        Shape::Frames if !group.is_of_group()? => {
+        TreeShape::Frames if !group.is_group_directory()? => {
             return frame::list(target, &group, first, visit);
         }
-        Shape::Store(_) if group.is_of_array()? => {
+        TreeShape::Store(_) if group.is_array_directory()? => {
             return store::list(target, listing, first, visit);
         }
         _ => {}
     }
     let (begin, mount) = (first - DOTS, target.mount);
-    let attributes = listing.attributes(first == DOTS, || attribute_names(&group));
-    if attributes.is_passing() {
-        mount.mark_unsure(target.ino, listing);
+    let attributes = listing.attribute_names(first == DOTS, || attribute_names(&group));
+    if attributes.is_temporary_error() {
+        mount.mark_incomplete(target.ino, listing);
     }
     let names = &attributes.names;
     let root_files = group.root_files()?;
     let before = to_u64(names.len() + root_files.len());
-    let is_of_group = group.is_of_group();
+    let is_of_group = group.is_group_directory();
     indexed::list(target, first, visit, |at| {
         let place = to_usize(at)?;
         if let Some(name) = names.get(place) {
@@ -347,7 +362,7 @@ fn entries_of_link(
     at: u64,
 ) -> Result<IndexedEntries<ViewEntry>> {
     let places = group.max_entries();
-    let link = listing.link(
+    let link = listing.link_at(
         &*target.file.container,
         group.object,
         at / places,
@@ -357,12 +372,12 @@ fn entries_of_link(
         return Ok(None);
     };
     let found = target.directory().link_entry(link);
-    let forms = group.forms(&found);
-    let is_lasting = |forms: &Vec<ViewEntry>| forms.iter().all(|form| form.is_lasting);
-    if !forms.as_ref().is_ok_and(is_lasting) || found.target.other_file().is_some() {
-        target.mount.mark_unsure(target.ino, listing);
+    let forms = group.entries_of_object(&found);
+    let is_lasting = |forms: &Vec<ViewEntry>| forms.iter().all(|form| form.is_cacheable);
+    if !forms.as_ref().is_ok_and(is_lasting) || found.target.other_file_name().is_some() {
+        target.mount.mark_incomplete(target.ino, listing);
     }
-    let mut forms = forms.unwrap_or_else(|_| vec![group.unread(&found)]);
+    let mut forms = forms.unwrap_or_else(|_| vec![group.unread_entry(&found)]);
     forms.drain(..to_usize(at % places)?.min(forms.len()));
     Ok(Some((forms, places * behind)))
 }
@@ -378,7 +393,7 @@ impl IndexedEntry for ViewEntry {
             name: &self.inode.name,
             ino: self.ino,
             kind: kind_of(self),
-            stat: &|| listable(directory, self),
+            stat: &|| listed_attributes(directory, self),
         };
         visit(&listed, next)
     }
@@ -386,7 +401,7 @@ impl IndexedEntry for ViewEntry {
 
 fn attribute_names(group: &ViewGroup<'_>) -> AttributeNames {
     let mut found = AttributeNames::default();
-    if group.tree.shape == Shape::Attributes {
+    if group.tree.shape == TreeShape::Attributes {
         let names = &mut found.names;
         let listed = group
             .file
@@ -395,8 +410,8 @@ fn attribute_names(group: &ViewGroup<'_>) -> AttributeNames {
                 names.push(ViewGroup::attribute_name(&attribute.name));
                 ControlFlow::Continue(())
             });
-        keep_first_of_each(names, |name| name);
+        deduplicate_by_name(names, |name| name);
         found.damaged = listed.err();
     }
-    found.measured()
+    found.with_measured_memory()
 }

@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
-use h5fs_reader::memory::cancel::Ticket;
+use h5fs_reader::memory::cancel::RequestSlot;
 
 /// The object that a request is about, for scheduling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -47,7 +47,7 @@ pub(in crate::fs) struct Caller {
 pub(super) struct WorkerRequest {
     pub(super) subject: RequestSubject,
     pub(super) caller: Caller,
-    pub(super) ticket: Arc<Ticket>,
+    pub(super) ticket: Arc<RequestSlot>,
     /// Time when the request arrived or, for a running request, when it started.
     pub(super) started: Instant,
 }
@@ -58,7 +58,7 @@ pub(in crate::fs) enum Attempt {
     /// The request was answered.
     Answered,
     /// The request was postponed: it must be tried again in a heavy slot.
-    PutOff,
+    Postponed,
 }
 
 /// A request that waits for a slot, with its job.
@@ -70,12 +70,12 @@ pub(super) struct QueuedRequest {
 
 /// The queue of waiting requests.
 #[derive(Default)]
-pub(super) struct Queue {
+pub(super) struct RequestQueue {
     turns: VecDeque<RequestSubject>,
     waiting: HashMap<RequestSubject, VecDeque<QueuedRequest>>,
 }
 
-impl Queue {
+impl RequestQueue {
     /// Returns whether the queue is empty.
     pub(super) fn is_empty(&self) -> bool {
         self.turns.is_empty()

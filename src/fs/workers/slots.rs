@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use h5fs_reader::memory::cancel::Ticket;
+use h5fs_reader::memory::cancel::RequestSlot;
 
 use crate::fs::workers::queue::{FileNumber, RequestObject, RequestSubject, WorkerRequest};
 use crate::limits;
@@ -15,7 +15,7 @@ pub(super) struct RequestSlots {
     /// heavy ones.
     pub(super) threads: usize,
     /// Running requests, in the order in which they started.
-    under_way: Vec<WorkerRequest>,
+    running: Vec<WorkerRequest>,
 }
 
 impl RequestSlots {
@@ -23,13 +23,13 @@ impl RequestSlots {
     pub(super) fn new(threads: usize) -> Self {
         RequestSlots {
             threads: threads.max(1),
-            under_way: Vec::new(),
+            running: Vec::new(),
         }
     }
 
     /// Iterates over the running requests. Their `started` is the time when they started.
     pub(super) fn requests(&self) -> impl Iterator<Item = &WorkerRequest> {
-        self.under_way.iter()
+        self.running.iter()
     }
 
     /// Returns the maximum number of running requests in the quick slots that are open to all
@@ -50,29 +50,29 @@ impl RequestSlots {
     }
 
     /// Marks a slot as occupied by `request`.
-    pub(super) fn begin(&mut self, request: &WorkerRequest) {
-        self.under_way.push(WorkerRequest {
+    pub(super) fn occupy(&mut self, request: &WorkerRequest) {
+        self.running.push(WorkerRequest {
             started: Instant::now(),
             ..request.clone()
         });
     }
 
     /// Releases the slot of the request with the ticket `ticket`.
-    pub(super) fn end(&mut self, ticket: &Arc<Ticket>) {
+    pub(super) fn release(&mut self, ticket: &Arc<RequestSlot>) {
         let is_other = |request: &WorkerRequest| !Arc::ptr_eq(&request.ticket, ticket);
-        self.under_way.retain(is_other);
+        self.running.retain(is_other);
     }
 
     /// Iterates over the requests in heavy slots if `is_heavy` is true, otherwise over the requests
     /// in quick slots.
     fn running_in(&self, is_heavy: bool) -> impl DoubleEndedIterator<Item = &WorkerRequest> {
-        let all = self.under_way.iter();
-        all.filter(move |request| request.ticket.is_heavy() == is_heavy)
+        let all = self.running.iter();
+        all.filter(move |request| request.ticket.has_heavy_slot() == is_heavy)
     }
 
     /// Returns whether a request to `object` of `file` may start in a quick slot at the time `now`.
     pub(super) fn can_start(&self, (object, file): RequestSubject, now: Instant) -> bool {
-        self.is_object_free(object) && self.is_file_free(file) && self.has_place(object, now)
+        self.is_object_free(object) && self.is_file_free(file) && self.has_quick_slot(object, now)
     }
 
     fn is_object_free(&self, object: RequestObject) -> bool {
@@ -88,14 +88,14 @@ impl RequestSlots {
 
     /// Returns whether a quick slot for requests of this kind is free: contents and other requests
     /// have separate limits. Requests that are slow at the time `now` do not count.
-    fn has_place(&self, object: RequestObject, now: Instant) -> bool {
+    fn has_quick_slot(&self, object: RequestObject, now: Instant) -> bool {
         let fast = self.running_in(false).filter(|other| !is_slow(other, now));
         let alike = fast.filter(|other| other.subject.0.is_content() == object.is_content());
         alike.count() < self.threads
     }
 
     /// Returns whether a heavy slot is free.
-    pub(super) fn has_heavy_place(&self) -> bool {
+    pub(super) fn has_heavy_slot(&self) -> bool {
         self.running_in(true).count() < self.threads
     }
 
@@ -111,16 +111,16 @@ impl RequestSlots {
 
     /// If all quick slots are taken, postpones the most recently started slow request. Returns the
     /// time until another request may become slow or leave its slot.
-    pub(super) fn make_room(&self, now: Instant) -> Duration {
+    pub(super) fn postpone_slow(&self, now: Instant) -> Duration {
         if self.running_in(false).count() < self.max_open_quick() {
             let fast = self.running_in(false).filter(|other| !is_slow(other, now));
             let oldest = fast.map(|other| other.started).min();
             let slow = oldest.map(|since| since + limits::SLOW_REQUEST);
             return slow.map_or(limits::IDLE_WORKER, |slow| slow.duration_since(now));
         }
-        let may_go = |other: &&WorkerRequest| is_slow(other, now) && !other.ticket.is_put_off();
+        let may_go = |other: &&WorkerRequest| is_slow(other, now) && !other.ticket.is_postponed();
         if let Some(youngest) = self.running_in(false).rfind(may_go) {
-            youngest.ticket.put_off();
+            youngest.ticket.postpone();
         }
         limits::SLOW_REQUEST
     }

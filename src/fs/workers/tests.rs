@@ -34,10 +34,10 @@ fn ask(
     thread: u32,
     mut job: impl FnMut(&CancelToken) -> Attempt + Send + 'static,
 ) {
-    let ticket = Arc::<Ticket>::default();
-    let token = CancelToken::default().with_ticket(&ticket);
+    let ticket = Arc::<RequestSlot>::default();
+    let token = CancelToken::default().with_slot(&ticket);
     let caller = Caller { unique: 0, thread };
-    workers.answer(of, (caller, ticket), move || job(&token));
+    workers.schedule_job(of, (caller, ticket), move || job(&token));
 }
 
 /// Schedules a request whose job runs until the returned sender is dropped. The receiver reports
@@ -70,7 +70,7 @@ fn taken(workers: &Arc<Workers>) -> Vec<Sender<()>> {
         end
     };
     // A separate statement, because the requests need the lock.
-    let threads = workers.0.state().places.threads as u64;
+    let threads = workers.0.state().slots.threads as u64;
     (0..threads).map(fill).collect()
 }
 
@@ -162,12 +162,12 @@ fn heavy(workers: &Workers, many: u64) -> (Vec<Sender<()>>, Arc<AtomicUsize>) {
         let at_work = Arc::clone(&at_work);
         let of = (RequestObject::Description(object), None);
         ask(workers, of, 1 + object as u32, move |cancel| {
-            let begun = cancel.begin_heavy();
-            if cancel.is_put_off_by(&begun) {
-                return Attempt::PutOff;
+            let begun = cancel.require_heavy_slot();
+            if cancel.is_postponed_by(&begun) {
+                return Attempt::Postponed;
             }
             at_work.fetch_add(1, Ordering::Relaxed);
-            while cancel.go_on().is_ok() && until.try_recv() == Err(TryRecvError::Empty) {
+            while cancel.check_cancelled().is_ok() && until.try_recv() == Err(TryRecvError::Empty) {
                 thread::sleep(Duration::from_millis(1));
             }
             at_work.fetch_sub(1, Ordering::Relaxed);
@@ -207,7 +207,7 @@ fn heavy_requests_keep_no_other_waiting_however_many_they_are() {
         drop(ends);
         until(|| {
             let state = workers.0.state();
-            state.places.requests().next().is_none() && state.is_idle()
+            state.slots.requests().next().is_none() && state.is_idle()
         });
     }
 }
@@ -224,10 +224,10 @@ fn slow_requests_make_room_for_others() {
         ask(&workers, of, 0, move |cancel| {
             began.fetch_add(1, Ordering::Relaxed);
             loop {
-                match cancel.go_on() {
+                match cancel.check_cancelled() {
                     _ if has_ended.load(Ordering::Relaxed) => return Attempt::Answered,
                     Ok(()) => thread::sleep(Duration::from_millis(1)),
-                    Err(_) => return Attempt::PutOff,
+                    Err(_) => return Attempt::Postponed,
                 }
             }
         });
@@ -246,36 +246,36 @@ fn slow_requests_make_room_for_others() {
 fn requests_that_wait_are_counted_until_their_askers_go() {
     let workers = Arc::new(Workers::with_receiving_thread(1));
     let (_ends, _) = heavy(&workers, 3);
-    until(|| workers.waiting() == 2);
+    until(|| workers.waiting_count() == 2);
     let told = Arc::new(AtomicUsize::new(0));
     for unique in 1..=5 {
         let (held, told) = (Arc::clone(&told), Arc::clone(&told));
         let caller = Caller { unique, thread: 0 };
         let of = ("test", (RequestObject::Description(7), None));
         let (token, ticket) = (CancelToken::default(), Arc::default());
-        let work = |_: &mut Arc<AtomicUsize>, token: &CancelToken| token.begin_heavy();
-        workers.request(
+        let work = |_: &mut Arc<AtomicUsize>, token: &CancelToken| token.require_heavy_slot();
+        workers.schedule_request(
             of,
             caller,
             (token, ticket),
             held,
             work,
             move |_, answered| {
-                assert!(answered.is_err_and(|error| error.is_unwanted()));
+                assert!(answered.is_err_and(|error| error.is_cancelled()));
                 told.fetch_add(1, Ordering::Relaxed);
             },
         );
     }
-    until(|| workers.waiting() == 7);
+    until(|| workers.waiting_count() == 7);
     workers
         .waiting_callers()
         .cancel_ended(|caller| caller.unique == 4);
-    until(|| told.load(Ordering::Relaxed) == 1 && workers.waiting() == 6);
+    until(|| told.load(Ordering::Relaxed) == 1 && workers.waiting_count() == 6);
     workers
         .waiting_callers()
         .cancel_ended(|caller| caller.unique != 0);
     // The values held for the requests are dropped.
-    until(|| Arc::strong_count(&told) == 1 && workers.waiting() == 2);
+    until(|| Arc::strong_count(&told) == 1 && workers.waiting_count() == 2);
     assert_eq!(told.load(Ordering::Relaxed), 5);
 }
 
@@ -285,13 +285,16 @@ fn who_has_gone_is_waited_for_no_more() {
     let (ends, at_work) = heavy(&workers, 50);
     until(|| at_work.load(Ordering::Relaxed) == 2);
     let callers = workers.waiting_callers();
-    assert_eq!(callers.waiting_for(Duration::ZERO).unwrap().len(), 50);
-    assert!(callers.waiting_for(LIMIT).unwrap().is_empty());
+    assert_eq!(
+        callers.threads_waiting_for(Duration::ZERO).unwrap().len(),
+        50
+    );
+    assert!(callers.threads_waiting_for(LIMIT).unwrap().is_empty());
     callers.cancel_ended(|caller| caller.thread != 7);
-    until(|| callers.waiting_for(Duration::ZERO) == Some(vec![7]));
+    until(|| callers.threads_waiting_for(Duration::ZERO) == Some(vec![7]));
     until(|| at_work.load(Ordering::Relaxed) == 1);
     drop((ends, workers));
-    until(|| callers.waiting_for(Duration::ZERO).is_none());
+    until(|| callers.threads_waiting_for(Duration::ZERO).is_none());
 }
 
 #[test]

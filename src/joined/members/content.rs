@@ -19,12 +19,12 @@ use crate::limits;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::joined) enum ElementSummary {
     /// The elements were not read.
-    Nothing,
+    NotRead,
     /// Two hashes of all elements, which were read only for comparisons. The elements themselves
     /// were discarded.
     Hash([u64; 2]),
     /// The bytes of the first and the last element, and two hashes of all elements.
-    Ends(Arc<[u8]>, [u64; 2]),
+    EndsAndHash(Arc<[u8]>, [u64; 2]),
     /// The bytes of all elements. Variable-length texts are padded to the length of the longest
     /// one.
     Elements(Arc<[u8]>),
@@ -40,14 +40,14 @@ impl ElementSummary {
     /// Returns two hashes of all elements, or `None` if the elements were not read.
     pub(in crate::joined) fn hash(&self) -> Option<[u64; 2]> {
         match self {
-            ElementSummary::Nothing => None,
-            ElementSummary::Hash(hash) | ElementSummary::Ends(_, hash) => Some(*hash),
-            ElementSummary::Elements(elements) => Some(hashes(elements)),
+            ElementSummary::NotRead => None,
+            ElementSummary::Hash(hash) | ElementSummary::EndsAndHash(_, hash) => Some(*hash),
+            ElementSummary::Elements(elements) => Some(hash_pair(elements)),
         }
     }
 
     /// Returns the bytes of all elements, or `None` if the summary does not contain them.
-    pub(in crate::joined) fn elements(&self) -> Option<&Arc<[u8]>> {
+    pub(in crate::joined) fn all_elements(&self) -> Option<&Arc<[u8]>> {
         match self {
             ElementSummary::Elements(elements) => Some(elements),
             _ => None,
@@ -64,7 +64,7 @@ pub(in crate::joined) fn verify(
     container: &dyn Container,
     array: NodeId,
 ) -> Result<()> {
-    container.extras().map_or(Ok(()), |extras| {
+    container.asdf_extras().map_or(Ok(()), |extras| {
         extras.verify_array(array, &|array, visit| {
             Reader::new(engine, Arc::clone(array))?.read_all(visit)
         })
@@ -77,9 +77,12 @@ pub(in crate::joined) fn verify(
 /// # Errors
 /// `Limit` if the elements are not plain numbers, or there are too many. Fails if they cannot be
 /// read.
-pub(in crate::joined) fn ends(engine: &Arc<Engine>, array: &Arc<Array>) -> Result<ElementSummary> {
+pub(in crate::joined) fn summarize_ends(
+    engine: &Arc<Engine>,
+    array: &Arc<Array>,
+) -> Result<ElementSummary> {
     let size = u64::from(array.datatype.size);
-    let length = array.bytes()?;
+    let length = array.byte_length()?;
     if size > 8 || array.datatype.has_pointers() || length > limits::JOINED_LONG {
         let most = limits::JOINED_LONG;
         return Err(Error::limit("joined: bytes of a coordinate", most));
@@ -92,28 +95,28 @@ pub(in crate::joined) fn ends(engine: &Arc<Engine>, array: &Arc<Array>) -> Resul
     });
     reader.read_all(&mut |part| hashers.iter_mut().for_each(|hasher| hasher.write(part)))?;
     let hash = hashers.map(|hasher| hasher.finish());
-    let [first, last] = [0, length.left_after(size)].map(|at| reader.read(at, size as usize));
+    let [first, last] = [0, length.minus_or_zero(size)].map(|at| reader.read(at, size as usize));
     let both = [&first?[..], &last?[..]].concat();
-    Ok(ElementSummary::Ends(both.into(), hash))
+    Ok(ElementSummary::EndsAndHash(both.into(), hash))
 }
 
 /// Reads an index array, each element of which is the end of a list in another array of `entries`
-/// elements. Returns the last end with two hashes of all elements. Returns `Nothing` if the
+/// elements. Returns the last end with two hashes of all elements. Returns `NotRead` if the
 /// elements decrease or the last one differs from `entries`. If `begins` is set, the first element
 /// must be 0.
 ///
 /// # Errors
 /// Fails if the elements cannot be read.
-pub(in crate::joined) fn index(
+pub(in crate::joined) fn summarize_index(
     engine: &Arc<Engine>,
     array: &Arc<Array>,
     entries: u64,
     begins: bool,
 ) -> Result<ElementSummary> {
     let size = to_usize(array.datatype.size.into())?.max(1);
-    let length = array.bytes()?;
+    let length = array.byte_length()?;
     if length > limits::JOINED_LONG {
-        return Ok(ElementSummary::Nothing);
+        return Ok(ElementSummary::NotRead);
     }
     let mut check = IndexCheck {
         last: None,
@@ -136,10 +139,13 @@ pub(in crate::joined) fn index(
         })?;
     }
     if !check.ends_at(entries) {
-        return Ok(ElementSummary::Nothing);
+        return Ok(ElementSummary::NotRead);
     }
     let hash = hashers.map(|hasher| hasher.finish());
-    Ok(ElementSummary::Ends(entries.to_le_bytes().into(), hash))
+    Ok(ElementSummary::EndsAndHash(
+        entries.to_le_bytes().into(),
+        hash,
+    ))
 }
 
 /// The check that the elements of an index array never decrease.
@@ -176,7 +182,7 @@ impl IndexCheck {
 
 /// Returns two independent hashes of `bytes`, so that different bytes practically never have the
 /// same hashes.
-pub(in crate::joined) fn hashes(bytes: &[u8]) -> [u64; 2] {
+pub(in crate::joined) fn hash_pair(bytes: &[u8]) -> [u64; 2] {
     [0_u8, 1].map(|seed| {
         let mut hasher = DefaultHasher::new();
         (seed, bytes).hash(&mut hasher);
@@ -189,13 +195,13 @@ pub(in crate::joined) fn hashes(bytes: &[u8]) -> [u64; 2] {
 ///
 /// # Errors
 /// Fails if a text cannot be read.
-pub(in crate::joined) fn attribute(
+pub(in crate::joined) fn copy_attribute(
     container: &dyn Container,
     content: AttributeContent,
 ) -> Result<Option<AttributeContent>> {
     if matches!(content.datatype.class, Class::VariableString { .. }) {
         let texts = strings(container, &content.datatype, &content.elements)?;
-        let (datatype, elements) = padded(&texts)?;
+        let (datatype, elements) = pad_texts(&texts)?;
         return Ok(Some(AttributeContent {
             datatype,
             shape: content.shape,
@@ -211,7 +217,9 @@ pub(in crate::joined) fn attribute(
 ///
 /// # Errors
 /// Fails with any other error of `read`.
-pub(in crate::joined) fn compared(read: Result<Option<Arc<[u8]>>>) -> Result<Option<Arc<[u8]>>> {
+pub(in crate::joined) fn ignore_hidden_elements(
+    read: Result<Option<Arc<[u8]>>>,
+) -> Result<Option<Arc<[u8]>>> {
     match read {
         Err(Error::Io {
             cause: Cause::Forbidden,
@@ -226,7 +234,7 @@ pub(in crate::joined) fn compared(read: Result<Option<Arc<[u8]>>>) -> Result<Opt
 ///
 /// # Errors
 /// Fails if the elements cannot be read.
-pub(in crate::joined) fn elements(
+pub(in crate::joined) fn read_elements(
     engine: &Arc<Engine>,
     container: &dyn Container,
     array: &Arc<Array>,
@@ -235,7 +243,7 @@ pub(in crate::joined) fn elements(
     if array.datatype.has_pointers() && !is_text {
         return Ok(None);
     }
-    let length = to_usize(array.bytes()?)?;
+    let length = to_usize(array.byte_length()?)?;
     let stored = if length == 0 {
         Arc::default()
     } else {
@@ -246,14 +254,14 @@ pub(in crate::joined) fn elements(
         return Ok(Some(stored));
     }
     let texts = strings(container, &array.datatype, &stored)?;
-    Ok(Some(padded(&texts)?.1))
+    Ok(Some(pad_texts(&texts)?.1))
 }
 
 /// Pads texts to the length of the longest one.
 ///
 /// # Errors
 /// `Limit` if the padded texts have too many bytes.
-pub(in crate::joined) fn padded(texts: &[Vec<u8>]) -> Result<(Datatype, Arc<[u8]>)> {
+pub(in crate::joined) fn pad_texts(texts: &[Vec<u8>]) -> Result<(Datatype, Arc<[u8]>)> {
     let longest = texts.iter().map(Vec::len).max().unwrap_or(0).max(1);
     let bytes = longest.saturating_mul(texts.len());
     if to_u64(bytes) > limits::JOINED_INLINE {
@@ -265,11 +273,11 @@ pub(in crate::joined) fn padded(texts: &[Vec<u8>]) -> Result<(Datatype, Arc<[u8]
         elements.extend_from_slice(text);
         elements.resize(elements.len() + longest - text.len(), 0);
     }
-    Ok((text_of(longest), elements.into()))
+    Ok((text_type(longest), elements.into()))
 }
 
 /// Returns the type of fixed-length texts with this length in bytes.
-pub(in crate::joined) fn text_of(length: usize) -> Datatype {
+pub(in crate::joined) fn text_type(length: usize) -> Datatype {
     Datatype {
         size: u32::try_from(length).unwrap_or(u32::MAX),
         class: Class::String {
@@ -280,9 +288,9 @@ pub(in crate::joined) fn text_of(length: usize) -> Datatype {
 }
 
 /// Returns the value of an attribute that contains one text.
-pub(in crate::joined) fn one_text(text: &[u8]) -> AttributeContent {
+pub(in crate::joined) fn text_attribute(text: &[u8]) -> AttributeContent {
     AttributeContent {
-        datatype: text_of(text.len().max(1)),
+        datatype: text_type(text.len().max(1)),
         shape: Shape::fixed(Vec::new()),
         elements: if text.is_empty() {
             [0].into()
@@ -294,11 +302,11 @@ pub(in crate::joined) fn one_text(text: &[u8]) -> AttributeContent {
 
 /// Returns the value of an attribute that contains a list of texts. Omits the texts beyond the size
 /// limit.
-pub(in crate::joined) fn texts(texts: &[Vec<u8>]) -> AttributeContent {
+pub(in crate::joined) fn text_list_attribute(texts: &[Vec<u8>]) -> AttributeContent {
     let longest = texts.iter().map(Vec::len).max().unwrap_or(0).max(1);
     let fit = limits::ATTRIBUTE_TEXT / longest;
     let texts = texts.get(..fit).unwrap_or(texts);
-    let (datatype, elements) = padded(texts).unwrap_or_else(|_| (text_of(1), Arc::default()));
+    let (datatype, elements) = pad_texts(texts).unwrap_or_else(|_| (text_type(1), Arc::default()));
     let shape = Shape::fixed(vec![to_u64(elements.len() / datatype.size as usize)]);
     AttributeContent {
         datatype,
@@ -308,7 +316,7 @@ pub(in crate::joined) fn texts(texts: &[Vec<u8>]) -> AttributeContent {
 }
 
 /// Returns the value of an attribute that contains one number.
-pub(in crate::joined) fn one_number(number: u64) -> AttributeContent {
+pub(in crate::joined) fn number_attribute(number: u64) -> AttributeContent {
     AttributeContent {
         datatype: Datatype::integer(8, true, ByteOrder::Little),
         shape: Shape::fixed(Vec::new()),
@@ -317,17 +325,17 @@ pub(in crate::joined) fn one_number(number: u64) -> AttributeContent {
 }
 
 /// Returns the text of a fixed-length element without its padding.
-pub(in crate::joined) fn trimmed(element: &[u8]) -> &[u8] {
+pub(in crate::joined) fn trim_padding(element: &[u8]) -> &[u8] {
     let end = element.iter().rposition(|byte| !matches!(byte, 0 | b' '));
     &element[..end.map_or(0, |end| end + 1)]
 }
 
 /// Returns the text of an attribute, if its value is one fixed-length text.
-pub(in crate::joined) fn text(content: &AttributeContent) -> Option<&[u8]> {
+pub(in crate::joined) fn attribute_text(content: &AttributeContent) -> Option<&[u8]> {
     let is_text = matches!(content.datatype.class, Class::String { .. });
     let is_short = content.elements.len() <= limits::ATTRIBUTE_TEXT;
     let is_one = content.shape.elements() == Ok(1);
-    (is_text && is_short && is_one).then(|| trimmed(&content.elements))
+    (is_text && is_short && is_one).then(|| trim_padding(&content.elements))
 }
 
 #[cfg(test)]

@@ -89,7 +89,7 @@ pub(in crate::joined) struct MemberTable {
 
 impl Relation {
     /// Returns the paths of the arrays that the elements depend on.
-    pub(in crate::joined) fn targets(&self) -> Vec<&Path> {
+    pub(in crate::joined) fn target_arrays(&self) -> Vec<&Path> {
         match self {
             Relation::RowsOf(path)
             | Relation::EndsIn(path)
@@ -121,7 +121,7 @@ impl Relation {
             Relation::Refused(reason) | Relation::Unneeded(reason) => allocation_size(reason.len()),
             other => u64::sum(
                 other
-                    .targets()
+                    .target_arrays()
                     .into_iter()
                     .map(|path| allocation_size(path.len())),
             ),
@@ -139,18 +139,18 @@ impl Convention {
         let paths = paths.map(|path| allocation_size(path.len()));
         let reference = self.reference.iter();
         let reference = reference
-            .map(|(name, path)| allocation_size(name.len()).with_more(allocation_size(path.len())));
+            .map(|(name, path)| allocation_size(name.len()).plus(allocation_size(path.len())));
         let terms = self.terms.iter().map(|(name, content)| {
             let own = size_of::<(Vec<u8>, AttributeContent)>();
             let parts = [own, name.len(), content.elements.len()].map(allocation_size);
-            content.datatype.weight().with_more(u64::sum(parts))
+            content.datatype.weight().plus(u64::sum(parts))
         });
         let parts = paths.chain(reference).chain(terms);
-        u64::sum(parts).with_more(self.relation.weight())
+        u64::sum(parts).plus(self.relation.weight())
     }
 
     /// Creates the rules for an array with rows of a table.
-    pub(super) fn rows() -> Self {
+    pub(super) fn new_rows() -> Self {
         Convention {
             rows: FirstDimension::Following,
             ..Convention::default()
@@ -158,7 +158,7 @@ impl Convention {
     }
 
     /// Creates the rules for an array of names that other arrays refer to by number.
-    pub(super) fn names(whole: Option<Path>) -> Self {
+    pub(super) fn new_names(whole: Option<Path>) -> Self {
         Convention {
             whole,
             rows: FirstDimension::Fixed,
@@ -167,7 +167,7 @@ impl Convention {
         }
     }
 
-    pub(super) fn refuse(reason: impl Into<String>) -> Self {
+    pub(super) fn new_refused(reason: impl Into<String>) -> Self {
         Convention {
             relation: Relation::Refused(reason.into()),
             ..Convention::default()
@@ -175,7 +175,7 @@ impl Convention {
     }
 
     /// Returns the rules with a first dimension that has no rows.
-    pub(super) fn fixed(self) -> Self {
+    pub(super) fn with_fixed_rows(self) -> Self {
         Convention {
             rows: FirstDimension::Fixed,
             ..self
@@ -183,24 +183,24 @@ impl Convention {
     }
 
     /// Returns the rules with `whole` as the group whose arrays are meaningful only together.
-    pub(super) fn within(self, whole: &Path) -> Self {
+    pub(super) fn with_required_group(self, whole: &Path) -> Self {
         Convention {
             whole: Some(Path::clone(whole)),
             ..self
         }
     }
 
-    pub(super) fn add_relation(self, relation: Relation) -> Self {
+    pub(super) fn with_relation(self, relation: Relation) -> Self {
         Convention { relation, ..self }
     }
 
     /// Returns the rules with `table` as the array that has the same rows.
-    pub(super) fn in_table(self, table: Option<Path>) -> Self {
+    pub(super) fn with_table_rows(self, table: Option<Path>) -> Self {
         Convention { table, ..self }
     }
 
     /// Returns the rules with the attribute `attribute`, which refers to the object at `path`.
-    pub(super) fn referring(self, attribute: &[u8], path: &Path) -> Self {
+    pub(super) fn with_reference(self, attribute: &[u8], path: &Path) -> Self {
         Convention {
             reference: Some((attribute.to_vec(), Path::clone(path))),
             ..self

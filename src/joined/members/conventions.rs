@@ -21,7 +21,9 @@ use crate::joined::paths::Path;
 ///
 /// # Errors
 /// Fails if an attribute cannot be read now.
-pub(super) fn find(file: &MemberObjects<'_>) -> Result<(Vec<Convention>, Vec<MemberTable>)> {
+pub(super) fn find_conventions(
+    file: &MemberObjects<'_>,
+) -> Result<(Vec<Convention>, Vec<MemberTable>)> {
     let mut conventions = Vec::with_capacity(file.arrays.len());
     for found in file.arrays {
         conventions.push(convention(file, &found.path)?);

@@ -14,7 +14,7 @@ use h5fs_reader::memory::cancel::CancelToken;
 use h5fs_reader::memory::lock::{lock, wait_for};
 
 /// Interval at which a waiting request checks whether it was cancelled.
-const LOOK: Duration = Duration::from_millis(20);
+const CANCEL_CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The remote members that threads are opening, by file number.
 pub(super) struct PendingMembers<T>(Mutex<HashMap<usize, Arc<PendingMember<T>>>>);
@@ -28,12 +28,12 @@ impl<T> Default for PendingMembers<T> {
 /// A member that a thread is opening, and the result once it is known.
 struct PendingMember<T> {
     outcome: Mutex<Option<Result<T>>>,
-    ended: Condvar,
+    outcome_ready: Condvar,
 }
 
 /// The duty of the opening thread to provide a result. If the duty is dropped without a result, the
 /// waiting requests receive an error.
-struct Duty<T, M: AsRef<PendingMembers<T>>> {
+struct OpeningGuard<T, M: AsRef<PendingMembers<T>>> {
     members: Arc<M>,
     file: usize,
     opening: Arc<PendingMember<T>>,
@@ -60,11 +60,11 @@ impl<T: Clone + Send + 'static> PendingMembers<T> {
         }
         let opening = Arc::new(PendingMember {
             outcome: Mutex::new(None),
-            ended: Condvar::new(),
+            outcome_ready: Condvar::new(),
         });
         all.insert(file, Arc::clone(&opening));
         drop(all);
-        let duty = Duty {
+        let duty = OpeningGuard {
             members: Arc::clone(members),
             file,
             opening: Arc::clone(&opening),
@@ -89,18 +89,18 @@ impl<T: Clone> PendingMember<T> {
             if let Some(outcome) = &*outcome {
                 return outcome.clone();
             }
-            cancel.go_on()?;
-            outcome = wait_for(&self.ended, outcome, LOOK);
+            cancel.check_cancelled()?;
+            outcome = wait_for(&self.outcome_ready, outcome, CANCEL_CHECK_INTERVAL);
         }
     }
 }
 
-impl<T, M: AsRef<PendingMembers<T>>> Drop for Duty<T, M> {
+impl<T, M: AsRef<PendingMembers<T>>> Drop for OpeningGuard<T, M> {
     fn drop(&mut self) {
         lock(&(*self.members).as_ref().0).remove(&self.file);
-        let broke_off = || Err(Error::caused(Cause::Failed, "opening a file failed"));
+        let broke_off = || Err(Error::from_cause(Cause::Failed, "opening a file failed"));
         lock(&self.opening.outcome).get_or_insert_with(broke_off);
-        self.opening.ended.notify_all();
+        self.opening.outcome_ready.notify_all();
     }
 }
 
@@ -147,7 +147,7 @@ mod tests {
             });
             canceller.cancel();
             let gone = gone.join().unwrap();
-            assert!(gone.is_err_and(|error| error.is_unwanted()));
+            assert!(gone.is_err_and(|error| error.is_cancelled()));
             // The next request waits for the same thread.
             let next =
                 scope.spawn(|| PendingMembers::open(&server, 7, &CancelToken::default(), open));

@@ -11,11 +11,11 @@ use h5fs_reader::model::{Array, Container, NodeId};
 
 use crate::joined::members::convention::{Convention, FirstDimension};
 use crate::joined::members::links::OpenFile;
-use crate::joined::members::skeleton::{Dimension, NumberMeaning, Role, Variable};
+use crate::joined::members::skeleton::{Dimension, NumberMeaning, Variable, VariableRole};
 use crate::joined::members::walk::{FoundArray, Objects};
 use crate::joined::paths::{Path, child_path, split};
 use crate::view::elements::dimensions as scales;
-use crate::view::elements::padded::padded;
+use crate::view::elements::padded::pad_array;
 use crate::view::zarr::dimensions::dimension_names;
 
 /// The variables of a member, and the dimensions that they share.
@@ -24,20 +24,20 @@ pub(super) struct VariableLayout {
     pub(super) dimensions: Vec<Dimension>,
     pub(super) lengths: Vec<u64>,
     /// The stored shapes of variables that are shorter than their dimensions, by variable index.
-    pub(super) short: Vec<(usize, Box<[u64]>)>,
+    pub(super) stored_lengths: Vec<(usize, Box<[u64]>)>,
     /// The index of each dimension in `dimensions`, by its key.
-    known: HashMap<Path, usize>,
+    dimension_indices: HashMap<Path, usize>,
 }
 
 impl VariableLayout {
     pub(super) fn scan(objects: &Objects) -> Result<Self> {
-        let own = own_names(&objects.arrays)?;
+        let own = choose_array_paths(&objects.arrays)?;
         let mut layout = VariableLayout {
             variables: Vec::new(),
             dimensions: Vec::new(),
             lengths: Vec::new(),
-            short: Vec::new(),
-            known: HashMap::new(),
+            stored_lengths: Vec::new(),
+            dimension_indices: HashMap::new(),
         };
         for (number, found) in objects.arrays.iter().enumerate() {
             let (container, path, array) = (found.container(), &found.path, &found.array);
@@ -55,14 +55,14 @@ impl VariableLayout {
                     Some(scale) => match path_of(scale) {
                         Some(path) => Some(Path::clone(path)),
                         // The scale is in another file, so its name is used like a label.
-                        None => name_of_scale(container, scale)?
+                        None => scale_name(container, scale)?
                             .or(label)
                             .map(sibling_path(path)),
                     },
                     None => label.map(sibling_path(path)),
                 });
             }
-            let own = layout.dims(path, array, keys);
+            let own = layout.find_or_add_dimensions(path, array, keys);
             let is_scale = scales::is_scale(container, found.node)?;
             let has_no_values = is_scale && scales::has_no_values(container, found.node)?;
             layout.variables.push(Variable {
@@ -72,9 +72,9 @@ impl VariableLayout {
                 chunk_shape: array.chunk_shape.clone(),
                 fill: array.fill.clone(),
                 role: if has_no_values {
-                    Role::Dimension
+                    VariableRole::Dimension
                 } else {
-                    Role::Data
+                    VariableRole::Data
                 },
                 is_scale: is_scale && has_own_name,
                 marks: Vec::new(),
@@ -88,12 +88,19 @@ impl VariableLayout {
 
     /// Returns the index of each dimension of an array in `dimensions`. Adds dimensions that are
     /// not in the list.
-    fn dims(&mut self, path: &[u8], array: &Array, keys: Vec<Option<Path>>) -> Vec<usize> {
+    fn find_or_add_dimensions(
+        &mut self,
+        path: &[u8],
+        array: &Array,
+        keys: Vec<Option<Path>>,
+    ) -> Vec<usize> {
         let max = array.shape.max();
         let mut own = Vec::new();
         for ((axis, key), &length) in keys.into_iter().enumerate().zip(array.shape.dims()) {
             let is_unlimited = max.get(axis) == Some(&None);
-            let known = key.as_ref().and_then(|key| self.known.get(key).copied());
+            let known = key
+                .as_ref()
+                .and_then(|key| self.dimension_indices.get(key).copied());
             // If an array uses a dimension twice, the second use is a separate dimension.
             let known = known.filter(|number| !own.contains(number));
             let is_right = |&number: &usize| {
@@ -106,13 +113,13 @@ impl VariableLayout {
                 continue;
             }
             let number = self.dimensions.len();
-            let key = key.filter(|key| !self.known.contains_key(key));
+            let key = key.filter(|key| !self.dimension_indices.contains_key(key));
             if let Some(key) = &key {
-                self.known.insert(Path::clone(key), number);
+                self.dimension_indices.insert(Path::clone(key), number);
             }
             self.dimensions.push(Dimension {
                 has_name: key.is_some(),
-                key: key.unwrap_or_else(|| unnamed(path, axis)),
+                key: key.unwrap_or_else(|| unnamed_dimension_key(path, axis)),
                 is_unlimited,
                 rows: FirstDimension::Unknown,
                 coordinate: None,
@@ -129,31 +136,32 @@ impl VariableLayout {
             let array = &found.array;
             let mut lengths = variable.dims.iter().map(|&dim| self.lengths[dim]);
             if !lengths.by_ref().eq(array.shape.dims().iter().copied()) {
-                self.short.push((number, array.shape.dims().into()));
+                self.stored_lengths
+                    .push((number, array.shape.dims().into()));
             }
             if let [dim] = variable.dims[..]
                 && self.dimensions[dim].key == variable.path
-                && variable.role != Role::Dimension
+                && variable.role != VariableRole::Dimension
             {
-                variable.role = Role::Coordinate;
+                variable.role = VariableRole::Coordinate;
                 self.dimensions[dim].coordinate = Some(number);
             }
         }
     }
 
     /// Pads arrays that are shorter than their dimensions with the fill value, as netCDF does.
-    pub(super) fn pad(&self, arrays: &mut [FoundArray]) {
-        for (number, _) in &self.short {
+    pub(super) fn pad_arrays(&self, arrays: &mut [FoundArray]) {
+        for (number, _) in &self.stored_lengths {
             let dims = self.variables[*number].dims.iter();
             let dims = dims.map(|&dim| self.lengths[dim]).collect();
             let array = &mut arrays[*number].array;
-            *array = Arc::new(padded(array, dims));
+            *array = Arc::new(pad_array(array, dims));
         }
     }
 
     /// Stores the rules of conventions in the variables and dimensions that they apply to.
     /// `conventions` has one item for each variable.
-    pub(super) fn apply(&mut self, conventions: Vec<Convention>) {
+    pub(super) fn apply_conventions(&mut self, conventions: Vec<Convention>) {
         for (variable, convention) in self.variables.iter_mut().zip(conventions) {
             let dim = variable.dims.first().copied();
             if let Some(dim) = dim.and_then(|dim| self.dimensions.get_mut(dim)) {
@@ -161,12 +169,12 @@ impl VariableLayout {
             }
             variable.convention = convention;
         }
-        self.share_rows();
+        self.share_row_dimensions();
     }
 
     /// Makes the columns of a table share one dimension, so that the number of rows is known even
     /// if a member lacks a column.
-    fn share_rows(&mut self) {
+    fn share_row_dimensions(&mut self) {
         let first = |variable: &Variable| variable.dims.first().copied();
         let firsts = self.variables.iter();
         let firsts = firsts.map(|own| (Path::clone(&own.path), first(own)));
@@ -199,9 +207,9 @@ impl VariableLayout {
             if let Some(&number) = path
                 .and_then(|path| numbers.get(&path))
                 .filter(|&&number| number != of)
-                && self.variables[number].role == Role::Data
+                && self.variables[number].role == VariableRole::Data
             {
-                self.variables[number].role = Role::Bounds(of);
+                self.variables[number].role = VariableRole::Bounds(of);
             }
         }
     }
@@ -210,7 +218,7 @@ impl VariableLayout {
 /// Chooses one path for each array that has several paths. For a dimension scale, this is the path
 /// whose name is in the attribute `NAME`, if there is one. Otherwise it is the first path. Returns
 /// the index of the chosen path in `arrays`.
-fn own_names(arrays: &[FoundArray]) -> Result<HashMap<(*const OpenFile, NodeId), usize>> {
+fn choose_array_paths(arrays: &[FoundArray]) -> Result<HashMap<(*const OpenFile, NodeId), usize>> {
     let mut own: HashMap<_, usize> = HashMap::new();
     for (number, found) in arrays.iter().enumerate() {
         match own.entry((Arc::as_ptr(&found.file), found.node)) {
@@ -219,7 +227,7 @@ fn own_names(arrays: &[FoundArray]) -> Result<HashMap<(*const OpenFile, NodeId),
                 let is_scale = scales::is_scale(found.container(), found.node)?;
                 let name = split(&found.path).1;
                 if is_scale
-                    && name_of_scale(found.container(), found.node)?.as_deref() == Some(name)
+                    && scale_name(found.container(), found.node)?.as_deref() == Some(name)
                     && arrays
                         .get(*entry.get())
                         .is_some_and(|first| split(&first.path).1 != name)
@@ -240,7 +248,7 @@ fn sibling_path(path: &[u8]) -> impl Fn(Vec<u8>) -> Path {
 }
 
 /// Returns the name of a scale in its file, or `None` for a scale without values.
-fn name_of_scale(container: &dyn Container, scale: NodeId) -> Result<Option<Vec<u8>>> {
+fn scale_name(container: &dyn Container, scale: NodeId) -> Result<Option<Vec<u8>>> {
     if scales::has_no_values(container, scale)? {
         return Ok(None);
     }
@@ -249,6 +257,6 @@ fn name_of_scale(container: &dyn Container, scale: NodeId) -> Result<Option<Vec<
 }
 
 /// Returns the key of a dimension that has no name: a key that no path equals.
-fn unnamed(path: &[u8], axis: usize) -> Path {
+fn unnamed_dimension_key(path: &[u8], axis: usize) -> Path {
     [path, b"\0", axis.to_string().as_bytes()].concat().into()
 }

@@ -4,9 +4,9 @@ use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex};
 
 use h5fs_reader::error::{Error, Result};
-use h5fs_reader::memory::effort::Effort;
+use h5fs_reader::memory::effort::RequestBudget;
 use h5fs_reader::memory::lock::lock;
-use h5fs_reader::model::paths::names_of;
+use h5fs_reader::model::paths::split_path_reversed;
 use h5fs_reader::model::{Container, LinkTarget, NodeId};
 use h5fs_reader::wire::to_u64;
 use lru::LruCache;
@@ -15,14 +15,14 @@ use crate::joined::members::opener::{OpenMember, OpenedMember};
 use crate::limits;
 
 /// Maximum number of link target files that one file keeps open.
-const OTHERS: NonZeroUsize = NonZeroUsize::new(16).unwrap();
+const MAX_LINKED_FILES: NonZeroUsize = NonZeroUsize::new(16).unwrap();
 
 /// A member, or the target file of a link, with a cache of the open target files of its own links.
 pub(in crate::joined) struct OpenFile {
     opened: OpenedMember,
     /// Number of external links that lead from the member to this file.
     depth: usize,
-    others: Mutex<LruCache<Vec<u8>, Arc<OpenFile>>>,
+    linked_files: Mutex<LruCache<Vec<u8>, Arc<OpenFile>>>,
 }
 
 /// An open file, and the node of an object in it.
@@ -37,7 +37,7 @@ impl OpenFile {
         Arc::new(OpenFile {
             opened,
             depth,
-            others: Mutex::new(LruCache::new(OTHERS)),
+            linked_files: Mutex::new(LruCache::new(MAX_LINKED_FILES)),
         })
     }
 
@@ -46,18 +46,22 @@ impl OpenFile {
     }
 
     /// Returns the container of the file for a request whose work `effort` counts.
-    pub(super) fn for_request(&self, effort: &Effort) -> Arc<dyn Container> {
+    pub(super) fn for_request(&self, effort: &RequestBudget) -> Arc<dyn Container> {
         Arc::clone(self.container()).for_request(effort)
     }
 
     /// Returns whether `self` and `other` are the same file, which may be open twice.
     pub(super) fn is_same_file(self: &Arc<Self>, other: &Arc<Self>) -> bool {
-        Arc::ptr_eq(self, other) || self.opened.neighbours.are_of(&other.opened.neighbours)
+        Arc::ptr_eq(self, other)
+            || self
+                .opened
+                .neighbours
+                .belong_to_same_file(&other.opened.neighbours)
     }
 
     /// Returns whether a file that this file refers to had changed when it was opened again.
-    pub(super) fn has_met_change(&self) -> bool {
-        self.opened.neighbours.states().has_met_change()
+    pub(super) fn has_linked_file_changed(&self) -> bool {
+        self.opened.neighbours.states().has_found_change()
     }
 
     /// Returns whether no other file was opened or searched for to read the content of this file.
@@ -68,7 +72,7 @@ impl OpenFile {
     /// Opens the file `name`, which is the target of a link. Returns `None` if the file does not
     /// exist.
     fn open_external(&self, opener: &dyn OpenMember, name: &[u8]) -> Result<Option<Arc<Self>>> {
-        if let Some(open) = lock(&self.others).get(name) {
+        if let Some(open) = lock(&self.linked_files).get(name) {
             return Ok(Some(Arc::clone(open)));
         }
         if self.depth >= limits::JOINED_LINKED {
@@ -82,11 +86,11 @@ impl OpenFile {
             return Ok(None);
         };
         let other = Self::at_depth(opened, self.depth + 1);
-        lock(&self.others).put(name.to_vec(), Arc::clone(&other));
+        lock(&self.linked_files).put(name.to_vec(), Arc::clone(&other));
         Ok(Some(other))
     }
 
-    /// Returns the object to which `target` leads. `target` belongs to a link in the group `here`.
+    /// Returns the object to which `target` leads. `target` belongs to a link in the group `current_group`.
     /// Follows further links of every kind. Returns `None` if the object does not exist.
     ///
     /// # Errors
@@ -98,12 +102,12 @@ impl OpenFile {
         here: NodeId,
         target: &LinkTarget,
     ) -> Result<Option<ObjectLocation>> {
-        let effort = Effort::default();
+        let effort = RequestBudget::default();
         let mut way = LinkWalk {
             opener,
             effort: &effort,
             file: Arc::clone(self),
-            here,
+            current_group: here,
             names: Vec::new(),
         };
         if way.follow_link(target)? {
@@ -117,11 +121,11 @@ impl OpenFile {
     ///
     /// # Errors
     /// Fails as `follow` does.
-    pub(super) fn at(
+    pub(super) fn object_at(
         self: &Arc<Self>,
         opener: &dyn OpenMember,
         path: &[u8],
-        effort: &Effort,
+        effort: &RequestBudget,
     ) -> Result<Option<ObjectLocation>> {
         let names = path.split(|&byte| byte == b'/');
         let names = names.filter(|name| !name.is_empty()).rev();
@@ -129,7 +133,7 @@ impl OpenFile {
             opener,
             effort,
             file: Arc::clone(self),
-            here: self.container().root(),
+            current_group: self.container().root(),
             names: names.map(<[u8]>::to_vec).collect(),
         };
         way.follow()
@@ -140,9 +144,9 @@ impl OpenFile {
 struct LinkWalk<'o> {
     opener: &'o dyn OpenMember,
     /// Counts the work of the reads.
-    effort: &'o Effort,
+    effort: &'o RequestBudget,
     file: Arc<OpenFile>,
-    here: NodeId,
+    current_group: NodeId,
     names: Vec<Vec<u8>>,
 }
 
@@ -155,12 +159,15 @@ impl LinkWalk<'_> {
                 break;
             }
             let Some(name) = self.names.pop() else {
-                return Ok(Some((self.file, self.here)));
+                return Ok(Some((self.file, self.current_group)));
             };
-            let link = self.file.for_request(self.effort).link(self.here, &name)?;
+            let link = self
+                .file
+                .for_request(self.effort)
+                .link(self.current_group, &name)?;
             match link.map(|link| link.target) {
                 None => return Ok(None),
-                Some(LinkTarget::Hard(node)) => self.here = node,
+                Some(LinkTarget::Hard(node)) => self.current_group = node,
                 Some(_) if hops.next().is_none() => break,
                 Some(target) if self.follow_link(&target)? => {}
                 Some(_) => return Ok(None),
@@ -174,12 +181,12 @@ impl LinkWalk<'_> {
     fn follow_link(&mut self, target: &LinkTarget) -> Result<bool> {
         let names = match target {
             LinkTarget::Hard(node) => {
-                self.here = *node;
+                self.current_group = *node;
                 return Ok(true);
             }
-            LinkTarget::Soft(path) | LinkTarget::External { path, .. } => names_of(path),
+            LinkTarget::Soft(path) | LinkTarget::External { path, .. } => split_path_reversed(path),
             LinkTarget::Alias(_) | LinkTarget::Reference { .. } => {
-                let names = self.file.for_request(self.effort).names(target)?;
+                let names = self.file.for_request(self.effort).alias_path(target)?;
                 names.into_iter().rev().collect()
             }
             LinkTarget::UserDefined(class) => {
@@ -188,14 +195,14 @@ impl LinkWalk<'_> {
             }
             LinkTarget::Damaged(error) => return Err(error.clone()),
         };
-        if let Some(name) = target.other_file() {
+        if let Some(name) = target.other_file_name() {
             let Some(other) = self.file.open_external(self.opener, name)? else {
                 return Ok(false);
             };
             self.file = other;
         }
         if !matches!(target, LinkTarget::Soft(path) if path.first() != Some(&b'/')) {
-            self.here = self.file.container().root();
+            self.current_group = self.file.container().root();
         }
         self.names.extend(names);
         Ok(true)

@@ -16,17 +16,17 @@ use h5fs_reader::wire::{Count, to_u64};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::joined::members::content::{ElementSummary, TreeScalar, hashes};
-use crate::joined::members::member_cache::frames::{Digest, Head, RecordFrame};
+use crate::joined::members::content::{ElementSummary, TreeScalar, hash_pair};
+use crate::joined::members::member_cache::frames::{CacheHeader, Digest, RecordFrame};
 use crate::joined::members::opener::MemberKey;
-use crate::joined::members::scan::{AttributeList, Common, Scan};
+use crate::joined::members::scan::{AttributeList, CommonMetadata, MemberScan};
 use crate::joined::members::skeleton::Skeleton;
 use crate::joined::paths::Path;
 use crate::limits;
 
 /// Version of the record format. It must change whenever the content or the encoding of a scan
 /// changes.
-const FORM: u32 = 6;
+const RECORD_VERSION: u32 = 6;
 
 /// The kinds of frames, as stored.
 const SKELETON: u8 = 1;
@@ -71,8 +71,8 @@ impl Maker {
     fn current() -> Self {
         Maker {
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            form: FORM,
-            hash: hashes(b"h5fs"),
+            form: RECORD_VERSION,
+            hash: hash_pair(b"h5fs"),
         }
     }
 }
@@ -80,11 +80,11 @@ impl Maker {
 /// The cache file of stored scans. New records are appended.
 pub(super) struct MemberCache<'f> {
     file: &'f File,
-    head: Head,
+    header: CacheHeader,
     /// Digests of the frames in the file.
-    known: HashSet<Digest>,
+    known_digests: HashSet<Digest>,
     /// Number of bytes that may still be appended to the file.
-    left: u64,
+    remaining_bytes: u64,
     /// The digest of each stored list of elements, by the address of the elements in memory. The
     /// address does not change.
     elements: HashMap<usize, Digest>,
@@ -98,14 +98,14 @@ impl<'f> MemberCache<'f> {
     pub(super) fn read(
         file: &'f File,
         keys: &HashMap<MemberKey, usize>,
-        take: &mut dyn FnMut(usize, Scan),
+        take: &mut dyn FnMut(usize, MemberScan),
     ) -> io::Result<Self> {
         let length = file.metadata()?.len().min(limits::JOINED_KEPT);
         let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
         file.read_exact_at(&mut bytes, 0)?;
-        let (head, rest) = Head::parse(&bytes).ok_or(io::ErrorKind::InvalidData)?;
+        let (head, rest) = CacheHeader::parse(&bytes).ok_or(io::ErrorKind::InvalidData)?;
         let frames = head.frames(rest);
-        let mut library = Library::from_frames(&frames);
+        let mut library = DecodedFrames::from_frames(&frames);
         let mut taken = HashSet::new();
         for frame in frames.iter().filter(|frame| frame.kind == RECORD) {
             let record = decoded::<MemberRecord>(frame.content);
@@ -115,77 +115,80 @@ impl<'f> MemberCache<'f> {
             else {
                 continue;
             };
-            if let Some(scan) = library.scan(record).filter(|_| taken.insert(number)) {
+            if let Some(scan) = library
+                .restore_scan(record)
+                .filter(|_| taken.insert(number))
+            {
                 take(number, scan);
             }
         }
         Ok(MemberCache {
             file,
-            head,
-            known: library.frames.into_keys().collect(),
-            left: limits::JOINED_KEPT.left_after(length),
+            header: head,
+            known_digests: library.frames.into_keys().collect(),
+            remaining_bytes: limits::JOINED_KEPT.minus_or_zero(length),
             elements: HashMap::new(),
         })
     }
 
     /// Appends the scan of a member to the file. The elements of the scan must keep their addresses
     /// in memory.
-    pub(super) fn write_member(&mut self, key: MemberKey, scan: &Scan) {
+    pub(super) fn write_member(&mut self, key: MemberKey, scan: &MemberScan) {
         let mut out = Vec::new();
         let record = MemberRecord {
             maker: Maker::current(),
             key,
-            skeleton: self.write_once(SKELETON, &encoded(&*scan.skeleton), &mut out),
+            skeleton: self.append_if_new(SKELETON, &encoded(&*scan.skeleton), &mut out),
             attributes: scan
-                .common
+                .common_metadata
                 .attributes
                 .iter()
-                .map(|own| self.write_once(ATTRIBUTES, &encoded(&**own), &mut out))
+                .map(|own| self.append_if_new(ATTRIBUTES, &encoded(&**own), &mut out))
                 .collect(),
-            scalars: scan.common.scalars.clone(),
+            scalars: scan.common_metadata.scalars.clone(),
             lengths: scan.lengths.clone(),
-            short: scan.short.clone(),
+            short: scan.stored_lengths.clone(),
             values: scan
-                .values
+                .summaries
                 .iter()
-                .map(|known| self.value(known, &mut out))
+                .map(|known| self.record_summary(known, &mut out))
                 .collect(),
         };
-        self.write_once(RECORD, &encoded(&record), &mut out);
-        let Some(left) = self.left.checked_sub(to_u64(out.len())) else {
-            self.left = 0;
+        self.append_if_new(RECORD, &encoded(&record), &mut out);
+        let Some(left) = self.remaining_bytes.checked_sub(to_u64(out.len())) else {
+            self.remaining_bytes = 0;
             return;
         };
-        self.left = left;
+        self.remaining_bytes = left;
         if let Err(error) = self.file.write_all(&out) {
             log::debug!("writing what is known about joined files: {error}");
-            self.left = 0;
+            self.remaining_bytes = 0;
         }
     }
 
     /// Returns the digest of a frame with this content. Adds the frame to `out` if the file does
     /// not contain it.
-    fn write_once(&mut self, kind: u8, content: &[u8], out: &mut Vec<u8>) -> Digest {
-        let digest = self.head.digest(kind, content);
-        if self.known.insert(digest) {
-            self.head.append(kind, digest, content, out);
+    fn append_if_new(&mut self, kind: u8, content: &[u8], out: &mut Vec<u8>) -> Digest {
+        let digest = self.header.digest(kind, content);
+        if self.known_digests.insert(digest) {
+            self.header.append(kind, digest, content, out);
         }
         digest
     }
 
-    fn value(&mut self, known: &ElementSummary, out: &mut Vec<u8>) -> SummaryRecord {
+    fn record_summary(&mut self, known: &ElementSummary, out: &mut Vec<u8>) -> SummaryRecord {
         match known {
-            ElementSummary::Nothing => SummaryRecord::Nothing,
+            ElementSummary::NotRead => SummaryRecord::Nothing,
             ElementSummary::Hash(hash) => SummaryRecord::Hash(*hash),
-            ElementSummary::Ends(ends, hash) => {
-                SummaryRecord::Ends(self.write_once(ELEMENTS, ends, out), *hash)
+            ElementSummary::EndsAndHash(ends, hash) => {
+                SummaryRecord::Ends(self.append_if_new(ELEMENTS, ends, out), *hash)
             }
             ElementSummary::Elements(elements) => {
                 let place = elements.as_ptr().addr();
                 if let Some(&digest) = self.elements.get(&place).filter(|_| !elements.is_empty()) {
                     return SummaryRecord::Elements(digest);
                 }
-                let digest = self.write_once(ELEMENTS, elements, out);
+                let digest = self.append_if_new(ELEMENTS, elements, out);
                 self.elements.insert(place, digest);
                 SummaryRecord::Elements(digest)
             }
@@ -195,17 +198,17 @@ impl<'f> MemberCache<'f> {
 
 /// The frames of a cache file, and the skeletons, attributes and elements that were decoded from
 /// them.
-struct Library<'b> {
+struct DecodedFrames<'b> {
     frames: HashMap<Digest, RecordFrame<'b>>,
     skeletons: HashMap<Digest, Arc<Skeleton>>,
     attributes: HashMap<Digest, AttributeList>,
     elements: HashMap<Digest, Arc<[u8]>>,
 }
 
-impl<'b> Library<'b> {
+impl<'b> DecodedFrames<'b> {
     fn from_frames(frames: &[RecordFrame<'b>]) -> Self {
         let frames = frames.iter().map(|frame| (frame.digest, *frame));
-        Library {
+        DecodedFrames {
             frames: frames.collect(),
             skeletons: HashMap::new(),
             attributes: HashMap::new(),
@@ -215,8 +218,8 @@ impl<'b> Library<'b> {
 
     /// Restores the scan of a record. Returns `None` if a frame that the record refers to is
     /// missing.
-    fn scan(&mut self, record: MemberRecord) -> Option<Scan> {
-        let Library {
+    fn restore_scan(&mut self, record: MemberRecord) -> Option<MemberScan> {
+        let DecodedFrames {
             frames,
             skeletons,
             attributes,
@@ -227,46 +230,47 @@ impl<'b> Library<'b> {
             frame.map(|frame| frame.content)
         };
         let of_object = |digest: &Digest| {
-            shared(attributes, digest, || {
+            get_or_decode(attributes, digest, || {
                 decoded(content(digest, ATTRIBUTES)?).map(Arc::new)
             })
         };
         let attributes = record.attributes.iter().map(of_object);
         let attributes = attributes.collect::<Option<_>>()?;
-        let mut elements =
-            |digest: &Digest| shared(elements, digest, || Some(content(digest, ELEMENTS)?.into()));
+        let mut elements = |digest: &Digest| {
+            get_or_decode(elements, digest, || Some(content(digest, ELEMENTS)?.into()))
+        };
         let known = |value: &SummaryRecord| match value {
-            SummaryRecord::Nothing => Some(ElementSummary::Nothing),
+            SummaryRecord::Nothing => Some(ElementSummary::NotRead),
             SummaryRecord::Hash(hash) => Some(ElementSummary::Hash(*hash)),
             SummaryRecord::Ends(digest, hash) => {
-                Some(ElementSummary::Ends(elements(digest)?, *hash))
+                Some(ElementSummary::EndsAndHash(elements(digest)?, *hash))
             }
             SummaryRecord::Elements(digest) => elements(digest).map(ElementSummary::Elements),
         };
         let values = record.values.iter().map(known);
         let values = values.collect::<Option<_>>()?;
-        let skeleton = shared(skeletons, &record.skeleton, || {
+        let skeleton = get_or_decode(skeletons, &record.skeleton, || {
             decoded(content(&record.skeleton, SKELETON)?).map(Arc::new)
         });
-        Some(Scan {
+        Some(MemberScan {
             skeleton: skeleton?,
-            common: Common {
+            common_metadata: CommonMetadata {
                 attributes,
                 scalars: record.scalars,
-                differing: BTreeSet::new(),
+                differing_scalars: BTreeSet::new(),
             },
             lengths: record.lengths,
-            short: record.short,
-            values,
+            stored_lengths: record.short,
+            summaries: values,
             // Refusals are not stored, because they may be permitted the next time.
-            refused: Vec::new(),
+            refusals: Vec::new(),
         })
     }
 }
 
-/// Returns the value in `known` with this digest. If there is none, creates the value with `make`
+/// Returns the value in `known_digests` with this digest. If there is none, creates the value with `make`
 /// and adds it.
-fn shared<T: ?Sized>(
+fn get_or_decode<T: ?Sized>(
     known: &mut HashMap<Digest, Arc<T>>,
     digest: &Digest,
     make: impl FnOnce() -> Option<Arc<T>>,

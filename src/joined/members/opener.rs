@@ -15,7 +15,7 @@ pub(crate) type MemberKey = [u8; 32];
 /// Access to the members of a directory: lists and opens their files.
 pub(crate) trait OpenMember: Send + Sync {
     /// Returns the paths of the members relative to the directory, in order.
-    fn names(&self) -> &[Path];
+    fn member_paths(&self) -> &[Path];
 
     /// Opens the member with this number for a scan.
     ///
@@ -28,7 +28,7 @@ pub(crate) trait OpenMember: Send + Sync {
     ///
     /// # Errors
     /// Fails as [`open`](Self::open) does. `Stale` if its state differs from the scanned state.
-    fn open_again(&self, number: usize) -> Result<OpenedMember>;
+    fn reopen(&self, number: usize) -> Result<OpenedMember>;
 
     /// Opens the file `name`, which is the target of a link in the open file `from`. Returns `None`
     /// if the target does not exist.
@@ -39,7 +39,7 @@ pub(crate) trait OpenMember: Send + Sync {
 
     /// Returns the key under which the scan of a member is stored. Returns `None` if the member
     /// could change without a change of its key.
-    fn key(&self, number: usize) -> Option<MemberKey>;
+    fn cache_key(&self, number: usize) -> Option<MemberKey>;
 
     /// Returns the approximate memory of this opener, in bytes.
     fn weight(&self) -> u64;
@@ -48,17 +48,17 @@ pub(crate) trait OpenMember: Send + Sync {
     fn is_far(&self) -> bool;
 
     /// Returns whether a member that cannot be read at the moment is omitted.
-    fn is_partial(&self) -> bool;
+    fn can_omit_unreadable(&self) -> bool;
 
     /// Returns whether the checksum of a block is verified before its elements are read.
-    fn is_verifying(&self) -> bool;
+    fn should_verify(&self) -> bool;
 
     /// Reports the start of a scan of all members.
-    fn begin(&self);
+    fn report_start(&self);
 
     /// Reports that one more member was scanned. `was_known` says whether the scan came from the
     /// cache file.
-    fn scanned(&self, was_known: bool);
+    fn report_scanned(&self, was_known: bool);
 }
 
 /// An open file: a member, or the target of a link.
@@ -72,15 +72,15 @@ pub(crate) struct OpenedMember {
 /// error will recur, or the member has changed, which the next listing of the directory shows. A
 /// server may refuse access now and permit it after the next login, so such a member is omitted
 /// only if the user permits a partial result.
-pub(super) fn is_left_out(error: &Error, opener: &dyn OpenMember) -> bool {
+pub(super) fn is_permanently_omitted(error: &Error, opener: &dyn OpenMember) -> bool {
     const DENIED: [i32; 2] = [Errno::EPERM as i32, Errno::EACCES as i32];
     match error {
         Error::Io { cause, .. } => match cause {
             Cause::Forbidden | Cause::Stale | Cause::Missing => true,
-            Cause::OutOfMemory | Cause::Unwanted => false,
+            Cause::OutOfMemory | Cause::Cancelled => false,
             Cause::System(number) if DENIED.contains(number) && !opener.is_far() => true,
-            Cause::System(_) | Cause::Failed => opener.is_partial(),
+            Cause::System(_) | Cause::Failed => opener.can_omit_unreadable(),
         },
-        error => !error.is_passing(),
+        error => !error.is_transient(),
     }
 }

@@ -12,7 +12,7 @@ use h5fs_reader::model::array::{Storage, VirtualSource};
 use h5fs_reader::model::{Array, Container, NodeId};
 use h5fs_reader::wire::{Count, to_u64};
 
-use crate::joined::members::content::{self, ElementSummary, TreeScalar, hashes};
+use crate::joined::members::content::{self, ElementSummary, TreeScalar, hash_pair};
 use crate::joined::members::convention::{FirstDimension, Relation};
 use crate::joined::members::conventions;
 use crate::joined::members::conventions::described::MemberObjects;
@@ -20,9 +20,9 @@ use crate::joined::members::layout::VariableLayout;
 use crate::joined::members::links::OpenFile;
 use crate::joined::members::opener::OpenMember;
 use crate::joined::members::skeleton::{
-    NamedAttribute, NumberMeaning, Role, Skeleton, Variable, is_mark,
+    NamedAttribute, NumberMeaning, Skeleton, Variable, VariableRole, is_mark,
 };
-use crate::joined::members::walk::{FoundArray, walk};
+use crate::joined::members::walk::{FoundArray, walk_member};
 use crate::joined::paths::Path;
 use crate::limits;
 use crate::view::cf::packing::Packing;
@@ -30,17 +30,17 @@ use crate::view::cf::stored_type::StoredType;
 use crate::view::cf::{attributes, time::TimeUnits};
 
 /// The result of the scan of one member.
-pub(in crate::joined) struct Scan {
+pub(in crate::joined) struct MemberScan {
     pub(in crate::joined) skeleton: Arc<Skeleton>,
-    pub(in crate::joined) common: Common,
+    pub(in crate::joined) common_metadata: CommonMetadata,
     /// The length of each dimension of the skeleton.
     pub(in crate::joined) lengths: Box<[u64]>,
     /// Stored lengths of variables that are shorter than their dimensions, by variable index.
-    pub(in crate::joined) short: Vec<(usize, Box<[u64]>)>,
+    pub(in crate::joined) stored_lengths: Vec<(usize, Box<[u64]>)>,
     /// What the scan read of each variable's elements.
-    pub(in crate::joined) values: Box<[ElementSummary]>,
+    pub(in crate::joined) summaries: Box<[ElementSummary]>,
     /// Paths of objects that the joined file cannot show, each with the reason.
-    pub(in crate::joined) refused: Vec<(Path, String)>,
+    pub(in crate::joined) refusals: Vec<(Path, String)>,
 }
 
 /// The attributes of one group or variable.
@@ -48,18 +48,18 @@ pub(in crate::joined) type AttributeList = Arc<Vec<NamedAttribute>>;
 
 /// The attributes and scalars that are equal in all members with the same skeleton.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(in crate::joined) struct Common {
+pub(in crate::joined) struct CommonMetadata {
     /// The attributes of each group, followed by those of each variable.
     pub(in crate::joined) attributes: Vec<AttributeList>,
     /// The scalar values of an ASDF tree, by path.
     pub(in crate::joined) scalars: BTreeMap<Path, TreeScalar>,
     /// Paths of scalars that differ between members or that some members lack, up to a limit.
-    pub(in crate::joined) differing: BTreeSet<Path>,
+    pub(in crate::joined) differing_scalars: BTreeSet<Path>,
 }
 
-impl Common {
+impl CommonMetadata {
     /// Removes the attributes and scalars that are missing or different in `other`.
-    pub(in crate::joined) fn keep(&mut self, other: &Self) {
+    pub(in crate::joined) fn retain_equal(&mut self, other: &Self) {
         for (own, other) in self.attributes.iter_mut().zip(&other.attributes) {
             if own == other {
                 continue;
@@ -69,13 +69,13 @@ impl Common {
         }
         for path in self.scalars.keys().chain(other.scalars.keys()) {
             let is_same = self.scalars.get(path) == other.scalars.get(path);
-            if !is_same && self.differing.len() < limits::JOINED_SCALARS {
-                self.differing.insert(Path::clone(path));
+            if !is_same && self.differing_scalars.len() < limits::JOINED_SCALARS {
+                self.differing_scalars.insert(Path::clone(path));
             }
         }
-        let room = limits::JOINED_SCALARS.left_after(self.differing.len());
-        let more = other.differing.iter().take(room);
-        self.differing.extend(more.cloned());
+        let room = limits::JOINED_SCALARS.minus_or_zero(self.differing_scalars.len());
+        let more = other.differing_scalars.iter().take(room);
+        self.differing_scalars.extend(more.cloned());
         self.scalars
             .retain(|path, scalar| other.scalars.get(path) == Some(scalar));
     }
@@ -90,29 +90,29 @@ pub(in crate::joined) fn scan(
     engine: &Arc<Engine>,
     opener: &dyn OpenMember,
     member: &Arc<OpenFile>,
-) -> Result<Scan> {
-    let mut objects = walk(opener, member)?;
+) -> Result<MemberScan> {
+    let mut objects = walk_member(opener, member)?;
     let mut layout = VariableLayout::scan(&objects)?;
-    layout.pad(&mut objects.arrays);
-    let mut common = Common {
+    layout.pad_arrays(&mut objects.arrays);
+    let mut common = CommonMetadata {
         attributes: Vec::new(),
         scalars: objects.scalars,
-        differing: BTreeSet::new(),
+        differing_scalars: BTreeSet::new(),
     };
     let mut left = limits::JOINED_ATTRIBUTES;
     for ((file, group), _) in &objects.groups {
-        let (_, attributes) = attributes_of(&**file.container(), *group, &mut left)?;
+        let (_, attributes) = read_attributes(&**file.container(), *group, &mut left)?;
         common.attributes.push(Arc::new(attributes));
     }
     for (found, variable) in objects.arrays.iter().zip(&mut layout.variables) {
-        let (marks, attributes) = attributes_of(found.container(), found.node, &mut left)?;
+        let (marks, attributes) = read_attributes(found.container(), found.node, &mut left)?;
         variable.marks = marks;
         common.attributes.push(Arc::new(attributes));
     }
     layout.find_bounds();
     let file = MemberObjects::new(&objects.groups, &objects.arrays, &common.attributes);
-    let (found, tables) = conventions::find(&file)?;
-    layout.apply(found);
+    let (found, tables) = conventions::find_conventions(&file)?;
+    layout.apply_conventions(found);
     let groups = objects.groups.iter().map(|(_, path)| Path::clone(path));
     let mut skeleton = Skeleton {
         groups: groups.collect(),
@@ -120,21 +120,21 @@ pub(in crate::joined) fn scan(
         dimensions: layout.dimensions,
         tables,
     };
-    find_meanings(&mut skeleton, &objects.arrays)?;
-    let mut scan = Scan {
+    find_number_meanings(&mut skeleton, &objects.arrays)?;
+    let mut scan = MemberScan {
         skeleton: Arc::new(skeleton),
-        common,
+        common_metadata: common,
         lengths: layout.lengths.into(),
-        short: layout.short,
-        values: Box::default(),
-        refused: objects.refused,
+        stored_lengths: layout.stored_lengths,
+        summaries: Box::default(),
+        refusals: objects.refusals,
     };
-    scan.read(engine, opener.is_verifying(), &objects.arrays)?;
+    scan.read(engine, opener.should_verify(), &objects.arrays)?;
     Ok(scan)
 }
 
 /// Attributes that the joined file writes itself, or that have no meaning in the joined file.
-const OWN: [&[u8]; 8] = [
+const IGNORED_ATTRIBUTES: [&[u8]; 8] = [
     b"CLASS",
     b"NAME",
     b"DIMENSION_LIST",
@@ -147,7 +147,7 @@ const OWN: [&[u8]; 8] = [
 
 /// Returns the attributes of an object that decide how it is joined, and all attributes of the
 /// object. Subtracts their size in bytes from `left`, and fails if `left` does not suffice.
-fn attributes_of(
+fn read_attributes(
     container: &dyn Container,
     node: NodeId,
     left: &mut usize,
@@ -155,12 +155,12 @@ fn attributes_of(
     let (mut marks, mut all) = (Vec::new(), Vec::new());
     let mut failed = None;
     container.attributes(node, &mut |attribute| {
-        if OWN.contains(&&*attribute.name) {
+        if IGNORED_ATTRIBUTES.contains(&&*attribute.name) {
             return ControlFlow::Continue(());
         }
         let own = attribute
             .content
-            .and_then(|own| content::attribute(container, own));
+            .and_then(|own| content::copy_attribute(container, own));
         match own {
             Ok(Some(own)) => {
                 /// Approximate memory in bytes of an attribute, except its name and elements.
@@ -194,7 +194,7 @@ fn attributes_of(
 /// may be virtual as well. Checks at most `left` sources, because a virtual dataset may refer to
 /// itself. If the mount shows fill values for a missing source instead, the member's own file
 /// reports this.
-fn missing_source(array: &Array, depth: usize, left: &mut usize) -> Result<Option<String>> {
+fn missing_source_reason(array: &Array, depth: usize, left: &mut usize) -> Result<Option<String>> {
     let Ok(Storage::Virtual(mappings)) = &array.storage else {
         return Ok(None);
     };
@@ -222,13 +222,13 @@ fn missing_source(array: &Array, depth: usize, left: &mut usize) -> Result<Optio
             }
             Err(
                 error @ Error::Io {
-                    cause: Cause::Unwanted,
+                    cause: Cause::Cancelled,
                     ..
                 },
             ) => return Err(error),
             // Any other error occurs again when the array is read.
             Ok(Some(opened)) => {
-                if let Some(why) = missing_source(&opened.array, depth + 1, left)? {
+                if let Some(why) = missing_source_reason(&opened.array, depth + 1, left)? {
                     return Ok(Some(why));
                 }
             }
@@ -241,16 +241,18 @@ fn missing_source(array: &Array, depth: usize, left: &mut usize) -> Result<Optio
 
 /// Determines what the numbers of each variable mean: their packing and time units. Bounds have the
 /// units of the variable that they bound.
-fn find_meanings(skeleton: &mut Skeleton, arrays: &[FoundArray]) -> Result<()> {
+fn find_number_meanings(skeleton: &mut Skeleton, arrays: &[FoundArray]) -> Result<()> {
     let numbers = 0..skeleton.variables.len();
-    let times: Vec<_> = numbers.map(|number| times(skeleton, number)).collect();
+    let times: Vec<_> = numbers
+        .map(|number| variable_time_units(skeleton, number))
+        .collect();
     let all = skeleton.variables.iter_mut().zip(arrays).zip(times);
     for ((variable, found), time) in all {
         let Some(stored) = StoredType::new(&variable.datatype) else {
             continue;
         };
-        let packing = match attributes::packing(found.container(), found.node) {
-            Err(error) if !error.is_passing() => {
+        let packing = match attributes::read_packing(found.container(), found.node) {
+            Err(error) if !error.is_transient() => {
                 variable.meaning.refusal = Some(error.to_string());
                 continue;
             }
@@ -267,10 +269,10 @@ fn find_meanings(skeleton: &mut Skeleton, arrays: &[FoundArray]) -> Result<()> {
 
 /// Returns the time units of the variable with this index. If bounds lack units or a calendar, they
 /// inherit them from the variable that they bound (CF 1.12, 7.1).
-fn times(skeleton: &Skeleton, number: usize) -> Option<TimeUnits> {
+fn variable_time_units(skeleton: &Skeleton, number: usize) -> Option<TimeUnits> {
     let own = skeleton.variables.get(number)?;
     let bounded = match own.role {
-        Role::Bounds(of) => skeleton.variables.get(of),
+        VariableRole::Bounds(of) => skeleton.variables.get(of),
         _ => None,
     };
     let text = |name: &[u8]| {
@@ -284,26 +286,26 @@ fn times(skeleton: &Skeleton, number: usize) -> Option<TimeUnits> {
     TimeUnits::parse(text(b"units")?, text(b"calendar"))
 }
 
-impl Scan {
+impl MemberScan {
     /// Returns the approximate memory in bytes of the data that only this member has. Excludes the
     /// elements, which members may share.
     pub(in crate::joined) fn weight(&self) -> u64 {
         const EACH: usize = 64;
         let short = self
-            .short
+            .stored_lengths
             .iter()
             .map(|(_, dims)| EACH + size_of_val(&**dims));
         let ends = self
-            .values
+            .summaries
             .iter()
-            .filter(|known| matches!(known, ElementSummary::Ends(..)));
-        let own = size_of_val(&*self.lengths) + size_of_val(&*self.values);
+            .filter(|known| matches!(known, ElementSummary::EndsAndHash(..)));
+        let own = size_of_val(&*self.lengths) + size_of_val(&*self.summaries);
         let refused = self
-            .refused
+            .refusals
             .iter()
             .map(|(path, why)| EACH + path.len() + why.len());
         let parts = short.sum::<usize>() + refused.sum::<usize>();
-        to_u64(own + parts + EACH * ends.count().one_more())
+        to_u64(own + parts + EACH * ends.count().plus_one())
     }
 
     /// Reads the elements, or a summary of the elements, of each variable.
@@ -315,12 +317,12 @@ impl Scan {
         let labels: HashSet<Path> = labels.collect();
         for (variable, found) in self.skeleton.variables.iter().zip(arrays) {
             let (container, array) = (found.container(), &found.array);
-            if let Some(why) = missing_source(array, 0, &mut { limits::JOINED_SOURCES })? {
-                self.refused.push((Path::clone(&found.path), why));
-                values.push(ElementSummary::Nothing);
+            if let Some(why) = missing_source_reason(array, 0, &mut { limits::JOINED_SOURCES })? {
+                self.refusals.push((Path::clone(&found.path), why));
+                values.push(ElementSummary::NotRead);
                 continue;
             }
-            let read = || content::elements(engine, container, array);
+            let read = || content::read_elements(engine, container, array);
             let wanted = if labels.contains(&found.path) {
                 RequestedSummary::Hash
             } else {
@@ -338,7 +340,7 @@ impl Scan {
                 RequestedSummary::Hash => &mut compared,
                 _ => &mut kept,
             };
-            let wanted = match (left.checked_sub(array.bytes()?), wanted) {
+            let wanted = match (left.checked_sub(array.byte_length()?), wanted) {
                 (
                     _,
                     RequestedSummary::Nothing | RequestedSummary::Ends | RequestedSummary::Index,
@@ -363,25 +365,25 @@ impl Scan {
                 content::verify(engine, container, found.node)?;
             }
             let known = match wanted {
-                RequestedSummary::Nothing => Ok(ElementSummary::Nothing),
-                RequestedSummary::Hash => content::compared(read()).map(|read| {
-                    read.map_or(ElementSummary::Nothing, |read| {
-                        ElementSummary::Hash(hashes(&read))
+                RequestedSummary::Nothing => Ok(ElementSummary::NotRead),
+                RequestedSummary::Hash => content::ignore_hidden_elements(read()).map(|read| {
+                    read.map_or(ElementSummary::NotRead, |read| {
+                        ElementSummary::Hash(hash_pair(&read))
                     })
                 }),
-                RequestedSummary::Ends => content::ends(engine, array),
+                RequestedSummary::Ends => content::summarize_ends(engine, array),
                 RequestedSummary::Index => {
-                    let entries = entries_of(variable, arrays).unwrap_or(u64::MAX);
+                    let entries = target_length(variable, arrays).unwrap_or(u64::MAX);
                     let begins = variable.convention.rows == FirstDimension::FollowingButFirst;
-                    content::index(engine, array, entries, begins)
+                    content::summarize_index(engine, array, entries, begins)
                 }
                 RequestedSummary::Elements => read()
-                    .map(|read| read.map_or(ElementSummary::Nothing, ElementSummary::Elements)),
+                    .map(|read| read.map_or(ElementSummary::NotRead, ElementSummary::Elements)),
             };
             let name = found.path.escape_ascii().to_string();
-            values.push(known.map_err(|error| error.within(name))?);
+            values.push(known.map_err(|error| error.with_context(name))?);
         }
-        self.values = values.into();
+        self.summaries = values.into();
         Ok(())
     }
 
@@ -389,8 +391,8 @@ impl Scan {
     /// place of the member, or hashes if no dimension of the variable can be joined, because then
     /// the elements must be equal in all members.
     fn required_summary(&self, variable: &Variable, array: &Array) -> Result<RequestedSummary> {
-        let bytes = array.bytes()?;
-        if variable.role == Role::Dimension {
+        let bytes = array.byte_length()?;
+        if variable.role == VariableRole::Dimension {
             return Ok(RequestedSummary::Nothing);
         }
         if variable.convention.relation == Relation::Names && bytes <= limits::JOINED_COORDINATE {
@@ -399,11 +401,11 @@ impl Scan {
         if variable.convention.relation.is_index() {
             return Ok(RequestedSummary::Index);
         }
-        let is_placed = variable.role != Role::Data || array.shape.dims().is_empty();
+        let is_placed = variable.role != VariableRole::Data || array.shape.dims().is_empty();
         if is_placed && bytes <= limits::JOINED_COORDINATE {
             return Ok(RequestedSummary::Elements);
         }
-        if variable.role == Role::Coordinate {
+        if variable.role == VariableRole::Coordinate {
             // A long series needs only its ends to be placed.
             return Ok(RequestedSummary::Ends);
         }
@@ -417,8 +419,8 @@ impl Scan {
 }
 
 /// Returns the number of elements of the array to which an index array refers.
-fn entries_of(variable: &Variable, arrays: &[FoundArray]) -> Option<u64> {
-    let targets = variable.convention.relation.targets();
+fn target_length(variable: &Variable, arrays: &[FoundArray]) -> Option<u64> {
+    let targets = variable.convention.relation.target_arrays();
     let target = targets.first()?;
     let found = arrays.iter().find(|found| found.path == **target)?;
     found.array.shape.dims().first().copied()
@@ -439,7 +441,7 @@ mod tests {
     use super::*;
     use h5fs_reader::model::{Scalar, ScalarValue};
 
-    fn common(scalars: &[(&str, &str)]) -> Common {
+    fn common(scalars: &[(&str, &str)]) -> CommonMetadata {
         let scalar = |text: &str| {
             TreeScalar(Scalar {
                 text: text.to_owned(),
@@ -448,9 +450,9 @@ mod tests {
         };
         let scalars = scalars.iter();
         let scalars = scalars.map(|(path, text)| (Path::from(path.as_bytes()), scalar(text)));
-        Common {
+        CommonMetadata {
             scalars: scalars.collect(),
-            ..Common::default()
+            ..CommonMetadata::default()
         }
     }
 
@@ -462,14 +464,20 @@ mod tests {
     #[test]
     fn a_scalar_that_is_not_the_same_in_all_is_named() {
         let mut own = common(&[("unit", "K"), ("serial", "1"), ("mission", "X")]);
-        own.keep(&common(&[("unit", "K"), ("serial", "2"), ("mission", "X")]));
-        own.keep(&common(&[("unit", "K"), ("serial", "1"), ("lamp", "on")]));
+        own.retain_equal(&common(&[("unit", "K"), ("serial", "2"), ("mission", "X")]));
+        own.retain_equal(&common(&[("unit", "K"), ("serial", "1"), ("lamp", "on")]));
         assert_eq!(paths(own.scalars.keys()), ["unit"]);
-        assert_eq!(paths(own.differing.iter()), ["lamp", "mission", "serial"]);
+        assert_eq!(
+            paths(own.differing_scalars.iter()),
+            ["lamp", "mission", "serial"]
+        );
         // If a scalar differs within one kind of files, it also differs for the other kinds.
         let mut other = common(&[("unit", "K")]);
-        other.keep(&own);
-        assert_eq!(paths(other.differing.iter()), ["lamp", "mission", "serial"]);
+        other.retain_equal(&own);
+        assert_eq!(
+            paths(other.differing_scalars.iter()),
+            ["lamp", "mission", "serial"]
+        );
     }
 
     #[test]
@@ -482,8 +490,8 @@ mod tests {
             common(&pairs.collect::<Vec<_>>())
         };
         let mut own = all("1");
-        own.keep(&all("2"));
-        assert_eq!(own.differing.len(), limits::JOINED_SCALARS);
+        own.retain_equal(&all("2"));
+        assert_eq!(own.differing_scalars.len(), limits::JOINED_SCALARS);
         assert!(own.scalars.is_empty());
     }
 }

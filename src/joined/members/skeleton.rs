@@ -53,7 +53,7 @@ pub(in crate::joined) struct Variable {
     pub(in crate::joined) dims: Vec<usize>,
     pub(in crate::joined) chunk_shape: Option<Vec<u64>>,
     pub(in crate::joined) fill: Fill,
-    pub(in crate::joined) role: Role,
+    pub(in crate::joined) role: VariableRole,
     /// Whether the variable is a dimension scale.
     pub(in crate::joined) is_scale: bool,
     /// The attributes that determine the meaning of the variable's numbers.
@@ -66,7 +66,7 @@ pub(in crate::joined) struct Variable {
 
 /// The role of a variable in its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub(in crate::joined) enum Role {
+pub(in crate::joined) enum VariableRole {
     /// A variable with data.
     Data,
     /// A variable with the coordinates of its own dimension.
@@ -87,7 +87,7 @@ pub(in crate::joined) struct NumberMeaning {
 }
 
 /// Attributes that define how numbers are packed.
-pub(in crate::joined) const PACKING: [&[u8]; 5] = [
+pub(in crate::joined) const PACKING_ATTRIBUTES: [&[u8]; 5] = [
     b"scale_factor",
     b"add_offset",
     b"_FillValue",
@@ -97,14 +97,16 @@ pub(in crate::joined) const PACKING: [&[u8]; 5] = [
 
 /// Attributes that define the valid range of numbers. A number outside the range is a missing
 /// value.
-pub(in crate::joined) const VALID: [&[u8]; 3] = [b"valid_min", b"valid_max", b"valid_range"];
+pub(in crate::joined) const VALID_RANGE_ATTRIBUTES: [&[u8]; 3] =
+    [b"valid_min", b"valid_max", b"valid_range"];
 
 /// Attributes that define the meaning of integer flags. They must be equal in all files.
-pub(in crate::joined) const FLAGS: [&[u8]; 3] = [b"flag_values", b"flag_masks", b"flag_meanings"];
+pub(in crate::joined) const FLAG_ATTRIBUTES: [&[u8]; 3] =
+    [b"flag_values", b"flag_masks", b"flag_meanings"];
 
 /// Attributes that describe the quantity of the numbers and its direction. Files with different
 /// values cannot be joined. A file without such an attribute can be joined with any other file.
-pub(in crate::joined) const SENSE: [&[u8]; 2] = [b"standard_name", b"positive"];
+pub(in crate::joined) const QUANTITY_ATTRIBUTES: [&[u8]; 2] = [b"standard_name", b"positive"];
 
 /// All other attributes that decide how a variable is joined.
 const OTHER_MARKS: [&[u8]; 6] = [
@@ -118,14 +120,17 @@ const OTHER_MARKS: [&[u8]; 6] = [
 
 /// Returns whether an attribute decides how a variable is joined.
 pub(in crate::joined) fn is_mark(name: &[u8]) -> bool {
-    let of_numbers = PACKING.iter().chain(&VALID);
-    let mut all = of_numbers.chain(&FLAGS).chain(&SENSE).chain(&OTHER_MARKS);
+    let of_numbers = PACKING_ATTRIBUTES.iter().chain(&VALID_RANGE_ATTRIBUTES);
+    let mut all = of_numbers
+        .chain(&FLAG_ATTRIBUTES)
+        .chain(&QUANTITY_ATTRIBUTES)
+        .chain(&OTHER_MARKS);
     all.any(|mark| *mark == name)
 }
 
 impl PartialEq for Variable {
     fn eq(&self, other: &Self) -> bool {
-        self.facts() == other.facts()
+        self.identifying_fields() == other.identifying_fields()
     }
 }
 
@@ -133,14 +138,14 @@ impl Eq for Variable {}
 
 impl Hash for Variable {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.facts().hash(state);
+        self.identifying_fields().hash(state);
     }
 }
 
 impl Variable {
     /// Returns all fields that identify the variable. The field `meaning` is derived from these
     /// fields.
-    fn facts(&self) -> impl PartialEq + Hash + '_ {
+    fn identifying_fields(&self) -> impl PartialEq + Hash + '_ {
         (
             (&self.path, &self.datatype, &self.dims, &self.chunk_shape),
             (&self.fill, self.role, self.is_scale, &self.marks),
@@ -156,19 +161,19 @@ impl Variable {
 
     /// Returns the text of an attribute in `marks`.
     pub(in crate::joined) fn text(&self, name: &[u8]) -> Option<&[u8]> {
-        self.mark(name).and_then(content::text)
+        self.mark(name).and_then(content::attribute_text)
     }
 
     /// Returns the values of the attributes that define packing and the valid range. A missing
     /// attribute is `None`.
     pub(in crate::joined) fn packing_marks(&self) -> Vec<Option<&AttributeContent>> {
-        let names = PACKING.iter().chain(&VALID);
+        let names = PACKING_ATTRIBUTES.iter().chain(&VALID_RANGE_ATTRIBUTES);
         names.map(|name| self.mark(name)).collect()
     }
 
     /// Returns whether equal stored elements have the same meaning in `self` and `other`.
     pub(in crate::joined) fn is_same_meaning(&self, other: &Self) -> bool {
-        (self.datatype == other.datatype || are_texts_alike(&self.datatype, &other.datatype))
+        (self.datatype == other.datatype || is_same_text_type(&self.datatype, &other.datatype))
             && self.packing_marks() == other.packing_marks()
             && self.meaning.time == other.meaning.time
     }
@@ -182,7 +187,7 @@ impl Variable {
 }
 
 /// Returns whether both types are variable-length texts that differ only in their character sets.
-fn are_texts_alike(one: &Datatype, other: &Datatype) -> bool {
+fn is_same_text_type(one: &Datatype, other: &Datatype) -> bool {
     let padding = |own: &Datatype| match own.class {
         Class::VariableString { padding, .. } => Some((padding, own.size)),
         _ => None,
@@ -194,14 +199,17 @@ impl Skeleton {
     /// Returns a variable's role in a form that does not depend on the skeleton: whether the
     /// variable is a coordinate, whether it is a dimension without values, and the path of the
     /// variable that it bounds.
-    pub(in crate::joined) fn role(&self, variable: &Variable) -> (bool, bool, Option<&[u8]>) {
+    pub(in crate::joined) fn resolved_role(
+        &self,
+        variable: &Variable,
+    ) -> (bool, bool, Option<&[u8]>) {
         let bounded = match variable.role {
-            Role::Bounds(of) => self.variables.get(of),
+            VariableRole::Bounds(of) => self.variables.get(of),
             _ => None,
         };
         (
-            variable.role == Role::Coordinate,
-            variable.role == Role::Dimension,
+            variable.role == VariableRole::Coordinate,
+            variable.role == VariableRole::Dimension,
             bounded.map(|bounded| &*bounded.path),
         )
     }
@@ -215,7 +223,7 @@ impl Skeleton {
     }
 
     /// Returns the key of each dimension of a variable, or `None` for a dimension without a name.
-    pub(in crate::joined) fn names(&self, variable: &Variable) -> Vec<Option<Path>> {
+    pub(in crate::joined) fn dimension_names(&self, variable: &Variable) -> Vec<Option<Path>> {
         let names = self.dims(variable);
         names
             .map(|dim| dim.has_name.then(|| Path::clone(&dim.key)))
@@ -231,7 +239,7 @@ impl Skeleton {
                 .sum();
             let own = to_u64(500 + 2 * variable.path.len() + marks);
             let parts = [variable.datatype.weight(), variable.convention.weight()];
-            own.with_more(u64::sum(parts))
+            own.plus(u64::sum(parts))
         };
         let variables = u64::sum(self.variables.iter().map(variable));
         let groups: usize = self.groups.iter().map(|path| path.len() + 40).sum();
@@ -242,7 +250,7 @@ impl Skeleton {
             .filter_map(|table| table.columns.as_ref());
         let columns = columns.flat_map(|(_, names)| names);
         let columns: usize = columns.map(|name| name.len() + 40).sum();
-        to_u64(groups + dimensions + columns).with_more(variables)
+        to_u64(groups + dimensions + columns).plus(variables)
     }
 }
 
@@ -251,7 +259,7 @@ mod tests {
     use super::*;
     use h5fs_reader::testing::int;
 
-    use crate::joined::members::content::one_text;
+    use crate::joined::members::content::text_attribute;
     use crate::joined::members::convention::{CodedField, Relation};
 
     fn weight(convention: Convention) -> u64 {
@@ -261,7 +269,7 @@ mod tests {
             dims: Vec::new(),
             chunk_shape: None,
             fill: Fill::Zero,
-            role: Role::Data,
+            role: VariableRole::Data,
             is_scale: false,
             marks: Vec::new(),
             meaning: NumberMeaning::default(),
@@ -282,7 +290,7 @@ mod tests {
         let long = "x".repeat(1000);
         let path = || Path::from(long.as_bytes());
         let terms = Convention {
-            terms: vec![(b"non_index_axes".to_vec(), one_text(long.as_bytes()))],
+            terms: vec![(b"non_index_axes".to_vec(), text_attribute(long.as_bytes()))],
             ..Convention::default()
         };
         let coded = CodedField {
@@ -290,8 +298,11 @@ mod tests {
             names: path(),
             is_ordered: false,
         };
-        let fields = Convention::rows().add_relation(Relation::Fields(vec![coded.clone(), coded]));
-        let places = Convention::rows().within(&path()).in_table(Some(path()));
+        let fields =
+            Convention::new_rows().with_relation(Relation::Fields(vec![coded.clone(), coded]));
+        let places = Convention::new_rows()
+            .with_required_group(&path())
+            .with_table_rows(Some(path()));
         let plain = weight(Convention::default());
         for (convention, bytes) in [(terms, 1000), (fields, 4000), (places, 2000)] {
             let own = weight(convention.clone()) - plain;

@@ -3,23 +3,23 @@ use nix::errno::Errno;
 
 use h5fs_reader::array::CacheSize;
 
-fn scan_of(group: String, values: Vec<ElementSummary>) -> Scan {
-    Scan {
+fn scan_of(group: String, values: Vec<ElementSummary>) -> MemberScan {
+    MemberScan {
         skeleton: Arc::new(Skeleton {
             groups: vec![group.into_bytes().into()],
             variables: Vec::new(),
             dimensions: Vec::new(),
             tables: Vec::new(),
         }),
-        common: Common::default(),
+        common_metadata: CommonMetadata::default(),
         lengths: Box::default(),
-        short: Vec::new(),
-        values: values.into(),
-        refused: Vec::new(),
+        stored_lengths: Vec::new(),
+        summaries: values.into(),
+        refusals: Vec::new(),
     }
 }
 
-fn gathered(scans: impl Iterator<Item = Scan>) -> ScanResults<'static> {
+fn gathered(scans: impl Iterator<Item = MemberScan>) -> ScanResults<'static> {
     let mut gathered = ScanResults::default();
     for (number, scan) in scans.enumerate() {
         gathered.add_scan(number, &Path::from(&b"name"[..]), Ok(scan), None);
@@ -30,8 +30,8 @@ fn gathered(scans: impl Iterator<Item = Scan>) -> ScanResults<'static> {
 #[test]
 fn files_that_differ_have_a_bound() {
     let differ = |count| gathered((0..count).map(|n: usize| scan_of(n.to_string(), Vec::new())));
-    assert!(differ(limits::JOINED_SKELETONS).failed.is_none());
-    let failed = differ(limits::JOINED_SKELETONS + 1).failed;
+    assert!(differ(limits::JOINED_SKELETONS).failure.is_none());
+    let failed = differ(limits::JOINED_SKELETONS + 1).failure;
     assert!(matches!(failed, Some(Error::Limit { .. })));
 }
 
@@ -48,8 +48,11 @@ fn what_is_kept_has_a_bound_and_equal_elements_count_once() {
         gathered(known.map(|known| scan_of(String::new(), known)))
     };
     let alike = of(&|_| 7);
-    assert!(alike.failed.is_none() && alike.weight < 2 * MIB as u64);
-    assert!(matches!(of(&|n| n as u8).failed, Some(Error::Limit { .. })));
+    assert!(alike.failure.is_none() && alike.weight < 2 * MIB as u64);
+    assert!(matches!(
+        of(&|n| n as u8).failure,
+        Some(Error::Limit { .. })
+    ));
 }
 
 #[derive(Default)]
@@ -61,7 +64,7 @@ struct Names {
 }
 
 impl OpenMember for Names {
-    fn names(&self) -> &[Path] {
+    fn member_paths(&self) -> &[Path] {
         &self.names
     }
 
@@ -73,11 +76,11 @@ impl OpenMember for Names {
         Ok(None)
     }
 
-    fn open_again(&self, number: usize) -> Result<OpenedMember> {
+    fn reopen(&self, number: usize) -> Result<OpenedMember> {
         self.open(number)
     }
 
-    fn key(&self, _number: usize) -> Option<MemberKey> {
+    fn cache_key(&self, _number: usize) -> Option<MemberKey> {
         None
     }
 
@@ -89,23 +92,23 @@ impl OpenMember for Names {
         self.is_far
     }
 
-    fn is_partial(&self) -> bool {
+    fn can_omit_unreadable(&self) -> bool {
         self.is_partial
     }
 
-    fn is_verifying(&self) -> bool {
+    fn should_verify(&self) -> bool {
         false
     }
 
-    fn begin(&self) {}
+    fn report_start(&self) {}
 
-    fn scanned(&self, _was_known: bool) {}
+    fn report_scanned(&self, _was_known: bool) {}
 }
 
 fn members_of(engine: &Arc<Engine>, names: Names) -> Result<Members> {
     let scanning = ScanOptions {
         threads: 1,
-        kept: None,
+        cache_file: None,
         cancel: &CancelToken::default(),
     };
     Members::scan(engine, Box::new(names), &scanning, &mut Vec::new())
@@ -125,8 +128,8 @@ fn arrays_in_memory_have_a_bound_together() {
 
 #[test]
 fn a_member_that_a_server_refuses_is_left_out_only_of_a_part() {
-    let denied = Error::caused(Cause::System(Errno::EACCES as i32), "a.nc");
-    let failed = Error::caused(Cause::Failed, "a.nc: 503");
+    let denied = Error::from_cause(Cause::System(Errno::EACCES as i32), "a.nc");
+    let failed = Error::from_cause(Cause::Failed, "a.nc: 503");
     let damaged = Error::corrupt("a.nc", None);
     for (is_far, is_partial, left_out) in [
         (false, false, [true, false, true]),
@@ -138,14 +141,14 @@ fn a_member_that_a_server_refuses_is_left_out_only_of_a_part() {
             is_partial,
             ..Names::default()
         };
-        let found = [&denied, &failed, &damaged].map(|error| is_left_out(error, &names));
+        let found = [&denied, &failed, &damaged].map(|error| is_permanently_omitted(error, &names));
         assert_eq!(found, left_out, "far {is_far}, a part {is_partial}");
     }
     let names = Names {
         is_partial: true,
         ..Names::default()
     };
-    assert!(!is_left_out(&Error::unwanted(), &names));
+    assert!(!is_permanently_omitted(&Error::cancelled(), &names));
 }
 
 #[test]

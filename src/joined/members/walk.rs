@@ -10,7 +10,7 @@ use h5fs_reader::wire::to_u64;
 
 use crate::joined::members::content::TreeScalar;
 use crate::joined::members::links::{ObjectLocation, OpenFile};
-use crate::joined::members::opener::{OpenMember, is_left_out};
+use crate::joined::members::opener::{OpenMember, is_permanently_omitted};
 use crate::joined::paths::{Path, child_path};
 use crate::limits;
 
@@ -21,7 +21,7 @@ pub(super) struct Objects {
     pub(super) arrays: Vec<FoundArray>,
     pub(super) scalars: BTreeMap<Path, TreeScalar>,
     /// Paths of links that cannot be followed, with reasons.
-    pub(super) refused: Vec<(Path, String)>,
+    pub(super) refusals: Vec<(Path, String)>,
 }
 
 /// An array of a member.
@@ -42,18 +42,18 @@ impl FoundArray {
 ///
 /// # Errors
 /// Fails if an object cannot be read. `Limit` if there are too many.
-pub(super) fn walk(opener: &dyn OpenMember, member: &Arc<OpenFile>) -> Result<Objects> {
+pub(super) fn walk_member(opener: &dyn OpenMember, member: &Arc<OpenFile>) -> Result<Objects> {
     let mut walk = MemberWalk {
         opener,
         member,
         objects: Objects::default(),
-        left: limits::JOINED_OBJECTS,
-        met: HashSet::from([member.container().root()]),
+        remaining_links: limits::JOINED_OBJECTS,
+        visited: HashSet::from([member.container().root()]),
         links: VecDeque::new(),
     };
     let root = (Arc::clone(member), member.container().root());
-    walk.go_down(root, Path::default(), None)?;
-    walk.left = limits::JOINED_OBJECTS;
+    walk.walk_hard_links(root, Path::default(), None)?;
+    walk.remaining_links = limits::JOINED_OBJECTS;
     while let Some(link) = walk.links.pop_front() {
         walk.follow(link)?;
     }
@@ -62,14 +62,14 @@ pub(super) fn walk(opener: &dyn OpenMember, member: &Arc<OpenFile>) -> Result<Ob
 
 /// A group on the walked path, with the chain of groups above it up to the root.
 struct GroupTrail {
-    place: ObjectLocation,
-    above: Option<Arc<GroupTrail>>,
+    location: ObjectLocation,
+    parent: Option<Arc<GroupTrail>>,
 }
 
 impl GroupTrail {
-    fn is_passed(&self, (file, node): &ObjectLocation) -> bool {
-        let ways = std::iter::successors(Some(self), |way| way.above.as_deref());
-        let mut places = ways.map(|way| &way.place);
+    fn is_ancestor(&self, (file, node): &ObjectLocation) -> bool {
+        let ways = std::iter::successors(Some(self), |way| way.parent.as_deref());
+        let mut places = ways.map(|way| &way.location);
         places.any(|place| place.1 == *node && place.0.is_same_file(file))
     }
 }
@@ -87,16 +87,16 @@ struct MemberWalk<'w> {
     member: &'w Arc<OpenFile>,
     objects: Objects,
     /// Number of links that may still be read.
-    left: usize,
+    remaining_links: usize,
     /// Objects of the member that the walk over hard links has visited.
-    met: HashSet<NodeId>,
+    visited: HashSet<NodeId>,
     links: VecDeque<LinkedName>,
 }
 
 impl MemberWalk<'_> {
     /// Visits the objects below a group over hard links. Queues all other links, and hard links to
     /// visited objects.
-    fn go_down(
+    fn walk_hard_links(
         &mut self,
         group: ObjectLocation,
         path: Path,
@@ -105,16 +105,16 @@ impl MemberWalk<'_> {
         let is_linked = above.is_some();
         let mut pending = VecDeque::from([(
             Arc::new(GroupTrail {
-                place: group,
-                above,
+                location: group,
+                parent: above,
             }),
             path,
         )]);
         while let Some((group, path)) = pending.pop_front() {
-            let file = Arc::clone(&group.place.0);
-            let mut links = file.container().links(group.place.1)?;
+            let file = Arc::clone(&group.location.0);
+            let mut links = file.container().links(group.location.1)?;
             while let Some(link) = links.next()? {
-                self.take_one()?;
+                self.charge_link()?;
                 if link.name.contains(&b'/') || link.name.is_empty() {
                     let what = "joined: a name that is empty or contains a slash";
                     return Err(Error::unsupported(what, None));
@@ -130,7 +130,7 @@ impl MemberWalk<'_> {
                     continue;
                 }
                 let node = match link.target {
-                    LinkTarget::Hard(node) if is_linked || self.met.insert(node) => node,
+                    LinkTarget::Hard(node) if is_linked || self.visited.insert(node) => node,
                     target => {
                         self.links.push_back(LinkedName {
                             path: place,
@@ -142,23 +142,23 @@ impl MemberWalk<'_> {
                 };
                 if self.add_object(&file, node, &place)? {
                     let place_of_group = (Arc::clone(&file), node);
-                    if is_linked && group.is_passed(&place_of_group) {
+                    if is_linked && group.is_ancestor(&place_of_group) {
                         continue;
                     }
                     let way = GroupTrail {
-                        place: place_of_group,
-                        above: Some(Arc::clone(&group)),
+                        location: place_of_group,
+                        parent: Some(Arc::clone(&group)),
                     };
                     pending.push_back((Arc::new(way), place));
                 }
             }
-            self.objects.groups.push((group.place.clone(), path));
+            self.objects.groups.push((group.location.clone(), path));
         }
         Ok(())
     }
 
-    fn take_one(&mut self) -> Result<()> {
-        self.left = self.left.checked_sub(1).ok_or_else(|| {
+    fn charge_link(&mut self) -> Result<()> {
+        self.remaining_links = self.remaining_links.checked_sub(1).ok_or_else(|| {
             let most = to_u64(limits::JOINED_OBJECTS);
             Error::limit("joined: links of a file", most)
         })?;
@@ -170,7 +170,7 @@ impl MemberWalk<'_> {
         let found = file.container().node(node)?;
         match &found.error {
             None => {}
-            Some(error) if is_of_other_file(error) => {
+            Some(error) if is_other_file_error(error) => {
                 self.refuse(path, &error.to_string());
                 return Ok(false);
             }
@@ -204,7 +204,7 @@ impl MemberWalk<'_> {
 
     fn refuse(&mut self, path: &Path, why: &str) {
         let refused = (Path::clone(path), why.to_owned());
-        self.objects.refused.push(refused);
+        self.objects.refusals.push(refused);
     }
 
     /// Records the object to which a link leads, under the path of the link.
@@ -217,11 +217,11 @@ impl MemberWalk<'_> {
             target,
             group,
         } = link;
-        if self.left == 0 {
+        if self.remaining_links == 0 {
             self.refuse(&path, "the path contains too many links");
             return Ok(());
         }
-        let (file, here) = &group.place;
+        let (file, here) = &group.location;
         let followed = file.follow(self.opener, *here, &target).and_then(|found| {
             let Some(found) = found else {
                 return Ok(None);
@@ -230,8 +230,8 @@ impl MemberWalk<'_> {
             Ok(Some((found, is_group)))
         });
         let beneath = match followed {
-            Ok(Some((found, true))) if !group.is_passed(&found) => {
-                self.go_down(found, Path::clone(&path), Some(group))
+            Ok(Some((found, true))) if !group.is_ancestor(&found) => {
+                self.walk_hard_links(found, Path::clone(&path), Some(group))
             }
             // A group that contains itself would be endless.
             Ok(Some(_)) => Ok(()),
@@ -242,7 +242,7 @@ impl MemberWalk<'_> {
             Err(error) => Err(error),
         };
         match beneath {
-            Err(error) if self.is_passing(&error) => Err(error),
+            Err(error) if self.is_temporary(&error) => Err(error),
             Err(error) => {
                 self.refuse(&path, &format!("a link that cannot be followed: {error}"));
                 Ok(())
@@ -252,22 +252,22 @@ impl MemberWalk<'_> {
     }
 
     /// Returns whether opening the target of a link may succeed later.
-    fn is_passing(&self, error: &Error) -> bool {
+    fn is_temporary(&self, error: &Error) -> bool {
         let is_unwanted = matches!(
             error,
             Error::Io {
-                cause: Cause::Unwanted | Cause::OutOfMemory,
+                cause: Cause::Cancelled | Cause::OutOfMemory,
                 ..
             }
         );
-        is_unwanted || self.opener.is_far() && !is_left_out(error, self.opener)
+        is_unwanted || self.opener.is_far() && !is_permanently_omitted(error, self.opener)
     }
 }
 
 /// Returns whether an error means that the elements of an object are in another file that cannot be
 /// shown, such as a block of an exploded ASDF file. The other file is missing, or not every user
 /// may read it.
-fn is_of_other_file(error: &Error) -> bool {
+fn is_other_file_error(error: &Error) -> bool {
     matches!(
         error,
         Error::Io {

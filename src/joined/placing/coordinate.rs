@@ -7,7 +7,7 @@ use h5fs_reader::model::datatype::Class;
 use h5fs_reader::wire::to_usize;
 
 use crate::joined::instants;
-use crate::joined::members::content::{ElementSummary, trimmed};
+use crate::joined::members::content::{ElementSummary, trim_padding};
 use crate::joined::members::skeleton::Variable;
 use crate::view::cf::stored_type::{ExactNumber, StoredType};
 
@@ -79,8 +79,8 @@ impl Coordinate {
     ) -> Result<Self> {
         let (elements, hash) = match known {
             ElementSummary::Elements(elements) => (elements, None),
-            ElementSummary::Ends(ends, hash) => (ends, Some(*hash)),
-            ElementSummary::Nothing | ElementSummary::Hash(_) => {
+            ElementSummary::EndsAndHash(ends, hash) => (ends, Some(*hash)),
+            ElementSummary::NotRead | ElementSummary::Hash(_) => {
                 return Err(Error::unsupported("joined: unknown values", None));
             }
         };
@@ -95,9 +95,9 @@ impl Coordinate {
     /// Returns whether both have the same coordinates. Two coordinates may differ by at most a
     /// thousandth of the smallest step, because files of one grid may round their coordinates
     /// differently.
-    pub(in crate::joined) fn is_same(&self, other: &Self) -> bool {
+    pub(in crate::joined) fn is_nearly_equal(&self, other: &Self) -> bool {
         let are_same = match (self.hash, other.hash) {
-            (None, None) => self.values.is_same(&other.values),
+            (None, None) => self.values.is_nearly_equal(&other.values),
             (own, other) => own == other,
         };
         self.length == other.length && are_same
@@ -119,14 +119,14 @@ impl Coordinate {
     /// Returns whether both contain the same bounds of cells. Each cell has `each` bounds. Compares
     /// the first bounds of all cells as coordinates, then the second bounds of all cells, and so
     /// on.
-    pub(in crate::joined) fn are_same_bounds(&self, other: &Self, each: usize) -> bool {
+    pub(in crate::joined) fn are_nearly_equal_bounds(&self, other: &Self, each: usize) -> bool {
         let of = |own: &Self, number| {
             let reals = own.values.reals().into_iter().skip(number);
             reals.step_by(each).collect::<Vec<_>>()
         };
         let are_whole = self.hash.is_none() && other.hash.is_none();
         let are_numbers = |own: &Self| !matches!(own.values, CoordinateValues::Texts(_));
-        let are_near = |number| are_near(&of(self, number), &of(other, number));
+        let are_near = |number| are_nearly_equal(&of(self, number), &of(other, number));
         self.length == other.length
             && are_whole
             && [self, other].into_iter().all(are_numbers)
@@ -140,9 +140,9 @@ impl Coordinate {
 pub(in crate::joined) struct CoordinateSummary {
     pub(in crate::joined) length: u64,
     /// The first and the last coordinate. `None` if there are no coordinates.
-    pub(in crate::joined) ends: Option<(OrderedValue, OrderedValue)>,
+    pub(in crate::joined) first_and_last: Option<(OrderedValue, OrderedValue)>,
     /// The smallest and the largest coordinate.
-    pub(in crate::joined) range: Option<(OrderedValue, OrderedValue)>,
+    pub(in crate::joined) min_and_max: Option<(OrderedValue, OrderedValue)>,
     pub(in crate::joined) is_text: bool,
     pub(in crate::joined) has_nan: bool,
 }
@@ -152,8 +152,8 @@ impl Coordinate {
         let has_nan = |values: &[f64]| values.iter().any(|value| value.is_nan());
         CoordinateSummary {
             length: self.length,
-            ends: self.values.ends(),
-            range: self.values.range(),
+            first_and_last: self.values.first_and_last(),
+            min_and_max: self.values.min_and_max(),
             is_text: matches!(self.values, CoordinateValues::Texts(_)),
             has_nan: matches!(&self.values, CoordinateValues::Reals(values) if has_nan(values)),
         }
@@ -164,12 +164,12 @@ impl CoordinateValues {
     fn from_elements(variable: &Variable, elements: &[u8], length: u64) -> Result<Self> {
         let missing = || Error::unsupported("joined: a coordinate with missing values", None);
         let Some(packing) = &variable.meaning.packing else {
-            return Self::of_texts(variable, elements, length);
+            return Self::from_texts(variable, elements, length);
         };
         let size = to_usize(variable.datatype.size.into())?.max(1);
         let numbers = elements
             .chunks_exact(size)
-            .map(|element| packing.number(element));
+            .map(|element| packing.decode_number(element));
         let numbers: Vec<ExactNumber> = numbers.collect::<Option<_>>().ok_or_else(missing)?;
         if let Some(time) = &variable.meaning.time {
             let times = numbers
@@ -180,7 +180,8 @@ impl CoordinateValues {
         let integers = numbers.iter().map(|number| number.as_integer());
         Ok(match integers.collect::<Option<_>>() {
             Some(integers)
-                if StoredType::new(&packing.datatype()).is_some_and(|own| own.sign().is_some()) =>
+                if StoredType::new(&packing.datatype())
+                    .is_some_and(|own| own.is_signed().is_some()) =>
             {
                 CoordinateValues::Integers(integers)
             }
@@ -188,14 +189,20 @@ impl CoordinateValues {
         })
     }
 
-    fn of_texts(variable: &Variable, elements: &[u8], length: u64) -> Result<Self> {
+    fn from_texts(variable: &Variable, elements: &[u8], length: u64) -> Result<Self> {
         let is_text = matches!(
             variable.datatype.class,
             Class::String { .. } | Class::VariableString { .. }
         );
         let size = elements.len() / to_usize(length)?.max(1);
         let each = elements.chunks_exact(size.max(1));
-        let each = each.map(|element| if is_text { trimmed(element) } else { element });
+        let each = each.map(|element| {
+            if is_text {
+                trim_padding(element)
+            } else {
+                element
+            }
+        });
         Ok(CoordinateValues::Texts(each.map(Into::into).collect()))
     }
 
@@ -227,17 +234,17 @@ impl CoordinateValues {
     }
 
     /// Returns the first and the last coordinate.
-    fn ends(&self) -> Option<(OrderedValue, OrderedValue)> {
+    fn first_and_last(&self) -> Option<(OrderedValue, OrderedValue)> {
         self.step(0).zip(self.step(self.len().checked_sub(1)?))
     }
 
     /// Returns the smallest and the largest coordinate.
-    fn range(&self) -> Option<(OrderedValue, OrderedValue)> {
+    fn min_and_max(&self) -> Option<(OrderedValue, OrderedValue)> {
         let lowest = self.steps().min_by(OrderedValue::compare);
         lowest.zip(self.steps().max_by(OrderedValue::compare))
     }
 
-    fn is_same(&self, other: &Self) -> bool {
+    fn is_nearly_equal(&self, other: &Self) -> bool {
         if self.len() != other.len() {
             return false;
         }
@@ -245,7 +252,7 @@ impl CoordinateValues {
             (CoordinateValues::Integers(a), CoordinateValues::Integers(b)) => a == b,
             (CoordinateValues::Texts(a), CoordinateValues::Texts(b)) => a == b,
             (CoordinateValues::Texts(_), _) | (_, CoordinateValues::Texts(_)) => false,
-            (a, b) => are_near(&a.reals(), &b.reals()),
+            (a, b) => are_nearly_equal(&a.reals(), &b.reals()),
         }
     }
 
@@ -254,7 +261,7 @@ impl CoordinateValues {
     }
 }
 
-fn are_near(a: &[f64], b: &[f64]) -> bool {
+fn are_nearly_equal(a: &[f64], b: &[f64]) -> bool {
     if a == b {
         return true;
     }
@@ -274,14 +281,14 @@ mod tests {
     fn values_that_were_rounded_are_the_same() {
         let reals = |values: &[f64]| CoordinateValues::Reals(values.to_vec());
         let grid = reals(&[-89.5, -79.5, -69.5]);
-        assert!(grid.is_same(&reals(&[-89.499, -79.5, -69.5])));
-        assert!(!grid.is_same(&reals(&[-89.4, -79.5, -69.5])));
-        assert!(!grid.is_same(&reals(&[-89.5, -79.5])));
-        assert!(!reals(&[1.0]).is_same(&reals(&[1.000_001])));
-        assert!(CoordinateValues::Integers(vec![1, 2]).is_same(&reals(&[1.0, 2.0])));
+        assert!(grid.is_nearly_equal(&reals(&[-89.499, -79.5, -69.5])));
+        assert!(!grid.is_nearly_equal(&reals(&[-89.4, -79.5, -69.5])));
+        assert!(!grid.is_nearly_equal(&reals(&[-89.5, -79.5])));
+        assert!(!reals(&[1.0]).is_nearly_equal(&reals(&[1.000_001])));
+        assert!(CoordinateValues::Integers(vec![1, 2]).is_nearly_equal(&reals(&[1.0, 2.0])));
         assert!(
             !CoordinateValues::Integers(vec![0, 5000])
-                .is_same(&CoordinateValues::Integers(vec![3, 5000]))
+                .is_nearly_equal(&CoordinateValues::Integers(vec![3, 5000]))
         );
     }
 
@@ -293,19 +300,19 @@ mod tests {
             hash: None,
         };
         let cells = bounds(&[0.0, 1.0, 1.0, 2.0, 2.0, 3.0]);
-        assert!(cells.are_same_bounds(&bounds(&[0.0, 1.0, 1.0005, 2.0, 2.0, 3.0]), 2));
-        assert!(!cells.are_same_bounds(&bounds(&[0.0, 1.0, 1.1, 2.0, 2.0, 3.0]), 2));
-        assert!(!cells.are_same_bounds(&bounds(&[0.0, 1.0, 1.0, 2.0]), 2));
+        assert!(cells.are_nearly_equal_bounds(&bounds(&[0.0, 1.0, 1.0005, 2.0, 2.0, 3.0]), 2));
+        assert!(!cells.are_nearly_equal_bounds(&bounds(&[0.0, 1.0, 1.1, 2.0, 2.0, 3.0]), 2));
+        assert!(!cells.are_nearly_equal_bounds(&bounds(&[0.0, 1.0, 1.0, 2.0]), 2));
         // A single cell has no step.
-        assert!(!bounds(&[0.0, 1.0]).are_same_bounds(&bounds(&[0.0, 1.000_001]), 2));
+        assert!(!bounds(&[0.0, 1.0]).are_nearly_equal_bounds(&bounds(&[0.0, 1.000_001]), 2));
     }
 
     #[test]
     fn ends_and_range_differ_where_values_fall() {
         let falling = CoordinateValues::Integers(vec![5, 3, 1]);
         let (five, one) = (OrderedValue::Integer(5), OrderedValue::Integer(1));
-        assert_eq!(falling.ends(), Some((five.clone(), one.clone())));
-        assert_eq!(falling.range(), Some((one, five)));
-        assert_eq!(CoordinateValues::Reals(Vec::new()).ends(), None);
+        assert_eq!(falling.first_and_last(), Some((five.clone(), one.clone())));
+        assert_eq!(falling.min_and_max(), Some((one, five)));
+        assert_eq!(CoordinateValues::Reals(Vec::new()).first_and_last(), None);
     }
 }

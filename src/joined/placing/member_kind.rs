@@ -4,7 +4,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use crate::joined::members::Members;
-use crate::joined::members::skeleton::{Role, Skeleton};
+use crate::joined::members::skeleton::{Skeleton, VariableRole};
 use crate::joined::paths::{Omission, Path, split};
 
 /// The members of one kind, sorted by name.
@@ -13,7 +13,7 @@ pub(in crate::joined) struct MemberKind {
     /// Positions of the members in [`Members::list`].
     pub(in crate::joined) members: Vec<usize>,
     /// The paths of the data variables of these members.
-    pub(in crate::joined) data: BTreeSet<Path>,
+    pub(in crate::joined) data_variables: BTreeSet<Path>,
 }
 
 impl MemberKind {
@@ -23,7 +23,7 @@ impl MemberKind {
         /// Length in bytes beyond which no further variable is added to the name.
         const ENOUGH: usize = 40;
         let mut name = Vec::new();
-        for path in &self.data {
+        for path in &self.data_variables {
             if name.len() > ENOUGH {
                 break;
             }
@@ -38,28 +38,40 @@ impl MemberKind {
 
 /// Iterates over the data variables of a skeleton. Returns the path of each variable, and the names
 /// of its dimensions.
-fn data(skeleton: &Skeleton) -> impl Iterator<Item = (Path, Vec<Option<Path>>)> + '_ {
+fn data_variables(skeleton: &Skeleton) -> impl Iterator<Item = (Path, Vec<Option<Path>>)> + '_ {
     let data = skeleton.variables.iter();
-    let data = data.filter(|variable| variable.role == Role::Data && !variable.dims.is_empty());
-    data.map(|variable| (Path::clone(&variable.path), skeleton.names(variable)))
+    let data =
+        data.filter(|variable| variable.role == VariableRole::Data && !variable.dims.is_empty());
+    data.map(|variable| {
+        (
+            Path::clone(&variable.path),
+            skeleton.dimension_names(variable),
+        )
+    })
 }
 
 /// Returns whether a member with this skeleton has a data variable, and therefore belongs to a
 /// kind.
 pub(in crate::joined) fn has_data(skeleton: &Skeleton) -> bool {
-    data(skeleton).next().is_some()
+    data_variables(skeleton).next().is_some()
 }
 
 /// Divides the members into kinds. The kind of the first member comes first.
-pub(in crate::joined) fn kinds(members: &Members, told: &mut Vec<Omission>) -> Vec<MemberKind> {
+pub(in crate::joined) fn group_into_kinds(
+    members: &Members,
+    told: &mut Vec<Omission>,
+) -> Vec<MemberKind> {
     // For each skeleton, a skeleton of the same kind with a lower number. The first skeleton of a
     // kind refers to itself.
     let mut others: Vec<usize> = (0..members.skeletons.len()).collect();
     let mut owners = HashMap::new();
     for (number, skeleton) in members.skeletons.iter().enumerate() {
-        for variable in data(skeleton) {
+        for variable in data_variables(skeleton) {
             let owner = *owners.entry(variable).or_insert(number);
-            let (a, b) = (first_of(&others, owner), first_of(&others, number));
+            let (a, b) = (
+                set_representative(&others, owner),
+                set_representative(&others, number),
+            );
             others[a.max(b)] = a.min(b);
         }
     }
@@ -67,19 +79,22 @@ pub(in crate::joined) fn kinds(members: &Members, told: &mut Vec<Omission>) -> V
     let mut numbers = HashMap::new();
     for (place, member) in members.list.iter().enumerate() {
         let skeleton = members.skeleton(member);
-        let mut own = data(skeleton).map(|(path, _)| path).peekable();
+        let mut own = data_variables(skeleton).map(|(path, _)| path).peekable();
         if own.peek().is_none() {
             let what = member.name.escape_ascii().to_string();
             let reason = "has no data to join".to_owned();
-            told.push(Omission { what, reason });
+            told.push(Omission {
+                subject: what,
+                reason,
+            });
             continue;
         }
-        let first = first_of(&others, member.skeleton);
+        let first = set_representative(&others, member.skeleton);
         let number = *numbers.entry(first).or_insert(kinds.len());
         if number == kinds.len() {
             kinds.push(MemberKind {
                 members: Vec::new(),
-                data: BTreeSet::new(),
+                data_variables: BTreeSet::new(),
             });
         }
         let kind = &mut kinds[number];
@@ -88,14 +103,14 @@ pub(in crate::joined) fn kinds(members: &Members, told: &mut Vec<Omission>) -> V
             .last()
             .is_none_or(|&last| members.list[last].skeleton != member.skeleton)
         {
-            kind.data.extend(own);
+            kind.data_variables.extend(own);
         }
         kind.members.push(place);
     }
     kinds
 }
 
-fn first_of(others: &[usize], mut number: usize) -> usize {
+fn set_representative(others: &[usize], mut number: usize) -> usize {
     while others[number] != number {
         number = others[number];
     }

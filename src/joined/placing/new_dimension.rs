@@ -8,7 +8,7 @@ use h5fs_reader::wire::{Count, to_u64};
 use crate::joined::instants;
 use crate::joined::members::skeleton::Variable;
 use crate::joined::members::{Member, Members};
-use crate::joined::paths::{OrReason, Path, split};
+use crate::joined::paths::{OmissionResult, Path, split};
 use crate::joined::placing::member_kind::MemberKind;
 use crate::joined::placing::placement::{
     JoinAxis, JoinedDimension, NewDimension, NewDimensionValues, Placement,
@@ -17,8 +17,8 @@ use crate::view::cf::time::TimeUnits;
 
 /// A new dimension, and the index of each member along it.
 struct MemberSplit {
-    new: NewDimension,
-    of: Vec<usize>,
+    dimension: NewDimension,
+    member_blocks: Vec<usize>,
 }
 
 /// Inserts a new dimension before all other dimensions if several members have the same place.
@@ -30,9 +30,9 @@ pub(in crate::joined) fn add_new_dimension(
     kind: &MemberKind,
     placement: &mut Placement,
     by_name: bool,
-) -> OrReason<()> {
+) -> OmissionResult<()> {
     let mut at: HashMap<&[usize], Vec<usize>> = HashMap::new();
-    for (number, place) in placement.places.iter().enumerate() {
+    for (number, place) in placement.member_blocks.iter().enumerate() {
         // A member without values occupies no place.
         if !placement.is_empty_at(place) {
             at.entry(place).or_default().push(number);
@@ -43,20 +43,22 @@ pub(in crate::joined) fn add_new_dimension(
         return Ok(());
     };
     let apart = if by_name {
-        Some(names(members, kind))
+        Some(split_by_name(members, kind))
     } else {
-        let in_directories = directories(members, kind).filter(|apart| {
+        let in_directories = split_by_directory(members, kind).filter(|apart| {
             at.values().all(|together| {
-                let own: BTreeSet<usize> =
-                    together.iter().map(|&number| apart.of[number]).collect();
+                let own: BTreeSet<usize> = together
+                    .iter()
+                    .map(|&number| apart.member_blocks[number])
+                    .collect();
                 own.len() == together.len()
             })
         });
         let is_alone = placement.axes.is_empty();
         match in_directories {
             None if is_alone => {
-                let own = times(members, kind)?;
-                own.or_else(|| Some(names(members, kind)))
+                let own = split_by_time(members, kind)?;
+                own.or_else(|| Some(split_by_name(members, kind)))
             }
             own => own,
         }
@@ -74,25 +76,25 @@ pub(in crate::joined) fn add_new_dimension(
             names.join(", ")
         ));
     };
-    if !matches!(apart.new.values, NewDimensionValues::Times(_)) {
-        apart.new.name = free_name(members, kind, &apart.new.name);
+    if !matches!(apart.dimension.values, NewDimensionValues::Times(_)) {
+        apart.dimension.name = unused_name(members, kind, &apart.dimension.name);
     }
-    let blocks = apart.new.values.len();
-    for (place, own) in placement.places.iter_mut().zip(apart.of) {
+    let blocks = apart.dimension.values.len();
+    for (place, own) in placement.member_blocks.iter_mut().zip(apart.member_blocks) {
         place.insert(0, own);
     }
     let dim = JoinedDimension {
-        key: Path::clone(&apart.new.name),
-        starts: (0..=to_u64(blocks)).collect(),
-        is_cut: false,
+        key: Path::clone(&apart.dimension.name),
+        block_starts: (0..=to_u64(blocks)).collect(),
+        is_first_element_omitted: false,
     };
     placement.axes.insert(
         0,
         JoinAxis {
             dims: vec![dim],
-            blocks,
-            new: Some(apart.new),
-            overlaps: false,
+            block_count: blocks,
+            new_dimension: Some(apart.dimension),
+            has_overlap: false,
             has_tables: false,
         },
     );
@@ -101,7 +103,7 @@ pub(in crate::joined) fn add_new_dimension(
 
 /// Returns the name of a new dimension. Appends underscores to `name` until no member has a
 /// dimension or an object with this name.
-fn free_name(members: &Members, kind: &MemberKind, name: &Path) -> Path {
+fn unused_name(members: &Members, kind: &MemberKind, name: &Path) -> Path {
     let mut taken: BTreeSet<&[u8]> = BTreeSet::new();
     let skeletons: BTreeSet<usize> = kind
         .members
@@ -124,7 +126,7 @@ fn free_name(members: &Members, kind: &MemberKind, name: &Path) -> Path {
 /// Returns a new dimension whose values are the directories of the members, or `None` if all
 /// members are in one directory. A directory `member=r1` becomes the value `r1` of a dimension
 /// `member`.
-fn directories(members: &Members, kind: &MemberKind) -> Option<MemberSplit> {
+fn split_by_directory(members: &Members, kind: &MemberKind) -> Option<MemberSplit> {
     let directory = |&member: &usize| split(&members.list[member].name).0;
     let all: BTreeSet<&[u8]> = kind.members.iter().map(directory).collect();
     if all.len() < 2 {
@@ -150,8 +152,8 @@ fn directories(members: &Members, kind: &MemberKind) -> Option<MemberSplit> {
     let numbers: BTreeMap<&[u8], usize> = all.iter().copied().zip(0..).collect();
     let of = kind.members.iter().map(|member| numbers[directory(member)]);
     Some(MemberSplit {
-        of: of.collect(),
-        new: NewDimension {
+        member_blocks: of.collect(),
+        dimension: NewDimension {
             name: name.into(),
             values: NewDimensionValues::Texts(values),
         },
@@ -159,7 +161,7 @@ fn directories(members: &Members, kind: &MemberKind) -> Option<MemberSplit> {
 }
 
 /// Returns whether a variable is a scalar time, which is the time of the whole file.
-fn is_time(variable: &Variable) -> bool {
+fn is_scalar_time(variable: &Variable) -> bool {
     let name = split(&variable.path).1;
     let is_called =
         matches!(name, b"time" | b"t") || variable.text(b"standard_name") == Some(b"time");
@@ -172,18 +174,18 @@ fn is_time(variable: &Variable) -> bool {
 /// # Errors
 /// Fails if a time is missing or out of range, or the calendars differ, because another dimension
 /// would hide this error.
-fn times(members: &Members, kind: &MemberKind) -> OrReason<Option<MemberSplit>> {
+fn split_by_time(members: &Members, kind: &MemberKind) -> OmissionResult<Option<MemberSplit>> {
     let Some(&first) = kind.members.first() else {
         return Ok(None);
     };
     let candidates = members.skeleton(&members.list[first]).variables.iter();
-    for candidate in candidates.filter(|variable| is_time(variable)) {
+    for candidate in candidates.filter(|variable| is_scalar_time(variable)) {
         let all = kind.members.iter().map(|&member| &members.list[member]);
-        let all: Option<Vec<OwnTime<'_>>> = all
-            .map(|member| OwnTime::of_member(members, member, &candidate.path))
+        let all: Option<Vec<MemberTime<'_>>> = all
+            .map(|member| MemberTime::from_member(members, member, &candidate.path))
             .collect();
         let apart = match all {
-            Some(all) => by_times(&candidate.path, &all)?,
+            Some(all) => split_by_distinct_times(&candidate.path, &all)?,
             None => None,
         };
         if apart.is_some() {
@@ -194,28 +196,28 @@ fn times(members: &Members, kind: &MemberKind) -> OrReason<Option<MemberSplit>> 
 }
 
 /// The scalar time of one member.
-struct OwnTime<'m> {
+struct MemberTime<'m> {
     member: &'m Member,
     units: TimeUnits,
     /// The time in nanoseconds since 1970-01-01.
-    time: OrReason<i128>,
+    time: OmissionResult<i128>,
 }
 
-impl<'m> OwnTime<'m> {
+impl<'m> MemberTime<'m> {
     /// Returns the scalar time at `path` of a member, or `None` if the member has no such variable.
-    fn of_member(members: &'m Members, member: &'m Member, path: &[u8]) -> Option<Self> {
+    fn from_member(members: &'m Members, member: &'m Member, path: &[u8]) -> Option<Self> {
         let mut variables = members.skeleton(member).variables.iter().enumerate();
         let (number, variable) = variables.find(|(_, variable)| &*variable.path == path)?;
-        if !is_time(variable) {
+        if !is_scalar_time(variable) {
             return None;
         }
         let units = variable.meaning.time?;
         let packing = variable.meaning.packing.as_ref()?;
-        let elements = member.values.get(number)?.elements()?;
+        let elements = member.summaries.get(number)?.all_elements()?;
         let missing = || Error::unsupported("joined: a missing time", None);
-        let number = packing.number(elements).ok_or_else(missing);
+        let number = packing.decode_number(elements).ok_or_else(missing);
         let time = number.and_then(|number| instants::instant(&units, number)?.ok_or_else(missing));
-        Some(OwnTime {
+        Some(MemberTime {
             member,
             units,
             time: time.map_err(|error| error.to_string()),
@@ -225,13 +227,16 @@ impl<'m> OwnTime<'m> {
 
 /// Returns a new dimension whose values are the times of the members. Returns `None` if two times
 /// are equal or no time is known.
-fn by_times(path: &Path, all: &[OwnTime<'_>]) -> OrReason<Option<MemberSplit>> {
+fn split_by_distinct_times(
+    path: &Path,
+    all: &[MemberTime<'_>],
+) -> OmissionResult<Option<MemberSplit>> {
     let known = all.iter().filter_map(|own| own.time.as_ref().ok().copied());
     let sorted: BTreeSet<i128> = known.clone().collect();
     if sorted.is_empty() || sorted.len() != known.clone().count() {
         return Ok(None);
     }
-    let refused = |own: &OwnTime<'_>, why: &str| {
+    let refused = |own: &MemberTime<'_>, why: &str| {
         let (path, name) = (path.escape_ascii(), own.member.name.escape_ascii());
         format!("{path} of {name}: {why}")
     };
@@ -239,8 +244,8 @@ fn by_times(path: &Path, all: &[OwnTime<'_>]) -> OrReason<Option<MemberSplit>> {
         own.time.as_ref().map_err(|why| refused(own, why))?;
     }
     let units: Vec<TimeUnits> = all.iter().map(|own| own.units).collect();
-    if instants::calendar(&units, || sorted.first().copied()).is_none() {
-        let calendar = |own: &&OwnTime<'_>| own.units.calendar() != units[0].calendar();
+    if instants::common_calendar(&units, || sorted.first().copied()).is_none() {
+        let calendar = |own: &&MemberTime<'_>| own.units.calendar() != units[0].calendar();
         let names = all.iter().take(1).chain(all.iter().find(calendar));
         let names: Vec<_> = names
             .map(|own| own.member.name.escape_ascii().to_string())
@@ -251,8 +256,8 @@ fn by_times(path: &Path, all: &[OwnTime<'_>]) -> OrReason<Option<MemberSplit>> {
     let sorted: Vec<i128> = sorted.into_iter().collect();
     let of = known.map(|time| sorted.binary_search(&time).unwrap_or(0));
     Ok(Some(MemberSplit {
-        of: of.collect(),
-        new: NewDimension {
+        member_blocks: of.collect(),
+        dimension: NewDimension {
             name: Path::clone(path),
             values: NewDimensionValues::Times(sorted),
         },
@@ -261,16 +266,16 @@ fn by_times(path: &Path, all: &[OwnTime<'_>]) -> OrReason<Option<MemberSplit>> {
 
 /// Returns the new dimension `file`. Its values are the names of the members without their common
 /// prefix and suffix.
-fn names(members: &Members, kind: &MemberKind) -> MemberSplit {
+fn split_by_name(members: &Members, kind: &MemberKind) -> MemberSplit {
     let stems = kind
         .members
         .iter()
-        .map(|&member| stem(split(&members.list[member].name).1));
+        .map(|&member| file_stem(split(&members.list[member].name).1));
     let stems: Vec<&[u8]> = stems.collect();
-    let (begin, end) = common(&stems);
+    let (begin, end) = common_affixes(&stems);
     let parts = stems
         .iter()
-        .map(|stem| stem[begin..stem.len().left_after(end).max(begin)].to_vec());
+        .map(|stem| stem[begin..stem.len().minus_or_zero(end).max(begin)].to_vec());
     let parts: Vec<Vec<u8>> = parts.collect();
     let distinct: BTreeSet<&Vec<u8>> = parts.iter().collect();
     let parts = if distinct.len() == parts.len() {
@@ -282,13 +287,13 @@ fn names(members: &Members, kind: &MemberKind) -> MemberSplit {
             .map(|&member| members.list[member].name.to_vec());
         names.collect()
     };
-    let numbers: Option<Vec<i64>> = parts.iter().map(|part| number(part)).collect();
+    let numbers: Option<Vec<i64>> = parts.iter().map(|part| parse_number(part)).collect();
     let name = b"file"[..].into();
     let Some(numbers) = numbers else {
         let values = NewDimensionValues::Texts(parts);
         return MemberSplit {
-            of: (0..kind.members.len()).collect(),
-            new: NewDimension { name, values },
+            member_blocks: (0..kind.members.len()).collect(),
+            dimension: NewDimension { name, values },
         };
     };
     // Order by number, so that 10 comes after 9.
@@ -301,19 +306,19 @@ fn names(members: &Members, kind: &MemberKind) -> MemberSplit {
     let values =
         NewDimensionValues::Integers(order.iter().map(|&member| numbers[member]).collect());
     MemberSplit {
-        of,
-        new: NewDimension { name, values },
+        member_blocks: of,
+        dimension: NewDimension { name, values },
     }
 }
 
-fn stem(name: &[u8]) -> &[u8] {
+fn file_stem(name: &[u8]) -> &[u8] {
     let dot = name.iter().rposition(|&byte| byte == b'.');
     &name[..dot.filter(|&dot| dot > 0).unwrap_or(name.len())]
 }
 
 /// Returns the length in bytes of the common prefix and of the common suffix of all names. Neither
 /// ends within a sequence of digits.
-fn common(stems: &[&[u8]]) -> (usize, usize) {
+fn common_affixes(stems: &[&[u8]]) -> (usize, usize) {
     let Some((first, others)) = stems.split_first() else {
         return (0, 0);
     };
@@ -339,7 +344,7 @@ fn common(stems: &[&[u8]]) -> (usize, usize) {
     (begin, end)
 }
 
-fn number(part: &[u8]) -> Option<i64> {
+fn parse_number(part: &[u8]) -> Option<i64> {
     let is_number = !part.is_empty() && part.iter().all(u8::is_ascii_digit);
     let text = std::str::from_utf8(part).ok().filter(|_| is_number)?;
     text.parse().ok()
@@ -358,8 +363,11 @@ mod tests {
     #[test]
     fn names_differ_between_their_common_ends() {
         let of = |names: &[&str]| {
-            let stems: Vec<&[u8]> = names.iter().map(|name| stem(name.as_bytes())).collect();
-            let (begin, end) = common(&stems);
+            let stems: Vec<&[u8]> = names
+                .iter()
+                .map(|name| file_stem(name.as_bytes()))
+                .collect();
+            let (begin, end) = common_affixes(&stems);
             let part =
                 |stem: &&[u8]| String::from_utf8(stem[begin..stem.len() - end].to_vec()).unwrap();
             stems.iter().map(part).collect::<Vec<_>>()
@@ -367,8 +375,8 @@ mod tests {
         assert_eq!(of(&["tas_r1.nc", "tas_r2.nc"]), ["1", "2"]);
         assert_eq!(of(&["run_1.h5", "run_10.h5"]), ["1", "10"]);
         assert_eq!(of(&["a_2001_x.nc", "b_2001_x.nc"]), ["a", "b"]);
-        assert_eq!(number(b"007"), Some(7));
-        assert_eq!(number(b"-1"), None);
+        assert_eq!(parse_number(b"007"), Some(7));
+        assert_eq!(parse_number(b"-1"), None);
     }
     use crate::joined::testing::{
         JoinedTest, Marks, TestFile, days, f64s, i32s, joined, number as one, text,

@@ -12,11 +12,11 @@ use crate::joined::paths::Path;
 pub(in crate::joined) struct Placement {
     pub(in crate::joined) axes: Vec<JoinAxis>,
     /// For each member of the kind, the index of the member's block on each axis.
-    pub(in crate::joined) places: Vec<Vec<usize>>,
+    pub(in crate::joined) member_blocks: Vec<Vec<usize>>,
     /// Keys of the dimensions whose coordinates are equal in all members.
-    pub(in crate::joined) shared: HashSet<Path>,
+    pub(in crate::joined) shared_dimensions: HashSet<Path>,
     /// Keys of the dimensions whose coordinates differ between members, but which are not joined.
-    pub(in crate::joined) apart: HashSet<Path>,
+    pub(in crate::joined) unjoined_dimensions: HashSet<Path>,
 }
 
 /// A direction along which members are joined. The axis is divided into consecutive blocks, and
@@ -26,11 +26,11 @@ pub(in crate::joined) struct JoinAxis {
     /// The dimensions that are joined along this axis, usually one. Dimensions of several groups
     /// may be joined together.
     pub(in crate::joined) dims: Vec<JoinedDimension>,
-    pub(in crate::joined) blocks: usize,
+    pub(in crate::joined) block_count: usize,
     /// The new dimension of this axis, if no member has a dimension that the axis joins.
-    pub(in crate::joined) new: Option<NewDimension>,
+    pub(in crate::joined) new_dimension: Option<NewDimension>,
     /// Whether the coordinates of two blocks overlap.
-    pub(in crate::joined) overlaps: bool,
+    pub(in crate::joined) has_overlap: bool,
     /// Whether tables are joined by rows along this axis, each along its own dimension.
     pub(in crate::joined) has_tables: bool,
 }
@@ -40,34 +40,34 @@ pub(in crate::joined) struct JoinAxis {
 pub(in crate::joined) struct JoinedDimension {
     pub(in crate::joined) key: Path,
     /// The offset of each block along the dimension, and the end of the last block.
-    pub(in crate::joined) starts: Vec<u64>,
+    pub(in crate::joined) block_starts: Vec<u64>,
     /// Whether every block except the first omits its first element.
-    pub(in crate::joined) is_cut: bool,
+    pub(in crate::joined) is_first_element_omitted: bool,
 }
 
 impl JoinedDimension {
     /// Returns the length of the joined dimension.
     pub(in crate::joined) fn length(&self) -> u64 {
-        self.starts.last().copied().unwrap_or(0)
+        self.block_starts.last().copied().unwrap_or(0)
     }
 
     /// Returns the offset of a block along the dimension.
-    pub(in crate::joined) fn start(&self, block: usize) -> u64 {
-        self.starts.get(block).copied().unwrap_or(0)
+    pub(in crate::joined) fn block_start(&self, block: usize) -> u64 {
+        self.block_starts.get(block).copied().unwrap_or(0)
     }
 
     /// Returns the number of elements that the joined dimension omits at the start of a block.
-    pub(in crate::joined) fn cut(&self, block: usize) -> u64 {
-        u64::from(self.is_cut && block > 0)
+    pub(in crate::joined) fn omitted_count(&self, block: usize) -> u64 {
+        u64::from(self.is_first_element_omitted && block > 0)
     }
 
     /// Creates a dimension from the lengths of its blocks. Every block except the first omits its
     /// first element.
-    pub(in crate::joined) fn cut_of(key: &Path, lengths: &[u64]) -> Self {
+    pub(in crate::joined) fn new_omitting_first(key: &Path, lengths: &[u64]) -> Self {
         let numbered = lengths.iter().enumerate();
-        let cut = numbered.map(|(block, length)| length.left_after(u64::from(block > 0)));
+        let cut = numbered.map(|(block, length)| length.minus_or_zero(u64::from(block > 0)));
         JoinedDimension {
-            is_cut: true,
+            is_first_element_omitted: true,
             ..JoinedDimension::new(key, &cut.collect::<Vec<_>>())
         }
     }
@@ -76,13 +76,13 @@ impl JoinedDimension {
         let mut starts = vec![0];
         let mut end: u64 = 0;
         for &length in lengths {
-            end = end.with_more(length);
+            end = end.plus(length);
             starts.push(end);
         }
         JoinedDimension {
             key: Path::clone(key),
-            starts,
-            is_cut: false,
+            block_starts: starts,
+            is_first_element_omitted: false,
         }
     }
 }
@@ -93,8 +93,8 @@ impl Placement {
     pub(in crate::joined) fn is_empty_at(&self, place: &[usize]) -> bool {
         self.axes.iter().zip(place).any(|(axis, &block)| {
             let length = |dim: &JoinedDimension| {
-                let end = dim.start(block.saturating_add(1));
-                end.left_after(dim.start(block))
+                let end = dim.block_start(block.saturating_add(1));
+                end.minus_or_zero(dim.block_start(block))
             };
             !axis.dims.is_empty() && axis.dims.iter().all(|dim| length(dim) == 0)
         })
@@ -102,16 +102,16 @@ impl Placement {
 
     /// Returns the approximate memory of the placement, in bytes.
     pub(in crate::joined) fn weight(&self) -> u64 {
-        let places = self.places.iter().map(|place| size_of_val(&**place));
+        let places = self.member_blocks.iter().map(|place| size_of_val(&**place));
         let axes = self.axes.iter().flat_map(|axis| &axis.dims);
-        let axes = axes.map(|dim| size_of_val(&*dim.starts));
+        let axes = axes.map(|dim| size_of_val(&*dim.block_starts));
         let own = size_of::<Vec<usize>>().times(2);
-        to_u64(places.map(|place| place.with_more(own)).chain(axes).sum())
+        to_u64(places.map(|place| place.plus(own)).chain(axes).sum())
     }
 
     /// Finds the joined dimension with this key. Returns the index of its axis, and its index in
     /// the axis.
-    pub(in crate::joined) fn find(&self, key: &[u8]) -> Option<(usize, usize)> {
+    pub(in crate::joined) fn find_dimension(&self, key: &[u8]) -> Option<(usize, usize)> {
         let axes = self.axes.iter().enumerate();
         axes.filter_map(|(number, axis)| {
             let place = axis.dims.iter().position(|dim| &*dim.key == key)?;
@@ -121,7 +121,10 @@ impl Placement {
     }
 
     /// Returns the joined dimension with this index of the axis and this index in the axis.
-    pub(in crate::joined) fn dim(&self, (axis, place): (usize, usize)) -> Option<&JoinedDimension> {
+    pub(in crate::joined) fn joined_dimension(
+        &self,
+        (axis, place): (usize, usize),
+    ) -> Option<&JoinedDimension> {
         self.axes.get(axis)?.dims.get(place)
     }
 }
@@ -158,7 +161,7 @@ impl Placement {
     pub(in crate::joined) fn without_axes(members: usize) -> Self {
         Placement {
             axes: Vec::new(),
-            places: vec![Vec::new(); members],
+            member_blocks: vec![Vec::new(); members],
             ..Placement::default()
         }
     }
@@ -172,10 +175,13 @@ mod tests {
     /// + 0 + 3.
     #[test]
     fn later_blocks_of_a_cut_dimension_lack_their_first_element() {
-        let dim = JoinedDimension::cut_of(&Path::from(&b"indptr"[..]), &[3, 1, 4]);
-        assert_eq!(dim.starts, [0, 3, 3, 6]);
-        assert_eq!([0, 1, 2].map(|block| dim.cut(block)), [0, 1, 1]);
+        let dim = JoinedDimension::new_omitting_first(&Path::from(&b"indptr"[..]), &[3, 1, 4]);
+        assert_eq!(dim.block_starts, [0, 3, 3, 6]);
+        assert_eq!([0, 1, 2].map(|block| dim.omitted_count(block)), [0, 1, 1]);
         let whole = JoinedDimension::new(&Path::from(&b"data"[..]), &[3, 1, 4]);
-        assert_eq!((whole.starts.last(), whole.cut(1)), (Some(&8), 0));
+        assert_eq!(
+            (whole.block_starts.last(), whole.omitted_count(1)),
+            (Some(&8), 0)
+        );
     }
 }

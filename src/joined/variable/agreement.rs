@@ -10,15 +10,15 @@ use h5fs_reader::wire::to_usize;
 use crate::joined::members::Member;
 use crate::joined::members::content::ElementSummary;
 use crate::joined::members::convention::FirstDimension;
-use crate::joined::members::skeleton::{Role, Variable};
-use crate::joined::paths::OrReason;
+use crate::joined::members::skeleton::{Variable, VariableRole};
+use crate::joined::paths::OmissionResult;
 use crate::joined::placing::coordinate::Coordinate;
-use crate::joined::variable::comparison::Specimen;
-use crate::joined::variable::{Rules, VariablePlacement};
+use crate::joined::variable::comparison::SkeletonVariable;
+use crate::joined::variable::{VariableJoin, VariablePlacement};
 use crate::limits;
 
 /// A member, and its variable in the form that the member's skeleton describes.
-type OwnVariable<'m> = (&'m Member, Specimen<'m>);
+type MemberAndVariable<'m> = (&'m Member, SkeletonVariable<'m>);
 
 /// The result of comparing the elements of two members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,29 +31,29 @@ enum Comparison {
 
 /// Hashes of elements that were not read during the scan, but for the comparison.
 #[derive(Default)]
-struct LateHashes {
-    may_read: Option<bool>,
+struct DeferredHashes {
+    can_read: Option<bool>,
     /// The number of the first member at the current place, and the hashes of its elements.
     first: Option<(usize, [u64; 2])>,
 }
 
-impl LateHashes {
-    fn of_first(&self, number: usize) -> Option<[u64; 2]> {
+impl DeferredHashes {
+    fn first_hash(&self, number: usize) -> Option<[u64; 2]> {
         let first = self.first.filter(|(first, _)| *first == number);
         first.map(|(_, hash)| hash)
     }
 }
 
-impl<'m> Rules<'_, 'm> {
+impl<'m> VariableJoin<'_, 'm> {
     /// Returns whether the elements of the variable are equal in all members. Returns `None` if
     /// some elements have not been read.
     pub(super) fn is_equal(&self) -> Option<bool> {
-        let is_equal = self.alike.is_equal();
+        let is_equal = self.shared_variable.is_equal();
         if is_equal != Some(false) || !self.are_bounds_of_one_place() {
             return is_equal;
         }
         let mut all = self
-            .alike
+            .shared_variable
             .occurrences()
             .map(|(member, _, own)| (member, own));
         let first = all.next()?;
@@ -66,13 +66,16 @@ impl<'m> Rules<'_, 'm> {
     ///
     /// # Errors
     /// Fails with the reason if the variable must be absent.
-    pub(super) fn check_agreement(&self, standing: &VariablePlacement) -> OrReason<Option<String>> {
-        if matches!(standing, VariablePlacement::Repeated) || self.is_placed() {
+    pub(super) fn check_agreement(
+        &self,
+        standing: &VariablePlacement,
+    ) -> OmissionResult<Option<String>> {
+        if matches!(standing, VariablePlacement::RepeatedScalar) || self.is_placement_coordinate() {
             return Ok(None);
         }
         let mut remark = None;
-        let mut late = LateHashes::default();
-        for together in self.groups(standing) {
+        let mut late = DeferredHashes::default();
+        for together in self.group_by_place(standing) {
             let Some((&first, others)) = together.split_first() else {
                 continue;
             };
@@ -81,7 +84,7 @@ impl<'m> Rules<'_, 'm> {
                 let (one, two) = (first.0.name.escape_ascii(), other.0.name.escape_ascii());
                 match self.compare(first, other, &mut late)? {
                     Comparison::Equal => {}
-                    Comparison::Different if self.own_axes(standing).is_empty() => {
+                    Comparison::Different if self.variable_axes(standing).is_empty() => {
                         return Err(format!("it differs between files ({one}, {two})"));
                     }
                     Comparison::Different => {
@@ -110,20 +113,22 @@ impl<'m> Rules<'_, 'm> {
 
     /// Returns whether the variable determines the place of its member. Then it is equal in all
     /// members at one place.
-    fn is_placed(&self) -> bool {
-        let first = self.alike.first();
-        let placement = &self.alike.of.placed.placement;
-        let follows =
-            || placement.shared.contains(&first.path) || placement.find(&first.path).is_some();
-        first.role == Role::Dimension || first.role == Role::Coordinate && follows()
+    fn is_placement_coordinate(&self) -> bool {
+        let first = self.shared_variable.first_variable();
+        let placement = &self.shared_variable.comparison.placed_members.placement;
+        let follows = || {
+            placement.shared_dimensions.contains(&first.path)
+                || placement.find_dimension(&first.path).is_some()
+        };
+        first.role == VariableRole::Dimension || first.role == VariableRole::Coordinate && follows()
     }
 
     /// Returns the members that have the variable, grouped by their place on the axes of the array.
-    fn groups(&self, standing: &VariablePlacement) -> Vec<Vec<OwnVariable<'m>>> {
-        let axes = self.own_axes(standing);
-        let placement = &self.alike.of.placed.placement;
-        let mut groups: HashMap<Vec<usize>, Vec<OwnVariable<'m>>> = HashMap::new();
-        for (member, place, own) in self.alike.occurrences() {
+    fn group_by_place(&self, standing: &VariablePlacement) -> Vec<Vec<MemberAndVariable<'m>>> {
+        let axes = self.variable_axes(standing);
+        let placement = &self.shared_variable.comparison.placed_members.placement;
+        let mut groups: HashMap<Vec<usize>, Vec<MemberAndVariable<'m>>> = HashMap::new();
+        for (member, place, own) in self.shared_variable.occurrences() {
             if placement.is_empty_at(place) {
                 continue;
             }
@@ -138,20 +143,22 @@ impl<'m> Rules<'_, 'm> {
 
     fn compare(
         &self,
-        first: OwnVariable<'m>,
-        other: OwnVariable<'m>,
-        late: &mut LateHashes,
-    ) -> OrReason<Comparison> {
+        first: MemberAndVariable<'m>,
+        other: MemberAndVariable<'m>,
+        late: &mut DeferredHashes,
+    ) -> OmissionResult<Comparison> {
         if let Some(known) = compare_elements(first, other, self.are_bounds_of_one_place()) {
             return Ok(known);
         }
-        if !have_one_meaning(first.1, other.1) {
+        if !has_same_meaning(first.1, other.1) {
             let (one, two) = (first.0.name.escape_ascii(), other.0.name.escape_ascii());
             return Err(format!(
                 "it was not compared in all files: its types or attributes differ ({one}, {two})"
             ));
         }
-        if [first, other].iter().any(|own| known_hash(*own).is_none()) && is_large(first) {
+        if [first, other].iter().any(|own| known_hash(*own).is_none())
+            && is_too_large_to_compare(first)
+        {
             return Ok(Comparison::TooLarge);
         }
         let (one, two) = (self.hash(first, late)?, self.hash(other, late)?);
@@ -164,20 +171,25 @@ impl<'m> Rules<'_, 'm> {
 
     /// Returns the hashes of a member's elements. Reads the elements now if the scan has not read
     /// them, as for a growing array.
-    fn hash(&self, own: OwnVariable<'_>, late: &mut LateHashes) -> OrReason<[u64; 2]> {
+    fn hash(
+        &self,
+        own: MemberAndVariable<'_>,
+        late: &mut DeferredHashes,
+    ) -> OmissionResult<[u64; 2]> {
         let number = own.0.number;
-        if let Some(hash) = known_hash(own).or_else(|| late.of_first(number)) {
+        if let Some(hash) = known_hash(own).or_else(|| late.first_hash(number)) {
             return Ok(hash);
         }
-        let members = self.alike.of.members;
-        let may_read = late.may_read;
-        let may_read = may_read.unwrap_or_else(|| members.may_read_now(self.alike.count()));
-        late.may_read = Some(may_read);
+        let members = self.shared_variable.comparison.members;
+        let may_read = late.can_read;
+        let may_read =
+            may_read.unwrap_or_else(|| members.can_reopen(self.shared_variable.member_count()));
+        late.can_read = Some(may_read);
         let not_compared = || "it was not compared in all files".to_owned();
         if !may_read {
             return Err(not_compared());
         }
-        let hash = members.hash_of(own.0, own.1.place);
+        let hash = members.hash_variable(own.0, own.1.variable_index);
         let hash = hash.map_err(|error| format!("{}: {error}", not_compared()))?;
         let hash = hash.ok_or_else(not_compared)?;
         late.first.get_or_insert((number, hash));
@@ -187,14 +199,15 @@ impl<'m> Rules<'_, 'm> {
     /// Returns whether the variable contains the bounds of a coordinate that determines the place
     /// of the member. At one place, these coordinates are equal except for rounding.
     fn are_bounds_of_one_place(&self) -> bool {
-        let first = self.alike.specimens[0];
-        let Role::Bounds(of) = first.variable.role else {
+        let first = self.shared_variable.skeleton_variables[0];
+        let VariableRole::Bounds(of) = first.variable.role else {
             return false;
         };
-        let placement = &self.alike.of.placed.placement;
+        let placement = &self.shared_variable.comparison.placed_members.placement;
         let bounded = first.skeleton.variables.get(of);
         bounded.is_some_and(|bounded| {
-            placement.shared.contains(&bounded.path) || placement.find(&bounded.path).is_some()
+            placement.shared_dimensions.contains(&bounded.path)
+                || placement.find_dimension(&bounded.path).is_some()
         })
     }
 }
@@ -203,19 +216,20 @@ impl<'m> Rules<'_, 'm> {
 /// otherwise as numbers or times. If `are_bounds` is set, rounding differences count as equal.
 /// Returns `None` if some elements are not in memory.
 fn compare_elements(
-    first: OwnVariable<'_>,
-    other: OwnVariable<'_>,
+    first: MemberAndVariable<'_>,
+    other: MemberAndVariable<'_>,
     are_bounds: bool,
 ) -> Option<Comparison> {
-    let known = |(member, own): OwnVariable<'_>| member.values.get(own.place).cloned();
+    let known =
+        |(member, own): MemberAndVariable<'_>| member.summaries.get(own.variable_index).cloned();
     let (Some(one @ ElementSummary::Elements(_)), Some(two @ ElementSummary::Elements(_))) =
         (known(first), known(other))
     else {
         return None;
     };
     let (a, b) = (first.1.variable, other.1.variable);
-    let lengths = [first, other].map(|(member, own)| member.lengths_of(own));
-    if have_one_meaning(first.1, other.1) && one == two && lengths[0] == lengths[1] {
+    let lengths = [first, other].map(|(member, own)| member.variable_lengths(own));
+    if has_same_meaning(first.1, other.1) && one == two && lengths[0] == lengths[1] {
         return Some(Comparison::Equal);
     }
     let is_number = |own: &Variable| own.meaning.packing.is_some();
@@ -240,7 +254,7 @@ fn compare_elements(
         .copied()
         .map_or(Ok(1), to_usize)
         .unwrap_or(0);
-    let are_near = || are_bounds && one.are_same_bounds(&two, each);
+    let are_near = || are_bounds && one.are_nearly_equal_bounds(&two, each);
     let are_equal = lengths[0] == lengths[1] && (one.is_equal(&two) || are_near());
     Some(if are_equal {
         Comparison::Equal
@@ -249,17 +263,20 @@ fn compare_elements(
     })
 }
 
-fn known_hash((member, own): OwnVariable<'_>) -> Option<[u64; 2]> {
-    member.values.get(own.place).and_then(ElementSummary::hash)
+fn known_hash((member, own): MemberAndVariable<'_>) -> Option<[u64; 2]> {
+    member
+        .summaries
+        .get(own.variable_index)
+        .and_then(ElementSummary::hash)
 }
 
-fn have_one_meaning(one: Specimen<'_>, other: Specimen<'_>) -> bool {
-    one.number == other.number || one.variable.is_same_meaning(other.variable)
+fn has_same_meaning(one: SkeletonVariable<'_>, other: SkeletonVariable<'_>) -> bool {
+    one.skeleton_index == other.skeleton_index || one.variable.is_same_meaning(other.variable)
 }
 
 /// Returns whether the elements of a member have more bytes than the limit for comparisons.
-fn is_large((member, own): OwnVariable<'_>) -> bool {
-    let elements = product(&member.lengths_of(own)).ok();
+fn is_too_large_to_compare((member, own): MemberAndVariable<'_>) -> bool {
+    let elements = product(&member.variable_lengths(own)).ok();
     let bytes = elements.and_then(|all| all.checked_mul(own.variable.datatype.size.into()));
     bytes.is_none_or(|bytes| bytes > limits::JOINED_COMPARED)
 }

@@ -6,7 +6,7 @@ use h5fs_reader::model::number::ieee_bytes;
 
 /// Returns the smallest datatype that represents the elements of all these datatypes. Returns
 /// `None` if there is none.
-pub(in crate::joined) fn common(types: &[&Datatype]) -> Option<Datatype> {
+pub(in crate::joined) fn common_datatype(types: &[&Datatype]) -> Option<Datatype> {
     let (first, others) = types.split_first()?;
     if others.iter().all(|other| other == first) {
         return Some((*first).clone());
@@ -20,7 +20,7 @@ pub(in crate::joined) fn common(types: &[&Datatype]) -> Option<Datatype> {
         return are_filled_alike.then(|| (*longest).clone());
     }
     if let Class::VariableString { padding, .. } = first.class {
-        return joined_texts(types, padding);
+        return common_text_type(types, padding);
     }
     let all = types.iter().map(|own| NumberType::from_datatype(own));
     let mut all = all.collect::<Option<Vec<_>>>()?.into_iter();
@@ -31,7 +31,7 @@ pub(in crate::joined) fn common(types: &[&Datatype]) -> Option<Datatype> {
 
 /// Returns the common datatype of variable-length texts. Its character set is UTF-8, which includes
 /// ASCII.
-fn joined_texts(types: &[&Datatype], padding: StringPadding) -> Option<Datatype> {
+fn common_text_type(types: &[&Datatype], padding: StringPadding) -> Option<Datatype> {
     let first = types.first()?;
     let is_alike = |own: &Datatype| {
         let is_padded_alike =
@@ -130,23 +130,26 @@ mod tests {
             },
         };
         let long = fixed(7, SpacePadded);
-        assert_eq!(common(&[&fixed(2, SpacePadded), &long]), Some(long.clone()));
-        assert_eq!(common(&[&fixed(7, NullPadded), &long]), None);
+        assert_eq!(
+            common_datatype(&[&fixed(2, SpacePadded), &long]),
+            Some(long.clone())
+        );
+        assert_eq!(common_datatype(&[&fixed(7, NullPadded), &long]), None);
         let any = |size, padding, charset| Datatype {
             size,
             class: Class::VariableString { padding, charset },
         };
         let ascii = any(16, NullTerminated, Charset::Ascii);
         let utf8 = any(16, NullTerminated, Charset::Utf8);
-        assert_eq!(common(&[&ascii, &utf8]), Some(utf8.clone()));
-        assert_eq!(common(&[&utf8, &ascii]), Some(utf8.clone()));
-        assert_eq!(common(&[&ascii, &ascii]), Some(ascii.clone()));
+        assert_eq!(common_datatype(&[&ascii, &utf8]), Some(utf8.clone()));
+        assert_eq!(common_datatype(&[&utf8, &ascii]), Some(utf8.clone()));
+        assert_eq!(common_datatype(&[&ascii, &ascii]), Some(ascii.clone()));
         for other in [
             any(12, NullTerminated, Charset::Utf8),
             any(16, SpacePadded, Charset::Utf8),
             long,
         ] {
-            assert_eq!(common(&[&ascii, &other]), None);
+            assert_eq!(common_datatype(&[&ascii, &other]), None);
         }
     }
 
@@ -157,7 +160,7 @@ mod tests {
         let int = |size, signed| Datatype::integer(size, signed, ByteOrder::Big);
         let real = |size| Datatype::ieee(size, ByteOrder::Little);
         let of = |a: &Datatype, b: &Datatype| {
-            common(&[a, b]).and_then(|own| NumberType::from_datatype(&own))
+            common_datatype(&[a, b]).and_then(|own| NumberType::from_datatype(&own))
         };
         assert_eq!(
             of(&int(2, true), &int(4, true)),
@@ -176,6 +179,9 @@ mod tests {
         assert_eq!(of(&int(4, true), &real(4)), Some(NumberType::Real(8)));
         assert_eq!(of(&int(2, true), &real(4)), Some(NumberType::Real(4)));
         assert_eq!(of(&int(8, true), &real(8)), None);
-        assert_eq!(common(&[&int(2, true), &int(2, true)]), Some(int(2, true)));
+        assert_eq!(
+            common_datatype(&[&int(2, true), &int(2, true)]),
+            Some(int(2, true))
+        );
     }
 }

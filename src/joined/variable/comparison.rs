@@ -11,18 +11,20 @@ use crate::joined::instants::instant;
 use crate::joined::member_mapping::PlacedMembers;
 use crate::joined::members::content::ElementSummary;
 use crate::joined::members::convention::MemberTable;
-use crate::joined::members::skeleton::{Dimension, NamedAttribute, Role, Skeleton, Variable};
+use crate::joined::members::skeleton::{
+    Dimension, NamedAttribute, Skeleton, Variable, VariableRole,
+};
 use crate::joined::members::{Member, Members};
 use crate::joined::paths::Path;
 use crate::joined::placing::member_kind::has_data;
-use crate::joined::variable::related_times::{Relatives, add_relations};
+use crate::joined::variable::related_times::{RelatedTimes, add_relations};
 use crate::limits;
 use crate::view::cf::time::TimeUnits;
 
 /// The members of a kind with their places, and the objects of these members by path.
 pub(in crate::joined) struct MemberComparison<'m> {
     pub(in crate::joined) members: &'m Members,
-    pub(in crate::joined) placed: &'m Arc<PlacedMembers>,
+    pub(in crate::joined) placed_members: &'m Arc<PlacedMembers>,
     /// For the path of each variable, the skeletons that have it, in the order of the members: the
     /// index of the skeleton, and the index of the variable in the skeleton.
     variables: HashMap<&'m Path, Vec<(usize, usize)>>,
@@ -30,35 +32,35 @@ pub(in crate::joined) struct MemberComparison<'m> {
     /// index of the skeleton, and the index of the group in the skeleton.
     groups: HashMap<&'m Path, Vec<(usize, usize)>>,
     /// For each skeleton, its members as positions in the kind.
-    of_skeleton: HashMap<usize, Vec<usize>>,
-    pub(super) relatives: Relatives<'m>,
+    members_of_skeleton: HashMap<usize, Vec<usize>>,
+    pub(super) related_times: RelatedTimes<'m>,
 }
 
 /// The variables of several members that have the same path.
 pub(in crate::joined) struct SharedVariable<'m> {
-    pub(in crate::joined) of: &'m MemberComparison<'m>,
+    pub(in crate::joined) comparison: &'m MemberComparison<'m>,
     pub(in crate::joined) path: Path,
     /// The variable of each skeleton that has it, in the order of the members.
-    pub(in crate::joined) specimens: Vec<Specimen<'m>>,
+    pub(in crate::joined) skeleton_variables: Vec<SkeletonVariable<'m>>,
     /// The members that have the variable: their position in the kind, and the index of their
-    /// variable in `specimens`.
+    /// variable in `skeleton_variables`.
     members: Vec<(usize, usize)>,
 }
 
 /// A variable, as one skeleton describes it.
 #[derive(Clone, Copy)]
-pub(in crate::joined) struct Specimen<'m> {
-    pub(in crate::joined) number: usize,
+pub(in crate::joined) struct SkeletonVariable<'m> {
+    pub(in crate::joined) skeleton_index: usize,
     pub(in crate::joined) skeleton: &'m Skeleton,
     /// The index of the variable in the skeleton.
-    pub(in crate::joined) place: usize,
+    pub(in crate::joined) variable_index: usize,
     pub(in crate::joined) variable: &'m Variable,
 }
 
-impl<'m> Specimen<'m> {
-    /// Returns the role of the variable. See [`Skeleton::role`].
-    pub(in crate::joined) fn role(self) -> (bool, bool, Option<&'m [u8]>) {
-        self.skeleton.role(self.variable)
+impl<'m> SkeletonVariable<'m> {
+    /// Returns the role of the variable. See [`Skeleton::resolved_role`].
+    pub(in crate::joined) fn resolved_role(self) -> (bool, bool, Option<&'m [u8]>) {
+        self.skeleton.resolved_role(self.variable)
     }
 }
 
@@ -66,21 +68,21 @@ impl<'m> MemberComparison<'m> {
     pub(in crate::joined) fn new(members: &'m Members, placed: &'m Arc<PlacedMembers>) -> Self {
         let mut compared = MemberComparison {
             members,
-            placed,
+            placed_members: placed,
             variables: HashMap::new(),
             groups: HashMap::new(),
-            of_skeleton: HashMap::new(),
-            relatives: Relatives::new(),
+            members_of_skeleton: HashMap::new(),
+            related_times: RelatedTimes::new(),
         };
         for (place, &member) in placed.members.iter().enumerate() {
             let number = members.list[member].skeleton;
-            let own = compared.of_skeleton.entry(number).or_default();
+            let own = compared.members_of_skeleton.entry(number).or_default();
             own.push(place);
             if own.len() > 1 {
                 continue;
             }
             let skeleton = &members.skeletons[number];
-            add_relations(skeleton, &mut compared.relatives);
+            add_relations(skeleton, &mut compared.related_times);
             for (variable, own) in skeleton.variables.iter().enumerate() {
                 let same = compared.variables.entry(&own.path).or_default();
                 same.push((number, variable));
@@ -98,14 +100,14 @@ impl<'m> MemberComparison<'m> {
 
     /// Returns the member at a position in the kind, and the member's block on each axis.
     fn member(&self, place: usize) -> (&'m Member, &'m [usize]) {
-        let (members, placed) = (self.members, self.placed);
+        let (members, placed) = (self.members, self.placed_members);
         let member = &members.list[placed.members[place]];
-        (member, &placed.placement.places[place])
+        (member, &placed.placement.member_blocks[place])
     }
 
     /// Returns the indices of the skeletons of the kind, in the order of the members.
     fn skeletons(&self) -> Vec<usize> {
-        let mut all: Vec<_> = self.of_skeleton.iter().collect();
+        let mut all: Vec<_> = self.members_of_skeleton.iter().collect();
         all.sort_by_key(|(_, members)| members.first());
         all.into_iter().map(|(number, _)| *number).collect()
     }
@@ -123,14 +125,14 @@ impl<'m> MemberComparison<'m> {
     /// Returns the objects that some member cannot show: path and reason.
     pub(in crate::joined) fn refusals(&self) -> BTreeMap<Path, String> {
         let mut all = BTreeMap::new();
-        for &member in &self.placed.members {
-            for (path, reason) in refused_by(&self.members.list[member]) {
+        for &member in &self.placed_members.members {
+            for (path, reason) in member_refusals(&self.members.list[member]) {
                 all.entry(path).or_insert(reason);
             }
         }
         // What a member without data cannot show may be a variable of these.
-        for member in without_data(self.members) {
-            let own = refused_by(member).filter(|(path, _)| self.variables.contains_key(path));
+        for member in members_without_data(self.members) {
+            let own = member_refusals(member).filter(|(path, _)| self.variables.contains_key(path));
             for (path, reason) in own {
                 all.entry(path).or_insert(reason);
             }
@@ -164,7 +166,7 @@ impl<'m> MemberComparison<'m> {
         let variables = variables.map(|&(number, at)| (number, behind(number) + at));
         let mut common: Option<Vec<NamedAttribute>> = None;
         for (number, at) in groups.chain(variables) {
-            let Some(own) = self.members.common[number].attributes.get(at) else {
+            let Some(own) = self.members.common_metadata[number].attributes.get(at) else {
                 continue;
             };
             match &mut common {
@@ -180,24 +182,24 @@ impl<'m> MemberComparison<'m> {
     }
 
     /// Returns the scalars of the ASDF trees that are equal in all members.
-    pub(in crate::joined) fn scalars(&self) -> crate::joined::members::scan::Common {
+    pub(in crate::joined) fn scalars(&self) -> crate::joined::members::scan::CommonMetadata {
         let mut all = self
             .skeletons()
             .into_iter()
-            .map(|number| &self.members.common[number]);
+            .map(|number| &self.members.common_metadata[number]);
         let mut common = all.next().cloned().unwrap_or_default();
         common.attributes.clear();
-        all.for_each(|other| common.keep(other));
+        all.for_each(|other| common.retain_equal(other));
         common
     }
 
     /// Returns the path of the array whose bounds are the array at `path`. Returns `None` if the
     /// array contains no bounds, or has units of its own.
-    pub(in crate::joined) fn bounded(&self, path: &Path) -> Option<&'m Path> {
+    pub(in crate::joined) fn bounded_array(&self, path: &Path) -> Option<&'m Path> {
         let (number, place) = *self.variables.get(path)?.first()?;
         let skeleton = &self.members.skeletons[number];
         let own = &skeleton.variables[place];
-        let Role::Bounds(of) = own.role else {
+        let VariableRole::Bounds(of) = own.role else {
             return None;
         };
         let bounded = skeleton.variables.get(of);
@@ -209,28 +211,28 @@ impl<'m> MemberComparison<'m> {
     /// Returns the variable at `path` in all members that have it.
     pub(in crate::joined) fn variable(&'m self, path: &Path) -> SharedVariable<'m> {
         let of = self.variables.get(path).map_or(&[][..], |of| of);
-        let specimens: Vec<Specimen<'m>> = of
+        let specimens: Vec<SkeletonVariable<'m>> = of
             .iter()
             .map(|&(number, place)| {
                 let skeleton = &*self.members.skeletons[number];
-                Specimen {
-                    number,
+                SkeletonVariable {
+                    skeleton_index: number,
                     skeleton,
-                    place,
+                    variable_index: place,
                     variable: &skeleton.variables[place],
                 }
             })
             .collect();
         let mut members: Vec<(usize, usize)> = Vec::new();
         for (at, specimen) in specimens.iter().enumerate() {
-            let own = self.of_skeleton.get(&specimen.number);
+            let own = self.members_of_skeleton.get(&specimen.skeleton_index);
             members.extend(own.into_iter().flatten().map(|&place| (place, at)));
         }
         members.sort_unstable();
         SharedVariable {
-            of: self,
+            comparison: self,
             path: Path::clone(path),
-            specimens,
+            skeleton_variables: specimens,
             members,
         }
     }
@@ -238,48 +240,50 @@ impl<'m> MemberComparison<'m> {
 
 impl<'m> SharedVariable<'m> {
     /// Returns the variable as the first member has it.
-    pub(in crate::joined) fn first(&self) -> &'m Variable {
-        self.specimens[0].variable
+    pub(in crate::joined) fn first_variable(&self) -> &'m Variable {
+        self.skeleton_variables[0].variable
     }
 
     /// Iterates over the dimensions that the variable has in the first member.
     pub(in crate::joined) fn dims(&self) -> impl Iterator<Item = &'m Dimension> {
-        let first = self.specimens[0];
+        let first = self.skeleton_variables[0];
         first.skeleton.dims(first.variable)
     }
 
     pub(in crate::joined) fn variables(&self) -> impl Iterator<Item = &'m Variable> + '_ {
-        self.specimens.iter().map(|specimen| specimen.variable)
+        self.skeleton_variables
+            .iter()
+            .map(|specimen| specimen.variable)
     }
 
     /// Iterates over the members that have the variable, with the block of each member on each
     /// axis.
     pub(in crate::joined) fn occurrences(
         &self,
-    ) -> impl Iterator<Item = (&'m Member, &'m [usize], Specimen<'m>)> + '_ {
+    ) -> impl Iterator<Item = (&'m Member, &'m [usize], SkeletonVariable<'m>)> + '_ {
         self.members.iter().map(|&(place, at)| {
-            let (member, along) = self.of.member(place);
-            (member, along, self.specimens[at])
+            let (member, along) = self.comparison.member(place);
+            (member, along, self.skeleton_variables[at])
         })
     }
 
     /// Returns the number of members that have the variable.
-    pub(in crate::joined) fn count(&self) -> usize {
+    pub(in crate::joined) fn member_count(&self) -> usize {
         self.members.len()
     }
 
     /// Returns whether all members have the variable.
-    pub(in crate::joined) fn is_everywhere(&self) -> bool {
-        self.count() == self.of.placed.members.len()
+    pub(in crate::joined) fn is_in_all_members(&self) -> bool {
+        self.member_count() == self.comparison.placed_members.members.len()
     }
 
     /// Returns whether the elements of the variable are equal in all members. Returns `None` if
     /// some elements have not been read.
     pub(in crate::joined) fn is_equal(&self) -> Option<bool> {
-        if self.count() == 1 {
+        if self.member_count() == 1 {
             return Some(true);
         }
-        let first = self.first();
+        let first = self.first_variable();
         if !self.variables().all(|own| own.is_same_meaning(first)) {
             return Some(false);
         }
@@ -292,10 +296,10 @@ impl<'m> SharedVariable<'m> {
         let mut first = None;
         for (member, _, own) in self.occurrences() {
             let hash = member
-                .values
-                .get(own.place)
+                .summaries
+                .get(own.variable_index)
                 .and_then(ElementSummary::hash)?;
-            let own = (hash, member.lengths_of(own));
+            let own = (hash, member.variable_lengths(own));
             if *first.get_or_insert_with(|| own.clone()) != own {
                 return Some(false);
             }
@@ -305,18 +309,24 @@ impl<'m> SharedVariable<'m> {
 
     /// Returns two file names for an error message: the first file that has the variable, and the
     /// first file that has it in the form of `other`.
-    pub(in crate::joined) fn files(&self, other: Specimen<'_>) -> (String, String) {
+    pub(in crate::joined) fn differing_file_names(
+        &self,
+        other: SkeletonVariable<'_>,
+    ) -> (String, String) {
         let name = |number: usize| {
-            let members = self.of.of_skeleton.get(&number);
+            let members = self.comparison.members_of_skeleton.get(&number);
             let first = members.and_then(|members| members.first());
-            let name = first.map(|&place| self.of.member(place).0.name.escape_ascii());
+            let name = first.map(|&place| self.comparison.member(place).0.name.escape_ascii());
             name.map_or_else(String::new, |name| name.to_string())
         };
-        (name(self.specimens[0].number), name(other.number))
+        (
+            name(self.skeleton_variables[0].skeleton_index),
+            name(other.skeleton_index),
+        )
     }
 
     /// Returns the time units of the variable in each form that is a time.
-    pub(in crate::joined) fn times(&self) -> Vec<TimeUnits> {
+    pub(in crate::joined) fn time_units(&self) -> Vec<TimeUnits> {
         self.variables()
             .filter_map(|variable| variable.meaning.time)
             .collect()
@@ -324,15 +334,18 @@ impl<'m> SharedVariable<'m> {
 
     /// Returns the elements of a member as times in nanoseconds since 1970-01-01. Returns `None` if
     /// an element is unknown or not a time.
-    pub(in crate::joined) fn instants(member: &Member, own: Specimen<'_>) -> Option<Vec<i128>> {
-        let ElementSummary::Elements(elements) = member.values.get(own.place)? else {
+    pub(in crate::joined) fn member_instants(
+        member: &Member,
+        own: SkeletonVariable<'_>,
+    ) -> Option<Vec<i128>> {
+        let ElementSummary::Elements(elements) = member.summaries.get(own.variable_index)? else {
             return None;
         };
         let units = own.variable.meaning.time.as_ref()?;
         let packing = own.variable.meaning.packing.as_ref()?;
         let size = to_usize(own.variable.datatype.size.into()).ok()?.max(1);
         let each = elements.chunks_exact(size);
-        each.map(|element| instant(units, packing.number(element)?).ok()?)
+        each.map(|element| instant(units, packing.decode_number(element)?).ok()?)
             .collect()
     }
 
@@ -343,14 +356,14 @@ impl<'m> SharedVariable<'m> {
         const MOST: u64 = limits::JOINED_INLINE / 8;
         let mut counts = self
             .occurrences()
-            .map(|(member, _, own)| product(&member.lengths_of(own)));
-        let count = counts.try_fold(0_u64, |all, own| Some(all.with_more(own.ok()?)))?;
+            .map(|(member, _, own)| product(&member.variable_lengths(own)));
+        let count = counts.try_fold(0_u64, |all, own| Some(all.plus(own.ok()?)))?;
         if count > MOST {
             return None;
         }
         let mut all = Vec::new();
         for (member, _, own) in self.occurrences() {
-            all.extend(Self::instants(member, own)?);
+            all.extend(Self::member_instants(member, own)?);
         }
         Some(all)
     }
@@ -358,7 +371,7 @@ impl<'m> SharedVariable<'m> {
 
 impl Member {
     /// Returns the lengths of the dimensions of a variable that has the form `own`.
-    pub(in crate::joined) fn lengths_of(&self, own: Specimen<'_>) -> Vec<u64> {
+    pub(in crate::joined) fn variable_lengths(&self, own: SkeletonVariable<'_>) -> Vec<u64> {
         let dims = own.variable.dims.iter();
         dims.map(|&dim| self.lengths.get(dim).copied().unwrap_or(0))
             .collect()
@@ -366,14 +379,16 @@ impl Member {
 }
 
 /// Iterates over the members that have no data variable, and therefore belong to no kind.
-pub(in crate::joined) fn without_data(members: &Members) -> impl Iterator<Item = &Member> {
+pub(in crate::joined) fn members_without_data(members: &Members) -> impl Iterator<Item = &Member> {
     let all = members.list.iter();
     all.filter(move |member| !has_data(members.skeleton(member)))
 }
 
 /// Iterates over the objects that a member cannot show: path and reason.
-pub(in crate::joined) fn refused_by(member: &Member) -> impl Iterator<Item = (Path, String)> + '_ {
-    let all = member.refused.iter();
+pub(in crate::joined) fn member_refusals(
+    member: &Member,
+) -> impl Iterator<Item = (Path, String)> + '_ {
+    let all = member.refusals.iter();
     all.map(move |(path, why)| {
         let reason = format!("{why} ({})", member.name.escape_ascii());
         (Path::clone(path), reason)

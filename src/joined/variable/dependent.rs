@@ -8,34 +8,36 @@ use h5fs_reader::model::Datatype;
 use h5fs_reader::model::datatype::{Class, Member, StringPadding};
 use h5fs_reader::wire::to_usize;
 
-use crate::joined::element_recoding::{FieldCopy, Numbering, Numberings};
+use crate::joined::element_recoding::{FieldCopy, FileRenumberings, Renumbering};
 use crate::joined::joined_array::ArrayContent;
-use crate::joined::member_mapping::{FieldNumbering, MappedPart, Recipe, weight_of_recipes};
+use crate::joined::member_mapping::{
+    FieldRenumbering, MappedPart, RecodingPlan, recoding_plans_weight,
+};
 use crate::joined::members::convention::{CodedField, FirstDimension, Relation};
-use crate::joined::paths::{OrReason, Path};
+use crate::joined::paths::{OmissionResult, Path};
 use crate::joined::placing::placement::JoinedDimension;
-use crate::joined::variable::common_type::common;
+use crate::joined::variable::common_type::common_datatype;
 use crate::joined::variable::names::MergedNames;
-use crate::joined::variable::{Rules, VariablePlacement};
+use crate::joined::variable::{VariableJoin, VariablePlacement};
 
 /// The datatype of a joined array whose elements are converted differently for each file. `recipes`
 /// contains the conversion for each skeleton index.
 pub(super) struct DependentType {
     pub(super) datatype: Datatype,
-    recipes: HashMap<usize, Recipe>,
+    recoding_plans: HashMap<usize, RecodingPlan>,
 }
 
 /// Elements, or a field of each element, that contain numbers of names in another array.
-struct Coded<'a> {
+struct CodedElements<'a> {
     /// The name of the field. `None` if the whole element is a number.
     field: Option<&'a [u8]>,
     names: &'a Path,
     is_ordered: bool,
 }
 
-impl<'a> From<&'a CodedField> for Coded<'a> {
+impl<'a> From<&'a CodedField> for CodedElements<'a> {
     fn from(own: &'a CodedField) -> Self {
-        Coded {
+        CodedElements {
             field: Some(&own.name),
             names: &own.names,
             is_ordered: own.is_ordered,
@@ -43,7 +45,7 @@ impl<'a> From<&'a CodedField> for Coded<'a> {
     }
 }
 
-impl Coded<'_> {
+impl CodedElements<'_> {
     /// Returns the reason why ordered categories are not joined: lists that differ have no common
     /// order. pandas and AnnData also refuse such categories, or forget the order.
     fn refusal(&self) -> String {
@@ -55,41 +57,44 @@ impl Coded<'_> {
     }
 }
 
-impl Rules<'_, '_> {
+impl VariableJoin<'_, '_> {
     /// Returns the conversion of elements that depend on other arrays. Returns `None` if the
     /// elements stay unchanged.
-    pub(super) fn related(&self, standing: &VariablePlacement) -> OrReason<Option<DependentType>> {
-        if self.alike.of.placed.members.len() < 2 {
+    pub(super) fn dependent_type(
+        &self,
+        standing: &VariablePlacement,
+    ) -> OmissionResult<Option<DependentType>> {
+        if self.shared_variable.comparison.placed_members.members.len() < 2 {
             return Ok(None);
         }
-        match &self.alike.first().convention.relation {
+        match &self.shared_variable.first_variable().convention.relation {
             Relation::Codes { names, is_ordered } => {
-                let whole = [Coded {
+                let whole = [CodedElements {
                     field: None,
                     names,
                     is_ordered: *is_ordered,
                 }];
-                self.coded(&whole, standing)
+                self.merged_codes_type(&whole, standing)
             }
             Relation::Fields(fields) => {
-                let fields: Vec<_> = fields.iter().map(Coded::from).collect();
-                self.coded(&fields, standing)
+                let fields: Vec<_> = fields.iter().map(CodedElements::from).collect();
+                self.merged_codes_type(&fields, standing)
             }
-            Relation::RowsOf(rows) => self.moved(rows, true),
+            Relation::RowsOf(rows) => self.offset_type(rows, true),
             Relation::EndsIn(entries) | Relation::PointsTo { entries, .. } => {
-                self.moved(entries, false)
+                self.offset_type(entries, false)
             }
-            Relation::None if self.are_other_records() => self.coded(&[], standing),
+            Relation::None if self.has_differing_records() => self.merged_codes_type(&[], standing),
             _ => Ok(None),
         }
     }
 
     /// Returns whether the variable contains rows of a table that are records of different types in
     /// different members.
-    fn are_other_records(&self) -> bool {
-        let first = self.alike.first();
+    fn has_differing_records(&self) -> bool {
+        let first = self.shared_variable.first_variable();
         let differ = self
-            .alike
+            .shared_variable
             .variables()
             .any(|own| own.datatype != first.datatype);
         let are_records = matches!(first.datatype.class, Class::Compound(_));
@@ -98,20 +103,24 @@ impl Rules<'_, '_> {
 
     /// Returns the conversion of numbers of names to numbers in the merged list of names. Either
     /// the whole element or some of its fields are such numbers.
-    fn coded(
+    fn merged_codes_type(
         &self,
-        coded: &[Coded<'_>],
+        coded: &[CodedElements<'_>],
         standing: &VariablePlacement,
-    ) -> OrReason<Option<DependentType>> {
+    ) -> OmissionResult<Option<DependentType>> {
         let mut lists = Vec::new();
         for own in coded {
-            let names = MergedNames::merge(&self.alike.of.variable(own.names))?;
+            let names = MergedNames::merge(&self.shared_variable.comparison.variable(own.names))?;
             if own.is_ordered && !names.are_equal {
                 return Err(own.refusal());
             }
             lists.push((own.field, names));
         }
-        let types: Vec<&Datatype> = self.alike.variables().map(|own| &own.datatype).collect();
+        let types: Vec<&Datatype> = self
+            .shared_variable
+            .variables()
+            .map(|own| &own.datatype)
+            .collect();
         let first = types.first().copied().ok_or_else(String::new)?;
         let are_records = matches!(first.class, Class::Compound(_));
         let are_plain = !are_records || types.iter().all(|own| *own == first);
@@ -120,7 +129,7 @@ impl Rules<'_, '_> {
         }
         if matches!(
             standing,
-            VariablePlacement::Once | VariablePlacement::Repeated
+            VariablePlacement::FirstMemberOnly | VariablePlacement::RepeatedScalar
         ) {
             return Err("the names of its numbers differ between files".to_owned());
         }
@@ -132,48 +141,56 @@ impl Rules<'_, '_> {
             }
         };
         let datatype = if are_records {
-            records(&types, &lists).ok_or_else(none)?
+            merged_record_type(&types, &lists).ok_or_else(none)?
         } else {
-            let common = common(&types).ok_or_else(none)?;
-            let most = lists.iter().map(|(_, names)| names.count()).max();
-            holding(&common, most.unwrap_or(0)).ok_or_else(none)?
+            let common = common_datatype(&types).ok_or_else(none)?;
+            let most = lists.iter().map(|(_, names)| names.name_count()).max();
+            integer_type_for(&common, most.unwrap_or(0)).ok_or_else(none)?
         };
         let recipe = |own: &Datatype| {
             let fields = match &own.class {
-                Class::Compound(members) => of_records(members, &datatype, &lists)?,
+                Class::Compound(members) => record_renumberings(members, &datatype, &lists)?,
                 _ => {
                     let (_, names) = lists.first()?;
-                    vec![FieldNumbering {
+                    vec![FieldRenumbering {
                         field: whole_field(own, &datatype)?,
-                        files: Arc::clone(&names.numbers),
+                        by_file: Arc::clone(&names.renumberings),
                     }]
                 }
             };
-            Some(Recipe::Numbered(fields.into()))
+            Some(RecodingPlan::RenumberFields(fields.into()))
         };
-        let recipes = self.recipes(recipe)?.ok_or_else(none)?;
-        Ok(Some(DependentType { datatype, recipes }))
+        let recipes = self.plan_recodings(recipe)?.ok_or_else(none)?;
+        Ok(Some(DependentType {
+            datatype,
+            recoding_plans: recipes,
+        }))
     }
 
     /// Creates the recipe for each skeleton. Skeletons with the same datatype share a recipe.
     /// Returns `None` if `recipe` returns none for a datatype.
-    fn recipes(
+    fn plan_recodings(
         &self,
-        recipe: impl Fn(&Datatype) -> Option<Recipe>,
-    ) -> OrReason<Option<HashMap<usize, Recipe>>> {
-        let mut known: HashMap<&Datatype, Recipe> = HashMap::new();
+        recipe: impl Fn(&Datatype) -> Option<RecodingPlan>,
+    ) -> OmissionResult<Option<HashMap<usize, RecodingPlan>>> {
+        let mut known: HashMap<&Datatype, RecodingPlan> = HashMap::new();
         let mut recipes = HashMap::new();
-        for own in &self.alike.specimens {
+        for own in &self.shared_variable.skeleton_variables {
             let datatype = &own.variable.datatype;
             let made = known.get(datatype).cloned();
             let Some(made) = made.or_else(|| recipe(datatype)) else {
                 return Ok(None);
             };
             known.insert(datatype, made.clone());
-            recipes.insert(own.number, made);
+            recipes.insert(own.skeleton_index, made);
         }
-        let weight = weight_of_recipes(known.values());
-        if !self.alike.of.members.reserve_inline(weight) {
+        let weight = recoding_plans_weight(known.values());
+        if !self
+            .shared_variable
+            .comparison
+            .members
+            .reserve_inline(weight)
+        {
             return Err("how its numbers become others takes too many bytes in memory".to_owned());
         }
         Ok(Some(recipes))
@@ -181,17 +198,22 @@ impl Rules<'_, '_> {
 
     /// Returns the conversion of numbers that refer to elements of the array `target`. In each
     /// file, the number of elements in the preceding files is added.
-    fn moved(&self, target: &Path, are_rows: bool) -> OrReason<Option<DependentType>> {
-        let placement = &self.alike.of.placed.placement;
-        let target = self.alike.of.variable(target);
-        let dim = if target.count() > 0 && target.is_everywhere() {
+    fn offset_type(&self, target: &Path, are_rows: bool) -> OmissionResult<Option<DependentType>> {
+        let placement = &self.shared_variable.comparison.placed_members.placement;
+        let target = self.shared_variable.comparison.variable(target);
+        let dim = if target.member_count() > 0 && target.is_in_all_members() {
             target.dims().next()
         } else {
             return Err("some files do not have the array that it refers to".to_owned());
         };
-        let at = dim.and_then(|dim| placement.find(&dim.key));
-        let Some((at, dim)) = at.and_then(|at| Some((at, placement.dim(at)?))) else {
-            return if placement.axes.iter().any(|axis| axis.new.is_none()) && self.is_joined() {
+        let at = dim.and_then(|dim| placement.find_dimension(&dim.key));
+        let Some((at, dim)) = at.and_then(|at| Some((at, placement.joined_dimension(at)?))) else {
+            return if placement
+                .axes
+                .iter()
+                .any(|axis| axis.new_dimension.is_none())
+                && self.is_joined()
+            {
                 Err("the array that it refers to is not joined".to_owned())
             } else {
                 Ok(None)
@@ -201,68 +223,90 @@ impl Rules<'_, '_> {
             return Err("it is not joined, but the array that it refers to is".to_owned());
         }
         let none = || "its integer type is too small for the joined numbers".to_owned();
-        let types: Vec<&Datatype> = self.alike.variables().map(|own| &own.datatype).collect();
-        let common = common(&types).ok_or_else(none)?;
-        let datatype = holding(&common, dim.length()).ok_or_else(none)?;
-        let files = self.alike.occurrences().map(|(member, place, _)| {
-            let block = place.get(at.0).copied().unwrap_or(0);
-            (member.number, moved(dim, block, are_rows))
-        });
-        let files: Arc<Numberings> = Arc::new(files.collect());
+        let types: Vec<&Datatype> = self
+            .shared_variable
+            .variables()
+            .map(|own| &own.datatype)
+            .collect();
+        let common = common_datatype(&types).ok_or_else(none)?;
+        let datatype = integer_type_for(&common, dim.length()).ok_or_else(none)?;
+        let files = self
+            .shared_variable
+            .occurrences()
+            .map(|(member, place, _)| {
+                let block = place.get(at.0).copied().unwrap_or(0);
+                (member.number, offset_renumbering(dim, block, are_rows))
+            });
+        let files: Arc<FileRenumberings> = Arc::new(files.collect());
         let recipe = |own: &Datatype| {
             let field = whole_field(own, &datatype)?;
             let files = Arc::clone(&files);
-            Some(Recipe::Numbered([FieldNumbering { field, files }].into()))
+            Some(RecodingPlan::RenumberFields(
+                [FieldRenumbering {
+                    field,
+                    by_file: files,
+                }]
+                .into(),
+            ))
         };
-        let recipes = self.recipes(recipe)?.ok_or_else(none)?;
-        Ok(Some(DependentType { datatype, recipes }))
+        let recipes = self.plan_recodings(recipe)?.ok_or_else(none)?;
+        Ok(Some(DependentType {
+            datatype,
+            recoding_plans: recipes,
+        }))
     }
 
     /// Returns the content of the joined array that converts elements as `related` says.
-    pub(super) fn mapped_by(
+    pub(super) fn map_dependent(
         &self,
         related: &DependentType,
         standing: &VariablePlacement,
     ) -> ArrayContent {
-        let parts = self.alike.specimens.iter().map(|own| {
-            let recipe = related.recipes.get(&own.number);
-            let recipe = recipe.cloned().unwrap_or(Recipe::Plain);
-            let variable = own.place;
-            (own.number, MappedPart { variable, recipe })
+        let parts = self.shared_variable.skeleton_variables.iter().map(|own| {
+            let recipe = related.recoding_plans.get(&own.skeleton_index);
+            let recipe = recipe.cloned().unwrap_or(RecodingPlan::Unchanged);
+            let variable = own.variable_index;
+            (
+                own.skeleton_index,
+                MappedPart {
+                    variable_index: variable,
+                    recoding_plan: recipe,
+                },
+            )
         });
         let added = usize::from(matches!(
             standing,
-            VariablePlacement::Along { is_new: true }
+            VariablePlacement::AlongAxes { is_new: true }
         ));
         ArrayContent::Mapped(self.map_members(added, parts.collect()))
     }
 }
 
 /// Returns the conversion of numbers in the file that has this block.
-fn moved(dim: &JoinedDimension, block: usize, are_rows: bool) -> Numbering {
-    let by = dim.start(block);
-    let length = dim.start(block.saturating_add(1)).saturating_sub(by);
+fn offset_renumbering(dim: &JoinedDimension, block: usize, are_rows: bool) -> Renumbering {
+    let by = dim.block_start(block);
+    let length = dim.block_start(block.saturating_add(1)).saturating_sub(by);
     let most = length.checked_sub(u64::from(are_rows));
     match most {
-        Some(most) => Numbering::Moved { by, most },
+        Some(most) => Renumbering::Offset { by, most },
         // In a file without rows, every number is invalid.
-        None => Numbering::Codes(Arc::default()),
+        None => Renumbering::CodeTable(Arc::default()),
     }
 }
 
 /// Returns a field that covers the whole element, which is a number.
 fn whole_field(from: &Datatype, to: &Datatype) -> Option<FieldCopy> {
     Some(FieldCopy {
-        from: 0..to_usize(from.size.into()).ok()?,
-        to: 0..to_usize(to.size.into()).ok()?,
-        values: 1,
-        numbers: Some((from.clone(), to.clone())),
+        source_bytes: 0..to_usize(from.size.into()).ok()?,
+        target_bytes: 0..to_usize(to.size.into()).ok()?,
+        value_count: 1,
+        integer_types: Some((from.clone(), to.clone())),
     })
 }
 
 /// Returns an integer type with the signedness of `datatype` that represents the numbers up to
 /// `most`. This is `datatype` itself or a larger type.
-fn holding(datatype: &Datatype, most: u64) -> Option<Datatype> {
+fn integer_type_for(datatype: &Datatype, most: u64) -> Option<Datatype> {
     let Class::Integer { order, signed, .. } = datatype.class else {
         return None;
     };
@@ -282,7 +326,7 @@ fn holding(datatype: &Datatype, most: u64) -> Option<Datatype> {
 }
 
 /// Returns the number of values in a field of this type.
-fn values_of(datatype: &Datatype) -> usize {
+fn value_count(datatype: &Datatype) -> usize {
     match &datatype.class {
         Class::Array { base, .. } => (datatype.size / base.size.max(1)) as usize,
         _ => 1,
@@ -290,7 +334,7 @@ fn values_of(datatype: &Datatype) -> usize {
 }
 
 /// Returns the integer type of a field, which is one integer or an array of integers.
-fn numbers_of(datatype: &Datatype) -> &Datatype {
+fn integer_type(datatype: &Datatype) -> &Datatype {
     match &datatype.class {
         Class::Array { base, .. } => base,
         _ => datatype,
@@ -299,8 +343,11 @@ fn numbers_of(datatype: &Datatype) -> &Datatype {
 
 /// Returns a record type that represents the texts and renumbered fields of all files. Returns
 /// `None` if there is none.
-fn records(types: &[&Datatype], lists: &[(Option<&[u8]>, MergedNames)]) -> Option<Datatype> {
-    let all: Option<Vec<&[Member]>> = types.iter().map(|own| members_of(own)).collect();
+fn merged_record_type(
+    types: &[&Datatype],
+    lists: &[(Option<&[u8]>, MergedNames)],
+) -> Option<Datatype> {
+    let all: Option<Vec<&[Member]>> = types.iter().map(|own| compound_members(own)).collect();
     let all = all?;
     let (first, others) = all.split_first()?;
     if others.iter().any(|other| other.len() != first.len()) {
@@ -318,8 +365,8 @@ fn records(types: &[&Datatype], lists: &[(Option<&[u8]>, MergedNames)]) -> Optio
         }
         let types: Vec<&Datatype> = fields.iter().map(|field| &field.datatype).collect();
         let datatype = field_type(&types)?;
-        let datatype = match names_of(lists, member) {
-            Some(names) => widened(&datatype, names.count())?,
+        let datatype = match field_names(lists, member) {
+            Some(names) => widen_integer_type(&datatype, names.name_count())?,
             None => datatype,
         };
         let end = offset.checked_add(datatype.size)?;
@@ -337,7 +384,7 @@ fn records(types: &[&Datatype], lists: &[(Option<&[u8]>, MergedNames)]) -> Optio
     })
 }
 
-fn members_of(datatype: &Datatype) -> Option<&[Member]> {
+fn compound_members(datatype: &Datatype) -> Option<&[Member]> {
     match &datatype.class {
         Class::Compound(members) => Some(members),
         _ => None,
@@ -375,7 +422,7 @@ fn field_type(types: &[&Datatype]) -> Option<Datatype> {
     }
 }
 
-fn names_of<'l>(
+fn field_names<'l>(
     lists: &'l [(Option<&[u8]>, MergedNames)],
     member: &Member,
 ) -> Option<&'l MergedNames> {
@@ -384,11 +431,11 @@ fn names_of<'l>(
     found.map(|(_, names)| names)
 }
 
-fn widened(datatype: &Datatype, most: u64) -> Option<Datatype> {
+fn widen_integer_type(datatype: &Datatype, most: u64) -> Option<Datatype> {
     let Class::Array { base, dims } = &datatype.class else {
-        return holding(datatype, most);
+        return integer_type_for(datatype, most);
     };
-    let wide = holding(base, most)?;
+    let wide = integer_type_for(base, most)?;
     let size = datatype.size / base.size.max(1) * wide.size;
     let class = Class::Array {
         base: Box::new(wide),
@@ -398,11 +445,11 @@ fn widened(datatype: &Datatype, most: u64) -> Option<Datatype> {
 }
 
 /// Returns the conversion of each field of a record.
-fn of_records(
+fn record_renumberings(
     members: &[Member],
     to: &Datatype,
     lists: &[(Option<&[u8]>, MergedNames)],
-) -> Option<Vec<FieldNumbering>> {
+) -> Option<Vec<FieldRenumbering>> {
     let Class::Compound(others) = &to.class else {
         return None;
     };
@@ -412,19 +459,19 @@ fn of_records(
     };
     let pairs = members.iter().zip(others);
     let fields = pairs.map(|(member, other)| {
-        let names = names_of(lists, member);
+        let names = field_names(lists, member);
         let types = || {
-            let [from, to] = [member, other].map(|own| numbers_of(&own.datatype).clone());
+            let [from, to] = [member, other].map(|own| integer_type(&own.datatype).clone());
             (from, to)
         };
-        Some(FieldNumbering {
+        Some(FieldRenumbering {
             field: FieldCopy {
-                from: range(member)?,
-                to: range(other)?,
-                values: values_of(&member.datatype),
-                numbers: names.map(|_| types()),
+                source_bytes: range(member)?,
+                target_bytes: range(other)?,
+                value_count: value_count(&member.datatype),
+                integer_types: names.map(|_| types()),
             },
-            files: names.map_or_else(Arc::default, |names| Arc::clone(&names.numbers)),
+            by_file: names.map_or_else(Arc::default, |names| Arc::clone(&names.renumberings)),
         })
     });
     fields.collect()
@@ -435,7 +482,7 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
-    use crate::joined::members::content::text_of;
+    use crate::joined::members::content::text_type;
     use h5fs_reader::model::datatype::ByteOrder;
     use h5fs_reader::testing::{int, member, type_of};
 
@@ -464,15 +511,18 @@ mod tests {
         joined(files.collect())
     }
 
-    fn numberings(made: &JoinedArray) -> Vec<&Arc<Numberings>> {
+    fn numberings(made: &JoinedArray) -> Vec<&Arc<FileRenumberings>> {
         let ArrayContent::Mapped(mapped) = &made.content else {
             panic!("{made:?}");
         };
-        let fields = mapped.parts.values().flat_map(|part| match &part.recipe {
-            Recipe::Numbered(fields) => fields.iter(),
-            other => panic!("{other:?}"),
-        });
-        fields.map(|own| &own.files).collect()
+        let fields = mapped
+            .parts_by_skeleton
+            .values()
+            .flat_map(|part| match &part.recoding_plan {
+                RecodingPlan::RenumberFields(fields) => fields.iter(),
+                other => panic!("{other:?}"),
+            });
+        fields.map(|own| &own.by_file).collect()
     }
 
     /// 40 files of 40 structures have 40 entries, not 1600.
@@ -497,7 +547,7 @@ mod tests {
         assert_eq!(shared.len(), 1);
         assert_eq!(numberings(many)[0].len(), 40);
         // The weight counts the entries, and grows by no more than a part for each structure.
-        let entries = 40 * size_of::<(usize, Numbering)>() as u64;
+        let entries = 40 * size_of::<(usize, Renumbering)>() as u64;
         assert!(one.weight() > entries, "{}", one.weight());
         let parts = 40 * size_of::<(usize, MappedPart)>() as u64;
         assert!(
@@ -512,13 +562,22 @@ mod tests {
     #[test]
     fn numbers_get_a_type_that_holds_the_joined_ones() {
         let int = |size, signed| Datatype::integer(size, signed, ByteOrder::Big);
-        assert_eq!(holding(&int(1, true), 127), Some(int(1, true)));
-        assert_eq!(holding(&int(1, true), 128), Some(int(2, true)));
-        assert_eq!(holding(&int(1, false), 255), Some(int(1, false)));
-        assert_eq!(holding(&int(1, false), 70_000), Some(int(4, false)));
-        assert_eq!(holding(&int(8, false), u64::MAX), Some(int(8, false)));
-        assert_eq!(holding(&int(8, true), u64::MAX), None);
-        assert_eq!(holding(&Datatype::ieee(8, ByteOrder::Big), 1), None);
+        assert_eq!(integer_type_for(&int(1, true), 127), Some(int(1, true)));
+        assert_eq!(integer_type_for(&int(1, true), 128), Some(int(2, true)));
+        assert_eq!(integer_type_for(&int(1, false), 255), Some(int(1, false)));
+        assert_eq!(
+            integer_type_for(&int(1, false), 70_000),
+            Some(int(4, false))
+        );
+        assert_eq!(
+            integer_type_for(&int(8, false), u64::MAX),
+            Some(int(8, false))
+        );
+        assert_eq!(integer_type_for(&int(8, true), u64::MAX), None);
+        assert_eq!(
+            integer_type_for(&Datatype::ieee(8, ByteOrder::Big), 1),
+            None
+        );
     }
 
     /// The expected type is the type of the records that `numpy.concatenate` returns for fields
@@ -528,7 +587,7 @@ mod tests {
         let record = |size, dims: Vec<u32>| {
             let count: u32 = dims.iter().product();
             let class = Class::Array {
-                base: Box::new(text_of(size)),
+                base: Box::new(text_type(size)),
                 dims,
             };
             let texts = type_of(count * size as u32, class);
@@ -537,13 +596,20 @@ mod tests {
             type_of(end, Class::Compound(fields))
         };
         let [short, long] = [2, 5].map(|size| record(size, vec![3]));
-        assert_eq!(records(&[&short, &long], &[]), Some(long.clone()));
-        assert_eq!(records(&[&long, &record(5, vec![2])], &[]), None);
-        assert_eq!(records(&[&long, &text_of(19)], &[]), None);
-        let fields = of_records(members_of(&short).unwrap(), &long, &[]).unwrap();
+        assert_eq!(
+            merged_record_type(&[&short, &long], &[]),
+            Some(long.clone())
+        );
+        assert_eq!(merged_record_type(&[&long, &record(5, vec![2])], &[]), None);
+        assert_eq!(merged_record_type(&[&long, &text_type(19)], &[]), None);
+        let fields = record_renumberings(compound_members(&short).unwrap(), &long, &[]).unwrap();
         let last = &fields[1].field;
         assert_eq!(
-            (last.from.clone(), last.to.clone(), last.values),
+            (
+                last.source_bytes.clone(),
+                last.target_bytes.clone(),
+                last.value_count
+            ),
             (4..10, 4..19, 3)
         );
     }
@@ -552,14 +618,16 @@ mod tests {
     fn numbers_are_moved_by_the_rows_of_earlier_files() {
         let dim = JoinedDimension::new(&Path::from(&b"id"[..]), &[3, 0, 2]);
         assert!(matches!(
-            moved(&dim, 2, true),
-            Numbering::Moved { by: 3, most: 1 }
+            offset_renumbering(&dim, 2, true),
+            Renumbering::Offset { by: 3, most: 1 }
         ));
         assert!(matches!(
-            moved(&dim, 2, false),
-            Numbering::Moved { by: 3, most: 2 }
+            offset_renumbering(&dim, 2, false),
+            Renumbering::Offset { by: 3, most: 2 }
         ));
         // The second file lacks rows, so all its numbers are invalid.
-        assert!(matches!(moved(&dim, 1, true), Numbering::Codes(none) if none.is_empty()));
+        assert!(
+            matches!(offset_renumbering(&dim, 1, true), Renumbering::CodeTable(none) if none.is_empty())
+        );
     }
 }

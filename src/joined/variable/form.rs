@@ -4,29 +4,29 @@ use h5fs_reader::model::Datatype;
 use h5fs_reader::model::datatype::{ByteOrder, Class};
 
 use crate::joined::element_recoding::has_references;
-use crate::joined::members::skeleton::{FLAGS, SENSE, Variable};
-use crate::joined::paths::OrReason;
-use crate::joined::variable::common_type::common;
-use crate::joined::variable::comparison::Specimen;
-use crate::joined::variable::{JoinedForm, JoinedNumbers, Rules};
+use crate::joined::members::skeleton::{FLAG_ATTRIBUTES, QUANTITY_ATTRIBUTES, Variable};
+use crate::joined::paths::OmissionResult;
+use crate::joined::variable::common_type::common_datatype;
+use crate::joined::variable::comparison::SkeletonVariable;
+use crate::joined::variable::{JoinedForm, JoinedNumbers, VariableJoin};
 use crate::view::cf::packing::Packing;
 
-impl Rules<'_, '_> {
+impl VariableJoin<'_, '_> {
     /// Returns the datatype of the joined array, and what its numbers mean.
-    pub(super) fn form(&self) -> OrReason<JoinedForm> {
-        let alike = self.alike;
-        let first = alike.first();
+    pub(super) fn joined_form(&self) -> OmissionResult<JoinedForm> {
+        let alike = self.shared_variable;
+        let first = alike.first_variable();
         if alike
             .variables()
             .any(|variable| has_references(&variable.datatype))
         {
             return Err("it contains references".to_owned());
         }
-        let times = alike.times();
-        if times.len() == alike.specimens.len() && !times.is_empty() {
-            return self.times();
+        let times = alike.time_units();
+        if times.len() == alike.skeleton_variables.len() && !times.is_empty() {
+            return self.time_form();
         }
-        self.refuse_other_sense()?;
+        self.refuse_other_meaning()?;
         let packing = first.packing_marks();
         let is_packed_alike = alike
             .variables()
@@ -60,37 +60,41 @@ impl Rules<'_, '_> {
                 meaning: JoinedNumbers::Unpacked,
             });
         }
-        self.stored_type()
+        self.stored_form()
     }
 
     /// Rejects a variable whose units, flags or quantity differ between files.
     ///
     /// # Errors
     /// Fails with the reason if the attributes of two files give the numbers different meanings.
-    fn refuse_other_sense(&self) -> OrReason<()> {
-        let first = self.alike.first();
-        for name in std::iter::once(&b"units"[..]).chain(FLAGS).chain(SENSE) {
-            let mut others = self.alike.specimens.iter();
-            let differs = |other: &&Specimen<'_>| {
+    fn refuse_other_meaning(&self) -> OmissionResult<()> {
+        let first = self.shared_variable.first_variable();
+        for name in std::iter::once(&b"units"[..])
+            .chain(FLAG_ATTRIBUTES)
+            .chain(QUANTITY_ATTRIBUTES)
+        {
+            let mut others = self.shared_variable.skeleton_variables.iter();
+            let differs = |other: &&SkeletonVariable<'_>| {
                 let (own, is_there) = (other.variable, other.variable.mark(name).is_some());
-                let may_lack = SENSE.contains(&name) && !(is_there && first.mark(name).is_some());
+                let may_lack = QUANTITY_ATTRIBUTES.contains(&name)
+                    && !(is_there && first.mark(name).is_some());
                 !may_lack && !own.is_same_attribute(first, name)
             };
             if let Some(other) = others.find(differs) {
-                return Err(self.two_texts(name, *other));
+                return Err(self.difference_text(name, *other));
             }
         }
         Ok(())
     }
 
-    fn two_texts(&self, name: &[u8], other: Specimen<'_>) -> String {
+    fn difference_text(&self, name: &[u8], other: SkeletonVariable<'_>) -> String {
         let text = |variable: &Variable| match (variable.text(name), variable.mark(name)) {
             (Some(text), _) => text.escape_ascii().to_string(),
             (None, Some(_)) => "numbers".to_owned(),
             (None, None) => "none".to_owned(),
         };
-        let [own, others] = [self.alike.first(), other.variable].map(text);
-        let (one, file) = self.alike.files(other);
+        let [own, others] = [self.shared_variable.first_variable(), other.variable].map(text);
+        let (one, file) = self.shared_variable.differing_file_names(other);
         let name = name.escape_ascii();
         if own == others {
             format!("{name} differ ({one}, {file})")
@@ -99,18 +103,20 @@ impl Rules<'_, '_> {
         }
     }
 
-    fn stored_type(&self) -> OrReason<JoinedForm> {
+    fn stored_form(&self) -> OmissionResult<JoinedForm> {
         let types: Vec<&Datatype> = self
-            .alike
+            .shared_variable
             .variables()
             .map(|variable| &variable.datatype)
             .collect();
         let first = types[0];
-        let datatype = common(&types).ok_or_else(|| {
-            let mut others = self.alike.specimens.iter();
+        let datatype = common_datatype(&types).ok_or_else(|| {
+            let mut others = self.shared_variable.skeleton_variables.iter();
             let other = others.find(|own| own.variable.datatype != *first);
-            let other = other.copied().unwrap_or(self.alike.specimens[0]);
-            let (one, other) = self.alike.files(other);
+            let other = other
+                .copied()
+                .unwrap_or(self.shared_variable.skeleton_variables[0]);
+            let (one, other) = self.shared_variable.differing_file_names(other);
             format!("its types differ ({one}, {other})")
         })?;
         Ok(JoinedForm {
@@ -119,21 +125,26 @@ impl Rules<'_, '_> {
         })
     }
 
-    fn times(&self) -> OrReason<JoinedForm> {
-        let family = self.alike.of.family(&self.alike.path);
-        let calendar = family.calendar().ok_or_else(|| {
+    fn time_form(&self) -> OmissionResult<JoinedForm> {
+        let family = self
+            .shared_variable
+            .comparison
+            .time_family(&self.shared_variable.path);
+        let calendar = family.common_calendar().ok_or_else(|| {
             let calendar = |own: &Variable| own.meaning.time.map(|time| time.calendar());
-            let own = calendar(self.alike.first());
-            let mut others = self.alike.specimens.iter();
+            let own = calendar(self.shared_variable.first_variable());
+            let mut others = self.shared_variable.skeleton_variables.iter();
             let other = others.find(|other| calendar(other.variable) != own);
-            let other = other.copied().unwrap_or(self.alike.specimens[0]);
-            let (one, other) = self.alike.files(other);
+            let other = other
+                .copied()
+                .unwrap_or(self.shared_variable.skeleton_variables[0]);
+            let (one, other) = self.shared_variable.differing_file_names(other);
             format!("calendars differ ({one}, {other})")
         })?;
-        if family.is_kept(&self.alike.of.placed.placement) {
-            return self.stored_type();
+        if family.can_keep_numbers(&self.shared_variable.comparison.placed_members.placement) {
+            return self.stored_form();
         }
-        if self.alike.all_instants().is_none() {
+        if self.shared_variable.all_instants().is_none() {
             let what = "its times, or the times of its bounds, have several units or types";
             return Err(format!(
                 "{what}, and some are missing or too many to be read"
@@ -141,7 +152,7 @@ impl Rules<'_, '_> {
         }
         Ok(JoinedForm {
             datatype: Datatype::integer(8, true, ByteOrder::Little),
-            meaning: JoinedNumbers::Times(family.unit(), calendar),
+            meaning: JoinedNumbers::Times(family.coarsest_unit(), calendar),
         })
     }
 }

@@ -12,50 +12,53 @@ use h5fs_reader::model::shape::product;
 use h5fs_reader::wire::{Count, to_u64, to_usize};
 
 use crate::joined::joined_array::ArrayContent;
-use crate::joined::member_mapping::Recipe;
-use crate::joined::members::content::{ElementSummary, text_of};
+use crate::joined::member_mapping::RecodingPlan;
+use crate::joined::members::content::{ElementSummary, text_type};
 use crate::joined::members::skeleton::Variable;
 use crate::joined::members::{Member, Members};
-use crate::joined::paths::OrReason;
-use crate::joined::variable::comparison::{SharedVariable, Specimen};
+use crate::joined::paths::OmissionResult;
+use crate::joined::variable::comparison::{SharedVariable, SkeletonVariable};
 use crate::joined::variable::{
-    JoinedForm, JoinedNumbers, Rules, VariablePlacement, nan, padding_of,
+    JoinedForm, JoinedNumbers, VariableJoin, VariablePlacement, nan_fill, padding_byte,
 };
 use crate::limits;
 
-impl Rules<'_, '_> {
-    pub(super) fn are_known(&self) -> bool {
-        let mut all = self.alike.occurrences();
+impl VariableJoin<'_, '_> {
+    pub(super) fn has_known_elements(&self) -> bool {
+        let mut all = self.shared_variable.occurrences();
         all.all(|(member, _, own)| {
             member
-                .values
-                .get(own.place)
-                .is_some_and(|known| known.elements().is_some())
+                .summaries
+                .get(own.variable_index)
+                .is_some_and(|known| known.all_elements().is_some())
         })
     }
 
     /// Converts the elements of a member to the form of the joined array. Each converted element
     /// has `size` bytes.
-    fn piece(
+    fn convert_member(
         &self,
-        (member, own): (&Member, Specimen<'_>),
+        (member, own): (&Member, SkeletonVariable<'_>),
         form: &JoinedForm,
         size: usize,
-    ) -> OrReason<Vec<u8>> {
+    ) -> OmissionResult<Vec<u8>> {
         if let JoinedNumbers::Times(unit, _) = form.meaning {
-            let times = SharedVariable::instants(member, own).ok_or_else(unknown)?;
-            let numbers = times.iter().map(|&time| unit.number(time));
+            let times =
+                SharedVariable::member_instants(member, own).ok_or_else(unread_elements_reason)?;
+            let numbers = times.iter().map(|&time| unit.to_number(time));
             let numbers = numbers
                 .collect::<Result<Vec<i64>>>()
                 .map_err(|error| error.to_string())?;
             return Ok(numbers.into_iter().flat_map(i64::to_le_bytes).collect());
         }
-        let Some(ElementSummary::Elements(elements)) = member.values.get(own.place) else {
-            return Err(unknown());
+        let Some(ElementSummary::Elements(elements)) = member.summaries.get(own.variable_index)
+        else {
+            return Err(unread_elements_reason());
         };
-        let dims = member.lengths_of(own);
+        let dims = member.variable_lengths(own);
         let count = product(&dims).and_then(to_usize);
-        let made = count.and_then(|count| piece(own.variable, elements, count, form, size));
+        let made =
+            count.and_then(|count| convert_elements(own.variable, elements, count, form, size));
         made.map_err(|error| error.to_string())
     }
 
@@ -65,9 +68,13 @@ impl Rules<'_, '_> {
         if !matches!(form.datatype.class, Class::VariableString { .. }) {
             return to_usize(form.datatype.size.into()).ok();
         }
-        let lengths = self.alike.occurrences().map(|(member, _, own)| {
-            let count = product(&member.lengths_of(own)).ok()?;
-            let bytes = member.values.get(own.place)?.elements()?.len();
+        let lengths = self.shared_variable.occurrences().map(|(member, _, own)| {
+            let count = product(&member.variable_lengths(own)).ok()?;
+            let bytes = member
+                .summaries
+                .get(own.variable_index)?
+                .all_elements()?
+                .len();
             Some(bytes / to_usize(count).ok()?.max(1))
         });
         lengths
@@ -79,63 +86,70 @@ impl Rules<'_, '_> {
 
     /// Returns the elements of an array in which the scalar of each member fills the member's
     /// block.
-    pub(super) fn repeated(
+    pub(super) fn repeat_scalars(
         &self,
         shape: &[u64],
         form: &JoinedForm,
-    ) -> OrReason<(ArrayContent, Datatype)> {
-        let size = self.text_size(form).ok_or_else(unknown)?;
+    ) -> OmissionResult<(ArrayContent, Datatype)> {
+        let size = self.text_size(form).ok_or_else(unread_elements_reason)?;
         if size > 16 {
             return Err("it differs between files".to_owned());
         }
-        let mut out = GatheredBlock::new(self.alike.of.members, shape, size)?;
-        let axis = &self.alike.of.placed.placement.axes[0];
+        let mut out = GatheredBlock::new(self.shared_variable.comparison.members, shape, size)?;
+        let axis = &self
+            .shared_variable
+            .comparison
+            .placed_members
+            .placement
+            .axes[0];
         let dim = axis.dims.first();
-        for (member, place, own) in self.alike.occurrences() {
-            let piece = self.piece((member, own), form, size)?;
+        for (member, place, own) in self.shared_variable.occurrences() {
+            let piece = self.convert_member((member, own), form, size)?;
             let block = place.first().copied().unwrap_or(0);
-            let range = dim.map_or(0..0, |dim| dim.start(block)..dim.start(block + 1));
+            let range = dim.map_or(0..0, |dim| {
+                dim.block_start(block)..dim.block_start(block + 1)
+            });
             for step in range {
                 out.write_elements(step, &piece);
             }
         }
-        let datatype = fixed(form, size);
-        Ok((ArrayContent::Elements(out.finish(&datatype)?), datatype))
+        let datatype = fixed_length_type(form, size);
+        Ok((ArrayContent::InMemory(out.finish(&datatype)?), datatype))
     }
 
     /// Returns the elements of all members as one array in memory.
-    pub(super) fn gathered(
+    pub(super) fn gather_elements(
         &self,
         standing: &VariablePlacement,
         form: &JoinedForm,
         shape: &[u64],
-    ) -> OrReason<(ArrayContent, Datatype)> {
-        let size = self.text_size(form).ok_or_else(unknown)?;
-        let mut out = GatheredBlock::new(self.alike.of.members, shape, size)?;
+    ) -> OmissionResult<(ArrayContent, Datatype)> {
+        let size = self.text_size(form).ok_or_else(unread_elements_reason)?;
+        let mut out = GatheredBlock::new(self.shared_variable.comparison.members, shape, size)?;
         let added = usize::from(matches!(
             standing,
-            VariablePlacement::Along { is_new: true }
+            VariablePlacement::AlongAxes { is_new: true }
         ));
         let mapped = self.map_members(added, HashMap::new());
         let mut taken = HashSet::new();
-        for (member, place, own) in self.alike.occurrences() {
+        for (member, place, own) in self.shared_variable.occurrences() {
             // Members at one place have equal values except for rounding, so only the first one is
             // used.
-            if !taken.insert(mapped.blocks(place)) {
+            if !taken.insert(mapped.axis_blocks(place)) {
                 continue;
             }
-            let piece = self.piece((member, own), form, size)?;
+            let piece = self.convert_member((member, own), form, size)?;
             let lengths = std::iter::repeat_n(1, added);
-            let stored = member.lengths_of(own);
+            let stored = member.variable_lengths(own);
             let lengths: Vec<u64> = lengths.chain(stored).collect();
-            out.write_block(shape, &mapped.start(place), &lengths, &piece);
+            out.write_block(shape, &mapped.start_offsets(place), &lengths, &piece);
         }
-        let datatype = fixed(form, size);
-        Ok((ArrayContent::Elements(out.finish(&datatype)?), datatype))
+        let datatype = fixed_length_type(form, size);
+        Ok((ArrayContent::InMemory(out.finish(&datatype)?), datatype))
     }
 }
 
-fn unknown() -> String {
+fn unread_elements_reason() -> String {
     "its elements are unknown".to_owned()
 }
 
@@ -143,13 +157,13 @@ fn unknown() -> String {
 struct GatheredBlock {
     elements: Vec<u8>,
     /// For each element, whether a member has provided it.
-    is_there: Vec<bool>,
+    present: Vec<bool>,
     size: usize,
 }
 
 impl GatheredBlock {
     /// Allocates memory for all elements.
-    fn new(members: &Members, shape: &[u64], size: usize) -> OrReason<Self> {
+    fn new(members: &Members, shape: &[u64], size: usize) -> OmissionResult<Self> {
         let count = product(shape).ok();
         let bytes = count.map(|count| count.times(to_u64(size)));
         let bytes =
@@ -163,7 +177,7 @@ impl GatheredBlock {
         })?;
         Ok(GatheredBlock {
             elements: vec![0; count.saturating_mul(size)],
-            is_there: vec![false; count],
+            present: vec![false; count],
             size,
         })
     }
@@ -180,7 +194,7 @@ impl GatheredBlock {
         {
             place.copy_from_slice(piece);
         }
-        if let Some(there) = self.is_there.get_mut(at..at.saturating_add(count)) {
+        if let Some(there) = self.present.get_mut(at..at.saturating_add(count)) {
             there.fill(true);
         }
     }
@@ -196,8 +210,8 @@ impl GatheredBlock {
             let mut stride = shape.last().copied().unwrap_or(1);
             let outer = shape.iter().zip(start).zip(lengths).rev().skip(1);
             for ((&dim, &start), &length) in outer {
-                let step = start.with_more(rest % length.max(1));
-                at = at.with_more(step.times(stride));
+                let step = start.plus(rest % length.max(1));
+                at = at.plus(step.times(stride));
                 rest /= length.max(1);
                 stride = stride.times(dim);
             }
@@ -209,15 +223,15 @@ impl GatheredBlock {
     ///
     /// # Errors
     /// Fails if elements are missing and the type lacks NaN.
-    fn finish(mut self, datatype: &Datatype) -> OrReason<Arc<[u8]>> {
-        if self.is_there.iter().all(|there| *there) {
+    fn finish(mut self, datatype: &Datatype) -> OmissionResult<Arc<[u8]>> {
+        if self.present.iter().all(|there| *there) {
             return Ok(self.elements.into());
         }
-        let Some(Fill::Value(nan)) = nan(datatype) else {
+        let Some(Fill::Value(nan)) = nan_fill(datatype) else {
             return Err("not in all files, and without a fill value".to_owned());
         };
         let elements = self.elements.chunks_exact_mut(self.size.max(1));
-        for (element, _) in elements.zip(&self.is_there).filter(|(_, there)| !**there) {
+        for (element, _) in elements.zip(&self.present).filter(|(_, there)| !**there) {
             element.copy_from_slice(&nan);
         }
         Ok(self.elements.into())
@@ -226,16 +240,16 @@ impl GatheredBlock {
 
 /// Returns the datatype of the elements in memory. Variable-length texts become fixed-length texts
 /// with the length of the longest text.
-fn fixed(form: &JoinedForm, size: usize) -> Datatype {
+fn fixed_length_type(form: &JoinedForm, size: usize) -> Datatype {
     match form.datatype.class {
-        Class::VariableString { .. } => text_of(size),
+        Class::VariableString { .. } => text_type(size),
         _ => form.datatype.clone(),
     }
 }
 
 /// Converts the elements of one member to the form of the joined array, without a conversion of
 /// times.
-fn piece(
+fn convert_elements(
     variable: &Variable,
     elements: &[u8],
     count: usize,
@@ -250,13 +264,13 @@ fn piece(
             limits::JOINED_INLINE,
         ));
     }
-    let mut out = vec![padding_of(&form.datatype); to_usize(bytes)?];
+    let mut out = vec![padding_byte(&form.datatype); to_usize(bytes)?];
     let pairs = elements
         .chunks_exact(own.max(1))
         .zip(out.chunks_exact_mut(size.max(1)));
     match (&form.meaning, &variable.meaning.packing) {
         (JoinedNumbers::Unpacked, Some(packing)) => {
-            let recoding = Recipe::Unpacked(Arc::new(packing.clone()), size).recoding(0);
+            let recoding = RecodingPlan::Unpack(Arc::new(packing.clone()), size).recoding(0);
             for (stored, element) in pairs {
                 recoding
                     .as_ref()
@@ -292,7 +306,7 @@ mod tests {
     fn block(count: usize, size: usize) -> GatheredBlock {
         GatheredBlock {
             elements: vec![0; count * size],
-            is_there: vec![false; count],
+            present: vec![false; count],
             size,
         }
     }

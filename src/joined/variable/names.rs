@@ -9,10 +9,10 @@ use h5fs_reader::model::datatype::{Class, Member, StringPadding};
 use h5fs_reader::model::shape::product;
 use h5fs_reader::wire::{to_u64, to_usize};
 
-use crate::joined::element_recoding::{Numbering, Numberings, write_integer};
-use crate::joined::joined_array::{ArrayContent, JoinedArray, MadeDimension};
-use crate::joined::members::content::{ElementSummary, padded};
-use crate::joined::paths::{OrReason, Path};
+use crate::joined::element_recoding::{FileRenumberings, Renumbering, write_integer};
+use crate::joined::joined_array::{ArrayContent, JoinedArray, OutputDimension};
+use crate::joined::members::content::{ElementSummary, pad_texts};
+use crate::joined::paths::{OmissionResult, Path};
 use crate::joined::variable::comparison::SharedVariable;
 
 /// The names of all files in one list. Each name occurs once, in the order of first occurrence.
@@ -24,7 +24,7 @@ pub(super) struct MergedNames {
     /// Whether all files have the same list.
     pub(super) are_equal: bool,
     /// For each file, the conversion of its numbers of names to numbers in the merged list.
-    pub(super) numbers: Arc<Numberings>,
+    pub(super) renumberings: Arc<FileRenumberings>,
 }
 
 impl MergedNames {
@@ -32,29 +32,30 @@ impl MergedNames {
     ///
     /// # Errors
     /// Fails with the reason if the lists cannot be merged.
-    pub(super) fn merge(alike: &SharedVariable<'_>) -> OrReason<Self> {
+    pub(super) fn merge(alike: &SharedVariable<'_>) -> OmissionResult<Self> {
         let path = alike.path.escape_ascii();
-        if alike.count() == 0 || !alike.is_everywhere() {
+        if alike.member_count() == 0 || !alike.is_in_all_members() {
             return Err(format!("some files do not have its names: /{path}"));
         }
-        let datatype = alike.first().datatype.clone();
+        let datatype = alike.first_variable().datatype.clone();
         let mut merged = NumberedNames::default();
         let mut lists: Vec<(usize, Arc<[u64]>)> = Vec::new();
         // Files with equal lists share the elements, and therefore the numbers.
         let mut taken: HashMap<(*const u8, usize), Arc<[u64]>> = HashMap::new();
         for (member, _, own) in alike.occurrences() {
-            let count = product(&member.lengths_of(own));
+            let count = product(&member.variable_lengths(own));
             let count = count
                 .and_then(to_usize)
                 .map_err(|error| error.to_string())?;
-            let Some(ElementSummary::Elements(elements)) = member.values.get(own.place) else {
+            let Some(ElementSummary::Elements(elements)) = member.summaries.get(own.variable_index)
+            else {
                 return Err(format!("it has too many names to compare: /{path}"));
             };
             if !is_same_kind(&datatype, &own.variable.datatype) {
                 return Err(format!("its names have several types: /{path}"));
             }
             let list = taken.entry((elements.as_ptr(), count)).or_insert_with(|| {
-                merged.add_names(trimmed_names(&own.variable.datatype, elements, count))
+                merged.add_names(split_names(&own.variable.datatype, elements, count))
             });
             let list = Arc::clone(list);
             lists.push((member.number, list));
@@ -63,30 +64,30 @@ impl MergedNames {
             .iter()
             .all(|(_, own)| Some(own) == lists.first().map(|first| &first.1));
         let numbers = lists.into_iter();
-        let numbers = numbers.map(|(file, own)| (file, Numbering::Codes(own)));
+        let numbers = numbers.map(|(file, own)| (file, Renumbering::CodeTable(own)));
         Ok(MergedNames {
             names: merged.names,
             datatype,
             are_equal,
-            numbers: Arc::new(numbers.collect()),
+            renumberings: Arc::new(numbers.collect()),
         })
     }
 
-    pub(super) fn count(&self) -> u64 {
+    pub(super) fn name_count(&self) -> u64 {
         to_u64(self.names.len())
     }
 
     /// Returns the joined array that contains the merged list.
-    pub(super) fn made(&self, alike: &SharedVariable<'_>) -> OrReason<JoinedArray> {
+    pub(super) fn build_array(&self, alike: &SharedVariable<'_>) -> OmissionResult<JoinedArray> {
         let (datatype, elements) = self.elements()?;
-        let members = alike.of.members;
+        let members = alike.comparison.members;
         if !members.reserve_inline(to_u64(elements.len())) {
             return Err("its names need too much memory".to_owned());
         }
-        let dims = alike.dims().map(|dim| MadeDimension {
+        let dims = alike.dims().map(|dim| OutputDimension {
             key: Path::clone(&dim.key),
             has_name: dim.has_name,
-            length: self.count(),
+            length: self.name_count(),
         });
         Ok(JoinedArray {
             path: Path::clone(&alike.path),
@@ -95,23 +96,23 @@ impl MergedNames {
             fill: Fill::Zero,
             chunk_shape: None,
             is_scale: false,
-            is_dimension: false,
-            attributes: alike.of.attributes(&alike.path),
-            references: Vec::new(),
-            content: ArrayContent::Elements(elements),
+            is_scale_without_values: false,
+            attributes: alike.comparison.attributes(&alike.path),
+            reference_attributes: Vec::new(),
+            content: ArrayContent::InMemory(elements),
         })
     }
 
-    fn elements(&self) -> OrReason<(Datatype, Arc<[u8]>)> {
+    fn elements(&self) -> OmissionResult<(Datatype, Arc<[u8]>)> {
         match &self.datatype.class {
             Class::Compound(members) => self.records(members),
-            class if is_text(class) => padded(&self.names).map_err(|error| error.to_string()),
+            class if is_text(class) => pad_texts(&self.names).map_err(|error| error.to_string()),
             _ => Ok((self.datatype.clone(), self.names.concat().into())),
         }
     }
 
     /// Returns the merged list as records of a number and a name, as pandas stores categories.
-    fn records(&self, members: &[Member]) -> OrReason<(Datatype, Arc<[u8]>)> {
+    fn records(&self, members: &[Member]) -> OmissionResult<(Datatype, Arc<[u8]>)> {
         let refused = || "its names are records of an unknown type".to_owned();
         let [index, value] = members else {
             return Err(refused());
@@ -198,7 +199,7 @@ fn is_same_kind(a: &Datatype, b: &Datatype) -> bool {
 }
 
 /// Splits the elements of a list into names, without the padding of texts.
-fn trimmed_names<'e>(datatype: &Datatype, elements: &'e [u8], count: usize) -> Vec<&'e [u8]> {
+fn split_names<'e>(datatype: &Datatype, elements: &'e [u8], count: usize) -> Vec<&'e [u8]> {
     let size = elements.len() / count.max(1);
     let (range, datatype) = match &datatype.class {
         Class::Compound(members) => match &members[..] {
@@ -213,11 +214,11 @@ fn trimmed_names<'e>(datatype: &Datatype, elements: &'e [u8], count: usize) -> V
     let values = elements.chunks_exact(size.max(1));
     let values = values.map(|element| element.get(range.clone()).unwrap_or_default());
     values
-        .map(|value| trimmed(&datatype.class, value))
+        .map(|value| trim_padding(&datatype.class, value))
         .collect()
 }
 
-fn trimmed<'e>(class: &Class, value: &'e [u8]) -> &'e [u8] {
+fn trim_padding<'e>(class: &Class, value: &'e [u8]) -> &'e [u8] {
     let filling = match class {
         Class::String {
             padding: StringPadding::SpacePadded,
@@ -233,7 +234,7 @@ fn trimmed<'e>(class: &Class, value: &'e [u8]) -> &'e [u8] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::joined::members::content::text_of;
+    use crate::joined::members::content::text_type;
     use h5fs_reader::model::datatype::ByteOrder;
     use h5fs_reader::testing::{int, member, type_of};
 
@@ -249,32 +250,32 @@ mod tests {
 
     #[test]
     fn names_lack_what_fills_them_up() {
-        let texts = text_of(3);
-        assert_eq!(trimmed_names(&texts, b"a\0\0b c", 2), [&b"a"[..], b"b c"]);
+        let texts = text_type(3);
+        assert_eq!(split_names(&texts, b"a\0\0b c", 2), [&b"a"[..], b"b c"]);
         let record = Class::Compound(vec![
             member("index", 0, int(4)),
-            member("values", 4, text_of(2)),
+            member("values", 4, text_type(2)),
         ]);
         let record = type_of(6, record);
         assert_eq!(
-            trimmed_names(&record, b"\0\0\0\0a\0\x01\0\0\0bb", 2),
+            split_names(&record, b"\0\0\0\0a\0\x01\0\0\0bb", 2),
             [&b"a"[..], b"bb"]
         );
         let numbers = Datatype::integer(2, true, ByteOrder::Little);
-        assert_eq!(trimmed_names(&numbers, &[1, 0, 0, 1], 2), [[1, 0], [0, 1]]);
+        assert_eq!(split_names(&numbers, &[1, 0, 0, 1], 2), [[1, 0], [0, 1]]);
     }
 
     #[test]
     fn records_of_names_have_room_for_the_longest() {
         let class = Class::Compound(vec![
             member("index", 0, int(4)),
-            member("values", 4, text_of(1)),
+            member("values", 4, text_type(1)),
         ]);
         let names = MergedNames {
             names: vec![b"a".to_vec(), b"xyz".to_vec()],
             datatype: type_of(5, class),
             are_equal: false,
-            numbers: Arc::default(),
+            renumberings: Arc::default(),
         };
         let (datatype, elements) = names.elements().unwrap();
         assert_eq!(datatype.size, 7);
@@ -284,8 +285,8 @@ mod tests {
     #[test]
     fn texts_and_numbers_are_not_in_one_list() {
         let number = Datatype::integer(8, true, ByteOrder::Little);
-        assert!(is_same_kind(&text_of(1), &text_of(4)) && is_same_kind(&number, &number));
-        assert!(!is_same_kind(&number, &text_of(8)));
+        assert!(is_same_kind(&text_type(1), &text_type(4)) && is_same_kind(&number, &number));
+        assert!(!is_same_kind(&number, &text_type(8)));
         assert!(!is_same_kind(
             &number,
             &Datatype::integer(4, true, ByteOrder::Little)

@@ -10,39 +10,46 @@ use crate::joined::instants::{self, Unit};
 use crate::joined::paths::Path;
 use crate::joined::placing::new_dimension::is_new_time;
 use crate::joined::placing::placement::Placement;
-use crate::joined::variable::common_type::common;
+use crate::joined::variable::common_type::common_datatype;
 use crate::joined::variable::comparison::{MemberComparison, SharedVariable};
 use crate::view::cf::time::TimeUnits;
 
 /// Time variables that must be converted to the same unit and calendar.
-pub(in crate::joined) struct Family<'m>(Vec<SharedVariable<'m>>);
+pub(in crate::joined) struct TimeFamily<'m>(Vec<SharedVariable<'m>>);
 
 impl<'m> MemberComparison<'m> {
     /// Returns the time variables that must be converted together with the one at `path`. The
     /// variable at `path` is the first of them.
-    pub(in crate::joined) fn family(&'m self, path: &Path) -> Family<'m> {
+    pub(in crate::joined) fn time_family(&'m self, path: &Path) -> TimeFamily<'m> {
         let mut met = HashSet::from([path]);
         let mut all = vec![path];
         let mut next = 0;
         while let Some(own) = all.get(next).copied() {
-            let relatives = self.relatives.get(own);
+            let relatives = self.related_times.get(own);
             // The order of a hash set is random, so sort it.
             let mut relatives: Vec<_> = relatives.into_iter().flatten().copied().collect();
             relatives.sort_unstable();
             all.extend(relatives.into_iter().filter(|other| met.insert(other)));
             next += 1;
         }
-        Family(all.into_iter().map(|path| self.variable(path)).collect())
+        TimeFamily(all.into_iter().map(|path| self.variable(path)).collect())
     }
 }
 
-impl Family<'_> {
+impl TimeFamily<'_> {
     /// Returns whether the stored numbers can be kept instead of being converted. Each variable
     /// must have one unit and one type in all files, and no variable may become the coordinate of a
     /// new dimension.
-    pub(super) fn is_kept(&self, placement: &Placement) -> bool {
-        let mut new = placement.axes.iter().filter_map(|axis| axis.new.as_ref());
-        let becomes_new = new.any(|new| self.0.iter().any(|own| is_new_time(new, own.first())));
+    pub(super) fn can_keep_numbers(&self, placement: &Placement) -> bool {
+        let mut new = placement
+            .axes
+            .iter()
+            .filter_map(|axis| axis.new_dimension.as_ref());
+        let becomes_new = new.any(|new| {
+            self.0
+                .iter()
+                .any(|own| is_new_time(new, own.first_variable()))
+        });
         !becomes_new
             && self
                 .0
@@ -51,15 +58,15 @@ impl Family<'_> {
     }
 
     /// Returns the common calendar of the variables, or `None` if their calendars differ.
-    pub(in crate::joined) fn calendar(&self) -> Option<&'static str> {
-        let times: Vec<TimeUnits> = self.0.iter().flat_map(SharedVariable::times).collect();
+    pub(in crate::joined) fn common_calendar(&self) -> Option<&'static str> {
+        let times: Vec<TimeUnits> = self.0.iter().flat_map(SharedVariable::time_units).collect();
         let lowest = || self.instants().min();
-        instants::calendar(&times, lowest)
+        instants::common_calendar(&times, lowest)
     }
 
     /// Returns the coarsest unit in which all times of the variables are integers. Ignores
     /// variables whose times are unknown, because they are not shown.
-    pub(in crate::joined) fn unit(&self) -> Unit {
+    pub(in crate::joined) fn coarsest_unit(&self) -> Unit {
         Unit::coarsest(self.instants())
     }
 
@@ -71,7 +78,7 @@ impl Family<'_> {
 
 /// Returns whether all members store the times of a variable with the same unit and packing.
 fn has_one_unit(alike: &SharedVariable<'_>) -> bool {
-    let first = alike.first();
+    let first = alike.first_variable();
     let packing = first.packing_marks();
     alike.variables().all(|own| {
         own.meaning.time == first.meaning.time
@@ -83,7 +90,7 @@ fn has_one_unit(alike: &SharedVariable<'_>) -> bool {
 /// Returns whether one datatype represents the stored numbers of all members.
 fn has_one_type(alike: &SharedVariable<'_>) -> bool {
     let types: Vec<_> = alike.variables().map(|own| &own.datatype).collect();
-    common(&types).is_some()
+    common_datatype(&types).is_some()
 }
 
 #[cfg(test)]

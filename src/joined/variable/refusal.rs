@@ -3,31 +3,31 @@
 
 use crate::joined::members::content::ElementSummary;
 use crate::joined::members::convention::{Convention, Relation};
-use crate::joined::paths::{OrReason, Path};
-use crate::joined::variable::comparison::{SharedVariable, Specimen};
+use crate::joined::paths::{OmissionResult, Path};
+use crate::joined::variable::comparison::{SharedVariable, SkeletonVariable};
 
 /// Rejects a variable whose joined array would violate the rules of its convention.
 ///
 /// # Errors
 /// Fails with the reason if the variable must be absent.
-pub(super) fn refuse(alike: &SharedVariable<'_>) -> OrReason<()> {
-    if alike.of.placed.members.len() < 2 {
+pub(super) fn check_convention(alike: &SharedVariable<'_>) -> OmissionResult<()> {
+    if alike.comparison.placed_members.members.len() < 2 {
         return Ok(());
     }
-    let own = &alike.first().convention;
+    let own = &alike.first_variable().convention;
     if let Relation::Refused(reason) | Relation::Unneeded(reason) = &own.relation {
         return Err(reason.clone());
     }
-    let differs = |other: &&Specimen<'_>| other.variable.convention != *own;
-    if let Some(other) = alike.specimens.iter().find(differs) {
-        let (one, file) = alike.files(*other);
-        let what = difference(own, &other.variable.convention);
+    let differs = |other: &&SkeletonVariable<'_>| other.variable.convention != *own;
+    if let Some(other) = alike.skeleton_variables.iter().find(differs) {
+        let (one, file) = alike.differing_file_names(*other);
+        let what = describe_difference(own, &other.variable.convention);
         return Err(format!("{what} ({one}, {file})"));
     }
     if own.table.is_some() {
         refuse_other_rows(alike)?;
     }
-    if let (Some(whole), false) = (&own.whole, alike.is_everywhere()) {
+    if let (Some(whole), false) = (&own.whole, alike.is_in_all_members()) {
         let whole = whole.escape_ascii();
         return Err(format!(
             "it is part of /{whole}, which has this structure only in some files"
@@ -38,9 +38,10 @@ pub(super) fn refuse(alike: &SharedVariable<'_>) -> OrReason<()> {
     }
     if own.relation.is_index() {
         let is_sound =
-            |known: Option<&ElementSummary>| matches!(known, Some(ElementSummary::Ends(..)));
+            |known: Option<&ElementSummary>| matches!(known, Some(ElementSummary::EndsAndHash(..)));
         let mut all = alike.occurrences();
-        let other = all.find(|(member, _, own)| !is_sound(member.values.get(own.place)));
+        let other =
+            all.find(|(member, _, own)| !is_sound(member.summaries.get(own.variable_index)));
         if let Some((member, ..)) = other {
             let name = member.name.escape_ascii();
             return Err(format!(
@@ -55,15 +56,19 @@ pub(super) fn refuse(alike: &SharedVariable<'_>) -> OrReason<()> {
 ///
 /// # Errors
 /// Fails with the names of two files in which the row dimensions differ.
-fn refuse_other_rows(alike: &SharedVariable<'_>) -> OrReason<()> {
-    let rows = |own: &Specimen<'_>| {
+fn refuse_other_rows(alike: &SharedVariable<'_>) -> OmissionResult<()> {
+    let rows = |own: &SkeletonVariable<'_>| {
         let dim = own.skeleton.dims(own.variable).next();
         dim.map(|dim| Path::clone(&dim.key))
     };
-    let first = rows(&alike.specimens[0]);
-    match alike.specimens.iter().find(|other| rows(other) != first) {
+    let first = rows(&alike.skeleton_variables[0]);
+    match alike
+        .skeleton_variables
+        .iter()
+        .find(|other| rows(other) != first)
+    {
         Some(other) => {
-            let (one, file) = alike.files(*other);
+            let (one, file) = alike.differing_file_names(*other);
             Err(format!(
                 "its rows do not match the rows of its table in all files ({one}, {file})"
             ))
@@ -73,7 +78,7 @@ fn refuse_other_rows(alike: &SharedVariable<'_>) -> OrReason<()> {
 }
 
 /// Describes how the rules of a variable differ between two files.
-fn difference(own: &Convention, other: &Convention) -> String {
+fn describe_difference(own: &Convention, other: &Convention) -> String {
     let mut terms = own.terms.iter().chain(&other.terms);
     let both = |name: &[u8]| {
         [own, other].map(|of| {
@@ -97,9 +102,9 @@ fn difference(own: &Convention, other: &Convention) -> String {
 ///
 /// # Errors
 /// Fails with the reason unless the labels are known to be equal in all files.
-fn refuse_other_labels(alike: &SharedVariable<'_>, path: &Path) -> OrReason<()> {
-    let labels = alike.of.variable(path);
-    let known = if labels.count() > 0 && labels.is_everywhere() {
+fn refuse_other_labels(alike: &SharedVariable<'_>, path: &Path) -> OmissionResult<()> {
+    let labels = alike.comparison.variable(path);
+    let known = if labels.member_count() > 0 && labels.is_in_all_members() {
         labels.is_equal()
     } else {
         None
@@ -117,29 +122,32 @@ fn refuse_other_labels(alike: &SharedVariable<'_>, path: &Path) -> OrReason<()> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::joined::members::content::one_text;
+    use crate::joined::members::content::text_attribute;
 
     #[test]
     fn the_attribute_that_differs_is_named() {
         let with = |text: &[u8]| Convention {
             terms: vec![
-                (b"a".to_vec(), one_text(b"x")),
-                (b"info".to_vec(), one_text(text)),
+                (b"a".to_vec(), text_attribute(b"x")),
+                (b"info".to_vec(), text_attribute(text)),
             ],
             ..Convention::default()
         };
         assert_eq!(
-            difference(&with(b"1"), &with(b"2")),
+            describe_difference(&with(b"1"), &with(b"2")),
             "attributes info differ"
         );
         let lacks = Convention::default();
-        assert_eq!(difference(&lacks, &with(b"2")), "attributes a differ");
+        assert_eq!(
+            describe_difference(&lacks, &with(b"2")),
+            "attributes a differ"
+        );
         let refused = Convention {
             relation: Relation::Names,
             ..Convention::default()
         };
         assert_eq!(
-            difference(&lacks, &refused),
+            describe_difference(&lacks, &refused),
             "its attributes differ between files"
         );
     }

@@ -3,20 +3,20 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::joined::members::skeleton::{Role, Skeleton, Variable};
+use crate::joined::members::skeleton::{Skeleton, Variable, VariableRole};
 use crate::joined::paths::{Path, child_path, split};
 
 /// For the path of each time variable, the paths of related time variables: those that it names in
 /// its attributes, and those whose attributes name it.
-pub(super) type Relatives<'m> = HashMap<&'m Path, HashSet<&'m Path>>;
+pub(super) type RelatedTimes<'m> = HashMap<&'m Path, HashSet<&'m Path>>;
 
 /// Adds the relations between the time variables of a skeleton to `relatives`.
-pub(super) fn add_relations<'m>(skeleton: &'m Skeleton, relatives: &mut Relatives<'m>) {
+pub(super) fn add_relations<'m>(skeleton: &'m Skeleton, relatives: &mut RelatedTimes<'m>) {
     let times = skeleton.variables.iter();
     let times = times.filter(|variable| variable.meaning.time.is_some());
     let known: HashMap<&Path, &Path> = times.clone().map(|time| (&time.path, &time.path)).collect();
     for time in times {
-        for named in names(skeleton, time) {
+        for named in related_paths(skeleton, time) {
             let Some(&other) = known.get(&named).filter(|other| ***other != time.path) else {
                 continue;
             };
@@ -28,9 +28,12 @@ pub(super) fn add_relations<'m>(skeleton: &'m Skeleton, relatives: &mut Relative
 
 /// Iterates over the paths of the variables to which a variable is related: its bounds, its
 /// climatology, its ancillary variables, and the variable that it bounds.
-fn names<'s>(skeleton: &'s Skeleton, variable: &'s Variable) -> impl Iterator<Item = Path> + 's {
+fn related_paths<'s>(
+    skeleton: &'s Skeleton,
+    variable: &'s Variable,
+) -> impl Iterator<Item = Path> + 's {
     let bounded = match variable.role {
-        Role::Bounds(of) => skeleton.variables.get(of),
+        VariableRole::Bounds(of) => skeleton.variables.get(of),
         _ => None,
     };
     let marks = [&b"bounds"[..], b"climatology", b"ancillary_variables"];

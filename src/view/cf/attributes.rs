@@ -1,7 +1,7 @@
 //! The attributes that define the meaning of a variable's elements.
 
 use h5fs_reader::error::{Error, Result};
-use h5fs_reader::model::attribute_value::{content, of_attribute, text};
+use h5fs_reader::model::attribute_value::{content, text, with_attribute_name};
 use h5fs_reader::model::datatype::Class;
 use h5fs_reader::model::{Container, NodeId};
 use h5fs_reader::wire::{to_u64, to_usize};
@@ -17,8 +17,8 @@ use crate::view::cf::time::TimeUnits;
 /// `Unsupported` for a scale or an offset that is not one number, and for other attributes that are
 /// neither numbers nor texts; `Limit` for too many missing values. Fails if an attribute cannot be
 /// read.
-pub(crate) fn packing(container: &dyn Container, node: NodeId) -> Result<PackingAttributes> {
-    let numbers = |name: &[u8]| numbers(container, node, name);
+pub(crate) fn read_packing(container: &dyn Container, node: NodeId) -> Result<PackingAttributes> {
+    let numbers = |name: &[u8]| read_numbers(container, node, name);
     let one = |name: &[u8]| {
         Ok(numbers(name)?
             .filter(|found| found.len() == 1)
@@ -32,8 +32,8 @@ pub(crate) fn packing(container: &dyn Container, node: NodeId) -> Result<Packing
     missing.extend(numbers(b"missing_value")?.unwrap_or_default());
     let unsigned = text(container, node, b"_Unsigned")?;
     Ok(PackingAttributes {
-        scale_factor: factor(container, node, b"scale_factor")?,
-        add_offset: factor(container, node, b"add_offset")?,
+        scale_factor: read_factor(container, node, b"scale_factor")?,
+        add_offset: read_factor(container, node, b"add_offset")?,
         missing,
         valid_min,
         valid_max,
@@ -49,7 +49,10 @@ pub(crate) fn packing(container: &dyn Container, node: NodeId) -> Result<Packing
 ///
 /// # Errors
 /// Fails if an attribute cannot be read.
-pub(crate) fn time(container: &dyn Container, node: NodeId) -> Result<Option<TimeUnits>> {
+pub(crate) fn read_time_units(
+    container: &dyn Container,
+    node: NodeId,
+) -> Result<Option<TimeUnits>> {
     let Some(units) = text(container, node, b"units")? else {
         return Ok(None);
     };
@@ -58,7 +61,7 @@ pub(crate) fn time(container: &dyn Container, node: NodeId) -> Result<Option<Tim
 }
 
 /// Reads `scale_factor` or `add_offset`.
-fn factor(container: &dyn Container, node: NodeId, name: &[u8]) -> Result<Option<Factor>> {
+fn read_factor(container: &dyn Container, node: NodeId, name: &[u8]) -> Result<Option<Factor>> {
     let Some(content) = content(container, node, name)? else {
         return Ok(None);
     };
@@ -78,7 +81,7 @@ fn factor(container: &dyn Container, node: NodeId, name: &[u8]) -> Result<Option
 
 /// Reads the numbers of an attribute. Returns `None` if the attribute is absent, or is a text.
 /// Readers ignore a text in place of a number.
-fn numbers(
+fn read_numbers(
     container: &dyn Container,
     node: NodeId,
     name: &[u8],
@@ -91,7 +94,7 @@ fn numbers(
         (None, Class::String { .. } | Class::VariableString { .. }) => return Ok(None),
         _ => {
             let what = Error::unsupported("a type without arithmetic", None);
-            return Err(of_attribute(what, name));
+            return Err(with_attribute_name(what, name));
         }
     };
     let size = to_usize(stored.size().into())?;

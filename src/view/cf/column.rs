@@ -13,9 +13,9 @@ use h5fs_reader::wire::{to_u64, to_usize};
 
 use crate::view::cf::decoding::Decoding;
 use crate::view::cf::row_mapping::RowMapping;
-use crate::view::csv::fields::{Cell, Cells, Fields};
+use crate::view::csv::fields::{Cell, Cells, ColumnReader};
 use crate::view::csv::padding::Padding;
-use crate::view::elements::{Elements, values_of};
+use crate::view::elements::{Elements, formatting_cost};
 use crate::view::texts::json::SharedPaths;
 
 /// A column of a long table, with the decoded elements of a variable or of a coordinate.
@@ -25,7 +25,7 @@ pub(crate) struct DecodedColumn {
     count: u64,
     decoding: Decoding,
     /// The mapping from rows to elements; `None` if each row has its own element.
-    place: Option<RowMapping>,
+    row_mapping: Option<RowMapping>,
     /// The padding of cells to the length of the longest cell; `None` unless the table is padded.
     padding: Option<Padding>,
     container: Arc<dyn Container>,
@@ -35,7 +35,7 @@ pub(crate) struct DecodedColumn {
 /// A column with the index of each row in a dimension without a coordinate variable.
 pub(crate) struct RowNumberColumn {
     pub(in crate::view) name: [Vec<u8>; 1],
-    pub(in crate::view) place: RowMapping,
+    pub(in crate::view) row_mapping: RowMapping,
     /// The padding of cells to the length of the longest cell; `None` unless the table is padded.
     pub(super) padding: Option<Padding>,
 }
@@ -80,13 +80,13 @@ impl DecodedColumn {
         container: &Arc<dyn Container>,
         paths: &SharedPaths,
     ) -> Result<Self> {
-        let elements = decoding.joined(stored)?;
+        let elements = decoding.join_characters(stored)?;
         Ok(DecodedColumn {
             name: [name],
             count: product(elements.dims.as_deref().unwrap_or_default())?,
             elements,
             decoding,
-            place,
+            row_mapping: place,
             padding: None,
             container: Arc::clone(container),
             paths: Arc::clone(paths),
@@ -105,7 +105,7 @@ impl DecodedColumn {
 
     /// Returns the mapping from rows to elements; `None` if each row has its own element.
     pub(in crate::view) fn row_mapping(&self) -> Option<&RowMapping> {
-        self.place.as_ref()
+        self.row_mapping.as_ref()
     }
 
     /// Returns the stored elements, and their decoding.
@@ -124,8 +124,8 @@ impl DecodedColumn {
         take: &mut dyn FnMut(Option<&[u8]>) -> Result<()>,
     ) -> Result<()> {
         let size = self.size()?;
-        if let Some(place) = &self.place {
-            let cells = self.slots(place, rows, cancel)?;
+        if let Some(place) = &self.row_mapping {
+            let cells = self.read_shared(place, rows, cancel)?;
             let slots = cells.slots.iter();
             return slots
                 .map(|slot| slot.map(|slot| &cells.bytes[slot * size..][..size]))
@@ -153,19 +153,19 @@ impl DecodedColumn {
     }
 
     /// Returns whether every row has an element.
-    fn is_whole(&self) -> bool {
-        let place = self.place.as_ref();
+    fn has_element_per_row(&self) -> bool {
+        let place = self.row_mapping.as_ref();
         place.is_none_or(|place| place.upper_bound() < self.count)
     }
 
     /// Reads each element of `rows` once, and formats it unless it is a text.
-    fn shared(
+    fn read_and_format_shared(
         &self,
         place: &RowMapping,
         rows: Range<u64>,
         cancel: &CancelToken,
     ) -> Result<SharedCells<'_>> {
-        let mut cells = self.slots(place, rows, cancel)?;
+        let mut cells = self.read_shared(place, rows, cancel)?;
         if !matches!(self.decoding, Decoding::Texts(_) | Decoding::Characters) {
             cells.write_all(self.size()?)?;
         }
@@ -173,13 +173,13 @@ impl DecodedColumn {
     }
 
     /// Reads each element of `rows` once, without formatting it.
-    fn slots(
+    fn read_shared(
         &self,
         place: &RowMapping,
         rows: Range<u64>,
         cancel: &CancelToken,
     ) -> Result<SharedCells<'_>> {
-        let of_rows: Vec<u64> = rows.map(|row| place.element(row)).collect();
+        let of_rows: Vec<u64> = rows.map(|row| place.element_of_row(row)).collect();
         let mut wanted: Vec<u64> = of_rows.clone();
         wanted.dedup();
         wanted.sort_unstable();
@@ -189,7 +189,7 @@ impl DecodedColumn {
         let size = self.size()?;
         let mut cells = SharedCells {
             column: self,
-            slots: slots(&of_rows, &wanted),
+            slots: element_slots(&of_rows, &wanted),
             bytes: Vec::with_capacity(wanted.len() * size),
             ends: Vec::new(),
             texts: Vec::new(),
@@ -212,7 +212,7 @@ impl DecodedColumn {
 }
 
 /// Returns, for each row, the position in `wanted` of the row's element.
-fn slots(of_rows: &[u64], wanted: &[u64]) -> Vec<Option<usize>> {
+fn element_slots(of_rows: &[u64], wanted: &[u64]) -> Vec<Option<usize>> {
     let mut last: Option<usize> = None;
     let each = of_rows.iter().map(|element| {
         // It is usually the same index as before, or the next one.
@@ -236,7 +236,7 @@ impl SharedCells<'_> {
     }
 }
 
-impl Fields for DecodedColumn {
+impl ColumnReader for DecodedColumn {
     fn names(&self) -> &[Vec<u8>] {
         &self.name
     }
@@ -245,12 +245,16 @@ impl Fields for DecodedColumn {
         /// Memory in bytes for an element that rows share: its text, and the entries for finding
         /// it.
         const SHARED: u64 = 64;
-        let shared = if self.place.is_some() { SHARED } else { 0 };
+        let shared = if self.row_mapping.is_some() {
+            SHARED
+        } else {
+            0
+        };
         u64::from(self.elements.datatype.size) + shared
     }
 
     fn row_values(&self) -> u64 {
-        values_of(&self.elements.datatype)
+        formatting_cost(&self.elements.datatype)
     }
 
     fn chunk_values(&self) -> u64 {
@@ -258,8 +262,8 @@ impl Fields for DecodedColumn {
     }
 
     fn read(&self, rows: Range<u64>, cancel: &CancelToken) -> Result<Box<dyn Cells + '_>> {
-        Ok(match &self.place {
-            Some(place) => Box::new(self.shared(place, rows, cancel)?),
+        Ok(match &self.row_mapping {
+            Some(place) => Box::new(self.read_and_format_shared(place, rows, cancel)?),
             None => Box::new(OwnCells {
                 column: self,
                 bytes: self
@@ -269,19 +273,21 @@ impl Fields for DecodedColumn {
         })
     }
 
-    fn pad(&mut self) -> Option<u64> {
+    fn pad_columns(&mut self) -> Option<u64> {
         let padding = self.decoding.padding()?;
         self.padding = Some(padding);
         Some(to_u64(padding.width()) + 1)
     }
 
-    fn may_be_empty(&self) -> bool {
-        self.decoding.may_miss() || !self.is_whole()
+    fn can_be_empty(&self) -> bool {
+        self.decoding.can_be_missing() || !self.has_element_per_row()
     }
 
-    fn is_stretched(&self) -> bool {
+    fn can_stretch_numbers(&self) -> bool {
         // A coordinate has values in all rows, whatever its type uses for missing ones.
-        self.place.is_some() && self.is_whole() && self.decoding.is_plain_real()
+        self.row_mapping.is_some()
+            && self.has_element_per_row()
+            && self.decoding.is_undecoded_float()
     }
 
     fn own_bytes(&self) -> u64 {
@@ -317,7 +323,7 @@ impl Cells for SharedCells<'_> {
     }
 }
 
-impl Fields for RowNumberColumn {
+impl ColumnReader for RowNumberColumn {
     fn names(&self) -> &[Vec<u8>] {
         &self.name
     }
@@ -337,8 +343,8 @@ impl Fields for RowNumberColumn {
         }))
     }
 
-    fn pad(&mut self) -> Option<u64> {
-        let padding = Padding::of_numbers_to(self.place.upper_bound());
+    fn pad_columns(&mut self) -> Option<u64> {
+        let padding = Padding::for_integers_to(self.row_mapping.upper_bound());
         self.padding = Some(padding);
         Some(to_u64(padding.width()) + 1)
     }
@@ -350,12 +356,15 @@ impl Fields for RowNumberColumn {
 
 impl Cells for NumberCells<'_> {
     fn write(&self, row: usize, _: usize, _: usize, out: &mut Vec<u8>) -> Result<Cell> {
-        let number = self.numbers.place.element(self.first + row as u64);
+        let number = self
+            .numbers
+            .row_mapping
+            .element_of_row(self.first + row as u64);
         let start = out.len();
         append(out, format_args!("{number}"));
         if let Some(padding) = self.numbers.padding {
             padding.pad(start, out)?;
         }
-        Ok(Cell::Plain)
+        Ok(Cell::Unquoted)
     }
 }

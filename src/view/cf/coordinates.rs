@@ -5,14 +5,14 @@
 
 use std::collections::HashSet;
 
-use h5fs_reader::error::{Result, if_lasting};
+use h5fs_reader::error::{Result, ignore_permanent};
 use h5fs_reader::model::attribute_value::text;
 use h5fs_reader::model::{Container, LinkTarget, NodeId};
 
 use crate::limits;
 use crate::view::cf::siblings::Siblings;
 use crate::view::cf::variable::Variable;
-use crate::view::elements::dimensions::{group_of, groups_down_to, last_name};
+use crate::view::elements::dimensions::{ancestor_groups, last_name, parent_path};
 use crate::view::texts::json::SharedPaths;
 
 /// A coordinate of a variable.
@@ -24,7 +24,7 @@ pub(super) struct Coordinate {
 }
 
 /// A search for the coordinates of one variable.
-pub(super) struct Finder<'a> {
+pub(super) struct CoordinateFinder<'a> {
     pub(super) container: &'a dyn Container,
     pub(super) paths: &'a SharedPaths,
     /// The variable whose coordinates are searched, and its path.
@@ -39,9 +39,9 @@ struct GroupMember {
     node: NodeId,
 }
 
-impl Finder<'_> {
+impl CoordinateFinder<'_> {
     /// Returns the name of a dimension, which is the name of its scale.
-    pub(super) fn name(&self, dimension: usize) -> Result<Vec<u8>> {
+    pub(super) fn dimension_name(&self, dimension: usize) -> Result<Vec<u8>> {
         let path = match self.scale(dimension) {
             Some(scale) => (self.paths)(scale)?,
             None => None,
@@ -54,12 +54,12 @@ impl Finder<'_> {
     /// search begins in the variable's own group and ends in the group of the dimension, and the
     /// first match is returned. Returns `None` if there is no match, or if the match is the
     /// variable itself.
-    pub(super) fn of_dimension(&self, dimension: usize) -> Result<Option<Coordinate>> {
+    pub(super) fn dimension_coordinate(&self, dimension: usize) -> Result<Option<Coordinate>> {
         let Some(scale) = self.scale(dimension) else {
             return Ok(None);
         };
-        let name = self.name(dimension)?;
-        for &group in groups_down_to(self.container, group_of(self.path))?
+        let name = self.dimension_name(dimension)?;
+        for &group in ancestor_groups(self.container, parent_path(self.path))?
             .iter()
             .rev()
         {
@@ -70,7 +70,7 @@ impl Finder<'_> {
             if node == scale {
                 break;
             }
-            let found = if_lasting(self.coordinate(name.clone(), node))?.flatten();
+            let found = ignore_permanent(self.coordinate(name.clone(), node))?.flatten();
             if let Some(found) = found.filter(|found| found.dimensions == [dimension]) {
                 return Ok(Some(found));
             }
@@ -91,18 +91,18 @@ impl Finder<'_> {
     ) -> Result<Vec<Coordinate>> {
         let mut found = Vec::new();
         for &dimension in dropped {
-            found.extend(self.of_dimension(dimension)?);
+            found.extend(self.dimension_coordinate(dimension)?);
         }
         let of_dropped = found.iter().map(|found: &Coordinate| found.variable.node);
         let others: Vec<NodeId> = of_dropped.chain(taken.iter().copied()).collect();
-        let (mut members, named) = self.members()?;
+        let (mut members, named) = self.group_members()?;
         members.retain(|member| {
             let is_of_dimension = self.variable.scales.contains(&Some(member.node));
             named.contains(&member.name) && !is_of_dimension && !others.contains(&member.node)
         });
         let own = text(self.container, self.variable.node, b"coordinates")?;
         let own = own.unwrap_or_default();
-        let own: Vec<&[u8]> = names(&own).take(limits::COORDINATES).collect();
+        let own: Vec<&[u8]> = split_names(&own).take(limits::COORDINATES).collect();
         members.sort_by_cached_key(|member| {
             let place = own.iter().position(|name| *name == member.name);
             (place.unwrap_or(usize::MAX), member.name.clone())
@@ -127,7 +127,7 @@ impl Finder<'_> {
             return Ok(None);
         }
         let found = self.container.node(node)?;
-        let path = || Ok([group_of(self.path), &name].concat());
+        let path = || Ok([parent_path(self.path), &name].concat());
         let Some(variable) =
             Variable::from_reference(self.container, &found, &path, self.siblings)?
         else {
@@ -154,10 +154,10 @@ impl Finder<'_> {
 
     /// Returns the members of the variable's group up to a limit. Also returns all names in the
     /// attributes `coordinates` of the members and of the group.
-    fn members(&self) -> Result<(Vec<GroupMember>, HashSet<Vec<u8>>)> {
+    fn group_members(&self) -> Result<(Vec<GroupMember>, HashSet<Vec<u8>>)> {
         let mut members = Vec::new();
         let mut named = HashSet::new();
-        let groups = groups_down_to(self.container, group_of(self.path))?;
+        let groups = ancestor_groups(self.container, parent_path(self.path))?;
         let Some(&group) = groups.last() else {
             return Ok((members, named));
         };
@@ -171,7 +171,7 @@ impl Finder<'_> {
                 continue;
             };
             // A damaged member fails only if it is named.
-            if let Some(found) = if_lasting(self.container.node(node))? {
+            if let Some(found) = ignore_permanent(self.container.node(node))? {
                 if found.array().is_none() {
                     continue;
                 }
@@ -192,14 +192,14 @@ impl Finder<'_> {
     fn read_names(&self, node: NodeId, named: &mut HashSet<Vec<u8>>) -> Result<usize> {
         let text = text(self.container, node, b"coordinates")?.unwrap_or_default();
         if text.len() <= limits::COORDINATE_NAMES {
-            named.extend(names(&text).map(<[u8]>::to_vec));
+            named.extend(split_names(&text).map(<[u8]>::to_vec));
         }
         Ok(text.len())
     }
 }
 
 /// Returns the names in a text, separated by white space.
-pub(super) fn names(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(super) fn split_names(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     let names = text.split(u8::is_ascii_whitespace);
     names.filter(|name| !name.is_empty())
 }

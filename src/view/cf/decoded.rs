@@ -13,7 +13,7 @@ use crate::view::cf::variable::Variable;
 use crate::view::elements::Elements;
 use crate::view::elements::converted::{Conversion, ConvertedElements};
 use crate::view::elements::dimensions::FindPath;
-use crate::view::elements::normal::normal;
+use crate::view::elements::normal::normalize;
 use crate::view::pictures::framed::FramedFile;
 use crate::view::pictures::npy;
 
@@ -22,7 +22,7 @@ use crate::view::pictures::npy;
 ///
 /// # Errors
 /// Fails if an attribute cannot be used or read.
-pub(crate) fn numbers(
+pub(crate) fn decode_numbers(
     container: &dyn Container,
     node: &Node,
     path: &FindPath<'_>,
@@ -30,17 +30,17 @@ pub(crate) fn numbers(
 ) -> Result<Elements> {
     let variable = Variable::from_node(container, node, path)?;
     match variable.map(|variable| variable.decoding) {
-        Some(Decoding::Numbers(packing)) => unpacked(packing, stored),
+        Some(Decoding::Numbers(packing)) => unpack_elements(packing, stored),
         _ => Ok(stored),
     }
 }
 
-/// Like [`numbers`], for elements that may be times. Times are returned as the undecoded numbers,
+/// Like [`decode_numbers`], for elements that may be times. Times are returned as the undecoded numbers,
 /// together with their units.
 ///
 /// # Errors
-/// Fails as [`numbers`] does.
-pub(crate) fn numbers_or_times(
+/// Fails as [`decode_numbers`] does.
+pub(crate) fn decode_numbers_or_times(
     container: &dyn Container,
     node: &Node,
     path: &FindPath<'_>,
@@ -48,20 +48,22 @@ pub(crate) fn numbers_or_times(
 ) -> Result<(Elements, Option<TimeUnits>)> {
     let variable = Variable::from_node(container, node, path)?;
     match variable.map(|variable| variable.decoding) {
-        Some(Decoding::Numbers(packing)) => Ok((unpacked(packing, stored)?, None)),
-        Some(Decoding::Times(packing, units)) => Ok((unpacked(packing, stored)?, Some(units))),
+        Some(Decoding::Numbers(packing)) => Ok((unpack_elements(packing, stored)?, None)),
+        Some(Decoding::Times(packing, units)) => {
+            Ok((unpack_elements(packing, stored)?, Some(units)))
+        }
         _ => Ok((stored, None)),
     }
 }
 
-fn unpacked(packing: Packing, stored: Elements) -> Result<Elements> {
-    if packing.is_plain() {
+fn unpack_elements(packing: Packing, stored: Elements) -> Result<Elements> {
+    if packing.is_identity() {
         return Ok(stored);
     }
     let datatype = packing.datatype();
     Ok(Elements {
         dims: stored.dims.clone(),
-        content: converted(Decoding::Numbers(packing), stored, datatype.size)?,
+        content: decoded_view(Decoding::Numbers(packing), stored, datatype.size)?,
         datatype,
     })
 }
@@ -71,19 +73,19 @@ fn unpacked(packing: Packing, stored: Elements) -> Result<Elements> {
 ///
 /// # Errors
 /// `Limit` if the file is longer than any file can be.
-pub(crate) fn npy(variable: Variable, stored: Elements) -> Result<Option<FramedFile>> {
+pub(crate) fn npy_file(variable: Variable, stored: Elements) -> Result<Option<FramedFile>> {
     let decoding = variable.decoding;
-    let stored = normal(decoding.joined(stored)?)?;
+    let stored = normalize(decoding.join_characters(stored)?)?;
     let Some((descr, size)) = decoding.numpy_type(&stored.datatype) else {
         return Ok(None);
     };
     let Some(dims) = stored.dims.clone() else {
         return Ok(None);
     };
-    let content: Box<dyn View> = if decoding.is_plain() {
+    let content: Box<dyn View> = if decoding.is_identity() {
         stored.content
     } else {
-        converted(decoding, stored, size)?
+        decoded_view(decoding, stored, size)?
     };
     let class = Class::Opaque { tag: Vec::new() };
     let elements = Elements {
@@ -91,11 +93,11 @@ pub(crate) fn npy(variable: Variable, stored: Elements) -> Result<Option<FramedF
         dims: Some(dims),
         content,
     };
-    npy::of_type(&descr, elements)
+    npy::file_of_type(&descr, elements)
 }
 
 /// Returns a view of the decoded elements. Each has `size` bytes.
-fn converted(decoding: Decoding, stored: Elements, size: u32) -> Result<Box<dyn View>> {
+fn decoded_view(decoding: Decoding, stored: Elements, size: u32) -> Result<Box<dyn View>> {
     Ok(Box::new(ConvertedElements {
         count: product(stored.dims.as_deref().unwrap_or_default())?,
         stored_size: stored.datatype.size.into(),
@@ -109,7 +111,7 @@ fn converted(decoding: Decoding, stored: Elements, size: u32) -> Result<Box<dyn 
 /// elements; `None` if the variable does not have a NumPy file.
 ///
 /// # Errors
-/// Fails as [`npy`] does.
+/// Fails as [`npy_file`] does.
 pub(crate) fn npy_length(variable: &Variable) -> Result<Option<u64>> {
     let dims = variable.array.shape.dims();
     let joined = variable

@@ -54,10 +54,10 @@ const TIME_TEXT: usize = 4 * TEXT_BYTES;
 
 impl Decoding {
     /// Returns the kind of the decoded values.
-    pub(in crate::view) fn meaning(&self) -> DecodedKind {
+    pub(in crate::view) fn decoded_kind(&self) -> DecodedKind {
         match self {
-            Decoding::Numbers(packing) if packing.is_plain() => DecodedKind::Stored,
-            Decoding::Numbers(packing) => match packing.integers() {
+            Decoding::Numbers(packing) if packing.is_identity() => DecodedKind::Stored,
+            Decoding::Numbers(packing) => match packing.unpacked_integer_type() {
                 Some(integers) => DecodedKind::Integer(integers),
                 None => DecodedKind::Number(packing.datatype().size),
             },
@@ -76,32 +76,32 @@ impl Decoding {
     /// values that cannot be padded.
     pub(super) fn padding(&self) -> Option<Padding> {
         match self {
-            Decoding::Numbers(packing) => Padding::of_numbers(&packing.datatype()),
-            Decoding::Times(..) => Some(Padding::of_times(TEXT_BYTES)),
+            Decoding::Numbers(packing) => Padding::for_numbers(&packing.datatype()),
+            Decoding::Times(..) => Some(Padding::for_times(TEXT_BYTES)),
             Decoding::Booleans(_) | Decoding::Texts(_) | Decoding::Characters => None,
         }
     }
 
     /// Returns whether an element may be missing.
-    pub(super) fn may_miss(&self) -> bool {
+    pub(super) fn can_be_missing(&self) -> bool {
         match self {
-            Decoding::Numbers(packing) | Decoding::Times(packing, _) => packing.may_miss(),
+            Decoding::Numbers(packing) | Decoding::Times(packing, _) => packing.can_be_missing(),
             Decoding::Booleans(_) | Decoding::Texts(_) | Decoding::Characters => false,
         }
     }
 
     /// Returns whether the elements are floating-point numbers that are not decoded.
-    pub(super) fn is_plain_real(&self) -> bool {
+    pub(super) fn is_undecoded_float(&self) -> bool {
         match self {
             Decoding::Numbers(packing) => {
-                packing.is_plain() && matches!(packing.datatype().class, Class::Float(_))
+                packing.is_identity() && matches!(packing.datatype().class, Class::Float(_))
             }
             _ => false,
         }
     }
 
     /// Returns the dimensions of the decoded values from those of the stored elements.
-    pub(super) fn dims(&self, stored: &[u64]) -> Vec<u64> {
+    pub(super) fn decoded_dims(&self, stored: &[u64]) -> Vec<u64> {
         let taken = usize::from(matches!(self, Decoding::Characters));
         stored[..stored.len().saturating_sub(taken)].to_vec()
     }
@@ -113,7 +113,7 @@ impl Decoding {
     /// `Limit` for a text with too many characters.
     pub(super) fn joined_type(&self, stored: &Datatype, dims: &[u64]) -> Result<Datatype> {
         match self {
-            Decoding::Characters => text_of(dims.last().copied().unwrap_or(1)),
+            Decoding::Characters => text_type(dims.last().copied().unwrap_or(1)),
             _ => Ok(stored.clone()),
         }
     }
@@ -123,19 +123,19 @@ impl Decoding {
     ///
     /// # Errors
     /// Fails as [`joined_type`](Self::joined_type) does.
-    pub(super) fn joined(&self, stored: Elements) -> Result<Elements> {
+    pub(super) fn join_characters(&self, stored: Elements) -> Result<Elements> {
         let dims = stored.dims.unwrap_or_default();
         Ok(Elements {
             datatype: self.joined_type(&stored.datatype, &dims)?,
-            dims: Some(self.dims(&dims)),
+            dims: Some(self.decoded_dims(&dims)),
             content: stored.content,
         })
     }
 
     /// Returns whether the decoded elements have the same bytes as the stored elements.
-    pub(super) fn is_plain(&self) -> bool {
+    pub(super) fn is_identity(&self) -> bool {
         match self {
-            Decoding::Numbers(packing) => packing.is_plain(),
+            Decoding::Numbers(packing) => packing.is_identity(),
             Decoding::Texts(..) | Decoding::Characters => true,
             Decoding::Times(..) | Decoding::Booleans(_) => false,
         }
@@ -170,16 +170,16 @@ impl Decoding {
     ///
     /// # Errors
     /// Fails as [`write`](Self::write) does.
-    pub(in crate::view) fn value(
+    pub(in crate::view) fn write_value(
         &self,
         element: &[u8],
         context: &TextContext<'_>,
         out: &mut Vec<u8>,
     ) -> Result<bool> {
         match self {
-            Decoding::Numbers(packing) if !packing.is_plain() => {
+            Decoding::Numbers(packing) if !packing.is_identity() => {
                 let is_there = packing
-                    .number(element)
+                    .decode_number(element)
                     .is_some_and(|number| !number.is_nan());
                 if is_there {
                     packing.decode(element, out)?;
@@ -240,13 +240,21 @@ impl Decoding {
         match self {
             Decoding::Numbers(packing) => {
                 let is_there = packing.write(element, out)?;
-                Ok(if is_there { Cell::Plain } else { Cell::Missing })
+                Ok(if is_there {
+                    Cell::Unquoted
+                } else {
+                    Cell::Missing
+                })
             }
             Decoding::Times(packing, units) => {
-                let number = packing.number(element);
+                let number = packing.decode_number(element);
                 let written = number.map(|number| units.write_number(number, out));
                 let is_there = written.transpose()?.unwrap_or(false);
-                Ok(if is_there { Cell::Plain } else { Cell::Missing })
+                Ok(if is_there {
+                    Cell::Unquoted
+                } else {
+                    Cell::Missing
+                })
             }
             Decoding::Booleans(packing) => {
                 let text = if is_true(packing, element) {
@@ -255,7 +263,7 @@ impl Decoding {
                     "false"
                 };
                 out.extend_from_slice(text.as_bytes());
-                Ok(Cell::Plain)
+                Ok(Cell::Unquoted)
             }
             Decoding::Texts(writer) => {
                 writer.text(element, context, out)?;
@@ -272,20 +280,20 @@ impl Decoding {
 
 /// Decodes an element to a time; `None` if the element is missing.
 fn time(packing: &Packing, units: &TimeUnits, element: &[u8]) -> Result<Option<Ticks>> {
-    match packing.number(element) {
-        Some(number) => units.time(number),
+    match packing.decode_number(element) {
+        Some(number) => units.to_ticks(number),
         None => Ok(None),
     }
 }
 
 /// Decodes an element to a boolean. A missing element is true, as NaN is true in NumPy.
 fn is_true(packing: &Packing, element: &[u8]) -> bool {
-    let number = packing.number(element);
+    let number = packing.decode_number(element);
     number.is_none_or(|number| !number.equals(ExactNumber::Integer(0)))
 }
 
 /// Returns the datatype of a text of this many characters.
-fn text_of(characters: u64) -> Result<Datatype> {
+fn text_type(characters: u64) -> Result<Datatype> {
     let most = limits::TEXT_ELEMENT_BYTES;
     let size = u32::try_from(characters).ok();
     let size = size.filter(|&size| u64::from(size) <= most);

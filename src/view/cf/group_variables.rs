@@ -15,33 +15,33 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use h5fs_reader::error::{Result, quote};
-use h5fs_reader::model::attribute_value::{is_there, text};
+use h5fs_reader::model::attribute_value::{attribute_exists, text};
 use h5fs_reader::model::{Link, LinkTarget, Node, NodeId};
 use h5fs_reader::wire::to_u64;
 
 use crate::limits;
-use crate::view::cf::coordinates::names;
+use crate::view::cf::coordinates::split_names;
 use crate::view::cf::decoding::DecodedKind;
 use crate::view::cf::siblings::Siblings;
 use crate::view::cf::variable::Variable;
-use crate::view::elements::dimensions::{is_scale, listed};
-use crate::view::table::group::{Group, refuse_large};
+use crate::view::elements::dimensions::{is_scale, scales_from_list};
+use crate::view::table::group::{Group, check_table_size};
 
 /// A variable that is a member of a group, and may be a column of the group's table.
 pub(crate) struct GroupVariable {
     pub(crate) name: Vec<u8>,
     pub(crate) node: Arc<Node>,
     pub(super) variable: Variable,
-    /// Whether the variable has an attribute of `FIELD`, which only fields have.
-    is_marked: bool,
+    /// Whether the variable has an attribute of `FIELD_ATTRIBUTES`, which only fields have.
+    has_field_attribute: bool,
 }
 
 /// The attributes whose values are names of other members, with coordinates, bounds or formula
 /// terms.
-const NAMING: [&[u8]; 4] = [b"coordinates", b"bounds", b"climatology", b"formula_terms"];
+const NAMING_ATTRIBUTES: [&[u8]; 4] = [b"coordinates", b"bounds", b"climatology", b"formula_terms"];
 
 /// The attributes in which a mesh variable (UGRID 1.0) lists the names of other members.
-const MESH: [&[u8]; 10] = [
+const MESH_ATTRIBUTES: [&[u8]; 10] = [
     b"node_coordinates",
     b"edge_coordinates",
     b"face_coordinates",
@@ -59,7 +59,7 @@ const MESH: [&[u8]; 10] = [
 const ROLE: &[u8] = b"cf_role";
 
 /// The attributes that mark a variable as a field (a measured or computed quantity).
-const FIELD: [&[u8]; 3] = [b"cell_methods", b"grid_mapping", b"mesh"];
+const FIELD_ATTRIBUTES: [&[u8]; 3] = [b"cell_methods", b"grid_mapping", b"mesh"];
 
 /// Returns whether a group has a variable with axes. The result is false for a group with more
 /// links than a table may have.
@@ -75,7 +75,9 @@ pub(crate) fn has_variables(group: &Group<'_>) -> Result<bool> {
                 && Variable::from_node(group.container, &node, &path)?.is_some())
         };
         is_found = match node.and_then(is_variable) {
-            Err(error) if error.is_passing() => return Err(error.within(display_name(&link))),
+            Err(error) if error.is_transient() => {
+                return Err(error.with_context(display_name(&link)));
+            }
             found => found.unwrap_or(false),
         };
         Ok(!is_found)
@@ -97,24 +99,24 @@ pub(crate) fn variables(group: &Group<'_>, path: &[u8]) -> Result<Vec<GroupVaria
         let is_group = |link: &Link| matches!(link.target, LinkTarget::Hard(node) if group.container.is_likely_group(node));
         let node = match node {
             Err(_) if is_group(&link) => return Ok(true),
-            node => node.map_err(|error| error.within(display_name(&link)))?,
+            node => node.map_err(|error| error.with_context(display_name(&link)))?,
         };
         if node.array().is_none() {
             return Ok(true);
         }
         bytes += read_names(group, node.id, &mut named_by_others)?;
-        if !has_axes(group, &node).map_err(|error| error.within(display_name(&link)))? {
+        if !has_axes(group, &node).map_err(|error| error.with_context(display_name(&link)))? {
             return Ok(true);
         }
         let path = || Ok([path, b"/", &link.name].concat());
         let found = Variable::from_node_with_siblings(group.container, &node, &path, &siblings);
-        let found = found.map_err(|error| error.within(display_name(&link)))?;
-        if is_there(group.container, node.id, ROLE)? {
+        let found = found.map_err(|error| error.with_context(display_name(&link)))?;
+        if attribute_exists(group.container, node.id, ROLE)? {
             bytes += to_u64(link.name.len());
             named_by_others.insert(link.name.clone());
         }
         if let Some(variable) = found {
-            let is_marked = has_any(group, node.id, &FIELD)?;
+            let is_marked = has_any_attribute(group, node.id, &FIELD_ATTRIBUTES)?;
             let array = variable.array.weight();
             bytes += to_u64(size_of::<GroupVariable>() + link.name.len()).saturating_add(array);
             let order = link.order;
@@ -125,18 +127,18 @@ pub(crate) fn variables(group: &Group<'_>, path: &[u8]) -> Result<Vec<GroupVaria
                     name,
                     node,
                     variable,
-                    is_marked,
+                    has_field_attribute: is_marked,
                 },
             ));
         }
         Ok(bytes <= limits::TABLE_BYTES)
     })?;
-    refuse_large(bytes, is_whole)?;
+    check_table_size(bytes, is_whole)?;
     all.sort_by(|(one, a), (other, b)| (one, &a.name).cmp(&(other, &b.name)));
     let all = all.into_iter().map(|(_, found)| found);
     let is_named = |found: &GroupVariable| named_by_others.contains(&found.name);
     let (named, others): (Vec<_>, Vec<_>) = all.partition(is_named);
-    Ok(over_main_axes(if others.is_empty() {
+    Ok(keep_main_axes(if others.is_empty() {
         named
     } else {
         others
@@ -144,15 +146,15 @@ pub(crate) fn variables(group: &Group<'_>, path: &[u8]) -> Result<Vec<GroupVaria
 }
 
 /// Returns the variables over the set of axes that the module's criteria prefer.
-fn over_main_axes(mut all: Vec<GroupVariable>) -> Vec<GroupVariable> {
+fn keep_main_axes(mut all: Vec<GroupVariable>) -> Vec<GroupVariable> {
     let axes = |found: &GroupVariable| (found.variable.scales.clone(), found.variable.dims());
     let mut sets = HashMap::new();
     for found in &all {
-        let has_numbers = !matches!(found.variable.decoding.meaning(), DecodedKind::Text);
+        let has_numbers = !matches!(found.variable.decoding.decoded_kind(), DecodedKind::Text);
         let (any_numbers, any_marked, count) =
             sets.entry(axes(found)).or_insert((false, false, 0_usize));
         *any_numbers |= has_numbers;
-        *any_marked |= found.is_marked;
+        *any_marked |= found.has_field_attribute;
         *count += 1;
     }
     let rank = |found: &&GroupVariable| {
@@ -201,24 +203,24 @@ fn has_axes(group: &Group<'_>, node: &Node) -> Result<bool> {
     if rank == 0 || is_scale(group.container, node.id)? {
         return Ok(false);
     }
-    let scales: Vec<Option<NodeId>> = listed(group.container, node.id)?;
+    let scales: Vec<Option<NodeId>> = scales_from_list(group.container, node.id)?;
     Ok(scales.len() == rank && scales.iter().all(Option::is_some))
 }
 
-/// Adds the names in an object's `NAMING` and mesh attributes to `found`. Returns the total length
+/// Adds the names in an object's `NAMING_ATTRIBUTES` and mesh attributes to `found`. Returns the total length
 /// of the attributes' texts in bytes.
 fn read_names(group: &Group<'_>, node: NodeId, found: &mut HashSet<Vec<u8>>) -> Result<u64> {
-    let mesh: &[&[u8]] = if is_there(group.container, node, ROLE)? {
-        &MESH
+    let mesh: &[&[u8]] = if attribute_exists(group.container, node, ROLE)? {
+        &MESH_ATTRIBUTES
     } else {
         &[]
     };
     let mut bytes = 0;
-    for attribute in NAMING.iter().chain(mesh) {
+    for attribute in NAMING_ATTRIBUTES.iter().chain(mesh) {
         let text = text(group.container, node, attribute)?.unwrap_or_default();
         if text.len() <= limits::COORDINATE_NAMES {
             // A word that ends with a colon describes the next word.
-            let names = names(&text).filter(|name| !name.ends_with(b":"));
+            let names = split_names(&text).filter(|name| !name.ends_with(b":"));
             found.extend(names.map(<[u8]>::to_vec));
             bytes += to_u64(text.len());
         }
@@ -227,9 +229,9 @@ fn read_names(group: &Group<'_>, node: NodeId, found: &mut HashSet<Vec<u8>>) -> 
 }
 
 /// Returns whether an object has one of these attributes.
-fn has_any(group: &Group<'_>, node: NodeId, attributes: &[&[u8]]) -> Result<bool> {
+fn has_any_attribute(group: &Group<'_>, node: NodeId, attributes: &[&[u8]]) -> Result<bool> {
     for attribute in attributes {
-        if is_there(group.container, node, attribute)? {
+        if attribute_exists(group.container, node, attribute)? {
             return Ok(true);
         }
     }

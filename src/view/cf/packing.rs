@@ -56,7 +56,7 @@ pub(crate) struct Factor {
 impl Factor {
     /// Returns whether the attribute is a 32-bit IEEE 754 number.
     fn is_single(&self) -> bool {
-        self.stored.sign().is_none() && self.stored.size() == 4
+        self.stored.is_signed().is_none() && self.stored.size() == 4
     }
 }
 
@@ -86,32 +86,34 @@ enum DecodedType {
 impl Packing {
     /// Creates the rule for stored numbers of type `stored`.
     pub(crate) fn new(stored: StoredType, attributes: &PackingAttributes) -> Self {
-        let stored = match (stored.sign(), attributes.unsigned) {
-            (Some(_), Some(unsigned)) => stored.with_sign(!unsigned),
+        let stored = match (stored.is_signed(), attributes.unsigned) {
+            (Some(_), Some(unsigned)) => stored.with_signedness(!unsigned),
             _ => stored,
         };
         // Elements never equal NaN, and a NaN element is missing anyway.
         let missing = attributes.missing.iter().filter(|number| !number.is_nan());
         let bound = |number: Option<ExactNumber>| {
-            let number = number.map(|number| stored.same_bits(number));
+            let number = number.map(|number| stored.reinterpret_sign(number));
             number.filter(|&number| stored.can_hold(number))
         };
         let mut packing = Packing {
             stored,
-            missing: missing.map(|&number| stored.same_bits(number)).collect(),
+            missing: missing
+                .map(|&number| stored.reinterpret_sign(number))
+                .collect(),
             valid_min: bound(attributes.valid_min),
             valid_max: bound(attributes.valid_max),
             scale_factor: attributes.scale_factor.map(|factor| factor.number),
             add_offset: attributes.add_offset.map(|factor| factor.number),
             decoded: DecodedType::AsStored,
         };
-        packing.decoded = packing.choose(attributes);
+        packing.decoded = packing.choose_decoded_type(attributes);
         packing
     }
 
-    fn choose(&self, attributes: &PackingAttributes) -> DecodedType {
+    fn choose_decoded_type(&self, attributes: &PackingAttributes) -> DecodedType {
         let size = self.stored.size();
-        let is_integer = self.stored.sign().is_some();
+        let is_integer = self.stored.is_signed().is_some();
         let has_missing =
             !self.missing.is_empty() || self.valid_min.is_some() || self.valid_max.is_some();
         match (attributes.scale_factor, attributes.add_offset) {
@@ -125,7 +127,9 @@ impl Packing {
                 }
             }
             (Some(scale), None) if scale.is_single() => DecodedType::Single,
-            (Some(scale), None) if scale.stored.sign().is_some() && is_integer && !has_missing => {
+            (Some(scale), None)
+                if scale.stored.is_signed().is_some() && is_integer && !has_missing =>
+            {
                 DecodedType::Integer(scale.stored)
             }
             _ => DecodedType::Double,
@@ -133,24 +137,24 @@ impl Packing {
     }
 
     /// Returns whether decoded elements equal the stored ones.
-    pub(crate) fn is_plain(&self) -> bool {
+    pub(crate) fn is_identity(&self) -> bool {
         self.decoded == DecodedType::AsStored
     }
 
     /// Returns the type of unpacked integers; `None` if numbers are not packed, or are unpacked to
     /// floating-point numbers.
-    pub(super) fn integers(&self) -> Option<StoredType> {
+    pub(super) fn unpacked_integer_type(&self) -> Option<StoredType> {
         match self.decoded {
-            DecodedType::Integer(stored) => Some(stored.with_order(ByteOrder::Little)),
+            DecodedType::Integer(stored) => Some(stored.with_byte_order(ByteOrder::Little)),
             _ => None,
         }
     }
 
     /// Returns whether an element may be missing. This is always true for floating-point numbers,
     /// which may be NaN.
-    pub(super) fn may_miss(&self) -> bool {
+    pub(super) fn can_be_missing(&self) -> bool {
         let is_bounded = self.valid_min.is_some() || self.valid_max.is_some();
-        is_bounded || !self.missing.is_empty() || self.stored.sign().is_none()
+        is_bounded || !self.missing.is_empty() || self.stored.is_signed().is_none()
     }
 
     /// Returns the datatype of decoded numbers.
@@ -159,12 +163,12 @@ impl Packing {
             DecodedType::AsStored => self.stored.datatype(),
             DecodedType::Single => Datatype::ieee(4, ByteOrder::Little),
             DecodedType::Double => Datatype::ieee(8, ByteOrder::Little),
-            DecodedType::Integer(stored) => stored.with_order(ByteOrder::Little).datatype(),
+            DecodedType::Integer(stored) => stored.with_byte_order(ByteOrder::Little).datatype(),
         }
     }
 
     /// Decodes an element to a number; `None` if it is missing.
-    pub(crate) fn number(&self, element: &[u8]) -> Option<ExactNumber> {
+    pub(crate) fn decode_number(&self, element: &[u8]) -> Option<ExactNumber> {
         let stored = self.stored.read(element);
         if stored.is_nan() || self.is_missing(stored) {
             return None;
@@ -205,7 +209,10 @@ impl Packing {
     /// # Errors
     /// `Limit` for an integer that the type of `scale_factor` cannot represent.
     pub(crate) fn decode(&self, element: &[u8], out: &mut Vec<u8>) -> Result<()> {
-        let number = || self.number(element).unwrap_or(ExactNumber::Real(f64::NAN));
+        let number = || {
+            self.decode_number(element)
+                .unwrap_or(ExactNumber::Real(f64::NAN))
+        };
         match self.decoded {
             DecodedType::AsStored => out.extend_from_slice(element),
             DecodedType::Single => out.extend_from_slice(&number().as_f32().to_le_bytes()),
@@ -224,13 +231,16 @@ impl Packing {
     /// # Errors
     /// Fails as [`decode`](Self::decode) does.
     pub(crate) fn write(&self, element: &[u8], out: &mut Vec<u8>) -> Result<bool> {
-        let Some(number) = self.number(element).filter(|number| !number.is_nan()) else {
+        let Some(number) = self
+            .decode_number(element)
+            .filter(|number| !number.is_nan())
+        else {
             return Ok(false);
         };
         match self.decoded {
             DecodedType::AsStored => self.stored.write(element, out),
-            DecodedType::Single => FloatValue::Single(number.as_f32()).write(out),
-            DecodedType::Double => FloatValue::Double(number.as_f64()).write(out),
+            DecodedType::Single => FloatValue::Single(number.as_f32()).write_text(out),
+            DecodedType::Double => FloatValue::Double(number.as_f64()).write_text(out),
             DecodedType::Integer(stored) => {
                 Integer::Signed(integer_of_type(stored, number)?).write(out);
             }
@@ -287,7 +297,7 @@ mod tests {
         let datatype = packing.datatype();
         (
             datatype.size,
-            StoredType::new(&datatype).unwrap().sign().is_some(),
+            StoredType::new(&datatype).unwrap().is_signed().is_some(),
         )
     }
 
@@ -417,7 +427,7 @@ mod tests {
             ..PackingAttributes::default()
         };
         let plain = packing(&int(2), &attributes);
-        assert!(plain.is_plain());
+        assert!(plain.is_identity());
         assert_eq!(
             plain.datatype(),
             Datatype::integer(2, false, ByteOrder::Little)
@@ -432,7 +442,7 @@ mod tests {
             valid_max: Some(ExactNumber::Integer(300)),
             ..PackingAttributes::default()
         };
-        assert!(packing(&int(1), &attributes).is_plain());
+        assert!(packing(&int(1), &attributes).is_identity());
     }
 
     #[test]

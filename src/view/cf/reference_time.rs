@@ -18,11 +18,11 @@ pub(super) struct ReferenceTime {
 }
 
 /// A parser: the bytes of a reference time that are not parsed yet.
-struct Rest<'a>(&'a [u8]);
+struct ReferenceTimeParser<'a>(&'a [u8]);
 
 impl ReferenceTime {
     pub(super) fn parse(text: &[u8]) -> Option<Self> {
-        let mut rest = Rest(text.trim_ascii());
+        let mut rest = ReferenceTimeParser(text.trim_ascii());
         let (year, month, day) = rest.date()?;
         let (second, nanosecond) = rest.time()?;
         let offset = rest.zone()?;
@@ -36,7 +36,7 @@ impl ReferenceTime {
     }
 }
 
-impl Rest<'_> {
+impl ReferenceTimeParser<'_> {
     /// Consumes the next byte if it is one of `bytes`.
     fn next_if(&mut self, bytes: &[u8]) -> Option<u8> {
         let (&first, after) = self.0.split_first()?;

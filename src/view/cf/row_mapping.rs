@@ -48,7 +48,7 @@ impl VariableRows {
     /// `NotFound` if the variable does not have the part, or if the part does not have the
     /// dimension of characters; `Limit` for an array that is longer than any file can be.
     pub(super) fn new(variable: &Variable, selector: Option<&Selector>) -> Result<Self> {
-        variable.check(selector)?;
+        variable.check_selection(selector)?;
         let stored = &variable.array;
         let dims = stored.shape.dims();
         let whole = || Selector::parse(b"[...]").ok_or(Error::NotFound);
@@ -115,7 +115,7 @@ impl VariableRows {
     }
 
     /// Returns the mapping from a row to the row's position along dimension `number` of the rows.
-    pub(super) fn number(&self, number: usize) -> RowMapping {
+    pub(super) fn map_to_position(&self, number: usize) -> RowMapping {
         let steps = self
             .axes
             .iter()
@@ -140,7 +140,7 @@ impl RowMapping {
         let more = ends.map(|step| match &step.along {
             Some((axis, bytes)) => {
                 let furthest = match &axis.places {
-                    AxisPositions::Every(_) => axis.distance(step.count - 1).max(0),
+                    AxisPositions::Strided(_) => axis.byte_distance(step.count - 1).max(0),
                     AxisPositions::Listed(all) => all.iter().copied().max().unwrap_or(0).max(0),
                 };
                 let places = furthest.unsigned_abs() / (*bytes).max(1);
@@ -153,18 +153,18 @@ impl RowMapping {
 
     /// Returns whether the element number depends only on the slowest dimension, so that it never
     /// decreases from row to row.
-    pub(in crate::view) fn ascends(&self) -> bool {
+    pub(in crate::view) fn is_ascending(&self) -> bool {
         let mut steps = self.steps.iter().filter(|step| step.count > 1);
         let first = steps.next();
         let is_along = |step: &AxisStep| match &step.along {
-            Some((axis, _)) => matches!(axis.places, AxisPositions::Every(stride) if stride >= 0),
+            Some((axis, _)) => matches!(axis.places, AxisPositions::Strided(stride) if stride >= 0),
             None => true,
         };
         first.is_none_or(is_along) && steps.all(|step| step.stride == 0)
     }
 
     /// Returns the number of the element for a row.
-    pub(in crate::view) fn element(&self, row: u64) -> u64 {
+    pub(in crate::view) fn element_of_row(&self, row: u64) -> u64 {
         let mut rest = row;
         let mut element = self.start;
         for step in self.steps.iter().rev() {
@@ -175,7 +175,7 @@ impl RowMapping {
             }
             let places = match &step.along {
                 Some((axis, bytes)) => {
-                    axis.distance(at) / i64::try_from(*bytes).unwrap_or(i64::MAX).max(1)
+                    axis.byte_distance(at) / i64::try_from(*bytes).unwrap_or(i64::MAX).max(1)
                 }
                 None => at.cast_signed(),
             };

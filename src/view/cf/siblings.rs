@@ -4,7 +4,7 @@
 use std::cell::OnceCell;
 use std::collections::HashMap;
 
-use h5fs_reader::error::{Result, if_lasting};
+use h5fs_reader::error::{Result, ignore_permanent};
 use h5fs_reader::model::attribute_value::text;
 use h5fs_reader::model::datatype::Class;
 use h5fs_reader::model::{Array, Container, LinkTarget, NodeId};
@@ -12,7 +12,7 @@ use h5fs_reader::model::{Array, Container, LinkTarget, NodeId};
 use crate::limits;
 use crate::view::cf::time::TimeUnits;
 use crate::view::elements::dimensions::{
-    group_of, groups_down_to, has_no_values, is_scale, last_name, listed,
+    ancestor_groups, has_no_values, is_scale, last_name, parent_path, scales_from_list,
 };
 
 /// The variables of one group, with the cached results of two searches: boundary variables, and
@@ -30,7 +30,7 @@ pub(super) struct Siblings {
 struct BoundaryNames {
     /// By the name of a boundary variable: the units and calendar of the coordinate that names it,
     /// or the error of reading them.
-    named: HashMap<Vec<u8>, Result<TimeText>>,
+    boundaries: HashMap<Vec<u8>, Result<TimeText>>,
     /// The coordinates whose attribute `bounds` cannot be read. Each of them may name any variable
     /// along its dimensions.
     unreadable: Vec<NodeId>,
@@ -87,7 +87,7 @@ impl Siblings {
         if !own.is_incomplete() || others.next().is_none() {
             return Ok(own.parsed());
         }
-        let Some(coordinate) = self.coordinate_of(container, scales, &path()?)? else {
+        let Some(coordinate) = self.coordinate_of_boundary(container, scales, &path()?)? else {
             return Ok(own.parsed());
         };
         let whole = TimeText {
@@ -100,7 +100,7 @@ impl Siblings {
     /// Finds the time coordinate whose boundary is the variable at `path`, and returns its
     /// attributes. The coordinate is the scale of one of the variable's dimensions, which may be in
     /// a parent group, or any variable of its group.
-    fn coordinate_of(
+    fn coordinate_of_boundary(
         &self,
         container: &dyn Container,
         scales: &[Option<NodeId>],
@@ -108,7 +108,7 @@ impl Siblings {
     ) -> Result<Option<TimeText>> {
         let name = last_name(path);
         for &scale in scales.iter().flatten() {
-            if boundary_of(container, scale)?.is_some_and(|named| named == name) {
+            if boundary_name(container, scale)?.is_some_and(|named| named == name) {
                 let found = TimeText::read(container, scale)?;
                 if found.parsed().is_some() {
                     return Ok(Some(found));
@@ -116,12 +116,12 @@ impl Siblings {
             }
         }
         let boundaries = get_or_compute(&self.boundaries, || BoundaryNames::read(container, path))?;
-        if let Some(times) = boundaries.named.get(name) {
+        if let Some(times) = boundaries.boundaries.get(name) {
             return times.clone().map(Some);
         }
         for &coordinate in &boundaries.unreadable {
-            if lies_along(container, coordinate, scales)? {
-                boundary_of(container, coordinate)?;
+            if is_along_scales(container, coordinate, scales)? {
+                boundary_name(container, coordinate)?;
             }
         }
         Ok(None)
@@ -159,14 +159,14 @@ fn get_or_compute<T>(cell: &OnceCell<T>, find: impl FnOnce() -> Result<T>) -> Re
 
 /// Returns the name of the boundary variable of a coordinate (CF 1.12, 7.1). As in xarray,
 /// climatology boundaries do not inherit units.
-fn boundary_of(container: &dyn Container, coordinate: NodeId) -> Result<Option<Vec<u8>>> {
+fn boundary_name(container: &dyn Container, coordinate: NodeId) -> Result<Option<Vec<u8>>> {
     let named = text(container, coordinate, b"bounds")?;
     Ok(named.map(|named| named.trim_ascii().to_vec()))
 }
 
 /// Returns whether each dimension of a coordinate is one of the dimensions with `scales`. A
 /// boundary variable has the dimensions of its coordinate, and one more (CF 1.12, 7.1).
-fn lies_along(
+fn is_along_scales(
     container: &dyn Container,
     coordinate: NodeId,
     scales: &[Option<NodeId>],
@@ -174,7 +174,7 @@ fn lies_along(
     if is_scale(container, coordinate)? {
         return Ok(scales.contains(&Some(coordinate)));
     }
-    let own = listed(container, coordinate)?;
+    let own = scales_from_list(container, coordinate)?;
     Ok(own.iter().all(|scale| scales.contains(scale)))
 }
 
@@ -187,9 +187,9 @@ impl BoundaryNames {
     fn read(container: &dyn Container, path: &[u8]) -> Result<Self> {
         let mut found = BoundaryNames::default();
         let mut bytes = 0;
-        each_array(container, path, &mut |node, _| {
-            let name = match boundary_of(container, node) {
-                Err(error) if !error.is_passing() => {
+        visit_arrays(container, path, &mut |node, _| {
+            let name = match boundary_name(container, node) {
+                Err(error) if !error.is_transient() => {
                     found.unreadable.push(node);
                     return Ok(true);
                 }
@@ -199,12 +199,12 @@ impl BoundaryNames {
                 return Ok(true);
             };
             let times = match TimeText::read(container, node) {
-                Err(error) if error.is_passing() => return Err(error),
+                Err(error) if error.is_transient() => return Err(error),
                 Ok(times) if times.parsed().is_none() => return Ok(true),
                 times => times,
             };
             bytes += name.len() + times.as_ref().map_or(0, TimeText::length);
-            found.named.entry(name).or_insert(times);
+            found.boundaries.entry(name).or_insert(times);
             Ok(bytes <= limits::COORDINATE_NAMES)
         })?;
         Ok(found)
@@ -215,8 +215,8 @@ impl BoundaryNames {
 /// of texts.
 fn text_lengths(container: &dyn Container, path: &[u8]) -> Result<HashMap<NodeId, bool>> {
     let mut found = HashMap::new();
-    each_array(container, path, &mut |node, array| {
-        let scales = listed(container, node)?;
+    visit_arrays(container, path, &mut |node, array| {
+        let scales = scales_from_list(container, node)?;
         let is_text = matches!(array.datatype.class, Class::String { .. });
         let last = scales.len().saturating_sub(1);
         for (axis, scale) in scales.into_iter().enumerate() {
@@ -232,12 +232,12 @@ fn text_lengths(container: &dyn Container, path: &[u8]) -> Result<HashMap<NodeId
 
 /// Passes the arrays in the group of the object at `path` to `visit`, up to a limit, until `visit`
 /// returns false.
-fn each_array(
+fn visit_arrays(
     container: &dyn Container,
     path: &[u8],
     visit: &mut dyn FnMut(NodeId, &Array) -> Result<bool>,
 ) -> Result<()> {
-    let groups = groups_down_to(container, group_of(path))?;
+    let groups = ancestor_groups(container, parent_path(path))?;
     let group = groups.last().copied().unwrap_or(container.root());
     let mut links = container.links(group)?;
     for _ in 0..limits::COORDINATE_LINKS {
@@ -248,7 +248,7 @@ fn each_array(
             continue;
         };
         // A damaged member is skipped.
-        let Some(found) = if_lasting(container.node(node))? else {
+        let Some(found) = ignore_permanent(container.node(node))? else {
             continue;
         };
         match found.array() {

@@ -121,7 +121,7 @@ impl StoredType {
     }
 
     /// Returns whether integers are signed; `None` for floating-point numbers.
-    pub(crate) fn sign(&self) -> Option<bool> {
+    pub(crate) fn is_signed(&self) -> Option<bool> {
         match self.kind {
             StoredKind::Integer { signed, .. } => Some(signed),
             StoredKind::Real(_) => None,
@@ -130,7 +130,7 @@ impl StoredType {
 
     /// Returns the type with the same number of bits and the given signedness. A floating-point
     /// type is unchanged.
-    pub(crate) fn with_sign(self, has_sign: bool) -> Self {
+    pub(crate) fn with_signedness(self, has_sign: bool) -> Self {
         let kind = match self.kind {
             StoredKind::Integer { order, bits, .. } => StoredKind::Integer {
                 order,
@@ -143,7 +143,7 @@ impl StoredType {
     }
 
     /// Returns the same type in another byte order.
-    pub(crate) fn with_order(self, order: ByteOrder) -> Self {
+    pub(crate) fn with_byte_order(self, order: ByteOrder) -> Self {
         let kind = match self.kind {
             StoredKind::Integer { signed, bits, .. } => StoredKind::Integer {
                 order,
@@ -186,7 +186,7 @@ impl StoredType {
                 None => ExactNumber::Real(f64::NAN),
             },
             StoredKind::Real(format) => {
-                let number = number::real(element, &format).and_then(|real| real.as_f64());
+                let number = number::float_value(element, &format).and_then(|real| real.as_f64());
                 ExactNumber::Real(number.unwrap_or(f64::NAN))
             }
         }
@@ -195,19 +195,19 @@ impl StoredType {
     /// Appends the text of the number in an element.
     pub(crate) fn write(&self, element: &[u8], out: &mut Vec<u8>) {
         let real = match self.kind {
-            StoredKind::Real(format) => number::real(element, &format),
+            StoredKind::Real(format) => number::float_value(element, &format),
             StoredKind::Integer { .. } => None,
         };
         match (real, self.read(element)) {
-            (Some(real), _) => real.write(out),
+            (Some(real), _) => real.write_text(out),
             (None, ExactNumber::Integer(number)) => append(out, format_args!("{number}")),
-            (None, ExactNumber::Real(number)) => FloatValue::Double(number).write(out),
+            (None, ExactNumber::Real(number)) => FloatValue::Double(number).write_text(out),
         }
     }
 
     /// Converts an integer of the opposite signedness to the integer of this type with the same
     /// bits. Any other number is unchanged.
-    pub(crate) fn same_bits(&self, number: ExactNumber) -> ExactNumber {
+    pub(crate) fn reinterpret_sign(&self, number: ExactNumber) -> ExactNumber {
         match (self.range(), number) {
             (Some((low, high)), ExactNumber::Integer(number)) => {
                 let count = high - low;
@@ -277,22 +277,22 @@ mod tests {
     #[test]
     fn the_same_bits_with_another_sign() {
         let byte = StoredType::new(&int(1)).unwrap();
-        let unsigned = byte.with_sign(false);
+        let unsigned = byte.with_signedness(false);
         assert_eq!(unsigned.read(&[0xFF]), ExactNumber::Integer(255));
         assert_eq!(
-            unsigned.same_bits(ExactNumber::Integer(-1)),
+            unsigned.reinterpret_sign(ExactNumber::Integer(-1)),
             ExactNumber::Integer(255)
         );
         assert_eq!(
-            unsigned.same_bits(ExactNumber::Integer(7)),
+            unsigned.reinterpret_sign(ExactNumber::Integer(7)),
             ExactNumber::Integer(7)
         );
         assert_eq!(
-            unsigned.same_bits(ExactNumber::Integer(-129)),
+            unsigned.reinterpret_sign(ExactNumber::Integer(-129)),
             ExactNumber::Integer(-129)
         );
         assert_eq!(
-            byte.same_bits(ExactNumber::Integer(200)),
+            byte.reinterpret_sign(ExactNumber::Integer(200)),
             ExactNumber::Integer(-56)
         );
     }

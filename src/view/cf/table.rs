@@ -14,19 +14,19 @@ use h5fs_reader::model::selector::Selector;
 use h5fs_reader::model::{Array, Container, NodeId};
 
 use crate::view::cf::column::{DecodedColumn, RowNumberColumn};
-use crate::view::cf::coordinates::{Coordinate, Finder};
+use crate::view::cf::coordinates::{Coordinate, CoordinateFinder};
 use crate::view::cf::group_variables::GroupVariable;
 use crate::view::cf::row_mapping::VariableRows;
 use crate::view::cf::siblings::Siblings;
 use crate::view::cf::variable::Variable;
 use crate::view::csv::CsvTable;
-use crate::view::csv::fields::{Fields, ShiftedFields};
+use crate::view::csv::fields::{ColumnReader, ShiftedFields};
 use crate::view::elements::Elements;
 use crate::view::elements::dimensions::last_name;
 use crate::view::texts::json::SharedPaths;
 
 /// The file that contains a variable, and the functions that find and open its other objects.
-pub(crate) struct Surroundings<'a> {
+pub(crate) struct VariableContext<'a> {
     pub(crate) container: Arc<dyn Container>,
     pub(crate) paths: SharedPaths,
     /// A function that opens all elements of an array.
@@ -42,9 +42,9 @@ pub(crate) struct LongTable {
 /// A column of a long table.
 pub(crate) enum LongColumn {
     /// A column with the decoded elements of a variable or coordinate.
-    Values(Box<DecodedColumn>),
+    Decoded(Box<DecodedColumn>),
     /// A column with the row's index in a dimension without a coordinate variable.
-    Numbers(RowNumberColumn),
+    RowNumbers(RowNumberColumn),
 }
 
 /// Returns the columns of the variable at `path`, or of a selection from it. `stored` are the
@@ -52,16 +52,16 @@ pub(crate) enum LongColumn {
 ///
 /// # Errors
 /// `NotFound` if the variable does not have the part. Fails if a coordinate cannot be read.
-pub(crate) fn columns(
+pub(crate) fn variable_columns(
     variable: Variable,
     path: &[u8],
     stored: Elements,
     selector: Option<&Selector>,
-    around: &Surroundings<'_>,
+    around: &VariableContext<'_>,
 ) -> Result<LongTable> {
     let rows = VariableRows::new(&variable, selector)?;
-    let mut columns = coordinates(&variable, path, &rows, around)?;
-    columns.push(values(variable, last_name(path), stored, around)?);
+    let mut columns = coordinate_columns(&variable, path, &rows, around)?;
+    columns.push(value_column(variable, last_name(path), stored, around)?);
     Ok(LongTable {
         rows: rows.count()?,
         columns,
@@ -73,18 +73,18 @@ pub(crate) fn columns(
 ///
 /// # Errors
 /// `NotFound` without variables. Fails if a variable or a coordinate cannot be read.
-pub(crate) fn side_by_side(
+pub(crate) fn group_columns(
     variables: Vec<GroupVariable>,
     path: &[u8],
-    around: &Surroundings<'_>,
+    around: &VariableContext<'_>,
 ) -> Result<LongTable> {
     let first = variables.first().ok_or(Error::NotFound)?;
     let rows = VariableRows::new(&first.variable, None)?;
     let path = [path, b"/", &first.name].concat();
-    let mut columns = coordinates(&first.variable, &path, &rows, around)?;
+    let mut columns = coordinate_columns(&first.variable, &path, &rows, around)?;
     for GroupVariable { name, variable, .. } in variables {
         let stored = (around.open)(variable.node, &variable.array)?;
-        columns.push(values(variable, &name, stored, around)?);
+        columns.push(value_column(variable, &name, stored, around)?);
     }
     Ok(LongTable {
         rows: rows.count()?,
@@ -93,11 +93,11 @@ pub(crate) fn side_by_side(
 }
 
 /// Returns the column of a variable's values.
-fn values(
+fn value_column(
     variable: Variable,
     name: &[u8],
     stored: Elements,
-    around: &Surroundings<'_>,
+    around: &VariableContext<'_>,
 ) -> Result<LongColumn> {
     // netCDF adds this prefix to a variable that is named like a dimension, but is not its
     // coordinate.
@@ -105,7 +105,7 @@ fn values(
     let (container, paths) = (&around.container, &around.paths);
     let name = name.to_vec();
     let values = DecodedColumn::new(name, stored, variable.decoding, None, container, paths)?;
-    Ok(LongColumn::Values(Box::new(values)))
+    Ok(LongColumn::Decoded(Box::new(values)))
 }
 
 /// Creates the CSV table of the rows `shown`. If all columns are numbers and times, a long table
@@ -116,24 +116,24 @@ fn values(
 pub(crate) fn table(long: LongTable, shown: Range<u64>, engine: Arc<Engine>) -> Result<CsvTable> {
     let first = shown.start;
     let fields = long.columns.into_iter().map(|column| match column {
-        LongColumn::Values(column) => Box::new(ShiftedFields {
+        LongColumn::Decoded(column) => Box::new(ShiftedFields {
             fields: *column,
             first,
-        }) as Box<dyn Fields>,
-        LongColumn::Numbers(fields) => Box::new(ShiftedFields { fields, first }),
+        }) as Box<dyn ColumnReader>,
+        LongColumn::RowNumbers(fields) => Box::new(ShiftedFields { fields, first }),
     });
     let count = shown.end.saturating_sub(first);
-    Ok(CsvTable::with_header(fields.collect(), count, engine)?.padded_if_long())
+    Ok(CsvTable::with_header(fields.collect(), count, engine)?.pad_if_long())
 }
 
 /// Returns the columns of the coordinates.
-fn coordinates(
+fn coordinate_columns(
     variable: &Variable,
     path: &[u8],
     rows: &VariableRows,
-    around: &Surroundings<'_>,
+    around: &VariableContext<'_>,
 ) -> Result<Vec<LongColumn>> {
-    let finder = Finder {
+    let finder = CoordinateFinder {
         container: &*around.container,
         paths: &around.paths,
         variable,
@@ -146,14 +146,14 @@ fn coordinates(
         if variable.scales.get(dimension) == Some(&Some(variable.node)) {
             continue;
         }
-        columns.push(match finder.of_dimension(dimension)? {
+        columns.push(match finder.dimension_coordinate(dimension)? {
             Some(coordinate) => {
                 taken.push(coordinate.variable.node);
-                column(coordinate, rows, around)?
+                coordinate_column(coordinate, rows, around)?
             }
-            None => LongColumn::Numbers(RowNumberColumn {
-                name: [finder.name(dimension)?],
-                place: rows.number(number),
+            None => LongColumn::RowNumbers(RowNumberColumn {
+                name: [finder.dimension_name(dimension)?],
+                row_mapping: rows.map_to_position(number),
                 padding: None,
             }),
         });
@@ -161,15 +161,15 @@ fn coordinates(
     let all = 0..variable.scales.len();
     let dropped: Vec<usize> = all.filter(|own| !rows.dimensions.contains(own)).collect();
     for coordinate in finder.other_coordinates(&dropped, &taken)? {
-        columns.push(column(coordinate, rows, around)?);
+        columns.push(coordinate_column(coordinate, rows, around)?);
     }
     Ok(columns)
 }
 
-fn column(
+fn coordinate_column(
     coordinate: Coordinate,
     rows: &VariableRows,
-    around: &Surroundings<'_>,
+    around: &VariableContext<'_>,
 ) -> Result<LongColumn> {
     let variable = coordinate.variable;
     let stored = (around.open)(variable.node, &variable.array)?;
@@ -183,5 +183,5 @@ fn column(
         container,
         paths,
     )?;
-    Ok(LongColumn::Values(Box::new(column)))
+    Ok(LongColumn::Decoded(Box::new(column)))
 }

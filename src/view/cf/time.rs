@@ -66,7 +66,7 @@ impl Tick {
 
 /// Returns the tick for a unit, and the number of ticks in the unit. `name` is the unit's name in
 /// lower case. Returns `None` for a unit that the calendar does not have.
-fn unit(name: &[u8], calendar: Calendar) -> Option<(Tick, i64)> {
+fn parse_unit(name: &[u8], calendar: Calendar) -> Option<(Tick, i64)> {
     const DAY: i64 = DAY_SECONDS * MICROSECONDS;
     let microseconds = match name {
         b"nanosecond" | b"nanoseconds" => return Some((Tick::Nanosecond, 1)),
@@ -92,15 +92,15 @@ impl TimeUnits {
             Some(name) => Calendar::from_name(name.trim_ascii())?,
             None => Calendar::Standard,
         };
-        let (name, rest) = word(units)?;
-        let (since, reference) = word(rest)?;
+        let (name, rest) = split_word(units)?;
+        let (since, reference) = split_word(rest)?;
         if !since.eq_ignore_ascii_case(b"since") {
             return None;
         }
-        let (tick, per_unit) = unit(&name.to_ascii_lowercase(), calendar)?;
+        let (tick, per_unit) = parse_unit(&name.to_ascii_lowercase(), calendar)?;
         let reference = ReferenceTime::parse(reference)?;
-        let days = i128::from(calendar.number(Date {
-            year: calendar.year_of(reference.year)?,
+        let days = i128::from(calendar.day_number(Date {
+            year: calendar.year_from_written(reference.year)?,
             month: reference.month,
             day: reference.day,
         })?);
@@ -120,7 +120,7 @@ impl TimeUnits {
     /// Returns the precision of the `datetime64` type for these times; `None` for a calendar that
     /// `datetime64` does not have.
     pub(crate) fn datetime64(&self) -> Option<Tick> {
-        self.calendar.is_of_this_world().then_some(self.tick)
+        self.calendar.has_numpy_dates().then_some(self.tick)
     }
 
     /// Returns the calendar's name in the CF conventions.
@@ -137,13 +137,13 @@ impl TimeUnits {
     ///
     /// # Errors
     /// `Limit` for a time that does not fit in 64 bits.
-    pub(crate) fn time(&self, number: ExactNumber) -> Result<Option<Ticks>> {
+    pub(crate) fn to_ticks(&self, number: ExactNumber) -> Result<Option<Ticks>> {
         let since = match number {
             // NumPy uses this number for `NaT`.
             ExactNumber::Integer(number) if number == i128::from(i64::MIN) => return Ok(None),
             ExactNumber::Integer(number) => number.checked_mul(self.per_unit.into()),
             ExactNumber::Real(number) if !number.is_finite() => return Ok(None),
-            ExactNumber::Real(number) => self.rounded(number),
+            ExactNumber::Real(number) => self.to_rounded_ticks(number),
         };
         let ticks = since.and_then(|since| since.checked_add(self.reference));
         // The lowest number is `NaT`.
@@ -157,8 +157,8 @@ impl TimeUnits {
 
     /// Converts a finite number of units to ticks, rounded as in cftime; `None` if the ticks
     /// overflow.
-    fn rounded(&self, number: f64) -> Option<i128> {
-        let (mantissa, exponent) = parts(number);
+    fn to_rounded_ticks(&self, number: f64) -> Option<i128> {
+        let (mantissa, exponent) = split_float(number);
         let product = i128::from(mantissa) * i128::from(self.per_unit);
         let Ok(shift) = u32::try_from(-exponent) else {
             let factor = 1_i128.checked_shl(exponent.unsigned_abs())?;
@@ -169,7 +169,7 @@ impl TimeUnits {
         }
         let shift = shift.min(126);
         let floor = product >> shift;
-        let nearest = half_even(product, shift);
+        let nearest = round_half_even(product, shift);
         let ceiling = floor + i128::from(product != floor << shift);
         if self.per_unit < MICROSECONDS {
             return Some(nearest);
@@ -185,9 +185,9 @@ impl TimeUnits {
     /// which have no time.
     ///
     /// # Errors
-    /// Fails as [`time`](Self::time) does.
+    /// Fails as [`to_ticks`](Self::to_ticks) does.
     pub(crate) fn write_number(&self, number: ExactNumber, out: &mut Vec<u8>) -> Result<bool> {
-        let Some(time) = self.time(number)? else {
+        let Some(time) = self.to_ticks(number)? else {
             return Ok(false);
         };
         match self.exact_nanoseconds(number) {
@@ -208,10 +208,10 @@ impl TimeUnits {
         let since = match number {
             ExactNumber::Integer(number) => number.checked_mul(per_unit)?,
             ExactNumber::Real(number) => {
-                let (mantissa, exponent) = parts(number);
+                let (mantissa, exponent) = split_float(number);
                 let shift = u32::try_from(-exponent).ok()?.min(126);
                 let is_exact = per_unit <= 1 << shift;
-                is_exact.then(|| half_even(i128::from(mantissa) * per_unit, shift))?
+                is_exact.then(|| round_half_even(i128::from(mantissa) * per_unit, shift))?
             }
         };
         let reference = self.reference.checked_mul(of_tick)?;
@@ -234,7 +234,7 @@ impl TimeUnits {
             seconds.div_euclid(DAY_SECONDS),
             seconds.rem_euclid(DAY_SECONDS),
         );
-        let date = self.calendar.date(days);
+        let date = self.calendar.date_of_day(days);
         let year = self.calendar.written_year(date.year);
         let digits = if year < 0 { 5 } else { 4 };
         let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
@@ -257,7 +257,7 @@ impl TimeUnits {
 }
 
 /// Returns `product / 2^shift`, rounded half to even.
-fn half_even(product: i128, shift: u32) -> i128 {
+fn round_half_even(product: i128, shift: u32) -> i128 {
     let floor = product >> shift;
     let rest = product - (floor << shift);
     let half = (1_i128 << shift) >> 1;
@@ -266,7 +266,7 @@ fn half_even(product: i128, shift: u32) -> i128 {
 }
 
 /// Splits a finite number into `mantissa * 2^exponent`.
-fn parts(number: f64) -> (i64, i32) {
+fn split_float(number: f64) -> (i64, i32) {
     const FRACTION: u64 = (1 << 52) - 1;
     let bits = number.to_bits();
     let biased = (bits >> 52 & 0x7FF) as i32;
@@ -283,7 +283,7 @@ fn parts(number: f64) -> (i64, i32) {
 }
 
 /// Splits a text into its first word and the text after the word.
-fn word(text: &[u8]) -> Option<(&[u8], &[u8])> {
+fn split_word(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let text = text.trim_ascii_start();
     let end = text.iter().position(u8::is_ascii_whitespace);
     let (word, rest) = text.split_at(end.unwrap_or(text.len()));
@@ -405,31 +405,34 @@ mod tests {
         }
         let standard = TimeUnits::parse(b"s since 1970-1-1", None).unwrap();
         assert_eq!(standard.datetime64(), Some(Tick::Microsecond));
-        assert_eq!(standard.time(ExactNumber::Real(1.5)), Ok(Some(1_500_000)));
+        assert_eq!(
+            standard.to_ticks(ExactNumber::Real(1.5)),
+            Ok(Some(1_500_000))
+        );
         assert_eq!(units(&since("d"), "julian").unwrap().datetime64(), None);
     }
 
     #[test]
     fn numbers_that_are_no_times() {
         let seconds = units("s since 1970-1-1", "standard").unwrap();
-        assert_eq!(seconds.time(ExactNumber::Real(f64::NAN)), Ok(None));
-        assert_eq!(seconds.time(ExactNumber::Real(f64::INFINITY)), Ok(None));
+        assert_eq!(seconds.to_ticks(ExactNumber::Real(f64::NAN)), Ok(None));
+        assert_eq!(seconds.to_ticks(ExactNumber::Real(f64::INFINITY)), Ok(None));
         assert_eq!(
-            seconds.time(ExactNumber::Integer(i64::MIN.into())),
+            seconds.to_ticks(ExactNumber::Integer(i64::MIN.into())),
             Ok(None)
         );
         let days = units("days since -4713-01-01", "standard").unwrap();
         for far in [1e18, -1e18, f64::MAX, f64::MIN, 1e14] {
-            let time = days.time(ExactNumber::Real(far));
+            let time = days.to_ticks(ExactNumber::Real(far));
             assert!(matches!(time, Err(Error::Limit { .. })), "{far}");
         }
         for far in [10_i128.pow(18), i128::MAX, i128::MIN, 200_000_000] {
-            let time = days.time(ExactNumber::Integer(far));
+            let time = days.to_ticks(ExactNumber::Integer(far));
             assert!(matches!(time, Err(Error::Limit { .. })), "{far}");
         }
         assert!(units("s since 99999999-1-1", "noleap").is_none());
         let far = units("s since -9999999-1-1", "noleap").unwrap();
-        assert!(far.time(ExactNumber::Integer(0)).is_err());
+        assert!(far.to_ticks(ExactNumber::Integer(0)).is_err());
     }
 
     proptest! {

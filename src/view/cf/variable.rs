@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use h5fs_reader::error::{Error, Result};
-use h5fs_reader::model::attribute_value::{is_there, text};
+use h5fs_reader::model::attribute_value::{attribute_exists, text};
 use h5fs_reader::model::datatype::Class;
 use h5fs_reader::model::selector::Selector;
 use h5fs_reader::model::value::ValueWriter;
@@ -56,7 +56,7 @@ impl Variable {
         siblings: &Siblings,
     ) -> Result<Option<Self>> {
         let root = container.root();
-        let is_of_netcdf = || is_there(container, root, b"_NCProperties");
+        let is_of_netcdf = || attribute_exists(container, root, b"_NCProperties");
         Self::from_node_if(container, node, path, siblings, &is_of_netcdf)
     }
 
@@ -101,14 +101,17 @@ impl Variable {
         let (decoding, is_marked) = match stored {
             Some(stored) => {
                 let units = siblings.time_units(container, node.id, &scales, path)?;
-                numbers(container, node.id, stored, units)?
+                number_decoding(container, node.id, stored, units)?
             }
-            None => (texts(container, array, &scales, path, siblings)?, false),
+            None => (
+                text_decoding(container, array, &scales, path, siblings)?,
+                false,
+            ),
         };
         if !is_marked && !is_scale && scales.iter().all(Option::is_none) && !is_expected()? {
             return Ok(None);
         }
-        let rank = decoding.dims(array.shape.dims()).len();
+        let rank = decoding.decoded_dims(array.shape.dims()).len();
         Ok(Some(Variable {
             node: node.id,
             array: Arc::clone(array),
@@ -122,7 +125,7 @@ impl Variable {
     ///
     /// # Errors
     /// `NotFound` if it does not.
-    pub(crate) fn check(&self, selector: Option<&Selector>) -> Result<()> {
+    pub(crate) fn check_selection(&self, selector: Option<&Selector>) -> Result<()> {
         let rank = self.array.shape.dims().len();
         match (&self.decoding, selector) {
             (Decoding::Characters, Some(selector)) => {
@@ -136,18 +139,18 @@ impl Variable {
 
     /// Returns the dimensions of the decoded elements.
     pub(super) fn dims(&self) -> Vec<u64> {
-        self.decoding.dims(self.array.shape.dims())
+        self.decoding.decoded_dims(self.array.shape.dims())
     }
 }
 
 /// Returns the decoding of numbers, and whether an attribute of the array requires it.
-fn numbers(
+fn number_decoding(
     container: &dyn Container,
     node: NodeId,
     stored: StoredType,
     units: Option<TimeUnits>,
 ) -> Result<(Decoding, bool)> {
-    let attributes = attributes::packing(container, node)?;
+    let attributes = attributes::read_packing(container, node)?;
     let packing = Packing::new(stored, &attributes);
     if let Some(units) = units {
         return Ok((Decoding::Times(packing, units), true));
@@ -161,7 +164,7 @@ fn numbers(
 
 /// Returns the decoding of strings. netCDF stores characters as strings of one byte. They form
 /// texts if their last dimension is the length of texts.
-fn texts(
+fn text_decoding(
     container: &dyn Container,
     array: &Array,
     scales: &[Option<NodeId>],

@@ -15,9 +15,9 @@ use h5fs_reader::wire::to_usize;
 use crate::limits;
 use crate::view::csv::CsvTable;
 use crate::view::csv::column::Columns;
-use crate::view::csv::fields::{Cell, Cells, Fields};
+use crate::view::csv::fields::{Cell, Cells, ColumnReader};
 use crate::view::elements::missing::MissingValues;
-use crate::view::elements::{Elements, values_of_bytes};
+use crate::view::elements::{Elements, reading_cost};
 use crate::view::texts::json::SharedPaths;
 
 /// The CSV columns of an array's elements. Each element is a row.
@@ -28,7 +28,7 @@ pub(crate) struct ArrayFields {
     container: Arc<dyn Container>,
     paths: SharedPaths,
     /// Number of items of variable-length sequences that were read so far.
-    followed: AtomicU64,
+    sequence_items_read: AtomicU64,
 }
 
 /// The cells of a batch of elements: the elements' bytes.
@@ -58,7 +58,7 @@ impl ArrayFields {
             missing: None,
             container,
             paths,
-            followed: AtomicU64::new(0),
+            sequence_items_read: AtomicU64::new(0),
         }))
     }
 
@@ -83,7 +83,7 @@ pub(crate) fn table(
 ) -> Result<Option<CsvTable>> {
     let dims = elements.dims.as_deref();
     let rows = dims.map_or(Ok(0), product)?;
-    let is_named = is_named(&elements.datatype);
+    let is_named = has_column_names(&elements.datatype);
     let per_line = match dims {
         Some([_, .., last]) if !is_named => *last,
         _ => 1,
@@ -96,7 +96,7 @@ pub(crate) fn table(
     let values = fields.row_values().saturating_mul(rows);
     let values = values.saturating_add(fields.chunk_values());
     let width = if values > limits::COUNTED_VALUES && !is_masked {
-        fields.columns.pad()
+        fields.columns.pad_columns()
     } else {
         None
     };
@@ -104,25 +104,28 @@ pub(crate) fn table(
     let content = &fields.elements.content;
     let are_equal = !is_masked && rows > 0 && values > limits::QUICK_VALUES;
     let are_equal = are_equal && matches!(content.data_at(0), Ok(None));
-    let fields: Vec<Box<dyn Fields>> = vec![Box::new(fields)];
+    let fields: Vec<Box<dyn ColumnReader>> = vec![Box::new(fields)];
     let table = if is_named {
         CsvTable::with_header(fields, rows, engine)?
     } else {
-        CsvTable::bare(fields, rows, per_line, engine)
+        CsvTable::without_header(fields, rows, per_line, engine)
     };
-    let table = CsvTable { width, ..table };
-    if are_equal && table.width.is_none() {
-        return table.with_equal_rows().map(Some);
+    let table = CsvTable {
+        row_width: width,
+        ..table
+    };
+    if are_equal && table.row_width.is_none() {
+        return table.measure_equal_rows().map(Some);
     }
     Ok(Some(table))
 }
 
 /// Returns whether the columns of a datatype have names.
-fn is_named(datatype: &Datatype) -> bool {
+fn has_column_names(datatype: &Datatype) -> bool {
     matches!(datatype.class, Class::Compound(_)) && datatype.complex_part().is_none()
 }
 
-impl Fields for ArrayFields {
+impl ColumnReader for ArrayFields {
     fn names(&self) -> &[Vec<u8>] {
         self.columns.names()
     }
@@ -133,11 +136,11 @@ impl Fields for ArrayFields {
 
     fn row_values(&self) -> u64 {
         let values = self.columns.values();
-        values.saturating_add(values_of_bytes(self.row_bytes()))
+        values.saturating_add(reading_cost(self.row_bytes()))
     }
 
-    fn followed_items(&self) -> u64 {
-        self.followed.load(Ordering::Relaxed)
+    fn sequence_items_read(&self) -> u64 {
+        self.sequence_items_read.load(Ordering::Relaxed)
     }
 
     fn chunk_values(&self) -> u64 {
@@ -159,8 +162,8 @@ impl Fields for ArrayFields {
         }))
     }
 
-    fn are_measured(&self) -> bool {
-        self.missing.is_none() && self.columns.are_measured()
+    fn can_measure_cells(&self) -> bool {
+        self.missing.is_none() && self.columns.can_measure_cells()
     }
 
     fn own_bytes(&self) -> u64 {
@@ -186,8 +189,8 @@ impl Cells for ArrayCells<'_> {
         let context = TextContext::new(&*fields.container, &*fields.paths, most);
         let cell = fields.columns.write(element, column, &context, out);
         fields
-            .followed
-            .fetch_add(context.followed(), Ordering::Relaxed);
+            .sequence_items_read
+            .fetch_add(context.followed_elements(), Ordering::Relaxed);
         cell
     }
 }

@@ -34,10 +34,10 @@ use h5fs_reader::wire::{to_u64, to_usize};
 use crate::limits;
 use crate::view::csv::fields::Cell;
 use crate::view::csv::padding::Padding;
-use crate::view::elements::{as_numpy_has_it, values_of};
+use crate::view::elements::{formatting_cost, numpy_datatype};
 
 /// Maximum length in bytes of an element, and of an element's text.
-const ELEMENT: u64 = limits::TEXT_ELEMENT_BYTES;
+const MAX_ELEMENT_BYTES: u64 = limits::TEXT_ELEMENT_BYTES;
 
 /// A column of cells, and where its values are in an element.
 #[derive(Debug)]
@@ -90,8 +90,8 @@ impl Columns {
             name_bytes: 0,
             values: 0,
         };
-        if u64::from(datatype.size) > ELEMENT {
-            return Err(Error::limit("size of an element as csv", ELEMENT));
+        if u64::from(datatype.size) > MAX_ELEMENT_BYTES {
+            return Err(Error::limit("size of an element as csv", MAX_ELEMENT_BYTES));
         }
         columns.add(datatype, name.to_vec(), 0)?;
         // The table of a group has one such value for each column.
@@ -113,7 +113,7 @@ impl Columns {
 
     /// Pads the cells if all columns are numbers. Returns the length of an element's text in bytes,
     /// including separators; `None` if the cells are not padded.
-    pub(crate) fn pad(&mut self) -> Option<u64> {
+    pub(crate) fn pad_columns(&mut self) -> Option<u64> {
         let widths = self.list.iter().map(|column| column.padding);
         let widths = widths.map(|padding| Some(to_u64(padding?.width()) + 1));
         let width = widths.sum::<Option<u64>>()?;
@@ -138,7 +138,7 @@ impl Columns {
     }
 
     /// Returns whether [`length`](Self::length) supports all elements.
-    pub(crate) fn are_measured(&self) -> bool {
+    pub(crate) fn can_measure_cells(&self) -> bool {
         let mut columns = self.list.iter();
         columns.all(|column| column.length.is_some() && !column.is_padded)
     }
@@ -158,13 +158,13 @@ impl Columns {
     fn add(&mut self, datatype: &Datatype, name: Vec<u8>, offset: u64) -> Result<()> {
         if let Some(part) = datatype.complex_part() {
             let second = offset.saturating_add(part.size.into());
-            self.add(part, joined(&name, b"r"), offset)?;
-            return self.add(part, joined(&name, b"i"), second);
+            self.add(part, joined_name(&name, b"r"), offset)?;
+            return self.add(part, joined_name(&name, b"i"), second);
         }
         match &datatype.class {
             Class::Compound(members) => members.iter().try_for_each(|member| {
                 let place = offset.saturating_add(member.offset.into());
-                self.add(&member.datatype, joined(&name, &member.name), place)
+                self.add(&member.datatype, joined_name(&name, &member.name), place)
             }),
             Class::Array { base, dims } => self.add_array(base, dims, &name, offset),
             _ => self.push(datatype, name, offset),
@@ -193,15 +193,18 @@ impl Columns {
             return Err(Error::limit("columns of a csv", most));
         }
         self.name_bytes = self.name_bytes.saturating_add(to_u64(name.len()));
-        if self.name_bytes > ELEMENT {
-            return Err(Error::limit("names of the columns of a csv", ELEMENT));
+        if self.name_bytes > MAX_ELEMENT_BYTES {
+            return Err(Error::limit(
+                "names of the columns of a csv",
+                MAX_ELEMENT_BYTES,
+            ));
         }
         self.names.push(name);
-        self.values = self.values.saturating_add(values_of(datatype));
-        let datatype = as_numpy_has_it(datatype);
+        self.values = self.values.saturating_add(formatting_cost(datatype));
+        let datatype = numpy_datatype(datatype);
         let kind = ColumnKind::from_datatype(&datatype);
         let is_number = matches!(kind, ColumnKind::Integer | ColumnKind::Float);
-        let padding = is_number.then(|| Padding::of_numbers(&datatype));
+        let padding = is_number.then(|| Padding::for_numbers(&datatype));
         self.list.push(Column {
             kind,
             offset: to_usize(offset)?,
@@ -248,7 +251,7 @@ impl Column {
                 return Ok(Cell::Missing);
             }
             ColumnKind::Instant if out.len() == start => return Ok(Cell::Missing),
-            ColumnKind::Instant => return Ok(Cell::Plain),
+            ColumnKind::Instant => return Ok(Cell::Unquoted),
             ColumnKind::Reference => return Ok(Cell::Text),
             ColumnKind::Float if out.ends_with(b"nan") => {
                 out.truncate(start);
@@ -259,13 +262,13 @@ impl Column {
         if let Some(padding) = self.padding.filter(|_| self.is_padded) {
             padding.pad(start, out)?;
         }
-        Ok(Cell::Plain)
+        Ok(Cell::Unquoted)
     }
 }
 
 /// Joins the names of a value and of its part: `a.b`, or the part's name alone if the value has no
 /// name.
-fn joined(name: &[u8], part: &[u8]) -> Vec<u8> {
+fn joined_name(name: &[u8], part: &[u8]) -> Vec<u8> {
     match name {
         [] => part.to_vec(),
         name => [name, part].join(&b'.'),
@@ -291,7 +294,7 @@ mod tests {
 
     fn padded(datatype: &Datatype, element: &[u8]) -> String {
         let mut columns = columns(datatype);
-        let width = columns.pad().unwrap();
+        let width = columns.pad_columns().unwrap();
         let cell = cell(&columns, element);
         assert_eq!(cell.len() as u64 + 1, width);
         cell
@@ -354,7 +357,7 @@ mod tests {
         let boolean = columns(&named(&[("FALSE", 0), ("TRUE", 1)]));
         let cells = [0, 1].map(|value| cell(&boolean, &[value]));
         assert_eq!(cells, ["false", "true"]);
-        assert!(columns(&named(&[])).pad().is_none());
+        assert!(columns(&named(&[])).pad_columns().is_none());
     }
 
     #[test]
@@ -373,7 +376,10 @@ mod tests {
             "in.f[1][1]",
         ];
         assert_eq!(columns.names(), names.map(|name| name.as_bytes().to_vec()));
-        assert_eq!((columns.values(), columns.pad()), (5, Some(7 + 4 * 5)));
+        assert_eq!(
+            (columns.values(), columns.pad_columns()),
+            (5, Some(7 + 4 * 5))
+        );
     }
 
     #[test]

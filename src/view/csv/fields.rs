@@ -6,7 +6,7 @@ use h5fs_reader::array::CancelToken;
 use h5fs_reader::error::Result;
 
 /// Columns of a table that are read together, such as those of a compound or of one array.
-pub(crate) trait Fields: Send + Sync {
+pub(crate) trait ColumnReader: Send + Sync {
     /// Returns the names of the columns, at least one.
     fn names(&self) -> &[Vec<u8>];
 
@@ -31,29 +31,29 @@ pub(crate) trait Fields: Send + Sync {
 
     /// Pads all cells of each column to one length if all columns are numbers. Returns the length
     /// of a row in bytes, including separators; `None` if the cells are not padded.
-    fn pad(&mut self) -> Option<u64> {
+    fn pad_columns(&mut self) -> Option<u64> {
         None
     }
 
     /// Returns whether cells may be empty, even in padded columns.
-    fn may_be_empty(&self) -> bool {
+    fn can_be_empty(&self) -> bool {
         false
     }
 
     /// Returns whether this is a single column of numbers without missing values. Zeros after the
     /// fraction of such a number can compensate for empty cells in the same row.
-    fn is_stretched(&self) -> bool {
+    fn can_stretch_numbers(&self) -> bool {
         false
     }
 
     /// Returns whether the length of each cell can be computed without writing the cell.
-    fn are_measured(&self) -> bool {
+    fn can_measure_cells(&self) -> bool {
         false
     }
 
     /// Returns the number of items of variable-length sequences that were read while cells were
     /// written.
-    fn followed_items(&self) -> u64 {
+    fn sequence_items_read(&self) -> u64 {
         0
     }
 
@@ -68,7 +68,7 @@ pub(crate) struct ShiftedFields<F> {
     pub(crate) first: u64,
 }
 
-impl<F: Fields> Fields for ShiftedFields<F> {
+impl<F: ColumnReader> ColumnReader for ShiftedFields<F> {
     fn names(&self) -> &[Vec<u8>] {
         self.fields.names()
     }
@@ -90,24 +90,24 @@ impl<F: Fields> Fields for ShiftedFields<F> {
         self.fields.read(row(rows.start)..row(rows.end), cancel)
     }
 
-    fn pad(&mut self) -> Option<u64> {
-        self.fields.pad()
+    fn pad_columns(&mut self) -> Option<u64> {
+        self.fields.pad_columns()
     }
 
-    fn may_be_empty(&self) -> bool {
-        self.fields.may_be_empty()
+    fn can_be_empty(&self) -> bool {
+        self.fields.can_be_empty()
     }
 
-    fn is_stretched(&self) -> bool {
-        self.fields.is_stretched()
+    fn can_stretch_numbers(&self) -> bool {
+        self.fields.can_stretch_numbers()
     }
 
-    fn are_measured(&self) -> bool {
-        self.fields.are_measured()
+    fn can_measure_cells(&self) -> bool {
+        self.fields.can_measure_cells()
     }
 
-    fn followed_items(&self) -> u64 {
-        self.fields.followed_items()
+    fn sequence_items_read(&self) -> u64 {
+        self.fields.sequence_items_read()
     }
 
     fn own_bytes(&self) -> u64 {
@@ -126,7 +126,7 @@ pub(crate) trait Cells {
     fn write(&self, row: usize, column: usize, most: usize, out: &mut Vec<u8>) -> Result<Cell>;
 
     /// Returns the total length in bytes of the cells of a row, if the fields
-    /// [are measured](Fields::are_measured). `scratch` is overwritten.
+    /// [are measured](ColumnReader::can_measure_cells). `scratch` is overwritten.
     fn length(&self, _row: usize, _scratch: &mut Vec<u8>) -> Option<usize> {
         None
     }
@@ -138,7 +138,7 @@ pub(crate) enum Cell {
     /// A missing value: an empty text between commas.
     Missing,
     /// A number, or a word that never needs quotes.
-    Plain,
+    Unquoted,
     /// Any text. It is quoted if readers could misinterpret it.
     Text,
 }

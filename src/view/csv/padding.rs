@@ -31,7 +31,7 @@ enum PaddingKind {
 impl Padding {
     /// Returns the padding of numbers of type `datatype`; `None` for datatypes that are not numbers
     /// for computations.
-    pub(in crate::view) fn of_numbers(datatype: &Datatype) -> Option<Self> {
+    pub(in crate::view) fn for_numbers(datatype: &Datatype) -> Option<Self> {
         let (kind, width) = match &datatype.class {
             Class::Integer { signed, bits, .. } => (PaddingKind::Integer, digits(*signed, *bits)),
             Class::Float(format) => (PaddingKind::Float, float_width(datatype.size, format)),
@@ -42,7 +42,7 @@ impl Padding {
     }
 
     /// Returns the padding of integers from 0 to `most`.
-    pub(in crate::view) fn of_numbers_to(most: u64) -> Self {
+    pub(in crate::view) fn for_integers_to(most: u64) -> Self {
         Padding {
             kind: PaddingKind::Integer,
             width: most.to_string().len(),
@@ -50,7 +50,7 @@ impl Padding {
     }
 
     /// Returns the padding of times. `width` is their maximum length, including a fraction.
-    pub(in crate::view) fn of_times(width: usize) -> Self {
+    pub(in crate::view) fn for_times(width: usize) -> Self {
         let kind = PaddingKind::Time;
         Padding { kind, width }
     }

@@ -139,10 +139,13 @@ fn any_part_is_that_of_the_whole() {
         }
     }
     let mut even = table();
-    even.width = Some(6);
+    even.row_width = Some(6);
     assert_eq!(
         even.uniform_units(),
-        Some(UniformUnits { first: 7, width: 6 })
+        Some(UniformUnits {
+            first_length: 7,
+            unit_length: 6
+        })
     );
 }
 

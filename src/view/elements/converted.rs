@@ -66,7 +66,7 @@ impl<C: Conversion> View for ConvertedElements<C> {
             for element in bytes.chunks_exact(to_usize(self.stored_size)?) {
                 self.conversion.convert(element, &mut out)?;
             }
-            first = cancel.advance(first, first + count)?;
+            first = cancel.next_batch(first, first + count)?;
         }
         out.truncate(before + to_usize(end - offset)?);
         out.drain(..before);

@@ -9,7 +9,7 @@
 //! variable's own group first, then in the parent groups. ASDF does not have dimension scales.
 
 use h5fs_reader::error::Result;
-use h5fs_reader::model::attribute_value::{integers, target_at, targets, text};
+use h5fs_reader::model::attribute_value::{integers, reference_target_at, reference_targets, text};
 use h5fs_reader::model::{Container, LinkTarget, NodeId, NodeKind};
 
 use crate::limits;
@@ -31,24 +31,27 @@ pub(crate) fn has_no_values(container: &dyn Container, node: NodeId) -> Result<b
 }
 
 /// Returns the dimension scale of each dimension that the attribute `DIMENSION_LIST` describes.
-pub(crate) fn listed(container: &dyn Container, node: NodeId) -> Result<Vec<Option<NodeId>>> {
-    targets(container, node, b"DIMENSION_LIST")
+pub(crate) fn scales_from_list(
+    container: &dyn Container,
+    node: NodeId,
+) -> Result<Vec<Option<NodeId>>> {
+    reference_targets(container, node, b"DIMENSION_LIST")
 }
 
-/// Returns the scale of one dimension of an array, like [`listed`]. Also returns `None` if the
+/// Returns the scale of one dimension of an array, like [`scales_from_list`]. Also returns `None` if the
 /// reference is null or dangling.
-pub(crate) fn listed_at(
+pub(crate) fn scale_from_list(
     container: &dyn Container,
     node: NodeId,
     axis: usize,
 ) -> Result<Option<NodeId>> {
-    target_at(container, node, b"DIMENSION_LIST", axis)
+    reference_target_at(container, node, b"DIMENSION_LIST", axis)
 }
 
 /// Returns the scales of the `rank` dimensions of an array, found by the dimension numbers in its
 /// `_Netcdf4Coordinates`. The array is in the group at path `group`. Returns `None` if the
 /// attribute is absent, or does not have `rank` numbers.
-pub(crate) fn numbered(
+pub(crate) fn scales_from_dimension_ids(
     container: &dyn Container,
     node: NodeId,
     rank: usize,
@@ -58,17 +61,17 @@ pub(crate) fn numbered(
     let Some(numbers) = numbers.filter(|numbers| numbers.len() == rank) else {
         return Ok(None);
     };
-    let groups = groups_down_to(container, group)?;
+    let groups = ancestor_groups(container, group)?;
     let nearest = |&number| {
         let mut nearest = groups.iter().rev();
-        let found = |&group| scale_of(container, group, number).transpose();
+        let found = |&group| find_scale_by_id(container, group, number).transpose();
         nearest.find_map(found).transpose()
     };
     numbers.iter().map(nearest).collect::<Result<_>>().map(Some)
 }
 
 /// Returns the groups from the root down to the group at `path`.
-pub(crate) fn groups_down_to(container: &dyn Container, path: &[u8]) -> Result<Vec<NodeId>> {
+pub(crate) fn ancestor_groups(container: &dyn Container, path: &[u8]) -> Result<Vec<NodeId>> {
     let mut groups = vec![container.root()];
     let names = path.split(|&byte| byte == b'/');
     let names = names.filter(|name| !name.is_empty());
@@ -85,7 +88,11 @@ pub(crate) fn groups_down_to(container: &dyn Container, path: &[u8]) -> Result<V
 
 /// Finds the scale with this `_Netcdf4Dimid` in a group. If no scale matches, returns the error of
 /// a member that could not be read, because that member may be the scale.
-fn scale_of(container: &dyn Container, group: NodeId, number: i128) -> Result<Option<NodeId>> {
+fn find_scale_by_id(
+    container: &dyn Container,
+    group: NodeId,
+    number: i128,
+) -> Result<Option<NodeId>> {
     let mut links = container.links(group)?;
     let mut unread = Ok(None);
     for _ in 0..limits::NDL_SCALES {
@@ -95,7 +102,7 @@ fn scale_of(container: &dyn Container, group: NodeId, number: i128) -> Result<Op
         let LinkTarget::Hard(node) = link.target else {
             continue;
         };
-        match has_number(container, node, number) {
+        match has_dimension_id(container, node, number) {
             Ok(true) => return Ok(Some(node)),
             Ok(false) => {}
             Err(error) => unread = unread.and(Err(error)),
@@ -105,7 +112,7 @@ fn scale_of(container: &dyn Container, group: NodeId, number: i128) -> Result<Op
 }
 
 /// Returns whether an object is the scale with this `_Netcdf4Dimid`.
-fn has_number(container: &dyn Container, node: NodeId, number: i128) -> Result<bool> {
+fn has_dimension_id(container: &dyn Container, node: NodeId, number: i128) -> Result<bool> {
     if !matches!(container.node(node)?.kind, NodeKind::Array(_)) {
         return Ok(false);
     }
@@ -123,7 +130,7 @@ pub(crate) fn last_name(path: &[u8]) -> &[u8] {
 }
 
 /// Returns the path of the group that contains the object at `path`.
-pub(crate) fn group_of(path: &[u8]) -> &[u8] {
+pub(crate) fn parent_path(path: &[u8]) -> &[u8] {
     &path[..path.len() - last_name(path).len()]
 }
 
@@ -140,7 +147,7 @@ pub(crate) fn scales(
     path: &FindPath<'_>,
     is_scale: bool,
 ) -> Result<Vec<Option<NodeId>>> {
-    let mut scales = listed(container, node)?;
+    let mut scales = scales_from_list(container, node)?;
     scales.resize(rank, None);
     if scales.iter().any(Option::is_some) || !is_scale {
         return Ok(scales);
@@ -148,6 +155,6 @@ pub(crate) fn scales(
     if rank == 1 {
         return Ok(vec![Some(node)]);
     }
-    let numbered = numbered(container, node, rank, group_of(&path()?))?;
+    let numbered = scales_from_dimension_ids(container, node, rank, parent_path(&path()?))?;
     Ok(numbered.unwrap_or(scales))
 }

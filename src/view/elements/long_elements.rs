@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use h5fs_reader::array::{Engine, HeldMemory};
+use h5fs_reader::array::{Engine, MemoryReservation};
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::memory::lock::lock;
 
@@ -16,19 +16,22 @@ const LONG: usize = limits::TEXT_ELEMENT_BYTES as usize;
 /// at a time, and the memory budget.
 pub(in crate::view) struct LongElements {
     engine: Arc<Engine>,
-    turn: Mutex<()>,
+    long_element_lock: Mutex<()>,
 }
 
 /// The memory that is reserved while one long element is written.
 pub(in crate::view) struct ReservedMemory<'a> {
     _turn: MutexGuard<'a, ()>,
-    _held: HeldMemory,
+    _held: MemoryReservation,
 }
 
 impl LongElements {
     pub(in crate::view) fn new(engine: Arc<Engine>) -> Self {
         let turn = Mutex::default();
-        LongElements { engine, turn }
+        LongElements {
+            engine,
+            long_element_lock: turn,
+        }
     }
 
     /// Returns whether an element of this many bytes is long.
@@ -41,9 +44,9 @@ impl LongElements {
     ///
     /// # Errors
     /// `Io` (`ENOMEM`) if the memory budget of the mount has too little left.
-    pub(in crate::view) fn room(&self) -> Result<ReservedMemory<'_>> {
-        let turn = lock(&self.turn);
-        let held = self.engine.hold(3 * limits::TEXT_ELEMENT_BYTES)?;
+    pub(in crate::view) fn reserve_memory(&self) -> Result<ReservedMemory<'_>> {
+        let turn = lock(&self.long_element_lock);
+        let held = self.engine.reserve_memory(3 * limits::TEXT_ELEMENT_BYTES)?;
         Ok(ReservedMemory {
             _turn: turn,
             _held: held,
@@ -55,7 +58,7 @@ impl LongElements {
     /// this limit, memory is reserved, and a second call has the limit of a long element.
     ///
     /// # Errors
-    /// Fails with the errors of `write` and of [`room`](Self::room).
+    /// Fails with the errors of `write` and of [`reserve_memory`](Self::reserve_memory).
     pub(in crate::view) fn write(
         &self,
         room: Option<&ReservedMemory<'_>>,
@@ -66,7 +69,7 @@ impl LongElements {
         }
         match write(limits::UNCOUNTED_ELEMENT) {
             Err(Error::Limit { .. }) => {
-                let _room = self.room()?;
+                let _room = self.reserve_memory()?;
                 write(LONG)
             }
             written => written,
@@ -75,21 +78,21 @@ impl LongElements {
 }
 
 /// A timer for writing elements. An element with little text may take long, because a pointer can
-/// lead to megabytes of other data. The clock is read once in `LOOK` elements.
-pub(in crate::view) struct Pace {
+/// lead to megabytes of other data. The clock is read once in `ELEMENTS_PER_CHECK` elements.
+pub(in crate::view) struct PaceTimer {
     started: Instant,
     elements: u32,
 }
 
-impl Pace {
+impl PaceTimer {
     /// Number of elements between two checks of the clock.
-    const LOOK: u32 = 16;
+    const ELEMENTS_PER_CHECK: u32 = 16;
     /// Time after which writing pauses, so that the caller can check whether the request is
     /// cancelled.
     const LONG: Duration = Duration::from_millis(250);
 
     pub(in crate::view) fn new() -> Self {
-        Pace {
+        PaceTimer {
             started: Instant::now(),
             elements: 0,
         }
@@ -98,6 +101,7 @@ impl Pace {
     /// Counts one element, and returns whether the elements so far have taken longer than `LONG`.
     pub(in crate::view) fn is_slow(&mut self) -> bool {
         self.elements += 1;
-        self.elements.is_multiple_of(Self::LOOK) && self.started.elapsed() > Self::LONG
+        self.elements.is_multiple_of(Self::ELEMENTS_PER_CHECK)
+            && self.started.elapsed() > Self::LONG
     }
 }

@@ -35,10 +35,10 @@ pub(crate) fn empty_array_node(
         return Ok(None);
     }
     let class = attribute_value::text(container, node.id, b"MATLAB_class")?;
-    let datatype = class.and_then(|class| datatype(&class));
+    let datatype = class.and_then(|class| class_datatype(&class));
     let empty = Array {
         datatype: datatype.unwrap_or_else(|| array.datatype.clone()),
-        shape: Shape::fixed(dimensions(engine, array)?),
+        shape: Shape::fixed(read_dimensions(engine, array)?),
         fill: Fill::Zero,
         layout: array.layout,
         chunk_shape: None,
@@ -60,7 +60,7 @@ pub(super) fn is_empty(container: &dyn Container, node: NodeId) -> Result<bool> 
 
 /// Converts the `stored` dimensions, in MATLAB's order, to HDF5's order. Returns `None` if they are
 /// not the dimensions of an empty array.
-pub(super) fn reversed(datatype: &Datatype, stored: &[u8]) -> Option<Vec<u64>> {
+pub(super) fn to_hdf5_order(datatype: &Datatype, stored: &[u8]) -> Option<Vec<u64>> {
     let dims = attribute_value::numbers(datatype, stored)?;
     let dims = dims.iter().rev().map(|&dim| u64::try_from(dim).ok());
     let dims: Option<Vec<u64>> = dims.collect();
@@ -75,10 +75,10 @@ fn may_be_dimensions(array: &Array) -> bool {
     is_unsigned && is_short
 }
 
-fn dimensions(engine: &Arc<Engine>, array: &Arc<Array>) -> Result<Vec<u64>> {
+fn read_dimensions(engine: &Arc<Engine>, array: &Arc<Array>) -> Result<Vec<u64>> {
     let reader = Reader::new(engine, Arc::clone(array))?;
-    let stored = reader.read(0, to_usize(array.bytes()?)?)?;
-    reversed(&array.datatype, &stored).ok_or_else(|| {
+    let stored = reader.read(0, to_usize(array.byte_length()?)?)?;
+    to_hdf5_order(&array.datatype, &stored).ok_or_else(|| {
         let what = "MATLAB array: not empty, although its attribute says so";
         Error::corrupt(what, None)
     })
@@ -86,7 +86,7 @@ fn dimensions(engine: &Arc<Engine>, array: &Arc<Array>) -> Result<Vec<u64>> {
 
 /// Returns the datatype in which MATLAB stores elements of the class. Returns `None` for classes
 /// without a datatype of their own, such as structures.
-fn datatype(class: &[u8]) -> Option<Datatype> {
+fn class_datatype(class: &[u8]) -> Option<Datatype> {
     let order = ByteOrder::Little;
     let integer = |size, signed| Some(Datatype::integer(size, signed, order));
     match class {

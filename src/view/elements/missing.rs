@@ -13,9 +13,9 @@ use crate::view::elements::Elements;
 /// The rule that says which elements of an array, or of a selection from it, are missing.
 pub(crate) enum MissingValues {
     /// Elements that are equal to this number are missing.
-    Equal(f64),
+    EqualTo(f64),
     /// Elements are missing where the mask is not zero.
-    Marked(Mask),
+    Masked(Mask),
 }
 
 /// A mask array. One element of the mask may apply to several elements of the array (broadcasting).
@@ -26,16 +26,16 @@ pub(crate) struct Mask {
     /// is broadcast.
     steps: Vec<(u64, u64)>,
     /// Whether the mask has one element for each element of the array.
-    is_whole: bool,
+    is_same_shape: bool,
 }
 
 impl MissingValues {
     /// Creates the rule that elements equal to the number in `text` are missing.
     ///
     /// # Errors
-    /// Fails as [`number_of`] does.
-    pub(crate) fn equal_to(text: &[u8]) -> Result<Self> {
-        number_of(text).map(MissingValues::Equal)
+    /// Fails as [`parse_mask_number`] does.
+    pub(crate) fn from_number_text(text: &[u8]) -> Result<Self> {
+        parse_mask_number(text).map(MissingValues::EqualTo)
     }
 
     /// Creates the rule that elements marked by `mask` are missing, for an array of dimensions
@@ -44,7 +44,7 @@ impl MissingValues {
     ///
     /// # Errors
     /// `Corrupt` if the dimensions cannot be broadcast.
-    pub(crate) fn marked(mask: Elements, dims: &[u64]) -> Result<Self> {
+    pub(crate) fn from_mask(mask: Elements, dims: &[u64]) -> Result<Self> {
         let unfit = || Error::corrupt("mask: its shape does not match its array", None);
         let lengths = mask.dims.as_deref().unwrap_or_default();
         let lacking = dims.len().checked_sub(lengths.len()).ok_or_else(unfit)?;
@@ -58,8 +58,8 @@ impl MissingValues {
             }
             apart = apart.saturating_mul(length);
         }
-        Ok(MissingValues::Marked(Mask {
-            is_whole: *dims == *lengths,
+        Ok(MissingValues::Masked(Mask {
+            is_same_shape: *dims == *lengths,
             elements: mask,
             steps,
         }))
@@ -79,13 +79,13 @@ impl MissingValues {
         cancel: &CancelToken,
     ) -> Result<Vec<bool>> {
         match self {
-            MissingValues::Equal(value) => {
+            MissingValues::EqualTo(value) => {
                 let size = to_usize(datatype.size.into())?;
                 let elements = bytes.chunks_exact(size.max(1));
                 let is_equal = |element| is_equal(datatype, element, *value);
                 Ok(elements.map(is_equal).collect())
             }
-            MissingValues::Marked(mask) => mask.read_mask(first, count, cancel),
+            MissingValues::Masked(mask) => mask.read_mask(first, count, cancel),
         }
     }
 }
@@ -93,7 +93,7 @@ impl MissingValues {
 impl Mask {
     fn read_mask(&self, first: u64, count: u64, cancel: &CancelToken) -> Result<Vec<bool>> {
         let size = to_usize(self.elements.datatype.size.into())?.max(1);
-        if self.is_whole {
+        if self.is_same_shape {
             let bytes = self.elements.read(first, count, cancel)?;
             return Ok(bytes.chunks_exact(size).map(is_set).collect());
         }
@@ -121,7 +121,7 @@ impl Mask {
 ///
 /// # Errors
 /// `Corrupt` if the text is not a number.
-pub(in crate::view) fn number_of(text: &[u8]) -> Result<f64> {
+pub(in crate::view) fn parse_mask_number(text: &[u8]) -> Result<f64> {
     let number = str::from_utf8(text).ok().and_then(|text| {
         let text = text.trim();
         let word = text.strip_prefix('.').filter(|word| *word == "nan");
@@ -153,7 +153,7 @@ fn is_equal(datatype: &Datatype, element: &[u8], value: f64) -> bool {
                     None => false,
                 }
         }
-        Class::Float(format) => match number::real(element, format) {
+        Class::Float(format) => match number::float_value(element, format) {
             Some(FloatValue::Single(stored)) => {
                 stored == value as f32 || stored.is_nan() && value.is_nan()
             }
@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn a_mask_stands_for_all_along_what_it_lacks() {
         let among = |dims: &[u64], bytes: &[u8]| {
-            let missing = MissingValues::marked(mask(dims, bytes), &[2, 3]).unwrap();
+            let missing = MissingValues::from_mask(mask(dims, bytes), &[2, 3]).unwrap();
             missing
                 .find_missing(&int(1), 1, 4, &[], &CancelToken::default())
                 .unwrap()
@@ -196,15 +196,15 @@ mod tests {
         assert_eq!(among(&[3], &[0, 1, 0]), [true, false, false, true]);
         assert_eq!(among(&[2, 1], &[0, 1]), [false, false, true, true]);
         assert_eq!(among(&[], &[1]), [true; 4]);
-        assert!(MissingValues::marked(mask(&[2], &[0, 0]), &[2, 3]).is_err());
-        assert!(MissingValues::marked(mask(&[1, 1, 1], &[0]), &[2, 3]).is_err());
+        assert!(MissingValues::from_mask(mask(&[2], &[0, 0]), &[2, 3]).is_err());
+        assert!(MissingValues::from_mask(mask(&[1, 1, 1], &[0]), &[2, 3]).is_err());
     }
 
     #[test]
     fn numbers_are_compared_as_their_format_has_them() {
         let single = Datatype::ieee(4, ByteOrder::Little);
         let among = |text: &str, datatype: &Datatype, bytes: &[u8]| {
-            let missing = MissingValues::equal_to(text.as_bytes()).unwrap();
+            let missing = MissingValues::from_number_text(text.as_bytes()).unwrap();
             missing
                 .find_missing(datatype, 0, 2, bytes, &CancelToken::default())
                 .unwrap()
@@ -214,6 +214,6 @@ mod tests {
         assert_eq!(among(".nan", &single, bytes.as_flattened()), [false, true]);
         assert_eq!(among("-1", &int(1), &[255, 1]), [true, false]);
         assert_eq!(among("0.5", &int(1), &[0, 1]), [false, false]);
-        assert!(MissingValues::equal_to(b"none").is_err());
+        assert!(MissingValues::from_number_text(b"none").is_err());
     }
 }

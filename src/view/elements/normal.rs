@@ -22,9 +22,11 @@ use crate::view::elements::converted::ConvertedElements;
 ///
 /// # Errors
 /// `Limit` for an array that is longer than any file can be.
-pub(crate) fn normal(elements: Elements) -> Result<Elements> {
-    let (Some(dims), Some(normal)) = (&elements.dims, Normal::from_datatype(&elements.datatype))
-    else {
+pub(crate) fn normalize(elements: Elements) -> Result<Elements> {
+    let (Some(dims), Some(normal)) = (
+        &elements.dims,
+        NormalConversion::from_datatype(&elements.datatype),
+    ) else {
         return Ok(elements);
     };
     let size = u64::from(elements.datatype.size);
@@ -47,39 +49,42 @@ pub(crate) fn normal(elements: Elements) -> Result<Elements> {
 
 /// A conversion to the normal form, for a datatype that needs one.
 #[derive(Debug, PartialEq, Eq)]
-enum Normal {
+enum NormalConversion {
     Boolean,
     Text(StringPadding),
     /// The element consists of values of this many bytes, and each needs the inner conversion.
-    Each(usize, Box<Normal>),
+    Each(usize, Box<NormalConversion>),
     /// The fields of the element at these offsets (start, end) need the inner conversion.
-    Fields(Vec<(usize, usize, Normal)>),
+    Fields(Vec<(usize, usize, NormalConversion)>),
 }
 
-impl Normal {
+impl NormalConversion {
     /// Returns the conversion for a datatype; `None` if every element is already in normal form.
     fn from_datatype(datatype: &Datatype) -> Option<Self> {
         match &datatype.class {
-            Class::Bool => Some(Normal::Boolean),
-            _ if datatype.is_boolean() => Some(Normal::Boolean),
+            Class::Bool => Some(NormalConversion::Boolean),
+            _ if datatype.is_boolean() => Some(NormalConversion::Boolean),
             Class::String { padding, .. } => {
                 let is_other = *padding != StringPadding::NullPadded;
-                is_other.then_some(Normal::Text(*padding))
+                is_other.then_some(NormalConversion::Text(*padding))
             }
             Class::Array { base, .. } => {
                 let size = to_usize(base.size.into()).ok().filter(|&size| size > 0)?;
-                Some(Normal::Each(size, Box::new(Normal::from_datatype(base)?)))
+                Some(NormalConversion::Each(
+                    size,
+                    Box::new(NormalConversion::from_datatype(base)?),
+                ))
             }
-            Class::Compound(members) if are_apart(members) => {
+            Class::Compound(members) if has_no_overlap(members) => {
                 let field = |start: u32, datatype: &Datatype| {
                     let start = to_usize(start.into()).ok()?;
                     let end = start.checked_add(to_usize(datatype.size.into()).ok()?)?;
-                    Some((start, end, Normal::from_datatype(datatype)?))
+                    Some((start, end, NormalConversion::from_datatype(datatype)?))
                 };
                 let fields = members.iter();
                 let fields = fields.filter_map(|member| field(member.offset, &member.datatype));
                 let fields: Vec<_> = fields.collect();
-                (!fields.is_empty()).then_some(Normal::Fields(fields))
+                (!fields.is_empty()).then_some(NormalConversion::Fields(fields))
             }
             _ => None,
         }
@@ -87,22 +92,22 @@ impl Normal {
 
     fn apply(&self, element: &mut [u8]) {
         match self {
-            Normal::Boolean => {
+            NormalConversion::Boolean => {
                 let set = element.iter().any(|&byte| byte != 0);
                 element.fill(0);
                 if let Some(first) = element.first_mut() {
                     *first = set.into();
                 }
             }
-            Normal::Text(padding) => {
+            NormalConversion::Text(padding) => {
                 let text = without_padding(element, *padding).len();
                 element[text..].fill(0);
             }
-            Normal::Each(size, inner) => {
+            NormalConversion::Each(size, inner) => {
                 let parts = element.chunks_exact_mut(*size);
                 parts.for_each(|part| inner.apply(part));
             }
-            Normal::Fields(fields) => {
+            NormalConversion::Fields(fields) => {
                 for (start, end, inner) in fields {
                     if let Some(field) = element.get_mut(*start..*end) {
                         inner.apply(field);
@@ -115,7 +120,7 @@ impl Normal {
 
 /// Returns whether no two members of a compound overlap. Otherwise the conversion of one member
 /// could change another.
-fn are_apart(members: &[Member]) -> bool {
+fn has_no_overlap(members: &[Member]) -> bool {
     let place = |member: &Member| {
         let end = member.offset.saturating_add(member.datatype.size);
         (member.offset, end)
@@ -138,7 +143,7 @@ mod tests {
 
     fn applied(datatype: &Datatype, element: &[u8]) -> Option<Vec<u8>> {
         let mut element = element.to_vec();
-        Normal::from_datatype(datatype)?.apply(&mut element);
+        NormalConversion::from_datatype(datatype)?.apply(&mut element);
         Some(element)
     }
 
@@ -170,7 +175,7 @@ mod tests {
         let made = applied(&record, b"\x02\x02\xff\0\x07ab\0c").unwrap();
         assert_eq!(made, b"\x02\x02\x01\0\x07ab\0\0");
         let plain = Class::Compound(vec![member("n", 0, int(2))]);
-        assert_eq!(Normal::from_datatype(&type_of(2, plain)), None);
+        assert_eq!(NormalConversion::from_datatype(&type_of(2, plain)), None);
     }
 
     #[test]

@@ -21,10 +21,10 @@ use std::time::Duration;
 use h5fs_reader::array::Engine;
 use h5fs_reader::error::Result;
 use h5fs_reader::memory::cancel::CancelToken;
-use h5fs_reader::memory::effort::Effort;
+use h5fs_reader::memory::effort::RequestBudget;
 use h5fs_reader::memory::lock::lock;
 use h5fs_reader::memory::weighted_lru::WeightedLru;
-use h5fs_reader::model::array::{Array, Fill, Mapping, OpenSource, Storage, VirtualSource};
+use h5fs_reader::model::array::{Array, Fill, Mapping, OpenVirtualSource, Storage, VirtualSource};
 use h5fs_reader::model::attribute::Attribute;
 use h5fs_reader::model::attribute_value::{check_count, content, numbers};
 use h5fs_reader::model::datatype::{ByteOrder, Class, Member, ReferenceKind};
@@ -32,29 +32,31 @@ use h5fs_reader::model::number::ieee_bytes;
 use h5fs_reader::model::region::{Region, RegionAxis};
 use h5fs_reader::model::storage::Pipeline;
 use h5fs_reader::model::{
-    Container, Extras, Link, LinkStream, LinkTarget, Node, NodeId, NodeKind, Reference, Shape,
+    AsdfExtras, Container, Link, LinkStream, LinkTarget, Node, NodeId, NodeKind, Reference, Shape,
 };
 use h5fs_reader::wire::to_usize;
 
-use crate::view::elements::dimensions::{has_no_values, is_scale, listed, listed_at};
+use crate::view::elements::dimensions::{
+    has_no_values, is_scale, scale_from_list, scales_from_list,
+};
 use crate::view::elements::matlab_empty;
 
 /// A cache of the lengths of unlimited dimensions in one state of a file.
-pub(crate) struct Lengths {
+pub(crate) struct DimensionLengths {
     /// The length of each dimension, by the node of its dimension scale; `None` for a limited
     /// dimension.
     pub(crate) known: Mutex<WeightedLru<NodeId, Option<u64>>>,
     /// For a growing file, the state whose headers are read: a state after the cached lengths were
     /// found.
-    latest: Mutex<Option<Arc<dyn Container>>>,
+    latest_state: Mutex<Option<Arc<dyn Container>>>,
 }
 
-impl Lengths {
+impl DimensionLengths {
     /// Creates an empty cache, which occupies at most `most` bytes.
     pub(crate) fn new(most: u64) -> Self {
-        Lengths {
+        DimensionLengths {
             known: Mutex::new(WeightedLru::new(most)),
-            latest: Mutex::new(None),
+            latest_state: Mutex::new(None),
         }
     }
 }
@@ -62,15 +64,15 @@ impl Lengths {
 /// Maximum number of times that the lengths of the variables over one dimension of a growing file
 /// are read. Reading stops earlier if two reads agree and all variables have the same number of
 /// records.
-const LOOKS: u32 = 8;
+const MAX_READS: u32 = 8;
 
 /// The pause between two reads of the lengths. A writer appends a record to one variable after
 /// another, and needs time for all of them.
-const PAUSE: Duration = Duration::from_millis(4);
+const READ_PAUSE: Duration = Duration::from_millis(4);
 
 /// Bytes charged to the metadata budget for each variable that is examined, in addition to the
 /// bytes read for it.
-const USER: u64 = 64;
+const VARIABLE_COST: u64 = 64;
 
 /// A function that returns whether a link of the file leads to a node.
 pub(crate) type IsLinked = dyn Fn(NodeId) -> Result<bool> + Send + Sync;
@@ -80,8 +82,8 @@ pub(crate) struct PaddedContainer {
     inner: Arc<dyn Container>,
     engine: Arc<Engine>,
     /// The metadata budget of the request that examines variables.
-    effort: Effort,
-    lengths: Arc<Lengths>,
+    effort: RequestBudget,
+    lengths: Arc<DimensionLengths>,
     is_linked: Arc<IsLinked>,
 }
 
@@ -90,8 +92,8 @@ impl PaddedContainer {
     pub(crate) fn new(
         inner: Arc<dyn Container>,
         engine: Arc<Engine>,
-        effort: Effort,
-        lengths: Arc<Lengths>,
+        effort: RequestBudget,
+        lengths: Arc<DimensionLengths>,
         is_linked: Arc<IsLinked>,
     ) -> Self {
         PaddedContainer {
@@ -105,18 +107,18 @@ impl PaddedContainer {
 
     /// Returns, for each dimension of the array `id`, its length if the dimension is unlimited. The
     /// result is empty if no dimension is unlimited.
-    fn lengths_of(&self, id: NodeId, array: &Array) -> Result<Vec<Option<u64>>> {
+    fn unlimited_lengths(&self, id: NodeId, array: &Array) -> Result<Vec<Option<u64>>> {
         let max = array.shape.max();
         if max.iter().all(Option::is_some) || array.storage.is_err() {
             return Ok(Vec::new());
         }
-        let mut scales = listed(&*self.inner, id)?;
+        let mut scales = scales_from_list(&*self.inner, id)?;
         if scales.is_empty() && is_scale(&*self.inner, id)? {
             scales.push(Some(id));
         }
         let axes = max.iter().zip(scales);
         let length = |(max, scale): (&Option<u64>, Option<NodeId>)| match (max, scale) {
-            (None, Some(scale)) => self.length(scale),
+            (None, Some(scale)) => self.dimension_length(scale),
             _ => Ok(None),
         };
         axes.map(length).collect()
@@ -124,7 +126,7 @@ impl PaddedContainer {
 
     /// Returns the length of the dimension that `scale` describes; `None` if the dimension is
     /// limited.
-    fn length(&self, scale: NodeId) -> Result<Option<u64>> {
+    fn dimension_length(&self, scale: NodeId) -> Result<Option<u64>> {
         if let Some(known) = lock(&self.lengths.known).get(&scale) {
             return Ok(*known);
         }
@@ -146,9 +148,9 @@ impl PaddedContainer {
     /// some of the variables, the function waits briefly for the others.
     fn growing_length(&self, scale: NodeId) -> Result<Option<u64>> {
         let mut found = None;
-        for look in 0..LOOKS {
+        for look in 0..MAX_READS {
             if look > 1 {
-                sleep(PAUSE);
+                sleep(READ_PAUSE);
             }
             let before = found.take();
             found = self.lengths_along(&*self.refreshed(), scale)?;
@@ -157,13 +159,13 @@ impl PaddedContainer {
                 break;
             }
         }
-        *lock(&self.lengths.latest) = Arc::clone(&self.inner).refreshed();
-        Ok(complete(found))
+        *lock(&self.lengths.latest_state) = Arc::clone(&self.inner).fresh_view();
+        Ok(complete_length(found))
     }
 
     /// Returns the file in its current state.
     fn refreshed(&self) -> Arc<dyn Container> {
-        match Arc::clone(&self.inner).refreshed() {
+        match Arc::clone(&self.inner).fresh_view() {
             Some(file) => file.for_request(&self.effort),
             None => Arc::clone(&self.inner),
         }
@@ -171,8 +173,8 @@ impl PaddedContainer {
 
     /// Returns the state of the file whose headers are read: a state after the lengths of the
     /// dimensions were found.
-    fn latest(&self) -> Arc<dyn Container> {
-        match &*lock(&self.lengths.latest) {
+    fn latest_state(&self) -> Arc<dyn Container> {
+        match &*lock(&self.lengths.latest_state) {
             Some(file) => Arc::clone(file).for_request(&self.effort),
             None => Arc::clone(&self.inner),
         }
@@ -191,11 +193,11 @@ impl PaddedContainer {
         if !has_no_values(file, scale)? {
             lengths.extend(shape.dims().first());
         }
-        for (user, axis) in users(file, scale)? {
-            self.effort.spend(USER)?;
+        for (user, axis) in variables_over_scale(file, scale)? {
+            self.effort.spend(VARIABLE_COST)?;
             match length_along(file, user, axis, scale) {
                 // If a variable was deleted, its address may now hold something else.
-                Err(error) if !error.is_passing() && !(self.is_linked)(user)? => {}
+                Err(error) if !error.is_transient() && !(self.is_linked)(user)? => {}
                 length => lengths.extend(length?),
             }
         }
@@ -210,7 +212,7 @@ fn longest(lengths: Option<Vec<u64>>) -> Option<u64> {
 
 /// Returns the greatest of the variables' lengths that is complete. A last record that only some of
 /// the variables have is not counted.
-fn complete(lengths: Option<Vec<u64>>) -> Option<u64> {
+fn complete_length(lengths: Option<Vec<u64>>) -> Option<u64> {
     let written = lengths.iter().flatten().filter(|length| **length > 0);
     let shortest = written.min().copied();
     let longest = longest(lengths);
@@ -228,7 +230,7 @@ fn are_equal(lengths: &[u64]) -> bool {
 
 /// Returns the variables that the attribute `REFERENCE_LIST` of a scale names, each once, with the
 /// index of the dimension that the scale describes. The list may contain deleted variables.
-fn users(file: &dyn Container, scale: NodeId) -> Result<Vec<(NodeId, usize)>> {
+fn variables_over_scale(file: &dyn Container, scale: NodeId) -> Result<Vec<(NodeId, usize)>> {
     let Some(list) = content(file, scale, b"REFERENCE_LIST")? else {
         return Ok(Vec::new());
     };
@@ -239,7 +241,7 @@ fn users(file: &dyn Container, scale: NodeId) -> Result<Vec<(NodeId, usize)>> {
     let size = to_usize(list.datatype.size.into())?.max(1);
     let mut users = Vec::new();
     for element in list.elements.chunks_exact(size) {
-        users.extend(user(file, members, element)?);
+        users.extend(variable_from_reference(file, members, element)?);
     }
     let mut met = HashSet::new();
     users.retain(|user| met.insert(*user));
@@ -248,7 +250,7 @@ fn users(file: &dyn Container, scale: NodeId) -> Result<Vec<(NodeId, usize)>> {
 
 /// Returns the variable and the dimension index of one element of a `REFERENCE_LIST`; `None` if the
 /// reference is null or dangling.
-fn user(
+fn variable_from_reference(
     file: &dyn Container,
     members: &[Member],
     element: &[u8],
@@ -260,7 +262,7 @@ fn user(
         let field = element.get(start..start.saturating_add(length));
         let field = field.unwrap_or_default();
         match &member.datatype.class {
-            Class::Reference(kind) => user = referenced(file, *kind, field)?,
+            Class::Reference(kind) => user = referenced_node(file, *kind, field)?,
             _ => axis = numbers(&member.datatype, field),
         }
     }
@@ -268,7 +270,11 @@ fn user(
     Ok(user.zip(axis))
 }
 
-fn referenced(file: &dyn Container, kind: ReferenceKind, element: &[u8]) -> Result<Option<NodeId>> {
+fn referenced_node(
+    file: &dyn Container,
+    kind: ReferenceKind,
+    element: &[u8],
+) -> Result<Option<NodeId>> {
     Ok(match file.reference(kind, element)? {
         Reference::Object(node) => Some(node),
         _ => None,
@@ -289,13 +295,13 @@ fn length_along(
     let Some(length) = dims.and_then(|dims| dims.get(axis)) else {
         return Ok(None);
     };
-    let is_over = listed_at(file, user, axis)? == Some(scale);
+    let is_over = scale_from_list(file, user, axis)? == Some(scale);
     Ok(is_over.then_some(*length))
 }
 
 /// Returns the array with the dimensions `dims`. Elements that the stored array does not have are
 /// netCDF's fill value.
-pub(crate) fn padded(array: &Arc<Array>, dims: Vec<u64>) -> Array {
+pub(crate) fn pad_array(array: &Arc<Array>, dims: Vec<u64>) -> Array {
     let common: Vec<u64> = array
         .shape
         .dims()
@@ -303,10 +309,18 @@ pub(crate) fn padded(array: &Arc<Array>, dims: Vec<u64>) -> Array {
         .zip(&dims)
         .map(|(own, dim)| *own.min(dim))
         .collect();
-    let fill = fill_of(array);
+    let fill = fill_value(array);
     let is_unwritten = matches!(array.storage, Ok(Storage::Empty | Storage::Fill));
     let is_fill = common.contains(&0) || is_unwritten && fill == array.fill;
-    let whole = || Region::Regular(common.iter().copied().map(RegionAxis::all_steps).collect());
+    let whole = || {
+        Region::Regular(
+            common
+                .iter()
+                .copied()
+                .map(RegionAxis::all_indices)
+                .collect(),
+        )
+    };
     let mapping = || Mapping {
         region: whole(),
         source_region: if common == array.shape.dims() {
@@ -331,9 +345,9 @@ pub(crate) fn padded(array: &Arc<Array>, dims: Vec<u64>) -> Array {
     }
 }
 
-/// Like [`padded`], for an array in a growing file. The result has the stored array's chunk shape
+/// Like [`pad_array`], for an array in a growing file. The result has the stored array's chunk shape
 /// in each state of the file, whether the array is padded, cut or unchanged.
-fn resized(array: &Arc<Array>, dims: Vec<u64>) -> Array {
+fn resize_array(array: &Arc<Array>, dims: Vec<u64>) -> Array {
     let is_cut = dims
         .iter()
         .zip(array.shape.dims())
@@ -341,13 +355,13 @@ fn resized(array: &Arc<Array>, dims: Vec<u64>) -> Array {
     let (pipeline, storage, fill) = match &array.storage {
         // With `partial_unfiltered`, edge chunks are stored without filters. After the cut, other
         // chunks would count as edge chunks.
-        Ok(Storage::Chunked(chunked)) if is_cut && !chunked.partial_unfiltered => (
+        Ok(Storage::Chunked(chunked)) if is_cut && !chunked.has_unfiltered_edge_chunks => (
             array.pipeline.clone(),
             Ok(Storage::Chunked(chunked.clone())),
             array.fill.clone(),
         ),
         _ => {
-            let padded = padded(array, dims.clone());
+            let padded = pad_array(array, dims.clone());
             (padded.pipeline, padded.storage, padded.fill)
         }
     };
@@ -365,7 +379,7 @@ fn resized(array: &Arc<Array>, dims: Vec<u64>) -> Array {
 
 /// Returns the fill value of an array. If the file has none, returns netCDF's default for the
 /// datatype (`NC_FILL_SHORT` and so on in netcdf.h).
-fn fill_of(array: &Array) -> Fill {
+fn fill_value(array: &Array) -> Fill {
     let (Fill::Zero, size) = (&array.fill, array.datatype.size) else {
         return array.fill.clone();
     };
@@ -407,9 +421,9 @@ fn fill_of(array: &Array) -> Fill {
 struct UnpaddedArray(Arc<Array>);
 
 impl VirtualSource for UnpaddedArray {
-    fn open(&self, _: &CancelToken) -> Result<Option<OpenSource>> {
+    fn open(&self, _: &CancelToken) -> Result<Option<OpenVirtualSource>> {
         let array = Arc::clone(&self.0);
-        Ok(Some(OpenSource {
+        Ok(Some(OpenVirtualSource {
             array,
             file: None,
             recode: None,
@@ -420,7 +434,7 @@ impl VirtualSource for UnpaddedArray {
         "the variable".to_owned()
     }
 
-    fn is_elsewhere(&self) -> bool {
+    fn is_in_other_file(&self) -> bool {
         false
     }
 
@@ -444,13 +458,13 @@ impl Container for PaddedContainer {
         if let Some(meant) = matlab_empty::empty_array_node(&*self.inner, &self.engine, &node)? {
             return Ok(meant);
         }
-        let lengths = self.lengths_of(id, array)?;
+        let lengths = self.unlimited_lengths(id, array)?;
         if lengths.iter().all(Option::is_none) {
             return Ok(node);
         }
         let is_growing = self.inner.is_growing();
         let node = if is_growing {
-            self.latest().node(id)?
+            self.latest_state().node(id)?
         } else {
             node
         };
@@ -470,14 +484,14 @@ impl Container for PaddedContainer {
             return Ok(node);
         }
         let array = if is_growing {
-            resized(array, dims)
+            resize_array(array, dims)
         } else {
-            padded(array, dims)
+            pad_array(array, dims)
         };
         Ok(Arc::new(node.with_array(Arc::new(array))))
     }
 
-    fn for_request(self: Arc<Self>, effort: &Effort) -> Arc<dyn Container> {
+    fn for_request(self: Arc<Self>, effort: &RequestBudget) -> Arc<dyn Container> {
         let inner = Arc::clone(&self.inner).for_request(effort);
         Arc::new(PaddedContainer {
             inner,
@@ -496,32 +510,32 @@ impl Container for PaddedContainer {
         self.inner.is_growing()
     }
 
-    fn refreshed(self: Arc<Self>) -> Option<Arc<dyn Container>> {
-        Arc::clone(&self.inner).refreshed()
+    fn fresh_view(self: Arc<Self>) -> Option<Arc<dyn Container>> {
+        Arc::clone(&self.inner).fresh_view()
     }
 
     fn weight(&self) -> u64 {
         self.inner.weight()
     }
 
-    fn is_far(&self) -> bool {
-        self.inner.is_far()
+    fn is_remote(&self) -> bool {
+        self.inner.is_remote()
     }
 
-    fn expect(&self, nodes: &[NodeId]) {
-        self.inner.expect(nodes);
+    fn prefetch_nodes(&self, nodes: &[NodeId]) {
+        self.inner.prefetch_nodes(nodes);
     }
 
-    fn expect_beneath(&self, group: NodeId) {
-        self.inner.expect_beneath(group);
+    fn prefetch_subtree(&self, group: NodeId) {
+        self.inner.prefetch_subtree(group);
     }
 
-    fn expect_variable_length(&self, elements: &[u8], size: usize) {
-        self.inner.expect_variable_length(elements, size);
+    fn prefetch_variable_length(&self, elements: &[u8], size: usize) {
+        self.inner.prefetch_variable_length(elements, size);
     }
 
-    fn forget(&self) {
-        self.inner.forget();
+    fn drop_caches(&self) {
+        self.inner.drop_caches();
     }
 
     fn is_likely_group(&self, id: NodeId) -> bool {
@@ -536,8 +550,8 @@ impl Container for PaddedContainer {
         self.inner.links(group)
     }
 
-    fn names(&self, target: &LinkTarget) -> Result<Vec<Vec<u8>>> {
-        self.inner.names(target)
+    fn alias_path(&self, target: &LinkTarget) -> Result<Vec<Vec<u8>>> {
+        self.inner.alias_path(target)
     }
 
     fn attributes(
@@ -565,21 +579,21 @@ impl Container for PaddedContainer {
         self.inner.variable_length_bytes(element, base_size)
     }
 
-    fn variable_length(
+    fn read_variable_length(
         &self,
         element: &[u8],
         base_size: u64,
         part: Range<u64>,
     ) -> Result<Option<Vec<u8>>> {
-        self.inner.variable_length(element, base_size, part)
+        self.inner.read_variable_length(element, base_size, part)
     }
 
-    fn variable_length_place(&self, element: &[u8]) -> u64 {
-        self.inner.variable_length_place(element)
+    fn variable_length_offset(&self, element: &[u8]) -> u64 {
+        self.inner.variable_length_offset(element)
     }
 
-    fn text_bytes(&self, element: &[u8]) -> Result<u64> {
-        self.inner.text_bytes(element)
+    fn text_length(&self, element: &[u8]) -> Result<u64> {
+        self.inner.text_length(element)
     }
 
     fn reference(&self, kind: ReferenceKind, element: &[u8]) -> Result<Reference> {
@@ -590,12 +604,12 @@ impl Container for PaddedContainer {
         self.inner.region(element)
     }
 
-    fn members(&self) -> Option<&[u8]> {
-        self.inner.members()
+    fn members_csv(&self) -> Option<&[u8]> {
+        self.inner.members_csv()
     }
 
-    fn extras(&self) -> Option<&dyn Extras> {
-        self.inner.extras()
+    fn asdf_extras(&self) -> Option<&dyn AsdfExtras> {
+        self.inner.asdf_extras()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use h5fs_reader::array::kinds::vlen::VariableLength;
+use h5fs_reader::array::kinds::vlen::VariableLengthContent;
 use h5fs_reader::array::{CancelToken, Reader, SelectedElements};
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::datatype::Class;
@@ -39,19 +39,26 @@ impl ArrayPart {
     }
 
     /// Returns whether the selected elements are of variable length.
-    pub(crate) fn is_of_variable_length(&self) -> bool {
-        VariableLength::is_of(&self.selection.datatype)
+    pub(crate) fn has_variable_length(&self) -> bool {
+        VariableLengthContent::is_variable_length(&self.selection.datatype)
     }
 
     /// Returns the values of the part's variable-length elements, one after another.
     ///
     /// # Errors
     /// `NotFound` if the elements have a fixed length; `Limit` if there are too many elements.
-    pub(crate) fn variable_length(&self, container: Arc<dyn Container>) -> Result<VariableLength> {
-        let stored = Arc::new(self.selected()?);
+    pub(crate) fn variable_length(
+        &self,
+        container: Arc<dyn Container>,
+    ) -> Result<VariableLengthContent> {
+        let stored = Arc::new(self.selected_elements()?);
         let elements = product(&self.selection.dims())?;
-        let array =
-            VariableLength::new_over(stored, &self.selection.datatype, elements, container)?;
+        let array = VariableLengthContent::from_elements(
+            stored,
+            &self.selection.datatype,
+            elements,
+            container,
+        )?;
         array.ok_or(Error::NotFound)
     }
 
@@ -64,12 +71,12 @@ impl ArrayPart {
     /// Fails if an element of variable length cannot be read.
     pub(crate) fn content(
         self,
-        array: Option<Arc<VariableLength>>,
+        array: Option<Arc<VariableLengthContent>>,
         cancel: &CancelToken,
     ) -> Result<Box<dyn View>> {
         Ok(match array {
-            None => Box::new(self.selected()?),
-            Some(array) if self.is_element() => Box::new(ItemContent::of_element(array)?),
+            None => Box::new(self.selected_elements()?),
+            Some(array) if self.is_element() => Box::new(ItemContent::from_element(array)?),
             Some(array) => Box::new(ItemContent::new(array, cancel)?),
         })
     }
@@ -79,16 +86,16 @@ impl ArrayPart {
     ///
     /// # Errors
     /// Fails as [`content`](Self::content) does.
-    pub(crate) fn elements(self, array: Option<Arc<VariableLength>>) -> Result<Elements> {
+    pub(crate) fn elements(self, array: Option<Arc<VariableLengthContent>>) -> Result<Elements> {
         if let (Class::VariableLength(base), Some(array)) = (&self.selection.datatype.class, array)
             && self.is_element()
         {
-            return sequence(base, ItemContent::of_element(array)?);
+            return sequence_elements(base, ItemContent::from_element(array)?);
         }
         Ok(Elements {
             datatype: self.selection.datatype.clone(),
             dims: Some(self.selection.dims()),
-            content: Box::new(self.selected()?),
+            content: Box::new(self.selected_elements()?),
         })
     }
 
@@ -97,13 +104,13 @@ impl ArrayPart {
         self.selection.axes.is_empty()
     }
 
-    fn selected(&self) -> Result<SelectedElements> {
+    fn selected_elements(&self) -> Result<SelectedElements> {
         SelectedElements::new(Arc::clone(&self.reader), &self.selection)
     }
 }
 
 /// Returns a variable-length sequence as an array of its items, which have the datatype `base`.
-fn sequence(base: &Datatype, content: ItemContent) -> Result<Elements> {
+fn sequence_elements(base: &Datatype, content: ItemContent) -> Result<Elements> {
     let bytes = content.length();
     let count = bytes.checked_div(base.size.into()).unwrap_or(0);
     let whole = Selection::all_elements(base, &[count])?;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use h5fs_reader::array::{Bytes, CancelToken, Reader, Stream};
+use h5fs_reader::array::{Bytes, CancelToken, ReadStream, Reader};
 use h5fs_reader::error::Result;
 use h5fs_reader::model::Array;
 
@@ -10,17 +10,17 @@ use crate::limits;
 use crate::view::View;
 
 /// The file with the elements of one array.
-pub(crate) struct Raw {
+pub(crate) struct RawElements {
     reader: Arc<Reader>,
-    stream: Stream,
+    stream: ReadStream,
 }
 
-impl Raw {
+impl RawElements {
     /// Creates the file with the elements that `reader` reads.
     pub(crate) fn new(reader: Arc<Reader>) -> Self {
-        Raw {
+        RawElements {
             reader,
-            stream: Stream::new(),
+            stream: ReadStream::new(),
         }
     }
 }
@@ -41,7 +41,7 @@ pub(crate) fn chunk_values(array: &Array) -> u64 {
     })
 }
 
-impl View for Raw {
+impl View for RawElements {
     fn length(&self) -> u64 {
         self.reader.length()
     }
@@ -51,16 +51,16 @@ impl View for Raw {
     }
 
     fn is_near(&self) -> bool {
-        !self.reader.is_far()
+        !self.reader.is_remote()
     }
 
     fn read_for(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes> {
         let stream = Some(&self.stream);
-        self.reader.read_in(stream, offset, length, cancel)
+        self.reader.read_in_stream(stream, offset, length, cancel)
     }
 
     fn read_now(&self, offset: u64, length: usize) -> Result<Option<Bytes>> {
-        self.reader.read_now(&self.stream, offset, length)
+        self.reader.try_read(&self.stream, offset, length)
     }
 
     fn is_given_up(&self) -> bool {
@@ -68,10 +68,10 @@ impl View for Raw {
     }
 
     fn data_at(&self, offset: u64) -> Result<Option<u64>> {
-        Ok(self.reader.allocation()?.data_at(offset))
+        Ok(self.reader.allocation()?.next_data(offset))
     }
 
     fn hole_at(&self, offset: u64) -> Result<u64> {
-        Ok(self.reader.allocation()?.hole_at(offset))
+        Ok(self.reader.allocation()?.next_hole(offset))
     }
 }

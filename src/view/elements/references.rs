@@ -34,7 +34,7 @@ pub(crate) struct ReferenceBlock {
 impl References {
     /// Returns whether each element of an array is a reference. Records with a field of references
     /// do not count.
-    pub(crate) fn is_made_of(array: &Array) -> bool {
+    pub(crate) fn is_reference_array(array: &Array) -> bool {
         matches!(innermost(&array.datatype).class, Class::Reference(_))
     }
 
@@ -111,7 +111,11 @@ impl References {
     ///
     /// # Errors
     /// Fails if the elements cannot be read.
-    pub(crate) fn block(&self, first: u64, cancel: &CancelToken) -> Result<Option<ReferenceBlock>> {
+    pub(crate) fn read_block(
+        &self,
+        first: u64,
+        cancel: &CancelToken,
+    ) -> Result<Option<ReferenceBlock>> {
         let size = u64::from(self.elements.datatype.size).max(1);
         let start = first.saturating_mul(size);
         // Elements that are not stored are zero, and therefore null.
@@ -132,7 +136,7 @@ impl References {
 
     /// Returns whether `element` references an object, in this file or in another. Also returns
     /// true if the reference cannot be read, so that a lookup of the element reports the error.
-    pub(crate) fn names_an_object(&self, container: &dyn Container, element: &[u8]) -> bool {
+    pub(crate) fn is_object_reference(&self, container: &dyn Container, element: &[u8]) -> bool {
         let target = container.reference(self.kind, element);
         target.as_ref().map_or(true, is_object)
     }
@@ -141,7 +145,7 @@ impl References {
 impl ReferenceBlock {
     /// Returns the first element of the block whose number is at least `at`: its number and its
     /// bytes.
-    pub(crate) fn element_from(&self, at: u64) -> Option<(u64, &[u8])> {
+    pub(crate) fn next_element(&self, at: u64) -> Option<(u64, &[u8])> {
         let number = at.max(self.first);
         let place = to_usize(number - self.first).ok()?;
         let mut elements = self.bytes.chunks_exact(self.size.max(1));
@@ -178,7 +182,7 @@ mod tests {
     }
 
     fn elements(block: &ReferenceBlock) -> impl Iterator<Item = (u64, &[u8])> {
-        (block.first..).map_while(|at| block.element_from(at))
+        (block.first..).map_while(|at| block.next_element(at))
     }
 
     #[test]
@@ -224,9 +228,12 @@ mod tests {
                 kind,
                 ..references(&[bytes.len() as u64], bytes)
             };
-            let block = list.block(0, &CancelToken::default()).unwrap().unwrap();
+            let block = list
+                .read_block(0, &CancelToken::default())
+                .unwrap()
+                .unwrap();
             let elements = elements(&block);
-            let named = elements.filter(|(_, element)| list.names_an_object(&heap, element));
+            let named = elements.filter(|(_, element)| list.is_object_reference(&heap, element));
             named.map(|(number, _)| number).collect::<Vec<_>>()
         };
         assert_eq!(named(ReferenceKind::Object, &[0, 5, 0, 6]), [1, 3]);
@@ -240,7 +247,7 @@ mod tests {
     fn blocks_end_where_the_elements_do() {
         let list = references(&[2 * BLOCK + 1], &vec![1; 2 * BLOCK as usize + 1]);
         let lengths = |first| {
-            list.block(first, &CancelToken::default())
+            list.read_block(first, &CancelToken::default())
                 .unwrap()
                 .map(|block| elements(&block).count())
         };
@@ -271,7 +278,7 @@ mod tests {
         use h5fs_reader::model::Shape;
         use h5fs_reader::model::array::{Fill, Layout, Storage};
         use h5fs_reader::model::storage::Pipeline;
-        References::is_made_of(&Array {
+        References::is_reference_array(&Array {
             datatype: datatype.clone(),
             shape: Shape::fixed(vec![3]),
             fill: Fill::Zero,

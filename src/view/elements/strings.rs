@@ -14,7 +14,7 @@ pub(crate) mod matlab;
 use std::ops::Range;
 use std::sync::Arc;
 
-use h5fs_reader::array::{CancelToken, Engine, HeldMemory};
+use h5fs_reader::array::{CancelToken, Engine, MemoryReservation};
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::datatype::{Class, StringPadding};
 use h5fs_reader::model::shape::product;
@@ -23,9 +23,9 @@ use h5fs_reader::model::{Container, Datatype, Node, attribute_value};
 use h5fs_reader::wire::{to_u64, to_usize};
 
 use crate::limits;
-use crate::view::elements::{Elements, values_of};
+use crate::view::elements::{Elements, formatting_cost};
 use crate::view::texts::attributes::innermost;
-use crate::view::texts::counted_text::Units;
+use crate::view::texts::counted_text::TextUnits;
 
 /// How the elements of an array store strings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,7 +44,7 @@ impl StringStorage {
     ///
     /// # Errors
     /// Fails if an attribute of the array cannot be read.
-    pub(crate) fn of_node(container: &dyn Container, node: &Node) -> Result<Option<Self>> {
+    pub(crate) fn from_node(container: &dyn Container, node: &Node) -> Result<Option<Self>> {
         let Some(array) = node.array() else {
             return Ok(None);
         };
@@ -55,7 +55,7 @@ impl StringStorage {
                 // Some writers of netCDF pad the characters instead; their arrays have dimension
                 // scales.
                 let is_character = *padding == StringPadding::NullTerminated
-                    || attribute_value::is_there(container, node.id, b"DIMENSION_LIST")?;
+                    || attribute_value::attribute_exists(container, node.id, b"DIMENSION_LIST")?;
                 Ok(Some(if is_character {
                     StringStorage::Characters
                 } else {
@@ -66,12 +66,12 @@ impl StringStorage {
                 let stored = matlab::matlab_elements(container, node.id, datatype)?;
                 Ok(stored.map(StringStorage::Matlab))
             }
-            _ => Ok(Self::of_field(datatype)),
+            _ => Ok(Self::from_field_type(datatype)),
         }
     }
 
     /// Returns how a record's field of type `datatype` stores a string; `None` for other fields.
-    pub(crate) fn of_field(datatype: &Datatype) -> Option<Self> {
+    pub(crate) fn from_field_type(datatype: &Datatype) -> Option<Self> {
         let is_string = matches!(
             datatype.class,
             Class::String { .. } | Class::VariableString { .. } | Class::Ucs4(_)
@@ -117,12 +117,12 @@ impl Strings {
         let dims = elements.dims.as_deref();
         let (form, count) = match kind {
             StringStorage::Strings => (
-                StringConversion::of_strings(&elements.datatype)?,
+                StringConversion::from_datatype(&elements.datatype)?,
                 dims.map_or(Ok(0), product)?,
             ),
             StringStorage::Characters => match dims {
                 Some([outer @ .., length]) => {
-                    refuse_long(*length)?;
+                    check_length(*length)?;
                     (
                         StringConversion::Characters { length: *length },
                         product(outer)?,
@@ -138,7 +138,7 @@ impl Strings {
                         matlab::MatlabRows::empty_array(&elements, cancel)?
                     }
                 };
-                refuse_long(rows.bytes())?;
+                check_length(rows.row_bytes())?;
                 let count = rows.count()?;
                 (StringConversion::Rows(rows), count)
             }
@@ -161,7 +161,7 @@ impl Strings {
         cancel: &CancelToken,
         out: &mut Vec<u8>,
     ) -> Result<u64> {
-        let _room = self.room(u64::from(self.elements.datatype.size))?;
+        let _room = self.reserve_memory(u64::from(self.elements.datatype.size))?;
         let context = TextContext::without_pointers(usize::MAX);
         self.write_batch(strings, 1, (enough, cancel), out, |element, out| {
             writer.text(element, &context, out)
@@ -179,10 +179,10 @@ impl Strings {
     ) -> Result<u64> {
         self.write_batch(strings, 1, (enough, cancel), out, |element, out| {
             let length = self.variable_length(element, ends_at_nul)?;
-            let _room = self.room(length)?;
+            let _room = self.reserve_memory(length)?;
             let text = match length {
                 0 => None,
-                _ => self.container.variable_length(element, 1, 0..length)?,
+                _ => self.container.read_variable_length(element, 1, 0..length)?,
             };
             out.extend_from_slice(&text.unwrap_or_default());
             Ok(())
@@ -191,12 +191,12 @@ impl Strings {
 
     fn variable_length(&self, element: &[u8], ends_at_nul: bool) -> Result<u64> {
         let length = if ends_at_nul {
-            self.container.text_bytes(element)?
+            self.container.text_length(element)?
         } else {
             let bytes = self.container.variable_length_bytes(element, 1)?;
             bytes.unwrap_or(0)
         };
-        refuse_long(length).map(|()| length)
+        check_length(length).map(|()| length)
     }
 
     /// Writes strings of `length` characters each.
@@ -208,7 +208,7 @@ impl Strings {
         cancel: &CancelToken,
         out: &mut Vec<u8>,
     ) -> Result<u64> {
-        let _room = self.room(length)?;
+        let _room = self.reserve_memory(length)?;
         self.write_batch(strings, length, (enough, cancel), out, |characters, out| {
             let padding = characters.iter().rev().take_while(|&&byte| byte == 0);
             let text = characters.len() - padding.count();
@@ -249,26 +249,26 @@ impl Strings {
     ///
     /// # Errors
     /// `Io` (`ENOMEM`) if the memory budget of the mount has too little left.
-    fn room(&self, bytes: u64) -> Result<Option<HeldMemory>> {
+    fn reserve_memory(&self, bytes: u64) -> Result<Option<MemoryReservation>> {
         let is_long = bytes > to_u64(limits::UNCOUNTED_ELEMENT);
         is_long
-            .then(|| self.engine.hold(bytes.saturating_mul(3)))
+            .then(|| self.engine.reserve_memory(bytes.saturating_mul(3)))
             .transpose()
     }
 }
 
 impl StringConversion {
-    fn of_strings(datatype: &Datatype) -> Result<Self> {
+    fn from_datatype(datatype: &Datatype) -> Result<Self> {
         if let Class::VariableString { padding, .. } = datatype.class {
             let ends_at_nul = padding == StringPadding::NullTerminated;
             return Ok(StringConversion::Variable { ends_at_nul });
         }
-        refuse_long(datatype.size.into())?;
+        check_length(datatype.size.into())?;
         ValueWriter::new(datatype).map(StringConversion::Fixed)
     }
 }
 
-fn refuse_long(bytes: u64) -> Result<()> {
+fn check_length(bytes: u64) -> Result<()> {
     let most = limits::TEXT_ELEMENT_BYTES;
     if bytes <= most {
         Ok(())
@@ -277,7 +277,7 @@ fn refuse_long(bytes: u64) -> Result<()> {
     }
 }
 
-impl Units for Strings {
+impl TextUnits for Strings {
     fn count(&self) -> u64 {
         self.count
     }
@@ -288,7 +288,7 @@ impl Units for Strings {
         let size = u64::from(self.elements.datatype.size);
         let of_each = match &self.form {
             StringConversion::Fixed(_) => size / BYTES,
-            StringConversion::Variable { .. } => values_of(&self.elements.datatype),
+            StringConversion::Variable { .. } => formatting_cost(&self.elements.datatype),
             StringConversion::Characters { length } => length / BYTES,
             StringConversion::Rows(rows) => rows.columns(),
         };
@@ -314,7 +314,7 @@ impl Units for Strings {
                 self.write_characters(*length, &units, enough, cancel, out)
             }
             StringConversion::Rows(rows) => {
-                let _room = self.room(rows.bytes_at_a_time())?;
+                let _room = self.reserve_memory(rows.read_size())?;
                 rows.write(&self.elements, &units, enough, cancel, out)
             }
         }

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use h5fs_reader::array::kinds::vlen::{ElementStart, VariableLength};
+use h5fs_reader::array::kinds::vlen::{ElementStart, VariableLengthContent};
 use h5fs_reader::array::{Bytes, CancelToken};
 use h5fs_reader::error::Result;
 use h5fs_reader::memory::lock::lock;
@@ -14,7 +14,7 @@ use crate::view::View;
 /// The file of a variable-length array: its strings, each followed by a line feed, or the items of
 /// all its sequences.
 pub(crate) struct ItemContent {
-    array: Arc<VariableLength>,
+    array: Arc<VariableLengthContent>,
     length: u64,
     place: Mutex<ElementStart>,
 }
@@ -25,7 +25,7 @@ impl ItemContent {
     ///
     /// # Errors
     /// Fails if an element cannot be read.
-    pub(crate) fn new(array: Arc<VariableLength>, cancel: &CancelToken) -> Result<Self> {
+    pub(crate) fn new(array: Arc<VariableLengthContent>, cancel: &CancelToken) -> Result<Self> {
         let length = array.length(cancel)?;
         Ok(ItemContent {
             array,
@@ -38,7 +38,7 @@ impl ItemContent {
     ///
     /// # Errors
     /// Fails as [`new`](Self::new) does.
-    pub(crate) fn of_element(array: Arc<VariableLength>) -> Result<Self> {
+    pub(crate) fn from_element(array: Arc<VariableLengthContent>) -> Result<Self> {
         let separator = array.separator();
         let content = ItemContent::new(array, &CancelToken::default())?;
         Ok(ItemContent {
@@ -71,7 +71,7 @@ impl View for ItemContent {
 /// The file with the offset of each element in the file of the array, followed by the offset where
 /// the last element ends. Each offset is a 64-bit little-endian number.
 pub(crate) struct Offsets {
-    array: Arc<VariableLength>,
+    array: Arc<VariableLengthContent>,
 }
 
 /// Size of one offset in bytes.
@@ -79,12 +79,12 @@ const NUMBER: u64 = 8;
 
 impl Offsets {
     /// Creates the file of the offsets of `array`.
-    pub(crate) fn new(array: Arc<VariableLength>) -> Self {
+    pub(crate) fn new(array: Arc<VariableLengthContent>) -> Self {
         Offsets { array }
     }
 
     /// Returns the length of the file of offsets, in bytes.
-    pub(crate) fn size(array: &VariableLength) -> u64 {
+    pub(crate) fn size(array: &VariableLengthContent) -> u64 {
         (array.elements() + 1) * NUMBER
     }
 }

@@ -22,13 +22,15 @@ use h5fs_reader::wire::to_usize;
 use crate::limits;
 use crate::view::cf::stored_type as numbers;
 use crate::view::elements::missing::MissingValues;
-use crate::view::elements::{Elements, as_numpy_has_it};
+use crate::view::elements::{Elements, numpy_datatype};
 use crate::view::parquet::encoding::ValueEncoding;
 use crate::view::parquet::field::{Field, FieldContent, utf8_name};
 use crate::view::parquet::leaf::{Body, Leaf};
 use crate::view::parquet::ragged::{SequenceValues, Sequences};
-use crate::view::parquet::stored::{Absent, Pointers, RowBytes, StoredLeaf, ValueLocation};
-use crate::view::parquet::table::{Description, Fields, ParquetTable};
+use crate::view::parquet::stored::{
+    MissingValueRule, PointerContext, RowBytes, StoredLeaf, ValueLocation,
+};
+use crate::view::parquet::table::{KeyValueMetadata, ParquetFields, ParquetTable};
 
 /// How an array becomes a table.
 enum TableKind {
@@ -73,8 +75,8 @@ fn has_field(datatype: &Datatype) -> bool {
         Class::Compound(members) => members.iter().any(|member| has_field(&member.datatype)),
         Class::Array { base, dims } => !dims.contains(&0) && has_field(base),
         Class::Complex(part) => has_field(part),
-        Class::VariableLength(base) => ValueEncoding::is_of_element(base),
-        _ => ValueEncoding::is_of(datatype),
+        Class::VariableLength(base) => ValueEncoding::can_represent_item(base),
+        _ => ValueEncoding::can_represent(datatype),
     }
 }
 
@@ -89,10 +91,10 @@ pub(crate) fn array_table(
     missing: Option<MissingValues>,
     name: &[u8],
     unit: u64,
-    pointers: Pointers,
-    description: Description,
+    pointers: PointerContext,
+    description: KeyValueMetadata,
 ) -> Result<Option<ParquetTable>> {
-    let datatype = as_numpy_has_it(&elements.datatype);
+    let datatype = numpy_datatype(&elements.datatype);
     let dims = elements.dims.as_deref();
     let Some(kind) = TableKind::from_datatype(&datatype, dims) else {
         return Ok(None);
@@ -106,10 +108,10 @@ pub(crate) fn array_table(
         let most = limits::TEXT_ELEMENT_BYTES;
         return Err(Error::limit("bytes of a row of a Parquet file", most));
     }
-    let mut builder = Builder::new(
+    let mut builder = FieldBuilder::new(
         RowBytes {
             content: Arc::from(elements.content),
-            each: size.saturating_mul(of_row),
+            row_bytes: size.saturating_mul(of_row),
         },
         Arc::new(pointers),
     );
@@ -121,11 +123,11 @@ pub(crate) fn array_table(
             TableKind::Matrix(_) => number.to_string(),
             TableKind::Elements => utf8_name(name),
         };
-        builder.absent = missing.as_ref().map(|missing| ColumnMask {
+        builder.mask = missing.as_ref().map(|missing| ColumnMask {
             missing: Arc::clone(missing),
             datatype: datatype.clone(),
-            of_row,
-            at: number,
+            elements_per_row: of_row,
+            element_index: number,
         });
         let offset = number.saturating_mul(size);
         match builder.content(&name, &datatype, offset, &[])? {
@@ -134,13 +136,13 @@ pub(crate) fn array_table(
             None => {}
         }
     }
-    let fields = Fields {
+    let fields = ParquetFields {
         fields,
-        absent: builder.without_field,
+        columns_without_field: builder.members_without_field,
     };
     Ok((!fields.fields.is_empty()).then_some(ParquetTable {
         rows: 0..rows,
-        unit,
+        chunk_rows: unit,
         fields,
         description,
     }))
@@ -150,30 +152,30 @@ pub(crate) fn array_table(
 struct ColumnMask {
     missing: Arc<MissingValues>,
     datatype: Datatype,
-    of_row: u64,
-    at: u64,
+    elements_per_row: u64,
+    element_index: u64,
 }
 
 /// A builder of Parquet fields, which visits the members of a datatype.
-pub(super) struct Builder {
+pub(super) struct FieldBuilder {
     rows: RowBytes,
-    pointers: Arc<Pointers>,
-    absent: Option<ColumnMask>,
+    pointers: Arc<PointerContext>,
+    mask: Option<ColumnMask>,
     leaves: u64,
     name_bytes: u64,
     /// The members that cannot be Parquet fields, and the reason for each.
-    pub(super) without_field: Vec<(String, &'static str)>,
+    pub(super) members_without_field: Vec<(String, &'static str)>,
 }
 
-impl Builder {
-    pub(super) fn new(rows: RowBytes, pointers: Arc<Pointers>) -> Self {
-        Builder {
+impl FieldBuilder {
+    pub(super) fn new(rows: RowBytes, pointers: Arc<PointerContext>) -> Self {
+        FieldBuilder {
             rows,
             pointers,
-            absent: None,
+            mask: None,
             leaves: 0,
             name_bytes: 0,
-            without_field: Vec::new(),
+            members_without_field: Vec::new(),
         }
     }
 
@@ -243,7 +245,7 @@ impl Builder {
         lists: &[(u32, u64)],
     ) -> Result<Option<FieldContent>> {
         if dims.contains(&0) {
-            self.without_field(path, "an array without elements");
+            self.record_without_field(path, "an array without elements");
             return Ok(None);
         }
         let mut lists = lists.to_vec();
@@ -271,7 +273,7 @@ impl Builder {
     ) -> Result<Option<FieldContent>> {
         if let Class::VariableLength(base) = &datatype.class
             && lists.is_empty()
-            && self.absent.is_none()
+            && self.mask.is_none()
             && let Some(content) = self.sequences(datatype.size, base, offset)?
         {
             return Ok(Some(content));
@@ -279,36 +281,38 @@ impl Builder {
         let encoded = match ValueEncoding::from_datatype(datatype)? {
             Ok(encoded) => encoded,
             Err(reason) => {
-                self.without_field(path, reason);
+                self.record_without_field(path, reason);
                 return Ok(None);
             }
         };
-        let absent = match &self.absent {
+        let absent = match &self.mask {
             Some(_) if !lists.is_empty() => {
-                self.without_field(path, "lists with possibly missing elements");
+                self.record_without_field(path, "lists with possibly missing elements");
                 return Ok(None);
             }
-            Some(masked) => Some(Absent::Masked {
+            Some(masked) => Some(MissingValueRule::Masked {
                 missing: Arc::clone(&masked.missing),
                 datatype: masked.datatype.clone(),
-                of_row: masked.of_row,
-                at: to_usize(masked.at)?,
+                of_row: masked.elements_per_row,
+                at: to_usize(masked.element_index)?,
             }),
-            None if lists.is_empty() => self.absent_by_type(datatype),
+            None if lists.is_empty() => self.missing_rule_of_type(datatype),
             None => None,
         };
-        self.of_encoded(encoded, datatype, offset, lists, absent)
+        self.encoded_leaf(encoded, datatype, offset, lists, absent)
     }
 
     /// Returns the rule for missing values that the datatype alone determines: null references, and
     /// `NaT`.
-    fn absent_by_type(&self, datatype: &Datatype) -> Option<Absent> {
+    fn missing_rule_of_type(&self, datatype: &Datatype) -> Option<MissingValueRule> {
         match datatype.class {
-            Class::Reference(kind) => Some(Absent::Null(kind, Arc::clone(&self.pointers))),
+            Class::Reference(kind) => {
+                Some(MissingValueRule::Null(kind, Arc::clone(&self.pointers)))
+            }
             _ => {
-                let integers = Datetime64::from_datatype(datatype)?.integers();
+                let integers = Datetime64::from_datatype(datatype)?.integer_datatype();
                 let stored = numbers::StoredType::new(&integers)?;
-                Some(Absent::Integer(stored, i64::MIN.into()))
+                Some(MissingValueRule::Integer(stored, i64::MIN.into()))
             }
         }
     }
@@ -317,13 +321,13 @@ impl Builder {
     ///
     /// # Errors
     /// `Limit` for too many leaves.
-    pub(super) fn of_encoded(
+    pub(super) fn encoded_leaf(
         &mut self,
         encoded: ValueEncoding,
         datatype: &Datatype,
         offset: u64,
         lists: &[(u32, u64)],
-        absent: Option<Absent>,
+        absent: Option<MissingValueRule>,
     ) -> Result<Option<FieldContent>> {
         self.leaves += 1;
         if self.leaves > limits::PARQUET_COLUMNS {
@@ -332,7 +336,7 @@ impl Builder {
         }
         let is_optional = absent.is_some();
         let stored = StoredLeaf {
-            place: ValueLocation {
+            location: ValueLocation {
                 rows: self.rows.clone(),
                 offset: to_usize(offset)?,
                 size: to_usize(datatype.size.into())?,
@@ -340,7 +344,7 @@ impl Builder {
             lists: lists.to_vec(),
             encoding: encoded.encoding,
             pointers: Arc::clone(&self.pointers),
-            absent,
+            missing_rule: absent,
             weight: datatype.weight(),
         };
         Ok(Some(FieldContent::Leaf(Box::new(Leaf {
@@ -348,7 +352,7 @@ impl Builder {
             body: encoded.body,
             is_optional,
             values: Box::new(stored),
-            ragged: None,
+            variable_lists: None,
         }))))
     }
 
@@ -360,11 +364,11 @@ impl Builder {
         base: &Datatype,
         offset: u64,
     ) -> Result<Option<FieldContent>> {
-        let Some(encoded) = ValueEncoding::of_element(base)? else {
+        let Some(encoded) = ValueEncoding::from_item_type(base)? else {
             return Ok(None);
         };
         let sequences = Sequences {
-            place: ValueLocation {
+            location: ValueLocation {
                 rows: self.rows.clone(),
                 offset: to_usize(offset)?,
                 size: to_usize(size.into())?,
@@ -380,14 +384,14 @@ impl Builder {
                 sequences: sequences.clone(),
                 encoding: encoded.encoding,
             }),
-            ragged: Some(Box::new(sequences)),
+            variable_lists: Some(Box::new(sequences)),
         }))))
     }
 
     /// Records that the member at `path` cannot be a Parquet field.
-    pub(super) fn without_field(&mut self, path: &str, reason: &'static str) {
-        if self.without_field.len() < limits::PARQUET_SAID {
-            self.without_field.push((path.to_owned(), reason));
+    pub(super) fn record_without_field(&mut self, path: &str, reason: &'static str) {
+        if self.members_without_field.len() < limits::PARQUET_SAID {
+            self.members_without_field.push((path.to_owned(), reason));
         }
     }
 }

@@ -56,7 +56,7 @@ pub(super) enum Encoding {
     Path(ReferenceKind, ValueWriter),
     /// Any other text, computed from the stored bytes or from the value that a pointer in them
     /// leads to.
-    Written(ValueWriter),
+    ComputedText(ValueWriter),
 }
 
 /// The Parquet type for a datatype, the layout of its values in a page, and the conversion of each
@@ -84,10 +84,12 @@ impl ValueEncoding {
         Ok(Ok(match &datatype.class {
             _ if datatype.is_boolean() => boolean(),
             Class::Bool => boolean(),
-            Class::Integer { .. } => match of_bytes(datatype).or_else(|| integer(datatype)) {
-                Some(integer) => integer,
-                None => return Ok(Err("integers of more than 64 bits")),
-            },
+            Class::Integer { .. } => {
+                match byte_dictionary(datatype).or_else(|| integer(datatype)) {
+                    Some(integer) => integer,
+                    None => return Ok(Err("integers of more than 64 bits")),
+                }
+            }
             Class::Float(format) => match real(size, format) {
                 Some(real) => real,
                 None => return Ok(Err("floating-point numbers of more than 64 bits")),
@@ -105,18 +107,25 @@ impl ValueEncoding {
                     return Ok(Err("an enumeration of integers of more than 64 bits"));
                 }
                 let width = to_u64(longest.unwrap_or(0).max(DIGITS));
-                texts(width, Encoding::Written(ValueWriter::new(datatype)?))
+                texts(width, Encoding::ComputedText(ValueWriter::new(datatype)?))
             }
             Class::String { padding, .. } => texts(size.into(), Encoding::Text(*padding)),
-            Class::Ucs4(_) => texts(size.into(), Encoding::Written(ValueWriter::new(datatype)?)),
+            Class::Ucs4(_) => texts(
+                size.into(),
+                Encoding::ComputedText(ValueWriter::new(datatype)?),
+            ),
             Class::Opaque { .. } if Datetime64::from_datatype(datatype).is_some() => {
                 instants(datatype)?
             }
             Class::Opaque { .. } | Class::Bitfield { .. } | Class::Time { .. } if size > 0 => {
                 bytes(datatype)
             }
-            Class::VariableString { .. } => counted(Encoding::Written(ValueWriter::new(datatype)?)),
-            Class::Reference(kind) => counted(Encoding::Path(*kind, ValueWriter::new(datatype)?)),
+            Class::VariableString { .. } => {
+                counted_text(Encoding::ComputedText(ValueWriter::new(datatype)?))
+            }
+            Class::Reference(kind) => {
+                counted_text(Encoding::Path(*kind, ValueWriter::new(datatype)?))
+            }
             _ => return Ok(Err("a type that Parquet does not have")),
         }))
     }
@@ -124,9 +133,9 @@ impl ValueEncoding {
 
 impl ValueEncoding {
     /// Returns whether Parquet can represent a datatype that is neither a compound nor an array.
-    pub(super) fn is_of(datatype: &Datatype) -> bool {
+    pub(super) fn can_represent(datatype: &Datatype) -> bool {
         match &datatype.class {
-            Class::Integer { .. } | Class::Float(_) => Self::of_number(datatype).is_some(),
+            Class::Integer { .. } | Class::Float(_) => Self::from_number_type(datatype).is_some(),
             Class::Enumeration { base, .. } => base.size <= 8,
             Class::Opaque { .. } | Class::Bitfield { .. } | Class::Time { .. } => datatype.size > 0,
             Class::Bool
@@ -143,23 +152,23 @@ impl ValueEncoding {
     ///
     /// # Errors
     /// `Limit` for a datatype that is nested too deeply.
-    pub(super) fn of_element(datatype: &Datatype) -> Result<Option<Self>> {
-        if !Self::is_of_element(datatype) {
+    pub(super) fn from_item_type(datatype: &Datatype) -> Result<Option<Self>> {
+        if !Self::can_represent_item(datatype) {
             return Ok(None);
         }
         let encoding = match &datatype.class {
-            Class::Integer { .. } | Class::Float(_) => return Ok(Self::of_number(datatype)),
+            Class::Integer { .. } | Class::Float(_) => return Ok(Self::from_number_type(datatype)),
             Class::String { padding, .. } => Encoding::Text(*padding),
             Class::Reference(kind) => Encoding::Path(*kind, ValueWriter::new(datatype)?),
-            _ => Encoding::Written(ValueWriter::new(datatype)?),
+            _ => Encoding::ComputedText(ValueWriter::new(datatype)?),
         };
-        Ok(Some(counted(encoding)))
+        Ok(Some(counted_text(encoding)))
     }
 
-    /// Returns whether [`of_element`](Self::of_element) has an encoding for items of this datatype.
-    pub(super) fn is_of_element(datatype: &Datatype) -> bool {
+    /// Returns whether [`from_item_type`](Self::from_item_type) has an encoding for items of this datatype.
+    pub(super) fn can_represent_item(datatype: &Datatype) -> bool {
         match &datatype.class {
-            Class::Integer { .. } | Class::Float(_) => Self::of_number(datatype).is_some(),
+            Class::Integer { .. } | Class::Float(_) => Self::from_number_type(datatype).is_some(),
             Class::Enumeration { base, .. } => base.size <= 8 && !datatype.is_boolean(),
             Class::String { .. }
             | Class::Ucs4(_)
@@ -171,7 +180,7 @@ impl ValueEncoding {
 
     /// Returns the encoding of a number, whose values all have the same size; `None` for other
     /// datatypes.
-    pub(super) fn of_number(datatype: &Datatype) -> Option<Self> {
+    pub(super) fn from_number_type(datatype: &Datatype) -> Option<Self> {
         match &datatype.class {
             Class::Integer { .. } => integer(datatype),
             Class::Float(format) => real(datatype.size, format),
@@ -200,10 +209,13 @@ fn texts(width: u64, encoding: Encoding) -> ValueEncoding {
 /// unit.
 fn instants(datatype: &Datatype) -> Result<ValueEncoding> {
     let instants = Datetime64::from_datatype(datatype);
-    let stored = instants.and_then(|instants| numbers::StoredType::new(&instants.integers()));
+    let stored =
+        instants.and_then(|instants| numbers::StoredType::new(&instants.integer_datatype()));
     let ticks = instants.and_then(|instants| instants.ticks());
     let Some((ticks, stored)) = ticks.zip(stored) else {
-        return Ok(counted(Encoding::Written(ValueWriter::new(datatype)?)));
+        return Ok(counted_text(Encoding::ComputedText(ValueWriter::new(
+            datatype,
+        )?)));
     };
     let unit = if ticks.is_nanosecond {
         Unit::Nanosecond
@@ -213,12 +225,12 @@ fn instants(datatype: &Datatype) -> Result<ValueEncoding> {
     Ok(ValueEncoding {
         kind: Type::timestamp(unit, false),
         body: Body::Plain(8),
-        encoding: Encoding::Ticks(stored, ticks.each.into()),
+        encoding: Encoding::Ticks(stored, ticks.per_number.into()),
     })
 }
 
 /// Returns the encoding of texts whose total length must be counted before the file is created.
-fn counted(encoding: Encoding) -> ValueEncoding {
+fn counted_text(encoding: Encoding) -> ValueEncoding {
     ValueEncoding {
         kind: Type::STRING,
         body: Body::Counted,
@@ -238,7 +250,7 @@ fn bytes(datatype: &Datatype) -> ValueEncoding {
 }
 
 /// Returns the encoding of one-byte integers. The bytes of the source are the dictionary indices.
-fn of_bytes(datatype: &Datatype) -> Option<ValueEncoding> {
+fn byte_dictionary(datatype: &Datatype) -> Option<ValueEncoding> {
     let Class::Integer { signed, bits, .. } = datatype.class else {
         return None;
     };
@@ -384,11 +396,11 @@ pub(super) fn push_text(text: &[u8], out: &mut Vec<u8>) -> Result<()> {
 
 impl Encoding {
     /// Converts a stored value, and appends the result. `context` is needed only for
-    /// [`Written`](Self::Written) texts.
+    /// [`ComputedText`](Self::ComputedText) texts.
     ///
     /// # Errors
     /// Fails if the value cannot be represented, or if a pointer is invalid.
-    pub(super) fn push(
+    pub(super) fn push_value(
         &self,
         value: &[u8],
         context: &TextContext<'_>,
@@ -398,11 +410,11 @@ impl Encoding {
             Encoding::Copy => out.extend_from_slice(value),
             Encoding::Swap => out.extend(value.iter().rev()),
             Encoding::Integer { class, size } => {
-                let number = integer_of(value, class)?;
+                let number = decode_integer(value, class)?;
                 out.extend_from_slice(&number.to_le_bytes()[..*size]);
             }
             Encoding::Real { format, size } => {
-                let number = real_of(value, format)?;
+                let number = decode_real(value, format)?;
                 if *size == 4 {
                     out.extend((number as f32).to_le_bytes());
                 } else {
@@ -433,7 +445,7 @@ impl Encoding {
                 let what = "a null reference in a list of a Parquet file (the json view has it)";
                 return Err(Error::unsupported(what, None));
             }
-            Encoding::Path(_, writer) | Encoding::Written(writer) => {
+            Encoding::Path(_, writer) | Encoding::ComputedText(writer) => {
                 let mut text = Vec::new();
                 writer.text(value, context, &mut text)?;
                 push_text(&text, out)?;
@@ -451,7 +463,7 @@ fn is_null(kind: ReferenceKind, value: &[u8], context: &TextContext<'_>) -> Resu
 }
 
 /// Returns a stored integer of type `class`.
-pub(super) fn integer_of(value: &[u8], class: &Class) -> Result<i128> {
+pub(super) fn decode_integer(value: &[u8], class: &Class) -> Result<i128> {
     let Class::Integer {
         order,
         signed,
@@ -474,8 +486,8 @@ pub(super) fn integer_of(value: &[u8], class: &Class) -> Result<i128> {
 }
 
 /// Returns a stored floating-point number as a 64-bit float, which represents the number exactly.
-fn real_of(value: &[u8], format: &Float) -> Result<f64> {
-    let number = number::real(value, format).and_then(|real| real.as_f64());
+fn decode_real(value: &[u8], format: &Float) -> Result<f64> {
+    let number = number::float_value(value, format).and_then(|real| real.as_f64());
     number.ok_or_else(|| {
         let what = "a floating-point number beyond 64 bits in a Parquet file";
         Error::unsupported(what, None)
@@ -516,7 +528,7 @@ mod tests {
             type_of(8, Class::Reference(ReferenceKind::Object)),
             type_of(4, Class::Compound(Vec::new())),
         ];
-        let said = types.each_ref().map(ValueEncoding::is_of);
+        let said = types.each_ref().map(ValueEncoding::can_represent);
         let made = types
             .each_ref()
             .map(|own| ValueEncoding::from_datatype(own).unwrap().is_ok());
@@ -528,7 +540,10 @@ mod tests {
         let encoded = ValueEncoding::from_datatype(datatype).unwrap().unwrap();
         let mut out = Vec::new();
         let context = TextContext::without_pointers(usize::MAX);
-        encoded.encoding.push(value, &context, &mut out).unwrap();
+        encoded
+            .encoding
+            .push_value(value, &context, &mut out)
+            .unwrap();
         (encoded.kind, out)
     }
 

@@ -35,22 +35,22 @@ pub(super) struct LeafColumn {
 /// The field tree as flat lists: the schema elements after the root, and the leaf columns, in file
 /// order.
 #[derive(Default)]
-pub(super) struct Flat {
+pub(super) struct FlatFields {
     pub(super) elements: Vec<Struct>,
     pub(super) columns: Vec<LeafColumn>,
 }
 
-impl Flat {
+impl FlatFields {
     /// Converts the tree `fields` to flat lists: its schema elements, and its leaf columns.
     pub(super) fn flatten(fields: Vec<Field>) -> Self {
-        let mut flat = Flat::default();
+        let mut flat = FlatFields::default();
         flat.add_all(fields, &[], &[]);
         flat
     }
 
     fn add_all(&mut self, fields: Vec<Field>, path: &[String], lists: &[u32]) {
         let names = fields.iter().map(|field| field.name.as_str());
-        let names = distinct(names);
+        let names = distinct_names(names);
         for (field, name) in fields.into_iter().zip(names) {
             self.add(&name, field.content, path, lists);
         }
@@ -97,7 +97,7 @@ impl Flat {
 impl LeafColumn {
     /// Returns whether the values are elements of lists.
     pub(super) fn is_in_lists(&self) -> bool {
-        !self.lists.is_empty() || self.leaf.ragged.is_some()
+        !self.lists.is_empty() || self.leaf.variable_lists.is_some()
     }
 
     /// Returns the number of values that one row has in this column, for lists of fixed length.
@@ -108,7 +108,7 @@ impl LeafColumn {
 }
 
 /// Makes names distinct and non-empty, because readers reject or rename other names.
-fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
+fn distinct_names<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
     let names: Vec<&str> = names.collect();
     let mut taken: HashSet<String> = names.iter().map(|name| (*name).to_owned()).collect();
     // The last number appended to each name.
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn names_are_distinct_and_not_empty() {
-        let given = distinct(["a", "", "a", "a_2", "", "A", "_"].into_iter());
+        let given = distinct_names(["a", "", "a", "a_2", "", "A", "_"].into_iter());
         assert_eq!(given, ["a", "__2", "a_3", "a_2", "__3", "A", "_"]);
         let unique: HashSet<&String> = given.iter().collect();
         assert_eq!(unique.len(), given.len());

@@ -8,28 +8,28 @@ use h5fs_reader::wire::to_u64;
 
 use crate::limits;
 use crate::view::View;
-use crate::view::parquet::field::{Flat, LeafColumn};
+use crate::view::parquet::field::{FlatFields, LeafColumn};
 use crate::view::parquet::footer::Footer;
 use crate::view::parquet::layout::{ColumnCounts, FileLayout, MAGIC};
-use crate::view::parquet::leaf::Written;
-use crate::view::parquet::pages::{ColumnChunk, PageWindow, Pages, batch};
+use crate::view::parquet::leaf::EncodedValues;
+use crate::view::parquet::pages::{ColumnChunk, PageWindow, Pages, batch_rows};
 use crate::view::parquet::ragged::EntryCounts;
-use crate::view::parquet::row_groups::Demand;
+use crate::view::parquet::row_groups::RowGroupDemand;
 use crate::view::parquet::schema::Physical;
-use crate::view::parquet::statistics::{Keep, Statistics};
+use crate::view::parquet::statistics::{BoundsCache, Statistics};
 use crate::view::parquet::table::ParquetTable;
 use crate::view::parquet::thrift::Struct;
 use crate::view::texts::bounds::CountBounds;
 
 /// The plan of a Parquet file: its rows, columns and schema. Together with the result of
-/// [`counted`](Plan::counted), it determines each byte.
+/// [`count_columns`](Plan::count_columns), it determines each byte.
 pub(crate) struct Plan {
     rows: Range<u64>,
     group_rows: u64,
     columns: Vec<LeafColumn>,
     /// The number of fields at the top level, and the schema elements after the root.
     schema: (usize, Vec<Struct>),
-    pairs: Vec<(String, String)>,
+    key_values: Vec<(String, String)>,
 }
 
 /// The Parquet file of a table, whose bytes are computed when they are read.
@@ -49,42 +49,42 @@ impl Plan {
     pub(crate) fn new(table: ParquetTable) -> Result<Self> {
         let ParquetTable {
             rows,
-            unit,
+            chunk_rows: unit,
             fields,
             description,
         } = table;
-        let mut pairs = description.pairs;
-        pairs.extend(fields.absent());
+        let mut pairs = description.key_values;
+        pairs.extend(fields.without_field_pair());
         let count = fields.fields.len();
-        let flat = Flat::flatten(fields.fields);
+        let flat = FlatFields::flatten(fields.fields);
         let columns = flat.columns;
         let row_bytes = columns.iter().map(|column| column.leaf.values.row_bytes());
         let page_bytes = columns.iter().map(page_bytes);
-        let demand = Demand {
+        let demand = RowGroupDemand {
             rows: rows.end.saturating_sub(rows.start),
-            unit,
+            chunk_rows: unit,
             row_bytes: row_bytes.max().unwrap_or(0),
             page_bytes: page_bytes.max().unwrap_or(0),
             columns: to_u64(columns.len()),
         };
         Ok(Plan {
             rows,
-            group_rows: demand.rows_of_group()?,
+            group_rows: demand.group_rows()?,
             columns,
             schema: (count, flat.elements),
-            pairs,
+            key_values: pairs,
         })
     }
 
-    /// Returns whether the length of some column is unknown until [`counted`](Self::counted) reads
+    /// Returns whether the length of some column is unknown until [`count_columns`](Self::count_columns) reads
     /// its values.
-    pub(crate) fn is_counted(&self) -> bool {
+    pub(crate) fn should_count(&self) -> bool {
         self.counted_columns().next().is_some()
     }
 
     fn counted_columns(&self) -> impl Iterator<Item = &LeafColumn> {
         let columns = self.columns.iter();
-        columns.filter(|column| column.leaf.is_counted())
+        columns.filter(|column| column.leaf.has_counted_length())
     }
 
     fn count(&self) -> u64 {
@@ -97,14 +97,14 @@ impl Plan {
     /// # Errors
     /// `Limit` for too many values or bytes; [`Error::unwanted`] once the request is cancelled.
     /// Fails if a value cannot be read.
-    pub(crate) fn counted(&self, bounds: &CountBounds) -> Result<Vec<u8>> {
+    pub(crate) fn count_columns(&self, bounds: &CountBounds) -> Result<Vec<u8>> {
         let columns = to_u64(self.counted_columns().count());
         if self.count().saturating_mul(columns) > limits::COUNTED_VALUES {
             let what = "texts of a Parquet file (a selector after the name reads fewer rows)";
             return Err(Error::limit(what, limits::COUNTED_VALUES));
         }
         if self.count().saturating_mul(columns) > limits::QUICK_VALUES {
-            bounds.cancel().begin_heavy()?;
+            bounds.cancel().require_heavy_slot()?;
         }
         let mut counts = Vec::new();
         for group in 0..self.count().div_ceil(self.group_rows) {
@@ -119,12 +119,12 @@ impl Plan {
         Ok(counts)
     }
 
-    /// Creates the file. `counted` is the result of [`counted`](Self::counted). `keep` caches the
+    /// Creates the file. `counted` is the result of [`count_columns`](Self::count_columns). `keep` caches the
     /// minimum and maximum values of the columns.
     ///
     /// # Errors
     /// `Limit` if the file is longer than any file can be.
-    pub(crate) fn file(self, counted: &[u8], keep: Keep) -> Result<impl View + use<>> {
+    pub(crate) fn file(self, counted: &[u8], keep: BoundsCache) -> Result<impl View + use<>> {
         let (numbers, _) = counted.as_chunks();
         let (pairs, _) = numbers.as_chunks();
         let pairs = pairs.iter().map(|&pair| {
@@ -135,7 +135,7 @@ impl Plan {
         let layout = FileLayout::compute(&self.columns, self.rows, self.group_rows, counts)?;
         let columns = &self.columns;
         let statistics = Statistics::new(columns, &layout, keep);
-        let footer = Footer::new(self.schema, columns, &layout, &statistics, &self.pairs)?;
+        let footer = Footer::new(self.schema, columns, &layout, &statistics, &self.key_values)?;
         Ok(ParquetFile {
             statistics,
             columns: self.columns,
@@ -158,8 +158,8 @@ fn page_bytes(column: &LeafColumn) -> u64 {
 
 /// Counts the bytes and the list entries of a column in the rows `rows`.
 fn count(column: &LeafColumn, rows: Range<u64>, bounds: &CountBounds) -> Result<ColumnCounts> {
-    let Some(lists) = &column.leaf.ragged else {
-        let bytes = bytes_of(column, rows, bounds)?;
+    let Some(lists) = &column.leaf.variable_lists else {
+        let bytes = count_bytes(column, rows, bounds)?;
         return Ok(ColumnCounts { bytes, entries: 0 });
     };
     let found = EntryCounts::count(&**lists, rows.clone(), bounds)?;
@@ -170,7 +170,7 @@ fn count(column: &LeafColumn, rows: Range<u64>, bounds: &CountBounds) -> Result<
                 return Err(Error::limit(what, limits::COUNTED_VALUES));
             }
             let elements = lists.elements(&rows, bounds.cancel())?;
-            bytes_of(column, elements.unwrap_or(rows), bounds)?
+            count_bytes(column, elements.unwrap_or(rows), bounds)?
         }
         physical => found.elements.saturating_mul(physical.bytes()),
     };
@@ -181,20 +181,20 @@ fn count(column: &LeafColumn, rows: Range<u64>, bounds: &CountBounds) -> Result<
 }
 
 /// Counts the bytes of a column's values in the rows `rows`.
-fn bytes_of(column: &LeafColumn, rows: Range<u64>, bounds: &CountBounds) -> Result<u64> {
+fn count_bytes(column: &LeafColumn, rows: Range<u64>, bounds: &CountBounds) -> Result<u64> {
     let cancel = bounds.cancel();
-    let at_a_time = batch(&column.leaf);
+    let at_a_time = batch_rows(&column.leaf);
     let (mut first, mut bytes) = (rows.start, 0);
     while first < rows.end {
         let end = rows.end.min(first.saturating_add(at_a_time));
-        let mut written = Written::default();
+        let mut written = EncodedValues::default();
         let next = column
             .leaf
             .values
-            .write_some(first..end, cancel, &mut written)?;
-        first = cancel.advance(first, next)?;
+            .write_limited(first..end, cancel, &mut written)?;
+        first = cancel.next_batch(first, next)?;
         bytes += to_u64(written.bytes.len());
-        if !bounds.pass(to_u64(written.bytes.len()))? {
+        if !bounds.add_bytes(to_u64(written.bytes.len()))? {
             let what = "bytes of the texts of a Parquet file (several values may share one text)";
             return Err(Error::limit(what, bounds.max_bytes()));
         }
@@ -205,17 +205,17 @@ fn bytes_of(column: &LeafColumn, rows: Range<u64>, bounds: &CountBounds) -> Resu
 impl ParquetFile {
     /// Writes the part of the row groups that is in the window.
     fn write_groups(&self, cancel: &CancelToken, window: &mut PageWindow) -> Result<()> {
-        while window.next() < self.layout.end() && !window.is_full() {
+        while window.next() < self.layout.groups_end() && !window.is_full() {
             let before = window.next();
             let number = self.layout.group_at(window.next());
-            let start = self.layout.start(number);
+            let start = self.layout.group_start(number);
             let group = self.layout.group(&self.columns, number);
             let first = self.layout.first_row(number);
             let rows = first..first.saturating_add(group.rows);
             let begin = group.chunk_at(window.next() - start);
-            window.begin_at(start.saturating_add(group.starts.get(begin).copied().unwrap_or(0)));
+            window.set_offset(start.saturating_add(group.starts.get(begin).copied().unwrap_or(0)));
             for (place, column) in self.columns.iter().enumerate().skip(begin) {
-                window.zeros_to(start.saturating_add(group.starts[place]))?;
+                window.add_zeros_to(start.saturating_add(group.starts[place]))?;
                 if window.is_full() {
                     return Ok(());
                 }
@@ -227,8 +227,8 @@ impl ParquetFile {
                 };
                 self.pages.write(&own, cancel, window)?;
             }
-            window.zeros_to(start.saturating_add(group.length))?;
-            cancel.advance(before, window.next())?;
+            window.add_zeros_to(start.saturating_add(group.length))?;
+            cancel.next_batch(before, window.next())?;
         }
         Ok(())
     }
@@ -236,7 +236,9 @@ impl ParquetFile {
 
 impl View for ParquetFile {
     fn length(&self) -> u64 {
-        self.layout.footer().saturating_add(self.footer.length())
+        self.layout
+            .footer_offset()
+            .saturating_add(self.footer.length())
     }
 
     fn own_bytes(&self) -> u64 {
@@ -258,13 +260,13 @@ impl View for ParquetFile {
     fn read_for(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes> {
         let end = offset.saturating_add(to_u64(length)).min(self.length());
         let mut window = PageWindow::new(offset..end, 0);
-        window.bytes(MAGIC)?;
-        window.zeros_to(self.layout.start(0))?;
+        window.add_bytes(MAGIC)?;
+        window.add_zeros_to(self.layout.group_start(0))?;
         self.write_groups(cancel, &mut window)?;
-        window.begin_at(self.layout.end());
-        window.zeros_to(self.layout.footer())?;
+        window.set_offset(self.layout.groups_end());
+        window.add_zeros_to(self.layout.footer_offset())?;
         let (columns, layout) = (&self.columns, &self.layout);
-        window.part(self.footer.length(), |range| {
+        window.add_part(self.footer.length(), |range| {
             self.statistics
                 .with_bounds(columns, layout, cancel, |bounds| {
                     self.footer.read(range, columns, layout, bounds)
@@ -285,9 +287,9 @@ mod tests {
     use super::*;
     use crate::view::parquet::encoding::{dictionary, push_text};
     use crate::view::parquet::field::{Field, FieldContent};
-    use crate::view::parquet::leaf::{Body, Leaf, LeafValues, Lists};
+    use crate::view::parquet::leaf::{Body, Leaf, LeafValues, ListLengths};
     use crate::view::parquet::schema::Type;
-    use crate::view::parquet::table::{Description, Fields};
+    use crate::view::parquet::table::{KeyValueMetadata, ParquetFields};
 
     /// Values that are functions of the row number.
     #[derive(Clone, Copy)]
@@ -304,7 +306,7 @@ mod tests {
             8
         }
 
-        fn write(&self, rows: Range<u64>, _: &CancelToken, out: &mut Written) -> Result<()> {
+        fn write(&self, rows: Range<u64>, _: &CancelToken, out: &mut EncodedValues) -> Result<()> {
             for row in rows {
                 match self {
                     TestValues::Number => out.bytes.extend(row.to_le_bytes()),
@@ -330,7 +332,7 @@ mod tests {
     /// Lists whose length is the last digit of the row number.
     struct Digits;
 
-    impl Lists for Digits {
+    impl ListLengths for Digits {
         fn lengths(&self, rows: Range<u64>, _: &CancelToken) -> Result<Vec<u64>> {
             Ok(rows.map(|row| row % 10).collect())
         }
@@ -347,7 +349,7 @@ mod tests {
             body,
             is_optional: matches!(made, TestValues::Some),
             values: Box::new(made),
-            ragged: None,
+            variable_lists: None,
         };
         Field {
             name: name.to_owned(),
@@ -386,7 +388,7 @@ mod tests {
                 std::mem::replace(content, FieldContent::Group(Vec::new()))
         {
             *content = FieldContent::Ragged(Box::new(Leaf {
-                ragged: Some(Box::new(Digits)),
+                variable_lists: Some(Box::new(Digits)),
                 ..*leaf
             }));
         }
@@ -402,17 +404,17 @@ mod tests {
     fn file(rows: Range<u64>) -> impl View {
         let table = ParquetTable {
             rows,
-            unit: 1,
-            fields: Fields {
+            chunk_rows: 1,
+            fields: ParquetFields {
                 fields: fields(),
-                absent: Vec::new(),
+                columns_without_field: Vec::new(),
             },
-            description: Description::default(),
+            description: KeyValueMetadata::default(),
         };
         let mut plan = Plan::new(table).unwrap();
         plan.group_rows = 1000;
         let bounds = CountBounds::new(CancelToken::default(), u64::MAX);
-        let counted = plan.counted(&bounds).unwrap();
+        let counted = plan.count_columns(&bounds).unwrap();
         plan.file(&counted, Box::new(|find| find())).unwrap()
     }
 

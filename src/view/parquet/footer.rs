@@ -53,8 +53,8 @@ impl Footer {
         let groups = usize::try_from(layout.groups).unwrap_or(usize::MAX);
         head.begin_list(4, Type::Struct, groups);
         let mut footer = Footer {
-            head: head.open(),
-            tail: tail(columns.len(), pairs),
+            head: head.unfinished_bytes(),
+            tail: metadata_tail(columns.len(), pairs),
             places: Vec::new(),
             groups: 0,
         };
@@ -62,7 +62,7 @@ impl Footer {
             if number.is_multiple_of(APART) {
                 footer.places.push(footer.groups);
             }
-            let described = described(columns, layout, number, statistics.placeholders());
+            let described = row_group_metadata(columns, layout, number, statistics.placeholders());
             footer.groups += to_u64(described.len());
             if footer.metadata() > limits::PARQUET_FOOTER {
                 let most = limits::PARQUET_FOOTER;
@@ -96,23 +96,23 @@ impl Footer {
         bounds: ValueBounds<'_>,
     ) -> Result<Vec<u8>> {
         let mut window = PageWindow::new(range.clone(), 0);
-        window.bytes(&self.head)?;
+        window.add_bytes(&self.head)?;
         let inside = range.start.saturating_sub(to_u64(self.head.len()));
-        window.part(self.groups, |part| {
+        window.add_part(self.groups, |part| {
             let behind = self.places.partition_point(|&place| place <= inside);
             let kept = behind.saturating_sub(1);
             let mut groups = PageWindow::new(part, self.places.get(kept).copied().unwrap_or(0));
             let mut number = to_u64(kept) * APART;
             while !groups.is_full() && number < layout.groups {
-                groups.bytes(&described(columns, layout, number, bounds))?;
+                groups.add_bytes(&row_group_metadata(columns, layout, number, bounds))?;
                 number += 1;
             }
             Ok(groups.out)
         })?;
-        window.bytes(&self.tail)?;
+        window.add_bytes(&self.tail)?;
         let length = u32::try_from(self.metadata()).unwrap_or(u32::MAX);
-        window.bytes(&length.to_le_bytes())?;
-        window.bytes(super::layout::MAGIC)?;
+        window.add_bytes(&length.to_le_bytes())?;
+        window.add_bytes(super::layout::MAGIC)?;
         Ok(window.out)
     }
 
@@ -123,37 +123,38 @@ impl Footer {
 }
 
 /// Returns the encoded metadata after the list of row groups.
-fn tail(columns: usize, pairs: &[(String, String)]) -> Vec<u8> {
+fn metadata_tail(columns: usize, pairs: &[(String, String)]) -> Vec<u8> {
     let pairs = pairs.iter().map(|(key, value)| {
         Struct::default()
             .binary(1, key.as_bytes())
             .binary(2, value.as_bytes())
     });
     // Readers use the bounds of a column only if its order is specified.
-    let orders = (0..columns).map(|_| Struct::default().inner(1, Struct::default()));
+    let orders = (0..columns).map(|_| Struct::default().struct_field(1, Struct::default()));
     let writer = concat!("h5fs version ", env!("CARGO_PKG_VERSION"));
-    Struct::continuing_after(4)
+    Struct::after_field(4)
         .structs(5, pairs)
         .binary(6, writer.as_bytes())
         .structs(7, orders)
-        .end()
+        .finish()
 }
 
 /// Returns the encoded metadata of row group `number`.
-fn described(
+fn row_group_metadata(
     columns: &[LeafColumn],
     layout: &FileLayout,
     number: u64,
     bounds: ValueBounds<'_>,
 ) -> Vec<u8> {
     let group = layout.group(columns, number);
-    let start = layout.start(number);
-    let rows = layout.rows_of(number);
+    let start = layout.group_start(number);
+    let rows = layout.group_row_range(number);
     let chunks = columns.iter().enumerate();
     let chunks = chunks.map(|(at, column)| {
         let statistics = bounds.add(known_statistics(column, &rows), (number, at), column);
-        let metadata = chunk(column, &group, at, start).inner(12, statistics);
-        Struct::default().i64(2, 0).inner(3, metadata)
+        let metadata =
+            column_chunk_metadata(column, &group, at, start).struct_field(12, statistics);
+        Struct::default().i64(2, 0).struct_field(3, metadata)
     });
     let bytes = group.chunks.iter().map(ChunkLayout::length);
     let bytes = bytes.fold(0, u64::saturating_add).cast_signed();
@@ -164,7 +165,7 @@ fn described(
         .i64(5, start.cast_signed())
         .i64(6, bytes)
         .i16(7, i16::try_from(number).unwrap_or(i16::MAX))
-        .end()
+        .finish()
 }
 
 /// Returns those statistics of a column in `rows` that are known without reading its values.
@@ -180,7 +181,7 @@ fn known_statistics(column: &LeafColumn, rows: &Range<u64>) -> Struct {
 }
 
 /// Returns the metadata of a column chunk, without its statistics.
-fn chunk(column: &LeafColumn, group: &RowGroup, at: usize, start: u64) -> Struct {
+fn column_chunk_metadata(column: &LeafColumn, group: &RowGroup, at: usize, start: u64) -> Struct {
     let chunk = &group.chunks[at];
     let begin = start.saturating_add(group.starts[at]);
     let has_dictionary = matches!(column.leaf.body, Body::Indices(_));

@@ -24,20 +24,20 @@ use h5fs_reader::wire::{to_u64, to_usize};
 use crate::limits;
 use crate::view::cf::stored_type as numbers;
 use crate::view::csv::fields::{Cell, Cells};
-use crate::view::elements::raw::Raw;
-use crate::view::parquet::columns::Builder;
+use crate::view::elements::raw::RawElements;
+use crate::view::parquet::columns::FieldBuilder;
 use crate::view::parquet::encoding::{Encoding, ValueEncoding, dictionary, push_text};
 use crate::view::parquet::field::{Field, FieldContent, utf8_name};
-use crate::view::parquet::leaf::{Body, Dictionary, Leaf, Written};
+use crate::view::parquet::leaf::{Body, Dictionary, EncodedValues, Leaf};
 use crate::view::parquet::ragged::IndexedLists;
 use crate::view::parquet::runs::RunNumbers;
 use crate::view::parquet::schema::{Physical, Type, Unit};
-use crate::view::parquet::stored::{Absent, Pointers, RowBytes, ValueLocation};
-use crate::view::parquet::table::{Description, Fields, ParquetTable};
+use crate::view::parquet::stored::{MissingValueRule, PointerContext, RowBytes, ValueLocation};
+use crate::view::parquet::table::{KeyValueMetadata, ParquetFields, ParquetTable};
 use crate::view::parquet::texts::TextColumn;
 use crate::view::table::column::{Column, ColumnSource, GroupTable, MissingRule, RowField};
-use crate::view::table::rows::{Rows, Surroundings};
-use crate::view::table::time::{Time, TimeUnit};
+use crate::view::table::rows::{Rows, TableContext};
+use crate::view::table::time::{PandasTime, TimeUnit};
 use crate::view::texts::json::SharedPaths;
 
 /// Maximum length in bytes of the text of a duration, a day or a period.
@@ -61,18 +61,18 @@ pub(crate) struct TableFile<'a> {
 pub(crate) fn group_table(
     table: &GroupTable,
     around: &TableFile<'_>,
-    description: Description,
+    description: KeyValueMetadata,
 ) -> Result<ParquetTable> {
     let mut opening = FieldArrays {
-        around,
-        pointers: Arc::new(Pointers {
+        table_file: around,
+        pointers: Arc::new(PointerContext {
             container: Arc::clone(&around.container),
             paths: Arc::clone(&around.paths),
         }),
         readers: HashMap::new(),
         is_nan_missing: table.is_nan_missing,
-        unit: None,
-        absent: Vec::new(),
+        chunk_rows: None,
+        columns_without_field: Vec::new(),
     };
     let rows = table.rows;
     let mut fields = Vec::with_capacity(table.columns.len());
@@ -82,23 +82,23 @@ pub(crate) fn group_table(
     }
     let mut columns = &table.columns[..];
     while let [column, others @ ..] = columns {
-        let whole = taken_apart(columns)?;
+        let whole = find_split_value(columns)?;
         let (name, source, others) = match &whole {
             Some((name, source, count)) => (name, source, &columns[*count..]),
             None => (&column.name, &column.source, others),
         };
         let name = utf8_name(name);
-        if let Some(content) = opening.content(&name, source.clone())? {
+        if let Some(content) = opening.field_content(&name, source.clone())? {
             fields.push(Field { name, content });
         }
         columns = others;
     }
     Ok(ParquetTable {
         rows: 0..rows,
-        unit: opening.unit.unwrap_or(1),
-        fields: Fields {
+        chunk_rows: opening.chunk_rows.unwrap_or(1),
+        fields: ParquetFields {
             fields,
-            absent: opening.absent,
+            columns_without_field: opening.columns_without_field,
         },
         description,
     })
@@ -107,7 +107,7 @@ pub(crate) fn group_table(
 /// Finds the compound or array value at the beginning of `columns` that CSV splits into several
 /// columns. Returns its name, its source and the number of its columns. In Parquet, a compound is
 /// one group, and an array one list.
-fn taken_apart(columns: &[Column]) -> Result<Option<(Vec<u8>, ColumnSource, usize)>> {
+fn find_split_value(columns: &[Column]) -> Result<Option<(Vec<u8>, ColumnSource, usize)>> {
     let [first, ..] = columns else {
         return Ok(None);
     };
@@ -117,7 +117,7 @@ fn taken_apart(columns: &[Column]) -> Result<Option<(Vec<u8>, ColumnSource, usiz
     if part.offset > 0 {
         return Ok(None);
     }
-    let Some(whole) = RowField::of_array(part.node, &part.array)? else {
+    let Some(whole) = RowField::from_array(part.node, &part.array)? else {
         return Ok(None);
     };
     if !matches!(
@@ -126,7 +126,7 @@ fn taken_apart(columns: &[Column]) -> Result<Option<(Vec<u8>, ColumnSource, usiz
     ) {
         return Ok(None);
     }
-    let mut parts = GroupTable::of_rows(whole.rows());
+    let mut parts = GroupTable::with_row_count(whole.rows());
     parts.push_values(b"", &whole, None)?;
     // Without an outer name, the names of a compound's parts begin with their own names.
     let inner = parts.columns.first().map_or(&b""[..], |part| &part.name);
@@ -142,7 +142,8 @@ fn taken_apart(columns: &[Column]) -> Result<Option<(Vec<u8>, ColumnSource, usiz
     let prefix = first.name.len() - inner.len();
     let prefix = &first.name[..prefix];
     let are_parts = |(column, part): (&Column, &Column)| {
-        let is_of = matches!(&column.source, ColumnSource::Values(own) if own.is_of(&whole));
+        let is_of =
+            matches!(&column.source, ColumnSource::Values(own) if own.has_same_array(&whole));
         is_of && column.name.strip_prefix(prefix) == Some(&*part.name)
     };
     let count = parts.columns.len();
@@ -153,92 +154,97 @@ fn taken_apart(columns: &[Column]) -> Result<Option<(Vec<u8>, ColumnSource, usiz
 
 /// The open arrays of a group's table, which are shared by its fields.
 struct FieldArrays<'a> {
-    around: &'a TableFile<'a>,
-    pointers: Arc<Pointers>,
+    table_file: &'a TableFile<'a>,
+    pointers: Arc<PointerContext>,
     readers: HashMap<*const Array, Arc<Reader>>,
     is_nan_missing: bool,
     /// The smallest number of rows in a chunk, of all arrays in the table.
-    unit: Option<u64>,
-    absent: Vec<(String, &'static str)>,
+    chunk_rows: Option<u64>,
+    columns_without_field: Vec<(String, &'static str)>,
 }
 
 impl FieldArrays<'_> {
-    fn content(&mut self, name: &str, source: ColumnSource) -> Result<Option<FieldContent>> {
+    fn field_content(&mut self, name: &str, source: ColumnSource) -> Result<Option<FieldContent>> {
         let content = match &source {
-            ColumnSource::Values(part) => match self.reals(part)? {
+            ColumnSource::Values(part) => match self.real_field(part)? {
                 Some(reals) => Some(reals),
-                None => return self.values(name, part),
+                None => return self.value_field(name, part),
             },
-            ColumnSource::Masked { values, missing } => self.masked(values, missing)?,
+            ColumnSource::Masked { values, missing } => self.masked_field(values, missing)?,
             ColumnSource::Times {
                 values,
-                time: Time::Instant { unit, is_utc },
-            } => self.instants(values, *unit, *is_utc)?,
+                time: PandasTime::Instant { unit, is_utc },
+            } => self.instant_field(values, *unit, *is_utc)?,
             ColumnSource::Times { .. } => {
                 let body = Body::Slots(TIME_TEXT + 4);
-                return self.texts(source, body).map(Some);
+                return self.text_field(source, body).map(Some);
             }
-            ColumnSource::Categories { codes, names } => self.categories(codes, names)?,
-            ColumnSource::Lists { ends, values } => self.lists(ends, values)?,
-            ColumnSource::Places { values, bound } => self.places(values, *bound)?,
-            ColumnSource::Runs { ends, .. } => self.runs(ends)?,
+            ColumnSource::Categories { codes, names } => self.category_field(codes, names)?,
+            ColumnSource::Lists { ends, values } => self.list_field(ends, values)?,
+            ColumnSource::Places { values, bound } => self.bounded_integer_field(values, *bound)?,
+            ColumnSource::Runs { ends, .. } => self.run_field(ends)?,
             ColumnSource::Texts(_) => None,
         };
         match content {
             Some(content) => Ok(Some(content)),
-            None => self.texts(source, Body::Counted).map(Some),
+            None => self.text_field(source, Body::Counted).map(Some),
         }
     }
 
     /// Returns an optional field for the floating-point numbers of a pandas frame, where NaN is
     /// missing; `None` for other values.
-    fn reals(&mut self, part: &RowField) -> Result<Option<FieldContent>> {
+    fn real_field(&mut self, part: &RowField) -> Result<Option<FieldContent>> {
         if !self.is_nan_missing || !matches!(part.datatype.class, Class::Float(_)) {
             return Ok(None);
         }
         match (
             numbers::StoredType::new(&part.datatype),
-            ValueEncoding::of_number(&part.datatype),
+            ValueEncoding::from_number_type(&part.datatype),
         ) {
             (Some(stored), Some(encoded)) => {
-                self.optional(encoded, part, Absent::Number(stored, f64::NAN))
+                self.optional_field(encoded, part, MissingValueRule::Number(stored, f64::NAN))
             }
             _ => Ok(None),
         }
     }
 
-    fn values(&mut self, name: &str, part: &RowField) -> Result<Option<FieldContent>> {
+    fn value_field(&mut self, name: &str, part: &RowField) -> Result<Option<FieldContent>> {
         let mut builder = self.builder(part)?;
         let content = builder.content(name, &part.datatype, part.offset, &[])?;
-        self.absent.append(&mut builder.without_field);
-        self.absent.truncate(limits::PARQUET_SAID);
+        self.columns_without_field
+            .append(&mut builder.members_without_field);
+        self.columns_without_field.truncate(limits::PARQUET_SAID);
         Ok(content)
     }
 
     /// Returns an optional field for values that may be missing; `None` if `missing` cannot be
     /// decided from the bytes of a value.
-    fn masked(&mut self, values: &RowField, missing: &MissingRule) -> Result<Option<FieldContent>> {
+    fn masked_field(
+        &mut self,
+        values: &RowField,
+        missing: &MissingRule,
+    ) -> Result<Option<FieldContent>> {
         let Ok(encoded) = ValueEncoding::from_datatype(&values.datatype)? else {
             return Ok(None);
         };
         let absent = match missing {
-            MissingRule::Where(mask) => Absent::Where(self.locate(mask)?),
+            MissingRule::MaskNotZero(mask) => MissingValueRule::MaskNotZero(self.locate(mask)?),
             MissingRule::Number(number) => match numbers::StoredType::new(&values.datatype) {
                 Some(stored) if !matches!(values.datatype.class, Class::Enumeration { .. }) => {
-                    Absent::Number(stored, *number)
+                    MissingValueRule::Number(stored, *number)
                 }
                 _ => return Ok(None),
             },
             MissingRule::Text(text) => match &values.datatype.class {
-                Class::String { padding, .. } => Absent::Text(*padding, Arc::clone(text)),
+                Class::String { padding, .. } => MissingValueRule::Text(*padding, Arc::clone(text)),
                 _ => return Ok(None),
             },
         };
-        self.optional(encoded, values, absent)
+        self.optional_field(encoded, values, absent)
     }
 
     /// Returns an optional field for instants, in microseconds or nanoseconds since 1970.
-    fn instants(
+    fn instant_field(
         &mut self,
         values: &RowField,
         unit: TimeUnit,
@@ -248,7 +254,7 @@ impl FieldArrays<'_> {
         let Some(stored) = numbers::StoredType::new(&values.datatype) else {
             return Ok(None);
         };
-        let (counted, each) = match unit.of_second {
+        let (counted, each) = match unit.per_second {
             0 => return Ok(None),
             each if each <= MICROSECONDS => (Unit::Microsecond, MICROSECONDS / each),
             each => (Unit::Nanosecond, 1000 * MICROSECONDS / each),
@@ -258,13 +264,13 @@ impl FieldArrays<'_> {
             body: Body::Plain(8),
             encoding: Encoding::Ticks(stored, each.into()),
         };
-        let absent = Absent::Integer(stored, i64::MIN.into());
-        self.optional(encoded, values, absent)
+        let absent = MissingValueRule::Integer(stored, i64::MIN.into());
+        self.optional_field(encoded, values, absent)
     }
 
     /// Returns an optional field for categories, as dictionary indices; `None` if there are too
     /// many categories for a dictionary.
-    fn categories(
+    fn category_field(
         &mut self,
         codes: &RowField,
         names: &Arc<ColumnSource>,
@@ -272,7 +278,7 @@ impl FieldArrays<'_> {
         let Some(stored) = numbers::StoredType::new(&codes.datatype) else {
             return Ok(None);
         };
-        let Some((kind, dictionary)) = self.dictionary(names)? else {
+        let Some((kind, dictionary)) = self.name_dictionary(names)? else {
             return Ok(None);
         };
         let encoded = ValueEncoding {
@@ -280,27 +286,27 @@ impl FieldArrays<'_> {
             encoding: Encoding::Index(stored, dictionary.index_bytes, dictionary.count),
             body: Body::Indices(dictionary),
         };
-        self.optional(encoded, codes, Absent::Negative(stored))
+        self.optional_field(encoded, codes, MissingValueRule::Negative(stored))
     }
 
     /// Returns a dictionary of the category names; `None` if there are too many names, or if a name
     /// is missing.
-    fn dictionary(&mut self, names: &Arc<ColumnSource>) -> Result<Option<(Type, Dictionary)>> {
+    fn name_dictionary(&mut self, names: &Arc<ColumnSource>) -> Result<Option<(Type, Dictionary)>> {
         let count = names.rows();
         if count == 0 || count > limits::PARQUET_DICTIONARY {
             return Ok(None);
         }
         if let ColumnSource::Values(part) = &**names
-            && let Some(encoded) = ValueEncoding::of_number(&part.datatype)
+            && let Some(encoded) = ValueEncoding::from_number_type(&part.datatype)
         {
-            return self.numbers(encoded, part, count).map(Some);
+            return self.number_dictionary(encoded, part, count).map(Some);
         }
         let rows = self.open_column(ColumnSource::clone(names))?;
         let mut values = Vec::new();
         let mut bytes = 0;
         for number in 0..count {
             // The names are read one at a time, because a name may be long.
-            let batch = rows.batch(number..number + 1, &self.around.cancel)?;
+            let batch = rows.read_batch(number..number + 1, &self.table_file.cancel)?;
             let mut text = Vec::new();
             let cell = batch.write(0, 0, limits::PARQUET_TEXT, &mut text)?;
             let mut value = Vec::with_capacity(text.len() + 4);
@@ -315,7 +321,7 @@ impl FieldArrays<'_> {
     }
 
     /// Returns a dictionary of categories that are numbers.
-    fn numbers(
+    fn number_dictionary(
         &mut self,
         encoded: ValueEncoding,
         part: &RowField,
@@ -323,8 +329,8 @@ impl FieldArrays<'_> {
     ) -> Result<(Type, Dictionary)> {
         let kind = encoded.kind;
         let mut builder = self.builder(part)?;
-        let content = builder.of_encoded(encoded, &part.datatype, part.offset, &[], None)?;
-        let mut written = Written::default();
+        let content = builder.encoded_leaf(encoded, &part.datatype, part.offset, &[], None)?;
+        let mut written = EncodedValues::default();
         if let Some(FieldContent::Leaf(leaf)) = content {
             let values = &leaf.values;
             values.write(0..count, &CancelToken::default(), &mut written)?;
@@ -336,11 +342,15 @@ impl FieldArrays<'_> {
 
     /// Returns a field of integers, which must all be less than `bound`. Reading a greater integer
     /// fails.
-    fn places(&mut self, values: &RowField, bound: u64) -> Result<Option<FieldContent>> {
+    fn bounded_integer_field(
+        &mut self,
+        values: &RowField,
+        bound: u64,
+    ) -> Result<Option<FieldContent>> {
         let Some(stored) = numbers::StoredType::new(&values.datatype) else {
             return Ok(None);
         };
-        let Some(encoded) = ValueEncoding::of_number(&values.datatype) else {
+        let Some(encoded) = ValueEncoding::from_number_type(&values.datatype) else {
             return Ok(None);
         };
         let width = encoded.kind.physical.bytes();
@@ -350,16 +360,16 @@ impl FieldArrays<'_> {
         };
         let (datatype, offset) = (&values.datatype, values.offset);
         let mut builder = self.builder(values)?;
-        builder.of_encoded(encoded, datatype, offset, &[], None)
+        builder.encoded_leaf(encoded, datatype, offset, &[], None)
     }
 
     /// Returns a field with the number of the run that contains each row.
-    fn runs(&mut self, ends: &RowField) -> Result<Option<FieldContent>> {
+    fn run_field(&mut self, ends: &RowField) -> Result<Option<FieldContent>> {
         let Some(stored) = numbers::StoredType::new(&ends.datatype) else {
             return Ok(None);
         };
         let values = RunNumbers {
-            place: self.locate(ends)?,
+            location: self.locate(ends)?,
             stored,
             count: ends.rows().saturating_sub(1),
         };
@@ -368,73 +378,77 @@ impl FieldArrays<'_> {
             body: Body::Plain(8),
             is_optional: false,
             values: Box::new(values),
-            ragged: None,
+            variable_lists: None,
         }))))
     }
 
     /// Returns a field for lists of numbers or texts; `None` for other lists, and for nested lists.
-    fn lists(&mut self, ends: &[RowField], values: &RowField) -> Result<Option<FieldContent>> {
-        let ([ends], Some(encoded)) = (ends, ValueEncoding::of_element(&values.datatype)?) else {
+    fn list_field(&mut self, ends: &[RowField], values: &RowField) -> Result<Option<FieldContent>> {
+        let ([ends], Some(encoded)) = (ends, ValueEncoding::from_item_type(&values.datatype)?)
+        else {
             return Ok(None);
         };
         let Some(stored) = numbers::StoredType::new(&ends.datatype) else {
             return Ok(None);
         };
         let lists = IndexedLists {
-            place: self.locate(ends)?,
+            location: self.locate(ends)?,
             stored,
             elements: values.rows(),
         };
         let mut builder = self.builder(values)?;
         let (datatype, offset) = (&values.datatype, values.offset);
-        let content = builder.of_encoded(encoded, datatype, offset, &[], None)?;
+        let content = builder.encoded_leaf(encoded, datatype, offset, &[], None)?;
         Ok(content.map(|content| match content {
             FieldContent::Leaf(leaf) => FieldContent::Ragged(Box::new(Leaf {
                 body: Body::Counted,
-                ragged: Some(Box::new(lists)),
+                variable_lists: Some(Box::new(lists)),
                 ..*leaf
             })),
             content => content,
         }))
     }
 
-    fn optional(
+    fn optional_field(
         &mut self,
         encoded: ValueEncoding,
         values: &RowField,
-        absent: Absent,
+        absent: MissingValueRule,
     ) -> Result<Option<FieldContent>> {
         let (datatype, offset) = (&values.datatype, values.offset);
         let mut builder = self.builder(values)?;
-        builder.of_encoded(encoded, datatype, offset, &[], Some(absent))
+        builder.encoded_leaf(encoded, datatype, offset, &[], Some(absent))
     }
 
     /// Returns a field with the texts that the column has in the group's CSV.
-    fn texts(&mut self, source: ColumnSource, body: Body) -> Result<FieldContent> {
+    fn text_field(&mut self, source: ColumnSource, body: Body) -> Result<FieldContent> {
         let rows = self.open_column(source)?;
         Ok(FieldContent::Leaf(Box::new(Leaf {
             kind: Type::STRING,
             body,
             is_optional: true,
             values: Box::new(TextColumn { rows }),
-            ragged: None,
+            variable_lists: None,
         })))
     }
 
     /// Opens a table that has only this column of the group's table.
     fn open_column(&self, source: ColumnSource) -> Result<Rows> {
-        let mut table = GroupTable::of_rows(source.rows());
+        let mut table = GroupTable::with_row_count(source.rows());
         table.push(Vec::new(), source)?;
-        let surroundings = Surroundings {
-            engine: Arc::clone(&self.around.engine),
-            container: Arc::clone(&self.around.container),
-            paths: Arc::clone(&self.around.paths),
+        let surroundings = TableContext {
+            engine: Arc::clone(&self.table_file.engine),
+            container: Arc::clone(&self.table_file.container),
+            paths: Arc::clone(&self.table_file.paths),
         };
-        Rows::open(table, surroundings, self.around.verify)
+        Rows::open(table, surroundings, self.table_file.verify)
     }
 
-    fn builder(&mut self, part: &RowField) -> Result<Builder> {
-        Ok(Builder::new(self.rows(part)?, Arc::clone(&self.pointers)))
+    fn builder(&mut self, part: &RowField) -> Result<FieldBuilder> {
+        Ok(FieldBuilder::new(
+            self.rows(part)?,
+            Arc::clone(&self.pointers),
+        ))
     }
 
     fn locate(&mut self, part: &RowField) -> Result<ValueLocation> {
@@ -450,8 +464,8 @@ impl FieldArrays<'_> {
     fn rows(&mut self, part: &RowField) -> Result<RowBytes> {
         let reader = self.reader(part)?;
         Ok(RowBytes {
-            content: Arc::new(Raw::new(reader)),
-            each: part.row_bytes()?,
+            content: Arc::new(RawElements::new(reader)),
+            row_bytes: part.row_bytes()?,
         })
     }
 
@@ -460,12 +474,12 @@ impl FieldArrays<'_> {
         if let Some(reader) = self.readers.get(&description) {
             return Ok(Arc::clone(reader));
         }
-        (self.around.verify)(part.node)?;
-        let reader = Reader::new(&self.around.engine, Arc::clone(&part.array))?;
+        (self.table_file.verify)(part.node)?;
+        let reader = Reader::new(&self.table_file.engine, Arc::clone(&part.array))?;
         let reader = Arc::new(reader);
         let chunk = part.array.chunk_shape.as_deref();
         if let Some(&rows) = chunk.and_then(|chunk| chunk.first()) {
-            self.unit = Some(self.unit.map_or(rows, |unit| unit.min(rows)));
+            self.chunk_rows = Some(self.chunk_rows.map_or(rows, |unit| unit.min(rows)));
         }
         self.readers.insert(description, Arc::clone(&reader));
         Ok(reader)

@@ -21,8 +21,8 @@ pub(super) fn dictionary_header(dictionary: &Dictionary) -> Vec<u8> {
         .i32(1, 2)
         .i32(2, bytes)
         .i32(3, bytes)
-        .inner(7, page)
-        .end()
+        .struct_field(7, page)
+        .finish()
 }
 
 /// Returns the header of a data page with `entries` values and `bytes` bytes.
@@ -41,8 +41,8 @@ pub(super) fn page_header(column: &LeafColumn, entries: u64, bytes: u64) -> Vec<
         .i32(1, 0)
         .i32(2, bytes)
         .i32(3, bytes)
-        .inner(5, page)
-        .end()
+        .struct_field(5, page)
+        .finish()
 }
 
 fn as_i32(number: u64) -> i32 {

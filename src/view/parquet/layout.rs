@@ -10,7 +10,7 @@ use crate::limits;
 use crate::view::parquet::field::LeafColumn;
 use crate::view::parquet::headers::{dictionary_header, page_header};
 use crate::view::parquet::leaf::Body;
-use crate::view::parquet::levels::{ListLevels, packed_bytes, packed_head};
+use crate::view::parquet::levels::{ListLevels, bit_packed_bytes, bit_packed_header};
 
 /// The magic bytes at both ends of a Parquet file.
 pub(super) const MAGIC: &[u8; 4] = b"PAR1";
@@ -38,8 +38,8 @@ pub(super) struct FileLayout {
     /// Number of rows in all groups except the last.
     pub(super) group_rows: u64,
     pub(super) groups: u64,
-    full: Arc<RowGroup>,
-    last: Arc<RowGroup>,
+    full_group: Arc<RowGroup>,
+    last_group: Arc<RowGroup>,
     counts: Option<GroupCounts>,
 }
 
@@ -56,7 +56,7 @@ pub(super) struct ColumnCounts {
 struct GroupCounts {
     /// The counts of each counted column: all columns of the first row group, then of the second,
     /// and so on.
-    each: Vec<ColumnCounts>,
+    column_counts: Vec<ColumnCounts>,
     columns: usize,
     /// The offset of each row group in the file, and the end of the last one.
     starts: Vec<u64>,
@@ -90,11 +90,11 @@ pub(super) struct ChunkLayout {
 
 impl ChunkLayout {
     fn new(column: &LeafColumn, rows: u64, counted: ColumnCounts) -> Self {
-        let entries = match column.leaf.ragged {
+        let entries = match column.leaf.variable_lists {
             Some(_) => counted.entries,
             None => rows.saturating_mul(column.repeats()),
         };
-        let levels = if column.leaf.ragged.is_some() {
+        let levels = if column.leaf.variable_lists.is_some() {
             2 * level_bytes(entries)
         } else if !column.lists.is_empty() {
             let levels = ListLevels {
@@ -110,7 +110,7 @@ impl ChunkLayout {
         let (dictionary, prefix) = match &column.leaf.body {
             Body::Indices(dictionary) => {
                 let header = to_u64(dictionary_header(dictionary).len());
-                let head = 1 + to_u64(packed_head(entries).len());
+                let head = 1 + to_u64(bit_packed_header(entries).len());
                 (header + to_u64(dictionary.values.len()), head)
             }
             _ => (0, 0),
@@ -127,19 +127,19 @@ impl ChunkLayout {
             values,
             entries,
         };
-        let header = page_header(column, entries, chunk.page());
+        let header = page_header(column, entries, chunk.page_bytes());
         chunk.header = to_u64(header.len());
         chunk
     }
 
     /// Returns the length of the data page without its header.
-    pub(super) fn page(&self) -> u64 {
+    pub(super) fn page_bytes(&self) -> u64 {
         let parts = [self.levels, self.prefix, self.values];
         parts.into_iter().fold(0, u64::saturating_add)
     }
 
     pub(super) fn length(&self) -> u64 {
-        (self.dictionary + self.header).saturating_add(self.page())
+        (self.dictionary + self.header).saturating_add(self.page_bytes())
     }
 }
 
@@ -153,13 +153,16 @@ impl RowGroup {
             length: 0,
         };
         for column in columns {
-            let own = column.leaf.is_counted().then(|| counted.next().copied());
+            let own = column
+                .leaf
+                .has_counted_length()
+                .then(|| counted.next().copied());
             let counted = own.flatten().unwrap_or_default();
             let chunk = ChunkLayout::new(column, rows, counted);
             group.starts.push(group.length);
             let end = group.length.saturating_add(chunk.length());
             let is_last = group.starts.len() == columns.len();
-            let end = end.saturating_add(zeros_behind(column, chunk.length(), is_last));
+            let end = end.saturating_add(padding_after(column, chunk.length(), is_last));
             group.length = end.checked_next_multiple_of(ALIGNED).unwrap_or(u64::MAX);
             group.chunks.push(chunk);
         }
@@ -194,20 +197,20 @@ impl FileLayout {
         let count = rows.end.saturating_sub(rows.start);
         let groups = count.div_ceil(group_rows);
         let last_rows = count.saturating_sub(groups.saturating_sub(1).saturating_mul(group_rows));
-        let is_counted = |column: &&LeafColumn| column.leaf.is_counted();
+        let is_counted = |column: &&LeafColumn| column.leaf.has_counted_length();
         let counted_columns = columns.iter().filter(is_counted).count();
         let zeros = vec![ColumnCounts::default(); counted_columns];
         let mut layout = FileLayout {
             rows,
             group_rows,
             groups,
-            full: Arc::new(RowGroup::new(columns, group_rows, &zeros)),
-            last: Arc::new(RowGroup::new(columns, last_rows, &zeros)),
+            full_group: Arc::new(RowGroup::new(columns, group_rows, &zeros)),
+            last_group: Arc::new(RowGroup::new(columns, last_rows, &zeros)),
             counts: None,
         };
         if counted_columns > 0 {
             layout.counts = Some(GroupCounts {
-                each: counted,
+                column_counts: counted,
                 columns: counted_columns,
                 starts: Vec::new(),
             });
@@ -222,7 +225,7 @@ impl FileLayout {
         let mut end = ALIGNED;
         for number in 0..self.groups {
             let group = self.group(columns, number);
-            let pages = group.chunks.iter().map(ChunkLayout::page);
+            let pages = group.chunks.iter().map(ChunkLayout::page_bytes);
             check_page(pages.max().unwrap_or(0))?;
             end = end.saturating_add(group.length);
             starts.push(end);
@@ -236,45 +239,45 @@ impl FileLayout {
     fn check(&self) -> Result<()> {
         const MOST: u64 = i64::MAX.unsigned_abs();
         if self.groups > 1 {
-            let pages = self.full.chunks.iter().map(ChunkLayout::page);
+            let pages = self.full_group.chunks.iter().map(ChunkLayout::page_bytes);
             check_page(pages.max().unwrap_or(0))?;
         }
-        let pages = self.last.chunks.iter().map(ChunkLayout::page);
+        let pages = self.last_group.chunks.iter().map(ChunkLayout::page_bytes);
         check_page(pages.max().unwrap_or(0))?;
-        if self.footer() > MOST {
+        if self.footer_offset() > MOST {
             return Err(Error::limit("size of a Parquet file", MOST));
         }
         Ok(())
     }
 
     /// Returns the offset of row group `number` in the file.
-    pub(super) fn start(&self, number: u64) -> u64 {
+    pub(super) fn group_start(&self, number: u64) -> u64 {
         match &self.counts {
             Some(counts) => {
                 let number = usize::try_from(number).unwrap_or(usize::MAX);
                 counts.starts.get(number).copied().unwrap_or(u64::MAX)
             }
             None => number
-                .saturating_mul(self.full.length)
+                .saturating_mul(self.full_group.length)
                 .saturating_add(ALIGNED),
         }
     }
 
     /// Returns the offset of the footer in the file.
-    pub(super) fn footer(&self) -> u64 {
+    pub(super) fn footer_offset(&self) -> u64 {
         match self.groups {
-            0 => self.end(),
-            _ => self.end().saturating_add(TAIL),
+            0 => self.groups_end(),
+            _ => self.groups_end().saturating_add(TAIL),
         }
     }
 
     /// Returns the offset in the file where the last row group ends.
-    pub(super) fn end(&self) -> u64 {
+    pub(super) fn groups_end(&self) -> u64 {
         match self.groups.checked_sub(1) {
-            Some(last) if self.counts.is_none() => {
-                self.start(last).saturating_add(self.last.length)
-            }
-            _ => self.start(self.groups),
+            Some(last) if self.counts.is_none() => self
+                .group_start(last)
+                .saturating_add(self.last_group.length),
+            _ => self.group_start(self.groups),
         }
     }
 
@@ -287,7 +290,7 @@ impl FileLayout {
             }
             None => {
                 let inside = offset.saturating_sub(ALIGNED);
-                inside.checked_div(self.full.length).unwrap_or(0)
+                inside.checked_div(self.full_group.length).unwrap_or(0)
             }
         }
     }
@@ -304,7 +307,7 @@ impl FileLayout {
     }
 
     /// Returns the range of a row group's rows in the source.
-    pub(super) fn rows_of(&self, number: u64) -> Range<u64> {
+    pub(super) fn group_row_range(&self, number: u64) -> Range<u64> {
         let first = self.first_row(number);
         first..first.saturating_add(self.group_of_same_rows(number).rows)
     }
@@ -312,7 +315,11 @@ impl FileLayout {
     /// Returns the layout of a row group that has as many rows, in a file without counted columns.
     fn group_of_same_rows(&self, number: u64) -> &Arc<RowGroup> {
         let is_last = number.saturating_add(1) >= self.groups;
-        if is_last { &self.last } else { &self.full }
+        if is_last {
+            &self.last_group
+        } else {
+            &self.full_group
+        }
     }
 
     pub(super) fn group(&self, columns: &[LeafColumn], number: u64) -> Arc<RowGroup> {
@@ -323,7 +330,7 @@ impl FileLayout {
                 let first = to_usize(number).unwrap_or(usize::MAX);
                 let first = first.saturating_mul(counts.columns);
                 let end = first.saturating_add(counts.columns);
-                let counted = counts.each.get(first..end).unwrap_or_default();
+                let counted = counts.column_counts.get(first..end).unwrap_or_default();
                 Arc::new(RowGroup::new(columns, like.rows, counted))
             }
         }
@@ -331,19 +338,19 @@ impl FileLayout {
 
     pub(super) fn own_bytes(&self) -> u64 {
         let counts = self.counts.as_ref().map_or(0, |counts| {
-            8 * to_u64(2 * counts.each.capacity() + counts.starts.capacity())
+            8 * to_u64(2 * counts.column_counts.capacity() + counts.starts.capacity())
         });
-        counts + self.full.own_bytes() + self.last.own_bytes()
+        counts + self.full_group.own_bytes() + self.last_group.own_bytes()
     }
 }
 
 /// Returns the number of zero bytes after a column chunk. The kernel's read-ahead then reads these
 /// zeros instead of the next chunk, which the reader may not need. Columns of the same array do not
 /// need zeros between them, because they are decoded together.
-fn zeros_behind(column: &LeafColumn, length: u64, is_last: bool) -> u64 {
+fn padding_after(column: &LeafColumn, length: u64, is_last: bool) -> u64 {
     let origin = column.leaf.values.origin();
     let is_kept_apart =
-        origin.is_some_and(|origin| origin.is_costly() && (origin.is_alone || is_last));
+        origin.is_some_and(|origin| origin.is_costly_to_read() && (origin.is_only_leaf || is_last));
     match length {
         _ if !is_kept_apart => 0,
         0..LITTLE => 0,
@@ -358,7 +365,7 @@ fn zeros_behind(column: &LeafColumn, length: u64, is_last: bool) -> u64 {
 /// Returns the length in bytes of the levels of `entries` entries. Each level has one bit, and
 /// their length precedes them.
 fn level_bytes(entries: u64) -> u64 {
-    4 + to_u64(packed_head(entries).len()) + packed_bytes(entries, 1)
+    4 + to_u64(bit_packed_header(entries).len()) + bit_packed_bytes(entries, 1)
 }
 
 fn check_page(bytes: u64) -> Result<()> {

@@ -19,7 +19,7 @@ pub(super) struct Leaf {
     pub(super) values: Box<dyn LeafValues>,
     /// The lists of a column of lists whose lengths vary. The values of the column are then the
     /// elements of the lists.
-    pub(super) ragged: Option<Box<dyn Lists>>,
+    pub(super) variable_lists: Option<Box<dyn ListLengths>>,
 }
 
 /// The layout of the values in a page.
@@ -54,9 +54,9 @@ pub(super) struct Dictionary {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ValueOrigin {
     /// Whether no other leaf has values from this array.
-    pub(super) is_alone: bool,
+    pub(super) is_only_leaf: bool,
     /// Whether the whole array is local.
-    pub(super) is_near: bool,
+    pub(super) is_local: bool,
     /// Whether the chunks of the array must be decoded.
     pub(super) is_decoded: bool,
 }
@@ -65,15 +65,15 @@ impl ValueOrigin {
     /// Returns the origin of values in `content`.
     pub(super) fn from_view(content: &dyn View, is_alone: bool) -> Self {
         ValueOrigin {
-            is_alone,
-            is_near: content.is_near(),
+            is_only_leaf: is_alone,
+            is_local: content.is_near(),
             is_decoded: content.chunk_values() > 0,
         }
     }
 
     /// Returns whether reading more values than needed is costly.
-    pub(super) fn is_costly(self) -> bool {
-        self.is_decoded || !self.is_near
+    pub(super) fn is_costly_to_read(self) -> bool {
+        self.is_decoded || !self.is_local
     }
 }
 
@@ -87,15 +87,20 @@ pub(super) trait LeafValues: Send + Sync {
     ///
     /// # Errors
     /// Fails if the values cannot be read.
-    fn write(&self, rows: Range<u64>, cancel: &CancelToken, out: &mut Written) -> Result<()>;
+    fn write(&self, rows: Range<u64>, cancel: &CancelToken, out: &mut EncodedValues) -> Result<()>;
 
     /// Appends the encoded values of `rows`, at least of the first one. Stops once `out` has
-    /// [`ENOUGH`] bytes, because a text may be long. Returns the number of the first row that was
+    /// [`BATCH_BYTES`] bytes, because a text may be long. Returns the number of the first row that was
     /// not written.
     ///
     /// # Errors
     /// Fails if the values cannot be read.
-    fn write_some(&self, rows: Range<u64>, cancel: &CancelToken, out: &mut Written) -> Result<u64> {
+    fn write_limited(
+        &self,
+        rows: Range<u64>,
+        cancel: &CancelToken,
+        out: &mut EncodedValues,
+    ) -> Result<u64> {
         let next = rows.end;
         self.write(rows, cancel, out)?;
         Ok(next)
@@ -118,7 +123,7 @@ pub(super) trait LeafValues: Send + Sync {
 }
 
 /// The lists of a column of lists whose lengths vary.
-pub(super) trait Lists: Send + Sync {
+pub(super) trait ListLengths: Send + Sync {
     /// Returns the number of elements in the list of each of `rows`.
     ///
     /// # Errors
@@ -134,11 +139,11 @@ pub(super) trait Lists: Send + Sync {
 }
 
 /// Number of bytes after which writing values of varying length pauses.
-pub(super) const ENOUGH: usize = 256 << 10;
+pub(super) const BATCH_BYTES: usize = 256 << 10;
 
 /// The encoded values of a batch of rows.
 #[derive(Debug, Default)]
-pub(super) struct Written {
+pub(super) struct EncodedValues {
     /// The values that are not missing, one after another.
     pub(super) bytes: Vec<u8>,
     /// Whether each row has a value, for an optional leaf.
@@ -174,7 +179,7 @@ impl Dictionary {
 impl Leaf {
     /// Returns whether the length or the number of the values must be counted before the file is
     /// created.
-    pub(super) fn is_counted(&self) -> bool {
+    pub(super) fn has_counted_length(&self) -> bool {
         matches!(self.body, Body::Counted)
     }
 }

@@ -9,14 +9,14 @@ use std::ops::Range;
 use crate::view::parquet::thrift::varint;
 
 /// Returns the header of one bit-packed run of `count` numbers.
-pub(super) fn packed_head(count: u64) -> Vec<u8> {
+pub(super) fn bit_packed_header(count: u64) -> Vec<u8> {
     let mut head = Vec::new();
     varint(count.div_ceil(8) << 1 | 1, &mut head);
     head
 }
 
 /// Returns the length in bytes of one bit-packed run of `count` numbers, without its header.
-pub(super) fn packed_bytes(count: u64, bits: u32) -> u64 {
+pub(super) fn bit_packed_bytes(count: u64, bits: u32) -> u64 {
     count.div_ceil(8).saturating_mul(bits.into())
 }
 
@@ -47,14 +47,14 @@ impl ListLevels<'_> {
     /// Returns the length in bytes of all levels of the page.
     pub(super) fn length(&self) -> u64 {
         let repetition =
-            packed_head(self.count).len() as u64 + packed_bytes(self.count, self.bits());
+            bit_packed_header(self.count).len() as u64 + bit_packed_bytes(self.count, self.bits());
         4 + repetition + self.definition().len() as u64
     }
 
     /// Returns the bytes before the repetition levels: their length, and the header of their run.
     pub(super) fn head(&self) -> Vec<u8> {
-        let head = packed_head(self.count);
-        let length = head.len() as u64 + packed_bytes(self.count, self.bits());
+        let head = bit_packed_header(self.count);
+        let length = head.len() as u64 + bit_packed_bytes(self.count, self.bits());
         let mut out = (length as u32).to_le_bytes().to_vec();
         out.extend(head);
         out
@@ -62,7 +62,7 @@ impl ListLevels<'_> {
 
     /// Returns the length in bytes of the run of repetition levels.
     pub(super) fn run_bytes(&self) -> u64 {
-        packed_bytes(self.count, self.bits())
+        bit_packed_bytes(self.count, self.bits())
     }
 
     /// Returns the bytes `range` of the run of repetition levels.

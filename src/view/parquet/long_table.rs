@@ -30,10 +30,10 @@ use crate::view::cf::row_mapping::RowMapping;
 use crate::view::cf::table::{LongColumn, LongTable};
 use crate::view::parquet::encoding::{Encoding, ValueEncoding, dictionary};
 use crate::view::parquet::field::{Field, FieldContent, utf8_name};
-use crate::view::parquet::leaf::{Body, ENOUGH, Leaf, LeafValues, ValueOrigin, Written};
+use crate::view::parquet::leaf::{BATCH_BYTES, Body, EncodedValues, Leaf, LeafValues, ValueOrigin};
 use crate::view::parquet::schema::{Logical, Physical, Type, Unit};
-use crate::view::parquet::stored::Pointers;
-use crate::view::parquet::table::{Description, Fields, ParquetTable};
+use crate::view::parquet::stored::PointerContext;
+use crate::view::parquet::table::{KeyValueMetadata, ParquetFields, ParquetTable};
 
 /// Amount of element data to read at a time, in bytes.
 const BATCH: u64 = 256 << 10;
@@ -46,17 +46,19 @@ const BATCH: u64 = 256 << 10;
 pub(crate) fn long_table(
     long: LongTable,
     unit: u64,
-    pointers: Pointers,
-    description: Description,
+    pointers: PointerContext,
+    description: KeyValueMetadata,
 ) -> Result<ParquetTable> {
     let pointers = Arc::new(pointers);
     let mut fields = Vec::with_capacity(long.columns.len());
     let mut absent = Vec::new();
     for column in long.columns {
         let (name, leaf) = match column {
-            LongColumn::Numbers(numbers) => (utf8_name(&numbers.name[0]), Ok(of_numbers(numbers))),
-            LongColumn::Values(column) => {
-                (utf8_name(column.name()), of_column(*column, &pointers)?)
+            LongColumn::RowNumbers(numbers) => {
+                (utf8_name(&numbers.name[0]), Ok(row_number_leaf(numbers)))
+            }
+            LongColumn::Decoded(column) => {
+                (utf8_name(column.name()), column_leaf(*column, &pointers)?)
             }
         };
         match leaf {
@@ -69,31 +71,34 @@ pub(crate) fn long_table(
     }
     Ok(ParquetTable {
         rows: 0..long.rows,
-        unit,
-        fields: Fields { fields, absent },
+        chunk_rows: unit,
+        fields: ParquetFields {
+            fields,
+            columns_without_field: absent,
+        },
         description,
     })
 }
 
 /// Returns the column with the row numbers in a dimension.
-fn of_numbers(numbers: RowNumberColumn) -> Leaf {
+fn row_number_leaf(numbers: RowNumberColumn) -> Leaf {
     Leaf {
         kind: Type::plain(Physical::Int64),
         body: Body::Plain(8),
         is_optional: false,
-        values: Box::new(RowNumbers(numbers.place)),
-        ragged: None,
+        values: Box::new(RowNumbers(numbers.row_mapping)),
+        variable_lists: None,
     }
 }
 
 /// Returns the column of decoded elements. Returns the reason if Parquet does not have a type for
 /// them.
-fn of_column(
+fn column_leaf(
     column: DecodedColumn,
-    pointers: &Arc<Pointers>,
+    pointers: &Arc<PointerContext>,
 ) -> Result<std::result::Result<Leaf, &'static str>> {
     let (elements, decoding) = column.elements();
-    let encoded = match decoding.meaning() {
+    let encoded = match decoding.decoded_kind() {
         DecodedKind::Stored => match ValueEncoding::from_datatype(&elements.datatype)? {
             Ok(encoded) => encoded,
             Err(reason) => return Ok(Err(reason)),
@@ -107,10 +112,12 @@ fn of_column(
             body: Body::Plain(size.into()),
             encoding: Encoding::Copy,
         },
-        DecodedKind::Integer(integers) => match ValueEncoding::of_number(&integers.datatype()) {
-            Some(encoded) => encoded,
-            None => return Ok(Err("integers of more than 64 bits")),
-        },
+        DecodedKind::Integer(integers) => {
+            match ValueEncoding::from_number_type(&integers.datatype()) {
+                Some(encoded) => encoded,
+                None => return Ok(Err("integers of more than 64 bits")),
+            }
+        }
         DecodedKind::Instant { is_nanosecond } => {
             let unit = if is_nanosecond {
                 Unit::Nanosecond
@@ -123,22 +130,22 @@ fn of_column(
                 encoding: Encoding::Copy,
             }
         }
-        DecodedKind::Time(bytes) => of_text(Body::Slots(to_u64(bytes) + 4)),
+        DecodedKind::Time(bytes) => text_encoding(Body::Slots(to_u64(bytes) + 4)),
         DecodedKind::Boolean => ValueEncoding {
             kind: Type::plain(Physical::Boolean),
             body: Body::Bits,
             encoding: Encoding::Copy,
         },
-        DecodedKind::Text => of_text(match elements.datatype.class {
+        DecodedKind::Text => text_encoding(match elements.datatype.class {
             Class::String { .. } => Body::Slots(u64::from(elements.datatype.size) + 4),
             Class::Ucs4(_) => Body::Slots(u64::from(elements.datatype.size) + 4),
             _ => Body::Counted,
         }),
     };
-    let is_stored = matches!(decoding.meaning(), DecodedKind::Stored);
-    let has_encoding = is_stored || matches!(decoding.meaning(), DecodedKind::Integer(_));
+    let is_stored = matches!(decoding.decoded_kind(), DecodedKind::Stored);
+    let has_encoding = is_stored || matches!(decoding.decoded_kind(), DecodedKind::Integer(_));
     let may_miss = matches!(
-        decoding.meaning(),
+        decoding.decoded_kind(),
         DecodedKind::Number(_) | DecodedKind::Instant { .. } | DecodedKind::Time(_)
     );
     let (kind, body) = (encoded.kind, encoded.body);
@@ -156,7 +163,7 @@ fn of_column(
     if is_shared
         && count <= limits::PARQUET_DICTIONARY
         && !matches!(body, Body::Bits)
-        && let Some(leaf) = of_short(&values, &body, count)?
+        && let Some(leaf) = dictionary_leaf(&values, &body, count)?
     {
         return Ok(Ok(leaf));
     }
@@ -166,11 +173,11 @@ fn of_column(
         // A coordinate may be shorter than the variable's dimension.
         is_optional: may_miss || is_shared,
         values: Box::new(values),
-        ragged: None,
+        variable_lists: None,
     }))
 }
 
-fn of_text(body: Body) -> ValueEncoding {
+fn text_encoding(body: Body) -> ValueEncoding {
     ValueEncoding {
         kind: Type::STRING,
         body,
@@ -180,7 +187,7 @@ fn of_text(body: Body) -> ValueEncoding {
 
 /// Returns a column with a dictionary of the coordinate's values; `None` if a value is missing.
 /// `body` is the layout that the values would have without a dictionary.
-fn of_short(values: &LongValues, body: &Body, count: u64) -> Result<Option<Leaf>> {
+fn dictionary_leaf(values: &LongValues, body: &Body, count: u64) -> Result<Option<Leaf>> {
     let kind = values.kind;
     let Some(place) = values.column.row_mapping() else {
         return Ok(None);
@@ -192,7 +199,7 @@ fn of_short(values: &LongValues, body: &Body, count: u64) -> Result<Option<Leaf>
     if count.saturating_mul(size) > limits::PARQUET_DICTIONARY_BYTES {
         return Ok(None);
     }
-    let Some(mut all) = values.all(count)? else {
+    let Some(mut all) = values.coordinate_values(count)? else {
         return Ok(None);
     };
     if let Body::Indices(own) = body {
@@ -204,7 +211,7 @@ fn of_short(values: &LongValues, body: &Body, count: u64) -> Result<Option<Leaf>
     }
     let dictionary = dictionary(&all);
     let indices = Indices {
-        place: place.clone(),
+        row_mapping: place.clone(),
         bytes: to_usize(dictionary.index_bytes)?,
         values: all,
         kind,
@@ -214,7 +221,7 @@ fn of_short(values: &LongValues, body: &Body, count: u64) -> Result<Option<Leaf>
         body: Body::Indices(dictionary),
         is_optional: false,
         values: Box::new(indices),
-        ragged: None,
+        variable_lists: None,
     }))
 }
 
@@ -227,20 +234,20 @@ struct LongValues {
     encoding: Option<Encoding>,
     is_stored: bool,
     is_text: bool,
-    pointers: Arc<Pointers>,
+    pointers: Arc<PointerContext>,
 }
 
 impl LongValues {
     /// Appends the Parquet value of an element. Returns false if the element is missing.
     fn push(&self, element: &[u8], out: &mut Vec<u8>) -> Result<bool> {
-        let Pointers { container, paths } = &*self.pointers;
+        let PointerContext { container, paths } = &*self.pointers;
         let most = out.len().saturating_add(limits::PARQUET_TEXT);
         let context = TextContext::new(&**container, &**paths, most);
         let decoding: &Decoding = self.column.elements().1;
         match &self.encoding {
             Some(encoding) if self.is_stored => {
                 let start = out.len();
-                encoding.push(element, &context, out)?;
+                encoding.push_value(element, &context, out)?;
                 let is_there = !self.kind.is_nan(out.get(start..).unwrap_or_default());
                 if !is_there {
                     out.truncate(start);
@@ -249,17 +256,17 @@ impl LongValues {
             }
             Some(encoding) => {
                 let mut integer = Vec::new();
-                let is_there = decoding.value(element, &context, &mut integer)?;
-                encoding.push(&integer, &context, out)?;
+                let is_there = decoding.write_value(element, &context, &mut integer)?;
+                encoding.push_value(&integer, &context, out)?;
                 return Ok(is_there);
             }
             None => {}
         }
         if !self.is_text {
-            return decoding.value(element, &context, out);
+            return decoding.write_value(element, &context, out);
         }
         let mut text = Vec::new();
-        let is_there = decoding.value(element, &context, &mut text)?;
+        let is_there = decoding.write_value(element, &context, &mut text)?;
         if is_there {
             super::encoding::push_text(&text, out)?;
         }
@@ -273,7 +280,7 @@ impl LongValues {
         enough: usize,
         rows: Range<u64>,
         cancel: &CancelToken,
-        out: &mut Written,
+        out: &mut EncodedValues,
     ) -> Result<u64> {
         let at_a_time = (BATCH / self.row_bytes().max(1)).max(1);
         let mut next = rows.start;
@@ -292,14 +299,14 @@ impl LongValues {
                 next += 1;
                 Ok(())
             })?;
-            cancel.advance(first, next)?;
+            cancel.next_batch(first, next)?;
         }
         Ok(next)
     }
 
     /// Returns the values of all elements of a coordinate, each in PLAIN encoding. Returns `None`
     /// if a value is missing, or if the values are too long for a dictionary.
-    fn all(&self, count: u64) -> Result<Option<Vec<Vec<u8>>>> {
+    fn coordinate_values(&self, count: u64) -> Result<Option<Vec<Vec<u8>>>> {
         let (elements, _) = self.column.elements();
         let size = to_usize(elements.datatype.size.into())?.max(1);
         let bytes = elements
@@ -335,13 +342,18 @@ impl LeafValues for LongValues {
         u64::from(self.column.elements().0.datatype.size) + shared
     }
 
-    fn write(&self, rows: Range<u64>, cancel: &CancelToken, out: &mut Written) -> Result<()> {
+    fn write(&self, rows: Range<u64>, cancel: &CancelToken, out: &mut EncodedValues) -> Result<()> {
         self.write_until(usize::MAX, rows, cancel, out)?;
         Ok(())
     }
 
-    fn write_some(&self, rows: Range<u64>, cancel: &CancelToken, out: &mut Written) -> Result<u64> {
-        self.write_until(ENOUGH, rows, cancel, out)
+    fn write_limited(
+        &self,
+        rows: Range<u64>,
+        cancel: &CancelToken,
+        out: &mut EncodedValues,
+    ) -> Result<u64> {
+        self.write_until(BATCH_BYTES, rows, cancel, out)
     }
 
     fn origin(&self) -> Option<ValueOrigin> {
@@ -356,7 +368,7 @@ impl LeafValues for LongValues {
 
 /// The dictionary indices of a coordinate's values, computed from the row numbers.
 struct Indices {
-    place: RowMapping,
+    row_mapping: RowMapping,
     /// Size of an index in bytes.
     bytes: usize,
     /// The values of the dictionary, each in PLAIN encoding.
@@ -369,9 +381,9 @@ impl LeafValues for Indices {
         to_u64(self.bytes)
     }
 
-    fn write(&self, rows: Range<u64>, _: &CancelToken, out: &mut Written) -> Result<()> {
+    fn write(&self, rows: Range<u64>, _: &CancelToken, out: &mut EncodedValues) -> Result<()> {
         for row in rows {
-            let index = self.place.element(row).to_le_bytes();
+            let index = self.row_mapping.element_of_row(row).to_le_bytes();
             out.bytes.extend_from_slice(&index[..self.bytes]);
         }
         Ok(())
@@ -379,8 +391,8 @@ impl LeafValues for Indices {
 
     fn bounds(&self, rows: Range<u64>) -> Option<[Vec<u8>; 2]> {
         let last = rows.end.checked_sub(1).filter(|last| *last >= rows.start)?;
-        let values = if self.place.ascends() {
-            let [first, last] = [rows.start, last].map(|row| self.place.element(row));
+        let values = if self.row_mapping.is_ascending() {
+            let [first, last] = [rows.start, last].map(|row| self.row_mapping.element_of_row(row));
             self.values
                 .get(usize::try_from(first).ok()?..=usize::try_from(last).ok()?)?
         } else {
@@ -451,17 +463,17 @@ impl LeafValues for RowNumbers {
         8
     }
 
-    fn write(&self, rows: Range<u64>, _: &CancelToken, out: &mut Written) -> Result<()> {
+    fn write(&self, rows: Range<u64>, _: &CancelToken, out: &mut EncodedValues) -> Result<()> {
         for row in rows {
-            out.bytes.extend(self.0.element(row).to_le_bytes());
+            out.bytes.extend(self.0.element_of_row(row).to_le_bytes());
         }
         Ok(())
     }
 
     fn bounds(&self, rows: Range<u64>) -> Option<[Vec<u8>; 2]> {
         let last = rows.end.checked_sub(1).filter(|last| *last >= rows.start)?;
-        let ends = [rows.start, last].map(|row| self.0.element(row).to_le_bytes().to_vec());
-        self.0.ascends().then_some(ends)
+        let ends = [rows.start, last].map(|row| self.0.element_of_row(row).to_le_bytes().to_vec());
+        self.0.is_ascending().then_some(ends)
     }
 
     fn own_bytes(&self) -> u64 {

@@ -6,15 +6,15 @@ use std::sync::{Arc, Mutex};
 use h5fs_reader::array::CancelToken;
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::memory::lock::lock;
-use h5fs_reader::memory::marks::Marks;
+use h5fs_reader::memory::marks::CheckpointList;
 use h5fs_reader::memory::weighted_lru::WeightedLru;
 use h5fs_reader::wire::{to_u64, to_usize};
 
 use crate::view::parquet::field::LeafColumn;
 use crate::view::parquet::headers::{dictionary_header, page_header};
 use crate::view::parquet::layout::ChunkLayout;
-use crate::view::parquet::leaf::{Body, Leaf, Written};
-use crate::view::parquet::levels::{ListLevels, bits, packed_bytes, packed_head};
+use crate::view::parquet::leaf::{Body, EncodedValues, Leaf};
+use crate::view::parquet::levels::{ListLevels, bit_packed_bytes, bit_packed_header, bits};
 use crate::view::parquet::ragged;
 use crate::view::parquet::schema::Physical;
 
@@ -32,16 +32,16 @@ const BATCH: u64 = 64 << 10;
 pub(super) struct PageWindow {
     range: Range<u64>,
     /// The offset in the file of the part that is added next.
-    at: u64,
+    offset: u64,
     pub(super) out: Vec<u8>,
 }
 
 impl PageWindow {
-    /// Creates the window of `range`. The first part that is added begins at the offset `at`.
+    /// Creates the window of `range`. The first part that is added begins at the offset `offset`.
     pub(super) fn new(range: Range<u64>, at: u64) -> Self {
         PageWindow {
             range,
-            at,
+            offset: at,
             out: Vec::new(),
         }
     }
@@ -51,26 +51,26 @@ impl PageWindow {
         self.range.start.saturating_add(to_u64(self.out.len()))
     }
 
-    /// Sets the offset of the next part to `at`. All bytes of the range before `at` must be
+    /// Sets the offset of the next part to `offset`. All bytes of the range before `offset` must be
     /// written.
-    pub(super) fn begin_at(&mut self, at: u64) {
-        self.at = at;
+    pub(super) fn set_offset(&mut self, at: u64) {
+        self.offset = at;
     }
 
     /// Returns whether the next part begins after the range.
     pub(super) fn is_full(&self) -> bool {
-        self.at >= self.range.end
+        self.offset >= self.range.end
     }
 
     /// Adds a part of `length` bytes. `make` returns the bytes in a range that is relative to the
     /// part.
-    pub(super) fn part(
+    pub(super) fn add_part(
         &mut self,
         length: u64,
         make: impl FnOnce(Range<u64>) -> Result<Vec<u8>>,
     ) -> Result<()> {
-        let (begin, end) = (self.at, self.at.saturating_add(length));
-        self.at = end;
+        let (begin, end) = (self.offset, self.offset.saturating_add(length));
+        self.offset = end;
         let range = self.range.start.max(begin)..self.range.end.min(end);
         if range.is_empty() {
             return Ok(());
@@ -87,14 +87,14 @@ impl PageWindow {
     }
 
     /// Adds zeros up to the offset `place` of the file.
-    pub(super) fn zeros_to(&mut self, place: u64) -> Result<()> {
-        self.part(place.saturating_sub(self.at), |range| {
+    pub(super) fn add_zeros_to(&mut self, place: u64) -> Result<()> {
+        self.add_part(place.saturating_sub(self.offset), |range| {
             Ok(vec![0; to_usize(range.end - range.start)?])
         })
     }
 
-    pub(super) fn bytes(&mut self, bytes: &[u8]) -> Result<()> {
-        self.part(to_u64(bytes.len()), |range| slice(bytes, range))
+    pub(super) fn add_bytes(&mut self, bytes: &[u8]) -> Result<()> {
+        self.add_part(to_u64(bytes.len()), |range| slice(bytes, range))
     }
 }
 
@@ -113,7 +113,7 @@ pub(super) struct ColumnChunk<'a> {
 }
 
 /// Marks of a page with values of varying length: the offsets at which some rows begin.
-type PageMarks = Arc<Mutex<Marks<u64>>>;
+type PageMarks = Arc<Mutex<CheckpointList<u64>>>;
 
 /// A writer of column chunks. While it writes values of varying length, it records marks, from
 /// which later reads start.
@@ -145,16 +145,16 @@ impl Pages {
     ) -> Result<()> {
         let (column, chunk) = (own.column, &own.chunk);
         if let Body::Indices(dictionary) = &column.leaf.body {
-            window.bytes(&dictionary_header(dictionary))?;
-            window.bytes(&dictionary.values)?;
+            window.add_bytes(&dictionary_header(dictionary))?;
+            window.add_bytes(&dictionary.values)?;
         }
-        window.bytes(&page_header(column, chunk.entries, chunk.page()))?;
+        window.add_bytes(&page_header(column, chunk.entries, chunk.page_bytes()))?;
         write_levels(own, cancel, window)?;
         if let Body::Indices(dictionary) = &column.leaf.body {
-            window.bytes(&[8 * dictionary.index_bytes as u8])?;
-            window.bytes(&packed_head(chunk.entries))?;
+            window.add_bytes(&[8 * dictionary.index_bytes as u8])?;
+            window.add_bytes(&bit_packed_header(chunk.entries))?;
         }
-        window.part(chunk.values, |range| self.values(own, range, cancel))
+        window.add_part(chunk.values, |range| self.values(own, range, cancel))
     }
 
     /// Returns the bytes `range` of the values in the chunk's data page.
@@ -166,13 +166,13 @@ impl Pages {
     ) -> Result<Vec<u8>> {
         let repeats = own.column.repeats();
         let leaf = &own.column.leaf;
-        if let Some(elements) = elements(own, cancel)? {
+        if let Some(elements) = element_range(own, cancel)? {
             if leaf.kind.physical == Physical::ByteArray {
                 let own = ColumnChunk {
                     rows: elements,
                     ..*own
                 };
-                return self.dense(&own, range, cancel);
+                return self.packed_values(&own, range, cancel);
             }
             let width = leaf.kind.physical.bytes();
             if (elements.end - elements.start).saturating_mul(width) != own.chunk.values {
@@ -182,8 +182,8 @@ impl Pages {
             return fixed_width_values(leaf, elements, width, range, cancel);
         }
         match &leaf.body {
-            Body::Bits if leaf.is_optional => present_bits(own, range, cancel),
-            Body::Bits => bits_of(own, range, cancel),
+            Body::Bits if leaf.is_optional => pack_present_booleans(own, range, cancel),
+            Body::Bits => pack_booleans(own, range, cancel),
             Body::Plain(width) if !leaf.is_optional => {
                 let width = width.saturating_mul(repeats);
                 fixed_width_values(leaf, own.rows.clone(), width, range, cancel)
@@ -192,34 +192,34 @@ impl Pages {
                 let width = dictionary.index_bytes.saturating_mul(repeats);
                 fixed_width_values(leaf, own.rows.clone(), width, range, cancel)
             }
-            _ => self.dense(own, range, cancel),
+            _ => self.packed_values(own, range, cancel),
         }
     }
 
     /// Returns the bytes `range` of values that are packed at the beginning of the data page, with
     /// zeros after the last value.
-    fn dense(
+    fn packed_values(
         &self,
         own: &ColumnChunk<'_>,
         range: Range<u64>,
         cancel: &CancelToken,
     ) -> Result<Vec<u8>> {
         let marks = self.marks_of(own.number);
-        let (mut at, mut row) = match lock(&marks).last_before(range.start) {
+        let (mut at, mut row) = match lock(&marks).last_at_or_before(range.start) {
             Some((at, &row)) => (at, row),
             None => (0, own.rows.start),
         };
         let leaf = &own.column.leaf;
-        let at_a_time = batch(leaf);
+        let at_a_time = batch_rows(leaf);
         let mut window = PageWindow::new(range.clone(), at);
         while !window.is_full() && row < own.rows.end {
             let end = own.rows.end.min(row.saturating_add(at_a_time));
-            let mut written = Written::default();
-            let next = leaf.values.write_some(row..end, cancel, &mut written)?;
-            lock(&marks).pass(at, || row);
-            window.bytes(&written.bytes)?;
+            let mut written = EncodedValues::default();
+            let next = leaf.values.write_limited(row..end, cancel, &mut written)?;
+            lock(&marks).record(at, || row);
+            window.add_bytes(&written.bytes)?;
             at = at.saturating_add(to_u64(written.bytes.len()));
-            row = cancel.advance(row, next)?;
+            row = cancel.next_batch(row, next)?;
         }
         let is_short = row == own.rows.end && at < own.chunk.values;
         let is_counted = matches!(leaf.body, Body::Counted);
@@ -239,7 +239,7 @@ impl Pages {
             return Arc::clone(marks);
         }
         let (most, apart) = PAGE_MARKS;
-        let marks = Arc::new(Mutex::new(Marks::new(most, apart)));
+        let marks = Arc::new(Mutex::new(CheckpointList::new(most, apart)));
         let weight = to_u64(most * size_of::<(u64, u64)>());
         let gone = all.put(number, Arc::clone(&marks), weight);
         drop(all);
@@ -249,7 +249,7 @@ impl Pages {
 }
 
 /// Returns the number of rows to write at a time if the offsets of rows are unknown.
-pub(super) fn batch(leaf: &Leaf) -> u64 {
+pub(super) fn batch_rows(leaf: &Leaf) -> u64 {
     let width = match leaf.body {
         Body::Slots(width) | Body::Plain(width) => width,
         _ => 64,
@@ -263,10 +263,10 @@ fn write_levels(
     window: &mut PageWindow,
 ) -> Result<()> {
     let entries = own.chunk.entries;
-    if let Some(lists) = &own.column.leaf.ragged {
+    if let Some(lists) = &own.column.leaf.variable_lists {
         for are_definitions in [false, true] {
             write_bits(entries, window, |range| {
-                ragged::levels(&**lists, &own.rows, &range, are_definitions, cancel)
+                ragged::level_bits(&**lists, &own.rows, &range, are_definitions, cancel)
             })?;
         }
         return Ok(());
@@ -276,9 +276,9 @@ fn write_levels(
             lists: &own.column.lists,
             count: entries,
         };
-        window.bytes(&levels.head())?;
-        window.part(levels.run_bytes(), |range| Ok(levels.run(range)))?;
-        return window.bytes(&levels.definition());
+        window.add_bytes(&levels.head())?;
+        window.add_part(levels.run_bytes(), |range| Ok(levels.run(range)))?;
+        return window.add_bytes(&levels.definition());
     }
     let leaf = &own.column.leaf;
     if !leaf.is_optional {
@@ -286,7 +286,7 @@ fn write_levels(
     }
     write_bits(entries, window, |range| {
         let first = 8 * range.start;
-        let present = present(own, first..8 * range.end, cancel)?;
+        let present = rows_with_value(own, first..8 * range.end, cancel)?;
         Ok(bits(range, |number| {
             let place = usize::try_from(number - first).ok();
             place.and_then(|place| present.get(place)) == Some(&true)
@@ -301,41 +301,47 @@ fn write_bits(
     window: &mut PageWindow,
     make: impl FnOnce(Range<u64>) -> Result<Vec<u8>>,
 ) -> Result<()> {
-    let head = packed_head(entries);
-    let length = to_u64(head.len()) + packed_bytes(entries, 1);
-    window.bytes(&(length as u32).to_le_bytes())?;
-    window.bytes(&head)?;
-    window.part(packed_bytes(entries, 1), make)
+    let head = bit_packed_header(entries);
+    let length = to_u64(head.len()) + bit_packed_bytes(entries, 1);
+    window.add_bytes(&(length as u32).to_le_bytes())?;
+    window.add_bytes(&head)?;
+    window.add_part(bit_packed_bytes(entries, 1), make)
 }
 
 /// Returns the encoded values of the rows `rows` of a chunk, which are counted from its first row.
 /// `all` are the rows of the whole chunk, and the range is cut at their end.
-fn written(
+fn encode_rows(
     leaf: &Leaf,
     all: &Range<u64>,
     rows: Range<u64>,
     cancel: &CancelToken,
-) -> Result<Written> {
+) -> Result<EncodedValues> {
     let row = |number: u64| all.start.saturating_add(number).min(all.end);
-    let mut written = Written::default();
+    let mut written = EncodedValues::default();
     let rows = row(rows.start)..row(rows.end);
     leaf.values.write(rows, cancel, &mut written)?;
     Ok(written)
 }
 
 /// Returns, for each row of a range of a chunk's rows, whether the row has a value.
-fn present(own: &ColumnChunk<'_>, rows: Range<u64>, cancel: &CancelToken) -> Result<Vec<bool>> {
+fn rows_with_value(
+    own: &ColumnChunk<'_>,
+    rows: Range<u64>,
+    cancel: &CancelToken,
+) -> Result<Vec<bool>> {
     let leaf = &own.column.leaf;
-    let at_a_time = batch(leaf);
+    let at_a_time = batch_rows(leaf);
     let end = rows.end.min(own.rows.end - own.rows.start);
     let mut present = Vec::new();
     let row = |number: u64| own.rows.start.saturating_add(number);
     let mut first = row(rows.start);
     while first < row(end) {
         let next = row(end).min(first.saturating_add(at_a_time));
-        let mut written = Written::default();
-        let end = leaf.values.write_some(first..next, cancel, &mut written)?;
-        first = cancel.advance(first, end)?;
+        let mut written = EncodedValues::default();
+        let end = leaf
+            .values
+            .write_limited(first..next, cancel, &mut written)?;
+        first = cancel.next_batch(first, end)?;
         present.extend(written.present);
     }
     Ok(present)
@@ -343,8 +349,8 @@ fn present(own: &ColumnChunk<'_>, rows: Range<u64>, cancel: &CancelToken) -> Res
 
 /// Returns the range of elements that the lists of a chunk consist of, if all elements are in one
 /// array.
-fn elements(own: &ColumnChunk<'_>, cancel: &CancelToken) -> Result<Option<Range<u64>>> {
-    match &own.column.leaf.ragged {
+fn element_range(own: &ColumnChunk<'_>, cancel: &CancelToken) -> Result<Option<Range<u64>>> {
+    match &own.column.leaf.variable_lists {
         Some(lists) => lists.elements(&own.rows, cancel),
         None => Ok(None),
     }
@@ -360,7 +366,7 @@ fn fixed_width_values(
 ) -> Result<Vec<u8>> {
     let width = width.max(1);
     let (first, end) = (range.start / width, range.end.div_ceil(width));
-    let mut bytes = written(leaf, &rows, first..end, cancel)?.bytes;
+    let mut bytes = encode_rows(leaf, &rows, first..end, cancel)?.bytes;
     let before = to_usize(range.start - first * width)?;
     let wanted = to_usize(range.end - range.start)?;
     // Dictionary indices are padded to a multiple of eight.
@@ -371,25 +377,33 @@ fn fixed_width_values(
 }
 
 /// Returns the bytes `range` of booleans that are packed to bits.
-fn bits_of(own: &ColumnChunk<'_>, range: Range<u64>, cancel: &CancelToken) -> Result<Vec<u8>> {
+fn pack_booleans(
+    own: &ColumnChunk<'_>,
+    range: Range<u64>,
+    cancel: &CancelToken,
+) -> Result<Vec<u8>> {
     let repeats = own.column.repeats().max(1);
     let first = 8 * range.start / repeats;
     let rows = first..(8 * range.end).div_ceil(repeats);
-    let values = written(&own.column.leaf, &own.rows, rows, cancel)?.bytes;
-    Ok(pack(&values, range, first * repeats))
+    let values = encode_rows(&own.column.leaf, &own.rows, rows, cancel)?.bytes;
+    Ok(pack_bits(&values, range, first * repeats))
 }
 
 /// Returns the bytes `range` of packed booleans, without the missing ones. All booleans of the page
 /// are read.
-fn present_bits(own: &ColumnChunk<'_>, range: Range<u64>, cancel: &CancelToken) -> Result<Vec<u8>> {
+fn pack_present_booleans(
+    own: &ColumnChunk<'_>,
+    range: Range<u64>,
+    cancel: &CancelToken,
+) -> Result<Vec<u8>> {
     let all = own.rows.end - own.rows.start;
-    let values = written(&own.column.leaf, &own.rows, 0..all, cancel)?.bytes;
-    Ok(pack(&values, range, 0))
+    let values = encode_rows(&own.column.leaf, &own.rows, 0..all, cancel)?.bytes;
+    Ok(pack_bits(&values, range, 0))
 }
 
 /// Packs booleans to bits, and returns the bytes `range` of all packed booleans. `values` are the
 /// booleans from number `first` on.
-fn pack(values: &[u8], range: Range<u64>, first: u64) -> Vec<u8> {
+fn pack_bits(values: &[u8], range: Range<u64>, first: u64) -> Vec<u8> {
     bits(range, |number| {
         let place = number.checked_sub(first);
         let place = place.and_then(|place| usize::try_from(place).ok());

@@ -11,8 +11,8 @@ use h5fs_reader::wire::{Count, to_u64, to_usize};
 use crate::limits;
 use crate::view::cf::stored_type as numbers;
 use crate::view::parquet::encoding::Encoding;
-use crate::view::parquet::leaf::{ENOUGH, LeafValues, Lists, Written};
-use crate::view::parquet::stored::{Pointers, ValueLocation};
+use crate::view::parquet::leaf::{BATCH_BYTES, EncodedValues, LeafValues, ListLengths};
+use crate::view::parquet::stored::{PointerContext, ValueLocation};
 use crate::view::texts::bounds::CountBounds;
 
 /// Number of rows whose lists are read at a time.
@@ -31,11 +31,15 @@ impl EntryCounts {
     ///
     /// # Errors
     /// Fails if the lists cannot be read.
-    pub(super) fn count(lists: &dyn Lists, rows: Range<u64>, bounds: &CountBounds) -> Result<Self> {
+    pub(super) fn count(
+        lists: &dyn ListLengths,
+        rows: Range<u64>,
+        bounds: &CountBounds,
+    ) -> Result<Self> {
         let mut entries = EntryCounts::default();
         let mut first = rows.start;
         while first < rows.end {
-            bounds.pass(0)?;
+            bounds.add_bytes(0)?;
             let end = rows.end.min(first.saturating_add(ROWS));
             for length in lists.lengths(first..end, bounds.cancel())? {
                 entries.elements = entries.elements.saturating_add(length);
@@ -53,8 +57,8 @@ impl EntryCounts {
 ///
 /// # Errors
 /// Fails if the lists cannot be read.
-pub(super) fn levels(
-    lists: &dyn Lists,
+pub(super) fn level_bits(
+    lists: &dyn ListLengths,
     rows: &Range<u64>,
     range: &Range<u64>,
     are_definitions: bool,
@@ -78,7 +82,7 @@ pub(super) fn levels(
             }
             entry = next;
         }
-        first = cancel.advance(first, end)?;
+        first = cancel.next_batch(first, end)?;
     }
     Ok(out)
 }
@@ -86,7 +90,7 @@ pub(super) fn levels(
 /// Lists whose elements are in one array. An index array has the end of each row's list.
 pub(super) struct IndexedLists {
     /// The location of the list ends in the index array.
-    pub(super) place: ValueLocation,
+    pub(super) location: ValueLocation,
     pub(super) stored: numbers::StoredType,
     /// The number of elements in the element array.
     pub(super) elements: u64,
@@ -97,11 +101,11 @@ impl IndexedLists {
     /// list ends.
     fn ends(&self, rows: &Range<u64>, cancel: &CancelToken) -> Result<Vec<u64>> {
         let before = rows.start.saturating_sub(1);
-        let mut ends = Vec::with_capacity(to_usize(rows.end - before)?.one_more());
+        let mut ends = Vec::with_capacity(to_usize(rows.end - before)?.plus_one());
         if rows.start == 0 {
             ends.push(0);
         }
-        self.place
+        self.location
             .visit_rows(before..rows.end, cancel, &mut |value| {
                 let end = self.stored.read(value).as_integer();
                 let end = end.and_then(|end| u64::try_from(end).ok());
@@ -119,7 +123,7 @@ impl IndexedLists {
     }
 }
 
-impl Lists for IndexedLists {
+impl ListLengths for IndexedLists {
     fn lengths(&self, rows: Range<u64>, cancel: &CancelToken) -> Result<Vec<u64>> {
         let ends = self.ends(&rows, cancel)?;
         Ok(ends.windows(2).map(|ends| ends[1] - ends[0]).collect())
@@ -147,16 +151,16 @@ impl Lists for IndexedLists {
 #[derive(Clone)]
 pub(super) struct Sequences {
     /// The location of the pointers to the sequences.
-    pub(super) place: ValueLocation,
+    pub(super) location: ValueLocation,
     /// Size of an element in bytes.
     pub(super) size: u64,
-    pub(super) pointers: Arc<Pointers>,
+    pub(super) pointers: Arc<PointerContext>,
 }
 
-impl Lists for Sequences {
+impl ListLengths for Sequences {
     fn lengths(&self, rows: Range<u64>, cancel: &CancelToken) -> Result<Vec<u64>> {
         let mut lengths = Vec::with_capacity(to_usize(rows.end - rows.start)?);
-        self.place.visit_rows(rows, cancel, &mut |pointer| {
+        self.location.visit_rows(rows, cancel, &mut |pointer| {
             let bytes = self
                 .pointers
                 .container
@@ -186,14 +190,14 @@ impl SequenceValues {
         enough: usize,
         rows: Range<u64>,
         cancel: &CancelToken,
-        out: &mut Written,
+        out: &mut EncodedValues,
     ) -> Result<u64> {
         let mut row = rows.start;
         self.sequences
-            .place
+            .location
             .visit_rows(rows, cancel, &mut |pointer| {
                 if out.bytes.len() < enough {
-                    cancel.go_on()?;
+                    cancel.check_cancelled()?;
                     self.push(pointer, &mut out.bytes)?;
                     row += 1;
                 }
@@ -206,7 +210,7 @@ impl SequenceValues {
     fn push(&self, pointer: &[u8], out: &mut Vec<u8>) -> Result<()> {
         const MOST: u64 = limits::TEXT_ELEMENT_BYTES;
         let Sequences { size, pointers, .. } = &self.sequences;
-        let Pointers { container, paths } = &**pointers;
+        let PointerContext { container, paths } = &**pointers;
         let context = TextContext::new(&**container, &**paths, limits::PARQUET_TEXT);
         let length = container.variable_length_bytes(pointer, *size)?;
         let length = length.unwrap_or(0);
@@ -216,12 +220,12 @@ impl SequenceValues {
             _ => Err(Error::limit("bytes of a list of a Parquet file", MOST)),
         };
         check(length)?;
-        let bytes = container.variable_length(pointer, *size, 0..length)?;
+        let bytes = container.read_variable_length(pointer, *size, 0..length)?;
         let each = to_usize(*size)?.max(1);
         for element in bytes.unwrap_or_default().chunks_exact(each) {
             // Several elements may lead to the same text, which is then written several times.
             check(to_u64(out.len() - before))?;
-            self.encoding.push(element, &context, out)?;
+            self.encoding.push_value(element, &context, out)?;
         }
         Ok(())
     }
@@ -229,16 +233,21 @@ impl SequenceValues {
 
 impl LeafValues for SequenceValues {
     fn row_bytes(&self) -> u64 {
-        self.sequences.place.rows.each
+        self.sequences.location.rows.row_bytes
     }
 
-    fn write(&self, rows: Range<u64>, cancel: &CancelToken, out: &mut Written) -> Result<()> {
+    fn write(&self, rows: Range<u64>, cancel: &CancelToken, out: &mut EncodedValues) -> Result<()> {
         self.write_until(usize::MAX, rows, cancel, out)?;
         Ok(())
     }
 
-    fn write_some(&self, rows: Range<u64>, cancel: &CancelToken, out: &mut Written) -> Result<u64> {
-        self.write_until(ENOUGH, rows, cancel, out)
+    fn write_limited(
+        &self,
+        rows: Range<u64>,
+        cancel: &CancelToken,
+        out: &mut EncodedValues,
+    ) -> Result<u64> {
+        self.write_until(BATCH_BYTES, rows, cancel, out)
     }
 
     fn own_bytes(&self) -> u64 {

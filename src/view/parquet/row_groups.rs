@@ -17,10 +17,10 @@ const SOURCE_BYTES: u64 = 16 << 20;
 
 /// The properties of a table that determine the number of rows in a row group.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Demand {
+pub(super) struct RowGroupDemand {
     pub(super) rows: u64,
     /// Number of rows in a chunk of the source array.
-    pub(super) unit: u64,
+    pub(super) chunk_rows: u64,
     /// Maximum length of a row in one source array, in bytes. A row contains the values of all
     /// columns in the array.
     pub(super) row_bytes: u64,
@@ -29,14 +29,14 @@ pub(super) struct Demand {
     pub(super) columns: u64,
 }
 
-impl Demand {
+impl RowGroupDemand {
     /// Returns the number of rows in a row group. The number is a multiple of the chunk size if
     /// possible, and of eight, because bits are packed in bytes.
     ///
     /// # Errors
     /// `Limit` if the table does not fit in a Parquet file.
-    pub(super) fn rows_of_group(&self) -> Result<u64> {
-        let unit = match eights(self.unit) {
+    pub(super) fn group_rows(&self) -> Result<u64> {
+        let unit = match round_to_eight(self.chunk_rows) {
             unit if unit <= MOST_ROWS => unit,
             _ => 8,
         };
@@ -60,8 +60,8 @@ impl Demand {
     }
 }
 
-/// Returns the least common multiple of `unit` and eight.
-fn eights(unit: u64) -> u64 {
+/// Returns the least common multiple of `chunk_rows` and eight.
+fn round_to_eight(unit: u64) -> u64 {
     let unit = unit.max(1);
     let twos = unit.trailing_zeros().min(3);
     unit.saturating_mul(8 >> twos)
@@ -71,13 +71,13 @@ fn eights(unit: u64) -> u64 {
 mod tests {
     use super::*;
 
-    fn rows(demand: Demand) -> u64 {
-        demand.rows_of_group().unwrap()
+    fn rows(demand: RowGroupDemand) -> u64 {
+        demand.group_rows().unwrap()
     }
 
-    const NARROW: Demand = Demand {
+    const NARROW: RowGroupDemand = RowGroupDemand {
         rows: 10_000_000,
-        unit: 1,
+        chunk_rows: 1,
         row_bytes: 8,
         page_bytes: 8,
         columns: 8,
@@ -87,13 +87,16 @@ mod tests {
     fn a_group_is_a_whole_number_of_chunks() {
         assert_eq!(rows(NARROW), 1 << 17);
         for unit in [1, 7, 10, 1000, 65_536, 100_000, 1 << 20] {
-            let group = rows(Demand { unit, ..NARROW });
+            let group = rows(RowGroupDemand {
+                chunk_rows: unit,
+                ..NARROW
+            });
             assert_eq!((group % unit, group % 8), (0, 0), "{unit}");
             assert!((1 << 17..=1 << 20).contains(&group), "{unit}: {group}");
         }
         // Chunks of more rows than a group may have are split.
-        let group = rows(Demand {
-            unit: 1 << 21,
+        let group = rows(RowGroupDemand {
+            chunk_rows: 1 << 21,
             ..NARROW
         });
         assert_eq!(group, 1 << 17);
@@ -101,16 +104,16 @@ mod tests {
 
     #[test]
     fn wide_rows_come_in_small_groups() {
-        let wide = Demand {
+        let wide = RowGroupDemand {
             row_bytes: 8000,
-            unit: 64,
+            chunk_rows: 64,
             columns: 1000,
             rows: 100_000,
             ..NARROW
         };
         assert_eq!(rows(wide), (16 << 20) / 8000 / 64 * 64);
         // The number of groups is limited, so that the footer stays small.
-        let long = Demand {
+        let long = RowGroupDemand {
             rows: 100_000_000,
             ..wide
         };
@@ -119,20 +122,20 @@ mod tests {
 
     #[test]
     fn what_no_file_can_hold_is_refused() {
-        let groups = Demand {
+        let groups = RowGroupDemand {
             rows: 1 << 40,
             ..NARROW
         };
         assert!(groups.rows.div_ceil(rows(groups)) <= limits::PARQUET_GROUPS);
-        let long = Demand {
+        let long = RowGroupDemand {
             rows: 1 << 62,
             ..NARROW
         };
-        assert!(matches!(long.rows_of_group(), Err(Error::Limit { .. })));
-        let heavy = Demand {
+        assert!(matches!(long.group_rows(), Err(Error::Limit { .. })));
+        let heavy = RowGroupDemand {
             page_bytes: 1 << 30,
             ..NARROW
         };
-        assert!(matches!(heavy.rows_of_group(), Err(Error::Limit { .. })));
+        assert!(matches!(heavy.group_rows(), Err(Error::Limit { .. })));
     }
 }

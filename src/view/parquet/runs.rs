@@ -7,9 +7,9 @@ use h5fs_reader::error::{Error, Result};
 use h5fs_reader::wire::to_usize;
 
 use crate::view::cf::stored_type as numbers;
-use crate::view::parquet::leaf::{LeafValues, Written};
+use crate::view::parquet::leaf::{EncodedValues, LeafValues};
 use crate::view::parquet::stored::ValueLocation;
-use crate::view::table::runs::find;
+use crate::view::table::runs::find_run;
 
 /// Number of index entries to read at a time.
 const PLACES: u64 = 16 << 10;
@@ -17,7 +17,7 @@ const PLACES: u64 = 16 << 10;
 /// A column of INT64: for each element, the number of the run that contains the element.
 pub(super) struct RunNumbers {
     /// The location of the index: the beginning of each run, and the end of the last one.
-    pub(super) place: ValueLocation,
+    pub(super) location: ValueLocation,
     pub(super) stored: numbers::StoredType,
     /// Number of runs.
     pub(super) count: u64,
@@ -26,7 +26,7 @@ pub(super) struct RunNumbers {
 impl RunNumbers {
     fn places(&self, numbers: Range<u64>, cancel: &CancelToken) -> Result<Vec<u64>> {
         let mut places = Vec::with_capacity(to_usize(numbers.end - numbers.start)?);
-        self.place.visit_rows(numbers, cancel, &mut |value| {
+        self.location.visit_rows(numbers, cancel, &mut |value| {
             let place = self.stored.read(value).as_integer();
             let place = place.and_then(|place| u64::try_from(place).ok());
             let nowhere = || Error::corrupt("table: a position below 0", None);
@@ -42,7 +42,7 @@ impl LeafValues for RunNumbers {
         8
     }
 
-    fn write(&self, rows: Range<u64>, cancel: &CancelToken, out: &mut Written) -> Result<()> {
+    fn write(&self, rows: Range<u64>, cancel: &CancelToken, out: &mut EncodedValues) -> Result<()> {
         if rows.is_empty() {
             return Ok(());
         }
@@ -54,7 +54,7 @@ impl LeafValues for RunNumbers {
         while element < rows.end {
             let first = element;
             // Empty runs before the element are skipped.
-            let number = find(element, self.count, &place)?;
+            let number = find_run(element, self.count, &place)?;
             let most = self.count.min(number.saturating_add(PLACES));
             let ends = self.places(number.saturating_add(1)..most.saturating_add(1), cancel)?;
             if !ends.is_sorted() || ends.last().is_none_or(|&end| end <= element) {
@@ -69,7 +69,7 @@ impl LeafValues for RunNumbers {
                     .extend(std::iter::repeat_n(bytes, count).flatten());
                 element = end;
             }
-            cancel.advance(first, element)?;
+            cancel.next_batch(first, element)?;
         }
         Ok(())
     }

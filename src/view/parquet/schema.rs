@@ -144,19 +144,19 @@ impl Logical {
         let union = Struct::default();
         match self {
             Logical::None => None,
-            Logical::String => Some(union.inner(1, Struct::default())),
+            Logical::String => Some(union.struct_field(1, Struct::default())),
             Logical::Timestamp { unit, is_utc } => {
                 let number = match unit {
                     Unit::Microsecond => 2,
                     Unit::Nanosecond => 3,
                 };
-                let unit = Struct::default().inner(number, Struct::default());
-                let timestamp = Struct::default().boolean(1, is_utc).inner(2, unit);
-                Some(union.inner(8, timestamp))
+                let unit = Struct::default().struct_field(number, Struct::default());
+                let timestamp = Struct::default().boolean(1, is_utc).struct_field(2, unit);
+                Some(union.struct_field(8, timestamp))
             }
             Logical::Integer { bits, is_signed } => {
                 let integer = Struct::default().i8(1, bits).boolean(2, is_signed);
-                Some(union.inner(10, integer))
+                Some(union.struct_field(10, integer))
             }
         }
     }
@@ -173,7 +173,7 @@ pub(super) fn leaf(name: &str, kind: Type, repetition: Repetition) -> Struct {
         element = element.i32(6, converted);
     }
     match kind.logical.to_struct() {
-        Some(logical) => element.inner(10, logical),
+        Some(logical) => element.struct_field(10, logical),
         None => element,
     }
 }
@@ -190,10 +190,10 @@ pub(super) fn group(name: &str, fields: usize, repetition: Repetition) -> Struct
 /// list.
 pub(super) fn list(name: &str) -> [Struct; 2] {
     const LIST: i32 = 3;
-    let kind = Struct::default().inner(LIST as i16, Struct::default());
+    let kind = Struct::default().struct_field(LIST as i16, Struct::default());
     let outer = group(name, 1, Repetition::Required)
         .i32(6, LIST)
-        .inner(10, kind);
+        .struct_field(10, kind);
     [outer, group("list", 1, Repetition::Repeated)]
 }
 

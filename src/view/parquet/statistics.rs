@@ -17,14 +17,15 @@ use h5fs_reader::wire::{to_u64, to_usize};
 use crate::limits;
 use crate::view::parquet::field::LeafColumn;
 use crate::view::parquet::layout::FileLayout;
-use crate::view::parquet::leaf::{Body, Written};
+use crate::view::parquet::leaf::{Body, EncodedValues};
 use crate::view::parquet::schema::{Logical, Physical, Type};
 use crate::view::parquet::thrift::Struct;
 use crate::view::texts::text::Text;
 
 /// A function that caches the bounds that were found. All readers of an unchanged table share the
 /// cache.
-pub(crate) type Keep = Box<dyn Fn(&mut dyn FnMut() -> Result<Text>) -> Result<Text> + Send + Sync>;
+pub(crate) type BoundsCache =
+    Box<dyn Fn(&mut dyn FnMut() -> Result<Text>) -> Result<Text> + Send + Sync>;
 
 /// Size in bytes of a cached record: whether a column has bounds in a row group, and the two
 /// bounds.
@@ -43,7 +44,7 @@ const UNKNOWN: i16 = 15;
 pub(super) struct Statistics {
     /// The indices of the columns that may be sorted, and whose bounds are therefore searched.
     columns: Vec<usize>,
-    keep: Keep,
+    cache: BoundsCache,
     found: Mutex<Option<Text>>,
 }
 
@@ -56,13 +57,13 @@ pub(super) struct ValueBounds<'a> {
 }
 
 impl Statistics {
-    pub(super) fn new(columns: &[LeafColumn], layout: &FileLayout, keep: Keep) -> Self {
+    pub(super) fn new(columns: &[LeafColumn], layout: &FileLayout, keep: BoundsCache) -> Self {
         let may_be_sorted =
-            |(_, column): &(usize, &LeafColumn)| layout.groups > 1 && is_searched(column);
+            |(_, column): &(usize, &LeafColumn)| layout.groups > 1 && can_be_sorted(column);
         let searched = columns.iter().enumerate().filter(may_be_sorted);
         Statistics {
             columns: searched.map(|(number, _)| number).collect(),
-            keep,
+            cache: keep,
             found: Mutex::default(),
         }
     }
@@ -96,7 +97,7 @@ impl Statistics {
             Some(text) => text.clone(),
             None => {
                 let mut search = || Ok(Text::new(self.search(columns, layout, cancel)?));
-                found.insert((self.keep)(&mut search)?).clone()
+                found.insert((self.cache)(&mut search)?).clone()
             }
         };
         drop(found);
@@ -112,7 +113,7 @@ impl Statistics {
         layout: &FileLayout,
         cancel: &CancelToken,
     ) -> Result<Vec<u8>> {
-        cancel.begin_heavy()?;
+        cancel.require_heavy_slot()?;
         let mut left = limits::PARQUET_SORTED;
         let mut records = Vec::new();
         for column in self
@@ -120,8 +121,8 @@ impl Statistics {
             .iter()
             .filter_map(|&number| columns.get(number))
         {
-            let bounds = match sorted(column, layout, &mut left, cancel) {
-                Err(error) if error.is_unwanted() => return Err(error),
+            let bounds = match sorted_bounds(column, layout, &mut left, cancel) {
+                Err(error) if error.is_cancelled() => return Err(error),
                 bounds => bounds.unwrap_or(None),
             };
             // A column that is not sorted, or cannot be read, does not have bounds.
@@ -169,7 +170,7 @@ impl ValueBounds<'_> {
 
 /// Returns whether the bounds of a column are searched. Its values must be numbers in a local array
 /// that has no other column.
-fn is_searched(column: &LeafColumn) -> bool {
+fn can_be_sorted(column: &LeafColumn) -> bool {
     let leaf = &column.leaf;
     let is_number = match leaf.kind.physical {
         Physical::Int32 | Physical::Int64 => leaf.kind.logical != Logical::String,
@@ -177,14 +178,14 @@ fn is_searched(column: &LeafColumn) -> bool {
         _ => false,
     };
     let origin = leaf.values.origin();
-    let is_alone = origin.is_some_and(|origin| origin.is_alone && origin.is_near);
+    let is_alone = origin.is_some_and(|origin| origin.is_only_leaf && origin.is_local);
     is_number && is_alone && matches!(leaf.body, Body::Plain(_)) && !column.is_in_lists()
 }
 
 /// Returns the bounds of a column whose values never decrease or never increase, one record for
 /// each row group. Returns `None` for other columns, and if the column has more than `left` values
 /// to read.
-fn sorted(
+fn sorted_bounds(
     column: &LeafColumn,
     layout: &FileLayout,
     left: &mut u64,
@@ -196,7 +197,7 @@ fn sorted(
     let mut run = ValueOrder::default();
     let mut records = Vec::new();
     for number in 0..layout.groups {
-        let rows = layout.rows_of(number);
+        let rows = layout.group_row_range(number);
         *left = left.saturating_sub(rows.end - rows.start);
         let Some(ends) = run.group(column, rows, cancel)? else {
             return Ok(None);
@@ -239,7 +240,7 @@ impl ValueOrder {
         let leaf = &column.leaf;
         let width = to_usize(leaf.kind.physical.bytes())?;
         let mut ends: Option<[Plain; 2]> = None;
-        let mut written = Written::default();
+        let mut written = EncodedValues::default();
         let mut first = rows.start;
         while first < rows.end {
             let end = rows.end.min(first.saturating_add(BATCH));
@@ -249,19 +250,19 @@ impl ValueOrder {
             if written.present.contains(&false) {
                 return Ok(None);
             }
-            let values = written.bytes.chunks_exact(width).map(filled);
+            let values = written.bytes.chunks_exact(width).map(pad_value);
             for value in values {
-                if !key(value, leaf.kind).is_some_and(|key| self.goes_on(key)) {
+                if !sort_key(value, leaf.kind).is_some_and(|key| self.is_in_order(key)) {
                     return Ok(None);
                 }
                 ends = Some([ends.map_or(value, |ends| ends[0]), value]);
             }
-            first = cancel.advance(first, end)?;
+            first = cancel.next_batch(first, end)?;
         }
         Ok(ends)
     }
 
-    fn goes_on(&mut self, key: i128) -> bool {
+    fn is_in_order(&mut self, key: i128) -> bool {
         let order = match self.last.replace(key) {
             Some(last) => last.cmp(&key),
             None => Ordering::Equal,
@@ -270,14 +271,14 @@ impl ValueOrder {
     }
 }
 
-fn filled(value: &[u8]) -> Plain {
+fn pad_value(value: &[u8]) -> Plain {
     let mut plain = [0; VALUE];
     plain[..value.len()].copy_from_slice(value);
     plain
 }
 
 /// Converts a number to an integer that sorts in the same order; `None` for NaN.
-fn key(value: Plain, kind: Type) -> Option<i128> {
+fn sort_key(value: Plain, kind: Type) -> Option<i128> {
     let [a, b, c, d, ..] = value;
     let is_unsigned = matches!(
         kind.logical,
@@ -287,15 +288,15 @@ fn key(value: Plain, kind: Type) -> Option<i128> {
         }
     );
     Some(match kind.physical {
-        Physical::Float => key_of_real(f32::from_le_bytes([a, b, c, d]).into())?,
-        Physical::Double => key_of_real(f64::from_le_bytes(value))?,
+        Physical::Float => real_sort_key(f32::from_le_bytes([a, b, c, d]).into())?,
+        Physical::Double => real_sort_key(f64::from_le_bytes(value))?,
         Physical::Int32 if !is_unsigned => i32::from_le_bytes([a, b, c, d]).into(),
         Physical::Int64 if !is_unsigned => i64::from_le_bytes(value).into(),
         _ => u64::from_le_bytes(value).into(),
     })
 }
 
-fn key_of_real(value: f64) -> Option<i128> {
+fn real_sort_key(value: f64) -> Option<i128> {
     // Positive and negative zero are equal.
     let bits = i128::from((value.abs()).to_bits());
     let key = if value < 0.0 { -bits } else { bits };
@@ -306,7 +307,7 @@ fn key_of_real(value: f64) -> Option<i128> {
 /// for a minimum, and the positive zero for a maximum.
 fn bound(value: Plain, kind: Type, is_least: bool) -> Plain {
     let is_real = matches!(kind.physical, Physical::Float | Physical::Double);
-    if !is_real || key(value, kind) != Some(0) {
+    if !is_real || sort_key(value, kind) != Some(0) {
         return value;
     }
     let mut zero = [0; VALUE];
@@ -319,7 +320,7 @@ fn bound(value: Plain, kind: Type, is_least: bool) -> Plain {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::view::parquet::field::{Field, FieldContent, Flat};
+    use crate::view::parquet::field::{Field, FieldContent, FlatFields};
     use crate::view::parquet::leaf::{Leaf, LeafValues, ValueOrigin};
     use h5fs_reader::error::Error;
 
@@ -331,7 +332,7 @@ mod tests {
             8
         }
 
-        fn write(&self, rows: Range<u64>, _: &CancelToken, out: &mut Written) -> Result<()> {
+        fn write(&self, rows: Range<u64>, _: &CancelToken, out: &mut EncodedValues) -> Result<()> {
             for row in rows {
                 let value = self.0.get(row as usize);
                 let value = value.ok_or_else(|| Error::corrupt("a chunk", None))?;
@@ -344,8 +345,8 @@ mod tests {
 
         fn origin(&self) -> Option<ValueOrigin> {
             Some(ValueOrigin {
-                is_alone: true,
-                is_near: true,
+                is_only_leaf: true,
+                is_local: true,
                 is_decoded: false,
             })
         }
@@ -362,11 +363,11 @@ mod tests {
             body: Body::Plain(8),
             is_optional: true,
             values: Box::new(TestNumbers(values.to_vec())),
-            ragged: None,
+            variable_lists: None,
         };
         let content = FieldContent::Leaf(Box::new(leaf));
         let name = "x".to_owned();
-        let columns = Flat::flatten(vec![Field { name, content }]).columns;
+        let columns = FlatFields::flatten(vec![Field { name, content }]).columns;
         let layout = FileLayout::compute(&columns, 0..6, 2, Vec::new()).unwrap();
         let statistics = Statistics::new(&columns, &layout, Box::new(|find| find()));
         let cancel = CancelToken::default();
@@ -374,7 +375,7 @@ mod tests {
             let lengths = [found, statistics.placeholders()];
             let lengths = lengths.map(|bounds| {
                 let added = bounds.add(Struct::default(), (1, 0), &columns[0]);
-                added.end().len()
+                added.finish().len()
             });
             assert_eq!(lengths[0], lengths[1]);
             Ok(found.records.to_vec())
@@ -431,12 +432,12 @@ mod tests {
         let signed = Type::integer(64, true);
         let unsigned = Type::integer(64, false);
         let minus_one = u64::MAX.to_le_bytes();
-        assert_eq!(key(minus_one, signed), Some(-1));
-        assert_eq!(key(minus_one, unsigned), Some(i128::from(u64::MAX)));
-        let narrow = filled(&u32::MAX.to_le_bytes());
-        assert_eq!(key(narrow, Type::integer(32, true)), Some(-1));
+        assert_eq!(sort_key(minus_one, signed), Some(-1));
+        assert_eq!(sort_key(minus_one, unsigned), Some(i128::from(u64::MAX)));
+        let narrow = pad_value(&u32::MAX.to_le_bytes());
+        assert_eq!(sort_key(narrow, Type::integer(32, true)), Some(-1));
         assert_eq!(
-            key(narrow, Type::integer(32, false)),
+            sort_key(narrow, Type::integer(32, false)),
             Some(i128::from(u32::MAX))
         );
     }
@@ -450,7 +451,7 @@ mod tests {
             body: Body::Plain(8),
             is_optional: false,
             values: Box::new(TestNumbers(vec![Some(1.0); 1000])),
-            ragged: None,
+            variable_lists: None,
         };
         let column = LeafColumn {
             leaf,
@@ -460,13 +461,13 @@ mod tests {
         let cancel = CancelToken::default();
         let mut left = 1500;
         assert!(
-            sorted(&column, &layout, &mut left, &cancel)
+            sorted_bounds(&column, &layout, &mut left, &cancel)
                 .unwrap()
                 .is_some()
         );
         assert_eq!(left, 500);
         assert!(
-            sorted(&column, &layout, &mut left, &cancel)
+            sorted_bounds(&column, &layout, &mut left, &cancel)
                 .unwrap()
                 .is_none()
         );

@@ -16,14 +16,14 @@ use crate::view::View;
 use crate::view::cf::stored_type as numbers;
 use crate::view::elements::missing::MissingValues;
 use crate::view::parquet::encoding::Encoding;
-use crate::view::parquet::leaf::{ENOUGH, LeafValues, ValueOrigin, Written};
+use crate::view::parquet::leaf::{BATCH_BYTES, EncodedValues, LeafValues, ValueOrigin};
 use crate::view::texts::json::SharedPaths;
 
 /// Amount of row data to read at a time, in bytes.
 const BATCH: u64 = 256 << 10;
 
 /// The container and the function that are needed to follow pointers and references.
-pub(crate) struct Pointers {
+pub(crate) struct PointerContext {
     /// The container that follows the pointers.
     pub(crate) container: Arc<dyn Container>,
     /// The function that finds the paths of referenced objects.
@@ -35,7 +35,7 @@ pub(crate) struct Pointers {
 pub(super) struct RowBytes {
     pub(super) content: Arc<dyn View>,
     /// Length of a row in bytes.
-    pub(super) each: u64,
+    pub(super) row_bytes: u64,
 }
 
 /// The location of a column's value in each row of an array.
@@ -50,21 +50,21 @@ pub(super) struct ValueLocation {
 
 /// The values of a leaf column that are stored in the rows of an array.
 pub(super) struct StoredLeaf {
-    pub(super) place: ValueLocation,
+    pub(super) location: ValueLocation,
     /// The fixed-length lists that contain the value, outermost first. Each has a length, and the
     /// distance between two elements in bytes.
     pub(super) lists: Vec<(u32, u64)>,
     pub(super) encoding: Encoding,
-    pub(super) pointers: Arc<Pointers>,
-    pub(super) absent: Option<Absent>,
+    pub(super) pointers: Arc<PointerContext>,
+    pub(super) missing_rule: Option<MissingValueRule>,
     /// Memory in bytes that the datatype occupies.
     pub(super) weight: u64,
 }
 
 /// The rule that decides which values are missing.
-pub(super) enum Absent {
+pub(super) enum MissingValueRule {
     /// A value is missing if the mask at this location is not zero in the same row.
-    Where(ValueLocation),
+    MaskNotZero(ValueLocation),
     /// A value is missing if it equals this number.
     Number(numbers::StoredType, f64),
     /// A value is missing if it is this integer.
@@ -74,7 +74,7 @@ pub(super) enum Absent {
     /// A value is missing if it has this text.
     Text(StringPadding, Arc<[u8]>),
     /// A value is missing if it is a null reference.
-    Null(ReferenceKind, Arc<Pointers>),
+    Null(ReferenceKind, Arc<PointerContext>),
     /// A value is missing if the mask of the array marks its element. `at` is the index of the
     /// element in its row.
     Masked {
@@ -89,7 +89,7 @@ pub(super) enum Absent {
 impl RowBytes {
     /// Splits `bytes` into `count` rows. Rows may have a length of zero.
     fn split<'a>(&self, bytes: &'a [u8], count: u64) -> Result<impl Iterator<Item = &'a [u8]>> {
-        let each = to_usize(self.each)?;
+        let each = to_usize(self.row_bytes)?;
         let empty = if each == 0 { to_usize(count)? } else { 0 };
         let rows = bytes.chunks_exact(each.max(1));
         Ok(rows.chain(std::iter::repeat_n(&b""[..], empty)))
@@ -97,8 +97,8 @@ impl RowBytes {
 
     /// Reads exactly the bytes of `rows`.
     fn read(&self, rows: &Range<u64>, cancel: &CancelToken) -> Result<Bytes> {
-        let length = to_usize((rows.end - rows.start).saturating_mul(self.each))?;
-        let start = rows.start.saturating_mul(self.each);
+        let length = to_usize((rows.end - rows.start).saturating_mul(self.row_bytes))?;
+        let start = rows.start.saturating_mul(self.row_bytes);
         let bytes = self.content.read_for(start, length, cancel)?;
         if bytes.len() == length {
             Ok(bytes)
@@ -111,7 +111,7 @@ impl RowBytes {
 impl ValueLocation {
     /// Returns the origin of the value: the properties of its array.
     pub(super) fn origin(&self) -> ValueOrigin {
-        let is_alone = self.rows.each == to_u64(self.size);
+        let is_alone = self.rows.row_bytes == to_u64(self.size);
         ValueOrigin::from_view(&*self.rows.content, is_alone)
     }
 
@@ -125,7 +125,7 @@ impl ValueLocation {
         cancel: &CancelToken,
         take: &mut dyn FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
-        let at_a_time = (BATCH / self.rows.each.max(1)).max(1);
+        let at_a_time = (BATCH / self.rows.row_bytes.max(1)).max(1);
         let mut first = rows.start;
         while first < rows.end {
             let end = rows.end.min(first.saturating_add(at_a_time));
@@ -133,7 +133,7 @@ impl ValueLocation {
             for row in self.rows.split(&bytes, end - first)? {
                 take(self.value_bytes(row, 0)?)?;
             }
-            first = cancel.advance(first, end)?;
+            first = cancel.next_batch(first, end)?;
         }
         Ok(())
     }
@@ -146,7 +146,7 @@ impl ValueLocation {
     }
 }
 
-impl Absent {
+impl MissingValueRule {
     /// Returns, for each of `values` in `rows`, whether the value is missing. `bytes` are the bytes
     /// of these rows.
     fn find_missing(
@@ -158,7 +158,7 @@ impl Absent {
     ) -> Result<Vec<bool>> {
         let each = values.iter();
         Ok(match self {
-            Absent::Where(place) => {
+            MissingValueRule::MaskNotZero(place) => {
                 let bytes = place.rows.read(rows, cancel)?;
                 let rows = place.rows.split(&bytes, rows.end - rows.start)?;
                 let values = rows.map(|row| place.value_bytes(row, 0));
@@ -167,15 +167,15 @@ impl Absent {
                     .map(|value| value.map(is_set))
                     .collect::<Result<_>>()?
             }
-            Absent::Number(stored, absent) => {
+            MissingValueRule::Number(stored, absent) => {
                 let is_absent = |value: f64| value == *absent || value.is_nan() && absent.is_nan();
                 each.map(|value| is_absent(stored.read(value).as_f64()))
                     .collect()
             }
-            Absent::Integer(stored, absent) => each
+            MissingValueRule::Integer(stored, absent) => each
                 .map(|value| stored.read(value).as_integer() == Some(*absent))
                 .collect(),
-            Absent::Negative(stored) => each
+            MissingValueRule::Negative(stored) => each
                 .map(|value| {
                     stored
                         .read(value)
@@ -183,13 +183,13 @@ impl Absent {
                         .is_some_and(i128::is_negative)
                 })
                 .collect(),
-            Absent::Text(padding, text) => each
+            MissingValueRule::Text(padding, text) => each
                 .map(|value| without_padding(value, *padding) == &**text)
                 .collect(),
-            Absent::Null(kind, pointers) => each
+            MissingValueRule::Null(kind, pointers) => each
                 .map(|value| Ok(pointers.container.reference(*kind, value)? == Reference::Null))
                 .collect::<Result<_>>()?,
-            Absent::Masked {
+            MissingValueRule::Masked {
                 missing,
                 datatype,
                 of_row,
@@ -215,14 +215,14 @@ impl StoredLeaf {
         enough: usize,
         rows: Range<u64>,
         cancel: &CancelToken,
-        out: &mut Written,
+        out: &mut EncodedValues,
     ) -> Result<u64> {
-        let at_a_time = (BATCH / self.place.rows.each.max(1)).max(1);
+        let at_a_time = (BATCH / self.location.rows.row_bytes.max(1)).max(1);
         let mut next = rows.start;
         while next < rows.end && out.bytes.len() < enough {
             let end = rows.end.min(next.saturating_add(at_a_time));
             let count = self.write_batch(&(next..end), enough, cancel, out)?;
-            next = cancel.advance(next, next.saturating_add(count))?;
+            next = cancel.next_batch(next, next.saturating_add(count))?;
         }
         Ok(next)
     }
@@ -234,22 +234,22 @@ impl StoredLeaf {
         rows: &Range<u64>,
         enough: usize,
         cancel: &CancelToken,
-        out: &mut Written,
+        out: &mut EncodedValues,
     ) -> Result<u64> {
-        let bytes = self.place.rows.read(rows, cancel)?;
-        let is_all =
-            self.place.size == bytes.len() || self.place.rows.each == to_u64(self.place.size);
-        if is_all && matches!(self.encoding, Encoding::Copy) && self.absent.is_none() {
+        let bytes = self.location.rows.read(rows, cancel)?;
+        let is_all = self.location.size == bytes.len()
+            || self.location.rows.row_bytes == to_u64(self.location.size);
+        if is_all && matches!(self.encoding, Encoding::Copy) && self.missing_rule.is_none() {
             out.bytes.extend_from_slice(&bytes);
             return Ok(rows.end - rows.start);
         }
         let count = rows.end - rows.start;
-        let Some(absent) = &self.absent else {
+        let Some(absent) = &self.missing_rule else {
             return self.write_all(&bytes, count, enough, out);
         };
-        let each = self.place.rows.split(&bytes, count)?;
+        let each = self.location.rows.split(&bytes, count)?;
         let values: Vec<&[u8]> = each
-            .map(|row| self.place.value_bytes(row, 0))
+            .map(|row| self.location.value_bytes(row, 0))
             .collect::<Result<_>>()?;
         let missing = absent.find_missing(&values, rows, &bytes, cancel)?;
         for (number, (value, is_missing)) in (0..).zip(values.iter().zip(missing)) {
@@ -266,18 +266,24 @@ impl StoredLeaf {
 
     /// Appends the values of the `count` rows in `bytes` to a column without missing values.
     /// Returns the number of rows that were written.
-    fn write_all(&self, bytes: &[u8], count: u64, enough: usize, out: &mut Written) -> Result<u64> {
-        let each = to_usize(self.place.rows.each)?.max(1);
-        match (&self.encoding, &*self.lists, self.place.size) {
+    fn write_all(
+        &self,
+        bytes: &[u8],
+        count: u64,
+        enough: usize,
+        out: &mut EncodedValues,
+    ) -> Result<u64> {
+        let each = to_usize(self.location.rows.row_bytes)?.max(1);
+        match (&self.encoding, &*self.lists, self.location.size) {
             // Copying a few bytes is fast if their number is a constant.
             (Encoding::Copy, [], 4) => self.copy::<4>(bytes.chunks_exact(each), out)?,
             (Encoding::Copy, [], 8) => self.copy::<8>(bytes.chunks_exact(each), out)?,
             _ => {
-                for (number, row) in (0..).zip(self.place.rows.split(bytes, count)?) {
+                for (number, row) in (0..).zip(self.location.rows.split(bytes, count)?) {
                     if out.bytes.len() >= enough {
                         return Ok(number);
                     }
-                    let most = self.most_of_row(out);
+                    let most = self.max_row_end(out);
                     self.write_lists(row, 0, &self.lists, most, out)?;
                 }
             }
@@ -287,9 +293,9 @@ impl StoredLeaf {
 
     /// Returns the maximum length of `out` after one more row. Without this limit, a row of many
     /// pointers could produce an unlimited text.
-    fn most_of_row(&self, out: &Written) -> usize {
+    fn max_row_end(&self, out: &EncodedValues) -> usize {
         match self.encoding {
-            Encoding::Written(_) | Encoding::Path(..) => {
+            Encoding::ComputedText(_) | Encoding::Path(..) => {
                 out.bytes.len().saturating_add(limits::PARQUET_TEXT)
             }
             _ => usize::MAX,
@@ -299,10 +305,12 @@ impl StoredLeaf {
     fn copy<'a, const SIZE: usize>(
         &self,
         rows: impl Iterator<Item = &'a [u8]>,
-        out: &mut Written,
+        out: &mut EncodedValues,
     ) -> Result<()> {
         for row in rows {
-            let value = row.get(self.place.offset..).and_then(<[u8]>::first_chunk);
+            let value = row
+                .get(self.location.offset..)
+                .and_then(<[u8]>::first_chunk);
             let value: &[u8; SIZE] =
                 value.ok_or_else(|| Error::corrupt("table: a row that is too short", None))?;
             out.bytes.extend_from_slice(value);
@@ -318,14 +326,14 @@ impl StoredLeaf {
         distance: usize,
         lists: &[(u32, u64)],
         most: usize,
-        out: &mut Written,
+        out: &mut EncodedValues,
     ) -> Result<()> {
         let Some((&(count, apart), inner)) = lists.split_first() else {
             if out.bytes.len() > most {
                 let most = to_u64(limits::PARQUET_TEXT);
                 return Err(Error::limit("texts of a row of a Parquet file", most));
             }
-            return self.push(self.place.value_bytes(row, distance)?, out);
+            return self.push(self.location.value_bytes(row, distance)?, out);
         };
         let apart = to_usize(apart)?;
         for number in 0..to_usize(count.into())? {
@@ -335,29 +343,34 @@ impl StoredLeaf {
         Ok(())
     }
 
-    fn push(&self, value: &[u8], out: &mut Written) -> Result<()> {
-        let Pointers { container, paths } = &*self.pointers;
+    fn push(&self, value: &[u8], out: &mut EncodedValues) -> Result<()> {
+        let PointerContext { container, paths } = &*self.pointers;
         let context = TextContext::new(&**container, &**paths, limits::PARQUET_TEXT);
-        self.encoding.push(value, &context, &mut out.bytes)
+        self.encoding.push_value(value, &context, &mut out.bytes)
     }
 }
 
 impl LeafValues for StoredLeaf {
     fn row_bytes(&self) -> u64 {
-        self.place.rows.each
+        self.location.rows.row_bytes
     }
 
-    fn write(&self, rows: Range<u64>, cancel: &CancelToken, out: &mut Written) -> Result<()> {
+    fn write(&self, rows: Range<u64>, cancel: &CancelToken, out: &mut EncodedValues) -> Result<()> {
         self.write_until(usize::MAX, rows, cancel, out)?;
         Ok(())
     }
 
-    fn write_some(&self, rows: Range<u64>, cancel: &CancelToken, out: &mut Written) -> Result<u64> {
-        self.write_until(ENOUGH, rows, cancel, out)
+    fn write_limited(
+        &self,
+        rows: Range<u64>,
+        cancel: &CancelToken,
+        out: &mut EncodedValues,
+    ) -> Result<u64> {
+        self.write_until(BATCH_BYTES, rows, cancel, out)
     }
 
     fn origin(&self) -> Option<ValueOrigin> {
-        Some(self.place.origin())
+        Some(self.location.origin())
     }
 
     fn own_bytes(&self) -> u64 {

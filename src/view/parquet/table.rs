@@ -10,10 +10,10 @@ use crate::limits;
 use crate::view::parquet::field::{Field, utf8_name};
 
 /// The fields of a table, and the columns that Parquet cannot represent.
-pub(super) struct Fields {
+pub(super) struct ParquetFields {
     pub(super) fields: Vec<Field>,
     /// The columns that Parquet cannot represent, and the reason for each.
-    pub(super) absent: Vec<(String, &'static str)>,
+    pub(super) columns_without_field: Vec<(String, &'static str)>,
 }
 
 /// A table, before its Parquet file is planned.
@@ -21,10 +21,10 @@ pub(crate) struct ParquetTable {
     /// The rows of the source that the table contains.
     pub(super) rows: Range<u64>,
     /// Number of rows in a chunk of the source array; 1 if the rows do not come from chunks.
-    pub(super) unit: u64,
-    pub(super) fields: Fields,
+    pub(super) chunk_rows: u64,
+    pub(super) fields: ParquetFields,
     /// The description of the table and its columns in the source.
-    pub(super) description: Description,
+    pub(super) description: KeyValueMetadata,
 }
 
 /// The description of a table: key-value pairs for the footer.
@@ -35,8 +35,8 @@ pub(crate) struct ParquetTable {
 /// | `h5fs.absent` | a line for each part without a column, with the reason |
 /// | `units:COLUMN`, `long_name:COLUMN`, `description:COLUMN` | the attribute of the column's array |
 #[derive(Debug, Default)]
-pub(crate) struct Description {
-    pub(super) pairs: Vec<(String, String)>,
+pub(crate) struct KeyValueMetadata {
+    pub(super) key_values: Vec<(String, String)>,
     /// A cache of the attributes that were read last, by the node of their array. Many columns may
     /// come from one array, and then have the same attributes.
     last: Option<(NodeId, AttributeTexts)>,
@@ -48,11 +48,11 @@ type AttributeTexts = Vec<(&'static str, String)>;
 /// The attributes that describe a column.
 const ATTRIBUTES: [&str; 3] = ["units", "long_name", "description"];
 
-impl Description {
+impl KeyValueMetadata {
     /// Creates the description of the object at `path`.
     pub(crate) fn new(path: &[u8]) -> Self {
-        Description {
-            pairs: vec![("h5fs.path".to_owned(), utf8_name(path))],
+        KeyValueMetadata {
+            key_values: vec![("h5fs.path".to_owned(), utf8_name(path))],
             last: None,
         }
     }
@@ -68,7 +68,7 @@ impl Description {
         column: &[u8],
         node: NodeId,
     ) -> Result<()> {
-        if self.pairs.len() > limits::PARQUET_SAID {
+        if self.key_values.len() > limits::PARQUET_SAID {
             return Ok(());
         }
         let texts = match &self.last {
@@ -77,7 +77,7 @@ impl Description {
         };
         for (name, value) in texts {
             let key = format!("{name}:{}", utf8_name(column));
-            self.pairs.push((key, value.clone()));
+            self.key_values.push((key, value.clone()));
         }
         Ok(())
     }
@@ -94,7 +94,7 @@ fn texts(container: &dyn Container, node: NodeId) -> Result<AttributeTexts> {
         let value = match text(container, node, name.as_bytes()) {
             Ok(None) => continue,
             Ok(Some(value)) => utf8_name(&value),
-            Err(error) if error.is_passing() => return Err(error),
+            Err(error) if error.is_transient() => return Err(error),
             Err(error) => format!("cannot be read: {error}"),
         };
         if value.len() <= limits::PARQUET_SAID_TEXT {
@@ -106,18 +106,18 @@ fn texts(container: &dyn Container, node: NodeId) -> Result<AttributeTexts> {
 
 impl ParquetTable {
     /// Returns the table with only the rows `rows`.
-    pub(crate) fn part(self, rows: Range<u64>) -> Self {
+    pub(crate) fn with_rows(self, rows: Range<u64>) -> Self {
         ParquetTable { rows, ..self }
     }
 }
 
-impl Fields {
+impl ParquetFields {
     /// Returns the key-value pair that lists the columns without a field, and the reason for each.
-    pub(super) fn absent(&self) -> Option<(String, String)> {
-        if self.absent.is_empty() {
+    pub(super) fn without_field_pair(&self) -> Option<(String, String)> {
+        if self.columns_without_field.is_empty() {
             return None;
         }
-        let all = self.absent.iter();
+        let all = self.columns_without_field.iter();
         let lines: Vec<String> = all.map(|(name, why)| format!("{name}: {why}")).collect();
         Some(("h5fs.absent".to_owned(), lines.join("\n")))
     }

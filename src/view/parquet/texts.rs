@@ -7,9 +7,9 @@ use h5fs_reader::error::Result;
 use h5fs_reader::wire::{to_u64, to_usize};
 
 use crate::limits;
-use crate::view::csv::fields::{Cell, Cells, Fields};
+use crate::view::csv::fields::{Cell, Cells, ColumnReader};
 use crate::view::parquet::encoding::push_text;
-use crate::view::parquet::leaf::{ENOUGH, LeafValues, Written};
+use crate::view::parquet::leaf::{BATCH_BYTES, EncodedValues, LeafValues};
 use crate::view::table::rows::Rows;
 
 /// Amount of row data to read at a time, in bytes.
@@ -25,13 +25,18 @@ impl LeafValues for TextColumn {
         self.rows.row_bytes()
     }
 
-    fn write(&self, rows: Range<u64>, cancel: &CancelToken, out: &mut Written) -> Result<()> {
+    fn write(&self, rows: Range<u64>, cancel: &CancelToken, out: &mut EncodedValues) -> Result<()> {
         self.write_until(usize::MAX, rows, cancel, out)?;
         Ok(())
     }
 
-    fn write_some(&self, rows: Range<u64>, cancel: &CancelToken, out: &mut Written) -> Result<u64> {
-        self.write_until(ENOUGH, rows, cancel, out)
+    fn write_limited(
+        &self,
+        rows: Range<u64>,
+        cancel: &CancelToken,
+        out: &mut EncodedValues,
+    ) -> Result<u64> {
+        self.write_until(BATCH_BYTES, rows, cancel, out)
     }
 
     fn own_bytes(&self) -> u64 {
@@ -47,15 +52,15 @@ impl TextColumn {
         enough: usize,
         rows: Range<u64>,
         cancel: &CancelToken,
-        out: &mut Written,
+        out: &mut EncodedValues,
     ) -> Result<u64> {
         let at_a_time = (BATCH / self.rows.row_bytes().max(64)).max(1);
         let mut text = Vec::new();
         let mut first = rows.start;
         while first < rows.end {
-            cancel.go_on()?;
+            cancel.check_cancelled()?;
             let end = rows.end.min(first.saturating_add(at_a_time));
-            let batch = self.rows.batch(first..end, cancel)?;
+            let batch = self.rows.read_batch(first..end, cancel)?;
             for row in 0..to_usize(end - first)? {
                 if out.bytes.len() >= enough {
                     return Ok(first.saturating_add(to_u64(row)));
@@ -67,7 +72,7 @@ impl TextColumn {
                     push_text(&text, &mut out.bytes)?;
                 }
             }
-            first = cancel.advance(first, end)?;
+            first = cancel.next_batch(first, end)?;
         }
         Ok(rows.end)
     }

@@ -71,9 +71,9 @@ impl Struct {
         self
     }
 
-    pub(super) fn inner(mut self, number: i16, value: Struct) -> Self {
+    pub(super) fn struct_field(mut self, number: i16, value: Struct) -> Self {
         self.field(number, Type::Struct);
-        self.bytes.extend(value.end());
+        self.bytes.extend(value.finish());
         self
     }
 
@@ -83,7 +83,7 @@ impl Struct {
         values: impl ExactSizeIterator<Item = Struct>,
     ) -> Self {
         self.begin_list(number, Type::Struct, values.len());
-        values.for_each(|value| self.bytes.extend(value.end()));
+        values.for_each(|value| self.bytes.extend(value.finish()));
         self
     }
 
@@ -116,13 +116,13 @@ impl Struct {
     }
 
     /// Returns the encoded fields without the end of the struct, so that more fields can follow.
-    pub(super) fn open(self) -> Vec<u8> {
+    pub(super) fn unfinished_bytes(self) -> Vec<u8> {
         self.bytes
     }
 
     /// Creates a struct for the fields after field `number`. The fields up to `number` were encoded
     /// in another `Struct`.
-    pub(super) fn continuing_after(number: i16) -> Self {
+    pub(super) fn after_field(number: i16) -> Self {
         Struct {
             bytes: Vec::new(),
             last: number,
@@ -130,7 +130,7 @@ impl Struct {
     }
 
     /// Returns the encoded fields, followed by the end of the struct.
-    pub(super) fn end(mut self) -> Vec<u8> {
+    pub(super) fn finish(mut self) -> Vec<u8> {
         self.bytes.push(0);
         self.bytes
     }
@@ -166,7 +166,7 @@ mod tests {
             .i32(1, -1)
             .i64(2, 300)
             .binary(20, b"ab")
-            .inner(21, inner);
+            .struct_field(21, inner);
         let expected = [
             0x15, 0x01, // field 1, i32: zigzag of -1
             0x16, 0xD8, 0x04, // field 2, i64: 600 in seven bits a byte
@@ -174,14 +174,14 @@ mod tests {
             0x1C, 0x11, 0x12, 0x00, // field 21: a struct
             0x00,
         ];
-        assert_eq!(written.end(), expected);
+        assert_eq!(written.finish(), expected);
     }
 
     #[test]
     fn a_long_list_has_its_length_behind_its_type() {
-        let short = Struct::default().i32s(1, &[0; 14]).end();
+        let short = Struct::default().i32s(1, &[0; 14]).finish();
         assert_eq!(short[..2], [0x19, 0xE5]);
-        let long = Struct::default().i32s(1, &[0; 15]).end();
+        let long = Struct::default().i32s(1, &[0; 15]).finish();
         assert_eq!(long[..3], [0x19, 0xF5, 15]);
         assert_eq!((short.len(), long.len()), (2 + 14 + 1, 3 + 15 + 1));
     }

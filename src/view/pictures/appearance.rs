@@ -19,7 +19,7 @@ pub(crate) struct Appearance {
     /// Whether the attribute `CLASS` is `IMAGE`.
     pub(crate) is_image: bool,
     /// Whether the number 0 is white.
-    pub(crate) is_white_zero: bool,
+    pub(crate) is_zero_white: bool,
     /// The node of the palette, if the numbers are palette indices.
     pub(crate) palette: Option<NodeId>,
 }
@@ -38,7 +38,7 @@ pub(crate) enum Interlace {
 /// The corner of the first pixel: the upper left one, unless a flag is set.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Origin {
-    pub(crate) is_below: bool,
+    pub(crate) is_bottom: bool,
     pub(crate) is_right: bool,
 }
 
@@ -62,7 +62,7 @@ impl Interlace {
     }
 
     /// Returns whether this axis of an array with dimensions `dims` has three or four samples.
-    pub(super) fn fits(self, dims: &[u64]) -> bool {
+    pub(super) fn has_colour_samples(self, dims: &[u64]) -> bool {
         let colours = dims.iter().rev().nth(self.axes_after());
         dims.len() > 2 && matches!(colours, Some(3 | 4))
     }
@@ -71,7 +71,7 @@ impl Interlace {
 impl Origin {
     pub(super) fn from_name(corner: &[u8]) -> Self {
         Origin {
-            is_below: matches!(corner, b"LL" | b"LR"),
+            is_bottom: matches!(corner, b"LL" | b"LR"),
             is_right: matches!(corner, b"UR" | b"LR"),
         }
     }
@@ -80,14 +80,14 @@ impl Origin {
 impl Appearance {
     /// Returns whether the numbers of the array are colours or palette indices, not measured
     /// values.
-    pub(crate) fn is_in_colours(&self) -> bool {
+    pub(crate) fn has_colours(&self) -> bool {
         self.interlace.is_some() || self.palette.is_some()
     }
 
     /// Returns the appearance of the part that `selector` picks from an array of `rank` dimensions.
     /// If the selector drops an axis of the pictures, the part has neither colours nor a corner of
     /// the first pixel.
-    pub(crate) fn of_part(self, selector: &[u8], rank: usize) -> Self {
+    pub(crate) fn for_part(self, selector: &[u8], rank: usize) -> Self {
         if self.has_axes(selector, rank) {
             return self;
         }
@@ -122,7 +122,7 @@ mod tests {
             origin: Origin::from_name(b"LL"),
             ..Appearance::default()
         };
-        let part = |selector: &[u8]| whole.of_part(selector, 5);
+        let part = |selector: &[u8]| whole.for_part(selector, 5);
         for selector in [&b""[..], b"[0]", b"[0,1]", b"[:,:,:,::2]", b"[0,1,...]"] {
             assert_eq!(part(selector), whole, "{selector:?}");
         }
@@ -136,7 +136,7 @@ mod tests {
     fn corners() {
         let corners = [&b"UL"[..], b"LL", b"UR", b"LR", b"no"].map(|corner| {
             let origin = Origin::from_name(corner);
-            (origin.is_below, origin.is_right)
+            (origin.is_bottom, origin.is_right)
         });
         let expected = [
             (false, false),

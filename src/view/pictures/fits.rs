@@ -20,8 +20,8 @@ use h5fs_reader::model::{Array, Datatype};
 
 use crate::view::View;
 use crate::view::elements::converted::ConvertedElements;
-use crate::view::elements::normal::normal;
-use crate::view::elements::{Elements, as_numpy_has_it, element_type};
+use crate::view::elements::normal::normalize;
+use crate::view::elements::{Elements, element_type, numpy_datatype};
 use crate::view::pictures::fits::cards::Cards;
 use crate::view::pictures::fits::column::FitsColumns;
 use crate::view::pictures::fits::number::{FitsNumber, RecordValues};
@@ -48,7 +48,7 @@ pub(crate) fn file(elements: Elements, attributes: &Cards) -> Result<Option<Fram
 ///
 /// # Errors
 /// `Limit` for an array that is longer than any file can be.
-pub(crate) fn is_of(array: &Array) -> Result<bool> {
+pub(crate) fn is_fits_array(array: &Array) -> Result<bool> {
     let (datatype, dims) = element_type(&array.datatype, &array.shape)?;
     Ok(HduKind::from_datatype(&datatype, dims.as_deref()).is_some())
 }
@@ -65,7 +65,7 @@ impl HduKind {
         if let Some(pixel) = Pixel::from_datatype(datatype) {
             return (!dims.is_empty()).then_some(HduKind::Image(pixel));
         }
-        let datatype = as_numpy_has_it(datatype);
+        let datatype = numpy_datatype(datatype);
         let is_record = matches!(datatype.class, Class::Compound(_) | Class::Complex(_));
         let columns = is_record.then(|| FitsColumns::from_datatype(&datatype))?;
         columns.map(HduKind::Table)
@@ -73,7 +73,7 @@ impl HduKind {
 }
 
 fn image(pixel: Pixel, elements: Elements, attributes: &Cards) -> Result<FramedFile> {
-    let elements = normal(elements)?;
+    let elements = normalize(elements)?;
     let dims = elements.dims.unwrap_or_default();
     let number = FitsNumber::from_pixel(pixel);
     let mut cards = Cards::default();
@@ -88,10 +88,10 @@ fn image(pixel: Pixel, elements: Elements, attributes: &Cards) -> Result<FramedF
     cards.append(attributes);
     let count = product(&dims)?;
     let size = number.size();
-    let content = if number.is_as_stored() {
+    let content = if number.is_unchanged() {
         elements.content
     } else {
-        converted(elements.content, RecordValues::from_number(number), count)
+        converted_view(elements.content, RecordValues::from_number(number), count)
     };
     let bytes = count.saturating_mul(size);
     FramedFile::new(cards.header(), content, bytes, BLOCK)
@@ -99,10 +99,10 @@ fn image(pixel: Pixel, elements: Elements, attributes: &Cards) -> Result<FramedF
 
 fn table(columns: &FitsColumns, elements: Elements, attributes: &Cards) -> Result<FramedFile> {
     let rows = product(&elements.dims.unwrap_or_default())?;
-    let record = columns.record(elements.datatype.size);
+    let record = columns.record_conversion(elements.datatype.size);
     let width = record.size();
     let header = table_header(&columns.cards(), width, rows, attributes);
-    let content = converted(elements.content, record, rows);
+    let content = converted_view(elements.content, record, rows);
     FramedFile::new(header, content, rows.saturating_mul(width), BLOCK)
 }
 
@@ -125,7 +125,7 @@ fn table_header(columns: &Cards, width: u64, rows: u64, attributes: &Cards) -> V
     [primary.header(), cards.header()].concat()
 }
 
-fn converted(content: Box<dyn View>, record: RecordValues, count: u64) -> Box<dyn View> {
+fn converted_view(content: Box<dyn View>, record: RecordValues, count: u64) -> Box<dyn View> {
     Box::new(ConvertedElements {
         content,
         count,

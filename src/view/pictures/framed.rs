@@ -7,7 +7,7 @@ use h5fs_reader::error::{Error, Result};
 use h5fs_reader::wire::{to_u64, to_usize};
 
 use crate::view::View;
-use crate::view::elements::overlap;
+use crate::view::elements::overlapping_bytes;
 
 /// The header of a file: the bytes before the elements.
 pub(crate) trait Head: Send + Sync {
@@ -27,7 +27,7 @@ impl Head for Vec<u8> {
     }
 
     fn write(&self, range: Range<u64>, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self[overlap(self, 0, &range)]);
+        out.extend_from_slice(&self[overlapping_bytes(self, 0, &range)]);
     }
 
     fn own_bytes(&self) -> u64 {

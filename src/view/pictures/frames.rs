@@ -8,7 +8,7 @@ use h5fs_reader::error::Result;
 use h5fs_reader::model::{Container, Node};
 
 use crate::view::pictures::image::Image;
-use crate::view::pictures::picture_style::image_of;
+use crate::view::pictures::picture_style::read_image;
 
 /// Minimum number of digits in the name of a picture.
 const DIGITS: usize = 6;
@@ -28,29 +28,29 @@ impl Frames {
     ///
     /// # Errors
     /// Fails if the attributes of the array cannot be read.
-    pub(crate) fn of_node(
+    pub(crate) fn from_node(
         container: &dyn Container,
         node: &Node,
         suffix: &'static [u8],
     ) -> Result<Option<Self>> {
-        let image = image_of(container, node)?;
+        let image = read_image(container, node)?;
         Ok(image.and_then(|image| Self::from_image(&image, suffix)))
     }
 
     /// Returns whether the array `node` has, or may have, several pictures. If its attributes
     /// cannot be read, listing its directory reports the error.
-    pub(crate) fn are_in(container: &dyn Container, node: &Node) -> bool {
+    pub(crate) fn has_frames(container: &dyn Container, node: &Node) -> bool {
         let may_have = || {
             let array = node.array();
             array.is_some_and(|array| array.shape.dims().len() > 2)
         };
-        let found = Self::of_node(container, node, b"");
+        let found = Self::from_node(container, node, b"");
         found.map_or_else(|_| may_have(), |frames| frames.is_some())
     }
 
     /// Returns the pictures of `image`; `None` if it has a single picture.
     fn from_image(image: &Image, suffix: &'static [u8]) -> Option<Self> {
-        let dims = image.leading().to_vec();
+        let dims = image.stack_dims().to_vec();
         let count = image.pages().filter(|_| !dims.is_empty())?;
         Some(Frames {
             dims,

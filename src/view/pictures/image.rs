@@ -9,7 +9,7 @@ use h5fs_reader::model::Datatype;
 use h5fs_reader::model::numpy::numpy_descr;
 use h5fs_reader::model::shape::product;
 
-use crate::view::elements::as_numpy_has_it;
+use crate::view::elements::numpy_datatype;
 use crate::view::pictures::appearance::{Appearance, Interlace};
 
 /// An array as pictures: its shape, and the type of its numbers.
@@ -19,7 +19,7 @@ pub(crate) struct Image {
     /// All dimensions of the array, slowest first.
     pub(crate) dims: Vec<u64>,
     /// The number of dimensions before the dimensions of one picture.
-    leading: usize,
+    leading_dims: usize,
     pub(crate) height: u64,
     pub(crate) width: u64,
     /// Number of samples in a pixel: 1, 3 or 4.
@@ -83,7 +83,7 @@ impl Image {
         }
         Some(Image {
             pixel,
-            leading: leading.len(),
+            leading_dims: leading.len(),
             dims: dims.to_vec(),
             height,
             width,
@@ -93,18 +93,18 @@ impl Image {
     }
 
     /// Returns the dimensions of the stack, which precede rows and columns, slowest first.
-    pub(crate) fn leading(&self) -> &[u64] {
-        &self.dims[..self.leading]
+    pub(crate) fn stack_dims(&self) -> &[u64] {
+        &self.dims[..self.leading_dims]
     }
 
     /// Returns the number of pictures; `None` if it does not fit in 63 bits.
     pub(crate) fn pages(&self) -> Option<u64> {
-        product(self.leading()).ok()
+        product(self.stack_dims()).ok()
     }
 
     /// Returns the number of numbers in one picture: its pixels times their samples. Returns `None`
     /// if it does not fit in 63 bits.
-    pub(crate) fn numbers(&self) -> Option<u64> {
+    pub(crate) fn numbers_per_picture(&self) -> Option<u64> {
         product(&[self.height, self.width, self.samples]).ok()
     }
 }
@@ -112,7 +112,7 @@ impl Image {
 impl Pixel {
     /// Returns the number type for a datatype; `None` if numbers of this datatype cannot be drawn.
     pub(crate) fn from_datatype(datatype: &Datatype) -> Option<Self> {
-        let descr = numpy_descr(&as_numpy_has_it(datatype))?;
+        let descr = numpy_descr(&numpy_datatype(datatype))?;
         let [order, kind, bytes @ (b'1' | b'2' | b'4' | b'8')] = *descr.as_bytes() else {
             return None;
         };
@@ -131,7 +131,7 @@ impl Pixel {
     }
 
     /// Returns the greatest number of this type, which must be unsigned.
-    pub(crate) fn greatest(self) -> f64 {
+    pub(crate) fn max_value(self) -> f64 {
         match self.kind {
             PixelKind::Boolean => 1.0,
             _ => (f64::from(self.bytes) * 8.0).exp2() - 1.0,
@@ -154,7 +154,7 @@ impl Pixel {
     pub(crate) fn float(self, bytes: &[u8]) -> f64 {
         let word = self.word(bytes);
         match self.bytes {
-            2 => f32::from_bits(single(word as u16)).into(),
+            2 => f32::from_bits(half_to_single(word as u16)).into(),
             4 => f32::from_bits(word as u32).into(),
             _ => f64::from_bits(word),
         }
@@ -174,7 +174,7 @@ impl Pixel {
 
 /// Converts the bits of a half float to those of a single float (IEEE 754, 3.6), so that a NaN
 /// keeps its payload.
-pub(crate) fn single(half: u16) -> u32 {
+pub(crate) fn half_to_single(half: u16) -> u32 {
     let half = u32::from(half);
     let (sign, exponent, mantissa) = ((half & 0x8000) << 16, half >> 10 & 31, half & 0x3ff);
     let magnitude = match (exponent, mantissa) {
@@ -204,7 +204,7 @@ mod tests {
         };
         let image = Image::from_datatype(&int(2), dims, appearance)?;
         Some((
-            image.leading().to_vec(),
+            image.stack_dims().to_vec(),
             image.height,
             image.width,
             image.samples,

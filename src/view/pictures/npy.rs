@@ -13,8 +13,8 @@ use h5fs_reader::model::numpy::numpy_literal;
 use h5fs_reader::model::shape::product;
 use h5fs_reader::wire::to_u64;
 
-use crate::view::elements::normal::normal;
-use crate::view::elements::{Elements, as_numpy_has_it, element_type};
+use crate::view::elements::normal::normalize;
+use crate::view::elements::{Elements, element_type, numpy_datatype};
 use crate::view::pictures::framed::{self, FramedFile};
 
 /// Creates the NumPy file of `elements`. Returns `None` if NumPy does not have their datatype, or
@@ -23,17 +23,17 @@ use crate::view::pictures::framed::{self, FramedFile};
 /// # Errors
 /// `Limit` if the file is longer than any file can be.
 pub(crate) fn file(elements: Elements) -> Result<Option<FramedFile>> {
-    let Some(descr) = numpy_literal(&as_numpy_has_it(&elements.datatype)) else {
+    let Some(descr) = numpy_literal(&numpy_datatype(&elements.datatype)) else {
         return Ok(None);
     };
-    of_type(&descr, normal(elements)?)
+    file_of_type(&descr, normalize(elements)?)
 }
 
 /// Creates the NumPy file of `elements`, whose NumPy type is `descr`.
 ///
 /// # Errors
 /// Fails as [`file`] does.
-pub(crate) fn of_type(descr: &str, elements: Elements) -> Result<Option<FramedFile>> {
+pub(crate) fn file_of_type(descr: &str, elements: Elements) -> Result<Option<FramedFile>> {
     let Some(dims) = &elements.dims else {
         return Ok(None);
     };
@@ -51,7 +51,7 @@ pub(crate) fn of_type(descr: &str, elements: Elements) -> Result<Option<FramedFi
 /// `Limit` if the file is longer than any file can be.
 pub(crate) fn length(array: &Array) -> Result<Option<u64>> {
     let (datatype, dims) = element_type(&array.datatype, &array.shape)?;
-    match (numpy_literal(&as_numpy_has_it(&datatype)), dims) {
+    match (numpy_literal(&numpy_datatype(&datatype)), dims) {
         (Some(descr), Some(dims)) => length_of_type(&descr, datatype.size, &dims),
         _ => Ok(None),
     }
@@ -86,12 +86,12 @@ fn header(descr: &str, dims: &[u64]) -> Option<Vec<u8>> {
         shape.join(", "),
         ""
     );
-    wrap(&dictionary)
+    header_bytes(&dictionary)
 }
 
 /// Returns the header with the text `dictionary`: magic bytes, version, length and text, then
 /// spaces and a line break.
-fn wrap(dictionary: &str) -> Option<Vec<u8>> {
+fn header_bytes(dictionary: &str) -> Option<Vec<u8>> {
     const ALIGNMENT: usize = 64;
     let latin1 = dictionary.chars().map(|c| u8::try_from(c).ok());
     let latin1: Option<Vec<u8>> = latin1.collect();
@@ -130,7 +130,7 @@ mod tests {
     use h5fs_reader::testing::{int, member, type_of};
 
     fn text(datatype: &Datatype, dims: &[u64]) -> (usize, [u8; 2], String) {
-        let descr = numpy_literal(&as_numpy_has_it(datatype)).unwrap();
+        let descr = numpy_literal(&numpy_datatype(datatype)).unwrap();
         let header = header(&descr, dims).unwrap();
         let place = if header[6] == 1 { 10 } else { 12 };
         let text = header[place..].iter().map(|&byte| char::from(byte));

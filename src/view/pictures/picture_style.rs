@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use h5fs_reader::array::{CancelToken, Engine};
 use h5fs_reader::error::Result;
-use h5fs_reader::model::attribute_value::{integers, target_at, text, texts};
+use h5fs_reader::model::attribute_value::{integers, reference_target_at, text, texts};
 use h5fs_reader::model::{Container, Node, NodeId};
 
-use crate::view::elements::dimensions::{is_scale, listed_at};
+use crate::view::elements::dimensions::{is_scale, scale_from_list};
 use crate::view::elements::element_type;
 use crate::view::pictures::appearance::{Appearance, Interlace, Origin};
 use crate::view::pictures::image::{Image, Pixel, PixelKind};
@@ -33,23 +33,23 @@ impl PictureStyle {
         selector: &[u8],
         cancel: &CancelToken,
     ) -> Result<Self> {
-        let appearance = appearance_of(container, node)?;
-        Self::of_part((container, engine), node, appearance, selector, cancel)
+        let appearance = read_appearance(container, node)?;
+        Self::read_part((container, engine), node, appearance, selector, cancel)
     }
 
     /// Like [`read`](Self::read), if the appearance `whole` of the whole array is already known.
     ///
     /// # Errors
     /// Fails as [`read`](Self::read) does.
-    pub(crate) fn of_part(
+    pub(crate) fn read_part(
         (container, engine): (&dyn Container, &Arc<Engine>),
         node: &Node,
         whole: Appearance,
         selector: &[u8],
         cancel: &CancelToken,
     ) -> Result<Self> {
-        let rank = numbers(node)?.map_or(0, |(_, dims)| dims.len());
-        let appearance = whole.of_part(selector, rank);
+        let rank = number_type(node)?.map_or(0, |(_, dims)| dims.len());
+        let appearance = whole.for_part(selector, rank);
         let palette = appearance.palette;
         let palette = palette.map(|palette| Palette::read(container, engine, palette, cancel));
         Ok(PictureStyle {
@@ -64,9 +64,9 @@ impl PictureStyle {
 ///
 /// # Errors
 /// Fails if an attribute cannot be read, because it may change the appearance.
-pub(crate) fn appearance_of(container: &dyn Container, node: &Node) -> Result<Appearance> {
+pub(crate) fn read_appearance(container: &dyn Container, node: &Node) -> Result<Appearance> {
     let mut appearance = Appearance::default();
-    let Some((pixel, dims)) = numbers(node)?.filter(|(_, dims)| dims.len() > 1) else {
+    let Some((pixel, dims)) = number_type(node)?.filter(|(_, dims)| dims.len() > 1) else {
         return Ok(appearance);
     };
     let id = node.id;
@@ -79,7 +79,7 @@ pub(crate) fn appearance_of(container: &dyn Container, node: &Node) -> Result<Ap
     let corner = text(container, id, b"DISPLAY_ORIGIN")?;
     appearance.origin = corner.map_or(Origin::default(), |corner| Origin::from_name(&corner));
     if appearance.interlace.is_none() {
-        appearance.is_white_zero = is_set(container, id, b"IMAGE_WHITE_IS_ZERO")?;
+        appearance.is_zero_white = is_set(container, id, b"IMAGE_WHITE_IS_ZERO")?;
         if (pixel.kind, pixel.bytes) == (PixelKind::Unsigned, 1) {
             appearance.palette = palette(container, id)?;
         }
@@ -90,8 +90,8 @@ pub(crate) fn appearance_of(container: &dyn Container, node: &Node) -> Result<Ap
 /// Returns the pictures of the array `node`; `None` if it does not have pictures.
 ///
 /// # Errors
-/// Fails as [`appearance_of`] does.
-pub(crate) fn image_of(container: &dyn Container, node: &Node) -> Result<Option<Image>> {
+/// Fails as [`read_appearance`] does.
+pub(crate) fn read_image(container: &dyn Container, node: &Node) -> Result<Option<Image>> {
     let Some(array) = node.array() else {
         return Ok(None);
     };
@@ -100,12 +100,12 @@ pub(crate) fn image_of(container: &dyn Container, node: &Node) -> Result<Option<
     if Image::from_datatype(&datatype, &dims, Appearance::default()).is_none() {
         return Ok(None);
     }
-    let appearance = appearance_of(container, node)?;
+    let appearance = read_appearance(container, node)?;
     Ok(Image::from_datatype(&datatype, &dims, appearance))
 }
 
 /// Returns the number type and the dimensions of `node` if it is an array of numbers.
-fn numbers(node: &Node) -> Result<Option<(Pixel, Vec<u64>)>> {
+fn number_type(node: &Node) -> Result<Option<(Pixel, Vec<u64>)>> {
     let Some(array) = node.array() else {
         return Ok(None);
     };
@@ -122,7 +122,7 @@ fn interlace(
     is_image: bool,
 ) -> Result<Option<Interlace>> {
     let mut modes = [Interlace::Pixel, Interlace::Line, Interlace::Plane].into_iter();
-    if !modes.any(|mode| mode.fits(dims)) {
+    if !modes.any(|mode| mode.has_colour_samples(dims)) {
         return Ok(None);
     }
     let subclass = if is_image {
@@ -144,7 +144,7 @@ fn interlace(
         }
         None => None,
     };
-    Ok(mode.filter(|mode| mode.fits(dims)))
+    Ok(mode.filter(|mode| mode.has_colour_samples(dims)))
 }
 
 /// Returns whether the last axis of an array without `CLASS` = `IMAGE` consists of colours.
@@ -174,7 +174,9 @@ fn is_last_of_colours(
         return Ok(names.contains(&&*label));
     }
     let is_of_camera = pixel.kind == PixelKind::Unsigned && pixel.bytes <= 2;
-    Ok(is_of_camera && listed_at(container, node, last)?.is_none() && !is_scale(container, node)?)
+    Ok(is_of_camera
+        && scale_from_list(container, node, last)?.is_none()
+        && !is_scale(container, node)?)
 }
 
 fn is_set(container: &dyn Container, node: NodeId, name: &[u8]) -> Result<bool> {
@@ -186,7 +188,7 @@ fn is_set(container: &dyn Container, node: NodeId, name: &[u8]) -> Result<bool> 
 fn palette(container: &dyn Container, node: NodeId) -> Result<Option<NodeId>> {
     let subclass = text(container, node, b"IMAGE_SUBCLASS")?;
     match subclass.as_deref() {
-        None | Some(b"IMAGE_INDEXED") => target_at(container, node, b"PALETTE", 0),
+        None | Some(b"IMAGE_INDEXED") => reference_target_at(container, node, b"PALETTE", 0),
         Some(_) => Ok(None),
     }
 }

@@ -33,7 +33,7 @@ use crate::view::pictures::png::stored::UncompressedPng;
 
 /// Returns whether an array consists of a single picture with rows and columns.
 pub(crate) fn is_picture(image: &Image) -> bool {
-    image.leading().is_empty() && image.dims.len() > 1
+    image.stack_dims().is_empty() && image.dims.len() > 1
 }
 
 /// The PNG file of a picture, in one of its two forms.
@@ -62,7 +62,7 @@ impl PngFile {
 
 /// Returns whether a picture is so small that its file is compressed.
 fn is_small(image: &Image) -> bool {
-    let numbers = image.numbers();
+    let numbers = image.numbers_per_picture();
     numbers.is_some_and(|numbers| numbers <= limits::PICTURE_COMPRESSED)
 }
 

@@ -14,7 +14,7 @@ pub(crate) mod statistics;
 use std::io::Write;
 use std::time::Instant;
 
-use h5fs_reader::array::{CancelToken, HeldMemory};
+use h5fs_reader::array::{CancelToken, MemoryReservation};
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::array::{Fill, Storage};
 use h5fs_reader::model::{Array, Container, Datatype, Node};
@@ -31,7 +31,7 @@ use crate::view::pictures::image::{Image, Pixel, PixelKind};
 use crate::view::pictures::palette::Palette;
 use crate::view::pictures::picture_style::PictureStyle;
 use crate::view::pictures::png::is_picture;
-use crate::view::pictures::png::output::{Output, failed};
+use crate::view::pictures::png::output::{Output, encoder_error};
 use crate::view::pictures::png::picture::Picture;
 use crate::view::pictures::shaded::statistics::Shading;
 use crate::view::texts::text::Text;
@@ -41,19 +41,19 @@ const COLOURS: u8 = 255;
 
 /// A function that returns the elements that a selector picks, and which of them are missing. An
 /// empty selector picks all elements.
-pub(crate) type PartOf<'a> = dyn Fn(&str) -> Result<(Elements, Option<MissingValues>)> + 'a;
+pub(crate) type ReadPart<'a> = dyn Fn(&str) -> Result<(Elements, Option<MissingValues>)> + 'a;
 
 /// An array to draw on its page.
-pub(crate) struct Drawn<'a> {
+pub(crate) struct DrawnArray<'a> {
     pub(crate) container: &'a dyn Container,
     pub(crate) node: &'a Node,
     pub(crate) path: &'a FindPath<'a>,
-    pub(crate) part: &'a PartOf<'a>,
+    pub(crate) read_part: &'a ReadPart<'a>,
     /// The token of the request that draws the array.
     pub(crate) cancel: CancelToken,
 }
 
-impl Drawn<'_> {
+impl DrawnArray<'_> {
     /// Returns the elements of the picture that `selector` picks. Colours are as stored, and other
     /// numbers are decoded by the netCDF conventions.
     fn pixels(
@@ -61,8 +61,8 @@ impl Drawn<'_> {
         selector: &str,
         appearance: Appearance,
     ) -> Result<(Elements, Option<MissingValues>)> {
-        if appearance.is_in_colours() {
-            (self.part)(selector)
+        if appearance.has_colours() {
+            (self.read_part)(selector)
         } else {
             self.numbers(selector)
         }
@@ -70,9 +70,9 @@ impl Drawn<'_> {
 
     /// Returns the elements that `selector` picks, decoded by the netCDF conventions.
     pub(crate) fn numbers(&self, selector: &str) -> Result<(Elements, Option<MissingValues>)> {
-        let (elements, missing) = (self.part)(selector)?;
+        let (elements, missing) = (self.read_part)(selector)?;
         let stored = elements.datatype.clone();
-        let elements = decoded::numbers(self.container, self.node, self.path, elements)?;
+        let elements = decoded::decode_numbers(self.container, self.node, self.path, elements)?;
         let is_as_stored = elements.datatype == stored;
         let missing = missing.or_else(|| self.fill(&elements).filter(|_| is_as_stored));
         Ok((elements, missing))
@@ -87,7 +87,7 @@ impl Drawn<'_> {
         let pixel = Pixel::from_datatype(&elements.datatype)?;
         let value = number(pixel, fill.get(..pixel.bytes.into())?);
         let is_one = fill.len() == usize::from(pixel.bytes);
-        (is_one && value != 0.0 && !value.is_nan()).then_some(MissingValues::Equal(value))
+        (is_one && value != 0.0 && !value.is_nan()).then_some(MissingValues::EqualTo(value))
     }
 }
 
@@ -101,25 +101,25 @@ fn number(pixel: Pixel, bytes: &[u8]) -> f64 {
 
 /// Returns whether the page of an array shows its pictures. This is the case if decoding one of
 /// them is affordable.
-pub(crate) fn is_drawn(array: &Array, image: &Image) -> bool {
+pub(crate) fn can_draw(array: &Array, image: &Image) -> bool {
     frame_bytes(array, image) <= limits::HTML_PICTURE
 }
 
 /// Returns whether a part of a virtual array is read from so many sources that reading may take
-/// long. `part` has the start and the length of the part in each dimension.
+/// long. `read_part` has the start and the length of the part in each dimension.
 pub(crate) fn has_many_sources(array: &Array, part: impl Iterator<Item = (u64, u64)>) -> bool {
     let Ok(Storage::Virtual(mappings)) = &array.storage else {
         return false;
     };
     let block: Vec<_> = part
-        .map(|(start, length)| Extent::cut(start, length))
+        .map(|(start, length)| Extent::saturating(start, length))
         .collect();
     mappings.overlapping(&block).count() > limits::HTML_SOURCES
 }
 
 /// Returns the number of bytes that must be decoded or read for one picture.
 fn frame_bytes(array: &Array, image: &Image) -> u64 {
-    let leading = image.leading().len();
+    let leading = image.stack_dims().len();
     let first = image.dims.iter().enumerate();
     let first = first.map(|(axis, &extent)| (0, if axis < leading { 1 } else { extent }));
     if has_many_sources(array, first) {
@@ -128,7 +128,7 @@ fn frame_bytes(array: &Array, image: &Image) -> u64 {
     let itemsize = u64::from(image.pixel.bytes);
     let own = image.dims.iter().skip(leading).copied();
     let all = own.clone().fold(itemsize, u64::saturating_mul);
-    let Some((chunk, bytes)) = array.decoded_chunk() else {
+    let Some((chunk, bytes)) = array.filtered_chunk() else {
         return all;
     };
     let along = chunk.iter().skip(leading).chain([1].iter().cycle());
@@ -139,14 +139,14 @@ fn frame_bytes(array: &Array, image: &Image) -> u64 {
 }
 
 /// Returns the step of the drawn picture: one of this many pixels in each direction is shown.
-pub(crate) fn step(image: &Image) -> u64 {
+pub(crate) fn drawing_step(image: &Image) -> u64 {
     let longest = image.height.max(image.width);
     longest.div_ceil(limits::HTML_PICTURE_EDGE).max(1)
 }
 
 /// Returns the width and the height of the drawn picture in pixels.
-pub(crate) fn size(image: &Image) -> (u64, u64) {
-    let step = step(image);
+pub(crate) fn drawn_size(image: &Image) -> (u64, u64) {
+    let step = drawing_step(image);
     (image.width.div_ceil(step), image.height.div_ceil(step))
 }
 
@@ -156,11 +156,11 @@ pub(crate) fn size(image: &Image) -> (u64, u64) {
 /// # Errors
 /// Fails if a pixel cannot be read.
 pub(crate) fn file(
-    drawn: &Drawn<'_>,
+    drawn: &DrawnArray<'_>,
     selector: &str,
     look: PictureStyle,
     shading: &Shading,
-    (memory, cancel): (&HeldMemory, &CancelToken),
+    (memory, cancel): (&MemoryReservation, &CancelToken),
 ) -> Result<Option<Text>> {
     let (elements, missing) = drawn.pixels(selector, look.appearance)?;
     let dims = elements.dims.clone().unwrap_or_default();
@@ -172,7 +172,7 @@ pub(crate) fn file(
         missing,
         datatype: elements.datatype.clone(),
         palette: look.palette,
-        picture: Picture::reduced(image.clone(), elements, step(&image)),
+        picture: Picture::new_reduced(image.clone(), elements, drawing_step(&image)),
         image,
         shading,
     };
@@ -190,13 +190,13 @@ struct ShadedPicture<'a> {
 }
 
 impl ShadedPicture<'_> {
-    fn encode(&self, memory: &HeldMemory, cancel: &CancelToken) -> Result<Text> {
+    fn encode(&self, memory: &MemoryReservation, cancel: &CancelToken) -> Result<Text> {
         // The rows of the encoder, and a stored and a converted row.
         const ROWS: u64 = 5;
-        let (width, height) = size(&self.image);
+        let (width, height) = drawn_size(&self.image);
         let mut output = Output::new(memory, ROWS * width * self.image.samples * 8)?;
         let encoded = self.write([width, height], cancel, &mut output);
-        output.finished(encoded).map(Text::new)
+        output.finish(encoded).map(Text::new)
     }
 
     fn write(&self, size: [u64; 2], cancel: &CancelToken, output: &mut Output<'_>) -> Result<()> {
@@ -218,8 +218,8 @@ impl ShadedPicture<'_> {
             (3, _) => encoder.set_color(ColorType::Rgb),
             _ => encoder.set_color(ColorType::Rgba),
         }
-        let mut writer = encoder.write_header().map_err(failed)?;
-        let mut rows = writer.stream_writer().map_err(failed)?;
+        let mut writer = encoder.write_header().map_err(encoder_error)?;
+        let mut rows = writer.stream_writer().map_err(encoder_error)?;
         let (mut row, mut number) = (Vec::new(), 0);
         let bytes = usize::try_from(size[0].saturating_mul(self.image.samples)).unwrap_or(0);
         let started = Instant::now();
@@ -228,11 +228,11 @@ impl ShadedPicture<'_> {
                 let most = limits::HTML_DRAWING.as_secs();
                 return Err(Error::limit("seconds for a picture on a page", most));
             }
-            cancel.go_on()
+            cancel.check_cancelled()
         };
         self.picture.rows(cancel, &mut go_on, &mut |stored| {
             row.clear();
-            self.row(number, stored, cancel, &mut row)?;
+            self.write_row(number, stored, cancel, &mut row)?;
             number += 1;
             if row.len() != bytes {
                 return Err(Error::corrupt(
@@ -240,21 +240,22 @@ impl ShadedPicture<'_> {
                     None,
                 ));
             }
-            rows.write_all(&row).map_err(|error| failed(error.into()))
+            rows.write_all(&row)
+                .map_err(|error| encoder_error(error.into()))
         })?;
-        rows.finish().map_err(failed)?;
-        writer.finish().map_err(failed)
+        rows.finish().map_err(encoder_error)?;
+        writer.finish().map_err(encoder_error)
     }
 
     /// Returns the palette: a transparent colour, followed by the colours of the scale from its
     /// lower end to its upper end.
     fn colours(&self) -> Vec<u8> {
         let last = f64::from(COLOURS - 1);
-        let is_inverted = self.image.appearance.is_white_zero;
+        let is_inverted = self.image.appearance.is_zero_white;
         let colour = |number: u8| {
             let share = f64::from(number) / last;
             let share = if is_inverted { 1.0 - share } else { share };
-            self.shading.scale.colours.at(share)
+            self.shading.scale.colours.colour_at(share)
         };
         let colours = (0..COLOURS).map(colour);
         [[0; 3]].into_iter().chain(colours).flatten().collect()
@@ -262,7 +263,7 @@ impl ShadedPicture<'_> {
 
     /// Converts a shown row to palette indices or colours, and appends them. `stored` are the
     /// stored pixels of the row.
-    fn row(
+    fn write_row(
         &self,
         place: u64,
         stored: &[u8],
@@ -278,7 +279,7 @@ impl ShadedPicture<'_> {
                 let share = if place == opacity && pixel.kind == PixelKind::Float {
                     number(pixel, bytes)
                 } else {
-                    let share = self.shading.scale.share(number(pixel, bytes));
+                    let share = self.shading.scale.relative_position(number(pixel, bytes));
                     share.unwrap_or(0.0)
                 };
                 (share * 255.0).round() as u8
@@ -289,14 +290,14 @@ impl ShadedPicture<'_> {
             out.extend_from_slice(stored);
             return Ok(());
         }
-        let missing = self.missing_of(place, stored, cancel)?;
+        let missing = self.missing_pixels(place, stored, cancel)?;
         let scale = &self.shading.scale;
         out.extend(values.enumerate().map(|(column, bytes)| {
             let value = match missing.get(column) {
                 Some(true) => f64::NAN,
                 _ => number(pixel, bytes),
             };
-            match scale.share(value) {
+            match scale.relative_position(value) {
                 Some(share) => 1 + (share * f64::from(COLOURS - 1)).round() as u8,
                 None => 0,
             }
@@ -305,15 +306,20 @@ impl ShadedPicture<'_> {
     }
 
     /// Returns, for each pixel of a shown row, whether the pixel is missing.
-    fn missing_of(&self, number: u64, stored: &[u8], cancel: &CancelToken) -> Result<Vec<bool>> {
+    fn missing_pixels(
+        &self,
+        number: u64,
+        stored: &[u8],
+        cancel: &CancelToken,
+    ) -> Result<Vec<bool>> {
         let width = self.image.width;
         match &self.missing {
             None => Ok(Vec::new()),
-            Some(missing @ MissingValues::Equal(_)) => {
+            Some(missing @ MissingValues::EqualTo(_)) => {
                 missing.find_missing(&self.datatype, 0, 0, stored, cancel)
             }
             Some(missing) => {
-                let step = step(&self.image);
+                let step = drawing_step(&self.image);
                 let first = number * step * width;
                 let all = missing.find_missing(&self.datatype, first, width, &[], cancel)?;
                 let step = usize::try_from(step).unwrap_or(usize::MAX);

@@ -21,10 +21,10 @@ use h5fs_reader::wire::{to_u64, to_usize};
 use crate::view::View;
 use crate::view::elements::Elements;
 use crate::view::elements::converted::ConvertedElements;
-use crate::view::elements::normal::normal;
+use crate::view::elements::normal::normalize;
 use crate::view::pictures::appearance::{Interlace, Origin};
 use crate::view::pictures::framed::{self, FramedFile, Head};
-use crate::view::pictures::image::{Image, Pixel, PixelKind, single};
+use crate::view::pictures::image::{Image, Pixel, PixelKind, half_to_single};
 use crate::view::pictures::picture_style::PictureStyle;
 use crate::view::pictures::tiff::field::{Field, NumberBuffer};
 
@@ -43,16 +43,16 @@ const COLOURS: usize = 3 * 256;
 pub(crate) fn file(elements: Elements, look: PictureStyle) -> Result<Option<FramedFile>> {
     let dims = elements.dims.as_deref().unwrap_or_default();
     let image = Image::from_datatype(&elements.datatype, dims, look.appearance);
-    image.as_ref().map_or(Ok(()), refuse_lines)?;
+    image.as_ref().map_or(Ok(()), check_interlace)?;
     let colours = look.palette.map(|palette| palette.wide_planes());
     let Some(headers) = Headers::new(image, colours) else {
         return Ok(None);
     };
     let bytes = headers.pixel_bytes();
     let content = if headers.image.pixel.bytes == headers.stored_bytes {
-        normal(elements)?.content
+        normalize(elements)?.content
     } else {
-        widened(elements.content, headers.image.pixel, bytes / 4)
+        widen_half_floats(elements.content, headers.image.pixel, bytes / 4)
     };
     FramedFile::new(headers, content, bytes, 1).map(Some)
 }
@@ -63,7 +63,7 @@ pub(crate) fn file(elements: Elements, look: PictureStyle) -> Result<Option<Fram
 /// # Errors
 /// Fails as [`file`] does.
 pub(crate) fn length(image: Option<Image>) -> Result<Option<u64>> {
-    image.as_ref().map_or(Ok(()), refuse_lines)?;
+    image.as_ref().map_or(Ok(()), check_interlace)?;
     let colours = image.as_ref().and_then(|image| image.appearance.palette);
     // The length does not depend on the colours.
     let headers = Headers::new(image, colours.map(|_| vec![0; COLOURS]));
@@ -75,7 +75,7 @@ pub(crate) fn length(image: Option<Image>) -> Result<Option<u64>> {
 ///
 /// # Errors
 /// `Unsupported` for colours between rows and columns.
-fn refuse_lines(image: &Image) -> Result<()> {
+fn check_interlace(image: &Image) -> Result<()> {
     match image.appearance.interlace {
         Some(Interlace::Line) => Err(Error::unsupported(
             "TIFF of colours that are interleaved by line (INTERLACE_LINE); png/ and npy/ have \
@@ -88,13 +88,13 @@ fn refuse_lines(image: &Image) -> Result<()> {
 
 /// Converts half floats to single floats in the same byte order. Other numbers are returned
 /// unchanged.
-fn widened(content: Box<dyn View>, pixel: Pixel, count: u64) -> Box<dyn View> {
+fn widen_half_floats(content: Box<dyn View>, pixel: Pixel, count: u64) -> Box<dyn View> {
     let convert = move |half: &[u8], out: &mut Vec<u8>| {
         let half = half.first_chunk().copied().unwrap_or_default();
         out.extend_from_slice(&if pixel.is_big_endian {
-            single(u16::from_be_bytes(half)).to_be_bytes()
+            half_to_single(u16::from_be_bytes(half)).to_be_bytes()
         } else {
-            single(u16::from_le_bytes(half)).to_le_bytes()
+            half_to_single(u16::from_le_bytes(half)).to_le_bytes()
         });
     };
     Box::new(ConvertedElements {
@@ -137,7 +137,7 @@ impl Headers {
         }
         // Width and height are 32-bit numbers in TIFF.
         u32::try_from(image.width.max(image.height)).ok()?;
-        let (pages, numbers) = (image.pages()?, image.numbers()?);
+        let (pages, numbers) = (image.pages()?, image.numbers_per_picture()?);
         let page_bytes = numbers.checked_mul(image.pixel.bytes.into())?;
         page_bytes.checked_mul(pages)?;
         let mut headers = Headers {
@@ -152,11 +152,11 @@ impl Headers {
             stride: 0,
             start: 0,
         };
-        headers.arrange()?;
+        headers.compute_offsets()?;
         let end = headers.start.checked_add(headers.pixel_bytes())?;
         if u32::try_from(end).is_err() {
             headers.is_big = true;
-            headers.arrange()?;
+            headers.compute_offsets()?;
         }
         Some(headers)
     }
@@ -167,7 +167,7 @@ impl Headers {
 
     /// Computes the lengths of the directories, and the offset of the pixels; `None` if they
     /// overflow.
-    fn arrange(&mut self) -> Option<()> {
+    fn compute_offsets(&mut self) -> Option<()> {
         let file_header = if self.is_big { 16 } else { 8 };
         self.first = to_u64(self.directory(0).len()).checked_add(file_header)?;
         self.stride = to_u64(self.directory(1).len());
@@ -178,7 +178,7 @@ impl Headers {
     }
 
     /// Creates an empty buffer with the byte order of the file.
-    fn numbers(&self) -> NumberBuffer {
+    fn number_buffer(&self) -> NumberBuffer {
         NumberBuffer::new(self.image.pixel.is_big_endian, self.is_big)
     }
 
@@ -198,7 +198,7 @@ impl Headers {
 
     /// Returns the file header: byte order, version, and the offset of the first directory.
     fn file_header(&self) -> Vec<u8> {
-        let mut out = self.numbers();
+        let mut out = self.number_buffer();
         out.bytes.extend(if self.image.pixel.is_big_endian {
             b"MM"
         } else {
@@ -277,7 +277,7 @@ impl Headers {
     fn photometric(&self) -> u16 {
         match self.image.samples {
             1 if self.colours.is_some() => 3,
-            1 => u16::from(!self.image.appearance.is_white_zero),
+            1 => u16::from(!self.image.appearance.is_zero_white),
             _ => 2,
         }
     }
@@ -285,7 +285,10 @@ impl Headers {
     /// Returns the value of `Orientation`, which says where the first pixel is; `None` for the
     /// upper left corner.
     fn orientation(&self) -> Option<u16> {
-        let Origin { is_below, is_right } = self.image.appearance.origin;
+        let Origin {
+            is_bottom: is_below,
+            is_right,
+        } = self.image.appearance.origin;
         match (is_below, is_right) {
             (false, false) => None,
             (false, true) => Some(2),
@@ -299,7 +302,7 @@ impl Headers {
     fn write_directory(&self, fields: &[Field], place: u64, next: u64) -> Vec<u8> {
         let (count, entry, inline) = if self.is_big { (8, 20, 8) } else { (2, 12, 4) };
         let length = count + entry * fields.len() + inline;
-        let mut out = self.numbers();
+        let mut out = self.number_buffer();
         let mut behind = Vec::new();
         if self.is_big {
             out.long8(to_u64(fields.len()));
@@ -307,7 +310,7 @@ impl Headers {
             out.short(u16::try_from(fields.len()).unwrap_or(0));
         }
         for field in fields {
-            let mut value = self.numbers();
+            let mut value = self.number_buffer();
             field.value.write(&mut value);
             out.short(field.tag);
             out.short(field.value.type_number(self.is_big));
@@ -374,11 +377,11 @@ fn description(image: &Image, pages: u64) -> Vec<u8> {
     if image.dims.len() == 2 {
         return Vec::new();
     }
-    imagej(image, pages).unwrap_or_else(|| shaped(image))
+    imagej_description(image, pages).unwrap_or_else(|| shape_description(image))
 }
 
 /// Returns whether ImageJ supports pictures with these numbers.
-fn is_of_imagej(image: &Image) -> bool {
+fn has_imagej_pixels(image: &Image) -> bool {
     let Pixel { kind, bytes, .. } = image.pixel;
     match image.samples {
         1 => matches!(
@@ -394,8 +397,8 @@ fn is_of_imagej(image: &Image) -> bool {
 
 /// Returns ImageJ's description of a stack, with up to three leading axes: frames, slices and
 /// channels. Returns `None` if ImageJ would lose an axis, or does not support the numbers.
-fn imagej(image: &Image, pages: u64) -> Option<Vec<u8>> {
-    let leading = image.leading();
+fn imagej_description(image: &Image, pages: u64) -> Option<Vec<u8>> {
+    let leading = image.stack_dims();
     let axes = match leading {
         [slices] => format!("slices={slices}\n"),
         [frames, slices] => format!("slices={slices}\nframes={frames}\n"),
@@ -406,7 +409,7 @@ fn imagej(image: &Image, pages: u64) -> Option<Vec<u8>> {
         _ => return None,
     };
     // ImageJ drops axes of length one.
-    if !is_of_imagej(image) || leading.contains(&1) {
+    if !has_imagej_pixels(image) || leading.contains(&1) {
         return None;
     }
     let hyperstack = match leading.len() {
@@ -418,7 +421,7 @@ fn imagej(image: &Image, pages: u64) -> Option<Vec<u8>> {
 }
 
 /// Returns tifffile's description of a stack: its shape in JSON.
-fn shaped(image: &Image) -> Vec<u8> {
+fn shape_description(image: &Image) -> Vec<u8> {
     let mut object = JsonObject::default();
     object.json("shape", format_args!("{:?}", image.dims));
     object.finish().into_bytes()
@@ -595,9 +598,9 @@ mod tests {
             (0x7c00, f32::INFINITY),
             (0xfc00, f32::NEG_INFINITY),
         ] {
-            assert_eq!(single(half), expected.to_bits(), "{half:#x}");
+            assert_eq!(half_to_single(half), expected.to_bits(), "{half:#x}");
         }
-        assert_eq!(single(0x7e01), 0x7fc0_2000);
+        assert_eq!(half_to_single(0x7e01), 0x7fc0_2000);
         let half = Datatype::ieee(2, ByteOrder::Big);
         let whole = file_of(half, &[1, 2], &[0x3c, 0, 0xc0, 0], PictureStyle::default());
         assert_eq!(whole[4096..], [0x3f, 0x80, 0, 0, 0xc0, 0, 0, 0]);

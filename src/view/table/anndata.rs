@@ -8,12 +8,12 @@
 use std::sync::Arc;
 
 use h5fs_reader::error::{Error, Result, quote};
-use h5fs_reader::memory::distinct::keep_first_of_each;
-use h5fs_reader::model::attribute_value::targets;
+use h5fs_reader::memory::distinct::deduplicate_by_name;
+use h5fs_reader::model::attribute_value::reference_targets;
 use h5fs_reader::model::{Node, NodeKind};
 
 use crate::view::table::column::{ColumnSource, GroupTable, MissingRule};
-use crate::view::table::group::{ENCODING, Group, part_of};
+use crate::view::table::group::{ENCODING, Group, node_field};
 
 /// The value of `encoding-type` for a column with values and a mask.
 const NULLABLE_INTEGER: &[u8] = b"nullable-integer";
@@ -24,8 +24,10 @@ const NULLABLE_TEXT: &[u8] = b"nullable-string-array";
 ///
 /// # Errors
 /// Fails if the attribute cannot be read.
-pub(super) fn is_named(group: &Group<'_>) -> Result<bool> {
-    Ok(group.text(ENCODING)?.is_some_and(|is| is == b"dataframe"))
+pub(super) fn is_table(group: &Group<'_>) -> Result<bool> {
+    Ok(group
+        .attribute_text(ENCODING)?
+        .is_some_and(|is| is == b"dataframe"))
 }
 
 /// Returns whether `encoding-type` says that the members of the group belong together in another
@@ -33,8 +35,8 @@ pub(super) fn is_named(group: &Group<'_>) -> Result<bool> {
 ///
 /// # Errors
 /// Fails if the attribute cannot be read.
-pub(super) fn is_of_another_kind(group: &Group<'_>) -> Result<bool> {
-    let encoding = group.text(ENCODING)?;
+pub(super) fn is_other_encoding(group: &Group<'_>) -> Result<bool> {
+    let encoding = group.attribute_text(ENCODING)?;
     Ok(encoding.is_some_and(|is| !matches!(&is[..], b"dict" | b"anndata")))
 }
 
@@ -43,16 +45,18 @@ pub(super) fn is_of_another_kind(group: &Group<'_>) -> Result<bool> {
 /// # Errors
 /// `Corrupt` if a column is malformed; `Unsupported` for a column with another encoding.
 pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
-    let index = group.text(b"_index")?.unwrap_or_else(|| b"_index".to_vec());
-    let rows = rows_of(group, &index)?;
-    let mut table = GroupTable::of_rows(rows);
+    let index = group
+        .attribute_text(b"_index")?
+        .unwrap_or_else(|| b"_index".to_vec());
+    let rows = column_rows(group, &index)?;
+    let mut table = GroupTable::with_row_count(rows);
     let mut names = vec![index];
-    names.extend(group.names_in(b"column-order")?);
-    keep_first_of_each(&mut names, |name| name);
+    names.extend(group.attribute_names(b"column-order")?);
+    deduplicate_by_name(&mut names, |name| name);
     for name in names {
         let node = group.member(&name)?;
         match node.kind {
-            NodeKind::Group => table.push(name.clone(), encoded(group, &node, &name)?)?,
+            NodeKind::Group => table.push(name.clone(), encoded_column(group, &node, &name)?)?,
             _ => add_array(group, &node, &name, &mut table)?,
         }
     }
@@ -61,21 +65,21 @@ pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
 
 /// Returns the number of rows of a column, which is an array or an encoded group. The index may be
 /// a group, too: anndata 0.13 writes strings of pandas 3 as groups, because they may be missing.
-fn rows_of(group: &Group<'_>, name: &[u8]) -> Result<u64> {
+fn column_rows(group: &Group<'_>, name: &[u8]) -> Result<u64> {
     let node = group.member(name)?;
     match node.kind {
-        NodeKind::Group => Ok(encoded(group, &node, name)?.rows()),
-        _ => Ok(part_of(&node, name)?.rows()),
+        NodeKind::Group => Ok(encoded_column(group, &node, name)?.rows()),
+        _ => Ok(node_field(&node, name)?.rows()),
     }
 }
 
 /// Returns the source of a column that is an encoded group.
-fn encoded(group: &Group<'_>, node: &Node, name: &[u8]) -> Result<ColumnSource> {
-    let column = group.at(node.id);
-    let encoding = column.text(ENCODING)?.unwrap_or_default();
+fn encoded_column(group: &Group<'_>, node: &Node, name: &[u8]) -> Result<ColumnSource> {
+    let column = group.group_at(node.id);
+    let encoding = column.attribute_text(ENCODING)?.unwrap_or_default();
     match &encoding[..] {
         b"categorical" => Ok(ColumnSource::Categories {
-            codes: column.part(b"codes")?,
+            codes: column.member_field(b"codes")?,
             names: Arc::new(categories(&column)?),
         }),
         NULLABLE_INTEGER | NULLABLE_BOOLEAN | NULLABLE_TEXT => nullable(&column),
@@ -93,35 +97,38 @@ fn categories(column: &Group<'_>) -> Result<ColumnSource> {
     const CATEGORIES: &[u8] = b"categories";
     let node = column.member(CATEGORIES)?;
     match node.kind {
-        NodeKind::Group => encoded(column, &node, CATEGORIES),
-        _ => Ok(ColumnSource::Values(part_of(&node, CATEGORIES)?)),
+        NodeKind::Group => encoded_column(column, &node, CATEGORIES),
+        _ => Ok(ColumnSource::Values(node_field(&node, CATEGORIES)?)),
     }
 }
 
 /// Returns the source of a column that is a group with the members `values` and `mask`.
 fn nullable(column: &Group<'_>) -> Result<ColumnSource> {
-    let mask = column.part(b"mask")?;
-    let values = column.part(b"values")?;
+    let mask = column.member_field(b"mask")?;
+    let values = column.member_field(b"values")?;
     if mask.rows() != values.rows() {
         let what = "table: the mask of a column has another length than the column";
         return Err(Error::corrupt(what, None));
     }
     Ok(ColumnSource::Masked {
         values,
-        missing: MissingRule::Where(mask),
+        missing: MissingRule::MaskNotZero(mask),
     })
 }
 
 /// Adds a column that is an array to `table`.
 fn add_array(group: &Group<'_>, node: &Node, name: &[u8], table: &mut GroupTable) -> Result<()> {
-    let values = part_of(node, name)?;
-    let categories = targets(group.container, node.id, b"categories")?;
+    let values = node_field(node, name)?;
+    let categories = reference_targets(group.container, node.id, b"categories")?;
     match categories.first() {
         Some(&Some(categories)) => {
             let categories = group.container.node(categories)?;
             let source = ColumnSource::Categories {
                 codes: values,
-                names: Arc::new(ColumnSource::Values(part_of(&categories, b"categories")?)),
+                names: Arc::new(ColumnSource::Values(node_field(
+                    &categories,
+                    b"categories",
+                )?)),
             };
             table.push(name.to_vec(), source)
         }

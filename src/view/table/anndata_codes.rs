@@ -11,7 +11,7 @@ use h5fs_reader::wire::to_usize;
 
 use crate::view::elements::Elements;
 use crate::view::table::column::RowField;
-use crate::view::table::group::{Group, part_of};
+use crate::view::table::group::{Group, node_field};
 
 /// Returns `elements` with category names in place of codes, if `node` is the dataset `obs` or
 /// `var` of the group `root`. Elements of any other dataset, and elements that are not complete
@@ -49,13 +49,15 @@ pub(crate) fn replace_codes(root: &Group<'_>, node: &Node, elements: Elements) -
 /// Returns the group that contains the category names (`uns`); `None` if `node` is neither `obs`
 /// nor `var`.
 fn names<'a>(root: &Group<'a>, node: &Node) -> Result<Option<Group<'a>>> {
-    let Some(uns) = root.find(b"uns")? else {
+    let Some(uns) = root.find_member(b"uns")? else {
         return Ok(None);
     };
     for axis in [&b"obs"[..], b"var"] {
-        let is_node = root.find(axis)?.is_some_and(|axis| axis.id == node.id);
+        let is_node = root
+            .find_member(axis)?
+            .is_some_and(|axis| axis.id == node.id);
         if is_node && matches!(uns.kind, NodeKind::Group) {
-            return Ok(Some(root.at(uns.id)));
+            return Ok(Some(root.group_at(uns.id)));
         }
     }
     Ok(None)
@@ -68,13 +70,13 @@ fn categories(names: &Group<'_>, records: &RowField, member: &Member) -> Result<
         return Ok(None);
     };
     let key = [&member.name, &b"_categories"[..]].concat();
-    let Some(node) = names.find(&key)? else {
+    let Some(node) = names.find_member(&key)? else {
         return Ok(None);
     };
-    let texts = names.names(&part_of(&node, &key)?)?;
-    let codes = records.at(member.offset.into(), member.datatype.clone());
+    let texts = names.read_names(&node_field(&node, &key)?)?;
+    let codes = records.subfield(member.offset.into(), member.datatype.clone());
     let is_named = |code: &i128| usize::try_from(*code).is_ok_and(|code| code < texts.len());
-    match names.numbers(&codes) {
+    match names.read_integers(&codes) {
         Ok(Some(codes)) if !codes.iter().all(|code| *code == -1 || is_named(code)) => Ok(None),
         // Codes above the limit are not checked. A code without a name is then shown as a number.
         Ok(Some(_)) | Err(Error::Limit { .. }) => Ok(enumeration(texts, &member.datatype, order)),

@@ -14,9 +14,11 @@ use h5fs_reader::model::{Node, NodeId, NodeKind};
 use h5fs_reader::wire::to_u64;
 
 use crate::limits;
-use crate::view::elements::missing::number_of;
+use crate::view::elements::missing::parse_mask_number;
 use crate::view::table::column::{GroupTable, MissingRule, RowField};
-use crate::view::table::group::{Group, missing, part_of, unknown};
+use crate::view::table::group::{
+    Group, malformed_member_error, node_field, unsupported_member_error,
+};
 
 /// Maximum depth of nested mappings within a column.
 const DEPTH: usize = 4;
@@ -25,7 +27,7 @@ const DEPTH: usize = 4;
 ///
 /// # Errors
 /// Fails if the group cannot be read.
-pub(super) fn is_named(group: &Group<'_>) -> Result<bool> {
+pub(super) fn is_table(group: &Group<'_>) -> Result<bool> {
     let node = group.container.node(group.id)?;
     let is_table = |tag: &str| {
         let name = tag.rsplit_once('-').map_or(tag, |(name, _)| name);
@@ -40,16 +42,16 @@ pub(super) fn is_named(group: &Group<'_>) -> Result<bool> {
 /// `Corrupt` without columns, if a column does not have values, or if the lengths differ.
 pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
     let mut columns = AstropyColumns::default();
-    let list = group.at(group.member(b"columns")?.id);
+    let list = group.group_at(group.member(b"columns")?.id);
     let names = texts(group, b"colnames")?;
     let mut links = list.container.links(list.id)?;
     let mut number = 0;
     while let Some(link) = links.next()? {
         let Some(node) = list.follow_link(&link)? else {
-            return Err(missing(&link.name, "has no target"));
+            return Err(malformed_member_error(&link.name, "has no target"));
         };
         let own = match node.kind {
-            NodeKind::Group => text(&list.at(node.id), b"name")?,
+            NodeKind::Group => text(&list.group_at(node.id), b"name")?,
             _ => None,
         };
         let name = names.get(number).cloned().or(own).unwrap_or(link.name);
@@ -60,7 +62,7 @@ pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
         }
     }
     let rows = columns.list.first().map_or(0, |(_, part)| part.rows());
-    let mut table = GroupTable::of_rows(rows);
+    let mut table = GroupTable::with_row_count(rows);
     // Several columns may be aliases of the same array.
     let mut known: HashMap<NodeId, Option<MissingRule>> = HashMap::new();
     for (name, values) in columns.list {
@@ -87,7 +89,7 @@ impl AstropyColumns {
         if self.list.len() > before {
             Ok(())
         } else {
-            Err(unknown(name, "a column without arrays"))
+            Err(unsupported_member_error(name, "a column without arrays"))
         }
     }
 
@@ -111,9 +113,9 @@ impl AstropyColumns {
         let Some(depth) = depth.checked_sub(1) else {
             return Ok(());
         };
-        let column = group.at(node.id);
+        let column = group.group_at(node.id);
         for inner in [&b"data"[..], b"value"] {
-            if let Some(inner) = column.find(inner)? {
+            if let Some(inner) = column.find_member(inner)? {
                 return self.add_within(&column, &inner, name, depth);
             }
         }
@@ -133,32 +135,32 @@ impl AstropyColumns {
 /// Returns the rule that marks missing values of an array; `None` if the array does not have a
 /// mask.
 fn missing_values(group: &Group<'_>, values: &RowField) -> Result<Option<MissingRule>> {
-    let Some(extras) = group.container.extras() else {
+    let Some(extras) = group.container.asdf_extras() else {
         return Ok(None);
     };
     let mask = match extras.mask(values.node)? {
         None => return Ok(None),
         Some(Mask::Number(text)) => return number(group, &text).map(Some),
-        Some(Mask::Node(node)) => part_of(&*group.container.node(node)?, b"mask")?,
-        Some(Mask::Array(array)) => RowField::of_array(values.node, &array)?
-            .ok_or_else(|| unknown(b"mask", "a mask without rows"))?,
+        Some(Mask::Node(node)) => node_field(&*group.container.node(node)?, b"mask")?,
+        Some(Mask::Array(array)) => RowField::from_array(values.node, &array)?
+            .ok_or_else(|| unsupported_member_error(b"mask", "a mask without rows"))?,
     };
     if mask.rows() != values.rows() {
-        return Err(missing(b"mask", "has an unexpected length"));
+        return Err(malformed_member_error(b"mask", "has an unexpected length"));
     }
-    Ok(Some(MissingRule::Where(mask)))
+    Ok(Some(MissingRule::MaskNotZero(mask)))
 }
 
 /// Parses a mask that is a number. Elements equal to this number are missing.
 fn number(group: &Group<'_>, text: &[u8]) -> Result<MissingRule> {
     group.budget.spend(to_u64(text.len()))?;
-    Ok(MissingRule::Number(number_of(text)?))
+    Ok(MissingRule::Number(parse_mask_number(text)?))
 }
 
 /// Returns the text of the scalar `name` in the group. The text is charged to the budget, because
 /// many aliases may refer to one text.
 fn text(group: &Group<'_>, name: &[u8]) -> Result<Option<Vec<u8>>> {
-    let node = group.find(name)?;
+    let node = group.find_member(name)?;
     let Some(NodeKind::Scalar(scalar)) = node.as_ref().map(|node| &node.kind) else {
         return Ok(None);
     };
@@ -168,13 +170,13 @@ fn text(group: &Group<'_>, name: &[u8]) -> Result<Option<Vec<u8>>> {
 
 /// Returns the texts of the scalars in the sequence `name` of the group.
 fn texts(group: &Group<'_>, name: &[u8]) -> Result<Vec<Vec<u8>>> {
-    let Some(sequence) = group.find(name)? else {
+    let Some(sequence) = group.find_member(name)? else {
         return Ok(Vec::new());
     };
     let NodeKind::Group = sequence.kind else {
         return Ok(Vec::new());
     };
-    let sequence = group.at(sequence.id);
+    let sequence = group.group_at(sequence.id);
     let mut texts = Vec::new();
     let mut links = sequence.container.links(sequence.id)?;
     while let Some(link) = links.next()? {

@@ -10,9 +10,9 @@ use h5fs_reader::model::{Array, Datatype, Node, NodeId};
 use h5fs_reader::wire::to_u64;
 
 use crate::limits;
-use crate::view::elements::as_numpy_has_it;
+use crate::view::elements::numpy_datatype;
 use crate::view::table::objects::PickledTexts;
-use crate::view::table::time::Time;
+use crate::view::table::time::PandasTime;
 
 /// Maximum number of array elements in a row for which each element becomes a column. Longer arrays
 /// become one column of lists.
@@ -31,7 +31,7 @@ pub(crate) struct GroupTable {
     weight: u64,
     /// The number of compound and array values that were split into columns, including values that
     /// resulted in zero columns.
-    taken_apart: usize,
+    split_values: usize,
 }
 
 /// A column of a table, with one value for each row.
@@ -72,7 +72,7 @@ pub(crate) enum ColumnSource {
     /// has the beginning of each run, and the end of the last run.
     Runs { ends: RowField, rows: u64 },
     /// The values are stored numbers that represent times.
-    Times { values: RowField, time: Time },
+    Times { values: RowField, time: PandasTime },
     /// The values are texts in a Python pickle.
     Texts(PickledTexts),
 }
@@ -81,7 +81,7 @@ pub(crate) enum ColumnSource {
 #[derive(Debug, Clone)]
 pub(crate) enum MissingRule {
     /// A value is missing if this mask is not zero in the same row.
-    Where(RowField),
+    MaskNotZero(RowField),
     /// A value is missing if it equals this number.
     Number(f64),
     /// A value is missing if it equals this text.
@@ -110,7 +110,7 @@ impl RowField {
     /// `Limit` for a row that is too long.
     pub(crate) fn from_node(node: &Node) -> Result<Option<Self>> {
         let array = node.array();
-        array.map_or(Ok(None), |array| Self::of_array(node.id, array))
+        array.map_or(Ok(None), |array| Self::from_array(node.id, array))
     }
 
     /// Returns the field that covers whole rows of `array`, which is the array of `node`. Returns
@@ -118,7 +118,7 @@ impl RowField {
     ///
     /// # Errors
     /// `Limit` for a row that is too long.
-    pub(crate) fn of_array(node: NodeId, array: &Arc<Array>) -> Result<Option<Self>> {
+    pub(crate) fn from_array(node: NodeId, array: &Arc<Array>) -> Result<Option<Self>> {
         let Some((_, inner)) = array.shape.dims().split_first() else {
             return Ok(None);
         };
@@ -126,7 +126,7 @@ impl RowField {
             node,
             array: Arc::clone(array),
             offset: 0,
-            datatype: row_type(&as_numpy_has_it(&array.datatype), inner)?,
+            datatype: row_type(&numpy_datatype(&array.datatype), inner)?,
         }))
     }
 
@@ -140,11 +140,11 @@ impl RowField {
         let dims = self.array.shape.dims();
         let elements = product(dims.get(1..).unwrap_or_default())?;
         let size = u64::from(self.array.datatype.size);
-        within_a_row(elements.checked_mul(size))
+        check_row_bytes(elements.checked_mul(size))
     }
 
     /// Returns a smaller field: the value of type `datatype` at `offset` within this field's value.
-    pub(crate) fn at(&self, offset: u64, datatype: Datatype) -> Self {
+    pub(crate) fn subfield(&self, offset: u64, datatype: Datatype) -> Self {
         RowField {
             node: self.node,
             array: Arc::clone(&self.array),
@@ -160,7 +160,7 @@ impl RowField {
             return None;
         };
         let member = members.iter().find(|member| member.name == name)?;
-        Some(self.at(member.offset.into(), member.datatype.clone()))
+        Some(self.subfield(member.offset.into(), member.datatype.clone()))
     }
 
     /// Returns one field for each element of an array value. For any other value, returns only the
@@ -172,21 +172,21 @@ impl RowField {
         let Class::Array { base, dims } = &self.datatype.class else {
             return Ok(vec![self.clone()]);
         };
-        let count = count_of(dims)?;
+        let count = element_count(dims)?;
         if count > to_u64(limits::CSV_COLUMNS) {
             return Err(too_many_columns());
         }
         if base.weight().saturating_mul(count) > limits::TABLE_BYTES {
-            return Err(too_heavy());
+            return Err(table_weight_error());
         }
         let size = u64::from(base.size);
         Ok((0..count)
-            .map(|number| self.at(number * size, Datatype::clone(base)))
+            .map(|number| self.subfield(number * size, Datatype::clone(base)))
             .collect())
     }
 
     /// Returns the same field, with its bytes interpreted as the datatype class `class`.
-    pub(crate) fn taken_as(self, class: Class) -> Self {
+    pub(crate) fn with_class(self, class: Class) -> Self {
         let size = self.datatype.size;
         RowField {
             datatype: Datatype { size, class },
@@ -195,7 +195,7 @@ impl RowField {
     }
 
     /// Returns whether both fields are in the same array.
-    pub(crate) fn is_of(&self, other: &RowField) -> bool {
+    pub(crate) fn has_same_array(&self, other: &RowField) -> bool {
         Arc::ptr_eq(&self.array, &other.array)
     }
 
@@ -216,19 +216,19 @@ impl ColumnSource {
         match self {
             ColumnSource::Texts(texts) => texts.rows(),
             ColumnSource::Runs { rows, .. } => *rows,
-            _ => self.of_rows().map_or(0, RowField::rows),
+            _ => self.row_field().map_or(0, RowField::rows),
         }
     }
 
     /// Returns the node of the array that has one value for each row of the table; `None` if there
     /// is no such array.
     pub(crate) fn node(&self) -> Option<NodeId> {
-        self.of_rows().map(|part| part.node)
+        self.row_field().map(|part| part.node)
     }
 
     /// Returns the field that has one value for each row of the table; `None` if there is no such
     /// field.
-    fn of_rows(&self) -> Option<&RowField> {
+    fn row_field(&self) -> Option<&RowField> {
         Some(match self {
             ColumnSource::Values(values)
             | ColumnSource::Masked { values, .. }
@@ -254,13 +254,13 @@ impl ColumnSource {
     /// Returns the approximate memory of the source in bytes. The array of the values and the text
     /// for missing values are not included, because several columns may share them.
     pub(super) fn weight(&self) -> u64 {
-        let rows = self.of_rows().map_or(0, RowField::weight);
+        let rows = self.row_field().map_or(0, RowField::weight);
         let others = match self {
             ColumnSource::Categories { names, .. } => {
                 names.weight().saturating_add(names.shared_weight(None))
             }
             ColumnSource::Masked {
-                missing: MissingRule::Where(mask),
+                missing: MissingRule::MaskNotZero(mask),
                 ..
             } => mask.whole_weight(),
             ColumnSource::Lists { ends, values } => ends
@@ -277,9 +277,9 @@ impl ColumnSource {
     /// Returns the approximate memory in bytes of the array and the text for missing values. Memory
     /// that this source shares with the previous column `before` is not included.
     fn shared_weight(&self, before: Option<&ColumnSource>) -> u64 {
-        let array = before.and_then(ColumnSource::of_rows);
-        let is_new = |own: &&RowField| !array.is_some_and(|array| array.is_of(own));
-        let array = self.of_rows().filter(is_new);
+        let array = before.and_then(ColumnSource::row_field);
+        let is_new = |own: &&RowField| !array.is_some_and(|array| array.has_same_array(own));
+        let array = self.row_field().filter(is_new);
         let text = before.and_then(ColumnSource::missing_text);
         let is_new = |own: &&Arc<[u8]>| !text.is_some_and(|text| Arc::ptr_eq(text, own));
         let text = self.missing_text().filter(is_new);
@@ -290,7 +290,7 @@ impl ColumnSource {
 
 impl GroupTable {
     /// Creates a table with `rows` rows, to which columns are added.
-    pub(crate) fn of_rows(rows: u64) -> Self {
+    pub(crate) fn with_row_count(rows: u64) -> Self {
         GroupTable {
             rows,
             ..GroupTable::default()
@@ -322,7 +322,7 @@ impl GroupTable {
             .saturating_add(to_u64(size_of::<Column>()))
             .saturating_add(allocation_size(name.len()));
         if self.weight > limits::TABLE_BYTES {
-            return Err(too_heavy());
+            return Err(table_weight_error());
         }
         self.columns.push(Column { name, source });
         Ok(())
@@ -340,29 +340,33 @@ impl GroupTable {
         values: &RowField,
         missing: Option<&MissingRule>,
     ) -> Result<()> {
-        self.taken_apart = self.taken_apart.saturating_add(1);
-        if self.taken_apart > 2 * limits::CSV_COLUMNS {
+        self.split_values = self.split_values.saturating_add(1);
+        if self.split_values > 2 * limits::CSV_COLUMNS {
             return Err(too_many_columns());
         }
         if let Some(part) = values.datatype.complex_part() {
-            let imaginary = values.at(part.size.into(), part.clone());
-            self.push_values(&joined(name, b"r"), &values.at(0, part.clone()), missing)?;
-            return self.push_values(&joined(name, b"i"), &imaginary, missing);
+            let imaginary = values.subfield(part.size.into(), part.clone());
+            self.push_values(
+                &joined_name(name, b"r"),
+                &values.subfield(0, part.clone()),
+                missing,
+            )?;
+            return self.push_values(&joined_name(name, b"i"), &imaginary, missing);
         }
         match &values.datatype.class {
             Class::Compound(members) => {
                 for member in members {
-                    let part = values.at(member.offset.into(), member.datatype.clone());
-                    self.push_values(&joined(name, &member.name), &part, missing)?;
+                    let part = values.subfield(member.offset.into(), member.datatype.clone());
+                    self.push_values(&joined_name(name, &member.name), &part, missing)?;
                 }
                 Ok(())
             }
-            Class::Array { dims, .. } if count_of(dims)? <= ELEMENTS_AS_COLUMNS => {
+            Class::Array { dims, .. } if element_count(dims)? <= ELEMENTS_AS_COLUMNS => {
                 let elements = values.elements()?;
-                let missing = missing.map(|missing| missing.of_elements(elements.len()));
+                let missing = missing.map(|missing| missing.element_rules(elements.len()));
                 let missing = missing.transpose()?.unwrap_or_default();
                 for (number, element) in elements.iter().enumerate() {
-                    let name = indexed(name, dims, to_u64(number));
+                    let name = indexed_name(name, dims, to_u64(number));
                     self.push_values(&name, element, missing.get(number))?;
                 }
                 Ok(())
@@ -386,20 +390,20 @@ impl GroupTable {
 
 impl MissingRule {
     /// Splits the rule for an array value into rules for its `count` elements.
-    fn of_elements(&self, count: usize) -> Result<Vec<MissingRule>> {
-        let MissingRule::Where(mask) = self else {
+    fn element_rules(&self, count: usize) -> Result<Vec<MissingRule>> {
+        let MissingRule::MaskNotZero(mask) = self else {
             return Ok(vec![self.clone(); count]);
         };
         let elements = mask.elements()?;
         if elements.len() != count {
             return Err(Error::corrupt("table: a mask of another shape", None));
         }
-        Ok(elements.into_iter().map(MissingRule::Where).collect())
+        Ok(elements.into_iter().map(MissingRule::MaskNotZero).collect())
     }
 }
 
 /// Joins two names: `a.b`, or the inner name alone if the outer one is empty.
-fn joined(outer: &[u8], inner: &[u8]) -> Vec<u8> {
+fn joined_name(outer: &[u8], inner: &[u8]) -> Vec<u8> {
     match outer {
         b"" => inner.to_vec(),
         _ => [outer, b".", inner].concat(),
@@ -407,7 +411,7 @@ fn joined(outer: &[u8], inner: &[u8]) -> Vec<u8> {
 }
 
 /// Returns `name[1][2]` for element `number` of an array in C order.
-fn indexed(name: &[u8], dims: &[u32], number: u64) -> Vec<u8> {
+fn indexed_name(name: &[u8], dims: &[u32], number: u64) -> Vec<u8> {
     let mut left = number;
     let mut indices = Vec::new();
     for &dim in dims.iter().rev() {
@@ -419,7 +423,7 @@ fn indexed(name: &[u8], dims: &[u32], number: u64) -> Vec<u8> {
     [name, indices.concat().as_bytes()].concat()
 }
 
-fn count_of(dims: &[u32]) -> Result<u64> {
+fn element_count(dims: &[u32]) -> Result<u64> {
     let dims: Vec<u64> = dims.iter().copied().map(u64::from).collect();
     product(&dims)
 }
@@ -431,7 +435,7 @@ fn row_type(element: &Datatype, inner: &[u64]) -> Result<Datatype> {
         return Ok(element.clone());
     }
     let bytes = product(inner)?.checked_mul(element.size.into());
-    let size = within_a_row(bytes)?;
+    let size = check_row_bytes(bytes)?;
     let dim = |&dim: &u64| u32::try_from(dim).unwrap_or(u32::MAX);
     let (base, dims) = match &element.class {
         Class::Array { base, dims } => {
@@ -446,13 +450,13 @@ fn row_type(element: &Datatype, inner: &[u64]) -> Result<Datatype> {
     })
 }
 
-fn within_a_row(bytes: Option<u64>) -> Result<u64> {
+fn check_row_bytes(bytes: Option<u64>) -> Result<u64> {
     let most = limits::TEXT_ELEMENT_BYTES;
     let too_long = || Error::limit("bytes of a row of a table", most);
     bytes.filter(|&bytes| bytes <= most).ok_or_else(too_long)
 }
 
-pub(super) fn too_heavy() -> Error {
+pub(super) fn table_weight_error() -> Error {
     Error::limit("bytes of the columns of a table", limits::TABLE_BYTES)
 }
 
@@ -478,7 +482,7 @@ mod tests {
             pipeline: Pipeline(Vec::new()),
             storage: Ok(Storage::Fill),
         };
-        let part = RowField::of_array(NodeId::for_test(1), &Arc::new(array))?;
+        let part = RowField::from_array(NodeId::for_test(1), &Arc::new(array))?;
         Ok(part.expect("an array with rows"))
     }
 
@@ -497,10 +501,10 @@ mod tests {
 
     /// Returns the columns: name, offset in the row, bytes.
     fn columns(values: &RowField) -> Result<Vec<(String, u64, u32)>> {
-        let mut table = GroupTable::of_rows(values.rows());
+        let mut table = GroupTable::with_row_count(values.rows());
         table.push_values(b"v", values, None)?;
         let columns = table.columns.into_iter().map(|column| {
-            let part = column.source.of_rows().unwrap();
+            let part = column.source.row_field().unwrap();
             let name = String::from_utf8(column.name).unwrap();
             (name, part.offset, part.datatype.size)
         });
@@ -539,18 +543,18 @@ mod tests {
     fn a_mask_is_taken_apart_with_its_values() {
         let values = part(int(4), &[3, 2]).unwrap();
         let mask = part(int(1), &[3, 2]).unwrap();
-        let mut table = GroupTable::of_rows(3);
-        let missing = MissingRule::Where(mask);
+        let mut table = GroupTable::with_row_count(3);
+        let missing = MissingRule::MaskNotZero(mask);
         table.push_values(b"v", &values, Some(&missing)).unwrap();
         let masks = table.columns.iter().map(|column| match &column.source {
             ColumnSource::Masked {
                 values,
-                missing: MissingRule::Where(mask),
+                missing: MissingRule::MaskNotZero(mask),
             } => (values.offset, mask.offset),
             other => panic!("{other:?}"),
         });
         assert_eq!(masks.collect::<Vec<_>>(), [(0, 0), (4, 1)]);
-        let missing = MissingRule::Where(part(int(1), &[3, 3]).unwrap());
+        let missing = MissingRule::MaskNotZero(part(int(1), &[3, 3]).unwrap());
         let other = table.push_values(b"w", &values, Some(&missing));
         assert!(matches!(other, Err(Error::Corrupt { .. })));
     }
@@ -559,7 +563,7 @@ mod tests {
     fn a_text_for_what_is_missing_counts_once_for_all_columns_that_share_it() {
         let text: Arc<[u8]> = vec![b'x'; 8 << 20].into();
         let filled = |share: &dyn Fn() -> Arc<[u8]>| {
-            let mut table = GroupTable::of_rows(2);
+            let mut table = GroupTable::with_row_count(2);
             (0..8).try_for_each(|_| {
                 let values = part(int(1), &[2])?;
                 let missing = MissingRule::Text(share());
@@ -575,7 +579,7 @@ mod tests {
 
     #[test]
     fn columns_of_another_length_are_refused() {
-        let mut table = GroupTable::of_rows(3);
+        let mut table = GroupTable::with_row_count(3);
         let values = part(int(4), &[4]).unwrap();
         let refused = table.push(b"v".to_vec(), ColumnSource::Values(values));
         assert!(matches!(refused, Err(Error::Corrupt { .. })));

@@ -13,8 +13,8 @@ use h5fs_reader::wire::{to_u64, to_usize};
 use crate::limits;
 use crate::view::csv::column::Columns;
 use crate::view::csv::fields::Cell;
+use crate::view::elements::formatting_cost;
 use crate::view::elements::raw;
-use crate::view::elements::values_of;
 use crate::view::table::column::RowField;
 
 /// An open array of a table. Its rows are its parts along the first dimension.
@@ -89,7 +89,7 @@ impl RowArray {
         let length = to_usize(length)?;
         let bytes = self
             .reader
-            .read_for(rows.start.saturating_mul(row), length, cancel)?;
+            .read_with_cancel(rows.start.saturating_mul(row), length, cancel)?;
         if bytes.len() == length {
             Ok(bytes)
         } else {
@@ -128,9 +128,9 @@ impl ColumnLocation {
 
     /// Pads the text of each value to one length if the values are numbers. Returns that length in
     /// bytes, including the separator.
-    pub(super) fn pad(&mut self) -> Option<u64> {
+    pub(super) fn pad_values(&mut self) -> Option<u64> {
         match &mut self.value.text {
-            TextFormat::Cell(columns) => columns.pad(),
+            TextFormat::Cell(columns) => columns.pad_columns(),
             TextFormat::Json(_) => None,
         }
     }
@@ -138,7 +138,7 @@ impl ColumnLocation {
     /// Returns the number of single values in one value of the column, which may be an array or a
     /// compound.
     pub(super) fn values(&self) -> u64 {
-        values_of(&self.value.datatype)
+        formatting_cost(&self.value.datatype)
     }
 
     /// Returns the average size in bytes of the single values in one value of the column; at least
@@ -194,7 +194,7 @@ impl ArrayValues {
     ///
     /// # Errors
     /// Fails if the datatype does not have a text format.
-    pub(super) fn in_json(array: RowArray, part: &RowField) -> Result<Self> {
+    pub(super) fn new_json(array: RowArray, part: &RowField) -> Result<Self> {
         let writer = ValueWriter::new(&part.datatype)?;
         let value = RowValue::with_format(part, TextFormat::Json(writer))?;
         Ok(ArrayValues { array, value })

@@ -8,14 +8,14 @@
 use std::sync::Arc;
 
 use h5fs_reader::error::{Error, Result};
-use h5fs_reader::memory::distinct::keep_first_of_each;
-use h5fs_reader::model::attribute_value::{is_there, targets};
+use h5fs_reader::memory::distinct::deduplicate_by_name;
+use h5fs_reader::model::attribute_value::{attribute_exists, reference_targets};
 use h5fs_reader::model::{NodeId, NodeKind};
 use h5fs_reader::wire::to_u64;
 
 use crate::limits;
 use crate::view::table::column::{ColumnSource, GroupTable, RowField};
-use crate::view::table::group::{Group, part_of};
+use crate::view::table::group::{Group, node_field};
 
 /// The attribute of the group that lists the columns.
 const COLUMNS: &[u8] = b"colnames";
@@ -24,11 +24,11 @@ const COLUMNS: &[u8] = b"colnames";
 ///
 /// # Errors
 /// Fails if an attribute or a member cannot be read.
-pub(super) fn is_named(group: &Group<'_>) -> Result<bool> {
-    if !is_there(group.container, group.id, COLUMNS)? {
+pub(super) fn is_table(group: &Group<'_>) -> Result<bool> {
+    if !attribute_exists(group.container, group.id, COLUMNS)? {
         return Ok(false);
     }
-    let id = group.find(b"id")?;
+    let id = group.find_member(b"id")?;
     Ok(id.is_some_and(|id| matches!(id.kind, NodeKind::Array(_))))
 }
 
@@ -37,22 +37,22 @@ pub(super) fn is_named(group: &Group<'_>) -> Result<bool> {
 /// # Errors
 /// `Corrupt` if a column is malformed; `Limit` for lists that are nested too deeply.
 pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
-    let id = group.part(b"id")?;
-    let mut table = GroupTable::of_rows(id.rows());
+    let id = group.member_field(b"id")?;
+    let mut table = GroupTable::with_row_count(id.rows());
     table.push_values(b"id", &id, None)?;
-    let mut names = group.names_in(COLUMNS)?;
-    keep_first_of_each(&mut names, |name| name);
+    let mut names = group.attribute_names(COLUMNS)?;
+    deduplicate_by_name(&mut names, |name| name);
     for name in names.iter().filter(|name| *name != b"id") {
         let node = group.member(name)?;
-        let values = part_of(&node, name)?;
-        let ends = ends(group, name, node.id)?;
-        let elements = targets(group.container, node.id, b"elements")?;
+        let values = node_field(&node, name)?;
+        let ends = index_arrays(group, name, node.id)?;
+        let elements = reference_targets(group.container, node.id, b"elements")?;
         match (ends.is_empty(), elements.first()) {
             (true, Some(&Some(elements))) => {
                 let elements = group.container.node(elements)?;
                 let source = ColumnSource::Categories {
                     codes: values,
-                    names: Arc::new(ColumnSource::Values(part_of(&elements, b"elements")?)),
+                    names: Arc::new(ColumnSource::Values(node_field(&elements, b"elements")?)),
                 };
                 table.push(name.clone(), source)?;
             }
@@ -65,15 +65,15 @@ pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
 
 /// Returns the index arrays of the column `name`, outermost first. `node` has the column's values,
 /// or the ends of lists.
-fn ends(group: &Group<'_>, name: &[u8], mut node: NodeId) -> Result<Vec<RowField>> {
+fn index_arrays(group: &Group<'_>, name: &[u8], mut node: NodeId) -> Result<Vec<RowField>> {
     let mut ends = Vec::new();
     let mut name = name.to_vec();
     loop {
         name.extend_from_slice(b"_index");
-        let Some(index) = group.find(&name)? else {
+        let Some(index) = group.find_member(&name)? else {
             break;
         };
-        let target = targets(group.container, index.id, b"target")?;
+        let target = reference_targets(group.container, index.id, b"target")?;
         if target.first() != Some(&Some(node)) {
             break;
         }
@@ -81,7 +81,7 @@ fn ends(group: &Group<'_>, name: &[u8], mut node: NodeId) -> Result<Vec<RowField
             let most = to_u64(limits::TABLE_LISTS);
             return Err(Error::limit("nested lists in a table", most));
         }
-        ends.push(part_of(&index, &name)?);
+        ends.push(node_field(&index, &name)?);
         node = index.id;
     }
     ends.reverse();

@@ -15,7 +15,7 @@ use crate::view::table::column::{ColumnSource, GroupTable, MissingRule, RowField
 use crate::view::table::group::Group;
 use crate::view::table::labels::Labels;
 use crate::view::table::pickle::Pickle;
-use crate::view::table::time::{Frequency, Time, TimeUnit};
+use crate::view::table::time::{Frequency, PandasTime, TimeUnit};
 
 /// The name of a column, and the source of its values.
 pub(super) type NamedColumn = (Vec<u8>, ColumnSource);
@@ -24,7 +24,7 @@ pub(super) type NamedColumn = (Vec<u8>, ColumnSource);
 #[derive(Default)]
 pub(super) struct ValueDescription {
     /// The name of the datatype in pandas (`datetime64[us]`, `float64`); may be empty.
-    pub(super) name: Vec<u8>,
+    pub(super) dtype: Vec<u8>,
     /// Whether the values are instants with a time zone. They are stored in UTC.
     pub(super) is_utc: bool,
     /// The frequency of the values, if they are periods.
@@ -34,24 +34,24 @@ pub(super) struct ValueDescription {
 }
 
 /// Returns the column source of `values`, interpreted by their description `kind`.
-pub(super) fn source(values: RowField, kind: &ValueDescription) -> ColumnSource {
-    let name = &kind.name[..];
+pub(super) fn column_source(values: RowField, kind: &ValueDescription) -> ColumnSource {
+    let name = &kind.dtype[..];
     let class = name.split(|&byte| byte == b'[').next().unwrap_or(name);
     let time = match class {
-        b"datetime64" => Some(Time::Instant {
+        b"datetime64" => Some(PandasTime::Instant {
             unit: time_unit(name),
             is_utc: kind.is_utc,
         }),
-        b"timedelta64" => Some(Time::Duration(time_unit(name))),
-        b"date" => Some(Time::Day),
-        _ => kind.frequency.map(Time::Period),
+        b"timedelta64" => Some(PandasTime::Duration(time_unit(name))),
+        b"date" => Some(PandasTime::Day),
+        _ => kind.frequency.map(PandasTime::Period),
     };
     match (time, &values.datatype.class) {
         (Some(time), Class::Integer { .. }) => ColumnSource::Times { values, time },
         // The class is PyTables' time column of 32 bits.
         (Some(time), &Class::Time { order, bits }) => {
             let signed = true;
-            let values = values.taken_as(Class::Integer {
+            let values = values.with_class(Class::Integer {
                 order,
                 signed,
                 bits,
@@ -59,7 +59,7 @@ pub(super) fn source(values: RowField, kind: &ValueDescription) -> ColumnSource 
             ColumnSource::Times { values, time }
         }
         (_, class) => match (class, &kind.missing) {
-            _ if is_bool(name, &values) => ColumnSource::Values(values.taken_as(Class::Bool)),
+            _ if is_bool(name, &values) => ColumnSource::Values(values.with_class(Class::Bool)),
             (Class::String { .. }, Some(missing)) => ColumnSource::Masked {
                 values,
                 missing: MissingRule::Text(Arc::clone(missing)),
@@ -78,7 +78,7 @@ fn is_bool(kind: &[u8], values: &RowField) -> bool {
 ///
 /// # Errors
 /// Fails if the attribute cannot be read.
-pub(super) fn flag(group: &Group<'_>, node: NodeId, name: &[u8]) -> Result<Option<bool>> {
+pub(super) fn read_flag(group: &Group<'_>, node: NodeId, name: &[u8]) -> Result<Option<bool>> {
     let content = content(group.container, node, name)?;
     Ok(content.map(|content| content.elements.iter().any(|&byte| byte != 0)))
 }
@@ -88,7 +88,7 @@ pub(super) fn flag(group: &Group<'_>, node: NodeId, name: &[u8]) -> Result<Optio
 ///
 /// # Errors
 /// `Limit` if the budget is exceeded.
-pub(super) fn unpickled(pickle: &[u8], budget: &Budget) -> Result<Option<Pickle>> {
+pub(super) fn parse_pickle(pickle: &[u8], budget: &Budget) -> Result<Option<Pickle>> {
     budget.spend(to_u64(pickle.len()))?;
     Ok(Pickle::read(pickle))
 }
@@ -113,12 +113,14 @@ fn time_unit(kind: &[u8]) -> TimeUnit {
         () if is(b"[us") => 1_000_000,
         () => return TimeUnit::NANOSECOND,
     };
-    TimeUnit { of_second }
+    TimeUnit {
+        per_second: of_second,
+    }
 }
 
 /// Returns the name of an index that has no name in the file. pandas' `reset_index` chooses the
 /// same name.
-pub(super) fn unnamed_index(columns: &[NamedColumn]) -> Vec<u8> {
+pub(super) fn unnamed_index_name(columns: &[NamedColumn]) -> Vec<u8> {
     let is_taken = columns.iter().any(|(name, _)| name == b"index");
     if is_taken { "level_0" } else { "index" }.into()
 }
@@ -128,14 +130,14 @@ pub(super) fn unnamed_index(columns: &[NamedColumn]) -> Vec<u8> {
 ///
 /// # Errors
 /// Fails as [`GroupTable::push`] does.
-pub(super) fn add(
+pub(super) fn add_columns(
     table: &mut GroupTable,
     mut columns: Vec<NamedColumn>,
     first: &[Vec<u8>],
     order: &Labels,
 ) -> Result<()> {
     sort_as(&mut columns, first.iter().chain(&order.texts));
-    let is_short = order.are_times && columns.iter().all(|(name, _)| name.ends_with(MIDNIGHT));
+    let is_short = order.has_only_times && columns.iter().all(|(name, _)| name.ends_with(MIDNIGHT));
     for (mut name, source) in columns {
         if is_short {
             name.truncate(name.len() - MIDNIGHT.len());

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use h5fs_reader::array::{Engine, Reader};
 use h5fs_reader::error::{Error, Result, quote};
 use h5fs_reader::model::attribute_value::{self, numbers, strings};
-use h5fs_reader::model::paths::{resolve, resolve_names};
+use h5fs_reader::model::paths::{resolve, resolve_alias};
 use h5fs_reader::model::{Container, Link, LinkTarget, Node, NodeId, NodeKind};
 use h5fs_reader::wire::{to_u64, to_usize};
 
 use crate::limits;
 use crate::view::table::budget::Budget;
-use crate::view::table::column::{RowField, too_heavy};
+use crate::view::table::column::{RowField, table_weight_error};
 
 /// The attribute in which AnnData names the encoding of an object.
 pub(super) const ENCODING: &[u8] = b"encoding-type";
@@ -35,7 +35,7 @@ pub(crate) struct Group<'a> {
 
 impl<'a> Group<'a> {
     /// Returns another group of the same file.
-    pub(crate) fn at(&self, id: NodeId) -> Group<'a> {
+    pub(crate) fn group_at(&self, id: NodeId) -> Group<'a> {
         Group { id, ..*self }
     }
 
@@ -45,7 +45,7 @@ impl<'a> Group<'a> {
     ///
     /// # Errors
     /// Fails if the member cannot be read.
-    pub(crate) fn find(&self, name: &[u8]) -> Result<Option<Arc<Node>>> {
+    pub(crate) fn find_member(&self, name: &[u8]) -> Result<Option<Arc<Node>>> {
         let link = match self.container.link(self.id, name)? {
             None if name.contains(&b'/') => Link {
                 name: name.to_vec(),
@@ -62,27 +62,28 @@ impl<'a> Group<'a> {
     /// Returns the node of a member that must exist.
     ///
     /// # Errors
-    /// `Corrupt` if the member does not exist; otherwise fails as [`find`](Self::find) does.
+    /// `Corrupt` if the member does not exist; otherwise fails as [`find_member`](Self::find_member) does.
     pub(crate) fn member(&self, name: &[u8]) -> Result<Arc<Node>> {
-        let found = self.find(name);
-        let found = found.map_err(|error| error.within(format_args!("table: {}", quote(name))))?;
-        found.ok_or_else(|| missing(name, "does not exist"))
+        let found = self.find_member(name);
+        let found =
+            found.map_err(|error| error.with_context(format_args!("table: {}", quote(name))))?;
+        found.ok_or_else(|| malformed_member_error(name, "does not exist"))
     }
 
     /// Returns the rows of the member `name`, which is an array.
     ///
     /// # Errors
     /// `Unsupported` if the member does not have rows. The error names the member's encoding.
-    pub(crate) fn part(&self, name: &[u8]) -> Result<RowField> {
+    pub(crate) fn member_field(&self, name: &[u8]) -> Result<RowField> {
         let node = self.member(name)?;
         if matches!(node.kind, NodeKind::Group)
-            && let Some(encoding) = self.at(node.id).text(ENCODING)?
+            && let Some(encoding) = self.group_at(node.id).attribute_text(ENCODING)?
         {
             let attribute = str::from_utf8(ENCODING).unwrap_or_default();
             let form = format!("{attribute} {}", quote(&encoding));
-            return Err(unknown(name, &form));
+            return Err(unsupported_member_error(name, &form));
         }
-        part_of(&node, name)
+        node_field(&node, name)
     }
 
     /// Returns the object that a link of this group leads to; `None` if the object is in another
@@ -96,9 +97,9 @@ impl<'a> Group<'a> {
         let container = self.container;
         let id = match &link.target {
             LinkTarget::Hard(id) => Some(*id),
-            LinkTarget::Soft(path) => if_somewhere(resolve(container, self.id, path))?,
+            LinkTarget::Soft(path) => none_if_unreachable(resolve(container, self.id, path))?,
             target @ (LinkTarget::Alias(_) | LinkTarget::Reference { file: None, .. }) => {
-                if_somewhere(resolve_names(container, target))?
+                none_if_unreachable(resolve_alias(container, target))?
             }
             LinkTarget::Damaged(error) => return Err(error.clone()),
             _ => None,
@@ -110,7 +111,7 @@ impl<'a> Group<'a> {
     ///
     /// # Errors
     /// Fails if the attribute cannot be read.
-    pub(crate) fn text(&self, attribute: &[u8]) -> Result<Option<Vec<u8>>> {
+    pub(crate) fn attribute_text(&self, attribute: &[u8]) -> Result<Option<Vec<u8>>> {
         attribute_value::text(self.container, self.id, attribute)
     }
 
@@ -119,7 +120,7 @@ impl<'a> Group<'a> {
     ///
     /// # Errors
     /// `Unsupported` if the attribute does not contain text. Fails if the attribute cannot be read.
-    pub(crate) fn names_in(&self, attribute: &[u8]) -> Result<Vec<Vec<u8>>> {
+    pub(crate) fn attribute_names(&self, attribute: &[u8]) -> Result<Vec<Vec<u8>>> {
         if let Some(names) = attribute_value::texts(self.container, self.id, attribute)? {
             return Ok(names);
         }
@@ -128,7 +129,7 @@ impl<'a> Group<'a> {
             return Ok(Vec::new());
         }
         let what = Error::unsupported("a list of names of this type", None);
-        Err(attribute_value::of_attribute(what, attribute))
+        Err(attribute_value::with_attribute_name(what, attribute))
     }
 
     /// Reads all values of the field `part`, and returns their bytes one after another.
@@ -159,7 +160,7 @@ impl<'a> Group<'a> {
     ///
     /// # Errors
     /// `Limit` for a long sequence. Fails if the sequence cannot be read.
-    pub(crate) fn first_sequence(&self, part: &RowField) -> Result<Vec<u8>> {
+    pub(crate) fn read_first_sequence(&self, part: &RowField) -> Result<Vec<u8>> {
         let reader = Reader::new(self.engine, Arc::clone(&part.array))?;
         let element = reader.read(0, to_usize(part.datatype.size.into())?)?;
         let length = self.container.variable_length_bytes(&element, 1)?;
@@ -169,7 +170,9 @@ impl<'a> Group<'a> {
             return Err(Error::limit("bytes of a Python pickle", most));
         }
         self.budget.spend(length)?;
-        let bytes = self.container.variable_length(&element, 1, 0..length)?;
+        let bytes = self
+            .container
+            .read_variable_length(&element, 1, 0..length)?;
         Ok(bytes.unwrap_or_default())
     }
 
@@ -177,8 +180,8 @@ impl<'a> Group<'a> {
     /// not integers.
     ///
     /// # Errors
-    /// Fails as [`names`](Self::names) does.
-    pub(crate) fn numbers(&self, part: &RowField) -> Result<Option<Vec<i128>>> {
+    /// Fails as [`read_names`](Self::read_names) does.
+    pub(crate) fn read_integers(&self, part: &RowField) -> Result<Option<Vec<i128>>> {
         Ok(numbers(&part.datatype, &self.bytes(part)?))
     }
 
@@ -188,7 +191,7 @@ impl<'a> Group<'a> {
     /// # Errors
     /// `Limit` for too many or too long texts; `Unsupported` for other values. Fails if the array
     /// cannot be read.
-    pub(crate) fn names(&self, part: &RowField) -> Result<Vec<Vec<u8>>> {
+    pub(crate) fn read_names(&self, part: &RowField) -> Result<Vec<Vec<u8>>> {
         let bytes = self.bytes(part)?;
         if let Some(numbers) = numbers(&part.datatype, &bytes) {
             let texts = numbers.iter().map(|number| number.to_string().into_bytes());
@@ -200,7 +203,7 @@ impl<'a> Group<'a> {
 
 /// Converts a link whose target is in another file, dangling or circular to `None`. Other errors
 /// are returned.
-fn if_somewhere(found: Result<Option<NodeId>>) -> Result<Option<NodeId>> {
+fn none_if_unreachable(found: Result<Option<NodeId>>) -> Result<Option<NodeId>> {
     match found {
         Err(Error::Unsupported { .. } | Error::Limit { .. } | Error::NotFound) => Ok(None),
         found => found,
@@ -211,25 +214,25 @@ fn if_somewhere(found: Result<Option<NodeId>>) -> Result<Option<NodeId>> {
 ///
 /// # Errors
 /// `Unsupported` if the node does not have rows.
-pub(crate) fn part_of(node: &Node, name: &[u8]) -> Result<RowField> {
+pub(crate) fn node_field(node: &Node, name: &[u8]) -> Result<RowField> {
     let part = match node.kind {
         NodeKind::Group => None,
         _ => RowField::from_node(node)?,
     };
     part.ok_or_else(|| match node.kind {
-        NodeKind::Group => unknown(name, "a group"),
-        _ => unknown(name, "a member without rows"),
+        NodeKind::Group => unsupported_member_error(name, "a group"),
+        _ => unsupported_member_error(name, "a member without rows"),
     })
 }
 
 /// Returns the error for a member called `name` whose encoding or type (`form`) is not supported.
-pub(crate) fn unknown(name: &[u8], form: &str) -> Error {
+pub(crate) fn unsupported_member_error(name: &[u8], form: &str) -> Error {
     Error::unsupported(format!("table: {}: {form}", quote(name)), None)
 }
 
 /// Returns the error for a malformed or absent member `name`, which means that the file is damaged.
 /// `why` is the reason.
-pub(crate) fn missing(name: &[u8], why: &str) -> Error {
+pub(crate) fn malformed_member_error(name: &[u8], why: &str) -> Error {
     Error::corrupt(format!("table: {} {why}", quote(name)), None)
 }
 
@@ -238,9 +241,9 @@ pub(crate) fn missing(name: &[u8], why: &str) -> Error {
 ///
 /// # Errors
 /// `Limit` in both cases.
-pub(crate) fn refuse_large(bytes: u64, is_whole: bool) -> Result<()> {
+pub(crate) fn check_table_size(bytes: u64, is_whole: bool) -> Result<()> {
     if bytes > limits::TABLE_BYTES {
-        return Err(too_heavy());
+        return Err(table_weight_error());
     }
     if !is_whole {
         let most = to_u64(limits::TABLE_MEMBERS);

@@ -6,14 +6,14 @@ use h5fs_reader::model::number::{FloatValue, append};
 
 use crate::view::table::budget::Budget;
 use crate::view::table::pickle::{Pickle, PickleValue, ValueIndex};
-use crate::view::table::time::{Frequency, Time, TimeUnit};
+use crate::view::table::time::{Frequency, PandasTime, TimeUnit};
 
 /// Names of columns, from a pickle or an array.
 #[derive(Debug, Default)]
 pub(super) struct Labels {
     pub(super) texts: Vec<Vec<u8>>,
     /// Whether all names are instants or durations, so that pandas may shorten their texts.
-    pub(super) are_times: bool,
+    pub(super) has_only_times: bool,
 }
 
 /// Returns the names in a Python list; `None` if the value is not a list, or if a name has an
@@ -22,20 +22,24 @@ pub(super) struct Labels {
 ///
 /// # Errors
 /// `Limit` if the budget is exceeded.
-pub(super) fn labels(pickle: &Pickle, list: ValueIndex, budget: &Budget) -> Result<Option<Labels>> {
+pub(super) fn read_labels(
+    pickle: &Pickle,
+    list: ValueIndex,
+    budget: &Budget,
+) -> Result<Option<Labels>> {
     let Some(items) = pickle.items(list) else {
         return Ok(None);
     };
     let mut labels = Labels {
         texts: Vec::new(),
-        are_times: !items.is_empty(),
+        has_only_times: !items.is_empty(),
     };
     for &item in items {
-        let Some(text) = label(pickle, item, budget)? else {
+        let Some(text) = format_label(pickle, item, budget)? else {
             return Ok(None);
         };
         labels.texts.push(text);
-        labels.are_times &= is_time(pickle, item);
+        labels.has_only_times &= is_time(pickle, item);
     }
     Ok(Some(labels))
 }
@@ -43,20 +47,24 @@ pub(super) fn labels(pickle: &Pickle, list: ValueIndex, budget: &Budget) -> Resu
 /// Returns the only name that a pickle contains.
 ///
 /// # Errors
-/// Fails as [`labels`] does.
-pub(super) fn name(pickle: &Pickle, budget: &Budget) -> Result<Option<Labels>> {
-    let text = label(pickle, pickle.top(), budget)?;
+/// Fails as [`read_labels`] does.
+pub(super) fn read_single_label(pickle: &Pickle, budget: &Budget) -> Result<Option<Labels>> {
+    let text = format_label(pickle, pickle.root_value(), budget)?;
     Ok(text.map(|text| Labels {
         texts: vec![text],
-        are_times: is_time(pickle, pickle.top()),
+        has_only_times: is_time(pickle, pickle.root_value()),
     }))
 }
 
 /// Formats the object `item` as a name.
 ///
 /// # Errors
-/// Fails as [`labels`] does.
-pub(super) fn label(pickle: &Pickle, item: ValueIndex, budget: &Budget) -> Result<Option<Vec<u8>>> {
+/// Fails as [`read_labels`] does.
+pub(super) fn format_label(
+    pickle: &Pickle,
+    item: ValueIndex,
+    budget: &Budget,
+) -> Result<Option<Vec<u8>>> {
     let mut text = Vec::new();
     budget.spend_on_name(0)?;
     let alone = [item];
@@ -101,7 +109,7 @@ fn write_part(
 }
 
 /// Returns whether [`write`] supports the object `item`, without copying its text.
-pub(super) fn is_known(pickle: &Pickle, item: ValueIndex) -> bool {
+pub(super) fn can_write(pickle: &Pickle, item: ValueIndex) -> bool {
     match pickle.get(item) {
         Some(PickleValue::Float(_) | PickleValue::Integer(_) | PickleValue::Text(_)) => true,
         Some(PickleValue::Object { .. }) => {
@@ -119,7 +127,7 @@ pub(super) fn write(pickle: &Pickle, item: ValueIndex, out: &mut Vec<u8>) -> Opt
         return Some(());
     }
     match pickle.get(item)? {
-        PickleValue::Float(number) => FloatValue::Double(*number).write(out),
+        PickleValue::Float(number) => FloatValue::Double(*number).write_text(out),
         PickleValue::Object { .. } => {
             let (year, month, day) = date(pickle, item)?;
             append(out, format_args!("{year:04}-{month:02}-{day:02}"));
@@ -132,10 +140,10 @@ pub(super) fn write(pickle: &Pickle, item: ValueIndex, out: &mut Vec<u8>) -> Opt
 /// Returns the year, the month and the day of a Python `datetime.date`. A pickle stores them as
 /// bytes.
 fn date(pickle: &Pickle, item: ValueIndex) -> Option<(u16, u8, u8)> {
-    let (b"date", &[state]) = pickle.call(item)? else {
+    let (b"date", &[state]) = pickle.constructor_call(item)? else {
         return None;
     };
-    let [high, low, month, day] = match pickle.call(state) {
+    let [high, low, month, day] = match pickle.constructor_call(state) {
         // Protocols before 3 store the bytes as a text of characters.
         Some((b"encode", &[text, ..])) => four_characters(&pickle.text(text)?)?,
         _ => (*pickle.text(state)?).try_into().ok()?,
@@ -157,13 +165,16 @@ fn four_characters(text: &[u8]) -> Option<[u8; 4]> {
 /// Returns whether an object is an instant or a duration.
 fn is_time(pickle: &Pickle, item: ValueIndex) -> bool {
     let time = time(pickle, item).map(|(time, _)| time);
-    matches!(time, Some(Time::Instant { .. } | Time::Duration(_)))
+    matches!(
+        time,
+        Some(PandasTime::Instant { .. } | PandasTime::Duration(_))
+    )
 }
 
 /// Returns the type of a pandas time object (instant, duration or period), and the number of its
 /// units.
-fn time(pickle: &Pickle, item: ValueIndex) -> Option<(Time, i64)> {
-    let (name, arguments) = pickle.call(item)?;
+fn time(pickle: &Pickle, item: ValueIndex) -> Option<(PandasTime, i64)> {
+    let (name, arguments) = pickle.constructor_call(item)?;
     let unit = |rest: &[ValueIndex]| match rest.first() {
         Some(&unit) => time_unit(pickle.integer(unit)?),
         None => Some(TimeUnit::NANOSECOND),
@@ -171,14 +182,14 @@ fn time(pickle: &Pickle, item: ValueIndex) -> Option<(Time, i64)> {
     match (name, arguments) {
         (b"_unpickle_timestamp", &[count, _, zone, ref rest @ ..]) => {
             let (unit, is_utc) = (unit(rest)?, !pickle.is_none(zone));
-            Some((Time::Instant { unit, is_utc }, pickle.integer(count)?))
+            Some((PandasTime::Instant { unit, is_utc }, pickle.integer(count)?))
         }
         (b"_timedelta_unpickle", &[count, ref rest @ ..]) => {
-            Some((Time::Duration(unit(rest)?), pickle.integer(count)?))
+            Some((PandasTime::Duration(unit(rest)?), pickle.integer(count)?))
         }
         (b"Period", &[_, length, ordinal]) => {
             let length = frequency(pickle, length)?;
-            Some((Time::Period(length), pickle.integer(ordinal)?))
+            Some((PandasTime::Period(length), pickle.integer(ordinal)?))
         }
         _ => None,
     }
@@ -193,13 +204,19 @@ fn time_unit(number: i64) -> Option<TimeUnit> {
         10 => 1_000_000_000,
         _ => return None,
     };
-    Some(TimeUnit { of_second })
+    Some(TimeUnit {
+        per_second: of_second,
+    })
 }
 
 /// Returns the frequency of periods that a pandas offset object represents.
 pub(super) fn frequency(pickle: &Pickle, item: ValueIndex) -> Option<Frequency> {
-    let second = |of_second| Frequency::Second(TimeUnit { of_second });
-    let (name, arguments) = pickle.call(item)?;
+    let second = |of_second| {
+        Frequency::Second(TimeUnit {
+            per_second: of_second,
+        })
+    };
+    let (name, arguments) = pickle.constructor_call(item)?;
     Some(match name {
         b"YearEnd" | b"BYearEnd" => Frequency::Year,
         b"QuarterEnd" | b"BQuarterEnd" => Frequency::Quarter,
@@ -232,7 +249,7 @@ mod tests {
             let text = [b"X\x00\x04\x00\x00", &[b'x'; 1024][..], b"q\x00a"].concat();
             let pickle = [b"\x80\x02]", &text[..], &b"h\x00a".repeat(count), b"."].concat();
             let pickle = Pickle::read(&pickle).unwrap();
-            labels(&pickle, pickle.top(), &Budget::default())
+            read_labels(&pickle, pickle.root_value(), &Budget::default())
         };
         assert_eq!(named(99).unwrap().unwrap().texts.len(), 100);
         assert!(matches!(named(32 << 10), Err(Error::Limit { .. })));
@@ -244,11 +261,11 @@ mod tests {
     fn names_as_pandas_shows_them() {
         let names = |pickle: &[u8]| {
             let pickle = Pickle::read(pickle).unwrap();
-            let labels = labels(&pickle, pickle.top(), &Budget::default());
+            let labels = read_labels(&pickle, pickle.root_value(), &Budget::default());
             let labels = labels.unwrap().unwrap();
             let texts = labels.texts.into_iter();
             let texts = texts.map(|text| String::from_utf8(text).unwrap());
-            (texts.collect::<Vec<_>>(), labels.are_times)
+            (texts.collect::<Vec<_>>(), labels.has_only_times)
         };
         let month = b"(lp0\ncpandas._libs.tslibs.period\nPeriod\np2\n(N\
             cpandas._libs.tslibs.offsets\nMonthEnd\np3\n(I1\nI00\ntp4\nRp5\nI648\ntp6\nRp7\na.";

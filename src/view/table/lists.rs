@@ -56,12 +56,12 @@ impl Lists {
         let Some((ends, inner)) = ends.split_first() else {
             return Ok(());
         };
-        let list = list_of(ends, row, cancel)?;
+        let list = list_range(ends, row, cancel)?;
         out.push(b'[');
         let mut separator: &[u8] = b"";
         if inner.is_empty() {
             // For values without a short format, the text is about as long as the values.
-            check(self.values.bytes(list.end - list.start), context)?;
+            check_list_bytes(self.values.bytes(list.end - list.start), context)?;
             let count = list.end - list.start;
             let rows = self.values.read(list, cancel)?;
             for value in self.values.row_values(&rows, count) {
@@ -77,12 +77,12 @@ impl Lists {
             }
         }
         out.push(b']');
-        check(to_u64(out.len()), context)
+        check_list_bytes(to_u64(out.len()), context)
     }
 }
 
 /// Fails if a list has more bytes than its text may have.
-fn check(bytes: u64, context: &TextContext<'_>) -> Result<()> {
+fn check_list_bytes(bytes: u64, context: &TextContext<'_>) -> Result<()> {
     let most = to_u64(context.limit);
     if bytes <= most {
         Ok(())
@@ -93,7 +93,7 @@ fn check(bytes: u64, context: &TextContext<'_>) -> Result<()> {
 
 /// Returns the range of rows in the next array that belong to the list of `row`. The first array of
 /// `ends` has the ends.
-fn list_of(ends: &ArrayValues, row: u64, cancel: &CancelToken) -> Result<Range<u64>> {
+fn list_range(ends: &ArrayValues, row: u64, cancel: &CancelToken) -> Result<Range<u64>> {
     let rows = ends.read(row.saturating_sub(1)..row.saturating_add(1), cancel)?;
     let mut places = [0, 0];
     for value in ends.row_values(&rows, 2) {

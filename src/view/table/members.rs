@@ -18,9 +18,9 @@ use h5fs_reader::model::{Link, LinkTarget, Node, NodeId, NodeKind};
 use h5fs_reader::wire::to_u64;
 
 use crate::limits;
-use crate::view::elements::dimensions::{has_no_values, is_scale, listed};
+use crate::view::elements::dimensions::{has_no_values, is_scale, scales_from_list};
 use crate::view::table::column::{GroupTable, RowField};
-use crate::view::table::group::{Group, refuse_large};
+use crate::view::table::group::{Group, check_table_size};
 
 /// The property that all columns of a table share: a number of rows, or a dimension scale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -49,10 +49,10 @@ impl ColumnCandidate {
 ///
 /// # Errors
 /// Fails if the links or members cannot be read.
-pub(super) fn is_there(group: &Group<'_>) -> Result<bool> {
+pub(super) fn is_table(group: &Group<'_>) -> Result<bool> {
     let mut met = HashSet::new();
     let mut are_two = false;
-    let all = visit_candidates(group, DamagePolicy::IsNone, &mut |member| {
+    let all = visit_candidates(group, DamagePolicy::Skip, &mut |member| {
         are_two = !met.insert(member.rows);
         !are_two
     })?;
@@ -68,14 +68,14 @@ pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
     let mut members = Vec::new();
     let mut counts: HashMap<RowShape, usize> = HashMap::new();
     let mut weight = 0;
-    let all = visit_candidates(group, DamagePolicy::IsRefused, &mut |member| {
+    let all = visit_candidates(group, DamagePolicy::Fail, &mut |member| {
         *counts.entry(member.rows).or_default() += 1;
         let array = member.node.array().map_or(0, |array| array.weight());
         weight += to_u64(size_of::<ColumnCandidate>() + member.name.len()) + array;
         members.push(member);
         weight <= limits::TABLE_BYTES
     })?;
-    refuse_large(weight, all)?;
+    check_table_size(weight, all)?;
     members.sort_by(|one, other| one.sort_key().cmp(&other.sort_key()));
     let count = |rows: RowShape| counts.get(&rows).copied().unwrap_or(0);
     let most = members.iter().map(|member| count(member.rows)).max();
@@ -85,7 +85,7 @@ pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
     };
     members.retain(|member| member.rows == rows);
     members.sort_by_key(|member| rows.scale != Some(member.node.id));
-    let mut table = GroupTable::of_rows(rows.count);
+    let mut table = GroupTable::with_row_count(rows.count);
     for member in &members {
         if let Some(values) = RowField::from_node(&member.node)? {
             table.push_values(&member.name, &values, None)?;
@@ -98,9 +98,9 @@ pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DamagePolicy {
     /// The member is skipped.
-    IsNone,
+    Skip,
     /// The member is an error, because it may be a column.
-    IsRefused,
+    Fail,
 }
 
 /// Passes the members that can be columns to `visit` until `visit` returns false. Returns false if
@@ -129,15 +129,15 @@ fn looks_like_group(group: &Group<'_>, link: &Link) -> bool {
 
 /// Returns the member that a link leads to if it can be a column.
 fn member(group: &Group<'_>, damaged: DamagePolicy, link: Link) -> Result<Option<ColumnCandidate>> {
-    let named = |error: Error| error.within(format_args!("table: {}", quote(&link.name)));
-    let is_none = || damaged == DamagePolicy::IsNone || looks_like_group(group, &link);
+    let named = |error: Error| error.with_context(format_args!("table: {}", quote(&link.name)));
+    let is_none = || damaged == DamagePolicy::Skip || looks_like_group(group, &link);
     let node = match group.follow_link(&link) {
         Ok(Some(node)) => node,
         Ok(None) => return Ok(None),
-        Err(error) if !error.is_passing() && is_none() => return Ok(None),
+        Err(error) if !error.is_transient() && is_none() => return Ok(None),
         Err(error) => return Err(named(error)),
     };
-    let rows = rows_of(group, &node).map_err(named)?;
+    let rows = row_shape(group, &node).map_err(named)?;
     Ok(rows.map(|rows| ColumnCandidate {
         name: link.name,
         order: link.order,
@@ -147,7 +147,7 @@ fn member(group: &Group<'_>, damaged: DamagePolicy, link: Link) -> Result<Option
 }
 
 /// Returns the rows of a one-dimensional array with elements; `None` for any other object.
-fn rows_of(group: &Group<'_>, node: &Node) -> Result<Option<RowShape>> {
+fn row_shape(group: &Group<'_>, node: &Node) -> Result<Option<RowShape>> {
     let NodeKind::Array(array) = &node.kind else {
         return Ok(None);
     };
@@ -163,7 +163,7 @@ fn rows_of(group: &Group<'_>, node: &Node) -> Result<Option<RowShape>> {
         let scale = Some(node.id);
         return Ok(has_values.then_some(RowShape { count, scale }));
     }
-    let scales = listed(container, node.id)?;
+    let scales = scales_from_list(container, node.id)?;
     let scale = scales.first().copied().flatten();
     Ok(Some(RowShape { count, scale }))
 }

@@ -24,13 +24,13 @@ pub(crate) struct PickledTexts {
 
 /// Parses a pickled array, and returns its columns. A vector has one column. Returns `None` if the
 /// pickle is not an array, or has objects other than texts, numbers, times and missing values.
-pub(super) fn columns(bytes: &[u8]) -> Option<Vec<PickledTexts>> {
+pub(super) fn parse_columns(bytes: &[u8]) -> Option<Vec<PickledTexts>> {
     let pickle = Pickle::read(bytes)?;
     let PickleValue::Object {
         callable,
         state: Some(state),
         ..
-    } = *pickle.get(pickle.top())?
+    } = *pickle.get(pickle.root_value())?
     else {
         return None;
     };
@@ -83,7 +83,7 @@ impl PickledTexts {
     /// # Errors
     /// `Limit` if the budget is exceeded.
     pub(super) fn labels(&self, budget: &Budget) -> Result<Labels> {
-        let labels = labels::labels(&self.pickle, self.items, budget)?;
+        let labels = labels::read_labels(&self.pickle, self.items, budget)?;
         Ok(labels.unwrap_or_default())
     }
 
@@ -102,7 +102,7 @@ impl PickledTexts {
 fn is_known(pickle: &Pickle, item: ValueIndex) -> bool {
     is_missing(pickle, item)
         || matches!(pickle.get(item), Some(PickleValue::Bool(_)))
-        || labels::is_known(pickle, item)
+        || labels::can_write(pickle, item)
 }
 
 /// Returns whether a value represents a missing value.
@@ -112,7 +112,7 @@ fn is_missing(pickle: &Pickle, item: ValueIndex) -> bool {
         Some(PickleValue::Float(number)) => number.is_nan(),
         Some(PickleValue::Global(_, name)) => pickle.text(*name).as_deref() == Some(b"NA"),
         Some(PickleValue::Object { .. }) => pickle
-            .call(item)
+            .constructor_call(item)
             .is_some_and(|(name, _)| name == b"_nat_unpickle"),
         _ => false,
     }
@@ -158,7 +158,7 @@ mod tests {
         let first = [&text(12 << 20)[..], b"q\x00"].concat();
         let bytes = array(count, &first, &b"h\x00".repeat(count - 1));
         let before = processor_time();
-        let columns = columns(&bytes).unwrap();
+        let columns = parse_columns(&bytes).unwrap();
         assert!((processor_time() - before).as_secs() < 20);
         assert_eq!((columns.len(), columns[0].rows()), (1, count as u64));
     }
@@ -183,7 +183,7 @@ mod tests {
                 b"Gx" => [&b"G"[..], &f64::NAN.to_be_bytes()].concat(),
                 item => item.to_vec(),
             };
-            let columns = columns(&array(1, &item, b"")).unwrap();
+            let columns = parse_columns(&array(1, &item, b"")).unwrap();
             let mut written = Vec::new();
             let is_there = columns[0].write(0, &mut written);
             assert_eq!(is_there.then_some(&written[..]), expected);
@@ -195,7 +195,7 @@ mod tests {
             date(b"abc"),
         ];
         for item in unknown {
-            assert!(columns(&array(1, &item, b"")).is_none(), "{item:?}");
+            assert!(parse_columns(&array(1, &item, b"")).is_none(), "{item:?}");
         }
     }
 }

@@ -13,7 +13,7 @@ type TableReader = fn(&Group<'_>) -> Result<GroupTable>;
 ///
 /// # Errors
 /// Fails if the attribute cannot be read.
-pub(super) fn is_named(group: &Group<'_>) -> Result<bool> {
+pub(super) fn is_table(group: &Group<'_>) -> Result<bool> {
     Ok(reader(group)?.is_some())
 }
 
@@ -29,7 +29,7 @@ pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
 }
 
 fn reader(group: &Group<'_>) -> Result<Option<TableReader>> {
-    let kind = group.text(b"pandas_type")?.unwrap_or_default();
+    let kind = group.attribute_text(b"pandas_type")?.unwrap_or_default();
     Ok(match &kind[..] {
         b"frame_table" | b"series_table" => Some(pandas_table::table),
         b"frame" => Some(pandas_fixed::frame),

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use h5fs_reader::error::{Error, Result, quote};
 use h5fs_reader::model::array::{Array, Storage};
-use h5fs_reader::model::attribute_value::{content, integers, is_there, strings, text};
+use h5fs_reader::model::attribute_value::{attribute_exists, content, integers, strings, text};
 use h5fs_reader::model::datatype::Class;
 use h5fs_reader::model::{NodeId, Shape};
 use h5fs_reader::wire::to_u64;
@@ -21,12 +21,13 @@ use h5fs_reader::wire::to_u64;
 use crate::limits;
 use crate::view::table::column::{ColumnSource, GroupTable, RowField};
 use crate::view::table::frame::{
-    self, NamedColumn, ValueDescription, flag, may_be_pickle, source, unnamed_index, unpickled,
+    self, NamedColumn, ValueDescription, column_source, may_be_pickle, parse_pickle, read_flag,
+    unnamed_index_name,
 };
-use crate::view::table::group::{Group, missing, unknown};
-use crate::view::table::labels::{Labels, frequency, name};
-use crate::view::table::objects::{PickledTexts, columns};
-use crate::view::table::time::Time;
+use crate::view::table::group::{Group, malformed_member_error, unsupported_member_error};
+use crate::view::table::labels::{Labels, frequency, read_single_label};
+use crate::view::table::objects::{PickledTexts, parse_columns};
+use crate::view::table::time::PandasTime;
 
 /// Maximum memory in bytes of a parsed pickle.
 const PICKLE_ROOM: u64 = 64 << 20;
@@ -42,7 +43,7 @@ pub(super) fn frame(group: &Group<'_>) -> Result<GroupTable> {
         add_block(group, block, &mut columns)?;
     }
     let order = axis_names(group, b"axis0")?;
-    with_index(group, b"axis1", columns, &order)
+    table_with_index(group, b"axis1", columns, &order)
 }
 
 /// Returns the table of a series: the index and the values.
@@ -50,11 +51,11 @@ pub(super) fn frame(group: &Group<'_>) -> Result<GroupTable> {
 /// # Errors
 /// Fails as [`frame`] does.
 pub(super) fn series(group: &Group<'_>) -> Result<GroupTable> {
-    let name = name_of(group, group.id)?;
-    let name = name.unwrap_or_else(|| named(b"values"));
+    let name = read_name(group, group.id)?;
+    let name = name.unwrap_or_else(|| single_label(b"values"));
     let values = column(group, b"values", b"value_type")?;
     let columns = vec![(name.texts.concat(), values)];
-    with_index(group, b"index", columns, &name)
+    table_with_index(group, b"index", columns, &name)
 }
 
 /// Adds the columns of block number `block` to `columns`.
@@ -63,7 +64,10 @@ fn add_block(group: &Group<'_>, block: u64, columns: &mut Vec<NamedColumn>) -> R
     let name = format!("block{block}_values").into_bytes();
     let sources = block_columns(group, &name, names.len())?;
     if sources.len() != names.len() || columns.len() + names.len() > limits::CSV_COLUMNS {
-        return Err(missing(&name, "has an unexpected number of columns"));
+        return Err(malformed_member_error(
+            &name,
+            "has an unexpected number of columns",
+        ));
     }
     for source in &sources {
         group.budget.spend(source.weight())?;
@@ -78,20 +82,20 @@ fn block_columns(group: &Group<'_>, name: &[u8], count: usize) -> Result<Vec<Col
     let values = values(group, name)?;
     if values.rows() == 0 {
         // Only the names of the columns are shown.
-        let nothing = ColumnSource::Values(values.taken_as(Class::Bool));
+        let nothing = ColumnSource::Values(values.with_class(Class::Bool));
         return Ok(vec![nothing; count]);
     }
     if is_pickled(&values) {
-        let columns = pickled(group, &values, name)?;
+        let columns = pickled_columns(group, &values, name)?;
         return Ok(columns.into_iter().map(ColumnSource::Texts).collect());
     }
-    let kind = kind_of(group, values.node, b"value_type")?;
+    let kind = value_description(group, values.node, b"value_type")?;
     let parts = values.elements()?.into_iter();
-    Ok(parts.map(|part| source(part, &kind)).collect())
+    Ok(parts.map(|part| column_source(part, &kind)).collect())
 }
 
 /// Returns a table that consists of the index `axis` and of `columns` in the order `order`.
-fn with_index(
+fn table_with_index(
     group: &Group<'_>,
     axis: &[u8],
     columns: Vec<NamedColumn>,
@@ -104,36 +108,36 @@ fn with_index(
         None => vec![index(group, axis, &columns)?],
     };
     let rows = index.first().map_or(0, |(_, index)| index.rows());
-    let mut table = GroupTable::of_rows(rows);
+    let mut table = GroupTable::with_row_count(rows);
     for (name, column) in index {
         table.push(name, column)?;
     }
-    frame::add(&mut table, columns, &[], order)?;
+    frame::add_columns(&mut table, columns, &[], order)?;
     Ok(table)
 }
 
 /// Returns the index of a table, which is an axis with one level.
 fn index(group: &Group<'_>, axis: &[u8], columns: &[NamedColumn]) -> Result<NamedColumn> {
     let node = values(group, axis)?.node;
-    let name = name_of(group, node)?.map(|name| name.texts.concat());
-    let name = name.unwrap_or_else(|| unnamed_index(columns));
+    let name = read_name(group, node)?.map(|name| name.texts.concat());
+    let name = name.unwrap_or_else(|| unnamed_index_name(columns));
     Ok((name, column(group, axis, b"kind")?))
 }
 
 /// Returns level `level` of an index with several levels.
 fn index_level(group: &Group<'_>, axis: &[u8], level: u64) -> Result<NamedColumn> {
-    let axis_level = numbered(axis, "level", level);
-    let name = name_of(group, values(group, &axis_level)?.node)?;
+    let axis_level = numbered_name(axis, "level", level);
+    let name = read_name(group, values(group, &axis_level)?.node)?;
     let name = name.map(|name| name.texts.concat());
     let name = name.unwrap_or_else(|| format!("level_{level}").into_bytes());
-    let codes = values(group, &numbered(axis, "label", level))?;
+    let codes = values(group, &numbered_name(axis, "label", level))?;
     let names = Arc::new(column(group, &axis_level, b"kind")?);
     Ok((name, ColumnSource::Categories { codes, names }))
 }
 
 /// Returns the number of levels of an axis; `None` for an axis with one level.
 fn levels(group: &Group<'_>, axis: &[u8]) -> Result<Option<u64>> {
-    let variety = group.text(&[axis, b"_variety"].concat())?;
+    let variety = group.attribute_text(&[axis, b"_variety"].concat())?;
     if variety.is_some_and(|variety| variety == b"multi") {
         number(group, &[axis, b"_nlevels"].concat())
     } else {
@@ -148,9 +152,9 @@ fn axis_names(group: &Group<'_>, axis: &[u8]) -> Result<Labels> {
     };
     let mut names: Vec<Vec<u8>> = Vec::new();
     for level in 0..levels {
-        let parts = level_names(group, &numbered(axis, "level", level))?.texts;
-        let labels = values(group, &numbered(axis, "label", level))?;
-        let labels = group.numbers(&labels)?.unwrap_or_default();
+        let parts = level_names(group, &numbered_name(axis, "level", level))?.texts;
+        let labels = values(group, &numbered_name(axis, "label", level))?;
+        let labels = group.read_integers(&labels)?.unwrap_or_default();
         names.resize(labels.len(), Vec::new());
         for (name, label) in names.iter_mut().zip(labels) {
             let part = usize::try_from(label).ok();
@@ -165,7 +169,7 @@ fn axis_names(group: &Group<'_>, axis: &[u8]) -> Result<Labels> {
     }
     Ok(Labels {
         texts: names,
-        are_times: false,
+        has_only_times: false,
     })
 }
 
@@ -175,14 +179,20 @@ fn level_names(group: &Group<'_>, axis: &[u8]) -> Result<Labels> {
         ColumnSource::Texts(texts) => return texts.labels(group.budget),
         ColumnSource::Times { values, time } => (Some(time), values),
         ColumnSource::Values(values) | ColumnSource::Masked { values, .. } => (None, values),
-        _ => return Err(unknown(axis, "labels of this type")),
+        _ => return Err(unsupported_member_error(axis, "labels of this type")),
     };
     let Some(time) = time else {
-        let texts = group.names(&values)?;
+        let texts = group.read_names(&values)?;
         let are_times = false;
-        return Ok(Labels { texts, are_times });
+        return Ok(Labels {
+            texts,
+            has_only_times: are_times,
+        });
     };
-    let names = group.numbers(&values)?.unwrap_or_default().into_iter();
+    let names = group
+        .read_integers(&values)?
+        .unwrap_or_default()
+        .into_iter();
     let names = names.map(|number| {
         let mut name = Vec::new();
         time.write_name(i64::try_from(number).unwrap_or(i64::MIN), &mut name);
@@ -190,16 +200,16 @@ fn level_names(group: &Group<'_>, axis: &[u8]) -> Result<Labels> {
     });
     Ok(Labels {
         texts: names.collect(),
-        are_times: !matches!(time, Time::Period(_)),
+        has_only_times: !matches!(time, PandasTime::Period(_)),
     })
 }
 
 /// Returns the values of the member `name`. If its stored element is a placeholder, the result has
 /// no rows.
 fn values(group: &Group<'_>, name: &[u8]) -> Result<RowField> {
-    let part = group.part(name)?;
-    let is_empty = flag(group, part.node, b"transposed")? == Some(false)
-        || is_there(group.container, part.node, b"shape")?;
+    let part = group.member_field(name)?;
+    let is_empty = read_flag(group, part.node, b"transposed")? == Some(false)
+        || attribute_exists(group.container, part.node, b"shape")?;
     Ok(if is_empty { without_rows(&part) } else { part })
 }
 
@@ -209,14 +219,14 @@ fn is_pickled(values: &RowField) -> bool {
 }
 
 /// Returns the columns of a pickled array of Python objects.
-fn pickled(group: &Group<'_>, values: &RowField, name: &[u8]) -> Result<Vec<PickledTexts>> {
-    let pickle = group.first_sequence(values)?;
-    let _room = group.engine.hold(PICKLE_ROOM)?;
+fn pickled_columns(group: &Group<'_>, values: &RowField, name: &[u8]) -> Result<Vec<PickledTexts>> {
+    let pickle = group.read_first_sequence(values)?;
+    let _room = group.engine.reserve_memory(PICKLE_ROOM)?;
     let unknown = || {
         let what = format!("{}: Python objects", quote(name));
         Error::unsupported(what, None)
     };
-    columns(&pickle).ok_or_else(unknown)
+    parse_columns(&pickle).ok_or_else(unknown)
 }
 
 /// Returns the same field of an array without rows.
@@ -241,56 +251,62 @@ fn without_rows(part: &RowField) -> RowField {
 fn column(group: &Group<'_>, name: &[u8], kind: &[u8]) -> Result<ColumnSource> {
     let codes = values(group, name)?;
     if is_pickled(&codes) {
-        let columns = pickled(group, &codes, name)?;
+        let columns = pickled_columns(group, &codes, name)?;
         return match <[_; 1]>::try_from(columns) {
             Ok([column]) => Ok(ColumnSource::Texts(column)),
-            Err(_) => Err(unknown(name, "several columns of Python objects")),
+            Err(_) => Err(unsupported_member_error(
+                name,
+                "several columns of Python objects",
+            )),
         };
     }
     if text(group.container, codes.node, kind)?.as_deref() == Some(b"category") {
         let names = [name, b"_categories"].concat();
         let values = values(group, &names)?;
         let names = if is_pickled(&values) {
-            return Err(unknown(&names, "categories of Python objects"));
+            return Err(unsupported_member_error(
+                &names,
+                "categories of Python objects",
+            ));
         } else {
-            Arc::new(typed(group, values, kind)?)
+            Arc::new(typed_source(group, values, kind)?)
         };
         return Ok(ColumnSource::Categories { codes, names });
     }
-    typed(group, codes, kind)
+    typed_source(group, codes, kind)
 }
 
 /// Returns the source of `values`, interpreted by the attribute `kind` of their array.
-fn typed(group: &Group<'_>, values: RowField, kind: &[u8]) -> Result<ColumnSource> {
-    let kind = kind_of(group, values.node, kind)?;
-    Ok(source(values, &kind))
+fn typed_source(group: &Group<'_>, values: RowField, kind: &[u8]) -> Result<ColumnSource> {
+    let kind = value_description(group, values.node, kind)?;
+    Ok(column_source(values, &kind))
 }
 
 /// Returns the description of an array's values from its attributes. `kind` is the name of the
 /// attribute that has the datatype.
-fn kind_of(group: &Group<'_>, node: NodeId, kind: &[u8]) -> Result<ValueDescription> {
+fn value_description(group: &Group<'_>, node: NodeId, kind: &[u8]) -> Result<ValueDescription> {
     let container = group.container;
     let class = text(container, node, b"index_class")?;
     let frequency = match class.as_deref() {
         Some(b"period") => {
             let unknown = || Error::unsupported("periods of an unusual length", None);
             let length = text(container, node, b"freq")?.unwrap_or_default();
-            let length = unpickled(&length, group.budget)?;
-            let length = length.and_then(|length| frequency(&length, length.top()));
+            let length = parse_pickle(&length, group.budget)?;
+            let length = length.and_then(|length| frequency(&length, length.root_value()));
             Some(length.ok_or_else(unknown)?)
         }
         _ => None,
     };
     // Since pandas 3.1, an empty text means that there are no missing values.
-    let missing = if is_there(container, node, b"nan_rep")? {
+    let missing = if attribute_exists(container, node, b"nan_rep")? {
         text(container, node, b"nan_rep")?.unwrap_or_default()
     } else {
         b"nan".to_vec()
     };
     group.budget.spend_on_name(missing.len())?;
     Ok(ValueDescription {
-        name: text(container, node, kind)?.unwrap_or_default(),
-        is_utc: is_there(container, node, b"tz")?,
+        dtype: text(container, node, kind)?.unwrap_or_default(),
+        is_utc: attribute_exists(container, node, b"tz")?,
         frequency,
         missing: (!missing.is_empty()).then(|| missing.into()),
     })
@@ -298,37 +314,37 @@ fn kind_of(group: &Group<'_>, node: NodeId, kind: &[u8]) -> Result<ValueDescript
 
 /// Returns the name of a series or an index, which is a text, a number or a pickled object. Returns
 /// `None` if the name is Python's `None`.
-fn name_of(group: &Group<'_>, node: NodeId) -> Result<Option<Labels>> {
+fn read_name(group: &Group<'_>, node: NodeId) -> Result<Option<Labels>> {
     let Some(content) = content(group.container, node, b"name")? else {
         return Ok(None);
     };
     let texts = strings(group.container, &content.datatype, &content.elements)?;
     let Some(text) = texts.into_iter().next() else {
-        return Ok(Some(named(b"")));
+        return Ok(Some(single_label(b"")));
     };
     let is_pickle = may_be_pickle(&content.datatype);
     let pickle = if is_pickle {
-        unpickled(&text, group.budget)?
+        parse_pickle(&text, group.budget)?
     } else {
         None
     };
     match pickle {
-        Some(pickle) if pickle.is_none(pickle.top()) => Ok(None),
-        Some(pickle) => name(&pickle, group.budget),
-        None => Ok(Some(named(&text))),
+        Some(pickle) if pickle.is_none(pickle.root_value()) => Ok(None),
+        Some(pickle) => read_single_label(&pickle, group.budget),
+        None => Ok(Some(single_label(&text))),
     }
 }
 
 /// Creates a list of one name.
-fn named(text: &[u8]) -> Labels {
+fn single_label(text: &[u8]) -> Labels {
     Labels {
         texts: vec![text.to_vec()],
-        are_times: false,
+        has_only_times: false,
     }
 }
 
 /// Returns the name of a numbered member, such as `AXIS_level0`, where `what` is `level`.
-fn numbered(axis: &[u8], what: &str, number: u64) -> Vec<u8> {
+fn numbered_name(axis: &[u8], what: &str, number: u64) -> Vec<u8> {
     [axis, format!("_{what}{number}").as_bytes()].concat()
 }
 

@@ -18,7 +18,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use h5fs_reader::error::{Error, Result, quote};
-use h5fs_reader::model::attribute_value::{content, of_attribute, strings};
+use h5fs_reader::model::attribute_value::{content, strings, with_attribute_name};
 use h5fs_reader::model::datatype::Class;
 use h5fs_reader::model::{Attribute, Node};
 use h5fs_reader::wire::to_u64;
@@ -26,10 +26,12 @@ use h5fs_reader::wire::to_u64;
 use crate::view::table::budget::Budget;
 use crate::view::table::column::{ColumnSource, GroupTable, RowField};
 use crate::view::table::frame::{
-    self, NamedColumn, ValueDescription, flag, may_be_pickle, unnamed_index, unpickled,
+    self, NamedColumn, ValueDescription, may_be_pickle, parse_pickle, read_flag, unnamed_index_name,
 };
-use crate::view::table::group::{Group, missing, part_of, unknown};
-use crate::view::table::labels::{Labels, frequency, label, labels};
+use crate::view::table::group::{
+    Group, malformed_member_error, node_field, unsupported_member_error,
+};
+use crate::view::table::labels::{Labels, format_label, frequency, read_labels};
 use crate::view::table::pickle::{Pickle, PickleValue, ValueIndex};
 
 /// The name of the dataset that contains the rows.
@@ -46,13 +48,13 @@ const SUFFIXES: [&[u8]; 4] = [b"_kind", b"_dtype", b"_meta", b"_nan_rep"];
 pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
     let frame = PandasFrame::new(group)?;
     let columns = frame.columns()?;
-    let mut table = GroupTable::of_rows(frame.rows.rows());
+    let mut table = GroupTable::with_row_count(frame.rows.rows());
     if frame.levels.is_empty() {
         let name = frame.index_name()?;
-        let name = name.unwrap_or_else(|| unnamed_index(&columns));
+        let name = name.unwrap_or_else(|| unnamed_index_name(&columns));
         table.push(name, frame.index()?)?;
     }
-    frame::add(&mut table, columns, &frame.levels, &frame.order()?)?;
+    frame::add_columns(&mut table, columns, &frame.levels, &frame.column_order()?)?;
     Ok(table)
 }
 
@@ -80,7 +82,7 @@ impl<'a> PandasFrame<'a> {
         let node = group.member(TABLE)?;
         Ok(PandasFrame {
             group,
-            rows: part_of(&node, TABLE)?,
+            rows: node_field(&node, TABLE)?,
             attributes: attributes(group, &node)?,
             info: info(group)?,
             levels: levels(group)?,
@@ -91,15 +93,23 @@ impl<'a> PandasFrame<'a> {
     /// Returns all columns except the index, in the order of the file.
     fn columns(&self) -> Result<Vec<NamedColumn>> {
         let Class::Compound(members) = &self.rows.datatype.class else {
-            return Err(unknown(TABLE, "elements that are not compounds"));
+            return Err(unsupported_member_error(
+                TABLE,
+                "elements that are not compounds",
+            ));
         };
         let mut columns = Vec::new();
         for member in members.iter().filter(|member| member.name != b"index") {
-            let values = self.rows.at(member.offset.into(), member.datatype.clone());
+            let values = self
+                .rows
+                .subfield(member.offset.into(), member.datatype.clone());
             let parts = values.elements()?;
             let names = self.names(&member.name)?;
             if names.len() != parts.len() {
-                return Err(missing(&member.name, "has an unexpected number of columns"));
+                return Err(malformed_member_error(
+                    &member.name,
+                    "has an unexpected number of columns",
+                ));
             }
             let sources = self.sources(parts, &member.name)?;
             for (name, source) in names.into_iter().zip(sources) {
@@ -114,8 +124,8 @@ impl<'a> PandasFrame<'a> {
     fn names(&self, member: &[u8]) -> Result<Vec<Vec<u8>>> {
         let kind = self.attribute(member, b"_kind").unwrap_or_default();
         let budget = self.group.budget;
-        let names = match unpickled(kind, budget)? {
-            Some(names) => labels(&names, names.top(), budget)?,
+        let names = match parse_pickle(kind, budget)? {
+            Some(names) => read_labels(&names, names.root_value(), budget)?,
             None => None,
         };
         names.map(|names| names.texts).ok_or_else(|| {
@@ -135,15 +145,17 @@ impl<'a> PandasFrame<'a> {
             };
             return Ok(parts.map(coded).collect());
         }
-        let kind = self.kind(member)?;
-        Ok(parts.map(|part| frame::source(part, &kind)).collect())
+        let kind = self.value_description(member)?;
+        Ok(parts
+            .map(|part| frame::column_source(part, &kind))
+            .collect())
     }
 
     /// Returns the description of the values of a member that does not have categories.
-    fn kind(&self, member: &[u8]) -> Result<ValueDescription> {
+    fn value_description(&self, member: &[u8]) -> Result<ValueDescription> {
         let name = self.attribute(member, b"_dtype").unwrap_or_default();
         Ok(ValueDescription {
-            name: name.to_vec(),
+            dtype: name.to_vec(),
             is_utc: self.has_zone(member)?,
             missing: match self.attribute(member, b"_nan_rep") {
                 Some(text) => Some(text.into()),
@@ -156,7 +168,7 @@ impl<'a> PandasFrame<'a> {
     /// Returns the source of the index, which has one level.
     fn index(&self) -> Result<ColumnSource> {
         let index = self.rows.member(b"index");
-        let index = index.ok_or_else(|| missing(b"index", "does not exist"))?;
+        let index = index.ok_or_else(|| malformed_member_error(b"index", "does not exist"))?;
         if let Some(names) = self.categories(b"index")? {
             let codes = index;
             return Ok(ColumnSource::Categories { codes, names });
@@ -164,7 +176,7 @@ impl<'a> PandasFrame<'a> {
         let missing = self.attribute(b"index", b"_nan_rep").unwrap_or(b"nan");
         let name = self.attribute(b"index", b"_kind").unwrap_or_default();
         let kind = ValueDescription {
-            name: name.to_vec(),
+            dtype: name.to_vec(),
             is_utc: self.has_zone(b"index")?,
             missing: (!missing.is_empty()).then(|| missing.into()),
             frequency: match (name, self.info_value(b"index", b"freq")?) {
@@ -175,7 +187,7 @@ impl<'a> PandasFrame<'a> {
                 _ => None,
             },
         };
-        Ok(frame::source(index, &kind))
+        Ok(frame::column_source(index, &kind))
     }
 
     /// Returns the categories of a member's values; `None` if the values are not categories.
@@ -185,13 +197,13 @@ impl<'a> PandasFrame<'a> {
         }
         let mut group = *self.group;
         for name in [b"meta", member, b"meta"] {
-            group = group.at(group.member(name)?.id);
+            group = group.group_at(group.member(name)?.id);
         }
         let frame = PandasFrame::new(&group)?;
         let values = frame.rows.member(b"values");
-        let values = values.ok_or_else(|| missing(b"values", "does not exist"))?;
-        let kind = frame.kind(b"values")?;
-        Ok(Some(Arc::new(frame::source(values, &kind))))
+        let values = values.ok_or_else(|| malformed_member_error(b"values", "does not exist"))?;
+        let kind = frame.value_description(b"values")?;
+        Ok(Some(Arc::new(frame::column_source(values, &kind))))
     }
 
     /// Returns the attribute of the dataset whose name is a member's name followed by `suffix`.
@@ -221,27 +233,29 @@ impl<'a> PandasFrame<'a> {
 
     fn index_name(&self) -> Result<Option<Vec<u8>>> {
         match self.info_value(b"index", b"index_name")? {
-            Some((info, name)) if !info.is_none(name) => label(info, name, self.group.budget),
+            Some((info, name)) if !info.is_none(name) => {
+                format_label(info, name, self.group.budget)
+            }
             _ => Ok(None),
         }
     }
 
     /// Returns the names of the frame's columns in their order; an empty list if the group does not
     /// have `non_index_axes`.
-    fn order(&self) -> Result<Labels> {
+    fn column_order(&self) -> Result<Labels> {
         const AXES: &[u8] = b"non_index_axes";
         let Some(axes) = pickled(self.group, AXES)? else {
             return Ok(Labels::default());
         };
-        let axis = match axes.items(axes.top()) {
+        let axis = match axes.items(axes.root_value()) {
             Some([]) => return Ok(Labels::default()),
             axes => axes.and_then(|axes| axes.first().copied()),
         };
         match axis.and_then(|axis| axes.items(axis)) {
-            Some(&[_, names]) => labels(&axes, names, self.group.budget)?,
+            Some(&[_, names]) => read_labels(&axes, names, self.group.budget)?,
             _ => None,
         }
-        .ok_or_else(|| not_understood(AXES))
+        .ok_or_else(|| unsupported_attribute_error(AXES))
     }
 }
 
@@ -250,7 +264,7 @@ impl<'a> PandasFrame<'a> {
 fn attributes(group: &Group<'_>, node: &Node) -> Result<HashMap<Vec<u8>, Vec<u8>>> {
     let mut all = HashMap::new();
     let mut take = |attribute: Attribute| -> Result<()> {
-        let unreadable = |error| of_attribute(error, &attribute.name);
+        let unreadable = |error| with_attribute_name(error, &attribute.name);
         let content = attribute.content.map_err(unreadable)?;
         if let Class::String { .. } | Class::VariableString { .. } = content.datatype.class {
             let name = attribute.name;
@@ -282,11 +296,14 @@ fn info(group: &Group<'_>) -> Result<Option<Info>> {
     let Some(info) = pickled(group, INFO)? else {
         return Ok(None);
     };
-    if !matches!(info.get(info.top()), Some(PickleValue::Dictionary(_))) {
-        return Err(not_understood(INFO));
+    if !matches!(
+        info.get(info.root_value()),
+        Some(PickleValue::Dictionary(_))
+    ) {
+        return Err(unsupported_attribute_error(INFO));
     }
     let mut members = HashMap::new();
-    for &(name, value) in info.pairs(info.top()) {
+    for &(name, value) in info.pairs(info.root_value()) {
         if let Some(name) = info.text(name) {
             group.budget.spend_on_name(name.len())?;
             members.insert(name.into_owned(), value);
@@ -299,8 +316,8 @@ fn info(group: &Group<'_>) -> Result<Option<Info>> {
 /// `info`. Returns `None` if the pickle is unsupported or too large.
 pub(crate) fn ordered_members(info: &[u8]) -> Option<HashSet<Vec<u8>>> {
     let budget = Budget::default();
-    let info = unpickled(info, &budget).ok()??;
-    let PickleValue::Dictionary(members) = info.get(info.top())? else {
+    let info = parse_pickle(info, &budget).ok()??;
+    let PickleValue::Dictionary(members) = info.get(info.root_value())? else {
         return None;
     };
     let mut ordered = HashSet::new();
@@ -327,22 +344,22 @@ fn levels(group: &Group<'_>) -> Result<Vec<Vec<u8>>> {
     let Some(levels) = pickled(group, LEVELS)? else {
         return Ok(Vec::new());
     };
-    let names = labels(&levels, levels.top(), group.budget)?;
+    let names = read_labels(&levels, levels.root_value(), group.budget)?;
     names
         .map(|names| names.texts)
-        .ok_or_else(|| not_understood(LEVELS))
+        .ok_or_else(|| unsupported_attribute_error(LEVELS))
 }
 
 /// Returns the text that marks a missing value in columns without a `_nan_rep`. Since pandas 3.1,
 /// an attribute of the group says that each column with missing values has its own `_nan_rep`.
 fn missing_text(group: &Group<'_>) -> Result<Option<Arc<[u8]>>> {
-    if flag(group, group.id, b"data_col_nan_rep")? == Some(true) {
+    if read_flag(group, group.id, b"data_col_nan_rep")? == Some(true) {
         return Ok(None);
     }
     let content = content(group.container, group.id, b"nan_rep")?;
     let is_pickle = content.is_some_and(|content| may_be_pickle(&content.datatype));
     // A pickled Python `None` means that there is no such text.
-    let text = group.text(b"nan_rep")?;
+    let text = group.attribute_text(b"nan_rep")?;
     let text = text.filter(|text| !is_pickle || text != b"N.");
     Ok(Some(text.unwrap_or_else(|| b"nan".to_vec()).into()))
 }
@@ -354,14 +371,16 @@ fn missing_text(group: &Group<'_>) -> Result<Option<Arc<[u8]>>> {
 /// `Unsupported` for an unsupported pickle, because the values or their names may have another
 /// meaning.
 fn pickled(group: &Group<'_>, attribute: &[u8]) -> Result<Option<Pickle>> {
-    let Some(text) = group.text(attribute)? else {
+    let Some(text) = group.attribute_text(attribute)? else {
         return Ok(None);
     };
-    let pickle = unpickled(&text, group.budget)?;
-    pickle.map(Some).ok_or_else(|| not_understood(attribute))
+    let pickle = parse_pickle(&text, group.budget)?;
+    pickle
+        .map(Some)
+        .ok_or_else(|| unsupported_attribute_error(attribute))
 }
 
-fn not_understood(attribute: &[u8]) -> Error {
+fn unsupported_attribute_error(attribute: &[u8]) -> Error {
     let what = format!("attribute {}: the pickle in it", quote(attribute));
     Error::unsupported(what, None)
 }

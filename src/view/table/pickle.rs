@@ -50,11 +50,11 @@ pub(super) struct Pickle {
 impl Pickle {
     /// Parses a pickle; `None` if the pickle is damaged or unsupported.
     pub(super) fn read(bytes: &[u8]) -> Option<Self> {
-        Machine::new(bytes).run()
+        PickleMachine::new(bytes).run()
     }
 
     /// Returns the index of the value that the whole pickle represents.
-    pub(super) fn top(&self) -> ValueIndex {
+    pub(super) fn root_value(&self) -> ValueIndex {
         self.top
     }
 
@@ -128,7 +128,7 @@ impl Pickle {
 
     /// Returns the name of the function that creates an object, and its arguments; `None` for any
     /// other value.
-    pub(super) fn call(&self, index: ValueIndex) -> Option<(&[u8], &[ValueIndex])> {
+    pub(super) fn constructor_call(&self, index: ValueIndex) -> Option<(&[u8], &[ValueIndex])> {
         let &PickleValue::Object {
             callable,
             arguments,
@@ -166,7 +166,7 @@ impl Pickle {
 }
 
 /// The stack machine that executes a pickle.
-struct Machine<'a> {
+struct PickleMachine<'a> {
     rest: &'a [u8],
     values: Vec<PickleValue>,
     stack: Vec<ValueIndex>,
@@ -174,18 +174,18 @@ struct Machine<'a> {
     marks: Vec<usize>,
     memo: HashMap<u64, ValueIndex>,
     /// The total number of items in all lists and dictionaries.
-    places: usize,
+    item_count: usize,
 }
 
-impl<'a> Machine<'a> {
+impl<'a> PickleMachine<'a> {
     fn new(program: &'a [u8]) -> Self {
-        Machine {
+        PickleMachine {
             rest: program,
             values: Vec::new(),
             stack: Vec::new(),
             marks: Vec::new(),
             memo: HashMap::new(),
-            places: 0,
+            item_count: 0,
         }
     }
 
@@ -206,7 +206,7 @@ impl<'a> Machine<'a> {
                 .iter()
                 .sum::<usize>();
             let values = self.values.len() + self.memo.len() + own;
-            if values > limits::PICKLE_VALUES || self.places > limits::PICKLE_PLACES {
+            if values > limits::PICKLE_VALUES || self.item_count > limits::PICKLE_PLACES {
                 return None;
             }
         }
@@ -266,7 +266,7 @@ impl<'a> Machine<'a> {
                 Some(())
             }
             b'0' => self.pop().map(|_| ()),
-            b'1' => self.since_mark().map(|_| ()),
+            b'1' => self.pop_to_mark().map(|_| ()),
             b']' | b')' => {
                 self.push(PickleValue::List(Vec::new()));
                 Some(())
@@ -276,26 +276,32 @@ impl<'a> Machine<'a> {
                 Some(())
             }
             b'l' | b't' => self
-                .since_mark()
+                .pop_to_mark()
                 .map(|items| self.push(PickleValue::List(items))),
             0x85..=0x87 => self.tuple(usize::from(operation - 0x84)),
             b'd' => self
-                .since_mark()
+                .pop_to_mark()
                 .and_then(|items| pairs(&items))
                 .map(|pairs| self.push(PickleValue::Dictionary(pairs))),
             b'a' => self.pop().and_then(|item| self.append(vec![item])),
-            b'e' => self.since_mark().and_then(|items| self.append(items)),
-            b's' => self.last(2).and_then(|items| self.insert(&items)),
-            b'u' => self.since_mark().and_then(|items| self.insert(&items)),
-            b'p' => self.line().and_then(decimal).and_then(|at| self.keep(at)),
-            b'q' => self.unsigned(1).and_then(|at| self.keep_at(at)),
-            b'r' => self.unsigned(4).and_then(|at| self.keep_at(at)),
-            0x94 => self.keep_at(self.memo.len() as u64),
-            b'g' => self.line().and_then(decimal).and_then(|at| self.recall(at)),
-            b'h' => self.unsigned(1).and_then(|at| self.recall_at(at)),
-            b'j' => self.unsigned(4).and_then(|at| self.recall_at(at)),
+            b'e' => self.pop_to_mark().and_then(|items| self.append(items)),
+            b's' => self.pop_many(2).and_then(|items| self.insert(&items)),
+            b'u' => self.pop_to_mark().and_then(|items| self.insert(&items)),
+            b'p' => self
+                .line()
+                .and_then(decimal)
+                .and_then(|at| self.memoize(at)),
+            b'q' => self.unsigned(1).and_then(|at| self.memoize_at(at)),
+            b'r' => self.unsigned(4).and_then(|at| self.memoize_at(at)),
+            0x94 => self.memoize_at(self.memo.len() as u64),
+            b'g' => self
+                .line()
+                .and_then(decimal)
+                .and_then(|at| self.push_memo(at)),
+            b'h' => self.unsigned(1).and_then(|at| self.push_memo_at(at)),
+            b'j' => self.unsigned(4).and_then(|at| self.push_memo_at(at)),
             0x93 => self.stack_global(),
-            b'R' | 0x81 => self.last(2).and_then(|parts| self.object(&parts)),
+            b'R' | 0x81 => self.pop_many(2).and_then(|parts| self.object(&parts)),
             b'b' => self.pop().and_then(|state| self.build(state)),
             _ => None,
         }
@@ -314,21 +320,21 @@ impl<'a> Machine<'a> {
     }
 
     /// Pops the topmost `count` values from the stack.
-    fn last(&mut self, count: usize) -> Option<Vec<ValueIndex>> {
+    fn pop_many(&mut self, count: usize) -> Option<Vec<ValueIndex>> {
         let floor = self.marks.last().copied().unwrap_or(0);
         let start = self.stack.len().checked_sub(count)?;
         (start >= floor).then(|| self.stack.split_off(start))
     }
 
-    fn since_mark(&mut self) -> Option<Vec<ValueIndex>> {
+    fn pop_to_mark(&mut self) -> Option<Vec<ValueIndex>> {
         let mark = self.marks.pop()?;
         let items = (mark <= self.stack.len()).then(|| self.stack.split_off(mark))?;
-        self.places += items.len();
+        self.item_count += items.len();
         Some(items)
     }
 
     fn tuple(&mut self, count: usize) -> Option<()> {
-        let items = self.last(count)?;
+        let items = self.pop_many(count)?;
         self.push(PickleValue::List(items));
         Some(())
     }
@@ -337,7 +343,7 @@ impl<'a> Machine<'a> {
         let list = *self.stack.last()?;
         match self.values.get_mut(list)? {
             PickleValue::List(list) => {
-                self.places += items.len();
+                self.item_count += items.len();
                 list.extend(items);
             }
             _ => return None,
@@ -349,7 +355,7 @@ impl<'a> Machine<'a> {
         let dictionary = *self.stack.last()?;
         match self.values.get_mut(dictionary)? {
             PickleValue::Dictionary(dictionary) => {
-                self.places += items.len();
+                self.item_count += items.len();
                 dictionary.extend(pairs(items)?);
             }
             _ => return None,
@@ -357,21 +363,21 @@ impl<'a> Machine<'a> {
         Some(())
     }
 
-    fn keep(&mut self, at: i64) -> Option<()> {
-        self.keep_at(u64::try_from(at).ok()?)
+    fn memoize(&mut self, at: i64) -> Option<()> {
+        self.memoize_at(u64::try_from(at).ok()?)
     }
 
-    fn keep_at(&mut self, at: u64) -> Option<()> {
+    fn memoize_at(&mut self, at: u64) -> Option<()> {
         let value = *self.stack.last()?;
         self.memo.insert(at, value);
         Some(())
     }
 
-    fn recall(&mut self, at: i64) -> Option<()> {
-        self.recall_at(u64::try_from(at).ok()?)
+    fn push_memo(&mut self, at: i64) -> Option<()> {
+        self.push_memo_at(u64::try_from(at).ok()?)
     }
 
-    fn recall_at(&mut self, at: u64) -> Option<()> {
+    fn push_memo_at(&mut self, at: u64) -> Option<()> {
         let value = *self.memo.get(&at)?;
         self.stack.push(value);
         Some(())
@@ -387,7 +393,7 @@ impl<'a> Machine<'a> {
     }
 
     fn stack_global(&mut self) -> Option<()> {
-        let names = self.last(2)?;
+        let names = self.pop_many(2)?;
         let &[module, name] = &names[..] else {
             return None;
         };
@@ -515,7 +521,7 @@ mod tests {
 
     fn texts(pickle: &[u8]) -> Option<Vec<String>> {
         let pickle = Pickle::read(pickle)?;
-        let items = pickle.items(pickle.top())?.iter();
+        let items = pickle.items(pickle.root_value())?.iter();
         let text = |&item| String::from_utf8(pickle.text(item)?.to_vec()).ok();
         items.map(text).collect()
     }
@@ -541,7 +547,7 @@ mod tests {
     fn dictionaries_of_dictionaries() {
         let pickle = Pickle::read(b"(dp0\nVindex\np1\n(dp2\nVtz\np3\nNsVname\np4\nVwhen\np5\nss.");
         let pickle = pickle.unwrap();
-        let index = pickle.value(pickle.top(), b"index").unwrap();
+        let index = pickle.value(pickle.root_value(), b"index").unwrap();
         let name = pickle.value(index, b"name").unwrap();
         assert_eq!(&*pickle.text(name).unwrap(), b"when");
         let zone = pickle.value(index, b"tz").unwrap();
@@ -573,7 +579,7 @@ mod tests {
     #[test]
     fn nothing_is_called() {
         let pickle = Pickle::read(b"cos\nsystem\n(S'true'\ntR.").unwrap();
-        let Some(PickleValue::Object { callable, .. }) = pickle.get(pickle.top()) else {
+        let Some(PickleValue::Object { callable, .. }) = pickle.get(pickle.root_value()) else {
             panic!("no object");
         };
         assert!(pickle.is_global(*callable, b"os", b"system"));
@@ -607,7 +613,7 @@ mod tests {
         }
         // A list that contains itself is a valid value.
         let circle = Pickle::read(b"]q\x00h\x00a.").unwrap();
-        assert_eq!(circle.items(circle.top()), Some(&[0][..]));
-        assert_eq!(circle.text(circle.top()), None);
+        assert_eq!(circle.items(circle.root_value()), Some(&[0][..]));
+        assert_eq!(circle.text(circle.root_value()), None);
     }
 }

@@ -11,7 +11,7 @@
 
 use h5fs_reader::error::Result;
 use h5fs_reader::model::Container;
-use h5fs_reader::model::attribute_value::is_there;
+use h5fs_reader::model::attribute_value::attribute_exists;
 use h5fs_reader::model::datatype::{Charset, Class, Datatype, Member, StringPadding};
 use h5fs_reader::model::number;
 use h5fs_reader::model::shape::product;
@@ -19,7 +19,7 @@ use h5fs_reader::wire::to_usize;
 
 use crate::view::elements::Elements;
 use crate::view::elements::converted::ConvertedElements;
-use crate::view::table::time::{Time, TimeUnit};
+use crate::view::table::time::{PandasTime, TimeUnit};
 
 /// The attribute of the root group that PyTables writes in each file.
 const FORMAT: &[u8] = b"PYTABLES_FORMAT_VERSION";
@@ -37,7 +37,7 @@ pub(crate) fn convert_elements(container: &dyn Container, elements: Elements) ->
     let (Some(dims), Some(datatype)) = (&elements.dims, meant_type(&elements.datatype)) else {
         return Ok(elements);
     };
-    if !is_there(container, container.root(), FORMAT)? {
+    if !attribute_exists(container, container.root(), FORMAT)? {
         return Ok(elements);
     }
     let (stored, meant) = (elements.datatype, datatype.clone());
@@ -149,8 +149,10 @@ fn write_instant(word: u128, is_long: bool, out: &mut Vec<u8>) {
         (1_000_000, half(32) * 1_000_000 + half(0))
     };
     let is_utc = false;
-    let unit = TimeUnit { of_second };
-    Time::Instant { unit, is_utc }.write(count, out);
+    let unit = TimeUnit {
+        per_second: of_second,
+    };
+    PandasTime::Instant { unit, is_utc }.write(count, out);
     out.resize(end, 0);
 }
 

@@ -15,21 +15,21 @@ use h5fs_reader::model::{Array, Container, NodeId};
 use h5fs_reader::wire::{to_u64, to_usize};
 
 use crate::limits;
-use crate::view::csv::fields::{Cell, Cells, Fields};
-use crate::view::elements::values_of_bytes;
+use crate::view::csv::fields::{Cell, Cells, ColumnReader};
+use crate::view::elements::reading_cost;
 use crate::view::table::column::{ColumnSource, GroupTable, MissingRule, RowField};
 use crate::view::table::column_location::{ArrayValues, ColumnLocation, RowArray};
 use crate::view::table::lists::Lists;
 use crate::view::table::objects::PickledTexts;
 use crate::view::table::runs::Runs;
-use crate::view::table::time::Time;
+use crate::view::table::time::PandasTime;
 use crate::view::texts::json::SharedPaths;
 
 /// Maximum memory in bytes of the category names that a table caches.
 const KEPT_NAMES: u64 = 1 << 20;
 
 /// The objects that are needed to read a table's values.
-pub(crate) struct Surroundings {
+pub(crate) struct TableContext {
     /// The engine that reads arrays.
     pub(crate) engine: Arc<Engine>,
     /// The container that follows pointers.
@@ -40,7 +40,7 @@ pub(crate) struct Surroundings {
 
 /// An open table, whose rows can be read.
 pub(crate) struct Rows {
-    surroundings: Surroundings,
+    context: TableContext,
     /// Memory in bytes of the table's description.
     weight: u64,
     /// The open arrays, each with one row for each row of the table.
@@ -52,11 +52,11 @@ pub(crate) struct Rows {
     /// A cache of category names that were read recently.
     categories: Mutex<WeightedLru<Category, CellText>>,
     /// Number of items of variable-length sequences that were read so far.
-    followed: AtomicU64,
+    sequence_items_read: AtomicU64,
 }
 
 /// The text that marks a missing value.
-enum Absent {
+enum MissingMark {
     Text(Arc<[u8]>),
     /// Any text that represents this number.
     Number(f64),
@@ -96,16 +96,16 @@ struct CategoryNames {
 enum OpenColumn {
     Value(ColumnLocation),
     /// A stored value, which is missing where the mask (the second location) is not zero.
-    Unmasked(ColumnLocation, Box<ColumnLocation>),
+    Masked(ColumnLocation, Box<ColumnLocation>),
     /// A stored value, which is missing if its text is this mark.
-    Unless(ColumnLocation, Absent),
+    MissingIf(ColumnLocation, MissingMark),
     /// The code of a category. The value is the name of the category.
     Category(ColumnLocation, Box<CategoryNames>),
     /// A stored integer, which must be less than this bound.
-    Below(ColumnLocation, u64),
+    Bounded(ColumnLocation, u64),
     List(Box<Lists>),
     Run(Box<Runs>),
-    Time(ColumnLocation, Time),
+    Time(ColumnLocation, PandasTime),
     Text(PickledTexts),
 }
 
@@ -116,7 +116,7 @@ impl Rows {
     /// Fails if an array is known to be unreadable; `Limit` if a row is too long.
     pub(crate) fn open(
         table: GroupTable,
-        surroundings: Surroundings,
+        surroundings: TableContext,
         verify: &dyn Fn(NodeId) -> Result<()>,
     ) -> Result<Self> {
         let mut opening = ColumnArrays {
@@ -140,14 +140,14 @@ impl Rows {
             return Err(Error::limit("bytes of a row of a table", most));
         }
         Ok(Rows {
-            surroundings,
+            context: surroundings,
             weight,
             arrays,
             row_bytes,
             names,
             columns,
             categories: Mutex::new(WeightedLru::new(KEPT_NAMES)),
-            followed: AtomicU64::new(0),
+            sequence_items_read: AtomicU64::new(0),
         })
     }
 
@@ -155,11 +155,11 @@ impl Rows {
     ///
     /// # Errors
     /// Fails if the rows cannot be read.
-    pub(crate) fn batch(&self, rows: Range<u64>, cancel: &CancelToken) -> Result<Batch<'_>> {
-        self.batch_of(&self.arrays, rows, cancel)
+    pub(crate) fn read_batch(&self, rows: Range<u64>, cancel: &CancelToken) -> Result<Batch<'_>> {
+        self.read_batch_of(&self.arrays, rows, cancel)
     }
 
-    fn batch_of<'a>(
+    fn read_batch_of<'a>(
         &'a self,
         own: &'a [RowArray],
         rows: Range<u64>,
@@ -195,7 +195,7 @@ impl Rows {
                 None,
             ));
         }
-        let batch = self.batch_of(&names.arrays, code..code.saturating_add(1), cancel)?;
+        let batch = self.read_batch_of(&names.arrays, code..code.saturating_add(1), cancel)?;
         let cell = batch.write_value(&names.column, (column, 0), context, out)?;
         let text: Arc<[u8]> = out[start..].into();
         let weight = to_u64(text.len());
@@ -205,7 +205,7 @@ impl Rows {
     }
 }
 
-impl Fields for Rows {
+impl ColumnReader for Rows {
     fn names(&self) -> &[Vec<u8>] {
         &self.names
     }
@@ -214,9 +214,9 @@ impl Fields for Rows {
         self.row_bytes
     }
 
-    fn pad(&mut self) -> Option<u64> {
+    fn pad_columns(&mut self) -> Option<u64> {
         let widths = self.columns.iter_mut().map(|column| match column {
-            OpenColumn::Value(place) => place.pad(),
+            OpenColumn::Value(place) => place.pad_values(),
             _ => None,
         });
         widths.sum()
@@ -225,14 +225,14 @@ impl Fields for Rows {
     fn row_values(&self) -> u64 {
         let values = self.columns.iter().map(|column| match column {
             OpenColumn::List(lists) => lists.values_per_row(),
-            OpenColumn::Value(value) | OpenColumn::Unmasked(value, _) => value.values(),
+            OpenColumn::Value(value) | OpenColumn::Masked(value, _) => value.values(),
             _ => 1,
         });
-        values.fold(values_of_bytes(self.row_bytes), u64::saturating_add)
+        values.fold(reading_cost(self.row_bytes), u64::saturating_add)
     }
 
-    fn followed_items(&self) -> u64 {
-        self.followed.load(Ordering::Relaxed)
+    fn sequence_items_read(&self) -> u64 {
+        self.sequence_items_read.load(Ordering::Relaxed)
     }
 
     fn chunk_values(&self) -> u64 {
@@ -241,7 +241,7 @@ impl Fields for Rows {
     }
 
     fn read(&self, rows: Range<u64>, cancel: &CancelToken) -> Result<Box<dyn Cells + '_>> {
-        Ok(Box::new(self.batch(rows, cancel)?))
+        Ok(Box::new(self.read_batch(rows, cancel)?))
     }
 
     fn own_bytes(&self) -> u64 {
@@ -258,9 +258,9 @@ impl Batch<'_> {
     pub(crate) fn stored_value(&self, row: usize, column: usize) -> Result<Option<&[u8]>> {
         match &self.table.columns[column] {
             OpenColumn::Value(value)
-            | OpenColumn::Unmasked(value, _)
-            | OpenColumn::Unless(value, _) => self.bytes(value, row).map(Some),
-            OpenColumn::Below(value, bound) => {
+            | OpenColumn::Masked(value, _)
+            | OpenColumn::MissingIf(value, _) => self.bytes(value, row).map(Some),
+            OpenColumn::Bounded(value, bound) => {
                 let bytes = self.bytes(value, row)?;
                 value.check_below(bytes, *bound).map(|()| Some(bytes))
             }
@@ -280,13 +280,13 @@ impl Batch<'_> {
 
 impl Cells for Batch<'_> {
     fn write(&self, row: usize, column: usize, most: usize, out: &mut Vec<u8>) -> Result<Cell> {
-        let surroundings = &self.table.surroundings;
+        let surroundings = &self.table.context;
         // Each cell needs a new context, because the context counts the bytes that pointers led to.
         let context = TextContext::new(&*surroundings.container, &*surroundings.paths, most);
         let cell = self.write_value(&self.table.columns[column], (column, row), &context, out);
         self.table
-            .followed
-            .fetch_add(context.followed(), Ordering::Relaxed);
+            .sequence_items_read
+            .fetch_add(context.followed_elements(), Ordering::Relaxed);
         cell
     }
 }
@@ -304,12 +304,12 @@ impl Batch<'_> {
         let number = self.first.saturating_add(to_u64(row));
         match values {
             OpenColumn::Value(value) => value.write(self.bytes(value, row)?, context, out),
-            OpenColumn::Below(value, bound) => {
+            OpenColumn::Bounded(value, bound) => {
                 let bytes = self.bytes(value, row)?;
                 value.check_below(bytes, *bound)?;
                 value.write(bytes, context, out)
             }
-            OpenColumn::Unmasked(value, mask) => {
+            OpenColumn::Masked(value, mask) => {
                 let elements = self.bytes(mask, row)?.chunks(mask.element_bytes());
                 let (masked, count) = elements.fold((0_u64, 0_u64), |(masked, count), element| {
                     let is_masked = element.iter().any(|&byte| byte != 0);
@@ -324,7 +324,7 @@ impl Batch<'_> {
                     }
                 }
             }
-            OpenColumn::Unless(value, missing) => {
+            OpenColumn::MissingIf(value, missing) => {
                 let cell = value.write(self.bytes(value, row)?, context, out)?;
                 if !missing.is_text(&out[start..]) {
                     return Ok(cell);
@@ -352,13 +352,13 @@ impl Batch<'_> {
                     out,
                     format_args!("{}", runs.run_of_element(number, &self.cancel)?),
                 );
-                Ok(Cell::Plain)
+                Ok(Cell::Unquoted)
             }
             OpenColumn::Time(value, time) => {
-                let count = number_of(value, self.bytes(value, row)?)?;
+                let count = stored_time(value, self.bytes(value, row)?)?;
                 Ok(count.map_or(Cell::Missing, |count| {
                     time.write(count, out);
-                    Cell::Plain
+                    Cell::Unquoted
                 }))
             }
             OpenColumn::Text(texts) => Ok(if texts.write(to_usize(number)?, out) {
@@ -389,14 +389,14 @@ impl ColumnArrays<'_> {
             ColumnSource::Masked { values, missing } => {
                 let value = self.locate(values)?;
                 match missing {
-                    MissingRule::Where(mask) => {
-                        OpenColumn::Unmasked(value, Box::new(self.locate(mask)?))
+                    MissingRule::MaskNotZero(mask) => {
+                        OpenColumn::Masked(value, Box::new(self.locate(mask)?))
                     }
                     MissingRule::Number(number) => {
-                        OpenColumn::Unless(value, Absent::Number(*number))
+                        OpenColumn::MissingIf(value, MissingMark::Number(*number))
                     }
                     MissingRule::Text(text) => {
-                        OpenColumn::Unless(value, Absent::Text(Arc::clone(text)))
+                        OpenColumn::MissingIf(value, MissingMark::Text(Arc::clone(text)))
                     }
                 }
             }
@@ -407,11 +407,11 @@ impl ColumnArrays<'_> {
                 let ends = ends.iter().map(|ends| self.values(ends));
                 OpenColumn::List(Box::new(Lists {
                     ends: ends.collect::<Result<_>>()?,
-                    values: ArrayValues::in_json(self.open_rows(values)?, values)?,
+                    values: ArrayValues::new_json(self.open_rows(values)?, values)?,
                 }))
             }
             ColumnSource::Places { values, bound } => {
-                OpenColumn::Below(self.locate(values)?, *bound)
+                OpenColumn::Bounded(self.locate(values)?, *bound)
             }
             ColumnSource::Runs { ends, .. } => {
                 OpenColumn::Run(Box::new(Runs::new(self.values(ends)?)))
@@ -463,17 +463,17 @@ impl ColumnArrays<'_> {
 }
 
 /// Returns the stored number of a time; `None` for a missing time (`NaT`).
-fn number_of(place: &ColumnLocation, bytes: &[u8]) -> Result<Option<i64>> {
+fn stored_time(place: &ColumnLocation, bytes: &[u8]) -> Result<Option<i64>> {
     let count = i64::try_from(place.integer(bytes)?);
     Ok(count.ok().filter(|&count| count != i64::MIN))
 }
 
-impl Absent {
+impl MissingMark {
     /// Returns whether `text` is the mark of a missing value.
     fn is_text(&self, text: &[u8]) -> bool {
         match self {
-            Absent::Text(absent) => **absent == *text,
-            Absent::Number(absent) => {
+            MissingMark::Text(absent) => **absent == *text,
+            MissingMark::Number(absent) => {
                 let number = str::from_utf8(text).ok().and_then(|text| text.parse().ok());
                 let is_equal = |own: f64| own == *absent || own.is_nan() && absent.is_nan();
                 number.is_some_and(is_equal)

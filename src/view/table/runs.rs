@@ -21,7 +21,7 @@ const PLACES: u64 = 16 << 10;
 /// # Errors
 /// `Corrupt` for an invalid index; [`Error::unwanted`] once the request is cancelled. Fails if the
 /// index cannot be read.
-pub(crate) fn check(
+pub(crate) fn check_run_ends(
     ends: &RowField,
     rows: u64,
     engine: &Arc<Engine>,
@@ -47,7 +47,7 @@ pub(crate) fn check(
             }
             before = place;
         }
-        first = cancel.advance(first, end)?;
+        first = cancel.next_batch(first, end)?;
     }
     if before != i128::from(rows) {
         let what = format!("table: an index that ends at {before} of {rows} values");
@@ -82,7 +82,7 @@ impl Runs {
             return Ok(last.0);
         }
         let place = |number: u64| self.run_end(number, cancel);
-        let number = find(element, self.ends.rows().saturating_sub(1), &place)?;
+        let number = find_run(element, self.ends.rows().saturating_sub(1), &place)?;
         let run = place(number)?..place(number.saturating_add(1))?;
         if !run.contains(&element) {
             let what = "table: an index that does not increase";
@@ -106,7 +106,11 @@ impl Runs {
 ///
 /// # Errors
 /// `Corrupt` if all runs begin after the element. Fails as `place` does.
-pub(crate) fn find(element: u64, count: u64, place: &dyn Fn(u64) -> Result<u64>) -> Result<u64> {
+pub(crate) fn find_run(
+    element: u64,
+    count: u64,
+    place: &dyn Fn(u64) -> Result<u64>,
+) -> Result<u64> {
     let (mut low, mut high) = (0, count);
     while low < high {
         let middle = low + (high - low) / 2;
@@ -129,8 +133,8 @@ mod tests {
     fn an_element_is_in_the_last_run_that_begins_before_it() {
         let begins = [0, 2, 2, 5, 5];
         let place = |number: u64| Ok(begins[number as usize]);
-        let of = |element| find(element, 5, &place).unwrap();
+        let of = |element| find_run(element, 5, &place).unwrap();
         assert_eq!([0, 1, 2, 4, 5, 9].map(of), [0, 0, 2, 2, 4, 4]);
-        assert!(find(0, 2, &|_| Ok(1)).is_err());
+        assert!(find_run(0, 2, &|_| Ok(1)).is_err());
     }
 }

@@ -27,14 +27,14 @@ enum CompressedAxis {
 ///
 /// # Errors
 /// Fails if an attribute or a member cannot be read.
-pub(super) fn is_named(group: &Group<'_>) -> Result<bool> {
+pub(super) fn is_table(group: &Group<'_>) -> Result<bool> {
     Ok(compressed(group)?.is_some())
 }
 
 fn compressed(group: &Group<'_>) -> Result<Option<CompressedAxis>> {
-    let encoding = match group.text(ENCODING)? {
+    let encoding = match group.attribute_text(ENCODING)? {
         Some(encoding) => Some(encoding),
-        None => group.text(b"h5sparse_format")?,
+        None => group.attribute_text(b"h5sparse_format")?,
     };
     match encoding.as_deref() {
         Some(b"csr_matrix" | b"csr") => return Ok(Some(CompressedAxis::Rows)),
@@ -44,11 +44,12 @@ fn compressed(group: &Group<'_>) -> Result<Option<CompressedAxis>> {
     }
     // `indptr` is checked first, because most groups do not have it.
     for name in [&b"indptr"[..], b"indices", b"data", b"barcodes"] {
-        if group.find(name)?.is_none() {
+        if group.find_member(name)?.is_none() {
             return Ok(None);
         }
     }
-    let has_features = group.find(b"features")?.is_some() || group.find(b"genes")?.is_some();
+    let has_features =
+        group.find_member(b"features")?.is_some() || group.find_member(b"genes")?.is_some();
     Ok(has_features.then_some(CompressedAxis::Columns))
 }
 
@@ -63,10 +64,10 @@ fn shape(group: &Group<'_>) -> Result<Option<[u64; 2]>> {
         }
     }
     if numbers.is_none()
-        && let Some(shape) = group.find(b"shape")?
+        && let Some(shape) = group.find_member(b"shape")?
         && let Some(part) = RowField::from_node(&shape)?
     {
-        numbers = group.numbers(&part)?;
+        numbers = group.read_integers(&part)?;
     }
     let Some(numbers) = numbers else {
         return Ok(None);
@@ -86,8 +87,11 @@ fn shape(group: &Group<'_>) -> Result<Option<[u64; 2]>> {
 /// # Errors
 /// `Corrupt` if a member is malformed.
 pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
-    let (values, indices) = (group.part(b"data")?, group.part(b"indices")?);
-    let ends = group.part(b"indptr")?;
+    let (values, indices) = (
+        group.member_field(b"data")?,
+        group.member_field(b"indices")?,
+    );
+    let ends = group.member_field(b"indptr")?;
     if ends.rows() == 0 {
         return Err(Error::corrupt(
             "table: an indptr that does not begin with 0",
@@ -119,7 +123,7 @@ pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
         CompressedAxis::Columns => (others, runs),
         CompressedAxis::Rows => (runs, others),
     };
-    let mut table = GroupTable::of_rows(rows);
+    let mut table = GroupTable::with_row_count(rows);
     table.push(b"row".to_vec(), row)?;
     table.push(b"col".to_vec(), column)?;
     table.push(b"value".to_vec(), ColumnSource::Values(values))?;

@@ -15,7 +15,7 @@ const MOST_DAYS: i64 = i64::MAX / SECONDS_OF_DAY;
 
 /// The kind of time that a stored number represents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Time {
+pub(crate) enum PandasTime {
     /// A number of units since 1970-01-01. The instant is in UTC if `is_utc` is set, and otherwise
     /// has no time zone.
     Instant { unit: TimeUnit, is_utc: bool },
@@ -31,7 +31,7 @@ pub(crate) enum Time {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TimeUnit {
     /// Number of units in a second.
-    pub(crate) of_second: u32,
+    pub(crate) per_second: u32,
 }
 
 /// The length of a period, as in pandas.
@@ -56,23 +56,23 @@ pub(crate) enum Frequency {
 impl TimeUnit {
     /// Nanoseconds.
     pub(crate) const NANOSECOND: TimeUnit = TimeUnit {
-        of_second: 1_000_000_000,
+        per_second: 1_000_000_000,
     };
 
     /// Returns the number of decimals that a second has in this unit.
     fn digits(self) -> usize {
-        self.of_second.max(1).ilog10().try_into().unwrap_or(0)
+        self.per_second.max(1).ilog10().try_into().unwrap_or(0)
     }
 }
 
-impl Time {
+impl PandasTime {
     /// Appends the text of the time with the number `count`, in the format of a table cell.
     pub(crate) fn write(self, count: i64, out: &mut Vec<u8>) {
         match self {
-            Time::Instant { unit, is_utc } => write_instant(count, unit, is_utc, out),
-            Time::Duration(unit) => write_duration(count, unit, out),
-            Time::Day => write_day(count.saturating_sub(DAYS_BEFORE_1970), out),
-            Time::Period(frequency) => frequency.write(count, out),
+            PandasTime::Instant { unit, is_utc } => write_instant(count, unit, is_utc, out),
+            PandasTime::Duration(unit) => write_duration(count, unit, out),
+            PandasTime::Day => write_day(count.saturating_sub(DAYS_BEFORE_1970), out),
+            PandasTime::Period(frequency) => frequency.write(count, out),
         }
     }
 
@@ -84,7 +84,7 @@ impl Time {
         }
         let start = out.len();
         self.write(count, out);
-        let Time::Instant { is_utc, .. } = self else {
+        let PandasTime::Instant { is_utc, .. } = self else {
             return;
         };
         if let Some(between) = out.iter().skip(start).position(|&byte| byte == b'T') {
@@ -126,12 +126,12 @@ impl Frequency {
             Frequency::Hour => write_minutes(count.saturating_mul(60), out),
             Frequency::Minute => write_minutes(count, out),
             Frequency::Second(unit) => {
-                let of_second = i64::from(unit.of_second);
+                let of_second = i64::from(unit.per_second);
                 let (seconds, fraction) =
                     (count.div_euclid(of_second), count.rem_euclid(of_second));
                 write_minutes(seconds.div_euclid(60), out);
                 append(out, format_args!(":{:02}", seconds.rem_euclid(60)));
-                if unit.of_second > 1 {
+                if unit.per_second > 1 {
                     let digits = unit.digits();
                     append(out, format_args!(".{fraction:0digits$}"));
                 }
@@ -144,7 +144,7 @@ impl Frequency {
 fn write_day(days: i64, out: &mut Vec<u8>) {
     // Dates beyond this range do not occur in practice.
     let days = days.clamp(-MOST_DAYS, MOST_DAYS);
-    let Date { year, month, day } = Calendar::ProlepticGregorian.date(days);
+    let Date { year, month, day } = Calendar::ProlepticGregorian.date_of_day(days);
     append(out, format_args!("{year:04}-{month:02}-{day:02}"));
 }
 
@@ -158,7 +158,7 @@ fn write_minutes(minutes: i64, out: &mut Vec<u8>) {
 /// Appends the instant that is `count` units after the beginning of 1970-01-01, in ISO 8601:
 /// `2020-01-31T23:59:59.5`. In UTC, a `Z` follows.
 fn write_instant(count: i64, unit: TimeUnit, is_utc: bool, out: &mut Vec<u8>) {
-    let of_second = i64::from(unit.of_second);
+    let of_second = i64::from(unit.per_second);
     let (seconds, fraction) = (count.div_euclid(of_second), count.rem_euclid(of_second));
     let days = seconds.div_euclid(SECONDS_OF_DAY);
     write_day(days, out);
@@ -171,7 +171,7 @@ fn write_instant(count: i64, unit: TimeUnit, is_utc: bool, out: &mut Vec<u8>) {
 
 /// Appends a duration of `count` units in pandas' format: `-1 days +23:59:59`.
 fn write_duration(count: i64, unit: TimeUnit, out: &mut Vec<u8>) {
-    let of_second = i64::from(unit.of_second);
+    let of_second = i64::from(unit.per_second);
     let (seconds, fraction) = (count.div_euclid(of_second), count.rem_euclid(of_second));
     let days = seconds.div_euclid(SECONDS_OF_DAY);
     let plus = if days < 0 { "+" } else { "" };
@@ -216,16 +216,23 @@ mod tests {
         ];
         for count in [i64::MIN, i64::MAX] {
             for frequency in frequencies {
-                Time::Period(frequency).write(count, &mut out);
+                PandasTime::Period(frequency).write(count, &mut out);
             }
-            Time::Day.write(count, &mut out);
+            PandasTime::Day.write(count, &mut out);
         }
         assert!(!out.is_empty());
     }
 
     fn instant(count: i64, of_second: u32) -> String {
         let mut out = Vec::new();
-        write_instant(count, TimeUnit { of_second }, false, &mut out);
+        write_instant(
+            count,
+            TimeUnit {
+                per_second: of_second,
+            },
+            false,
+            &mut out,
+        );
         String::from_utf8(out).unwrap()
     }
 
@@ -255,10 +262,14 @@ mod tests {
     fn periods_and_days_as_pandas_has_them() {
         let period = |count, frequency| {
             let mut out = Vec::new();
-            Time::Period(frequency).write(count, &mut out);
+            PandasTime::Period(frequency).write(count, &mut out);
             String::from_utf8(out).unwrap()
         };
-        let second = |of_second| Frequency::Second(TimeUnit { of_second });
+        let second = |of_second| {
+            Frequency::Second(TimeUnit {
+                per_second: of_second,
+            })
+        };
         assert_eq!(period(-7, Frequency::Year), "1963");
         assert_eq!(period(19_755, Frequency::Year), "21725");
         assert_eq!(period(-7, Frequency::Quarter), "1968Q2");
@@ -290,7 +301,7 @@ mod tests {
             "1970-01-01 00:00:00.000019755"
         );
         let mut day = Vec::new();
-        Time::Day.write(738_886, &mut day);
+        PandasTime::Day.write(738_886, &mut day);
         assert_eq!(day, b"2024-01-01");
     }
 
@@ -298,9 +309,9 @@ mod tests {
     #[test]
     fn names_that_are_times() {
         let name = |count, is_utc| {
-            let unit = TimeUnit { of_second: 1 };
+            let unit = TimeUnit { per_second: 1 };
             let mut out = b"T.".to_vec();
-            Time::Instant { unit, is_utc }.write_name(count, &mut out);
+            PandasTime::Instant { unit, is_utc }.write_name(count, &mut out);
             String::from_utf8(out).unwrap()
         };
         assert_eq!(name(1_704_110_400, false), "T.2024-01-01 12:00:00");

@@ -43,9 +43,9 @@ pub(crate) struct AsdfJson {
 /// A position in the JSON text, from which writing can resume.
 #[derive(Default)]
 pub(crate) struct JsonPosition {
-    is_begun: bool,
+    has_begun: bool,
     /// The mappings and sequences whose entries are being written, innermost last.
-    open: Vec<OpenLevel>,
+    open_levels: Vec<OpenLevel>,
     /// Number of bytes of the text before this position.
     written: u64,
 }
@@ -69,7 +69,7 @@ impl AsdfJson {
     /// cannot be read.
     pub(crate) fn whole_text(&self, cancel: &CancelToken) -> Result<Vec<u8>> {
         let mut text = Vec::new();
-        let is_more = self.write_on(
+        let is_more = self.write_from(
             &mut self.begin(),
             limits::ASDF_JSON_SIZED,
             cancel,
@@ -88,23 +88,23 @@ impl AsdfJson {
     /// Writes the next part of the text: the beginning, the next entry of the innermost mapping or
     /// sequence, or its end. Returns whether there may be more parts.
     fn write_part(&self, place: &mut JsonPosition, out: &mut Vec<u8>) -> Result<bool> {
-        if !place.is_begun {
+        if !place.has_begun {
             let opened = self.write_node(self.node, out)?;
-            place.is_begun = true;
-            place.open.extend(opened);
+            place.has_begun = true;
+            place.open_levels.extend(opened);
         } else {
-            let depth = place.open.len();
-            let Some(level) = place.open.last_mut() else {
+            let depth = place.open_levels.len();
+            let Some(level) = place.open_levels.last_mut() else {
                 return Ok(false);
             };
             match self.write_entry(level, depth, out)? {
-                Some(opened) => place.open.extend(opened),
+                Some(opened) => place.open_levels.extend(opened),
                 None => {
-                    place.open.pop();
+                    place.open_levels.pop();
                 }
             }
         }
-        let is_more = !place.open.is_empty();
+        let is_more = !place.open_levels.is_empty();
         if !is_more {
             out.push(b'\n');
         }
@@ -151,7 +151,7 @@ impl AsdfJson {
         let container = &*self.container;
         let node = container.node(id)?;
         if let Some(array) = node.array() {
-            let names = container.names(&LinkTarget::Alias(id))?;
+            let names = container.alias_path(&LinkTarget::Alias(id))?;
             write_array(array, &names, out)?;
             return Ok(None);
         }
@@ -165,7 +165,7 @@ impl AsdfJson {
                 if let Some(error) = &node.error {
                     return Err(error.clone());
                 }
-                let extras = container.extras();
+                let extras = container.asdf_extras();
                 let is_sequence = extras.is_some_and(|extras| extras.is_sequence(id));
                 let links = container.links(id)?;
                 out.push(if is_sequence { b'[' } else { b'{' });
@@ -181,7 +181,7 @@ impl AsdfJson {
         match target {
             LinkTarget::Alias(node) => {
                 if let NodeKind::Scalar(scalar) = &self.container.node(*node)?.kind
-                    && is_repeated(scalar)
+                    && is_short_scalar(scalar)
                 {
                     scalar.write_json(out);
                     return Ok(());
@@ -190,8 +190,8 @@ impl AsdfJson {
             LinkTarget::Damaged(error) => return Err(error.clone()),
             _ => {}
         }
-        let names = self.container.names(target)?;
-        let file = target.other_file().unwrap_or_default();
+        let names = self.container.alias_path(target)?;
+        let file = target.other_file_name().unwrap_or_default();
         let mut object = JsonObject::default();
         object.text("$ref", pointer(file, &names));
         out.extend_from_slice(object.finish().as_bytes());
@@ -209,7 +209,7 @@ impl ResumableText for AsdfJson {
     /// # Errors
     /// `Limit` if the text is longer than [`limits::ASDF_JSON`] bytes. Fails if a node in it cannot
     /// be read.
-    fn write_on(
+    fn write_from(
         &self,
         place: &mut JsonPosition,
         enough: usize,
@@ -217,7 +217,7 @@ impl ResumableText for AsdfJson {
         out: &mut Vec<u8>,
     ) -> Result<bool> {
         loop {
-            cancel.go_on()?;
+            cancel.check_cancelled()?;
             if place.written > limits::ASDF_JSON {
                 return Err(Error::limit("text as JSON", limits::ASDF_JSON));
             }
@@ -232,13 +232,13 @@ impl ResumableText for AsdfJson {
 
     fn progress_bytes(&self, place: &JsonPosition) -> u64 {
         let level = |level: &OpenLevel| to_u64(size_of::<OpenLevel>()) + level.links.weight();
-        place.open.iter().map(level).sum()
+        place.open_levels.iter().map(level).sum()
     }
 }
 
 /// Returns whether an alias to `scalar` is written as the scalar's value, because a JSON pointer
 /// would hardly be shorter.
-fn is_repeated(scalar: &Scalar) -> bool {
+fn is_short_scalar(scalar: &Scalar) -> bool {
     scalar.text.len() <= limits::REPEATED_SCALAR
 }
 
@@ -296,7 +296,7 @@ fn write_array(array: &Array, names: &[Vec<u8>], out: &mut Vec<u8>) -> Result<()
     let mut object = JsonObject::default();
     object.text("path", path.collect::<Vec<u8>>());
     match &array.storage {
-        Err(error) if error.is_passing() => return Err(error.clone()),
+        Err(error) if error.is_transient() => return Err(error.clone()),
         Err(error) => object.text("error", error.to_string()),
         Ok(_) => {
             object.json("shape", shape_text(&array.shape));

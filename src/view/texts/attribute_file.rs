@@ -3,7 +3,7 @@
 use h5fs_reader::error::Result;
 use h5fs_reader::model::Container;
 use h5fs_reader::model::attribute::AttributeContent;
-use h5fs_reader::model::value::Paths;
+use h5fs_reader::model::value::NodePathResolver;
 
 use crate::view::texts::attributes::value_lines;
 use crate::view::texts::text::Text;
@@ -16,7 +16,7 @@ use crate::view::texts::text::Text;
 /// Fails as [`value_lines`] does.
 pub(crate) fn view(
     container: &dyn Container,
-    paths: &Paths<'_>,
+    paths: &NodePathResolver<'_>,
     content: &AttributeContent,
 ) -> Result<Text> {
     let mut text = value_lines(container, paths, content)?;

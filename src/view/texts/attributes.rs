@@ -10,7 +10,7 @@ use h5fs_reader::model::datatype::{Bits, ByteOrder, Charset, Class, Float, Strin
 use h5fs_reader::model::ndl::ndl_type;
 use h5fs_reader::model::numpy::numpy_descr;
 use h5fs_reader::model::storage::{Filter, Pipeline};
-use h5fs_reader::model::value::{Paths, TextContext, ValueWriter};
+use h5fs_reader::model::value::{NodePathResolver, TextContext, ValueWriter};
 use h5fs_reader::model::{Array, Container, Datatype, Node, NodeKind, Shape};
 use h5fs_reader::wire::{to_u64, to_usize};
 
@@ -24,15 +24,15 @@ use crate::limits;
 /// if a pointer is invalid.
 pub(crate) fn value_lines(
     container: &dyn Container,
-    paths: &Paths<'_>,
+    paths: &NodePathResolver<'_>,
     content: &AttributeContent,
 ) -> Result<Vec<u8>> {
-    lines_within(container, paths, content, limits::ATTRIBUTE_TEXT)
+    value_lines_up_to(container, paths, content, limits::ATTRIBUTE_TEXT)
 }
 
-fn lines_within(
+fn value_lines_up_to(
     container: &dyn Container,
-    paths: &Paths<'_>,
+    paths: &NodePathResolver<'_>,
     content: &AttributeContent,
     limit: usize,
 ) -> Result<Vec<u8>> {
@@ -64,7 +64,7 @@ fn lines_within(
 /// `Limit` if the text is too long for an extended attribute. Otherwise fails like [`value_lines`].
 pub(crate) fn xattr_text(
     container: &dyn Container,
-    paths: &Paths<'_>,
+    paths: &NodePathResolver<'_>,
     content: &AttributeContent,
 ) -> Result<Vec<u8>> {
     if has_too_many_elements(content) {
@@ -107,10 +107,10 @@ pub(crate) fn committed_text(datatype: &Datatype) -> Vec<u8> {
 /// Returns the attributes that the mount adds to a node, in listing order, with names without
 /// `user.`. `path` is the node's path, with bytes as in the file. The list omits values that are
 /// too long for an extended attribute, and fill values that contain pointers.
-pub(crate) fn builtin(node: &Node, path: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
-    let mut list = List(Vec::new());
+pub(crate) fn builtin_attributes(node: &Node, path: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
+    let mut list = XattrList(Vec::new());
     if let Some(array) = node.array() {
-        describe(array, &mut list);
+        describe_array(array, &mut list);
     }
     if let NodeKind::CommittedDatatype(datatype) = &node.kind {
         list.text("h5fs.type", ndl_type(datatype));
@@ -130,9 +130,9 @@ pub(crate) fn builtin(node: &Node, path: &[u8]) -> Vec<(&'static str, Vec<u8>)> 
 
 /// A list of extended attributes: names and values. Values that are too long for an extended
 /// attribute are not added.
-struct List(Vec<(&'static str, Vec<u8>)>);
+struct XattrList(Vec<(&'static str, Vec<u8>)>);
 
-impl List {
+impl XattrList {
     fn bytes(&mut self, name: &'static str, value: Vec<u8>) {
         if value.len() <= limits::XATTR_BYTES {
             self.0.push((name, value));
@@ -144,7 +144,7 @@ impl List {
     }
 }
 
-fn describe(array: &Array, list: &mut List) {
+fn describe_array(array: &Array, list: &mut XattrList) {
     let datatype = &array.datatype;
     list.text("h5fs.type", ndl_type(datatype));
     if let Some(descr) = numpy_descr(datatype) {
@@ -172,7 +172,7 @@ fn describe(array: &Array, list: &mut List) {
 }
 
 /// Adds the extended attributes that only some datatype classes have.
-fn describe_class(class: &Class, list: &mut List) {
+fn describe_class(class: &Class, list: &mut XattrList) {
     match class {
         Class::String { padding, charset } | Class::VariableString { padding, charset } => {
             list.text("h5fs.strpad", padding_name(*padding));
@@ -407,7 +407,7 @@ mod tests {
     #[test]
     fn an_element_a_line() {
         let lines = |content: &AttributeContent, limit| {
-            lines_within(&Heap(vec![]), &|_| Ok(None), content, limit)
+            value_lines_up_to(&Heap(vec![]), &|_| Ok(None), content, limit)
         };
         let content = integers(Shape::fixed(vec![2, 2]), &[1, -2, 3, 400]);
         assert_eq!(lines(&content, 10), Ok(b"1\n-2\n3\n400".to_vec()));
@@ -505,7 +505,7 @@ mod tests {
             modified: None,
             comment: Some(b"why".to_vec()),
             tag: None,
-            assembled: None,
+            assembled_array: None,
             error: None,
         };
         let expected = [
@@ -526,13 +526,13 @@ mod tests {
             ("h5fs.comment", "why"),
         ];
         let expected = expected.map(|(name, value)| (name, value.as_bytes().to_vec()));
-        assert_eq!(builtin(&node, b"/a"), expected);
+        assert_eq!(builtin_attributes(&node, b"/a"), expected);
     }
 
     #[test]
     fn some_classes_say_more() {
         let describe = |datatype: &Datatype| {
-            let mut list = List(Vec::new());
+            let mut list = XattrList(Vec::new());
             describe_class(&innermost(datatype).class, &mut list);
             let text = |value| String::from_utf8(value).unwrap();
             let pairs = list.0.into_iter();

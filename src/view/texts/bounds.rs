@@ -21,11 +21,11 @@ impl CountBounds {
     /// Creates bounds for a count that begins now. The count fails if `cancel` is set, and covers
     /// at most `most` bytes.
     pub(crate) fn new(cancel: CancelToken, most: u64) -> Self {
-        Self::since(Instant::now(), cancel, most)
+        Self::new_started_at(Instant::now(), cancel, most)
     }
 
     /// Like [`new`](Self::new), for a count that began at the time `started`.
-    pub(super) fn since(started: Instant, cancel: CancelToken, most: u64) -> Self {
+    pub(super) fn new_started_at(started: Instant, cancel: CancelToken, most: u64) -> Self {
         CountBounds {
             cancel,
             started,
@@ -49,12 +49,12 @@ impl CountBounds {
     /// # Errors
     /// [`Error::unwanted`] if the request is cancelled; `Io` if the count has taken too long. A
     /// second attempt may be quicker, because more of the file is then cached.
-    pub(crate) fn pass(&self, bytes: u64) -> Result<bool> {
-        self.cancel.go_on()?;
+    pub(crate) fn add_bytes(&self, bytes: u64) -> Result<bool> {
+        self.cancel.check_cancelled()?;
         if self.started.elapsed() > limits::COUNTED_TIME {
             let most = limits::COUNTED_TIME.as_secs();
             let what = format!("length of the text: more than {most} seconds to count it");
-            return Err(Error::caused(Cause::Failed, what));
+            return Err(Error::from_cause(Cause::Failed, what));
         }
         let before = self.bytes.fetch_add(bytes, Ordering::Relaxed);
         Ok(before.saturating_add(bytes) <= self.most)

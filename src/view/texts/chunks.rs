@@ -13,7 +13,7 @@ use std::sync::Arc;
 use h5fs_reader::array::CancelToken;
 use h5fs_reader::error::Result;
 use h5fs_reader::memory;
-use h5fs_reader::memory::effort::Effort;
+use h5fs_reader::memory::effort::RequestBudget;
 use h5fs_reader::model::Array;
 use h5fs_reader::model::array::Storage;
 use h5fs_reader::model::storage::{ChunkGrid, IndexCursor, StoredChunk};
@@ -44,7 +44,7 @@ impl ResumableText for ChunkLines {
         IndexCursor::default()
     }
 
-    fn write_on(
+    fn write_from(
         &self,
         place: &mut IndexCursor,
         enough: usize,
@@ -57,7 +57,7 @@ impl ResumableText for ChunkLines {
         };
         let mut line = String::new();
         let mut is_full = false;
-        let (effort, _granted) = Effort::cancelled_by(cancel);
+        let (effort, _granted) = RequestBudget::unlimited_until_cancelled(cancel);
         chunked
             .index
             .walk_from(place, &effort, &mut |chunk_place, chunk| {

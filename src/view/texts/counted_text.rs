@@ -13,9 +13,9 @@ use std::time::Instant;
 
 use h5fs_reader::array::{CancelToken, Engine};
 use h5fs_reader::error::{Error, Result};
-use h5fs_reader::memory::effort::Effort;
+use h5fs_reader::memory::effort::RequestBudget;
 use h5fs_reader::memory::lock::lock;
-use h5fs_reader::memory::marks::Marks;
+use h5fs_reader::memory::marks::CheckpointList;
 use h5fs_reader::wire::to_u64;
 
 use crate::limits;
@@ -23,7 +23,7 @@ use crate::view::texts::bounds::CountBounds;
 use crate::view::texts::streamed::{ResumableText, StreamedText};
 
 /// The units of a text. A text before the first unit or after the last one is part of that unit.
-pub(crate) trait Units: Send + Sync {
+pub(crate) trait TextUnits: Send + Sync {
     /// Returns the number of units.
     fn count(&self) -> u64;
 
@@ -72,7 +72,7 @@ pub(crate) trait Units: Send + Sync {
     /// Returns the number of items of variable-length sequences that were read while units were
     /// written or measured. If several elements share one sequence, its items count for each
     /// element.
-    fn followed_items(&self) -> u64 {
+    fn sequence_items_read(&self) -> u64 {
         0
     }
 
@@ -86,26 +86,26 @@ pub(crate) trait Units: Send + Sync {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct UniformUnits {
     /// Length of the first unit in bytes.
-    pub(crate) first: u64,
+    pub(crate) first_length: u64,
     /// Length of every other unit in bytes.
-    pub(crate) width: u64,
+    pub(crate) unit_length: u64,
 }
 
 /// The length of a text, and the offsets in it at which units begin.
 #[derive(Debug)]
-pub(crate) struct Count {
+pub(crate) struct TextCount {
     bytes: u64,
-    places: UnitOffsets,
+    unit_offsets: UnitOffsets,
 }
 
 /// The units whose offset in the text is known.
 #[derive(Debug)]
 enum UnitOffsets {
-    Even(UniformUnits),
+    Uniform(UniformUnits),
     /// Only the first unit, at the offset 0.
-    FirstAlone,
+    FirstOnly,
     /// Some units: their numbers, by the offset at which they begin.
-    Marked(Marks<u64>),
+    Marked(CheckpointList<u64>),
 }
 
 /// An open file whose content is a text of units.
@@ -114,28 +114,28 @@ pub(crate) type CountedFile<U> = StreamedText<UnitText<U>>;
 /// A text of units, whose length is known.
 pub(crate) struct UnitText<U> {
     units: U,
-    count: Arc<Count>,
+    count: Arc<TextCount>,
 }
 
 /// Minimum distance between two marks in bytes.
-const STRETCH: usize = 32 << 10;
+const MARK_DISTANCE: usize = 32 << 10;
 
 /// Maximum number of marks in a text.
-const MARKS: usize = (limits::COUNTED_BYTES / STRETCH as u64) as usize;
+const MARKS: usize = (limits::COUNTED_BYTES / MARK_DISTANCE as u64) as usize;
 
 /// Number of units in a share. Each thread takes a share at a time, and counts its length.
 const SHARE: u64 = 8192;
 
-impl Count {
+impl TextCount {
     /// Counts the text of `units`; `None` if the text is too long. `effort` is the metadata budget
     /// of the request.
     ///
     /// # Errors
     /// `Io` if the count takes too long. Fails if a unit cannot be written.
     pub(crate) fn measure(
-        units: &dyn Units,
+        units: &dyn TextUnits,
         engine: &Engine,
-        effort: &Effort,
+        effort: &RequestBudget,
     ) -> Result<Option<Self>> {
         Self::since(Instant::now(), units, engine, effort)
     }
@@ -143,9 +143,9 @@ impl Count {
     /// Like [`measure`](Self::measure), for a count that began at the time `started`.
     fn since(
         started: Instant,
-        units: &dyn Units,
+        units: &dyn TextUnits,
         engine: &Engine,
-        effort: &Effort,
+        effort: &RequestBudget,
     ) -> Result<Option<Self>> {
         if let Some(even) = units.uniform_units() {
             return Self::from_uniform(units, even).map(Some);
@@ -154,14 +154,18 @@ impl Count {
             return Ok(None);
         }
         let shares = units.count().div_ceil(SHARE);
-        let helpers = engine.helpers(usize::try_from(shares.saturating_sub(1)).unwrap_or(0));
+        let helpers = engine.take_helpers(usize::try_from(shares.saturating_sub(1)).unwrap_or(0));
         let counting = CountInProgress {
             units,
             effort,
             shares,
             next: AtomicU64::new(0),
-            bounds: CountBounds::since(started, effort.cancel(), limits::COUNTED_BYTES),
-            is_over: AtomicBool::new(false),
+            bounds: CountBounds::new_started_at(
+                started,
+                effort.cancel_token(),
+                limits::COUNTED_BYTES,
+            ),
+            has_ended: AtomicBool::new(false),
             found: Mutex::default(),
         };
         thread::scope(|scope| {
@@ -183,26 +187,29 @@ impl Count {
     /// # Errors
     /// `Io` if the count takes too long. Fails if a part of the text cannot be written, or with the
     /// error of `begin_heavy`.
-    pub(crate) fn of_parts<T: ResumableText>(
+    pub(crate) fn measure_parts<T: ResumableText>(
         text: &T,
-        effort: &Effort,
+        effort: &RequestBudget,
         mut begin_heavy: impl FnMut() -> Result<()>,
     ) -> Result<Option<Self>> {
-        let bounds = CountBounds::new(effort.cancel(), limits::COUNTED_BYTES);
+        let bounds = CountBounds::new(effort.cancel_token(), limits::COUNTED_BYTES);
         let (mut place, mut bytes, mut part) = (text.begin(), 0, Vec::new());
         let mut is_short = true;
         // One part may describe many objects.
-        effort.lift();
+        effort.remove_limit();
         loop {
-            bounds.cancel().go_on()?;
+            bounds.cancel().check_cancelled()?;
             part.clear();
-            let is_more = text.write_on(&mut place, STRETCH, bounds.cancel(), &mut part)?;
+            let is_more = text.write_from(&mut place, MARK_DISTANCE, bounds.cancel(), &mut part)?;
             bytes += to_u64(part.len());
             if !is_more {
-                let places = UnitOffsets::FirstAlone;
-                return Ok(Some(Count { bytes, places }));
+                let places = UnitOffsets::FirstOnly;
+                return Ok(Some(TextCount {
+                    bytes,
+                    unit_offsets: places,
+                }));
             }
-            if !bounds.pass(to_u64(part.len()))? {
+            if !bounds.add_bytes(to_u64(part.len()))? {
                 return Ok(None);
             }
             if std::mem::take(&mut is_short) {
@@ -216,28 +223,31 @@ impl Count {
         self.bytes
     }
 
-    fn from_uniform(units: &dyn Units, even: UniformUnits) -> Result<Self> {
+    fn from_uniform(units: &dyn TextUnits, even: UniformUnits) -> Result<Self> {
         const MOST: u64 = i64::MAX.unsigned_abs();
         let others = units.count().saturating_sub(1);
-        let bytes = others.checked_mul(even.width);
-        let bytes = bytes.and_then(|bytes| bytes.checked_add(even.first));
+        let bytes = others.checked_mul(even.unit_length);
+        let bytes = bytes.and_then(|bytes| bytes.checked_add(even.first_length));
         let bytes = bytes.filter(|&bytes| bytes <= MOST);
-        Ok(Count {
+        Ok(TextCount {
             bytes: bytes.ok_or_else(|| Error::limit("size of a text", MOST))?,
-            places: UnitOffsets::Even(even),
+            unit_offsets: UnitOffsets::Uniform(even),
         })
     }
 
     /// Returns the last unit at or before `offset` whose offset is known: its number and its
     /// offset.
-    fn near(&self, offset: u64) -> Option<(u64, u64)> {
-        match &self.places {
-            UnitOffsets::FirstAlone => None,
+    fn nearest_unit(&self, offset: u64) -> Option<(u64, u64)> {
+        match &self.unit_offsets {
+            UnitOffsets::FirstOnly => None,
             UnitOffsets::Marked(marks) => {
-                let (start, unit) = marks.last_before(offset)?;
+                let (start, unit) = marks.last_at_or_before(offset)?;
                 Some((*unit, start))
             }
-            UnitOffsets::Even(UniformUnits { first, width }) => {
+            UnitOffsets::Uniform(UniformUnits {
+                first_length: first,
+                unit_length: width,
+            }) => {
                 let others = offset.checked_sub(*first)?.checked_div(*width)?;
                 Some((others + 1, first + others * width))
             }
@@ -246,8 +256,8 @@ impl Count {
 
     /// Returns the memory in bytes that the count occupies.
     pub(crate) fn weight(&self) -> u64 {
-        match &self.places {
-            UnitOffsets::Even(_) | UnitOffsets::FirstAlone => 0,
+        match &self.unit_offsets {
+            UnitOffsets::Uniform(_) | UnitOffsets::FirstOnly => 0,
             UnitOffsets::Marked(marks) => marks.weight(),
         }
     }
@@ -255,14 +265,14 @@ impl Count {
 
 /// The count of a text's length, which several threads work on.
 struct CountInProgress<'a> {
-    units: &'a dyn Units,
-    effort: &'a Effort,
+    units: &'a dyn TextUnits,
+    effort: &'a RequestBudget,
     shares: u64,
     /// Number of the next share that no thread has taken.
     next: AtomicU64,
     bounds: CountBounds,
     /// Whether all threads must stop, because of an error or because the text is too long.
-    is_over: AtomicBool,
+    has_ended: AtomicBool,
     found: Mutex<PartialCount>,
 }
 
@@ -275,7 +285,7 @@ type Stretches = Vec<(u64, u64)>;
 struct PartialCount {
     shares: u64,
     bytes: u64,
-    marks: Marks<u64>,
+    marks: CheckpointList<u64>,
     ahead: BTreeMap<u64, Stretches>,
     error: Option<Error>,
 }
@@ -285,7 +295,7 @@ impl Default for PartialCount {
         PartialCount {
             shares: 0,
             bytes: 0,
-            marks: Marks::new(MARKS, to_u64(STRETCH)),
+            marks: CheckpointList::new(MARKS, to_u64(MARK_DISTANCE)),
             ahead: BTreeMap::new(),
             error: None,
         }
@@ -297,7 +307,7 @@ impl CountInProgress<'_> {
     /// function.
     fn work(&self) {
         let mut scratch = Vec::new();
-        while !self.is_over.load(Ordering::Relaxed) {
+        while !self.has_ended.load(Ordering::Relaxed) {
             let share = self.next.fetch_add(1, Ordering::Relaxed);
             if share >= self.shares {
                 return;
@@ -306,7 +316,7 @@ impl CountInProgress<'_> {
             match self.count(share, &mut scratch) {
                 Ok(stretches) => lock(&self.found).add(share, stretches),
                 Err(error) => {
-                    self.is_over.store(true, Ordering::Relaxed);
+                    self.has_ended.store(true, Ordering::Relaxed);
                     lock(&self.found).error.get_or_insert(error);
                 }
             }
@@ -317,29 +327,31 @@ impl CountInProgress<'_> {
         let end = (share * SHARE + SHARE).min(self.units.count());
         let mut at = share * SHARE;
         let mut stretches = Vec::new();
-        while at < end && !self.is_over.load(Ordering::Relaxed) {
+        while at < end && !self.has_ended.load(Ordering::Relaxed) {
             scratch.clear();
             let cancel = self.bounds.cancel();
-            let (next, bytes) = self.units.measure(at..end, STRETCH, cancel, scratch)?;
+            let (next, bytes) = self
+                .units
+                .measure(at..end, MARK_DISTANCE, cancel, scratch)?;
             stretches.push((next, bytes));
-            at = cancel.advance(at, next)?;
-            let is_short = self.bounds.pass(bytes)?;
-            if !is_short || self.units.followed_items() > limits::COUNTED_VALUES {
-                self.is_over.store(true, Ordering::Relaxed);
+            at = cancel.next_batch(at, next)?;
+            let is_short = self.bounds.add_bytes(bytes)?;
+            if !is_short || self.units.sequence_items_read() > limits::COUNTED_VALUES {
+                self.has_ended.store(true, Ordering::Relaxed);
             }
         }
         Ok(stretches)
     }
 
-    fn result(self) -> Result<Option<Count>> {
+    fn result(self) -> Result<Option<TextCount>> {
         let found = self.found.into_inner();
         let found = found.unwrap_or_else(std::sync::PoisonError::into_inner);
         if let Some(error) = found.error {
             return Err(error);
         }
-        Ok((!self.is_over.into_inner()).then_some(Count {
+        Ok((!self.has_ended.into_inner()).then_some(TextCount {
             bytes: found.bytes,
-            places: UnitOffsets::Marked(found.marks),
+            unit_offsets: UnitOffsets::Marked(found.marks),
         }))
     }
 }
@@ -350,7 +362,7 @@ impl PartialCount {
         while let Some(stretches) = self.ahead.remove(&self.shares) {
             for (next, bytes) in stretches {
                 self.bytes += bytes;
-                self.marks.pass(self.bytes, || next);
+                self.marks.record(self.bytes, || next);
             }
             self.shares += 1;
         }
@@ -361,32 +373,32 @@ impl PartialCount {
 impl<T: ResumableText> StreamedText<T> {
     /// Creates a file with the text `text`, and counts the text.
     pub(crate) fn of_parts(text: T) -> Self {
-        let count = Count::of_parts(&text, &Effort::default(), || Ok(()));
+        let count = TextCount::measure_parts(&text, &RequestBudget::default(), || Ok(()));
         let length = count.expect("a text").expect("a short one").bytes;
         StreamedText::new(text, length)
     }
 }
 
 #[cfg(test)]
-impl<U: Units> CountedFile<U> {
+impl<U: TextUnits> CountedFile<U> {
     /// Creates a file with the text of `units`, and counts the text.
     pub(crate) fn of_units(units: U) -> Self {
-        let count = Count::measure(&units, &Engine::new(0, 2), &Effort::default());
+        let count = TextCount::measure(&units, &Engine::new(0, 2), &RequestBudget::default());
         let count = count.expect("a text").expect("a short one");
         Self::from_count(units, Arc::new(count))
     }
 }
 
-impl<U: Units> CountedFile<U> {
+impl<U: TextUnits> CountedFile<U> {
     /// Creates a file with the text of `units`. `count` is its length and marks, which were counted
     /// before.
-    pub(crate) fn from_count(units: U, count: Arc<Count>) -> Self {
+    pub(crate) fn from_count(units: U, count: Arc<TextCount>) -> Self {
         let length = count.bytes;
         StreamedText::new(UnitText { units, count }, length)
     }
 }
 
-impl<U: Units> ResumableText for UnitText<U> {
+impl<U: TextUnits> ResumableText for UnitText<U> {
     /// The number of the unit that is written next.
     type ResumePoint = u64;
 
@@ -394,15 +406,15 @@ impl<U: Units> ResumableText for UnitText<U> {
         0
     }
 
-    fn near(&self, offset: u64) -> Option<(u64, u64)> {
-        self.count.near(offset)
+    fn nearest_resume_point(&self, offset: u64) -> Option<(u64, u64)> {
+        self.count.nearest_unit(offset)
     }
 
-    fn has_places(&self) -> bool {
+    fn has_resume_points(&self) -> bool {
         true
     }
 
-    fn write_on(
+    fn write_from(
         &self,
         place: &mut u64,
         enough: usize,
@@ -414,7 +426,7 @@ impl<U: Units> ResumableText for UnitText<U> {
         let count = self.units.count();
         if *place < count {
             let next = self.units.write(*place..count, enough, cancel, out)?;
-            *place = cancel.advance(*place, next)?;
+            *place = cancel.next_batch(*place, next)?;
         }
         Ok(*place < count)
     }

@@ -47,7 +47,7 @@ use h5fs_reader::model::NodeKind;
 use crate::limits;
 use crate::view::texts::html::members::PageMembers;
 use crate::view::texts::html::object::PageObject;
-use crate::view::texts::html::page_draft::Draft;
+use crate::view::texts::html::page_draft::PageDraft;
 
 /// A rendered page.
 pub(crate) struct RenderedPage {
@@ -58,11 +58,11 @@ pub(crate) struct RenderedPage {
 
 /// Renders the page of `object`. An error message replaces each section whose data cannot be read.
 pub(crate) fn render(object: &PageObject<'_>) -> RenderedPage {
-    let mut draft = Draft::default();
+    let mut draft = PageDraft::default();
     let members = PageMembers::collect(object);
-    facts::write_files(object, members.are_many(object), &mut draft);
+    facts::write_files(object, members.has_more_pages(object), &mut draft);
     if let Some(error) = &object.node.error {
-        draft.fail(error);
+        draft.write_error(error);
     }
     // For an object that cannot be read, only its error is known.
     let is_known = object.node.error.is_none() || !matches!(object.node.kind, NodeKind::Scalar(_));
@@ -72,13 +72,13 @@ pub(crate) fn render(object: &PageObject<'_>) -> RenderedPage {
         facts::write_properties(object, &mut draft);
     }
     RenderedPage {
-        text: page::framed(object, &draft.body),
+        text: page::complete_page(object, &draft.body),
         is_partial: draft.is_partial,
     }
 }
 
 /// Writes the content of the object: the members of a group, or the elements of an array.
-fn write_content(object: &PageObject<'_>, members: &PageMembers, draft: &mut Draft) {
+fn write_content(object: &PageObject<'_>, members: &PageMembers, draft: &mut PageDraft) {
     match &object.node.kind {
         NodeKind::Scalar(scalar) => {
             draft.body.markup("<pre>").long_text(&scalar.text);
@@ -87,7 +87,7 @@ fn write_content(object: &PageObject<'_>, members: &PageMembers, draft: &mut Dra
         NodeKind::Group => {
             nexus::write(object, draft);
             members.write(object, draft);
-            if !members.are_many(object) {
+            if !members.has_more_pages(object) {
                 group_table::write(object, draft);
             }
         }
@@ -105,7 +105,7 @@ fn write_content(object: &PageObject<'_>, members: &PageMembers, draft: &mut Dra
 ///
 /// # Errors
 /// `NotFound` if the selector does not name a page.
-pub(crate) fn first_of(selector: &[u8]) -> Result<u64> {
+pub(crate) fn parse_first_member(selector: &[u8]) -> Result<u64> {
     let text = str::from_utf8(selector).map_err(|_| Error::NotFound)?;
     let inner = text
         .strip_prefix('[')

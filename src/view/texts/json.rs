@@ -19,10 +19,10 @@ use h5fs_reader::model::{Container, NodeId};
 use h5fs_reader::wire::{to_u64, to_usize};
 
 use crate::limits;
-use crate::view::elements::long_elements::{LongElements, Pace};
+use crate::view::elements::long_elements::{LongElements, PaceTimer};
 use crate::view::elements::missing::MissingValues;
-use crate::view::elements::{Elements, values_of, values_of_bytes};
-use crate::view::texts::counted_text::Units;
+use crate::view::elements::{Elements, formatting_cost, reading_cost};
+use crate::view::texts::counted_text::TextUnits;
 
 /// A function that finds a node's path, with names as in the file; `None` for a node without a
 /// path. Several objects can share the function.
@@ -31,25 +31,25 @@ pub(crate) type SharedPaths = Arc<dyn Fn(NodeId) -> Result<Option<Vec<u8>>> + Se
 /// The JSON text of an array. Writing can start at any element.
 pub(crate) struct Json {
     elements: Elements,
-    long: LongElements,
+    long_elements: LongElements,
     container: Arc<dyn Container>,
     paths: SharedPaths,
     missing: Option<MissingValues>,
     writer: ValueWriter,
-    lists: Lists,
+    lists: NestedLists,
     /// A function that computes the length of an element's text without writing it, for datatypes
     /// that have one.
     length: Option<TextLength>,
     /// The separator between two elements of a list.
     separator: &'static [u8],
     /// Number of items of variable-length sequences that were read so far.
-    followed: AtomicU64,
+    sequence_items_read: AtomicU64,
 }
 
 /// The nested lists of a JSON text. Their leaves are the elements or, if a dimension is zero, empty
 /// lists.
 #[derive(Debug, PartialEq, Eq)]
-struct Lists {
+struct NestedLists {
     /// Number of leaves in an innermost list, in a list of innermost lists, and so on up to the
     /// whole text.
     runs: Vec<u64>,
@@ -57,12 +57,12 @@ struct Lists {
     of_elements: bool,
 }
 
-impl Lists {
+impl NestedLists {
     fn new(dims: &[u64]) -> Result<Self> {
         let zero = dims.iter().position(|&dim| dim == 0);
         let dims = dims.get(..zero.unwrap_or(dims.len())).unwrap_or_default();
         let inner = (0..dims.len()).rev().filter_map(|axis| dims.get(axis..));
-        Ok(Lists {
+        Ok(NestedLists {
             runs: inner.map(product).collect::<Result<_>>()?,
             count: product(dims)?,
             of_elements: zero.is_none(),
@@ -70,7 +70,7 @@ impl Lists {
     }
 
     /// Returns how many lists begin or end at the position after the first `count` leaves.
-    fn brackets(&self, count: u64) -> usize {
+    fn bracket_count(&self, count: u64) -> usize {
         // Each number is a multiple of the previous one.
         let ends = self.runs.iter();
         ends.take_while(|&&run| count.is_multiple_of(run)).count()
@@ -94,19 +94,19 @@ impl Json {
             return Err(Error::limit("size of an element as JSON", most));
         }
         Ok(Json {
-            long: LongElements::new(engine),
+            long_elements: LongElements::new(engine),
             container,
             paths,
             missing: None,
             writer: ValueWriter::new(&elements.datatype)?,
             length: TextLength::from_datatype(&elements.datatype),
-            lists: Lists::new(elements.dims.as_deref().unwrap_or_default())?,
+            lists: NestedLists::new(elements.dims.as_deref().unwrap_or_default())?,
             separator: if is_nested(&elements.datatype) {
                 b",\n"
             } else {
                 b", "
             },
-            followed: AtomicU64::new(0),
+            sequence_items_read: AtomicU64::new(0),
             elements,
         })
     }
@@ -127,7 +127,9 @@ impl Json {
     ) -> Result<u64> {
         let size = self.writer.size();
         let is_long = LongElements::is_long(to_u64(size));
-        let room = is_long.then(|| self.long.room()).transpose()?;
+        let room = is_long
+            .then(|| self.long_elements.reserve_memory())
+            .transpose()?;
         let count = self.elements.batch().min(leaves.end - leaves.start);
         let bytes = self.elements.read(leaves.start, count, cancel)?;
         let datatype = &self.elements.datatype;
@@ -136,7 +138,7 @@ impl Json {
             .map(|missing| missing.find_missing(datatype, leaves.start, count, &bytes, cancel));
         let missing = missing.transpose()?.unwrap_or_default();
         let mut leaf = Vec::new();
-        let mut pace = Pace::new();
+        let mut pace = PaceTimer::new();
         for number in 0..count {
             if number > 0 && (out.len() >= enough || pace.is_slow()) {
                 return Ok(leaves.start + number);
@@ -147,14 +149,14 @@ impl Json {
                 continue;
             }
             let element = &bytes[place * size..][..size];
-            self.long.write(room.as_ref(), |most| {
+            self.long_elements.write(room.as_ref(), |most| {
                 leaf.clear();
                 // Each element needs a new context, because the context counts the bytes that
                 // pointers led to.
                 let context = TextContext::new(&*self.container, &*self.paths, most);
                 let written = self.writer.json(element, &context, &mut leaf);
-                self.followed
-                    .fetch_add(context.followed(), Ordering::Relaxed);
+                self.sequence_items_read
+                    .fetch_add(context.followed_elements(), Ordering::Relaxed);
                 written
             })?;
             self.write_leaf(leaves.start + number, &leaf, out);
@@ -198,7 +200,7 @@ impl Json {
     /// Appends the text `leaf` of leaf number `number`, with the separator and brackets around it.
     fn write_leaf(&self, number: u64, leaf: &[u8], out: &mut Vec<u8>) {
         let lists = &self.lists;
-        let begins = lists.brackets(number);
+        let begins = lists.bracket_count(number);
         let blanks = |count| std::iter::repeat_n(b' ', count);
         if number > 0 && begins > 0 {
             out.extend_from_slice(b",\n");
@@ -211,7 +213,7 @@ impl Json {
         }
         out.extend(std::iter::repeat_n(b'[', begins));
         out.extend_from_slice(leaf);
-        let ends = lists.brackets(number + 1);
+        let ends = lists.bracket_count(number + 1);
         out.extend(std::iter::repeat_n(b']', ends));
         if number + 1 == lists.count {
             out.push(b'\n');
@@ -220,14 +222,14 @@ impl Json {
 }
 
 /// A unit is a leaf.
-impl Units for Json {
+impl TextUnits for Json {
     fn count(&self) -> u64 {
         self.lists.count
     }
 
     fn values(&self) -> u64 {
         let datatype = &self.elements.datatype;
-        let of_one = values_of(datatype).saturating_add(values_of_bytes(datatype.size.into()));
+        let of_one = formatting_cost(datatype).saturating_add(reading_cost(datatype.size.into()));
         let values = of_one.saturating_mul(self.lists.count);
         values.saturating_add(self.elements.content.chunk_values())
     }
@@ -271,8 +273,8 @@ impl Units for Json {
         Ok((next, to_u64(scratch.len())))
     }
 
-    fn followed_items(&self) -> u64 {
-        self.followed.load(Ordering::Relaxed)
+    fn sequence_items_read(&self) -> u64 {
+        self.sequence_items_read.load(Ordering::Relaxed)
     }
 
     fn own_bytes(&self) -> u64 {
@@ -372,7 +374,7 @@ mod tests {
     #[test]
     fn a_longer_element_is_counted_while_it_is_written() {
         let engine = Engine::new(0, 1);
-        let _all = engine.hold(limits::OPEN_BYTES).unwrap();
+        let _all = engine.reserve_memory(limits::OPEN_BYTES).unwrap();
         let text = |size: usize| {
             let class = Class::Compound(vec![member("v", 0, int(1))]);
             let record = type_of(u32::try_from(size).unwrap(), class);

@@ -47,11 +47,11 @@ use h5fs_reader::wire::to_u64;
 use crate::view::texts::streamed::ResumableText;
 use document::NdlDocument;
 use lines::Lines;
-use progress::{Section, WriteStep};
+use progress::{ArraySection, WriteStep};
 
 /// The NDL document of the object `node` at `path`, with names as in the file. For the root group
 /// with the path `/`, the document describes the whole file.
-pub(crate) struct Description {
+pub(crate) struct NdlDescription {
     /// The file that contains the object.
     pub source: NdlSource,
     /// The object to describe.
@@ -62,7 +62,7 @@ pub(crate) struct Description {
     pub options: Options,
 }
 
-impl ResumableText for Description {
+impl ResumableText for NdlDescription {
     type ResumePoint = DocumentState;
 
     fn begin(&self) -> DocumentState {
@@ -75,7 +75,7 @@ impl ResumableText for Description {
     /// # Errors
     /// `NotFound` for an object that the language cannot express (a committed datatype, an ASDF
     /// scalar); `Limit` for too many objects. Fails if the object cannot be read.
-    fn write_on(
+    fn write_from(
         &self,
         progress: &mut DocumentState,
         enough: usize,
@@ -84,7 +84,7 @@ impl ResumableText for Description {
     ) -> Result<bool> {
         let mut unread = None;
         let mut damaged = |_: &[u8], error: &Error| {
-            if error.is_passing() {
+            if error.is_transient() {
                 unread.get_or_insert_with(|| error.clone());
             }
         };
@@ -101,8 +101,8 @@ impl ResumableText for Description {
     }
 }
 
-impl Description {
-    /// Like [`write_on`](ResumableText::write_on), with a callback for unreadable parts. `damaged`
+impl NdlDescription {
+    /// Like [`write_on`](ResumableText::write_from), with a callback for unreadable parts. `damaged`
     /// receives the path of the object (names as in the file) and the error. The document has a
     /// comment with the same error.
     ///
@@ -118,13 +118,13 @@ impl Description {
         let mut document = NdlDocument {
             source: &self.source,
             options: self.options,
-            damaged,
-            top: &self.path,
+            on_damaged: damaged,
+            top_path: &self.path,
             lines: Lines::new(out, self.options.syntax, progress.place),
-            enough,
+            pause_bytes: enough,
             progress,
         };
-        let written = document.write_on(self.node);
+        let written = document.write_until_full(self.node);
         document.progress.place = document.lines.key_position();
         written
     }
@@ -132,7 +132,7 @@ impl Description {
 
 impl NdlDocument<'_> {
     /// Executes steps until the output has `enough` bytes. Returns whether there may be more steps.
-    fn write_on(&mut self, top: NodeId) -> Result<bool> {
+    fn write_until_full(&mut self, top: NodeId) -> Result<bool> {
         while !self.is_full() {
             let Some(step) = self.progress.steps.pop() else {
                 return Ok(false);
@@ -145,19 +145,19 @@ impl NdlDocument<'_> {
     /// Executes one step of writing the document.
     fn execute(&mut self, step: WriteStep, top: NodeId) -> Result<()> {
         match step {
-            WriteStep::Begin => return self.take_first(top),
-            WriteStep::Groups { above, list, next } => self.next_group(above, list, next),
+            WriteStep::Begin => return self.write_described_object(top),
+            WriteStep::Groups { above, list, next } => self.write_next_group(above, list, next),
             WriteStep::Links {
                 group,
                 links,
                 found,
             } => return self.sort_links(group, links, found),
             WriteStep::Attributes(attributes) => self.write_attributes(attributes),
-            WriteStep::Arrays(section) => return self.next_array(section),
-            WriteStep::Beside => {
-                let beside = self.progress.elsewhere.remove(&self.progress.path);
+            WriteStep::Arrays(section) => return self.write_next_array(section),
+            WriteStep::NeededInGroup => {
+                let beside = self.progress.needed_coordinates.remove(&self.progress.path);
                 let beside = beside.into_iter().flatten().collect();
-                self.push_step(WriteStep::Arrays(Section::coordinates(beside)));
+                self.push_step(WriteStep::Arrays(ArraySection::coordinates(beside)));
             }
             WriteStep::Close => self.lines.close(),
             WriteStep::GroupEnd(names) => {
@@ -167,14 +167,14 @@ impl NdlDocument<'_> {
                 self.lines.close();
                 self.progress.names -= names;
             }
-            WriteStep::Elsewhere => {
-                if let Some((group, coordinates)) = self.progress.elsewhere.pop_first() {
+            WriteStep::NeededElsewhere => {
+                if let Some((group, coordinates)) = self.progress.needed_coordinates.pop_first() {
                     self.lines.open(&group);
                     self.progress.path = group;
-                    self.push_step(WriteStep::Elsewhere);
+                    self.push_step(WriteStep::NeededElsewhere);
                     self.push_step(WriteStep::Close);
                     let members = coordinates.into_iter().collect();
-                    self.push_step(WriteStep::Arrays(Section::coordinates(members)));
+                    self.push_step(WriteStep::Arrays(ArraySection::coordinates(members)));
                 }
             }
             WriteStep::End => self.lines.end(),

@@ -24,13 +24,13 @@ pub(crate) trait ResumableText: Send + Sync {
     fn begin(&self) -> Self::ResumePoint;
 
     /// Returns whether writing can resume at known positions, not only where the last read ended.
-    fn has_places(&self) -> bool {
+    fn has_resume_points(&self) -> bool {
         false
     }
 
     /// Returns a known position at or before byte `offset` of the text, and the offset of that
     /// position.
-    fn near(&self, _offset: u64) -> Option<(Self::ResumePoint, u64)> {
+    fn nearest_resume_point(&self, _offset: u64) -> Option<(Self::ResumePoint, u64)> {
         None
     }
 
@@ -41,7 +41,7 @@ pub(crate) trait ResumableText: Send + Sync {
     /// # Errors
     /// Fails if a part cannot be written. Neither `place` nor `out` is used after that.
     /// [`Error::unwanted`] once the request is cancelled.
-    fn write_on(
+    fn write_from(
         &self,
         place: &mut Self::ResumePoint,
         enough: usize,
@@ -77,7 +77,7 @@ struct ReaderPosition<P> {
     /// The piece of the text that was written last.
     piece: Vec<u8>,
     /// Whether the text ends after `piece`.
-    is_whole: bool,
+    is_at_end: bool,
 }
 
 impl<P> Default for ReaderPosition<P> {
@@ -86,7 +86,7 @@ impl<P> Default for ReaderPosition<P> {
             place: None,
             start: 0,
             piece: Vec::new(),
-            is_whole: false,
+            is_at_end: false,
         }
     }
 }
@@ -125,7 +125,7 @@ impl<T: ResumableText> StreamedText<T> {
 impl<P> ReaderPosition<P> {
     /// Creates a state in which no text is written yet. The writer is at the position `place`,
     /// whose offset in the text is `start`.
-    fn at((place, start): (P, u64)) -> Self {
+    fn from_resume_point((place, start): (P, u64)) -> Self {
         ReaderPosition {
             place: Some(place),
             start,
@@ -140,7 +140,7 @@ impl<P> ReaderPosition<P> {
 
     /// Returns the end of `piece` from `offset` of the text on; empty if `offset` is not in
     /// `piece`.
-    fn rest(&self, offset: u64) -> &[u8] {
+    fn piece_from(&self, offset: u64) -> &[u8] {
         let within = offset.checked_sub(self.start).map(to_usize);
         match within {
             Some(Ok(within)) => self.piece.get(within..).unwrap_or_default(),
@@ -159,10 +159,10 @@ impl<P> ReaderPosition<P> {
         self.start = self.end();
         self.piece.clear();
         let place = self.place.get_or_insert_with(|| text.begin());
-        match text.write_on(place, enough, cancel, &mut self.piece) {
+        match text.write_from(place, enough, cancel, &mut self.piece) {
             Ok(is_more) => {
-                self.is_whole = !is_more;
-                if self.end() > length || self.is_whole && self.end() < length {
+                self.is_at_end = !is_more;
+                if self.end() > length || self.is_at_end && self.end() < length {
                     *self = ReaderPosition::default();
                     let what = "text: it has changed since it was counted";
                     return Err(Error::corrupt(what, None));
@@ -178,7 +178,7 @@ impl<P> ReaderPosition<P> {
 
     /// Keeps only the part of `piece` that a repeated read at `offset` needs. It is called after a
     /// read failed or was cancelled.
-    fn keep_for(&mut self, offset: u64) {
+    fn keep_piece_for(&mut self, offset: u64) {
         if offset < self.start {
             *self = ReaderPosition::default();
         } else if offset <= self.end() {
@@ -189,7 +189,7 @@ impl<P> ReaderPosition<P> {
     /// Drops the bytes of `piece` before `offset` of the text. Shrinks the buffer if it is far too
     /// large for the remaining bytes.
     fn release_before(&mut self, offset: u64) {
-        let rest = self.rest(offset);
+        let rest = self.piece_from(offset);
         if rest.len() < self.piece.capacity() / 2 {
             self.piece = rest.to_vec();
             self.start = offset;
@@ -203,7 +203,7 @@ impl<T: ResumableText> View for StreamedText<T> {
     }
 
     fn is_uncached(&self) -> bool {
-        !self.text.has_places()
+        !self.text.has_resume_points()
     }
 
     fn own_bytes(&self) -> u64 {
@@ -226,25 +226,25 @@ impl<T: ResumableText> View for StreamedText<T> {
         if offset < state.start {
             *state = self
                 .text
-                .near(offset)
-                .map_or_else(ReaderPosition::default, ReaderPosition::at);
+                .nearest_resume_point(offset)
+                .map_or_else(ReaderPosition::default, ReaderPosition::from_resume_point);
         }
         if offset > state.end()
-            && let Some((place, start)) = self.text.near(offset)
+            && let Some((place, start)) = self.text.nearest_resume_point(offset)
             && start > state.end()
         {
-            *state = ReaderPosition::at((place, start));
+            *state = ReaderPosition::from_resume_point((place, start));
         }
         let mut out = Vec::with_capacity(length.min(PIECE));
         while out.len() < length {
             let next = offset + to_u64(out.len());
-            let rest = state.rest(next);
+            let rest = state.piece_from(next);
             let taken = rest.len().min(length - out.len());
             if taken > 0 {
                 out.extend_from_slice(&rest[..taken]);
                 continue;
             }
-            if state.is_whole {
+            if state.is_at_end {
                 break;
             }
             // Writes at most the bytes that the read needs, or that it must skip to reach its
@@ -253,13 +253,13 @@ impl<T: ResumableText> View for StreamedText<T> {
                 0 => length - out.len(),
                 ahead => to_usize(ahead).unwrap_or(PIECE),
             };
-            let advanced = cancel.go_on();
+            let advanced = cancel.check_cancelled();
             let text = (&self.text, self.length);
             match advanced.and_then(|()| state.advance(text, enough.min(PIECE), cancel)) {
                 Ok(()) => {}
                 // A read that returned fewer bytes would look like the end of the file.
                 Err(error) => {
-                    state.keep_for(offset);
+                    state.keep_piece_for(offset);
                     return Err(error);
                 }
             }
@@ -295,7 +295,7 @@ mod tests {
             0
         }
 
-        fn write_on(
+        fn write_from(
             &self,
             place: &mut u32,
             enough: usize,
@@ -418,7 +418,7 @@ mod tests {
             text.text.cancelling = Some((20_000, asked));
             text.read_at(3, 9).unwrap();
             let broken_off = text.read_for(offset, length, &token);
-            assert!(broken_off.is_err_and(|error| error.is_unwanted()));
+            assert!(broken_off.is_err_and(|error| error.is_cancelled()));
             let again = text.read_at(offset, 9).unwrap();
             let whole = format!("{:07}\n{:07}\n", offset / 8, offset / 8 + 1);
             let from = usize::try_from(offset % 8).unwrap();

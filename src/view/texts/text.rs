@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, Weak};
 
-use h5fs_reader::array::{Bytes, CancelToken, Engine, HeldMemory};
+use h5fs_reader::array::{Bytes, CancelToken, Engine, MemoryReservation};
 use h5fs_reader::error::Result;
 use h5fs_reader::memory::lock::lock;
 use h5fs_reader::wire::{to_u64, to_usize};
@@ -15,8 +15,8 @@ pub(crate) struct Text {
     bytes: Arc<Vec<u8>>,
     is_of_the_moment: bool,
     /// The charge to the memory budget, which all open copies share.
-    held: Arc<Mutex<Weak<HeldMemory>>>,
-    open: Option<Arc<HeldMemory>>,
+    shared_charge: Arc<Mutex<Weak<MemoryReservation>>>,
+    open_charge: Option<Arc<MemoryReservation>>,
 }
 
 impl Text {
@@ -25,14 +25,14 @@ impl Text {
         Text {
             bytes: Arc::new(bytes),
             is_of_the_moment: false,
-            held: Arc::default(),
-            open: None,
+            shared_charge: Arc::default(),
+            open_charge: None,
         }
     }
 
     /// Creates a text about the current state of the mount. Such a text may differ from one open to
     /// the next.
-    pub(crate) fn of_the_moment(bytes: Vec<u8>) -> Self {
+    pub(crate) fn new_of_current_state(bytes: Vec<u8>) -> Self {
         Text {
             is_of_the_moment: true,
             ..Self::new(bytes)
@@ -50,15 +50,15 @@ impl Text {
     /// # Errors
     /// `Io` (`ENOMEM`) if the memory budget of the mount has too little left.
     pub(crate) fn open_copy(&self, engine: &Engine) -> Result<Self> {
-        let mut held = lock(&self.held);
+        let mut held = lock(&self.shared_charge);
         let memory = match held.upgrade() {
             Some(memory) => memory,
-            None => Arc::new(engine.hold(self.weight())?),
+            None => Arc::new(engine.reserve_memory(self.weight())?),
         };
         *held = Arc::downgrade(&memory);
         let open = Some(memory);
         Ok(Text {
-            open,
+            open_charge: open,
             ..self.clone()
         })
     }
@@ -84,7 +84,7 @@ impl View for Text {
     }
 
     fn own_bytes(&self) -> u64 {
-        match self.open {
+        match self.open_charge {
             Some(_) => 0,
             None => self.weight(),
         }

@@ -176,7 +176,7 @@ impl ZarrArray {
         }
         let size = data_type.size().unwrap_or(data_type.stored_size());
         let bytes = field.count().ok()?.checked_mul(to_u64(size))?;
-        let stored = array.chunk_shape.as_ref().filter(|_| has_grid(array));
+        let stored = array.chunk_shape.as_ref().filter(|_| has_chunk_grid(array));
         if stored.is_some_and(|stored| stored.len() != own.len() || stored.contains(&0)) {
             return None;
         }
@@ -184,9 +184,9 @@ impl ZarrArray {
             (Some(stored), Grid::Stored) => stored.clone(),
             (Some(stored), Grid::Decoded) => {
                 let are_texts = data_type.size().is_none();
-                grid::decoded(&array.shape, stored, bytes, are_texts)
+                grid::decoded_chunk_shape(&array.shape, stored, bytes, are_texts)
             }
-            (None, _) => grid::rows(&array.shape, bytes),
+            (None, _) => grid::contiguous_chunk_shape(&array.shape, bytes),
         };
         chunk_shape.extend_from_slice(inner);
         let array = ZarrArray {
@@ -203,7 +203,7 @@ impl ZarrArray {
         }
         product(&array.dims).ok()?;
         array
-            .elements()
+            .chunk_elements()
             .ok()?
             .checked_mul(to_u64(size))
             .filter(|&bytes| bytes >> 62 == 0)?;
@@ -211,14 +211,14 @@ impl ZarrArray {
     }
 
     /// Returns the number of elements in a chunk of the store.
-    pub(super) fn elements(&self) -> Result<u64> {
+    pub(super) fn chunk_elements(&self) -> Result<u64> {
         product(&self.chunk_shape)
     }
 
     /// Returns the length of a chunk file in bytes; `None` if it depends on the lengths of texts.
     pub(crate) fn chunk_bytes(&self) -> Option<u64> {
         let size = to_u64(self.data_type.size()?);
-        self.elements().ok()?.checked_mul(size)
+        self.chunk_elements().ok()?.checked_mul(size)
     }
 
     /// Returns the number of chunks along each dimension of the store's array.
@@ -228,7 +228,7 @@ impl ZarrArray {
     }
 
     /// Returns the chunk grid of the array in the file, if the file stores chunks.
-    pub(super) fn chunked(&self) -> Option<&ChunkGrid> {
+    pub(super) fn stored_grid(&self) -> Option<&ChunkGrid> {
         match &self.array.storage {
             Ok(Storage::Chunked(chunked)) => Some(chunked),
             _ => None,
@@ -237,7 +237,7 @@ impl ZarrArray {
 
     /// Returns the chunk index of the array in the file, if the file stores chunks.
     pub(crate) fn index(&self) -> Option<&dyn ChunkIndex> {
-        self.chunked().map(|chunked| &*chunked.index)
+        self.stored_grid().map(|chunked| &*chunked.index)
     }
 
     /// Returns the location of the stored bytes of the file's chunk at the grid indices `place`.
@@ -245,14 +245,14 @@ impl ZarrArray {
     /// # Errors
     /// `NotFound` if the chunk is not stored. Fails if the index cannot be read.
     pub(crate) fn stored_chunk(&self, place: &[u64]) -> Result<StoredExtent> {
-        let chunked = self.chunked().ok_or(Error::NotFound)?;
+        let chunked = self.stored_grid().ok_or(Error::NotFound)?;
         let found = chunked
             .index
-            .find(self.own_chunk(place))?
+            .find(self.file_chunk(place))?
             .ok_or(Error::NotFound)?;
         let (offset, length) = (found.offset, found.length);
         let extent = check_range(&*chunked.source, offset, length, "stored chunk")?;
-        if offset < chunked.begin {
+        if offset < chunked.min_offset {
             return Err(Error::corrupt("chunk: its address is not possible", offset));
         }
         Ok(StoredExtent {
@@ -269,7 +269,7 @@ impl ZarrArray {
 
     /// Returns the indices of a chunk in the file's chunk grid, from its indices in the store. The
     /// store's array may have further dimensions.
-    pub(super) fn own_chunk<'p>(&self, place: &'p [u64]) -> &'p [u64] {
+    pub(super) fn file_chunk<'p>(&self, place: &'p [u64]) -> &'p [u64] {
         place
             .get(..self.array.shape.dims().len())
             .unwrap_or_default()
@@ -293,15 +293,15 @@ impl ZarrArray {
     ///
     /// # Errors
     /// Fails if the chunk index cannot be read.
-    pub(crate) fn holds(&self, place: &[u64]) -> Result<bool> {
+    pub(crate) fn has_chunk_file(&self, place: &[u64]) -> Result<bool> {
         if self.has_all_chunks() {
             return Ok(true);
         }
         match &self.array.storage {
             Ok(Storage::Empty | Storage::Fill) => Ok(false),
-            Ok(Storage::Chunked(_)) => self.has_stored(place),
-            Ok(Storage::Virtual(parts)) if self.has_own_grid() => {
-                Ok(parts.is_touching(&self.block(place)))
+            Ok(Storage::Chunked(_)) => self.has_stored_chunk(place),
+            Ok(Storage::Virtual(parts)) if self.has_source_grid() => {
+                Ok(parts.may_overlap(&self.chunk_extents(place)))
             }
             // Reading the chunk reports why it cannot be read.
             Ok(_) | Err(_) => Ok(true),
@@ -310,7 +310,7 @@ impl ZarrArray {
 
     /// Returns whether the array is virtual and the arrays that it maps have chunks, so that the
     /// store uses these chunks for its grid.
-    pub(crate) fn has_own_grid(&self) -> bool {
+    pub(crate) fn has_source_grid(&self) -> bool {
         matches!(self.array.storage, Ok(Storage::Virtual(_))) && self.array.chunk_shape.is_some()
     }
 
@@ -319,17 +319,17 @@ impl ZarrArray {
     ///
     /// # Errors
     /// Fails if the chunk index cannot be read.
-    pub(super) fn has_stored(&self, place: &[u64]) -> Result<bool> {
+    pub(super) fn has_stored_chunk(&self, place: &[u64]) -> Result<bool> {
         let Some(index) = self.index() else {
             return Ok(false);
         };
-        let parts = self.stored_places(place);
+        let parts = self.stored_chunk_ranges(place);
         let mut at: Vec<u64> = parts.iter().map(|part| part.start).collect();
         loop {
             if index.find(&at)?.is_some() {
                 return Ok(true);
             }
-            if !step(&mut at, &parts) {
+            if !advance_indices(&mut at, &parts) {
                 return Ok(false);
             }
         }
@@ -337,9 +337,9 @@ impl ZarrArray {
 
     /// Returns, for each dimension, the grid indices of the file's chunks that the store's chunk at
     /// `place` overlaps.
-    fn stored_places(&self, place: &[u64]) -> Vec<Range<u64>> {
+    fn stored_chunk_ranges(&self, place: &[u64]) -> Vec<Range<u64>> {
         let stored = self.array.chunk_shape.as_deref().unwrap_or_default();
-        let block = self.block(place).into_iter().zip(stored);
+        let block = self.chunk_extents(place).into_iter().zip(stored);
         let places = block.map(|(block, &stored)| {
             let end = block.end().div_ceil(stored.max(1));
             block.start() / stored.max(1)..end
@@ -349,12 +349,12 @@ impl ZarrArray {
 
     /// Returns, for each dimension, the range of the file's elements that are in the store's chunk
     /// at `place`.
-    pub(super) fn block(&self, place: &[u64]) -> Vec<Extent> {
-        let axes = self.own_chunk(place).iter().zip(&self.chunk_shape);
+    pub(super) fn chunk_extents(&self, place: &[u64]) -> Vec<Extent> {
+        let axes = self.file_chunk(place).iter().zip(&self.chunk_shape);
         let axes = axes.zip(self.array.shape.dims());
         let block = axes.map(|((place, chunk), dim)| {
             let start = place.times(*chunk);
-            Extent::cut(start, (*chunk).min(dim.left_after(start)))
+            Extent::saturating(start, (*chunk).min(dim.minus_or_zero(start)))
         });
         block.collect()
     }
@@ -369,7 +369,7 @@ impl ZarrArray {
 
     /// Returns whether the store's chunks have the same shape as the file's chunks.
     pub(crate) fn has_stored_shape(&self) -> bool {
-        let own = self.own_chunk(&self.chunk_shape);
+        let own = self.file_chunk(&self.chunk_shape);
         self.array.chunk_shape.as_deref() == Some(own)
     }
 
@@ -412,16 +412,18 @@ impl ZarrArray {
     /// Returns whether the numbers in the file are big-endian. Returns `None` if converting them
     /// takes more than a change of byte order, or if they are only a part of the file's elements.
     pub(super) fn is_big_endian(&self) -> Option<bool> {
-        self.data_type.is_big_endian().filter(|_| self.is_whole())
+        self.data_type
+            .is_big_endian()
+            .filter(|_| self.is_whole_element())
     }
 
     /// Returns whether the elements in a chunk of the store have the same bytes as in the file.
-    pub(super) fn keeps_bytes(&self) -> bool {
-        self.data_type.keeps_bytes() && self.is_whole()
+    pub(super) fn has_same_bytes(&self) -> bool {
+        self.data_type.has_same_bytes() && self.is_whole_element()
     }
 
     /// Returns whether the field covers all bytes of the file's elements.
-    fn is_whole(&self) -> bool {
+    fn is_whole_element(&self) -> bool {
         let size = self.data_type.stored_size();
         let count = self.field.count().unwrap_or_default();
         let all = to_u64(size).checked_mul(count);
@@ -431,9 +433,9 @@ impl ZarrArray {
 
 /// Advances the indices `at` to the next ones within `places`, in C order. Returns `false` after
 /// the last ones.
-fn step(at: &mut [u64], places: &[Range<u64>]) -> bool {
+fn advance_indices(at: &mut [u64], places: &[Range<u64>]) -> bool {
     for (at, places) in at.iter_mut().zip(places).rev() {
-        *at = at.one_more();
+        *at = at.plus_one();
         if *at < places.end {
             return true;
         }
@@ -443,7 +445,7 @@ fn step(at: &mut [u64], places: &[Range<u64>]) -> bool {
 }
 
 /// Returns whether the file stores the array in chunks.
-fn has_grid(array: &Array) -> bool {
+fn has_chunk_grid(array: &Array) -> bool {
     matches!(
         array.storage,
         Ok(Storage::Chunked(_) | Storage::Fill | Storage::Empty | Storage::Virtual(_)) | Err(_)

@@ -5,17 +5,17 @@ use std::ops::ControlFlow;
 
 use h5fs_reader::error::Result;
 use h5fs_reader::model::attribute::AttributeContent;
-use h5fs_reader::model::attribute_value::{numbers, of_attribute, text, texts};
+use h5fs_reader::model::attribute_value::{numbers, text, texts, with_attribute_name};
 use h5fs_reader::model::datatype::Class;
 use h5fs_reader::model::number::{self, FloatValue, append};
 use h5fs_reader::model::text::{JsonObject, json_text, write_json_list};
-use h5fs_reader::model::walk::{Paths, Sink, TextContext, Value, Walk};
+use h5fs_reader::model::walk::{ElementWalker, NodePathResolver, TextContext, Value, ValueSink};
 use h5fs_reader::model::{Container, Datatype, NodeId, Reference, Shape};
 use h5fs_reader::wire::{to_u64, to_usize};
 
 use crate::limits;
 use crate::view::zarr::datatype::{DataType, DataTypeKind};
-use crate::view::zarr::json::{self, readable};
+use crate::view::zarr::json::{self, to_utf8};
 
 /// The store's attribute that lists the objects and attributes of the file that the store does not
 /// have.
@@ -71,8 +71,10 @@ pub(crate) fn are_dimensions_named(container: &dyn Container, node: NodeId) -> R
         if DECODING.contains(&name) {
             let text = attribute
                 .content
-                .and_then(|content| value(&content, context()));
-            failure = text.map(drop).map_err(|error| of_attribute(error, name));
+                .and_then(|content| format_value(&content, context()));
+            failure = text
+                .map(drop)
+                .map_err(|error| with_attribute_name(error, name));
         }
         match failure {
             Ok(()) => ControlFlow::Continue(()),
@@ -87,7 +89,7 @@ pub(crate) fn are_dimensions_named(container: &dyn Container, node: NodeId) -> R
 pub(crate) struct ZarrAttributes {
     members: JsonObject,
     names: HashSet<Vec<u8>>,
-    absent: Vec<Vec<u8>>,
+    omitted_names: Vec<Vec<u8>>,
 }
 
 impl ZarrAttributes {
@@ -99,19 +101,19 @@ impl ZarrAttributes {
     /// damaged, or if the list is incomplete.
     pub(crate) fn read(
         container: &dyn Container,
-        paths: &Paths<'_>,
+        paths: &NodePathResolver<'_>,
         node: NodeId,
         data_type: Option<&DataType>,
     ) -> Result<Self> {
         let mut all = ZarrAttributes::default();
-        if container.members().is_some() {
+        if container.members_csv().is_some() {
             // In a joined container, attributes that differ between the files are also absent from
             // the store.
-            all.absent = texts(container, node, ABSENT)?.unwrap_or_default();
+            all.omitted_names = texts(container, node, ABSENT)?.unwrap_or_default();
         }
         let mut failure = Ok(());
         let is_turned = match data_type {
-            Some(data_type) => is_turned(container, node, data_type)?,
+            Some(data_type) => has_opposite_sign(container, node, data_type)?,
             None => false,
         };
         let listed = container.attributes(node, &mut |attribute| {
@@ -121,32 +123,34 @@ impl ZarrAttributes {
             }
             let room = limits::ATTRIBUTE_TEXT.saturating_sub(all.members.length());
             let content = match attribute.content {
-                Ok(content) if name == b"missing_value" => match without_nan(content) {
+                Ok(content) if name == b"missing_value" => match remove_nan(content) {
                     Some(content) => Ok(content),
                     None => return ControlFlow::Continue(()),
                 },
                 content => content,
             };
             let text = content.and_then(|content| match data_type {
-                Some(data_type) if name == b"_FillValue" => fill(&content, data_type, is_turned),
-                _ => value(&content, TextContext::new(container, paths, room)).map(Some),
+                Some(data_type) if name == b"_FillValue" => {
+                    format_fill_value(&content, data_type, is_turned)
+                }
+                _ => format_value(&content, TextContext::new(container, paths, room)).map(Some),
             });
             match text {
-                Ok(Some(text)) if all.add(name, &text) => {}
+                Ok(Some(text)) if all.add_attribute(name, &text) => {}
                 Err(error)
-                    if error.is_passing() || data_type.is_some() && DECODING.contains(&name) =>
+                    if error.is_transient() || data_type.is_some() && DECODING.contains(&name) =>
                 {
-                    failure = Err(of_attribute(error, name));
+                    failure = Err(with_attribute_name(error, name));
                     return ControlFlow::Break(());
                 }
-                _ => all.record_absent([b"@", name].concat()),
+                _ => all.record_omission([b"@", name].concat()),
             }
             ControlFlow::Continue(())
         });
         failure?;
         match listed {
-            Err(error) if error.is_passing() || data_type.is_some() => return Err(error),
-            Err(_) => all.record_absent(b"@".to_vec()),
+            Err(error) if error.is_transient() || data_type.is_some() => return Err(error),
+            Err(_) => all.record_omission(b"@".to_vec()),
             Ok(()) => {}
         }
         Ok(all)
@@ -154,31 +158,33 @@ impl ZarrAttributes {
 
     /// Adds an attribute with the JSON text `value`, unless an attribute with this name exists.
     /// Returns false if the attributes would become too long.
-    pub(crate) fn add(&mut self, name: &[u8], value: &[u8]) -> bool {
+    pub(crate) fn add_attribute(&mut self, name: &[u8], value: &[u8]) -> bool {
         let length = self.members.length() + name.len() + value.len();
         if length > limits::ATTRIBUTE_TEXT {
             return false;
         }
         if self.names.insert(name.to_vec()) {
-            let value_of = self.members.key(&*readable(name));
+            let value_of = self.members.key(&*to_utf8(name));
             value_of.extend_from_slice(value);
         }
         true
     }
 
     /// Records that the store omits the object or attribute called `name`.
-    pub(crate) fn record_absent(&mut self, name: Vec<u8>) {
-        if self.absent.len() < limits::ZARR_ABSENT {
-            self.absent.push(name);
+    pub(crate) fn record_omission(&mut self, name: Vec<u8>) {
+        if self.omitted_names.len() < limits::ZARR_ABSENT {
+            self.omitted_names.push(name);
         }
     }
 
     /// Returns all attributes as a JSON object.
     pub(crate) fn finish(mut self) -> Vec<u8> {
-        if !self.absent.is_empty() {
+        if !self.omitted_names.is_empty() {
             let mut list = Vec::new();
-            write_json_list(&self.absent, &mut list, |name, out| json::text(name, out));
-            self.add(ABSENT, &list);
+            write_json_list(&self.omitted_names, &mut list, |name, out| {
+                json::write_string(name, out)
+            });
+            self.add_attribute(ABSENT, &list);
         }
         self.members.finish().into_bytes()
     }
@@ -186,7 +192,7 @@ impl ZarrAttributes {
 
 /// Formats the value of an attribute as JSON. The value of a single element is written without
 /// brackets, as netCDF readers expect.
-fn value(content: &AttributeContent, context: TextContext<'_>) -> Result<Vec<u8>> {
+fn format_value(content: &AttributeContent, context: TextContext<'_>) -> Result<Vec<u8>> {
     let AttributeContent {
         datatype, shape, ..
     } = content;
@@ -199,9 +205,7 @@ fn value(content: &AttributeContent, context: TextContext<'_>) -> Result<Vec<u8>
             );
         return Ok(if is_text { b"\"\"" } else { b"[]" }.to_vec());
     }
-    let walk = Walk::new(datatype, &|name| {
-        json_text(readable(name).as_bytes()) + ": "
-    })?;
+    let walk = ElementWalker::new(datatype, &|name| json_text(to_utf8(name).as_bytes()) + ": ")?;
     let mut values = AttributeWriter {
         context,
         out: Vec::new(),
@@ -217,7 +221,7 @@ struct AttributeWriter<'a> {
     out: Vec<u8>,
 }
 
-impl Sink for AttributeWriter<'_> {
+impl ValueSink for AttributeWriter<'_> {
     fn context(&self) -> &TextContext<'_> {
         &self.context
     }
@@ -235,27 +239,31 @@ impl Sink for AttributeWriter<'_> {
         match value {
             Value::Integer(integer) => integer.write(out),
             Value::Bits(pattern, _) => append(out, format_args!("{pattern}")),
-            Value::Real(FloatValue::Single(value)) => json::number(value.into(), out),
-            Value::Real(FloatValue::Double(value) | FloatValue::Narrow { value, .. }) => {
-                json::number(value, out);
+            Value::Real(FloatValue::Single(value)) => json::write_number(value.into(), out),
+            Value::Real(
+                FloatValue::Double(value) | FloatValue::FewerBitsThanDouble { value, .. },
+            ) => {
+                json::write_number(value, out);
             }
-            Value::Real(wide @ FloatValue::Wide { .. }) => wide.write(out),
-            Value::Real(FloatValue::Beyond { .. }) | Value::Time(..) | Value::Bytes => {
+            Value::Real(wide @ FloatValue::MoreBitsThanDouble { .. }) => wide.write_text(out),
+            Value::Real(FloatValue::OutOfDoubleRange { .. }) | Value::Time(..) | Value::Bytes => {
                 json::base64(stored, out);
             }
             Value::Bool(set) => append(out, format_args!("{set}")),
-            Value::Named {
+            Value::EnumMember {
                 name,
                 is_boolean: true,
             } => append(out, format_args!("{}", name != Some(b"FALSE"))),
-            Value::Named { .. } => return Ok(false),
+            Value::EnumMember { .. } => return Ok(false),
             Value::Complex(part) => part.list(stored, &[2], self)?,
             // Letters are the characters of MATLAB's field names.
-            Value::Text(text) | Value::Letters(text) | Value::Instant(text) => self.text(text)?,
+            Value::Text(text) | Value::ByteStrings(text) | Value::DateTime(text) => {
+                self.text(text)?
+            }
             Value::Null => self.text(b"")?,
             Value::Reference(_, Reference::Object(node) | Reference::Region(node)) => {
                 match (self.context.paths)(node)? {
-                    Some(path) => json::text(&path, out),
+                    Some(path) => json::write_string(&path, out),
                     None => self.push("null"),
                 }
             }
@@ -270,7 +278,7 @@ impl AttributeWriter<'_> {
     fn text(&mut self, text: &[u8]) -> Result<()> {
         self.check(text.len())?;
         match std::str::from_utf8(text) {
-            Ok(_) => json::text(text, &mut self.out),
+            Ok(_) => json::write_string(text, &mut self.out),
             Err(_) => json::base64(text, &mut self.out),
         }
         Ok(())
@@ -281,7 +289,7 @@ impl AttributeWriter<'_> {
 /// version 3. Returns `None` for a value that no element can equal, and for types whose
 /// `_FillValue` makes xarray reject the whole group. With `is_turned`, `_Unsigned` changes the
 /// signedness of the integers. xarray then accepts only values of the signed type.
-fn fill(
+fn format_fill_value(
     content: &AttributeContent,
     data_type: &DataType,
     is_turned: bool,
@@ -345,7 +353,11 @@ fn fill(
 
 /// Returns whether the attribute `_Unsigned` says that the integers of an array have the opposite
 /// signedness.
-fn is_turned(container: &dyn Container, node: NodeId, data_type: &DataType) -> Result<bool> {
+fn has_opposite_sign(
+    container: &dyn Container,
+    node: NodeId,
+    data_type: &DataType,
+) -> Result<bool> {
     let DataTypeKind::Integer { signed, .. } = data_type.kind else {
         return Ok(false);
     };
@@ -356,7 +368,7 @@ fn is_turned(container: &dyn Container, node: NodeId, data_type: &DataType) -> R
 /// Returns the stored number `element` as a float; `None` if it is not a number.
 fn real(datatype: &Datatype, element: &[u8]) -> Option<f64> {
     match &datatype.class {
-        Class::Float(format) => number::real(element, format)?.as_f64(),
+        Class::Float(format) => number::float_value(element, format)?.as_f64(),
         _ => match numbers(datatype, element).as_deref() {
             Some(&[number]) => Some(number as f64),
             _ => None,
@@ -382,7 +394,7 @@ fn integer(datatype: &Datatype, element: &[u8]) -> Option<i128> {
 
 /// Removes NaN from the values of the attribute `missing_value`. NaN is missing anyway, and readers
 /// would interpret the JSON string "NaN" as a text.
-fn without_nan(content: AttributeContent) -> Option<AttributeContent> {
+fn remove_nan(content: AttributeContent) -> Option<AttributeContent> {
     if !matches!(content.datatype.class, Class::Float(_)) {
         return Some(content);
     }
@@ -423,15 +435,15 @@ mod tests {
                 shape: Shape::fixed(vec![]),
                 elements: vec![byte].into(),
             };
-            let text = value(
+            let text = format_value(
                 &content(&boolean),
                 TextContext::new(&heap, &|_| Ok(None), 100),
             );
             assert_eq!(text.unwrap(), expected.as_bytes());
-            let filled = fill(&content(&boolean), &truth, false).unwrap();
+            let filled = format_fill_value(&content(&boolean), &truth, false).unwrap();
             assert_eq!(filled.as_deref(), Some(expected.as_bytes()));
             // Integers other than 0 and 1 equal neither boolean.
-            let filled = fill(&content(&int(1)), &truth, false).unwrap();
+            let filled = format_fill_value(&content(&int(1)), &truth, false).unwrap();
             assert_eq!(filled.is_some(), byte < 2);
         }
     }
@@ -446,7 +458,7 @@ mod tests {
                 elements: elements.to_vec().into(),
             };
             let paths = |node| Ok((node == NodeId::for_test(7)).then(|| b"/x\xff".to_vec()));
-            let text = value(&content, TextContext::new(&heap, &paths, 100)).unwrap();
+            let text = format_value(&content, TextContext::new(&heap, &paths, 100)).unwrap();
             String::from_utf8(text).unwrap()
         };
         let single = || Datatype::ieee(4, ByteOrder::Little);
@@ -505,7 +517,7 @@ mod tests {
     fn so_many_names_of_what_is_absent() {
         let mut attributes = ZarrAttributes::default();
         for number in 0..=limits::ZARR_ABSENT {
-            attributes.record_absent(number.to_string().into_bytes());
+            attributes.record_omission(number.to_string().into_bytes());
         }
         let text = String::from_utf8(attributes.finish()).unwrap();
         assert_eq!(text.matches(',').count() + 1, limits::ZARR_ABSENT);
@@ -517,9 +529,9 @@ mod tests {
     #[test]
     fn the_first_of_two_attributes_of_one_name_counts() {
         let mut attributes = ZarrAttributes::default();
-        attributes.add(b"a", b"1");
-        attributes.add(b"a", b"2");
-        attributes.add("\u{e9}\"".as_bytes(), b"null");
+        attributes.add_attribute(b"a", b"1");
+        attributes.add_attribute(b"a", b"2");
+        attributes.add_attribute("\u{e9}\"".as_bytes(), b"null");
         assert_eq!(
             attributes.finish(),
             "{\"a\": 1, \"\u{e9}\\\"\": null}".as_bytes()

@@ -48,12 +48,12 @@ impl SelectedBlock {
 
     /// Reads the bytes `offset..end` of the chunk, including zeros outside of the array.
     pub(super) fn read(&self, offset: u64, end: u64, cancel: &CancelToken) -> Result<Bytes> {
-        let wanted = to_usize(end.left_after(offset))?;
+        let wanted = to_usize(end.minus_or_zero(offset))?;
         let inner = self.axes.get(1..).unwrap_or_default();
         if inner.iter().all(|(inside, all)| inside == all) {
             // Only rows after the last row of the array are outside.
-            let inside = end.min(self.selected.length()).left_after(offset);
-            let bytes = self.of_array(offset, inside, cancel)?;
+            let inside = end.min(self.selected.length()).minus_or_zero(offset);
+            let bytes = self.read_selected(offset, inside, cancel)?;
             return Ok(if bytes.len() == wanted {
                 bytes
             } else {
@@ -63,37 +63,43 @@ impl SelectedBlock {
             });
         }
         let mut out = vec![0; wanted];
-        self.scatter(offset, end, cancel, &mut out)?;
+        self.read_scattered(offset, end, cancel, &mut out)?;
         Ok(out.into())
     }
 
     /// Reads those bytes of `offset..end` that are in the array, and copies them to their positions
     /// in `out`.
-    fn scatter(&self, offset: u64, end: u64, cancel: &CancelToken, out: &mut [u8]) -> Result<()> {
+    fn read_scattered(
+        &self,
+        offset: u64,
+        end: u64,
+        cancel: &CancelToken,
+        out: &mut [u8],
+    ) -> Result<()> {
         let (inside, all) = self.axes.last().copied().unwrap_or((1, 1));
         let (inside, all) = (inside.times(self.size), all.times(self.size));
         let rows = offset / all.max(1)..end.div_ceil(all.max(1));
         let known: Vec<_> = rows
-            .filter_map(|row| Some((row, self.row_of_array(row)?)))
+            .filter_map(|row| Some((row, self.selected_row(row)?)))
             .collect();
         let (Some(&(_, first)), Some(&(_, last))) = (known.first(), known.last()) else {
             return Ok(());
         };
         let start = first.times(inside);
-        let length = last.one_more().left_after(first).times(inside);
-        let bytes = self.of_array(start, length, cancel)?;
+        let length = last.plus_one().minus_or_zero(first).times(inside);
+        let bytes = self.read_selected(start, length, cancel)?;
         for (row, number) in known {
-            let from = to_usize(number.left_after(first).times(inside))?;
-            let from = bytes.get(from..from.with_more(to_usize(inside)?));
-            let place = Extent::cut(row.times(all), inside);
-            put(from.unwrap_or_default(), place, (offset, end), out)?;
+            let from = to_usize(number.minus_or_zero(first).times(inside))?;
+            let from = bytes.get(from..from.plus(to_usize(inside)?));
+            let place = Extent::saturating(row.times(all), inside);
+            copy_row(from.unwrap_or_default(), place, (offset, end), out)?;
         }
         Ok(())
     }
 
     /// Returns the index of a chunk's row among those of its rows that are in the array. Returns
     /// `None` if the row is outside of the array. A row extends over the last dimension.
-    fn row_of_array(&self, row: u64) -> Option<u64> {
+    fn selected_row(&self, row: u64) -> Option<u64> {
         let mut rest = row;
         let mut number = 0_u64;
         let mut step = 1_u64;
@@ -103,14 +109,14 @@ impl SelectedBlock {
             if place >= inside {
                 return None;
             }
-            number = number.with_more(place.times(step));
+            number = number.plus(place.times(step));
             step = step.times(inside);
         }
         Some(number)
     }
 
     /// Reads `length` bytes of the selected elements, starting at `offset`.
-    fn of_array(&self, offset: u64, length: u64, cancel: &CancelToken) -> Result<Bytes> {
+    fn read_selected(&self, offset: u64, length: u64, cancel: &CancelToken) -> Result<Bytes> {
         let length = to_usize(length)?;
         if length == 0 {
             return Ok(Bytes::from(Vec::new()));
@@ -126,16 +132,16 @@ impl SelectedBlock {
 
 /// Copies a row of the chunk, which is at `place` in the chunk's bytes, into `out`. `out` has the
 /// chunk's bytes `offset..end`.
-fn put(row: &[u8], place: Extent, (offset, end): (u64, u64), out: &mut [u8]) -> Result<()> {
+fn copy_row(row: &[u8], place: Extent, (offset, end): (u64, u64), out: &mut [u8]) -> Result<()> {
     let (start, stop) = (place.start().max(offset), place.end().min(end));
     if start >= stop {
         return Ok(());
     }
     let length = to_usize(stop - start)?;
-    let from = to_usize(start.left_after(place.start()))?;
-    let to = to_usize(start.left_after(offset))?;
-    let source = row.get(from..from.with_more(length));
-    let target = out.get_mut(to..to.with_more(length));
+    let from = to_usize(start.minus_or_zero(place.start()))?;
+    let to = to_usize(start.minus_or_zero(offset))?;
+    let source = row.get(from..from.plus(length));
+    let target = out.get_mut(to..to.plus(length));
     let (Some(source), Some(target)) = (source, target) else {
         return Err(Error::corrupt("array: fewer elements than its shape", None));
     };
@@ -155,7 +161,7 @@ fn selection(datatype: &Datatype, dims: &[u64], places: &[Extent]) -> Result<Sel
         let every = i64::try_from(stride).map_err(|_| too_large())?;
         axes.push(Axis {
             count: place.length(),
-            places: AxisPositions::Every(every),
+            places: AxisPositions::Strided(every),
         });
         stride = stride.checked_mul(*dim).ok_or_else(too_large)?;
     }
@@ -225,7 +231,7 @@ mod tests {
             let first: Vec<u64> = place.zip(&shape).map(|(place, chunk)| place * chunk).collect();
             let inside = first.iter().zip(&shape).zip(&dims);
             let inside: Vec<Extent> = inside
-                .map(|((first, chunk), dim)| Extent::cut(*first, (*chunk).min(dim - first)))
+                .map(|((first, chunk), dim)| Extent::saturating(*first, (*chunk).min(dim - first)))
                 .collect();
             let block = SelectedBlock::new(reader(&dims), &shape, &inside).unwrap();
             let all = expected(&dims, &shape, &first);

@@ -12,7 +12,7 @@ use h5fs_reader::wire::{to_u64, to_usize};
 
 use crate::limits;
 use crate::view::View;
-use crate::view::texts::counted_text::Units;
+use crate::view::texts::counted_text::TextUnits;
 use crate::view::zarr::array::ZarrArray;
 use crate::view::zarr::block::SelectedBlock;
 
@@ -43,19 +43,23 @@ impl ChunkElements {
         place: &[u64],
         reader: impl FnOnce() -> Result<Arc<Reader>>,
     ) -> Result<Self> {
-        let own = array.own_chunk(place);
+        let own = array.file_chunk(place);
         let size = u64::from(array.array.datatype.size);
-        let shape = array.own_chunk(&array.chunk_shape);
+        let shape = array.file_chunk(&array.chunk_shape);
         let elements = h5fs_reader::model::shape::product(shape)?;
         let length = elements.checked_mul(size);
         let length = length.ok_or_else(|| Error::limit("size of a chunk", u64::MAX))?;
-        let is_stored = array.chunked().is_none() || array.has_stored(place)?;
+        let is_stored = array.stored_grid().is_none() || array.has_stored_chunk(place)?;
         let content = if !is_stored {
             ElementSource::Fill(array.array_fill())
-        } else if array.has_stored_shape() && array.chunked().is_some() {
+        } else if array.has_stored_shape() && array.stored_grid().is_some() {
             ElementSource::Chunk(reader()?, own.to_vec())
         } else {
-            ElementSource::Block(SelectedBlock::new(reader()?, shape, &array.block(place))?)
+            ElementSource::Block(SelectedBlock::new(
+                reader()?,
+                shape,
+                &array.chunk_extents(place),
+            )?)
         };
         Ok(ChunkElements { content, length })
     }
@@ -83,9 +87,9 @@ impl ChunkElements {
 
     /// Returns the bytes that [`read`](Self::read) would return, if they are available without
     /// waiting.
-    fn ready(&self, offset: u64, length: usize) -> Option<Bytes> {
+    fn read_ready(&self, offset: u64, length: usize) -> Option<Bytes> {
         match &self.content {
-            ElementSource::Chunk(reader, place) => reader.decoded_chunk(place, offset, length),
+            ElementSource::Chunk(reader, place) => reader.try_read_chunk(place, offset, length),
             ElementSource::Block(_) | ElementSource::Fill(_) => None,
         }
     }
@@ -119,7 +123,7 @@ impl Chunk {
     }
 
     /// Converts the elements that overlap the bytes `offset..end` of the chunk file.
-    fn converted(&self, offset: u64, end: u64, cancel: &CancelToken) -> Result<Bytes> {
+    fn convert_bytes(&self, offset: u64, end: u64, cancel: &CancelToken) -> Result<Bytes> {
         let size = to_u64(self.array.data_type.size().unwrap_or(1));
         let elements = offset / size..end.div_ceil(size);
         let before = to_usize(offset - elements.start * size)?;
@@ -173,23 +177,23 @@ fn convert(
                 let start = array.field.element_offset(inside.start);
                 array
                     .data_type
-                    .convert(part(record, start, run * size)?, context, out)?;
+                    .convert(element_bytes(record, start, run * size)?, context, out)?;
             } else {
                 for place in inside.clone() {
                     let start = array.field.element_offset(place);
                     array
                         .data_type
-                        .convert(part(record, start, size)?, context, out)?;
+                        .convert(element_bytes(record, start, size)?, context, out)?;
                 }
             }
             at += inside.end - inside.start;
         }
-        cancel.advance(before, at)?;
+        cancel.next_batch(before, at)?;
     }
     Ok(())
 }
 
-fn part(record: &[u8], start: usize, length: usize) -> Result<&[u8]> {
+fn element_bytes(record: &[u8], start: usize, length: usize) -> Result<&[u8]> {
     let part = record.get(start..start.saturating_add(length));
     part.ok_or_else(|| Error::corrupt("compound: a field outside its record", None))
 }
@@ -200,20 +204,20 @@ impl View for Chunk {
     }
 
     fn read_for(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes> {
-        if self.array.keeps_bytes() {
+        if self.array.has_same_bytes() {
             return self.stored.read(offset, length, cancel);
         }
         let end = offset.saturating_add(to_u64(length)).min(self.length);
         if offset < end {
-            self.converted(offset, end, cancel)
+            self.convert_bytes(offset, end, cancel)
         } else {
             Ok(Bytes::from(Vec::new()))
         }
     }
 
     fn read_now(&self, offset: u64, length: usize) -> Result<Option<Bytes>> {
-        Ok(if self.array.keeps_bytes() {
-            self.stored.ready(offset, length)
+        Ok(if self.array.has_same_bytes() {
+            self.stored.read_ready(offset, length)
         } else {
             None
         })
@@ -245,7 +249,7 @@ impl TextChunk {
     ) -> Result<Self> {
         let most = || Error::limit("texts of a chunk", u32::MAX.into());
         Ok(TextChunk {
-            count: u32::try_from(array.elements()?).map_err(|_| most())?,
+            count: u32::try_from(array.chunk_elements()?).map_err(|_| most())?,
             array,
             stored,
             container,
@@ -253,7 +257,7 @@ impl TextChunk {
     }
 }
 
-impl Units for TextChunk {
+impl TextUnits for TextChunk {
     fn count(&self) -> u64 {
         self.count.into()
     }
@@ -290,12 +294,12 @@ impl Units for TextChunk {
 
 /// A chunk file whose reads all fail. Opening it must succeed, because readers could interpret a
 /// failure as a chunk that is not stored.
-pub(crate) struct Unreadable {
+pub(crate) struct UnreadableChunk {
     pub(crate) length: u64,
     pub(crate) error: Error,
 }
 
-impl View for Unreadable {
+impl View for UnreadableChunk {
     fn length(&self) -> u64 {
         self.length
     }

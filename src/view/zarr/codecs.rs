@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use h5fs_reader::error::Result;
 use h5fs_reader::filter::{BLOSC, BZIP2, DEFLATE, FLETCHER32, SHUFFLE, ZSTD};
-use h5fs_reader::memory::effort::Effort;
+use h5fs_reader::memory::effort::RequestBudget;
 use h5fs_reader::model::storage::{Filter, Pipeline};
 use h5fs_reader::model::text::JsonObject;
 
@@ -15,18 +15,18 @@ use crate::view::zarr::datatype::{DataType, DataTypeKind};
 use crate::view::zarr::json;
 
 /// Returns the codec, in JSON, of chunks that the mount decodes.
-pub(super) fn decoded(data_type: &DataType) -> String {
+pub(super) fn decoded_chunk_codec(data_type: &DataType) -> String {
     match data_type.kind {
         DataTypeKind::Text => json::named_configuration("vlen-utf8", JsonObject::default()),
         DataTypeKind::Bool
         | DataTypeKind::Integer { size: 1, .. }
         | DataTypeKind::NullTerminatedBytes { .. }
         | DataTypeKind::RawBytes { .. } => r#"{"name": "bytes"}"#.to_owned(),
-        _ => bytes("little"),
+        _ => bytes_codec("little"),
     }
 }
 
-fn bytes(endian: &str) -> String {
+fn bytes_codec(endian: &str) -> String {
     let mut configuration = JsonObject::default();
     configuration.text("endian", endian);
     json::named_configuration("bytes", configuration)
@@ -35,7 +35,7 @@ fn bytes(endian: &str) -> String {
 /// Returns the codecs, in JSON, of chunks that are served as stored. Returns `None` if Zarr readers
 /// do not have a codec for a filter, or if the elements need a conversion.
 pub(super) fn stored_codecs(array: &ZarrArray) -> Option<Vec<String>> {
-    let chunked = array.chunked()?;
+    let chunked = array.stored_grid()?;
     if chunked.pipeline.0.is_empty() || array.has_all_chunks() {
         return None;
     }
@@ -43,21 +43,21 @@ pub(super) fn stored_codecs(array: &ZarrArray) -> Option<Vec<String>> {
         let mut sizes = array.dims.iter().zip(&array.chunk_shape);
         sizes.any(|(dim, chunk)| dim % chunk > 0)
     };
-    if chunked.partial_unfiltered && sticks_out() {
+    if chunked.has_unfiltered_edge_chunks && sticks_out() {
         return None;
     }
     let first = if array.is_big_endian()? {
-        bytes("big")
+        bytes_codec("big")
     } else {
-        decoded(&array.data_type)
+        decoded_chunk_codec(&array.data_type)
     };
     let size = array.array.datatype.size;
-    let filters = of_pipeline(&chunked.pipeline, size)?;
+    let filters = pipeline_codecs(&chunked.pipeline, size)?;
     Some(std::iter::once(first).chain(filters).collect())
 }
 
 /// Returns the codecs that reverse a filter pipeline. Elements have `size` bytes.
-fn of_pipeline(pipeline: &Pipeline, size: u32) -> Option<Vec<String>> {
+fn pipeline_codecs(pipeline: &Pipeline, size: u32) -> Option<Vec<String>> {
     let numbered = pipeline.0.iter().enumerate();
     numbered
         .map(|(place, filter)| codec(filter, place, size))
@@ -111,7 +111,7 @@ fn codec(filter: &Filter, place: usize, size: u32) -> Option<String> {
 
 /// Returns whether Zarr readers have codecs for the stored chunks of the array, provided that no
 /// chunk skipped a filter.
-pub(crate) fn are_known(array: &ZarrArray) -> bool {
+pub(crate) fn has_known_codecs(array: &ZarrArray) -> bool {
     stored_codecs(array).is_some()
 }
 
@@ -120,7 +120,7 @@ pub(crate) fn are_known(array: &ZarrArray) -> bool {
 ///
 /// # Errors
 /// Fails if the index cannot be read.
-pub(crate) fn are_all_filtered(array: &ZarrArray, effort: &Effort) -> Result<bool> {
+pub(crate) fn has_all_filtered_chunks(array: &ZarrArray, effort: &RequestBudget) -> Result<bool> {
     let Some(index) = array.index() else {
         return Ok(false);
     };
@@ -148,7 +148,7 @@ mod tests {
             name: None,
             parameters: parameters.to_vec(),
         });
-        of_pipeline(&Pipeline(filters.collect()), 4)
+        pipeline_codecs(&Pipeline(filters.collect()), 4)
     }
 
     /// Expected: the names in numcodecs and in the codec specifications of Zarr.

@@ -40,7 +40,7 @@ enum Conversion {
     /// The bytes are unchanged.
     Copy,
     /// A boolean: false if the stored integer is 0, and otherwise true.
-    Truth,
+    ToBool,
     /// The bytes of each number, which has this size, are reversed.
     Swap(usize),
     /// An integer that has fewer bits than the store's type, or another byte order.
@@ -54,7 +54,7 @@ enum Conversion {
     /// A string. Its padding is replaced with NULs.
     Pad(StringPadding),
     /// A text that the stored pointer leads to.
-    Follow(ValueWriter),
+    FollowPointer(ValueWriter),
 }
 
 impl DataType {
@@ -65,8 +65,8 @@ impl DataType {
             .ok()
             .filter(|&size| size > 0)?;
         let (kind, conversion) = match &datatype.class {
-            _ if datatype.is_boolean() => (DataTypeKind::Bool, Conversion::Truth),
-            Class::Bool => (DataTypeKind::Bool, Conversion::Truth),
+            _ if datatype.is_boolean() => (DataTypeKind::Bool, Conversion::ToBool),
+            Class::Bool => (DataTypeKind::Bool, Conversion::ToBool),
             &Class::Integer {
                 order,
                 signed,
@@ -82,11 +82,14 @@ impl DataType {
                     _ => Conversion::Pad(*padding),
                 },
             ),
-            Class::Ucs4(order) => (DataTypeKind::Utf32 { size: stored }, in_order(*order, 4)?),
+            Class::Ucs4(order) => (
+                DataTypeKind::Utf32 { size: stored },
+                order_conversion(*order, 4)?,
+            ),
             Class::Opaque { .. } => (DataTypeKind::RawBytes { size: stored }, Conversion::Copy),
             Class::VariableString { .. } => {
                 let writer = ValueWriter::new(datatype).ok()?;
-                (DataTypeKind::Text, Conversion::Follow(writer))
+                (DataTypeKind::Text, Conversion::FollowPointer(writer))
             }
             _ => complex(stored, datatype.complex_part()?)?,
         };
@@ -117,7 +120,7 @@ impl DataType {
     }
 
     /// Returns whether elements have the same bytes in the store as in the file.
-    pub(crate) fn keeps_bytes(&self) -> bool {
+    pub(crate) fn has_same_bytes(&self) -> bool {
         matches!(self.conversion, Conversion::Copy)
     }
 
@@ -150,7 +153,7 @@ impl DataType {
     ) -> Result<()> {
         match &self.conversion {
             Conversion::Copy => out.extend_from_slice(elements),
-            Conversion::Truth => out.extend(elements.iter().map(|&byte| u8::from(byte != 0))),
+            Conversion::ToBool => out.extend(elements.iter().map(|&byte| u8::from(byte != 0))),
             Conversion::Swap(size) => {
                 let start = out.len();
                 out.extend_from_slice(elements);
@@ -175,7 +178,8 @@ impl DataType {
             }
             Conversion::Round(format) => {
                 for element in elements.chunks_exact(self.stored) {
-                    let number = number::real(element, format).and_then(|real| real.as_f64());
+                    let number =
+                        number::float_value(element, format).and_then(|real| real.as_f64());
                     let number = number.ok_or_else(not_a_number)?;
                     match self.size() {
                         Some(4) => out.extend_from_slice(&(number as f32).to_le_bytes()),
@@ -190,7 +194,7 @@ impl DataType {
                     out.resize(end, 0);
                 }
             }
-            Conversion::Follow(writer) => {
+            Conversion::FollowPointer(writer) => {
                 for element in elements.chunks_exact(self.stored) {
                     let start = out.len();
                     out.extend_from_slice(&[0; 4]);
@@ -211,7 +215,7 @@ fn not_a_number() -> Error {
 }
 
 /// Returns the conversion from numbers of `size` bytes in this byte order to little-endian numbers.
-fn in_order(order: ByteOrder, size: usize) -> Option<Conversion> {
+fn order_conversion(order: ByteOrder, size: usize) -> Option<Conversion> {
     match order {
         ByteOrder::Little => Some(Conversion::Copy),
         ByteOrder::Big => Some(Conversion::Swap(size)),
@@ -230,7 +234,7 @@ fn integer(
         return None;
     }
     let is_whole = bits.offset == 0 && usize::from(bits.precision) == size * 8;
-    let conversion = match in_order(order, size).filter(|_| is_whole && size == stored) {
+    let conversion = match order_conversion(order, size).filter(|_| is_whole && size == stored) {
         Some(_) if size == 1 => Conversion::Copy,
         Some(conversion) => conversion,
         None => Conversion::Widen {
@@ -244,14 +248,17 @@ fn integer(
 
 fn float(stored: u32, format: &Float) -> Option<(DataTypeKind, Conversion)> {
     if let Some(size) = ieee_bytes(stored, format).map(usize::from) {
-        return Some((DataTypeKind::Float { size }, in_order(format.order, size)?));
+        return Some((
+            DataTypeKind::Float { size },
+            order_conversion(format.order, size)?,
+        ));
     }
     /// Size in bytes of the longest number that the conversion supports.
     const LONGEST: u32 = 16;
     let size = match () {
         () if !is_computable(format) || stored > LONGEST => return None,
-        () if fits(format, 24, 127) => 4,
-        () if fits(format, 53, 1023) => 8,
+        () if can_represent(format, 24, 127) => 4,
+        () if can_represent(format, 53, 1023) => 8,
         () => return None,
     };
     Some((DataTypeKind::Float { size }, Conversion::Round(*format)))
@@ -259,7 +266,7 @@ fn float(stored: u32, format: &Float) -> Option<(DataTypeKind, Conversion)> {
 
 /// Returns whether a floating-point format with `significant` significant bits and exponent bias
 /// `bias` represents all numbers of `format`.
-fn fits(format: &Float, significant: i64, bias: i64) -> bool {
+fn can_represent(format: &Float, significant: i64, bias: i64) -> bool {
     let mantissa = i64::from(format.mantissa_bits);
     let own_bias = i64::from(format.bias);
     let highest = (1_i64 << format.exponent_bits.min(62)) - 1 - own_bias;
@@ -273,7 +280,7 @@ fn complex(stored: usize, part: &Datatype) -> Option<(DataTypeKind, Conversion)>
         return None;
     };
     let size = ieee_bytes(part.size, format).filter(|&size| size > 2)?;
-    let conversion = in_order(format.order, size.into())?;
+    let conversion = order_conversion(format.order, size.into())?;
     Some((DataTypeKind::Complex { size: stored }, conversion))
 }
 
@@ -320,7 +327,9 @@ mod tests {
         let three = Datatype::integer(3, true, ByteOrder::Big);
         let expected = (kind(4, true), vec![0xfe, 0xff, 0xff, 0xff]);
         assert_eq!(converted(&three, &[0xff, 0xff, 0xfe]), Some(expected));
-        assert!(DataType::from_datatype(&int(2)).is_some_and(|data_type| data_type.keeps_bytes()));
+        assert!(
+            DataType::from_datatype(&int(2)).is_some_and(|data_type| data_type.has_same_bytes())
+        );
         assert_eq!(
             converted(&Datatype::integer(16, false, ByteOrder::Little), &[]),
             None

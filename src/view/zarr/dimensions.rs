@@ -1,7 +1,7 @@
 //! The `dimension_names` of an array in its document. They come from dimension scales, labels, or
 //! the lengths of dimensions.
 
-use h5fs_reader::error::{Result, if_lasting};
+use h5fs_reader::error::{Result, ignore_permanent};
 use h5fs_reader::model::attribute_value::texts;
 use h5fs_reader::model::{Container, NodeId};
 
@@ -33,7 +33,7 @@ pub(crate) fn dimension_names(
 ///
 /// # Errors
 /// Fails as [`dimension_names`] does.
-pub(crate) fn names(
+pub(crate) fn store_dimension_names(
     container: &dyn Container,
     node: NodeId,
     rank: usize,
@@ -44,7 +44,9 @@ pub(crate) fn names(
     let mut names: Vec<Vec<u8>> = Vec::new();
     for (axis, dim) in dims.iter().enumerate() {
         let scale = scales.get(axis).copied().flatten();
-        let of_scale = scale.map(|scale| if_lasting(path(scale))).transpose()?;
+        let of_scale = scale
+            .map(|scale| ignore_permanent(path(scale)))
+            .transpose()?;
         let of_scale = of_scale.flatten().flatten();
         let of_scale = of_scale.map(|path| dimensions::last_name(&path).to_vec());
         let label = labels.get(axis).filter(|label| !label.is_empty());
@@ -53,14 +55,14 @@ pub(crate) fn names(
         // The name depends only on the length, so that two dimensions with the same name have the
         // same length.
         let name = name.unwrap_or_else(|| format!("phony_dim_{dim}").into_bytes());
-        names.push(numbered(&name, &names));
+        names.push(unique_name(&name, &names));
     }
     Ok(names)
 }
 
 /// Returns `name`, followed by a number if `others` already contains the name. Readers reject two
 /// dimensions of an array with the same name.
-fn numbered(name: &[u8], others: &[Vec<u8>]) -> Vec<u8> {
+fn unique_name(name: &[u8], others: &[Vec<u8>]) -> Vec<u8> {
     let numbers = (1..).map(|number: usize| [name, format!("_{number}").as_bytes()].concat());
     let mut all = std::iter::once(name.to_vec()).chain(numbers);
     all.find(|name| !others.contains(name)).unwrap_or_default()
@@ -74,7 +76,7 @@ mod tests {
     fn repeated_names_are_numbered() {
         let mut names = Vec::new();
         for name in ["x", "y", "x", "x_1", "x"] {
-            names.push(numbered(name.as_bytes(), &names));
+            names.push(unique_name(name.as_bytes(), &names));
         }
         let names = names.iter().map(|name| std::str::from_utf8(name).unwrap());
         assert!(names.eq(["x", "y", "x_1", "x_1_1", "x_2"]));

@@ -18,7 +18,7 @@ use crate::view::zarr::json;
 ///
 /// # Errors
 /// Fails if the fill value cannot be read.
-pub(crate) fn of_array(
+pub(crate) fn array_document(
     array: &ZarrArray,
     attributes: &[u8],
     names: &[Vec<u8>],
@@ -37,15 +37,15 @@ pub(crate) fn of_array(
         json::named_configuration("default", encoding),
     );
     let element = array.fill(context)?;
-    fill(&array.data_type, &element, document.key("fill_value"))?;
+    write_fill_value(&array.data_type, &element, document.key("fill_value"))?;
     let codecs = match array.grid {
         Grid::Stored => codecs::stored_codecs(array).unwrap_or_default(),
-        Grid::Decoded => vec![codecs::decoded(&array.data_type)],
+        Grid::Decoded => vec![codecs::decoded_chunk_codec(&array.data_type)],
     };
     document.json("codecs", format_args!("[{}]", codecs.join(", ")));
     document.key("attributes").extend_from_slice(attributes);
     write_json_list(names, document.key("dimension_names"), |name, out| {
-        json::text(name, out);
+        json::write_string(name, out);
     });
     Ok(end(document))
 }
@@ -53,7 +53,7 @@ pub(crate) fn of_array(
 /// Creates the document of a group. `attributes` are its attributes in JSON. `members` has the
 /// documents of all nodes below the group, by path (consolidated metadata). They are omitted if
 /// they make the document too long.
-pub(crate) fn of_group(attributes: &[u8], members: Option<JsonObject>) -> Vec<u8> {
+pub(crate) fn group_document(attributes: &[u8], members: Option<JsonObject>) -> Vec<u8> {
     let mut document = begin("group");
     document.key("attributes").extend_from_slice(attributes);
     let length = document.length();
@@ -72,7 +72,7 @@ pub(crate) fn of_group(attributes: &[u8], members: Option<JsonObject>) -> Vec<u8
 }
 
 fn begin(node_type: &str) -> JsonObject {
-    let mut document = JsonObject::in_lines();
+    let mut document = JsonObject::with_line_per_member();
     document.json("zarr_format", 3);
     document.text("node_type", node_type);
     document
@@ -106,17 +106,17 @@ fn name(data_type: &DataType) -> String {
 }
 
 /// Appends `element`, an element in the store's data type, as a fill value in JSON.
-fn fill(data_type: &DataType, element: &[u8], out: &mut Vec<u8>) -> Result<()> {
+fn write_fill_value(data_type: &DataType, element: &[u8], out: &mut Vec<u8>) -> Result<()> {
     match data_type.kind {
         DataTypeKind::Bool => {
             let is_set = element.iter().any(|&byte| byte != 0);
             append(out, format_args!("{is_set}"));
         }
         DataTypeKind::Integer { signed, .. } => integer(element, signed).write(out),
-        DataTypeKind::Float { .. } => json::number(float(element)?, out),
+        DataTypeKind::Float { .. } => json::write_number(float(element)?, out),
         DataTypeKind::Complex { size } => {
             let (real, imaginary) = element.split_at(size / 2);
-            write_json_list([float(real)?, float(imaginary)?], out, json::number);
+            write_json_list([float(real)?, float(imaginary)?], out, json::write_number);
         }
         DataTypeKind::NullTerminatedBytes { .. } => {
             let end = element.iter().rposition(|&byte| byte != 0);
@@ -132,10 +132,10 @@ fn fill(data_type: &DataType, element: &[u8], out: &mut Vec<u8>) -> Result<()> {
             let text =
                 words.map(|word| char::from_u32(word).unwrap_or(char::REPLACEMENT_CHARACTER));
             let text: String = text.collect();
-            json::text(text.trim_end_matches('\0').as_bytes(), out);
+            json::write_string(text.trim_end_matches('\0').as_bytes(), out);
         }
         // The length precedes the text.
-        DataTypeKind::Text => json::text(element.get(4..).unwrap_or_default(), out),
+        DataTypeKind::Text => json::write_string(element.get(4..).unwrap_or_default(), out),
     }
     Ok(())
 }
@@ -156,12 +156,12 @@ fn integer(element: &[u8], signed: bool) -> Integer {
 fn float(element: &[u8]) -> Result<f64> {
     use h5fs_reader::model::Datatype;
     use h5fs_reader::model::datatype::{ByteOrder, Class};
-    use h5fs_reader::model::number::real;
+    use h5fs_reader::model::number::float_value;
     let size = u8::try_from(element.len()).unwrap_or(8);
     let Class::Float(format) = Datatype::ieee(size, ByteOrder::Little).class else {
         return Err(Error::NotFound);
     };
-    let number = real(element, &format).and_then(|real| real.as_f64());
+    let number = float_value(element, &format).and_then(|real| real.as_f64());
     number.ok_or_else(|| Error::unsupported("fill value: a number beyond 64 bits", None))
 }
 
@@ -182,7 +182,7 @@ mod tests {
             let length = limits::ZARR_CONSOLIDATED_BYTES - before + rest;
             members.key("a").resize(length, b' ');
             assert_eq!(members.length(), length);
-            let text = String::from_utf8(of_group(&attributes, Some(members))).unwrap();
+            let text = String::from_utf8(group_document(&attributes, Some(members))).unwrap();
             assert_eq!(text.contains("consolidated_metadata"), is_there);
         }
     }

@@ -7,13 +7,13 @@ use h5fs_reader::model::text::{JsonObject, write_json_text};
 
 /// Converts a text to UTF-8. Invalid bytes become `U+FFFD`. With the escape `\udcXX` in their
 /// place, some parsers would reject the whole document.
-pub(super) fn readable(text: &[u8]) -> Cow<'_, str> {
+pub(super) fn to_utf8(text: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(text)
 }
 
-/// Appends a text as a JSON string, after converting it with [`readable`].
-pub(super) fn text(text: &[u8], out: &mut Vec<u8>) {
-    write_json_text(readable(text).as_bytes(), out);
+/// Appends a text as a JSON string, after converting it with [`to_utf8`].
+pub(super) fn write_string(text: &[u8], out: &mut Vec<u8>) {
+    write_json_text(to_utf8(text).as_bytes(), out);
 }
 
 /// Returns the JSON object with the members `name` and `configuration`, which describes a codec, a
@@ -26,12 +26,12 @@ pub(super) fn named_configuration(name: &str, configuration: JsonObject) -> Stri
 }
 
 /// Appends a number in JSON. NaN and infinities are written as strings.
-pub(super) fn number(value: f64, out: &mut Vec<u8>) {
+pub(super) fn write_number(value: f64, out: &mut Vec<u8>) {
     match value {
         _ if value.is_nan() => out.extend_from_slice(b"\"NaN\""),
         f64::INFINITY => out.extend_from_slice(b"\"Infinity\""),
         f64::NEG_INFINITY => out.extend_from_slice(b"\"-Infinity\""),
-        _ => FloatValue::Double(value).write(out),
+        _ => FloatValue::Double(value).write_text(out),
     }
 }
 

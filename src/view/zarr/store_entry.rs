@@ -17,7 +17,7 @@ const CHUNKS: &[u8] = b"c";
 /// A file or directory in the directory of a store's array.
 pub(crate) enum StoreEntry {
     /// The directory of an array, or of a group whose arrays are the fields of records.
-    Shown(StoreNode),
+    Directory(StoreNode),
     /// The document of an array, or of a group whose arrays are the fields of records.
     Document(StoreNode),
     /// The directory of the chunks whose grid indices begin with these numbers.
@@ -43,7 +43,7 @@ impl StoreEntry {
             .filter(|name| !name.is_empty());
         loop {
             let Some(name) = names.next() else {
-                return Some(StoreEntry::Shown(shown));
+                return Some(StoreEntry::Directory(shown));
             };
             if name == DOCUMENT {
                 return names
@@ -61,17 +61,17 @@ impl StoreEntry {
 
     /// Returns whether the entry is a directory.
     pub(crate) fn is_directory(&self) -> bool {
-        matches!(self, StoreEntry::Shown(_) | StoreEntry::Chunks(..))
+        matches!(self, StoreEntry::Directory(_) | StoreEntry::Chunks(..))
     }
 
     /// Returns the names in this directory, as in the file. The names of chunks are not included.
     pub(crate) fn names(&self) -> Vec<Name<'_>> {
         match self {
-            StoreEntry::Shown(StoreNode::Array(array)) => {
+            StoreEntry::Directory(StoreNode::Array(array)) => {
                 vec![Name::Document, Name::Chunks(array.dims.is_empty())]
             }
-            StoreEntry::Shown(StoreNode::Fields(record)) => {
-                let fields = fields(record).into_iter().map(Name::Field);
+            StoreEntry::Directory(StoreNode::Fields(record)) => {
+                let fields = shown_field_names(record).into_iter().map(Name::Field);
                 std::iter::once(Name::Document).chain(fields).collect()
             }
             _ => Vec::new(),
@@ -101,12 +101,12 @@ impl Name<'_> {
 }
 
 /// Returns the names of the fields that the store shows, as in the file, each once.
-pub(crate) fn fields(record: &RecordArray) -> Vec<&[u8]> {
+pub(crate) fn shown_field_names(record: &RecordArray) -> Vec<&[u8]> {
     let mut names: Vec<&[u8]> = record
         .names()
         .filter(|name| record.field(name).is_some())
         .collect();
-    h5fs_reader::memory::distinct::keep_first_of_each(&mut names, |name| name);
+    h5fs_reader::memory::distinct::deduplicate_by_name(&mut names, |name| name);
     names
 }
 

@@ -64,7 +64,7 @@ pub(crate) struct Seen {
 
 /// Opens the file with these bytes.
 pub(crate) fn container(bytes: Vec<u8>) -> Result<Arc<dyn Container>> {
-    let neighbours = Arc::new(Neighbours::without_directory());
+    let neighbours = Arc::new(Neighbours::unavailable());
     let source = Arc::new(MemorySource::new(bytes));
     detect::open(source, neighbours, &Caches::default(), true)
 }

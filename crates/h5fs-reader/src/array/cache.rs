@@ -35,17 +35,17 @@ const ENTRY_BYTES: u64 = 128;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CacheSize {
     /// The initial capacity in bytes.
-    pub least: u64,
+    pub initial_bytes: u64,
     /// Maximum capacity of a cache that grows to avoid decoding chunks again.
-    pub most: u64,
+    pub max_bytes: u64,
 }
 
 impl From<u64> for CacheSize {
     /// Returns a fixed size of `bytes` bytes.
     fn from(bytes: u64) -> Self {
         CacheSize {
-            least: bytes,
-            most: bytes,
+            initial_bytes: bytes,
+            max_bytes: bytes,
         }
     }
 }
@@ -67,8 +67,8 @@ struct CacheEntries {
     claimed: u64,
     /// Number of bytes to add to the initial capacity so that each chunk would have been decoded
     /// only once.
-    missed: u64,
-    departed: EvictedChunks,
+    extra_capacity: u64,
+    evicted: EvictedChunks,
 }
 
 /// The keys and weights of evicted chunks, up to the number that the largest cache would have kept.
@@ -95,16 +95,16 @@ impl Cache {
             bytes: 0,
             evictions: 0,
             claimed: 0,
-            missed: 0,
-            departed: EvictedChunks {
+            extra_capacity: 0,
+            evicted: EvictedChunks {
                 chunks: LruCache::sparse(DEPARTED_CHUNKS),
                 bytes: 0,
-                most: size.most.left_after(size.least),
+                most: size.max_bytes.minus_or_zero(size.initial_bytes),
             },
         };
         Cache {
             size,
-            capacity: AtomicU64::new(size.least),
+            capacity: AtomicU64::new(size.initial_bytes),
             entries: Mutex::new(entries),
             hits: AtomicU64::new(0),
             misses: AtomicU64::new(0),
@@ -119,15 +119,15 @@ impl Cache {
     /// Claims room for `bytes` bytes until they are released.
     pub(super) fn claim(&self, bytes: u64) {
         let mut entries = lock(&self.entries);
-        entries.claimed = entries.claimed.with_more(bytes);
-        drop(self.fit(&mut entries));
+        entries.claimed = entries.claimed.plus(bytes);
+        drop(self.adjust_capacity(&mut entries));
     }
 
     /// Releases a claim of `bytes` bytes.
     pub(super) fn release(&self, bytes: u64) {
         let mut entries = lock(&self.entries);
-        entries.claimed = entries.claimed.left_after(bytes);
-        let evicted = self.fit(&mut entries);
+        entries.claimed = entries.claimed.minus_or_zero(bytes);
+        let evicted = self.adjust_capacity(&mut entries);
         // The chunks are freed after the lock is released, because returning megabytes to the
         // system takes time.
         drop(entries);
@@ -136,9 +136,12 @@ impl Cache {
 
     /// Sets the capacity to the needed bytes, within bounds. Removes and returns the chunks over
     /// the capacity.
-    fn fit(&self, entries: &mut CacheEntries) -> Vec<DecodedChunk> {
-        let CacheSize { least, most } = self.size;
-        let needed = least.with_more(entries.missed).max(entries.claimed);
+    fn adjust_capacity(&self, entries: &mut CacheEntries) -> Vec<DecodedChunk> {
+        let CacheSize {
+            initial_bytes: least,
+            max_bytes: most,
+        } = self.size;
+        let needed = least.plus(entries.extra_capacity).max(entries.claimed);
         let capacity = needed.min(most).max(least);
         self.capacity.store(capacity, Ordering::Relaxed);
         entries.evict(capacity)
@@ -159,7 +162,7 @@ impl Cache {
 
     /// Returns the cached chunk like `get`, but does not count a miss, because the reader will call
     /// `get` afterwards.
-    pub(super) fn hit(&self, key: ChunkKey) -> Option<DecodedChunk> {
+    pub(super) fn get_without_miss(&self, key: ChunkKey) -> Option<DecodedChunk> {
         let found = lock(&self.entries).chunks.get(&key).cloned();
         self.hits
             .fetch_add(u64::from(found.is_some()), Ordering::Relaxed);
@@ -172,24 +175,24 @@ impl Cache {
     }
 
     /// Returns whether the chunk is cached and marks it as used. Counts neither a hit nor a miss.
-    pub(super) fn promote(&self, key: ChunkKey) -> bool {
+    pub(super) fn touch(&self, key: ChunkKey) -> bool {
         lock(&self.entries).chunks.promote(&key)
     }
 
     /// Stores the chunk. Returns false if the chunk is larger than the largest capacity.
     pub(super) fn put(&self, key: ChunkKey, chunk: &DecodedChunk) -> bool {
         let weight = weight(chunk);
-        if weight > self.size.most {
+        if weight > self.size.max_bytes {
             return false;
         }
         let mut entries = lock(&self.entries);
-        if entries.departed.remove(key) || weight > self.capacity() {
-            entries.missed = entries.missed.with_more(weight).min(self.size.most);
+        if entries.evicted.remove(key) || weight > self.capacity() {
+            entries.extra_capacity = entries.extra_capacity.plus(weight).min(self.size.max_bytes);
         }
         entries.bytes += weight;
         let replaced = entries.chunks.put(key, Arc::clone(chunk));
         entries.bytes -= replaced.as_ref().map_or(0, self::weight);
-        let evicted = self.fit(&mut entries);
+        let evicted = self.adjust_capacity(&mut entries);
         // Freed after the lock is released, as in `release`.
         drop(entries);
         drop((replaced, evicted));
@@ -217,7 +220,7 @@ impl CacheEntries {
             };
             self.bytes -= weight(&oldest);
             self.evictions += 1;
-            self.departed.put(key, weight(&oldest));
+            self.evicted.put(key, weight(&oldest));
             evicted.push(oldest);
         }
         evicted
@@ -246,11 +249,11 @@ impl EvictedChunks {
 
 /// Returns the memory in bytes of a cache entry whose chunk has `chunk` bytes.
 pub(super) fn entry_bytes(chunk: u64) -> u64 {
-    Buffer::memory(chunk).with_more(ENTRY_BYTES)
+    Buffer::occupied_bytes(chunk).plus(ENTRY_BYTES)
 }
 
 fn weight(chunk: &DecodedChunk) -> u64 {
-    ENTRY_BYTES.with_more(chunk.capacity() as u64)
+    ENTRY_BYTES.plus(chunk.capacity() as u64)
 }
 
 #[cfg(test)]
@@ -287,8 +290,8 @@ mod tests {
     #[test]
     fn claims_give_room_up_to_the_most_and_only_as_long_as_they_stand() {
         let cache = Cache::new(CacheSize {
-            least: 1000,
-            most: 3000,
+            initial_bytes: 1000,
+            max_bytes: 3000,
         });
         cache.claim(2000);
         assert_eq!(cache.capacity(), 2000);
@@ -305,8 +308,8 @@ mod tests {
     #[test]
     fn a_chunk_that_is_decoded_again_makes_room_for_itself() {
         let cache = Cache::new(CacheSize {
-            least: 1000,
-            most: 5000,
+            initial_bytes: 1000,
+            max_bytes: 5000,
         });
         let chunk = Arc::new(vec![0; 900 - ENTRY_BYTES as usize].into());
         // Reads four chunks in a cycle: none of them is decoded a third time.
@@ -329,8 +332,8 @@ mod tests {
     #[test]
     fn one_that_is_larger_than_the_cache_makes_room_for_itself() {
         let cache = Cache::new(CacheSize {
-            least: 1000,
-            most: 5000,
+            initial_bytes: 1000,
+            max_bytes: 5000,
         });
         cache.put((0, 0), &Arc::new(vec![0; 3000].into()));
         assert!(cache.peek((0, 0)).is_some());

@@ -14,11 +14,11 @@ use crate::filter;
 use crate::limits;
 use crate::memory::buffer::Buffer;
 use crate::memory::cancel::{IsWanted, check_wanted};
-use crate::memory::effort::Effort;
-use crate::memory::gate::{Turn, Turns};
+use crate::memory::effort::RequestBudget;
+use crate::memory::gate::{FairLock, FairLockGuard};
 use crate::memory::lock::lock;
 use crate::model::Array;
-use crate::model::storage::{ChunkGrid, Help, Pieces, StoredChunk, StoredExtent};
+use crate::model::storage::{ChunkGrid, DecodeContext, PieceDecoder, StoredChunk, StoredExtent};
 use crate::source::growing::retry_while_growing;
 use crate::source::{SharedSource, check_range, read_buffer};
 use crate::wire::Count;
@@ -43,16 +43,16 @@ enum ChunkOrigin {
 
 #[derive(Debug)]
 struct PieceBlock {
-    pieces: Arc<dyn Pieces>,
+    pieces: Arc<dyn PieceDecoder>,
     /// Number of stored bytes that are in memory while one piece of a block is decoded.
     stored_at_once: u64,
     /// Whether the block's source is remote.
-    is_far: bool,
+    is_remote: bool,
     /// Whether the block's source reads ahead.
     reads_ahead: bool,
     /// The turns for decoding, one decode at a time in order of arrival. All readers of the block
     /// share the turns.
-    turns: Arc<Turns>,
+    decode_lock: Arc<FairLock>,
 }
 
 /// The stored form of a chunk.
@@ -79,17 +79,17 @@ impl Chunks {
     ///
     /// # Errors
     /// `Corrupt` for an invalid chunk shape, `Unsupported` for a filter that cannot be decoded.
-    pub(super) fn of_grid(number: u64, array: &Array, chunked: &ChunkGrid) -> Result<Self> {
+    pub(super) fn from_grid(number: u64, array: &Array, chunked: &ChunkGrid) -> Result<Self> {
         let element = u64::from(array.datatype.size);
         let grid = Grid::new(array.shape.dims(), &chunked.chunk_shape, element)?;
         if let Err(error) = filter::check(&chunked.pipeline) {
-            is_never_applied(chunked, error)?;
+            check_never_applied(chunked, error)?;
         }
         Ok(Chunks {
             array: number,
             grid,
             origin: ChunkOrigin::Grid(chunked.clone()),
-            located: chunked.source.is_far().then(|| {
+            located: chunked.source.is_remote().then(|| {
                 let places = LruCache::sparse(limits::LOCATED_CHUNKS);
                 Mutex::new(places)
             }),
@@ -101,14 +101,17 @@ impl Chunks {
     /// # Errors
     /// `Corrupt` if the block is shorter or the data that separates its pieces is damaged, `Limit`
     /// for pieces over the limit.
-    pub(super) fn of_block(
+    pub(super) fn from_block(
         number: u64,
-        pieces: &Arc<dyn Pieces>,
-        turns: Arc<Turns>,
+        pieces: &Arc<dyn PieceDecoder>,
+        turns: Arc<FairLock>,
         length: u64,
     ) -> Result<Self> {
-        if pieces.bytes() < length {
-            let what = format!("array of {length} bytes in a block of {}", pieces.bytes());
+        if pieces.byte_length() < length {
+            let what = format!(
+                "array of {length} bytes in a block of {}",
+                pieces.byte_length()
+            );
             return Err(Error::corrupt(what, None));
         }
         let piece = pieces.piece_bytes()?;
@@ -118,16 +121,16 @@ impl Chunks {
             grid: Grid::new(&[length], &[piece], 1)?,
             origin: ChunkOrigin::Block(PieceBlock {
                 pieces: Arc::clone(pieces),
-                stored_at_once: pieces.stored_at_once()?,
-                is_far: pieces
+                stored_at_once: pieces.max_stored_bytes()?,
+                is_remote: pieces
                     .stored_extents(0..1)
                     .iter()
-                    .any(|part| part.source.is_far()),
+                    .any(|part| part.source.is_remote()),
                 reads_ahead: pieces
                     .stored_extents(0..1)
                     .iter()
-                    .any(|part| part.source.reads_ahead()),
-                turns,
+                    .any(|part| part.source.benefits_from_prefetch()),
+                decode_lock: turns,
             }),
             located: None,
         })
@@ -139,7 +142,7 @@ impl Chunks {
     }
 
     /// Returns the chunk grid in the array's description. Returns `None` for an encoded block.
-    pub(super) fn chunked(&self) -> Option<&ChunkGrid> {
+    pub(super) fn chunk_grid(&self) -> Option<&ChunkGrid> {
         match &self.origin {
             ChunkOrigin::Grid(chunked) => Some(chunked),
             ChunkOrigin::Block(..) => None,
@@ -175,10 +178,10 @@ impl Chunks {
     ///
     /// # Errors
     /// [`Error::unwanted`] once the decode is not wanted any longer.
-    pub(super) fn wait_for_turn(&self, is_wanted: &IsWanted<'_>) -> Result<Option<Turn>> {
+    pub(super) fn wait_for_turn(&self, is_wanted: &IsWanted<'_>) -> Result<Option<FairLockGuard>> {
         match &self.origin {
             ChunkOrigin::Block(block) if block.pieces.is_sequential() => {
-                block.turns.wait(|| check_wanted(is_wanted)).map(Some)
+                block.decode_lock.wait(|| check_wanted(is_wanted)).map(Some)
             }
             _ => Ok(None),
         }
@@ -189,7 +192,7 @@ impl Chunks {
     /// # Errors
     /// `Corrupt` if the index is damaged or points outside the source, `Limit` for a chunk over the
     /// limit. [`Error::unwanted`] once the request is to end.
-    pub(super) fn locate(&self, number: u64, effort: &Effort) -> Result<ChunkForm> {
+    pub(super) fn locate(&self, number: u64, effort: &RequestBudget) -> Result<ChunkForm> {
         match &self.origin {
             ChunkOrigin::Grid(chunked) => self.locate_in(chunked, number, effort),
             ChunkOrigin::Block(..) => Ok(ChunkForm::Encoded(EncodedChunk {
@@ -200,23 +203,23 @@ impl Chunks {
     }
 
     /// Returns the encoded block that contains the array, if the block is in a remote source.
-    pub(super) fn far_block(&self) -> Option<&dyn Pieces> {
+    pub(super) fn remote_block(&self) -> Option<&dyn PieceDecoder> {
         match &self.origin {
-            ChunkOrigin::Block(block) if block.is_far => Some(&*block.pieces),
+            ChunkOrigin::Block(block) if block.is_remote => Some(&*block.pieces),
             _ => None,
         }
     }
 
     /// Returns whether a sequential reader gets chunks sooner if they are requested ahead.
-    pub(super) fn reads_ahead(&self) -> bool {
+    pub(super) fn benefits_from_prefetch(&self) -> bool {
         match &self.origin {
             ChunkOrigin::Block(block) => block.reads_ahead,
-            ChunkOrigin::Grid(chunked) => chunked.source.reads_ahead(),
+            ChunkOrigin::Grid(chunked) => chunked.source.benefits_from_prefetch(),
         }
     }
 
     /// Returns the encoded block that contains the array, if there is one.
-    pub(super) fn block(&self) -> Option<&dyn Pieces> {
+    pub(super) fn block(&self) -> Option<&dyn PieceDecoder> {
         match &self.origin {
             ChunkOrigin::Block(block) => Some(&*block.pieces),
             ChunkOrigin::Grid(_) => None,
@@ -224,26 +227,27 @@ impl Chunks {
     }
 
     /// Returns whether finding or reading a chunk may have to wait for a remote source.
-    pub(super) fn is_far(&self) -> bool {
-        self.located.is_some() || self.far_block().is_some()
+    pub(super) fn is_remote(&self) -> bool {
+        self.located.is_some() || self.remote_block().is_some()
     }
 
     /// Returns whether chunk `number` can be decoded without waiting for a remote source.
-    pub(super) fn is_here(&self, number: u64) -> bool {
-        if let Some(block) = self.far_block() {
+    pub(super) fn is_available(&self, number: u64) -> bool {
+        if let Some(block) = self.remote_block() {
             // Only the block's decoder knows which bytes a piece needs, so the whole block is
             // checked.
             let parts = block.stored_extents(0..self.grid.chunks());
             let is_here = |StoredExtent { source, extent }: &StoredExtent| {
-                source.has_bytes(extent.start(), extent.length())
+                source.is_available(extent.start(), extent.length())
             };
             return parts.iter().all(is_here);
         }
-        let (Some(located), Some(chunked)) = (&self.located, self.chunked()) else {
+        let (Some(located), Some(chunked)) = (&self.located, self.chunk_grid()) else {
             return true;
         };
         let found = lock(located).get(&number).copied();
-        let is_here = |stored: StoredChunk| chunked.source.has_bytes(stored.offset, stored.length);
+        let is_here =
+            |stored: StoredChunk| chunked.source.is_available(stored.offset, stored.length);
         found.is_some_and(|found| found.is_none_or(is_here))
     }
 
@@ -252,7 +256,7 @@ impl Chunks {
         &self,
         chunked: &ChunkGrid,
         (number, place): (u64, &[u64]),
-        effort: &Effort,
+        effort: &RequestBudget,
     ) -> Result<Option<StoredChunk>> {
         let Some(located) = &self.located else {
             return chunked.index.find(place);
@@ -260,27 +264,32 @@ impl Chunks {
         if let Some(found) = lock(located).get(&number) {
             return Ok(*found);
         }
-        let found = chunked.index.find_within(place, effort)?;
+        let found = chunked.index.find_with_budget(place, effort)?;
         lock(located).put(number, found);
         Ok(found)
     }
 
-    fn locate_in(&self, chunked: &ChunkGrid, number: u64, effort: &Effort) -> Result<ChunkForm> {
+    fn locate_in(
+        &self,
+        chunked: &ChunkGrid,
+        number: u64,
+        effort: &RequestBudget,
+    ) -> Result<ChunkForm> {
         let place = self.grid.chunk_indices(number);
         let Some(stored) = self.find(chunked, (number, &place), effort)? else {
             return Ok(ChunkForm::Absent);
         };
         let source = &chunked.source;
-        if stored.offset < chunked.begin {
+        if stored.offset < chunked.min_offset {
             let what = "chunk: its address is not possible";
             return Err(Error::corrupt(what, stored.offset));
         }
         let raw = should_skip_all(stored.filter_mask, chunked.pipeline.0.len())
-            || chunked.partial_unfiltered && self.grid.is_partly_outside(&place);
+            || chunked.has_unfiltered_edge_chunks && self.grid.is_partly_outside(&place);
         if !raw {
             limit_chunk(stored.length)?;
             limit_chunk(self.grid.chunk_bytes())?;
-            is_in(source, stored.offset, stored.length)?;
+            check_in_source(source, stored.offset, stored.length)?;
             let stored = Some(stored);
             return Ok(ChunkForm::Encoded(EncodedChunk { number, stored }));
         }
@@ -292,7 +301,7 @@ impl Chunks {
             );
             return Err(Error::corrupt(what, stored.offset));
         }
-        is_in(source, stored.offset, bytes)?;
+        check_in_source(source, stored.offset, bytes)?;
         Ok(ChunkForm::Raw(Arc::clone(source), stored.offset))
     }
 
@@ -305,7 +314,7 @@ impl Chunks {
             (_, Some(stored)) => stored.length,
             (_, None) => decoded,
         };
-        stored.with_more(decoded.times(2))
+        stored.plus(decoded.times(2))
     }
 
     /// Reads and decodes a chunk. `help` provides threads, buffers and cancellation.
@@ -316,35 +325,35 @@ impl Chunks {
     pub(super) fn decode(
         &self,
         encoded: EncodedChunk,
-        help: &mut Help<'_>,
+        help: &mut DecodeContext<'_>,
         context: &mut filter::Context,
     ) -> Result<Buffer> {
         // A panic in a codec becomes an error of this chunk and does not end the thread.
         let decoded = catch_unwind(AssertUnwindSafe(|| match (&self.origin, encoded.stored) {
             (ChunkOrigin::Grid(chunked), Some(stored)) => {
-                self.undo_filters(chunked, stored, help, context)
+                self.decode_filters(chunked, stored, help, context)
             }
             (ChunkOrigin::Block(block), _) => block.pieces.decode(encoded.number, help),
             (ChunkOrigin::Grid(_), None) => Err(Error::NotFound),
         }));
-        let broken = |_| Err(Error::caused(Cause::Failed, "a decoder stopped"));
+        let broken = |_| Err(Error::from_cause(Cause::Failed, "a decoder stopped"));
         let mut decoded = decoded
             .unwrap_or_else(broken)
-            .map_err(|error| self.in_chunk(encoded, error))?;
-        let bytes = self.bytes_of(encoded.number) as usize;
+            .map_err(|error| self.with_chunk_location(encoded, error))?;
+        let bytes = self.min_decoded_bytes(encoded.number) as usize;
         if decoded.len() < bytes {
             let what = format!("decodes to {} bytes, {bytes} are required", decoded.len());
-            return Err(self.in_chunk(encoded, Error::corrupt(what, None)));
+            return Err(self.with_chunk_location(encoded, Error::corrupt(what, None)));
         }
         decoded.truncate(self.grid.chunk_bytes() as usize);
         Ok(decoded)
     }
 
-    fn undo_filters(
+    fn decode_filters(
         &self,
         chunked: &ChunkGrid,
         stored: StoredChunk,
-        help: &Help<'_>,
+        help: &DecodeContext<'_>,
         context: &mut filter::Context,
     ) -> Result<Buffer> {
         let StoredChunk { offset, length, .. } = stored;
@@ -366,7 +375,7 @@ impl Chunks {
 
     /// Returns the minimum number of bytes that chunk `number` must decode to. For a block's last
     /// piece, only the bytes within the array count.
-    fn bytes_of(&self, number: u64) -> u64 {
+    fn min_decoded_bytes(&self, number: u64) -> u64 {
         let bytes = self.grid.chunk_bytes();
         match (&self.origin, self.grid.dims()) {
             (ChunkOrigin::Block(..), &[length]) => bytes.min(length - number * bytes),
@@ -375,14 +384,14 @@ impl Chunks {
     }
 
     /// Adds the chunk's place and file offset to the error.
-    fn in_chunk(&self, encoded: EncodedChunk, error: Error) -> Error {
+    fn with_chunk_location(&self, encoded: EncodedChunk, error: Error) -> Error {
         let Some(StoredChunk { offset: at, .. }) = encoded.stored else {
             return error;
         };
         let place = self.grid.chunk_indices(encoded.number);
         let name = |what| format!("chunk {place:?}: {what}").into();
         match error {
-            error if error.is_unwanted() => error,
+            error if error.is_cancelled() => error,
             Error::Corrupt { what, .. } => Error::Corrupt {
                 what: name(what),
                 at: Some(at),
@@ -416,13 +425,13 @@ fn should_skip_all(filter_mask: u32, filters: usize) -> bool {
 /// # Errors
 /// `error` if some chunk needs an unavailable filter, or if too many chunks would have to be
 /// checked.
-fn is_never_applied(chunked: &ChunkGrid, error: Error) -> Result<()> {
+fn check_never_applied(chunked: &ChunkGrid, error: Error) -> Result<()> {
     let mut left = limits::ALLOCATION_WALK;
     let mut needed = false;
-    let effort = Effort::of_a_request();
+    let effort = RequestBudget::for_request();
     chunked.index.walk(&effort, &mut |_, stored| {
         needed = left == 0 || filter::check_masked(&chunked.pipeline, stored.filter_mask).is_err();
-        left = left.left_after(1);
+        left = left.minus_or_zero(1);
         if needed {
             ControlFlow::Break(())
         } else {
@@ -434,7 +443,7 @@ fn is_never_applied(chunked: &ChunkGrid, error: Error) -> Result<()> {
 
 /// Fails with `Corrupt` if a chunk is not inside the source. Checks again while a writer is active,
 /// because a writer may publish a chunk's location before the file is long enough.
-fn is_in(source: &SharedSource, offset: u64, length: u64) -> Result<()> {
+fn check_in_source(source: &SharedSource, offset: u64, length: u64) -> Result<()> {
     retry_while_growing(&**source, || {
         check_range(&**source, offset, length, "stored chunk").map(drop)
     })

@@ -9,9 +9,9 @@ use std::thread;
 use crate::array::cache::{Cache, CacheSize, ChunkKey, DecodedChunk, entry_bytes};
 use crate::array::chunks::{ChunkForm, Chunks, EncodedChunk};
 use crate::array::decode::decode_memory::DecodeMemory;
-use crate::array::decode::flight::{FlightEntry, FlightLead, Flights};
-use crate::array::decode::held_memory::{HeldMemory, Holdings};
-use crate::array::decode::helpers::{FreeHelpers, Helpers};
+use crate::array::decode::flight::{FlightEntry, FlightLeader, Flights};
+use crate::array::decode::held_memory::{MemoryReservation, OpenObjectMemory};
+use crate::array::decode::helpers::{FreeHelperThreads, HelperThreads};
 use crate::array::decode::queue::{NextJob, Queue};
 use crate::array::kinds::virtual_array::PartSource;
 use crate::error::Result;
@@ -19,12 +19,12 @@ use crate::filter;
 use crate::limits;
 use crate::memory::buffer::{Buffer, BufferPool};
 use crate::memory::cancel::{CancelToken, IsWanted, check_wanted};
-use crate::memory::effort::Effort;
-use crate::memory::gate::Turns;
+use crate::memory::effort::RequestBudget;
+use crate::memory::gate::FairLock;
 use crate::memory::lock::lock;
 use crate::memory::shared_lru::SharedLru;
 use crate::model::Array;
-use crate::model::storage::Help;
+use crate::model::storage::DecodeContext;
 use crate::source::SharedSource;
 use crate::wire::Count;
 
@@ -43,9 +43,9 @@ pub struct Engine {
     pub(super) sources: Arc<SharedLru<usize, Arc<PartSource>>>,
     numbers: Mutex<ArrayNumbers>,
     /// The turns of the open blocks, by the numbers of their arrays.
-    turns: Mutex<HashMap<u64, Weak<Turns>>>,
-    holdings: Arc<Holdings>,
-    helpers: Arc<FreeHelpers>,
+    turns: Mutex<HashMap<u64, Weak<FairLock>>>,
+    holdings: Arc<OpenObjectMemory>,
+    helpers: Arc<FreeHelperThreads>,
 }
 
 /// The numbers that identify arrays in the cache. Readers of one description share a number, so
@@ -124,7 +124,7 @@ impl Engine {
             numbers: Mutex::default(),
             turns: Mutex::default(),
             holdings: Arc::default(),
-            helpers: FreeHelpers::new(threads - 1),
+            helpers: FreeHelperThreads::new(threads - 1),
         })
     }
 
@@ -132,13 +132,13 @@ impl Engine {
     ///
     /// # Errors
     /// `Io` (`ENOMEM`) if all open objects together take too much memory.
-    pub fn hold(&self, bytes: u64) -> Result<HeldMemory> {
+    pub fn reserve_memory(&self, bytes: u64) -> Result<MemoryReservation> {
         self.holdings.hold(bytes)
     }
 
     /// Returns at most `wanted` helper threads for a request whose work can be divided. The
     /// request's own thread and all helpers together do not exceed the threads of the mount.
-    pub fn helpers(&self, wanted: usize) -> Helpers {
+    pub fn take_helpers(&self, wanted: usize) -> HelperThreads {
         self.helpers.take(wanted)
     }
 
@@ -163,7 +163,7 @@ impl Engine {
     }
 
     /// Returns the turns for decoding the pieces of the block with this number.
-    pub(super) fn turns(&self, number: u64) -> Arc<Turns> {
+    pub(super) fn decode_lock(&self, number: u64) -> Arc<FairLock> {
         let mut all = lock(&self.turns);
         if let Some(turns) = all.get(&number).and_then(Weak::upgrade) {
             return turns;
@@ -224,13 +224,15 @@ impl std::fmt::Debug for Engine {
 
 impl ChunkDecoder {
     /// Returns the chunk if it is already decoded.
-    pub(super) fn ready(&self, key: ChunkKey) -> Option<DecodedChunk> {
-        self.cache.hit(key).or_else(|| self.memory.find(key))
+    pub(super) fn find_decoded(&self, key: ChunkKey) -> Option<DecodedChunk> {
+        self.cache
+            .get_without_miss(key)
+            .or_else(|| self.memory.find(key))
     }
 
     /// Returns chunk `number` for a reader. The chunk comes from the cache, from a thread that is
     /// decoding the chunk, or from a decode in this call.
-    pub(super) fn chunk(
+    pub(super) fn get_or_decode(
         &self,
         chunks: &Chunks,
         number: u64,
@@ -244,19 +246,19 @@ impl ChunkDecoder {
             return Ok(ChunkContent::Decoded(chunk));
         }
         if chunks.is_sequential() || chunks.decode_bytes(None) > limits::SMALL_DECODE {
-            cancel.begin_heavy()?;
+            cancel.require_heavy_slot()?;
         }
-        self.queue.take_over(key);
+        self.queue.remove(key);
         loop {
-            let found = match self.flights.enter(key, cancel, || self.kept(key)) {
+            let found = match self.flights.join_or_begin(key, cancel, || self.kept(key)) {
                 FlightEntry::Ready(found) => Ok(found),
                 FlightEntry::Wait(flight) => flight.wait(cancel),
-                FlightEntry::Lead(lead) => self.decode_as_leader(lead, chunks, number),
+                FlightEntry::Leader(lead) => self.decode_as_leader(lead, chunks, number),
             };
             match found {
                 // The decode was given up just before this reader joined, so the reader tries
                 // again.
-                Err(error) if error.is_unwanted() && !cancel.is_cancelled() => {}
+                Err(error) if error.is_cancelled() && !cancel.is_cancelled() => {}
                 found => return found,
             }
         }
@@ -277,11 +279,13 @@ impl ChunkDecoder {
     /// chunks whose bytes have not arrived: decode threads never wait for a remote source, only
     /// readers do.
     fn decode_ahead(&self, chunks: &Chunks, number: u64, cancel: &CancelToken) {
-        if !chunks.is_here(number) {
+        if !chunks.is_available(number) {
             return;
         }
         let key = chunks.key(number);
-        if let FlightEntry::Lead(lead) = self.flights.enter(key, cancel, || self.kept(key)) {
+        if let FlightEntry::Leader(lead) =
+            self.flights.join_or_begin(key, cancel, || self.kept(key))
+        {
             // The reader that needs the chunk will report the error.
             let _ = self.decode_as_leader(lead, chunks, number);
         }
@@ -289,15 +293,15 @@ impl ChunkDecoder {
 
     /// Returns whether chunk `number`, which a reader needs soon, is cached or being decoded. Marks
     /// a cached chunk as used, so that it is not evicted next.
-    pub(super) fn has(&self, chunks: &Chunks, number: u64) -> bool {
+    pub(super) fn is_cached_or_decoding(&self, chunks: &Chunks, number: u64) -> bool {
         let key = chunks.key(number);
-        self.cache.promote(key) || self.flights.contains(key)
+        self.cache.touch(key) || self.flights.contains(key)
     }
 
     /// Returns how many chunks may be decoded ahead of one reader. The number is small enough that
     /// these chunks do not evict chunks that the reader still needs.
-    pub(super) fn depth(&self, chunks: &Chunks) -> u64 {
-        if !chunks.is_encoded() || !self.memory.holds_twice(chunks.decode_bytes(None)) {
+    pub(super) fn prefetch_depth(&self, chunks: &Chunks) -> u64 {
+        if !chunks.is_encoded() || !self.memory.fits_twice(chunks.decode_bytes(None)) {
             return 0;
         }
         let room = self.cache.capacity() / entry_bytes(chunks.grid.chunk_bytes());
@@ -307,7 +311,7 @@ impl ChunkDecoder {
         }
         self.wanted_depth(chunks)
             .min(room / 2)
-            .min(room.left_after(chunks.grid.band()))
+            .min(room.minus_or_zero(chunks.grid.interleaved_chunks()))
     }
 
     fn wanted_depth(&self, chunks: &Chunks) -> u64 {
@@ -318,22 +322,22 @@ impl ChunkDecoder {
 
     /// Returns the cache capacity in bytes that a sequential reader needs so that each chunk is
     /// decoded only once.
-    pub(super) fn needed(&self, chunks: &Chunks) -> u64 {
+    pub(super) fn sequential_cache_bytes(&self, chunks: &Chunks) -> u64 {
         let entry = entry_bytes(chunks.grid.chunk_bytes());
         // The kernel sends several requests at a time, so the first request of a band overtakes the
         // last one of the previous band.
-        let bands = match chunks.grid.band() {
+        let bands = match chunks.grid.interleaved_chunks() {
             1 => 1,
             band => band.times(2),
         };
-        let kept = bands.with_more(self.wanted_depth(chunks));
+        let kept = bands.plus(self.wanted_depth(chunks));
         entry.times(kept.min(chunks.grid.chunks()))
     }
 
     /// Returns the cache capacity in bytes that a reader going backwards needs so that a sequential
     /// stream is decoded only once. The factor two exists because one decode may fill only half of
     /// the cache.
-    pub(super) fn needed_backwards(&self, chunks: &Chunks) -> u64 {
+    pub(super) fn backward_cache_bytes(&self, chunks: &Chunks) -> u64 {
         let entry = entry_bytes(chunks.grid.chunk_bytes());
         entry.times(chunks.grid.chunks()).times(2)
     }
@@ -345,7 +349,7 @@ impl ChunkDecoder {
 
     fn decode_as_leader(
         &self,
-        lead: FlightLead<'_, ChunkContent>,
+        lead: FlightLeader<'_, ChunkContent>,
         chunks: &Chunks,
         number: u64,
     ) -> Result<ChunkContent> {
@@ -355,7 +359,7 @@ impl ChunkDecoder {
     }
 
     fn load(&self, chunks: &Chunks, number: u64, is_wanted: &IsWanted<'_>) -> Result<ChunkContent> {
-        match chunks.locate(number, &Effort::default())? {
+        match chunks.locate(number, &RequestBudget::default())? {
             ChunkForm::Absent => Ok(ChunkContent::Absent),
             ChunkForm::Raw(source, offset) => Ok(ChunkContent::Raw(source, offset)),
             ChunkForm::Encoded(encoded) => {
@@ -381,8 +385,8 @@ impl ChunkDecoder {
     }
 
     /// Returns the number of threads that one decode may use, at least one.
-    fn share_of_threads(&self) -> usize {
-        let decodes = self.memory.under_way().max(1);
+    fn threads_per_decode(&self) -> usize {
+        let decodes = self.memory.running_decodes().max(1);
         (self.threads / decodes).max(1)
     }
 
@@ -402,15 +406,15 @@ impl ChunkDecoder {
                 return;
             }
             self.decoded.fetch_add(1, Ordering::Relaxed);
-            if passed.with_more(most) > number {
+            if passed.plus(most) > number {
                 self.cache.put(key, &Arc::new(bytes));
             }
         };
-        let mut help = Help {
-            threads: &|| self.share_of_threads(),
+        let mut help = DecodeContext {
+            threads: &|| self.threads_per_decode(),
             pool: &self.pool,
             is_wanted,
-            pass: &mut pass,
+            on_extra_piece: &mut pass,
         };
         let spare = lock(&self.contexts).pop();
         let mut context = spare.unwrap_or_else(|| filter::Context::new(&self.pool));

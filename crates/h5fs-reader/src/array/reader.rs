@@ -3,13 +3,13 @@
 use std::sync::{Arc, OnceLock};
 
 use crate::array::bytes::Bytes;
-use crate::array::decode::held_memory::HeldMemory;
+use crate::array::decode::held_memory::MemoryReservation;
 use crate::array::engine::Engine;
 use crate::array::geometry::allocation::Allocation;
 use crate::array::kinds::stored::StoredArray;
 use crate::array::kinds::strided::StridedReader;
 use crate::array::kinds::virtual_array::{SourceReader, VirtualArray};
-use crate::array::read_ahead::prefetch::Stream;
+use crate::array::read_ahead::prefetch::ReadStream;
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::memory::cancel::CancelToken;
@@ -26,10 +26,10 @@ pub struct Reader {
     allocation: OnceLock<Allocation>,
     /// The stream of reads that belong to no open file, if the source is remote. The bytes that
     /// these reads need next are requested ahead.
-    ahead: Option<Stream>,
+    ahead: Option<ReadStream>,
     /// The claim of memory for the description. `None` for a source of a virtual array, because the
     /// cache of such sources counts its memory.
-    _held: Option<HeldMemory>,
+    _held: Option<MemoryReservation>,
 }
 
 /// The storage that the bytes come from.
@@ -50,20 +50,20 @@ impl Reader {
     /// - `Limit` for pieces of a block over the limit.
     /// - `Io` (`OutOfMemory`) if the descriptions of all open arrays take too much memory.
     pub fn new(engine: &Arc<Engine>, array: Arc<Array>) -> Result<Reader> {
-        Self::at_depth(engine, array, 0)
+        Self::new_nested(engine, array, 0)
     }
 
     /// Returns the reader of an array that is nested in `depth` virtual arrays as a source.
-    fn at_depth(engine: &Arc<Engine>, array: Arc<Array>, depth: usize) -> Result<Reader> {
-        let length = array.bytes()?;
+    fn new_nested(engine: &Arc<Engine>, array: Arc<Array>, depth: usize) -> Result<Reader> {
+        let length = array.byte_length()?;
         let content = ReaderStorage::new(engine, &array, length, depth)?;
-        let weight = array.weight().with_more(content.weight(&array));
+        let weight = array.weight().plus(content.weight(&array));
         let held = match depth {
-            0 => Some(engine.hold(weight)?),
+            0 => Some(engine.reserve_memory(weight)?),
             _ => None,
         };
         Ok(Reader {
-            ahead: content.is_far(length).then(Stream::new),
+            ahead: content.is_remote(length).then(ReadStream::new),
             array,
             length,
             content,
@@ -78,7 +78,7 @@ impl Reader {
     }
 
     /// Returns whether reading may take long because bytes are in a remote source.
-    pub fn is_far(&self) -> bool {
+    pub fn is_remote(&self) -> bool {
         self.ahead.is_some()
     }
 
@@ -93,15 +93,20 @@ impl Reader {
     /// Fails if a part of the bytes cannot be read or decoded. Such a part is never replaced by
     /// zeros.
     pub fn read(&self, offset: u64, length: usize) -> Result<Bytes> {
-        self.read_for(offset, length, &CancelToken::default())
+        self.read_with_cancel(offset, length, &CancelToken::default())
     }
 
     /// Reads like [`read`](Self::read), until `cancel` reports that the reader has gone.
     ///
     /// # Errors
-    /// Fails as [`read_in`](Self::read_in) does.
-    pub fn read_for(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes> {
-        self.read_in(self.ahead.as_ref(), offset, length, cancel)
+    /// Fails as [`read_in_stream`](Self::read_in_stream) does.
+    pub fn read_with_cancel(
+        &self,
+        offset: u64,
+        length: usize,
+        cancel: &CancelToken,
+    ) -> Result<Bytes> {
+        self.read_in_stream(self.ahead.as_ref(), offset, length, cancel)
     }
 
     /// Reads like `read`, until `cancel` reports that the reader has gone. A decode that no other
@@ -111,9 +116,9 @@ impl Reader {
     /// # Errors
     /// Fails as `read` does, or with [`Error::unwanted`](crate::error::Error::unwanted) once the
     /// read is cancelled.
-    pub fn read_in(
+    pub fn read_in_stream(
         &self,
-        stream: Option<&Stream>,
+        stream: Option<&ReadStream>,
         offset: u64,
         length: usize,
         cancel: &CancelToken,
@@ -135,14 +140,19 @@ impl Reader {
     ///
     /// # Errors
     /// Fails as `read` does.
-    pub fn read_now(&self, stream: &Stream, offset: u64, length: usize) -> Result<Option<Bytes>> {
+    pub fn try_read(
+        &self,
+        stream: &ReadStream,
+        offset: u64,
+        length: usize,
+    ) -> Result<Option<Bytes>> {
         let end = self.end(offset, length);
         if offset >= end {
             return Ok(Some(Bytes::from(Vec::new())));
         }
         match &self.content {
-            ReaderStorage::Stored(stored) => stored.read_now(offset, end, Some(stream)),
-            ReaderStorage::Strided(strided) => strided.read_now(offset, end, Some(stream)),
+            ReaderStorage::Stored(stored) => stored.try_read(offset, end, Some(stream)),
+            ReaderStorage::Strided(strided) => strided.try_read(offset, end, Some(stream)),
             ReaderStorage::Virtual(_) => Ok(None),
         }
     }
@@ -166,15 +176,17 @@ impl Reader {
     }
 
     /// Reads like `read_chunk`, but returns `None` if the chunk is not decoded yet.
-    pub fn decoded_chunk(&self, place: &[u64], offset: u64, length: usize) -> Option<Bytes> {
+    pub fn try_read_chunk(&self, place: &[u64], offset: u64, length: usize) -> Option<Bytes> {
         match &self.content {
-            ReaderStorage::Stored(stored) => stored.decoded_chunk(place, offset, length),
+            ReaderStorage::Stored(stored) => stored.try_read_chunk(place, offset, length),
             ReaderStorage::Strided(_) | ReaderStorage::Virtual(_) => None,
         }
     }
 
     fn end(&self, offset: u64, length: usize) -> u64 {
-        Extent::cut(offset, length as u64).end().min(self.length)
+        Extent::saturating(offset, length as u64)
+            .end()
+            .min(self.length)
     }
 
     /// Returns whether bytes are slow to read because they have to be decoded.
@@ -230,7 +242,7 @@ impl SourceReader for Reader {
     }
 
     fn read(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes> {
-        self.read_for(offset, length, cancel)
+        self.read_with_cancel(offset, length, cancel)
     }
 }
 
@@ -248,10 +260,10 @@ impl ReaderStorage {
     }
 
     /// Returns whether the `length` bytes are in a remote source.
-    fn is_far(&self, length: u64) -> bool {
+    fn is_remote(&self, length: u64) -> bool {
         match self {
-            ReaderStorage::Stored(stored) => stored.is_far(0, length.min(1)),
-            ReaderStorage::Strided(strided) => strided.is_far(),
+            ReaderStorage::Stored(stored) => stored.is_remote(0, length.min(1)),
+            ReaderStorage::Strided(strided) => strided.is_remote(),
             ReaderStorage::Virtual(_) => false,
         }
     }
@@ -276,7 +288,7 @@ fn virtual_array(
     let sources = &engine.sources;
     let engine = Arc::clone(engine);
     let open_reader = move |array| -> Result<Box<dyn SourceReader>> {
-        Ok(Box::new(Reader::at_depth(&engine, array, depth + 1)?))
+        Ok(Box::new(Reader::new_nested(&engine, array, depth + 1)?))
     };
     VirtualArray::new(array, mappings, depth, sources, Box::new(open_reader))
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::array::bytes::Bytes;
 use crate::array::kinds::vlen::StoredElements;
-use crate::array::read_ahead::prefetch::Stream;
+use crate::array::read_ahead::prefetch::ReadStream;
 use crate::array::reader::Reader;
 use crate::error::{Error, Result};
 use crate::memory::cancel::CancelToken;
@@ -21,12 +21,12 @@ use crate::wire::{Count, to_u64, to_usize};
 const SPAN: u64 = 1 << 20;
 
 /// Maximum distance in bytes of runs that are read together.
-const NEAR: u64 = 4096;
+const MAX_RUN_GAP: u64 = 4096;
 
 /// The selected elements of one array.
 pub struct SelectedElements {
     reader: Arc<Reader>,
-    stream: Stream,
+    stream: ReadStream,
     offset: u64,
     /// Length of a run in bytes. A run is contiguous both in the selection and in the array.
     run: u64,
@@ -51,16 +51,16 @@ impl SelectedElements {
             run = run.times(axis.count);
         }
         if axes.is_empty() {
-            let places = AxisPositions::Every(0);
+            let places = AxisPositions::Strided(0);
             axes.push(Axis { count: 1, places });
         }
         Ok(SelectedElements {
             row: row(&reader),
-            stream: Stream::new(),
+            stream: ReadStream::new(),
             offset: selection.offset,
             run,
             axes,
-            length: selection.bytes()?,
+            length: selection.byte_length()?,
             reader,
         })
     }
@@ -81,7 +81,7 @@ impl SelectedElements {
     /// # Errors
     /// Fails if the elements cannot be read. [`Error::unwanted`] once the request is cancelled.
     pub fn read(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes> {
-        let end = offset.with_more(to_u64(length)).min(self.length);
+        let end = offset.plus(to_u64(length)).min(self.length);
         if offset >= end {
             return Ok(Bytes::from(Vec::new()));
         }
@@ -95,7 +95,7 @@ impl SelectedElements {
                 let (count, span) = self.batch_of_runs(place, along, wanted);
                 if count > 1 {
                     self.gather((place, along), count, &span, cancel, &mut out)?;
-                    at = cancel.advance(at, at + count * self.run)?;
+                    at = cancel.next_batch(at, at + count * self.run)?;
                     continue;
                 }
             }
@@ -106,7 +106,7 @@ impl SelectedElements {
             }
             out.reserve(to_usize(end - at)?);
             out.extend_from_slice(&bytes);
-            at = cancel.advance(at, at + taken)?;
+            at = cancel.next_batch(at, at + taken)?;
         }
         Ok(out.into())
     }
@@ -122,7 +122,7 @@ impl SelectedElements {
             if distance == 0 {
                 along = place;
             }
-            offset = offset.wrapping_add_signed(axis.distance(place));
+            offset = offset.wrapping_add_signed(axis.byte_distance(place));
         }
         (offset, along)
     }
@@ -130,21 +130,21 @@ impl SelectedElements {
     /// Returns the number of runs to read together, at most `wanted`, and the bytes of the array
     /// that they span. The first run is at `offset` and has index `along` of the last axis.
     fn batch_of_runs(&self, offset: u64, along: u64, wanted: u64) -> (u64, Range<u64>) {
-        let one = offset..offset.with_more(self.run);
-        let Some(axis) = self.axes.last().filter(|_| self.run <= NEAR) else {
+        let one = offset..offset.plus(self.run);
+        let Some(axis) = self.axes.last().filter(|_| self.run <= MAX_RUN_GAP) else {
             return (1, one);
         };
         let row = offset - offset % self.row;
-        let row = row..row.with_more(self.row);
+        let row = row..row.plus(self.row);
         let most = wanted.min(axis.count - along).max(1);
         match &axis.places {
-            AxisPositions::Every(stride) => {
+            AxisPositions::Strided(stride) => {
                 let distance = stride.unsigned_abs();
-                if distance > NEAR || distance == 0 {
+                if distance > MAX_RUN_GAP || distance == 0 {
                     return (1, one);
                 }
                 let room = if *stride > 0 {
-                    row.end.left_after(one.end)
+                    row.end.minus_or_zero(one.end)
                 } else {
                     offset - row.start
                 };
@@ -162,9 +162,9 @@ impl SelectedElements {
                 while count < most {
                     let start = self.next_run(axis, offset, along, count);
                     let low = span.start.min(start);
-                    let high = span.end.max(start.with_more(self.run));
-                    let is_near =
-                        low.abs_diff(span.start) <= NEAR && high.abs_diff(span.end) <= NEAR;
+                    let high = span.end.max(start.plus(self.run));
+                    let is_near = low.abs_diff(span.start) <= MAX_RUN_GAP
+                        && high.abs_diff(span.end) <= MAX_RUN_GAP;
                     if !is_near || low < row.start || high > row.end || high - low > SPAN {
                         break;
                     }
@@ -179,7 +179,7 @@ impl SelectedElements {
     /// Returns the offset of the run that is `count` runs after the run at `offset`, which has
     /// index `along` of the last axis.
     fn next_run(&self, axis: &Axis, offset: u64, along: u64, count: u64) -> u64 {
-        let bytes = axis.distance(along + count) - axis.distance(along);
+        let bytes = axis.byte_distance(along + count) - axis.byte_distance(along);
         offset.wrapping_add_signed(bytes)
     }
 
@@ -209,9 +209,10 @@ impl SelectedElements {
     /// Reads exactly `length` bytes of the array.
     fn fetch(&self, offset: u64, length: u64, cancel: &CancelToken) -> Result<Bytes> {
         let length = to_usize(length)?;
-        let is_long = self.run > NEAR || length > usize::try_from(NEAR).unwrap_or(usize::MAX);
+        let is_long =
+            self.run > MAX_RUN_GAP || length > usize::try_from(MAX_RUN_GAP).unwrap_or(usize::MAX);
         let stream = is_long.then_some(&self.stream);
-        let bytes = self.reader.read_in(stream, offset, length, cancel)?;
+        let bytes = self.reader.read_in_stream(stream, offset, length, cancel)?;
         if bytes.len() == length {
             Ok(bytes)
         } else {
@@ -222,7 +223,7 @@ impl SelectedElements {
 
 /// Returns whether the elements on the axis, `run` bytes each, are contiguous in the array.
 fn is_dense(axis: &Axis, run: u64) -> bool {
-    matches!(axis.places, AxisPositions::Every(stride) if u64::try_from(stride) == Ok(run))
+    matches!(axis.places, AxisPositions::Strided(stride) if u64::try_from(stride) == Ok(run))
 }
 
 /// Returns the length in bytes of one row of the last dimension. Returns `u64::MAX` for an array
@@ -242,7 +243,7 @@ fn row(reader: &Reader) -> u64 {
 }
 
 impl StoredElements for SelectedElements {
-    fn stored(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes> {
+    fn read_stored(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes> {
         self.read(offset, length, cancel)
     }
 }

@@ -15,10 +15,10 @@ use crate::array::tests::sample::{FIRST_CHUNK, Sample, Table, byte, plain, range
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::memory::buffer::Buffer;
-use crate::memory::effort::Effort;
+use crate::memory::effort::RequestBudget;
 use crate::model::array::{Fill, Storage};
 use crate::model::storage::{
-    ChunkIndex, ChunkVisitor, Help, IndexCursor, Pieces, StoredChunk, StoredExtent,
+    ChunkIndex, ChunkVisitor, DecodeContext, IndexCursor, PieceDecoder, StoredChunk, StoredExtent,
 };
 use crate::source::memory::MemorySource;
 use crate::testing::eventually;
@@ -124,12 +124,12 @@ fn the_cache_keeps_within_its_bytes() {
 fn decoded_in_order(engine: &Arc<Engine>, sample: &Sample, step: usize) -> u64 {
     let before = engine.statistics().chunks_decoded;
     let (reader, _) = sample.reader(engine);
-    let stream = Stream::new();
+    let stream = ReadStream::new();
     for (part, expected) in sample.expected().chunks(step).enumerate() {
         let offset = (part * step) as u64;
         assert_eq!(
             &*reader
-                .read_in(Some(&stream), offset, step, &CancelToken::default())
+                .read_in_stream(Some(&stream), offset, step, &CancelToken::default())
                 .unwrap(),
             expected
         );
@@ -142,8 +142,8 @@ fn the_cache_grows_for_a_band_so_that_its_chunks_are_decoded_once() {
     // Columns: each row of 64 kB overlaps all 16 chunks.
     let columns = Sample::new(&[20, 64_000], &[20, 4000], 1);
     let size = CacheSize {
-        least: 200_000,
-        most: 4_000_000,
+        initial_bytes: 200_000,
+        max_bytes: 4_000_000,
     };
     let engine = Engine::new(size, 2);
     assert_eq!(decoded_in_order(&engine, &columns, 64_000), 16);
@@ -215,7 +215,7 @@ fn a_large_unfiltered_chunk_is_read_in_parts() {
 fn extents_follow_each_other() {
     let extent = |bytes: &[u8], offset, length| StoredExtent {
         source: Arc::new(MemorySource::new(bytes.to_vec())),
-        extent: Extent::cut(offset, length),
+        extent: Extent::saturating(offset, length),
     };
     let extents = vec![
         extent(b"xxabc", 2, 3),
@@ -231,7 +231,7 @@ fn extents_follow_each_other() {
     // The third source is too short, and no extents follow.
     assert!(reader.read(8, 1).is_err());
     assert!(reader.read(9, 1).is_err());
-    assert_eq!(reader.allocation().unwrap().data_at(3), Some(3));
+    assert_eq!(reader.allocation().unwrap().next_data(3), Some(3));
 }
 
 #[test]
@@ -241,7 +241,7 @@ fn fill_inline_and_nothing() {
     array.fill = Fill::Value(b"abc"[..].into());
     let reader = Reader::new(&engine, Arc::new(array)).unwrap();
     assert_eq!(&*reader.read(3 * (1 << 39) + 1, 6).unwrap(), b"bcabca");
-    assert_eq!(reader.allocation().unwrap().data_at(7), Some(7));
+    assert_eq!(reader.allocation().unwrap().next_data(7), Some(7));
 
     let zeros = plain(&[1 << 40], 3, Storage::Fill);
     let reader = Reader::new(&engine, Arc::new(zeros)).unwrap();
@@ -289,11 +289,11 @@ fn a_filtered_chunk_over_the_limit_is_refused_where_it_is_stored() {
     sample.fill = vec![7];
     let (array, _) = sample.array();
     let reader = Reader::new(&engine, Arc::clone(&array)).unwrap();
-    let stream = Stream::new();
+    let stream = ReadStream::new();
     for offset in [0, 3, 6] {
         assert_eq!(
             &*reader
-                .read_in(Some(&stream), offset, 3, &CancelToken::default())
+                .read_in_stream(Some(&stream), offset, 3, &CancelToken::default())
                 .unwrap(),
             [7; 3]
         );
@@ -326,13 +326,13 @@ fn holes_are_bands_without_a_chunk() {
     };
     let (reader, _) = sample.reader(&Engine::new(1 << 20, 1));
     let allocation = reader.allocation().unwrap();
-    assert_eq!(allocation.data_at(0), Some(24));
-    assert_eq!(allocation.data_at(30), Some(30));
-    assert_eq!(allocation.hole_at(30), 48);
-    assert_eq!(allocation.data_at(48), Some(96));
-    assert_eq!(allocation.hole_at(10), 10);
-    assert_eq!(allocation.hole_at(96), 120);
-    assert_eq!(allocation.data_at(120), None);
+    assert_eq!(allocation.next_data(0), Some(24));
+    assert_eq!(allocation.next_data(30), Some(30));
+    assert_eq!(allocation.next_hole(30), 48);
+    assert_eq!(allocation.next_data(48), Some(96));
+    assert_eq!(allocation.next_hole(10), 10);
+    assert_eq!(allocation.next_hole(96), 120);
+    assert_eq!(allocation.next_data(120), None);
     let expected = sample.expected();
     assert!(
         expected[..24]
@@ -349,7 +349,7 @@ fn holes_are_bands_without_a_chunk() {
         ..sample
     };
     let (reader, _) = filled.reader(&Engine::new(1 << 20, 1));
-    assert_eq!(reader.allocation().unwrap().data_at(0), Some(0));
+    assert_eq!(reader.allocation().unwrap().next_data(0), Some(0));
 }
 
 /// An endless index that claims this many chunks of a huge array, with 7 bytes each.
@@ -364,7 +364,7 @@ impl ChunkIndex for Endless {
     fn walk_from(
         &self,
         _: &mut IndexCursor,
-        _: &Effort,
+        _: &RequestBudget,
         visit: &mut ChunkVisitor<'_>,
     ) -> Result<()> {
         let stored = StoredChunk {
@@ -419,7 +419,7 @@ fn extrapolates(chunks: u64) {
     let reader = Reader::new(&Engine::new(0, 1), Arc::new(array)).unwrap();
     let allocation = reader.allocation().unwrap();
     assert_eq!(allocation.stored_bytes, 7 << 20);
-    assert_eq!(allocation.hole_at(5), 1 << 40);
+    assert_eq!(allocation.next_hole(5), 1 << 40);
 }
 
 #[test]
@@ -427,11 +427,11 @@ fn a_sequential_reader_finds_its_chunks_decoded() {
     let sample = Sample::new(&[64, 1000], &[1, 1000], 1);
     let engine = Engine::new(1 << 20, 2);
     let (reader, _) = sample.reader(&engine);
-    let stream = Stream::new();
+    let stream = ReadStream::new();
     // The requests of one reader, two of them in the wrong order.
     for offset in [0, 200, 600, 400] {
         reader
-            .read_in(Some(&stream), offset, 200, &CancelToken::default())
+            .read_in_stream(Some(&stream), offset, 200, &CancelToken::default())
             .unwrap();
     }
     eventually("all 64 chunks decoded", || {
@@ -452,10 +452,12 @@ fn a_sequential_reader_finds_its_chunks_decoded() {
 fn pass_through_the_queue(engine: &Arc<Engine>) {
     let sample = Sample::new(&[4, 1000], &[1, 1000], 1);
     let (reader, source) = sample.reader(engine);
-    let stream = Stream::new();
+    let stream = ReadStream::new();
     for offset in [0, 500] {
         let cancel = CancelToken::default();
-        reader.read_in(Some(&stream), offset, 500, &cancel).unwrap();
+        reader
+            .read_in_stream(Some(&stream), offset, 500, &cancel)
+            .unwrap();
     }
     eventually("the end of the queue", || {
         source.reads.load(Ordering::SeqCst) == 4
@@ -467,11 +469,11 @@ fn a_random_reader_causes_no_other_decodes() {
     let sample = Sample::new(&[64_000], &[1000], 1);
     let engine = Engine::new(1 << 20, 1);
     let (reader, source) = sample.reader(&engine);
-    let stream = Stream::new();
+    let stream = ReadStream::new();
     for i in 0..16 {
         let offset = i * 37 % 64 * 1000;
         reader
-            .read_in(Some(&stream), offset, 100, &CancelToken::default())
+            .read_in_stream(Some(&stream), offset, 100, &CancelToken::default())
             .unwrap();
     }
     pass_through_the_queue(&engine);
@@ -487,10 +489,12 @@ fn a_seek_drops_what_is_queued() {
     };
     let engine = Engine::new(1 << 20, 2);
     let (reader, source) = sample.reader(&engine);
-    let stream = Stream::new();
+    let stream = ReadStream::new();
     for offset in [0, 500] {
         let cancel = CancelToken::default();
-        reader.read_in(Some(&stream), offset, 500, &cancel).unwrap();
+        reader
+            .read_in_stream(Some(&stream), offset, 500, &cancel)
+            .unwrap();
     }
     drop(stream);
     source.released.store(true, Ordering::SeqCst);
@@ -519,8 +523,8 @@ struct OneWay {
     decoded: AtomicU64,
 }
 
-impl Pieces for OneWay {
-    fn bytes(&self) -> u64 {
+impl PieceDecoder for OneWay {
+    fn byte_length(&self) -> u64 {
         64_000
     }
 
@@ -536,13 +540,13 @@ impl Pieces for OneWay {
         true
     }
 
-    fn decode(&self, piece: u64, help: &mut Help<'_>) -> Result<Buffer> {
+    fn decode(&self, piece: u64, help: &mut DecodeContext<'_>) -> Result<Buffer> {
         self.decoded.fetch_add(piece + 1, Ordering::SeqCst);
         let content = |piece: u64| {
             let bytes = (piece * 1000..(piece + 1) * 1000).map(byte);
             Buffer::from(bytes.collect::<Vec<u8>>())
         };
-        (0..piece).for_each(|before| (help.pass)(before, content(before)));
+        (0..piece).for_each(|before| (help.on_extra_piece)(before, content(before)));
         Ok(content(piece))
     }
 }
@@ -551,7 +555,7 @@ impl Pieces for OneWay {
 fn going_backwards_through_a_stream_is_not_quadratic() {
     let read_backwards = |cache_bytes| {
         let block = Arc::new(OneWay::default());
-        let storage = Storage::Encoded(Arc::clone(&block) as Arc<dyn Pieces>);
+        let storage = Storage::Encoded(Arc::clone(&block) as Arc<dyn PieceDecoder>);
         let array = Arc::new(plain(&[64_000], 1, storage));
         let reader = Reader::new(&Engine::new(cache_bytes, 1), array).unwrap();
         for start in (0..128_u64).rev().map(|part| part * 500) {

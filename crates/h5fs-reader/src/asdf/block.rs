@@ -20,7 +20,7 @@ pub const HEADER: u64 = 54;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Block {
     /// The offset of the magic bytes.
-    pub at: u64,
+    pub header_offset: u64,
     /// Whether the block extends to the end of the file. Its sizes are then meaningless.
     pub streamed: bool,
     /// The compression code, padded with NUL. All NUL for an uncompressed block.
@@ -34,16 +34,16 @@ pub struct Block {
     /// The MD5 checksum, all zero if there is none.
     pub checksum: [u8; 16],
     /// Offset of the stored bytes.
-    pub data: u64,
+    pub data_offset: u64,
     /// Number of stored bytes. For a streamed block, the number of bytes up to the end of the file.
-    pub stored: u64,
+    pub stored_bytes: u64,
     /// Whether the next block begins at the end of the stored bytes, although they exceed the
     /// allocated size.
     pub is_overfull: bool,
 }
 
 impl Block {
-    /// Reads the block whose magic bytes are at `at`.
+    /// Reads the block whose magic bytes are at `header_offset`.
     ///
     /// # Errors
     /// `Corrupt` if the magic bytes are missing, or the header is truncated or too short.
@@ -53,7 +53,7 @@ impl Block {
 
     pub(super) fn parse(window: &mut Window<'_>, at: u64) -> Result<Self> {
         let length = window.length();
-        let bytes = window.piece(Extent::cut(at, HEADER))?;
+        let bytes = window.piece(Extent::saturating(at, HEADER))?;
         if to_u64(bytes.len()) < HEADER {
             return Err(Error::corrupt(
                 "block header: reaches past the end of the file",
@@ -78,16 +78,16 @@ impl Block {
         let streamed = header.number(6, 4) & u64::from(STREAMED) != 0;
         let used_size = header.number(22, 8);
         let mut block = Block {
-            at,
+            header_offset: at,
             streamed,
             compression: header.bytes(10),
             allocated_size: header.number(14, 8),
             used_size,
             data_size: header.number(30, 8),
             checksum: header.bytes(38),
-            data,
-            stored: if streamed {
-                length.left_after(data)
+            data_offset: data,
+            stored_bytes: if streamed {
+                length.minus_or_zero(data)
             } else {
                 used_size
             },
@@ -108,7 +108,7 @@ impl Block {
             return "none".to_owned();
         }
         let end = self.compression.iter().rposition(|&byte| byte != 0);
-        let name = self.compression.iter().take(end.map_or(0, Count::one_more));
+        let name = self.compression.iter().take(end.map_or(0, Count::plus_one));
         name.copied()
             .flat_map(std::ascii::escape_default)
             .map(char::from)
@@ -119,24 +119,27 @@ impl Block {
     ///
     /// # Errors
     /// `Corrupt` if the header contradicts itself.
-    pub fn size(&self) -> Result<u64> {
+    pub fn content_length(&self) -> Result<u64> {
         if self.streamed && !self.is_plain() {
-            return Err(Error::corrupt("block: streamed and compressed", self.at));
+            return Err(Error::corrupt(
+                "block: streamed and compressed",
+                self.header_offset,
+            ));
         }
         if !self.streamed && self.used_size > self.allocated_size && !self.is_overfull {
             return Err(Error::corrupt(
                 "block: used_size exceeds allocated_size",
-                self.at,
+                self.header_offset,
             ));
         }
         if !self.streamed && self.is_plain() && self.used_size != self.data_size {
             return Err(Error::corrupt(
                 "block: it is not compressed, but used_size differs from data_size",
-                self.at,
+                self.header_offset,
             ));
         }
         if self.is_plain() {
-            Ok(self.stored)
+            Ok(self.stored_bytes)
         } else {
             Ok(self.data_size)
         }
@@ -152,9 +155,9 @@ impl Block {
     ///
     /// # Errors
     /// `Io` or `Corrupt` if the bytes cannot be read.
-    pub fn has_sum_of_stored(&self, source: &dyn Source) -> Result<bool> {
+    pub fn matches_checksum(&self, source: &dyn Source) -> Result<bool> {
         const PIECE: u64 = 1 << 20;
-        let mut rest = source::check_range(source, self.data, self.stored, "block")?;
+        let mut rest = source::check_range(source, self.data_offset, self.stored_bytes, "block")?;
         let mut sum = Md5::new();
         while !rest.is_empty() {
             sum.update(scan::piece(source, rest.first(PIECE))?);
@@ -190,8 +193,8 @@ fn is_overfull(window: &mut Window<'_>, block: &Block) -> Result<bool> {
     if block.streamed || block.used_size <= block.allocated_size {
         return Ok(false);
     }
-    let mut begins_at = |length: u64| match block.data.checked_add(length) {
-        Some(at) => Ok(window.piece(Extent::cut(at, 4))? == MAGIC),
+    let mut begins_at = |length: u64| match block.data_offset.checked_add(length) {
+        Some(at) => Ok(window.piece(Extent::saturating(at, 4))? == MAGIC),
         None => Ok(false),
     };
     Ok(!begins_at(block.allocated_size)? && begins_at(block.used_size)?)
@@ -225,7 +228,7 @@ pub(super) mod tests {
     fn a_plain_block_has_one_size() {
         let mut bytes = block(b"abcd", 8);
         bytes[37] = 3;
-        assert!(read(bytes).unwrap().size().is_err());
+        assert!(read(bytes).unwrap().content_length().is_err());
     }
 
     #[test]
@@ -234,14 +237,14 @@ pub(super) mod tests {
         bytes[9] = 1;
         bytes[14..38].fill(0xff);
         bytes.extend(b"\xd3BLK and more");
-        assert_eq!(read(bytes).unwrap().size(), Ok(13));
+        assert_eq!(read(bytes).unwrap().content_length(), Ok(13));
     }
 
     #[test]
     fn lying_headers_are_errors_of_their_block() {
         let mut huge = block(b"ab", 2);
         huge[14..22].fill(0xff);
-        assert!(read(huge).unwrap().size().is_ok());
+        assert!(read(huge).unwrap().content_length().is_ok());
         let mut small = block(b"ab", 2);
         small[5] = 40;
         assert!(read(small).is_err());

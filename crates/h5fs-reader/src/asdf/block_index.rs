@@ -25,7 +25,7 @@ pub(crate) fn read(source: &dyn Source) -> Result<Option<Vec<u64>>> {
 /// Fails as [`read`] does.
 pub(crate) fn read_in_last(source: &dyn Source, bytes: u64) -> Result<Option<Vec<u64>>> {
     let length = source.length();
-    let range = length.left_after(bytes)..length;
+    let range = length.minus_or_zero(bytes)..length;
     let Some(at) = scan::find_last(source, &range, MAGIC)? else {
         return Ok(None);
     };

@@ -21,16 +21,16 @@ pub(crate) struct BlockList {
     /// following blocks.
     pub(crate) list: Vec<u64>,
     /// The error that may have made the list incomplete.
-    pub(crate) broken: Option<Error>,
+    pub(crate) chain_error: Option<Error>,
 }
 
 /// Finds the first block by a search from `from` on, without the following blocks.
 ///
 /// # Errors
 /// `Io` if the source cannot be read.
-pub(crate) fn first(source: &dyn Source, from: u64) -> Result<BlockList> {
+pub(crate) fn find_first_block(source: &dyn Source, from: u64) -> Result<BlockList> {
     let mut blocks = BlockList::default();
-    let range = Extent::cut(from, limits::BLOCK_SEARCH).range();
+    let range = Extent::saturating(from, limits::BLOCK_SEARCH).range();
     if let Some(at) = scan::find(source, &range, MAGIC)? {
         let lost = lost_blocks(source, from..at)?;
         blocks.list.push(lost.first().copied().unwrap_or(at));
@@ -42,7 +42,7 @@ pub(crate) fn first(source: &dyn Source, from: u64) -> Result<BlockList> {
 /// headers are overwritten with other bytes. Without these blocks, each block number would refer to
 /// a wrong block.
 fn lost_blocks(source: &dyn Source, gap: Range<u64>) -> Result<Vec<u64>> {
-    let length = gap.end.left_after(gap.start);
+    let length = gap.end.minus_or_zero(gap.start);
     if length < HEADER || scan::find_nonzero(source, &gap)?.is_none() {
         return Ok(Vec::new());
     }
@@ -57,49 +57,49 @@ fn lost_blocks(source: &dyn Source, gap: Range<u64>) -> Result<Vec<u64>> {
 ///
 /// # Errors
 /// `Io` if the source cannot be read.
-pub(crate) fn walk(source: &dyn Source, from: u64) -> Result<BlockList> {
-    let range = Extent::cut(from, limits::BLOCK_SEARCH).range();
+pub(crate) fn walk_blocks(source: &dyn Source, from: u64) -> Result<BlockList> {
+    let range = Extent::saturating(from, limits::BLOCK_SEARCH).range();
     let mut blocks = BlockList::default();
     let Some(first) = scan::find(source, &range, MAGIC)? else {
         if range.end < source.length() {
             let error = Error::limit("bytes before the first block", limits::BLOCK_SEARCH);
-            blocks.broken = Some(error);
+            blocks.chain_error = Some(error);
         }
         return Ok(blocks);
     };
     blocks.list = lost_blocks(source, from..first)?;
-    expect_headers(source);
+    prefetch_headers(source);
     let mut window = Window::new(source);
     let (mut at, mut doubt) = (Some(first), None);
     while let Some(here) = at {
         if blocks.list.len() >= limits::BLOCKS {
-            blocks.broken = Some(Error::limit("number of blocks", to_u64(limits::BLOCKS)));
+            blocks.chain_error = Some(Error::limit("number of blocks", to_u64(limits::BLOCKS)));
             return Ok(blocks);
         }
         let block = Block::parse(&mut window, here);
-        at = match block.and_then(|block| following(source, &mut window, &block)) {
+        at = match block.and_then(|block| next_structure(source, &mut window, &block)) {
             Ok(NextBlock::Block(next)) => Some(next),
             Ok(NextBlock::None) => None,
-            Ok(NextBlock::Doubt(why)) => {
+            Ok(NextBlock::Uncertain(why)) => {
                 doubt = Some(why);
                 None
             }
-            Err(error) if error.is_passing() => {
+            Err(error) if error.is_transient() => {
                 let known = [blocks.list, vec![here]].concat();
                 blocks.list = indexed(&mut window, &known)?.ok_or(error)?;
                 return Ok(blocks);
             }
             Err(error) => {
-                blocks.broken = Some(error);
+                blocks.chain_error = Some(error);
                 None
             }
         };
         blocks.list.push(here);
     }
     if doubt.is_some() && block_index::read(source)?.as_ref() != Some(&blocks.list) {
-        blocks.broken = doubt;
+        blocks.chain_error = doubt;
     }
-    if blocks.broken.is_some() {
+    if blocks.chain_error.is_some() {
         recover(source, &mut blocks)?;
     }
     Ok(blocks)
@@ -107,9 +107,9 @@ pub(crate) fn walk(source: &dyn Source, from: u64) -> Result<BlockList> {
 
 /// Requests the headers of all blocks in the block index from a remote source. The index need not
 /// be correct, because the walk follows the chain.
-fn expect_headers(source: &dyn Source) {
+fn prefetch_headers(source: &dyn Source) {
     const INDEX_LOOK: u64 = 64 << 10;
-    if !source.is_far() {
+    if !source.is_remote() {
         return;
     }
     if let Ok(Some(index)) = block_index::read_in_last(source, INDEX_LOOK) {
@@ -127,7 +127,7 @@ fn indexed(window: &mut Window<'_>, known: &[u64]) -> Result<Option<Vec<u64>>> {
     let Some(beyond) = index.strip_prefix(known) else {
         return Ok(None);
     };
-    let is_none = |&at| matches!(Block::parse(window, at), Err(error) if !error.is_passing());
+    let is_none = |&at| matches!(Block::parse(window, at), Err(error) if !error.is_transient());
     let agrees = !beyond.first().is_some_and(is_none);
     Ok(agrees.then_some(index))
 }
@@ -138,20 +138,24 @@ enum NextBlock {
     None,
     /// No block was found, but more blocks may follow for this reason. If the block index ends here
     /// too, the list is complete.
-    Doubt(Error),
+    Uncertain(Error),
 }
 
 /// Returns the structure after this block.
 ///
 /// # Errors
 /// Fails if the chain is broken: neither a block nor an index nor zeros follow.
-fn following(source: &dyn Source, window: &mut Window<'_>, block: &Block) -> Result<NextBlock> {
+fn next_structure(
+    source: &dyn Source,
+    window: &mut Window<'_>,
+    block: &Block,
+) -> Result<NextBlock> {
     let room = if block.is_overfull {
         block.used_size
     } else {
         block.allocated_size
     };
-    let next = block.data.checked_add(room);
+    let next = block.data_offset.checked_add(room);
     let next = next.filter(|&next| next <= window.length());
     if block.streamed {
         return streamed(window, block, next);
@@ -159,11 +163,11 @@ fn following(source: &dyn Source, window: &mut Window<'_>, block: &Block) -> Res
     let Some(next) = next else {
         return Err(Error::corrupt(
             "block: reaches past the end of the file",
-            block.at,
+            block.header_offset,
         ));
     };
     let index = to_u64(block_index::MAGIC.len());
-    let bytes = window.piece(Extent::cut(next, index))?;
+    let bytes = window.piece(Extent::saturating(next, index))?;
     let begins_with_zeros = bytes.iter().take(MAGIC.len()).all(|&byte| byte == 0);
     if bytes.starts_with(MAGIC) {
         return Ok(NextBlock::Block(next));
@@ -175,21 +179,21 @@ fn following(source: &dyn Source, window: &mut Window<'_>, block: &Block) -> Res
     if !begins_with_zeros {
         return Err(error);
     }
-    let zeros = Extent::cut(next, limits::BLOCK_INDEX_SEARCH).range();
+    let zeros = Extent::saturating(next, limits::BLOCK_INDEX_SEARCH).range();
     Ok(match scan::find_nonzero(source, &zeros)? {
         None => NextBlock::None,
-        Some(_) => NextBlock::Doubt(error),
+        Some(_) => NextBlock::Uncertain(error),
     })
 }
 
 /// Returns the structure after a block that is marked as streamed. Without the mark, the block
 /// would end at `next`.
 fn streamed(window: &mut Window<'_>, block: &Block, next: Option<u64>) -> Result<NextBlock> {
-    let next = next.filter(|&next| next > block.data);
+    let next = next.filter(|&next| next > block.data_offset);
     Ok(match next {
-        Some(next) if window.piece(Extent::cut(next, 4))? == MAGIC => {
+        Some(next) if window.piece(Extent::saturating(next, 4))? == MAGIC => {
             let error = "block: it is streamed, but another block follows";
-            NextBlock::Doubt(Error::corrupt(error, block.at))
+            NextBlock::Uncertain(Error::corrupt(error, block.header_offset))
         }
         _ => NextBlock::None,
     })
@@ -211,7 +215,7 @@ fn recover(source: &dyn Source, blocks: &mut BlockList) -> Result<()> {
     let beyond = index.get(count..).unwrap_or_default();
     if beyond.iter().any(|&at| is_block(at)) {
         blocks.list.extend(beyond);
-        blocks.broken = None;
+        blocks.chain_error = None;
     }
     Ok(())
 }
@@ -228,7 +232,7 @@ impl BlockList {
             0.. => Some(number),
             _ => number.checked_add(count),
         };
-        if let (true, Some(error)) = (number < 0, &self.broken) {
+        if let (true, Some(error)) = (number < 0, &self.chain_error) {
             return Err(error.clone());
         }
         let place = place.filter(|&place| place < count);
@@ -237,7 +241,7 @@ impl BlockList {
     }
 
     fn missing(&self, number: i128, at: u64) -> Error {
-        match &self.broken {
+        match &self.chain_error {
             Some(error) => error.clone(),
             None => Error::corrupt(format!("ndarray: there is no block {number}"), at),
         }
@@ -247,7 +251,7 @@ impl BlockList {
     ///
     /// # Errors
     /// `NotFound` after the last block.
-    pub(crate) fn at(&self, place: usize) -> Result<u64> {
+    pub(crate) fn block_offset(&self, place: usize) -> Result<u64> {
         self.list.get(place).copied().ok_or(Error::NotFound)
     }
 }
@@ -262,14 +266,14 @@ mod tests {
 
     fn walked(bytes: Vec<u8>) -> (BlockList, Vec<Result<Block>>) {
         let source = MemorySource::new(bytes);
-        let blocks = walk(&source, 0).unwrap();
+        let blocks = walk_blocks(&source, 0).unwrap();
         let list = blocks.list.iter();
         let list = list.map(|&at| Block::read(&source, at)).collect();
         (blocks, list)
     }
 
     fn places(list: &[Result<Block>]) -> Vec<Option<u64>> {
-        let at = |block: &Result<Block>| block.as_ref().ok().map(|block| block.at);
+        let at = |block: &Result<Block>| block.as_ref().ok().map(|block| block.header_offset);
         list.iter().map(at).collect()
     }
 
@@ -282,9 +286,12 @@ mod tests {
         let bytes = [b"\xd3\xd3BL ".to_vec(), block(b"abc", 5), block(b"", 0)].concat();
         let (blocks, list) = walked([bytes, b"\0\0\0\0\0".to_vec()].concat());
         assert_eq!(places(&list), [Some(5), Some(64)]);
-        assert_eq!((first(&list).data, first(&list).size()), (59, Ok(3)));
         assert_eq!(
-            (blocks.list_index(-1, 7), blocks.broken.is_none()),
+            (first(&list).data_offset, first(&list).content_length()),
+            (59, Ok(3))
+        );
+        assert_eq!(
+            (blocks.list_index(-1, 7), blocks.chain_error.is_none()),
             (Ok(1), true)
         );
         for number in [2, -3] {
@@ -319,11 +326,11 @@ mod tests {
         let list: String = offsets.collect();
         let index = format!("#ASDF BLOCK INDEX\n%YAML 1.1\n---\n{list}...\n");
         let far = Recording::new([blocks.clone(), index.into_bytes()].concat());
-        assert_eq!(walk(&*far, 0).unwrap().list.len(), 50);
-        assert!(far.trips() <= 4, "{}", far.trips());
+        assert_eq!(walk_blocks(&*far, 0).unwrap().list.len(), 50);
+        assert!(far.round_trips() <= 4, "{}", far.round_trips());
         let without = Recording::new(blocks);
-        assert_eq!(walk(&*without, 0).unwrap().list.len(), 50);
-        assert!(without.trips() > 4);
+        assert_eq!(walk_blocks(&*without, 0).unwrap().list.len(), 50);
+        assert!(without.round_trips() > 4);
     }
 
     #[test]
@@ -336,15 +343,15 @@ mod tests {
         let (_, list) = walked([full(b"abcdefghi"), block(b"jk", 2)].concat());
         assert_eq!(places(&list), [Some(0), Some(63)]);
         assert_eq!(
-            (first(&list).allocated_size, first(&list).size()),
+            (first(&list).allocated_size, first(&list).content_length()),
             (4, Ok(9))
         );
         // Either no block follows, or a block begins where the allocated size ends. In both cases,
         // the wrong size is unknown.
         let (_, last) = walked(full(b"abcdefghi"));
-        assert!(first(&last).size().is_err());
+        assert!(first(&last).content_length().is_err());
         let within = [full(b"abcd\xd3BLK!"), block(b"jk", 2)].concat();
-        assert!(first(&walked(within).1).size().is_err());
+        assert!(first(&walked(within).1).content_length().is_err());
     }
 
     #[test]
@@ -368,9 +375,15 @@ mod tests {
         // No block is missing if the index agrees, or if only zeros follow.
         let zeros = vec![0; 100_000];
         let (blocks, _) = walked([&chain[..], &zeros, index].concat());
-        assert_eq!((blocks.list_index(-1, 7), blocks.broken), (Ok(2), None));
+        assert_eq!(
+            (blocks.list_index(-1, 7), blocks.chain_error),
+            (Ok(2), None)
+        );
         let (blocks, _) = walked([&chain[..], &zeros].concat());
-        assert_eq!((blocks.list_index(-1, 7), blocks.broken), (Ok(2), None));
+        assert_eq!(
+            (blocks.list_index(-1, 7), blocks.chain_error),
+            (Ok(2), None)
+        );
     }
 
     #[test]
@@ -385,9 +398,9 @@ mod tests {
             (Ok(1), Ok(1))
         );
         let source = MemorySource::new(bytes.clone());
-        assert_eq!(super::first(&source, 0).unwrap().list, [3]);
+        assert_eq!(find_first_block(&source, 0).unwrap().list, [3]);
         // An index that begins elsewhere does not describe the gap.
-        assert_eq!(super::first(&source, 4).unwrap().list, [59]);
+        assert_eq!(find_first_block(&source, 4).unwrap().list, [59]);
         let end = bytes.len() - index.len();
         bytes.truncate(end);
         assert_eq!(places(&walked(bytes).1), [Some(59)]);
@@ -414,13 +427,18 @@ mod tests {
             self.0.length()
         }
 
-        fn read_wanted(&self, at: u64, buffer: &mut [u8], is_wanted: &IsWanted<'_>) -> Result<()> {
+        fn read_cancellable(
+            &self,
+            at: u64,
+            buffer: &mut [u8],
+            is_wanted: &IsWanted<'_>,
+        ) -> Result<()> {
             let end = at + to_u64(buffer.len());
             if at < self.1.end && end > self.1.start {
                 let error = std::io::Error::from_raw_os_error(5);
                 return Err(Error::io(&error, "a bad disk"));
             }
-            self.0.read_wanted(at, buffer, is_wanted)
+            self.0.read_cancellable(at, buffer, is_wanted)
         }
     }
 
@@ -431,8 +449,8 @@ mod tests {
         let walked = |index: &str, bad| {
             let index = format!("#ASDF BLOCK INDEX\n%YAML 1.1\n---\n{index}...\n");
             let bytes = [&chain[..], index.as_bytes()].concat();
-            let blocks = walk(&Disk(MemorySource::new(bytes), bad), 0);
-            blocks.map(|blocks| (blocks.list, blocks.broken))
+            let blocks = walk_blocks(&Disk(MemorySource::new(bytes), bad), 0);
+            blocks.map(|blocks| (blocks.list, blocks.chain_error))
         };
         let (second, third) = (NEXT, 2 * NEXT);
         let index = "- 0\n- 100000\n- 200000\n";
@@ -465,7 +483,7 @@ mod tests {
         streamed.extend(b"\xd3BLK and more");
         for (bytes, is_broken) in [(huge, true), (streamed, false)] {
             let (blocks, list) = walked(bytes);
-            assert_eq!((list.len(), blocks.broken.is_some()), (1, is_broken));
+            assert_eq!((list.len(), blocks.chain_error.is_some()), (1, is_broken));
         }
     }
 }

@@ -18,8 +18,10 @@ use crate::asdf::yaml::NodeIndex;
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::memory::cancel::CancelToken;
-use crate::memory::effort::Effort;
-use crate::model::array::{Array, Fill, Layout, Mapping, OpenSource, Storage, VirtualSource};
+use crate::memory::effort::RequestBudget;
+use crate::model::array::{
+    Array, Fill, Layout, Mapping, OpenVirtualSource, Storage, VirtualSource,
+};
 use crate::model::datatype::{ByteOrder, Datatype};
 use crate::model::region::{Region, RegionAxis};
 use crate::model::storage::Pipeline;
@@ -48,7 +50,7 @@ pub(crate) fn is_tag(tag: &str) -> bool {
 /// are too many chunks, or describing them takes too much effort.
 pub(crate) fn describe(
     context: &NdarrayContext,
-    effort: &Effort,
+    effort: &RequestBudget,
     node: NodeIndex,
 ) -> Result<Array> {
     let effort = fields::description(effort);
@@ -80,7 +82,7 @@ pub(crate) fn describe(
 /// Fails as [`describe`] does.
 pub(crate) fn blocks(
     context: &NdarrayContext,
-    effort: &Effort,
+    effort: &RequestBudget,
     node: NodeIndex,
 ) -> Result<Vec<DataBlock>> {
     let effort = fields::description(effort);
@@ -97,7 +99,7 @@ pub(crate) fn blocks(
 }
 
 impl NdarrayContext {
-    fn ndarray(&self, node: NodeIndex, effort: &Effort) -> ndarray::Ndarray {
+    fn ndarray(&self, node: NodeIndex, effort: &RequestBudget) -> ndarray::Ndarray {
         let document = MeteredDocument::new(self.tree.document(), effort);
         ndarray::describe(document, &self.contents, &self.externals, node)
     }
@@ -114,7 +116,7 @@ impl ChunkNdarray {
     fn mapping(self, context: &NdarrayContext) -> Mapping {
         let axis = |(&start, &length): (&u64, &u64)| RegionAxis {
             start,
-            ..RegionAxis::all_steps(length)
+            ..RegionAxis::all_indices(length)
         };
         let axes = self.start.iter().zip(&self.dims).map(axis);
         Mapping {
@@ -137,11 +139,14 @@ struct ChunkSource {
 }
 
 impl VirtualSource for ChunkSource {
-    fn open(&self, _: &CancelToken) -> Result<Option<OpenSource>> {
-        let array = self.context.ndarray(self.ndarray, &Effort::default()).array;
+    fn open(&self, _: &CancelToken) -> Result<Option<OpenVirtualSource>> {
+        let array = self
+            .context
+            .ndarray(self.ndarray, &RequestBudget::default())
+            .array;
         match &array.storage {
             Err(error) => Err(error.clone()),
-            Ok(_) => Ok(Some(OpenSource {
+            Ok(_) => Ok(Some(OpenVirtualSource {
                 array: Arc::new(array),
                 file: None,
                 recode: None,
@@ -153,7 +158,7 @@ impl VirtualSource for ChunkSource {
         format!("chunk at node {}", self.ndarray.number())
     }
 
-    fn is_elsewhere(&self) -> bool {
+    fn is_in_other_file(&self) -> bool {
         false
     }
 
@@ -176,7 +181,7 @@ struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
-    fn new(context: &'a NdarrayContext, effort: &'a Effort) -> Self {
+    fn new(context: &'a NdarrayContext, effort: &'a RequestBudget) -> Self {
         Parser {
             context,
             document: MeteredDocument::new(context.tree.document(), effort),
@@ -187,8 +192,8 @@ impl<'a> Parser<'a> {
     }
 
     fn extent_and_chunks(&mut self, fields: &Fields<'_>) -> Result<(Vec<u64>, Vec<ChunkNdarray>)> {
-        let dims = self.lengths(fields.need("shape")?)?;
-        let chunks = self.chunks(fields.need("chunks")?, &dims)?;
+        let dims = self.lengths(fields.required("shape")?)?;
+        let chunks = self.chunks(fields.required("chunks")?, &dims)?;
         Ok((dims, chunks))
     }
 
@@ -272,7 +277,7 @@ impl<'a> Parser<'a> {
 
     /// Checks that the inline elements, of `size` bytes each, do not exceed the limit.
     fn check_bytes(&self, size: u32) -> Result<()> {
-        let elements = limits::CHUNK_ELEMENTS.left_after(self.elements_left);
+        let elements = limits::CHUNK_ELEMENTS.minus_or_zero(self.elements_left);
         match elements.times(u64::from(size)) {
             0..=limits::INLINE_BYTES => Ok(()),
             _ => Err(Error::limit(
@@ -306,7 +311,7 @@ impl<'a> Parser<'a> {
             Some(order) => datatype::byte_order(self.document, order)?,
             None => ByteOrder::Little,
         };
-        datatype::parse(self.document, fields.need("datatype")?, order)
+        datatype::parse(self.document, fields.required("datatype")?, order)
     }
 
     /// Returns the value of the key `name` of a mapping. Ignores entries from merge keys.

@@ -16,8 +16,8 @@
 //! framing. Its checksums are then verified before any byte is served. The exception is a block
 //! that stores far more bytes than such content needs.
 //!
-//! Every block provides its pieces through [`Pieces::decode`]. The array engine caches pieces,
-//! waits for them, and lets one thread at a time decode a sequential block. [`Resumes`] keeps the
+//! Every block provides its pieces through [`PieceDecoder::decode`]. The array engine caches pieces,
+//! waits for them, and lets one thread at a time decode a sequential block. [`DecoderStates`] keeps the
 //! state for continuing the decoding of such a block.
 //!
 //! A read decodes more than its pieces:
@@ -64,13 +64,13 @@ use crate::asdf::block::Block;
 use crate::asdf::scan;
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::model::storage::Pieces;
+use crate::model::storage::PieceDecoder;
 use crate::source::{self, SharedSource};
 
 use crate::wire::Count;
 use bzip2::{Bzip2, Bzip2Block};
-use chunk_table::{ChunkCodec, ChunkTable, SharedTables, Tables};
-use decoder_states::Resumes;
+use chunk_table::{ChunkCodec, ChunkTable, ChunkTables, SharedChunkTables};
+use decoder_states::DecoderStates;
 use encoded::EncodedBlock;
 use stream::StreamBlock;
 use stream::codec::{LZ4_MAGIC, StreamCodec};
@@ -93,16 +93,16 @@ enum Framing {
 /// The decoder states and chunk tables of the blocks of one file.
 #[derive(Debug)]
 pub struct BlockCaches {
-    resumes: Arc<Resumes>,
-    tables: Arc<Tables>,
+    resumes: Arc<DecoderStates>,
+    tables: Arc<ChunkTables>,
 }
 
 impl BlockCaches {
     /// Returns the caches of a new file, which shares the chunk tables.
-    pub fn new(tables: &SharedTables) -> Self {
+    pub fn new(tables: &SharedChunkTables) -> Self {
         BlockCaches {
             resumes: Arc::default(),
-            tables: Arc::new(Tables::new(tables)),
+            tables: Arc::new(ChunkTables::new(tables)),
         }
     }
 }
@@ -117,13 +117,13 @@ pub fn pieces(
     source: &SharedSource,
     block: &Block,
     caches: &BlockCaches,
-) -> Result<Arc<dyn Pieces>> {
+) -> Result<Arc<dyn PieceDecoder>> {
     let BlockCaches { resumes, tables } = caches;
     let encoded = EncodedBlock {
-        block: block.at,
+        block: block.header_offset,
         source: Arc::clone(source),
-        decoded: block.size()?,
-        stored: source::check_range(&**source, block.data, block.stored, "block")?,
+        decoded: block.content_length()?,
+        stored: source::check_range(&**source, block.data_offset, block.stored_bytes, "block")?,
     };
     encoded.limit_stored(encoded.decoded.times(16), limits::BLOCK_SURPLUS)?;
     let is_small =
@@ -164,7 +164,10 @@ fn framing(encoded: &EncodedBlock, block: &Block) -> Result<Framing> {
         b"bls2" => Framing::Whole(WholeCodec::Blosc),
         _ => {
             let name = block.compression_name();
-            return Err(Error::unsupported(format!("compression {name}"), block.at));
+            return Err(Error::unsupported(
+                format!("compression {name}"),
+                block.header_offset,
+            ));
         }
     })
 }

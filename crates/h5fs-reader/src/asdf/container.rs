@@ -18,10 +18,10 @@ use crate::asdf::yaml::{Document, NodeIndex};
 use crate::asdf::{chain, scan};
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::memory::effort::Effort;
+use crate::memory::effort::RequestBudget;
 use crate::model::attribute::{Attribute, Reference};
 use crate::model::datatype::ReferenceKind;
-use crate::model::extras::{BlockFacts, Extras, Mask, ReadAll};
+use crate::model::extras::{AsdfExtras, BlockHeaderFields, Mask, ReadAll};
 use crate::model::link::{Link, LinkStream, LinkTarget};
 use crate::model::storage::StoredExtent;
 use crate::model::{Array, Container, Node, NodeId, NodeKind, Scalar, ScalarValue};
@@ -44,7 +44,7 @@ pub struct File {
     externals: Arc<Externals>,
     nodes: Arc<Nodes>,
     /// The effort that descriptions of nodes are charged to.
-    effort: Effort,
+    effort: RequestBudget,
 }
 
 impl File {
@@ -66,7 +66,7 @@ impl File {
         let length = header
             .tree
             .as_ref()
-            .map_or(0, |tree| tree.end.left_after(tree.start));
+            .map_or(0, |tree| tree.end.minus_or_zero(tree.start));
         let _turn = (length > limits::TREE_TURN).then(|| caches.turns.await_turn());
         let document = match (&header.tree, &header.error) {
             (_, Some(error)) => Err(error.clone()),
@@ -75,7 +75,7 @@ impl File {
         };
         let (document, mut error) = match document {
             Ok(document) => {
-                let rest = document.rest().cloned();
+                let rest = document.end_error().cloned();
                 (document, rest)
             }
             Err(error @ Error::Io { .. }) => return Err(error),
@@ -83,12 +83,12 @@ impl File {
         };
         if document
             .text(NodeIndex::ROOT)
-            .is_some_and(|text| !is_nothing(text))
+            .is_some_and(|text| !is_empty_tree(text))
         {
             let at = document.file_offset(NodeIndex::ROOT);
             error = Some(Error::corrupt("tree: its root is a scalar", at));
         }
-        let blocks = chain::walk(&*source, header.end)?;
+        let blocks = chain::walk_blocks(&*source, header.end)?;
         Ok(File {
             contents: Arc::new(Contents::new(Arc::clone(&source), blocks, &caches.tables)),
             externals: Arc::new(Externals::new(neighbours, caches.tables.clone())),
@@ -97,7 +97,7 @@ impl File {
             error,
             tree: Arc::new(Tree::new(document)),
             nodes: Arc::new(Nodes::new(caches)),
-            effort: Effort::default(),
+            effort: RequestBudget::default(),
         })
     }
 
@@ -108,18 +108,18 @@ impl File {
             .ok_or(Error::NotFound)
     }
 
-    fn known(&self, id: NodeId) -> Result<DescribedNode> {
+    fn describe_cached(&self, id: NodeId) -> Result<DescribedNode> {
         if let Some(known) = self.nodes.get(id) {
             return Ok(known);
         }
-        let known = self.described(id)?;
-        if !known.node.is_partial() && !self.effort.is_spent() {
+        let known = self.describe(id)?;
+        if !known.node.has_transient_error() && !self.effort.is_exhausted() {
             self.nodes.put(id, known.clone());
         }
         Ok(known)
     }
 
-    fn described(&self, id: NodeId) -> Result<DescribedNode> {
+    fn describe(&self, id: NodeId) -> Result<DescribedNode> {
         let index = self.index(id)?;
         let document = self.tree.document();
         let mut block = None;
@@ -128,8 +128,12 @@ impl File {
             AsdfNodeKind::Group | AsdfNodeKind::Reference => (NodeKind::Group, None),
             AsdfNodeKind::Text => (NodeKind::Scalar(scalar(document, index)), None),
             AsdfNodeKind::Ndarray => {
-                let Ndarray { array, block: of } =
-                    ndarray::describe(self.reading(), &self.contents, &self.externals, index);
+                let Ndarray { array, block: of } = ndarray::describe(
+                    self.metered_document(),
+                    &self.contents,
+                    &self.externals,
+                    index,
+                );
                 block = of;
                 let error = array.storage.as_ref().err().cloned();
                 (NodeKind::Array(Arc::new(array)), error)
@@ -143,7 +147,7 @@ impl File {
         let node = Arc::new(Node {
             id,
             kind,
-            assembled: assembled.and_then(Result::ok).map(Arc::new),
+            assembled_array: assembled.and_then(Result::ok).map(Arc::new),
             link_count: 1,
             modified: None,
             comment: None,
@@ -161,7 +165,7 @@ impl File {
         is_chunked.then(|| chunked_ndarray::describe(&self.context(), &self.effort, index))
     }
 
-    fn reading(&self) -> MeteredDocument<'_> {
+    fn metered_document(&self) -> MeteredDocument<'_> {
         MeteredDocument::new(self.tree.document(), &self.effort)
     }
 
@@ -184,21 +188,21 @@ impl File {
 impl File {
     /// Returns the mask of the nulls of an inline ndarray, or `None` if no element is null.
     fn nulls(&self, node: NodeId, index: NodeIndex) -> Result<Option<Mask>> {
-        let known = self.known(node)?;
+        let known = self.describe_cached(node)?;
         let NodeKind::Array(array) = &known.node.kind else {
             return Ok(None);
         };
         if array.storage.is_err() {
             return Ok(None);
         }
-        let nulls = ndarray::nulls(self.reading(), index, array)?;
+        let nulls = ndarray::nulls(self.metered_document(), index, array)?;
         Ok(nulls.map(|nulls| Mask::Array(Arc::new(nulls))))
     }
 }
 
 /// Returns whether a root's text means an empty tree, whatever its tag.
-fn is_nothing(text: &str) -> bool {
-    resolve::implicit(text) == CoreTag::Null
+fn is_empty_tree(text: &str) -> bool {
+    resolve::plain_scalar_tag(text) == CoreTag::Null
 }
 
 fn text(source: &SharedSource, range: &Range<u64>) -> Result<Vec<u8>> {
@@ -206,7 +210,7 @@ fn text(source: &SharedSource, range: &Range<u64>) -> Result<Vec<u8>> {
 }
 
 fn id(index: NodeIndex) -> NodeId {
-    NodeId::at(index.number())
+    NodeId::from_index(index.number())
 }
 
 /// Returns a scalar, typed by its tag or else by its text. An invalid value for its type is text.
@@ -241,13 +245,13 @@ fn no_path(tree: &Tree, node: NodeIndex) -> Error {
 fn link(tree: &Tree, group: NodeIndex, slot: usize) -> Option<Link> {
     let (name, target) = tree.entry(group, slot)?;
     let target = match target {
-        EntryTarget::Here(node) => LinkTarget::Hard(id(node)),
+        EntryTarget::Canonical(node) => LinkTarget::Hard(id(node)),
         EntryTarget::Alias(node) => LinkTarget::Alias(id(node)),
         EntryTarget::Reference { node, file } => {
             let node = id(node);
             LinkTarget::Reference { file, node }
         }
-        EntryTarget::NoPath(node) => LinkTarget::Damaged(no_path(tree, node)),
+        EntryTarget::Unreachable(node) => LinkTarget::Damaged(no_path(tree, node)),
         EntryTarget::TooLong => {
             let most = to_u64(limits::TREE_PATH);
             LinkTarget::Damaged(Error::limit("text of a reference", most))
@@ -263,7 +267,7 @@ fn link(tree: &Tree, group: NodeIndex, slot: usize) -> Option<Link> {
 }
 
 impl Container for File {
-    fn for_request(self: Arc<Self>, effort: &Effort) -> Arc<dyn Container> {
+    fn for_request(self: Arc<Self>, effort: &RequestBudget) -> Arc<dyn Container> {
         let effort = effort.clone();
         Arc::new(File {
             effort,
@@ -276,7 +280,7 @@ impl Container for File {
     }
 
     fn node(&self, id: NodeId) -> Result<Arc<Node>> {
-        self.known(id).map(|known| known.node)
+        self.describe_cached(id).map(|known| known.node)
     }
 
     fn link(&self, group: NodeId, name: &[u8]) -> Result<Option<Link>> {
@@ -297,11 +301,11 @@ impl Container for File {
         let blocks = to_u64(self.contents.blocks().list.len());
         let blocks = blocks.times(BLOCK_WEIGHT);
         let text = self.tree_text().map_or(0, |text| text.extent.length());
-        let tree = self.tree.weight().with_more(text);
-        tree.with_more(blocks)
+        let tree = self.tree.weight().plus(text);
+        tree.plus(blocks)
     }
 
-    fn names(&self, target: &LinkTarget) -> Result<Vec<Vec<u8>>> {
+    fn alias_path(&self, target: &LinkTarget) -> Result<Vec<Vec<u8>>> {
         let (node, path): (_, fn(&Tree, NodeIndex) -> _) = match target {
             LinkTarget::Alias(node) => (self.index(*node)?, Tree::path),
             LinkTarget::Reference { node, .. } => (self.index(*node)?, Tree::reference_names),
@@ -326,7 +330,7 @@ impl Container for File {
         Err(Error::unsupported("variable-length elements in ASDF", None))
     }
 
-    fn variable_length(
+    fn read_variable_length(
         &self,
         _element: &[u8],
         _base_size: u64,
@@ -335,7 +339,7 @@ impl Container for File {
         Err(Error::unsupported("variable-length elements in ASDF", None))
     }
 
-    fn text_bytes(&self, _element: &[u8]) -> Result<u64> {
+    fn text_length(&self, _element: &[u8]) -> Result<u64> {
         Err(Error::unsupported("variable-length elements in ASDF", None))
     }
 
@@ -343,7 +347,7 @@ impl Container for File {
         Err(Error::unsupported("reference elements in ASDF", None))
     }
 
-    fn extras(&self) -> Option<&dyn Extras> {
+    fn asdf_extras(&self) -> Option<&dyn AsdfExtras> {
         Some(self)
     }
 }
@@ -372,13 +376,13 @@ impl LinkStream for Links {
     fn next(&mut self) -> Result<Option<Link>> {
         let link = link(&self.tree, self.group, self.slot);
         if link.is_some() {
-            self.slot = self.slot.one_more();
+            self.slot = self.slot.plus_one();
         }
         Ok(link)
     }
 }
 
-impl Extras for File {
+impl AsdfExtras for File {
     fn tree_text(&self) -> Option<StoredExtent> {
         let range = self.header.tree.clone()?;
         Some(StoredExtent {
@@ -397,12 +401,12 @@ impl Extras for File {
     }
 
     fn blocks_error(&self) -> Option<&Error> {
-        self.contents.blocks().broken.as_ref()
+        self.contents.blocks().chain_error.as_ref()
     }
 
-    fn block(&self, number: usize) -> Result<BlockFacts> {
+    fn block(&self, number: usize) -> Result<BlockHeaderFields> {
         let block = self.contents.block(number)?;
-        Ok(BlockFacts {
+        Ok(BlockHeaderFields {
             compression: block.compression_name(),
             streamed: block.streamed,
             allocated_size: block.allocated_size,
@@ -417,7 +421,7 @@ impl Extras for File {
     }
 
     fn compression_of(&self, id: NodeId) -> Result<Option<String>> {
-        let block = match self.known(id)?.block {
+        let block = match self.describe_cached(id)?.block {
             None => return Ok(None),
             Some(DataBlock::Internal(place)) => self.contents.block(place)?.compression_name(),
             Some(DataBlock::External(other)) => other.block(0)?.compression_name(),
@@ -426,8 +430,8 @@ impl Extras for File {
     }
 
     fn verify_array(&self, id: NodeId, read_all: &ReadAll<'_>) -> Result<()> {
-        let DescribedNode { node, block } = self.known(id)?;
-        if node.assembled.is_some() {
+        let DescribedNode { node, block } = self.describe_cached(id)?;
+        if node.assembled_array.is_some() {
             let blocks = chunked_ndarray::blocks(&self.context(), &self.effort, self.index(id)?)?;
             let mut blocks = blocks.iter();
             return blocks.try_for_each(|block| self.verify(block, read_all));
@@ -447,7 +451,7 @@ impl Extras for File {
             return Ok(None);
         }
         let mask = match document.pairs(index) {
-            Some(_) => Fields::new(self.reading(), index)?.get("mask"),
+            Some(_) => Fields::new(self.metered_document(), index)?.get("mask"),
             None => None,
         };
         let mask = mask.filter(|&mask| document.core_tag(mask) != Some(CoreTag::Null));

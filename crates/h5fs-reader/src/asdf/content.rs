@@ -9,7 +9,7 @@ use md5::{Digest, Md5};
 
 use crate::asdf::block::Block;
 use crate::asdf::chain::BlockList;
-use crate::asdf::compression::chunk_table::SharedTables;
+use crate::asdf::compression::chunk_table::SharedChunkTables;
 use crate::asdf::compression::{self, BlockCaches};
 use crate::error::{Error, Result};
 use crate::memory::lock::lock;
@@ -56,7 +56,7 @@ impl CachedBlock {
 }
 
 impl Contents {
-    pub(crate) fn new(source: SharedSource, blocks: BlockList, tables: &SharedTables) -> Self {
+    pub(crate) fn new(source: SharedSource, blocks: BlockList, tables: &SharedChunkTables) -> Self {
         Contents {
             source,
             verified_blocks: blocks.list.iter().map(|_| AtomicBool::default()).collect(),
@@ -82,7 +82,7 @@ impl Contents {
         if let Some(cached_block) = self.cached().get(&place) {
             return Ok(Arc::clone(cached_block));
         }
-        let block = Block::read(&*self.source, self.blocks.at(place)?)?;
+        let block = Block::read(&*self.source, self.blocks.block_offset(place)?)?;
         let mut cached = self.cached();
         let cached_block = cached.get_or_insert(place, || Arc::new(CachedBlock::new(block)));
         Ok(Arc::clone(cached_block))
@@ -103,14 +103,14 @@ impl Contents {
             return Ok(Arc::clone(array));
         }
         let block = &cached.block;
-        let storage = match block.size() {
+        let storage = match block.content_length() {
             Ok(length) if block.is_plain() => {
                 let extent = self.extent(block, 0, length);
                 extent.map(|extent| Storage::Extents(vec![extent]))
             }
             _ => compression::pieces(&self.source, block, &self.caches).map(Storage::Encoded),
         };
-        let is_passing = matches!(&storage, Err(error) if error.is_passing());
+        let is_passing = matches!(&storage, Err(error) if error.is_transient());
         let array = Arc::new(bytes(block, storage));
         if is_passing {
             Ok(array)
@@ -124,7 +124,7 @@ impl Contents {
     /// # Errors
     /// `Corrupt` if the end overflows.
     pub(crate) fn extent(&self, block: &Block, offset: u64, length: u64) -> Result<StoredExtent> {
-        let content = Extent::new(block.data, offset.with_more(length), "block")?;
+        let content = Extent::new(block.data_offset, offset.plus(length), "block")?;
         Ok(StoredExtent {
             source: Arc::clone(&self.source),
             extent: content.skip(offset),
@@ -149,15 +149,15 @@ impl Contents {
         let verified = self.verified(place, &cached.block, read_all);
         match &verified {
             Ok(()) => is_verified.store(true, Ordering::Relaxed),
-            Err(error) if error.is_passing() => {}
+            Err(error) if error.is_transient() => {}
             Err(error) => *fault = Some(error.clone()),
         }
         verified
     }
 
     fn verified(&self, place: usize, block: &Block, read_all: &ReadAll<'_>) -> Result<()> {
-        block.size()?;
-        if !block.has_checksum() || block.has_sum_of_stored(&*self.source)? {
+        block.content_length()?;
+        if !block.has_checksum() || block.matches_checksum(&*self.source)? {
             return Ok(());
         }
         if !block.is_plain() {
@@ -167,7 +167,7 @@ impl Contents {
                 return Ok(());
             }
         }
-        Err(Error::corrupt("block: wrong checksum", block.at))
+        Err(Error::corrupt("block: wrong checksum", block.header_offset))
     }
 }
 
@@ -175,7 +175,7 @@ impl Contents {
 fn bytes(block: &Block, storage: Result<Storage>) -> Array {
     Array {
         datatype: Datatype::integer(1, false, ByteOrder::Little),
-        shape: Shape::fixed(vec![block.size().unwrap_or(0)]),
+        shape: Shape::fixed(vec![block.content_length().unwrap_or(0)]),
         fill: Fill::Zero,
         layout: Layout::Block,
         chunk_shape: None,

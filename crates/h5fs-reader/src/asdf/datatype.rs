@@ -125,7 +125,7 @@ impl Parser<'_> {
             Some(order) => byte_order(self.document, order)?,
             None => order,
         };
-        let base = self.datatype(fields.need("datatype")?, order, depth)?;
+        let base = self.datatype(fields.required("datatype")?, order, depth)?;
         let datatype = match fields.get("shape") {
             Some(shape) => self.array(shape, base)?,
             None => base,
@@ -228,11 +228,11 @@ pub(crate) fn ucs4(size: u32, order: ByteOrder) -> Datatype {
 mod tests {
     use super::*;
     use crate::asdf::yaml::compose::compose;
-    use crate::memory::effort::Effort;
+    use crate::memory::effort::RequestBudget;
 
     fn parsed(text: &str) -> Result<Datatype> {
         let document = compose(text.as_bytes(), 0).unwrap();
-        let effort = Effort::default();
+        let effort = RequestBudget::default();
         let document = MeteredDocument::new(&document, &effort);
         parse(document, NodeIndex::ROOT, ByteOrder::Big)
     }

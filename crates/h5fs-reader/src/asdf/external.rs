@@ -5,16 +5,16 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use lru::LruCache;
 
-use crate::asdf::compression::chunk_table::SharedTables;
+use crate::asdf::compression::chunk_table::SharedChunkTables;
 use crate::asdf::content::Contents;
 use crate::asdf::{chain, header};
 use crate::error::{Cause, Error, Result, quote};
 use crate::limits;
-use crate::memory::effort::Effort;
+use crate::memory::effort::RequestBudget;
 use crate::memory::lock::lock;
 use crate::source::SharedSource;
 use crate::source::identity::Identity;
-use crate::source::local::descriptors::share_of;
+use crate::source::local::descriptors::max_open_files;
 use crate::source::neighbours::Neighbours;
 use crate::source::neighbours::neighbour::Neighbour;
 
@@ -27,17 +27,17 @@ type OpenedFile = (Arc<Neighbour>, Result<Arc<Contents>>);
 #[derive(Debug)]
 pub(crate) struct Externals {
     neighbours: Arc<Neighbours>,
-    tables: SharedTables,
+    tables: SharedChunkTables,
     files: Mutex<LruCache<Identity, OpenedFile>>,
 }
 
 impl Externals {
     /// Creates the set of other files of a source.
-    pub(crate) fn new(neighbours: Arc<Neighbours>, tables: SharedTables) -> Self {
+    pub(crate) fn new(neighbours: Arc<Neighbours>, tables: SharedChunkTables) -> Self {
         Externals {
             neighbours,
             tables,
-            files: Mutex::new(LruCache::sparse(share_of(limits::OPEN_NEIGHBOURS))),
+            files: Mutex::new(LruCache::sparse(max_open_files(limits::OPEN_NEIGHBOURS))),
         }
     }
 
@@ -49,10 +49,10 @@ impl Externals {
     ///
     /// # Errors
     /// `Io` if the file is missing or may not be opened. Otherwise fails if it is not an ASDF file.
-    pub(crate) fn open(&self, name: &[u8], effort: &Effort) -> Result<Arc<Contents>> {
+    pub(crate) fn open(&self, name: &[u8], effort: &RequestBudget) -> Result<Arc<Contents>> {
         let Some(file) = self.neighbours.open(name)? else {
             let what = format!("other ASDF file {}: missing", quote(name));
-            return Err(Error::caused(Cause::Missing, what));
+            return Err(Error::from_cause(Cause::Missing, what));
         };
         let state = file.opened();
         if let Some((_, known)) = self.files().get(&state) {
@@ -60,8 +60,8 @@ impl Externals {
         }
         let block = first_block(Arc::<Neighbour>::clone(&file), &self.tables, effort);
         let found = block.map(Arc::new);
-        let is_passing = matches!(&found, Err(error) if error.is_passing());
-        if is_passing || effort.is_spent() {
+        let is_passing = matches!(&found, Err(error) if error.is_transient());
+        if is_passing || effort.is_exhausted() {
             return found;
         }
         let mut files = self.files();
@@ -69,10 +69,14 @@ impl Externals {
     }
 }
 
-fn first_block(source: SharedSource, tables: &SharedTables, effort: &Effort) -> Result<Contents> {
+fn first_block(
+    source: SharedSource,
+    tables: &SharedChunkTables,
+    effort: &RequestBudget,
+) -> Result<Contents> {
     let header = header::read(&*source)?;
     effort.spend(header.end)?;
-    let blocks = chain::first(&*source, header.end)?;
+    let blocks = chain::find_first_block(&*source, header.end)?;
     Ok(Contents::new(source, blocks, tables))
 }
 
@@ -80,7 +84,7 @@ fn first_block(source: SharedSource, tables: &SharedTables, effort: &Effort) -> 
 mod tests {
     use super::*;
     use crate::source::local::audience::Readers;
-    use crate::source::neighbours::policy::Policy;
+    use crate::source::neighbours::policy::OtherFilesPolicy;
 
     #[test]
     fn a_file_is_one_whatever_it_is_called() {
@@ -92,9 +96,14 @@ mod tests {
         std::fs::hard_link(top.join("a"), top.join("b")).unwrap();
         std::fs::write(top.join("none"), "none").unwrap();
         let source = top.join("source");
-        let neighbours = Neighbours::new(&source, Policy::Within, None, Readers::Owner);
-        let externals = Externals::new(Arc::new(neighbours), SharedTables::default());
-        let open = |name: &[u8]| externals.open(name, &Effort::default());
+        let neighbours = Neighbours::new(
+            &source,
+            OtherFilesPolicy::WithinDirectory,
+            None,
+            Readers::Owner,
+        );
+        let externals = Externals::new(Arc::new(neighbours), SharedChunkTables::default());
+        let open = |name: &[u8]| externals.open(name, &RequestBudget::default());
         let first = open(b"a").unwrap();
         assert_eq!(first.blocks().list.len(), 1, "the others are not looked at");
         for name in ["./a", "b"] {
@@ -107,6 +116,6 @@ mod tests {
         assert_eq!(externals.files().len(), 2);
         std::fs::write(top.join("a"), bytes(4)).unwrap();
         let stale = open(b"b").unwrap_err();
-        assert!(stale.is_passing(), "{stale}");
+        assert!(stale.is_transient(), "{stale}");
     }
 }

@@ -7,7 +7,7 @@ use crate::asdf::yaml::resolve::{self, CoreTag};
 use crate::asdf::yaml::{Document, NodeIndex};
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::memory::effort::Effort;
+use crate::memory::effort::RequestBudget;
 use crate::wire::{Count, to_u64};
 
 /// The cost in bytes of reading a node.
@@ -20,12 +20,12 @@ const ENTRY: u64 = 256;
 #[derive(Clone, Copy)]
 pub(crate) struct MeteredDocument<'a> {
     document: &'a Document,
-    effort: &'a Effort,
+    effort: &'a RequestBudget,
 }
 
 impl<'a> MeteredDocument<'a> {
     /// Returns a reader of the nodes of `document`, charged to `effort`.
-    pub(crate) fn new(document: &'a Document, effort: &'a Effort) -> Self {
+    pub(crate) fn new(document: &'a Document, effort: &'a RequestBudget) -> Self {
         MeteredDocument { document, effort }
     }
 
@@ -34,7 +34,7 @@ impl<'a> MeteredDocument<'a> {
     }
 
     /// Returns the effort that reads are charged to.
-    pub(crate) fn effort(&self) -> &'a Effort {
+    pub(crate) fn effort(&self) -> &'a RequestBudget {
         self.effort
     }
 }
@@ -90,15 +90,15 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     /// `Corrupt` if the key is missing.
-    pub(crate) fn need(&self, name: &str) -> Result<NodeIndex> {
+    pub(crate) fn required(&self, name: &str) -> Result<NodeIndex> {
         self.get(name)
             .ok_or_else(|| corrupt(self.document, self.node, &format!("no {name}")))
     }
 }
 
 /// Returns the part of `effort` that one description of an array may spend.
-pub(crate) fn description(effort: &Effort) -> Effort {
-    effort.part(limits::DESCRIPTION)
+pub(crate) fn description(effort: &RequestBudget) -> RequestBudget {
+    effort.sub_budget(limits::DESCRIPTION)
 }
 
 /// Charges a read of `node` to the document's effort, with the length of the text if the node is a
@@ -108,7 +108,7 @@ pub(crate) fn description(effort: &Effort) -> Effort {
 /// `Limit` if the effort is exhausted.
 pub(crate) fn charge_node(document: MeteredDocument<'_>, node: NodeIndex) -> Result<()> {
     let text = document.text(node).map_or(0, str::len);
-    document.effort.spend(NODE.with_more(to_u64(text)))
+    document.effort.spend(NODE.plus(to_u64(text)))
 }
 
 /// Returns the value of a scalar of type int, or `None` for any other node.

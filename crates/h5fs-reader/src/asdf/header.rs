@@ -106,7 +106,7 @@ fn version(line: &[u8]) -> Result<String> {
 /// Returns the end of the tree that begins at `start`, and the error if the end is invalid.
 fn tree_end(text: &mut TextWindow<'_>, start: u64) -> Result<(u64, Option<Error>)> {
     let (end, error) = any_tree_end(text, start)?;
-    if end.left_after(start) > limits::TREE_BYTES {
+    if end.minus_or_zero(start) > limits::TREE_BYTES {
         Ok((end, Some(too_long())))
     } else {
         Ok((end, error))
@@ -131,10 +131,10 @@ fn any_tree_end(text: &mut TextWindow<'_>, start: u64) -> Result<(u64, Option<Er
                 return Ok((end, Some(no_end(end))));
             }
             _ if is_last => return Ok((end, Some(no_end(end)))),
-            _ if end.left_after(start) >= limits::TREE_BYTES => {
+            _ if end.minus_or_zero(start) >= limits::TREE_BYTES => {
                 return Ok((end, Some(too_long())));
             }
-            _ => searched = end.left_after(TextWindow::LEAST).max(start),
+            _ => searched = end.minus_or_zero(TextWindow::LEAST).max(start),
         }
     }
 }
@@ -212,10 +212,10 @@ impl<'a> TextWindow<'a> {
 
     /// Returns bytes from a file offset on, empty at the end of the file.
     fn from(&mut self, at: u64) -> Result<&[u8]> {
-        let is_short = self.end() <= Extent::cut(at, Self::LEAST).end() && !self.is_last();
+        let is_short = self.end() <= Extent::saturating(at, Self::LEAST).end() && !self.is_last();
         if at < self.start || is_short {
             self.start = at;
-            self.bytes = scan::piece(self.source, Extent::cut(at, Self::PIECE))?;
+            self.bytes = scan::piece(self.source, Extent::saturating(at, Self::PIECE))?;
         }
         Ok(self.bytes_from(at))
     }
@@ -228,13 +228,13 @@ impl<'a> TextWindow<'a> {
             bounded(at)?;
             let bytes = self.from(at)?;
             let newline = bytes.iter().position(|&byte| byte == b'\n');
-            let length = newline.map(Count::one_more);
+            let length = newline.map(Count::plus_one);
             let line = bytes.get(..length.unwrap_or(bytes.len()));
             let block = scan::first(line.unwrap_or_default(), block::MAGIC);
             match block.or(length) {
                 Some(length) => return Ok(offset_after(at, length)),
                 None if self.is_last() => return Ok(self.end()),
-                None => at = self.end().left_after(to_u64(block::MAGIC.len())),
+                None => at = self.end().minus_or_zero(to_u64(block::MAGIC.len())),
             }
         }
     }
@@ -256,7 +256,7 @@ impl<'a> TextWindow<'a> {
 
 /// Returns the offset `bytes` bytes after `at`. These bytes are in memory.
 fn offset_after(at: u64, bytes: usize) -> u64 {
-    Extent::cut(at, to_u64(bytes)).end()
+    Extent::saturating(at, to_u64(bytes)).end()
 }
 
 fn bounded(at: u64) -> Result<()> {

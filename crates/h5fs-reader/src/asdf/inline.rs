@@ -234,9 +234,7 @@ fn scalar_number(document: MeteredDocument<'_>, node: NodeIndex) -> Result<Optio
     if text.len() <= limits::NUMBER_TEXT {
         let sixtieths = to_u64(text.matches(':').count());
         let bytes = sixtieths.times(SIXTIETH);
-        document
-            .effort()
-            .spend(to_u64(text.len()).with_more(bytes))?;
+        document.effort().spend(to_u64(text.len()).plus(bytes))?;
     }
     Ok(number::scalar_number(&document, node))
 }
@@ -279,9 +277,11 @@ fn append_element(
             let number = match scalar_number(document, node)? {
                 Some(number) => number,
                 None if is_null => Number::Int(0),
-                None => number::of_text(&document, node).ok_or_else(|| bad("not a number"))?,
+                None => {
+                    number::number_in_text(&document, node).ok_or_else(|| bad("not a number"))?
+                }
             };
-            let element = number::encoded(number, datatype);
+            let element = number::encode_number(number, datatype);
             bytes.extend(element.ok_or_else(|| bad("a number that the datatype cannot hold"))?);
             Ok(())
         }
@@ -328,7 +328,7 @@ fn text_as_written<'a>(document: MeteredDocument<'a>, node: NodeIndex) -> Result
 /// Appends `size` bytes of `text`, truncated or padded with zeros.
 fn padded(text: impl Iterator<Item = u8>, size: u32, bytes: &mut Vec<u8>) -> Result<()> {
     let size = to_usize(u64::from(size))?;
-    let end = bytes.len().with_more(size);
+    let end = bytes.len().plus(size);
     bytes.extend(text.take(size));
     bytes.resize(end, 0);
     Ok(())
@@ -339,12 +339,12 @@ mod tests {
     use super::*;
     use crate::asdf::fields;
     use crate::asdf::yaml::compose::compose;
-    use crate::memory::effort::Effort;
+    use crate::memory::effort::RequestBudget;
 
     fn inline(data: &str, datatype: &str) -> Result<Inline> {
         let document = compose(format!("[{data}, {datatype}]").as_bytes(), 0).unwrap();
         let order = ByteOrder::Little;
-        let effort = fields::description(&Effort::default());
+        let effort = fields::description(&RequestBudget::default());
         let document = MeteredDocument::new(&document, &effort);
         let &[data, datatype] = document.items(NodeIndex::ROOT).unwrap() else {
             panic!("two items");

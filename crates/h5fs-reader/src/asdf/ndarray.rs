@@ -300,13 +300,13 @@ impl<'a> Parser<'a> {
         source: NodeIndex,
         block: &mut Option<DataBlock>,
     ) -> Result<Array> {
-        let order = datatype::byte_order(self.document, fields.need("byteorder")?)?;
+        let order = datatype::byte_order(self.document, fields.required("byteorder")?)?;
         let datatype = match fields.get("datatype") {
             Some(datatype) => datatype::parse(self.document, datatype, order)?,
             // NumPy's default, which the reference library uses.
             None => Datatype::ieee(8, order),
         };
-        let lengths = self.shape(fields.need("shape")?)?;
+        let lengths = self.shape(fields.required("shape")?)?;
         let offset = match fields.get("offset") {
             Some(offset) => self.unsigned(offset, "offset")?,
             None => 0,
@@ -416,7 +416,7 @@ impl BlockView {
     /// Returns the array over the block at `place`.
     fn array_over(&self, contents: &Contents, place: usize, layout: Layout) -> Result<Array> {
         let block = contents.block(place)?;
-        let size = block.size()?;
+        let size = block.content_length()?;
         let dims = self.dims(size)?;
         let storage = self.storage(contents, place, &dims);
         Ok(self.array(self.shape(&dims), layout, storage))
@@ -430,7 +430,7 @@ impl BlockView {
             return Ok(Storage::Empty);
         }
         let strides = self.strides_for(dims)?;
-        self.check(dims, &strides, block.size()?, block.at)?;
+        self.check(dims, &strides, block.content_length()?, block.header_offset)?;
         let run = self.run(dims, &strides)?;
         if block.is_plain() && run == bytes {
             let extent = contents.extent(&block, self.offset, bytes)?;
@@ -504,7 +504,7 @@ impl BlockView {
     fn check(&self, dims: &[u64], strides: &[i64], size: u64, at: u64) -> Result<()> {
         let offset = i128::from(self.offset);
         let widen = |(low, high): (i128, i128), (&dim, &stride): (&u64, &i64)| {
-            let reach = i128::from(dim.left_after(1)).checked_mul(i128::from(stride))?;
+            let reach = i128::from(dim.minus_or_zero(1)).checked_mul(i128::from(stride))?;
             Some((
                 low.checked_add(reach.min(0))?,
                 high.checked_add(reach.max(0))?,

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::asdf::compression::chunk_table::SharedTables;
+use crate::asdf::compression::chunk_table::SharedChunkTables;
 use crate::asdf::ndarray::DataBlock;
-use crate::memory::gate::Turns;
+use crate::memory::gate::FairLock;
 use crate::memory::shared_lru::{FileLru, SharedLru};
 use crate::model::{Node, NodeId, NodeKind};
 use crate::wire::{Count, to_u64};
@@ -32,7 +32,7 @@ pub(crate) struct DescribedNode {
 
 impl DescribedNode {
     fn weight(&self) -> u64 {
-        let own = to_u64(size_of::<Node>().with_more(size_of::<DescribedNode>()));
+        let own = to_u64(size_of::<Node>().plus(size_of::<DescribedNode>()));
         let content = match (&self.node.kind, self.node.array()) {
             (NodeKind::Scalar(scalar), _) => to_u64(scalar.text.len()),
             (_, Some(array)) => array.weight(),
@@ -42,7 +42,7 @@ impl DescribedNode {
             Some(DataBlock::External(_)) => OPEN_FILE,
             _ => 0,
         };
-        own.with_more(content).with_more(file)
+        own.plus(content).plus(file)
     }
 }
 
@@ -52,9 +52,9 @@ pub struct Caches {
     small: Arc<SharedLru<NodeId, DescribedNode>>,
     large: Arc<SharedLru<NodeId, DescribedNode>>,
     /// The positions of the chunks of compressed blocks.
-    pub(super) tables: SharedTables,
+    pub(super) tables: SharedChunkTables,
     /// The turns of threads that compose large trees, one at a time.
-    pub(super) turns: Arc<Turns>,
+    pub(super) turns: Arc<FairLock>,
 }
 
 impl Default for Caches {
@@ -62,7 +62,7 @@ impl Default for Caches {
         Caches {
             small: SharedLru::new(NODE_CACHE),
             large: SharedLru::new(INLINE_KEPT),
-            tables: SharedTables::default(),
+            tables: SharedChunkTables::default(),
             turns: Arc::default(),
         }
     }

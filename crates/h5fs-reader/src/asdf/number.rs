@@ -37,7 +37,7 @@ pub(crate) fn scalar_number(document: &Document, node: NodeIndex) -> Option<Numb
 }
 
 /// Returns the number in a scalar of type text, such as `1e5`.
-pub(crate) fn of_text(document: &Document, node: NodeIndex) -> Option<Number> {
+pub(crate) fn number_in_text(document: &Document, node: NodeIndex) -> Option<Number> {
     let text = document.text(node)?;
     if text.len() > limits::NUMBER_TEXT {
         return None;
@@ -79,7 +79,7 @@ fn complex(text: &str) -> Option<Number> {
 }
 
 /// Returns the bytes of a number in a numeric datatype. Returns `None` if the number does not fit.
-pub(crate) fn encoded(number: Number, datatype: &Datatype) -> Option<Vec<u8>> {
+pub(crate) fn encode_number(number: Number, datatype: &Datatype) -> Option<Vec<u8>> {
     match &datatype.class {
         Class::Bool => Some(vec![u8::from(match number {
             Number::Bool(value) => value,

@@ -49,8 +49,8 @@ pub(crate) fn find_last(
 
 /// Returns the range that contains every pattern beginning within `part`.
 fn beginning_in(part: Extent, pattern: &[u8]) -> Extent {
-    let overlap = to_u64(pattern.len()).left_after(1);
-    Extent::cut(part.start(), part.length().with_more(overlap))
+    let overlap = to_u64(pattern.len()).minus_or_zero(1);
+    Extent::saturating(part.start(), part.length().plus(overlap))
 }
 
 /// Returns the offset of the first nonzero byte within `range` and the source.
@@ -83,7 +83,7 @@ pub(crate) fn first(bytes: &[u8], pattern: &[u8]) -> Option<usize> {
 pub(crate) fn piece(source: &dyn Source, part: impl Into<Extent>) -> Result<Vec<u8>> {
     let part = part.into();
     let end = part.end().min(source.length());
-    let length = end.left_after(part.start());
+    let length = end.minus_or_zero(part.start());
     source::read_block(source, part.start().min(end), length, "piece of the file")
 }
 

@@ -9,11 +9,11 @@ use crate::model::array::{Mapping, Storage};
 use crate::model::extras::Mask;
 use crate::model::link::LinkTarget;
 use crate::model::region::Runs;
-use crate::model::{Array, Container, Extras, NodeId, NodeKind, Shape};
+use crate::model::{Array, AsdfExtras, Container, NodeId, NodeKind, Shape};
 use crate::source::local::audience::Readers;
 use crate::source::memory::MemorySource;
 use crate::source::neighbours::Neighbours;
-use crate::source::neighbours::policy::Policy;
+use crate::source::neighbours::policy::OtherFilesPolicy;
 use crate::wire::to_u64;
 
 /// Returns a block with the given compression, stored bytes, decoded length and checksum.
@@ -43,7 +43,7 @@ fn open(tree: &str, blocks: &[Vec<u8>]) -> File {
     let source = Arc::new(MemorySource::new(bytes(tree, blocks)));
     File::open(
         source,
-        Arc::new(Neighbours::without_directory()),
+        Arc::new(Neighbours::unavailable()),
         &Caches::default(),
     )
     .unwrap()
@@ -66,7 +66,7 @@ fn array(file: &File, name: &str) -> Arc<Array> {
 
 /// Returns the elements, gathered one by one.
 fn read(array: &Array) -> Result<Vec<u8>> {
-    let length = usize::try_from(array.bytes()?).unwrap();
+    let length = usize::try_from(array.byte_length()?).unwrap();
     match array.storage.as_ref().map_err(Clone::clone)? {
         Storage::Extents(extents) => {
             let mut bytes = vec![0; length];
@@ -76,7 +76,7 @@ fn read(array: &Array) -> Result<Vec<u8>> {
             Ok(bytes)
         }
         Storage::Encoded(pieces) => {
-            let count = pieces.bytes().div_ceil(pieces.piece_bytes()?);
+            let count = pieces.byte_length().div_ceil(pieces.piece_bytes()?);
             let piece = |number| pieces.decode_alone(number).map(Buffer::into_vec);
             let pieces: Result<Vec<_>> = (0..count).map(piece).collect();
             Ok(pieces?.concat())
@@ -215,8 +215,8 @@ fn links_are_given_by_names() {
     let mut paths = Vec::new();
     while let Some(link) = links.next().unwrap() {
         if !matches!(link.target, LinkTarget::Hard(_)) {
-            let names = file.names(&link.target).unwrap();
-            paths.push((link.target.other_file().map(<[u8]>::to_vec), names));
+            let names = file.alias_path(&link.target).unwrap();
+            paths.push((link.target.other_file_name().map(<[u8]>::to_vec), names));
         }
     }
     assert_eq!(links.position(), 4);
@@ -325,7 +325,7 @@ fn the_chunks_of_an_ndarray_lie_where_they_start() {
     let tree = chunked(&[("[1, 0]", row), ("[0, 2]", "[[5]]"), ("[0, 0]", open_ended)]);
     let file = open(&tree, &[plain(b"abc")]);
     let node = file.node(id(&file, "c")).unwrap();
-    let array = node.assembled.as_ref().unwrap();
+    let array = node.assembled_array.as_ref().unwrap();
     let Ok(Storage::Virtual(mappings)) = &array.storage else {
         panic!("{:?}", array.storage);
     };
@@ -371,7 +371,7 @@ fn what_is_wrong_with_chunks_is_an_error_of_their_group() {
     for (chunk, expected) in cases {
         let file = open(&chunked(&[("[0, 0]", one), chunk]), &[]);
         let node = file.node(id(&file, "c")).unwrap();
-        assert!(node.assembled.is_none(), "{chunk:?}");
+        assert!(node.assembled_array.is_none(), "{chunk:?}");
         let error = node.error.as_ref().expect(expected).to_string();
         assert!(error.contains(expected), "{chunk:?}: {error}");
         assert!(matches!(node.kind, NodeKind::Group));
@@ -510,7 +510,12 @@ fn other_files_are_opened_beside_the_source() {
     let tree = format!("{{far: {nd} 'o%20p.asdf#'}}, up: {nd} '../o.asdf'}}, own: {nd} '#'}}}}");
     let source = MemorySource::new(bytes(&tree, &[plain(b"own")]));
     let path = directory.path().canonicalize().unwrap().join("source.asdf");
-    let neighbours = Neighbours::new(&path, Policy::Within, None, Readers::Owner);
+    let neighbours = Neighbours::new(
+        &path,
+        OtherFilesPolicy::WithinDirectory,
+        None,
+        Readers::Owner,
+    );
     let file = File::open(Arc::new(source), Arc::new(neighbours), &Caches::default()).unwrap();
     assert_eq!(elements(&file, "far"), Ok(b"far".to_vec()));
     assert_eq!(elements(&file, "own"), Ok(b"own".to_vec()));
@@ -529,7 +534,12 @@ fn a_block_of_another_file_is_verified() {
     let nd = "!core/ndarray-1.1.0 {byteorder: big, datatype: uint8, shape: [6], source: o.asdf}";
     let source = MemorySource::new(bytes(&format!("far: {nd}"), &[]));
     let path = directory.path().canonicalize().unwrap().join("source.asdf");
-    let neighbours = Neighbours::new(&path, Policy::Within, None, Readers::Owner);
+    let neighbours = Neighbours::new(
+        &path,
+        OtherFilesPolicy::WithinDirectory,
+        None,
+        Readers::Owner,
+    );
     let file = File::open(Arc::new(source), Arc::new(neighbours), &Caches::default()).unwrap();
     assert_eq!(elements(&file, "far"), Ok(b"abcdef".to_vec()));
     let far = id(&file, "far");

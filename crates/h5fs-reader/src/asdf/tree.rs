@@ -97,7 +97,7 @@ struct MappingEntry {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum EntryTarget {
     /// The node, whose place is this entry.
-    Here(NodeIndex),
+    Canonical(NodeIndex),
     /// A node whose place is elsewhere.
     Alias(NodeIndex),
     /// The target of the `$ref` at `node`, whose place is this entry.
@@ -108,7 +108,7 @@ pub(crate) enum EntryTarget {
         file: Option<Vec<u8>>,
     },
     /// A node without a place, or one whose path is too long.
-    NoPath(NodeIndex),
+    Unreachable(NodeIndex),
     /// The target of a `$ref` that is too long to be followed.
     TooLong,
 }
@@ -125,7 +125,7 @@ impl Tree {
             places: vec![None; document.count()],
             document,
         };
-        tree.place_all();
+        tree.assign_locations();
         tree.groups.shrink_to_fit();
         tree.entries.shrink_to_fit();
         tree.sorted.shrink_to_fit();
@@ -146,10 +146,10 @@ impl Tree {
         if self.groups.contains_key(&node) {
             return AsdfNodeKind::Group;
         }
-        self.classified(node)
+        self.classify(node)
     }
 
-    fn classified(&self, node: NodeIndex) -> AsdfNodeKind {
+    fn classify(&self, node: NodeIndex) -> AsdfNodeKind {
         let document = &self.document;
         let is_root = node == NodeIndex::ROOT;
         if document.text(node).is_some() {
@@ -316,7 +316,11 @@ impl Tree {
 
     /// Returns the node that a reference within this file points to, even within an ndarray. Does
     /// not follow references on the path. Reads at most `left` entries.
-    fn referenced(&self, reference: &Reference, left: &mut usize) -> Option<NodeIndex> {
+    fn resolve_local_reference(
+        &self,
+        reference: &Reference,
+        left: &mut usize,
+    ) -> Option<NodeIndex> {
         let document = &self.document;
         let step = |here: NodeIndex, name: &Vec<u8>| {
             let name = std::str::from_utf8(name).ok()?;
@@ -343,7 +347,7 @@ impl Tree {
         spend(left, uri.len())?;
         let reference = pointer::parse(uri);
         match reference.file {
-            None => self.referenced(&reference, left),
+            None => self.resolve_local_reference(&reference, left),
             Some(_) => None,
         }
     }
@@ -373,7 +377,7 @@ impl Tree {
             return if self.has_path(node) {
                 EntryTarget::Alias(node)
             } else {
-                EntryTarget::NoPath(node)
+                EntryTarget::Unreachable(node)
             };
         }
         match self.uri(node) {
@@ -385,21 +389,21 @@ impl Tree {
                 }
                 _ => EntryTarget::TooLong,
             },
-            _ => EntryTarget::Here(node),
+            _ => EntryTarget::Canonical(node),
         }
     }
 
     /// Walks the document depth first, in the order of the text, and determines the places.
-    fn place_all(&mut self) {
+    fn assign_locations(&mut self) {
         let mut budget = Budget::default();
-        if self.classified(NodeIndex::ROOT) != AsdfNodeKind::Group {
+        if self.classify(NodeIndex::ROOT) != AsdfNodeKind::Group {
             return;
         }
         self.add_group(NodeIndex::ROOT, &mut budget);
         let mut open = vec![(NodeIndex::ROOT, 0_usize)];
         while let Some((group, slot)) = open.last_mut() {
             let (parent, here) = (*group, *slot);
-            *slot = here.one_more();
+            *slot = here.plus_one();
             let entry = self.named_entry(parent, here);
             let Some((length, node)) = entry.map(|(name, node)| (name.len(), node)) else {
                 open.pop();
@@ -413,13 +417,13 @@ impl Tree {
             let place = NodeLocation {
                 parent,
                 slot: u32::try_from(here).unwrap_or(u32::MAX),
-                path: above.with_more(length),
+                path: above.plus(length),
             };
             let number = to_usize(u64::from(node.number())).unwrap_or(usize::MAX);
             if let Some(none) = self.places.get_mut(number) {
                 *none = Some(place);
             }
-            if self.classified(node) == AsdfNodeKind::Group {
+            if self.classify(node) == AsdfNodeKind::Group {
                 self.add_group(node, &mut budget);
                 open.push((node, 0));
             }
@@ -467,7 +471,7 @@ impl Tree {
         let mut texts = HashMap::new();
         let mut entry = |(slot, &(key, node)): (usize, &(NodeIndex, NodeIndex))| {
             let (uses, first) = uses.entry(self.document.name(key)).or_insert((0, slot));
-            *uses = uses.one_more();
+            *uses = uses.plus_one();
             let number = if *uses > 1 { *uses } else { 0 };
             if number > 0 && self.document.is_text(key) {
                 texts.insert(*first, slot);
@@ -497,7 +501,7 @@ impl Tree {
 impl Mapping {
     fn range(self) -> Range<usize> {
         let place = |number: u32| to_usize(u64::from(number)).unwrap_or(usize::MAX);
-        place(self.first)..place(self.first).with_more(place(self.count))
+        place(self.first)..place(self.first).plus(place(self.count))
     }
 }
 
@@ -512,7 +516,7 @@ fn mark(document: &Document) -> String {
         let text = key.trim_end_matches(|c: char| c.is_ascii_digit());
         let before = text.trim_end_matches('~');
         let is_marked = text.len() < key.len() && before.ends_with('%');
-        is_marked.then(|| text.len().left_after(before.len()))
+        is_marked.then(|| text.len().minus_or_zero(before.len()))
     });
     let taken: HashSet<usize> = tildes.collect();
     let free = (1..).find(|count| !taken.contains(count));
@@ -548,18 +552,18 @@ mod tests {
                 path.push(name);
                 let path = joined(&path);
                 lines.push(match target {
-                    EntryTarget::Here(node) if tree.kind(node) == AsdfNodeKind::Group => {
+                    EntryTarget::Canonical(node) if tree.kind(node) == AsdfNodeKind::Group => {
                         open.push(node);
                         format!("{path}/")
                     }
-                    EntryTarget::Here(_) => path,
+                    EntryTarget::Canonical(_) => path,
                     EntryTarget::Alias(node) => {
                         format!("{path} -> {}", joined(&tree.path(node).unwrap()))
                     }
                     EntryTarget::Reference { node, .. } => {
                         format!("{path} -> {}", joined(&tree.reference_names(node).unwrap()))
                     }
-                    EntryTarget::NoPath(_) | EntryTarget::TooLong => format!("{path} -> ?"),
+                    EntryTarget::Unreachable(_) | EntryTarget::TooLong => format!("{path} -> ?"),
                 });
             }
         }

@@ -51,26 +51,26 @@ impl<'a> Window<'a> {
         if start < self.start || end > self.end() {
             self.fetch(start, end)?;
         }
-        let from = to_usize(start.left_after(self.start))?;
-        let to = to_usize(end.left_after(self.start))?;
+        let from = to_usize(start.minus_or_zero(self.start))?;
+        let to = to_usize(end.minus_or_zero(self.start))?;
         Ok(self.bytes.get(from..to).unwrap_or_default())
     }
 
     fn end(&self) -> u64 {
-        Extent::cut(self.start, to_u64(self.bytes.len())).end()
+        Extent::saturating(self.start, to_u64(self.bytes.len())).end()
     }
 
     fn fetch(&mut self, start: u64, end: u64) -> Result<()> {
-        let near = self.start..=Extent::cut(self.end(), self.reach).end();
+        let near = self.start..=Extent::saturating(self.end(), self.reach).end();
         self.reach = if near.contains(&start) {
             self.reach.times(2).min(MOST)
         } else {
             LEAST
         };
-        let until = Extent::cut(start, self.reach).end();
+        let until = Extent::saturating(start, self.reach).end();
         let until = until.min(self.length()).max(end);
         let read = |until: u64| {
-            let length = until.left_after(start);
+            let length = until.minus_or_zero(start);
             source::read_block(self.source, start, length, "piece of the file")
         };
         // The read-ahead may have failed on a damaged part of the disk, so only the requested bytes
@@ -105,7 +105,7 @@ mod tests {
             1_000_000
         }
 
-        fn read_wanted(&self, at: u64, buffer: &mut [u8], _: &IsWanted<'_>) -> Result<()> {
+        fn read_cancellable(&self, at: u64, buffer: &mut [u8], _: &IsWanted<'_>) -> Result<()> {
             self.0.fetch_add(1, Ordering::Relaxed);
             for (at, byte) in (at..).zip(buffer) {
                 if at >= 900_000 {

@@ -121,7 +121,7 @@ pub(crate) enum NodeContent<'a> {
 
 /// The identity of a key: its type and its text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Identity {
+pub(crate) struct KeyIdentity {
     kind: IdentityKind,
     name: u32,
 }
@@ -142,7 +142,7 @@ impl Document {
     }
 
     /// Returns the error that explains why the following text is not part of the document.
-    pub(crate) fn rest(&self) -> Option<&Error> {
+    pub(crate) fn end_error(&self) -> Option<&Error> {
         self.rest.as_ref()
     }
 
@@ -173,7 +173,7 @@ impl Document {
     pub(crate) fn file_offset(&self, node: NodeIndex) -> u64 {
         let node = self.nodes.get(node.slot());
         let at = node.map_or(0, |node| u64::from(node.at));
-        Extent::cut(self.start, at).end()
+        Extent::saturating(self.start, at).end()
     }
 
     /// Returns the node's explicit tag with its handle resolved. Returns `None` if the tag is
@@ -216,7 +216,7 @@ impl Document {
         }
     }
 
-    pub(crate) fn identity(&self, key: NodeIndex) -> Identity {
+    pub(crate) fn identity(&self, key: NodeIndex) -> KeyIdentity {
         let name = self.name(key);
         let kind = match self.nodes.get(key.slot()) {
             None => IdentityKind::Collection(key),
@@ -226,7 +226,7 @@ impl Document {
                 YamlKind::Sequence | YamlKind::Mapping => IdentityKind::Collection(key),
             },
         };
-        Identity { kind, name }
+        KeyIdentity { kind, name }
     }
 
     /// Returns the number of a key's name among the names of all keys, in byte order.

@@ -115,22 +115,22 @@ const BEGINNING: u64 = 512;
 const PAGE: &str = "an HTML page, perhaps a server's word on why there is no file";
 
 /// Returns whether `source` is a page that a server sends instead of a file, such as a login page.
-pub(super) fn is_page(source: &dyn Source) -> bool {
+pub(super) fn is_html_page(source: &dyn Source) -> bool {
     describe(source).is_some_and(|found| found == PAGE)
 }
 
 /// Describes the format of `source`, and names the tool that reads this format. Returns `None` for
 /// an unknown format.
 pub(super) fn describe(source: &dyn Source) -> Option<String> {
-    marked(source).or_else(|| {
+    describe_by_signature(source).or_else(|| {
         let length = source.length().min(BEGINNING);
         let beginning = read_block(source, 0, length, "beginning of a file").ok()?;
-        text(&beginning).map(str::to_owned)
+        describe_by_text(&beginning).map(str::to_owned)
     })
 }
 
 /// Describes a file that has a signature.
-fn marked(source: &dyn Source) -> Option<String> {
+fn describe_by_signature(source: &dyn Source) -> Option<String> {
     let found = OTHERS.iter().find(|other| {
         let (offset, mark) = other.mark;
         let mut there = [0; 48];
@@ -142,7 +142,7 @@ fn marked(source: &dyn Source) -> Option<String> {
 }
 
 /// Describes a file that starts with this text.
-fn text(beginning: &[u8]) -> Option<&'static str> {
+fn describe_by_text(beginning: &[u8]) -> Option<&'static str> {
     if !beginning.is_empty() && beginning.iter().all(|&byte| byte == 0) {
         return Some("it begins with zeros, as what was never written or not brought here whole");
     }

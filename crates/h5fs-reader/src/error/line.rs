@@ -2,7 +2,7 @@
 
 /// Returns whether a character is a mark of the bidirectional algorithm. Such a mark can make a
 /// name read as another.
-pub fn turns_direction(character: char) -> bool {
+pub fn is_bidi_control(character: char) -> bool {
     matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
@@ -12,7 +12,7 @@ pub fn turns_direction(character: char) -> bool {
 pub fn one_line(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {
-        if character.is_control() || turns_direction(character) {
+        if character.is_control() || is_bidi_control(character) {
             shown.extend(character.escape_default());
         } else {
             shown.push(character);

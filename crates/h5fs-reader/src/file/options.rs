@@ -12,7 +12,7 @@ use crate::source::SharedSource;
 use crate::source::local::audience::Readers;
 use crate::source::local::file::FileSource;
 use crate::source::neighbours::Neighbours;
-use crate::source::neighbours::policy::Policy;
+use crate::source::neighbours::policy::OtherFilesPolicy;
 
 /// Options for opening a file.
 ///
@@ -37,7 +37,7 @@ pub struct OpenOptions {
     pub read_bytes: u64,
     /// The other files that the file may refer to: external data, virtual datasets and blocks of
     /// ASDF. By default, files inside the directory of the file.
-    pub other_files: Policy,
+    pub other_files: OtherFilesPolicy,
     /// Whether a file is opened although it is marked as open for writing. Its content may then be
     /// inconsistent. False by default.
     pub force: bool,
@@ -49,7 +49,7 @@ impl Default for OpenOptions {
             cache_bytes: 64 << 20,
             threads: 2,
             read_bytes: limits::READ_BYTES,
-            other_files: Policy::default(),
+            other_files: OtherFilesPolicy::default(),
             force: false,
         }
     }
@@ -79,7 +79,7 @@ impl OpenOptions {
 
     /// Sets which other files the file may refer to.
     #[must_use]
-    pub fn other_files(mut self, policy: Policy) -> Self {
+    pub fn other_files(mut self, policy: OtherFilesPolicy) -> Self {
         self.other_files = policy;
         self
     }
@@ -109,7 +109,7 @@ impl OpenOptions {
     /// # Errors
     /// Fails as [`open`](Self::open) does.
     pub fn open_source(&self, source: SharedSource) -> Result<File> {
-        self.open_with(source, Neighbours::without_directory())
+        self.open_with(source, Neighbours::unavailable())
     }
 
     fn open_with(&self, source: SharedSource, neighbours: Neighbours) -> Result<File> {

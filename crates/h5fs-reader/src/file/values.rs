@@ -48,7 +48,7 @@ impl Values {
                 .map(|element| number::integer(element, *order, *signed, *bits).map(nearest))
                 .collect(),
             Class::Float(format) => elements
-                .map(|element| number::real(element, format)?.as_f64())
+                .map(|element| number::float_value(element, format)?.as_f64())
                 .collect(),
             _ => None,
         };

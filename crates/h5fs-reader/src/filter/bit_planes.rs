@@ -11,7 +11,7 @@ use crate::wire::Count;
 pub(crate) fn unbitshuffle(planes: &[u8], size: usize, scratch: &mut Vec<u8>, elements: &mut [u8]) {
     let unit = size.times(8);
     let left = planes.len().checked_rem(unit).unwrap_or(0);
-    let whole = planes.len().left_after(left);
+    let whole = planes.len().minus_or_zero(left);
     let Some((planes, elements)) = copy_rest(planes, elements, whole) else {
         return;
     };

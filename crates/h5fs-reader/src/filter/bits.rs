@@ -85,7 +85,7 @@ impl<'a> BitReader<'a> {
     /// Counts the zero bits before the next one bit, and skips all of them, including the one bit.
     /// Returns `None` if no one bit remains.
     #[inline]
-    pub(crate) fn zeros(&mut self) -> Option<u32> {
+    pub(crate) fn count_zeros(&mut self) -> Option<u32> {
         let mut zeros = 0_u32;
         loop {
             let run = self.window.leading_zeros();
@@ -252,9 +252,13 @@ mod tests {
         bytes[0] = 0b0010_1000;
         bytes[29] = 1;
         let mut reader = BitReader::new(&bytes);
-        let counts = [reader.zeros(), reader.zeros(), reader.zeros()];
+        let counts = [
+            reader.count_zeros(),
+            reader.count_zeros(),
+            reader.count_zeros(),
+        ];
         assert_eq!(counts, [Some(2), Some(1), Some(3 + 28 * 8 + 7)]);
-        assert_eq!(reader.zeros(), None);
-        assert_eq!(BitReader::new(&[0; 3]).zeros(), None);
+        assert_eq!(reader.count_zeros(), None);
+        assert_eq!(BitReader::new(&[0; 3]).count_zeros(), None);
     }
 }

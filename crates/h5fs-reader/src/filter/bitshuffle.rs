@@ -8,7 +8,7 @@
 use crate::error::{Error, Result};
 use crate::filter::bit_planes::unbitshuffle;
 use crate::filter::blocks::Blocks;
-use crate::filter::{Context, Length, lz4, zstd};
+use crate::filter::{Context, DecodedLength, lz4, zstd};
 use crate::memory::buffer::Buffer;
 use crate::wire::{Count, to_usize};
 
@@ -26,7 +26,7 @@ enum Codec {
 pub fn decode(
     stored: &[u8],
     parameters: &[u32],
-    length: Length,
+    length: DecodedLength,
     context: &mut Context,
 ) -> Result<Buffer> {
     let parameter = |place: usize| to_usize(parameters.get(place).copied().unwrap_or(0).into());
@@ -52,7 +52,7 @@ fn uncompressed(
     stored: &[u8],
     size: usize,
     block: usize,
-    length: Length,
+    length: DecodedLength,
     context: &Context,
 ) -> Result<Buffer> {
     let mut output = context
@@ -87,7 +87,7 @@ fn compressed(
     stored: &[u8],
     size: usize,
     codec: Codec,
-    length: Length,
+    length: DecodedLength,
     context: &mut Context,
 ) -> Result<Buffer> {
     let mut blocks = Blocks::new("bitshuffle", stored);
@@ -103,10 +103,10 @@ fn compressed(
         let planes = planes.get_mut(..elements.len()).unwrap_or_default();
         let block = blocks.next()?;
         match codec {
-            Codec::Lz4 => lz4::block_into(block, planes)?,
+            Codec::Lz4 => lz4::decode_block_into(block, planes)?,
             Codec::Zstd => {
                 let written = zstd::decode_into(block, planes, &mut context.zstd)?;
-                Length::Exactly(planes.len()).check("bitshuffle", written)?;
+                DecodedLength::Exactly(planes.len()).check("bitshuffle", written)?;
             }
         }
         unbitshuffle(planes, size, &mut scratch, elements);
@@ -136,7 +136,7 @@ impl Shape {
         }
         Ok(Shape {
             block,
-            shuffled: total.left_after(rest(total)),
+            shuffled: total.minus_or_zero(rest(total)),
         })
     }
 }
@@ -145,7 +145,7 @@ impl Shape {
 mod tests {
     use super::*;
 
-    fn decode(stored: &[u8], parameters: &[u32], length: Length) -> Result<Vec<u8>> {
+    fn decode(stored: &[u8], parameters: &[u32], length: DecodedLength) -> Result<Vec<u8>> {
         super::decode(stored, parameters, length, &mut Context::default()).map(Buffer::into_vec)
     }
 
@@ -183,12 +183,12 @@ mod tests {
             .flat_map(|number| (number * 100).to_le_bytes())
             .collect();
         for (parameters, stored) in STORED {
-            let decoded = decode(stored, parameters, Length::Exactly(42));
+            let decoded = decode(stored, parameters, DecodedLength::Exactly(42));
             assert_eq!(decoded.as_ref(), Ok(&expected), "{parameters:?}");
-            assert!(decode(stored, parameters, Length::Exactly(40)).is_err());
+            assert!(decode(stored, parameters, DecodedLength::Exactly(40)).is_err());
             for end in 0..stored.len() {
                 assert!(
-                    decode(&stored[..end], parameters, Length::Exactly(42)).is_err(),
+                    decode(&stored[..end], parameters, DecodedLength::Exactly(42)).is_err(),
                     "{end}"
                 );
             }
@@ -201,9 +201,9 @@ mod tests {
         for block in [0_u32, 1, 15] {
             let mut stored = stored.to_vec();
             stored[8..12].copy_from_slice(&block.to_be_bytes());
-            assert!(decode(&stored, parameters, Length::Exactly(42)).is_err());
+            assert!(decode(&stored, parameters, DecodedLength::Exactly(42)).is_err());
         }
-        assert!(decode(stored, &[0, 2, 0, 0, 2], Length::Exactly(42)).is_err());
-        assert!(decode(stored, &[0, 2, 2, 0, 9], Length::Exactly(42)).is_err());
+        assert!(decode(stored, &[0, 2, 0, 0, 2], DecodedLength::Exactly(42)).is_err());
+        assert!(decode(stored, &[0, 2, 2, 0, 9], DecodedLength::Exactly(42)).is_err());
     }
 }

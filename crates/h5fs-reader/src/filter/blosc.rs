@@ -14,7 +14,7 @@ use std::borrow::Cow;
 use crate::error::{Error, Result};
 use crate::filter::bit_planes::unbitshuffle;
 use crate::filter::shuffle::{self, unshuffle};
-use crate::filter::{Context, Length};
+use crate::filter::{Context, DecodedLength};
 use crate::memory::buffer::{Buffer, BufferPool};
 use crate::wire::{Count, Cursor, to_usize};
 use codec::Codec;
@@ -24,7 +24,7 @@ use codec::Codec;
 /// # Errors
 /// `Corrupt` for damaged or truncated bytes, or another length. `Unsupported` for codecs and
 /// filters of Blosc 2's plugins.
-pub fn decode(chunk: &[u8], length: Length, context: &mut Context) -> Result<Buffer> {
+pub fn decode(chunk: &[u8], length: DecodedLength, context: &mut Context) -> Result<Buffer> {
     let chunk = Chunk::new(chunk)?;
     let mut output = context.pool.buffer(length.check("Blosc", chunk.bytes)?)?;
     chunk.decode_into(&mut output, context)?;
@@ -104,7 +104,7 @@ impl<'a> Chunk<'a> {
     /// Reads the header of the chunk at the start of `bytes`.
     pub(crate) fn new(bytes: &'a [u8]) -> Result<Self> {
         let mut cursor = Cursor::new(bytes, None, "Blosc chunk");
-        let (version, _, flags) = (cursor.version(1..=6)?, cursor.u8()?, cursor.u8()?);
+        let (version, _, flags) = (cursor.read_version(1..=6)?, cursor.u8()?, cursor.u8()?);
         let type_bytes = usize::from(cursor.u8()?);
         let total = to_usize(cursor.u32()?.into())?;
         let block_bytes = to_usize(cursor.u32()?.into())?;
@@ -228,7 +228,7 @@ impl<'a> Chunk<'a> {
                     return blocks.unshuffle(number, streams, joined, output, context);
                 }
                 blocks.join(number, streams, joined, context)?;
-                blocks.undo_filters(self.type_bytes, scratch, first, output)?;
+                blocks.decode_filters(self.type_bytes, scratch, first, output)?;
                 Ok(())
             }
         }
@@ -285,10 +285,10 @@ impl Header {
             }
             return Ok(Header { slots, special: 0 });
         }
-        let filters: [u8; 6] = cursor.array()?;
+        let filters: [u8; 6] = cursor.read_array()?;
         cursor.skip(1)?;
         let more_flags = cursor.u8()?;
-        let told: [u8; 6] = cursor.array()?;
+        let told: [u8; 6] = cursor.read_array()?;
         cursor.skip(1)?;
         let flags = cursor.u8()?;
         // Dictionaries (1), lazy chunks (8), instrumented codecs (128), and blocks of varying
@@ -415,7 +415,7 @@ impl BloscBlocks<'_> {
         output: &mut [u8],
         context: &mut Context,
     ) -> Result<Option<&'a [u8]>> {
-        let length = i32::from_le_bytes(cursor.array()?);
+        let length = i32::from_le_bytes(cursor.read_array()?);
         if length <= 0 {
             let byte = u8::try_from(length.unsigned_abs()).map_err(|_| damaged())?;
             if byte != 0 && cursor.u8()? & 1 == 0 {
@@ -431,10 +431,7 @@ impl BloscBlocks<'_> {
         }
         // No codec adds more bytes. Without this check, many blocks could share one long stream
         // that decodes to few bytes.
-        let most = output
-            .len()
-            .with_more(output.len().wrapping_shr(2))
-            .with_more(64);
+        let most = output.len().plus(output.len().wrapping_shr(2)).plus(64);
         if length > most {
             return Err(damaged());
         }
@@ -443,7 +440,7 @@ impl BloscBlocks<'_> {
     }
 
     /// Reverses the filters of the block in `scratch.joined` and writes the elements into `output`.
-    fn undo_filters(
+    fn decode_filters(
         &self,
         type_bytes: usize,
         scratch: &mut Scratch<'_>,
@@ -498,7 +495,7 @@ fn undo_delta(type_bytes: usize, first: &[u8], block: &mut [u8]) {
     };
     let whole = block
         .len()
-        .left_after(block.len().checked_rem(unit).unwrap_or(0));
+        .minus_or_zero(block.len().checked_rem(unit).unwrap_or(0));
     let block = block.get_mut(..whole).unwrap_or_default();
     if !first.is_empty() {
         block
@@ -520,7 +517,7 @@ fn undo_delta(type_bytes: usize, first: &[u8], block: &mut [u8]) {
 mod tests {
     use super::*;
 
-    fn decode(stored: &[u8], length: Length) -> Result<Vec<u8>> {
+    fn decode(stored: &[u8], length: DecodedLength) -> Result<Vec<u8>> {
         super::decode(stored, length, &mut Context::default()).map(Buffer::into_vec)
     }
 
@@ -569,12 +566,12 @@ mod tests {
     fn every_codec_and_filter() {
         for chunk in [BLOSCLZ, LZ4, SNAPPY, ZLIB, ZSTD, DELTA] {
             assert_eq!(
-                decode(chunk, Length::Exactly(600)),
+                decode(chunk, DecodedLength::Exactly(600)),
                 Ok(numbers()),
                 "{chunk:?}"
             );
-            assert!(decode(chunk, Length::Exactly(599)).is_err());
-            assert!(decode(chunk, Length::AtMost(599)).is_err());
+            assert!(decode(chunk, DecodedLength::Exactly(599)).is_err());
+            assert!(decode(chunk, DecodedLength::AtMost(599)).is_err());
         }
     }
 
@@ -583,14 +580,14 @@ mod tests {
         for chunk in [BLOSCLZ, LZ4, SNAPPY, ZLIB, ZSTD, DELTA] {
             for end in 0..chunk.len() {
                 assert!(
-                    decode(&chunk[..end], Length::Exactly(600)).is_err(),
+                    decode(&chunk[..end], DecodedLength::Exactly(600)).is_err(),
                     "{end}"
                 );
             }
             for bit in 0..chunk.len() * 8 {
                 let mut damaged = chunk.to_vec();
                 damaged[bit / 8] ^= 1 << (bit % 8);
-                let _ = decode(&damaged, Length::AtMost(600));
+                let _ = decode(&damaged, DecodedLength::AtMost(600));
             }
         }
     }
@@ -608,7 +605,7 @@ mod tests {
 
     #[test]
     fn a_chunk_may_be_one_value() {
-        let length = Length::Exactly(12);
+        let length = DecodedLength::Exactly(12);
         assert_eq!(decode(&special(1, &[]), length), Ok(vec![0; 12]));
         assert_eq!(decode(&special(4, &[]), length), Ok(vec![0; 12]));
         assert_eq!(

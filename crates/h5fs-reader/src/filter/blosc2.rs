@@ -11,10 +11,10 @@ mod size;
 
 use crate::error::{Error, Result};
 use crate::filter::blosc::Chunk;
-use crate::filter::{Context, Length};
+use crate::filter::{Context, DecodedLength};
 use crate::memory::buffer::Buffer;
 use crate::wire::{Cursor, to_usize};
-use b2nd::Boxes;
+use b2nd::BlockGrid;
 use size::{int32, int64};
 
 /// The first bytes of every frame.
@@ -25,7 +25,7 @@ const SIGNATURE: &[u8] = b"\x9e\xa8b2frame\0";
 /// # Errors
 /// `Corrupt` for damaged or truncated bytes, or another length. `Unsupported` for codecs and
 /// filters of plugins, chunks of varying length, and arrays of several chunks.
-pub fn decode(bytes: &[u8], length: Length, context: &mut Context) -> Result<Buffer> {
+pub fn decode(bytes: &[u8], length: DecodedLength, context: &mut Context) -> Result<Buffer> {
     let frame = Frame::new(bytes)?;
     let layer = match frame.metalayer(b"b2nd")? {
         Some(layer) => Some(layer),
@@ -34,7 +34,7 @@ pub fn decode(bytes: &[u8], length: Length, context: &mut Context) -> Result<Buf
         None => frame.metalayer(b"caterva")?,
     };
     match layer {
-        Some(layer) => frame.array(&Boxes::new(layer, frame.type_bytes)?, length, context),
+        Some(layer) => frame.array(&BlockGrid::new(layer, frame.type_bytes)?, length, context),
         None => frame.plain(length, context),
     }
 }
@@ -57,13 +57,13 @@ struct Frame<'a> {
 impl<'a> Frame<'a> {
     fn new(bytes: &'a [u8]) -> Result<Self> {
         let mut cursor = Cursor::new(bytes, None, "Blosc2 frame");
-        cursor.signature(SIGNATURE)?;
+        cursor.expect_signature(SIGNATURE)?;
         cursor.skip(1)?;
         let header_bytes = int32(&mut cursor)?;
         cursor.skip(1)?;
         let frame_bytes = int64(&mut cursor)?;
         cursor.skip(1)?;
-        let [flags, kind, _, _]: [u8; 4] = cursor.array()?;
+        let [flags, kind, _, _]: [u8; 4] = cursor.read_array()?;
         cursor.skip(1)?;
         let total = int64(&mut cursor)?;
         cursor.skip(1)?;
@@ -105,7 +105,7 @@ impl<'a> Frame<'a> {
         // An array of three: bytes of the list as u16, then a map with the following number of
         // entries.
         cursor.skip(5)?;
-        let count = u16::from_be_bytes(cursor.array()?);
+        let count = u16::from_be_bytes(cursor.read_array()?);
         for _ in 0..count {
             let length = usize::from(cursor.u8()? & 0x1f);
             let key = cursor.read_bytes(length)?;
@@ -128,7 +128,7 @@ impl<'a> Frame<'a> {
         let index = Chunk::new(index)?;
         let bytes = count.checked_mul(8).ok_or_else(damaged)?;
         // Offsets compress well, but chunks are not empty, so that each length bounds the other.
-        Length::Exactly(bytes).check("Blosc2 frame", index.bytes)?;
+        DecodedLength::Exactly(bytes).check("Blosc2 frame", index.bytes)?;
         let mut offsets = vec![0; bytes];
         index.decode_into(&mut offsets, context)?;
         Ok(offsets)
@@ -142,12 +142,12 @@ impl<'a> Frame<'a> {
         }
         let offset = to_usize(u64::from_le_bytes(offset))?;
         let chunk = Chunk::new(self.chunks.get(offset..).ok_or_else(damaged)?)?;
-        Length::Exactly(bytes).check("Blosc2 chunk", chunk.bytes)?;
+        DecodedLength::Exactly(bytes).check("Blosc2 chunk", chunk.bytes)?;
         Ok(chunk)
     }
 
     /// Returns the bytes of a frame without an array: its chunks, one after another.
-    fn plain(&self, length: Length, context: &mut Context) -> Result<Buffer> {
+    fn plain(&self, length: DecodedLength, context: &mut Context) -> Result<Buffer> {
         let mut output = context
             .pool
             .buffer(length.check("Blosc2 frame", self.bytes)?)?;
@@ -160,7 +160,12 @@ impl<'a> Frame<'a> {
         Ok(output)
     }
 
-    fn array(&self, boxes: &Boxes, length: Length, context: &mut Context) -> Result<Buffer> {
+    fn array(
+        &self,
+        boxes: &BlockGrid,
+        length: DecodedLength,
+        context: &mut Context,
+    ) -> Result<Buffer> {
         let total = length.check("Blosc2 array", boxes.array_bytes())?;
         let offsets = self.offsets(1, context)?;
         let offset = offsets.first_chunk().ok_or_else(damaged)?;
@@ -179,7 +184,7 @@ fn damaged() -> Error {
 mod tests {
     use super::*;
 
-    fn decode(stored: &[u8], length: Length) -> Result<Vec<u8>> {
+    fn decode(stored: &[u8], length: DecodedLength) -> Result<Vec<u8>> {
         super::decode(stored, length, &mut Context::default()).map(Buffer::into_vec)
     }
 
@@ -229,9 +234,12 @@ mod tests {
     #[test]
     fn frames_and_arrays() {
         let numbers: Vec<u8> = (0..12_i16).flat_map(i16::to_le_bytes).collect();
-        assert_eq!(decode(PLAIN, Length::Exactly(24)), Ok(numbers.clone()));
-        assert_eq!(decode(ARRAY, Length::Exactly(24)), Ok(numbers));
-        assert_eq!(decode(ZEROS, Length::Exactly(24)), Ok(vec![0; 24]));
+        assert_eq!(
+            decode(PLAIN, DecodedLength::Exactly(24)),
+            Ok(numbers.clone())
+        );
+        assert_eq!(decode(ARRAY, DecodedLength::Exactly(24)), Ok(numbers));
+        assert_eq!(decode(ZEROS, DecodedLength::Exactly(24)), Ok(vec![0; 24]));
     }
 
     #[test]
@@ -239,7 +247,7 @@ mod tests {
         for frame in [PLAIN, ARRAY, ZEROS] {
             for lost in 0..frame.len() {
                 let cut = [&frame[..lost], &frame[lost + 1..]].concat();
-                let decoded = decode(&cut, Length::Exactly(24));
+                let decoded = decode(&cut, DecodedLength::Exactly(24));
                 assert!(decoded.is_err(), "without byte {lost}: {decoded:?}");
             }
         }
@@ -248,17 +256,17 @@ mod tests {
     #[test]
     fn damage_never_panics_and_length_is_checked() {
         for frame in [PLAIN, ARRAY, ZEROS] {
-            assert!(decode(frame, Length::Exactly(26)).is_err());
-            assert!(decode(frame, Length::AtMost(23)).is_err());
+            assert!(decode(frame, DecodedLength::Exactly(26)).is_err());
+            assert!(decode(frame, DecodedLength::AtMost(23)).is_err());
             for end in 0..frame.len() {
-                let _ = decode(&frame[..end], Length::AtMost(24));
+                let _ = decode(&frame[..end], DecodedLength::AtMost(24));
             }
             for bit in 0..frame.len() * 8 {
                 let mut damaged = frame.to_vec();
                 damaged[bit / 8] ^= 1 << (bit % 8);
-                let _ = decode(&damaged, Length::AtMost(24));
+                let _ = decode(&damaged, DecodedLength::AtMost(24));
             }
         }
-        assert!(decode(b"", Length::AtMost(24)).is_err());
+        assert!(decode(b"", DecodedLength::AtMost(24)).is_err());
     }
 }

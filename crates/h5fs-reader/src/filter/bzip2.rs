@@ -4,7 +4,7 @@
 use bzip2::{Decompress, Status};
 
 use crate::error::{Error, Result};
-use crate::filter::{Context, Length};
+use crate::filter::{Context, DecodedLength};
 use crate::memory::buffer::Buffer;
 use crate::memory::cancel::{IsWanted, check_wanted};
 use crate::wire::Count;
@@ -19,7 +19,7 @@ const ROOM: usize = 1 << 20;
 /// `is_wanted`, called after each mebibyte, returns false.
 pub fn decode(
     stream: &[u8],
-    length: Length,
+    length: DecodedLength,
     context: &Context,
     is_wanted: &IsWanted<'_>,
 ) -> Result<Buffer> {
@@ -30,7 +30,7 @@ pub fn decode(
             check_wanted(is_wanted)?;
             let used = usize::try_from(decoder.total_in()).unwrap_or(usize::MAX);
             let rest = stream.get(used..).unwrap_or_default();
-            let end = written.with_more(ROOM).min(output.len());
+            let end = written.plus(ROOM).min(output.len());
             let room = output.get_mut(written..end).unwrap_or_default();
             let status = decoder
                 .decompress(rest, room)
@@ -53,10 +53,10 @@ pub fn decode(
 /// complete. Memory grows with the decoded content.
 ///
 /// # Errors
-/// Fails as [`each_part`] does.
-pub fn grow_cut(stream: &[u8], most: u64) -> Result<(Vec<u8>, bool)> {
+/// Fails as [`decode_in_parts`] does.
+pub fn decode_truncated(stream: &[u8], most: u64) -> Result<(Vec<u8>, bool)> {
     let mut output = Vec::new();
-    let is_whole = each_part(stream, most, &|| true, &mut |part| {
+    let is_whole = decode_in_parts(stream, most, &|| true, &mut |part| {
         output.extend_from_slice(part);
     })?;
     Ok((output, is_whole))
@@ -69,7 +69,7 @@ pub fn grow_cut(stream: &[u8], most: u64) -> Result<(Vec<u8>, bool)> {
 /// # Errors
 /// `Corrupt` for a damaged stream, or one of more than `most` bytes. [`Error::unwanted`] if
 /// `is_wanted`, called before each part, returns false.
-pub fn each_part(
+pub fn decode_in_parts(
     stream: &[u8],
     most: u64,
     is_wanted: &IsWanted<'_>,
@@ -88,7 +88,7 @@ pub fn each_part(
         if decoder.total_out() > most {
             return Err(Error::corrupt("bzip2: longer than expected", None));
         }
-        let written = decoder.total_out().left_after(before);
+        let written = decoder.total_out().minus_or_zero(before);
         let written = usize::try_from(written).unwrap_or(usize::MAX);
         take(output.get(..written).unwrap_or_default());
         match status {
@@ -104,7 +104,7 @@ pub fn each_part(
 mod tests {
     use super::*;
 
-    fn decode(stored: &[u8], length: Length) -> Result<Vec<u8>> {
+    fn decode(stored: &[u8], length: DecodedLength) -> Result<Vec<u8>> {
         super::decode(stored, length, &Context::default(), &|| true).map(Buffer::into_vec)
     }
 
@@ -118,36 +118,48 @@ mod tests {
     fn the_stream_may_be_followed_by_anything() {
         let stream = [ABC, &[1, 2, 3]].concat();
         assert_eq!(
-            decode(&stream, Length::Exactly(300)),
+            decode(&stream, DecodedLength::Exactly(300)),
             Ok(b"abc".repeat(100))
         );
-        assert_eq!(decode(ABC, Length::AtMost(400)), Ok(b"abc".repeat(100)));
+        assert_eq!(
+            decode(ABC, DecodedLength::AtMost(400)),
+            Ok(b"abc".repeat(100))
+        );
     }
 
     #[test]
     fn a_stream_without_its_end_gives_its_blocks() {
         let whole = Ok((b"abc".repeat(100), true));
-        assert_eq!(grow_cut(ABC, 300), whole);
-        assert!(grow_cut(ABC, 299).is_err());
+        assert_eq!(decode_truncated(ABC, 300), whole);
+        assert!(decode_truncated(ABC, 299).is_err());
         // The end-of-stream marker and the stream's checksum are ten bytes.
         for end in ABC.len() - 9..ABC.len() {
-            assert_eq!(grow_cut(&ABC[..end], 300), Ok((b"abc".repeat(100), false)));
+            assert_eq!(
+                decode_truncated(&ABC[..end], 300),
+                Ok((b"abc".repeat(100), false))
+            );
         }
         for end in 0..ABC.len() - 11 {
-            assert_eq!(grow_cut(&ABC[..end], 300), Ok((Vec::new(), false)));
+            assert_eq!(decode_truncated(&ABC[..end], 300), Ok((Vec::new(), false)));
         }
         let mut damaged = ABC.to_vec();
         damaged[10] ^= 1;
-        assert!(grow_cut(&damaged[..ABC.len() - 9], 300).is_err());
+        assert!(decode_truncated(&damaged[..ABC.len() - 9], 300).is_err());
     }
 
     #[test]
     fn damage_and_excess_are_seen() {
         for length in [0, 299, 301] {
-            assert!(decode(ABC, Length::Exactly(length)).is_err(), "{length}");
+            assert!(
+                decode(ABC, DecodedLength::Exactly(length)).is_err(),
+                "{length}"
+            );
         }
         for end in 0..ABC.len() {
-            assert!(decode(&ABC[..end], Length::AtMost(300)).is_err(), "{end}");
+            assert!(
+                decode(&ABC[..end], DecodedLength::AtMost(300)).is_err(),
+                "{end}"
+            );
         }
     }
 }

@@ -8,14 +8,14 @@
 use libdeflater::{DecompressionError, Decompressor};
 
 use crate::error::{Error, Result};
-use crate::filter::{Context, Length};
+use crate::filter::{Context, DecodedLength};
 use crate::memory::buffer::Buffer;
 
 /// Returns the decoded bytes of the zlib stream at the start of `stream`.
 ///
 /// # Errors
 /// `Corrupt` for a damaged or truncated stream, or one of another length.
-pub fn decode(stream: &[u8], length: Length, context: &mut Context) -> Result<Buffer> {
+pub fn decode(stream: &[u8], length: DecodedLength, context: &mut Context) -> Result<Buffer> {
     let Context { pool, deflate, .. } = context;
     length.fill("deflate", pool, |output| {
         decode_into(stream, output, deflate)
@@ -44,7 +44,7 @@ pub(crate) fn decode_into(
 mod tests {
     use super::*;
 
-    fn decode(stored: &[u8], length: Length) -> Result<Vec<u8>> {
+    fn decode(stored: &[u8], length: DecodedLength) -> Result<Vec<u8>> {
         super::decode(stored, length, &mut Context::default()).map(Buffer::into_vec)
     }
 
@@ -55,25 +55,37 @@ mod tests {
     fn the_stream_may_be_followed_by_anything() {
         let mut stream = A300.to_vec();
         stream.extend([1, 2, 3]);
-        assert_eq!(decode(&stream, Length::Exactly(300)), Ok(vec![b'a'; 300]));
-        assert_eq!(decode(A300, Length::AtMost(999)), Ok(vec![b'a'; 300]));
+        assert_eq!(
+            decode(&stream, DecodedLength::Exactly(300)),
+            Ok(vec![b'a'; 300])
+        );
+        assert_eq!(
+            decode(A300, DecodedLength::AtMost(999)),
+            Ok(vec![b'a'; 300])
+        );
     }
 
     #[test]
     fn another_length_is_damage() {
         for length in [0, 299, 301] {
-            assert!(decode(A300, Length::Exactly(length)).is_err(), "{length}");
+            assert!(
+                decode(A300, DecodedLength::Exactly(length)).is_err(),
+                "{length}"
+            );
         }
-        assert!(decode(A300, Length::AtMost(299)).is_err());
+        assert!(decode(A300, DecodedLength::AtMost(299)).is_err());
     }
 
     #[test]
     fn every_truncation_and_a_wrong_checksum_are_seen() {
         for end in 0..A300.len() {
-            assert!(decode(&A300[..end], Length::AtMost(300)).is_err(), "{end}");
+            assert!(
+                decode(&A300[..end], DecodedLength::AtMost(300)).is_err(),
+                "{end}"
+            );
         }
         let mut stream = A300.to_vec();
         *stream.last_mut().unwrap() ^= 1;
-        assert!(decode(&stream, Length::Exactly(300)).is_err());
+        assert!(decode(&stream, DecodedLength::Exactly(300)).is_err());
     }
 }

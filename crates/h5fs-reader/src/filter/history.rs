@@ -22,7 +22,7 @@ impl<'a> History<'a> {
     }
 
     /// Appends `bytes`. Returns `None` if the buffer has too little room.
-    pub(crate) fn literals(&mut self, bytes: &[u8]) -> Option<()> {
+    pub(crate) fn append_literals(&mut self, bytes: &[u8]) -> Option<()> {
         let end = self.written.checked_add(bytes.len())?;
         self.buffer
             .get_mut(self.written..end)?
@@ -33,7 +33,7 @@ impl<'a> History<'a> {
 
     /// Appends `length` bytes, each equal to the byte `distance` before it. Returns `None` if the
     /// buffer has too little room, or if fewer than `distance` bytes are written.
-    pub(crate) fn repeat(&mut self, distance: usize, length: usize) -> Option<()> {
+    pub(crate) fn copy_back(&mut self, distance: usize, length: usize) -> Option<()> {
         let start = self.written.checked_sub(distance)?;
         let end = self.written.checked_add(length)?;
         let window = self.buffer.get_mut(start..end)?;
@@ -42,9 +42,9 @@ impl<'a> History<'a> {
         // copies.
         let mut done = distance;
         while (1..window.len()).contains(&done) {
-            let step = done.min(window.len().left_after(done));
+            let step = done.min(window.len().minus_or_zero(done));
             window.copy_within(..step, done);
-            done = done.with_more(step);
+            done = done.plus(step);
         }
         self.written = end;
         Some(())
@@ -59,9 +59,9 @@ mod tests {
     fn matches_may_overlap_themselves() {
         let mut buffer = [0; 12];
         let mut history = History::new(&mut buffer);
-        history.literals(b"abc").unwrap();
-        history.repeat(3, 7).unwrap();
-        history.repeat(1, 2).unwrap();
+        history.append_literals(b"abc").unwrap();
+        history.copy_back(3, 7).unwrap();
+        history.copy_back(1, 2).unwrap();
         assert_eq!(history.written(), 12);
         assert_eq!(&buffer, b"abcabcabcaaa");
     }
@@ -70,10 +70,10 @@ mod tests {
     fn nothing_outside_the_buffer_is_touched() {
         let mut buffer = [0; 4];
         let mut history = History::new(&mut buffer);
-        history.literals(b"ab").unwrap();
-        assert_eq!(history.repeat(3, 1), None);
-        assert_eq!(history.repeat(1, 3), None);
-        assert_eq!(history.repeat(1, usize::MAX), None);
-        assert_eq!(history.literals(b"abc"), None);
+        history.append_literals(b"ab").unwrap();
+        assert_eq!(history.copy_back(3, 1), None);
+        assert_eq!(history.copy_back(1, 3), None);
+        assert_eq!(history.copy_back(1, usize::MAX), None);
+        assert_eq!(history.append_literals(b"abc"), None);
     }
 }

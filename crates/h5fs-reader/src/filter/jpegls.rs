@@ -19,7 +19,7 @@ use header::{Frame, Header, Interleave, Scan, corrupt};
 use model::{Model, SampleLine};
 
 use crate::error::Result;
-use crate::filter::{Context, Length};
+use crate::filter::{Context, DecodedLength};
 use crate::memory::buffer::Buffer;
 use crate::memory::cancel::{IsWanted, check_wanted};
 use crate::wire::Count;
@@ -36,7 +36,7 @@ const UNASKED: usize = 1 << 19;
 /// million samples, returns false.
 pub fn decode(
     stream: &[u8],
-    length: Length,
+    length: DecodedLength,
     context: &Context,
     is_wanted: &IsWanted<'_>,
 ) -> Result<Buffer> {
@@ -83,11 +83,11 @@ fn decode_scan(
         }
         let mut bits = Bits::new(header.entropy());
         let mut state = ScanState::new(Model::new(coding), scan, width);
-        for line in first..lines.min(first.with_more(interval)) {
+        for line in first..lines.min(first.plus(interval)) {
             if unasked == 0 {
                 check_wanted(is_wanted)?;
             }
-            unasked = unasked.with_more(width.times(scan.components.len()));
+            unasked = unasked.plus(width.times(scan.components.len()));
             if unasked >= UNASKED {
                 unasked = 0;
             }
@@ -115,7 +115,7 @@ struct ScanState {
 
 impl ScanState {
     fn new(model: Model, scan: &Scan, width: usize) -> Self {
-        let lines = vec![vec![0; width.with_more(2)]; scan.components.len()];
+        let lines = vec![vec![0; width.plus(2)]; scan.components.len()];
         ScanState {
             model,
             above: lines.clone(),
@@ -151,7 +151,7 @@ impl<'a> SampleRows<'a> {
         let output = match *scan.components.as_slice() {
             [component] => {
                 let start = component.times(plane);
-                output.get_mut(start..start.with_more(plane))
+                output.get_mut(start..start.plus(plane))
             }
             _ if components == frame.components.len() => Some(output),
             _ => None,
@@ -166,7 +166,7 @@ impl<'a> SampleRows<'a> {
     /// Writes one line of samples of each component.
     fn write(&mut self, number: usize, lines: &[SampleLine]) {
         let start = number.times(self.row_bytes);
-        let row = self.output.get_mut(start..start.with_more(self.row_bytes));
+        let row = self.output.get_mut(start..start.plus(self.row_bytes));
         let row = row.unwrap_or_default();
         if self.sample_bytes == 1 {
             write_samples::<1>(row, lines);

@@ -5,18 +5,18 @@ use crate::memory::buffer::{Buffer, BufferPool};
 
 /// The number of bytes that a decoder must produce.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Length {
+pub enum DecodedLength {
     /// Exactly this number: the result is the chunk itself.
     Exactly(usize),
     /// At most this number: the result is the input of another decoder.
     AtMost(usize),
 }
 
-impl Length {
+impl DecodedLength {
     /// Returns the maximum number of bytes.
     pub fn maximum(self) -> usize {
         match self {
-            Length::Exactly(bytes) | Length::AtMost(bytes) => bytes,
+            DecodedLength::Exactly(bytes) | DecodedLength::AtMost(bytes) => bytes,
         }
     }
 
@@ -27,10 +27,10 @@ impl Length {
     /// announced it.
     pub fn check(self, codec: &str, bytes: usize) -> Result<usize> {
         let why = match self {
-            Length::Exactly(exactly) if bytes != exactly => {
+            DecodedLength::Exactly(exactly) if bytes != exactly => {
                 format!("{codec}: {bytes} bytes instead of {exactly}")
             }
-            Length::AtMost(most) if bytes > most => {
+            DecodedLength::AtMost(most) if bytes > most => {
                 format!("{codec}: {bytes} bytes instead of at most {most}")
             }
             _ => return Ok(bytes),

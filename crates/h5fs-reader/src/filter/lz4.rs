@@ -9,7 +9,7 @@
 
 use crate::error::{Error, Result};
 use crate::filter::blocks::Blocks;
-use crate::filter::{Context, Length};
+use crate::filter::{Context, DecodedLength};
 use crate::memory::buffer::Buffer;
 
 /// Returns the decoded bytes of a chunk of filter 32004.
@@ -19,7 +19,7 @@ use crate::memory::buffer::Buffer;
 ///
 /// # Errors
 /// `Corrupt` for damaged or truncated bytes, or another length.
-pub fn decode(stored: &[u8], length: Length, context: &Context) -> Result<Buffer> {
+pub fn decode(stored: &[u8], length: DecodedLength, context: &Context) -> Result<Buffer> {
     let mut blocks = Blocks::new("LZ4", stored);
     let total = length.check("LZ4", blocks.total()?)?;
     let block_bytes = blocks.length()?;
@@ -32,21 +32,21 @@ pub fn decode(stored: &[u8], length: Length, context: &Context) -> Result<Buffer
         if stored.len() == block.len() {
             block.copy_from_slice(stored);
         } else {
-            block_into(stored, block)?;
+            decode_block_into(stored, block)?;
         }
     }
     Ok(output)
 }
 
 /// Decodes one LZ4 block, which must fill `output`.
-pub(crate) fn block_into(block: &[u8], output: &mut [u8]) -> Result<()> {
-    let written = block_within(block, output)?;
-    Length::Exactly(output.len()).check("LZ4", written)?;
+pub(crate) fn decode_block_into(block: &[u8], output: &mut [u8]) -> Result<()> {
+    let written = decode_block_prefix(block, output)?;
+    DecodedLength::Exactly(output.len()).check("LZ4", written)?;
     Ok(())
 }
 
 /// Decodes one LZ4 block into the start of `output`. Returns the number of bytes written.
-fn block_within(block: &[u8], output: &mut [u8]) -> Result<usize> {
+fn decode_block_prefix(block: &[u8], output: &mut [u8]) -> Result<usize> {
     // The crate passes lengths on as C's `int` without a check. Without a length, it reads one from
     // a prefix of the block.
     let lengths = (i32::try_from(block.len()), i32::try_from(output.len()));
@@ -61,15 +61,17 @@ fn block_within(block: &[u8], output: &mut [u8]) -> Result<usize> {
 ///
 /// # Errors
 /// `Corrupt` for a damaged block or one of another length.
-pub fn block(block: &[u8], length: Length, context: &Context) -> Result<Buffer> {
-    length.fill("LZ4", &context.pool, |output| block_within(block, output))
+pub fn decode_block(block: &[u8], length: DecodedLength, context: &Context) -> Result<Buffer> {
+    length.fill("LZ4", &context.pool, |output| {
+        decode_block_prefix(block, output)
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn decode(stored: &[u8], length: Length) -> Result<Vec<u8>> {
+    fn decode(stored: &[u8], length: DecodedLength) -> Result<Vec<u8>> {
         super::decode(stored, length, &Context::default()).map(Buffer::into_vec)
     }
 
@@ -81,40 +83,43 @@ mod tests {
         0, 0, 3, 120, 121, 122,
     ];
     const DATA: &[u8] = b"aaaaaaaaaaaaaaaaabcdefghijklmnopxyz";
-    /// `lz4.block.compress(b'abc' * 100, store_size=False)`.
+    /// `lz4.decode_block.compress(b'abc' * 100, store_size=False)`.
     const BLOCK: &[u8] = &[63, 97, 98, 99, 3, 0, 255, 18, 80, 98, 99, 97, 98, 99];
 
     #[test]
     fn blocks_are_compressed_or_raw() {
         assert_eq!(
-            decode(STORED, Length::Exactly(DATA.len())),
+            decode(STORED, DecodedLength::Exactly(DATA.len())),
             Ok(DATA.to_vec())
         );
     }
 
     #[test]
     fn damage_and_excess_are_seen() {
-        assert!(decode(STORED, Length::AtMost(DATA.len() - 1)).is_err());
+        assert!(decode(STORED, DecodedLength::AtMost(DATA.len() - 1)).is_err());
         for end in 0..STORED.len() {
             assert!(
-                decode(&STORED[..end], Length::AtMost(1000)).is_err(),
+                decode(&STORED[..end], DecodedLength::AtMost(1000)).is_err(),
                 "{end}"
             );
         }
         let mut endless = STORED.to_vec();
         endless[..8].fill(0xff);
-        assert!(decode(&endless, Length::AtMost(1000)).is_err());
+        assert!(decode(&endless, DecodedLength::AtMost(1000)).is_err());
         let mut blockless = STORED.to_vec();
         blockless[8..12].fill(0);
-        assert!(decode(&blockless, Length::AtMost(1000)).is_err());
+        assert!(decode(&blockless, DecodedLength::AtMost(1000)).is_err());
     }
 
     #[test]
     fn a_bare_block_gives_its_bytes() {
-        let block = |length| block(BLOCK, length, &Context::default());
-        assert_eq!(*block(Length::Exactly(300)).unwrap(), *b"abc".repeat(100));
+        let block = |length| decode_block(BLOCK, length, &Context::default());
+        assert_eq!(
+            *block(DecodedLength::Exactly(300)).unwrap(),
+            *b"abc".repeat(100)
+        );
         for length in [0, 299, 301] {
-            assert!(block(Length::Exactly(length)).is_err(), "{length}");
+            assert!(block(DecodedLength::Exactly(length)).is_err(), "{length}");
         }
     }
 }

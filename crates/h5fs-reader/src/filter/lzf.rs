@@ -9,14 +9,14 @@
 
 use crate::error::{Error, Result};
 use crate::filter::history::History;
-use crate::filter::{Context, Length};
+use crate::filter::{Context, DecodedLength};
 use crate::memory::buffer::Buffer;
 
 /// Returns the decoded bytes of a whole LZF stream.
 ///
 /// # Errors
 /// `Corrupt` for a damaged or truncated stream, or one of another length.
-pub fn decode(stream: &[u8], length: Length, context: &Context) -> Result<Buffer> {
+pub fn decode(stream: &[u8], length: DecodedLength, context: &Context) -> Result<Buffer> {
     length.fill("LZF", &context.pool, |output| {
         let mut history = History::new(output);
         let mut rest = stream;
@@ -34,7 +34,7 @@ fn step<'a>(stream: &'a [u8], history: &mut History<'_>) -> Option<&'a [u8]> {
     let control = usize::from(control);
     if control < 32 {
         let (literals, rest) = rest.split_at_checked(control.wrapping_add(1))?;
-        history.literals(literals)?;
+        history.append_literals(literals)?;
         return Some(rest);
     }
     let (length, rest) = match control.wrapping_shr(5) {
@@ -46,7 +46,7 @@ fn step<'a>(stream: &'a [u8], history: &mut History<'_>) -> Option<&'a [u8]> {
     };
     let (&low, rest) = rest.split_first()?;
     let distance = (control & 31).wrapping_shl(8) | usize::from(low);
-    history.repeat(distance.wrapping_add(1), length.wrapping_add(2))?;
+    history.copy_back(distance.wrapping_add(1), length.wrapping_add(2))?;
     Some(rest)
 }
 
@@ -54,7 +54,7 @@ fn step<'a>(stream: &'a [u8], history: &mut History<'_>) -> Option<&'a [u8]> {
 mod tests {
     use super::*;
 
-    fn decode(stored: &[u8], length: Length) -> Result<Vec<u8>> {
+    fn decode(stored: &[u8], length: DecodedLength) -> Result<Vec<u8>> {
         super::decode(stored, length, &Context::default()).map(Buffer::into_vec)
     }
 
@@ -65,18 +65,18 @@ mod tests {
     #[test]
     fn agrees_with_liblzf() {
         let expected: Vec<u8> = (0..200).map(|place| place % 5).collect();
-        assert_eq!(decode(STORED, Length::Exactly(200)), Ok(expected));
+        assert_eq!(decode(STORED, DecodedLength::Exactly(200)), Ok(expected));
     }
 
     #[test]
     fn damage_and_excess_are_seen() {
         for length in [0, 199, 201] {
-            assert!(decode(STORED, Length::Exactly(length)).is_err());
+            assert!(decode(STORED, DecodedLength::Exactly(length)).is_err());
         }
         for end in 0..STORED.len() {
-            assert!(decode(&STORED[..end], Length::Exactly(200)).is_err());
+            assert!(decode(&STORED[..end], DecodedLength::Exactly(200)).is_err());
         }
         // A match before the first byte.
-        assert!(decode(&[0x20, 0], Length::AtMost(10)).is_err());
+        assert!(decode(&[0x20, 0], DecodedLength::AtMost(10)).is_err());
     }
 }

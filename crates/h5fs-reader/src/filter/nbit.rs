@@ -11,7 +11,7 @@
 
 use crate::error::{Error, Result};
 use crate::filter::bits::{self, BitReader, PackedNumbers};
-use crate::filter::{Context, Length};
+use crate::filter::{Context, DecodedLength};
 use crate::limits;
 use crate::memory::buffer::Buffer;
 use crate::wire::{Count, to_usize};
@@ -23,7 +23,7 @@ use crate::wire::{Count, to_usize};
 pub fn decode(
     stored: Buffer,
     parameters: &[u32],
-    length: Length,
+    length: DecodedLength,
     context: &Context,
 ) -> Result<Buffer> {
     let mut numbers = Parameters(parameters.iter());
@@ -233,7 +233,7 @@ impl Atomic {
 mod tests {
     use super::*;
 
-    fn decode(stored: Vec<u8>, parameters: &[u32], length: Length) -> Result<Vec<u8>> {
+    fn decode(stored: Vec<u8>, parameters: &[u32], length: DecodedLength) -> Result<Vec<u8>> {
         super::decode(stored.into(), parameters, length, &Context::default()).map(Buffer::into_vec)
     }
 
@@ -246,7 +246,7 @@ mod tests {
         let decoded = decode(
             stored.clone(),
             &[8, 0, 3, 1, 4, 0, 12, 4],
-            Length::Exactly(12),
+            DecodedLength::Exactly(12),
         );
         assert_eq!(decoded, Ok(little.clone()));
         let big: Vec<u8> = little
@@ -256,19 +256,26 @@ mod tests {
         let decoded = decode(
             stored.clone(),
             &[8, 0, 3, 1, 4, 1, 12, 4],
-            Length::Exactly(12),
+            DecodedLength::Exactly(12),
         );
         assert_eq!(decoded, Ok(big));
         for end in 0..5 {
             let short = stored[..end].to_vec();
-            assert!(decode(short, &[8, 0, 3, 1, 4, 0, 12, 4], Length::Exactly(12)).is_err());
+            assert!(
+                decode(
+                    short,
+                    &[8, 0, 3, 1, 4, 0, 12, 4],
+                    DecodedLength::Exactly(12)
+                )
+                .is_err()
+            );
         }
     }
 
     #[test]
     fn data_may_be_stored_as_they_are() {
         assert_eq!(
-            decode(vec![1, 2], &[3, 1, 2], Length::Exactly(2)),
+            decode(vec![1, 2], &[3, 1, 2], DecodedLength::Exactly(2)),
             Ok(vec![1, 2])
         );
     }
@@ -277,7 +284,7 @@ mod tests {
     #[test]
     fn members_follow_each_other_without_gaps() {
         let parameters = [17, 0, 1, 3, 8, 2, 1, 2, 2, 1, 1, 0, 4, 0, 4, 4, 3];
-        let decoded = decode(vec![0xab, 1, 2, 3], &parameters, Length::Exactly(8));
+        let decoded = decode(vec![0xab, 1, 2, 3], &parameters, DecodedLength::Exactly(8));
         assert_eq!(decoded, Ok(vec![0, 0xa, 0xb, 0, 1, 2, 3, 0]));
     }
 
@@ -294,12 +301,12 @@ mod tests {
         ];
         for parameters in bombs {
             assert!(
-                decode(vec![0; 99], parameters, Length::Exactly(12)).is_err(),
+                decode(vec![0; 99], parameters, DecodedLength::Exactly(12)).is_err(),
                 "{parameters:?}"
             );
         }
         let mut deep = vec![0, 0, 1];
         deep.extend([2, 12].repeat(100_000));
-        assert!(decode(vec![0; 99], &deep, Length::Exactly(12)).is_err());
+        assert!(decode(vec![0; 99], &deep, DecodedLength::Exactly(12)).is_err());
     }
 }

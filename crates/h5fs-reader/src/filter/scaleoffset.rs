@@ -18,7 +18,7 @@
 
 use crate::error::{Error, Result};
 use crate::filter::bits::{self, BitReader, PackedNumbers};
-use crate::filter::{Context, Length};
+use crate::filter::{Context, DecodedLength};
 use crate::memory::buffer::Buffer;
 use crate::wire::{Count, Cursor, to_usize};
 
@@ -30,10 +30,10 @@ use crate::wire::{Count, Cursor, to_usize};
 pub fn decode(
     stored: Buffer,
     parameters: &[u32],
-    length: Length,
+    length: DecodedLength,
     context: &Context,
 ) -> Result<Buffer> {
-    let scheme = Scheme::new(parameters)?;
+    let scheme = ScaleOffsetParameters::new(parameters)?;
     if scheme.as_is {
         return Ok(stored);
     }
@@ -90,7 +90,7 @@ fn unscale_double(code: u64, scale: f64, minimum: u64) -> u64 {
 
 /// The decoded parameters.
 #[derive(Debug)]
-struct Scheme {
+struct ScaleOffsetParameters {
     /// Whether the filter stored the elements unchanged.
     as_is: bool,
     class: Class,
@@ -109,7 +109,7 @@ enum Class {
     Float(i32),
 }
 
-impl Scheme {
+impl ScaleOffsetParameters {
     fn new(parameters: &[u32]) -> Result<Self> {
         let damaged = || Error::corrupt("scaleoffset: invalid parameters", None);
         let &[
@@ -136,7 +136,7 @@ impl Scheme {
             _ => return Err(damaged()),
         };
         let word = |place: usize| u64::from(fill.get(place).copied().unwrap_or(0));
-        Ok(Scheme {
+        Ok(ScaleOffsetParameters {
             as_is: matches!(class, Class::Integer) && factor == size.wrapping_mul(8),
             class,
             elements: to_usize(elements.into())?,
@@ -186,7 +186,7 @@ impl Scheme {
 mod tests {
     use super::*;
 
-    fn decode(stored: Vec<u8>, parameters: &[u32], length: Length) -> Result<Vec<u8>> {
+    fn decode(stored: Vec<u8>, parameters: &[u32], length: DecodedLength) -> Result<Vec<u8>> {
         super::decode(stored.into(), parameters, length, &Context::default()).map(Buffer::into_vec)
     }
 
@@ -232,12 +232,17 @@ mod tests {
             .flat_map(|number| number.to_be_bytes())
             .collect();
         assert_eq!(
-            decode(stored.to_vec(), parameters, Length::Exactly(8)),
+            decode(stored.to_vec(), parameters, DecodedLength::Exactly(8)),
             Ok(expected)
         );
         for end in 0..stored.len() - 1 {
             assert!(
-                decode(stored[..end].to_vec(), parameters, Length::Exactly(8)).is_err(),
+                decode(
+                    stored[..end].to_vec(),
+                    parameters,
+                    DecodedLength::Exactly(8)
+                )
+                .is_err(),
                 "{end}"
             );
         }
@@ -247,7 +252,7 @@ mod tests {
     fn all_ones_are_the_fill_value() {
         let (parameters, stored) = FILLED;
         assert_eq!(
-            decode(stored.to_vec(), parameters, Length::Exactly(4)),
+            decode(stored.to_vec(), parameters, DecodedLength::Exactly(4)),
             Ok(vec![99, 3, 4, 99])
         );
     }
@@ -255,7 +260,7 @@ mod tests {
     #[test]
     fn floats_keep_decimals() {
         let (parameters, stored) = FLOATS;
-        let decoded = decode(stored.to_vec(), parameters, Length::Exactly(12)).unwrap();
+        let decoded = decode(stored.to_vec(), parameters, DecodedLength::Exactly(12)).unwrap();
         let numbers: Vec<f32> = decoded
             .as_chunks()
             .0
@@ -270,11 +275,11 @@ mod tests {
         let (parameters, stored) = WIDE;
         let expected = [0xff, 0, 0x80, 0x7f];
         assert_eq!(
-            decode(stored.to_vec(), parameters, Length::Exactly(4)),
+            decode(stored.to_vec(), parameters, DecodedLength::Exactly(4)),
             Ok(expected.to_vec())
         );
         let mut wider = stored.to_vec();
         wider[0] = 9;
-        assert!(decode(wider, parameters, Length::Exactly(4)).is_err());
+        assert!(decode(wider, parameters, DecodedLength::Exactly(4)).is_err());
     }
 }

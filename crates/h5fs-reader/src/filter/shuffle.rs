@@ -18,7 +18,7 @@ pub fn decode(bytes: Buffer, parameters: &[u32], context: &Context) -> Result<Bu
     let Some(size) = size.filter(|&size| size > 0) else {
         return Err(Error::corrupt("shuffle: the element size is missing", None));
     };
-    if size == 1 || bytes.len().left_after(size) < size {
+    if size == 1 || bytes.len().minus_or_zero(size) < size {
         return Ok(bytes);
     }
     let mut elements = context.pool.buffer(bytes.len())?;
@@ -80,7 +80,7 @@ fn join_tile<'a>(plane: impl Fn(usize) -> &'a [u8], size: usize, elements: &mut 
         _ => {}
     }
     let mut byte = 0_usize;
-    while size.left_after(byte) >= 8 {
+    while size.minus_or_zero(byte) >= 8 {
         let planes = [0, 1, 2, 3, 4, 5, 6, 7].map(|next| plane(byte.wrapping_add(next)));
         join8_of(elements, size, byte, planes);
         byte = byte.wrapping_add(8);

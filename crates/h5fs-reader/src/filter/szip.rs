@@ -9,7 +9,7 @@
 use crate::error::{Error, Result};
 use crate::filter::bits::BitReader;
 use crate::filter::shuffle::unshuffle;
-use crate::filter::{Context, Length};
+use crate::filter::{Context, DecodedLength};
 use crate::memory::buffer::Buffer;
 use crate::wire::{Count, Cursor, to_usize};
 
@@ -23,13 +23,13 @@ const SCANLINE: usize = 1 << 16;
 pub fn decode(
     stored: &[u8],
     parameters: &[u32],
-    length: Length,
+    length: DecodedLength,
     context: &Context,
 ) -> Result<Buffer> {
     let mut cursor = Cursor::new(stored, None, "szip");
     let total = length.check("szip", to_usize(cursor.u32()?.into())?)?;
     let stream = cursor.rest();
-    let (coding, planes) = Coding::new(parameters)
+    let (coding, planes) = SzipParameters::new(parameters)
         .ok_or_else(|| Error::corrupt("szip: parameters outside their range", None))?;
     let samples = coding.decode(stream, total, context)?;
     if planes == 1 {
@@ -42,7 +42,7 @@ pub fn decode(
 
 /// The parameters of the coding of samples.
 #[derive(Debug)]
-struct Coding {
+struct SzipParameters {
     /// Number of bits of a sample, 1..=24.
     bits: u32,
     /// Number of bits of a block's option identifier.
@@ -57,7 +57,7 @@ struct Coding {
     big_endian: bool,
 }
 
-impl Coding {
+impl SzipParameters {
     /// Creates the coding. Also returns the number of bytes in an element if the samples are its
     /// shuffled bytes, otherwise 1.
     fn new(parameters: &[u32]) -> Option<(Self, usize)> {
@@ -77,7 +77,7 @@ impl Coding {
         if !(2..=256).contains(&block) || block & 1 == 1 || !(1..=SCANLINE).contains(&scanline) {
             return None;
         }
-        let coding = Coding {
+        let coding = SzipParameters {
             bits,
             id_bits: match bits {
                 ..=8 => 3,
@@ -162,7 +162,7 @@ impl Coding {
         if second_extension {
             pairs(bits, coded)?;
         } else if id == 0 {
-            return Some(Block::Zeros(bits.zeros()?));
+            return Some(Block::Zeros(bits.count_zeros()?));
         } else {
             split(bits, coded, u32::try_from(id).ok()?.wrapping_sub(1))?;
         }
@@ -249,7 +249,7 @@ fn zero_blocks(run: u32, done: usize, blocks: usize) -> Option<usize> {
 /// bits of all samples.
 fn split(bits: &mut BitReader<'_>, samples: &mut [u32], low: u32) -> Option<()> {
     for sample in samples.iter_mut() {
-        *sample = bits.zeros()?.checked_shl(low)?;
+        *sample = bits.count_zeros()?.checked_shl(low)?;
     }
     if low > 0 {
         for sample in samples {
@@ -266,11 +266,11 @@ fn pairs(bits: &mut BitReader<'_>, samples: &mut [u32]) -> Option<()> {
     // number.
     let (alone, pairs) = samples.split_at_mut_checked(samples.len() & 1)?;
     for second in alone {
-        (_, *second) = pair(bits.zeros()?)?;
+        (_, *second) = pair(bits.count_zeros()?)?;
     }
     for place in pairs.chunks_exact_mut(2) {
         if let [first, second] = place {
-            (*first, *second) = pair(bits.zeros()?)?;
+            (*first, *second) = pair(bits.count_zeros()?)?;
         }
     }
     Some(())
@@ -292,7 +292,7 @@ fn pair(code: u32) -> Option<(u32, u32)> {
 mod tests {
     use super::*;
 
-    fn decode(stored: &[u8], parameters: &[u32], length: Length) -> Result<Vec<u8>> {
+    fn decode(stored: &[u8], parameters: &[u32], length: DecodedLength) -> Result<Vec<u8>> {
         super::decode(stored, parameters, length, &Context::default()).map(Buffer::into_vec)
     }
 
@@ -324,7 +324,7 @@ mod tests {
             .flat_map(|i| (1000 + i * i % 17).to_le_bytes())
             .collect();
         assert_eq!(
-            decode(stored, parameters, Length::Exactly(150)),
+            decode(stored, parameters, DecodedLength::Exactly(150)),
             Ok(expected)
         );
     }
@@ -334,7 +334,7 @@ mod tests {
         let (parameters, stored) = PLANES;
         let expected: Vec<u8> = (100..120_i32).flat_map(i32::to_be_bytes).collect();
         assert_eq!(
-            decode(stored, parameters, Length::Exactly(80)),
+            decode(stored, parameters, DecodedLength::Exactly(80)),
             Ok(expected)
         );
     }
@@ -344,24 +344,24 @@ mod tests {
         for (parameters, stored) in [PREDICTED, PLANES] {
             for end in 0..stored.len() - 1 {
                 assert!(
-                    decode(&stored[..end], parameters, Length::AtMost(150)).is_err(),
+                    decode(&stored[..end], parameters, DecodedLength::AtMost(150)).is_err(),
                     "{end}"
                 );
             }
             for bit in 0..stored.len() * 8 {
                 let mut damaged = stored.to_vec();
                 damaged[bit / 8] ^= 1 << (bit % 8);
-                let _ = decode(&damaged, parameters, Length::AtMost(150));
+                let _ = decode(&damaged, parameters, DecodedLength::AtMost(150));
             }
             for place in 0..4 {
                 for wrong in [0, 3, 25, 1 << 20, u32::MAX] {
                     let mut parameters = parameters.to_vec();
                     parameters[place] = wrong;
-                    let _ = decode(stored, &parameters, Length::AtMost(150));
+                    let _ = decode(stored, &parameters, DecodedLength::AtMost(150));
                 }
             }
         }
-        assert!(decode(PLANES.1, &[32, 8, 16], Length::AtMost(150)).is_err());
+        assert!(decode(PLANES.1, &[32, 8, 16], DecodedLength::AtMost(150)).is_err());
     }
 
     /// 121.0-B, 3.5: codes 0 to 3 are the number of zero blocks less one, 4 is the rest of the

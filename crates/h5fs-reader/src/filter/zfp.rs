@@ -11,7 +11,7 @@ mod order;
 mod stream;
 
 use crate::error::{Error, Result};
-use crate::filter::{Context, Length};
+use crate::filter::{Context, DecodedLength};
 use crate::memory::buffer::Buffer;
 use crate::wire::{Count, to_usize};
 use block::{BlockDecoder, Int, Mode};
@@ -25,7 +25,7 @@ use stream::BitStream;
 pub fn decode(
     stored: &[u8],
     parameters: &[u32],
-    length: Length,
+    length: DecodedLength,
     context: &Context,
 ) -> Result<Buffer> {
     let words = parameters.get(1..).unwrap_or_default();
@@ -93,14 +93,14 @@ impl Header {
             2 => Scalar::Float,
             _ => Scalar::Double,
         };
-        let rank = to_usize(next(2)?)?.one_more();
+        let rank = to_usize(next(2)?)?.plus_one();
         let width = [48, 24, 16, 12]
-            .get(rank.left_after(1))
+            .get(rank.minus_or_zero(1))
             .copied()
             .unwrap_or(0);
         let mut dims = [1; 4];
         for dim in dims.iter_mut().take(rank) {
-            *dim = to_usize(next(width)?)?.one_more();
+            *dim = to_usize(next(width)?)?.plus_one();
         }
         let mode = match next(12)? {
             LONG_MODE => Mode::long(next(52)?),
@@ -118,7 +118,7 @@ impl Header {
         &self,
         stored: &[u8],
         big_endian: bool,
-        length: Length,
+        length: DecodedLength,
         context: &Context,
     ) -> Result<Buffer> {
         let total = self.scalar.bytes();
@@ -173,7 +173,7 @@ impl Header {
     ) {
         let [x, y, z, w] = origin;
         let [nx, ny, nz, nw] = self.dims;
-        let length = nx.left_after(x).min(4);
+        let length = nx.minus_or_zero(x).min(4);
         for (number, row) in block.chunks(4).enumerate() {
             let y = y.wrapping_add(number & 3);
             let z = z.wrapping_add(number.wrapping_shr(2) & 3);
@@ -215,7 +215,7 @@ fn origin(number: usize, blocks: [usize; 4]) -> [usize; 4] {
 mod tests {
     use super::*;
 
-    fn decode(stored: &[u8], parameters: &[u32], length: Length) -> Result<Vec<u8>> {
+    fn decode(stored: &[u8], parameters: &[u32], length: DecodedLength) -> Result<Vec<u8>> {
         super::decode(stored, parameters, length, &Context::default()).map(Buffer::into_vec)
     }
 
@@ -316,7 +316,7 @@ mod tests {
     ];
 
     fn read((parameters, stored): (&[u32], &[u8]), bytes: usize) -> Vec<u8> {
-        decode(stored, parameters, Length::Exactly(bytes)).unwrap()
+        decode(stored, parameters, DecodedLength::Exactly(bytes)).unwrap()
     }
 
     #[test]
@@ -357,22 +357,22 @@ mod tests {
     #[test]
     fn damage_never_panics_and_length_is_checked() {
         for (parameters, stored) in [REVERSIBLE, FLOATS, RATE, ACCURACY, PRECISION] {
-            assert!(decode(stored, parameters, Length::Exactly(16)).is_err());
-            assert!(decode(&[], parameters, Length::AtMost(1000)).is_err());
+            assert!(decode(stored, parameters, DecodedLength::Exactly(16)).is_err());
+            assert!(decode(&[], parameters, DecodedLength::AtMost(1000)).is_err());
             for end in 0..stored.len() {
-                let _ = decode(&stored[..end], parameters, Length::AtMost(1000));
+                let _ = decode(&stored[..end], parameters, DecodedLength::AtMost(1000));
             }
             for bit in 0..parameters.len() * 32 {
                 let mut parameters = parameters.to_vec();
                 parameters[bit / 32] ^= 1 << (bit % 32);
-                let _ = decode(stored, &parameters, Length::AtMost(1000));
+                let _ = decode(stored, &parameters, DecodedLength::AtMost(1000));
             }
             for bit in 0..stored.len() * 8 {
                 let mut damaged = stored.to_vec();
                 damaged[bit / 8] ^= 1 << (bit % 8);
-                let _ = decode(&damaged, parameters, Length::AtMost(1000));
+                let _ = decode(&damaged, parameters, DecodedLength::AtMost(1000));
             }
         }
-        assert!(decode(&[], &[], Length::AtMost(1000)).is_err());
+        assert!(decode(&[], &[], DecodedLength::AtMost(1000)).is_err());
     }
 }

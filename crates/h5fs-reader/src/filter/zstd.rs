@@ -4,14 +4,14 @@
 use zstd::bulk::Decompressor;
 
 use crate::error::{Error, Result};
-use crate::filter::{Context, Length};
+use crate::filter::{Context, DecodedLength};
 use crate::memory::buffer::Buffer;
 
 /// Returns the decoded bytes of the Zstandard frames in `frames`.
 ///
 /// # Errors
 /// `Corrupt` for damaged or truncated frames, or another length.
-pub fn decode(frames: &[u8], length: Length, context: &mut Context) -> Result<Buffer> {
+pub fn decode(frames: &[u8], length: DecodedLength, context: &mut Context) -> Result<Buffer> {
     let Context { pool, zstd, .. } = context;
     length.fill("zstd", pool, |output| decode_into(frames, output, zstd))
 }
@@ -37,7 +37,7 @@ pub(crate) fn decode_into(
 mod tests {
     use super::*;
 
-    fn decode(stored: &[u8], length: Length) -> Result<Vec<u8>> {
+    fn decode(stored: &[u8], length: DecodedLength) -> Result<Vec<u8>> {
         super::decode(stored, length, &mut Context::default()).map(Buffer::into_vec)
     }
 
@@ -54,21 +54,27 @@ mod tests {
     fn frames_may_follow_each_other() {
         let expected = b"abc".repeat(200);
         assert_eq!(
-            decode(&[ABC, UNSIZED].concat(), Length::Exactly(600)),
+            decode(&[ABC, UNSIZED].concat(), DecodedLength::Exactly(600)),
             Ok(expected)
         );
-        assert_eq!(decode(UNSIZED, Length::AtMost(400)), Ok(b"abc".repeat(100)));
+        assert_eq!(
+            decode(UNSIZED, DecodedLength::AtMost(400)),
+            Ok(b"abc".repeat(100))
+        );
     }
 
     #[test]
     fn damage_and_excess_are_seen() {
         for frame in [ABC, UNSIZED] {
             for length in [0, 299, 301] {
-                assert!(decode(frame, Length::Exactly(length)).is_err(), "{length}");
+                assert!(
+                    decode(frame, DecodedLength::Exactly(length)).is_err(),
+                    "{length}"
+                );
             }
             for end in 0..frame.len() {
                 assert!(
-                    decode(&frame[..end], Length::Exactly(300)).is_err(),
+                    decode(&frame[..end], DecodedLength::Exactly(300)).is_err(),
                     "{end}"
                 );
             }

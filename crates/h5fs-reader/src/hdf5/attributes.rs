@@ -10,8 +10,8 @@ use crate::error::{Error, Result, quote};
 use crate::hdf5::btree_v2::BtreeV2;
 use crate::hdf5::file::metadata::Metadata;
 use crate::hdf5::file::number_form::Address;
-use crate::hdf5::heap::fractal::{Allowance, FractalHeap, HEADER_LOOK};
-use crate::hdf5::message::on_heap::OnHeap;
+use crate::hdf5::heap::fractal::{ASSUMED_HEADER_BYTES, FractalHeap, ListingAllowance};
+use crate::hdf5::message::on_heap::DenseStorageInfo;
 use crate::hdf5::message::{attribute, kind};
 use crate::hdf5::object_header::ObjectHeader;
 use crate::hdf5::shared::SharedMessages;
@@ -60,12 +60,12 @@ impl<'a> Attributes<'a> {
     ) -> Result<Self> {
         let info = header.find(kind::ATTRIBUTE_INFO).map(|message| {
             let mut cursor = Cursor::new(message.data, message.at, "attribute info message");
-            OnHeap::read(metadata, CREATION_ORDER, &mut cursor)
+            DenseStorageInfo::read(metadata, CREATION_ORDER, &mut cursor)
         });
         let dense = match info.transpose()?.flatten() {
-            Some(OnHeap { heap, name_index }) => {
-                metadata.expect([heap, name_index].map(|at| (at, HEADER_LOOK)));
-                let heap = FractalHeap::open(metadata, heap)?.wanted_whole();
+            Some(DenseStorageInfo { heap, name_index }) => {
+                metadata.prefetch([heap, name_index].map(|at| (at, ASSUMED_HEADER_BYTES)));
+                let heap = FractalHeap::open(metadata, heap)?.for_full_listing();
                 Some(Dense { heap, name_index })
             }
             None => None,
@@ -93,7 +93,7 @@ impl<'a> Attributes<'a> {
         let first = to_usize(*next)?;
         let mut failure = Ok(());
         let mut hand_on = |attribute: Result<Attribute>| {
-            *next = next.one_more();
+            *next = next.plus_one();
             match attribute {
                 Ok(attribute) => visit(attribute),
                 Err(error) => {
@@ -172,7 +172,7 @@ impl<'a> Attributes<'a> {
             records.push((self.creation_order(dense, &record)?, record));
         }
         records.sort_by_key(|(creation_order, _)| *creation_order);
-        let mut allowance = Allowance::new(self.metadata);
+        let mut allowance = ListingAllowance::new(self.metadata);
         for (_, record) in records.into_iter().skip(first) {
             allowance.check(dense.name_index)?;
             let attribute = self
@@ -193,7 +193,7 @@ impl<'a> Attributes<'a> {
 
     fn find_dense(&self, dense: &Dense, name: &[u8]) -> Result<Option<Attribute>> {
         let index = self.index(dense)?;
-        let mut allowance = Allowance::new(self.metadata);
+        let mut allowance = ListingAllowance::new(self.metadata);
         let sought = lookup3(name);
         let mut found = None;
         let mut compare = |record: &[u8]| -> Result<Ordering> {
@@ -223,17 +223,17 @@ impl<'a> Attributes<'a> {
     fn read_record(
         &self,
         dense: &Dense,
-        allowance: &mut Allowance,
+        allowance: &mut ListingAllowance,
         record: &[u8],
     ) -> Result<Attribute> {
         const SHARED: u8 = 0b10;
         let mut cursor = Cursor::new(record, dense.name_index, "attribute record");
         let id = cursor.read_bytes(HEAP_ID)?;
         let message = match cursor.u8()? & SHARED {
-            0 => dense.heap.one_of(allowance, id)?,
+            0 => dense.heap.object_within_allowance(allowance, id)?,
             _ => self
                 .shared
-                .on_heap(kind::ATTRIBUTE, id, dense.name_index.offset())?,
+                .read_from_heap(kind::ATTRIBUTE, id, dense.name_index.offset())?,
         };
         let mut cursor = Cursor::new(&message, dense.name_index, "attribute message");
         attribute::read(self.metadata, self.shared, &mut cursor)

@@ -11,12 +11,12 @@ use crate::error::{Error, Result};
 use crate::hdf5::file::metadata::Metadata;
 use crate::hdf5::file::number_form::Address;
 use crate::limits;
-use crate::memory::effort::Effort;
+use crate::memory::effort::RequestBudget;
 use crate::wire::{Count, Cursor, to_u64};
 
 const NODE: &str = "B-tree node (version 1)";
 /// Assumed length of a node or a symbol table node before it is read. Most nodes are shorter.
-pub(crate) const NODE_LOOK: u64 = 1024;
+pub(crate) const ASSUMED_NODE_BYTES: u64 = 1024;
 
 const GROUP: u8 = 0;
 const CHUNK: u8 = 1;
@@ -61,7 +61,7 @@ impl BtreeV1 {
     /// absolute offset `root`. A key consists of the chunk's size, its filter mask, and its offset
     /// in elements. The offset has an additional dimension for the element's bytes.
     pub(crate) fn chunks(meta: Arc<Metadata>, root: Address, rank: usize) -> Self {
-        let key_size = rank.with_more(2).times(8);
+        let key_size = rank.plus(2).times(8);
         BtreeV1 {
             meta,
             root,
@@ -113,21 +113,21 @@ impl BtreeV1 {
     /// Reads a child like [`descend`](Self::descend), and requests the following children, which
     /// are needed next.
     pub(crate) fn descend_first(&self, node: &Node, i: usize) -> Result<Node> {
-        self.expect_children(node, i)?;
+        self.prefetch_children(node, i)?;
         self.descend(node, i)
     }
 
     /// Requests child `i` of `node` and the following ones, unless child `i` is already available.
     /// All nodes of a tree have the same capacity, and a node above the leaves is full.
-    fn expect_children(&self, node: &Node, i: usize) -> Result<()> {
-        if !self.meta.is_far() {
+    fn prefetch_children(&self, node: &Node, i: usize) -> Result<()> {
+        if !self.meta.is_remote() {
             return Ok(());
         }
-        let length = to_u64(node.block.len()).max(NODE_LOOK);
-        let children = self.children(node, i.one_more());
+        let length = to_u64(node.block.len()).max(ASSUMED_NODE_BYTES);
+        let children = self.children(node, i.plus_one());
         let first = self.defined_child(node, i)?;
         self.meta
-            .expect_with(first, length, || children.map(|at| (at, length)));
+            .prefetch_with_siblings(first, length, || children.map(|at| (at, length)));
         Ok(())
     }
 
@@ -137,7 +137,7 @@ impl BtreeV1 {
     }
 
     /// Returns a view of the same tree whose reads are charged to `effort`.
-    pub(crate) fn with_effort(&self, effort: &Effort) -> Self {
+    pub(crate) fn with_effort(&self, effort: &RequestBudget) -> Self {
         BtreeV1 {
             meta: self.meta.with_effort(effort),
             ..self.clone()
@@ -161,9 +161,9 @@ impl BtreeV1 {
 
     fn node(&self, at: Address, above: u64) -> Result<Node> {
         let prefix = self.meta.structure_size(2, 0, 8);
-        let block = self.meta.plain_block(at, to_u64(prefix), NODE)?;
+        let block = self.meta.unchecked_block(at, to_u64(prefix), NODE)?;
         let mut cursor = Cursor::new(&block, at, NODE);
-        cursor.signature(b"TREE")?;
+        cursor.expect_signature(b"TREE")?;
         if cursor.u8()? != self.node_type {
             return Err(cursor.corrupt("is of another type"));
         }
@@ -171,13 +171,13 @@ impl BtreeV1 {
         let used = usize::from(cursor.u16()?);
         let entry_size = self.meta.structure_size(1, 0, self.key_size);
         let entries = used.times(entry_size);
-        let length = prefix.with_more(entries).with_more(self.key_size);
-        let branch = above.with_more(to_u64(length));
+        let length = prefix.plus(entries).plus(self.key_size);
+        let branch = above.plus(to_u64(length));
         if branch > limits::TREE_BRANCH {
             return Err(Error::limit(NODE, limits::TREE_BRANCH));
         }
         Ok(Node {
-            block: self.meta.plain_block(at, to_u64(length), NODE)?,
+            block: self.meta.unchecked_block(at, to_u64(length), NODE)?,
             at,
             level,
             used,
@@ -202,7 +202,7 @@ impl Node {
 
     /// Returns a cursor at key `i`, from 0 to [`used`](Self::used) inclusive.
     pub(crate) fn key(&self, i: usize) -> Result<Cursor<'_>> {
-        self.entry(i, self.used.one_more())
+        self.entry(i, self.used.plus_one())
     }
 
     fn entry(&self, i: usize, count: usize) -> Result<Cursor<'_>> {
@@ -211,7 +211,7 @@ impl Node {
             return Err(cursor.corrupt("has no such entry"));
         }
         let entry = i.times(self.entry_size);
-        cursor.skip(self.prefix.with_more(entry))?;
+        cursor.skip(self.prefix.plus(entry))?;
         Ok(cursor)
     }
 
@@ -222,13 +222,13 @@ impl Node {
         from: usize,
         mut is_past: impl FnMut(Cursor<'_>) -> Result<bool>,
     ) -> Result<Option<usize>> {
-        let (mut low, mut high) = (from, self.used.one_more());
+        let (mut low, mut high) = (from, self.used.plus_one());
         while low < high {
             let middle = low.midpoint(high);
             if is_past(self.key(middle)?)? {
                 high = middle;
             } else {
-                low = middle.one_more();
+                low = middle.plus_one();
             }
         }
         Ok((low <= self.used).then_some(low))
@@ -303,7 +303,7 @@ impl LeafEntries {
             Ok(true) => Ok(self.path.last().map(|(node, taken)| LeafEntry {
                 tree: &self.tree,
                 node,
-                i: taken.left_after(1),
+                i: taken.minus_or_zero(1),
             })),
             Ok(false) => Ok(None),
             Err(error) => {
@@ -333,12 +333,12 @@ impl LeafEntries {
     ///
     /// # Errors
     /// Fails if a node on the path is damaged. The iterator is then at its end.
-    pub(crate) fn go_to(&mut self, place: &EntryPosition) -> Result<()> {
+    pub(crate) fn seek(&mut self, place: &EntryPosition) -> Result<()> {
         self.path.clear();
         let mut path: Vec<(Node, usize)> = Vec::new();
         for taken in place.taken.iter().copied().map(usize::from) {
             let node = match path.last() {
-                Some((above, taken)) => self.tree.descend(above, taken.left_after(1))?,
+                Some((above, taken)) => self.tree.descend(above, taken.minus_or_zero(1))?,
                 None => self.tree.root()?,
             };
             path.push((node, taken));
@@ -350,7 +350,7 @@ impl LeafEntries {
 
     /// Returns the addresses of the next children: the rest of this leaf, and the following leaves
     /// whose bytes are available.
-    fn entries_behind(&self) -> impl Iterator<Item = Address> {
+    fn following_children(&self) -> impl Iterator<Item = Address> {
         let tree = &self.tree;
         let mut path = self.path.iter().rev();
         let (leaf, above) = (path.next(), path.next());
@@ -359,7 +359,7 @@ impl LeafEntries {
             .flat_map(|(leaf, taken)| tree.children(leaf, *taken));
         let leaves = above.into_iter().flat_map(|(above, taken)| {
             let leaves = tree.children(above, *taken);
-            let leaves = leaves.take_while(|at| tree.meta.is_here(*at, NODE_LOOK));
+            let leaves = leaves.take_while(|at| tree.meta.is_available(*at, ASSUMED_NODE_BYTES));
             leaves.filter_map(|at| tree.node(at, above.branch).ok())
         });
         own.chain(leaves.flat_map(|leaf| tree.children(&leaf, 0).collect::<Vec<_>>()))
@@ -375,11 +375,11 @@ impl LeafEntries {
                 self.path.pop();
                 continue;
             }
-            *taken = i.one_more();
+            *taken = i.plus_one();
             if node.level == 0 {
                 return Ok(true);
             }
-            descents = descents.one_more();
+            descents = descents.plus_one();
             if descents > limits::EMPTY_NODES {
                 let what = format!("{NODE}: too many nodes without entries");
                 return Err(Error::corrupt(what, node.at));
@@ -397,7 +397,7 @@ impl LeafEntries {
 
 /// Two keys of a group's tree, as offsets in the group's local heap. The names between them are
 /// greater than the first key (`None`: no lower bound) and not greater than the second.
-pub(crate) type Keys = (Option<u64>, u64);
+pub(crate) type KeyPair = (Option<u64>, u64);
 
 /// An iterator over the symbol table nodes of a group, in the order of the names.
 #[derive(Debug)]
@@ -424,14 +424,21 @@ impl Leaves {
         let Some(leaf) = leaf.transpose()? else {
             return Ok(None);
         };
-        let later = || self.0.entries_behind().map(|at| (at, NODE_LOOK));
-        self.0.tree.meta.expect_with(leaf, NODE_LOOK, later);
+        let later = || {
+            self.0
+                .following_children()
+                .map(|at| (at, ASSUMED_NODE_BYTES))
+        };
+        self.0
+            .tree
+            .meta
+            .prefetch_with_siblings(leaf, ASSUMED_NODE_BYTES, later);
         Ok(Some(leaf))
     }
 
     /// Returns the keys on both sides of the path to the last returned node, from the root down.
     /// The first key of a node is ignored, because a search does not use it.
-    pub(crate) fn keys(&self) -> Result<Vec<Keys>> {
+    pub(crate) fn keys(&self) -> Result<Vec<KeyPair>> {
         let tree = &self.0.tree;
         let keys = self.0.path.iter().map(|(node, taken)| {
             let before = taken.checked_sub(1).filter(|&i| i > 0);
@@ -450,8 +457,8 @@ impl Leaves {
     ///
     /// # Errors
     /// Fails if a node on the path is damaged. The iterator is then at its end.
-    pub(crate) fn go_to(&mut self, place: &EntryPosition) -> Result<()> {
-        self.0.go_to(place)
+    pub(crate) fn seek(&mut self, place: &EntryPosition) -> Result<()> {
+        self.0.seek(place)
     }
 }
 
@@ -486,7 +493,7 @@ impl GroupBranch {
                 let name = tree.meta.length(&mut key)?;
                 Ok(compare(name)? != Ordering::Greater)
             })?;
-            match key.map(|key| key.left_after(1)) {
+            match key.map(|key| key.minus_or_zero(1)) {
                 Some(i) if node.level == 0 => leaf = Some(tree.defined_child(&node, i)?),
                 Some(i) => next = Some(tree.descend(&node, i)?),
                 None => {}
@@ -570,7 +577,7 @@ mod tests {
             leaves.next_leaf().unwrap();
         }
         for i in [2, 0, 3, 1, 1] {
-            leaves.go_to(&places[i]).unwrap();
+            leaves.seek(&places[i]).unwrap();
             let expected = [Some(at(1111)), Some(at(2222)), Some(at(3333)), None][i];
             assert_eq!(leaves.next_leaf(), Ok(expected));
         }

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::hdf5::btree_v2::levels::{CHECKSUM, Child, Levels, NODE_PREFIX};
 use crate::hdf5::file::metadata::{Metadata, verify_checksum};
 use crate::hdf5::file::number_form::Address;
-use crate::memory::effort::Effort;
+use crate::memory::effort::RequestBudget;
 use crate::wire::{Count, Cursor, to_u64};
 
 const HEADER: &str = "B-tree header (version 2)";
@@ -84,8 +84,8 @@ impl BtreeV2 {
         let verify = |block: &[u8]| verify_checksum(block, at, HEADER);
         let block = meta.block(at, length, HEADER, verify)?;
         let mut cursor = Cursor::new(&block, at, HEADER);
-        cursor.signature(b"BTHD")?;
-        cursor.version(0..=0)?;
+        cursor.expect_signature(b"BTHD")?;
+        cursor.read_version(0..=0)?;
         if cursor.u8()? != record_type {
             return Err(cursor.corrupt("holds records of another type"));
         }
@@ -141,7 +141,7 @@ impl BtreeV2 {
     }
 
     /// Returns a view of the same tree whose reads are charged to `effort`.
-    pub(crate) fn with_effort(&self, effort: &Effort) -> Self {
+    pub(crate) fn with_effort(&self, effort: &RequestBudget) -> Self {
         BtreeV2 {
             meta: self.meta.with_effort(effort),
             ..self.clone()
@@ -181,7 +181,7 @@ impl BtreeV2 {
         loop {
             let node = self.node(child, level)?;
             self.check_between(&node, lower.as_deref(), upper.as_deref())?;
-            let (i, equal) = self.first_not_before(&node, compare)?;
+            let (i, equal) = self.lower_bound(&node, compare)?;
             if equal {
                 found = Some(self.record(&node, i)?.to_vec());
             }
@@ -198,7 +198,7 @@ impl BtreeV2 {
             }
             if matches!(self.order, Some(Order::Words(_))) {
                 // Chunks next to this one are needed soon, but links with other hashes are not.
-                self.expect_children(&node, i)?;
+                self.prefetch_children(&node, i)?;
             }
             child = self.child(&node, i)?;
             level = below;
@@ -260,7 +260,7 @@ impl BtreeV2 {
 
     /// Returns the first record of `node` that is not before the searched key, and whether it is
     /// equal to the key.
-    fn first_not_before(
+    fn lower_bound(
         &self,
         node: &Node,
         compare: &mut dyn FnMut(&[u8]) -> Result<Ordering>,
@@ -269,7 +269,7 @@ impl BtreeV2 {
         while low < high {
             let middle = low.midpoint(high);
             match compare(self.record(node, middle)?)? {
-                Ordering::Greater => low = middle.one_more(),
+                Ordering::Greater => low = middle.plus_one(),
                 order => {
                     high = middle;
                     equal = order == Ordering::Equal;
@@ -285,7 +285,7 @@ impl BtreeV2 {
         let used = usize::try_from(child.used).unwrap_or(usize::MAX);
         let children = match level {
             0 => 0,
-            _ => used.one_more(),
+            _ => used.plus_one(),
         };
         let records = used.times(self.record_size);
         let pointers = children.times(self.levels.pointer_size(level));
@@ -294,16 +294,16 @@ impl BtreeV2 {
     }
 
     /// Requests child `i` of `node` and the following ones, unless child `i` is already available.
-    fn expect_children(&self, node: &Node, i: usize) -> Result<()> {
-        if !self.meta.is_far() {
+    fn prefetch_children(&self, node: &Node, i: usize) -> Result<()> {
+        if !self.meta.is_remote() {
             return Ok(());
         }
-        let below = node.level.left_after(1);
+        let below = node.level.minus_or_zero(1);
         let place = |child: Child| (child.at, self.size(child, below).1);
-        let children = i.one_more()..=node.used;
+        let children = i.plus_one()..=node.used;
         let children = children.filter_map(|i| self.child(node, i).ok().map(place));
         let (first, length) = place(self.child(node, i)?);
-        self.meta.expect_with(first, length, || children);
+        self.meta.prefetch_with_siblings(first, length, || children);
         Ok(())
     }
 
@@ -319,7 +319,7 @@ impl BtreeV2 {
         };
         let block = self.meta.block(child.at, length, what, verify)?;
         let mut cursor = Cursor::new(&block, child.at, what);
-        cursor.signature(signature)?;
+        cursor.expect_signature(signature)?;
         match (cursor.u8()?, cursor.u8()?) {
             (0, record_type) if record_type == self.record_type => {}
             (0, _) => return Err(cursor.corrupt("holds records of another type")),
@@ -335,7 +335,7 @@ impl BtreeV2 {
 
     /// Reads a node and checks that it has the total number of records that its parent states. With
     /// another number, a walk that counts records would skip some.
-    fn counted_node(&self, child: Child, level: usize) -> Result<Node> {
+    fn node_with_checked_total(&self, child: Child, level: usize) -> Result<Node> {
         let node = self.node(child, level)?;
         if level > 0 {
             let mut left = child.total.checked_sub(child.used);
@@ -353,7 +353,7 @@ impl BtreeV2 {
     fn record<'n>(&self, node: &'n Node, i: usize) -> Result<&'n [u8]> {
         let mut cursor = Cursor::new(&node.block, node.at, LEAF);
         let before = i.times(self.record_size);
-        cursor.skip(NODE_PREFIX.with_more(before))?;
+        cursor.skip(NODE_PREFIX.plus(before))?;
         cursor.read_bytes(self.record_size)
     }
 
@@ -371,7 +371,7 @@ impl BtreeV2 {
         };
         let child = Child { at, used, total };
         self.levels
-            .check(child, node.level.left_after(1), &cursor)?;
+            .check(child, node.level.minus_or_zero(1), &cursor)?;
         Ok(child)
     }
 }
@@ -411,7 +411,7 @@ enum BtreeStep {
 impl PathNode {
     fn take_step(&mut self) -> BtreeStep {
         let step = self.step;
-        self.step = step.one_more();
+        self.step = step.plus_one();
         let used = self.node.used;
         match (self.node.level, step / 2, step % 2) {
             (0, _, _) if step < used => BtreeStep::Record(step),
@@ -448,7 +448,7 @@ impl RecordCursor {
     pub(crate) fn next_record(&mut self) -> Result<Option<Vec<u8>>> {
         let record = self.advance();
         match record {
-            Ok(Some(_)) => self.position = self.position.one_more(),
+            Ok(Some(_)) => self.position = self.position.plus_one(),
             Ok(None) => {}
             Err(_) => self.seek(self.tree.records),
         }
@@ -471,10 +471,10 @@ impl RecordCursor {
                     return Ok(Some(self.tree.record(&frame.node, i)?.to_vec()));
                 }
                 BtreeStep::Child(i) => {
-                    self.tree.expect_children(&frame.node, i)?;
+                    self.tree.prefetch_children(&frame.node, i)?;
                     let child = self.tree.child(&frame.node, i)?;
-                    let level = frame.node.level.left_after(1);
-                    let node = self.tree.counted_node(child, level)?;
+                    let level = frame.node.level.minus_or_zero(1);
+                    let node = self.tree.node_with_checked_total(child, level)?;
                     self.path.push(PathNode { node, step: 0 });
                 }
                 BtreeStep::End => {
@@ -492,7 +492,7 @@ impl RecordCursor {
         let mut level = self.tree.depth();
         let mut before = self.position;
         loop {
-            let node = self.tree.counted_node(child, level)?;
+            let node = self.tree.node_with_checked_total(child, level)?;
             let Some(below) = level.checked_sub(1) else {
                 let step = usize::try_from(before).unwrap_or(usize::MAX);
                 self.path.push(PathNode { node, step });
@@ -500,9 +500,9 @@ impl RecordCursor {
             };
             let (i, way) = self.choose(&node, before)?;
             if way.is_some() {
-                self.tree.expect_children(&node, i)?;
+                self.tree.prefetch_children(&node, i)?;
             }
-            let step = i.times(2).one_more();
+            let step = i.times(2).plus_one();
             self.path.push(PathNode { node, step });
             let Some((next, rest)) = way else {
                 return Ok(());
@@ -520,7 +520,7 @@ impl RecordCursor {
             before = match before.checked_sub(child.total) {
                 None => return Ok((i, Some((child, before)))),
                 Some(0) if i < node.used => return Ok((i, None)),
-                Some(rest) => rest.left_after(1),
+                Some(rest) => rest.minus_or_zero(1),
             };
         }
         Err(miscounted(node.at))

@@ -9,9 +9,9 @@ use crate::hdf5::index::btree_v1::BtreeV1Index;
 use crate::hdf5::index::btree_v2::BtreeV2Index;
 use crate::hdf5::index::extensible_array::ExtensibleArray;
 use crate::hdf5::index::fixed_array::FixedArray;
-use crate::hdf5::index::implicit::Implicit;
-use crate::hdf5::index::single::Single;
-use crate::hdf5::index::{Geometry, Unwritten};
+use crate::hdf5::index::implicit::ImplicitIndex;
+use crate::hdf5::index::single::SingleChunkIndex;
+use crate::hdf5::index::{Geometry, UnwrittenIndex};
 use crate::hdf5::message::data_layout::{self, ChunkIndexKind, ChunkedLayout, DataLayout};
 use crate::hdf5::message::{
     dataspace, datatype, external_files, fill_value, filter_pipeline, kind,
@@ -218,7 +218,7 @@ impl StorageParts<'_> {
         };
         let offset = address.offset();
         let metadata = &self.reader.context.metadata;
-        if offset < metadata.begin_of_data() {
+        if offset < metadata.min_data_offset() {
             return Err(Error::corrupt(
                 "contiguous data: within the superblock",
                 offset,
@@ -247,7 +247,7 @@ impl StorageParts<'_> {
                 let what = "external data files: a part is after the end of all files";
                 return Err(Error::corrupt(what, message.at));
             };
-            missing = missing.left_after(length);
+            missing = missing.minus_or_zero(length);
             let neighbours = Arc::clone(self.reader.context.other_files.neighbours());
             let source = Arc::new(RawFile::new(neighbours, slot.name));
             extents.push(StoredExtent { source, extent });
@@ -289,11 +289,11 @@ impl StorageParts<'_> {
         let geometry = Geometry::new(dims.clone(), max.clone(), shape, chunk_bytes, at)?;
         Ok(Storage::Chunked(ChunkGrid {
             source: Arc::clone(self.reader.context.metadata.source()),
-            begin: self.reader.context.metadata.begin_of_data(),
+            min_offset: self.reader.context.metadata.min_data_offset(),
             chunk_shape: chunks.shape.clone(),
             index: self.index(chunks, geometry, !pipeline.0.is_empty())?,
             pipeline: pipeline.clone(),
-            partial_unfiltered: chunks.partial_unfiltered,
+            has_unfiltered_edge_chunks: chunks.partial_unfiltered,
         }))
     }
 
@@ -306,22 +306,22 @@ impl StorageParts<'_> {
         const HEADER_LOOK: u64 = 128;
         let metadata = &self.reader.context.metadata;
         if let (Some(at), true) = (chunks.address, chunks.index.has_header()) {
-            metadata.come_by(at.offset(), HEADER_LOOK)?;
+            metadata.check_available(at.offset(), HEADER_LOOK)?;
         }
-        let metadata = metadata.refreshed();
+        let metadata = metadata.fresh_view();
         Ok(match (chunks.index, chunks.address) {
-            (ChunkIndexKind::Single(chunk), address) => Arc::new(Single::new(
+            (ChunkIndexKind::Single(chunk), address) => Arc::new(SingleChunkIndex::new(
                 address,
                 chunk,
                 geometry,
                 self.reader.header.at,
             )?),
-            (_, None) => Arc::new(Unwritten),
+            (_, None) => Arc::new(UnwrittenIndex),
             (ChunkIndexKind::BtreeV1, Some(root)) => {
                 Arc::new(BtreeV1Index::new(metadata, root, geometry, filtered))
             }
             (ChunkIndexKind::Implicit, Some(at)) => {
-                Arc::new(Implicit::new(metadata, at, geometry)?)
+                Arc::new(ImplicitIndex::new(metadata, at, geometry)?)
             }
             (ChunkIndexKind::FixedArray, Some(at)) => {
                 Arc::new(FixedArray::open(metadata, at, geometry, filtered)?)

@@ -14,11 +14,11 @@ use crate::error::{Error, Result};
 use crate::hdf5::file::metadata::Metadata;
 use crate::hdf5::group::dense::{DenseLinks, DenseStream};
 use crate::hdf5::group::symbol_table_node::{SymbolTableLinks, SymbolTableStream};
-use crate::hdf5::message::on_heap::OnHeap;
+use crate::hdf5::message::on_heap::DenseStorageInfo;
 use crate::hdf5::message::symbol_table::SymbolTable;
 use crate::hdf5::message::{kind, link};
 use crate::hdf5::object_header::ObjectHeader;
-use crate::memory::distinct::keep_first_of_each;
+use crate::memory::distinct::deduplicate_by_name;
 use crate::model::{Link, LinkStream, LinksInMemory};
 use crate::wire::Cursor;
 
@@ -42,7 +42,7 @@ pub(crate) enum Group {
     /// link that cannot be read.
     Compact(Arc<Vec<Link>>, Option<Error>),
     /// A new-style group with many links.
-    Dense(OnHeap),
+    Dense(DenseStorageInfo),
 }
 
 impl Group {
@@ -59,7 +59,7 @@ impl Group {
         if let Some(message) = header.find(kind::LINK_INFO) {
             let mut cursor = Cursor::new(message.data, message.at, "link info message");
             return Ok(Some(
-                match OnHeap::read(metadata, CREATION_ORDER, &mut cursor)? {
+                match DenseStorageInfo::read(metadata, CREATION_ORDER, &mut cursor)? {
                     Some(links) => Group::Dense(links),
                     None => Self::compact(metadata, header),
                 },
@@ -80,7 +80,7 @@ impl Group {
                     .ok()
             })
             .collect();
-        keep_first_of_each(&mut links, |link| &link.name);
+        deduplicate_by_name(&mut links, |link| &link.name);
         Group::Compact(Arc::new(links), failure)
     }
 

@@ -3,7 +3,7 @@
 //! HDF5 3.0, VII (Appendix C). There are six kinds, and the writer chooses one by how the dataset
 //! can grow. Opening an index reads at most its header. Nodes, blocks and pages are read one at a
 //! time when they are needed. An index whose address is undefined contains no chunks, because no
-//! chunk was ever written, see [`Unwritten`].
+//! chunk was ever written, see [`UnwrittenIndex`].
 
 mod array;
 pub(crate) mod btree_v1;
@@ -18,7 +18,7 @@ pub(crate) mod single;
 use crate::error::{Error, Result};
 use crate::hdf5::file::number_form::Address;
 use crate::limits;
-use crate::memory::effort::Effort;
+use crate::memory::effort::RequestBudget;
 use crate::model::storage::{ChunkIndex, ChunkVisitor, IndexCursor, StoredChunk};
 use crate::wire::{Count, to_u64};
 
@@ -81,7 +81,7 @@ impl Geometry {
     }
 
     /// Returns whether some element of the chunk at `place` is inside the current extent.
-    fn holds(&self, place: &[u64]) -> bool {
+    fn is_in_extent(&self, place: &[u64]) -> bool {
         place.len() == self.rank() && place.iter().zip(self.grid()).all(|(&at, count)| at < count)
     }
 }
@@ -89,14 +89,19 @@ impl Geometry {
 /// The index of a dataset without any written chunk. The file does not contain the index yet,
 /// whatever its kind.
 #[derive(Debug)]
-pub(crate) struct Unwritten;
+pub(crate) struct UnwrittenIndex;
 
-impl ChunkIndex for Unwritten {
+impl ChunkIndex for UnwrittenIndex {
     fn find(&self, _: &[u64]) -> Result<Option<StoredChunk>> {
         Ok(None)
     }
 
-    fn walk_from(&self, _: &mut IndexCursor, _: &Effort, _: &mut ChunkVisitor<'_>) -> Result<()> {
+    fn walk_from(
+        &self,
+        _: &mut IndexCursor,
+        _: &RequestBudget,
+        _: &mut ChunkVisitor<'_>,
+    ) -> Result<()> {
         Ok(())
     }
 }
@@ -109,7 +114,7 @@ impl StrayChunks {
     /// Counts one more skipped chunk.
     fn pass(&mut self) -> Result<()> {
         let most = to_u64(limits::STRAY_CHUNKS);
-        self.0 = self.0.one_more();
+        self.0 = self.0.plus_one();
         if self.0 <= most {
             Ok(())
         } else {
@@ -121,7 +126,7 @@ impl StrayChunks {
 /// Moves `place` to the next place of `grid`, row by row. Returns `false` after the last.
 fn step(place: &mut [u64], grid: impl DoubleEndedIterator<Item = u64>) -> bool {
     for (along, count) in place.iter_mut().rev().zip(grid.rev()) {
-        *along = along.one_more();
+        *along = along.plus_one();
         if *along < count {
             return true;
         }
@@ -184,10 +189,10 @@ mod tests {
     #[test]
     fn chunks_that_stick_out_are_held() {
         let geometry = Geometry::new(vec![5, 4], vec![None; 2], vec![2, 2], 4, 0).unwrap();
-        assert!(geometry.holds(&[2, 1]));
-        assert!(!geometry.holds(&[3, 0]));
-        assert!(!geometry.holds(&[0, 2]));
-        assert!(!geometry.holds(&[0]));
+        assert!(geometry.is_in_extent(&[2, 1]));
+        assert!(!geometry.is_in_extent(&[3, 0]));
+        assert!(!geometry.is_in_extent(&[0, 2]));
+        assert!(!geometry.is_in_extent(&[0]));
     }
 
     #[test]

@@ -69,7 +69,7 @@ impl Object {
             modified: modified(&header),
             comment: comment(&header),
             tag: None,
-            assembled: None,
+            assembled_array: None,
             error,
         };
         Ok(Object {
@@ -88,7 +88,7 @@ impl Object {
         };
         let comment = self.node.comment.as_ref().map_or(0, Vec::len);
         let own = Count::sum([size_of::<Node>(), size_of::<Self>(), comment]);
-        content.with_more(to_u64(own))
+        content.plus(to_u64(own))
     }
 }
 

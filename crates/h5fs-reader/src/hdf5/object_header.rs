@@ -13,7 +13,7 @@ use crate::source::growing::retry_while_growing;
 use crate::wire::{Count, Cursor, to_u64, to_usize};
 
 /// Number of bytes of the first read of a header. Most headers end within these bytes.
-pub(crate) const FIRST_LOOK: u64 = 512;
+pub(crate) const FIRST_READ_BYTES: u64 = 512;
 
 /// Number of bytes of a version 1 prefix with its padding.
 const PREFIX_1: usize = 16;
@@ -93,7 +93,7 @@ impl ObjectHeader {
     }
 
     fn read_once(metadata: &Metadata, at: Address) -> Result<Self> {
-        let first = metadata.peek(at, FIRST_LOOK)?;
+        let first = metadata.peek(at, FIRST_READ_BYTES)?;
         let mut header = ObjectHeader {
             at,
             reference_count: 1,
@@ -140,11 +140,11 @@ impl ObjectHeader {
         continuations: &mut VecDeque<(Address, u64)>,
     ) -> Result<Version> {
         let mut cursor = Cursor::new(&first, self.at, "object header");
-        cursor.version(1..=1)?;
+        cursor.read_version(1..=1)?;
         cursor.skip(1 + 2)?; // reserved, number of messages (bounded by the blocks anyway)
         self.reference_count = cursor.u32()?;
         let size = u64::from(cursor.u32()?);
-        let bytes = metadata.rest(self.at, first, to_u64(PREFIX_1).with_more(size))?;
+        let bytes = metadata.rest(self.at, first, to_u64(PREFIX_1).plus(size))?;
         let end = bytes.len();
         self.add_block(
             metadata,
@@ -171,10 +171,10 @@ impl ObjectHeader {
         } = Prefix2::read(&mut cursor)?;
         self.modification_time = modification_time;
         let start = cursor.position();
-        let length = size.with_more(to_u64(start.with_more(CHECKSUM)));
+        let length = size.plus(to_u64(start.plus(CHECKSUM)));
         let bytes = metadata.rest(self.at, first, length)?;
         verify_checksum(&bytes, self.at, "object header")?;
-        let messages = start..bytes.len().left_after(CHECKSUM);
+        let messages = start..bytes.len().minus_or_zero(CHECKSUM);
         self.add_block(metadata, version, self.at, bytes, messages, continuations)?;
         Ok(version)
     }
@@ -187,7 +187,7 @@ impl ObjectHeader {
     ) -> Result<()> {
         let mut met = HashSet::from([self.at]);
         if continuations.len() > 1 {
-            metadata.expect(continuations.iter().copied());
+            metadata.prefetch(continuations.iter().copied());
         }
         while let Some((at, length)) = continuations.pop_front() {
             if !met.insert(at) {
@@ -200,9 +200,10 @@ impl ObjectHeader {
             let messages = match version {
                 Version::One => 0..bytes.len(),
                 Version::Two { .. } => {
-                    Cursor::new(&bytes, at, "object header continuation").signature(b"OCHK")?;
+                    Cursor::new(&bytes, at, "object header continuation")
+                        .expect_signature(b"OCHK")?;
                     verify_checksum(&bytes, at, "object header continuation")?;
-                    4..bytes.len().left_after(CHECKSUM)
+                    4..bytes.len().minus_or_zero(CHECKSUM)
                 }
             };
             self.add_block(metadata, version, at, bytes, messages, &mut continuations)?;
@@ -221,7 +222,7 @@ impl ObjectHeader {
         messages: Range<usize>,
         continuations: &mut VecDeque<(Address, u64)>,
     ) -> Result<()> {
-        self.bytes = self.bytes.with_more(to_u64(bytes.len()));
+        self.bytes = self.bytes.plus(to_u64(bytes.len()));
         if self.bytes > limits::HEADER_BYTES {
             return Err(Error::limit(
                 "bytes of an object header",
@@ -245,7 +246,7 @@ impl ObjectHeader {
             has_nil |= place.kind == kind::NIL;
             if place.kind == kind::CONTINUATION {
                 let data = bytes.get(place.data.clone()).unwrap_or_default();
-                let mut target = Cursor::new(data, cursor.at(), "continuation message");
+                let mut target = Cursor::new(data, cursor.offset(), "continuation message");
                 let next = metadata.defined_address(&mut target)?;
                 let length = metadata.length(&mut target)?;
                 if length == 0 {
@@ -288,8 +289,8 @@ struct Prefix2 {
 
 impl Prefix2 {
     fn read(cursor: &mut Cursor<'_>) -> Result<Self> {
-        cursor.signature(b"OHDR")?;
-        cursor.version(2..=2)?;
+        cursor.expect_signature(b"OHDR")?;
+        cursor.read_version(2..=2)?;
         let flags = cursor.u8()?;
         let mut modification_time = None;
         if flags & 0x20 != 0 {
@@ -313,14 +314,14 @@ impl Prefix2 {
 /// Returns the kinds of the messages at the beginning of a damaged or truncated header, up to the
 /// first message that cannot be parsed. Does not verify checksums.
 pub(crate) fn first_kinds(metadata: &Metadata, at: Address) -> Vec<u16> {
-    let first = metadata.peek(at, FIRST_LOOK).unwrap_or_default();
+    let first = metadata.peek(at, FIRST_READ_BYTES).unwrap_or_default();
     let mut cursor = Cursor::new(&first, at, "object header");
     let version = if first.starts_with(b"OHDR") {
         Prefix2::read(&mut cursor).map(|prefix| prefix.version)
     } else {
         cursor
-            .version(1..=1)
-            .and_then(|_| cursor.skip(PREFIX_1.left_after(1)))
+            .read_version(1..=1)
+            .and_then(|_| cursor.skip(PREFIX_1.minus_or_zero(1)))
             .map(|()| Version::One)
     };
     let mut kinds = Vec::new();
@@ -383,8 +384,8 @@ impl Metadata {
     /// Reads up to `most` bytes at `at`. Fewer bytes are returned at the end of the file, or at the
     /// end of one of its member files.
     fn peek(&self, at: Address, most: u64) -> Result<Vec<u8>> {
-        let length = self.source().available(at.offset()).min(most);
-        self.bytes(at.offset(), length.max(1), "object header")
+        let length = self.source().contiguous_bytes(at.offset()).min(most);
+        self.read_uncached(at.offset(), length.max(1), "object header")
     }
 
     /// Returns the `length` bytes at `at`. `first` contains the beginning of them.
@@ -403,6 +404,6 @@ impl Metadata {
             return Err(Error::limit(what, limits::HEADER_BYTES));
         }
         self.effort().spend(length)?;
-        self.bytes(at.offset(), length, what)
+        self.read_uncached(at.offset(), length, what)
     }
 }

@@ -23,14 +23,14 @@ struct Sequence {
 
 /// A resolver of the pointers in elements.
 #[derive(Debug)]
-pub(crate) struct Pointers<'a> {
+pub(crate) struct ElementPointers<'a> {
     /// The file's metadata, with widths and base of addresses.
     pub(crate) metadata: &'a Metadata,
     /// The heap with variable-length data and regions.
     pub(crate) heap: &'a GlobalHeap,
 }
 
-impl Pointers<'_> {
+impl ElementPointers<'_> {
     /// Returns the bytes of the base elements of one variable-length element, or `None` for a null
     /// element.
     ///
@@ -51,7 +51,7 @@ impl Pointers<'_> {
     ///
     /// # Errors
     /// `Limit` for an element that is too long, `Corrupt` for one with an invalid pointer.
-    pub(crate) fn variable_length(
+    pub(crate) fn read_variable_length(
         &self,
         element: &[u8],
         base_size: u64,
@@ -69,18 +69,20 @@ impl Pointers<'_> {
             index,
             bytes,
         } = sequence;
-        self.heap.part(collection, index, bytes, part).map(Some)
+        self.heap
+            .object_range(collection, index, bytes, part)
+            .map(Some)
     }
 
     /// Returns the collection that a variable-length element points to, 0 for a null element.
-    pub(crate) fn variable_length_place(&self, element: &[u8]) -> u64 {
+    pub(crate) fn variable_length_offset(&self, element: &[u8]) -> u64 {
         self.collection(element).map_or(0, Address::offset)
     }
 
     /// Requests the collections that variable-length elements point to.
-    pub(crate) fn expect<'e>(&self, elements: impl Iterator<Item = &'e [u8]>) {
+    pub(crate) fn prefetch_collections<'e>(&self, elements: impl Iterator<Item = &'e [u8]>) {
         let collections = elements.filter_map(|element| self.collection(element));
-        self.heap.expect(collections);
+        self.heap.prefetch_collections(collections);
     }
 
     fn collection(&self, element: &[u8]) -> Option<Address> {
@@ -92,12 +94,12 @@ impl Pointers<'_> {
     /// Returns the number of bytes before the first NUL in the content of one element of bytes.
     ///
     /// # Errors
-    /// Fails as [`variable_length`](Self::variable_length) does.
-    pub(crate) fn text_bytes(&self, element: &[u8]) -> Result<u64> {
+    /// Fails as [`read_variable_length`](Self::read_variable_length) does.
+    pub(crate) fn text_length(&self, element: &[u8]) -> Result<u64> {
         match self.sequence(element, 1)? {
             Some(text) if text.bytes > 0 => {
                 self.heap
-                    .text_bytes(text.collection, text.index, text.bytes)
+                    .text_length(text.collection, text.index, text.bytes)
             }
             _ => Ok(0),
         }
@@ -131,7 +133,7 @@ impl Pointers<'_> {
                 Ok(self.target(object, Reference::Object))
             }
             ReferenceKind::Region => self.region_target(&mut cursor),
-            ReferenceKind::Standard => self.standard(&mut cursor),
+            ReferenceKind::Standard => self.standard_reference(&mut cursor),
         }
     }
 
@@ -166,7 +168,7 @@ impl Pointers<'_> {
             return Ok(Reference::Null);
         };
         let width = to_u64(self.metadata.size_of_offsets().bytes());
-        let address = self.heap.beginning(collection, index, width)?;
+        let address = self.heap.object_prefix(collection, index, width)?;
         let array = self.pointer(&mut Cursor::new(&address, collection, "region reference"))?;
         Ok(self.target(array, Reference::Region))
     }
@@ -188,7 +190,7 @@ impl Pointers<'_> {
 
     /// Reads an `H5T_STD_REF` element, which contains its own kind. Short elements contain their
     /// token, and longer ones are on the global heap.
-    fn standard(&self, cursor: &mut Cursor<'_>) -> Result<Reference> {
+    fn standard_reference(&self, cursor: &mut Cursor<'_>) -> Result<Reference> {
         /// The maximum bytes of a token and a text with their lengths. The bytes of a region after
         /// them are not read.
         const LONGEST_BLOB: u64 = 1 + 0xff + 2 + 0xffff;
@@ -207,7 +209,9 @@ impl Pointers<'_> {
         let (Some(collection), index) = self.heap_id(cursor)? else {
             return Ok(Reference::Null);
         };
-        let blob = self.heap.part(collection, index, size, 0..LONGEST_BLOB)?;
+        let blob = self
+            .heap
+            .object_range(collection, index, size, 0..LONGEST_BLOB)?;
         let mut cursor = Cursor::new(&blob, collection, "reference");
         self.standard_blob(kind, flags & IS_EXTERNAL != 0, &mut cursor)
     }
@@ -226,7 +230,7 @@ impl Pointers<'_> {
         };
         if is_external {
             let file = short_text(cursor)?;
-            let address = object.offset().left_after(self.metadata.base());
+            let address = object.offset().minus_or_zero(self.metadata.base());
             return Ok(Reference::External { file, address });
         }
         match kind {
@@ -243,7 +247,7 @@ impl Pointers<'_> {
     /// Reads an object's token: its size, then its address, padded with zeros.
     fn token(&self, cursor: &mut Cursor<'_>) -> Result<Option<Address>> {
         let size = usize::from(cursor.u8()?);
-        let at = cursor.at();
+        let at = cursor.offset();
         let token = cursor.read_bytes(size)?;
         self.pointer(&mut Cursor::new(token, at, "object token"))
     }
@@ -265,7 +269,7 @@ mod tests {
     fn an_address_where_no_object_can_be_is_no_node() {
         let metadata = file([(0, vec![0; 1000])]);
         let heap = GlobalHeap::new(metadata.clone(), Caches::default().heaps());
-        let pointers = Pointers {
+        let pointers = ElementPointers {
             metadata: &metadata,
             heap: &heap,
         };

@@ -27,12 +27,12 @@ struct MessageIndex {
 
 /// The body of a message, resolved if the message is shared.
 #[derive(Debug)]
-pub(crate) struct Body<'a> {
+pub(crate) struct MessageBody<'a> {
     bytes: Cow<'a, [u8]>,
     at: u64,
 }
 
-impl Body<'_> {
+impl MessageBody<'_> {
     /// Returns a cursor at the body's start. `structure` is the message's name.
     pub(crate) fn cursor(&self, structure: &'static str) -> Cursor<'_> {
         Cursor::new(&self.bytes, self.at, structure)
@@ -69,7 +69,7 @@ impl SharedMessages {
     }
 
     /// Returns the body of `message`, resolved if the message is shared.
-    pub(crate) fn resolve<'a>(&self, message: &RawMessage<'a>) -> Result<Body<'a>> {
+    pub(crate) fn resolve<'a>(&self, message: &RawMessage<'a>) -> Result<MessageBody<'a>> {
         self.body(message.kind, message.is_shared(), message.data, message.at)
     }
 
@@ -84,9 +84,9 @@ impl SharedMessages {
         is_shared: bool,
         data: &'a [u8],
         at: u64,
-    ) -> Result<Body<'a>> {
+    ) -> Result<MessageBody<'a>> {
         if !is_shared {
-            return Ok(Body {
+            return Ok(MessageBody {
                 bytes: Cow::Borrowed(data),
                 at,
             });
@@ -95,23 +95,23 @@ impl SharedMessages {
         let bytes = match (cursor.u8()?, cursor.u8()?) {
             (1, _) => {
                 cursor.skip(self.metadata.structure_size(0, 1, 6))?; // an unused name offset
-                self.committed(kind, &mut cursor)?
+                self.read_committed(kind, &mut cursor)?
             }
-            (2, _) | (3, 2) => self.committed(kind, &mut cursor)?,
-            (3, 1) => self.on_heap(kind, cursor.read_bytes(HEAP_ID)?, at)?,
+            (2, _) | (3, 2) => self.read_committed(kind, &mut cursor)?,
+            (3, 1) => self.read_from_heap(kind, cursor.read_bytes(HEAP_ID)?, at)?,
             (version, place) => {
                 let what = format!("version {version}, type {place}");
                 return Err(cursor.unsupported(&what));
             }
         };
-        Ok(Body {
+        Ok(MessageBody {
             bytes: Cow::Owned(bytes),
             at,
         })
     }
 
     /// Returns the message of type `kind` with ID `id` from the heap for its type.
-    pub(crate) fn on_heap(&self, kind: u16, id: &[u8], at: u64) -> Result<Vec<u8>> {
+    pub(crate) fn read_from_heap(&self, kind: u16, id: &[u8], at: u64) -> Result<Vec<u8>> {
         let holds = |index: &&MessageIndex| {
             index
                 .message_types
@@ -132,7 +132,7 @@ impl SharedMessages {
 
     /// Returns the message of type `kind` in the object header that the cursor points to. That
     /// message must not be shared, so that no chain is possible.
-    fn committed(&self, kind: u16, cursor: &mut Cursor<'_>) -> Result<Vec<u8>> {
+    fn read_committed(&self, kind: u16, cursor: &mut Cursor<'_>) -> Result<Vec<u8>> {
         let at = self.metadata.defined_address(cursor)?;
         let header = ObjectHeader::read(&self.metadata, at)?;
         match header.find(kind) {
@@ -155,11 +155,11 @@ const HEAP_ID: usize = 8;
 fn read_table(metadata: &Metadata, at: Address, count: u8) -> Result<Vec<MessageIndex>> {
     const WHAT: &str = "shared message table";
     let entry = metadata.structure_size(2, 0, 1 + 1 + 2 + 4 + 2 + 2 + 2);
-    let length = entry.times(usize::from(count)).with_more(4 + 4);
+    let length = entry.times(usize::from(count)).plus(4 + 4);
     let verify = |block: &[u8]| verify_checksum(block, at, WHAT);
     let block = metadata.block(at, to_u64(length), WHAT, verify)?;
     let mut cursor = Cursor::new(&block, at, WHAT);
-    cursor.signature(b"SMTB")?;
+    cursor.expect_signature(b"SMTB")?;
     (0..count)
         .map(|_| read_index(metadata, &mut cursor))
         .collect()

@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::hdf5::file::caches::Caches;
 use crate::hdf5::file::metadata::Metadata;
 use crate::hdf5::file::number_form::{Address, NumberForm, Width};
-use crate::memory::effort::Effort;
+use crate::memory::effort::RequestBudget;
 use crate::model::storage::{ChunkIndex, IndexCursor, StoredChunk};
 use crate::source::memory::MemorySource;
 use crate::wire::checksum::lookup3;
@@ -24,7 +24,7 @@ pub(crate) fn form(bytes: u8) -> NumberForm {
         base: 0,
         size_of_offsets: width,
         size_of_lengths: width,
-        far_headers: None,
+        original_header_start: None,
     }
 }
 
@@ -59,7 +59,7 @@ pub(crate) fn walked(index: &dyn ChunkIndex) -> Result<Vec<(Vec<u64>, u64)>> {
         met.push((place.to_vec(), chunk.offset));
         ControlFlow::Continue(())
     };
-    let effort = Effort::default();
+    let effort = RequestBudget::default();
     let walked = index.walk(&effort, &mut visit);
     let mut place = IndexCursor::default();
     let mut again = Vec::new();

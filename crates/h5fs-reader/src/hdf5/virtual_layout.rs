@@ -17,7 +17,7 @@ use crate::memory;
 use crate::model::Shape;
 use crate::model::array::{Mapping, Mappings};
 use crate::model::region::{Region, RegionAxis};
-use crate::model::regions::{RegionAt, Regions};
+use crate::model::regions::{RegionPosition, Regions};
 use crate::wire::{Count, Cursor, to_u64};
 
 /// An entry of the list of a virtual dataset's parts, with its regions or with their positions in a
@@ -43,7 +43,7 @@ pub(crate) fn read(
     at: Address,
     index: u32,
 ) -> Result<(Shape, Mappings)> {
-    let mut opening = context.opening.description();
+    let mut opening = context.opening.nested_description();
     let heap = &context.heap;
     opening.await_turn(heap.object_bytes(at, index)?);
     let block = heap.whole_object(at, index, limits::VIRTUAL_LIST)?;
@@ -57,12 +57,12 @@ pub(crate) fn read(
         opening,
         at,
         dims: dims.clone(),
-        mappings: Mappings::of_regions(regions),
+        mappings: Mappings::with_regions(regions),
         last_source: None,
         last_found: None,
         missing: Vec::new(),
     };
-    layout.forget_unlimited(&entries);
+    layout.reset_unlimited_dims(&entries);
     for entry in entries {
         layout.add(entry)?;
     }
@@ -85,12 +85,12 @@ fn read_entries(
     block: &[u8],
     at: Address,
     opening: &mut OpeningBudget,
-) -> Result<(Vec<VirtualEntry<RegionAt>>, Regions)> {
+) -> Result<(Vec<VirtualEntry<RegionPosition>>, Regions)> {
     const WHAT: &str = "virtual dataset block";
     const CHECKSUM: usize = 4;
     verify_checksum(block, at, WHAT)?;
     let mut cursor = Cursor::new(block, at, WHAT);
-    let version = cursor.version(0..=1)?;
+    let version = cursor.read_version(0..=1)?;
     let count = metadata.length(&mut cursor)?;
     if count > to_u64(limits::VIRTUAL_MAPPINGS) {
         return Err(too_many());
@@ -99,13 +99,13 @@ fn read_entries(
     for _ in 0..count {
         let entry = read_entry(metadata, version, &entries, &mut cursor, opening)?;
         let weights = [&entry.source, &entry.target].map(Region::weight);
-        opening.charge(to_u64(size_of::<VirtualEntry<RegionAt>>()))?;
+        opening.charge(to_u64(size_of::<VirtualEntry<RegionPosition>>()))?;
         weights
             .into_iter()
             .try_for_each(|bytes| opening.charge(bytes))?;
         entries.push(VirtualEntry {
-            source: regions.keep(&entry.source),
-            target: regions.keep(&entry.target),
+            source: regions.store(&entry.source),
+            target: regions.store(&entry.target),
             file: entry.file,
             dataset: entry.dataset,
         });
@@ -120,7 +120,7 @@ fn read_entries(
 fn read_entry(
     metadata: &Metadata,
     version: u8,
-    earlier: &[VirtualEntry<RegionAt>],
+    earlier: &[VirtualEntry<RegionPosition>],
     cursor: &mut Cursor<'_>,
     opening: &mut OpeningBudget,
 ) -> Result<VirtualEntry<Region>> {
@@ -140,12 +140,12 @@ fn read_entry(
     let file = match flags {
         flags if flags & SAME_FILE != 0 => kept_name(b".", last_file, opening)?,
         flags if flags & SHARED_FILE != 0 => Arc::clone(&shared(cursor)?.file),
-        _ => kept_name(cursor.text()?, last_file, opening)?,
+        _ => kept_name(cursor.read_text()?, last_file, opening)?,
     };
     let dataset = match flags & SHARED_DATASET {
         0 => {
             let last = last.map(|entry| &entry.dataset);
-            kept_name(cursor.text()?, last, opening)?
+            kept_name(cursor.read_text()?, last, opening)?
         }
         _ => Arc::clone(&shared(cursor)?.dataset),
     };
@@ -202,14 +202,14 @@ struct VirtualLayout<'a> {
 /// A part that grows with its source.
 struct GrowingPart {
     source: Arc<SourceDataset>,
-    source_region: RegionAt,
-    region: RegionAt,
+    source_region: RegionPosition,
+    region: RegionPosition,
 }
 
 impl VirtualLayout<'_> {
     /// Resets the dimensions that grow with sources, because their stored extent is only the last
     /// known value.
-    fn forget_unlimited(&mut self, entries: &[VirtualEntry<RegionAt>]) {
+    fn reset_unlimited_dims(&mut self, entries: &[VirtualEntry<RegionPosition>]) {
         let mut ends = vec![0; self.dims.len()];
         let mut are_unlimited = vec![false; self.dims.len()];
         for entry in entries {
@@ -235,7 +235,7 @@ impl VirtualLayout<'_> {
         }
     }
 
-    fn add(&mut self, kept: VirtualEntry<RegionAt>) -> Result<()> {
+    fn add(&mut self, kept: VirtualEntry<RegionPosition>) -> Result<()> {
         let regions = self.mappings.regions();
         let entry = VirtualEntry {
             source: regions.get(kept.source),
@@ -253,7 +253,7 @@ impl VirtualLayout<'_> {
                 let regions = (kept.source, kept.target);
                 self.add_growing(&entry, regions, target, source)
             }
-            (Some(target), None) => self.add_numbered(&entry, target),
+            (Some(target), None) => self.add_printf_parts(&entry, target),
             (None, Some(_)) => {
                 let what = "virtual dataset: an unlimited source for a limited part";
                 Err(Error::corrupt(what, self.at))
@@ -266,7 +266,7 @@ impl VirtualLayout<'_> {
     fn add_growing(
         &mut self,
         entry: &VirtualEntry<Region>,
-        (source_region, region): (RegionAt, RegionAt),
+        (source_region, region): (RegionPosition, RegionPosition),
         (target_dimension, target_axis): (usize, RegionAxis),
         (source_dimension, source_axis): (usize, RegionAxis),
     ) -> Result<()> {
@@ -290,7 +290,7 @@ impl VirtualLayout<'_> {
             &one_step(&entry.source, source_dimension, source_axis),
             &one_step(&entry.target, target_dimension, target_axis),
         )?;
-        let length = Some(source_axis.steps_before(extent));
+        let length = Some(source_axis.selected_before(extent));
         let target_axis = RegionAxis {
             length,
             ..target_axis
@@ -324,7 +324,7 @@ impl VirtualLayout<'_> {
                 continue;
             };
             let extent = self.dims.get(dimension).copied().unwrap_or(0);
-            let length = Some(axis.steps_before(extent));
+            let length = Some(axis.selected_before(extent));
             if length == Some(0) {
                 continue;
             }
@@ -341,7 +341,7 @@ impl VirtualLayout<'_> {
 
     /// Adds a part for each block, from sources whose names contain the block's number, until a
     /// source is missing.
-    fn add_numbered(
+    fn add_printf_parts(
         &mut self,
         entry: &VirtualEntry<Region>,
         (dimension, axis): (usize, RegionAxis),
@@ -353,8 +353,8 @@ impl VirtualLayout<'_> {
         let holds_number = has_number(&entry.file) || has_number(&entry.dataset);
         for number in 0..=to_u64(limits::VIRTUAL_MAPPINGS) {
             let digits = number.to_string();
-            let file = self.formatted(&entry.file, digits.as_bytes())?;
-            let dataset = self.formatted(&entry.dataset, digits.as_bytes())?;
+            let file = self.format_source_name(&entry.file, digits.as_bytes())?;
+            let dataset = self.format_source_name(&entry.dataset, digits.as_bytes())?;
             let source = self.source(file, dataset)?;
             if self.extent(&source)?.is_none() {
                 return Ok(());
@@ -391,14 +391,14 @@ impl VirtualLayout<'_> {
 
     /// Returns the source of an entry whose names do not contain a block's number.
     fn literal_source(&mut self, entry: &VirtualEntry<Region>) -> Result<Arc<SourceDataset>> {
-        let file = self.formatted(&entry.file, b"%b")?;
-        let dataset = self.formatted(&entry.dataset, b"%b")?;
+        let file = self.format_source_name(&entry.file, b"%b")?;
+        let dataset = self.format_source_name(&entry.dataset, b"%b")?;
         self.source(file, dataset)
     }
 
     /// Replaces `%b` in a name by `block`, and `%%` by `%`. Returns the name itself if it contains
     /// neither.
-    fn formatted(&mut self, name: &Arc<[u8]>, block: &[u8]) -> Result<Arc<[u8]>> {
+    fn format_source_name(&mut self, name: &Arc<[u8]>, block: &[u8]) -> Result<Arc<[u8]>> {
         if name.contains(&b'%') {
             kept_name(&format_name(name, block), None, &mut self.opening)
         } else {
@@ -425,7 +425,7 @@ impl VirtualLayout<'_> {
             Some((last, extent)) if Arc::ptr_eq(last, source) => Ok(extent.clone()),
             _ => {
                 let effort = self.context.metadata.effort();
-                let found = source.open_for(effort, &self.opening)?;
+                let found = source.open_with_budget(effort, &self.opening)?;
                 let extent = found.map(|found| found.array.shape.dims().to_vec());
                 self.last_found = Some((Arc::clone(source), extent.clone()));
                 Ok(extent)
@@ -454,15 +454,15 @@ impl VirtualLayout<'_> {
     ) -> Result<()> {
         self.check_sizes(source_region, region)?;
         let regions = self.mappings.regions();
-        let (source_region, region) = (regions.keep(source_region), regions.keep(region));
+        let (source_region, region) = (regions.store(source_region), regions.store(region));
         self.push(source, source_region, region)
     }
 
     fn push(
         &mut self,
         source: Arc<SourceDataset>,
-        source_region: RegionAt,
-        region: RegionAt,
+        source_region: RegionPosition,
+        region: RegionPosition,
     ) -> Result<()> {
         if self.mappings.len() >= limits::VIRTUAL_MAPPINGS {
             return Err(too_many());
@@ -504,7 +504,7 @@ fn fixed_end(region: &Region, dimension: usize) -> u64 {
         }
         Region::Blocks(blocks) => {
             let ends = blocks.iter().filter_map(|(_, last)| last.get(dimension));
-            ends.max().map_or(0, |last| last.one_more())
+            ends.max().map_or(0, |last| last.plus_one())
         }
         _ => 0,
     }

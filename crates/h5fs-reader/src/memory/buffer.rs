@@ -14,14 +14,14 @@ use crate::memory::lock::lock;
 use crate::wire::{Count, to_u64};
 
 /// Length in bytes from which a buffer starts at a page boundary.
-const LONG: usize = 64 << 10;
+const PAGE_ALIGNED_FROM: usize = 64 << 10;
 
 /// Number of bytes of a memory page. To fill a page of its own, the kernel copies from every page
 /// that the source bytes touch. Aligned bytes touch only one.
 const PAGE: usize = 4096;
 
 /// Length in bytes from which an allocation is first tried with a call that can fail.
-const PROBED: usize = 16 << 20;
+const FALLIBLE_FROM: usize = 16 << 20;
 
 /// A pool of the memory of dropped long buffers, the most recent last. New buffers of similar
 /// length reuse it. Clones share the pool.
@@ -34,10 +34,10 @@ impl BufferPool {
     /// # Errors
     /// `Io` (`OutOfMemory`) if the system cannot allocate a large buffer.
     pub fn buffer(&self, length: usize) -> Result<Buffer> {
-        if length < LONG {
+        if length < PAGE_ALIGNED_FROM {
             return Ok(vec![0; length].into());
         }
-        let most = length.with_more(PAGE);
+        let most = length.plus(PAGE);
         let memory = match self.take(most) {
             Some(memory) => memory,
             None => zeroed(most)?,
@@ -47,7 +47,7 @@ impl BufferPool {
 
     fn wrap(&self, mut memory: Vec<u8>, length: usize) -> Buffer {
         let start = memory.as_ptr().align_offset(PAGE);
-        memory.resize(start.with_more(length), 0);
+        memory.resize(start.plus(length), 0);
         let mut buffer = Buffer {
             memory,
             start,
@@ -73,7 +73,7 @@ impl BufferPool {
     /// Removes from the pool and returns the most recent memory with a capacity of `length` bytes
     /// or up to an eighth more.
     fn take(&self, length: usize) -> Option<Vec<u8>> {
-        let most = length.with_more(length.wrapping_shr(3));
+        let most = length.plus(length.wrapping_shr(3));
         let fits = |memory: &Vec<u8>| (length..=most).contains(&memory.capacity());
         let mut pool = lock(&self.0);
         let place = pool.iter().rposition(fits)?;
@@ -81,7 +81,7 @@ impl BufferPool {
     }
 
     /// Adds the memory to the pool, and frees the oldest entries that exceed the pool's bound.
-    fn give_back(&self, memory: Vec<u8>) {
+    fn recycle(&self, memory: Vec<u8>) {
         let mut freed = Vec::new();
         let mut pool = lock(&self.0);
         pool.push_back(memory);
@@ -98,10 +98,10 @@ impl BufferPool {
 /// Allocates `length` zeroed bytes. The standard library has no fallible call for zeroed memory, so
 /// a large allocation is first tried with `try_reserve_exact` and dropped.
 fn zeroed(length: usize) -> Result<Vec<u8>> {
-    if length >= PROBED {
+    if length >= FALLIBLE_FROM {
         let none = |_| {
             let what = format!("{length} bytes of memory for a chunk");
-            Error::caused(Cause::OutOfMemory, what)
+            Error::from_cause(Cause::OutOfMemory, what)
         };
         Vec::<u8>::new().try_reserve_exact(length).map_err(none)?;
     }
@@ -111,7 +111,7 @@ fn zeroed(length: usize) -> Result<Vec<u8>> {
 /// Rounds `length` up by at most a sixteenth, if the pool keeps buffers of this length. Stored
 /// chunks have many slightly different lengths; rounding lets them share memory.
 fn rounded(length: usize) -> usize {
-    if length < LONG || to_u64(length) > limits::POOL_BYTES {
+    if length < PAGE_ALIGNED_FROM || to_u64(length) > limits::POOL_BYTES {
         return length;
     }
     let step = length.checked_ilog2().map_or(1, |log| 1 << log >> 4);
@@ -130,14 +130,18 @@ pub struct Buffer {
 
 impl Buffer {
     /// Returns the memory in bytes that a new buffer of `length` bytes occupies.
-    pub fn memory(length: u64) -> u64 {
-        let page = if length < to_u64(LONG) { 0 } else { PAGE };
-        length.with_more(to_u64(page))
+    pub fn occupied_bytes(length: u64) -> u64 {
+        let page = if length < to_u64(PAGE_ALIGNED_FROM) {
+            0
+        } else {
+            PAGE
+        };
+        length.plus(to_u64(page))
     }
 
     /// Keeps the first `length` bytes.
     pub fn truncate(&mut self, length: usize) {
-        self.memory.truncate(self.start.with_more(length));
+        self.memory.truncate(self.start.plus(length));
     }
 
     /// Returns the capacity of the memory in bytes.
@@ -156,8 +160,8 @@ impl Buffer {
 impl Clone for Buffer {
     fn clone(&self) -> Self {
         let pool = self.pool.clone().unwrap_or_default();
-        let memory = pool.take(self.len().with_more(PAGE));
-        let memory = memory.unwrap_or_else(|| vec![0; self.len().with_more(PAGE)]);
+        let memory = pool.take(self.len().plus(PAGE));
+        let memory = memory.unwrap_or_else(|| vec![0; self.len().plus(PAGE)]);
         let mut clone = pool.wrap(memory, self.len());
         clone.copy_from_slice(self);
         clone
@@ -167,7 +171,7 @@ impl Clone for Buffer {
 impl Drop for Buffer {
     fn drop(&mut self) {
         if let Some(pool) = &self.pool {
-            pool.give_back(std::mem::take(&mut self.memory));
+            pool.recycle(std::mem::take(&mut self.memory));
         }
     }
 }
@@ -217,12 +221,12 @@ mod tests {
 
     #[test]
     fn a_long_one_begins_with_a_page() {
-        for length in [LONG, LONG + 1, 1 << 20, 1_234_567] {
+        for length in [PAGE_ALIGNED_FROM, PAGE_ALIGNED_FROM + 1, 1 << 20, 1_234_567] {
             let mut buffer = BufferPool::default().buffer(length).unwrap();
             buffer.copy_from_slice(&b"abcd".repeat(length.div_ceil(4))[..length]);
             let (first, copy) = (buffer.as_ptr().addr(), buffer.clone());
             assert_eq!((first % PAGE, copy.as_ptr().addr() % PAGE), (0, 0));
-            assert!(to_u64(buffer.capacity()) >= Buffer::memory(to_u64(length)));
+            assert!(to_u64(buffer.capacity()) >= Buffer::occupied_bytes(to_u64(length)));
             assert!(copy == buffer);
             buffer.truncate(7);
             assert_eq!(buffer.into_vec(), b"abcdabc");
@@ -248,8 +252,8 @@ mod tests {
 
     #[test]
     fn lengths_that_hardly_differ_have_the_same_room() {
-        assert_eq!(rounded(LONG - 1), LONG - 1);
-        assert_eq!(rounded(LONG), LONG);
+        assert_eq!(rounded(PAGE_ALIGNED_FROM - 1), PAGE_ALIGNED_FROM - 1);
+        assert_eq!(rounded(PAGE_ALIGNED_FROM), PAGE_ALIGNED_FROM);
         // A sixteenth of 2^19 is 2^15.
         assert_eq!([530_000, 540_000, 557_056].map(rounded), [557_056; 3]);
         assert_eq!(rounded(557_057), 589_824);
@@ -260,12 +264,15 @@ mod tests {
         let pool = BufferPool::default();
         let half = to_usize(limits::POOL_BYTES / 2).unwrap();
         let kept = || lock(&pool.0).iter().map(Vec::capacity).collect::<Vec<_>>();
-        let buffers =
-            [half, LONG, half - LONG - 2 * PAGE].map(|length| pool.buffer(length).unwrap());
+        let buffers = [half, PAGE_ALIGNED_FROM, half - PAGE_ALIGNED_FROM - 2 * PAGE]
+            .map(|length| pool.buffer(length).unwrap());
         drop(buffers);
-        assert_eq!(kept(), [LONG + PAGE, half - LONG - PAGE]);
+        assert_eq!(
+            kept(),
+            [PAGE_ALIGNED_FROM + PAGE, half - PAGE_ALIGNED_FROM - PAGE]
+        );
         drop(pool.buffer(3 * half).unwrap());
-        drop(pool.buffer(LONG - 1).unwrap());
+        drop(pool.buffer(PAGE_ALIGNED_FROM - 1).unwrap());
         assert!(kept().is_empty());
     }
 }

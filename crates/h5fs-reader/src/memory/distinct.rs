@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 /// Keeps only the first of all `items` with the same name, because a search finds the first.
-pub fn keep_first_of_each<T>(items: &mut Vec<T>, name: impl Fn(&T) -> &[u8]) {
+pub fn deduplicate_by_name<T>(items: &mut Vec<T>, name: impl Fn(&T) -> &[u8]) {
     let mut met = HashSet::with_capacity(items.len());
     let is_first: Vec<bool> = items.iter().map(|item| met.insert(name(item))).collect();
     let mut is_first = is_first.into_iter();
@@ -17,7 +17,7 @@ mod tests {
     #[test]
     fn the_first_of_equal_names_stays_in_its_place() {
         let mut items = vec![("b", 1), ("a", 2), ("b", 3), ("c", 4), ("a", 5)];
-        keep_first_of_each(&mut items, |(name, _)| name.as_bytes());
+        deduplicate_by_name(&mut items, |(name, _)| name.as_bytes());
         assert_eq!(items, [("b", 1), ("a", 2), ("c", 4)]);
     }
 }

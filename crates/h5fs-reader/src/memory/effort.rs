@@ -22,29 +22,29 @@ const UNBOUNDED: u64 = u64::MAX;
 
 /// A budget of bytes that may still be read. Clones share one grant. The default is unlimited.
 #[derive(Debug, Clone, Default)]
-pub struct Effort(Option<Arc<Grant>>);
+pub struct RequestBudget(Option<Arc<Grant>>);
 
 #[derive(Debug)]
 struct Grant {
-    left: AtomicU64,
+    remaining_bytes: AtomicU64,
     /// The budget that this one is a part of.
-    whole: Effort,
-    /// The size of this part if it was granted in full, else the `in_full` of the budget that
+    parent: RequestBudget,
+    /// The size of this part if it was granted in full, else the `granted_bytes` of the budget that
     /// contains it.
-    in_full: Option<u64>,
-    glance: Option<Glance>,
+    granted_bytes: Option<u64>,
+    glance: Option<SkippedWait>,
     /// The token of the request that currently uses the budget.
     cancel: Mutex<CancelToken>,
 }
 
 /// A function that blocks until an event.
-pub type Wait = Box<dyn FnOnce() + Send>;
+pub type BlockingWait = Box<dyn FnOnce() + Send>;
 
 /// The wait that a non-blocking request skipped.
 #[derive(Default)]
-struct Glance(Mutex<Option<Wait>>);
+struct SkippedWait(Mutex<Option<BlockingWait>>);
 
-impl fmt::Debug for Glance {
+impl fmt::Debug for SkippedWait {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Glance")
     }
@@ -53,15 +53,15 @@ impl fmt::Debug for Glance {
 /// A guard for the duration of a request. Dropping the guard lifts the bound, because views and
 /// listings outlive the request that opened them.
 #[derive(Debug)]
-pub struct EffortGuard(Effort);
+pub struct RequestBudgetGuard(RequestBudget);
 
-impl Effort {
+impl RequestBudget {
     /// Creates a budget of at most `bytes`.
     pub fn new(bytes: u64) -> Self {
-        Effort(Some(Arc::new(Grant {
-            left: AtomicU64::new(bytes),
-            whole: Effort::default(),
-            in_full: None,
+        RequestBudget(Some(Arc::new(Grant {
+            remaining_bytes: AtomicU64::new(bytes),
+            parent: RequestBudget::default(),
+            granted_bytes: None,
             glance: None,
             cancel: Mutex::default(),
         })))
@@ -69,90 +69,90 @@ impl Effort {
 
     /// Creates the budget of a request that must not wait for a remote source. Work that would have
     /// to wait requests the missing bytes and then fails.
-    pub fn of_a_glance() -> Self {
-        Effort(Some(Arc::new(Grant {
-            left: AtomicU64::new(limits::REQUEST_METADATA),
-            whole: Effort::default(),
-            in_full: None,
-            glance: Some(Glance::default()),
+    pub fn non_blocking() -> Self {
+        RequestBudget(Some(Arc::new(Grant {
+            remaining_bytes: AtomicU64::new(limits::REQUEST_METADATA),
+            parent: RequestBudget::default(),
+            granted_bytes: None,
+            glance: Some(SkippedWait::default()),
             cancel: Mutex::default(),
         })))
     }
 
     /// Returns an unlimited budget, whose work ends once `cancel` is cancelled. After the second
     /// value is dropped, `cancel` no longer affects the budget.
-    pub fn cancelled_by(cancel: &CancelToken) -> (Self, EffortGuard) {
+    pub fn unlimited_until_cancelled(cancel: &CancelToken) -> (Self, RequestBudgetGuard) {
         let effort = Self::new(UNBOUNDED);
         effort.set_cancel(cancel.clone());
-        (effort.clone(), EffortGuard(effort))
+        (effort.clone(), RequestBudgetGuard(effort))
     }
 
-    fn glance(&self) -> Option<&Glance> {
+    fn glance(&self) -> Option<&SkippedWait> {
         let grant = self.0.as_ref()?;
-        grant.glance.as_ref().or_else(|| grant.whole.glance())
+        grant.glance.as_ref().or_else(|| grant.parent.glance())
     }
 
     /// Returns whether work with this budget must not wait.
-    pub fn is_glance(&self) -> bool {
+    pub fn is_non_blocking(&self) -> bool {
         self.glance().is_some()
     }
 
     /// Stores `wait` for the caller, exhausts the budget and returns the error for the work.
-    pub fn put_off(&self, wait: Wait) -> Error {
-        if let Some(Glance(put_off)) = self.glance() {
+    pub fn fail_with_wait(&self, wait: BlockingWait) -> Error {
+        if let Some(SkippedWait(put_off)) = self.glance() {
             *lock(put_off) = Some(wait);
         }
         self.exhaust();
-        Error::Effort { max: 0 }
+        Error::BudgetExceeded { max: 0 }
     }
 
     /// Removes and returns the wait that ended a non-blocking request.
-    pub fn wait(&self) -> Option<Wait> {
+    pub fn take_wait(&self) -> Option<BlockingWait> {
         self.glance()
-            .and_then(|Glance(put_off)| lock(put_off).take())
+            .and_then(|SkippedWait(put_off)| lock(put_off).take())
     }
 
     /// Exhausts this budget and every budget that contains it.
     fn exhaust(&self) {
         if let Some(grant) = &self.0 {
-            grant.left.store(0, Ordering::Relaxed);
-            grant.whole.exhaust();
+            grant.remaining_bytes.store(0, Ordering::Relaxed);
+            grant.parent.exhaust();
         }
     }
 
     /// Creates the budget of one request.
-    pub fn of_a_request() -> Self {
+    pub fn for_request() -> Self {
         Self::new(limits::REQUEST_METADATA)
     }
 
     /// Returns a part of at most `bytes` of this budget. Bytes spent from the part are also spent
     /// from the whole.
-    pub fn part(&self, bytes: u64) -> Self {
+    pub fn sub_budget(&self, bytes: u64) -> Self {
         let left = self.remaining().min(bytes);
         let in_full = if left == bytes {
             Some(bytes)
         } else {
-            self.0.as_ref().and_then(|grant| grant.in_full)
+            self.0.as_ref().and_then(|grant| grant.granted_bytes)
         };
-        Effort(Some(Arc::new(Grant {
-            left: AtomicU64::new(left),
-            whole: self.clone(),
-            in_full,
+        RequestBudget(Some(Arc::new(Grant {
+            remaining_bytes: AtomicU64::new(left),
+            parent: self.clone(),
+            granted_bytes: in_full,
             glance: None,
-            cancel: Mutex::new(self.cancel()),
+            cancel: Mutex::new(self.cancel_token()),
         })))
     }
 
     /// Renews the budget for one request with the token `cancel`. The bound is lifted when the
     /// guard is dropped.
-    pub fn granted(&self, cancel: &CancelToken) -> EffortGuard {
+    pub fn renew_for(&self, cancel: &CancelToken) -> RequestBudgetGuard {
         self.renew();
         self.set_cancel(cancel.clone());
-        EffortGuard(self.clone())
+        RequestBudgetGuard(self.clone())
     }
 
     /// Returns the token of the request that currently uses the budget.
-    pub fn cancel(&self) -> CancelToken {
+    pub fn cancel_token(&self) -> CancelToken {
         let grant = self.0.as_ref();
         grant.map_or_else(CancelToken::default, |grant| lock(&grant.cancel).clone())
     }
@@ -169,33 +169,35 @@ impl Effort {
     }
 
     /// Lifts the bound until the next renewal, for work with bounds of its own.
-    pub fn lift(&self) {
+    pub fn remove_limit(&self) {
         self.set(UNBOUNDED);
     }
 
     /// Returns whether the budget is exhausted.
-    pub fn is_spent(&self) -> bool {
+    pub fn is_exhausted(&self) -> bool {
         self.remaining() == 0
     }
 
     /// Spends `bytes`.
     ///
     /// # Errors
-    /// - `Effort` if fewer than `bytes` are left.
-    /// - `Limit` instead, if the budget is a [`part`](Self::part) that was granted in full: a retry
+    /// - `RequestBudget` if fewer than `bytes` are left.
+    /// - `Limit` instead, if the budget is a [`sub_budget`](Self::sub_budget) that was granted in full: a retry
     ///   would fail too.
     /// - [`Error::unwanted`] if the request must end.
     pub fn spend(&self, bytes: u64) -> Result<()> {
         let Some(grant) = &self.0 else {
             return Ok(());
         };
-        lock(&grant.cancel).go_on()?;
+        lock(&grant.cancel).check_cancelled()?;
         let left = self.take(bytes);
         if bytes <= left {
             return Ok(());
         }
         let of_one = |all| Error::limit("metadata read for one object", all);
-        Err(grant.in_full.map_or(Error::Effort { max: left }, of_one))
+        Err(grant
+            .granted_bytes
+            .map_or(Error::BudgetExceeded { max: left }, of_one))
     }
 
     /// Spends `bytes`, or all that is left. Returns how many bytes were left before.
@@ -205,29 +207,29 @@ impl Effort {
         };
         let rest = |left| match left {
             UNBOUNDED => None,
-            left => Some(left.left_after(bytes)),
+            left => Some(left.minus_or_zero(bytes)),
         };
         let taken = grant
-            .left
+            .remaining_bytes
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, rest);
         let left = taken.unwrap_or(UNBOUNDED);
-        grant.whole.take(bytes.min(left));
+        grant.parent.take(bytes.min(left));
         left
     }
 
     fn remaining(&self) -> u64 {
-        let left = |grant: &Arc<Grant>| grant.left.load(Ordering::Relaxed);
+        let left = |grant: &Arc<Grant>| grant.remaining_bytes.load(Ordering::Relaxed);
         self.0.as_ref().map_or(UNBOUNDED, left)
     }
 
     fn set(&self, left: u64) {
         if let Some(grant) = &self.0 {
-            grant.left.store(left, Ordering::Relaxed);
+            grant.remaining_bytes.store(left, Ordering::Relaxed);
         }
     }
 }
 
-impl Drop for EffortGuard {
+impl Drop for RequestBudgetGuard {
     fn drop(&mut self) {
         self.0.set(UNBOUNDED);
         self.0.set_cancel(CancelToken::default());
@@ -241,72 +243,78 @@ mod tests {
     #[test]
     fn a_grant_lasts_until_it_is_spent() {
         const ALL: u64 = limits::REQUEST_METADATA;
-        let none = Effort::default();
+        let none = RequestBudget::default();
         none.spend(2 * ALL)
             .expect("without a request there is no bound");
-        assert!(!none.is_spent());
-        let request = Effort::of_a_request();
+        assert!(!none.is_exhausted());
+        let request = RequestBudget::for_request();
         let clone = request.clone();
         request.spend(ALL - 1).expect("within it");
-        Effort::of_a_request()
+        RequestBudget::for_request()
             .spend(ALL)
             .expect("a grant of its own");
         clone.spend(1).expect("all of it");
-        assert!(request.is_spent());
+        assert!(request.is_exhausted());
         let passing = request.spend(1).expect_err("more than that");
-        assert!(passing.is_passing());
+        assert!(passing.is_transient());
     }
 
     #[test]
     fn the_bound_of_a_request_ends_with_it() {
         const ALL: u64 = limits::REQUEST_METADATA;
-        let effort = Effort::of_a_request();
+        let effort = RequestBudget::for_request();
         for _ in 0..2 {
-            let _granted = effort.granted(&CancelToken::default());
+            let _granted = effort.renew_for(&CancelToken::default());
             effort.spend(ALL).expect("all of it");
             effort.renew();
             effort.spend(ALL).expect("all of it once more");
-            assert!(effort.is_spent());
-            effort.lift();
+            assert!(effort.is_exhausted());
+            effort.remove_limit();
             effort.spend(2 * ALL).expect("no bound");
         }
-        assert!(!effort.is_spent());
+        assert!(!effort.is_exhausted());
         effort.spend(ALL + 1).expect("no bound again");
     }
 
     #[test]
     fn a_glance_is_over_where_it_would_wait() {
-        let (glance, has_waited) = (Effort::of_a_glance(), Arc::new(AtomicU64::new(0)));
-        let part = glance.part(100);
-        assert!(part.is_glance() && !Effort::of_a_request().is_glance());
+        let (glance, has_waited) = (RequestBudget::non_blocking(), Arc::new(AtomicU64::new(0)));
+        let part = glance.sub_budget(100);
+        assert!(part.is_non_blocking() && !RequestBudget::for_request().is_non_blocking());
         let waited = Arc::clone(&has_waited);
         let wait = Box::new(move || waited.store(1, Ordering::Relaxed));
-        assert!(part.put_off(wait).is_passing());
-        assert!(glance.is_spent() && part.is_spent());
+        assert!(part.fail_with_wait(wait).is_transient());
+        assert!(glance.is_exhausted() && part.is_exhausted());
         assert_eq!(has_waited.load(Ordering::Relaxed), 0);
-        glance.wait().expect("it was put off")();
+        glance.take_wait().expect("it was put off")();
         assert_eq!(has_waited.load(Ordering::Relaxed), 1);
-        assert!(glance.wait().is_none());
+        assert!(glance.take_wait().is_none());
     }
 
     #[test]
     fn a_part_is_taken_from_the_whole() {
-        let lasting = Effort::default().part(10).spend(11);
+        let lasting = RequestBudget::default().sub_budget(10).spend(11);
         assert!(
             !lasting
                 .expect_err("bounded without a whole, too")
-                .is_passing()
+                .is_transient()
         );
-        let whole = Effort::new(15);
+        let whole = RequestBudget::new(15);
         {
-            let part = whole.part(10);
+            let part = whole.sub_budget(10);
             part.spend(9).expect("most of the part");
-            let lasting = part.part(10).spend(2).expect_err("bounded by the part");
-            assert!(!lasting.is_passing());
+            let lasting = part
+                .sub_budget(10)
+                .spend(2)
+                .expect_err("bounded by the part");
+            assert!(!lasting.is_transient());
         }
-        assert!(!whole.is_spent());
-        let passing = whole.part(10).spend(6).expect_err("more than was left");
-        assert!(passing.is_passing());
-        assert!(whole.is_spent());
+        assert!(!whole.is_exhausted());
+        let passing = whole
+            .sub_budget(10)
+            .spend(6)
+            .expect_err("more than was left");
+        assert!(passing.is_transient());
+        assert!(whole.is_exhausted());
     }
 }

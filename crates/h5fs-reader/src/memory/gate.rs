@@ -12,7 +12,7 @@ use crate::memory::lock::{lock, wait_for};
 use crate::wire::Count;
 
 /// Interval at which waiting work checks for cancellation and for room.
-const LOOK: Duration = Duration::from_millis(10);
+const RECHECK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// A gate that admits work. The gate also guards a `T`, which the caller's rule reads.
 #[derive(Debug, Default)]
@@ -24,21 +24,21 @@ pub struct Gate<T> {
 #[derive(Debug, Default)]
 struct GateState<T> {
     guarded: T,
-    works: Works,
+    works: GateQueue,
     /// The number that the next work to arrive receives.
     next: u64,
 }
 
 /// All work that waits or is inside, in the order of arrival.
 #[derive(Debug, Default)]
-pub struct Works(Vec<Work>);
+pub struct GateQueue(Vec<GateEntry>);
 
 #[derive(Debug)]
-struct Work {
+struct GateEntry {
     number: u64,
     class: usize,
     weight: u64,
-    is_inside: bool,
+    is_admitted: bool,
 }
 
 /// The place of one work that waits or is inside. Dropping the place leaves the gate.
@@ -51,7 +51,7 @@ pub struct GateTicket<T> {
 /// Returns whether work of `weight` fits next to other work of weight `taken` within the bound
 /// `most`. Work heavier than the bound runs alone.
 pub fn fits(taken: u64, weight: u64, most: u64) -> bool {
-    taken == 0 || taken.with_more(weight) <= most
+    taken == 0 || taken.plus(weight) <= most
 }
 
 impl<T> Gate<T> {
@@ -64,53 +64,53 @@ impl<T> Gate<T> {
     pub fn enter<E>(
         self: &Arc<Self>,
         (class, weight): (usize, u64),
-        mut has_room: impl FnMut(&mut T, &Works) -> bool,
+        mut has_room: impl FnMut(&mut T, &GateQueue) -> bool,
         go_on: impl Fn() -> Result<(), E>,
     ) -> Result<GateTicket<T>, E> {
         // The place is dropped after the lock guard, because dropping the place takes the lock.
-        let place = self.queue_up(class, weight);
+        let place = self.enqueue(class, weight);
         let mut state = lock(&self.state);
         let mut lets_in = |GateState { guarded, works, .. }: &mut GateState<T>| {
             works.is_first(place.number, class) && has_room(guarded, works)
         };
         while !lets_in(&mut state) {
             go_on()?;
-            state = wait_for(&self.changed, state, LOOK);
+            state = wait_for(&self.changed, state, RECHECK_INTERVAL);
         }
-        state.works.let_in(place.number);
+        state.works.admit(place.number);
         self.wake(state);
         Ok(place)
     }
 
     /// Reads the guarded value, or changes it in a way that does not make more room.
-    pub fn inspect<R>(&self, look: impl FnOnce(&mut T, &Works) -> R) -> R {
+    pub fn with_guarded<R>(&self, look: impl FnOnce(&mut T, &GateQueue) -> R) -> R {
         let state = &mut *lock(&self.state);
         look(&mut state.guarded, &state.works)
     }
 
     /// Changes the guarded value, and wakes waiting work to check for room.
-    pub fn change(&self, change: impl FnOnce(&mut T)) {
+    pub fn update_guarded(&self, change: impl FnOnce(&mut T)) {
         let mut state = lock(&self.state);
         change(&mut state.guarded);
         self.wake(state);
     }
 
-    fn queue_up(self: &Arc<Self>, class: usize, weight: u64) -> GateTicket<T> {
+    fn enqueue(self: &Arc<Self>, class: usize, weight: u64) -> GateTicket<T> {
         let mut state = lock(&self.state);
         let number = state.next;
         state.next = number.wrapping_add(1);
-        state.works.0.push(Work {
+        state.works.0.push(GateEntry {
             number,
             class,
             weight,
-            is_inside: false,
+            is_admitted: false,
         });
         let gate = Arc::clone(self);
         GateTicket { gate, number }
     }
 
     fn wake(&self, state: MutexGuard<'_, GateState<T>>) {
-        let somebody_waits = state.works.0.iter().any(|work| !work.is_inside);
+        let somebody_waits = state.works.0.iter().any(|work| !work.is_admitted);
         drop(state);
         if somebody_waits {
             self.changed.notify_all();
@@ -120,7 +120,7 @@ impl<T> Gate<T> {
 
 impl<T> GateTicket<T> {
     /// Reduces the weight of the work to `weight`.
-    pub fn lighten(&self, weight: u64) {
+    pub fn reduce_weight(&self, weight: u64) {
         let mut state = lock(&self.gate.state);
         let own = state.works.0.iter_mut();
         for work in own.filter(|work| work.number == self.number) {
@@ -130,24 +130,24 @@ impl<T> GateTicket<T> {
     }
 }
 
-impl Works {
+impl GateQueue {
     /// Returns the weights of all work of `class` inside the gate.
-    pub fn weights_inside(&self, class: usize) -> impl Iterator<Item = u64> {
+    pub fn admitted_weights(&self, class: usize) -> impl Iterator<Item = u64> {
         let inside = self
             .0
             .iter()
-            .filter(move |work| work.class == class && work.is_inside);
+            .filter(move |work| work.class == class && work.is_admitted);
         inside.map(|work| work.weight)
     }
 
     /// Returns the weight of the first waiting work of `class`.
-    pub(crate) fn first(&self, class: usize) -> Option<u64> {
+    pub(crate) fn first_waiting_weight(&self, class: usize) -> Option<u64> {
         self.waiting(class).next().map(|first| first.weight)
     }
 
-    fn waiting(&self, class: usize) -> impl Iterator<Item = &Work> {
+    fn waiting(&self, class: usize) -> impl Iterator<Item = &GateEntry> {
         let all = self.0.iter();
-        all.filter(move |work| work.class == class && !work.is_inside)
+        all.filter(move |work| work.class == class && !work.is_admitted)
     }
 
     fn is_first(&self, number: u64, class: usize) -> bool {
@@ -155,9 +155,9 @@ impl Works {
         first.is_some_and(|first| first.number == number)
     }
 
-    fn let_in(&mut self, number: u64) {
+    fn admit(&mut self, number: u64) {
         for work in &mut self.0 {
-            work.is_inside |= work.number == number;
+            work.is_admitted |= work.number == number;
         }
     }
 }
@@ -171,26 +171,29 @@ impl<T> Drop for GateTicket<T> {
 }
 
 /// A gate that admits one caller at a time.
-pub type Turns = Gate<()>;
+pub type FairLock = Gate<()>;
 
 /// A turn at the gate. Dropping the turn ends it.
-pub type Turn = GateTicket<()>;
+pub type FairLockGuard = GateTicket<()>;
 
-impl Turns {
+impl FairLock {
     /// Waits for the caller's turn. Calls `go_on` before each wait.
     ///
     /// # Errors
     /// Fails with the error of `go_on`.
-    pub(crate) fn wait<E>(self: &Arc<Self>, go_on: impl Fn() -> Result<(), E>) -> Result<Turn, E> {
+    pub(crate) fn wait<E>(
+        self: &Arc<Self>,
+        go_on: impl Fn() -> Result<(), E>,
+    ) -> Result<FairLockGuard, E> {
         self.enter(
             (0, 0),
-            |(), works| works.weights_inside(0).next().is_none(),
+            |(), works| works.admitted_weights(0).next().is_none(),
             go_on,
         )
     }
 
     /// Waits for the caller's turn without a time limit.
-    pub(crate) fn await_turn(self: &Arc<Self>) -> Turn {
+    pub(crate) fn await_turn(self: &Arc<Self>) -> FairLockGuard {
         let Ok(turn) = self.wait(|| Ok::<(), Infallible>(()));
         turn
     }
@@ -201,7 +204,7 @@ impl<T> Gate<T> {
     /// Returns the number of waiting callers.
     pub(crate) fn waiting(&self) -> usize {
         let state = lock(&self.state);
-        let waiting = state.works.0.iter().filter(|work| !work.is_inside);
+        let waiting = state.works.0.iter().filter(|work| !work.is_admitted);
         waiting.count()
     }
 
@@ -225,22 +228,28 @@ mod tests {
     const MOST: u64 = 10;
 
     /// Enters a gate where each class has a room of `MOST`, or gives up after `patience` checks.
-    fn enter(gate: &Arc<Gate<()>>, class: usize, weight: u64, patience: u64) -> Result<Turn> {
+    fn enter(
+        gate: &Arc<Gate<()>>,
+        class: usize,
+        weight: u64,
+        patience: u64,
+    ) -> Result<FairLockGuard> {
         let looks = AtomicU64::new(0);
-        let has_room =
-            |(): &mut (), works: &Works| fits(works.weights_inside(class).sum(), weight, MOST);
+        let has_room = |(): &mut (), works: &GateQueue| {
+            fits(works.admitted_weights(class).sum(), weight, MOST)
+        };
         let is_patient = || looks.fetch_add(1, Ordering::Relaxed) < patience;
-        let go_on = || is_patient().then_some(()).ok_or_else(Error::unwanted);
+        let go_on = || is_patient().then_some(()).ok_or_else(Error::cancelled);
         gate.enter((class, weight), has_room, go_on)
     }
 
     fn refuses(gate: &Arc<Gate<()>>, class: usize, weight: u64) -> bool {
-        enter(gate, class, weight, 0).is_err_and(|error| error.is_unwanted())
+        enter(gate, class, weight, 0).is_err_and(|error| error.is_cancelled())
     }
 
     #[test]
     fn each_comes_in_the_order_of_its_coming() {
-        let (turns, order) = (Arc::<Turns>::default(), Mutex::new(Vec::new()));
+        let (turns, order) = (Arc::<FairLock>::default(), Mutex::new(Vec::new()));
         let first = turns.await_turn();
         thread::scope(|scope| {
             for number in 0..8 {
@@ -258,13 +267,13 @@ mod tests {
 
     #[test]
     fn who_gives_up_holds_up_nobody() {
-        let turns = Arc::<Turns>::default();
+        let turns = Arc::<FairLock>::default();
         let first = turns.await_turn();
-        let refused = turns.wait(|| Err(Error::unwanted()));
-        assert!(refused.is_err_and(|error| error.is_unwanted()));
+        let refused = turns.wait(|| Err(Error::cancelled()));
+        assert!(refused.is_err_and(|error| error.is_cancelled()));
         assert_eq!(turns.waiting(), 0);
         drop(first);
-        assert!(turns.wait(|| Err(Error::unwanted())).is_ok());
+        assert!(turns.wait(|| Err(Error::cancelled())).is_ok());
     }
 
     #[test]
@@ -304,12 +313,12 @@ mod tests {
             assert_eq!(gate.waiting(), 8);
             drop(slow);
         });
-        assert!(gate.inspect(|(), works| works.0.is_empty()));
+        assert!(gate.with_guarded(|(), works| works.0.is_empty()));
     }
 
     #[test]
     fn a_panic_loses_nothing() {
-        let turns = Arc::<Turns>::default();
+        let turns = Arc::<FairLock>::default();
         let panics = |work: &dyn Fn()| catch_unwind(AssertUnwindSafe(work)).is_err();
         assert!(panics(&|| {
             let _turn = turns.await_turn();
@@ -318,12 +327,12 @@ mod tests {
         assert!(panics(&|| {
             let _place = turns.enter((0, 0), |(), _| panic!("on purpose"), || Ok::<(), Error>(()));
         }));
-        let turn = turns.wait(|| Err(Error::unwanted())).unwrap();
+        let turn = turns.wait(|| Err(Error::cancelled())).unwrap();
         assert!(panics(&|| {
             let _turn = turns.wait(|| -> Result<()> { panic!("while it waits, on purpose") });
         }));
         assert_eq!(turns.waiting(), 0);
         drop(turn);
-        assert!(turns.wait(|| Err(Error::unwanted())).is_ok());
+        assert!(turns.wait(|| Err(Error::cancelled())).is_ok());
     }
 }

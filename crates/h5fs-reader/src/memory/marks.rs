@@ -6,43 +6,43 @@ use crate::wire::{Count, to_u64};
 /// A thinned list of checkpoints, about evenly spaced. Whenever the list is full, every second
 /// checkpoint is dropped.
 #[derive(Debug)]
-pub struct Marks<P> {
+pub struct CheckpointList<P> {
     /// The checkpoints, ascending by position.
     marks: Vec<(u64, P)>,
     /// Minimum distance between the positions of two checkpoints.
-    apart: u64,
+    min_distance: u64,
     /// Exclusive upper bound of the number of checkpoints.
-    most: usize,
+    capacity: usize,
 }
 
-impl<P> Marks<P> {
-    /// Creates a list of fewer than `most` checkpoints, at least `apart` positions from each other.
+impl<P> CheckpointList<P> {
+    /// Creates a list of fewer than `capacity` checkpoints, at least `min_distance` positions from each other.
     pub fn new(most: usize, apart: u64) -> Self {
-        Marks {
+        CheckpointList {
             marks: Vec::new(),
-            apart,
-            most,
+            min_distance: apart,
+            capacity: most,
         }
     }
 
     /// Records that the scan reached `position`, with the state that `place` returns. Does nothing
     /// near the last checkpoint.
-    pub fn pass(&mut self, position: u64, place: impl FnOnce() -> P) {
+    pub fn record(&mut self, position: u64, place: impl FnOnce() -> P) {
         let next = self
             .marks
             .last()
-            .map(|(last, _)| last.with_more(self.apart));
+            .map(|(last, _)| last.plus(self.min_distance));
         if next.is_some_and(|next| position < next) {
             return;
         }
         self.marks.push((position, place()));
-        if self.marks.len() >= self.most {
+        if self.marks.len() >= self.capacity {
             let mut is_kept = false;
             self.marks.retain(|_| {
                 is_kept = !is_kept;
                 is_kept
             });
-            self.apart = self.apart.times(2);
+            self.min_distance = self.min_distance.times(2);
         }
     }
 
@@ -52,13 +52,13 @@ impl<P> Marks<P> {
     }
 
     /// Returns the recorded states without their positions.
-    pub fn into_places(self) -> impl Iterator<Item = P> {
+    pub fn into_states(self) -> impl Iterator<Item = P> {
         self.marks.into_iter().map(|(_, place)| place)
     }
 
     /// Returns the last state that was recorded at or before `position`, and the position at which
     /// it was recorded.
-    pub fn last_before(&self, position: u64) -> Option<(u64, &P)> {
+    pub fn last_at_or_before(&self, position: u64) -> Option<(u64, &P)> {
         let behind = self.marks.partition_point(|(at, _)| *at <= position);
         let (at, place) = self.marks.get(behind.checked_sub(1)?)?;
         Some((*at, place))
@@ -71,14 +71,14 @@ mod tests {
 
     #[test]
     fn a_long_way_has_few_marks_and_a_near_one_for_each_place() {
-        let mut marks = Marks::new(2048, 128);
-        assert!(marks.last_before(5).is_none());
+        let mut marks = CheckpointList::new(2048, 128);
+        assert!(marks.last_at_or_before(5).is_none());
         for position in (0..1_000_000).step_by(8) {
-            marks.pass(position, || position);
+            marks.record(position, || position);
         }
         assert!(marks.marks.len() < 2048);
         for position in (0..1_000_000).step_by(999) {
-            let (at, place) = marks.last_before(position).unwrap();
+            let (at, place) = marks.last_at_or_before(position).unwrap();
             assert_eq!(at, *place);
             assert!(
                 at <= position && position - at < 2 * 1_000_000 / 1024,

@@ -20,32 +20,32 @@ pub struct NameArena {
 
 /// The position of a name in the arena.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NameAt(u32);
+pub struct NamePosition(u32);
 
 impl NameArena {
     /// Number of bytes of a block.
     pub const BLOCK: usize = 64 << 10;
 
     /// Adds a name. Returns `None` if the name, or the arena, would be too long.
-    pub fn put(&mut self, name: &[u8]) -> Option<NameAt> {
+    pub fn put(&mut self, name: &[u8]) -> Option<NamePosition> {
         let length = u16::try_from(name.len()).ok()?.to_le_bytes();
         let needed = name.len().checked_add(length.len())?;
         let block = if needed > LONG {
             self.add(needed)
         } else {
-            self.with_room(needed)
+            self.block_with_space(needed)
         };
         let bytes = self.blocks.get_mut(block)?;
         let at = block.checked_mul(Self::BLOCK)?.checked_add(bytes.len())?;
         bytes.extend(length);
         bytes.extend_from_slice(name);
-        u32::try_from(at).ok().map(NameAt)
+        u32::try_from(at).ok().map(NamePosition)
     }
 
     /// Returns the index of a block with room for `needed` more bytes.
-    fn with_room(&mut self, needed: usize) -> usize {
+    fn block_with_space(&mut self, needed: usize) -> usize {
         let open = self.blocks.get(self.open);
-        let room = open.map_or(0, |open| Self::BLOCK.left_after(open.len()));
+        let room = open.map_or(0, |open| Self::BLOCK.minus_or_zero(open.len()));
         if room < needed {
             self.open = self.add(Self::BLOCK);
         }
@@ -56,12 +56,12 @@ impl NameArena {
         // Many arenas hold only a few names, so the first block grows with its names.
         let room = if self.blocks.is_empty() { 0 } else { bytes };
         self.blocks.push(Vec::with_capacity(room));
-        self.weight = self.weight.with_more(bytes);
-        self.blocks.len().left_after(1)
+        self.weight = self.weight.plus(bytes);
+        self.blocks.len().minus_or_zero(1)
     }
 
     /// Returns the name at a position.
-    pub fn get(&self, NameAt(at): NameAt) -> &[u8] {
+    pub fn get(&self, NamePosition(at): NamePosition) -> &[u8] {
         let at = usize::try_from(at).unwrap_or(usize::MAX);
         let bytes = self.blocks.get(at / Self::BLOCK);
         let name = bytes.and_then(|bytes| bytes.get(at % Self::BLOCK..));
@@ -71,8 +71,8 @@ impl NameArena {
     }
 
     /// Returns the number of bytes of the name at a position, including the length prefix.
-    pub fn bytes_of(&self, at: NameAt) -> usize {
-        self.get(at).len().with_more(PREFIX)
+    pub fn stored_bytes(&self, at: NamePosition) -> usize {
+        self.get(at).len().plus(PREFIX)
     }
 
     /// Returns the memory in bytes of all blocks.

@@ -15,7 +15,7 @@ const KEY: u64 = 64;
 
 /// Values of all files. The least recently used values are dropped first, regardless of their file.
 pub struct SharedLru<K: Hash + Eq, V> {
-    kept: Mutex<LruEntries<K, V>>,
+    entries: Mutex<LruEntries<K, V>>,
     files: AtomicU64,
 }
 
@@ -29,7 +29,7 @@ impl<K: Hash + Eq + Clone, V> LruEntries<K, V> {
     /// Inserts a value of a file, as [`WeightedLru::put`] does.
     fn put(&mut self, file: u64, key: K, value: V, weight: u64) -> Vec<V> {
         let whole = (file, key);
-        let weight = weight.with_more(KEY);
+        let weight = weight.plus(KEY);
         let gone = self.values.put(whole.clone(), value, weight);
         let gone = self.forget_keys(gone);
         if self.values.has_key(&whole) {
@@ -40,7 +40,7 @@ impl<K: Hash + Eq + Clone, V> LruEntries<K, V> {
 
     /// Makes room as [`WeightedLru::make_room`] does.
     fn make_room(&mut self, weight: u64) -> Vec<V> {
-        let gone = self.values.make_room(weight.with_more(KEY));
+        let gone = self.values.make_room(weight.plus(KEY));
         self.forget_keys(gone)
     }
 
@@ -70,7 +70,7 @@ impl<K: Hash + Eq, V> SharedLru<K, V> {
     /// Creates a cache of at most `most` bytes.
     pub fn new(most: u64) -> Arc<Self> {
         Arc::new(SharedLru {
-            kept: Mutex::new(LruEntries {
+            entries: Mutex::new(LruEntries {
                 values: WeightedLru::new(most),
                 keys: HashMap::new(),
             }),
@@ -79,7 +79,7 @@ impl<K: Hash + Eq, V> SharedLru<K, V> {
     }
 
     fn lock(&self) -> MutexGuard<'_, LruEntries<K, V>> {
-        lock(&self.kept)
+        lock(&self.entries)
     }
 }
 
@@ -91,7 +91,7 @@ impl<K: Hash + Eq, V> fmt::Debug for SharedLru<K, V> {
 
 /// One file's share of the cache. Dropping the share drops its values.
 pub struct FileLru<K: Hash + Eq + Clone, V> {
-    all: Arc<SharedLru<K, V>>,
+    shared: Arc<SharedLru<K, V>>,
     file: u64,
 }
 
@@ -99,24 +99,24 @@ impl<K: Hash + Eq + Clone, V: Clone> FileLru<K, V> {
     /// Creates a share for one more file.
     pub fn new(all: &Arc<SharedLru<K, V>>) -> Self {
         FileLru {
-            all: Arc::clone(all),
+            shared: Arc::clone(all),
             file: all.files.fetch_add(1, Ordering::Relaxed),
         }
     }
 
     /// Creates a share for one more file in the same cache.
-    pub fn of_another(&self) -> Self {
-        Self::new(&self.all)
+    pub fn for_another_file(&self) -> Self {
+        Self::new(&self.shared)
     }
 
     /// Returns the value of `key`, and marks the value as most recently used.
     pub fn get(&self, key: K) -> Option<V> {
-        self.all.lock().values.get(&(self.file, key)).cloned()
+        self.shared.lock().values.get(&(self.file, key)).cloned()
     }
 
     /// Inserts `value` of `weight` bytes, unless the value alone exceeds the limit.
     pub fn put(&self, key: K, value: V, weight: u64) {
-        let gone = self.all.lock().put(self.file, key, value, weight);
+        let gone = self.shared.lock().put(self.file, key, value, weight);
         // Dropping the last value of another file may drop that file, which then locks the cache to
         // clear its own share.
         drop(gone);
@@ -124,7 +124,7 @@ impl<K: Hash + Eq + Clone, V: Clone> FileLru<K, V> {
 
     /// Drops the least recently used values of any file, until a value of `weight` bytes fits.
     pub fn make_room(&self, weight: u64) {
-        let gone = self.all.lock().make_room(weight);
+        let gone = self.shared.lock().make_room(weight);
         drop(gone);
     }
 }
@@ -132,7 +132,7 @@ impl<K: Hash + Eq + Clone, V: Clone> FileLru<K, V> {
 impl<K: Hash + Eq + Clone, V> FileLru<K, V> {
     /// Drops all values of this file.
     pub fn clear(&self) {
-        let gone = self.all.lock().clear(self.file);
+        let gone = self.shared.lock().clear(self.file);
         drop(gone);
     }
 }

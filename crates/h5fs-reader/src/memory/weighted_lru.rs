@@ -11,19 +11,19 @@ use crate::wire::Count;
 pub struct WeightedLru<K: Hash + Eq, V> {
     values: LruCache<K, (V, u64)>,
     weight: u64,
-    most: u64,
+    max_weight: u64,
 }
 
 impl<K: Hash + Eq, V> WeightedLru<K, V> {
     /// The weight of an entry in addition to its value.
     const OVERHEAD: u64 = 128;
 
-    /// Creates a cache of at most `most` bytes.
+    /// Creates a cache of at most `max_weight` bytes.
     pub fn new(most: u64) -> Self {
         WeightedLru {
             values: LruCache::unbounded(),
             weight: 0,
-            most,
+            max_weight: most,
         }
     }
 
@@ -41,12 +41,12 @@ impl<K: Hash + Eq, V> WeightedLru<K, V> {
     /// values that are not kept, with their keys.
     pub fn put(&mut self, key: K, value: V, weight: u64) -> Vec<(K, V)> {
         let mut gone = Vec::new();
-        let weight = weight.with_more(Self::OVERHEAD);
-        if weight > self.most {
+        let weight = weight.plus(Self::OVERHEAD);
+        if weight > self.max_weight {
             gone.push((key, value));
             return gone;
         }
-        self.weight = self.weight.with_more(weight);
+        self.weight = self.weight.plus(weight);
         // `push` returns the previous entry of the same key.
         let old = self.values.push(key, (value, weight));
         gone.extend(old.map(|old| self.subtract_weight(old)));
@@ -58,7 +58,7 @@ impl<K: Hash + Eq, V> WeightedLru<K, V> {
     /// cache is empty.
     pub fn make_room(&mut self, weight: u64) -> Vec<(K, V)> {
         let mut gone = Vec::new();
-        while self.weight.with_more(weight) > self.most
+        while self.weight.plus(weight) > self.max_weight
             && let Some(dropped) = self.values.pop_lru()
         {
             gone.push(self.subtract_weight(dropped));
@@ -69,7 +69,7 @@ impl<K: Hash + Eq, V> WeightedLru<K, V> {
     /// Removes and returns the value of `key`.
     pub fn remove(&mut self, key: &K) -> Option<V> {
         let (value, weight) = self.values.pop(key)?;
-        self.weight = self.weight.left_after(weight);
+        self.weight = self.weight.minus_or_zero(weight);
         Some(value)
     }
 
@@ -80,7 +80,7 @@ impl<K: Hash + Eq, V> WeightedLru<K, V> {
     }
 
     fn subtract_weight(&mut self, (key, (value, weight)): (K, (V, u64))) -> (K, V) {
-        self.weight = self.weight.left_after(weight);
+        self.weight = self.weight.minus_or_zero(weight);
         (key, value)
     }
 

@@ -15,8 +15,8 @@ use crate::limits;
 use crate::memory::allocation_size;
 use crate::memory::cancel::CancelToken;
 use crate::model::region::Region;
-use crate::model::regions::{RegionAt, Regions};
-use crate::model::storage::{ChunkGrid, Pieces, Pipeline, StoredExtent};
+use crate::model::regions::{RegionPosition, Regions};
+use crate::model::storage::{ChunkGrid, PieceDecoder, Pipeline, StoredExtent};
 use crate::model::{Datatype, Shape};
 use crate::wire::{Count, Extent, to_u64, to_usize};
 
@@ -44,7 +44,7 @@ impl Array {
     ///
     /// # Errors
     /// `Limit` if the size exceeds 63 bits.
-    pub fn bytes(&self) -> Result<u64> {
+    pub fn byte_length(&self) -> Result<u64> {
         const MOST: u64 = i64::MAX.unsigned_abs();
         let size = u64::from(self.datatype.size);
         let bytes = self.shape.elements()?.checked_mul(size);
@@ -64,7 +64,7 @@ impl Array {
     }
 
     /// Returns the shape and the decoded bytes of a chunk, if chunks have filters.
-    pub fn decoded_chunk(&self) -> Option<(&[u64], u64)> {
+    pub fn filtered_chunk(&self) -> Option<(&[u64], u64)> {
         let shape = self.chunk_shape.as_deref()?;
         if self.pipeline.0.is_empty() {
             return None;
@@ -146,7 +146,7 @@ pub enum Storage {
     /// A grid of chunks.
     Chunked(ChunkGrid),
     /// ASDF: an encoded block, as one-dimensional bytes.
-    Encoded(Arc<dyn Pieces>),
+    Encoded(Arc<dyn PieceDecoder>),
     /// ASDF: elements at strides in the bytes of a block.
     Strided(StridedLayout),
     /// HDF5: parts of other datasets. If several parts cover an element, the last part is used.
@@ -159,7 +159,7 @@ impl Storage {
             Storage::Inline(bytes) => allocation_size(bytes.len()),
             Storage::Extents(extents) => {
                 let sources = extents.iter().map(|extent| extent.source.weight());
-                allocation_size(size_of_val(&**extents)).with_more(u64::sum(sources))
+                allocation_size(size_of_val(&**extents)).plus(u64::sum(sources))
             }
             Storage::Virtual(mappings) => mappings.weight(),
             _ => 0,
@@ -182,7 +182,7 @@ pub struct StridedLayout {
 
 /// An open source array of a virtual array.
 #[derive(Clone)]
-pub struct OpenSource {
+pub struct OpenVirtualSource {
     /// The description of the source array.
     pub array: Arc<Array>,
     /// The file of the source array. The reader of the array keeps the file open, because a virtual
@@ -190,11 +190,11 @@ pub struct OpenSource {
     pub file: Option<Arc<dyn Any + Send + Sync>>,
     /// The recoding of elements for the virtual array. `None` if the elements are equal, or numbers
     /// of another type.
-    pub recode: Option<Arc<dyn Recode>>,
+    pub recode: Option<Arc<dyn ElementRecoder>>,
 }
 
 /// A recoding of the elements of one array into the elements of another.
-pub trait Recode: Send + Sync + fmt::Debug {
+pub trait ElementRecoder: Send + Sync + fmt::Debug {
     /// Writes the recoded form of the element `stored` to `element`.
     ///
     /// # Errors
@@ -212,18 +212,18 @@ pub trait VirtualSource: Send + Sync + fmt::Debug {
     /// Fails if the file may not be opened, is damaged, or is required but missing. Fails with
     /// [`Error::unwanted`](crate::error::Error::unwanted) once `cancel` reports that the waiting
     /// request has gone.
-    fn open(&self, cancel: &CancelToken) -> Result<Option<OpenSource>>;
+    fn open(&self, cancel: &CancelToken) -> Result<Option<OpenVirtualSource>>;
 
     /// Returns the name of the source for messages.
     fn name(&self) -> String;
 
     /// Returns whether the source is in another file. Pointers in its elements are then invalid in
     /// the virtual array's file.
-    fn is_elsewhere(&self) -> bool;
+    fn is_in_other_file(&self) -> bool;
 
     /// Returns whether opening the source takes requests to a server. Several such sources are
     /// opened at the same time.
-    fn is_far(&self) -> bool {
+    fn is_remote(&self) -> bool {
         false
     }
 
@@ -254,8 +254,8 @@ pub struct Mappings {
 
 #[derive(Debug)]
 struct PackedElements {
-    region: RegionAt,
-    source_region: RegionAt,
+    region: RegionPosition,
+    source_region: RegionPosition,
     source: Arc<dyn VirtualSource>,
 }
 
@@ -272,7 +272,7 @@ impl Mappings {
 
     /// Creates an empty list of mappings. The mappings that are appended later have their regions
     /// in `regions`.
-    pub fn of_regions(regions: Regions) -> Self {
+    pub fn with_regions(regions: Regions) -> Self {
         Mappings {
             regions,
             ..Mappings::default()
@@ -288,14 +288,14 @@ impl Mappings {
     /// source.
     pub fn push(
         &mut self,
-        region: RegionAt,
-        source_region: RegionAt,
+        region: RegionPosition,
+        source_region: RegionPosition,
         source: Arc<dyn VirtualSource>,
     ) {
         let last = self.list.last();
         if last.is_none_or(|last| !Arc::ptr_eq(&last.source, &source)) {
             let own = allocation_size(to_usize(source.weight()).unwrap_or(usize::MAX));
-            self.sources = self.sources.with_more(own);
+            self.sources = self.sources.plus(own);
         }
         self.list.push(PackedElements {
             region,
@@ -310,7 +310,7 @@ impl Mappings {
     }
 
     /// Returns whether one of the mappings may have elements in a block of the array.
-    pub fn is_touching(&self, block: &[Extent]) -> bool {
+    pub fn may_overlap(&self, block: &[Extent]) -> bool {
         self.overlapping(block).next().is_some()
     }
 
@@ -358,8 +358,8 @@ impl FromIterator<Mapping> for Mappings {
     fn from_iter<I: IntoIterator<Item = Mapping>>(mappings: I) -> Self {
         let mut packed = Mappings::default();
         for mapping in mappings {
-            let region = packed.regions.keep(&mapping.region);
-            let source_region = packed.regions.keep(&mapping.source_region);
+            let region = packed.regions.store(&mapping.region);
+            let source_region = packed.regions.store(&mapping.source_region);
             packed.push(region, source_region, mapping.source);
         }
         packed.shrink();
@@ -376,7 +376,7 @@ mod tests {
     struct NoStorage;
 
     impl VirtualSource for NoStorage {
-        fn open(&self, _: &CancelToken) -> Result<Option<OpenSource>> {
+        fn open(&self, _: &CancelToken) -> Result<Option<OpenVirtualSource>> {
             Ok(None)
         }
 
@@ -384,7 +384,7 @@ mod tests {
             String::new()
         }
 
-        fn is_elsewhere(&self) -> bool {
+        fn is_in_other_file(&self) -> bool {
             false
         }
 
@@ -398,13 +398,13 @@ mod tests {
         let part = |start, length| Mapping {
             region: Region::Regular(vec![RegionAxis {
                 start,
-                ..RegionAxis::all_steps(length)
+                ..RegionAxis::all_indices(length)
             }]),
             source_region: Region::All,
             source: Arc::new(NoStorage),
         };
         let mappings: Mappings = [part(0, 3), part(10, 2)].into_iter().collect();
-        let touch = |start, length| mappings.is_touching(&[Extent::cut(start, length)]);
+        let touch = |start, length| mappings.may_overlap(&[Extent::saturating(start, length)]);
         assert!(touch(2, 1) && touch(0, 20) && touch(11, 5));
         assert!(!touch(3, 7) && !touch(12, 1));
     }
@@ -413,7 +413,7 @@ mod tests {
     fn what_is_put_in_comes_out() {
         let axis = |start| RegionAxis {
             start,
-            ..RegionAxis::all_steps(3)
+            ..RegionAxis::all_indices(3)
         };
         let regions = [
             Region::All,

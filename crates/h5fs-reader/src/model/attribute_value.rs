@@ -26,22 +26,22 @@ pub fn content(
 ) -> Result<Option<AttributeContent>> {
     let attribute = container.attribute(node, name);
     let content = attribute.and_then(|found| found.map(|found| found.content).transpose());
-    content.map_err(|error| of_attribute(error, name))
+    content.map_err(|error| with_attribute_name(error, name))
 }
 
 /// Returns whether an attribute called `name` exists, whatever its content.
 ///
 /// # Errors
 /// Fails if the attributes cannot be read.
-pub fn is_there(container: &dyn Container, node: NodeId, name: &[u8]) -> Result<bool> {
+pub fn attribute_exists(container: &dyn Container, node: NodeId, name: &[u8]) -> Result<bool> {
     let attribute = container.attribute(node, name);
-    let attribute = attribute.map_err(|error| of_attribute(error, name))?;
+    let attribute = attribute.map_err(|error| with_attribute_name(error, name))?;
     Ok(attribute.is_some())
 }
 
 /// Adds an attribute's name to the error of its content.
-pub fn of_attribute(error: Error, name: &[u8]) -> Error {
-    error.within(format_args!("attribute {}", quote(name)))
+pub fn with_attribute_name(error: Error, name: &[u8]) -> Error {
+    error.with_context(format_args!("attribute {}", quote(name)))
 }
 
 /// Returns the text of an attribute of one string.
@@ -64,7 +64,9 @@ pub fn texts(container: &dyn Container, node: NodeId, name: &[u8]) -> Result<Opt
     match content.datatype.class {
         Class::String { .. } | Class::VariableString { .. } => {
             let texts = strings(container, &content.datatype, &content.elements);
-            texts.map(Some).map_err(|error| of_attribute(error, name))
+            texts
+                .map(Some)
+                .map_err(|error| with_attribute_name(error, name))
         }
         _ => Ok(None),
     }
@@ -88,7 +90,7 @@ pub fn strings(
         let mut text = Vec::new();
         writer.text(element, &context, &mut text)?;
         // A string of one byte takes as much memory as one of fifty.
-        let taken = text.len().with_more(size_of::<Vec<u8>>());
+        let taken = text.len().plus(size_of::<Vec<u8>>());
         left = left.checked_sub(taken).ok_or_else(|| {
             let most = to_u64(limits::ATTRIBUTE_TEXT);
             Error::limit("texts of an attribute", most)
@@ -150,7 +152,7 @@ pub fn numbers(datatype: &Datatype, elements: &[u8]) -> Option<Vec<i128>> {
 ///
 /// # Errors
 /// Fails as [`content`] does.
-pub fn targets(
+pub fn reference_targets(
     container: &dyn Container,
     node: NodeId,
     name: &[u8],
@@ -161,9 +163,9 @@ pub fn targets(
     check_count(&content)?;
     let size = to_usize(content.datatype.size.into())?;
     let elements = content.elements.chunks_exact(size.max(1));
-    let targets = elements.map(|element| target(container, &content.datatype, element));
+    let targets = elements.map(|element| reference_target(container, &content.datatype, element));
     let targets: Result<_> = targets.collect();
-    targets.map_err(|error| of_attribute(error, name))
+    targets.map_err(|error| with_attribute_name(error, name))
 }
 
 /// Returns the target node of element `number` of an attribute of object references, or `None` if
@@ -171,7 +173,7 @@ pub fn targets(
 ///
 /// # Errors
 /// Fails as [`content`] does.
-pub fn target_at(
+pub fn reference_target_at(
     container: &dyn Container,
     node: NodeId,
     name: &[u8],
@@ -186,7 +188,7 @@ pub fn target_at(
     };
     let reference = first_reference(container, &content.datatype, element);
     Ok(
-        match reference.map_err(|error| of_attribute(error, name))? {
+        match reference.map_err(|error| with_attribute_name(error, name))? {
             Some(Reference::Object(node)) => Some(node),
             _ => None,
         },
@@ -194,7 +196,7 @@ pub fn target_at(
 }
 
 /// Returns the target node of a stored reference, or of the first reference of a sequence.
-pub fn target(
+pub fn reference_target(
     container: &dyn Container,
     datatype: &Datatype,
     element: &[u8],
@@ -216,7 +218,7 @@ fn first_reference(
         Class::Reference(kind) => container.reference(*kind, element).map(Some),
         Class::VariableLength(base) if matches!(base.class, Class::Reference(_)) => {
             let size = u64::from(base.size);
-            match container.variable_length(element, size, 0..size)? {
+            match container.read_variable_length(element, size, 0..size)? {
                 // The sequence may be empty, because a dimension may be without a scale.
                 Some(first) if !first.is_empty() => first_reference(container, base, &first),
                 _ => Ok(None),
@@ -287,11 +289,14 @@ mod tests {
         let list = type_of(1, Class::VariableLength(Box::new(reference.clone())));
         let heap = Heap(vec![vec![7, 8], vec![0]]);
         assert_eq!(
-            target(&heap, &reference, &[5]),
+            reference_target(&heap, &reference, &[5]),
             Ok(Some(NodeId::for_test(5)))
         );
-        assert_eq!(target(&heap, &list, &[0]), Ok(Some(NodeId::for_test(7))));
-        assert_eq!(target(&heap, &list, &[1]), Ok(None));
-        assert_eq!(target(&heap, &list, &[2]), Ok(None));
+        assert_eq!(
+            reference_target(&heap, &list, &[0]),
+            Ok(Some(NodeId::for_test(7)))
+        );
+        assert_eq!(reference_target(&heap, &list, &[1]), Ok(None));
+        assert_eq!(reference_target(&heap, &list, &[2]), Ok(None));
     }
 }

@@ -206,7 +206,7 @@ impl Datatype {
                 offset: 0,
                 precision,
             },
-            sign: size.times(8).left_after(1),
+            sign: size.times(8).minus_or_zero(1),
             exponent: mantissa_bits,
             exponent_bits,
             mantissa: 0,
@@ -296,11 +296,11 @@ impl Datatype {
                 u64::sum(all)
             }
             Class::VariableLength(base) | Class::Complex(base) => base.weight(),
-            Class::Array { base, dims } => allocation_size(dims.len()).with_more(base.weight()),
+            Class::Array { base, dims } => allocation_size(dims.len()).plus(base.weight()),
             Class::Opaque { tag } => allocation_size(tag.len()),
             _ => 0,
         };
-        to_u64(size_of::<Datatype>()).with_more(parts)
+        to_u64(size_of::<Datatype>()).plus(parts)
     }
 }
 

@@ -32,12 +32,12 @@ impl Datetime64 {
     /// tags without a unit.
     pub fn from_datatype(datatype: &Datatype) -> Option<Self> {
         match &datatype.class {
-            Class::Opaque { tag } if datatype.size == 8 => Self::of_tag(tag),
+            Class::Opaque { tag } if datatype.size == 8 => Self::from_opaque_tag(tag),
             _ => None,
         }
     }
 
-    fn of_tag(tag: &[u8]) -> Option<Self> {
+    fn from_opaque_tag(tag: &[u8]) -> Option<Self> {
         let (order, rest) = tag.strip_prefix(b"NUMPY:")?.split_first()?;
         let order = match order {
             b'<' => ByteOrder::Little,
@@ -85,7 +85,7 @@ impl Datetime64 {
 
     /// Returns the number in an element. Returns `None` for a missing value, or an element that is
     /// too short.
-    pub fn count(&self, element: &[u8]) -> Option<i64> {
+    pub fn tick_count(&self, element: &[u8]) -> Option<i64> {
         let count = match (self.order, element.first_chunk()?) {
             (ByteOrder::Big, bytes) => i64::from_be_bytes(*bytes),
             (_, bytes) => i64::from_le_bytes(*bytes),
@@ -94,7 +94,7 @@ impl Datetime64 {
     }
 
     /// Returns the integer type of the stored elements.
-    pub fn integers(&self) -> Datatype {
+    pub fn integer_datatype(&self) -> Datatype {
         Datatype::integer(8, true, self.order)
     }
 
@@ -112,7 +112,7 @@ impl Datetime64 {
                 let each = 10_i64.checked_pow(of_second.checked_sub(power)?)?;
                 let each = each.checked_mul(self.multiple)?;
                 return Some(Ticks {
-                    each,
+                    per_number: each,
                     is_nanosecond,
                 });
             }
@@ -120,14 +120,14 @@ impl Datetime64 {
         };
         let each = seconds.checked_mul(1_000_000)?.checked_mul(self.multiple)?;
         Some(Ticks {
-            each,
+            per_number: each,
             is_nanosecond: false,
         })
     }
 
     /// Appends the text of an element. Returns false for a missing value.
     pub fn write(&self, element: &[u8], out: &mut Vec<u8>) -> bool {
-        let Some(count) = self.count(element) else {
+        let Some(count) = self.tick_count(element) else {
             return false;
         };
         // The product of two 64-bit numbers fits in 128 bits.
@@ -152,7 +152,7 @@ impl Datetime64 {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ticks {
     /// Ticks per stored number.
-    pub each: i64,
+    pub per_number: i64,
     /// Whether a tick is a nanosecond. Otherwise a tick is a microsecond.
     pub is_nanosecond: bool,
 }
@@ -263,9 +263,9 @@ mod tests {
             assert_eq!(Datetime64::from_datatype(&datatype(tag)), None, "{tag}");
         }
         let big = Datetime64::from_datatype(&datatype("NUMPY:>M8[us]")).unwrap();
-        assert_eq!(big.count(&7_i64.to_be_bytes()), Some(7));
-        assert_eq!(big.count(&i64::MIN.to_be_bytes()), None);
+        assert_eq!(big.tick_count(&7_i64.to_be_bytes()), Some(7));
+        assert_eq!(big.tick_count(&i64::MIN.to_be_bytes()), None);
         assert!(!big.write(&i64::MIN.to_be_bytes(), &mut Vec::new()));
-        assert_eq!(big.ticks().unwrap().each, 1);
+        assert_eq!(big.ticks().unwrap().per_number, 1);
     }
 }

@@ -7,7 +7,7 @@ use crate::model::storage::StoredExtent;
 use crate::model::{Array, NodeId};
 
 /// The content of a file outside of its graph of nodes.
-pub trait Extras: Send + Sync {
+pub trait AsdfExtras: Send + Sync {
     /// Returns the tree's text, up to the end of its end marker's line. Returns `None` for a file
     /// without a tree.
     fn tree_text(&self) -> Option<StoredExtent>;
@@ -25,7 +25,7 @@ pub trait Extras: Send + Sync {
     ///
     /// # Errors
     /// `NotFound` after the last block. Otherwise fails if the header is damaged.
-    fn block(&self, number: usize) -> Result<BlockFacts>;
+    fn block(&self, number: usize) -> Result<BlockHeaderFields>;
 
     /// Returns the block's content as bytes of rank 1. Every call returns the same allocation.
     ///
@@ -66,7 +66,7 @@ pub type ReadAll<'a> = dyn Fn(&Arc<Array>, &mut dyn FnMut(&[u8])) -> Result<()> 
 
 /// The fields of a block's header.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BlockFacts {
+pub struct BlockHeaderFields {
     /// The compression code, `none` for an uncompressed block.
     pub compression: String,
     /// Whether the block extends to the end of the file. The sizes are then meaningless.

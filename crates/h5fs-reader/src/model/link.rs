@@ -61,14 +61,14 @@ impl Link {
     pub fn cost(&self) -> usize {
         let target = match &self.target {
             LinkTarget::Soft(path) => path.len(),
-            LinkTarget::External { file, path } => file.len().with_more(path.len()),
+            LinkTarget::External { file, path } => file.len().plus(path.len()),
             LinkTarget::Reference { file, .. } => file.as_ref().map_or(0, Vec::len),
             // The reader may have searched this many bytes for the target.
             LinkTarget::Damaged(_) => limits::LINK_TEXT,
             _ => 0,
         };
-        let text = self.name.len().with_more(target);
-        (text / limits::SEARCHED_TEXT).one_more()
+        let text = self.name.len().plus(target);
+        (text / limits::SEARCHED_TEXT).plus_one()
     }
 
     /// Returns the approximate memory in bytes that the link takes.
@@ -90,7 +90,7 @@ impl Link {
 
 impl LinkTarget {
     /// Returns the name of the other file that contains the target.
-    pub fn other_file(&self) -> Option<&[u8]> {
+    pub fn other_file_name(&self) -> Option<&[u8]> {
         match self {
             LinkTarget::External { file, .. } => Some(file),
             LinkTarget::Reference { file, .. } => file.as_deref(),
@@ -151,7 +151,7 @@ impl LinksInMemory {
     }
 
     /// Creates a stream of links in display order.
-    pub fn in_order(links: Vec<Link>, failure: Option<Error>) -> Self {
+    pub fn in_display_order(links: Vec<Link>, failure: Option<Error>) -> Self {
         LinksInMemory {
             is_in_order: true,
             ..Self::new(Arc::new(links), failure)
@@ -172,7 +172,7 @@ impl LinkStream for LinksInMemory {
     fn next(&mut self) -> Result<Option<Link>> {
         let link = self.links.get(to_usize(self.position)?).cloned();
         if link.is_some() {
-            self.position = self.position.one_more();
+            self.position = self.position.plus_one();
             return Ok(link);
         }
         self.failure.clone().map_or(Ok(None), Err)

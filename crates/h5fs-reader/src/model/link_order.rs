@@ -22,7 +22,11 @@ pub struct SortedLinks {
 ///
 /// # Errors
 /// Fails if the index cannot be read at all. Partial damage is an error of the stream.
-pub fn links(container: &dyn Container, group: NodeId, room: &mut u64) -> Result<SortedLinks> {
+pub fn links_in_display_order(
+    container: &dyn Container,
+    group: NodeId,
+    room: &mut u64,
+) -> Result<SortedLinks> {
     let mut stream = container.links(group)?;
     if stream.is_in_order() {
         return Ok(SortedLinks {
@@ -52,24 +56,24 @@ fn sorted(stream: &mut dyn LinkStream, room: &mut u64) -> Option<LinksInMemory> 
     let failure = loop {
         match stream.next() {
             Ok(Some(link)) => {
-                weight = weight.with_more(link.weight());
+                weight = weight.plus(link.weight());
                 links.push(link);
             }
             Ok(None) => break None,
             Err(error) => break Some(error),
         }
         if to_u64(links.len()) > most || weight > limits::ORDERED_BYTES {
-            *room = room.left_after(to_u64(links.len()));
+            *room = room.minus_or_zero(to_u64(links.len()));
             return None;
         }
     };
-    *room = room.left_after(to_u64(links.len()));
+    *room = room.minus_or_zero(to_u64(links.len()));
     if links.iter().all(|link| link.order.is_some()) {
         links.sort_by_key(|link| link.order);
     } else {
         links.sort_by(|one, other| one.name.cmp(&other.name));
     }
-    Some(LinksInMemory::in_order(links, failure))
+    Some(LinksInMemory::in_display_order(links, failure))
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ use crate::model::Datatype;
 use crate::model::datatype::{Bits, ByteOrder, Class, Float, Member, ReferenceKind};
 use crate::model::number;
 
-pub use syntax::{Flow, Syntax, is_long_key, text_in};
+pub use syntax::{FlowWriter, Syntax, is_long_key, text_in};
 
 /// Returns the value of NDL's `type` key, in YAML.
 pub fn ndl_type(datatype: &Datatype) -> String {
@@ -34,12 +34,12 @@ pub fn ndl_type(datatype: &Datatype) -> String {
 
 /// Returns the value of NDL's `type` key in a syntax.
 pub fn ndl_type_in(syntax: Syntax, datatype: &Datatype) -> String {
-    let mut out = Flow::new(syntax);
+    let mut out = FlowWriter::new(syntax);
     write_type(datatype, &mut out);
     out.finish()
 }
 
-fn write_type(datatype: &Datatype, out: &mut Flow) {
+fn write_type(datatype: &Datatype, out: &mut FlowWriter) {
     let size = datatype.size;
     match &datatype.class {
         Class::Integer { signed, bits, .. } => match keyword(size, *signed) {
@@ -127,11 +127,11 @@ fn float_name(size: u32, format: &Float) -> String {
     known.to_owned()
 }
 
-fn write_opaque(size: u32, tag: &str, out: &mut Flow) {
+fn write_opaque(size: u32, tag: &str, out: &mut FlowWriter) {
     write_opaque_bytes(size, tag.as_bytes(), out);
 }
 
-fn write_opaque_bytes(size: u32, tag: &[u8], out: &mut Flow) {
+fn write_opaque_bytes(size: u32, tag: &[u8], out: &mut FlowWriter) {
     out.map(b"opaque", |out| {
         out.map(b"size", |out| {
             out.append(format_args!("{size}"));
@@ -143,7 +143,7 @@ fn write_opaque_bytes(size: u32, tag: &[u8], out: &mut Flow) {
     });
 }
 
-fn write_compound(size: u32, members: &[Member], out: &mut Flow) {
+fn write_compound(size: u32, members: &[Member], out: &mut FlowWriter) {
     if members.is_empty() {
         return write_opaque(size, "compound", out);
     }
@@ -154,7 +154,12 @@ fn write_compound(size: u32, members: &[Member], out: &mut Flow) {
     });
 }
 
-fn write_enumeration(size: u32, base: &Datatype, members: &[(Vec<u8>, Vec<u8>)], out: &mut Flow) {
+fn write_enumeration(
+    size: u32,
+    base: &Datatype,
+    members: &[(Vec<u8>, Vec<u8>)],
+    out: &mut FlowWriter,
+) {
     let Class::Integer {
         order,
         signed,
@@ -179,7 +184,7 @@ fn write_enumeration(size: u32, base: &Datatype, members: &[(Vec<u8>, Vec<u8>)],
 fn write_members<'a>(
     base: &[u8],
     members: impl Iterator<Item = (&'a [u8], impl Display)>,
-    out: &mut Flow,
+    out: &mut FlowWriter,
 ) {
     out.map(b"enum", |out| {
         out.push("{");

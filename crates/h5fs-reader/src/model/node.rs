@@ -28,13 +28,13 @@ impl NodeId {
     }
 
     /// Returns the identity of the node with this index, for a format that counts its nodes.
-    pub fn at(index: u32) -> Self {
-        NodeId(u64::from(index).with_more(Self::FIRST))
+    pub fn from_index(index: u32) -> Self {
+        NodeId(u64::from(index).plus(Self::FIRST))
     }
 
     /// Returns the node's index, for a format that counts its nodes.
     pub fn index(self) -> u64 {
-        self.0.left_after(Self::FIRST)
+        self.0.minus_or_zero(Self::FIRST)
     }
 
     /// Returns an identity for tests, which may be invalid in a file.
@@ -58,7 +58,7 @@ pub struct Node {
     pub kind: NodeKind,
     /// ASDF: the array that the members of a group form together. The array is not listed among the
     /// members.
-    pub assembled: Option<Arc<Array>>,
+    pub assembled_array: Option<Arc<Array>>,
     /// The number of hard links to the node, as stored in the file. ASDF: 1.
     pub link_count: u32,
     /// Modification time in seconds since 1970 UTC, if the file stores one.
@@ -78,7 +78,7 @@ impl Node {
         Node {
             id: self.id,
             kind: NodeKind::Array(array),
-            assembled: self.assembled.clone(),
+            assembled_array: self.assembled_array.clone(),
             link_count: self.link_count,
             modified: self.modified,
             comment: self.comment.clone(),
@@ -95,7 +95,7 @@ impl Node {
                 text: String::new(),
                 value: ScalarValue::Null,
             }),
-            assembled: None,
+            assembled_array: None,
             link_count: 1,
             modified: None,
             comment: None,
@@ -108,21 +108,21 @@ impl Node {
     pub fn array(&self) -> Option<&Arc<Array>> {
         match &self.kind {
             NodeKind::Array(array) => Some(array),
-            _ => self.assembled.as_ref(),
+            _ => self.assembled_array.as_ref(),
         }
     }
 
     /// Returns whether reading a part of the node failed with an error that may not recur. Such a
     /// node should not be cached.
-    pub fn is_partial(&self) -> bool {
-        self.passing().is_some()
+    pub fn has_transient_error(&self) -> bool {
+        self.transient_error().is_some()
     }
 
     /// Returns the first error of the node that may not recur in a later read, or `None`.
-    pub fn passing(&self) -> Option<&Error> {
+    pub fn transient_error(&self) -> Option<&Error> {
         let storage = self.array().and_then(|array| array.storage.as_ref().err());
         let mut errors = storage.into_iter().chain(&self.error);
-        errors.find(|error| error.is_passing())
+        errors.find(|error| error.is_transient())
     }
 }
 

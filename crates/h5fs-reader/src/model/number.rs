@@ -84,7 +84,7 @@ pub enum FloatValue {
     /// IEEE 754, 64 bits.
     Double(f64),
     /// An exact number of a memory format with fewer significant bits than a 64-bit float.
-    Narrow {
+    FewerBitsThanDouble {
         /// The number.
         value: f64,
         /// Numbers nearer than this towards zero are parsed as this number.
@@ -97,7 +97,7 @@ pub enum FloatValue {
     /// A number of a memory format with more significant bits than a 64-bit float, within the range
     /// of 64-bit floats. The value is `mantissa * 2^exponent`, and the mantissa has all significant
     /// bits.
-    Wide {
+    MoreBitsThanDouble {
         /// The nearest 64-bit float, with the sign.
         value: f64,
         /// The mantissa, not zero.
@@ -106,7 +106,7 @@ pub enum FloatValue {
         exponent: i32,
     },
     /// A finite number outside the range of 64-bit floats: `mantissa * 2^exponent`.
-    Beyond {
+    OutOfDoubleRange {
         /// Whether the number is below zero.
         negative: bool,
         /// The mantissa, not zero.
@@ -143,7 +143,7 @@ fn slice(word: u128, place: u32, count: u32) -> u128 {
 /// Returns a number whose lowest `count` bits are set.
 fn ones(count: u32) -> u128 {
     u128::MAX
-        .checked_shr(128_u32.left_after(count))
+        .checked_shr(128_u32.minus_or_zero(count))
         .unwrap_or(0)
 }
 
@@ -161,7 +161,7 @@ pub fn integer(element: &[u8], order: ByteOrder, signed: bool, field: Bits) -> O
         return Some(Integer::Unsigned(number));
     }
     let precision = u32::from(field.precision);
-    let negative = slice(number, precision.left_after(1), 1) == 1;
+    let negative = slice(number, precision.minus_or_zero(1), 1) == 1;
     let extension = if negative { !ones(precision) } else { 0 };
     Some(Integer::Signed((number | extension).cast_signed()))
 }
@@ -189,7 +189,7 @@ pub fn is_computable(format: &Float) -> bool {
 
 /// Returns the floating-point number in an element. Returns `None` if the element has more than 16
 /// bytes, or if [`is_computable`] is false.
-pub fn real(element: &[u8], format: &Float) -> Option<FloatValue> {
+pub fn float_value(element: &[u8], format: &Float) -> Option<FloatValue> {
     if !is_computable(format) {
         return None;
     }
@@ -229,8 +229,8 @@ fn general(word: u128, format: &Float, size: u32) -> Option<FloatValue> {
         _ if implied => ones(mantissa_bits).checked_add(1)?,
         _ => 0,
     };
-    let significant_bits = mantissa_bits.with_more(u32::from(implied));
-    let fraction_bits = significant_bits.left_after(1);
+    let significant_bits = mantissa_bits.plus(u32::from(implied));
+    let fraction_bits = significant_bits.minus_or_zero(1);
     let exponent = i32::try_from(exponent.max(1)).ok()?;
     let power = exponent
         .checked_sub_unsigned(format.bias)?
@@ -289,12 +289,12 @@ fn memory_bytes(format: &Float, size: u32) -> Option<u8> {
 fn half(negative: bool, mantissa: u128, power: i32) -> FloatValue {
     const SIGNIFICANT_BITS: u32 = 11;
     const LEAST_POWER: i32 = -24;
-    let length = 128_u32.left_after(mantissa.leading_zeros());
+    let length = 128_u32.minus_or_zero(mantissa.leading_zeros());
     let room = power.max(LEAST_POWER).abs_diff(LEAST_POWER);
-    let shift = SIGNIFICANT_BITS.left_after(length).min(room);
+    let shift = SIGNIFICANT_BITS.minus_or_zero(length).min(room);
     let mantissa = mantissa.checked_shl(shift).unwrap_or(mantissa);
     let power = power.saturating_sub_unsigned(shift);
-    let is_power_of_two = mantissa.checked_sub(1) == Some(ones(SIGNIFICANT_BITS.left_after(1)));
+    let is_power_of_two = mantissa.checked_sub(1) == Some(ones(SIGNIFICANT_BITS.minus_or_zero(1)));
     let spacing_halves_below = is_power_of_two && power > LEAST_POWER;
     scaled(
         negative,
@@ -314,7 +314,7 @@ fn single(value: f64) -> f32 {
 /// Returns the value of an exponent of all ones: infinity or NaN.
 fn special(negative: bool, mantissa: u128, mantissa_bits: u32, implied: bool) -> f64 {
     // A stored leading one is meaningless here.
-    let fraction_bits = mantissa_bits.left_after(u32::from(!implied));
+    let fraction_bits = mantissa_bits.minus_or_zero(u32::from(!implied));
     match slice(mantissa, 0, fraction_bits) {
         0 if negative => f64::NEG_INFINITY,
         0 => f64::INFINITY,
@@ -335,7 +335,7 @@ fn scaled(
         return FloatValue::Double(0.0_f64.copysign(sign));
     }
     let Some(value) = nearest(mantissa, power) else {
-        return FloatValue::Beyond {
+        return FloatValue::OutOfDoubleRange {
             negative,
             mantissa,
             exponent: power,
@@ -343,9 +343,9 @@ fn scaled(
     };
     let value = value.copysign(sign);
     if significant_bits > f64::MANTISSA_DIGITS {
-        let length = 128_u32.left_after(mantissa.leading_zeros());
-        let shift = significant_bits.left_after(length);
-        return FloatValue::Wide {
+        let length = 128_u32.minus_or_zero(mantissa.leading_zeros());
+        let shift = significant_bits.minus_or_zero(length);
+        return FloatValue::MoreBitsThanDouble {
             value,
             mantissa: mantissa.checked_shl(shift).unwrap_or(mantissa),
             exponent: power.saturating_sub_unsigned(shift),
@@ -362,7 +362,7 @@ fn scaled(
     // A number halfway between two numbers is parsed as the even one.
     let even = slice(mantissa, 0, 1) == 0;
     let bound = |distance: f64| if even { distance.next_up() } else { distance };
-    FloatValue::Narrow {
+    FloatValue::FewerBitsThanDouble {
         value,
         below: bound(below),
         above: bound(half),
@@ -373,15 +373,15 @@ fn scaled(
 /// Returns `mantissa * 2^power` rounded half to even, or `None` outside the normal range of 64-bit
 /// floats.
 fn nearest(mantissa: u128, power: i32) -> Option<f64> {
-    let length = 128_u32.left_after(mantissa.leading_zeros());
-    let excess = length.left_after(f64::MANTISSA_DIGITS);
+    let length = 128_u32.minus_or_zero(mantissa.leading_zeros());
+    let excess = length.minus_or_zero(f64::MANTISSA_DIGITS);
     let kept = mantissa.checked_shr(excess)?;
     let lost = slice(mantissa, 0, excess);
     let half = ones(excess).checked_add(1)?.checked_shr(1)?;
     let up = excess > 0 && (lost > half || (lost == half && slice(kept, 0, 1) == 1));
     let kept = kept.checked_add(u128::from(up))?;
     let power = power.checked_add_unsigned(excess)?;
-    let length = 128_u32.left_after(kept.leading_zeros());
+    let length = 128_u32.minus_or_zero(kept.leading_zeros());
     let top = power.checked_add_unsigned(length.checked_sub(1)?)?;
     if !(-1022..=1023).contains(&top) {
         return None;
@@ -411,9 +411,9 @@ impl FloatValue {
         match self {
             FloatValue::Single(value) => value.is_nan(),
             FloatValue::Double(value) => value.is_nan(),
-            FloatValue::Narrow { .. } | FloatValue::Wide { .. } | FloatValue::Beyond { .. } => {
-                false
-            }
+            FloatValue::FewerBitsThanDouble { .. }
+            | FloatValue::MoreBitsThanDouble { .. }
+            | FloatValue::OutOfDoubleRange { .. } => false,
         }
     }
 
@@ -422,9 +422,9 @@ impl FloatValue {
         match *self {
             FloatValue::Single(value) => Some(value.into()),
             FloatValue::Double(value)
-            | FloatValue::Narrow { value, .. }
-            | FloatValue::Wide { value, .. } => Some(value),
-            FloatValue::Beyond { .. } => None,
+            | FloatValue::FewerBitsThanDouble { value, .. }
+            | FloatValue::MoreBitsThanDouble { value, .. } => Some(value),
+            FloatValue::OutOfDoubleRange { .. } => None,
         }
     }
 
@@ -433,17 +433,17 @@ impl FloatValue {
         match self {
             FloatValue::Single(value) => value.is_finite(),
             FloatValue::Double(value) => value.is_finite(),
-            FloatValue::Narrow { .. } | FloatValue::Wide { .. } => true,
-            FloatValue::Beyond { .. } => false,
+            FloatValue::FewerBitsThanDouble { .. } | FloatValue::MoreBitsThanDouble { .. } => true,
+            FloatValue::OutOfDoubleRange { .. } => false,
         }
     }
 
     /// Appends the number's text.
-    pub fn write(&self, out: &mut Vec<u8>) {
+    pub fn write_text(&self, out: &mut Vec<u8>) {
         match *self {
             FloatValue::Single(value) => write_shortest(out, value, value.into(), 1e6),
             FloatValue::Double(value) => write_shortest(out, value, value, 1e16),
-            FloatValue::Narrow {
+            FloatValue::FewerBitsThanDouble {
                 value,
                 below,
                 above,
@@ -457,12 +457,12 @@ impl FloatValue {
                 let value = fewest_digits(value, below, above);
                 write_shortest(out, value, value, exponent_from);
             }
-            FloatValue::Wide {
+            FloatValue::MoreBitsThanDouble {
                 value,
                 mantissa,
                 exponent,
             } => write_wide(out, value, mantissa, exponent),
-            FloatValue::Beyond {
+            FloatValue::OutOfDoubleRange {
                 negative,
                 mantissa,
                 exponent,
@@ -550,12 +550,12 @@ fn write_wide(out: &mut Vec<u8>, value: f64, mantissa: u128, exponent: i32) {
             let (before, after) = others.split_at(whole.min(others.len()));
             out.extend_from_slice(first);
             out.extend_from_slice(before);
-            out.extend(iter::repeat_n(b'0', whole.left_after(before.len())));
+            out.extend(iter::repeat_n(b'0', whole.minus_or_zero(before.len())));
             out.push(b'.');
             out.extend_from_slice(if after.is_empty() { b"0" } else { after });
         }
         Err(_) if power >= -4 => {
-            let zeros = power.unsigned_abs().left_after(1);
+            let zeros = power.unsigned_abs().minus_or_zero(1);
             out.extend_from_slice(b"0.");
             out.extend(iter::repeat_n(b'0', usize::try_from(zeros).unwrap_or(0)));
             out.extend_from_slice(&digits);
@@ -587,7 +587,7 @@ fn write_hexadecimal(out: &mut Vec<u8>, negative: bool, mantissa: u128, exponent
     let zeros = mantissa.leading_zeros();
     let sign = if negative { "-" } else { "" };
     append(out, format_args!("{sign}0x1"));
-    let mut fraction = mantissa.checked_shl(zeros.one_more()).unwrap_or(0);
+    let mut fraction = mantissa.checked_shl(zeros.plus_one()).unwrap_or(0);
     if fraction != 0 {
         out.push(b'.');
     }
@@ -596,7 +596,7 @@ fn write_hexadecimal(out: &mut Vec<u8>, negative: bool, mantissa: u128, exponent
         fraction = fraction.checked_shl(4).unwrap_or(0);
     }
     // The sum of two 32-bit numbers fits in 64 bits.
-    let power = i64::from(exponent).wrapping_add_unsigned(127_u32.left_after(zeros).into());
+    let power = i64::from(exponent).wrapping_add_unsigned(127_u32.minus_or_zero(zeros).into());
     append(out, format_args!("p{power:+}"));
 }
 

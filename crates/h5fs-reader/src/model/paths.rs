@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::memory::effort::Effort;
-use crate::memory::name_arena::{NameArena, NameAt};
+use crate::memory::effort::RequestBudget;
+use crate::memory::name_arena::{NameArena, NamePosition};
 use crate::memory::positions::Positions;
 use crate::model::{Container, LinkTarget, NodeId, NodeKind};
 use crate::wire::{Count, to_u64};
@@ -23,15 +23,20 @@ use crate::wire::{Count, to_u64};
 /// `Unsupported` if the path leads into another file, `Limit` for cyclic or too many links.
 pub fn resolve(container: &dyn Container, from: NodeId, path: &[u8]) -> Result<Option<NodeId>> {
     let from = start(container, from, path);
-    follow(container, from, names_of(path), limits::PATH_LINKS)
+    follow(
+        container,
+        from,
+        split_path_reversed(path),
+        limits::PATH_LINKS,
+    )
 }
 
 /// Returns the object that an alias or a `$ref` leads to, like [`resolve`].
 ///
 /// # Errors
 /// Fails as [`resolve`] does.
-pub fn resolve_names(container: &dyn Container, target: &LinkTarget) -> Result<Option<NodeId>> {
-    let mut names = container.names(target)?;
+pub fn resolve_alias(container: &dyn Container, target: &LinkTarget) -> Result<Option<NodeId>> {
+    let mut names = container.alias_path(target)?;
     names.reverse();
     follow(container, container.root(), names, limits::TREE_LEVELS)
 }
@@ -71,11 +76,11 @@ fn follow(
             }
             Some(LinkTarget::Soft(target)) => {
                 here = start(container, here, &target);
-                names.extend(names_of(&target));
+                names.extend(split_path_reversed(&target));
             }
             Some(target @ (LinkTarget::Alias(_) | LinkTarget::Reference { file: None, .. })) => {
                 here = container.root();
-                names.extend(container.names(&target)?.into_iter().rev());
+                names.extend(container.alias_path(&target)?.into_iter().rev());
             }
             Some(LinkTarget::Damaged(error)) => return Err(error),
             Some(_) => {
@@ -90,7 +95,7 @@ fn follow(
 }
 
 /// Returns the names in a path, the last one first.
-pub fn names_of(path: &[u8]) -> Vec<Vec<u8>> {
+pub fn split_path_reversed(path: &[u8]) -> Vec<Vec<u8>> {
     let names = path.split(|&byte| byte == b'/');
     names
         .filter(|name| !name.is_empty() && *name != b".")
@@ -122,7 +127,7 @@ struct PathEntry {
     node: NodeId,
     /// The position of the group, `ROOT` for the root.
     group: u32,
-    name: NameAt,
+    name: NamePosition,
 }
 
 /// Number of bytes of a place, and of its position in a table that has just doubled its size.
@@ -138,7 +143,7 @@ impl PathIndex {
     ///
     /// Skips objects that cannot be read, because their own readers report the error.
     pub fn build(container: &Arc<dyn Container>, make_room: &dyn Fn(u64)) -> Self {
-        let effort = Effort::of_a_request();
+        let effort = RequestBudget::for_request();
         let container = &*Arc::clone(container).for_request(&effort);
         let root = container.root();
         let mut index = PathIndex {
@@ -161,10 +166,10 @@ impl PathIndex {
                     index.complete = index.add(container, place.node, next, &mut left);
                 }
                 Ok(_) => {}
-                Err(error) => index.note(index.places.len(), &error),
+                Err(error) => index.record_error(index.places.len(), &error),
             }
-            index.complete &= !effort.is_spent();
-            next = next.one_more();
+            index.complete &= !effort.is_exhausted();
+            next = next.plus_one();
         }
         index
     }
@@ -199,7 +204,7 @@ impl PathIndex {
         let mut links = match container.links(group) {
             Ok(links) => links,
             Err(error) => {
-                self.note(before, &error);
+                self.record_error(before, &error);
                 return Some(());
             }
         };
@@ -208,12 +213,12 @@ impl PathIndex {
                 Ok(Some(link)) => link,
                 Ok(None) => return Some(()),
                 Err(error) => {
-                    self.note(before, &error);
+                    self.record_error(before, &error);
                     return Some(());
                 }
             };
             left.links = left.links.checked_sub(link.cost())?;
-            if let Some(file) = link.target.other_file() {
+            if let Some(file) = link.target.other_file_name() {
                 self.keep_file(file, left);
             }
             if let LinkTarget::Hard(node) = link.target {
@@ -227,7 +232,7 @@ impl PathIndex {
 
     /// Records an error that may not recur in another walk, and the number of places found `before`
     /// it.
-    fn note(&mut self, before: usize, error: &Error) {
+    fn record_error(&mut self, before: usize, error: &Error) {
         if self.unread.is_none() && matches!(error, Error::Io { .. }) {
             self.unread = Some((before, error.clone()));
         }
@@ -236,7 +241,7 @@ impl PathIndex {
     /// Records the name of another file. If there are too many names, only the first ones are
     /// recorded.
     fn keep_file(&mut self, file: &[u8], left: &mut Budget<'_>) {
-        let bytes = self.file_bytes.with_more(file_bytes(file));
+        let bytes = self.file_bytes.plus(file_bytes(file));
         if bytes <= limits::NAMED_FILES && !self.files.contains(file) {
             left.make_room(self.weight());
             self.files.insert(file.into());
@@ -244,7 +249,7 @@ impl PathIndex {
         }
     }
 
-    fn keep_name(&mut self, name: &[u8], left: &mut Budget<'_>) -> Option<NameAt> {
+    fn keep_name(&mut self, name: &[u8], left: &mut Budget<'_>) -> Option<NamePosition> {
         left.bytes = left.bytes.checked_sub(name.len())?;
         self.names.put(name)
     }
@@ -269,7 +274,7 @@ impl PathIndex {
             };
             let key_at = |at| key(&self.places, at);
             self.positions.insert(place.node.number(), position, key_at);
-            kept = kept.one_more();
+            kept = kept.plus_one();
         }
         self.places.truncate(kept);
     }
@@ -286,8 +291,8 @@ impl PathIndex {
     /// Returns the maximum bytes of memory that the index takes.
     pub fn weight(&self) -> u64 {
         let places = self.places.len().times(PLACE_BYTES);
-        let names = self.names.weight().with_more(self.file_bytes);
-        to_u64(places.with_more(names))
+        let names = self.names.weight().plus(self.file_bytes);
+        to_u64(places.plus(names))
     }
 
     /// Returns the names of other files that links lead into, bytes as in the file.
@@ -324,7 +329,7 @@ impl PathIndex {
     ///
     /// # Errors
     /// Fails if a part that could not be read may contain the object's canonical name.
-    pub fn known_path(&self, node: NodeId) -> Result<Option<Vec<u8>>> {
+    pub fn checked_path(&self, node: NodeId) -> Result<Option<Vec<u8>>> {
         self.check_place(node)?;
         Ok(self.path(node))
     }
@@ -332,8 +337,8 @@ impl PathIndex {
     /// Returns the canonical place like [`parent_and_name`](Self::parent_and_name).
     ///
     /// # Errors
-    /// Fails as [`known_path`](Self::known_path) does.
-    pub fn known_place(&self, node: NodeId) -> Result<Option<(NodeId, &[u8])>> {
+    /// Fails as [`checked_path`](Self::checked_path) does.
+    pub fn checked_parent_and_name(&self, node: NodeId) -> Result<Option<(NodeId, &[u8])>> {
         self.check_place(node)?;
         Ok(self.parent_and_name(node))
     }
@@ -378,7 +383,7 @@ impl PathIndex {
 
 /// Returns the number of bytes that the name of a file takes in a set.
 fn file_bytes(name: &[u8]) -> usize {
-    name.len().with_more(64)
+    name.len().plus(64)
 }
 
 /// Returns the number of the object at a position.
@@ -402,8 +407,8 @@ impl Budget<'_> {
 
     /// Makes room for an index of `weight` bytes.
     fn make_room(&mut self, weight: u64) {
-        if weight.with_more(to_u64(NameArena::BLOCK)) > self.room {
-            self.room = weight.with_more(Self::STEP);
+        if weight.plus(to_u64(NameArena::BLOCK)) > self.room {
+            self.room = weight.plus(Self::STEP);
             (self.make_room)(self.room);
         }
     }

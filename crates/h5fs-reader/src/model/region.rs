@@ -4,7 +4,7 @@
 
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::memory::{PIECE, allocation_size};
+use crate::memory::{ALLOCATION_OVERHEAD, allocation_size};
 use crate::model::shape::product;
 use crate::wire::{Count, to_u64};
 
@@ -25,7 +25,7 @@ impl Region {
     /// Returns the approximate memory in bytes that the region takes.
     pub fn weight(&self) -> u64 {
         match self {
-            Region::Nothing | Region::All => PIECE,
+            Region::Nothing | Region::All => ALLOCATION_OVERHEAD,
             Region::Regular(axes) => allocation_size(size_of_val(&**axes)),
             Region::Blocks(blocks) => {
                 let corner = |corner: &Vec<u64>| allocation_size(size_of_val(&**corner));
@@ -55,7 +55,7 @@ pub struct RegionAxis {
 
 impl RegionAxis {
     /// Returns the pattern that selects all `extent` indices.
-    pub fn all_steps(extent: u64) -> Self {
+    pub fn all_indices(extent: u64) -> Self {
         let step = extent.max(1);
         RegionAxis {
             start: 0,
@@ -66,27 +66,25 @@ impl RegionAxis {
     }
 
     /// Returns the number of selected indices below `end`, as if the pattern were unlimited.
-    pub fn steps_before(&self, end: u64) -> u64 {
-        let span = end.left_after(self.start);
+    pub fn selected_before(&self, end: u64) -> u64 {
+        let span = end.minus_or_zero(self.start);
         let blocks = span.checked_div(self.stride).unwrap_or(0);
         let rest = span.checked_rem(self.stride).unwrap_or(0);
-        blocks.times(self.block).with_more(rest.min(self.block))
+        blocks.times(self.block).plus(rest.min(self.block))
     }
 
     /// Returns the selected index with number `ordinal`.
-    fn step(&self, ordinal: u64) -> u64 {
+    fn selected_index(&self, ordinal: u64) -> u64 {
         let blocks = ordinal.checked_div(self.block).unwrap_or(0);
         let rest = ordinal.checked_rem(self.block).unwrap_or(0);
-        self.start
-            .with_more(blocks.times(self.stride))
-            .with_more(rest)
+        self.start.plus(blocks.times(self.stride)).plus(rest)
     }
 
     /// Returns the index after the last selected index, or 0 if none is selected.
     pub fn end(&self) -> u64 {
         match self.length {
             Some(0) => 0,
-            Some(length) => self.step(length.left_after(1)).one_more(),
+            Some(length) => self.selected_index(length.minus_or_zero(1)).plus_one(),
             None => u64::MAX,
         }
     }
@@ -129,8 +127,10 @@ impl Runs {
         match region {
             Region::Nothing => Ok(Runs(Pattern::Listed(Vec::new()))),
             Region::All => {
-                let axes: Vec<RegionAxis> =
-                    dims.iter().map(|&dim| RegionAxis::all_steps(dim)).collect();
+                let axes: Vec<RegionAxis> = dims
+                    .iter()
+                    .map(|&dim| RegionAxis::all_indices(dim))
+                    .collect();
                 Ok(Runs(Pattern::Regular(merged(&axes, dims))))
             }
             Region::Regular(axes) => {
@@ -184,9 +184,7 @@ impl Runs {
                 let lengths = axes.iter().map(|(axis, _)| axis.length.unwrap_or(0));
                 lengths.fold(1, u64::times)
             }
-            Pattern::Listed(runs) => runs
-                .last()
-                .map_or(0, |run| run.ordinal.with_more(run.length)),
+            Pattern::Listed(runs) => runs.last().map_or(0, |run| run.ordinal.plus(run.length)),
         }
     }
 
@@ -201,21 +199,20 @@ impl Runs {
             Pattern::Listed(runs) => {
                 let after = runs.partition_point(|run| run.ordinal <= ordinal);
                 let run = runs.get(after.checked_sub(1)?)?;
-                Some(run.cut_front(ordinal.left_after(run.ordinal)))
+                Some(run.cut_front(ordinal.minus_or_zero(run.ordinal)))
             }
         }
     }
 
     /// Returns the number of selected elements before element `element` of the array.
-    pub fn first_at(&self, element: u64) -> u64 {
+    pub fn selected_before(&self, element: u64) -> u64 {
         match &self.0 {
             Pattern::Regular(axes) => first_regular(axes, element),
             Pattern::Listed(runs) => {
-                let index =
-                    runs.partition_point(|run| run.element.with_more(run.length) <= element);
+                let index = runs.partition_point(|run| run.element.plus(run.length) <= element);
                 let elements = self.elements();
                 runs.get(index).map_or(elements, |run| {
-                    run.ordinal.with_more(element.left_after(run.element))
+                    run.ordinal.plus(element.minus_or_zero(run.element))
                 })
             }
         }
@@ -226,9 +223,9 @@ impl Run {
     /// Returns the run without its first `count` elements.
     fn cut_front(self, count: u64) -> Self {
         Run {
-            element: self.element.with_more(count),
-            length: self.length.left_after(count),
-            ordinal: self.ordinal.with_more(count),
+            element: self.element.plus(count),
+            length: self.length.minus_or_zero(count),
+            ordinal: self.ordinal.plus(count),
         }
     }
 }
@@ -257,7 +254,7 @@ fn merged(axes: &[RegionAxis], dims: &[u64]) -> Vec<(RegionAxis, u64)> {
     }
     merged.reverse();
     if merged.is_empty() {
-        merged.push((RegionAxis::all_steps(1), 1));
+        merged.push((RegionAxis::all_indices(1), 1));
     }
     merged.shrink_to_fit();
     merged
@@ -285,10 +282,13 @@ fn regular_run(axes: &[(RegionAxis, u64)], ordinal: u64) -> Option<Run> {
         let steps = axis.length?;
         let step = rest.checked_rem(steps)?;
         rest = rest.checked_div(steps)?;
-        element = axis.step(step).checked_mul(*stride)?.checked_add(element)?;
-        if place.one_more() == axes.len() {
-            let in_block = axis.block.left_after(step.checked_rem(axis.block)?);
-            length = in_block.min(steps.left_after(step));
+        element = axis
+            .selected_index(step)
+            .checked_mul(*stride)?
+            .checked_add(element)?;
+        if place.plus_one() == axes.len() {
+            let in_block = axis.block.minus_or_zero(step.checked_rem(axis.block)?);
+            length = in_block.min(steps.minus_or_zero(step));
         }
     }
     Some(Run {
@@ -305,15 +305,15 @@ fn first_regular(axes: &[(RegionAxis, u64)], element: u64) -> u64 {
     let mut ordinal = 0_u64;
     for (place, (axis, stride)) in axes.iter().enumerate() {
         let steps = axis.length.unwrap_or(0);
-        let inner = axes.iter().skip(place.one_more());
+        let inner = axes.iter().skip(place.plus_one());
         let inner = inner
             .map(|(axis, _)| axis.length.unwrap_or(0))
             .fold(1, u64::times);
         let step = rest.checked_div(*stride).unwrap_or(0);
         rest = rest.checked_rem(*stride).unwrap_or(0);
-        let before = axis.steps_before(step).min(steps);
-        ordinal = ordinal.with_more(before.times(inner));
-        let is_selected = before < steps && axis.step(before) == step;
+        let before = axis.selected_before(step).min(steps);
+        ordinal = ordinal.plus(before.times(inner));
+        let is_selected = before < steps && axis.selected_index(before) == step;
         if !is_selected {
             return ordinal;
         }
@@ -328,7 +328,7 @@ fn listed(blocks: &[(Vec<u64>, Vec<u64>)], dims: &[u64]) -> Result<Vec<Run>> {
         let block = Runs(Pattern::Regular(merged(&axes_of(block), dims)));
         let mut ordinal = 0;
         while let Some(run) = block.from_ordinal(ordinal) {
-            ordinal = ordinal.with_more(run.length);
+            ordinal = ordinal.plus(run.length);
             runs.push(run);
             if runs.len() > limits::REGION_RUNS {
                 let most = to_u64(limits::REGION_RUNS);
@@ -344,7 +344,7 @@ fn listed(blocks: &[(Vec<u64>, Vec<u64>)], dims: &[u64]) -> Result<Vec<Run>> {
 /// Returns the patterns of a block that is given by its corners.
 fn axes_of((first, last): &(Vec<u64>, Vec<u64>)) -> Vec<RegionAxis> {
     let axis = |(first, last): (&u64, &u64)| {
-        let length = last.left_after(*first).one_more();
+        let length = last.minus_or_zero(*first).plus_one();
         RegionAxis {
             start: *first,
             stride: length,
@@ -358,10 +358,10 @@ fn axes_of((first, last): &(Vec<u64>, Vec<u64>)) -> Vec<RegionAxis> {
 /// Merges overlapping and adjacent runs in place, because there may be a million runs.
 fn join_overlaps(runs: &mut Vec<Run>) {
     runs.dedup_by(|run, last| {
-        let touches = run.element <= last.element.with_more(last.length);
+        let touches = run.element <= last.element.plus(last.length);
         if touches {
-            let end = run.element.with_more(run.length);
-            last.length = last.length.max(end.left_after(last.element));
+            let end = run.element.plus(run.length);
+            last.length = last.length.max(end.minus_or_zero(last.element));
         }
         touches
     });
@@ -369,7 +369,7 @@ fn join_overlaps(runs: &mut Vec<Run>) {
     let mut ordinal = 0_u64;
     for run in runs {
         run.ordinal = ordinal;
-        ordinal = ordinal.with_more(run.length);
+        ordinal = ordinal.plus(run.length);
     }
 }
 
@@ -416,7 +416,7 @@ mod tests {
                 length: None,
             };
             RegionAxis {
-                length: Some(axis.steps_before(dim)),
+                length: Some(axis.selected_before(dim)),
                 ..axis
             }
         })
@@ -435,7 +435,7 @@ mod tests {
             prop_assert_eq!(all_elements(&runs), elements.clone());
             for element in 0..dims.iter().product::<u64>() {
                 let before = elements.iter().filter(|&&selected| selected < element).count();
-                prop_assert_eq!(runs.first_at(element), before as u64);
+                prop_assert_eq!(runs.selected_before(element), before as u64);
             }
         }
     }
@@ -448,7 +448,7 @@ mod tests {
             block: 3,
             length: Some(3),
         };
-        let region = Region::Regular(vec![rows, RegionAxis::all_steps(100)]);
+        let region = Region::Regular(vec![rows, RegionAxis::all_indices(100)]);
         let runs = Runs::new(&region, &[10, 100]).unwrap();
         let run = Run {
             element: 200,
@@ -463,12 +463,12 @@ mod tests {
         let blocks = vec![(vec![0, 0], vec![1, 1]), (vec![1, 1], vec![1, 2])];
         let runs = Runs::new(&Region::Blocks(blocks), &[2, 3]).unwrap();
         assert_eq!(all_elements(&runs), [0, 1, 3, 4, 5]);
-        assert_eq!(runs.first_at(2), 2);
+        assert_eq!(runs.selected_before(2), 2);
     }
 
     #[test]
     fn a_region_stays_inside_its_array() {
-        let region = Region::Regular(vec![RegionAxis::all_steps(11)]);
+        let region = Region::Regular(vec![RegionAxis::all_indices(11)]);
         assert!(Runs::new(&region, &[10]).is_err());
         assert!(Runs::new(&Region::Blocks(vec![(vec![9], vec![10])]), &[10]).is_err());
     }

@@ -16,7 +16,7 @@ pub struct Regions {
 
 /// The position of one region's numbers in the lists.
 #[derive(Debug, Clone, Copy)]
-pub struct RegionAt(RegionForm);
+pub struct RegionPosition(RegionForm);
 
 #[derive(Debug, Clone, Copy)]
 enum RegionForm {
@@ -31,9 +31,9 @@ enum RegionForm {
 
 impl Regions {
     /// Stores a region and returns its position.
-    pub fn keep(&mut self, region: &Region) -> RegionAt {
+    pub fn store(&mut self, region: &Region) -> RegionPosition {
         let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
-        RegionAt(match region {
+        RegionPosition(match region {
             Region::Nothing => RegionForm::Nothing,
             Region::All => RegionForm::All,
             Region::Regular(axes) => {
@@ -53,7 +53,7 @@ impl Regions {
     }
 
     /// Returns the region at a position.
-    pub fn get(&self, RegionAt(form): RegionAt) -> Region {
+    pub fn get(&self, RegionPosition(form): RegionPosition) -> Region {
         match form {
             RegionForm::Nothing => Region::Nothing,
             RegionForm::All => Region::All,

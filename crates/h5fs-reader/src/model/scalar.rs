@@ -74,7 +74,7 @@ fn write_real(value: f64, out: &mut Vec<u8>) {
     }
     let quote: &[u8] = if value.is_finite() { b"" } else { b"\"" };
     out.extend_from_slice(quote);
-    FloatValue::Double(value).write(out);
+    FloatValue::Double(value).write_text(out);
     out.extend_from_slice(quote);
 }
 

@@ -39,7 +39,7 @@ pub struct Axis {
 pub enum AxisPositions {
     /// A constant distance between elements, in bytes of the array. Meaningless for a single
     /// element.
-    Every(i64),
+    Strided(i64),
     /// Any places: the distance from the first element to each element, in bytes of the array.
     Listed(Arc<[i64]>),
 }
@@ -96,7 +96,7 @@ impl Selection {
             axes: axes(dims, datatype.size)?,
             offset: 0,
         };
-        selection.open_arrays()?;
+        selection.append_array_dimensions()?;
         Ok(selection)
     }
 
@@ -109,14 +109,14 @@ impl Selection {
     ///
     /// # Errors
     /// `Limit` if the number exceeds 63 bits.
-    pub fn bytes(&self) -> Result<u64> {
+    pub fn byte_length(&self) -> Result<u64> {
         let mut factors = self.dims();
         factors.push(self.datatype.size.into());
         product(&factors)
     }
 
     /// Appends the dimensions of array elements to the array's own dimensions.
-    fn open_arrays(&mut self) -> Result<()> {
+    fn append_array_dimensions(&mut self) -> Result<()> {
         while let Class::Array { base, dims } = &self.datatype.class {
             let dims: Vec<u64> = dims.iter().copied().map(u64::from).collect();
             self.axes.extend(axes(&dims, base.size)?);
@@ -138,9 +138,9 @@ impl Selection {
         };
         let member = members.iter().find(|member| member.name == name);
         let member = member.ok_or(Error::NotFound)?;
-        self.offset = self.offset.with_more(member.offset.into());
+        self.offset = self.offset.plus(member.offset.into());
         self.datatype = member.datatype.clone();
-        self.open_arrays()
+        self.append_array_dimensions()
     }
 
     /// Applies the indices of one pair of brackets.
@@ -152,7 +152,7 @@ impl Selection {
         self.axes = arranged(axes, indices, |axis, index| {
             let (bytes, axis) = match index {
                 DimensionIndex::Ellipsis => (0, Some(axis)),
-                DimensionIndex::At(at) => (axis.distance(axis.position(*at)?), None),
+                DimensionIndex::At(at) => (axis.byte_distance(axis.position(*at)?), None),
                 DimensionIndex::Slice { start, stop, step } => {
                     let (first, count) = axis.range(*start, *stop, *step);
                     let (bytes, axis) = axis.every(first, count, *step);
@@ -224,14 +224,14 @@ fn is_split(indices: &[DimensionIndex]) -> bool {
 impl Axis {
     /// Returns an axis with a constant distance between elements, in bytes.
     fn at_stride(count: u64, stride: i64) -> Self {
-        let places = AxisPositions::Every(stride);
+        let places = AxisPositions::Strided(stride);
         Axis { count, places }
     }
 
     /// Returns the number of bytes from the dimension's first element to the element at `place`.
-    pub fn distance(&self, place: u64) -> i64 {
+    pub fn byte_distance(&self, place: u64) -> i64 {
         match &self.places {
-            AxisPositions::Every(stride) => {
+            AxisPositions::Strided(stride) => {
                 let place = i64::try_from(place).unwrap_or(i64::MAX);
                 place.saturating_mul(*stride)
             }
@@ -247,9 +247,9 @@ impl Axis {
     fn every(&self, first: u64, count: u64, step: i64) -> (i64, Axis) {
         match &self.places {
             _ if count == 0 => (0, Axis::at_stride(0, 0)),
-            AxisPositions::Every(stride) => {
+            AxisPositions::Strided(stride) => {
                 let axis = Axis::at_stride(count, stride.saturating_mul(step));
-                (self.distance(first), axis)
+                (self.byte_distance(first), axis)
             }
             AxisPositions::Listed(_) => {
                 let place = |at: u64| {
@@ -265,7 +265,7 @@ impl Axis {
     /// none, and the new axis.
     fn listed(&self, places: Vec<u64>) -> (i64, Axis) {
         let places = places.into_iter();
-        let mut distances: Vec<i64> = places.map(|place| self.distance(place)).collect();
+        let mut distances: Vec<i64> = places.map(|place| self.byte_distance(place)).collect();
         let first = distances.first().copied().unwrap_or(0);
         for distance in &mut distances {
             *distance = distance.saturating_sub(first);
@@ -365,7 +365,7 @@ mod tests {
         let size = i64::from(selection.datatype.size);
         let mut places = vec![selection.offset.cast_signed()];
         for axis in &selection.axes {
-            let along = |&place: &i64| (0..axis.count).map(move |i| place + axis.distance(i));
+            let along = |&place: &i64| (0..axis.count).map(move |i| place + axis.byte_distance(i));
             places = places.iter().flat_map(along).collect();
         }
         places.iter().map(|place| (place / size) as u64).collect()

@@ -173,7 +173,7 @@ fn parse_list(text: &str) -> Option<Vec<i64>> {
     let integers = without_last_comma(text).split(',');
     let integers = integers.map(|integer| parse_integer(integer.trim()));
     let list: Vec<i64> = integers
-        .take(limits::SELECTED_PLACES.one_more())
+        .take(limits::SELECTED_PLACES.plus_one())
         .collect::<Option<_>>()?;
     (list.len() <= limits::SELECTED_PLACES).then_some(list)
 }

@@ -8,14 +8,14 @@ use crate::error::Result;
 use crate::memory;
 use crate::memory::buffer::{Buffer, BufferPool};
 use crate::memory::cancel::IsWanted;
-use crate::memory::effort::Effort;
+use crate::memory::effort::RequestBudget;
 use crate::source::SharedSource;
 use crate::wire::{Count, Extent};
 
 /// The bytes of an encoded block, divided into pieces of equal length that are decoded separately.
-pub trait Pieces: Send + Sync + fmt::Debug {
+pub trait PieceDecoder: Send + Sync + fmt::Debug {
     /// Returns the number of decoded bytes of all pieces together.
-    fn bytes(&self) -> u64;
+    fn byte_length(&self) -> u64;
 
     /// Returns the number of decoded bytes of every piece except the last, which may be shorter.
     /// Never zero.
@@ -28,7 +28,7 @@ pub trait Pieces: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// Fails as `piece_bytes` does.
-    fn stored_at_once(&self) -> Result<u64> {
+    fn max_stored_bytes(&self) -> Result<u64> {
         self.piece_bytes()
     }
 
@@ -53,25 +53,25 @@ pub trait Pieces: Send + Sync + fmt::Debug {
     /// # Errors
     /// Fails if the stored bytes are damaged or of an unsupported kind. `NotFound` after the last
     /// piece.
-    fn decode(&self, piece: u64, help: &mut Help<'_>) -> Result<Buffer>;
+    fn decode(&self, piece: u64, help: &mut DecodeContext<'_>) -> Result<Buffer>;
 }
 
 #[cfg(test)]
-impl dyn Pieces + '_ {
+impl dyn PieceDecoder + '_ {
     /// Decodes a piece with one thread and a private buffer pool.
     pub(crate) fn decode_alone(&self, piece: u64) -> Result<Buffer> {
-        let mut help = Help {
+        let mut help = DecodeContext {
             threads: &|| 1,
             pool: &BufferPool::default(),
             is_wanted: &|| true,
-            pass: &mut |_, _| {},
+            on_extra_piece: &mut |_, _| {},
         };
         self.decode(piece, &mut help)
     }
 }
 
 /// The resources for decoding a piece.
-pub struct Help<'a> {
+pub struct DecodeContext<'a> {
     /// Returns the number of threads that may decode now, including the caller's. The number is
     /// lower while other decodes are running.
     pub threads: &'a (dyn Fn() -> usize + Sync),
@@ -82,7 +82,7 @@ pub struct Help<'a> {
     /// Receives the number and the bytes of each further piece that was decoded on the way to the
     /// requested one. A reader that goes backwards needs these pieces next, so the receiver may
     /// keep them.
-    pub pass: &'a mut dyn FnMut(u64, Buffer),
+    pub on_extra_piece: &'a mut dyn FnMut(u64, Buffer),
 }
 
 /// A run of an array's bytes, stored unencoded in a source.
@@ -101,7 +101,7 @@ pub struct ChunkGrid {
     /// The source of the chunks.
     pub source: SharedSource,
     /// The lowest absolute offset that a chunk may have. The bytes before belong to the superblock.
-    pub begin: u64,
+    pub min_offset: u64,
     /// Number of elements of a chunk in each dimension, none zero. The rank equals the array's
     /// rank.
     pub chunk_shape: Vec<u64>,
@@ -110,7 +110,7 @@ pub struct ChunkGrid {
     /// The filters that produced the stored bytes.
     pub pipeline: Pipeline,
     /// Whether chunks that extend beyond the array are stored without filters.
-    pub partial_unfiltered: bool,
+    pub has_unfiltered_edge_chunks: bool,
 }
 
 /// An index of stored chunks by their place in the grid. Places are counted in chunks, slowest
@@ -127,15 +127,19 @@ pub trait ChunkIndex: Send + Sync + fmt::Debug {
     /// `effort`, and the wait for a remote source ends when `effort` does.
     ///
     /// # Errors
-    /// Fails as `find` does. `Effort` if too many bytes would have to be read, `Error::unwanted`
+    /// Fails as `find` does. `RequestBudget` if too many bytes would have to be read, `Error::unwanted`
     /// once the request is to end.
-    fn find_within(&self, place: &[u64], _effort: &Effort) -> Result<Option<StoredChunk>> {
+    fn find_with_budget(
+        &self,
+        place: &[u64],
+        _effort: &RequestBudget,
+    ) -> Result<Option<StoredChunk>> {
         self.find(place)
     }
 
     /// Calls `visit` with every stored chunk in the index's order until `visit` breaks. Bytes of
     /// the index that are read are charged to `effort`.
-    fn walk(&self, effort: &Effort, visit: &mut ChunkVisitor<'_>) -> Result<()> {
+    fn walk(&self, effort: &RequestBudget, visit: &mut ChunkVisitor<'_>) -> Result<()> {
         self.walk_from(&mut IndexCursor::default(), effort, visit)
     }
 
@@ -149,7 +153,7 @@ pub trait ChunkIndex: Send + Sync + fmt::Debug {
     fn walk_from(
         &self,
         place: &mut IndexCursor,
-        effort: &Effort,
+        effort: &RequestBudget,
         visit: &mut ChunkVisitor<'_>,
     ) -> Result<()>;
 }

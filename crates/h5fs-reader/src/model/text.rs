@@ -22,7 +22,7 @@ pub fn without_padding(bytes: &[u8], padding: StringPadding) -> &[u8] {
 /// Returns the bytes up to the last one that is not `pad`.
 fn without_last(bytes: &[u8], pad: u8) -> &[u8] {
     let text = bytes.iter().rposition(|&byte| byte != pad);
-    let length = text.map_or(0, Count::one_more);
+    let length = text.map_or(0, Count::plus_one);
     bytes.get(..length).unwrap_or(bytes)
 }
 
@@ -44,7 +44,7 @@ pub fn json_text(text: &[u8]) -> String {
 /// Returns the length in bytes of a text as a JSON string.
 pub fn json_length(text: &[u8]) -> usize {
     let mut length = 2_usize; // the quotes
-    escape(text, |part| length = length.with_more(part.len()));
+    escape(text, |part| length = length.plus(part.len()));
     length
 }
 
@@ -111,7 +111,7 @@ pub struct JsonObject {
 
 impl JsonObject {
     /// Creates an object with a line for each member.
-    pub fn in_lines() -> Self {
+    pub fn with_line_per_member() -> Self {
         JsonObject {
             members: Vec::new(),
             in_lines: true,
@@ -181,7 +181,7 @@ mod tests {
         object.text("a \"b\"", b"caf\xe9");
         object.json("n", 12);
         assert_eq!(object.finish(), r#"{"a \"b\"": "caf\udce9", "n": 12}"#);
-        let mut lines = JsonObject::in_lines();
+        let mut lines = JsonObject::with_line_per_member();
         lines.text("a", "b");
         write_json_list([1, 2], lines.key("l"), |one, out| {
             append(out, format_args!("{one}"));

@@ -73,12 +73,12 @@ impl TextLength {
             (NumberKind::Boolean, _) => 4,
             (NumberKind::Unsigned, _) => digits(word),
             (NumberKind::Signed, bytes) => {
-                let unused = u64::BITS.left_after(bytes.times(8));
+                let unused = u64::BITS.minus_or_zero(bytes.times(8));
                 let number = word
                     .checked_shl(unused)?
                     .cast_signed()
                     .checked_shr(unused)?;
-                digits(number.unsigned_abs()).with_more(usize::from(number < 0))
+                digits(number.unsigned_abs()).plus(usize::from(number < 0))
             }
             (NumberKind::Float, 4) => {
                 let number = f32::from_bits(u32::try_from(word).ok()?);
@@ -110,17 +110,17 @@ impl TextLength {
 /// Returns the number of decimal digits of a number.
 fn digits(number: u64) -> usize {
     let log = number.checked_ilog10().unwrap_or(0);
-    usize::try_from(log).unwrap_or(0).one_more()
+    usize::try_from(log).unwrap_or(0).plus_one()
 }
 
 /// Writes a number to `scratch` and returns the length of its text.
 fn written(real: FloatValue, as_json: bool, scratch: &mut Vec<u8>) -> usize {
     scratch.clear();
-    real.write(scratch);
+    real.write_text(scratch);
     match as_json {
         true if real.is_nan() => "null".len(),
         // The two quotes.
-        true if !real.is_json_number() => scratch.len().with_more(2),
+        true if !real.is_json_number() => scratch.len().plus(2),
         _ => scratch.len(),
     }
 }

@@ -28,16 +28,16 @@ use crate::error::Result;
 use crate::model::datatype::Class;
 use crate::model::number::append;
 use crate::model::text::{ESCAPE, json_length, json_text, write_json_text};
-use crate::model::walk::{Sink, Value, Walk, address};
+use crate::model::walk::{ElementWalker, Value, ValueSink, address};
 use crate::model::{Datatype, Reference};
 use crate::wire::Count;
 
-pub use crate::model::walk::{Paths, TextContext};
+pub use crate::model::walk::{NodePathResolver, TextContext};
 
 /// A writer of the text of elements of one datatype.
 #[derive(Debug)]
 pub struct ValueWriter {
-    walk: Walk,
+    walk: ElementWalker,
     /// Whether the text of an element is JSON.
     is_nested: bool,
     /// The writer of each part of a complex number.
@@ -50,7 +50,7 @@ impl ValueWriter {
     /// # Errors
     /// `Limit` for a datatype that is nested too deeply.
     pub fn new(datatype: &Datatype) -> Result<Self> {
-        let walk = Walk::new(datatype, &|name| json_text(name) + ": ")?;
+        let walk = ElementWalker::new(datatype, &|name| json_text(name) + ": ")?;
         let is_nested = matches!(
             datatype.class,
             Class::Compound(_) | Class::Array { .. } | Class::VariableLength(_)
@@ -156,7 +156,7 @@ struct TextSink<'a> {
     out: &'a mut Vec<u8>,
 }
 
-impl Sink for TextSink<'_> {
+impl ValueSink for TextSink<'_> {
     fn context(&self) -> &TextContext<'_> {
         self.context
     }
@@ -176,7 +176,7 @@ impl Sink for TextSink<'_> {
             Value::Real(real) if is_json && real.is_nan() => self.push("null"),
             Value::Real(real) => {
                 let is_quoted = is_json && !real.is_json_number();
-                within_quotes(is_quoted, self.out, |out| real.write(out));
+                within_quotes(is_quoted, self.out, |out| real.write_text(out));
             }
             Value::Bits(pattern, precision) | Value::Time(pattern, precision) => {
                 let digits = usize::from(precision.div_ceil(8)).times(2);
@@ -185,20 +185,20 @@ impl Sink for TextSink<'_> {
                 });
             }
             Value::Bool(set) => append(self.out, format_args!("{set}")),
-            Value::Text(text) | Value::Instant(text) => self.text(text)?,
+            Value::Text(text) | Value::DateTime(text) => self.text(text)?,
             Value::Null if is_json => self.push("null"),
             Value::Null => {}
             Value::Reference(_, target) => self.reference(target)?,
             Value::Bytes => self.bytes(stored)?,
             // A byte without a name is true, as in NumPy.
-            Value::Named {
+            Value::EnumMember {
                 name,
                 is_boolean: true,
             } if is_json => append(self.out, format_args!("{}", name != Some(b"FALSE"))),
-            Value::Named {
+            Value::EnumMember {
                 name: Some(name), ..
             } => self.text(name)?,
-            Value::Named { name: None, .. } | Value::Letters(_) | Value::Complex(_) => {
+            Value::EnumMember { name: None, .. } | Value::ByteStrings(_) | Value::Complex(_) => {
                 return Ok(false);
             }
         }
@@ -214,7 +214,7 @@ impl TextSink<'_> {
             return Ok(());
         }
         // Checked before writing, because the escaped text may be much longer than the text.
-        if text.len() > self.context.limit.left_after(self.out.len()) / ESCAPE {
+        if text.len() > self.context.limit.minus_or_zero(self.out.len()) / ESCAPE {
             self.check(json_length(text))?;
         }
         write_json_text(text, self.out);
@@ -268,7 +268,7 @@ fn within_quotes(quoted: bool, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8
 /// Removes the `.0` of a whole number, because a complex number's parts are written without it.
 fn drop_point_zero(out: &mut Vec<u8>) {
     if out.ends_with(b".0") {
-        out.truncate(out.len().left_after(2));
+        out.truncate(out.len().minus_or_zero(2));
     }
 }
 

@@ -1,7 +1,7 @@
 //! The walk over a stored element, guided by its datatype.
 //!
-//! A [`Walk`] is created once for a datatype and visits any number of elements. It finds the parts
-//! of an element, follows its pointers, and passes each value to a [`Sink`], which writes the value
+//! A [`ElementWalker`] is created once for a datatype and visits any number of elements. It finds the parts
+//! of an element, follows its pointers, and passes each value to a [`ValueSink`], which writes the value
 //! as text. Lists and maps look the same in all texts, except for the keys: `[1, 2]`, `{KEY1,
 //! KEY2}`.
 
@@ -19,7 +19,7 @@ use crate::wire::{Count, to_u64, to_usize};
 
 /// A function that returns a node's path in the bytes of the file, or `None` if the node does not
 /// have a path. Fails if the path cannot be determined now.
-pub type Paths<'a> = dyn Fn(NodeId) -> Result<Option<Vec<u8>>> + 'a;
+pub type NodePathResolver<'a> = dyn Fn(NodeId) -> Result<Option<Vec<u8>>> + 'a;
 
 /// The environment of an element's text: pointers, paths and the maximum length.
 pub struct TextContext<'a> {
@@ -27,7 +27,7 @@ pub struct TextContext<'a> {
     /// null, like the pointers of a zero fill value.
     pub container: Option<&'a dyn Container>,
     /// The function that returns the path of a reference's target.
-    pub paths: &'a Paths<'a>,
+    pub paths: &'a NodePathResolver<'a>,
     /// The maximum length of the output in bytes.
     pub limit: usize,
     fetched: Cell<u64>,
@@ -38,7 +38,11 @@ pub struct TextContext<'a> {
 impl<'a> TextContext<'a> {
     /// Creates a context for text of at most `limit` bytes. The bytes that pointers lead to are
     /// limited in proportion.
-    pub fn new(container: &'a dyn Container, paths: &'a Paths<'a>, limit: usize) -> Self {
+    pub fn new(
+        container: &'a dyn Container,
+        paths: &'a NodePathResolver<'a>,
+        limit: usize,
+    ) -> Self {
         TextContext {
             container: Some(container),
             paths,
@@ -60,7 +64,7 @@ impl<'a> TextContext<'a> {
     }
 
     /// Returns the number of elements in the variable-length sequences that were followed so far.
-    pub fn followed(&self) -> u64 {
+    pub fn followed_elements(&self) -> u64 {
         self.followed.get()
     }
 
@@ -80,12 +84,12 @@ impl<'a> TextContext<'a> {
             let most = limits::TEXT_ELEMENT_BYTES;
             return Err(Error::limit("a variable-length element of a value", most));
         }
-        let fetched = self.fetched.get().with_more(length);
+        let fetched = self.fetched.get().plus(length);
         self.fetched.set(fetched);
         if fetched > most {
             return Err(Error::limit("variable-length bytes of a value", most));
         }
-        container.variable_length(element, base_size, 0..length)
+        container.read_variable_length(element, base_size, 0..length)
     }
 
     fn target(&self, kind: ReferenceKind, element: &[u8]) -> Result<Reference> {
@@ -137,7 +141,7 @@ pub enum Value<'a> {
     /// A text without its padding.
     Text(&'a [u8]),
     /// The text of a date or time.
-    Instant(&'a [u8]),
+    DateTime(&'a [u8]),
     /// A null pointer instead of a text, or a missing date.
     Null,
     /// The target of a reference.
@@ -145,20 +149,20 @@ pub enum Value<'a> {
     /// Uninterpreted bytes: opaque, or a number of more than 128 bits.
     Bytes,
     /// A value of an enumeration. A sink that does not accept it receives the number.
-    Named {
+    EnumMember {
         /// The name, if the value has one.
         name: Option<&'a [u8]>,
         /// Whether the enumeration is a boolean with the names FALSE and TRUE.
         is_boolean: bool,
     },
     /// A sequence of strings of one byte. A sink that does not accept it receives a list.
-    Letters(&'a [u8]),
+    ByteStrings(&'a [u8]),
     /// A complex number, with the walk of each part. A sink that does not accept it receives a map.
-    Complex(&'a Walk),
+    Complex(&'a ElementWalker),
 }
 
 /// A sink that receives values and writes them as text.
-pub trait Sink {
+pub trait ValueSink {
     /// Returns the context for following pointers and for the maximum length.
     fn context(&self) -> &TextContext<'_>;
 
@@ -180,13 +184,13 @@ pub trait Sink {
     /// # Errors
     /// `Limit` if the text is too long.
     fn check(&self, more: usize) -> Result<()> {
-        self.context().check(self.length().with_more(more))
+        self.context().check(self.length().plus(more))
     }
 }
 
 /// A walk that was prepared for elements of one datatype.
 #[derive(Debug)]
-pub struct Walk {
+pub struct ElementWalker {
     size: usize,
     kind: WalkKind,
 }
@@ -197,7 +201,7 @@ enum WalkKind {
     Plain(Class),
     Instant(Datetime64),
     Enumeration {
-        base: Box<Walk>,
+        base: Box<ElementWalker>,
         /// Stored values and names, sorted by value without duplicates.
         names: Vec<(Vec<u8>, Vec<u8>)>,
         is_boolean: bool,
@@ -207,11 +211,11 @@ enum WalkKind {
         is_complex: bool,
     },
     Array {
-        base: Box<Walk>,
+        base: Box<ElementWalker>,
         dims: Vec<u64>,
     },
     Sequence {
-        base: Box<Walk>,
+        base: Box<ElementWalker>,
         are_letters: bool,
     },
 }
@@ -221,13 +225,13 @@ enum WalkKind {
 struct WalkField {
     key: String,
     offset: usize,
-    walk: Walk,
+    walk: ElementWalker,
 }
 
 /// A function that returns a name as a key of a map, with its colon.
 pub type KeyText<'k> = dyn Fn(&[u8]) -> String + 'k;
 
-impl Walk {
+impl ElementWalker {
     /// Creates a walk for elements of `datatype`. `key` writes the keys of members.
     ///
     /// # Errors
@@ -280,7 +284,7 @@ impl Walk {
             },
         };
         let size = to_usize(datatype.size.into())?;
-        Ok(Walk { size, kind })
+        Ok(ElementWalker { size, kind })
     }
 
     /// Returns the number of bytes of one stored element.
@@ -293,7 +297,7 @@ impl Walk {
     /// # Errors
     /// Fails as `sink` does. `Corrupt` for an element that is too short, the container's error for
     /// an invalid pointer. Values that were already passed stay in the sink.
-    pub fn element(&self, element: &[u8], sink: &mut impl Sink) -> Result<()> {
+    pub fn element(&self, element: &[u8], sink: &mut impl ValueSink) -> Result<()> {
         let stored = part(element, 0, self.size)?;
         match &self.kind {
             WalkKind::Plain(class) => plain(class, stored, sink)?,
@@ -301,7 +305,7 @@ impl Walk {
                 let mut text = Vec::new();
                 let is_there = instant.write(stored, &mut text);
                 let value = if is_there {
-                    Value::Instant(&text)
+                    Value::DateTime(&text)
                 } else {
                     Value::Null
                 };
@@ -314,7 +318,7 @@ impl Walk {
             } => {
                 let found = names.binary_search_by(|(value, _)| value.as_slice().cmp(stored));
                 let found = found.ok().and_then(|index| names.get(index));
-                let named = Value::Named {
+                let named = Value::EnumMember {
                     name: found.map(|(_, name)| name.as_slice()),
                     is_boolean: *is_boolean,
                 };
@@ -326,10 +330,10 @@ impl Walk {
             WalkKind::Array { base, dims } => base.list(stored, dims, sink)?,
             WalkKind::Sequence { base, are_letters } => {
                 let elements = sink.context().fetch(stored, base.size)?.unwrap_or_default();
-                if !*are_letters || !sink.value(Value::Letters(&elements), stored)? {
+                if !*are_letters || !sink.value(Value::ByteStrings(&elements), stored)? {
                     let count = to_u64(elements.len().checked_div(base.size).unwrap_or(0));
                     let followed = &sink.context().followed;
-                    followed.set(followed.get().with_more(count));
+                    followed.set(followed.get().plus(count));
                     base.list(&elements, &[count], sink)?;
                 }
             }
@@ -341,7 +345,7 @@ impl Walk {
     ///
     /// # Errors
     /// Fails as [`element`](Self::element) does. `Limit` for more elements than can be counted.
-    pub fn list(&self, elements: &[u8], dims: &[u64], sink: &mut impl Sink) -> Result<()> {
+    pub fn list(&self, elements: &[u8], dims: &[u64], sink: &mut impl ValueSink) -> Result<()> {
         let Some((&count, inner)) = dims.split_first() else {
             return self.element(elements, sink);
         };
@@ -360,7 +364,7 @@ impl Walk {
 }
 
 /// Passes an element of a class without parts to `sink`.
-fn plain(class: &Class, stored: &[u8], sink: &mut impl Sink) -> Result<()> {
+fn plain(class: &Class, stored: &[u8], sink: &mut impl ValueSink) -> Result<()> {
     let text;
     let value =
         match class {
@@ -369,7 +373,7 @@ fn plain(class: &Class, stored: &[u8], sink: &mut impl Sink) -> Result<()> {
                 signed,
                 bits,
             } => number::integer(stored, order, signed, bits).map(Value::Integer),
-            Class::Float(format) => number::real(stored, format).map(Value::Real),
+            Class::Float(format) => number::float_value(stored, format).map(Value::Real),
             &Class::Bitfield { order, bits } => number::bits(stored, order, bits)
                 .map(|pattern| Value::Bits(pattern, bits.precision)),
             &Class::Time { order, bits } => number::bits(stored, order, bits)
@@ -396,7 +400,12 @@ fn plain(class: &Class, stored: &[u8], sink: &mut impl Sink) -> Result<()> {
     sink.value(value.unwrap_or(Value::Bytes), stored).map(drop)
 }
 
-fn map(fields: &[WalkField], is_complex: bool, stored: &[u8], sink: &mut impl Sink) -> Result<()> {
+fn map(
+    fields: &[WalkField],
+    is_complex: bool,
+    stored: &[u8],
+    sink: &mut impl ValueSink,
+) -> Result<()> {
     if is_complex
         && let Some(first) = fields.first()
         && sink.value(Value::Complex(&first.walk), stored)?

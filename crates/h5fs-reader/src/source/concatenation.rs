@@ -23,8 +23,8 @@ impl SourceMember {
     /// Returns the part of a range that lies in this member, as an offset in the member and a
     /// length. Returns `None` if they do not overlap.
     fn part(&self, (at, length): (u64, u64)) -> Option<(u64, u64)> {
-        let part = self.place.intersect(Extent::cut(at, length));
-        let start = part.start().left_after(self.place.start());
+        let part = self.place.intersect(Extent::saturating(at, length));
+        let start = part.start().minus_or_zero(self.place.start());
         (!part.is_empty()).then_some((start, part.length()))
     }
 
@@ -70,28 +70,28 @@ impl Source for Concatenation {
         self.members.last().map_or(0, |member| member.place.end())
     }
 
-    fn available(&self, at: u64) -> u64 {
+    fn contiguous_bytes(&self, at: u64) -> u64 {
         let after = self
             .members
             .partition_point(|member| member.place.start() <= at);
         let mut end = at;
-        for member in self.members.iter().skip(after.left_after(1)) {
+        for member in self.members.iter().skip(after.minus_or_zero(1)) {
             if member.place.start() > end {
                 break;
             }
             end = end.max(member.place.end());
         }
-        end.left_after(at)
+        end.minus_or_zero(at)
     }
 
-    fn is_far(&self) -> bool {
-        self.members.iter().any(|member| member.source.is_far())
+    fn is_remote(&self) -> bool {
+        self.members.iter().any(|member| member.source.is_remote())
     }
 
-    fn reads_ahead(&self) -> bool {
+    fn benefits_from_prefetch(&self) -> bool {
         self.members
             .iter()
-            .any(|member| member.source.reads_ahead())
+            .any(|member| member.source.benefits_from_prefetch())
     }
 
     fn prefetch(&self, ranges: &[(u64, u64)], urgency: Urgency) {
@@ -104,27 +104,29 @@ impl Source for Concatenation {
         }
     }
 
-    fn has_bytes(&self, at: u64, length: u64) -> bool {
+    fn is_available(&self, at: u64, length: u64) -> bool {
         let has = |member: &SourceMember| {
             let part = member.part((at, length));
-            part.is_none_or(|(at, length)| member.source.has_bytes(at, length))
+            part.is_none_or(|(at, length)| member.source.is_available(at, length))
         };
         self.members.iter().all(has)
     }
 
-    fn read_wanted(&self, at: u64, buffer: &mut [u8], is_wanted: &IsWanted<'_>) -> Result<()> {
+    fn read_cancellable(&self, at: u64, buffer: &mut [u8], is_wanted: &IsWanted<'_>) -> Result<()> {
         // The check guarantees progress of the loop below: every address that the loop reads has a
         // successor.
         Extent::new(at, to_u64(buffer.len()), "a read")?;
         let (mut at, mut rest) = (at, buffer);
         while !rest.is_empty() {
             let (member, next) = self.member(at)?;
-            let here = to_usize(next.left_after(at).min(to_u64(rest.len())))?;
+            let here = to_usize(next.minus_or_zero(at).min(to_u64(rest.len())))?;
             let (part, after) = rest.split_at_mut(here);
-            member
-                .source
-                .read_wanted(at.left_after(member.place.start()), part, is_wanted)?;
-            at = Extent::cut(at, to_u64(here)).end();
+            member.source.read_cancellable(
+                at.minus_or_zero(member.place.start()),
+                part,
+                is_wanted,
+            )?;
+            at = Extent::saturating(at, to_u64(here)).end();
             rest = after;
         }
         Ok(())
@@ -163,7 +165,7 @@ mod tests {
         let mut bytes = [0; 5];
         family.read_at(2, &mut bytes).unwrap();
         assert_eq!((&bytes, family.length()), (b"cdefg", 7));
-        assert_eq!(family.available(2), 5);
+        assert_eq!(family.contiguous_bytes(2), 5);
     }
 
     #[test]
@@ -176,9 +178,9 @@ mod tests {
         assert_eq!(first.announced_ranges(), [(8, 2, Urgency::Needed)]);
         let second_asked = [(0, 2, Urgency::Needed), (3, 2, Urgency::Needed)];
         assert_eq!(second.announced_ranges(), second_asked);
-        assert!(split.is_far() && !split.has_bytes(8, 1));
+        assert!(split.is_remote() && !split.is_available(8, 1));
         first.read_at(8, &mut [0; 2]).unwrap();
-        assert!(split.has_bytes(8, 2) && !split.has_bytes(8, 94));
+        assert!(split.is_available(8, 2) && !split.is_available(8, 94));
     }
 
     #[test]
@@ -186,8 +188,11 @@ mod tests {
         let split = members(&[(0, b"abc"), (100, b"raw")]);
         let mut bytes = [0; 4];
         assert!(split.read_at(0, &mut bytes).is_err());
-        assert_eq!(split.available(1), 2);
-        assert_eq!((split.available(3), split.available(101)), (0, 2));
+        assert_eq!(split.contiguous_bytes(1), 2);
+        assert_eq!(
+            (split.contiguous_bytes(3), split.contiguous_bytes(101)),
+            (0, 2)
+        );
         assert!(split.read_at(100, &mut bytes[..3]).is_ok());
     }
 }

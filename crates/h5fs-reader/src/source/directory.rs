@@ -11,12 +11,12 @@ use crate::error::Result;
 use crate::source::attributes::FileAttributes;
 use crate::source::identity::Identity;
 use crate::source::local::audience::Readers;
-use crate::source::local::changes::Changes;
+use crate::source::local::changes::ChangeWatcher;
 use crate::source::local::file::FileSource;
 use crate::source::mounts::mount_guard::MountGuard;
 use crate::source::neighbours::Neighbours;
-use crate::source::neighbours::policy::Policy;
-use crate::source::open::SharedOpen;
+use crate::source::neighbours::policy::OtherFilesPolicy;
+use crate::source::open::SharedOpenSource;
 use crate::source::remote::message::Counters;
 
 /// A directory. Every path argument is relative to the directory, and cannot lead outside.
@@ -28,7 +28,7 @@ pub trait Directory: Send + Sync + fmt::Debug {
     fn path(&self) -> &Path;
 
     /// Returns the absolute path of the entry at `path`.
-    fn absolute(&self, path: &Path) -> PathBuf {
+    fn absolute_path(&self, path: &Path) -> PathBuf {
         if path.as_os_str().is_empty() {
             self.path().to_path_buf()
         } else {
@@ -38,7 +38,7 @@ pub trait Directory: Send + Sync + fmt::Debug {
 
     /// Returns whether opening a file needs a request to a server. Metadata of an entry comes from
     /// a listing or from a small request.
-    fn is_far(&self) -> bool {
+    fn is_remote(&self) -> bool {
         false
     }
 
@@ -46,7 +46,7 @@ pub trait Directory: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// `NotFound` if the directory was removed, or else the error of the system.
-    fn refuse_removed(&self) -> Result<()> {
+    fn check_exists(&self) -> Result<()> {
         Ok(())
     }
 
@@ -62,7 +62,7 @@ pub trait Directory: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// Fails as [`path_info`](Self::path_info) does.
-    fn look_before_reading(&self, path: &Path, for_others: bool) -> Result<PathInfo> {
+    fn path_info_before_read(&self, path: &Path, for_others: bool) -> Result<PathInfo> {
         self.path_info(path, for_others)
     }
 
@@ -89,8 +89,12 @@ pub trait Directory: Send + Sync + fmt::Debug {
 
     /// Returns the files of the directory as neighbours of one of them. That file is shown to
     /// `readers`.
-    fn neighbours(&self, policy: Policy, guard: Option<MountGuard>, readers: Readers)
-    -> Neighbours;
+    fn neighbours(
+        &self,
+        policy: OtherFilesPolicy,
+        guard: Option<MountGuard>,
+        readers: Readers,
+    ) -> Neighbours;
 
     /// Returns the total and the free bytes of the filesystem that contains the directory.
     fn capacity(&self) -> (u64, u64) {
@@ -118,9 +122,9 @@ pub struct PathInfo {
     /// Number of stored bytes in units of 512.
     pub blocks: u64,
     /// Identity of the current state, for comparison with other states.
-    pub state: Identity,
+    pub identity: Identity,
     /// Number that identifies the entry. A different entry at the same path has another number.
-    pub number: u64,
+    pub entry_id: u64,
 }
 
 /// The type of a directory entry.
@@ -142,7 +146,7 @@ pub struct OpenedSource {
     /// The content of the file.
     pub content: OpenContent,
     /// The number that identifies the file, as in [`PathInfo`].
-    pub number: u64,
+    pub entry_id: u64,
 }
 
 /// The readable content of an open file.
@@ -151,7 +155,7 @@ pub enum OpenContent {
     /// A file of this machine.
     File(File),
     /// An object in a store.
-    Object(SharedOpen),
+    Object(SharedOpenSource),
 }
 
 impl OpenContent {
@@ -160,23 +164,27 @@ impl OpenContent {
     ///
     /// # Errors
     /// `Io` if the file is not a regular file.
-    pub fn source(self, path: &Path, changes: Option<&Arc<Changes>>) -> Result<SharedOpen> {
+    pub fn into_source(
+        self,
+        path: &Path,
+        changes: Option<&Arc<ChangeWatcher>>,
+    ) -> Result<SharedOpenSource> {
         match self {
             OpenContent::File(file) => Ok(Arc::new(FileSource::from_file(file, path, changes)?)),
             OpenContent::Object(object) => Ok(object),
         }
     }
 
-    /// Converts the content like [`source`](Self::source). The state of the source ends only when
-    /// the file's times change, see [`FileSource::by_times`].
+    /// Converts the content like [`into_source`](Self::into_source). The state of the source ends only when
+    /// the file's times change, see [`FileSource::with_state_by_times`].
     ///
     /// # Errors
-    /// Fails as [`source`](Self::source) does.
-    pub fn source_by_times(self, path: &Path) -> Result<SharedOpen> {
+    /// Fails as [`into_source`](Self::into_source) does.
+    pub fn into_source_by_times(self, path: &Path) -> Result<SharedOpenSource> {
         match self {
             OpenContent::File(file) => {
                 let source = FileSource::from_file(file, path, None)?;
-                Ok(Arc::new(source.by_times()))
+                Ok(Arc::new(source.with_state_by_times()))
             }
             OpenContent::Object(object) => Ok(object),
         }
@@ -204,7 +212,7 @@ pub struct ListedEntry<'a> {
     /// Whether the listing identifies the entry as a directory.
     pub is_directory: bool,
     /// Metadata of the entry, if the listing contains it. If not, the caller must request it.
-    pub there: Option<PathInfo>,
+    pub info: Option<PathInfo>,
     /// The listing position after this entry.
     pub next: u64,
 }

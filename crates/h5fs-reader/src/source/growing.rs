@@ -24,7 +24,7 @@ pub fn retry_while_growing<T>(
 ) -> Result<T> {
     for _ in 1..ATTEMPTS {
         match read() {
-            Err(Error::Corrupt { .. }) if source.is_unsettled() => sleep(PAUSE),
+            Err(Error::Corrupt { .. }) if source.is_recently_written() => sleep(PAUSE),
             done => return done,
         }
     }

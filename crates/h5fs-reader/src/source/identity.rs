@@ -81,9 +81,11 @@ impl Identity {
 
     /// Returns whether the file has not been written for at least `time`. An object is never
     /// written in place: a new object replaces it.
-    pub fn is_calm_for(&self, time: Duration) -> bool {
+    pub fn is_unmodified_for(&self, time: Duration) -> bool {
         match self {
-            Identity::File(fingerprint) => fingerprint.rest().is_some_and(|rest| rest >= time),
+            Identity::File(fingerprint) => fingerprint
+                .time_since_change()
+                .is_some_and(|rest| rest >= time),
             Identity::Object(_) | Identity::Directory(_) => true,
         }
     }
@@ -119,7 +121,7 @@ impl Fingerprint {
     /// Returns the time since the content or attributes changed, or `None` if that is in the
     /// future. The modification time is not used, because a program that copies a file may set it
     /// back.
-    pub fn rest(&self) -> Option<Duration> {
+    pub fn time_since_change(&self) -> Option<Duration> {
         since(self.changed)
     }
 }

@@ -131,7 +131,7 @@ impl Location {
     pub fn parse(text: OsString) -> Result<Self> {
         match text.to_str().map(Url::parse) {
             Some(Some(url)) => Ok(Location::Url(url?)),
-            _ if Scheme::begins(text.as_encoded_bytes()) => {
+            _ if Scheme::is_scheme_prefix(text.as_encoded_bytes()) => {
                 Err(Error::Usage("a URL must be UTF-8".to_owned()))
             }
             _ => Ok(Location::Path(text.into())),
@@ -190,7 +190,7 @@ impl Scheme {
     }
 
     /// Returns whether the text begins with a URL scheme.
-    fn begins(text: &[u8]) -> bool {
+    fn is_scheme_prefix(text: &[u8]) -> bool {
         let starts = |(_, prefix): &(Scheme, &str)| {
             let prefix = prefix.as_bytes();
             let start = text.get(..prefix.len());
@@ -215,24 +215,24 @@ impl Url {
                 "a URL may have at most {} bytes",
                 limits::URL_BYTES
             )),
-            false if ABFS.contains(&prefix) => Self::of_data_lake(rest),
-            false if scheme == Scheme::Azure => Self::of_blob(rest),
+            false if ABFS.contains(&prefix) => Self::parse_data_lake(rest),
+            false if scheme == Scheme::Azure => Self::parse_blob(rest),
             false if prefix == DATASETS => {
-                dataset::page(rest).and_then(|page| Self::of_page(scheme, &page))
+                dataset::web_page_url(rest).and_then(|page| Self::parse_web_page(scheme, &page))
             }
-            false if scheme.has_keys() => Self::of_object(scheme, rest),
+            false if scheme.has_keys() => Self::parse_object(scheme, rest),
             false if prefix == "osdf://" => {
-                Self::of_page(scheme, &format!("{OSDF}/{}", rest.trim_start_matches('/')))
+                Self::parse_web_page(scheme, &format!("{OSDF}/{}", rest.trim_start_matches('/')))
             }
-            false => Self::of_page(scheme, rest),
+            false => Self::parse_web_page(scheme, rest),
         };
         Some(parsed.map_err(Error::Usage))
     }
 
     /// Parses `BUCKET/KEY`.
-    fn of_object(scheme: Scheme, rest: &str) -> std::result::Result<Self, String> {
+    fn parse_object(scheme: Scheme, rest: &str) -> std::result::Result<Self, String> {
         if scheme == Scheme::S3 && rest.starts_with("arn:") {
-            return Self::of_access_point(rest);
+            return Self::parse_access_point(rest);
         }
         let (bucket, key) = rest.split_once('/').unwrap_or((rest, ""));
         refuse_signature(key, "write a presigned URL as https://…")?;
@@ -254,7 +254,7 @@ impl Url {
     }
 
     /// Parses `arn:aws:s3:REGION:ACCOUNT:accesspoint/NAME/KEY`.
-    fn of_access_point(rest: &str) -> std::result::Result<Self, String> {
+    fn parse_access_point(rest: &str) -> std::result::Result<Self, String> {
         let (resource, behind) = rest.split_once('/').unwrap_or((rest, ""));
         let (name, key) = behind.split_once('/').unwrap_or((behind, ""));
         let authority = format!("{resource}/{name}");
@@ -270,7 +270,7 @@ impl Url {
     }
 
     /// Parses `ACCOUNT/CONTAINER/KEY`.
-    fn of_blob(rest: &str) -> std::result::Result<Self, String> {
+    fn parse_blob(rest: &str) -> std::result::Result<Self, String> {
         let (account, behind) = rest.split_once('/').unwrap_or((rest, ""));
         refuse_signature(
             behind,
@@ -295,7 +295,7 @@ impl Url {
     }
 
     /// Parses `CONTAINER@ACCOUNT.dfs.core.windows.net/KEY`.
-    fn of_data_lake(rest: &str) -> std::result::Result<Self, String> {
+    fn parse_data_lake(rest: &str) -> std::result::Result<Self, String> {
         let (authority, key) = rest.split_once('/').unwrap_or((rest, ""));
         let account = |host: &str| {
             let mut ends = ACCOUNTS.iter();
@@ -305,11 +305,11 @@ impl Url {
         let needed = "a container and an account are required: \
                       abfs://CONTAINER@ACCOUNT.dfs.core.windows.net/";
         let account = account(host).ok_or(needed)?;
-        Self::of_blob(&format!("{account}/{container}/{key}")).map_err(|_| needed.to_owned())
+        Self::parse_blob(&format!("{account}/{container}/{key}")).map_err(|_| needed.to_owned())
     }
 
     /// Parses `HOST/PATH`; RFC 3986, section 3.
-    fn of_page(scheme: Scheme, rest: &str) -> std::result::Result<Self, String> {
+    fn parse_web_page(scheme: Scheme, rest: &str) -> std::result::Result<Self, String> {
         let is_wrong = |c: char| c.is_ascii_control() || c.is_whitespace();
         if rest.contains(is_wrong) {
             return Err("a URL contains no spaces; write them as %20".to_owned());
@@ -327,7 +327,9 @@ impl Url {
         let is_of_host = |byte: u8| byte.is_ascii_alphanumeric() || b".-_:[]".contains(&byte);
         match host {
             "" => Err("the host is missing".to_owned()),
-            _ if !has_right_port(host) || user_info.is_none() && is_cut(authority, fragment) => {
+            _ if !has_valid_port(host)
+                || user_info.is_none() && is_password_cut_at_hash(authority, fragment) =>
+            {
                 Err(
                     "the text after the host is not a port from 1 to 65535; encode a `/`, `?` or \
                      `#` in a password as %2F, %3F or %23"
@@ -400,12 +402,12 @@ impl Url {
 
     /// Returns whether the URL is of a web server. Its path is then percent-encoded, and only such
     /// servers redirect.
-    pub fn is_of_web(&self) -> bool {
+    pub fn is_web_page(&self) -> bool {
         matches!(self.scheme, Scheme::Http | Scheme::Https)
     }
 
     /// Returns the URL with the user of `directory`, if the URL is beneath `directory`.
-    pub fn with_user_of(&self, directory: &Url) -> Option<Self> {
+    pub fn with_user_info_from(&self, directory: &Url) -> Option<Self> {
         let is_beneath = self.to_string().starts_with(&directory.to_string());
         (directory.is_prefix() && is_beneath).then(|| Url {
             user_info: directory.user_info.clone(),
@@ -428,7 +430,7 @@ impl Url {
 
 /// Returns whether the host has no port or a valid one. An unencoded `/`, `?` or `#` in a password
 /// ends the authority early, and the password then looks like a port.
-fn has_right_port(host: &str) -> bool {
+fn has_valid_port(host: &str) -> bool {
     let is_port = |port: &str| {
         let is_number = port.bytes().all(|byte| byte.is_ascii_digit());
         is_number && port.parse::<u16>().is_ok_and(|port| port > 0)
@@ -441,7 +443,7 @@ fn has_right_port(host: &str) -> bool {
 /// Returns whether a number before a `#` is probably part of a password and not a port. An `@` in a
 /// fragment is a strong sign, because fragments are never sent to a server. After a port, a path
 /// may contain an `@`.
-fn is_cut(authority: &str, fragment: &str) -> bool {
+fn is_password_cut_at_hash(authority: &str, fragment: &str) -> bool {
     authority.contains(':') && !authority.ends_with(']') && fragment.contains('@')
 }
 
@@ -557,7 +559,7 @@ mod tests {
             let object = url(text);
             assert_eq!(object.to_string(), shown, "{text}");
             assert_eq!(object.is_prefix(), shown.ends_with('/'), "{text}");
-            assert!(object.scheme().has_keys() && !object.is_of_web());
+            assert!(object.scheme().has_keys() && !object.is_web_page());
             assert_eq!(url(shown), object);
         }
         for wrong in [

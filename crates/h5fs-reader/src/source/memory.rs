@@ -21,7 +21,7 @@ impl Source for MemorySource {
         to_u64(self.0.len())
     }
 
-    fn read_wanted(&self, at: u64, buffer: &mut [u8], _: &IsWanted<'_>) -> Result<()> {
+    fn read_cancellable(&self, at: u64, buffer: &mut [u8], _: &IsWanted<'_>) -> Result<()> {
         let start = to_usize(at)?;
         let bytes = start
             .checked_add(buffer.len())

@@ -17,13 +17,13 @@ use crate::error::{Cause, Error, Result, quote};
 use crate::limits;
 use crate::memory::lock::lock;
 use crate::source::local::audience::Readers;
-use crate::source::local::changes::Changes;
-use crate::source::local::descriptors::share_of;
+use crate::source::local::changes::ChangeWatcher;
+use crate::source::local::descriptors::max_open_files;
 use crate::source::local::root::{Root, SourceDirectory};
 use crate::source::mounts::mount_guard::MountGuard;
 use crate::source::neighbours::neighbour::{Neighbour, NeighbourStates};
-use crate::source::neighbours::policy::{OpenRefusal, OpenedPath, Policy, refusal};
-use crate::source::open::SharedOpen;
+use crate::source::neighbours::policy::{OpenRefusal, OpenedPath, OtherFilesPolicy, refusal};
+use crate::source::open::SharedOpenSource;
 use crate::source::remote::connection::Connection;
 use crate::source::remote::prefix::Prefix;
 use crate::wire::{Count, to_u64};
@@ -74,20 +74,20 @@ type RawFiles = Arc<Mutex<LruCache<(Arc<[FileLocation]>, Vec<u8>), Arc<Neighbour
 
 /// Returns an empty cache of raw files.
 fn no_raw_files() -> RawFiles {
-    Arc::new(Mutex::new(LruCache::sparse(share_of(OPEN_RAW_FILES))))
+    Arc::new(Mutex::new(LruCache::sparse(max_open_files(OPEN_RAW_FILES))))
 }
 
 /// A neighbour that was found.
 #[derive(Debug)]
 pub struct LocatedNeighbour {
     /// The open file.
-    pub file: SharedOpen,
+    pub file: SharedOpenSource,
     /// An absolute path. Symbolic links are resolved, so that one file has one path. If a link in
     /// another directory leads to the file, this is the link's path: neighbours are searched next
     /// to the link.
     pub path: PathBuf,
     /// The path without any symbolic link.
-    pub real: PathBuf,
+    pub real_path: PathBuf,
     /// The readers of the file, limited by the directories above it.
     pub readers: Readers,
 }
@@ -101,16 +101,21 @@ impl Neighbours {
     ///
     /// Because neighbours are shown to all `readers` of the source, only files that all of them may
     /// read are opened. No file is looked up in the mount of `guard`, which shows the source.
-    pub fn new(source: &Path, policy: Policy, guard: Option<MountGuard>, readers: Readers) -> Self {
+    pub fn new(
+        source: &Path,
+        policy: OtherFilesPolicy,
+        guard: Option<MountGuard>,
+        readers: Readers,
+    ) -> Self {
         let root = SourceDirectory::open(source, policy, guard);
         Self::with_root(source, Root::Directory(root), readers)
     }
 
     /// Creates the neighbours of the object at the URL `source`: the other objects of its prefix.
-    pub fn of_object(
+    pub fn for_object(
         source: &Path,
         store: &Arc<Connection>,
-        policy: Policy,
+        policy: OtherFilesPolicy,
         readers: Readers,
     ) -> Self {
         Self::with_root(source, Root::Prefix(Prefix::new(store, policy)), readers)
@@ -130,8 +135,8 @@ impl Neighbours {
 
     /// Sets the watcher of the files that are opened.
     #[must_use]
-    pub fn watched_by(mut self, changes: Option<Arc<Changes>>) -> Self {
-        self.states = NeighbourStates::told_by(changes.clone());
+    pub fn with_watcher(mut self, changes: Option<Arc<ChangeWatcher>>) -> Self {
+        self.states = NeighbourStates::with_watcher(changes.clone());
         self.root = match Arc::try_unwrap(self.root) {
             Ok(Root::Directory(directory)) => Root::Directory(directory.watched_by(changes)).into(),
             Ok(root) => root.into(),
@@ -143,7 +148,7 @@ impl Neighbours {
     /// Adds the location of the absolute path `named`, by which the file was opened. Only the last
     /// component may be a symbolic link.
     #[must_use]
-    pub fn opened_by(mut self, named: &Path) -> Self {
+    pub fn with_opened_path(mut self, named: &Path) -> Self {
         let link = FileLocation::new(named, &self.root);
         if !self.locations.contains(&link) {
             self.locations = [link]
@@ -155,7 +160,7 @@ impl Neighbours {
     }
 
     /// Returns neighbours for a source without a directory: no file may be opened.
-    pub fn without_directory() -> Self {
+    pub fn unavailable() -> Self {
         Neighbours {
             root: Arc::new(Root::Directory(SourceDirectory::absent())),
             locations: Arc::new([]),
@@ -173,33 +178,33 @@ impl Neighbours {
 
     /// Sets whether an absent part of the content is an error.
     #[must_use]
-    pub fn strict(self, is_strict: bool) -> Self {
+    pub fn fail_on_absent(self, is_strict: bool) -> Self {
         Neighbours { is_strict, ..self }
     }
 
     /// Returns the neighbours of a file that was located among these neighbours, for its `readers`.
     /// Names are resolved from that file's directory; the policy stays the same.
-    pub fn of_neighbour(&self, located: &Path, real: &Path, readers: Readers) -> Self {
+    pub fn for_neighbour(&self, located: &Path, real: &Path, readers: Readers) -> Self {
         Neighbours {
             readers,
             raw_files: no_raw_files(),
-            states: NeighbourStates::told_by(self.root.changes().cloned()),
-            ..self.of_part(located, real)
+            states: NeighbourStates::with_watcher(self.root.changes().cloned()),
+            ..self.for_part(located, real)
         }
     }
 
     /// Reports missing files to `whole`, together with `name`, the name of this file. Used when
     /// several files are shown as one.
     #[must_use]
-    pub fn reporting_to(mut self, whole: &Self, name: &Path) -> Self {
-        self.states = self.states.reporting_to(&whole.states, name);
+    pub fn with_absence_reports_to(mut self, whole: &Self, name: &Path) -> Self {
+        self.states = self.states.with_absence_reports_to(&whole.states, name);
         self
     }
 
-    /// Returns neighbours like [`of_neighbour`](Self::of_neighbour), for a file whose elements are
+    /// Returns neighbours like [`for_neighbour`](Self::for_neighbour), for a file whose elements are
     /// shown as elements of the source. The readers of the source see these elements, and a change
     /// of the file is a change of the source.
-    fn of_part(&self, located: &Path, real: &Path) -> Self {
+    fn for_part(&self, located: &Path, real: &Path) -> Self {
         let part = Neighbours {
             root: Arc::clone(&self.root),
             locations: Arc::new([FileLocation::new(real, &self.root)]),
@@ -208,13 +213,13 @@ impl Neighbours {
             raw_files: Arc::clone(&self.raw_files),
             states: Arc::clone(&self.states),
         };
-        part.opened_by(located)
+        part.with_opened_path(located)
     }
 
     /// Returns a located file's path relative to the directory of the mounted source, or its
     /// absolute path if the file is elsewhere. The returned name leads from the source back to the
     /// file.
-    pub fn name_of(&self, located: &Path) -> Vec<u8> {
+    pub fn name_relative_to_source(&self, located: &Path) -> Vec<u8> {
         let beneath = located.strip_prefix(self.root.path());
         let name = beneath.unwrap_or(located).as_os_str();
         name.to_owned().into_vec()
@@ -228,7 +233,7 @@ impl Neighbours {
     }
 
     /// Returns whether `self` and `other` are the neighbours of the same file.
-    pub fn are_of(&self, other: &Self) -> bool {
+    pub fn belong_to_same_file(&self, other: &Self) -> bool {
         let own = self.locations.last();
         own.is_some() && own == other.locations.last()
     }
@@ -242,7 +247,7 @@ impl Neighbours {
     /// - `Io` if the policy or the system refuses access, or the file is not a regular file.
     /// - `ESTALE` if another state of the file was opened before.
     pub fn open(&self, name: &[u8]) -> Result<Option<Arc<Neighbour>>> {
-        let opened = self.open_at(name)?;
+        let opened = self.open_with_path(name)?;
         Ok(opened.map(|(neighbour, _)| neighbour))
     }
 
@@ -250,29 +255,29 @@ impl Neighbours {
     ///
     /// # Errors
     /// Fails as [`open`](Self::open) does.
-    pub fn open_part(&self, name: &[u8]) -> Result<Option<(Arc<Neighbour>, Self)>> {
-        let Some((neighbour, path)) = self.open_at(name)? else {
+    pub fn open_with_neighbours(&self, name: &[u8]) -> Result<Option<(Arc<Neighbour>, Self)>> {
+        let Some((neighbour, path)) = self.open_with_path(name)? else {
             // The elements of the file are shown as the fill value, and no event reports the file's
             // arrival.
-            self.states.unsettle();
+            self.states.mark_unwatched();
             return Ok(None);
         };
         let real = self.root.real(&path, &neighbour.opened())?;
-        let part = self.of_part(&self.root.resolve_parent(&path)?, &real);
+        let part = self.for_part(&self.root.resolve_parent(&path)?, &real);
         Ok(Some((neighbour, part)))
     }
 
     /// Opens a file like [`open`](Self::open), and also returns the path by which it was opened.
-    fn open_at(&self, name: &[u8]) -> Result<Option<(Arc<Neighbour>, PathBuf)>> {
-        let missed = |path: &Path| self.states.missed(path);
+    fn open_with_path(&self, name: &[u8]) -> Result<Option<(Arc<Neighbour>, PathBuf)>> {
+        let missed = |path: &Path| self.states.record_absence(path);
         let Some((file, path)) = self.find(name, &missed).map_err(OpenRefusal::error)? else {
             return Ok(None);
         };
         if self.readers != Readers::Owner {
-            let real = self.root.real(&path, &file.opened())?;
-            let way = self.root.way_to(&real);
+            let real = self.root.real(&path, &file.opened_identity())?;
+            let way = self.root.directory_audiences(&real);
             if !self.readers.may_read(way, || file.audience())? {
-                return Err(private(&path));
+                return Err(unshared_file_error(&path));
             }
         }
         let neighbour = self.states.open(&path, file)?;
@@ -283,10 +288,10 @@ impl Neighbours {
     ///
     /// # Errors
     /// `Io` if absent parts are errors.
-    pub fn lacks_part(&self, part: &str) -> Result<()> {
+    pub fn record_missing_part(&self, part: &str) -> Result<()> {
         if self.is_strict {
             let what = format!("virtual source {part}: missing (strict)");
-            return Err(Error::caused(Cause::Missing, what));
+            return Err(Error::from_cause(Cause::Missing, what));
         }
         let reason = "missing; its elements in virtual datasets are fill values";
         self.states.record_absent_file(part, reason);
@@ -298,7 +303,7 @@ impl Neighbours {
     ///
     /// # Errors
     /// `ESTALE` if another file or another state of the file was there before.
-    pub fn add(&self, path: &Path, file: SharedOpen) -> Result<Arc<Neighbour>> {
+    pub fn add_opened(&self, path: &Path, file: SharedOpenSource) -> Result<Arc<Neighbour>> {
         self.states.open(path, file)
     }
 
@@ -339,30 +344,33 @@ impl Neighbours {
         found.map(|found| self.located(found)).transpose()
     }
 
-    /// Locates the file for which [`name_of`](Self::name_of) returned `name`.
+    /// Locates the file for which [`name_relative_to_source`](Self::name_relative_to_source) returned `name`.
     ///
     /// # Errors
     /// Fails as [`locate`](Self::locate) does.
-    pub fn locate_again(&self, name: &[u8]) -> LocateResult {
+    pub fn locate_by_relative_name(&self, name: &[u8]) -> LocateResult {
         let Some(name) = self.path(name)? else {
             return Ok(None);
         };
-        let found = self.root.open_beside(name)?;
+        let found = self.root.open_next_to_source(name)?;
         found.map(|found| self.located(found)).transpose()
     }
 
     fn located(
         &self,
-        (file, path): (SharedOpen, PathBuf),
+        (file, path): (SharedOpenSource, PathBuf),
     ) -> std::result::Result<LocatedNeighbour, OpenRefusal> {
         let failed = |error| OpenRefusal::Failed(path.clone(), error);
-        let real = self.root.real(&path, &file.opened()).map_err(failed)?;
+        let real = self
+            .root
+            .real(&path, &file.opened_identity())
+            .map_err(failed)?;
         let named = self.root.resolve_parent(&path).map_err(failed)?;
         let way = match self.readers {
             Readers::Owner => Vec::new(),
-            Readers::All(_) => self.root.way_to(&real),
+            Readers::All(_) => self.root.directory_audiences(&real),
         };
-        let readers = self.readers.of_linked(way, || file.audience());
+        let readers = self.readers.for_link_target(way, || file.audience());
         let readers = readers.map_err(failed)?;
         let path = if named.parent() == real.parent() {
             real.clone()
@@ -372,17 +380,17 @@ impl Neighbours {
         Ok(LocatedNeighbour {
             file,
             path,
-            real,
+            real_path: real,
             readers,
         })
     }
 
     /// Converts `name` to a path. Returns `None` if a file cannot have that name.
     fn path<'a>(&self, name: &'a [u8]) -> std::result::Result<Option<&'a Path>, OpenRefusal> {
-        let bytes = |path: &Path| path.as_os_str().len().one_more();
+        let bytes = |path: &Path| path.as_os_str().len().plus_one();
         let bases = self.locations.iter().map(|location| bytes(&location.base));
-        let taken = bytes(self.root.path()).with_more(bases.max().unwrap_or(0));
-        if name.len() > limits::FILE_PATH.left_after(taken) {
+        let taken = bytes(self.root.path()).plus(bases.max().unwrap_or(0));
+        if name.len() > limits::FILE_PATH.minus_or_zero(taken) {
             let most = to_u64(limits::FILE_PATH);
             return Err(OpenRefusal::Refused(Error::limit(
                 "path of another file",
@@ -394,7 +402,7 @@ impl Neighbours {
             return Ok(None);
         }
         match self.root.policy() {
-            Policy::None => Err(refusal(name, "external=none")),
+            OtherFilesPolicy::None => Err(refusal(name, "external=none")),
             _ => Ok(Some(name)),
         }
     }
@@ -425,7 +433,7 @@ impl Neighbours {
         };
         for location in self.locations.iter() {
             let path = location.base.join(beside);
-            match self.root.open_beside(&path)? {
+            match self.root.open_next_to_source(&path)? {
                 Some(found) => return Ok(Some(found)),
                 None => missed(&self.root.path().join(&path))?,
             }
@@ -435,7 +443,7 @@ impl Neighbours {
 }
 
 /// Returns the error for a file that some users of the mount may not read.
-fn private(name: &Path) -> Error {
+fn unshared_file_error(name: &Path) -> Error {
     refusal(
         name,
         "allow_other: not every user who may read the source may read this file; see umask=",
@@ -453,10 +461,15 @@ mod tests {
     #[test]
     fn nothing_is_kept_while_a_part_is_absent() {
         let (_outer, inner) = files();
-        let own = Neighbours::new(&inner.join("a"), Policy::Within, None, Readers::Owner);
+        let own = Neighbours::new(
+            &inner.join("a"),
+            OtherFilesPolicy::WithinDirectory,
+            None,
+            Readers::Owner,
+        );
         assert!(own.open(b"later").unwrap().is_none());
         assert!(own.states().is_settled());
-        assert!(own.open_part(b"later").unwrap().is_none());
+        assert!(own.open_with_neighbours(b"later").unwrap().is_none());
         assert!(!own.states().is_settled());
     }
 
@@ -466,23 +479,33 @@ mod tests {
     fn a_file_that_comes_where_it_was_sought_is_a_change() {
         for comes in ["sub/later", "later"] {
             let (_outer, inner) = files();
-            let own = Neighbours::new(&inner.join("a"), Policy::Within, None, Readers::Owner);
+            let own = Neighbours::new(
+                &inner.join("a"),
+                OtherFilesPolicy::WithinDirectory,
+                None,
+                Readers::Owner,
+            );
             let sought = inner.join("sub/later").into_os_string().into_vec();
             assert!(own.open(&sought).unwrap().is_none());
             assert!(own.open(&sought).unwrap().is_none());
-            assert!(!own.states().has_met_change());
+            assert!(!own.states().has_found_change());
             fs::write(inner.join(comes), "later").unwrap();
             own.open(&sought).unwrap_err();
-            assert!(own.states().has_met_change(), "{comes}");
+            assert!(own.states().has_found_change(), "{comes}");
         }
         let (_outer, inner) = files();
-        let own = Neighbours::new(&inner.join("a"), Policy::Within, None, Readers::Owner);
+        let own = Neighbours::new(
+            &inner.join("a"),
+            OtherFilesPolicy::WithinDirectory,
+            None,
+            Readers::Owner,
+        );
         let sought = inner.join("sub/b").into_os_string().into_vec();
         assert_eq!(own.open(&sought).unwrap().expect("b").length(), 1);
         assert_eq!(own.open(&sought).unwrap().expect("b").length(), 1);
         fs::write(inner.join("sub/b"), "another").unwrap();
         own.open(&sought).unwrap_err();
-        assert!(own.states().has_met_change());
+        assert!(own.states().has_found_change());
     }
 
     /// Creates `outer/x`, `outer/in/{a, b}`, `outer/in/sub/a`, and a link `outer/in/alias` to
@@ -502,13 +525,18 @@ mod tests {
 
     fn name(neighbours: &Neighbours, name: &str) -> Option<String> {
         let located = neighbours.locate(name.as_bytes()).unwrap()?;
-        Some(String::from_utf8(neighbours.name_of(&located.path)).unwrap())
+        Some(String::from_utf8(neighbours.name_relative_to_source(&located.path)).unwrap())
     }
 
     #[test]
     fn a_file_has_one_name() {
         let (_outer, inner) = files();
-        let own = Neighbours::new(&inner.join("a"), Policy::Within, None, Readers::Owner);
+        let own = Neighbours::new(
+            &inner.join("a"),
+            OtherFilesPolicy::WithinDirectory,
+            None,
+            Readers::Owner,
+        );
         let absolute = inner.join("sub/a").display().to_string();
         std::os::unix::fs::symlink("a", inner.join("sub/same")).unwrap();
         for spelling in ["sub/a", "./sub//a", "sub/../sub/a", "sub/same", &absolute] {
@@ -528,14 +556,14 @@ mod tests {
         std::os::unix::fs::symlink("loop", inner.join("loop")).unwrap();
         let guarded = |point: PathBuf| {
             Some(MountGuard {
-                point,
+                mount_point: point,
                 device: None,
                 foreign: None,
             })
         };
         let own = Neighbours::new(
             &inner.join("b"),
-            Policy::Any,
+            OtherFilesPolicy::Any,
             guarded(inner.join("sub")),
             Readers::Owner,
         );
@@ -564,7 +592,7 @@ mod tests {
         assert!(own.open(b"loop").is_err());
         let hidden = Neighbours::new(
             &inner.join("b"),
-            Policy::Within,
+            OtherFilesPolicy::WithinDirectory,
             guarded(inner.clone()),
             Readers::Owner,
         );
@@ -576,9 +604,9 @@ mod tests {
         let (_outer, inner) = files();
         let own = Neighbours::new(
             &inner.join("b"),
-            Policy::Any,
+            OtherFilesPolicy::Any,
             Some(MountGuard {
-                point: inner.join("sub"),
+                mount_point: inner.join("sub"),
                 device: None,
                 foreign: None,
             }),
@@ -595,9 +623,14 @@ mod tests {
     #[test]
     fn a_neighbour_sees_its_own_directory_but_no_more() {
         let (outer, inner) = files();
-        let own = Neighbours::new(&inner.join("b"), Policy::Within, None, Readers::Owner);
+        let own = Neighbours::new(
+            &inner.join("b"),
+            OtherFilesPolicy::WithinDirectory,
+            None,
+            Readers::Owner,
+        );
         let a = inner.join("sub/a");
-        let other = own.of_neighbour(&a, &a, Readers::Owner);
+        let other = own.for_neighbour(&a, &a, Readers::Owner);
         assert_eq!(other.own_names().collect::<Vec<_>>(), [b"a"]);
         assert_eq!(name(&other, "a").as_deref(), Some("sub/a"));
         assert_eq!(name(&other, "../a").as_deref(), Some("a"));
@@ -605,12 +638,20 @@ mod tests {
         for refused in ["../../x", "../out", "../../in/a", "/etc/passwd"] {
             assert!(other.locate(refused.as_bytes()).is_err(), "{refused}");
         }
-        let all = Neighbours::new(&inner.join("b"), Policy::Any, None, Readers::Owner);
+        let all = Neighbours::new(
+            &inner.join("b"),
+            OtherFilesPolicy::Any,
+            None,
+            Readers::Owner,
+        );
         let outside = all.locate(b"../x").unwrap().unwrap();
         assert_eq!(outside.file.length(), 7);
         let real = outer.path().canonicalize().unwrap().join("x");
-        assert_eq!(all.name_of(&outside.path), real.as_os_str().as_bytes());
-        let beyond = all.of_neighbour(&outside.path, &outside.real, Readers::Owner);
+        assert_eq!(
+            all.name_relative_to_source(&outside.path),
+            real.as_os_str().as_bytes()
+        );
+        let beyond = all.for_neighbour(&outside.path, &outside.real_path, Readers::Owner);
         assert_eq!(name(&beyond, "in/sub/a").as_deref(), Some("sub/a"));
     }
 
@@ -619,7 +660,12 @@ mod tests {
     fn what_takes_the_place_of_a_file_is_neither_waited_for_nor_read() {
         let (_outer, inner) = files();
         nix::unistd::mkfifo(&inner.join("fifo"), Mode::S_IRWXU).unwrap();
-        let own = Neighbours::new(&inner.join("b"), Policy::Within, None, Readers::Owner);
+        let own = Neighbours::new(
+            &inner.join("b"),
+            OtherFilesPolicy::WithinDirectory,
+            None,
+            Readers::Owner,
+        );
         let done = std::sync::atomic::AtomicBool::new(false);
         let swap = |name: &str| {
             let new = inner.join("new");

@@ -17,7 +17,7 @@ use crate::source::local::audience::Audience;
 /// An open file or object, in the state in which it was opened.
 pub trait OpenSource: Source {
     /// Returns the state in which the source was opened. The state is watched until it is dropped.
-    fn state(&self) -> SharedState;
+    fn opened_state(&self) -> SharedState;
 
     /// Returns whether the source has changed since it was opened, as far as can be determined.
     fn is_changed(&self) -> bool;
@@ -27,7 +27,7 @@ pub trait OpenSource: Source {
     ///
     /// # Errors
     /// [`Error::unwanted`](crate::error::Error::unwanted) if `cancel` ends the request first.
-    fn refresh(&self, _cancel: &CancelToken) -> Result<()> {
+    fn await_change_check(&self, _cancel: &CancelToken) -> Result<()> {
         Ok(())
     }
 
@@ -59,13 +59,13 @@ pub trait OpenSource: Source {
     }
 
     /// Returns the identity of the state in which the source was opened.
-    fn opened(&self) -> Identity {
-        self.state().identity().clone()
+    fn opened_identity(&self) -> Identity {
+        self.opened_state().identity().clone()
     }
 }
 
 /// A shared open source.
-pub type SharedOpen = Arc<dyn OpenSource>;
+pub type SharedOpenSource = Arc<dyn OpenSource>;
 
 /// The state in which a source was opened. The source itself may be closed.
 pub trait OpenedState: Send + Sync + fmt::Debug {
@@ -74,11 +74,11 @@ pub trait OpenedState: Send + Sync + fmt::Debug {
 
     /// Returns whether every write that was in progress will be noticed when it ends, or no write
     /// was in progress.
-    fn is_settled(&self) -> bool;
+    fn has_no_pending_write(&self) -> bool;
 
     /// Returns whether the state has ended, or may have been half written although the source's
     /// times are unchanged.
-    fn is_over(&self) -> bool;
+    fn has_ended(&self) -> bool;
 
     /// Returns whether a writer may append to the source while others read.
     fn may_grow(&self) -> bool {
@@ -95,7 +95,7 @@ pub enum WriteLock {
     /// No writer holds the lock.
     Free,
     /// A writer holds the lock.
-    Taken,
+    Held,
     /// The filesystem does not support locks; contains its error.
     Unsupported(io::Error),
 }
@@ -104,7 +104,7 @@ impl WriteLock {
     /// Converts the error of a refused shared lock to a state.
     pub(super) fn refused(errno: Errno) -> io::Result<Self> {
         match errno {
-            Errno::EWOULDBLOCK => Ok(WriteLock::Taken),
+            Errno::EWOULDBLOCK => Ok(WriteLock::Held),
             Errno::ENOLCK | Errno::ENOSYS | Errno::EOPNOTSUPP => {
                 Ok(WriteLock::Unsupported(errno.into()))
             }
@@ -124,7 +124,7 @@ mod tests {
             assert!(matches!(lock, WriteLock::Unsupported(_)), "{errno}");
         }
         let taken = WriteLock::refused(Errno::EWOULDBLOCK).unwrap();
-        assert!(matches!(taken, WriteLock::Taken));
+        assert!(matches!(taken, WriteLock::Held));
         WriteLock::refused(Errno::EIO).unwrap_err();
     }
 }

@@ -29,7 +29,7 @@ impl Patch {
     /// Returns the range where the patch's part of `wanted` is stored.
     fn part(&self, wanted: Extent) -> Extent {
         let part = self.at.intersect(wanted);
-        let skipped = part.start().left_after(self.at.start());
+        let skipped = part.start().minus_or_zero(self.at.start());
         self.from.skip(skipped).first(part.length())
     }
 }
@@ -104,10 +104,10 @@ impl Overlay {
         is_wanted: &IsWanted<'_>,
     ) -> Result<()> {
         let from = patch.part(wanted);
-        let start = to_usize(patch.at.start().left_after(wanted.start()))?;
+        let start = to_usize(patch.at.start().minus_or_zero(wanted.start()))?;
         let part = buffer.get_mut(start..).unwrap_or_default();
         let part = part.get_mut(..to_usize(from.length())?).unwrap_or_default();
-        self.below.read_wanted(from.start(), part, is_wanted)
+        self.below.read_cancellable(from.start(), part, is_wanted)
     }
 }
 
@@ -116,44 +116,44 @@ impl Source for Overlay {
         self.length
     }
 
-    fn available(&self, at: u64) -> u64 {
-        let below = self.below.available(at);
-        if Extent::cut(at, below).end() < self.below.length() {
+    fn contiguous_bytes(&self, at: u64) -> u64 {
+        let below = self.below.contiguous_bytes(at);
+        if Extent::saturating(at, below).end() < self.below.length() {
             return below;
         }
-        self.length.left_after(at)
+        self.length.minus_or_zero(at)
     }
 
-    fn is_far(&self) -> bool {
-        self.below.is_far()
+    fn is_remote(&self) -> bool {
+        self.below.is_remote()
     }
 
-    fn reads_ahead(&self) -> bool {
-        self.below.reads_ahead()
+    fn benefits_from_prefetch(&self) -> bool {
+        self.below.benefits_from_prefetch()
     }
 
     fn prefetch(&self, ranges: &[(u64, u64)], urgency: Urgency) {
         let below = ranges
             .iter()
-            .flat_map(|&(at, length)| self.ranges_below(Extent::cut(at, length)));
+            .flat_map(|&(at, length)| self.ranges_below(Extent::saturating(at, length)));
         self.below.prefetch(&below.collect::<Vec<_>>(), urgency);
     }
 
-    fn has_bytes(&self, at: u64, length: u64) -> bool {
-        self.ranges_below(Extent::cut(at, length))
-            .all(|(at, length)| self.below.has_bytes(at, length))
+    fn is_available(&self, at: u64, length: u64) -> bool {
+        self.ranges_below(Extent::saturating(at, length))
+            .all(|(at, length)| self.below.is_available(at, length))
     }
 
-    fn set_pages(&self, base: u64, length: u64) {
-        self.below.set_pages(base, length);
+    fn set_metadata_pages(&self, base: u64, length: u64) {
+        self.below.set_metadata_pages(base, length);
     }
 
-    fn read_wanted(&self, at: u64, buffer: &mut [u8], is_wanted: &IsWanted<'_>) -> Result<()> {
+    fn read_cancellable(&self, at: u64, buffer: &mut [u8], is_wanted: &IsWanted<'_>) -> Result<()> {
         let wanted = check_range(self, at, to_u64(buffer.len()), "a read")?;
-        let below = self.below.length().left_after(at);
+        let below = self.below.length().minus_or_zero(at);
         let below = to_usize(below.min(to_u64(buffer.len())))?;
         match buffer.get_mut(..below) {
-            Some(part) if !part.is_empty() => self.below.read_wanted(at, part, is_wanted)?,
+            Some(part) if !part.is_empty() => self.below.read_cancellable(at, part, is_wanted)?,
             _ => {}
         }
         for patch in self.overlapping_patches(wanted) {
@@ -203,9 +203,9 @@ mod tests {
         overlay.prefetch(&[(3, 2), (8, 4)], Urgency::Expected);
         let asked = [(3, 2), (8, 2), (8, 2), (4, 3)].map(|(at, n)| (at, n, Urgency::Expected));
         assert_eq!(far.announced_ranges(), asked);
-        assert!(overlay.is_far() && !overlay.has_bytes(8, 4));
+        assert!(overlay.is_remote() && !overlay.is_available(8, 4));
         overlay.read_at(8, &mut [0; 4]).unwrap();
-        assert_eq!((overlay.has_bytes(8, 4), far.trips()), (true, 1));
+        assert_eq!((overlay.is_available(8, 4), far.round_trips()), (true, 1));
     }
 
     #[test]

@@ -32,17 +32,19 @@ struct RequestLog {
     /// All announced ranges.
     asked: Vec<(u64, u64, Urgency)>,
     /// Ranges requested since the last round trip.
-    on_the_way: Vec<(u64, u64)>,
+    in_flight: Vec<(u64, u64)>,
     /// Start and end of the ranges that have arrived: ascending and disjoint.
-    here: Vec<(u64, u64)>,
+    arrived: Vec<(u64, u64)>,
     trips: usize,
     pages: Option<(u64, u64)>,
 }
 
 impl RequestLog {
     fn has(&self, start: u64, end: u64) -> bool {
-        let before = self.here.partition_point(|&(from, _)| from <= start);
-        let range = before.checked_sub(1).and_then(|index| self.here.get(index));
+        let before = self.arrived.partition_point(|&(from, _)| from <= start);
+        let range = before
+            .checked_sub(1)
+            .and_then(|index| self.arrived.get(index));
         start >= end || range.is_some_and(|&(_, until)| end <= until)
     }
 
@@ -50,31 +52,31 @@ impl RequestLog {
         let whole = |(start, end): (u64, u64)| {
             let before = start.checked_rem(block).unwrap_or(0);
             let end = end.checked_next_multiple_of(block).unwrap_or(u64::MAX);
-            (start.left_after(before), end)
+            (start.minus_or_zero(before), end)
         };
-        let came = std::mem::take(&mut self.on_the_way);
-        self.here.extend(came.into_iter().map(whole));
-        self.here.sort_unstable();
+        let came = std::mem::take(&mut self.in_flight);
+        self.arrived.extend(came.into_iter().map(whole));
+        self.arrived.sort_unstable();
         let mut merged: Vec<(u64, u64)> = Vec::new();
-        for (start, end) in std::mem::take(&mut self.here) {
+        for (start, end) in std::mem::take(&mut self.arrived) {
             match merged.last_mut() {
                 Some((_, until)) if start <= *until => *until = end.max(*until),
                 _ => merged.push((start, end)),
             }
         }
-        self.here = merged;
-        self.trips = self.trips.one_more();
+        self.arrived = merged;
+        self.trips = self.trips.plus_one();
     }
 }
 
 impl Recording {
     /// Creates a source of `bytes` where only requested bytes arrive.
     pub fn new(bytes: Vec<u8>) -> Arc<Self> {
-        Self::in_blocks(Arc::new(MemorySource::new(bytes)), 1)
+        Self::with_block_size(Arc::new(MemorySource::new(bytes)), 1)
     }
 
     /// Creates a source whose bytes arrive in blocks of `block` bytes.
-    pub fn in_blocks(source: SharedSource, block: u64) -> Arc<Self> {
+    pub fn with_block_size(source: SharedSource, block: u64) -> Arc<Self> {
         Arc::new(Recording {
             source,
             block,
@@ -83,14 +85,14 @@ impl Recording {
     }
 
     /// Returns the number of round trips so far.
-    pub fn trips(&self) -> usize {
+    pub fn round_trips(&self) -> usize {
         lock(&self.record).trips
     }
 
     /// Returns the number of bytes that have arrived.
     pub fn bytes(&self) -> u64 {
-        let here = &lock(&self.record).here;
-        let lengths = here.iter().map(|(start, end)| end.left_after(*start));
+        let here = &lock(&self.record).arrived;
+        let lengths = here.iter().map(|(start, end)| end.minus_or_zero(*start));
         u64::sum(lengths)
     }
 
@@ -121,7 +123,7 @@ impl Source for Recording {
         self.source.length()
     }
 
-    fn is_far(&self) -> bool {
+    fn is_remote(&self) -> bool {
         true
     }
 
@@ -129,27 +131,29 @@ impl Source for Recording {
         let mut record = lock(&self.record);
         for &(at, length) in ranges {
             record.asked.push((at, length, urgency));
-            record.on_the_way.push((at, Extent::cut(at, length).end()));
+            record
+                .in_flight
+                .push((at, Extent::saturating(at, length).end()));
         }
     }
 
-    fn has_bytes(&self, at: u64, length: u64) -> bool {
-        lock(&self.record).has(at, Extent::cut(at, length).end())
+    fn is_available(&self, at: u64, length: u64) -> bool {
+        lock(&self.record).has(at, Extent::saturating(at, length).end())
     }
 
-    fn set_pages(&self, base: u64, length: u64) {
+    fn set_metadata_pages(&self, base: u64, length: u64) {
         lock(&self.record).pages = Some((base, length));
     }
 
-    fn read_wanted(&self, at: u64, buffer: &mut [u8], is_wanted: &IsWanted<'_>) -> Result<()> {
-        let end = Extent::cut(at, to_u64(buffer.len())).end();
+    fn read_cancellable(&self, at: u64, buffer: &mut [u8], is_wanted: &IsWanted<'_>) -> Result<()> {
+        let end = Extent::saturating(at, to_u64(buffer.len())).end();
         let mut record = lock(&self.record);
         if !record.has(at, end) {
-            record.on_the_way.push((at, end));
+            record.in_flight.push((at, end));
             record.arrive(self.block);
         }
         drop(record);
-        self.source.read_wanted(at, buffer, is_wanted)
+        self.source.read_cancellable(at, buffer, is_wanted)
     }
 }
 
@@ -159,19 +163,19 @@ mod tests {
 
     #[test]
     fn what_is_known_before_a_read_comes_with_it() {
-        let far = Recording::in_blocks(Arc::new(MemorySource::new(vec![7; 100])), 10);
+        let far = Recording::with_block_size(Arc::new(MemorySource::new(vec![7; 100])), 10);
         far.prefetch(&[(31, 2), (80, 20)], Urgency::Expected);
-        assert!(!far.has_bytes(31, 2));
+        assert!(!far.is_available(31, 2));
         far.read_at(5, &mut [0; 3]).unwrap();
         assert!(
-            far.has_bytes(30, 10)
-                && far.has_bytes(0, 10)
-                && far.has_bytes(80, 20)
-                && !far.has_bytes(8, 3)
+            far.is_available(30, 10)
+                && far.is_available(0, 10)
+                && far.is_available(80, 20)
+                && !far.is_available(8, 3)
         );
         far.read_at(85, &mut [0; 10]).unwrap();
-        assert_eq!((far.trips(), far.bytes()), (1, 40));
+        assert_eq!((far.round_trips(), far.bytes()), (1, 40));
         far.read_at(9, &mut [0; 2]).unwrap();
-        assert_eq!((far.trips(), far.bytes()), (2, 50));
+        assert_eq!((far.round_trips(), far.bytes()), (2, 50));
     }
 }

@@ -14,11 +14,11 @@ pub fn lookup3(bytes: &[u8]) -> u32 {
 
 /// Returns the lookup3 hash of `bytes`, with the four bytes at `place` replaced by zeros. Used for
 /// a block that contains its own checksum at `place`.
-pub fn lookup3_without(bytes: &[u8], place: usize) -> u32 {
+pub fn lookup3_zeroing(bytes: &[u8], place: usize) -> u32 {
     let mut words = Words::new(bytes.len());
     // The first bytes, in whole blocks, that contain the four bytes at `place`. They are copied and
     // mixed in before the other bytes.
-    let front = place.with_more(4).next_multiple_of(BLOCK);
+    let front = place.plus(4).next_multiple_of(BLOCK);
     let (front, rest) = bytes.split_at_checked(front).unwrap_or((bytes, &[]));
     let mut front = front.to_vec();
     let hole = front.iter_mut().skip(place).take(4);
@@ -130,7 +130,7 @@ mod tests {
         };
         for (place, length) in [(0, 4), (8, 12), (8, 13), (10, 24), (10, 25), (3, 100)] {
             let bytes: Vec<u8> = (1..=length).collect();
-            assert_eq!(lookup3_without(&bytes, place), zeros_at(place, length));
+            assert_eq!(lookup3_zeroing(&bytes, place), zeros_at(place, length));
         }
     }
 }

@@ -5,23 +5,23 @@
 pub trait Count: Copy {
     /// Returns the remainder after `taken` items, or 0 if `taken` is larger.
     #[must_use]
-    fn left_after(self, taken: Self) -> Self;
+    fn minus_or_zero(self, taken: Self) -> Self;
 
     /// Returns this number plus one. The number counts items in memory, or items that are visited
     /// one by one, and so never reaches the maximum.
     #[must_use]
-    fn one_more(self) -> Self;
+    fn plus_one(self) -> Self;
 
     /// Returns the sum with `more`. Either both numbers are known to be small, or the sum is only
     /// compared with a limit, which the maximum exceeds. Weights and efforts are such sums.
     #[must_use]
-    fn with_more(self, more: Self) -> Self;
+    fn plus(self, more: Self) -> Self;
 
-    /// Returns the product with `count`, under the conditions of [`with_more`](Self::with_more).
+    /// Returns the product with `count`, under the conditions of [`plus`](Self::plus).
     #[must_use]
     fn times(self, count: Self) -> Self;
 
-    /// Returns the sum of all `parts`, under the conditions of [`with_more`](Self::with_more).
+    /// Returns the sum of all `parts`, under the conditions of [`plus`](Self::plus).
     fn sum(parts: impl IntoIterator<Item = Self>) -> Self;
 }
 
@@ -29,15 +29,15 @@ macro_rules! count {
     ($($number:ty)*) => { $(
         #[allow(clippy::disallowed_methods, reason = "each has a name that says why it saturates")]
         impl Count for $number {
-            fn left_after(self, taken: Self) -> Self {
+            fn minus_or_zero(self, taken: Self) -> Self {
                 self.saturating_sub(taken)
             }
 
-            fn one_more(self) -> Self {
+            fn plus_one(self) -> Self {
                 self.saturating_add(1)
             }
 
-            fn with_more(self, more: Self) -> Self {
+            fn plus(self, more: Self) -> Self {
                 self.saturating_add(more)
             }
 

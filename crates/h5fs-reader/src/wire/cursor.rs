@@ -32,13 +32,13 @@ impl<'a> Cursor<'a> {
 
     /// Returns the absolute offset of the next byte. If the absolute offset is unknown, returns the
     /// offset in the structure.
-    pub fn at(&self) -> u64 {
-        Extent::cut(self.start.unwrap_or(0), to_u64(self.position)).end()
+    pub fn offset(&self) -> u64 {
+        Extent::saturating(self.start.unwrap_or(0), to_u64(self.position)).end()
     }
 
     /// Returns the absolute offset of the next byte, if it is known.
     fn absolute_offset(&self) -> Option<u64> {
-        self.start.map(|_| self.at())
+        self.start.map(|_| self.offset())
     }
 
     /// Returns the number of bytes read.
@@ -48,7 +48,7 @@ impl<'a> Cursor<'a> {
 
     /// Returns the number of bytes not yet read.
     pub fn remaining(&self) -> usize {
-        self.bytes.len().left_after(self.position)
+        self.bytes.len().minus_or_zero(self.position)
     }
 
     /// Creates an error for corruption of this structure at the current position, with the reason
@@ -88,7 +88,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Reads the next bytes, which must be `signature`.
-    pub fn signature(&mut self, signature: &[u8]) -> Result<()> {
+    pub fn expect_signature(&mut self, signature: &[u8]) -> Result<()> {
         let start = self.position;
         if self.read_bytes(signature.len())? == signature {
             return Ok(());
@@ -101,7 +101,7 @@ impl<'a> Cursor<'a> {
     ///
     /// # Errors
     /// `Unsupported` for another version.
-    pub fn version(&mut self, known: RangeInclusive<u8>) -> Result<u8> {
+    pub fn read_version(&mut self, known: RangeInclusive<u8>) -> Result<u8> {
         let version = self.u8()?;
         if known.contains(&version) {
             Ok(version)
@@ -112,26 +112,26 @@ impl<'a> Cursor<'a> {
 
     /// Reads the next byte.
     pub fn u8(&mut self) -> Result<u8> {
-        Ok(u8::from_le_bytes(self.array()?))
+        Ok(u8::from_le_bytes(self.read_array()?))
     }
 
     /// Reads the next two bytes, little-endian.
     pub fn u16(&mut self) -> Result<u16> {
-        Ok(u16::from_le_bytes(self.array()?))
+        Ok(u16::from_le_bytes(self.read_array()?))
     }
 
     /// Reads the next four bytes, little-endian.
     pub fn u32(&mut self) -> Result<u32> {
-        Ok(u32::from_le_bytes(self.array()?))
+        Ok(u32::from_le_bytes(self.read_array()?))
     }
 
     /// Reads the next eight bytes, little-endian.
     pub fn u64(&mut self) -> Result<u64> {
-        Ok(u64::from_le_bytes(self.array()?))
+        Ok(u64::from_le_bytes(self.read_array()?))
     }
 
     /// Reads the next `N` bytes.
-    pub fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
+    pub fn read_array<const N: usize>(&mut self) -> Result<[u8; N]> {
         let taken = self.read_bytes(N)?;
         taken.try_into().map_err(|_| self.corrupt("ends too early"))
     }
@@ -166,7 +166,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Reads the bytes before the next NUL, and skips the NUL.
-    pub fn text(&mut self) -> Result<&'a [u8]> {
+    pub fn read_text(&mut self) -> Result<&'a [u8]> {
         let Some(length) = self.rest().iter().position(|&byte| byte == 0) else {
             return Err(self.corrupt("text without a NUL"));
         };
@@ -186,7 +186,7 @@ mod tests {
         assert_eq!(cursor.u8(), Ok(1));
         assert_eq!(cursor.u16(), Ok(0x0302));
         assert_eq!(cursor.uint(3), Ok(0x06_0504));
-        assert_eq!((cursor.at(), cursor.remaining()), (106, 1));
+        assert_eq!((cursor.offset(), cursor.remaining()), (106, 1));
     }
 
     #[test]
@@ -202,8 +202,8 @@ mod tests {
     #[test]
     fn versions_must_be_known() {
         let mut cursor = Cursor::new(&[1, 4], 100, "test");
-        assert_eq!(cursor.version(1..=3), Ok(1));
-        let error = cursor.version(1..=3);
+        assert_eq!(cursor.read_version(1..=3), Ok(1));
+        let error = cursor.read_version(1..=3);
         assert_eq!(error, Err(Error::unsupported("test: version 4", 102)));
     }
 
@@ -232,7 +232,7 @@ mod tests {
     #[test]
     fn text_ends_at_its_nul() {
         let mut cursor = Cursor::new(b"abc\0d", 0, "test");
-        assert_eq!(cursor.text(), Ok(&b"abc"[..]));
-        assert!(cursor.text().is_err());
+        assert_eq!(cursor.read_text(), Ok(&b"abc"[..]));
+        assert!(cursor.read_text().is_err());
     }
 }

@@ -30,14 +30,14 @@ impl Extent {
     }
 
     /// Creates the extent of `length` bytes at `start`, cut at the last address.
-    pub fn cut(start: u64, length: u64) -> Self {
+    pub fn saturating(start: u64, length: u64) -> Self {
         let length = length.min(!start);
         Extent { start, length }
     }
 
     /// Creates the extent from `start` to `end`. The extent is empty if `end` is before `start`.
     pub fn from_range(start: u64, end: u64) -> Self {
-        let length = end.left_after(start);
+        let length = end.minus_or_zero(start);
         Extent { start, length }
     }
 
@@ -86,7 +86,7 @@ impl Extent {
 
     /// Returns the last `count` bytes, or the whole extent if it is shorter.
     pub fn last(self, count: u64) -> Self {
-        self.skip(self.length.left_after(count))
+        self.skip(self.length.minus_or_zero(count))
     }
 
     /// Returns whether the extent is within the first `length` bytes.
@@ -104,12 +104,12 @@ impl From<Range<u64>> for Extent {
 
 /// Merges ranges, each given as offset and length. A range that starts within the previous range,
 /// or at its end, is merged with it.
-pub fn joined(ranges: impl IntoIterator<Item = (u64, u64)>) -> Vec<(u64, u64)> {
+pub fn merge_ranges(ranges: impl IntoIterator<Item = (u64, u64)>) -> Vec<(u64, u64)> {
     let mut joined: Vec<(u64, u64)> = Vec::new();
     for (at, length) in ranges {
         match joined.last_mut() {
-            Some((start, whole)) if (*start..=start.with_more(*whole)).contains(&at) => {
-                *whole = at.left_after(*start).with_more(length).max(*whole);
+            Some((start, whole)) if (*start..=start.plus(*whole)).contains(&at) => {
+                *whole = at.minus_or_zero(*start).plus(length).max(*whole);
             }
             _ => joined.push((at, length)),
         }
@@ -124,8 +124,8 @@ mod tests {
     #[test]
     fn ranges_that_touch_are_joined() {
         let ranges = [(0, 4), (4, 6), (20, 8), (22, 2), (24, 6), (5, 5)];
-        assert_eq!(joined(ranges), [(0, 10), (20, 10), (5, 5)]);
-        assert_eq!(joined([(1, u64::MAX), (7, 1)]), [(1, u64::MAX)]);
+        assert_eq!(merge_ranges(ranges), [(0, 10), (20, 10), (5, 5)]);
+        assert_eq!(merge_ranges([(1, u64::MAX), (7, 1)]), [(1, u64::MAX)]);
     }
 
     #[test]
@@ -135,8 +135,8 @@ mod tests {
         let error = Extent::new(u64::MAX - 3, 4, "test").unwrap_err();
         let past_all = Error::corrupt("test: reaches past the last address", u64::MAX - 3);
         assert_eq!(error, past_all);
-        assert_eq!(Extent::cut(u64::MAX - 3, 100), last);
-        assert_eq!(Extent::cut(5, 100), Extent::from(5..105));
+        assert_eq!(Extent::saturating(u64::MAX - 3, 100), last);
+        assert_eq!(Extent::saturating(5, 100), Extent::from(5..105));
     }
 
     #[test]

@@ -94,7 +94,10 @@ impl Proxies {
 
     /// Returns the connector for plain HTTP requests through the proxy. `inner` is the connector to
     /// servers.
-    pub(super) fn forwarding<C>(&self, inner: C) -> Option<(Forwarding<C>, ProxyNames)> {
+    pub(super) fn forwarding<C>(
+        &self,
+        inner: C,
+    ) -> Option<(ForwardingConnector<C>, ProxyResolver)> {
         let proxy = self.http.as_ref()?;
         let scheme = match proxy.protocol() {
             ProxyProtocol::Http => "http",
@@ -103,12 +106,12 @@ impl Proxies {
         };
         let uri = format!("{scheme}://{}:{}/", proxy.host(), proxy.port());
         let uri: Uri = uri.parse().ok()?;
-        let names = ProxyNames {
+        let names = ProxyResolver {
             names: PermittedResolver::new(AddressPolicy::Anywhere, Vec::new()),
             proxy: uri.clone(),
         };
         let login = login(proxy);
-        let forwarding = Forwarding {
+        let forwarding = ForwardingConnector {
             inner,
             proxy: uri,
             login,
@@ -172,20 +175,20 @@ fn has_secret_header(headers: &HeaderMap) -> bool {
 }
 
 /// A connector that connects to a proxy instead of the server, and rewrites requests for the proxy.
-pub(super) struct Forwarding<C> {
+pub(super) struct ForwardingConnector<C> {
     inner: C,
     proxy: Uri,
     /// The header line that authenticates to the proxy, or an empty text.
     login: String,
 }
 
-impl<C> fmt::Debug for Forwarding<C> {
+impl<C> fmt::Debug for ForwardingConnector<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Forwarding")
     }
 }
 
-impl<C: Connector<()>> Connector<()> for Forwarding<C> {
+impl<C: Connector<()>> Connector<()> for ForwardingConnector<C> {
     type Out = AbsoluteForm<C::Out>;
 
     fn connect(
@@ -280,12 +283,12 @@ impl<T: Transport> Transport for AbsoluteForm<T> {
 
 /// A resolver that returns the proxy's addresses for the name of every server.
 #[derive(Debug)]
-pub(super) struct ProxyNames {
+pub(super) struct ProxyResolver {
     names: PermittedResolver,
     proxy: Uri,
 }
 
-impl Resolver for ProxyNames {
+impl Resolver for ProxyResolver {
     fn resolve(
         &self,
         _: &Uri,

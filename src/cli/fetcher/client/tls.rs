@@ -11,7 +11,7 @@ use std::io::{Read, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-use h5fs_reader::error::{Error, Result, words_of};
+use h5fs_reader::error::{Error, Result, io_error_message};
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::ring;
@@ -29,17 +29,17 @@ use ureq::unversioned::transport::{
 
 /// The TLS configuration that trusts the certificates of a file.
 #[derive(Clone, Debug)]
-pub(super) struct Trust(Arc<ClientConfig>);
+pub(super) struct TrustedCertificates(Arc<ClientConfig>);
 
-impl Trust {
+impl TrustedCertificates {
     /// Creates a configuration that trusts the certificates of the file at `path`. `word` is the
     /// option that names the file.
     ///
     /// # Errors
     /// `Usage` if the file cannot be read or contains no certificate.
-    pub(super) fn of_file(word: &str, path: &Path) -> Result<Self> {
+    pub(super) fn from_file(word: &str, path: &Path) -> Result<Self> {
         let failed = |reason: &str| Error::Usage(format!("{word}: {}: {reason}", path.display()));
-        let text = std::fs::read(path).map_err(|error| failed(&words_of(&error)))?;
+        let text = std::fs::read(path).map_err(|error| failed(&io_error_message(&error)))?;
         let pinned: Vec<_> = CertificateDer::pem_slice_iter(&text).flatten().collect();
         let mut roots = RootCertStore::empty();
         if roots.add_parsable_certificates(pinned.iter().cloned()).0 == 0 {
@@ -55,7 +55,7 @@ impl Trust {
         let config = builder
             .dangerous()
             .with_custom_certificate_verifier(verifier);
-        Ok(Trust(Arc::new(config.with_no_client_auth())))
+        Ok(TrustedCertificates(Arc::new(config.with_no_client_auth())))
     }
 
     /// Returns the ureq connector that opens TLS connections with this configuration.
@@ -113,7 +113,7 @@ impl ServerCertVerifier for Verifier {
     }
 }
 
-impl<In: Transport> Connector<In> for Trust {
+impl<In: Transport> Connector<In> for TrustedCertificates {
     type Out = Either<In, TlsConnection>;
 
     fn connect(

@@ -18,7 +18,7 @@ pub(in crate::cli) struct CachedSource {
     /// Size on disk of the source's segments, in bytes.
     pub(in crate::cli) bytes: u64,
     /// Time at which one of the source's segments was last used.
-    pub(in crate::cli) used: SystemTime,
+    pub(in crate::cli) last_used: SystemTime,
 }
 
 /// A file of a cache.
@@ -65,7 +65,7 @@ impl DiskCache {
     ///
     /// # Errors
     /// Fails if the directory cannot be read.
-    pub(in crate::cli) fn shares(&self) -> io::Result<Vec<CachedSource>> {
+    pub(in crate::cli) fn cached_sources(&self) -> io::Result<Vec<CachedSource>> {
         let files = self.files()?;
         let names: HashMap<&str, String> = files
             .iter()
@@ -83,13 +83,13 @@ impl DiskCache {
             let share = shares.entry(source).or_insert_with(|| CachedSource {
                 source: source.cloned(),
                 bytes: 0,
-                used: SystemTime::UNIX_EPOCH,
+                last_used: SystemTime::UNIX_EPOCH,
             });
             share.bytes = share.bytes.saturating_add(file.bytes);
-            share.used = share.used.max(file.used);
+            share.last_used = share.last_used.max(file.used);
         }
         let mut shares: Vec<CachedSource> = shares.into_values().collect();
-        shares.sort_by(|a, b| (b.used, &a.source).cmp(&(a.used, &b.source)));
+        shares.sort_by(|a, b| (b.last_used, &a.source).cmp(&(a.last_used, &b.source)));
         Ok(shares)
     }
 
@@ -212,7 +212,7 @@ mod tests {
     }
 
     fn sources(cache: &DiskCache) -> Vec<(Option<String>, u64)> {
-        let shares = cache.shares().unwrap();
+        let shares = cache.cached_sources().unwrap();
         let pages = |bytes: u64| bytes / PAGE;
         let shares = shares.into_iter();
         shares
@@ -267,7 +267,7 @@ mod tests {
         let page = vec![7; usize::try_from(PAGE).unwrap()];
         cache.write(&key, 0, &page);
         cache.set_name(&key, &"n".repeat(2 * limits::CACHED_NAME));
-        let first = cache.shares().unwrap().remove(0);
+        let first = cache.cached_sources().unwrap().remove(0);
         assert_eq!(first.source.unwrap().len(), limits::CACHED_NAME);
     }
 }

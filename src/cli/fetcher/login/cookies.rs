@@ -15,8 +15,8 @@ const COOKIE_BYTES: usize = 8192;
 /// All cookies, in the order in which they were added.
 #[derive(Default)]
 pub(super) struct Cookies {
-    of_file: Vec<Cookie>,
-    set: Vec<Cookie>,
+    file_cookies: Vec<Cookie>,
+    server_cookies: Vec<Cookie>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,14 +50,14 @@ impl Cookies {
                     number.saturating_add(1)
                 )
             };
-            cookies.push(Cookie::of_line(line).ok_or_else(wrong)?);
+            cookies.push(Cookie::from_line(line).ok_or_else(wrong)?);
         }
         if cookies.is_empty() {
             return Err("the file contains no cookie".to_owned());
         }
         Ok(Cookies {
-            of_file: cookies,
-            set: Vec::new(),
+            file_cookies: cookies,
+            server_cookies: Vec::new(),
         })
     }
 
@@ -68,23 +68,23 @@ impl Cookies {
             .to_str()
             .ok()
             .filter(|text| text.len() <= COOKIE_BYTES);
-        let Some(cookie) = text.and_then(|text| Cookie::of_header(text, uri)) else {
+        let Some(cookie) = text.and_then(|text| Cookie::from_header(text, uri)) else {
             return;
         };
-        self.of_file.retain(|old| !old.is_same(&cookie));
-        self.set.retain(|old| !old.is_same(&cookie));
+        self.file_cookies.retain(|old| !old.is_same(&cookie));
+        self.server_cookies.retain(|old| !old.is_same(&cookie));
         if !cookie.is_expired(now()) {
-            self.set.push(cookie);
+            self.server_cookies.push(cookie);
         }
-        if self.set.len() > SET {
-            self.set.remove(0);
+        if self.server_cookies.len() > SET {
+            self.server_cookies.remove(0);
         }
     }
 
     /// Returns the `Cookie` header for a request to `uri`.
     pub(super) fn header(&self, uri: &Uri) -> Option<HeaderValue> {
         let now = now();
-        let seen: Vec<_> = (self.of_file.iter().chain(&self.set))
+        let seen: Vec<_> = (self.file_cookies.iter().chain(&self.server_cookies))
             .filter(|cookie| !cookie.is_expired(now) && cookie.is_for(uri))
             .map(|cookie| format!("{}={}", cookie.name, cookie.value))
             .collect();
@@ -96,7 +96,7 @@ impl Cookies {
 
 impl Cookie {
     /// Parses a line of a cookie file: `domain, subdomains, path, secure, expires, name, value`.
-    fn of_line(line: &str) -> Option<Self> {
+    fn from_line(line: &str) -> Option<Self> {
         let fields: Vec<&str> = line.splitn(7, '\t').collect();
         let &[domain, is_of_subdomains, path, _, expires, name, value] = fields.as_slice() else {
             return None;
@@ -114,7 +114,7 @@ impl Cookie {
 
     /// Parses a `Set-Cookie` header; RFC 6265, sections 5.2 and 5.3. The attribute `Secure` is
     /// ignored, because every cookie is treated as secure.
-    fn of_header(text: &str, uri: &Uri) -> Option<Self> {
+    fn from_header(text: &str, uri: &Uri) -> Option<Self> {
         let mut parts = text.split(';').map(str::trim);
         let (name, value) = parts.next()?.split_once('=')?;
         let host = uri.host()?.to_ascii_lowercase();
@@ -269,10 +269,10 @@ mod tests {
         }
         let long = format!("long={}", "x".repeat(COOKIE_BYTES));
         cookies.store(&uri, &HeaderValue::from_str(&long).unwrap());
-        assert_eq!(cookies.set.len(), SET);
-        assert_eq!(cookies.set[0].name, "c10");
+        assert_eq!(cookies.server_cookies.len(), SET);
+        assert_eq!(cookies.server_cookies[0].name, "c10");
         assert_eq!(
-            cookies.of_file[0].name, "own",
+            cookies.file_cookies[0].name, "own",
             "none takes the file's place"
         );
     }

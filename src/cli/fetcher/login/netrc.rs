@@ -6,7 +6,7 @@
 
 use http::HeaderValue;
 
-use crate::cli::fetcher::address::authorization;
+use crate::cli::fetcher::address::basic_authorization;
 
 /// The entries of a netrc file, in their order.
 #[derive(Default)]
@@ -67,7 +67,7 @@ impl Netrc {
             None => is_own,
         };
         let entry = self.0.iter().find(is_of)?;
-        authorization(format!("{}:{}", entry.login, entry.password))
+        basic_authorization(format!("{}:{}", entry.login, entry.password))
     }
 }
 

@@ -1,13 +1,13 @@
 //! Parses a page of an Azure container's listing: the response of `List Blobs`.
 
-use h5fs_reader::source::location::percent::decoded;
+use h5fs_reader::source::location::percent::percent_decode;
 use h5fs_reader::source::remote::state::ObjectState;
 
 use crate::cli::fetcher::fetch_error::FetchError;
 use crate::cli::fetcher::names::keys::Keys;
 use crate::cli::fetcher::names::page::{NamesPage, invalid_page};
 use crate::cli::fetcher::names::xml::{self, ElementVisitor, XmlAttributes};
-use crate::cli::fetcher::transfer::seconds;
+use crate::cli::fetcher::transfer::parse_date;
 use crate::limits;
 
 /// The parsed content of a response.
@@ -32,16 +32,16 @@ struct AzureListing {
 ///
 /// # Errors
 /// Fails as [`parse`](crate::cli::fetcher::names::parse) does.
-pub(super) fn page(body: &[u8], prefix: &[u8]) -> Result<NamesPage, FetchError> {
+pub(super) fn parse_page(body: &[u8], prefix: &[u8]) -> Result<NamesPage, FetchError> {
     let mut document = AzureListing::default();
-    xml::read(body, "EnumerationResults", &mut document)?;
+    xml::parse_document(body, "EnumerationResults", &mut document)?;
     let said = document.prefix.as_bytes();
     // Without a marker element, a truncated page would look like the last page.
     if !document.has_next || !said.is_empty() && said != prefix {
         return Err(invalid_page());
     }
     let plain = |text: &str| text.as_bytes().to_vec();
-    document.keys.page(prefix, plain, document.next)
+    document.keys.into_page(prefix, plain, document.next)
 }
 
 impl ElementVisitor for AzureListing {
@@ -68,7 +68,7 @@ impl ElementVisitor for AzureListing {
             // Spaces are part of a name.
             ["Blobs", "Blob" | "BlobPrefix", "Name"] => {
                 self.name = if self.is_encoded {
-                    decoded(whole)
+                    percent_decode(whole)
                 } else {
                     whole.as_bytes().to_vec()
                 };
@@ -95,8 +95,8 @@ impl AzureListing {
                 self.state.length = text.parse().map_err(|_| invalid_page())?;
                 self.has_length = true;
             }
-            "Etag" => self.state.etag = ObjectState::tag(text.as_bytes()),
-            "Last-Modified" => self.state.modified = seconds(text).unwrap_or(0),
+            "Etag" => self.state.etag = ObjectState::parse_entity_tag(text.as_bytes()),
+            "Last-Modified" => self.state.modified = parse_date(text).unwrap_or(0),
             _ => {}
         }
         Ok(())
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_page_has_blobs_and_prefixes() {
-        let page = page(PAGE.as_bytes(), b"runs/").unwrap();
+        let page = parse_page(PAGE.as_bytes(), b"runs/").unwrap();
         let object = |length, etag: &[u8], modified| {
             ListedType::Object(ObjectState {
                 length,
@@ -160,14 +160,17 @@ mod tests {
     #[test]
     fn a_page_that_is_cut_or_of_other_names_is_refused() {
         for end in 0..PAGE.len() {
-            assert!(page(&PAGE.as_bytes()[..end], b"runs/").is_err(), "{end}");
+            assert!(
+                parse_page(&PAGE.as_bytes()[..end], b"runs/").is_err(),
+                "{end}"
+            );
         }
-        assert!(page(PAGE.as_bytes(), b"other/").is_err());
+        assert!(parse_page(PAGE.as_bytes(), b"other/").is_err());
         let list = |text: &str| format!("<EnumerationResults>{text}</EnumerationResults>");
         let next = "<NextMarker/>";
         let blob = "<Blobs><Blob><Name>k</Name><Properties><Content-Length>1</Content-Length>\
                     </Properties></Blob></Blobs>";
-        assert!(page(list(&format!("{blob}{next}")).as_bytes(), b"").is_ok());
+        assert!(parse_page(list(&format!("{blob}{next}")).as_bytes(), b"").is_ok());
         for wrong in [
             blob.to_owned(),
             format!("{}{next}", blob.replace("Content-Length", "Length")),
@@ -177,13 +180,13 @@ mod tests {
                 "x".repeat(limits::KEY_BYTES + 1)
             ),
         ] {
-            assert!(page(list(&wrong).as_bytes(), b"").is_err(), "{wrong}");
+            assert!(parse_page(list(&wrong).as_bytes(), b"").is_err(), "{wrong}");
         }
         let many = blob.replace("<Blobs>", "").replace("</Blobs>", "");
         let many = format!(
             "<Blobs>{}</Blobs>{next}",
             many.repeat(limits::LISTING_NAMES + 1)
         );
-        assert!(page(list(&many).as_bytes(), b"").is_err());
+        assert!(parse_page(list(&many).as_bytes(), b"").is_err());
     }
 }

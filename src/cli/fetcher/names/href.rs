@@ -3,7 +3,7 @@
 //! A name is a single path component. A reference that leads out of the directory, has a query, or
 //! contains an encoded `/` is not a name.
 
-use h5fs_reader::source::location::percent::decoded;
+use h5fs_reader::source::location::percent::percent_decode;
 use http::Uri;
 
 use crate::cli::fetcher::hosts;
@@ -40,7 +40,7 @@ impl BaseDirectory {
         let parts = directory.split('/').filter(|part| !part.is_empty());
         BaseDirectory {
             uri: uri.clone(),
-            parts: parts.map(decoded).collect(),
+            parts: parts.map(percent_decode).collect(),
         }
     }
 
@@ -102,7 +102,7 @@ impl BaseDirectory {
         };
         let parts: Vec<_> = match path {
             "" => Vec::new(),
-            path => path.split('/').map(decoded).collect(),
+            path => path.split('/').map(percent_decode).collect(),
         };
         let own = &self.parts;
         match parts.strip_prefix(&own[..]) {
@@ -129,7 +129,7 @@ fn relative(reference: &str) -> Reference {
         Some(name) => (name, true),
         None => (reference, false),
     };
-    let decoded = decoded(name);
+    let decoded = percent_decode(name);
     if name.contains('/') || !is_name(&decoded) {
         return Reference::Elsewhere;
     }

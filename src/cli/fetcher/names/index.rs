@@ -23,11 +23,14 @@ const TITLES: [&str; 4] = ["index of", "directory listing", "directory:", "listi
 ///
 /// # Errors
 /// Fails for an incomplete page, which a proxy may have truncated. The caller can retry.
-pub(super) fn page(body: &[u8], base: &BaseDirectory) -> Result<Option<NamesPage>, FetchError> {
+pub(super) fn parse_page(
+    body: &[u8],
+    base: &BaseDirectory,
+) -> Result<Option<NamesPage>, FetchError> {
     let text = String::from_utf8_lossy(body);
     let text = text.trim_start_matches('\u{feff}').trim_start();
     if text.starts_with(['[', '{']) {
-        return json::page(text);
+        return json::parse_page(text);
     }
     let mut names = NameSet::default();
     let mut is_index = false;
@@ -52,13 +55,13 @@ pub(super) fn page(body: &[u8], base: &BaseDirectory) -> Result<Option<NamesPage
     }
     match is_index {
         false => Ok(None),
-        true if html.is_whole => Ok(Some(names.page())),
+        true if html.is_whole => Ok(Some(names.into_page())),
         true => Err(invalid_page()),
     }
 }
 
 /// Returns whether the body of a response is a login page: whether it has a password field.
-pub(super) fn is_login(body: &[u8]) -> bool {
+pub(super) fn is_login_page(body: &[u8]) -> bool {
     let text = String::from_utf8_lossy(body).to_ascii_lowercase();
     let text = text.trim_start_matches('\u{feff}').trim_start();
     let is_page = text.starts_with("<!") || text.starts_with("<html");
@@ -229,7 +232,7 @@ mod tests {
 
     fn read(text: &str, uri: &str) -> Result<Option<Vec<String>>, FetchError> {
         let base = BaseDirectory::from_uri(&uri.parse().unwrap());
-        let page = page(text.as_bytes(), &base)?;
+        let page = parse_page(text.as_bytes(), &base)?;
         let shown = |page: NamesPage| {
             let names = page.names.into_iter().map(|name| {
                 let end = if name.named == ListedType::Prefix {

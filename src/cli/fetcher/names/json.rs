@@ -31,7 +31,7 @@ pub(in crate::cli::fetcher) fn listing(directory: &str) -> Option<String> {
 ///
 /// # Errors
 /// Fails for an incomplete text, or for a list with too many names.
-pub(super) fn page(text: &str) -> Result<Option<NamesPage>, FetchError> {
+pub(super) fn parse_page(text: &str) -> Result<Option<NamesPage>, FetchError> {
     let list = if text.starts_with('{') {
         let members = parts(text, ('{', '}'))?.into_iter();
         let mut pairs = members.filter_map(|member| member.split_once(':'));
@@ -58,7 +58,7 @@ pub(super) fn page(text: &str) -> Result<Option<NamesPage>, FetchError> {
             names.add(name.as_bytes().to_vec(), is_directory)?;
         }
     }
-    Ok(Some(names.page()))
+    Ok(Some(names.into_page()))
 }
 
 /// Iterates over the items of a JSON list. Only one item is decoded at a time.
@@ -127,7 +127,7 @@ mod tests {
         { "name":"run 1.h5", "type":"file", "mtime":"Thu, 26 Nov 2026 10:00:00 GMT", "size":4 }]"#;
 
     fn names(text: &str) -> Vec<(Vec<u8>, ListedType)> {
-        let page = page(text).unwrap().unwrap();
+        let page = parse_page(text).unwrap().unwrap();
         let names = page.names.into_iter();
         names.map(|name| (name.name, name.named)).collect()
     }
@@ -175,24 +175,24 @@ mod tests {
             r#"["a"]"#,
             r#"[{"size": 1}]"#,
         ] {
-            assert_eq!(page(other), Ok(None), "{other}");
+            assert_eq!(parse_page(other), Ok(None), "{other}");
         }
         for cut in 1..CADDY.len() {
-            assert!(page(&CADDY[..cut]).is_err(), "{cut}");
+            assert!(parse_page(&CADDY[..cut]).is_err(), "{cut}");
         }
         let deep = "[".repeat(100_000);
-        assert!(page(&deep).is_err());
+        assert!(parse_page(&deep).is_err());
         let many = |count: usize| {
             let entries: Vec<_> = (0..count)
                 .map(|n| format!("{{\"name\":\"{n}\"}}"))
                 .collect();
-            page(&format!("[{}]", entries.join(",")))
+            parse_page(&format!("[{}]", entries.join(",")))
         };
         let all = many(limits::LISTING_NAMES).unwrap().unwrap();
         assert_eq!(all.names.len(), limits::LISTING_NAMES);
         assert!(many(limits::LISTING_NAMES + 1).is_err());
         let wide = format!("[[{}0]]", "0,".repeat(limits::ERROR_BODY));
-        assert!(page(&wide).is_err());
+        assert!(parse_page(&wide).is_err());
         let odd = r#"[{"name":"a,]}\\\"b","x":["},{"]}, {"name":"c"}]"#;
         let wanted = [
             (b"a,]}\\\"b".to_vec(), ListedType::Unseen),

@@ -4,7 +4,7 @@ use h5fs_reader::source::remote::message::ListedType;
 use h5fs_reader::source::remote::state::ObjectState;
 
 use crate::cli::fetcher::fetch_error::FetchError;
-use crate::cli::fetcher::names::page::{NamesPage, invalid_page, listed};
+use crate::cli::fetcher::names::page::{NamesPage, invalid_page, listed_name};
 use crate::limits;
 
 /// The keys and common prefixes that have been parsed.
@@ -49,7 +49,7 @@ impl Keys {
     ///
     /// # Errors
     /// Fails if a key does not start with `prefix`.
-    pub(super) fn page(
+    pub(super) fn into_page(
         self,
         prefix: &[u8],
         plain: impl Fn(&str) -> Vec<u8>,
@@ -65,10 +65,10 @@ impl Keys {
             }
             let name = &key[directory..];
             names.extend(match entry.state {
-                Some(state) => listed(name, ListedType::Object(state)),
+                Some(state) => listed_name(name, ListedType::Object(state)),
                 None => name
                     .strip_suffix(b"/")
-                    .and_then(|name| listed(name, ListedType::Prefix)),
+                    .and_then(|name| listed_name(name, ListedType::Prefix)),
             });
         }
         Ok(NamesPage::sorted(names, next))

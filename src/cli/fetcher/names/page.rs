@@ -30,7 +30,7 @@ impl NamesPage {
 
     /// Removes and returns the first names of the page, as many as fit in one packet. Returns
     /// `None` if all remaining names fit in one packet.
-    pub(in crate::cli::fetcher) fn part(&mut self) -> Option<Vec<ListedName>> {
+    pub(in crate::cli::fetcher) fn take_packet(&mut self) -> Option<Vec<ListedName>> {
         (self.names.len() > NAMES).then(|| self.names.drain(..NAMES).collect())
     }
 }
@@ -52,14 +52,14 @@ impl NameSet {
         Ok(())
     }
 
-    pub(super) fn page(self) -> NamesPage {
+    pub(super) fn into_page(self) -> NamesPage {
         let named = |(name, is_directory): (Vec<u8>, bool)| {
             let named = if is_directory {
                 ListedType::Prefix
             } else {
                 ListedType::Unseen
             };
-            listed(&name, named)
+            listed_name(&name, named)
         };
         NamesPage::sorted(
             self.0.into_iter().filter_map(named).collect(),
@@ -69,7 +69,7 @@ impl NameSet {
 }
 
 /// Returns an item of a page for this name. Returns `None` if no file can have this name.
-pub(super) fn listed(name: &[u8], named: ListedType) -> Option<ListedName> {
+pub(super) fn listed_name(name: &[u8], named: ListedType) -> Option<ListedName> {
     let has_room = (1..=limits::KEY_BYTES).contains(&name.len());
     let is_plain = has_room && !name.contains(&b'/') && !name.contains(&0);
     is_plain.then(|| ListedName {
@@ -104,7 +104,7 @@ mod tests {
             next: String::new(),
         };
         let mut come = Vec::new();
-        while let Some(entries) = page.part() {
+        while let Some(entries) = page.take_packet() {
             come.extend(entries.clone());
             let reply = Reply::Listed {
                 id: 1,

@@ -1,6 +1,6 @@
 //! Parses a page of a bucket's listing in the S3 protocol: the response of `ListObjectsV2`.
 
-use h5fs_reader::source::location::percent::decoded;
+use h5fs_reader::source::location::percent::percent_decode;
 use h5fs_reader::source::remote::state::ObjectState;
 
 use crate::cli::fetcher::fetch_error::FetchError;
@@ -30,10 +30,10 @@ struct S3Listing {
 ///
 /// # Errors
 /// Fails as [`parse`](crate::cli::fetcher::names::parse) does.
-pub(super) fn page(body: &[u8], prefix: &[u8]) -> Result<NamesPage, FetchError> {
+pub(super) fn parse_page(body: &[u8], prefix: &[u8]) -> Result<NamesPage, FetchError> {
     let mut document = S3Listing::default();
-    xml::read(body, "ListBucketResult", &mut document)?;
-    document.page(prefix)
+    xml::parse_document(body, "ListBucketResult", &mut document)?;
+    document.into_page(prefix)
 }
 
 impl ElementVisitor for S3Listing {
@@ -56,7 +56,9 @@ impl ElementVisitor for S3Listing {
                 self.state.length = text.parse().map_err(|_| invalid_page())?;
                 self.has_length = true;
             }
-            ["Contents", "ETag"] => self.state.etag = ObjectState::tag(text.as_bytes()),
+            ["Contents", "ETag"] => {
+                self.state.etag = ObjectState::parse_entity_tag(text.as_bytes())
+            }
             ["Contents", "LastModified"] => {
                 let time = text.parse::<jiff::Timestamp>();
                 self.state.modified = time.map_or(0, jiff::Timestamp::as_second);
@@ -76,7 +78,7 @@ impl ElementVisitor for S3Listing {
 }
 
 impl S3Listing {
-    fn page(self, prefix: &[u8]) -> Result<NamesPage, FetchError> {
+    fn into_page(self, prefix: &[u8]) -> Result<NamesPage, FetchError> {
         // Some servers count only the keys. So more entries than reported are accepted, but fewer
         // are not.
         if self.count > self.keys.len() {
@@ -84,7 +86,7 @@ impl S3Listing {
         }
         let plain = |text: &str| {
             if self.is_encoded {
-                decoded(&text.replace('+', " "))
+                percent_decode(&text.replace('+', " "))
             } else {
                 text.as_bytes().to_vec()
             }
@@ -98,7 +100,7 @@ impl S3Listing {
         if self.is_truncated == self.next.is_empty() {
             return Err(invalid_page());
         }
-        self.keys.page(prefix, plain, self.next)
+        self.keys.into_page(prefix, plain, self.next)
     }
 }
 
@@ -133,7 +135,7 @@ mod tests {
 
     #[test]
     fn a_page_has_names_and_prefixes() {
-        let page = page(PAGE.as_bytes(), b"photos/2006/").unwrap();
+        let page = parse_page(PAGE.as_bytes(), b"photos/2006/").unwrap();
         let object = ObjectState {
             length: 434_234,
             etag: b"\"fba9dede5f27731c9771645a39863328\"".to_vec(),
@@ -193,7 +195,7 @@ mod tests {
             modified: 1_255_369_830,
         });
         for text in [&minio, &ceph, &r2, google] {
-            let names = page(text.as_bytes(), b"d/").unwrap().names;
+            let names = parse_page(text.as_bytes(), b"d/").unwrap().names;
             let [file, directory] = &names[..] else {
                 panic!("{names:?}");
             };
@@ -247,15 +249,15 @@ mod tests {
         ];
         let others = others.map(str::to_owned);
         for wrong in [&lists[..], &others, &[deep, long]].concat() {
-            let page = page(wrong.as_bytes(), b"");
+            let page = parse_page(wrong.as_bytes(), b"");
             assert!(page.is_err(), "{}", &wrong[..wrong.len().min(60)]);
         }
-        assert!(page(b"\xff", b"").is_err());
+        assert!(parse_page(b"\xff", b"").is_err());
     }
 
     #[test]
     fn a_page_that_is_cut_anywhere_is_refused() {
-        let cut = |end: &usize| page(&PAGE.as_bytes()[..*end], b"photos/2006/").is_ok();
+        let cut = |end: &usize| parse_page(&PAGE.as_bytes()[..*end], b"photos/2006/").is_ok();
         let accepted: Vec<_> = (0..PAGE.len()).filter(cut).collect();
         assert!(accepted.is_empty(), "{} of {}", accepted.len(), PAGE.len());
     }
@@ -268,7 +270,7 @@ mod tests {
             &list("\n"),
         ] {
             assert_eq!(
-                page(empty.as_bytes(), b""),
+                parse_page(empty.as_bytes(), b""),
                 Ok(NamesPage::default()),
                 "{empty}"
             );
@@ -277,7 +279,7 @@ mod tests {
 
     #[test]
     fn a_page_is_the_last_if_it_says_so() {
-        let next = |text: &str| page(list(text).as_bytes(), b"").map(|page| page.next);
+        let next = |text: &str| parse_page(list(text).as_bytes(), b"").map(|page| page.next);
         let token = "<NextContinuationToken>t</NextContinuationToken>";
         let cut = |text: &str| format!("<IsTruncated>{text}</IsTruncated>");
         for word in ["true", "True", "TRUE", "1"] {
@@ -303,7 +305,7 @@ mod tests {
     fn a_page_of_other_names_is_refused() {
         let key = |key: &str| format!("<Contents><Key>{key}</Key><Size>1</Size></Contents>");
         let prefix = |prefix: &str| format!("<Prefix>{prefix}</Prefix>");
-        let of = |text: &str| page(list(text).as_bytes(), b"d/ru");
+        let of = |text: &str| parse_page(list(text).as_bytes(), b"d/ru");
         for wrong in [
             key("e/run.h5"),
             key("d%2Frun.h5"),
@@ -335,7 +337,7 @@ mod tests {
         let of = |keys: &[&str]| {
             let one = |key: &&str| format!("<Contents><Key>{key}</Key><Size>1</Size></Contents>");
             let text: String = keys.iter().map(one).collect();
-            let page = page(list(&text).as_bytes(), b"d/").unwrap();
+            let page = parse_page(list(&text).as_bytes(), b"d/").unwrap();
             page.names
                 .into_iter()
                 .map(|name| name.name)

@@ -6,7 +6,7 @@
 //! directory. Catalogs may refer to any location; datasets and catalogs outside the directory are
 //! ignored.
 
-use h5fs_reader::source::location::percent::decoded;
+use h5fs_reader::source::location::percent::percent_decode;
 
 use crate::cli::fetcher::fetch_error::FetchError;
 use crate::cli::fetcher::names::href::{BaseDirectory, Reference};
@@ -52,7 +52,7 @@ struct DatasetPath {
 /// # Errors
 /// Fails for an incomplete or invalid catalog, and for a catalog without an `HTTPServer` for its
 /// files.
-pub(super) fn page(body: &[u8], base: &BaseDirectory) -> Result<NamesPage, FetchError> {
+pub(super) fn parse_page(body: &[u8], base: &BaseDirectory) -> Result<NamesPage, FetchError> {
     let mut path = base.path();
     path.push(b'/');
     let path = String::from_utf8_lossy(&path).into_owned();
@@ -72,12 +72,12 @@ pub(super) fn page(body: &[u8], base: &BaseDirectory) -> Result<NamesPage, Fetch
         has_files: false,
         has_service: false,
     };
-    xml::read(body, "catalog", &mut catalog)?;
+    xml::parse_document(body, "catalog", &mut catalog)?;
     if catalog.has_files && !catalog.has_service {
         let text = "the catalog names no service of the type HTTPServer for its files";
         return Err(FetchError::permanent(text));
     }
-    Ok(catalog.names.page())
+    Ok(catalog.names.into_page())
 }
 
 impl ElementVisitor for Catalog<'_> {
@@ -122,7 +122,7 @@ impl Catalog<'_> {
             Some((_, rest)) => rest.find('/').and_then(|at| rest.get(at..)),
             None => Some(base),
         };
-        path.is_some_and(|path| decoded(path) == self.place.service)
+        path.is_some_and(|path| percent_decode(path) == self.place.service)
     }
 
     /// Returns the directory whose catalog is at `href`.
@@ -175,7 +175,7 @@ mod tests {
 
     fn read(text: &str) -> Result<Vec<(String, ListedType)>, FetchError> {
         let uri = "https://host/thredds/catalog/runs/2026/catalog.xml";
-        let page = page(
+        let page = parse_page(
             text.as_bytes(),
             &BaseDirectory::from_uri(&uri.parse().unwrap()),
         )?;

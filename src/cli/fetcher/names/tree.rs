@@ -5,11 +5,11 @@
 //! "file", "path": "PATH/a.h5", "size": 4, …}` and `{"type": "directory", …}`. The `Link` header
 //! names the next page.
 
-use h5fs_reader::source::location::percent::decoded;
+use h5fs_reader::source::location::percent::percent_decode;
 use http::{HeaderMap, Uri};
 
 use crate::cli::fetcher::fetch_error::FetchError;
-use crate::cli::fetcher::links::links;
+use crate::cli::fetcher::links::parse_links;
 use crate::cli::fetcher::names::json;
 use crate::cli::fetcher::names::page::{NameSet, invalid_page};
 use crate::limits;
@@ -27,10 +27,10 @@ pub(in crate::cli::fetcher) fn listing(directory: &str) -> Option<String> {
 }
 
 /// Returns the decoded path of a directory within its dataset. The path does not end with `/`.
-pub(super) fn within(directory: &str) -> Vec<u8> {
+pub(super) fn path_in_dataset(directory: &str) -> Vec<u8> {
     let path = directory.strip_suffix('/').unwrap_or(directory);
     let mut parts = path.splitn(6, '/');
-    parts.nth(5).map(decoded).unwrap_or_default()
+    parts.nth(5).map(percent_decode).unwrap_or_default()
 }
 
 /// Parses one page of the directory `within` a dataset, and adds its names to `names`.
@@ -61,7 +61,7 @@ pub(super) fn add(body: &[u8], within: &[u8], names: &mut NameSet) -> Result<(),
 /// # Errors
 /// Fails if the link to the next page is invalid.
 pub(super) fn next(headers: &HeaderMap) -> Result<Option<String>, FetchError> {
-    let Some(link) = links(headers).find(|link| link.has_relation("next")) else {
+    let Some(link) = parse_links(headers).find(|link| link.has_relation("next")) else {
         return Ok(None);
     };
     let uri: Option<Uri> = link.uri.parse().ok();
@@ -122,7 +122,7 @@ mod tests {
         let page = br#"[{"type": "directory", "oid": "1", "size": 0, "path": "a/sub"},
                         {"type": "file", "oid": "2", "size": 5, "path": "a/b c.h5", "lfs": {"size": 5}}]"#;
         add(page, b"a", &mut names).unwrap();
-        let page = names.page();
+        let page = names.into_page();
         let found: Vec<_> = page.names.iter().map(|one| &one.name[..]).collect();
         assert_eq!(found, [&b"b c.h5"[..], b"sub"]);
         for text in [
@@ -149,7 +149,10 @@ mod tests {
                 "{path}"
             );
         }
-        assert_eq!(within("datasets/o/n/resolve/main/a%20b/c/"), b"a b/c");
-        assert_eq!(within("datasets/o/n/resolve/main/"), b"");
+        assert_eq!(
+            path_in_dataset("datasets/o/n/resolve/main/a%20b/c/"),
+            b"a b/c"
+        );
+        assert_eq!(path_in_dataset("datasets/o/n/resolve/main/"), b"");
     }
 }

@@ -16,16 +16,16 @@ use h5fs_reader::memory::lock::lock;
 use h5fs_reader::source::remote::message::{Failure, ListedType};
 use http::{HeaderMap, Uri};
 
-use crate::cli::fetcher::address::{Address, FetchTarget, Protocol};
-use crate::cli::fetcher::client::{self, Answer};
+use crate::cli::fetcher::address::{FetchTarget, Protocol, SourceAddress};
+use crate::cli::fetcher::client::{self, HttpResponse};
 use crate::cli::fetcher::exchange::{Exchange, TargetBuilder, leads_to_directory};
 use crate::cli::fetcher::fetch_error::{FetchError, Remedy};
 use crate::cli::fetcher::names::href::BaseDirectory;
-use crate::cli::fetcher::names::page::{NameSet, NamesPage, listed};
+use crate::cli::fetcher::names::page::{NameSet, NamesPage, listed_name};
 use crate::cli::fetcher::names::{index, thredds, tree, webdav};
 use crate::cli::fetcher::retries::RetryBudget;
 use crate::cli::fetcher::service::page_budget::PageReservation;
-use crate::cli::fetcher::transfer::{Transfer, TransferStop, is_encoded, state};
+use crate::cli::fetcher::transfer::{Transfer, TransferStop, is_encoded, parse_state};
 use crate::limits;
 
 /// The protocol by which the server of a mount lists names, once it is known.
@@ -40,7 +40,7 @@ pub(in crate::cli::fetcher) struct NamesRequest<'a> {
     /// single name, or empty for the URL's directory itself.
     pub(in crate::cli::fetcher) prefix: &'a [u8],
     /// The memory that is reserved for the page.
-    pub(in crate::cli::fetcher) room: &'a PageReservation<'a>,
+    pub(in crate::cli::fetcher) reservation: &'a PageReservation<'a>,
 }
 
 impl NamesRequest<'_> {
@@ -49,7 +49,7 @@ impl NamesRequest<'_> {
     ///
     /// # Errors
     /// Fails with the server's error, also if the server does not list the directory.
-    pub(in crate::cli::fetcher) fn answer(
+    pub(in crate::cli::fetcher) fn fetch_names(
         &self,
         patience: RetryBudget<'_>,
     ) -> Result<NamesPage, TransferStop> {
@@ -58,7 +58,7 @@ impl NamesRequest<'_> {
         }
         let named = self.retry(patience, |transfer| self.look_up(transfer))?;
         let name = self.prefix.rsplit(|byte| *byte == b'/').next();
-        let found = named.and_then(|named| listed(name.unwrap_or_default(), named));
+        let found = named.and_then(|named| listed_name(name.unwrap_or_default(), named));
         Ok(NamesPage {
             names: found.into_iter().collect(),
             next: String::new(),
@@ -71,13 +71,15 @@ impl NamesRequest<'_> {
         patience: RetryBudget<'_>,
         act: impl Fn(&Transfer<'_>) -> Result<T, FetchError>,
     ) -> Result<T, TransferStop> {
-        let wanted = |address: &Address, _: &str| address.directory(self.prefix, Protocol::Index);
+        let wanted = |address: &SourceAddress, _: &str| {
+            address.directory_target(self.prefix, Protocol::Index)
+        };
         let mut transfer = Transfer::new(self.exchange, &wanted, patience);
         loop {
             match act(&transfer) {
                 Ok(found) => return Ok(found),
                 Err(trouble) => {
-                    self.room.release();
+                    self.reservation.release();
                     transfer.wait_to_retry(TransferStop::Failed(trouble))?;
                 }
             }
@@ -111,7 +113,7 @@ impl NamesRequest<'_> {
                 let _ = self.web.0.set(Protocol::WebDav);
                 Ok(page)
             }
-            Err(_) if self.exchange.login.is_some() => Err(expired_login(first.text)),
+            Err(_) if self.exchange.login.is_configured() => Err(expired_login(first.text)),
             Err(_) => Err(first),
         }
     }
@@ -126,19 +128,19 @@ impl NamesRequest<'_> {
         if protocol == Protocol::Tree {
             return self.tree(transfer, prefix);
         }
-        let wanted = |address: &Address, _: &str| address.directory(prefix, protocol);
-        let (body, headers) = with_target(transfer, &wanted).page(self.room)?;
+        let wanted = |address: &SourceAddress, _: &str| address.directory_target(prefix, protocol);
+        let (body, headers) = with_target(transfer, &wanted).page(self.reservation)?;
         let target = wanted(&self.exchange.address, "")?;
         self.check_login(&target, protocol, &body, &headers)?;
         let base =
             BaseDirectory::from_uri(&self.redirect_target(&target.uri).unwrap_or(target.uri));
         match protocol {
-            Protocol::Catalog => thredds::page(&body, &base),
-            Protocol::WebDav => webdav::page(&body, &base),
-            Protocol::Index | Protocol::Tree => index::page(&body, &base)?.ok_or_else(|| {
+            Protocol::Catalog => thredds::parse_page(&body, &base),
+            Protocol::WebDav => webdav::parse_page(&body, &base),
+            Protocol::Index | Protocol::Tree => index::parse_page(&body, &base)?.ok_or_else(|| {
                 let text = format!(
                     "{}: the server lists no names, neither with an index page nor with WebDAV",
-                    target.shown
+                    target.shown_url
                 );
                 self.no_index(text)
             }),
@@ -149,22 +151,22 @@ impl NamesRequest<'_> {
     fn tree(&self, transfer: &Transfer<'_>, prefix: &[u8]) -> Result<NamesPage, FetchError> {
         let mut names = NameSet::default();
         let within = self.exchange.address.url().directory().to_owned();
-        let within = [tree::within(&within), prefix.to_vec()];
+        let within = [tree::path_in_dataset(&within), prefix.to_vec()];
         let within = within.map(|part| part.strip_suffix(b"/").unwrap_or(&part).to_vec());
         let within = within.into_iter().filter(|part| !part.is_empty());
         let within = within.collect::<Vec<_>>().join(&b'/');
         let mut query: Option<String> = None;
         for _ in 0..limits::LISTED_PAGES {
-            let wanted = |address: &Address, _: &str| {
-                address.directory_from(prefix, Protocol::Tree, query.as_deref())
+            let wanted = |address: &SourceAddress, _: &str| {
+                address.directory_page_target(prefix, Protocol::Tree, query.as_deref())
             };
-            let (body, headers) = with_target(transfer, &wanted).page(self.room)?;
+            let (body, headers) = with_target(transfer, &wanted).page(self.reservation)?;
             let target = wanted(&self.exchange.address, "")?;
             self.check_login(&target, Protocol::Tree, &body, &headers)?;
             tree::add(&body, &within, &mut names)?;
             let next = tree::next(&headers)?;
             match next {
-                None => return Ok(names.page()),
+                None => return Ok(names.into_page()),
                 Some(next) if query.as_ref() == Some(&next) => break,
                 next => query = next,
             }
@@ -181,13 +183,13 @@ impl NamesRequest<'_> {
         headers: &HeaderMap,
     ) -> Result<(), FetchError> {
         let is_odd = protocol != Protocol::Index
-            && self.exchange.login.is_some()
+            && self.exchange.login.is_configured()
             && client::is_html(headers);
-        if !is_odd && !index::is_login(body) {
+        if !is_odd && !index::is_login_page(body) {
             return Ok(());
         }
         let text = "the server sends a page instead of the names, possibly a login page";
-        let trouble = FetchError::of_login(format!("{}: {text}", target.shown));
+        let trouble = FetchError::login_needed(format!("{}: {text}", target.shown_url));
         Err(self.exchange.with_login_hint(trouble, target))
     }
 
@@ -195,7 +197,7 @@ impl NamesRequest<'_> {
     /// server has sent an index page before.
     fn no_index(&self, text: String) -> FetchError {
         match self.web.0.get() {
-            Some(_) if self.exchange.login.is_some() => expired_login(text),
+            Some(_) if self.exchange.login.is_configured() => expired_login(text),
             Some(_) => FetchError::temporary(text),
             None => FetchError::permanent(text),
         }
@@ -226,7 +228,7 @@ impl NamesRequest<'_> {
 
     /// Looks up the requested name in its WebDAV properties.
     fn properties(&self, transfer: &Transfer<'_>) -> Result<Option<ListedType>, FetchError> {
-        let page = present(self.page(transfer, self.prefix, Protocol::WebDav))?;
+        let page = found_or_none(self.page(transfer, self.prefix, Protocol::WebDav))?;
         let first = page.and_then(|page| page.names.into_iter().next());
         Ok(first.map(|name| name.named))
     }
@@ -238,16 +240,19 @@ impl NamesRequest<'_> {
         protocol: Protocol,
     ) -> Result<Option<ListedType>, FetchError> {
         let directory = [self.prefix, b"/"].concat();
-        let page = present(self.page(transfer, &directory, protocol))?;
+        let page = found_or_none(self.page(transfer, &directory, protocol))?;
         Ok(page.map(|_| ListedType::Prefix))
     }
 
     /// Looks up the requested name as an object, with a HEAD request. If the server rejects HEAD,
     /// requests the first byte of the object.
     fn object(&self, transfer: &Transfer<'_>) -> Result<Option<ListedType>, FetchError> {
-        let wanted = |address: &Address, _: &str| address.head(self.prefix);
-        let left = transfer.patience.remaining().min(self.exchange.client.step);
-        let allowed = transfer.patience.within(left);
+        let wanted = |address: &SourceAddress, _: &str| address.head_target(self.prefix);
+        let left = transfer
+            .retry_budget
+            .remaining()
+            .min(self.exchange.client.step_timeout);
+        let allowed = transfer.retry_budget.attempt_limit(left);
         let answer = match self.exchange.get(&wanted, &[], &allowed) {
             Ok(answer) => answer,
             Err(trouble) if trouble.failure == Failure::NotFound => return Ok(None),
@@ -258,27 +263,29 @@ impl NamesRequest<'_> {
             return Ok(Some(ListedType::Prefix));
         }
         // A request for a range distinguishes an object from a login page.
-        let may_be_page = answer.is_html() && self.exchange.login.is_some();
+        let may_be_page = answer.is_html() && self.exchange.login.is_configured();
         match length(&answer).filter(|_| !may_be_page) {
-            Some(length) => state(&answer, length).map(|state| Some(ListedType::Object(state))),
+            Some(length) => {
+                parse_state(&answer, length).map(|state| Some(ListedType::Object(state)))
+            }
             None => self.look_up_by_range(transfer),
         }
     }
 
     fn look_up_by_range(&self, transfer: &Transfer<'_>) -> Result<Option<ListedType>, FetchError> {
-        let wanted = |address: &Address, _: &str| address.object(self.prefix, "");
+        let wanted = |address: &SourceAddress, _: &str| address.object_target(self.prefix, "");
         let found = with_target(transfer, &wanted).request_state();
         // Directory pages are served without ranges.
         if self.leads_to_directory()? {
             return Ok(Some(ListedType::Prefix));
         }
-        Ok(present(found)?.map(ListedType::Object))
+        Ok(found_or_none(found)?.map(ListedType::Object))
     }
 
     /// Returns whether the server has redirected from the requested name to the same path with a
     /// `/`.
     fn leads_to_directory(&self) -> Result<bool, FetchError> {
-        let target = self.exchange.address.head(self.prefix)?;
+        let target = self.exchange.address.head_target(self.prefix)?;
         let way = self.redirect_target(&target.uri);
         Ok(way.is_some_and(|way| leads_to_directory(&target.uri, &way)))
     }
@@ -286,16 +293,16 @@ impl NamesRequest<'_> {
 
 /// Returns a transfer of another target, with the same time limits.
 fn with_target<'a>(transfer: &'a Transfer<'_>, wanted: &'a TargetBuilder<'a>) -> Transfer<'a> {
-    Transfer::new(transfer.exchange, wanted, transfer.patience.clone())
+    Transfer::new(transfer.exchange, wanted, transfer.retry_budget.clone())
 }
 
 /// Returns the failure of a listing for which a new login may help.
 fn expired_login(text: String) -> FetchError {
-    FetchError::of_login(text + "; the login may have expired")
+    FetchError::login_needed(text + "; the login may have expired")
 }
 
 /// Converts the result of a look-up: a `NotFound` failure becomes `None`.
-fn present<T>(found: Result<T, FetchError>) -> Result<Option<T>, FetchError> {
+fn found_or_none<T>(found: Result<T, FetchError>) -> Result<Option<T>, FetchError> {
     match found {
         Ok(found) => Ok(Some(found)),
         Err(trouble) if trouble.failure == Failure::NotFound => Ok(None),
@@ -304,7 +311,7 @@ fn present<T>(found: Result<T, FetchError>) -> Result<Option<T>, FetchError> {
 }
 
 /// Returns the length of the object according to the headers of a response.
-fn length(answer: &Answer) -> Option<u64> {
+fn length(answer: &HttpResponse) -> Option<u64> {
     let is_whole = answer.status == 200 && !is_encoded(answer);
     let length = answer.header("content-length").filter(|_| is_whole)?;
     length.parse().ok()

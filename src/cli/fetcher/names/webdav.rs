@@ -6,13 +6,13 @@ use h5fs_reader::source::remote::state::ObjectState;
 
 use crate::cli::fetcher::fetch_error::FetchError;
 use crate::cli::fetcher::names::href::{BaseDirectory, Reference};
-use crate::cli::fetcher::names::page::{NamesPage, invalid_page, listed};
+use crate::cli::fetcher::names::page::{NamesPage, invalid_page, listed_name};
 use crate::cli::fetcher::names::xml::{self, ElementVisitor};
-use crate::cli::fetcher::transfer::seconds;
+use crate::cli::fetcher::transfer::parse_date;
 use crate::limits;
 
 /// The parsed content of a response.
-struct Answer<'a> {
+struct WebDavListing<'a> {
     base: &'a BaseDirectory,
     names: Vec<ListedName>,
     /// Number of `response` elements.
@@ -64,8 +64,8 @@ impl Properties {
 ///
 /// # Errors
 /// Fails for an incomplete or invalid `multistatus`, which a proxy may have truncated.
-pub(super) fn page(body: &[u8], base: &BaseDirectory) -> Result<NamesPage, FetchError> {
-    let mut answer = Answer {
+pub(super) fn parse_page(body: &[u8], base: &BaseDirectory) -> Result<NamesPage, FetchError> {
+    let mut answer = WebDavListing {
         base,
         names: Vec::new(),
         count: 0,
@@ -74,7 +74,7 @@ pub(super) fn page(body: &[u8], base: &BaseDirectory) -> Result<NamesPage, Fetch
         pending: Properties::default(),
         is_found: false,
     };
-    xml::read(body, "multistatus", &mut answer)?;
+    xml::parse_document(body, "multistatus", &mut answer)?;
     if answer.count == 0 {
         // A valid response describes at least the requested resource.
         return Err(invalid_page());
@@ -82,7 +82,7 @@ pub(super) fn page(body: &[u8], base: &BaseDirectory) -> Result<NamesPage, Fetch
     Ok(NamesPage::sorted(answer.names, String::new()))
 }
 
-impl ElementVisitor for Answer<'_> {
+impl ElementVisitor for WebDavListing<'_> {
     fn end(&mut self, path: &[&str], text: &str) -> Result<(), FetchError> {
         let text = text.trim();
         match path {
@@ -108,15 +108,15 @@ impl ElementVisitor for Answer<'_> {
     }
 }
 
-impl Answer<'_> {
+impl WebDavListing<'_> {
     fn set_property(&mut self, property: &str, text: &str) -> Result<(), FetchError> {
         match property {
             "getcontentlength" => self.pending.length = text.parse().ok(),
             "getetag" if text.len() > limits::ETAG_BYTES => {
                 return Err(FetchError::permanent("the entity tag is too long"));
             }
-            "getetag" => self.pending.etag = ObjectState::tag(text.as_bytes()),
-            "getlastmodified" => self.pending.modified = seconds(text).unwrap_or(0),
+            "getetag" => self.pending.etag = ObjectState::parse_entity_tag(text.as_bytes()),
+            "getlastmodified" => self.pending.modified = parse_date(text).unwrap_or(0),
             _ => {}
         }
         Ok(())
@@ -130,7 +130,7 @@ impl Answer<'_> {
         let named = std::mem::take(&mut self.found).into_named();
         let href = std::mem::take(&mut self.href);
         if let Reference::Child { name, .. } = self.base.resolve(&href) {
-            self.names.extend(listed(&name, named));
+            self.names.extend(listed_name(&name, named));
         }
         Ok(())
     }
@@ -166,7 +166,7 @@ mod tests {
 
     fn read(text: &str) -> Result<Vec<ListedName>, FetchError> {
         let base = BaseDirectory::from_uri(&"http://host/dav/runs/".parse().unwrap());
-        page(text.as_bytes(), &base).map(|page| page.names)
+        parse_page(text.as_bytes(), &base).map(|page| page.names)
     }
 
     #[test]

@@ -53,7 +53,7 @@ struct XmlParser<'a> {
 /// # Errors
 /// Fails if the document is incomplete or has another root, because a proxy may have truncated it.
 /// The caller can retry.
-pub(super) fn read(
+pub(super) fn parse_document(
     body: &[u8],
     root: &str,
     elements: &mut dyn ElementVisitor,

@@ -42,18 +42,18 @@ pub(super) struct Rate {
     /// Maximum number of requests per second that the user permits.
     most: Option<f64>,
     /// Estimated number of requests per second that the host accepts.
-    seems: Option<EstimatedRate>,
+    estimate: Option<EstimatedRate>,
     /// Time of the next permitted request.
     next: Instant,
     /// End of the current pause. No request is permitted before this time.
-    quiet: Instant,
+    pause_end: Instant,
     /// Length of the last pause. Zero if the host has accepted a request since that pause.
     pause: Duration,
     /// Time of the last refusal. Refusals of requests that were sent before the previous refusal do
     /// not count.
     refused: Option<Instant>,
     /// Whether the host has accepted any request since the last refusal.
-    has_taken: bool,
+    has_accepted: bool,
     this: RequestCounts,
     last: RequestCounts,
 }
@@ -90,12 +90,12 @@ impl Rate {
         let most = most.and_then(|most| u32::try_from(most).ok());
         Rate {
             most: most.map(f64::from),
-            seems: None,
+            estimate: None,
             next: now,
-            quiet: now,
+            pause_end: now,
             pause: Duration::ZERO,
             refused: None,
-            has_taken: false,
+            has_accepted: false,
             this: RequestCounts::new(now),
             last: RequestCounts::new(now),
         }
@@ -103,7 +103,7 @@ impl Rate {
 
     /// Returns the time until the next request is permitted. Zero if it is permitted now.
     pub(super) fn wait(&self, now: Instant) -> Duration {
-        self.next.max(self.quiet).saturating_duration_since(now)
+        self.next.max(self.pause_end).saturating_duration_since(now)
     }
 
     /// Counts a request that is being sent.
@@ -120,57 +120,57 @@ impl Rate {
     pub(super) fn count_accepted(&mut self, sent: Instant) {
         self.this.accepted += 1;
         if self.refused.is_none_or(|refused| sent > refused) {
-            self.has_taken = true;
+            self.has_accepted = true;
             self.pause = Duration::ZERO;
         }
     }
 
     /// Records that the host refused the request that was sent at `sent`. If the host requests a
     /// pause, no request is permitted for the time `wish`.
-    pub(super) fn refused(&mut self, sent: Instant, now: Instant, wish: Option<Duration>) {
+    pub(super) fn count_refused(&mut self, sent: Instant, now: Instant, wish: Option<Duration>) {
         self.count(now);
         if let Some(wish) = wish {
-            self.quiet = self.quiet.max(now + wish);
+            self.pause_end = self.pause_end.max(now + wish);
         }
         // A request that was already in transit at the last refusal is not a new sign of overload.
         if self.refused.is_some_and(|refused| sent <= refused) {
             return;
         }
         self.pause = (self.pause * 2).clamp(PAUSE, LONGEST);
-        self.quiet = self.quiet.max(now + self.pause);
+        self.pause_end = self.pause_end.max(now + self.pause);
         self.reduce(now);
         self.refused = Some(now);
-        self.has_taken = false;
+        self.has_accepted = false;
     }
 
     fn reduce(&mut self, now: Instant) {
         let sent = self.this.sent.max(self.last.sent);
         let taken = f64::from(self.this.accepted.max(self.last.accepted));
-        let rate = match self.current_seeming(now) {
-            Some(rate) if self.has_taken => rate.min(taken.max(LEAST)),
+        let rate = match self.current_estimate(now) {
+            Some(rate) if self.has_accepted => rate.min(taken.max(LEAST)),
             // While the host accepts no request at all, the rate stays unchanged.
             Some(rate) => rate / LESS,
             None if sent >= MANY => taken.max(f64::from(MANY)),
             None => return,
         };
-        self.seems = Some(EstimatedRate {
+        self.estimate = Some(EstimatedRate {
             rate: (rate * LESS).max(LEAST),
             growth: (rate * MORE).max(LEAST),
-            since: self.quiet,
+            since: self.pause_end,
         });
     }
 
     /// Returns the number of requests per second that are permitted now. Returns `None` if the rate
     /// is unbounded.
     fn current(&self, now: Instant) -> Option<f64> {
-        match (self.most, self.current_seeming(now)) {
+        match (self.most, self.current_estimate(now)) {
             (Some(most), Some(seeming)) => Some(most.min(seeming)),
             (most, seeming) => most.or(seeming),
         }
     }
 
-    fn current_seeming(&self, now: Instant) -> Option<f64> {
-        let seems = self.seems?;
+    fn current_estimate(&self, now: Instant) -> Option<f64> {
+        let seems = self.estimate?;
         let time = now.saturating_duration_since(seems.since);
         (time < FORGOTTEN).then_some(seems.rate + seems.growth * time.as_secs_f64())
     }
@@ -213,7 +213,7 @@ mod tests {
                 }
                 match is_taken {
                     true => rate.count_accepted(*sent),
-                    false => rate.refused(*sent, now, None),
+                    false => rate.count_refused(*sent, now, None),
                 }
                 false
             });
@@ -279,7 +279,7 @@ mod tests {
         let mut rate = Rate::new(None, begun);
         rate.count_sent(begun);
         let wish = Duration::from_secs(7);
-        rate.refused(begun, begun, Some(wish));
+        rate.count_refused(begun, begun, Some(wish));
         assert_eq!(rate.wait(begun), wish);
         // Few requests were sent, so the rate is not limited afterwards.
         let after = begun + wish;
@@ -302,13 +302,13 @@ mod tests {
             rate.count_accepted(begun);
         }
         let mut now = begun + PAUSE;
-        rate.refused(begun, now, None);
+        rate.count_refused(begun, now, None);
         for _ in 0..60 {
             assert!(rate.wait(now) <= LONGEST);
             now += rate.wait(now);
             rate.count_sent(now);
             now += Duration::from_millis(10);
-            rate.refused(now - Duration::from_millis(10), now, None);
+            rate.count_refused(now - Duration::from_millis(10), now, None);
         }
         let current = rate.current(now).unwrap();
         assert!((60.0..110.0).contains(&current), "{current}");

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use h5fs_reader::memory::gate::{Gate, GateTicket};
 
-use crate::cli::fetcher::retries::{AbortReason, Allowed};
+use crate::cli::fetcher::retries::{AbortReason, AttemptLimit};
 use crate::limits;
 
 /// The size classes of pages. A page with more than the first number of bytes belongs to the class.
@@ -34,7 +34,7 @@ pub(in crate::cli::fetcher) struct PageReservation<'a> {
 }
 
 impl PageSlots {
-    pub(in crate::cli::fetcher) fn room(&self) -> PageReservation<'_> {
+    pub(in crate::cli::fetcher) fn new_reservation(&self) -> PageReservation<'_> {
         PageReservation {
             all: self,
             bytes: Cell::new(0),
@@ -52,7 +52,7 @@ impl PageReservation<'_> {
     pub(in crate::cli::fetcher) fn reserve(
         &self,
         more: usize,
-        allowed: &Allowed<'_>,
+        allowed: &AttemptLimit<'_>,
     ) -> Result<bool, AbortReason> {
         let bytes = self.bytes.get().saturating_add(more);
         self.bytes.set(bytes);
@@ -64,7 +64,7 @@ impl PageReservation<'_> {
             let class = taken.len();
             taken.push(self.all.0.enter(
                 (class, 0),
-                |(), works| works.weights_inside(class).count() < *most,
+                |(), works| works.admitted_weights(class).count() < *most,
                 || allowed.check(),
             )?);
         }
@@ -98,8 +98,9 @@ mod tests {
             for _ in 0..PAGES {
                 scope.spawn(|| {
                     let patience = RetryBudget::new(600 * SECOND, &is_cancelled);
-                    let room = places.room();
-                    room.reserve(bytes, &patience.within(600 * SECOND)).unwrap();
+                    let room = places.new_reservation();
+                    room.reserve(bytes, &patience.attempt_limit(600 * SECOND))
+                        .unwrap();
                     let now = inside.fetch_add(1, Ordering::SeqCst) + 1;
                     most.fetch_max(now, Ordering::SeqCst);
                     std::thread::yield_now();
@@ -122,16 +123,18 @@ mod tests {
         let (places, is_cancelled) = (PageSlots::default(), AtomicBool::new(false));
         let patience = RetryBudget::new(600 * SECOND, &is_cancelled);
         let (long, none) = (
-            patience.within(600 * SECOND),
-            patience.within(Duration::ZERO),
+            patience.attempt_limit(600 * SECOND),
+            patience.attempt_limit(Duration::ZERO),
         );
-        let rooms: Vec<_> = (0..limits::LARGE_LISTINGS).map(|_| places.room()).collect();
+        let rooms: Vec<_> = (0..limits::LARGE_LISTINGS)
+            .map(|_| places.new_reservation())
+            .collect();
         for room in &rooms {
             assert_eq!(room.reserve(limits::SMALL_LISTING, &long), Ok(false));
             assert_eq!(room.reserve(limits::LISTING_BYTES, &long), Ok(true));
             assert_eq!(room.reserve(limits::LISTING_BYTES, &long), Ok(false));
         }
-        let next = places.room();
+        let next = places.new_reservation();
         assert_eq!(next.reserve(limits::SMALL_LISTING, &none), Ok(false));
         assert_eq!(
             next.reserve(limits::LISTING_BYTES, &none),

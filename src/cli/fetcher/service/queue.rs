@@ -12,15 +12,15 @@ use h5fs_reader::source::remote::message::Request;
 
 /// A request of the parsing process, and a flag that says whether the request was cancelled.
 #[derive(Debug, Clone)]
-pub(super) struct Job {
+pub(super) struct FetchJob {
     pub(super) id: u64,
     pub(super) request: Request,
     pub(super) is_cancelled: Arc<AtomicBool>,
 }
 
-impl Job {
+impl FetchJob {
     /// Returns whether the request is a prefetch, for which no reader waits yet.
-    pub(super) fn is_expected(&self) -> bool {
+    pub(super) fn is_prefetch(&self) -> bool {
         matches!(
             self.request,
             Request::Fetch {
@@ -32,15 +32,15 @@ impl Job {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Queue {
+pub(super) struct JobQueue {
     state: Mutex<JobQueueState>,
-    comes: Condvar,
+    job_available: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct JobQueueState {
-    needed: VecDeque<Job>,
-    expected: VecDeque<Job>,
+    needed: VecDeque<FetchJob>,
+    prefetches: VecDeque<FetchJob>,
     /// For the number of each queued or running request, its cancellation flag.
     known: HashMap<u64, Arc<AtomicBool>>,
     /// Number of threads that wait for a request to answer.
@@ -48,7 +48,7 @@ struct JobQueueState {
     threads: usize,
 }
 
-impl Queue {
+impl JobQueue {
     /// Adds a request to the queue. Returns whether the caller must start another thread. There are
     /// at most `most` threads.
     ///
@@ -61,37 +61,37 @@ impl Queue {
         }
         let is_cancelled = Arc::new(AtomicBool::new(false));
         state.known.insert(id, Arc::clone(&is_cancelled));
-        let job = Job {
+        let job = FetchJob {
             id,
             request,
             is_cancelled,
         };
-        if job.is_expected() {
-            state.expected.push_back(job);
+        if job.is_prefetch() {
+            state.prefetches.push_back(job);
         } else {
             state.needed.push_back(job);
         }
-        let waiting = state.needed.len() + state.expected.len();
+        let waiting = state.needed.len() + state.prefetches.len();
         let is_short = waiting > state.idle && state.threads < most;
         if is_short {
             state.threads += 1;
         }
         drop(state);
-        self.comes.notify_one();
+        self.job_available.notify_one();
         Ok(is_short)
     }
 
     /// Waits for the next request and removes it from the queue.
-    pub(super) fn next(&self) -> Job {
+    pub(super) fn next(&self) -> FetchJob {
         let mut state = lock(&self.state);
         state.idle += 1;
         loop {
             let next = state.needed.pop_front();
-            if let Some(job) = next.or_else(|| state.expected.pop_front()) {
+            if let Some(job) = next.or_else(|| state.prefetches.pop_front()) {
                 state.idle -= 1;
                 return job;
             }
-            state = wait(&self.comes, state);
+            state = wait(&self.job_available, state);
         }
     }
 
@@ -106,10 +106,10 @@ impl Queue {
         if let Some(flag) = state.known.get(&id) {
             flag.store(true, Ordering::Relaxed);
         }
-        let before = state.needed.len() + state.expected.len();
+        let before = state.needed.len() + state.prefetches.len();
         state.needed.retain(|job| job.id != id);
-        state.expected.retain(|job| job.id != id);
-        if state.needed.len() + state.expected.len() < before {
+        state.prefetches.retain(|job| job.id != id);
+        if state.needed.len() + state.prefetches.len() < before {
             state.known.remove(&id);
         }
     }
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn a_request_that_a_reader_waits_for_goes_first() {
-        let queue = Queue::default();
+        let queue = JobQueue::default();
         for (id, is_needed) in [(1, false), (2, true), (3, false), (4, true)] {
             queue.push(id, fetch(id, is_needed), 8).unwrap();
         }
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn a_request_in_work_is_told_that_it_is_cancelled() {
-        let queue = Queue::default();
+        let queue = JobQueue::default();
         queue.push(1, fetch(1, true), 8).unwrap();
         let job = queue.next();
         queue.cancel(1);
@@ -157,14 +157,14 @@ mod tests {
 
     #[test]
     fn threads_start_as_they_are_needed() {
-        let queue = Queue::default();
+        let queue = JobQueue::default();
         let started = [1, 2, 3].map(|id| queue.push(id, fetch(id, true), 2).unwrap());
         assert_eq!(started, [true, true, false]);
     }
 
     #[test]
     fn the_queue_has_an_end() {
-        let queue = Queue::default();
+        let queue = JobQueue::default();
         assert!(queue.push(0, fetch(0, true), 1).is_ok());
         assert_eq!(queue.push(0, fetch(0, true), 1), Err(QueueFull));
         for id in 1..u64::try_from(crate::limits::FETCHES).unwrap() {

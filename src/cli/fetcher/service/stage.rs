@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-use h5fs_reader::error::words_of;
+use h5fs_reader::error::io_error_message;
 use h5fs_reader::source::remote::message::Failure;
 use rustix::fs::{FallocateFlags, fallocate};
 
@@ -34,7 +34,7 @@ impl Stage {
         let no_room = |error: io::Error| {
             FetchError::new(
                 Failure::NoRoom,
-                format!("the cache in memory: {}", words_of(&error)),
+                format!("the cache in memory: {}", io_error_message(&error)),
             )
         };
         let place = region.checked_add(at);

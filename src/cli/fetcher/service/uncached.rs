@@ -20,7 +20,7 @@ pub(super) struct GivenWarnings {
 impl GivenWarnings {
     /// Returns the warning for an object in this state if the object cannot be cached. Each object
     /// causes at most one warning, and the total number of warnings is bounded.
-    pub(super) fn of_object(
+    pub(super) fn object_warning(
         &self,
         shown: &str,
         state: &ObjectState,
@@ -33,8 +33,8 @@ impl GivenWarnings {
     }
 
     /// Returns the warning that the cache is full, unless this warning was already given.
-    pub(super) fn of_cache(&self, cache: &DiskCache) -> Option<String> {
-        let full = cache.full()?;
+    pub(super) fn cache_warning(&self, cache: &DiskCache) -> Option<String> {
+        let full = cache.full_reason()?;
         let is_new = !self.is_full.swap(true, Ordering::Relaxed);
         is_new.then(|| full.to_owned())
     }
@@ -42,7 +42,7 @@ impl GivenWarnings {
 
 /// Returns the reason why an object in this state is not cached, if there is one.
 fn reason(state: &ObjectState, has_weak_tags: bool) -> Option<&'static str> {
-    if state.is_tagged_strongly() {
+    if state.has_strong_tag() {
         return None;
     }
     Some(match state.etag.as_slice() {
@@ -65,7 +65,7 @@ mod tests {
             etag: etag.to_vec(),
             ..ObjectState::default()
         };
-        let tell = |etag: &[u8], weak| told.of_object("http://h/a", &state(etag), weak);
+        let tell = |etag: &[u8], weak| told.object_warning("http://h/a", &state(etag), weak);
         assert_eq!(tell(b"\"1\"", false), None);
         let text = tell(b"W/\"1\"", false).unwrap();
         assert_eq!(
@@ -83,7 +83,7 @@ mod tests {
         }
         let many = (0..100).filter_map(|number| {
             let shown = format!("http://h/{number}");
-            told.of_object(&shown, &state(b""), false)
+            told.object_warning(&shown, &state(b""), false)
         });
         assert_eq!(many.count(), limits::EARLY_LINES - 1);
     }

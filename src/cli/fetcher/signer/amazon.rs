@@ -20,7 +20,7 @@ use reqsign_aws_v4::{
 };
 use reqsign_core::OsEnv;
 
-use crate::cli::fetcher::client::Client;
+use crate::cli::fetcher::client::HttpClient;
 use crate::cli::fetcher::fetch_error::{FetchError, Remedy};
 use crate::cli::fetcher::hosts;
 use crate::cli::fetcher::signer::files::{CredentialFiles, Services, no_credentials};
@@ -36,7 +36,7 @@ pub(super) type Keys = (String, String);
 /// The credentials that sign the requests of one mount.
 pub(in crate::cli::fetcher) struct Signer {
     settings: RemoteSettings,
-    client: Arc<Client>,
+    client: Arc<HttpClient>,
     files: CredentialFiles,
     keys: Option<Keys>,
     inner: Mutex<RegionalSigner>,
@@ -52,7 +52,7 @@ impl Signer {
     /// AWS tools do. Named files are opened through `files`.
     pub(super) fn new(
         settings: &RemoteSettings,
-        client: Arc<Client>,
+        client: Arc<HttpClient>,
         region: &str,
         (files, keys): (CredentialFiles, Option<Keys>),
     ) -> Self {
@@ -100,14 +100,15 @@ impl Signer {
         signed.map_err(|error| {
             // The error text of reqsign may quote the content of a file.
             log::debug!("no credentials: {}", error.kind());
-            let reason = profile::missing(&self.settings, |path| self.files.open(path));
+            let reason =
+                profile::missing_credentials_reason(&self.settings, |path| self.files.open(path));
             let reason = reason.or_else(refused_service);
             let reason = reason.unwrap_or_else(|| PUBLIC.to_owned());
             FetchError {
                 failure: Failure::Denied,
                 text: no_credentials(&reason),
                 remedy: if error.is_retryable() {
-                    Remedy::Again(None)
+                    Remedy::Retry(None)
                 } else {
                     Remedy::None
                 },
@@ -127,7 +128,7 @@ impl Signer {
 
 fn signer(
     settings: &RemoteSettings,
-    client: &Arc<Client>,
+    client: &Arc<HttpClient>,
     (files, keys): (&CredentialFiles, Option<&Keys>),
     region: &str,
 ) -> reqsign_core::Signer<Credential> {
@@ -144,7 +145,7 @@ fn signer(
     if let Some(file) = &settings.credentials {
         let file = file.to_string_lossy();
         let provider = ProfileCredentialProvider::new()
-            .with_profile(profile::name(settings))
+            .with_profile(profile::profile_name(settings))
             .with_config_file(file.clone())
             .with_credentials_file(file);
         providers = providers.no_env().no_sso().no_web_identity().no_process();

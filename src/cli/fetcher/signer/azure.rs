@@ -11,8 +11,8 @@
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use h5fs_reader::error::{Error, Result, words_of};
-use h5fs_reader::source::location::percent::decoded;
+use h5fs_reader::error::{Error, Result, io_error_message};
+use h5fs_reader::source::location::percent::percent_decode;
 use h5fs_reader::source::location::{Location, Url};
 use h5fs_reader::source::remote::message::Failure;
 use http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
@@ -27,7 +27,7 @@ use crate::cli::options::RemoteSettings;
 
 /// The credentials and the server of a storage account, from the options and the environment.
 #[derive(Default)]
-pub(in crate::cli::fetcher) struct Account {
+pub(in crate::cli::fetcher) struct AzureAccount {
     /// A shared access signature, in the form of a query.
     pub(in crate::cli::fetcher) signature: Option<String>,
     /// The URL of the account's server, if it is not the default server. Its host or path contains
@@ -36,7 +36,7 @@ pub(in crate::cli::fetcher) struct Account {
     key: Option<hmac::Key>,
 }
 
-impl Account {
+impl AzureAccount {
     /// Finds the credentials of the account `name`.
     ///
     /// # Errors
@@ -51,7 +51,7 @@ impl Account {
             let path = profile::expand_home(path.clone());
             let text = files.open(&path).and_then(profile::read_small_file);
             let parsed = text
-                .map_err(|error| words_of(&error))
+                .map_err(|error| io_error_message(&error))
                 .and_then(|text| Self::parse(text.trim(), name));
             let failed = |reason| Error::Usage(format!("{}: {reason}", path.display()));
             return parsed.map_err(failed);
@@ -66,7 +66,7 @@ impl Account {
             let wrong = || Error::Usage("AZURE_STORAGE_KEY is not a key".to_owned());
             key(&text).ok_or_else(wrong)
         });
-        Ok(Account {
+        Ok(AzureAccount {
             signature: signature.map(|text| plain(&text).to_owned()),
             endpoint: None,
             key: key.transpose()?,
@@ -77,7 +77,7 @@ impl Account {
     /// `AccountName=…;AccountKey=…;SharedAccessSignature=…;BlobEndpoint=…`. `name` is the expected
     /// account.
     fn parse(text: &str, name: &str) -> std::result::Result<Self, String> {
-        let mut account = Account::default();
+        let mut account = AzureAccount::default();
         let mut has_any = false;
         for part in text.split([';', '\n']) {
             let Some((word, value)) = part.trim().split_once('=') else {
@@ -198,7 +198,7 @@ fn signed_text(account: &str, uri: &Uri, headers: &HeaderMap) -> String {
     let mut parameters: Vec<_> = query
         .split('&')
         .filter_map(|pair| pair.split_once('='))
-        .map(|(name, value)| (name.to_ascii_lowercase(), decoded(value)))
+        .map(|(name, value)| (name.to_ascii_lowercase(), percent_decode(value)))
         .collect();
     parameters.sort();
     for (name, value) in parameters {
@@ -248,7 +248,7 @@ mod tests {
 
     #[test]
     fn a_connection_string_is_of_one_account() {
-        let parsed = |text: &str| Account::parse(text, "acct");
+        let parsed = |text: &str| AzureAccount::parse(text, "acct");
         let account = parsed(
             "DefaultEndpointsProtocol=https;AccountName=acct;AccountKey=c2VjcmV0;\
              BlobEndpoint=http://127.0.0.1:10000/acct;EndpointSuffix=core.windows.net",
@@ -277,13 +277,13 @@ mod tests {
     #[test]
     fn without_credentials_nothing_is_signed() {
         let uri = "https://acct.blob.core.windows.net/c/a".parse().unwrap();
-        let refused = Account::default()
+        let refused = AzureAccount::default()
             .signer("acct")
             .sign(&uri, HeaderMap::new());
         assert!(refused.is_err_and(|trouble| trouble.failure == Failure::Denied));
-        let account = Account {
+        let account = AzureAccount {
             signature: Some("sig=x".to_owned()),
-            ..Account::default()
+            ..AzureAccount::default()
         };
         let headers = account.signer("acct").sign(&uri, HeaderMap::new());
         assert!(headers.is_ok_and(|headers| headers.is_empty()));

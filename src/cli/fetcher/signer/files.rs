@@ -11,7 +11,7 @@ use h5fs_reader::source::local::file::SourceOpener;
 use http::{Request, Response};
 use reqsign_core::{FileRead, HttpSend};
 
-use crate::cli::fetcher::client::Client;
+use crate::cli::fetcher::client::HttpClient;
 use crate::cli::fetcher::hosts;
 use crate::cli::fetcher::signer::profile;
 use crate::cli::mount::opener;
@@ -71,7 +71,7 @@ impl FileRead for CredentialFiles {
 }
 
 /// The HTTP services that issue credentials, as the signers' libraries call them.
-pub(super) struct Services(pub(super) Arc<Client>);
+pub(super) struct Services(pub(super) Arc<HttpClient>);
 
 impl std::fmt::Debug for Services {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -90,8 +90,13 @@ impl HttpSend for Services {
             ));
         }
         let request = request.map(|body| body.to_vec());
-        let mut answer = self.0.send(request, false, self.0.step).map_err(failed)?;
-        let body = answer.text(limits::AWS_FILE, self.0.step).map_err(failed)?;
+        let mut answer = self
+            .0
+            .send(request, false, self.0.step_timeout)
+            .map_err(failed)?;
+        let body = answer
+            .text(limits::AWS_FILE, self.0.step_timeout)
+            .map_err(failed)?;
         let mut response = Response::new(Bytes::from(body));
         *response.status_mut() = answer.status;
         *response.headers_mut() = answer.headers;

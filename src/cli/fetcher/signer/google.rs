@@ -15,16 +15,16 @@ use std::time::{Duration, Instant, SystemTime};
 
 use base64::Engine;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
-use h5fs_reader::error::{Error, Result, words_of};
+use h5fs_reader::error::{Error, Result, io_error_message};
 use h5fs_reader::memory::lock::lock;
-use h5fs_reader::source::location::percent::{IN_QUERY, encoded};
+use h5fs_reader::source::location::percent::{IN_QUERY, percent_encode};
 use h5fs_reader::source::remote::message::Failure;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, header};
 use ring::rand::SystemRandom;
 use ring::signature::{RSA_PKCS1_SHA256, RsaKeyPair};
 use serde_json::{Value, json};
 
-use crate::cli::fetcher::client::Client;
+use crate::cli::fetcher::client::HttpClient;
 use crate::cli::fetcher::fetch_error::{FetchError, Remedy};
 use crate::cli::fetcher::hosts;
 use crate::cli::fetcher::signer::files::{CredentialFiles, no_credentials};
@@ -52,13 +52,13 @@ enum TokenOrigin {
 }
 
 /// The access tokens of one mount.
-pub(in crate::cli::fetcher) struct Tokens {
-    client: Arc<Client>,
+pub(in crate::cli::fetcher) struct AccessTokens {
+    client: Arc<HttpClient>,
     files: CredentialFiles,
     /// Path of the credentials file, if there is one.
     file: Option<PathBuf>,
     found: GoogleCredentials,
-    kept: Mutex<Option<Token>>,
+    cached_token: Mutex<Option<Token>>,
     /// Whether any token has been received. Until then, an unreachable metadata service means that
     /// the machine is not in Google Cloud.
     has_begun: AtomicBool,
@@ -97,26 +97,26 @@ pub(in crate::cli::fetcher) fn file(settings: &RemoteSettings) -> Option<PathBuf
     usual.is_file().then_some(usual)
 }
 
-impl Tokens {
+impl AccessTokens {
     /// Reads the credentials in `file`. Without a file, uses the credentials of the machine.
     ///
     /// # Errors
     /// `Usage` if the file cannot be read or contains no supported credentials.
     pub(in crate::cli::fetcher) fn new(
-        client: Arc<Client>,
+        client: Arc<HttpClient>,
         files: CredentialFiles,
         file: Option<PathBuf>,
     ) -> Result<Self> {
         let found = match &file {
-            Some(file) => GoogleCredentials::of_file(&files, file)?,
-            None => GoogleCredentials::of_machine()?,
+            Some(file) => GoogleCredentials::from_file(&files, file)?,
+            None => GoogleCredentials::from_machine()?,
         };
-        Ok(Tokens {
+        Ok(AccessTokens {
             client,
             files,
             file,
             found,
-            kept: Mutex::default(),
+            cached_token: Mutex::default(),
             has_begun: AtomicBool::new(false),
         })
     }
@@ -148,32 +148,32 @@ impl Tokens {
 
     /// Discards the current access token, because the server has refused it.
     pub(in crate::cli::fetcher) fn renew(&self) {
-        *lock(&self.kept) = None;
+        *lock(&self.cached_token) = None;
     }
 
     fn token(&self) -> std::result::Result<HeaderValue, FetchError> {
         // Other threads wait for the thread that requests a new token.
-        let mut kept = lock(&self.kept);
+        let mut kept = lock(&self.cached_token);
         if let Some(token) = kept.as_ref().filter(|token| Instant::now() < token.until) {
             return Ok(token.header.clone());
         }
-        let token = self.asked()?;
+        let token = self.request_token()?;
         let header = token.header.clone();
         *kept = Some(token);
         Ok(header)
     }
 
-    fn asked(&self) -> std::result::Result<Token, FetchError> {
+    fn request_token(&self) -> std::result::Result<Token, FetchError> {
         let found = match &self.file {
             // The user may have renewed the key in its file.
-            Some(file) => GoogleCredentials::of_file(&self.files, file).ok(),
+            Some(file) => GoogleCredentials::from_file(&self.files, file).ok(),
             None => None,
         };
         let found = found.as_ref().unwrap_or(&self.found);
         let request = found
             .request()
             .ok_or_else(|| self.no_credentials(Remedy::None))?;
-        let answer = self.client.send(request, false, self.client.step);
+        let answer = self.client.send(request, false, self.client.step_timeout);
         let is_vain =
             matches!(found.origin, TokenOrigin::Machine) && !self.has_begun.load(Ordering::Relaxed);
         let mut answer = answer.map_err(|trouble| {
@@ -183,13 +183,13 @@ impl Tokens {
                 trouble.remedy
             })
         })?;
-        let body = answer.text(limits::AWS_FILE, self.client.step)?;
+        let body = answer.text(limits::AWS_FILE, self.client.step_timeout)?;
         let remedy = match answer.status.as_u16() {
             200 => {
                 self.has_begun.store(true, Ordering::Relaxed);
                 return token(&body).ok_or_else(|| self.no_credentials(Remedy::None));
             }
-            429 | 500..=599 => Remedy::Again(None),
+            429 | 500..=599 => Remedy::Retry(None),
             _ => Remedy::None,
         };
         Err(self.no_credentials(remedy))
@@ -209,7 +209,7 @@ impl Tokens {
 }
 
 impl GoogleCredentials {
-    fn of_machine() -> Result<Self> {
+    fn from_machine() -> Result<Self> {
         let host = std::env::var("GCE_METADATA_HOST").ok();
         let host = host.filter(|host| !host.is_empty());
         let host = host.unwrap_or_else(|| MACHINE.to_owned());
@@ -227,10 +227,10 @@ impl GoogleCredentials {
         })
     }
 
-    fn of_file(files: &CredentialFiles, path: &Path) -> Result<Self> {
+    fn from_file(files: &CredentialFiles, path: &Path) -> Result<Self> {
         let failed = |reason: &str| Error::Usage(format!("{}: {reason}", path.display()));
         let text = files.open(path).and_then(profile::read_small_file);
-        let text = text.map_err(|error| failed(&words_of(&error)))?;
+        let text = text.map_err(|error| failed(&io_error_message(&error)))?;
         let parsed: Value = serde_json::from_str(&text).map_err(|_| failed("not JSON"))?;
         Self::parse(&parsed).ok_or_else(|| {
             failed(
@@ -259,7 +259,7 @@ impl GoogleCredentials {
         let server: Uri = server.parse().ok()?;
         // A secret is sent only over https, or to this machine.
         let is_http = matches!(server.scheme_str(), Some("http" | "https"));
-        let may_see = is_http && hosts::may_see_secrets(&server);
+        let may_see = is_http && hosts::may_receive_secrets(&server);
         let project = text("quota_project_id").or_else(|| text("project_id"));
         may_see.then_some(GoogleCredentials {
             origin,
@@ -302,7 +302,7 @@ impl GoogleCredentials {
 fn form(pairs: &[(&str, &str)]) -> String {
     let pairs = pairs
         .iter()
-        .map(|(name, value)| format!("{name}={}", encoded(value, IN_QUERY)));
+        .map(|(name, value)| format!("{name}={}", percent_encode(value, IN_QUERY)));
     pairs.collect::<Vec<_>>().join("&")
 }
 

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use h5fs_reader::error::words_of;
+use h5fs_reader::error::io_error_message;
 
 use crate::cli::options::RemoteSettings;
 use crate::limits;
@@ -41,7 +41,7 @@ pub(in crate::cli::fetcher) fn find_profile(settings: &RemoteSettings) -> Profil
 }
 
 /// Returns the name of the profile that the options or the environment name.
-pub(in crate::cli::fetcher) fn name(settings: &RemoteSettings) -> String {
+pub(in crate::cli::fetcher) fn profile_name(settings: &RemoteSettings) -> String {
     let variable = || {
         std::env::var("AWS_PROFILE")
             .ok()
@@ -53,14 +53,14 @@ pub(in crate::cli::fetcher) fn name(settings: &RemoteSettings) -> String {
 
 /// Returns the reason why no credentials can be found: a file or profile that the options or the
 /// environment name is missing. `open` opens a file.
-pub(in crate::cli::fetcher) fn missing(
+pub(in crate::cli::fetcher) fn missing_credentials_reason(
     settings: &RemoteSettings,
     open: impl Fn(&Path) -> io::Result<File>,
 ) -> Option<String> {
     let is_named = settings.profile.is_some()
         || std::env::var_os("AWS_PROFILE").is_some_and(|name| !name.is_empty());
     if let Some(file) = &settings.credentials {
-        return missing_profile_reason(&[expand_home(file.clone())], &name(settings), open);
+        return missing_profile_reason(&[expand_home(file.clone())], &profile_name(settings), open);
     }
     let files = [
         ("AWS_CONFIG_FILE", ".aws/config"),
@@ -71,7 +71,7 @@ pub(in crate::cli::fetcher) fn missing(
         .filter_map(|(variable, usual)| file(variable, usual))
         .collect();
     is_named
-        .then(|| missing_profile_reason(&files, &name(settings), open))
+        .then(|| missing_profile_reason(&files, &profile_name(settings), open))
         .flatten()
 }
 
@@ -87,7 +87,7 @@ fn missing_profile_reason(
             Ok(text) if has_section(&text, name) => return None,
             Ok(_) => looked_in.push(file.display().to_string()),
             Err(error) => {
-                let reason = words_of(&error);
+                let reason = io_error_message(&error);
                 if let [only] = files {
                     return Some(format!("{}: {reason}", only.display()));
                 }
@@ -123,7 +123,7 @@ fn of_file(settings: &RemoteSettings) -> Profile {
     let text = path
         .and_then(|path| read_small_file(File::open(path).ok()?).ok())
         .unwrap_or_default();
-    parse(&text, &name(settings))
+    parse(&text, &profile_name(settings))
 }
 
 /// Returns the credentials files that the options or the environment name. Each file is opened

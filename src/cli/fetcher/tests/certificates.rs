@@ -146,7 +146,7 @@ fn a_file_without_certificates_is_refused() {
             ca_file: Some(path.clone()),
             ..quick()
         };
-        let refused = exchange(&url, &settings, External::Within, None);
+        let refused = exchange(&url, &settings, External::WithinDirectory, None);
         let told = refused.map(|_| ()).unwrap_err().to_string();
         assert!(
             told.ends_with(&format!("ca_file: {}: {reason}", path.display())),

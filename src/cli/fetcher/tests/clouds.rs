@@ -28,7 +28,7 @@ fn tokens_and_signatures_go_over_https_alone() {
                 anonymous: false,
                 ..quick()
             };
-            exchange(&url(source), &settings, External::Within, None).map(|_| ())
+            exchange(&url(source), &settings, External::WithinDirectory, None).map(|_| ())
         };
         for hidden in ["https://192.0.2.1/", "http://127.0.0.1:9/"] {
             assert_eq!(made(hidden), Ok(()), "{source} {hidden}");

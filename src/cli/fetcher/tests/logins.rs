@@ -6,7 +6,7 @@
 
 use super::objects::server::Seen;
 use super::*;
-use crate::cli::options::Netrc;
+use crate::cli::options::NetrcChoice;
 
 /// Writes a file with this content in a temporary directory.
 fn file(content: &str) -> (tempfile::TempDir, PathBuf) {
@@ -20,7 +20,7 @@ fn refused(source: &str, settings: &RemoteSettings) -> String {
     let Ok(Location::Url(url)) = Location::parse(source.into()) else {
         panic!("{source} is no URL");
     };
-    match exchange(&url, settings, External::Within, None) {
+    match exchange(&url, settings, External::WithinDirectory, None) {
         Err(Error::Usage(text)) => text,
         _ => panic!("{source} is not refused"),
     }
@@ -95,7 +95,7 @@ impl Earthdata {
 
     fn settings(&self, netrc: &Path) -> RemoteSettings {
         RemoteSettings {
-            netrc: Some(Netrc::File(netrc.to_owned())),
+            netrc: Some(NetrcChoice::File(netrc.to_owned())),
             ..leading_to(&[&self.logins, &self.bytes])
         }
     }

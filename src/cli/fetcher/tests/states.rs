@@ -179,10 +179,10 @@ fn a_change_right_after_the_first_bytes_is_seen() {
     let server = Server::start();
     let (old, new) = (content(MIB), vec![7; MIB]);
     server.put_dated("/a.h5", new.clone(), "", "");
-    let first = &old[..FIRST as usize];
+    let first = &old[..OPEN_STAGED_BYTES as usize];
     let head = format!(
-        "HTTP/1.1 206 -\r\ncontent-range: bytes 0-{}/{MIB}\r\ncontent-length: {FIRST}\r\n\r\n",
-        FIRST - 1
+        "HTTP/1.1 206 -\r\ncontent-range: bytes 0-{}/{MIB}\r\ncontent-length: {OPEN_STAGED_BYTES}\r\n\r\n",
+        OPEN_STAGED_BYTES - 1
     );
     server.faults(|to| {
         to.raw = Some(Raw {

@@ -156,7 +156,7 @@ impl<'a> TypedLine<'a> {
             .get_positionals()
             .any(|operand| operand.get_id() == "more" || operand.get_id() == "paths");
         let names = match self.operands.first() {
-            Some(source) if has_paths => inside::names(source, current),
+            Some(source) if has_paths => inside::complete_path(source, current),
             _ => Vec::new(),
         };
         let names = names.into_iter().map(|word| Candidate {

@@ -19,7 +19,7 @@ const MOST: usize = 1 << 20;
 
 /// Returns the paths in `source` that start with `typed`. Directories end with a slash. Returns an
 /// empty vector if the source is remote, cannot be listed, or cannot be listed in time.
-pub(super) fn names(source: &OsStr, typed: &[u8]) -> Vec<Vec<u8>> {
+pub(super) fn complete_path(source: &OsStr, typed: &[u8]) -> Vec<Vec<u8>> {
     let Some(source) = local(source) else {
         return Vec::new();
     };

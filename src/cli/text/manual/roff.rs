@@ -12,7 +12,7 @@ use std::str::Lines;
 const WIDTH: usize = 79;
 
 /// Converts a text to roff. `made` returns the roff that replaces each `{name}`.
-pub(super) fn of_text(text: &str, made: impl Fn(&str) -> String) -> String {
+pub(super) fn from_text(text: &str, made: impl Fn(&str) -> String) -> String {
     let mut page = RoffPage::default();
     let mut lines = text.lines().peekable();
     while let Some(line) = lines.next() {
@@ -82,7 +82,7 @@ impl RoffPage {
         self.line(".RS 4");
         self.line(".EX");
         for line in std::iter::once(first).chain(rest) {
-            self.line(&guarded(escaped(line)));
+            self.line(&escape_request(escaped(line)));
         }
         self.line(".EE");
         self.line(".RE");
@@ -90,7 +90,10 @@ impl RoffPage {
 
     /// Adds lines with markup, without joining them.
     pub(super) fn lines(&mut self, lines: &[String]) {
-        let lines: Vec<String> = lines.iter().map(|line| guarded(inline(line))).collect();
+        let lines: Vec<String> = lines
+            .iter()
+            .map(|line| escape_request(inline(line)))
+            .collect();
         self.line(&lines.join("\n.br\n"));
     }
 
@@ -117,14 +120,14 @@ impl RoffPage {
         let mut line = String::new();
         for word in text.split_whitespace() {
             if !line.is_empty() && width(&line) + 1 + width(word) > WIDTH {
-                self.line(&guarded(std::mem::take(&mut line)));
+                self.line(&escape_request(std::mem::take(&mut line)));
             }
             if !line.is_empty() {
                 line.push(' ');
             }
             line.push_str(word);
         }
-        self.line(&guarded(line));
+        self.line(&escape_request(line));
     }
 }
 
@@ -173,7 +176,7 @@ fn escaped(text: &str) -> String {
 }
 
 /// Protects a line from being read as a roff request.
-fn guarded(line: String) -> String {
+fn escape_request(line: String) -> String {
     if line.starts_with('.') {
         return format!("\\&{line}");
     }
@@ -187,7 +190,7 @@ mod tests {
     #[test]
     fn markup_becomes_roff() {
         let text = "# NAME\n\na `-b` *c*\nd\n\ne\n\n    .f \\g\n\n`h`\n: i\n  j\n{k}\n";
-        let roff = of_text(text, |name| format!("made {name}\n"));
+        let roff = from_text(text, |name| format!("made {name}\n"));
         let expected = ".SH \"NAME\"\na \\fB\\-b\\fR \\fIc\\fR d\n.PP\ne\n.PP\n.RS 4\n.EX\n\
                         \\&.f \\eg\n.EE\n.RE\n.TP\n\\fBh\\fR\ni j\nmade k\n";
         assert_eq!(roff, expected);
@@ -196,7 +199,7 @@ mod tests {
     #[test]
     fn lines_are_short() {
         let text = "a-word's `~` ".repeat(40);
-        let roff = of_text(&text, str::to_owned);
+        let roff = from_text(&text, str::to_owned);
         assert!(roff.lines().all(|line| line.len() <= WIDTH), "{roff}");
         assert!(roff.lines().count() > 5);
     }

@@ -95,20 +95,20 @@ pub(super) fn is_entry(ino: u64) -> bool {
 }
 
 /// Returns the inode number of `name` in the directory `parent`: an FNV-1a hash.
-/// [`KnownEntries::enter`] resolves collisions.
-pub(super) fn number(parent: u64, name: &[u8]) -> u64 {
+/// [`KnownEntries::add_lookup`] resolves collisions.
+pub(super) fn entry_number(parent: u64, name: &[u8]) -> u64 {
     hash(parent, name) | ENTRY
 }
 
 /// Returns the inode number in the mount for the inode `local` of the data file `entry`. The caller
 /// resolves collisions with other inodes.
-pub(super) fn inner_number(entry: u64, local: u64) -> u64 {
+pub(super) fn member_inode_number(entry: u64, local: u64) -> u64 {
     let hashed = hash(entry, &local.to_le_bytes()) & !ENTRY;
     hashed.max(LAST + 1)
 }
 
 /// Returns the inode number to try next if `ino` belongs to another entry with the same hash.
-pub(super) fn next(ino: u64) -> u64 {
+pub(super) fn next_number(ino: u64) -> u64 {
     match ino & ENTRY {
         0 => (ino.wrapping_add(1) & !ENTRY).max(LAST + 1),
         _ => ino.wrapping_add(1) | ENTRY,
@@ -126,23 +126,23 @@ fn hash(number: u64, bytes: &[u8]) -> u64 {
 impl KnownEntries {
     /// Increments the lookup count of `name`, stores the properties `place` for it, and returns its
     /// inode number.
-    pub(super) fn enter(&self, name: &[u8], place: EntryProperties) -> u64 {
+    pub(super) fn add_lookup(&self, name: &[u8], place: EntryProperties) -> u64 {
         let mut table = lock(&self.table);
-        let mut ino = number(place.parent, name);
+        let mut ino = entry_number(place.parent, name);
         loop {
             match table.get(ino) {
                 Some((known, other)) if known.parent != place.parent || other != name => {
-                    ino = next(ino);
+                    ino = next_number(ino);
                     continue;
                 }
                 Some(_) => {
-                    if let Some(known) = table.entry(ino) {
+                    if let Some(known) = table.entry_mut(ino) {
                         *known = place;
                     }
                 }
                 None => table.insert(ino, place, name),
             }
-            if let Some(lookups) = table.lookups(ino) {
+            if let Some(lookups) = table.lookup_count_mut(ino) {
                 *lookups = lookups.saturating_add(1);
             }
             return ino;
@@ -153,7 +153,7 @@ impl KnownEntries {
     /// remains.
     pub(super) fn forget(&self, ino: u64, count: u64) {
         let mut table = lock(&self.table);
-        let Some(left) = table.lookups(ino) else {
+        let Some(left) = table.lookup_count_mut(ino) else {
             return;
         };
         *left = left.saturating_sub(u32::try_from(count).unwrap_or(u32::MAX));
@@ -166,7 +166,7 @@ impl KnownEntries {
     /// kernel has forgotten it.
     pub(super) fn known_properties(&self, parent: u64, name: &[u8]) -> Option<EntryProperties> {
         let table = lock(&self.table);
-        let (place, known) = table.get(number(parent, name))?;
+        let (place, known) = table.get(entry_number(parent, name))?;
         (place.parent == parent && known == name).then_some(place)
     }
 
@@ -174,11 +174,11 @@ impl KnownEntries {
     /// from the root of the archive.
     pub(super) fn get(&self, ino: u64) -> Option<(EntryProperties, PathBuf)> {
         let table = lock(&self.table);
-        let (place, _) = place_of(&table, ino)?;
+        let (place, _) = properties_and_name(&table, ino)?;
         let mut names = Vec::new();
         let mut at = ino;
         while at > ORIGINAL {
-            let (place, name) = place_of(&table, at)?;
+            let (place, name) = properties_and_name(&table, at)?;
             names.push(OsStr::from_bytes(name));
             at = place.parent;
         }
@@ -199,7 +199,10 @@ pub(super) fn joined_properties(parent: u64) -> EntryProperties {
 
 /// Returns the properties and the name for the inode number `ino`. The table does not contain the
 /// entries that exist in every archive; their properties are built in.
-fn place_of(table: &InodeTable<EntryProperties>, ino: u64) -> Option<(EntryProperties, &[u8])> {
+fn properties_and_name(
+    table: &InodeTable<EntryProperties>,
+    ino: u64,
+) -> Option<(EntryProperties, &[u8])> {
     let fixed = |parent, is_original| EntryProperties {
         parent,
         kind: EntryKind::Directory,
@@ -233,11 +236,11 @@ mod tests {
     #[test]
     fn a_path_follows_from_the_numbers_on_its_way() {
         let entries = KnownEntries::default();
-        let sub = entries.enter(b"sub", properties(ROOT));
-        let file = entries.enter(b"run 1.h5", properties(sub));
+        let sub = entries.add_lookup(b"sub", properties(ROOT));
+        let file = entries.add_lookup(b"run 1.h5", properties(sub));
         assert_eq!(entries.get(file).unwrap().1, Path::new("sub/run 1.h5"));
         assert_eq!(entries.get(ROOT).unwrap().1, Path::new(""));
-        let original = entries.enter(b"sub", properties(ORIGINAL));
+        let original = entries.add_lookup(b"sub", properties(ORIGINAL));
         assert_eq!(entries.get(original).unwrap().1, Path::new("sub"));
         assert_ne!(original, sub);
     }
@@ -245,21 +248,26 @@ mod tests {
     #[test]
     fn an_entry_is_forgotten_once_and_keeps_its_number() {
         let entries = KnownEntries::default();
-        let first = entries.enter(b"a", properties(ROOT));
-        assert_eq!(entries.enter(b"a", properties(ROOT)), first);
+        let first = entries.add_lookup(b"a", properties(ROOT));
+        assert_eq!(entries.add_lookup(b"a", properties(ROOT)), first);
         entries.forget(first, 1);
         assert!(entries.get(first).is_some());
         entries.forget(first, 1);
         assert!(entries.get(first).is_none());
-        assert_eq!(entries.enter(b"a", properties(ROOT)), first);
+        assert_eq!(entries.add_lookup(b"a", properties(ROOT)), first);
     }
 
     #[test]
     fn numbers_of_entries_and_of_inodes_within_do_not_meet() {
         for local in [1, 96, 1 << 62, u64::MAX] {
-            let within = inner_number(number(ROOT, b"a"), local);
-            assert!(!is_entry(within) && !is_entry(next(within)), "{local}");
+            let within = member_inode_number(entry_number(ROOT, b"a"), local);
+            assert!(
+                !is_entry(within) && !is_entry(next_number(within)),
+                "{local}"
+            );
         }
-        assert!(is_entry(number(ROOT, b"a")) && is_entry(next(number(ROOT, b"a"))));
+        assert!(
+            is_entry(entry_number(ROOT, b"a")) && is_entry(next_number(entry_number(ROOT, b"a")))
+        );
     }
 }

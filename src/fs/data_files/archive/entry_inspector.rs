@@ -21,7 +21,7 @@ use nix::errno::Errno;
 
 use crate::fs::data_files::archive::entries::{EntryKind, EntryProperties};
 use crate::fs::data_files::archive::root_names;
-use crate::fs::errno::refusal;
+use crate::fs::errno::refusal_error;
 use crate::fs::options::Options;
 use crate::fs::stat::{FileKind, LookupEntry, SourceAttributes, Stat};
 use crate::limits;
@@ -45,10 +45,10 @@ pub(super) struct EntryInspector {
 /// The file, directory or link found at a path, with its type.
 pub(super) struct FoundEntry {
     pub(super) kind: EntryKind,
-    pub(super) there: PathInfo,
+    pub(super) info: PathInfo,
     state: u32,
     /// The error that prevented determining the type of a regular file from its content.
-    pub(super) unread: Option<Error>,
+    pub(super) read_error: Option<Error>,
 }
 
 impl FoundEntry {
@@ -59,7 +59,7 @@ impl FoundEntry {
             kind: self.kind,
             is_original,
             state: self.state,
-            file: self.there.number,
+            file: self.info.entry_id,
         }
     }
 }
@@ -87,12 +87,12 @@ impl EntryInspector {
         known: Option<EntryProperties>,
     ) -> Result<FoundEntry> {
         let for_others = self.options.allow_other;
-        let there = if detect::is_named(path.as_os_str().as_bytes()) {
-            self.root.look_before_reading(path, for_others)?
+        let there = if detect::has_data_file_extension(path.as_os_str().as_bytes()) {
+            self.root.path_info_before_read(path, for_others)?
         } else {
             self.root.path_info(path, for_others)?
         };
-        let state = hash(&there.state);
+        let state = hash(&there.identity);
         let mut unread = None;
         let kind = match there.kind {
             EntryType::Directory => {
@@ -105,14 +105,14 @@ impl EntryInspector {
             EntryType::File => {
                 let known = known.filter(|known| known.state == state);
                 let known = self
-                    .cached_type(&there.state)
+                    .cached_type(&there.identity)
                     .or(known.map(|known| known.kind));
                 match known {
                     Some(kind @ (EntryKind::DataFile | EntryKind::File)) => kind,
                     // An unreadable file is shown as an ordinary file, and opening it reports the
                     // error.
                     _ => self
-                        .kind_of_file(path, &there.state)
+                        .kind_of_file(path, &there.identity)
                         .unwrap_or_else(|error| {
                             unread = Some(error);
                             EntryKind::File
@@ -122,16 +122,16 @@ impl EntryInspector {
         };
         Ok(FoundEntry {
             kind,
-            there,
+            info: there,
             state,
-            unread,
+            read_error: unread,
         })
     }
 
     /// Returns the entry for a name in the listing of a remote directory, whose metadata is
-    /// `there`. Returns `None` if the type depends on the file's first bytes, because listings do
+    /// `info`. Returns `None` if the type depends on the file's first bytes, because listings do
     /// not read files.
-    pub(super) fn listed(
+    pub(super) fn inspect_listed(
         &self,
         path: &Path,
         is_original: bool,
@@ -142,28 +142,28 @@ impl EntryInspector {
             EntryType::Symlink => EntryKind::Symlink,
             EntryType::Other => return None,
             EntryType::File if is_original => EntryKind::File,
-            EntryType::File => self.kind_without_reading(path, &there.state)?,
+            EntryType::File => self.kind_without_reading(path, &there.identity)?,
         };
-        let (state, there) = (hash(&there.state), there.clone());
+        let (state, there) = (hash(&there.identity), there.clone());
         Some(FoundEntry {
             kind,
-            there,
+            info: there,
             state,
-            unread: None,
+            read_error: None,
         })
     }
 
     /// Returns whether the directory is remote, so that inspecting an entry may need a request to a
     /// server.
     pub(super) fn is_far(&self) -> bool {
-        self.root.is_far()
+        self.root.is_remote()
     }
 
     /// Returns the type of a remote object if its name alone decides it, else `None`. A name with
     /// the suffix of data files counts as a data file even if it is a directory: both are shown as
     /// directories.
     pub(super) fn kind_by_name(&self, path: &Path, is_original: bool) -> Option<EntryKind> {
-        let is_data = !is_original && detect::is_named(path.as_os_str().as_bytes());
+        let is_data = !is_original && detect::has_data_file_extension(path.as_os_str().as_bytes());
         is_data.then_some(EntryKind::DataFile)
     }
 
@@ -178,13 +178,13 @@ impl EntryInspector {
     }
 
     fn kind_by_content(&self, path: &Path, state: &Identity) -> Result<EntryKind> {
-        let absolute = self.root.absolute(path);
+        let absolute = self.root.absolute_path(path);
         let opened = self.root.open(path)?;
-        let source = opened.content.source(&absolute, None)?;
-        let is_known = if self.root.is_far() {
-            detect::begins_as_known(&*source)
+        let source = opened.content.into_source(&absolute, None)?;
+        let is_known = if self.root.is_remote() {
+            detect::object_has_known_signature(&*source)
         } else {
-            detect::is_known(&*source)
+            detect::has_known_signature(&*source)
         };
         let kind = if is_known {
             EntryKind::DataFile
@@ -192,8 +192,8 @@ impl EntryInspector {
             EntryKind::File
         };
         // The type of a file that is being written may change without a new time stamp.
-        let is_same = self.root.is_far() || source.opened() == *state;
-        if state.is_calm_for(LIFETIME) && is_same {
+        let is_same = self.root.is_remote() || source.opened_identity() == *state;
+        if state.is_unmodified_for(LIFETIME) && is_same {
             lock(&self.kinds).put(state.clone(), kind);
         }
         Ok(kind)
@@ -201,9 +201,9 @@ impl EntryInspector {
 
     fn kind_without_reading(&self, path: &Path, state: &Identity) -> Option<EntryKind> {
         let name = path.as_os_str().as_bytes();
-        let by_name = || match self.root.is_far() {
-            true if detect::is_named(name) => Some(EntryKind::DataFile),
-            true if detect::is_named_otherwise(name) => Some(EntryKind::File),
+        let by_name = || match self.root.is_remote() {
+            true if detect::has_data_file_extension(name) => Some(EntryKind::DataFile),
+            true if detect::has_foreign_extension(name) => Some(EntryKind::File),
             _ => None,
         };
         self.cached_type(state).or_else(by_name)
@@ -218,21 +218,28 @@ impl EntryInspector {
     /// ordinary file according to its content. Its name alone had suggested a data file.
     pub(super) fn was_mistyped(&self, path: &Path) -> bool {
         let there = self.root.path_info(path, false);
-        let Some(there) = there.ok().filter(|_| self.root.is_far()) else {
+        let Some(there) = there.ok().filter(|_| self.root.is_remote()) else {
             return false;
         };
-        let known = self.cached_type(&there.state);
-        let kind = known.map_or_else(|| self.kind_by_content(path, &there.state), Ok);
+        let known = self.cached_type(&there.identity);
+        let kind = known.map_or_else(|| self.kind_by_content(path, &there.identity), Ok);
         kind == Ok(EntryKind::File)
     }
 
     /// Checks that `path` does not lead into the mount itself: the mount point may be inside the
     /// directory that the mount shows, and a read would wait for its own reply.
     fn refuse_own_mount(&self, path: &Path) -> Result<()> {
-        let guard = self.options.guard.as_ref().filter(|_| !self.root.is_far());
-        let absolute = self.root.absolute(path);
-        if guard.is_some_and(|guard| guard.is_on_the_way(&absolute)) {
-            Err(refusal(Errno::EDEADLK, "it leads into the mount itself"))
+        let guard = self
+            .options
+            .guard
+            .as_ref()
+            .filter(|_| !self.root.is_remote());
+        let absolute = self.root.absolute_path(path);
+        if guard.is_some_and(|guard| guard.is_crossed_by(&absolute)) {
+            Err(refusal_error(
+                Errno::EDEADLK,
+                "it leads into the mount itself",
+            ))
         } else {
             Ok(())
         }
@@ -240,11 +247,16 @@ impl EntryInspector {
 
     /// Returns the reply to a lookup of `found`, with the inode number `ino`. `at` is the path, and
     /// whether it is below `.h5fs/original`.
-    pub(super) fn entry(&self, ino: u64, found: &FoundEntry, at: (&Path, bool)) -> LookupEntry {
+    pub(super) fn lookup_reply(
+        &self,
+        ino: u64,
+        found: &FoundEntry,
+        at: (&Path, bool),
+    ) -> LookupEntry {
         let kind = found.kind.file_kind();
         let attributes = match found.kind {
             EntryKind::DataFile | EntryKind::Joined => {
-                let origin = SourceAttributes::new(PathBuf::new(), found.there.attributes);
+                let origin = SourceAttributes::new(PathBuf::new(), found.info.attributes);
                 origin.stat(ino, kind, &self.options)
             }
             EntryKind::Symlink => {
@@ -263,14 +275,14 @@ impl EntryInspector {
             ino,
             generation: 0,
             attributes,
-            cacheable: true,
+            is_cacheable: true,
             is_sized: true,
         }
     }
 
     /// Returns the attributes of an ordinary file or a link, copied from the file itself.
     fn own_stat(&self, ino: u64, kind: FileKind, found: &FoundEntry) -> Stat {
-        let (options, attributes) = (&self.options, &found.there.attributes);
+        let (options, attributes) = (&self.options, &found.info.attributes);
         let mode = match kind {
             FileKind::Symlink => 0o777,
             _ => attributes.mode & 0o777 & !options.umask.unwrap_or(0),
@@ -280,7 +292,7 @@ impl EntryInspector {
             ino,
             kind,
             size: if is_file { attributes.size } else { 0 },
-            blocks: if is_file { found.there.blocks } else { 0 },
+            blocks: if is_file { found.info.blocks } else { 0 },
             permissions: u16::try_from(mode).unwrap_or(0),
             links: 1,
             uid: options.uid.unwrap_or(attributes.uid),

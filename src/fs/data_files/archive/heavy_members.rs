@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use h5fs_reader::error::Result;
 use h5fs_reader::memory::cancel::CancelToken;
-use h5fs_reader::memory::gate::{Gate, Works, fits};
+use h5fs_reader::memory::gate::{Gate, GateQueue, fits};
 
 use crate::fs::requests::Ino;
 use crate::limits;
@@ -55,7 +55,7 @@ impl HeavyMembers {
     /// # Errors
     /// [`Error::unwanted`](h5fs_reader::error::Error::unwanted) if the request is cancelled, or if
     /// it runs in a quick slot and must be tried again in a heavy slot.
-    pub(super) fn begin(
+    pub(super) fn begin_request(
         &self,
         entry: Ino,
         weight: u64,
@@ -64,18 +64,19 @@ impl HeavyMembers {
         if weight <= LIGHT {
             return Ok(None);
         }
-        if !self.begin_again(entry) {
-            cancel.begin_heavy()?;
-            let admit = |members: &mut BusyMembers, _: &Works| admit(members, entry, weight);
-            self.0.enter((0, weight), admit, || cancel.go_on())?;
+        if !self.begin_if_admitted(entry) {
+            cancel.require_heavy_slot()?;
+            let admit = |members: &mut BusyMembers, _: &GateQueue| admit(members, entry, weight);
+            self.0
+                .enter((0, weight), admit, || cancel.check_cancelled())?;
         }
         Ok(Some(HeavyRequest { heavy: self, entry }))
     }
 
     /// Starts a request to the member `entry` if the member is still admitted. Returns whether it
     /// is.
-    fn begin_again(&self, entry: Ino) -> bool {
-        self.0.inspect(|members, _| {
+    fn begin_if_admitted(&self, entry: Ino) -> bool {
+        self.0.with_guarded(|members, _| {
             let own = members.get_mut(&entry);
             let own = own.filter(|own| own.is_active() && own.since.elapsed() < STAY);
             own.map(|own| own.requests = own.requests.saturating_add(1))
@@ -127,7 +128,7 @@ fn admit(members: &mut BusyMembers, entry: Ino, weight: u64) -> bool {
 
 impl Drop for HeavyRequest<'_> {
     fn drop(&mut self) {
-        self.heavy.0.change(|members| {
+        self.heavy.0.update_guarded(|members| {
             if let Some(own) = members.get_mut(&self.entry) {
                 own.requests = own.requests.saturating_sub(1);
                 own.idle_since = Instant::now();
@@ -145,7 +146,9 @@ mod tests {
     use super::*;
 
     fn begin(heavy: &HeavyMembers, entry: Ino, weight: u64) -> Option<HeavyRequest<'_>> {
-        heavy.begin(entry, weight, &CancelToken::default()).unwrap()
+        heavy
+            .begin_request(entry, weight, &CancelToken::default())
+            .unwrap()
     }
 
     const HALF: u64 = limits::HEAVY_AT_WORK / 2;
@@ -168,7 +171,11 @@ mod tests {
         });
         assert_eq!(most.into_inner(), 2);
         let is_over = |own: &BusyMember| own.requests == 0;
-        assert!(heavy.0.inspect(|members, _| members.values().all(is_over)));
+        assert!(
+            heavy
+                .0
+                .with_guarded(|members, _| members.values().all(is_over))
+        );
     }
 
     #[test]
@@ -185,13 +192,13 @@ mod tests {
     fn a_member_keeps_its_place_for_a_while_and_no_longer() {
         let heavy = HeavyMembers::default();
         drop(begin(&heavy, 1, 2 * HALF));
-        assert!(heavy.begin_again(1));
+        assert!(heavy.begin_if_admitted(1));
         drop(HeavyRequest {
             heavy: &heavy,
             entry: 1,
         });
         drop(begin(&heavy, 2, 2 * HALF));
-        assert!(!heavy.begin_again(1));
+        assert!(!heavy.begin_if_admitted(1));
     }
 
     #[test]

@@ -28,7 +28,7 @@ use h5fs_reader::memory::cancel::CancelToken;
 use h5fs_reader::memory::lock::lock;
 use h5fs_reader::source::directory::Directory;
 use h5fs_reader::source::identity::{DirectoryIdentity, Identity};
-use h5fs_reader::source::open::SharedOpen;
+use h5fs_reader::source::open::SharedOpenSource;
 
 use crate::fs::data_files::archive::entry_inspector::EntryInspector;
 use crate::fs::data_files::archive::joined::listing::{FileListing, ListedFile, Lister};
@@ -36,7 +36,7 @@ use crate::fs::data_files::archive::joined::progress::ScanProgress;
 use crate::fs::data_files::archive::joined::source::{FilesState, OpenFiles};
 use crate::fs::data_files::archive::joined::watcher::Watcher;
 use crate::fs::options::Options;
-use crate::joined::choice::Choice;
+use crate::joined::choice::JoinChoice;
 
 /// Time for which the result of checking a local directory for changes is valid.
 const VALID: Duration = Duration::from_secs(1);
@@ -55,11 +55,11 @@ pub(super) struct JoinedFiles {
     /// The listing of the files when the joined file was last opened.
     opened: Mutex<Arc<FileListing>>,
     /// The last check's time and its listing of the files, if this listing differs from `opened`.
-    found: Mutex<Option<(Instant, FileListing)>>,
+    changed_listing: Mutex<Option<(Instant, FileListing)>>,
     /// Files that are omitted while a writer has locked them.
     locked: Mutex<Vec<PathBuf>>,
     /// Number of times that a file in `locked` was found unlocked. Part of the hash of a listing.
-    freed: AtomicUsize,
+    unlock_count: AtomicUsize,
     was_opened: AtomicBool,
     /// Remote files whose state when opened differed from their state in the listing. Scan results
     /// stored by earlier mounts are not used for these files.
@@ -70,22 +70,22 @@ pub(super) struct JoinedFiles {
 impl JoinedFiles {
     pub(super) fn new(
         (root, look): (&Arc<dyn Directory>, &Arc<EntryInspector>),
-        choice: Choice,
+        choice: JoinChoice,
         progress: &Arc<ScanProgress>,
         options: &Options,
     ) -> Arc<Self> {
         Arc::new(JoinedFiles {
             lister: Lister {
                 root: Arc::clone(root),
-                look: Arc::clone(look),
+                inspector: Arc::clone(look),
                 choice,
                 allow_other: options.allow_other,
                 partial: options.partial,
             },
             opened: Mutex::default(),
-            found: Mutex::default(),
+            changed_listing: Mutex::default(),
             locked: Mutex::default(),
-            freed: AtomicUsize::new(0),
+            unlock_count: AtomicUsize::new(0),
             was_opened: AtomicBool::new(false),
             distrusted: Mutex::default(),
             progress: Arc::clone(progress),
@@ -96,8 +96,8 @@ impl JoinedFiles {
     ///
     /// # Errors
     /// Fails as [`Lister::list`] does.
-    pub(super) fn open(self: &Arc<Self>, cancel: &CancelToken) -> Result<SharedOpen> {
-        let found = lock(&self.found).take();
+    pub(super) fn open(self: &Arc<Self>, cancel: &CancelToken) -> Result<SharedOpenSource> {
+        let found = lock(&self.changed_listing).take();
         let listing = match found.filter(|(when, _)| when.elapsed() < VALID) {
             Some((_, listing)) => listing,
             None => {
@@ -115,13 +115,17 @@ impl JoinedFiles {
             path: self.root().path().to_path_buf(),
             state: hash,
         }));
-        let valid = if self.root().is_far() {
+        let valid = if self.root().is_remote() {
             FAR_VALID
         } else {
             VALID
         };
         let files = Arc::downgrade(self);
-        let look = move || files.upgrade().is_some_and(|files| files.differ_from(hash));
+        let look = move || {
+            files
+                .upgrade()
+                .is_some_and(|files| files.has_other_hash(hash))
+        };
         Ok(Arc::new(OpenFiles {
             root: Arc::clone(self.root()),
             state: Arc::new(FilesState(identity)),
@@ -136,7 +140,7 @@ impl JoinedFiles {
     }
 
     /// Returns which files are joined, and along which dimension.
-    pub(super) fn choice(&self) -> &Choice {
+    pub(super) fn choice(&self) -> &JoinChoice {
         &self.lister.choice
     }
 
@@ -146,12 +150,13 @@ impl JoinedFiles {
     }
 
     fn list(&self, cancel: &CancelToken) -> Result<FileListing> {
-        self.lister.list(self.freed.load(Ordering::Relaxed), cancel)
+        self.lister
+            .list(self.unlock_count.load(Ordering::Relaxed), cancel)
     }
 
     /// Lists the files again. Returns whether the new listing has a hash other than `hash`.
-    fn differ_from(&self, hash: u64) -> bool {
-        let is_one_free = self.is_one_free();
+    fn has_other_hash(&self, hash: u64) -> bool {
+        let is_one_free = self.has_unlocked_file();
         let when = Instant::now();
         // If the directory cannot be listed now, no change is known.
         let Ok(now) = self.list(&CancelToken::default()) else {
@@ -159,7 +164,7 @@ impl JoinedFiles {
         };
         let differ = now.hash != hash;
         if differ {
-            *lock(&self.found) = Some((when, now));
+            *lock(&self.changed_listing) = Some((when, now));
         }
         differ
     }
@@ -176,7 +181,7 @@ impl JoinedFiles {
     /// Records that the state of the remote file `file` when opened differed from its state in the
     /// listing.
     fn mark_distrusted(&self, file: &ListedFile) {
-        if self.root().is_far() {
+        if self.root().is_remote() {
             let own = (file.path.clone(), file.state.clone());
             lock(&self.distrusted).insert(own);
         }
@@ -189,20 +194,20 @@ impl JoinedFiles {
 
     fn is_locked(&self, path: &Path) -> bool {
         let opened = self.root().open(path).and_then(|opened| {
-            let absolute = self.root().absolute(path);
-            opened.content.source(&absolute, None)
+            let absolute = self.root().absolute_path(path);
+            opened.content.into_source(&absolute, None)
         });
         opened.is_ok_and(|source| detect::refuse_locked(&*source).is_err())
     }
 
     /// Returns whether a writer has unlocked one of the omitted files. If so, the next listing has
     /// another hash.
-    fn is_one_free(&self) -> bool {
+    fn has_unlocked_file(&self) -> bool {
         let locked = lock(&self.locked).clone();
         let is_free = locked.iter().any(|path| !self.is_locked(path));
         if is_free {
             lock(&self.locked).clear();
-            self.freed.fetch_add(1, Ordering::Relaxed);
+            self.unlock_count.fetch_add(1, Ordering::Relaxed);
         }
         is_free
     }

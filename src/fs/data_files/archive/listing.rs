@@ -10,11 +10,13 @@ use h5fs_reader::memory::cancel::CancelToken;
 use h5fs_reader::memory::lock::lock;
 use h5fs_reader::source::directory::ListedEntry;
 
-use crate::fs::data_files::archive::entries::{EntryKind, EntryProperties, inner_number, number};
+use crate::fs::data_files::archive::entries::{
+    EntryKind, EntryProperties, entry_number, member_inode_number,
+};
 use crate::fs::data_files::archive::members::ArchiveMember;
 use crate::fs::data_files::archive::root_names::shown_name;
-use crate::fs::data_files::archive::{Archive, ArchiveContent, FixedEntry, with_number};
-use crate::fs::errno::{refusal, stale};
+use crate::fs::data_files::archive::{Archive, ArchiveContent, FixedEntry, with_inode_number};
+use crate::fs::errno::{refusal_error, stale_error};
 use crate::fs::requests::{AttributesCallback, Ino, ListingDetail, Requests};
 use crate::fs::stat::{DirEntry, FileKind, LookupEntry};
 use crate::fs::state::handle::Handle;
@@ -42,16 +44,16 @@ impl Archive {
     ) -> Result<()> {
         let open = self.handles.get(handle)?;
         match &open.content {
-            ArchiveContent::Inner(inner) if inner.is_directory => {
+            ArchiveContent::InMember(inner) if inner.is_directory => {
                 self.with_open_member(handle, inner, cancel, |filesystem| {
                     let take = &mut |listed: DirEntry<'_>, entry: Option<&LookupEntry>| {
-                        self.pass_inner(&inner.member, inner.local, &listed, entry, take)
+                        self.pass_member_entry(&inner.member, inner.local, &listed, entry, take)
                     };
-                    filesystem.list_for(handle, cookie, detail, take, cancel)
+                    filesystem.list_with_cancel(handle, cookie, detail, take, cancel)
                 })
             }
             ArchiveContent::Directory { ino, names } => {
-                let (place, path) = self.entries.get(*ino).ok_or_else(stale)?;
+                let (place, path) = self.entries.get(*ino).ok_or_else(stale_error)?;
                 let directory = ListedDirectory {
                     ino: *ino,
                     place,
@@ -65,13 +67,13 @@ impl Archive {
                 self.list_fixed(*ino, names, cookie, take);
                 Ok(())
             }
-            _ => Err(refusal(Errno::ENOTDIR, "readdir")),
+            _ => Err(refusal_error(Errno::ENOTDIR, "readdir")),
         }
     }
 
     /// Passes an entry of a directory within a data file to `take`, with its inode number in the
     /// mount.
-    fn pass_inner(
+    fn pass_member_entry(
         &self,
         member: &Arc<ArchiveMember>,
         directory: Ino,
@@ -84,10 +86,13 @@ impl Archive {
         let Some(entry) = entry.filter(|_| !is_dot) else {
             return take(DirEntry { ino, ..*listed }, None);
         };
-        let ino = self.enter_inner(member, entry.ino);
-        let is_full = take(DirEntry { ino, ..*listed }, Some(&with_number(*entry, ino)));
-        if is_full && let Some((_, _, true)) = self.inner.forget(ino, 1) {
-            self.members.release(member.entry);
+        let ino = self.add_member_lookup(member, entry.ino);
+        let is_full = take(
+            DirEntry { ino, ..*listed },
+            Some(&with_inode_number(*entry, ino)),
+        );
+        if is_full && let Some((_, _, true)) = self.member_inodes.forget(ino, 1) {
+            self.members.remove_use(member.entry);
         }
         is_full
     }
@@ -101,7 +106,7 @@ impl Archive {
                 entry.map_or(ROOT, |(place, _)| place.parent)
             }
             (_, ROOT) => member.entry,
-            (_, local) => inner_number(member.entry, local),
+            (_, local) => member_inode_number(member.entry, local),
         }
     }
 
@@ -120,7 +125,7 @@ impl Archive {
         let entry = if detail == ListingDetail::Names || is_dot {
             None
         } else {
-            self.enter_listed(directory, listed)
+            self.lookup_listed(directory, listed)
         };
         let shown = |ino, kind| DirEntry {
             name: &name,
@@ -129,7 +134,7 @@ impl Archive {
             next: listed.next,
         };
         let Some(entry) = entry else {
-            let described = self.describe(directory, listed);
+            let described = self.describe_listed(directory, listed);
             return described.is_some_and(|(ino, kind)| take(shown(ino, kind), None));
         };
         let is_full = take(shown(entry.ino, Some(entry.attributes.kind)), Some(&entry));
@@ -141,27 +146,29 @@ impl Archive {
 
     /// Increments the lookup count of a listed name, and returns its entry. Returns `None` if the
     /// entry cannot be read, or if that would read a file of a remote directory.
-    fn enter_listed(
+    fn lookup_listed(
         &self,
         directory: &ListedDirectory,
         listed: &ListedEntry<'_>,
     ) -> Option<LookupEntry> {
         let (ino, is_original) = (directory.ino, directory.place.is_original);
-        let Some(there) = &listed.there else {
-            if self.look.is_far() {
+        let Some(there) = &listed.info else {
+            if self.inspector.is_far() {
                 return None;
             }
             let name = shown_name(ino == ROOT, listed.name);
-            return self.enter(ino, (&directory.path, is_original), &name).ok();
+            return self
+                .lookup_entry(ino, (&directory.path, is_original), &name)
+                .ok();
         };
         let path = directory.path.join(OsStr::from_bytes(listed.name));
-        let found = self.look.listed(&path, is_original, there)?;
-        Some(self.add_found((ino, is_original), listed.name, (&path, &found)))
+        let found = self.inspector.inspect_listed(&path, is_original, there)?;
+        Some(self.add_entry_lookup((ino, is_original), listed.name, (&path, &found)))
     }
 
     /// Returns the inode number of a listed name, and the kind of file, if known. Returns `None` if
     /// the name is not shown.
-    fn describe(
+    fn describe_listed(
         &self,
         directory: &ListedDirectory,
         listed: &ListedEntry<'_>,
@@ -170,7 +177,7 @@ impl Archive {
             b"." => (directory.ino, Some(FileKind::Directory)),
             b".." => (directory.place.parent, Some(FileKind::Directory)),
             name => (
-                number(directory.ino, name),
+                entry_number(directory.ino, name),
                 self.listed_kind(directory, listed)?,
             ),
         })
@@ -190,13 +197,13 @@ impl Archive {
         let path = directory.path.join(OsStr::from_bytes(listed.name));
         let is_original = directory.place.is_original;
         let known = self.entries.known_properties(directory.ino, listed.name);
-        if let Some(there) = &listed.there {
-            let found = self.look.listed(&path, is_original, there);
+        if let Some(there) = &listed.info {
+            let found = self.inspector.inspect_listed(&path, is_original, there);
             return Some(found.map(|found| found.kind.file_kind()));
         }
-        if self.look.is_far() {
+        if self.inspector.is_far() {
             let seen = known.map(|known| known.kind);
-            let kind = seen.or_else(|| self.look.kind_by_name(&path, is_original));
+            let kind = seen.or_else(|| self.inspector.kind_by_name(&path, is_original));
             return Some(kind.map(EntryKind::file_kind));
         }
         let found = self.inspect(&path, is_original, known);

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use h5fs_reader::memory::lock::lock;
 
-use crate::fs::data_files::archive::entries::{inner_number, next};
+use crate::fs::data_files::archive::entries::{member_inode_number, next_number};
 use crate::fs::data_files::archive::members::ArchiveMember;
 use crate::fs::requests::Ino;
 
@@ -25,13 +25,13 @@ struct MemberInode {
 impl MemberInodes {
     /// Increments the lookup count of the inode that has the number `local` in `member`. Returns
     /// its inode number in the mount, and whether this is its first lookup.
-    pub(super) fn enter(&self, member: &Arc<ArchiveMember>, local: Ino) -> (Ino, bool) {
+    pub(super) fn add_lookup(&self, member: &Arc<ArchiveMember>, local: Ino) -> (Ino, bool) {
         let mut known = lock(&self.known);
-        let mut ino = inner_number(member.entry, local);
+        let mut ino = member_inode_number(member.entry, local);
         loop {
             match known.get_mut(&ino) {
                 Some(other) if other.local != local || other.member.entry != member.entry => {
-                    ino = next(ino);
+                    ino = next_number(ino);
                 }
                 Some(own) => {
                     own.lookups = own.lookups.saturating_add(1);

@@ -39,7 +39,7 @@ pub(super) struct OpeningArguments<'a> {
     pub(super) cancel: &'a CancelToken,
     pub(super) inodes: &'a Arc<Inodes>,
     /// The state of the data file when it was last open; `None` if it was never open.
-    pub(super) seen: Option<LastSeenState>,
+    pub(super) last_seen: Option<LastSeenState>,
 }
 
 /// A data file of the archive, open or closed, or a joined file.
@@ -61,14 +61,14 @@ pub(super) struct ArchiveMember {
 #[derive(Default)]
 struct MemberState {
     open: Option<Arc<OpenMemberFile>>,
-    seen: Option<LastSeenState>,
+    last_seen: Option<LastSeenState>,
 }
 
 /// An open data file.
 pub(super) struct OpenMemberFile {
     pub(super) filesystem: Filesystem,
     /// Memory in bytes at the last measurement.
-    weighed: AtomicU64,
+    measured_weight: AtomicU64,
 }
 
 /// Maximum number of joined files that stay open for later requests. Opening a joined file again
@@ -78,7 +78,7 @@ const OPEN_JOINED: usize = 4;
 /// All data files of the archive that are open or have inodes known to the kernel.
 pub(super) struct ArchiveMembers {
     open: OpenMember,
-    most: usize,
+    max_open: usize,
     known: Mutex<HashMap<Ino, KnownMember>>,
     recent: Mutex<RecentMembers>,
     /// The open joined files.
@@ -89,8 +89,8 @@ pub(super) struct ArchiveMembers {
 /// A list of open data files, in the order of their last use.
 struct RecentMembers {
     /// Maximum number of open data files, and maximum of their total memory in bytes.
-    most: usize,
-    most_bytes: u64,
+    max_members: usize,
+    max_bytes: u64,
     /// Open data files by the inode number of their directory, each with its memory in bytes.
     members: LruCache<Ino, (Arc<ArchiveMember>, u64)>,
     /// Total memory of all data files in the list, in bytes.
@@ -114,8 +114,8 @@ impl RecentMembers {
 
     fn new(most: usize, most_bytes: u64) -> Mutex<Self> {
         Mutex::new(RecentMembers {
-            most,
-            most_bytes,
+            max_members: most,
+            max_bytes: most_bytes,
             members: LruCache::unbounded(),
             weight: 0,
         })
@@ -136,7 +136,7 @@ impl ArchiveMembers {
     pub(super) fn new(open: OpenMember, most: usize) -> Self {
         ArchiveMembers {
             open,
-            most: most.max(1),
+            max_open: most.max(1),
             known: Mutex::default(),
             recent: RecentMembers::new(most.max(1), limits::OPEN_MOUNTED_BYTES),
             joined: RecentMembers::new(OPEN_JOINED, limits::JOINED_BYTES),
@@ -153,7 +153,7 @@ impl ArchiveMembers {
                 entry,
                 path: path.to_path_buf(),
                 is_joined,
-                inodes: Arc::new(Inodes::of_a_member()),
+                inodes: Arc::new(Inodes::for_member()),
                 state: Mutex::default(),
                 opening: Mutex::default(),
                 weight: AtomicU64::new(0),
@@ -174,14 +174,14 @@ impl ArchiveMembers {
             path: name,
             is_joined: true,
             cancel: &CancelToken::default(),
-            inodes: &Arc::new(Inodes::of_a_member()),
-            seen: None,
+            inodes: &Arc::new(Inodes::for_member()),
+            last_seen: None,
         })
     }
 
     /// Returns the list of open files that `member` belongs to: joined files have a list of their
     /// own.
-    fn list_of(&self, member: &ArchiveMember) -> &Mutex<RecentMembers> {
+    fn recent_list(&self, member: &ArchiveMember) -> &Mutex<RecentMembers> {
         if member.is_joined {
             &self.joined
         } else {
@@ -190,7 +190,7 @@ impl ArchiveMembers {
     }
 
     /// Returns the number of open data files, and their total memory in bytes.
-    pub(super) fn open_now(&self) -> (usize, u64) {
+    pub(super) fn open_totals(&self) -> (usize, u64) {
         let recent = lock(&self.recent);
         (recent.members.len(), recent.weight)
     }
@@ -206,7 +206,7 @@ impl ArchiveMembers {
         cancel: &CancelToken,
         answer: impl FnOnce(&Filesystem) -> Result<T>,
     ) -> Result<T> {
-        self.with_member_as_seen(member, cancel, |filesystem| {
+        self.with_member_without_refresh(member, cancel, |filesystem| {
             if member.is_joined {
                 filesystem.refresh(cancel)?;
             }
@@ -217,16 +217,16 @@ impl ArchiveMembers {
     /// Calls `answer` like [`with_member`](Self::with_member), for requests about open files. A
     /// joined file is not updated for changes of its directory, because a read must not list
     /// directories.
-    pub(super) fn with_member_as_seen<T>(
+    pub(super) fn with_member_without_refresh<T>(
         &self,
         member: &Arc<ArchiveMember>,
         cancel: &CancelToken,
         answer: impl FnOnce(&Filesystem) -> Result<T>,
     ) -> Result<T> {
-        let (opened, _request) = self.begin(member, cancel)?;
+        let (opened, _request) = self.begin_request(member, cancel)?;
         let answered = answer(&opened.filesystem);
         // The call may have filled caches of the member.
-        if opened.weigh() > LIGHT / to_u64(self.most) {
+        if opened.update_weight() > LIGHT / to_u64(self.max_open) {
             self.make_room(member, &opened);
         }
         answered
@@ -234,12 +234,15 @@ impl ArchiveMembers {
 
     /// Opens `member` if necessary, and registers a request to it. A request to a heavy member
     /// waits for admission.
-    fn begin(
+    fn begin_request(
         &self,
         member: &Arc<ArchiveMember>,
         cancel: &CancelToken,
     ) -> Result<(Arc<OpenMemberFile>, Option<HeavyRequest<'_>>)> {
-        let begin = || self.heavy.begin(member.entry, member.weight(), cancel);
+        let begin = || {
+            self.heavy
+                .begin_request(member.entry, member.weight(), cancel)
+        };
         let request = begin()?;
         let opened = self.open_member(member, cancel)?;
         if request.is_some() || member.weight() <= LIGHT {
@@ -256,33 +259,33 @@ impl ArchiveMembers {
         member: &Arc<ArchiveMember>,
         cancel: &CancelToken,
     ) -> Result<Arc<OpenMemberFile>> {
-        if let Some(opened) = self.used(member) {
+        if let Some(opened) = self.touch_if_open(member) {
             return Ok(opened);
         }
         let opening = lock(&member.opening);
-        if let Some(opened) = self.used(member) {
+        if let Some(opened) = self.touch_if_open(member) {
             // Another thread has opened the member in the meantime.
             return Ok(opened);
         }
         if member.is_joined {
             self.make_room_for_joined();
         }
-        let seen = lock(&member.state).seen.clone();
+        let seen = lock(&member.state).last_seen.clone();
         let filesystem = (self.open)(&OpeningArguments {
             path: &member.path,
             is_joined: member.is_joined,
             cancel,
             inodes: &member.inodes,
-            seen,
+            last_seen: seen,
         })?;
         let opened = Arc::new(OpenMemberFile {
             filesystem,
-            weighed: AtomicU64::new(0),
+            measured_weight: AtomicU64::new(0),
         });
         let mut state = lock(&member.state);
         state.open = Some(Arc::clone(&opened));
         known_member(&mut lock(&self.known), member).is_open = true;
-        let mut recent = lock(self.list_of(member));
+        let mut recent = lock(self.recent_list(member));
         let weighed = (Arc::clone(member), 0);
         if let Some((_, weight)) = recent.members.put(member.entry, weighed) {
             recent.weight = recent.weight.saturating_sub(weight);
@@ -295,9 +298,11 @@ impl ArchiveMembers {
     }
 
     /// Returns the filesystem of `member` if it is open, and marks `member` as most recently used.
-    fn used(&self, member: &ArchiveMember) -> Option<Arc<OpenMemberFile>> {
-        let opened = member.open_already()?;
-        lock(self.list_of(member)).members.promote(&member.entry);
+    fn touch_if_open(&self, member: &ArchiveMember) -> Option<Arc<OpenMemberFile>> {
+        let opened = member.filesystem_if_open()?;
+        lock(self.recent_list(member))
+            .members
+            .promote(&member.entry);
         Some(opened)
     }
 
@@ -308,15 +313,15 @@ impl ArchiveMembers {
         if !member.is_joined {
             member.weight.store(weight, Ordering::Relaxed);
         }
-        let mut recent = lock(self.list_of(member));
+        let mut recent = lock(self.recent_list(member));
         if let Some((_, known)) = recent.members.peek_mut(&member.entry) {
             let before = std::mem::replace(known, weight);
-            opened.weighed.store(weight, Ordering::Relaxed);
+            opened.measured_weight.store(weight, Ordering::Relaxed);
             recent.weight = recent.weight.saturating_sub(before).saturating_add(weight);
         }
         let closed = recent.close_while(|recent| {
-            recent.members.len() > recent.most
-                || recent.weight > recent.most_bytes && recent.members.len() > 1
+            recent.members.len() > recent.max_members
+                || recent.weight > recent.max_bytes && recent.members.len() > 1
         });
         drop(recent);
         closed.iter().for_each(|member| self.close(member));
@@ -329,7 +334,7 @@ impl ArchiveMembers {
         let heaviest = recent.members.iter().map(|(_, (_, weight))| *weight).max();
         let next = heaviest.unwrap_or(0);
         let closed = recent.close_while(|recent| {
-            recent.weight.saturating_add(next) > recent.most_bytes && !recent.members.is_empty()
+            recent.weight.saturating_add(next) > recent.max_bytes && !recent.members.is_empty()
         });
         drop(recent);
         closed.iter().for_each(|member| self.close(member));
@@ -339,7 +344,7 @@ impl ArchiveMembers {
         let mut state = lock(&member.state);
         let closed = state.open.take();
         if let Some(closed) = &closed {
-            state.seen = closed.filesystem.last_seen().or(state.seen.take());
+            state.last_seen = closed.filesystem.last_seen().or(state.last_seen.take());
         }
         let mut known = lock(&self.known);
         if let Some(own) = known.get_mut(&member.entry) {
@@ -363,7 +368,7 @@ impl ArchiveMembers {
     }
 
     /// Subtracts one use of the data file whose directory has the inode number `entry`.
-    pub(super) fn release(&self, entry: Ino) {
+    pub(super) fn remove_use(&self, entry: Ino) {
         let mut known = lock(&self.known);
         if let Some(own) = known.get_mut(&entry) {
             own.uses = own.uses.saturating_sub(1);
@@ -398,7 +403,7 @@ impl ArchiveMember {
     }
 
     /// Returns the member's filesystem, if it is open.
-    pub(super) fn open_already(&self) -> Option<Arc<OpenMemberFile>> {
+    pub(super) fn filesystem_if_open(&self) -> Option<Arc<OpenMemberFile>> {
         lock(&self.state).open.clone()
     }
 }
@@ -406,8 +411,8 @@ impl ArchiveMember {
 impl OpenMemberFile {
     /// Returns how much the memory differs from the last measurement, in bytes. The difference is
     /// absolute.
-    fn weigh(&self) -> u64 {
-        let counted = self.weighed.load(Ordering::Relaxed);
+    fn update_weight(&self) -> u64 {
+        let counted = self.measured_weight.load(Ordering::Relaxed);
         self.filesystem.weight().abs_diff(counted)
     }
 }
@@ -415,7 +420,7 @@ impl OpenMemberFile {
 impl ArchiveMember {
     /// Closes the file or directory of `handle`, unless the data file is closed.
     pub(super) fn release(&self, handle: Handle) {
-        if let Some(open) = self.open_already() {
+        if let Some(open) = self.filesystem_if_open() {
             open.filesystem.release(handle);
         }
     }

@@ -12,7 +12,7 @@ use h5fs_reader::error::line::one_line;
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::source::directory::Directory;
 use h5fs_reader::source::local::audience::{Audience, Readers};
-use h5fs_reader::source::local::changes::Changes;
+use h5fs_reader::source::local::changes::ChangeWatcher;
 use h5fs_reader::source::neighbours::Neighbours;
 
 use crate::fs::data_files::archive::entry_inspector::EntryInspector;
@@ -22,26 +22,26 @@ use crate::fs::data_files::archive::joined::progress::ScanProgress;
 use crate::fs::data_files::archive::members::OpeningArguments;
 use crate::fs::data_files::indexes::Indexes;
 use crate::fs::data_files::mount::{LACKS, SharedResources};
-use crate::fs::data_files::opening::{open_source, opener_with};
+use crate::fs::data_files::opening::{container_opener_with_caches, open_source};
 use crate::fs::data_files::other_files::{self, ArchiveLocation, OtherFiles};
-use crate::fs::data_files::watch::{SourceReopener, Watch};
+use crate::fs::data_files::watch::{SourceReopener, SourceWatch};
 use crate::fs::filesystem::Filesystem;
 use crate::fs::name::VIEWS;
 use crate::fs::options::Options;
 use crate::fs::state::errors::{ErrorKind, Errors};
-use crate::joined::choice::Choice;
+use crate::joined::choice::JoinChoice;
 use crate::joined::{ScanOptions, join};
 use crate::limits;
 
 /// Opens the data files of an archive.
 pub(super) struct MemberOpener {
     root: Arc<dyn Directory>,
-    look: Arc<EntryInspector>,
+    inspector: Arc<EntryInspector>,
     /// Progress of scanning the data files to join them.
     progress: Arc<ScanProgress>,
     shared: SharedResources,
     caches: detect::Caches,
-    changes: Option<Arc<Changes>>,
+    changes: Option<Arc<ChangeWatcher>>,
     /// The resolver for names of other files that a data file in the directory references.
     neighbours: Arc<Neighbours>,
     /// Errors of all data files of the directory.
@@ -54,16 +54,16 @@ impl MemberOpener {
         (root, look): (&Arc<dyn Directory>, &Arc<EntryInspector>),
         progress: &Arc<ScanProgress>,
         (engine, errors): (&Arc<Engine>, &Arc<Errors>),
-        changes: Option<Arc<Changes>>,
+        changes: Option<Arc<ChangeWatcher>>,
         options: &Options,
     ) -> Self {
         // Each file gets neighbours of its own for its own readers; these never open a file.
         let readers = Readers::All(Audience::all_users());
         let neighbours = root.neighbours(options.external, options.guard.clone(), readers);
         MemberOpener {
-            neighbours: Arc::new(neighbours.watched_by(changes.clone())),
+            neighbours: Arc::new(neighbours.with_watcher(changes.clone())),
             root: Arc::clone(root),
-            look: Arc::clone(look),
+            inspector: Arc::clone(look),
             progress: Arc::clone(progress),
             shared: SharedResources {
                 engine: Arc::clone(engine),
@@ -84,30 +84,34 @@ impl MemberOpener {
         if opening.is_joined {
             return self.open_joined(opening);
         }
-        let absolute = self.root.absolute(opening.path);
+        let absolute = self.root.absolute_path(opening.path);
         let options = &self.options;
-        let open = self.opens(opening.path);
-        let watch = Watch::from_file(&absolute, open(opening.cancel)?)
+        let open = self.source_reopener(opening.path);
+        let watch = SourceWatch::from_file(&absolute, open(opening.cancel)?)
             .with_changes(self.changes.clone())
-            .reopened_by(open);
+            .with_cancellable_reopener(open);
         if !options.force {
             detect::refuse_locked(&*watch.file())?;
         }
         let now = watch.identity();
-        let seen = opening.seen.as_ref();
+        let seen = opening.last_seen.as_ref();
         let generation = seen.map_or(0, |seen| seen.generation_in(&now));
-        let others = OtherFiles::new(&absolute, opener_with(options, &self.caches)).of_member(
+        let others = OtherFiles::new(
+            &absolute,
+            container_opener_with_caches(options, &self.caches),
+        )
+        .for_member(
             Arc::clone(opening.inodes),
             ArchiveLocation::new(self.root.path(), opening.path, &self.neighbours),
         );
         let opened = open_source(watch.file(), &watch, &others, options, opening.cancel)?;
         let shared = self.shared.clone();
-        Ok(Filesystem::member(
+        Ok(Filesystem::from_member(
             opened,
             options,
             others,
             watch,
-            (shared, generation, self.errors.of_file(opening.path)),
+            (shared, generation, self.errors.for_file(opening.path)),
         ))
     }
 
@@ -115,32 +119,33 @@ impl MemberOpener {
     /// join.
     fn open_joined(&self, opening: &OpeningArguments<'_>) -> Result<Filesystem> {
         let name = opening.path.as_os_str().as_bytes();
-        let choice = Choice::parse(name).ok_or(Error::NotFound)?;
+        let choice = JoinChoice::parse(name).ok_or(Error::NotFound)?;
         let place = Path::new(OsStr::from_bytes(VIEWS)).join(opening.path);
         let files = JoinedFiles::new(
-            (&self.root, &self.look),
+            (&self.root, &self.inspector),
             choice,
             &self.progress,
             &self.options,
         );
         let reopened = Arc::clone(&files);
         let open: SourceReopener = Box::new(move |cancel| reopened.open(cancel));
-        let absolute = self.root.absolute(&place);
-        let watch = Watch::from_file(&absolute, open(opening.cancel)?).reopened_by(open);
+        let absolute = self.root.absolute_path(&place);
+        let watch = SourceWatch::from_file(&absolute, open(opening.cancel)?)
+            .with_cancellable_reopener(open);
         let now = watch.identity();
         let generation = opening
-            .seen
+            .last_seen
             .as_ref()
             .map_or(0, |seen| seen.generation_in(&now));
-        let errors = self.errors.of_file(&place);
-        let join = self.joiner(files, errors.clone());
-        let others = OtherFiles::new(&absolute, join).of_member(
+        let errors = self.errors.for_file(&place);
+        let join = self.joined_file_opener(files, errors.clone());
+        let others = OtherFiles::new(&absolute, join).for_member(
             Arc::clone(opening.inodes),
             ArchiveLocation::new(self.root.path(), &place, &self.neighbours),
         );
         let opened = open_source(watch.file(), &watch, &others, &self.options, opening.cancel)?;
         let shared = (self.shared.clone(), generation, errors);
-        Ok(Filesystem::member(
+        Ok(Filesystem::from_member(
             opened,
             &self.options,
             others,
@@ -151,7 +156,11 @@ impl MemberOpener {
 
     /// Returns a function that joins the files of the most recent listing, and reports omitted
     /// files in `errors` and in the log.
-    fn joiner(&self, files: Arc<JoinedFiles>, errors: Errors) -> other_files::ContainerOpener {
+    fn joined_file_opener(
+        &self,
+        files: Arc<JoinedFiles>,
+        errors: Errors,
+    ) -> other_files::ContainerOpener {
         let (engine, caches) = (Arc::clone(&self.shared.engine), self.caches.clone());
         let threads = self.options.threads;
         let options = MemberOptions {
@@ -161,23 +170,23 @@ impl MemberOpener {
         };
         let kept = self.options.scans.clone();
         Box::new(move |_, neighbours, cancel| {
-            cancel.begin_heavy()?;
+            cancel.require_heavy_slot()?;
             let mut tell = OmissionReporter::new(&errors);
-            for (name, reason) in &files.opened_listing().left_out {
+            for (name, reason) in &files.opened_listing().omitted {
                 let reason = format!("left out: {reason}");
                 tell.report(ErrorKind::Refused, &one_line(name), &reason);
             }
             let listed = ListingOpener::new(&files, neighbours, &caches, options);
             let scanning = ScanOptions {
                 threads,
-                kept: kept.as_deref(),
+                cache_file: kept.as_deref(),
                 cancel,
             };
             let joined = join(&engine, Box::new(listed), files.choice(), &scanning);
             files.progress.end();
             let (joined, told) = joined?;
             for told in &told {
-                tell.report(ErrorKind::Unsupported, &told.what, &told.reason);
+                tell.report(ErrorKind::Unsupported, &told.subject, &told.reason);
             }
             tell.finish();
             Ok(joined)
@@ -186,13 +195,13 @@ impl MemberOpener {
 
     /// Returns a function that opens the data file at `path`. The watch for changes calls it to
     /// reopen the data file.
-    fn opens(&self, path: &Path) -> SourceReopener {
+    fn source_reopener(&self, path: &Path) -> SourceReopener {
         let (root, changes) = (Arc::clone(&self.root), self.changes.clone());
-        let (path, absolute) = (path.to_path_buf(), self.root.absolute(path));
+        let (path, absolute) = (path.to_path_buf(), self.root.absolute_path(path));
         Box::new(move |_| {
             root.open(&path)?
                 .content
-                .source(&absolute, changes.as_ref())
+                .into_source(&absolute, changes.as_ref())
         })
     }
 }

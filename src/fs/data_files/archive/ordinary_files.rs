@@ -5,13 +5,13 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use h5fs_reader::array::{Bytes, Stream};
+use h5fs_reader::array::{Bytes, ReadStream};
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::memory::lock::lock;
 use h5fs_reader::source::directory::OpenContent;
 use h5fs_reader::source::identity::{Fingerprint, Identity};
-use h5fs_reader::source::local::descriptors::most_of_readers;
-use h5fs_reader::source::open::SharedOpen;
+use h5fs_reader::source::local::descriptors::max_reader_files;
+use h5fs_reader::source::open::SharedOpenSource;
 use h5fs_reader::source::{Urgency, read_block};
 use h5fs_reader::wire::to_u64;
 use lru::LruCache;
@@ -20,7 +20,7 @@ use rustix::buffer::spare_capacity;
 use rustix::fs::{SeekFrom, seek};
 use rustix::io::pread;
 
-use crate::fs::errno::{refusal, stale};
+use crate::fs::errno::{refusal_error, stale_error};
 use crate::fs::requests::{Ino, SeekKind, Version};
 use crate::fs::state::handle::Caching;
 use crate::limits;
@@ -57,8 +57,8 @@ pub(super) enum OrdinaryFile {
         _open: Arc<()>,
     },
     Object {
-        object: SharedOpen,
-        stream: Stream,
+        object: SharedOpenSource,
+        stream: ReadStream,
     },
 }
 
@@ -76,8 +76,8 @@ impl OrdinaryFiles {
     ) -> Result<(OrdinaryFile, Caching)> {
         match content {
             OpenContent::File(file) => {
-                if Arc::strong_count(&self.open) > most_of_readers() {
-                    return Err(refusal(Errno::EMFILE, "number of open files"));
+                if Arc::strong_count(&self.open) > max_reader_files() {
+                    return Err(refusal_error(Errno::EMFILE, "number of open files"));
                 }
                 let failed = |error| Error::io(&error, path.display().to_string());
                 let metadata = file.metadata().map_err(failed)?;
@@ -88,8 +88,8 @@ impl OrdinaryFiles {
                 Ok((file, caching))
             }
             OpenContent::Object(object) => {
-                let caching = self.record_open(ino, object.opened());
-                let stream = Stream::new();
+                let caching = self.record_open(ino, object.opened_identity());
+                let stream = ReadStream::new();
                 Ok((OrdinaryFile::Object { object, stream }, caching))
             }
         }
@@ -101,13 +101,13 @@ impl OrdinaryFiles {
     /// truncation, the kernel would pad it with zeros to its old length.
     fn record_open(&self, ino: Ino, state: Identity) -> Caching {
         let mut states = lock(&self.states);
-        if !state.is_calm_for(limits::UNSEEN_WRITE) {
+        if !state.is_unmodified_for(limits::UNSEEN_WRITE) {
             states.pop(&ino);
             return Caching::Never;
         }
         let before = states.put(ino, state.clone());
         if before == Some(state) {
-            Caching::Lasting
+            Caching::UntilChanged
         } else {
             Caching::WhileOpen
         }
@@ -153,7 +153,7 @@ impl OrdinaryFile {
                 let identity = Identity::File(Fingerprint::from_metadata(&metadata));
                 (metadata.len(), identity)
             }
-            OrdinaryFile::Object { object, .. } => (object.length(), object.opened()),
+            OrdinaryFile::Object { object, .. } => (object.length(), object.opened_identity()),
         };
         Ok(Version {
             length,
@@ -177,7 +177,7 @@ impl OrdinaryFile {
                 seek(file, to).map_err(|errno| Error::io(&errno.into(), "seek"))
             }
             (OrdinaryFile::Object { object, .. }, _) if offset >= object.length() => {
-                Err(refusal(Errno::ENXIO, "seek"))
+                Err(refusal_error(Errno::ENXIO, "seek"))
             }
             (OrdinaryFile::Object { .. }, SeekKind::Data) => Ok(offset),
             (OrdinaryFile::Object { object, .. }, SeekKind::Hole) => Ok(object.length()),
@@ -191,7 +191,7 @@ fn read_local(file: &File, known: u64, offset: u64, length: usize) -> Result<Byt
     let mut at = offset;
     while bytes.len() < length {
         match pread(file, spare_capacity(&mut bytes), at) {
-            Ok(0) if at < known => return Err(stale()),
+            Ok(0) if at < known => return Err(stale_error()),
             Ok(0) => break,
             Ok(_) | Err(Errno::INTR) => {}
             Err(errno) => return Err(Error::io(&errno.into(), "reading a file")),
@@ -202,14 +202,19 @@ fn read_local(file: &File, known: u64, offset: u64, length: usize) -> Result<Byt
     Ok(bytes.into())
 }
 
-fn read_object(object: &SharedOpen, stream: &Stream, offset: u64, length: usize) -> Result<Bytes> {
+fn read_object(
+    object: &SharedOpenSource,
+    stream: &ReadStream,
+    offset: u64,
+    length: usize,
+) -> Result<Bytes> {
     let whole = object.length();
     let length = to_u64(length).min(whole.saturating_sub(offset));
     if length == 0 {
         return Ok(Vec::new().into());
     }
     let end = offset.saturating_add(length);
-    if let Some(ahead) = stream.advise_bytes(offset, end, whole) {
+    if let Some(ahead) = stream.record_byte_read(offset, end, whole) {
         let length = ahead.end.saturating_sub(ahead.start);
         object.prefetch(&[(ahead.start, length)], Urgency::Expected);
     }
@@ -231,9 +236,9 @@ mod tests {
         let files = OrdinaryFiles::default();
         // The directory `/usr` has not changed for a long time.
         let old = state("/usr");
-        assert!(old.is_calm_for(limits::UNSEEN_WRITE));
+        assert!(old.is_unmodified_for(limits::UNSEEN_WRITE));
         assert_eq!(files.record_open(7, old.clone()), Caching::WhileOpen);
-        assert_eq!(files.record_open(7, old.clone()), Caching::Lasting);
+        assert_eq!(files.record_open(7, old.clone()), Caching::UntilChanged);
         assert_eq!(files.record_open(8, old.clone()), Caching::WhileOpen);
         let young = tempfile::NamedTempFile::new().unwrap();
         let young = state(young.path().to_str().unwrap());
@@ -256,7 +261,7 @@ mod tests {
         }
         file.as_file().set_len(3).unwrap();
         assert_eq!(&kept.read(0, 3).unwrap()[..], b"ele");
-        assert_eq!(kept.read(0, 8).unwrap_err(), stale());
+        assert_eq!(kept.read(0, 8).unwrap_err(), stale_error());
         assert_eq!(&direct.read(0, 8).unwrap()[..], b"ele");
     }
 }

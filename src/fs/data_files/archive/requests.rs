@@ -13,9 +13,9 @@ use crate::fs::data_files::archive::entry_inspector::LIFETIME;
 use crate::fs::data_files::archive::members::ArchiveMember;
 use crate::fs::data_files::archive::{
     Archive, ArchiveContent, ERROR, InodeTarget, ORIGINALS, STORE, STORE_TARGET, TOLD, VIEW_NAMES,
-    is_own_fault, is_permanent, stale_if_missing, with_number,
+    is_caused_by_content, is_permanent, stale_if_missing, with_inode_number,
 };
-use crate::fs::errno::{refusal, stale};
+use crate::fs::errno::{refusal_error, stale_error};
 use crate::fs::filesystem::Filesystem;
 use crate::fs::name;
 use crate::fs::nodes::xattr;
@@ -24,7 +24,7 @@ use crate::fs::requests::{AttributesCallback, Ino, ListingDetail, Requests, Seek
 use crate::fs::stat::LookupEntry;
 use crate::fs::state::handle::{Caching, Handle, OpenedHandle};
 use crate::fs::state::inode::ROOT;
-use crate::fs::state::traffic::Traffic;
+use crate::fs::state::traffic::RequestCounters;
 use crate::view::View;
 
 impl Requests for Archive {
@@ -32,7 +32,7 @@ impl Requests for Archive {
         &self.options
     }
 
-    fn traffic(&self) -> &Traffic {
+    fn traffic(&self) -> &RequestCounters {
         &self.traffic
     }
 
@@ -40,58 +40,70 @@ impl Requests for Archive {
         self.root.capacity()
     }
 
-    fn lifetime(&self) -> Duration {
+    fn cache_lifetime(&self) -> Duration {
         LIFETIME
     }
 
-    fn file_of(&self, ino: Ino) -> Option<u64> {
+    fn data_file_number(&self, ino: Ino) -> Option<u64> {
         if is_entry(ino) {
             return Some(ino);
         }
-        self.inner.get(ino).map(|(member, _)| member.entry)
+        self.member_inodes.get(ino).map(|(member, _)| member.entry)
     }
 
-    fn lookup_for(&self, parent: Ino, name: &[u8], cancel: &CancelToken) -> Result<LookupEntry> {
+    fn lookup_with_cancel(
+        &self,
+        parent: Ino,
+        name: &[u8],
+        cancel: &CancelToken,
+    ) -> Result<LookupEntry> {
         name::refuse_long(name)?;
-        match self.target(parent)? {
-            InodeTarget::Views if name == ORIGINALS => self.fixed(ORIGINAL),
+        match self.inode_target(parent)? {
+            InodeTarget::Views if name == ORIGINALS => self.fixed_entry(ORIGINAL),
             InodeTarget::Views if name == STORE => self.store_link(),
             InodeTarget::Views => {
                 let mut told = TOLD.iter();
                 match told.find(|told| told.name == name) {
                     Some(told) => self.status_entry(told),
-                    None => self.enter_joined(name),
+                    None => self.lookup_joined(name),
                 }
             }
-            InodeTarget::Status(_) | InodeTarget::Store => Err(refusal(Errno::ENOTDIR, "lookup")),
+            InodeTarget::Status(_) | InodeTarget::Store => {
+                Err(refusal_error(Errno::ENOTDIR, "lookup"))
+            }
             InodeTarget::Entry(place, path) => match place.kind {
-                EntryKind::Directory => self.enter(parent, (&path, place.is_original), name),
+                EntryKind::Directory => self.lookup_entry(parent, (&path, place.is_original), name),
                 EntryKind::DataFile | EntryKind::Joined => {
                     let member = self.member(parent, place, &path);
-                    match self.lookup_inside((&member, ROOT), name, cancel) {
-                        Err(error) if is_own_fault(&error) && self.look.was_mistyped(&path) => {
-                            Err(stale())
+                    match self.lookup_in_member((&member, ROOT), name, cancel) {
+                        Err(error)
+                            if is_caused_by_content(&error)
+                                && self.inspector.was_mistyped(&path) =>
+                        {
+                            Err(stale_error())
                         }
                         // The data file itself reports its error.
                         Err(error) if is_permanent(&error) => Err(Error::NotFound),
                         found => found,
                     }
                 }
-                _ => Err(refusal(Errno::ENOTDIR, "lookup")),
+                _ => Err(refusal_error(Errno::ENOTDIR, "lookup")),
             },
-            InodeTarget::Inner(member, local) => self.lookup_inside((&member, local), name, cancel),
+            InodeTarget::InMember(member, local) => {
+                self.lookup_in_member((&member, local), name, cancel)
+            }
         }
     }
 
     fn absence_reason(&self, parent: Ino, name: &[u8]) -> Option<String> {
         let cancel = CancelToken::default();
-        let why = match self.target(parent).ok()? {
+        let why = match self.inode_target(parent).ok()? {
             InodeTarget::Entry(place, path) if place.kind.has_objects() => {
                 let member = self.member(parent, place, &path);
                 let ask = |file: &Filesystem| Ok(file.absence_reason(ROOT, name));
                 self.members.with_member(&member, &cancel, ask)
             }
-            InodeTarget::Inner(member, local) => {
+            InodeTarget::InMember(member, local) => {
                 let ask = |file: &Filesystem| Ok(file.absence_reason(local, name));
                 self.members.with_member(&member, &cancel, ask)
             }
@@ -101,7 +113,7 @@ impl Requests for Archive {
     }
 
     fn dangling_reason(&self, link: Ino, object: bool) -> Option<String> {
-        let InodeTarget::Inner(member, local) = self.target(link).ok()? else {
+        let InodeTarget::InMember(member, local) = self.inode_target(link).ok()? else {
             return None;
         };
         let ask = |file: &Filesystem| Ok(file.dangling_reason(local, object));
@@ -114,121 +126,131 @@ impl Requests for Archive {
         if is_entry(ino) {
             return self.entries.forget(ino, count);
         }
-        if let Some((member, local, is_forgotten)) = self.inner.forget(ino, count) {
+        if let Some((member, local, is_forgotten)) = self.member_inodes.forget(ino, count) {
             member.inodes().forget(local, count);
             if is_forgotten {
-                self.members.release(member.entry);
+                self.members.remove_use(member.entry);
             }
         }
     }
 
-    fn getattr_for(&self, ino: Ino, cancel: &CancelToken) -> Result<LookupEntry> {
-        match self.target(ino)? {
-            InodeTarget::Views => self.fixed(VIEWS),
+    fn getattr_with_cancel(&self, ino: Ino, cancel: &CancelToken) -> Result<LookupEntry> {
+        match self.inode_target(ino)? {
+            InodeTarget::Views => self.fixed_entry(VIEWS),
             InodeTarget::Status(told) => self.status_entry(told),
             InodeTarget::Store => self.store_link(),
-            InodeTarget::Entry(place, _) if place.kind == EntryKind::Joined => self.fixed(ino),
+            InodeTarget::Entry(place, _) if place.kind == EntryKind::Joined => {
+                self.fixed_entry(ino)
+            }
             InodeTarget::Entry(place, path) => {
                 let found = self.inspect(&path, place.is_original, Some(place));
                 let found = found.map_err(stale_if_missing)?;
                 if found.kind != place.kind {
-                    return Err(stale());
+                    return Err(stale_error());
                 }
-                Ok(self.look.entry(ino, &found, (&path, place.is_original)))
+                Ok(self
+                    .inspector
+                    .lookup_reply(ino, &found, (&path, place.is_original)))
             }
-            InodeTarget::Inner(member, local) => {
-                let entry = self
-                    .members
-                    .with_member(&member, cancel, |file| file.getattr_for(local, cancel));
-                Ok(with_number(entry.map_err(stale_if_missing)?, ino))
+            InodeTarget::InMember(member, local) => {
+                let entry = self.members.with_member(&member, cancel, |file| {
+                    file.getattr_with_cancel(local, cancel)
+                });
+                Ok(with_inode_number(entry.map_err(stale_if_missing)?, ino))
             }
         }
     }
 
-    fn readlink_for(&self, ino: Ino, cancel: &CancelToken) -> Result<Vec<u8>> {
-        match self.target(ino)? {
+    fn readlink_with_cancel(&self, ino: Ino, cancel: &CancelToken) -> Result<Vec<u8>> {
+        match self.inode_target(ino)? {
             InodeTarget::Store => Ok(STORE_TARGET.to_vec()),
             InodeTarget::Entry(place, path) if place.kind == EntryKind::Symlink => self
-                .look
+                .inspector
                 .link_text((&path, place.is_original))
                 .map_err(stale_if_missing),
-            InodeTarget::Inner(member, local) => {
-                self.members
-                    .with_member(&member, cancel, |file| file.readlink_for(local, cancel))
+            InodeTarget::InMember(member, local) => {
+                self.members.with_member(&member, cancel, |file| {
+                    file.readlink_with_cancel(local, cancel)
+                })
             }
-            _ => Err(refusal(Errno::EINVAL, "readlink")),
+            _ => Err(refusal_error(Errno::EINVAL, "readlink")),
         }
     }
 
-    fn listxattr_for(&self, ino: Ino, cancel: &CancelToken) -> Result<Vec<Vec<u8>>> {
-        match self.target(ino)? {
+    fn listxattr_with_cancel(&self, ino: Ino, cancel: &CancelToken) -> Result<Vec<Vec<u8>>> {
+        match self.inode_target(ino)? {
             InodeTarget::Entry(place, path) if place.kind.has_objects() => {
                 let listed = self.with_data_file((ino, place, &path), cancel, |root| {
-                    root.listxattr_for(ROOT, cancel)
+                    root.listxattr_with_cancel(ROOT, cancel)
                 });
                 match listed {
                     Ok(listed) => listed,
-                    Err(error) if is_own_fault(&error) => Ok(vec![ERROR.to_vec()]),
+                    Err(error) if is_caused_by_content(&error) => Ok(vec![ERROR.to_vec()]),
                     Err(error) => Err(error),
                 }
             }
-            InodeTarget::Inner(member, local) => {
-                self.members
-                    .with_member(&member, cancel, |file| file.listxattr_for(local, cancel))
+            InodeTarget::InMember(member, local) => {
+                self.members.with_member(&member, cancel, |file| {
+                    file.listxattr_with_cancel(local, cancel)
+                })
             }
             _ => Ok(Vec::new()),
         }
     }
 
-    fn getxattr_for(&self, ino: Ino, name: &[u8], cancel: &CancelToken) -> Result<Vec<u8>> {
+    fn getxattr_with_cancel(&self, ino: Ino, name: &[u8], cancel: &CancelToken) -> Result<Vec<u8>> {
         xattr::user_name(name)?;
-        match self.target(ino)? {
+        match self.inode_target(ino)? {
             InodeTarget::Entry(place, path) if place.kind.has_objects() => {
                 let value = self.with_data_file((ino, place, &path), cancel, |root| {
-                    root.getxattr_for(ROOT, name, cancel)
+                    root.getxattr_with_cancel(ROOT, name, cancel)
                 });
                 match value {
                     Ok(value) => value,
-                    Err(error) if is_own_fault(&error) && name == ERROR => {
+                    Err(error) if is_caused_by_content(&error) && name == ERROR => {
                         Ok(error.to_string().into_bytes())
                     }
-                    Err(error) if is_own_fault(&error) => Err(xattr::no_attribute()),
+                    Err(error) if is_caused_by_content(&error) => Err(xattr::no_attribute()),
                     Err(error) => Err(error),
                 }
             }
-            InodeTarget::Inner(member, local) => {
+            InodeTarget::InMember(member, local) => {
                 self.members.with_member(&member, cancel, |file| {
-                    file.getxattr_for(local, name, cancel)
+                    file.getxattr_with_cancel(local, name, cancel)
                 })
             }
             _ => Err(xattr::no_attribute()),
         }
     }
 
-    fn open_file_for(&self, ino: Ino, cancel: &CancelToken) -> Result<OpenedHandle> {
-        match self.target(ino)? {
+    fn open_file_with_cancel(&self, ino: Ino, cancel: &CancelToken) -> Result<OpenedHandle> {
+        match self.inode_target(ino)? {
             InodeTarget::Entry(place, path) => match place.kind {
                 EntryKind::File => self.open_ordinary(ino, place, &path),
-                EntryKind::Symlink => Err(refusal(Errno::ELOOP, "open")),
-                _ => Err(refusal(Errno::EISDIR, "open")),
+                EntryKind::Symlink => Err(refusal_error(Errno::ELOOP, "open")),
+                _ => Err(refusal_error(Errno::EISDIR, "open")),
             },
-            InodeTarget::Views => Err(refusal(Errno::EISDIR, "open")),
-            InodeTarget::Store => Err(refusal(Errno::ELOOP, "open")),
+            InodeTarget::Views => Err(refusal_error(Errno::EISDIR, "open")),
+            InodeTarget::Store => Err(refusal_error(Errno::ELOOP, "open")),
             InodeTarget::Status(told) => {
                 let text = self.status_texts.text_for_open(ino, || (told.text)(self));
                 self.insert(ArchiveContent::Text(text), Caching::Never)
             }
-            InodeTarget::Inner(member, local) => self.open_inner((&member, local, false), cancel),
+            InodeTarget::InMember(member, local) => {
+                self.open_in_member((&member, local, false), cancel)
+            }
         }
     }
 
-    fn opendir_for(&self, ino: Ino, cancel: &CancelToken) -> Result<OpenedHandle> {
-        match self.target(ino)? {
+    fn opendir_with_cancel(&self, ino: Ino, cancel: &CancelToken) -> Result<OpenedHandle> {
+        match self.inode_target(ino)? {
             InodeTarget::Views => {
                 let names = VIEW_NAMES;
                 self.insert(ArchiveContent::Fixed { ino, names }, Caching::WhileOpen)
             }
-            InodeTarget::Status(_) | InodeTarget::Store => Err(refusal(Errno::ENOTDIR, "opendir")),
+            InodeTarget::Status(_) | InodeTarget::Store => {
+                Err(refusal_error(Errno::ENOTDIR, "opendir"))
+            }
             InodeTarget::Entry(place, path) => match place.kind {
                 EntryKind::Directory => {
                     let names = self.root.list(&path).map_err(stale_if_missing);
@@ -238,8 +260,8 @@ impl Requests for Archive {
                 }
                 EntryKind::DataFile | EntryKind::Joined => {
                     let member = self.member(ino, place, &path);
-                    let opened = self.open_inner((&member, ROOT, true), cancel);
-                    match opened.map_err(|error| self.unopened(&path, error)) {
+                    let opened = self.open_in_member((&member, ROOT, true), cancel);
+                    match opened.map_err(|error| self.log_open_error(&path, error)) {
                         Err(error) if is_permanent(&error) => {
                             let names = &[];
                             self.insert(ArchiveContent::Fixed { ino, names }, Caching::WhileOpen)
@@ -247,18 +269,20 @@ impl Requests for Archive {
                         opened => opened,
                     }
                 }
-                _ => Err(refusal(Errno::ENOTDIR, "opendir")),
+                _ => Err(refusal_error(Errno::ENOTDIR, "opendir")),
             },
-            InodeTarget::Inner(member, local) => self.open_inner((&member, local, true), cancel),
+            InodeTarget::InMember(member, local) => {
+                self.open_in_member((&member, local, true), cancel)
+            }
         }
     }
 
-    fn is_ordered(&self, directory: Ino) -> bool {
-        let found = self.target(directory);
+    fn has_display_order(&self, directory: Ino) -> bool {
+        let found = self.inode_target(directory);
         !matches!(found, Ok(InodeTarget::Entry(place, _)) if place.kind == EntryKind::Directory)
     }
 
-    fn list_for(
+    fn list_with_cancel(
         &self,
         handle: Handle,
         cookie: u64,
@@ -269,7 +293,7 @@ impl Requests for Archive {
         self.list(handle, cookie, (detail, take), cancel)
     }
 
-    fn read_for(
+    fn read_with_cancel(
         &self,
         handle: Handle,
         offset: u64,
@@ -280,28 +304,28 @@ impl Requests for Archive {
         match &open.content {
             ArchiveContent::File(file) => file.read(offset, length),
             ArchiveContent::Text(text) => text.read_at(offset, length),
-            ArchiveContent::Inner(inner) if !inner.is_directory => {
+            ArchiveContent::InMember(inner) if !inner.is_directory => {
                 self.with_open_member(handle, inner, cancel, |filesystem| {
-                    filesystem.read_for(handle, offset, length, cancel)
+                    filesystem.read_with_cancel(handle, offset, length, cancel)
                 })
             }
-            _ => Err(refusal(Errno::EISDIR, "read")),
+            _ => Err(refusal_error(Errno::EISDIR, "read")),
         }
     }
 
-    fn is_unordered(&self, handle: Handle) -> bool {
+    fn is_in_index_order(&self, handle: Handle) -> bool {
         let Ok(open) = self.handles.get(handle) else {
             return false;
         };
-        let ArchiveContent::Inner(inner) = &open.content else {
+        let ArchiveContent::InMember(inner) = &open.content else {
             return false;
         };
-        let ask = |filesystem: &Filesystem| Ok(filesystem.is_unordered(handle));
+        let ask = |filesystem: &Filesystem| Ok(filesystem.is_in_index_order(handle));
         let asked = self.with_open_member(handle, inner, &CancelToken::default(), ask);
         asked.unwrap_or(false)
     }
 
-    fn version_of(&self, handle: Handle, cancel: &CancelToken) -> Result<Version> {
+    fn content_version(&self, handle: Handle, cancel: &CancelToken) -> Result<Version> {
         let open = self.handles.get(handle)?;
         match &open.content {
             ArchiveContent::File(file) => file.version(),
@@ -310,29 +334,29 @@ impl Requests for Archive {
                 identity: None,
                 generation: 0,
             }),
-            ArchiveContent::Inner(inner) if !inner.is_directory => {
+            ArchiveContent::InMember(inner) if !inner.is_directory => {
                 self.with_open_member(handle, inner, cancel, |filesystem| {
-                    filesystem.version_of(handle, cancel)
+                    filesystem.content_version(handle, cancel)
                 })
             }
-            _ => Err(refusal(Errno::EISDIR, "read")),
+            _ => Err(refusal_error(Errno::EISDIR, "read")),
         }
     }
 
     fn try_read(&self, handle: Handle, offset: u64, length: usize) -> Result<Option<Bytes>> {
         let open = self.handles.get(handle)?;
-        let ArchiveContent::Inner(inner) = &open.content else {
+        let ArchiveContent::InMember(inner) = &open.content else {
             return Ok(None);
         };
-        match inner.member.open_already() {
-            Some(opened) if !inner.is_directory && opened.filesystem.has_open(handle) => {
+        match inner.member.filesystem_if_open() {
+            Some(opened) if !inner.is_directory && opened.filesystem.is_handle_open(handle) => {
                 opened.filesystem.try_read(handle, offset, length)
             }
             _ => Ok(None),
         }
     }
 
-    fn lseek_for(
+    fn lseek_with_cancel(
         &self,
         handle: Handle,
         offset: u64,
@@ -342,36 +366,36 @@ impl Requests for Archive {
         let open = self.handles.get(handle)?;
         match &open.content {
             ArchiveContent::File(file) => file.seek(offset, whence),
-            ArchiveContent::Inner(inner) if !inner.is_directory => {
+            ArchiveContent::InMember(inner) if !inner.is_directory => {
                 self.with_open_member(handle, inner, cancel, |filesystem| {
-                    filesystem.lseek_for(handle, offset, whence, cancel)
+                    filesystem.lseek_with_cancel(handle, offset, whence, cancel)
                 })
             }
-            _ => Err(refusal(Errno::EISDIR, "seek")),
+            _ => Err(refusal_error(Errno::EISDIR, "seek")),
         }
     }
 
     fn release(&self, handle: Handle) {
         if let Some(open) = self.handles.remove(handle)
-            && let ArchiveContent::Inner(inner) = &open.content
+            && let ArchiveContent::InMember(inner) = &open.content
         {
             inner.member.release(handle);
-            self.members.release(inner.member.entry);
+            self.members.remove_use(inner.member.entry);
         }
     }
 }
 
 impl Archive {
-    fn lookup_inside(
+    fn lookup_in_member(
         &self,
         (member, local): (&Arc<ArchiveMember>, Ino),
         name: &[u8],
         cancel: &CancelToken,
     ) -> Result<LookupEntry> {
-        let entry = self
-            .members
-            .with_member(member, cancel, |file| file.lookup_for(local, name, cancel))?;
-        let ino = self.enter_inner(member, entry.ino);
-        Ok(with_number(entry, ino))
+        let entry = self.members.with_member(member, cancel, |file| {
+            file.lookup_with_cancel(local, name, cancel)
+        })?;
+        let ino = self.add_member_lookup(member, entry.ino);
+        Ok(with_inode_number(entry, ino))
     }
 }

@@ -77,7 +77,7 @@ pub(super) fn link_text(
             target
         }
     };
-    Some(symlink::relative(&names(from)?, &target))
+    Some(symlink::relative_link_text(&names(from)?, &target))
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ impl Archive {
     /// Returns the entry of `.h5fs/status`, `.h5fs/metrics` or `.h5fs/errors`. Its size is the
     /// length of the current text.
     pub(super) fn status_entry(&self, told: &ArchiveStatusFile) -> Result<LookupEntry> {
-        let entry = self.fixed(told.ino)?;
+        let entry = self.fixed_entry(told.ino)?;
         let text = self
             .status_texts
             .text_for_stat(told.ino, || (told.text)(self));
@@ -33,7 +33,7 @@ impl Archive {
         };
         Ok(LookupEntry {
             attributes,
-            cacheable: false,
+            is_cacheable: false,
             is_sized: true,
             ..entry
         })
@@ -48,15 +48,15 @@ impl Archive {
             ("source", source.to_string()),
             ("state", self.state_text()),
         ];
-        facts.extend(self.joining.text().map(|text| ("joined", text)));
-        facts.extend(self.figures().facts());
-        status::lines(&facts)
+        facts.extend(self.scan_progress.text().map(|text| ("joined", text)));
+        facts.extend(self.metrics().facts());
+        status::fact_lines(&facts)
     }
 
     /// Returns the line of `.h5fs/status` that says whether the directory can still be read.
     fn state_text(&self) -> String {
-        let mut gone = lock(&self.gone);
-        match self.root.refuse_removed() {
+        let mut gone = lock(&self.missing_since);
+        match self.root.check_exists() {
             Ok(()) => {
                 *gone = None;
                 let unanswered = self.root.unanswered_since();
@@ -68,18 +68,18 @@ impl Archive {
 
     /// Returns the current text of `.h5fs/metrics`, for Prometheus.
     pub(super) fn metrics_text(&self) -> Vec<u8> {
-        metrics::text(&[self.figures()]).into_bytes()
+        metrics::prometheus_text(&[self.metrics()]).into_bytes()
     }
 
-    fn figures(&self) -> MountMetrics {
+    fn metrics(&self) -> MountMetrics {
         let is_up = self.state_text() == "serving";
-        let mut figures = status::of_mount(self.root.path(), is_up, &self.options);
-        let (open, bytes) = self.members.open_now();
-        figures.add("uptime_seconds", self.started.elapsed().as_secs());
+        let mut figures = status::initial_metrics(self.root.path(), is_up, &self.options);
+        let (open, bytes) = self.members.open_totals();
+        figures.add("uptime_seconds", self.started_at.elapsed().as_secs());
         figures.add("files_open", to_u64(open));
         figures.add("files_open_at_most", to_u64(self.options.open_files));
         figures.add("open_files_bytes", bytes);
-        figures.add("joined_files_read_total", self.joining.read());
+        figures.add("joined_files_read_total", self.scan_progress.opened_count());
         figures.add("handles_open", to_u64(self.handles.len()));
         status::add_engine(&mut figures, &self.engine.statistics());
         status::add_traffic(&mut figures, &self.traffic);

@@ -7,13 +7,13 @@ use std::time::Instant;
 
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::source::local::audience::Readers;
-use h5fs_reader::source::local::descriptors::share_of;
+use h5fs_reader::source::local::descriptors::max_open_files;
 use h5fs_reader::source::open::SharedState;
 use lru::LruCache;
 
 use crate::fs::data_files::file_state::FileState;
-use crate::fs::errno::stale;
-use crate::fs::state::inode::{FIRST_FILE, Tree};
+use crate::fs::errno::stale_error;
+use crate::fs::state::inode::{FIRST_FILE, TreeNumber};
 use crate::fs::state::inodes::Inodes;
 use crate::limits;
 
@@ -26,15 +26,15 @@ pub(super) struct OtherFilesState {
     pub(super) numbers: Vec<NumberedTree>,
     /// Numbers of trees of views of externally linked files. The key is the tree number of the
     /// file's own tree, and the number of the same tree of views in the source.
-    pub(super) views: HashMap<(Tree, Tree), Tree>,
-    pub(super) search: Search,
+    pub(super) views: HashMap<(TreeNumber, TreeNumber), TreeNumber>,
+    pub(super) search: LinkSearch,
     /// Numbers of ended trees, which can be reused, in the order of their end.
-    pub(super) ended: VecDeque<Tree>,
-    pub(super) open: LruCache<Tree, Arc<FileState>>,
+    pub(super) ended: VecDeque<TreeNumber>,
+    pub(super) open: LruCache<TreeNumber, Arc<FileState>>,
 }
 
 /// The progress of searching links that no request has read, for the names of further files.
-pub(super) struct Search {
+pub(super) struct LinkSearch {
     /// Number of files whose links were searched so far: the source, followed by the known files.
     pub(super) searched: u64,
     /// Time when the last search ended.
@@ -46,9 +46,9 @@ pub(super) struct NamedFile {
     /// The file's name as a link of the source would contain it.
     pub(super) name: Vec<u8>,
     /// Tree number of the file's own tree when the file was last open.
-    pub(super) tree: Option<Tree>,
+    pub(super) tree: Option<TreeNumber>,
     /// The error of the last failed attempt to open the file.
-    pub(super) failed: Option<String>,
+    pub(super) open_error: Option<String>,
 }
 
 /// The use of a tree number.
@@ -59,7 +59,7 @@ pub(super) enum NumberedTree {
     File(Box<FileTree>),
     /// A tree of views: the tree number of its file's own tree, and the number of the same tree of
     /// views in the source.
-    Views(Tree, Tree),
+    Views(TreeNumber, TreeNumber),
 }
 
 /// A file that was opened, and the state in which it was last seen.
@@ -81,11 +81,11 @@ impl OtherFilesState {
             numbers: Vec::new(),
             views: HashMap::new(),
             ended: VecDeque::new(),
-            search: Search {
+            search: LinkSearch {
                 searched: 0,
                 ended: None,
             },
-            open: LruCache::sparse(share_of(most)),
+            open: LruCache::sparse(max_open_files(most)),
         }
     }
 
@@ -100,7 +100,7 @@ impl OtherFilesState {
             let known = NamedFile {
                 name: name.to_vec(),
                 tree: None,
-                failed: None,
+                open_error: None,
             };
             self.names.insert(shown.into(), known);
         }
@@ -108,7 +108,7 @@ impl OtherFilesState {
     }
 
     /// Returns the shown name at `position` of the listing of `.h5fs/external`.
-    pub(super) fn listed(&self, position: u64) -> Option<Box<[u8]>> {
+    pub(super) fn shown_name_at(&self, position: u64) -> Option<Box<[u8]>> {
         self.found_names
             .get(usize::try_from(position).ok()?)
             .cloned()
@@ -116,7 +116,11 @@ impl OtherFilesState {
 
     /// Adds an open file to the list of open files. Returns the files that must be closed because
     /// of the limit.
-    pub(super) fn add_open(&mut self, tree: Tree, live: Arc<FileState>) -> Vec<Arc<FileState>> {
+    pub(super) fn add_open(
+        &mut self,
+        tree: TreeNumber,
+        live: Arc<FileState>,
+    ) -> Vec<Arc<FileState>> {
         let pushed = self.open.push(tree, live);
         let mut gone: Vec<_> = pushed.into_iter().map(|(_, live)| live).collect();
         gone.extend(self.make_room(1));
@@ -141,21 +145,21 @@ impl OtherFilesState {
         files.map(|(_, live)| live.container.weight()).sum()
     }
 
-    pub(super) fn file(&mut self, tree: Tree) -> Option<&mut FileTree> {
+    pub(super) fn file(&mut self, tree: TreeNumber) -> Option<&mut FileTree> {
         match self.numbered_tree(tree)? {
             NumberedTree::File(file) => Some(file),
             NumberedTree::Ended | NumberedTree::Views(..) => None,
         }
     }
 
-    pub(super) fn numbered_tree(&mut self, tree: Tree) -> Option<&mut NumberedTree> {
+    pub(super) fn numbered_tree(&mut self, tree: TreeNumber) -> Option<&mut NumberedTree> {
         let place = tree.checked_sub(FIRST_FILE)?;
         self.numbers.get_mut(usize::from(place))
     }
 
     /// If `tree` is a tree of views, returns the tree number of its file's own tree, and the number
     /// of the same tree of views in the source.
-    pub(super) fn views(&mut self, tree: Tree) -> Option<(Tree, Tree)> {
+    pub(super) fn views(&mut self, tree: TreeNumber) -> Option<(TreeNumber, TreeNumber)> {
         match self.numbered_tree(tree)? {
             NumberedTree::Views(of, in_source) => Some((*of, *in_source)),
             NumberedTree::Ended | NumberedTree::File(_) => None,
@@ -164,7 +168,7 @@ impl OtherFilesState {
 
     /// Ends the file's own tree, with the number `tree`, and its trees of views, because the file
     /// has changed.
-    pub(super) fn end(&mut self, tree: Tree, inodes: &Inodes) {
+    pub(super) fn end_file(&mut self, tree: TreeNumber, inodes: &Inodes) {
         self.open.pop(&tree);
         let place = self.numbered_tree(tree);
         let ended = place.map(|place| std::mem::replace(place, NumberedTree::Ended));
@@ -175,31 +179,31 @@ impl OtherFilesState {
             known.tree = known.tree.filter(|its| *its != tree);
         }
         let views = self.views.extract_if(|(of, _), _| *of == tree);
-        let views: Vec<Tree> = views.map(|(_, number)| number).collect();
+        let views: Vec<TreeNumber> = views.map(|(_, number)| number).collect();
         for number in views.into_iter().chain([tree]) {
             if let Some(place) = self.numbered_tree(number) {
                 *place = NumberedTree::Ended;
             }
             self.ended.push_back(number);
-            inodes.end(number);
+            inodes.end_tree(number);
         }
     }
 
     /// Returns the number of a tree of views in the file whose own tree is `of`, assigning a number
     /// if necessary. `in_source` is the number of the same tree of views in the source.
-    pub(super) fn number_views(
+    pub(super) fn assign_views_number(
         &mut self,
-        of: Tree,
-        in_source: Tree,
+        of: TreeNumber,
+        in_source: TreeNumber,
         inodes: &Inodes,
-    ) -> Result<Tree> {
+    ) -> Result<TreeNumber> {
         if let Some(&known) = self.views.get(&(of, in_source)) {
             return Ok(known);
         }
         if self.file(of).is_none() {
-            return Err(stale());
+            return Err(stale_error());
         }
-        let tree = self.unused(inodes).ok_or_else(too_many)?;
+        let tree = self.free_number(inodes).ok_or_else(too_many_files_error)?;
         if let Some(place) = self.numbered_tree(tree) {
             *place = NumberedTree::Views(of, in_source);
         }
@@ -208,13 +212,13 @@ impl OtherFilesState {
     }
 
     /// Returns a free tree number, or `None` if all are in use.
-    pub(super) fn unused(&mut self, inodes: &Inodes) -> Option<Tree> {
+    pub(super) fn free_number(&mut self, inodes: &Inodes) -> Option<TreeNumber> {
         let next = u16::try_from(self.numbers.len()).ok();
         if let Some(tree) = next.and_then(|place| FIRST_FILE.checked_add(place)) {
             self.numbers.push(NumberedTree::Ended);
             return Some(tree);
         }
-        let used = inodes.trees();
+        let used = inodes.tree_numbers();
         let place = self.ended.iter().position(|tree| !used.contains(tree))?;
         let tree = self.ended.remove(place)?;
         // A request may have been about to open the file that had this number.
@@ -224,26 +228,26 @@ impl OtherFilesState {
 
     /// Returns the number of the file's own tree, assigning a number if necessary. The file keeps
     /// the number until it changes.
-    pub(super) fn number(
+    pub(super) fn assign_file_number(
         &mut self,
         shown: &[u8],
         (state, readers): (&SharedState, Readers),
         inodes: &Inodes,
-    ) -> Result<Tree> {
+    ) -> Result<TreeNumber> {
         let known = self.names.get(shown).ok_or(Error::NotFound)?;
         let before = known.tree;
         if let Some(tree) = before
             && let Some(file) = self.file(tree)
         {
-            let is_same = !file.state.is_over()
+            let is_same = !file.state.has_ended()
                 && file.state.identity() == state.identity()
                 && file.readers == readers;
             if is_same {
                 return Ok(tree);
             }
-            self.end(tree, inodes);
+            self.end_file(tree, inodes);
         }
-        let tree = self.unused(inodes).ok_or_else(too_many)?;
+        let tree = self.free_number(inodes).ok_or_else(too_many_files_error)?;
         if let Some(place) = self.numbered_tree(tree) {
             let (shown, state) = (shown.into(), Arc::clone(state));
             *place = NumberedTree::File(Box::new(FileTree {
@@ -259,7 +263,7 @@ impl OtherFilesState {
     }
 }
 
-fn too_many() -> Error {
+fn too_many_files_error() -> Error {
     let most = h5fs_reader::wire::to_u64(limits::MOUNTED_FILES);
     Error::limit("number of mounted other files", most)
 }

@@ -5,14 +5,14 @@ use std::fs;
 use nix::errno::Errno;
 
 use crate::fs::data_files::other_files::state::OtherFilesState;
-use crate::fs::fake::{Fake, ROOT};
+use crate::fs::fake::{FakeContainer, ROOT};
 
 use h5fs_reader::model::NodeId;
 use h5fs_reader::source::local::audience::Readers;
 use h5fs_reader::source::local::file::FileSource;
 use h5fs_reader::source::open::OpenSource;
 
-use crate::fs::state::inode::{Inode, NodeType, of_node};
+use crate::fs::state::inode::{Inode, NodeType, node_number};
 use crate::fs::state::inodes::Inodes;
 use crate::fs::tests::{content, errno_of, list, names, text, xattr};
 use crate::fs::{FileKind, Filesystem, Requests};
@@ -20,30 +20,30 @@ use crate::fs::{FileKind, Filesystem, Requests};
 /// Creates the files `main` and `sub/part`, whose objects have the same node IDs, with external
 /// links in both directions.
 fn pair(directory: &std::path::Path) -> Filesystem {
-    let mut main = Fake::new();
-    main.group(800, 1);
-    main.bytes(1600, 1, b"main");
-    main.hard(ROOT, "g", 800);
-    main.hard(800, "data", 1600);
-    main.external(800, "part", "sub/part", "/");
-    main.external(800, "deep", "sub/../sub/part", "/./g/.h5fs");
-    main.external(800, "self", "main", "g/data");
-    main.external(800, "alias", "alias", "/");
-    main.external(ROOT, "absent", "absent", "/x");
-    main.external(ROOT, "climbs", "../main", "/x");
-    main.external(ROOT, "text", "text", "/");
-    let mut part = Fake::new();
-    part.group(800, 2);
-    part.bytes(1600, 1, b"part");
-    part.attribute(800, b"units", b"K");
-    part.hard(ROOT, "g", 800);
-    part.hard(ROOT, "z", 800);
-    part.hard(800, ".h5fs", 1600);
-    part.soft_link(800, "soft", "/g/.h5fs");
-    part.external(800, "back", "../main", "/g");
-    part.external(800, "own", "part", "/g");
-    part.external(800, "beside", "main", "/g");
-    let fs = Fake::mounted_among(directory, vec![("main", main), ("sub/part", part)]);
+    let mut main = FakeContainer::new();
+    main.add_group(800, 1);
+    main.add_bytes(1600, 1, b"main");
+    main.add_hard_link(ROOT, "g", 800);
+    main.add_hard_link(800, "data", 1600);
+    main.add_external_link(800, "part", "sub/part", "/");
+    main.add_external_link(800, "deep", "sub/../sub/part", "/./g/.h5fs");
+    main.add_external_link(800, "self", "main", "g/data");
+    main.add_external_link(800, "alias", "alias", "/");
+    main.add_external_link(ROOT, "absent", "absent", "/x");
+    main.add_external_link(ROOT, "climbs", "../main", "/x");
+    main.add_external_link(ROOT, "text", "text", "/");
+    let mut part = FakeContainer::new();
+    part.add_group(800, 2);
+    part.add_bytes(1600, 1, b"part");
+    part.add_attribute(800, b"units", b"K");
+    part.add_hard_link(ROOT, "g", 800);
+    part.add_hard_link(ROOT, "z", 800);
+    part.add_hard_link(800, ".h5fs", 1600);
+    part.add_soft_link(800, "soft", "/g/.h5fs");
+    part.add_external_link(800, "back", "../main", "/g");
+    part.add_external_link(800, "own", "part", "/g");
+    part.add_external_link(800, "beside", "main", "/g");
+    let fs = FakeContainer::mounted_among(directory, vec![("main", main), ("sub/part", part)]);
     fs::write(directory.join("text"), "neither").unwrap();
     fs
 }
@@ -132,7 +132,7 @@ fn what_cannot_be_opened_is_an_error_there() {
 
     // A file that is created later is found, and the kernel must forget the link's old text.
     let before = fs.resolve_link(b"absent").unwrap();
-    assert!(!before.cacheable);
+    assert!(!before.is_cacheable);
     fs::write(directory.path().join("absent"), "sub/part").unwrap();
     assert_eq!(text(&fs, "absent"), ".h5fs/external/absent/x");
     assert_ne!(fs.resolve_link(b"absent").unwrap().ino, before.ino);
@@ -164,14 +164,14 @@ fn a_name_is_sought_in_so_many_files() {
     let name = |number: usize| format!("f{number}");
     let mut files = Vec::new();
     for number in 0..count {
-        let mut file = Fake::new();
-        file.external(ROOT, "next", &name(number + 1), "/");
+        let mut file = FakeContainer::new();
+        file.add_external_link(ROOT, "next", &name(number + 1), "/");
         files.push((name(number), file));
     }
     let files = files
         .iter_mut()
         .map(|(name, file)| (&name[..], std::mem::take(file)));
-    let fs = Fake::mounted_among(directory.path(), files.collect());
+    let fs = FakeContainer::mounted_among(directory.path(), files.collect());
     let find = |number| fs.resolve(format!(".h5fs/external/{}", name(number)).as_bytes());
     find(1).unwrap();
     // A search that exceeds its time limit continues in the next one.
@@ -231,12 +231,12 @@ fn the_numbers_of_trees_do_not_run_out() {
     let (mut state, inodes) = (OtherFilesState::new(0), Inodes::new());
     let seen = [0, 1].map(|time| {
         touch(&path, time);
-        FileSource::open(&path, None).unwrap().state()
+        FileSource::open(&path, None).unwrap().opened_state()
     });
     let number = |state: &mut OtherFilesState, change: usize| {
         let seen = &seen[change % 2];
         state
-            .number(b"part", (seen, Readers::Owner), &inodes)
+            .assign_file_number(b"part", (seen, Readers::Owner), &inodes)
             .unwrap()
     };
     state.find_or_add(b"part", b"part");
@@ -249,7 +249,7 @@ fn the_numbers_of_trees_do_not_run_out() {
         parent: 1,
         name: b"part"[..].into(),
     };
-    inodes.enter(of_node(0, first, known.node), &known);
+    inodes.add_lookup(node_number(0, first, known.node), &known);
     let again = (1..=65_280).map(|change| number(&mut state, change)).last();
     assert_eq!(again, Some(first + 1));
     assert_eq!(inodes.len(), 1);
@@ -260,17 +260,17 @@ fn files_that_are_closed_open_again() {
     let directory = tempfile::tempdir().unwrap();
     let count = crate::limits::OPEN_MOUNTED_FILES + 4;
     let names: Vec<String> = (0..count).map(|number| format!("f{number}")).collect();
-    let mut main = Fake::new();
+    let mut main = FakeContainer::new();
     let mut files = Vec::new();
     for name in &names {
-        main.external(ROOT, name, name, "/data");
-        let mut fake = Fake::new();
-        fake.bytes(800, 1, name.as_bytes());
-        fake.hard(ROOT, "data", 800);
+        main.add_external_link(ROOT, name, name, "/data");
+        let mut fake = FakeContainer::new();
+        fake.add_bytes(800, 1, name.as_bytes());
+        fake.add_hard_link(ROOT, "data", 800);
         files.push((&name[..], fake));
     }
     files.insert(0, ("main", main));
-    let fs = Fake::mounted_among(directory.path(), files);
+    let fs = FakeContainer::mounted_among(directory.path(), files);
     let found = names
         .iter()
         .map(|name| fs.resolve(name.as_bytes()).unwrap());

@@ -31,9 +31,9 @@ pub(super) struct ClientStream {
     peer: Arc<Peer>,
     stalled: Option<Pin<Box<Sleep>>>,
     /// State since the client closed its sending side; `None` before.
-    ended: Option<HalfClosedState>,
+    half_closed: Option<HalfClosedState>,
     /// Whether closing the connection before the response is complete must be reported as a reset.
-    resets: bool,
+    resets_on_close: bool,
 }
 
 /// The state of a client that has closed its sending side. The client still waits for its response,
@@ -79,17 +79,17 @@ impl ClientStream {
             stream,
             peer,
             stalled: None,
-            ended: None,
-            resets: false,
+            half_closed: None,
+            resets_on_close: false,
         }
     }
 
     /// Returns `Ready` when a client that has closed its sending side no longer waits for a
     /// response.
-    fn poll_ended(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_half_closed(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let is_taking = self.stalled.is_some();
-        let is_waiting = self.peer.is_answered() || is_taking;
-        let ended = self.ended.get_or_insert_with(HalfClosedState::now);
+        let is_waiting = self.peer.is_response_pending() || is_taking;
+        let ended = self.half_closed.get_or_insert_with(HalfClosedState::now);
         loop {
             let is_late = !is_taking && ended.until <= Instant::now();
             if !is_waiting || is_late || self.stream.has_gone() {
@@ -103,27 +103,27 @@ impl ClientStream {
     /// Makes the operating system reset the connection if it is closed early. This is only done if
     /// the end of the connection marks the end of a response, so that the client can detect an
     /// incomplete response.
-    fn watch_end(&mut self) -> io::Result<()> {
+    fn reset_on_early_close(&mut self) -> io::Result<()> {
         if let Stream::Network(stream) = &self.stream
-            && self.peer.has_no_end()
-            && !self.resets
+            && self.peer.is_unbounded()
+            && !self.resets_on_close
         {
             set_socket_linger(stream, Some(Duration::ZERO))?;
-            self.resets = true;
+            self.resets_on_close = true;
         }
         Ok(())
     }
 
     /// Returns the result `written` of a write. While the write is pending, measures the time and
     /// disconnects a client that is too slow.
-    fn watched<T>(
+    fn check_stall<T>(
         &mut self,
         written: Poll<io::Result<T>>,
         context: &mut Context<'_>,
     ) -> Poll<io::Result<T>> {
         if written.is_ready() {
             self.stalled = None;
-            if let Some(ended) = &mut self.ended {
+            if let Some(ended) = &mut self.half_closed {
                 ended.until = Instant::now() + limits::HTTP_HALF_CLOSED;
             }
             return written;
@@ -156,8 +156,8 @@ impl Read for ClientStream {
         context: &mut Context<'_>,
         mut into: ReadBufCursor<'_>,
     ) -> Poll<io::Result<()>> {
-        if self.ended.is_some() {
-            return self.poll_ended(context);
+        if self.half_closed.is_some() {
+            return self.poll_half_closed(context);
         }
         // Requests are short. Without unsafe code, the cursor only accepts copies.
         let mut memory = [0; 4096];
@@ -165,7 +165,7 @@ impl Read for ClientStream {
         let mut buffer = ReadBuf::new(memory.get_mut(..room).unwrap_or_default());
         ready!(on_stream!(self, stream => stream.poll_read(context, &mut buffer)))?;
         if room > 0 && buffer.filled().is_empty() {
-            return self.poll_ended(context);
+            return self.poll_half_closed(context);
         }
         into.put_slice(buffer.filled());
         Poll::Ready(Ok(()))
@@ -178,9 +178,9 @@ impl Write for ClientStream {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.watch_end()?;
+        self.reset_on_early_close()?;
         let written = on_stream!(self, stream => stream.poll_write(context, bytes));
-        self.watched(written, context)
+        self.check_stall(written, context)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -189,13 +189,13 @@ impl Write for ClientStream {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         if let Stream::Network(stream) = &self.stream
-            && self.resets
+            && self.resets_on_close
         {
-            if !self.peer.is_whole() {
+            if !self.peer.is_complete() {
                 return Poll::Ready(Ok(()));
             }
             set_socket_linger(stream, None)?;
-            self.resets = false;
+            self.resets_on_close = false;
         }
         on_stream!(self, stream => stream.poll_shutdown(context))
     }
@@ -209,8 +209,8 @@ impl Write for ClientStream {
         context: &mut Context<'_>,
         all: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.watch_end()?;
+        self.reset_on_early_close()?;
         let written = on_stream!(self, stream => stream.poll_write_vectored(context, all));
-        self.watched(written, context)
+        self.check_stall(written, context)
     }
 }

@@ -33,12 +33,12 @@ impl RequestDispatcher {
     }
 
     /// Returns whether so many requests wait that the next one must be refused.
-    pub(super) fn are_too_many(&self) -> bool {
-        self.workers.waiting() >= limits::HTTP_WAITING
+    pub(super) fn is_overloaded(&self) -> bool {
+        self.workers.waiting_count() >= limits::HTTP_WAITING
     }
 
     /// Reserves a slot for a large piece of a response. Returns `None` if no slot is free.
-    pub(super) fn room(&self) -> Option<OwnedSemaphorePermit> {
+    pub(super) fn reserve_large_piece(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.large).try_acquire_owned().ok()
     }
 
@@ -55,7 +55,7 @@ impl RequestDispatcher {
         let caller = Caller { unique, thread: 0 };
         let left = CancelOnDrop(Some((self.workers.waiting_callers(), unique)));
         let whole = (CancelToken::default(), Arc::default());
-        self.workers.request(
+        self.workers.schedule_request(
             ("http", of),
             caller,
             whole,
@@ -68,7 +68,7 @@ impl RequestDispatcher {
         );
         Box::pin(async move {
             let answered = answered.await;
-            left.forget();
+            left.disarm();
             match answered {
                 Ok((held, done)) => (Some(held), done),
                 Err(_) => (
@@ -89,7 +89,7 @@ struct CancelOnDrop(Option<(WaitingCallers, u64)>);
 
 impl CancelOnDrop {
     /// Consumes the guard without cancelling, because the result is available.
-    fn forget(mut self) {
+    fn disarm(mut self) {
         self.0 = None;
     }
 }

@@ -9,8 +9,8 @@ use crate::fs::http::server::unauthorized::UnauthorizedClient;
 pub(super) struct Peer {
     client: UnauthorizedClient,
     is_answered: AtomicBool,
-    has_no_end: AtomicBool,
-    is_whole: AtomicBool,
+    is_unbounded: AtomicBool,
+    is_complete: AtomicBool,
 }
 
 /// A response in progress. It ends when hyper has received all of its bytes.
@@ -21,31 +21,31 @@ impl Peer {
         Peer {
             client,
             is_answered: AtomicBool::new(false),
-            has_no_end: AtomicBool::new(false),
-            is_whole: AtomicBool::new(false),
+            is_unbounded: AtomicBool::new(false),
+            is_complete: AtomicBool::new(false),
         }
     }
 
     /// Records that a response to the client is in progress, until the returned value is dropped.
-    pub(super) fn answer(peer: &Arc<Self>) -> PendingResponse {
+    pub(super) fn begin_response(peer: &Arc<Self>) -> PendingResponse {
         peer.is_answered.store(true, Ordering::Relaxed);
         PendingResponse(Arc::clone(peer))
     }
 
     /// Returns whether a response is in progress.
-    pub(super) fn is_answered(&self) -> bool {
+    pub(super) fn is_response_pending(&self) -> bool {
         self.is_answered.load(Ordering::Relaxed)
     }
 
     /// Returns whether the current response has neither a length nor an end marker, so that only
     /// the end of the connection ends it.
-    pub(super) fn has_no_end(&self) -> bool {
-        self.has_no_end.load(Ordering::Relaxed)
+    pub(super) fn is_unbounded(&self) -> bool {
+        self.is_unbounded.load(Ordering::Relaxed)
     }
 
     /// Returns whether hyper has received all bytes of a response without an end marker.
-    pub(super) fn is_whole(&self) -> bool {
-        self.is_whole.load(Ordering::Relaxed)
+    pub(super) fn is_complete(&self) -> bool {
+        self.is_complete.load(Ordering::Relaxed)
     }
 }
 
@@ -59,12 +59,12 @@ impl PendingResponse {
     /// Records that the response has neither a length nor an end marker, so that only the end of
     /// the connection ends it.
     pub(super) fn set_unbounded(&self) {
-        self.0.has_no_end.store(true, Ordering::Relaxed);
+        self.0.is_unbounded.store(true, Ordering::Relaxed);
     }
 
     /// Records that hyper has received all bytes of the response.
     pub(super) fn set_complete(&self) {
-        self.0.is_whole.store(true, Ordering::Relaxed);
+        self.0.is_complete.store(true, Ordering::Relaxed);
     }
 }
 

@@ -17,11 +17,11 @@ use crate::limits;
 
 /// The body of a response, generated piece by piece while hyper sends it.
 pub(super) struct ResponseBody {
-    questions: Arc<RequestDispatcher>,
-    answering: PendingResponse,
+    dispatcher: Arc<RequestDispatcher>,
+    response: PendingResponse,
     state: BodyState,
     /// Time when hyper received the last piece.
-    handed: Option<Instant>,
+    last_piece_at: Option<Instant>,
 }
 
 enum BodyState {
@@ -53,33 +53,35 @@ impl ResponseBody {
             answering.set_unbounded();
         }
         ResponseBody {
-            questions,
-            answering,
+            dispatcher: questions,
+            response: answering,
             state,
-            handed: None,
+            last_piece_at: None,
         }
     }
 
     /// Starts to generate the next piece of the content. The piece is large if a slot for large
     /// pieces is free and the client reads fast.
     fn start_next(&self, pieces: Box<dyn StreamedContent>) -> BodyState {
-        let room = self.room();
+        let room = self.reserve_large_piece();
         self.request_piece(pieces, room)
     }
 
     /// Starts to generate the next piece before hyper requests it, if the piece is large.
     fn start_ahead(&self, pieces: Box<dyn StreamedContent>) -> BodyState {
-        match self.room() {
+        match self.reserve_large_piece() {
             Some(room) => self.request_piece(pieces, Some(room)),
             None => BodyState::Pieces(pieces),
         }
     }
 
     /// Reserves a slot for a large piece, if the client reads fast.
-    fn room(&self) -> Option<OwnedSemaphorePermit> {
+    fn reserve_large_piece(&self) -> Option<OwnedSemaphorePermit> {
         const FAST: Duration = Duration::from_secs(1);
-        let is_fast = self.handed.is_none_or(|handed| handed.elapsed() < FAST);
-        self.questions.room().filter(|_| is_fast)
+        let is_fast = self
+            .last_piece_at
+            .is_none_or(|handed| handed.elapsed() < FAST);
+        self.dispatcher.reserve_large_piece().filter(|_| is_fast)
     }
 
     fn request_piece(
@@ -92,12 +94,12 @@ impl ResponseBody {
             None => limits::HTTP_PIECE,
         };
         let left = pieces.remaining();
-        let next = self
-            .questions
-            .dispatch(pieces.subject(), pieces, move |pieces, cancel| {
-                let piece = pieces.next(most, cancel)?;
-                Ok(piece.map(|bytes| Piece::into_bytes(bytes, room.take())))
-            });
+        let next =
+            self.dispatcher
+                .dispatch(pieces.request_subject(), pieces, move |pieces, cancel| {
+                    let piece = pieces.next_piece(most, cancel)?;
+                    Ok(piece.map(|bytes| Piece::into_bytes(bytes, room.take())))
+                });
         BodyState::Waiting(next, left)
     }
 }
@@ -138,7 +140,7 @@ impl Body for ResponseBody {
         loop {
             match std::mem::replace(&mut self.state, BodyState::Over) {
                 BodyState::Over => {
-                    self.answering.set_complete();
+                    self.response.set_complete();
                     return Poll::Ready(None);
                 }
                 BodyState::Whole(bytes) => {
@@ -163,7 +165,7 @@ impl Body for ResponseBody {
                             _ => self.start_ahead(pieces),
                         };
                     }
-                    self.handed = Some(Instant::now());
+                    self.last_piece_at = Some(Instant::now());
                     return Poll::Ready(Some(Ok(Frame::data(bytes))));
                 }
             }

@@ -35,7 +35,10 @@ pub(super) struct Disconnection(Option<(oneshot::Receiver<()>, Pin<Box<Sleep>>)>
 impl UnauthorizedClients {
     /// Registers a client that has just connected. The returned future completes unless the client
     /// is granted access within the time `most`.
-    pub(super) fn receive(self: &Arc<Self>, most: Duration) -> (UnauthorizedClient, Disconnection) {
+    pub(super) fn register(
+        self: &Arc<Self>,
+        most: Duration,
+    ) -> (UnauthorizedClient, Disconnection) {
         let (sender, receiver) = oneshot::channel();
         let waiting = &mut *lock(&self.0);
         let number = waiting.next;
@@ -50,7 +53,7 @@ impl UnauthorizedClients {
     }
 
     /// Disconnects the client without access that connected first, if there is one.
-    pub(super) fn send_first_away(&self) {
+    pub(super) fn disconnect_oldest(&self) {
         lock(&self.0).all.pop_first();
     }
 }
@@ -108,7 +111,7 @@ mod tests {
     fn who_is_not_let_in_in_time_is_sent_away() {
         clock(async {
             let clients = Arc::<UnauthorizedClients>::default();
-            let [mut one, mut other] = [(); 2].map(|()| clients.receive(Duration::ZERO));
+            let [mut one, mut other] = [(); 2].map(|()| clients.register(Duration::ZERO));
             one.0.grant_access();
             sleep(Duration::from_millis(2)).await;
             assert!(!is_ready(&mut one.1) && is_ready(&mut other.1));
@@ -119,18 +122,18 @@ mod tests {
     fn who_has_come_first_is_sent_away_first_and_nobody_who_was_let_in() {
         clock(async {
             let clients = Arc::<UnauthorizedClients>::default();
-            let mut all: Vec<_> = (0..4).map(|_| clients.receive(LONG)).collect();
+            let mut all: Vec<_> = (0..4).map(|_| clients.register(LONG)).collect();
             all[0].0.grant_access();
-            clients.send_first_away();
+            clients.disconnect_oldest();
             let away: Vec<_> = all.iter_mut().map(|(_, away)| is_ready(away)).collect();
             assert_eq!(away, [false, true, false, false]);
             // One client has disconnected itself, and one was disconnected by the server.
             all.drain(1..3);
-            clients.send_first_away();
+            clients.disconnect_oldest();
             let away: Vec<_> = all.iter_mut().map(|(_, away)| is_ready(away)).collect();
             assert_eq!(away, [false, true]);
             // No client is left to disconnect.
-            clients.send_first_away();
+            clients.disconnect_oldest();
             assert!(!is_ready(&mut all[0].1));
             drop(all);
             assert!(lock(&clients.0).all.is_empty());

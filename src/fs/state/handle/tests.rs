@@ -4,7 +4,7 @@ use h5fs_reader::memory::lock::lock;
 use h5fs_reader::testing::eventually;
 use nix::errno::Errno;
 
-use crate::fs::fake::{Fake, ROOT};
+use crate::fs::fake::{FakeContainer, ROOT};
 use crate::fs::state::handle::{Handles, OpenInode};
 use crate::fs::tests::errno_of;
 use crate::fs::{Caching, Filesystem, Handle, Requests};
@@ -14,11 +14,11 @@ const SET: u64 = 200;
 
 /// Creates a dataset with many attributes.
 fn tree() -> Filesystem {
-    let mut fake = Fake::new();
-    fake.bytes(SET, 1, b"bytes");
-    fake.hard(ROOT, "set", SET);
+    let mut fake = FakeContainer::new();
+    fake.add_bytes(SET, 1, b"bytes");
+    fake.add_hard_link(ROOT, "set", SET);
     for i in 0..1000 {
-        fake.attribute(SET, format!("{i:0200}").as_bytes(), b"a value");
+        fake.add_attribute(SET, format!("{i:0200}").as_bytes(), b"a value");
     }
     fake.into_filesystem()
 }
@@ -69,12 +69,15 @@ fn what_is_open_counts_even_where_it_keeps_nothing() {
     let first = tree.open_file(set).unwrap().handle;
     let free = || {
         let mut free = limits::OPEN_BYTES;
-        while file.engine.hold(free).is_err() {
+        while file.engine.reserve_memory(free).is_err() {
             free -= limits::OPEN_HANDLE / 4;
         }
         free
     };
-    let others = file.engine.hold(free() - limits::OPEN_HANDLE / 2).unwrap();
+    let others = file
+        .engine
+        .reserve_memory(free() - limits::OPEN_HANDLE / 2)
+        .unwrap();
     assert_eq!(errno_of(tree.open_file(set)), Errno::ENOMEM);
     assert_eq!(errno_of(tree.opendir(tree.root())), Errno::ENOMEM);
     assert_eq!(&tree.read(first, 0, 10).unwrap()[..], b"bytes");
@@ -92,8 +95,11 @@ fn a_listing_without_room_to_remember_goes_on() {
     let remembered = |least: bool| (open.content.own_bytes() > 200_000) == least;
     assert_eq!(listed(&tree, handle, 0), 1002);
     assert!(remembered(true));
-    let others = file.engine.hold(limits::OPEN_BYTES - (300 << 10));
-    let others = (others.unwrap(), file.engine.hold(50 << 10).unwrap());
+    let others = file.engine.reserve_memory(limits::OPEN_BYTES - (300 << 10));
+    let others = (
+        others.unwrap(),
+        file.engine.reserve_memory(50 << 10).unwrap(),
+    );
     let second = tree.opendir(attributes).unwrap().handle;
     assert_eq!(listed(&tree, second, 0), 1002);
     assert_eq!(listed(&tree, second, 500), 502);
@@ -110,12 +116,12 @@ fn a_listing_without_room_to_remember_goes_on() {
 #[test]
 fn a_source_that_changes_right_after_an_open_leaves_no_handle_behind() {
     let directory = tempfile::tempdir().unwrap();
-    let mut fake = Fake::new();
-    fake.group(800, 1);
-    fake.bytes(SET, 1, b"bytes");
-    fake.hard(ROOT, "group", 800);
-    fake.hard(ROOT, "set", SET);
-    let tree = Fake::mounted_among(directory.path(), vec![("main", fake)]);
+    let mut fake = FakeContainer::new();
+    fake.add_group(800, 1);
+    fake.add_bytes(SET, 1, b"bytes");
+    fake.add_hard_link(ROOT, "group", 800);
+    fake.add_hard_link(ROOT, "set", SET);
+    let tree = FakeContainer::mounted_among(directory.path(), vec![("main", fake)]);
     let group = tree.resolve(b"/group").unwrap().ino;
     let set = tree.resolve(b"/set").unwrap().ino;
     let opened = [tree.opendir(group).unwrap(), tree.open_file(set).unwrap()];
@@ -148,10 +154,10 @@ fn no_handle_is_made_of_a_state_that_is_over() {
     let open = || OpenInode::directory(1, Arc::clone(&file)).unwrap();
     let handles = Handles::default();
     let insert = |handle| handles.insert(handle, open(), Caching::Never);
-    let handle = insert(handles.unused()).unwrap().handle;
+    let handle = insert(handles.new_handle()).unwrap().handle;
     file.end();
     handles.retire();
-    assert_eq!(errno_of(insert(handles.unused())), Errno::ESTALE);
+    assert_eq!(errno_of(insert(handles.new_handle())), Errno::ESTALE);
     assert_eq!(errno_of(handles.replace(handle, open())), Errno::ESTALE);
     assert_eq!(errno_of(handles.get(handle)), Errno::ESTALE);
 }

@@ -4,7 +4,7 @@
 //! `find` and `ls -l` look up every name of a directory, and the kernel forgets names only when it
 //! needs memory. So entries are stored contiguously, and so are names.
 
-use h5fs_reader::memory::name_arena::{NameArena, NameAt};
+use h5fs_reader::memory::name_arena::{NameArena, NamePosition};
 use h5fs_reader::memory::positions::Positions;
 
 /// Total length of removed names, in bytes, below which names are not compacted.
@@ -27,7 +27,7 @@ pub(super) struct Slot<E> {
     entry: E,
     lookups: u32,
     /// Position of the name in the buffer of all names.
-    name: NameAt,
+    name: NamePosition,
 }
 
 impl<E> Default for InodeTable<E> {
@@ -54,13 +54,13 @@ impl<E: Copy> InodeTable<E> {
     }
 
     /// Returns a mutable reference to the entry with the inode number `ino`.
-    pub(in crate::fs) fn entry(&mut self, ino: u64) -> Option<&mut E> {
+    pub(in crate::fs) fn entry_mut(&mut self, ino: u64) -> Option<&mut E> {
         let at = self.position(ino)?;
         Some(&mut self.slots[at].entry)
     }
 
     /// Returns a mutable reference to the lookup count of the inode `ino`.
-    pub(in crate::fs) fn lookups(&mut self, ino: u64) -> Option<&mut u32> {
+    pub(in crate::fs) fn lookup_count_mut(&mut self, ino: u64) -> Option<&mut u32> {
         let at = self.position(ino)?;
         Some(&mut self.slots[at].lookups)
     }
@@ -118,8 +118,8 @@ impl<E: Copy> InodeTable<E> {
     }
 
     /// Marks the memory of a name as unused. Compacts the buffer of names if most of it is unused.
-    fn count_removed(&mut self, name: NameAt) {
-        self.unused += self.names.bytes_of(name);
+    fn count_removed(&mut self, name: NamePosition) {
+        self.unused += self.names.stored_bytes(name);
         if self.unused < WASTE + self.names.weight() / 2 {
             return;
         }
@@ -150,7 +150,7 @@ impl<E: Copy> InodeTable<E> {
     }
 
     /// Removes all entries without lookups for which `is_gone` returns true.
-    pub(super) fn drop_unknown(&mut self, is_gone: impl Fn(&E) -> bool) {
+    pub(super) fn remove_unreferenced(&mut self, is_gone: impl Fn(&E) -> bool) {
         let slots = self.slots.iter();
         let gone = slots.filter(|slot| slot.lookups == 0 && is_gone(&slot.entry));
         let gone: Vec<u64> = gone.map(|slot| slot.ino).collect();
@@ -188,11 +188,11 @@ mod tests {
     fn what_is_put_is_found() {
         let mut table = InodeTable::default();
         table.insert(800, 'a', b"a");
-        *table.lookups(800).unwrap() += 3;
+        *table.lookup_count_mut(800).unwrap() += 3;
         table.insert(800, 'b', b"another");
         assert_eq!(table.get(800), Some(('b', &b"another"[..])));
-        assert_eq!(table.lookups(800), Some(&mut 3));
-        assert!(table.get(801).is_none() && table.lookups(801).is_none());
+        assert_eq!(table.lookup_count_mut(800), Some(&mut 3));
+        assert!(table.get(801).is_none() && table.lookup_count_mut(801).is_none());
         table.remove(801);
         assert_eq!(table.len(), 1);
     }

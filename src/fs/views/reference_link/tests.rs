@@ -8,26 +8,26 @@ use h5fs_reader::model::datatype::{Class, ReferenceKind};
 use h5fs_reader::testing::processor_time;
 use nix::errno::Errno;
 
-use crate::fs::fake::{Fake, ROOT};
+use crate::fs::fake::{FakeContainer, ROOT};
 use crate::fs::tests::{content, errno_of, list, names, text};
 use crate::fs::{FileKind, Filesystem, Requests};
 use crate::limits;
 
 /// Creates `/run` with an array of references to objects of the graph and to itself.
-fn graph() -> Fake {
-    let mut fake = Fake::new();
-    fake.group(800, 1);
-    fake.group(1600, 2);
-    fake.bytes(2400, 2, b"data");
-    fake.references(3200, 1, &[2400, 0, 800, ROOT, 3200, 1600, 4000, 4800]);
+fn graph() -> FakeContainer {
+    let mut fake = FakeContainer::new();
+    fake.add_group(800, 1);
+    fake.add_group(1600, 2);
+    fake.add_bytes(2400, 2, b"data");
+    fake.add_references(3200, 1, &[2400, 0, 800, ROOT, 3200, 1600, 4000, 4800]);
     // An object without a name.
-    fake.bytes(4000, 1, b"lost");
-    fake.hard(ROOT, "run", 800);
-    fake.hard(800, "deep", 1600);
-    fake.hard(1600, "again", 1600);
-    fake.hard(1600, "temp", 2400);
-    fake.hard(800, "temp", 2400);
-    fake.hard(800, "links", 3200);
+    fake.add_bytes(4000, 1, b"lost");
+    fake.add_hard_link(ROOT, "run", 800);
+    fake.add_hard_link(800, "deep", 1600);
+    fake.add_hard_link(1600, "again", 1600);
+    fake.add_hard_link(1600, "temp", 2400);
+    fake.add_hard_link(800, "temp", 2400);
+    fake.add_hard_link(800, "links", 3200);
     fake
 }
 
@@ -75,8 +75,8 @@ fn only_elements_that_name_an_object_are_there() {
 #[test]
 fn links_have_numbers_of_their_own() {
     let mut fake = graph();
-    fake.references(5600, 1, &[800; 5000]);
-    fake.hard(ROOT, "more", 5600);
+    fake.add_references(5600, 1, &[800; 5000]);
+    fake.add_hard_link(ROOT, "more", 5600);
     let fs = fake.into_filesystem();
     let mut numbers = HashSet::new();
     for path in [".h5fs/refs/run/links", ".h5fs/refs/more"] {
@@ -94,10 +94,10 @@ fn links_have_numbers_of_their_own() {
 
 #[test]
 fn a_listing_goes_on_at_any_element() {
-    let mut fake = Fake::new();
+    let mut fake = FakeContainer::new();
     let targets: Vec<u64> = (0..3000).map(|number| (number % 3) * ROOT).collect();
-    fake.references(800, 1, &targets);
-    fake.hard(ROOT, "links", 800);
+    fake.add_references(800, 1, &targets);
+    fake.add_hard_link(ROOT, "links", 800);
     let fs = fake.into_filesystem();
     let directory = fs.resolve(b".h5fs/refs/links").unwrap().ino;
     let handle = fs.opendir(directory).unwrap().handle;
@@ -119,11 +119,11 @@ fn a_listing_of_null_references_ends() {
         size: 8,
         class: Class::Reference(ReferenceKind::Object),
     };
-    let mut fake = Fake::new();
-    fake.array(800, 1, datatype(), 1 << 59, Ok(Storage::Fill));
-    fake.references(1600, 1, &vec![0; 1 << 20]);
-    fake.hard(ROOT, "unstored", 800);
-    fake.hard(ROOT, "stored", 1600);
+    let mut fake = FakeContainer::new();
+    fake.add_array(800, 1, datatype(), 1 << 59, Ok(Storage::Fill));
+    fake.add_references(1600, 1, &vec![0; 1 << 20]);
+    fake.add_hard_link(ROOT, "unstored", 800);
+    fake.add_hard_link(ROOT, "stored", 1600);
     let fs = fake.into_filesystem();
     let before = processor_time();
     assert!(names(&fs, ".h5fs/refs/unstored").is_empty());

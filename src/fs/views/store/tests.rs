@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::fs::fake::{Fake, ROOT};
+use crate::fs::fake::{FakeContainer, ROOT};
 use crate::fs::requests::Requests;
 use crate::fs::tests::{content, list, names};
 use crate::fs::{FileKind, Filesystem};
@@ -14,21 +14,21 @@ fn at(path: &str) -> String {
 }
 
 /// Creates a group with an array and links of all types.
-fn sample() -> Fake {
-    let mut fake = Fake::new();
-    fake.group(200, 2);
-    fake.bytes(300, 2, b"abcd");
-    fake.broken(400);
-    fake.hard(ROOT, "group", 200);
-    fake.hard(200, "array", 300);
-    fake.hard(200, "other", 300);
-    fake.hard(200, "again", 200);
-    fake.hard(200, "broken", 400);
-    fake.soft_link(200, "soft", "array");
-    fake.soft_link(200, "circle", "/group");
-    fake.soft_link(200, "itself", "itself");
-    fake.soft_link(200, "nowhere", "/missing");
-    fake.hard(200, "zarr.json", 300);
+fn sample() -> FakeContainer {
+    let mut fake = FakeContainer::new();
+    fake.add_group(200, 2);
+    fake.add_bytes(300, 2, b"abcd");
+    fake.add_broken(400);
+    fake.add_hard_link(ROOT, "group", 200);
+    fake.add_hard_link(200, "array", 300);
+    fake.add_hard_link(200, "other", 300);
+    fake.add_hard_link(200, "again", 200);
+    fake.add_hard_link(200, "broken", 400);
+    fake.add_soft_link(200, "soft", "array");
+    fake.add_soft_link(200, "circle", "/group");
+    fake.add_soft_link(200, "itself", "itself");
+    fake.add_soft_link(200, "nowhere", "/missing");
+    fake.add_hard_link(200, "zarr.json", 300);
     fake
 }
 
@@ -63,14 +63,14 @@ fn a_document_names_what_is_absent() {
 
 #[test]
 fn a_document_looks_at_so_many_links() {
-    let mut fake = Fake::new();
-    fake.bytes(300, 1, b"abcd");
-    fake.broken(400);
+    let mut fake = FakeContainer::new();
+    fake.add_bytes(300, 1, b"abcd");
+    fake.add_broken(400);
     for number in 1..limits::ZARR_LINKS {
-        fake.hard(ROOT, number.to_string(), 300);
+        fake.add_hard_link(ROOT, number.to_string(), 300);
     }
-    fake.hard(ROOT, "seen", 400);
-    fake.hard(ROOT, "behind", 400);
+    fake.add_hard_link(ROOT, "seen", 400);
+    fake.add_hard_link(ROOT, "behind", 400);
     let document = content(&fake.into_filesystem(), &at("/zarr.json")).unwrap();
     let document = String::from_utf8(document).unwrap();
     assert!(
@@ -128,12 +128,12 @@ fn the_documents_of_so_many_links_stand_in_one() {
         (limits::ZARR_CONSOLIDATED_LINKS, true),
         (limits::ZARR_CONSOLIDATED_LINKS + 1, false),
     ] {
-        let mut fake = Fake::new();
-        fake.bytes(300, 1, b"abcd");
-        fake.group(200, 1);
-        fake.hard(ROOT, "group", 200);
+        let mut fake = FakeContainer::new();
+        fake.add_bytes(300, 1, b"abcd");
+        fake.add_group(200, 1);
+        fake.add_hard_link(ROOT, "group", 200);
         for number in 1..count {
-            fake.hard(200, number.to_string(), 300);
+            fake.add_hard_link(200, number.to_string(), 300);
         }
         let fs = fake.into_filesystem();
         assert_eq!(
@@ -151,11 +151,11 @@ fn documents_of_groups_so_deep_stand_in_one() {
         (limits::ZARR_CONSOLIDATED_DEPTH as u64, true),
         (limits::ZARR_CONSOLIDATED_DEPTH as u64 + 1, false),
     ] {
-        let mut fake = Fake::new();
+        let mut fake = FakeContainer::new();
         let mut above = ROOT;
         for group in 1000..1000 + depth - 1 {
-            fake.group(group, 1);
-            fake.hard(above, "g", group);
+            fake.add_group(group, 1);
+            fake.add_hard_link(above, "g", group);
             above = group;
         }
         let fs = fake.into_filesystem();
@@ -172,16 +172,16 @@ fn documents_of_groups_so_deep_stand_in_one() {
 #[test]
 fn a_group_of_what_cannot_be_read_has_no_documents_of_others() {
     let mut torn = sample();
-    torn.tear(200, 1);
+    torn.damage_index(200, 1);
     let fs = torn.into_filesystem();
     assert!(!document(&fs, "").contains(CONSOLIDATED));
 
     let mut fake = sample();
-    fake.group(500, 1);
-    fake.bytes(600, 1, b"abcd");
-    fake.hard(200, "below", 500);
-    fake.hard(500, "array", 600);
-    fake.on_bad_disk(600);
+    fake.add_group(500, 1);
+    fake.add_bytes(600, 1, b"abcd");
+    fake.add_hard_link(200, "below", 500);
+    fake.add_hard_link(500, "array", 600);
+    fake.fail_reads(600);
     let is_failing = Arc::clone(&fake.is_failing);
     let fs = fake.into_filesystem();
     is_failing.store(true, Ordering::SeqCst);
@@ -194,14 +194,14 @@ fn a_group_of_what_cannot_be_read_has_no_documents_of_others() {
 #[test]
 fn only_the_document_of_a_group_costs_a_look_at_all_below() {
     let costs = [1, 100].map(|others| {
-        let mut fake = Fake::new();
-        fake.group(200, 1);
-        fake.hard(ROOT, "group", 200);
-        fake.bytes(300, 1, b"abcd");
-        fake.hard(ROOT, "array", 300);
+        let mut fake = FakeContainer::new();
+        fake.add_group(200, 1);
+        fake.add_hard_link(ROOT, "group", 200);
+        fake.add_bytes(300, 1, b"abcd");
+        fake.add_hard_link(ROOT, "array", 300);
         for number in 1000..1000 + others {
-            fake.bytes(number, 1, b"abcd");
-            fake.hard(200, number.to_string(), number);
+            fake.add_bytes(number, 1, b"abcd");
+            fake.add_hard_link(200, number.to_string(), number);
         }
         let looks = Arc::clone(&fake.looks);
         let fs = fake.into_filesystem();

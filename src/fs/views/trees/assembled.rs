@@ -3,7 +3,7 @@
 use crate::fs::views::trees::view_tree::{
     FileSize, OF_NOTHING, ViewForm, ViewTree, WITHOUT_FILES, boxed_view,
 };
-use crate::view::elements::raw::Raw;
+use crate::view::elements::raw::RawElements;
 use crate::view::texts::text::Text;
 
 pub(super) const TREE: ViewTree = ViewTree {
@@ -11,15 +11,17 @@ pub(super) const TREE: ViewTree = ViewTree {
     number: 2,
     forms: &[ViewForm {
         number: 3,
-        size: |_, node| match &node.assembled {
-            Some(array) => array.bytes().map(|bytes| Some(FileSize::Exact(bytes))),
-            None => node.passing().cloned().map_or(Ok(None), Err),
+        size: |_, node| match &node.assembled_array {
+            Some(array) => array
+                .byte_length()
+                .map(|bytes| Some(FileSize::Exact(bytes))),
+            None => node.transient_error().cloned().map_or(Ok(None), Err),
         },
         open: |subject| {
             let array = subject.array()?;
-            match array.bytes()? {
+            match array.byte_length()? {
                 0 => boxed_view(Some(Text::new(Vec::new()))),
-                _ => boxed_view(Some(Raw::new(
+                _ => boxed_view(Some(RawElements::new(
                     subject.file.reader(subject.node.id, &array)?,
                 ))),
             }

@@ -12,16 +12,16 @@ use crate::fs::data_files::file_state::FileState;
 use crate::fs::views::trees::csv::{group, is_plain_group};
 use crate::fs::views::trees::parquet;
 use crate::fs::views::trees::view_tree::{
-    FileSize, OF_NOTHING, ViewForm, ViewSubject, ViewTree, WITHOUT_FILES, viewed,
+    FileSize, OF_NOTHING, ViewForm, ViewSubject, ViewTree, WITHOUT_FILES, boxed_if_some,
 };
 use crate::limits;
 use crate::view::View;
-use crate::view::cf::decoded::{npy, npy_length};
+use crate::view::cf::decoded::{npy_file, npy_length};
 use crate::view::cf::group_variables::{self, GroupVariable};
-use crate::view::cf::table::{LongTable, Surroundings, columns, side_by_side, table};
+use crate::view::cf::table::{LongTable, VariableContext, group_columns, table, variable_columns};
 use crate::view::cf::variable::Variable;
 use crate::view::elements::Elements;
-use crate::view::parquet::{Description, long_table as long_parquet};
+use crate::view::parquet::{KeyValueMetadata, long_table as long_parquet};
 use crate::view::pictures::framed::FramedFile;
 use crate::view::table::budget::Budget;
 
@@ -37,7 +37,9 @@ pub(super) const TREE: ViewTree = ViewTree {
                 Some(variable) => Ok(npy_length(&variable)?.map(FileSize::Exact)),
                 None => Ok(None),
             },
-            view: Some(|subject, elements| Ok(viewed(open_npy(subject, elements)?))),
+            open_elements: Some(|subject, elements| {
+                Ok(boxed_if_some(open_npy(subject, elements)?))
+            }),
             is_padded: true,
             ..OF_NOTHING
         },
@@ -45,7 +47,7 @@ pub(super) const TREE: ViewTree = ViewTree {
             number: 27,
             suffix: b".csv",
             size: table_size,
-            view: Some(|subject, elements| open_csv(subject, elements).map(Some)),
+            open_elements: Some(|subject, elements| open_csv(subject, elements).map(Some)),
             open: group_csv,
             has_rows: true,
             is_padded: true,
@@ -55,7 +57,7 @@ pub(super) const TREE: ViewTree = ViewTree {
             number: 45,
             suffix: b".parquet",
             size: table_size,
-            view: Some(|subject, elements| open_parquet(subject, elements).map(Some)),
+            open_elements: Some(|subject, elements| open_parquet(subject, elements).map(Some)),
             open: group_parquet,
             has_rows: true,
             is_padded: true,
@@ -70,7 +72,7 @@ pub(super) const TREE: ViewTree = ViewTree {
 fn table_size(file: &FileState, node: &Node) -> Result<Option<FileSize>> {
     let is_there = if is_plain_group(node) {
         file.has_variables(node.id, || {
-            let (variables, budget) = (file.variables(), Budget::default());
+            let (variables, budget) = (file.padded_variables(), Budget::default());
             group_variables::has_variables(&group(file, &*variables, node, &budget))
         })?
     } else {
@@ -81,13 +83,13 @@ fn table_size(file: &FileState, node: &Node) -> Result<Option<FileSize>> {
 
 /// Returns the object `node` as a netCDF variable, if it is one.
 fn variable(file: &FileState, node: &Node) -> Result<Option<Variable>> {
-    let path = || Ok(file.index().known_path(node.id)?.unwrap_or_default());
+    let path = || Ok(file.path_index().checked_path(node.id)?.unwrap_or_default());
     Variable::from_node(&*file.container, node, &path)
 }
 
 /// Returns the selector of the part of the variable that the file shows, if the file shows a part.
 fn selector(subject: &ViewSubject<'_>) -> Result<Option<Selector>> {
-    match subject.selected {
+    match subject.selector {
         [] => Ok(None),
         text => Selector::parse(text).map(Some).ok_or(Error::NotFound),
     }
@@ -95,27 +97,27 @@ fn selector(subject: &ViewSubject<'_>) -> Result<Option<Selector>> {
 
 fn open_npy(subject: &ViewSubject<'_>, elements: Elements) -> Result<Option<FramedFile>> {
     let variable = variable(subject.file, subject.node)?.ok_or(Error::NotFound)?;
-    variable.check(selector(subject)?.as_ref())?;
-    npy(variable, elements)
+    variable.check_selection(selector(subject)?.as_ref())?;
+    npy_file(variable, elements)
 }
 
 fn open_csv(subject: &ViewSubject<'_>, elements: Elements) -> Result<Box<dyn View>> {
     let long = long_table(subject, elements)?;
     let rows = 0..long.rows;
-    subject.counted(table(long, rows, Arc::clone(&subject.file.engine))?)
+    subject.open_units(table(long, rows, Arc::clone(&subject.file.engine))?)
 }
 
 fn group_csv(subject: &ViewSubject<'_>) -> Result<Box<dyn View>> {
     let long = group_table(subject)?;
     let rows = subject.rows(long.rows)?;
-    subject.counted(table(long, rows, Arc::clone(&subject.file.engine))?)
+    subject.open_units(table(long, rows, Arc::clone(&subject.file.engine))?)
 }
 
 fn open_parquet(subject: &ViewSubject<'_>, elements: Elements) -> Result<Box<dyn View>> {
     let long = long_table(subject, elements)?;
     let description = parquet::description(subject, &subject.known_path()?)?;
-    let unit = match subject.selected {
-        [] => rows_of_a_chunk(subject.node),
+    let unit = match subject.selector {
+        [] => rows_per_chunk(subject.node),
         _ => 1,
     };
     let pointers = parquet::pointers(subject);
@@ -124,26 +126,26 @@ fn open_parquet(subject: &ViewSubject<'_>, elements: Elements) -> Result<Box<dyn
 
 fn group_parquet(subject: &ViewSubject<'_>) -> Result<Box<dyn View>> {
     let (members, path) = members(subject)?;
-    let container = subject.file.variables();
-    let mut description = Description::new(&subject.known_path()?);
+    let container = subject.file.padded_variables();
+    let mut description = KeyValueMetadata::new(&subject.known_path()?);
     for member in &members {
         description.add(&*container, &member.name, member.node.id)?;
     }
-    let units = members.iter().map(|member| rows_of_a_chunk(&member.node));
+    let units = members.iter().map(|member| rows_per_chunk(&member.node));
     let unit = units.min().unwrap_or(1);
-    let long = side_by_side(members, &path, &surroundings(subject, &opener(subject)))?;
+    let long = group_columns(members, &path, &surroundings(subject, &opener(subject)))?;
     if to_u64(long.columns.len()) > limits::PARQUET_COLUMNS {
         let most = limits::PARQUET_COLUMNS;
         return Err(Error::limit("columns of a Parquet file", most));
     }
     let rows = subject.rows(long.rows)?;
     let table = long_parquet(long, unit, parquet::pointers(subject), description)?;
-    parquet::file(subject, table.part(rows))
+    parquet::file(subject, table.with_rows(rows))
 }
 
 /// Returns the approximate number of rows of a long table whose values are in one chunk of the
 /// array. A chunk contains whole rows of the other dimensions.
-fn rows_of_a_chunk(node: &Node) -> u64 {
+fn rows_per_chunk(node: &Node) -> u64 {
     let Some(array) = node.array() else {
         return 1;
     };
@@ -159,7 +161,7 @@ fn members(subject: &ViewSubject<'_>) -> Result<(Vec<GroupVariable>, Vec<u8>)> {
     let (file, budget) = (subject.file, Budget::default());
     let path = subject.known_path()?;
     let path = path.strip_suffix(b"/").unwrap_or(&path).to_vec();
-    let variables = file.variables();
+    let variables = file.padded_variables();
     let group = group(file, &*variables, subject.node, &budget);
     Ok((group_variables::variables(&group, &path)?, path))
 }
@@ -167,14 +169,14 @@ fn members(subject: &ViewSubject<'_>) -> Result<(Vec<GroupVariable>, Vec<u8>)> {
 /// Returns the table that the variables of a group share.
 fn group_table(subject: &ViewSubject<'_>) -> Result<LongTable> {
     let (members, path) = members(subject)?;
-    side_by_side(members, &path, &surroundings(subject, &opener(subject)))
+    group_columns(members, &path, &surroundings(subject, &opener(subject)))
 }
 
 /// Returns the long table of a variable and its coordinates, with one row for each value of the
 /// variable.
 fn long_table(subject: &ViewSubject<'_>, elements: Elements) -> Result<LongTable> {
     let variable = variable(subject.file, subject.node)?.ok_or(Error::NotFound)?;
-    columns(
+    variable_columns(
         variable,
         &subject.known_path()?,
         elements,
@@ -183,9 +185,9 @@ fn long_table(subject: &ViewSubject<'_>, elements: Elements) -> Result<LongTable
     )
 }
 
-fn surroundings<'a>(subject: &ViewSubject<'_>, open: &'a OpenElements<'a>) -> Surroundings<'a> {
-    Surroundings {
-        container: subject.file.variables(),
+fn surroundings<'a>(subject: &ViewSubject<'_>, open: &'a OpenElements<'a>) -> VariableContext<'a> {
+    VariableContext {
+        container: subject.file.padded_variables(),
         paths: subject.paths(),
         open,
     }

@@ -16,7 +16,7 @@ pub(super) const TREE: ViewTree = ViewTree {
             Ok(chunks.map(|_| FileSize::Counted))
         },
         open: |subject| {
-            subject.document(
+            subject.open_sequential_text(
                 ChunkLines::new(subject.array()?)?.ok_or(Error::NotFound)?,
                 "",
             )

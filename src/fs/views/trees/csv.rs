@@ -13,13 +13,13 @@ use crate::fs::views::trees::view_tree::{
 use crate::view::View;
 use crate::view::csv::CsvTable;
 use crate::view::csv::array;
-use crate::view::csv::fields::{Fields, ShiftedFields};
-use crate::view::elements::values_of;
-use crate::view::table::Convention;
+use crate::view::csv::fields::{ColumnReader, ShiftedFields};
+use crate::view::elements::formatting_cost;
+use crate::view::table::TableConvention;
 use crate::view::table::budget::Budget;
 use crate::view::table::column::{ColumnSource, GroupTable};
 use crate::view::table::group::Group;
-use crate::view::table::rows::{Rows, Surroundings};
+use crate::view::table::rows::{Rows, TableContext};
 use crate::view::table::runs;
 use crate::view::texts::text::Text;
 
@@ -34,17 +34,17 @@ pub(super) const TREE: ViewTree = ViewTree {
             if is_plain_group(node) {
                 return Ok(convention(file, node)?.map(|_| FileSize::Counted));
             }
-            let has_columns = |array: &&Arc<Array>| values_of(&array.datatype) > 0;
+            let has_columns = |array: &&Arc<Array>| formatting_cost(&array.datatype) > 0;
             Ok(node.array().filter(has_columns).map(|_| FileSize::Counted))
         },
-        view: Some(|subject, elements| {
+        open_elements: Some(|subject, elements| {
             let engine = Arc::clone(&subject.file.engine);
             let container = Arc::clone(&subject.file.container);
             let elements = subject.intended_elements(elements)?;
-            let missing = mask::missing(subject, &elements)?;
+            let missing = mask::masked_elements(subject, &elements)?;
             let paths = subject.paths();
             let table = array::table(elements, missing, engine, container, paths)?;
-            table.map(|table| subject.counted(table)).transpose()
+            table.map(|table| subject.open_units(table)).transpose()
         }),
         open: |subject| {
             if is_plain_group(subject.node) {
@@ -54,7 +54,7 @@ pub(super) const TREE: ViewTree = ViewTree {
             }
         },
         has_rows: true,
-        is_meant: true,
+        is_intended: true,
         ..OF_NOTHING
     }],
     ..WITHOUT_FILES
@@ -63,14 +63,14 @@ pub(super) const TREE: ViewTree = ViewTree {
 /// Returns whether the node is a group, other than a group whose members together form a single
 /// array.
 pub(super) fn is_plain_group(node: &Node) -> bool {
-    matches!(node.kind, NodeKind::Group) && node.assembled.is_none()
+    matches!(node.kind, NodeKind::Group) && node.assembled_array.is_none()
 }
 
 /// Returns the convention by which a group is a table, or `None` if the group is not a table.
-pub(super) fn convention(file: &FileState, node: &Node) -> Result<Option<Convention>> {
+pub(super) fn convention(file: &FileState, node: &Node) -> Result<Option<TableConvention>> {
     file.convention(node.id, || {
-        let (variables, budget) = (file.variables(), Budget::default());
-        Convention::detect(&group(file, &*variables, node, &budget))
+        let (variables, budget) = (file.padded_variables(), Budget::default());
+        TableConvention::detect(&group(file, &*variables, node, &budget))
     })
 }
 
@@ -95,11 +95,12 @@ pub(super) fn group<'a>(
 pub(super) fn group_columns(subject: &ViewSubject<'_>) -> Result<GroupTable> {
     let (file, node) = (subject.file, subject.node);
     let convention = convention(file, node)?.ok_or(Error::NotFound)?;
-    let variables = file.variables();
+    let variables = file.padded_variables();
     let table = convention.table(&group(file, &*variables, node, &Budget::default()))?;
     for column in &table.columns {
         if let ColumnSource::Runs { ends, rows } = &column.source {
-            let check = || runs::check(ends, *rows, &file.engine, &file.effort.cancel());
+            let check =
+                || runs::check_run_ends(ends, *rows, &file.engine, &file.effort.cancel_token());
             let checked = || check().map(|()| Text::new(Vec::new()));
             file.cached_text(node.id, b".runs", checked)?;
         }
@@ -111,11 +112,11 @@ pub(super) fn group_columns(subject: &ViewSubject<'_>) -> Result<GroupTable> {
 ///
 /// # Errors
 /// Fails if a column cannot be opened.
-pub(super) fn opened_group(subject: &ViewSubject<'_>, table: GroupTable) -> Result<Rows> {
+pub(super) fn open_group_rows(subject: &ViewSubject<'_>, table: GroupTable) -> Result<Rows> {
     let file = subject.file;
-    let surroundings = Surroundings {
+    let surroundings = TableContext {
         engine: Arc::clone(&file.engine),
-        container: file.variables(),
+        container: file.padded_variables(),
         paths: subject.paths(),
     };
     Rows::open(table, surroundings, subject.verify)
@@ -125,7 +126,7 @@ pub(super) fn opened_group(subject: &ViewSubject<'_>, table: GroupTable) -> Resu
 fn group_table(subject: &ViewSubject<'_>) -> Result<Box<dyn View>> {
     let columns = group_columns(subject)?;
     let shown_rows = subject.rows(columns.rows)?;
-    let rows = opened_group(subject, columns)?;
+    let rows = open_group_rows(subject, columns)?;
     if rows.names().is_empty() {
         return boxed_view(Some(Text::new(Vec::new())));
     }
@@ -136,5 +137,5 @@ fn group_table(subject: &ViewSubject<'_>) -> Result<Box<dyn View>> {
         first: shown_rows.start,
     };
     let table = CsvTable::with_header(vec![Box::new(fields)], count, engine)?;
-    subject.counted(table.padded_if_long())
+    subject.open_units(table.pad_if_long())
 }

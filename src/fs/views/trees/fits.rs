@@ -5,9 +5,9 @@ use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::Node;
 
 use crate::fs::data_files::file_state::FileState;
-use crate::fs::views::trees::csv::{convention, group_columns, is_plain_group, opened_group};
+use crate::fs::views::trees::csv::{convention, group_columns, is_plain_group, open_group_rows};
 use crate::fs::views::trees::view_tree::{
-    FileSize, OF_NOTHING, ViewForm, ViewSubject, ViewTree, WITHOUT_FILES, boxed_view, viewed,
+    FileSize, OF_NOTHING, ViewForm, ViewSubject, ViewTree, WITHOUT_FILES, boxed_if_some, boxed_view,
 };
 use crate::limits;
 use crate::view::View;
@@ -27,7 +27,7 @@ pub(super) const TREE: ViewTree = ViewTree {
         number: 39,
         suffix: b".fits",
         size,
-        view: Some(array),
+        open_elements: Some(array),
         open: |subject| {
             if is_plain_group(subject.node) {
                 group(subject)
@@ -35,7 +35,7 @@ pub(super) const TREE: ViewTree = ViewTree {
                 Err(Error::NotFound)
             }
         },
-        is_meant: true,
+        is_intended: true,
         ..OF_NOTHING
     }],
     ..WITHOUT_FILES
@@ -46,23 +46,23 @@ pub(super) const TREE: ViewTree = ViewTree {
 fn size(file: &FileState, node: &Node) -> Result<Option<FileSize>> {
     let has_file = match node.array() {
         _ if is_plain_group(node) => convention(file, node)?.is_some(),
-        Some(array) => fits::is_of(array)?,
+        Some(array) => fits::is_fits_array(array)?,
         None => false,
     };
     Ok(has_file.then_some(FileSize::Counted))
 }
 
 fn array(subject: &ViewSubject<'_>, elements: Elements) -> Result<Option<Box<dyn View>>> {
-    Ok(viewed(fits::file(elements, &cards(subject)?)?))
+    Ok(boxed_if_some(fits::file(elements, &cards(subject)?)?))
 }
 
 fn group(subject: &ViewSubject<'_>) -> Result<Box<dyn View>> {
     let rows = GroupRows::open(group_columns(subject)?, |table| {
-        opened_group(subject, table)
+        open_group_rows(subject, table)
     })?;
     let object = subject.node.id;
-    let bounds = CountBounds::new(subject.file.effort.cancel(), limits::COUNTED_BYTES);
-    let measure = || rows.measured(&bounds).map(Text::new);
+    let bounds = CountBounds::new(subject.file.effort.cancel_token(), limits::COUNTED_BYTES);
+    let measure = || rows.measure_texts(&bounds).map(Text::new);
     let measured = subject.file.cached_text(object, b".fits", measure)?;
     boxed_view(Some(rows.file(measured.bytes(), &cards(subject)?)?))
 }

@@ -15,14 +15,14 @@ use crate::view::View;
 use crate::view::elements::Elements;
 use crate::view::elements::missing::MissingValues;
 use crate::view::elements::part::ArrayPart;
-use crate::view::pictures::picture_style::{PictureStyle, image_of};
+use crate::view::pictures::picture_style::{PictureStyle, read_image};
 use crate::view::pictures::png;
 use crate::view::pictures::shaded::sample::{self, PixelMeaning};
 use crate::view::pictures::shaded::statistics::Shading;
-use crate::view::pictures::shaded::{self, Drawn, north};
+use crate::view::pictures::shaded::{self, DrawnArray, north};
 use crate::view::table::column::ColumnSource;
 use crate::view::texts::html::object::{GroupRows, PageObject};
-use crate::view::texts::html::{RenderedPage, first_of, render};
+use crate::view::texts::html::{RenderedPage, parse_first_member, render};
 use crate::view::texts::text::Text;
 
 pub(super) const TREE: ViewTree = ViewTree {
@@ -36,19 +36,19 @@ pub(super) const TREE: ViewTree = ViewTree {
             size: |_, _| Ok(Some(FileSize::Counted)),
             open: page,
             has_pages: true,
-            is_meant: true,
+            is_intended: true,
             ..OF_NOTHING
         },
         ViewForm {
             number: 47,
             suffix: b".png",
             size: |file, node| {
-                let image = image_of(&*file.container, node)?.filter(png::is_picture);
+                let image = read_image(&*file.container, node)?.filter(png::is_picture);
                 let drawn = image.zip(node.array());
-                let drawn = drawn.filter(|(image, array)| shaded::is_drawn(array, image));
+                let drawn = drawn.filter(|(image, array)| shaded::can_draw(array, image));
                 Ok(drawn.map(|_| FileSize::Counted))
             },
-            view: Some(picture),
+            open_elements: Some(picture),
             ..OF_NOTHING
         },
     ],
@@ -58,19 +58,19 @@ pub(super) const TREE: ViewTree = ViewTree {
 /// Renders the page about an object. For a group, a selector may name a further page of its
 /// members.
 fn page(subject: &ViewSubject<'_>) -> Result<Box<dyn View>> {
-    let first = match subject.selected {
+    let first = match subject.selector {
         b"" => 0,
-        selected if matches!(subject.node.kind, NodeKind::Group) => first_of(selected)?,
+        selected if matches!(subject.node.kind, NodeKind::Group) => parse_first_member(selected)?,
         _ => return Err(Error::NotFound),
     };
-    let name = [b".html", subject.selected].concat();
+    let name = [b".html", subject.selector].concat();
     let mut unkept = None;
     let kept = subject.file.cached_text(subject.node.id, &name, || {
         let page = render_page(subject, first)?;
         let text = Text::new(page.text);
         if page.is_partial {
             // A passing error is not cached either.
-            Err(Error::unwanted()).inspect_err(|_| unkept = Some(text))
+            Err(Error::cancelled()).inspect_err(|_| unkept = Some(text))
         } else {
             Ok(text)
         }
@@ -106,25 +106,25 @@ fn with_object(
         path,
         paths: subject.paths(),
         site,
-        part: &|selector| part(subject, selector.as_bytes()),
+        read_part: &|selector| part(subject, selector.as_bytes()),
         shading: &|| shading(subject),
-        rows: &|| group_rows(subject),
-        first,
+        group_rows: &|| group_rows(subject),
+        first_member: first,
         group,
-        other: &|other, use_it| {
+        draw_other: &|other, use_it| {
             let site = site.for_object(other.node, &other.place);
             let drawn = ViewSubject {
                 file: subject.file,
                 node: other.node,
-                form: subject.form,
-                selected: b"",
+                form_number: subject.form_number,
+                selector: b"",
                 path: other.path.clone(),
                 verify: subject.verify,
                 site: Some(&*site),
             };
             with_object(&drawn, 0, Some(other.group), use_it)
         },
-        cancel: subject.file.effort.cancel(),
+        cancel: subject.file.effort.cancel_token(),
     });
     Ok(())
 }
@@ -148,7 +148,7 @@ fn group_rows(subject: &ViewSubject<'_>) -> Result<Option<GroupRows>> {
             limits::HTML_DECODED,
         ));
     }
-    let fields = csv::opened_group(subject, table)?;
+    let fields = csv::open_group_rows(subject, table)?;
     Ok(Some(GroupRows {
         fields: Box::new(fields),
         rows,
@@ -168,16 +168,16 @@ fn decoded(source: &ColumnSource) -> u64 {
         | ColumnSource::Times { values: part, .. } => part,
         ColumnSource::Texts(_) => return 0,
     };
-    part.array.decoded_chunk().map_or(0, |(_, bytes)| bytes)
+    part.array.filtered_chunk().map_or(0, |(_, bytes)| bytes)
 }
 
 /// Draws the picture of an array, or one picture of an image stack, as the object's page shows it.
 fn picture(subject: &ViewSubject<'_>, _: Elements) -> Result<Option<Box<dyn View>>> {
     let file = subject.file;
-    let name = [b".shaded", subject.selected].concat();
+    let name = [b".shaded", subject.selector].concat();
     let text = file.cached_text(subject.node.id, &name, || {
-        let cancel = file.effort.cancel();
-        cancel.begin_heavy()?;
+        let cancel = file.effort.cancel_token();
+        cancel.require_heavy_slot()?;
         draw_picture(subject, &cancel)
     })?;
     Ok(Some(Box::new(text)))
@@ -189,20 +189,20 @@ fn draw_picture(subject: &ViewSubject<'_>, cancel: &CancelToken) -> Result<Text>
     let too_large = || Error::limit("bytes to decode for a picture", limits::HTML_PICTURE);
     let appearance =
         north::page_appearance(container, &file.engine, node, &|| subject.known_path())?;
-    let image = image_of(container, node)?.ok_or(Error::NotFound)?;
+    let image = read_image(container, node)?.ok_or(Error::NotFound)?;
     // Any other part may touch all chunks.
-    if !appearance.has_axes(subject.selected, image.dims.len()) {
+    if !appearance.has_axes(subject.selector, image.dims.len()) {
         return Err(Error::NotFound);
     }
-    if !shaded::is_drawn(&*subject.array()?, &image) {
+    if !shaded::can_draw(&*subject.array()?, &image) {
         return Err(too_large());
     }
     let shading = shading(subject)?.ok_or_else(too_large)?;
     let whole = (container, &file.engine);
-    let look = PictureStyle::of_part(whole, node, appearance, subject.selected, cancel)?;
-    let selector = str::from_utf8(subject.selected).map_err(|_| Error::NotFound)?;
-    let memory = file.engine.hold(0)?;
-    with_drawn(subject, |drawn| {
+    let look = PictureStyle::read_part(whole, node, appearance, subject.selector, cancel)?;
+    let selector = str::from_utf8(subject.selector).map_err(|_| Error::NotFound)?;
+    let memory = file.engine.reserve_memory(0)?;
+    with_drawable_array(subject, |drawn| {
         let file = shaded::file(drawn, selector, look, &shading, (&memory, cancel))?;
         file.ok_or(Error::NotFound)
     })
@@ -212,14 +212,16 @@ fn draw_picture(subject: &ViewSubject<'_>, cancel: &CancelToken) -> Result<Text>
 /// from the cache or from a sample of the values.
 fn shading(subject: &ViewSubject<'_>) -> Result<Option<Shading>> {
     let file = subject.file;
-    let Some(image) = image_of(&*file.container, subject.node)? else {
+    let Some(image) = read_image(&*file.container, subject.node)? else {
         return Ok(None);
     };
     let kept = file.cached_text(subject.node.id, b".shading", || {
-        let _memory = file.engine.hold(8 * limits::HTML_SAMPLED_VALUES)?;
-        with_drawn(subject, |drawn| {
+        let _memory = file
+            .engine
+            .reserve_memory(8 * limits::HTML_SAMPLED_VALUES)?;
+        with_drawable_array(subject, |drawn| {
             let nature = PixelMeaning::read(drawn, &image)?;
-            let shading = sample::shading(drawn, &image, nature)?.ok_or(Error::NotFound)?;
+            let shading = sample::sample_shading(drawn, &image, nature)?.ok_or(Error::NotFound)?;
             Ok(Text::new(shading.to_bytes()))
         })
     });
@@ -231,16 +233,16 @@ fn shading(subject: &ViewSubject<'_>) -> Result<Option<Shading>> {
 }
 
 /// Calls `use_it` with the object's array, prepared for drawing.
-fn with_drawn<T>(
+fn with_drawable_array<T>(
     subject: &ViewSubject<'_>,
-    use_it: impl FnOnce(&Drawn<'_>) -> Result<T>,
+    use_it: impl FnOnce(&DrawnArray<'_>) -> Result<T>,
 ) -> Result<T> {
-    use_it(&Drawn {
+    use_it(&DrawnArray {
         container: &*subject.file.container,
         node: subject.node,
         path: &|| subject.known_path(),
-        part: &|selector| part(subject, selector.as_bytes()),
-        cancel: subject.file.effort.cancel(),
+        read_part: &|selector| part(subject, selector.as_bytes()),
+        cancel: subject.file.effort.cancel_token(),
     })
 }
 
@@ -259,12 +261,12 @@ fn part(subject: &ViewSubject<'_>, selector: &[u8]) -> Result<(Elements, Option<
     let selected = ViewSubject {
         file: subject.file,
         node: subject.node,
-        form: subject.form,
-        selected: selector,
+        form_number: subject.form_number,
+        selector,
         path: Vec::new(),
         verify: subject.verify,
         site: subject.site,
     };
-    let missing = mask::missing(&selected, &elements)?;
+    let missing = mask::masked_elements(&selected, &elements)?;
     Ok((elements, missing))
 }

@@ -32,15 +32,15 @@ pub(super) const TREE: ViewTree = ViewTree {
                 Err(Error::NotFound)
             }
         },
-        view: Some(|subject, elements| {
+        open_elements: Some(|subject, elements| {
             let container = Arc::clone(&subject.file.container);
             let engine = Arc::clone(&subject.file.engine);
             let elements = subject.intended_elements(elements)?;
-            let missing = mask::missing(subject, &elements)?;
+            let missing = mask::masked_elements(subject, &elements)?;
             let json = Json::new(elements, engine, container, subject.paths())?;
-            subject.counted(json.with_missing(missing)).map(Some)
+            subject.open_units(json.with_missing(missing)).map(Some)
         }),
-        is_meant: true,
+        is_intended: true,
         ..OF_NOTHING
     }],
     ..WITHOUT_FILES
@@ -50,7 +50,7 @@ pub(super) const TREE: ViewTree = ViewTree {
 /// values.
 fn is_value(file: &FileState, node: &Node) -> bool {
     let is_plain = matches!(node.kind, NodeKind::Scalar(_) | NodeKind::Group);
-    is_plain && file.container.extras().is_some()
+    is_plain && file.container.asdf_extras().is_some()
 }
 
 /// Opens the JSON file of a scalar, a mapping or a sequence of ASDF. The text is cached or, if it
@@ -58,11 +58,13 @@ fn is_value(file: &FileState, node: &Node) -> bool {
 fn open_value(subject: &ViewSubject<'_>) -> Result<Box<dyn View>> {
     let json = AsdfJson::new(Arc::clone(&subject.file.container), subject.node.id);
     let render = || {
-        json.whole_text(&subject.file.effort.cancel())
+        json.whole_text(&subject.file.effort.cancel_token())
             .map(Text::new)
     };
     match subject.file.cached_text(subject.node.id, b".json", render) {
-        Err(Error::Limit { .. } | Error::Effort { .. }) => subject.document(json, ""),
+        Err(Error::Limit { .. } | Error::BudgetExceeded { .. }) => {
+            subject.open_sequential_text(json, "")
+        }
         text => boxed_view(Some(text?)),
     }
 }

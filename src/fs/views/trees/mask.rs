@@ -28,7 +28,7 @@ pub(super) const TREE: ViewTree = ViewTree {
                 Some(MaskSource::Number(text)) => Some(FileSize::Exact(to_u64(text.len()))),
                 Some(MaskSource::Array(array)) => {
                     refuse_unread(&array)?;
-                    Some(FileSize::Exact(array.bytes()?))
+                    Some(FileSize::Exact(array.byte_length()?))
                 }
                 None => None,
             })
@@ -52,7 +52,7 @@ enum MaskSource {
 }
 
 fn mask_of(file: &FileState, node: &Node) -> Result<Option<MaskSource>> {
-    let Some(extras) = file.container.extras() else {
+    let Some(extras) = file.container.asdf_extras() else {
         return Ok(None);
     };
     Ok(match extras.mask(node.id)? {
@@ -69,7 +69,7 @@ fn mask_of(file: &FileState, node: &Node) -> Result<Option<MaskSource>> {
 }
 
 fn checked_mask(subject: &ViewSubject<'_>) -> Result<Option<MaskSource>> {
-    let extras = subject.file.container.extras();
+    let extras = subject.file.container.asdf_extras();
     let mask = extras.map(|extras| extras.mask(subject.node.id));
     if let Some(Some(Mask::Node(mask))) = mask.transpose()? {
         (subject.verify)(mask)?;
@@ -82,23 +82,23 @@ fn checked_mask(subject: &ViewSubject<'_>) -> Result<Option<MaskSource>> {
 ///
 /// # Errors
 /// Fails if the mask cannot be read, or its shape does not match.
-pub(super) fn missing(
+pub(super) fn masked_elements(
     subject: &ViewSubject<'_>,
     elements: &Elements,
 ) -> Result<Option<MissingValues>> {
     let array = match checked_mask(subject)? {
-        Some(MaskSource::Number(text)) => return MissingValues::equal_to(&text).map(Some),
+        Some(MaskSource::Number(text)) => return MissingValues::from_number_text(&text).map(Some),
         Some(MaskSource::Array(array)) => array,
         None => return Ok(None),
     };
     array.storage.as_ref().map_err(Clone::clone)?;
     let reader = Arc::new(Reader::new(&subject.file.engine, array)?);
-    let mask = match subject.selected {
+    let mask = match subject.selector {
         b"" => Elements::from_reader(reader)?,
         selected => {
             let selector = Selector::parse(selected).ok_or(Error::NotFound)?;
             ArrayPart::new(reader, &selector)?.elements(None)?
         }
     };
-    MissingValues::marked(mask, elements.dims.as_deref().unwrap_or_default()).map(Some)
+    MissingValues::from_mask(mask, elements.dims.as_deref().unwrap_or_default()).map(Some)
 }

@@ -11,7 +11,7 @@ use crate::fs::views::trees::view_tree::{
     FileSize, OF_NOTHING, ViewForm, ViewSubject, ViewTree, WITHOUT_FILES,
 };
 use crate::view::View;
-use crate::view::texts::ndl::{Description, NdlSource, Options};
+use crate::view::texts::ndl::{NdlDescription, NdlSource, Options};
 
 pub(super) const TREE: ViewTree = ViewTree {
     name: b"ndl",
@@ -46,7 +46,7 @@ fn open(subject: &ViewSubject<'_>, syntax: Syntax) -> Result<Box<dyn View>> {
         engine: Arc::clone(&subject.file.engine),
         paths: subject.paths(),
     };
-    let description = Description {
+    let description = NdlDescription {
         source,
         node: subject.node.id,
         path: subject.path.clone(),
@@ -55,5 +55,5 @@ fn open(subject: &ViewSubject<'_>, syntax: Syntax) -> Result<Box<dyn View>> {
             ..Options::default()
         },
     };
-    subject.document(description, " (`h5fs ndl` writes one of any length)")
+    subject.open_sequential_text(description, " (`h5fs ndl` writes one of any length)")
 }

@@ -1,7 +1,7 @@
 //! `.h5fs/npy`: arrays, and parts of them, as NumPy files.
 
 use crate::fs::views::trees::view_tree::{
-    OF_NOTHING, ViewForm, ViewTree, WITHOUT_FILES, exact, viewed,
+    OF_NOTHING, ViewForm, ViewTree, WITHOUT_FILES, boxed_if_some, exact_size,
 };
 use crate::view::pictures::npy;
 
@@ -11,9 +11,9 @@ pub(super) const TREE: ViewTree = ViewTree {
     forms: &[ViewForm {
         number: 17,
         suffix: b".npy",
-        size: |_, node| exact(node, npy::length),
-        view: Some(|_, elements| Ok(viewed(npy::file(elements)?))),
-        is_meant: true,
+        size: |_, node| exact_size(node, npy::length),
+        open_elements: Some(|_, elements| Ok(boxed_if_some(npy::file(elements)?))),
+        is_intended: true,
         ..OF_NOTHING
     }],
     ..WITHOUT_FILES

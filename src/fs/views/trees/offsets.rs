@@ -1,7 +1,7 @@
 //! `.h5fs/offsets`: the offset of each element of an array of variable-length elements in the
 //! array's file.
 
-use h5fs_reader::array::kinds::vlen::VariableLength;
+use h5fs_reader::array::kinds::vlen::VariableLengthContent;
 
 use crate::fs::views::trees::view_tree::{
     FileSize, OF_NOTHING, ViewForm, ViewTree, WITHOUT_FILES, boxed_view,
@@ -14,7 +14,7 @@ pub(super) const TREE: ViewTree = ViewTree {
     forms: &[ViewForm {
         number: 19,
         size: |file, node| match node.array() {
-            Some(array) if VariableLength::is_made_of(array) => {
+            Some(array) if VariableLengthContent::is_variable_length_array(array) => {
                 let array = file.variable_length(node.id, array)?;
                 Ok(Some(FileSize::Exact(Offsets::size(&array))))
             }

@@ -9,15 +9,15 @@ use crate::fs::data_files::file_state::FileState;
 use crate::fs::views::trees::csv::{convention, group_columns, is_plain_group};
 use crate::fs::views::trees::mask;
 use crate::fs::views::trees::view_tree::{
-    FileSize, OF_NOTHING, ViewForm, ViewSubject, ViewTree, WITHOUT_FILES, viewed,
+    FileSize, OF_NOTHING, ViewForm, ViewSubject, ViewTree, WITHOUT_FILES, boxed_if_some,
 };
 use crate::limits;
 use crate::view::View;
 use crate::view::elements::dimensions::last_name;
 use crate::view::elements::{Elements, element_type};
 use crate::view::parquet::{
-    Description, Keep, ParquetTable, Plan, Pointers, TableFile, array_table, group_table,
-    has_columns,
+    BoundsCache, KeyValueMetadata, ParquetTable, Plan, PointerContext, TableFile, array_table,
+    group_table, has_columns,
 };
 use crate::view::texts::bounds::CountBounds;
 use crate::view::texts::text::Text;
@@ -30,7 +30,7 @@ pub(super) const TREE: ViewTree = ViewTree {
         number: 43,
         suffix: b".parquet",
         size,
-        view: Some(array),
+        open_elements: Some(array),
         open: |subject| {
             if is_plain_group(subject.node) {
                 group(subject)
@@ -39,7 +39,7 @@ pub(super) const TREE: ViewTree = ViewTree {
             }
         },
         has_rows: true,
-        is_meant: true,
+        is_intended: true,
         ..OF_NOTHING
     }],
     ..WITHOUT_FILES
@@ -61,14 +61,14 @@ fn size(file: &FileState, node: &Node) -> Result<Option<FileSize>> {
 
 fn array(subject: &ViewSubject<'_>, elements: Elements) -> Result<Option<Box<dyn View>>> {
     let elements = subject.intended_elements(elements)?;
-    let missing = mask::missing(subject, &elements)?;
+    let missing = mask::masked_elements(subject, &elements)?;
     let path = subject.known_path()?;
     let name = last_name(&path);
     let table = array_table(
         elements,
         missing,
         name,
-        rows_of_a_chunk(subject),
+        rows_per_chunk(subject),
         pointers(subject),
         description(subject, &path)?,
     )?;
@@ -78,13 +78,13 @@ fn array(subject: &ViewSubject<'_>, elements: Elements) -> Result<Option<Box<dyn
 fn group(subject: &ViewSubject<'_>) -> Result<Box<dyn View>> {
     let around = TableFile {
         engine: Arc::clone(&subject.file.engine),
-        container: subject.file.variables(),
+        container: subject.file.padded_variables(),
         paths: subject.paths(),
         verify: subject.verify,
-        cancel: subject.file.effort.cancel(),
+        cancel: subject.file.effort.cancel_token(),
     };
     let columns = group_columns(subject)?;
-    let mut description = Description::new(&subject.known_path()?);
+    let mut description = KeyValueMetadata::new(&subject.known_path()?);
     for column in &columns.columns {
         if let Some(node) = column.source.node() {
             description.add(&*around.container, &column.name, node)?;
@@ -92,7 +92,7 @@ fn group(subject: &ViewSubject<'_>) -> Result<Box<dyn View>> {
     }
     let rows = subject.rows(columns.rows)?;
     let table = group_table(&columns, &around, description)?;
-    file(subject, table.part(rows))
+    file(subject, table.with_rows(rows))
 }
 
 /// Opens the Parquet file of a table. Lengths of pages that must be counted are cached.
@@ -101,46 +101,46 @@ fn group(subject: &ViewSubject<'_>) -> Result<Box<dyn View>> {
 /// Fails if the table cannot be counted or does not fit into a file.
 pub(super) fn file(subject: &ViewSubject<'_>, table: ParquetTable) -> Result<Box<dyn View>> {
     let plan = Plan::new(table)?;
-    let file = if plan.is_counted() {
+    let file = if plan.should_count() {
         // Texts stored once for each element are not longer than the file.
         let most = limits::COUNTED_BYTES.max(subject.file.origin.size);
-        let of_count = CountBounds::new(subject.file.effort.cancel(), most);
-        let counted = || plan.counted(&of_count).map(Text::new);
+        let of_count = CountBounds::new(subject.file.effort.cancel_token(), most);
+        let counted = || plan.count_columns(&of_count).map(Text::new);
         let shown = cache_name(subject, b".parquet ");
         let counted = subject.file.cached_text(subject.node.id, &shown, counted)?;
         plan.file(counted.bytes(), bounds(subject))?
     } else {
         plan.file(&[], bounds(subject))?
     };
-    viewed(Some(file)).ok_or(Error::NotFound)
+    boxed_if_some(Some(file)).ok_or(Error::NotFound)
 }
 
 /// Returns the name under which a value of the object, called `what`, is cached. The name contains
 /// the number of the file's form and the selector, because each form and each part has a value of
 /// its own.
 fn cache_name(subject: &ViewSubject<'_>, what: &[u8]) -> Vec<u8> {
-    let form = subject.form.to_string();
-    [what, form.as_bytes(), subject.selected].concat()
+    let form = subject.form_number.to_string();
+    [what, form.as_bytes(), subject.selector].concat()
 }
 
 /// Returns a function that caches the bounds (minimum and maximum) of the table's columns.
-fn bounds(subject: &ViewSubject<'_>) -> Keep {
+fn bounds(subject: &ViewSubject<'_>) -> BoundsCache {
     let (file, node) = (Arc::clone(subject.file), subject.node.id);
     let shown = cache_name(subject, b".parquet bounds ");
     Box::new(move |find| file.cached_text(node, &shown, find))
 }
 
-pub(super) fn pointers(subject: &ViewSubject<'_>) -> Pointers {
-    Pointers {
-        container: subject.file.variables(),
+pub(super) fn pointers(subject: &ViewSubject<'_>) -> PointerContext {
+    PointerContext {
+        container: subject.file.padded_variables(),
         paths: subject.paths(),
     }
 }
 
 /// Returns the number of rows (indices of the first dimension) in one chunk. These rows are decoded
 /// together. Returns 1 for a selection.
-fn rows_of_a_chunk(subject: &ViewSubject<'_>) -> u64 {
-    let Some(array) = subject.node.array().filter(|_| subject.selected.is_empty()) else {
+fn rows_per_chunk(subject: &ViewSubject<'_>) -> u64 {
+    let Some(array) = subject.node.array().filter(|_| subject.selector.is_empty()) else {
         return 1;
     };
     let Some((first, _)) = array.chunk_shape.as_deref().and_then(<[u64]>::split_first) else {
@@ -153,8 +153,8 @@ fn rows_of_a_chunk(subject: &ViewSubject<'_>) -> u64 {
 ///
 /// # Errors
 /// Fails if an attribute cannot be read now.
-pub(super) fn description(subject: &ViewSubject<'_>, path: &[u8]) -> Result<Description> {
-    let mut description = Description::new(path);
+pub(super) fn description(subject: &ViewSubject<'_>, path: &[u8]) -> Result<KeyValueMetadata> {
+    let mut description = KeyValueMetadata::new(path);
     let container = &*subject.file.container;
     description.add(container, last_name(path), subject.node.id)?;
     Ok(description)

@@ -3,25 +3,25 @@
 use h5fs_reader::error::Result;
 
 use crate::fs::views::trees::view_tree::{
-    FileSize, OF_NOTHING, Shape, ViewForm, ViewSubject, ViewTree, WITHOUT_FILES,
+    FileSize, OF_NOTHING, TreeShape, ViewForm, ViewSubject, ViewTree, WITHOUT_FILES,
 };
 use crate::view::View;
 use crate::view::elements::Elements;
-use crate::view::pictures::picture_style::{PictureStyle, image_of};
+use crate::view::pictures::picture_style::{PictureStyle, read_image};
 use crate::view::pictures::png::{self, PngFile};
 
 pub(super) const TREE: ViewTree = ViewTree {
     name: b"png",
     number: 36,
-    shape: Shape::Frames,
+    shape: TreeShape::Frames,
     forms: &[ViewForm {
         number: 37,
         suffix: b".png",
         size: |file, node| {
-            let picture = image_of(&*file.container, node)?.filter(png::is_picture);
+            let picture = read_image(&*file.container, node)?.filter(png::is_picture);
             Ok(picture.map(|_| FileSize::Counted))
         },
-        view: Some(picture),
+        open_elements: Some(picture),
         ..OF_NOTHING
     }],
     ..WITHOUT_FILES
@@ -33,19 +33,19 @@ fn picture(subject: &ViewSubject<'_>, elements: Elements) -> Result<Option<Box<d
         &*file.container,
         &file.engine,
         subject.node,
-        subject.selected,
-        &file.effort.cancel(),
+        subject.selector,
+        &file.effort.cancel_token(),
     )?;
     let picture = match PngFile::from_elements(elements, look) {
         None => return Ok(None),
         Some(PngFile::Stored(stored)) => return Ok(Some(Box::new(stored))),
         Some(PngFile::Compressed(picture)) => picture,
     };
-    let name = [b".png", subject.selected].concat();
+    let name = [b".png", subject.selector].concat();
     let text = file.cached_text(object, &name, || {
-        let cancel = file.effort.cancel();
-        cancel.begin_heavy()?;
-        picture.encode(&file.engine.hold(0)?, &cancel)
+        let cancel = file.effort.cancel_token();
+        cancel.require_heavy_slot()?;
+        picture.encode(&file.engine.reserve_memory(0)?, &cancel)
     })?;
     Ok(Some(Box::new(text)))
 }

@@ -1,12 +1,12 @@
 //! `.h5fs/stored.zarr`: the file as a Zarr store with chunks as they are stored, if readers have
 //! codecs for their filters. Copies then need no compression.
 
-use crate::fs::views::store_object::Store;
-use crate::fs::views::trees::view_tree::{Shape, ViewTree, WITHOUT_FILES};
+use crate::fs::views::store_object::StoreKind;
+use crate::fs::views::trees::view_tree::{TreeShape, ViewTree, WITHOUT_FILES};
 
 pub(super) const TREE: ViewTree = ViewTree {
     name: b"stored.zarr",
     number: 32,
-    shape: Shape::Store(Store::Stored),
+    shape: TreeShape::Store(StoreKind::Stored),
     ..WITHOUT_FILES
 };

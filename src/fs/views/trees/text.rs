@@ -22,10 +22,10 @@ pub(super) const TREE: ViewTree = ViewTree {
         number: 21,
         suffix: b".txt",
         size: |file, node| {
-            let kind = StringStorage::of_node(&*file.container, node)?;
+            let kind = StringStorage::from_node(&*file.container, node)?;
             Ok(kind.map(|_| FileSize::Counted))
         },
-        view: Some(strings),
+        open_elements: Some(strings),
         ..OF_NOTHING
     }],
     ..WITHOUT_FILES
@@ -33,27 +33,33 @@ pub(super) const TREE: ViewTree = ViewTree {
 
 fn strings(subject: &ViewSubject<'_>, elements: Elements) -> Result<Option<Box<dyn View>>> {
     let (file, node) = (subject.file, subject.node);
-    if let Some(content) = as_in_the_source(subject)? {
+    if let Some(content) = source_tree_content(subject)? {
         return Ok(Some(Box::new(content)));
     }
-    let is_part = !subject.selected.is_empty();
-    let kind = StringStorage::of_node(&*file.container, node)?;
-    match kind.or_else(|| StringStorage::of_field(&elements.datatype)) {
+    let is_part = !subject.selector.is_empty();
+    let kind = StringStorage::from_node(&*file.container, node)?;
+    match kind.or_else(|| StringStorage::from_field_type(&elements.datatype)) {
         // The elements are dimensions, not characters.
         Some(StringStorage::Matlab(MatlabElements::Dimensions)) if is_part => Ok(None),
         None => Ok(None),
         Some(kind) => {
             let (engine, container) = (Arc::clone(&file.engine), Arc::clone(&file.container));
-            let strings = Strings::new(elements, kind, engine, container, &file.effort.cancel())?;
-            subject.counted(strings).map(Some)
+            let strings = Strings::new(
+                elements,
+                kind,
+                engine,
+                container,
+                &file.effort.cancel_token(),
+            )?;
+            subject.open_units(strings).map(Some)
         }
     }
 }
 
 /// Returns the content of the same array in the file's own tree, if the array has variable-length
 /// strings. Its text is the same there.
-fn as_in_the_source(subject: &ViewSubject<'_>) -> Result<Option<ItemContent>> {
-    let Some(array) = subject.node.array().filter(|_| subject.selected.is_empty()) else {
+fn source_tree_content(subject: &ViewSubject<'_>) -> Result<Option<ItemContent>> {
+    let Some(array) = subject.node.array().filter(|_| subject.selector.is_empty()) else {
         return Ok(None);
     };
     let is_served = array.shape.elements()? <= limits::VARIABLE_LENGTH_ELEMENTS;
@@ -61,5 +67,5 @@ fn as_in_the_source(subject: &ViewSubject<'_>) -> Result<Option<ItemContent>> {
         return Ok(None);
     }
     let content = subject.file.variable_length(subject.node.id, array)?;
-    ItemContent::new(content, &subject.file.effort.cancel()).map(Some)
+    ItemContent::new(content, &subject.file.effort.cancel_token()).map(Some)
 }

@@ -1,9 +1,9 @@
 //! `.h5fs/tiff`: arrays of numbers, and parts of them, as TIFF files.
 
 use crate::fs::views::trees::view_tree::{
-    FileSize, OF_NOTHING, ViewForm, ViewTree, WITHOUT_FILES, viewed,
+    FileSize, OF_NOTHING, ViewForm, ViewTree, WITHOUT_FILES, boxed_if_some,
 };
-use crate::view::pictures::picture_style::{PictureStyle, image_of};
+use crate::view::pictures::picture_style::{PictureStyle, read_image};
 use crate::view::pictures::tiff;
 
 pub(super) const TREE: ViewTree = ViewTree {
@@ -13,21 +13,21 @@ pub(super) const TREE: ViewTree = ViewTree {
         number: 35,
         suffix: b".tif",
         size: |file, node| {
-            let image = image_of(&*file.container, node)?;
+            let image = read_image(&*file.container, node)?;
             Ok(tiff::length(image)?.map(FileSize::Exact))
         },
-        view: Some(|subject, elements| {
+        open_elements: Some(|subject, elements| {
             let file = subject.file;
             let look = PictureStyle::read(
                 &*file.container,
                 &file.engine,
                 subject.node,
-                subject.selected,
-                &file.effort.cancel(),
+                subject.selector,
+                &file.effort.cancel_token(),
             )?;
-            Ok(viewed(tiff::file(elements, look)?))
+            Ok(boxed_if_some(tiff::file(elements, look)?))
         }),
-        is_meant: true,
+        is_intended: true,
         ..OF_NOTHING
     }],
     ..WITHOUT_FILES

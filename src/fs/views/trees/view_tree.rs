@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use h5fs_reader::array::CancelToken;
-use h5fs_reader::error::{Error, Result, if_lasting};
+use h5fs_reader::error::{Error, Result, ignore_permanent};
 use h5fs_reader::model::datatype::ByteOrder;
 use h5fs_reader::model::selection::{Axis, AxisPositions};
 use h5fs_reader::model::selector::Selector;
@@ -13,9 +13,9 @@ use h5fs_reader::model::{Array, Datatype, Node, NodeId, shape};
 
 use crate::fs::data_files::file_state::FileState;
 use crate::fs::name;
-use crate::fs::state::counts::{self, CountedText};
-use crate::fs::state::inode::Tree;
-use crate::fs::views::store_object::{Store, in_store, in_tree};
+use crate::fs::state::counts::{self, CountKey};
+use crate::fs::state::inode::TreeNumber;
+use crate::fs::views::store_object::{StoreKind, source_tree_name, store_name};
 use crate::limits;
 use crate::view::View;
 use crate::view::elements::Elements;
@@ -23,7 +23,7 @@ use crate::view::table::anndata_codes;
 use crate::view::table::budget::Budget;
 use crate::view::table::group::Group;
 use crate::view::table::pytables;
-use crate::view::texts::counted_text::{Count, CountedFile, Units};
+use crate::view::texts::counted_text::{CountedFile, TextCount, TextUnits};
 use crate::view::texts::html::page_site::Site;
 use crate::view::texts::json::SharedPaths;
 use crate::view::texts::streamed::{ResumableText, StreamedText};
@@ -36,10 +36,10 @@ pub(in crate::fs) struct ViewTree {
     pub(in crate::fs) name: &'static [u8],
     /// Tree number of the tree's directories, part of their inode numbers. The number must never
     /// change.
-    pub(in crate::fs) number: Tree,
+    pub(in crate::fs) number: TreeNumber,
     /// Which objects other than groups have a directory in this tree, and what the directory
     /// contains.
-    pub(in crate::fs) shape: Shape,
+    pub(in crate::fs) shape: TreeShape,
     /// The object name that stands for the root in the names of the root's own files, if this tree
     /// has such files.
     pub(in crate::fs) root_name: Option<&'static [u8]>,
@@ -50,7 +50,7 @@ pub(in crate::fs) struct ViewTree {
 /// Which objects other than groups have a directory in a tree of views, and what the directory
 /// contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::fs) enum Shape {
+pub(in crate::fs) enum TreeShape {
     /// No object other than a group has a directory.
     Files,
     /// All objects, with a file for each attribute.
@@ -60,7 +60,7 @@ pub(in crate::fs) enum Shape {
     /// Image stacks, with a file of the first form for each picture.
     Frames,
     /// Arrays of a Zarr store, with their document and chunks. A group contains its document.
-    Store(Store),
+    Store(StoreKind),
 }
 
 /// A form of the files in a tree of views: a suffix, and functions for the size and the content of
@@ -68,16 +68,16 @@ pub(in crate::fs) enum Shape {
 pub(in crate::fs) struct ViewForm {
     /// Tree number of the files of this form, part of their inode numbers. The first form has the
     /// number of the tree's directories plus 1.
-    pub(in crate::fs) number: Tree,
+    pub(in crate::fs) number: TreeNumber,
     /// The suffix that a file's name has after the object's name.
     pub(in crate::fs) suffix: &'static [u8],
     /// A function that returns the size of an object's file, or `None` if the object has no file of
     /// this form.
     pub(super) size: fn(&FileState, &Node) -> Result<Option<FileSize>>,
-    /// A function that opens an object's file, unless `view` opens it.
+    /// A function that opens an object's file, unless `open_elements` opens it.
     pub(in crate::fs) open: fn(&ViewSubject<'_>) -> Result<Box<dyn View>>,
     /// A function that opens the file of an array or of a selection.
-    pub(in crate::fs) view: Option<ElementsViewer>,
+    pub(in crate::fs) open_elements: Option<ElementsViewer>,
     /// Whether `open` also opens further pages about a group, which selectors name.
     pub(in crate::fs) has_pages: bool,
     /// Whether `open` also opens ranges of rows of a group's table, which selectors name.
@@ -87,7 +87,7 @@ pub(in crate::fs) struct ViewForm {
     pub(in crate::fs) is_padded: bool,
     /// Whether an array is shown as its writer intended, if that differs from the stored array:
     /// empty arrays of MATLAB.
-    pub(in crate::fs) is_meant: bool,
+    pub(in crate::fs) is_intended: bool,
 }
 
 /// A function that opens the file of an array or a selection. It returns `None` if the elements
@@ -99,7 +99,7 @@ pub(in crate::fs) type ElementsViewer =
 pub(super) const WITHOUT_FILES: ViewTree = ViewTree {
     name: b"",
     number: 0,
-    shape: Shape::Files,
+    shape: TreeShape::Files,
     root_name: None,
     forms: &[],
 };
@@ -110,11 +110,11 @@ pub(super) const OF_NOTHING: ViewForm = ViewForm {
     suffix: b"",
     size: |_, _| Ok(None),
     open: |_| Err(Error::NotFound),
-    view: None,
+    open_elements: None,
     has_pages: false,
     has_rows: false,
     is_padded: false,
-    is_meant: false,
+    is_intended: false,
 };
 
 /// The size of a file in a tree of views.
@@ -131,10 +131,10 @@ pub(in crate::fs) struct ViewSubject<'a> {
     pub(in crate::fs) file: &'a Arc<FileState>,
     pub(in crate::fs) node: &'a Node,
     /// Number of the file's form in its tree of views.
-    pub(in crate::fs) form: Tree,
+    pub(in crate::fs) form_number: TreeNumber,
     /// The selector of the part of the array or group that the file shows; empty for the whole
     /// object.
-    pub(in crate::fs) selected: &'a [u8],
+    pub(in crate::fs) selector: &'a [u8],
     /// The object's path, with names as in the file.
     pub(in crate::fs) path: Vec<u8>,
     /// A function that compares the ASDF block with an object's elements with the block's checksum,
@@ -146,9 +146,9 @@ pub(in crate::fs) struct ViewSubject<'a> {
 
 impl ViewTree {
     /// Returns the kind of chunks in the tree, if the tree is a Zarr store.
-    pub(in crate::fs) fn store(&self) -> Option<Store> {
+    pub(in crate::fs) fn store(&self) -> Option<StoreKind> {
         match self.shape {
-            Shape::Store(store) => Some(store),
+            TreeShape::Store(store) => Some(store),
             _ => None,
         }
     }
@@ -157,11 +157,11 @@ impl ViewTree {
     /// `name`.
     pub(in crate::fs) fn directory_name(&self, name: &[u8]) -> Vec<u8> {
         match (self.shape, name) {
-            (Shape::Attributes, [b'@', rest @ ..]) => {
+            (TreeShape::Attributes, [b'@', rest @ ..]) => {
                 return name::shorten([b"%40", rest].concat());
             }
-            (Shape::Attributes, _) => return name.to_vec(),
-            (Shape::Store(_), _) => return in_store(name),
+            (TreeShape::Attributes, _) => return name.to_vec(),
+            (TreeShape::Store(_), _) => return store_name(name),
             _ => {}
         }
         let guarded = self.suffixes().find_map(|(dotted, suffix)| {
@@ -175,8 +175,8 @@ impl ViewTree {
     /// `shown`; the inverse of [`directory_name`](Self::directory_name).
     pub(in crate::fs) fn group_name(&self, shown: &[u8]) -> Vec<u8> {
         let guarded = match self.shape {
-            Shape::Store(_) => Some(in_tree(shown)),
-            Shape::Attributes => shown.strip_prefix(b"%40").map(|rest| [b"@", rest].concat()),
+            TreeShape::Store(_) => Some(source_tree_name(shown)),
+            TreeShape::Attributes => shown.strip_prefix(b"%40").map(|rest| [b"@", rest].concat()),
             _ => self.suffixes().find_map(|(dotted, suffix)| {
                 let stem = shown.strip_suffix(suffix)?.strip_suffix(b"%2E")?;
                 Some([stem, dotted].concat())
@@ -259,13 +259,13 @@ impl ViewForm {
     /// Fails if the object cannot be read, permanently or now.
     pub(in crate::fs) fn node(&self, file: &FileState, id: NodeId) -> Result<Arc<Node>> {
         let node = if self.is_padded {
-            file.variables().node(id)
+            file.padded_variables().node(id)
         } else {
             file.container.node(id)
         };
         let node = node.and_then(|node| Ok(self.intended_node(file, &node)?.unwrap_or(node)));
         match node {
-            Err(error) if self.has_pages && !error.is_passing() => {
+            Err(error) if self.has_pages && !error.is_transient() => {
                 Ok(Arc::new(Node::damaged(id, error)))
             }
             node => node,
@@ -283,7 +283,7 @@ impl ViewForm {
         file: &FileState,
         node: &Node,
     ) -> Result<Option<Arc<Node>>> {
-        if self.is_meant {
+        if self.is_intended {
             file.intended_node(node)
         } else {
             Ok(None)
@@ -301,7 +301,7 @@ impl ViewForm {
         let size = meant.and_then(|meant| (self.size)(file, meant.as_deref().unwrap_or(node)));
         match size {
             Err(Error::NotFound) => Ok(None),
-            Err(error) if !error.is_passing() => Ok(Some(FileSize::Counted)),
+            Err(error) if !error.is_transient() => Ok(Some(FileSize::Counted)),
             size => size,
         }
     }
@@ -320,7 +320,7 @@ impl ViewForm {
             return self.size(file, node);
         }
         match self.node(file, node.id) {
-            Err(error) if !error.is_passing() => Ok(Some(FileSize::Counted)),
+            Err(error) if !error.is_transient() => Ok(Some(FileSize::Counted)),
             padded => self.size(file, &*padded?),
         }
     }
@@ -331,7 +331,7 @@ impl ViewForm {
     /// `NotFound` if the object has no file; fails if it is known before reading that the file
     /// cannot be served.
     pub(in crate::fs) fn open(&self, subject: &ViewSubject<'_>) -> Result<Box<dyn View>> {
-        match (self.view, subject.node.array()) {
+        match (self.open_elements, subject.node.array()) {
             (Some(view), Some(_)) => view(subject, subject.elements()?)?.ok_or(Error::NotFound),
             _ => (self.open)(subject),
         }
@@ -342,14 +342,14 @@ impl ViewForm {
 /// depend on the part that cannot be read.
 pub(in crate::fs) fn refuse_unread(array: &Array) -> Result<()> {
     match &array.storage {
-        Err(error) if error.is_passing() => Err(error.clone()),
+        Err(error) if error.is_transient() => Err(error.clone()),
         _ => Ok(()),
     }
 }
 
 /// Returns the exact size of an array's file, which `length` computes. Returns `None` if the object
 /// has no file of this form.
-pub(super) fn exact(
+pub(super) fn exact_size(
     node: &Node,
     length: fn(&Array) -> Result<Option<u64>>,
 ) -> Result<Option<FileSize>> {
@@ -358,13 +358,13 @@ pub(super) fn exact(
 }
 
 /// Boxes the content of a file. `None` means that the elements have no file of this form.
-pub(super) fn viewed(view: Option<impl View + 'static>) -> Option<Box<dyn View>> {
+pub(super) fn boxed_if_some(view: Option<impl View + 'static>) -> Option<Box<dyn View>> {
     view.map(|view| Box::new(view) as Box<dyn View>)
 }
 
 /// Boxes the content of a file. Fails with `NotFound` if the object has no file of this form.
 pub(super) fn boxed_view(view: Option<impl View + 'static>) -> Result<Box<dyn View>> {
-    viewed(view).ok_or(Error::NotFound)
+    boxed_if_some(view).ok_or(Error::NotFound)
 }
 
 /// Returns the whole text if it is short, quickly written and undamaged.
@@ -378,7 +378,7 @@ fn short_text(text: &impl ResumableText) -> Result<Option<Vec<u8>>> {
     let started = Instant::now();
     while out.len() < limits::GROWING_TEXT && started.elapsed() < limits::GROWING_TIME {
         let enough = limits::GROWING_TEXT - out.len();
-        match if_lasting(text.write_on(&mut place, enough, &cancel, &mut out))? {
+        match ignore_permanent(text.write_from(&mut place, enough, &cancel, &mut out))? {
             Some(true) => {}
             Some(false) => return Ok(Some(out)),
             None => return Ok(None),
@@ -389,7 +389,7 @@ fn short_text(text: &impl ResumableText) -> Result<Option<Vec<u8>>> {
 
 impl<'a> ViewSubject<'a> {
     /// Creates the subject for a file that shows the part of an object that `selected` selects.
-    pub(in crate::fs) fn of_part(
+    pub(in crate::fs) fn for_part(
         file: &'a Arc<FileState>,
         node: &'a Node,
         form: &ViewForm,
@@ -398,8 +398,8 @@ impl<'a> ViewSubject<'a> {
         ViewSubject {
             file,
             node,
-            form: form.number,
-            selected,
+            form_number: form.number,
+            selector: selected,
             path: Vec::new(),
             verify: &|_| Ok(()),
             site: None,
@@ -412,15 +412,15 @@ impl<'a> ViewSubject<'a> {
     /// # Errors
     /// `NotFound` if the selector names no such rows.
     pub(super) fn rows(&self, count: u64) -> Result<Range<u64>> {
-        if self.selected.is_empty() {
+        if self.selector.is_empty() {
             return Ok(0..count);
         }
-        let selector = Selector::parse(self.selected).ok_or(Error::NotFound)?;
+        let selector = Selector::parse(self.selector).ok_or(Error::NotFound)?;
         let row = Datatype::integer(1, false, ByteOrder::Little);
         let selection = selector.select(&row, &shape::Shape::fixed(vec![count]))?;
         let first = selection.offset;
         let is_next =
-            |axis: &Axis| axis.count < 2 || matches!(axis.places, AxisPositions::Every(1));
+            |axis: &Axis| axis.count < 2 || matches!(axis.places, AxisPositions::Strided(1));
         match &*selection.axes {
             [] => Ok(first..first.saturating_add(1)),
             [axis] if is_next(axis) => Ok(first..first.saturating_add(axis.count)),
@@ -474,8 +474,8 @@ impl<'a> ViewSubject<'a> {
         }
         Ok(self
             .file
-            .index()
-            .known_path(self.node.id)?
+            .path_index()
+            .checked_path(self.node.id)?
             .unwrap_or_default())
     }
 
@@ -483,7 +483,7 @@ impl<'a> ViewSubject<'a> {
     /// objects.
     pub(super) fn paths(&self) -> SharedPaths {
         let file = Arc::clone(self.file);
-        Arc::new(move |node: NodeId| file.index().known_path(node))
+        Arc::new(move |node: NodeId| file.path_index().checked_path(node))
     }
 
     /// Opens a text that can only be written sequentially. `advice` is the part of the error
@@ -492,7 +492,7 @@ impl<'a> ViewSubject<'a> {
     ///
     /// # Errors
     /// Fails if a part of the text cannot be written, or the text is too long to count.
-    pub(super) fn document(
+    pub(super) fn open_sequential_text(
         &self,
         text: impl ResumableText + 'static,
         advice: &'static str,
@@ -510,8 +510,11 @@ impl<'a> ViewSubject<'a> {
     /// independently.
     ///
     /// # Errors
-    /// Fails as [`document`](Self::document) does.
-    pub(in crate::fs) fn counted(&self, units: impl Units + 'static) -> Result<Box<dyn View>> {
+    /// Fails as [`open_sequential_text`](Self::open_sequential_text) does.
+    pub(in crate::fs) fn open_units(
+        &self,
+        units: impl TextUnits + 'static,
+    ) -> Result<Box<dyn View>> {
         let (engine, effort) = (&self.file.engine, &self.file.effort);
         let advice = " (a selector after the name, such as [0:1000], reads a part; parquet/ has \
                       tables of any length)";
@@ -520,20 +523,20 @@ impl<'a> ViewSubject<'a> {
     }
 
     /// Returns the length and the resume points of the object's text, from the cache or from
-    /// `count`. `advice` is used as in [`document`](Self::document).
+    /// `count`. `advice` is used as in [`open_sequential_text`](Self::open_sequential_text).
     fn count(
         &self,
         advice: &str,
         count: impl FnOnce() -> counts::CountResult,
-    ) -> Result<Arc<Count>> {
-        let text = CountedText {
-            form: self.form,
+    ) -> Result<Arc<TextCount>> {
+        let text = CountKey {
+            form_number: self.form_number,
             node: self.node.id,
-            selected: self.selected.into(),
+            selector: self.selector.into(),
         };
         let what = format!("length of the text{advice}");
         let too_long = || Error::limit(what, limits::COUNTED_BYTES);
-        self.file.count(text, count)?.ok_or_else(too_long)
+        self.file.count_text(text, count)?.ok_or_else(too_long)
     }
 }
 
@@ -549,7 +552,7 @@ mod tests {
 
         fn begin(&self) {}
 
-        fn write_on(
+        fn write_from(
             &self,
             (): &mut (),
             _: usize,
@@ -569,7 +572,7 @@ mod tests {
         );
         let damaged = Error::corrupt("a part", None);
         assert_eq!(short_text(&OnePart(Err(damaged))), Ok(None));
-        let passing = Error::unwanted();
+        let passing = Error::cancelled();
         assert_eq!(short_text(&OnePart(Err(passing.clone()))), Err(passing));
     }
 }

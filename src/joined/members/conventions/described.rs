@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use h5fs_reader::error::Result;
 use h5fs_reader::model::attribute::AttributeContent;
-use h5fs_reader::model::attribute_value::targets;
+use h5fs_reader::model::attribute_value::reference_targets;
 use h5fs_reader::model::datatype::Class;
 use h5fs_reader::model::{Array, NodeId};
 
@@ -21,7 +21,7 @@ pub(in crate::joined::members) struct MemberObjects<'a> {
     pub(super) arrays: &'a [FoundArray],
     pub(super) groups: &'a [(ObjectLocation, Path)],
     /// For the path of each group and array, its index in `attributes`.
-    known: HashMap<&'a [u8], usize>,
+    attribute_indices: HashMap<&'a [u8], usize>,
     /// The path of each object, by the number of its file and its node. A link may lead to an
     /// object in another file than the member.
     paths: HashMap<(usize, NodeId), &'a Path>,
@@ -47,12 +47,12 @@ impl<'a> MemberObjects<'a> {
         let mut paths = HashMap::new();
         for (file, node, path) in all {
             // If an object has several names, the first one is used.
-            paths.entry((number_of(file), node)).or_insert(path);
+            paths.entry((file_identity(file), node)).or_insert(path);
         }
         MemberObjects {
             arrays,
             groups,
-            known: known
+            attribute_indices: known
                 .map(|(place, (_, _, path))| (&**path, place))
                 .collect(),
             paths,
@@ -75,23 +75,23 @@ impl<'a> MemberObjects<'a> {
     }
 
     pub(super) fn array(&self, path: &[u8]) -> Option<&Arc<Array>> {
-        let place = self.known.get(path)?;
+        let place = self.attribute_indices.get(path)?;
         let number = place.checked_sub(self.groups.len())?;
         self.arrays.get(number).map(|found| &found.array)
     }
 
     /// Returns whether a group or an array exists at a path.
-    pub(super) fn has(&self, path: &[u8]) -> bool {
-        self.known.contains_key(path)
+    pub(super) fn has_object(&self, path: &[u8]) -> bool {
+        self.attribute_indices.contains_key(path)
     }
 
     pub(super) fn is_group(&self, path: &[u8]) -> bool {
-        let place = self.known.get(path);
+        let place = self.attribute_indices.get(path);
         place.is_some_and(|&place| place < self.groups.len())
     }
 
     pub(super) fn attributes(&self, path: &[u8]) -> &'a [NamedAttribute] {
-        let place = self.known.get(path).copied();
+        let place = self.attribute_indices.get(path).copied();
         let own = place.and_then(|place| self.attributes.get(place));
         own.map_or(&[][..], |own| &own[..])
     }
@@ -102,7 +102,7 @@ impl<'a> MemberObjects<'a> {
     }
 
     pub(super) fn text(&self, path: &[u8], name: &[u8]) -> Option<&'a [u8]> {
-        self.attribute(path, name).and_then(content::text)
+        self.attribute(path, name).and_then(content::attribute_text)
     }
 
     /// Returns the texts of an attribute that is a list of texts. Returns no texts if the attribute
@@ -116,16 +116,17 @@ impl<'a> MemberObjects<'a> {
                 .chunks_exact(content.datatype.size as usize);
             // A file has at most this many columns.
             let each = each.take(limits::JOINED_OBJECTS);
-            each.map(|text| content::trimmed(text).to_vec()).collect()
+            each.map(|text| content::trim_padding(text).to_vec())
+                .collect()
         })
     }
 
     /// Returns whether two paths are names of one object.
-    pub(super) fn is_same(&self, path: &[u8], other: &[u8]) -> bool {
+    pub(super) fn is_same_object(&self, path: &[u8], other: &[u8]) -> bool {
         let object = |path: &[u8]| {
-            let place = self.known.get(path).copied();
+            let place = self.attribute_indices.get(path).copied();
             let (file, node) = self.node(place?)?;
-            Some((number_of(file), node))
+            Some((file_identity(file), node))
         };
         object(path).is_some_and(|own| object(other) == Some(own))
     }
@@ -134,22 +135,22 @@ impl<'a> MemberObjects<'a> {
     ///
     /// # Errors
     /// Fails if the attribute cannot be read now.
-    pub(super) fn target(&self, path: &[u8], name: &[u8]) -> Result<Option<&'a Path>> {
-        let place = self.known.get(path).copied();
+    pub(super) fn attribute_target(&self, path: &[u8], name: &[u8]) -> Result<Option<&'a Path>> {
+        let place = self.attribute_indices.get(path).copied();
         let Some((file, node)) = place.and_then(|place| self.node(place)) else {
             return Ok(None);
         };
-        let found = match targets(&**file.container(), node, name) {
-            Err(error) if !error.is_passing() => Vec::new(),
+        let found = match reference_targets(&**file.container(), node, name) {
+            Err(error) if !error.is_transient() => Vec::new(),
             found => found?,
         };
         let node = found.first().copied().flatten();
-        Ok(node.and_then(|node| self.paths.get(&(number_of(file), node)).copied()))
+        Ok(node.and_then(|node| self.paths.get(&(file_identity(file), node)).copied()))
     }
 }
 
 /// Returns a number that no other open file has.
-fn number_of(file: &Arc<OpenFile>) -> usize {
+fn file_identity(file: &Arc<OpenFile>) -> usize {
     Arc::as_ptr(file).addr()
 }
 

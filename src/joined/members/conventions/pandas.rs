@@ -12,7 +12,7 @@ use crate::joined::paths::{Path, child_path};
 use crate::view::table::pandas_table::ordered_members;
 
 /// Attributes of a group that are necessary to interpret its rows.
-const OF_GROUP: [&[u8]; 6] = [
+const GROUP_ATTRIBUTES: [&[u8]; 6] = [
     b"info",
     b"non_index_axes",
     b"levels",
@@ -22,34 +22,34 @@ const OF_GROUP: [&[u8]; 6] = [
 ];
 
 /// Suffixes of the attributes of `table` that are necessary to interpret a field.
-const OF_FIELD: [&[u8]; 4] = [b"_kind", b"_dtype", b"_meta", b"_nan_rep"];
+const FIELD_SUFFIXES: [&[u8]; 4] = [b"_kind", b"_dtype", b"_meta", b"_nan_rep"];
 
 /// Returns the rules of pandas for an array of a frame or a series, or `None` for any other array.
 pub(super) fn convention(file: &MemberObjects<'_>, path: &Path) -> Option<Convention> {
-    let frame = frame(file, path)?;
+    let frame = enclosing_frame(file, path)?;
     let names = names_between(&frame, path);
     let is_table = file.text(&frame, b"pandas_type")?.ends_with(b"_table");
     Some(match names[..] {
-        [b"table"] if is_table => rows(file, &frame, path),
-        [b"meta", _, b"meta", b"table"] if is_table => Convention::names(None),
-        [.., b"_i_table", _, _] => index(path),
-        [name] if !is_table => fixed(file, &frame, name, path),
+        [b"table"] if is_table => rows_convention(file, &frame, path),
+        [b"meta", _, b"meta", b"table"] if is_table => Convention::new_names(None),
+        [.., b"_i_table", _, _] => index_convention(path),
+        [name] if !is_table => fixed_format_convention(file, &frame, name, path),
         _ => Convention::default(),
     })
 }
 
 /// Returns the rules for an array of the index that PyTables uses to find rows of a table.
-fn index(path: &Path) -> Convention {
+fn index_convention(path: &Path) -> Convention {
     let whole = ancestors(path).nth(1).unwrap_or_default();
     let why = "an index of PyTables applies to one file and is not joined";
     Convention::default()
-        .within(&whole.into())
-        .add_relation(Relation::Unneeded(why.to_owned()))
+        .with_required_group(&whole.into())
+        .with_relation(Relation::Unneeded(why.to_owned()))
 }
 
 /// Returns the group of the frame that contains an array. A table of categories belongs to the
 /// frame of its column.
-fn frame(file: &MemberObjects<'_>, path: &[u8]) -> Option<Path> {
+fn enclosing_frame(file: &MemberObjects<'_>, path: &[u8]) -> Option<Path> {
     let mut groups: Vec<&[u8]> = ancestors(path).collect();
     groups.reverse();
     let mut frame: Option<&[u8]> = None;
@@ -64,12 +64,12 @@ fn frame(file: &MemberObjects<'_>, path: &[u8]) -> Option<Path> {
 }
 
 /// Returns the rules for an array of rows in the format `table`.
-fn rows(file: &MemberObjects<'_>, frame: &[u8], path: &Path) -> Convention {
+fn rows_convention(file: &MemberObjects<'_>, frame: &[u8], path: &Path) -> Convention {
     let fields = coded_fields(file, frame, path);
     let of_group = file.attributes(frame).iter();
-    let of_group = of_group.filter(|(name, _)| OF_GROUP.contains(&&**name));
+    let of_group = of_group.filter(|(name, _)| GROUP_ATTRIBUTES.contains(&&**name));
     let of_fields = file.attributes(path).iter();
-    let of_fields = of_fields.filter(|own| is_of_field(own));
+    let of_fields = of_fields.filter(|own| is_field_attribute(own));
     let relation = if fields.is_empty() {
         Relation::None
     } else {
@@ -77,7 +77,7 @@ fn rows(file: &MemberObjects<'_>, frame: &[u8], path: &Path) -> Convention {
     };
     Convention {
         terms: of_group.chain(of_fields).cloned().collect(),
-        ..Convention::rows().add_relation(relation)
+        ..Convention::new_rows().with_relation(relation)
     }
 }
 
@@ -113,13 +113,18 @@ fn is_ordered(info: Option<&Option<HashSet<Vec<u8>>>>, field: &[u8]) -> bool {
 
 /// Returns whether an attribute is necessary to interpret a field. The text length in `_dtype` is
 /// not, because it may differ between files.
-fn is_of_field((name, content): &NamedAttribute) -> bool {
+fn is_field_attribute((name, content): &NamedAttribute) -> bool {
     let is_length = name.ends_with(b"_dtype") && content.elements.starts_with(b"bytes");
-    OF_FIELD.iter().any(|end| name.ends_with(end)) && !is_length
+    FIELD_SUFFIXES.iter().any(|end| name.ends_with(end)) && !is_length
 }
 
 /// Returns the rules for an array `name` of a frame in the format `fixed`.
-fn fixed(file: &MemberObjects<'_>, frame: &[u8], name: &[u8], path: &Path) -> Convention {
+fn fixed_format_convention(
+    file: &MemberObjects<'_>,
+    frame: &[u8],
+    name: &[u8],
+    path: &Path,
+) -> Convention {
     let whole = Path::from(frame);
     let is_pickled = file
         .array(path)
@@ -127,15 +132,15 @@ fn fixed(file: &MemberObjects<'_>, frame: &[u8], name: &[u8], path: &Path) -> Co
     let is_transposed = file.attribute(path, b"transposed");
     let is_transposed = is_transposed.is_some_and(|own| own.elements.iter().any(|&byte| byte != 0));
     let own = match name {
-        _ if is_pickled => Convention::refuse("Python objects are not joined"),
-        b"axis0" => Convention::default().fixed(),
-        b"axis1" | b"index" | b"values" => Convention::rows(),
+        _ if is_pickled => Convention::new_refused("Python objects are not joined"),
+        b"axis0" => Convention::default().with_fixed_rows(),
+        b"axis1" | b"index" | b"values" => Convention::new_rows(),
         _ if !name.starts_with(b"block") => {
-            Convention::refuse("an index of several levels is not joined")
+            Convention::new_refused("an index of several levels is not joined")
         }
-        _ if name.ends_with(b"_items") => Convention::default().fixed(),
-        _ if name.ends_with(b"_values") && is_transposed => Convention::rows(),
-        _ => Convention::refuse("columns of this kind in the format fixed are not joined"),
+        _ if name.ends_with(b"_items") => Convention::default().with_fixed_rows(),
+        _ if name.ends_with(b"_values") && is_transposed => Convention::new_rows(),
+        _ => Convention::new_refused("columns of this kind in the format fixed are not joined"),
     };
     let terms = file.attributes(path).iter();
     let terms = terms.filter(|(name, _)| {
@@ -147,7 +152,7 @@ fn fixed(file: &MemberObjects<'_>, frame: &[u8], name: &[u8], path: &Path) -> Co
     let terms = terms.cloned().collect();
     Convention {
         terms,
-        ..own.within(&whole)
+        ..own.with_required_group(&whole)
     }
 }
 
@@ -157,7 +162,7 @@ pub(super) fn table(file: &MemberObjects<'_>, group: &Path) -> Option<MemberTabl
     file.text(group, b"pandas_type")?;
     let names = [&b"table"[..], b"axis1", b"index"].map(|name| child_path(group, name));
     let rows = names.into_iter().find(|path| file.array(path).is_some())?;
-    let is_meta = frame(file, &child_path(group, b"table"))? != *group;
+    let is_meta = enclosing_frame(file, &child_path(group, b"table"))? != *group;
     (!is_meta).then(|| MemberTable {
         group: Path::clone(group),
         rows,

@@ -29,16 +29,16 @@ pub(crate) const MAGIC: &[u8; 8] = b"h5fsscan";
 const SECRET: usize = 16;
 
 /// Number of random bytes in the head of the file: the mark and the key.
-pub(crate) const CHANCE: usize = 2 * SECRET;
+pub(crate) const RANDOM_BYTES: usize = 2 * SECRET;
 
 /// Length in bytes of the file's head.
-pub(crate) const HEAD: usize = MAGIC.len() + CHANCE;
+pub(crate) const HEADER_LENGTH: usize = MAGIC.len() + RANDOM_BYTES;
 
 /// Length in bytes of the fields before the content of a frame.
-const BEFORE: usize = SECRET + 1 + 4 + size_of::<Digest>();
+const FRAME_HEADER_LENGTH: usize = SECRET + 1 + 4 + size_of::<Digest>();
 
 /// Returns the head of a new file.
-pub(crate) fn head(chance: &[u8; CHANCE]) -> Vec<u8> {
+pub(crate) fn header_bytes(chance: &[u8; RANDOM_BYTES]) -> Vec<u8> {
     [&MAGIC[..], chance].concat()
 }
 
@@ -56,19 +56,19 @@ pub(super) struct RecordFrame<'f> {
 
 /// The decoded head of a file.
 #[derive(Debug)]
-pub(super) struct Head {
+pub(super) struct CacheHeader {
     mark: [u8; SECRET],
     key: [u8; SECRET],
 }
 
-impl Head {
+impl CacheHeader {
     /// Parses the head of a file. Also returns the bytes after the head. Returns `None` if the file
     /// has no valid head.
     pub(super) fn parse(file: &[u8]) -> Option<(Self, &[u8])> {
         let (mark, rest) = file.strip_prefix(MAGIC)?.split_first_chunk()?;
         let (key, rest) = rest.split_first_chunk()?;
         let (mark, key) = (*mark, *key);
-        Some((Head { mark, key }, rest))
+        Some((CacheHeader { mark, key }, rest))
     }
 
     /// Returns the digest of a frame with this kind and content.
@@ -112,7 +112,7 @@ impl Head {
             left = less;
             let mut behind = SECRET;
             if self.digest(stated.kind, stated.content) == stated.digest {
-                behind = BEFORE.with_more(stated.content.len());
+                behind = FRAME_HEADER_LENGTH.plus(stated.content.len());
                 frames.push(stated);
             }
             rest = rest.get(behind..).unwrap_or_default();
@@ -139,21 +139,21 @@ fn frame_at(bytes: &[u8]) -> Option<RecordFrame<'_>> {
 mod tests {
     use super::*;
 
-    fn of_chance() -> Head {
-        let chance: Vec<u8> = (100..100 + CHANCE as u8).collect();
-        let file = head(chance[..].try_into().unwrap());
-        assert_eq!(file.len(), HEAD);
-        let (head, rest) = Head::parse(&file).unwrap();
-        assert!(rest.is_empty() && Head::parse(&file[..HEAD - 1]).is_none());
+    fn of_chance() -> CacheHeader {
+        let chance: Vec<u8> = (100..100 + RANDOM_BYTES as u8).collect();
+        let file = header_bytes(chance[..].try_into().unwrap());
+        assert_eq!(file.len(), HEADER_LENGTH);
+        let (head, rest) = CacheHeader::parse(&file).unwrap();
+        assert!(rest.is_empty() && CacheHeader::parse(&file[..HEADER_LENGTH - 1]).is_none());
         head
     }
 
-    fn contents<'f>(head: &Head, file: &'f [u8]) -> Vec<&'f [u8]> {
+    fn contents<'f>(head: &CacheHeader, file: &'f [u8]) -> Vec<&'f [u8]> {
         let frames = head.frames(file).into_iter();
         frames.map(|frame| frame.content).collect()
     }
 
-    fn add(head: &Head, content: &[u8], file: &mut Vec<u8>) {
+    fn add(head: &CacheHeader, content: &[u8], file: &mut Vec<u8>) {
         head.append(7, head.digest(7, content), content, file);
     }
 
@@ -184,13 +184,13 @@ mod tests {
     #[test]
     fn no_frame_is_found_within_a_content() {
         let head = of_chance();
-        let (other, _) = Head::parse(b"h5fsscan0123456789abcdef0123456789abcdef").unwrap();
+        let (other, _) = CacheHeader::parse(b"h5fsscan0123456789abcdef0123456789abcdef").unwrap();
         let mut forged = Vec::new();
         add(&other, b"forged", &mut forged);
         let mut file = Vec::new();
         add(&head, &forged, &mut file);
         add(&head, b"behind", &mut file);
-        file[BEFORE - 1] ^= 1;
+        file[FRAME_HEADER_LENGTH - 1] ^= 1;
         assert_eq!(contents(&head, &file), [b"behind"]);
     }
 
@@ -202,7 +202,7 @@ mod tests {
         for left in (0..10_000_u32).rev() {
             file.extend_from_slice(&head.mark);
             file.push(7);
-            file.extend_from_slice(&(left * BEFORE as u32).to_le_bytes());
+            file.extend_from_slice(&(left * FRAME_HEADER_LENGTH as u32).to_le_bytes());
             file.extend_from_slice(&[0; SECRET]);
         }
         add(&head, b"behind", &mut file);

@@ -14,7 +14,7 @@ pub(crate) struct RoundTimes {
     /// distance between the times needs.
     pub(crate) times: Vec<(Ticks, String)>,
     /// The day of all times, if their texts are only times of day.
-    pub(crate) day: Option<String>,
+    pub(crate) common_day: Option<String>,
 }
 
 /// The distance between two neighbouring round times.
@@ -68,7 +68,7 @@ impl RoundStep {
 impl TimeUnits {
     /// Returns round times from `first` to `last`, few enough that their texts fit next to each
     /// other on the axis. The result is empty if no whole second is in the range.
-    pub(crate) fn round(&self, first: Ticks, last: Ticks) -> RoundTimes {
+    pub(crate) fn round_times(&self, first: Ticks, last: Ticks) -> RoundTimes {
         let per_second = self.tick.per_second();
         let (first, last) = (
             -(-first).div_euclid(per_second),
@@ -79,7 +79,7 @@ impl TimeUnits {
             |(step, seconds): &(RoundStep, i64)| width / (*seconds).max(1) <= step.max_steps();
         let step = RoundStep::all().find(fits);
         let step = step.map_or(RoundStep::Seconds(1), |(step, _)| step);
-        let seconds: Vec<i64> = self.seconds(step, first, last);
+        let seconds: Vec<i64> = self.round_seconds(step, first, last);
         let day = match (step, seconds.first(), seconds.last()) {
             (RoundStep::Seconds(_), Some(&one), Some(&other))
                 if self.day_of(one) == self.day_of(other) =>
@@ -108,12 +108,12 @@ impl TimeUnits {
         });
         RoundTimes {
             times: times.collect(),
-            day,
+            common_day: day,
         }
     }
 
     /// Returns the round times of a step from `first` to `last`, all in seconds.
-    fn seconds(&self, step: RoundStep, first: i64, last: i64) -> Vec<i64> {
+    fn round_seconds(&self, step: RoundStep, first: i64, last: i64) -> Vec<i64> {
         let is_within = |seconds: &i64| (first..=last).contains(seconds);
         match step {
             RoundStep::Seconds(step) => {
@@ -126,7 +126,7 @@ impl TimeUnits {
             RoundStep::Days(step) => {
                 let days = self.day_of(first)..=self.day_of(last);
                 let is_round = |day: &i64| {
-                    let day = self.calendar.date(*day).day;
+                    let day = self.calendar.date_of_day(*day).day;
                     // The last day of a month would be too close to the first day of the next
                     // month.
                     step == 1 || (day - 1).is_multiple_of(step) && day < 31
@@ -143,21 +143,22 @@ impl TimeUnits {
                         .step_by(step.into())
                         .map(move |month| (year, month))
                 });
-                let begun = months.filter_map(|(year, month)| self.begin(year, month));
+                let begun = months.filter_map(|(year, month)| self.month_start(year, month));
                 begun.filter(is_within).collect()
             }
             RoundStep::Years(step) => {
                 let (begin, end) = (self.date_of(first).year, self.date_of(last).year);
                 let years = begin.div_euclid(step)..=end.div_euclid(step);
-                let begun = years.filter_map(|number| self.begin(number.checked_mul(step)?, 1));
+                let begun =
+                    years.filter_map(|number| self.month_start(number.checked_mul(step)?, 1));
                 begun.filter(is_within).collect()
             }
         }
     }
 
     /// Returns the time at which a month begins, in seconds.
-    fn begin(&self, year: i64, month: u8) -> Option<i64> {
-        let day = self.calendar.number(Date {
+    fn month_start(&self, year: i64, month: u8) -> Option<i64> {
+        let day = self.calendar.day_number(Date {
             year,
             month,
             day: 1,
@@ -170,7 +171,7 @@ impl TimeUnits {
     }
 
     fn date_of(&self, seconds: i64) -> Date {
-        self.calendar.date(self.day_of(seconds))
+        self.calendar.date_of_day(self.day_of(seconds))
     }
 
     /// Formats a date with the first `parts` of: year, month, day.
@@ -205,17 +206,21 @@ mod tests {
 
     fn round(units: &str, calendar: &str, first: f64, last: f64) -> (Vec<String>, Option<String>) {
         let units = TimeUnits::parse(units.as_bytes(), Some(calendar.as_bytes())).unwrap();
-        let time = |number| units.time(ExactNumber::Real(number)).unwrap().unwrap();
-        let round = units.round(time(first), time(last));
+        let time = |number| units.to_ticks(ExactNumber::Real(number)).unwrap().unwrap();
+        let round = units.round_times(time(first), time(last));
         for (time, text) in &round.times {
             let mut whole = Vec::new();
             units.write(*time, &mut whole);
             let whole = String::from_utf8(whole).unwrap().replace('T', " ");
-            let day = round.day.clone().map(|day| day + " ").unwrap_or_default();
+            let day = round
+                .common_day
+                .clone()
+                .map(|day| day + " ")
+                .unwrap_or_default();
             assert!(whole.starts_with(&(day + text)), "{whole} {text}");
         }
         let texts = round.times.into_iter().map(|(_, text)| text);
-        (texts.collect(), round.day)
+        (texts.collect(), round.common_day)
     }
 
     fn days(first: f64, last: f64) -> Vec<String> {
@@ -262,7 +267,7 @@ mod tests {
             let units = TimeUnits::parse(b"s since 1970-01-01", calendar).unwrap();
             for (a, b) in [(a, b), (a, a.saturating_add(near))] {
                 let (first, last) = (a.min(b).max(Ticks::MIN + 1), a.max(b));
-                let times = units.round(first, last).times;
+                let times = units.round_times(first, last).times;
                 prop_assert!(times.len() <= 8, "{times:?}");
                 prop_assert!(times.iter().all(|(time, _)| (first..=last).contains(time)));
                 prop_assert!(times.is_sorted());

@@ -94,7 +94,7 @@ impl File {
     /// Wraps the file in [`PaddedContainer`]. Links lead to all nodes except those in `deleted`.
     fn padded(self, deleted: &'static [u8]) -> (Arc<File>, PaddedContainer) {
         let file = Arc::new(self);
-        let lengths = Arc::new(Lengths::new(1 << 10));
+        let lengths = Arc::new(DimensionLengths::new(1 << 10));
         let is_deleted = |node| {
             deleted
                 .iter()
@@ -102,7 +102,7 @@ impl File {
         };
         let is_linked = Arc::new(move |node| Ok(!is_deleted(node)));
         let inner: Arc<dyn Container> = file.clone();
-        let effort = Effort::default();
+        let effort = RequestBudget::default();
         (
             file,
             PaddedContainer::new(inner, Engine::new(0, 1), effort, lengths, is_linked),
@@ -117,7 +117,7 @@ impl File {
 }
 
 impl Container for File {
-    fn for_request(self: Arc<Self>, _: &Effort) -> Arc<dyn Container> {
+    fn for_request(self: Arc<Self>, _: &RequestBudget) -> Arc<dyn Container> {
         self
     }
     fn root(&self) -> NodeId {
@@ -147,10 +147,10 @@ impl Container for File {
     fn variable_length_bytes(&self, _: &[u8], _: u64) -> Result<Option<u64>> {
         Ok(None)
     }
-    fn variable_length(&self, _: &[u8], _: u64, _: Range<u64>) -> Result<Option<Vec<u8>>> {
+    fn read_variable_length(&self, _: &[u8], _: u64, _: Range<u64>) -> Result<Option<Vec<u8>>> {
         Ok(None)
     }
-    fn text_bytes(&self, _: &[u8]) -> Result<u64> {
+    fn text_length(&self, _: &[u8]) -> Result<u64> {
         Ok(0)
     }
     fn reference(&self, _: ReferenceKind, element: &[u8]) -> Result<Reference> {
@@ -167,12 +167,12 @@ impl Container for File {
 /// than one record short, does not count as incomplete.
 #[test]
 fn a_record_that_was_begun_is_not_shown() {
-    assert_eq!(complete(Some(vec![5, 6, 6, 0])), Some(5));
-    assert_eq!(complete(Some(vec![6, 6])), Some(6));
-    assert_eq!(complete(Some(vec![3, 6])), Some(6));
-    assert_eq!(complete(Some(vec![0, 1])), Some(1));
-    assert_eq!(complete(Some(Vec::new())), Some(0));
-    assert_eq!(complete(None), None);
+    assert_eq!(complete_length(Some(vec![5, 6, 6, 0])), Some(5));
+    assert_eq!(complete_length(Some(vec![6, 6])), Some(6));
+    assert_eq!(complete_length(Some(vec![3, 6])), Some(6));
+    assert_eq!(complete_length(Some(vec![0, 1])), Some(1));
+    assert_eq!(complete_length(Some(Vec::new())), Some(0));
+    assert_eq!(complete_length(None), None);
     assert!(are_equal(&[4, 0, 4]) && are_equal(&[]) && !are_equal(&[4, 5]));
 }
 
@@ -239,9 +239,9 @@ fn the_variables_that_a_request_looks_at_are_charged_to_it() {
     file.variable(3, &[9], &[SCALE]);
     let (_, padded) = file.padded(&[]);
     let padded: Arc<dyn Container> = Arc::new(padded);
-    let request = padded.for_request(&Effort::new(USER - 1));
+    let request = padded.for_request(&RequestBudget::new(VARIABLE_COST - 1));
     let spent = request.node(NodeId::for_test(SCALE.into()));
-    assert!(matches!(spent, Err(Error::Effort { .. })));
+    assert!(matches!(spent, Err(Error::BudgetExceeded { .. })));
 }
 
 /// Expected: the values that netCDF4 reads after two numbers of these types in a file without fill
@@ -254,7 +254,7 @@ fn what_has_no_fill_value_has_that_of_netcdf() {
             datatype,
             ..array(&[0])
         };
-        match padded(&Arc::new(array), vec![1]).fill {
+        match pad_array(&Arc::new(array), vec![1]).fill {
             Fill::Value(bytes) => bytes.to_vec(),
             Fill::Zero => Vec::new(),
         }

@@ -117,7 +117,7 @@ impl MatlabRows {
             return Err(Error::limit("rank of a MATLAB array", most));
         }
         let stored = elements.read(0, rank, cancel)?;
-        let dims = matlab_empty::reversed(&elements.datatype, &stored);
+        let dims = matlab_empty::to_hdf5_order(&elements.datatype, &stored);
         let dims = dims.ok_or_else(|| {
             Error::corrupt(
                 "MATLAB char array: not empty, although its attribute says so",
@@ -145,12 +145,12 @@ impl MatlabRows {
     }
 
     /// Returns the length of a row in bytes, before it is converted to UTF-8.
-    pub(super) fn bytes(&self) -> u64 {
+    pub(super) fn row_bytes(&self) -> u64 {
         self.columns.saturating_mul(to_u64(self.unit.size))
     }
 
     fn matrix_bytes(&self) -> u64 {
-        self.bytes().saturating_mul(self.rows)
+        self.row_bytes().saturating_mul(self.rows)
     }
 
     /// Returns whether whole matrices are read at once. Otherwise a part of each column is read
@@ -163,7 +163,7 @@ impl MatlabRows {
     }
 
     /// Returns the amount of data that is read at once, in bytes.
-    pub(super) fn bytes_at_a_time(&self) -> u64 {
+    pub(super) fn read_size(&self) -> u64 {
         if self.is_read_whole() {
             self.matrix_bytes()
         } else {

@@ -7,7 +7,7 @@ use h5fs_reader::testing::{Heap, type_of};
 use super::*;
 use crate::view::View;
 use crate::view::elements::strings::matlab::{CodeUnit, MatlabElements};
-use crate::view::texts::counted_text::{Count, CountedFile};
+use crate::view::texts::counted_text::{CountedFile, TextCount};
 use crate::view::texts::text::Text;
 
 fn elements(datatype: Datatype, dims: Option<&[u64]>, bytes: &[u8]) -> Elements {
@@ -265,7 +265,7 @@ fn too_many_strings_are_not_counted() {
         let datatype = string(size, StringPadding::NullPadded);
         let many = elements(datatype, Some(&[most + 1]), b"");
         let strings = strings_of(many, StringStorage::Strings).unwrap();
-        let count = Count::measure(&strings, &strings.engine, &Default::default());
+        let count = TextCount::measure(&strings, &strings.engine, &Default::default());
         assert!(count.unwrap().is_none(), "of {size} bytes");
     }
 }

@@ -9,7 +9,7 @@
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
-use h5fs_reader::error::{Result, if_lasting};
+use h5fs_reader::error::{Result, ignore_permanent};
 use h5fs_reader::model::attribute::AttributeContent;
 use h5fs_reader::model::datatype::Class;
 use h5fs_reader::model::number::is_computable;
@@ -48,11 +48,11 @@ enum CardValue {
 /// Fails with a temporary error. Damaged attributes do not have cards.
 pub(crate) fn cards(container: &dyn Container, node: NodeId, path: &[u8]) -> Result<Cards> {
     let mut found = HeaderCards::default();
-    match container.extras() {
-        None => attributes(container, node, &mut found)?,
+    match container.asdf_extras() {
+        None => add_attributes(container, node, &mut found)?,
         Some(_) => {
-            if let Some(meta) = meta(container, path)? {
-                scalars(container, meta, &mut found)?;
+            if let Some(meta) = find_meta(container, path)? {
+                add_scalars(container, meta, &mut found)?;
             }
         }
     }
@@ -80,13 +80,13 @@ impl HeaderCards {
         }
         match value {
             CardValue::Logical(value) => self.cards.logical(&keyword, value),
-            CardValue::Number(text) => self.cards.fixed(&keyword, text),
+            CardValue::Number(text) => self.cards.fixed_format(&keyword, text),
             CardValue::Text(text) => self.cards.text(&keyword, &text),
         }
     }
 }
 
-fn attributes(container: &dyn Container, node: NodeId, found: &mut HeaderCards) -> Result<()> {
+fn add_attributes(container: &dyn Container, node: NodeId, found: &mut HeaderCards) -> Result<()> {
     let mut outcome = Ok(());
     let listed = container.attributes(node, &mut |attribute| {
         if keyword(&attribute.name).is_none() {
@@ -94,8 +94,8 @@ fn attributes(container: &dyn Container, node: NodeId, found: &mut HeaderCards) 
         }
         let content = attribute
             .content
-            .and_then(|content| value(container, &content));
-        match if_lasting(content) {
+            .and_then(|content| card_value(container, &content));
+        match ignore_permanent(content) {
             Ok(value) => found.add(&attribute.name, value.flatten()),
             Err(error) => outcome = Err(error),
         }
@@ -106,16 +106,16 @@ fn attributes(container: &dyn Container, node: NodeId, found: &mut HeaderCards) 
         }
     });
     outcome?;
-    if_lasting(listed).map(|_| ())
+    ignore_permanent(listed).map(|_| ())
 }
 
 /// Finds the nearest mapping `meta`, next to the object at `path` or next to one of its parents.
-fn meta(container: &dyn Container, path: &[u8]) -> Result<Option<NodeId>> {
+fn find_meta(container: &dyn Container, path: &[u8]) -> Result<Option<NodeId>> {
     let mut path = path;
     while let Some(end) = path.iter().rposition(|&byte| byte == b'/') {
         path = &path[..end];
         let name = [path, b"/meta"].concat();
-        let found = if_lasting(resolve(container, container.root(), &name))?.flatten();
+        let found = ignore_permanent(resolve(container, container.root(), &name))?.flatten();
         if found.is_some() {
             return Ok(found);
         }
@@ -123,7 +123,7 @@ fn meta(container: &dyn Container, path: &[u8]) -> Result<Option<NodeId>> {
     Ok(None)
 }
 
-fn scalars(container: &dyn Container, meta: NodeId, found: &mut HeaderCards) -> Result<()> {
+fn add_scalars(container: &dyn Container, meta: NodeId, found: &mut HeaderCards) -> Result<()> {
     let mut links = container.links(meta)?;
     let mut left = limits::FITS_CARDS;
     while let Some(link) = links.next()?.filter(|_| left > 0) {
@@ -134,10 +134,10 @@ fn scalars(container: &dyn Container, meta: NodeId, found: &mut HeaderCards) -> 
         if keyword(&link.name).is_none() {
             continue;
         }
-        if let Some(node) = if_lasting(container.node(node))?
+        if let Some(node) = ignore_permanent(container.node(node))?
             && let NodeKind::Scalar(scalar) = &node.kind
         {
-            found.add(&link.name, of_scalar(scalar));
+            found.add(&link.name, scalar_value(scalar));
         }
     }
     Ok(())
@@ -155,7 +155,7 @@ fn keyword(name: &[u8]) -> Option<String> {
 }
 
 /// Returns the card value for an attribute; `None` if FITS does not have such values.
-fn value(container: &dyn Container, content: &AttributeContent) -> Result<Option<CardValue>> {
+fn card_value(container: &dyn Container, content: &AttributeContent) -> Result<Option<CardValue>> {
     let datatype = &content.datatype;
     let has_value = match &datatype.class {
         Class::Integer { .. } | Class::Enumeration { .. } | Class::Bool => datatype.size <= 8,
@@ -179,28 +179,28 @@ fn value(container: &dyn Container, content: &AttributeContent) -> Result<Option
         _ if datatype.is_boolean() || datatype.class == Class::Bool => {
             Some(CardValue::Logical(element != [0]))
         }
-        Class::Integer { .. } | Class::Float(_) => number(&text),
-        _ => printable(text),
+        Class::Integer { .. } | Class::Float(_) => number_value(&text),
+        _ => text_value(text),
     })
 }
 
-fn of_scalar(scalar: &Scalar) -> Option<CardValue> {
+fn scalar_value(scalar: &Scalar) -> Option<CardValue> {
     match &scalar.value {
         ScalarValue::Bool(value) => Some(CardValue::Logical(*value)),
         ScalarValue::Int(_) | ScalarValue::Float(_) => {
             let mut text = Vec::new();
             scalar.write_json(&mut text);
-            number(&text)
+            number_value(&text)
         }
         ScalarValue::Complex(..) | ScalarValue::Timestamp | ScalarValue::String => {
-            printable(scalar.text.clone().into_bytes())
+            text_value(scalar.text.clone().into_bytes())
         }
         ScalarValue::Null | ScalarValue::Binary => None,
     }
 }
 
 /// Parses the text of a finite number of at most 64 bits.
-fn number(text: &[u8]) -> Option<CardValue> {
+fn number_value(text: &[u8]) -> Option<CardValue> {
     let text = std::str::from_utf8(text).ok()?;
     let is_one = if text.contains(['.', 'e']) {
         text.parse::<f64>().is_ok_and(f64::is_finite)
@@ -211,7 +211,7 @@ fn number(text: &[u8]) -> Option<CardValue> {
 }
 
 /// Returns a text as a card value if its characters are printable and it is short enough for cards.
-fn printable(text: Vec<u8>) -> Option<CardValue> {
+fn text_value(text: Vec<u8>) -> Option<CardValue> {
     let is_short = text.len() <= limits::FITS_TEXT;
     let is_printable = text.iter().all(|byte| matches!(byte, b' '..=b'~'));
     (is_short && is_printable).then_some(CardValue::Text(text))
@@ -240,7 +240,7 @@ mod tests {
 
     #[test]
     fn numbers_that_fit() {
-        let number = |text: &str| match number(text.as_bytes()) {
+        let number = |text: &str| match number_value(text.as_bytes()) {
             Some(CardValue::Number(text)) => Some(text),
             _ => None,
         };
@@ -267,7 +267,7 @@ mod tests {
             shape: Shape::fixed(dims.to_vec()),
             elements: elements.into(),
         };
-        value(&Heap(Vec::new()), &content).unwrap()
+        super::card_value(&Heap(Vec::new()), &content).unwrap()
     }
 
     #[test]
@@ -303,7 +303,7 @@ mod tests {
             );
         }
         assert_eq!(found.cards.count(), limits::FITS_CARDS);
-        assert_eq!(printable(vec![b'x'; limits::FITS_TEXT + 1]), None);
+        assert_eq!(text_value(vec![b'x'; limits::FITS_TEXT + 1]), None);
         let mut found = HeaderCards::default();
         found.add(b"gain", Some(CardValue::Logical(true)));
         found.add(b"GAIN", Some(CardValue::Logical(false)));

@@ -24,25 +24,25 @@ impl Cards {
     }
 
     pub(crate) fn logical(&mut self, keyword: &str, value: bool) {
-        self.fixed(keyword, if value { 'T' } else { 'F' });
+        self.fixed_format(keyword, if value { 'T' } else { 'F' });
     }
 
     pub(crate) fn integer(&mut self, keyword: &str, value: i128) {
-        self.fixed(keyword, value);
+        self.fixed_format(keyword, value);
     }
 
     /// Adds the card `NAXIS` and a card for the length of each axis, fastest axis first.
     pub(super) fn axes(&mut self, axes: impl IntoIterator<Item = u64>) {
         let axes: Vec<u64> = axes.into_iter().collect();
-        self.fixed("NAXIS", axes.len());
+        self.fixed_format("NAXIS", axes.len());
         for (number, axis) in axes.into_iter().enumerate() {
-            self.fixed(&format!("NAXIS{}", number + 1), axis);
+            self.fixed_format(&format!("NAXIS{}", number + 1), axis);
         }
     }
 
     /// Adds a card whose value is right-aligned in the columns that mandatory keywords require. A
     /// longer value extends to the right.
-    pub(crate) fn fixed(&mut self, keyword: &str, value: impl Display) {
+    pub(crate) fn fixed_format(&mut self, keyword: &str, value: impl Display) {
         self.card(format!("{keyword:<8}= {value:>20}").as_bytes());
     }
 

@@ -57,7 +57,7 @@ impl FitsColumns {
 
     /// Returns the conversion of a stored record, of `stored_size` bytes, to a row of the binary
     /// table.
-    pub(super) fn record(&self, stored_size: u32) -> RecordValues {
+    pub(super) fn record_conversion(&self, stored_size: u32) -> RecordValues {
         let values = self.0.iter().map(|column| column.values.clone());
         let stored_size = to_usize(stored_size.into()).unwrap_or(usize::MAX);
         RecordValues::new(values.collect(), stored_size)
@@ -65,7 +65,7 @@ impl FitsColumns {
 }
 
 /// The cards that describe a column in the header.
-pub(super) struct Description {
+pub(super) struct FitsColumnDescription {
     pub(super) name: Vec<u8>,
     /// The value of the card `TFORMn`.
     pub(super) form: String,
@@ -73,12 +73,12 @@ pub(super) struct Description {
     zero: Option<i128>,
 }
 
-impl Description {
+impl FitsColumnDescription {
     /// Describes a column of texts, each `width` bytes long. If a text has characters outside
     /// ASCII, the column's type is bytes instead of characters.
     pub(super) fn text(name: &[u8], width: usize, is_ascii: bool) -> Self {
         let code = if is_ascii { 'A' } else { 'B' };
-        Description {
+        FitsColumnDescription {
             name: name.to_vec(),
             form: format!("{width}{code}"),
             dims: Vec::new(),
@@ -88,13 +88,13 @@ impl Description {
 }
 
 /// Creates the cards of all columns of a table.
-pub(super) fn cards(columns: impl ExactSizeIterator<Item = Description>) -> Cards {
+pub(super) fn cards(columns: impl ExactSizeIterator<Item = FitsColumnDescription>) -> Cards {
     let mut cards = Cards::default();
-    cards.fixed("TFIELDS", columns.len());
+    cards.fixed_format("TFIELDS", columns.len());
     for (number, column) in columns.enumerate() {
         let keyword = |name: &str| format!("{name}{}", number + 1);
         let name = printable(&column.name);
-        let short = of_one_card(&name);
+        let short = shorten_to_card(&name);
         cards.text(&keyword("TTYPE"), &short);
         if short != name {
             cards.text(&keyword("TCOMM"), &name);
@@ -123,7 +123,7 @@ fn printable(name: &[u8]) -> Vec<u8> {
 
 /// Shortens a column's name to fit in one card, as `TTYPEn` requires (FITS 4.0, 4.2.1.2). A name
 /// that is too long becomes its first characters, `~`, and 8 hexadecimal digits of its hash.
-fn of_one_card(name: &[u8]) -> Vec<u8> {
+fn shorten_to_card(name: &[u8]) -> Vec<u8> {
     /// Maximum characters between the quotes of a card.
     const MOST: usize = 68;
     const HASH: usize = 9;
@@ -153,7 +153,7 @@ impl FitsColumn {
         let count = dims
             .iter()
             .try_fold(1, |count: u64, &dim| count.checked_mul(dim))?;
-        let (form, code, each) = form(base)?;
+        let (form, code, each) = value_form(base)?;
         let values = ValueSlot {
             offset: to_usize(offset).ok()?,
             length: to_usize(size.checked_mul(count)?).ok()?,
@@ -181,8 +181,8 @@ impl FitsColumn {
         self.repeat == 1 && matches!(self.code, 'E' | 'D')
     }
 
-    pub(super) fn description(&self) -> Description {
-        Description {
+    pub(super) fn description(&self) -> FitsColumnDescription {
+        FitsColumnDescription {
             name: self.name.clone(),
             form: format!("{}{}", self.repeat, self.code),
             dims: self.dims.clone(),
@@ -212,7 +212,7 @@ fn add(datatype: &Datatype, name: &[u8], offset: u64, columns: &mut Vec<FitsColu
 
 /// Returns how values of a datatype are converted, the letter of their FITS type, and the number of
 /// FITS values for one stored value.
-fn form(datatype: &Datatype) -> Option<(ValueForm, char, u64)> {
+fn value_form(datatype: &Datatype) -> Option<(ValueForm, char, u64)> {
     let size = u64::from(datatype.size);
     let width = to_usize(size).ok().filter(|&width| width > 0)?;
     if let Some(pixel) = Pixel::from_datatype(datatype) {
@@ -220,7 +220,7 @@ fn form(datatype: &Datatype) -> Option<(ValueForm, char, u64)> {
             (PixelKind::Boolean, _) => (ValueForm::Logicals, 'L', 1),
             _ => (
                 ValueForm::Numbers(FitsNumber::from_pixel(pixel)),
-                letter(pixel),
+                type_letter(pixel),
                 1,
             ),
         });
@@ -249,7 +249,7 @@ fn form(datatype: &Datatype) -> Option<(ValueForm, char, u64)> {
     }
 }
 
-fn letter(pixel: Pixel) -> char {
+fn type_letter(pixel: Pixel) -> char {
     match (pixel.kind, pixel.bytes) {
         (PixelKind::Float, 8) => 'D',
         (PixelKind::Float, _) => 'E',
@@ -279,14 +279,14 @@ mod tests {
     /// astropy rejects a table whose `TTYPEn` continues in a second card.
     #[test]
     fn a_long_name_fits_one_card() {
-        let short = |name: &str| String::from_utf8(of_one_card(name.as_bytes())).unwrap();
+        let short = |name: &str| String::from_utf8(shorten_to_card(name.as_bytes())).unwrap();
         let most = "n".repeat(68);
         assert_eq!(short(&most), most);
         let [one, other] = ["n".repeat(69), "n".repeat(70)].map(|name| short(&name));
         assert!(one.starts_with(&"n".repeat(59)) && one.len() == 68 && one != other);
         let quoted = short(&"'".repeat(35));
         assert_eq!(quoted.matches('\'').count(), 29);
-        let description = Description::text("n".repeat(69).as_bytes(), 1, true);
+        let description = FitsColumnDescription::text("n".repeat(69).as_bytes(), 1, true);
         let header = String::from_utf8(cards(vec![description].into_iter()).header()).unwrap();
         let card = |start: &str| {
             header

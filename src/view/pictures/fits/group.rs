@@ -14,10 +14,10 @@ use h5fs_reader::wire::{to_u64, to_usize};
 
 use crate::limits;
 use crate::view::View;
-use crate::view::csv::fields::{Cell, Cells, Fields};
+use crate::view::csv::fields::{Cell, Cells, ColumnReader};
 use crate::view::pictures::fits::BLOCK;
 use crate::view::pictures::fits::cards::Cards;
-use crate::view::pictures::fits::column::{self, Description, FitsColumn};
+use crate::view::pictures::fits::column::{self, FitsColumn, FitsColumnDescription};
 use crate::view::pictures::fits::table_header;
 use crate::view::pictures::framed::FramedFile;
 use crate::view::table::column::{ColumnSource, GroupTable};
@@ -71,7 +71,7 @@ impl TextMeasure {
 }
 
 /// The data of the binary table, which is generated row by row.
-struct Written {
+struct BinaryTableData {
     group: GroupRows,
     /// For each column of texts, its width and whether all texts are ASCII.
     texts: Vec<TextMeasure>,
@@ -116,8 +116,8 @@ impl GroupRows {
     ///
     /// # Errors
     /// `Limit` for too many texts. Fails if a text cannot be read.
-    pub(crate) fn measured(&self, bounds: &CountBounds) -> Result<Vec<u8>> {
-        let columns: Vec<usize> = self.columns_of_texts().collect();
+    pub(crate) fn measure_texts(&self, bounds: &CountBounds) -> Result<Vec<u8>> {
+        let columns: Vec<usize> = self.text_columns().collect();
         if self.count.saturating_mul(to_u64(columns.len())) > limits::COUNTED_VALUES {
             let most = limits::COUNTED_VALUES;
             return Err(Error::limit("texts of a FITS table", most));
@@ -127,8 +127,10 @@ impl GroupRows {
         let mut first = if columns.is_empty() { self.count } else { 0 };
         while first < self.count {
             let before = first;
-            let count = self.at_a_time(0).min(self.count - first);
-            let batch = self.rows.batch(first..first + count, bounds.cancel())?;
+            let count = self.batch_rows(0).min(self.count - first);
+            let batch = self
+                .rows
+                .read_batch(first..first + count, bounds.cancel())?;
             for row in 0..to_usize(count)? {
                 for (&column, texts) in columns.iter().zip(&mut texts) {
                     text.clear();
@@ -136,13 +138,13 @@ impl GroupRows {
                     *texts = texts.include(&text);
                 }
             }
-            first = bounds.cancel().advance(before, first + count)?;
-            bounds.pass(0)?;
+            first = bounds.cancel().next_batch(before, first + count)?;
+            bounds.add_bytes(0)?;
         }
         Ok(texts.into_iter().flat_map(TextMeasure::to_bytes).collect())
     }
 
-    /// Creates the FITS file. `measured` is the result of [`measured`](Self::measured).
+    /// Creates the FITS file. `measured` is the result of [`measure_texts`](Self::measure_texts).
     /// `attributes` are further cards of the header.
     ///
     /// # Errors
@@ -153,12 +155,12 @@ impl GroupRows {
         let texts: Vec<TextMeasure> = texts.collect::<Result<_>>()?;
         let mut left = texts.iter();
         let columns = self.stored.iter().zip(self.rows.names());
-        let columns: Vec<Description> = columns
+        let columns: Vec<FitsColumnDescription> = columns
             .map(|(stored, name)| match stored {
                 Some((column, _)) => column.description(),
                 None => {
                     let texts = left.next().unwrap_or(&TextMeasure::NONE);
-                    Description::text(name, texts.width, texts.is_ascii)
+                    FitsColumnDescription::text(name, texts.width, texts.is_ascii)
                 }
             })
             .collect();
@@ -171,7 +173,7 @@ impl GroupRows {
         let count = self.count;
         let cards = column::cards(columns.into_iter());
         let header = table_header(&cards, row_bytes, count, attributes);
-        let rows = Written {
+        let rows = BinaryTableData {
             group: self,
             texts,
             row_bytes,
@@ -185,22 +187,22 @@ impl GroupRows {
     }
 
     /// Returns the indices of the columns of texts.
-    fn columns_of_texts(&self) -> impl Iterator<Item = usize> {
+    fn text_columns(&self) -> impl Iterator<Item = usize> {
         let columns = self.stored.iter().enumerate();
         columns.filter_map(|(number, stored)| stored.is_none().then_some(number))
     }
 
     /// Returns the number of rows to process at a time. `row_bytes` is the length of a row of the
     /// binary table.
-    fn at_a_time(&self, row_bytes: u64) -> u64 {
+    fn batch_rows(&self, row_bytes: u64) -> u64 {
         (BATCH / self.rows.row_bytes().max(row_bytes).max(1)).max(1)
     }
 }
 
-impl Written {
+impl BinaryTableData {
     fn write(&self, rows: Range<u64>, cancel: &CancelToken, out: &mut Vec<u8>) -> Result<()> {
         let count = to_usize(rows.end - rows.start)?;
-        let batch = self.group.rows.batch(rows, cancel)?;
+        let batch = self.group.rows.read_batch(rows, cancel)?;
         for row in 0..count {
             let mut texts = self.texts.iter();
             for (number, stored) in self.group.stored.iter().enumerate() {
@@ -241,7 +243,7 @@ fn write_stored(
     column.values.write(stored, out)
 }
 
-impl View for Written {
+impl View for BinaryTableData {
     fn length(&self) -> u64 {
         self.group.count.saturating_mul(self.row_bytes)
     }
@@ -260,9 +262,9 @@ impl View for Written {
         let before = to_usize(offset - first * self.row_bytes)?;
         let mut out = Vec::new();
         while first < last {
-            let count = self.group.at_a_time(self.row_bytes).min(last - first);
+            let count = self.group.batch_rows(self.row_bytes).min(last - first);
             self.write(first..first + count, cancel, &mut out)?;
-            first = cancel.advance(first, first + count)?;
+            first = cancel.next_batch(first, first + count)?;
         }
         out.truncate(before + to_usize(end - offset)?);
         out.drain(..before);

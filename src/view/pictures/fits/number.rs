@@ -4,7 +4,7 @@ use h5fs_reader::error::{Error, Result};
 use h5fs_reader::wire::to_u64;
 
 use crate::view::elements::converted::Conversion;
-use crate::view::pictures::image::{Pixel, PixelKind, single};
+use crate::view::pictures::image::{Pixel, PixelKind, half_to_single};
 
 /// A type of numbers that FITS can represent.
 #[derive(Debug, Clone, Copy)]
@@ -43,7 +43,7 @@ impl FitsNumber {
     }
 
     /// Returns whether stored numbers have the same bytes in the FITS file.
-    pub(super) fn is_as_stored(self) -> bool {
+    pub(super) fn is_unchanged(self) -> bool {
         let is_in_order = self.0.bytes == 1 || self.0.is_big_endian;
         is_in_order && self.zero().is_none() && !is_half(self.0)
     }
@@ -54,8 +54,8 @@ impl FitsNumber {
         if is_half(pixel) {
             for half in stored.chunks_exact(2) {
                 // `single` takes the value of the half float, so its bytes are first put in order.
-                let half = u16::from_be_bytes(ordered(half, pixel.is_big_endian));
-                out.extend_from_slice(&single(half).to_be_bytes());
+                let half = u16::from_be_bytes(to_big_endian(half, pixel.is_big_endian));
+                out.extend_from_slice(&half_to_single(half).to_be_bytes());
             }
             return;
         }
@@ -77,7 +77,7 @@ fn is_half(pixel: Pixel) -> bool {
     (pixel.kind, pixel.bytes) == (PixelKind::Float, 2)
 }
 
-fn ordered(half: &[u8], is_big_endian: bool) -> [u8; 2] {
+fn to_big_endian(half: &[u8], is_big_endian: bool) -> [u8; 2] {
     let mut bytes = half.first_chunk().copied().unwrap_or_default();
     if !is_big_endian {
         bytes.reverse();

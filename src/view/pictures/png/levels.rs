@@ -33,7 +33,7 @@ impl PixelForm {
 
 /// The conversion of a picture's values to levels.
 #[derive(Clone)]
-pub(super) struct Levels {
+pub(super) struct LevelConversion {
     pixel: Pixel,
     scale: Scale,
     /// Whether each level is subtracted from the highest level, because 0 is white.
@@ -88,7 +88,7 @@ impl<T: PartialOrd + Copy> Range for Extremes<T> {
     }
 }
 
-impl Levels {
+impl LevelConversion {
     /// Returns the conversion for a picture whose pixels have `samples` numbers of type `pixel`.
     /// `look` passes all rows of the picture to a range.
     ///
@@ -127,7 +127,7 @@ impl Levels {
                 }
             }
         };
-        Ok(Levels {
+        Ok(LevelConversion {
             pixel,
             scale,
             is_inverted: false,
@@ -135,8 +135,8 @@ impl Levels {
     }
 
     /// Returns the conversion with black and white exchanged.
-    pub(super) fn inverted(self) -> Self {
-        Levels {
+    pub(super) fn invert(self) -> Self {
+        LevelConversion {
             is_inverted: true,
             ..self
         }
@@ -148,8 +148,8 @@ impl Levels {
             let mut text = Vec::new();
             match self.pixel.bytes {
                 // The value has this precision.
-                4 => FloatValue::Single(value as f32).write(&mut text),
-                _ => FloatValue::Double(value).write(&mut text),
+                4 => FloatValue::Single(value as f32).write_text(&mut text),
+                _ => FloatValue::Double(value).write_text(&mut text),
             }
             String::from_utf8(text).unwrap_or_default()
         };
@@ -253,7 +253,7 @@ mod tests {
             range.include(row);
             Ok(())
         };
-        let levels = Levels::from_pixel(pixel, samples, &mut look).unwrap();
+        let levels = LevelConversion::from_pixel(pixel, samples, &mut look).unwrap();
         let mut out = Vec::new();
         levels.write(row, &mut out);
         (out, levels.texts())

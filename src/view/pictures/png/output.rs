@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use h5fs_reader::array::HeldMemory;
+use h5fs_reader::array::MemoryReservation;
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::wire::to_u64;
 use png::EncodingError;
@@ -10,25 +10,28 @@ use png::EncodingError;
 /// The encoded bytes of a picture. Their memory counts against the memory budget of open files.
 pub(in crate::view::pictures) struct Output<'a> {
     pub(in crate::view::pictures) bytes: Vec<u8>,
-    memory: &'a HeldMemory,
+    memory: &'a MemoryReservation,
     /// Memory in bytes that the encoder occupies in addition to its output.
-    beside: u64,
+    encoder_memory: u64,
     /// The error that stopped the encoding. The encoder itself would report only the text of the
     /// error.
     error: Option<Error>,
 }
 
 impl<'a> Output<'a> {
-    /// Creates an empty buffer. `beside` is the memory in bytes that the encoder occupies.
+    /// Creates an empty buffer. `encoder_memory` is the memory in bytes that the encoder occupies.
     ///
     /// # Errors
     /// `Io` (`ENOMEM`) if the memory budget of the mount has too little left.
-    pub(in crate::view::pictures) fn new(memory: &'a HeldMemory, beside: u64) -> Result<Self> {
+    pub(in crate::view::pictures) fn new(
+        memory: &'a MemoryReservation,
+        beside: u64,
+    ) -> Result<Self> {
         memory.resize(beside)?;
         Ok(Output {
             bytes: Vec::new(),
             memory,
-            beside,
+            encoder_memory: beside,
             error: None,
         })
     }
@@ -37,7 +40,7 @@ impl<'a> Output<'a> {
     ///
     /// # Errors
     /// Fails if the memory was insufficient, or with the error of `encoded`.
-    pub(in crate::view::pictures) fn finished(mut self, encoded: Result<()>) -> Result<Vec<u8>> {
+    pub(in crate::view::pictures) fn finish(mut self, encoded: Result<()>) -> Result<Vec<u8>> {
         encoded.map_err(|error| self.error.take().unwrap_or(error))?;
         self.bytes.shrink_to_fit();
         Ok(self.bytes)
@@ -48,7 +51,7 @@ impl<'a> Output<'a> {
         let length = self.bytes.len().saturating_add(more);
         if length > self.bytes.capacity() {
             let capacity = length + (length / 2).max(LEAST);
-            self.memory.resize(self.beside + to_u64(capacity))?;
+            self.memory.resize(self.encoder_memory + to_u64(capacity))?;
             self.bytes.reserve_exact(capacity - self.bytes.len());
         }
         Ok(())
@@ -71,6 +74,6 @@ impl Write for Output<'_> {
 }
 
 /// Converts an error of the encoder to an error of this crate.
-pub(in crate::view::pictures) fn failed(error: EncodingError) -> Error {
+pub(in crate::view::pictures) fn encoder_error(error: EncodingError) -> Error {
     Error::io(&error.into(), "encoding a picture")
 }

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::ops::Range as Span;
 use std::time::Instant;
 
-use h5fs_reader::array::{CancelToken, HeldMemory};
+use h5fs_reader::array::{CancelToken, MemoryReservation};
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::wire::to_usize;
 use png::{BitDepth, ColorType, DeflateCompression, Encoder, Filter};
@@ -14,8 +14,8 @@ use crate::view::elements::Elements;
 use crate::view::pictures::appearance::{Appearance, Interlace};
 use crate::view::pictures::image::Image;
 use crate::view::pictures::palette::Palette;
-use crate::view::pictures::png::levels::{Levels, PixelForm, Range};
-use crate::view::pictures::png::output::{Output, failed};
+use crate::view::pictures::png::levels::{LevelConversion, PixelForm, Range};
+use crate::view::pictures::png::output::{Output, encoder_error};
 use crate::view::texts::text::Text;
 
 /// Amount of array data to read at a time, in bytes.
@@ -39,7 +39,7 @@ impl Picture {
     pub(super) fn new(image: Image, elements: Elements, palette: Option<Palette>) -> Self {
         let pixel = image.samples * u64::from(image.pixel.bytes);
         Picture {
-            step: step(image.height, image.width, pixel),
+            step: reduction_step(image.height, image.width, pixel),
             palette,
             pixel,
             image,
@@ -48,7 +48,11 @@ impl Picture {
     }
 
     /// Creates a picture without a palette that shows one of `step` pixels in each direction.
-    pub(in crate::view::pictures) fn reduced(image: Image, elements: Elements, step: u64) -> Self {
+    pub(in crate::view::pictures) fn new_reduced(
+        image: Image,
+        elements: Elements,
+        step: u64,
+    ) -> Self {
         Picture {
             step,
             ..Self::new(image, elements, None)
@@ -64,7 +68,7 @@ impl Picture {
     ///
     /// # Errors
     /// `Limit` if the encoding takes too long. Fails if an element cannot be read.
-    pub(crate) fn encode(&self, memory: &HeldMemory, cancel: &CancelToken) -> Result<Text> {
+    pub(crate) fn encode(&self, memory: &MemoryReservation, cancel: &CancelToken) -> Result<Text> {
         // The rows of the encoder, and a stored and a converted row.
         const ROWS: u64 = 5;
         let row = self.shown_pixels(self.image.width) * self.image.samples * 8;
@@ -75,24 +79,24 @@ impl Picture {
                 let most = limits::PICTURE_TIME.as_secs();
                 Err(Error::limit("seconds for a picture", most))
             } else {
-                cancel.go_on()
+                cancel.check_cancelled()
             }
         };
         let levels = self.levels(cancel, check)?;
         let encoded = self.write(&levels, (cancel, check), &mut output);
-        output.finished(encoded).map(Text::new)
+        output.finish(encoded).map(Text::new)
     }
 
     fn write(
         &self,
-        levels: &Levels,
+        levels: &LevelConversion,
         (cancel, check): (&CancelToken, Check<'_>),
         output: &mut Output<'_>,
     ) -> Result<()> {
         let size = |extent: u64| u32::try_from(self.shown_pixels(extent)).unwrap_or(0);
         let (height, width) = (size(self.image.height), size(self.image.width));
         let mut encoder = Encoder::new(output, width, height);
-        let depth = self.form().depth;
+        let depth = self.pixel_form().depth;
         encoder.set_color(self.colours());
         encoder.set_depth(depth);
         if let Some(palette) = &self.palette {
@@ -106,18 +110,19 @@ impl Picture {
         });
         for (keyword, text) in levels.texts().into_iter().chain(self.known_texts()) {
             let added = encoder.add_text_chunk(keyword.to_owned(), text);
-            added.map_err(failed)?;
+            added.map_err(encoder_error)?;
         }
-        let mut writer = encoder.write_header().map_err(failed)?;
-        let mut rows = writer.stream_writer().map_err(failed)?;
+        let mut writer = encoder.write_header().map_err(encoder_error)?;
+        let mut rows = writer.stream_writer().map_err(encoder_error)?;
         let mut row = Vec::new();
         self.rows(cancel, check, &mut |stored| {
             row.clear();
             levels.write(stored, &mut row);
-            rows.write_all(&row).map_err(|error| failed(error.into()))
+            rows.write_all(&row)
+                .map_err(|error| encoder_error(error.into()))
         })?;
-        rows.finish().map_err(failed)?;
-        writer.finish().map_err(failed)
+        rows.finish().map_err(encoder_error)?;
+        writer.finish().map_err(encoder_error)
     }
 
     fn colours(&self) -> ColorType {
@@ -131,23 +136,23 @@ impl Picture {
 
     /// Returns the palette as bytes, red, green and blue of each index; `None` for a picture
     /// without a palette.
-    pub(super) fn colours_of_numbers(&self) -> Option<&[u8]> {
+    pub(super) fn palette_bytes(&self) -> Option<&[u8]> {
         self.palette.as_ref().map(Palette::bytes)
     }
 
     /// Returns whether each level is subtracted from the highest level, because 0 is white.
     fn is_inverted(&self) -> bool {
-        self.image.appearance.is_white_zero && self.palette.is_none()
+        self.image.appearance.is_zero_white && self.palette.is_none()
     }
 
     /// Returns the properties of the PNG file's pixels.
-    pub(super) fn form(&self) -> PixelForm {
+    pub(super) fn pixel_form(&self) -> PixelForm {
         PixelForm::from_pixel(self.image.pixel, self.image.samples)
     }
 
     /// Returns the number of bits that `pixels` pixels take in the PNG file.
     pub(super) fn bits(&self, pixels: u64) -> u64 {
-        let depth = u64::from(self.form().depth as u8);
+        let depth = u64::from(self.pixel_form().depth as u8);
         pixels
             .saturating_mul(self.image.samples)
             .saturating_mul(depth)
@@ -157,23 +162,26 @@ impl Picture {
     pub(super) fn header(&self) -> Vec<u8> {
         let sizes = [self.image.width, self.image.height].map(|extent| self.shown_pixels(extent));
         let sizes = sizes.map(|size| u32::try_from(size).unwrap_or(0).to_be_bytes());
-        let kind = [self.form().depth as u8, self.colours() as u8, 0, 0, 0];
+        let kind = [self.pixel_form().depth as u8, self.colours() as u8, 0, 0, 0];
         [sizes.as_flattened(), &kind].concat()
     }
 
     /// Returns the conversion of values to levels. For some number types, this reads all shown
     /// pixels.
-    pub(super) fn levels(&self, cancel: &CancelToken, check: Check<'_>) -> Result<Levels> {
+    pub(super) fn levels(&self, cancel: &CancelToken, check: Check<'_>) -> Result<LevelConversion> {
         let samples = self.image.samples;
-        let levels =
-            Levels::from_pixel(self.image.pixel, samples, &mut |range: &mut dyn Range| {
+        let levels = LevelConversion::from_pixel(
+            self.image.pixel,
+            samples,
+            &mut |range: &mut dyn Range| {
                 self.rows(cancel, check, &mut |stored| {
                     range.include(stored);
                     Ok(())
                 })
-            })?;
+            },
+        )?;
         Ok(if self.is_inverted() {
-            levels.inverted()
+            levels.invert()
         } else {
             levels
         })
@@ -222,7 +230,7 @@ impl Picture {
             ..
         } = self.image;
         let row = match number * self.step {
-            row if origin.is_below => height - 1 - row,
+            row if origin.is_bottom => height - 1 - row,
             row => row,
         };
         // The leftmost of these pixels in the array.
@@ -240,11 +248,13 @@ impl Picture {
                         Some(Interlace::Plane) => sample * height + row,
                         _ => row * samples + sample,
                     };
-                    self.run(line * width + first, count, 1, cancel, &mut planes)?;
+                    self.append_pixels(line * width + first, count, 1, cancel, &mut planes)?;
                 }
                 self.interleave(&planes, count, out)?;
             }
-            _ => self.run((row * width + first) * samples, count, samples, cancel, out)?,
+            _ => {
+                self.append_pixels((row * width + first) * samples, count, samples, cancel, out)?
+            }
         }
         if origin.is_right {
             reverse(&mut out[start..], to_usize(self.pixel)?);
@@ -254,7 +264,7 @@ impl Picture {
 
     /// Appends `count` pixels as stored, starting at element `first`. Each pixel has `numbers`
     /// numbers. One of `step` pixels is read.
-    fn run(
+    fn append_pixels(
         &self,
         mut first: u64,
         count: u64,
@@ -269,7 +279,7 @@ impl Picture {
         while left > 0 {
             let count = (BATCH / distance).clamp(1, left);
             let length = to_usize((count - 1) * distance + pixel)?;
-            cancel.go_on()?;
+            cancel.check_cancelled()?;
             let bytes = self
                 .elements
                 .content
@@ -316,7 +326,7 @@ pub(in crate::view::pictures) type Check<'c> = &'c mut dyn FnMut() -> Result<()>
 
 /// Returns the smallest step for a picture of `height` by `width` pixels, each `pixel` bytes long.
 /// With this step, readers accept the picture's size, and its pixels can be read quickly.
-pub(super) fn step(height: u64, width: u64, pixel: u64) -> u64 {
+pub(super) fn reduction_step(height: u64, width: u64, pixel: u64) -> u64 {
     let is_enough = |step: &u64| {
         let (rows, columns) = (height.div_ceil(*step), width.div_ceil(*step));
         let pixels = rows.saturating_mul(columns);

@@ -16,8 +16,8 @@ use h5fs_reader::wire::{to_u64, to_usize};
 use libdeflater::{Crc, adler32};
 
 use crate::view::View;
-use crate::view::elements::overlap;
-use crate::view::pictures::png::levels::{Levels, TEXT};
+use crate::view::elements::overlapping_bytes;
+use crate::view::pictures::png::levels::{LevelConversion, TEXT};
 use crate::view::pictures::png::picture::Picture;
 
 /// Maximum number of bytes of rows in one uncompressed zlib block. All blocks except the last have
@@ -46,9 +46,9 @@ pub(crate) struct UncompressedPng {
     rows: u64,
     /// Length of the file before the first block, in bytes.
     head: u64,
-    levels: Mutex<Option<Levels>>,
+    levels: Mutex<Option<LevelConversion>>,
     /// For each block, the Adler-32 checksum of its rows; `None` for blocks that were not read yet.
-    sums: Mutex<Vec<Option<u32>>>,
+    checksums: Mutex<Vec<Option<u32>>>,
     /// A cache of the block that was read last: its number, and its bytes in the file.
     last: Mutex<Option<(u64, Vec<u8>)>>,
 }
@@ -64,7 +64,7 @@ impl UncompressedPng {
             picture,
             head: 0,
             levels: Mutex::default(),
-            sums: Mutex::default(),
+            checksums: Mutex::default(),
             last: Mutex::default(),
         };
         stored.head = to_u64(stored.head(None).len());
@@ -87,11 +87,11 @@ impl UncompressedPng {
 
     /// Returns the bytes of the file before the first block. Without `levels`, returns a
     /// placeholder of the same length.
-    fn head(&self, levels: Option<&Levels>) -> Vec<u8> {
+    fn head(&self, levels: Option<&LevelConversion>) -> Vec<u8> {
         let mut out = b"\x89PNG\r\n\x1a\n".to_vec();
         chunk(&mut out, b"IHDR", &self.picture.header());
-        let texts = levels.map(Levels::texts).unwrap_or_default();
-        for keyword in self.picture.form().keywords {
+        let texts = levels.map(LevelConversion::texts).unwrap_or_default();
+        for keyword in self.picture.pixel_form().keywords {
             let found = texts.iter().find(|(found, _)| found == keyword);
             let text = found.map_or("0", |(_, text)| text);
             let padded = format!("{keyword}\0{text:TEXT$}");
@@ -100,7 +100,7 @@ impl UncompressedPng {
         for (keyword, text) in self.picture.known_texts() {
             chunk(&mut out, b"tEXt", format!("{keyword}\0{text}").as_bytes());
         }
-        if let Some(colours) = self.picture.colours_of_numbers() {
+        if let Some(colours) = self.picture.palette_bytes() {
             chunk(&mut out, b"PLTE", colours);
         }
         // The zlib header: no dictionary, fastest compression, and check bits that make it a
@@ -114,14 +114,17 @@ impl UncompressedPng {
     fn with_levels<T>(
         &self,
         cancel: &CancelToken,
-        use_them: impl FnOnce(&Levels) -> Result<T>,
+        use_them: impl FnOnce(&LevelConversion) -> Result<T>,
     ) -> Result<T> {
         let mut known = cancel.lock(&self.levels)?;
         let levels = match &mut *known {
             Some(levels) => levels,
             none => {
-                cancel.begin_heavy()?;
-                none.insert(self.picture.levels(cancel, &mut || cancel.go_on())?)
+                cancel.require_heavy_slot()?;
+                none.insert(
+                    self.picture
+                        .levels(cancel, &mut || cancel.check_cancelled())?,
+                )
             }
         };
         let levels = levels.clone();
@@ -136,7 +139,7 @@ impl UncompressedPng {
         let mut out = Vec::with_capacity(to_usize(end.saturating_sub(at))?);
         self.with_levels(cancel, |levels| {
             while at < end {
-                cancel.go_on()?;
+                cancel.check_cancelled()?;
                 let (row, first) = (at / self.row, at % self.row);
                 let last = (end - at).saturating_add(first).min(self.row);
                 if first == 0 {
@@ -149,8 +152,8 @@ impl UncompressedPng {
             }
             Ok(())
         })?;
-        lock(&self.sums).resize(to_usize(self.blocks())?, None);
-        if let Some(sum) = lock(&self.sums).get_mut(to_usize(number)?) {
+        lock(&self.checksums).resize(to_usize(self.blocks())?, None);
+        if let Some(sum) = lock(&self.checksums).get_mut(to_usize(number)?) {
             *sum = Some(adler32(&out));
         }
         Ok(out)
@@ -160,7 +163,7 @@ impl UncompressedPng {
     /// row's filter type.
     fn part(
         &self,
-        levels: &Levels,
+        levels: &LevelConversion,
         row: u64,
         range: std::ops::Range<u64>,
         cancel: &CancelToken,
@@ -178,7 +181,7 @@ impl UncompressedPng {
         levels.write(&stored, &mut written);
         let before = range.start - first * bits / 8;
         let range = before..before + (range.end - range.start);
-        out.extend_from_slice(&written[overlap(&written, 0, &range)]);
+        out.extend_from_slice(&written[overlapping_bytes(&written, 0, &range)]);
         Ok(())
     }
 
@@ -198,7 +201,10 @@ impl UncompressedPng {
     fn tail(&self, cancel: &CancelToken) -> Result<Vec<u8>> {
         let (mut low, mut high) = (1, 0);
         for number in 0..self.blocks() {
-            let kept = lock(&self.sums).get(to_usize(number)?).copied().flatten();
+            let kept = lock(&self.checksums)
+                .get(to_usize(number)?)
+                .copied()
+                .flatten();
             let sum = match kept {
                 Some(sum) => sum,
                 None => adler32(&self.content(number, cancel)?),
@@ -224,7 +230,7 @@ impl UncompressedPng {
         cancel: &CancelToken,
     ) -> Result<u64> {
         let mut take = |start: u64, bytes: &[u8]| {
-            out.extend_from_slice(&bytes[overlap(bytes, start, &range)]);
+            out.extend_from_slice(&bytes[overlapping_bytes(bytes, start, &range)]);
             range.end.min(start + to_u64(bytes.len()))
         };
         if range.start < self.head {
@@ -265,14 +271,14 @@ impl View for UncompressedPng {
     }
 
     fn own_bytes(&self) -> u64 {
-        let sums = lock(&self.sums).capacity() * size_of::<Option<u32>>();
+        let sums = lock(&self.checksums).capacity() * size_of::<Option<u32>>();
         let last = lock(&self.last);
         let last = last.as_ref().map_or(0, |(_, bytes)| bytes.capacity());
         to_u64(sums + last)
     }
 
     fn forget(&self) {
-        *lock(&self.sums) = Vec::new();
+        *lock(&self.checksums) = Vec::new();
         *lock(&self.last) = None;
     }
 
@@ -280,7 +286,7 @@ impl View for UncompressedPng {
         let end = offset.saturating_add(to_u64(length)).min(self.bytes());
         let (mut at, mut out) = (offset, Vec::new());
         while at < end {
-            at = cancel.advance(at, self.piece(at..end, &mut out, cancel)?)?;
+            at = cancel.next_batch(at, self.piece(at..end, &mut out, cancel)?)?;
         }
         Ok(out.into())
     }

@@ -12,8 +12,8 @@ use crate::view::View;
 use crate::view::cancellation::ends_with_its_second_read;
 use crate::view::pictures::appearance::Interlace;
 use crate::view::pictures::picture_style::PictureStyle;
-use crate::view::pictures::png::output::{Output, failed};
-use crate::view::pictures::png::picture::step;
+use crate::view::pictures::png::output::{Output, encoder_error};
+use crate::view::pictures::png::picture::reduction_step;
 use crate::view::texts::text::Text;
 
 /// An endless sequence of zeros.
@@ -61,7 +61,7 @@ fn encoded(elements: Elements) -> Result<Option<Box<dyn View>>> {
 fn encoded_as(elements: Elements, look: PictureStyle) -> Result<Option<Box<dyn View>>> {
     Ok(match PngFile::from_elements(elements, look) {
         Some(PngFile::Compressed(picture)) => {
-            let memory = Engine::new(0, 1).hold(0).unwrap();
+            let memory = Engine::new(0, 1).reserve_memory(0).unwrap();
             Some(Box::new(picture.encode(&memory, &CancelToken::default())?))
         }
         Some(PngFile::Stored(stored)) => Some(Box::new(stored)),
@@ -134,12 +134,12 @@ fn colours_stand_by_plane_or_line_and_the_first_pixel_in_any_corner() {
     assert_eq!(pixels, b"aA1bB2cC3dD4eE5fF6");
     let lines = b"abcABC123defDEF456".to_vec();
     look.appearance.interlace = Some(Interlace::Line);
-    look.appearance.origin.is_below = true;
+    look.appearance.origin.is_bottom = true;
     let line = elements(unsigned(1), &[2, 3, 3], Text::new(lines));
     assert_eq!(decoded_as(line, look.clone()).1, b"dD4eE5fF6aA1bB2cC3");
     look.appearance.interlace = None;
     look.appearance.origin.is_right = true;
-    look.appearance.is_white_zero = true;
+    look.appearance.is_zero_white = true;
     let grey = elements(
         unsigned(2),
         &[2, 2],
@@ -161,15 +161,21 @@ fn a_stack_and_a_line_are_no_picture() {
 
 #[test]
 fn every_so_manyth_pixel_of_a_large_picture_is_shown() {
-    assert_eq!(step(8192, 8192, 2), 1);
-    assert_eq!(step(8192, 8193, 1), 2);
-    assert_eq!((step(1, 1_000_000, 8), step(1, 1_000_001, 8)), (1, 2));
+    assert_eq!(reduction_step(8192, 8192, 2), 1);
+    assert_eq!(reduction_step(8192, 8193, 1), 2);
     assert_eq!(
-        (step(1, u64::MAX / 8, 8), step(0, 0, 1)),
+        (
+            reduction_step(1, 1_000_000, 8),
+            reduction_step(1, 1_000_001, 8)
+        ),
+        (1, 2)
+    );
+    assert_eq!(
+        (reduction_step(1, u64::MAX / 8, 8), reduction_step(0, 0, 1)),
         (2_305_843_009_214, 1)
     );
     // Reading touches one page for each of a thousand by a thousand pixels.
-    assert_eq!(step(1 << 31, 1 << 31, 1), 1 << 21);
+    assert_eq!(reduction_step(1 << 31, 1 << 31, 1), 1 << 21);
 
     // The value of each pixel is its index in the row.
     let width = 1_000_005_u32;
@@ -211,19 +217,19 @@ fn a_huge_picture_is_not_read_whole() {
 /// Returns the error of an output that has too little memory for `more` bytes.
 fn refused(mut output: Output<'_>, more: usize) -> Error {
     let written = output.write_all(&vec![0; more]);
-    let written = written.map_err(|error| failed(error.into()));
-    output.finished(written).unwrap_err()
+    let written = written.map_err(|error| encoder_error(error.into()));
+    output.finish(written).unwrap_err()
 }
 
 #[test]
 fn what_an_encoded_picture_takes_is_bounded() {
     let engine = Engine::new(0, 1);
-    let memory = engine.hold(0).unwrap();
+    let memory = engine.reserve_memory(0).unwrap();
     let mut output = Output::new(&memory, 1000).unwrap();
     output.write_all(&[0; 100_000]).unwrap();
     let held = limits::OPEN_BYTES - 1000 - to_u64(output.bytes.capacity());
-    assert!(engine.hold(held + 1).is_err());
-    let all_else = engine.hold(held).unwrap();
+    assert!(engine.reserve_memory(held + 1).is_err());
+    let all_else = engine.reserve_memory(held).unwrap();
     // The reserved memory is sufficient for this write, but not for more.
     output.write_all(&[0; 50_000]).unwrap();
     let error = refused(output, 100_000);
@@ -241,14 +247,14 @@ fn what_an_encoded_picture_takes_is_bounded() {
 #[test]
 fn a_picture_for_which_there_is_no_memory_says_so() {
     let engine = Engine::new(0, 1);
-    let _all_else = engine.hold(limits::OPEN_BYTES - 100_000).unwrap();
+    let _all_else = engine.reserve_memory(limits::OPEN_BYTES - 100_000).unwrap();
     let picture = elements(unsigned(1), &[200, 1000], Text::new(noise(200_000)));
     let Some(PngFile::Compressed(picture)) = PngFile::from_elements(picture, look(2)) else {
         panic!("a small picture");
     };
     let cancel = CancelToken::default();
     let error = picture
-        .encode(&engine.hold(0).unwrap(), &cancel)
+        .encode(&engine.reserve_memory(0).unwrap(), &cancel)
         .err()
         .unwrap();
     assert!(
@@ -392,7 +398,7 @@ fn a_reader_that_is_gone_ends_the_work() {
     let token = canceller.token();
     canceller.cancel();
     let error = picture.read_for(0, 10, &token).unwrap_err();
-    assert!(error.is_unwanted());
+    assert!(error.is_cancelled());
     assert_eq!(picture.read_at(0, 10).unwrap().len(), 10);
 }
 

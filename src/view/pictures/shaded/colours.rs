@@ -29,13 +29,13 @@ const GREY: [u32; 2] = [0, 0xff_ffff];
 
 impl Colours {
     /// Returns the red, green and blue at a position in the range, which is from 0 to 1.
-    pub(crate) fn at(self, share: f64) -> [u8; 3] {
+    pub(crate) fn colour_at(self, share: f64) -> [u8; 3] {
         let known = self.stops();
         let last = known.len() - 1;
         let place = share.clamp(0.0, 1.0) * last as f64;
         let before = (place.floor() as usize).min(last - 1);
         let part = place - before as f64;
-        let [from, to] = [known[before], known[before + 1]].map(parts);
+        let [from, to] = [known[before], known[before + 1]].map(split_colour);
         std::array::from_fn(|colour| {
             let [from, to] = [from, to].map(|parts| f64::from(parts[colour]));
             (from + (to - from) * part).round() as u8
@@ -61,7 +61,7 @@ impl Colours {
 }
 
 /// Splits a colour into red, green and blue.
-fn parts(colour: u32) -> [u8; 3] {
+fn split_colour(colour: u32) -> [u8; 3] {
     let [_, parts @ ..] = colour.to_be_bytes();
     parts
 }
@@ -74,19 +74,19 @@ mod tests {
     /// interpolation between eleven colours approximates.
     #[test]
     fn the_colours_of_a_map() {
-        assert_eq!(Colours::Viridis.at(0.0), [68, 1, 84]);
-        assert_eq!(Colours::Viridis.at(0.5), [33, 145, 140]);
-        assert_eq!(Colours::Viridis.at(1.0), [253, 231, 37]);
-        assert_eq!(Colours::Grey.at(0.5), [128, 128, 128]);
-        assert_eq!(Colours::Grey.at(-3.0), [0, 0, 0]);
-        assert_eq!(Colours::Diverging.at(0.5), [247, 247, 247]);
+        assert_eq!(Colours::Viridis.colour_at(0.0), [68, 1, 84]);
+        assert_eq!(Colours::Viridis.colour_at(0.5), [33, 145, 140]);
+        assert_eq!(Colours::Viridis.colour_at(1.0), [253, 231, 37]);
+        assert_eq!(Colours::Grey.colour_at(0.5), [128, 128, 128]);
+        assert_eq!(Colours::Grey.colour_at(-3.0), [0, 0, 0]);
+        assert_eq!(Colours::Diverging.colour_at(0.5), [247, 247, 247]);
     }
 
     /// Higher values are lighter (luminance by Rec. 709).
     #[test]
     fn viridis_grows_lighter() {
         let light = |share: f64| {
-            let [red, green, blue] = Colours::Viridis.at(share).map(f64::from);
+            let [red, green, blue] = Colours::Viridis.colour_at(share).map(f64::from);
             0.2126 * red + 0.7152 * green + 0.0722 * blue
         };
         let all: Vec<f64> = (0..=100)

@@ -12,7 +12,7 @@ use crate::limits;
 use crate::view::cf::stored_type::StoredType;
 use crate::view::elements::dimensions::{FindPath, is_scale, scales};
 use crate::view::pictures::appearance::Appearance;
-use crate::view::pictures::picture_style::appearance_of;
+use crate::view::pictures::picture_style::read_appearance;
 
 /// Returns the appearance of an array on its page, as its attributes define it. If the rows are
 /// ascending latitudes, the picture is flipped so that north is at the top (CF 1.11, section 4.1).
@@ -25,7 +25,7 @@ pub(crate) fn page_appearance(
     node: &Node,
     path: &FindPath<'_>,
 ) -> Result<Appearance> {
-    let mut appearance = appearance_of(container, node)?;
+    let mut appearance = read_appearance(container, node)?;
     let Some(array) = node.array().filter(|_| !appearance.is_image) else {
         return Ok(appearance);
     };
@@ -40,7 +40,7 @@ pub(crate) fn page_appearance(
         && *scale != node.id
         && is_latitude(container, *scale)?
     {
-        appearance.origin.is_below = rises(container, engine, *scale)?;
+        appearance.origin.is_bottom = is_ascending(container, engine, *scale)?;
     }
     Ok(appearance)
 }
@@ -63,10 +63,10 @@ fn is_latitude(container: &dyn Container, scale: NodeId) -> Result<bool> {
 }
 
 /// Returns whether the last value of the array `scale` is greater than its first value.
-fn rises(container: &dyn Container, engine: &Arc<Engine>, scale: NodeId) -> Result<bool> {
+fn is_ascending(container: &dyn Container, engine: &Arc<Engine>, scale: NodeId) -> Result<bool> {
     let scale = container.node(scale)?;
     let is_small = |array: &&Arc<Array>| {
-        let decoded = array.decoded_chunk().map_or(0, |(_, bytes)| bytes);
+        let decoded = array.filtered_chunk().map_or(0, |(_, bytes)| bytes);
         decoded <= limits::HTML_DECODED
     };
     let Some(array) = scale.array().filter(is_small) else {

@@ -13,12 +13,12 @@ use h5fs_reader::wire::{to_u64, to_usize};
 
 use crate::limits;
 use crate::view::elements::Elements;
-use crate::view::elements::dimensions::{group_of, groups_down_to};
+use crate::view::elements::dimensions::{ancestor_groups, parent_path};
 use crate::view::elements::missing::MissingValues;
 use crate::view::pictures::image::{Image, Pixel, PixelKind};
 use crate::view::pictures::shaded::scale::Scale;
 use crate::view::pictures::shaded::statistics::{Shading, Statistics};
-use crate::view::pictures::shaded::{Drawn, has_many_sources, number};
+use crate::view::pictures::shaded::{DrawnArray, has_many_sources, number};
 
 /// Size in bytes of a sampled piece of an array that is not chunked.
 const PIECE: u64 = 64 << 10;
@@ -42,7 +42,7 @@ impl PixelMeaning {
     ///
     /// # Errors
     /// Fails if the path or the attributes cannot be read.
-    pub(crate) fn read(drawn: &Drawn<'_>, image: &Image) -> Result<Self> {
+    pub(crate) fn read(drawn: &DrawnArray<'_>, image: &Image) -> Result<Self> {
         let is_image = image.appearance.is_image;
         let is_whole = matches!(image.pixel.kind, PixelKind::Unsigned | PixelKind::Signed);
         let is_grey = is_image || image.pixel.kind == PixelKind::Boolean;
@@ -50,7 +50,7 @@ impl PixelMeaning {
             return Ok(PixelMeaning { is_grey, is_image });
         }
         let path = (drawn.path)()?;
-        let groups = groups_down_to(drawn.container, group_of(&path))?;
+        let groups = ancestor_groups(drawn.container, parent_path(&path))?;
         let class = match groups.last() {
             Some(&group) => text(drawn.container, group, b"NX_class")?,
             None => None,
@@ -68,43 +68,43 @@ impl PixelMeaning {
 ///
 /// # Errors
 /// Fails if the values cannot be read.
-pub(crate) fn shading(
-    drawn: &Drawn<'_>,
+pub(crate) fn sample_shading(
+    drawn: &DrawnArray<'_>,
     image: &Image,
     nature: PixelMeaning,
 ) -> Result<Option<Shading>> {
     let Some(array) = drawn.node.array() else {
         return Ok(None);
     };
-    let Some(plan) = Plan::choose(array, &image.dims, drawn.container.is_far()) else {
+    let Some(plan) = SamplePlan::choose(array, &image.dims, drawn.container.is_remote()) else {
         return Ok(None);
     };
     let mut sample = Sample {
         statistics: Statistics {
-            read: plan.read,
-            all: plan.all,
+            pieces_read: plan.read,
+            pieces_total: plan.all,
             ..Statistics::default()
         },
         finite: Vec::new(),
     };
     let started = Instant::now();
-    for (number, place) in plan.places().enumerate() {
-        if has_many_sources(array, plan.bounds(place)) {
+    for (number, place) in plan.chunk_numbers().enumerate() {
+        if has_many_sources(array, plan.chunk_bounds(place)) {
             return Ok(None);
         }
         if number > 0 && started.elapsed() > limits::HTML_SAMPLING {
-            sample.statistics.read = to_u64(number);
+            sample.statistics.pieces_read = to_u64(number);
             break;
         }
         let (elements, missing) = drawn.pixels(&plan.selector(place), image.appearance)?;
-        sample.look_at(&elements, missing.as_ref(), plan.values(), &drawn.cancel)?;
+        sample.add_values(&elements, missing.as_ref(), plan.values(), &drawn.cancel)?;
     }
     let Sample {
         statistics,
         mut finite,
     } = sample;
     let scale = if image.samples > 1 {
-        Scale::of_colours(image.pixel, statistics.least, statistics.most)
+        Scale::for_colours(image.pixel, statistics.least, statistics.most)
     } else {
         Scale::choose(&mut finite, nature.is_grey, nature.is_image)
     };
@@ -113,7 +113,7 @@ pub(crate) fn shading(
 
 /// The plan of a sample: which chunks (or pieces, if the array is not chunked) are read.
 #[derive(Debug, PartialEq, Eq)]
-struct Plan {
+struct SamplePlan {
     /// The dimensions of the array. `part` has the dimensions of a chunk or piece.
     dims: Vec<u64>,
     part: Vec<u64>,
@@ -122,19 +122,19 @@ struct Plan {
     all: u64,
 }
 
-impl Plan {
+impl SamplePlan {
     /// Chooses the chunks or pieces of an array to read; `None` if even one of them is too large.
     /// None of `dims` is 0.
     fn choose(array: &Array, dims: &[u64], is_far: bool) -> Option<Self> {
         let itemsize = u64::from(array.datatype.size).max(1);
         let bytes = dims.iter().copied().fold(itemsize, u64::saturating_mul);
         let is_stream = matches!(array.storage, Ok(Storage::Encoded(_) | Storage::Strided(_)));
-        let (part, cost) = match array.decoded_chunk() {
-            Some((chunk, cost)) => (chunk_in(dims, chunk), cost),
+        let (part, cost) = match array.filtered_chunk() {
+            Some((chunk, cost)) => (chunk_dims(dims, chunk), cost),
             None if is_stream && bytes > limits::HTML_SAMPLED => return None,
             // A stream must be decoded from its beginning.
             None if is_stream => (dims.to_vec(), bytes),
-            None => (piece(dims, itemsize), PIECE.max(itemsize)),
+            None => (piece_dims(dims, itemsize), PIECE.max(itemsize)),
         };
         if cost > limits::HTML_PICTURE {
             return None;
@@ -150,7 +150,7 @@ impl Plan {
             limits::HTML_SAMPLED_CHUNKS
         };
         let affordable = (limits::HTML_SAMPLED / cost.max(1)).max(1);
-        Some(Plan {
+        Some(SamplePlan {
             dims: dims.to_vec(),
             part,
             read: all.min(most).min(affordable),
@@ -161,7 +161,7 @@ impl Plan {
     /// Returns the numbers of the chunks or pieces to read. All of them are divided into ranges of
     /// equal length, and one is read from each range. Its position within the range varies, so that
     /// not all are in the same column of the array.
-    fn places(&self) -> impl Iterator<Item = u64> + '_ {
+    fn chunk_numbers(&self) -> impl Iterator<Item = u64> + '_ {
         let (read, all) = (u128::from(self.read), u128::from(self.all));
         (0..read).map(move |number| {
             let (start, end) = (number * all / read, (number + 1) * all / read);
@@ -172,7 +172,7 @@ impl Plan {
     }
 
     /// Returns the start and the length of a chunk or piece in each dimension.
-    fn bounds(&self, place: u64) -> impl Iterator<Item = (u64, u64)> + use<> {
+    fn chunk_bounds(&self, place: u64) -> impl Iterator<Item = (u64, u64)> + use<> {
         let mut rest = place;
         let along = self.dims.iter().zip(&self.part).rev();
         let mut bounds: Vec<_> = along
@@ -189,7 +189,7 @@ impl Plan {
 
     /// Returns the selector that picks a chunk or piece from the array.
     fn selector(&self, place: u64) -> String {
-        let slices = self.bounds(place);
+        let slices = self.chunk_bounds(place);
         let slices = slices.map(|(first, length)| format!("{first}:{}", first + length));
         format!("[{}]", slices.collect::<Vec<_>>().join(","))
     }
@@ -202,7 +202,7 @@ impl Plan {
 
 /// Returns the dimensions of a chunk, for an array of dimensions `dims` with the chunk shape
 /// `chunk`.
-fn chunk_in(dims: &[u64], chunk: &[u64]) -> Vec<u64> {
+fn chunk_dims(dims: &[u64], chunk: &[u64]) -> Vec<u64> {
     let whole = dims.iter().enumerate();
     let part = whole.map(|(axis, &extent)| match chunk.get(axis) {
         Some(&along) => along.clamp(1, extent),
@@ -213,7 +213,7 @@ fn chunk_in(dims: &[u64], chunk: &[u64]) -> Vec<u64> {
 }
 
 /// Returns the dimensions of a piece of about `PIECE` contiguous bytes.
-fn piece(dims: &[u64], itemsize: u64) -> Vec<u64> {
+fn piece_dims(dims: &[u64], itemsize: u64) -> Vec<u64> {
     let mut room = (PIECE / itemsize).max(1);
     let mut part: Vec<u64> = dims
         .iter()
@@ -236,7 +236,7 @@ struct Sample {
 
 impl Sample {
     /// Adds about `most` of the values in `elements` to the sample.
-    fn look_at(
+    fn add_values(
         &mut self,
         elements: &Elements,
         missing: Option<&MissingValues>,
@@ -247,7 +247,7 @@ impl Sample {
             return Ok(());
         };
         let count = elements.dims.iter().flatten().product::<u64>();
-        for run in runs(count, most) {
+        for run in spaced_ranges(count, most) {
             let bytes = elements.read(run.start, run.end - run.start, cancel)?;
             let missing = match missing {
                 Some(missing) => {
@@ -274,7 +274,7 @@ impl Sample {
 
 /// Returns evenly spaced ranges of `count` elements. The ranges have about `most` elements in
 /// total.
-fn runs(count: u64, most: u64) -> impl Iterator<Item = Range<u64>> {
+fn spaced_ranges(count: u64, most: u64) -> impl Iterator<Item = Range<u64>> {
     let all = count.div_ceil(RUN);
     let read = if count <= most {
         all
@@ -296,7 +296,7 @@ mod tests {
     use h5fs_reader::model::storage::{Filter, Pipeline};
     use h5fs_reader::testing::int;
 
-    fn plan(dims: &[u64], chunk: Option<&[u64]>, is_far: bool) -> Option<Plan> {
+    fn plan(dims: &[u64], chunk: Option<&[u64]>, is_far: bool) -> Option<SamplePlan> {
         let filter = Filter {
             id: 1,
             name: None,
@@ -311,7 +311,7 @@ mod tests {
             pipeline: Pipeline(chunk.map(|_| filter).into_iter().collect()),
             storage: Ok(Storage::Fill),
         };
-        Plan::choose(&array, dims, is_far)
+        SamplePlan::choose(&array, dims, is_far)
     }
 
     /// The number of chunks is bounded, so that at most 64 MiB of a stack of 84 GB are read.
@@ -319,8 +319,8 @@ mod tests {
     fn a_bounded_number_of_chunks_is_read() {
         let counts = |dims: &[u64], chunk: &[u64]| {
             let plan = plan(dims, Some(chunk), false)?;
-            assert_eq!(plan.places().count() as u64, plan.read);
-            assert!(plan.places().all(|place| place < plan.all));
+            assert_eq!(plan.chunk_numbers().count() as u64, plan.read);
+            assert!(plan.chunk_numbers().all(|place| place < plan.all));
             Some((plan.read, plan.all))
         };
         assert_eq!(counts(&[10, 20], &[10, 20]), Some((1, 1)));
@@ -342,7 +342,10 @@ mod tests {
     fn a_part_is_a_chunk() {
         let plan = plan(&[5, 7], Some(&[2, 3]), false).unwrap();
         assert_eq!((plan.read, plan.all), (9, 9));
-        let all: Vec<String> = plan.places().map(|place| plan.selector(place)).collect();
+        let all: Vec<String> = plan
+            .chunk_numbers()
+            .map(|place| plan.selector(place))
+            .collect();
         assert_eq!(all[0], "[0:2,0:3]");
         assert_eq!(all[5], "[2:4,6:7]");
         assert_eq!(all[8], "[4:5,6:7]");
@@ -352,14 +355,15 @@ mod tests {
     #[test]
     fn chunks_of_all_columns_are_read() {
         let plan = plan(&[100, 1280], Some(&[1, 128]), false).unwrap();
-        let columns: std::collections::BTreeSet<u64> = plan.places().map(|at| at % 10).collect();
+        let columns: std::collections::BTreeSet<u64> =
+            plan.chunk_numbers().map(|at| at % 10).collect();
         assert_eq!((plan.all, columns.len()), (1000, 10));
     }
 
     #[test]
     fn of_many_values_evenly_spaced_runs_are_looked_at() {
         let looked = |count, most| {
-            runs(count, most)
+            spaced_ranges(count, most)
                 .map(|run| run.end - run.start)
                 .sum::<u64>()
         };
@@ -367,6 +371,6 @@ mod tests {
         assert_eq!(looked(1 << 30, 1 << 14), 1 << 14);
         assert_eq!(looked(10, 1), 10);
         assert_eq!(looked(0, 5), 0);
-        assert!(runs(1 << 30, 1 << 14).all(|run| run.end <= 1 << 30));
+        assert!(spaced_ranges(1 << 30, 1 << 14).all(|run| run.end <= 1 << 30));
     }
 }

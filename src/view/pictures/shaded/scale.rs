@@ -83,9 +83,9 @@ impl Scale {
     /// Returns the scale for colours whose samples are between `least` and `most`. Unsigned types
     /// have their full range. Other types have the range from 0 to 1 if it contains all samples, or
     /// otherwise the range of the samples.
-    pub(crate) fn of_colours(pixel: Pixel, least: f64, most: f64) -> Self {
+    pub(crate) fn for_colours(pixel: Pixel, least: f64, most: f64) -> Self {
         let (low, high) = match pixel.kind {
-            image::PixelKind::Unsigned | image::PixelKind::Boolean => (0.0, pixel.greatest()),
+            image::PixelKind::Unsigned | image::PixelKind::Boolean => (0.0, pixel.max_value()),
             _ if least >= 0.0 && most <= 1.0 => (0.0, 1.0),
             _ if least <= most => (least, most),
             _ => (0.0, 1.0),
@@ -100,7 +100,7 @@ impl Scale {
     }
 
     /// Returns the position of `value` in the range, from 0 to 1; `None` for NaN.
-    pub(crate) fn share(&self, value: f64) -> Option<f64> {
+    pub(crate) fn relative_position(&self, value: f64) -> Option<f64> {
         if value.is_nan() {
             return None;
         }
@@ -117,7 +117,7 @@ impl Scale {
     }
 
     /// Returns the value at a position in the range, which is from 0 to 1.
-    pub(crate) fn value(&self, share: f64) -> f64 {
+    pub(crate) fn value_at(&self, share: f64) -> f64 {
         match self.kind {
             ScaleKind::Linear => self.low * (1.0 - share) + self.high * share,
             ScaleKind::Log => (self.low.ln() * (1.0 - share) + self.high.ln() * share).exp(),
@@ -215,7 +215,7 @@ mod tests {
             (scale.colours, scale.low),
             (Colours::Diverging, -scale.high)
         );
-        assert_eq!(scale.share(0.0), Some(0.5));
+        assert_eq!(scale.relative_position(0.0), Some(0.5));
         // Most of the range is on one side.
         assert_eq!(linear_scale(&ramp(-1.0, 500.0)).colours, Colours::Viridis);
         let shades = Scale::choose(&mut ramp(-20.0, 50.0), true, true);
@@ -232,9 +232,9 @@ mod tests {
         assert!(
             (scale.low.log10() - 0.05).abs() < 1e-9 && (scale.high.log10() - 4.95).abs() < 1e-9
         );
-        assert!((scale.share(10_f64.powf(2.5)).unwrap() - 0.5).abs() < 1e-9);
-        assert!((scale.value(0.5).log10() - 2.5).abs() < 1e-9);
-        assert_eq!(scale.share(0.0), Some(0.0));
+        assert!((scale.relative_position(10_f64.powf(2.5)).unwrap() - 0.5).abs() < 1e-9);
+        assert!((scale.value_at(0.5).log10() - 2.5).abs() < 1e-9);
+        assert_eq!(scale.relative_position(0.0), Some(0.0));
         // Some of these counts are zero.
         let mut counts = values.clone();
         counts[..300].fill(0.0);
@@ -245,7 +245,7 @@ mod tests {
         frame[900..].fill(800.0);
         let scale = linear_scale(&frame);
         assert_eq!(scale.kind, ScaleKind::Log);
-        assert!(scale.share(20.0).unwrap() > 0.1);
+        assert!(scale.relative_position(20.0).unwrap() > 0.1);
     }
 
     #[test]
@@ -263,11 +263,11 @@ mod tests {
                 .iter()
                 .chain(&[f64::INFINITY, f64::NEG_INFINITY, 0.0])
             {
-                let share = scale.share(value).unwrap();
+                let share = scale.relative_position(value).unwrap();
                 assert!((0.0..=1.0).contains(&share), "{values:?} {value} {share}");
             }
-            assert_eq!(scale.share(f64::NAN), None);
-            assert!(scale.value(0.5).is_finite(), "{values:?}");
+            assert_eq!(scale.relative_position(f64::NAN), None);
+            assert!(scale.value_at(0.5).is_finite(), "{values:?}");
         }
         // All values except one are 0.
         let mut sparse = vec![0.0; 1000];
@@ -280,14 +280,14 @@ mod tests {
         let wide = [1e-200, 1e-100, 1.0, 1e100, 1e200];
         let scale = linear_scale(&wide);
         assert_eq!(scale.kind, ScaleKind::Log);
-        let middle = scale.share(1.0).unwrap();
-        assert!((middle - 0.5).abs() < 1e-9 && (scale.value(0.5) - 1.0).abs() < 1e-9);
+        let middle = scale.relative_position(1.0).unwrap();
+        assert!((middle - 0.5).abs() < 1e-9 && (scale.value_at(0.5) - 1.0).abs() < 1e-9);
     }
 
     #[test]
     fn colours_have_the_range_of_their_type() {
         let of = |datatype, least, most| {
-            let scale = Scale::of_colours(Pixel::from_datatype(&datatype).unwrap(), least, most);
+            let scale = Scale::for_colours(Pixel::from_datatype(&datatype).unwrap(), least, most);
             (scale.low, scale.high)
         };
         let unsigned = Datatype::integer(2, false, ByteOrder::Little);

@@ -18,9 +18,9 @@ pub(crate) struct Statistics {
     pub(crate) infinite: u64,
     /// Number of sampled values that a mask marks as missing.
     pub(crate) masked: u64,
-    /// Number of chunks or pieces that were read. `all` is their number in the array.
-    pub(crate) read: u64,
-    pub(crate) all: u64,
+    /// Number of chunks or pieces that were read. `pieces_total` is their number in the array.
+    pub(crate) pieces_read: u64,
+    pub(crate) pieces_total: u64,
 }
 
 /// The statistics of an array for its page, and the scale for drawing the array.
@@ -39,8 +39,8 @@ impl Default for Statistics {
             nan: 0,
             infinite: 0,
             masked: 0,
-            read: 0,
-            all: 0,
+            pieces_read: 0,
+            pieces_total: 0,
         }
     }
 }
@@ -75,8 +75,8 @@ impl Shading {
             statistics.nan,
             statistics.infinite,
             statistics.masked,
-            statistics.read,
-            statistics.all,
+            statistics.pieces_read,
+            statistics.pieces_total,
             u64::from(scale.kind == ScaleKind::Log),
             u64::from(scale.is_between_percentiles),
             match scale.colours {
@@ -125,8 +125,8 @@ impl Shading {
                 nan,
                 infinite,
                 masked,
-                read,
-                all,
+                pieces_read: read,
+                pieces_total: all,
             },
             scale: Scale {
                 kind: if log == 1 {
@@ -176,8 +176,8 @@ mod tests {
                 least: 1.0,
                 most: 1e6,
                 count: 3,
-                read: 1,
-                all: 7,
+                pieces_read: 1,
+                pieces_total: 7,
                 ..Statistics::default()
             },
             scale: Scale::choose(&mut values, false, false),

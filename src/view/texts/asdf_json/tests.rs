@@ -14,7 +14,7 @@ fn json_of(tree: &str) -> AsdfJson {
     let header = "#ASDF 1.0.0\n#ASDF_STANDARD 1.6.0\n%YAML 1.1\n%TAG ! tag:stsci.edu:asdf/\n";
     let text = format!("{header}--- !core/asdf-1.1.0\n{tree}\n...\n");
     let source = Arc::new(MemorySource::new(text.into_bytes()));
-    let neighbours = Arc::new(Neighbours::without_directory());
+    let neighbours = Arc::new(Neighbours::unavailable());
     let container = detect::open(source, neighbours, &detect::Caches::default(), false).unwrap();
     let root = container.root();
     AsdfJson::new(container, root)

@@ -11,7 +11,7 @@ struct Words {
     damaged: Option<u64>,
 }
 
-impl Units for Words {
+impl TextUnits for Words {
     fn count(&self) -> u64 {
         self.lengths.len() as u64
     }
@@ -38,7 +38,7 @@ impl Units for Words {
     }
 }
 
-impl Units for Arc<Words> {
+impl TextUnits for Arc<Words> {
     fn count(&self) -> u64 {
         (**self).count()
     }
@@ -66,7 +66,7 @@ fn counted(lengths: &[usize]) -> CountedFile<Words> {
 /// Units whose `write` never writes anything.
 struct Still;
 
-impl Units for Still {
+impl TextUnits for Still {
     fn count(&self) -> u64 {
         5
     }
@@ -78,10 +78,13 @@ impl Units for Still {
 
 #[test]
 fn a_text_whose_units_are_not_written_is_no_endless_one() {
-    let counted = Count::measure(&Still, &Engine::new(0, 2), &Effort::default());
+    let counted = TextCount::measure(&Still, &Engine::new(0, 2), &RequestBudget::default());
     assert!(matches!(counted, Err(Error::Corrupt { .. })), "{counted:?}");
-    let places = UnitOffsets::FirstAlone;
-    let count = Arc::new(Count { bytes: 9, places });
+    let places = UnitOffsets::FirstOnly;
+    let count = Arc::new(TextCount {
+        bytes: 9,
+        unit_offsets: places,
+    });
     let read = CountedFile::from_count(Still, count).read_at(0, 9);
     assert!(matches!(read, Err(Error::Corrupt { .. })), "{read:?}");
 }
@@ -112,7 +115,7 @@ fn many_units_are_counted_in_order() {
 #[test]
 fn a_text_that_is_too_long_is_not_counted() {
     struct Many(u64, u64);
-    impl Units for Many {
+    impl TextUnits for Many {
         fn count(&self) -> u64 {
             self.0
         }
@@ -138,8 +141,9 @@ fn a_text_that_is_too_long_is_not_counted() {
         }
     }
     let engine = Engine::new(0, 2);
-    let count =
-        |values, bytes| Count::measure(&Many(values, bytes), &engine, &Effort::default()).unwrap();
+    let count = |values, bytes| {
+        TextCount::measure(&Many(values, bytes), &engine, &RequestBudget::default()).unwrap()
+    };
     let most = limits::COUNTED_VALUES;
     assert!(count(most + 1, 0).is_none());
     assert!(count(most, 0).is_some());
@@ -154,9 +158,9 @@ fn a_count_that_takes_long_fails_for_now() {
         let started = Instant::now().checked_sub(elapsed);
         let started = started.expect("a machine that has run for a minute");
         let units = words(&[1; 10], None);
-        Count::since(started, &units, &engine, &Effort::default())
+        TextCount::since(started, &units, &engine, &RequestBudget::default())
     };
-    assert!(count(limits::COUNTED_TIME).is_err_and(|error| error.is_passing()));
+    assert!(count(limits::COUNTED_TIME).is_err_and(|error| error.is_transient()));
     assert!(count(limits::COUNTED_TIME / 2).is_ok_and(|count| count.is_some()));
 }
 
@@ -173,7 +177,7 @@ fn marks_take_little() {
 fn readers_of_one_text_share_its_marks() {
     let lengths = vec![90; 100_000];
     let engine = Engine::new(0, 1);
-    let count = Count::measure(&words(&lengths, None), &engine, &Effort::default());
+    let count = TextCount::measure(&words(&lengths, None), &engine, &RequestBudget::default());
     let count = Arc::new(count.unwrap().unwrap());
     let text = Arc::new(words(&lengths, None));
     let readers = (0..64).map(|_| CountedFile::from_count(Arc::clone(&text), Arc::clone(&count)));
@@ -194,7 +198,7 @@ fn readers_of_one_text_share_its_marks() {
 fn a_text_that_has_changed_is_not_cut() {
     let engine = Engine::new(0, 1);
     for (counted, read) in [([3, 3], [3, 1]), ([3, 1], [3, 3])] {
-        let count = Count::measure(&words(&counted, None), &engine, &Effort::default());
+        let count = TextCount::measure(&words(&counted, None), &engine, &RequestBudget::default());
         let count = Arc::new(count.unwrap().unwrap());
         let text = CountedFile::from_count(words(&read, None), count);
         assert!(text.read_at(0, 100).is_err());
@@ -205,8 +209,8 @@ fn a_text_that_has_changed_is_not_cut() {
 fn what_cannot_be_written_is_no_end() {
     let engine = Engine::new(0, 1);
     let damaged = words(&[1; 1000], Some(321));
-    assert!(Count::measure(&damaged, &engine, &Effort::default()).is_err());
-    let sound = Count::measure(&words(&[1; 1000], None), &engine, &Effort::default());
+    assert!(TextCount::measure(&damaged, &engine, &RequestBudget::default()).is_err());
+    let sound = TextCount::measure(&words(&[1; 1000], None), &engine, &RequestBudget::default());
     let stream = CountedFile::from_count(damaged, Arc::new(sound.unwrap().unwrap()));
     assert_eq!(stream.read_at(0, 2 * 321).unwrap().len(), 2 * 321);
     assert!(stream.read_at(0, 10_000).is_err());
@@ -245,7 +249,7 @@ impl ResumableText for Parts {
         0
     }
 
-    fn write_on(
+    fn write_from(
         &self,
         place: &mut usize,
         _: usize,
@@ -266,8 +270,12 @@ fn a_text_of_parts_is_counted_from_front_to_back() {
             heavy.set(heavy.get() + 1);
             Ok(())
         };
-        let count = Count::of_parts(&Parts(parts.to_vec()), &Effort::default(), begin_heavy);
-        count.map(|count| count.map(|count| (count.bytes, count.near(5).is_some())))
+        let count = TextCount::measure_parts(
+            &Parts(parts.to_vec()),
+            &RequestBudget::default(),
+            begin_heavy,
+        );
+        count.map(|count| count.map(|count| (count.bytes, count.nearest_unit(5).is_some())))
     };
     assert_eq!(count(&[Ok(7)]), Ok(Some((7, false))));
     assert_eq!(heavy.get(), 0);

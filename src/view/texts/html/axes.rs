@@ -11,7 +11,7 @@ use h5fs_reader::wire::to_usize;
 use crate::limits;
 use crate::view::cf::stored_type::StoredType;
 use crate::view::elements::dimensions::{
-    group_of, groups_down_to, has_no_values, is_scale, last_name, listed, scales,
+    ancestor_groups, has_no_values, is_scale, last_name, parent_path, scales, scales_from_list,
 };
 use crate::view::texts::html::object::PageObject;
 
@@ -27,7 +27,7 @@ pub(super) struct PageAxis {
 impl PageAxis {
     /// Returns the text of the coordinate value at an index. Without a coordinate value, returns
     /// the text of the index.
-    pub(super) fn at(&self, index: u64) -> Vec<u8> {
+    pub(super) fn coordinate_text(&self, index: u64) -> Vec<u8> {
         let own = self.scale.as_ref().and_then(|(reader, stored)| {
             let size = u64::from(stored.size());
             let offset = index.checked_mul(size)?;
@@ -44,7 +44,7 @@ impl PageAxis {
 ///
 /// # Errors
 /// Fails if the scales cannot be read.
-pub(super) fn of_dimensions(object: &PageObject<'_>, dims: &[u64]) -> Result<Vec<PageAxis>> {
+pub(super) fn dimension_axes(object: &PageObject<'_>, dims: &[u64]) -> Result<Vec<PageAxis>> {
     let (container, node) = (&**object.container, object.node.id);
     let own = is_scale(container, node)?;
     let path = || Ok(object.path.to_vec());
@@ -53,7 +53,7 @@ pub(super) fn of_dimensions(object: &PageObject<'_>, dims: &[u64]) -> Result<Vec
     scales
         .map(
             |(scale, &length)| match scale.filter(|scale| *scale != node) {
-                Some(scale) => of_scale(object, scale, length),
+                Some(scale) => scale_axis(object, scale, length),
                 None => Ok(PageAxis::default()),
             },
         )
@@ -64,9 +64,9 @@ pub(super) fn of_dimensions(object: &PageObject<'_>, dims: &[u64]) -> Result<Vec
 ///
 /// # Errors
 /// Fails if the attributes cannot be read.
-pub(super) fn scale_of_line(object: &PageObject<'_>) -> Result<Option<NodeId>> {
+pub(super) fn line_scale(object: &PageObject<'_>) -> Result<Option<NodeId>> {
     let container = &**object.container;
-    let scales = listed(container, object.node.id)?;
+    let scales = scales_from_list(container, object.node.id)?;
     let scale = scales.first().copied().flatten();
     Ok(scale.filter(|scale| *scale != object.node.id))
 }
@@ -75,28 +75,28 @@ pub(super) fn scale_of_line(object: &PageObject<'_>) -> Result<Option<NodeId>> {
 ///
 /// # Errors
 /// Fails if the attributes cannot be read.
-pub(super) fn label(object: &PageObject<'_>, scale: NodeId) -> Result<Vec<u8>> {
-    Ok(with_unit(name(object, scale)?, unit(object, scale)?))
+pub(super) fn scale_label(object: &PageObject<'_>, scale: NodeId) -> Result<Vec<u8>> {
+    Ok(join_unit(scale_name(object, scale)?, unit(object, scale)?))
 }
 
 /// Returns the name of a dimension scale.
 ///
 /// # Errors
-/// Fails as [`label`] does.
-pub(super) fn name(object: &PageObject<'_>, scale: NodeId) -> Result<Vec<u8>> {
+/// Fails as [`scale_label`] does.
+pub(super) fn scale_name(object: &PageObject<'_>, scale: NodeId) -> Result<Vec<u8>> {
     let path = (object.paths)(scale)?.unwrap_or_default();
     Ok(last_name(&path).to_vec())
 }
 
 /// Returns the axis for a dimension of length `length`, whose coordinate values are in `scale`.
-fn of_scale(object: &PageObject<'_>, scale: NodeId, length: u64) -> Result<PageAxis> {
-    let label = label(object, scale)?;
+fn scale_axis(object: &PageObject<'_>, scale: NodeId, length: u64) -> Result<PageAxis> {
+    let label = scale_label(object, scale)?;
     if has_no_values(&**object.container, scale)? {
         return Ok(PageAxis { label, scale: None });
     }
     let node = object.container.node(scale)?;
     let array = node.array().filter(|array| {
-        let decoded = array.decoded_chunk().map_or(0, |(_, bytes)| bytes);
+        let decoded = array.filtered_chunk().map_or(0, |(_, bytes)| bytes);
         *array.shape.dims() == [length] && decoded <= limits::HTML_DECODED
     });
     let scale = array.and_then(|array| {
@@ -110,7 +110,7 @@ fn of_scale(object: &PageObject<'_>, scale: NodeId, length: u64) -> Result<PageA
 ///
 /// # Errors
 /// Fails if the attributes cannot be read.
-pub(super) fn of_values(object: &PageObject<'_>) -> Result<Vec<u8>> {
+pub(super) fn values_label(object: &PageObject<'_>) -> Result<Vec<u8>> {
     let (container, node) = (&**object.container, object.node.id);
     let name = match text(container, node, b"long_name")? {
         Some(name) => name,
@@ -120,7 +120,7 @@ pub(super) fn of_values(object: &PageObject<'_>) -> Result<Vec<u8>> {
         None => unit_of_quantity(object)?,
         unit => unit,
     };
-    Ok(with_unit(name, unit))
+    Ok(join_unit(name, unit))
 }
 
 fn unit(object: &PageObject<'_>, node: NodeId) -> Result<Option<Vec<u8>>> {
@@ -130,11 +130,11 @@ fn unit(object: &PageObject<'_>, node: NodeId) -> Result<Option<Vec<u8>>> {
 /// Returns the scalar `unit` of the ASDF mapping that contains the ndarray, as in a quantity of
 /// astropy.
 fn unit_of_quantity(object: &PageObject<'_>) -> Result<Option<Vec<u8>>> {
-    if object.container.extras().is_none() || last_name(object.path) != b"value" {
+    if object.container.asdf_extras().is_none() || last_name(object.path) != b"value" {
         return Ok(None);
     }
     let container = &**object.container;
-    let groups = groups_down_to(container, group_of(object.path))?;
+    let groups = ancestor_groups(container, parent_path(object.path))?;
     let group = groups.last().copied().unwrap_or(container.root());
     let unit = match container.link(group, b"unit")?.map(|link| link.target) {
         Some(LinkTarget::Hard(unit)) => unit,
@@ -149,7 +149,7 @@ fn unit_of_quantity(object: &PageObject<'_>) -> Result<Option<Vec<u8>>> {
 }
 
 /// Joins a name and a unit: `temperature [K]`.
-fn with_unit(name: Vec<u8>, unit: Option<Vec<u8>>) -> Vec<u8> {
+fn join_unit(name: Vec<u8>, unit: Option<Vec<u8>>) -> Vec<u8> {
     match unit {
         Some(unit) if !name.ends_with(b"]") => [&name[..], b" [", &unit, b"]"].concat(),
         _ => name,

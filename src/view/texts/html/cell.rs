@@ -23,7 +23,7 @@ pub(super) fn write(
     let mut text = Vec::new();
     match cells.write(row, column, MOST, &mut text) {
         Ok(Cell::Missing) => html.markup("<td></td>"),
-        Ok(Cell::Plain) => html.markup("<td>").text(text).markup("</td>"),
+        Ok(Cell::Unquoted) => html.markup("<td>").text(text).markup("</td>"),
         Ok(Cell::Text) => {
             html.markup("<td class=\"text\">");
             match page {

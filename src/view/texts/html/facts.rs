@@ -7,14 +7,14 @@ use h5fs_reader::model::NodeKind;
 use h5fs_reader::model::attribute::AttributeContent;
 
 use crate::limits;
-use crate::view::texts::attributes::{builtin, xattr_text};
+use crate::view::texts::attributes::{builtin_attributes, xattr_text};
 use crate::view::texts::html::markup::Html;
 use crate::view::texts::html::object::PageObject;
-use crate::view::texts::html::page_draft::{Draft, size};
+use crate::view::texts::html::page_draft::{PageDraft, format_size};
 use crate::view::texts::html::{recipes, references};
 
 /// Writes the attributes of the object.
-pub(super) fn write_attributes(object: &PageObject<'_>, draft: &mut Draft) {
+pub(super) fn write_attributes(object: &PageObject<'_>, draft: &mut PageDraft) {
     let (mut count, mut bytes) = (0, 0);
     let visited = object
         .container
@@ -34,7 +34,7 @@ pub(super) fn write_attributes(object: &PageObject<'_>, draft: &mut Draft) {
             }
             count += 1;
             draft.body.markup("<dt>");
-            match object.site.attribute(&attribute.name) {
+            match object.site.attribute_url(&attribute.name) {
                 Some(url) => draft.body.link(&url, &attribute.name),
                 None => draft.body.text(&attribute.name),
             };
@@ -49,9 +49,9 @@ pub(super) fn write_attributes(object: &PageObject<'_>, draft: &mut Draft) {
                 }
                 Ok(FactValue::Links(links, length)) => {
                     bytes += length;
-                    draft.body.piece(&links);
+                    draft.body.append_html(&links);
                 }
-                Err(error) => draft.fail(&error),
+                Err(error) => draft.write_error(&error),
             }
             draft.body.markup("</dd>\n");
             ControlFlow::Continue(())
@@ -63,13 +63,13 @@ pub(super) fn write_attributes(object: &PageObject<'_>, draft: &mut Draft) {
         draft.body.markup("</details>\n");
     }
     if let Err(error) = visited {
-        draft.fail(&error);
+        draft.write_error(&error);
     }
 }
 
 /// Writes the text of an attribute's value. Only the beginning of a long text is visible until the
 /// user expands it.
-fn write_value(value: &[u8], draft: &mut Draft) {
+fn write_value(value: &[u8], draft: &mut PageDraft) {
     if value.len() <= limits::HTML_TEXT {
         draft.body.text(value);
         return;
@@ -95,7 +95,7 @@ fn value(object: &PageObject<'_>, content: &AttributeContent) -> Result<FactValu
             format!("{count} elements").into_bytes()
         }
         Ok(text) if text.len() <= limits::HTML_TEXT => {
-            let links = references::of_attribute(object, content)?;
+            let links = references::attribute_links(object, content)?;
             return Ok(match links {
                 Some(links) => FactValue::Links(links, text.len()),
                 None => FactValue::Text(text),
@@ -107,13 +107,16 @@ fn value(object: &PageObject<'_>, content: &AttributeContent) -> Result<FactValu
 }
 
 /// Writes the properties of the object: datatype, shape, storage and so on.
-pub(super) fn write_properties(object: &PageObject<'_>, draft: &mut Draft) {
+pub(super) fn write_properties(object: &PageObject<'_>, draft: &mut PageDraft) {
     draft.heading("Properties");
     draft.body.markup("<dl>\n");
     let stored = object.site.stored_bytes(object.node);
     let stored = stored.filter(|_| object.node.array().is_some());
-    let stored = stored.map(|bytes| ("h5fs.stored", size(bytes).into_bytes()));
-    for (name, value) in builtin(object.node, object.path).into_iter().chain(stored) {
+    let stored = stored.map(|bytes| ("h5fs.stored", format_size(bytes).into_bytes()));
+    for (name, value) in builtin_attributes(object.node, object.path)
+        .into_iter()
+        .chain(stored)
+    {
         let name = name.strip_prefix("h5fs.").unwrap_or(name);
         draft.body.markup("<dt>").text(name).markup("</dt><dd>");
         draft.body.text(value).markup("</dd>\n");
@@ -124,10 +127,10 @@ pub(super) fn write_properties(object: &PageObject<'_>, draft: &mut Draft) {
 /// Writes links to the files of the mount that show the same object. With `are_many`, the group has
 /// so many members that it is not examined whether it is a table, and links to table files are
 /// omitted.
-pub(super) fn write_files(object: &PageObject<'_>, are_many: bool, draft: &mut Draft) {
-    let files = match object.site.files(!are_many) {
+pub(super) fn write_files(object: &PageObject<'_>, are_many: bool, draft: &mut PageDraft) {
+    let files = match object.site.sibling_files(!are_many) {
         Ok(files) => files,
-        Err(error) => return draft.fail(&error),
+        Err(error) => return draft.write_error(&error),
     };
     if files.is_empty() {
         return;
@@ -150,7 +153,7 @@ pub(super) fn write_files(object: &PageObject<'_>, are_many: bool, draft: &mut D
             draft
                 .body
                 .markup(" <small>")
-                .text(size(bytes))
+                .text(format_size(bytes))
                 .markup("</small>");
         }
         draft.body.markup("</span>\n");

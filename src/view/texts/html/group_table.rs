@@ -8,26 +8,26 @@ use crate::limits;
 use crate::view::texts::html::cell;
 use crate::view::texts::html::markup::Html;
 use crate::view::texts::html::object::{GroupRows, PageObject};
-use crate::view::texts::html::page_draft::Draft;
+use crate::view::texts::html::page_draft::PageDraft;
 use crate::view::texts::html::script;
 
 /// Number of rows in the file that the page links to after the first rows.
 const NEXT: u64 = 1000;
 
 /// Writes the first rows of the table, if the object is a group that is a table.
-pub(super) fn write(object: &PageObject<'_>, draft: &mut Draft) {
-    let table = match (object.rows)() {
+pub(super) fn write(object: &PageObject<'_>, draft: &mut PageDraft) {
+    let table = match (object.group_rows)() {
         Ok(Some(table)) if table.rows > 0 && !table.fields.names().is_empty() => table,
         Ok(_) => return,
         Err(error) => {
             draft.heading("Table");
-            return draft.fail(&error);
+            return draft.write_error(&error);
         }
     };
     draft.heading("Table");
     match rows(object, &table) {
-        Ok(html) => drop(draft.body.piece(&html)),
-        Err(error) => draft.fail(&error),
+        Ok(html) => drop(draft.body.append_html(&html)),
+        Err(error) => draft.write_error(&error),
     }
     write_caption(object, &table, &mut draft.body);
 }
@@ -35,7 +35,7 @@ pub(super) fn write(object: &PageObject<'_>, draft: &mut Draft) {
 fn rows(object: &PageObject<'_>, table: &GroupRows) -> Result<Html> {
     let mut html = Html::default();
     html.markup("<div class=\"wide\"");
-    script::tell_of_rows(object, (&[table.rows], 0), true, &mut html);
+    script::write_rows_url(object, (&[table.rows], 0), true, &mut html);
     html.markup("><table>\n<thead><tr><th></th>");
     for name in table.fields.names() {
         html.markup("<th>").text(name).markup("</th>");
@@ -71,7 +71,7 @@ fn write_caption(object: &PageObject<'_>, table: &GroupRows, html: &mut Html) {
     html.markup(" of ").number(table.columns).markup(" columns");
     let end = table.rows.min(shown + NEXT);
     if end > shown
-        && let Some(url) = object.site.part(&format!("[{shown}:{end}]"))
+        && let Some(url) = object.site.part_table_url(&format!("[{shown}:{end}]"))
     {
         html.markup("; ");
         html.link(&url, format!("rows {shown} to {}", end - 1));

@@ -34,30 +34,30 @@ impl<'a> Legend<'a> {
     }
 
     /// Returns the alternative text of the picture of the object called `name`.
-    pub(super) fn alternative(&self, name: &[u8]) -> String {
+    pub(super) fn alternative_text(&self, name: &[u8]) -> String {
         let Image { height, width, .. } = self.image;
         let name = String::from_utf8_lossy(name);
-        format!("{name}, {height} by {width}. {}", self.words())
+        format!("{name}, {height} by {width}. {}", self.describe())
     }
 
     /// Describes in words the range of the colours, and the statistics of the values.
-    pub(super) fn words(&self) -> String {
+    pub(super) fn describe(&self) -> String {
         let mut text = String::new();
         if self.has_scale() {
-            text.push_str(&self.range());
+            text.push_str(&self.range_text());
             text.push(' ');
         } else if self.image.samples > 1 {
             let Scale { low, high, .. } = self.shading.scale;
-            let [low, high] = [low, high].map(short);
+            let [low, high] = [low, high].map(format_short);
             text.push_str(&format!("Colours from {low} to {high}. "));
         }
-        text.push_str(&self.values());
-        let step = shaded::step(self.image);
+        text.push_str(&self.statistics_text());
+        let step = shaded::drawing_step(self.image);
         if step > 1 {
             text.push_str(&format!(" One pixel of {step} in each direction is shown."));
         }
         let origin = self.image.appearance.origin;
-        match (origin.is_below, origin.is_right) {
+        match (origin.is_bottom, origin.is_right) {
             (false, false) => {}
             (true, false) => text.push_str(" The first row is at the bottom."),
             (false, true) => text.push_str(" The first column is at the right."),
@@ -66,10 +66,10 @@ impl<'a> Legend<'a> {
         text
     }
 
-    fn range(&self) -> String {
+    fn range_text(&self) -> String {
         let scale = &self.shading.scale;
         let width = scale.high - scale.low;
-        let [low, high] = [scale.low, scale.high].map(|end| apart(end, width));
+        let [low, high] = [scale.low, scale.high].map(|end| format_distinct(end, width));
         let stack = match self.frames {
             Some(_) => " of all pictures",
             None => "",
@@ -97,17 +97,17 @@ impl<'a> Legend<'a> {
         if scale.kind == ScaleKind::Log && self.shading.statistics.least < scale.low {
             text.push_str(" Smaller values have the lowest colour.");
         }
-        if self.image.appearance.is_white_zero {
+        if self.image.appearance.is_zero_white {
             text.push_str(" The minimum is white.");
         }
         text
     }
 
-    fn values(&self) -> String {
+    fn statistics_text(&self) -> String {
         let known = &self.shading.statistics;
         let mut text = if known.least <= known.most {
             let width = known.most - known.least;
-            let [least, most] = [known.least, known.most].map(|end| apart(end, width));
+            let [least, most] = [known.least, known.most].map(|end| format_distinct(end, width));
             format!("Minimum {least}, maximum {most}")
         } else {
             "No finite values".to_owned()
@@ -121,8 +121,8 @@ impl<'a> Legend<'a> {
                 text.push_str(&format!(", {count} {what}"));
             }
         }
-        if known.read < known.all {
-            let (read, all) = (known.read, known.all);
+        if known.pieces_read < known.pieces_total {
+            let (read, all) = (known.pieces_read, known.pieces_total);
             text.push_str(&format!(
                 ", of {} values in {read} of {all} chunks",
                 known.count
@@ -155,9 +155,9 @@ impl<'a> Legend<'a> {
         );
         for stop in 0..=STOPS {
             let share = f64::from(stop) / f64::from(STOPS);
-            let is_inverted = self.image.appearance.is_white_zero;
+            let is_inverted = self.image.appearance.is_zero_white;
             let shown = if is_inverted { 1.0 - share } else { share };
-            let [red, green, blue] = scale.colours.at(shown);
+            let [red, green, blue] = scale.colours.colour_at(shown);
             html.markup("<stop offset=\"").number(share);
             html.markup("\" stop-color=\"#")
                 .number(format_args!("{red:02x}{green:02x}{blue:02x}"));
@@ -181,12 +181,12 @@ fn ticks(scale: &Scale) -> Vec<String> {
     let of = |quarters: &[u8]| -> Vec<String> {
         let values = quarters
             .iter()
-            .map(|&quarter| scale.value(f64::from(quarter) / 4.0));
+            .map(|&quarter| scale.value_at(f64::from(quarter) / 4.0));
         let texts = values.map(|value| {
             if scale.kind == ScaleKind::Linear && is_far_off(value, width) {
-                apart(value, width)
+                format_distinct(value, width)
             } else {
-                tick(value)
+                format_tick(value)
             }
         });
         texts.collect()
@@ -207,17 +207,17 @@ fn is_far_off(value: f64, width: f64) -> bool {
 
 /// Formats `value` with enough digits to distinguish it from other numbers of a range of length
 /// `width`.
-fn apart(value: f64, width: f64) -> String {
+fn format_distinct(value: f64, width: f64) -> String {
     if !is_far_off(value, width) {
-        return short(value);
+        return format_short(value);
     }
     let decimals = (2 - width.log10().floor() as i32).clamp(0, 12);
     format!("{value:.*}", usize::try_from(decimals).unwrap_or(0))
 }
 
 /// Formats a number below the bar briefly, so that five numbers fit next to each other on a phone.
-fn tick(value: f64) -> String {
-    let text = short(value);
+fn format_tick(value: f64) -> String {
+    let text = format_short(value);
     if text.len() <= 6 {
         return text;
     }
@@ -231,7 +231,7 @@ fn tick(value: f64) -> String {
 }
 
 /// Formats a number briefly: integers exactly, other numbers with six digits.
-pub(super) fn short(value: f64) -> String {
+pub(super) fn format_short(value: f64) -> String {
     // Adding 0 removes the sign of -0.
     let value = value + 0.0;
     let is_plain = value == 0.0 || (1e-4..1e7).contains(&value.abs());
@@ -278,8 +278,8 @@ mod tests {
             "2.5000e-9",
             "16777215",
         ];
-        assert_eq!(shown.map(short), expected);
-        assert_eq!(short(-0.0), "0");
+        assert_eq!(shown.map(format_short), expected);
+        assert_eq!(format_short(-0.0), "0");
         let ticks = [
             1.907_7e-5,
             0.004_157_85,
@@ -288,7 +288,7 @@ mod tests {
             -2.317_05,
             16_777_215.0,
         ]
-        .map(tick);
+        .map(format_tick);
         assert_eq!(
             ticks,
             ["1.9e-5", "4.2e-3", "43045", "249.85", "-2.317", "1.7e7"]
@@ -315,6 +315,6 @@ mod tests {
             ["1700000000.00", "1700000001.00"]
         );
         assert_eq!(ticks(0.0, 100.0), ["0", "25", "50", "75", "100"]);
-        assert_eq!(apart(2_459_000.5, 30.0), "2459000.5");
+        assert_eq!(format_distinct(2_459_000.5, 30.0), "2459000.5");
     }
 }

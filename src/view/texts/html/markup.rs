@@ -5,7 +5,7 @@
 
 use std::fmt::{self, Write};
 
-use h5fs_reader::error::line::turns_direction;
+use h5fs_reader::error::line::is_bidi_control;
 
 use crate::limits;
 
@@ -27,24 +27,24 @@ impl Html {
     /// Appends text of any bytes. Characters that are not printable become escapes. A text over the
     /// limit ends in `…`.
     pub(super) fn text(&mut self, text: impl AsRef<[u8]>) -> &mut Self {
-        self.text_of(text.as_ref(), limits::HTML_TEXT)
+        self.limited_text(text.as_ref(), limits::HTML_TEXT)
     }
 
     /// Like [`text`](Self::text), with a higher limit for a text that is the main content.
     pub(super) fn long_text(&mut self, text: impl AsRef<[u8]>) -> &mut Self {
-        self.text_of(text.as_ref(), limits::HTML_LONG_TEXT)
+        self.limited_text(text.as_ref(), limits::HTML_LONG_TEXT)
     }
 
-    fn text_of(&mut self, text: &[u8], mut room: usize) -> &mut Self {
+    fn limited_text(&mut self, text: &[u8], mut room: usize) -> &mut Self {
         for piece in text.utf8_chunks() {
             for character in piece.valid().chars() {
-                if !use_one(&mut room) {
+                if !take_room(&mut room) {
                     return self.markup("…");
                 }
                 self.character(character);
             }
             for byte in piece.invalid() {
-                if !use_one(&mut room) {
+                if !take_room(&mut room) {
                     return self.markup("…");
                 }
                 self.formatted(format_args!("\\x{byte:02x}"));
@@ -77,7 +77,7 @@ impl Html {
     }
 
     /// Appends other HTML.
-    pub(super) fn piece(&mut self, piece: &Html) -> &mut Self {
+    pub(super) fn append_html(&mut self, piece: &Html) -> &mut Self {
         self.0.push_str(&piece.0);
         self
     }
@@ -95,7 +95,7 @@ impl Html {
             '"' => self.0.push_str("&quot;"),
             '\'' => self.0.push_str("&#39;"),
             '\n' | '\t' => self.0.push(character),
-            _ if character.is_control() || turns_direction(character) => {
+            _ if character.is_control() || is_bidi_control(character) => {
                 self.0.extend(character.escape_default());
             }
             _ => self.0.push(character),
@@ -109,7 +109,7 @@ impl Html {
 }
 
 /// Subtracts one from `room`, unless it is 0. Returns whether it was not 0.
-fn use_one(room: &mut usize) -> bool {
+fn take_room(room: &mut usize) -> bool {
     let rest = room.checked_sub(1);
     *room = rest.unwrap_or(0);
     rest.is_some()
@@ -119,7 +119,7 @@ impl Url {
     /// Encodes the path of a file, relative to the page's directory. The path has any bytes, with
     /// `/` between names. All characters except unreserved ones (RFC 3986, section 2.3) are
     /// encoded. A name therefore cannot be parsed as a scheme, a query or a fragment.
-    pub(crate) fn of_path(path: &[u8]) -> Self {
+    pub(crate) fn from_path(path: &[u8]) -> Self {
         let mut url = String::with_capacity(path.len());
         for &byte in path {
             match byte {
@@ -133,7 +133,7 @@ impl Url {
     }
 
     /// Returns the URL with a trailing slash, as for a directory.
-    pub(crate) fn of_directory(mut self) -> Self {
+    pub(crate) fn with_trailing_slash(mut self) -> Self {
         self.0.push('/');
         self
     }
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn no_name_is_more_than_a_path() {
-        let url = |path: &[u8]| Url::of_path(path).0;
+        let url = |path: &[u8]| Url::from_path(path).0;
         assert_eq!(url(b"../png/a b.png"), "../png/a%20b.png");
         assert_eq!(url(b"javascript:alert(1)"), "javascript%3Aalert%281%29");
         assert_eq!(url(b"a\"><b>'&?#%2F"), "a%22%3E%3Cb%3E%27%26%3F%23%252F");
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn a_link_has_a_reference_and_a_text() {
         let mut html = Html::default();
-        html.link(&Url::of_path(b"a\"b"), b"<a>");
+        html.link(&Url::from_path(b"a\"b"), b"<a>");
         assert_eq!(html.0, "<a href=\"a%22b\">&lt;a&gt;</a>");
     }
 }

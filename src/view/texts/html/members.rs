@@ -13,7 +13,7 @@ use crate::limits;
 use crate::view::texts::attributes::shape_text;
 use crate::view::texts::html::markup::Html;
 use crate::view::texts::html::object::PageObject;
-use crate::view::texts::html::page_draft::{Draft, size};
+use crate::view::texts::html::page_draft::{PageDraft, format_size};
 use crate::view::texts::html::page_site::{MemberTarget, SiteMember};
 use crate::view::texts::html::summary;
 
@@ -27,7 +27,7 @@ const LEVELS: u32 = 6;
 struct Row {
     name: Vec<u8>,
     member: SiteMember,
-    inner: ListedMembers,
+    submembers: ListedMembers,
 }
 
 /// Members of one group that a page shows.
@@ -56,7 +56,7 @@ impl PageMembers {
         match object.node.kind {
             NodeKind::Group => {
                 let mut rows = Vec::new();
-                let own = collect(object, &mut rows);
+                let own = collect_members(object, &mut rows);
                 PageMembers { rows, own }
             }
             _ => PageMembers::default(),
@@ -64,14 +64,14 @@ impl PageMembers {
     }
 
     /// Returns whether the group has more members than one page shows.
-    pub(super) fn are_many(&self, object: &PageObject<'_>) -> bool {
-        self.own.has_more || object.first > 0
+    pub(super) fn has_more_pages(&self, object: &PageObject<'_>) -> bool {
+        self.own.has_more || object.first_member > 0
     }
 
     /// Writes the list of members.
-    pub(super) fn write(&self, object: &PageObject<'_>, draft: &mut Draft) {
+    pub(super) fn write(&self, object: &PageObject<'_>, draft: &mut PageDraft) {
         let own = &self.own;
-        if own.rows.is_empty() && own.error.is_none() && object.first == 0 {
+        if own.rows.is_empty() && own.error.is_none() && object.first_member == 0 {
             draft.body.markup("<p class=\"note\">an empty group</p>\n");
             return;
         }
@@ -80,31 +80,31 @@ impl PageMembers {
     }
 }
 
-fn collect(object: &PageObject<'_>, rows: &mut Vec<Row>) -> ListedMembers {
+fn collect_members(object: &PageObject<'_>, rows: &mut Vec<Row>) -> ListedMembers {
     let group = object.node.id;
     let mut sorted = limits::ORDERED_MEMBERS;
-    let from = (group, object.first, limits::HTML_ROWS);
-    let own = list(object, from, &mut sorted, rows);
+    let from = (group, object.first_member, limits::HTML_ROWS);
+    let own = append_members(object, from, &mut sorted, rows);
     let below = |rows: &[usize], level| rows.iter().map(move |&row| (row, level)).collect();
     let mut groups: VecDeque<(usize, u32)> = below(&own.rows, 1);
     while let Some((number, level)) = groups.pop_front() {
         let room = limits::HTML_ROWS.saturating_sub(to_u64(rows.len()));
-        let Some(group) = rows.get(number).and_then(|row| group_of(&row.member)) else {
+        let Some(group) = rows.get(number).and_then(|row| group_node(&row.member)) else {
             continue;
         };
         if room == 0 || level == LEVELS {
-            rows[number].inner.has_more = true;
+            rows[number].submembers.has_more = true;
             continue;
         }
-        let inner = list(object, (group, 0, room.min(BRANCH)), &mut sorted, rows);
+        let inner = append_members(object, (group, 0, room.min(BRANCH)), &mut sorted, rows);
         groups.append(&mut below(&inner.rows, level + 1));
-        rows[number].inner = inner;
+        rows[number].submembers = inner;
     }
     own
 }
 
 /// Returns the node of a member if it is a group; `None` for any other member.
-fn group_of(member: &SiteMember) -> Option<NodeId> {
+fn group_node(member: &SiteMember) -> Option<NodeId> {
     match &member.target {
         MemberTarget::Object(node) if matches!(node.kind, NodeKind::Group) => Some(node.id),
         _ => None,
@@ -113,7 +113,7 @@ fn group_of(member: &SiteMember) -> Option<NodeId> {
 
 /// Appends at most `most` members of `group` to `rows`, starting with member number `first`.
 /// `sorted` is the number of members that may still be sorted for this page.
-fn list(
+fn append_members(
     object: &PageObject<'_>,
     (group, first, most): (NodeId, u64, u64),
     sorted: &mut u64,
@@ -129,16 +129,16 @@ fn list(
         Some(link) => {
             listed.rows.push(rows.len());
             rows.push(Row {
-                member: object.site.member(group, &link),
+                member: object.site.linked_member(group, &link),
                 name: link.name,
-                inner: ListedMembers::default(),
+                submembers: ListedMembers::default(),
             });
             true
         }
         None => false,
     };
     let mut visited = || -> Result<()> {
-        let ordered = link_order::links(&**object.container, group, sorted)?;
+        let ordered = link_order::links_in_display_order(&**object.container, group, sorted)?;
         is_unsorted = !ordered.is_ordered;
         let mut links = ordered.links;
         links.seek(first)?;
@@ -150,15 +150,20 @@ fn list(
     listed
 }
 
-fn write_list(object: &PageObject<'_>, rows: &[Row], listed: &ListedMembers, draft: &mut Draft) {
+fn write_list(
+    object: &PageObject<'_>,
+    rows: &[Row],
+    listed: &ListedMembers,
+    draft: &mut PageDraft,
+) {
     draft.body.markup("<ul>\n");
     for row in listed.rows.iter().filter_map(|&number| rows.get(number)) {
         draft.body.markup("<li>");
         write_row(object, row, draft);
-        if !row.inner.rows.is_empty() || row.inner.error.is_some() {
-            write_list(object, rows, &row.inner, draft);
+        if !row.submembers.rows.is_empty() || row.submembers.error.is_some() {
+            write_list(object, rows, &row.submembers, draft);
         }
-        if row.inner.has_more
+        if row.submembers.has_more
             && let Some(page) = &row.member.page
         {
             draft.body.markup("<p class=\"more\">").link(page, "more …");
@@ -168,11 +173,11 @@ fn write_list(object: &PageObject<'_>, rows: &[Row], listed: &ListedMembers, dra
     }
     draft.body.markup("</ul>\n");
     if let Some(error) = &listed.error {
-        draft.fail(error);
+        draft.write_error(error);
     }
 }
 
-fn write_row(object: &PageObject<'_>, row: &Row, draft: &mut Draft) {
+fn write_row(object: &PageObject<'_>, row: &Row, draft: &mut PageDraft) {
     let html = &mut draft.body;
     html.markup("<div class=\"row\"><span class=\"name\">");
     match &row.member.page {
@@ -184,14 +189,16 @@ fn write_row(object: &PageObject<'_>, row: &Row, draft: &mut Draft) {
             if matches!(node.kind, NodeKind::Group) {
                 html.markup("/");
             }
-            match summary::label(object, node) {
+            match summary::kind_label(object, node) {
                 Ok(Some(label)) => drop(html.markup(" <small>").text(label).markup("</small>")),
                 Ok(None) => {}
                 // The object's own page reports the error.
-                Err(error) => draft.is_partial |= error.is_passing(),
+                Err(error) => draft.is_partial |= error.is_transient(),
             }
             html.markup("</span>");
-            let value = node.array().map(|array| summary::value(object, array));
+            let value = node
+                .array()
+                .map(|array| summary::single_value(object, array));
             let (value, unread) = match value.unwrap_or(Ok(None)) {
                 Ok(value) => (value, None),
                 Err(error) => (None, Some(error)),
@@ -199,11 +206,11 @@ fn write_row(object: &PageObject<'_>, row: &Row, draft: &mut Draft) {
             write_facts(object, node, value, html);
             html.markup("</div>");
             if let Some(error) = &node.error {
-                draft.fail(error);
+                draft.write_error(error);
             } else if let Some(Err(error)) = node.array().map(|array| &array.storage) {
-                draft.fail(error);
+                draft.write_error(error);
             } else if let Some(error) = &unread {
-                draft.fail(error);
+                draft.write_error(error);
             }
         }
         MemberTarget::Elsewhere(text) => {
@@ -212,7 +219,7 @@ fn write_row(object: &PageObject<'_>, row: &Row, draft: &mut Draft) {
         }
         MemberTarget::Unreadable(error) => {
             html.markup("</span></div>");
-            draft.fail(error);
+            draft.write_error(error);
         }
     }
 }
@@ -243,22 +250,22 @@ fn write_facts(object: &PageObject<'_>, node: &Arc<Node>, value: Option<Vec<u8>>
             return;
         }
         fact(shape_text(&array.shape).as_bytes());
-        fact(summary::filters(&array.pipeline).as_bytes());
+        fact(summary::describe_filters(&array.pipeline).as_bytes());
         let stored = object.site.stored_bytes(node);
-        fact(stored.map(size).unwrap_or_default().as_bytes());
+        fact(stored.map(format_size).unwrap_or_default().as_bytes());
     }
 }
 
 /// Writes links to the previous and the next page of the group's members.
 fn write_pager(object: &PageObject<'_>, listed: &ListedMembers, html: &mut Html) {
-    let first = object.first;
+    let first = object.first_member;
     if first == 0 && !listed.has_more {
         return;
     }
     let count = to_u64(listed.rows.len());
     html.markup("<p class=\"pager\">");
     let mut link = |to: Option<u64>, text: &'static str| {
-        if let Some(url) = to.and_then(|first| object.site.members_from(first)) {
+        if let Some(url) = to.and_then(|first| object.site.members_url(first)) {
             html.link(&url, text).markup(" ");
         }
     };

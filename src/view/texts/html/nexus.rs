@@ -7,7 +7,7 @@ use h5fs_reader::model::attribute_value::text;
 use h5fs_reader::model::{Link, LinkTarget, NodeId, NodeKind};
 
 use crate::view::texts::html::object::{MemberObject, PageObject};
-use crate::view::texts::html::page_draft::Draft;
+use crate::view::texts::html::page_draft::PageDraft;
 use crate::view::texts::html::{picture, plot};
 
 /// Maximum number of groups from the page's group to the group with the plotted data.
@@ -21,25 +21,25 @@ struct Signal {
 }
 
 /// Writes the default plot or picture of the group, and a link to the page of the plotted array.
-pub(super) fn write(object: &PageObject<'_>, draft: &mut Draft) {
+pub(super) fn write(object: &PageObject<'_>, draft: &mut PageDraft) {
     let signal = match signal(object) {
         Ok(Some(signal)) => signal,
         Ok(None) => return,
-        Err(error) => return draft.fail(&error),
+        Err(error) => return draft.write_error(&error),
     };
-    if let Some(page) = object.site.member(signal.group, &signal.link).page {
+    if let Some(page) = object.site.linked_member(signal.group, &signal.link).page {
         draft.body.markup("<p>Default plot: ");
         draft.body.link(&page, signal.names.join(&b'/'));
         draft.body.markup("</p>\n");
     }
     if let Err(error) = write_figure(object, &signal, draft) {
-        draft.fail(&error);
+        draft.write_error(&error);
     }
 }
 
 /// Writes the plot or picture of the array, as on the array's own page.
-fn write_figure(object: &PageObject<'_>, signal: &Signal, draft: &mut Draft) -> Result<()> {
-    let Some(place) = object.site.target(signal.group, &signal.link)? else {
+fn write_figure(object: &PageObject<'_>, signal: &Signal, draft: &mut PageDraft) -> Result<()> {
+    let Some(place) = object.site.link_target(signal.group, &signal.link)? else {
         return Ok(());
     };
     let node = object.container.node(place.node)?;
@@ -63,7 +63,7 @@ fn write_figure(object: &PageObject<'_>, signal: &Signal, draft: &mut Draft) -> 
         path: if is_here { path } else { Vec::new() },
         group: signal.group,
     };
-    (object.other)(&other, &mut |data| {
+    (object.draw_other)(&other, &mut |data| {
         picture::write(data, draft);
         plot::write(data, draft);
     })

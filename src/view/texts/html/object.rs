@@ -6,8 +6,8 @@ use h5fs_reader::array::{CancelToken, Engine};
 use h5fs_reader::error::Result;
 use h5fs_reader::model::{Container, Node, NodeId};
 
-use crate::view::csv::fields::Fields;
-use crate::view::pictures::shaded::PartOf;
+use crate::view::csv::fields::ColumnReader;
+use crate::view::pictures::shaded::ReadPart;
 use crate::view::pictures::shaded::statistics::Shading;
 use crate::view::texts::html::page_site::{NamedObject, Site};
 use crate::view::texts::json::SharedPaths;
@@ -15,7 +15,7 @@ use crate::view::texts::json::SharedPaths;
 /// The rows of a group's table, for the page of the group.
 pub(crate) struct GroupRows {
     /// The columns that the page shows, which may be only the first ones.
-    pub(crate) fields: Box<dyn Fields>,
+    pub(crate) fields: Box<dyn ColumnReader>,
     pub(crate) rows: u64,
     /// The number of all columns of the table.
     pub(crate) columns: usize,
@@ -32,19 +32,19 @@ pub(crate) struct PageObject<'a> {
     pub(crate) site: &'a dyn Site,
     /// A function that returns the elements that a selector picks, and which of them are missing.
     /// An empty selector picks all elements.
-    pub(crate) part: &'a PartOf<'a>,
+    pub(crate) read_part: &'a ReadPart<'a>,
     /// A function that returns the statistics of the values and the range for drawing them; `None`
     /// for values that are not drawn.
     pub(crate) shading: &'a dyn Fn() -> Result<Option<Shading>>,
     /// A function that returns the rows of the table, if the object is a group that is a table;
     /// `None` for other objects.
-    pub(crate) rows: &'a dyn Fn() -> Result<Option<GroupRows>>,
+    pub(crate) group_rows: &'a dyn Fn() -> Result<Option<GroupRows>>,
     /// Number of the first member that the page of a group shows.
-    pub(crate) first: u64,
+    pub(crate) first_member: u64,
     /// The group on whose page the object is drawn; `None` on the object's own page.
     pub(crate) group: Option<NodeId>,
     /// A function that draws another object on the page.
-    pub(crate) other: &'a DrawOther<'a>,
+    pub(crate) draw_other: &'a DrawOther<'a>,
     /// The token of the request that opens the page.
     pub(crate) cancel: CancelToken,
 }

@@ -11,18 +11,18 @@ use crate::view::texts::html::script;
 const STYLE: &str = include_str!("style.css");
 
 /// Returns the complete HTML page whose body is `body`.
-pub(super) fn framed(object: &PageObject<'_>, body: &Html) -> Vec<u8> {
+pub(super) fn complete_page(object: &PageObject<'_>, body: &Html) -> Vec<u8> {
     let mut html = Html::default();
     let source = object.site.source_name();
-    let trail = object.site.trail();
+    let trail = object.site.breadcrumbs();
     let name = trail.as_ref().and_then(|trail| trail.last());
     let name = name.map(|step| &*step.name).filter(|name| !name.is_empty());
     html.markup("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
     html.markup("<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; ");
     html.markup("img-src 'self' file: data:; style-src '")
-        .text(digest());
+        .text(style_hash());
     html.markup("'; ");
-    if object.site.script().is_some() {
+    if object.site.script_url().is_some() {
         html.markup("script-src 'self'; connect-src 'self'; ");
     }
     html.markup("base-uri 'none'; form-action 'none'\">\n");
@@ -54,13 +54,13 @@ pub(super) fn framed(object: &PageObject<'_>, body: &Html) -> Vec<u8> {
     }
     html.markup("</nav>\n<main>\n<h1>")
         .text(name.unwrap_or(&source));
-    html.markup("</h1>\n").piece(body);
+    html.markup("</h1>\n").append_html(body);
     html.markup("</main>\n</body>\n</html>\n");
     html.finish()
 }
 
 /// Returns the hash of the style sheet for the content security policy.
-fn digest() -> String {
+fn style_hash() -> String {
     format!("sha256-{}", STANDARD.encode(Sha256::digest(STYLE)))
 }
 

@@ -6,16 +6,16 @@ use crate::view::texts::html::markup::Html;
 
 /// A page while it is written.
 #[derive(Default)]
-pub(super) struct Draft {
+pub(super) struct PageDraft {
     pub(super) body: Html,
     /// Whether a section of the page could not be read because of a temporary error.
     pub(super) is_partial: bool,
 }
 
-impl Draft {
+impl PageDraft {
     /// Writes an error message in place of a section that cannot be read.
-    pub(super) fn fail(&mut self, error: &Error) {
-        self.is_partial |= error.is_passing();
+    pub(super) fn write_error(&mut self, error: &Error) {
+        self.is_partial |= error.is_transient();
         self.body.markup("<p class=\"error\">");
         self.body.text(error.to_string()).markup("</p>\n");
     }
@@ -26,7 +26,7 @@ impl Draft {
 }
 
 /// Formats a number of bytes for display.
-pub(super) fn size(bytes: u64) -> String {
+pub(super) fn format_size(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     let mut shown = bytes as f64;
     let mut unit = None;
@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn sizes_are_short() {
-        let shown = [0, 1, 1023, 1024, 10_240, 1 << 30, u64::MAX].map(size);
+        let shown = [0, 1, 1023, 1024, 10_240, 1 << 30, u64::MAX].map(format_size);
         let expected = [
             "0 bytes",
             "1 byte",

@@ -14,7 +14,7 @@ pub(crate) trait Site {
 
     /// Returns links to the pages from the root to the object, both included. Returns `None` if the
     /// path of the object is unknown. The page then has few links.
-    fn trail(&self) -> Option<Vec<Breadcrumb>>;
+    fn breadcrumbs(&self) -> Option<Vec<Breadcrumb>>;
 
     /// Returns the other files of the mount that show the object: in the main tree, and in the
     /// trees of views. With `with_table`, all members of a group may be examined to find out
@@ -22,54 +22,54 @@ pub(crate) trait Site {
     ///
     /// # Errors
     /// Fails if the files cannot be determined.
-    fn files(&self, with_table: bool) -> Result<Vec<SiblingFile>>;
+    fn sibling_files(&self, with_table: bool) -> Result<Vec<SiblingFile>>;
 
     /// Returns whether the object is the root of a mount.
     fn is_root(&self) -> bool;
 
     /// Returns the URL of the file with the attribute `name` of the object.
-    fn attribute(&self, name: &[u8]) -> Option<Url>;
+    fn attribute_url(&self, name: &[u8]) -> Option<Url>;
 
     /// Returns the URL of the table (CSV file) of the part that `selector` picks from the object.
-    fn part(&self, selector: &str) -> Option<Url>;
+    fn part_table_url(&self, selector: &str) -> Option<Url>;
 
     /// Returns the URL of the NumPy file with the object's numbers. With `as_meant`, packed numbers
     /// are decoded by the netCDF conventions.
-    fn numbers(&self, as_meant: bool) -> Option<Url>;
+    fn npy_url(&self, as_meant: bool) -> Option<Url>;
 
-    /// Like [`numbers`](Self::numbers), for the object `node` of the same file.
-    fn numbers_of(&self, node: NodeId, as_meant: bool) -> Option<Url>;
+    /// Like [`npy_url`](Self::npy_url), for the object `node` of the same file.
+    fn npy_url_of(&self, node: NodeId, as_meant: bool) -> Option<Url>;
 
     /// Returns the base URL of the script and of the search; `None` if the page is a file, which
     /// does not have a script.
-    fn script(&self) -> Option<Url>;
+    fn script_url(&self) -> Option<Url>;
 
     /// Returns the URL of the page that shows the group's members from number `first` on.
-    fn members_from(&self, first: u64) -> Option<Url>;
+    fn members_url(&self, first: u64) -> Option<Url>;
 
     /// Returns the URL or the number of the object's pictures.
     fn pictures(&self) -> Pictures;
 
     /// Returns the URL of the exact picture `number` of a stack.
-    fn frame(&self, number: u64) -> Option<Url>;
+    fn frame_url(&self, number: u64) -> Option<Url>;
 
     /// Returns the URL of the drawn picture for the page: of the whole array, or of picture
     /// `number` of a stack.
-    fn drawn(&self, number: Option<u64>) -> Option<Url>;
+    fn drawn_picture_url(&self, number: Option<u64>) -> Option<Url>;
 
     /// Returns the page and the target of a link in a group.
-    fn member(&self, group: NodeId, link: &Link) -> SiteMember;
+    fn linked_member(&self, group: NodeId, link: &Link) -> SiteMember;
 
     /// Returns the object of the same file that a link of a group leads to; `None` if the link
     /// leads elsewhere.
     ///
     /// # Errors
     /// Fails if the link cannot be followed.
-    fn target(&self, group: NodeId, link: &Link) -> Result<Option<NamedObject>>;
+    fn link_target(&self, group: NodeId, link: &Link) -> Result<Option<NamedObject>>;
 
     /// Returns the URL of an object's page; `None` if the object, which must be in the same file,
     /// does not have a page.
-    fn page_of(&self, node: NodeId) -> Option<Url>;
+    fn object_page_url(&self, node: NodeId) -> Option<Url>;
 
     /// Returns the site for another object `node` that is drawn on the same page. `place` is the
     /// group and the name of the object.

@@ -14,7 +14,7 @@ use crate::view::texts::html::axes::{self, PageAxis};
 use crate::view::texts::html::legend::Legend;
 use crate::view::texts::html::markup::{Html, Url};
 use crate::view::texts::html::object::PageObject;
-use crate::view::texts::html::page_draft::Draft;
+use crate::view::texts::html::page_draft::PageDraft;
 use crate::view::texts::html::page_site::Pictures;
 use crate::view::texts::html::script;
 
@@ -23,19 +23,25 @@ const FRAMES: u64 = 8;
 
 /// A picture on a page, and the file that a click on it opens.
 struct LinkedPicture {
-    drawn: Option<Url>,
-    file: Url,
+    drawn_url: Option<Url>,
+    file_url: Url,
 }
 
 /// Writes the pictures of the array, if it has any.
-pub(super) fn write(object: &PageObject<'_>, draft: &mut Draft) {
+pub(super) fn write(object: &PageObject<'_>, draft: &mut PageDraft) {
     let (place, frames) = match object.site.pictures() {
         Pictures::None => return,
         Pictures::One(file) => {
-            let drawn = object.site.drawn(None);
-            (Some(LinkedPicture { drawn, file }), None)
+            let drawn = object.site.drawn_picture_url(None);
+            (
+                Some(LinkedPicture {
+                    drawn_url: drawn,
+                    file_url: file,
+                }),
+                None,
+            )
         }
-        Pictures::Frames(count) => (frame(object, 0), Some(count)),
+        Pictures::Frames(count) => (linked_frame(object, 0), Some(count)),
     };
     let Some((place, array)) = place.zip(object.node.array()) else {
         return;
@@ -44,16 +50,16 @@ pub(super) fn write(object: &PageObject<'_>, draft: &mut Draft) {
         draft.heading("Picture");
     }
     match pictures(object, array, &place, frames) {
-        Ok(figure) => drop(draft.body.piece(&figure)),
-        Err(error) => draft.fail(&error),
+        Ok(figure) => drop(draft.body.append_html(&figure)),
+        Err(error) => draft.write_error(&error),
     }
 }
 
 /// Returns picture `number` of a stack, with its link.
-fn frame(object: &PageObject<'_>, number: u64) -> Option<LinkedPicture> {
+fn linked_frame(object: &PageObject<'_>, number: u64) -> Option<LinkedPicture> {
     Some(LinkedPicture {
-        drawn: object.site.drawn(Some(number)),
-        file: object.site.frame(number)?,
+        drawn_url: object.site.drawn_picture_url(Some(number)),
+        file_url: object.site.frame_url(number)?,
     })
 }
 
@@ -72,19 +78,25 @@ fn pictures(
     let Some(image) = Image::from_datatype(&datatype, &dims, appearance) else {
         return Ok(html);
     };
-    let shading = if shaded::is_drawn(array, &image) {
+    let shading = if shaded::can_draw(array, &image) {
         (object.shading)()?
     } else {
         None
     };
-    match shading.zip(place.drawn.as_ref()) {
+    match shading.zip(place.drawn_url.as_ref()) {
         Some((shading, drawn)) => {
             let legend = Legend::new(&image, &shading, frames);
-            let urls = (drawn, &place.file);
+            let urls = (drawn, &place.file_url);
             html.markup("<figure class=\"picture w")
-                .number(breadth(&image))
+                .number(relative_width(&image))
                 .markup("\"");
-            script::tell_of_picture(object, &image, sides(&image), &shading, &mut html)?;
+            script::write_picture_data(
+                object,
+                &image,
+                row_column_dims(&image),
+                &shading,
+                &mut html,
+            )?;
             html.markup(">\n");
             write_figure(object, &image, &legend, urls, &mut html)?;
             if let Some(count) = frames.filter(|_| object.group.is_none()) {
@@ -93,7 +105,7 @@ fn pictures(
         }
         None => {
             html.markup("<p class=\"note\">too large to draw on a page; ");
-            html.link(&place.file, "png").markup(" has it</p>\n");
+            html.link(&place.file_url, "png").markup(" has it</p>\n");
         }
     }
     Ok(html)
@@ -107,24 +119,24 @@ fn write_figure(
     (drawn, file): (&Url, &Url),
     html: &mut Html,
 ) -> Result<()> {
-    let axes = axes::of_dimensions(object, &image.dims)?;
-    let name = axes::of_values(object)?;
-    let [down, across] = sides(image).map(|number| axes.get(number));
+    let axes = axes::dimension_axes(object, &image.dims)?;
+    let name = axes::values_label(object)?;
+    let [down, across] = row_column_dims(image).map(|number| axes.get(number));
     let origin = image.appearance.origin;
     html.markup("<div class=\"label\">")
         .text(&name)
         .markup("</div>\n<div class=\"down\">");
-    write_side(down, image.height, origin.is_below, html);
+    write_side(down, image.height, origin.is_bottom, html);
     html.markup("</div>\n<a href=\"").url(file);
     html.markup("\"><img src=\"").url(drawn);
     write_size(image, html);
     html.markup("\" alt=\"")
-        .text(legend.alternative(&name))
+        .text(legend.alternative_text(&name))
         .markup("\"></a>\n<div class=\"along\">");
     write_side(across, image.width, origin.is_right, html);
     html.markup("</div>\n");
     legend.write_bar(html);
-    html.markup("<figcaption>").text(legend.words());
+    html.markup("<figcaption>").text(legend.describe());
     html.markup(" <span>The values are in ")
         .link(file, "png")
         .markup(".</span></figcaption>\n</figure>\n");
@@ -133,21 +145,21 @@ fn write_figure(
 
 /// Returns the relative width of a picture whose relative height is 20. The result is between 1 and
 /// 20.
-fn breadth(image: &Image) -> u64 {
+fn relative_width(image: &Image) -> u64 {
     let breadth = u128::from(image.width) * 20 / u128::from(image.height.max(1));
     u64::try_from(breadth.clamp(1, 20)).unwrap_or(20)
 }
 
 /// Writes the width and height of a picture, as attributes of the element that was begun.
 fn write_size(image: &Image, html: &mut Html) {
-    let (width, height) = shaded::size(image);
+    let (width, height) = shaded::drawn_size(image);
     html.markup("\" width=\"").number(width);
     html.markup("\" height=\"").number(height);
 }
 
 /// Returns the indices of the array's dimensions that are the rows and the columns of a picture.
-fn sides(image: &Image) -> [usize; 2] {
-    let first = image.leading().len();
+fn row_column_dims(image: &Image) -> [usize; 2] {
+    let first = image.stack_dims().len();
     match image.appearance.interlace {
         Some(Interlace::Plane) => [first + 1, first + 2],
         Some(Interlace::Line) => [first, first + 2],
@@ -165,20 +177,20 @@ fn write_side(axis: Option<&PageAxis>, length: u64, is_reversed: bool, html: &mu
         ends.reverse();
     }
     html.markup("<span>")
-        .text(axis.at(ends[0]))
+        .text(axis.coordinate_text(ends[0]))
         .markup("</span><span>");
     html.text(&axis.label).markup("</span><span>");
-    html.text(axis.at(ends[1])).markup("</span>");
+    html.text(axis.coordinate_text(ends[1])).markup("</span>");
 }
 
 /// Writes a strip of evenly spaced small pictures of a stack of `count` pictures.
 fn write_strip(object: &PageObject<'_>, image: &Image, count: u64, html: &mut Html) {
     html.markup("<div class=\"strip\">\n");
-    for number in spaced(count) {
+    for number in spaced_frame_numbers(count) {
         let Some(LinkedPicture {
-            drawn: Some(drawn),
-            file,
-        }) = frame(object, number)
+            drawn_url: Some(drawn),
+            file_url: file,
+        }) = linked_frame(object, number)
         else {
             continue;
         };
@@ -201,7 +213,7 @@ fn write_strip(object: &PageObject<'_>, image: &Image, count: u64, html: &mut Ht
 }
 
 /// Returns the numbers of the pictures in the strip of a stack of `count` pictures.
-fn spaced(count: u64) -> impl Iterator<Item = u64> {
+fn spaced_frame_numbers(count: u64) -> impl Iterator<Item = u64> {
     let shown = count.min(FRAMES);
     let steps = u128::from(shown.saturating_sub(1).max(1));
     let last = u128::from(count.saturating_sub(1));
@@ -214,7 +226,7 @@ mod tests {
 
     #[test]
     fn a_strip_has_the_first_and_the_last_picture() {
-        let numbers = |count| spaced(count).collect::<Vec<_>>();
+        let numbers = |count| spaced_frame_numbers(count).collect::<Vec<_>>();
         assert_eq!(numbers(1), [0]);
         assert_eq!(numbers(3), [0, 1, 2]);
         assert_eq!(numbers(365), [0, 52, 104, 156, 208, 260, 312, 364]);

@@ -18,15 +18,15 @@ use h5fs_reader::wire::to_u64;
 use crate::view::cf::decoded;
 use crate::view::cf::stored_type::StoredType;
 use crate::view::texts::html::axes;
-use crate::view::texts::html::legend::short;
+use crate::view::texts::html::legend::format_short;
 use crate::view::texts::html::markup::Html;
 use crate::view::texts::html::object::PageObject;
-use crate::view::texts::html::page_draft::Draft;
-use crate::view::texts::html::plot::axis_lines::{LineMark, Lines};
+use crate::view::texts::html::page_draft::PageDraft;
+use crate::view::texts::html::plot::axis_lines::{AxisLines, LineMark};
 use crate::view::texts::html::plot::axis_marks::AxisMarks;
 use crate::view::texts::html::plot::bin::Bin;
 use crate::view::texts::html::plot::bins::{BinnedNumbers, NumberReader};
-use crate::view::texts::html::plot::decades::{Decades, decades};
+use crate::view::texts::html::plot::decades::{Decades, decade_count};
 use crate::view::texts::html::plot::equal_width_bins::{PlacedBins, PositionedBin};
 use crate::view::texts::html::plot::plot_axis::PlotAxis;
 use crate::view::texts::html::plot::sampled_pieces::Pieces;
@@ -37,7 +37,7 @@ const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 240.0;
 
 /// Writes the line plot if the array has numbers in one dimension.
-pub(super) fn write(object: &PageObject<'_>, draft: &mut Draft) {
+pub(super) fn write(object: &PageObject<'_>, draft: &mut PageDraft) {
     let Some(array) = object.node.array() else {
         return;
     };
@@ -46,7 +46,7 @@ pub(super) fn write(object: &PageObject<'_>, draft: &mut Draft) {
         _ => return,
     };
     let along = PlotAxis::find(object, count).unwrap_or_else(|error| {
-        draft.fail(&error);
+        draft.write_error(&error);
         PlotAxis::default()
     });
     let Some(line) = PlotLine::choose(object, array, along, count) else {
@@ -55,14 +55,14 @@ pub(super) fn write(object: &PageObject<'_>, draft: &mut Draft) {
             .markup("<p class=\"note\">too large to draw</p>\n");
         return;
     };
-    match line.figures(object) {
+    match line.draw_figures(object) {
         Ok((figures, binned)) => {
-            draft.body.piece(&figures);
-            for error in [binned.error, binned.along_error].iter().flatten() {
-                draft.fail(error);
+            draft.body.append_html(&figures);
+            for error in [binned.error, binned.coordinate_error].iter().flatten() {
+                draft.write_error(error);
             }
         }
-        Err(error) => draft.fail(&error),
+        Err(error) => draft.write_error(&error),
     }
 }
 
@@ -75,16 +75,16 @@ fn is_number(datatype: &Datatype) -> bool {
 struct PlotLine {
     count: u64,
     pieces: Pieces,
-    along: PlotAxis,
+    axis: PlotAxis,
     /// Whether the coordinates of the dimension are ignored because they are too large to read.
-    is_alone: bool,
+    is_over_index: bool,
 }
 
 /// The values and texts from which a plot is drawn.
 struct Drawing<'a> {
     label: &'a [u8],
-    placed: &'a PlacedBins,
-    below: &'a AxisMarks,
+    placed_bins: &'a PlacedBins,
+    axis_marks: &'a AxisMarks,
     /// The minimum and maximum of the numbers.
     range: (f64, f64),
     /// The alternative text of the drawing.
@@ -92,51 +92,55 @@ struct Drawing<'a> {
 }
 
 impl PlotLine {
-    /// Chooses which pieces of `array` are read for its line, over the coordinates `along`. `count`
+    /// Chooses which pieces of `array` are read for its line, over the coordinates `axis`. `count`
     /// is the number of elements. Returns `None` if the array is too large.
     fn choose(object: &PageObject<'_>, array: &Array, along: PlotAxis, count: u64) -> Option<Self> {
-        let is_far = object.container.is_far();
+        let is_far = object.container.is_remote();
         let beside = along.coordinate.as_ref().map(|along| &*along.array);
         let both = beside.and_then(|beside| Pieces::choose(array, Some(beside), count, is_far));
         let is_alone = beside.is_some() && both.is_none();
         Some(PlotLine {
             count,
             pieces: both.or_else(|| Pieces::choose(array, None, count, is_far))?,
-            along,
-            is_alone,
+            axis: along,
+            is_over_index: is_alone,
         })
     }
 
     /// Reads the numbers, and returns the plots and the bins. The bins contain the errors of
     /// reading.
-    fn figures(&self, object: &PageObject<'_>) -> Result<(Html, BinnedNumbers)> {
+    fn draw_figures(&self, object: &PageObject<'_>) -> Result<(Html, BinnedNumbers)> {
         let mut html = Html::default();
-        let mut binned = self.binned(object)?;
-        let Some(range) = range(&binned.bins) else {
+        let mut binned = self.read_bins(object)?;
+        let Some(range) = value_range(&binned.bins) else {
             html.markup("<p class=\"note\">no finite numbers</p>\n");
             return Ok((html, binned));
         };
-        let label = axes::of_values(object)?;
-        let over_index = || over_index(&binned.bins);
-        let placed = binned.placed.take();
+        let label = axes::values_label(object)?;
+        let over_index = || place_by_index(&binned.bins);
+        let placed = binned.placed_bins.take();
         let is_over_index = placed.is_none();
         let placed = placed.unwrap_or_else(over_index);
         let below = self.axis_marks(&placed, is_over_index);
-        let alternative = self.alternative(&label, range, &placed, is_over_index);
+        let alternative = self.alternative_text(&label, range, &placed, is_over_index);
         let drawing = Drawing {
             label: &label,
-            placed: &placed,
-            below: &below,
+            placed_bins: &placed,
+            axis_marks: &below,
             range,
             alternative: &alternative,
         };
         html.markup("<figure class=\"plot\"");
-        let over = self.along.coordinate.as_ref().filter(|_| !is_over_index);
+        let over = self.axis.coordinate.as_ref().filter(|_| !is_over_index);
         let over = over.map(|along| along.script_description(placed.range));
-        script::tell_of_line(object, self.count, over, &mut html);
+        script::write_line_data(object, self.count, over, &mut html);
         html.markup(">\n");
-        let lines = Lines::choose(range.0, range.1);
-        drawing.write(&lines.marks(), &|value| lines.share(value), &mut html);
+        let lines = AxisLines::choose(range.0, range.1);
+        drawing.write(
+            &lines.marks(),
+            &|value| lines.relative_position(value),
+            &mut html,
+        );
         self.write_label(&below, is_over_index, &mut html);
         self.write_caption(&binned, is_over_index, &mut html);
         html.markup("</figure>\n");
@@ -146,10 +150,10 @@ impl PlotLine {
         Ok((html, binned))
     }
 
-    fn binned(&self, object: &PageObject<'_>) -> Result<BinnedNumbers> {
-        let (elements, missing) = (object.part)("")?;
+    fn read_bins(&self, object: &PageObject<'_>) -> Result<BinnedNumbers> {
+        let (elements, missing) = (object.read_part)("")?;
         let path = || Ok(object.path.to_vec());
-        let elements = decoded::numbers(&**object.container, object.node, &path, elements)?;
+        let elements = decoded::decode_numbers(&**object.container, object.node, &path, elements)?;
         let stored = StoredType::new(&elements.datatype)
             .ok_or_else(|| Error::unsupported("numbers without arithmetic", None))?;
         let numbers = NumberReader {
@@ -158,7 +162,11 @@ impl PlotLine {
             missing,
             cancel: object.cancel.clone(),
         };
-        let along = self.along.coordinate.as_ref().filter(|_| !self.is_alone);
+        let along = self
+            .axis
+            .coordinate
+            .as_ref()
+            .filter(|_| !self.is_over_index);
         match along {
             Some(along) => {
                 let read = |first, count| along.read(first, count);
@@ -170,16 +178,16 @@ impl PlotLine {
 
     fn axis_marks(&self, placed: &PlacedBins, is_over_index: bool) -> AxisMarks {
         if is_over_index {
-            return AxisMarks::of_indices(self.count);
+            return AxisMarks::for_indices(self.count);
         }
         let (least, most) = placed.range;
-        let times = self.along.coordinate.as_ref().and_then(|along| along.times);
-        let times = times.and_then(|units| AxisMarks::of_times(&units, least, most));
-        times.unwrap_or_else(|| AxisMarks::of_numbers(least, most))
+        let times = self.axis.coordinate.as_ref().and_then(|along| along.times);
+        let times = times.and_then(|units| AxisMarks::for_times(&units, least, most));
+        times.unwrap_or_else(|| AxisMarks::for_numbers(least, most))
     }
 
     /// Returns the alternative text of the drawing, which describes its ranges in words.
-    fn alternative(
+    fn alternative_text(
         &self,
         label: &[u8],
         range: (f64, f64),
@@ -187,11 +195,11 @@ impl PlotLine {
         is_over_index: bool,
     ) -> String {
         let (label, count) = (String::from_utf8_lossy(label), self.count);
-        let (least, most) = (short(range.0), short(range.1));
+        let (least, most) = (format_short(range.0), format_short(range.1));
         let mut text = format!("{label}: {count} values from {least} to {most}");
         if !is_over_index {
-            let along = String::from_utf8_lossy(&self.along.label);
-            let (first, last) = (short(placed.range.0), short(placed.range.1));
+            let along = String::from_utf8_lossy(&self.axis.label);
+            let (first, last) = (format_short(placed.range.0), format_short(placed.range.1));
             text.push_str(&format!(", over {along} from {first} to {last}"));
         }
         text
@@ -200,14 +208,14 @@ impl PlotLine {
     /// Writes the label of the horizontal axis.
     fn write_label(&self, below: &AxisMarks, is_over_index: bool, html: &mut Html) {
         html.markup("<div class=\"over\">");
-        let along = &self.along;
+        let along = &self.axis;
         let times = along.coordinate.as_ref().and_then(|along| along.times);
-        match (is_over_index, times.filter(|_| below.is_of_times)) {
+        match (is_over_index, times.filter(|_| below.has_times)) {
             (true, _) if along.name.is_empty() => html.markup("index"),
             (true, _) => html.text(&along.name).markup(" (index)"),
             (false, Some(units)) => {
                 html.text(&along.name);
-                if let Some(day) = &below.day {
+                if let Some(day) = &below.common_day {
                     html.markup(", ").text(day);
                 }
                 if units.datetime64().is_none() {
@@ -234,17 +242,17 @@ impl PlotLine {
             html.number(self.count).markup(" values");
         }
         let pieces = &self.pieces;
-        if pieces.read < pieces.all {
+        if pieces.pieces_read < pieces.pieces_total {
             html.markup(", ")
-                .number(pieces.read)
+                .number(pieces.pieces_read)
                 .markup(" evenly spaced pieces of ");
-            html.number(pieces.all).markup(" read");
+            html.number(pieces.pieces_total).markup(" read");
         }
-        if is_over_index && self.along.coordinate.is_some() {
-            html.markup(", over the index, as ").text(&self.along.name);
-            html.markup(if self.is_alone {
+        if is_over_index && self.axis.coordinate.is_some() {
+            html.markup(", over the index, as ").text(&self.axis.name);
+            html.markup(if self.is_over_index {
                 " is too large to read"
-            } else if binned.along_error.is_some() {
+            } else if binned.coordinate_error.is_some() {
                 " cannot be read"
             } else {
                 " neither rises nor falls"
@@ -265,21 +273,25 @@ impl PlotLine {
         html.markup(
             "<details class=\"again\"><summary>Logarithmic axis: all values are above 0, and span ",
         );
-        html.number(format_args!("{:.1}", decades(least, most)));
+        html.number(format_args!("{:.1}", decade_count(least, most)));
         html.markup(" decades</summary>\n<figure class=\"logarithm\">\n");
         let alternative = format!("{}, logarithmic axis", drawing.alternative);
         let drawing = Drawing {
             alternative: &alternative,
             ..*drawing
         };
-        drawing.write(&decades_.marks(), &|value| decades_.share(value), html);
-        self.write_label(drawing.below, is_over_index, html);
+        drawing.write(
+            &decades_.marks(),
+            &|value| decades_.relative_position(value),
+            html,
+        );
+        self.write_label(drawing.axis_marks, is_over_index, html);
         html.markup("</figure></details>\n");
     }
 }
 
 /// Places each bin at its index as the horizontal coordinate.
-fn over_index(bins: &[Bin]) -> PlacedBins {
+fn place_by_index(bins: &[Bin]) -> PlacedBins {
     let places = bins.iter().enumerate().map(|(number, &bin)| PositionedBin {
         bin,
         x: number as f64,
@@ -291,10 +303,10 @@ fn over_index(bins: &[Bin]) -> PlacedBins {
 }
 
 /// Returns the minimum and maximum of the numbers in all bins; `None` if all bins are empty.
-fn range(bins: &[Bin]) -> Option<(f64, f64)> {
+fn value_range(bins: &[Bin]) -> Option<(f64, f64)> {
     let ranges = bins.iter().filter_map(|bin| match bin {
         Bin::Range(least, most) => Some((*least, *most)),
-        Bin::Unread | Bin::Nothing => None,
+        Bin::Unread | Bin::Empty => None,
     });
     let wider = |a: (f64, f64), b: (f64, f64)| (a.0.min(b.0), a.1.max(b.1));
     ranges.reduce(wider)
@@ -318,35 +330,39 @@ impl Drawing<'_> {
             .markup("\">\n");
         self.write_lines(marks, html);
         html.markup("<path class=\"line\" d=\"");
-        write_path(self.placed, &|value| HEIGHT - HEIGHT * share(value), html);
+        write_path(
+            self.placed_bins,
+            &|value| HEIGHT - HEIGHT * share(value),
+            html,
+        );
         html.markup("\"/>\n</svg>\n");
-        self.write_below(html);
+        self.write_axis_marks(html);
     }
 
     /// Writes the horizontal lines, and the vertical lines at the numbers below the drawing.
     fn write_lines(&self, marks: &[LineMark], html: &mut Html) {
         html.markup("<path class=\"across\" d=\"");
         for mark in marks {
-            let y = HEIGHT - HEIGHT * mark.share;
+            let y = HEIGHT - HEIGHT * mark.relative_position;
             html.markup("M").point(0.0, y).markup("L").point(WIDTH, y);
         }
-        for mark in &self.below.marks {
-            let x = WIDTH * mark.share;
+        for mark in &self.axis_marks.marks {
+            let x = WIDTH * mark.relative_position;
             html.markup("M").point(x, 0.0).markup("L").point(x, HEIGHT);
         }
         html.markup("\"/>\n");
     }
 
-    fn write_below(&self, html: &mut Html) {
+    fn write_axis_marks(&self, html: &mut Html) {
         html.markup("<svg class=\"below\">");
-        for mark in &self.below.marks {
+        for mark in &self.axis_marks.marks {
             // Texts at the ends are aligned so that they stay within the drawing.
-            html.markup(match mark.share {
+            html.markup(match mark.relative_position {
                 share if share < 0.05 => "<text class=\"first\" x=\"",
                 share if share > 0.95 => "<text class=\"last\" x=\"",
                 _ => "<text x=\"",
             });
-            html.number(format_args!("{:.2}%", 100.0 * mark.share));
+            html.number(format_args!("{:.2}%", 100.0 * mark.relative_position));
             html.markup("\" y=\"1em\">")
                 .text(&mark.text)
                 .markup("</text>");
@@ -363,7 +379,7 @@ fn write_path(placed: &PlacedBins, height: &dyn Fn(f64) -> f64, html: &mut Html)
     for place in &placed.places {
         match place.bin {
             Bin::Unread => {}
-            Bin::Nothing => last = None,
+            Bin::Empty => last = None,
             Bin::Range(least, most) => {
                 let x = (place.x - first) / (end - first) * WIDTH;
                 // The line begins at the nearer end of the bin and goes to the farther one.
@@ -387,15 +403,15 @@ mod tests {
     use super::*;
 
     fn path(bins: &[Bin]) -> String {
-        path_of(&over_index(bins))
+        path_of(&place_by_index(bins))
     }
 
     fn path_of(placed: &PlacedBins) -> String {
         let bins: Vec<Bin> = placed.places.iter().map(|place| place.bin).collect();
-        let (least, most) = range(&bins).unwrap();
-        let lines = Lines::choose(least, most);
+        let (least, most) = value_range(&bins).unwrap();
+        let lines = AxisLines::choose(least, most);
         let mut html = Html::default();
-        let height = |value| HEIGHT - HEIGHT * lines.share(value);
+        let height = |value| HEIGHT - HEIGHT * lines.relative_position(value);
         write_path(placed, &height, &mut html);
         String::from_utf8(html.finish()).unwrap()
     }
@@ -407,7 +423,7 @@ mod tests {
         let whole = path(&[one(0.0), Bin::Range(1.0, 3.0), one(4.0)]);
         let expected = "M0.0 240.0L0.0 240.0L320.0 180.0L320.0 60.0L640.0 0.0L640.0 0.0";
         assert_eq!(whole, expected);
-        let broken = path(&[one(0.0), Bin::Nothing, one(4.0)]);
+        let broken = path(&[one(0.0), Bin::Empty, one(4.0)]);
         assert_eq!(broken, "M0.0 240.0L0.0 240.0M640.0 0.0L640.0 0.0");
         let unread = path(&[one(0.0), Bin::Unread, one(4.0)]);
         assert_eq!(unread, "M0.0 240.0L0.0 240.0L640.0 0.0L640.0 0.0");

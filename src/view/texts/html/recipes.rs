@@ -1,14 +1,14 @@
 //! Commands and Python expressions that read the object, for users to copy.
 
-use h5fs_reader::error::line::turns_direction;
+use h5fs_reader::error::line::is_bidi_control;
 
 use crate::view::texts::html::object::PageObject;
-use crate::view::texts::html::page_draft::Draft;
+use crate::view::texts::html::page_draft::PageDraft;
 use crate::view::texts::html::page_site::SiblingFile;
 
 /// Writes the commands for the object. `files` are the files of the mount that show it.
-pub(super) fn write(object: &PageObject<'_>, files: &[SiblingFile], draft: &mut Draft) {
-    let lines = lines(object, files);
+pub(super) fn write(object: &PageObject<'_>, files: &[SiblingFile], draft: &mut PageDraft) {
+    let lines = command_lines(object, files);
     if lines.is_empty() {
         return;
     }
@@ -29,21 +29,31 @@ pub(super) fn write(object: &PageObject<'_>, files: &[SiblingFile], draft: &mut 
     draft.body.markup("</details>\n");
 }
 
-fn lines(object: &PageObject<'_>, files: &[SiblingFile]) -> Vec<String> {
+fn command_lines(object: &PageObject<'_>, files: &[SiblingFile]) -> Vec<String> {
     let named = |tree: &[u8]| {
         let file = files.iter().find(|file| file.tree == tree)?;
-        plain(&file.path)
+        safe_text(&file.path)
     };
     let source = object.site.source_name();
-    let source = plain(&source);
-    let mut lines: Vec<String> = plain(object.path).into_iter().map(str::to_owned).collect();
+    let source = safe_text(&source);
+    let mut lines: Vec<String> = safe_text(object.path)
+        .into_iter()
+        .map(str::to_owned)
+        .collect();
     if let Some((source, path)) = source.zip(named(b""))
         && object.node.array().is_some()
     {
-        lines.push(format!("h5fs cat {} {}", shell(source), shell(path)));
+        lines.push(format!(
+            "h5fs cat {} {}",
+            quote_for_shell(source),
+            quote_for_shell(path)
+        ));
     }
     if let Some(path) = named(b"npy") {
-        lines.push(format!("numpy.load({}, mmap_mode=\"r\")", literal(path)));
+        lines.push(format!(
+            "numpy.load({}, mmap_mode=\"r\")",
+            python_literal(path)
+        ));
     }
     if let Some(path) = named(b"parquet") {
         let path = path.replace('\'', "''");
@@ -56,14 +66,14 @@ fn lines(object: &PageObject<'_>, files: &[SiblingFile]) -> Vec<String> {
 }
 
 /// Returns bytes as text; `None` if they contain characters that are not safe to copy to a command.
-fn plain(bytes: &[u8]) -> Option<&str> {
+fn safe_text(bytes: &[u8]) -> Option<&str> {
     let text = str::from_utf8(bytes).ok()?;
-    let is_odd = |c: char| c.is_control() || turns_direction(c);
+    let is_odd = |c: char| c.is_control() || is_bidi_control(c);
     (!text.is_empty() && !text.contains(is_odd)).then_some(text)
 }
 
 /// Quotes a word for a POSIX shell.
-fn shell(word: &str) -> String {
+fn quote_for_shell(word: &str) -> String {
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-+,:@%".contains(byte);
     let word = match word.strip_prefix('-') {
         Some(_) => format!("./{word}"),
@@ -77,7 +87,7 @@ fn shell(word: &str) -> String {
 }
 
 /// Formats a Python string literal.
-fn literal(text: &str) -> String {
+fn python_literal(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
@@ -87,12 +97,15 @@ mod tests {
 
     #[test]
     fn a_name_is_one_word() {
-        assert_eq!(shell("entry/data/counts"), "entry/data/counts");
-        assert_eq!(shell("a b"), "'a b'");
-        assert_eq!(shell("it's; rm -rf $HOME"), "'it'\\''s; rm -rf $HOME'");
-        assert_eq!(shell("-rf"), "./-rf");
-        assert_eq!(literal("a\"+b\\"), "\"a\\\"+b\\\\\"");
-        assert_eq!(plain("line\nfeed".as_bytes()), None);
-        assert_eq!(plain("gnp\u{202e}x".as_bytes()), None);
+        assert_eq!(quote_for_shell("entry/data/counts"), "entry/data/counts");
+        assert_eq!(quote_for_shell("a b"), "'a b'");
+        assert_eq!(
+            quote_for_shell("it's; rm -rf $HOME"),
+            "'it'\\''s; rm -rf $HOME'"
+        );
+        assert_eq!(quote_for_shell("-rf"), "./-rf");
+        assert_eq!(python_literal("a\"+b\\"), "\"a\\\"+b\\\\\"");
+        assert_eq!(safe_text("line\nfeed".as_bytes()), None);
+        assert_eq!(safe_text("gnp\u{202e}x".as_bytes()), None);
     }
 }

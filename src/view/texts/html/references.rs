@@ -16,7 +16,7 @@ use crate::view::texts::html::object::PageObject;
 ///
 /// # Errors
 /// Fails if a reference cannot be read.
-pub(super) fn of_attribute(
+pub(super) fn attribute_links(
     object: &PageObject<'_>,
     content: &AttributeContent,
 ) -> Result<Option<Html>> {
@@ -52,7 +52,9 @@ fn write_list(
 ) -> Result<()> {
     let size = u64::from(base.size).max(1);
     let most = size.saturating_mul(limits::HTML_ROWS);
-    let list = object.container.variable_length(element, size, 0..most)?;
+    let list = object
+        .container
+        .read_variable_length(element, size, 0..most)?;
     let list = list.unwrap_or_default();
     let references = list.chunks_exact(to_usize(size)?);
     html.markup("[");
@@ -77,7 +79,7 @@ fn write(
     let context = TextContext::new(&**object.container, &*object.paths, limits::XATTR_BYTES);
     let mut text = Vec::new();
     writer.text(element, &context, &mut text)?;
-    match page(object, datatype, element)? {
+    match target_page(object, datatype, element)? {
         Some(page) => html.link(&page, text),
         None => html.text(text),
     };
@@ -89,7 +91,7 @@ fn write(
 ///
 /// # Errors
 /// Fails if the reference cannot be read.
-pub(super) fn page(
+pub(super) fn target_page(
     object: &PageObject<'_>,
     datatype: &Datatype,
     element: &[u8],
@@ -97,11 +99,15 @@ pub(super) fn page(
     let Class::Reference(kind) = datatype.class else {
         return Ok(None);
     };
-    let node = node(object, kind, element)?;
-    Ok(node.and_then(|node| object.site.page_of(node)))
+    let node = target_node(object, kind, element)?;
+    Ok(node.and_then(|node| object.site.object_page_url(node)))
 }
 
-fn node(object: &PageObject<'_>, kind: ReferenceKind, element: &[u8]) -> Result<Option<NodeId>> {
+fn target_node(
+    object: &PageObject<'_>,
+    kind: ReferenceKind,
+    element: &[u8],
+) -> Result<Option<NodeId>> {
     Ok(match object.container.reference(kind, element)? {
         Reference::Object(node) | Reference::Region(node) => Some(node),
         Reference::Null

@@ -20,7 +20,7 @@ use crate::view::cf::attributes;
 use crate::view::elements::missing::MissingValues;
 use crate::view::pictures::appearance::Interlace;
 use crate::view::pictures::image::Image;
-use crate::view::pictures::shaded::Drawn;
+use crate::view::pictures::shaded::DrawnArray;
 use crate::view::pictures::shaded::scale::ScaleKind;
 use crate::view::pictures::shaded::statistics::Shading;
 use crate::view::texts::html::markup::{Html, Url};
@@ -49,7 +49,7 @@ pub(crate) fn version() -> String {
 
 /// Writes the URLs of the script and of the search, if a server provides them.
 pub(super) fn write_head(object: &PageObject<'_>, html: &mut Html) {
-    let Some(place) = object.site.script() else {
+    let Some(place) = object.site.script_url() else {
         return;
     };
     html.markup("<script src=\"").url(&place);
@@ -62,34 +62,34 @@ pub(super) fn write_head(object: &PageObject<'_>, html: &mut Html) {
 ///
 /// # Errors
 /// Fails if the mask of missing values, or an attribute, cannot be read.
-pub(super) fn tell_of_picture(
+pub(super) fn write_picture_data(
     object: &PageObject<'_>,
     image: &Image,
     sides: [usize; 2],
     shading: &Shading,
     html: &mut Html,
 ) -> Result<()> {
-    if object.site.script().is_none() {
+    if object.site.script_url().is_none() {
         return Ok(());
     }
     html.markup(" data-dims=\"");
     write_extents(&image.dims, html);
     html.markup("\" data-leading=\"")
-        .number(image.leading().len());
+        .number(image.stack_dims().len());
     html.markup("\" data-sides=\"")
         .number(sides[0])
         .markup(" ")
         .number(sides[1])
         .markup("\"");
-    let missing = missing(object)?;
+    let missing = missing_values(object)?;
     let is_plain = match image.appearance.interlace {
         None => image.appearance.palette.is_none(),
         Some(interlace) => interlace == Interlace::Pixel,
     };
     // Times are drawn as their stored numbers.
-    let is_time = attributes::time(&**object.container, object.node.id)?.is_some();
-    let numbers = object.site.numbers(!is_time).filter(|_| is_plain);
-    let Some(numbers) = numbers.filter(|_| !matches!(missing, Some(MissingValues::Marked(_))))
+    let is_time = attributes::read_time_units(&**object.container, object.node.id)?.is_some();
+    let numbers = object.site.npy_url(!is_time).filter(|_| is_plain);
+    let Some(numbers) = numbers.filter(|_| !matches!(missing, Some(MissingValues::Masked(_))))
     else {
         return Ok(());
     };
@@ -104,13 +104,13 @@ pub(super) fn tell_of_picture(
     tell("\" data-high=\"", scale.high);
     tell("\" data-least=\"", known.least);
     tell("\" data-most=\"", known.most);
-    if let Some(MissingValues::Equal(value)) = missing {
+    if let Some(MissingValues::EqualTo(value)) = missing {
         tell("\" data-missing=\"", value);
     }
     html.markup("\"");
     for (is_so, markup) in [
         (scale.kind == ScaleKind::Log, " data-log"),
-        (image.appearance.origin.is_below, " data-below"),
+        (image.appearance.origin.is_bottom, " data-below"),
         (image.appearance.origin.is_right, " data-right"),
     ] {
         if is_so {
@@ -121,12 +121,12 @@ pub(super) fn tell_of_picture(
 }
 
 /// Returns the rule for missing values of the object's array.
-fn missing(object: &PageObject<'_>) -> Result<Option<MissingValues>> {
-    let drawn = Drawn {
+fn missing_values(object: &PageObject<'_>) -> Result<Option<MissingValues>> {
+    let drawn = DrawnArray {
         container: &**object.container,
         node: object.node,
         path: &|| Ok(object.path.to_vec()),
-        part: object.part,
+        read_part: object.read_part,
         cancel: object.cancel.clone(),
     };
     drawn.numbers("").map(|(_, missing)| missing)
@@ -144,13 +144,13 @@ pub(super) struct LineCoordinates {
 
 /// Writes the URLs of the numbers and the coordinates of a line plot for the page's script, as HTML
 /// attributes of the figure. The array has `count` numbers.
-pub(super) fn tell_of_line(
+pub(super) fn write_line_data(
     object: &PageObject<'_>,
     count: u64,
     over: Option<LineCoordinates>,
     html: &mut Html,
 ) {
-    let Some(numbers) = scripted_url(object, object.site.numbers(true)) else {
+    let Some(numbers) = scripted_url(object, object.site.npy_url(true)) else {
         return;
     };
     html.markup(" data-numbers=\"").url(&numbers);
@@ -158,7 +158,7 @@ pub(super) fn tell_of_line(
     let Some(over) = over else {
         return;
     };
-    let along = object.site.numbers_of(over.node, !over.is_time);
+    let along = object.site.npy_url_of(over.node, !over.is_time);
     let Some(along) = along else {
         return;
     };
@@ -170,7 +170,7 @@ pub(super) fn tell_of_line(
     html.markup("\"");
     if let Some(times) = object
         .site
-        .numbers_of(over.node, true)
+        .npy_url_of(over.node, true)
         .filter(|_| over.is_time)
     {
         html.markup(" data-times=\"").url(&times).markup("\"");
@@ -183,13 +183,13 @@ pub(super) fn tell_of_line(
 /// Writes the URL of all rows of a table for the page's script, as HTML attributes of the box
 /// around the table. `dims` are the dimensions of the array or group. The first `leading` of them
 /// precede the rows.
-pub(super) fn tell_of_rows(
+pub(super) fn write_rows_url(
     object: &PageObject<'_>,
     (dims, leading): (&[u64], usize),
     is_record: bool,
     html: &mut Html,
 ) {
-    if let Some(rows) = scripted_url(object, object.site.part("")) {
+    if let Some(rows) = scripted_url(object, object.site.part_table_url("")) {
         html.markup(" data-rows=\"").url(&rows);
         html.markup("\" data-dims=\"");
         write_extents(dims, html);
@@ -204,7 +204,7 @@ pub(super) fn tell_of_rows(
 
 /// Returns `url` if the page has a script; otherwise `None`.
 fn scripted_url(object: &PageObject<'_>, url: Option<Url>) -> Option<Url> {
-    object.site.script().and(url)
+    object.site.script_url().and(url)
 }
 
 fn write_extents(extents: &[u64], html: &mut Html) {

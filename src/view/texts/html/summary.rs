@@ -13,7 +13,7 @@ use h5fs_reader::wire::to_usize;
 
 use crate::limits;
 use crate::view::csv::array::ArrayFields;
-use crate::view::csv::fields::Fields;
+use crate::view::csv::fields::ColumnReader;
 use crate::view::elements::Elements;
 use crate::view::texts::attributes::pipeline_text;
 use crate::view::texts::html::object::PageObject;
@@ -33,14 +33,14 @@ const KINDS: [&[u8]; 5] = [
 ///
 /// # Errors
 /// Fails if an attribute cannot be read.
-pub(super) fn label(object: &PageObject<'_>, node: &Node) -> Result<Option<Vec<u8>>> {
+pub(super) fn kind_label(object: &PageObject<'_>, node: &Node) -> Result<Option<Vec<u8>>> {
     let container = &**object.container;
     let known = |name: &[u8]| -> Result<Option<Vec<u8>>> {
         let text = text(container, node.id, name)?;
         Ok(text.filter(|text| !text.is_empty()))
     };
     let is_group = matches!(node.kind, NodeKind::Group);
-    if container.extras().is_some() || container.is_far() && !is_group {
+    if container.asdf_extras().is_some() || container.is_remote() && !is_group {
         return Ok(None);
     }
     if node.array().is_some() {
@@ -67,12 +67,12 @@ pub(super) fn label(object: &PageObject<'_>, node: &Node) -> Result<Option<Vec<u
 ///
 /// # Errors
 /// Fails if the element cannot be read.
-pub(super) fn value(object: &PageObject<'_>, array: &Arc<Array>) -> Result<Option<Vec<u8>>> {
-    let decoded = array.decoded_chunk().map_or(0, |(_, bytes)| bytes);
+pub(super) fn single_value(object: &PageObject<'_>, array: &Arc<Array>) -> Result<Option<Vec<u8>>> {
+    let decoded = array.filtered_chunk().map_or(0, |(_, bytes)| bytes);
     let is_one = array.shape != Shape::Null && array.shape.elements() == Ok(1);
     let is_cheap = u64::from(array.datatype.size) <= limits::HTML_GLANCE
         && decoded <= limits::HTML_GLANCE
-        && !object.container.is_far();
+        && !object.container.is_remote();
     // Encoded streams and virtual arrays may take long to read.
     let is_near = matches!(
         array.storage,
@@ -101,7 +101,7 @@ pub(super) fn value(object: &PageObject<'_>, array: &Arc<Array>) -> Result<Optio
 }
 
 /// Describes in words the filters of an array, compression first.
-pub(super) fn filters(pipeline: &Pipeline) -> String {
+pub(super) fn describe_filters(pipeline: &Pipeline) -> String {
     let mut words: Vec<(u8, String)> = pipeline.0.iter().map(filter).collect();
     words.sort_by_key(|(place, _)| *place);
     let words: Vec<String> = words.into_iter().map(|(_, word)| word).collect();
@@ -133,7 +133,7 @@ mod tests {
             name: None,
             parameters: parameters.to_vec(),
         };
-        let words = |filters_: &[Filter]| filters(&Pipeline(filters_.to_vec()));
+        let words = |filters_: &[Filter]| describe_filters(&Pipeline(filters_.to_vec()));
         let usual = [filter(2, &[4]), filter(1, &[4]), filter(3, &[])];
         assert_eq!(words(&usual), "gzip level 4, shuffled, with checksums");
         assert_eq!(words(&[]), "");

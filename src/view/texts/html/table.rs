@@ -11,27 +11,27 @@ use h5fs_reader::wire::to_usize;
 
 use crate::limits;
 use crate::view::csv::array::ArrayFields;
-use crate::view::csv::fields::Fields;
+use crate::view::csv::fields::ColumnReader;
 use crate::view::elements::{Elements, element_type};
 use crate::view::texts::html::markup::{Html, Url};
 use crate::view::texts::html::object::PageObject;
-use crate::view::texts::html::page_draft::Draft;
+use crate::view::texts::html::page_draft::PageDraft;
 use crate::view::texts::html::{cell, references, script};
 
 /// The part of an array that its page shows: the first rows and columns.
 #[derive(Debug, PartialEq, Eq)]
-struct Corner {
+struct TableCorner {
     /// Number of dimensions before rows and columns. Only their first index is shown.
-    leading: usize,
+    leading_dims: usize,
     /// Number of rows and number of columns to show; 1 if the array does not have the dimension.
     shown: [u64; 2],
     /// Number of rows and number of columns of the array.
-    all: [u64; 2],
+    total: [u64; 2],
     /// Number of dimensions of the array.
     rank: usize,
 }
 
-impl Corner {
+impl TableCorner {
     /// Chooses the largest corner of an array that is within the byte limit of a table on a page.
     /// `dims` are the dimensions of the array. Returns `None` if even one element exceeds the
     /// limit.
@@ -45,10 +45,10 @@ impl Corner {
             [leading @ .., rows, columns] => (leading.len(), [*rows, *columns]),
         };
         let most = [limits::HTML_TABLE_ROWS, limits::HTML_TABLE_COLUMNS];
-        let mut corner = Corner {
-            leading,
+        let mut corner = TableCorner {
+            leading_dims: leading,
             shown: [all[0].min(most[0]), all[1].min(most[1])],
-            all,
+            total: all,
             rank,
         };
         while corner.cost(array, itemsize) > limits::HTML_DECODED {
@@ -65,28 +65,29 @@ impl Corner {
     fn cost(&self, array: &Array, itemsize: u64) -> u64 {
         let [rows, columns] = self.shown;
         let read = rows.saturating_mul(columns).saturating_mul(itemsize);
-        let Some((chunk, bytes)) = array.decoded_chunk() else {
+        let Some((chunk, bytes)) = array.filtered_chunk() else {
             return read;
         };
         let touched = |dimension: usize, count: u64| {
             let along = chunk.get(dimension).copied().unwrap_or(1).max(1);
             count.div_ceil(along)
         };
-        let chunks = touched(self.leading, rows).saturating_mul(touched(self.leading + 1, columns));
+        let chunks = touched(self.leading_dims, rows)
+            .saturating_mul(touched(self.leading_dims + 1, columns));
         read.max(chunks.saturating_mul(bytes))
     }
 
     /// Returns the selector that picks row `row` of the array, or the whole corner for `None`.
     fn selector(&self, row: Option<u64>) -> String {
-        let mut indices = vec!["0".to_owned(); self.leading];
+        let mut indices = vec!["0".to_owned(); self.leading_dims];
         let [rows, columns] = self.shown;
-        if self.rank > self.leading {
+        if self.rank > self.leading_dims {
             indices.push(match row {
                 Some(row) => row.to_string(),
                 None => format!("0:{rows}"),
             });
         }
-        if self.rank > self.leading + 1 && row.is_none() {
+        if self.rank > self.leading_dims + 1 && row.is_none() {
             indices.push(format!("0:{columns}"));
         }
         if indices.is_empty() {
@@ -98,7 +99,7 @@ impl Corner {
 }
 
 /// Writes the first rows of the object's array.
-pub(super) fn write(object: &PageObject<'_>, draft: &mut Draft) {
+pub(super) fn write(object: &PageObject<'_>, draft: &mut PageDraft) {
     let Some(array) = object.node.array() else {
         return;
     };
@@ -108,8 +109,8 @@ pub(super) fn write(object: &PageObject<'_>, draft: &mut Draft) {
         return;
     }
     match rows(object, array) {
-        Ok(table) => drop(draft.body.piece(&table)),
-        Err(error) => draft.fail(&error),
+        Ok(table) => drop(draft.body.append_html(&table)),
+        Err(error) => draft.write_error(&error),
     }
 }
 
@@ -119,10 +120,10 @@ fn rows(object: &PageObject<'_>, array: &Arc<Array>) -> Result<Html> {
     let dims = dims.unwrap_or_default();
     let is_record =
         matches!(datatype.class, Class::Compound(_)) && datatype.complex_part().is_none();
-    let corner = Corner::choose(array, &dims, datatype.size.into(), is_record)
+    let corner = TableCorner::choose(array, &dims, datatype.size.into(), is_record)
         .ok_or_else(|| Error::limit("bytes to decode for a page", limits::HTML_DECODED))?;
-    let (elements, missing) = (object.part)(&corner.selector(None))?;
-    let pages = pages(object, &elements)?;
+    let (elements, missing) = (object.read_part)(&corner.selector(None))?;
+    let pages = target_pages(object, &elements)?;
     let container = Arc::clone(object.container);
     let fields = ArrayFields::new(elements, b"", container, Arc::clone(&object.paths))?;
     let mut html = Html::default();
@@ -131,7 +132,7 @@ fn rows(object: &PageObject<'_>, array: &Arc<Array>) -> Result<Html> {
         return Ok(html);
     };
     html.markup("<div class=\"wide\"");
-    script::tell_of_rows(object, (&dims, corner.leading), is_record, &mut html);
+    script::write_rows_url(object, (&dims, corner.leading_dims), is_record, &mut html);
     html.markup("><table>\n");
     write_head(&corner, &fields, &mut html);
     html.markup("<tbody>\n");
@@ -149,14 +150,14 @@ fn rows(object: &PageObject<'_>, array: &Arc<Array>) -> Result<Html> {
 
 /// Returns, for each of `elements`, the page of the object that it references. The result is empty
 /// if the elements are not references.
-fn pages(object: &PageObject<'_>, elements: &Elements) -> Result<Vec<Option<Url>>> {
+fn target_pages(object: &PageObject<'_>, elements: &Elements) -> Result<Vec<Option<Url>>> {
     if !matches!(elements.datatype.class, Class::Reference(_)) {
         return Ok(Vec::new());
     }
     let count = elements.dims.as_deref().map_or(Ok(0), product)?;
     let bytes = elements.read(0, count, &object.cancel)?;
     let each = bytes.chunks_exact(to_usize(elements.datatype.size.into())?.max(1));
-    each.map(|element| references::page(object, &elements.datatype, element))
+    each.map(|element| references::target_page(object, &elements.datatype, element))
         .collect()
 }
 
@@ -167,20 +168,20 @@ fn shown_columns(fields: &ArrayFields) -> usize {
 }
 
 /// Writes the header row: the names or numbers of the columns.
-fn write_head(corner: &Corner, fields: &ArrayFields, html: &mut Html) {
+fn write_head(corner: &TableCorner, fields: &ArrayFields, html: &mut Html) {
     html.markup("<thead><tr><th></th>");
     let names = fields.names();
     let columns = shown_columns(fields);
     for element in 0..corner.shown[1] {
         for name in &names[..columns] {
             html.markup("<th>");
-            if corner.all[1] > 1 {
+            if corner.total[1] > 1 {
                 html.number(element).markup(" ");
             }
             html.text(name).markup("</th>");
         }
     }
-    if corner.all[1] > corner.shown[1] || names.len() > columns {
+    if corner.total[1] > corner.shown[1] || names.len() > columns {
         html.markup("<th>…</th>");
     }
     html.markup("</tr></thead>\n");
@@ -188,7 +189,7 @@ fn write_head(corner: &Corner, fields: &ArrayFields, html: &mut Html) {
 
 /// Writes the cells of row `row`.
 fn write_cells(
-    corner: &Corner,
+    corner: &TableCorner,
     fields: &ArrayFields,
     pages: &[Option<Url>],
     (row, cancel): (u64, &CancelToken),
@@ -208,30 +209,30 @@ fn write_cells(
 }
 
 /// Writes the index of row `row`, which links to the file of the row.
-fn write_label(object: &PageObject<'_>, corner: &Corner, row: u64, html: &mut Html) {
+fn write_label(object: &PageObject<'_>, corner: &TableCorner, row: u64, html: &mut Html) {
     if corner.rank == 0 {
         return;
     }
     let selector = corner.selector(Some(row));
     let label = selector.trim_matches(['[', ']']);
-    match object.site.part(&selector) {
+    match object.site.part_table_url(&selector) {
         Some(url) => html.link(&url, label),
         None => html.text(label),
     };
 }
 
-fn write_caption(corner: &Corner, html: &mut Html) {
+fn write_caption(corner: &TableCorner, html: &mut Html) {
     let mut parts = Vec::new();
     for (shown, all, name) in [
-        (corner.shown[0], corner.all[0], "rows"),
-        (corner.shown[1], corner.all[1], "columns"),
+        (corner.shown[0], corner.total[0], "rows"),
+        (corner.shown[1], corner.total[1], "columns"),
     ] {
         if shown < all {
             parts.push(format!("{shown} of {all} {name}"));
         }
     }
-    if corner.leading > 0 {
-        let zeros = vec!["0"; corner.leading].join(", ");
+    if corner.leading_dims > 0 {
+        let zeros = vec!["0"; corner.leading_dims].join(", ");
         parts.push(format!("at index {zeros} along the first axes"));
     }
     if !parts.is_empty() {
@@ -264,8 +265,8 @@ mod tests {
         }
     }
 
-    fn corner(dims: &[u64], chunk: Option<&[u64]>) -> Option<Corner> {
-        Corner::choose(&array(dims, chunk), dims, 2, false)
+    fn corner(dims: &[u64], chunk: Option<&[u64]>) -> Option<TableCorner> {
+        TableCorner::choose(&array(dims, chunk), dims, 2, false)
     }
 
     #[test]
@@ -281,7 +282,7 @@ mod tests {
             "[0,3]"
         );
         assert_eq!(corner(&[9], None).unwrap().selector(Some(3)), "[3]");
-        let records = Corner::choose(&array(&[5, 9], None), &[5, 9], 2, true).unwrap();
+        let records = TableCorner::choose(&array(&[5, 9], None), &[5, 9], 2, true).unwrap();
         assert_eq!(records.selector(None), "[0,0:9]");
     }
 
@@ -296,10 +297,10 @@ mod tests {
         assert_eq!(shown(&[100, 4]), Some([20, 12]));
         assert_eq!(shown(&[1, 1 << 25]), None);
         // These elements are read without decoding.
-        let large = Corner::choose(&array(&[100], None), &[100], 8 << 20, false).unwrap();
+        let large = TableCorner::choose(&array(&[100], None), &[100], 8 << 20, false).unwrap();
         assert_eq!(large.shown, [2, 1]);
         assert_eq!(
-            Corner::choose(&array(&[100], None), &[100], 64 << 20, false),
+            TableCorner::choose(&array(&[100], None), &[100], 64 << 20, false),
             None
         );
     }

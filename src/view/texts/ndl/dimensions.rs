@@ -1,10 +1,10 @@
 //! Dimension coordinates of NDL: which dimension scales can be coordinates, and which coordinates
 //! an array's dimensions have.
 
-use h5fs_reader::error::{Result, if_lasting};
+use h5fs_reader::error::{Result, ignore_permanent};
 use h5fs_reader::model::{Array, Container, NodeId, NodeKind};
 
-use crate::view::elements::dimensions::{is_scale, listed, numbered};
+use crate::view::elements::dimensions::{is_scale, scales_from_dimension_ids, scales_from_list};
 use crate::view::texts::ndl::source::NdlSource;
 
 /// The dimension coordinate of an array's dimension.
@@ -59,11 +59,11 @@ pub(super) fn coordinates(
         });
         coordinates.collect::<Result<Vec<_>>>()
     };
-    let found = of(listed(container, node)?)?;
+    let found = of(scales_from_list(container, node)?)?;
     if found.iter().any(Option::is_some) {
         return Ok(found);
     }
-    match numbered(container, node, dims.len(), group)? {
+    match scales_from_dimension_ids(container, node, dims.len(), group)? {
         Some(scales) => of(scales),
         None => Ok(found),
     }
@@ -72,7 +72,7 @@ pub(super) fn coordinates(
 /// Returns the array at `node` as a dimension coordinate; `None` if it cannot be the coordinate of
 /// a dimension of length `extent`.
 fn coordinate(source: &NdlSource, node: NodeId, extent: u64) -> Result<Option<NdlCoordinate>> {
-    let Some(found) = if_lasting(source.container.node(node))? else {
+    let Some(found) = ignore_permanent(source.container.node(node))? else {
         return Ok(None);
     };
     let NodeKind::Array(array) = &found.kind else {

@@ -26,18 +26,18 @@ pub(super) struct NdlDocument<'a> {
     pub(super) source: &'a NdlSource,
     pub(super) options: Options,
     /// A callback that receives the path of each object that cannot be read, and the error.
-    pub(super) damaged: &'a mut dyn FnMut(&[u8], &Error),
+    pub(super) on_damaged: &'a mut dyn FnMut(&[u8], &Error),
     /// The path of the object that the document describes.
-    pub(super) top: &'a [u8],
+    pub(super) top_path: &'a [u8],
     pub(super) lines: Lines<'a>,
     /// Length of the output in bytes after which writing pauses.
-    pub(super) enough: usize,
+    pub(super) pause_bytes: usize,
     pub(super) progress: &'a mut DocumentState,
 }
 
 impl NdlDocument<'_> {
     pub(super) fn is_full(&self) -> bool {
-        self.lines.length() >= self.enough
+        self.lines.length() >= self.pause_bytes
     }
 
     pub(super) fn push_step(&mut self, step: WriteStep) {
@@ -48,21 +48,21 @@ impl NdlDocument<'_> {
     /// to the callback, and returns the default value. `name` is the name of what was read.
     pub(super) fn report_error<T: Default>(&mut self, name: &[u8], found: Result<T>) -> T {
         found.unwrap_or_else(|error| {
-            self.unreadable_part(name, &error);
+            self.report_unreadable_part(name, &error);
             T::default()
         })
     }
 
     /// Reports that the member `name` of the current group cannot be read, to the callback and in a
     /// comment.
-    pub(super) fn unreadable(&mut self, name: &[u8], error: &Error) {
-        (self.damaged)(&join(&self.progress.path, name), error);
+    pub(super) fn report_unreadable(&mut self, name: &[u8], error: &Error) {
+        (self.on_damaged)(&join_path(&self.progress.path, name), error);
         self.comment_on_damage(name, error);
     }
 
     /// Reports that the part `part` of the current object, such as an attribute, cannot be read.
-    pub(super) fn unreadable_part(&mut self, part: &[u8], error: &Error) {
-        (self.damaged)(&self.progress.object, error);
+    pub(super) fn report_unreadable_part(&mut self, part: &[u8], error: &Error) {
+        (self.on_damaged)(&self.progress.object, error);
         self.comment_on_damage(part, error);
     }
 
@@ -74,11 +74,11 @@ impl NdlDocument<'_> {
 
     /// Records that the document must also contain `coordinate`, if the coordinate is not below the
     /// described object.
-    pub(super) fn need(&mut self, coordinate: &NdlCoordinate) {
+    pub(super) fn record_needed_coordinate(&mut self, coordinate: &NdlCoordinate) {
         // Memory of one entry of the map: two allocations, and a share of a node of the tree.
         const ENTRY: usize = 128;
         let path = &coordinate.path;
-        let below = match self.top {
+        let below = match self.top_path {
             b"/" => true,
             top => path
                 .strip_prefix(top)
@@ -87,7 +87,7 @@ impl NdlDocument<'_> {
         if !below {
             let (group, name) = split(path);
             let bytes = &mut self.progress.elsewhere_names;
-            let beside = self.progress.elsewhere.entry(group.to_vec());
+            let beside = self.progress.needed_coordinates.entry(group.to_vec());
             let beside = beside.or_insert_with(|| {
                 *bytes += group.len() + ENTRY;
                 BTreeMap::new()
@@ -99,13 +99,13 @@ impl NdlDocument<'_> {
     }
 
     /// Returns whether the names of the recorded coordinates exceed the limit of a document.
-    pub(super) fn needs_too_much(&self) -> bool {
+    pub(super) fn has_too_many_needed(&self) -> bool {
         self.progress.elsewhere_names > limits::NDL_NAMES
     }
 }
 
 /// Returns the path of the member `name` of the group at path `group`.
-pub(super) fn join(group: &[u8], name: &[u8]) -> Vec<u8> {
+pub(super) fn join_path(group: &[u8], name: &[u8]) -> Vec<u8> {
     match group {
         b"/" => [b"/", name].concat(),
         group => [group, name].join(&b'/'),

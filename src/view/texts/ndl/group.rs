@@ -7,26 +7,26 @@ use h5fs_reader::wire::to_u64;
 
 use crate::limits;
 use crate::view::texts::ndl::dimensions;
-use crate::view::texts::ndl::document::{NdlDocument, join, split};
+use crate::view::texts::ndl::document::{NdlDocument, join_path, split};
 use crate::view::texts::ndl::lines::comment_text as text;
 use crate::view::texts::ndl::progress::{
-    AttributeQueue, MemberNames, Section, SortedMembers, WriteStep,
+    ArraySection, AttributeQueue, MemberNames, SortedMembers, WriteStep,
 };
 
 impl NdlDocument<'_> {
-    pub(super) fn take_first(&mut self, node: NodeId) -> Result<()> {
+    pub(super) fn write_described_object(&mut self, node: NodeId) -> Result<()> {
         let found = self.source.container.node(node);
         let found = found.inspect_err(|_| self.progress.steps.push(WriteStep::Begin))?;
         match &found.kind {
             NodeKind::Group => {
                 self.begin();
                 self.progress.visited.insert(node);
-                self.progress.path = self.top.to_vec();
-                self.group(node);
+                self.progress.path = self.top_path.to_vec();
+                self.begin_group(node);
             }
             NodeKind::Array(array) => {
                 self.begin();
-                self.one_array(node, array);
+                self.write_single_array(node, array);
             }
             NodeKind::CommittedDatatype(_) | NodeKind::Scalar(_) => {
                 return Err(Error::NotFound);
@@ -38,28 +38,28 @@ impl NdlDocument<'_> {
     fn begin(&mut self) {
         self.lines.begin();
         self.push_step(WriteStep::End);
-        self.push_step(WriteStep::Elsewhere);
+        self.push_step(WriteStep::NeededElsewhere);
     }
 
     /// Writes an array as a member of its group.
-    fn one_array(&mut self, node: NodeId, array: &Array) {
-        let (group, name) = split(self.top);
+    fn write_single_array(&mut self, node: NodeId, array: &Array) {
+        let (group, name) = split(self.top_path);
         self.lines.open(group);
         self.progress.path = group.to_vec();
         let member = MemberNames::from_iter([(name.to_vec(), node)]);
         self.push_step(WriteStep::Close);
         let is_coordinate = dimensions::is_coordinate(&*self.source.container, node, array);
         if self.report_error(name, is_coordinate) {
-            self.push_step(WriteStep::Arrays(Section::coordinates(member)));
+            self.push_step(WriteStep::Arrays(ArraySection::coordinates(member)));
         } else {
-            self.push_step(WriteStep::Beside);
-            self.push_step(WriteStep::Arrays(Section::arrays(member)));
+            self.push_step(WriteStep::NeededInGroup);
+            self.push_step(WriteStep::Arrays(ArraySection::arrays(member)));
         }
     }
 
     /// Writes the group with the index `next` in `list`, if the document does not contain the group
     /// yet. `above` is the length of the parent's path in bytes.
-    pub(super) fn next_group(&mut self, above: usize, list: MemberNames, next: usize) {
+    pub(super) fn write_next_group(&mut self, above: usize, list: MemberNames, next: usize) {
         let Some((name, node)) = list.get(next) else {
             return;
         };
@@ -67,7 +67,7 @@ impl NdlDocument<'_> {
         let is_new = self.progress.visited.insert(node);
         if is_new {
             self.progress.path.truncate(above);
-            self.progress.path = join(&self.progress.path, name);
+            self.progress.path = join_path(&self.progress.path, name);
         }
         self.push_step(WriteStep::Groups {
             above,
@@ -75,12 +75,12 @@ impl NdlDocument<'_> {
             next: next + 1,
         });
         if is_new {
-            self.group(node);
+            self.begin_group(node);
         }
     }
 
     /// Begins the group at the current path. Its subgroups are written after its other members.
-    fn group(&mut self, group: NodeId) {
+    fn begin_group(&mut self, group: NodeId) {
         self.lines.open(&self.progress.path);
         self.progress.is_empty = true;
         self.progress.object.clone_from(&self.progress.path);
@@ -91,7 +91,7 @@ impl NdlDocument<'_> {
                 found: SortedMembers::default(),
             }),
             Err(error) => {
-                self.unreadable_part(b".", &error);
+                self.report_unreadable_part(b".", &error);
                 self.write_members(group, SortedMembers::default());
             }
         }
@@ -108,11 +108,11 @@ impl NdlDocument<'_> {
         while !self.is_full() {
             match links.next() {
                 Ok(Some(link)) => {
-                    self.member(link, &mut found)?;
+                    self.sort_member(link, &mut found)?;
                     continue;
                 }
                 Ok(None) => {}
-                Err(error) => self.unreadable_part(b".", &error),
+                Err(error) => self.report_unreadable_part(b".", &error),
             }
             self.write_members(group, found);
             return Ok(());
@@ -131,18 +131,20 @@ impl NdlDocument<'_> {
         let gone = gone.into_iter().map(|list| list.names.len()).sum();
         self.push_step(WriteStep::Groups {
             above: self.progress.path.len(),
-            list: found.groups.finished(),
+            list: found.groups.shrink_capacity(),
             next: 0,
         });
         self.push_step(WriteStep::GroupEnd(gone));
-        self.push_step(WriteStep::Arrays(Section::arrays(found.arrays.finished())));
-        let coordinates = found.coordinates.finished();
-        self.push_step(WriteStep::Arrays(Section::coordinates(coordinates)));
-        let texts = found.texts.finished();
+        self.push_step(WriteStep::Arrays(ArraySection::arrays(
+            found.arrays.shrink_capacity(),
+        )));
+        let coordinates = found.coordinates.shrink_capacity();
+        self.push_step(WriteStep::Arrays(ArraySection::coordinates(coordinates)));
+        let texts = found.texts.shrink_capacity();
         self.push_step(WriteStep::Attributes(AttributeQueue::new(group, texts)));
     }
 
-    fn member(&mut self, link: Link, found: &mut SortedMembers) -> Result<()> {
+    fn sort_member(&mut self, link: Link, found: &mut SortedMembers) -> Result<()> {
         let name = link.name;
         let node = match link.target {
             LinkTarget::Hard(node) => node,
@@ -151,15 +153,15 @@ impl NdlDocument<'_> {
                 return Ok(());
             }
         };
-        let path = join(&self.progress.path, &name);
+        let path = join_path(&self.progress.path, &name);
         let object = match self.source.container.node(node) {
             Ok(object) => object,
             Err(error) => {
-                self.unreadable(&name, &error);
+                self.report_unreadable(&name, &error);
                 return Ok(());
             }
         };
-        let elsewhere = self.other_place(&object, &path);
+        let elsewhere = self.canonical_path_elsewhere(&object, &path);
         if let Some(elsewhere) = self.report_error(&name, elsewhere) {
             let comment = format!("{}: also {}", text(&name), text(&elsewhere));
             self.lines.comment(&comment);
@@ -197,7 +199,7 @@ impl NdlDocument<'_> {
     }
 
     /// Returns the canonical path of the object if the document has it there, and not at `path`.
-    fn other_place(&mut self, node: &Node, path: &[u8]) -> Result<Option<Vec<u8>>> {
+    fn canonical_path_elsewhere(&mut self, node: &Node, path: &[u8]) -> Result<Option<Vec<u8>>> {
         let visited = &mut self.progress.visited;
         if node.link_count <= 1 && !visited.contains(&node.id) {
             return Ok(None);
@@ -221,21 +223,21 @@ impl NdlDocument<'_> {
                 format!("external link to {} in {}", text(path), text(file))
             }
             LinkTarget::Alias(_) | LinkTarget::Reference { .. } => {
-                let names = match self.source.container.names(target) {
+                let names = match self.source.container.alias_path(target) {
                     Ok(names) => names,
-                    Err(error) => return self.unreadable(name, &error),
+                    Err(error) => return self.report_unreadable(name, &error),
                 };
                 let path = names
                     .iter()
                     .flat_map(|name| [b"/", name.as_slice()].concat());
                 let path = text(&path.collect::<Vec<u8>>());
-                match target.other_file() {
+                match target.other_file_name() {
                     Some(file) => format!("reference to {path} in {}", text(file)),
                     None => format!("the same as {path}"),
                 }
             }
             LinkTarget::UserDefined(class) => format!("user-defined link of class {class}"),
-            LinkTarget::Damaged(error) => return self.unreadable(name, error),
+            LinkTarget::Damaged(error) => return self.report_unreadable(name, error),
         };
         self.lines.comment(&format!("{}: {leads}", text(name)));
     }

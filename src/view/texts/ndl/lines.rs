@@ -1,6 +1,6 @@
 //! A document of nested maps with one key on each line, in YAML's block style or in JSON.
 
-use h5fs_reader::model::ndl::{Flow, Syntax, is_long_key, text_in};
+use h5fs_reader::model::ndl::{FlowWriter, Syntax, is_long_key, text_in};
 
 /// A writer that appends indented keys and values.
 pub(super) struct Lines<'a> {
@@ -40,8 +40,8 @@ impl<'a> Lines<'a> {
     }
 
     /// Creates an empty value for this syntax, in flow style (on one line).
-    pub(super) fn flow(&self) -> Flow {
-        Flow::new(self.syntax)
+    pub(super) fn flow(&self) -> FlowWriter {
+        FlowWriter::new(self.syntax)
     }
 
     /// Writes the beginning of the document.

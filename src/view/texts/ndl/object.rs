@@ -8,7 +8,7 @@ use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::array::Fill;
 use h5fs_reader::model::attribute::AttributeContent;
 use h5fs_reader::model::datatype::Class;
-use h5fs_reader::model::ndl::{Flow, Syntax, ndl_type_in, text_in};
+use h5fs_reader::model::ndl::{FlowWriter, Syntax, ndl_type_in, text_in};
 use h5fs_reader::model::number::FloatValue;
 use h5fs_reader::model::storage::Filter;
 use h5fs_reader::model::{
@@ -20,10 +20,10 @@ use crate::limits;
 use crate::view::elements::dimensions::has_no_values;
 use crate::view::texts::attributes::{byte_order, charset_name, filter_name, innermost};
 use crate::view::texts::ndl::dimensions::{self, NdlCoordinate};
-use crate::view::texts::ndl::document::{NdlDocument, join, split};
+use crate::view::texts::ndl::document::{NdlDocument, join_path, split};
 use crate::view::texts::ndl::lines::{Lines, comment_text};
 use crate::view::texts::ndl::progress::{
-    AttributeQueue, MemberNames, Section, SectionKind, WriteStep,
+    ArraySection, AttributeQueue, MemberNames, SectionKind, WriteStep,
 };
 use crate::view::texts::ndl::source::NdlSource;
 use crate::view::texts::ndl::value::value;
@@ -35,16 +35,16 @@ impl NdlDocument<'_> {
     /// Writes attributes until the output is full, and schedules a step for the remaining ones.
     pub(super) fn write_attributes(&mut self, mut left: AttributeQueue) {
         if let Some(next) = &mut left.next {
-            let (source, lines, enough) = (self.source, &mut self.lines, self.enough);
-            let (object, damaged) = (&self.progress.object, &mut *self.damaged);
+            let (source, lines, enough) = (self.source, &mut self.lines, self.pause_bytes);
+            let (object, damaged) = (&self.progress.object, &mut *self.on_damaged);
             let mut is_full = false;
             let visited =
                 source
                     .container
                     .attributes_from(left.node, next, &mut |attribute: Attribute| {
-                        open_once(lines, &mut left.is_open);
+                        open_attributes_once(lines, &mut left.is_open);
                         let (name, content) = (&attribute.name, attribute.content);
-                        let path = || join(object, &[b"@", &name[..]].concat());
+                        let path = || join_path(object, &[b"@", &name[..]].concat());
                         write_attribute(source, lines, name, content, &mut |error| {
                             damaged(&path(), error);
                         });
@@ -66,7 +66,7 @@ impl NdlDocument<'_> {
             let Some((name, node)) = left.texts.get(left.next_text) else {
                 return self.end_attributes(&left);
             };
-            open_once(&mut self.lines, &mut left.is_open);
+            open_attributes_once(&mut self.lines, &mut left.is_open);
             match self.source.container.node(node) {
                 Ok(found) => {
                     if let NodeKind::Scalar(scalar) = &found.kind {
@@ -74,7 +74,7 @@ impl NdlDocument<'_> {
                         self.lines.pair(name, &value);
                     }
                 }
-                Err(error) => self.unreadable(name, &error),
+                Err(error) => self.report_unreadable(name, &error),
             }
             left.next_text += 1;
         }
@@ -87,12 +87,12 @@ impl NdlDocument<'_> {
             self.progress.is_empty = false;
         }
         if let Some(error) = &written.failure {
-            self.unreadable_part(b"attributes", error);
+            self.report_unreadable_part(b"attributes", error);
         }
     }
 
     /// Writes the next array of a section of the current group.
-    pub(super) fn next_array(&mut self, mut section: Section) -> Result<()> {
+    pub(super) fn write_next_array(&mut self, mut section: ArraySection) -> Result<()> {
         let Some((name, node)) = section.members.get(section.next) else {
             if section.is_open {
                 self.lines.close();
@@ -117,7 +117,7 @@ impl NdlDocument<'_> {
         };
         section.next += 1;
         if let NodeKind::Array(array) = &found.kind {
-            self.progress.object = join(&self.progress.path, name);
+            self.progress.object = join_path(&self.progress.path, name);
             self.lines.open(name);
             let kind = section.kind;
             self.push_step(WriteStep::Arrays(section));
@@ -127,13 +127,13 @@ impl NdlDocument<'_> {
                 MemberNames::default(),
             )));
             if let Err(error) = &array.storage {
-                self.unreadable_part(b"elements", error);
+                self.report_unreadable_part(b"elements", error);
             }
             match kind {
-                SectionKind::Coordinates => self.coordinate(node, array),
-                SectionKind::Arrays => self.array(node, array),
+                SectionKind::Coordinates => self.write_coordinate(node, array),
+                SectionKind::Arrays => self.write_array(node, array),
             }
-            if self.needs_too_much() {
+            if self.has_too_many_needed() {
                 let most = to_u64(limits::NDL_NAMES);
                 return Err(Error::limit("names of a document's coordinates", most));
             }
@@ -144,7 +144,7 @@ impl NdlDocument<'_> {
     }
 
     /// Writes a dimension coordinate.
-    fn coordinate(&mut self, node: NodeId, array: &Arc<Array>) {
+    fn write_coordinate(&mut self, node: NodeId, array: &Arc<Array>) {
         let size = array.shape.dims().first().copied().unwrap_or(0);
         let is_unlimited = dimensions::is_unlimited(array);
         let shown = if is_unlimited {
@@ -153,36 +153,40 @@ impl NdlDocument<'_> {
             size.to_string()
         };
         self.lines.pair(b"size", &shown);
-        self.datatype(&array.datatype);
+        self.write_datatype(&array.datatype);
         let is_bare = has_no_values(&*self.source.container, node);
         if !self.report_error(b"value", is_bare) {
-            self.value(array, limits::NDL_VALUES);
+            self.write_value(array, limits::NDL_VALUES);
         }
         let present = is_unlimited.then(|| (&b"size"[..], size.to_string()));
-        self.storage(array, present);
+        self.write_storage(array, present);
     }
 
     /// Writes an array of the current group that is not a coordinate.
-    fn array(&mut self, node: NodeId, array: &Arc<Array>) {
+    fn write_array(&mut self, node: NodeId, array: &Arc<Array>) {
         let coordinates = dimensions::coordinates(self.source, node, array, &self.progress.path);
         let mut coordinates = self.report_error(b"shape", coordinates);
         coordinates.resize(array.shape.dims().len(), None);
-        let present = self.shape(array, &coordinates);
-        self.datatype(&array.datatype);
+        let present = self.write_shape(array, &coordinates);
+        self.write_datatype(&array.datatype);
         if self.options.values > 0 {
-            self.value(array, self.options.values);
+            self.write_value(array, self.options.values);
         }
-        self.storage(array, present);
+        self.write_storage(array, present);
     }
 
-    fn datatype(&mut self, datatype: &Datatype) {
+    fn write_datatype(&mut self, datatype: &Datatype) {
         let datatype = ndl_type_in(self.options.syntax, datatype);
         self.lines.pair(b"type", &datatype);
     }
 
     /// Writes the shape of an array. If the shape has an unlimited dimension, returns the storage
     /// directive with the current extent.
-    fn shape(&mut self, array: &Array, coordinates: &[Option<NdlCoordinate>]) -> Option<Directive> {
+    fn write_shape(
+        &mut self,
+        array: &Array,
+        coordinates: &[Option<NdlCoordinate>],
+    ) -> Option<Directive> {
         let Shape::Simple { dims, max } = &array.shape else {
             self.lines.comment("null dataspace");
             self.lines.pair(b"shape", "[0]");
@@ -195,7 +199,7 @@ impl NdlDocument<'_> {
             match coordinate {
                 Some(coordinate) => {
                     is_open |= coordinate.is_unlimited;
-                    self.need(coordinate);
+                    self.record_needed_coordinate(coordinate);
                     let (parent, name) = split(&coordinate.path);
                     shown.text(if parent == self.progress.path {
                         name
@@ -224,17 +228,17 @@ impl NdlDocument<'_> {
     }
 
     /// Writes the value of an array, if the array has at most `most` elements.
-    fn value(&mut self, array: &Arc<Array>, most: u64) {
+    fn write_value(&mut self, array: &Arc<Array>, most: u64) {
         match read_value(self.source, self.options.syntax, array, most) {
             Ok(value) => self.lines.pair(b"value", &value),
             Err(Error::Limit { .. }) => self.lines.comment("value: too long to show"),
-            Err(error) => self.unreadable_part(b"value", &error),
+            Err(error) => self.report_unreadable_part(b"value", &error),
         }
     }
 
     /// Writes the storage directives of an array. `present` is the directive with the current
     /// extent.
-    fn storage(&mut self, array: &Array, present: Option<Directive>) {
+    fn write_storage(&mut self, array: &Array, present: Option<Directive>) {
         let mut directives: Vec<Directive> = present.into_iter().collect();
         // In a damaged file, the chunks may have a different rank than the array.
         let has_rank = |chunk: &&Vec<u64>| chunk.len() == array.shape.dims().len();
@@ -276,7 +280,7 @@ impl NdlDocument<'_> {
 }
 
 /// Writes the key `attributes`, unless `is_open` says that it is already written.
-fn open_once(lines: &mut Lines<'_>, is_open: &mut bool) {
+fn open_attributes_once(lines: &mut Lines<'_>, is_open: &mut bool) {
     if !std::mem::replace(is_open, true) {
         lines.open(b"attributes");
     }
@@ -365,7 +369,7 @@ fn read_value(source: &NdlSource, syntax: Syntax, array: &Arc<Array>, most: u64)
     if count > most {
         return Err(Error::limit("elements of a value", most));
     }
-    let length = array.bytes()?;
+    let length = array.byte_length()?;
     if length > to_u64(limits::NDL_VALUE_BYTES) {
         return Err(Error::limit("bytes of a value", length));
     }
@@ -393,7 +397,7 @@ fn encoding(datatype: &Datatype) -> impl Iterator<Item = (&'static [u8], &'stati
 }
 
 /// Writes a filter: its name, and its parameters if it has any.
-fn write_filter(filter: &Filter, out: &mut Flow) {
+fn write_filter(filter: &Filter, out: &mut FlowWriter) {
     const DEFLATE: u16 = 1;
     const LAST_OF_HDF5: u16 = 6;
     let name = filter_name(filter);
@@ -422,14 +426,14 @@ fn write_filter(filter: &Filter, out: &mut Flow) {
 }
 
 /// Formats the value of an ASDF scalar in NDL: a number, a boolean, null or text.
-fn scalar_value(mut out: Flow, scalar: &Scalar) -> String {
+fn scalar_value(mut out: FlowWriter, scalar: &Scalar) -> String {
     match &scalar.value {
         ScalarValue::Null => out.push("null"),
         ScalarValue::Bool(value) => out.append(format_args!("{value}")),
         ScalarValue::Int(digits) => out.push(digits),
         ScalarValue::Float(value) => {
             let mut number = Vec::new();
-            FloatValue::Double(*value).write(&mut number);
+            FloatValue::Double(*value).write_text(&mut number);
             out.number(&number);
         }
         ScalarValue::Complex(..)

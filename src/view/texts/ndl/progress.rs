@@ -31,8 +31,8 @@ pub(crate) struct DocumentState {
     /// Total length in bytes of the names that are stored for later steps.
     pub(super) names: usize,
     /// Coordinates that the document needs, but that are not below the described object.
-    pub(super) elsewhere: Coordinates,
-    /// Total length in bytes of the names and group paths in `elsewhere`.
+    pub(super) needed_coordinates: Coordinates,
+    /// Total length in bytes of the names and group paths in `needed_coordinates`.
     pub(super) elsewhere_names: usize,
 }
 
@@ -53,15 +53,15 @@ pub(super) enum WriteStep {
         found: SortedMembers,
     },
     Attributes(AttributeQueue),
-    Arrays(Section),
-    /// Writes those needed coordinates (`elsewhere`) that are in the current group.
-    Beside,
+    Arrays(ArraySection),
+    /// Writes those needed coordinates (`needed_coordinates`) that are in the current group.
+    NeededInGroup,
     /// Ends the map that was begun last.
     Close,
     /// Ends a group, and subtracts this many bytes from `names`.
     GroupEnd(usize),
-    /// Writes those needed coordinates (`elsewhere`) that are in other groups.
-    Elsewhere,
+    /// Writes those needed coordinates (`needed_coordinates`) that are in other groups.
+    NeededElsewhere,
     /// Ends the document.
     End,
 }
@@ -81,7 +81,7 @@ pub(super) struct AttributeQueue {
 }
 
 /// The arrays of a group that are written under one key.
-pub(super) struct Section {
+pub(super) struct ArraySection {
     pub(super) kind: SectionKind,
     pub(super) members: MemberNames,
     pub(super) next: usize,
@@ -113,7 +113,7 @@ impl AttributeQueue {
     }
 }
 
-impl Section {
+impl ArraySection {
     pub(super) fn coordinates(members: MemberNames) -> Self {
         Self::new(SectionKind::Coordinates, members)
     }
@@ -123,7 +123,7 @@ impl Section {
     }
 
     fn new(kind: SectionKind, members: MemberNames) -> Self {
-        Section {
+        ArraySection {
             kind,
             members,
             next: 0,
@@ -174,7 +174,7 @@ impl MemberNames {
     }
 
     /// Frees the unused capacity of the list.
-    pub(super) fn finished(mut self) -> Self {
+    pub(super) fn shrink_capacity(mut self) -> Self {
         self.names.shrink_to_fit();
         self.ends.shrink_to_fit();
         self

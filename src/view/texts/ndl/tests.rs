@@ -5,7 +5,7 @@ use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 use h5fs_reader::array::Engine;
-use h5fs_reader::memory::effort::Effort;
+use h5fs_reader::memory::effort::RequestBudget;
 use h5fs_reader::model::array::{Fill, Layout, Storage};
 use h5fs_reader::model::attribute::AttributeContent;
 use h5fs_reader::model::datatype::{Charset, Class, ReferenceKind, StringPadding};
@@ -135,7 +135,7 @@ impl LinkStream for Links {
 }
 
 impl Container for Small {
-    fn for_request(self: Arc<Self>, _: &Effort) -> Arc<dyn Container> {
+    fn for_request(self: Arc<Self>, _: &RequestBudget) -> Arc<dyn Container> {
         self
     }
     fn root(&self) -> NodeId {
@@ -149,7 +149,7 @@ impl Container for Small {
             modified: None,
             comment: None,
             tag: None,
-            assembled: None,
+            assembled_array: None,
             error: None,
         }))
     }
@@ -191,10 +191,15 @@ impl Container for Small {
     fn variable_length_bytes(&self, element: &[u8], _: u64) -> Result<Option<u64>> {
         Ok(Some(u64::from(element[0] != 0)))
     }
-    fn variable_length(&self, element: &[u8], _: u64, _: Range<u64>) -> Result<Option<Vec<u8>>> {
+    fn read_variable_length(
+        &self,
+        element: &[u8],
+        _: u64,
+        _: Range<u64>,
+    ) -> Result<Option<Vec<u8>>> {
         Ok((element[0] != 0).then(|| element.to_vec()))
     }
-    fn text_bytes(&self, element: &[u8]) -> Result<u64> {
+    fn text_length(&self, element: &[u8]) -> Result<u64> {
         Ok(u64::from(element[0] != 0))
     }
     fn reference(&self, _: ReferenceKind, element: &[u8]) -> Result<Reference> {
@@ -219,7 +224,7 @@ fn written(node: NodeId, path: &str, values: u64, syntax: Syntax) -> String {
         engine: Engine::new(0, 1),
         paths: Arc::new(paths),
     };
-    let description = Description {
+    let description = NdlDescription {
         source,
         node,
         path: path.as_bytes().to_vec(),

@@ -16,10 +16,10 @@
 
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::datatype::ReferenceKind;
-use h5fs_reader::model::ndl::{Flow, Syntax};
+use h5fs_reader::model::ndl::{FlowWriter, Syntax};
 use h5fs_reader::model::region::{Region, RegionAxis};
 use h5fs_reader::model::value::{TextContext, plain_text};
-use h5fs_reader::model::walk::{Sink, Value, Walk};
+use h5fs_reader::model::walk::{ElementWalker, Value, ValueSink};
 use h5fs_reader::model::{Container, Datatype, NodeKind, Reference};
 use h5fs_reader::wire::to_u64;
 
@@ -38,8 +38,8 @@ pub(super) fn value(
     dims: &[u64],
     elements: &[u8],
 ) -> Result<String> {
-    let walk = Walk::new(datatype, &|name| {
-        let mut key = Flow::new(syntax);
+    let walk = ElementWalker::new(datatype, &|name| {
+        let mut key = FlowWriter::new(syntax);
         key.key(name);
         key.finish()
     })?;
@@ -47,7 +47,7 @@ pub(super) fn value(
     let mut text = ValueText {
         container,
         context: TextContext::new(container, &*source.paths, limits::NDL_VALUE_BYTES),
-        out: Flow::new(syntax),
+        out: FlowWriter::new(syntax),
     };
     walk.list(elements, dims, &mut text)?;
     Ok(text.out.finish())
@@ -57,10 +57,10 @@ pub(super) fn value(
 struct ValueText<'a> {
     container: &'a dyn Container,
     context: TextContext<'a>,
-    out: Flow,
+    out: FlowWriter,
 }
 
-impl Sink for ValueText<'_> {
+impl ValueSink for ValueText<'_> {
     fn context(&self) -> &TextContext<'_> {
         &self.context
     }
@@ -75,7 +75,9 @@ impl Sink for ValueText<'_> {
 
     fn value(&mut self, value: Value<'_>, stored: &[u8]) -> Result<bool> {
         match value {
-            Value::Named { .. } | Value::Letters(_) | Value::Complex(_) => return Ok(false),
+            Value::EnumMember { .. } | Value::ByteStrings(_) | Value::Complex(_) => {
+                return Ok(false);
+            }
             Value::Bits(pattern, _) => self.out.append(format_args!("{pattern}")),
             Value::Bool(set) => self.out.push(if set { "1" } else { "0" }),
             Value::Null | Value::Reference(_, Reference::Null) => self.out.push("null"),
@@ -121,7 +123,7 @@ impl ValueText<'_> {
 
 /// Writes the first and last corner of each block of a region. `dims` are the dimensions of the
 /// array.
-fn write_blocks(region: &Region, dims: &[u64], out: &mut Flow) -> Result<()> {
+fn write_blocks(region: &Region, dims: &[u64], out: &mut FlowWriter) -> Result<()> {
     let corners = match region {
         Region::Nothing => Vec::new(),
         Region::All => {
@@ -132,7 +134,7 @@ fn write_blocks(region: &Region, dims: &[u64], out: &mut Flow) -> Result<()> {
         Region::Regular(axes) => {
             let mut corners = vec![(Vec::new(), Vec::new())];
             for axis in axes {
-                corners = with_axis(&corners, axis)?;
+                corners = extend_blocks(&corners, axis)?;
             }
             corners
         }
@@ -159,13 +161,13 @@ fn write_blocks(region: &Region, dims: &[u64], out: &mut Flow) -> Result<()> {
 type Corners = (Vec<u64>, Vec<u64>);
 
 /// Extends each of `blocks` by one dimension. In this dimension, `axis` may select several blocks.
-fn with_axis(blocks: &[Corners], axis: &RegionAxis) -> Result<Vec<Corners>> {
+fn extend_blocks(blocks: &[Corners], axis: &RegionAxis) -> Result<Vec<Corners>> {
     // Each block takes at least 16 bytes of text.
     const MOST: u64 = (limits::NDL_VALUE_BYTES / 16) as u64;
     let length = axis.length.unwrap_or(u64::MAX);
     let along = length.div_ceil(axis.block.max(1));
     if along.saturating_mul(to_u64(blocks.len())) > MOST {
-        return Err(too_long());
+        return Err(value_too_long_error());
     }
     let places = (0..along).map(|number| {
         let start = axis
@@ -187,7 +189,7 @@ fn with_axis(blocks: &[Corners], axis: &RegionAxis) -> Result<Vec<Corners>> {
     Ok(all)
 }
 
-fn too_long() -> Error {
+fn value_too_long_error() -> Error {
     Error::limit("text of a value", to_u64(limits::NDL_VALUE_BYTES))
 }
 
@@ -204,7 +206,7 @@ mod tests {
             length: Some(length),
         };
         let blocks = |region: &Region, dims: &[u64]| {
-            let mut out = Flow::new(Syntax::Yaml);
+            let mut out = FlowWriter::new(Syntax::Yaml);
             write_blocks(region, dims, &mut out).map(|()| out.finish())
         };
         assert_eq!(

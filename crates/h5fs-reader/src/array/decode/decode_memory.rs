@@ -18,7 +18,7 @@ use crate::array::cache::{ChunkKey, DecodedChunk};
 use crate::error::Result;
 use crate::limits;
 use crate::memory::cancel::{IsWanted, check_wanted};
-use crate::memory::gate::{Gate, GateTicket, Works, fits};
+use crate::memory::gate::{Gate, GateQueue, GateTicket, fits};
 use crate::wire::Count;
 
 /// The memory that running decodes may take.
@@ -67,7 +67,8 @@ impl DecodeMemory {
     /// # Errors
     /// [`Error::unwanted`] once the decode is not wanted any longer.
     pub(in crate::array) fn acquire(&self, bytes: u64, is_wanted: &IsWanted<'_>) -> Result<Permit> {
-        let has_room = |_: &mut KeptChunks, decodes: &Works| has_room(bytes, decodes, self.threads);
+        let has_room =
+            |_: &mut KeptChunks, decodes: &GateQueue| has_room(bytes, decodes, self.threads);
         let go_on = || check_wanted(is_wanted);
         let permit = self.gate.enter((class(bytes), bytes), has_room, go_on)?;
         self.make_room(None);
@@ -75,20 +76,22 @@ impl DecodeMemory {
     }
 
     /// Returns the number of running decodes.
-    pub(in crate::array) fn under_way(&self) -> usize {
+    pub(in crate::array) fn running_decodes(&self) -> usize {
         let classes = [SMALL, MEDIUM, LARGE];
-        let many = |decodes: &Works| classes.map(|class| decodes.weights_inside(class).count());
-        self.gate.inspect(|_, decodes| many(decodes).iter().sum())
+        let many =
+            |decodes: &GateQueue| classes.map(|class| decodes.admitted_weights(class).count());
+        self.gate
+            .with_guarded(|_, decodes| many(decodes).iter().sum())
     }
 
     /// Returns whether the budget has room for two decodes of `bytes` bytes.
-    pub(in crate::array) fn holds_twice(&self, bytes: u64) -> bool {
+    pub(in crate::array) fn fits_twice(&self, bytes: u64) -> bool {
         bytes <= limits::DECODE_BYTES / 2
     }
 
     /// Returns the kept chunk with this key, and marks it as used.
     pub(in crate::array) fn find(&self, key: ChunkKey) -> Option<DecodedChunk> {
-        self.gate.inspect(|kept, _| {
+        self.gate.with_guarded(|kept, _| {
             let place = kept.iter().position(|kept| kept.key == key)?;
             let mut found = kept.remove(place)?;
             found.used = Instant::now();
@@ -114,7 +117,7 @@ impl DecodeMemory {
     pub(in crate::array) fn forget_idle(&self) -> Option<Duration> {
         let now = Instant::now();
         let idle = |kept: &KeptChunk| now.duration_since(kept.used);
-        let (_gone, next) = self.gate.inspect(|kept, _| {
+        let (_gone, next) = self.gate.with_guarded(|kept, _| {
             let is_idle = |kept: &&KeptChunk| idle(kept) >= limits::KEPT_TIME;
             let many = kept.iter().take_while(is_idle).count();
             let gone: Vec<KeptChunk> = kept.drain(..many).collect();
@@ -127,7 +130,7 @@ impl DecodeMemory {
     /// within the promised bytes.
     fn make_room(&self, more: Option<KeptChunk>) {
         let mut gone = Vec::new();
-        self.gate.inspect(|kept, decodes| {
+        self.gate.with_guarded(|kept, decodes| {
             kept.extend(more);
             while !is_within(kept, decodes, self.threads)
                 && let Some(oldest) = kept.pop_front()
@@ -139,11 +142,11 @@ impl DecodeMemory {
 }
 
 /// Returns whether a decode of `bytes` bytes may begin.
-fn has_room(bytes: u64, decodes: &Works, threads: usize) -> bool {
+fn has_room(bytes: u64, decodes: &GateQueue, threads: usize) -> bool {
     let class = class(bytes);
     let (sum, many) = (
-        decodes.weights_inside(class).sum(),
-        decodes.weights_inside(class).count(),
+        decodes.admitted_weights(class).sum(),
+        decodes.admitted_weights(class).count(),
     );
     match class {
         SMALL => {
@@ -153,39 +156,39 @@ fn has_room(bytes: u64, decodes: &Works, threads: usize) -> bool {
         MEDIUM => {
             // Leaves room for a waiting large decode, which begins when the decodes before it have
             // finished.
-            let next = decodes.first(LARGE);
+            let next = decodes.first_waiting_weight(LARGE);
             let left = next.map_or(u64::MAX, |next| next.times(threads as u64 - 1));
             let fits = fits(sum, bytes, limits::MEDIUM_DECODES.min(left));
-            fits && is_promised(bytes, decodes, threads)
+            fits && fits_promised_bytes(bytes, decodes, threads)
         }
         _ => {
             let may = many == 0 || many + 1 < threads && fits(sum, bytes, limits::DECODE_BYTES);
-            may && is_promised(bytes, decodes, threads)
+            may && fits_promised_bytes(bytes, decodes, threads)
         }
     }
 }
 
 /// Returns the bytes of each running medium and large decode.
-fn heavy(decodes: &Works) -> impl Iterator<Item = u64> {
+fn heavy(decodes: &GateQueue) -> impl Iterator<Item = u64> {
     decodes
-        .weights_inside(MEDIUM)
-        .chain(decodes.weights_inside(LARGE))
+        .admitted_weights(MEDIUM)
+        .chain(decodes.admitted_weights(LARGE))
 }
 
 /// Returns whether medium and large decodes stay within the promised bytes with one more decode of
 /// `bytes` bytes.
-fn is_promised(bytes: u64, decodes: &Works, threads: usize) -> bool {
+fn fits_promised_bytes(bytes: u64, decodes: &GateQueue, threads: usize) -> bool {
     let sum: u64 = heavy(decodes).sum();
     let largest = heavy(decodes).fold(bytes, u64::max);
-    sum.with_more(bytes) <= largest.times(threads as u64)
+    sum.plus(bytes) <= largest.times(threads as u64)
 }
 
-fn is_within(kept: &KeptChunks, decodes: &Works, threads: usize) -> bool {
+fn is_within(kept: &KeptChunks, decodes: &GateQueue, threads: usize) -> bool {
     let sizes = kept.iter().map(|kept| kept.chunk.capacity() as u64);
     let bytes: u64 = sizes.sum();
     let largest = kept.iter().map(|kept| kept.decode).chain(heavy(decodes));
     let promised = largest.max().unwrap_or(0).times(threads as u64);
-    bytes.with_more(heavy(decodes).sum()) <= promised
+    bytes.plus(heavy(decodes).sum()) <= promised
         && (bytes <= limits::DECODE_BYTES || kept.len() == 1)
 }
 
@@ -269,7 +272,7 @@ mod tests {
         let looks = AtomicU64::new(0);
         let is_wanted = || looks.fetch_add(1, Ordering::Relaxed) < 2;
         let refused = memory.acquire(MANY, &is_wanted).err().unwrap();
-        assert!(refused.is_unwanted() && looks.into_inner() == 3);
+        assert!(refused.is_cancelled() && looks.into_inner() == 3);
         assert_eq!(memory.gate.waiting(), 0);
         drop(large);
     }
@@ -318,7 +321,7 @@ mod tests {
         };
         assert!((3..=4).contains(&kept(&memory)));
         assert!(memory.forget_idle().is_some());
-        memory.gate.inspect(|kept, _| {
+        memory.gate.with_guarded(|kept, _| {
             for kept in kept {
                 kept.used = Instant::now().checked_sub(limits::KEPT_TIME).unwrap();
             }

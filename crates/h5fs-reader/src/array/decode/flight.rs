@@ -10,7 +10,7 @@ use crate::memory::cancel::CancelToken;
 use crate::memory::lock::{lock, wait_for};
 
 /// Interval at which a waiting reader checks for cancellation.
-const LOOK: Duration = Duration::from_millis(20);
+const CANCEL_CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The decodes in progress, by chunk.
 pub(in crate::array) struct Flights<T> {
@@ -20,7 +20,7 @@ pub(in crate::array) struct Flights<T> {
 /// One decode in progress.
 pub(in crate::array) struct Flight<T> {
     outcome: Mutex<Option<Result<T>>>,
-    landed: Condvar,
+    finished: Condvar,
     /// The tokens of all readers that joined the decode.
     tokens: Mutex<Vec<CancelToken>>,
 }
@@ -33,12 +33,12 @@ pub(in crate::array) enum FlightEntry<'a, T: Clone> {
     /// Wait for the reader that came first.
     Wait(Arc<Flight<T>>),
     /// Do the work, as the first reader.
-    Lead(FlightLead<'a, T>),
+    Leader(FlightLeader<'a, T>),
 }
 
-/// The obligation of the first reader to finish a flight. If a `FlightLead` is dropped without an
+/// The obligation of the first reader to finish a flight. If a `FlightLeader` is dropped without an
 /// outcome, the flight ends with an error.
-pub(in crate::array) struct FlightLead<'a, T: Clone> {
+pub(in crate::array) struct FlightLeader<'a, T: Clone> {
     flights: &'a Flights<T>,
     flight: Arc<Flight<T>>,
     key: ChunkKey,
@@ -54,7 +54,7 @@ impl<T: Clone> Flights<T> {
     /// Joins the flight of `key`, or begins one. If `ready` returns the outcome of a flight that
     /// has just ended, returns that outcome. A flight's outcome must be visible to `ready` before
     /// the flight ends.
-    pub(in crate::array) fn enter(
+    pub(in crate::array) fn join_or_begin(
         &self,
         key: ChunkKey,
         token: &CancelToken,
@@ -70,11 +70,11 @@ impl<T: Clone> Flights<T> {
         }
         let flight = Arc::new(Flight {
             outcome: Mutex::new(None),
-            landed: Condvar::new(),
+            finished: Condvar::new(),
             tokens: Mutex::new(vec![token.clone()]),
         });
         table.insert(key, Arc::clone(&flight));
-        FlightEntry::Lead(FlightLead {
+        FlightEntry::Leader(FlightLeader {
             flights: self,
             flight,
             key,
@@ -99,8 +99,8 @@ impl<T: Clone> Flight<T> {
             if let Some(outcome) = &*outcome {
                 return outcome.clone();
             }
-            cancel.go_on()?;
-            outcome = wait_for(&self.landed, outcome, LOOK);
+            cancel.check_cancelled()?;
+            outcome = wait_for(&self.finished, outcome, CANCEL_CHECK_INTERVAL);
         }
     }
 
@@ -112,7 +112,7 @@ impl<T: Clone> Flight<T> {
     }
 }
 
-impl<T: Clone> FlightLead<'_, T> {
+impl<T: Clone> FlightLeader<'_, T> {
     /// Returns whether a reader still waits for the work.
     pub(in crate::array) fn is_wanted(&self) -> bool {
         self.flight.is_wanted()
@@ -124,12 +124,13 @@ impl<T: Clone> FlightLead<'_, T> {
     }
 }
 
-impl<T: Clone> Drop for FlightLead<'_, T> {
+impl<T: Clone> Drop for FlightLeader<'_, T> {
     fn drop(&mut self) {
         lock(&self.flights.table).remove(&self.key);
-        lock(&self.flight.outcome)
-            .get_or_insert_with(|| Err(Error::caused(Cause::Failed, "decoding a chunk stopped")));
-        self.flight.landed.notify_all();
+        lock(&self.flight.outcome).get_or_insert_with(|| {
+            Err(Error::from_cause(Cause::Failed, "decoding a chunk stopped"))
+        });
+        self.flight.finished.notify_all();
     }
 }
 
@@ -141,7 +142,8 @@ mod tests {
     #[test]
     fn those_who_come_later_wait_for_the_first() {
         let flights = Flights::<u32>::new();
-        let FlightEntry::Lead(lead) = flights.enter((0, 0), &CancelToken::default(), || None)
+        let FlightEntry::Leader(lead) =
+            flights.join_or_begin((0, 0), &CancelToken::default(), || None)
         else {
             panic!("nobody was there before");
         };
@@ -149,7 +151,7 @@ mod tests {
             let waiters: Vec<_> = (0..4)
                 .map(|_| {
                     let FlightEntry::Wait(flight) =
-                        flights.enter((0, 0), &CancelToken::default(), || None)
+                        flights.join_or_begin((0, 0), &CancelToken::default(), || None)
                     else {
                         panic!("a flight is under way");
                     };
@@ -167,11 +169,13 @@ mod tests {
     #[test]
     fn a_panic_of_the_first_wakes_the_others() {
         let flights = Flights::<u32>::new();
-        let FlightEntry::Lead(lead) = flights.enter((0, 0), &CancelToken::default(), || None)
+        let FlightEntry::Leader(lead) =
+            flights.join_or_begin((0, 0), &CancelToken::default(), || None)
         else {
             panic!("nobody was there before");
         };
-        let FlightEntry::Wait(flight) = flights.enter((0, 0), &CancelToken::default(), || None)
+        let FlightEntry::Wait(flight) =
+            flights.join_or_begin((0, 0), &CancelToken::default(), || None)
         else {
             panic!("a flight is under way");
         };
@@ -182,8 +186,8 @@ mod tests {
         assert!(broken.is_err());
         assert!(flight.wait(&CancelToken::default()).is_err());
         assert!(matches!(
-            flights.enter((0, 0), &CancelToken::default(), || None),
-            FlightEntry::Lead(_)
+            flights.join_or_begin((0, 0), &CancelToken::default(), || None),
+            FlightEntry::Leader(_)
         ));
     }
 
@@ -191,17 +195,19 @@ mod tests {
     fn it_is_wanted_until_all_who_joined_cancel() {
         let flights = Flights::<u32>::new();
         let (first, second) = (Canceller::default(), Canceller::default());
-        let FlightEntry::Lead(lead) = flights.enter((0, 0), &first.token(), || None) else {
+        let FlightEntry::Leader(lead) = flights.join_or_begin((0, 0), &first.token(), || None)
+        else {
             panic!("nobody was there before");
         };
-        let FlightEntry::Wait(_) = flights.enter((0, 0), &second.token(), || None) else {
+        let FlightEntry::Wait(_) = flights.join_or_begin((0, 0), &second.token(), || None) else {
             panic!("a flight is under way");
         };
         first.cancel();
         assert!(lead.is_wanted());
         drop(second);
         assert!(!lead.is_wanted());
-        let FlightEntry::Wait(_) = flights.enter((0, 0), &CancelToken::default(), || None) else {
+        let FlightEntry::Wait(_) = flights.join_or_begin((0, 0), &CancelToken::default(), || None)
+        else {
             panic!("it has not landed yet");
         };
         assert!(lead.is_wanted());

@@ -9,24 +9,24 @@ use crate::memory::lock::lock;
 
 /// The total memory that the open objects hold, in bytes.
 #[derive(Debug, Default)]
-pub(in crate::array) struct Holdings(AtomicU64);
+pub(in crate::array) struct OpenObjectMemory(AtomicU64);
 
 /// The memory that one open object holds, as a number of bytes. Dropping the value gives the bytes
 /// back to the budget of all open objects.
 #[derive(Debug)]
-pub struct HeldMemory {
-    holdings: Arc<Holdings>,
+pub struct MemoryReservation {
+    holdings: Arc<OpenObjectMemory>,
     bytes: Mutex<u64>,
 }
 
-impl Holdings {
+impl OpenObjectMemory {
     /// Reserves `bytes` bytes of memory for an open object.
     ///
     /// # Errors
     /// `Io` (`OutOfMemory`) if too many bytes are held already.
-    pub(in crate::array) fn hold(self: &Arc<Self>, bytes: u64) -> Result<HeldMemory> {
+    pub(in crate::array) fn hold(self: &Arc<Self>, bytes: u64) -> Result<MemoryReservation> {
         self.reserve(bytes)?;
-        Ok(HeldMemory {
+        Ok(MemoryReservation {
             holdings: Arc::clone(self),
             bytes: Mutex::new(bytes),
         })
@@ -36,7 +36,7 @@ impl Holdings {
         let with = |taken: u64| taken.checked_add(bytes);
         let granted = |taken| with(taken).filter(|sum| *sum <= limits::OPEN_BYTES);
         let order = Ordering::Relaxed;
-        let refused = |_| Error::caused(Cause::OutOfMemory, "memory of open files and handles");
+        let refused = |_| Error::from_cause(Cause::OutOfMemory, "memory of open files and handles");
         let taken = self.0.fetch_update(order, order, granted);
         taken.map(|_| ()).map_err(refused)
     }
@@ -46,7 +46,7 @@ impl Holdings {
     }
 }
 
-impl HeldMemory {
+impl MemoryReservation {
     /// Changes the memory that this object holds to `bytes` bytes.
     ///
     /// # Errors
@@ -63,7 +63,7 @@ impl HeldMemory {
     }
 }
 
-impl Drop for HeldMemory {
+impl Drop for MemoryReservation {
     fn drop(&mut self) {
         self.holdings.release(*lock(&self.bytes));
     }
@@ -75,11 +75,11 @@ mod tests {
 
     #[test]
     fn what_is_given_back_can_be_taken_again() {
-        let holdings = Arc::new(Holdings::default());
+        let holdings = Arc::new(OpenObjectMemory::default());
         let most = holdings.hold(limits::OPEN_BYTES - 1).unwrap();
         let one = holdings.hold(1).unwrap();
         for bytes in [1, u64::MAX] {
-            assert!(holdings.hold(bytes).unwrap_err().is_passing());
+            assert!(holdings.hold(bytes).unwrap_err().is_transient());
         }
         one.resize(2).unwrap_err();
         one.resize(0).unwrap();

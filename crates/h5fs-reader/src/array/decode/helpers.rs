@@ -6,41 +6,41 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The number of threads that are free to help.
 #[derive(Debug)]
-pub(in crate::array) struct FreeHelpers(AtomicUsize);
+pub(in crate::array) struct FreeHelperThreads(AtomicUsize);
 
 /// A number of helper threads that a request may start. Dropping the value lets other requests use
 /// these threads.
 #[derive(Debug)]
-pub struct Helpers {
-    free: Arc<FreeHelpers>,
+pub struct HelperThreads {
+    free: Arc<FreeHelperThreads>,
     count: usize,
 }
 
-impl FreeHelpers {
+impl FreeHelperThreads {
     pub(in crate::array) fn new(count: usize) -> Arc<Self> {
-        Arc::new(FreeHelpers(AtomicUsize::new(count)))
+        Arc::new(FreeHelperThreads(AtomicUsize::new(count)))
     }
 
     /// Takes at most `wanted` of the free helpers. The result may be zero.
-    pub(in crate::array) fn take(self: &Arc<Self>, wanted: usize) -> Helpers {
+    pub(in crate::array) fn take(self: &Arc<Self>, wanted: usize) -> HelperThreads {
         let order = Ordering::Relaxed;
-        let rest = |free: usize| Some(free.left_after(wanted));
+        let rest = |free: usize| Some(free.minus_or_zero(wanted));
         let free = self.0.fetch_update(order, order, rest).unwrap_or(0);
-        Helpers {
+        HelperThreads {
             free: Arc::clone(self),
             count: free.min(wanted),
         }
     }
 }
 
-impl Helpers {
+impl HelperThreads {
     /// Returns the number of helpers.
     pub fn count(&self) -> usize {
         self.count
     }
 }
 
-impl Drop for Helpers {
+impl Drop for HelperThreads {
     fn drop(&mut self) {
         self.free.0.fetch_add(self.count, Ordering::Relaxed);
     }
@@ -52,7 +52,7 @@ mod tests {
 
     #[test]
     fn those_that_are_done_can_help_again() {
-        let free = FreeHelpers::new(3);
+        let free = FreeHelperThreads::new(3);
         let two = free.take(2);
         let one = free.take(2);
         assert_eq!((two.count(), one.count(), free.take(1).count()), (2, 1, 0));

@@ -64,7 +64,7 @@ impl Queue {
         canceller: &Canceller,
     ) {
         let mut state = lock(&self.state);
-        if chunks.is_far() {
+        if chunks.is_remote() {
             // The same chunks may be queued again, if they could not be decoded the first time.
             let again = |job: &Job| {
                 numbers
@@ -91,7 +91,7 @@ impl Queue {
     ) -> usize {
         let mut state = lock(&self.state);
         state.jobs.retain(|job| !job.token.is_cancelled());
-        let room = limits::PREFETCH_CHUNKS.left_after(state.jobs.len());
+        let room = limits::PREFETCH_CHUNKS.minus_or_zero(state.jobs.len());
         let taken = room.min(numbers.len());
         let jobs = numbers.iter().take(taken);
         state
@@ -107,7 +107,7 @@ impl Queue {
     }
 
     /// Removes from the queue a chunk that a reader decodes itself.
-    pub(in crate::array) fn take_over(&self, key: ChunkKey) {
+    pub(in crate::array) fn remove(&self, key: ChunkKey) {
         lock(&self.state).jobs.retain(|job| job.key() != key);
     }
 

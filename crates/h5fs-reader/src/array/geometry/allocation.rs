@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::array::geometry::grid::Grid;
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::memory::effort::Effort;
+use crate::memory::effort::RequestBudget;
 use crate::model::storage::ChunkGrid;
 use crate::wire::{Count, Extent};
 
@@ -49,7 +49,7 @@ impl Allocation {
     ///
     /// # Errors
     /// Fails if the chunk index is damaged.
-    pub(in crate::array) fn of_chunks(
+    pub(in crate::array) fn from_chunks(
         grid: &Grid,
         chunked: &ChunkGrid,
         zero_fill: bool,
@@ -57,7 +57,7 @@ impl Allocation {
     ) -> Result<Self> {
         let mut walked = IndexCount::default();
         let bands = Bands::from_grid(grid);
-        let effort = Effort::of_a_request();
+        let effort = RequestBudget::for_request();
         let walk = chunked.index.walk(&effort, &mut |place, stored| {
             if !grid.is_inside(place) {
                 return ControlFlow::Continue(());
@@ -67,12 +67,12 @@ impl Allocation {
                 return ControlFlow::Break(());
             }
             walked.chunks += 1;
-            walked.bytes = walked.bytes.with_more(stored.length);
+            walked.bytes = walked.bytes.plus(stored.length);
             walked.bands.push(bands.band(place));
             ControlFlow::Continue(())
         });
         match walk {
-            Err(Error::Limit { .. } | Error::Effort { .. }) => walked.cut_off = true,
+            Err(Error::Limit { .. } | Error::BudgetExceeded { .. }) => walked.cut_off = true,
             walk => walk?,
         }
         if walked.cut_off {
@@ -97,14 +97,14 @@ impl Allocation {
 
     /// Returns the first offset, from `offset` on, that may hold data other than zeros. Returns
     /// `None` if only holes follow.
-    pub fn data_at(&self, offset: u64) -> Option<u64> {
+    pub fn next_data(&self, offset: u64) -> Option<u64> {
         let next = self.data.partition_point(|range| range.end <= offset);
         self.data.get(next).map(|range| range.start.max(offset))
     }
 
     /// Returns the first offset, from `offset` on, that lies in a hole. The array's end counts as a
     /// hole.
-    pub fn hole_at(&self, offset: u64) -> u64 {
+    pub fn next_hole(&self, offset: u64) -> u64 {
         let next = self.data.partition_point(|range| range.end <= offset);
         match self.data.get(next) {
             Some(range) if range.start <= offset => range.end,
@@ -175,7 +175,7 @@ impl Bands {
         let mut ranges: Vec<Range<u64>> = Vec::new();
         for band in bands {
             let start = band * self.bytes;
-            let end = Extent::cut(start, self.bytes).end().min(length);
+            let end = Extent::saturating(start, self.bytes).end().min(length);
             match ranges.last_mut() {
                 Some(last) if last.end == start => last.end = end,
                 _ => ranges.push(start..end),

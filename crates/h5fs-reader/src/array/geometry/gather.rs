@@ -22,11 +22,11 @@ const WINDOW_RUNS: usize = 4096;
 /// contiguous in the chunk and in the reply. Both offsets increase from run to run. In the block
 /// under a strided array, the offsets may also decrease.
 #[derive(Debug)]
-pub(in crate::array) struct Plan {
+pub(in crate::array) struct CopyPlan {
     /// Offset of the first run in the chunk, in bytes.
-    from: i64,
+    chunk_offset: i64,
     /// Offset of the first run in the reply, in bytes.
-    to: usize,
+    reply_offset: usize,
     run: usize,
     /// The nested repetitions of the run, fastest first.
     loops: Vec<Loop>,
@@ -39,13 +39,13 @@ struct Loop {
     to: usize,
 }
 
-impl Plan {
+impl CopyPlan {
     /// Plans the part of the chunk at `place` (in merged dimensions) that lies in `slab`. The chunk
     /// and the slab must overlap.
-    pub(in crate::array) fn new(grid: &Grid, slab: &Slab, place: &[u64]) -> Plan {
-        let mut plan = Plan {
-            from: 0,
-            to: index(slab.at),
+    pub(in crate::array) fn new(grid: &Grid, slab: &Slab, place: &[u64]) -> CopyPlan {
+        let mut plan = CopyPlan {
+            chunk_offset: 0,
+            reply_offset: index(slab.at),
             run: 1,
             loops: Vec::new(),
         };
@@ -55,15 +55,15 @@ impl Plan {
             let slab_end = slab.start[i] + slab.count[i];
             let first = slab.start[i].max(chunk_start);
             let count = slab_end.min(chunk_start + axis.chunk) - first;
-            plan.from += (first - chunk_start).cast_signed() * axis.chunk_stride;
-            plan.to += index((first - slab.start[i]) * slab_stride);
+            plan.chunk_offset += (first - chunk_start).cast_signed() * axis.chunk_stride;
+            plan.reply_offset += index((first - slab.start[i]) * slab_stride);
             plan.repeat(count, axis.chunk_stride, index(slab_stride));
             slab_stride *= slab.count[i];
         }
         plan
     }
 
-    /// Repeats the current plan `count` times, in steps of `from` bytes in the chunk and `to` bytes
+    /// Repeats the current plan `count` times, in steps of `chunk_offset` bytes in the chunk and `reply_offset` bytes
     /// in the reply.
     fn repeat(&mut self, count: u64, from: i64, to: usize) {
         if count == 1 {
@@ -83,7 +83,7 @@ impl Plan {
 
     /// Returns the offset of the first byte in the chunk.
     pub(in crate::array) fn first(&self) -> u64 {
-        self.from.cast_unsigned()
+        self.chunk_offset.cast_unsigned()
     }
 
     /// Returns the offset of the last byte in the chunk.
@@ -121,7 +121,7 @@ impl Plan {
     }
 
     fn copy_with(&self, mut copy: impl FnMut(usize, usize)) {
-        let Ok(()) = self.each_run(|from, to| {
+        let Ok(()) = self.for_each_run(|from, to| {
             copy(index(from.cast_unsigned()), to);
             Ok::<_, Infallible>(())
         });
@@ -129,7 +129,7 @@ impl Plan {
 
     /// Writes the fill value to all runs. The reply begins at byte `offset` of the array.
     pub(in crate::array) fn fill(&self, value: &FillValue, offset: u64, reply: &mut [u8]) {
-        let Ok(()) = self.each_run(|_, to| {
+        let Ok(()) = self.for_each_run(|_, to| {
             value.fill(offset + to as u64, &mut reply[to..to + self.run]);
             Ok::<_, Infallible>(())
         });
@@ -152,7 +152,7 @@ impl Plan {
             runs: Vec::new(),
             scratch: Vec::new(),
         };
-        self.each_run(|from, to| {
+        self.for_each_run(|from, to| {
             let from = from.cast_unsigned();
             if !window.can_take(from) {
                 window.flush(reply)?;
@@ -169,12 +169,12 @@ impl Plan {
         let mut ranges: Vec<(u64, u64)> = Vec::new();
         let run = self.run as u64;
         // If there are too many ranges, only the first ones are returned.
-        let _ = self.each_run(|from, _| {
+        let _ = self.for_each_run(|from, _| {
             // The addition cannot overflow, because the chunk is inside its source.
             let at = base + from.cast_unsigned();
             let is_full = ranges.len() >= most;
             match ranges.last_mut() {
-                Some((start, length)) if at.left_after(*start + *length) <= GAP => {
+                Some((start, length)) if at.minus_or_zero(*start + *length) <= GAP => {
                     *length = at + run - *start;
                 }
                 _ if is_full => return Err(()),
@@ -191,12 +191,12 @@ impl Plan {
     }
 
     /// Calls `visit` for every run, with the run's offset in the chunk and its offset in the reply.
-    pub(in crate::array) fn each_run<E>(
+    pub(in crate::array) fn for_each_run<E>(
         &self,
         mut visit: impl FnMut(i64, usize) -> std::result::Result<(), E>,
     ) -> std::result::Result<(), E> {
         let mut done = vec![0; self.loops.len()];
-        let (mut from, mut to) = (self.from, self.to);
+        let (mut from, mut to) = (self.chunk_offset, self.reply_offset);
         'runs: loop {
             visit(from, to)?;
             for (done, step) in done.iter_mut().zip(&self.loops) {
@@ -226,7 +226,7 @@ struct ReadWindow<'a> {
 }
 
 impl ReadWindow<'_> {
-    /// Returns whether the run at `from` should be read together with the runs before it.
+    /// Returns whether the run at `chunk_offset` should be read together with the runs before it.
     fn can_take(&self, from: u64) -> bool {
         let (Some(first), Some(last)) = (self.runs.first(), self.runs.last()) else {
             return true;
@@ -245,11 +245,11 @@ impl ReadWindow<'_> {
         let at = self.base + first;
         if self.runs.len() == 1 {
             self.source
-                .read_wanted(at, &mut reply[to..to + run], self.is_wanted)?;
+                .read_cancellable(at, &mut reply[to..to + run], self.is_wanted)?;
         } else {
             self.scratch.resize(index(last - first) + run, 0);
             self.source
-                .read_wanted(at, &mut self.scratch, self.is_wanted)?;
+                .read_cancellable(at, &mut self.scratch, self.is_wanted)?;
             for &(from, to) in &self.runs {
                 let from = index(from - first);
                 reply[to..to + run].copy_from_slice(&self.scratch[from..from + run]);
@@ -281,7 +281,7 @@ mod tests {
         let grid = grid();
         // Rows 2 and 3, from byte 12 to the end.
         let slabs = grid.slabs(12, 24);
-        let plan = Plan::new(&grid, &slabs[0], &[1, 1]);
+        let plan = CopyPlan::new(&grid, &slabs[0], &[1, 1]);
         let mut reply = [0; 12];
         plan.copy(&[1, 2, 3, 4, 5, 6], &mut reply);
         assert_eq!(reply, [0, 0, 0, 1, 2, 3, 0, 0, 0, 4, 5, 6]);
@@ -297,7 +297,7 @@ mod tests {
     fn contiguous_rows_are_one_run() {
         let grid = Grid::new(&[4, 6], &[2, 6], 2).unwrap();
         let slabs = grid.slabs(24, 48);
-        let plan = Plan::new(&grid, &slabs[0], &[1]);
+        let plan = CopyPlan::new(&grid, &slabs[0], &[1]);
         assert_eq!((plan.run, plan.loops.len()), (24, 0));
     }
 }

@@ -200,14 +200,14 @@ impl Grid {
     }
 
     /// Returns the number, in C order of the grid, of the chunk at `place` in merged dimensions.
-    pub(in crate::array) fn number(&self, place: &[u64]) -> u64 {
+    pub(in crate::array) fn chunk_number(&self, place: &[u64]) -> u64 {
         let axes = self.axes.iter().zip(place);
         axes.fold(0, |number, (axis, &place)| number * axis.chunks() + place)
     }
 
     /// Returns the number of chunks that a sequential reader of all bytes uses alternately before
     /// they are finished.
-    pub(in crate::array) fn band(&self) -> u64 {
+    pub(in crate::array) fn interleaved_chunks(&self) -> u64 {
         let mut axes = self.axes.iter();
         // Along these axes, each step is another chunk.
         let _ = axes.find(|axis| axis.chunk.min(axis.length) > 1);
@@ -228,7 +228,7 @@ impl Grid {
 
     /// Returns the number of the chunk at `place` in the array's own dimensions. Returns `None` if
     /// the chunk does not overlap the array.
-    pub(in crate::array) fn number_at(&self, place: &[u64]) -> Option<u64> {
+    pub(in crate::array) fn chunk_number_at(&self, place: &[u64]) -> Option<u64> {
         let sizes = self.dims.iter().zip(&self.chunk).zip(place);
         let next = |number, ((&dim, &chunk), &place): ((&u64, &u64), &u64)| {
             number * dim.div_ceil(chunk) + place

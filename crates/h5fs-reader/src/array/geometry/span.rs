@@ -1,7 +1,7 @@
 //! The chunks that a range of an array's bytes overlaps, and the part of each chunk in the range.
 //! Reading, decoding ahead and copying use the same value.
 
-use crate::array::geometry::gather::Plan;
+use crate::array::geometry::gather::CopyPlan;
 use crate::array::geometry::grid::{Grid, Slab};
 
 /// A range of an array's bytes.
@@ -20,7 +20,7 @@ pub(in crate::array) struct ChunkPart {
     /// The chunk's number.
     pub(in crate::array) number: u64,
     /// The copy plan for each box that the chunk overlaps, at least one.
-    pub(in crate::array) plans: Vec<Plan>,
+    pub(in crate::array) plans: Vec<CopyPlan>,
 }
 
 /// A box of the grid: places of chunks in merged dimensions.
@@ -76,16 +76,16 @@ impl<'a> Span<'a> {
     fn part(&self, boxes: &[(Slab, ChunkBox)], place: &[u64]) -> ChunkPart {
         let met = boxes.iter().filter(|(_, chunks)| chunks.contains(place));
         ChunkPart {
-            number: self.grid.number(place),
+            number: self.grid.chunk_number(place),
             plans: met
-                .map(|(slab, _)| Plan::new(self.grid, slab, place))
+                .map(|(slab, _)| CopyPlan::new(self.grid, slab, place))
                 .collect(),
         }
     }
 
     /// Returns the part of the only chunk that overlaps the span. Returns `None` if several chunks
     /// do.
-    pub(in crate::array) fn only_part(&self) -> Option<ChunkPart> {
+    pub(in crate::array) fn single_part(&self) -> Option<ChunkPart> {
         let (_, first) = self.boxes.first()?;
         let is_same = |(_, chunks): &(Slab, ChunkBox)| chunks == first;
         let is_one = first.first == first.last && self.boxes.iter().all(is_same);
@@ -95,7 +95,7 @@ impl<'a> Span<'a> {
     /// Returns the highest number of an overlapping chunk.
     pub(in crate::array) fn last_chunk(&self) -> u64 {
         let last = self.boxes.iter();
-        let last = last.map(|(_, chunks)| self.grid.number(&chunks.last));
+        let last = last.map(|(_, chunks)| self.grid.chunk_number(&chunks.last));
         last.max().unwrap_or(0)
     }
 }
@@ -104,9 +104,9 @@ impl ChunkPart {
     /// Returns the offset in the chunk at which the `length` bytes of a span begin, if they are one
     /// run in this chunk. They are one run if the plans copy `length` bytes and the first and the
     /// last byte are `length - 1` apart.
-    pub(in crate::array) fn one_run(&self, length: usize) -> Option<usize> {
+    pub(in crate::array) fn contiguous_offset(&self, length: usize) -> Option<usize> {
         let (first, last) = (self.plans.first()?.first(), self.plans.last()?.last());
-        let brought: u64 = self.plans.iter().map(Plan::bytes).sum();
+        let brought: u64 = self.plans.iter().map(CopyPlan::bytes).sum();
         (brought == length as u64 && last - first + 1 == brought).then_some(first as usize)
     }
 }
@@ -179,12 +179,12 @@ mod tests {
             let numbers = |start, end| {
                 let span = Span::new(&grid, start, end);
                 let parts: Vec<ChunkPart> = span.parts().collect();
-                let brought = parts.iter().flat_map(|part| &part.plans).map(Plan::bytes);
+                let brought = parts.iter().flat_map(|part| &part.plans).map(CopyPlan::bytes);
                 assert_eq!(brought.sum::<u64>(), end - start);
                 let mut numbers: Vec<u64> = parts.iter().map(|part| part.number).collect();
                 numbers.sort_unstable();
                 assert_eq!(numbers.last(), Some(&span.last_chunk()));
-                assert_eq!(span.only_part().is_some(), numbers.len() == 1);
+                assert_eq!(span.single_part().is_some(), numbers.len() == 1);
                 numbers
             };
             let (start, end) = range(bytes, ends);

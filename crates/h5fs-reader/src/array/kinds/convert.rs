@@ -11,9 +11,9 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::model::Datatype;
-use crate::model::array::Recode;
+use crate::model::array::ElementRecoder;
 use crate::model::datatype::{ByteOrder, Class, Float};
-use crate::model::number::{Integer, ieee_bytes, integer, real};
+use crate::model::number::{Integer, float_value, ieee_bytes, integer};
 
 /// Maximum size in bytes of a number that is byte-swapped.
 const LONGEST_NUMBER: u32 = 1 << 10;
@@ -29,7 +29,7 @@ pub(in crate::array) enum Conversion {
     Numbers { from: Datatype, to: Datatype },
     /// Each element of `from` bytes is converted by `by` to an element of `to` bytes.
     Recoded {
-        by: Arc<dyn Recode>,
+        by: Arc<dyn ElementRecoder>,
         from: usize,
         to: usize,
     },
@@ -68,13 +68,17 @@ impl Conversion {
     }
 
     /// Returns a conversion by `by`.
-    pub(in crate::array) fn recoded(by: Arc<dyn Recode>, from: &Datatype, to: &Datatype) -> Self {
+    pub(in crate::array) fn recoded(
+        by: Arc<dyn ElementRecoder>,
+        from: &Datatype,
+        to: &Datatype,
+    ) -> Self {
         let (from, to) = (from.size.max(1) as usize, to.size.max(1) as usize);
         Conversion::Recoded { by, from, to }
     }
 
     /// Returns whether the conversion leaves all bytes unchanged.
-    pub(in crate::array) fn keeps_bytes(&self) -> bool {
+    pub(in crate::array) fn is_identity(&self) -> bool {
         matches!(self, Conversion::Copy)
     }
 
@@ -163,7 +167,7 @@ fn load(element: &[u8], datatype: &Datatype) -> Result<ConvertedNumber> {
             bits,
         } => integer(element, *order, *signed, *bits).map(ConvertedNumber::Integer),
         Class::Float(format) => {
-            let number = real(element, format).and_then(|real| real.as_f64());
+            let number = float_value(element, format).and_then(|real| real.as_f64());
             number.map(ConvertedNumber::Real)
         }
         _ => None,
@@ -184,7 +188,7 @@ fn store(number: ConvertedNumber, datatype: &Datatype, element: &mut [u8]) {
         }
         Class::Float(format) => {
             let bits = match datatype.size {
-                2 => half(as_double(number)).into(),
+                2 => to_f16_bits(as_double(number)).into(),
                 4 => rounded(number).to_bits().into(),
                 _ => as_double(number).to_bits().into(),
             };
@@ -224,7 +228,7 @@ fn clamped(number: ConvertedNumber, signed: bool, precision: u32) -> u128 {
 }
 
 /// Returns the bits of the 16-bit float nearest to a number. Ties are rounded to the even float.
-fn half(number: f64) -> u16 {
+fn to_f16_bits(number: f64) -> u16 {
     /// Numbers of at least this magnitude become infinite.
     const LIMIT: f64 = 65520.0;
     /// The distance between subnormal numbers: 2^-24.
@@ -336,9 +340,9 @@ mod tests {
             (2047.9, 0x6800),
             (f64::NEG_INFINITY, 0xfc00),
         ] {
-            assert_eq!(half(number), bits, "{number}");
+            assert_eq!(to_f16_bits(number), bits, "{number}");
         }
-        assert!(half(f64::NAN) & 0x7fff > 0x7c00);
+        assert!(to_f16_bits(f64::NAN) & 0x7fff > 0x7c00);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::limits;
 use crate::memory::buffer::{Buffer, BufferPool};
 use crate::memory::cancel::IsWanted;
-use crate::model::storage::{Help, Pieces, StoredExtent};
+use crate::model::storage::{DecodeContext, PieceDecoder, StoredExtent};
 use crate::source::{SharedSource, Urgency};
 use crate::wire::{Count, Extent};
 
@@ -23,7 +23,7 @@ impl Extents {
     pub(in crate::array) fn new(extents: &[StoredExtent]) -> Self {
         let mut next = 0_u64;
         let with_place = |stored: &StoredExtent| {
-            let place = Extent::cut(next, stored.extent.length());
+            let place = Extent::saturating(next, stored.extent.length());
             next = place.end();
             (place, stored.clone())
         };
@@ -44,22 +44,27 @@ impl Extents {
     }
 
     /// Returns whether reading bytes `offset..end` may take long.
-    pub(in crate::array) fn is_far(&self, offset: u64, end: u64) -> bool {
+    pub(in crate::array) fn is_remote(&self, offset: u64, end: u64) -> bool {
         let mut met = self.overlapping(Extent::from_range(offset, end));
-        met.any(|(source, _)| source.is_far())
+        met.any(|(source, _)| source.is_remote())
     }
 
     /// Returns whether a sequential reader gets bytes after `offset..end` sooner if they are
     /// requested ahead.
-    pub(in crate::array) fn reads_ahead(&self, offset: u64, end: u64) -> bool {
+    pub(in crate::array) fn benefits_from_prefetch(&self, offset: u64, end: u64) -> bool {
         let mut met = self.overlapping(Extent::from_range(offset, end));
-        met.any(|(source, _)| source.reads_ahead())
+        met.any(|(source, _)| source.benefits_from_prefetch())
     }
 
     /// Requests these ranges of the array from the sources that contain them, before they are read.
-    pub(in crate::array) fn ask(&self, ranges: impl Iterator<Item = Range<u64>>, urgency: Urgency) {
+    pub(in crate::array) fn prefetch(
+        &self,
+        ranges: impl Iterator<Item = Range<u64>>,
+        urgency: Urgency,
+    ) {
         let met = ranges.flat_map(|range| self.overlapping(range.into()));
-        let asked = met.filter(|(source, part)| !part.is_empty() && source.reads_ahead());
+        let asked =
+            met.filter(|(source, part)| !part.is_empty() && source.benefits_from_prefetch());
         let asked: Vec<_> = asked.take(limits::RANGES_AT_ONCE).collect();
         for group in asked.chunk_by(|(one, _), (next, _)| Arc::ptr_eq(one, next)) {
             let ranges = group.iter().map(|(_, part)| (part.start(), part.length()));
@@ -84,7 +89,7 @@ impl Extents {
             let here;
             (here, rest) = rest.split_at_mut(part.length() as usize);
             if !part.is_empty() {
-                source.read_wanted(part.start(), here, is_wanted)?;
+                source.read_cancellable(part.start(), here, is_wanted)?;
             }
         }
         if !rest.is_empty() {
@@ -112,8 +117,8 @@ impl ExtentPieces {
     }
 }
 
-impl Pieces for ExtentPieces {
-    fn bytes(&self) -> u64 {
+impl PieceDecoder for ExtentPieces {
+    fn byte_length(&self) -> u64 {
         self.length
     }
 
@@ -137,7 +142,7 @@ impl Pieces for ExtentPieces {
         met.take(limits::RANGES_AT_ONCE).map(part).collect()
     }
 
-    fn decode(&self, piece: u64, help: &mut Help<'_>) -> Result<Buffer> {
+    fn decode(&self, piece: u64, help: &mut DecodeContext<'_>) -> Result<Buffer> {
         let start = piece.checked_mul(PIECE).filter(|&at| at < self.length);
         let start = start.ok_or(Error::NotFound)?;
         let piece = Extent::from_range(start, self.length).first(PIECE);

@@ -9,20 +9,20 @@ use crate::array::bytes::Bytes;
 use crate::array::chunks::Chunks;
 use crate::array::engine::{ChunkContent, ChunkDecoder, Engine};
 use crate::array::geometry::allocation::Allocation;
-use crate::array::geometry::gather::Plan;
+use crate::array::geometry::gather::CopyPlan;
 use crate::array::geometry::span::{ChunkPart, Span};
 use crate::array::kinds::extents::{ExtentPieces, Extents};
 use crate::array::kinds::fill_value::FillValue;
 use crate::array::read_ahead::hints::TouchedChunks;
-use crate::array::read_ahead::prefetch::Stream;
+use crate::array::read_ahead::prefetch::ReadStream;
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::memory::buffer::Buffer;
 use crate::memory::cancel::{CancelToken, Canceller, IsWanted};
-use crate::memory::effort::Effort;
+use crate::memory::effort::RequestBudget;
 use crate::model::Array;
 use crate::model::array::Storage;
-use crate::model::storage::Pieces;
+use crate::model::storage::PieceDecoder;
 use crate::source::{Urgency, read_buffer};
 use crate::wire::Extent;
 
@@ -39,7 +39,7 @@ pub(in crate::array) struct StoredArray {
 /// The location and the form of an array's bytes.
 #[derive(Debug)]
 enum StorageLocation {
-    Nowhere,
+    Unallocated,
     Memory(Arc<[u8]>),
     Extents(Extents),
     Chunks(Arc<Chunks>),
@@ -53,10 +53,10 @@ impl StoredArray {
     /// Fails with the reason why the storage is not readable. Otherwise fails as
     /// [`Reader::new`](crate::array::Reader::new) does.
     pub(in crate::array) fn new(engine: &Arc<Engine>, array: &Arc<Array>) -> Result<Self> {
-        let length = array.bytes()?;
+        let length = array.byte_length()?;
         let storage = array.storage.as_ref().map_err(Clone::clone)?;
         let location = match length {
-            0 => StorageLocation::Nowhere,
+            0 => StorageLocation::Unallocated,
             _ => StorageLocation::new(engine, array, storage, length)?,
         };
         Ok(StoredArray {
@@ -76,8 +76,8 @@ impl StoredArray {
     pub(in crate::array) fn in_pieces(engine: &Arc<Engine>, array: &Arc<Array>) -> Result<Self> {
         let mut stored = StoredArray::new(engine, array)?;
         if let StorageLocation::Extents(extents) = stored.location {
-            let pieces: Arc<dyn Pieces> = Arc::new(ExtentPieces::new(extents, stored.length));
-            stored.location = StorageLocation::of_block(engine, array, &pieces, stored.length)?;
+            let pieces: Arc<dyn PieceDecoder> = Arc::new(ExtentPieces::new(extents, stored.length));
+            stored.location = StorageLocation::from_block(engine, array, &pieces, stored.length)?;
         }
         Ok(stored)
     }
@@ -92,23 +92,23 @@ impl StoredArray {
         &self,
         offset: u64,
         end: u64,
-        stream: Option<&Stream>,
+        stream: Option<&ReadStream>,
         cancel: &CancelToken,
     ) -> Result<Bytes> {
         match &self.location {
-            StorageLocation::Nowhere => Ok(self.fill.bytes(offset, end).into()),
+            StorageLocation::Unallocated => Ok(self.fill.bytes(offset, end).into()),
             StorageLocation::Memory(bytes) => {
                 Ok(bytes[offset as usize..end as usize].to_vec().into())
             }
             StorageLocation::Extents(extents) => {
-                if extents.is_far(offset, end) {
-                    self.ask_extents(extents, offset, end);
+                if extents.is_remote(offset, end) {
+                    self.prefetch_extents(extents, offset, end);
                 }
-                if extents.reads_ahead(offset, end)
+                if extents.benefits_from_prefetch(offset, end)
                     && let Some(stream) = stream
-                    && let Some(ahead) = stream.advise_bytes(offset, end, self.length)
+                    && let Some(ahead) = stream.record_byte_read(offset, end, self.length)
                 {
-                    extents.ask(once(ahead), Urgency::Expected);
+                    extents.prefetch(once(ahead), Urgency::Expected);
                 }
                 let is_wanted = || !cancel.is_cancelled();
                 let means: (_, &IsWanted<'_>) = (&self.decoder().pool, &is_wanted);
@@ -116,16 +116,17 @@ impl StoredArray {
             }
             StorageLocation::Chunks(chunks) => {
                 let span = Span::new(&chunks.grid, offset, end);
-                if chunks.is_far() {
-                    self.need(chunks, &span, cancel)?;
+                if chunks.is_remote() {
+                    self.prefetch_span(chunks, &span, cancel)?;
                 }
-                let advise = |stream: &Stream| stream.advise(self.decoder(), chunks, &span);
+                let advise =
+                    |stream: &ReadStream| stream.record_chunk_read(self.decoder(), chunks, &span);
                 if let Some(ahead) = stream.and_then(advise) {
-                    chunks.expect(ahead);
+                    chunks.prefetch_expected(ahead);
                 }
                 let bytes = self.read_chunks(chunks, &span, cancel)?;
-                if chunks.is_far() {
-                    self.touch(chunks, span.parts().map(|part| part.number));
+                if chunks.is_remote() {
+                    self.record_touched(chunks, span.parts().map(|part| part.number));
                 }
                 Ok(bytes)
             }
@@ -134,11 +135,11 @@ impl StoredArray {
 
     /// Returns whether reading bytes `offset..end` may take long because they are in a remote
     /// source.
-    pub(in crate::array) fn is_far(&self, offset: u64, end: u64) -> bool {
+    pub(in crate::array) fn is_remote(&self, offset: u64, end: u64) -> bool {
         match &self.location {
-            StorageLocation::Extents(extents) => extents.is_far(offset, end),
-            StorageLocation::Chunks(chunks) => chunks.is_far(),
-            StorageLocation::Nowhere | StorageLocation::Memory(_) => false,
+            StorageLocation::Extents(extents) => extents.is_remote(offset, end),
+            StorageLocation::Chunks(chunks) => chunks.is_remote(),
+            StorageLocation::Unallocated | StorageLocation::Memory(_) => false,
         }
     }
 
@@ -147,19 +148,19 @@ impl StoredArray {
     ///
     /// # Errors
     /// [`Error::unwanted`] once the request is cancelled.
-    pub(in crate::array) fn need_all(
+    pub(in crate::array) fn prefetch_ranges(
         &self,
         ranges: impl Iterator<Item = Range<u64>>,
         cancel: &CancelToken,
     ) -> Result<()> {
         match &self.location {
-            StorageLocation::Extents(extents) if extents.is_far(0, 1) => {
-                extents.ask(ranges, Urgency::Needed);
+            StorageLocation::Extents(extents) if extents.is_remote(0, 1) => {
+                extents.prefetch(ranges, Urgency::Needed);
             }
-            StorageLocation::Chunks(chunks) if chunks.is_far() => {
+            StorageLocation::Chunks(chunks) if chunks.is_remote() => {
                 for range in ranges.take(limits::RANGES_AT_ONCE) {
                     let span = Span::new(&chunks.grid, range.start, range.end);
-                    self.need(chunks, &span, cancel)?;
+                    self.prefetch_span(chunks, &span, cancel)?;
                 }
             }
             _ => {}
@@ -172,47 +173,53 @@ impl StoredArray {
     /// # Errors
     /// [`Error::unwanted`] once the request is cancelled, because the call may wait for the chunk
     /// index.
-    fn need(&self, chunks: &Arc<Chunks>, span: &Span<'_>, cancel: &CancelToken) -> Result<()> {
-        let (effort, _granted) = Effort::cancelled_by(cancel);
-        let missing =
-            |part: &ChunkPart| !chunks.is_encoded() || !self.decoder().has(chunks, part.number);
+    fn prefetch_span(
+        &self,
+        chunks: &Arc<Chunks>,
+        span: &Span<'_>,
+        cancel: &CancelToken,
+    ) -> Result<()> {
+        let (effort, _granted) = RequestBudget::unlimited_until_cancelled(cancel);
+        let missing = |part: &ChunkPart| {
+            !chunks.is_encoded() || !self.decoder().is_cached_or_decoding(chunks, part.number)
+        };
         let mut parts = span.parts().filter(missing).peekable();
         while parts.peek().is_some() {
             let batch: Vec<ChunkPart> = parts.by_ref().take(limits::RANGES_AT_ONCE).collect();
-            chunks.need(batch.iter(), &effort);
-            cancel.go_on()?;
+            chunks.prefetch_needed(batch.iter(), &effort);
+            cancel.check_cancelled()?;
         }
         Ok(())
     }
 
     /// Requests all chunks of the array once readers have touched enough of them.
-    fn touch(&self, chunks: &Arc<Chunks>, numbers: impl Iterator<Item = u64>) {
-        if self.touched.are_enough(numbers, chunks.grid.chunks()) {
-            chunks.expect_all();
+    fn record_touched(&self, chunks: &Arc<Chunks>, numbers: impl Iterator<Item = u64>) {
+        if self.touched.record_touches(numbers, chunks.grid.chunks()) {
+            chunks.prefetch_all();
         }
     }
 
     /// Requests the bytes that a read of extents waits for. Requests all bytes of the array once
     /// readers have touched enough of them.
-    fn ask_extents(&self, extents: &Extents, offset: u64, end: u64) {
-        extents.ask(once(offset..end), Urgency::Needed);
+    fn prefetch_extents(&self, extents: &Extents, offset: u64, end: u64) {
+        extents.prefetch(once(offset..end), Urgency::Needed);
         let parts = offset / limits::AHEAD_LEAST..end.div_ceil(limits::AHEAD_LEAST);
         let count = self.length.div_ceil(limits::AHEAD_LEAST);
-        if self.length <= limits::WHOLE_BYTES && self.touched.are_enough(parts, count) {
-            extents.ask(once(0..self.length), Urgency::Expected);
+        if self.length <= limits::WHOLE_BYTES && self.touched.record_touches(parts, count) {
+            extents.prefetch(once(0..self.length), Urgency::Expected);
         }
     }
 
     /// Reads like `read`, but returns `None` if that would require decoding, waiting or searching
     /// an index.
-    pub(in crate::array) fn read_now(
+    pub(in crate::array) fn try_read(
         &self,
         offset: u64,
         end: u64,
-        stream: Option<&Stream>,
+        stream: Option<&ReadStream>,
     ) -> Result<Option<Bytes>> {
         let StorageLocation::Chunks(chunks) = &self.location else {
-            if self.is_far(offset, end) {
+            if self.is_remote(offset, end) {
                 return Ok(None);
             }
             return self
@@ -220,13 +227,13 @@ impl StoredArray {
                 .map(Some);
         };
         // Reading ahead in a remote source would search the index.
-        if !chunks.is_encoded() || chunks.is_far() {
+        if !chunks.is_encoded() || chunks.is_remote() {
             return Ok(None);
         }
         let span = Span::new(&chunks.grid, offset, end);
         let bytes = self.read_decoded(chunks, &span);
         if let (Some(_), Some(stream)) = (&bytes, stream) {
-            stream.advise(self.decoder(), chunks, &span);
+            stream.record_chunk_read(self.decoder(), chunks, &span);
         }
         Ok(bytes)
     }
@@ -246,19 +253,19 @@ impl StoredArray {
         let StorageLocation::Chunks(chunks) = &self.location else {
             return Err(Error::NotFound);
         };
-        let number = chunks.grid.number_at(place).ok_or(Error::NotFound)?;
-        let end = Extent::cut(offset, length as u64).end();
+        let number = chunks.grid.chunk_number_at(place).ok_or(Error::NotFound)?;
+        let end = Extent::saturating(offset, length as u64).end();
         let end = end.min(chunks.grid.chunk_bytes());
         if offset >= end {
             return Ok(Bytes::from(Vec::new()));
         }
-        if chunks.is_far() {
-            let (effort, _granted) = Effort::cancelled_by(cancel);
+        if chunks.is_remote() {
+            let (effort, _granted) = RequestBudget::unlimited_until_cancelled(cancel);
             chunks.locate(number, &effort)?;
         }
-        let content = self.decoder().chunk(chunks, number, cancel)?;
-        if chunks.is_far() {
-            self.touch(chunks, once(number));
+        let content = self.decoder().get_or_decode(chunks, number, cancel)?;
+        if chunks.is_remote() {
+            self.record_touched(chunks, once(number));
         }
         match content {
             ChunkContent::Decoded(chunk) => Ok(Bytes::shared(chunk, offset as usize..end as usize)),
@@ -274,7 +281,7 @@ impl StoredArray {
     }
 
     /// Reads like `read_chunk`, but returns `None` if the chunk is not decoded yet.
-    pub(in crate::array) fn decoded_chunk(
+    pub(in crate::array) fn try_read_chunk(
         &self,
         place: &[u64],
         offset: u64,
@@ -283,9 +290,9 @@ impl StoredArray {
         let StorageLocation::Chunks(chunks) = &self.location else {
             return None;
         };
-        let number = chunks.grid.number_at(place)?;
-        let chunk = self.decoder().ready(chunks.key(number))?;
-        let end = Extent::cut(offset, length as u64).end();
+        let number = chunks.grid.chunk_number_at(place)?;
+        let chunk = self.decoder().find_decoded(chunks.key(number))?;
+        let end = Extent::saturating(offset, length as u64).end();
         let end = end.min(chunk.len() as u64);
         let start = offset.min(end);
         Some(Bytes::shared(chunk, start as usize..end as usize))
@@ -293,9 +300,9 @@ impl StoredArray {
 
     /// Returns the bytes of the span, if they are contiguous in one chunk that is already decoded.
     fn read_decoded(&self, chunks: &Chunks, span: &Span<'_>) -> Option<Bytes> {
-        let part = span.only_part()?;
-        let start = part.one_run(span.length())?;
-        let chunk = self.decoder().ready(chunks.key(part.number))?;
+        let part = span.single_part()?;
+        let start = part.contiguous_offset(span.length())?;
+        let chunk = self.decoder().find_decoded(chunks.key(part.number))?;
         Some(Bytes::shared(chunk, start..start + span.length()))
     }
 
@@ -313,12 +320,12 @@ impl StoredArray {
         };
         let mut next: VecDeque<ChunkPart> = parts.by_ref().take(ahead).collect();
         let helped = Canceller::default();
-        self.spread(chunks, &next, &helped);
+        self.queue_chunks(chunks, &next, &helped);
         let mut reply = Buffer::default();
         while let Some(part) = next.pop_front().or_else(|| parts.next()) {
-            let found = self.decoder().chunk(chunks, part.number, cancel)?;
+            let found = self.decoder().get_or_decode(chunks, part.number, cancel)?;
             if let (ChunkContent::Decoded(chunk), Some(start)) =
-                (&found, part.one_run(span.length()))
+                (&found, part.contiguous_offset(span.length()))
             {
                 let range = start..start + span.length();
                 return Ok(Bytes::shared(Arc::clone(chunk), range));
@@ -331,9 +338,9 @@ impl StoredArray {
             for plan in &part.plans {
                 self.gather(&found, (plan, span.start()), &mut reply, cancel)?;
             }
-            if chunks.is_far() {
+            if chunks.is_remote() {
                 // Other chunks may have arrived meanwhile.
-                self.spread(chunks, &next, &helped);
+                self.queue_chunks(chunks, &next, &helped);
             }
         }
         Ok(reply.into())
@@ -343,7 +350,7 @@ impl StoredArray {
     fn gather(
         &self,
         found: &ChunkContent,
-        (plan, offset): (&Plan, u64),
+        (plan, offset): (&CopyPlan, u64),
         reply: &mut [u8],
         cancel: &CancelToken,
     ) -> Result<()> {
@@ -359,13 +366,18 @@ impl StoredArray {
 
     /// Queues chunks so that the decode threads help with a read of several chunks, until
     /// `canceller` is dropped.
-    fn spread(&self, chunks: &Arc<Chunks>, parts: &VecDeque<ChunkPart>, canceller: &Canceller) {
-        let depth = self.decoder().depth(chunks) as usize;
+    fn queue_chunks(
+        &self,
+        chunks: &Arc<Chunks>,
+        parts: &VecDeque<ChunkPart>,
+        canceller: &Canceller,
+    ) {
+        let depth = self.decoder().prefetch_depth(chunks) as usize;
         if depth < 2 || parts.len() < 2 {
             return;
         }
         let mut missing: Vec<u64> = parts.iter().map(|part| part.number).collect();
-        missing.retain(|&number| !self.decoder().has(chunks, number));
+        missing.retain(|&number| !self.decoder().is_cached_or_decoding(chunks, number));
         missing.truncate(depth);
         // The reader decodes the first chunk itself.
         if let Some(others) = missing.get(1..).filter(|others| !others.is_empty()) {
@@ -394,14 +406,16 @@ impl StoredArray {
     pub(in crate::array) fn allocation(&self) -> Result<Allocation> {
         let zero_fill = self.fill.is_zero();
         let chunks = match &self.location {
-            StorageLocation::Nowhere => return Ok(Allocation::unallocated(zero_fill, self.length)),
+            StorageLocation::Unallocated => {
+                return Ok(Allocation::unallocated(zero_fill, self.length));
+            }
             StorageLocation::Memory(_) | StorageLocation::Extents(_) => {
                 return Ok(Allocation::dense(self.length, self.length));
             }
             StorageLocation::Chunks(chunks) => chunks,
         };
-        match chunks.chunked() {
-            Some(chunked) => Allocation::of_chunks(&chunks.grid, chunked, zero_fill, self.length),
+        match chunks.chunk_grid() {
+            Some(chunked) => Allocation::from_chunks(&chunks.grid, chunked, zero_fill, self.length),
             None => {
                 let stored = chunks.stored_bytes().unwrap_or(0);
                 Ok(Allocation::dense(stored, self.length))
@@ -424,7 +438,7 @@ impl StorageLocation {
     ) -> Result<Self> {
         match storage {
             Storage::Empty => Err(Error::corrupt("array: it has no storage", None)),
-            Storage::Fill => Ok(StorageLocation::Nowhere),
+            Storage::Fill => Ok(StorageLocation::Unallocated),
             Storage::Inline(bytes) if (bytes.len() as u64) < length => Err(Error::corrupt(
                 format!("array of {length} bytes in storage of {}", bytes.len()),
                 None,
@@ -432,10 +446,10 @@ impl StorageLocation {
             Storage::Inline(bytes) => Ok(StorageLocation::Memory(Arc::clone(bytes))),
             Storage::Extents(extents) => Ok(StorageLocation::Extents(Extents::new(extents))),
             Storage::Chunked(chunked) => {
-                let chunks = Chunks::of_grid(engine.number(array), array, chunked)?;
+                let chunks = Chunks::from_grid(engine.number(array), array, chunked)?;
                 Ok(StorageLocation::Chunks(Arc::new(chunks)))
             }
-            Storage::Encoded(pieces) => StorageLocation::of_block(engine, array, pieces, length),
+            Storage::Encoded(pieces) => StorageLocation::from_block(engine, array, pieces, length),
             Storage::Strided(_) | Storage::Virtual(_) => {
                 Err(Error::corrupt("strides over an array of this kind", None))
             }
@@ -443,15 +457,15 @@ impl StorageLocation {
     }
 
     /// Returns the location of the first `length` bytes of a block.
-    fn of_block(
+    fn from_block(
         engine: &Arc<Engine>,
         array: &Arc<Array>,
-        pieces: &Arc<dyn Pieces>,
+        pieces: &Arc<dyn PieceDecoder>,
         length: u64,
     ) -> Result<Self> {
         let number = engine.number(array);
-        let turns = engine.turns(number);
-        let chunks = Chunks::of_block(number, pieces, turns, length)?;
+        let turns = engine.decode_lock(number);
+        let chunks = Chunks::from_block(number, pieces, turns, length)?;
         Ok(StorageLocation::Chunks(Arc::new(chunks)))
     }
 }

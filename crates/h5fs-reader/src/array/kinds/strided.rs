@@ -8,7 +8,7 @@ use crate::array::engine::Engine;
 use crate::array::geometry::grid::Grid;
 use crate::array::geometry::span::Span;
 use crate::array::kinds::stored::StoredArray;
-use crate::array::read_ahead::prefetch::Stream;
+use crate::array::read_ahead::prefetch::ReadStream;
 use crate::error::{Error, Result};
 use crate::memory::cancel::CancelToken;
 use crate::model::Array;
@@ -82,14 +82,14 @@ impl StridedReader {
     }
 
     /// Returns the block and the array's offset in it, if the elements are contiguous in the block.
-    fn packed(&self) -> Option<(&StoredArray, u64)> {
+    fn contiguous_base(&self) -> Option<(&StoredArray, u64)> {
         let packed = matches!(self.grid.axes(), [axis] if axis.chunk_stride == 1);
         packed.then(|| (&self.base, self.offset.cast_unsigned()))
     }
 
     /// Returns whether the block is in a remote source.
-    pub(in crate::array) fn is_far(&self) -> bool {
-        self.base.is_far(0, 1)
+    pub(in crate::array) fn is_remote(&self) -> bool {
+        self.base.is_remote(0, 1)
     }
 
     /// Returns the number of the block's stored bytes that are attributed to the array.
@@ -104,17 +104,17 @@ impl StridedReader {
         &self,
         offset: u64,
         end: u64,
-        stream: Option<&Stream>,
+        stream: Option<&ReadStream>,
         cancel: &CancelToken,
     ) -> Result<Bytes> {
-        if let Some((base, start)) = self.packed() {
+        if let Some((base, start)) = self.contiguous_base() {
             return base.read(start + offset, start + end, stream, cancel);
         }
         let span = Span::new(&self.grid, offset, end);
         let mut reply = vec![0; span.length()];
         let mut runs = Vec::new();
         for plan in span.parts().flat_map(|part| part.plans) {
-            plan.each_run(|from, to| {
+            plan.for_each_run(|from, to| {
                 let at = (self.offset + from).cast_unsigned();
                 runs.push((at, to, plan.run()));
                 if runs.len() < BATCH {
@@ -129,14 +129,14 @@ impl StridedReader {
 
     /// Reads like `read`, but returns `None` if that would require decoding, waiting or searching
     /// an index.
-    pub(in crate::array) fn read_now(
+    pub(in crate::array) fn try_read(
         &self,
         offset: u64,
         end: u64,
-        stream: Option<&Stream>,
+        stream: Option<&ReadStream>,
     ) -> Result<Option<Bytes>> {
-        match self.packed() {
-            Some((base, start)) => base.read_now(start + offset, start + end, stream),
+        match self.contiguous_base() {
+            Some((base, start)) => base.try_read(start + offset, start + end, stream),
             None => Ok(None),
         }
     }
@@ -152,9 +152,9 @@ impl StridedReader {
     ) -> Result<()> {
         runs.sort_unstable();
         if let (Some(&(first, ..)), Some(&(last, _, length))) = (runs.first(), runs.last())
-            && self.base.is_far(first, last + length as u64)
+            && self.base.is_remote(first, last + length as u64)
         {
-            self.base.need_all(self.pieces(runs), cancel)?;
+            self.base.prefetch_ranges(self.pieces(runs), cancel)?;
         }
         let mut held = None;
         for (at, to, length) in runs.drain(..) {
@@ -204,7 +204,9 @@ impl StridedReader {
     fn piece(&self, at: u64, cancel: &CancelToken) -> Result<Piece> {
         let length = self.base.chunk_bytes().unwrap_or(PIECE);
         let start = at / length * length;
-        let end = Extent::cut(start, length).end().min(self.base.length());
+        let end = Extent::saturating(start, length)
+            .end()
+            .min(self.base.length());
         if end <= start {
             return Err(Error::corrupt("block under an array: too short", None));
         }
@@ -230,7 +232,7 @@ mod tests {
     use crate::array::tests::sample::{byte, plain, range};
     use crate::memory::buffer::Buffer;
     use crate::model::array::Storage;
-    use crate::model::storage::{Help, Pieces, StoredExtent};
+    use crate::model::storage::{DecodeContext, PieceDecoder, StoredExtent};
     use crate::source::memory::MemorySource;
     use crate::wire::Extent;
 
@@ -242,8 +244,8 @@ mod tests {
         decoded: AtomicU64,
     }
 
-    impl Pieces for CountingBlock {
-        fn bytes(&self) -> u64 {
+    impl PieceDecoder for CountingBlock {
+        fn byte_length(&self) -> u64 {
             self.bytes
         }
 
@@ -255,7 +257,7 @@ mod tests {
             self.bytes / 2
         }
 
-        fn decode(&self, piece: u64, _: &mut Help<'_>) -> Result<Buffer> {
+        fn decode(&self, piece: u64, _: &mut DecodeContext<'_>) -> Result<Buffer> {
             self.decoded.fetch_add(1, Ordering::SeqCst);
             let start = piece * self.piece;
             let bytes = (start..self.bytes.min(start + self.piece)).map(byte);
@@ -269,7 +271,7 @@ mod tests {
             piece,
             decoded: AtomicU64::new(0),
         });
-        let storage = Storage::Encoded(Arc::clone(&block) as Arc<dyn Pieces>);
+        let storage = Storage::Encoded(Arc::clone(&block) as Arc<dyn PieceDecoder>);
         (Arc::new(plain(&[bytes], 1, storage)), block)
     }
 
@@ -356,7 +358,7 @@ mod tests {
         const LENGTH: u64 = 512 << 10;
         let extent = StoredExtent {
             source: Arc::new(MemorySource::new((0..LENGTH).map(byte).collect())),
-            extent: Extent::cut(0, LENGTH),
+            extent: Extent::saturating(0, LENGTH),
         };
         let base = Arc::new(plain(&[LENGTH], 1, Storage::Extents(vec![extent])));
         for (run, kept) in [(LONG_RUN - 1, 2), (LONG_RUN, 0)] {

@@ -16,9 +16,9 @@ use crate::memory;
 use crate::memory::cancel::CancelToken;
 use crate::memory::shared_lru::{FileLru, SharedLru};
 use crate::model::Array;
-use crate::model::array::{Mapping, Mappings, OpenSource, Storage, VirtualSource};
+use crate::model::array::{Mapping, Mappings, OpenVirtualSource, Storage, VirtualSource};
 use crate::model::region::Runs;
-use crate::source::local::descriptors::weight_of_one;
+use crate::source::local::descriptors::weight_per_open_file;
 use crate::wire::Count;
 
 /// A reader of an array that is a source of a virtual array.
@@ -53,7 +53,7 @@ struct SourcePart {
     /// The number of the part, which is the number of its mapping.
     number: usize,
     /// Whether opening the source takes requests to a server.
-    is_far: bool,
+    is_remote: bool,
     runs: Runs,
     first: u64,
     end: u64,
@@ -64,7 +64,7 @@ struct ReadRequest<'a> {
     cancel: &'a CancelToken,
     /// The source that the request opened last, or `None` in its place if that source is missing.
     /// The next part may have the same source.
-    opened: Option<(Arc<dyn VirtualSource>, Option<OpenSource>)>,
+    opened: Option<(Arc<dyn VirtualSource>, Option<OpenVirtualSource>)>,
 }
 
 /// The source array that a part's elements come from.
@@ -148,12 +148,12 @@ impl VirtualArray {
             opened: None,
         };
         let is_touched = |part: &&SourcePart| part.first < wanted.end && wanted.start < part.end;
-        self.open_far(
+        self.open_remote_sources(
             &self.parts.iter().filter(is_touched).collect::<Vec<_>>(),
             cancel,
         )?;
         for part in self.parts.iter().filter(is_touched) {
-            cancel.go_on()?;
+            cancel.check_cancelled()?;
             let read = self.read_part(part, offset, &mut reply, &mut left, &mut request);
             if matches!(&read, Err(error) if error.is_stale()) {
                 // The next reader opens the changed source again.
@@ -169,14 +169,15 @@ impl VirtualArray {
     ///
     /// # Errors
     /// [`Error::unwanted`] if a source has to be opened and the request is cancelled or postponed.
-    fn open_far(&self, parts: &[&SourcePart], cancel: &CancelToken) -> Result<()> {
+    fn open_remote_sources(&self, parts: &[&SourcePart], cancel: &CancelToken) -> Result<()> {
         // Only as many sources as the cache keeps until they are read.
         let parts = parts.get(..limits::VIRTUAL_FAR).unwrap_or(parts);
-        let is_closed = |part: &&SourcePart| part.is_far && self.sources.get(part.number).is_none();
+        let is_closed =
+            |part: &&SourcePart| part.is_remote && self.sources.get(part.number).is_none();
         if parts.iter().any(is_closed) {
-            cancel.begin_heavy()?;
+            cancel.require_heavy_slot()?;
         }
-        if parts.len() < 2 || !parts.iter().all(|part| part.is_far) {
+        if parts.len() < 2 || !parts.iter().all(|part| part.is_remote) {
             return Ok(());
         }
         let next = AtomicUsize::new(0);
@@ -202,7 +203,7 @@ impl VirtualArray {
             }
             open();
         });
-        cancel.go_on()
+        cancel.check_cancelled()
     }
 
     /// Copies the overlap of a part and `reply` into `reply`. Fails if the part has more elements
@@ -222,7 +223,7 @@ impl VirtualArray {
             let run = part.runs.from_ordinal(ordinal);
             run.filter(|run| run.element < last)
         };
-        let mut ordinal = part.runs.first_at(offset / size);
+        let mut ordinal = part.runs.selected_before(offset / size);
         if run_at(ordinal).is_none() {
             return Ok(());
         }
@@ -261,7 +262,7 @@ impl VirtualArray {
         let Some(mapping) = self.mapping(part.number) else {
             return Ok(None);
         };
-        let Some(OpenSource {
+        let Some(OpenVirtualSource {
             array,
             file,
             recode,
@@ -269,7 +270,7 @@ impl VirtualArray {
         else {
             return Ok(None);
         };
-        if mapping.source.is_elsewhere() && array.datatype.has_pointers() {
+        if mapping.source.is_in_other_file() && array.datatype.has_pointers() {
             let what =
                 "a virtual dataset with references or variable-length elements in another file";
             return Err(Error::unsupported(what, None));
@@ -287,8 +288,8 @@ impl VirtualArray {
             None => Conversion::new(from, to)?,
         };
         let reader = (self.open_reader)(array)?;
-        let weight = reader.array().weight().with_more(runs.listed_bytes());
-        let least = weight_of_one(limits::VIRTUAL_SOURCES, limits::OPEN_VIRTUAL_SOURCES);
+        let weight = reader.array().weight().plus(runs.listed_bytes());
+        let least = weight_per_open_file(limits::VIRTUAL_SOURCES, limits::OPEN_VIRTUAL_SOURCES);
         Ok(Some(Arc::new(PartSource {
             reader,
             runs,
@@ -300,7 +301,7 @@ impl VirtualArray {
 }
 
 impl ReadRequest<'_> {
-    fn open(&mut self, source: &Arc<dyn VirtualSource>) -> Result<Option<OpenSource>> {
+    fn open(&mut self, source: &Arc<dyn VirtualSource>) -> Result<Option<OpenVirtualSource>> {
         if let Some((last, found)) = &self.opened
             && Arc::ptr_eq(last, source)
         {
@@ -343,7 +344,7 @@ impl SourcePart {
             .map_or(first.element, |run| run.element);
         Ok(Some(SourcePart {
             number,
-            is_far: mapping.source.is_far(),
+            is_remote: mapping.source.is_remote(),
             runs,
             first: first.element,
             end: last + 1,
@@ -370,7 +371,7 @@ impl PartSource {
             let length = (run.length.times(size) - within).min(end - next);
             let start = (next - skipped) as usize;
             let target = &mut target[start..start + length as usize];
-            if self.conversion.keeps_bytes() {
+            if self.conversion.is_identity() {
                 self.copy(run.element * size + within, target, cancel)?;
             } else {
                 let within = within as usize;

@@ -15,7 +15,7 @@ use crate::array::reader::Reader;
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::memory::cancel::CancelToken;
-use crate::memory::effort::Effort;
+use crate::memory::effort::RequestBudget;
 use crate::model::datatype::{Class, StringPadding};
 use crate::model::{Array, Container, Datatype};
 use crate::wire::{Count, Extent};
@@ -32,26 +32,26 @@ pub trait StoredElements: Send + Sync {
     ///
     /// # Errors
     /// Fails if the bytes cannot be read. [`Error::unwanted`] once the request is cancelled.
-    fn stored(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes>;
+    fn read_stored(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes>;
 
     /// Returns which elements are stored, or `None` if that is not known.
-    fn allocated(&self) -> Option<Allocation> {
+    fn known_allocation(&self) -> Option<Allocation> {
         None
     }
 }
 
 impl StoredElements for Reader {
-    fn stored(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes> {
-        self.read_for(offset, length, cancel)
+    fn read_stored(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes> {
+        self.read_with_cancel(offset, length, cancel)
     }
 
-    fn allocated(&self) -> Option<Allocation> {
+    fn known_allocation(&self) -> Option<Allocation> {
         self.allocation().ok()
     }
 }
 
 /// The content of a variable-length array.
-pub struct VariableLength {
+pub struct VariableLengthContent {
     stored: Arc<dyn StoredElements>,
     container: Arc<dyn Container>,
     content: ElementKind,
@@ -79,14 +79,14 @@ pub struct ElementStart {
     start: u64,
 }
 
-impl VariableLength {
+impl VariableLengthContent {
     /// Returns whether the elements of an array have variable length.
-    pub fn is_made_of(array: &Array) -> bool {
-        Self::is_of(&array.datatype)
+    pub fn is_variable_length_array(array: &Array) -> bool {
+        Self::is_variable_length(&array.datatype)
     }
 
     /// Returns whether an element of this type has variable length.
-    pub fn is_of(datatype: &Datatype) -> bool {
+    pub fn is_variable_length(datatype: &Datatype) -> bool {
         ElementKind::from_datatype(datatype).is_some()
     }
 
@@ -97,14 +97,14 @@ impl VariableLength {
     /// `Limit` for more elements than [`limits::VARIABLE_LENGTH_ELEMENTS`].
     pub fn new(reader: Arc<Reader>, container: Arc<dyn Container>) -> Result<Option<Self>> {
         let array = Arc::clone(reader.array());
-        Self::new_over(reader, &array.datatype, array.shape.elements()?, container)
+        Self::from_elements(reader, &array.datatype, array.shape.elements()?, container)
     }
 
     /// Returns the content of `elements` elements of `datatype`, which `stored` reads.
     ///
     /// # Errors
     /// Fails as [`new`](Self::new) does.
-    pub fn new_over(
+    pub fn from_elements(
         stored: Arc<dyn StoredElements>,
         datatype: &Datatype,
         elements: u64,
@@ -117,7 +117,7 @@ impl VariableLength {
             let most = limits::VARIABLE_LENGTH_ELEMENTS;
             return Err(Error::limit("elements of a variable-length dataset", most));
         }
-        Ok(Some(VariableLength {
+        Ok(Some(VariableLengthContent {
             stored,
             container,
             content,
@@ -143,7 +143,7 @@ impl VariableLength {
     /// Fails if an element or its content cannot be read. [`Error::unwanted`] once the request is
     /// to end.
     pub fn length(&self, cancel: &CancelToken) -> Result<u64> {
-        Ok(self.starts(cancel)?.last().copied().unwrap_or(0))
+        Ok(self.block_starts(cancel)?.last().copied().unwrap_or(0))
     }
 
     /// Returns the number of elements.
@@ -168,9 +168,9 @@ impl VariableLength {
         place: &mut ElementStart,
         cancel: &CancelToken,
     ) -> Result<Vec<u8>> {
-        let starts = self.starts(cancel)?;
+        let starts = self.block_starts(cancel)?;
         let all = starts.last().copied().unwrap_or(0);
-        let end = Extent::cut(offset, length as u64).end().min(all);
+        let end = Extent::saturating(offset, length as u64).end().min(all);
         if offset >= end {
             return Ok(Vec::new());
         }
@@ -179,7 +179,7 @@ impl VariableLength {
         let mut at = nearest(&starts, offset, *place);
         let (mut count, mut is_full) = (FIRST, false);
         while !is_full {
-            cancel.go_on()?;
+            cancel.check_cancelled()?;
             at.element = skip_empty(&starts, at);
             let stored = self.block(at.element, count, cancel)?;
             if stored.is_empty() {
@@ -190,8 +190,8 @@ impl VariableLength {
                 .split_elements(&stored)
                 .zip(self.lengths(&*container, &stored)?)
             {
-                let from = offset.left_after(at.start).min(bytes);
-                let to = end.left_after(at.start).min(bytes);
+                let from = offset.minus_or_zero(at.start).min(bytes);
+                let to = end.minus_or_zero(at.start).min(bytes);
                 if from < to {
                     let place = (at.start + from - offset) as usize;
                     parts.push(ElementPart {
@@ -210,7 +210,7 @@ impl VariableLength {
                     start: at.start + bytes,
                 };
             }
-            parts.sort_by_cached_key(|part| container.variable_length_place(part.element));
+            parts.sort_by_cached_key(|part| container.variable_length_offset(part.element));
             for part in parts {
                 self.fetch(&*container, &part, &mut reply)?;
             }
@@ -226,9 +226,11 @@ impl VariableLength {
     /// # Errors
     /// Fails as [`read`](Self::read) does.
     pub fn offsets(&self, first: u64, count: u64, cancel: &CancelToken) -> Result<Vec<u64>> {
-        let starts = self.starts(cancel)?;
-        let last = Extent::cut(first, count).end().min(self.elements + 1);
-        let mut offsets = Vec::with_capacity(last.left_after(first) as usize);
+        let starts = self.block_starts(cancel)?;
+        let last = Extent::saturating(first, count)
+            .end()
+            .min(self.elements + 1);
+        let mut offsets = Vec::with_capacity(last.minus_or_zero(first) as usize);
         let block = first / BLOCK;
         let Some(&start) = starts.get(block as usize) else {
             return Ok(offsets);
@@ -259,27 +261,27 @@ impl VariableLength {
     /// Returns the container with an effort large enough to find the content of `elements`
     /// elements, even if each of them is in another heap collection.
     fn container_for(&self, elements: u64) -> Arc<dyn Container> {
-        let all = elements.with_more(BLOCK);
+        let all = elements.plus(BLOCK);
         // An error of this budget is permanent, because every request would spend as much.
-        let effort = Effort::default().part(all.times(limits::COLLECTION_METADATA));
+        let effort = RequestBudget::default().sub_budget(all.times(limits::COLLECTION_METADATA));
         Arc::clone(&self.container).for_request(&effort)
     }
 
     /// Returns the start of each block. A call waits if another call is finding the starts.
-    fn starts(&self, cancel: &CancelToken) -> Result<Arc<Vec<u64>>> {
+    fn block_starts(&self, cancel: &CancelToken) -> Result<Arc<Vec<u64>>> {
         let mut known = cancel.lock(&self.starts)?;
         if let Some(starts) = &*known {
             return Ok(Arc::clone(starts));
         }
         if self.elements > limits::QUICK_VALUES {
-            cancel.begin_heavy()?;
+            cancel.require_heavy_slot()?;
         }
         let container = self.container_for(self.elements);
         let mut starts = vec![0];
         let mut total = 0_u64;
-        let allocation = self.stored.allocated();
+        let allocation = self.stored.known_allocation();
         for first in (0..self.elements).step_by(BLOCK as usize) {
-            cancel.go_on()?;
+            cancel.check_cancelled()?;
             let bytes = if self.is_stored(allocation.as_ref(), first) {
                 sum(&self.lengths(&*container, &self.block(first, BLOCK, cancel)?)?)
             } else {
@@ -300,14 +302,14 @@ impl VariableLength {
     /// Returns the number of elements from `first` to the end of its block.
     fn count(&self, first: u64) -> u64 {
         let end = (first / BLOCK * BLOCK + BLOCK).min(self.elements);
-        end.left_after(first)
+        end.minus_or_zero(first)
     }
 
     /// Returns whether any element from `first` to the end of its block may be stored and not null.
     fn is_stored(&self, allocation: Option<&Allocation>, first: u64) -> bool {
         let size = self.size() as u64;
         let end = (first + self.count(first)) * size;
-        let data = |allocation: &Allocation| allocation.data_at(first * size);
+        let data = |allocation: &Allocation| allocation.next_data(first * size);
         allocation.is_none_or(|allocation| data(allocation).is_some_and(|data| data < end))
     }
 
@@ -316,8 +318,10 @@ impl VariableLength {
     fn block(&self, first: u64, most: u64, cancel: &CancelToken) -> Result<Vec<u8>> {
         let size = self.size() as u64;
         let length = self.count(first).min(most) * size;
-        let block = self.stored.stored(first * size, length as usize, cancel)?;
-        self.container.expect_variable_length(&block, self.size());
+        let block = self
+            .stored
+            .read_stored(first * size, length as usize, cancel)?;
+        self.container.prefetch_variable_length(&block, self.size());
         Ok(block.into_vec())
     }
 
@@ -327,7 +331,7 @@ impl VariableLength {
         let mut elements: Vec<_> = self.split_elements(stored).enumerate().collect();
         let mut lengths = vec![0; elements.len()];
         if self.content == (ElementKind::Strings { end_at_nul: true }) {
-            let place = |element: &[u8]| container.variable_length_place(element);
+            let place = |element: &[u8]| container.variable_length_offset(element);
             elements.sort_by_cached_key(|(_, element)| place(element));
         }
         for (number, element) in elements {
@@ -358,7 +362,7 @@ impl VariableLength {
             }
             ElementKind::Strings { end_at_nul } => {
                 let text = if end_at_nul {
-                    container.text_bytes(element)?
+                    container.text_length(element)?
                 } else {
                     container.variable_length_bytes(element, 1)?.unwrap_or(0)
                 };
@@ -385,7 +389,7 @@ impl VariableLength {
         if text.is_empty() {
             return Ok(());
         }
-        let fetched = container.variable_length(part.element, base_size, stored)?;
+        let fetched = container.read_variable_length(part.element, base_size, stored)?;
         let fetched = fetched.filter(|fetched| fetched.len() == text.len());
         let short = || Error::corrupt("variable-length element: has shrunk", None);
         text.copy_from_slice(&fetched.ok_or_else(short)?);
@@ -426,7 +430,7 @@ fn skip_empty(starts: &[u64], at: ElementStart) -> u64 {
 fn nearest(starts: &[u64], offset: u64, last: ElementStart) -> ElementStart {
     let block = starts
         .partition_point(|&start| start <= offset)
-        .left_after(1);
+        .minus_or_zero(1);
     let block = ElementStart {
         element: block as u64 * BLOCK,
         start: starts[block],
@@ -452,7 +456,7 @@ impl ElementKind {
     }
 }
 
-impl fmt::Debug for VariableLength {
+impl fmt::Debug for VariableLengthContent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut debug = f.debug_struct("VariableLength");
         debug
@@ -468,7 +472,7 @@ mod tests {
 
     use super::*;
     use crate::array::Engine;
-    use crate::memory::cancel::Ticket;
+    use crate::memory::cancel::RequestSlot;
     use crate::model::Shape;
     use crate::model::array::{Fill, Layout, Storage};
     use crate::model::datatype::Charset;
@@ -476,7 +480,7 @@ mod tests {
     use crate::testing::Heap;
 
     /// Returns strings whose stored element is the number of the text.
-    fn strings(elements: &[u8], texts: Vec<Vec<u8>>) -> VariableLength {
+    fn strings(elements: &[u8], texts: Vec<Vec<u8>>) -> VariableLengthContent {
         let padding = StringPadding::NullTerminated;
         let array = Array {
             datatype: Datatype {
@@ -495,7 +499,7 @@ mod tests {
         };
         let engine = Engine::new(1 << 20, 1);
         let reader = Arc::new(Reader::new(&engine, Arc::new(array)).unwrap());
-        VariableLength::new(reader, Arc::new(Heap(texts)))
+        VariableLengthContent::new(reader, Arc::new(Heap(texts)))
             .unwrap()
             .unwrap()
     }
@@ -522,14 +526,14 @@ mod tests {
     fn a_long_walk_waits_for_a_heavy_place_and_is_given_up() {
         let many = vec![0; usize::try_from(limits::QUICK_VALUES).unwrap() + 1];
         let array = strings(&many, vec![b"a".to_vec()]);
-        let ticket = Arc::<Ticket>::default();
-        let cancel = CancelToken::default().with_ticket(&ticket);
+        let ticket = Arc::<RequestSlot>::default();
+        let cancel = CancelToken::default().with_slot(&ticket);
         let put_off = array.length(&cancel);
-        assert!(put_off.is_err_and(|error| error.is_unwanted()) && ticket.is_put_off());
-        ticket.begin_heavy();
-        ticket.leave();
+        assert!(put_off.is_err_and(|error| error.is_cancelled()) && ticket.is_postponed());
+        ticket.move_to_heavy_slot();
+        ticket.abandon();
         let given_up = array.length(&cancel);
-        assert!(given_up.is_err_and(|error| error.is_unwanted()));
+        assert!(given_up.is_err_and(|error| error.is_cancelled()));
         let found = array.length(&CancelToken::default());
         assert_eq!(found, Ok(2 * (limits::QUICK_VALUES + 1)));
         assert_eq!(array.length(&cancel), found, "it is known now");

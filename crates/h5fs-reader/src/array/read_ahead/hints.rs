@@ -10,11 +10,11 @@ use std::sync::Mutex;
 use crate::array::chunks::{ChunkForm, Chunks};
 use crate::array::geometry::span::ChunkPart;
 use crate::limits;
-use crate::memory::effort::Effort;
+use crate::memory::effort::RequestBudget;
 use crate::memory::lock::lock;
-use crate::model::storage::{ChunkGrid, Pieces};
+use crate::model::storage::{ChunkGrid, PieceDecoder};
 use crate::source::Urgency;
-use crate::wire::{Count, Extent, joined};
+use crate::wire::{Count, Extent, merge_ranges};
 
 /// The set of chunks that readers of an array have touched. The set grows until it is large enough
 /// to request the whole array.
@@ -31,7 +31,7 @@ struct TouchedSet {
 impl TouchedChunks {
     /// Records the chunks that a read touches in an array of `count` chunks. Returns true once,
     /// when enough chunks were touched to request the whole array.
-    pub(in crate::array) fn are_enough(
+    pub(in crate::array) fn record_touches(
         &self,
         chunks: impl Iterator<Item = u64>,
         count: u64,
@@ -58,18 +58,18 @@ impl TouchedChunks {
 impl Chunks {
     /// Requests the bytes that a read of `parts` waits for. The wait for the chunk index ends when
     /// `effort` does.
-    pub(in crate::array) fn need<'p>(
+    pub(in crate::array) fn prefetch_needed<'p>(
         &self,
         parts: impl Iterator<Item = &'p ChunkPart>,
-        effort: &Effort,
+        effort: &RequestBudget,
     ) {
-        if let Some(block) = self.far_block() {
+        if let Some(block) = self.remote_block() {
             let (first, last) = parts.fold((u64::MAX, 0), |(first, last), part| {
                 (first.min(part.number), last.max(part.number))
             });
-            return ask_of_block(block, first..last.one_more(), Urgency::Needed);
+            return prefetch_pieces(block, first..last.plus_one(), Urgency::Needed);
         }
-        let Some(chunked) = self.chunked() else {
+        let Some(chunked) = self.chunk_grid() else {
             return;
         };
         let mut ranges = Vec::new();
@@ -90,20 +90,20 @@ impl Chunks {
                 Ok(ChunkForm::Absent) | Err(_) => {}
             }
         }
-        ask(chunked, &ranges, Urgency::Needed);
+        prefetch_ranges(chunked, &ranges, Urgency::Needed);
     }
 
     /// Requests the chunks with these numbers, which later reads may need.
-    pub(in crate::array) fn expect(&self, numbers: Range<u64>) {
+    pub(in crate::array) fn prefetch_expected(&self, numbers: Range<u64>) {
         if let Some(block) = self.block() {
-            return ask_of_block(block, numbers, Urgency::Expected);
+            return prefetch_pieces(block, numbers, Urgency::Expected);
         }
-        let Some(chunked) = self.chunked() else {
+        let Some(chunked) = self.chunk_grid() else {
             return;
         };
         let mut ranges = Vec::new();
         for number in numbers {
-            match self.locate(number, &Effort::default()) {
+            match self.locate(number, &RequestBudget::default()) {
                 Ok(ChunkForm::Encoded(encoded)) => {
                     ranges.extend(encoded.stored.map(|stored| (stored.offset, stored.length)));
                 }
@@ -112,37 +112,37 @@ impl Chunks {
                 Err(_) => break,
             }
         }
-        ask(chunked, &ranges, Urgency::Expected);
+        prefetch_ranges(chunked, &ranges, Urgency::Expected);
     }
 
     /// Requests the whole array, unless the array is large.
-    pub(in crate::array) fn expect_all(&self) {
-        if let Some(block) = self.far_block() {
+    pub(in crate::array) fn prefetch_all(&self) {
+        if let Some(block) = self.remote_block() {
             if block.stored_bytes() <= limits::WHOLE_BYTES {
-                ask_of_block(block, 0..self.grid.chunks(), Urgency::Expected);
+                prefetch_pieces(block, 0..self.grid.chunks(), Urgency::Expected);
             }
             return;
         }
-        if let Some(chunked) = self.chunked()
+        if let Some(chunked) = self.chunk_grid()
             && self.grid.chunks() <= limits::WHOLE_CHUNKS
             && let Some(ranges) = all_ranges(chunked)
         {
             for ranges in ranges.chunks(limits::RANGES_AT_ONCE) {
-                ask(chunked, ranges, Urgency::Expected);
+                prefetch_ranges(chunked, ranges, Urgency::Expected);
             }
         }
     }
 }
 
 /// Requests these pieces of an encoded block from its source.
-fn ask_of_block(block: &dyn Pieces, pieces: Range<u64>, urgency: Urgency) {
+fn prefetch_pieces(block: &dyn PieceDecoder, pieces: Range<u64>, urgency: Urgency) {
     for part in block.stored_extents(pieces) {
         let range = (part.extent.start(), part.extent.length());
         part.source.prefetch(&[range], urgency);
     }
 }
 
-fn ask(chunked: &ChunkGrid, ranges: &[(u64, u64)], urgency: Urgency) {
+fn prefetch_ranges(chunked: &ChunkGrid, ranges: &[(u64, u64)], urgency: Urgency) {
     if !ranges.is_empty() {
         chunked.source.prefetch(ranges, urgency);
     }
@@ -155,8 +155,8 @@ pub(in crate::array) fn all_ranges(chunked: &ChunkGrid) -> Option<Vec<(u64, u64)
     let mut bytes = 0_u64;
     let walked = chunked
         .index
-        .walk(&Effort::of_a_request(), &mut |_, stored| {
-            bytes = bytes.with_more(stored.length);
+        .walk(&RequestBudget::for_request(), &mut |_, stored| {
+            bytes = bytes.plus(stored.length);
             // The read itself refuses a range whose end overflows.
             ranges.extend(Extent::checked(stored.offset, stored.length));
             if bytes <= limits::WHOLE_BYTES && ranges.len() as u64 <= limits::WHOLE_CHUNKS {
@@ -170,7 +170,7 @@ pub(in crate::array) fn all_ranges(chunked: &ChunkGrid) -> Option<Vec<(u64, u64)
         return None;
     }
     ranges.sort_unstable_by_key(|range| range.start());
-    Some(joined(
+    Some(merge_ranges(
         ranges.iter().map(|range| (range.start(), range.length())),
     ))
 }

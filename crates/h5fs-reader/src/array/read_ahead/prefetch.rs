@@ -17,15 +17,15 @@ use crate::wire::Count;
 /// The kernel sends the requests of one sequential reader in parallel, so they may arrive slightly
 /// out of order.
 #[derive(Default)]
-pub struct Stream {
+pub struct ReadStream {
     progress: Mutex<PrefetchState>,
     canceller: Canceller,
-    room: OnceLock<CacheClaim>,
+    forward_claim: OnceLock<CacheClaim>,
     /// The claim of cache capacity for reads that go backwards.
-    room_back: OnceLock<CacheClaim>,
+    backward_claim: OnceLock<CacheClaim>,
 }
 
-impl fmt::Debug for Stream {
+impl fmt::Debug for ReadStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Stream")
     }
@@ -42,34 +42,34 @@ struct PrefetchState {
     untouched: u64,
     /// The first chunk that was not queued for decoding.
     unqueued: u64,
-    ahead: Ahead,
+    ahead: ReadAheadWindow,
 }
 
 /// The state of requests to a source ahead of a sequential reader.
 #[derive(Default)]
-struct Ahead {
+struct ReadAheadWindow {
     /// Number of bytes of the array to request ahead. The number doubles as the reader continues.
-    reach: u64,
+    window_bytes: u64,
     /// The first unit (chunk or byte) that was not requested.
-    unasked: u64,
+    next_unrequested: u64,
 }
 
-impl Ahead {
+impl ReadAheadWindow {
     /// Returns the range of units to request now, at most `most` units of `bytes` bytes each. A
     /// unit is a chunk, or a byte of an array that is not encoded. The reader has reached unit
     /// `next` of an array of `count` units. A batch is at least half of the window ahead, so that
     /// neighbouring units are requested together.
-    fn go_on(&mut self, next: u64, bytes: u64, count: u64, most: u64) -> Option<Range<u64>> {
-        self.reach = self.reach.max(limits::AHEAD_LEAST);
-        let reach = (self.reach / bytes.max(1)).clamp(1, most);
-        let from = self.unasked.max(next);
-        let to = next.with_more(reach).min(count);
-        let is_due = to == count || to.left_after(from) >= reach.div_ceil(2);
+    fn next_range(&mut self, next: u64, bytes: u64, count: u64, most: u64) -> Option<Range<u64>> {
+        self.window_bytes = self.window_bytes.max(limits::AHEAD_LEAST);
+        let reach = (self.window_bytes / bytes.max(1)).clamp(1, most);
+        let from = self.next_unrequested.max(next);
+        let to = next.plus(reach).min(count);
+        let is_due = to == count || to.minus_or_zero(from) >= reach.div_ceil(2);
         if from >= to || !is_due {
             return None;
         }
-        self.reach = self.reach.times(2).min(limits::AHEAD_BYTES);
-        self.unasked = to;
+        self.window_bytes = self.window_bytes.times(2).min(limits::AHEAD_BYTES);
+        self.next_unrequested = to;
         Some(from..to)
     }
 }
@@ -98,31 +98,31 @@ impl Drop for CacheClaim {
 
 /// A read belongs to the current run if its distance from the run's end is at most this many times
 /// its own length.
-const DISORDER: u64 = 4;
+const MAX_SEQUENTIAL_GAP: u64 = 4;
 
-impl Stream {
+impl ReadStream {
     /// Creates the stream of a file that has just been opened.
     pub fn new() -> Self {
-        Stream::default()
+        ReadStream::default()
     }
 
     /// Records a read of bytes that a source stores unencoded, in an array of `length` bytes. If
     /// the reads are sequential, returns the following bytes to request.
-    pub fn advise_bytes(&self, offset: u64, end: u64, length: u64) -> Option<Range<u64>> {
+    pub fn record_byte_read(&self, offset: u64, end: u64, length: u64) -> Option<Range<u64>> {
         let mut progress = lock(&self.progress);
-        if !progress.goes_on(offset, end) {
+        if !progress.is_sequential_read(offset, end) {
             *progress = PrefetchState::default();
         }
         progress.end = progress.end.max(end);
         let next = progress.end;
         let sequential = std::mem::replace(&mut progress.sequential, true);
-        sequential.then(|| progress.ahead.go_on(next, 1, length, u64::MAX))?
+        sequential.then(|| progress.ahead.next_range(next, 1, length, u64::MAX))?
     }
 
     /// Records a read of `chunks`, which must be encoded, before the read starts. If the reads are
     /// sequential, queues the next chunks for decoding. A seek drops the queued chunks. Returns the
     /// chunks to request from the source.
-    pub(in crate::array) fn advise(
+    pub(in crate::array) fn record_chunk_read(
         &self,
         decoder: &Arc<ChunkDecoder>,
         chunks: &Arc<Chunks>,
@@ -130,12 +130,12 @@ impl Stream {
     ) -> Option<Range<u64>> {
         let (offset, end) = (span.start(), span.end());
         let mut progress = lock(&self.progress);
-        if !progress.goes_on(offset, end) {
+        if !progress.is_sequential_read(offset, end) {
             if chunks.is_sequential() && offset < progress.end {
                 // A decode on the way back passes through earlier chunks, which will be needed
                 // again.
-                let claim = || CacheClaim::claim(decoder, decoder.needed_backwards(chunks));
-                self.room_back.get_or_init(claim);
+                let claim = || CacheClaim::claim(decoder, decoder.backward_cache_bytes(chunks));
+                self.backward_claim.get_or_init(claim);
             }
             self.canceller.cancel();
             *progress = PrefetchState::default();
@@ -143,27 +143,27 @@ impl Stream {
         progress.end = progress.end.max(end);
         progress.untouched = progress.untouched.max(span.last_chunk() + 1);
         let sequential = std::mem::replace(&mut progress.sequential, true);
-        if sequential || chunks.grid.band() > 1 {
-            let claim = || CacheClaim::claim(decoder, decoder.needed(chunks));
-            self.room.get_or_init(claim);
+        if sequential || chunks.grid.interleaved_chunks() > 1 {
+            let claim = || CacheClaim::claim(decoder, decoder.sequential_cache_bytes(chunks));
+            self.forward_claim.get_or_init(claim);
         }
         if !sequential {
             return None;
         }
-        let depth = decoder.depth(chunks);
+        let depth = decoder.prefetch_depth(chunks);
         let from = progress.untouched.max(progress.unqueued);
         let mut to = (progress.untouched + depth).min(chunks.grid.chunks());
-        if chunks.is_far() {
+        if chunks.is_remote() {
             // Chunks that have not arrived yet are queued by a later call.
             to = (from..to)
-                .find(|&number| !chunks.is_here(number))
+                .find(|&number| !chunks.is_available(number))
                 .unwrap_or(to);
         }
         if from < to {
             // Chunks that are still to be read must not be evicted before chunks that were read
             // meanwhile.
             for number in progress.untouched..from {
-                decoder.cache.promote(chunks.key(number));
+                decoder.cache.touch(chunks.key(number));
             }
             let numbers: Vec<u64> = (from..to).collect();
             let taken = decoder
@@ -173,9 +173,9 @@ impl Stream {
         }
         let (next, bytes) = (progress.untouched, chunks.grid.chunk_bytes());
         const MOST: u64 = limits::RANGES_AT_ONCE as u64;
-        let asked = chunks.reads_ahead().then(|| {
+        let asked = chunks.benefits_from_prefetch().then(|| {
             let count = chunks.grid.chunks();
-            progress.ahead.go_on(next, bytes, count, MOST)
+            progress.ahead.next_range(next, bytes, count, MOST)
         });
         asked.flatten()
     }
@@ -183,8 +183,8 @@ impl Stream {
 
 impl PrefetchState {
     /// Returns whether a read of `offset..end` belongs to the current run.
-    fn goes_on(&self, offset: u64, end: u64) -> bool {
-        let disorder = (end - offset).times(DISORDER);
+    fn is_sequential_read(&self, offset: u64, end: u64) -> bool {
+        let disorder = (end - offset).times(MAX_SEQUENTIAL_GAP);
         self.end != 0 && offset.abs_diff(self.end) <= disorder
     }
 }
@@ -196,10 +196,10 @@ mod tests {
     #[test]
     fn more_and_more_is_asked_for_ahead_of_a_reader() {
         const CHUNK: u64 = 64 << 10;
-        let mut ahead = Ahead::default();
+        let mut ahead = ReadAheadWindow::default();
         let mut batches = Vec::new();
         for next in 0..10_000 {
-            if let Some(asked) = ahead.go_on(next, CHUNK, 10_000, 4096) {
+            if let Some(asked) = ahead.next_range(next, CHUNK, 10_000, 4096) {
                 assert!(asked.start >= next && asked.end - next <= limits::AHEAD_BYTES / CHUNK);
                 batches.push((next, asked));
             }
@@ -216,17 +216,17 @@ mod tests {
 
     #[test]
     fn no_more_units_are_asked_for_at_once_than_may_be() {
-        let mut ahead = Ahead::default();
-        assert_eq!(ahead.go_on(0, 1, 1 << 30, 100), Some(0..100));
-        assert_eq!(ahead.go_on(49, 1, 1 << 30, 100), None);
-        assert_eq!(ahead.go_on(50, 1, 1 << 30, 100), Some(100..150));
+        let mut ahead = ReadAheadWindow::default();
+        assert_eq!(ahead.next_range(0, 1, 1 << 30, 100), Some(0..100));
+        assert_eq!(ahead.next_range(49, 1, 1 << 30, 100), None);
+        assert_eq!(ahead.next_range(50, 1, 1 << 30, 100), Some(100..150));
     }
 
     #[test]
     fn a_chunk_larger_than_what_is_ahead_is_asked_for_alone() {
-        let mut ahead = Ahead::default();
-        assert_eq!(ahead.go_on(3, 1 << 30, 100, 4096), Some(3..4));
-        assert_eq!(ahead.go_on(3, 1 << 30, 100, 4096), None);
-        assert_eq!(ahead.go_on(100, 1 << 30, 100, 4096), None);
+        let mut ahead = ReadAheadWindow::default();
+        assert_eq!(ahead.next_range(3, 1 << 30, 100, 4096), Some(3..4));
+        assert_eq!(ahead.next_range(3, 1 << 30, 100, 4096), None);
+        assert_eq!(ahead.next_range(100, 1 << 30, 100, 4096), None);
     }
 }

@@ -9,9 +9,9 @@ use crate::array::tests::sample::{Sample, Table, plain};
 use crate::array::{Engine, Reader};
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::memory::cancel::{CancelToken, Canceller, IsWanted, Ticket};
+use crate::memory::cancel::{CancelToken, Canceller, IsWanted, RequestSlot};
 use crate::model::array::{
-    Array, Mapping, OpenSource, Recode, Storage, StridedLayout, VirtualSource,
+    Array, ElementRecoder, Mapping, OpenVirtualSource, Storage, StridedLayout, VirtualSource,
 };
 use crate::model::datatype::{ByteOrder, Datatype};
 use crate::model::region::Region;
@@ -32,15 +32,15 @@ impl Source for Silent {
         1 << 20
     }
 
-    fn is_far(&self) -> bool {
+    fn is_remote(&self) -> bool {
         true
     }
 
-    fn read_wanted(&self, _: u64, _: &mut [u8], is_wanted: &IsWanted<'_>) -> Result<()> {
+    fn read_cancellable(&self, _: u64, _: &mut [u8], is_wanted: &IsWanted<'_>) -> Result<()> {
         self.is_asked.store(true, Ordering::SeqCst);
         eventually("nobody waits for the bytes", || !is_wanted());
         self.is_left.store(true, Ordering::SeqCst);
-        Err(Error::unwanted())
+        Err(Error::cancelled())
     }
 }
 
@@ -49,12 +49,12 @@ impl Source for Silent {
 struct Whole {
     array: Arc<Array>,
     is_far: bool,
-    recode: Option<Arc<dyn Recode>>,
+    recode: Option<Arc<dyn ElementRecoder>>,
 }
 
 impl VirtualSource for Whole {
-    fn open(&self, _: &CancelToken) -> Result<Option<OpenSource>> {
-        Ok(Some(OpenSource {
+    fn open(&self, _: &CancelToken) -> Result<Option<OpenVirtualSource>> {
+        Ok(Some(OpenVirtualSource {
             array: Arc::clone(&self.array),
             file: None,
             recode: self.recode.clone(),
@@ -65,11 +65,11 @@ impl VirtualSource for Whole {
         "whole".to_owned()
     }
 
-    fn is_elsewhere(&self) -> bool {
+    fn is_in_other_file(&self) -> bool {
         false
     }
 
-    fn is_far(&self) -> bool {
+    fn is_remote(&self) -> bool {
         self.is_far
     }
 
@@ -82,7 +82,7 @@ impl VirtualSource for Whole {
 #[derive(Debug)]
 struct Same;
 
-impl Recode for Same {
+impl ElementRecoder for Same {
     fn recode(&self, stored: &[u8], element: &mut [u8]) -> Result<()> {
         element.copy_from_slice(stored);
         Ok(())
@@ -121,7 +121,7 @@ fn stored(source: &Arc<Silent>) -> [Arc<Array>; 3] {
     let source = || -> SharedSource { Arc::clone(source) as SharedSource };
     let extent = StoredExtent {
         source: source(),
-        extent: Extent::cut(0, 1000),
+        extent: Extent::saturating(0, 1000),
     };
     let chunks = |filters: &[u16]| {
         let chunk = |number: u64| StoredChunk {
@@ -137,11 +137,11 @@ fn stored(source: &Arc<Silent>) -> [Arc<Array>; 3] {
         };
         Storage::Chunked(ChunkGrid {
             source: source(),
-            begin: 0,
+            min_offset: 0,
             chunk_shape: vec![100],
             index: Arc::new(Table(table.collect())),
             pipeline: Pipeline(filters.iter().map(filter).collect()),
-            partial_unfiltered: false,
+            has_unfiltered_edge_chunks: false,
         })
     };
     [Storage::Extents(vec![extent]), chunks(&[]), chunks(&[1])]
@@ -180,14 +180,14 @@ fn a_cancelled_read_leaves_the_source_at_once() {
             let canceller = Canceller::default();
             let token = canceller.token();
             thread::scope(|scope| {
-                let read = scope.spawn(|| reader.read_for(0, 50, &token));
+                let read = scope.spawn(|| reader.read_with_cancel(0, 50, &token));
                 eventually("the source is asked", || {
                     silent.is_asked.load(Ordering::SeqCst)
                 });
                 canceller.cancel();
                 let read = read.join().unwrap();
                 assert!(
-                    read.is_err_and(|error| error.is_unwanted()),
+                    read.is_err_and(|error| error.is_cancelled()),
                     "{kind} {number}"
                 );
             });
@@ -204,13 +204,13 @@ fn numbered(bytes: u64) -> Arc<Array> {
 
 /// Reads as a quick request, and returns whether the request was postponed.
 fn is_put_off(reader: &Reader) -> bool {
-    let ticket = Arc::<Ticket>::default();
-    let cancel = CancelToken::default().with_ticket(&ticket);
-    let read = reader.read_for(0, 50, &cancel);
-    assert_eq!(read.is_err(), ticket.is_put_off());
-    ticket.begin_heavy();
-    assert!(reader.read_for(0, 50, &cancel).is_ok());
-    ticket.is_put_off() || read.is_err()
+    let ticket = Arc::<RequestSlot>::default();
+    let cancel = CancelToken::default().with_slot(&ticket);
+    let read = reader.read_with_cancel(0, 50, &cancel);
+    assert_eq!(read.is_err(), ticket.is_postponed());
+    ticket.move_to_heavy_slot();
+    assert!(reader.read_with_cancel(0, 50, &cancel).is_ok());
+    ticket.is_postponed() || read.is_err()
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::thread;
 
 use crate::array::read_ahead::hints::{TouchedChunks, all_ranges};
 use crate::array::tests::sample::{Sample, Table, plain};
-use crate::array::{CancelToken, Engine, Reader, Stream};
+use crate::array::{CancelToken, Engine, ReadStream, Reader};
 use crate::error::Result;
 use crate::limits;
 use crate::memory::cancel::IsWanted;
@@ -32,9 +32,9 @@ fn far_reader(sample: &Sample, engine: &Arc<Engine>) -> (Reader, Arc<Recording>)
     (reader_from(sample, engine, far.clone()), far)
 }
 
-fn read_on(reader: &Reader, stream: &Stream, offset: u64, length: usize) -> Vec<u8> {
+fn read_on(reader: &Reader, stream: &ReadStream, offset: u64, length: usize) -> Vec<u8> {
     let token = CancelToken::default();
-    let read = reader.read_in(Some(stream), offset, length, &token);
+    let read = reader.read_in_stream(Some(stream), offset, length, &token);
     read.unwrap().to_vec()
 }
 
@@ -44,7 +44,7 @@ fn the_chunks_of_a_read_are_asked_for_at_once() {
     let (reader, far) = far_reader(&sample, &Engine::new(1 << 20, 2));
     let expected = sample.expected();
     assert_eq!(&*reader.read(0, expected.len()).unwrap(), expected);
-    assert_eq!(far.trips(), 1);
+    assert_eq!(far.round_trips(), 1);
     let needed = far
         .announced_ranges()
         .into_iter()
@@ -52,7 +52,7 @@ fn the_chunks_of_a_read_are_asked_for_at_once() {
     assert_eq!(needed.count(), 16);
     // Decoded chunks are not requested again.
     reader.read(0, expected.len()).unwrap();
-    assert_eq!((far.trips(), far.bytes()), (1, far.length() - 20));
+    assert_eq!((far.round_trips(), far.bytes()), (1, far.length() - 20));
 }
 
 #[test]
@@ -65,7 +65,10 @@ fn of_a_chunk_without_filters_only_the_runs_are_asked_for() {
     // Rows 1 and 2: two rows of the first chunk, and 40 000 bytes of two rows of the second.
     let read = reader.read(100_000, 200_000).unwrap();
     assert_eq!(&*read, &sample.expected()[100_000..300_000]);
-    assert_eq!((far.trips(), far.bytes()), (1, 2 * 60_000 + 2 * 40_000));
+    assert_eq!(
+        (far.round_trips(), far.bytes()),
+        (1, 2 * 60_000 + 2 * 40_000)
+    );
     let needed = far
         .announced_ranges()
         .into_iter()
@@ -77,11 +80,11 @@ fn of_a_chunk_without_filters_only_the_runs_are_asked_for() {
 fn a_sequential_reader_waits_twice() {
     let sample = Sample::new(&[400, 64], &[2, 64], 4);
     let (reader, far) = far_reader(&sample, &Engine::new(1 << 20, 2));
-    let (stream, expected) = (Stream::new(), sample.expected());
+    let (stream, expected) = (ReadStream::new(), sample.expected());
     for (i, part) in expected.chunks(512).enumerate() {
         assert_eq!(read_on(&reader, &stream, i as u64 * 512, 512), part);
     }
-    assert_eq!(far.trips(), 2);
+    assert_eq!(far.round_trips(), 2);
 }
 
 #[test]
@@ -91,7 +94,7 @@ fn whoever_reads_on_without_a_handle_is_read_ahead_for_as_well() {
     for (i, part) in sample.expected().chunks(512).enumerate() {
         assert_eq!(&*reader.read(i as u64 * 512, 512).unwrap(), part);
     }
-    assert_eq!(far.trips(), 2);
+    assert_eq!(far.round_trips(), 2);
 }
 
 #[test]
@@ -102,7 +105,7 @@ fn an_array_of_which_much_was_touched_is_asked_for_as_a_whole() {
     for i in 0..7 {
         touch(i * 11);
     }
-    assert_eq!(far.trips(), 7);
+    assert_eq!(far.round_trips(), 7);
     assert!(
         far.announced_ranges()
             .iter()
@@ -110,11 +113,11 @@ fn an_array_of_which_much_was_touched_is_asked_for_as_a_whole() {
     );
     touch(79);
     touch(78);
-    assert_eq!(far.trips(), 9);
+    assert_eq!(far.round_trips(), 9);
     for i in 0..80 {
         touch(i);
     }
-    assert_eq!((far.trips(), far.bytes()), (9, far.length() - 20));
+    assert_eq!((far.round_trips(), far.bytes()), (9, far.length() - 20));
 }
 
 /// Checks that the chunks of a store are requested as a whole too, in whatever order they are
@@ -134,7 +137,7 @@ fn an_array_of_which_many_chunks_were_read_is_asked_for_as_a_whole() {
         }
     }
     // Eight chunks, one after another, and then all others.
-    assert_eq!((far.trips(), far.bytes()), (9, far.length() - 20));
+    assert_eq!((far.round_trips(), far.bytes()), (9, far.length() - 20));
 }
 
 #[test]
@@ -143,7 +146,7 @@ fn one_chunk_is_not_enough_to_ask_for_others() {
         let touched = TouchedChunks::default();
         let mut asked = chunks
             .iter()
-            .map(|&chunk| touched.are_enough([chunk].into_iter(), count));
+            .map(|&chunk| touched.record_touches([chunk].into_iter(), count));
         asked.position(|is_enough| is_enough)
     };
     assert_eq!(enough(&[1, 1, 1], 2), None);
@@ -204,7 +207,7 @@ impl Source for Watched {
         self.far.length()
     }
 
-    fn is_far(&self) -> bool {
+    fn is_remote(&self) -> bool {
         true
     }
 
@@ -212,17 +215,17 @@ impl Source for Watched {
         self.far.prefetch(ranges, urgency);
     }
 
-    fn has_bytes(&self, at: u64, length: u64) -> bool {
-        self.far.has_bytes(at, length)
+    fn is_available(&self, at: u64, length: u64) -> bool {
+        self.far.is_available(at, length)
     }
 
-    fn read_wanted(&self, at: u64, buffer: &mut [u8], is_wanted: &IsWanted<'_>) -> Result<()> {
+    fn read_cancellable(&self, at: u64, buffer: &mut [u8], is_wanted: &IsWanted<'_>) -> Result<()> {
         if thread::current().name() == Some("decode") {
-            let waits = !self.has_bytes(at, buffer.len() as u64);
+            let waits = !self.is_available(at, buffer.len() as u64);
             self.ahead.fetch_add(1, Ordering::SeqCst);
             self.waited.fetch_add(usize::from(waits), Ordering::SeqCst);
         }
-        self.far.read_wanted(at, buffer, is_wanted)
+        self.far.read_cancellable(at, buffer, is_wanted)
     }
 }
 
@@ -237,7 +240,7 @@ fn threads_that_decode_ahead_wait_for_nothing() {
     });
     let engine = Engine::new(1 << 20, 2);
     let reader = reader_from(&sample, &engine, source.clone());
-    let (stream, expected) = (Stream::new(), sample.expected());
+    let (stream, expected) = (ReadStream::new(), sample.expected());
     for (i, part) in expected.chunks(5 * 256).enumerate() {
         assert_eq!(read_on(&reader, &stream, i as u64 * 1280, 1280), part);
         thread::sleep(std::time::Duration::from_millis(1));
@@ -250,7 +253,7 @@ fn threads_that_decode_ahead_wait_for_nothing() {
 fn extents(far: &Arc<Recording>, parts: &[(u64, u64)]) -> Storage {
     let extent = |&(offset, length): &(u64, u64)| StoredExtent {
         source: far.clone(),
-        extent: Extent::cut(offset, length),
+        extent: Extent::saturating(offset, length),
     };
     Storage::Extents(parts.iter().map(extent).collect())
 }
@@ -261,16 +264,19 @@ fn what_stands_in_extents_is_asked_for_as_it_is_read() {
     let storage = extents(&far, &[(100, 50), (0, 50)]);
     let array = Arc::new(plain(&[100], 1, storage));
     let reader = Reader::new(&Engine::new(1 << 20, 1), array).unwrap();
-    let stream = Stream::new();
+    let stream = ReadStream::new();
     let expected: Vec<u8> = (100..150).chain(0..50).collect();
     assert_eq!(read_on(&reader, &stream, 40, 20), expected[40..60]);
     let needed = [(140, 10), (0, 10)].map(|(at, n)| (at, n, Urgency::Needed));
-    assert_eq!((far.trips(), far.announced_ranges()), (1, needed.to_vec()));
+    assert_eq!(
+        (far.round_trips(), far.announced_ranges()),
+        (1, needed.to_vec())
+    );
     assert_eq!(read_on(&reader, &stream, 60, 10), expected[60..70]);
     assert_eq!(read_on(&reader, &stream, 70, 30), expected[70..]);
-    assert_eq!((far.trips(), far.bytes()), (2, 60));
+    assert_eq!((far.round_trips(), far.bytes()), (2, 60));
     assert!(
-        reader.read_now(&stream, 0, 10).unwrap().is_none(),
+        reader.try_read(&stream, 0, 10).unwrap().is_none(),
         "it would be waited for"
     );
 }
@@ -287,5 +293,5 @@ fn the_pieces_under_strides_are_asked_for_at_once() {
     let array = plain(&[4, 2], 1, Storage::Strided(strided));
     let reader = Reader::new(&Engine::new(8 << 20, 2), Arc::new(array)).unwrap();
     assert_eq!(&*reader.read(0, 8).unwrap(), [7; 8]);
-    assert_eq!((far.trips(), far.bytes()), (1, 4 * (256 << 10)));
+    assert_eq!((far.round_trips(), far.bytes()), (1, 4 * (256 << 10)));
 }

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use crate::array::{Engine, Reader};
 use crate::error::Result;
 use crate::memory::cancel::IsWanted;
-use crate::memory::effort::Effort;
+use crate::memory::effort::RequestBudget;
 use crate::model::Shape;
 use crate::model::array::{Array, Fill, Layout, Storage};
 use crate::model::datatype::{Class, Datatype};
@@ -33,7 +33,7 @@ impl ChunkIndex for Table {
     fn walk_from(
         &self,
         _: &mut IndexCursor,
-        _: &Effort,
+        _: &RequestBudget,
         visit: &mut ChunkVisitor<'_>,
     ) -> Result<()> {
         for (place, &stored) in &self.0 {
@@ -65,7 +65,7 @@ impl Source for CountingSource {
         self.bytes.length()
     }
 
-    fn read_wanted(&self, at: u64, buffer: &mut [u8], is_wanted: &IsWanted<'_>) -> Result<()> {
+    fn read_cancellable(&self, at: u64, buffer: &mut [u8], is_wanted: &IsWanted<'_>) -> Result<()> {
         self.reads.fetch_add(1, Ordering::SeqCst);
         self.read_bytes
             .fetch_add(buffer.len() as u64, Ordering::SeqCst);
@@ -73,7 +73,7 @@ impl Source for CountingSource {
         self.together.fetch_max(reading, Ordering::SeqCst);
         eventually("a read may go on", || !(self.waits)(self, at));
         self.reading.fetch_sub(1, Ordering::SeqCst);
-        self.bytes.read_wanted(at, buffer, is_wanted)
+        self.bytes.read_cancellable(at, buffer, is_wanted)
     }
 }
 
@@ -208,11 +208,11 @@ impl Sample {
         }];
         let storage = Storage::Chunked(ChunkGrid {
             source: shared,
-            begin: 0,
+            min_offset: 0,
             chunk_shape: self.chunk.clone(),
             index: Arc::new(table),
             pipeline: Pipeline(if self.deflate { filters } else { vec![] }),
-            partial_unfiltered: self.partial_unfiltered,
+            has_unfiltered_edge_chunks: self.partial_unfiltered,
         });
         let array = Array {
             fill: Fill::Value(self.fill.clone().into()),

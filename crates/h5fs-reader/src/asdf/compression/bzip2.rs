@@ -26,7 +26,7 @@ use crate::filter;
 use crate::limits;
 use crate::memory::buffer::Buffer;
 use crate::memory::cancel::{IsWanted, check_wanted};
-use crate::model::storage::Help;
+use crate::model::storage::DecodeContext;
 use crate::wire::{Count, to_u64, to_usize};
 
 /// Maximum number of bytes of a bzip2 block with 900 000 symbols: 20 bits per symbol, and the
@@ -102,7 +102,12 @@ struct Job {
 impl Bzip2Block {
     /// Decodes bzip2 blocks until the chain contains the content up to byte `end`. For the last
     /// byte of the content, decodes until the stream's end.
-    fn reach(&self, progress: &mut Bzip2Progress, end: u64, help: &Help<'_>) -> Result<()> {
+    fn decode_until(
+        &self,
+        progress: &mut Bzip2Progress,
+        end: u64,
+        help: &DecodeContext<'_>,
+    ) -> Result<()> {
         let is_last = end == self.encoded.decoded;
         while progress.tip.start < end || is_last && progress.end.is_none() {
             check_wanted(help.is_wanted)?;
@@ -115,7 +120,7 @@ impl Bzip2Block {
     }
 
     /// Extends the chain by the next blocks, or finds the stream's end.
-    fn advance(&self, progress: &mut Bzip2Progress, help: &Help<'_>) -> Result<()> {
+    fn advance(&self, progress: &mut Bzip2Progress, help: &DecodeContext<'_>) -> Result<()> {
         if let Some(end) = &progress.end {
             end.clone()?;
             return Err(self.encoded.corrupt("block: ends before data_size"));
@@ -132,7 +137,7 @@ impl Bzip2Block {
             }
             match decoded {
                 Ok(decoded) => progress.append(decoded),
-                Err(error) if error.is_passing() => return Err(error),
+                Err(error) if error.is_transient() => return Err(error),
                 Err(error) => progress.end = Some(Err(error)),
             }
             if progress.tip.start > self.encoded.decoded {
@@ -150,7 +155,7 @@ impl Bzip2Block {
         at: u64,
         end: u64,
         bytes: &mut Vec<u8>,
-        help: &Help<'_>,
+        help: &DecodeContext<'_>,
     ) -> Result<()> {
         let after = progress.chain.partition_point(|link| link.start <= at);
         let place = after.checked_sub(1).ok_or(Error::NotFound)?;
@@ -172,7 +177,7 @@ impl Bzip2Block {
     }
 
     /// Decodes blocks in parallel, the first of them in this thread.
-    fn decode_all(&self, jobs: &[Job], help: &Help<'_>) -> Vec<Result<DecodedBlock>> {
+    fn decode_all(&self, jobs: &[Job], help: &DecodeContext<'_>) -> Vec<Result<DecodedBlock>> {
         let is_wanted = help.is_wanted;
         let Some((first, others)) = jobs.split_first() else {
             return Vec::new();
@@ -207,8 +212,8 @@ impl Bzip2Block {
                     return Ok(DecodedBlock { content, sum, next });
                 }
                 Ok((_, false)) => {}
-                Err(unwanted) if unwanted.is_unwanted() => return Err(unwanted),
-                Err(damage) => error = self.encoded.placed(damage),
+                Err(unwanted) if unwanted.is_cancelled() => return Err(unwanted),
+                Err(damage) => error = self.encoded.with_offset(damage),
             }
         }
         Err(error)
@@ -222,9 +227,10 @@ impl Bzip2Block {
     ) -> Result<(BlockContent, bool)> {
         let mut content = BlockContent::default();
         let most = self.encoded.decoded;
-        let is_whole = filter::bzip2::each_part(&alone.stream, most, is_wanted, &mut |part| {
-            content.push(part);
-        })?;
+        let is_whole =
+            filter::bzip2::decode_in_parts(&alone.stream, most, is_wanted, &mut |part| {
+                content.push(part);
+            })?;
         Ok((content.finish(), is_whole))
     }
 
@@ -236,7 +242,7 @@ impl Bzip2Block {
         if content.length() == 0 {
             return Err(self.encoded.corrupt("bzip2: ends too early"));
         }
-        let (sum, next) = (alone.sum, job.mark.one_more());
+        let (sum, next) = (alone.sum, job.mark.plus_one());
         Ok(DecodedBlock { content, sum, next })
     }
 }
@@ -247,7 +253,7 @@ impl Bzip2Progress {
         self.chain.push(ChainLink { mark, start });
         self.tip = Tip {
             mark: decoded.next,
-            start: start.with_more(decoded.content.length()),
+            start: start.plus(decoded.content.length()),
             sum: sum.rotate_left(1) ^ decoded.sum,
         };
         self.keep(mark, decoded.content);
@@ -258,13 +264,13 @@ impl Bzip2Progress {
     fn checked_end(&mut self, encoded: &EncodedBlock) -> Result<Result<()>> {
         let Some(mark) = self.mark(self.tip.mark, encoded)? else {
             if self.tip.mark > 0 && self.tip.start == encoded.decoded {
-                encoded.warn_of_cut();
+                encoded.warn_truncated();
                 return Ok(Ok(()));
             }
             return Ok(Err(encoded.corrupt("bzip2: a block is missing")));
         };
-        let at = mark.bit.with_more(48);
-        let bytes = bits(encoded, at, at.with_more(32))?;
+        let at = mark.bit.plus(48);
+        let bytes = bits(encoded, at, at.plus(32))?;
         Ok(if self.tip.start < encoded.decoded {
             Err(encoded.corrupt("block: ends before data_size"))
         } else if bytes != self.tip.sum.to_be_bytes() {
@@ -312,8 +318,8 @@ impl Bzip2Progress {
     fn job(&mut self, mark: usize, encoded: &EncodedBlock) -> Result<Job> {
         let bit = self.mark(mark, encoded)?.ok_or(Error::NotFound)?.bit;
         let mut ends = Vec::new();
-        let until = (bit / 8).with_more(BLOCK_BYTES);
-        for number in (mark.one_more()..).take(ENDS) {
+        let until = (bit / 8).plus(BLOCK_BYTES);
+        for number in (mark.plus_one()..).take(ENDS) {
             match self.marks.get(number, encoded, until)? {
                 Some(end) => ends.push((number, end.bit)),
                 None => break,
@@ -336,7 +342,7 @@ impl Bzip2Progress {
             None => FIRST_BIT,
             Some(before) => self.marks.known_mark(before).map_or(0, |mark| mark.bit),
         };
-        let until = (until / 8).with_more(BLOCK_BYTES);
+        let until = (until / 8).plus(BLOCK_BYTES);
         let mark = self.marks.get(number, encoded, until)?;
         Ok(mark.filter(|mark| number > 0 || mark.bit == FIRST_BIT))
     }
@@ -359,7 +365,7 @@ impl Bzip2Progress {
             && bytes > limits::BZIP2_KEPT
             && let Some((_, gone)) = self.kept.pop_front()
         {
-            bytes = bytes.left_after(gone.weight());
+            bytes = bytes.minus_or_zero(gone.weight());
         }
     }
 }
@@ -371,11 +377,11 @@ impl Codec for Bzip2 {
         block: &Bzip2Block,
         progress: &mut Bzip2Progress,
         piece: u64,
-        help: &mut Help<'_>,
+        help: &mut DecodeContext<'_>,
     ) -> Result<Buffer> {
         let wanted = block.encoded.piece(piece, block.piece);
         let length = to_usize(wanted.length())?;
-        block.reach(progress, wanted.end(), help)?;
+        block.decode_until(progress, wanted.end(), help)?;
         let mut bytes = Vec::with_capacity(length);
         while bytes.len() < length {
             let before = bytes.len();

@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex, OnceLock};
 use crate::asdf::compression::encoded::EncodedBlock;
 use crate::asdf::window::Window;
 use crate::error::{Error, Result};
-use crate::filter::{self, Context, Length};
+use crate::filter::{self, Context, DecodedLength};
 use crate::limits;
 use crate::memory::buffer::Buffer;
 use crate::memory::lock::lock;
-use crate::memory::marks::Marks;
+use crate::memory::marks::CheckpointList;
 use crate::memory::shared_lru::{FileLru, SharedLru};
-use crate::model::storage::{Help, Pieces, StoredExtent};
+use crate::model::storage::{DecodeContext, PieceDecoder, StoredExtent};
 use crate::source::read_buffer;
 use crate::wire::{Count, Extent, to_u64, to_usize};
 
@@ -40,8 +40,8 @@ pub enum ChunkCodec {
 pub struct ChunkTable {
     encoded: EncodedBlock,
     codec: ChunkCodec,
-    longest: OnceLock<Longest>,
-    tables: Arc<Tables>,
+    longest: OnceLock<LongestChunk>,
+    tables: Arc<ChunkTables>,
     /// Locked while the chunks are walked, so that only one thread walks. The engine's turns cannot
     /// be used instead: the walk is needed to open the array, before there are turns. Pieces are
     /// also decoded in parallel, and their places may have been evicted from `tables`.
@@ -50,7 +50,7 @@ pub struct ChunkTable {
 
 /// The lengths of the longest chunks.
 #[derive(Debug, Default, Clone, Copy)]
-struct Longest {
+struct LongestChunk {
     stored: u64,
     decoded: u64,
 }
@@ -74,22 +74,22 @@ struct Chunk {
 
 /// The positions of the chunks of one file's blocks, by the blocks' offsets.
 #[derive(Debug)]
-pub struct Tables(FileLru<u64, Arc<[ChunkMark]>>);
+pub struct ChunkTables(FileLru<u64, Arc<[ChunkMark]>>);
 
 /// The tables of all files of a mount together.
 #[derive(Debug, Clone)]
-pub struct SharedTables(Arc<SharedLru<u64, Arc<[ChunkMark]>>>);
+pub struct SharedChunkTables(Arc<SharedLru<u64, Arc<[ChunkMark]>>>);
 
-impl Default for SharedTables {
+impl Default for SharedChunkTables {
     fn default() -> Self {
-        SharedTables(SharedLru::new(CHUNK_TABLES))
+        SharedChunkTables(SharedLru::new(CHUNK_TABLES))
     }
 }
 
-impl Tables {
+impl ChunkTables {
     /// Returns empty tables for a new file. All files share the memory limit of `all`.
-    pub fn new(all: &SharedTables) -> Self {
-        Tables(FileLru::new(&all.0))
+    pub fn new(all: &SharedChunkTables) -> Self {
+        ChunkTables(FileLru::new(&all.0))
     }
 }
 
@@ -109,7 +109,7 @@ impl ChunkWalk<'_> {
         if at >= end {
             return Ok(None);
         }
-        let header = self.window.piece(Extent::cut(at, 12))?;
+        let header = self.window.piece(Extent::saturating(at, 12))?;
         let chunk = chunk_of(header, self.codec, at, start)?;
         let after = chunk.stored.end();
         if after > end {
@@ -126,7 +126,7 @@ impl ChunkWalk<'_> {
 impl ChunkTable {
     /// Returns the block as chunks, which are walked when they are first needed. Their positions
     /// are kept in `tables`.
-    pub fn new(encoded: EncodedBlock, codec: ChunkCodec, tables: &Arc<Tables>) -> Self {
+    pub fn new(encoded: EncodedBlock, codec: ChunkCodec, tables: &Arc<ChunkTables>) -> Self {
         ChunkTable {
             encoded,
             codec,
@@ -168,8 +168,8 @@ impl ChunkTable {
             at: self.encoded.stored.start(),
             start: 0,
         });
-        let mut longest = Longest::default();
-        let mut marks = Marks::new(CHUNK_MARKS, 1);
+        let mut longest = LongestChunk::default();
+        let mut marks = CheckpointList::new(CHUNK_MARKS, 1);
         for number in 0.. {
             let mark = walk.next;
             let Some(chunk) = walk.next()? else {
@@ -181,7 +181,7 @@ impl ChunkTable {
             }
             longest.stored = longest.stored.max(chunk.stored.length());
             longest.decoded = longest.decoded.max(chunk.content.length());
-            marks.pass(number, || mark);
+            marks.record(number, || mark);
         }
         let decoded = walk.next.start;
         if decoded != self.encoded.decoded {
@@ -189,32 +189,32 @@ impl ChunkTable {
                 "block: decodes to {decoded} bytes, not {}",
                 self.encoded.decoded
             );
-            return Err(self.encoded.placed(Error::corrupt(what, None)));
+            return Err(self.encoded.with_offset(Error::corrupt(what, None)));
         }
         self.longest.get_or_init(|| longest);
-        Ok(marks.into_places().collect())
+        Ok(marks.into_states().collect())
     }
 
-    fn longest(&self) -> Result<Longest> {
+    fn longest(&self) -> Result<LongestChunk> {
         if self.longest.get().is_none() {
             self.marks()?;
         }
         self.longest.get().copied().ok_or(Error::NotFound)
     }
 
-    fn chunk(&self, chunk: Chunk, help: &Help<'_>) -> Result<Buffer> {
+    fn chunk(&self, chunk: Chunk, help: &DecodeContext<'_>) -> Result<Buffer> {
         let context = &mut Context::new(help.pool);
         let source = &*self.encoded.source;
         let stored = (chunk.stored.start(), chunk.stored.length());
         let stored = read_buffer(source, stored, (help.pool, help.is_wanted), "chunk")?;
-        let length = Length::Exactly(to_usize(chunk.content.length())?);
+        let length = DecodedLength::Exactly(to_usize(chunk.content.length())?);
         match self.codec {
             ChunkCodec::Lz4 => {
-                filter::lz4::block(stored.get(4..).unwrap_or_default(), length, context)
+                filter::lz4::decode_block(stored.get(4..).unwrap_or_default(), length, context)
             }
             ChunkCodec::Blosc => filter::blosc::decode(&stored, length, context),
         }
-        .map_err(|error| self.encoded.placed(error))
+        .map_err(|error| self.encoded.with_offset(error))
     }
 }
 
@@ -236,23 +236,23 @@ fn chunk_of(header: &[u8], codec: ChunkCodec, at: u64, start: u64) -> Result<Chu
         ChunkCodec::Blosc => u32::MAX,
     };
     // Compression does not add that much to incompressible bytes either.
-    let overhead = u64::from(decoded / 8).with_more(to_u64(limits::FILTER_OVERHEAD));
-    let is_too_long = u64::from(stored) > u64::from(decoded).with_more(overhead);
+    let overhead = u64::from(decoded / 8).plus(to_u64(limits::FILTER_OVERHEAD));
+    let is_too_long = u64::from(stored) > u64::from(decoded).plus(overhead);
     if stored == 0 || decoded == 0 || decoded > most || is_too_long {
         return Err(Error::corrupt(
             "block: the length of a chunk is not possible",
             at,
         ));
     }
-    let whole = Extent::new(at, u64::from(stored).with_more(4), "chunk of a block")?;
+    let whole = Extent::new(at, u64::from(stored).plus(4), "chunk of a block")?;
     Ok(Chunk {
         stored: whole.skip(4),
         content: Extent::new(start, u64::from(decoded), "content of a block")?,
     })
 }
 
-impl Pieces for ChunkTable {
-    fn bytes(&self) -> u64 {
+impl PieceDecoder for ChunkTable {
+    fn byte_length(&self) -> u64 {
         self.encoded.decoded
     }
 
@@ -260,7 +260,7 @@ impl Pieces for ChunkTable {
         Ok(self.longest()?.decoded.max(1))
     }
 
-    fn stored_at_once(&self) -> Result<u64> {
+    fn max_stored_bytes(&self) -> Result<u64> {
         Ok(self.longest()?.stored)
     }
 
@@ -273,7 +273,7 @@ impl Pieces for ChunkTable {
             .estimated_extents(pieces, self.piece_bytes().unwrap_or(1))
     }
 
-    fn decode(&self, piece: u64, help: &mut Help<'_>) -> Result<Buffer> {
+    fn decode(&self, piece: u64, help: &mut DecodeContext<'_>) -> Result<Buffer> {
         let longest = self.piece_bytes()?;
         let wanted = self.encoded.piece(piece, longest);
         let marks = self.marks()?;
@@ -293,8 +293,8 @@ impl Pieces for ChunkTable {
             if chunk.content == wanted {
                 return Ok(decoded);
             }
-            let from = to_usize(part.start().left_after(chunk.content.start()))?;
-            let to = to_usize(part.end().left_after(chunk.content.start()))?;
+            let from = to_usize(part.start().minus_or_zero(chunk.content.start()))?;
+            let to = to_usize(part.end().minus_or_zero(chunk.content.start()))?;
             bytes.extend_from_slice(decoded.get(from..to).unwrap_or_default());
         }
         Ok(bytes.into())
@@ -327,13 +327,13 @@ mod tests {
         let table = ChunkTable::new(
             encoded,
             ChunkCodec::Lz4,
-            &Arc::new(Tables::new(&SharedTables::default())),
+            &Arc::new(ChunkTables::new(&SharedChunkTables::default())),
         );
         table.piece_bytes().map(|_| table)
     }
 
     fn decoded(table: &ChunkTable, piece: u64) -> Result<Buffer> {
-        (table as &dyn Pieces).decode_alone(piece)
+        (table as &dyn PieceDecoder).decode_alone(piece)
     }
 
     #[test]

@@ -12,21 +12,21 @@ type State = Box<dyn Any + Send>;
 
 /// The states of [`limits::RESUMABLE_BLOCKS`] blocks, by the offsets of their stored bytes. Only
 /// the block's codec knows the type of its state.
-pub struct Resumes(Mutex<LruCache<u64, State>>);
+pub struct DecoderStates(Mutex<LruCache<u64, State>>);
 
-impl Default for Resumes {
+impl Default for DecoderStates {
     fn default() -> Self {
-        Resumes(Mutex::new(LruCache::unbounded()))
+        DecoderStates(Mutex::new(LruCache::unbounded()))
     }
 }
 
-impl std::fmt::Debug for Resumes {
+impl std::fmt::Debug for DecoderStates {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Resumes")
     }
 }
 
-impl Resumes {
+impl DecoderStates {
     /// Calls `decode` with the state of a block, or with an initial state if none is kept. The
     /// state is removed during the call. The array engine lets only one thread decode a block at a
     /// time, so no other thread needs the state meanwhile.

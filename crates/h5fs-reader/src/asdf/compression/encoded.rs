@@ -34,8 +34,8 @@ impl EncodedBlock {
             let before = before.checked_div(decoded).unwrap_or(0);
             u64::try_from(before).unwrap_or(self.stored.length())
         };
-        let start = place(pieces.start.left_after(1));
-        let end = place(pieces.end.one_more());
+        let start = place(pieces.start.minus_or_zero(1));
+        let end = place(pieces.end.plus_one());
         vec![StoredExtent {
             source: Arc::clone(&self.source),
             extent: self.stored.first(end).skip(start),
@@ -44,7 +44,7 @@ impl EncodedBlock {
 
     /// Fails with `Limit` if the block stores more than `needed + surplus` bytes.
     pub(super) fn limit_stored(&self, needed: u64, surplus: u64) -> Result<()> {
-        let most = needed.with_more(surplus);
+        let most = needed.plus(surplus);
         let (decoded, stored) = (self.decoded, self.stored.length());
         if stored > most {
             let what = format!("a block of {decoded} bytes stored as {stored}");
@@ -60,7 +60,7 @@ impl EncodedBlock {
     }
 
     /// Adds the offset of the stored bytes to an error without an offset.
-    pub(super) fn placed(&self, error: Error) -> Error {
+    pub(super) fn with_offset(&self, error: Error) -> Error {
         match error {
             Error::Corrupt { what, at: None } => Error::corrupt(what, self.stored.start()),
             other => other,
@@ -78,7 +78,7 @@ impl EncodedBlock {
     }
 
     /// Logs that the stream is truncated although all of its content is present.
-    pub(super) fn warn_of_cut(&self) {
+    pub(super) fn warn_truncated(&self) {
         let at = self.stored.start();
         log::warn!(
             "block at byte {at}: the end of the bzip2 stream is missing; the content is complete"

@@ -6,11 +6,11 @@ use std::num::NonZeroU64;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::asdf::compression::decoder_states::Resumes;
+use crate::asdf::compression::decoder_states::DecoderStates;
 use crate::asdf::compression::encoded::EncodedBlock;
 use crate::error::{Error, Result};
 use crate::memory::buffer::Buffer;
-use crate::model::storage::{Help, Pieces, StoredExtent};
+use crate::model::storage::{DecodeContext, PieceDecoder, StoredExtent};
 
 /// The decoder of a block's stream.
 pub trait Codec: Sized {
@@ -25,7 +25,7 @@ pub trait Codec: Sized {
         block: &ResumableBlock<Self>,
         state: &mut Self::ResumeState,
         piece: u64,
-        help: &mut Help<'_>,
+        help: &mut DecodeContext<'_>,
     ) -> Result<Buffer>;
 }
 
@@ -34,7 +34,7 @@ pub struct ResumableBlock<C> {
     pub(super) codec: C,
     pub(super) encoded: EncodedBlock,
     pub(super) piece: u64,
-    pub(super) resumes: Arc<Resumes>,
+    pub(super) resumes: Arc<DecoderStates>,
 }
 
 impl<C> ResumableBlock<C> {
@@ -43,7 +43,7 @@ impl<C> ResumableBlock<C> {
         codec: C,
         encoded: EncodedBlock,
         piece: NonZeroU64,
-        resumes: Arc<Resumes>,
+        resumes: Arc<DecoderStates>,
     ) -> Self {
         ResumableBlock {
             codec,
@@ -60,8 +60,8 @@ impl<C: fmt::Debug> fmt::Debug for ResumableBlock<C> {
     }
 }
 
-impl<C: Codec + fmt::Debug + Send + Sync> Pieces for ResumableBlock<C> {
-    fn bytes(&self) -> u64 {
+impl<C: Codec + fmt::Debug + Send + Sync> PieceDecoder for ResumableBlock<C> {
+    fn byte_length(&self) -> u64 {
         self.encoded.decoded
     }
 
@@ -81,7 +81,7 @@ impl<C: Codec + fmt::Debug + Send + Sync> Pieces for ResumableBlock<C> {
         true
     }
 
-    fn decode(&self, piece: u64, help: &mut Help<'_>) -> Result<Buffer> {
+    fn decode(&self, piece: u64, help: &mut DecodeContext<'_>) -> Result<Buffer> {
         if self.encoded.piece(piece, self.piece).is_empty() {
             return Err(Error::NotFound);
         }
@@ -89,6 +89,6 @@ impl<C: Codec + fmt::Debug + Send + Sync> Pieces for ResumableBlock<C> {
         let bytes = self
             .resumes
             .decode_with(self.encoded.stored.start(), decode);
-        bytes.map_err(|error| self.encoded.placed(error))
+        bytes.map_err(|error| self.encoded.with_offset(error))
     }
 }

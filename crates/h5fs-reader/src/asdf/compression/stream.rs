@@ -29,7 +29,7 @@ use crate::asdf::compression::stream::part_search::PartsReader;
 use crate::error::{Error, Result};
 use crate::memory::buffer::Buffer;
 use crate::memory::cancel::check_wanted;
-use crate::model::storage::Help;
+use crate::model::storage::DecodeContext;
 use crate::wire::{Count, to_u64, to_usize};
 
 /// Number of pieces that are kept, so that readers that overtake each other do not restart the
@@ -71,13 +71,13 @@ struct DecoderRun {
 impl DecoderRun {
     /// Returns the number of the first kept piece, or of the next piece if none is kept.
     fn first(&self) -> u64 {
-        self.next.left_after(to_u64(self.kept.len()))
+        self.next.minus_or_zero(to_u64(self.kept.len()))
     }
 
     /// Returns whether the piece with this number is kept, or is among the next `most` pieces of
     /// the decoder.
     fn is_near(&self, piece: u64, most: u64) -> bool {
-        self.first() <= piece && piece < self.next.with_more(most)
+        self.first() <= piece && piece < self.next.plus(most)
     }
 }
 
@@ -86,7 +86,7 @@ impl StreamBlock {
         &self,
         state: &mut StreamState,
         piece: u64,
-        help: &mut Help<'_>,
+        help: &mut DecodeContext<'_>,
     ) -> Result<Buffer> {
         let mut until = piece;
         if state.is_broken || !state.run.is_near(piece, NEAR) {
@@ -94,7 +94,7 @@ impl StreamBlock {
         }
         let bytes = self.decode_on(state, piece, help)?;
         if until > piece {
-            self.pass_on(&mut state.run, until, help);
+            self.emit_extra_pieces(&mut state.run, until, help);
         }
         Ok(bytes)
     }
@@ -104,7 +104,7 @@ impl StreamBlock {
         &self,
         state: &mut StreamState,
         piece: u64,
-        help: &mut Help<'_>,
+        help: &mut DecodeContext<'_>,
     ) -> Result<Buffer> {
         let run = &mut state.run;
         if run.decoder.is_none() {
@@ -117,11 +117,11 @@ impl StreamBlock {
             check_wanted(help.is_wanted)?;
             if let Err(error) = self.step(run, help) {
                 state.run = DecoderRun::default();
-                state.is_broken = !error.is_passing();
+                state.is_broken = !error.is_transient();
                 return Err(error);
             }
         }
-        let place = to_usize(piece.left_after(run.first()))?;
+        let place = to_usize(piece.minus_or_zero(run.first()))?;
         run.kept.get(place).cloned().ok_or(Error::NotFound)
     }
 
@@ -152,7 +152,7 @@ impl StreamBlock {
         }
         let end = part.content.end().div_ceil(self.piece);
         let is_known = !state.begun.insert(place);
-        let is_short = end.left_after(piece) <= AT_ONCE;
+        let is_short = end.minus_or_zero(piece) <= AT_ONCE;
         let from = part.content.start();
         state.run = DecoderRun::default();
         if place > 0 || state.is_broken {
@@ -165,7 +165,7 @@ impl StreamBlock {
     /// that begins at or after this byte.
     fn run_from(&self, parts: Arc<[StreamPart]>, place: usize, from: u64) -> Result<DecoderRun> {
         let next = from.div_ceil(self.piece);
-        let passed_over = next.times(self.piece).left_after(from);
+        let passed_over = next.times(self.piece).minus_or_zero(from);
         let reader = PartsReader::new(self.encoded.clone(), self.codec, parts, place);
         let mut decoder: StreamDecoder<'static> = Box::new(reader);
         let mut bytes = vec![0; to_usize(passed_over)?];
@@ -181,7 +181,7 @@ impl StreamBlock {
 
     /// Passes on the pieces up to `until` of a part at which a run begins a second time. Otherwise,
     /// each of them would be decoded from the part's beginning.
-    fn pass_on(&self, run: &mut DecoderRun, until: u64, help: &mut Help<'_>) {
+    fn emit_extra_pieces(&self, run: &mut DecoderRun, until: u64, help: &mut DecodeContext<'_>) {
         while run.next < until && (help.is_wanted)() {
             if self.step(run, help).is_err() {
                 // The reader that needs the piece reports the error again.
@@ -190,12 +190,12 @@ impl StreamBlock {
             }
         }
         for (number, bytes) in (run.first()..).zip(&run.kept) {
-            (help.pass)(number, bytes.clone());
+            (help.on_extra_piece)(number, bytes.clone());
         }
     }
 
     /// Decodes the next piece. After the last piece, checks that the stream ends.
-    fn step(&self, run: &mut DecoderRun, help: &mut Help<'_>) -> Result<()> {
+    fn step(&self, run: &mut DecoderRun, help: &mut DecodeContext<'_>) -> Result<()> {
         let wanted = self.encoded.piece(run.next, self.piece);
         let mut bytes = help.pool.buffer(to_usize(wanted.length())?)?;
         let decoder = run.decoder.as_mut().ok_or(Error::NotFound)?;
@@ -208,10 +208,10 @@ impl StreamBlock {
         if run.kept.len() >= KEPT
             && let Some(oldest) = run.kept.pop_front()
         {
-            let number = run.next.left_after(to_u64(KEPT));
-            (help.pass)(number, oldest);
+            let number = run.next.minus_or_zero(to_u64(KEPT));
+            (help.on_extra_piece)(number, oldest);
         }
-        run.next = run.next.one_more();
+        run.next = run.next.plus_one();
         run.kept.push_back(bytes);
         Ok(())
     }
@@ -224,7 +224,7 @@ impl Codec for StreamCodec {
         block: &StreamBlock,
         state: &mut StreamState,
         piece: u64,
-        help: &mut Help<'_>,
+        help: &mut DecodeContext<'_>,
     ) -> Result<Buffer> {
         block.decode_from(state, piece, help)
     }

@@ -9,9 +9,9 @@ use super::stream::codec;
 use super::stream::part_list::StreamPart;
 use super::stream::part_search::{self, PartsReader};
 use super::*;
-use crate::filter::{Context, Length};
+use crate::filter::{Context, DecodedLength};
 use crate::memory::buffer::{Buffer, BufferPool};
-use crate::model::storage::Help;
+use crate::model::storage::DecodeContext;
 use crate::source::memory::MemorySource;
 use crate::wire::{Extent, to_u64};
 
@@ -60,15 +60,15 @@ fn bzip2(content: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-fn zlib_block(encoded: EncodedBlock) -> Box<dyn Pieces> {
+fn zlib_block(encoded: EncodedBlock) -> Box<dyn PieceDecoder> {
     Box::new(ZlibBlock::new(encoded, PIECE, Arc::default()).unwrap())
 }
 
-fn whole(encoded: EncodedBlock, codec: WholeCodec) -> Box<dyn Pieces> {
+fn whole(encoded: EncodedBlock, codec: WholeCodec) -> Box<dyn PieceDecoder> {
     Box::new(WholeBlock::new(encoded, codec).unwrap())
 }
 
-fn bzip2_block(encoded: EncodedBlock) -> Box<dyn Pieces> {
+fn bzip2_block(encoded: EncodedBlock) -> Box<dyn PieceDecoder> {
     Box::new(Bzip2Block::with_states(
         Bzip2,
         encoded,
@@ -77,7 +77,7 @@ fn bzip2_block(encoded: EncodedBlock) -> Box<dyn Pieces> {
     ))
 }
 
-fn stream_block(encoded: EncodedBlock, codec: StreamCodec) -> Box<dyn Pieces> {
+fn stream_block(encoded: EncodedBlock, codec: StreamCodec) -> Box<dyn PieceDecoder> {
     Box::new(StreamBlock::with_states(
         codec,
         encoded,
@@ -88,7 +88,11 @@ fn stream_block(encoded: EncodedBlock, codec: StreamCodec) -> Box<dyn Pieces> {
 
 /// Returns the pieces of a long block in every framing that is one stream. `change` modifies the
 /// stored bytes.
-fn long(content: &[u8], decoded: usize, change: impl Fn(&mut Vec<u8>)) -> Vec<Box<dyn Pieces>> {
+fn long(
+    content: &[u8],
+    decoded: usize,
+    change: impl Fn(&mut Vec<u8>),
+) -> Vec<Box<dyn PieceDecoder>> {
     let changed = |mut stored: Vec<u8>| {
         change(&mut stored);
         encoded(&stored, decoded)
@@ -206,7 +210,7 @@ proptest! {
         let ours = (0..5).map(|number| pieces.decode_alone(number)).collect::<Result<Vec<_>>>();
         let ours = ours.map(|pieces| pieces.iter().flat_map(|piece| piece.to_vec()).collect());
         let theirs = crate::filter::deflate::decode(
-            &stored, Length::Exactly(content.len()), &mut Context::default());
+            &stored, DecodedLength::Exactly(content.len()), &mut Context::default());
         prop_assert_eq!(ours.ok(), theirs.ok().map(Buffer::into_vec));
     }
 }
@@ -237,7 +241,7 @@ fn many_decode_one_stream_at_once() {
     let bzip2 = &*bzip2_block(encoded(&bzip2, content.len()));
     let zlib = &*zlib_block(encoded(&zlib, content.len()));
     let piece = usize::try_from(PIECE.get()).unwrap();
-    let assert_piece = |pieces: &dyn Pieces, number: usize| {
+    let assert_piece = |pieces: &dyn PieceDecoder, number: usize| {
         let start = number * piece;
         let expected = &content[start..content.len().min(start + piece)];
         let decoded = pieces.decode_alone(u64::try_from(number).unwrap()).unwrap();
@@ -294,7 +298,7 @@ const LZ4: &[u8] = &[
 #[test]
 fn an_lz4_frame_has_one_length() {
     let decode = |frame, length| {
-        let length = Length::Exactly(length);
+        let length = DecodedLength::Exactly(length);
         StreamCodec::Lz4Frame.decode(frame, length, &mut Context::default())
     };
     assert_eq!(decode(LZ4, 300), Ok(b"abc".repeat(100).into()));
@@ -356,7 +360,7 @@ fn assert_parts(stored: &[u8], content: &[u8], codec: StreamCodec, starts: &[usi
     }
     let whole = codec.decode(
         stored,
-        Length::Exactly(content.len()),
+        DecodedLength::Exactly(content.len()),
         &mut Context::default(),
     );
     assert!(whole.as_deref() == Ok(content));
@@ -462,11 +466,11 @@ fn a_part_that_is_come_to_again_is_handed_over_whole() {
             assert!(content[start..].starts_with(&bytes), "piece {number}");
             numbers.push(number);
         };
-        let mut help = Help {
+        let mut help = DecodeContext {
             threads: &|| 1,
             pool: &BufferPool::default(),
             is_wanted: &|| true,
-            pass: &mut pass,
+            on_extra_piece: &mut pass,
         };
         let decoded = pieces.decode(piece, &mut help);
         let start = usize::try_from(piece << 16).unwrap();
@@ -551,16 +555,16 @@ fn a_bzip2_stream_without_its_end_is_read() {
 #[test]
 fn what_streams_forget_for_others_is_decoded_again() {
     let content = content();
-    let resumes = Arc::<Resumes>::default();
+    let resumes = Arc::<DecoderStates>::default();
     let at = |place: usize, stored: &[u8]| EncodedBlock {
         block: 0,
-        stored: Extent::cut(to_u64(place), to_u64(stored.len())),
+        stored: Extent::saturating(to_u64(place), to_u64(stored.len())),
         source: Arc::new(MemorySource::new([&vec![b'.'; place], stored].concat())),
         ..encoded(stored, content.len())
     };
     let kept = || Arc::clone(&resumes);
     // One more block of each kind than the number of kept states.
-    let streams = (0..=limits::RESUMABLE_BLOCKS).flat_map(|round| -> [Box<dyn Pieces>; 3] {
+    let streams = (0..=limits::RESUMABLE_BLOCKS).flat_map(|round| -> [Box<dyn PieceDecoder>; 3] {
         let zlib = at(3 * round, &zlib(&content));
         let bzip2 = at(3 * round + 1, &bzip2(&content));
         let codec = StreamCodec::Zstd;
@@ -571,7 +575,7 @@ fn what_streams_forget_for_others_is_decoded_again() {
             Box::new(StreamBlock::with_states(codec, zstd, PIECE, kept())),
         ]
     });
-    let streams: Vec<Box<dyn Pieces>> = streams.collect();
+    let streams: Vec<Box<dyn PieceDecoder>> = streams.collect();
     let piece = usize::try_from(PIECE.get()).unwrap();
     for number in [2, 1, 4] {
         for stream in &streams {
@@ -609,7 +613,7 @@ const BLOSC2_FRAME: &[u8] = &[
 ];
 
 /// Returns the pieces of a block with this code.
-fn block_pieces(code: &[u8; 4], stored: &[u8], decoded: usize) -> Result<Arc<dyn Pieces>> {
+fn block_pieces(code: &[u8; 4], stored: &[u8], decoded: usize) -> Result<Arc<dyn PieceDecoder>> {
     let mut file = b"\xd3BLK\x00\x30\0\0\0\0".to_vec();
     file.extend(code);
     for size in [stored.len(), stored.len(), decoded] {
@@ -619,7 +623,11 @@ fn block_pieces(code: &[u8; 4], stored: &[u8], decoded: usize) -> Result<Arc<dyn
     file.extend(stored);
     let source: SharedSource = Arc::new(MemorySource::new(file));
     let block = Block::read(&*source, 0).unwrap();
-    pieces(&source, &block, &BlockCaches::new(&SharedTables::default()))
+    pieces(
+        &source,
+        &block,
+        &BlockCaches::new(&SharedChunkTables::default()),
+    )
 }
 
 #[test]
@@ -659,7 +667,7 @@ fn long_blocks_are_decoded_in_pieces() {
     ] {
         let pieces = block_pieces(code, &stored, length).unwrap();
         assert_eq!(pieces.piece_bytes(), Ok(1 << 20));
-        assert_eq!(pieces.bytes(), limits::WHOLE_BLOCK + 7);
+        assert_eq!(pieces.byte_length(), limits::WHOLE_BLOCK + 7);
         assert_eq!(
             pieces.decode_alone(16),
             Ok(b"the end".to_vec().into()),
@@ -694,7 +702,7 @@ fn a_block_that_is_stored_in_far_too_many_bytes_is_not_read_whole() {
                 Ok(content.clone().into()),
                 "{pieces:?}"
             );
-            assert!(pieces.stored_at_once().unwrap() <= BLOCK_PIECE.get());
+            assert!(pieces.max_stored_bytes().unwrap() <= BLOCK_PIECE.get());
         }
         let most = surplus + 16 * content.len();
         assert!(block_pieces(code, &lengthened(&stored, most), 8).is_ok());

@@ -5,10 +5,10 @@ use std::ops::Range;
 use crate::asdf::compression::encoded::EncodedBlock;
 use crate::asdf::compression::stream::codec::StreamCodec;
 use crate::error::{Error, Result};
-use crate::filter::{self, Context, Length};
+use crate::filter::{self, Context, DecodedLength};
 use crate::limits;
 use crate::memory::buffer::Buffer;
-use crate::model::storage::{Help, Pieces, StoredExtent};
+use crate::model::storage::{DecodeContext, PieceDecoder, StoredExtent};
 use crate::wire::{Count, to_u64, to_usize};
 
 /// The codec of a block that is decoded in one piece.
@@ -29,7 +29,7 @@ pub enum WholeCodec {
 /// Fails with `Limit` if more bytes are stored than the content can need, because all of them are
 /// in memory at once.
 pub fn limit_stored(encoded: &EncodedBlock) -> Result<()> {
-    let needed = encoded.decoded.with_more(encoded.decoded / 8);
+    let needed = encoded.decoded.plus(encoded.decoded / 8);
     encoded.limit_stored(needed, limits::WHOLE_SURPLUS)
 }
 
@@ -54,17 +54,17 @@ impl WholeBlock {
         Ok(WholeBlock { encoded, codec })
     }
 
-    fn decoded(&self, help: &Help<'_>) -> Result<Buffer> {
+    fn decoded(&self, help: &DecodeContext<'_>) -> Result<Buffer> {
         let context = &mut Context::new(help.pool);
-        let length = Length::Exactly(to_usize(self.encoded.decoded)?);
+        let length = DecodedLength::Exactly(to_usize(self.encoded.decoded)?);
         let stored = self.encoded.read(help.pool, help.is_wanted)?;
         match self.codec {
             WholeCodec::Zlib => filter::deflate::decode(&stored, length, context),
             WholeCodec::Bzip2 => {
                 let decoded = filter::bzip2::decode(&stored, length, context, help.is_wanted);
                 decoded.or_else(|error| match error {
-                    error if error.is_unwanted() => Err(error),
-                    error => self.cut(&stored).ok_or(error),
+                    error if error.is_cancelled() => Err(error),
+                    error => self.decode_truncated(&stored).ok_or(error),
                 })
             }
             WholeCodec::Stream(codec) => codec.decode(&stored, length, context),
@@ -77,16 +77,16 @@ impl WholeBlock {
 impl WholeBlock {
     /// Returns the whole content of a bzip2 stream that is truncated after its last content byte.
     /// Returns `None` if content is missing.
-    fn cut(&self, stored: &[u8]) -> Option<Buffer> {
-        let (content, _) = filter::bzip2::grow_cut(stored, self.encoded.decoded).ok()?;
+    fn decode_truncated(&self, stored: &[u8]) -> Option<Buffer> {
+        let (content, _) = filter::bzip2::decode_truncated(stored, self.encoded.decoded).ok()?;
         let is_all = to_u64(content.len()) == self.encoded.decoded;
-        is_all.then(|| self.encoded.warn_of_cut());
+        is_all.then(|| self.encoded.warn_truncated());
         is_all.then(|| content.into())
     }
 }
 
-impl Pieces for WholeBlock {
-    fn bytes(&self) -> u64 {
+impl PieceDecoder for WholeBlock {
+    fn byte_length(&self) -> u64 {
         self.encoded.decoded
     }
 
@@ -94,7 +94,7 @@ impl Pieces for WholeBlock {
         Ok(self.encoded.decoded.max(1))
     }
 
-    fn stored_at_once(&self) -> Result<u64> {
+    fn max_stored_bytes(&self) -> Result<u64> {
         Ok(self.encoded.stored.length())
     }
 
@@ -106,11 +106,11 @@ impl Pieces for WholeBlock {
         self.encoded.estimated_extents(pieces, self.encoded.decoded)
     }
 
-    fn decode(&self, piece: u64, help: &mut Help<'_>) -> Result<Buffer> {
+    fn decode(&self, piece: u64, help: &mut DecodeContext<'_>) -> Result<Buffer> {
         if piece > 0 {
             return Err(Error::NotFound);
         }
         self.decoded(help)
-            .map_err(|error| self.encoded.placed(error))
+            .map_err(|error| self.encoded.with_offset(error))
     }
 }

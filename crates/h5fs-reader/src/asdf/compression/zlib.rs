@@ -20,7 +20,7 @@ use miniz_oxide::inflate::core::inflate_flags::{
 };
 use miniz_oxide::inflate::core::{DecompressorOxide, decompress};
 
-use crate::asdf::compression::decoder_states::Resumes;
+use crate::asdf::compression::decoder_states::DecoderStates;
 use crate::asdf::compression::encoded::EncodedBlock;
 use crate::asdf::compression::resumable_block::{Codec, ResumableBlock};
 use crate::asdf::compression::zlib::in_order::{INPUT, InOrder, InflateStep};
@@ -29,7 +29,7 @@ use crate::error::Result;
 use crate::limits;
 use crate::memory::buffer::Buffer;
 use crate::memory::cancel::{IsWanted, check_wanted};
-use crate::model::storage::Help;
+use crate::model::storage::DecodeContext;
 use crate::wire::{Count, Extent, to_u64, to_usize};
 
 /// Maximum number of bytes that deflate produces from one byte (RFC 1951: 258 bytes from two bits),
@@ -99,7 +99,11 @@ impl ZlibBlock {
     ///
     /// # Errors
     /// `Corrupt` if the stored bytes cannot decode to the stated length.
-    pub fn new(encoded: EncodedBlock, piece: NonZeroU64, resumes: Arc<Resumes>) -> Result<Self> {
+    pub fn new(
+        encoded: EncodedBlock,
+        piece: NonZeroU64,
+        resumes: Arc<DecoderStates>,
+    ) -> Result<Self> {
         // A saturated product exceeds any length.
         if encoded.decoded > encoded.stored.length().times(EXPANSION) {
             return Err(encoded.corrupt("block: data_size is larger than its bytes can decode to"));
@@ -122,10 +126,10 @@ impl ZlibBlock {
         &self,
         progress: &mut ZlibProgress,
         piece: u64,
-        help: &mut Help<'_>,
+        help: &mut DecodeContext<'_>,
     ) -> Result<Option<Buffer>> {
         let next = progress.in_order.as_ref().map_or(0, |way| way.piece);
-        let goes_on = next <= piece && piece < next.times(2).max(next.with_more(NEAR));
+        let goes_on = next <= piece && piece < next.times(2).max(next.plus(NEAR));
         if progress.is_refused || !goes_on || progress.nearest_start(piece) > next {
             return Ok(None);
         }
@@ -144,7 +148,7 @@ impl ZlibBlock {
                 progress.in_order.take_if(|_| is_last);
                 return Ok(Some(bytes));
             }
-            (help.pass)(number, bytes);
+            (help.on_extra_piece)(number, bytes);
         }
     }
 
@@ -172,7 +176,7 @@ impl ZlibBlock {
         position: &mut Position,
         piece: u64,
         checkpoints: &mut Vec<Position>,
-        help: &mut Help<'_>,
+        help: &mut DecodeContext<'_>,
     ) -> Result<Buffer> {
         loop {
             let next = to_u64(checkpoints.len()).checked_mul(self.codec.distance);
@@ -184,19 +188,19 @@ impl ZlibBlock {
             if number >= piece {
                 return Ok(bytes);
             }
-            (help.pass)(number, bytes);
+            (help.on_extra_piece)(number, bytes);
         }
     }
 
     /// Decodes the next piece. On an error, `position` stays unchanged.
-    fn step(&self, position: &mut Position, help: &Help<'_>) -> Result<Buffer> {
+    fn step(&self, position: &mut Position, help: &DecodeContext<'_>) -> Result<Buffer> {
         let wanted = self.encoded.piece(position.piece, self.piece);
         let length = to_usize(wanted.length())?;
         let before = position.window.len();
-        let end = before.with_more(length);
+        let end = before.plus(length);
         // One additional byte after the last piece detects a stream that does not end there.
         let is_last = wanted.end() == self.encoded.decoded;
-        let mut bytes = help.pool.buffer(end.with_more(usize::from(is_last)))?;
+        let mut bytes = help.pool.buffer(end.plus(usize::from(is_last)))?;
         let (window, _) = bytes.split_at_mut(before);
         window.copy_from_slice(&position.window);
         let mut next = position.clone();
@@ -209,9 +213,9 @@ impl ZlibBlock {
         }
         let mut piece = help.pool.buffer(length)?;
         piece.copy_from_slice(bytes.get(before..end).unwrap_or_default());
-        let window = end.left_after(WINDOW)..end;
+        let window = end.minus_or_zero(WINDOW)..end;
         next.window = bytes.get(window).unwrap_or_default().to_vec();
-        next.piece = next.piece.one_more();
+        next.piece = next.piece.plus_one();
         *position = next;
         Ok(piece)
     }
@@ -233,7 +237,7 @@ impl ZlibBlock {
             let (status, used, written) =
                 decompress(&mut position.decoder, &input, output, at, FLAGS);
             position.at = rest.skip(to_u64(used)).start();
-            at = at.with_more(written);
+            at = at.plus(written);
             match status {
                 TINFLStatus::Done => break,
                 TINFLStatus::HasMoreOutput => {}
@@ -258,7 +262,7 @@ impl Codec for Zlib {
         block: &ZlibBlock,
         progress: &mut ZlibProgress,
         piece: u64,
-        help: &mut Help<'_>,
+        help: &mut DecodeContext<'_>,
     ) -> Result<Buffer> {
         if let Some(bytes) = block.in_order(progress, piece, help)? {
             return Ok(bytes);
@@ -279,7 +283,7 @@ mod tests {
     use super::*;
     use crate::error::Error;
     use crate::memory::buffer::BufferPool;
-    use crate::model::storage::Pieces;
+    use crate::model::storage::PieceDecoder;
     use crate::source::Source;
     use crate::source::memory::MemorySource;
 
@@ -295,9 +299,14 @@ mod tests {
             self.bytes.length()
         }
 
-        fn read_wanted(&self, at: u64, buffer: &mut [u8], is_wanted: &IsWanted<'_>) -> Result<()> {
+        fn read_cancellable(
+            &self,
+            at: u64,
+            buffer: &mut [u8],
+            is_wanted: &IsWanted<'_>,
+        ) -> Result<()> {
             self.read.fetch_add(to_u64(buffer.len()), Ordering::Relaxed);
-            self.bytes.read_wanted(at, buffer, is_wanted)
+            self.bytes.read_cancellable(at, buffer, is_wanted)
         }
     }
 
@@ -335,7 +344,7 @@ mod tests {
         let (block, _) = block(zlib(&content), to_u64(content.len()), 16);
         for piece in [pieces - 1, 0, pieces / 2] {
             let start = to_usize(piece * 16).unwrap();
-            let decoded = (&block as &dyn Pieces).decode_alone(piece).unwrap();
+            let decoded = (&block as &dyn PieceDecoder).decode_alone(piece).unwrap();
             assert_eq!(*decoded, content[start..start + 16]);
         }
         let count = |progress: &mut ZlibProgress| progress.checkpoints.len();
@@ -353,7 +362,7 @@ mod tests {
     fn assert_piece(block: &ZlibBlock, content: &[u8], piece: u64) {
         let start = to_usize(piece * 1000).unwrap();
         let end = content.len().min(start + 1000);
-        let decoded = (block as &dyn Pieces).decode_alone(piece);
+        let decoded = (block as &dyn PieceDecoder).decode_alone(piece);
         assert!(*decoded.unwrap() == content[start..end], "piece {piece}");
     }
 
@@ -393,7 +402,7 @@ mod tests {
         let middle = stored.len() / 2;
         stored[middle..middle + 64].fill(0xff);
         let (block, _) = block(stored, to_u64(content.len()), 1000);
-        let pieces = &block as &dyn Pieces;
+        let pieces = &block as &dyn PieceDecoder;
         let broken = (0..100).find(|&piece| pieces.decode_alone(piece).is_err());
         let broken = broken.unwrap();
         assert!((20..80).contains(&broken), "{broken}");
@@ -422,17 +431,17 @@ mod tests {
         let mut read = 0;
         for wanted in [0, 1, 2] {
             let asked = AtomicU64::default();
-            let mut help = Help {
+            let mut help = DecodeContext {
                 threads: &|| 1,
                 pool: &BufferPool::default(),
                 is_wanted: &|| asked.fetch_add(1, Ordering::Relaxed) < wanted,
-                pass: &mut |_, _| {},
+                on_extra_piece: &mut |_, _| {},
             };
-            assert_eq!(block.decode(0, &mut help), Err(Error::unwanted()));
+            assert_eq!(block.decode(0, &mut help), Err(Error::cancelled()));
             read += wanted * INPUT;
             assert_eq!(source.read.load(Ordering::Relaxed), read);
         }
-        let decoded = (&block as &dyn Pieces).decode_alone(0);
+        let decoded = (&block as &dyn PieceDecoder).decode_alone(0);
         assert_eq!(decoded, Ok(CONTENT.to_vec().into()));
         assert_eq!(source.read.load(Ordering::Relaxed), source.length());
     }

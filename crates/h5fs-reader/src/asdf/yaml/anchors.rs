@@ -5,7 +5,7 @@ use crate::wire::Count;
 
 /// The end of an anchor's name in YAML 1.1 and YAML 1.2.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Name {
+pub(super) enum AnchorNameEnd {
     /// The name ends at the same character in both versions, or is invalid in YAML 1.1.
     Whole,
     /// In YAML 1.1, the name ends at the colon at this place, which separates a key from its value.
@@ -16,23 +16,23 @@ pub(super) enum Name {
 }
 
 /// Returns the end of the name that begins at byte `at` of `text`, including its `&` or `*`.
-pub(super) fn name(text: &str, at: usize) -> Name {
+pub(super) fn name(text: &str, at: usize) -> AnchorNameEnd {
     let rest = text.get(at..).unwrap_or_default();
     let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     let Some((name, after)) = rest.strip_prefix(['&', '*']).and_then(|name| {
         let end = name.find(|c| !is_word(c)).unwrap_or(name.len());
         name.split_at_checked(end).filter(|_| end > 0)
     }) else {
-        return Name::Whole;
+        return AnchorNameEnd::Whole;
     };
-    let end = at.one_more().with_more(name.len());
+    let end = at.plus_one().plus(name.len());
     let mut after = after.chars();
     match (after.next(), after.next()) {
         (Some(':'), None | Some(' ' | '\t' | '\r' | '\n' | ',' | '[' | ']' | '{' | '}')) => {
-            Name::Colon(end)
+            AnchorNameEnd::Colon(end)
         }
-        (Some(':' | '?'), _) => Name::Ambiguous(end),
-        _ => Name::Whole,
+        (Some(':' | '?'), _) => AnchorNameEnd::Ambiguous(end),
+        _ => AnchorNameEnd::Whole,
     }
 }
 
@@ -42,13 +42,13 @@ mod tests {
 
     #[test]
     fn names_end_before_a_colon() {
-        assert_eq!(name("{*id: 1}", 1), Name::Colon(4));
-        assert_eq!(name("&a-_9:", 0), Name::Colon(5));
-        assert_eq!(name("*id : 1", 0), Name::Whole);
-        assert_eq!(name("[*id]", 1), Name::Whole);
-        assert_eq!(name("*a.b: 1", 0), Name::Whole);
-        assert_eq!(name("&i:d 1", 0), Name::Ambiguous(2));
-        assert_eq!(name("*é: 1", 0), Name::Whole);
-        assert_eq!(name("x", 7), Name::Whole);
+        assert_eq!(name("{*id: 1}", 1), AnchorNameEnd::Colon(4));
+        assert_eq!(name("&a-_9:", 0), AnchorNameEnd::Colon(5));
+        assert_eq!(name("*id : 1", 0), AnchorNameEnd::Whole);
+        assert_eq!(name("[*id]", 1), AnchorNameEnd::Whole);
+        assert_eq!(name("*a.b: 1", 0), AnchorNameEnd::Whole);
+        assert_eq!(name("&i:d 1", 0), AnchorNameEnd::Ambiguous(2));
+        assert_eq!(name("*é: 1", 0), AnchorNameEnd::Whole);
+        assert_eq!(name("x", 7), AnchorNameEnd::Whole);
     }
 }

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use granit_parser::{Event, Parser, ScalarStyle, ScanError, Span, StructureStyle, Tag};
 
-use crate::asdf::yaml::anchors::{self, Name};
+use crate::asdf::yaml::anchors::{self, AnchorNameEnd};
 use crate::asdf::yaml::resolve::{self, CoreTag};
 use crate::asdf::yaml::separators::{NormalizedText, SEPARATORS, Scalar, Style};
 use crate::asdf::yaml::tags::Tags;
@@ -74,7 +74,7 @@ fn scalars(replaced: &NormalizedText, start: u64) -> Result<(Vec<Scalar>, bool)>
         let range = place.map_or(0..0, |(start, end)| start..end);
         if matches!(style, ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted) {
             let text = replaced.text.get(range.clone()).unwrap_or_default();
-            quoted = quoted.with_more(text.matches(SEPARATORS).count());
+            quoted = quoted.plus(text.matches(SEPARATORS).count());
         }
         if !replaced.is_in(&range) {
             continue;
@@ -85,7 +85,7 @@ fn scalars(replaced: &NormalizedText, start: u64) -> Result<(Vec<Scalar>, bool)>
             ScalarStyle::DoubleQuoted => Style::Double,
             ScalarStyle::Literal | ScalarStyle::Folded => {
                 let place = to_u64(span.start.byte_offset().unwrap_or(0));
-                let at = Extent::cut(start, place).end();
+                let at = Extent::saturating(start, place).end();
                 return Err(Error::unsupported(IN_BLOCK, at));
             }
         };
@@ -114,10 +114,10 @@ fn composed(text: &str, start: u64) -> Result<CompositionResult> {
     let mut composer = Composer::new(text, start);
     let mut events = Parser::new_from_str_with_options(text, options());
     for event in &mut events {
-        match anchor(&event).map_or(Name::Whole, |place| anchors::name(text, place)) {
-            Name::Whole => {}
-            Name::Colon(colon) => return Ok(CompositionResult::Colon(colon)),
-            Name::Ambiguous(place) => return Err(composer.ambiguous(place)),
+        match anchor(&event).map_or(AnchorNameEnd::Whole, |place| anchors::name(text, place)) {
+            AnchorNameEnd::Whole => {}
+            AnchorNameEnd::Colon(colon) => return Ok(CompositionResult::Colon(colon)),
+            AnchorNameEnd::Ambiguous(place) => return Err(composer.ambiguous(place)),
         }
         let (event, span) = event.map_err(|error| composer.syntax(&error))?;
         if composer.process_event(event, &span)? == ComposeStatus::Done {
@@ -147,7 +147,7 @@ const NEXT_LINE: char = '\u{85}';
 /// Returns the text as characters. Fails if YAML 1.1 does not allow one of them.
 fn printable(text: &[u8], start: u64) -> Result<&str> {
     let text = std::str::from_utf8(text).map_err(|error| {
-        let at = Extent::cut(start, to_u64(error.valid_up_to())).end();
+        let at = Extent::saturating(start, to_u64(error.valid_up_to())).end();
         Error::corrupt("tree: not UTF-8", at)
     })?;
     let forbidden = |character: &char| {
@@ -163,7 +163,7 @@ fn printable(text: &[u8], start: u64) -> Result<&str> {
         None => Ok(text),
         Some((place, character)) => Err(Error::corrupt(
             format!("tree: character {character:?} is not allowed in YAML"),
-            Extent::cut(start, to_u64(place)).end(),
+            Extent::saturating(start, to_u64(place)).end(),
         )),
     }
 }
@@ -270,7 +270,7 @@ impl<'a> Composer<'a> {
         let tag = self.tag(tag)?;
         let core = match tag.and_then(|tag| self.tags.text(tag)) {
             Some(tag) => CoreTag::from_tag(tag),
-            None if is_plain => Some(resolve::implicit(text)),
+            None if is_plain => Some(resolve::plain_scalar_tag(text)),
             None => Some(CoreTag::Str),
         };
         let held = self.store_text(text)?;
@@ -365,7 +365,7 @@ impl<'a> Composer<'a> {
     /// Returns whether the next node will be a key.
     fn is_key_next(&self) -> bool {
         self.open.last().is_some_and(|open| {
-            let children = self.children.len().left_after(open.children);
+            let children = self.children.len().minus_or_zero(open.children);
             open.kind == YamlKind::Mapping && children.is_multiple_of(2)
         })
     }
@@ -389,7 +389,7 @@ impl<'a> Composer<'a> {
             return Err(Error::limit("number of the tree's anchors", most));
         }
         if anchor != 0 {
-            let known = self.anchors.len().max(anchor.one_more());
+            let known = self.anchors.len().max(anchor.plus_one());
             self.anchors.resize(known, None);
             if let Some(place) = self.anchors.get_mut(anchor) {
                 *place = Some(node);
@@ -400,7 +400,7 @@ impl<'a> Composer<'a> {
 
     /// Counts a node or an alias.
     fn charge(&mut self) -> Result<()> {
-        self.count = self.count.one_more();
+        self.count = self.count.plus_one();
         if self.count > limits::TREE_NODES {
             return Err(too_many());
         }
@@ -450,15 +450,15 @@ impl<'a> Composer<'a> {
             format!(
                 "tree: line {}, column {}: {what}",
                 marker.line(),
-                marker.col().one_more()
+                marker.col().plus_one()
             ),
-            Extent::cut(self.start, place).end(),
+            Extent::saturating(self.start, place).end(),
         )
     }
 
     fn ambiguous(&self, place: usize) -> Error {
         let what = "tree: a colon or question mark in the name of an anchor";
-        Error::corrupt(what, Extent::cut(self.start, to_u64(place)).end())
+        Error::corrupt(what, Extent::saturating(self.start, to_u64(place)).end())
     }
 
     fn syntax(&self, error: &ScanError) -> Error {

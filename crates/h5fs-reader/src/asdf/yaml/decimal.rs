@@ -43,7 +43,7 @@ impl Decimal {
         for group in &mut self.0 {
             // The result is below 2^64, because each factor and the carry are below 2^32.
             let product = u64::from(*group).times(u64::from(factor));
-            let sum = product.with_more(carry);
+            let sum = product.plus(carry);
             *group = low(sum);
             carry = sum.checked_div(GROUP).unwrap_or(0);
         }

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::asdf::yaml::resolve::CoreTag;
-use crate::asdf::yaml::{Document, Identity, NodeContent, NodeIndex};
+use crate::asdf::yaml::{Document, KeyIdentity, NodeContent, NodeIndex};
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::wire::{Count, to_u64};
@@ -15,7 +15,7 @@ pub(crate) struct Budget(usize);
 impl Budget {
     /// Returns the number of pairs that were read so far.
     pub(crate) fn spent(&self) -> usize {
-        limits::TREE_MERGED.left_after(self.0)
+        limits::TREE_MERGED.minus_or_zero(self.0)
     }
 }
 
@@ -80,14 +80,14 @@ fn no_mapping(document: &Document, operand: NodeIndex) -> Error {
 
 fn charge(budget: &mut Budget, pairs: usize) -> Result<()> {
     let most = to_u64(limits::TREE_MERGED);
-    let left = budget.0.checked_sub(pairs.one_more());
+    let left = budget.0.checked_sub(pairs.plus_one());
     budget.0 = left.ok_or_else(|| Error::limit("number of entries from merge keys", most))?;
     Ok(())
 }
 
 struct MergedPairs<'a> {
     document: &'a Document,
-    pairs: HashMap<Identity, (NodeIndex, NodeIndex)>,
+    pairs: HashMap<KeyIdentity, (NodeIndex, NodeIndex)>,
 }
 
 impl<'a> MergedPairs<'a> {

@@ -50,7 +50,7 @@ impl CoreTag {
 
 /// Returns the type of a scalar without quotes and tag. A scalar that is too long for a number or a
 /// date is text.
-pub(crate) fn implicit(text: &str) -> CoreTag {
+pub(crate) fn plain_scalar_tag(text: &str) -> CoreTag {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => CoreTag::Null,
         "<<" => CoreTag::Merge,
@@ -136,14 +136,14 @@ pub(crate) fn float(text: &str) -> Option<f64> {
     let value = match digits {
         ".inf" => f64::INFINITY,
         ".nan" => NAN,
-        _ => sixtieths(digits)?,
+        _ => parse_sexagesimal(digits)?,
     };
     Some(if negative { -value } else { value })
 }
 
 /// Returns the value of a number in base 10 or 60. The parts are added from the last to the first,
 /// as in the reference library.
-fn sixtieths(digits: &str) -> Option<f64> {
+fn parse_sexagesimal(digits: &str) -> Option<f64> {
     let mut parts = digits.rsplit(':');
     let sum = parts.try_fold((0.0, 1.0_f64), |(value, base), part| {
         let short = part.parse::<u8>().map(f64::from);
@@ -188,7 +188,7 @@ fn is_decimal(text: &str) -> bool {
 }
 
 /// Returns whether the text after the first colon matches `(:[0-5]?[0-9])+`.
-fn are_sixtieths(text: &str) -> bool {
+fn is_sexagesimal(text: &str) -> bool {
     text.split(':').all(|part| match part.as_bytes() {
         [unit] => unit.is_ascii_digit(),
         [ten, unit] => (b'0'..=b'5').contains(ten) && unit.is_ascii_digit(),
@@ -208,7 +208,7 @@ fn is_int(text: &str) -> bool {
         return octal.is_empty() || has_only(octal, |byte| matches!(byte, b'0'..=b'7' | b'_'));
     }
     match digits.split_once(':') {
-        Some((first, rest)) => is_decimal(first) && are_sixtieths(rest),
+        Some((first, rest)) => is_decimal(first) && is_sexagesimal(rest),
         None => is_decimal(digits),
     }
 }
@@ -223,7 +223,7 @@ fn is_float(text: &str) -> bool {
     };
     if let Some((first, sixtieths)) = whole.split_once(':') {
         let fraction = rest.bytes().all(is_digit_or_underscore);
-        return is_decimal(first) && are_sixtieths(sixtieths) && fraction;
+        return is_decimal(first) && is_sexagesimal(sixtieths) && fraction;
     }
     let (fraction, exponent) = match rest.find(['e', 'E']) {
         Some(place) => rest.split_at(place),
@@ -338,7 +338,7 @@ mod tests {
             ("2001-12-14 21:59:43 ", CoreTag::Str),
         ];
         for (text, tag) in cases {
-            assert_eq!(implicit(text), tag, "{text}");
+            assert_eq!(plain_scalar_tag(text), tag, "{text}");
         }
     }
 
@@ -377,8 +377,14 @@ mod tests {
     fn what_is_too_long_is_no_number() {
         let digits = |count| "0".repeat(count);
         let (most, more) = (digits(limits::NUMBER_TEXT), digits(limits::NUMBER_TEXT + 1));
-        assert_eq!((implicit(&most), integer(&most)), (CoreTag::Int, Some(0)));
-        assert_eq!((implicit(&more), integer(&more)), (CoreTag::Str, None));
+        assert_eq!(
+            (plain_scalar_tag(&most), integer(&most)),
+            (CoreTag::Int, Some(0))
+        );
+        assert_eq!(
+            (plain_scalar_tag(&more), integer(&more)),
+            (CoreTag::Str, None)
+        );
         assert_eq!(float(&more), None);
     }
 }

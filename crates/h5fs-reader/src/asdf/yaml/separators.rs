@@ -99,17 +99,17 @@ impl NormalizedText {
     /// Writes the text between quotes, or an unquoted text.
     fn write_flow(&self, text: &str, scalar: &Scalar, out: &mut String) {
         let quote = usize::from(scalar.style != Style::Plain);
-        let start = scalar.range.start.with_more(quote);
+        let start = scalar.range.start.plus(quote);
         let is_double = scalar.style == Style::Double;
         let mut rest = text;
         while let Some(first) = rest.chars().next() {
-            let place = start.with_more(text.len().left_after(rest.len()));
+            let place = start.plus(text.len().minus_or_zero(rest.len()));
             let behind = rest.get(first.len_utf8()..).unwrap_or_default();
             let is_break = behind.starts_with(['\r', '\n']);
             rest = match first {
                 ' ' | '\t' | '\r' | '\n' => self.write_white((rest, place), false, out),
                 '\\' if is_double && is_break => {
-                    self.write_white((behind, place.one_more()), true, out)
+                    self.write_white((behind, place.plus_one()), true, out)
                 }
                 '\\' if is_double => {
                     let escaped = behind.chars().next();
@@ -145,7 +145,7 @@ impl NormalizedText {
     ) -> &'t str {
         let end = text.find(|c| !matches!(c, ' ' | '\t' | '\r' | '\n'));
         let (white, behind) = text.split_at(end.unwrap_or(text.len()));
-        if self.is_in(&(place..place.with_more(white.len()))) {
+        if self.is_in(&(place..place.plus(white.len()))) {
             let breaks = self.breaks(white, place);
             let is_dropped = is_escaped || breaks.starts_with('\n');
             let kept = breaks.chars().skip(usize::from(is_dropped));
@@ -160,7 +160,7 @@ impl NormalizedText {
     /// Returns only the line breaks of `text`, which begins at byte `place` of the normalized text.
     fn breaks(&self, text: &str, place: usize) -> String {
         let breaks = text.match_indices('\n');
-        breaks.map(|(at, _)| self.at(place.with_more(at))).collect()
+        breaks.map(|(at, _)| self.at(place.plus(at))).collect()
     }
 
     /// Returns the line break at a place of the normalized text, as the original text had it.

@@ -36,7 +36,7 @@ impl Tags {
     /// # Errors
     /// `Limit` for too many tags, or too much text in them.
     pub(super) fn number(&mut self, tag: &Tag) -> Result<Option<NonZero<u16>>> {
-        let length = tag.handle().len().with_more(tag.suffix().len());
+        let length = tag.handle().len().plus(tag.suffix().len());
         let (left, most) = (&mut self.written_left, limits::TREE_TAGS_WRITTEN);
         spend(left, length, "bytes of the tree's tags", most)?;
         let full = format!("{}{}", tag.handle(), tag.suffix());
@@ -46,7 +46,7 @@ impl Tags {
         if let Some(&number) = self.numbers.get(&*full) {
             return Ok(Some(number));
         }
-        let cost = length.with_more(limits::TREE_TAG);
+        let cost = length.plus(limits::TREE_TAG);
         let (left, most) = (&mut self.kept_left, limits::TREE_TAGS);
         spend(left, cost, "bytes of the tree's different tags", most)?;
         self.keep(full.into()).map(Some)

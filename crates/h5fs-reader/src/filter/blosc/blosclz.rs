@@ -31,7 +31,7 @@ fn step<'a>(control: u8, rest: &'a [u8], history: &mut History<'_>) -> Option<&'
     let control = usize::from(control);
     if control < 32 {
         let (literals, rest) = rest.split_at_checked(control.wrapping_add(1))?;
-        history.literals(literals)?;
+        history.append_literals(literals)?;
         return Some(rest);
     }
     let mut length = control.wrapping_shr(5).wrapping_add(2);
@@ -48,7 +48,7 @@ fn step<'a>(control: u8, rest: &'a [u8], history: &mut History<'_>) -> Option<&'
         distance = FAR.wrapping_add(u16::from_be_bytes(far).into());
         rest = after;
     }
-    history.repeat(distance.wrapping_add(1), length)?;
+    history.copy_back(distance.wrapping_add(1), length)?;
     Some(rest)
 }
 

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::filter::blosc::blosclz;
-use crate::filter::{Context, Length, deflate, lz4, zstd};
+use crate::filter::{Context, DecodedLength, deflate, lz4, zstd};
 
 /// A codec, identified by the number in a chunk's flags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +40,7 @@ impl Codec {
         let written = match self {
             Codec::BloscLz => blosclz::decode_into(stream, output)
                 .ok_or_else(|| Error::corrupt("Blosc: damaged BloscLZ stream", None))?,
-            Codec::Lz4 => return lz4::block_into(stream, output),
+            Codec::Lz4 => return lz4::decode_block_into(stream, output),
             Codec::Snappy => snap::raw::Decoder::new()
                 .decompress(stream, output)
                 .map_err(|error| Error::corrupt(format!("Blosc: {error}"), None))?,
@@ -50,7 +50,7 @@ impl Codec {
                 return Err(Error::unsupported(format!("Blosc: codec {number}"), None));
             }
         };
-        Length::Exactly(output.len()).check("Blosc", written)?;
+        DecodedLength::Exactly(output.len()).check("Blosc", written)?;
         Ok(())
     }
 }

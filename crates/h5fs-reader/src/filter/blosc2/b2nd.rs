@@ -10,7 +10,7 @@ use crate::wire::{Count, Cursor};
 
 /// The division of an array into boxes.
 #[derive(Debug)]
-pub(super) struct Boxes {
+pub(super) struct BlockGrid {
     /// The dimensions, slowest first. At least one.
     dims: Vec<Dim>,
     type_bytes: usize,
@@ -28,7 +28,7 @@ struct Dim {
     block: usize,
 }
 
-impl Boxes {
+impl BlockGrid {
     /// Reads the metalayer: an array of seven fields. The fields used here are u8 version, u8 rank,
     /// the array's shape, the chunk's shape and the block's shape.
     pub(super) fn new(layer: &[u8], type_bytes: usize) -> Result<Self> {
@@ -61,7 +61,7 @@ impl Boxes {
                 .try_fold(type_bytes, |bytes, dim| bytes.checked_mul(elements(dim)))
                 .ok_or_else(|| Error::corrupt("b2nd metalayer: too many elements", None))
         };
-        Ok(Boxes {
+        Ok(BlockGrid {
             array_bytes: bytes(|dim| dim.array)?,
             block_bytes: bytes(|dim| dim.block)?,
             padded_bytes: bytes(|dim| dim.blocks().times(dim.block))?,
@@ -125,7 +125,7 @@ impl Boxes {
             number = number.checked_div(dim.blocks()).unwrap_or(0);
             runs.push(BoxRun {
                 start: start.times(array_step),
-                count: dim.block.min(dim.array.left_after(start)),
+                count: dim.block.min(dim.array.minus_or_zero(start)),
                 array_step,
                 block_step,
             });
@@ -207,7 +207,7 @@ mod tests {
             layer.resize(layer.len() + width - 1, 0);
             layer.push(dim);
         }
-        let boxes = Boxes::new(&layer, 1).unwrap();
+        let boxes = BlockGrid::new(&layer, 1).unwrap();
         assert_eq!((boxes.array_bytes(), boxes.padded_bytes()), (9, 16));
         // An uncompressed Blosc chunk: version 2, flag 2, 16 bytes in blocks of 4.
         let mut chunk = vec![2, 1, 2, 1, 16, 0, 0, 0, 4, 0, 0, 0, 32, 0, 0, 0];
@@ -224,7 +224,7 @@ mod tests {
         // A box that is larger than the array, or empty.
         for wrong in [0, 4] {
             *layer.last_mut().unwrap() = wrong;
-            assert!(Boxes::new(&layer, 1).is_err());
+            assert!(BlockGrid::new(&layer, 1).is_err());
         }
     }
 }

@@ -5,12 +5,12 @@ use crate::wire::Cursor;
 
 /// Reads a size stored as i32.
 pub(super) fn int32(cursor: &mut Cursor<'_>) -> Result<usize> {
-    let number = i32::from_be_bytes(cursor.array()?);
+    let number = i32::from_be_bytes(cursor.read_array()?);
     usize::try_from(number).map_err(|_| cursor.corrupt("negative size"))
 }
 
 /// Reads a size stored as i64.
 pub(super) fn int64(cursor: &mut Cursor<'_>) -> Result<usize> {
-    let number = i64::from_be_bytes(cursor.array()?);
+    let number = i64::from_be_bytes(cursor.read_array()?);
     usize::try_from(number).map_err(|_| cursor.corrupt("negative size"))
 }

@@ -126,6 +126,6 @@ impl<'a> Bits<'a> {
     /// encoders add after 0xff.
     pub(super) fn are_read(&self) -> bool {
         let ready = usize::try_from(self.ready).unwrap_or(usize::MAX);
-        self.rest.len().times(8).with_more(ready) < 16
+        self.rest.len().times(8).plus(ready) < 16
     }
 }

@@ -65,7 +65,7 @@ impl Coding {
             reset: reset.unsigned_abs(),
             range,
             error_bits: bits_below(range),
-            limit: value_bits.with_more(value_bits.max(8)).times(2),
+            limit: value_bits.plus(value_bits.max(8)).times(2),
         })
     }
 
@@ -95,7 +95,7 @@ pub(super) fn signed(number: i32, sign: i32) -> i32 {
 
 /// Returns the number of bits in numbers below `bound`.
 fn bits_below(bound: i32) -> u32 {
-    32_u32.left_after(bound.wrapping_sub(1).leading_zeros())
+    32_u32.minus_or_zero(bound.wrapping_sub(1).leading_zeros())
 }
 
 /// Returns the thresholds of a stream that does not preset them.

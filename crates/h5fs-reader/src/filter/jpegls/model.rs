@@ -35,7 +35,7 @@ impl Errors {
     /// Returns the number of low bits in the code of an error, from the mean absolute error.
     #[inline(always)]
     fn low_bits(sizes: u32, count: u32) -> u32 {
-        let least = count.leading_zeros().left_after(sizes.leading_zeros());
+        let least = count.leading_zeros().minus_or_zero(sizes.leading_zeros());
         least.wrapping_add(u32::from(count.wrapping_shl(least) < sizes))
     }
 
@@ -133,7 +133,7 @@ impl Model {
         let mut before = self.coding.level(up.wrapping_sub(corner));
         let mut at = 1_usize;
         while at <= width {
-            let ahead = *above.get(at.one_more())?;
+            let ahead = *above.get(at.plus_one())?;
             let behind = self.coding.level(ahead.wrapping_sub(up));
             let context = behind
                 .wrapping_mul(81)
@@ -143,22 +143,22 @@ impl Model {
                 left = self.sample::<NEAR>(&mut bits, context, predicted(left, up, corner))?;
                 *line.get_mut(at)? = left;
                 (corner, up, before) = (up, ahead, behind);
-                at = at.one_more();
+                at = at.plus_one();
                 continue;
             }
-            let length = run_length(&mut bits, width.one_more().left_after(at), run)?;
-            let end = at.with_more(length);
+            let length = run_length(&mut bits, width.plus_one().minus_or_zero(at), run)?;
+            let end = at.plus(length);
             line.get_mut(at..end)?.fill(left);
             at = end;
             if at <= width {
                 let above = *above.get(at)?;
                 let sample = self.end_of_run(&mut bits, left, above, *run)?;
                 *line.get_mut(at)? = sample;
-                *run = run.left_after(1);
+                *run = run.minus_or_zero(1);
                 left = sample;
-                at = at.one_more();
+                at = at.plus_one();
             }
-            (corner, up) = (*above.get(at.left_after(1))?, *above.get(at)?);
+            (corner, up) = (*above.get(at.minus_or_zero(1))?, *above.get(at)?);
             before = self.coding.level(up.wrapping_sub(corner));
         }
         *line.last_mut()? = left;
@@ -193,23 +193,23 @@ impl Model {
                         self.sample::<true>(bits, context, prediction)?
                     };
                 }
-                at = at.one_more();
+                at = at.plus_one();
                 continue;
             }
-            let length = run_length(bits, width.one_more().left_after(at), run)?;
-            let end = at.with_more(length);
+            let length = run_length(bits, width.plus_one().minus_or_zero(at), run)?;
+            let end = at.plus(length);
             for line in lines.iter_mut() {
-                let left = *line.get(at.left_after(1))?;
+                let left = *line.get(at.minus_or_zero(1))?;
                 line.get_mut(at..end)?.fill(left);
             }
             at = end;
             if at <= width {
                 for (line, above) in lines.iter_mut().zip(above) {
-                    let (left, above) = (*line.get(at.left_after(1))?, *above.get(at)?);
+                    let (left, above) = (*line.get(at.minus_or_zero(1))?, *above.get(at)?);
                     *line.get_mut(at)? = self.end_toward(bits, left, above, *run)?;
                 }
-                *run = run.left_after(1);
-                at = at.one_more();
+                *run = run.minus_or_zero(1);
+                at = at.plus_one();
             }
         }
         for line in lines {
@@ -340,8 +340,8 @@ struct Neighbours {
 
 impl Neighbours {
     fn at(line: &[i32], above: &[i32], at: usize) -> Option<Self> {
-        let &[corner, up, ahead] = above.get(at.left_after(1)..)?.first_chunk()?;
-        let left = *line.get(at.left_after(1))?;
+        let &[corner, up, ahead] = above.get(at.minus_or_zero(1)..)?.first_chunk()?;
+        let left = *line.get(at.minus_or_zero(1))?;
         Some(Neighbours {
             left,
             corner,
@@ -393,11 +393,11 @@ fn run_length(bits: &mut Bits<'_>, room: usize, run: &mut usize) -> Option<usize
         let log = *RUNS.get(*run)?;
         if bits.read(1)? == 0 {
             let more = usize::try_from(bits.read(log)?).ok()?;
-            return Some(length.with_more(more)).filter(|length| *length < room);
+            return Some(length.plus(more)).filter(|length| *length < room);
         }
-        let longer = length.with_more(1 << log);
+        let longer = length.plus(1 << log);
         if longer <= room {
-            *run = run.one_more().min(31);
+            *run = run.plus_one().min(31);
         }
         length = longer.min(room);
     }

@@ -111,13 +111,13 @@ fn stream(hex: &str) -> Vec<u8> {
     digits.map(byte).collect()
 }
 
-fn decoded(stream: &[u8], length: Length) -> Result<Vec<u8>> {
+fn decoded(stream: &[u8], length: DecodedLength) -> Result<Vec<u8>> {
     decode(stream, length, &Context::default(), &|| true).map(Buffer::into_vec)
 }
 
 #[track_caller]
 fn is(hex: &str, expected: Vec<u8>) {
-    let length = Length::Exactly(expected.len());
+    let length = DecodedLength::Exactly(expected.len());
     assert_eq!(decoded(&stream(hex), length), Ok(expected));
 }
 
@@ -145,7 +145,7 @@ fn several_components() {
 #[test]
 fn samples_that_are_nearly_those_of_the_image() {
     let image = bytes(&image(23, 17, 8, 0));
-    let near = decoded(&stream(NEAR), Length::Exactly(image.len())).unwrap();
+    let near = decoded(&stream(NEAR), DecodedLength::Exactly(image.len())).unwrap();
     assert!(
         near.iter()
             .zip(&image)
@@ -160,7 +160,7 @@ fn cut_and_damaged_streams_end() {
         let whole = stream(hex);
         for end in 0..whole.len() {
             assert!(
-                decoded(&whole[..end], Length::AtMost(1000)).is_err(),
+                decoded(&whole[..end], DecodedLength::AtMost(1000)).is_err(),
                 "{end}"
             );
         }
@@ -168,22 +168,22 @@ fn cut_and_damaged_streams_end() {
             for byte in [0, 1, 0x7f, 0x80, 0xff] {
                 let mut damaged = whole.clone();
                 damaged[place] = byte;
-                if let Ok(bytes) = decoded(&damaged, Length::AtMost(1000)) {
+                if let Ok(bytes) = decoded(&damaged, DecodedLength::AtMost(1000)) {
                     assert!(bytes.len() <= 1000);
                 }
             }
         }
     }
-    assert!(decoded(&stream(BYTES), Length::AtMost(23 * 17 - 1)).is_err());
+    assert!(decoded(&stream(BYTES), DecodedLength::AtMost(23 * 17 - 1)).is_err());
 }
 
 #[test]
 fn a_decoder_that_is_not_wanted_any_more_ends() {
     let unwanted = decode(
         &stream(BYTES),
-        Length::Exactly(391),
+        DecodedLength::Exactly(391),
         &Context::default(),
         &|| false,
     );
-    assert_eq!(unwanted.err(), Some(crate::error::Error::unwanted()));
+    assert_eq!(unwanted.err(), Some(crate::error::Error::cancelled()));
 }

@@ -185,7 +185,7 @@ pub(super) struct BlockDecoder<I> {
 impl<I: Int> BlockDecoder<I> {
     /// Creates a decoder for arrays of `rank` dimensions, 1 to 4.
     pub(super) fn new(rank: usize, mode: Mode) -> Self {
-        let order = order::of_rank(rank);
+        let order = order::block_order(rank);
         BlockDecoder {
             mode,
             rank: u32::try_from(rank).unwrap_or(0),
@@ -205,7 +205,7 @@ impl<I: Int> BlockDecoder<I> {
     pub(super) fn floats(&mut self, bits: &mut BitStream<'_>) -> Option<&[I]> {
         if !bits.bit()? {
             self.block.fill(I::default());
-            bits.skip(self.mode.min_bits.left_after(1))?;
+            bits.skip(self.mode.min_bits.minus_or_zero(1))?;
             return Some(&self.block);
         }
         let mut used = 1_u32;
@@ -262,7 +262,7 @@ impl<I: Int> BlockDecoder<I> {
                 .wrapping_add(1);
             used = used.wrapping_add(I::PLANES_BITS);
         }
-        let budget = self.mode.max_bits.left_after(used);
+        let budget = self.mode.max_bits.minus_or_zero(used);
         self.digits.fill(0);
         used = used.wrapping_add(read_planes(
             bits,
@@ -271,7 +271,7 @@ impl<I: Int> BlockDecoder<I> {
             planes,
             &mut self.digits,
         )?);
-        bits.skip(self.mode.min_bits.left_after(used))?;
+        bits.skip(self.mode.min_bits.minus_or_zero(used))?;
         for (&digits, &place) in self.digits.iter().zip(self.order) {
             *self.block.get_mut(usize::from(place))? = I::from_negabinary(digits);
         }
@@ -296,7 +296,7 @@ fn read_planes(
     planes: u32,
     digits: &mut [u64],
 ) -> Option<u32> {
-    let lowest = width.left_after(planes);
+    let lowest = width.minus_or_zero(planes);
     let mut left = budget;
     // The numbers before this index had a one bit in an earlier plane. Their bits are stored
     // directly.

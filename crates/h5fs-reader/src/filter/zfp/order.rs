@@ -3,7 +3,7 @@
 
 /// Returns the order of blocks of `rank` dimensions, 1 to 4. Returns an empty order for another
 /// rank.
-pub(super) fn of_rank(rank: usize) -> &'static [u8] {
+pub(super) fn block_order(rank: usize) -> &'static [u8] {
     match rank {
         1 => &LINE,
         2 => &SQUARE,
@@ -54,7 +54,7 @@ mod tests {
                     digits.map(|digit| digit * digit).sum::<u32>(),
                 )
             };
-            let order = of_rank(rank);
+            let order = block_order(rank);
             assert!(order.is_sorted_by_key(key), "{rank}");
             let mut places = order.to_vec();
             places.sort_unstable();

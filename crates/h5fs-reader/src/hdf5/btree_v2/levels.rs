@@ -53,7 +53,7 @@ impl Levels {
                 to_u64(limits::TREE_DEPTH),
             ));
         }
-        let branch = node_size.times(to_u64(depth.one_more()));
+        let branch = node_size.times(to_u64(depth.plus_one()));
         if branch > limits::TREE_BRANCH {
             return Err(Error::limit("nodes of a B-tree", limits::TREE_BRANCH));
         }
@@ -61,29 +61,29 @@ impl Levels {
             size_of_offsets,
             levels: Vec::new(),
         };
-        let room = node_size.left_after(to_u64(NODE_PREFIX.with_more(CHECKSUM)));
+        let room = node_size.minus_or_zero(to_u64(NODE_PREFIX.plus(CHECKSUM)));
         for level in 0..=depth {
             let pointer = match level {
                 0 => 0,
                 _ => to_u64(levels.pointer_size(level)),
             };
-            let entry = to_u64(record_size).with_more(pointer);
-            let most = room.left_after(pointer).checked_div(entry);
+            let entry = to_u64(record_size).plus(pointer);
+            let most = room.minus_or_zero(pointer).checked_div(entry);
             let Some(most) = most.filter(|&most| most > 0 && record_size > 0) else {
                 return Ok(None);
             };
             let below = levels.levels.last().map_or(0, |level| level.most_total);
-            let most_total = most.one_more().times(below);
+            let most_total = most.plus_one().times(below);
             levels.levels.push(LevelLimits {
                 most,
-                most_total: most_total.with_more(most),
+                most_total: most_total.plus(most),
             });
         }
         Ok(Some(levels))
     }
 
     pub(super) fn depth(&self) -> usize {
-        self.levels.len().left_after(1)
+        self.levels.len().minus_or_zero(1)
     }
 
     /// Returns the number of bytes of "Number of Records for Child Node". All levels use the width
@@ -98,7 +98,7 @@ impl Levels {
         match level {
             0 | 1 => 0,
             _ => {
-                let below = self.levels.get(level.left_after(1));
+                let below = self.levels.get(level.minus_or_zero(1));
                 below.map_or(8, |below| bytes_for(below.most_total))
             }
         }
@@ -131,7 +131,7 @@ impl Levels {
 
 /// Returns the number of bytes of a count up to `most`.
 fn bytes_for(most: u64) -> usize {
-    let bits = u64::BITS.left_after(most.leading_zeros());
+    let bits = u64::BITS.minus_or_zero(most.leading_zeros());
     usize::try_from(bits.div_ceil(8)).unwrap_or(8).max(1)
 }
 

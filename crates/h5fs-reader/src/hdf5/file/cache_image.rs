@@ -19,7 +19,7 @@ const WHAT: &str = "metadata cache image";
 
 /// A counter of the structures in the cache images of all files of a mount.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Structures(Arc<AtomicUsize>);
+pub(crate) struct ImageStructureCounter(Arc<AtomicUsize>);
 
 /// A file with a cache image. The image's structures count towards the mount's limit until the file
 /// is closed.
@@ -27,7 +27,7 @@ pub(crate) struct Structures(Arc<AtomicUsize>);
 struct CountedImage {
     overlay: Overlay,
     count: usize,
-    all: Structures,
+    all: ImageStructureCounter,
 }
 
 /// Returns the file with the image's structures at their addresses. `message` points to the image,
@@ -39,7 +39,7 @@ struct CountedImage {
 pub(crate) fn overlay(
     metadata: &Metadata,
     message: &RawMessage<'_>,
-    all: &Structures,
+    all: &ImageStructureCounter,
 ) -> Result<SharedSource> {
     let mut cursor = Cursor::new(message.data, message.at, "metadata cache image message");
     cursor.skip(1)?; // version
@@ -56,8 +56,8 @@ pub(crate) fn overlay(
 fn read_image(metadata: &Metadata, at: Address, length: u64) -> Result<Vec<Patch>> {
     let block = metadata.block(at, length, WHAT, |block| verify_checksum(block, at, WHAT))?;
     let mut cursor = Cursor::new(&block, at, WHAT);
-    cursor.signature(b"MDCI")?;
-    cursor.version(0..=0)?;
+    cursor.expect_signature(b"MDCI")?;
+    cursor.read_version(0..=0)?;
     cursor.skip(1)?;
     metadata.length(&mut cursor)?; // the image's length again
     let entries = to_usize(u64::from(cursor.u32()?))?;
@@ -76,7 +76,7 @@ fn read_entry(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<Patch> {
     let at = metadata.defined_address(cursor)?.offset();
     let length = metadata.length(cursor)?;
     cursor.skip(metadata.structure_size(parents, 0, 0))?;
-    let from = cursor.at();
+    let from = cursor.offset();
     cursor.skip(to_usize(length)?)?;
     Patch::new(at, length, from)
 }
@@ -87,14 +87,14 @@ fn too_many() -> Error {
 }
 
 impl CountedImage {
-    fn new(overlay: Overlay, count: usize, all: Structures) -> Result<Self> {
+    fn new(overlay: Overlay, count: usize, all: ImageStructureCounter) -> Result<Self> {
         let before = all.0.fetch_add(count, Ordering::Relaxed);
         let counted = CountedImage {
             overlay,
             count,
             all,
         };
-        if before.with_more(count) <= limits::CACHE_IMAGE_ENTRIES {
+        if before.plus(count) <= limits::CACHE_IMAGE_ENTRIES {
             Ok(counted)
         } else {
             Err(too_many())
@@ -113,27 +113,27 @@ impl Source for CountedImage {
         self.overlay.length()
     }
 
-    fn available(&self, at: u64) -> u64 {
-        self.overlay.available(at)
+    fn contiguous_bytes(&self, at: u64) -> u64 {
+        self.overlay.contiguous_bytes(at)
     }
 
-    fn is_far(&self) -> bool {
-        self.overlay.is_far()
+    fn is_remote(&self) -> bool {
+        self.overlay.is_remote()
     }
 
     fn prefetch(&self, ranges: &[(u64, u64)], urgency: Urgency) {
         self.overlay.prefetch(ranges, urgency);
     }
 
-    fn has_bytes(&self, at: u64, length: u64) -> bool {
-        self.overlay.has_bytes(at, length)
+    fn is_available(&self, at: u64, length: u64) -> bool {
+        self.overlay.is_available(at, length)
     }
 
-    fn set_pages(&self, base: u64, length: u64) {
-        self.overlay.set_pages(base, length);
+    fn set_metadata_pages(&self, base: u64, length: u64) {
+        self.overlay.set_metadata_pages(base, length);
     }
 
-    fn read_wanted(&self, at: u64, buffer: &mut [u8], is_wanted: &IsWanted<'_>) -> Result<()> {
-        self.overlay.read_wanted(at, buffer, is_wanted)
+    fn read_cancellable(&self, at: u64, buffer: &mut [u8], is_wanted: &IsWanted<'_>) -> Result<()> {
+        self.overlay.read_cancellable(at, buffer, is_wanted)
     }
 }

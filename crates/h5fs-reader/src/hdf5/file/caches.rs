@@ -3,13 +3,13 @@
 
 use std::sync::Arc;
 
-use crate::hdf5::file::cache_image::Structures;
+use crate::hdf5::file::cache_image::ImageStructureCounter;
 use crate::hdf5::file::metadata::{BlockCache, BlockRange, TimedBlock};
 use crate::hdf5::file::other_files::SourceFile;
 use crate::hdf5::heap::global::ObjectDirectory;
 use crate::hdf5::object::Object;
 use crate::limits;
-use crate::memory::gate::Turns;
+use crate::memory::gate::FairLock;
 use crate::memory::shared_lru::{FileLru, SharedLru};
 use crate::model::NodeId;
 
@@ -28,9 +28,9 @@ pub(crate) struct Caches {
     heaps: Arc<SharedLru<u64, Arc<ObjectDirectory>>>,
     other_files: Arc<SharedLru<Vec<u8>, Arc<dyn SourceFile>>>,
     /// The counter of structures in cache images, which count until their files are closed.
-    pub(crate) image_structures: Structures,
+    pub(crate) image_structures: ImageStructureCounter,
     /// The turns of threads that describe objects that take much memory, one thread at a time.
-    pub(crate) turns: Arc<Turns>,
+    pub(crate) turns: Arc<FairLock>,
 }
 
 impl Default for Caches {
@@ -40,7 +40,7 @@ impl Default for Caches {
             objects: SharedLru::new(OBJECT_CACHE),
             heaps: SharedLru::new(GLOBAL_HEAP_CACHE),
             other_files: SharedLru::new(limits::VIRTUAL_SOURCES),
-            image_structures: Structures::default(),
+            image_structures: ImageStructureCounter::default(),
             turns: Arc::default(),
         }
     }

@@ -6,9 +6,9 @@ use crate::hdf5::file::metadata::Metadata;
 use crate::hdf5::file::opening::OpeningBudget;
 use crate::hdf5::file::other_files::OtherFiles;
 use crate::hdf5::heap::global::GlobalHeap;
-use crate::hdf5::reference::Pointers;
+use crate::hdf5::reference::ElementPointers;
 use crate::hdf5::shared::SharedMessages;
-use crate::memory::effort::Effort;
+use crate::memory::effort::RequestBudget;
 
 /// The context for reading the objects of one file.
 #[derive(Debug)]
@@ -27,13 +27,13 @@ pub(crate) struct Context {
 impl Context {
     /// Returns the same file for a request with this `effort`. `opening` is the budget of the
     /// virtual datasets for which the file is read.
-    pub(crate) fn with_effort(&self, effort: &Effort, opening: OpeningBudget) -> Self {
+    pub(crate) fn with_effort(&self, effort: &RequestBudget, opening: OpeningBudget) -> Self {
         self.with_metadata(self.metadata.with_effort(effort), opening)
     }
 
     /// Returns a view of the same file that uses no older cached blocks and belongs to no request.
-    pub(crate) fn refreshed(&self) -> Self {
-        self.with_metadata(self.metadata.refreshed(), self.opening.clone())
+    pub(crate) fn fresh_view(&self) -> Self {
+        self.with_metadata(self.metadata.fresh_view(), self.opening.clone())
     }
 
     fn with_metadata(&self, metadata: Arc<Metadata>, opening: OpeningBudget) -> Self {
@@ -47,8 +47,8 @@ impl Context {
     }
 
     /// Returns the resolver of pointers in elements.
-    pub(crate) fn pointers(&self) -> Pointers<'_> {
-        Pointers {
+    pub(crate) fn pointers(&self) -> ElementPointers<'_> {
+        ElementPointers {
             metadata: &self.metadata,
             heap: &self.heap,
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::hdf5::file::metadata::Metadata;
-use crate::hdf5::file::number_form::{Address, HEADERS};
+use crate::hdf5::file::number_form::{Address, MOVED_HEADER_RANGE};
 use crate::hdf5::file::superblock::find_signature;
 use crate::hdf5::object_header::RawMessage;
 use crate::limits;
@@ -23,14 +23,14 @@ const USAGES: usize = 6;
 pub(crate) struct AssembledFile {
     pub(crate) source: SharedSource,
     /// The original address of moved object headers, see [`NumberForm::far_headers`].
-    pub(crate) far_headers: Option<u64>,
+    pub(crate) original_header_start: Option<u64>,
 }
 
 impl From<SharedSource> for AssembledFile {
     fn from(source: SharedSource) -> Self {
         AssembledFile {
             source,
-            far_headers: None,
+            original_header_start: None,
         }
     }
 }
@@ -43,14 +43,14 @@ pub(crate) fn open_block(
     neighbours: &Neighbours,
 ) -> Result<AssembledFile> {
     const WHAT: &str = "driver information block";
-    let prefix = metadata.plain_block(at, 16, WHAT)?;
+    let prefix = metadata.unchecked_block(at, 16, WHAT)?;
     let mut cursor = Cursor::new(&prefix, at, WHAT);
     cursor.skip(1 + 3)?; // version, reserved
-    let length = u64::from(cursor.u32()?).with_more(16);
-    let block = metadata.plain_block(at, length, WHAT)?;
+    let length = u64::from(cursor.u32()?).plus(16);
+    let block = metadata.unchecked_block(at, length, WHAT)?;
     let mut cursor = Cursor::new(&block, at, WHAT);
     cursor.skip(8)?;
-    let driver = cursor.array()?;
+    let driver = cursor.read_array()?;
     open_members(metadata.source(), &driver, &mut cursor, neighbours)
 }
 
@@ -62,7 +62,7 @@ pub(crate) fn open_message(
 ) -> Result<AssembledFile> {
     let mut cursor = Cursor::new(message.data, message.at, "driver info message");
     cursor.skip(1)?; // version
-    let driver = cursor.array()?;
+    let driver = cursor.read_array()?;
     cursor.skip(2)?; // size of the information
     open_members(metadata.source(), &driver, &mut cursor, neighbours)
 }
@@ -110,7 +110,7 @@ pub(crate) fn open_unmarked_family(
     neighbours: &Neighbours,
 ) -> Result<Option<SharedSource>> {
     match family_members(first, first.length(), neighbours)? {
-        Some(members) if make_one_file(&members, end_of_file) => {
+        Some(members) if form_one_file(&members, end_of_file) => {
             Ok(Some(Arc::new(Concatenation::new(members)?)))
         }
         _ => Ok(None),
@@ -119,7 +119,7 @@ pub(crate) fn open_unmarked_family(
 
 /// Returns whether the members form one file. All members except the last must be full, and the
 /// file must end within the last one. Only the first member may be an HDF5 file by itself.
-fn make_one_file(members: &[MemberFile], end_of_file: u64) -> bool {
+fn form_one_file(members: &[MemberFile], end_of_file: u64) -> bool {
     let [(_, first), others @ ..] = members else {
         return false;
     };
@@ -188,8 +188,8 @@ fn family_name(name: &[u8]) -> Option<FamilyName<'_>> {
             .get(..last)?
             .iter()
             .rposition(|byte| !byte.is_ascii_digit());
-        let start = before.map_or(0, Count::one_more);
-        let after = last.one_more();
+        let start = before.map_or(0, Count::plus_one);
+        let after = last.plus_one();
         let run = name.get(start..after)?;
         if is_zeros(run) {
             return Some((name.get(..start)?, run.len(), name.get(after..)?));
@@ -202,7 +202,7 @@ fn family_name(name: &[u8]) -> Option<FamilyName<'_>> {
 /// Opens a multi or split file, which has one file for each usage or group of usages, each at its
 /// own address.
 fn open_multi(information: &mut Cursor<'_>, neighbours: &Neighbours) -> Result<AssembledFile> {
-    let map: [u8; USAGES] = information.array()?;
+    let map: [u8; USAGES] = information.read_array()?;
     information.skip(2)?;
     let numbers = distinct_members(map);
     let starts = numbers
@@ -216,9 +216,9 @@ fn open_multi(information: &mut Cursor<'_>, neighbours: &Neighbours) -> Result<A
     let templates = starts
         .iter()
         .map(|_| {
-            let template = information.text()?;
-            let length = template.len().one_more();
-            information.skip(length.next_multiple_of(8).left_after(length))?;
+            let template = information.read_text()?;
+            let length = template.len().plus_one();
+            information.skip(length.next_multiple_of(8).minus_or_zero(length))?;
             Ok(template)
         })
         .collect::<Result<Vec<_>>>()?;
@@ -237,11 +237,11 @@ fn open_multi(information: &mut Cursor<'_>, neighbours: &Neighbours) -> Result<A
             let headers = numbers
                 .iter()
                 .position(|&number| number == header_member(map));
-            let far_headers = headers.and_then(|headers| bring_near(&mut members, headers));
+            let far_headers = headers.and_then(|headers| move_header_member(&mut members, headers));
             let source: SharedSource = Arc::new(Concatenation::new(members)?);
             return Ok(AssembledFile {
                 source,
-                far_headers,
+                original_header_start: far_headers,
             });
         }
     }
@@ -250,15 +250,16 @@ fn open_multi(information: &mut Cursor<'_>, neighbours: &Neighbours) -> Result<A
 
 /// Moves the member with the object headers to [`HEADERS`], if it starts after that range and no
 /// other member overlaps the range. Returns the original start.
-fn bring_near(members: &mut [MemberFile], headers: usize) -> Option<u64> {
+fn move_header_member(members: &mut [MemberFile], headers: usize) -> Option<u64> {
     let is_elsewhere = |(start, source): &MemberFile| {
-        *start >= HEADERS.end || Extent::cut(*start, source.length()).end() <= HEADERS.start
+        *start >= MOVED_HEADER_RANGE.end
+            || Extent::saturating(*start, source.length()).end() <= MOVED_HEADER_RANGE.start
     };
     if !members.iter().all(is_elsewhere) {
         return None;
     }
     let (start, _) = members.get_mut(headers)?;
-    (*start >= HEADERS.end).then(|| std::mem::replace(start, HEADERS.start))
+    (*start >= MOVED_HEADER_RANGE.end).then(|| std::mem::replace(start, MOVED_HEADER_RANGE.start))
 }
 
 /// Returns the members by usage. A usage whose map value is 0 has a member of its own.
@@ -301,7 +302,7 @@ fn replace_stem(template: &[u8], stem: &[u8]) -> Vec<u8> {
 /// Returns the parts before and after `%s`.
 fn split_template(template: &[u8]) -> Option<(&[u8], &[u8])> {
     let at = template.windows(2).position(|pair| pair == b"%s")?;
-    Some((template.get(..at)?, template.get(at.with_more(2)..)?))
+    Some((template.get(..at)?, template.get(at.plus(2)..)?))
 }
 
 #[cfg(test)]

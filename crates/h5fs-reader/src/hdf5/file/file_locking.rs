@@ -17,31 +17,31 @@ const VARIABLE: &str = "HDF5_USE_FILE_LOCKING";
 
 /// A value of [`VARIABLE`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Use {
+enum LockingPolicy {
     Never,
     Always,
     /// Locks are used if the file system supports them, which is the library's default.
     WherePossible,
 }
 
-impl Use {
+impl LockingPolicy {
     /// Parses the library's words. Any other word is ignored.
     fn parse(value: Option<&OsStr>) -> Self {
         match value.and_then(OsStr::to_str) {
-            Some("FALSE" | "0") => Use::Never,
-            Some("TRUE" | "1") => Use::Always,
-            _ => Use::WherePossible,
+            Some("FALSE" | "0") => LockingPolicy::Never,
+            Some("TRUE" | "1") => LockingPolicy::Always,
+            _ => LockingPolicy::WherePossible,
         }
     }
 
     fn check(self, lock: io::Result<WriteLock>) -> Result<()> {
         match lock {
             Ok(WriteLock::Free) => Ok(()),
-            Ok(WriteLock::Taken) => Err(Error::Usage(format!(
+            Ok(WriteLock::Held) => Err(Error::Usage(format!(
                 "a program that writes the file holds a lock on it; '--force' or {VARIABLE}=FALSE \
                  reads the file anyway"
             ))),
-            Ok(WriteLock::Unsupported(_)) if self == Use::WherePossible => Ok(()),
+            Ok(WriteLock::Unsupported(_)) if self == LockingPolicy::WherePossible => Ok(()),
             Ok(WriteLock::Unsupported(error)) | Err(error) => Err(Error::io(
                 &error,
                 format!("locking the file ({VARIABLE}=FALSE disables locking)"),
@@ -56,8 +56,8 @@ impl Use {
 /// `Usage` if the file is locked. `Io` if the file system does not support locks although they are
 /// required.
 pub(crate) fn check(file: &dyn OpenSource) -> Result<()> {
-    match Use::parse(std::env::var_os(VARIABLE).as_deref()) {
-        Use::Never => Ok(()),
+    match LockingPolicy::parse(std::env::var_os(VARIABLE).as_deref()) {
+        LockingPolicy::Never => Ok(()),
         wanted => wanted.check(file.write_lock()),
     }
 }
@@ -69,24 +69,30 @@ mod tests {
 
     #[test]
     fn words_are_the_librarys() {
-        let of = |value: &str| Use::parse(Some(OsStr::new(value)));
-        assert_eq!((of("FALSE"), of("0")), (Use::Never, Use::Never));
-        assert_eq!((of("TRUE"), of("1")), (Use::Always, Use::Always));
-        assert_eq!(of("BEST_EFFORT"), Use::WherePossible);
+        let of = |value: &str| LockingPolicy::parse(Some(OsStr::new(value)));
         assert_eq!(
-            (of("false"), Use::parse(None)),
-            (Use::WherePossible, Use::WherePossible)
+            (of("FALSE"), of("0")),
+            (LockingPolicy::Never, LockingPolicy::Never)
+        );
+        assert_eq!(
+            (of("TRUE"), of("1")),
+            (LockingPolicy::Always, LockingPolicy::Always)
+        );
+        assert_eq!(of("BEST_EFFORT"), LockingPolicy::WherePossible);
+        assert_eq!(
+            (of("false"), LockingPolicy::parse(None)),
+            (LockingPolicy::WherePossible, LockingPolicy::WherePossible)
         );
     }
 
     #[test]
     fn a_system_without_locks_matters_only_where_they_are_asked_for() {
         let unsupported = || Ok(WriteLock::Unsupported(io::ErrorKind::Unsupported.into()));
-        assert!(Use::WherePossible.check(unsupported()).is_ok());
-        assert!(Use::Always.check(unsupported()).is_err());
+        assert!(LockingPolicy::WherePossible.check(unsupported()).is_ok());
+        assert!(LockingPolicy::Always.check(unsupported()).is_err());
         let failed = Err(io::ErrorKind::Other.into());
-        assert!(Use::WherePossible.check(failed).is_err());
-        assert!(Use::Always.check(Ok(WriteLock::Free)).is_ok());
+        assert!(LockingPolicy::WherePossible.check(failed).is_err());
+        assert!(LockingPolicy::Always.check(Ok(WriteLock::Free)).is_ok());
     }
 
     #[test]
@@ -97,7 +103,7 @@ mod tests {
         let lock = |how| Flock::lock(written.reopen().unwrap(), how);
         assert!(matches!(source.write_lock(), Ok(WriteLock::Free)));
         let writer = lock(FlockArg::LockExclusiveNonblock).expect("the lock is free again");
-        assert!(matches!(source.write_lock(), Ok(WriteLock::Taken)));
+        assert!(matches!(source.write_lock(), Ok(WriteLock::Held)));
         drop(writer);
         let _reader = lock(FlockArg::LockShared).unwrap();
         assert!(matches!(source.write_lock(), Ok(WriteLock::Free)));

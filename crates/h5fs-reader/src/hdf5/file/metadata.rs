@@ -11,10 +11,10 @@ use std::time::Instant;
 use crate::error::{Error, Result};
 use crate::hdf5::file::number_form::{Address, NumberForm, Width};
 use crate::limits;
-use crate::memory::effort::Effort;
+use crate::memory::effort::RequestBudget;
 use crate::memory::shared_lru::FileLru;
 use crate::source::growing::retry_while_growing;
-use crate::source::{SharedSource, Urgency, read_block, read_shared_block, read_wanted_block};
+use crate::source::{SharedSource, Urgency, read_block, read_block_cancellable, read_shared_block};
 use crate::wire::checksum::lookup3;
 use crate::wire::{Count, Cursor, Extent, to_u64};
 
@@ -37,7 +37,7 @@ pub(crate) struct Metadata {
     /// Cached blocks that were read before this time are not used.
     since: Option<Instant>,
     /// The effort that reads are charged to.
-    effort: Effort,
+    effort: RequestBudget,
 }
 
 impl Metadata {
@@ -49,7 +49,7 @@ impl Metadata {
             form,
             cache: Arc::new(cache),
             since: None,
-            effort: Effort::default(),
+            effort: RequestBudget::default(),
         }
     }
 
@@ -61,17 +61,17 @@ impl Metadata {
     /// Returns the metadata with a view of the file from now on, for a structure that outlives the
     /// request. A writer writes a structure before its parent. Therefore, after a structure was
     /// read, no older cached block may be used below it.
-    pub(crate) fn refreshed(&self) -> Arc<Self> {
+    pub(crate) fn fresh_view(&self) -> Arc<Self> {
         let since = self.source.is_growing().then(Instant::now);
-        self.copy(since, Effort::default())
+        self.copy(since, RequestBudget::default())
     }
 
     /// Returns a view of the same metadata for one request, whose reads are charged to `effort`.
-    pub(crate) fn with_effort(&self, effort: &Effort) -> Arc<Self> {
+    pub(crate) fn with_effort(&self, effort: &RequestBudget) -> Arc<Self> {
         self.copy(self.since, effort.clone())
     }
 
-    fn copy(&self, since: Option<Instant>, effort: Effort) -> Arc<Self> {
+    fn copy(&self, since: Option<Instant>, effort: RequestBudget) -> Arc<Self> {
         Arc::new(Metadata {
             source: Arc::clone(&self.source),
             form: self.form,
@@ -82,7 +82,7 @@ impl Metadata {
     }
 
     /// Returns the effort that reads are charged to.
-    pub(crate) fn effort(&self) -> &Effort {
+    pub(crate) fn effort(&self) -> &RequestBudget {
         &self.effort
     }
 
@@ -98,9 +98,9 @@ impl Metadata {
 
     /// Returns the absolute offset of the first byte that can belong to an element. The shortest
     /// superblock has version 2, with 16 bytes and four addresses (HDF5 3.0, II.A).
-    pub(crate) fn begin_of_data(&self) -> u64 {
+    pub(crate) fn min_data_offset(&self) -> u64 {
         let superblock = to_u64(self.structure_size(4, 0, 16));
-        Extent::cut(self.base(), superblock).end()
+        Extent::saturating(self.base(), superblock).end()
     }
 
     /// Returns the number of bytes of an address.
@@ -140,7 +140,7 @@ impl Metadata {
     /// `verify` must accept bytes from the file before they are cached.
     ///
     /// # Errors
-    /// `Limit` over [`limits::METADATA_BLOCK`], `Effort` over the request's budget, `Corrupt` after
+    /// `Limit` over [`limits::METADATA_BLOCK`], `RequestBudget` over the request's budget, `Corrupt` after
     /// the end of the file, or the error of `verify`.
     pub(crate) fn block(
         &self,
@@ -149,7 +149,7 @@ impl Metadata {
         what: &'static str,
         verify: impl Fn(&[u8]) -> Result<()>,
     ) -> Result<Arc<[u8]>> {
-        self.made_block(at, length, || {
+        self.cached_block(at, length, || {
             self.effort.spend(length)?;
             let block = self.fetch(at, length, what)?;
             verify(&block)?;
@@ -162,7 +162,7 @@ impl Metadata {
     ///
     /// # Errors
     /// Fails as `make` does.
-    pub(crate) fn made_block<B: Into<Arc<[u8]>>>(
+    pub(crate) fn cached_block<B: Into<Arc<[u8]>>>(
         &self,
         at: Address,
         length: u64,
@@ -184,78 +184,78 @@ impl Metadata {
     }
 
     /// Returns a block like [`block`](Self::block), for a structure without a checksum.
-    pub(crate) fn plain_block(
+    pub(crate) fn unchecked_block(
         &self,
         at: Address,
         length: u64,
         what: &'static str,
     ) -> Result<Arc<[u8]>> {
-        self.made_block(at, length, || self.fetch(at, length, what))
+        self.cached_block(at, length, || self.fetch(at, length, what))
     }
 
     fn fetch(&self, at: Address, length: u64, what: &'static str) -> Result<Arc<[u8]>> {
         if length > limits::METADATA_BLOCK {
             return Err(Error::limit(what, limits::METADATA_BLOCK));
         }
-        self.come_by(at.offset(), length)?;
+        self.check_available(at.offset(), length)?;
         let place = (at.offset(), length);
         read_shared_block(&*self.source, place, what, &self.is_wanted())
     }
 
     /// Reads the `length` bytes at absolute offset `at` without caching them.
     ///
-    /// # Errors Fails as [`read_block`] does. `Effort` if the request must not wait (a glance) and
+    /// # Errors Fails as [`read_block`] does. `RequestBudget` if the request must not wait (a glance) and
     /// the bytes are not available yet.
-    pub(crate) fn bytes(&self, at: u64, length: u64, what: &str) -> Result<Vec<u8>> {
-        self.come_by(at, length)?;
-        read_wanted_block(&*self.source, (at, length), what, &self.is_wanted())
+    pub(crate) fn read_uncached(&self, at: u64, length: u64, what: &str) -> Result<Vec<u8>> {
+        self.check_available(at, length)?;
+        read_block_cancellable(&*self.source, (at, length), what, &self.is_wanted())
     }
 
     /// Returns a function that checks whether a request still waits for the bytes.
     fn is_wanted(&self) -> impl Fn() -> bool + Sync + '_ {
-        || !self.effort.cancel().is_unwanted()
+        || !self.effort.cancel_token().is_abandoned()
     }
 
     /// Checks that a request that must not wait (a glance) can read the bytes. Otherwise, requests
     /// the bytes from the source.
     ///
     /// # Errors
-    /// `Effort` if the glance would have to wait.
-    pub(crate) fn come_by(&self, at: u64, length: u64) -> Result<()> {
+    /// `RequestBudget` if the glance would have to wait.
+    pub(crate) fn check_available(&self, at: u64, length: u64) -> Result<()> {
         let block = Extent::checked(at, length);
         let is_inside = block.is_some_and(|block| block.is_within(self.source.length()));
-        if !self.effort.is_glance() || !is_inside || self.source.has_bytes(at, length) {
+        if !self.effort.is_non_blocking() || !is_inside || self.source.is_available(at, length) {
             return Ok(());
         }
         self.source.prefetch(&[(at, length)], Urgency::Expected);
         let source = Arc::clone(&self.source);
-        Err(self.effort.put_off(Box::new(move || {
+        Err(self.effort.fail_with_wait(Box::new(move || {
             // The next reader of these bytes reports the error.
             let _ = read_block(&*source, at, length, "metadata");
         })))
     }
 
     /// Returns whether reading may have to wait for a remote source.
-    pub(crate) fn is_far(&self) -> bool {
-        self.source.is_far()
+    pub(crate) fn is_remote(&self) -> bool {
+        self.source.is_remote()
     }
 
     /// Returns whether the structure at `at`, of about `length` bytes, can be read without waiting.
-    pub(crate) fn is_here(&self, at: Address, length: u64) -> bool {
-        let there = self.source.length().left_after(at.offset());
-        self.source.has_bytes(at.offset(), length.min(there))
+    pub(crate) fn is_available(&self, at: Address, length: u64) -> bool {
+        let there = self.source.length().minus_or_zero(at.offset());
+        self.source.is_available(at.offset(), length.min(there))
     }
 
     /// Requests structures that will be read soon, each given by its address and approximate
     /// length.
-    pub(crate) fn expect(&self, structures: impl IntoIterator<Item = (Address, u64)>) {
+    pub(crate) fn prefetch(&self, structures: impl IntoIterator<Item = (Address, u64)>) {
         let structures = structures.into_iter();
-        self.expect_at(structures.map(|(at, length)| (at.offset(), length)));
+        self.prefetch_at(structures.map(|(at, length)| (at.offset(), length)));
     }
 
-    /// Requests structures like [`expect`](Self::expect), by absolute offsets.
-    pub(crate) fn expect_at(&self, structures: impl Iterator<Item = (u64, u64)>) {
-        if !self.is_far() {
+    /// Requests structures like [`prefetch`](Self::prefetch), by absolute offsets.
+    pub(crate) fn prefetch_at(&self, structures: impl Iterator<Item = (u64, u64)>) {
+        if !self.is_remote() {
             return;
         }
         let end = self.source.length();
@@ -267,7 +267,7 @@ impl Metadata {
         });
         let ranges = ranges.map_while(|(at, length)| {
             let length = length.min(left);
-            left = left.left_after(length);
+            left = left.minus_or_zero(length);
             (length > 0).then_some((at, length))
         });
         let ranges: Vec<_> = ranges.collect();
@@ -278,22 +278,22 @@ impl Metadata {
 
     /// Requests the structure at `at`, of about `length` bytes, if reading it would have to wait.
     /// Then also requests `siblings`, the structures at the same depth that are read next.
-    pub(crate) fn expect_with<I: IntoIterator<Item = (Address, u64)>>(
+    pub(crate) fn prefetch_with_siblings<I: IntoIterator<Item = (Address, u64)>>(
         &self,
         at: Address,
         length: u64,
         siblings: impl FnOnce() -> I,
     ) {
-        if self.is_far() && !self.is_here(at, length) {
-            let there = self.source.length().left_after(at.offset());
+        if self.is_remote() && !self.is_available(at, length) {
+            let there = self.source.length().minus_or_zero(at.offset());
             let needed = (at.offset(), length.min(there));
-            let urgency = if self.effort.is_glance() {
+            let urgency = if self.effort.is_non_blocking() {
                 Urgency::Expected
             } else {
                 Urgency::Needed
             };
             self.source.prefetch(&[needed], urgency);
-            self.expect(siblings());
+            self.prefetch(siblings());
         }
     }
 }
@@ -332,7 +332,7 @@ mod tests {
             self.1
         }
 
-        fn read_wanted(&self, _: u64, buffer: &mut [u8], _: &IsWanted<'_>) -> Result<()> {
+        fn read_cancellable(&self, _: u64, buffer: &mut [u8], _: &IsWanted<'_>) -> Result<()> {
             let mut next = self.0.lock().unwrap();
             buffer.fill(*next);
             *next += 1;
@@ -346,17 +346,17 @@ mod tests {
     }
 
     fn byte(metadata: &Metadata) -> u8 {
-        metadata.plain_block(at(0), 1, "byte").unwrap()[0]
+        metadata.unchecked_block(at(0), 1, "byte").unwrap()[0]
     }
 
     #[test]
     fn what_hangs_on_what_was_just_read_is_not_from_before() {
         let all = metadata(true);
         assert_eq!((byte(&all), byte(&all)), (0, 0));
-        let later = all.refreshed();
+        let later = all.fresh_view();
         assert_eq!((byte(&later), byte(&later), byte(&all)), (1, 1, 1));
         let fixed = metadata(false);
-        assert_eq!((byte(&fixed), byte(&fixed.refreshed())), (0, 0));
+        assert_eq!((byte(&fixed), byte(&fixed.fresh_view())), (0, 0));
     }
 
     #[test]

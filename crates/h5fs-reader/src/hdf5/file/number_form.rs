@@ -77,13 +77,13 @@ pub(crate) struct NumberForm {
     /// Number of bytes of a length.
     pub(crate) size_of_lengths: Width,
     /// The first address of the object headers in a multi file whose headers exceed the numbers of
-    /// nodes. These headers are moved to [`HEADERS`].
-    pub(crate) far_headers: Option<u64>,
+    /// nodes. These headers are moved to [`MOVED_HEADER_RANGE`].
+    pub(crate) original_header_start: Option<u64>,
 }
 
 /// The range of node numbers for object headers whose addresses exceed the limit of node numbers.
 /// The views support node numbers below 2^45.
-pub(crate) const HEADERS: Range<u64> = 1 << 44..1 << 45;
+pub(crate) const MOVED_HEADER_RANGE: Range<u64> = 1 << 44..1 << 45;
 
 impl NumberForm {
     /// Reads the two widths of a file whose address 0 is at the absolute offset `base`.
@@ -99,7 +99,7 @@ impl NumberForm {
             base,
             size_of_offsets: width(offsets)?,
             size_of_lengths: width(lengths)?,
-            far_headers: None,
+            original_header_start: None,
         })
     }
 
@@ -113,16 +113,16 @@ impl NumberForm {
             return Ok(None);
         };
         Address::new(self.base, relative)
-            .map(|address| Some(self.placed(address)))
+            .map(|address| Some(self.relocate(address)))
             .ok_or_else(|| cursor.corrupt("an address is after the end of all files"))
     }
 
     /// Returns the new address of the structure that was moved from `address`.
-    pub(crate) fn placed(&self, address: Address) -> Address {
-        let first = self.far_headers;
+    pub(crate) fn relocate(&self, address: Address) -> Address {
+        let first = self.original_header_start;
         let within = first.and_then(|first| address.0.checked_sub(first));
-        let place = within.and_then(|within| HEADERS.start.checked_add(within));
-        let place = place.filter(|place| HEADERS.contains(place));
+        let place = within.and_then(|within| MOVED_HEADER_RANGE.start.checked_add(within));
+        let place = place.filter(|place| MOVED_HEADER_RANGE.contains(place));
         place.map_or(address, Address)
     }
 
@@ -160,10 +160,10 @@ mod tests {
     #[test]
     fn far_object_headers_stand_below_the_end_of_node_numbers() {
         let far = NumberForm {
-            far_headers: Some(5 << 61),
+            original_header_start: Some(5 << 61),
             ..testing::form(8)
         };
-        let placed = |address| far.placed(Address(address)).0;
+        let placed = |address| far.relocate(Address(address)).0;
         assert_eq!(placed(5 << 61), 1 << 44);
         assert_eq!(placed((5 << 61) + 96), (1 << 44) + 96);
         for other in [0, 96, (5 << 61) - 1, (5 << 61) + (1 << 44), u64::MAX] {

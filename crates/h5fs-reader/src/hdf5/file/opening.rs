@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::memory::gate::{Turn, Turns};
+use crate::memory::gate::{FairLock, FairLockGuard};
 use crate::memory::lock::lock;
 use crate::wire::{Count, to_u64};
 
@@ -19,24 +19,24 @@ pub(crate) struct OpeningBudget {
     bytes: u64,
     /// The turns of threads of a mount that may take much memory, one at a time. The thread that
     /// has the turn never waits for resources of threads that wait for the turn.
-    turns: Arc<Turns>,
-    under_way: Option<Arc<UnderWay>>,
+    turns: Arc<FairLock>,
+    under_way: Option<Arc<OutermostOpening>>,
 }
 
 /// The common state of the outermost description or source and all nested ones.
 #[derive(Debug)]
-struct UnderWay {
+struct OutermostOpening {
     /// Number of bytes of large objects that may still be parsed.
     work: AtomicU64,
     /// The turn. It is held from the time when one of them takes much memory until the outermost
     /// one is complete.
-    turn: Mutex<Option<Turn>>,
+    turn: Mutex<Option<FairLockGuard>>,
 }
 
 impl OpeningBudget {
     /// Returns the initial budget, before any description or opening. All files of a mount share
     /// the same `turns`.
-    pub(crate) fn unlimited(turns: &Arc<Turns>) -> Self {
+    pub(crate) fn unlimited(turns: &Arc<FairLock>) -> Self {
         OpeningBudget {
             levels: limits::VIRTUAL_DEPTH,
             bytes: limits::VIRTUAL_BYTES,
@@ -46,9 +46,9 @@ impl OpeningBudget {
     }
 
     /// Returns the budget of a nested description.
-    pub(crate) fn description(&self) -> Self {
+    pub(crate) fn nested_description(&self) -> Self {
         let outermost = || {
-            Arc::new(UnderWay {
+            Arc::new(OutermostOpening {
                 work: AtomicU64::new(limits::VIRTUAL_WORK),
                 turn: Mutex::default(),
             })
@@ -63,11 +63,11 @@ impl OpeningBudget {
     ///
     /// # Errors
     /// `Limit` if the nesting is too deep, or if the outer ones have already taken too much.
-    pub(crate) fn source(&self) -> Result<Self> {
-        let opening = self.description();
-        opening.done(0)?;
+    pub(crate) fn nested_source(&self) -> Result<Self> {
+        let opening = self.nested_description();
+        opening.charge_work(0)?;
         let Some(levels) = opening.levels.checked_sub(1) else {
-            opening.give_up();
+            opening.exhaust();
             let most = to_u64(limits::VIRTUAL_DEPTH);
             let what = "virtual datasets within virtual datasets";
             return Err(Error::limit(what, most));
@@ -81,12 +81,12 @@ impl OpeningBudget {
     /// `Limit` if all current descriptions together take too much memory.
     pub(crate) fn charge(&mut self, bytes: u64) -> Result<()> {
         let Some(bytes) = self.bytes.checked_sub(bytes) else {
-            self.give_up();
+            self.exhaust();
             let what = "bytes of the parts of a virtual dataset";
             return Err(Error::limit(what, limits::VIRTUAL_BYTES));
         };
         self.bytes = bytes;
-        self.await_turn(limits::VIRTUAL_BYTES.left_after(bytes));
+        self.await_turn(limits::VIRTUAL_BYTES.minus_or_zero(bytes));
         Ok(())
     }
 
@@ -107,7 +107,7 @@ impl OpeningBudget {
     /// # Errors
     /// `Limit` if too much was parsed for one virtual dataset. The object that was parsed last may
     /// not be the cause.
-    pub(crate) fn done(&self, bytes: u64) -> Result<()> {
+    pub(crate) fn charge_work(&self, bytes: u64) -> Result<()> {
         let Some(under_way) = &self.under_way else {
             return Ok(());
         };
@@ -116,7 +116,7 @@ impl OpeningBudget {
         } else {
             bytes
         };
-        let left = under_way.work.load(Ordering::Relaxed).left_after(large);
+        let left = under_way.work.load(Ordering::Relaxed).minus_or_zero(large);
         under_way.work.store(left, Ordering::Relaxed);
         if left == 0 {
             let what = "bytes of large objects parsed for one virtual dataset";
@@ -127,7 +127,7 @@ impl OpeningBudget {
 
     /// Exhausts the work budget. All current descriptions then fail, so that none is cached with an
     /// error that it would not have on its own.
-    fn give_up(&self) {
+    fn exhaust(&self) {
         if let Some(under_way) = &self.under_way {
             under_way.work.store(0, Ordering::Relaxed);
         }
@@ -141,45 +141,50 @@ mod tests {
     #[test]
     fn what_is_opened_for_another_has_what_is_left() {
         let none = OpeningBudget::unlimited(&Arc::default());
-        none.done(2 * limits::VIRTUAL_WORK)
+        none.charge_work(2 * limits::VIRTUAL_WORK)
             .expect("nothing is under way");
-        let mut outermost = none.description();
+        let mut outermost = none.nested_description();
         outermost.charge(limits::VIRTUAL_BYTES - 10).unwrap();
-        outermost.source().unwrap().charge(10).unwrap();
+        outermost.nested_source().unwrap().charge(10).unwrap();
         outermost
-            .source()
+            .nested_source()
             .unwrap()
             .charge(10)
             .expect("they are free again");
         outermost
-            .source()
+            .nested_source()
             .unwrap()
-            .done(limits::VIRTUAL_WORK - 1)
+            .charge_work(limits::VIRTUAL_WORK - 1)
             .unwrap();
         outermost
-            .source()
+            .nested_source()
             .unwrap()
-            .done(limits::VIRTUAL_WORK)
+            .charge_work(limits::VIRTUAL_WORK)
             .expect_err("counted together");
-        outermost.source().expect_err("given up");
-        none.source().expect("another one");
-        let mut nested = none.description();
+        outermost.nested_source().expect_err("given up");
+        none.nested_source().expect("another one");
+        let mut nested = none.nested_description();
         for _ in 0..limits::VIRTUAL_DEPTH {
-            nested = nested.source().unwrap();
+            nested = nested.nested_source().unwrap();
         }
-        nested.source().expect_err("too deep");
-        nested.done(0).expect_err("given up");
+        nested.nested_source().expect_err("too deep");
+        nested.charge_work(0).expect_err("given up");
     }
 
     #[test]
     fn one_thread_at_a_time_takes_much() {
-        let turns = Arc::<Turns>::default();
-        let is_taken = || turns.inspect(|(), works| works.weights_inside(0).next().is_some());
-        let [first, second] = [(); 2].map(|()| OpeningBudget::unlimited(&turns).description());
+        let turns = Arc::<FairLock>::default();
+        let is_taken =
+            || turns.with_guarded(|(), works| works.admitted_weights(0).next().is_some());
+        let [first, second] =
+            [(); 2].map(|()| OpeningBudget::unlimited(&turns).nested_description());
         first.await_turn(limits::VIRTUAL_TURN);
         assert!(!is_taken(), "that is not much");
         first.await_turn(limits::VIRTUAL_TURN + 1);
-        first.source().unwrap().await_turn(limits::VIRTUAL_TURN + 1);
+        first
+            .nested_source()
+            .unwrap()
+            .await_turn(limits::VIRTUAL_TURN + 1);
         std::thread::scope(|scope| {
             scope.spawn(|| second.await_turn(limits::VIRTUAL_TURN + 1));
             turns.await_waiting(1);

@@ -10,12 +10,12 @@ use crate::error::{Cause, Error, Result, quote};
 use crate::hdf5::file::opening::OpeningBudget;
 use crate::limits;
 use crate::memory::cancel::CancelToken;
-use crate::memory::effort::Effort;
+use crate::memory::effort::RequestBudget;
 use crate::memory::shared_lru::FileLru;
-use crate::model::array::{OpenSource, VirtualSource};
+use crate::model::array::{OpenVirtualSource, VirtualSource};
 use crate::model::{Container, NodeKind, paths};
 use crate::source::SharedSource;
-use crate::source::local::descriptors::weight_of_one;
+use crate::source::local::descriptors::weight_per_open_file;
 use crate::source::neighbours::Neighbours;
 use crate::wire::{Count, to_u64};
 
@@ -23,7 +23,11 @@ use crate::wire::{Count, to_u64};
 pub(crate) trait SourceFile: Container {
     /// Returns the file for a request with this `effort`. `opening` is the budget of the virtual
     /// datasets for which the file is read.
-    fn opened_for(&self, effort: &Effort, opening: &OpeningBudget) -> Arc<dyn Container>;
+    fn container_for_request(
+        &self,
+        effort: &RequestBudget,
+        opening: &OpeningBudget,
+    ) -> Arc<dyn Container>;
 }
 
 /// An opener for files that another file references.
@@ -36,7 +40,7 @@ pub(crate) trait DataFileOpener: fmt::Debug + Send + Sync {
         &self,
         source: SharedSource,
         neighbours: Arc<Neighbours>,
-        effort: &Effort,
+        effort: &RequestBudget,
         opening: &OpeningBudget,
     ) -> Result<Arc<dyn SourceFile>>;
 }
@@ -80,31 +84,31 @@ impl OtherFiles {
     fn file(
         &self,
         name: &[u8],
-        effort: &Effort,
+        effort: &RequestBudget,
         opening: &OpeningBudget,
     ) -> Result<Option<Arc<dyn SourceFile>>> {
         if name == b"." {
-            let closed = || Error::caused(Cause::Stale, "the file itself");
+            let closed = || Error::from_cause(Cause::Stale, "the file itself");
             return self.own.upgrade().map(Some).ok_or_else(closed);
         }
-        let key = without_detours(name);
+        let key = normalize_path(name);
         if let Some(file) = self.open.get(key.clone()) {
             return Ok(Some(file));
         }
-        let Some((source, neighbours)) = self.neighbours.open_part(name)? else {
+        let Some((source, neighbours)) = self.neighbours.open_with_neighbours(name)? else {
             return Ok(None);
         };
         let neighbours = Arc::new(neighbours);
         let file = self.opener.open(source, neighbours, effort, opening)?;
         let kept = Arc::clone(&file);
-        let weight = weight_of_one(limits::VIRTUAL_SOURCES, limits::OPEN_VIRTUAL_SOURCES);
+        let weight = weight_per_open_file(limits::VIRTUAL_SOURCES, limits::OPEN_VIRTUAL_SOURCES);
         self.open.put(key, kept, weight);
         Ok(Some(file))
     }
 }
 
 /// Normalizes a path: `./a//b` becomes `a/b`.
-fn without_detours(name: &[u8]) -> Vec<u8> {
+fn normalize_path(name: &[u8]) -> Vec<u8> {
     let path: PathBuf = Path::new(OsStr::from_bytes(name)).components().collect();
     path.into_os_string().into_vec()
 }
@@ -127,21 +131,21 @@ impl SourceDataset {
     /// # Errors
     /// Fails as [`open`](VirtualSource::open) does. `Limit` if the budget of `opening` is
     /// exhausted.
-    pub(crate) fn open_for(
+    pub(crate) fn open_with_budget(
         &self,
-        effort: &Effort,
+        effort: &RequestBudget,
         opening: &OpeningBudget,
-    ) -> Result<Option<OpenSource>> {
-        let opening = opening.source()?;
+    ) -> Result<Option<OpenVirtualSource>> {
+        let opening = opening.nested_source()?;
         let Some(file) = self.files.file(&self.file, effort, &opening)? else {
             return Ok(None);
         };
-        let opened = file.opened_for(effort, &opening);
+        let opened = file.container_for_request(effort, &opening);
         let Some(id) = paths::resolve(&*opened, opened.root(), &self.path)? else {
             return Ok(None);
         };
         match &opened.node(id)?.kind {
-            NodeKind::Array(array) => Ok(Some(OpenSource {
+            NodeKind::Array(array) => Ok(Some(OpenVirtualSource {
                 array: Arc::clone(array),
                 file: Some(Arc::new(file)),
                 recode: None,
@@ -155,11 +159,11 @@ impl SourceDataset {
 }
 
 impl VirtualSource for SourceDataset {
-    fn open(&self, cancel: &CancelToken) -> Result<Option<OpenSource>> {
-        let (effort, _granted) = Effort::cancelled_by(cancel);
-        let found = self.open_for(&effort, &self.files.opening)?;
+    fn open(&self, cancel: &CancelToken) -> Result<Option<OpenVirtualSource>> {
+        let (effort, _granted) = RequestBudget::unlimited_until_cancelled(cancel);
+        let found = self.open_with_budget(&effort, &self.files.opening)?;
         if found.is_none() {
-            self.files.neighbours.lacks_part(&self.name())?;
+            self.files.neighbours.record_missing_part(&self.name())?;
         }
         Ok(found)
     }
@@ -168,12 +172,12 @@ impl VirtualSource for SourceDataset {
         format!("{}:{}", quote(&self.file), quote(&self.path))
     }
 
-    fn is_elsewhere(&self) -> bool {
+    fn is_in_other_file(&self) -> bool {
         *self.file != *b"."
     }
 
     fn weight(&self) -> u64 {
-        let names = self.file.len().with_more(self.path.len());
-        to_u64(names.with_more(size_of::<Self>()))
+        let names = self.file.len().plus(self.path.len());
+        to_u64(names.plus(size_of::<Self>()))
     }
 }

@@ -64,10 +64,10 @@ impl Superblock {
     /// `Corrupt` if the superblock is truncated, its checksum is wrong, or its sizes are not 2, 4,
     /// 8, 16 or 32. `Unsupported` for an unknown version.
     pub(crate) fn read(source: &dyn Source, at: u64) -> Result<Self> {
-        let length = source.length().left_after(at).min(LONGEST);
+        let length = source.length().minus_or_zero(at).min(LONGEST);
         let block = read_block(source, at, length, "superblock")?;
         let mut cursor = Cursor::new(&block, at, "superblock");
-        cursor.signature(SIGNATURE)?;
+        cursor.expect_signature(SIGNATURE)?;
         match cursor.u8()? {
             version @ 0..=1 => Self::read_old(cursor, version, at),
             version @ 2..=3 => Self::read_new(cursor, version, at, &block),
@@ -147,8 +147,8 @@ fn end_of_file(form: NumberForm, cursor: &mut Cursor<'_>, stored_base: u64) -> R
     let stored = cursor.optional_uint(form.size_of_offsets.bytes())?;
     // An end before the base is clamped. The end is only compared with the file's length.
     let end = |stored: u64| {
-        let relative = stored.left_after(stored_base);
-        relative.with_more(form.base)
+        let relative = stored.minus_or_zero(stored_base);
+        relative.plus(form.base)
     };
     Ok(stored.map_or(0, end))
 }

@@ -2,14 +2,14 @@
 //! reaches that leaf.
 
 use crate::error::Result;
-use crate::hdf5::btree_v1::Keys;
+use crate::hdf5::btree_v1::KeyPair;
 
 /// The bounds of the leaf that a listing has reached.
 #[derive(Debug, Default)]
 pub(crate) struct LeafBounds {
     /// The levels from the root down. Each has the keys on both sides of the chosen child, and the
     /// closest keys of all levels so far.
-    levels: Vec<(Keys, Keys)>,
+    levels: Vec<(KeyPair, KeyPair)>,
     after: Option<Vec<u8>>,
     last: Vec<u8>,
 }
@@ -19,9 +19,9 @@ impl LeafBounds {
     ///
     /// # Errors
     /// Fails if `text` fails.
-    pub(crate) fn come_to(
+    pub(crate) fn move_to(
         &mut self,
-        levels: &[Keys],
+        levels: &[KeyPair],
         text: impl Fn(u64) -> Result<Vec<u8>>,
     ) -> Result<()> {
         let pairs = self.levels.iter().zip(levels);
@@ -50,7 +50,7 @@ impl LeafBounds {
 }
 
 /// Combines two pairs of keys. Returns the greater lower key and the lesser upper key.
-fn closer(above: Keys, own: Keys, text: impl Fn(u64) -> Result<Vec<u8>>) -> Result<Keys> {
+fn closer(above: KeyPair, own: KeyPair, text: impl Fn(u64) -> Result<Vec<u8>>) -> Result<KeyPair> {
     let after = match (above.0, own.0) {
         (Some(above), Some(own)) if above != own && text(above)? > text(own)? => Some(above),
         (above, own) => own.or(above),
@@ -72,15 +72,15 @@ mod tests {
         Ok(vec![u8::try_from(offset).unwrap()])
     }
 
-    const fn keys(after: u8, last: u8) -> Keys {
+    const fn keys(after: u8, last: u8) -> KeyPair {
         (Some(after as u64), last as u64)
     }
 
     #[test]
     fn names_lie_between_the_closest_keys_of_all_levels() {
         let mut bounds = LeafBounds::default();
-        let mut held = |levels: &[Keys]| -> Vec<u8> {
-            bounds.come_to(levels, text).unwrap();
+        let mut held = |levels: &[KeyPair]| -> Vec<u8> {
+            bounds.move_to(levels, text).unwrap();
             (b'a'..=b'z')
                 .filter(|&name| bounds.may_contain(&[name]))
                 .collect()

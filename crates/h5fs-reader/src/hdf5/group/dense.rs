@@ -8,9 +8,9 @@ use crate::error::{Error, Result, quote};
 use crate::hdf5::btree_v2::{BtreeV2, RecordCursor};
 use crate::hdf5::file::metadata::Metadata;
 use crate::hdf5::file::number_form::Address;
-use crate::hdf5::heap::fractal::{Allowance, FractalHeap, HEADER_LOOK};
+use crate::hdf5::heap::fractal::{ASSUMED_HEADER_BYTES, FractalHeap, ListingAllowance};
 use crate::hdf5::message::link;
-use crate::hdf5::message::on_heap::OnHeap;
+use crate::hdf5::message::on_heap::DenseStorageInfo;
 use crate::limits;
 use crate::model::{Link, LinkStream};
 use crate::wire::checksum::lookup3;
@@ -29,7 +29,7 @@ pub(crate) struct DenseLinks {
 
 impl DenseLinks {
     /// Returns the links whose messages are in `place`.
-    pub(crate) fn new(metadata: &Arc<Metadata>, place: &OnHeap) -> Self {
+    pub(crate) fn new(metadata: &Arc<Metadata>, place: &DenseStorageInfo) -> Self {
         DenseLinks {
             metadata: Arc::clone(metadata),
             heap: place.heap,
@@ -39,8 +39,8 @@ impl DenseLinks {
 
     /// Opens the index by hash of the name. Each record begins with the hash.
     fn index(&self) -> Result<BtreeV2> {
-        let headers = [self.name_index, self.heap].map(|at| (at, HEADER_LOOK));
-        self.metadata.expect(headers);
+        let headers = [self.name_index, self.heap].map(|at| (at, ASSUMED_HEADER_BYTES));
+        self.metadata.prefetch(headers);
         let index = BtreeV2::open(Arc::clone(&self.metadata), self.name_index, NAME_INDEX)?;
         Ok(index.ordered_by_hash(0))
     }
@@ -49,7 +49,7 @@ impl DenseLinks {
     pub(crate) fn find(&self, name: &[u8]) -> Result<Option<Link>> {
         let index = self.index()?;
         let heap = FractalHeap::open(&self.metadata, self.heap)?;
-        let mut allowance = Allowance::new(&self.metadata);
+        let mut allowance = ListingAllowance::new(&self.metadata);
         let sought = lookup3(name);
         let mut found = None;
         let mut compare = |record: &[u8]| -> Result<Ordering> {
@@ -73,10 +73,11 @@ impl DenseLinks {
     fn read(
         &self,
         heap: &FractalHeap,
-        allowance: &mut Allowance,
+        allowance: &mut ListingAllowance,
         record: &mut Cursor<'_>,
     ) -> Result<Link> {
-        let message = heap.one_of(allowance, record.read_bytes(record.remaining())?)?;
+        let message =
+            heap.object_within_allowance(allowance, record.read_bytes(record.remaining())?)?;
         link::read(
             &self.metadata,
             &mut Cursor::new(&message, self.heap, "link message"),
@@ -89,7 +90,7 @@ pub(crate) struct DenseStream {
     links: DenseLinks,
     heap: FractalHeap,
     records: RecordCursor,
-    allowance: Allowance,
+    allowance: ListingAllowance,
     /// The error of the first skipped link. Each call at the end of the stream returns this error.
     failure: Option<Error>,
     /// The name that was returned last. An equal name after it would lead to the same link.
@@ -103,9 +104,9 @@ impl DenseStream {
         let heap = FractalHeap::open(&links.metadata, links.heap)?;
         Ok(DenseStream {
             links: links.clone(),
-            heap: heap.wanted_whole(),
+            heap: heap.for_full_listing(),
             records: index.cursor(0),
-            allowance: Allowance::new(&links.metadata),
+            allowance: ListingAllowance::new(&links.metadata),
             failure: None,
             last_name: None,
         })
@@ -144,7 +145,7 @@ impl LinkStream for DenseStream {
     fn seek(&mut self, position: u64) -> Result<()> {
         self.failure.take_if(|_| position == 0);
         if position != self.records.position() {
-            self.allowance = Allowance::new(&self.links.metadata);
+            self.allowance = ListingAllowance::new(&self.links.metadata);
             self.last_name = self.name_before(position);
             self.records.seek(position);
         }
@@ -185,7 +186,7 @@ impl LinkStream for DenseStream {
 
     fn weight(&self) -> u64 {
         let name = self.last_name.as_ref().map_or(0, Vec::len);
-        let own = to_u64(size_of::<Self>().with_more(name));
-        own.with_more(self.records.weight())
+        let own = to_u64(size_of::<Self>().plus(name));
+        own.plus(self.records.weight())
     }
 }

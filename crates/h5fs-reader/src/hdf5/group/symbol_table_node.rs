@@ -8,14 +8,14 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::hdf5::btree_v1::{EntryPosition, GroupBranch, Leaves, NODE_LOOK};
+use crate::hdf5::btree_v1::{ASSUMED_NODE_BYTES, EntryPosition, GroupBranch, Leaves};
 use crate::hdf5::file::metadata::Metadata;
 use crate::hdf5::file::number_form::Address;
 use crate::hdf5::group::bounds::LeafBounds;
 use crate::hdf5::heap::local::LocalHeap;
 use crate::hdf5::message::symbol_table::SymbolTable;
 use crate::limits;
-use crate::memory::marks::Marks;
+use crate::memory::marks::CheckpointList;
 use crate::model::{Link, LinkStream, LinkTarget};
 use crate::wire::{Count, Cursor, to_u64, to_usize};
 
@@ -104,7 +104,7 @@ impl SymbolTableLinks {
     fn heap(&self) -> Result<LocalHeap> {
         let SymbolTable { btree, heap } = self.table;
         self.metadata
-            .expect([(heap, NODE_LOOK), (btree, NODE_LOOK)]);
+            .prefetch([(heap, ASSUMED_NODE_BYTES), (btree, ASSUMED_NODE_BYTES)]);
         LocalHeap::open(&self.metadata, self.table.heap)
     }
 }
@@ -137,20 +137,20 @@ impl SymbolTableEntry {
 fn read_node(metadata: &Metadata, at: Address, budget: &mut u64) -> Result<Vec<SymbolTableEntry>> {
     const PREFIX: usize = 8;
     const SCRATCH: usize = 16;
-    let prefix = metadata.bytes(at.offset(), to_u64(PREFIX), WHAT)?;
+    let prefix = metadata.read_uncached(at.offset(), to_u64(PREFIX), WHAT)?;
     let mut cursor = Cursor::new(&prefix, at, WHAT);
-    cursor.signature(b"SNOD")?;
-    cursor.version(1..=1)?;
+    cursor.expect_signature(b"SNOD")?;
+    cursor.read_version(1..=1)?;
     cursor.skip(1)?;
     let symbols = usize::from(cursor.u16()?);
     // All implementations store the name offset with the width of a length, although the
     // specification differs.
     let entry = metadata.structure_size(1, 1, 4 + 4 + SCRATCH);
-    let length = to_u64(entry.times(symbols).with_more(PREFIX));
+    let length = to_u64(entry.times(symbols).plus(PREFIX));
     *budget = budget
         .checked_sub(length)
         .ok_or_else(|| cursor.corrupt("it occurs more than once"))?;
-    let block = metadata.plain_block(at, length, WHAT)?;
+    let block = metadata.unchecked_block(at, length, WHAT)?;
     let mut cursor = Cursor::new(&block, at, WHAT);
     cursor.skip(PREFIX)?;
     (0..symbols)
@@ -161,7 +161,7 @@ fn read_node(metadata: &Metadata, at: Address, budget: &mut u64) -> Result<Vec<S
 fn read_entry(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<SymbolTableEntry> {
     const GROUP: u32 = 1;
     const SOFT_LINK: u32 = 2;
-    let at = cursor.at();
+    let at = cursor.offset();
     let name_offset = metadata.length(cursor)?;
     let object = metadata.address(cursor)?;
     let cache_type = cursor.u32()?;
@@ -201,8 +201,8 @@ pub(crate) struct SymbolTableStream {
     /// The symbol table node of the current entries, and the names of this node that the stream has
     /// passed.
     leaf: Option<Address>,
-    met: PassedNames,
-    marks: Marks<NodeMark>,
+    passed_names: PassedNames,
+    marks: CheckpointList<NodeMark>,
     bounds: LeafBounds,
     /// Whether the bounds belong to the leaf of the current entries.
     is_bounded: bool,
@@ -252,8 +252,8 @@ impl SymbolTableStream {
             passed: 0,
             last_name: None,
             leaf: None,
-            met: PassedNames::default(),
-            marks: Marks::new(LISTING_MARKS, LISTING_MARKS_APART),
+            passed_names: PassedNames::default(),
+            marks: CheckpointList::new(LISTING_MARKS, LISTING_MARKS_APART),
             bounds: LeafBounds::default(),
             is_bounded: false,
         })
@@ -262,7 +262,7 @@ impl SymbolTableStream {
     /// Reads the entries of the next node if no current entries are left. Returns false at the end.
     fn fill(&mut self) -> Result<bool> {
         while self.entries.is_empty() {
-            self.marks.pass(self.position, || NodeMark {
+            self.marks.record(self.position, || NodeMark {
                 place: self.leaves.position(),
                 budget: self.budget,
             });
@@ -271,15 +271,15 @@ impl SymbolTableStream {
             };
             match read_node(&self.links.metadata, leaf, &mut self.budget) {
                 Ok(entries) => {
-                    self.pass(usize::from(entries.is_empty()))?;
+                    self.count_skipped(usize::from(entries.is_empty()))?;
                     self.entries = entries.into();
                     self.leaf = Some(leaf);
-                    self.met.offsets.clear();
+                    self.passed_names.offsets.clear();
                     self.is_bounded = false;
                 }
                 Err(error) => {
                     _ = self.failure.get_or_insert(error);
-                    self.pass(limits::UNREAD_NODES)?;
+                    self.count_skipped(limits::UNREAD_NODES)?;
                 }
             }
         }
@@ -287,8 +287,8 @@ impl SymbolTableStream {
     }
 
     /// Counts `nodes` more nodes as skipped.
-    fn pass(&mut self, nodes: usize) -> Result<()> {
-        self.passed = self.passed.with_more(nodes);
+    fn count_skipped(&mut self, nodes: usize) -> Result<()> {
+        self.passed = self.passed.plus(nodes);
         if self.passed <= limits::PASSED_NODES {
             return Ok(());
         }
@@ -314,7 +314,7 @@ impl SymbolTableStream {
             let what = format!("{WHAT}: a name is not at its sorted position");
             return Err(Error::corrupt(what, entry.at));
         }
-        if let Some(before) = self.met.add(&link.name, entry.name_offset)
+        if let Some(before) = self.passed_names.add(&link.name, entry.name_offset)
             && self.heap.is_text(before, &link.name)?
         {
             return Ok(None);
@@ -323,22 +323,22 @@ impl SymbolTableStream {
             self.last_name = Some(link.name.clone());
             return Ok(Some(link));
         }
-        let is_sought = self.is_sought(entry, &link.name)?;
+        let is_sought = self.is_found_by_name(entry, &link.name)?;
         Ok(is_sought.then_some(link))
     }
 
     /// Returns whether a search for `name` finds this entry. If names are out of order, the search
     /// may reach another node.
-    fn is_sought(&mut self, entry: &SymbolTableEntry, name: &[u8]) -> Result<bool> {
+    fn is_found_by_name(&mut self, entry: &SymbolTableEntry, name: &[u8]) -> Result<bool> {
         /// The cost of searching another node, in skipped nodes. A node of maximum size costs the
         /// same in a seek.
         const OTHER_NODE: usize = 1024;
-        self.pass(1)?;
+        self.count_skipped(1)?;
         let branch = self.links.branch(&self.heap, name)?;
         if branch.leaf == self.leaf {
             return Ok(true);
         }
-        self.pass(OTHER_NODE)?;
+        self.count_skipped(OTHER_NODE)?;
         let found = self.links.entry(&branch, &self.heap, name)?;
         Ok(found.is_some_and(|found| found.at == entry.at))
     }
@@ -352,8 +352,8 @@ impl SymbolTableStream {
             let Ok(name) = self.heap.text(entry.name_offset) else {
                 continue;
             };
-            self.pass(name.len() / LONG)?;
-            self.met.add(&name, entry.name_offset);
+            self.count_skipped(name.len() / LONG)?;
+            self.passed_names.add(&name, entry.name_offset);
             greatest = greatest.max(Some(name));
         }
         Ok(greatest)
@@ -364,21 +364,21 @@ impl SymbolTableStream {
         const LONG: usize = 4096;
         let passed = Cell::new(0_usize);
         let keys = self.leaves.keys()?;
-        self.bounds.come_to(&keys, |offset| {
+        self.bounds.move_to(&keys, |offset| {
             let key = self.heap.text(offset)?;
-            passed.set(passed.get().with_more(key.len() / LONG));
+            passed.set(passed.get().plus(key.len() / LONG));
             Ok(key)
         })?;
-        self.pass(passed.get())
+        self.count_skipped(passed.get())
     }
 
     /// Moves to the last mark at or before `position`, if that is nearer than the current position.
-    fn approach(&mut self, position: u64) -> Result<()> {
-        if let Some((at, mark)) = self.marks.last_before(position)
+    fn seek_to_checkpoint(&mut self, position: u64) -> Result<()> {
+        if let Some((at, mark)) = self.marks.last_at_or_before(position)
             && (position < self.position || self.position < at)
         {
             self.entries.clear();
-            self.leaves.go_to(&mark.place)?;
+            self.leaves.seek(&mark.place)?;
             self.budget = mark.budget;
             self.position = at;
         }
@@ -401,19 +401,19 @@ impl LinkStream for SymbolTableStream {
         self.passed = 0;
         self.failure.take_if(|_| position == 0);
         let mut last: Option<Vec<u8>> = None;
-        self.approach(position)?;
+        self.seek_to_checkpoint(position)?;
         while self.position < position && self.fill()? {
-            let skipped = position.left_after(self.position);
+            let skipped = position.minus_or_zero(self.position);
             let skipped = skipped.min(to_u64(self.entries.len()));
             let skipped_entries = to_usize(skipped)?;
-            self.pass((skipped_entries / 64).one_more())?;
-            let is_last = self.position.with_more(skipped) == position;
+            self.count_skipped((skipped_entries / 64).plus_one())?;
+            let is_last = self.position.plus(skipped) == position;
             let skipped_entries: Vec<SymbolTableEntry> =
                 self.entries.drain(..skipped_entries).collect();
             if is_last {
                 last = self.record_passed(skipped_entries)?;
             }
-            self.position = self.position.with_more(skipped);
+            self.position = self.position.plus(skipped);
         }
         self.last_name = last;
         Ok(())
@@ -424,13 +424,13 @@ impl LinkStream for SymbolTableStream {
             let Some(entry) = self.entries.pop_front() else {
                 break;
             };
-            self.position = self.position.one_more();
+            self.position = self.position.plus_one();
             match self.read(&entry) {
                 Ok(Some(link)) => return Ok(Some(link)),
                 Ok(None) => {}
                 Err(error) => _ = self.failure.get_or_insert(error),
             }
-            self.pass(limits::UNREAD_NODES)?;
+            self.count_skipped(limits::UNREAD_NODES)?;
         }
         self.failure.clone().map_or(Ok(None), Err)
     }
@@ -440,11 +440,11 @@ impl LinkStream for SymbolTableStream {
         let name = self.last_name.as_ref().map_or(0, Vec::len);
         // The last name and the two bounds have about the same length.
         let names = name.times(3);
-        let met = self.met.offsets.capacity();
+        let met = self.passed_names.offsets.capacity();
         let met = met.times(size_of::<(u64, u64)>());
         let own = Count::sum([size_of::<Self>(), entries, names, met]);
-        let kept = self.leaves.weight().with_more(self.marks.weight());
-        to_u64(own).with_more(kept)
+        let kept = self.leaves.weight().plus(self.marks.weight());
+        to_u64(own).plus(kept)
     }
 }
 

@@ -13,11 +13,11 @@ use crate::limits;
 use crate::memory::buffer::Buffer;
 use crate::model::storage::Pipeline;
 use crate::source::check_range;
-use crate::wire::checksum::lookup3_without;
+use crate::wire::checksum::lookup3_zeroing;
 use crate::wire::{Count, Cursor, to_u64, to_usize};
 
 /// Assumed length of a header before it is read.
-pub(crate) const HEADER_LOOK: u64 = 256;
+pub(crate) const ASSUMED_HEADER_BYTES: u64 = 256;
 
 const DIRECT_BLOCK: &str = "fractal heap direct block";
 
@@ -52,12 +52,12 @@ struct Root {
 /// together they are not longer than the file, unless filters compressed them. Without this limit,
 /// an index could list one object any number of times.
 #[derive(Debug)]
-pub(crate) struct Allowance(u64);
+pub(crate) struct ListingAllowance(u64);
 
-impl Allowance {
+impl ListingAllowance {
     /// Returns the allowance of one listing in the file of `metadata`.
     pub(crate) fn new(metadata: &Metadata) -> Self {
-        Allowance(metadata.source().length().max(limits::HEAP_LISTING))
+        ListingAllowance(metadata.source().length().max(limits::HEAP_LISTING))
     }
 
     /// Fails with `Corrupt`, for the heap at absolute offset `at`, once the allowance is exhausted.
@@ -69,7 +69,7 @@ impl Allowance {
     }
 
     fn spend(&mut self, bytes: usize) {
-        self.0 = self.0.left_after(to_u64(bytes));
+        self.0 = self.0.minus_or_zero(to_u64(bytes));
     }
 }
 
@@ -110,18 +110,18 @@ impl FractalHeap {
     /// `Corrupt` for a wrong checksum or impossible sizes.
     pub(crate) fn open(metadata: &Arc<Metadata>, at: Address) -> Result<Self> {
         const WHAT: &str = "fractal heap header";
-        let prefix = metadata.bytes(at.offset(), 9, WHAT)?;
+        let prefix = metadata.read_uncached(at.offset(), 9, WHAT)?;
         let mut cursor = Cursor::new(&prefix, at, WHAT);
-        cursor.signature(b"FRHP")?;
-        cursor.version(0..=0)?;
+        cursor.expect_signature(b"FRHP")?;
+        cursor.read_version(0..=0)?;
         cursor.skip(2)?;
         let filters_length = usize::from(cursor.u16()?);
         let filtered = match filters_length {
             0 => 0,
-            length => metadata.structure_size(0, 1, 4).with_more(length),
+            length => metadata.structure_size(0, 1, 4).plus(length),
         };
         let verify = |block: &[u8]| verify_checksum(block, at, WHAT);
-        let length = metadata.structure_size(3, 12, 26).with_more(filtered);
+        let length = metadata.structure_size(3, 12, 26).plus(filtered);
         let block = metadata.block(at, to_u64(length), WHAT, verify)?;
         Self::parse(metadata, at, filters_length, &block)
     }
@@ -149,7 +149,7 @@ impl FractalHeap {
             0 => ((0, 0), Pipeline::default()),
             length => {
                 let filtered = (metadata.length(&mut cursor)?, cursor.u32()?);
-                let at = cursor.at();
+                let at = cursor.offset();
                 let body = cursor.read_bytes(length)?;
                 let mut body = Cursor::new(body, at, "filter pipeline message");
                 (filtered, filter_pipeline::read(&mut body)?)
@@ -183,7 +183,7 @@ impl FractalHeap {
     }
 
     /// Returns the same heap, marked for a caller that reads most of its objects.
-    pub(crate) fn wanted_whole(self) -> Self {
+    pub(crate) fn for_full_listing(self) -> Self {
         FractalHeap {
             is_wanted_whole: true,
             ..self
@@ -191,7 +191,11 @@ impl FractalHeap {
     }
 
     /// Returns an object like [`object`](Self::object), and charges it to the `allowance`.
-    pub(crate) fn one_of(&self, allowance: &mut Allowance, id: &[u8]) -> Result<Vec<u8>> {
+    pub(crate) fn object_within_allowance(
+        &self,
+        allowance: &mut ListingAllowance,
+        id: &[u8],
+    ) -> Result<Vec<u8>> {
         let object = self.object(id)?;
         allowance.spend(object.len());
         Ok(object)
@@ -246,7 +250,7 @@ impl FractalHeap {
             let found = self.child_entry(&block, rows, &child)?;
             let found = found.ok_or_else(nowhere)?;
             if self.is_wanted_whole {
-                self.expect_siblings(&block, rows, &child, &found);
+                self.prefetch_siblings(&block, rows, &child, &found);
             }
             block = found;
             if child.row < self.table.max_direct_rows() {
@@ -265,9 +269,9 @@ impl FractalHeap {
 
     /// Requests the blocks after `child` in the indirect block `parent`, unless the block `found`
     /// of the child is already available.
-    fn expect_siblings(&self, parent: &BlockEntry, rows: u32, child: &Child, found: &BlockEntry) {
+    fn prefetch_siblings(&self, parent: &BlockEntry, rows: u32, child: &Child, found: &BlockEntry) {
         let all = u64::from(rows).times(self.table.width);
-        let later = child.entry.one_more()..all;
+        let later = child.entry.plus_one()..all;
         let siblings = later.filter_map(|entry| {
             let child = self.table.child_of_entry(entry)?;
             let block = self.child_entry(parent, rows, &child).ok()??;
@@ -275,7 +279,8 @@ impl FractalHeap {
         });
         let length = self.stored_size(child, found);
         let expect = || siblings;
-        self.metadata.expect_with(found.address, length, expect);
+        self.metadata
+            .prefetch_with_siblings(found.address, length, expect);
     }
 
     /// Returns the number of bytes of a block in the file.
@@ -302,7 +307,7 @@ impl FractalHeap {
     /// Returns the numbers of direct and indirect entries in an indirect block with `rows` rows.
     fn entries(&self, rows: u32) -> (u64, u64) {
         let direct = u64::from(rows.min(self.table.max_direct_rows()));
-        let indirect = u64::from(rows).left_after(direct);
+        let indirect = u64::from(rows).minus_or_zero(direct);
         let width = self.table.width;
         (direct.times(width), indirect.times(width))
     }
@@ -332,14 +337,11 @@ impl FractalHeap {
         let verify = |block: &[u8]| verify_checksum(block, address, WHAT);
         let block = metadata.block(address, length, WHAT, verify)?;
         let mut cursor = Cursor::new(&block, address, WHAT);
-        cursor.signature(b"FHIB")?;
+        cursor.expect_signature(b"FHIB")?;
         self.check_place(&mut cursor, parent.start)?;
         let (before, is_direct) = match child.entry.checked_sub(direct) {
             None => (child.entry.times(direct_entry), true),
-            Some(after) => (
-                direct.times(direct_entry).with_more(after.times(offsets)),
-                false,
-            ),
+            Some(after) => (direct.times(direct_entry).plus(after.times(offsets)), false),
         };
         cursor.skip(to_usize(before)?)?;
         let Some(address) = metadata.address(&mut cursor)? else {
@@ -363,14 +365,14 @@ impl FractalHeap {
     /// Returns the number of bytes before the content of every block: signature, version, heap
     /// address, block offset.
     fn block_prefix(&self) -> u64 {
-        let others = self.offset_width.with_more(4 + 1);
+        let others = self.offset_width.plus(4 + 1);
         to_u64(self.metadata.structure_size(1, 0, others))
     }
 
     /// Checks the version, heap address and offset after a block's signature. Another block at the
     /// same address is detected, because its offset differs from `start`.
     fn check_place(&self, cursor: &mut Cursor<'_>, start: u64) -> Result<()> {
-        cursor.version(0..=0)?;
+        cursor.read_version(0..=0)?;
         if self.metadata.address(cursor)? != Some(self.at) {
             return Err(cursor.corrupt("belongs to another heap"));
         }
@@ -385,7 +387,7 @@ impl FractalHeap {
     fn read_direct(&self, block: &BlockEntry) -> Result<Arc<[u8]>> {
         let bytes = self.fetch_direct(block)?;
         let mut cursor = Cursor::new(&bytes, block.address, DIRECT_BLOCK);
-        cursor.signature(b"FHDB")?;
+        cursor.expect_signature(b"FHDB")?;
         self.check_place(&mut cursor, block.start)?;
         Ok(bytes)
     }
@@ -400,12 +402,14 @@ impl FractalHeap {
         if block.size > limits::METADATA_BLOCK || stored > limits::METADATA_BLOCK {
             return Err(Error::limit(WHAT, limits::METADATA_BLOCK));
         }
-        self.metadata.made_block(block.address, stored, || {
-            let bytes = stored.with_more(block.size);
+        self.metadata.cached_block(block.address, stored, || {
+            let bytes = stored.plus(block.size);
             self.metadata.effort().spend(bytes)?;
-            let stored = self.metadata.bytes(block.address.offset(), stored, WHAT)?;
+            let stored = self
+                .metadata
+                .read_uncached(block.address.offset(), stored, WHAT)?;
             let length = to_usize(block.size)?;
-            let bytes = self.undo_filters(filter_mask, stored, length)?;
+            let bytes = self.decode_filters(filter_mask, stored, length)?;
             verify(&bytes)?;
             Ok(bytes)
         })
@@ -421,7 +425,7 @@ impl FractalHeap {
         let place = to_usize(self.block_prefix())?;
         cursor.skip(place)?;
         let stored = cursor.u32()?;
-        if lookup3_without(bytes, place) == stored {
+        if lookup3_zeroing(bytes, place) == stored {
             Ok(())
         } else {
             Err(cursor.corrupt("wrong checksum"))
@@ -437,17 +441,17 @@ impl FractalHeap {
         } else {
             metadata.structure_size(1, 1, 0)
         };
-        if self.id_length.left_after(1) >= in_id {
+        if self.id_length.minus_or_zero(1) >= in_id {
             return self.huge_object(is_filtered, id);
         }
-        let key = id.uint(self.id_length.left_after(1).min(8))?;
+        let key = id.uint(self.id_length.minus_or_zero(1).min(8))?;
         let missing = || id.corrupt("no huge object has that ID");
         let at = self.huge_objects.ok_or_else(missing)?;
         let record_type = if is_filtered { 2 } else { 1 };
         let index = BtreeV2::open(Arc::clone(metadata), at, record_type)?;
         let key_at = index
             .record_size()
-            .left_after(metadata.structure_size(0, 1, 0));
+            .minus_or_zero(metadata.structure_size(0, 1, 0));
         let mut compare = |record: &[u8]| -> Result<Ordering> {
             let mut cursor = Cursor::new(record, at, "huge object record");
             cursor.skip(key_at)?;
@@ -470,19 +474,19 @@ impl FractalHeap {
             check_range(&**self.metadata.source(), address, length, WHAT)?;
             let first = length.min(limits::HEAP_OBJECT);
             self.metadata.effort().spend(first)?;
-            return self.metadata.bytes(address, first, WHAT);
+            return self.metadata.read_uncached(address, first, WHAT);
         }
         let filter_mask = cursor.u32()?;
         let size = self.metadata.length(cursor)?;
         if length.max(size) > limits::HEAP_OBJECT {
             return Err(Error::limit(WHAT, limits::HEAP_OBJECT));
         }
-        self.metadata.effort().spend(length.with_more(size))?;
-        let stored = self.metadata.bytes(address, length, WHAT)?;
-        self.undo_filters(filter_mask, stored, to_usize(size)?)
+        self.metadata.effort().spend(length.plus(size))?;
+        let stored = self.metadata.read_uncached(address, length, WHAT)?;
+        self.decode_filters(filter_mask, stored, to_usize(size)?)
     }
 
-    fn undo_filters(&self, filter_mask: u32, stored: Vec<u8>, length: usize) -> Result<Vec<u8>> {
+    fn decode_filters(&self, filter_mask: u32, stored: Vec<u8>, length: usize) -> Result<Vec<u8>> {
         let context = &mut filter::Context::default();
         let stored = stored.into();
         filter::decode(
@@ -499,12 +503,12 @@ impl FractalHeap {
     /// Returns an object stored in its ID. Longer IDs can store longer lengths.
     fn read_tiny(&self, low_bits: u8, id: &mut Cursor<'_>) -> Result<Vec<u8>> {
         const SHORT_FORM: usize = 17;
-        let length = if self.id_length.left_after(1) <= SHORT_FORM {
+        let length = if self.id_length.minus_or_zero(1) <= SHORT_FORM {
             usize::from(low_bits)
         } else {
             usize::from(low_bits) << 8 | usize::from(id.u8()?)
         };
-        id.read_bytes(length.one_more()).map(<[u8]>::to_vec)
+        id.read_bytes(length.plus_one()).map(<[u8]>::to_vec)
     }
 }
 
@@ -531,8 +535,8 @@ impl DoublingTable {
     fn max_direct_rows(&self) -> u32 {
         let doublings = self.max_direct_block_size.ilog2();
         doublings
-            .left_after(self.starting_block_size.ilog2())
-            .with_more(2)
+            .minus_or_zero(self.starting_block_size.ilog2())
+            .plus(2)
     }
 
     fn first_row(&self) -> u64 {
@@ -552,7 +556,7 @@ impl DoublingTable {
     fn child_of_entry(&self, entry: u64) -> Option<Child> {
         let row = entry.checked_div(self.width)?;
         let column = entry.checked_rem(self.width)?;
-        let doublings = u32::try_from(row.left_after(1)).ok()?;
+        let doublings = u32::try_from(row.minus_or_zero(1)).ok()?;
         let size = self.starting_block_size.checked_shl(doublings)?;
         // All previous rows together have the size of this row, except for the first two rows.
         let before = match row {
@@ -603,7 +607,7 @@ impl DoublingTable {
 fn length_width(max_direct_block_size: u64, max_managed_size: u64) -> usize {
     let log2 = |size: u64| size.checked_ilog2().unwrap_or(0);
     let by_block = log2(max_direct_block_size).div_ceil(8);
-    let by_object = log2(max_managed_size).wrapping_div(8).one_more();
+    let by_object = log2(max_managed_size).wrapping_div(8).plus_one();
     usize::try_from(by_block.min(by_object)).unwrap_or(usize::MAX)
 }
 

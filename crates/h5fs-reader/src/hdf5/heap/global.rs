@@ -12,7 +12,7 @@ use crate::hdf5::heap::texts::TextRuns;
 use crate::limits;
 use crate::memory::shared_lru::FileLru;
 use crate::source::check_range;
-use crate::wire::{Count, Cursor, Extent, joined, to_u64};
+use crate::wire::{Count, Cursor, Extent, merge_ranges, to_u64};
 
 /// Number of bytes of a collection's header and of an object's header, padded to a multiple of 8.
 const HEADER: u64 = 16;
@@ -68,7 +68,7 @@ impl GlobalHeap {
     }
 
     /// Requests these collections, unless their directories are cached.
-    pub(crate) fn expect(&self, collections: impl Iterator<Item = Address>) {
+    pub(crate) fn prefetch_collections(&self, collections: impl Iterator<Item = Address>) {
         let mut different = BTreeSet::new();
         for collection in collections {
             if different.len() < limits::RANGES_AT_ONCE {
@@ -77,8 +77,8 @@ impl GlobalHeap {
         }
         different.retain(|&collection| self.directories.get(collection).is_none());
         // Most collections are shorter than the first read.
-        let ranges = joined(different.into_iter().map(|at| (at, WINDOW)));
-        self.metadata.expect_at(ranges.into_iter());
+        let ranges = merge_ranges(different.into_iter().map(|at| (at, WINDOW)));
+        self.metadata.prefetch_at(ranges.into_iter());
     }
 
     /// Returns the range `part`, in bytes, of object `index` in the collection at absolute offset
@@ -87,7 +87,7 @@ impl GlobalHeap {
     /// # Errors
     /// `Corrupt` if there are zero or two such objects, or the length differs. `Limit` over the
     /// limit.
-    pub(crate) fn part(
+    pub(crate) fn object_range(
         &self,
         collection: Address,
         index: u32,
@@ -109,8 +109,8 @@ impl GlobalHeap {
     /// `collection`.
     ///
     /// # Errors
-    /// Fails as [`part`](Self::part) does.
-    pub(crate) fn beginning(
+    /// Fails as [`object_range`](Self::object_range) does.
+    pub(crate) fn object_prefix(
         &self,
         collection: Address,
         index: u32,
@@ -130,12 +130,12 @@ impl GlobalHeap {
     /// absolute offset `collection`. The object must have `length` bytes.
     ///
     /// # Errors
-    /// Fails as [`part`](Self::part) does.
-    pub(crate) fn text_bytes(&self, collection: Address, index: u32, length: u64) -> Result<u64> {
+    /// Fails as [`object_range`](Self::object_range) does.
+    pub(crate) fn text_length(&self, collection: Address, index: u32, length: u64) -> Result<u64> {
         let (directory, object) = self.object(collection, index, length)?;
         let fetch = |part: Range<u64>| self.bytes(&directory, part.into());
         let end = self.texts.end(object.range(), fetch)?;
-        Ok(end.left_after(object.start()))
+        Ok(end.minus_or_zero(object.start()))
     }
 
     /// Returns the directory of a collection and the extent of an object, which must have `length`
@@ -162,7 +162,8 @@ impl GlobalHeap {
             Some(bytes) => Ok(bytes.to_vec()),
             None => {
                 let (at, length) = (part.start(), part.length());
-                self.metadata.bytes(at, length, "global heap object")
+                self.metadata
+                    .read_uncached(at, length, "global heap object")
             }
         }
     }
@@ -171,7 +172,7 @@ impl GlobalHeap {
     /// `most` bytes.
     ///
     /// # Errors
-    /// Fails as [`part`](Self::part) does.
+    /// Fails as [`object_range`](Self::object_range) does.
     pub(crate) fn whole_object(
         &self,
         collection: Address,
@@ -182,14 +183,14 @@ impl GlobalHeap {
         if size > most {
             return Err(Error::limit("global heap object", most));
         }
-        self.part(collection, index, size, 0..size)
+        self.object_range(collection, index, size, 0..size)
     }
 
     /// Returns the length of object `index` in the collection at absolute offset `collection` in
     /// bytes.
     ///
     /// # Errors
-    /// Fails as [`part`](Self::part) does.
+    /// Fails as [`object_range`](Self::object_range) does.
     pub(crate) fn object_bytes(&self, collection: Address, index: u32) -> Result<u64> {
         Ok(self.directory(collection)?.find(index)?.length())
     }
@@ -210,7 +211,7 @@ impl ObjectDirectory {
     /// Returns the approximate memory in bytes that the directory takes.
     fn weight(&self) -> u64 {
         let objects = self.objects.capacity().times(size_of::<(u16, Extent)>());
-        to_u64(objects.with_more(self.bytes.capacity()))
+        to_u64(objects.plus(self.bytes.capacity()))
     }
 
     /// Returns the data of object `index`.
@@ -249,8 +250,8 @@ impl ObjectDirectory {
         };
         let header = window.header(at)?;
         let mut cursor = Cursor::new(&header, at, WHAT);
-        cursor.signature(b"GCOL")?;
-        cursor.version(1..=1)?;
+        cursor.expect_signature(b"GCOL")?;
+        cursor.read_version(1..=1)?;
         cursor.skip(3)?;
         let size = metadata.length(&mut cursor)?;
         let collection = check_range(&**metadata.source(), at, size, WHAT)?;
@@ -300,9 +301,11 @@ impl HeapWindow<'_> {
             return Ok(header);
         }
         let source = self.metadata.source();
-        let length = source.available(at).clamp(HEADER, WINDOW);
+        let length = source.contiguous_bytes(at).clamp(HEADER, WINDOW);
         self.metadata.effort().spend(length)?;
-        self.bytes = self.metadata.bytes(at, length, "global heap collection")?;
+        self.bytes = self
+            .metadata
+            .read_uncached(at, length, "global heap collection")?;
         self.start = at;
         let header = self.kept(at);
         header.ok_or_else(|| Error::corrupt("global heap collection: ends too early", at))

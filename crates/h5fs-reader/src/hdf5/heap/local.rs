@@ -31,10 +31,10 @@ impl LocalHeap {
     pub(crate) fn open(metadata: &Arc<Metadata>, at: Address) -> Result<Self> {
         const WHAT: &str = "local heap";
         let length = to_u64(metadata.structure_size(1, 2, 4 + 4));
-        let header = metadata.plain_block(at, length, WHAT)?;
+        let header = metadata.unchecked_block(at, length, WHAT)?;
         let mut cursor = Cursor::new(&header, at, WHAT);
-        cursor.signature(b"HEAP")?;
-        cursor.version(0..=0)?;
+        cursor.expect_signature(b"HEAP")?;
+        cursor.read_version(0..=0)?;
         cursor.skip(3)?;
         let size = metadata.length(&mut cursor)?;
         metadata.length(&mut cursor)?; // the free list, which only writers use
@@ -42,7 +42,7 @@ impl LocalHeap {
         let end = data.after(size);
         let end =
             end.ok_or_else(|| cursor.corrupt("its data reaches past the end of all files"))?;
-        let is_apart = data.offset() >= cursor.at() || end.offset() <= at.offset();
+        let is_apart = data.offset() >= cursor.offset() || end.offset() <= at.offset();
         if !is_apart {
             return Err(cursor.corrupt("its data overlaps its header"));
         }
@@ -72,7 +72,7 @@ impl LocalHeap {
             if text.len() > LONGEST_TEXT {
                 return Err(Error::limit("name in a local heap", to_u64(LONGEST_TEXT)));
             }
-            offset = offset.with_more(to_u64(part.len()));
+            offset = offset.plus(to_u64(part.len()));
         }
     }
 
@@ -94,21 +94,22 @@ impl LocalHeap {
                 return Ok(false);
             };
             wanted = rest;
-            offset = offset.with_more(to_u64(part.len()));
+            offset = offset.plus(to_u64(part.len()));
         }
     }
 
     /// Returns the page that contains the byte at `offset`.
     fn page(&self, offset: u64) -> Result<Arc<[u8]>> {
-        let start = offset.left_after(offset.checked_rem(PAGE).unwrap_or(0));
+        let start = offset.minus_or_zero(offset.checked_rem(PAGE).unwrap_or(0));
         let at = self.data.after(start);
         let at = at.filter(|_| offset < self.size).ok_or_else(|| {
             Error::corrupt("local heap: a name is not within the heap", self.data)
         })?;
-        let length = PAGE.min(self.size.left_after(start));
-        let rest = self.size.left_after(start).min(limits::HINTED_METADATA);
-        self.metadata.expect_with(at, length, || [(at, rest)]);
-        self.metadata.plain_block(at, length, "local heap")
+        let length = PAGE.min(self.size.minus_or_zero(start));
+        let rest = self.size.minus_or_zero(start).min(limits::HINTED_METADATA);
+        self.metadata
+            .prefetch_with_siblings(at, length, || [(at, rest)]);
+        self.metadata.unchecked_block(at, length, "local heap")
     }
 }
 

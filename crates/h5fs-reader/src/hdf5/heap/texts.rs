@@ -52,7 +52,7 @@ impl TextRuns {
             at = piece.end;
             length = PIECE;
         }
-        if at.left_after(bytes.start) >= LONG {
+        if at.minus_or_zero(bytes.start) >= LONG {
             self.remember(bytes.start..at);
         }
         Ok(at)

@@ -13,7 +13,7 @@ use crate::hdf5::file::number_form::Address;
 use crate::hdf5::index::entry::EntryForm;
 use crate::hdf5::index::numbering::Numbering;
 use crate::hdf5::index::{Geometry, chunks_along, is_bit_set};
-use crate::memory::effort::Effort;
+use crate::memory::effort::RequestBudget;
 use crate::model::storage::{ChunkIndex, ChunkVisitor, IndexCursor, StoredChunk};
 use crate::wire::{Count, Cursor, to_u64, to_usize};
 
@@ -22,7 +22,7 @@ const CHECKSUM: u64 = 4;
 /// An index that is an array of chunks by number.
 pub(super) trait ChunkArray: Sized + fmt::Debug + Send + Sync {
     /// Returns a view of the same array whose reads are charged to `effort`.
-    fn with_effort(&self, effort: &Effort) -> Self;
+    fn with_effort(&self, effort: &RequestBudget) -> Self;
 
     /// Returns the chunks and the form of their entries.
     fn chunks(&self) -> &NumberedChunks;
@@ -49,14 +49,18 @@ impl<A: ChunkArray> ChunkIndex for A {
         }
     }
 
-    fn find_within(&self, place: &[u64], effort: &Effort) -> Result<Option<StoredChunk>> {
+    fn find_with_budget(
+        &self,
+        place: &[u64],
+        effort: &RequestBudget,
+    ) -> Result<Option<StoredChunk>> {
         self.with_effort(effort).find(place)
     }
 
     fn walk_from(
         &self,
         place: &mut IndexCursor,
-        effort: &Effort,
+        effort: &RequestBudget,
         visit: &mut ChunkVisitor<'_>,
     ) -> Result<()> {
         let from = place.0.first().copied().unwrap_or(0);
@@ -86,7 +90,7 @@ pub(super) struct NumberedChunks {
 
 impl NumberedChunks {
     /// Returns a view of the same chunks whose reads are charged to `effort`.
-    pub(super) fn with_effort(&self, effort: &Effort) -> Self {
+    pub(super) fn with_effort(&self, effort: &RequestBudget) -> Self {
         NumberedChunks {
             meta: self.meta.with_effort(effort),
             ..self.clone()
@@ -95,7 +99,7 @@ impl NumberedChunks {
 
     /// Returns the number of the chunk at `place`, or `None` outside of the current extent.
     fn number(&self, place: &[u64]) -> Option<u64> {
-        if self.geometry.holds(place) {
+        if self.geometry.is_in_extent(place) {
             self.numbering.number(place)
         } else {
             None
@@ -125,8 +129,12 @@ impl NumberedChunks {
     }
 
     /// Returns a cursor after the prefix of `block`, which must belong to this array.
-    pub(super) fn owned<'b>(&self, block: &'b Block, signature: &[u8]) -> Result<Cursor<'b>> {
-        let mut cursor = block.signed(signature, self.form.is_filtered())?;
+    pub(super) fn cursor_after_prefix<'b>(
+        &self,
+        block: &'b Block,
+        signature: &[u8],
+    ) -> Result<Cursor<'b>> {
+        let mut cursor = block.cursor_after_signature(signature, self.form.is_filtered())?;
         if self.meta.address(&mut cursor)? == Some(self.header) {
             Ok(cursor)
         } else {
@@ -167,13 +175,13 @@ impl NumberedChunks {
         if paging.pages() == 0 {
             return self.visit(data.block, (start, paging.entries), from, visit);
         }
-        let (first_page, _) = paging.locate(from.left_after(start));
+        let (first_page, _) = paging.locate(from.minus_or_zero(start));
         for page in first_page..paging.pages() {
             let Some(block) = self.page(data, page)? else {
                 continue;
             };
             let (first, count) = paging.span(page);
-            let span = (start.with_more(first), count);
+            let span = (start.plus(first), count);
             let visited = self.visit(&block, span, from, visit)?;
             if visited.is_break() {
                 return Ok(visited);
@@ -186,16 +194,16 @@ impl NumberedChunks {
     /// has its own checksum.
     fn page(&self, data: &DataBlock<'_>, page: u64) -> Result<Option<Block>> {
         let DataBlock { block, paging, .. } = *data;
-        if !is_bit_set(data.bitmap, data.first_bit.with_more(page)) {
+        if !is_bit_set(data.bitmap, data.first_bit.plus(page)) {
             return Ok(None);
         }
         let past = || block.corrupt("its end is after the end of all files");
         let at = self.page_address(data, page).ok_or_else(past)?;
         let stride = self.page_stride(paging);
-        self.meta.expect_with(at, stride, || {
-            let later = page.one_more()..paging.pages();
+        self.meta.prefetch_with_siblings(at, stride, || {
+            let later = page.plus_one()..paging.pages();
             let is_written = |&page: &u64| {
-                let bit = data.first_bit.with_more(page);
+                let bit = data.first_bit.plus(page);
                 is_bit_set(data.bitmap, bit)
             };
             let place = |page| Some((self.page_address(data, page)?, stride));
@@ -208,7 +216,7 @@ impl NumberedChunks {
 
     /// Returns the number of bytes from one page of a data block to the next.
     fn page_stride(&self, paging: Paging) -> u64 {
-        self.bytes(paging.page_entries).with_more(CHECKSUM)
+        self.bytes(paging.page_entries).plus(CHECKSUM)
     }
 
     fn page_address(&self, data: &DataBlock<'_>, page: u64) -> Option<Address> {
@@ -232,7 +240,7 @@ impl NumberedChunks {
         from: u64,
         visit: &mut ChunkVisitor<'_>,
     ) -> Result<ControlFlow<u64>> {
-        let skipped = from.left_after(first).min(count);
+        let skipped = from.minus_or_zero(first).min(count);
         let mut cursor = block.content()?;
         cursor.skip(to_usize(self.bytes(skipped))?)?;
         let mut place = vec![0; self.geometry.rank()];
@@ -240,10 +248,10 @@ impl NumberedChunks {
             let Some(chunk) = self.form.read(&self.meta, &mut cursor)? else {
                 continue;
             };
-            let number = first.with_more(i);
+            let number = first.plus(i);
             self.numbering.write_chunk_indices(number, &mut place);
-            if self.geometry.holds(&place) && visit(&place, chunk).is_break() {
-                return Ok(ControlFlow::Break(number.one_more()));
+            if self.geometry.is_in_extent(&place) && visit(&place, chunk).is_break() {
+                return Ok(ControlFlow::Break(number.plus_one()));
             }
         }
         Ok(ControlFlow::Continue(()))
@@ -281,10 +289,14 @@ impl Block {
 
     /// Returns a cursor after signature, version and client. The client states whether chunks are
     /// filtered, and must agree with the dataset.
-    pub(super) fn signed(&self, signature: &[u8], filtered: bool) -> Result<Cursor<'_>> {
+    pub(super) fn cursor_after_signature(
+        &self,
+        signature: &[u8],
+        filtered: bool,
+    ) -> Result<Cursor<'_>> {
         let mut cursor = Cursor::new(&self.bytes, self.at, self.what);
-        cursor.signature(signature)?;
-        cursor.version(0..=0)?;
+        cursor.expect_signature(signature)?;
+        cursor.read_version(0..=0)?;
         if cursor.u8()? == u8::from(filtered) {
             Ok(cursor)
         } else {
@@ -363,7 +375,7 @@ impl Paging {
     /// shorter.
     pub(super) fn span(&self, page: u64) -> (u64, u64) {
         let first = page.times(self.page_entries);
-        let rest = self.entries.left_after(first);
+        let rest = self.entries.minus_or_zero(first);
         (first, rest.min(self.page_entries))
     }
 }

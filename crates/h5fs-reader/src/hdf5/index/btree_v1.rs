@@ -11,7 +11,7 @@ use crate::hdf5::btree_v1::{BtreeV1, EntryPosition, Node};
 use crate::hdf5::file::metadata::Metadata;
 use crate::hdf5::file::number_form::Address;
 use crate::hdf5::index::{Geometry, StrayChunks, stored_chunk};
-use crate::memory::effort::Effort;
+use crate::memory::effort::RequestBudget;
 use crate::model::storage::{ChunkIndex, ChunkVisitor, IndexCursor, StoredChunk};
 use crate::wire::{Count, Cursor};
 
@@ -52,7 +52,7 @@ impl BtreeV1Index {
         address: Option<Address>,
         place: &mut [u64],
     ) -> Result<Option<StoredChunk>> {
-        let at = cursor.at();
+        let at = cursor.offset();
         let length = u64::from(cursor.u32()?);
         let filter_mask = cursor.u32()?;
         self.read_chunk_indices(&mut cursor, place)?;
@@ -90,7 +90,7 @@ impl BtreeV1Index {
     fn check_order(&self, node: &Node, i: usize) -> Result<()> {
         let mut before: Option<Vec<u64>> = None;
         // The last key is only a bound.
-        for i in i.left_after(1)..i.with_more(3).min(node.used()) {
+        for i in i.minus_or_zero(1)..i.plus(3).min(node.used()) {
             let mut cursor = node.key(i)?;
             cursor.skip(SIZE_AND_MASK)?;
             let mut place = vec![0; self.geometry.rank()];
@@ -104,7 +104,7 @@ impl BtreeV1Index {
     }
 
     fn find_in(&self, tree: &BtreeV1, place: &[u64]) -> Result<Option<StoredChunk>> {
-        if !self.geometry.holds(place) {
+        if !self.geometry.is_in_extent(place) {
             return Ok(None);
         }
         let mut node = tree.root()?;
@@ -126,7 +126,7 @@ impl BtreeV1Index {
                 path.push((node, i));
                 break;
             }
-            if i > 0 && self.compare(node.key(i.left_after(1))?, place)?.is_eq() {
+            if i > 0 && self.compare(node.key(i.minus_or_zero(1))?, place)?.is_eq() {
                 return Err(node.key(i)?.corrupt("a chunk occurs twice"));
             }
             let mut found = place.to_vec();
@@ -157,14 +157,18 @@ impl ChunkIndex for BtreeV1Index {
         self.find_in(&self.tree, place)
     }
 
-    fn find_within(&self, place: &[u64], effort: &Effort) -> Result<Option<StoredChunk>> {
+    fn find_with_budget(
+        &self,
+        place: &[u64],
+        effort: &RequestBudget,
+    ) -> Result<Option<StoredChunk>> {
         self.find_in(&self.tree.with_effort(effort), place)
     }
 
     fn walk_from(
         &self,
         from: &mut IndexCursor,
-        effort: &Effort,
+        effort: &RequestBudget,
         visit: &mut ChunkVisitor<'_>,
     ) -> Result<()> {
         let mut entries = self.tree.with_effort(effort).entries()?;
@@ -172,12 +176,12 @@ impl ChunkIndex for BtreeV1Index {
         let mut strays = StrayChunks::default();
         if let Some((passed, at)) = from.0.split_first() {
             strays = StrayChunks(*passed);
-            entries.go_to(&EntryPosition::from_numbers(at))?;
+            entries.seek(&EntryPosition::from_numbers(at))?;
         }
         while let Some(entry) = entries.next_entry()? {
             let chunk = self.chunk(entry.key()?, entry.child()?, &mut place)?;
             // After a dataset has shrunk, old libraries leave chunks outside of it in the index.
-            let chunk = chunk.filter(|_| self.geometry.holds(&place));
+            let chunk = chunk.filter(|_| self.geometry.is_in_extent(&place));
             match chunk {
                 Some(chunk) if visit(&place, chunk).is_break() => break,
                 Some(_) => {}

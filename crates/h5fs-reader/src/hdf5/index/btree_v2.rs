@@ -12,7 +12,7 @@ use crate::hdf5::file::metadata::Metadata;
 use crate::hdf5::file::number_form::Address;
 use crate::hdf5::index::entry::EntryForm;
 use crate::hdf5::index::{Geometry, StrayChunks};
-use crate::memory::effort::Effort;
+use crate::memory::effort::RequestBudget;
 use crate::model::storage::{ChunkIndex, ChunkVisitor, IndexCursor, StoredChunk};
 use crate::wire::{Count, Cursor};
 
@@ -46,7 +46,7 @@ impl BtreeV2Index {
         let record_type = if filtered { FILTERED } else { UNFILTERED };
         let tree = BtreeV2::open(Arc::clone(&meta), at, record_type)?;
         let place_size = geometry.rank().times(8);
-        let entry_size = tree.record_size().left_after(place_size);
+        let entry_size = tree.record_size().minus_or_zero(place_size);
         let cursor = Cursor::new(&[], at, RECORD);
         let form = EntryForm::new(&meta, filtered, entry_size, &geometry, &cursor)?;
         Ok(BtreeV2Index {
@@ -65,14 +65,18 @@ impl ChunkIndex for BtreeV2Index {
         self.find_in(&self.current_tree()?, place)
     }
 
-    fn find_within(&self, place: &[u64], effort: &Effort) -> Result<Option<StoredChunk>> {
+    fn find_with_budget(
+        &self,
+        place: &[u64],
+        effort: &RequestBudget,
+    ) -> Result<Option<StoredChunk>> {
         self.find_in(&self.current_tree()?.with_effort(effort), place)
     }
 
     fn walk_from(
         &self,
         from: &mut IndexCursor,
-        effort: &Effort,
+        effort: &RequestBudget,
         visit: &mut ChunkVisitor<'_>,
     ) -> Result<()> {
         let (position, passed) = match *from.0 {
@@ -88,7 +92,7 @@ impl ChunkIndex for BtreeV2Index {
             for along in &mut place {
                 *along = cursor.u64()?;
             }
-            let chunk = chunk.filter(|_| self.geometry.holds(&place));
+            let chunk = chunk.filter(|_| self.geometry.is_in_extent(&place));
             match chunk {
                 Some(chunk) if visit(&place, chunk).is_break() => break,
                 Some(_) => {}
@@ -107,13 +111,13 @@ impl BtreeV2Index {
         if !self.meta.source().is_growing() {
             return Ok(self.tree.clone());
         }
-        let meta = self.meta.refreshed().with_effort(self.meta.effort());
+        let meta = self.meta.fresh_view().with_effort(self.meta.effort());
         let tree = BtreeV2::open(meta, self.at, self.record_type)?;
         Ok(tree.ordered_by_words(self.form.size))
     }
 
     fn find_in(&self, tree: &BtreeV2, place: &[u64]) -> Result<Option<StoredChunk>> {
-        if !self.geometry.holds(place) {
+        if !self.geometry.is_in_extent(place) {
             return Ok(None);
         }
         let Some(record) = tree.find_words(place)? else {

@@ -35,8 +35,8 @@ impl EntryForm {
         let beside_address = size.checked_sub(meta.size_of_offsets().bytes());
         let length_width = match (filtered, beside_address) {
             (false, Some(0)) => None,
-            (true, Some(rest)) if (FILTER_MASK.one_more()..=12).contains(&rest) => {
-                Some(rest.left_after(FILTER_MASK))
+            (true, Some(rest)) if (FILTER_MASK.plus_one()..=12).contains(&rest) => {
+                Some(rest.minus_or_zero(FILTER_MASK))
             }
             _ => return Err(cursor.corrupt("the size of an entry is not possible")),
         };
@@ -58,7 +58,7 @@ impl EntryForm {
         meta: &Metadata,
         cursor: &mut Cursor<'_>,
     ) -> Result<Option<StoredChunk>> {
-        let at = cursor.at();
+        let at = cursor.offset();
         let address = meta.address(cursor)?;
         let (length, filter_mask) = match self.length_width {
             Some(width) => (cursor.uint(width)?, cursor.u32()?),

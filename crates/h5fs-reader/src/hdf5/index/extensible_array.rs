@@ -17,12 +17,12 @@ use crate::hdf5::index::Geometry;
 use crate::hdf5::index::array::{Block, ChunkArray, DataBlock, NumberedChunks, Paging};
 use crate::hdf5::index::entry::EntryForm;
 use crate::hdf5::index::numbering::Numbering;
-use crate::memory::effort::Effort;
+use crate::memory::effort::RequestBudget;
 use crate::model::storage::{ChunkVisitor, StoredChunk};
 use crate::wire::{Count, Cursor, to_u64, to_usize};
 
 /// Assumed bytes of a block in addition to its content.
-const LOOK: u64 = 64;
+const ASSUMED_PREFIX_BYTES: u64 = 64;
 
 const HEADER: &str = "extensible array header";
 const INDEX_BLOCK: &str = "extensible array index block";
@@ -61,7 +61,7 @@ struct SuperBlock {
 impl SuperBlock {
     /// Returns the number of entries before data block `i`, without the entries in the index block.
     fn block_start(&self, i: u64) -> u64 {
-        self.start.with_more(i.times(self.entries))
+        self.start.plus(i.times(self.entries))
     }
 }
 
@@ -85,7 +85,7 @@ impl Sizes {
     fn super_blocks(&self) -> u32 {
         let min_bits = self.min_entries.checked_ilog2().unwrap_or(0);
         let max_bits = u32::from(self.max_bits);
-        max_bits.one_more().left_after(min_bits)
+        max_bits.plus_one().minus_or_zero(min_bits)
     }
 
     /// Returns the number of super blocks whose data blocks are addressed by the index block.
@@ -168,7 +168,7 @@ impl ExtensibleArray {
         let widths = meta.structure_size(1, 6, 0);
         // They follow signature, version, client, entry size and the sizes, which are twelve bytes.
         let block = Block::read(&meta, at, 12, to_u64(widths), HEADER)?;
-        let mut cursor = block.signed(b"EAHD", filtered)?;
+        let mut cursor = block.cursor_after_signature(b"EAHD", filtered)?;
         let entry_size = usize::from(cursor.u8()?);
         let sizes = Sizes::read(&mut cursor)?;
         cursor.skip(statistics)?;
@@ -190,7 +190,7 @@ impl ExtensibleArray {
 }
 
 impl ChunkArray for ExtensibleArray {
-    fn with_effort(&self, effort: &Effort) -> Self {
+    fn with_effort(&self, effort: &RequestBudget) -> Self {
         ExtensibleArray {
             chunks: self.chunks.with_effort(effort),
             ..self.clone()
@@ -209,7 +209,7 @@ impl ChunkArray for ExtensibleArray {
         let Some((u, super_block)) = self.sizes.locate(i) else {
             return Ok(None);
         };
-        let rest = i.left_after(super_block.start);
+        let rest = i.minus_or_zero(super_block.start);
         let data_block = rest.checked_div(super_block.entries).unwrap_or(0);
         let entry = rest.checked_rem(super_block.entries).unwrap_or(0);
         let Some(addresses) = self.addresses(&index, u)? else {
@@ -234,7 +234,7 @@ impl ChunkArray for ExtensibleArray {
         if visited.is_break() {
             return Ok(visited);
         }
-        let before = from.left_after(self.sizes.index_entries);
+        let before = from.minus_or_zero(self.sizes.index_entries);
         let first = self.sizes.locate(before).map(|(u, _)| u);
         for u in first.unwrap_or(self.sizes.super_blocks())..self.sizes.super_blocks() {
             let visited = self.walk_super_block(&index, u, from, visit)?;
@@ -258,8 +258,8 @@ impl ExtensibleArray {
             return Ok(ControlFlow::Continue(()));
         };
         let SuperBlock { start, entries, .. } = addresses.super_block;
-        let before = from.left_after(self.sizes.index_entries);
-        let first = before.left_after(start).checked_div(entries);
+        let before = from.minus_or_zero(self.sizes.index_entries);
+        let first = before.minus_or_zero(start).checked_div(entries);
         for i in first.unwrap_or(0)..addresses.super_block.blocks {
             let Some(block) = self.read_data_block(&addresses, i)? else {
                 continue;
@@ -276,15 +276,15 @@ impl ExtensibleArray {
     fn index_block(&self, at: Address) -> Result<Block> {
         let entries = self.chunks.bytes(self.sizes.index_entries);
         let super_blocks = self.sizes.super_blocks();
-        let secondary = super_blocks.left_after(self.sizes.direct());
+        let secondary = super_blocks.minus_or_zero(self.sizes.direct());
         let addresses = self
             .sizes
             .blocks_before(self.sizes.direct())
-            .with_more(u64::from(secondary));
-        let content = entries.with_more(self.address_bytes(addresses));
+            .plus(u64::from(secondary));
+        let content = entries.plus(self.address_bytes(addresses));
         let prefix = self.chunks.prefix();
         let block = self.chunks.block(at, prefix, content, INDEX_BLOCK)?;
-        self.chunks.owned(&block, b"EAIB")?;
+        self.chunks.cursor_after_prefix(&block, b"EAIB")?;
         Ok(block)
     }
 
@@ -296,7 +296,7 @@ impl ExtensibleArray {
             let Some(at) = self.secondary_address(index, u)? else {
                 return Ok(None);
             };
-            self.expect_secondary(index, u, at);
+            self.prefetch_secondary(index, u, at);
             return self.secondary_block(index, u, at).map(Some);
         }
         let super_block = self.super_block(index, u)?;
@@ -305,7 +305,7 @@ impl ExtensibleArray {
             super_block,
             paging: self.sizes.paging(super_block),
             block: index.clone(),
-            before: entries.with_more(self.address_bytes(first_block)),
+            before: entries.plus(self.address_bytes(first_block)),
             first_block,
             bitmap: false,
         }))
@@ -316,29 +316,32 @@ impl ExtensibleArray {
     fn secondary_address(&self, index: &Block, u: u32) -> Result<Option<Address>> {
         let direct = self.sizes.direct();
         let slots = self.sizes.blocks_before(direct);
-        let slots = slots.with_more(u.left_after(direct).into());
+        let slots = slots.plus(u.minus_or_zero(direct).into());
         let entries = self.chunks.bytes(self.sizes.index_entries);
-        self.address_at(index, entries.with_more(self.address_bytes(slots)))
+        self.address_at(index, entries.plus(self.address_bytes(slots)))
     }
 
     /// Requests the secondary block of super block `u`, at `at`, and the following ones, unless
     /// that block is already available.
-    fn expect_secondary(&self, index: &Block, u: u32, at: Address) {
+    fn prefetch_secondary(&self, index: &Block, u: u32, at: Address) {
         let length = |u| {
             let super_block = self.sizes.super_block(u)?;
-            Some(self.secondary_content(super_block).with_more(LOOK))
+            Some(
+                self.secondary_content(super_block)
+                    .plus(ASSUMED_PREFIX_BYTES),
+            )
         };
         let place = |u| Some((self.secondary_address(index, u).ok()??, length(u)?));
-        let later = u.one_more()..self.sizes.super_blocks();
-        let first = length(u).unwrap_or(LOOK);
+        let later = u.plus_one()..self.sizes.super_blocks();
+        let first = length(u).unwrap_or(ASSUMED_PREFIX_BYTES);
         let meta = &self.chunks.meta;
-        meta.expect_with(at, first, || later.filter_map(place));
+        meta.prefetch_with_siblings(at, first, || later.filter_map(place));
     }
 
     /// Returns the number of bytes of the bitmap and the addresses of a secondary block.
     fn secondary_content(&self, super_block: SuperBlock) -> u64 {
         self.bitmap_bytes(super_block)
-            .with_more(self.address_bytes(super_block.blocks))
+            .plus(self.address_bytes(super_block.blocks))
     }
 
     /// Returns the number of bytes of the bitmap of the pages of a super block.
@@ -377,16 +380,16 @@ impl ExtensibleArray {
     /// Reads data block `i` of a super block, with all its entries or with pages after it.
     fn read_data_block(&self, addresses: &Addresses, i: u64) -> Result<Option<Block>> {
         let address = |i| {
-            let before = addresses.before.with_more(self.address_bytes(i));
+            let before = addresses.before.plus(self.address_bytes(i));
             self.address_at(&addresses.block, before)
         };
         let Some(at) = address(i)? else {
             return Ok(None);
         };
         let content = self.chunks.content_bytes(addresses.paging);
-        let length = content.with_more(LOOK);
-        self.chunks.meta.expect_with(at, length, || {
-            let later = i.one_more()..addresses.super_block.blocks;
+        let length = content.plus(ASSUMED_PREFIX_BYTES);
+        self.chunks.meta.prefetch_with_siblings(at, length, || {
+            let later = i.plus_one()..addresses.super_block.blocks;
             later.filter_map(|i| Some((address(i).ok()??, length)))
         });
         let prefix = self.offset_prefix();
@@ -397,7 +400,7 @@ impl ExtensibleArray {
         // of all of them.
         let counted = addresses
             .super_block
-            .block_start(addresses.first_block.with_more(i));
+            .block_start(addresses.first_block.plus(i));
         if offset == start || offset == counted {
             Ok(Some(block))
         } else {
@@ -422,7 +425,7 @@ impl ExtensibleArray {
         Ok(DataBlock {
             block,
             paging,
-            start: before.with_more(self.sizes.index_entries),
+            start: before.plus(self.sizes.index_entries),
             bitmap: bitmap.rest(),
             first_bit: i.times(paging.pages()),
         })
@@ -438,14 +441,14 @@ impl ExtensibleArray {
     /// Returns the number of entries before `block` that the block stores. Another block at the
     /// same address is detected by this number.
     fn offset(&self, block: &Block, signature: &[u8]) -> Result<u64> {
-        let mut cursor = self.chunks.owned(block, signature)?;
+        let mut cursor = self.chunks.cursor_after_prefix(block, signature)?;
         cursor.uint(self.sizes.offset_width())
     }
 
     /// Returns the number of bytes from the signature of a secondary or data block to its content.
     fn offset_prefix(&self) -> usize {
         let width = self.sizes.offset_width();
-        self.chunks.prefix().with_more(width)
+        self.chunks.prefix().plus(width)
     }
 
     fn address_bytes(&self, count: u64) -> u64 {

@@ -13,7 +13,7 @@ use crate::hdf5::index::Geometry;
 use crate::hdf5::index::array::{Block, ChunkArray, DataBlock, NumberedChunks, Paging};
 use crate::hdf5::index::entry::EntryForm;
 use crate::hdf5::index::numbering::Numbering;
-use crate::memory::effort::Effort;
+use crate::memory::effort::RequestBudget;
 use crate::model::storage::{ChunkVisitor, StoredChunk};
 use crate::wire::to_u64;
 
@@ -43,7 +43,7 @@ impl FixedArray {
         let widths = meta.structure_size(1, 1, 0);
         // They follow signature, version, client, entry size and page bits, which are eight bytes.
         let block = Block::read(&meta, at, 8, to_u64(widths), HEADER)?;
-        let mut cursor = block.signed(b"FAHD", filtered)?;
+        let mut cursor = block.cursor_after_signature(b"FAHD", filtered)?;
         let entry_size = usize::from(cursor.u8()?);
         let page_bits = cursor.u8()?;
         let entries = meta.length(&mut cursor)?;
@@ -69,7 +69,7 @@ impl FixedArray {
 }
 
 impl ChunkArray for FixedArray {
-    fn with_effort(&self, effort: &Effort) -> Self {
+    fn with_effort(&self, effort: &RequestBudget) -> Self {
         FixedArray {
             chunks: self.chunks.with_effort(effort),
             ..self.clone()
@@ -104,7 +104,7 @@ impl FixedArray {
         let bitmap = self.paging.pages().div_ceil(8);
         let content = self.chunks.content_bytes(self.paging).max(bitmap);
         let block = self.chunks.block(at, prefix, content, DATA_BLOCK)?;
-        self.chunks.owned(&block, b"FADB")?;
+        self.chunks.cursor_after_prefix(&block, b"FADB")?;
         Ok(block)
     }
 

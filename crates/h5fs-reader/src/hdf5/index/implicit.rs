@@ -9,27 +9,27 @@ use crate::hdf5::file::metadata::Metadata;
 use crate::hdf5::file::number_form::Address;
 use crate::hdf5::index::numbering::Numbering;
 use crate::hdf5::index::{Geometry, step, stored_chunk};
-use crate::memory::effort::Effort;
+use crate::memory::effort::RequestBudget;
 use crate::model::storage::{ChunkIndex, ChunkVisitor, IndexCursor, StoredChunk};
 use crate::source::check_range;
 
 /// The chunks in the order of their numbers, from one address on.
 #[derive(Debug)]
-pub(crate) struct Implicit {
+pub(crate) struct ImplicitIndex {
     meta: Arc<Metadata>,
     geometry: Geometry,
     numbering: Numbering,
     at: Address,
 }
 
-impl Implicit {
+impl ImplicitIndex {
     /// Creates the index. `at` is the absolute offset of chunk 0.
     ///
     /// # Errors
     /// `Corrupt` for a dataset with an unlimited dimension.
     pub(crate) fn new(meta: Arc<Metadata>, at: Address, geometry: Geometry) -> Result<Self> {
         let numbering = Numbering::limited(&geometry, at)?;
-        Ok(Implicit {
+        Ok(ImplicitIndex {
             meta,
             geometry,
             numbering,
@@ -38,9 +38,9 @@ impl Implicit {
     }
 }
 
-impl ChunkIndex for Implicit {
+impl ChunkIndex for ImplicitIndex {
     fn find(&self, place: &[u64]) -> Result<Option<StoredChunk>> {
-        if !self.geometry.holds(place) {
+        if !self.geometry.is_in_extent(place) {
             return Ok(None);
         }
         let length = self.geometry.chunk_bytes;
@@ -67,7 +67,7 @@ impl ChunkIndex for Implicit {
     fn walk_from(
         &self,
         from: &mut IndexCursor,
-        _: &Effort,
+        _: &RequestBudget,
         visit: &mut ChunkVisitor<'_>,
     ) -> Result<()> {
         const BEHIND: u64 = 1;
@@ -101,11 +101,11 @@ mod tests {
     use super::*;
     use crate::hdf5::testing::{at, file};
 
-    fn index(max: u64, file_bytes: usize) -> Implicit {
+    fn index(max: u64, file_bytes: usize) -> ImplicitIndex {
         let meta = file([(0, vec![0; file_bytes])]);
         let max = vec![Some(4), Some(max)];
         let geometry = Geometry::new(vec![4, 3], max, vec![2, 2], 8, 0).unwrap();
-        Implicit::new(meta, at(100), geometry).unwrap()
+        ImplicitIndex::new(meta, at(100), geometry).unwrap()
     }
 
     /// Checks rows of five chunks, two of them in the extent.
@@ -113,7 +113,7 @@ mod tests {
     fn chunks_of_the_extent_are_met() {
         let mut met = Vec::new();
         index(10, 200)
-            .walk(&Effort::default(), &mut |place, chunk| {
+            .walk(&RequestBudget::default(), &mut |place, chunk| {
                 met.push((place.to_vec(), chunk.offset));
                 ControlFlow::Continue(())
             })
@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn a_walk_ends_with_the_file() {
         let mut met = 0;
-        let walked = index(1 << 40, 200).walk(&Effort::default(), &mut |_, _| {
+        let walked = index(1 << 40, 200).walk(&RequestBudget::default(), &mut |_, _| {
             met += 1;
             ControlFlow::Continue(())
         });

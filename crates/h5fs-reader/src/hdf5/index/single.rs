@@ -5,17 +5,17 @@
 use crate::error::{Error, Result};
 use crate::hdf5::file::number_form::Address;
 use crate::hdf5::index::{Geometry, stored_chunk};
-use crate::memory::effort::Effort;
+use crate::memory::effort::RequestBudget;
 use crate::model::storage::{ChunkIndex, ChunkVisitor, IndexCursor, StoredChunk};
 
 /// The index of a dataset of one chunk.
 #[derive(Debug)]
-pub(crate) struct Single {
+pub(crate) struct SingleChunkIndex {
     geometry: Geometry,
     chunk: Option<StoredChunk>,
 }
 
-impl Single {
+impl SingleChunkIndex {
     /// Creates the index. `address` is the chunk's absolute offset, and `filtered` is the stored
     /// size and filter mask of a chunk with filters. `at` is the location of the layout message,
     /// for errors.
@@ -36,22 +36,22 @@ impl Single {
         }
         let (length, filter_mask) = filtered.unwrap_or((geometry.chunk_bytes, 0));
         let chunk = address.map(|offset| stored_chunk(offset, length, filter_mask, at));
-        Ok(Single {
+        Ok(SingleChunkIndex {
             geometry,
             chunk: chunk.transpose()?,
         })
     }
 }
 
-impl ChunkIndex for Single {
+impl ChunkIndex for SingleChunkIndex {
     fn find(&self, place: &[u64]) -> Result<Option<StoredChunk>> {
-        Ok(self.chunk.filter(|_| self.geometry.holds(place)))
+        Ok(self.chunk.filter(|_| self.geometry.is_in_extent(place)))
     }
 
     fn walk_from(
         &self,
         place: &mut IndexCursor,
-        _: &Effort,
+        _: &RequestBudget,
         visit: &mut ChunkVisitor<'_>,
     ) -> Result<()> {
         const BEHIND: u64 = 1;
@@ -78,18 +78,20 @@ mod tests {
 
     #[test]
     fn filters_decide_who_says_the_size() {
-        let raw = Single::new(Some(at(100)), None, geometry([4, 3]), 0).unwrap();
-        let length = |index: &Single| index.find(&[0, 0]).unwrap().map(|chunk| chunk.length);
+        let raw = SingleChunkIndex::new(Some(at(100)), None, geometry([4, 3]), 0).unwrap();
+        let length =
+            |index: &SingleChunkIndex| index.find(&[0, 0]).unwrap().map(|chunk| chunk.length);
         assert_eq!(length(&raw), Some(32));
-        let filtered = Single::new(Some(at(100)), Some((7, 1)), geometry([4, 3]), 0).unwrap();
+        let filtered =
+            SingleChunkIndex::new(Some(at(100)), Some((7, 1)), geometry([4, 3]), 0).unwrap();
         assert_eq!(length(&filtered), Some(7));
         assert_eq!(raw.find(&[0, 1]), Ok(None));
     }
 
     #[test]
     fn one_chunk_must_be_enough() {
-        assert!(Single::new(Some(at(100)), None, geometry([5, 1]), 0).is_err());
-        let empty = Single::new(Some(at(100)), None, geometry([0, 4]), 0).unwrap();
+        assert!(SingleChunkIndex::new(Some(at(100)), None, geometry([5, 1]), 0).is_err());
+        let empty = SingleChunkIndex::new(Some(at(100)), None, geometry([0, 4]), 0).unwrap();
         assert_eq!(empty.find(&[0, 0]), Ok(None));
     }
 }

@@ -18,7 +18,7 @@ pub(crate) fn read(
     shared: &SharedMessages,
     cursor: &mut Cursor<'_>,
 ) -> Result<Attribute> {
-    let version = cursor.version(1..=3)?;
+    let version = cursor.read_version(1..=3)?;
     let flags = cursor.u8()?;
     let flags = if version == 1 { 0 } else { flags };
     let [name_size, datatype_size, dataspace_size] = [cursor.u16()?, cursor.u16()?, cursor.u16()?];
@@ -53,7 +53,7 @@ fn part<'a>(version: u8, size: u16, cursor: &mut Cursor<'a>) -> Result<&'a [u8]>
     if version == 1 {
         cursor.skip(
             size.next_multiple_of(8)
-                .left_after(size)
+                .minus_or_zero(size)
                 .min(cursor.remaining()),
         )?;
     }
@@ -74,13 +74,13 @@ impl Parts<'_> {
     fn content(&self, cursor: &mut Cursor<'_>) -> Result<AttributeContent> {
         const SHARED_DATATYPE: u8 = 0b01;
         const SHARED_DATASPACE: u8 = 0b10;
-        let at = cursor.at();
+        let at = cursor.offset();
         let body = part(self.version, self.datatype_size, cursor)?;
         let is_shared = self.flags & SHARED_DATATYPE != 0;
         let body = self.shared.body(kind::DATATYPE, is_shared, body, at)?;
         let mut datatype = body.cursor("datatype message");
         let datatype = datatype::read(&mut datatype, self.metadata.size_of_offsets())?;
-        let at = cursor.at();
+        let at = cursor.offset();
         let body = part(self.version, self.dataspace_size, cursor)?;
         let is_shared = self.flags & SHARED_DATASPACE != 0;
         let body = self.shared.body(kind::DATASPACE, is_shared, body, at)?;

@@ -179,9 +179,9 @@ fn chunks(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<DataLayout> {
         1 => ChunkIndexKind::Single(None),
         2 => ChunkIndexKind::Implicit,
         // The other indices repeat their parameters in the headers of their structures.
-        3 => ChunkIndexKind::FixedArray.after(1, cursor)?,
-        4 => ChunkIndexKind::ExtensibleArray.after(5, cursor)?,
-        5 => ChunkIndexKind::BtreeV2.after(4 + 1 + 1, cursor)?,
+        3 => ChunkIndexKind::FixedArray.skip_parameters(1, cursor)?,
+        4 => ChunkIndexKind::ExtensibleArray.skip_parameters(5, cursor)?,
+        5 => ChunkIndexKind::BtreeV2.skip_parameters(4 + 1 + 1, cursor)?,
         index => return Err(cursor.unsupported(&format!("chunk index type {index}"))),
     };
     let address = metadata.address(cursor)?;
@@ -197,7 +197,7 @@ fn chunks(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<DataLayout> {
 
 impl ChunkIndexKind {
     /// Skips the `length` bytes of the index's creation parameters and returns the index.
-    fn after(self, length: usize, cursor: &mut Cursor<'_>) -> Result<Self> {
+    fn skip_parameters(self, length: usize, cursor: &mut Cursor<'_>) -> Result<Self> {
         cursor.skip(length).map(|()| self)
     }
 }
@@ -209,7 +209,7 @@ fn chunk_dims(
     width: usize,
     cursor: &mut Cursor<'_>,
 ) -> Result<(Vec<u64>, u64)> {
-    if !(2..=limits::RANK.one_more()).contains(&usize::from(dimensionality)) {
+    if !(2..=limits::RANK.plus_one()).contains(&usize::from(dimensionality)) {
         return Err(cursor.corrupt(&format!("chunks of {dimensionality} dimensions")));
     }
     let dims = (0..dimensionality)

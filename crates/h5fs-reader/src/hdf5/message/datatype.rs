@@ -57,7 +57,7 @@ impl ClassBits {
 
 impl DatatypeReader<'_> {
     fn nested(&mut self) -> Result<DatatypeReader<'_>> {
-        let depth = self.depth.one_more();
+        let depth = self.depth.plus_one();
         if depth > limits::DATATYPE_DEPTH {
             return Err(Error::limit(
                 "depth of a datatype",
@@ -72,7 +72,7 @@ impl DatatypeReader<'_> {
     }
 
     fn count_part(&mut self) -> Result<()> {
-        *self.parts = self.parts.one_more();
+        *self.parts = self.parts.plus_one();
         if *self.parts > limits::DATATYPE_MEMBERS {
             Err(Error::limit(
                 "parts of a datatype",
@@ -90,7 +90,7 @@ impl DatatypeReader<'_> {
         if !(1..=5).contains(&version) {
             return Err(cursor.unsupported(&format!("datatype version {version}")));
         }
-        let [low, middle, high] = cursor.array()?;
+        let [low, middle, high] = cursor.read_array()?;
         let bits = ClassBits(u32::from_le_bytes([low, middle, high, 0]));
         let size = cursor.u32()?;
         if size == 0 {
@@ -216,7 +216,7 @@ impl DatatypeReader<'_> {
         let base = self.datatype(cursor)?;
         // The element is a length, an address and an index. The library reads exactly these fields,
         // whatever size the message states.
-        let in_elements = to_u64(self.size_of_offsets.bytes()).with_more(4 + 4);
+        let in_elements = to_u64(self.size_of_offsets.bytes()).plus(4 + 4);
         if in_elements != u64::from(size) {
             return Err(cursor.corrupt(&format!("variable-length elements of {size} bytes")));
         }
@@ -288,10 +288,10 @@ fn old_member_dims(cursor: &mut Cursor<'_>) -> Result<Vec<u32>> {
 
 /// Reads a NUL-terminated text. Before version 3, text and NUL are padded to a multiple of 8 bytes.
 fn padded_text(version: u8, cursor: &mut Cursor<'_>) -> Result<Vec<u8>> {
-    let text = cursor.text()?.to_vec();
+    let text = cursor.read_text()?.to_vec();
     if version < 3 {
-        let length = text.len().one_more();
-        cursor.skip(length.next_multiple_of(8).left_after(length))?;
+        let length = text.len().plus_one();
+        cursor.skip(length.next_multiple_of(8).minus_or_zero(length))?;
     }
     Ok(text)
 }
@@ -310,7 +310,7 @@ fn bytes_for(most: u32) -> usize {
 fn number_bits(size: u32, cursor: &mut Cursor<'_>) -> Result<Bits> {
     let offset = cursor.u16()?;
     let precision = cursor.u16()?;
-    let end = u32::from(offset).with_more(u32::from(precision));
+    let end = u32::from(offset).plus(u32::from(precision));
     if precision == 0 || end > size.times(8) {
         return Err(cursor.corrupt(&format!("{precision} bits at {offset} in {size} bytes")));
     }
@@ -340,10 +340,10 @@ fn float(bits: ClassBits, size: u32, cursor: &mut Cursor<'_>) -> Result<Class> {
         other => return Err(cursor.unsupported(&format!("mantissa normalization {other}"))),
     };
     let number = number_bits(size, cursor)?;
-    let [exponent, exponent_bits, mantissa, mantissa_bits] = cursor.array()?;
+    let [exponent, exponent_bits, mantissa, mantissa_bits] = cursor.read_array()?;
     let bias = cursor.u32()?;
     let end = size.times(8);
-    let fits = |place: u8, count: u8| u32::from(place).with_more(u32::from(count)) <= end;
+    let fits = |place: u8, count: u8| u32::from(place).plus(u32::from(count)) <= end;
     let [sign, ..] = bits.field(8, 8).to_le_bytes();
     if !fits(exponent, exponent_bits) || !fits(mantissa, mantissa_bits) || !fits(sign, 1) {
         return Err(cursor.corrupt("a floating-point number's fields reach past its end"));

@@ -11,7 +11,7 @@ use crate::wire::{Count, Cursor, to_u64};
 
 /// A range of a raw file that contains elements.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Slot {
+pub(crate) struct ExternalFileSlot {
     /// The file's name, bytes as in the HDF5 file.
     pub(crate) name: Vec<u8>,
     /// The offset of the range in the raw file, in bytes.
@@ -25,8 +25,11 @@ pub(crate) struct Slot {
 ///
 /// # Errors
 /// `Limit` if all names together are longer than [`limits::RAW_FILE_NAMES`].
-pub(crate) fn read(metadata: &Arc<Metadata>, cursor: &mut Cursor<'_>) -> Result<Vec<Slot>> {
-    cursor.version(1..=1)?;
+pub(crate) fn read(
+    metadata: &Arc<Metadata>,
+    cursor: &mut Cursor<'_>,
+) -> Result<Vec<ExternalFileSlot>> {
+    cursor.read_version(1..=1)?;
     cursor.skip(3 + 2)?; // reserved, allocated slots
     let used = cursor.u16()?;
     let heap = LocalHeap::open(metadata, metadata.defined_address(cursor)?)?;
@@ -34,12 +37,12 @@ pub(crate) fn read(metadata: &Arc<Metadata>, cursor: &mut Cursor<'_>) -> Result<
     (0..used)
         .map(|_| {
             let name = heap.text(metadata.length(cursor)?)?;
-            names = names.with_more(name.len());
+            names = names.plus(name.len());
             if names > limits::RAW_FILE_NAMES {
                 let most = to_u64(limits::RAW_FILE_NAMES);
                 return Err(Error::limit("names of external data files", most));
             }
-            Ok(Slot {
+            Ok(ExternalFileSlot {
                 name,
                 offset: metadata.length(cursor)?,
                 size: metadata.length(cursor)?,

@@ -14,7 +14,7 @@ const PAGE: u8 = 1;
 /// Fails if the message is truncated or has version 0, which did not have pages.
 pub(crate) fn page_length(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<Option<u64>> {
     const LEAST: u64 = 512;
-    cursor.version(1..=1)?;
+    cursor.read_version(1..=1)?;
     let strategy = cursor.u8()?;
     cursor.skip(1)?; // whether free space is persistent
     metadata.length(cursor)?; // smallest free space that is tracked

@@ -10,7 +10,7 @@ use crate::wire::{Count, Cursor, to_usize};
 /// # Errors
 /// `Corrupt` for an empty name or a truncated value, `Unsupported` for an unknown version.
 pub(crate) fn read(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<Link> {
-    cursor.version(1..=1)?;
+    cursor.read_version(1..=1)?;
     let flags = cursor.u8()?;
     let link_type = if flags & 0x08 != 0 { cursor.u8()? } else { 0 };
     let order = match flags & 0x04 {
@@ -54,7 +54,9 @@ fn target(metadata: &Metadata, link_type: u8, cursor: &mut Cursor<'_>) -> Result
 }
 
 fn external(value: &[u8], cursor: &Cursor<'_>) -> Result<LinkTarget> {
-    let start = cursor.at().left_after(crate::wire::to_u64(value.len()));
+    let start = cursor
+        .offset()
+        .minus_or_zero(crate::wire::to_u64(value.len()));
     let mut value = Cursor::new(value, start, "external link");
     match value.u8()? {
         0 => {}
@@ -62,7 +64,7 @@ fn external(value: &[u8], cursor: &Cursor<'_>) -> Result<LinkTarget> {
             return Err(value.unsupported(&format!("version and flags {version_and_flags:#04x}")));
         }
     }
-    let file = value.text()?.to_vec();
-    let path = value.text()?.to_vec();
+    let file = value.read_text()?.to_vec();
+    let path = value.read_text()?.to_vec();
     Ok(LinkTarget::External { file, path })
 }

@@ -5,7 +5,7 @@ use crate::wire::Cursor;
 
 /// Reads the body of the new message: seconds since 1970 UTC.
 pub(crate) fn read(cursor: &mut Cursor<'_>) -> Result<i64> {
-    cursor.version(1..=1)?;
+    cursor.read_version(1..=1)?;
     cursor.skip(3)?;
     Ok(i64::from(cursor.u32()?))
 }

@@ -8,14 +8,14 @@ use crate::wire::Cursor;
 
 /// A fractal heap and its index. Addresses are absolute file offsets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct OnHeap {
+pub(crate) struct DenseStorageInfo {
     /// The fractal heap with the messages.
     pub(crate) heap: Address,
     /// The version 2 B-tree by hash of the name.
     pub(crate) name_index: Address,
 }
 
-impl OnHeap {
+impl DenseStorageInfo {
     /// Reads the body of a message whose creation orders have `order_size` bytes. Returns `None` if
     /// links or attributes are in the object's header.
     ///
@@ -29,7 +29,7 @@ impl OnHeap {
     ) -> Result<Option<Self>> {
         const ORDER_TRACKED: u8 = 0b01;
         const ORDER_INDEXED: u8 = 0b10;
-        cursor.version(0..=0)?;
+        cursor.read_version(0..=0)?;
         let flags = cursor.u8()?;
         if flags & !(ORDER_TRACKED | ORDER_INDEXED) != 0 {
             return Err(cursor.unsupported(&format!("flags {flags:#04x}")));
@@ -41,7 +41,7 @@ impl OnHeap {
         // An index by creation order may follow. For attributes, the name index also contains the
         // creation order.
         match (heap, metadata.address(cursor)?) {
-            (Some(heap), Some(name_index)) => Ok(Some(OnHeap { heap, name_index })),
+            (Some(heap), Some(name_index)) => Ok(Some(DenseStorageInfo { heap, name_index })),
             (None, None) => Ok(None),
             (Some(_), None) => Err(cursor.corrupt("a heap without an index of names")),
             (None, Some(_)) => Err(cursor.corrupt("an index of names without a heap")),

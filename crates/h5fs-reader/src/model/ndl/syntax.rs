@@ -19,16 +19,16 @@ pub enum Syntax {
 
 /// A writer of one value. Brackets, braces, commas and whole numbers are the same in both syntaxes.
 #[derive(Debug, Default)]
-pub struct Flow {
+pub struct FlowWriter {
     syntax: Syntax,
     text: String,
 }
 
-impl Flow {
+impl FlowWriter {
     /// Creates an empty value.
     pub fn new(syntax: Syntax) -> Self {
         let text = String::new();
-        Flow { syntax, text }
+        FlowWriter { syntax, text }
     }
 
     /// Returns the syntax.
@@ -119,7 +119,7 @@ impl Flow {
 
 /// Returns a text in a syntax.
 pub fn text_in(syntax: Syntax, text: &[u8]) -> String {
-    let mut flow = Flow::new(syntax);
+    let mut flow = FlowWriter::new(syntax);
     flow.text(text);
     flow.finish()
 }
@@ -243,7 +243,7 @@ mod tests {
     fn numbers_are_numbers_to_every_reader() {
         let number = |number: &[u8]| {
             [Syntax::Yaml, Syntax::Json].map(|syntax| {
-                let mut flow = Flow::new(syntax);
+                let mut flow = FlowWriter::new(syntax);
                 flow.number(number);
                 flow.finish()
             })
@@ -261,7 +261,7 @@ mod tests {
     fn a_long_key_is_said_to_be_one() {
         let key = |length| {
             [Syntax::Yaml, Syntax::Json].map(|syntax| {
-                let mut flow = Flow::new(syntax);
+                let mut flow = FlowWriter::new(syntax);
                 flow.key(&vec![b'x'; length]);
                 flow.finish().replace(&"x".repeat(length), "x")
             })

@@ -133,8 +133,8 @@ impl Remainder {
         // All values are four times as large, so that a quarter of a spacing is an integer.
         // Exponents are small.
         Remainder {
-            rest: Integer::shifted(mantissa, up.with_more(2)),
-            scale: Integer::shifted(1, down.with_more(2)),
+            rest: Integer::shifted(mantissa, up.plus(2)),
+            scale: Integer::shifted(1, down.plus(2)),
             below: Integer::shifted(below, up),
             above: Integer::shifted(2, up),
             is_even: mantissa & 1 == 0,

@@ -12,7 +12,7 @@ fn whole(size: u16) -> Bits {
 
 fn text(element: &[u8], format: &Float) -> String {
     let mut out = Vec::new();
-    real(element, format).unwrap().write(&mut out);
+    float_value(element, format).unwrap().write_text(&mut out);
     String::from_utf8(out).unwrap()
 }
 
@@ -187,7 +187,7 @@ fn extended_precision() {
 #[test]
 fn formats_beyond_all_arithmetic_have_no_value() {
     let quad = format(Little, 15, 112, 16_383);
-    assert!(real(&[0xaa; 16], &quad).is_some());
+    assert!(float_value(&[0xaa; 16], &quad).is_some());
     let strange = [
         Float {
             mantissa_bits: 128,
@@ -203,6 +203,6 @@ fn formats_beyond_all_arithmetic_have_no_value() {
         },
     ];
     for format in strange {
-        assert!(real(&[0xaa; 16], &format).is_none());
+        assert!(float_value(&[0xaa; 16], &format).is_none());
     }
 }

@@ -22,9 +22,9 @@ pub fn explain(text: &[u8], datatype: &Datatype, shape: &Shape) -> Option<String
             return Some(format!("`{behind}` follows the last bracket"));
         };
         let Some((step, after)) = parse_step(inner) else {
-            return Some(of_bracket(inner).to_owned());
+            return Some(explain_bracket(inner).to_owned());
         };
-        if let Some(fault) = of_step(&mut picked, &step, inner) {
+        if let Some(fault) = explain_step(&mut picked, &step, inner) {
             return Some(fault);
         }
         rest = after;
@@ -33,7 +33,7 @@ pub fn explain(text: &[u8], datatype: &Datatype, shape: &Shape) -> Option<String
 }
 
 /// Explains the fault in the text after an opening bracket that is not a step of a selector.
-fn of_bracket(inner: &[u8]) -> &'static str {
+fn explain_bracket(inner: &[u8]) -> &'static str {
     match inner.trim_ascii() {
         [b'\'' | b'"', ..] => {
             "the name of the field does not end with a quotation mark and a bracket"
@@ -44,24 +44,24 @@ fn of_bracket(inner: &[u8]) -> &'static str {
 }
 
 /// Applies one more step, whose text is `inner`. Returns an explanation if the step does not match.
-fn of_step(picked: &mut Selection, step: &SelectorStep, inner: &[u8]) -> Option<String> {
+fn explain_step(picked: &mut Selection, step: &SelectorStep, inner: &[u8]) -> Option<String> {
     match step {
         SelectorStep::Field(name) => {
             let taken = picked.take_field(name);
             taken
                 .is_err()
-                .then(|| of_field(&picked.datatype, name, inner))
+                .then(|| explain_field(&picked.datatype, name, inner))
         }
         SelectorStep::Indices(indices) => {
             let dims = picked.dims();
             let taken = picked.apply(indices);
-            taken.is_err().then(|| of_indices(indices, &dims))
+            taken.is_err().then(|| explain_indices(indices, &dims))
         }
     }
 }
 
 /// Explains why the field `name` does not exist. The name may have been meant as indices.
-fn of_field(datatype: &Datatype, name: &[u8], inner: &[u8]) -> String {
+fn explain_field(datatype: &Datatype, name: &[u8], inner: &[u8]) -> String {
     let is_quoted = matches!(inner.trim_ascii_start(), [b'\'' | b'"', ..]);
     let shown = String::from_utf8_lossy(name);
     match &datatype.class {
@@ -73,7 +73,7 @@ fn of_field(datatype: &Datatype, name: &[u8], inner: &[u8]) -> String {
         _ => {
             let end = closing_bracket(inner);
             let indices = end.and_then(|end| inner.get(..end)).unwrap_or(name);
-            let fault = of_no_indices(&String::from_utf8_lossy(indices));
+            let fault = explain_non_indices(&String::from_utf8_lossy(indices));
             format!("{fault}, and the elements have no fields")
         }
     }
@@ -87,7 +87,7 @@ fn listed<'n>(names: impl Iterator<Item = &'n [u8]>) -> String {
         if !text.is_empty() {
             text.push_str(", ");
         }
-        if text.len().with_more(name.len()) > limits::NAMED_FIELDS {
+        if text.len().plus(name.len()) > limits::NAMED_FIELDS {
             text.push('…');
             break;
         }
@@ -97,7 +97,7 @@ fn listed<'n>(names: impl Iterator<Item = &'n [u8]>) -> String {
 }
 
 /// Explains why a text is not a list of indices.
-fn of_no_indices(text: &str) -> String {
+fn explain_non_indices(text: &str) -> String {
     let mut indices = Vec::new();
     for part in parts(text) {
         match parse_index(part) {
@@ -122,7 +122,7 @@ fn has_step_of_zero(index: &str) -> bool {
 }
 
 /// Explains why indices do not match these dimensions.
-fn of_indices(indices: &[DimensionIndex], dims: &[u64]) -> String {
+fn explain_indices(indices: &[DimensionIndex], dims: &[u64]) -> String {
     let named = indices
         .iter()
         .filter(|&index| *index != DimensionIndex::Ellipsis);

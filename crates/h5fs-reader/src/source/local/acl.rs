@@ -42,14 +42,14 @@ pub struct Acl {
 impl Acl {
     /// Returns the list of an open file, or `None` if the file has no list. A list that cannot be
     /// read grants no rights.
-    pub fn of_file(file: impl AsFd) -> Option<Self> {
+    pub fn from_file(file: impl AsFd) -> Option<Self> {
         let mut value = [0; LONGEST];
         let length = fgetxattr(file, ATTRIBUTE, &mut value[..]);
         Self::from_attribute(length, &value)
     }
 
-    /// Returns the list of the file or directory at `path`, like [`of_file`](Self::of_file).
-    pub fn of_path(path: &Path) -> Option<Self> {
+    /// Returns the list of the file or directory at `path`, like [`from_file`](Self::from_file).
+    pub fn from_path(path: &Path) -> Option<Self> {
         let mut value = [0; LONGEST];
         let length = getxattr(path, ATTRIBUTE, &mut value[..]);
         Self::from_attribute(length, &value)
@@ -95,7 +95,7 @@ impl Acl {
 
     /// Returns `mode` with narrower bits for the group and others: the bits grant no user more than
     /// the list does.
-    pub fn narrowed(&self, mode: u32) -> u32 {
+    pub fn restrict_mode(&self, mode: u32) -> u32 {
         let group = self.group & self.all_named;
         let others = self.others & self.all_named;
         mode & !0o077 | group << 3 | others
@@ -105,7 +105,7 @@ impl Acl {
     /// allows to read.
     pub fn is_finer_than_bits(&self, umask: u32) -> bool {
         const READ: u32 = 0o4;
-        let bits = self.narrowed(0);
+        let bits = self.restrict_mode(0);
         let (group, others) = (bits >> 3 & READ, bits & READ);
         let lacks = |given: u32, bits: u32| given & READ != 0 && bits == 0;
         let is_shown = |class: u32| umask & class == 0;
@@ -167,7 +167,7 @@ mod tests {
             ),
         ] {
             let acl = list(&[&[owner], entries].concat());
-            assert_eq!(acl.narrowed(0o664), mode, "{entries:?}");
+            assert_eq!(acl.restrict_mode(0o664), mode, "{entries:?}");
             assert_eq!(acl.is_finer_than_bits(0), is_finer, "{entries:?}");
             assert!(!acl.is_finer_than_bits(0o077), "{entries:?}");
         }
@@ -185,6 +185,6 @@ mod tests {
         }
         assert_eq!(Acl::from_attribute(Err(Errno::RANGE), &[]), closed);
         assert_eq!(Acl::from_attribute(Err(Errno::NODATA), &[]), None);
-        assert_eq!(Acl::default().narrowed(0o755), 0o700);
+        assert_eq!(Acl::default().restrict_mode(0o755), 0o700);
     }
 }

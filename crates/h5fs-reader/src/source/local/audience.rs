@@ -47,8 +47,10 @@ impl Readers {
         let Readers::All(own) = self else {
             return Ok(true);
         };
-        let may_come = way.into_iter().all(|way| own.is_allowed(Act::Search, &way));
-        Ok(may_come && own.is_allowed(Act::Read, &other()?))
+        let may_come = way
+            .into_iter()
+            .all(|way| own.is_allowed(AccessKind::Search, &way));
+        Ok(may_come && own.is_allowed(AccessKind::Read, &other()?))
     }
 
     /// Returns the readers of the file `other`, the target of a link, limited by the directories of
@@ -56,7 +58,7 @@ impl Readers {
     ///
     /// # Errors
     /// Fails if the access rights of `other` cannot be read.
-    pub fn of_linked(
+    pub fn for_link_target(
         &self,
         way: impl IntoIterator<Item = Audience>,
         other: impl FnOnce() -> Result<Audience>,
@@ -64,16 +66,18 @@ impl Readers {
         let Readers::All(own) = self else {
             return Ok(Readers::Owner);
         };
-        let shown = own.of_shown(other()?);
+        let shown = own.with_same_umask(other()?);
         let way = way.into_iter();
-        let shown = way.fold(shown, |shown, way| shown.narrowed(Act::Search, &way));
+        let shown = way.fold(shown, |shown, way| {
+            shown.restricted_by(AccessKind::Search, &way)
+        });
         Ok(Readers::All(shown))
     }
 }
 
 /// A kind of access to a file or directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Act {
+pub enum AccessKind {
     /// Reading the content.
     Read,
     /// Looking up a file below the directory.
@@ -86,7 +90,7 @@ impl Audience {
         let FileAttributes { gid, mode, .. } = attributes.into();
         Audience {
             group: gid,
-            mode: acl.map_or(mode, |acl| acl.narrowed(mode)),
+            mode: acl.map_or(mode, |acl| acl.restrict_mode(mode)),
             umask: 0,
         }
     }
@@ -111,7 +115,7 @@ impl Audience {
 
     /// Returns the audience without the users whom `umask` excludes.
     #[must_use]
-    pub fn without_users(self, umask: u32) -> Self {
+    pub fn apply_umask(self, umask: u32) -> Self {
         Audience {
             mode: self.mode & !umask,
             umask,
@@ -121,8 +125,8 @@ impl Audience {
 
     /// Returns the audience of `other`, shown in the same mount and thus with the same umask.
     #[must_use]
-    pub fn of_shown(&self, other: Self) -> Self {
-        other.without_users(self.umask)
+    pub fn with_same_umask(&self, other: Self) -> Self {
+        other.apply_umask(self.umask)
     }
 
     /// Returns the mode: permission bits and file type.
@@ -133,10 +137,10 @@ impl Audience {
     /// Removes the group's bits, or the bits of others, if one of these users may not `act` on
     /// `other`.
     #[must_use]
-    pub fn narrowed(self, act: Act, other: &Self) -> Self {
+    pub fn restricted_by(self, act: AccessKind, other: &Self) -> Self {
         let bit = match act {
-            Act::Read => 0o4,
-            Act::Search => 0o1,
+            AccessKind::Read => 0o4,
+            AccessKind::Search => 0o1,
         };
         let (group_may, others_may) = (other.mode & (bit << 3) != 0, other.mode & bit != 0);
         let same_group = self.group == other.group;
@@ -151,9 +155,9 @@ impl Audience {
     }
 
     /// Returns whether all users who may read the file, except its owner, may `act` on `other`.
-    pub fn is_allowed(&self, act: Act, other: &Self) -> bool {
+    pub fn is_allowed(&self, act: AccessKind, other: &Self) -> bool {
         const READERS: u32 = 0o044;
-        self.narrowed(act, other).mode & READERS == self.mode & READERS
+        self.restricted_by(act, other).mode & READERS == self.mode & READERS
     }
 }
 
@@ -185,17 +189,17 @@ mod tests {
         for ((group, mode), (other_group, other_mode), wanted) in cases {
             let (own, other) = (file(group, mode), file(other_group, other_mode));
             assert_eq!(
-                own.is_allowed(Act::Read, &other),
+                own.is_allowed(AccessKind::Read, &other),
                 wanted,
                 "{own:?} {other:?}"
             );
         }
-        assert!(file(1, 0o644).is_allowed(Act::Search, &file(1, 0o711)));
-        assert!(!file(1, 0o644).is_allowed(Act::Search, &file(1, 0o744)));
+        assert!(file(1, 0o644).is_allowed(AccessKind::Search, &file(1, 0o711)));
+        assert!(!file(1, 0o644).is_allowed(AccessKind::Search, &file(1, 0o744)));
         assert!(
             file(1, 0o644)
-                .without_users(0o077)
-                .is_allowed(Act::Read, &file(2, 0o600))
+                .apply_umask(0o077)
+                .is_allowed(AccessKind::Read, &file(2, 0o600))
         );
     }
 }

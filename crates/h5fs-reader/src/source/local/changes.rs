@@ -42,18 +42,18 @@ const LOCAL: [FsType; 8] = [
 
 /// The watches of all files of a mount.
 #[derive(Debug)]
-pub struct Changes {
+pub struct ChangeWatcher {
     inotify: Inotify,
-    watched: Mutex<HashMap<WatchDescriptor, Vec<Weak<Signs>>>>,
+    watched: Mutex<HashMap<WatchDescriptor, Vec<Weak<FileEvents>>>>,
     /// Number of events so far.
-    told: AtomicU64,
+    event_count: AtomicU64,
     /// Becomes readable after an event, whichever thread read it from inotify.
-    news: EventFd,
+    event_fd: EventFd,
 }
 
 /// The events seen for one file.
 #[derive(Debug, Default)]
-struct Signs {
+struct FileEvents {
     is_changed: AtomicBool,
     is_closed: AtomicBool,
 }
@@ -61,24 +61,24 @@ struct Signs {
 /// A watch for changes of one file. The file itself need not stay open.
 #[derive(Debug)]
 pub struct FileWatch {
-    changes: Arc<Changes>,
+    changes: Arc<ChangeWatcher>,
     descriptor: WatchDescriptor,
-    signs: Arc<Signs>,
+    signs: Arc<FileEvents>,
     is_local: bool,
 }
 
-impl Changes {
+impl ChangeWatcher {
     /// Creates the inotify instance. Returns `None` if the system's limit of instances is reached.
     pub fn new() -> Option<Arc<Self>> {
         let flags = InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK;
         let inotify = Inotify::init(flags);
         let inotify = inotify.inspect_err(|errno| log::debug!("inotify: {errno}"));
         let news = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK);
-        Some(Arc::new(Changes {
+        Some(Arc::new(ChangeWatcher {
             inotify: inotify.ok()?,
             watched: Mutex::default(),
-            told: AtomicU64::new(0),
-            news: news.ok()?,
+            event_count: AtomicU64::new(0),
+            event_fd: news.ok()?,
         }))
     }
 
@@ -92,7 +92,7 @@ impl Changes {
         // Another file may have taken the name, but the descriptor still refers to this file.
         let path = format!("/proc/self/fd/{}", file.as_raw_fd());
         let is_local = fstatfs(file).is_ok_and(|kind| LOCAL.contains(&kind.filesystem_type()));
-        let signs = Arc::<Signs>::default();
+        let signs = Arc::<FileEvents>::default();
         let mut watched = self.lock();
         // Pending events are about other files.
         self.process_events(&mut watched);
@@ -120,13 +120,13 @@ impl Changes {
 
     /// Returns the number of events so far.
     pub fn event_count(&self) -> u64 {
-        self.told.load(Ordering::Acquire)
+        self.event_count.load(Ordering::Acquire)
     }
 
     /// Waits for an event, for at most `most`. Returns at once if an event arrived since the last
     /// call returned.
     pub fn wait(&self, most: Duration) {
-        let told = [self.inotify.as_fd(), self.news.as_fd()];
+        let told = [self.inotify.as_fd(), self.event_fd.as_fd()];
         let mut waiting = told.map(|told| PollFd::new(told, PollFlags::POLLIN));
         let timeout = PollTimeout::try_from(most).unwrap_or(PollTimeout::MAX);
         if let Err(errno) = poll(&mut waiting, timeout)
@@ -135,14 +135,14 @@ impl Changes {
             std::thread::sleep(most);
         }
         // The read fails if the descriptor is not readable.
-        let _ = self.news.read();
+        let _ = self.event_fd.read();
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<WatchDescriptor, Vec<Weak<Signs>>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<WatchDescriptor, Vec<Weak<FileEvents>>>> {
         lock(&self.watched)
     }
 
-    fn process_events(&self, watched: &mut HashMap<WatchDescriptor, Vec<Weak<Signs>>>) {
+    fn process_events(&self, watched: &mut HashMap<WatchDescriptor, Vec<Weak<FileEvents>>>) {
         loop {
             match self.inotify.read_events() {
                 Ok(events) => events.iter().for_each(|event| self.notify(watched, event)),
@@ -154,14 +154,14 @@ impl Changes {
 
     fn notify(
         &self,
-        watched: &mut HashMap<WatchDescriptor, Vec<Weak<Signs>>>,
+        watched: &mut HashMap<WatchDescriptor, Vec<Weak<FileEvents>>>,
         event: &InotifyEvent,
     ) {
-        let tell = |signs: &Signs| match event.mask {
+        let tell = |signs: &FileEvents| match event.mask {
             AddWatchFlags::IN_CLOSE_WRITE => signs.is_closed.store(true, Ordering::Release),
             _ => signs.is_changed.store(true, Ordering::Release),
         };
-        let all = |watching: &Vec<Weak<Signs>>| {
+        let all = |watching: &Vec<Weak<FileEvents>>| {
             watching
                 .iter()
                 .filter_map(Weak::upgrade)
@@ -174,9 +174,9 @@ impl Changes {
         } else {
             return;
         }
-        self.told.fetch_add(1, Ordering::Release);
+        self.event_count.fetch_add(1, Ordering::Release);
         // If no thread waits, the descriptor stays readable for the next one.
-        let _ = self.news.write(1);
+        let _ = self.event_fd.write(1);
     }
 }
 
@@ -226,7 +226,7 @@ mod tests {
     #[test]
     fn a_write_is_told_of_once_it_has_ended() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        let changes = Changes::new().unwrap();
+        let changes = ChangeWatcher::new().unwrap();
         let watch = changes.watch(file.as_file()).unwrap();
         let writer = writing(file.path());
         changes.read_pending();
@@ -245,7 +245,7 @@ mod tests {
     #[test]
     fn a_file_that_is_closed_is_watched_on() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        let changes = Changes::new().unwrap();
+        let changes = ChangeWatcher::new().unwrap();
         let opened = File::open(file.path()).unwrap();
         let [first, second] = [0; 2].map(|_| changes.watch(&opened).unwrap());
         drop((opened, first));
@@ -264,7 +264,7 @@ mod tests {
     fn a_name_that_goes_is_told_of() {
         let directory = tempfile::tempdir().unwrap();
         let [path, other] = ["source", "other"].map(|name| directory.path().join(name));
-        let changes = Changes::new().unwrap();
+        let changes = ChangeWatcher::new().unwrap();
         for go in [
             |path: &std::path::Path, _: &std::path::Path| std::fs::remove_file(path),
             |path: &std::path::Path, other: &std::path::Path| std::fs::rename(path, other),
@@ -281,7 +281,7 @@ mod tests {
     #[test]
     fn watches_are_bounded() {
         let directory = tempfile::tempdir().unwrap();
-        let changes = Changes::new().unwrap();
+        let changes = ChangeWatcher::new().unwrap();
         let watch = |number: usize| {
             let path = directory.path().join(number.to_string());
             std::fs::write(&path, b"").unwrap();

@@ -18,28 +18,28 @@ const CACHES: u64 = 8;
 
 /// Returns how many files one cache may keep open: at least one and at most `most`. A low
 /// `RLIMIT_NOFILE` reduces the number.
-pub fn share_of(most: NonZeroUsize) -> NonZeroUsize {
+pub fn max_open_files(most: NonZeroUsize) -> NonZeroUsize {
     let limit = getrlimit(Resource::RLIMIT_NOFILE).map_or(u64::MAX, |(soft, _)| soft);
     clamp_to_limit(limit, most)
 }
 
 /// Returns the weight of each open file in a cache of `bytes` bytes that keeps at most `most` files
 /// open.
-pub fn weight_of_one(bytes: u64, most: NonZeroUsize) -> u64 {
-    let files = to_u64(share_of(most).get());
+pub fn weight_per_open_file(bytes: u64, most: NonZeroUsize) -> u64 {
+    let files = to_u64(max_open_files(most).get());
     bytes.checked_div(files).unwrap_or(bytes)
 }
 
 /// Returns how many files readers may keep open, one descriptor each. The remaining descriptors
 /// serve lookups and listings.
-pub fn most_of_readers() -> usize {
+pub fn max_reader_files() -> usize {
     let limit = getrlimit(Resource::RLIMIT_NOFILE).map_or(u64::MAX, |(soft, _)| soft);
-    let most = limit.left_after(RESERVED.min(limit / 2));
+    let most = limit.minus_or_zero(RESERVED.min(limit / 2));
     usize::try_from(most).unwrap_or(usize::MAX)
 }
 
 fn clamp_to_limit(limit: u64, most: NonZeroUsize) -> NonZeroUsize {
-    let share = limit.left_after(OTHERS).checked_div(CACHES).unwrap_or(0);
+    let share = limit.minus_or_zero(OTHERS).checked_div(CACHES).unwrap_or(0);
     let share = usize::try_from(share).unwrap_or(usize::MAX);
     NonZeroUsize::new(share).map_or(NonZeroUsize::MIN, |share| share.min(most))
 }

@@ -20,14 +20,14 @@ use crate::memory::cancel::IsWanted;
 use crate::source::attributes::FileAttributes;
 use crate::source::identity::{Fingerprint, Identity};
 use crate::source::local::acl::Acl;
-use crate::source::local::changes::{Changes, FileWatch};
+use crate::source::local::changes::{ChangeWatcher, FileWatch};
 use crate::source::open::{OpenSource, OpenedState, SharedState, WriteLock};
 use crate::source::{SharedSource, Source, Urgency};
-use crate::wire::{joined, to_u64};
+use crate::wire::{merge_ranges, to_u64};
 
 /// Time after the last write when no bytes are half written. Without this bound, a file that
 /// falsely claims to have a writer would delay every read of its damage.
-const SETTLED: Duration = Duration::from_secs(1);
+const WRITE_SETTLE_TIME: Duration = Duration::from_secs(1);
 
 /// A regular file open for reading. Its length is the length when it was opened.
 #[derive(Debug)]
@@ -59,11 +59,11 @@ impl OpenedState for FileState {
         &self.identity
     }
 
-    fn is_settled(&self) -> bool {
+    fn has_no_pending_write(&self) -> bool {
         self.was_calm || self.is_watched()
     }
 
-    fn is_over(&self) -> bool {
+    fn has_ended(&self) -> bool {
         let watch = self.watch.as_ref();
         if watch.is_some_and(FileWatch::is_changed) {
             return true;
@@ -88,7 +88,7 @@ impl FileState {
 
 /// Returns whether the last write started so long ago that it has ended.
 fn is_calm(fingerprint: &Fingerprint) -> bool {
-    let rest = fingerprint.rest();
+    let rest = fingerprint.time_since_change();
     rest.is_some_and(|rest| rest >= limits::UNSEEN_WRITE)
 }
 
@@ -119,7 +119,7 @@ pub fn open(path: &Path) -> io::Result<File> {
 /// - `ELOOP` for a symbolic link
 /// - `EINVAL` for any other file that is not regular
 /// - `EAGAIN` if another process holds a write lease
-pub fn open_named(named: &File) -> io::Result<File> {
+pub fn open_path_descriptor(named: &File) -> io::Result<File> {
     let kind = named.metadata()?.file_type();
     match kind {
         _ if kind.is_file() => reopen(named),
@@ -144,18 +144,22 @@ impl FileSource {
     /// # Errors
     /// `Io` with the system's error: `EISDIR` for a directory, `EINVAL` for any other file that is
     /// not regular.
-    pub fn open(path: &Path, changes: Option<&Arc<Changes>>) -> Result<Self> {
+    pub fn open(path: &Path, changes: Option<&Arc<ChangeWatcher>>) -> Result<Self> {
         let file = open(path).map_err(|error| Error::io(&error, path.display().to_string()))?;
         Self::from_file(file, path, changes)
     }
 
     /// Creates a source from the open regular `file`, which was opened as `path`. `changes` watches
     /// the file.
-    pub fn from_file(file: File, path: &Path, changes: Option<&Arc<Changes>>) -> Result<Self> {
+    pub fn from_file(
+        file: File,
+        path: &Path,
+        changes: Option<&Arc<ChangeWatcher>>,
+    ) -> Result<Self> {
         Self::new(file, changes).map_err(|error| Error::io(&error, path.display().to_string()))
     }
 
-    fn new(file: File, changes: Option<&Arc<Changes>>) -> io::Result<Self> {
+    fn new(file: File, changes: Option<&Arc<ChangeWatcher>>) -> io::Result<Self> {
         let metadata = file.metadata()?;
         if metadata.is_dir() {
             return Err(Errno::EISDIR.into());
@@ -181,7 +185,7 @@ impl FileSource {
     /// write is recent. Changes through mapped memory become visible when the system updates the
     /// times.
     #[must_use]
-    pub fn by_times(self) -> Self {
+    pub fn with_state_by_times(self) -> Self {
         let state = FileState {
             fingerprint: self.state.fingerprint,
             identity: self.state.identity.clone(),
@@ -197,7 +201,7 @@ impl FileSource {
     }
 
     /// Returns whether these bytes were in the file when it was opened.
-    fn was_within(&self, at: u64, length: usize) -> bool {
+    fn was_in_file_at_open(&self, at: u64, length: usize) -> bool {
         let end = at.checked_add(to_u64(length));
         end.is_some_and(|end| end <= self.length())
     }
@@ -214,12 +218,12 @@ impl FileSource {
 }
 
 impl OpenSource for FileSource {
-    fn state(&self) -> SharedState {
+    fn opened_state(&self) -> SharedState {
         Arc::<FileState>::clone(&self.state)
     }
 
     fn is_changed(&self) -> bool {
-        self.state.is_over() || self.fingerprint() != Ok(self.state.fingerprint)
+        self.state.has_ended() || self.fingerprint() != Ok(self.state.fingerprint)
     }
 
     fn attributes(&self) -> Result<FileAttributes> {
@@ -227,7 +231,7 @@ impl OpenSource for FileSource {
     }
 
     fn acl(&self) -> Option<Acl> {
-        Acl::of_file(&self.file)
+        Acl::from_file(&self.file)
     }
 
     /// Tests the lock of a writer by taking a shared lock, which is released at once.
@@ -246,31 +250,33 @@ impl Source for FileSource {
     }
 
     /// Records that a writer may append. From now on, growth is not a change of state.
-    fn growing(self: Arc<Self>) -> Option<SharedSource> {
+    fn growing_view(self: Arc<Self>) -> Option<SharedSource> {
         self.state.may_grow.store(true, Ordering::Relaxed);
         Some(Arc::new(GrowingFile(self)))
     }
 
-    fn reads_ahead(&self) -> bool {
+    fn benefits_from_prefetch(&self) -> bool {
         true
     }
 
     /// Asks the kernel to read the ranges into its page cache.
     fn prefetch(&self, ranges: &[(u64, u64)], _urgency: Urgency) {
-        for (at, length) in joined(ranges.iter().copied()) {
+        for (at, length) in merge_ranges(ranges.iter().copied()) {
             // An error is harmless: a filesystem without read-ahead reads on demand.
             let _ = fadvise(&self.file, at, NonZeroU64::new(length), Advice::WillNeed);
         }
     }
 
-    fn read_wanted(&self, at: u64, buffer: &mut [u8], _: &IsWanted<'_>) -> Result<()> {
+    fn read_cancellable(&self, at: u64, buffer: &mut [u8], _: &IsWanted<'_>) -> Result<()> {
         self.file
             .read_exact_at(buffer, at)
             .map_err(|error| match error.kind() {
-                io::ErrorKind::UnexpectedEof if self.was_within(at, buffer.len()) => Error::caused(
-                    Cause::Failed,
-                    format!("read of {} bytes at {at}: ended early", buffer.len()),
-                ),
+                io::ErrorKind::UnexpectedEof if self.was_in_file_at_open(at, buffer.len()) => {
+                    Error::from_cause(
+                        Cause::Failed,
+                        format!("read of {} bytes at {at}: ended early", buffer.len()),
+                    )
+                }
                 io::ErrorKind::UnexpectedEof => Error::corrupt(
                     format!(
                         "{} bytes reach past the end of the file",
@@ -293,7 +299,7 @@ impl Source for GrowingFile {
         now.max(self.0.length())
     }
 
-    fn read_wanted(&self, at: u64, buffer: &mut [u8], _: &IsWanted<'_>) -> Result<()> {
+    fn read_cancellable(&self, at: u64, buffer: &mut [u8], _: &IsWanted<'_>) -> Result<()> {
         self.0.read_at(at, buffer)
     }
 
@@ -301,9 +307,9 @@ impl Source for GrowingFile {
         true
     }
 
-    fn is_unsettled(&self) -> bool {
+    fn is_recently_written(&self) -> bool {
         let age = self.0.fingerprint().map(|now| Identity::File(now).age());
-        age.is_ok_and(|age| age.is_none_or(|age| age < SETTLED))
+        age.is_ok_and(|age| age.is_none_or(|age| age < WRITE_SETTLE_TIME))
     }
 }
 
@@ -345,7 +351,7 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), "bytes").unwrap();
         let named = openat(CWD, file.path(), OFlags::PATH, Mode::empty()).unwrap();
-        let opened = open_named(&File::from(named)).unwrap();
+        let opened = open_path_descriptor(&File::from(named)).unwrap();
         let flags = OFlag::from_bits_retain(fcntl(&opened, FcntlArg::F_GETFL).unwrap());
         assert!(flags.contains(OFlag::O_NONBLOCK), "{flags:?}");
         assert_eq!(io::read_to_string(opened).unwrap(), "bytes");
@@ -353,38 +359,38 @@ mod tests {
 
     #[test]
     fn what_nobody_watches_is_settled_after_its_time() {
-        assert!(opened(LONG, None).is_settled() && !opened(LONG, None).is_over());
+        assert!(opened(LONG, None).has_no_pending_write() && !opened(LONG, None).has_ended());
         let young = opened(LONG / 2, None);
-        assert!(!young.is_settled() && !young.is_over());
+        assert!(!young.has_no_pending_write() && !young.has_ended());
         // The file was young when it was opened, so bytes read at that time must not be kept.
         let grown_up = FileState {
             was_calm: false,
             ..opened(LONG, None)
         };
-        assert!(grown_up.is_over());
+        assert!(grown_up.has_ended());
         let by_times = FileState {
             is_by_times: true,
             ..grown_up
         };
-        assert!(!by_times.is_over() && !by_times.is_settled());
+        assert!(!by_times.has_ended() && !by_times.has_no_pending_write());
     }
 
     #[test]
     fn what_is_watched_is_settled_at_once() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        let changes = Changes::new().unwrap();
+        let changes = ChangeWatcher::new().unwrap();
         let watch = || changes.watch(file.as_file());
         let [young, old] = [LONG / 2, LONG].map(|age| opened(age, watch()));
-        assert!(young.is_settled() && old.is_settled());
+        assert!(young.has_no_pending_write() && old.has_no_pending_write());
         // Closing the file reveals earlier writes through mapped memory. Only a state that was
         // not calm when the file was opened may have missed them.
         let writer = File::options().write(true).open(file.path()).unwrap();
         drop(writer);
         changes.read_pending();
-        assert!(young.is_over() && !old.is_over());
+        assert!(young.has_ended() && !old.has_ended());
         let writer = File::options().write(true).open(file.path()).unwrap();
         writer.write_all_at(b"new", 0).unwrap();
         changes.read_pending();
-        assert!(old.is_over());
+        assert!(old.has_ended());
     }
 }

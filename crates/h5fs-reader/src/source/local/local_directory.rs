@@ -25,10 +25,10 @@ use crate::source::directory::{
 use crate::source::identity::{Fingerprint, Identity};
 use crate::source::local::acl::Acl;
 use crate::source::local::audience::{Audience, Readers};
-use crate::source::local::file::open_named;
+use crate::source::local::file::open_path_descriptor;
 use crate::source::mounts::mount_guard::MountGuard;
 use crate::source::neighbours::Neighbours;
-use crate::source::neighbours::policy::Policy;
+use crate::source::neighbours::policy::OtherFilesPolicy;
 use crate::wire::Count;
 
 /// A local directory, with an open handle.
@@ -77,7 +77,7 @@ impl LocalDirectory {
         let acl = if metadata.is_symlink() {
             None
         } else {
-            Acl::of_path(Path::new(&named))
+            Acl::from_path(Path::new(&named))
         };
         let audience = Audience::new(&metadata, acl);
         Ok((metadata, audience))
@@ -103,7 +103,7 @@ impl Directory for LocalDirectory {
         &self.path
     }
 
-    fn refuse_removed(&self) -> Result<()> {
+    fn check_exists(&self) -> Result<()> {
         let own = Path::new("");
         match convert_result(self.metadata(own), own)?.nlink() {
             0 => Err(Error::NotFound),
@@ -132,10 +132,13 @@ impl Directory for LocalDirectory {
 
     fn open(&self, path: &Path) -> Result<OpenedSource> {
         let named = convert_result(self.at(path, OFlag::O_PATH | OFlag::O_NOFOLLOW), path)?;
-        let file = convert_result(open_named(&File::from(named)), path)?;
+        let file = convert_result(open_path_descriptor(&File::from(named)), path)?;
         let number = convert_result(file.metadata(), path)?.ino();
         let content = OpenContent::File(file);
-        Ok(OpenedSource { content, number })
+        Ok(OpenedSource {
+            content,
+            entry_id: number,
+        })
     }
 
     fn list(&self, path: &Path) -> Result<Box<dyn DirectoryEntries>> {
@@ -147,7 +150,7 @@ impl Directory for LocalDirectory {
 
     fn neighbours(
         &self,
-        policy: Policy,
+        policy: OtherFilesPolicy,
         guard: Option<MountGuard>,
         readers: Readers,
     ) -> Neighbours {
@@ -186,7 +189,7 @@ fn list(directory: &OwnedFd, position: u64, visit: &mut Visit<'_>) -> io::Result
         let listed = ListedEntry {
             name: entry.file_name().to_bytes(),
             is_directory: entry.file_type() == FileType::Directory,
-            there: None,
+            info: None,
             next: entry.next_entry_cookie(),
         };
         if visit(&listed) {
@@ -210,8 +213,8 @@ fn path_info(metadata: &Metadata) -> PathInfo {
         kind,
         attributes: FileAttributes::from(metadata),
         blocks: metadata.blocks(),
-        state: Identity::File(Fingerprint::from_metadata(metadata)),
-        number: metadata.ino(),
+        identity: Identity::File(Fingerprint::from_metadata(metadata)),
+        entry_id: metadata.ino(),
     }
 }
 

@@ -29,12 +29,12 @@ impl Source for RawFile {
     }
 
     fn weight(&self) -> u64 {
-        to_u64(size_of::<Self>().with_more(self.name.len()))
+        to_u64(size_of::<Self>().plus(self.name.len()))
     }
 
-    fn is_far(&self) -> bool {
+    fn is_remote(&self) -> bool {
         let file = self.neighbours.open_raw(&self.name);
-        file.is_ok_and(|file| file.is_far())
+        file.is_ok_and(|file| file.is_remote())
     }
 
     fn prefetch(&self, ranges: &[(u64, u64)], urgency: Urgency) {
@@ -49,19 +49,19 @@ impl Source for RawFile {
 
     /// Returns whether the bytes can be read without waiting. Also returns true if the file cannot
     /// be opened, because waiting would not help.
-    fn has_bytes(&self, at: u64, length: u64) -> bool {
+    fn is_available(&self, at: u64, length: u64) -> bool {
         let file = self.neighbours.open_raw(&self.name);
         file.map_or(true, |file| {
-            let there = file.length().left_after(at);
-            file.has_bytes(at, length.min(there))
+            let there = file.length().minus_or_zero(at);
+            file.is_available(at, length.min(there))
         })
     }
 
-    fn read_wanted(&self, at: u64, buffer: &mut [u8], is_wanted: &IsWanted<'_>) -> Result<()> {
+    fn read_cancellable(&self, at: u64, buffer: &mut [u8], is_wanted: &IsWanted<'_>) -> Result<()> {
         let file = self.neighbours.open_raw(&self.name)?;
-        let there = file.length().left_after(at).min(to_u64(buffer.len()));
+        let there = file.length().minus_or_zero(at).min(to_u64(buffer.len()));
         let (there, past_end) = buffer.split_at_mut(to_usize(there)?);
-        file.read_wanted(at, there, is_wanted)?;
+        file.read_cancellable(at, there, is_wanted)?;
         past_end.fill(0);
         file.check()?;
         Ok(())

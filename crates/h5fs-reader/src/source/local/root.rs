@@ -13,10 +13,12 @@ use crate::error::{Cause, Error};
 use crate::source::identity::{Fingerprint, Identity};
 use crate::source::local::acl::Acl;
 use crate::source::local::audience::Audience;
-use crate::source::local::changes::Changes;
-use crate::source::local::file::{FileSource, open_named};
+use crate::source::local::changes::ChangeWatcher;
+use crate::source::local::file::{FileSource, open_path_descriptor};
 use crate::source::mounts::mount_guard::MountGuard;
-use crate::source::neighbours::policy::{OpenRefusal, OpenedPath, Policy, refusal, unreadable};
+use crate::source::neighbours::policy::{
+    OpenRefusal, OpenedPath, OtherFilesPolicy, refusal, unreadable,
+};
 use crate::source::remote::prefix::Prefix;
 use crate::wire::Count;
 
@@ -39,7 +41,7 @@ impl Root {
     }
 
     /// Returns the policy for all files reached from this root.
-    pub(in crate::source) fn policy(&self) -> Policy {
+    pub(in crate::source) fn policy(&self) -> OtherFilesPolicy {
         match self {
             Root::Directory(directory) => directory.policy,
             Root::Prefix(prefix) => prefix.policy(),
@@ -47,7 +49,7 @@ impl Root {
     }
 
     /// Returns the watcher of the files that are opened, or `None` if changes are not watched.
-    pub(in crate::source) fn changes(&self) -> Option<&Arc<Changes>> {
+    pub(in crate::source) fn changes(&self) -> Option<&Arc<ChangeWatcher>> {
         match self {
             Root::Directory(directory) => directory.changes.as_ref(),
             Root::Prefix(_) => None,
@@ -64,9 +66,9 @@ impl Root {
     }
 
     /// Opens the file at `path`, next to the source or next to a link to the source.
-    pub(in crate::source) fn open_beside(&self, path: &Path) -> OpenedPath {
+    pub(in crate::source) fn open_next_to_source(&self, path: &Path) -> OpenedPath {
         match self {
-            Root::Directory(directory) => directory.open_beside(path),
+            Root::Directory(directory) => directory.open_next_to_source(path),
             Root::Prefix(prefix) => prefix.open(path),
         }
     }
@@ -100,9 +102,9 @@ impl Root {
     }
 
     /// Returns the audiences of all directories above this path, which has no symbolic links.
-    pub(in crate::source) fn way_to(&self, real: &Path) -> Vec<Audience> {
+    pub(in crate::source) fn directory_audiences(&self, real: &Path) -> Vec<Audience> {
         let look = |directory: &Path| match directory.metadata() {
-            Ok(metadata) => Audience::new(&metadata, Acl::of_path(directory)),
+            Ok(metadata) => Audience::new(&metadata, Acl::from_path(directory)),
             Err(_) => Audience::only_owner(),
         };
         match self {
@@ -132,7 +134,7 @@ fn real(path: &Path, opened: &Identity) -> crate::error::Result<PathBuf> {
     if Identity::File(Fingerprint::from_metadata(&there)).is_of_same_file(opened) {
         Ok(real)
     } else {
-        Err(Error::caused(Cause::Stale, path.display().to_string()))
+        Err(Error::from_cause(Cause::Stale, path.display().to_string()))
     }
 }
 
@@ -142,11 +144,11 @@ pub(in crate::source) struct SourceDirectory {
     path: PathBuf,
     /// The open directory, or the reason why it cannot be entered.
     handle: Result<OwnedFd, Errno>,
-    policy: Policy,
+    policy: OtherFilesPolicy,
     /// The mount where no file may be looked up.
     guard: Option<MountGuard>,
     /// The watcher of the opened files.
-    changes: Option<Arc<Changes>>,
+    changes: Option<Arc<ChangeWatcher>>,
 }
 
 impl SourceDirectory {
@@ -155,16 +157,16 @@ impl SourceDirectory {
     /// mount of `guard`.
     pub(in crate::source) fn open(
         source: &Path,
-        policy: Policy,
+        policy: OtherFilesPolicy,
         guard: Option<MountGuard>,
     ) -> Self {
         let directory = source.parent().unwrap_or(Path::new("/")).to_path_buf();
         let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         let handle = match policy {
-            Policy::None => Err(Errno::EACCES),
+            OtherFilesPolicy::None => Err(Errno::EACCES),
             _ if guard
                 .as_ref()
-                .is_some_and(|guard| guard.is_on_the_way(&directory)) =>
+                .is_some_and(|guard| guard.is_crossed_by(&directory)) =>
             {
                 Err(Errno::EDEADLK)
             }
@@ -184,14 +186,14 @@ impl SourceDirectory {
         SourceDirectory {
             path: PathBuf::new(),
             handle: Err(Errno::EACCES),
-            policy: Policy::None,
+            policy: OtherFilesPolicy::None,
             guard: None,
             changes: None,
         }
     }
 
     /// Sets the watcher of the files that are opened.
-    pub(in crate::source) fn watched_by(self, changes: Option<Arc<Changes>>) -> Self {
+    pub(in crate::source) fn watched_by(self, changes: Option<Arc<ChangeWatcher>>) -> Self {
         SourceDirectory { changes, ..self }
     }
 
@@ -205,9 +207,9 @@ impl SourceDirectory {
 
     /// Opens the file at `path`. `Within` also allows a file next to a link to the source, in
     /// another directory, if that file is a link into the source's directory.
-    fn open_beside(&self, path: &Path) -> OpenedPath {
-        if self.policy == Policy::Within && path.is_absolute() {
-            self.keep_out(path)?;
+    fn open_next_to_source(&self, path: &Path) -> OpenedPath {
+        if self.policy == OtherFilesPolicy::WithinDirectory && path.is_absolute() {
+            self.check_not_guarded(path)?;
             if let Ok(real) = path.canonicalize()
                 && let Ok(relative) = real.strip_prefix(&self.path)
             {
@@ -220,9 +222,9 @@ impl SourceDirectory {
 
     /// Opens the file at the absolute path `name`.
     fn open_absolute(&self, name: &Path) -> OpenedPath {
-        self.keep_out(name)?;
+        self.check_not_guarded(name)?;
         match self.policy {
-            Policy::Any => self.open_beneath(name, ResolveFlag::empty()),
+            OtherFilesPolicy::Any => self.open_beneath(name, ResolveFlag::empty()),
             _ => match name.strip_prefix(&self.path) {
                 Ok(relative) => self.open_relative(relative),
                 Err(_) if name.symlink_metadata().is_ok() => Err(refusal(
@@ -236,9 +238,9 @@ impl SourceDirectory {
 
     /// Opens `name`, a path relative to the root's directory.
     fn open_relative(&self, name: &Path) -> OpenedPath {
-        self.keep_out(&self.path.join(name))?;
+        self.check_not_guarded(&self.path.join(name))?;
         match self.policy {
-            Policy::Within if is_outside(name) => {
+            OtherFilesPolicy::WithinDirectory if is_outside(name) => {
                 let there = self.path.join(name).symlink_metadata();
                 if there.is_ok() {
                     Err(refusal(
@@ -249,7 +251,7 @@ impl SourceDirectory {
                     Ok(None)
                 }
             }
-            Policy::Within => {
+            OtherFilesPolicy::WithinDirectory => {
                 let flags = ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_MAGICLINKS;
                 self.open_beneath(name, flags)
             }
@@ -258,9 +260,9 @@ impl SourceDirectory {
     }
 
     /// Fails if `path` leads into a guarded mount.
-    fn keep_out(&self, path: &Path) -> Result<(), OpenRefusal> {
+    fn check_not_guarded(&self, path: &Path) -> Result<(), OpenRefusal> {
         match &self.guard {
-            Some(guard) if guard.is_on_the_way(path) => {
+            Some(guard) if guard.is_crossed_by(path) => {
                 let why =
                     "it leads into the mount itself, or into another FUSE filesystem or overlay";
                 Err(refusal(path, why))
@@ -280,7 +282,7 @@ impl SourceDirectory {
         let flags = OFlag::O_PATH | OFlag::O_CLOEXEC;
         let how = OpenHow::new().flags(flags).resolve(resolve);
         match openat2(handle.as_fd(), name, how) {
-            Ok(named) => match open_named(&File::from(named)) {
+            Ok(named) => match open_path_descriptor(&File::from(named)) {
                 Ok(file) => match FileSource::from_file(file, &path, self.changes.as_ref()) {
                     Ok(file) => Ok(Some((Arc::new(file), path))),
                     Err(_) => Err(failed("not a regular file")),
@@ -306,7 +308,7 @@ fn is_outside(path: &Path) -> bool {
     let mut depth = 0_usize;
     for component in path.components() {
         match component {
-            Component::Normal(_) => depth = depth.one_more(),
+            Component::Normal(_) => depth = depth.plus_one(),
             Component::ParentDir => match depth.checked_sub(1) {
                 Some(above) => depth = above,
                 None => return true,

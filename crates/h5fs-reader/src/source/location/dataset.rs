@@ -2,7 +2,7 @@
 //! library `huggingface_hub`. See its documentation, "Interact with the Hub through the Filesystem
 //! API".
 
-use super::percent::{IN_NAME, IN_QUERY, decoded, encoded};
+use super::percent::{IN_NAME, IN_QUERY, percent_decode, percent_encode};
 
 /// Host that serves the files of the datasets.
 const HOST: &str = "huggingface.co";
@@ -11,18 +11,21 @@ const HOST: &str = "huggingface.co";
 ///
 /// # Errors
 /// Describes the notation of a dataset.
-pub(super) fn page(rest: &str) -> Result<String, String> {
+pub(super) fn web_page_url(rest: &str) -> Result<String, String> {
     let needed = "write a dataset as hf://datasets/OWNER/NAME[@REVISION]/PATH";
     let mut parts = rest.splitn(4, '/');
     let mut next = || parts.next().unwrap_or_default();
     let (kind, owner, named, path) = (next(), next(), next(), next());
     let (name, revision) = named.split_once('@').unwrap_or((named, "main"));
-    let (revision, path) = reference(revision, path);
+    let (revision, path) = split_revision(revision, path);
     let is_right = kind == "datasets" && is_name(owner) && is_name(name) && !revision.is_empty();
     if !is_right {
         return Err(needed.to_owned());
     }
-    let (revision, path) = (encoded(revision, IN_QUERY), encoded(path, IN_NAME));
+    let (revision, path) = (
+        percent_encode(revision, IN_QUERY),
+        percent_encode(path, IN_NAME),
+    );
     Ok(format!(
         "{HOST}/datasets/{owner}/{name}/resolve/{revision}/{path}"
     ))
@@ -30,7 +33,7 @@ pub(super) fn page(rest: &str) -> Result<String, String> {
 
 /// Splits the revision from the path. Some reference names contain a `/`, such as `refs/pr/1` and
 /// `refs/convert/parquet`. In other names, `/` is written `%2F`.
-fn reference<'a>(revision: &str, path: &'a str) -> (Vec<u8>, &'a str) {
+fn split_revision<'a>(revision: &str, path: &'a str) -> (Vec<u8>, &'a str) {
     let mut parts = path.splitn(3, '/');
     if let ("refs", Some(kind @ ("pr" | "convert")), Some(name)) =
         (revision, parts.next(), parts.next())
@@ -38,7 +41,7 @@ fn reference<'a>(revision: &str, path: &'a str) -> (Vec<u8>, &'a str) {
         let revision = format!("refs/{kind}/{name}").into_bytes();
         return (revision, parts.next().unwrap_or_default());
     }
-    (decoded(revision), path)
+    (percent_decode(revision), path)
 }
 
 fn is_name(text: &str) -> bool {
@@ -68,7 +71,7 @@ mod tests {
             ),
             ("datasets/own-er/na.me/50%.h5", "main/50%25.h5"),
         ] {
-            assert_eq!(page(text), Ok(format!("{base}/{wanted}")));
+            assert_eq!(web_page_url(text), Ok(format!("{base}/{wanted}")));
         }
         for wrong in [
             "",
@@ -78,7 +81,7 @@ mod tests {
             "datasets/../name/a",
             "datasets/owner/name@/a",
         ] {
-            assert!(page(wrong).is_err(), "{wrong}");
+            assert!(web_page_url(wrong).is_err(), "{wrong}");
         }
     }
 }

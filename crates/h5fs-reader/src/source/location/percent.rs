@@ -15,7 +15,7 @@ pub const IN_PATH: &[u8] = b"-._~/%:@!$&'()*+,;=?[]";
 pub const IN_REFERENCE: &[u8] = b"-._~/%:@!$&'()*+,;=?[]#";
 
 /// Returns the text with all bytes encoded except letters, digits and `kept`.
-pub fn encoded(text: impl AsRef<[u8]>, kept: &[u8]) -> String {
+pub fn percent_encode(text: impl AsRef<[u8]>, kept: &[u8]) -> String {
     let mut out = String::new();
     for byte in text.as_ref() {
         if byte.is_ascii_alphanumeric() || kept.contains(byte) {
@@ -28,7 +28,7 @@ pub fn encoded(text: impl AsRef<[u8]>, kept: &[u8]) -> String {
 }
 
 /// Returns the decoded text. Invalid escapes stay unchanged.
-pub fn decoded(text: &str) -> Vec<u8> {
+pub fn percent_decode(text: &str) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let [first, more @ ..] = rest {
@@ -56,8 +56,8 @@ mod tests {
 
     #[test]
     fn what_is_encoded_is_decoded() {
-        assert_eq!(decoded("a%20b%2Fc%"), b"a b/c%");
-        assert_eq!(decoded("%zz%+1%C3%BC"), "%zz%+1ü".as_bytes());
-        assert_eq!(encoded("a b/ü%", IN_NAME), "a%20b/%C3%BC%25");
+        assert_eq!(percent_decode("a%20b%2Fc%"), b"a b/c%");
+        assert_eq!(percent_decode("%zz%+1%C3%BC"), "%zz%+1ü".as_bytes());
+        assert_eq!(percent_encode("a b/ü%", IN_NAME), "a%20b/%C3%BC%25");
     }
 }

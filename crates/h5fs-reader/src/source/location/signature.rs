@@ -20,7 +20,7 @@ const AZURE: &[&str] = &[
 ];
 
 /// Returns the query without the parameters that differ between signed URLs of the same object.
-pub fn unsigned(query: &str) -> String {
+pub fn without_signature(query: &str) -> String {
     let is_of_azure = is_of_azure(query);
     let kept: Vec<_> = query
         .split('&')
@@ -67,10 +67,16 @@ mod tests {
             ("sv=1&sr=b&se=2&sig=3&versionid=4", "versionid=4"),
             ("sv=1&sr=b&si=policy&sig=3", ""),
         ] {
-            assert_eq!((unsigned(query).as_str(), is_signed(query)), (rest, true));
+            assert_eq!(
+                (without_signature(query).as_str(), is_signed(query)),
+                (rest, true)
+            );
         }
         for query in ["", "sv=1&sig=2", "list-type=2&prefix=a", "x-amz-date"] {
-            assert_eq!((unsigned(query).as_str(), is_signed(query)), (query, false));
+            assert_eq!(
+                (without_signature(query).as_str(), is_signed(query)),
+                (query, false)
+            );
         }
     }
 }

@@ -19,13 +19,13 @@ impl Device {
     /// end. Returns `None` if the path does not exist or cannot be reached.
     ///
     /// The call does not contact a filesystem mounted at `path`, whose server may be dead.
-    pub fn at(path: &Path) -> Option<Self> {
-        Some(Self::and_mount_at(path)?.0)
+    pub fn from_path(path: &Path) -> Option<Self> {
+        Some(Self::from_path_with_mount(path)?.0)
     }
 
-    /// Returns the device like [`at`](Self::at), and the number of the mount at `path` if the
+    /// Returns the device like [`from_path`](Self::from_path), and the number of the mount at `path` if the
     /// kernel reports it.
-    pub fn and_mount_at(path: &Path) -> Option<(Self, Option<u64>)> {
+    pub fn from_path_with_mount(path: &Path) -> Option<(Self, Option<u64>)> {
         let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT | AtFlags::STATX_DONT_SYNC;
         let seen = statx(CWD, path, flags, StatxFlags::MNT_ID).ok()?;
         let device = Device {
@@ -77,8 +77,13 @@ mod tests {
                 nix::sys::stat::major(told),
                 nix::sys::stat::minor(told)
             );
-            assert_eq!(Device::at(path), number.parse().ok(), "{}", path.display());
+            assert_eq!(
+                Device::from_path(path),
+                number.parse().ok(),
+                "{}",
+                path.display()
+            );
         }
-        assert_eq!(Device::at(Path::new("/nowhere")), None);
+        assert_eq!(Device::from_path(Path::new("/nowhere")), None);
     }
 }

@@ -15,7 +15,7 @@ use crate::source::mounts::mount_table::{MountEntry, MountTable};
 #[derive(Debug)]
 pub struct ForeignFilesystems {
     mounts: MountTable,
-    on_the_way: Vec<Device>,
+    devices_on_path: Vec<Device>,
 }
 
 impl ForeignFilesystems {
@@ -26,21 +26,21 @@ impl ForeignFilesystems {
     pub fn on_path_to(source: &Path) -> io::Result<Self> {
         Ok(ForeignFilesystems {
             mounts: MountTable::open()?,
-            on_the_way: source.ancestors().filter_map(Device::at).collect(),
+            devices_on_path: source.ancestors().filter_map(Device::from_path).collect(),
         })
     }
 
     /// Returns whether a file on `device` is on a filesystem that may block. `mount` is the number
     /// of the file's mount, if known.
-    pub fn include(&self, device: Device, mount: Option<u64>) -> bool {
-        if !device.is_virtual() || self.on_the_way.contains(&device) {
+    pub fn may_block(&self, device: Device, mount: Option<u64>) -> bool {
+        if !device.is_virtual() || self.devices_on_path.contains(&device) {
             return false;
         }
         let entries = self.mounts.entries().unwrap_or_default();
         entries.iter().any(|entry| {
             // A file on a stacked filesystem may report a different device than the filesystem.
             let is_it = mount.map_or(entry.device == device, |mount| entry.id == mount);
-            is_it && may_wait(entry) && !self.on_the_way.contains(&entry.device)
+            is_it && may_wait(entry) && !self.devices_on_path.contains(&entry.device)
         })
     }
 }
@@ -75,9 +75,9 @@ mod tests {
         }
         let foreign = ForeignFilesystems::on_path_to(Path::new(MountTable::PATH)).unwrap();
         for path in ["/", "/proc", "/sys"] {
-            let (device, mount) = Device::and_mount_at(Path::new(path)).unwrap();
+            let (device, mount) = Device::from_path_with_mount(Path::new(path)).unwrap();
             assert!(mount.is_some(), "{path}");
-            assert!(!foreign.include(device, mount), "{path}");
+            assert!(!foreign.may_block(device, mount), "{path}");
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::wire::Count;
 #[derive(Debug, Clone)]
 pub struct MountGuard {
     /// The mount point, an absolute path without symbolic links.
-    pub point: PathBuf,
+    pub mount_point: PathBuf,
     /// The device of the mount. The same filesystem may be mounted at other places (`mount
     /// --bind`).
     pub device: Option<Device>,
@@ -26,7 +26,7 @@ pub struct MountGuard {
 impl MountGuard {
     /// Returns whether an absolute path, with symbolic links followed, passes through this mount or
     /// one that may block on it. The walk stops before such a mount, and where the path ends.
-    pub fn is_on_the_way(&self, path: &Path) -> bool {
+    pub fn is_crossed_by(&self, path: &Path) -> bool {
         /// Maximum number of symbolic links that Linux follows in one path.
         const LINKS: usize = 40;
         let parts = |path: &Path| -> Vec<OsString> {
@@ -47,14 +47,14 @@ impl MountGuard {
             }
             match real.read_link() {
                 Ok(target) => {
-                    links = links.one_more();
+                    links = links.plus_one();
                     if links > LINKS {
                         return false;
                     }
                     real.pop();
                     ahead.extend(parts(&target));
                 }
-                Err(error) if is_no_way(&error) => return false,
+                Err(error) if means_absent(&error) => return false,
                 Err(_) => {}
             }
         }
@@ -65,14 +65,14 @@ impl MountGuard {
         let is_guarded = |(there, mount)| {
             let foreign = self.foreign.as_ref();
             self.device == Some(there)
-                || foreign.is_some_and(|foreign| foreign.include(there, mount))
+                || foreign.is_some_and(|foreign| foreign.may_block(there, mount))
         };
-        *path == *self.point || Device::and_mount_at(path).is_some_and(is_guarded)
+        *path == *self.mount_point || Device::from_path_with_mount(path).is_some_and(is_guarded)
     }
 }
 
 /// Returns whether the error means that no entry can exist at the path or below it.
-fn is_no_way(error: &std::io::Error) -> bool {
+fn means_absent(error: &std::io::Error) -> bool {
     let errno = error.raw_os_error().map(Errno::from_raw);
     matches!(
         errno,

@@ -50,7 +50,7 @@ impl MountId {
         let told = statx(root, "", flags, UNIQUE).ok();
         let unique = told.filter(|told| told.stx_mask & UNIQUE.bits() != 0);
         Ok(MountId {
-            number: told_of(root.as_fd(), "mnt_id")?,
+            number: read_fdinfo_field(root.as_fd(), "mnt_id")?,
             unique: unique.map(|told| told.stx_mnt_id),
         })
     }
@@ -60,7 +60,7 @@ impl MountId {
 ///
 /// # Errors
 /// `Unsupported` if this kernel does not report the number.
-pub fn told_of(file: BorrowedFd<'_>, field: &str) -> io::Result<u64> {
+pub fn read_fdinfo_field(file: BorrowedFd<'_>, field: &str) -> io::Result<u64> {
     let told = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", file.as_raw_fd()))?;
     let value = |line: &str| {
         line.strip_prefix(field)?

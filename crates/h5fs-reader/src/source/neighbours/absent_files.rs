@@ -21,39 +21,39 @@ pub struct AbsentFile {
 
 /// The absent files of one source.
 #[derive(Debug, Default)]
-pub(in crate::source) struct Absent {
+pub(in crate::source) struct AbsentFileLog {
     hasher: RandomState,
-    met: Mutex<ReportedAbsences>,
-    has_news: AtomicBool,
+    reported: Mutex<ReportedAbsences>,
+    has_unread: AtomicBool,
 }
 
 #[derive(Debug, Default)]
 struct ReportedAbsences {
     /// Hashes of the objects reported so far.
     known: HashSet<u64>,
-    news: Vec<AbsentFile>,
+    unread: Vec<AbsentFile>,
 }
 
-impl Absent {
+impl AbsentFileLog {
     /// Records that `object` lacks a file, unless the object was recorded before or too many
     /// objects were.
     pub(in crate::source) fn record(&self, object: &str, reason: &str) {
-        let mut met = lock(&self.met);
+        let mut met = lock(&self.reported);
         let is_full = met.known.len() >= limits::NAMED_ABSENT;
         if is_full || !met.known.insert(self.hasher.hash_one(object)) {
             return;
         }
-        met.news.push(AbsentFile {
+        met.unread.push(AbsentFile {
             object: object.chars().take(limits::ERROR_LINE).collect(),
             reason: reason.to_owned(),
         });
-        self.has_news.store(true, Ordering::Release);
+        self.has_unread.store(true, Ordering::Release);
     }
 
     /// Returns the records added since the last call.
     pub(in crate::source) fn take_new(&self) -> Vec<AbsentFile> {
-        if self.has_news.swap(false, Ordering::AcqRel) {
-            mem::take(&mut lock(&self.met).news)
+        if self.has_unread.swap(false, Ordering::AcqRel) {
+            mem::take(&mut lock(&self.reported).unread)
         } else {
             Vec::new()
         }
@@ -66,8 +66,9 @@ mod tests {
 
     #[test]
     fn each_is_told_once_up_to_a_bound() {
-        let absent = Absent::default();
-        let objects = |absent: &Absent| absent.take_new().into_iter().map(|lack| lack.object);
+        let absent = AbsentFileLog::default();
+        let objects =
+            |absent: &AbsentFileLog| absent.take_new().into_iter().map(|lack| lack.object);
         for object in ["a", "b", "a"] {
             absent.record(object, "missing");
         }

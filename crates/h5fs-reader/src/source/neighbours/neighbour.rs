@@ -16,9 +16,9 @@ use crate::error::{Cause, Error, Result};
 use crate::memory::cancel::IsWanted;
 use crate::memory::lock::lock;
 use crate::source::identity::Identity;
-use crate::source::local::changes::Changes;
-use crate::source::neighbours::absent_files::{Absent, AbsentFile};
-use crate::source::open::{SharedOpen, SharedState};
+use crate::source::local::changes::ChangeWatcher;
+use crate::source::neighbours::absent_files::{AbsentFile, AbsentFileLog};
+use crate::source::open::{SharedOpenSource, SharedState};
 use crate::source::{SharedSource, Source, Urgency};
 
 /// Number of other files whose state each mounted file remembers, open or not. Each takes about 250
@@ -26,19 +26,19 @@ use crate::source::{SharedSource, Source, Urgency};
 const SEEN_NEIGHBOURS: NonZeroUsize = NonZeroUsize::new(1 << 14).unwrap();
 
 /// Interval between checks of neighbours that no request reads.
-const PATIENCE: Duration = Duration::from_millis(100);
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// An open neighbour. Bytes of two of its states never mix: after a change, reads fail.
 #[derive(Debug)]
 pub struct Neighbour {
-    file: SharedOpen,
+    file: SharedOpenSource,
     states: Arc<NeighbourStates>,
 }
 
 impl Neighbour {
     /// Returns the identity of the file when it was opened.
     pub fn opened(&self) -> Identity {
-        self.file.opened()
+        self.file.opened_identity()
     }
 
     /// Checks that the file has not changed since it was opened.
@@ -46,7 +46,7 @@ impl Neighbour {
     /// # Errors
     /// `ESTALE` if the file has changed.
     pub fn check(&self) -> Result<()> {
-        if self.file.state().may_grow() || !self.file.is_changed() {
+        if self.file.opened_state().may_grow() || !self.file.is_changed() {
             Ok(())
         } else {
             Err(self.states.stale_error())
@@ -59,36 +59,36 @@ impl Source for Neighbour {
         self.file.length()
     }
 
-    fn growing(self: Arc<Self>) -> Option<SharedSource> {
-        Arc::clone(&self.file).growing()
+    fn growing_view(self: Arc<Self>) -> Option<SharedSource> {
+        Arc::clone(&self.file).growing_view()
     }
 
-    fn is_far(&self) -> bool {
-        self.file.is_far()
+    fn is_remote(&self) -> bool {
+        self.file.is_remote()
     }
 
-    fn reads_ahead(&self) -> bool {
-        self.file.reads_ahead()
+    fn benefits_from_prefetch(&self) -> bool {
+        self.file.benefits_from_prefetch()
     }
 
     fn prefetch(&self, ranges: &[(u64, u64)], urgency: Urgency) {
         self.file.prefetch(ranges, urgency);
     }
 
-    fn has_bytes(&self, at: u64, length: u64) -> bool {
-        self.file.has_bytes(at, length)
+    fn is_available(&self, at: u64, length: u64) -> bool {
+        self.file.is_available(at, length)
     }
 
-    fn set_pages(&self, base: u64, length: u64) {
-        self.file.set_pages(base, length);
+    fn set_metadata_pages(&self, base: u64, length: u64) {
+        self.file.set_metadata_pages(base, length);
     }
 
-    fn pages(&self) -> Option<(u64, u64)> {
-        self.file.pages()
+    fn metadata_pages(&self) -> Option<(u64, u64)> {
+        self.file.metadata_pages()
     }
 
-    fn read_wanted(&self, at: u64, buffer: &mut [u8], is_wanted: &IsWanted<'_>) -> Result<()> {
-        let read = self.file.read_wanted(at, buffer, is_wanted);
+    fn read_cancellable(&self, at: u64, buffer: &mut [u8], is_wanted: &IsWanted<'_>) -> Result<()> {
+        let read = self.file.read_cancellable(at, buffer, is_wanted);
         self.check()?;
         read
     }
@@ -103,16 +103,16 @@ pub struct NeighbourStates {
     hasher: RandomState,
     /// States by hashed path, `None` if the file was absent. A closed neighbour is still watched,
     /// because caches may contain its bytes.
-    seen: Mutex<LruCache<u64, Option<SharedState>>>,
+    states_by_path: Mutex<LruCache<u64, Option<SharedState>>>,
     open: Mutex<OpenNeighbours>,
     changed: AtomicBool,
-    changes: Option<Arc<Changes>>,
+    changes: Option<Arc<ChangeWatcher>>,
     /// The event count of `changes` at the last check of all states.
-    told: AtomicU64,
+    checked_event_count: AtomicU64,
     /// Whether a change of some neighbour may go unnoticed: the neighbour was not settled, or was
     /// absent and may appear.
     unsettled: AtomicBool,
-    absent: Arc<Absent>,
+    absent: Arc<AbsentFileLog>,
     /// The name of the file, if its absent neighbours are reported together with the ones of other
     /// files.
     name: Option<Box<str>>,
@@ -121,7 +121,7 @@ pub struct NeighbourStates {
 #[derive(Debug)]
 struct OpenNeighbours {
     neighbours: HashMap<Identity, Weak<Neighbour>>,
-    looked: Instant,
+    last_check: Instant,
 }
 
 impl OpenNeighbours {
@@ -134,14 +134,14 @@ impl Default for NeighbourStates {
     fn default() -> Self {
         NeighbourStates {
             hasher: RandomState::new(),
-            seen: Mutex::new(LruCache::sparse(SEEN_NEIGHBOURS)),
+            states_by_path: Mutex::new(LruCache::sparse(SEEN_NEIGHBOURS)),
             open: Mutex::new(OpenNeighbours {
                 neighbours: HashMap::new(),
-                looked: Instant::now(),
+                last_check: Instant::now(),
             }),
             changed: AtomicBool::new(false),
             changes: None,
-            told: AtomicU64::new(0),
+            checked_event_count: AtomicU64::new(0),
             unsettled: AtomicBool::new(false),
             absent: Arc::default(),
             name: None,
@@ -151,7 +151,7 @@ impl Default for NeighbourStates {
 
 impl NeighbourStates {
     /// Creates an empty set of states. `changes` reports changes of the files.
-    pub(in crate::source) fn told_by(changes: Option<Arc<Changes>>) -> Arc<Self> {
+    pub(in crate::source) fn with_watcher(changes: Option<Arc<ChangeWatcher>>) -> Arc<Self> {
         Arc::new(NeighbourStates {
             changes,
             ..NeighbourStates::default()
@@ -163,17 +163,17 @@ impl NeighbourStates {
     ///
     /// # Errors
     /// `ESTALE` if another file, another state of the file, or no file was found there before.
-    pub fn open(self: &Arc<Self>, path: &Path, file: SharedOpen) -> Result<Arc<Neighbour>> {
-        self.remember(path, Some(file.state()))?;
+    pub fn open(self: &Arc<Self>, path: &Path, file: SharedOpenSource) -> Result<Arc<Neighbour>> {
+        self.remember(path, Some(file.opened_state()))?;
         let mut open = lock(&self.open);
-        let known = open.neighbours.get(&file.opened());
+        let known = open.neighbours.get(&file.opened_identity());
         if let Some(neighbour) = known.and_then(Weak::upgrade) {
             return Ok(neighbour);
         }
         if open.neighbours.len() == open.neighbours.capacity() {
             open.forget_closed();
         }
-        let opened = file.opened();
+        let opened = file.opened_identity();
         let neighbour = Arc::new(Neighbour {
             file,
             states: Arc::clone(self),
@@ -186,13 +186,13 @@ impl NeighbourStates {
     ///
     /// # Errors
     /// `ESTALE` if a file was found there before.
-    pub fn missed(&self, path: &Path) -> Result<()> {
+    pub fn record_absence(&self, path: &Path) -> Result<()> {
         self.remember(path, None)
     }
 
     /// Returns whether no neighbour was opened or searched for.
     pub fn is_empty(&self) -> bool {
-        lock(&self.seen).is_empty() && lock(&self.open).neighbours.is_empty()
+        lock(&self.states_by_path).is_empty() && lock(&self.open).neighbours.is_empty()
     }
 
     /// Returns whether a neighbour has changed since it was opened, according to recent checks.
@@ -203,16 +203,22 @@ impl NeighbourStates {
             .changes
             .as_ref()
             .map_or(0, |changes| changes.event_count());
-        if told != self.told.load(Ordering::Acquire) || !due.is_empty() && !self.is_settled() {
-            self.look_through();
-            self.told.store(told, Ordering::Release);
+        if told != self.checked_event_count.load(Ordering::Acquire)
+            || !due.is_empty() && !self.is_settled()
+        {
+            self.check_all();
+            self.checked_event_count.store(told, Ordering::Release);
         }
-        self.has_met_change()
+        self.has_found_change()
     }
 
     /// Creates an empty set of states for a file whose absent neighbours `whole` reports under this
     /// name.
-    pub(in crate::source) fn reporting_to(&self, whole: &Self, name: &Path) -> Arc<Self> {
+    pub(in crate::source) fn with_absence_reports_to(
+        &self,
+        whole: &Self,
+        name: &Path,
+    ) -> Arc<Self> {
         let name = one_line(&name.display().to_string());
         Arc::new(NeighbourStates {
             changes: self.changes.clone(),
@@ -231,12 +237,12 @@ impl NeighbourStates {
     }
 
     /// Returns the absent files recorded since the last call.
-    pub fn news_of_lacks(&self) -> Vec<AbsentFile> {
+    pub fn take_new_absent_files(&self) -> Vec<AbsentFile> {
         self.absent.take_new()
     }
 
     /// Records that the content depends on a file whose changes are not reported.
-    pub(in crate::source) fn unsettle(&self) {
+    pub(in crate::source) fn mark_unwatched(&self) {
         self.unsettled.store(true, Ordering::Relaxed);
     }
 
@@ -246,10 +252,10 @@ impl NeighbourStates {
         !self.unsettled.load(Ordering::Relaxed)
     }
 
-    fn look_through(&self) {
-        let seen = lock(&self.seen);
+    fn check_all(&self) {
+        let seen = lock(&self.states_by_path);
         let mut states = seen.iter().filter_map(|(_, state)| state.as_ref());
-        if states.any(|state| !state.may_grow() && state.is_over()) {
+        if states.any(|state| !state.may_grow() && state.has_ended()) {
             self.stale_error();
         }
     }
@@ -257,24 +263,26 @@ impl NeighbourStates {
     /// Returns the open neighbours, if they are due for a check.
     fn due_for_check(&self) -> Vec<Arc<Neighbour>> {
         let mut open = lock(&self.open);
-        if open.looked.elapsed() < PATIENCE {
+        if open.last_check.elapsed() < CHECK_INTERVAL {
             return Vec::new();
         }
-        open.looked = Instant::now();
+        open.last_check = Instant::now();
         open.forget_closed();
         open.neighbours.values().filter_map(Weak::upgrade).collect()
     }
 
     /// Returns whether a check has found a changed neighbour.
-    pub fn has_met_change(&self) -> bool {
+    pub fn has_found_change(&self) -> bool {
         self.changed.load(Ordering::Relaxed)
     }
 
     fn remember(&self, path: &Path, state: Option<SharedState>) -> Result<()> {
         let path = self.hasher.hash_one(path);
-        let is_settled = state.as_ref().is_none_or(|state| state.is_settled());
+        let is_settled = state
+            .as_ref()
+            .is_none_or(|state| state.has_no_pending_write());
         self.unsettled.fetch_or(!is_settled, Ordering::Relaxed);
-        let mut seen = lock(&self.seen);
+        let mut seen = lock(&self.states_by_path);
         // If the file is opened again, the first watch is kept, because it has seen the most
         // events.
         let is_same = match (seen.get(&path), &state) {
@@ -283,7 +291,7 @@ impl NeighbourStates {
                 true
             }
             (Some(Some(before)), Some(state)) => {
-                !before.is_over() && before.identity() == state.identity()
+                !before.has_ended() && before.identity() == state.identity()
             }
             (Some(before), state) => before.is_none() && state.is_none(),
         };
@@ -295,13 +303,13 @@ impl NeighbourStates {
     }
 
     /// Records that a neighbour has changed.
-    pub fn note_change(&self) {
+    pub fn record_change(&self) {
         self.changed.store(true, Ordering::Relaxed);
     }
 
     fn stale_error(&self) -> Error {
-        self.note_change();
-        Error::caused(Cause::Stale, "a file next to the source")
+        self.record_change();
+        Error::from_cause(Cause::Stale, "a file next to the source")
     }
 }
 
@@ -325,11 +333,11 @@ mod tests {
         let mut bytes = [0; 3];
         neighbour.read_at(0, &mut bytes).unwrap();
         assert_eq!(&bytes, b"old");
-        assert!(!states.has_met_change());
+        assert!(!states.has_found_change());
         fs::write(&path, b"newer").unwrap();
         let stale = neighbour.read_at(0, &mut bytes).unwrap_err();
-        assert!(stale.is_passing());
-        assert!(states.has_met_change());
+        assert!(stale.is_transient());
+        assert!(states.has_found_change());
     }
 
     #[test]
@@ -356,12 +364,12 @@ mod tests {
         fs::write(&path, b"old").unwrap();
         let states = Arc::new(NeighbourStates::default());
         let _kept = open(&states, &path).unwrap();
-        std::thread::sleep(PATIENCE);
+        std::thread::sleep(CHECK_INTERVAL);
         assert!(!states.is_changed());
         // The neighbour is open, so losing its name is visible as a lower link count.
         fs::write(directory.path().join("next"), b"new").unwrap();
         fs::rename(directory.path().join("next"), &path).unwrap();
-        std::thread::sleep(PATIENCE);
+        std::thread::sleep(CHECK_INTERVAL);
         assert!(states.is_changed());
     }
 
@@ -373,8 +381,8 @@ mod tests {
         let states = Arc::new(NeighbourStates::default());
         drop(open(&states, &path).unwrap());
         open(&states, &directory.path().join("./raw")).unwrap();
-        states.missed(&other).unwrap();
-        states.missed(&other).unwrap();
+        states.record_absence(&other).unwrap();
+        states.record_absence(&other).unwrap();
         assert!(!states.is_changed());
         fs::write(&other, b"new").unwrap();
         open(&states, &other).unwrap_err();
@@ -383,7 +391,7 @@ mod tests {
         let states = Arc::new(NeighbourStates::default());
         drop(open(&states, &path).unwrap());
         fs::remove_file(&path).unwrap();
-        states.missed(&path).unwrap_err();
+        states.record_absence(&path).unwrap_err();
         assert!(states.is_changed());
     }
 
@@ -394,8 +402,8 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("raw");
         fs::write(&path, b"old").unwrap();
-        let changes = Changes::new().unwrap();
-        let states = NeighbourStates::told_by(Some(Arc::clone(&changes)));
+        let changes = ChangeWatcher::new().unwrap();
+        let states = NeighbourStates::with_watcher(Some(Arc::clone(&changes)));
         let found = || states.open(&path, Arc::new(FileSource::open(&path, Some(&changes))?));
         drop((found().unwrap(), found().unwrap()));
         assert!(!states.is_changed());
@@ -420,8 +428,8 @@ mod tests {
         open(&states, &path).unwrap();
         assert!(!states.is_settled());
         // On a local filesystem, the kernel reports the end of a write.
-        let changes = Changes::new().unwrap();
-        let states = NeighbourStates::told_by(Some(Arc::clone(&changes)));
+        let changes = ChangeWatcher::new().unwrap();
+        let states = NeighbourStates::with_watcher(Some(Arc::clone(&changes)));
         let file = FileSource::open(&path, Some(&changes)).unwrap();
         states.open(&path, Arc::new(file)).unwrap();
         assert!(states.is_settled());
@@ -435,12 +443,12 @@ mod tests {
         fs::write(&path, b"old").unwrap();
         let states = Arc::new(NeighbourStates::default());
         let neighbour = open(&states, &path).unwrap();
-        let growing = Arc::clone(&neighbour).growing().unwrap();
+        let growing = Arc::clone(&neighbour).growing_view().unwrap();
         fs::write(&path, b"older").unwrap();
         let mut bytes = [0; 5];
         growing.read_at(0, &mut bytes).unwrap();
         assert_eq!(&bytes, b"older");
-        std::thread::sleep(PATIENCE);
+        std::thread::sleep(CHECK_INTERVAL);
         assert!(!states.is_changed());
     }
 }

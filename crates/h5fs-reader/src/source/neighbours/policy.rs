@@ -3,17 +3,17 @@
 use std::path::{Path, PathBuf};
 
 use crate::error::{Cause, Error};
-use crate::source::open::SharedOpen;
+use crate::source::open::SharedOpenSource;
 
 /// The set of other files that a source may reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Policy {
+pub enum OtherFilesPolicy {
     /// No files.
     None,
     /// Regular files inside the source's own directory, resolved beneath it. A path with `..`, an
     /// absolute path elsewhere, or a symbolic link must not lead out of the directory.
     #[default]
-    Within,
+    WithinDirectory,
     /// Every regular file.
     Any,
 }
@@ -37,18 +37,18 @@ impl OpenRefusal {
 }
 
 /// A file and the path by which it was opened, or `None` if the file does not exist.
-pub(in crate::source) type OpenedPath = Result<Option<(SharedOpen, PathBuf)>, OpenRefusal>;
+pub(in crate::source) type OpenedPath = Result<Option<(SharedOpenSource, PathBuf)>, OpenRefusal>;
 
 /// Returns the error for a file that must not be opened.
 pub(in crate::source) fn refusal(name: &Path, why: &str) -> OpenRefusal {
-    OpenRefusal::Refused(Error::caused(Cause::Forbidden, refusal_text(name, why)))
+    OpenRefusal::Refused(Error::from_cause(Cause::Forbidden, refusal_text(name, why)))
 }
 
 /// Returns the error for a part of the content that is in the file `name`, which cannot be read;
 /// `why` comes from the policy or the system. The error is not "permission denied", because the
 /// reader may read the requested file itself.
 pub(in crate::source) fn unreadable(name: &Path, why: &str) -> Error {
-    Error::caused(Cause::Failed, refusal_text(name, why))
+    Error::from_cause(Cause::Failed, refusal_text(name, why))
 }
 
 fn refusal_text(name: &Path, why: &str) -> String {

@@ -25,9 +25,11 @@ use crate::memory::cancel::IsWanted;
 use crate::memory::lock::lock;
 use crate::source::Urgency;
 use crate::source::open::OpenedState;
-use crate::source::remote::failure::{failed, fetcher_ended, fetcher_silent, unfitting};
+use crate::source::remote::failure::{
+    fetcher_ended, fetcher_failure_error, fetcher_silent, unexpected_reply_error,
+};
 use crate::source::remote::message::{
-    Counters, FIRST, Failure, ListedName, PACKET, Reply, Request,
+    Counters, Failure, ListedName, OPEN_STAGED_BYTES, PACKET, Reply, Request,
 };
 use crate::source::remote::page_location::{PageLocation, fill};
 use crate::source::remote::pages::Pages;
@@ -43,26 +45,26 @@ const REGION: u64 = 1 << 40;
 const WINDOW: u64 = 4 << 20;
 
 /// Time limit for a request for the fetcher's counters, which does not depend on a server.
-const COUNTING: Duration = Duration::from_secs(2);
+const COUNTERS_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Maximum number of times that corrupt pages of the disk cache are requested. The first time, they
 /// are removed from the cache.
 const ATTEMPTS: usize = 3;
 
 /// Interval at which a waiting reader checks for cancellation.
-const LOOK: Duration = Duration::from_millis(100);
+const CANCEL_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Settings of the connection, from the source and the mount.
 #[derive(Debug, Clone)]
-pub struct Terms {
+pub struct ConnectionSettings {
     /// The displayed URL of the object or prefix, without query and user information.
     pub url: PathBuf,
     /// Maximum number of bytes of staged pages.
-    pub kept: u64,
+    pub max_staged_bytes: u64,
     /// Time limit for a reply: slightly longer than the fetcher's own limit.
-    pub patience: Duration,
+    pub reply_timeout: Duration,
     /// How long the state of an object, as seen in the last response, is assumed to be current.
-    pub valid: Duration,
+    pub validity: Duration,
     /// User and group ID of the owner of the mounted files.
     pub owner: (u32, u32),
     /// Whether a mount uses the connection, and not a single command.
@@ -72,7 +74,7 @@ pub struct Terms {
 /// A connection to the fetcher. Dropping the connection ends it.
 #[derive(Debug)]
 pub struct Connection {
-    terms: Terms,
+    terms: ConnectionSettings,
     shared: Arc<SharedConnection>,
 }
 
@@ -108,9 +110,9 @@ struct ConnectionState {
 #[derive(Debug)]
 enum Call {
     /// A caller waits for the reply. A part of the reply may have arrived.
-    Waits(Option<Reply>),
+    AwaitingReply(Option<Reply>),
     /// A check of the object's state that no caller waits for.
-    Looks(Arc<Staging>),
+    StateCheck(Arc<Staging>),
 }
 
 /// Pages that are pinned for one reader.
@@ -125,12 +127,12 @@ impl Connection {
     ///
     /// # Errors
     /// `Io` if a thread cannot be started.
-    pub fn start(socket: OwnedFd, stage: File, terms: Terms) -> Result<Arc<Self>> {
+    pub fn start(socket: OwnedFd, stage: File, terms: ConnectionSettings) -> Result<Arc<Self>> {
         let shared = Arc::new(SharedConnection {
             socket,
             stage,
             state: Mutex::new(ConnectionState {
-                pages: Pages::new(terms.kept),
+                pages: Pages::new(terms.max_staged_bytes),
                 segments: Segments::new(),
                 calls: HashMap::new(),
                 last_id: 0,
@@ -164,8 +166,8 @@ impl Connection {
     }
 
     /// Returns how long the state in a response is assumed to be current.
-    pub(super) fn valid(&self) -> Duration {
-        self.terms.valid
+    pub(super) fn validity(&self) -> Duration {
+        self.terms.validity
     }
 
     /// Returns the user and group ID of the owner of the mounted files.
@@ -175,7 +177,7 @@ impl Connection {
 
     /// Returns the maximum number of bytes of staged pages.
     pub(super) fn max_staged_bytes(&self) -> u64 {
-        self.terms.kept
+        self.terms.max_staged_bytes
     }
 
     /// Returns whether a mount uses the connection.
@@ -202,7 +204,7 @@ impl Connection {
         let said = length.and_then(|length| length.checked_next_multiple_of(PAGE));
         // The region must fit the first bytes, which are staged even if the object's length has
         // changed.
-        let region = said.map_or(REGION, |said| said.max(FIRST));
+        let region = said.map_or(REGION, |said| said.max(OPEN_STAGED_BYTES));
         let opened = self.open_in(name, region)?;
         if opened.state().length <= region {
             return Ok(opened);
@@ -213,7 +215,10 @@ impl Connection {
         if opened.state().length <= needed {
             Ok(opened)
         } else {
-            Err(Error::caused(Cause::Stale, "reading an object that grows"))
+            Err(Error::from_cause(
+                Cause::Stale,
+                "reading an object that grows",
+            ))
         }
     }
 
@@ -228,21 +233,21 @@ impl Connection {
             ..
         } = opened
         else {
-            return Err(unfitting());
+            return Err(unexpected_reply_error());
         };
         let staged = staged.min(state.length);
         let opened = Staging::new(object, region, &called, state);
         let mut state = self.shared.state();
         if opened.state().length <= bytes {
             let used = opened.state().length.next_multiple_of(PAGE);
-            state.give_back(Extent::cut(region, bytes).range(), used);
+            state.give_back(Extent::saturating(region, bytes).range(), used);
             let whole = if staged == opened.state().length {
                 staged
             } else {
-                staged.left_after(staged % PAGE)
+                staged.minus_or_zero(staged % PAGE)
             };
             let pages = opened.pages_of(0, whole);
-            state.pages.staged_unasked(pages);
+            state.pages.record_staged_unrequested(pages);
         }
         self.shared.send_due_packets(state);
         Ok(opened)
@@ -272,7 +277,7 @@ impl Connection {
         let (prefix, after) = (prefix.to_vec(), after.to_vec());
         match self.call(|id| Request::List { id, prefix, after })? {
             Reply::Listed { entries, next, .. } => Ok((entries, next)),
-            _ => Err(unfitting()),
+            _ => Err(unexpected_reply_error()),
         }
     }
 
@@ -281,10 +286,10 @@ impl Connection {
     /// # Errors
     /// `Io` if the fetcher has ended or does not reply.
     pub fn counters(&self) -> Result<Counters> {
-        let patience = self.terms.patience.min(COUNTING);
-        match self.call_within(patience, |id| Request::Count { id })? {
+        let patience = self.terms.reply_timeout.min(COUNTERS_TIMEOUT);
+        match self.call_with_timeout(patience, |id| Request::Count { id })? {
             Reply::Counted { counters, .. } => Ok(counters),
-            _ => Err(unfitting()),
+            _ => Err(unexpected_reply_error()),
         }
     }
 
@@ -297,7 +302,7 @@ impl Connection {
     pub(super) fn check_state(&self, object: &Arc<Staging>) {
         let mut state = self.shared.state();
         let id = state.next_id();
-        state.calls.insert(id, Call::Looks(Arc::clone(object)));
+        state.calls.insert(id, Call::StateCheck(Arc::clone(object)));
         state.send(&Request::Check {
             id,
             object: object.number,
@@ -308,22 +313,22 @@ impl Connection {
     /// Returns whether the object is unchanged. If its state was not confirmed recently, sends a
     /// check and waits for the reply. Returns false if the check is inconclusive.
     pub(super) fn is_unchanged(&self, object: &Arc<Staging>) -> bool {
-        if object.is_due(self.valid()) {
+        if object.begin_check_if_due(self.validity()) {
             self.check_state(object);
         }
-        let deadline = Instant::now().checked_add(self.terms.patience);
+        let deadline = Instant::now().checked_add(self.terms.reply_timeout);
         let mut state = self.shared.state();
-        while object.is_looked_at() && !state.is_over {
+        while object.is_being_checked() && !state.is_over {
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             if left == Some(Duration::ZERO) {
                 return false;
             }
-            let step = left.unwrap_or(LOOK);
+            let step = left.unwrap_or(CANCEL_CHECK_INTERVAL);
             let waited = self.shared.answered.wait_timeout(state, step);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         drop(state);
-        object.is_fresh(self.valid())
+        object.is_fresh(self.validity())
     }
 
     /// Requests that these ranges of the object, each an offset and a length, be staged.
@@ -340,14 +345,14 @@ impl Connection {
         }
         pages.retain(|range| !range.is_empty());
         let mut state = self.shared.state();
-        if !object.is_over() {
+        if !object.has_ended() {
             state.pages.request_ahead(object, &pages, urgency);
         }
         self.shared.send_due_packets(state);
     }
 
     /// Returns whether these bytes of the object are staged.
-    pub(super) fn has(&self, object: &Staging, at: u64, length: u64) -> bool {
+    pub(super) fn is_staged(&self, object: &Staging, at: u64, length: u64) -> bool {
         let pages = object.pages_of(at, length);
         self.shared.state().pages.outcome(&pages) == Ok(true)
     }
@@ -358,7 +363,7 @@ impl Connection {
     /// # Errors
     /// - `ESTALE` if bytes are missing and the object has changed.
     /// - `EIO` if no reply arrives.
-    /// - [`Error::unwanted`] if `is_wanted` returns false.
+    /// - [`Error::cancelled`] if `is_wanted` returns false.
     /// - Else the server's error.
     pub(super) fn read(
         &self,
@@ -370,14 +375,14 @@ impl Connection {
     ) -> Result<()> {
         let all = to_u64(buffer.len());
         if all > WINDOW {
-            let ahead = Extent::cut(at, all).skip(WINDOW);
+            let ahead = Extent::saturating(at, all).skip(WINDOW);
             let ahead = [(ahead.start(), ahead.length())];
             self.prefetch(object, &ahead, Urgency::Expected);
         }
         let mut at = at;
         for part in buffer.chunks_mut(to_usize(WINDOW)?) {
             self.read_part(object, at, part, &around, is_wanted)?;
-            at = Extent::cut(at, to_u64(part.len())).end();
+            at = Extent::saturating(at, to_u64(part.len())).end();
         }
         Ok(())
     }
@@ -399,7 +404,10 @@ impl Connection {
             }
             self.shared.discard_corrupt_pages(object, &wrong);
         }
-        Err(failed(Failure::Other, "wrong bytes in the cache on disk"))
+        Err(fetcher_failure_error(
+            Failure::Other,
+            "wrong bytes in the cache on disk",
+        ))
     }
 
     /// Waits until the pages are staged. Returns their places.
@@ -408,7 +416,7 @@ impl Connection {
         pinned: &PinnedPages<'_>,
         is_wanted: &IsWanted<'_>,
     ) -> Result<Vec<PageLocation>> {
-        let deadline = Instant::now().checked_add(self.terms.patience);
+        let deadline = Instant::now().checked_add(self.terms.reply_timeout);
         let mut state = self.shared.state();
         loop {
             if state.pages.outcome(&pinned.pages)? {
@@ -418,16 +426,18 @@ impl Connection {
                 return Err(fetcher_ended());
             }
             if !is_wanted() {
-                return Err(Error::unwanted());
+                return Err(Error::cancelled());
             }
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             if left == Some(Duration::ZERO) {
                 let error = fetcher_silent();
-                state.pages.give_up(&pinned.pages, Some(&error));
+                state.pages.cancel_runs(&pinned.pages, Some(&error));
                 self.shared.send_due_packets(state);
                 return Err(error);
             }
-            let step = left.unwrap_or(LOOK).min(LOOK);
+            let step = left
+                .unwrap_or(CANCEL_CHECK_INTERVAL)
+                .min(CANCEL_CHECK_INTERVAL);
             let waited = self.shared.answered.wait_timeout(state, step);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
@@ -435,14 +445,18 @@ impl Connection {
 
     /// Sends the request that `of` creates for a new request number, and waits for the reply.
     fn call(&self, of: impl FnOnce(u64) -> Request) -> Result<Reply> {
-        self.call_within(self.terms.patience, of)
+        self.call_with_timeout(self.terms.reply_timeout, of)
     }
 
-    fn call_within(&self, patience: Duration, of: impl FnOnce(u64) -> Request) -> Result<Reply> {
+    fn call_with_timeout(
+        &self,
+        patience: Duration,
+        of: impl FnOnce(u64) -> Request,
+    ) -> Result<Reply> {
         let deadline = Instant::now().checked_add(patience);
         let mut state = self.shared.state();
         let id = state.next_id();
-        state.calls.insert(id, Call::Waits(None));
+        state.calls.insert(id, Call::AwaitingReply(None));
         let is_sent = state.send(&of(id));
         self.shared.sending.notify_one();
         if !is_sent {
@@ -450,12 +464,14 @@ impl Connection {
             return Err(Error::limit("request to the fetcher", to_u64(PACKET)));
         }
         loop {
-            if let Some(Call::Waits(Some(reply))) = state.calls.get(&id)
+            if let Some(Call::AwaitingReply(Some(reply))) = state.calls.get(&id)
                 && !matches!(reply, Reply::Listed { is_last: false, .. })
-                && let Some(Call::Waits(Some(reply))) = state.calls.remove(&id)
+                && let Some(Call::AwaitingReply(Some(reply))) = state.calls.remove(&id)
             {
                 return match reply {
-                    Reply::Failed { failure, text, .. } => Err(failed(failure, &text)),
+                    Reply::Failed { failure, text, .. } => {
+                        Err(fetcher_failure_error(failure, &text))
+                    }
                     reply => Ok(reply),
                 };
             }
@@ -474,7 +490,7 @@ impl Connection {
             let waited = self
                 .shared
                 .answered
-                .wait_timeout(state, left.unwrap_or(LOOK));
+                .wait_timeout(state, left.unwrap_or(CANCEL_CHECK_INTERVAL));
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
@@ -484,7 +500,7 @@ impl Connection {
 impl Connection {
     /// Returns the number of bytes of the pages that are staged or requested.
     pub(super) fn taken(&self) -> u64 {
-        self.shared.state().pages.taken().times(PAGE)
+        self.shared.state().pages.staged_or_requested().times(PAGE)
     }
 
     /// Returns the number of remembered failed runs.
@@ -511,7 +527,7 @@ impl Drop for PinnedPages<'_> {
         let mut state = self.shared.state();
         state.pages.unpin(&self.pages);
         if state.pages.outcome(&self.pages) != Ok(true) {
-            state.pages.give_up(&self.pages, None);
+            state.pages.cancel_runs(&self.pages, None);
         }
         self.shared.send_due_packets(state);
     }
@@ -524,7 +540,7 @@ impl SharedConnection {
 
     /// Queues the packets that are due, and releases the lock.
     fn send_due_packets(&self, mut state: MutexGuard<'_, ConnectionState>) {
-        state.ask();
+        state.request_pages();
         let is_idle = state.packets.is_empty();
         drop(state);
         if !is_idle {
@@ -566,7 +582,7 @@ impl SharedConnection {
         }
         if length(around) <= limits::PAGED_BLOCK.times(2) {
             let around = object.pages_of(around.start, length(around));
-            state.pages.want_around(object, &pages, &around);
+            state.pages.request_around(object, &pages, &around);
         } else {
             let pages = std::slice::from_ref(&pages);
             state.pages.request(object, pages, Urgency::Needed);
@@ -580,7 +596,7 @@ impl SharedConnection {
         let mut state = self.state();
         for number in pages {
             if state.pages.discard_corrupt(*number) {
-                let bytes = object.bytes_of(&(*number..number.one_more()));
+                let bytes = object.bytes_of(&(*number..number.plus_one()));
                 state.send(&Request::Forget {
                     object: object.number,
                     offset: bytes.start,
@@ -595,7 +611,7 @@ impl SharedConnection {
     fn end(&self) {
         let mut state = self.state();
         state.is_over = true;
-        state.pages.break_off(&fetcher_ended());
+        state.pages.fail_all(&fetcher_ended());
         state.packets.clear();
         drop(state);
         self.sending.notify_all();
@@ -617,10 +633,10 @@ impl ConnectionState {
     }
 
     /// Requests the wanted pages, within the limit of concurrent requests.
-    fn ask(&mut self) {
+    fn request_pages(&mut self) {
         if !self.is_over {
             let last_id = &mut self.last_id;
-            self.pages.ask(&mut || {
+            self.pages.request_queued(&mut || {
                 *last_id = last_id.wrapping_add(1);
                 *last_id
             });
@@ -636,7 +652,7 @@ impl ConnectionState {
     }
 
     /// Records whether a reply shows that the server responds or has timed out.
-    fn note(&mut self, reply: &Reply) {
+    fn record_responsiveness(&mut self, reply: &Reply) {
         match reply {
             Reply::Failed { failure, .. } => match failure {
                 Failure::TimedOut => {

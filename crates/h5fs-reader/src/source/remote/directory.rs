@@ -26,10 +26,10 @@ use crate::source::identity::{Identity, ObjectIdentity};
 use crate::source::local::audience::Readers;
 use crate::source::mounts::mount_guard::MountGuard;
 use crate::source::neighbours::Neighbours;
-use crate::source::neighbours::policy::Policy;
+use crate::source::neighbours::policy::OtherFilesPolicy;
 use crate::source::remote::connection::Connection;
 use crate::source::remote::directory::object_cache::KeptObjects;
-use crate::source::remote::failure::{is_missing, unfitting};
+use crate::source::remote::failure::{is_missing, unexpected_reply_error};
 use crate::source::remote::listings::{Listings, NameListing, NamedEntry, entry_bytes};
 use crate::source::remote::message::{Counters, ListedType};
 use crate::source::remote::object::RemoteObject;
@@ -91,8 +91,8 @@ impl RemoteDirectory {
             path: connection.prefix(),
             began: i64::try_from(seconds).unwrap_or(0),
         };
-        let is_empty = prefix.listings.first(b"")?.names().is_empty();
-        if is_empty && !prefix.listings.has_others() {
+        let is_empty = prefix.listings.get_or_request(b"")?.names().is_empty();
+        if is_empty && !prefix.listings.has_unlisted_names() {
             let name = connection.url().display().to_string();
             return Err(Error::io(&Errno::ENOENT.into(), name));
         }
@@ -127,8 +127,8 @@ impl RemoteDirectory {
             kind,
             attributes,
             blocks: attributes.size.div_ceil(512),
-            state: Identity::Object(Arc::new(ObjectIdentity { name, state })),
-            number,
+            identity: Identity::Object(Arc::new(ObjectIdentity { name, state })),
+            entry_id: number,
         }
     }
 
@@ -153,7 +153,7 @@ impl RemoteDirectory {
             };
             Ok(object.map(|object| ListedType::Object(object.object_state().clone())))
         };
-        self.0.listings.at(path, is_object).map_err(absent)
+        self.0.listings.entry_at(path, is_object).map_err(absent)
     }
 
     /// Opens the object at `path` on the server, and keeps it open. `length` is the expected
@@ -166,7 +166,7 @@ impl RemoteDirectory {
     ) -> Result<Option<Arc<RemoteObject>>> {
         let connection = &self.0.connection;
         let found = match length {
-            Some(length) => RemoteObject::find_of(connection, path, length)?,
+            Some(length) => RemoteObject::find_with_length(connection, path, length)?,
             None => RemoteObject::find(connection, path)?,
         };
         let found = found.map(Arc::new);
@@ -182,7 +182,7 @@ impl RemoteDirectory {
             return Ok(self.directory());
         }
         let found = self.entry(path, may_be_opened)?.ok_or(Error::NotFound)?;
-        self.at(path, &found).ok_or_else(unfitting)
+        self.at(path, &found).ok_or_else(unexpected_reply_error)
     }
 
     /// Converts an entry to metadata. Returns `None` if the listing has no metadata for the entry.
@@ -200,7 +200,7 @@ impl Directory for RemoteDirectory {
         &self.0.path
     }
 
-    fn is_far(&self) -> bool {
+    fn is_remote(&self) -> bool {
         true
     }
 
@@ -212,7 +212,7 @@ impl Directory for RemoteDirectory {
 
     /// Returns the metadata of an entry whose content will probably be read next. Only a mount
     /// opens the object here, because a command opens the file in another process.
-    fn look_before_reading(&self, path: &Path, _for_others: bool) -> Result<PathInfo> {
+    fn path_info_before_read(&self, path: &Path, _for_others: bool) -> Result<PathInfo> {
         let is_mounted = self.0.connection.is_mounted();
         self.path_info(path, is_mounted && self.0.objects.may_open_unread())
     }
@@ -231,7 +231,7 @@ impl Directory for RemoteDirectory {
                 let name = path.display().to_string();
                 return Err(Error::io(&Errno::EISDIR.into(), name));
             }
-            Some(ListedType::Unseen) => return Err(unfitting()),
+            Some(ListedType::Unseen) => return Err(unexpected_reply_error()),
             None => return Err(Error::NotFound),
         };
         let (listings, objects) = (&self.0.listings, &self.0.objects);
@@ -255,7 +255,10 @@ impl Directory for RemoteDirectory {
         }
         let number = number(&object.object_state().comparable());
         let content = OpenContent::Object(object);
-        Ok(OpenedSource { content, number })
+        Ok(OpenedSource {
+            content,
+            entry_id: number,
+        })
     }
 
     fn list(&self, path: &Path) -> Result<Box<dyn DirectoryEntries>> {
@@ -278,12 +281,12 @@ impl Directory for RemoteDirectory {
 
     fn neighbours(
         &self,
-        policy: Policy,
+        policy: OtherFilesPolicy,
         _guard: Option<MountGuard>,
         readers: Readers,
     ) -> Neighbours {
         let first = self.0.path.join("first");
-        Neighbours::of_object(&first, &self.0.connection, policy, readers)
+        Neighbours::for_object(&first, &self.0.connection, policy, readers)
     }
 
     fn counters(&self) -> Option<Counters> {
@@ -301,31 +304,31 @@ impl DirectoryEntries for OpenDirectory {
             let listed = ListedEntry {
                 name,
                 is_directory: true,
-                there: None,
+                info: None,
                 next,
             };
             if position < next && visit(&listed) {
                 return Ok(());
             }
         }
-        let place = position.left_after(DOTS);
+        let place = position.minus_or_zero(DOTS);
         let mut number = place >> PLACE_BITS;
         let mut from = to_usize(place & ((1 << PLACE_BITS) - 1))?;
         while let Some(page) = self.page(to_usize(number)?)? {
             for (name, named) in page.names().get(from..).unwrap_or_default() {
-                from = from.one_more();
+                from = from.plus_one();
                 let path = [&self.prefix, &**name].concat();
                 let listed = ListedEntry {
                     name,
                     is_directory: *named == ListedType::Prefix,
-                    there: self.directory.at(&path, named),
-                    next: DOTS.with_more(number << PLACE_BITS | to_u64(from)),
+                    info: self.directory.at(&path, named),
+                    next: DOTS.plus(number << PLACE_BITS | to_u64(from)),
                 };
                 if visit(&listed) {
                     return Ok(());
                 }
             }
-            (number, from) = (number.one_more(), 0);
+            (number, from) = (number.plus_one(), 0);
         }
         Ok(())
     }
@@ -349,16 +352,16 @@ impl OpenDirectory {
         };
         let listings = &self.directory.0.listings;
         let page = match number {
-            0 => listings.first(&self.prefix)?,
+            0 => listings.get_or_request(&self.prefix)?,
             _ => Arc::new(listings.page(&self.prefix, after)?),
         };
-        let is_new = self.pages.len() == number.one_more();
+        let is_new = self.pages.len() == number.plus_one();
         if is_new && !page.is_whole() {
             let next = page.next();
             // A repeated token means that the listing is a cycle.
             if self.pages.iter().any(|place| place == next) {
                 let text = "the server's listing has no end";
-                return Err(Error::caused(Cause::Failed, text));
+                return Err(Error::from_cause(Cause::Failed, text));
             }
             self.pages.push(next.to_vec());
         }
@@ -375,10 +378,10 @@ impl OpenDirectory {
         if gathered.pages != number {
             return;
         }
-        gathered.pages = gathered.pages.one_more();
+        gathered.pages = gathered.pages.plus_one();
         gathered.names.extend_from_slice(page.names());
         let bytes: u64 = page.names().iter().map(entry_bytes).sum();
-        gathered.bytes = gathered.bytes.with_more(bytes);
+        gathered.bytes = gathered.bytes.plus(bytes);
         let is_first = number == 0;
         if page.is_whole() || gathered.bytes > limits::LISTED_BYTES {
             let is_kept = page.is_whole() && !is_first && gathered.bytes <= limits::LISTED_BYTES;

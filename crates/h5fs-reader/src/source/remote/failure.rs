@@ -13,7 +13,7 @@ pub(super) fn is_missing(error: &Error) -> bool {
 }
 
 /// Converts a failure of the fetcher to an error.
-pub(super) fn failed(failure: Failure, text: &str) -> Error {
+pub(super) fn fetcher_failure_error(failure: Failure, text: &str) -> Error {
     let text = one_line(text);
     let cause = match failure {
         Failure::NotFound => Cause::System(libc::ENOENT),
@@ -23,25 +23,25 @@ pub(super) fn failed(failure: Failure, text: &str) -> Error {
         Failure::TimedOut | Failure::Other => Cause::Failed,
         Failure::NoRoom => Cause::OutOfMemory,
     };
-    Error::caused(cause, text)
+    Error::from_cause(cause, text)
 }
 
 /// Returns the error for an object that was replaced or deleted.
-pub(super) fn changed() -> Error {
-    Error::caused(Cause::Stale, "the object has changed")
+pub(super) fn object_changed_error() -> Error {
+    Error::from_cause(Cause::Stale, "the object has changed")
 }
 
 /// Returns the error for a fetcher that has ended or sent an invalid message.
 pub(super) fn fetcher_ended() -> Error {
-    Error::caused(Cause::Failed, "the fetcher has ended")
+    Error::from_cause(Cause::Failed, "the fetcher has ended")
 }
 
 /// Returns the error for a fetcher that did not reply in time.
 pub(super) fn fetcher_silent() -> Error {
-    Error::caused(Cause::Failed, "the fetcher does not answer")
+    Error::from_cause(Cause::Failed, "the fetcher does not answer")
 }
 
 /// Returns the error for a reply of the wrong type.
-pub(super) fn unfitting() -> Error {
-    Error::caused(Cause::Failed, "the response does not belong to the request")
+pub(super) fn unexpected_reply_error() -> Error {
+    Error::from_cause(Cause::Failed, "the response does not belong to the request")
 }

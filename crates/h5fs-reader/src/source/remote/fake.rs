@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use crate::memory::lock::lock;
 use crate::source::packets;
-use crate::source::remote::connection::{Connection, Terms};
+use crate::source::remote::connection::{Connection, ConnectionSettings};
 use crate::source::remote::message::{Counters, Failure, PACKET, Reply, Request};
 use crate::source::remote::object::RemoteObject;
 use crate::source::remote::state::ObjectState;
@@ -183,11 +183,11 @@ pub fn start(kept: u64, patience: Duration, valid: Duration, habit: Box<Habit>) 
             habit(&served, &request);
         }
     });
-    let terms = Terms {
+    let terms = ConnectionSettings {
         url: "s3://bucket/run.h5".into(),
-        kept,
-        patience,
-        valid,
+        max_staged_bytes: kept,
+        reply_timeout: patience,
+        validity: valid,
         owner: (1000, 1000),
         is_mounted: true,
     };

@@ -56,7 +56,7 @@ struct ListingCache {
     /// Number of bytes of all cached listings.
     bytes: u64,
     /// Names that were looked up separately, with the time of the lookup.
-    looked: LruCache<Vec<u8>, (Instant, Option<ListedType>)>,
+    lookups: LruCache<Vec<u8>, (Instant, Option<ListedType>)>,
     /// Directories, or names in web directories, whose listing failed slowly. Contains the expiry
     /// time and the error.
     failed: LruCache<Vec<u8>, (Instant, Error)>,
@@ -102,7 +102,7 @@ impl NameListing {
 /// Returns the number of bytes that a cached name occupies.
 pub(super) fn entry_bytes((name, named): &NamedEntry) -> u64 {
     let own = size_of::<NamedEntry>();
-    to_u64(own.with_more(name.len()).with_more(named.tag_bytes()))
+    to_u64(own.plus(name.len()).plus(named.tag_bytes()))
 }
 
 impl Listings {
@@ -113,14 +113,14 @@ impl Listings {
             kept: Mutex::new(ListingCache {
                 listings: LruCache::unbounded(),
                 bytes: 0,
-                looked: LruCache::sparse(limits::LOOKED_NAMES),
+                lookups: LruCache::sparse(limits::LOOKED_NAMES),
                 failed: LruCache::sparse(FAILED),
             }),
         }
     }
 
     /// Returns whether names may exist that no listing contains.
-    pub(super) fn has_others(&self) -> bool {
+    pub(super) fn has_unlisted_names(&self) -> bool {
         self.has_others
     }
 
@@ -130,13 +130,13 @@ impl Listings {
     /// # Errors
     /// Fails with the server's error.
     pub(super) fn page(&self, prefix: &[u8], after: &[u8]) -> Result<NameListing> {
-        let asked = self.asked_for(prefix);
+        let asked = self.failure_key(prefix);
         let began = Instant::now();
         let listed = self.connection.list(prefix, after);
         let (names, next) = listed.inspect_err(|error| {
             let took = began.elapsed();
             if took >= LONG
-                && !error.is_unwanted()
+                && !error.is_cancelled()
                 && !is_missing(error)
                 && let Some(until) = Instant::now().checked_add(took.min(KEPT_FAILURE))
             {
@@ -151,14 +151,14 @@ impl Listings {
 
     /// Returns the key of a cached failure: the directory, or for the web the name itself, because
     /// each name has its own request.
-    fn asked_for<'p>(&self, path: &'p [u8]) -> &'p [u8] {
+    fn failure_key<'p>(&self, path: &'p [u8]) -> &'p [u8] {
         if self.has_others { path } else { split(path).0 }
     }
 
     /// Fails if a recent listing of the directory failed slowly. Without this check, each of its
     /// names would wait for the same failure.
     fn refuse_failed(&self, path: &[u8]) -> Result<()> {
-        let failed = lock(&self.kept).failed.get(self.asked_for(path)).cloned();
+        let failed = lock(&self.kept).failed.get(self.failure_key(path)).cloned();
         match failed {
             Some((until, error)) if Instant::now() < until => Err(error),
             _ => Ok(()),
@@ -176,7 +176,7 @@ impl Listings {
     ///
     /// # Errors
     /// Fails with the server's error.
-    pub(super) fn first(&self, prefix: &[u8]) -> Result<Arc<NameListing>> {
+    pub(super) fn get_or_request(&self, prefix: &[u8]) -> Result<Arc<NameListing>> {
         if let Some(known) = self.cached(prefix) {
             return Ok(known);
         }
@@ -189,15 +189,15 @@ impl Listings {
     pub(super) fn keep(&self, prefix: &[u8], listing: Arc<NameListing>) {
         let bytes = |listing: &NameListing| listing.bytes();
         let mut kept = lock(&self.kept);
-        kept.bytes = kept.bytes.with_more(bytes(&listing));
+        kept.bytes = kept.bytes.plus(bytes(&listing));
         let before = kept.listings.put(prefix.to_vec(), listing);
-        kept.bytes = kept.bytes.left_after(before.as_deref().map_or(0, bytes));
+        kept.bytes = kept.bytes.minus_or_zero(before.as_deref().map_or(0, bytes));
         while kept.bytes > limits::LISTED_BYTES || kept.listings.len() > limits::LISTED_DIRECTORIES
         {
             let Some((_, gone)) = kept.listings.pop_lru() else {
                 break;
             };
-            kept.bytes = kept.bytes.left_after(bytes(&gone));
+            kept.bytes = kept.bytes.minus_or_zero(bytes(&gone));
         }
     }
 
@@ -206,7 +206,7 @@ impl Listings {
     ///
     /// # Errors
     /// Fails with the server's error.
-    pub(super) fn at(
+    pub(super) fn entry_at(
         &self,
         path: &[u8],
         is_object: impl FnOnce() -> Result<Option<ListedType>>,
@@ -235,7 +235,7 @@ impl Listings {
             return Ok(named);
         }
         // If one page contains all names of the directory, one request answers all lookups.
-        let first = self.first(prefix)?;
+        let first = self.get_or_request(prefix)?;
         if first.is_whole() {
             return Ok(first.get(name).cloned());
         }
@@ -250,7 +250,7 @@ impl Listings {
     /// Caches the entry of one name.
     pub(super) fn remember(&self, path: &[u8], named: Option<ListedType>) {
         let mut kept = lock(&self.kept);
-        kept.looked.put(path.to_vec(), (Instant::now(), named));
+        kept.lookups.put(path.to_vec(), (Instant::now(), named));
     }
 
     /// Clears the cache.
@@ -258,11 +258,11 @@ impl Listings {
         let mut kept = lock(&self.kept);
         kept.listings.clear();
         kept.bytes = 0;
-        kept.looked.clear();
+        kept.lookups.clear();
     }
 
     fn cached_lookup(&self, path: &[u8]) -> Option<(Instant, Option<ListedType>)> {
-        let looked = lock(&self.kept).looked.get(path).cloned();
+        let looked = lock(&self.kept).lookups.get(path).cloned();
         looked.filter(|(when, _)| when.elapsed() < self.valid())
     }
 
@@ -283,14 +283,14 @@ impl Listings {
     }
 
     fn valid(&self) -> Duration {
-        self.connection.valid()
+        self.connection.validity()
     }
 }
 
 /// Returns whether a source is a web directory.
 fn is_of_web(connection: &Connection) -> bool {
     let location = Location::parse(connection.url().into());
-    location.is_ok_and(|location| location.url().is_some_and(Url::is_of_web))
+    location.is_ok_and(|location| location.url().is_some_and(Url::is_web_page))
 }
 
 fn named_entry(listed: ListedName) -> Option<NamedEntry> {
@@ -307,7 +307,7 @@ fn is_file_name(name: &[u8]) -> bool {
 /// Splits a path into the directory, with a `/` at its end, and the name.
 fn split(path: &[u8]) -> (&[u8], &[u8]) {
     let slash = path.iter().rposition(|byte| *byte == b'/');
-    let begin = slash.map_or(0, Count::one_more);
+    let begin = slash.map_or(0, Count::plus_one);
     path.split_at_checked(begin).unwrap_or((b"", path))
 }
 

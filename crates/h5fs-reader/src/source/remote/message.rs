@@ -21,13 +21,13 @@ use crate::wire::{Count, Cursor};
 pub const PACKET: usize = 64 << 10;
 
 /// Maximum number of bytes of an object that are staged when the object is opened.
-pub const FIRST: u64 = 256 << 10;
+pub const OPEN_STAGED_BYTES: u64 = 256 << 10;
 
 /// A message from the worker to the fetcher.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Request {
     /// Opens an object. The reply is [`Opened`](Reply::Opened) or [`Failed`](Reply::Failed). Up to
-    /// [`FIRST`] bytes of the object may be staged in advance.
+    /// [`OPEN_STAGED_BYTES`] bytes of the object may be staged in advance.
     Open {
         /// Number of the request.
         id: u64,
@@ -195,7 +195,7 @@ pub enum ListedType {
 impl ListedName {
     /// Returns the number of bytes of the name and of the object's tag.
     pub(super) fn bytes(&self) -> usize {
-        self.name.len().with_more(self.named.tag_bytes())
+        self.name.len().plus(self.named.tag_bytes())
     }
 }
 

@@ -28,7 +28,7 @@ pub struct RemoteObject {
     /// Base and length of the pages that group structures in the file.
     pages: OnceLock<(u64, u64)>,
     /// Whether the whole object was already requested because it is small.
-    is_asked_for: AtomicBool,
+    is_requested_whole: AtomicBool,
 }
 
 impl RemoteObject {
@@ -46,7 +46,7 @@ impl RemoteObject {
     ///
     /// # Errors
     /// Fails as [`find`](Self::find) does.
-    pub(super) fn find_of(
+    pub(super) fn find_with_length(
         connection: &Arc<Connection>,
         name: &[u8],
         length: u64,
@@ -64,7 +64,7 @@ impl RemoteObject {
                 connection: Arc::clone(connection),
                 staging: Arc::new(staging),
                 pages: OnceLock::new(),
-                is_asked_for: AtomicBool::new(false),
+                is_requested_whole: AtomicBool::new(false),
             })),
             Err(error) if is_missing(&error) => Ok(None),
             Err(error) => Err(error),
@@ -86,7 +86,7 @@ impl RemoteObject {
     /// request replaces many. The object is requested as a whole only once: evicted bytes return in
     /// parts.
     fn request_all(&self, is_there: impl FnOnce() -> bool) {
-        let small = if self.staging.is_the_urls() {
+        let small = if self.staging.is_url_object() {
             limits::SMALL_OBJECT
         } else {
             limits::SMALL_MEMBER
@@ -94,9 +94,9 @@ impl RemoteObject {
         // A small object must not evict more than a quarter of the staged bytes.
         let most = small.min(self.connection.max_staged_bytes() / 4);
         if self.length() <= most
-            && !self.is_asked_for.load(Ordering::Relaxed)
+            && !self.is_requested_whole.load(Ordering::Relaxed)
             && !is_there()
-            && !self.is_asked_for.swap(true, Ordering::Relaxed)
+            && !self.is_requested_whole.swap(true, Ordering::Relaxed)
         {
             let all = [(0, self.length())];
             self.connection
@@ -114,20 +114,20 @@ impl RemoteObject {
         if wanted.length() >= block {
             return wanted.range();
         }
-        let past = at.left_after(base).checked_rem(block).unwrap_or(0);
-        let blocks = wanted.end().left_after(base);
+        let past = at.minus_or_zero(base).checked_rem(block).unwrap_or(0);
+        let blocks = wanted.end().minus_or_zero(base);
         let end = blocks.checked_next_multiple_of(block);
         let end = end.and_then(|blocks| blocks.checked_add(base));
-        at.left_after(past)..end.unwrap_or(u64::MAX)
+        at.minus_or_zero(past)..end.unwrap_or(u64::MAX)
     }
 
     /// Extends expected ranges of a paged file to whole blocks, because other reads of the same
     /// page will follow. Staged ranges are omitted.
     fn blocks_of(&self, ranges: &[(u64, u64)]) -> Vec<(u64, u64)> {
         let ranges = ranges.iter().take(limits::HINTED_RANGES);
-        let absent = ranges.filter(|(at, length)| !self.has_bytes(*at, *length));
+        let absent = ranges.filter(|(at, length)| !self.is_available(*at, *length));
         let blocks = absent.map(|(at, length)| {
-            let around = Extent::from(self.fetch_range(Extent::cut(*at, *length)));
+            let around = Extent::from(self.fetch_range(Extent::saturating(*at, *length)));
             (around.start(), around.length())
         });
         blocks.collect()
@@ -135,17 +135,17 @@ impl RemoteObject {
 }
 
 impl OpenSource for RemoteObject {
-    fn state(&self) -> SharedState {
+    fn opened_state(&self) -> SharedState {
         Arc::<Staging>::clone(&self.staging)
     }
 
     /// Returns whether the server's responses have shown a change of the object. Starts a check in
     /// the background when one is due.
     fn is_changed(&self) -> bool {
-        if self.staging.is_due(self.connection.valid()) {
+        if self.staging.begin_check_if_due(self.connection.validity()) {
             self.connection.check_state(&self.staging);
         }
-        self.staging.is_over()
+        self.staging.has_ended()
     }
 
     /// Returns the attributes. All users of the mount may read the object, because the server
@@ -168,7 +168,7 @@ impl Source for RemoteObject {
         self.staging.state().length
     }
 
-    fn is_far(&self) -> bool {
+    fn is_remote(&self) -> bool {
         true
     }
 
@@ -176,7 +176,7 @@ impl Source for RemoteObject {
         self.request_all(|| {
             ranges
                 .iter()
-                .all(|(at, length)| self.has_bytes(*at, *length))
+                .all(|(at, length)| self.is_available(*at, *length))
         });
         if urgency == Urgency::Expected && self.pages.get().is_some() {
             let blocks = self.blocks_of(ranges);
@@ -185,15 +185,15 @@ impl Source for RemoteObject {
         self.connection.prefetch(&self.staging, ranges, urgency);
     }
 
-    fn has_bytes(&self, at: u64, length: u64) -> bool {
-        self.connection.has(&self.staging, at, length)
+    fn is_available(&self, at: u64, length: u64) -> bool {
+        self.connection.is_staged(&self.staging, at, length)
     }
 
     /// Prefetches the first page of a mounted object, which contains all metadata of a small file.
     /// A command, or one of many objects beneath a prefix, needs little of that page.
-    fn set_pages(&self, base: u64, length: u64) {
+    fn set_metadata_pages(&self, base: u64, length: u64) {
         // The pages of a file never change. A second file in the same object does not replace them.
-        let is_mounted = self.connection.is_mounted() && self.staging.is_the_urls();
+        let is_mounted = self.connection.is_mounted() && self.staging.is_url_object();
         if self.pages.set((base, length)).is_ok() && is_mounted {
             let first = (base, length.min(limits::FIRST_PAGE));
             self.connection
@@ -201,16 +201,16 @@ impl Source for RemoteObject {
         }
     }
 
-    fn pages(&self) -> Option<(u64, u64)> {
+    fn metadata_pages(&self) -> Option<(u64, u64)> {
         self.pages.get().copied()
     }
 
-    fn read_wanted(&self, at: u64, buffer: &mut [u8], is_wanted: &IsWanted<'_>) -> Result<()> {
+    fn read_cancellable(&self, at: u64, buffer: &mut [u8], is_wanted: &IsWanted<'_>) -> Result<()> {
         let length = to_u64(buffer.len());
         let wanted = Extent::checked(at, length).filter(|wanted| wanted.is_within(self.length()));
         let past_end = || format!("{length} bytes reach past the end of the object");
         let wanted = wanted.ok_or_else(|| Error::corrupt(past_end(), at))?;
-        self.request_all(|| self.has_bytes(at, length));
+        self.request_all(|| self.is_available(at, length));
         let around = self.fetch_range(wanted);
         self.connection
             .read(&self.staging, at, buffer, around, is_wanted)

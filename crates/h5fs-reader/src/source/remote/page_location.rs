@@ -40,8 +40,8 @@ pub(super) fn fill(
     let mut left = buffer;
     let mut number = object.pages_of(at, to_u64(left.len())).start;
     for group in places.chunk_by(|one, next| one.is_stage() && next.is_stage()) {
-        let pages = Extent::cut(number, to_u64(group.len())).range();
-        let bytes = object.bytes_of(&pages).end.left_after(at);
+        let pages = Extent::saturating(number, to_u64(group.len())).range();
+        let bytes = object.bytes_of(&pages).end.minus_or_zero(at);
         let count = left.len().min(to_usize(bytes)?);
         let (part, more) = left.split_at_mut(count);
         match group.first() {
@@ -52,19 +52,19 @@ pub(super) fn fill(
             }
             Some(PageLocation::Segment(_)) => {}
             _ => {
-                let read = stage.read_exact_at(part, Extent::cut(object.region, at).end());
+                let read = stage.read_exact_at(part, Extent::saturating(object.region, at).end());
                 read.map_err(|error| Error::io(&error, format!("stage, {count} bytes at {at}")))?;
             }
         }
         (left, number) = (more, pages.end);
-        at = Extent::cut(at, to_u64(count)).end();
+        at = Extent::saturating(at, to_u64(count)).end();
     }
     Ok(wrong)
 }
 
 /// Reads a part of a page of the object. Returns whether the whole page matches its checksum.
 fn read_page(part: &mut [u8], object: &Staging, at: u64, number: u64, segment: &Segment) -> bool {
-    let bytes = object.bytes_of(&(number..number.one_more()));
+    let bytes = object.bytes_of(&(number..number.plus_one()));
     let number = bytes.start / PAGE;
     let Ok(whole) = to_usize(length(&bytes)) else {
         return false;
@@ -73,8 +73,8 @@ fn read_page(part: &mut [u8], object: &Staging, at: u64, number: u64, segment: &
         return segment.read(number, part).unwrap_or(false);
     }
     let mut page = vec![0; whole];
-    let from = to_usize(at.left_after(bytes.start)).unwrap_or(whole);
-    let own = from..from.with_more(part.len());
+    let from = to_usize(at.minus_or_zero(bytes.start)).unwrap_or(whole);
+    let own = from..from.plus(part.len());
     let is_right = segment.read(number, &mut page).unwrap_or(false);
     if let Some(own) = page.get(own)
         && is_right

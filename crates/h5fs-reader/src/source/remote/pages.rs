@@ -54,7 +54,7 @@ pub(super) struct Pages {
     taken: u64,
     most: u64,
     /// The runs in progress, by request number.
-    asked: HashMap<u64, PageRun>,
+    runs_in_progress: HashMap<u64, PageRun>,
     needed: VecDeque<PageRun>,
     expected: VecDeque<PageRun>,
     /// Recently failed pages.
@@ -77,7 +77,7 @@ enum PageState {
     /// The page is in a queued run.
     Queued(Urgency),
     /// The page is in a run in progress.
-    Asked,
+    Requested,
     /// The bytes have arrived.
     Staged(PageLocation),
     /// The request failed; readers get the error.
@@ -111,7 +111,7 @@ impl Pages {
             unread: LruCache::unbounded(),
             taken: 0,
             most: bytes.div_ceil(PAGE),
-            asked: HashMap::new(),
+            runs_in_progress: HashMap::new(),
             needed: VecDeque::new(),
             expected: VecDeque::new(),
             failures: VecDeque::new(),
@@ -126,7 +126,7 @@ impl Pages {
 
     /// Returns the number of pages that are staged or requested.
     #[cfg(test)]
-    pub(super) fn taken(&self) -> u64 {
+    pub(super) fn staged_or_requested(&self) -> u64 {
         self.taken
     }
 
@@ -153,7 +153,7 @@ impl Pages {
             if let (PageState::Missing, Some(error)) = (&page.state, failed) {
                 page.state = PageState::Failed(error);
             }
-            page.pins = page.pins.one_more();
+            page.pins = page.pins.plus_one();
             if page.pins == 1 && matches!(page.state, PageState::Staged(_)) {
                 self.read.pop(&number);
                 self.unread.pop(&number);
@@ -167,7 +167,7 @@ impl Pages {
             let Some(page) = self.table.get_mut(&number) else {
                 continue;
             };
-            page.pins = page.pins.left_after(1);
+            page.pins = page.pins.minus_or_zero(1);
             if page.pins > 0 {
                 continue;
             }
@@ -178,7 +178,7 @@ impl Pages {
                 PageState::Missing | PageState::Failed(_) => {
                     self.table.remove(&number);
                 }
-                PageState::Queued(_) | PageState::Asked => {}
+                PageState::Queued(_) | PageState::Requested => {}
             }
         }
         self.make_room(0);
@@ -215,7 +215,7 @@ impl Pages {
         match self.table.get_mut(&number) {
             Some(page) if matches!(page.state, PageState::Staged(PageLocation::Segment(_))) => {
                 page.state = PageState::Missing;
-                self.taken = self.taken.left_after(1);
+                self.taken = self.taken.minus_or_zero(1);
                 true
             }
             _ => false,
@@ -248,7 +248,7 @@ impl Pages {
         let mut left = self.most;
         let within = ranges.iter().map_while(|range| {
             let pages = length(range).min(left);
-            left = left.left_after(pages);
+            left = left.minus_or_zero(pages);
             (pages > 0).then(|| Extent::from(range.clone()).first(pages).range())
         });
         let within: Vec<_> = within.collect();
@@ -272,10 +272,10 @@ impl Pages {
             match &mut run {
                 Some(run) if self.can_join(run, number, urgency) => {
                     self.drop_staged(run.end..number);
-                    run.end = number.one_more();
+                    run.end = number.plus_one();
                 }
                 _ => {
-                    let done = run.replace(number..number.one_more());
+                    let done = run.replace(number..number.plus_one());
                     self.queue(object, done, urgency);
                 }
             }
@@ -285,7 +285,7 @@ impl Pages {
 
     /// Requests pages like [`request`](Self::request), for a structure that a request waits for.
     /// Also fetches absent pages around the structure, within `block`.
-    pub(super) fn want_around(
+    pub(super) fn request_around(
         &mut self,
         object: &Arc<Staging>,
         pages: &Range<u64>,
@@ -299,8 +299,8 @@ impl Pages {
         let last = lacking.next_back().unwrap_or(first);
         let is_absent = |number: &u64| self.is_lacking(*number, Urgency::Needed);
         let before = (block.start..first).rev().take_while(is_absent).last();
-        let behind = (last.one_more()..block.end).take_while(is_absent).last();
-        let run = before.unwrap_or(first)..behind.unwrap_or(last).one_more();
+        let behind = (last.plus_one()..block.end).take_while(is_absent).last();
+        let run = before.unwrap_or(first)..behind.unwrap_or(last).plus_one();
         self.queue(object, Some(run), Urgency::Needed);
     }
 
@@ -309,7 +309,7 @@ impl Pages {
         match self.table.get(&number).map(|page| &page.state) {
             None | Some(PageState::Missing) => self.failure_of(number).is_none(),
             Some(PageState::Queued(queued)) => *queued < urgency,
-            Some(PageState::Asked | PageState::Staged(_) | PageState::Failed(_)) => false,
+            Some(PageState::Requested | PageState::Staged(_) | PageState::Failed(_)) => false,
         }
     }
 
@@ -345,8 +345,8 @@ impl Pages {
             Urgency::Needed => GAP,
             Urgency::Expected => (length(run) / 2).clamp(GAP, WIDE_GAP),
         };
-        number.left_after(run.end) <= wide
-            && number.left_after(run.start) < RUN.min(self.most.wrapping_shr(2))
+        number.minus_or_zero(run.end) <= wide
+            && number.minus_or_zero(run.start) < RUN.min(self.most.wrapping_shr(2))
             && (run.end..number)
                 .all(|between| self.is_lacking(between, urgency) || self.is_idle(between))
     }
@@ -377,7 +377,7 @@ impl Pages {
             });
             if !matches!(
                 page.state,
-                PageState::Asked | PageState::Staged(_) | PageState::Failed(_)
+                PageState::Requested | PageState::Staged(_) | PageState::Failed(_)
             ) {
                 page.state = PageState::Queued(urgency);
             }
@@ -424,7 +424,7 @@ impl Pages {
 
     /// Requests queued runs, up to the limit of concurrent runs. `number` returns a new request
     /// number.
-    pub(super) fn ask(&mut self, number: &mut dyn FnMut() -> u64) {
+    pub(super) fn request_queued(&mut self, number: &mut dyn FnMut() -> u64) {
         while let Some(run) = self.next_run() {
             for pages in self.queued_parts(&run) {
                 self.make_room(length(&pages));
@@ -434,7 +434,7 @@ impl Pages {
     }
 
     fn next_run(&mut self) -> Option<PageRun> {
-        let under_way = self.asked.len();
+        let under_way = self.runs_in_progress.len();
         if under_way < limits::NEEDED_RUNS_ASKED
             && let Some(run) = self.needed.pop_front()
         {
@@ -452,8 +452,8 @@ impl Pages {
     fn may_expect(&mut self, pages: u64) -> bool {
         let is_stale = |came: &Instant| came.elapsed() >= STALE;
         let fits = |own: &Self| {
-            let unread = to_u64(own.unread.len()).with_more(own.asked_pages());
-            unread.with_more(pages) <= own.most.left_after(own.most.wrapping_shr(2))
+            let unread = to_u64(own.unread.len()).plus(own.asked_pages());
+            unread.plus(pages) <= own.most.minus_or_zero(own.most.wrapping_shr(2))
         };
         while !fits(self)
             && let Some((&oldest, came)) = self.unread.peek_lru()
@@ -462,13 +462,13 @@ impl Pages {
             self.unread.pop_lru();
             self.drop_page(oldest);
         }
-        let free = self.most.left_after(self.taken);
-        fits(self) && pages <= free.with_more(to_u64(self.read.len()))
+        let free = self.most.minus_or_zero(self.taken);
+        fits(self) && pages <= free.plus(to_u64(self.read.len()))
     }
 
     fn asked_pages(&self) -> u64 {
-        let runs = self.asked.values();
-        u64::sum(runs.map(|run| run.pages.end.left_after(run.next)))
+        let runs = self.runs_in_progress.values();
+        u64::sum(runs.map(|run| run.pages.end.minus_or_zero(run.next)))
     }
 
     /// Returns the parts of a run whose pages are still queued in this run. Other pages were
@@ -481,8 +481,8 @@ impl Pages {
                 continue;
             }
             match parts.last_mut() {
-                Some(part) if part.end == number => part.end = number.one_more(),
-                _ => parts.push(number..number.one_more()),
+                Some(part) if part.end == number => part.end = number.plus_one(),
+                _ => parts.push(number..number.plus_one()),
             }
         }
         parts
@@ -491,10 +491,10 @@ impl Pages {
     fn ask_for(&mut self, run: &PageRun, pages: Range<u64>, id: u64) {
         for number in pages.clone() {
             if let Some(page) = self.table.get_mut(&number) {
-                page.state = PageState::Asked;
+                page.state = PageState::Requested;
             }
         }
-        self.taken = self.taken.with_more(length(&pages));
+        self.taken = self.taken.plus(length(&pages));
         let bytes = run.object.bytes_of(&pages);
         self.requests.push(Request::Fetch {
             id,
@@ -509,12 +509,12 @@ impl Pages {
             pages,
             urgency: run.urgency,
         };
-        self.asked.insert(id, run);
+        self.runs_in_progress.insert(id, run);
     }
 
     /// Drops unpinned pages until `pages` more pages fit.
     fn make_room(&mut self, pages: u64) {
-        while self.taken.with_more(pages) > self.most {
+        while self.taken.plus(pages) > self.most {
             let oldest = self.read.pop_lru().map(|(number, ())| number);
             let oldest = oldest.or_else(|| self.unread.pop_lru().map(|(number, _)| number));
             match oldest {
@@ -527,7 +527,7 @@ impl Pages {
     /// Removes a staged page, and tells the fetcher to free its part of the stage.
     fn drop_page(&mut self, number: u64) {
         let page = self.table.remove(&number);
-        self.taken = self.taken.left_after(1);
+        self.taken = self.taken.minus_or_zero(1);
         if page
             .is_some_and(|page| matches!(page.state, PageState::Staged(PageLocation::Segment(_))))
         {
@@ -539,7 +539,7 @@ impl Pages {
                 place: first,
                 length,
             }) if first.checked_add(*length) == Some(place) => {
-                *length = length.with_more(PAGE);
+                *length = length.plus(PAGE);
             }
             _ => self.requests.push(Request::Drop {
                 place,
@@ -553,13 +553,13 @@ impl Pages {
     ///
     /// # Errors
     /// `Corrupt` if more bytes arrived than were requested.
-    pub(super) fn staged(
+    pub(super) fn record_staged(
         &mut self,
         id: u64,
         bytes: u64,
         place: &PageLocation,
     ) -> Result<Option<Arc<Staging>>> {
-        let Some(run) = self.asked.get_mut(&id) else {
+        let Some(run) = self.runs_in_progress.get_mut(&id) else {
             return Ok(None);
         };
         let object = Arc::clone(&run.object);
@@ -578,7 +578,7 @@ impl Pages {
         let come = run.next..end;
         run.next = end.max(run.next);
         if run.next == run.pages.end {
-            self.asked.remove(&id);
+            self.runs_in_progress.remove(&id);
         }
         come.for_each(|number| self.stage(number, place.clone()));
         Ok(Some(object))
@@ -595,7 +595,7 @@ impl Pages {
     }
 
     /// Records pages that were staged without a request.
-    pub(super) fn staged_unasked(&mut self, pages: Range<u64>) {
+    pub(super) fn record_staged_unrequested(&mut self, pages: Range<u64>) {
         self.make_room(length(&pages));
         for number in pages {
             let page = PageEntry {
@@ -603,18 +603,18 @@ impl Pages {
                 pins: 0,
             };
             self.table.entry(number).or_insert(page);
-            self.taken = self.taken.one_more();
+            self.taken = self.taken.plus_one();
             self.stage(number, PageLocation::Stage);
         }
         self.make_room(0);
     }
 
     /// Records that the request of a run failed. Returns the run's object.
-    pub(super) fn failed(&mut self, id: u64, error: &Error) -> Option<Arc<Staging>> {
-        let run = self.asked.remove(&id)?;
+    pub(super) fn record_failed(&mut self, id: u64, error: &Error) -> Option<Arc<Staging>> {
+        let run = self.runs_in_progress.remove(&id)?;
         self.remember_failure(run.next..run.pages.end, error);
         for number in run.next..run.pages.end {
-            self.taken = self.taken.left_after(1);
+            self.taken = self.taken.minus_or_zero(1);
             match self.table.get_mut(&number) {
                 Some(page) if page.pins > 0 => page.state = PageState::Failed(error.clone()),
                 _ => drop(self.table.remove(&number)),
@@ -625,19 +625,19 @@ impl Pages {
 
     /// Cancels the runs that contain these pages. With an error, runs that other readers wait for
     /// are cancelled as well.
-    pub(super) fn give_up(&mut self, pages: &Range<u64>, error: Option<&Error>) {
+    pub(super) fn cancel_runs(&mut self, pages: &Range<u64>, error: Option<&Error>) {
         let overlaps = |run: &PageRun| run.next < pages.end && pages.start < run.pages.end;
         let is_pinned = |run: &PageRun| {
             let mut numbers = run.next..run.pages.end;
             numbers.any(|number| self.table.get(&number).is_some_and(|page| page.pins > 0))
         };
-        let runs = self.asked.iter();
+        let runs = self.runs_in_progress.iter();
         let over = runs.filter(|(_, run)| overlaps(run) && (error.is_some() || !is_pinned(run)));
         let over: Vec<u64> = over.map(|(id, _)| *id).collect();
-        let unwanted = Error::unwanted();
+        let unwanted = Error::cancelled();
         for id in over {
             self.requests.push(Request::Cancel { id });
-            self.failed(id, error.unwrap_or(&unwanted));
+            self.record_failed(id, error.unwrap_or(&unwanted));
         }
         if let Some(error) = error {
             self.remember_failure(pages.clone(), error);
@@ -653,10 +653,10 @@ impl Pages {
     }
 
     /// Fails all waiting readers with `error`, because the connection has ended.
-    pub(super) fn break_off(&mut self, error: &Error) {
-        let ids: Vec<u64> = self.asked.keys().copied().collect();
+    pub(super) fn fail_all(&mut self, error: &Error) {
+        let ids: Vec<u64> = self.runs_in_progress.keys().copied().collect();
         for id in ids {
-            self.failed(id, error);
+            self.record_failed(id, error);
         }
         for run in std::mem::take(&mut self.needed)
             .iter()
@@ -669,11 +669,11 @@ impl Pages {
     /// Removes a closed object and all its pages.
     pub(super) fn forget(&mut self, object: &Staging) {
         let is_own = |run: &PageRun| run.object.number == object.number;
-        let asked = self.asked.iter().filter(|(_, run)| is_own(run));
+        let asked = self.runs_in_progress.iter().filter(|(_, run)| is_own(run));
         let asked: Vec<u64> = asked.map(|(id, _)| *id).collect();
         for id in asked {
             self.requests.push(Request::Cancel { id });
-            self.failed(id, &Error::unwanted());
+            self.record_failed(id, &Error::cancelled());
         }
         self.needed.retain(|run| !is_own(run));
         self.expected.retain(|run| !is_own(run));
@@ -686,7 +686,7 @@ impl Pages {
             if let Some(page) = self.table.remove(&number)
                 && matches!(page.state, PageState::Staged(_))
             {
-                self.taken = self.taken.left_after(1);
+                self.taken = self.taken.minus_or_zero(1);
             }
         }
     }

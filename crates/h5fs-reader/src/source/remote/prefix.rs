@@ -11,8 +11,10 @@ use lru::LruCache;
 use crate::error::Error;
 use crate::limits;
 use crate::memory::lock::lock;
-use crate::source::neighbours::policy::{OpenRefusal, OpenedPath, Policy, refusal, unreadable};
-use crate::source::open::{OpenSource, SharedOpen};
+use crate::source::neighbours::policy::{
+    OpenRefusal, OpenedPath, OtherFilesPolicy, refusal, unreadable,
+};
+use crate::source::open::{OpenSource, SharedOpenSource};
 use crate::source::remote::connection::Connection;
 use crate::source::remote::object::RemoteObject;
 
@@ -24,14 +26,14 @@ type KnownObject = (Instant, Option<Arc<RemoteObject>>);
 pub(in crate::source) struct Prefix {
     connection: Arc<Connection>,
     path: PathBuf,
-    policy: Policy,
+    policy: OtherFilesPolicy,
     /// Objects by name.
     known: Mutex<LruCache<Vec<u8>, KnownObject>>,
 }
 
 impl Prefix {
     /// Returns the prefix of the URL of `connection`.
-    pub(in crate::source) fn new(connection: &Arc<Connection>, policy: Policy) -> Self {
+    pub(in crate::source) fn new(connection: &Arc<Connection>, policy: OtherFilesPolicy) -> Self {
         Prefix {
             connection: Arc::clone(connection),
             path: connection.prefix(),
@@ -44,7 +46,7 @@ impl Prefix {
         &self.path
     }
 
-    pub(in crate::source) fn policy(&self) -> Policy {
+    pub(in crate::source) fn policy(&self) -> OtherFilesPolicy {
         self.policy
     }
 
@@ -60,13 +62,13 @@ impl Prefix {
             OpenRefusal::Failed(place.clone(), unreadable(&place, &why))
         };
         let found = self.find(name).map_err(failed)?;
-        let found = found.map(|object| -> SharedOpen { object });
+        let found = found.map(|object| -> SharedOpenSource { object });
         Ok(found.map(|object| (object, place)))
     }
 
     fn find(&self, name: Vec<u8>) -> crate::error::Result<Option<Arc<RemoteObject>>> {
         if let Some((since, found)) = lock(&self.known).get(&name)
-            && since.elapsed() < self.connection.valid()
+            && since.elapsed() < self.connection.validity()
             && !found.as_ref().is_some_and(|object| object.is_changed())
         {
             return Ok(found.clone());

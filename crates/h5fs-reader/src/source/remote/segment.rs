@@ -62,7 +62,8 @@ impl Segment {
     /// Fails with the system's error; `UnexpectedEof` if the file is too short.
     pub fn read(&self, number: u64, page: &mut [u8]) -> io::Result<bool> {
         let mut stated = [0; 8];
-        self.file.read_exact_at(&mut stated, stated_at(number))?;
+        self.file
+            .read_exact_at(&mut stated, checksum_offset(number))?;
         self.file.read_exact_at(page, page_offset(number))?;
         Ok(checksum(&self.key, number, page) == stated)
     }
@@ -73,11 +74,11 @@ impl Segment {
     /// # Errors
     /// Fails as [`read`](Self::read) does.
     pub fn present_pages(&self, numbers: &Range<u64>) -> io::Result<u64> {
-        let pages = numbers.end.left_after(numbers.start);
+        let pages = numbers.end.minus_or_zero(numbers.start);
         let bytes = to_usize(pages.times(CHECKSUM)).unwrap_or(0);
         let mut stated = vec![0; bytes];
         self.file
-            .read_exact_at(&mut stated, stated_at(numbers.start))?;
+            .read_exact_at(&mut stated, checksum_offset(numbers.start))?;
         let (stated, _) = stated.as_chunks::<8>();
         let written = stated.iter().take_while(|stated| **stated != ABSENT);
         let written = to_u64(written.count());
@@ -95,7 +96,7 @@ impl Segment {
     pub fn write(&self, number: u64, page: &[u8]) -> io::Result<()> {
         self.file.write_all_at(page, page_offset(number))?;
         let stated = checksum(&self.key, number, page);
-        self.file.write_all_at(&stated, stated_at(number))
+        self.file.write_all_at(&stated, checksum_offset(number))
     }
 
     /// Marks a page as absent.
@@ -103,17 +104,17 @@ impl Segment {
     /// # Errors
     /// Fails with the system's error.
     pub fn forget(&self, number: u64) -> io::Result<()> {
-        self.file.write_all_at(&ABSENT, stated_at(number))
+        self.file.write_all_at(&ABSENT, checksum_offset(number))
     }
 }
 
 /// Returns the offset of a page in its segment.
 fn page_offset(number: u64) -> u64 {
-    (number % PAGES).times(PAGE).with_more(FIRST_PAGE)
+    (number % PAGES).times(PAGE).plus(FIRST_PAGE)
 }
 
 /// Returns the offset of a page's checksum in its segment.
-fn stated_at(number: u64) -> u64 {
+fn checksum_offset(number: u64) -> u64 {
     (number % PAGES).times(CHECKSUM)
 }
 

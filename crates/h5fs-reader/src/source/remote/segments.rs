@@ -8,7 +8,7 @@ use std::sync::{Arc, Weak};
 
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::source::local::descriptors::share_of;
+use crate::source::local::descriptors::max_open_files;
 use crate::source::remote::segment::{ObjectKey, Segment};
 use crate::wire::Count;
 
@@ -28,7 +28,7 @@ impl Segments {
         let most = NonZeroUsize::new(limits::OPEN_SEGMENTS).unwrap_or(NonZeroUsize::MIN);
         Segments {
             open: Vec::new(),
-            most: share_of(most).get(),
+            most: max_open_files(most).get(),
         }
     }
 
@@ -64,8 +64,8 @@ impl Segments {
     }
 
     /// Returns the segments above the limit, starting with the one received longest ago.
-    pub(super) fn surplus(&self) -> Vec<Arc<Segment>> {
-        let surplus = self.open.len().left_after(self.most);
+    pub(super) fn over_limit(&self) -> Vec<Arc<Segment>> {
+        let surplus = self.open.len().minus_or_zero(self.most);
         let oldest = self.open.iter().take(surplus);
         oldest
             .filter_map(|(_, segment)| segment.upgrade())

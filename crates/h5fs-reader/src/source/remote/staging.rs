@@ -23,7 +23,7 @@ pub(super) struct Staging {
     object: Arc<ObjectIdentity>,
     identity: Identity,
     /// The reason why the state has ended.
-    over: OnceLock<Error>,
+    end_reason: OnceLock<Error>,
     seen: Mutex<StateChecks>,
 }
 
@@ -56,7 +56,7 @@ impl Staging {
             region,
             identity: Identity::Object(Arc::clone(&object)),
             object,
-            over: OnceLock::new(),
+            end_reason: OnceLock::new(),
             seen: Mutex::new(StateChecks {
                 last: Instant::now(),
                 look: None,
@@ -73,7 +73,7 @@ impl Staging {
 
     /// Returns the pages that contain these bytes of the object.
     pub(super) fn pages_of(&self, offset: u64, length: u64) -> Range<u64> {
-        let whole = Extent::cut(self.region, self.state().length);
+        let whole = Extent::saturating(self.region, self.state().length);
         let bytes = whole.skip(offset).first(length);
         if bytes.is_empty() {
             return 0..0;
@@ -83,7 +83,7 @@ impl Staging {
 
     /// Returns the bytes of the object in these pages.
     pub(super) fn bytes_of(&self, pages: &Range<u64>) -> Range<u64> {
-        let offset = |page: u64| page.times(PAGE).left_after(self.region);
+        let offset = |page: u64| page.times(PAGE).minus_or_zero(self.region);
         offset(pages.start)..offset(pages.end).min(self.state().length)
     }
 
@@ -93,18 +93,18 @@ impl Staging {
     }
 
     /// Returns whether this is the object of the source's own URL.
-    pub(super) fn is_the_urls(&self) -> bool {
+    pub(super) fn is_url_object(&self) -> bool {
         self.object.name.is_empty()
     }
 
     /// Records that the object has left this state for good, for the reason `why`.
-    pub(super) fn end(&self, why: Error) {
-        let _known = self.over.set(why);
+    pub(super) fn end_state(&self, why: Error) {
+        let _known = self.end_reason.set(why);
     }
 
     /// Returns the reason why the state has ended, if it has.
     pub(super) fn end_reason(&self) -> Option<&Error> {
-        self.over.get()
+        self.end_reason.get()
     }
 
     /// Records that a response contained bytes of the object. If responses identify the state, this
@@ -126,7 +126,7 @@ impl Staging {
         seen.is_missed = told.is_none();
         match told {
             Some(Ok(())) => seen.took = took.unwrap_or_default(),
-            Some(Err(why)) => self.end(why),
+            Some(Err(why)) => self.end_state(why),
             None => {}
         }
     }
@@ -136,17 +136,17 @@ impl Staging {
     pub(super) fn is_fresh(&self, valid: Duration) -> bool {
         let seen = lock(&self.seen);
         let is_told = !self.state().is_sampled() && !seen.is_missed;
-        is_told && !OpenedState::is_over(self) && seen.last.elapsed() < valid
+        is_told && !OpenedState::has_ended(self) && seen.last.elapsed() < valid
     }
 
     /// Returns whether a check is in progress.
-    pub(super) fn is_looked_at(&self) -> bool {
+    pub(super) fn is_being_checked(&self) -> bool {
         lock(&self.seen).look.is_some()
     }
 
     /// Returns whether a check is due: the last confirmation is older than `valid`, and no check is
     /// in progress. If so, records the start of a check.
-    pub(super) fn is_due(&self, valid: Duration) -> bool {
+    pub(super) fn begin_check_if_due(&self, valid: Duration) -> bool {
         let mut seen = lock(&self.seen);
         let valid = if self.state().is_sampled() {
             seen.took.saturating_mul(REST).max(SAMPLED)
@@ -154,7 +154,7 @@ impl Staging {
             valid
         };
         let is_due =
-            !OpenedState::is_over(self) && seen.look.is_none() && seen.last.elapsed() >= valid;
+            !OpenedState::has_ended(self) && seen.look.is_none() && seen.last.elapsed() >= valid;
         if is_due {
             seen.look = Some(Instant::now());
         }
@@ -168,24 +168,24 @@ impl OpenedState for Staging {
     }
 
     /// Returns true, because an object is never modified in place: a new object replaces it.
-    fn is_settled(&self) -> bool {
+    fn has_no_pending_write(&self) -> bool {
         true
     }
 
-    fn is_over(&self) -> bool {
-        self.over.get().is_some()
+    fn has_ended(&self) -> bool {
+        self.end_reason.get().is_some()
     }
 }
 
 /// Returns the length of a range.
 pub(super) fn length(range: &Range<u64>) -> u64 {
-    range.end.left_after(range.start)
+    range.end.minus_or_zero(range.start)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::remote::failure::changed;
+    use crate::source::remote::failure::object_changed_error;
     use std::thread::sleep;
 
     #[test]
@@ -195,19 +195,22 @@ mod tests {
         let object = Staging::new(0, 0, b"", state);
         let moment = Duration::from_millis(5);
         let await_look = || {
-            while !object.is_due(Duration::ZERO) {
+            while !object.begin_check_if_due(Duration::ZERO) {
                 sleep(moment);
             }
         };
         await_look();
         sleep(Duration::from_millis(100));
-        assert!(!object.is_due(Duration::ZERO), "one is under way");
+        assert!(
+            !object.begin_check_if_due(Duration::ZERO),
+            "one is under way"
+        );
         object.record_check(Some(Ok(())));
         let ended = Instant::now();
         await_look();
         assert!(ended.elapsed() >= Duration::from_millis(900));
-        assert!(!OpenedState::is_over(&object));
-        object.record_check(Some(Err(changed())));
-        assert!(OpenedState::is_over(&object));
+        assert!(!OpenedState::has_ended(&object));
+        object.record_check(Some(Err(object_changed_error())));
+        assert!(OpenedState::has_ended(&object));
     }
 }

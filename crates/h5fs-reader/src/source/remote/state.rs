@@ -18,7 +18,7 @@ impl ObjectState {
 
     /// Parses an entity tag from a server. An empty tag does not distinguish states and counts as
     /// absent.
-    pub fn tag(text: &[u8]) -> Vec<u8> {
+    pub fn parse_entity_tag(text: &[u8]) -> Vec<u8> {
         let opaque = text.strip_prefix(b"W/").unwrap_or(text);
         match opaque {
             b"" | b"\"\"" => Vec::new(),
@@ -27,12 +27,12 @@ impl ObjectState {
     }
 
     /// Returns whether the tag changes whenever a byte changes.
-    pub fn is_tagged_strongly(&self) -> bool {
+    pub fn has_strong_tag(&self) -> bool {
         self.etag.starts_with(b"\"")
     }
 
     /// Returns whether the tag or the date distinguishes states of the object.
-    pub fn is_told_apart(&self) -> bool {
+    pub fn has_validator(&self) -> bool {
         !self.etag.is_empty() || self.modified != 0
     }
 
@@ -51,7 +51,7 @@ impl ObjectState {
     }
 
     /// Returns whether the two states differ only in their tags, with equal dates.
-    pub fn is_retagged(&self, other: &Self) -> bool {
+    pub fn differs_only_in_tag(&self, other: &Self) -> bool {
         let is_dated = self.modified != 0 && self.modified == other.modified;
         is_dated && self.length == other.length && self.etag != other.etag
     }
@@ -115,7 +115,7 @@ mod tests {
             (b"W/\"\"", b""),
             (b"", b""),
         ] {
-            assert_eq!(ObjectState::tag(text), tag);
+            assert_eq!(ObjectState::parse_entity_tag(text), tag);
         }
         let state = |etag: &[u8], modified| ObjectState {
             length: 5,
@@ -128,20 +128,23 @@ mod tests {
         assert!(!one.is_same(&state(b"W/\"1\"", 7)) && !one.is_same(&state(b"", 7)));
         assert!(state(b"", 7).is_same(&state(b"", 7)));
         assert!(!state(b"", 7).is_same(&state(b"", 0)));
-        assert!(one.is_tagged_strongly() && !state(b"W/\"1\"", 7).is_tagged_strongly());
+        assert!(one.has_strong_tag() && !state(b"W/\"1\"", 7).has_strong_tag());
         assert!(!one.is_same(&ObjectState {
             length: 6,
             ..one.clone()
         }));
-        assert!(one.is_retagged(&state(b"\"2\"", 7)) && !one.is_retagged(&one));
-        assert!(!one.is_retagged(&state(b"\"2\"", 8)) && !one.is_retagged(&state(b"\"2\"", 0)));
+        assert!(one.differs_only_in_tag(&state(b"\"2\"", 7)) && !one.differs_only_in_tag(&one));
+        assert!(
+            !one.differs_only_in_tag(&state(b"\"2\"", 8))
+                && !one.differs_only_in_tag(&state(b"\"2\"", 0))
+        );
         assert_eq!(one.clone().without_tag(), state(b"", 7));
         assert_eq!(state(b"\"1\"", 0).without_tag(), state(b"\"1\"", 0));
         let mut sampled = state(b"", 0);
-        assert!(!sampled.is_told_apart() && !sampled.is_sampled());
+        assert!(!sampled.has_validator() && !sampled.is_sampled());
         sampled.set_sample(b"hash");
-        assert!(sampled.is_told_apart() && sampled.is_sampled() && !one.is_sampled());
-        assert!(!sampled.is_tagged_strongly());
+        assert!(sampled.has_validator() && sampled.is_sampled() && !one.is_sampled());
+        assert!(!sampled.has_strong_tag());
     }
 
     #[test]

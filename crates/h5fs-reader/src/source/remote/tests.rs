@@ -121,8 +121,8 @@ fn a_paged_file_is_read_by_its_pages() {
     let pair = normal_fetcher();
     let object = pair.open(20 * MIB);
     // The first page arrives before any read.
-    object.set_pages(0, 4 * MIB);
-    pair.wait_until(|_| object.has_bytes(0, 4 * MIB));
+    object.set_metadata_pages(0, 4 * MIB);
+    pair.wait_until(|_| object.is_available(0, 4 * MIB));
     let first = (0, 4 * MIB, false);
     assert_eq!(read(&object, 5 * MIB, 100).unwrap(), bytes(5 * MIB, 100));
     assert_eq!(
@@ -145,11 +145,11 @@ fn a_paged_file_is_read_by_its_pages() {
 fn a_first_page_is_brought_within_the_limit_and_of_the_urls_object_alone() {
     let pair = normal_fetcher();
     let object = pair.open(20 * MIB);
-    object.set_pages(0, 16 * MIB);
-    pair.wait_until(|_| object.has_bytes(0, limits::FIRST_PAGE));
+    object.set_metadata_pages(0, 16 * MIB);
+    pair.wait_until(|_| object.is_available(0, limits::FIRST_PAGE));
     pair.put("other", 20 * MIB, "\"1\"");
     let other = RemoteObject::find(&pair.connection, b"other").unwrap();
-    other.unwrap().set_pages(0, 4 * MIB);
+    other.unwrap().set_metadata_pages(0, 4 * MIB);
     let asked: u64 = pair.fetched().iter().map(|(_, length, _)| length).sum();
     assert_eq!(asked, limits::FIRST_PAGE);
 }
@@ -160,8 +160,8 @@ fn what_is_there_brings_no_more_of_its_page() {
     let object = pair.open(20 * MIB);
     // No page size is known yet.
     read(&object, 4 * MIB, 100).unwrap();
-    object.set_pages(2 * MIB, MIB);
-    pair.wait_until(|_| object.has_bytes(2 * MIB, MIB));
+    object.set_metadata_pages(2 * MIB, MIB);
+    pair.wait_until(|_| object.is_available(2 * MIB, MIB));
     object.prefetch(&[(4 * MIB + 7, 10)], Urgency::Expected);
     read(&object, 8 * MIB, 100).unwrap();
     let near = [
@@ -474,8 +474,10 @@ fn a_reader_that_has_gone_waits_no_longer() {
     );
     let object = pair.open(MIB);
     let is_wanted = || pair.fetched().is_empty();
-    let gone = object.read_wanted(0, &mut [0; 10], &is_wanted).unwrap_err();
-    assert!(gone.is_unwanted());
+    let gone = object
+        .read_cancellable(0, &mut [0; 10], &is_wanted)
+        .unwrap_err();
+    assert!(gone.is_cancelled());
     pair.wait_until(|asked| {
         asked
             .iter()
@@ -506,8 +508,8 @@ fn what_has_come_is_read_before_the_rest() {
     assert_eq!(read(&object, 0, MIB).unwrap(), bytes(0, MIB));
     let looks = AtomicU32::new(0);
     let is_wanted = || looks.fetch_add(1, Ordering::SeqCst) < 2;
-    let gone = object.read_wanted(MIB, &mut [0; 10], &is_wanted);
-    assert!(gone.unwrap_err().is_unwanted());
+    let gone = object.read_cancellable(MIB, &mut [0; 10], &is_wanted);
+    assert!(gone.unwrap_err().is_cancelled());
 }
 
 #[test]
@@ -674,10 +676,10 @@ fn an_object_that_is_opened_again_is_compared_once_it_is_due() {
     let path = Path::new("o0");
     let first = |directory: &RemoteDirectory| {
         let opened = directory.open(path).unwrap();
-        let source = opened.content.source(path, None).unwrap();
+        let source = opened.content.into_source(path, None).unwrap();
         let mut byte = [0];
         source.read_at(MIB / 2, &mut byte).unwrap();
-        (opened.number, byte)
+        (opened.entry_id, byte)
     };
     let opens = |request: &Request| matches!(request, Request::Open { .. });
     let checks = |request: &Request| matches!(request, Request::Check { .. });
@@ -702,7 +704,7 @@ fn a_region_fits_whatever_length_was_told() {
         pair.put(name, length, name);
     }
     let open = |name: &str, told| {
-        let found = RemoteObject::find_of(&pair.connection, name.as_bytes(), told);
+        let found = RemoteObject::find_with_length(&pair.connection, name.as_bytes(), told);
         found.unwrap().unwrap()
     };
     let objects = [

@@ -18,7 +18,7 @@ use crate::fs::data_files::archive::entries::EntryKind;
 use crate::fs::data_files::archive::entry_inspector::{EntryInspector, FoundEntry as Looked};
 use crate::fs::data_files::archive::joined::temporary;
 use crate::fs::errno::{self, is_denied};
-use crate::joined::choice::Choice;
+use crate::joined::choice::JoinChoice;
 use crate::limits;
 
 /// Maximum number of symbolic links followed to one file.
@@ -30,8 +30,8 @@ const DEPTH: usize = 32;
 /// Options and directory for listing the files that are joined.
 pub(super) struct Lister {
     pub(super) root: Arc<dyn Directory>,
-    pub(super) look: Arc<EntryInspector>,
-    pub(super) choice: Choice,
+    pub(super) inspector: Arc<EntryInspector>,
+    pub(super) choice: JoinChoice,
     /// Whether other users can read the joined file. If so, files that these users cannot read are
     /// omitted, because the joined file shows their content.
     pub(super) allow_other: bool,
@@ -46,7 +46,7 @@ pub(in crate::fs::data_files::archive) struct FileListing {
     pub(super) names: Vec<Arc<[u8]>>,
     pub(super) files: Vec<ListedFile>,
     /// Paths of omitted files and directories, each with the reason.
-    pub(in crate::fs::data_files::archive) left_out: Vec<(String, String)>,
+    pub(in crate::fs::data_files::archive) omitted: Vec<(String, String)>,
     /// A hash of the paths and states of all files.
     pub(super) hash: u64,
 }
@@ -57,13 +57,9 @@ impl FileListing {
         /// Bytes that an allocation needs in addition to its content. Names are shared, but counted
         /// here.
         const OWN: usize = 64;
-        let file =
-            |file: &ListedFile| size_of::<ListedFile>().with_more(file.path.as_os_str().len());
-        let files = self
-            .files
-            .iter()
-            .map(|own| to_u64(file(own).with_more(OWN)));
-        let left_out = self.left_out.iter();
+        let file = |file: &ListedFile| size_of::<ListedFile>().plus(file.path.as_os_str().len());
+        let files = self.files.iter().map(|own| to_u64(file(own).plus(OWN)));
+        let left_out = self.omitted.iter();
         let left_out = left_out.map(|(name, why)| to_u64(name.len() + why.len() + OWN));
         u64::sum(files.chain(left_out))
     }
@@ -80,7 +76,7 @@ pub(super) struct ListedFile {
 /// The files found so far by a search of the directory.
 struct DirectoryScan<'a> {
     files: Vec<(Arc<[u8]>, ListedFile)>,
-    left_out: Vec<(String, String)>,
+    omitted: Vec<(String, String)>,
     /// Symbolic links. Their targets are added after all other files, so that a file is listed by
     /// its own path.
     links: Vec<PathBuf>,
@@ -106,7 +102,7 @@ impl DirectoryScan<'_> {
         let reasons = temporary::reasons(&names);
         for ((name, file), reason) in std::mem::take(&mut self.files).into_iter().zip(reasons) {
             match reason {
-                Some(reason) => self.leave_out(Path::new(OsStr::from_bytes(&name)), &reason)?,
+                Some(reason) => self.omit(Path::new(OsStr::from_bytes(&name)), &reason)?,
                 None => self.files.push((name, file)),
             }
         }
@@ -115,13 +111,13 @@ impl DirectoryScan<'_> {
 
     /// # Errors
     /// `Limit` if there are too many.
-    fn leave_out(&mut self, path: &Path, reason: &str) -> Result<()> {
-        if self.left_out.len() >= limits::JOINED_FILES {
+    fn omit(&mut self, path: &Path, reason: &str) -> Result<()> {
+        if self.omitted.len() >= limits::JOINED_FILES {
             let most = to_u64(limits::JOINED_FILES);
             return Err(Error::limit("joined: number of files left out", most));
         }
         let name = path.display().to_string();
-        self.left_out.push((name, reason.to_owned()));
+        self.omitted.push((name, reason.to_owned()));
         Ok(())
     }
 }
@@ -137,16 +133,18 @@ impl Lister {
     pub(super) fn list(&self, freed: usize, cancel: &CancelToken) -> Result<FileListing> {
         let mut found = DirectoryScan {
             files: Vec::new(),
-            left_out: Vec::new(),
+            omitted: Vec::new(),
             links: Vec::new(),
             cancel,
         };
         self.list_beneath(Path::new(""), 0, &mut found)?;
-        self.follow(&mut found)?;
+        self.add_link_targets(&mut found)?;
         found.files.sort_by(|(a, _), (b, _)| a.cmp(b));
         found.leave_out_temporary()?;
         let DirectoryScan {
-            files, left_out, ..
+            files,
+            omitted: left_out,
+            ..
         } = found;
         let mut hasher = DefaultHasher::new();
         freed.hash(&mut hasher);
@@ -157,7 +155,7 @@ impl Lister {
         Ok(FileListing {
             names,
             files,
-            left_out,
+            omitted: left_out,
             hash: hasher.finish(),
         })
     }
@@ -177,7 +175,7 @@ impl Lister {
         let mut names = Vec::new();
         self.root.list(directory)?.visit(0, &mut |listed| {
             if !listed.name.starts_with(b".") {
-                names.push((listed.name.to_vec(), listed.there.clone()));
+                names.push((listed.name.to_vec(), listed.info.clone()));
             }
             names.len() > limits::JOINED_NAMES
         })?;
@@ -186,14 +184,15 @@ impl Lister {
             return Err(Error::limit("joined: names in a directory", most));
         }
         for (name, there) in names {
-            found.cancel.go_on()?;
+            found.cancel.check_cancelled()?;
             let path = directory.join(OsStr::from_bytes(&name));
-            let listed = there.and_then(|there| self.look.listed(&path, false, &there));
+            let listed =
+                there.and_then(|there| self.inspector.inspect_listed(&path, false, &there));
             let looked = match listed {
                 Some(found) => Ok(found),
-                None => self.look.inspect(&path, false, None),
+                None => self.inspector.inspect(&path, false, None),
             };
-            let looked = looked.and_then(|looked| match looked.unread {
+            let looked = looked.and_then(|looked| match looked.read_error {
                 Some(error) if self.is_chosen(&path) => Err(error),
                 _ => Ok(looked),
             });
@@ -201,8 +200,8 @@ impl Lister {
                 Ok(looked) => self.add_found(path, looked, depth, found)?,
                 // The file was removed meanwhile, or is not a regular file. On a server, a listed
                 // file should exist.
-                Err(Error::NotFound) if !self.root.is_far() || !self.is_chosen(&path) => {}
-                Err(error) => self.leave_out(&path, error, found)?,
+                Err(Error::NotFound) if !self.root.is_remote() || !self.is_chosen(&path) => {}
+                Err(error) => self.omit_unreadable(&path, error, found)?,
             }
         }
         Ok(())
@@ -214,15 +213,20 @@ impl Lister {
     ///
     /// # Errors
     /// Fails with `error` in all other cases.
-    fn leave_out(&self, path: &Path, error: Error, found: &mut DirectoryScan<'_>) -> Result<()> {
-        let lasts = !error.is_passing()
+    fn omit_unreadable(
+        &self,
+        path: &Path,
+        error: Error,
+        found: &mut DirectoryScan<'_>,
+    ) -> Result<()> {
+        let lasts = !error.is_transient()
             || is_own_mount(&error)
-            || is_denied(&error) && !self.root.is_far()
-            || self.partial && !error.is_unwanted();
+            || is_denied(&error) && !self.root.is_remote()
+            || self.partial && !error.is_cancelled();
         if !lasts {
             return Err(error);
         }
-        found.leave_out(path, &error.to_string())
+        found.omit(path, &error.to_string())
     }
 
     /// Adds the data file at `path` or, if `path` is a directory, all data files below it.
@@ -234,17 +238,17 @@ impl Lister {
         found: &mut DirectoryScan<'_>,
     ) -> Result<()> {
         if self.is_private(&looked) {
-            return found.leave_out(&path, "not every user may read it");
+            return found.omit(&path, "not every user may read it");
         }
         match looked.kind {
             EntryKind::Directory => match self.list_beneath(&path, depth + 1, found) {
-                Err(error) if matches!(error, Error::Limit { .. }) || error.is_unwanted() => {
+                Err(error) if matches!(error, Error::Limit { .. }) || error.is_cancelled() => {
                     Err(error)
                 }
-                Err(error) => self.leave_out(&path, error, found),
+                Err(error) => self.omit_unreadable(&path, error, found),
                 Ok(()) => Ok(()),
             },
-            EntryKind::DataFile => self.add_file(&path, path.clone(), looked.there.state, found),
+            EntryKind::DataFile => self.add_file(&path, path.clone(), looked.info.identity, found),
             EntryKind::Symlink if self.is_chosen(&path) => found.link(path),
             EntryKind::Symlink | EntryKind::File | EntryKind::Joined => Ok(()),
         }
@@ -252,21 +256,21 @@ impl Lister {
 
     /// Adds the target of each symbolic link, unless the target was already added by its own path
     /// or for another link.
-    fn follow(&self, found: &mut DirectoryScan<'_>) -> Result<()> {
+    fn add_link_targets(&self, found: &mut DirectoryScan<'_>) -> Result<()> {
         let taken = found.files.iter().map(|(_, file)| file.path.clone());
         let mut taken: HashSet<PathBuf> = taken.collect();
         let mut links = std::mem::take(&mut found.links);
         links.sort();
         for link in links {
-            found.cancel.go_on()?;
+            found.cancel.check_cancelled()?;
             match self.link_target(&link) {
                 Ok(Some((target, state))) if taken.insert(target.clone()) => {
                     self.add_file(&link, target, state, found)?;
                 }
                 Ok(_) => {}
-                Err(Error::NotFound) => found.leave_out(&link, "a dangling link")?,
-                Err(Error::Usage(reason)) => found.leave_out(&link, &reason)?,
-                Err(error) => self.leave_out(&link, error, found)?,
+                Err(Error::NotFound) => found.omit(&link, "a dangling link")?,
+                Err(Error::Usage(reason)) => found.omit(&link, &reason)?,
+                Err(error) => self.omit_unreadable(&link, error, found)?,
             }
         }
         Ok(())
@@ -288,7 +292,7 @@ impl Lister {
             // The target of a link is checked separately.
             _ => return false,
         };
-        self.allow_other && looked.there.attributes.mode & wanted != wanted
+        self.allow_other && looked.info.attributes.mode & wanted != wanted
     }
 
     /// Returns whether some users who can read the joined file may not enter a directory on the
@@ -296,7 +300,7 @@ impl Lister {
     fn is_hidden(&self, path: &Path) -> bool {
         self.allow_other
             && path.ancestors().skip(1).any(|above| {
-                let looked = self.look.inspect(above, false, None);
+                let looked = self.inspector.inspect(above, false, None);
                 looked.is_ok_and(|looked| self.is_private(&looked))
             })
     }
@@ -334,18 +338,18 @@ impl Lister {
                 .strip_prefix(self.root.path())
                 .map(Path::to_path_buf)
                 .unwrap_or_else(|_| at.parent().unwrap_or(Path::new("")).join(&text));
-            match within(&text) {
+            match resolve_dot_dot(&text) {
                 Some(within) => at = within,
                 None => return refused("a link that leads outside the directory"),
             }
-            let found = self.look.inspect(&at, false, None)?;
+            let found = self.inspector.inspect(&at, false, None)?;
             match found.kind {
                 EntryKind::DataFile if self.is_private(&found) || self.is_hidden(&at) => {
                     return refused("not every user may read it");
                 }
-                EntryKind::DataFile => return Ok(Some((at, found.there.state))),
+                EntryKind::DataFile => return Ok(Some((at, found.info.identity))),
                 EntryKind::Symlink => {}
-                _ => return found.unread.map_or(Ok(None), Err),
+                _ => return found.read_error.map_or(Ok(None), Err),
             }
         }
         refused("too many links in a chain")
@@ -357,7 +361,7 @@ fn is_own_mount(error: &Error) -> bool {
 }
 
 /// Resolves `..` in a relative path. Returns `None` if the path leads out of the directory.
-fn within(path: &Path) -> Option<PathBuf> {
+fn resolve_dot_dot(path: &Path) -> Option<PathBuf> {
     let mut own = PathBuf::new();
     for component in path.components() {
         match component {

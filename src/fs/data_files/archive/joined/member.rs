@@ -13,7 +13,7 @@ use h5fs_reader::source::Source;
 use h5fs_reader::source::identity::Identity;
 use h5fs_reader::source::local::audience::Readers;
 use h5fs_reader::source::neighbours::Neighbours;
-use h5fs_reader::source::open::SharedOpen;
+use h5fs_reader::source::open::SharedOpenSource;
 use nix::errno::Errno;
 use sha2::{Digest, Sha256};
 
@@ -72,25 +72,29 @@ impl ListingOpener {
     }
 
     /// Opens the bytes of a data file in its current state.
-    fn source(&self, file: &ListedFile) -> Result<SharedOpen> {
+    fn source(&self, file: &ListedFile) -> Result<SharedOpenSource> {
         let root = self.files.root();
         let opened = root.open(&file.path);
         let opened = opened
-            .and_then(|opened| opened.content.source_by_times(&root.absolute(&file.path)))
+            .and_then(|opened| {
+                opened
+                    .content
+                    .into_source_by_times(&root.absolute_path(&file.path))
+            })
             .map_err(|error| match error {
-                error if root.is_far() || !is_of_another_kind(&error) => error,
-                _ => stale(file),
+                error if root.is_remote() || !is_file_gone(&error) => error,
+                _ => change_error(file),
             })?;
         // For a remote object, a listing may have fewer facts.
-        if !root.is_far() && opened.opened() != file.state {
-            return Err(stale(file));
+        if !root.is_remote() && opened.opened_identity() != file.state {
+            return Err(change_error(file));
         }
         Ok(opened)
     }
 
     /// Parses an open data file and returns it as a member of the joined file.
-    fn member(&self, file: &ListedFile, source: SharedOpen) -> Result<OpenedMember> {
-        let (options, absolute) = (self.options, self.files.root().absolute(&file.path));
+    fn member(&self, file: &ListedFile, source: SharedOpenSource) -> Result<OpenedMember> {
+        let (options, absolute) = (self.options, self.files.root().absolute_path(&file.path));
         if !options.force {
             detect::refuse_locked(&*source).inspect_err(|_| self.files.set_locked(&file.path))?;
         }
@@ -99,19 +103,19 @@ impl ListingOpener {
         let readers = self.neighbours.readers();
         if !readers.may_read([], || source.audience())? {
             let what = "not every user may read it";
-            return Err(Error::caused(Cause::Forbidden, what));
+            return Err(Error::from_cause(Cause::Forbidden, what));
         }
-        let own = self.neighbours.of_neighbour(&absolute, &absolute, readers);
-        let own = Arc::new(own.reporting_to(&self.neighbours, &file.path));
-        let source = self.neighbours.add(&absolute, source)?;
+        let own = self.neighbours.for_neighbour(&absolute, &absolute, readers);
+        let own = Arc::new(own.with_absence_reports_to(&self.neighbours, &file.path));
+        let source = self.neighbours.add_opened(&absolute, source)?;
         let shared = Arc::<_>::clone(&source);
         let container = detect::open(shared, Arc::clone(&own), &self.caches, options.force);
         let container = container.map_err(|error| {
-            if error.is_passing() || !source.is_far() || !detect::is_page(&*source) {
+            if error.is_transient() || !source.is_remote() || !detect::is_html_page(&*source) {
                 return error;
             }
             let what = format!("{}: the server sends a web page", file.path.display());
-            Error::caused(Cause::System(Errno::EACCES as i32), what)
+            Error::from_cause(Cause::System(Errno::EACCES as i32), what)
         })?;
         if container.is_growing() {
             let what = "a writer appends to it (its lock says so)";
@@ -125,21 +129,21 @@ impl ListingOpener {
 
     /// Returns the state in which the data file with the index `number` was scanned, or else its
     /// state in the listing.
-    fn expected(&self, number: usize, file: &ListedFile) -> Identity {
+    fn expected_state(&self, number: usize, file: &ListedFile) -> Identity {
         let scanned = lock(&self.scanned).get(&number).cloned();
         scanned.unwrap_or_else(|| file.state.clone())
     }
 }
 
 impl OpenMember for ListingOpener {
-    fn names(&self) -> &[Arc<[u8]>] {
+    fn member_paths(&self) -> &[Arc<[u8]>] {
         &self.listing.names
     }
 
     fn open(&self, number: usize) -> Result<OpenedMember> {
         let file = self.file(number)?;
         let source = self.source(file)?;
-        let opened = source.opened();
+        let opened = source.opened_identity();
         let member = self.member(file, source)?;
         if !opened.is_comparable_to(&file.state) {
             lock(&self.scanned).insert(number, opened);
@@ -147,29 +151,29 @@ impl OpenMember for ListingOpener {
         Ok(member)
     }
 
-    fn open_again(&self, number: usize) -> Result<OpenedMember> {
+    fn reopen(&self, number: usize) -> Result<OpenedMember> {
         let file = self.file(number)?;
         let opened = self.source(file).and_then(|source| {
             let is_same = source
-                .opened()
-                .is_consistent_with(&self.expected(number, file));
-            is_same.then_some(source).ok_or_else(|| stale(file))
+                .opened_identity()
+                .is_consistent_with(&self.expected_state(number, file));
+            is_same.then_some(source).ok_or_else(|| change_error(file))
         });
         let opened = opened.map_err(|error| match error {
-            Error::NotFound => stale(file),
+            Error::NotFound => change_error(file),
             error => error,
         });
         let source = opened.inspect_err(|error| {
             if errno::is_stale(error) {
                 self.files.mark_distrusted(file);
-                self.neighbours.states().note_change();
+                self.neighbours.states().record_change();
             }
         })?;
         self.member(file, source)
     }
 
     fn open_linked(&self, from: &OpenedMember, name: &[u8]) -> Result<Option<OpenedMember>> {
-        let Some((source, neighbours)) = from.neighbours.open_part(name)? else {
+        let Some((source, neighbours)) = from.neighbours.open_with_neighbours(name)? else {
             return Ok(None);
         };
         let neighbours = Arc::new(neighbours);
@@ -181,18 +185,20 @@ impl OpenMember for ListingOpener {
         }))
     }
 
-    fn key(&self, number: usize) -> Option<MemberKey> {
+    fn cache_key(&self, number: usize) -> Option<MemberKey> {
         let file = self.file(number).ok()?;
         let shows_changes = match &file.state {
             // A date has a resolution of a second, within which the object may change twice.
             Identity::Object(object) => !object.state.etag.is_empty(),
-            state => state.is_calm_for(CALM),
+            state => state.is_unmodified_for(CALM),
         };
-        let is_scanned_so = self.expected(number, file).is_consistent_with(&file.state);
+        let is_scanned_so = self
+            .expected_state(number, file)
+            .is_consistent_with(&file.state);
         let is_known = shows_changes && is_scanned_so && !self.files.is_distrusted(file);
         let is_shared = self.neighbours.readers() != Readers::Owner;
         let how = (self.options.force, self.options.verify, is_shared);
-        is_known.then(|| key_of((&file.path, &file.state), how))
+        is_known.then(|| member_key((&file.path, &file.state), how))
     }
 
     fn weight(&self) -> u64 {
@@ -200,34 +206,34 @@ impl OpenMember for ListingOpener {
     }
 
     fn is_far(&self) -> bool {
-        self.files.root().is_far()
+        self.files.root().is_remote()
     }
 
-    fn is_partial(&self) -> bool {
+    fn can_omit_unreadable(&self) -> bool {
         self.options.partial
     }
 
-    fn is_verifying(&self) -> bool {
+    fn should_verify(&self) -> bool {
         self.options.verify
     }
 
-    fn begin(&self) {
+    fn report_start(&self) {
         self.files.progress.begin(self.listing.files.len());
     }
 
-    fn scanned(&self, was_known: bool) {
-        self.files.progress.scanned(was_known);
+    fn report_scanned(&self, was_known: bool) {
+        self.files.progress.count_scanned(was_known);
     }
 }
 
 /// Creates the error that `file` has changed since it was listed or scanned.
-fn stale(file: &ListedFile) -> Error {
-    Error::caused(Cause::Stale, file.path.display().to_string())
+fn change_error(file: &ListedFile) -> Error {
+    Error::from_cause(Cause::Stale, file.path.display().to_string())
 }
 
 /// Returns whether the error means that a file was removed, or replaced by a directory, a FIFO or a
 /// link.
-fn is_of_another_kind(error: &Error) -> bool {
+fn is_file_gone(error: &Error) -> bool {
     const OTHERS: [Errno; 5] = [
         Errno::ENOENT,
         Errno::ENOTDIR,
@@ -240,7 +246,7 @@ fn is_of_another_kind(error: &Error) -> bool {
 
 /// Returns the key under which the scan result of a file in one state is stored. The key depends on
 /// the options `force` and `verify`, and on whether other users read the file.
-fn key_of(file: (&Path, &Identity), how: (bool, bool, bool)) -> MemberKey {
+fn member_key(file: (&Path, &Identity), how: (bool, bool, bool)) -> MemberKey {
     let mut hasher = KeyHasher::default();
     (file, how).hash(&mut hasher);
     hasher.0.finalize().into()

@@ -32,11 +32,11 @@ impl OpenedState for FilesState {
         &self.0
     }
 
-    fn is_settled(&self) -> bool {
+    fn has_no_pending_write(&self) -> bool {
         true
     }
 
-    fn is_over(&self) -> bool {
+    fn has_ended(&self) -> bool {
         false
     }
 }
@@ -52,11 +52,11 @@ impl Source for OpenFiles {
         0
     }
 
-    fn is_far(&self) -> bool {
-        self.root.is_far()
+    fn is_remote(&self) -> bool {
+        self.root.is_remote()
     }
 
-    fn read_wanted(&self, at: u64, _: &mut [u8], _: &IsWanted<'_>) -> Result<()> {
+    fn read_cancellable(&self, at: u64, _: &mut [u8], _: &IsWanted<'_>) -> Result<()> {
         Err(Error::corrupt(
             "joined: a joined file has no bytes of its own",
             at,
@@ -65,7 +65,7 @@ impl Source for OpenFiles {
 }
 
 impl OpenSource for OpenFiles {
-    fn state(&self) -> SharedState {
+    fn opened_state(&self) -> SharedState {
         Arc::<FilesState>::clone(&self.state)
     }
 
@@ -73,7 +73,7 @@ impl OpenSource for OpenFiles {
         self.watcher.is_changed()
     }
 
-    fn refresh(&self, cancel: &CancelToken) -> Result<()> {
+    fn await_change_check(&self, cancel: &CancelToken) -> Result<()> {
         self.watcher.refresh(cancel)
     }
 

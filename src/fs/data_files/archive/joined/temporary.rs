@@ -49,13 +49,13 @@ fn is_temporary(name: &[u8]) -> bool {
 
 /// Returns the data file whose whole name is a prefix of this name, such as `x.h5` for `x.h5.old`.
 fn original_name<'n>(name: &'n [u8], all: &HashSet<&[u8]>) -> Option<&'n [u8]> {
-    if detect::is_named(name) {
+    if detect::has_data_file_extension(name) {
         return None;
     }
     let ends = name.iter().enumerate().skip(1);
     let ends = ends.filter(|(_, byte)| !byte.is_ascii_alphanumeric() && **byte != b'/');
     let mut begins = ends.filter_map(|(at, _)| name.get(..at));
-    begins.find(|begin| detect::is_named(begin) && all.contains(begin))
+    begins.find(|begin| detect::has_data_file_extension(begin) && all.contains(begin))
 }
 
 #[cfg(test)]

@@ -24,11 +24,11 @@ const QUICK: Duration = Duration::from_millis(10);
 pub(super) struct Watcher {
     /// Time after a check for which its result is valid.
     valid: Duration,
-    look: Box<ChangeCheck>,
+    check_changes: Box<ChangeCheck>,
     /// Whether the directory has changed since the watcher was created. Never becomes false again.
     is_changed: AtomicBool,
     state: Mutex<WatcherState>,
-    ended: Condvar,
+    check_ended: Condvar,
 }
 
 /// A function that lists the directory, and returns whether it has changed since the watcher was
@@ -38,22 +38,22 @@ type ChangeCheck = dyn Fn() -> bool + Send + Sync;
 struct WatcherState {
     /// Time when the last check ended.
     checked_at: Instant,
-    is_looking: bool,
+    is_checking: bool,
 }
 
 impl Watcher {
-    /// Creates a watcher for a directory that has just been listed. A check calls `look`, and its
+    /// Creates a watcher for a directory that has just been listed. A check calls `check_changes`, and its
     /// result is valid for the time `valid`.
     pub(super) fn new(valid: Duration, look: Box<ChangeCheck>) -> Arc<Self> {
         Arc::new(Watcher {
             valid,
-            look,
+            check_changes: look,
             is_changed: AtomicBool::new(false),
             state: Mutex::new(WatcherState {
                 checked_at: Instant::now(),
-                is_looking: false,
+                is_checking: false,
             }),
-            ended: Condvar::new(),
+            check_ended: Condvar::new(),
         })
     }
 
@@ -81,12 +81,12 @@ impl Watcher {
                 self.run();
                 return Ok(());
             }
-            let waited = self.ended.wait_timeout(state, QUICK);
+            let waited = self.check_ended.wait_timeout(state, QUICK);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
             if began.elapsed() < QUICK {
-                cancel.go_on()?;
+                cancel.check_cancelled()?;
             } else {
-                cancel.begin_heavy()?;
+                cancel.require_heavy_slot()?;
             }
         }
         Ok(())
@@ -98,17 +98,17 @@ impl Watcher {
 
     /// Starts a check unless one is in progress. Returns whether one is in progress.
     fn begin(self: &Arc<Self>, state: &mut WatcherState) -> bool {
-        if !state.is_looking {
+        if !state.is_checking {
             let own = Arc::clone(self);
             let thread = thread::Builder::new().name("look".to_owned());
-            state.is_looking = thread.spawn(move || own.run()).is_ok();
+            state.is_checking = thread.spawn(move || own.run()).is_ok();
         }
-        state.is_looking
+        state.is_checking
     }
 
     fn run(&self) {
         let _end = CheckGuard(self);
-        if (self.look)() {
+        if (self.check_changes)() {
             self.is_changed.store(true, Ordering::Relaxed);
         }
     }
@@ -121,9 +121,9 @@ impl Drop for CheckGuard<'_> {
     fn drop(&mut self) {
         *lock(&self.0.state) = WatcherState {
             checked_at: Instant::now(),
-            is_looking: false,
+            is_checking: false,
         };
-        self.0.ended.notify_all();
+        self.0.check_ended.notify_all();
     }
 }
 
@@ -210,7 +210,7 @@ mod tests {
                 waits
                     .join()
                     .unwrap()
-                    .is_err_and(|error| error.is_unwanted())
+                    .is_err_and(|error| error.is_cancelled())
             );
             let waits = scope.spawn(|| watcher.refresh(&CancelToken::default()));
             looks.end.send(true).unwrap();

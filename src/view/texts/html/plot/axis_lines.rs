@@ -10,19 +10,19 @@ const LINES: f64 = 5.0;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct LineMark {
     /// The position of the line, from 0 at the beginning of the drawing to 1 at the end.
-    pub(super) share: f64,
+    pub(super) relative_position: f64,
     pub(super) text: String,
 }
 
 /// Evenly spaced horizontal lines at round values.
 #[derive(Debug, PartialEq)]
-pub(super) struct Lines {
+pub(super) struct AxisLines {
     first: f64,
     pub(super) step: f64,
     count: u32,
 }
 
-impl Lines {
+impl AxisLines {
     /// Chooses lines at round values for a range whose ends are finite numbers.
     pub(super) fn choose(least: f64, most: f64) -> Self {
         let (least, most) = if most > least {
@@ -38,7 +38,7 @@ impl Lines {
         let power = 10_f64.powf(rough.log10().floor());
         let rounded = [1.0, 2.0, 5.0, 10.0].map(|factor| factor * power);
         let step = rounded.into_iter().find(|step| *step >= rough);
-        let lines = step.map(|step| Lines {
+        let lines = step.map(|step| AxisLines {
             first: (least / step).floor() * step,
             step,
             count: 0,
@@ -50,13 +50,13 @@ impl Lines {
                 && lines.first <= least
                 && last >= most
                 && last.is_finite();
-            fits.then_some(Lines {
+            fits.then_some(AxisLines {
                 count: count as u32,
                 ..lines
             })
         });
         // The range is at the limits of floating point.
-        whole.unwrap_or(Lines {
+        whole.unwrap_or(AxisLines {
             first: least,
             step: most / 2.0 - least / 2.0,
             count: 2,
@@ -67,7 +67,7 @@ impl Lines {
     pub(super) fn marks(&self) -> Vec<LineMark> {
         let values = self.values().into_iter();
         let marks = values.map(|value| LineMark {
-            share: self.share(value),
+            relative_position: self.relative_position(value),
             text: self.text(value),
         });
         marks.collect()
@@ -80,7 +80,7 @@ impl Lines {
     }
 
     /// Returns the position of a value in the drawing, from 0 at the first line to 1 at the last.
-    pub(super) fn share(&self, value: f64) -> f64 {
+    pub(super) fn relative_position(&self, value: f64) -> f64 {
         let count = f64::from(self.count);
         let part = match self.step * count {
             range if range.is_finite() => (value - self.first) / range,
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     fn texts(least: f64, most: f64) -> Vec<String> {
-        let lines = Lines::choose(least, most);
+        let lines = AxisLines::choose(least, most);
         let values = lines.values().into_iter();
         values.map(|value| lines.text(value)).collect()
     }
@@ -146,8 +146,11 @@ mod tests {
             (-7.0, -7.0),
             (f64::MAX, f64::MAX),
         ] {
-            let lines = Lines::choose(least, most);
-            let (bottom, top) = (lines.share(least), lines.share(most));
+            let lines = AxisLines::choose(least, most);
+            let (bottom, top) = (
+                lines.relative_position(least),
+                lines.relative_position(most),
+            );
             assert!((0.0..=1.0).contains(&top), "{least} {most} {lines:?}");
             assert!((0.0..=1.0).contains(&bottom) && bottom <= top);
             assert!(lines.count <= 7 && lines.values().iter().all(|value| value.is_finite()));

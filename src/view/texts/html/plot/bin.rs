@@ -10,7 +10,7 @@ pub(super) enum Bin {
     /// None of the numbers was read.
     Unread,
     /// The numbers that were read are missing or not finite.
-    Nothing,
+    Empty,
     /// The minimum and maximum of the finite numbers.
     Range(f64, f64),
 }
@@ -21,8 +21,8 @@ impl Bin {
             Bin::Range(least, most) if number.is_finite() => {
                 Bin::Range(least.min(number), most.max(number))
             }
-            Bin::Unread | Bin::Nothing if number.is_finite() => Bin::Range(number, number),
-            Bin::Unread => Bin::Nothing,
+            Bin::Unread | Bin::Empty if number.is_finite() => Bin::Range(number, number),
+            Bin::Unread => Bin::Empty,
             known => known,
         };
     }

@@ -11,7 +11,7 @@ use crate::view::cf::stored_type::StoredType;
 use crate::view::elements::Elements;
 use crate::view::elements::missing::MissingValues;
 use crate::view::texts::html::plot::bin::{BINS, Bin};
-use crate::view::texts::html::plot::equal_width_bins::{BinBuilder, PlacedBins, ReadAlong};
+use crate::view::texts::html::plot::equal_width_bins::{BinBuilder, PlacedBins, ReadCoordinates};
 use crate::view::texts::html::plot::sampled_pieces::Pieces;
 
 /// A reader of the numbers of an array.
@@ -50,11 +50,11 @@ pub(super) struct BinnedNumbers {
     /// Bins with the same number of elements each.
     pub(super) bins: Vec<Bin>,
     /// Bins of equal width in the coordinate, if the coordinates are sorted.
-    pub(super) placed: Option<PlacedBins>,
-    /// The first error of reading the numbers. `along_error` is the first error of reading the
+    pub(super) placed_bins: Option<PlacedBins>,
+    /// The first error of reading the numbers. `coordinate_error` is the first error of reading the
     /// coordinates.
     pub(super) error: Option<Error>,
-    pub(super) along_error: Option<Error>,
+    pub(super) coordinate_error: Option<Error>,
 }
 
 impl BinnedNumbers {
@@ -74,7 +74,7 @@ impl BinnedNumbers {
 
     /// Marks the bins of the elements from `first` to `last` as empty, so that the line is
     /// interrupted there.
-    fn break_off(&mut self, first: u64, last: u64, count: u64) {
+    fn interrupt_line(&mut self, first: u64, last: u64, count: u64) {
         for place in self.bin_index(first, count)..=self.bin_index(last, count) {
             self.bins[place].add(f64::NAN);
         }
@@ -87,21 +87,21 @@ impl BinnedNumbers {
 /// `Limit` if the number of bins does not fit in memory. Other errors are returned in the result.
 pub(super) fn read(
     numbers: &NumberReader,
-    along: Option<&ReadAlong<'_>>,
+    along: Option<&ReadCoordinates<'_>>,
     pieces: &Pieces,
 ) -> Result<BinnedNumbers> {
     let count = pieces.count;
     let mut binned = BinnedNumbers {
         bins: vec![Bin::Unread; to_usize(count.min(BINS))?],
-        placed: None,
+        placed_bins: None,
         error: None,
-        along_error: None,
+        coordinate_error: None,
     };
     let mut beside = None;
     if let Some(along) = along {
         match BinBuilder::new(along, count) {
             Ok(spread) => beside = spread.map(|spread| (along, spread)),
-            Err(error) => binned.along_error = Some(error),
+            Err(error) => binned.coordinate_error = Some(error),
         }
     }
     for piece in pieces.iter() {
@@ -110,7 +110,7 @@ pub(super) fn read(
             let batch = numbers.elements.batch().min(piece.end - at);
             let read = numbers.read(at, batch).unwrap_or_else(|error| {
                 binned.error.get_or_insert(error);
-                binned.break_off(at, at + batch - 1, count);
+                binned.interrupt_line(at, at + batch - 1, count);
                 vec![f64::NAN; to_usize(batch).unwrap_or(0)]
             });
             for (&number, index) in read.iter().zip(at..) {
@@ -120,7 +120,7 @@ pub(super) fn read(
                 match along(at, batch) {
                     Ok(places) => spread.add(&places, &read),
                     Err(error) => {
-                        binned.along_error = Some(error);
+                        binned.coordinate_error = Some(error);
                         beside = None;
                     }
                 }
@@ -128,7 +128,7 @@ pub(super) fn read(
             at += batch;
         }
     }
-    binned.placed = beside.and_then(|(_, spread)| spread.finish());
+    binned.placed_bins = beside.and_then(|(_, spread)| spread.finish());
     Ok(binned)
 }
 
@@ -161,7 +161,7 @@ mod tests {
                 found.map(<[f64]>::to_vec).ok_or(Error::NotFound)
             }
         });
-        let along = along.as_ref().map(|along| along as &ReadAlong<'_>);
+        let along = along.as_ref().map(|along| along as &ReadCoordinates<'_>);
         read(&numbers, along, &pieces).unwrap()
     }
 
@@ -170,7 +170,7 @@ mod tests {
         let few = bin_numbers(&[1.5, f64::NAN, -2.0], None).bins;
         assert_eq!(
             few,
-            [Bin::Range(1.5, 1.5), Bin::Nothing, Bin::Range(-2.0, -2.0)]
+            [Bin::Range(1.5, 1.5), Bin::Empty, Bin::Range(-2.0, -2.0)]
         );
         let mut numbers: Vec<f64> = (0..6400).map(f64::from).collect();
         numbers[15] = 1e300;
@@ -191,7 +191,7 @@ mod tests {
         for squares in [squares.clone(), squares.into_iter().rev().collect()] {
             let rises = squares[0] == 0.0;
             let of_root = |root: f64| if rises { root } else { 999.0 - root };
-            let placed = bin_numbers(&numbers, Some(&squares)).placed.unwrap();
+            let placed = bin_numbers(&numbers, Some(&squares)).placed_bins.unwrap();
             assert_eq!(placed.range, (0.0, 998_001.0));
             assert_eq!(placed.places.len(), 640);
             // 39² = 1521, 40² = 1600.
@@ -206,17 +206,19 @@ mod tests {
 
     #[test]
     fn few_numbers_stand_where_they_are_whatever_the_order() {
-        let placed = bin_numbers(&[1.0, 2.0, 3.0], Some(&[5.0, f64::NAN, -5.0])).placed;
+        let placed = bin_numbers(&[1.0, 2.0, 3.0], Some(&[5.0, f64::NAN, -5.0])).placed_bins;
         let placed = placed.unwrap();
         assert_eq!(placed.range, (-5.0, 5.0));
-        let bins = [Bin::Range(1.0, 1.0), Bin::Nothing, Bin::Range(3.0, 3.0)];
+        let bins = [Bin::Range(1.0, 1.0), Bin::Empty, Bin::Range(3.0, 3.0)];
         assert_eq!(
             [0, 1, 2].map(|number: usize| placed.places[number].bin),
             bins
         );
         assert_eq!((placed.places[0].x, placed.places[2].x), (5.0, -5.0));
         assert!(
-            bin_numbers(&[1.0, 2.0], Some(&[3.0, 3.0])).placed.is_none(),
+            bin_numbers(&[1.0, 2.0], Some(&[3.0, 3.0]))
+                .placed_bins
+                .is_none(),
             "no range"
         );
     }
@@ -227,9 +229,9 @@ mod tests {
         let mut along = numbers.clone();
         along.swap(500, 501);
         let swapped = bin_numbers(&numbers, Some(&along));
-        assert!(swapped.placed.is_none() && swapped.along_error.is_none());
+        assert!(swapped.placed_bins.is_none() && swapped.coordinate_error.is_none());
         let short = bin_numbers(&numbers, Some(&numbers[..900]));
-        assert!(short.placed.is_none() && short.along_error.is_some());
+        assert!(short.placed_bins.is_none() && short.coordinate_error.is_some());
         assert_eq!(short.bins, bin_numbers(&numbers, None).bins);
     }
 }

@@ -23,7 +23,7 @@ impl Decades {
     /// Chooses lines for the range from `least` to `most`. Returns `None` if `least` is not
     /// positive, or the range is too narrow for a logarithmic plot.
     pub(super) fn choose(least: f64, most: f64) -> Option<Self> {
-        if least <= 0.0 || decades(least, most) <= LEAST {
+        if least <= 0.0 || decade_count(least, most) <= LEAST {
             return None;
         }
         let (first, last) = (least.log10().floor() as i32, most.log10().ceil() as i32);
@@ -48,7 +48,7 @@ impl Decades {
                 _ => format!("1e{exponent}"),
             };
             LineMark {
-                share: f64::from(number) / f64::from(self.steps),
+                relative_position: f64::from(number) / f64::from(self.steps),
                 text,
             }
         });
@@ -57,14 +57,14 @@ impl Decades {
 
     /// Returns the position of a positive value in the drawing, from 0 at the first line to 1 at
     /// the last.
-    pub(super) fn share(&self, value: f64) -> f64 {
+    pub(super) fn relative_position(&self, value: f64) -> f64 {
         let share = (value.log10() - f64::from(self.first)) / f64::from(self.steps * self.step);
         share.clamp(0.0, 1.0)
     }
 }
 
 /// Returns the number of decades between two positive numbers.
-pub(super) fn decades(least: f64, most: f64) -> f64 {
+pub(super) fn decade_count(least: f64, most: f64) -> f64 {
     most.log10() - least.log10()
 }
 
@@ -101,8 +101,8 @@ mod tests {
     #[test]
     fn a_value_stands_at_its_logarithm() {
         let decades = Decades::choose(0.02, 30.0).unwrap();
-        let shares = [0.01, 0.1, 1.0, 10.0, 100.0].map(|value| decades.share(value));
+        let shares = [0.01, 0.1, 1.0, 10.0, 100.0].map(|value| decades.relative_position(value));
         assert_eq!(shares, [0.0, 0.25, 0.5, 0.75, 1.0]);
-        assert!((decades.share(0.02) - std::f64::consts::LOG10_2 / 4.0).abs() < 1e-5);
+        assert!((decades.relative_position(0.02) - std::f64::consts::LOG10_2 / 4.0).abs() < 1e-5);
     }
 }

@@ -6,7 +6,7 @@ use h5fs_reader::wire::to_usize;
 use crate::view::texts::html::plot::bin::{BINS, Bin};
 
 /// A function that reads coordinates. Its arguments are the first index and the count.
-pub(super) type ReadAlong<'a> = dyn Fn(u64, u64) -> Result<Vec<f64>> + 'a;
+pub(super) type ReadCoordinates<'a> = dyn Fn(u64, u64) -> Result<Vec<f64>> + 'a;
 
 /// A bin, and its coordinate on the horizontal axis.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -38,8 +38,8 @@ pub(super) struct SortedBins {
     range: (f64, f64),
     bins: Vec<EqualWidthBin>,
     last: Option<f64>,
-    rises: bool,
-    falls: bool,
+    is_ascending: bool,
+    is_descending: bool,
 }
 
 /// A bin whose range of coordinates has the same width as that of all others.
@@ -57,7 +57,7 @@ impl BinBuilder {
     ///
     /// # Errors
     /// Fails if these coordinates cannot be read.
-    pub(super) fn new(along: &ReadAlong<'_>, count: u64) -> Result<Option<Self>> {
+    pub(super) fn new(along: &ReadCoordinates<'_>, count: u64) -> Result<Option<Self>> {
         if count <= BINS {
             return Ok(Some(BinBuilder::Points(Vec::new())));
         }
@@ -74,8 +74,8 @@ impl BinBuilder {
             range,
             bins: vec![empty; to_usize(BINS)?],
             last: None,
-            rises: true,
-            falls: true,
+            is_ascending: true,
+            is_descending: true,
         })))
     }
 
@@ -111,8 +111,8 @@ impl SortedBins {
         if !x.is_finite() {
             return;
         }
-        self.rises &= self.last.is_none_or(|last| x >= last);
-        self.falls &= self.last.is_none_or(|last| x <= last);
+        self.is_ascending &= self.last.is_none_or(|last| x >= last);
+        self.is_descending &= self.last.is_none_or(|last| x <= last);
         self.last = Some(x);
         let (least, most) = self.range;
         let count = self.bins.len();
@@ -126,7 +126,7 @@ impl SortedBins {
     }
 
     fn finish(self) -> Option<PlacedBins> {
-        if !self.rises && !self.falls {
+        if !self.is_ascending && !self.is_descending {
             return None;
         }
         let places = self.bins.iter().map(|wide| PositionedBin {

@@ -7,7 +7,7 @@ use h5fs_reader::model::attribute_value::{integers, text, texts};
 use h5fs_reader::model::{LinkTarget, NodeId};
 
 use crate::limits;
-use crate::view::elements::dimensions::groups_down_to;
+use crate::view::elements::dimensions::ancestor_groups;
 use crate::view::texts::html::object::PageObject;
 
 /// Finds the array with the coordinates of the object's array, which has one dimension.
@@ -16,13 +16,13 @@ use crate::view::texts::html::object::PageObject;
 /// Fails if the attributes or links cannot be read.
 pub(super) fn find_axis(object: &PageObject<'_>) -> Result<Option<NodeId>> {
     let container = &**object.container;
-    let Some(group) = group(object)? else {
+    let Some(group) = containing_group(object)? else {
         return Ok(None);
     };
     if text(container, group, b"signal")?.is_some() {
         let axes = texts(container, group, b"axes")?.unwrap_or_default();
         return match &*axes {
-            [axis] => member(object, group, axis),
+            [axis] => find_member(object, group, axis),
             _ => Ok(None),
         };
     }
@@ -30,22 +30,22 @@ pub(super) fn find_axis(object: &PageObject<'_>) -> Result<Option<NodeId>> {
         // Several names would be separated by colons or commas; such a text does not name a member.
         let axis = axes.strip_prefix(b"[").unwrap_or(&axes);
         let axis = axis.strip_suffix(b"]").unwrap_or(axis);
-        return member(object, group, axis.trim_ascii());
+        return find_member(object, group, axis.trim_ascii());
     }
-    let is_signal = number(object, object.node.id, b"signal")?.is_some();
+    let is_signal = integer_attribute(object, object.node.id, b"signal")?.is_some();
     if is_signal {
-        numbered(object, group)
+        find_first_axis(object, group)
     } else {
         Ok(None)
     }
 }
 
 /// Returns the group that contains the object's array.
-fn group(object: &PageObject<'_>) -> Result<Option<NodeId>> {
-    if object.group.is_some() || object.container.extras().is_some() {
+fn containing_group(object: &PageObject<'_>) -> Result<Option<NodeId>> {
+    if object.group.is_some() || object.container.asdf_extras().is_some() {
         return Ok(object.group);
     }
-    let groups = groups_down_to(&**object.container, object.path)?;
+    let groups = ancestor_groups(&**object.container, object.path)?;
     Ok(match &*groups {
         [.., group, node] if *node == object.node.id => Some(*group),
         _ => None,
@@ -53,7 +53,7 @@ fn group(object: &PageObject<'_>) -> Result<Option<NodeId>> {
 }
 
 /// Returns the member `name` of a group, unless it is the object's array itself.
-fn member(object: &PageObject<'_>, group: NodeId, name: &[u8]) -> Result<Option<NodeId>> {
+fn find_member(object: &PageObject<'_>, group: NodeId, name: &[u8]) -> Result<Option<NodeId>> {
     if name == b"." || name.is_empty() {
         return Ok(None);
     }
@@ -61,14 +61,14 @@ fn member(object: &PageObject<'_>, group: NodeId, name: &[u8]) -> Result<Option<
     let Some(link) = link else {
         return Ok(None);
     };
-    let place = object.site.target(group, &link)?;
+    let place = object.site.link_target(group, &link)?;
     let node = place.map(|place| place.node);
     Ok(node.filter(|node| *node != object.node.id))
 }
 
 /// Finds the member of a group whose attribute `axis` is 1. Of several such members, the one with
 /// `primary` 1 is preferred.
-fn numbered(object: &PageObject<'_>, group: NodeId) -> Result<Option<NodeId>> {
+fn find_first_axis(object: &PageObject<'_>, group: NodeId) -> Result<Option<NodeId>> {
     let mut links = object.container.links(group)?;
     let mut found = None;
     for _ in 0..limits::NDL_SCALES {
@@ -78,10 +78,10 @@ fn numbered(object: &PageObject<'_>, group: NodeId) -> Result<Option<NodeId>> {
         let LinkTarget::Hard(node) = link.target else {
             continue;
         };
-        if node == object.node.id || number(object, node, b"axis")? != Some(1) {
+        if node == object.node.id || integer_attribute(object, node, b"axis")? != Some(1) {
             continue;
         }
-        if number(object, node, b"primary")? == Some(1) {
+        if integer_attribute(object, node, b"primary")? == Some(1) {
             return Ok(Some(node));
         }
         found = found.or(Some(node));
@@ -90,7 +90,7 @@ fn numbered(object: &PageObject<'_>, group: NodeId) -> Result<Option<NodeId>> {
 }
 
 /// Returns an attribute as an integer, which may be stored as text.
-fn number(object: &PageObject<'_>, node: NodeId, name: &[u8]) -> Result<Option<i128>> {
+fn integer_attribute(object: &PageObject<'_>, node: NodeId, name: &[u8]) -> Result<Option<i128>> {
     let container = &**object.container;
     if let Some(numbers) = integers(container, node, name)? {
         return Ok(numbers.first().copied());

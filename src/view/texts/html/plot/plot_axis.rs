@@ -6,7 +6,7 @@ use h5fs_reader::array::Reader;
 use h5fs_reader::error::Result;
 use h5fs_reader::model::{Array, NodeId};
 
-use crate::view::cf::decoded::numbers_or_times;
+use crate::view::cf::decoded::decode_numbers_or_times;
 use crate::view::cf::stored_type::StoredType;
 use crate::view::cf::time::TimeUnits;
 use crate::view::elements::Elements;
@@ -46,7 +46,7 @@ impl PlotAxis {
     /// # Errors
     /// Fails if the attributes or the coordinate array cannot be read.
     pub(super) fn find(object: &PageObject<'_>, count: u64) -> Result<Self> {
-        let scale = match axes::scale_of_line(object)? {
+        let scale = match axes::line_scale(object)? {
             None => nexus_axis::find_axis(object)?,
             scale => scale,
         };
@@ -54,8 +54,8 @@ impl PlotAxis {
             return Ok(PlotAxis::default());
         };
         Ok(PlotAxis {
-            name: axes::name(object, scale)?,
-            label: axes::label(object, scale)?,
+            name: axes::scale_name(object, scale)?,
+            label: axes::scale_label(object, scale)?,
             coordinate: PlotCoordinate::from_scale(object, scale, count)?,
         })
     }
@@ -81,7 +81,7 @@ impl PlotCoordinate {
         let reader = Reader::new(object.engine, Arc::clone(array))?;
         let elements = Elements::from_reader(Arc::new(reader))?;
         let path = || Ok((object.paths)(scale)?.unwrap_or_default());
-        let (elements, times) = numbers_or_times(container, &node, &path, elements)?;
+        let (elements, times) = decode_numbers_or_times(container, &node, &path, elements)?;
         let stored = StoredType::new(&elements.datatype);
         Ok(stored.map(|stored| PlotCoordinate {
             array: Arc::clone(array),

@@ -17,9 +17,9 @@ pub(super) struct Pieces {
     /// Number of elements in a piece. The last piece may be shorter.
     length: u64,
     /// Number of pieces to read.
-    pub(super) read: u64,
+    pub(super) pieces_read: u64,
     /// Number of pieces in the array.
-    pub(super) all: u64,
+    pub(super) pieces_total: u64,
     /// Number of elements in the array.
     pub(super) count: u64,
 }
@@ -39,7 +39,7 @@ impl Pieces {
         if arrays().any(is_in_order) && !is_whole {
             return None;
         }
-        let (length, own) = match array.decoded_chunk() {
+        let (length, own) = match array.filtered_chunk() {
             Some((chunk, bytes)) => (chunk.first().copied().unwrap_or(1).max(1), bytes),
             None => (RUN, RUN.saturating_mul(itemsize(array))),
         };
@@ -59,17 +59,17 @@ impl Pieces {
         };
         (read > 0).then_some(Pieces {
             length,
-            read,
-            all,
+            pieces_read: read,
+            pieces_total: all,
             count,
         })
     }
 
     /// Returns the range of elements of each piece to read.
     pub(super) fn iter(&self) -> impl Iterator<Item = Range<u64>> {
-        let steps = u128::from(self.read.saturating_sub(1).max(1));
-        let last = u128::from(self.all.saturating_sub(1));
-        (0..self.read).map(move |number| {
+        let steps = u128::from(self.pieces_read.saturating_sub(1).max(1));
+        let last = u128::from(self.pieces_total.saturating_sub(1));
+        (0..self.pieces_read).map(move |number| {
             let place = u128::from(number) * last / steps;
             let first = u64::try_from(place)
                 .unwrap_or(0)
@@ -93,7 +93,7 @@ impl CoordinateCost {
     /// in pieces of `length` elements.
     fn compute(along: &Array, count: u64, length: u64) -> Self {
         let own = along.shape.dims().first().copied().unwrap_or(count);
-        let Some((chunk, bytes)) = along.decoded_chunk() else {
+        let Some((chunk, bytes)) = along.filtered_chunk() else {
             let read = |count: u64| count.saturating_mul(itemsize(along));
             return CoordinateCost {
                 all: read(own),
@@ -162,9 +162,9 @@ pub(super) mod tests {
 
     fn pieces(count: u64, chunk: Option<u64>) -> Option<(u64, u64)> {
         let pieces = Pieces::choose(&array(count, chunk), None, count, false)?;
-        assert_eq!(to_u64(pieces.iter().count()), pieces.read);
+        assert_eq!(to_u64(pieces.iter().count()), pieces.pieces_read);
         assert_eq!(pieces.iter().next().unwrap().start, 0);
-        Some((pieces.read, pieces.all))
+        Some((pieces.pieces_read, pieces.pieces_total))
     }
 
     #[test]
@@ -185,7 +185,7 @@ pub(super) mod tests {
         assert_eq!(pieces(65_536, Some(1)), Some((65_536, 65_536)));
         assert_eq!(pieces(65_537, Some(1)), Some((4096, 65_537)));
         let far = Pieces::choose(&array(1 << 40, None), None, 1 << 40, true).unwrap();
-        assert_eq!(far.read, limits::HTML_FAR_PIECES);
+        assert_eq!(far.pieces_read, limits::HTML_FAR_PIECES);
         let four = Pieces::choose(&array(1 << 40, Some(1 << 20)), None, 1 << 40, false).unwrap();
         let last = four.iter().last().unwrap();
         assert_eq!(last, (1 << 40) - (1 << 20)..1 << 40);
@@ -197,7 +197,7 @@ pub(super) mod tests {
         let read = |count, own, along| {
             let along = array(count, along);
             let pieces = Pieces::choose(&array(count, own), Some(&along), count, false);
-            pieces.map(|pieces| (pieces.read, pieces.all))
+            pieces.map(|pieces| (pieces.pieces_read, pieces.pieces_total))
         };
         // The first case has 16 MiB for each array, the second one 32 MiB.
         assert_eq!(read(2 << 20, None, None), Some((4096, 4096)));

@@ -31,8 +31,8 @@ pub(super) struct BlockContent {
 impl BlockContent {
     /// Appends bytes.
     pub(super) fn push(&mut self, part: &[u8]) {
-        self.length = self.length.with_more(to_u64(part.len()));
-        if !self.is_short && self.bytes.len().with_more(part.len()) > FLAT {
+        self.length = self.length.plus(to_u64(part.len()));
+        if !self.is_short && self.bytes.len().plus(part.len()) > FLAT {
             self.is_short = true;
             let flat = std::mem::take(&mut self.bytes);
             self.push_runs(&flat);
@@ -53,7 +53,7 @@ impl BlockContent {
             if before > 0 && last != byte {
                 self.end_run();
             }
-            self.run = (self.run.0.with_more(equal.len()), byte);
+            self.run = (self.run.0.plus(equal.len()), byte);
         }
     }
 
@@ -62,11 +62,11 @@ impl BlockContent {
         while left > 0 {
             let count = left.min(LONGEST);
             let stored = count.min(EQUAL);
-            self.bytes.resize(self.bytes.len().with_more(stored), byte);
-            let more = count.left_after(EQUAL);
+            self.bytes.resize(self.bytes.len().plus(stored), byte);
+            let more = count.minus_or_zero(EQUAL);
             let more = u8::try_from(more).ok().filter(|_| stored == EQUAL);
             self.bytes.extend(more);
-            left = left.left_after(count);
+            left = left.minus_or_zero(count);
         }
     }
 
@@ -101,9 +101,9 @@ impl BlockContent {
         while at < range.end
             && let Some((byte, count)) = next_run(&mut rest)
         {
-            let end = at.with_more(count);
-            let within = end.min(range.end).left_after(at.max(range.start));
-            to.resize(to.len().with_more(within), byte);
+            let end = at.plus(count);
+            let within = end.min(range.end).minus_or_zero(at.max(range.start));
+            to.resize(to.len().plus(within), byte);
             at = end;
         }
         Ok(())
@@ -122,7 +122,7 @@ fn next_run(rest: &mut &[u8]) -> Option<(u8, usize)> {
     }
     let (&more, after) = rest.split_first()?;
     *rest = after;
-    Some((byte, EQUAL.with_more(usize::from(more))))
+    Some((byte, EQUAL.plus(usize::from(more))))
 }
 
 #[cfg(test)]

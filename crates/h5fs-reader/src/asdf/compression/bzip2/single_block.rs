@@ -17,7 +17,7 @@ impl SingleBlock {
     /// Returns the bzip2 block from bit `from` to bit `to` of the stream, as a complete stream.
     pub(super) fn cut(encoded: &EncodedBlock, from: u64, to: u64) -> Result<Self> {
         let SingleBlock { mut stream, sum } = SingleBlock::open(encoded, from, to)?;
-        let over = u32::try_from(to.left_after(from) % 8).unwrap_or(0);
+        let over = u32::try_from(to.minus_or_zero(from) % 8).unwrap_or(0);
         let rest = match over {
             0 => 0,
             _ => stream.pop().unwrap_or(0),
@@ -53,7 +53,7 @@ pub(super) fn bits(encoded: &EncodedBlock, from: u64, to: u64) -> Result<Vec<u8>
         let pair = u16::from_be_bytes([*byte, before]).wrapping_shl(shift);
         before = std::mem::replace(byte, pair.to_be_bytes()[0]);
     }
-    let count = to.left_after(from);
+    let count = to.minus_or_zero(from);
     bytes.truncate(to_usize(count.div_ceil(8))?);
     let over = u32::try_from(count % 8).unwrap_or(0);
     if let (1.., Some(last)) = (over, bytes.last_mut()) {

@@ -7,7 +7,7 @@ use lzma_rust2::XzReader;
 
 use crate::asdf::compression::stream::consecutive_frames::ConsecutiveFrames;
 use crate::error::{Error, Result};
-use crate::filter::{self, Context, Length};
+use crate::filter::{self, Context, DecodedLength};
 use crate::limits;
 use crate::memory::buffer::Buffer;
 use crate::source::SharedSource;
@@ -38,7 +38,12 @@ impl StreamCodec {
     ///
     /// # Errors
     /// `Corrupt` for a damaged stream or another length.
-    pub fn decode(self, stored: &[u8], length: Length, context: &mut Context) -> Result<Buffer> {
+    pub fn decode(
+        self,
+        stored: &[u8],
+        length: DecodedLength,
+        context: &mut Context,
+    ) -> Result<Buffer> {
         let name = match self {
             StreamCodec::Zstd => return filter::zstd::decode(stored, length, context),
             StreamCodec::Lz4Frame => "LZ4 frame",
@@ -48,7 +53,7 @@ impl StreamCodec {
         length.fill(name, context.pool(), |output| {
             let written = fill(&mut decoder, output)?;
             let is_end = written < output.len() || at_end(&mut decoder)?;
-            Ok(written.with_more(usize::from(!is_end)))
+            Ok(written.plus(usize::from(!is_end)))
         })
     }
 
@@ -116,7 +121,7 @@ pub fn fill(decoder: &mut dyn Read, output: &mut [u8]) -> Result<usize> {
     while let Some(room) = output.get_mut(filled..).filter(|room| !room.is_empty()) {
         match decoder.read(room) {
             Ok(0) => break,
-            Ok(read) => filled = filled.with_more(read),
+            Ok(read) => filled = filled.plus(read),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(damaged(&error)),
         }
@@ -178,6 +183,6 @@ impl Seek for StoredReader {
         let is_within = |at: &u64| (start..=end).contains(at);
         let at = at.filter(is_within).ok_or(io::ErrorKind::InvalidInput)?;
         self.left = Extent::from_range(at, end);
-        Ok(at.left_after(start))
+        Ok(at.minus_or_zero(start))
     }
 }

@@ -75,10 +75,10 @@ fn is_followed<S: Read + Seek>(stored: &mut BufReader<S>, magic: &[u8]) -> io::R
         let Some(&word) = first.first_chunk::<4>() else {
             return Ok(false);
         };
-        let beyond = i64::try_from(first.len().left_after(word.len())).unwrap_or(0);
+        let beyond = i64::try_from(first.len().minus_or_zero(word.len())).unwrap_or(0);
         stored.seek_relative(beyond.saturating_neg())?;
         match u32::from_le_bytes(word) {
-            0 if padding < PADDING => padding = padding.with_more(4),
+            0 if padding < PADDING => padding = padding.plus(4),
             word if word & !0xf == SKIPPABLE => {
                 let mut length = [0; 4];
                 stored.read_exact(&mut length)?;

@@ -13,7 +13,7 @@ use crate::asdf::compression::stream::codec::LZ4_MAGIC;
 use crate::asdf::compression::stream::part_list::PartList;
 use crate::asdf::scan;
 use crate::error::Result;
-use crate::filter::{self, Context, Length};
+use crate::filter::{self, Context, DecodedLength};
 use crate::limits;
 use crate::source;
 use crate::wire::{Count, Extent, to_u64, to_usize};
@@ -114,14 +114,14 @@ impl Lz4FrameWalk<'_> {
     /// Walks over one frame or skippable frame. Returns `None` if the frame is of another form, or
     /// if there are too many.
     fn frame(&mut self) -> Result<Option<()>> {
-        self.blocks = self.blocks.one_more();
+        self.blocks = self.blocks.plus_one();
         if self.blocks > limits::BLOCK_CHUNKS {
             return Ok(None);
         }
         let first = scan::piece(&*self.encoded.source, self.rest.first(HEADER))?;
         if let [0x50..=0x5f, 0x2a, 0x4d, 0x18, a, b, c, d, ..] = *first {
             let length = u32::from_le_bytes([a, b, c, d]);
-            self.rest = self.rest.skip(u64::from(length).with_more(8));
+            self.rest = self.rest.skip(u64::from(length).plus(8));
             return Ok(Some(()));
         }
         let Some(header) = Header::read(&first) else {
@@ -150,14 +150,14 @@ impl Lz4FrameWalk<'_> {
     /// blocks.
     fn block(&mut self, header: &Header, word: u32) -> Option<Block> {
         let length = u64::from(word & 0x7fff_ffff);
-        let bytes = length.with_more(if header.has_sums { 8 } else { 4 });
+        let bytes = length.plus(if header.has_sums { 8 } else { 4 });
         let block = Block {
             length,
             stored: self.rest.first(bytes),
             is_raw: word & 0x8000_0000 != 0,
         };
         self.rest = self.rest.skip(bytes);
-        self.blocks = self.blocks.one_more();
+        self.blocks = self.blocks.plus_one();
         let is_right = length <= header.longest && block.stored.length() == bytes;
         (is_right && self.blocks <= limits::BLOCK_CHUNKS).then_some(block)
     }
@@ -190,7 +190,7 @@ impl Lz4FrameWalk<'_> {
                 return Ok(None);
             }
         }
-        let content = self.parts.end().left_after(start);
+        let content = self.parts.end().minus_or_zero(start);
         let is_whole = header.content.is_none_or(|size| size == content);
         Ok(is_whole.then_some(()))
     }
@@ -204,8 +204,8 @@ impl Lz4FrameWalk<'_> {
         self.budget = budget;
         let at = block.stored.skip(4).start();
         let stored = source::read_block(&*self.encoded.source, at, block.length, "LZ4 block")?;
-        let most = Length::AtMost(to_usize(header.longest)?);
-        let decoded = filter::lz4::block(&stored, most, &Context::default()).ok();
+        let most = DecodedLength::AtMost(to_usize(header.longest)?);
+        let decoded = filter::lz4::decode_block(&stored, most, &Context::default()).ok();
         Ok(decoded.map(|decoded| to_u64(decoded.len())))
     }
 }

@@ -31,10 +31,10 @@ impl ChunkCounter {
         let Some(&words) = piece(block.first(1))?.first() else {
             return Ok(None);
         };
-        let header = u64::from(words).one_more().times(4);
+        let header = u64::from(words).plus_one().times(4);
         let (mut rest, mut decoded) = (block.skip(header), 0_u64);
         while self.count < limits::BLOCK_CHUNKS {
-            self.count = self.count.one_more();
+            self.count = self.count.plus_one();
             let bytes = piece(rest.first(6))?;
             if bytes.first() == Some(&0) {
                 return Ok(Some(decoded));
@@ -43,7 +43,7 @@ impl ChunkCounter {
                 return Ok(None);
             };
             rest = rest.skip(header.stored);
-            decoded = decoded.with_more(header.decoded);
+            decoded = decoded.plus(header.decoded);
         }
         Ok(None)
     }
@@ -54,19 +54,19 @@ impl Header {
         let &[control, a, b, ref rest @ ..] = bytes else {
             return None;
         };
-        let length = u64::from(u16::from_be_bytes([a, b])).one_more();
+        let length = u64::from(u16::from_be_bytes([a, b])).plus_one();
         match (control, rest) {
             (1 | 2, _) => Some(Header {
-                stored: length.with_more(3),
+                stored: length.plus(3),
                 decoded: length,
             }),
             (0x80.., &[a, b, ..]) => {
-                let stored = u64::from(u16::from_be_bytes([a, b])).one_more();
+                let stored = u64::from(u16::from_be_bytes([a, b])).plus_one();
                 let properties = if control >= 0xc0 { 1 } else { 0 };
                 let high = u64::from(control & 0x1f).wrapping_shl(16);
                 Some(Header {
-                    stored: stored.with_more(5).with_more(properties),
-                    decoded: length.with_more(high),
+                    stored: stored.plus(5).plus(properties),
+                    decoded: length.plus(high),
                 })
             }
             _ => None,

@@ -74,7 +74,7 @@ impl PartList {
     pub fn append(&mut self, stored: Extent, decoded: u64, head: &Arc<[u8]>) -> Option<()> {
         if let Some(last) = self.list.last_mut()
             && last.stored.end() == stored.start()
-            && let both = last.content.length().with_more(decoded)
+            && let both = last.content.length().plus(decoded)
             && both <= self.merged
             && let Some(content) = Extent::checked(last.content.start(), both)
             && content.is_within(self.decoded)

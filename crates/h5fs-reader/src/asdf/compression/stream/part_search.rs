@@ -62,7 +62,7 @@ impl PartsReader {
             let Some(part) = self.parts.get(self.next) else {
                 return Ok(None);
             };
-            self.next = self.next.one_more();
+            self.next = self.next.plus_one();
             let source = Arc::clone(&self.encoded.source);
             let (stored, tail) = match self.codec {
                 StreamCodec::Xz => (xz_streams::padded(part.stored), xz_streams::tail(part)),
@@ -98,7 +98,7 @@ impl Read for PartsReader {
         if read == 0 && most > 0 {
             return Err(other_length());
         }
-        current.left = current.left.left_after(to_u64(read));
+        current.left = current.left.minus_or_zero(to_u64(read));
         if current.left == 0 {
             if current.decoder.read(&mut [0])? > 0 {
                 return Err(other_length());

@@ -52,7 +52,7 @@ pub fn parts(encoded: &EncodedBlock) -> Result<Option<PartList>> {
         };
         rest = Extent::from_range(rest.start(), stream.stored.start());
         // A stream may be without blocks.
-        blocks = blocks.with_more(stream.records.len().max(1));
+        blocks = blocks.plus(stream.records.len().max(1));
         if blocks > limits::STREAM_PARTS {
             return Ok(None);
         }
@@ -90,7 +90,7 @@ fn last(encoded: &EncodedBlock, streams: Extent) -> Result<Option<Stream>> {
     let Some(index_bytes) = index_length(&footer) else {
         return Ok(None);
     };
-    let before_footer = streams.first(streams.length().left_after(HEADER));
+    let before_footer = streams.first(streams.length().minus_or_zero(HEADER));
     let index = before_footer.last(index_bytes);
     if index_bytes > INDEX || index_bytes >= before_footer.length() {
         return Ok(None);
@@ -99,7 +99,7 @@ fn last(encoded: &EncodedBlock, streams: Extent) -> Result<Option<Stream>> {
         return Ok(None);
     };
     let blocks = records.iter().map(|record| padded_length(record.unpadded));
-    let bytes = Count::sum(blocks).with_more(HEADER);
+    let bytes = Count::sum(blocks).plus(HEADER);
     let before_index = Extent::from_range(streams.start(), index.start());
     if bytes > before_index.length() {
         return Ok(None);
@@ -122,7 +122,7 @@ fn without_padding(encoded: &EncodedBlock, streams: Extent) -> Result<Option<Ext
     }
     let zeros = bytes.iter().rev().take_while(|&&byte| byte == 0).count();
     let is_padding = zeros < bytes.len() && zeros.is_multiple_of(4);
-    let length = streams.length().left_after(to_u64(zeros));
+    let length = streams.length().minus_or_zero(to_u64(zeros));
     Ok(is_padding.then(|| streams.first(length)))
 }
 
@@ -132,7 +132,7 @@ fn index_length(footer: &[u8]) -> Option<u64> {
     let rest = rest.strip_suffix(b"YZ")?;
     let (length, flags) = rest.split_first_chunk::<4>()?;
     let is_right = flags.len() == 2 && crc32(rest) == u32::from_le_bytes(*sum);
-    let words = u64::from(u32::from_le_bytes(*length)).one_more();
+    let words = u64::from(u32::from_le_bytes(*length)).plus_one();
     is_right.then(|| words.times(4))
 }
 
@@ -190,7 +190,7 @@ fn padded_length(length: u64) -> u64 {
 
 /// Returns a block with its padding.
 pub fn padded(block: Extent) -> Extent {
-    Extent::cut(block.start(), padded_length(block.length()))
+    Extent::saturating(block.start(), padded_length(block.length()))
 }
 
 /// Returns the end of a stream of one block: an index of that block, and a footer.
@@ -201,7 +201,7 @@ pub fn tail(part: &StreamPart) -> Vec<u8> {
     index.resize(index.len().next_multiple_of(4), 0);
     index.extend(crc32(&index).to_le_bytes());
     let words = u32::try_from(index.len() / 4).unwrap_or(1);
-    let mut footer = words.left_after(1).to_le_bytes().to_vec();
+    let mut footer = words.minus_or_zero(1).to_le_bytes().to_vec();
     footer.extend(part.head.get(6..8).unwrap_or_default());
     let sum = crc32(&footer).to_le_bytes();
     [index.as_slice(), &sum, &footer, b"YZ"].concat()

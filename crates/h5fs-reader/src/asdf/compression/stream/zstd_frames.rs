@@ -31,8 +31,8 @@ pub fn parts(encoded: &EncodedBlock) -> Result<Option<PartList>> {
         let first = scan::piece(&*encoded.source, frame.first(HEADER))?;
         if let [0x50..=0x5f, 0x2a, 0x4d, 0x18, a, b, c, d, ..] = *first {
             let length = u32::from_le_bytes([a, b, c, d]);
-            walk.rest = frame.skip(u64::from(length).with_more(8));
-            walk.blocks = walk.blocks.one_more();
+            walk.rest = frame.skip(u64::from(length).plus(8));
+            walk.blocks = walk.blocks.plus_one();
             if walk.blocks > limits::BLOCK_CHUNKS {
                 return Ok(None);
             }
@@ -83,7 +83,7 @@ impl Header {
         let length = 5_usize.checked_add(before)?.checked_add(size)?;
         Some(Header {
             length: u64::try_from(length).ok()?,
-            content: content.with_more(if size == 2 { 256 } else { 0 }),
+            content: content.plus(if size == 2 { 256 } else { 0 }),
             has_sum: descriptor & 0b100 != 0,
         })
     }
@@ -115,7 +115,7 @@ impl ZstdFrameWalk<'_> {
             let is_last = block & 1 == 1;
             let sum = if is_last && header.has_sum { 4 } else { 0 };
             let length = Count::sum([3, stored, sum]);
-            self.blocks = self.blocks.one_more();
+            self.blocks = self.blocks.plus_one();
             if length > self.rest.length() || self.blocks > limits::BLOCK_CHUNKS {
                 return Ok(None);
             }

@@ -8,7 +8,7 @@ use crate::asdf::scan;
 use crate::error::Result;
 use crate::memory::buffer::Buffer;
 use crate::memory::cancel::check_wanted;
-use crate::model::storage::Help;
+use crate::model::storage::DecodeContext;
 use crate::wire::{Count, Extent, to_usize};
 
 /// Number of stored bytes that are read at once.
@@ -52,7 +52,7 @@ impl InOrder {
         &mut self,
         block: &EncodedBlock,
         size: u64,
-        help: &Help<'_>,
+        help: &DecodeContext<'_>,
     ) -> Result<InflateStep> {
         let wanted = block.piece(self.piece, size);
         let (mut bytes, mut filled) = match self.begun.take() {
@@ -63,7 +63,7 @@ impl InOrder {
         let filling = self.fill(block, &mut bytes, &mut filled, is_last, help);
         match filling {
             Ok(true) => {
-                self.piece = self.piece.one_more();
+                self.piece = self.piece.plus_one();
                 Ok(InflateStep::Decoded(bytes))
             }
             Ok(false) => Ok(InflateStep::Refused),
@@ -82,7 +82,7 @@ impl InOrder {
         bytes: &mut [u8],
         filled: &mut usize,
         is_last: bool,
-        help: &Help<'_>,
+        help: &DecodeContext<'_>,
     ) -> Result<bool> {
         let end = block.stored.end();
         loop {
@@ -96,10 +96,10 @@ impl InOrder {
             let status = self
                 .decoder
                 .decompress(&input, output, InflateFlush::NoFlush);
-            let used = self.decoder.total_in().left_after(used);
-            let written = self.decoder.total_out().left_after(written);
+            let used = self.decoder.total_in().minus_or_zero(used);
+            let written = self.decoder.total_out().minus_or_zero(written);
             self.at = rest.skip(used).start();
-            *filled = filled.with_more(to_usize(written)?);
+            *filled = filled.plus(to_usize(written)?);
             let is_full = *filled == bytes.len();
             match status {
                 Ok(Status::StreamEnd) => return Ok(is_last && is_full),

@@ -8,7 +8,7 @@ use crate::limits;
 use crate::memory::lock::wait;
 use crate::source::local::rights;
 use crate::source::remote::connection::{Call, ConnectionState, SharedConnection};
-use crate::source::remote::failure::{changed, failed};
+use crate::source::remote::failure::{fetcher_failure_error, object_changed_error};
 use crate::source::remote::message::{Failure, ListedName, PACKET, Reply, Request};
 use crate::source::remote::page_location::PageLocation;
 use crate::source::remote::staging::Staging;
@@ -37,7 +37,7 @@ impl SharedConnection {
 
     /// Receives replies until the connection ends.
     pub(super) fn receive_all(&self) {
-        let mut packet = vec![0; PACKET.one_more()];
+        let mut packet = vec![0; PACKET.plus_one()];
         loop {
             let (reply, files) = match rights::receive(self.socket.as_fd(), &mut packet) {
                 Ok((0, _)) | Err(_) => return self.end(),
@@ -59,32 +59,36 @@ impl SharedConnection {
 
     fn process_reply(&self, reply: Reply, files: Vec<OwnedFd>) -> Result<()> {
         let mut state = self.state();
-        state.note(&reply);
+        state.record_responsiveness(&reply);
         if let Reply::Warned { text, .. } = reply {
-            state.warnings.truncate(limits::EARLY_LINES.left_after(1));
+            state
+                .warnings
+                .truncate(limits::EARLY_LINES.minus_or_zero(1));
             state.warnings.push(one_line(&text));
             return Ok(());
         }
         let id = reply.id();
         if let Some((length, place)) = state.record_arrival(&reply, files)? {
-            if let Some(object) = state.pages.staged(id, length, &place)? {
+            if let Some(object) = state.pages.record_staged(id, length, &place)? {
                 object.confirm();
             }
             drop(place);
             state.close_segments();
         } else if let Some(call) = state.calls.get_mut(&id) {
             match call {
-                Call::Waits(answer) => *answer = Some(prepend_names(answer.take(), reply)?),
-                Call::Looks(object) => {
+                Call::AwaitingReply(answer) => *answer = Some(prepend_names(answer.take(), reply)?),
+                Call::StateCheck(object) => {
                     object.record_check(check_result(object, &reply));
                     state.calls.remove(&id);
                 }
             }
         } else if let Reply::Failed { failure, text, .. } = reply {
             let over = failure_error(failure, &text);
-            let error = over.clone().unwrap_or_else(|| failed(failure, &text));
-            if let (Some(object), Some(over)) = (state.pages.failed(id, &error), over) {
-                object.end(over);
+            let error = over
+                .clone()
+                .unwrap_or_else(|| fetcher_failure_error(failure, &text));
+            if let (Some(object), Some(over)) = (state.pages.record_failed(id, &error), over) {
+                object.end_state(over);
             }
         } else if let Reply::Opened { object, .. } = reply {
             // The caller who opened the object has timed out.
@@ -123,7 +127,7 @@ impl ConnectionState {
 
     /// Closes segments above the limit, except those that are being read.
     fn close_segments(&mut self) {
-        for segment in self.segments.surplus() {
+        for segment in self.segments.over_limit() {
             self.pages.drop_in(&segment);
         }
     }
@@ -157,7 +161,7 @@ fn prepend_names(before: Option<Reply>, mut reply: Reply) -> Result<Reply> {
 fn check_result(object: &Staging, reply: &Reply) -> Option<Result<()>> {
     match reply {
         Reply::Opened { state, .. } if state.is_same(object.state()) => Some(Ok(())),
-        Reply::Opened { .. } => Some(Err(changed())),
+        Reply::Opened { .. } => Some(Err(object_changed_error())),
         Reply::Failed { failure, text, .. } => failure_error(*failure, text).map(Err),
         _ => None,
     }
@@ -167,8 +171,8 @@ fn check_result(object: &Staging, reply: &Reply) -> Option<Result<()>> {
 /// state.
 fn failure_error(failure: Failure, text: &str) -> Option<Error> {
     match failure {
-        Failure::Changed => Some(failed(failure, text)),
-        Failure::NotFound => Some(changed()),
+        Failure::Changed => Some(fetcher_failure_error(failure, text)),
+        Failure::NotFound => Some(object_changed_error()),
         _ => None,
     }
 }

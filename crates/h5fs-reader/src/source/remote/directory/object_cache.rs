@@ -56,10 +56,10 @@ impl KeptObjects {
         // The insertion may evict another object.
         let gone = kept.objects.push(name.to_vec(), new);
         if !is_read {
-            kept.unread = kept.unread.one_more();
+            kept.unread = kept.unread.plus_one();
         }
         if gone.as_ref().is_some_and(|(_, gone)| !gone.is_read) {
-            kept.unread = kept.unread.left_after(1);
+            kept.unread = kept.unread.minus_or_zero(1);
         }
         // Closing the evicted object locks the connection.
         drop(kept);

@@ -75,7 +75,7 @@ impl<const N: usize> WireField for [u8; N] {
     }
 
     fn decode(packet: &mut Cursor<'_>) -> Result<Self> {
-        packet.array()
+        packet.read_array()
     }
 }
 
@@ -97,7 +97,7 @@ macro_rules! numbers {
             }
 
             fn decode(packet: &mut Cursor<'_>) -> Result<Self> {
-                packet.array().map(<$number>::from_le_bytes)
+                packet.read_array().map(<$number>::from_le_bytes)
             }
         }
     )* };

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::*;
-use crate::source::local::descriptors::share_of;
+use crate::source::local::descriptors::max_open_files;
 use crate::source::local::rights;
 use crate::source::remote::segment::{ObjectKey, PAGE, PAGES, Segment};
 
@@ -167,7 +167,7 @@ fn pages_of_files_give_way_and_nothing_of_the_stage_is_dropped_for_them() {
 #[test]
 fn few_files_are_open_at_a_time() {
     let files = 2 * limits::OPEN_SEGMENTS as u64;
-    let most = share_of(NonZeroUsize::new(limits::OPEN_SEGMENTS).unwrap()).get();
+    let most = max_open_files(NonZeroUsize::new(limits::OPEN_SEGMENTS).unwrap()).get();
     let cache = Cache::new();
     let own = Arc::clone(&cache);
     let keep = move |fetcher: &Fetcher, request: &Request| match request {
