@@ -364,7 +364,7 @@ fn scan_members<'f>(
             }
             // The state of the file before any read.
             let mut key = kept.and_then(|_| opener.cache_key(number));
-            let scanned = opener.open(number).and_then(|opened| {
+            let scanned = opener.open(number, cancel).and_then(|opened| {
                 let member = OpenFile::new(opened);
                 let scanned = scan(engine, opener, &member);
                 // The key does not depend on other files, such as raw files and sources of virtual

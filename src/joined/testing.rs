@@ -323,12 +323,12 @@ impl OpenMember for TestFiles {
         &self.names
     }
 
-    fn open(&self, number: usize) -> Result<OpenedMember> {
+    fn open(&self, number: usize, _: &CancelToken) -> Result<OpenedMember> {
         Ok(opened(&self.files[number]))
     }
 
     fn reopen(&self, number: usize) -> Result<OpenedMember> {
-        self.open(number)
+        self.open(number, &CancelToken::default())
     }
 
     fn weight(&self) -> u64 {
@@ -339,7 +339,12 @@ impl OpenMember for TestFiles {
         false
     }
 
-    fn open_linked(&self, _from: &OpenedMember, name: &[u8]) -> Result<Option<OpenedMember>> {
+    fn open_linked(
+        &self,
+        _from: &OpenedMember,
+        name: &[u8],
+        _: &CancelToken,
+    ) -> Result<Option<OpenedMember>> {
         let mut others = self.others.iter();
         let found = others.find(|(own, _)| own.as_bytes() == name);
         Ok(found.map(|(_, file)| opened(file)))

@@ -2,8 +2,7 @@
 //! at once, and its request ends too. Otherwise the requests would occupy all slots of the mount. The
 //! text of a near dataset is counted in the only heavy slot.
 
-use std::fs::{self, File};
-use std::os::unix::fs::FileExt;
+use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -35,15 +34,6 @@ fn virtual_file(server: &Server) -> String {
         server.put(&format!("/data/{name}"), bytes);
     }
     server.url("/data/main.h5")
-}
-
-/// Checks that the file of a virtual dataset has `length` bytes, and reads the last byte.
-#[track_caller]
-fn open_source(path: &Path, length: u64) {
-    let file = File::open(path).expect("a dataset");
-    assert_eq!(file.metadata().expect("a dataset").len(), length);
-    let read = file.read_at(&mut [0], length - 1);
-    assert_eq!(read.expect("a byte"), 1);
 }
 
 /// Interrupts readers that wait for the server: one of each file whose path is `path` with the
@@ -87,11 +77,6 @@ fn readers_of_far_virtual_arrays_leave_their_places() {
     for number in 0..5 {
         let near = fs::read(mount.at(&format!("near{number}"))).expect("a dataset");
         assert_eq!(near.len(), 200_000);
-    }
-    // Each virtual dataset opens the second file for its last element.
-    for number in 0..READERS {
-        open_source(&mount.at(&format!("far{number}")), 12_000_000);
-        open_source(&mount.at(&format!("texts{number}")), 4_000_000);
     }
     server.faults(|to| to.hang = u32::MAX);
     for (number, path) in ["far#", ".h5fs/csv/far#.csv", ".h5fs/json/far#.json"]

@@ -415,7 +415,8 @@ fn assemble(
         return driver_info::open_block(&metadata, at, neighbours);
     }
     let Some(at) = superblock.extension else {
-        return find_unmarked_family(first, superblock, neighbours).map(AssembledFile::from);
+        return find_unmarked_family(first, superblock, neighbours, effort)
+            .map(AssembledFile::from);
     };
     if at.offset() >= first.length() {
         let what = "superblock: its extension is past the end of the file, or in another file of \
@@ -461,17 +462,26 @@ fn check_truncated(superblock: &Superblock, source: &dyn Source) -> Option<Error
 
 /// Returns the file family whose first member is a file that is shorter than its superblock claims.
 /// If no such family exists, the file is truncated.
+///
+/// # Errors
+/// [`Error::unwanted`] once the request of `effort` is cancelled.
 fn find_unmarked_family(
     first: SharedSource,
     superblock: &Superblock,
     neighbours: &Neighbours,
+    effort: &RequestBudget,
 ) -> Result<SharedSource> {
     let end = superblock.end_of_file;
     if first.length() >= end {
         return Ok(first);
     }
-    let family = driver_info::open_unmarked_family(&first, end, neighbours).unwrap_or(None);
-    Ok(family.unwrap_or(first))
+    let cancel = effort.cancel_token();
+    let is_wanted = || !cancel.is_cancelled();
+    match driver_info::open_unmarked_family(&first, end, neighbours, &is_wanted) {
+        Ok(Some(family)) => Ok(family),
+        Err(error) if error.is_cancelled() => Err(error),
+        Ok(None) | Err(_) => Ok(first),
+    }
 }
 
 /// Returns the heaps of shared messages that the superblock extension lists.

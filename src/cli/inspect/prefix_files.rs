@@ -84,7 +84,12 @@ impl PrefixFiles {
     /// Returns whether the object at `path` is a data file, judged by its name or otherwise by its
     /// first bytes.
     pub(in crate::cli) fn is_data(&self, path: &Path) -> bool {
-        let source = || self.directory.open(path)?.content.into_source(path, None);
+        let source = || {
+            self.directory
+                .open(path, &|| true)?
+                .content
+                .into_source(path, None)
+        };
         detect::has_data_file_extension(path.as_os_str().as_bytes())
             || source().is_ok_and(|source| detect::object_has_known_signature(&*source))
     }

@@ -428,8 +428,14 @@ impl Archive {
     }
 
     /// Opens an ordinary file, which is shown unchanged. `ino` is the inode number of the file.
-    fn open_ordinary(&self, ino: Ino, place: EntryProperties, path: &Path) -> Result<OpenedHandle> {
-        let opened = self.root.open(path).map_err(stale_if_missing);
+    fn open_ordinary(
+        &self,
+        ino: Ino,
+        (place, path): (EntryProperties, &Path),
+        cancel: &CancelToken,
+    ) -> Result<OpenedHandle> {
+        let opened = self.root.open(path, &|| !cancel.is_cancelled());
+        let opened = opened.map_err(stale_if_missing);
         let opened = opened.inspect_err(|error| self.record_error(path, error))?;
         if opened.entry_id != place.file {
             // The kernel has the length of another file, and will look up the name again.

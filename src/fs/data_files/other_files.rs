@@ -172,7 +172,7 @@ impl OtherFiles {
         live: &FileState,
         name: &[u8],
     ) -> Option<HiddenReason> {
-        match live.neighbours.locate(name) {
+        match live.neighbours.locate(name, &|| true) {
             Ok(None) => Some(HiddenReason::Missing),
             Err(OpenRefusal::Refused(error)) => Some(HiddenReason::Refused(error)),
             Ok(Some(_)) | Err(OpenRefusal::Failed(..)) => None,
@@ -247,7 +247,7 @@ impl OtherFiles {
     /// means the source itself. The outer `None` means that the file does not exist or may not be
     /// opened.
     fn locate(&self, live: &FileState, name: &[u8]) -> Option<Option<PathBuf>> {
-        match live.neighbours.locate(name) {
+        match live.neighbours.locate(name, &|| true) {
             Ok(Some(located)) if located.real_path == self.source => Some(None),
             Ok(Some(located)) => Some(Some(located.path)),
             // The file's own entry will report why it cannot be opened.
@@ -324,7 +324,7 @@ impl OtherFiles {
     /// `NotFound` if no link has led to the file.
     fn resolve_spelling(&self, source: &FileState, shown: &[u8]) -> Result<ShownLocation> {
         let name = name::unescape(shown, false).ok_or(Error::NotFound)?;
-        let Ok(Some(located)) = source.neighbours.locate_by_relative_name(&name) else {
+        let Ok(Some(located)) = source.neighbours.locate_by_relative_name(&name, &|| true) else {
             return Err(Error::NotFound);
         };
         if located.real_path == self.source {
@@ -393,7 +393,7 @@ impl OtherFiles {
     /// Returns the entry `shown` of a known file. `name` is the file's name as a link of the source
     /// would contain it.
     fn known_entry(&self, source: &FileState, shown: &[u8], name: &[u8]) -> Result<OtherFileEntry> {
-        let located = source.neighbours.locate_by_relative_name(name);
+        let located = source.neighbours.locate_by_relative_name(name, &|| true);
         let located = located.map_err(OpenRefusal::error)?;
         let located = located.ok_or(Error::NotFound)?;
         if located.real_path == self.source {

@@ -77,12 +77,12 @@ impl SourceWatch {
     /// # Errors
     /// `ENOENT` if the object does not exist; otherwise the error of the server.
     pub(in crate::fs) fn open_remote(store: &Arc<Connection>) -> Result<Self> {
-        let object = store_object(store)?;
+        let object = store_object(store, &CancelToken::default())?;
         let again = Arc::clone(store);
         Ok(SourceWatch {
             store: Some(Arc::clone(store)),
             ..Self::from_file(store.url(), object)
-                .with_cancellable_reopener(Box::new(move |_| store_object(&again)))
+                .with_cancellable_reopener(Box::new(move |cancel| store_object(&again, cancel)))
         })
     }
 
@@ -288,9 +288,9 @@ impl WatchState {
     }
 }
 
-/// Opens the remote object at the URL of `store`.
-fn store_object(store: &Arc<Connection>) -> Result<SharedOpenSource> {
-    let found = RemoteObject::find(store, b"")?;
+/// Opens the remote object at the URL of `store`, for a request with the token `cancel`.
+fn store_object(store: &Arc<Connection>, cancel: &CancelToken) -> Result<SharedOpenSource> {
+    let found = RemoteObject::find(store, b"", &|| !cancel.is_cancelled())?;
     let missing = || Error::io(&Errno::ENOENT.into(), store.url().display().to_string());
     Ok(Arc::new(found.ok_or_else(missing)?))
 }

@@ -4,6 +4,7 @@ use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex};
 
 use h5fs_reader::error::{Error, Result};
+use h5fs_reader::memory::cancel::CancelToken;
 use h5fs_reader::memory::effort::RequestBudget;
 use h5fs_reader::memory::lock::lock;
 use h5fs_reader::model::paths::split_path_reversed;
@@ -71,7 +72,12 @@ impl OpenFile {
 
     /// Opens the file `name`, which is the target of a link. Returns `None` if the file does not
     /// exist.
-    fn open_external(&self, opener: &dyn OpenMember, name: &[u8]) -> Result<Option<Arc<Self>>> {
+    fn open_external(
+        &self,
+        opener: &dyn OpenMember,
+        name: &[u8],
+        cancel: &CancelToken,
+    ) -> Result<Option<Arc<Self>>> {
         if let Some(open) = lock(&self.linked_files).get(name) {
             return Ok(Some(Arc::clone(open)));
         }
@@ -82,7 +88,7 @@ impl OpenFile {
                 most,
             ));
         }
-        let Some(opened) = opener.open_linked(&self.opened, name)? else {
+        let Some(opened) = opener.open_linked(&self.opened, name, cancel)? else {
             return Ok(None);
         };
         let other = Self::at_depth(opened, self.depth + 1);
@@ -196,7 +202,8 @@ impl LinkWalk<'_> {
             LinkTarget::Damaged(error) => return Err(error.clone()),
         };
         if let Some(name) = target.other_file_name() {
-            let Some(other) = self.file.open_external(self.opener, name)? else {
+            let cancel = self.effort.cancel_token();
+            let Some(other) = self.file.open_external(self.opener, name, &cancel)? else {
                 return Ok(false);
             };
             self.file = other;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use h5fs_reader::error::{Cause, Error, Result};
+use h5fs_reader::memory::cancel::CancelToken;
 use h5fs_reader::model::Container;
 use h5fs_reader::source::neighbours::Neighbours;
 use nix::errno::Errno;
@@ -17,14 +18,15 @@ pub(crate) trait OpenMember: Send + Sync {
     /// Returns the paths of the members relative to the directory, in order.
     fn member_paths(&self) -> &[Path];
 
-    /// Opens the member with this number for a scan.
+    /// Opens the member with this number for a scan with the token `cancel`.
     ///
     /// # Errors
     /// Fails if the format of the file is unknown, or the file cannot be opened. `Stale` if it has
-    /// changed since the members were listed.
-    fn open(&self, number: usize) -> Result<OpenedMember>;
+    /// changed since the members were listed. [`Error::unwanted`] once the scan is cancelled.
+    fn open(&self, number: usize, cancel: &CancelToken) -> Result<OpenedMember>;
 
-    /// Opens a member whose scan is known, from this process or from the cache file.
+    /// Opens a member whose scan is known, from this process or from the cache file. The opening
+    /// has no token, because several requests may wait for it.
     ///
     /// # Errors
     /// Fails as [`open`](Self::open) does. `Stale` if its state differs from the scanned state.
@@ -34,8 +36,14 @@ pub(crate) trait OpenMember: Send + Sync {
     /// if the target does not exist.
     ///
     /// # Errors
-    /// Fails if the target must not be opened, or its format is unknown.
-    fn open_linked(&self, from: &OpenedMember, name: &[u8]) -> Result<Option<OpenedMember>>;
+    /// Fails if the target must not be opened, or its format is unknown. [`Error::unwanted`] once
+    /// `cancel` is cancelled.
+    fn open_linked(
+        &self,
+        from: &OpenedMember,
+        name: &[u8],
+        cancel: &CancelToken,
+    ) -> Result<Option<OpenedMember>>;
 
     /// Returns the key under which the scan of a member is stored. Returns `None` if the member
     /// could change without a change of its key.

@@ -68,16 +68,21 @@ impl OpenMember for Names {
         &self.names
     }
 
-    fn open(&self, _number: usize) -> Result<OpenedMember> {
+    fn open(&self, _number: usize, _: &CancelToken) -> Result<OpenedMember> {
         Err(Error::NotFound)
     }
 
-    fn open_linked(&self, _from: &OpenedMember, _name: &[u8]) -> Result<Option<OpenedMember>> {
+    fn open_linked(
+        &self,
+        _from: &OpenedMember,
+        _name: &[u8],
+        _: &CancelToken,
+    ) -> Result<Option<OpenedMember>> {
         Ok(None)
     }
 
     fn reopen(&self, number: usize) -> Result<OpenedMember> {
-        self.open(number)
+        self.open(number, &CancelToken::default())
     }
 
     fn cache_key(&self, _number: usize) -> Option<MemberKey> {

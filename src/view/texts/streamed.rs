@@ -10,6 +10,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use h5fs_reader::array::{Bytes, CancelToken};
 use h5fs_reader::error::{Error, Result};
+use h5fs_reader::memory::lock::lock;
 use h5fs_reader::wire::{to_u64, to_usize};
 
 use crate::view::View;
@@ -110,15 +111,21 @@ impl<T: ResumableText> StreamedText<T> {
         &self.text
     }
 
-    /// Locks the state. If a panic has poisoned the lock, the state is reset to the one before the
-    /// first read.
+    /// Locks the state.
     fn state(&self) -> MutexGuard<'_, ReaderPosition<T::ResumePoint>> {
-        self.state.lock().unwrap_or_else(|poisoned| {
-            let mut state = poisoned.into_inner();
+        self.without_poison(lock(&self.state))
+    }
+
+    /// Resets the locked state to the one before the first read if a panic has poisoned the lock.
+    fn without_poison<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, ReaderPosition<T::ResumePoint>>,
+    ) -> MutexGuard<'a, ReaderPosition<T::ResumePoint>> {
+        if self.state.is_poisoned() {
             *state = ReaderPosition::default();
             self.state.clear_poison();
-            state
-        })
+        }
+        state
     }
 }
 
@@ -222,7 +229,8 @@ impl<T: ResumableText> View for StreamedText<T> {
     }
 
     fn read_for(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes> {
-        let mut state = self.state();
+        // Another read may hold the lock while it waits for a server.
+        let mut state = self.without_poison(cancel.lock(&self.state)?);
         if offset < state.start {
             *state = self
                 .text
@@ -424,6 +432,19 @@ mod tests {
             let from = usize::try_from(offset % 8).unwrap();
             assert_eq!(again[..], whole.as_bytes()[from..from + 9], "{offset}");
         }
+    }
+
+    #[test]
+    fn a_cancelled_read_does_not_wait_for_another() {
+        let text = numbers(2, Ok(()));
+        let canceller = Canceller::default();
+        let token = canceller.token();
+        canceller.cancel();
+        let held = text.state();
+        let broken_off = text.read_for(0, 8, &token);
+        assert!(broken_off.is_err_and(|error| error.is_cancelled()));
+        drop(held);
+        assert_eq!(&text.read_at(0, 8).unwrap()[..], b"0000000\n");
     }
 
     #[test]

@@ -139,11 +139,9 @@ struct ChunkSource {
 }
 
 impl VirtualSource for ChunkSource {
-    fn open(&self, _: &CancelToken) -> Result<Option<OpenVirtualSource>> {
-        let array = self
-            .context
-            .ndarray(self.ndarray, &RequestBudget::default())
-            .array;
+    fn open(&self, cancel: &CancelToken) -> Result<Option<OpenVirtualSource>> {
+        let (effort, _granted) = RequestBudget::unlimited_until_cancelled(cancel);
+        let array = self.context.ndarray(self.ndarray, &effort).array;
         match &array.storage {
             Err(error) => Err(error.clone()),
             Ok(_) => Ok(Some(OpenVirtualSource {

@@ -48,9 +48,12 @@ impl Externals {
     /// Returns the first block of the file called `name`, charged to `effort`.
     ///
     /// # Errors
-    /// `Io` if the file is missing or may not be opened. Otherwise fails if it is not an ASDF file.
+    /// `Io` if the file is missing or may not be opened. [`Error::unwanted`] once the request of
+    /// `effort` is cancelled. Otherwise fails if it is not an ASDF file.
     pub(crate) fn open(&self, name: &[u8], effort: &RequestBudget) -> Result<Arc<Contents>> {
-        let Some(file) = self.neighbours.open(name)? else {
+        let cancel = effort.cancel_token();
+        let is_wanted = || !cancel.is_cancelled();
+        let Some(file) = self.neighbours.open(name, &is_wanted)? else {
             let what = format!("other ASDF file {}: missing", quote(name));
             return Err(Error::from_cause(Cause::Missing, what));
         };

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use crate::error::Result;
+use crate::memory::cancel::IsWanted;
 use crate::source::attributes::FileAttributes;
 use crate::source::identity::Identity;
 use crate::source::local::audience::Readers;
@@ -75,8 +76,10 @@ pub trait Directory: Send + Sync + fmt::Debug {
     /// Opens the file at `path` for reading.
     ///
     /// # Errors
-    /// Fails as [`path_info`](Self::path_info) does.
-    fn open(&self, path: &Path) -> Result<OpenedSource>;
+    /// Fails as [`path_info`](Self::path_info) does, and with
+    /// [`Error::unwanted`](crate::error::Error::unwanted) if `is_wanted` returns false while a
+    /// server is waited for.
+    fn open(&self, path: &Path, is_wanted: &IsWanted<'_>) -> Result<OpenedSource>;
 
     /// Opens the directory at `path` for listing.
     ///

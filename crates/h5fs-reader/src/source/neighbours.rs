@@ -15,6 +15,7 @@ use lru::LruCache;
 
 use crate::error::{Cause, Error, Result, quote};
 use crate::limits;
+use crate::memory::cancel::IsWanted;
 use crate::memory::lock::lock;
 use crate::source::local::audience::Readers;
 use crate::source::local::changes::ChangeWatcher;
@@ -246,8 +247,9 @@ impl Neighbours {
     /// # Errors
     /// - `Io` if the policy or the system refuses access, or the file is not a regular file.
     /// - `ESTALE` if another state of the file was opened before.
-    pub fn open(&self, name: &[u8]) -> Result<Option<Arc<Neighbour>>> {
-        let opened = self.open_with_path(name)?;
+    /// - [`Error::unwanted`] if `is_wanted` returns false while a server is waited for.
+    pub fn open(&self, name: &[u8], is_wanted: &IsWanted<'_>) -> Result<Option<Arc<Neighbour>>> {
+        let opened = self.open_with_path(name, is_wanted)?;
         Ok(opened.map(|(neighbour, _)| neighbour))
     }
 
@@ -255,8 +257,12 @@ impl Neighbours {
     ///
     /// # Errors
     /// Fails as [`open`](Self::open) does.
-    pub fn open_with_neighbours(&self, name: &[u8]) -> Result<Option<(Arc<Neighbour>, Self)>> {
-        let Some((neighbour, path)) = self.open_with_path(name)? else {
+    pub fn open_with_neighbours(
+        &self,
+        name: &[u8],
+        is_wanted: &IsWanted<'_>,
+    ) -> Result<Option<(Arc<Neighbour>, Self)>> {
+        let Some((neighbour, path)) = self.open_with_path(name, is_wanted)? else {
             // The elements of the file are shown as the fill value, and no event reports the file's
             // arrival.
             self.states.mark_unwatched();
@@ -268,9 +274,14 @@ impl Neighbours {
     }
 
     /// Opens a file like [`open`](Self::open), and also returns the path by which it was opened.
-    fn open_with_path(&self, name: &[u8]) -> Result<Option<(Arc<Neighbour>, PathBuf)>> {
+    fn open_with_path(
+        &self,
+        name: &[u8],
+        is_wanted: &IsWanted<'_>,
+    ) -> Result<Option<(Arc<Neighbour>, PathBuf)>> {
         let missed = |path: &Path| self.states.record_absence(path);
-        let Some((file, path)) = self.find(name, &missed).map_err(OpenRefusal::error)? else {
+        let found = self.find(name, &missed, is_wanted);
+        let Some((file, path)) = found.map_err(OpenRefusal::error)? else {
             return Ok(None);
         };
         if self.readers != Readers::Owner {
@@ -318,19 +329,31 @@ impl Neighbours {
     /// # Errors
     /// Fails as [`open`](Self::open) does, and with `Corrupt` if the file does not exist. Failures
     /// are not cached, because the file may appear later.
-    pub fn open_raw(&self, name: &[u8]) -> Result<Arc<Neighbour>> {
-        let open = || lock(&self.raw_files);
-        let key = (Arc::clone(&self.locations), name.to_vec());
-        if let Some(file) = open().get(&key) {
-            return Ok(Arc::clone(file));
+    pub fn open_raw(&self, name: &[u8], is_wanted: &IsWanted<'_>) -> Result<Arc<Neighbour>> {
+        if let Some(file) = self.opened_raw(name) {
+            return Ok(file);
         }
         let missing = || {
             let name = quote(name);
             Error::corrupt(format!("external raw file {name}: missing"), None)
         };
-        let file = self.open(name)?.ok_or_else(missing)?;
-        open().put(key, Arc::clone(&file));
+        let file = self.open(name, is_wanted)?.ok_or_else(missing)?;
+        lock(&self.raw_files).put(self.raw_key(name), Arc::clone(&file));
         Ok(file)
+    }
+
+    /// Returns the raw file called `name` if it is open.
+    pub fn opened_raw(&self, name: &[u8]) -> Option<Arc<Neighbour>> {
+        lock(&self.raw_files).get(&self.raw_key(name)).cloned()
+    }
+
+    fn raw_key(&self, name: &[u8]) -> (Arc<[FileLocation]>, Vec<u8>) {
+        (Arc::clone(&self.locations), name.to_vec())
+    }
+
+    /// Returns whether opening a neighbour needs a request to a server.
+    pub fn is_far(&self) -> bool {
+        self.root.is_far()
     }
 
     /// Opens a file like [`open`](Self::open), and returns its location and its readers. The
@@ -339,8 +362,8 @@ impl Neighbours {
     /// # Errors
     /// Fails as [`open`](Self::open) does, and with `ESTALE` if the file is replaced or moved
     /// during the call.
-    pub fn locate(&self, name: &[u8]) -> LocateResult {
-        let found = self.find(name, &|_| Ok(()))?;
+    pub fn locate(&self, name: &[u8], is_wanted: &IsWanted<'_>) -> LocateResult {
+        let found = self.find(name, &|_| Ok(()), is_wanted)?;
         found.map(|found| self.located(found)).transpose()
     }
 
@@ -348,11 +371,11 @@ impl Neighbours {
     ///
     /// # Errors
     /// Fails as [`locate`](Self::locate) does.
-    pub fn locate_by_relative_name(&self, name: &[u8]) -> LocateResult {
+    pub fn locate_by_relative_name(&self, name: &[u8], is_wanted: &IsWanted<'_>) -> LocateResult {
         let Some(name) = self.path(name)? else {
             return Ok(None);
         };
-        let found = self.root.open_next_to_source(name)?;
+        let found = self.root.open_next_to_source(name, is_wanted)?;
         found.map(|found| self.located(found)).transpose()
     }
 
@@ -409,7 +432,12 @@ impl Neighbours {
 
     /// Finds the file called `name`. Returns the file and the path by which it was opened. Calls
     /// `missed` for each path that does not exist.
-    fn find(&self, name: &[u8], missed: &dyn Fn(&Path) -> Result<()>) -> OpenedPath {
+    fn find(
+        &self,
+        name: &[u8],
+        missed: &dyn Fn(&Path) -> Result<()>,
+        is_wanted: &IsWanted<'_>,
+    ) -> OpenedPath {
         let missed = |path: &Path| {
             let failed = |error| OpenRefusal::Failed(path.to_path_buf(), error);
             missed(path).map_err(failed)
@@ -433,7 +461,7 @@ impl Neighbours {
         };
         for location in self.locations.iter() {
             let path = location.base.join(beside);
-            match self.root.open_next_to_source(&path)? {
+            match self.root.open_next_to_source(&path, is_wanted)? {
                 Some(found) => return Ok(Some(found)),
                 None => missed(&self.root.path().join(&path))?,
             }
@@ -467,9 +495,13 @@ mod tests {
             None,
             Readers::Owner,
         );
-        assert!(own.open(b"later").unwrap().is_none());
+        assert!(own.open(b"later", &|| true).unwrap().is_none());
         assert!(own.states().is_settled());
-        assert!(own.open_with_neighbours(b"later").unwrap().is_none());
+        assert!(
+            own.open_with_neighbours(b"later", &|| true)
+                .unwrap()
+                .is_none()
+        );
         assert!(!own.states().is_settled());
     }
 
@@ -486,11 +518,11 @@ mod tests {
                 Readers::Owner,
             );
             let sought = inner.join("sub/later").into_os_string().into_vec();
-            assert!(own.open(&sought).unwrap().is_none());
-            assert!(own.open(&sought).unwrap().is_none());
+            assert!(own.open(&sought, &|| true).unwrap().is_none());
+            assert!(own.open(&sought, &|| true).unwrap().is_none());
             assert!(!own.states().has_found_change());
             fs::write(inner.join(comes), "later").unwrap();
-            own.open(&sought).unwrap_err();
+            own.open(&sought, &|| true).unwrap_err();
             assert!(own.states().has_found_change(), "{comes}");
         }
         let (_outer, inner) = files();
@@ -501,10 +533,10 @@ mod tests {
             Readers::Owner,
         );
         let sought = inner.join("sub/b").into_os_string().into_vec();
-        assert_eq!(own.open(&sought).unwrap().expect("b").length(), 1);
-        assert_eq!(own.open(&sought).unwrap().expect("b").length(), 1);
+        assert_eq!(own.open(&sought, &|| true).unwrap().expect("b").length(), 1);
+        assert_eq!(own.open(&sought, &|| true).unwrap().expect("b").length(), 1);
         fs::write(inner.join("sub/b"), "another").unwrap();
-        own.open(&sought).unwrap_err();
+        own.open(&sought, &|| true).unwrap_err();
         assert!(own.states().has_found_change());
     }
 
@@ -524,7 +556,7 @@ mod tests {
     }
 
     fn name(neighbours: &Neighbours, name: &str) -> Option<String> {
-        let located = neighbours.locate(name.as_bytes()).unwrap()?;
+        let located = neighbours.locate(name.as_bytes(), &|| true).unwrap()?;
         Some(String::from_utf8(neighbours.name_relative_to_source(&located.path)).unwrap())
     }
 
@@ -580,23 +612,26 @@ mod tests {
             &absolute,
             &around,
         ] {
-            let refused = own.open(name.as_bytes()).unwrap_err();
+            let refused = own.open(name.as_bytes(), &|| true).unwrap_err();
             assert!(
                 refused.to_string().contains("the mount itself"),
                 "{name}: {refused}"
             );
         }
         for name in ["a", "./a", "../x"] {
-            assert!(own.open(name.as_bytes()).unwrap().is_some(), "{name}");
+            assert!(
+                own.open(name.as_bytes(), &|| true).unwrap().is_some(),
+                "{name}"
+            );
         }
-        assert!(own.open(b"loop").is_err());
+        assert!(own.open(b"loop", &|| true).is_err());
         let hidden = Neighbours::new(
             &inner.join("b"),
             OtherFilesPolicy::WithinDirectory,
             guarded(inner.clone()),
             Readers::Owner,
         );
-        assert!(hidden.open(b"a").is_err());
+        assert!(hidden.open(b"a", &|| true).is_err());
     }
 
     #[test]
@@ -612,11 +647,11 @@ mod tests {
             }),
             Readers::Owner,
         );
-        assert!(own.open(b"absent/../sub/a").unwrap().is_none());
-        assert!(own.open(b"a/../../in/a").is_ok());
+        assert!(own.open(b"absent/../sub/a", &|| true).unwrap().is_none());
+        assert!(own.open(b"a/../../in/a", &|| true).is_ok());
         let longest = [b"./".repeat(1900), b"a".to_vec()].concat();
-        assert!(own.open(&longest).unwrap().is_some());
-        let longer = own.open(&b"a/".repeat(300_000)).unwrap_err();
+        assert!(own.open(&longest, &|| true).unwrap().is_some());
+        let longer = own.open(&b"a/".repeat(300_000), &|| true).unwrap_err();
         assert!(longer.to_string().len() < 1000);
     }
 
@@ -636,7 +671,10 @@ mod tests {
         assert_eq!(name(&other, "../a").as_deref(), Some("a"));
         assert_eq!(name(&other, "b"), None);
         for refused in ["../../x", "../out", "../../in/a", "/etc/passwd"] {
-            assert!(other.locate(refused.as_bytes()).is_err(), "{refused}");
+            assert!(
+                other.locate(refused.as_bytes(), &|| true).is_err(),
+                "{refused}"
+            );
         }
         let all = Neighbours::new(
             &inner.join("b"),
@@ -644,7 +682,7 @@ mod tests {
             None,
             Readers::Owner,
         );
-        let outside = all.locate(b"../x").unwrap().unwrap();
+        let outside = all.locate(b"../x", &|| true).unwrap().unwrap();
         assert_eq!(outside.file.length(), 7);
         let real = outer.path().canonicalize().unwrap().join("x");
         assert_eq!(
@@ -685,7 +723,7 @@ mod tests {
             });
             let mut opened = 0;
             for _ in 0..2000 {
-                if let Ok(found) = own.open(b"c") {
+                if let Ok(found) = own.open(b"c", &|| true) {
                     assert_eq!(found.expect("something is there").length(), 1);
                     opened += 1;
                 }

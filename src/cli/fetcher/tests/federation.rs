@@ -76,7 +76,11 @@ fn where_all_caches_fail_nobody_is_asked_for_ever() {
     }
     let federation = federation(&[&first, &second]);
     let connection = fetcher(&url(&federation), &leading_to(&[&first, &second]));
-    assert!(RemoteObject::find(&connection, b"").unwrap().is_none());
+    assert!(
+        RemoteObject::find(&connection, b"", &|| true)
+            .unwrap()
+            .is_none()
+    );
     let asked = [&federation, &first, &second].map(|server| server.seen().len());
     assert_eq!(asked, [3, 2, 1], "the director is asked once more");
 }
@@ -84,7 +88,7 @@ fn where_all_caches_fail_nobody_is_asked_for_ever() {
 #[test]
 fn what_is_no_federation_is_refused() {
     let server = Server::start();
-    let find = || RemoteObject::find(&fetcher(&url(&server), &quick()), b"");
+    let find = || RemoteObject::find(&fetcher(&url(&server), &quick()), b"", &|| true);
     assert!(
         find().unwrap().is_none(),
         "as any server says that there is no such place"

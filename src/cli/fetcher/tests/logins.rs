@@ -404,7 +404,7 @@ fn a_page_for_a_login_is_no_listing() {
     };
     let connection = fetcher(&server.url("/d/"), &settings);
     let listed = || {
-        let (names, _) = connection.list(b"", b"")?;
+        let (names, _) = connection.list(b"", b"", &|| true)?;
         Ok(names.into_iter().map(|one| one.name).collect::<Vec<_>>())
     };
     assert_eq!(listed(), Ok(vec![b"a.h5".to_vec()]));

@@ -114,7 +114,9 @@ fn the_tags_of_a_listing_are_left_out_where_they_are_weak() {
             has_weak_tags,
             ..quick()
         };
-        let (names, _) = fetcher("s3://bucket/d/", &settings).list(b"", b"").unwrap();
+        let (names, _) = fetcher("s3://bucket/d/", &settings)
+            .list(b"", b"", &|| true)
+            .unwrap();
         let ListedType::Object(state) = &names[0].named else {
             panic!("no object");
         };

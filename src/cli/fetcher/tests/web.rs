@@ -13,7 +13,7 @@ fn serving(page: &str) -> Server {
 }
 
 fn names(connection: &Connection, prefix: &str) -> Vec<(String, ListedType)> {
-    let (names, next) = connection.list(prefix.as_bytes(), b"").unwrap();
+    let (names, next) = connection.list(prefix.as_bytes(), b"", &|| true).unwrap();
     assert!(next.is_empty());
     let named = names.into_iter().map(|name| {
         let text = String::from_utf8(name.name).unwrap();
@@ -55,7 +55,7 @@ fn a_name_is_looked_up_where_it_is() {
         "a\0",
         "../",
     ] {
-        let found = connection.list(out.as_bytes(), b"");
+        let found = connection.list(out.as_bytes(), b"", &|| true);
         assert!(
             found.is_err() || found.is_ok_and(|(names, _)| names.is_empty()),
             "{out}"
@@ -200,7 +200,10 @@ fn a_dataset_has_files() {
             then: Then::Next,
         });
     });
-    assert_eq!(cause(connection.list(b"", b"")), Some(Cause::Failed));
+    assert_eq!(
+        cause(connection.list(b"", b"", &|| true)),
+        Some(Cause::Failed)
+    );
 }
 
 /// A truncated page, or a page of a proxy, is not read as a directory with fewer names.
@@ -237,7 +240,7 @@ fn a_listing_that_is_cut_each_time_says_so() {
         ..quick()
     };
     let connection = fetcher(&server.url("/d/"), &settings);
-    let error = connection.list(b"", b"").unwrap_err();
+    let error = connection.list(b"", b"", &|| true).unwrap_err();
     let text = error.to_string();
     assert!(
         text.contains("the server's listing cannot be read"),
@@ -245,7 +248,7 @@ fn a_listing_that_is_cut_each_time_says_so() {
     );
     // If no byte arrived, the error says so.
     server.faults(|to| to.hang = u32::MAX);
-    let error = connection.list(b"", b"").unwrap_err();
+    let error = connection.list(b"", b"", &|| true).unwrap_err();
     assert!(
         error.to_string().contains("no response arrived in time"),
         "{error}"
@@ -292,7 +295,7 @@ fn a_listing_that_fails_slowly_fails_for_all_names() {
 fn what_lists_no_names_is_said_at_once() {
     let server = serving("<title>Welcome</title></html>");
     let connection = fetcher(&server.url("/d/"), &quick());
-    let refused = connection.list(b"", b"").unwrap_err();
+    let refused = connection.list(b"", b"", &|| true).unwrap_err();
     assert!(refused.to_string().contains("lists no names"), "{refused}");
     let methods: Vec<_> = server.seen().into_iter().map(|seen| seen.method).collect();
     assert_eq!(methods, ["GET", "PROPFIND"]);
@@ -304,7 +307,7 @@ fn a_page_has_a_bound() {
     let links = "<a href=\"a.h5\">a</a>".repeat(limits::LISTING_BYTES / 20);
     let server = serving(&format!("<title>Index of /d</title>{links}</html>"));
     let connection = fetcher(&server.url("/d/"), &quick());
-    assert!(connection.list(b"", b"").is_err());
+    assert!(connection.list(b"", b"", &|| true).is_err());
 }
 
 /// If the server redirects to another server, the page comes from there, but the names are

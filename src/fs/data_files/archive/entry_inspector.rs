@@ -179,7 +179,7 @@ impl EntryInspector {
 
     fn kind_by_content(&self, path: &Path, state: &Identity) -> Result<EntryKind> {
         let absolute = self.root.absolute_path(path);
-        let opened = self.root.open(path)?;
+        let opened = self.root.open(path, &|| true)?;
         let source = opened.content.into_source(&absolute, None)?;
         let is_known = if self.root.is_remote() {
             detect::object_has_known_signature(&*source)

@@ -198,8 +198,8 @@ impl MemberOpener {
     fn source_reopener(&self, path: &Path) -> SourceReopener {
         let (root, changes) = (Arc::clone(&self.root), self.changes.clone());
         let (path, absolute) = (path.to_path_buf(), self.root.absolute_path(path));
-        Box::new(move |_| {
-            root.open(&path)?
+        Box::new(move |cancel| {
+            root.open(&path, &|| !cancel.is_cancelled())?
                 .content
                 .into_source(&absolute, changes.as_ref())
         })

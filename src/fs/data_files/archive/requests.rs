@@ -226,7 +226,7 @@ impl Requests for Archive {
     fn open_file_with_cancel(&self, ino: Ino, cancel: &CancelToken) -> Result<OpenedHandle> {
         match self.inode_target(ino)? {
             InodeTarget::Entry(place, path) => match place.kind {
-                EntryKind::File => self.open_ordinary(ino, place, &path),
+                EntryKind::File => self.open_ordinary(ino, (place, &path), cancel),
                 EntryKind::Symlink => Err(refusal_error(Errno::ELOOP, "open")),
                 _ => Err(refusal_error(Errno::EISDIR, "open")),
             },

@@ -10,6 +10,7 @@ use crate::hdf5::file::number_form::{Address, MOVED_HEADER_RANGE};
 use crate::hdf5::file::superblock::find_signature;
 use crate::hdf5::object_header::RawMessage;
 use crate::limits;
+use crate::memory::cancel::IsWanted;
 use crate::source::SharedSource;
 use crate::source::concatenation::Concatenation;
 use crate::source::neighbours::Neighbours;
@@ -51,7 +52,7 @@ pub(crate) fn open_block(
     let mut cursor = Cursor::new(&block, at, WHAT);
     cursor.skip(8)?;
     let driver = cursor.read_array()?;
-    open_members(metadata.source(), &driver, &mut cursor, neighbours)
+    open_members(metadata, &driver, &mut cursor, neighbours)
 }
 
 /// Reads the driver info message of the superblock extension and opens the files that it lists.
@@ -64,18 +65,21 @@ pub(crate) fn open_message(
     cursor.skip(1)?; // version
     let driver = cursor.read_array()?;
     cursor.skip(2)?; // size of the information
-    open_members(metadata.source(), &driver, &mut cursor, neighbours)
+    open_members(metadata, &driver, &mut cursor, neighbours)
 }
 
 fn open_members(
-    first: &SharedSource,
+    metadata: &Metadata,
     driver: &[u8; 8],
     information: &mut Cursor<'_>,
     neighbours: &Neighbours,
 ) -> Result<AssembledFile> {
+    let cancel = metadata.effort().cancel_token();
+    let is_wanted = || !cancel.is_cancelled();
     match driver {
-        b"NCSAfami" => open_family(first, information, neighbours).map(AssembledFile::from),
-        b"NCSAmult" => open_multi(information, neighbours),
+        b"NCSAfami" => open_family(metadata.source(), information, neighbours, &is_wanted)
+            .map(AssembledFile::from),
+        b"NCSAmult" => open_multi(information, neighbours, &is_wanted),
         driver => Err(information.unsupported(&format!("driver {}", driver.escape_ascii()))),
     }
 }
@@ -86,12 +90,13 @@ fn open_family(
     first: &SharedSource,
     information: &mut Cursor<'_>,
     neighbours: &Neighbours,
+    is_wanted: &IsWanted<'_>,
 ) -> Result<SharedSource> {
     let member_size = information.u64()?;
     if member_size == 0 {
         return Err(information.corrupt("members of 0 bytes"));
     }
-    let members = family_members(first, member_size, neighbours)?;
+    let members = family_members(first, member_size, neighbours, is_wanted)?;
     let members = members
         .ok_or_else(|| information.corrupt("the file's name has no number 0: open member 0"))?;
     Ok(Arc::new(Concatenation::new(members)?))
@@ -108,8 +113,9 @@ pub(crate) fn open_unmarked_family(
     first: &SharedSource,
     end_of_file: u64,
     neighbours: &Neighbours,
+    is_wanted: &IsWanted<'_>,
 ) -> Result<Option<SharedSource>> {
-    match family_members(first, first.length(), neighbours)? {
+    match family_members(first, first.length(), neighbours, is_wanted)? {
         Some(members) if form_one_file(&members, end_of_file) => {
             Ok(Some(Arc::new(Concatenation::new(members)?)))
         }
@@ -144,10 +150,11 @@ fn family_members(
     first: &SharedSource,
     member_size: u64,
     neighbours: &Neighbours,
+    is_wanted: &IsWanted<'_>,
 ) -> Result<Option<Vec<MemberFile>>> {
     let mut members = None;
     for name in neighbours.own_names().filter_map(family_name) {
-        let found = members_called(name, first, member_size, neighbours)?;
+        let found = members_called(name, first, member_size, neighbours, is_wanted)?;
         if found.len() > 1 {
             return Ok(Some(found));
         }
@@ -161,12 +168,13 @@ fn members_called(
     first: &SharedSource,
     member_size: u64,
     neighbours: &Neighbours,
+    is_wanted: &IsWanted<'_>,
 ) -> Result<Vec<MemberFile>> {
     let mut members: Vec<MemberFile> = vec![(0, Arc::clone(first))];
     for number in 1..=limits::FAMILY_MEMBERS {
         let number_text = format!("{number:0digits$}");
-        let Some(member) = neighbours.open(&[before, number_text.as_bytes(), after].concat())?
-        else {
+        let name = [before, number_text.as_bytes(), after].concat();
+        let Some(member) = neighbours.open(&name, is_wanted)? else {
             return Ok(members);
         };
         let start = member_size.checked_mul(number);
@@ -201,7 +209,11 @@ fn family_name(name: &[u8]) -> Option<FamilyName<'_>> {
 
 /// Opens a multi or split file, which has one file for each usage or group of usages, each at its
 /// own address.
-fn open_multi(information: &mut Cursor<'_>, neighbours: &Neighbours) -> Result<AssembledFile> {
+fn open_multi(
+    information: &mut Cursor<'_>,
+    neighbours: &Neighbours,
+    is_wanted: &IsWanted<'_>,
+) -> Result<AssembledFile> {
     let map: [u8; USAGES] = information.read_array()?;
     information.skip(2)?;
     let numbers = distinct_members(map);
@@ -228,7 +240,7 @@ fn open_multi(information: &mut Cursor<'_>, neighbours: &Neighbours) -> Result<A
         let mut members: Vec<MemberFile> = Vec::new();
         for (start, template) in starts.iter().zip(&templates) {
             let name = replace_stem(template, stem);
-            match neighbours.open(&name)? {
+            match neighbours.open(&name, is_wanted)? {
                 Some(member) => members.push((*start, member)),
                 None => problem = format!("member {} is missing", name.escape_ascii()),
             }

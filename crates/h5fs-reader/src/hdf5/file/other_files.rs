@@ -95,7 +95,10 @@ impl OtherFiles {
         if let Some(file) = self.open.get(key.clone()) {
             return Ok(Some(file));
         }
-        let Some((source, neighbours)) = self.neighbours.open_with_neighbours(name)? else {
+        let cancel = effort.cancel_token();
+        let is_wanted = || !cancel.is_cancelled();
+        let Some((source, neighbours)) = self.neighbours.open_with_neighbours(name, &is_wanted)?
+        else {
             return Ok(None);
         };
         let neighbours = Arc::new(neighbours);

@@ -18,6 +18,7 @@ use nix::sys::statfs::fstatfs;
 use rustix::fs::{FileType, RawDir, SeekFrom, seek};
 
 use crate::error::{Error, Result};
+use crate::memory::cancel::IsWanted;
 use crate::source::attributes::FileAttributes;
 use crate::source::directory::{
     Directory, DirectoryEntries, EntryType, ListedEntry, OpenContent, OpenedSource, PathInfo, Visit,
@@ -130,7 +131,7 @@ impl Directory for LocalDirectory {
         convert_result(text, path)
     }
 
-    fn open(&self, path: &Path) -> Result<OpenedSource> {
+    fn open(&self, path: &Path, _is_wanted: &IsWanted<'_>) -> Result<OpenedSource> {
         let named = convert_result(self.at(path, OFlag::O_PATH | OFlag::O_NOFOLLOW), path)?;
         let file = convert_result(open_path_descriptor(&File::from(named)), path)?;
         let number = convert_result(file.metadata(), path)?.ino();
@@ -251,7 +252,7 @@ mod tests {
             "/etc/passwd",
             "sub/../../secret",
         ] {
-            assert!(beneath.open(Path::new(path)).is_err(), "{path}");
+            assert!(beneath.open(Path::new(path), &|| true).is_err(), "{path}");
         }
         let absent = beneath.path_info(Path::new("none"), false).unwrap_err();
         assert_eq!(absent, Error::NotFound);
@@ -268,7 +269,7 @@ mod tests {
         let told = Inotify::init(InitFlags::IN_NONBLOCK).unwrap();
         told.add_watch(&fifo, AddWatchFlags::IN_OPEN).unwrap();
         let beneath = LocalDirectory::open(directory.path()).unwrap();
-        assert!(beneath.open(Path::new("fifo")).is_err());
+        assert!(beneath.open(Path::new("fifo"), &|| true).is_err());
         assert_eq!(told.read_events().unwrap_err(), Errno::EAGAIN);
     }
 

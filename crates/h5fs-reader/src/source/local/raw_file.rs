@@ -33,12 +33,12 @@ impl Source for RawFile {
     }
 
     fn is_remote(&self) -> bool {
-        let file = self.neighbours.open_raw(&self.name);
-        file.is_ok_and(|file| file.is_remote())
+        self.neighbours.is_far()
     }
 
+    /// Prefetches only from an open file, because opening a remote file waits for its server.
     fn prefetch(&self, ranges: &[(u64, u64)], urgency: Urgency) {
-        if let Ok(file) = self.neighbours.open_raw(&self.name) {
+        if let Some(file) = self.neighbours.opened_raw(&self.name) {
             let within = ranges.iter().filter_map(|&(at, length)| {
                 let there = file.length().checked_sub(at)?;
                 Some((at, length.min(there)))
@@ -47,18 +47,18 @@ impl Source for RawFile {
         }
     }
 
-    /// Returns whether the bytes can be read without waiting. Also returns true if the file cannot
-    /// be opened, because waiting would not help.
     fn is_available(&self, at: u64, length: u64) -> bool {
-        let file = self.neighbours.open_raw(&self.name);
-        file.map_or(true, |file| {
-            let there = file.length().minus_or_zero(at);
-            file.is_available(at, length.min(there))
-        })
+        match self.neighbours.opened_raw(&self.name) {
+            Some(file) => {
+                let there = file.length().minus_or_zero(at);
+                file.is_available(at, length.min(there))
+            }
+            None => !self.is_remote(),
+        }
     }
 
     fn read_cancellable(&self, at: u64, buffer: &mut [u8], is_wanted: &IsWanted<'_>) -> Result<()> {
-        let file = self.neighbours.open_raw(&self.name)?;
+        let file = self.neighbours.open_raw(&self.name, is_wanted)?;
         let there = file.length().minus_or_zero(at).min(to_u64(buffer.len()));
         let (there, past_end) = buffer.split_at_mut(to_usize(there)?);
         file.read_cancellable(at, there, is_wanted)?;

@@ -10,6 +10,7 @@ use nix::fcntl::{OFlag, OpenHow, ResolveFlag, open, openat2};
 use nix::sys::stat::Mode;
 
 use crate::error::{Cause, Error};
+use crate::memory::cancel::IsWanted;
 use crate::source::identity::{Fingerprint, Identity};
 use crate::source::local::acl::Acl;
 use crate::source::local::audience::Audience;
@@ -48,6 +49,11 @@ impl Root {
         }
     }
 
+    /// Returns whether opening a file needs a request to a server.
+    pub(in crate::source) fn is_far(&self) -> bool {
+        matches!(self, Root::Prefix(_))
+    }
+
     /// Returns the watcher of the files that are opened, or `None` if changes are not watched.
     pub(in crate::source) fn changes(&self) -> Option<&Arc<ChangeWatcher>> {
         match self {
@@ -65,11 +71,16 @@ impl Root {
         }
     }
 
-    /// Opens the file at `path`, next to the source or next to a link to the source.
-    pub(in crate::source) fn open_next_to_source(&self, path: &Path) -> OpenedPath {
+    /// Opens the file at `path`, next to the source or next to a link to the source. Stops waiting
+    /// for a server if `is_wanted` returns false.
+    pub(in crate::source) fn open_next_to_source(
+        &self,
+        path: &Path,
+        is_wanted: &IsWanted<'_>,
+    ) -> OpenedPath {
         match self {
             Root::Directory(directory) => directory.open_next_to_source(path),
-            Root::Prefix(prefix) => prefix.open(path),
+            Root::Prefix(prefix) => prefix.open(path, is_wanted),
         }
     }
 

@@ -198,20 +198,26 @@ impl Connection {
     /// own object. `length` is the expected length, if known.
     ///
     /// # Errors
-    /// Fails with the server's error. [`is_missing`](super::failure::is_missing) recognizes the
-    /// error of an absent object.
-    pub(super) fn open(&self, name: &[u8], length: Option<u64>) -> Result<Staging> {
+    /// - [`Error::cancelled`] if `is_wanted` returns false.
+    /// - Else the server's error. [`is_missing`](super::failure::is_missing) recognizes the error
+    ///   of an absent object.
+    pub(super) fn open(
+        &self,
+        name: &[u8],
+        length: Option<u64>,
+        is_wanted: &IsWanted<'_>,
+    ) -> Result<Staging> {
         let said = length.and_then(|length| length.checked_next_multiple_of(PAGE));
         // The region must fit the first bytes, which are staged even if the object's length has
         // changed.
         let region = said.map_or(REGION, |said| said.max(OPEN_STAGED_BYTES));
-        let opened = self.open_in(name, region)?;
+        let opened = self.open_in(name, region, is_wanted)?;
         if opened.state().length <= region {
             return Ok(opened);
         }
         self.close(&opened);
         let needed = opened.state().length.next_multiple_of(PAGE);
-        let opened = self.open_in(name, needed)?;
+        let opened = self.open_in(name, needed, is_wanted)?;
         if opened.state().length <= needed {
             Ok(opened)
         } else {
@@ -222,10 +228,12 @@ impl Connection {
         }
     }
 
-    fn open_in(&self, name: &[u8], bytes: u64) -> Result<Staging> {
+    fn open_in(&self, name: &[u8], bytes: u64, is_wanted: &IsWanted<'_>) -> Result<Staging> {
         let region = self.shared.reserve(bytes)?;
         let (name, called) = (name.to_vec(), name.to_vec());
-        let opened = self.call(|id| Request::Open { id, name, region })?;
+        let opened = self.call(is_wanted, |id| Request::Open { id, name, region });
+        // The fetcher may have staged the first bytes already.
+        let opened = opened.inspect_err(|_| self.shared.drop_staged(region, OPEN_STAGED_BYTES))?;
         let Reply::Opened {
             object,
             state,
@@ -272,10 +280,15 @@ impl Connection {
     /// next page. The token is empty at the end.
     ///
     /// # Errors
-    /// Fails with the server's error.
-    pub fn list(&self, prefix: &[u8], after: &[u8]) -> Result<(Vec<ListedName>, Vec<u8>)> {
+    /// Fails with the server's error, or with [`Error::cancelled`] if `is_wanted` returns false.
+    pub fn list(
+        &self,
+        prefix: &[u8],
+        after: &[u8],
+        is_wanted: &IsWanted<'_>,
+    ) -> Result<(Vec<ListedName>, Vec<u8>)> {
         let (prefix, after) = (prefix.to_vec(), after.to_vec());
-        match self.call(|id| Request::List { id, prefix, after })? {
+        match self.call(is_wanted, |id| Request::List { id, prefix, after })? {
             Reply::Listed { entries, next, .. } => Ok((entries, next)),
             _ => Err(unexpected_reply_error()),
         }
@@ -287,7 +300,7 @@ impl Connection {
     /// `Io` if the fetcher has ended or does not reply.
     pub fn counters(&self) -> Result<Counters> {
         let patience = self.terms.reply_timeout.min(COUNTERS_TIMEOUT);
-        match self.call_with_timeout(patience, |id| Request::Count { id })? {
+        match self.call_with_timeout(patience, &|| true, |id| Request::Count { id })? {
             Reply::Counted { counters, .. } => Ok(counters),
             _ => Err(unexpected_reply_error()),
         }
@@ -444,13 +457,19 @@ impl Connection {
     }
 
     /// Sends the request that `of` creates for a new request number, and waits for the reply.
-    fn call(&self, of: impl FnOnce(u64) -> Request) -> Result<Reply> {
-        self.call_with_timeout(self.terms.reply_timeout, of)
+    ///
+    /// # Errors
+    /// - [`Error::cancelled`] if `is_wanted` returns false. The request is cancelled.
+    /// - `EIO` if no reply arrives. The request is cancelled.
+    /// - Else the server's error.
+    fn call(&self, is_wanted: &IsWanted<'_>, of: impl FnOnce(u64) -> Request) -> Result<Reply> {
+        self.call_with_timeout(self.terms.reply_timeout, is_wanted, of)
     }
 
     fn call_with_timeout(
         &self,
         patience: Duration,
+        is_wanted: &IsWanted<'_>,
         of: impl FnOnce(u64) -> Request,
     ) -> Result<Reply> {
         let deadline = Instant::now().checked_add(patience);
@@ -476,21 +495,27 @@ impl Connection {
                 };
             }
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            if state.is_over || left == Some(Duration::ZERO) {
+            let error = if state.is_over {
+                Some(fetcher_ended())
+            } else if !is_wanted() {
+                Some(Error::cancelled())
+            } else if left == Some(Duration::ZERO) {
+                Some(fetcher_silent())
+            } else {
+                None
+            };
+            if let Some(error) = error {
+                // A reply that arrives later belongs to no call. If it opens an object, the object
+                // is closed.
                 state.calls.remove(&id);
-                let error = if state.is_over {
-                    fetcher_ended()
-                } else {
-                    fetcher_silent()
-                };
                 state.send(&Request::Cancel { id });
                 self.shared.send_due_packets(state);
                 return Err(error);
             }
-            let waited = self
-                .shared
-                .answered
-                .wait_timeout(state, left.unwrap_or(CANCEL_CHECK_INTERVAL));
+            let step = left
+                .unwrap_or(CANCEL_CHECK_INTERVAL)
+                .min(CANCEL_CHECK_INTERVAL);
+            let waited = self.shared.answered.wait_timeout(state, step);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
@@ -556,6 +581,16 @@ impl SharedConnection {
             .filter(|end| i64::try_from(*end).is_ok());
         state.free = end.ok_or_else(|| Error::limit("number of open objects", region))?;
         Ok(region)
+    }
+
+    /// Frees the first `length` bytes of a region, which no open object uses.
+    fn drop_staged(&self, region: u64, length: u64) {
+        let mut state = self.state();
+        state.send(&Request::Drop {
+            place: region,
+            length,
+        });
+        self.send_due_packets(state);
     }
 
     /// Pins the pages of these bytes for a reader, and requests those that are missing.

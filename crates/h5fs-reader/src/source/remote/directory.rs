@@ -18,6 +18,7 @@ use nix::errno::Errno;
 
 use crate::error::{Cause, Error, Result};
 use crate::limits;
+use crate::memory::cancel::IsWanted;
 use crate::source::attributes::FileAttributes;
 use crate::source::directory::{
     Directory, DirectoryEntries, EntryType, ListedEntry, OpenContent, OpenedSource, PathInfo, Visit,
@@ -91,7 +92,11 @@ impl RemoteDirectory {
             path: connection.prefix(),
             began: i64::try_from(seconds).unwrap_or(0),
         };
-        let is_empty = prefix.listings.get_or_request(b"")?.names().is_empty();
+        let is_empty = prefix
+            .listings
+            .get_or_request(b"", &|| true)?
+            .names()
+            .is_empty();
         if is_empty && !prefix.listings.has_unlisted_names() {
             let name = connection.url().display().to_string();
             return Err(Error::io(&Errno::ENOENT.into(), name));
@@ -145,15 +150,21 @@ impl RemoteDirectory {
 
     /// Returns the entry at `path`. In a large directory, the state of an open object is used, or
     /// the object is opened now if `may_be_opened`. In both cases, the name need not be listed.
-    fn entry(&self, path: &[u8], may_be_opened: bool) -> Result<Option<ListedType>> {
+    fn entry(
+        &self,
+        path: &[u8],
+        may_be_opened: bool,
+        is_wanted: &IsWanted<'_>,
+    ) -> Result<Option<ListedType>> {
         let is_object = || {
             let object = match self.0.objects.unchanged(path) {
-                None if may_be_opened => self.open_object(path, None, false)?,
+                None if may_be_opened => self.open_object(path, None, false, is_wanted)?,
                 kept => kept,
             };
             Ok(object.map(|object| ListedType::Object(object.object_state().clone())))
         };
-        self.0.listings.entry_at(path, is_object).map_err(absent)
+        let named = self.0.listings.entry_at(path, is_wanted, is_object);
+        named.map_err(absent)
     }
 
     /// Opens the object at `path` on the server, and keeps it open. `length` is the expected
@@ -163,11 +174,12 @@ impl RemoteDirectory {
         path: &[u8],
         length: Option<u64>,
         is_read: bool,
+        is_wanted: &IsWanted<'_>,
     ) -> Result<Option<Arc<RemoteObject>>> {
         let connection = &self.0.connection;
         let found = match length {
-            Some(length) => RemoteObject::find_with_length(connection, path, length)?,
-            None => RemoteObject::find(connection, path)?,
+            Some(length) => RemoteObject::find_with_length(connection, path, length, is_wanted)?,
+            None => RemoteObject::find(connection, path, is_wanted)?,
         };
         let found = found.map(Arc::new);
         if let Some(object) = &found {
@@ -181,7 +193,8 @@ impl RemoteDirectory {
         if path.is_empty() {
             return Ok(self.directory());
         }
-        let found = self.entry(path, may_be_opened)?.ok_or(Error::NotFound)?;
+        let found = self.entry(path, may_be_opened, &|| true)?;
+        let found = found.ok_or(Error::NotFound)?;
         self.at(path, &found).ok_or_else(unexpected_reply_error)
     }
 
@@ -223,9 +236,9 @@ impl Directory for RemoteDirectory {
         Err(Error::io(&Errno::EINVAL.into(), name))
     }
 
-    fn open(&self, path: &Path) -> Result<OpenedSource> {
+    fn open(&self, path: &Path, is_wanted: &IsWanted<'_>) -> Result<OpenedSource> {
         let name = path.as_os_str().as_bytes();
-        let known = match self.entry(name, true)? {
+        let known = match self.entry(name, true, is_wanted)? {
             Some(ListedType::Object(state)) => state,
             Some(ListedType::Prefix) => {
                 let name = path.display().to_string();
@@ -243,7 +256,7 @@ impl Directory for RemoteDirectory {
                 objects.keep(name, &object, true);
                 Some(object)
             }
-            None => self.open_object(name, Some(known.length), true)?,
+            None => self.open_object(name, Some(known.length), true, is_wanted)?,
         };
         let Some(object) = object else {
             listings.remember(name, None);
@@ -352,8 +365,8 @@ impl OpenDirectory {
         };
         let listings = &self.directory.0.listings;
         let page = match number {
-            0 => listings.get_or_request(&self.prefix)?,
-            _ => Arc::new(listings.page(&self.prefix, after)?),
+            0 => listings.get_or_request(&self.prefix, &|| true)?,
+            _ => Arc::new(listings.page(&self.prefix, after, &|| true)?),
         };
         let is_new = self.pages.len() == number.plus_one();
         if is_new && !page.is_whole() {

@@ -241,7 +241,9 @@ impl Pair {
     /// Adds and opens an object of this length, with the content of [`bytes`].
     pub fn open(&self, length: u64) -> RemoteObject {
         self.put("", length, "\"1\"");
-        RemoteObject::find(&self.connection, b"").unwrap().unwrap()
+        RemoteObject::find(&self.connection, b"", &|| true)
+            .unwrap()
+            .unwrap()
     }
 
     /// Returns the offset and length of each fetch request, and whether a reader waits.

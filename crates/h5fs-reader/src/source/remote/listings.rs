@@ -11,6 +11,7 @@ use lru::LruCache;
 
 use crate::error::{Error, Result};
 use crate::limits;
+use crate::memory::cancel::IsWanted;
 use crate::memory::lock::lock;
 use crate::source::location::{Location, Url};
 use crate::source::remote::connection::Connection;
@@ -128,11 +129,16 @@ impl Listings {
     /// returned.
     ///
     /// # Errors
-    /// Fails with the server's error.
-    pub(super) fn page(&self, prefix: &[u8], after: &[u8]) -> Result<NameListing> {
+    /// Fails with the server's error, or with [`Error::unwanted`] if `is_wanted` returns false.
+    pub(super) fn page(
+        &self,
+        prefix: &[u8],
+        after: &[u8],
+        is_wanted: &IsWanted<'_>,
+    ) -> Result<NameListing> {
         let asked = self.failure_key(prefix);
         let began = Instant::now();
-        let listed = self.connection.list(prefix, after);
+        let listed = self.connection.list(prefix, after, is_wanted);
         let (names, next) = listed.inspect_err(|error| {
             let took = began.elapsed();
             if took >= LONG
@@ -175,12 +181,16 @@ impl Listings {
     /// Returns the listing like [`cached`](Self::cached), and requests it if it is not cached.
     ///
     /// # Errors
-    /// Fails with the server's error.
-    pub(super) fn get_or_request(&self, prefix: &[u8]) -> Result<Arc<NameListing>> {
+    /// Fails as [`page`](Self::page) does.
+    pub(super) fn get_or_request(
+        &self,
+        prefix: &[u8],
+        is_wanted: &IsWanted<'_>,
+    ) -> Result<Arc<NameListing>> {
         if let Some(known) = self.cached(prefix) {
             return Ok(known);
         }
-        let listing = Arc::new(self.page(prefix, b"")?);
+        let listing = Arc::new(self.page(prefix, b"", is_wanted)?);
         self.keep(prefix, Arc::clone(&listing));
         Ok(listing)
     }
@@ -205,10 +215,11 @@ impl Listings {
     /// `is_object` finds it first.
     ///
     /// # Errors
-    /// Fails with the server's error.
+    /// Fails as [`page`](Self::page) does, and as `is_object` does.
     pub(super) fn entry_at(
         &self,
         path: &[u8],
+        is_wanted: &IsWanted<'_>,
         is_object: impl FnOnce() -> Result<Option<ListedType>>,
     ) -> Result<Option<ListedType>> {
         let (prefix, name) = split(path);
@@ -230,18 +241,18 @@ impl Listings {
         }
         self.refuse_failed(path)?;
         if self.has_others {
-            let named = self.page(path, b"")?.get(name).cloned();
+            let named = self.page(path, b"", is_wanted)?.get(name).cloned();
             self.remember(path, named.clone());
             return Ok(named);
         }
         // If one page contains all names of the directory, one request answers all lookups.
-        let first = self.get_or_request(prefix)?;
+        let first = self.get_or_request(prefix, is_wanted)?;
         if first.is_whole() {
             return Ok(first.get(name).cloned());
         }
         let named = match is_object()? {
             Some(object) => Some(object),
-            None => self.look_up_name(path, name)?,
+            None => self.look_up_name(path, name, is_wanted)?,
         };
         self.remember(path, named.clone());
         Ok(named)
@@ -267,14 +278,19 @@ impl Listings {
     }
 
     /// Looks up one name of a large directory. Returns `None` if the name does not exist.
-    fn look_up_name(&self, path: &[u8], name: &[u8]) -> Result<Option<ListedType>> {
-        let page = self.page(path, b"")?;
+    fn look_up_name(
+        &self,
+        path: &[u8],
+        name: &[u8],
+        is_wanted: &IsWanted<'_>,
+    ) -> Result<Option<ListedType>> {
+        let page = self.page(path, b"", is_wanted)?;
         let found = page.get(name).cloned();
         if found == Some(ListedType::Prefix) || page.is_whole() {
             return Ok(found);
         }
         // Other names may sort between the object and the prefix: `a`, `a-1`, `a/`.
-        let beneath = self.page(&[path, b"/"].concat(), b"")?;
+        let beneath = self.page(&[path, b"/"].concat(), b"", is_wanted)?;
         if beneath.names.is_empty() {
             Ok(found)
         } else {

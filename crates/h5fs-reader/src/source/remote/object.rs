@@ -37,9 +37,13 @@ impl RemoteObject {
     ///
     /// # Errors
     /// Fails with the server's error: `EACCES`, `EIO`, or `Usage` if the server does not support
-    /// ranges.
-    pub fn find(connection: &Arc<Connection>, name: &[u8]) -> Result<Option<Self>> {
-        Self::opened(connection, name, None)
+    /// ranges. Fails with [`Error::unwanted`] if `is_wanted` returns false.
+    pub fn find(
+        connection: &Arc<Connection>,
+        name: &[u8],
+        is_wanted: &IsWanted<'_>,
+    ) -> Result<Option<Self>> {
+        Self::opened(connection, name, None, is_wanted)
     }
 
     /// Opens an object like [`find`](Self::find), with an expected length of `length` bytes.
@@ -50,16 +54,18 @@ impl RemoteObject {
         connection: &Arc<Connection>,
         name: &[u8],
         length: u64,
+        is_wanted: &IsWanted<'_>,
     ) -> Result<Option<Self>> {
-        Self::opened(connection, name, Some(length))
+        Self::opened(connection, name, Some(length), is_wanted)
     }
 
     fn opened(
         connection: &Arc<Connection>,
         name: &[u8],
         length: Option<u64>,
+        is_wanted: &IsWanted<'_>,
     ) -> Result<Option<Self>> {
-        match connection.open(name, length) {
+        match connection.open(name, length, is_wanted) {
             Ok(staging) => Ok(Some(RemoteObject {
                 connection: Arc::clone(connection),
                 staging: Arc::new(staging),

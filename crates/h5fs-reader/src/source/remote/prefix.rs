@@ -10,6 +10,7 @@ use lru::LruCache;
 
 use crate::error::Error;
 use crate::limits;
+use crate::memory::cancel::IsWanted;
 use crate::memory::lock::lock;
 use crate::source::neighbours::policy::{
     OpenRefusal, OpenedPath, OtherFilesPolicy, refusal, unreadable,
@@ -51,29 +52,38 @@ impl Prefix {
     }
 
     /// Opens the object at the relative `path`. No policy allows a path outside the prefix: the
-    /// user has not chosen to contact other servers or prefixes.
-    pub(in crate::source) fn open(&self, path: &Path) -> OpenedPath {
+    /// user has not chosen to contact other servers or prefixes. If `is_wanted` returns false, the
+    /// error is [`Error::unwanted`].
+    pub(in crate::source) fn open(&self, path: &Path, is_wanted: &IsWanted<'_>) -> OpenedPath {
         let Some(name) = name(path) else {
             return Err(refusal(path, "it leads outside the source's prefix"));
         };
         let place = self.path.join(OsStr::from_bytes(&name));
         let failed = |error: Error| {
-            let why = error.to_string();
-            OpenRefusal::Failed(place.clone(), unreadable(&place, &why))
+            let error = if error.is_cancelled() {
+                error
+            } else {
+                unreadable(&place, &error.to_string())
+            };
+            OpenRefusal::Failed(place.clone(), error)
         };
-        let found = self.find(name).map_err(failed)?;
+        let found = self.find(name, is_wanted).map_err(failed)?;
         let found = found.map(|object| -> SharedOpenSource { object });
         Ok(found.map(|object| (object, place)))
     }
 
-    fn find(&self, name: Vec<u8>) -> crate::error::Result<Option<Arc<RemoteObject>>> {
+    fn find(
+        &self,
+        name: Vec<u8>,
+        is_wanted: &IsWanted<'_>,
+    ) -> crate::error::Result<Option<Arc<RemoteObject>>> {
         if let Some((since, found)) = lock(&self.known).get(&name)
             && since.elapsed() < self.connection.validity()
             && !found.as_ref().is_some_and(|object| object.is_changed())
         {
             return Ok(found.clone());
         }
-        let found = RemoteObject::find(&self.connection, &name)?.map(Arc::new);
+        let found = RemoteObject::find(&self.connection, &name, is_wanted)?.map(Arc::new);
         let gone = lock(&self.known).put(name, (Instant::now(), found.clone()));
         drop(gone);
         Ok(found)

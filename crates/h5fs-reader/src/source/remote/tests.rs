@@ -11,8 +11,13 @@ use std::time::{Duration, Instant};
 
 use crate::error::{Cause, Error, Result};
 use crate::limits;
+use crate::memory::cancel::{CancelToken, Canceller};
 use crate::memory::lock::lock;
 use crate::source::directory::{Directory, EntryType};
+use crate::source::local::audience::Readers;
+use crate::source::local::raw_file::RawFile;
+use crate::source::neighbours::Neighbours;
+use crate::source::neighbours::policy::OtherFilesPolicy;
 use crate::source::open::OpenSource;
 use crate::source::remote::directory::RemoteDirectory;
 use crate::source::remote::fake::{
@@ -80,7 +85,7 @@ fn a_small_object_comes_as_a_whole() {
     assert_eq!(pair.fetched()[2..], [(MIB, 256 * KIB, true)]);
     let of_name = |name: &str, length| {
         pair.put(name, length, "\"1\"");
-        let found = RemoteObject::find(&pair.connection, name.as_bytes());
+        let found = RemoteObject::find(&pair.connection, name.as_bytes(), &|| true);
         found.unwrap().unwrap()
     };
     let member = of_name("small", limits::SMALL_MEMBER);
@@ -106,7 +111,7 @@ fn a_small_object_that_is_much_of_the_cache_comes_in_parts() {
 fn a_small_object_comes_as_a_whole_once() {
     let pair = pair(8 * MIB, LONG, Box::new(Fetcher::serve));
     pair.put("other", 100 * MIB, "\"1\"");
-    let other = RemoteObject::find(&pair.connection, b"other").unwrap();
+    let other = RemoteObject::find(&pair.connection, b"other", &|| true).unwrap();
     let small = pair.open(2 * MIB);
     read(&small, MIB, 10).unwrap();
     read(&other.unwrap(), 0, 30 * MIB).unwrap();
@@ -148,7 +153,7 @@ fn a_first_page_is_brought_within_the_limit_and_of_the_urls_object_alone() {
     object.set_metadata_pages(0, 16 * MIB);
     pair.wait_until(|_| object.is_available(0, limits::FIRST_PAGE));
     pair.put("other", 20 * MIB, "\"1\"");
-    let other = RemoteObject::find(&pair.connection, b"other").unwrap();
+    let other = RemoteObject::find(&pair.connection, b"other", &|| true).unwrap();
     other.unwrap().set_metadata_pages(0, 4 * MIB);
     let asked: u64 = pair.fetched().iter().map(|(_, length, _)| length).sum();
     assert_eq!(asked, limits::FIRST_PAGE);
@@ -426,7 +431,7 @@ fn an_object_that_goes_is_stale_and_one_that_is_absent_is_missing() {
     let object = pair.open(MIB);
     assert_eq!(cause(read(&object, 0, 10)), Cause::Stale);
     assert!(
-        RemoteObject::find(&pair.connection, b"none")
+        RemoteObject::find(&pair.connection, b"none", &|| true)
             .unwrap()
             .is_none()
     );
@@ -485,6 +490,90 @@ fn a_reader_that_has_gone_waits_no_longer() {
     });
 }
 
+/// Creates a fetcher that does not reply to requests for opening an object.
+fn fetcher_without_openings() -> Pair {
+    pair(
+        64 * MIB,
+        LONG,
+        Box::new(|fetcher, request| {
+            if !matches!(request, Request::Open { .. }) {
+                fetcher.serve(request);
+            }
+        }),
+    )
+}
+
+fn is_open(request: &&Request) -> bool {
+    matches!(request, Request::Open { .. })
+}
+
+fn is_cancel(request: &Request) -> bool {
+    matches!(request, Request::Cancel { .. })
+}
+
+#[test]
+fn a_cancelled_opening_waits_no_longer() {
+    let pair = fetcher_without_openings();
+    pair.put("", MIB, "\"1\"");
+    let canceller = Canceller::default();
+    let token = canceller.token();
+    let open =
+        |token: &CancelToken| RemoteObject::find(&pair.connection, b"", &|| !token.is_cancelled());
+    thread::scope(|scope| {
+        let gone = scope.spawn(|| open(&token));
+        let other = scope.spawn(|| open(&CancelToken::default()));
+        pair.wait_until(|asked| asked.iter().filter(is_open).count() == 2);
+        let begun = Instant::now();
+        canceller.cancel();
+        let gone = gone.join().unwrap();
+        assert!(gone.is_err_and(|error| error.is_cancelled()));
+        assert!(begun.elapsed() < LONG / 6);
+        pair.wait_until(|asked| asked.iter().any(is_cancel));
+        let asked = lock(&pair.fetcher.asked).clone();
+        let cancelled = asked.iter().find_map(|request| match request {
+            Request::Cancel { id } => Some(*id),
+            _ => None,
+        });
+        // The late reply to the cancelled request opens an object that is closed at once.
+        let opens: Vec<_> = asked.iter().filter(is_open).collect();
+        opens.iter().for_each(|request| pair.fetcher.serve(request));
+        let number = opens.iter().position(
+            |request| matches!(request, Request::Open { id, .. } if cancelled == Some(*id)),
+        );
+        let closed = Request::Close {
+            object: number.unwrap() as u32,
+        };
+        pair.wait_until(|asked| asked.contains(&closed));
+        let object = other.join().unwrap().unwrap().unwrap();
+        assert_eq!(read(&object, 0, 10).unwrap(), bytes(0, 10));
+    });
+}
+
+#[test]
+fn a_cancelled_opening_of_another_object_is_unwanted() {
+    let pair = fetcher_without_openings();
+    let own = Path::new("s3://bucket/run.h5");
+    let neighbours = Neighbours::for_object(
+        own,
+        &pair.connection,
+        OtherFilesPolicy::WithinDirectory,
+        Readers::Owner,
+    );
+    let gone = neighbours.open(b"other.h5", &|| false).unwrap_err();
+    assert!(gone.is_cancelled(), "{gone}");
+    let raw = RawFile::new(Arc::new(neighbours), b"raw".to_vec());
+    let gone = raw
+        .read_cancellable(0, &mut [0; 10], &|| false)
+        .unwrap_err();
+    assert!(gone.is_cancelled(), "{gone}");
+    // Only a read opens a raw file, because only a read can be cancelled.
+    raw.prefetch(&[(0, 10)], Urgency::Needed);
+    assert!(raw.is_remote() && !raw.is_available(0, 10));
+    pair.connection.counters().unwrap();
+    let asked = lock(&pair.fetcher.asked).clone();
+    assert_eq!(asked.iter().filter(is_open).count(), 2);
+}
+
 #[test]
 fn what_has_come_is_read_before_the_rest() {
     let pair = pair(
@@ -534,7 +623,9 @@ fn the_beginning_of_an_object_may_come_with_it() {
             _ => fetcher.serve(request),
         }),
     );
-    let object = RemoteObject::find(&pair.connection, b"").unwrap().unwrap();
+    let object = RemoteObject::find(&pair.connection, b"", &|| true)
+        .unwrap()
+        .unwrap();
     assert_eq!(read(&object, 0, 100 * KIB).unwrap(), bytes(0, 100 * KIB));
     assert_eq!(pair.fetched(), []);
 }
@@ -578,7 +669,9 @@ fn nobody_waits_for_a_look_at_what_no_answer_tells_apart() {
         }),
     );
     pair.put("", MIB, "\0one");
-    let object = RemoteObject::find(&pair.connection, b"").unwrap().unwrap();
+    let object = RemoteObject::find(&pair.connection, b"", &|| true)
+        .unwrap()
+        .unwrap();
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_secs(2) {
         assert!(!object.is_changed());
@@ -595,7 +688,9 @@ fn nobody_waits_for_a_look_at_what_no_answer_tells_apart() {
 fn bytes_of_what_no_answer_tells_apart_do_not_stand_for_a_look() {
     let pair = normal_fetcher();
     pair.put("", 1000 * MIB, "\0one");
-    let object = RemoteObject::find(&pair.connection, b"").unwrap().unwrap();
+    let object = RemoteObject::find(&pair.connection, b"", &|| true)
+        .unwrap()
+        .unwrap();
     let mut at = 0;
     while looks(&pair.fetcher).is_empty() {
         read(&object, at, 10).unwrap();
@@ -610,7 +705,7 @@ fn objects_have_regions_of_their_own_and_leave_nothing() {
     let pair = normal_fetcher();
     let first = pair.open(3 * MIB + 1);
     pair.put("other", MIB, "\"o\"");
-    let other = RemoteObject::find(&pair.connection, b"other")
+    let other = RemoteObject::find(&pair.connection, b"other", &|| true)
         .unwrap()
         .unwrap();
     read(&first, 0, 3 * MIB).unwrap();
@@ -662,7 +757,9 @@ fn objects_of_a_prefix_stay_open_within_the_limit() {
     let pair = fetcher_with_listing(most + 10);
     let directory = RemoteDirectory::open(&pair.connection).unwrap();
     for number in 0..most + 10 {
-        directory.open(Path::new(&format!("o{number}"))).unwrap();
+        directory
+            .open(Path::new(&format!("o{number}")), &|| true)
+            .unwrap();
     }
     pair.connection.counters().unwrap();
     let closed = count(&pair, |request| matches!(request, Request::Close { .. }));
@@ -675,7 +772,7 @@ fn an_object_that_is_opened_again_is_compared_once_it_is_due() {
     let directory = RemoteDirectory::open(&pair.connection).unwrap();
     let path = Path::new("o0");
     let first = |directory: &RemoteDirectory| {
-        let opened = directory.open(path).unwrap();
+        let opened = directory.open(path, &|| true).unwrap();
         let source = opened.content.into_source(path, None).unwrap();
         let mut byte = [0];
         source.read_at(MIB / 2, &mut byte).unwrap();
@@ -704,7 +801,8 @@ fn a_region_fits_whatever_length_was_told() {
         pair.put(name, length, name);
     }
     let open = |name: &str, told| {
-        let found = RemoteObject::find_with_length(&pair.connection, name.as_bytes(), told);
+        let found =
+            RemoteObject::find_with_length(&pair.connection, name.as_bytes(), told, &|| true);
         found.unwrap().unwrap()
     };
     let objects = [
@@ -786,7 +884,9 @@ fn a_page_comes_in_parts_within_the_bounds_of_a_page() {
             }
         };
         let pair = pair(64 * MIB, LONG, Box::new(say));
-        pair.connection.list(b"", b"").map(|(names, _)| names)
+        pair.connection
+            .list(b"", b"", &|| true)
+            .map(|(names, _)| names)
     };
     let most = limits::LISTING_NAMES;
     let all = listed(100, most / 100).unwrap();

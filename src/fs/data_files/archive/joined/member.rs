@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use h5fs_reader::detect;
 use h5fs_reader::error::{Cause, Error, Result};
+use h5fs_reader::memory::cancel::CancelToken;
 use h5fs_reader::memory::lock::lock;
 use h5fs_reader::source::Source;
 use h5fs_reader::source::identity::Identity;
@@ -71,10 +72,10 @@ impl ListingOpener {
         self.listing.files.get(number).ok_or(Error::NotFound)
     }
 
-    /// Opens the bytes of a data file in its current state.
-    fn source(&self, file: &ListedFile) -> Result<SharedOpenSource> {
+    /// Opens the bytes of a data file in its current state, for a request with the token `cancel`.
+    fn source(&self, file: &ListedFile, cancel: &CancelToken) -> Result<SharedOpenSource> {
         let root = self.files.root();
-        let opened = root.open(&file.path);
+        let opened = root.open(&file.path, &|| !cancel.is_cancelled());
         let opened = opened
             .and_then(|opened| {
                 opened
@@ -140,9 +141,9 @@ impl OpenMember for ListingOpener {
         &self.listing.names
     }
 
-    fn open(&self, number: usize) -> Result<OpenedMember> {
+    fn open(&self, number: usize, cancel: &CancelToken) -> Result<OpenedMember> {
         let file = self.file(number)?;
-        let source = self.source(file)?;
+        let source = self.source(file, cancel)?;
         let opened = source.opened_identity();
         let member = self.member(file, source)?;
         if !opened.is_comparable_to(&file.state) {
@@ -153,7 +154,8 @@ impl OpenMember for ListingOpener {
 
     fn reopen(&self, number: usize) -> Result<OpenedMember> {
         let file = self.file(number)?;
-        let opened = self.source(file).and_then(|source| {
+        let opened = self.source(file, &CancelToken::default());
+        let opened = opened.and_then(|source| {
             let is_same = source
                 .opened_identity()
                 .is_consistent_with(&self.expected_state(number, file));
@@ -172,8 +174,16 @@ impl OpenMember for ListingOpener {
         self.member(file, source)
     }
 
-    fn open_linked(&self, from: &OpenedMember, name: &[u8]) -> Result<Option<OpenedMember>> {
-        let Some((source, neighbours)) = from.neighbours.open_with_neighbours(name)? else {
+    fn open_linked(
+        &self,
+        from: &OpenedMember,
+        name: &[u8],
+        cancel: &CancelToken,
+    ) -> Result<Option<OpenedMember>> {
+        let found = from
+            .neighbours
+            .open_with_neighbours(name, &|| !cancel.is_cancelled())?;
+        let Some((source, neighbours)) = found else {
             return Ok(None);
         };
         let neighbours = Arc::new(neighbours);

@@ -91,7 +91,7 @@ impl SharedConnection {
                 object.end_state(over);
             }
         } else if let Reply::Opened { object, .. } = reply {
-            // The caller who opened the object has timed out.
+            // The caller who opened the object no longer waits.
             state.send(&Request::Close { object });
         }
         self.send_due_packets(state);
