@@ -273,8 +273,10 @@ class NetCDF:
         kind = own.one("i4", "i8", "f4", "f8", "f8")
         noon = self.noon if kind[0] == "f" or "hours" in units else 0.0
         factor = 24 if units.startswith("hours") else 1
-        # The number of days since the very first day, for every reference time.
-        begin = 0 if self.own_units else -365 * number
+        # The number of days since the very first day, for every reference time. Files whose times
+        # overlap would have two rows for one time, and the comparison could not tell them apart.
+        year = 360 if self.calendar == "360_day" else 365
+        begin = 0 if self.own_units else -year * number
         values = (2 * 365 + 100 + begin + start + np.arange(days) + noon) * factor
         marks = {"units": units, "calendar": self.calendar}
         if self.layout == "scalar":
