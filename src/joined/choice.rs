@@ -17,13 +17,13 @@ pub(crate) struct JoinChoice {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Join {
     /// The dimension whose coordinates differ between files.
-    DifferingDimension,
+    Differing,
     /// The dimension of this name.
-    NamedDimension(Vec<u8>),
+    Named(Vec<u8>),
     /// The first dimension of each array.
-    FirstDimension,
+    First,
     /// A new dimension with one element for each file.
-    NewFileDimension,
+    NewForFiles,
 }
 
 /// The name of the directory below `.h5fs` that joins all files.
@@ -34,7 +34,7 @@ impl JoinChoice {
     pub(crate) fn all_files() -> Self {
         JoinChoice {
             pattern: None,
-            join: Join::DifferingDimension,
+            join: Join::Differing,
         }
     }
 
@@ -54,11 +54,11 @@ impl JoinChoice {
             None => (inside, None),
         };
         let join = match join {
-            None => Join::DifferingDimension,
-            Some(b"0") => Join::FirstDimension,
-            Some(b"file") => Join::NewFileDimension,
+            None => Join::Differing,
+            Some(b"0") => Join::First,
+            Some(b"file") => Join::NewForFiles,
             Some(b"") => return None,
-            Some(name) => Join::NamedDimension(name.to_vec()),
+            Some(name) => Join::Named(name.to_vec()),
         };
         (!pattern.is_empty()).then(|| JoinChoice {
             pattern: Some(unescape_pattern(pattern)),
@@ -129,7 +129,7 @@ mod tests {
         let named = |name: &str| JoinChoice::parse(name.as_bytes());
         assert_eq!(named("joined"), Some(JoinChoice::all_files()));
         let choice = named("joined[tas_*.nc]").unwrap();
-        assert_eq!(choice.join, Join::DifferingDimension);
+        assert_eq!(choice.join, Join::Differing);
         assert!(choice.has_path(b"r1/tas_2001.nc") && !choice.has_path(b"pr_2001.nc"));
         let beneath = named("joined[r?%2F*.nc]").unwrap();
         assert!(
@@ -138,13 +138,10 @@ mod tests {
                 && !beneath.has_path(b"a.nc")
         );
         let of = |name: &str| named(name).unwrap().join;
-        assert_eq!(
-            of("joined[*,join=time]"),
-            Join::NamedDimension(b"time".to_vec())
-        );
-        assert_eq!(of("joined[*,join=0]"), Join::FirstDimension);
-        assert_eq!(of("joined[*,join=file]"), Join::NewFileDimension);
-        assert_eq!(of("joined[a,b]"), Join::DifferingDimension);
+        assert_eq!(of("joined[*,join=time]"), Join::Named(b"time".to_vec()));
+        assert_eq!(of("joined[*,join=0]"), Join::First);
+        assert_eq!(of("joined[*,join=file]"), Join::NewForFiles);
+        assert_eq!(of("joined[a,b]"), Join::Differing);
         for none in [
             "joined[]",
             "joined[",

@@ -26,7 +26,7 @@ const GREGORIAN_REFORM: i128 = -141_427 * 86_400_000_000_000;
 /// # Errors
 /// `Limit` if the time is out of range.
 pub(super) fn instant(units: &TimeUnits, number: ExactNumber) -> Result<Option<i128>> {
-    let time = units.to_ticks(number)?;
+    let time = units.convert_to_ticks(number)?;
     Ok(time.map(|time| units.nanoseconds(time)))
 }
 

@@ -38,9 +38,10 @@ pub(super) struct KindDimension {
 
 /// The role of a dimension when members are joined.
 enum DimensionRole {
-    SharedCoordinates,
+    /// The dimension has coordinates, which all members share.
+    Shared,
     /// The dimension has coordinates, and each member that has the dimension has different ones.
-    DifferingCoordinates(Vec<Option<CoordinateSummary>>),
+    Differing(Vec<Option<CoordinateSummary>>),
     /// The dimension has no coordinates. Members are concatenated along it in the order of their
     /// names.
     WithoutCoordinates,
@@ -59,16 +60,16 @@ pub(super) fn place_members(
     let all = kind_dimensions(members, kind)?;
     let has_tables = all.iter().any(KindDimension::has_table_rows);
     let mut placement = match join {
-        Join::NewFileDimension => Placement::without_axes(kind.members.len()),
-        Join::FirstDimension => join_in_name_order(members, kind, &all, |facts| {
+        Join::NewForFiles => Placement::without_axes(kind.members.len()),
+        Join::First => join_in_name_order(members, kind, &all, |facts| {
             facts.has_table_rows()
                 || facts.rows == FirstDimension::Unknown && is_first_dimension(members, kind, facts)
         }),
-        Join::DifferingDimension | Join::NamedDimension(_)
+        Join::Differing | Join::Named(_)
             if !has_tables && all.iter().any(|facts| facts.has_name) =>
         {
             let wanted = |facts: &&KindDimension| match join {
-                Join::NamedDimension(name) => split(&facts.key).1 == name,
+                Join::Named(name) => split(&facts.key).1 == name,
                 _ => true,
             };
             find_joined_dimension(members, kind, &all, wanted, told)?
@@ -89,22 +90,16 @@ pub(super) fn place_members(
         let is_one = !facts.has_name || !facts.has_differing_values(members, kind);
         match facts.role(members, kind) {
             _ if !is_one => _ = placement.unjoined_dimensions.insert(key),
-            Ok(DimensionRole::SharedCoordinates) => _ = placement.shared_dimensions.insert(key),
+            Ok(DimensionRole::Shared) => _ = placement.shared_dimensions.insert(key),
             Ok(DimensionRole::WithoutCoordinates) => {}
             // If files are stacked, the values of this dimension may differ too.
-            Ok(DimensionRole::DifferingCoordinates(_)) | Err(_)
-                if *join == Join::NewFileDimension => {}
-            Ok(DimensionRole::DifferingCoordinates(_)) | Err(_) => {
-                _ = placement.unjoined_dimensions.insert(key)
+            Ok(DimensionRole::Differing(_)) | Err(_) if *join == Join::NewForFiles => {}
+            Ok(DimensionRole::Differing(_)) | Err(_) => {
+                _ = placement.unjoined_dimensions.insert(key);
             }
         }
     }
-    new_dimension::add_new_dimension(
-        members,
-        kind,
-        &mut placement,
-        *join == Join::NewFileDimension,
-    )?;
+    new_dimension::add_new_dimension(members, kind, &mut placement, *join == Join::NewForFiles)?;
     Ok(placement)
 }
 
@@ -181,7 +176,7 @@ impl KindDimension {
             return Ok(if is_bare {
                 DimensionRole::WithoutCoordinates
             } else {
-                DimensionRole::SharedCoordinates
+                DimensionRole::Shared
             });
         }
         let name = self.key.escape_ascii();
@@ -211,9 +206,9 @@ impl KindDimension {
             }
         }
         Ok(if are_same {
-            DimensionRole::SharedCoordinates
+            DimensionRole::Shared
         } else {
-            DimensionRole::DifferingCoordinates(all)
+            DimensionRole::Differing(all)
         })
     }
 }
@@ -322,11 +317,11 @@ fn find_joined_dimension(
     let mut bare = Vec::new();
     for facts in all.iter().filter(wanted) {
         match facts.role(members, kind)? {
-            DimensionRole::DifferingCoordinates(values) => joined.push((facts, values)),
+            DimensionRole::Differing(values) => joined.push((facts, values)),
             DimensionRole::WithoutCoordinates if facts.has_name => {
-                bare.push(Path::clone(&facts.key))
+                bare.push(Path::clone(&facts.key));
             }
-            DimensionRole::WithoutCoordinates | DimensionRole::SharedCoordinates => {}
+            DimensionRole::WithoutCoordinates | DimensionRole::Shared => {}
         }
     }
     if joined.is_empty() {

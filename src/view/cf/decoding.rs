@@ -281,7 +281,7 @@ impl Decoding {
 /// Decodes an element to a time; `None` if the element is missing.
 fn time(packing: &Packing, units: &TimeUnits, element: &[u8]) -> Result<Option<Ticks>> {
     match packing.decode_number(element) {
-        Some(number) => units.to_ticks(number),
+        Some(number) => units.convert_to_ticks(number),
         None => Ok(None),
     }
 }

@@ -137,13 +137,13 @@ impl TimeUnits {
     ///
     /// # Errors
     /// `Limit` for a time that does not fit in 64 bits.
-    pub(crate) fn to_ticks(&self, number: ExactNumber) -> Result<Option<Ticks>> {
+    pub(crate) fn convert_to_ticks(&self, number: ExactNumber) -> Result<Option<Ticks>> {
         let since = match number {
             // NumPy uses this number for `NaT`.
             ExactNumber::Integer(number) if number == i128::from(i64::MIN) => return Ok(None),
             ExactNumber::Integer(number) => number.checked_mul(self.per_unit.into()),
             ExactNumber::Real(number) if !number.is_finite() => return Ok(None),
-            ExactNumber::Real(number) => self.to_rounded_ticks(number),
+            ExactNumber::Real(number) => self.round_to_ticks(number),
         };
         let ticks = since.and_then(|since| since.checked_add(self.reference));
         // The lowest number is `NaT`.
@@ -157,7 +157,7 @@ impl TimeUnits {
 
     /// Converts a finite number of units to ticks, rounded as in cftime; `None` if the ticks
     /// overflow.
-    fn to_rounded_ticks(&self, number: f64) -> Option<i128> {
+    fn round_to_ticks(&self, number: f64) -> Option<i128> {
         let (mantissa, exponent) = split_float(number);
         let product = i128::from(mantissa) * i128::from(self.per_unit);
         let Ok(shift) = u32::try_from(-exponent) else {
@@ -185,9 +185,9 @@ impl TimeUnits {
     /// which have no time.
     ///
     /// # Errors
-    /// Fails as [`to_ticks`](Self::to_ticks) does.
+    /// Fails as [`convert_to_ticks`](Self::convert_to_ticks) does.
     pub(crate) fn write_number(&self, number: ExactNumber, out: &mut Vec<u8>) -> Result<bool> {
-        let Some(time) = self.to_ticks(number)? else {
+        let Some(time) = self.convert_to_ticks(number)? else {
             return Ok(false);
         };
         match self.exact_nanoseconds(number) {
@@ -406,7 +406,7 @@ mod tests {
         let standard = TimeUnits::parse(b"s since 1970-1-1", None).unwrap();
         assert_eq!(standard.datetime64(), Some(Tick::Microsecond));
         assert_eq!(
-            standard.to_ticks(ExactNumber::Real(1.5)),
+            standard.convert_to_ticks(ExactNumber::Real(1.5)),
             Ok(Some(1_500_000))
         );
         assert_eq!(units(&since("d"), "julian").unwrap().datetime64(), None);
@@ -415,24 +415,30 @@ mod tests {
     #[test]
     fn numbers_that_are_no_times() {
         let seconds = units("s since 1970-1-1", "standard").unwrap();
-        assert_eq!(seconds.to_ticks(ExactNumber::Real(f64::NAN)), Ok(None));
-        assert_eq!(seconds.to_ticks(ExactNumber::Real(f64::INFINITY)), Ok(None));
         assert_eq!(
-            seconds.to_ticks(ExactNumber::Integer(i64::MIN.into())),
+            seconds.convert_to_ticks(ExactNumber::Real(f64::NAN)),
+            Ok(None)
+        );
+        assert_eq!(
+            seconds.convert_to_ticks(ExactNumber::Real(f64::INFINITY)),
+            Ok(None)
+        );
+        assert_eq!(
+            seconds.convert_to_ticks(ExactNumber::Integer(i64::MIN.into())),
             Ok(None)
         );
         let days = units("days since -4713-01-01", "standard").unwrap();
         for far in [1e18, -1e18, f64::MAX, f64::MIN, 1e14] {
-            let time = days.to_ticks(ExactNumber::Real(far));
+            let time = days.convert_to_ticks(ExactNumber::Real(far));
             assert!(matches!(time, Err(Error::Limit { .. })), "{far}");
         }
         for far in [10_i128.pow(18), i128::MAX, i128::MIN, 200_000_000] {
-            let time = days.to_ticks(ExactNumber::Integer(far));
+            let time = days.convert_to_ticks(ExactNumber::Integer(far));
             assert!(matches!(time, Err(Error::Limit { .. })), "{far}");
         }
         assert!(units("s since 99999999-1-1", "noleap").is_none());
         let far = units("s since -9999999-1-1", "noleap").unwrap();
-        assert!(far.to_ticks(ExactNumber::Integer(0)).is_err());
+        assert!(far.convert_to_ticks(ExactNumber::Integer(0)).is_err());
     }
 
     proptest! {

@@ -182,7 +182,7 @@ impl ZarrAttributes {
         if !self.omitted_names.is_empty() {
             let mut list = Vec::new();
             write_json_list(&self.omitted_names, &mut list, |name, out| {
-                json::write_string(name, out)
+                json::write_string(name, out);
             });
             self.add_attribute(ABSENT, &list);
         }
@@ -258,7 +258,7 @@ impl ValueSink for AttributeWriter<'_> {
             Value::Complex(part) => part.list(stored, &[2], self)?,
             // Letters are the characters of MATLAB's field names.
             Value::Text(text) | Value::ByteStrings(text) | Value::DateTime(text) => {
-                self.text(text)?
+                self.text(text)?;
             }
             Value::Null => self.text(b"")?,
             Value::Reference(_, Reference::Object(node) | Reference::Region(node)) => {

@@ -57,7 +57,7 @@ impl ElementVisitor for S3Listing {
                 self.has_length = true;
             }
             ["Contents", "ETag"] => {
-                self.state.etag = ObjectState::parse_entity_tag(text.as_bytes())
+                self.state.etag = ObjectState::parse_entity_tag(text.as_bytes());
             }
             ["Contents", "LastModified"] => {
                 let time = text.parse::<jiff::Timestamp>();

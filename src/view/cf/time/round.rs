@@ -206,7 +206,12 @@ mod tests {
 
     fn round(units: &str, calendar: &str, first: f64, last: f64) -> (Vec<String>, Option<String>) {
         let units = TimeUnits::parse(units.as_bytes(), Some(calendar.as_bytes())).unwrap();
-        let time = |number| units.to_ticks(ExactNumber::Real(number)).unwrap().unwrap();
+        let time = |number| {
+            units
+                .convert_to_ticks(ExactNumber::Real(number))
+                .unwrap()
+                .unwrap()
+        };
         let round = units.round_times(time(first), time(last));
         for (time, text) in &round.times {
             let mut whole = Vec::new();

@@ -253,7 +253,7 @@ impl Picture {
                 self.interleave(&planes, count, out)?;
             }
             _ => {
-                self.append_pixels((row * width + first) * samples, count, samples, cancel, out)?
+                self.append_pixels((row * width + first) * samples, count, samples, cancel, out)?;
             }
         }
         if origin.is_right {

@@ -53,7 +53,12 @@ impl AxisMarks {
     /// `units`. Returns `None` if the numbers are not times, or too close to have round times
     /// between them.
     pub(super) fn for_times(units: &TimeUnits, least: f64, most: f64) -> Option<Self> {
-        let time = |number| units.to_ticks(ExactNumber::Real(number)).ok().flatten();
+        let time = |number| {
+            units
+                .convert_to_ticks(ExactNumber::Real(number))
+                .ok()
+                .flatten()
+        };
         let (first, last) = (time(least)?, time(most)?);
         let round = units.round_times(first, last);
         let width = i128::from(last) - i128::from(first);
