@@ -64,7 +64,7 @@ pub(crate) trait View: Send + Sync {
     ///
     /// # Errors
     /// Fails if a part within the range cannot be read. Returns
-    /// [`Error::unwanted`](h5fs_reader::error::Error::unwanted) once the request is cancelled.
+    /// [`Error::cancelled`](h5fs_reader::error::Error::cancelled) once the request is cancelled.
     fn read_for(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes>;
 
     /// Like [`read_for`](Self::read_for), for work that is not part of a request.

@@ -119,7 +119,7 @@ impl Filesystem {
     /// has changed. `cancel` cancels waiting.
     ///
     /// # Errors
-    /// [`Error::unwanted`] if `cancel` ends the request first.
+    /// [`Error::cancelled`] if `cancel` ends the request first.
     pub(super) fn refresh(&self, cancel: &CancelToken) -> Result<()> {
         self.mount.refresh(cancel)
     }
@@ -233,7 +233,7 @@ impl Filesystem {
     /// Opens the regular file `ino` under the handle `handle`, which the caller has chosen.
     ///
     /// # Errors
-    /// Fails as [`open_file_for`](Requests::open_file_with_cancel) does.
+    /// Fails as [`open_file_with_cancel`](Requests::open_file_with_cancel) does.
     fn open_file_as(&self, handle: Handle, ino: Ino, cancel: &CancelToken) -> Result<OpenedHandle> {
         cancel.check_cancelled()?;
         let (file, inode) = self.mount.find_inode(ino)?;
@@ -258,7 +258,7 @@ impl Filesystem {
     /// Opens the directory `ino` under the handle `handle`, which the caller has chosen.
     ///
     /// # Errors
-    /// Fails as [`opendir_for`](Requests::opendir_with_cancel) does.
+    /// Fails as [`opendir_with_cancel`](Requests::opendir_with_cancel) does.
     fn open_directory_as(
         &self,
         handle: Handle,

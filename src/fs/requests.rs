@@ -55,7 +55,7 @@ pub enum ListingDetail {
 ///
 /// Every lookup increments the lookup count of the inode that it returns, and the caller must
 /// release the lookup with `forget`. A request that may take long has a token, and ends with
-/// [`Error::unwanted`](h5fs_reader::error::Error::unwanted) when the token is cancelled. The method
+/// [`Error::cancelled`](h5fs_reader::error::Error::cancelled) when the token is cancelled. The method
 /// without a token waits without a limit.
 pub trait Requests: Send + Sync {
     /// Returns the options with which the tree was opened.

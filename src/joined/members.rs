@@ -184,7 +184,7 @@ impl Members {
     /// for a server counts as heavy.
     ///
     /// # Errors
-    /// Fails as [`OpenMember::reopen`] does. Returns [`Error::unwanted`] if the request is
+    /// Fails as [`OpenMember::reopen`] does. Returns [`Error::cancelled`] if the request is
     /// cancelled or postponed.
     pub(super) fn open_for(
         self: &Arc<Self>,

@@ -56,7 +56,7 @@ impl Elements {
     /// Reads exactly `count` elements, starting at element `first`, and returns their bytes.
     ///
     /// # Errors
-    /// Fails if the elements cannot be read. [`Error::unwanted`] once the request is cancelled.
+    /// Fails if the elements cannot be read. [`Error::cancelled`] once the request is cancelled.
     pub(super) fn read(&self, first: u64, count: u64, cancel: &CancelToken) -> Result<Bytes> {
         let size = u64::from(self.datatype.size);
         let length = to_usize(count.saturating_mul(size))?;

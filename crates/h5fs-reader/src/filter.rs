@@ -147,7 +147,7 @@ pub fn check_masked(pipeline: &Pipeline, filter_mask: u32) -> Result<()> {
 ///
 /// # Errors
 /// `Corrupt` if the bytes are damaged or decode to another length. `Unsupported` for a filter, or a
-/// mode of one, that is not implemented. `Limit` for a chunk over the limit. [`Error::unwanted`]
+/// mode of one, that is not implemented. `Limit` for a chunk over the limit. [`Error::cancelled`]
 /// once `is_wanted` returns false.
 pub fn decode(
     pipeline: &Pipeline,

@@ -464,7 +464,7 @@ fn check_truncated(superblock: &Superblock, source: &dyn Source) -> Option<Error
 /// If no such family exists, the file is truncated.
 ///
 /// # Errors
-/// [`Error::unwanted`] once the request of `effort` is cancelled.
+/// [`Error::cancelled`] once the request of `effort` is cancelled.
 fn find_unmarked_family(
     first: SharedSource,
     superblock: &Superblock,

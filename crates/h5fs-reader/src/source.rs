@@ -102,7 +102,7 @@ pub trait Source: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// - `Corrupt` if the source ends before the buffer is full: a format points past the end.
-    /// - [`Error::unwanted`] if no request waits for the bytes.
+    /// - [`Error::cancelled`] if no request waits for the bytes.
     fn read_cancellable(&self, at: u64, buffer: &mut [u8], is_wanted: &IsWanted<'_>) -> Result<()>;
 
     /// Reads like [`read_cancellable`](Self::read_cancellable), without cancellation.
@@ -137,7 +137,7 @@ pub fn read_block(source: &dyn Source, at: u64, length: u64, what: &str) -> Resu
 /// Reads like [`read_block`], for a request that may be cancelled.
 ///
 /// # Errors
-/// Fails as `read_block` does, and with [`Error::unwanted`] if no request waits for the block.
+/// Fails as `read_block` does, and with [`Error::cancelled`] if no request waits for the block.
 pub fn read_block_cancellable(
     source: &dyn Source,
     (at, length): (u64, u64),
@@ -171,7 +171,7 @@ pub fn read_shared_block(
 ///
 /// # Errors
 /// Fails as `read_block` does, with `Io` (`ENOMEM`) if memory is exhausted, and with
-/// [`Error::unwanted`] if no request waits for the bytes.
+/// [`Error::cancelled`] if no request waits for the bytes.
 pub fn read_buffer(
     source: &dyn Source,
     (at, length): (u64, u64),

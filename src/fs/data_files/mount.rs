@@ -239,7 +239,7 @@ impl Mount {
     /// token of the request.
     ///
     /// # Errors
-    /// `ESTALE` if the source cannot be reopened; [`Error::unwanted`] if `cancel` ends the request
+    /// `ESTALE` if the source cannot be reopened; [`Error::cancelled`] if `cancel` ends the request
     /// first.
     pub(in crate::fs) fn file_for_request(&self, cancel: &CancelToken) -> Result<Arc<FileState>> {
         if let Some(watch) = &self.watch
@@ -254,7 +254,7 @@ impl Mount {
     /// has changed. `cancel` cancels waiting.
     ///
     /// # Errors
-    /// [`Error::unwanted`] if `cancel` ends the request first.
+    /// [`Error::cancelled`] if `cancel` ends the request first.
     pub(in crate::fs) fn refresh(&self, cancel: &CancelToken) -> Result<()> {
         let Some(watch) = &self.watch else {
             return Ok(());
@@ -346,7 +346,7 @@ impl Mount {
     /// Reopens the source, which has changed.
     ///
     /// # Errors
-    /// [`Error::unwanted`] if `cancel` ends the request first. The next request then starts again.
+    /// [`Error::cancelled`] if `cancel` ends the request first. The next request then starts again.
     fn reopen_if_due(&self, watch: &SourceWatch, cancel: &CancelToken) -> Result<()> {
         let mut renewed = cancel.lock(&self.last_reopening)?;
         let file = self.current_if_open();

@@ -186,7 +186,7 @@ impl Site {
     /// Returns the response to a request.
     ///
     /// # Errors
-    /// [`Error::unwanted`] if the request must be tried again in a heavy slot, or if no client
+    /// [`Error::cancelled`] if the request must be tried again in a heavy slot, or if no client
     /// waits for the response.
     pub(super) fn respond_with_retry(
         &self,

@@ -184,7 +184,7 @@ impl OpenedEntry {
     /// Opens the regular file at the path `place`.
     ///
     /// # Errors
-    /// Fails as [`open_file_for`](Requests::open_file_with_cancel) does.
+    /// Fails as [`open_file_with_cancel`](Requests::open_file_with_cancel) does.
     pub(super) fn file(place: ResolvedPath, cancel: &CancelToken) -> Result<Self> {
         let opened = place
             .requests()
@@ -195,7 +195,7 @@ impl OpenedEntry {
     /// Opens the directory at the path `place`.
     ///
     /// # Errors
-    /// Fails as [`opendir_for`](Requests::opendir_with_cancel) does.
+    /// Fails as [`opendir_with_cancel`](Requests::opendir_with_cancel) does.
     pub(super) fn directory(place: ResolvedPath, cancel: &CancelToken) -> Result<Self> {
         let opened = place.requests().opendir_with_cancel(place.ino(), cancel)?;
         Ok(OpenedEntry { place, opened })

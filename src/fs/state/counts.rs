@@ -85,7 +85,7 @@ impl CountCache {
 ///
 /// # Errors
 /// Fails if a unit cannot be written, and with
-/// [`Error::unwanted`](h5fs_reader::error::Error::unwanted) if the request with this `effort` must
+/// [`Error::cancelled`](h5fs_reader::error::Error::cancelled) if the request with this `effort` must
 /// end.
 pub(in crate::fs) fn count_units(
     units: &dyn TextUnits,

@@ -44,7 +44,7 @@ impl<T: Clone + Send + 'static> PendingMembers<T> {
     /// for the result.
     ///
     /// # Errors
-    /// Fails as `open` does. Returns [`Error::unwanted`] if the request is cancelled.
+    /// Fails as `open` does. Returns [`Error::cancelled`] if the request is cancelled.
     pub(super) fn open<M: AsRef<Self> + Send + Sync + 'static>(
         members: &Arc<M>,
         file: usize,

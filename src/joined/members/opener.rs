@@ -22,7 +22,7 @@ pub(crate) trait OpenMember: Send + Sync {
     ///
     /// # Errors
     /// Fails if the format of the file is unknown, or the file cannot be opened. `Stale` if it has
-    /// changed since the members were listed. [`Error::unwanted`] once the scan is cancelled.
+    /// changed since the members were listed. [`Error::cancelled`] once the scan is cancelled.
     fn open(&self, number: usize, cancel: &CancelToken) -> Result<OpenedMember>;
 
     /// Opens a member whose scan is known, from this process or from the cache file. The opening
@@ -36,7 +36,7 @@ pub(crate) trait OpenMember: Send + Sync {
     /// if the target does not exist.
     ///
     /// # Errors
-    /// Fails if the target must not be opened, or its format is unknown. [`Error::unwanted`] once
+    /// Fails if the target must not be opened, or its format is unknown. [`Error::cancelled`] once
     /// `cancel` is cancelled.
     fn open_linked(
         &self,

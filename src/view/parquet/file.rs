@@ -95,7 +95,7 @@ impl Plan {
     /// these counts. This reads all variable-length values.
     ///
     /// # Errors
-    /// `Limit` for too many values or bytes; [`Error::unwanted`] once the request is cancelled.
+    /// `Limit` for too many values or bytes; [`Error::cancelled`] once the request is cancelled.
     /// Fails if a value cannot be read.
     pub(crate) fn count_columns(&self, bounds: &CountBounds) -> Result<Vec<u8>> {
         let columns = to_u64(self.counted_columns().count());

@@ -80,7 +80,7 @@ impl Statistics {
     /// Calls `take` with the bounds. The first call reads the columns to find the bounds.
     ///
     /// # Errors
-    /// [`Error::unwanted`](h5fs_reader::error::Error::unwanted) once the request is cancelled. Otherwise
+    /// [`Error::cancelled`](h5fs_reader::error::Error::cancelled) once the request is cancelled. Otherwise
     /// fails as `take` does.
     pub(super) fn with_bounds<T>(
         &self,

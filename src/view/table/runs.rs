@@ -19,7 +19,7 @@ const PLACES: u64 = 16 << 10;
 /// so do all views of a table.
 ///
 /// # Errors
-/// `Corrupt` for an invalid index; [`Error::unwanted`] once the request is cancelled. Fails if the
+/// `Corrupt` for an invalid index; [`Error::cancelled`] once the request is cancelled. Fails if the
 /// index cannot be read.
 pub(crate) fn check_run_ends(
     ends: &RowField,

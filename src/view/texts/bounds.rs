@@ -47,7 +47,7 @@ impl CountBounds {
     /// Adds `bytes` to the length counted so far. Returns whether the total is within the maximum.
     ///
     /// # Errors
-    /// [`Error::unwanted`] if the request is cancelled; `Io` if the count has taken too long. A
+    /// [`Error::cancelled`] if the request is cancelled; `Io` if the count has taken too long. A
     /// second attempt may be quicker, because more of the file is then cached.
     pub(crate) fn add_bytes(&self, bytes: u64) -> Result<bool> {
         self.cancel.check_cancelled()?;

@@ -44,7 +44,7 @@ pub(crate) trait TextUnits: Send + Sync {
     ///
     /// # Errors
     /// Fails if a unit cannot be written. `out` may then contain a part of the text.
-    /// [`Error::unwanted`] once the request is cancelled.
+    /// [`Error::cancelled`] once the request is cancelled.
     fn write(
         &self,
         units: Range<u64>,

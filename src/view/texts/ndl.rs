@@ -102,7 +102,7 @@ impl ResumableText for NdlDescription {
 }
 
 impl NdlDescription {
-    /// Like [`write_on`](ResumableText::write_from), with a callback for unreadable parts. `damaged`
+    /// Like [`write_from`](ResumableText::write_from), with a callback for unreadable parts. `damaged`
     /// receives the path of the object (names as in the file) and the error. The document has a
     /// comment with the same error.
     ///

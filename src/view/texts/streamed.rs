@@ -41,7 +41,7 @@ pub(crate) trait ResumableText: Send + Sync {
     ///
     /// # Errors
     /// Fails if a part cannot be written. Neither `place` nor `out` is used after that.
-    /// [`Error::unwanted`] once the request is cancelled.
+    /// [`Error::cancelled`] once the request is cancelled.
     fn write_from(
         &self,
         place: &mut Self::ResumePoint,

@@ -177,7 +177,7 @@ impl Chunks {
     /// turns, a thread that was overtaken would decode the same pieces again.
     ///
     /// # Errors
-    /// [`Error::unwanted`] once the decode is not wanted any longer.
+    /// [`Error::cancelled`] once the decode is not wanted any longer.
     pub(super) fn wait_for_turn(&self, is_wanted: &IsWanted<'_>) -> Result<Option<FairLockGuard>> {
         match &self.origin {
             ChunkOrigin::Block(block) if block.pieces.is_sequential() => {
@@ -191,7 +191,7 @@ impl Chunks {
     ///
     /// # Errors
     /// `Corrupt` if the index is damaged or points outside the source, `Limit` for a chunk over the
-    /// limit. [`Error::unwanted`] once the request is to end.
+    /// limit. [`Error::cancelled`] once the request is to end.
     pub(super) fn locate(&self, number: u64, effort: &RequestBudget) -> Result<ChunkForm> {
         match &self.origin {
             ChunkOrigin::Grid(chunked) => self.locate_in(chunked, number, effort),

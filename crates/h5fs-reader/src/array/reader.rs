@@ -114,7 +114,7 @@ impl Reader {
     /// sequential reader needs next are decoded ahead.
     ///
     /// # Errors
-    /// Fails as `read` does, or with [`Error::unwanted`](crate::error::Error::unwanted) once the
+    /// Fails as `read` does, or with [`Error::cancelled`](crate::error::Error::cancelled) once the
     /// read is cancelled.
     pub fn read_in_stream(
         &self,

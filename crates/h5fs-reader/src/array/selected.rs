@@ -79,7 +79,7 @@ impl SelectedElements {
     /// returned only at the end.
     ///
     /// # Errors
-    /// Fails if the elements cannot be read. [`Error::unwanted`] once the request is cancelled.
+    /// Fails if the elements cannot be read. [`Error::cancelled`] once the request is cancelled.
     pub fn read(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes> {
         let end = offset.plus(to_u64(length)).min(self.length);
         if offset >= end {

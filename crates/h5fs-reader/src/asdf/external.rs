@@ -48,7 +48,7 @@ impl Externals {
     /// Returns the first block of the file called `name`, charged to `effort`.
     ///
     /// # Errors
-    /// `Io` if the file is missing or may not be opened. [`Error::unwanted`] once the request of
+    /// `Io` if the file is missing or may not be opened. [`Error::cancelled`] once the request of
     /// `effort` is cancelled. Otherwise fails if it is not an ASDF file.
     pub(crate) fn open(&self, name: &[u8], effort: &RequestBudget) -> Result<Arc<Contents>> {
         let cancel = effort.cancel_token();

@@ -15,7 +15,7 @@ const ROOM: usize = 1 << 20;
 /// Returns the decoded bytes of the bzip2 stream at the start of `stream`.
 ///
 /// # Errors
-/// `Corrupt` for a damaged or truncated stream, or one of another length. [`Error::unwanted`] if
+/// `Corrupt` for a damaged or truncated stream, or one of another length. [`Error::cancelled`] if
 /// `is_wanted`, called after each mebibyte, returns false.
 pub fn decode(
     stream: &[u8],
@@ -67,7 +67,7 @@ pub fn decode_truncated(stream: &[u8], most: u64) -> Result<(Vec<u8>, bool)> {
 /// only if no error follows.
 ///
 /// # Errors
-/// `Corrupt` for a damaged stream, or one of more than `most` bytes. [`Error::unwanted`] if
+/// `Corrupt` for a damaged stream, or one of more than `most` bytes. [`Error::cancelled`] if
 /// `is_wanted`, called before each part, returns false.
 pub fn decode_in_parts(
     stream: &[u8],

@@ -32,7 +32,7 @@ const UNASKED: usize = 1 << 19;
 /// # Errors
 /// `Corrupt` for a damaged or truncated stream, or one of another length. `Unsupported` names a
 /// rare part of the standard, such as mapping tables and colour transforms.
-/// [`Error::unwanted`](crate::error::Error::unwanted) if `is_wanted`, called after each half
+/// [`Error::cancelled`](crate::error::Error::cancelled) if `is_wanted`, called after each half
 /// million samples, returns false.
 pub fn decode(
     stream: &[u8],

@@ -184,7 +184,7 @@ impl RequestBudget {
     /// - `RequestBudget` if fewer than `bytes` are left.
     /// - `Limit` instead, if the budget is a [`sub_budget`](Self::sub_budget) that was granted in full: a retry
     ///   would fail too.
-    /// - [`Error::unwanted`] if the request must end.
+    /// - [`Error::cancelled`] if the request must end.
     pub fn spend(&self, bytes: u64) -> Result<()> {
         let Some(grant) = &self.0 else {
             return Ok(());

@@ -210,7 +210,7 @@ pub trait VirtualSource: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// Fails if the file may not be opened, is damaged, or is required but missing. Fails with
-    /// [`Error::unwanted`](crate::error::Error::unwanted) once `cancel` reports that the waiting
+    /// [`Error::cancelled`](crate::error::Error::cancelled) once `cancel` reports that the waiting
     /// request has gone.
     fn open(&self, cancel: &CancelToken) -> Result<Option<OpenVirtualSource>>;
 

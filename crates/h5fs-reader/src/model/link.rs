@@ -39,10 +39,10 @@ pub enum LinkTarget {
         path: Vec<u8>,
     },
     /// ASDF: an alias of a node that has another path, which
-    /// [`names`](crate::model::Container::names) returns.
+    /// [`alias_path`](crate::model::Container::alias_path) returns.
     Alias(NodeId),
     /// ASDF: a `$ref`, a path from the root of this file or another.
-    /// [`names`](crate::model::Container::names) returns the path.
+    /// [`alias_path`](crate::model::Container::alias_path) returns the path.
     Reference {
         /// The other file's name from the URI, unescaped. `None` for this file.
         file: Option<Vec<u8>>,

@@ -127,7 +127,7 @@ pub trait ChunkIndex: Send + Sync + fmt::Debug {
     /// `effort`, and the wait for a remote source ends when `effort` does.
     ///
     /// # Errors
-    /// Fails as `find` does. `RequestBudget` if too many bytes would have to be read, `Error::unwanted`
+    /// Fails as `find` does. `RequestBudget` if too many bytes would have to be read, `Error::cancelled`
     /// once the request is to end.
     fn find_with_budget(
         &self,

@@ -77,7 +77,7 @@ pub trait Directory: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// Fails as [`path_info`](Self::path_info) does, and with
-    /// [`Error::unwanted`](crate::error::Error::unwanted) if `is_wanted` returns false while a
+    /// [`Error::cancelled`](crate::error::Error::cancelled) if `is_wanted` returns false while a
     /// server is waited for.
     fn open(&self, path: &Path, is_wanted: &IsWanted<'_>) -> Result<OpenedSource>;
 

@@ -247,7 +247,7 @@ impl Neighbours {
     /// # Errors
     /// - `Io` if the policy or the system refuses access, or the file is not a regular file.
     /// - `ESTALE` if another state of the file was opened before.
-    /// - [`Error::unwanted`] if `is_wanted` returns false while a server is waited for.
+    /// - [`Error::cancelled`] if `is_wanted` returns false while a server is waited for.
     pub fn open(&self, name: &[u8], is_wanted: &IsWanted<'_>) -> Result<Option<Arc<Neighbour>>> {
         let opened = self.open_with_path(name, is_wanted)?;
         Ok(opened.map(|(neighbour, _)| neighbour))

@@ -26,7 +26,7 @@ pub trait OpenSource: Source {
     /// in the background override this method.
     ///
     /// # Errors
-    /// [`Error::unwanted`](crate::error::Error::unwanted) if `cancel` ends the request first.
+    /// [`Error::cancelled`](crate::error::Error::cancelled) if `cancel` ends the request first.
     fn await_change_check(&self, _cancel: &CancelToken) -> Result<()> {
         Ok(())
     }

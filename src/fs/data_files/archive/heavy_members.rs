@@ -53,7 +53,7 @@ impl HeavyMembers {
     /// memory may start. A request to a light member starts at once, and returns `None`.
     ///
     /// # Errors
-    /// [`Error::unwanted`](h5fs_reader::error::Error::unwanted) if the request is cancelled, or if
+    /// [`Error::cancelled`](h5fs_reader::error::Error::cancelled) if the request is cancelled, or if
     /// it runs in a quick slot and must be tried again in a heavy slot.
     pub(super) fn begin_request(
         &self,

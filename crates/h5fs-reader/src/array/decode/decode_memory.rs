@@ -65,7 +65,7 @@ impl DecodeMemory {
     /// other large decode is running.
     ///
     /// # Errors
-    /// [`Error::unwanted`] once the decode is not wanted any longer.
+    /// [`Error::cancelled`] once the decode is not wanted any longer.
     pub(in crate::array) fn acquire(&self, bytes: u64, is_wanted: &IsWanted<'_>) -> Result<Permit> {
         let has_room =
             |_: &mut KeptChunks, decodes: &GateQueue| has_room(bytes, decodes, self.threads);

@@ -91,7 +91,7 @@ impl<T: Clone> Flight<T> {
     /// Waits for the outcome.
     ///
     /// # Errors
-    /// Fails with the error of the outcome, or with [`Error::unwanted`] once this reader is
+    /// Fails with the error of the outcome, or with [`Error::cancelled`] once this reader is
     /// cancelled.
     pub(in crate::array) fn wait(&self, cancel: &CancelToken) -> Result<T> {
         let mut outcome = lock(&self.outcome);

@@ -76,7 +76,7 @@ impl Extents {
     ///
     /// # Errors
     /// `Corrupt` if the extents end before `end`. Otherwise the error of the source that cannot be
-    /// read, or [`Error::unwanted`] once no request waits for the bytes.
+    /// read, or [`Error::cancelled`] once no request waits for the bytes.
     pub(in crate::array) fn read(
         &self,
         offset: u64,

@@ -147,7 +147,7 @@ impl StoredArray {
     /// them one after another.
     ///
     /// # Errors
-    /// [`Error::unwanted`] once the request is cancelled.
+    /// [`Error::cancelled`] once the request is cancelled.
     pub(in crate::array) fn prefetch_ranges(
         &self,
         ranges: impl Iterator<Item = Range<u64>>,
@@ -171,7 +171,7 @@ impl StoredArray {
     /// Requests all chunks that a read waits for at once.
     ///
     /// # Errors
-    /// [`Error::unwanted`] once the request is cancelled, because the call may wait for the chunk
+    /// [`Error::cancelled`] once the request is cancelled, because the call may wait for the chunk
     /// index.
     fn prefetch_span(
         &self,

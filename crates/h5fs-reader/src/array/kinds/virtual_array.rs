@@ -29,7 +29,7 @@ pub(in crate::array) trait SourceReader: Send + Sync {
     /// Reads the `length` bytes at `offset` of the source array, all within the array.
     ///
     /// # Errors
-    /// Fails if a part of them cannot be read or decoded. [`Error::unwanted`] once the request is
+    /// Fails if a part of them cannot be read or decoded. [`Error::cancelled`] once the request is
     /// cancelled.
     fn read(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes>;
 }
@@ -132,7 +132,7 @@ impl VirtualArray {
     ///
     /// # Errors
     /// Fails if an existing source cannot be read. `Limit` if too many parts overlap.
-    /// [`Error::unwanted`] once the request is cancelled.
+    /// [`Error::cancelled`] once the request is cancelled.
     pub(in crate::array) fn read(
         &self,
         offset: u64,
@@ -168,7 +168,7 @@ impl VirtualArray {
     /// its server. Errors of a source are reported when the source is read.
     ///
     /// # Errors
-    /// [`Error::unwanted`] if a source has to be opened and the request is cancelled or postponed.
+    /// [`Error::cancelled`] if a source has to be opened and the request is cancelled or postponed.
     fn open_remote_sources(&self, parts: &[&SourcePart], cancel: &CancelToken) -> Result<()> {
         // Only as many sources as the cache keeps until they are read.
         let parts = parts.get(..limits::VIRTUAL_FAR).unwrap_or(parts);

@@ -31,7 +31,7 @@ pub trait StoredElements: Send + Sync {
     /// Reads at most `length` bytes from `offset` on. Fewer bytes are returned only at the end.
     ///
     /// # Errors
-    /// Fails if the bytes cannot be read. [`Error::unwanted`] once the request is cancelled.
+    /// Fails if the bytes cannot be read. [`Error::cancelled`] once the request is cancelled.
     fn read_stored(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes>;
 
     /// Returns which elements are stored, or `None` if that is not known.
@@ -140,7 +140,7 @@ impl VariableLengthContent {
     /// request that may be postponed or cancelled.
     ///
     /// # Errors
-    /// Fails if an element or its content cannot be read. [`Error::unwanted`] once the request is
+    /// Fails if an element or its content cannot be read. [`Error::cancelled`] once the request is
     /// to end.
     pub fn length(&self, cancel: &CancelToken) -> Result<u64> {
         Ok(self.block_starts(cancel)?.last().copied().unwrap_or(0))

@@ -17,7 +17,7 @@ use crate::limits;
 use crate::wire::{Count, Extent, to_u64};
 
 /// Composes the first document of `text`, which is at absolute offset `start` of the file. More
-/// text after the document is a [separate error](Document::rest), because damage may have ended the
+/// text after the document is a [separate error](Document::end_error), because damage may have ended the
 /// document early.
 ///
 /// # Errors

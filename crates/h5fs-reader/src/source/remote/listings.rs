@@ -129,7 +129,7 @@ impl Listings {
     /// returned.
     ///
     /// # Errors
-    /// Fails with the server's error, or with [`Error::unwanted`] if `is_wanted` returns false.
+    /// Fails with the server's error, or with [`Error::cancelled`] if `is_wanted` returns false.
     pub(super) fn page(
         &self,
         prefix: &[u8],

@@ -37,7 +37,7 @@ impl RemoteObject {
     ///
     /// # Errors
     /// Fails with the server's error: `EACCES`, `EIO`, or `Usage` if the server does not support
-    /// ranges. Fails with [`Error::unwanted`] if `is_wanted` returns false.
+    /// ranges. Fails with [`Error::cancelled`] if `is_wanted` returns false.
     pub fn find(
         connection: &Arc<Connection>,
         name: &[u8],

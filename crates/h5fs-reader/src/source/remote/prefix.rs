@@ -53,7 +53,7 @@ impl Prefix {
 
     /// Opens the object at the relative `path`. No policy allows a path outside the prefix: the
     /// user has not chosen to contact other servers or prefixes. If `is_wanted` returns false, the
-    /// error is [`Error::unwanted`].
+    /// error is [`Error::cancelled`].
     pub(in crate::source) fn open(&self, path: &Path, is_wanted: &IsWanted<'_>) -> OpenedPath {
         let Some(name) = name(path) else {
             return Err(refusal(path, "it leads outside the source's prefix"));

@@ -129,7 +129,7 @@ impl Lister {
     ///
     /// # Errors
     /// Fails if the directory cannot be listed. `Limit` if there are too many files. Returns
-    /// [`Error::unwanted`] if `cancel` ends the request.
+    /// [`Error::cancelled`] if `cancel` ends the request.
     pub(super) fn list(&self, freed: usize, cancel: &CancelToken) -> Result<FileListing> {
         let mut found = DirectoryScan {
             files: Vec::new(),

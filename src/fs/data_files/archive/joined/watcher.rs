@@ -70,7 +70,7 @@ impl Watcher {
     /// Waits until a check has ended whose result is still valid. Starts a check if necessary.
     ///
     /// # Errors
-    /// [`Error::unwanted`](h5fs_reader::error::Error::unwanted) if `cancel` ends the request first.
+    /// [`Error::cancelled`](h5fs_reader::error::Error::cancelled) if `cancel` ends the request first.
     pub(super) fn refresh(self: &Arc<Self>, cancel: &CancelToken) -> Result<()> {
         let began = Instant::now();
         let mut state = lock(&self.state);
