@@ -8,33 +8,40 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use h5fs_reader::asdf::compression::bzip2::{Bzip2, Bzip2Block};
-use h5fs_reader::asdf::compression::encoded::Encoded;
+use h5fs_reader::asdf::compression::encoded::EncodedBlock;
 use h5fs_reader::asdf::compression::stream::StreamBlock;
 use h5fs_reader::asdf::compression::stream::codec::StreamCodec;
-use h5fs_reader::asdf::compression::whole::{Whole, WholeCodec};
+use h5fs_reader::asdf::compression::whole_block::{WholeBlock, WholeCodec};
 use h5fs_reader::asdf::compression::zlib::ZlibBlock;
 use h5fs_reader::error::Result;
 use h5fs_reader::memory::buffer::{Buffer, BufferPool};
-use h5fs_reader::model::storage::{Help, Pieces};
+use h5fs_reader::model::storage::{DecodeContext, PieceDecoder};
 use h5fs_reader::source::memory::MemorySource;
+use h5fs_reader::wire::Extent;
 
-fn stream(codec: WholeCodec, encoded: Encoded, piece: NonZeroU64) -> Result<Box<dyn Pieces>> {
+fn stream(
+    codec: WholeCodec,
+    encoded: EncodedBlock,
+    piece: NonZeroU64,
+) -> Result<Box<dyn PieceDecoder>> {
     let resumes = Arc::default();
     Ok(match codec {
         WholeCodec::Zlib => Box::new(ZlibBlock::new(encoded, piece, resumes)?),
-        WholeCodec::Stream(codec) => Box::new(StreamBlock::of(codec, encoded, piece, resumes)),
-        _ => Box::new(Bzip2Block::of(Bzip2, encoded, piece, resumes)),
+        WholeCodec::Stream(codec) => {
+            Box::new(StreamBlock::with_states(codec, encoded, piece, resumes))
+        }
+        _ => Box::new(Bzip2Block::with_states(Bzip2, encoded, piece, resumes)),
     })
 }
 
-fn decode(pieces: &dyn Pieces, number: u64) -> Result<Buffer> {
-    let mut help = Help {
+fn decode(pieces: &dyn PieceDecoder, number: u64) -> Result<Buffer> {
+    let mut context = DecodeContext {
         threads: &|| 2,
         pool: &BufferPool::default(),
         is_wanted: &|| true,
-        pass: &mut |_, _| {},
+        on_extra_piece: &mut |_, _| {},
     };
-    pieces.decode(number, &mut help)
+    pieces.decode(number, &mut context)
 }
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
@@ -48,15 +55,14 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
         3 => WholeCodec::Stream(StreamCodec::Lz4Frame),
         _ => WholeCodec::Stream(StreamCodec::Xz),
     };
-    let encoded = Encoded {
+    let encoded = EncodedBlock {
         block: 0,
         source: Arc::new(MemorySource::new(stored.to_vec())),
-        offset: 0,
-        stored: stored.len() as u64,
+        stored: Extent::saturating(0, stored.len() as u64),
         decoded: u64::from(u16::from_le_bytes([*low, *high])),
     };
     let length = NonZeroU64::new(u64::from(*piece) * 8 + 1).expect("one at least");
-    let content = Whole::new(encoded.clone(), codec).and_then(|whole| decode(&whole, 0));
+    let content = WholeBlock::new(encoded.clone(), codec).and_then(|whole| decode(&whole, 0));
     let pieces = encoded.decoded.div_ceil(length.get());
     let Ok(stream) = stream(codec, encoded, length) else {
         assert!(content.is_err(), "refused, but decodes at once");
