@@ -47,7 +47,7 @@ pub(super) struct FakeContainer {
     /// Objects whose reads block while `is_failing` is true.
     slow: Vec<u64>,
     /// Whether the container is remote, so that reading objects may take long.
-    pub(super) is_far: bool,
+    pub(super) is_remote: bool,
     /// Objects that a non-blocking read never finds in memory.
     absent: Vec<u64>,
     /// Number of times that objects were read.
@@ -302,7 +302,7 @@ impl Container for FakeContainer {
     }
 
     fn is_remote(&self) -> bool {
-        self.is_far
+        self.is_remote
     }
 
     fn node(&self, id: NodeId) -> Result<Arc<Node>> {

@@ -342,7 +342,7 @@ impl VirtualSource for MemberArray {
     }
 
     fn is_remote(&self) -> bool {
-        self.members.is_far()
+        self.members.is_remote()
     }
 
     fn weight(&self) -> u64 {

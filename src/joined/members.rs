@@ -191,7 +191,7 @@ impl Members {
         file: usize,
         cancel: &CancelToken,
     ) -> Result<Arc<OpenFile>> {
-        if !self.is_far() {
+        if !self.is_remote() {
             return self.open(file);
         }
         if let Some(open) = self.cached_member(file) {
@@ -265,7 +265,7 @@ impl Members {
     /// Returns whether this number of members may be opened again to compare their elements.
     pub(super) fn can_reopen(&self, files: usize) -> bool {
         files <= MAX_OPEN_MEMBERS.get()
-            || !self.is_far() && reserve(&self.reopen_budget, to_u64(files))
+            || !self.is_remote() && reserve(&self.reopen_budget, to_u64(files))
     }
 
     /// Returns two hashes of the elements of a member's variable. Returns `None` if the budget for
@@ -305,8 +305,8 @@ impl Members {
     }
 
     /// Returns whether the members are on a server, so that opening one sends requests.
-    pub(super) fn is_far(&self) -> bool {
-        self.opener.is_far()
+    pub(super) fn is_remote(&self) -> bool {
+        self.opener.is_remote()
     }
 
     /// Returns the approximate memory of all scans, in bytes.
@@ -388,7 +388,7 @@ fn scan_members<'f>(
             }
         }
     };
-    let most = if opener.is_far() {
+    let most = if opener.is_remote() {
         FAR_THREADS
     } else {
         scanning.threads.min(NEAR_THREADS)

@@ -354,7 +354,7 @@ impl OpenMember for TestFiles {
         None
     }
 
-    fn is_far(&self) -> bool {
+    fn is_remote(&self) -> bool {
         false
     }
 

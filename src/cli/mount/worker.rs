@@ -222,18 +222,18 @@ fn absolute(path: &Path) -> Result<PathBuf> {
 fn mount_options(mount: &MountCommand, source: &Path) -> MountOptions {
     let settings = &mount.settings;
     let name = || source.as_os_str().to_owned();
-    let is_far = mount.source.path().is_none();
+    let is_remote = mount.source.path().is_none();
     MountOptions {
         allow_other: settings.allow_other,
         fsname: settings.fsname.clone().map_or_else(name, Into::into),
         kernel: settings.kernel.clone(),
         no_forget: settings.no_forget,
-        threads: if is_far {
+        threads: if is_remote {
             remote_source::thread_count(settings.threads)
         } else {
             settings.threads.unwrap_or_else(options::default_threads)
         },
-        interruptible: is_far,
+        interruptible: is_remote,
     }
 }
 

@@ -114,10 +114,10 @@ fn start(serve: &ServeCommand) -> std::result::Result<ReadyWorker, Report> {
         |location| scans::open(scans::mount_cache_path(location, &serve.settings).as_deref());
     let kept = serve.sources.iter().map(kept).collect();
     let _ = std::env::set_current_dir("/");
-    let is_far = serve.sources.iter().any(|source| source.url().is_some());
+    let is_remote = serve.sources.iter().any(|source| source.url().is_some());
     let mut options = filesystem_options(&serve.settings, None, None);
     options.ordered = true;
-    if is_far {
+    if is_remote {
         options.threads = remote_source::thread_count(serve.settings.threads);
     }
     enter(serve, &sources, &options, number)?;

@@ -340,7 +340,7 @@ mod tests {
         crawler.crawl_group(&near, near.root());
         assert!(lock(&crawler.0).groups.is_empty());
         let mut far = fake;
-        far.is_far = true;
+        far.is_remote = true;
         let far: Arc<dyn Container> = Arc::new(far);
         // The flag simulates a busy thread, so that opened groups wait.
         lock(&crawler.0).is_running = true;

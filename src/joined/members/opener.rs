@@ -53,7 +53,7 @@ pub(crate) trait OpenMember: Send + Sync {
     fn weight(&self) -> u64;
 
     /// Returns whether opening a member needs requests to a server.
-    fn is_far(&self) -> bool;
+    fn is_remote(&self) -> bool;
 
     /// Returns whether a member that cannot be read at the moment is omitted.
     fn can_omit_unreadable(&self) -> bool;
@@ -86,7 +86,7 @@ pub(super) fn is_permanently_omitted(error: &Error, opener: &dyn OpenMember) -> 
         Error::Io { cause, .. } => match cause {
             Cause::Forbidden | Cause::Stale | Cause::Missing => true,
             Cause::OutOfMemory | Cause::Cancelled => false,
-            Cause::System(number) if DENIED.contains(number) && !opener.is_far() => true,
+            Cause::System(number) if DENIED.contains(number) && !opener.is_remote() => true,
             Cause::System(_) | Cause::Failed => opener.can_omit_unreadable(),
         },
         error => !error.is_transient(),

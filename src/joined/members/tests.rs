@@ -59,7 +59,7 @@ fn what_is_kept_has_a_bound_and_equal_elements_count_once() {
 struct Names {
     names: Vec<Path>,
     weight: u64,
-    is_far: bool,
+    is_remote: bool,
     is_partial: bool,
 }
 
@@ -93,8 +93,8 @@ impl OpenMember for Names {
         self.weight
     }
 
-    fn is_far(&self) -> bool {
-        self.is_far
+    fn is_remote(&self) -> bool {
+        self.is_remote
     }
 
     fn can_omit_unreadable(&self) -> bool {
@@ -136,18 +136,18 @@ fn a_member_that_a_server_refuses_is_left_out_only_of_a_part() {
     let denied = Error::from_cause(Cause::System(Errno::EACCES as i32), "a.nc");
     let failed = Error::from_cause(Cause::Failed, "a.nc: 503");
     let damaged = Error::corrupt("a.nc", None);
-    for (is_far, is_partial, left_out) in [
+    for (is_remote, is_partial, left_out) in [
         (false, false, [true, false, true]),
         (true, false, [false, false, true]),
         (true, true, [true, true, true]),
     ] {
         let names = Names {
-            is_far,
+            is_remote,
             is_partial,
             ..Names::default()
         };
         let found = [&denied, &failed, &damaged].map(|error| is_permanently_omitted(error, &names));
-        assert_eq!(found, left_out, "far {is_far}, a part {is_partial}");
+        assert_eq!(found, left_out, "far {is_remote}, a part {is_partial}");
     }
     let names = Names {
         is_partial: true,

@@ -260,7 +260,7 @@ impl MemberWalk<'_> {
                 ..
             }
         );
-        is_unwanted || self.opener.is_far() && !is_permanently_omitted(error, self.opener)
+        is_unwanted || self.opener.is_remote() && !is_permanently_omitted(error, self.opener)
     }
 }
 

@@ -352,8 +352,8 @@ impl Neighbours {
     }
 
     /// Returns whether opening a neighbour needs a request to a server.
-    pub fn is_far(&self) -> bool {
-        self.root.is_far()
+    pub fn is_remote(&self) -> bool {
+        self.root.is_remote()
     }
 
     /// Opens a file like [`open`](Self::open), and returns its location and its readers. The

@@ -155,7 +155,7 @@ impl EntryInspector {
 
     /// Returns whether the directory is remote, so that inspecting an entry may need a request to a
     /// server.
-    pub(super) fn is_far(&self) -> bool {
+    pub(super) fn is_remote(&self) -> bool {
         self.root.is_remote()
     }
 

@@ -153,7 +153,7 @@ impl Archive {
     ) -> Option<LookupEntry> {
         let (ino, is_original) = (directory.ino, directory.place.is_original);
         let Some(there) = &listed.info else {
-            if self.inspector.is_far() {
+            if self.inspector.is_remote() {
                 return None;
             }
             let name = shown_name(ino == ROOT, listed.name);
@@ -201,7 +201,7 @@ impl Archive {
             let found = self.inspector.inspect_listed(&path, is_original, there);
             return Some(found.map(|found| found.kind.file_kind()));
         }
-        if self.inspector.is_far() {
+        if self.inspector.is_remote() {
             let seen = known.map(|known| known.kind);
             let kind = seen.or_else(|| self.inspector.kind_by_name(&path, is_original));
             return Some(kind.map(EntryKind::file_kind));

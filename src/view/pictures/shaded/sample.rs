@@ -125,7 +125,7 @@ struct SamplePlan {
 impl SamplePlan {
     /// Chooses the chunks or pieces of an array to read; `None` if even one of them is too large.
     /// None of `dims` is 0.
-    fn choose(array: &Array, dims: &[u64], is_far: bool) -> Option<Self> {
+    fn choose(array: &Array, dims: &[u64], is_remote: bool) -> Option<Self> {
         let itemsize = u64::from(array.datatype.size).max(1);
         let bytes = dims.iter().copied().fold(itemsize, u64::saturating_mul);
         let is_stream = matches!(array.storage, Ok(Storage::Encoded(_) | Storage::Strided(_)));
@@ -143,7 +143,7 @@ impl SamplePlan {
         let all = along.fold(1, |all: u64, (extent, part)| {
             all.saturating_mul(extent.div_ceil(*part))
         });
-        let is_scattered = is_far || matches!(array.storage, Ok(Storage::Virtual(_)));
+        let is_scattered = is_remote || matches!(array.storage, Ok(Storage::Virtual(_)));
         let most = if is_scattered {
             limits::HTML_FAR_SAMPLED_CHUNKS
         } else {
@@ -296,7 +296,7 @@ mod tests {
     use h5fs_reader::model::storage::{Filter, Pipeline};
     use h5fs_reader::testing::int;
 
-    fn plan(dims: &[u64], chunk: Option<&[u64]>, is_far: bool) -> Option<SamplePlan> {
+    fn plan(dims: &[u64], chunk: Option<&[u64]>, is_remote: bool) -> Option<SamplePlan> {
         let filter = Filter {
             id: 1,
             name: None,
@@ -311,7 +311,7 @@ mod tests {
             pipeline: Pipeline(chunk.map(|_| filter).into_iter().collect()),
             storage: Ok(Storage::Fill),
         };
-        SamplePlan::choose(&array, dims, is_far)
+        SamplePlan::choose(&array, dims, is_remote)
     }
 
     /// The number of chunks is bounded, so that at most 64 MiB of a stack of 84 GB are read.

@@ -95,13 +95,13 @@ impl PlotLine {
     /// Chooses which pieces of `array` are read for its line, over the coordinates `axis`. `count`
     /// is the number of elements. Returns `None` if the array is too large.
     fn choose(object: &PageObject<'_>, array: &Array, along: PlotAxis, count: u64) -> Option<Self> {
-        let is_far = object.container.is_remote();
+        let is_remote = object.container.is_remote();
         let beside = along.coordinate.as_ref().map(|along| &*along.array);
-        let both = beside.and_then(|beside| Pieces::choose(array, Some(beside), count, is_far));
+        let both = beside.and_then(|beside| Pieces::choose(array, Some(beside), count, is_remote));
         let is_alone = beside.is_some() && both.is_none();
         Some(PlotLine {
             count,
-            pieces: both.or_else(|| Pieces::choose(array, None, count, is_far))?,
+            pieces: both.or_else(|| Pieces::choose(array, None, count, is_remote))?,
             axis: along,
             is_over_index: is_alone,
         })

@@ -48,7 +48,7 @@ impl Source for Silent {
 #[derive(Debug)]
 struct Whole {
     array: Arc<Array>,
-    is_far: bool,
+    is_remote: bool,
     recode: Option<Arc<dyn ElementRecoder>>,
 }
 
@@ -70,7 +70,7 @@ impl VirtualSource for Whole {
     }
 
     fn is_remote(&self) -> bool {
-        self.is_far
+        self.is_remote
     }
 
     fn weight(&self) -> u64 {
@@ -111,7 +111,7 @@ fn virtual_over(whole: Whole, size: u16) -> Arc<Array> {
 fn near(array: &Arc<Array>) -> Whole {
     Whole {
         array: Arc::clone(array),
-        is_far: false,
+        is_remote: false,
         recode: None,
     }
 }
@@ -231,7 +231,7 @@ fn a_read_counts_as_heavy_where_the_source_does() {
 fn opening_a_far_source_counts_as_heavy() {
     let array = numbered(1000);
     let far = Whole {
-        is_far: true,
+        is_remote: true,
         ..near(&array)
     };
     let reader = Reader::new(&Engine::new(1 << 20, 1), virtual_over(far, 1)).unwrap();

@@ -33,7 +33,7 @@ impl Source for RawFile {
     }
 
     fn is_remote(&self) -> bool {
-        self.neighbours.is_far()
+        self.neighbours.is_remote()
     }
 
     /// Prefetches only from an open file, because opening a remote file waits for its server.

@@ -50,7 +50,7 @@ impl Root {
     }
 
     /// Returns whether opening a file needs a request to a server.
-    pub(in crate::source) fn is_far(&self) -> bool {
+    pub(in crate::source) fn is_remote(&self) -> bool {
         matches!(self, Root::Prefix(_))
     }
 

@@ -215,7 +215,7 @@ impl OpenMember for ListingOpener {
         self.listing.weight()
     }
 
-    fn is_far(&self) -> bool {
+    fn is_remote(&self) -> bool {
         self.files.root().is_remote()
     }
 

@@ -31,7 +31,7 @@ impl Pieces {
         array: &Array,
         along: Option<&Array>,
         count: u64,
-        is_far: bool,
+        is_remote: bool,
     ) -> Option<Self> {
         let arrays = || [array].into_iter().chain(along);
         let bytes = arrays().map(|array| count.saturating_mul(itemsize(array)));
@@ -46,7 +46,7 @@ impl Pieces {
         let all = count.div_ceil(length);
         let beside = along.map(|along| CoordinateCost::compute(along, count, length));
         let most = beside.map_or(limits::HTML_DECODED / own.max(1), |along| along.pieces(own));
-        let is_scattered = is_far || arrays().any(is_elsewhere);
+        let is_scattered = is_remote || arrays().any(is_elsewhere);
         let few = if is_scattered && !is_whole {
             limits::HTML_FAR_PIECES
         } else {
