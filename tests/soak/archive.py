@@ -27,6 +27,9 @@ READERS = 16
 # seconds for which a name may be stale; more on a busy machine
 LAG = float(os.environ.get("SOAK_LAG", 1.5))
 OPEN_FILES = 16
+# Parts of observations that wait for their check. Readers wait for room, so that the checks keep up
+# with sixteen readers on two processors.
+WAITING_PARTS = 32
 
 ABSENT, DAMAGED = "absent", "damaged"
 
@@ -166,14 +169,20 @@ def check(history, lengths, observation):
             if len({state == ABSENT for state in states}) == 1:
                 assert is_listed == (states[0] != ABSENT), f"{name} listed: {is_listed}, {states}"
     elif what == GROWING:
-        least = max((length for length, when in lengths if when < begin - LAG), default=0)
-        most = max((length for length, when in lengths if when < end + LAG), default=0)
+        least = length_before(lengths, begin - LAG)
+        most = length_before(lengths, end + LAG)
         assert isinstance(found, int) and least <= found <= most + 100, (
             f"{found} of {least} to {most} numbers"
         )
     else:
         states = history.between(what, begin, end)
         assert is_right(history, begin, end, what, found), f"{what}: {found}, {states}"
+
+
+def length_before(lengths, time):
+    """Returns the last length that the writer reported before this time. The lengths grow."""
+    place = bisect_left(lengths, time, key=lambda report: report[1])
+    return lengths[place - 1][0] if place else 0
 
 
 class Figures:
@@ -211,7 +220,8 @@ def archive(h5fs, seconds, least):
         [sys.executable, "-c", WRITER, GROWING], stdout=subprocess.PIPE
     )
     os.set_blocking(writer.stdout.fileno(), False)
-    told, lengths, seen, is_over = b"", [], multiprocessing.Queue(), multiprocessing.Event()
+    told, lengths, is_over = b"", [], multiprocessing.Event()
+    seen = multiprocessing.Queue(WAITING_PARTS)
     started = mounted.wait_until(lambda: os.path.exists(GROWING), 600)
     assert started, "no file that grows"
     time.sleep(1)
