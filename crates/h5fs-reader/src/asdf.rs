@@ -1,13 +1,13 @@
-//! ASDF files. Each module implements one noun of the specification, under the specification's
-//! name.
+//! ASDF files. Each module implements one concept of the specification and has the specification's
+//! name for it.
 //!
 //! Section names refer to the ASDF Standard, "Low-level file layout" and "The tree in-depth". Files
 //! are read with the tolerance of the reference library. The undamaged parts of damaged files are
 //! read.
 //!
-//! Extents in the file are truncated at the end of the source, or are an error. Costs that are
-//! charged to a budget saturate, because no budget is that large. Sizes and numbers of elements are
-//! checked.
+//! Arithmetic: extents in the file are truncated at the end of the source, or cause an error. Costs
+//! that are charged to a budget saturate, because every budget is smaller than the largest integer.
+//! Computations of sizes and element counts are checked for overflow.
 
 pub mod block;
 mod block_index;

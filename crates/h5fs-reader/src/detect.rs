@@ -1,4 +1,4 @@
-//! The detection of a file's format from its content. Only this module names both formats.
+//! The detection of a file's format from its content. Only this module names both HDF5 and ASDF.
 
 mod foreign_formats;
 
@@ -29,8 +29,8 @@ pub struct Caches {
 /// marked as being written is also opened.
 ///
 /// # Errors
-/// `Usage` for a file of neither format. Otherwise fails if the file cannot be opened in its
-/// format.
+/// `Usage` if the file is neither an HDF5 nor an ASDF file. Otherwise fails if the file cannot be
+/// opened in its format.
 pub fn open(
     source: SharedSource,
     neighbours: Arc<Neighbours>,
@@ -59,28 +59,29 @@ pub fn open(
     }))
 }
 
-/// Returns whether `source` is a page that a server sends instead of a file, such as a login page.
+/// Returns whether `source` is an HTML page that a server sends instead of a file, such as a login
+/// page.
 pub fn is_html_page(source: &dyn Source) -> bool {
     foreign_formats::is_html_page(source)
 }
 
-/// Returns whether `source` has one of the formats, judging by its signature. Returns false if
-/// `source` cannot be read.
+/// Returns whether `source` has the signature of HDF5 or ASDF. Returns false if `source` cannot be
+/// read.
 pub fn has_known_signature(source: &dyn Source) -> bool {
     source.length() > 0
         && (asdf::is_asdf(source).unwrap_or(false) || find_signature(source).is_some())
 }
 
 /// Returns whether the first [`limits::OBJECT_BEGINNING`] bytes of an object have the signature of
-/// one of the formats. These bytes are read at once. After them, each position of a signature would
-/// be a separate request.
+/// HDF5 or ASDF. These bytes are read at once. A search for the signature of HDF5 at later offsets
+/// would need one request for each offset.
 pub fn object_has_known_signature(object: &dyn Source) -> bool {
     let length = object.length().min(limits::OBJECT_BEGINNING);
     let beginning = read_block(object, 0, length, "beginning of an object");
     beginning.is_ok_and(|bytes| has_known_signature(&MemorySource::new(bytes)))
 }
 
-/// Returns whether `name` has an extension that is usual for files of these formats.
+/// Returns whether `name` has an extension that is usual for HDF5 or ASDF files.
 pub fn has_data_file_extension(name: &[u8]) -> bool {
     const ENDINGS: [&str; 14] = [
         "asdf", "cxi", "h5", "h5ad", "hdf5", "he5", "fast5", "loom", "nc", "nc4", "nexus", "nx",
@@ -89,8 +90,8 @@ pub fn has_data_file_extension(name: &[u8]) -> bool {
     has_ending(name, &ENDINGS)
 }
 
-/// Returns whether `name` has an extension of texts, pictures, archives and tables in other
-/// formats.
+/// Returns whether `name` has an extension that is usual for texts, pictures, archives or tables
+/// that are neither HDF5 nor ASDF.
 pub fn has_foreign_extension(name: &[u8]) -> bool {
     const ENDINGS: [&str; 48] = [
         "7z", "arrow", "bib", "bmp", "bz2", "c", "cfg", "css", "csv", "doc", "docx", "feather",
@@ -110,7 +111,8 @@ fn has_ending(name: &[u8], endings: &[&str]) -> bool {
     })
 }
 
-/// Rejects a file that a writer has locked, if writers of its format lock files.
+/// Rejects an HDF5 file that a writer has locked. Accepts any other file, because other writers do
+/// not lock files in this way.
 ///
 /// # Errors
 /// `Usage` if the file is locked.

@@ -1,8 +1,8 @@
 //! Files, groups and datasets: the interface for other programs.
 //!
-//! [`File::open`] opens a file, and [`File::get`] finds an object by its path. A [`Group`] lists its
-//! links, a [`Dataset`] reads its elements, and both have attributes. Elements and attributes are
-//! [`Values`]: bytes as stored, with their datatype and shape.
+//! [`File::open`] opens a file, and [`File::get`] finds an object by its path. A [`Group`] lists
+//! its links, a [`Dataset`] reads its elements, and both have attributes. Elements and attributes
+//! are [`Values`]: bytes in the encoding of the file, with their datatype and shape.
 //!
 //! All values share the open file, which closes when the last of them is dropped. All types can be
 //! used from several threads.
@@ -27,7 +27,7 @@ use crate::model::selector::Selector;
 use crate::model::{Array, Container, Link, LinkStream, Node, NodeId, NodeKind, Shape, paths};
 use crate::wire::{to_u64, to_usize};
 
-/// Number of bytes that one step of a read requests.
+/// Number of bytes that one step of a read requests from the array engine.
 const STEP: usize = 4 << 20;
 
 /// An open HDF5 or ASDF file.
@@ -61,7 +61,7 @@ impl File {
         OpenOptions::default()
     }
 
-    /// Returns the root group. In ASDF, the root is the tree.
+    /// Returns the root group. In ASDF, the root group is the root of the tree.
     ///
     /// # Errors
     /// Fails if the root cannot be read.
@@ -82,7 +82,8 @@ impl File {
         self.find(self.0.container.root(), path.as_ref())
     }
 
-    /// Returns the description of the whole file, for uses that this interface does not cover.
+    /// Returns the container of the model that describes the whole file, for uses that this
+    /// interface does not cover.
     pub fn container(&self) -> &Arc<dyn Container> {
         &self.0.container
     }
@@ -106,7 +107,7 @@ impl File {
         })
     }
 
-    /// Returns the file with the metadata budget of one request.
+    /// Returns the container of the file with a new metadata budget for one request.
     fn request(&self) -> Arc<dyn Container> {
         Arc::clone(&self.0.container).for_request(&RequestBudget::for_request())
     }
@@ -137,7 +138,8 @@ impl File {
     }
 }
 
-/// Returns the dimensions of a shape. A null dataspace has one dimension without elements.
+/// Returns the lengths of the dimensions of a shape. A null dataspace has one dimension without
+/// elements.
 fn dims(shape: &Shape) -> Vec<u64> {
     match shape {
         Shape::Null => vec![0],
@@ -158,7 +160,7 @@ pub enum Object {
 }
 
 impl Object {
-    /// Returns the group, if the object is one.
+    /// Returns the group, or `None` if the object is not a group.
     pub fn into_group(self) -> Option<Group> {
         match self {
             Object::Group(group) => Some(group),
@@ -166,7 +168,7 @@ impl Object {
         }
     }
 
-    /// Returns the dataset, if the object is one.
+    /// Returns the dataset, or `None` if the object is not a dataset.
     pub fn into_dataset(self) -> Option<Dataset> {
         match self {
             Object::Dataset(dataset) => Some(dataset),
@@ -183,12 +185,12 @@ pub struct Group {
 }
 
 impl Group {
-    /// Returns the description of the group.
+    /// Returns the description of the group in the model.
     pub fn node(&self) -> &Arc<Node> {
         &self.node
     }
 
-    /// Returns the links of the group, in the order of the file's index.
+    /// Returns the links of the group, in the order of the group's index in the file.
     ///
     /// # Errors
     /// Fails if the index of the group is damaged.
@@ -208,6 +210,7 @@ impl Group {
     }
 
     /// Returns the array that the members of an ASDF group form together, such as a masked array.
+    /// Returns `None` for any other group.
     pub fn assembled(&self) -> Option<Dataset> {
         let array = self.node.assembled_array.as_ref()?;
         Some(Dataset {
@@ -225,16 +228,16 @@ impl Group {
         self.file.attribute(self.node.id, name.as_ref())
     }
 
-    /// Returns the names and values of all attributes, in the file's order.
+    /// Returns the names and values of all attributes, in the order in which the file stores them.
     ///
     /// # Errors
-    /// Fails if the list is damaged. The value of a damaged attribute is its error.
+    /// Fails if the list of attributes is damaged. The value of a damaged attribute is its error.
     pub fn attributes(&self) -> Result<Vec<(Vec<u8>, Result<Values>)>> {
         self.file.attributes(self.node.id)
     }
 }
 
-/// The links of a group. After an error, the iterator ends.
+/// An iterator over the links of a group, which ends after an error.
 pub struct Links {
     stream: Option<Box<dyn LinkStream>>,
 }
@@ -260,7 +263,7 @@ pub struct Dataset {
 }
 
 impl Dataset {
-    /// Returns the description of the object.
+    /// Returns the description of the dataset in the model.
     pub fn node(&self) -> &Arc<Node> {
         &self.node
     }
@@ -318,10 +321,10 @@ impl Dataset {
         self.file.attribute(self.node.id, name.as_ref())
     }
 
-    /// Returns the names and values of all attributes, in the file's order.
+    /// Returns the names and values of all attributes, in the order in which the file stores them.
     ///
     /// # Errors
-    /// Fails if the list is damaged. The value of a damaged attribute is its error.
+    /// Fails if the list of attributes is damaged. The value of a damaged attribute is its error.
     pub fn attributes(&self) -> Result<Vec<(Vec<u8>, Result<Values>)>> {
         self.file.attributes(self.node.id)
     }

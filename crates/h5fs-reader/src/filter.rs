@@ -41,25 +41,26 @@ use crate::memory::cancel::{IsWanted, check_wanted};
 use crate::model::storage::{Filter, Pipeline};
 use crate::wire::{Count, to_u64};
 
-/// The filter deflate: zlib streams.
+/// Identifier of the filter deflate: zlib streams.
 pub const DEFLATE: u16 = 1;
-/// The filter shuffle: byte `n` of all elements together.
+/// Identifier of the filter shuffle: the first bytes of all elements, then all second bytes, and so
+/// on.
 pub const SHUFFLE: u16 = 2;
-/// The filter fletcher32: a checksum after the data.
+/// Identifier of the filter fletcher32: a checksum after the data.
 pub const FLETCHER32: u16 = 3;
-/// The filter szip: the compression of CCSDS 121.0-B.
+/// Identifier of the filter szip: the compression of CCSDS 121.0-B.
 pub const SZIP: u16 = 4;
 const NBIT: u16 = 5;
 const SCALEOFFSET: u16 = 6;
-/// The filter bzip2.
+/// Identifier of the filter bzip2.
 pub const BZIP2: u16 = 307;
 const LZF: u16 = 32000;
-/// The filter Blosc, version 1.
+/// Identifier of the filter Blosc, version 1.
 pub const BLOSC: u16 = 32001;
 const LZ4: u16 = 32004;
 const BITSHUFFLE: u16 = 32008;
 const ZFP: u16 = 32013;
-/// The filter Zstandard.
+/// Identifier of the filter Zstandard.
 pub const ZSTD: u16 = 32015;
 const FCIDECOMP: u16 = 32018;
 const BITGROOM: u16 = 32022;
@@ -71,7 +72,8 @@ const BLOSC2: u16 = 32026;
 type FilterDecoder =
     fn(Buffer, &[u32], DecodedLength, &mut Context, &IsWanted<'_>) -> Result<Buffer>;
 
-/// Returns the decoder of the filter registered as `id`.
+/// Returns the decoder of the filter that is registered as `id`, or `None` if the filter is not
+/// supported.
 fn decoder(id: u16) -> Option<FilterDecoder> {
     let decoder: FilterDecoder = match id {
         DEFLATE => |bytes, _, length, context, _| deflate::decode(&bytes, length, context),
@@ -120,7 +122,8 @@ pub fn check(pipeline: &Pipeline) -> Result<()> {
     check_masked(pipeline, NONE_LEFT_OUT)
 }
 
-/// Checks that the filters of a chunk with the mask `filter_mask` are supported.
+/// Checks that all filters that were applied to a chunk are supported. If bit i of `filter_mask` is
+/// set, filter i was not applied.
 ///
 /// # Errors
 /// Fails as [`check`] does.
@@ -146,9 +149,9 @@ pub fn check_masked(pipeline: &Pipeline, filter_mask: u32) -> Result<()> {
 /// is.
 ///
 /// # Errors
-/// `Corrupt` if the bytes are damaged or decode to another length. `Unsupported` for a filter, or a
-/// mode of one, that is not implemented. `Limit` for a chunk over the limit. [`Error::cancelled`]
-/// once `is_wanted` returns false.
+/// `Corrupt` if the bytes are damaged or do not decode to `chunk_bytes` bytes. `Unsupported` for a
+/// filter, or a mode of one, that is not implemented. `Limit` for a chunk over the limit.
+/// [`Error::cancelled`] once `is_wanted` returns false.
 pub fn decode(
     pipeline: &Pipeline,
     filter_mask: u32,
@@ -182,7 +185,8 @@ pub fn decode(
     Ok(bytes)
 }
 
-/// Returns the length of a chunk after `filters` were applied to it.
+/// Returns the exact or maximum length of a chunk of `chunk_bytes` bytes after `filters` were
+/// applied to it.
 fn encoded_length(filters: &[&Filter], chunk_bytes: usize) -> DecodedLength {
     let mut length = DecodedLength::Exactly(chunk_bytes);
     for filter in filters {
@@ -210,7 +214,8 @@ fn unknown(filter: &Filter) -> Error {
     }
 }
 
-/// Returns the name under which filter `id` is registered with The HDF Group.
+/// Returns the name under which filter `id` is registered with The HDF Group, or `None` if the name
+/// is unknown.
 pub fn name(id: u16) -> Option<&'static str> {
     let name = match id {
         DEFLATE => "deflate",

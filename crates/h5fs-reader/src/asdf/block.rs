@@ -13,15 +13,17 @@ pub const MAGIC: &[u8; 4] = b"\xd3BLK";
 
 const STREAMED: u32 = 1;
 
-/// Length in bytes of a header with all known fields.
+/// Length in bytes of a block header with all known fields, including the magic bytes and the field
+/// `header_size`.
 pub const HEADER: u64 = 54;
 
 /// One block as described by its header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Block {
-    /// The offset of the magic bytes.
+    /// The file offset of the magic bytes.
     pub header_offset: u64,
-    /// Whether the block extends to the end of the file. Its sizes are then meaningless.
+    /// Whether the block extends to the end of the file. The sizes in its header are then
+    /// meaningless.
     pub streamed: bool,
     /// The compression code, padded with NUL. All NUL for an uncompressed block.
     pub compression: [u8; 4],
@@ -29,21 +31,22 @@ pub struct Block {
     pub allocated_size: u64,
     /// Number of stored bytes, as the header states it.
     pub used_size: u64,
-    /// Number of decoded bytes.
+    /// Number of decoded bytes, as the header states it.
     pub data_size: u64,
-    /// The MD5 checksum, all zero if there is none.
+    /// The MD5 checksum in the header. All bytes are zero if the block has no checksum.
     pub checksum: [u8; 16],
-    /// Offset of the stored bytes.
+    /// File offset of the stored bytes.
     pub data_offset: u64,
-    /// Number of stored bytes. For a streamed block, the number of bytes up to the end of the file.
+    /// Number of stored bytes: `used_size`, or for a streamed block the number of bytes up to the
+    /// end of the file.
     pub stored_bytes: u64,
-    /// Whether the next block begins at the end of the stored bytes, although they exceed the
-    /// allocated size.
+    /// Whether `used_size` exceeds `allocated_size`, and the next block begins directly after the
+    /// stored bytes. `allocated_size` is then wrong.
     pub is_overfull: bool,
 }
 
 impl Block {
-    /// Reads the block whose magic bytes are at `header_offset`.
+    /// Reads the header of the block whose magic bytes are at the file offset `at`.
     ///
     /// # Errors
     /// `Corrupt` if the magic bytes are missing, or the header is truncated or too short.
@@ -102,7 +105,7 @@ impl Block {
         self.compression == [0; 4]
     }
 
-    /// Returns the name of the compression for users, `none` for an uncompressed block.
+    /// Returns the compression code as text for messages, or `none` for an uncompressed block.
     pub fn compression_name(&self) -> String {
         if self.is_plain() {
             return "none".to_owned();
@@ -115,10 +118,11 @@ impl Block {
             .collect()
     }
 
-    /// Returns the length of the content in bytes.
+    /// Returns the length of the decoded content in bytes.
     ///
     /// # Errors
-    /// `Corrupt` if the header contradicts itself.
+    /// `Corrupt` if the sizes, the compression and the streamed flag in the header contradict each
+    /// other.
     pub fn content_length(&self) -> Result<u64> {
         if self.streamed && !self.is_plain() {
             return Err(Error::corrupt(
@@ -150,11 +154,11 @@ impl Block {
         self.checksum != [0; 16]
     }
 
-    /// Returns whether the stored bytes have the header's checksum. Reads all of them, a piece at a
-    /// time.
+    /// Returns whether the MD5 checksum of the stored bytes equals the checksum in the header.
+    /// Reads all stored bytes, a piece at a time.
     ///
     /// # Errors
-    /// `Io` or `Corrupt` if the bytes cannot be read.
+    /// `Io` or `Corrupt` if the stored bytes cannot be read.
     pub fn matches_checksum(&self, source: &dyn Source) -> Result<bool> {
         const PIECE: u64 = 1 << 20;
         let mut rest = source::check_range(source, self.data_offset, self.stored_bytes, "block")?;
@@ -167,7 +171,7 @@ impl Block {
     }
 }
 
-/// The fields of a block header, which are big-endian and at fixed offsets.
+/// The bytes of a block header, whose fields are big-endian and at fixed offsets.
 struct BigEndian<'a>(&'a [u8]);
 
 impl BigEndian<'_> {

@@ -6,12 +6,12 @@ use crate::limits;
 use crate::source::Source;
 use crate::wire::{Count, Extent, to_u64};
 
-/// The line before the index, without its line break.
+/// The line before the block index, without its line break.
 pub(crate) const MAGIC: &[u8; 17] = b"#ASDF BLOCK INDEX";
 
-/// Returns the offsets in the last block index of the file. Returns `None` if the file lacks an
-/// index, or if the index is not a list of increasing integers. Also returns `None` if the index
-/// exceeds the limit for blocks.
+/// Returns the block offsets that the last block index of the file lists. Returns `None` if the
+/// file lacks an index, or if the index is not a list of increasing integers. Also returns `None`
+/// if the index lists more blocks than [`limits::BLOCKS`].
 ///
 /// # Errors
 /// `Io` if the source cannot be read.
@@ -19,7 +19,8 @@ pub(crate) fn read(source: &dyn Source) -> Result<Option<Vec<u64>>> {
     read_in_last(source, limits::BLOCK_INDEX_SEARCH)
 }
 
-/// Reads the index like [`read`], from the last `bytes` of the file.
+/// Reads the block index like [`read`], but searches only the last `bytes` bytes of the file for
+/// it.
 ///
 /// # Errors
 /// Fails as [`read`] does.
@@ -35,8 +36,8 @@ pub(crate) fn read_in_last(source: &dyn Source, bytes: u64) -> Result<Option<Vec
     Ok(std::str::from_utf8(text).ok().and_then(offsets))
 }
 
-/// Parses the numbers of a YAML document that contains only a list, in flow or block style.
-/// Composing a YAML tree would take far more memory than the numbers.
+/// Parses the numbers of a YAML document that contains only a list, in flow or block style. A
+/// composed YAML tree would take far more memory than the numbers.
 fn offsets(text: &str) -> Option<Vec<u64>> {
     let text = text.split_once("---").map_or(text, |(_, list)| list);
     let text = text.split("\n...").next().unwrap_or(text).trim_ascii();

@@ -1,8 +1,9 @@
 //! The chain of consecutive blocks in a file ("Low-level file layout": Blocks).
 //!
-//! The headers are walked in order. The block index is read only if the chain is broken or its
-//! beginning is missing, because an index may be outdated or wrong. Only the offset of each block
-//! is kept, and its header is read again when it is needed.
+//! The headers are read in order, each at the end of the previous block. The block index is trusted
+//! only if the chain is broken or its beginning is missing, because an index may be outdated or
+//! wrong. Only the offset of each block is kept in memory, and its header is read again when it is
+//! needed.
 
 use std::ops::Range;
 
@@ -17,14 +18,16 @@ use crate::wire::{Count, Extent, to_u64, to_usize};
 /// The blocks of a file.
 #[derive(Debug, Default)]
 pub(crate) struct BlockList {
-    /// The offsets of the blocks, in file order. A block with a damaged header does not hide the
+    /// The file offsets of the blocks, ascending. A block with a damaged header does not hide the
     /// following blocks.
     pub(crate) list: Vec<u64>,
-    /// The error that may have made the list incomplete.
+    /// The error at which the walk along the chain ended. The list may then be incomplete. `None`
+    /// if the list is complete.
     pub(crate) chain_error: Option<Error>,
 }
 
-/// Finds the first block by a search from `from` on, without the following blocks.
+/// Searches for the first block from the file offset `from` on. Returns a list of that block alone,
+/// or an empty list if no block is found.
 ///
 /// # Errors
 /// `Io` if the source cannot be read.
@@ -38,9 +41,9 @@ pub(crate) fn find_first_block(source: &dyn Source, from: u64) -> Result<BlockLi
     Ok(blocks)
 }
 
-/// Returns the blocks that the block index lists in the gap before the first block found. Their
-/// headers are overwritten with other bytes. Without these blocks, each block number would refer to
-/// a wrong block.
+/// Returns the offsets that the block index lists in `gap`, the bytes before the first block that
+/// was found. The headers of these blocks are overwritten with other bytes. Without these blocks,
+/// each block number would refer to a wrong block.
 fn lost_blocks(source: &dyn Source, gap: Range<u64>) -> Result<Vec<u64>> {
     let length = gap.end.minus_or_zero(gap.start);
     if length < HEADER || scan::find_nonzero(source, &gap)?.is_none() {
@@ -53,7 +56,7 @@ fn lost_blocks(source: &dyn Source, gap: Range<u64>) -> Result<Vec<u64>> {
     Ok(index)
 }
 
-/// Walks the blocks. The first block is searched from `from` on.
+/// Lists all blocks by following the chain from the first block at or after the file offset `from`.
 ///
 /// # Errors
 /// `Io` if the source cannot be read.
@@ -105,8 +108,8 @@ pub(crate) fn walk_blocks(source: &dyn Source, from: u64) -> Result<BlockList> {
     Ok(blocks)
 }
 
-/// Requests the headers of all blocks in the block index from a remote source. The index need not
-/// be correct, because the walk follows the chain.
+/// Prefetches the headers of all blocks that the block index lists, if the source is remote. The
+/// index need not be correct, because the walk follows the chain.
 fn prefetch_headers(source: &dyn Source) {
     const INDEX_LOOK: u64 = 64 << 10;
     if !source.is_remote() {
@@ -119,9 +122,9 @@ fn prefetch_headers(source: &dyn Source) {
     }
 }
 
-/// Returns the blocks of the block index, for a chain where a disk error hides the header of the
-/// last known block. Returns `None` if the index disagrees with the known blocks or lists no later
-/// block.
+/// Returns the offsets in the block index, for a chain that a read error interrupts at the header
+/// of the last `known` block. Returns `None` if the index does not begin with the `known` blocks,
+/// or if no block begins at its next offset.
 fn indexed(window: &mut Window<'_>, known: &[u64]) -> Result<Option<Vec<u64>>> {
     let index = block_index::read(window.source())?.unwrap_or_default();
     let Some(beyond) = index.strip_prefix(known) else {
@@ -132,16 +135,16 @@ fn indexed(window: &mut Window<'_>, known: &[u64]) -> Result<Option<Vec<u64>>> {
     Ok(agrees.then_some(index))
 }
 
-/// The structure that follows a block.
+/// The structure that follows a block in the file.
 enum NextBlock {
     Block(u64),
     None,
-    /// No block was found, but more blocks may follow for this reason. If the block index ends here
-    /// too, the list is complete.
+    /// No block was found, but more blocks may follow, and the error says why. If the block index
+    /// lists exactly the blocks found so far, the list is complete.
     Uncertain(Error),
 }
 
-/// Returns the structure after this block.
+/// Determines which structure follows `block`.
 ///
 /// # Errors
 /// Fails if the chain is broken: neither a block nor an index nor zeros follow.
@@ -186,7 +189,7 @@ fn next_structure(
     })
 }
 
-/// Returns the structure after a block that is marked as streamed. Without the mark, the block
+/// Determines which structure follows a block with the streamed flag. Without this flag, the block
 /// would end at `next`.
 fn streamed(window: &mut Window<'_>, block: &Block, next: Option<u64>) -> Result<NextBlock> {
     let next = next.filter(|&next| next > block.data_offset);
@@ -221,11 +224,12 @@ fn recover(source: &dyn Source, blocks: &mut BlockList) -> Result<()> {
 }
 
 impl BlockList {
-    /// Returns the index in the list of block `number`. An ndarray's `source` at file offset `at`
-    /// contains this number. Negative numbers count from the end.
+    /// Returns the index into the list for the block `number`, as an ndarray's `source` states it.
+    /// Negative numbers count from the end. Errors refer to the file offset `at` of the `source`.
     ///
     /// # Errors
-    /// `Corrupt` if the block does not exist or cannot be determined.
+    /// `Corrupt` if the block does not exist. If the list may be incomplete, the error that ended
+    /// the walk along the chain.
     pub(crate) fn list_index(&self, number: i128, at: u64) -> Result<usize> {
         let count = i128::from(to_u64(self.list.len()));
         let place = match number {
@@ -250,7 +254,7 @@ impl BlockList {
     /// Returns the file offset of the block with the index `place` in the list.
     ///
     /// # Errors
-    /// `NotFound` after the last block.
+    /// `NotFound` if `place` is after the last block.
     pub(crate) fn block_offset(&self, place: usize) -> Result<u64> {
         self.list.get(place).copied().ok_or(Error::NotFound)
     }
@@ -418,7 +422,7 @@ mod tests {
         assert_eq!(blocks.list_index(0, 7), Ok(0));
     }
 
-    /// A file on a disk that fails to read this range.
+    /// A file on a disk that cannot read the bytes in this range.
     #[derive(Debug)]
     struct Disk(MemorySource, Range<u64>);
 

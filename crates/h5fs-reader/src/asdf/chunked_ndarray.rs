@@ -39,13 +39,14 @@ pub(crate) struct NdarrayContext {
     pub(crate) externals: Arc<Externals>,
 }
 
-/// Returns whether a resolved tag denotes a chunked ndarray, with any version or without one.
+/// Returns whether a resolved tag denotes a chunked ndarray, with any version or without a version.
 pub(crate) fn is_tag(tag: &str) -> bool {
     ndarray::is_tag_of("core/chunked-ndarray", tag)
 }
 
 /// Describes the chunked ndarray at `node`. Does not read the elements of any chunk.
 ///
+/// # Errors
 /// `Corrupt` if the node is not a chunked ndarray or a chunk lies outside of it. `Limit` if there
 /// are too many chunks, or describing them takes too much effort.
 pub(crate) fn describe(
@@ -105,7 +106,7 @@ impl NdarrayContext {
     }
 }
 
-/// An ndarray and its position in the chunked ndarray.
+/// One chunk: an ndarray, and its position in the chunked ndarray.
 struct ChunkNdarray {
     start: Vec<u64>,
     dims: Vec<u64>,
@@ -168,13 +169,13 @@ impl VirtualSource for ChunkSource {
 struct Parser<'a> {
     context: &'a NdarrayContext,
     document: MeteredDocument<'a>,
-    /// Number of chunk entries and of bytes of references that may still be read. One long entry
-    /// may be referenced many times.
+    /// Number of mapping entries and of bytes of references that may still be read to describe the
+    /// chunks. Aliases may repeat one long entry many times.
     entries_left: usize,
     /// Number of chunks without a shape that may still be described.
     shapeless_left: usize,
     /// Number of inline elements that the chunks may still have. An inline array that is referenced
-    /// twice counts twice, because a reader parses it twice.
+    /// twice counts twice, because it is converted for each reference.
     elements_left: u64,
 }
 
@@ -195,7 +196,7 @@ impl<'a> Parser<'a> {
         Ok((dims, chunks))
     }
 
-    /// Returns the chunks of an array of extent `dims`.
+    /// Parses the list of chunks at `node`, for a chunked ndarray with the dimensions `dims`.
     fn chunks(&mut self, node: NodeIndex, dims: &[u64]) -> Result<Vec<ChunkNdarray>> {
         let nodes = self.document.document().items(node);
         let nodes = nodes.ok_or_else(|| self.corrupt(node, "chunks is not a list"))?;
@@ -239,7 +240,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Returns the extent of a chunk's ndarray from its `shape`, or else from its elements.
+    /// Returns the dimensions of a chunk's ndarray from its `shape`, or else from its elements.
     fn dims(&mut self, ndarray: NodeIndex) -> Result<Vec<u64>> {
         let is_stored = self.value(ndarray, "source")?.is_some();
         let is_inline = !is_stored && self.value(ndarray, "data")?.is_some();
@@ -264,7 +265,7 @@ impl<'a> Parser<'a> {
     }
 
     fn count(&mut self, dims: &[u64]) -> Result<()> {
-        // Empty lists cost the same as full ones.
+        // An empty list costs the same as a list of one element.
         let steps = dims.iter().map(|&dim| dim.max(1));
         let elements = steps.fold(1, Count::times);
         let most = limits::CHUNK_ELEMENTS;
@@ -273,7 +274,8 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Checks that the inline elements, of `size` bytes each, do not exceed the limit.
+    /// Checks that all inline elements of the chunks, of `size` bytes each, together do not exceed
+    /// [`limits::INLINE_BYTES`].
     fn check_bytes(&self, size: u32) -> Result<()> {
         let elements = limits::CHUNK_ELEMENTS.minus_or_zero(self.elements_left);
         match elements.times(u64::from(size)) {
@@ -285,8 +287,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Returns the node itself, or the node of this tree that it refers to. Fails once no more
-    /// nodes may be read.
+    /// Returns `node`, or its target if it is a `$ref` to a node of this tree. Returns `None` for
+    /// any other `$ref`. Fails once `entries_left` is used up.
     fn resolve_reference(&mut self, node: NodeIndex) -> Result<Option<NodeIndex>> {
         let meant = self
             .context
@@ -298,8 +300,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Returns the datatype. If the datatype does not state a byte order, the byte order of the
-    /// first chunk is used.
+    /// Parses the datatype of the chunked ndarray. If the chunked ndarray does not state a byte
+    /// order, the byte order of the first chunk is used.
     fn datatype(&mut self, fields: &Fields<'_>, first: Option<&ChunkNdarray>) -> Result<Datatype> {
         let of_first = match first {
             Some(chunk) => self.value(chunk.ndarray, "byteorder")?,
@@ -312,7 +314,8 @@ impl<'a> Parser<'a> {
         datatype::parse(self.document, fields.required("datatype")?, order)
     }
 
-    /// Returns the value of the key `name` of a mapping. Ignores entries from merge keys.
+    /// Returns the value of the key `name` of a mapping, or `None` if the mapping lacks that key.
+    /// Ignores entries from merge keys.
     fn value(&mut self, mapping: NodeIndex, name: &str) -> Result<Option<NodeIndex>> {
         let entries = self.document.pairs(mapping).map_or(1, <[_]>::len);
         self.entries_left =

@@ -1,32 +1,34 @@
 //! Compressed blocks: the codes of the block header, and the framings that writers use for them.
 //!
+//! A block is decoded in pieces. The last column states their length and where decoding starts:
+//!
 //! | code | framing | pieces |
 //! |---|---|---|
-//! | `zlib` | one zlib stream | 1 MiB, in order, or found again by checkpoints |
+//! | `zlib` | one zlib stream | 1 MiB, in order or from the last checkpoint |
 //! | `bzp2` | one bzip2 stream | 1 MiB, from bzip2 blocks that are decoded independently |
-//! | `zstd` | Zstandard frames | 1 MiB, decoded on from the last one, or from a frame |
-//! | `lz4f`, `lz4` | LZ4 frames | 1 MiB, decoded on from the last one, or from an independent block |
-//! | `xz` | .xz streams | 1 MiB, decoded on from the last one, or from a block |
+//! | `zstd` | Zstandard frames | 1 MiB, after the previous piece or from the start of a frame |
+//! | `lz4f`, `lz4` | LZ4 frames | 1 MiB, after the previous piece or from an independent block |
+//! | `xz` | .xz streams | 1 MiB, after the previous piece or from an .xz block |
 //! | `lz4` | chunks: u32 big-endian length, u32 little-endian decoded length, block | the chunks |
 //! | `blsc` | chunks: u32 big-endian length, Blosc-1 buffer | the chunks |
-//! | `blsc` | one Blosc-1 buffer | the whole |
-//! | `bls2` | one Blosc-2 chunk or contiguous frame | the whole |
+//! | `blsc` | one Blosc-1 buffer | one piece |
+//! | `bls2` | one Blosc-2 chunk or contiguous frame | one piece |
 //!
 //! A block that decodes to at most [`limits::WHOLE_BLOCK`] bytes is one piece, whatever its
 //! framing. Its checksums are then verified before any byte is served. The exception is a block
 //! that stores far more bytes than such content needs.
 //!
-//! Every block provides its pieces through [`PieceDecoder::decode`]. The array engine caches pieces,
-//! waits for them, and lets one thread at a time decode a sequential block. [`DecoderStates`] keeps the
-//! state for continuing the decoding of such a block.
+//! Every block provides its pieces through [`PieceDecoder::decode`]. The array engine caches
+//! pieces, waits for them, and lets one thread at a time decode a sequential block.
+//! [`DecoderStates`] keeps the state for continuing the decoding of such a block.
 //!
 //! A read decodes more than its pieces:
 //!
-//! - `zlib`: the bytes from the last checkpoint before the read, unless the read continues from the
-//!   beginning.
+//! - `zlib`: the bytes from the last checkpoint before the read, unless the read continues a
+//!   sequential read from the beginning.
 //! - `bzp2`: no further bytes, once the earlier bzip2 blocks were decoded to determine their
 //!   lengths.
-//! - The others: the bytes from the beginning of the read's [part](stream::part_search).
+//! - The other streams: the bytes from the beginning of the read's [part](stream::part_search).
 //!
 //! If a stream is one part, a read that goes backwards decodes it from its beginning. The pieces
 //! before the read go into the cache of chunks. Of these pieces, only the last ones are cached, up
@@ -37,16 +39,18 @@
 //! Only header numbers of up to 32 bits are added to them. A product or a length that saturates is
 //! compared with a limit or an end, which the largest number always exceeds.
 //!
-//! Memory: the states of [`limits::RESUMABLE_BLOCKS`] blocks of a file are kept.
+//! Memory: the decoder states of [`limits::RESUMABLE_BLOCKS`] blocks of a file are kept.
 //!
-//! - `zlib`: at most [`limits::ZLIB_CHECKPOINTS`] positions and one more, 43 KiB each (5.5 MiB).
-//!   Also the decoder of an in-order reader with a piece that such a reader gave up (1.1 MiB).
-//! - `bzp2`: the places of the bzip2 blocks and [`limits::BZIP2_KEPT`] bytes.
-//! - The others: one decoder with its window, the four most recently decoded pieces, and the places
-//!   of at most [`limits::STREAM_PARTS`] parts, 56 bytes each.
+//! - `zlib`: at most [`limits::ZLIB_CHECKPOINTS`] checkpoints and one more position, 43 KiB each
+//!   (5.5 MiB). Also the decoder of a sequential reader, with the piece that it was decoding when
+//!   it was cancelled (1.1 MiB).
+//! - `bzp2`: the positions of the bzip2 blocks, and [`limits::BZIP2_KEPT`] bytes of decoded
+//!   content.
+//! - The other streams: one decoder with its window, the four most recently decoded pieces, and the
+//!   positions of at most [`limits::STREAM_PARTS`] parts, 56 bytes each.
 //!
-//! The places of chunks are kept for the blocks of all files together, within
-//! `chunk_table::CHUNK_TABLES`.
+//! The positions of chunks are cached for the blocks of all files of a mount together, within
+//! `chunk_table::CHUNK_TABLES` bytes.
 
 pub mod bzip2;
 pub mod chunk_table;
@@ -98,7 +102,8 @@ pub struct BlockCaches {
 }
 
 impl BlockCaches {
-    /// Returns the caches of a new file, which shares the chunk tables.
+    /// Creates empty caches for one file. Its chunk tables count towards the limit of `tables`,
+    /// which all files of a mount share.
     pub fn new(tables: &SharedChunkTables) -> Self {
         BlockCaches {
             resumes: Arc::default(),
@@ -107,7 +112,7 @@ impl BlockCaches {
     }
 }
 
-/// Returns the pieces of a compressed block.
+/// Returns the decoder of the pieces of a compressed block.
 ///
 /// # Errors
 /// - `Unsupported` for an unknown code or framing.
@@ -172,8 +177,8 @@ fn framing(encoded: &EncodedBlock, block: &Block) -> Result<Framing> {
     })
 }
 
-/// Returns whether a block is one Blosc-1 buffer: a valid version, and the block's own length in
-/// the buffer's header.
+/// Returns whether a block of `stored` bytes, which begins with `first`, is one Blosc-1 buffer
+/// without chunks: its version is valid, and the length in its header equals `stored`.
 fn is_bare_blosc(first: &[u8], stored: u64) -> bool {
     let length = first.get(12..16).and_then(|bytes| bytes.try_into().ok());
     let is_whole = length.map(u32::from_le_bytes).map(u64::from) == Some(stored);

@@ -29,7 +29,7 @@ use crate::source::SharedSource;
 use crate::source::neighbours::Neighbours;
 use crate::wire::{Count, to_u64, to_usize};
 
-/// Approximate bytes of memory of one block.
+/// Approximate number of bytes of memory that an open file takes for each of its blocks.
 const BLOCK_WEIGHT: u64 = 160;
 
 /// An open ASDF file.
@@ -37,20 +37,20 @@ const BLOCK_WEIGHT: u64 = 160;
 pub struct File {
     source: SharedSource,
     header: Arc<Header>,
-    /// The error that explains why the root shows no tree or only a part of it.
+    /// The error that explains why the root group lacks the tree or a part of it.
     error: Option<Error>,
     tree: Arc<Tree>,
     contents: Arc<Contents>,
     externals: Arc<Externals>,
     nodes: Arc<Nodes>,
-    /// The effort that descriptions of nodes are charged to.
+    /// The budget that is charged when a node is converted to the model.
     effort: RequestBudget,
 }
 
 impl File {
     /// Opens a file: reads its header and tree, and walks its blocks. Other files with elements of
-    /// ndarrays are looked up in `neighbours` when they are needed. The `caches` belong to the
-    /// mount.
+    /// ndarrays are looked up in `neighbours` when they are needed. All files of a mount share the
+    /// `caches`.
     ///
     /// If the tree cannot be read, the file has an empty root with the error, and its blocks.
     ///
@@ -200,7 +200,8 @@ impl File {
     }
 }
 
-/// Returns whether a root's text means an empty tree, whatever its tag.
+/// Returns whether a root that is a scalar with this text stands for an empty tree, because the
+/// text is a YAML null. The scalar's tag does not matter.
 fn is_empty_tree(text: &str) -> bool {
     resolve::plain_scalar_tag(text) == CoreTag::Null
 }
@@ -213,7 +214,8 @@ fn id(index: NodeIndex) -> NodeId {
     NodeId::from_index(index.number())
 }
 
-/// Returns a scalar, typed by its tag or else by its text. An invalid value for its type is text.
+/// Returns the scalar at `index`. Its type follows from its tag, or without a tag from its text. A
+/// scalar whose text is not valid for its type is a string.
 fn scalar(document: &Document, index: NodeIndex) -> Scalar {
     let text = document.text(index).unwrap_or_default();
     let value = match document.core_tag(index) {
@@ -235,13 +237,13 @@ fn scalar(document: &Document, index: NodeIndex) -> Scalar {
     }
 }
 
-/// Returns the error of an alias to a node without a path.
+/// Returns the error of an alias to `node`, which has no path or a path that is too long.
 fn no_path(tree: &Tree, node: NodeIndex) -> Error {
     let what = "alias: its node has no path, or the path is too long";
     Error::corrupt(what, tree.document().file_offset(node))
 }
 
-/// Returns the link for entry number `slot` of a group.
+/// Returns the link for the entry with the index `slot` of a group, or `None` after the last one.
 fn link(tree: &Tree, group: NodeIndex, slot: usize) -> Option<Link> {
     let (name, target) = tree.entry(group, slot)?;
     let target = match target {
@@ -352,7 +354,7 @@ impl Container for File {
     }
 }
 
-/// A stream of the entries of one group. The tree is in memory, so finding entries is free.
+/// A stream of the links of one group. The tree is in memory, so finding entries is free.
 struct Links {
     tree: Arc<Tree>,
     group: NodeIndex,

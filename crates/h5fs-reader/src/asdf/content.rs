@@ -30,7 +30,7 @@ pub(crate) struct Contents {
     source: SharedSource,
     blocks: BlockList,
     cached: Mutex<LruCache<usize, Arc<CachedBlock>>>,
-    /// The blocks whose checksums were verified.
+    /// For each block, whether its checksum was verified.
     verified_blocks: Vec<AtomicBool>,
     caches: BlockCaches,
 }
@@ -40,8 +40,8 @@ pub(crate) struct Contents {
 struct CachedBlock {
     block: Block,
     array: OnceLock<Arc<Array>>,
-    /// The error of a wrong checksum. Locked while the checksum is computed, so that only one
-    /// thread computes it.
+    /// The error of a wrong checksum, after it was found. Locked while the checksum is computed, so
+    /// that only one thread computes it.
     fault: Mutex<Option<Error>>,
 }
 
@@ -70,10 +70,10 @@ impl Contents {
         &self.blocks
     }
 
-    /// Returns the block with the index `place` in the file's list of blocks.
+    /// Returns the header of the block with the index `place` in the file's list of blocks.
     ///
     /// # Errors
-    /// `NotFound` after the last block. Otherwise fails if its header is damaged.
+    /// `NotFound` if `place` is after the last block. Otherwise fails if the header is damaged.
     pub(crate) fn block(&self, place: usize) -> Result<Block> {
         self.cached_block(place).map(|cached| cached.block.clone())
     }
@@ -92,11 +92,12 @@ impl Contents {
         lock(&self.cached)
     }
 
-    /// Returns the content of a block as an array of bytes. An uncompressed block is read directly
-    /// from the file.
+    /// Returns the content of the block with the index `place` as an array of bytes. An
+    /// uncompressed block is read directly from the file.
     ///
     /// # Errors
-    /// Fails if the header is damaged. An undecodable block is an error in the array's storage.
+    /// Fails if the header is damaged. If the block cannot be decoded, the array's storage is the
+    /// error.
     pub(crate) fn array(&self, place: usize) -> Result<Arc<Array>> {
         let cached = self.cached_block(place)?;
         if let Some(array) = cached.array.get() {
@@ -135,7 +136,8 @@ impl Contents {
     /// bytes, but most compressed blocks were written with the checksum of the decoded bytes.
     ///
     /// # Errors
-    /// `Corrupt` if the checksum is neither. Otherwise fails if the block cannot be read.
+    /// `Corrupt` if the checksum matches neither the stored nor the decoded bytes. Otherwise fails
+    /// if the block cannot be read.
     pub(crate) fn verify(&self, place: usize, read_all: &ReadAll<'_>) -> Result<()> {
         let cached = self.cached_block(place)?;
         let is_verified = self.verified_blocks.get(place).ok_or(Error::NotFound)?;

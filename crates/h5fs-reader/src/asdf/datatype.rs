@@ -7,9 +7,10 @@ use crate::limits;
 use crate::model::datatype::{ByteOrder, Charset, Class, Datatype, Member, StringPadding};
 use crate::wire::{Count, to_u64};
 
-/// Parses the datatype that `node` describes. `order` is the byte order of a type without one of
-/// its own.
+/// Parses the datatype that `node` describes. `order` is the byte order of a type that does not
+/// state one.
 ///
+/// # Errors
 /// - `Unsupported` for a scalar type with an unknown name.
 /// - `Corrupt` if the node is not a datatype or its elements exceed 4 GiB.
 /// - `Limit` if it is nested too deeply, has too many fields or too long names, or takes too much
@@ -47,7 +48,7 @@ struct Parser<'a> {
     document: MeteredDocument<'a>,
     /// Number of fields that this datatype may still have.
     fields_left: usize,
-    /// Number of bytes that the names of fields may still have.
+    /// Number of bytes that the names of all further fields may have together.
     names_left: usize,
 }
 
@@ -173,7 +174,7 @@ impl Parser<'_> {
     }
 }
 
-/// Returns the scalar type called `name`.
+/// Returns the scalar type called `name`, or `None` if the name is unknown.
 pub(crate) fn scalar(name: &str, order: ByteOrder) -> Option<Datatype> {
     let complex = |base: Datatype| Datatype {
         size: base.size.times(2),
@@ -201,7 +202,7 @@ pub(crate) fn scalar(name: &str, order: ByteOrder) -> Option<Datatype> {
     })
 }
 
-/// Returns the type `[ascii, length]` or `[ucs4, length]`.
+/// Returns the type `[ascii, length]` or `[ucs4, length]`, or `None` if it is too long.
 fn string(kind: &str, length: i128, order: ByteOrder) -> Option<Datatype> {
     let length = u32::try_from(length).ok()?;
     match kind {

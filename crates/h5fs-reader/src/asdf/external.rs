@@ -22,8 +22,9 @@ use crate::source::neighbours::neighbour::Neighbour;
 /// so that a change of the file is detected.
 type OpenedFile = (Arc<Neighbour>, Result<Arc<Contents>>);
 
-/// The other files, opened when they are needed. The neighbours decide which files may be opened.
-/// The most recently used files stay open. A file with several names is opened once.
+/// The other ASDF files that the ndarrays of one file refer to, opened when they are needed. The
+/// neighbours decide which files may be opened. The most recently used files stay open. A file with
+/// several names is opened once.
 #[derive(Debug)]
 pub(crate) struct Externals {
     neighbours: Arc<Neighbours>,
@@ -32,7 +33,7 @@ pub(crate) struct Externals {
 }
 
 impl Externals {
-    /// Creates the set of other files of a source.
+    /// Creates the set of other files of one ASDF file. No file is open yet.
     pub(crate) fn new(neighbours: Arc<Neighbours>, tables: SharedChunkTables) -> Self {
         Externals {
             neighbours,
@@ -45,7 +46,7 @@ impl Externals {
         lock(&self.files)
     }
 
-    /// Returns the first block of the file called `name`, charged to `effort`.
+    /// Opens the file called `name` and returns its first block. The work is charged to `effort`.
     ///
     /// # Errors
     /// `Io` if the file is missing or may not be opened. [`Error::cancelled`] once the request of

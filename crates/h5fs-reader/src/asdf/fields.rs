@@ -10,13 +10,13 @@ use crate::limits;
 use crate::memory::effort::RequestBudget;
 use crate::wire::{Count, to_u64};
 
-/// The cost in bytes of reading a node.
+/// Number of bytes that are charged for reading a node, in addition to its text.
 const NODE: u64 = 16;
 
-/// The cost in bytes of an entry of a mapping, in addition to its key.
+/// Number of bytes that are charged for reading an entry of a mapping, in addition to its key.
 const ENTRY: u64 = 256;
 
-/// A tree's document, and the effort that reads of its nodes are charged to.
+/// A tree's document, and the budget that is charged for reading its nodes.
 #[derive(Clone, Copy)]
 pub(crate) struct MeteredDocument<'a> {
     document: &'a Document,
@@ -24,7 +24,7 @@ pub(crate) struct MeteredDocument<'a> {
 }
 
 impl<'a> MeteredDocument<'a> {
-    /// Returns a reader of the nodes of `document`, charged to `effort`.
+    /// Creates a view of `document` whose reads are charged to `effort`.
     pub(crate) fn new(document: &'a Document, effort: &'a RequestBudget) -> Self {
         MeteredDocument { document, effort }
     }
@@ -33,7 +33,7 @@ impl<'a> MeteredDocument<'a> {
         self.document
     }
 
-    /// Returns the effort that reads are charged to.
+    /// Returns the budget that is charged for reads.
     pub(crate) fn effort(&self) -> &'a RequestBudget {
         self.effort
     }
@@ -47,7 +47,7 @@ impl Deref for MeteredDocument<'_> {
     }
 }
 
-/// The entries of a mapping, including merged entries.
+/// The entries of a mapping, including the entries from its merge keys.
 pub(crate) struct Fields<'a> {
     document: MeteredDocument<'a>,
     node: NodeIndex,
@@ -96,16 +96,16 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Returns the part of `effort` that one description of an array may spend.
+/// Returns the part of `effort` that may be spent on describing one array.
 pub(crate) fn description(effort: &RequestBudget) -> RequestBudget {
     effort.sub_budget(limits::DESCRIPTION)
 }
 
-/// Charges a read of `node` to the document's effort, with the length of the text if the node is a
-/// scalar.
+/// Charges a read of `node` to the budget of the document, with the length of the text if the node
+/// is a scalar.
 ///
 /// # Errors
-/// `Limit` if the effort is exhausted.
+/// `Limit` if the budget is exhausted.
 pub(crate) fn charge_node(document: MeteredDocument<'_>, node: NodeIndex) -> Result<()> {
     let text = document.text(node).map_or(0, str::len);
     document.effort.spend(NODE.plus(to_u64(text)))

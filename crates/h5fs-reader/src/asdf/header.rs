@@ -103,7 +103,8 @@ fn version(line: &[u8]) -> Result<String> {
     }
 }
 
-/// Returns the end of the tree that begins at `start`, and the error if the end is invalid.
+/// Returns the file offset after the tree that begins at `start`, and the error if the tree's end
+/// is invalid or the tree is too long.
 fn tree_end(text: &mut TextWindow<'_>, start: u64) -> Result<(u64, Option<Error>)> {
     let (end, error) = any_tree_end(text, start)?;
     if end.minus_or_zero(start) > limits::TREE_BYTES {
@@ -113,7 +114,8 @@ fn tree_end(text: &mut TextWindow<'_>, start: u64) -> Result<(u64, Option<Error>
     }
 }
 
-/// Returns the end like `tree_end`, without the limit on the tree's length.
+/// Finds the end like `tree_end`, without a check of the tree's length. The search for the end
+/// stops when that length exceeds the limit.
 fn any_tree_end(text: &mut TextWindow<'_>, start: u64) -> Result<(u64, Option<Error>)> {
     let mut searched = start;
     loop {
@@ -147,8 +149,8 @@ fn no_end(at: u64) -> Error {
     Error::corrupt("tree: its end marker (...) is missing", at)
 }
 
-/// Returns the end of the first line that contains only `...`. `whole` states that no bytes follow
-/// `bytes`.
+/// Returns the index in `bytes` after the first line that contains only `...`, or `None` if there
+/// is no such line. `whole` states that `bytes` reaches the end of the file.
 fn end_marker(bytes: &[u8], whole: bool) -> Option<usize> {
     let mut from = 0;
     loop {
@@ -191,12 +193,12 @@ impl<'a> TextWindow<'a> {
         }
     }
 
-    /// Returns the end of the piece in the file.
+    /// Returns the file offset after the piece.
     fn end(&self) -> u64 {
         offset_after(self.start, self.bytes.len())
     }
 
-    /// Returns whether the file ends with the piece.
+    /// Returns whether the piece reaches the end of the file.
     fn is_last(&self) -> bool {
         self.end() >= self.source.length()
     }
@@ -210,7 +212,8 @@ impl<'a> TextWindow<'a> {
             .unwrap_or_default()
     }
 
-    /// Returns bytes from a file offset on, empty at the end of the file.
+    /// Returns the bytes of the file from the offset `at` on: more than `LEAST` bytes, unless the
+    /// file ends first. Reads another piece if necessary.
     fn from(&mut self, at: u64) -> Result<&[u8]> {
         let is_short = self.end() <= Extent::saturating(at, Self::LEAST).end() && !self.is_last();
         if at < self.start || is_short {
@@ -220,8 +223,8 @@ impl<'a> TextWindow<'a> {
         Ok(self.bytes_from(at))
     }
 
-    /// Returns the end of the line that begins at `start`, including its line break. A block also
-    /// ends the line.
+    /// Returns the file offset after the line that begins at `start`, including its line break. The
+    /// magic bytes of a block also end the line.
     fn line_end(&mut self, start: u64) -> Result<u64> {
         let mut at = start;
         loop {
@@ -239,7 +242,7 @@ impl<'a> TextWindow<'a> {
         }
     }
 
-    /// Returns the first offset from `start` on whose byte is neither a blank nor zero.
+    /// Returns the first file offset from `start` on whose byte is neither a blank nor zero.
     fn skip_blanks(&mut self, start: u64) -> Result<u64> {
         let mut at = start;
         loop {
@@ -254,7 +257,7 @@ impl<'a> TextWindow<'a> {
     }
 }
 
-/// Returns the offset `bytes` bytes after `at`. These bytes are in memory.
+/// Returns the file offset `bytes` bytes after `at`.
 fn offset_after(at: u64, bytes: usize) -> u64 {
     Extent::saturating(at, to_u64(bytes)).end()
 }
@@ -277,7 +280,7 @@ mod tests {
         read(&MemorySource::new(bytes.to_vec()))
     }
 
-    /// Returns the tree's text and the rest of the file.
+    /// Splits a file: returns its tree's text, and its bytes after the header.
     fn cut(bytes: &[u8]) -> (String, Vec<u8>) {
         let header = header(bytes).unwrap();
         let usize = |at: u64| usize::try_from(at).unwrap();

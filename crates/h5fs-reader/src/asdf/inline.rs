@@ -15,13 +15,14 @@ use crate::model::datatype::{ByteOrder, Class, Datatype};
 use crate::model::shape;
 use crate::wire::{Count, to_u64, to_usize};
 
-/// The cost in bytes of each part of a number in base 60, because each part is parsed as a number.
+/// Number of bytes that are charged for each part of a number in base 60, because each part is
+/// parsed as a number.
 const SIXTIETH: u64 = 24;
 
-/// The type, extent and elements of an inline array, in C order.
+/// The datatype, the dimensions and the elements of an inline ndarray, in C order.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Inline {
-    /// The type of an element.
+    /// The datatype of an element.
     pub(crate) datatype: Datatype,
     /// The length of each dimension.
     pub(crate) dims: Vec<u64>,
@@ -29,11 +30,12 @@ pub(crate) struct Inline {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// Reads nested lists. Without a datatype, the type is inferred from the scalars, and `order` is
-/// its byte order.
+/// Converts the nested lists at `data`, the elements of an inline ndarray. Without a datatype, the
+/// datatype is inferred from the scalars, and `order` is its byte order.
 ///
+/// # Errors
 /// `Corrupt` if lists of one level have different lengths or an element does not fit the datatype.
-/// `Limit` if aliases repeat too many elements, or if reading them takes too much effort.
+/// `Limit` if aliases repeat too many elements, or if reading the elements takes too much effort.
 pub(crate) fn read(
     document: MeteredDocument<'_>,
     data: NodeIndex,
@@ -69,11 +71,11 @@ pub(crate) fn read(
     })
 }
 
-/// Returns a byte for each element of inline data of this extent, in C order: 1 if the element is
-/// null. Returns `None` if no element is null.
+/// Returns one byte for each element of the inline data at `data`, whose dimensions are `dims`, in
+/// C order: 1 if the element is null. Returns `None` if no element is null.
 ///
 /// # Errors
-/// Fails as `read` does.
+/// Fails as [`read`] does.
 pub(crate) fn nulls(
     document: MeteredDocument<'_>,
     data: NodeIndex,
@@ -92,11 +94,11 @@ pub(crate) fn nulls(
     Ok(nulls.contains(&1).then_some(nulls))
 }
 
-/// Returns the extent from the lengths of the first list on each level. Does not check the other
-/// lists.
+/// Returns the dimensions of the inline data at `data`: the length of the first list on each level.
+/// Does not check the other lists.
 ///
 /// # Errors
-/// `Limit` if there are more elements than aliases may repeat.
+/// `Limit` if there are too many dimensions, or more elements than aliases may repeat.
 pub(crate) fn extent(
     document: MeteredDocument<'_>,
     data: NodeIndex,
@@ -123,7 +125,8 @@ pub(crate) fn extent(
             None => break,
         }
     }
-    // Repeated by aliases, empty lists cost the same as elements.
+    // An empty list counts as one element, because an empty list that aliases repeat costs as much
+    // as an element.
     let most = to_u64(limits::TREE_NODES);
     let lists: Vec<u64> = dims.iter().map(|&dim| dim.max(1)).collect();
     if shape::product(&lists)? > most {
@@ -132,8 +135,8 @@ pub(crate) fn extent(
     Ok(dims)
 }
 
-/// Returns whether a list can be a record: it has as many items as fields, and lists for fields
-/// that are lists.
+/// Returns whether the list at `node` can be one record with fields of these `datatypes`: it has
+/// one item for each field, and an item is a list exactly if the field is a structure or an array.
 fn fits_record<'a>(
     document: MeteredDocument<'_>,
     node: NodeIndex,
@@ -150,7 +153,8 @@ fn fits_record<'a>(
             .all(|(datatype, &item)| is_list(datatype) == document.items(item).is_some())
 }
 
-/// Calls `visit` with the elements under `node`, which must have the extent `dims`, in C order.
+/// Calls `visit` with each element of the nested lists at `node`, in C order. Fails if the lists do
+/// not have the lengths `dims`.
 fn visit_elements(
     document: MeteredDocument<'_>,
     node: NodeIndex,
@@ -173,8 +177,8 @@ fn visit_elements(
     }
 }
 
-/// Infers the type that can represent all elements: text, complex, float64, int64, uint64 or bool8.
-/// As in NumPy, integers are float64 if some require int64 and others uint64.
+/// Infers the datatype that can represent all elements: text, complex128, float64, int64, uint64 or
+/// bool8. As in NumPy, integers become float64 if some require int64 and others uint64.
 fn infer_datatype(
     document: MeteredDocument<'_>,
     data: NodeIndex,
@@ -226,8 +230,8 @@ fn infer_datatype(
     datatype::scalar(name, order).ok_or_else(|| bad("unknown datatype"))
 }
 
-/// Returns the number that a scalar represents according to its type. A number's text is charged
-/// twice, because it is read more than once.
+/// Returns the number that a scalar represents according to its YAML type, or `None` for another
+/// scalar. Charges a number's text twice, because it is parsed more than once.
 fn scalar_number(document: MeteredDocument<'_>, node: NodeIndex) -> Result<Option<Number>> {
     charge_node(document, node)?;
     let text = document.text(node).unwrap_or_default();
@@ -239,7 +243,7 @@ fn scalar_number(document: MeteredDocument<'_>, node: NodeIndex) -> Result<Optio
     Ok(number::scalar_number(&document, node))
 }
 
-/// Appends one element.
+/// Encodes the element at `node` in `datatype` and appends its bytes.
 fn append_element(
     document: MeteredDocument<'_>,
     node: NodeIndex,
@@ -288,7 +292,8 @@ fn append_element(
     }
 }
 
-/// Appends one element of text.
+/// Appends `text` as one element of a text datatype: ASCII or UCS-4, truncated or padded with
+/// zeros.
 fn put_text(text: &str, datatype: &Datatype, bytes: &mut Vec<u8>) -> Result<()> {
     let Class::Ucs4(order) = datatype.class else {
         return padded(text.bytes(), datatype.size, bytes);
@@ -301,8 +306,8 @@ fn put_text(text: &str, datatype: &Datatype, bytes: &mut Vec<u8>) -> Result<()> 
     padded(units, datatype.size, bytes)
 }
 
-/// Returns the text of a scalar whose datatype is text. A number or a date is accepted only if
-/// Python writes it in the same way.
+/// Returns the text of the scalar at `node`, which is an element of a text datatype. A number or a
+/// date is accepted only if Python writes it in the same way.
 fn text_as_written<'a>(document: MeteredDocument<'a>, node: NodeIndex) -> Result<&'a str> {
     let number = scalar_number(document, node)?;
     let text = document.document().text(node);
@@ -325,7 +330,7 @@ fn text_as_written<'a>(document: MeteredDocument<'a>, node: NodeIndex) -> Result
     }
 }
 
-/// Appends `size` bytes of `text`, truncated or padded with zeros.
+/// Appends `text` to `bytes`, truncated or padded with zeros to `size` bytes.
 fn padded(text: impl Iterator<Item = u8>, size: u32, bytes: &mut Vec<u8>) -> Result<()> {
     let size = to_usize(u64::from(size))?;
     let end = bytes.len().plus(size);

@@ -25,25 +25,26 @@ use crate::wire::{Count, to_u64};
 pub(crate) struct Ndarray {
     /// The array. For an invalid node, an empty array whose storage is the error.
     pub(crate) array: Array,
-    /// The block that contains the elements.
+    /// The block that contains the elements. `None` if the elements are in the tree, or if the
+    /// block cannot be found.
     pub(crate) block: Option<DataBlock>,
 }
 
 /// The block that contains an ndarray's elements.
 #[derive(Debug, Clone)]
 pub(crate) enum DataBlock {
-    /// A block of this file, by its number.
+    /// A block of this file, by its index in the file's list of blocks.
     Internal(usize),
     /// The first block of another file.
     External(Arc<Contents>),
 }
 
-/// Returns whether a resolved tag is an ndarray's, with any version or without one.
+/// Returns whether a resolved tag denotes an ndarray, with any version or without a version.
 pub(crate) fn is_tag(tag: &str) -> bool {
     is_tag_of("core/ndarray", tag)
 }
 
-/// Returns whether a resolved tag denotes the schema `name`, with any version or without one.
+/// Returns whether a resolved tag denotes the schema `name`, with any version or without a version.
 pub(crate) fn is_tag_of(name: &str, tag: &str) -> bool {
     let Some((before, version)) = tag.rsplit_once(name) else {
         return false;
@@ -78,10 +79,12 @@ pub(crate) fn describe(
     }
 }
 
-/// Returns the extent of the ndarray at `node`, and whether its elements are in the tree. Does not
-/// read elements in the tree.
+/// Returns the dimensions of the ndarray at `node`, and whether its elements are in the tree. Does
+/// not convert elements in the tree.
 ///
-/// Fails with the errors of the array's storage, except errors of elements in the tree.
+/// # Errors
+/// Fails if the array of [`describe`] would have an error as its storage, except for errors of
+/// elements in the tree.
 pub(crate) fn extent(
     document: MeteredDocument<'_>,
     contents: &Contents,
@@ -128,8 +131,9 @@ pub(crate) fn data_block(
     source.map(|source| parser.data_block(source)).transpose()
 }
 
-/// Returns a byte for each element of inline data, in the array's shape: 1 if the element is null.
-/// Returns `None` if no element is null, or if the data is not in the tree.
+/// Returns an array of one byte for each element of the inline ndarray at `node`, which `array`
+/// describes: 1 if the element is null. Returns `None` if no element is null, or if the elements
+/// are not in the tree.
 ///
 /// # Errors
 /// Fails if the data is damaged.
@@ -162,7 +166,8 @@ pub(crate) fn nulls(
     }))
 }
 
-/// Returns the name of the other file in a `source`. Returns `None` for this file's own blocks.
+/// Returns the name of the other file to which an ndarray's `source` refers. Returns `None` if the
+/// `source` refers to a block of this file.
 fn external_name(document: MeteredDocument<'_>, source: NodeIndex) -> Option<Vec<u8>> {
     let uri = document.text(source).filter(|_| document.is_text(source))?;
     let file = uri.strip_suffix('#').unwrap_or(uri);
@@ -273,7 +278,8 @@ impl<'a> Parser<'a> {
         self.inline_shape(array.shape, dims)
     }
 
-    /// Returns the declared shape of inline data. For an empty array, lists cannot show all
+    /// Returns the dimensions of inline data, `dims`, after a comparison with the declared `shape`.
+    /// For an empty array, returns the declared dimensions, because empty lists cannot show all
     /// dimensions.
     fn inline_shape(&self, shape: Option<NodeIndex>, dims: Vec<u64>) -> Result<Vec<u64>> {
         let Some(shape) = shape else {
@@ -332,7 +338,7 @@ impl<'a> Parser<'a> {
         Ok(array.unwrap_or_else(|error| view.unreadable(layout, error)))
     }
 
-    /// Returns the block in a `source`.
+    /// Returns the block to which an ndarray's `source` refers.
     fn data_block(&self, source: NodeIndex) -> Result<DataBlock> {
         fields::charge_node(self.document, source)?;
         match external_name(self.document, source) {
@@ -344,8 +350,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Returns the index in the file's list of the block that an integer `source` or an empty URI
-    /// names.
+    /// Returns the index in this file's list of blocks for a `source` that is an integer or an
+    /// empty URI. An empty URI refers to the first block.
     fn block_index(&self, source: NodeIndex) -> Result<usize> {
         let at = self.document.file_offset(source);
         if self.document.is_text(source) {
@@ -413,7 +419,7 @@ struct BlockView {
 }
 
 impl BlockView {
-    /// Returns the array over the block at `place`.
+    /// Returns the array whose elements are in the block with the index `place` of `contents`.
     fn array_over(&self, contents: &Contents, place: usize, layout: Layout) -> Result<Array> {
         let block = contents.block(place)?;
         let size = block.content_length()?;
@@ -445,8 +451,9 @@ impl BlockView {
         }))
     }
 
-    /// Returns the number of bytes that are contiguous in the block, counted from the fastest
-    /// dimension. The stride of a dimension with one element is ignored.
+    /// Returns the number of bytes that lie without gaps in the block: the product of the element
+    /// size and the fastest dimensions with contiguous strides. The stride of a dimension with one
+    /// element is ignored.
     fn run(&self, dims: &[u64], strides: &[i64]) -> Result<u64> {
         let packed = packed(dims, self.datatype.size)?;
         let mut run = u64::from(self.datatype.size);
@@ -459,8 +466,8 @@ impl BlockView {
         Ok(run)
     }
 
-    /// Returns the lengths of the dimensions in a block of `size` bytes. An incomplete last row is
-    /// ignored.
+    /// Returns the lengths of the dimensions. The length of an open dimension follows from the
+    /// block's length, `size` bytes. An incomplete last row is ignored.
     fn dims(&self, size: u64) -> Result<Vec<u64>> {
         let Some((Length::Open, inner)) = self.lengths.split_first() else {
             return Ok(fixed(&self.lengths).unwrap_or_default());
@@ -492,7 +499,8 @@ impl BlockView {
         }
     }
 
-    /// Returns the given strides, or the strides of contiguous elements in C order.
+    /// Returns the strides that the ndarray states, or else the strides of contiguous elements in C
+    /// order.
     fn strides_for(&self, dims: &[u64]) -> Result<Vec<i64>> {
         match &self.strides {
             Some(strides) => Ok(strides.clone()),
@@ -548,7 +556,7 @@ fn too_large() -> Error {
     Error::limit("size of an array", u64::MAX)
 }
 
-/// Returns the strides of contiguous elements of `size` bytes in C order.
+/// Returns the strides, in bytes, of contiguous elements of `size` bytes in C order.
 fn packed(dims: &[u64], size: u32) -> Result<Vec<i64>> {
     let too_large = || Error::limit("size of an array", i64::MAX.unsigned_abs());
     let mut stride = i64::from(size);

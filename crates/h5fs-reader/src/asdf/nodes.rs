@@ -1,4 +1,5 @@
-//! The cache of described nodes, with limits for all ASDF files of a mount together.
+//! The cache of nodes that were converted from a tree to the model. Its limits apply to all ASDF
+//! files of a mount together.
 
 use std::sync::Arc;
 
@@ -9,24 +10,27 @@ use crate::memory::shared_lru::{FileLru, SharedLru};
 use crate::model::{Node, NodeId, NodeKind};
 use crate::wire::{Count, to_u64};
 
-/// Number of bytes of described nodes that all ASDF files of a mount cache together.
+/// Capacity in bytes of the cache of nodes of at most `SMALL` bytes, for all ASDF files of a mount
+/// together.
 const NODE_CACHE: u64 = 4 << 20;
 
-/// Number of bytes of large inline ndarrays and texts from the trees that all ASDF files of a mount
-/// cache together.
+/// Capacity in bytes of the cache of larger nodes, which are inline ndarrays and long texts, for
+/// all ASDF files of a mount together.
 const INLINE_KEPT: u64 = 32 << 20;
 
-/// Maximum number of bytes of a described node that is cached with the small ones.
+/// Maximum number of bytes of a node in the cache of small nodes.
 const SMALL: u64 = 64 << 10;
 
-/// The weight of a node that keeps another file open, so that few of them are cached.
+/// Additional weight in bytes of a node whose elements are in another file. Such a node keeps that
+/// file open, so few of them are cached.
 const OPEN_FILE: u64 = 32 << 10;
 
-/// A node, and the block that contains its elements.
+/// A node of the model, and the block that contains its elements.
 #[derive(Debug, Clone)]
 pub(crate) struct DescribedNode {
     pub(crate) node: Arc<Node>,
-    /// The block of an ndarray that has one.
+    /// The block that contains the elements of an ndarray. `None` if the elements are in the tree,
+    /// if the block cannot be found, and for any other node.
     pub(crate) block: Option<DataBlock>,
 }
 
@@ -46,14 +50,14 @@ impl DescribedNode {
     }
 }
 
-/// The caches of all files of a mount.
+/// The caches that all ASDF files of a mount share.
 #[derive(Debug, Clone)]
 pub struct Caches {
     small: Arc<SharedLru<NodeId, DescribedNode>>,
     large: Arc<SharedLru<NodeId, DescribedNode>>,
-    /// The positions of the chunks of compressed blocks.
+    /// The positions of the chunks of compressed blocks, for all files.
     pub(super) tables: SharedChunkTables,
-    /// The turns of threads that compose large trees, one at a time.
+    /// A lock that lets only one thread at a time compose a large tree.
     pub(super) turns: Arc<FairLock>,
 }
 
@@ -76,7 +80,7 @@ pub(crate) struct Nodes {
 }
 
 impl Nodes {
-    /// Returns the cache of a new file.
+    /// Creates an empty cache for the nodes of one file, within the limits of `caches`.
     pub(crate) fn new(caches: &Caches) -> Self {
         Nodes {
             small: FileLru::new(&caches.small),
@@ -84,7 +88,7 @@ impl Nodes {
         }
     }
 
-    /// Returns the node, if it is cached.
+    /// Returns the node with this number, or `None` if it is not cached.
     pub(crate) fn get(&self, id: NodeId) -> Option<DescribedNode> {
         self.small.get(id).or_else(|| self.large.get(id))
     }

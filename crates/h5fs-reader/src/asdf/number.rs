@@ -1,4 +1,4 @@
-//! Numbers of the tree, and their bytes in an ndarray's datatype.
+//! Numbers in the tree, and their encoding in an ndarray's datatype.
 
 use crate::asdf::yaml::resolve::{self, CoreTag};
 use crate::asdf::yaml::{Document, NodeIndex};
@@ -18,7 +18,8 @@ pub(crate) enum Number {
     Complex(f64, f64),
 }
 
-/// Returns the number that a scalar represents according to its type.
+/// Returns the number that a scalar represents according to its YAML type. Returns `None` if the
+/// type is not a number, or if the text is not valid for the type.
 pub(crate) fn scalar_number(document: &Document, node: NodeIndex) -> Option<Number> {
     let text = document.text(node)?;
     match document.core_tag(node) {
@@ -36,7 +37,8 @@ pub(crate) fn scalar_number(document: &Document, node: NodeIndex) -> Option<Numb
     }
 }
 
-/// Returns the number in a scalar of type text, such as `1e5`.
+/// Returns the number in a scalar of YAML type text, such as `1e5`. Returns `None` if the text is
+/// not a number or is too long for one.
 pub(crate) fn number_in_text(document: &Document, node: NodeIndex) -> Option<Number> {
     let text = document.text(node)?;
     if text.len() > limits::NUMBER_TEXT {
@@ -48,8 +50,8 @@ pub(crate) fn number_in_text(document: &Document, node: NodeIndex) -> Option<Num
         .or_else(|| complex(text))
 }
 
-/// Parses `core/complex`: `1+2j`, `(1 + 2J)`, `-3i`, `nan+infj`. Returns `None` if the text is too
-/// long for a number.
+/// Parses a complex number as in `core/complex`: `1+2j`, `(1 + 2J)`, `-3i`, `nan+infj`. Returns
+/// `None` if the text is not a complex number or is too long for one.
 fn complex(text: &str) -> Option<Number> {
     if text.len() > limits::NUMBER_TEXT {
         return None;
@@ -78,7 +80,8 @@ fn complex(text: &str) -> Option<Number> {
     Some(Number::Complex(real.parse().ok()?, imaginary))
 }
 
-/// Returns the bytes of a number in a numeric datatype. Returns `None` if the number does not fit.
+/// Encodes a number in `datatype`. Returns `None` if the datatype cannot represent the number or is
+/// not numeric.
 pub(crate) fn encode_number(number: Number, datatype: &Datatype) -> Option<Vec<u8>> {
     match &datatype.class {
         Class::Bool => Some(vec![u8::from(match number {
@@ -112,7 +115,7 @@ fn whole(number: Number) -> Option<i128> {
     match number {
         Number::Bool(value) => Some(i128::from(value)),
         Number::Int(value) => Some(value),
-        // A float's decimal text is exact, so it can be truncated at the point.
+        // The decimal text of a float without a fraction is exact.
         Number::Float(value) if value.is_finite() => format!("{:.0}", value.trunc()).parse().ok(),
         _ => None,
     }
@@ -191,7 +194,7 @@ fn narrowed(bits: u64, exponent_bits: u32, mantissa_bits: u32) -> u64 {
         .wrapping_shl(exponent_bits.saturating_sub(1))
         .saturating_sub(1);
     let biased = exponent.saturating_sub(1023).saturating_add(half_range);
-    // Below the smallest normal number, the leading one is stored and the exponent is not.
+    // The mantissa with its leading one bit, which subnormal numbers lack.
     let full = mantissa
         | if exponent == 0 {
             0

@@ -9,7 +9,8 @@ use crate::wire::{Count, Extent, to_u64};
 
 const PIECE: u64 = 64 << 10;
 
-/// Returns the offset of the first `pattern` that begins within `range` and lies within the source.
+/// Returns the offset of the first occurrence of `pattern` that begins within `range` and lies
+/// within the source.
 ///
 /// # Errors
 /// `Io` if the source cannot be read.
@@ -25,7 +26,8 @@ pub(crate) fn find(source: &dyn Source, range: &Range<u64>, pattern: &[u8]) -> R
     Ok(None)
 }
 
-/// Returns the offset of the last `pattern` that begins within `range` and lies within the source.
+/// Returns the offset of the last occurrence of `pattern` that begins within `range` and lies
+/// within the source.
 ///
 /// # Errors
 /// `Io` if the source cannot be read.
@@ -47,7 +49,7 @@ pub(crate) fn find_last(
     Ok(None)
 }
 
-/// Returns the range that contains every pattern beginning within `part`.
+/// Extends `part` so that it contains every occurrence of `pattern` that begins within `part`.
 fn beginning_in(part: Extent, pattern: &[u8]) -> Extent {
     let overlap = to_u64(pattern.len()).minus_or_zero(1);
     Extent::saturating(part.start(), part.length().plus(overlap))
@@ -69,14 +71,14 @@ pub(crate) fn find_nonzero(source: &dyn Source, range: &Range<u64>) -> Result<Op
     Ok(None)
 }
 
-/// Returns the offset of the first `pattern` in `bytes`.
+/// Returns the index of the first occurrence of `pattern` in `bytes`.
 pub(crate) fn first(bytes: &[u8], pattern: &[u8]) -> Option<usize> {
     bytes
         .windows(pattern.len().max(1))
         .position(|window| window == pattern)
 }
 
-/// Reads the bytes of a part of the file, truncated at the end of the source.
+/// Reads the bytes in the range `part` of the source, truncated at the end of the source.
 ///
 /// # Errors
 /// `Io` if the source cannot be read.

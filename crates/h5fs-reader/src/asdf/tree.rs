@@ -1,8 +1,8 @@
-//! The tree as the mount shows it: the place and the name of each node.
+//! The tree as the mount shows it: the location and the name of each node.
 //!
-//! A document is a graph, so the same node may be reachable by several paths. Its place is the
-//! first one that a walk in the order of the text reaches. Every other occurrence is a link to that
-//! place. Nodes within an ndarray or a `$ref` do not have a place.
+//! A document is a graph, so the same node may be reachable by several paths. Its location is the
+//! first of these paths in a depth-first walk in the order of the text. Every other occurrence is
+//! shown as a link to that location. Nodes within an ndarray or a `$ref` do not have a location.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -22,7 +22,7 @@ const NODE_WEIGHT: u64 = 128;
 
 const OMAP: &str = "tag:yaml.org,2002:omap";
 
-/// The kind of file that shows a node.
+/// The kind of entry that shows a node in the mount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AsdfNodeKind {
     /// A mapping or a sequence.
@@ -35,30 +35,32 @@ pub(crate) enum AsdfNodeKind {
     Reference,
 }
 
-/// A document with the places of its nodes.
+/// A document with the locations of its nodes.
 #[derive(Debug)]
 pub(crate) struct Tree {
     document: Document,
     groups: HashMap<NodeIndex, TreeGroup>,
     /// The entries of all mappings, one mapping after another.
     entries: Vec<MappingEntry>,
-    /// The slots of each mapping's entries, sorted by the text of the key and then by its number.
+    /// For each mapping, at the same indices as its `entries`: the slots of the entries, sorted by
+    /// the text of the key and then by [`MappingEntry::number`].
     sorted: Vec<u32>,
     /// Details that few mappings have.
     details: HashMap<NodeIndex, MappingDetails>,
-    /// The separator between text and number in the names of different keys with equal text. No key
-    /// of the document ends in the separator and a number.
+    /// The separator between a key's text and its number, in the names of different keys with equal
+    /// text. No key of the document ends in the separator and a number.
     mark: String,
-    /// The place of each node, by node number.
+    /// The location of each node, by node number. `None` for the root and for nodes without a
+    /// location.
     places: Vec<Option<NodeLocation>>,
 }
 
-/// The place of a node: the entry `slot` of the group `parent`.
+/// The location of a node: the entry with the index `slot` of the group `parent`.
 #[derive(Debug, Clone, Copy)]
 struct NodeLocation {
     parent: NodeIndex,
     slot: u32,
-    /// Length in bytes of the names from the root to the node.
+    /// Total length in bytes of the names from the root to the node.
     path: u32,
 }
 
@@ -70,7 +72,7 @@ enum TreeGroup {
     Mapping(Mapping),
 }
 
-/// The entries of a mapping: `count` entries from number `first` on.
+/// The entries of a mapping: `count` entries from index `first` of `Tree::entries` on.
 #[derive(Debug, Clone, Copy)]
 struct Mapping {
     first: u32,
@@ -79,16 +81,19 @@ struct Mapping {
 
 #[derive(Debug, Default)]
 struct MappingDetails {
-    /// For a key that is not text, by its slot: the slot of the text key with the same text.
+    /// Maps the slot of a key that is not text to the slot of the text key with the same text, if
+    /// the text key comes later.
     texts: HashMap<usize, usize>,
     error: Option<Error>,
 }
 
-/// An entry of a mapping. Its name is the key's text.
+/// An entry of a mapping. Its name is the key's text, and the separator and `number` if `number` is
+/// not 0.
 #[derive(Debug, Clone, Copy)]
 struct MappingEntry {
     key: NodeIndex,
-    /// 0, or the number of this key among different keys with equal text.
+    /// 0 for the first key with its text. 2, 3 and so on for the following different keys with
+    /// equal text.
     number: u32,
     node: NodeIndex,
 }
@@ -96,25 +101,25 @@ struct MappingEntry {
 /// The target of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum EntryTarget {
-    /// The node, whose place is this entry.
+    /// A node whose location is this entry.
     Canonical(NodeIndex),
-    /// A node whose place is elsewhere.
+    /// A node whose location is another entry.
     Alias(NodeIndex),
-    /// The target of the `$ref` at `node`, whose place is this entry.
+    /// The target of a `$ref`. The location of the `$ref` itself is this entry.
     Reference {
         /// The node of the `$ref`.
         node: NodeIndex,
-        /// The other file, as in [`Reference`].
+        /// The other file that contains the target, as in [`Reference`]. `None` for this file.
         file: Option<Vec<u8>>,
     },
-    /// A node without a place, or one whose path is too long.
+    /// A node without a location, or one whose path is too long.
     Unreachable(NodeIndex),
-    /// The target of a `$ref` that is too long to be followed.
+    /// The target of a `$ref` whose URI is too long to be followed.
     TooLong,
 }
 
 impl Tree {
-    /// Creates the tree and determines the places of a document's nodes.
+    /// Creates the tree and determines the locations of the document's nodes.
     pub(crate) fn new(document: Document) -> Self {
         let mut tree = Tree {
             groups: HashMap::new(),
@@ -141,7 +146,7 @@ impl Tree {
         &self.document
     }
 
-    /// Returns the kind of file that shows the node.
+    /// Returns the kind of entry that shows the node in the mount.
     pub(crate) fn kind(&self, node: NodeIndex) -> AsdfNodeKind {
         if self.groups.contains_key(&node) {
             return AsdfNodeKind::Group;
@@ -163,7 +168,7 @@ impl Tree {
         }
     }
 
-    /// Returns the URI of a `$ref`.
+    /// Returns the URI of a `$ref`, or `None` if the node is not a `$ref`.
     fn uri(&self, node: NodeIndex) -> Option<&str> {
         let value = self.document.value(node, "$ref")?;
         self.document
@@ -172,7 +177,7 @@ impl Tree {
             .flatten()
     }
 
-    /// Returns whether the node is shown as a sequence.
+    /// Returns whether the node is shown as a group of numbered items.
     pub(crate) fn is_sequence(&self, node: NodeIndex) -> bool {
         matches!(self.groups.get(&node), Some(TreeGroup::Sequence))
     }
@@ -188,7 +193,8 @@ impl Tree {
         self.entries.get(mapping.range()).unwrap_or_default()
     }
 
-    /// Returns the error that explains why a group is shown only in part.
+    /// Returns the error that explains why a group is shown only in part, or `None` if it is shown
+    /// completely.
     pub(crate) fn error(&self, group: NodeIndex) -> Option<&Error> {
         self.details.get(&group)?.error.as_ref()
     }
@@ -202,13 +208,13 @@ impl Tree {
         }
     }
 
-    /// Returns an entry by its slot in the group.
+    /// Returns the name and the target of the entry with the index `slot` of a group.
     pub(crate) fn entry(&self, group: NodeIndex, slot: usize) -> Option<(Vec<u8>, EntryTarget)> {
         let (name, node) = self.named_entry(group, slot)?;
         Some((name.into_owned(), self.target(group, slot, node)))
     }
 
-    /// Returns the name and the node of an entry.
+    /// Returns the name and the node of the entry with the index `slot` of a group.
     fn named_entry(&self, group: NodeIndex, slot: usize) -> Option<(Cow<'_, [u8]>, NodeIndex)> {
         match self.groups.get(&group)? {
             TreeGroup::Sequence => {
@@ -222,7 +228,8 @@ impl Tree {
         }
     }
 
-    /// Returns the slot in the group of the entry called `name`.
+    /// Returns the index (slot) of the entry called `name` in a group, or `None` if the group lacks
+    /// that entry.
     pub(crate) fn slot(&self, group: NodeIndex, name: &[u8]) -> Option<usize> {
         let Some(mapping) = self.mapping(group) else {
             let slot: usize = std::str::from_utf8(name).ok()?.parse().ok()?;
@@ -242,7 +249,7 @@ impl Tree {
         (value.to_string() == number).then_some((text.as_bytes(), value))
     }
 
-    /// Returns the slot of the key with this text and this number among the different keys with
+    /// Returns the slot of a key, given by its text and by its number among the different keys with
     /// equal text.
     fn slot_of_key(&self, mapping: Mapping, key: (&[u8], u32)) -> Option<usize> {
         let here =
@@ -262,8 +269,8 @@ impl Tree {
         self.places.get(number).copied().flatten()
     }
 
-    /// Returns the names from the root to the node's place. Returns `None` if the node does not
-    /// have a place, or if the names are too long.
+    /// Returns the names from the root to the node's location. Returns `None` if the node does not
+    /// have a location, or if the names are too long.
     pub(crate) fn path(&self, node: NodeIndex) -> Option<Vec<Vec<u8>>> {
         if !self.has_path(node) {
             return None;
@@ -286,9 +293,10 @@ impl Tree {
         node == NodeIndex::ROOT || bytes.is_some_and(|bytes| bytes <= to_u64(limits::TREE_PATH))
     }
 
-    /// Returns the names in the path of the `$ref` at `node`. Within this file, these are the names
-    /// as shown, up to the last one that the tree contains. For another file, they are the names in
-    /// the reference.
+    /// Returns the names in the path of the `$ref` at `node`. Names of entries in this tree are
+    /// returned as the mount shows them. All other names, and all names in another file, are
+    /// returned as the `$ref` states them. Returns `None` if the node is not a `$ref`, or if the
+    /// `$ref` is too long.
     pub(crate) fn reference_names(&self, node: NodeIndex) -> Option<Vec<Vec<u8>>> {
         let uri = self.uri(node)?;
         if uri.len() > limits::TREE_PATH {
@@ -314,8 +322,9 @@ impl Tree {
         shown.collect()
     }
 
-    /// Returns the node that a reference within this file points to, even within an ndarray. Does
-    /// not follow references on the path. Reads at most `left` entries.
+    /// Returns the node of this tree to which a reference within this file points, even within an
+    /// ndarray. Does not follow references on the path. Subtracts the number of entries that it
+    /// reads from `left`. Returns `None` if the node does not exist, or if `left` is too small.
     fn resolve_local_reference(
         &self,
         reference: &Reference,
@@ -333,9 +342,9 @@ impl Tree {
         reference.names.iter().try_fold(NodeIndex::ROOT, step)
     }
 
-    /// Returns the node itself, or the target of a `$ref` within this file. Reads at most `left`
-    /// entries of mappings and bytes of text. Returns `None` if that is not enough, or if the
-    /// `$ref` is too long.
+    /// Returns `node`, or its target if it is a `$ref` within this file. Subtracts the number of
+    /// mapping entries and bytes of text that it reads from `left`. Returns `None` if `left` is too
+    /// small, or if the `$ref` is too long, refers to another file or has no target.
     pub(crate) fn resolve_reference(&self, node: NodeIndex, left: &mut usize) -> Option<NodeIndex> {
         spend(left, self.document.pairs(node).map_or(1, <[_]>::len))?;
         let Some(uri) = self.uri(node) else {
@@ -352,8 +361,8 @@ impl Tree {
         }
     }
 
-    /// Returns the slot of the entry that one step of a JSON Pointer names. A text key precedes any
-    /// other key.
+    /// Returns the slot of the entry to which one step of a JSON Pointer refers. If several keys
+    /// have this text, the text key is used.
     fn referenced_slot(&self, group: NodeIndex, name: &[u8]) -> Option<usize> {
         let first = self.slot(group, name)?;
         let details = self.details.get(&group);
@@ -393,7 +402,7 @@ impl Tree {
         }
     }
 
-    /// Walks the document depth first, in the order of the text, and determines the places.
+    /// Walks the document depth first, in the order of the text, and determines the locations.
     fn assign_locations(&mut self) {
         let mut budget = Budget::default();
         if self.classify(NodeIndex::ROOT) != AsdfNodeKind::Group {
@@ -451,6 +460,7 @@ impl Tree {
     }
 
     /// Returns the pairs of an `!!omap`, which is a sequence of mappings with one entry each.
+    /// Returns `None` for any other sequence.
     fn ordered_pairs(
         &self,
         node: NodeIndex,
@@ -509,8 +519,9 @@ fn at(entries: &[MappingEntry], slot: u32) -> Option<&MappingEntry> {
     entries.get(to_usize(u64::from(slot)).ok()?)
 }
 
-/// Returns the separator: a `%` with the fewest tildes that no key has before a number at its end.
-/// A long run of tildes in one key thus does not make other names long.
+/// Chooses the separator of [`Tree::mark`]: a `%` and the smallest number of tildes for which no
+/// key of the document ends in the separator and a number. A long run of tildes in one key thus
+/// does not make other names long.
 fn mark(document: &Document) -> String {
     let tildes = document.keys().filter_map(|key| {
         let text = key.trim_end_matches(|c: char| c.is_ascii_digit());
@@ -539,7 +550,8 @@ mod tests {
         Tree::new(compose(text.as_bytes(), 0).unwrap())
     }
 
-    /// Returns the tree as lines `path kind`, with the targets of links.
+    /// Returns the sorted paths of all entries, with `/` after a group, and with ` -> ` and the
+    /// target after a link.
     fn listing(text: &str) -> Vec<String> {
         let tree = tree(text);
         let mut lines = Vec::new();

@@ -40,7 +40,7 @@ impl<'a> Window<'a> {
         self.source.length()
     }
 
-    /// Reads the bytes of a part of the file, truncated at the end of the source.
+    /// Returns the bytes in the range `part` of the source, truncated at the end of the source.
     ///
     /// # Errors
     /// `Io` if the source cannot be read.

@@ -21,7 +21,8 @@ use crate::error::Error;
 use crate::wire::{Extent, to_u64, to_usize};
 use resolve::CoreTag;
 
-/// A node's number in its document, in the order of the nodes' starts in the text.
+/// A node's number in its document. The numbers are in the order in which the nodes start in the
+/// text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct NodeIndex(u32);
 
@@ -29,12 +30,12 @@ impl NodeIndex {
     /// The document's outermost node.
     pub(crate) const ROOT: NodeIndex = NodeIndex(0);
 
-    /// Returns the node's number.
+    /// Returns the number of the node in its document.
     pub(crate) fn number(self) -> u32 {
         self.0
     }
 
-    /// Returns the node with that number, which need not exist.
+    /// Returns the index of the node with this number. The node need not exist.
     pub(crate) fn new(number: u32) -> Self {
         NodeIndex(number)
     }
@@ -55,12 +56,13 @@ pub(crate) struct Document {
     /// The pairs of all mappings.
     pairs: Vec<(NodeIndex, NodeIndex)>,
     tags: Vec<Arc<str>>,
-    /// Keys that are not scalars, in order, with the spans of their texts. The text is taken from
-    /// the first use, which may be an alias.
+    /// The keys that are sequences or mappings, ascending, with the spans of their texts in
+    /// `texts`. The text of such a key is copied from its first use as a key, which may be an
+    /// alias.
     collection_keys: Vec<(NodeIndex, Span)>,
-    /// The offset of the text in the file.
+    /// The file offset of the text of the document.
     start: u64,
-    /// The error that explains why the document ends before the text.
+    /// The error that explains why some text after the document was not parsed.
     rest: Option<Error>,
 }
 
@@ -68,19 +70,21 @@ pub(crate) struct Document {
 #[derive(Debug, Clone, Copy)]
 struct YamlNode {
     kind: YamlKind,
-    /// The node's text, items or pairs.
+    /// The range of the content of the node in `texts`, `items` or `pairs`.
     span: Span,
-    /// The number of the node's tag among the tags of the tree, counted from 1.
+    /// The number of the node's tag among the tags of the tree, counted from 1. `None` for a node
+    /// without a tag.
     tag: Option<NonZero<u16>>,
-    /// The number of the node's name among the names of all keys, if the node is a key.
+    /// If the node is a key, the rank of its text among the different texts of all keys, in byte
+    /// order. Otherwise `NO_NAME`.
     name: u32,
-    /// The offset from the start of the document's text, in bytes.
+    /// The offset of the node from the start of the document's text, in bytes.
     at: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum YamlKind {
-    /// A scalar of this type, or with a custom tag.
+    /// A scalar of this YAML type. `None` for a scalar with a custom tag.
     Scalar(Option<CoreTag>),
     Sequence,
     Mapping,
@@ -94,7 +98,7 @@ struct Span {
 }
 
 impl Span {
-    /// Returns the span, or `None` if the list is too long.
+    /// Returns the span of `range`, or `None` if an index exceeds 32 bits.
     fn new(range: Range<usize>) -> Option<Self> {
         Some(Span {
             start: u32::try_from(range.start).ok()?,
@@ -111,11 +115,11 @@ impl Span {
 /// The content of a node.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum NodeContent<'a> {
-    /// The text after unquoting.
+    /// The text of a scalar after unquoting.
     Scalar(&'a str),
-    /// The items in order.
+    /// The items of a sequence, in order.
     Sequence(&'a [NodeIndex]),
-    /// Keys with their values, in order, including duplicates and merge keys.
+    /// The keys of a mapping with their values, in order, including duplicates and merge keys.
     Mapping(&'a [(NodeIndex, NodeIndex)]),
 }
 
@@ -141,17 +145,18 @@ impl Document {
         document
     }
 
-    /// Returns the error that explains why the following text is not part of the document.
+    /// Returns the error that explains why some text after the document was not parsed. Returns
+    /// `None` if the text ends with the document.
     pub(crate) fn end_error(&self) -> Option<&Error> {
         self.rest.as_ref()
     }
 
-    /// Returns the number of nodes.
+    /// Returns the number of nodes of the document.
     pub(crate) fn count(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Returns whether the node exists.
+    /// Returns whether the document has a node with this index.
     pub(crate) fn contains(&self, node: NodeIndex) -> bool {
         node.slot() < self.nodes.len()
     }
@@ -183,7 +188,7 @@ impl Document {
         self.tags.get(usize::from(number.get()).checked_sub(1)?)
     }
 
-    /// Returns the text of a scalar.
+    /// Returns the text of a scalar, or `None` for a collection.
     pub(crate) fn text(&self, node: NodeIndex) -> Option<&str> {
         match self.content(node) {
             NodeContent::Scalar(text) => Some(text),
@@ -191,7 +196,7 @@ impl Document {
         }
     }
 
-    /// Returns the items of a sequence.
+    /// Returns the items of a sequence, or `None` for any other node.
     pub(crate) fn items(&self, node: NodeIndex) -> Option<&[NodeIndex]> {
         match self.content(node) {
             NodeContent::Sequence(items) => Some(items),
@@ -199,7 +204,8 @@ impl Document {
         }
     }
 
-    /// Returns the pairs of a mapping.
+    /// Returns the pairs of a mapping, including duplicates and merge keys, or `None` for any other
+    /// node.
     pub(crate) fn pairs(&self, node: NodeIndex) -> Option<&[(NodeIndex, NodeIndex)]> {
         match self.content(node) {
             NodeContent::Mapping(pairs) => Some(pairs),
@@ -229,7 +235,8 @@ impl Document {
         KeyIdentity { kind, name }
     }
 
-    /// Returns the number of a key's name among the names of all keys, in byte order.
+    /// Returns the rank of a key's text among the different texts of all keys, in byte order.
+    /// Returns `NO_NAME` if the node is not a key.
     pub(crate) fn name(&self, key: NodeIndex) -> u32 {
         let node = self.nodes.get(key.slot());
         node.map_or(NO_NAME, |node| node.name)
@@ -242,7 +249,8 @@ impl Document {
         keys.map(|(key, _)| self.key_text(key))
     }
 
-    /// Returns a key as a name: its text, or the document's text for a key that is a collection.
+    /// Returns the text of a key. For a key that is a collection, this is the text that stands for
+    /// it in the file.
     pub(crate) fn key_text(&self, key: NodeIndex) -> &str {
         if let Some(text) = self.text(key) {
             return text;
@@ -260,12 +268,13 @@ impl Document {
         self.core_tag(node) == Some(CoreTag::Str)
     }
 
-    /// Returns whether the key is the text `name`.
+    /// Returns whether the key is a scalar of type text with the text `name`.
     pub(crate) fn is_key(&self, key: NodeIndex, name: &str) -> bool {
         self.text(key) == Some(name) && self.is_text(key)
     }
 
-    /// Returns the last value of a mapping's own key `name`.
+    /// Returns the value of the text key `name` of a mapping, or `None` if the mapping lacks this
+    /// key. Of duplicate keys, the last one is used. Entries from merge keys are ignored.
     pub(crate) fn value(&self, mapping: NodeIndex, name: &str) -> Option<NodeIndex> {
         let mut pairs = self.pairs(mapping)?.iter().rev();
         pairs
@@ -273,7 +282,7 @@ impl Document {
             .map(|&(_, value)| value)
     }
 
-    /// Adds a node and returns its number, or `None` if there are too many nodes.
+    /// Adds a node and returns its index, or `None` if there are too many nodes.
     fn push(
         &mut self,
         kind: YamlKind,
@@ -302,5 +311,5 @@ impl Document {
     }
 }
 
-/// The name number of a node that is not a key.
+/// The value of `YamlNode::name` for a node that is not a key.
 const NO_NAME: u32 = u32::MAX;

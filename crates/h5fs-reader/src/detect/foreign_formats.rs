@@ -1,4 +1,5 @@
-//! Files of other formats. An error names the format and a tool that reads it.
+//! Recognition of files that are neither HDF5 nor ASDF, so that an error can name the format and a
+//! tool that reads it.
 
 use crate::source::{Source, read_block};
 
@@ -7,7 +8,7 @@ struct ForeignFormat {
     /// The offset of the format's signature, and the signature.
     mark: (u64, &'static [u8]),
     name: &'static str,
-    /// A tool that reads the format.
+    /// A clause that names a tool for the format, such as `gunzip reads it`.
     tool: &'static str,
 }
 
@@ -111,10 +112,11 @@ const OTHERS: [ForeignFormat; 24] = [
 /// Number of bytes at the start of a text file that are read to identify its format.
 const BEGINNING: u64 = 512;
 
-/// The description of a page that a server sends instead of a file.
+/// The description of an HTML page that a server sends instead of a file.
 const PAGE: &str = "an HTML page, perhaps a server's word on why there is no file";
 
-/// Returns whether `source` is a page that a server sends instead of a file, such as a login page.
+/// Returns whether `source` is an HTML page that a server sends instead of a file, such as a login
+/// page.
 pub(super) fn is_html_page(source: &dyn Source) -> bool {
     describe(source).is_some_and(|found| found == PAGE)
 }
@@ -129,7 +131,8 @@ pub(super) fn describe(source: &dyn Source) -> Option<String> {
     })
 }
 
-/// Describes a file that has a signature.
+/// Describes a file whose format has a signature, and names a tool for it. Returns `None` if no
+/// signature matches.
 fn describe_by_signature(source: &dyn Source) -> Option<String> {
     let found = OTHERS.iter().find(|other| {
         let (offset, mark) = other.mark;
@@ -141,7 +144,8 @@ fn describe_by_signature(source: &dyn Source) -> Option<String> {
     Some(format!("{}: {}", found.name, found.tool))
 }
 
-/// Describes a file that starts with this text.
+/// Describes a text file that starts with `beginning`: HTML, XML or JSON. Also describes a file
+/// that starts with zeros. Returns `None` for any other text.
 fn describe_by_text(beginning: &[u8]) -> Option<&'static str> {
     if !beginning.is_empty() && beginning.iter().all(|&byte| byte == 0) {
         return Some("it begins with zeros, as what was never written or not brought here whole");

@@ -33,13 +33,13 @@ pub struct OpenOptions {
     pub cache_bytes: u64,
     /// Number of threads that decode chunks ahead of sequential reads. 2 by default.
     pub threads: usize,
-    /// Maximum number of bytes of one read. 1 GiB by default.
+    /// Maximum number of bytes that one read may return. 1 GiB by default.
     pub read_bytes: u64,
-    /// The other files that the file may refer to: external data, virtual datasets and blocks of
-    /// ASDF. By default, files inside the directory of the file.
+    /// Which other files the file may refer to, for external data, virtual datasets and ASDF
+    /// blocks. By default, files inside the directory of the file.
     pub other_files: OtherFilesPolicy,
-    /// Whether a file is opened although it is marked as open for writing. Its content may then be
-    /// inconsistent. False by default.
+    /// Whether a file that is marked as open for writing is opened nevertheless. Its content may
+    /// then be inconsistent. False by default.
     pub force: bool,
 }
 
@@ -70,7 +70,7 @@ impl OpenOptions {
         self
     }
 
-    /// Sets the maximum bytes of one read.
+    /// Sets the maximum number of bytes that one read may return.
     #[must_use]
     pub fn read_bytes(mut self, bytes: u64) -> Self {
         self.read_bytes = bytes;
@@ -94,8 +94,8 @@ impl OpenOptions {
     /// Opens the file at `path`. Its content, not its name, determines the format.
     ///
     /// # Errors
-    /// `Io` with the system's error, and `Usage` for a file of neither format. Otherwise fails if
-    /// the file cannot be opened in its format.
+    /// `Io` if the file cannot be opened or read, and `Usage` if it is neither an HDF5 nor an ASDF
+    /// file. Otherwise fails if the file is damaged or unsupported.
     pub fn open(&self, path: impl AsRef<Path>) -> Result<File> {
         let path = path.as_ref();
         let source = Arc::new(FileSource::open(path, None)?);

@@ -10,7 +10,7 @@ use crate::model::datatype::{Class, Datatype};
 use crate::model::number::{self, Integer};
 use crate::wire::to_usize;
 
-/// Elements that were read: of a dataset, of a selection or of an attribute.
+/// The elements that were read from a dataset, a selection or an attribute.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Values {
@@ -18,7 +18,7 @@ pub struct Values {
     pub datatype: Datatype,
     /// The dimensions, slowest first. Empty for a single element.
     pub shape: Vec<u64>,
-    /// The elements as stored, in C order.
+    /// The elements in the encoding of the file, in C order.
     pub bytes: Vec<u8>,
     /// The file that contains the targets of variable-length elements.
     pub(super) container: Arc<dyn Container>,

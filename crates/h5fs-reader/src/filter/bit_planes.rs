@@ -27,7 +27,8 @@ pub(crate) fn unbitshuffle(planes: &[u8], size: usize, scratch: &mut Vec<u8>, el
     unshuffle(scratch, size, elements);
 }
 
-/// Combines eight runs of bits into bytes. Each run is one eighth of `bits`.
+/// Combines eight runs of bits into bytes: run k, which is one eighth of `bits`, contains bit k of
+/// each byte.
 ///
 /// Eight bytes of each of the eight runs form a square. Each row of the transposed square is one
 /// word with the 64 bits of eight result bytes. Transposing the bits of that word gives the result.

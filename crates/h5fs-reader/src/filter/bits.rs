@@ -1,7 +1,8 @@
 //! Readers for numbers of any width in a bit stream. Each byte starts with its most significant
-//! bit. Both bit orders share the refill of a bit window.
+//! bit. The reader of ZFP streams, which starts with the least significant bit, shares the refill
+//! of the bit window.
 
-/// Number of bits available in a 64-bit window after a refill, unless the input has ended.
+/// Number of bits in a 64-bit window after a refill, unless the input has ended.
 pub(crate) const AT_HAND: u32 = 56;
 
 /// Returns the next eight bytes of `rest`, padded with zeros past its end. `ready`, at most 63, is
@@ -29,7 +30,8 @@ pub(crate) fn load(rest: &mut &[u8], ready: &mut u32) -> [u8; 8] {
 #[derive(Debug)]
 pub(crate) struct BitReader<'a> {
     rest: &'a [u8],
-    /// The next bits, the first one highest. The bits below `ready` are zero or will be read again.
+    /// The next bits of the stream, the first one in the highest bit. Only the highest `ready` bits
+    /// are valid. The lower bits are zero, or the next refill reads them again.
     window: u64,
     ready: u32,
 }
@@ -44,7 +46,7 @@ impl<'a> BitReader<'a> {
         }
     }
 
-    /// Fills the window.
+    /// Fills the window with at least `AT_HAND` bits, unless the input ends.
     #[inline]
     fn refill(&mut self) {
         let filled = self.ready;
@@ -52,7 +54,7 @@ impl<'a> BitReader<'a> {
         self.window |= u64::from_be_bytes(next).wrapping_shr(filled);
     }
 
-    /// Skips `count` bits of the window, at most the number that is ready.
+    /// Skips `count` bits of the window, at most `ready`.
     fn pass(&mut self, count: u32) {
         self.window = self.window.unbounded_shl(count);
         self.ready = self.ready.wrapping_sub(count);
@@ -111,7 +113,7 @@ impl<'a> BitReader<'a> {
 pub(crate) struct PackedNumbers<'a> {
     bytes: &'a [u8],
     width: u32,
-    /// Offset of the next number, in bits.
+    /// Offset of the next number from the start of `bytes`, in bits.
     place: usize,
 }
 
@@ -130,8 +132,8 @@ impl<'a> PackedNumbers<'a> {
         })
     }
 
-    /// Returns the eight bytes at `at`, padded with zeros past the end. Returns `None` if the
-    /// number that starts there extends past the end.
+    /// Returns the eight bytes from byte `at` on, padded with zeros past the end. Returns `None` if
+    /// the next number extends past the end.
     #[cold]
     fn word_at_end(&self, at: usize) -> Option<[u8; 8]> {
         let end = self.place.checked_add(usize::try_from(self.width).ok()?)?;
@@ -163,8 +165,8 @@ impl Iterator for PackedNumbers<'_> {
     }
 }
 
-/// Fills `output` with the low `size` bytes of each of `numbers`. Returns `None` if there are too
-/// few numbers, or if no integer type has this size.
+/// Fills `output` with the low `size` bytes of each of `numbers`, in the given byte order. Returns
+/// `None` if there are too few numbers, or if no integer type has this size.
 pub(crate) fn store(
     numbers: impl Iterator<Item = u64>,
     size: usize,

@@ -22,7 +22,8 @@ enum Codec {
 /// Returns the decoded bytes of a chunk.
 ///
 /// # Errors
-/// `Corrupt` for damaged or truncated bytes, or another length. `Unsupported` for another codec.
+/// `Corrupt` for damaged or truncated bytes, or a decoded length that `length` does not allow.
+/// `Unsupported` for a codec other than LZ4 and Zstandard.
 pub fn decode(
     stored: &[u8],
     parameters: &[u32],
@@ -76,8 +77,8 @@ fn uncompressed(
     Ok(output)
 }
 
-/// Returns the number of elements in a block if the parameters do not state it. This is 8 KiB of
-/// elements, rounded down to a multiple of 8, but at least 128.
+/// Returns the number of elements in a block if the parameters do not state it. The number is 8 KiB
+/// of elements, rounded down to a multiple of 8, but at least 128.
 fn default_block(size: usize) -> usize {
     let elements = 8192_usize.checked_div(size).unwrap_or(0) & !7;
     elements.max(128)
@@ -115,12 +116,12 @@ fn compressed(
     Ok(output)
 }
 
-/// The layout of a chunk's blocks.
+/// The lengths of a chunk's blocks.
 #[derive(Debug, Clone, Copy)]
 struct Shape {
-    /// Number of bytes of a block, not 0.
+    /// Number of decoded bytes of every block except the last. Not 0.
     block: usize,
-    /// Number of bytes of all blocks. The bytes after them are stored unchanged.
+    /// Number of decoded bytes of all blocks. The bytes after them are stored unchanged.
     shuffled: usize,
 }
 

@@ -20,13 +20,13 @@ impl<'a> Blocks<'a> {
         }
     }
 
-    /// Reads the decoded length of the chunk from the header.
+    /// Reads the total decoded length of the chunk, in bytes, from the header.
     pub(crate) fn total(&mut self) -> Result<usize> {
         let total = u64::from_be_bytes(self.cursor.read_array()?);
         usize::try_from(total).map_err(|_| Error::corrupt("length exceeds the address space", None))
     }
 
-    /// Reads the next length. In the header, the length is the decoded length of a block.
+    /// Reads the next length in bytes. In the header, it is the decoded length of a block.
     /// Elsewhere, it is the stored length of the next block.
     pub(crate) fn length(&mut self) -> Result<usize> {
         let length = u32::from_be_bytes(self.cursor.read_array()?);

@@ -22,8 +22,8 @@ use codec::Codec;
 /// Returns the decoded bytes of the Blosc 1 or Blosc 2 chunk at the start of `chunk`.
 ///
 /// # Errors
-/// `Corrupt` for damaged or truncated bytes, or another length. `Unsupported` for codecs and
-/// filters of Blosc 2's plugins.
+/// `Corrupt` for damaged or truncated bytes, or a decoded length that `length` does not allow.
+/// `Unsupported` for codecs and filters of Blosc 2's plugins.
 pub fn decode(chunk: &[u8], length: DecodedLength, context: &mut Context) -> Result<Buffer> {
     let chunk = Chunk::new(chunk)?;
     let mut output = context.pool.buffer(length.check("Blosc", chunk.bytes)?)?;
@@ -50,7 +50,7 @@ impl<'a> Scratch<'a> {
     }
 }
 
-/// One chunk whose header was read.
+/// One Blosc chunk whose header was read.
 #[derive(Debug)]
 pub(crate) struct Chunk<'a> {
     /// Number of decoded bytes of the chunk.
@@ -74,7 +74,7 @@ enum BloscContent<'a> {
 
 #[derive(Debug)]
 struct BloscBlocks<'a> {
-    /// The whole chunk. The starts of blocks are offsets in this slice.
+    /// The whole chunk. The offsets in `starts` refer to this slice.
     chunk: &'a [u8],
     starts: &'a [[u8; 4]],
     codec: Codec,
@@ -87,10 +87,10 @@ struct BloscBlocks<'a> {
 /// A filter that was applied to a block before compression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum BlockFilter {
-    /// The number is the size of an element in bytes.
+    /// A byte shuffle. The number is the size of an element in bytes.
     Shuffle(usize),
     Bitshuffle {
-        /// Whether a block is left unshuffled if its number of elements is not a multiple of 8, as
+        /// Whether a block remains unshuffled if its number of elements is not a multiple of 8, as
         /// in Blosc 1.
         whole_only: bool,
     },
@@ -152,8 +152,8 @@ impl<'a> Chunk<'a> {
         })
     }
 
-    /// Creates a chunk of `bytes` bytes whose elements are all one special value (see
-    /// `special_value`).
+    /// Creates a chunk of `bytes` decoded bytes whose elements are all the special value `special`
+    /// (see `special_value`).
     pub(crate) fn special(
         special: u8,
         type_bytes: usize,
@@ -235,7 +235,8 @@ impl<'a> Chunk<'a> {
     }
 }
 
-/// Resizes `buffer` to the length of a block. The length is rarely different.
+/// Replaces `buffer` if its length differs from `length`, the length of a block, which is rare.
+/// Returns the buffer's bytes.
 fn fit<'a>(buffer: &'a mut Buffer, length: usize, pool: &BufferPool) -> Result<&'a mut [u8]> {
     if buffer.len() != length {
         *buffer = pool.buffer(length)?;
@@ -243,7 +244,8 @@ fn fit<'a>(buffer: &'a mut Buffer, length: usize, pool: &BufferPool) -> Result<&
     Ok(buffer)
 }
 
-/// Returns the number of bytes in each stream of a block of `block` bytes.
+/// Returns the number of decoded bytes of each of the `streams` streams of a block of `block`
+/// bytes. Fails if the block cannot be divided evenly.
 fn stream_bytes(block: usize, streams: usize) -> Result<usize> {
     let bytes = block.checked_div(streams).unwrap_or(0);
     if bytes == 0 || bytes.checked_mul(streams) != Some(block) {
@@ -256,12 +258,12 @@ fn damaged() -> Error {
     Error::corrupt("Blosc: damaged block", None)
 }
 
-/// The part of a header after its first sixteen bytes, or the equivalent values if that part is
-/// absent.
+/// The part of a chunk's header after its first sixteen bytes, or the equivalent values if that
+/// part is absent.
 struct Header {
-    /// Numbers of the filters in encoding order, each with its parameter.
+    /// The numbers of the block's filters in encoding order, each with its parameter.
     slots: [(u8, u8); 6],
-    /// The number of a special value, or 0 if the chunk consists of blocks.
+    /// The number of a special value that the chunk repeats, or 0 if the chunk consists of blocks.
     special: u8,
 }
 
@@ -311,7 +313,7 @@ impl Header {
         })
     }
 
-    /// Returns the filters in decoding order.
+    /// Returns the block's filters in decoding order, for elements of `type_bytes` bytes.
     fn filters(&self, type_bytes: usize, version: u8) -> Result<Vec<BlockFilter>> {
         let mut filters = Vec::new();
         for &(number, told) in self.slots.iter().rev() {
@@ -336,8 +338,8 @@ impl Header {
     }
 }
 
-/// Returns the repeated element of a chunk: 1 zeros, 2 not-a-number, 4 uninitialized, which is read
-/// as zeros.
+/// Returns the element that a chunk with the special value `special` repeats: zero for 1,
+/// not-a-number for 2, and zero for 4, uninitialized elements.
 fn special_value(special: u8, type_bytes: usize) -> Result<Cow<'static, [u8]>> {
     match (special, type_bytes) {
         (1 | 4, _) => Ok(Cow::Borrowed(&[0])),
@@ -404,11 +406,12 @@ impl BloscBlocks<'_> {
         Ok(Cursor::new(stored, None, "Blosc block"))
     }
 
-    /// Decodes one stream into `output`, or returns its bytes if they are stored uncompressed.
+    /// Decodes one stream of a block into `output`, or returns its bytes if they are stored
+    /// uncompressed.
     ///
-    /// A stream is an i32 length, then this number of bytes. Length 0 means that all bytes are 0. A
-    /// negative length means that all bytes equal its absolute value, and a byte follows that
-    /// confirms this.
+    /// A stream is an i32 length, then this number of bytes. Length 0 means that all decoded bytes
+    /// are 0. A negative length means that all decoded bytes equal its absolute value, and a byte
+    /// follows that confirms this.
     fn stream<'a>(
         &self,
         cursor: &mut Cursor<'a>,

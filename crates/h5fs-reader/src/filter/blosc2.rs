@@ -17,14 +17,15 @@ use crate::wire::{Cursor, to_usize};
 use b2nd::BlockGrid;
 use size::{int32, int64};
 
-/// The first bytes of every frame.
+/// The first bytes of every contiguous frame.
 const SIGNATURE: &[u8] = b"\x9e\xa8b2frame\0";
 
 /// Returns the decoded bytes of a contiguous frame.
 ///
 /// # Errors
-/// `Corrupt` for damaged or truncated bytes, or another length. `Unsupported` for codecs and
-/// filters of plugins, chunks of varying length, and arrays of several chunks.
+/// `Corrupt` for damaged or truncated bytes, or a decoded length that `length` does not allow.
+/// `Unsupported` for codecs and filters of plugins, chunks of varying length, and arrays of several
+/// chunks.
 pub fn decode(bytes: &[u8], length: DecodedLength, context: &mut Context) -> Result<Buffer> {
     let frame = Frame::new(bytes)?;
     let layer = match frame.metalayer(b"b2nd")? {
@@ -39,7 +40,7 @@ pub fn decode(bytes: &[u8], length: DecodedLength, context: &mut Context) -> Res
     }
 }
 
-/// A frame whose header was read.
+/// A contiguous frame whose header was read.
 #[derive(Debug)]
 struct Frame<'a> {
     header: &'a [u8],
@@ -122,19 +123,21 @@ impl<'a> Frame<'a> {
         Ok(None)
     }
 
-    /// Returns the offsets of the `count` chunks.
+    /// Returns the offsets of the `count` chunks, each as eight little-endian bytes.
     fn offsets(&self, count: usize, context: &mut Context) -> Result<Vec<u8>> {
         let index = self.chunks.get(self.stored..).ok_or_else(damaged)?;
         let index = Chunk::new(index)?;
         let bytes = count.checked_mul(8).ok_or_else(damaged)?;
-        // Offsets compress well, but chunks are not empty, so that each length bounds the other.
+        // The index must have one offset for each chunk, and no chunk is empty. The length of the
+        // output therefore bounds the index.
         DecodedLength::Exactly(bytes).check("Blosc2 frame", index.bytes)?;
         let mut offsets = vec![0; bytes];
         index.decode_into(&mut offsets, context)?;
         Ok(offsets)
     }
 
-    /// Returns the chunk at `offset`, whose decoded length and block length are known.
+    /// Returns the chunk at `offset`, which must decode to `bytes` bytes. If the chunk is a special
+    /// value, its blocks have `block_bytes` bytes.
     fn chunk(&self, offset: [u8; 8], bytes: usize, block_bytes: usize) -> Result<Chunk<'a>> {
         let [.., special] = offset;
         if special & 0x80 != 0 {
@@ -146,7 +149,7 @@ impl<'a> Frame<'a> {
         Ok(chunk)
     }
 
-    /// Returns the bytes of a frame without an array: its chunks, one after another.
+    /// Decodes a frame without an array: its chunks, one after another.
     fn plain(&self, length: DecodedLength, context: &mut Context) -> Result<Buffer> {
         let mut output = context
             .pool

@@ -1,5 +1,5 @@
 //! Filter 307, bzip2: one .bz2 stream. Bytes after the end of the stream are ignored, as in the
-//! filter's own code.
+//! reference implementation of the filter.
 
 use bzip2::{Decompress, Status};
 
@@ -9,14 +9,15 @@ use crate::memory::buffer::Buffer;
 use crate::memory::cancel::{IsWanted, check_wanted};
 use crate::wire::Count;
 
-/// Number of bytes decoded in one step: slightly more than a block of the usual size.
+/// Number of bytes that are decoded in one step: slightly more than a bzip2 block of the usual
+/// size.
 const ROOM: usize = 1 << 20;
 
 /// Returns the decoded bytes of the bzip2 stream at the start of `stream`.
 ///
 /// # Errors
-/// `Corrupt` for a damaged or truncated stream, or one of another length. [`Error::cancelled`] if
-/// `is_wanted`, called after each mebibyte, returns false.
+/// `Corrupt` for a damaged or truncated stream, or a decoded length that `length` does not allow.
+/// [`Error::cancelled`] if `is_wanted`, called after each mebibyte, returns false.
 pub fn decode(
     stream: &[u8],
     length: DecodedLength,
@@ -63,8 +64,8 @@ pub fn decode_truncated(stream: &[u8], most: u64) -> Result<(Vec<u8>, bool)> {
 }
 
 /// Passes the decoded bytes of the bzip2 stream at the start of `stream` to `take` in order, one
-/// mebibyte at a time. Returns whether the stream is complete. The bytes of a block are verified
-/// only if no error follows.
+/// mebibyte at a time. Returns whether the stream is complete. The checksum of a bzip2 block is
+/// checked after its bytes were passed, so an error also applies to earlier bytes.
 ///
 /// # Errors
 /// `Corrupt` for a damaged stream, or one of more than `most` bytes. [`Error::cancelled`] if

@@ -2,16 +2,17 @@
 
 use crate::memory::buffer::BufferPool;
 
-/// The resources that one decode at a time uses, for any filters. The context keeps no content of a
-/// chunk.
+/// The resources that one decode at a time uses, whatever its filters. The context keeps no content
+/// of a chunk.
 #[derive(Default)]
 pub struct Context {
     /// The pool that provides the buffers of results.
     pub(super) pool: BufferPool,
-    /// The tables of libdeflate, some kilobytes.
+    /// The decompressor of libdeflate, with tables of some kilobytes. Created when it is first
+    /// needed.
     pub(super) deflate: Option<libdeflater::Decompressor>,
-    /// The context of Zstandard. Creating one for every chunk would take a twentieth of the
-    /// decoding time.
+    /// The decompression context of Zstandard, created when it is first needed. Creating one for
+    /// every chunk would take a twentieth of the decoding time.
     pub(super) zstd: Option<zstd::bulk::Decompressor<'static>>,
 }
 

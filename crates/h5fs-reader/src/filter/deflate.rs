@@ -14,7 +14,7 @@ use crate::memory::buffer::Buffer;
 /// Returns the decoded bytes of the zlib stream at the start of `stream`.
 ///
 /// # Errors
-/// `Corrupt` for a damaged or truncated stream, or one of another length.
+/// `Corrupt` for a damaged or truncated stream, or a decoded length that `length` does not allow.
 pub fn decode(stream: &[u8], length: DecodedLength, context: &mut Context) -> Result<Buffer> {
     let Context { pool, deflate, .. } = context;
     length.fill("deflate", pool, |output| {

@@ -1,5 +1,5 @@
-//! Filter 3, Fletcher's checksum: four bytes after the data (HDF5 3.0, IV.A.2.l names it without a
-//! definition).
+//! Filter 3, Fletcher's checksum: four bytes after the data (HDF5 3.0, IV.A.2.l names the filter
+//! but does not define the checksum).
 //!
 //! The checksum consists of two sums over big-endian 16-bit words. An odd last byte is the high
 //! half of a word. The sums are modulo 65535, computed by adding the carry at the low end, so that
@@ -9,7 +9,7 @@
 use crate::error::{Error, Result};
 use crate::memory::buffer::Buffer;
 
-/// Number of bytes that the filter adds.
+/// Number of bytes that the filter adds to a chunk.
 pub const CHECKSUM_BYTES: usize = 4;
 
 /// Returns the data without their checksum.

@@ -3,7 +3,7 @@
 
 use crate::wire::Count;
 
-/// A buffer that is being filled from its start.
+/// The output buffer of a Lempel-Ziv decoder, which is filled from its start.
 #[derive(Debug)]
 pub(crate) struct History<'a> {
     buffer: &'a mut [u8],
@@ -16,7 +16,7 @@ impl<'a> History<'a> {
         History { buffer, written: 0 }
     }
 
-    /// Returns the number of bytes written.
+    /// Returns the number of bytes that were written into the buffer so far.
     pub(crate) fn written(&self) -> usize {
         self.written
     }

@@ -30,8 +30,8 @@ const UNASKED: usize = 1 << 19;
 /// Returns the decoded bytes of the image `stream`.
 ///
 /// # Errors
-/// `Corrupt` for a damaged or truncated stream, or one of another length. `Unsupported` names a
-/// rare part of the standard, such as mapping tables and colour transforms.
+/// `Corrupt` for a damaged or truncated stream, or a decoded length that `length` does not allow.
+/// `Unsupported` names a rare part of the standard, such as mapping tables and colour transforms.
 /// [`Error::cancelled`](crate::error::Error::cancelled) if `is_wanted`, called after each half
 /// million samples, returns false.
 pub fn decode(
@@ -103,13 +103,13 @@ fn decode_scan(
     Ok(())
 }
 
-/// The decoder's state in a scan. Each restart resets it.
+/// The state of the decoder in a scan. Each restart marker resets it.
 struct ScanState {
     model: Model,
     above: Vec<SampleLine>,
     lines: Vec<SampleLine>,
-    /// For each component, its index into the table of run lengths. One index for all components if
-    /// their samples alternate.
+    /// For each component, its index into the table of run lengths (RUNindex in ITU-T T.87). All
+    /// components share the first index if their samples alternate.
     runs: Vec<usize>,
 }
 
@@ -138,7 +138,7 @@ impl ScanState {
     }
 }
 
-/// The destination of the samples of a scan.
+/// The part of the output that receives the samples of a scan.
 struct SampleRows<'a> {
     output: &'a mut [u8],
     row_bytes: usize,
@@ -163,7 +163,7 @@ impl<'a> SampleRows<'a> {
         })
     }
 
-    /// Writes one line of samples of each component.
+    /// Writes line `number` of the scan: one line of samples of each component.
     fn write(&mut self, number: usize, lines: &[SampleLine]) {
         let start = number.times(self.row_bytes);
         let row = self.output.get_mut(start..start.plus(self.row_bytes));
@@ -176,8 +176,8 @@ impl<'a> SampleRows<'a> {
     }
 }
 
-/// Writes the first sample of each line, then the second of each, and so on. Each sample takes
-/// `BYTES` bytes.
+/// Writes the first sample of each of the `lines`, then the second sample of each, and so on. Each
+/// sample takes `BYTES` bytes.
 fn write_samples<const BYTES: usize>(row: &mut [u8], lines: &[SampleLine]) {
     for (component, line) in lines.iter().enumerate() {
         let places = row.as_chunks_mut::<BYTES>().0.iter_mut();

@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::memory::buffer::{Buffer, BufferPool};
 
-/// The number of bytes that a decoder must produce.
+/// The number of bytes that a decoder must or may produce.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DecodedLength {
     /// Exactly this number: the result is the chunk itself.
@@ -13,7 +13,7 @@ pub enum DecodedLength {
 }
 
 impl DecodedLength {
-    /// Returns the maximum number of bytes.
+    /// Returns the maximum number of bytes that the decoder may produce.
     pub fn maximum(self) -> usize {
         match self {
             DecodedLength::Exactly(bytes) | DecodedLength::AtMost(bytes) => bytes,

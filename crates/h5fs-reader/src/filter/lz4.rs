@@ -14,11 +14,12 @@ use crate::memory::buffer::Buffer;
 
 /// Returns the decoded bytes of a chunk of filter 32004.
 ///
-/// The chunk contains a u64 total and a u32 block size. Each block is preceded by its u32 stored
-/// length, and is uncompressed if that equals its decoded length. All numbers are big-endian.
+/// The chunk contains the u64 decoded length of the chunk and the u32 decoded length of a block.
+/// Each block is preceded by its u32 stored length, and is uncompressed if that equals its decoded
+/// length. All numbers are big-endian.
 ///
 /// # Errors
-/// `Corrupt` for damaged or truncated bytes, or another length.
+/// `Corrupt` for damaged or truncated bytes, or a decoded length that `length` does not allow.
 pub fn decode(stored: &[u8], length: DecodedLength, context: &Context) -> Result<Buffer> {
     let mut blocks = Blocks::new("LZ4", stored);
     let total = length.check("LZ4", blocks.total()?)?;
@@ -60,7 +61,7 @@ fn decode_block_prefix(block: &[u8], output: &mut [u8]) -> Result<usize> {
 /// Returns the decoded bytes of one raw LZ4 block.
 ///
 /// # Errors
-/// `Corrupt` for a damaged block or one of another length.
+/// `Corrupt` for a damaged block, or a decoded length that `length` does not allow.
 pub fn decode_block(block: &[u8], length: DecodedLength, context: &Context) -> Result<Buffer> {
     length.fill("LZ4", &context.pool, |output| {
         decode_block_prefix(block, output)

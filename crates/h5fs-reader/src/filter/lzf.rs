@@ -15,7 +15,7 @@ use crate::memory::buffer::Buffer;
 /// Returns the decoded bytes of a whole LZF stream.
 ///
 /// # Errors
-/// `Corrupt` for a damaged or truncated stream, or one of another length.
+/// `Corrupt` for a damaged or truncated stream, or a decoded length that `length` does not allow.
 pub fn decode(stream: &[u8], length: DecodedLength, context: &Context) -> Result<Buffer> {
     length.fill("LZF", &context.pool, |output| {
         let mut history = History::new(output);
@@ -28,7 +28,7 @@ pub fn decode(stream: &[u8], length: DecodedLength, context: &Context) -> Result
     })
 }
 
-/// Decodes one instruction and returns the bytes after it.
+/// Decodes the instruction at the start of `stream` and returns the bytes after it.
 fn step<'a>(stream: &'a [u8], history: &mut History<'_>) -> Option<&'a [u8]> {
     let (&control, rest) = stream.split_first()?;
     let control = usize::from(control);

@@ -2,7 +2,7 @@
 //! without gaps.
 //!
 //! Parameters: their number, whether the data were stored unchanged, elements of the chunk, and the
-//! datatype as a tree. Bits that are not stored are 0. The nodes of the tree are:
+//! datatype as a tree. When decoding, bits that are not stored become 0. The nodes of the tree are:
 //!
 //! - 1 atomic: size, byte order, precision, offset
 //! - 2 array: size, element type
@@ -19,7 +19,8 @@ use crate::wire::{Count, to_usize};
 /// Returns the decoded bytes of a chunk.
 ///
 /// # Errors
-/// `Corrupt` for truncated bytes, invalid parameters, or another length.
+/// `Corrupt` for truncated bytes, invalid parameters, or a decoded length that `length` does not
+/// allow.
 pub fn decode(
     stored: Buffer,
     parameters: &[u32],
@@ -56,7 +57,7 @@ fn damaged() -> Error {
     Error::corrupt("nbit: invalid parameters", None)
 }
 
-/// A reader of the parameters in order.
+/// A reader of the filter's parameters in order.
 struct Parameters<'a>(std::slice::Iter<'a, u32>);
 
 impl Parameters<'_> {
@@ -78,12 +79,12 @@ impl Parameters<'_> {
 #[derive(Debug)]
 enum Type {
     Atomic(Atomic),
-    /// The size of the whole array, which is a multiple of the element's size, and the element
+    /// An array: its size in bytes, which is a multiple of the element's size, and its element
     /// type.
     Array(usize, Box<Type>),
-    /// The size of the whole compound, and the members with their offsets.
+    /// A compound: its size in bytes, and its members with their offsets.
     Compound(usize, Vec<(usize, Type)>),
-    /// This number of bytes, stored unchanged.
+    /// A type whose bytes are stored unchanged, with their number.
     Bytes(usize),
 }
 
@@ -104,8 +105,8 @@ impl Type {
         match class {
             1 => Atomic::read(numbers, size).map(Type::Atomic),
             2 => match Type::read(numbers, depth)? {
-                // The inner size is the size of an element or of part of it, but the whole array
-                // consists of bytes.
+                // The inner size is the size of an element or of a part of it, but all bytes of the
+                // whole array are stored unchanged.
                 Type::Bytes(_) => Ok(Type::Bytes(size)),
                 base if size.is_multiple_of(base.size()) => Ok(Type::Array(size, Box::new(base))),
                 _ => Err(damaged()),
@@ -129,7 +130,7 @@ impl Type {
         }
     }
 
-    /// Returns the number of bytes in an element, not 0.
+    /// Returns the size of an element in bytes, not 0.
     fn size(&self) -> usize {
         match self {
             Type::Atomic(atomic) => atomic.size,
@@ -137,8 +138,8 @@ impl Type {
         }
     }
 
-    /// Returns an iterator over the elements if each is a number of a usual size. Such elements can
-    /// be decoded together.
+    /// Returns an iterator over the elements if each is a number of 1, 2, 4 or 8 bytes. Such
+    /// elements can be decoded together. Returns `None` for any other datatype.
     fn numbers<'a>(&self, stored: &'a [u8]) -> Option<impl Iterator<Item = u64> + use<'a>> {
         let Type::Atomic(Atomic {
             size: 1 | 2 | 4 | 8,

@@ -13,8 +13,9 @@
 //! - 7: whether a fill value exists
 //! - 8 and following: the fill value in little-endian words
 //!
-//! A chunk contains u32 bits of a code, u8 8, u64 minimum, eight bytes, then the codes, the most
-//! significant bit first. A code with all bits set is the fill value.
+//! A chunk starts with the number of bits of a code as u32, the value 8 as u8, the minimum as u64,
+//! and eight unused bytes. The codes follow, the most significant bit first. A code with all bits
+//! set is the fill value.
 
 use crate::error::{Error, Result};
 use crate::filter::bits::{self, BitReader, PackedNumbers};
@@ -25,8 +26,8 @@ use crate::wire::{Count, Cursor, to_usize};
 /// Returns the decoded bytes of a chunk.
 ///
 /// # Errors
-/// `Corrupt` for truncated bytes, invalid parameters, or another length. `Unsupported` for binary
-/// scaling, which no library writes.
+/// `Corrupt` for truncated bytes, invalid parameters, or a decoded length that `length` does not
+/// allow. `Unsupported` for binary scaling, which no library writes.
 pub fn decode(
     stored: Buffer,
     parameters: &[u32],
@@ -88,7 +89,7 @@ fn unscale_double(code: u64, scale: f64, minimum: u64) -> u64 {
     (code as f64 / scale + f64::from_bits(minimum)).to_bits()
 }
 
-/// The decoded parameters.
+/// The filter's parameters, decoded.
 #[derive(Debug)]
 struct ScaleOffsetParameters {
     /// Whether the filter stored the elements unchanged.
@@ -105,7 +106,7 @@ struct ScaleOffsetParameters {
 #[derive(Debug, Clone, Copy)]
 enum Class {
     Integer,
-    /// Number of decimal digits that were kept.
+    /// A float, with the number of digits after the decimal point that the filter kept.
     Float(i32),
 }
 
@@ -146,7 +147,7 @@ impl ScaleOffsetParameters {
         })
     }
 
-    /// Decodes all of `output` from codes of the given number of bits. `number` converts a code to
+    /// Fills `output` with the elements of codes of `code_bits` bits. `number` converts a code to
     /// the bits of an element. Returns `None` if too few codes remain.
     fn unpack(
         &self,
@@ -167,8 +168,9 @@ impl ScaleOffsetParameters {
         bits::store(codes.map(number), self.size, self.big_endian, output)
     }
 
-    /// Copies elements that did not fit any code. These are stored unchanged, but in the writer's
-    /// byte order. That order was little-endian, because no file of a big-endian writer is known.
+    /// Copies the elements of a chunk that is not packed, because its codes would be as wide as the
+    /// elements. Such elements are stored in the writer's byte order. It is assumed to be
+    /// little-endian, because no file of a big-endian writer is known.
     fn copy(&self, code_bits: u32, elements: &[u8], output: &mut [u8]) -> Result<()> {
         let whole = to_usize(code_bits.into())? == self.size.times(8);
         match elements.get(..output.len()) {

@@ -7,7 +7,7 @@ use crate::filter::Context;
 use crate::memory::buffer::Buffer;
 use crate::wire::Count;
 
-/// Returns the bytes in the original order of the elements.
+/// Returns the bytes of a chunk in the original order of its elements.
 ///
 /// # Errors
 /// `Corrupt` if the parameter is missing or zero.
@@ -38,7 +38,8 @@ pub(crate) fn unshuffle(shuffled: &[u8], size: usize, elements: &mut [u8]) {
     join(plane, size, elements);
 }
 
-/// Writes whole elements of `size` bytes. `plane(j)` starts with byte j of each element.
+/// Assembles elements of `size` bytes and writes them into `elements`. `plane(j)` starts with byte
+/// j of each element.
 pub(crate) fn join<'a>(plane: impl Fn(usize) -> &'a [u8], size: usize, elements: &mut [u8]) {
     // An element is written in several passes. A tile of elements stays in the first-level cache
     // between the passes.
@@ -57,8 +58,9 @@ pub(crate) fn join<'a>(plane: impl Fn(usize) -> &'a [u8], size: usize, elements:
     }
 }
 
-/// Copies the unchanged bytes after the first `whole` bytes. Returns the first `whole` bytes of
-/// both slices.
+/// Copies the bytes after the first `whole` bytes from `shuffled` to `elements`, because they are
+/// not shuffled. Returns the first `whole` bytes of both slices, or `None` if one of them is
+/// shorter.
 pub(crate) fn copy_rest<'s, 'e>(
     shuffled: &'s [u8],
     elements: &'e mut [u8],
@@ -90,12 +92,12 @@ fn join_tile<'a>(plane: impl Fn(usize) -> &'a [u8], size: usize, elements: &mut 
     }
 }
 
-/// Number of elements that are joined at a time. The compiler vectorizes loops that join two runs
-/// of this known length, but not loops that join four. Bytes are therefore first joined to pairs,
-/// and pairs to elements, which is eight times faster.
+/// Number of elements that are assembled at a time. The compiler vectorizes loops that join two
+/// runs of this known length, but not loops that join four. Bytes are therefore first joined to
+/// pairs, and pairs to elements, which is eight times faster.
 const BLOCK: usize = 64;
 
-/// Joins elements of two bytes.
+/// Assembles elements of two bytes: plane j contains byte j of each element.
 fn join2(elements: &mut [u8], [a, b]: [&[u8]; 2]) {
     let (elements, _) = elements.as_chunks_mut::<2>();
     for ((element, &a), &b) in elements.iter_mut().zip(a).zip(b) {
@@ -103,7 +105,7 @@ fn join2(elements: &mut [u8], [a, b]: [&[u8]; 2]) {
     }
 }
 
-/// Joins elements of four bytes.
+/// Assembles elements of four bytes: plane j contains byte j of each element.
 fn join4(elements: &mut [u8], planes: [&[u8]; 4]) {
     let (blocks, after) = elements.as_chunks_mut::<{ 4 * BLOCK }>();
     let [a, b, c, d] = planes.map(|plane| plane.as_chunks::<BLOCK>().0);
@@ -117,7 +119,7 @@ fn join4(elements: &mut [u8], planes: [&[u8]; 4]) {
     join_rest(after, 4, &planes);
 }
 
-/// Joins elements of eight bytes.
+/// Assembles elements of eight bytes: plane j contains byte j of each element.
 fn join8(elements: &mut [u8], planes: [&[u8]; 8]) {
     let (blocks, after) = elements.as_chunks_mut::<{ 8 * BLOCK }>();
     let [a, b, c, d, e, f, g, h] = planes.map(|plane| plane.as_chunks::<BLOCK>().0);
@@ -153,16 +155,16 @@ fn fours(low: &[u16; BLOCK], high: &[u16; BLOCK]) -> [u32; BLOCK] {
     fours
 }
 
-/// Joins the elements after the last whole block.
+/// Assembles the elements after the last whole block of `BLOCK` elements.
 fn join_rest(elements: &mut [u8], size: usize, planes: &[&[u8]]) {
     for (byte, plane) in planes.iter().enumerate() {
         join1(elements, size, byte, plane.as_chunks::<BLOCK>().1);
     }
 }
 
-/// Writes bytes `byte..byte + 8` of every element. Eight bytes of each of eight planes form a
-/// square that is transposed in registers. This takes an eighth of the loads and stores of a copy
-/// by single bytes, whatever the element's size.
+/// Writes the bytes from index `byte` to `byte + 7` of every element. Eight bytes of each of eight
+/// planes form a square that is transposed in registers. This takes an eighth of the loads and
+/// stores of a copy by single bytes, whatever the element's size.
 fn join8_of(elements: &mut [u8], size: usize, byte: usize, planes: [&[u8]; 8]) {
     let mut squares = elements.chunks_exact_mut(size.times(8));
     for (square, columns) in squares.by_ref().zip(transposed(planes)) {
@@ -179,7 +181,7 @@ fn join8_of(elements: &mut [u8], size: usize, byte: usize, planes: [&[u8]; 8]) {
     }
 }
 
-/// Writes byte `byte` of every element.
+/// Writes the byte at index `byte` of every element.
 fn join1(elements: &mut [u8], size: usize, byte: usize, plane: &[u8]) {
     for (to, from) in elements.iter_mut().skip(byte).step_by(size).zip(plane) {
         *to = *from;

@@ -13,13 +13,15 @@ use crate::filter::{Context, DecodedLength};
 use crate::memory::buffer::Buffer;
 use crate::wire::{Count, Cursor, to_usize};
 
-/// The largest accepted number of samples in a scanline. The library's encoder makes at most 4096.
+/// The largest accepted number of samples in a scanline. The encoder of the library makes at most
+/// 4096.
 const SCANLINE: usize = 1 << 16;
 
 /// Returns the decoded bytes of a chunk.
 ///
 /// # Errors
-/// `Corrupt` for damaged or truncated bytes or parameters, or another length.
+/// `Corrupt` for damaged or truncated bytes, invalid parameters, or a decoded length that `length`
+/// does not allow.
 pub fn decode(
     stored: &[u8],
     parameters: &[u32],
@@ -51,15 +53,16 @@ struct SzipParameters {
     block: usize,
     /// Number of samples of a scanline without its padding.
     scanline: usize,
-    /// Whether differences are coded.
+    /// Whether the coded numbers are differences from the previous sample (preprocessing).
     preprocess: bool,
     /// Whether the samples are stored with their high byte first.
     big_endian: bool,
 }
 
 impl SzipParameters {
-    /// Creates the coding. Also returns the number of bytes in an element if the samples are its
-    /// shuffled bytes, otherwise 1.
+    /// Parses the filter's parameters. Also returns the number of bytes in an element if the
+    /// samples are its shuffled bytes, otherwise 1. Returns `None` if a parameter is outside its
+    /// range.
     fn new(parameters: &[u32]) -> Option<(Self, usize)> {
         const BIG_ENDIAN: u32 = 16;
         const PREPROCESS: u32 = 32;
@@ -101,7 +104,7 @@ impl SzipParameters {
         }
     }
 
-    /// Decodes `total` bytes of samples.
+    /// Decodes samples until they fill `total` bytes.
     fn decode(&self, stream: &[u8], total: usize, context: &Context) -> Result<Buffer> {
         let blocks = self.scanline.div_ceil(self.block);
         let mut interval = vec![0_u32; blocks.times(self.block)];
@@ -124,8 +127,9 @@ impl SzipParameters {
         Ok(output)
     }
 
-    /// Decodes the blocks of one interval. Each interval except the last has `blocks` blocks.
-    /// `samples` contains zeros.
+    /// Decodes the blocks of one reference interval into `samples`, which contains zeros. Each
+    /// interval except the last has `blocks` blocks. Returns `None` if the bits are damaged or too
+    /// few.
     fn interval(&self, bits: &mut BitReader<'_>, blocks: usize, samples: &mut [u32]) -> Option<()> {
         let mut done = 0_usize;
         let mut rest = samples;
@@ -142,7 +146,8 @@ impl SzipParameters {
         Some(())
     }
 
-    /// Decodes one block. If `reference` is set, the block starts with an uncoded sample.
+    /// Decodes one block. If `reference` is set, the block starts with an uncoded sample. Returns
+    /// `None` if the bits are damaged or too few.
     fn block(&self, bits: &mut BitReader<'_>, block: &mut [u32], reference: bool) -> Option<Block> {
         let uncoded = 1_u64.wrapping_shl(self.id_bits).wrapping_sub(1);
         let id = bits.read(self.id_bits)?;
@@ -224,7 +229,7 @@ impl SzipParameters {
 enum Block {
     /// The block's samples were decoded.
     Samples,
-    /// The block and some following blocks are zeros. The value is the coded count.
+    /// The block and some following blocks are zeros. The value is the code of their number.
     Zeros(u32),
 }
 
@@ -232,9 +237,9 @@ fn number(bits: &mut BitReader<'_>, width: u32) -> Option<u32> {
     u32::try_from(bits.read(width)?).ok()
 }
 
-/// Returns the number of blocks in a run of zero blocks (121.0-B, 3.5). Codes 0 to 3 mean 1 to 4
-/// blocks. Code 4 means "to the end of the segment of 64 blocks, or of the interval". A larger code
-/// is the number of blocks.
+/// Returns the number of blocks in a run of zero blocks with the code `run` (121.0-B, 3.5), or
+/// `None` if the interval has fewer. Codes 0 to 3 mean 1 to 4 blocks. Code 4 means "to the end of
+/// the segment of 64 blocks, or of the interval". A larger code is the number of blocks.
 fn zero_blocks(run: u32, done: usize, blocks: usize) -> Option<usize> {
     let left = blocks.checked_sub(done)?;
     let covered = match run {

@@ -1,10 +1,11 @@
 //! Filter 32013, ZFP: arrays of one to four dimensions in blocks of four elements in each
 //! dimension.
 //!
-//! Parameters: 0 versions, then ZFP's header in words of 32 bits. The header contains `zfp` and the
-//! codec's version 5, 52 bits of scalar type and dimensions, and 12 or 64 bits of mode. The chunk
-//! itself starts without a header. Dimensions of 1 are omitted, and the fastest dimension comes
-//! first. (zfp 1.0, "Bit stream": bits fill bytes from the lowest up.)
+//! Parameter 0 contains versions of the libraries. The other parameters are ZFP's header in words
+//! of 32 bits. The header contains `zfp` and the codec's version 5, 52 bits of scalar type and
+//! dimensions, and 12 or 64 bits of mode. The chunk itself starts without a header. Dimensions of 1
+//! are omitted, and the fastest dimension comes first. (zfp 1.0, "Bit stream": bits fill bytes from
+//! the lowest up.)
 
 mod block;
 mod order;
@@ -20,8 +21,8 @@ use stream::BitStream;
 /// Returns the decoded bytes of a chunk.
 ///
 /// # Errors
-/// `Corrupt` for truncated bytes, invalid parameters, or another length. `Unsupported` for another
-/// version of the codec.
+/// `Corrupt` for truncated bytes, invalid parameters, or a decoded length that `length` does not
+/// allow. `Unsupported` for another version of the codec than 5.
 pub fn decode(
     stored: &[u8],
     parameters: &[u32],
@@ -48,12 +49,12 @@ fn damaged() -> Error {
     Error::corrupt("ZFP: damaged, or ends too early", None)
 }
 
-/// The decoded parameters.
+/// ZFP's header, decoded from the filter's parameters.
 #[derive(Debug)]
 struct Header {
     scalar: Scalar,
     rank: usize,
-    /// The dimensions, fastest first. 1 beyond the rank.
+    /// The lengths of the dimensions, fastest first, and 1 for each dimension beyond the rank.
     dims: [usize; 4],
     mode: Mode,
 }
@@ -163,7 +164,7 @@ impl Header {
     }
 
     /// Writes the part of a block that is within the array to `output`, in rows of the fastest
-    /// dimension.
+    /// dimension. `origin` is the position of the block's first element.
     fn scatter<I: Int>(
         &self,
         block: &[I],
@@ -201,7 +202,8 @@ impl Header {
     }
 }
 
-/// Returns the first element of block `number`.
+/// Returns the coordinates of the first element of block `number`, fastest dimension first.
+/// `blocks` is the number of blocks in each dimension.
 fn origin(number: usize, blocks: [usize; 4]) -> [usize; 4] {
     let mut number = number;
     blocks.map(|count| {

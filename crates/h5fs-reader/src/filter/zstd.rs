@@ -1,5 +1,4 @@
-//! Filter 32015, Zstandard: frames one after another (RFC 8878), with or without their content
-//! size.
+//! Filter 32015, Zstandard: consecutive frames (RFC 8878), with or without their content size.
 
 use zstd::bulk::Decompressor;
 
@@ -10,7 +9,7 @@ use crate::memory::buffer::Buffer;
 /// Returns the decoded bytes of the Zstandard frames in `frames`.
 ///
 /// # Errors
-/// `Corrupt` for damaged or truncated frames, or another length.
+/// `Corrupt` for damaged or truncated frames, or a decoded length that `length` does not allow.
 pub fn decode(frames: &[u8], length: DecodedLength, context: &mut Context) -> Result<Buffer> {
     let Context { pool, zstd, .. } = context;
     length.fill("zstd", pool, |output| decode_into(frames, output, zstd))

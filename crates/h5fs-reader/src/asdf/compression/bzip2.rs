@@ -1,12 +1,13 @@
 //! Blocks that are one bzip2 stream. The stream consists of bzip2 blocks of up to 900 kB before
-//! runs are expanded. Each begins with a mark at any bit position. The bzip2 blocks are
-//! independent, so several are decoded at the same time, each as a stream of one block.
+//! runs are expanded. Each begins with a magic number of 48 bits at any bit position. The bzip2
+//! blocks are independent, so several are decoded at the same time, each as a stream of one block.
 //!
-//! A bzip2 block with few symbols may decode to 45 MB, but the kept content takes at most the bytes
-//! of the symbols (`content`).
+//! A bzip2 block with few symbols may decode to 45 MB, but the cached content takes at most the
+//! bytes of the symbols (`content`).
 //!
-//! A bzip2 block's decoded length is known only after decoding. The first reader of a distant place
-//! therefore decodes all earlier bzip2 blocks once. Any place is then found without another decode.
+//! A bzip2 block's decoded length is known only after decoding. A first read far ahead therefore
+//! decodes all earlier bzip2 blocks once. Later reads find the bzip2 block of any offset without
+//! decoding others.
 
 mod bit_marks;
 mod content;
@@ -29,16 +30,16 @@ use crate::memory::cancel::{IsWanted, check_wanted};
 use crate::model::storage::DecodeContext;
 use crate::wire::{Count, to_u64, to_usize};
 
-/// Maximum number of bytes of a bzip2 block with 900 000 symbols: 20 bits per symbol, and the
-/// tables.
+/// Maximum number of stored bytes of a bzip2 block with 900 000 symbols: 20 bits per symbol, and
+/// the tables.
 const BLOCK_BYTES: u64 = 3 << 20;
 
-/// Number of marks that are tried as the end of a bzip2 block. The next mark may be data that looks
-/// like a mark.
+/// Number of magic numbers that are tried as the end of a bzip2 block. The next magic number may be
+/// compressed data with the same bits.
 const ENDS: usize = 3;
 
-/// Maximum number of bzip2 blocks that are decoded at a time, which is also the number of kept
-/// ones.
+/// Maximum number of bzip2 blocks that are decoded at a time. The contents of that many fit into
+/// [`limits::BZIP2_KEPT`] bytes.
 const TOGETHER: usize = 8;
 
 /// The bit at which the first bzip2 block begins, after `BZh` and a digit.
@@ -51,26 +52,26 @@ pub type Bzip2Block = ResumableBlock<Bzip2>;
 #[derive(Debug)]
 pub struct Bzip2;
 
-/// The bzip2 blocks of the stream that are known so far, and their kept contents.
+/// The bzip2 blocks of the stream that are known so far, and their cached contents.
 #[derive(Default)]
 pub struct Bzip2Progress {
     marks: BitMarks,
-    /// The bzip2 blocks whose place is known.
+    /// The consecutive bzip2 blocks from the start of the stream whose content offsets are known.
     chain: Vec<ChainLink>,
-    /// The end of the chain.
+    /// The position after the last bzip2 block of `chain`.
     tip: Tip,
     /// The result of the check at the stream's end, once the chain has reached it.
     end: Option<Result<()>>,
-    /// The most recently decoded or used contents, by the number of the mark at which each block
-    /// begins.
+    /// The contents of the most recently used bzip2 blocks, the most recent last. Each is preceded
+    /// by the index of its block's magic number.
     kept: VecDeque<(usize, BlockContent)>,
 }
 
-/// A bzip2 block whose place is known.
+/// A bzip2 block whose content offset is known.
 #[derive(Clone, Copy)]
 struct ChainLink {
     mark: usize,
-    /// The offset of the block's content.
+    /// The offset of the bzip2 block's content in the content of the whole stream.
     start: u64,
 }
 
@@ -78,7 +79,7 @@ struct ChainLink {
 struct Tip {
     mark: usize,
     start: u64,
-    /// The combined checksum of the blocks so far.
+    /// The combined checksum of the bzip2 blocks before this position.
     sum: u32,
 }
 
@@ -86,7 +87,7 @@ struct Tip {
 struct DecodedBlock {
     content: BlockContent,
     sum: u32,
-    /// The number of the mark that follows the block.
+    /// The index of the magic number that follows the bzip2 block.
     next: usize,
 }
 
@@ -95,13 +96,13 @@ struct Job {
     mark: usize,
     bit: u64,
     ends: Vec<(usize, u64)>,
-    /// Whether no mark follows the block, because the stream may be truncated there.
+    /// Whether no magic number follows the bzip2 block, because the stream may be truncated there.
     is_cut: bool,
 }
 
 impl Bzip2Block {
-    /// Decodes bzip2 blocks until the chain contains the content up to byte `end`. For the last
-    /// byte of the content, decodes until the stream's end.
+    /// Decodes bzip2 blocks until the chain contains the content up to byte `end`. If `end` is the
+    /// end of the content, decodes until the end of the stream.
     fn decode_until(
         &self,
         progress: &mut Bzip2Progress,
@@ -119,7 +120,7 @@ impl Bzip2Block {
         }
     }
 
-    /// Extends the chain by the next blocks, or finds the stream's end.
+    /// Extends the chain by the next bzip2 blocks, or finds the end of the stream.
     fn advance(&self, progress: &mut Bzip2Progress, help: &DecodeContext<'_>) -> Result<()> {
         if let Some(end) = &progress.end {
             end.clone()?;
@@ -132,7 +133,7 @@ impl Bzip2Block {
         }
         for (job, decoded) in jobs.iter().zip(self.decode_all(&jobs, help)) {
             if job.mark != progress.tip.mark || progress.end.is_some() {
-                // The mark was data of the previous block.
+                // The magic number was data of the previous block.
                 continue;
             }
             match decoded {
@@ -148,7 +149,8 @@ impl Bzip2Block {
         Ok(())
     }
 
-    /// Appends bytes of the block that contains byte `at` of the content, from `at` up to `end`.
+    /// Appends the content from byte `at` to `end` to `bytes`. Stops at the end of the bzip2 block
+    /// that contains byte `at`.
     fn copy(
         &self,
         progress: &mut Bzip2Progress,
@@ -176,7 +178,7 @@ impl Bzip2Block {
         content.append(within(at)?..within(end)?, bytes)
     }
 
-    /// Decodes blocks in parallel, the first of them in this thread.
+    /// Decodes bzip2 blocks in parallel, the first of them in this thread.
     fn decode_all(&self, jobs: &[Job], help: &DecodeContext<'_>) -> Vec<Result<DecodedBlock>> {
         let is_wanted = help.is_wanted;
         let Some((first, others)) = jobs.split_first() else {
@@ -219,7 +221,7 @@ impl Bzip2Block {
         Err(error)
     }
 
-    /// Returns the content of a stream of one block, and whether it is complete.
+    /// Returns the content of a stream of one bzip2 block, and whether it is complete.
     fn content(
         &self,
         alone: &SingleBlock,
@@ -234,7 +236,7 @@ impl Bzip2Block {
         Ok((content.finish(), is_whole))
     }
 
-    /// Decodes the last block of a truncated stream.
+    /// Decodes the last bzip2 block of a truncated stream.
     fn decode_to_the_end(&self, job: &Job, is_wanted: &IsWanted<'_>) -> Result<DecodedBlock> {
         let to = self.encoded.stored.length().times(8);
         let alone = SingleBlock::open(&self.encoded, job.bit, to)?;
@@ -260,7 +262,8 @@ impl Bzip2Progress {
     }
 
     /// Checks that the stream ends correctly at the tip, with the length in the header and the
-    /// checksum of all blocks.
+    /// checksum of all blocks. The outer error is a failure to read, the inner result is that of
+    /// the check.
     fn checked_end(&mut self, encoded: &EncodedBlock) -> Result<Result<()>> {
         let Some(mark) = self.mark(self.tip.mark, encoded)? else {
             if self.tip.mark > 0 && self.tip.start == encoded.decoded {
@@ -280,7 +283,7 @@ impl Bzip2Progress {
         })
     }
 
-    /// Returns the next blocks from the tip on, or an empty list at the stream's end.
+    /// Returns the next bzip2 blocks from the tip on, or an empty list at the end of the stream.
     fn next_jobs(&mut self, encoded: &EncodedBlock, threads: usize) -> Result<Vec<Job>> {
         let mut jobs = Vec::new();
         for number in (self.tip.mark..).take(threads.clamp(1, TOGETHER)) {
@@ -292,8 +295,8 @@ impl Bzip2Progress {
         Ok(jobs)
     }
 
-    /// Returns the block at `place` of the chain. If the previous block is kept, the reader is
-    /// sequential, and the following blocks are decoded too.
+    /// Returns the bzip2 block with the index `place` in the chain. If the content of the previous
+    /// block is cached, the reader is sequential, and the result contains the following blocks too.
     fn known_jobs(
         &mut self,
         place: usize,
@@ -334,9 +337,9 @@ impl Bzip2Progress {
         })
     }
 
-    /// Returns the mark with this number. Returns `None` if the mark is not within a block's
-    /// maximum length of the previous mark. The first mark must directly follow the stream's
-    /// header.
+    /// Returns the magic number with the index `number`. Returns `None` if it is not within a
+    /// block's maximum length of the previous magic number. The first magic number must directly
+    /// follow the stream's header.
     fn mark(&mut self, number: usize, encoded: &EncodedBlock) -> Result<Option<BitMark>> {
         let until = match number.checked_sub(1) {
             None => FIRST_BIT,
@@ -347,7 +350,8 @@ impl Bzip2Progress {
         Ok(mark.filter(|mark| number > 0 || mark.bit == FIRST_BIT))
     }
 
-    /// Returns the content of the block at this mark if it is kept, and marks it as used.
+    /// Returns the cached content of the bzip2 block whose magic number has the index `mark`, and
+    /// makes it the most recently used. Returns `None` if it is not cached.
     fn kept(&mut self, mark: usize) -> Option<&BlockContent> {
         let place = self.kept.iter().position(|(kept, _)| *kept == mark)?;
         let entry = self.kept.remove(place)?;
@@ -355,8 +359,8 @@ impl Bzip2Progress {
         self.kept.back().map(|(_, content)| content)
     }
 
-    /// Keeps the content of the block at this mark. Of the other kept contents, drops those that no
-    /// longer fit in the limit.
+    /// Caches the content of the bzip2 block whose magic number has the index `mark`. Drops the
+    /// least recently used contents that no longer fit into the limit.
     fn keep(&mut self, mark: usize, content: BlockContent) {
         self.kept.retain(|(kept, _)| *kept != mark);
         self.kept.push_back((mark, content));

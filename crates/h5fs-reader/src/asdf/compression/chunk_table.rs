@@ -42,25 +42,26 @@ pub struct ChunkTable {
     codec: ChunkCodec,
     longest: OnceLock<LongestChunk>,
     tables: Arc<ChunkTables>,
-    /// Locked while the chunks are walked, so that only one thread walks. The engine's turns cannot
-    /// be used instead: the walk is needed to open the array, before there are turns. Pieces are
-    /// also decoded in parallel, and their places may have been evicted from `tables`.
+    /// Locked while the chunk headers are read, so that only one thread reads them. The order in
+    /// which the array engine decodes pieces does not ensure this: the headers are needed before
+    /// the array is opened, and pieces are decoded in parallel. Each of them may need the headers
+    /// again after `tables` evicted the positions.
     walking: Mutex<()>,
 }
 
-/// The lengths of the longest chunks.
+/// The maximum stored length and the maximum decoded length of a block's chunks, in bytes.
 #[derive(Debug, Default, Clone, Copy)]
 struct LongestChunk {
     stored: u64,
     decoded: u64,
 }
 
-/// The position of a chunk.
+/// The position of a chunk in the file and in the content of its block.
 #[derive(Debug, Clone, Copy)]
 struct ChunkMark {
-    /// The offset of the chunk's length field.
+    /// The file offset of the chunk's length field.
     at: u64,
-    /// The offset of the decoded bytes in the block's content.
+    /// The offset of the chunk's decoded bytes in the block's content.
     start: u64,
 }
 
@@ -68,7 +69,7 @@ struct ChunkMark {
 struct Chunk {
     /// The stored bytes after the length field.
     stored: Extent,
-    /// The decoded bytes as a range of the block's content.
+    /// The chunk's decoded bytes as a range of the block's content.
     content: Extent,
 }
 
@@ -76,7 +77,7 @@ struct Chunk {
 #[derive(Debug)]
 pub struct ChunkTables(FileLru<u64, Arc<[ChunkMark]>>);
 
-/// The tables of all files of a mount together.
+/// The chunk tables of all files of a mount, with one limit on their memory.
 #[derive(Debug, Clone)]
 pub struct SharedChunkTables(Arc<SharedLru<u64, Arc<[ChunkMark]>>>);
 
@@ -93,7 +94,7 @@ impl ChunkTables {
     }
 }
 
-/// A walk from one chunk to the next.
+/// A walk over the chunk headers of a block, from one chunk to the next.
 struct ChunkWalk<'a> {
     encoded: &'a EncodedBlock,
     codec: ChunkCodec,
@@ -124,8 +125,8 @@ impl ChunkWalk<'_> {
 }
 
 impl ChunkTable {
-    /// Returns the block as chunks, which are walked when they are first needed. Their positions
-    /// are kept in `tables`.
+    /// Creates the block. Its chunk headers are read when they are first needed, and the positions
+    /// of the chunks are cached in `tables`.
     pub fn new(encoded: EncodedBlock, codec: ChunkCodec, tables: &Arc<ChunkTables>) -> Self {
         ChunkTable {
             encoded,
@@ -145,7 +146,8 @@ impl ChunkTable {
         }
     }
 
-    /// Returns the positions of chunks at regular distances.
+    /// Returns the positions of evenly spaced chunks, ascending. These are all chunks of the block
+    /// if it has fewer than `CHUNK_MARKS`.
     ///
     /// # Errors
     /// `Corrupt` if the chunks do not fill the block or their decoded length differs from the block
@@ -218,7 +220,9 @@ impl ChunkTable {
     }
 }
 
-/// Returns the chunk whose length field is at `at`. `header` contains the bytes at that offset.
+/// Parses the header of the chunk whose length field is at the file offset `at`. `header` contains
+/// the bytes from this offset on. `start` is the offset of the chunk's content in the block's
+/// content.
 fn chunk_of(header: &[u8], codec: ChunkCodec, at: u64, start: u64) -> Result<Chunk> {
     let cut = || Error::corrupt("block: the header of a chunk is truncated", at);
     let word = |place: usize| -> Result<[u8; 4]> {

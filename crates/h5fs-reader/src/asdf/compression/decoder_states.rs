@@ -10,8 +10,8 @@ use crate::memory::lock::lock;
 
 type State = Box<dyn Any + Send>;
 
-/// The states of [`limits::RESUMABLE_BLOCKS`] blocks, by the offsets of their stored bytes. Only
-/// the block's codec knows the type of its state.
+/// The decoder states of at most [`limits::RESUMABLE_BLOCKS`] blocks, by the file offsets of their
+/// stored bytes. Only the block's codec knows the type of its state.
 pub struct DecoderStates(Mutex<LruCache<u64, State>>);
 
 impl Default for DecoderStates {
@@ -27,9 +27,9 @@ impl std::fmt::Debug for DecoderStates {
 }
 
 impl DecoderStates {
-    /// Calls `decode` with the state of a block, or with an initial state if none is kept. The
-    /// state is removed during the call. The array engine lets only one thread decode a block at a
-    /// time, so no other thread needs the state meanwhile.
+    /// Calls `decode` with the state of the block whose stored bytes begin at `offset`, or with an
+    /// initial state if none is kept. The state is removed during the call. The array engine lets
+    /// only one thread decode a block at a time, so no other thread needs the state meanwhile.
     pub fn decode_with<S, R>(&self, offset: u64, decode: impl FnOnce(&mut S) -> R) -> R
     where
         S: Any + Send + Default,
@@ -43,7 +43,8 @@ impl DecoderStates {
         result
     }
 
-    /// Stores a state. Returns the states that no longer fit.
+    /// Stores the state of a block. Returns the block's previous state, and the least recently used
+    /// state if it no longer fits.
     fn put(&self, offset: u64, state: State) -> [Option<State>; 2] {
         let mut states = lock(&self.0);
         let before = states.put(offset, state);

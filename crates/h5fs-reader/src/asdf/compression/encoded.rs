@@ -15,7 +15,7 @@ use crate::wire::{Count, Extent};
 pub struct EncodedBlock {
     /// The file offset of the block.
     pub block: u64,
-    /// The file.
+    /// The file that contains the block.
     pub source: SharedSource,
     /// The range of the stored bytes in the file.
     pub stored: Extent,
@@ -25,7 +25,7 @@ pub struct EncodedBlock {
 
 impl EncodedBlock {
     /// Returns the estimated ranges of the stored bytes of `pieces`, which decode to `bytes` bytes
-    /// each. The estimate assumes uniform compression and adds one piece on each side.
+    /// each. The estimate assumes uniform compression and includes one more piece on each side.
     pub(super) fn estimated_extents(&self, pieces: Range<u64>, bytes: u64) -> Vec<StoredExtent> {
         let decoded = u128::from(self.decoded.max(1));
         let place = |piece: u64| {
@@ -71,8 +71,8 @@ impl EncodedBlock {
         Error::corrupt(what, self.stored.start())
     }
 
-    /// Returns the range of the content of this piece. Pieces have `bytes` bytes, except the last.
-    /// The range is empty if the piece does not exist.
+    /// Returns the range of a piece in the block's content. Each piece has `bytes` bytes, except
+    /// the last. The range is empty if the piece does not exist.
     pub(super) fn piece(&self, piece: u64, bytes: u64) -> Extent {
         Extent::from_range(piece.times(bytes), self.decoded).first(bytes)
     }

@@ -1,4 +1,4 @@
-//! A block that is decoded in order, from a state that is kept between reads.
+//! Blocks that are decoded in order, from a decoder state that is kept between reads.
 
 use std::any::Any;
 use std::fmt;
@@ -12,12 +12,13 @@ use crate::error::{Error, Result};
 use crate::memory::buffer::Buffer;
 use crate::model::storage::{DecodeContext, PieceDecoder, StoredExtent};
 
-/// The decoder of a block's stream.
+/// The codec of a block that is decoded in order.
 pub trait Codec: Sized {
-    /// The state for continuing the decoding.
+    /// The decoder state from which a later call continues.
     type ResumeState: Any + Send + Default;
 
-    /// Decodes one of the block's pieces.
+    /// Decodes the piece with the number `piece` of the block. Starts from `state`, and leaves in
+    /// it the state for the next call.
     ///
     /// # Errors
     /// `Corrupt` if the stream is damaged, or its length differs from the header.
@@ -29,7 +30,7 @@ pub trait Codec: Sized {
     ) -> Result<Buffer>;
 }
 
-/// A block that is decoded in order, in pieces of `piece` bytes.
+/// A compressed block that is decoded in order, in pieces of `piece` bytes.
 pub struct ResumableBlock<C> {
     pub(super) codec: C,
     pub(super) encoded: EncodedBlock,
@@ -38,7 +39,8 @@ pub struct ResumableBlock<C> {
 }
 
 impl<C> ResumableBlock<C> {
-    /// Returns the block in pieces of `piece` bytes, whose states are kept in `resumes`.
+    /// Creates a block that is decoded in pieces of `piece` bytes and keeps its decoder state in
+    /// `resumes`.
     pub fn with_states(
         codec: C,
         encoded: EncodedBlock,

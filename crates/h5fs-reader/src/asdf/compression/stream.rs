@@ -3,10 +3,10 @@
 //!
 //! Sequential reads decode each byte once, however the readers are interleaved within the kept
 //! pieces. A read that goes backwards or far ahead begins at the nearest independent part, if the
-//! stream has such parts. Otherwise, going backwards decodes the stream from the beginning, unless
-//! the engine's cache still has the piece. A checksum of the whole stream is verified for a reader
-//! that goes from the beginning to the end. A part's checksum is verified before the part's last
-//! bytes are returned.
+//! stream has such parts. Otherwise, a read that goes backwards decodes the stream from the
+//! beginning, unless the array engine still caches the piece. A checksum of the whole stream is
+//! verified for a reader that goes from the beginning to the end. A part's checksum is verified
+//! before the part's last bytes are returned.
 
 pub mod codec;
 pub mod consecutive_frames;
@@ -39,20 +39,20 @@ const KEPT: usize = 4;
 /// Maximum distance, in pieces, between the concurrent requests of one sequential reader.
 const NEAR: u64 = 8;
 
-/// Maximum number of pieces of a part that are decoded at once when a read begins at the part a
-/// second time.
+/// Maximum number of pieces from the requested one to the end of its part for which all of them are
+/// decoded at once. This happens when decoding starts at the part a second time.
 const AT_ONCE: u64 = 32;
 
 /// A block that is one stream.
 pub type StreamBlock = ResumableBlock<StreamCodec>;
 
-/// The decoded position in the stream, and other possible start positions of decoding.
+/// The position of the decoder in the stream, and the other positions at which decoding can start.
 #[derive(Default)]
 pub struct StreamState {
     run: DecoderRun,
     /// The independent parts, once the stream was searched for them.
     parts: Option<Arc<[StreamPart]>>,
-    /// The numbers of the parts at which a run has started.
+    /// The numbers of the parts at which decoding has started before.
     begun: BTreeSet<usize>,
     /// Whether decoding from the beginning has reached damage.
     is_broken: bool,
@@ -99,7 +99,8 @@ impl StreamBlock {
         Ok(bytes)
     }
 
-    /// Decodes up to the end of `piece`, which must not be before the first kept piece.
+    /// Continues the run up to the end of `piece`, and returns that piece. The piece must not be
+    /// before the first kept one.
     fn decode_on(
         &self,
         state: &mut StreamState,
@@ -129,8 +130,9 @@ impl StreamBlock {
         StoredReader::new(Arc::clone(&self.encoded.source), self.encoded.stored)
     }
 
-    /// Moves to the last part before `piece`, or to the beginning, unless the current run will
-    /// reach the piece sooner. Returns the end of the pieces that should be decoded as well.
+    /// Moves the decoder to the last part that begins at or before `piece`, or to the beginning.
+    /// Does nothing if the current run will reach the piece sooner. Returns the end of the pieces
+    /// that should be decoded too, or `piece` if no other piece should.
     fn seek(&self, state: &mut StreamState, piece: u64) -> Result<u64> {
         let parts = match &state.parts {
             Some(parts) => Arc::clone(parts),
@@ -161,8 +163,8 @@ impl StreamBlock {
         Ok(if is_known && is_short { end } else { piece })
     }
 
-    /// Starts a run at a part that begins with byte `from`. The run's first piece is the first one
-    /// that begins at or after this byte.
+    /// Starts a run at the part with the number `place`, whose content begins at byte `from`. The
+    /// run's first piece is the first one that begins at or after this byte.
     fn run_from(&self, parts: Arc<[StreamPart]>, place: usize, from: u64) -> Result<DecoderRun> {
         let next = from.div_ceil(self.piece);
         let passed_over = next.times(self.piece).minus_or_zero(from);
@@ -179,8 +181,9 @@ impl StreamBlock {
         })
     }
 
-    /// Passes on the pieces up to `until` of a part at which a run begins a second time. Otherwise,
-    /// each of them would be decoded from the part's beginning.
+    /// Decodes the pieces before `until` and passes them to `on_extra_piece`. The caller does this
+    /// when decoding starts at a part a second time. Otherwise, a reader that goes backwards would
+    /// decode the part from its beginning for each of its pieces.
     fn emit_extra_pieces(&self, run: &mut DecoderRun, until: u64, help: &mut DecodeContext<'_>) {
         while run.next < until && (help.is_wanted)() {
             if self.step(run, help).is_err() {

@@ -18,7 +18,7 @@ pub enum WholeCodec {
     Zlib,
     /// One .bz2 stream.
     Bzip2,
-    /// A stream codec.
+    /// Zstandard frames, LZ4 frames or .xz streams.
     Stream(StreamCodec),
     /// One Blosc-1 buffer or Blosc-2 chunk.
     Blosc,
@@ -33,7 +33,7 @@ pub fn limit_stored(encoded: &EncodedBlock) -> Result<()> {
     encoded.limit_stored(needed, limits::WHOLE_SURPLUS)
 }
 
-/// A block of one piece.
+/// A compressed block that is decoded in one piece.
 #[derive(Debug)]
 pub struct WholeBlock {
     encoded: EncodedBlock,
@@ -41,7 +41,7 @@ pub struct WholeBlock {
 }
 
 impl WholeBlock {
-    /// Returns the block as one piece.
+    /// Creates a block that is decoded in one piece.
     ///
     /// # Errors
     /// `Limit` if the decoded or stored bytes are too many to decode at once.
@@ -75,8 +75,8 @@ impl WholeBlock {
 }
 
 impl WholeBlock {
-    /// Returns the whole content of a bzip2 stream that is truncated after its last content byte.
-    /// Returns `None` if content is missing.
+    /// Decodes a bzip2 stream that is truncated after its last content byte, and returns its whole
+    /// content. Returns `None` if content is missing.
     fn decode_truncated(&self, stored: &[u8]) -> Option<Buffer> {
         let (content, _) = filter::bzip2::decode_truncated(stored, self.encoded.decoded).ok()?;
         let is_all = to_u64(content.len()) == self.encoded.decoded;

@@ -60,15 +60,16 @@ pub struct Zlib {
     distance: u64,
 }
 
-/// The decoded position in the stream, and the positions where decoding can continue.
+/// The positions of both decoders in the stream, and the checkpoints.
 #[derive(Default)]
 pub struct ZlibProgress {
     in_order: Option<InOrder>,
-    /// Whether the faster decoder found damage.
+    /// Whether the faster decoder found damage. Only the slower decoder is used from then on.
     is_refused: bool,
-    /// The position before every `distance`-th piece, up to the decoded position.
+    /// The position before every [`Zlib::distance`]-th piece, as far as the slower decoder has
+    /// decoded.
     checkpoints: Vec<Position>,
-    /// The position after the most recently decoded piece.
+    /// The position of the slower decoder after the piece that it decoded most recently.
     last: Option<Position>,
 }
 
@@ -76,17 +77,17 @@ pub struct ZlibProgress {
 #[derive(Clone)]
 struct Position {
     decoder: Box<DecompressorOxide>,
-    /// The preceding bytes that the following bytes may refer to.
+    /// The preceding decoded bytes that the following bytes may refer to.
     window: Vec<u8>,
-    /// The offset of the next stored byte.
+    /// The file offset of the next stored byte.
     at: u64,
     /// The number of the next piece.
     piece: u64,
 }
 
 impl ZlibProgress {
-    /// Returns the number of the nearest piece at or before `piece` at which a checkpoint or the
-    /// slower decoder is.
+    /// Returns the number of the last piece, up to `piece`, before which the slower decoder can
+    /// start: at a checkpoint, at its own position, or at the beginning.
     fn nearest_start(&self, piece: u64) -> u64 {
         let places = self.checkpoints.iter().chain(&self.last);
         let before = places.map(|position| position.piece);
@@ -95,7 +96,7 @@ impl ZlibProgress {
 }
 
 impl ZlibBlock {
-    /// Returns the block in pieces of `piece` bytes.
+    /// Creates a block that is decoded in pieces of `piece` bytes.
     ///
     /// # Errors
     /// `Corrupt` if the stored bytes cannot decode to the stated length.
@@ -119,9 +120,12 @@ impl ZlibBlock {
         ))
     }
 
-    /// Decodes `piece` with the faster decoder, if it is as near to the piece as the slower one.
-    /// Its distance to the piece must be at most about the distance that it has already decoded.
-    /// Otherwise returns `None`.
+    /// Decodes `piece` with the faster decoder. Returns `None` if the slower decoder must be used:
+    ///
+    /// - the faster decoder has passed the piece, or has found damage,
+    /// - the slower decoder can start nearer to the piece, or
+    /// - the piece is at least `NEAR` pieces ahead, and the faster decoder has not decoded more
+    ///   pieces than that yet.
     fn in_order(
         &self,
         progress: &mut ZlibProgress,
@@ -152,7 +156,7 @@ impl ZlibBlock {
         }
     }
 
-    /// Returns the nearest position at or before `piece`.
+    /// Returns the nearest position at or before `piece` at which the slower decoder can start.
     fn nearest(&self, progress: &mut ZlibProgress, piece: u64) -> Position {
         let last = progress.last.take_if(|last| last.piece <= piece);
         let mut checkpoints = progress.checkpoints.iter();
@@ -170,7 +174,8 @@ impl ZlibBlock {
         }
     }
 
-    /// Decodes up to the end of `piece`, and creates missing checkpoints.
+    /// Decodes from `position` up to the end of `piece`, and returns that piece. Creates the
+    /// checkpoints on the way that do not exist yet.
     fn forward(
         &self,
         position: &mut Position,
@@ -192,7 +197,7 @@ impl ZlibBlock {
         }
     }
 
-    /// Decodes the next piece. On an error, `position` stays unchanged.
+    /// Decodes the next piece with the slower decoder. On an error, `position` stays unchanged.
     fn step(&self, position: &mut Position, help: &DecodeContext<'_>) -> Result<Buffer> {
         let wanted = self.encoded.piece(position.piece, self.piece);
         let length = to_usize(wanted.length())?;
@@ -220,8 +225,8 @@ impl ZlibBlock {
         Ok(piece)
     }
 
-    /// Decodes into `output` after the window, until it is full or the stream ends. Returns the end
-    /// of the decoded bytes.
+    /// Decodes into `output` after the window, until `output` is full or the stream ends. Returns
+    /// the index in `output` after the last decoded byte.
     fn inflate(
         &self,
         position: &mut Position,

@@ -8,10 +8,11 @@ use crate::wire::Count;
 pub(super) enum AnchorNameEnd {
     /// The name ends at the same character in both versions, or is invalid in YAML 1.1.
     Whole,
-    /// In YAML 1.1, the name ends at the colon at this place, which separates a key from its value.
+    /// In YAML 1.1, the name ends before the colon at this byte offset, which separates a key from
+    /// its value.
     Colon(usize),
-    /// In YAML 1.1, the name ends at this place, and the following text would have a meaning that
-    /// no file intends.
+    /// In YAML 1.1, the name ends at this byte offset, and the following text would have a meaning
+    /// that no file intends.
     Ambiguous(usize),
 }
 

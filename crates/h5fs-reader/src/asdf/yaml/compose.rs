@@ -1,5 +1,5 @@
-//! Composition of text into the arena. Only this file uses the YAML parser, which returns events.
-//! Nodes, aliases and limits are handled here.
+//! The composition of YAML text into a [`Document`]. Only this file runs the YAML parser, which
+//! returns events. Nodes, aliases and limits are handled here.
 
 use std::borrow::Cow;
 use std::num::NonZero;
@@ -17,15 +17,15 @@ use crate::limits;
 use crate::wire::{Count, Extent, to_u64};
 
 /// Composes the first document of `text`, which is at absolute offset `start` of the file. More
-/// text after the document is a [separate error](Document::end_error), because damage may have ended the
-/// document early.
+/// text after the document is a [separate error](Document::end_error), because damage may have
+/// ended the document early.
 ///
 /// # Errors
 /// `Corrupt` if the text is not YAML or refers to a missing anchor. `Limit` if the tree is too deep
 /// or has too many nodes.
 pub(crate) fn compose(text: &[u8], start: u64) -> Result<Document> {
     let text = printable(text, start)?;
-    // YAML 1.1 has this additional line break. The parser knows only the line breaks of YAML 1.2.
+    // In YAML 1.1, U+0085 is also a line break. The parser knows only the line breaks of YAML 1.2.
     let mut text = if text.contains(NEXT_LINE) {
         Cow::Owned(text.replace(NEXT_LINE, "\n"))
     } else {
@@ -59,8 +59,8 @@ fn without_separators(text: &str, start: u64) -> Result<String> {
     Ok(all.escaped(&scalars))
 }
 
-/// Finds the scalars whose separators were replaced. Returns whether all other separators are
-/// within quotes.
+/// Returns the scalars that contain a replaced separator. Also returns whether all separators that
+/// were not replaced are within quoted scalars.
 fn scalars(replaced: &NormalizedText, start: u64) -> Result<(Vec<Scalar>, bool)> {
     let composer = Composer::new(&replaced.text, start);
     let mut scalars = Vec::new();
@@ -106,7 +106,7 @@ fn options() -> granit_parser::Options {
 
 enum CompositionResult {
     Document(Box<Document>),
-    /// The place of a colon that the parser treats as a part of an anchor's name.
+    /// The byte offset of a colon that the parser treats as a part of an anchor's name.
     Colon(usize),
 }
 
@@ -133,7 +133,8 @@ fn composed(text: &str, start: u64) -> Result<CompositionResult> {
     Ok(CompositionResult::Document(Box::new(document)))
 }
 
-/// Returns the offset in the text of an anchor or alias, or of an error that may result from one.
+/// Returns the byte offset in the text if the event is an anchor or an alias, or a syntax error,
+/// which an anchor may have caused.
 fn anchor(event: &std::result::Result<(Event<'_>, Span), ScanError>) -> Option<usize> {
     match event {
         Ok((Event::Anchor(..) | Event::Alias(_), span)) => span.start.byte_offset(),
@@ -144,7 +145,7 @@ fn anchor(event: &std::result::Result<(Event<'_>, Span), ScanError>) -> Option<u
 
 const NEXT_LINE: char = '\u{85}';
 
-/// Returns the text as characters. Fails if YAML 1.1 does not allow one of them.
+/// Decodes UTF-8 text. Fails if the text contains a character that YAML 1.1 does not allow.
 fn printable(text: &[u8], start: u64) -> Result<&str> {
     let text = std::str::from_utf8(text).map_err(|error| {
         let at = Extent::saturating(start, to_u64(error.valid_up_to())).end();
@@ -176,14 +177,14 @@ enum ComposeStatus {
     Done,
 }
 
-/// A collection whose end was not reached yet.
+/// A sequence or mapping whose end was not reached yet.
 struct OpenCollection {
     node: NodeIndex,
     kind: YamlKind,
-    /// Whether the collection is in brackets.
+    /// Whether the collection is in flow style, that is, in brackets or braces.
     is_flow: bool,
     start: usize,
-    /// The start of the collection's children in the list of the children of all open collections.
+    /// The index of the collection's first child in [`Composer::children`].
     children: usize,
 }
 
@@ -192,14 +193,15 @@ struct Composer<'a> {
     start: u64,
     document: Document,
     tags: Tags,
-    /// The nodes with anchors, by the number that the parser gave each anchor.
+    /// The node of each anchor, by the number that the parser gave the anchor.
     anchors: Vec<Option<NodeIndex>>,
     open: Vec<OpenCollection>,
-    /// The nodes of the open collections so far, with alternating keys and values.
+    /// The children so far of all open collections, the outermost collection first. The children of
+    /// a mapping are its keys and values in turn.
     children: Vec<NodeIndex>,
     /// The nodes that are keys of mappings, each node once.
     keys: Vec<NodeIndex>,
-    /// Number of nodes and aliases so far.
+    /// Number of nodes and aliases of the document so far.
     count: usize,
 }
 
@@ -277,7 +279,7 @@ impl<'a> Composer<'a> {
         self.add(YamlKind::Scalar(core), held, anchor, tag, span)
     }
 
-    /// Stores a text and returns its span.
+    /// Appends a text to the texts of the document. Returns its span there.
     fn store_text(&mut self, text: &str) -> Result<yaml::Span> {
         let texts = &mut self.document.texts;
         let start = texts.len();
@@ -329,7 +331,8 @@ impl<'a> Composer<'a> {
         Ok(())
     }
 
-    /// Stores the text of a collection as its name, when it is first used as a key.
+    /// Stores the text of a collection, which is at `place`, as its name. Does so only if the
+    /// collection is about to be used as a key for the first time.
     fn name_collection(&mut self, node: NodeIndex, place: Range<usize>) -> Result<()> {
         let known = self.document.nodes.get(node.slot());
         let is_new = known.is_some_and(|node| {
@@ -362,7 +365,7 @@ impl<'a> Composer<'a> {
         yaml::Span::new(start..pairs.len())
     }
 
-    /// Returns whether the next node will be a key.
+    /// Returns whether the next node will be a key of the innermost open mapping.
     fn is_key_next(&self) -> bool {
         self.open.last().is_some_and(|open| {
             let children = self.children.len().minus_or_zero(open.children);
@@ -370,7 +373,7 @@ impl<'a> Composer<'a> {
         })
     }
 
-    /// Adds a node that begins at this place in the text.
+    /// Adds a node that begins at `span` to the document, and records its anchor.
     fn add(
         &mut self,
         kind: YamlKind,
@@ -398,7 +401,7 @@ impl<'a> Composer<'a> {
         Ok(node)
     }
 
-    /// Counts a node or an alias.
+    /// Counts a node or an alias. Fails if the document has too many of them.
     fn charge(&mut self) -> Result<()> {
         self.count = self.count.plus_one();
         if self.count > limits::TREE_NODES {
@@ -407,7 +410,8 @@ impl<'a> Composer<'a> {
         Ok(())
     }
 
-    /// Adds a finished node to the open collection.
+    /// Adds a complete node, or the node of an alias, to the children of the innermost open
+    /// collection.
     fn attach(&mut self, node: NodeIndex) {
         if self.is_key_next()
             && let Some(key) = self.document.nodes.get_mut(node.slot())

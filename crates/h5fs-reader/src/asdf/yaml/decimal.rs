@@ -7,7 +7,7 @@ use std::fmt::Write;
 #[derive(Debug, Default)]
 pub(super) struct Decimal(Vec<u32>);
 
-/// One more than the largest group.
+/// The base of a group: one more than the largest number of nine decimal digits.
 const GROUP: u64 = 1_000_000_000;
 
 impl Decimal {
@@ -71,7 +71,7 @@ impl Decimal {
     }
 }
 
-/// Returns the lowest group of digits of a number.
+/// Returns the lowest nine decimal digits of a number.
 fn low(number: u64) -> u32 {
     let group = number.checked_rem(GROUP).unwrap_or(0);
     u32::try_from(group).unwrap_or(0)

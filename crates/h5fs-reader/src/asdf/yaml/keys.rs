@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use crate::asdf::yaml::{Document, NodeIndex};
 use crate::wire::{to_u64, to_usize};
 
-/// Assigns numbers to the names of these nodes.
+/// Assigns to each of these `keys` the number of its name.
 pub(super) fn number(document: &mut Document, keys: &[NodeIndex]) {
     let numbers = numbers(document, keys);
     for (key, number) in keys.iter().zip(numbers) {

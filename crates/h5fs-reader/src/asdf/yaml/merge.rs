@@ -13,7 +13,7 @@ use crate::wire::{Count, to_u64};
 pub(crate) struct Budget(usize);
 
 impl Budget {
-    /// Returns the number of pairs that were read so far.
+    /// Returns the number of pairs that merge keys have read so far.
     pub(crate) fn spent(&self) -> usize {
         limits::TREE_MERGED.minus_or_zero(self.0)
     }
@@ -25,18 +25,18 @@ impl Default for Budget {
     }
 }
 
-/// The entries of a mapping.
+/// The entries of a mapping, including the entries from its merge keys.
 #[derive(Debug, Default)]
 pub(crate) struct MergedEntries {
     /// Keys with their values, in the order of the keys in the text, including merged ones.
     pub(crate) pairs: Vec<(NodeIndex, NodeIndex)>,
-    /// The error that explains why merged entries are missing.
+    /// The error that explains why entries from merge keys are missing.
     pub(crate) error: Option<Error>,
 }
 
 /// Returns the entries of `mapping`, or no entries for any other node. Of equal keys, the last one
-/// is used. The mapping's own keys precede merged ones, and earlier mappings of a merge list
-/// precede later ones.
+/// is used. The mapping's own keys take precedence over merged ones, and earlier mappings of a
+/// merge list over later ones.
 pub(crate) fn entries(
     document: &Document,
     mapping: NodeIndex,
@@ -67,7 +67,7 @@ pub(crate) fn entries(
     MergedEntries { pairs, error }
 }
 
-/// Returns the items of a merge list, which must be mappings.
+/// Returns the items of a merge list. Fails if one of them is not a mapping.
 fn operands<'a>(document: &Document, items: &'a [NodeIndex]) -> Result<&'a [NodeIndex]> {
     let other = items.iter().find(|&&item| document.pairs(item).is_none());
     other.map_or(Ok(items), |&other| Err(no_mapping(document, other)))

@@ -1,6 +1,6 @@
 //! The target of a `$ref`: a URI whose fragment is a JSON Pointer (RFC 6901).
 
-/// A parsed reference.
+/// A parsed `$ref`: a file, and the path of a node in its tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Reference {
     /// The other file. A relative path is percent-decoded, and a URI with a scheme or host is
@@ -22,7 +22,8 @@ pub(crate) fn parse(uri: &str) -> Reference {
     }
 }
 
-/// Returns the file in a URI without a fragment.
+/// Returns the name of the file to which a URI without a fragment refers. A relative path is
+/// percent-decoded. A URI with a scheme or a host is unchanged.
 pub(crate) fn file_name(uri: &str) -> Vec<u8> {
     if has_scheme(uri) || uri.starts_with("//") {
         return uri.as_bytes().to_vec();
@@ -86,7 +87,8 @@ fn percent_decoded(text: &str) -> Vec<u8> {
     out
 }
 
-/// Parses two hexadecimal digits. Returns their byte, and the text after them.
+/// Parses the two hexadecimal digits at the start of `text`. Returns their value and the text after
+/// them, or `None` if two digits are missing.
 fn escaped(text: &[u8]) -> Option<(u8, &[u8])> {
     let (digits, after) = text.split_at_checked(2)?;
     if !digits.iter().all(u8::is_ascii_hexdigit) {

@@ -20,18 +20,18 @@ pub(crate) enum CoreTag {
     Float,
     /// A date, or a date and a time.
     Timestamp,
-    /// `<<`
+    /// `<<`, a merge key.
     Merge,
-    /// `=`
+    /// `=`, the key of the default value of a mapping.
     Value,
-    /// Base64.
+    /// Bytes in Base64.
     Binary,
     /// Text.
     Str,
 }
 
 impl CoreTag {
-    /// Returns the type of a resolved tag.
+    /// Returns the type that a resolved tag denotes, or `None` for a custom tag.
     pub(crate) fn from_tag(tag: &str) -> Option<Self> {
         Some(match tag.strip_prefix("tag:yaml.org,2002:")? {
             "null" => CoreTag::Null,
@@ -68,7 +68,7 @@ pub(crate) fn plain_scalar_tag(text: &str) -> CoreTag {
 /// on most machines, with the sign set.
 const NAN: f64 = f64::from_bits(0xfff8_0000_0000_0000);
 
-/// Returns the value of a scalar of type `Bool`.
+/// Returns the value of a scalar of type `Bool`, or `None` if the text is not a boolean.
 pub(crate) fn boolean(text: &str) -> Option<bool> {
     match text {
         "yes" | "Yes" | "YES" | "true" | "True" | "TRUE" | "on" | "On" | "ON" => Some(true),
@@ -77,8 +77,8 @@ pub(crate) fn boolean(text: &str) -> Option<bool> {
     }
 }
 
-/// Returns the value of a scalar of type `Int`. Returns `None` if it exceeds 128 bits or is too
-/// long.
+/// Returns the value of a scalar of type `Int`. Returns `None` if the text is not an integer or is
+/// too long, or if the value exceeds 128 bits.
 pub(crate) fn integer(text: &str) -> Option<i128> {
     let plain = without_underscores(text)?;
     let (negative, digits) = signed(&plain);
@@ -102,8 +102,8 @@ pub(crate) fn integer(text: &str) -> Option<i128> {
     }
 }
 
-/// Returns the value of a scalar of type `Int`, of any size, in decimal digits. Returns `None` for
-/// another scalar, or if the scalar or its value is too long.
+/// Returns the value of a scalar of type `Int`, of any size, in decimal digits. Returns `None` if
+/// the text is not an integer, or if the text or its value is too long.
 pub(crate) fn decimal(text: &str) -> Option<String> {
     if let Some(value) = integer(text) {
         return Some(value.to_string());
@@ -129,7 +129,8 @@ pub(crate) fn decimal(text: &str) -> Option<String> {
     (text.len() <= limits::NUMBER_TEXT).then_some(text)
 }
 
-/// Returns the value of a scalar of type `Float`, or `None` if it is too long.
+/// Returns the value of a scalar of type `Float`, or `None` if the text is not a number or is too
+/// long.
 pub(crate) fn float(text: &str) -> Option<f64> {
     let plain = without_underscores(text)?.to_ascii_lowercase();
     let (negative, digits) = signed(&plain);
@@ -141,8 +142,8 @@ pub(crate) fn float(text: &str) -> Option<f64> {
     Some(if negative { -value } else { value })
 }
 
-/// Returns the value of a number in base 10 or 60. The parts are added from the last to the first,
-/// as in the reference library.
+/// Parses a number in base 10 or 60. The base-60 parts are added from the last to the first, as in
+/// the reference library.
 fn parse_sexagesimal(digits: &str) -> Option<f64> {
     let mut parts = digits.rsplit(':');
     let sum = parts.try_fold((0.0, 1.0_f64), |(value, base), part| {
@@ -165,7 +166,7 @@ fn without_underscores(text: &str) -> Option<Cow<'_, str>> {
     })
 }
 
-/// Returns whether the sign is a minus, and the text after the sign.
+/// Returns whether `text` begins with a minus, and the text after the sign.
 fn signed(text: &str) -> (bool, &str) {
     match text.strip_prefix('-') {
         Some(rest) => (true, rest),
@@ -187,7 +188,7 @@ fn is_decimal(text: &str) -> bool {
     text.starts_with(|first: char| first.is_ascii_digit()) && has_only(text, is_digit_or_underscore)
 }
 
-/// Returns whether the text after the first colon matches `(:[0-5]?[0-9])+`.
+/// Returns whether the text, which follows a colon, matches `[0-5]?[0-9](:[0-5]?[0-9])*`.
 fn is_sexagesimal(text: &str) -> bool {
     text.split(':').all(|part| match part.as_bytes() {
         [unit] => unit.is_ascii_digit(),
@@ -242,7 +243,8 @@ fn is_float(text: &str) -> bool {
     number && exponent
 }
 
-/// Returns the text after the leading digits, at least `least` and at most `most` of them.
+/// Skips at most `most` digits at the start of `text` and returns the rest. Returns `None` if
+/// `text` starts with fewer than `least` digits.
 fn digits(text: &str, least: usize, most: usize) -> Option<&str> {
     let count = text
         .bytes()
@@ -256,14 +258,16 @@ fn is_timestamp(text: &str) -> bool {
     date(text, 2) == Some("") || date_and_time(text).is_some_and(is_zone)
 }
 
-/// Returns the text after `YYYY-MM-DD`, with at least `least` digits for month and day.
+/// Skips a date `YYYY-MM-DD` at the start of `text`, with at least `least` digits for month and
+/// day. Returns the text after the date, or `None` if `text` does not start with one.
 fn date(text: &str, least: usize) -> Option<&str> {
     let month = digits(text, 4, 4)?.strip_prefix('-')?;
     let day = digits(month, least, 2)?.strip_prefix('-')?;
     digits(day, least, 2)
 }
 
-/// Returns the text after the date, `T` or blanks, the time of day and the fraction.
+/// Skips a date, `T` or blanks, a time of day and its fraction at the start of `text`. Returns the
+/// text after them, or `None` if `text` does not start with them.
 fn date_and_time(text: &str) -> Option<&str> {
     let rest = date(text, 1)?;
     let time = match rest.strip_prefix(['T', 't']) {
@@ -282,7 +286,8 @@ fn date_and_time(text: &str) -> Option<&str> {
     }
 }
 
-/// Returns whether the text is empty, or blanks with `Z`, `+H`, `+HH` or `+HH:MM`.
+/// Returns whether the text is a time zone: empty, or `Z`, `+H`, `+HH` or `+HH:MM` with any sign,
+/// after optional blanks.
 fn is_zone(text: &str) -> bool {
     if text.is_empty() {
         return true;

@@ -2,20 +2,21 @@
 //! implements YAML 1.2, treats them as ordinary characters.
 //!
 //! Within quotes and without adjacent white space, both versions agree. Otherwise, the parser first
-//! receives line feeds instead, and returns the place of each scalar. A scalar with such a
+//! receives line feeds instead, and returns the range of each scalar. A scalar with such a
 //! separator is then rewritten in double quotes, with `"\L"` and `"\P"`.
 
 use std::ops::Range;
 
 use crate::wire::Count;
 
-/// The separators.
+/// The line separator and the paragraph separator.
 pub(super) const SEPARATORS: [char; 2] = ['\u{2028}', '\u{2029}'];
 
-/// A text with line feeds instead of separators.
+/// A text in which line feeds replace separators.
 pub(super) struct NormalizedText {
     pub(super) text: String,
-    /// The offset of each of these line feeds, in order, with the separator that it replaced.
+    /// The byte offset of each line feed that replaced a separator, ascending, with the separator
+    /// that it replaced.
     places: Vec<(usize, char)>,
 }
 
@@ -27,16 +28,16 @@ pub(super) enum Style {
     Double,
 }
 
-/// A scalar that contains separators.
+/// A scalar that contains replaced separators.
 pub(super) struct Scalar {
-    /// The scalar's place in the replaced text.
+    /// The byte range of the scalar in [`NormalizedText::text`], including its quotes.
     pub(super) range: Range<usize>,
     pub(super) style: Style,
 }
 
 impl NormalizedText {
-    /// Replaces the separators of a text. Unless `all` is set, replaces only those with adjacent
-    /// white space.
+    /// Replaces the separators of a text by line feeds. Unless `all` is set, replaces only
+    /// separators with adjacent white space.
     pub(super) fn new(text: &str, all: bool) -> Self {
         let is_white = |c: char| matches!(c, ' ' | '\t' | '\r' | '\n');
         let mut replaced = NormalizedText {
@@ -59,7 +60,7 @@ impl NormalizedText {
         replaced
     }
 
-    /// Returns whether a part of the text contains a replaced separator.
+    /// Returns whether the byte `range` of the text contains a replaced separator.
     pub(super) fn is_in(&self, range: &Range<usize>) -> bool {
         let next = self
             .places
@@ -68,7 +69,8 @@ impl NormalizedText {
         next.is_some_and(|(place, _)| range.contains(place))
     }
 
-    /// Returns the text with escapes in each of these scalars, which must be in order.
+    /// Returns the text in which each of `scalars` is rewritten in double quotes, with escapes
+    /// instead of its separators. The scalars must be in the order of the text.
     pub(super) fn escaped(&self, scalars: &[Scalar]) -> String {
         let mut out = String::with_capacity(self.text.len());
         let mut end = 0;
@@ -96,7 +98,8 @@ impl NormalizedText {
         out.push('"');
     }
 
-    /// Writes the text between quotes, or an unquoted text.
+    /// Writes `text`, the content of `scalar` without its quotes, as the content of a double-quoted
+    /// scalar.
     fn write_flow(&self, text: &str, scalar: &Scalar, out: &mut String) {
         let quote = usize::from(scalar.style != Style::Plain);
         let start = scalar.range.start.plus(quote);
@@ -134,9 +137,10 @@ impl NormalizedText {
         }
     }
 
-    /// Writes the white space at the start of `text`, which may follow a backslash. Returns the
-    /// remaining text. Blanks next to separators are removed. The first line break is removed if it
-    /// is a line feed or follows a backslash.
+    /// Writes the white space at the start of `text`, which is at byte `place` of the normalized
+    /// text. If `is_escaped` is set, the white space follows a backslash. Returns the remaining
+    /// text. Blanks next to separators are removed. The first line break is removed if it is a line
+    /// feed or follows a backslash.
     fn write_white<'t>(
         &self,
         (text, place): (&'t str, usize),
@@ -163,7 +167,8 @@ impl NormalizedText {
         breaks.map(|(at, _)| self.at(place.plus(at))).collect()
     }
 
-    /// Returns the line break at a place of the normalized text, as the original text had it.
+    /// Returns the line break that the original text contains at byte `place` of the normalized
+    /// text: a separator or a line feed.
     fn at(&self, place: usize) -> char {
         let found = self.places.binary_search_by_key(&place, |(own, _)| *own);
         let found = found.ok().and_then(|found| self.places.get(found));

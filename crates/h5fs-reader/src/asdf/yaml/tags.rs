@@ -1,4 +1,5 @@
-//! The tags of a tree during composition. Each text is stored once, and nodes contain its number.
+//! The tags of a tree during composition. The text of each different tag is stored once, and nodes
+//! contain its number.
 
 use std::collections::HashMap;
 use std::num::NonZero;
@@ -10,14 +11,15 @@ use crate::error::{Error, Result};
 use crate::limits;
 use crate::wire::{Count, to_u64};
 
-/// All tags so far.
+/// All different tags of the tree so far.
 pub(super) struct Tags {
     /// The texts in the order of their numbers, which begin at 1.
     texts: Vec<Arc<str>>,
     numbers: HashMap<Arc<str>, NonZero<u16>>,
-    /// Number of bytes that all tags together may still have.
+    /// Number of bytes that all further tags in the tree's text may have together, counting each
+    /// repetition.
     written_left: usize,
-    /// Number of bytes that all different tags may still have.
+    /// Number of bytes that all further tags with new texts may have together.
     kept_left: usize,
 }
 
@@ -61,19 +63,20 @@ impl Tags {
         Ok(number)
     }
 
-    /// Returns the text of a tag.
+    /// Returns the text of the tag with this number.
     pub(super) fn text(&self, number: NonZero<u16>) -> Option<&str> {
         let place = usize::from(number.get()).checked_sub(1)?;
         self.texts.get(place).map(|text| &**text)
     }
 
-    /// Returns the texts in the order of their numbers.
+    /// Returns the texts of all tags in the order of their numbers.
     pub(super) fn into_texts(self) -> Vec<Arc<str>> {
         self.texts
     }
 }
 
-/// Subtracts `bytes` from the remaining bytes.
+/// Subtracts `bytes` from the remaining bytes, `left`. Fails with the limit `most` if too few
+/// remain.
 fn spend(left: &mut usize, bytes: usize, what: &'static str, most: usize) -> Result<()> {
     *left = left
         .checked_sub(bytes)

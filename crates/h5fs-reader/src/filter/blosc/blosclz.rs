@@ -10,8 +10,8 @@
 
 use crate::filter::history::History;
 
-/// Decodes a whole stream and returns the number of bytes written. Returns `None` if the stream is
-/// damaged or does not fit into `output`.
+/// Decodes a whole BloscLZ stream and returns the number of bytes written. Returns `None` if the
+/// stream is damaged or does not fit into `output`.
 pub(crate) fn decode_into(stream: &[u8], output: &mut [u8]) -> Option<usize> {
     let (&first, mut rest) = stream.split_first()?;
     let mut history = History::new(output);

@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::filter::blosc::blosclz;
 use crate::filter::{Context, DecodedLength, deflate, lz4, zstd};
 
-/// A codec, identified by the number in a chunk's flags.
+/// The codec of a block's streams, identified by the number in the flags of the chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Codec {
     BloscLz,
@@ -30,7 +30,7 @@ impl Codec {
         }
     }
 
-    /// Decodes one stream, which must fill `output`.
+    /// Decodes one stream, which must decode to exactly the length of `output`.
     pub(crate) fn decode_into(
         self,
         stream: &[u8],

@@ -1,5 +1,5 @@
-//! The metalayer `b2nd`: the blocks of a chunk are boxes of an n-dimensional array, which is padded
-//! to whole boxes (Blosc's README_B2ND_METALAYER).
+//! The metalayer `b2nd`: the blocks of a chunk are boxes of an n-dimensional array. The array is
+//! padded to a whole number of boxes (Blosc's README_B2ND_METALAYER).
 
 use crate::error::{Error, Result};
 use crate::filter::Context;
@@ -19,12 +19,12 @@ pub(super) struct BlockGrid {
     padded_bytes: usize,
 }
 
-/// One dimension.
+/// One dimension of the array.
 #[derive(Debug, Clone, Copy)]
 struct Dim {
-    /// Number of elements of the array.
+    /// Number of elements of the array in this dimension.
     array: usize,
-    /// Number of elements of a box, not 0.
+    /// Number of elements of a box in this dimension, not 0.
     block: usize,
 }
 
@@ -70,22 +70,23 @@ impl BlockGrid {
         })
     }
 
-    /// Returns the number of bytes in the array without padding.
+    /// Returns the number of decoded bytes of the array without padding.
     pub(super) fn array_bytes(&self) -> usize {
         self.array_bytes
     }
 
-    /// Returns the number of bytes in one box.
+    /// Returns the number of decoded bytes of one box.
     pub(super) fn block_bytes(&self) -> usize {
         self.block_bytes
     }
 
-    /// Returns the number of bytes in all boxes.
+    /// Returns the number of decoded bytes of all boxes together, including the padding.
     pub(super) fn padded_bytes(&self) -> usize {
         self.padded_bytes
     }
 
-    /// Writes the array into `output`, which has the array's length, box by box.
+    /// Decodes `chunk`, box by box, and writes the array into `output`, which has the array's
+    /// length.
     pub(super) fn decode_into(
         &self,
         chunk: &Chunk<'_>,
@@ -111,8 +112,8 @@ impl BlockGrid {
         Ok(())
     }
 
-    /// Returns the position of the elements of box `number` in the array, the fastest dimension
-    /// first.
+    /// Returns, for each dimension, the part of box `number` that is within the array. The fastest
+    /// dimension is first.
     fn runs(&self, number: usize) -> Vec<BoxRun> {
         let mut number = number;
         let (mut array_step, mut block_step) = (self.type_bytes, self.type_bytes);

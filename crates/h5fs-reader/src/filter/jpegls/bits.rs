@@ -1,16 +1,17 @@
 //! The bits of a scan, the most significant bit of each byte first. After a byte 0xff, only seven
-//! bits of the next byte are used, so that no marker occurs among them (ITU-T T.87, A.1).
+//! bits of the next byte are used, so that the scan's bytes contain no marker (ITU-T T.87, A.1).
 
 use crate::wire::Count;
 
-/// Number of bits available after a refill, unless the input has ended.
+/// Number of bits in the window after a refill, unless the input has ended.
 const AT_HAND: u32 = 56;
 
-/// A reader of the bits in bytes that contain no marker.
+/// A reader of the bits of a scan, whose bytes contain no marker.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bits<'a> {
     rest: &'a [u8],
-    /// The next bits, the first one highest. The bits below `ready` are zero or will be read again.
+    /// The next bits of the scan, the first one in the highest bit. Only the highest `ready` bits
+    /// are valid. The lower bits are zero, or the next refill reads them again.
     window: u64,
     ready: u32,
     /// Whether the last consumed byte was 0xff.
@@ -63,7 +64,7 @@ impl<'a> Bits<'a> {
         self
     }
 
-    /// Skips `count` bits of the window, at most the number that is ready.
+    /// Skips `count` bits of the window, at most `ready`.
     #[inline(always)]
     fn pass(&mut self, count: u32) {
         self.window = self.window.unbounded_shl(count);
@@ -86,6 +87,7 @@ impl<'a> Bits<'a> {
 
     /// Reads a number in a Golomb code of limited length (A.5.3): zeros and a one, then `k` bits.
     /// After exactly `most_zeros` zeros and a one, `escaped` bits contain the number less one.
+    /// Returns `None` if the code is invalid or fewer bits remain.
     #[inline(always)]
     pub(super) fn golomb(&mut self, k: u32, most_zeros: u32, escaped: u32) -> Option<u32> {
         if self.ready < 32 {
@@ -122,8 +124,8 @@ impl<'a> Bits<'a> {
         Some((number, self))
     }
 
-    /// Returns whether only padding remains: the padding of the last byte, and one byte that
-    /// encoders add after 0xff.
+    /// Returns whether only padding remains to be read: the padding of the last byte, and one byte
+    /// that encoders add after 0xff.
     pub(super) fn are_read(&self) -> bool {
         let ready = usize::try_from(self.ready).unwrap_or(usize::MAX);
         self.rest.len().times(8).plus(ready) < 16

@@ -1,8 +1,8 @@
-//! The parameters of the code (ITU-T T.87, A.2.1 and C.2.4.1.1).
+//! The coding parameters of a scan (ITU-T T.87, A.2.1 and C.2.4.1.1).
 
 use crate::wire::Count;
 
-/// The parameters that a stream presets. A zero means that the value follows from the other
+/// The coding parameters that a stream presets. A zero means that the value follows from the other
 /// parameters.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Preset {
@@ -10,27 +10,28 @@ pub(super) struct Preset {
     pub(super) reset: u16,
 }
 
-/// The parameters of one scan.
+/// The coding parameters of one scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Coding {
-    /// The largest sample.
+    /// The largest possible value of a sample (MAXVAL).
     pub(super) max_value: i32,
-    /// The largest difference between a decoded sample and the original.
+    /// The largest difference between a decoded sample and the original (NEAR).
     pub(super) near: i32,
-    /// The bounds that divide differences of samples into levels.
+    /// The thresholds T1, T2 and T3 that quantize differences of neighbouring samples.
     thresholds: [i32; 3],
-    /// Number of samples counted in a context before its counters are halved.
+    /// Number of samples counted in a context before its counters are halved (RESET).
     pub(super) reset: u32,
-    /// Number of different values of a prediction error.
+    /// Number of different values of a prediction error (RANGE).
     pub(super) range: i32,
-    /// Number of bits of a prediction error in an escaped code.
+    /// Number of bits of a prediction error in an escaped code (qbpp).
     pub(super) error_bits: u32,
-    /// Number of bits of the longest code.
+    /// Number of bits of the longest code (LIMIT).
     pub(super) limit: u32,
 }
 
 impl Coding {
-    /// Creates the parameters. Returns `None` if one is outside its range.
+    /// Computes the parameters of a scan of samples of `bits` bits. Returns `None` if one is
+    /// outside its range.
     pub(super) fn new(bits: u32, near: u8, preset: &Preset) -> Option<Self> {
         let max_value = 1_i32.wrapping_shl(bits).wrapping_sub(1);
         let given = |value: u16, usual: i32| match i32::from(value) {
@@ -69,13 +70,13 @@ impl Coding {
         })
     }
 
-    /// Returns the distance between two adjacent error values.
+    /// Returns the distance between two adjacent values of a prediction error.
     #[inline(always)]
     pub(super) fn step(&self) -> i32 {
         self.near.wrapping_mul(2).wrapping_add(1)
     }
 
-    /// Returns one of nine levels of a difference, -4..=4.
+    /// Quantizes a difference of neighbouring samples to one of nine levels, -4 to 4.
     #[inline(always)]
     pub(super) fn level(&self, difference: i32) -> i32 {
         let size = difference.wrapping_abs();
@@ -93,12 +94,12 @@ pub(super) fn signed(number: i32, sign: i32) -> i32 {
     (number ^ sign).wrapping_sub(sign)
 }
 
-/// Returns the number of bits in numbers below `bound`.
+/// Returns the number of bits that every number below `bound` fits into.
 fn bits_below(bound: i32) -> u32 {
     32_u32.minus_or_zero(bound.wrapping_sub(1).leading_zeros())
 }
 
-/// Returns the thresholds of a stream that does not preset them.
+/// Returns the default thresholds T1, T2 and T3, for a stream that does not preset them.
 fn thresholds(max_value: i32, near: i32) -> [i32; 3] {
     const BASIC: [i32; 3] = [3, 7, 21];
     let mut least = near.wrapping_add(1);

@@ -13,14 +13,14 @@ const LINES: u8 = 0xdc;
 const RESTARTS: u8 = 0xdd;
 const RESTART: u8 = 0xd0;
 
-/// The image, from the marker SOF55.
+/// The parameters of the image, from the frame header (marker SOF55).
 #[derive(Debug)]
 pub(super) struct Frame {
     /// Number of bits of a sample.
     pub(super) bits: u32,
     pub(super) lines: usize,
     pub(super) width: usize,
-    /// The identifiers of the components.
+    /// The identifiers of the components of the image.
     pub(super) components: Vec<u8>,
 }
 
@@ -30,17 +30,17 @@ impl Frame {
         if self.bits <= 8 { 1 } else { 2 }
     }
 
-    /// Returns the number of bytes in one line of one component.
+    /// Returns the number of decoded bytes of one line of one component.
     pub(super) fn line_bytes(&self) -> usize {
         self.width.times(self.sample_bytes())
     }
 
-    /// Returns the number of bytes in one component.
+    /// Returns the number of decoded bytes of one component.
     pub(super) fn plane_bytes(&self) -> usize {
         self.line_bytes().times(self.lines)
     }
 
-    /// Returns the number of bytes in all samples.
+    /// Returns the number of decoded bytes of all samples of the image.
     pub(super) fn bytes(&self) -> usize {
         self.plane_bytes().times(self.components.len())
     }
@@ -57,7 +57,8 @@ pub(super) enum Interleave {
     Sample,
 }
 
-/// The start of a scan: the marker SOS, and the parameters that apply to the scan.
+/// The header of a scan (marker SOS), with the parameters from earlier markers that apply to the
+/// scan.
 #[derive(Debug)]
 pub(super) struct Scan {
     /// The indices of the scan's components in the frame.
@@ -69,7 +70,7 @@ pub(super) struct Scan {
     pub(super) restart_lines: usize,
 }
 
-/// A reader of markers, with the parameters that the markers read so far contain.
+/// A reader of the markers of a stream, with the parameters from the markers that were read so far.
 #[derive(Debug)]
 pub(super) struct Header<'a> {
     rest: &'a [u8],
@@ -104,7 +105,8 @@ impl<'a> Header<'a> {
         self.frame.as_ref().ok_or_else(|| corrupt("no frame"))
     }
 
-    /// Reads the next scan. Returns `None` at the end of the image.
+    /// Reads the markers up to the next scan and returns the scan's parameters. Returns `None` at
+    /// the end of the image.
     ///
     /// # Errors
     /// Fails if the segments before the scan are damaged, or need a feature that is not
@@ -171,7 +173,7 @@ impl<'a> Header<'a> {
         })
     }
 
-    /// Returns the bytes up to the next marker.
+    /// Returns the entropy-coded bytes up to the next marker, and moves to that marker.
     pub(super) fn entropy(&mut self) -> &'a [u8] {
         let is_marker = |pair: &[u8]| matches!(pair, [0xff, 0x80..=0xff]);
         let end = self.rest.windows(2).position(is_marker);
@@ -191,7 +193,8 @@ impl<'a> Header<'a> {
         }
     }
 
-    /// Reads the next marker. Any number of bytes 0xff may precede a marker.
+    /// Reads the next marker: one or more bytes 0xff, and the byte that identifies the marker.
+    /// Returns that byte.
     fn marker(&mut self) -> Result<u8> {
         let filled = self.rest.iter().take_while(|byte| **byte == 0xff).count();
         match self.rest.get(filled..).and_then(<[u8]>::split_first) {
@@ -203,7 +206,7 @@ impl<'a> Header<'a> {
         }
     }
 
-    /// Reads the segment of the last marker.
+    /// Reads the segment that follows the last marker.
     fn segment(&mut self) -> Result<&'a [u8]> {
         let cut = || corrupt("ends too early");
         let (length, rest) = self.rest.split_first_chunk().ok_or_else(cut)?;
@@ -217,7 +220,7 @@ impl<'a> Header<'a> {
     }
 }
 
-/// The largest number of lines of a frame.
+/// The largest number of lines between two restart markers that is accepted.
 const MOST_LINES: usize = 0xffff;
 
 fn frame(segment: &[u8]) -> Result<Frame> {
@@ -257,8 +260,9 @@ fn frame(segment: &[u8]) -> Result<Frame> {
     })
 }
 
-/// Reads the preset parameters. Rejects a largest sample that is not the largest number of `bits`
-/// bits. CharLS, the only known encoder, writes such a value and ignores it.
+/// Reads the preset coding parameters from an LSE segment. Rejects a maximum sample value that is
+/// not the largest number of `bits` bits. CharLS, the only known encoder, writes such a value and
+/// ignores it.
 fn preset(segment: &[u8], bits: u32) -> Result<Preset> {
     let [1, numbers @ ..] = segment else {
         return Err(match segment.first() {
@@ -284,8 +288,7 @@ fn preset(segment: &[u8], bits: u32) -> Result<Preset> {
     }
 }
 
-/// Rejects an application segment that marks a colour transform. Some encoders write such a
-/// segment.
+/// Rejects an application segment with which some encoders state a colour transform.
 fn refuse_transform(segment: &[u8]) -> Result<()> {
     match segment {
         [b'm', b'r', b'f', b'x', 1..=255] => Err(unsupported("a colour transform")),

@@ -1,24 +1,25 @@
-//! The decoder of lines of samples. Each sample is predicted from its neighbours, and the error is
-//! coded by the earlier errors in the same context. If the neighbours are equal, runs are coded
-//! (ITU-T T.87, Annex A, and Annex B for several components).
+//! The decoder of lines of samples. Each sample is predicted from its neighbours, and the
+//! prediction error is coded with the statistics of earlier errors in the same context. If the
+//! neighbours are equal, a run of equal samples is coded (ITU-T T.87, Annex A, and Annex B for
+//! several components).
 
 use crate::filter::jpegls::bits::Bits;
 use crate::filter::jpegls::coding::{Coding, signed};
 use crate::wire::Count;
 
-/// Contexts of samples. The first is the context of runs, and is not used.
+/// Number of contexts of samples. Context 0 stands for run mode, so its statistics are not used.
 const CONTEXTS: usize = 365;
 
-/// The base-2 logarithms of the lengths of runs.
+/// The base-2 logarithms of the lengths of run segments, by RUNindex (table J in ITU-T T.87).
 const RUNS: [u32; 32] = [
     0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8, 9, 10, 11, 12, 13,
     14, 15,
 ];
 
-/// The samples of a line, with one additional sample at its left end and one at its right end.
+/// The samples of a line of one component, with one additional sample at each end.
 pub(super) type SampleLine = Vec<i32>;
 
-/// The statistics of prediction errors in one context.
+/// The statistics of the prediction errors in one context of regular mode.
 #[derive(Debug, Clone, Copy)]
 struct Errors {
     /// The sum of the absolute prediction errors.
@@ -27,12 +28,13 @@ struct Errors {
     count: u32,
     /// The sum of the prediction errors, less the part that `correction` compensates.
     bias: i32,
-    /// The number that is added to a prediction.
+    /// The number that is added to a prediction to reduce its bias.
     correction: i32,
 }
 
 impl Errors {
-    /// Returns the number of low bits in the code of an error, from the mean absolute error.
+    /// Returns the number of low bits in the Golomb code of an error. `sizes` is the sum of the
+    /// absolute errors, and `count` is the number of errors.
     #[inline(always)]
     fn low_bits(sizes: u32, count: u32) -> u32 {
         let least = count.leading_zeros().minus_or_zero(sizes.leading_zeros());
@@ -60,7 +62,8 @@ impl Errors {
     }
 }
 
-/// The statistics of the prediction errors of samples that end runs, for one of the two cases.
+/// The statistics of the prediction errors in one run-interruption context (ITU-T T.87, A.7.2,
+/// RItype 0 or 1).
 #[derive(Debug, Clone, Copy)]
 struct EndErrors {
     sizes: u32,
@@ -68,13 +71,14 @@ struct EndErrors {
     negative: u32,
 }
 
-/// The state of the decoder: the parameters of the scan and the statistics of earlier errors.
+/// The state of the decoder: the coding parameters of the scan and the statistics of earlier
+/// errors.
 #[derive(Debug)]
 pub(super) struct Model {
     coding: Coding,
     errors: [Errors; CONTEXTS],
-    /// Statistics of the samples that end a run: index 0 if the sample above differs from the run,
-    /// index 1 if not.
+    /// Statistics for the samples that interrupt a run, by RItype: 0 if the sample above differs
+    /// from the run, otherwise 1.
     end_errors: [EndErrors; 2],
 }
 
@@ -100,8 +104,8 @@ impl Model {
         }
     }
 
-    /// Decodes one line of one component below `above`. `run` is the component's index into
-    /// [`RUNS`]. Returns `None` if the bits are damaged or too few.
+    /// Decodes one line of one component. `above` is the line above, and `run` is the component's
+    /// index into [`RUNS`]. Returns `None` if the bits are damaged or too few.
     pub(super) fn line(
         &mut self,
         bits: &mut Bits<'_>,
@@ -166,7 +170,8 @@ impl Model {
         Some(())
     }
 
-    /// Decodes one line of several components whose samples alternate.
+    /// Decodes one line of each of several components whose samples alternate. Returns `None` if
+    /// the bits are damaged or too few.
     pub(super) fn samples(
         &mut self,
         bits: &mut Bits<'_>,
@@ -226,7 +231,7 @@ impl Model {
             .wrapping_add(level(near.corner, near.left))
     }
 
-    /// Decodes a sample that is not part of a run (A.4 to A.6).
+    /// Decodes a sample in regular mode, that is, outside a run (A.4 to A.6).
     #[inline(always)]
     fn sample<const NEAR: bool>(
         &mut self,
@@ -263,7 +268,7 @@ impl Model {
         ))
     }
 
-    /// Decodes the sample that ends a run (A.7.2).
+    /// Decodes the sample that interrupts a run (A.7.2), in a scan whose samples do not alternate.
     fn end_of_run(
         &mut self,
         bits: &mut Bits<'_>,
@@ -278,8 +283,9 @@ impl Model {
         Some(reconstructed::<true>(&self.coding, left, error))
     }
 
-    /// Decodes the sample that ends a run if the sample above differs from the run. The error is
-    /// relative to the sample above, and its sign points more often away from the run.
+    /// Decodes the sample that interrupts a run if the sample above differs from the run (RItype
+    /// 0). The sample above is the prediction. The sign of the error is inverted if the run's value
+    /// is larger than the sample above.
     fn end_toward(
         &mut self,
         bits: &mut Bits<'_>,
@@ -329,7 +335,8 @@ impl Model {
     }
 }
 
-/// The neighbours of a sample.
+/// The decoded neighbours of a sample: to the left (Ra in ITU-T T.87), above the left one (Rc),
+/// above (Rb), and above the next sample (Rd).
 #[derive(Debug, Clone, Copy)]
 struct Neighbours {
     left: i32,
@@ -355,15 +362,15 @@ impl Neighbours {
     }
 }
 
-/// Predicts a sample: at an edge, the neighbour beyond the edge, otherwise the point on the plane
-/// of the three neighbours (A.4.1).
+/// Predicts a sample from its neighbours: at an edge, the neighbour beyond the edge, otherwise the
+/// point on the plane of the three neighbours (A.4.1).
 #[inline(always)]
 fn predicted(left: i32, up: i32, corner: i32) -> i32 {
     let plane = left.wrapping_add(up).wrapping_sub(corner);
     plane.max(left.min(up)).min(left.max(up))
 }
 
-/// Returns the sample whose error is `error` steps (A.4.4, A.4.5).
+/// Returns the sample for a prediction and an error of `error` steps (A.4.4, A.4.5).
 #[inline(always)]
 fn reconstructed<const NEAR: bool>(coding: &Coding, prediction: i32, error: i32) -> i32 {
     if !NEAR {
@@ -386,7 +393,8 @@ fn reconstructed<const NEAR: bool>(coding: &Coding, prediction: i32, error: i32)
     sample.max(0).min(coding.max_value)
 }
 
-/// Decodes the length of a run of at most `room` samples (A.7.1).
+/// Decodes the length of a run of at most `room` samples, and adapts the index `run` into [`RUNS`]
+/// (A.7.1).
 fn run_length(bits: &mut Bits<'_>, room: usize, run: &mut usize) -> Option<usize> {
     let mut length = 0_usize;
     while length < room {

@@ -10,16 +10,17 @@ use crate::filter::zfp::order;
 use crate::filter::zfp::stream::BitStream;
 use crate::wire::Count;
 
-/// The bounds of the bits of a block.
+/// ZFP's compression mode: the bounds on the bits and bit planes of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Mode {
     /// The minimum number of bits in a block. Shorter blocks are padded.
     min_bits: u32,
     /// The maximum number of bits in a block.
     max_bits: u32,
-    /// The maximum number of planes.
+    /// The maximum number of bit planes of a block.
     max_planes: u32,
-    /// The lowest binary exponent of a plane of floats. Below `MIN_EXPONENT` in reversible mode.
+    /// The lowest binary exponent of a bit plane of floats. Below `MIN_EXPONENT` in reversible
+    /// mode.
     min_exponent: i32,
 }
 
@@ -28,7 +29,8 @@ impl Mode {
     const MAX_PLANES: u32 = 64;
     const MIN_EXPONENT: i32 = -1074;
 
-    /// Reads a mode of twelve bits: fixed rate, fixed precision, reversible, or fixed accuracy.
+    /// Decodes a mode of twelve bits: fixed rate, fixed precision, reversible, or fixed accuracy.
+    /// Returns `None` if the mode is out of range.
     pub(super) fn short(mode: u64) -> Option<Self> {
         let all = Mode {
             min_bits: 1,
@@ -59,7 +61,8 @@ impl Mode {
         })
     }
 
-    /// Reads a mode from the 52 bits that follow twelve ones: each bound is stated separately.
+    /// Decodes a mode from the 52 bits that follow twelve ones, which state each bound separately.
+    /// Returns `None` if the bounds are invalid.
     pub(super) fn long(mode: u64) -> Option<Self> {
         let field = |place: u32, width: u32| {
             let mask = 1_u64.wrapping_shl(width).wrapping_sub(1);
@@ -79,13 +82,13 @@ impl Mode {
     }
 }
 
-/// The integers of a block: the elements themselves, or the mantissas of floats of the same size.
+/// The integers of a block: its elements, or the mantissas of floats of the same size.
 pub(super) trait Int: Copy + Default {
     const BYTES: usize;
     const BITS: u32;
-    /// Bits that code the number of planes in reversible mode.
+    /// Number of bits that code the number of bit planes in reversible mode.
     const PLANES_BITS: u32;
-    /// Bits of a float's exponent.
+    /// Number of bits of a float's exponent.
     const EXPONENT_BITS: u32;
 
     /// Returns the number whose digits in base -2 are the low bits of `digits`.
@@ -93,11 +96,11 @@ pub(super) trait Int: Copy + Default {
     fn add(self, other: Self) -> Self;
     fn sub(self, other: Self) -> Self;
     fn half(self) -> Self;
-    /// Returns the bits of the float that is this number times 2 to the `exponent`. The number's
-    /// highest bits are a sign and a guard bit.
+    /// Returns the bits of the float that this fixed-point number means, scaled by 2 to the
+    /// `exponent`. The number's highest bits are a sign and a guard bit.
     fn scaled(self, exponent: i32) -> Self;
-    /// Returns the bits of a float. If the float's sign is set, this number is their two's
-    /// complement.
+    /// Converts this number to the bits of a float: inverts all bits except the sign if the number
+    /// is negative.
     fn sign_magnitude(self) -> Self;
     /// Writes the number in little-endian order.
     fn store(self, place: &mut [u8]);
@@ -172,7 +175,7 @@ fn power_of_two(exponent: i32) -> f64 {
     f64::from_bits(bits)
 }
 
-/// A decoder of consecutive blocks.
+/// A decoder of the consecutive blocks of one array.
 #[derive(Debug)]
 pub(super) struct BlockDecoder<I> {
     mode: Mode,
@@ -195,13 +198,14 @@ impl<I: Int> BlockDecoder<I> {
         }
     }
 
-    /// Decodes the next block of integers.
+    /// Decodes the next block of integers. Returns `None` if too few bits remain.
     pub(super) fn integers(&mut self, bits: &mut BitStream<'_>) -> Option<&[I]> {
         self.block_of_integers(bits, 0, self.mode.max_planes)?;
         Some(&self.block)
     }
 
-    /// Decodes the next block of floats, and returns their bits.
+    /// Decodes the next block of floats, and returns the bits of each float. Returns `None` if too
+    /// few bits remain.
     pub(super) fn floats(&mut self, bits: &mut BitStream<'_>) -> Option<&[I]> {
         if !bits.bit()? {
             self.block.fill(I::default());
@@ -236,8 +240,8 @@ impl<I: Int> BlockDecoder<I> {
         Some(&self.block)
     }
 
-    /// Returns the number of planes at or above the lowest exponent, for floats with this common
-    /// exponent.
+    /// Returns the number of bit planes that are stored for floats with this common exponent: the
+    /// planes at or above the lowest exponent of the mode.
     fn planes_above(&self, exponent: i32) -> u32 {
         let growth = self.rank.wrapping_mul(2).wrapping_add(2).cast_signed();
         let planes = exponent
@@ -246,8 +250,8 @@ impl<I: Int> BlockDecoder<I> {
         self.mode.max_planes.min(u32::try_from(planes).unwrap_or(0))
     }
 
-    /// Decodes the integers of a block, after `used` bits of the block were read. In reversible
-    /// mode `planes` is ignored.
+    /// Decodes the integers of a block, of which `used` bits were already read. `planes` is the
+    /// maximum number of bit planes, and is ignored in reversible mode.
     fn block_of_integers(
         &mut self,
         bits: &mut BitStream<'_>,
@@ -287,8 +291,8 @@ impl<I: Int> BlockDecoder<I> {
     }
 }
 
-/// Reads the planes from bit `width - 1` down, at most `planes` of them and `budget` bits. Returns
-/// the number of bits read.
+/// Reads the bit planes of a block, from bit `width - 1` of each number down: at most `planes`
+/// planes and `budget` bits. Returns the number of bits read.
 fn read_planes(
     bits: &mut BitStream<'_>,
     budget: u32,
@@ -367,7 +371,7 @@ fn undo_transform<I: Int>([x, y, z, w]: Quad<'_, I>) {
     (*w, *x) = turn(*w, *x);
 }
 
-/// Reverses the reversible transform: third-order differences.
+/// Reverses the transform of reversible mode: third-order differences.
 fn add_up<I: Int>([x, y, z, w]: Quad<'_, I>) {
     *w = w.add(*z);
     *z = z.add(*y);

@@ -1,8 +1,8 @@
 //! The coding order of a block's numbers: by the sum of their frequencies over the dimensions, then
 //! by the sum of the squares. Ties are in the order of zfp 1.0. An index is x + 4 y + 16 z + 64 w.
 
-/// Returns the order of blocks of `rank` dimensions, 1 to 4. Returns an empty order for another
-/// rank.
+/// Returns the indices of a block's numbers in coding order, for `rank` dimensions, 1 to 4. Returns
+/// an empty order for another rank.
 pub(super) fn block_order(rank: usize) -> &'static [u8] {
     match rank {
         1 => &LINE,

@@ -6,8 +6,8 @@ use crate::filter::bits::{AT_HAND, load};
 #[derive(Debug)]
 pub(super) struct BitStream<'a> {
     rest: &'a [u8],
-    /// The next bits, the first one lowest. The bits from `ready` up are zero or will be read
-    /// again.
+    /// The next bits of the stream, the first one in the lowest bit. Only the lowest `ready` bits
+    /// are valid. The higher bits are zero, or the next refill reads them again.
     window: u64,
     ready: u32,
 }
@@ -22,7 +22,7 @@ impl<'a> BitStream<'a> {
         }
     }
 
-    /// Fills the window.
+    /// Fills the window with at least `AT_HAND` bits, unless the input ends.
     #[inline]
     fn refill(&mut self) {
         let filled = self.ready;

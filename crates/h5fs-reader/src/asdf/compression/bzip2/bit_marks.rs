@@ -1,4 +1,5 @@
-//! The marks of 48 bits at which the blocks of a bzip2 stream begin, at any bit position.
+//! The magic numbers, called marks here, at which the blocks of a bzip2 stream begin. A mark has 48
+//! bits and begins at any bit position.
 
 use crate::asdf::compression::encoded::EncodedBlock;
 use crate::asdf::scan;
@@ -6,10 +7,10 @@ use crate::error::{Error, Result};
 use crate::limits;
 use crate::wire::{Count, to_u64};
 
-/// The mark at the beginning of a block (the digits of pi).
+/// The magic number at the beginning of a bzip2 block (the digits of pi).
 const BLOCK: u64 = 0x3141_5926_5359;
 
-/// The mark after the last block (the digits of the square root of pi).
+/// The magic number after the last bzip2 block (the digits of the square root of pi).
 pub(super) const END: u64 = 0x1772_4538_5090;
 
 const MARK_BITS: u32 = 48;
@@ -18,26 +19,26 @@ const MASK: u64 = (1 << MARK_BITS) - 1;
 /// Number of stored bytes that are searched at once.
 const PIECE: u64 = 256 << 10;
 
-/// A position at which a block may begin. The same bits may also occur within a block, which only
-/// decoding reveals.
+/// The position of a magic number, at which a bzip2 block may begin. The same bits may also occur
+/// within a block, which only decoding reveals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct BitMark {
-    /// The position in bits from the start of the stream.
+    /// The position of the magic number, in bits from the start of the stream.
     pub(super) bit: u64,
-    /// Whether the mark is the end mark of the stream.
+    /// Whether this is the magic number after the last block.
     pub(super) is_end: bool,
 }
 
-/// The marks of one stream, found up to the last one that was needed.
+/// The magic numbers of one bzip2 stream, found up to the last one that was needed.
 #[derive(Debug)]
 pub(super) struct BitMarks {
     marks: Vec<BitMark>,
     /// Number of stored bytes that were searched.
     searched: u64,
-    /// The last eight searched bytes.
+    /// The last eight bytes that were searched, the most recent one lowest.
     window: u64,
-    /// For each value of the fourth-last searched byte, the bit shifts at which a mark may end in
-    /// the last byte.
+    /// For each value of the fourth-last searched byte: a bit set of the distances, 0 to 7 bits, at
+    /// which a magic number may end before the end of the last byte.
     shifts: Box<[u8; 256]>,
 }
 
@@ -62,11 +63,11 @@ impl Default for BitMarks {
 }
 
 impl BitMarks {
-    /// Returns the mark with this number, or `None` if it does not occur before `until` stored
-    /// bytes.
+    /// Returns the magic number with the index `number`, and searches the stream for it if
+    /// necessary. Returns `None` if the first `until` stored bytes do not contain it.
     ///
     /// # Errors
-    /// `Io` if the stream cannot be read, `Limit` for too many marks.
+    /// `Io` if the stream cannot be read, `Limit` for too many magic numbers.
     pub(super) fn get(
         &mut self,
         number: usize,
@@ -86,7 +87,7 @@ impl BitMarks {
         Ok(self.marks.get(number).copied())
     }
 
-    /// Returns the mark with this number, if it was found before.
+    /// Returns the magic number with the index `number`, or `None` if it was not found before.
     pub(super) fn known_mark(&self, number: usize) -> Option<BitMark> {
         self.marks.get(number).copied()
     }
@@ -103,7 +104,8 @@ impl BitMarks {
         }
     }
 
-    /// Records the marks that end in the last searched byte at one of these bit shifts.
+    /// Records the magic numbers that end in the last searched byte, at one of these bit shifts
+    /// from its end.
     fn record_marks(&mut self, shifts: u8) {
         let read = self.searched.times(8);
         // A larger shift means that the mark is further forward.

@@ -1,13 +1,13 @@
 //! The content of the blocks of a bzip2 stream. A run of up to 255 equal bytes is encoded as four
 //! equal bytes and a count. With such runs, 900 000 symbols may decode to 45 MB. Long content is
-//! kept in this form.
+//! therefore kept in memory in this form.
 
 use std::ops::Range;
 
 use crate::error::Result;
 use crate::wire::{Count, to_u64, to_usize};
 
-/// Maximum number of bytes of content that is kept uncompressed.
+/// Maximum number of bytes of content that is kept without an encoding of runs.
 const FLAT: usize = 2 << 20;
 
 /// Number of equal bytes after which a count follows.
@@ -16,12 +16,12 @@ const EQUAL: usize = 4;
 /// Maximum length of one run.
 const LONGEST: usize = 255;
 
-/// The content of one block.
+/// The decoded content of one bzip2 block.
 #[derive(Debug, Default)]
 pub(super) struct BlockContent {
     length: u64,
     bytes: Vec<u8>,
-    /// Whether runs are encoded, as four equal bytes and a count.
+    /// Whether runs are encoded in `bytes`, as four equal bytes and a count.
     is_short: bool,
     /// The length and the byte of the run at the end, which is not in `bytes` yet. Empty until runs
     /// are encoded.
@@ -29,7 +29,7 @@ pub(super) struct BlockContent {
 }
 
 impl BlockContent {
-    /// Appends bytes.
+    /// Appends decoded bytes to the content.
     pub(super) fn push(&mut self, part: &[u8]) {
         self.length = self.length.plus(to_u64(part.len()));
         if !self.is_short && self.bytes.len().plus(part.len()) > FLAT {
@@ -77,7 +77,7 @@ impl BlockContent {
         self
     }
 
-    /// Returns the length of the content.
+    /// Returns the length of the decoded content in bytes.
     pub(super) fn length(&self) -> u64 {
         self.length
     }
@@ -110,8 +110,8 @@ impl BlockContent {
     }
 }
 
-/// Removes a run from the front of `rest`. Returns the run's byte and its length, or `None` at the
-/// end.
+/// Removes an encoded run from the front of `rest`. Returns the run's byte and its length, or
+/// `None` at the end.
 fn next_run(rest: &mut &[u8]) -> Option<(u8, usize)> {
     let &byte = rest.first()?;
     let equal = rest.iter().take(EQUAL).take_while(|&&other| other == byte);

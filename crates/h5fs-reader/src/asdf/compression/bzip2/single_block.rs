@@ -28,8 +28,8 @@ impl SingleBlock {
         Ok(SingleBlock { stream, sum })
     }
 
-    /// Returns the bzip2 block like `cut`, as a stream without an end mark and a checksum at its
-    /// end.
+    /// Returns the bzip2 block like `cut`, as a stream without the magic number and the checksum at
+    /// its end.
     pub(super) fn open(encoded: &EncodedBlock, from: u64, to: u64) -> Result<Self> {
         let mut stream = scan::piece(&*encoded.source, encoded.stored.first(4))?;
         if !matches!(stream.as_slice(), [b'B', b'Z', b'h', b'1'..=b'9']) {

@@ -37,7 +37,7 @@ impl StreamCodec {
     /// Decodes a whole stream.
     ///
     /// # Errors
-    /// `Corrupt` for a damaged stream or another length.
+    /// `Corrupt` for a damaged stream, or one whose decoded length `length` does not allow.
     pub fn decode(
         self,
         stored: &[u8],
@@ -57,7 +57,7 @@ impl StreamCodec {
         })
     }
 
-    /// Returns a decoder of all stored bytes.
+    /// Returns a decoder of all frames or streams in `stored`.
     ///
     /// # Errors
     /// `Corrupt` if the decoder cannot be created.
@@ -78,8 +78,8 @@ impl StreamCodec {
         })
     }
 
-    /// Returns a decoder of one independent part of a stream. For LZ4 and xz, only the first frame
-    /// or stream is decoded. Otherwise equal to `decoder`.
+    /// Returns a decoder of one independent part of a stream. Unlike `decoder`, it decodes only the
+    /// first LZ4 frame or .xz stream in `stored`.
     ///
     /// # Errors
     /// `Corrupt` if the decoder cannot be created.
@@ -105,14 +105,15 @@ fn xz<R: Read>(stored: R) -> XzReader<R> {
     XzReader::new_mem_limit(stored, false, limits::XZ_KIB)
 }
 
-/// Converts the error of a decoder. If the source caused the error, returns the source's error.
+/// Converts the error of a decoder. If an error of the source caused it, returns the error of the
+/// source.
 pub fn damaged(error: &io::Error) -> Error {
     let cause = error.get_ref().and_then(|cause| cause.downcast_ref());
     let damaged = || Error::corrupt(format!("compressed stream: {error}"), None);
     cause.cloned().unwrap_or_else(damaged)
 }
 
-/// Reads until `output` is full or the stream ends. Returns the number of bytes read.
+/// Reads decoded bytes until `output` is full or the stream ends. Returns the number of bytes read.
 ///
 /// # Errors
 /// Fails if the stream is damaged.
@@ -137,7 +138,7 @@ pub fn at_end(decoder: &mut dyn Read) -> Result<bool> {
     Ok(fill(decoder, &mut [0])? == 0)
 }
 
-/// A reader of a range of a source.
+/// A reader of a byte range of a source.
 pub struct StoredReader {
     source: SharedSource,
     all: Extent,
@@ -145,7 +146,7 @@ pub struct StoredReader {
 }
 
 impl StoredReader {
-    /// Creates a reader of all bytes of `all`.
+    /// Creates a reader of the byte range `all` of `source`.
     pub fn new(source: SharedSource, all: Extent) -> Self {
         StoredReader {
             source,

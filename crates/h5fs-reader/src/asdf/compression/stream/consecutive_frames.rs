@@ -6,10 +6,11 @@ use std::io::{self, BufReader, Read, Seek};
 /// The first of the sixteen magic numbers of skippable frames, which contain no content.
 const SKIPPABLE: u32 = 0x184d_2a50;
 
-/// Maximum padding zeros that are searched between two .xz streams.
+/// Maximum number of padding bytes that are skipped between two .xz streams.
 const PADDING: u64 = 64 << 10;
 
-/// A reader of the content of all consecutive frames or streams. It ends before any other bytes.
+/// A reader of the content of all consecutive frames or streams. It ends before bytes that are
+/// neither a frame nor padding.
 pub struct ConsecutiveFrames<S, D> {
     decoder: Option<D>,
     magic: &'static [u8],
@@ -34,7 +35,7 @@ impl<S: Read + Seek, D: Read> ConsecutiveFrames<S, D> {
         }
     }
 
-    /// Starts the next frame, if there is one.
+    /// Starts decoding the next frame, if another frame follows.
     fn follow(&mut self) -> io::Result<()> {
         let Some(decoder) = self.decoder.take() else {
             return Ok(());

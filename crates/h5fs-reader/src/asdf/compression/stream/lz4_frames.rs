@@ -18,13 +18,15 @@ use crate::limits;
 use crate::source;
 use crate::wire::{Count, Extent, to_u64, to_usize};
 
-/// Maximum number of bytes of a frame's header without a dictionary.
+/// Maximum number of bytes of an LZ4 frame's header without a dictionary.
 const HEADER: u64 = 15;
 
-/// Maximum decoded bytes of last blocks that are decoded to determine their lengths.
+/// Maximum number of bytes that are decoded to determine the decoded lengths of the last blocks of
+/// frames.
 const PROVEN: u64 = 64 << 20;
 
-/// Returns the parts, or `None` if the stream does not consist of such frames.
+/// Returns the parts, or `None` if the stream does not consist of LZ4 frames with independent
+/// blocks.
 ///
 /// # Errors
 /// `Io` if the stream cannot be read.
@@ -48,13 +50,13 @@ struct Lz4FrameWalk<'a> {
     encoded: &'a EncodedBlock,
     rest: Extent,
     parts: PartList,
-    /// Number of bytes that may still be decoded to determine lengths.
+    /// Number of bytes that may still be decoded only to determine the lengths of blocks.
     budget: u64,
     /// Number of blocks and frames so far.
     blocks: usize,
 }
 
-/// A frame's header ("Frame Descriptor").
+/// The header of an LZ4 frame ("Frame Descriptor").
 struct Header {
     bytes: Arc<[u8]>,
     longest: u64,
@@ -63,12 +65,12 @@ struct Header {
     content: Option<u64>,
 }
 
-/// A block of a frame.
+/// A block of an LZ4 frame.
 #[derive(Clone, Copy)]
 struct Block {
     /// The stored bytes with length field and checksum.
     stored: Extent,
-    /// Number of bytes of the data.
+    /// Number of bytes of the block's data, without length field and checksum.
     length: u64,
     is_raw: bool,
 }
@@ -111,8 +113,8 @@ impl Lz4FrameWalk<'_> {
         Ok(bytes.try_into().ok().map(u32::from_le_bytes))
     }
 
-    /// Walks over one frame or skippable frame. Returns `None` if the frame is of another form, or
-    /// if there are too many.
+    /// Walks over one frame or skippable frame. Returns `None` if neither follows, if the blocks
+    /// are not independent, or if there are too many frames and blocks.
     fn frame(&mut self) -> Result<Option<()>> {
         self.blocks = self.blocks.plus_one();
         if self.blocks > limits::BLOCK_CHUNKS {
@@ -146,8 +148,8 @@ impl Lz4FrameWalk<'_> {
         Ok(None)
     }
 
-    /// Walks over a block. Returns `None` if its length is impossible, or if there are too many
-    /// blocks.
+    /// Walks over a block whose length field is `word`. Returns `None` if its length is impossible,
+    /// or if there are too many blocks.
     fn block(&mut self, header: &Header, word: u32) -> Option<Block> {
         let length = u64::from(word & 0x7fff_ffff);
         let bytes = length.plus(if header.has_sums { 8 } else { 4 });
@@ -162,7 +164,8 @@ impl Lz4FrameWalk<'_> {
         (is_right && self.blocks <= limits::BLOCK_CHUNKS).then_some(block)
     }
 
-    /// Adds a block that is not the last of its frame.
+    /// Adds a block that is not the last of its frame to the parts. Returns false if the list of
+    /// parts does not accept it.
     fn add(&mut self, header: &Header, block: Block) -> bool {
         let decoded = if block.is_raw {
             block.length
@@ -176,7 +179,8 @@ impl Lz4FrameWalk<'_> {
         self.parts.append(block.stored, decoded, &header.bytes)
     }
 
-    /// Adds the last block, if there is one, of a frame whose content begins at `start`.
+    /// Adds the last block, if there is one, of a frame whose content begins at `start`. Returns
+    /// `None` if its decoded length cannot be determined or the lengths are contradictory.
     fn finish(&mut self, header: &Header, start: u64, last: Option<Block>) -> Result<Option<()>> {
         if let Some(block) = last {
             let is_only = self.parts.end() == start;
@@ -195,8 +199,8 @@ impl Lz4FrameWalk<'_> {
         Ok(is_whole.then_some(()))
     }
 
-    /// Returns the decoded length of a block, or `None` if too much was already decoded to
-    /// determine lengths.
+    /// Returns the decoded length of a block by decoding it. Returns `None` if the block is
+    /// damaged, or if too much was already decoded to determine lengths.
     fn decoded_length(&mut self, header: &Header, block: Block) -> Result<Option<u64>> {
         let Some(budget) = self.budget.checked_sub(header.longest) else {
             return Ok(None);

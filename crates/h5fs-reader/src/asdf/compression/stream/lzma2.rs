@@ -7,13 +7,13 @@ use crate::error::Result;
 use crate::limits;
 use crate::wire::{Count, Extent};
 
-/// A counter of the chunks of all blocks.
+/// A counter of the LZMA2 chunks of all .xz blocks of a stream, for the limit on their number.
 #[derive(Debug, Default)]
 pub struct ChunkCounter {
     count: usize,
 }
 
-/// A chunk's header.
+/// The header of an LZMA2 chunk.
 struct Header {
     /// Number of stored bytes of the chunk, including its header.
     stored: u64,
@@ -21,8 +21,8 @@ struct Header {
 }
 
 impl ChunkCounter {
-    /// Returns the length of the content of `block`. Returns `None` if the block has other chunks,
-    /// or if all blocks together have too many.
+    /// Returns the decoded length of the .xz block in the range `block`, in bytes. Returns `None`
+    /// if the block does not consist of LZMA2 chunks, or if all blocks together have too many.
     ///
     /// # Errors
     /// `Io` if the block cannot be read.

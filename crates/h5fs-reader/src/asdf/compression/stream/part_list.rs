@@ -5,10 +5,11 @@ use std::sync::Arc;
 use crate::limits;
 use crate::wire::{Count, Extent};
 
-/// Maximum decoded bytes of neighbouring parts that are merged.
+/// Maximum decoded length, in bytes, up to which neighbouring parts of short content are merged.
 const MERGED: u64 = 64 << 10;
 
-/// Maximum number of parts of equal length.
+/// Neighbouring parts of long content are merged up to a decoded length of 1/`PARTS` of the
+/// content.
 const PARTS: u64 = 16 << 10;
 
 /// A range of the stored bytes that can be decoded independently.
@@ -18,7 +19,7 @@ pub struct StreamPart {
     pub stored: Extent,
     /// The decoded bytes as a range of the block's content.
     pub content: Extent,
-    /// Bytes that the decoder needs before the stored bytes.
+    /// The bytes that the decoder needs before the stored bytes, such as a frame header.
     pub head: Arc<[u8]>,
 }
 
@@ -26,7 +27,7 @@ pub struct StreamPart {
 #[derive(Debug)]
 pub struct PartList {
     list: Vec<StreamPart>,
-    /// Maximum number of bytes of neighbouring parts that are merged.
+    /// Maximum decoded length, in bytes, up to which neighbouring parts are merged.
     merged: u64,
     decoded: u64,
 }
@@ -47,7 +48,7 @@ impl PartList {
         self.list.last().map_or(0, |part| part.content.end())
     }
 
-    /// Returns the parts, if they cover all of the content.
+    /// Returns the parts, or `None` if they do not cover all of the content.
     pub fn finish(self) -> Option<Arc<[StreamPart]>> {
         (self.end() == self.decoded).then(|| self.list.into())
     }
@@ -70,7 +71,8 @@ impl PartList {
         Some(())
     }
 
-    /// Appends a part like `push`, and merges it with an adjacent previous part.
+    /// Appends a part like `push`. Merges the part with the previous one if both are adjacent and
+    /// short enough.
     pub fn append(&mut self, stored: Extent, decoded: u64, head: &Arc<[u8]>) -> Option<()> {
         if let Some(last) = self.list.last_mut()
             && last.stored.end() == stored.start()

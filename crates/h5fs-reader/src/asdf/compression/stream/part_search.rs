@@ -25,7 +25,7 @@ pub fn find(encoded: &EncodedBlock, codec: StreamCodec) -> Result<Arc<[StreamPar
     Ok(list.unwrap_or_default())
 }
 
-/// A reader of the content from one part on.
+/// A reader of the content of a stream from one part on.
 pub struct PartsReader {
     encoded: EncodedBlock,
     codec: StreamCodec,
@@ -36,7 +36,7 @@ pub struct PartsReader {
 
 struct Current {
     decoder: StreamDecoder<'static>,
-    /// Number of bytes of content that are still to be read.
+    /// Number of bytes of content of the current part that are still to be read.
     left: u64,
 }
 

@@ -13,25 +13,25 @@ use crate::limits;
 use crate::wire::crc32::crc32;
 use crate::wire::{Count, Extent, to_u64};
 
-/// Length in bytes of a stream's header. The footer has the same length.
+/// Length in bytes of an .xz stream's header. The footer has the same length.
 const HEADER: u64 = 12;
 
 /// Maximum number of bytes of an index with the maximum number of records, each with two numbers of
 /// up to nine bytes.
 const INDEX: u64 = 2 << 20;
 
-/// Maximum zeros after a stream.
+/// Maximum number of padding zeros after an .xz stream.
 const PADDING: u64 = 64 << 10;
 
-/// One of several streams.
+/// One of the consecutive .xz streams of an ASDF block.
 struct Stream {
-    /// The stored bytes before the index.
+    /// The stored bytes of the .xz stream before its index.
     stored: Extent,
     header: Arc<[u8]>,
     records: Vec<IndexRecord>,
 }
 
-/// The record of a block in the index.
+/// The record of an .xz block in the index of its stream.
 #[derive(Debug, PartialEq, Eq)]
 struct IndexRecord {
     /// Length of the block in bytes, with header and checksum, without padding.
@@ -39,7 +39,8 @@ struct IndexRecord {
     uncompressed: u64,
 }
 
-/// Returns the parts, or `None` if there is only one block or the indices contradict the blocks.
+/// Returns the parts, or `None` if there is only one .xz block or the indices contradict the
+/// blocks.
 ///
 /// # Errors
 /// `Io` if the stream cannot be read.
@@ -79,8 +80,8 @@ pub fn parts(encoded: &EncodedBlock) -> Result<Option<PartList>> {
     Ok(Some(parts))
 }
 
-/// Returns the last stream of `streams`, which may be followed by padding. Returns `None` if
-/// `streams` does not end with a valid index and footer.
+/// Returns the last .xz stream in the range `streams`, which may end with padding. Returns `None`
+/// if the range does not end with a valid index and footer.
 fn last(encoded: &EncodedBlock, streams: Extent) -> Result<Option<Stream>> {
     let Some(streams) = without_padding(encoded, streams)? else {
         return Ok(None);
@@ -114,7 +115,8 @@ fn last(encoded: &EncodedBlock, streams: Extent) -> Result<Option<Stream>> {
     }))
 }
 
-/// Returns the streams without the padding after the last.
+/// Returns the range of the streams without the padding after the last one. Returns `None` if the
+/// padding is too long or not a multiple of four bytes.
 fn without_padding(encoded: &EncodedBlock, streams: Extent) -> Result<Option<Extent>> {
     let mut bytes = scan::piece(&*encoded.source, streams.last(4))?;
     if bytes.ends_with(&[0]) {
@@ -126,7 +128,8 @@ fn without_padding(encoded: &EncodedBlock, streams: Extent) -> Result<Option<Ext
     Ok(is_padding.then(|| streams.first(length)))
 }
 
-/// Returns the length of the index before a footer, or `None` if `footer` is not a footer.
+/// Returns the length in bytes of the index before a footer, or `None` if `footer` is not a valid
+/// footer.
 fn index_length(footer: &[u8]) -> Option<u64> {
     let (sum, rest) = footer.split_first_chunk::<4>()?;
     let rest = rest.strip_suffix(b"YZ")?;
@@ -136,7 +139,7 @@ fn index_length(footer: &[u8]) -> Option<u64> {
     is_right.then(|| words.times(4))
 }
 
-/// Parses the records of an index.
+/// Parses the records of an index. Returns `None` if the index is damaged or has too many records.
 fn records(index: &[u8]) -> Option<Vec<IndexRecord>> {
     let (content, sum) = index.split_last_chunk::<4>()?;
     let mut rest = content.strip_prefix(&[0])?;
@@ -160,7 +163,8 @@ fn records(index: &[u8]) -> Option<Vec<IndexRecord>> {
     records.filter(|_| rest.len() < 4 && rest.iter().all(|&byte| byte == 0))
 }
 
-/// Removes a number from the front, with seven bits per byte, lowest bits first.
+/// Removes an integer of variable length from the front of `bytes`: seven bits per byte, lowest
+/// bits first. Returns `None` if it is truncated or longer than nine bytes.
 fn number(bytes: &mut &[u8]) -> Option<u64> {
     let mut number = 0;
     for place in 0..9_u32 {
@@ -183,17 +187,18 @@ fn put_number(bytes: &mut Vec<u8>, mut number: u64) {
     bytes.push(number.to_le_bytes()[0]);
 }
 
-/// Returns the length of a block with its padding.
+/// Returns the length of a block of `length` bytes with its padding to a multiple of four bytes.
 fn padded_length(length: u64) -> u64 {
     length.checked_next_multiple_of(4).unwrap_or(u64::MAX)
 }
 
-/// Returns a block with its padding.
+/// Returns the range of a block with its padding to a multiple of four bytes.
 pub fn padded(block: Extent) -> Extent {
     Extent::saturating(block.start(), padded_length(block.length()))
 }
 
-/// Returns the end of a stream of one block: an index of that block, and a footer.
+/// Returns the bytes after the block in a stream that contains only this block: an index with one
+/// record, and a footer.
 pub fn tail(part: &StreamPart) -> Vec<u8> {
     let mut index = vec![0, 1];
     put_number(&mut index, part.stored.length());

@@ -10,11 +10,12 @@ use crate::error::Result;
 use crate::limits;
 use crate::wire::{Count, Extent};
 
-/// Maximum number of bytes of a frame's header: magic number, descriptor, window, dictionary,
-/// content size.
+/// Maximum number of bytes of a Zstandard frame's header: magic number, descriptor, window,
+/// dictionary, content size.
 const HEADER: u64 = 18;
 
-/// Returns the parts, or `None` if the stream does not consist of such frames.
+/// Returns the parts, or `None` if the stream does not consist of several Zstandard frames with a
+/// content size.
 ///
 /// # Errors
 /// `Io` if the stream cannot be read.
@@ -53,7 +54,7 @@ pub fn parts(encoded: &EncodedBlock) -> Result<Option<PartList>> {
     Ok(Some(parts))
 }
 
-/// A frame's header with a content size.
+/// The header of a Zstandard frame that states its content size.
 struct Header {
     length: u64,
     content: u64,
@@ -98,7 +99,7 @@ struct ZstdFrameWalk<'a> {
 
 impl ZstdFrameWalk<'_> {
     /// Walks over a frame's header and its blocks. Returns `None` if a block is invalid or
-    /// truncated.
+    /// truncated, or if there are too many blocks.
     fn frame(&mut self, header: &Header) -> Result<Option<()>> {
         self.rest = self.rest.skip(header.length);
         loop {

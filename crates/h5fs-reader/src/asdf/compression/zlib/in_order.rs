@@ -17,14 +17,15 @@ pub const INPUT: u64 = 128 << 10;
 /// Number of bits of the largest window (RFC 1950, 2.2).
 const WINDOW_BITS: u8 = 15;
 
-/// The position of the in-order decoder in the stream.
+/// The faster decoder of a zlib stream, with its position in the stream.
 pub struct InOrder {
     decoder: Inflate,
-    /// The offset of the next stored byte.
+    /// The file offset of the next stored byte.
     at: u64,
     /// The number of the next piece.
     pub piece: u64,
-    /// The decoded part of the next piece, if a reader was cancelled while it was decoded.
+    /// The buffer of the next piece and the number of its bytes that are already decoded, if an
+    /// error or a cancelled reader interrupted the decoding.
     begun: Option<(Buffer, usize)>,
 }
 
@@ -46,8 +47,8 @@ impl InOrder {
         }
     }
 
-    /// Decodes the next piece of a block that is decoded in pieces of `size` bytes. After an error,
-    /// the next call continues. After [`InflateStep::Refused`], no call may follow.
+    /// Decodes the next piece of a block whose pieces have `size` bytes. After an error, the next
+    /// call continues. After [`InflateStep::Refused`], no call may follow.
     pub fn step(
         &mut self,
         block: &EncodedBlock,
