@@ -12,7 +12,7 @@ use crate::limits;
 /// An error of the library. `Io`, `Corrupt` and `Unsupported` have many causes, and the four other
 /// variants have one each.
 ///
-/// The type is `Clone` because one failed decode is returned to every reader that waited for it.
+/// The type is `Clone` because one failed decode is returned to every request that waited for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Error {
     /// The operation failed for a reason outside of the file's content.
@@ -40,13 +40,14 @@ pub enum Error {
     Limit {
         /// The limited resource.
         what: Cow<'static, str>,
-        /// The maximum.
+        /// The maximum that the limit permits.
         max: u64,
     },
-    /// One request has read its maximum amount of metadata. The next request may find part of the
-    /// metadata cached.
+    /// A request has exhausted its budget of metadata bytes, or it must not wait and the metadata
+    /// are not available yet. The next request may find part of the metadata cached.
     BudgetExceeded {
-        /// The maximum, in bytes.
+        /// Number of bytes that were left in the budget before the failed read. 0 for a request
+        /// that must not wait.
         max: u64,
     },
     /// The requested name does not exist.
@@ -60,17 +61,20 @@ pub enum Error {
 pub enum Cause {
     /// The operating system failed the operation with this errno.
     System(i32),
-    /// The data are unavailable for a reason that the error's text explains: a decoder stopped.
+    /// The data are unavailable for a reason that the error's text explains, such as a decoder that
+    /// stopped or a server that does not answer.
     Failed,
     /// A policy, which the error's text explains, forbids the operation.
     Forbidden,
-    /// All open objects together take too much memory.
+    /// Memory or another local resource is exhausted, such as the limit for all open objects
+    /// together.
     OutOfMemory,
-    /// A part of the content is missing, and the user chose to make this an error.
+    /// A part of the content is missing, such as a source file of a virtual dataset, and the user
+    /// chose to make this an error.
     Missing,
     /// The file has changed since it was opened.
     Stale,
-    /// All readers that waited for the work were cancelled.
+    /// No request waits for the result of the work any more.
     Cancelled,
 }
 
@@ -102,8 +106,8 @@ impl Error {
         }
     }
 
-    /// Returns whether the error may not recur at the next attempt, such as a disk that does not
-    /// answer. Damage in a file always recurs.
+    /// Returns whether a later attempt may succeed, for example after a disk did not answer.
+    /// Returns false for damage in a file, which always recurs.
     pub fn is_transient(&self) -> bool {
         matches!(self, Error::Io { .. } | Error::BudgetExceeded { .. })
     }
@@ -136,13 +140,13 @@ impl Error {
         }
     }
 
-    /// Creates an error for work that was abandoned because all readers that waited for it were
-    /// cancelled.
+    /// Creates an error for work that was abandoned because no request waits for its result any
+    /// more.
     pub fn cancelled() -> Self {
         Self::from_cause(Cause::Cancelled, "no reader waits for the result")
     }
 
-    /// Returns whether the file has changed since it was opened.
+    /// Returns whether the error means that the file has changed since it was opened.
     pub fn is_stale(&self) -> bool {
         matches!(
             self,
@@ -153,7 +157,8 @@ impl Error {
         )
     }
 
-    /// Returns whether the work was abandoned.
+    /// Returns whether the error means that the work was abandoned because no request waits for its
+    /// result.
     pub fn is_cancelled(&self) -> bool {
         matches!(
             self,
@@ -165,10 +170,10 @@ impl Error {
     }
 }
 
-/// Returns the result, or `None` if an error will recur, such as damage.
+/// Returns the value, or `None` for an error that will recur, such as damage.
 ///
 /// # Errors
-/// Fails if the error may not recur (see [`Error::is_transient`]).
+/// Returns an error that may not recur (see [`Error::is_transient`]).
 pub fn ignore_permanent<T>(found: Result<T>) -> Result<Option<T>> {
     match found {
         Ok(found) => Ok(Some(found)),
@@ -177,7 +182,7 @@ pub fn ignore_permanent<T>(found: Result<T>) -> Result<Option<T>> {
     }
 }
 
-/// Returns the text, truncated if it is too long for a message. A file may contain names of
+/// Returns the text, cut at `limits::ERROR_TEXT` bytes if it is longer. A file may contain names of
 /// megabytes.
 fn truncate(text: Cow<'static, str>) -> Cow<'static, str> {
     if text.len() <= limits::ERROR_TEXT {
@@ -188,7 +193,8 @@ fn truncate(text: Cow<'static, str>) -> Cow<'static, str> {
     format!("{begin}…").into()
 }
 
-/// Formats a name from a file for a message: escaped, and truncated if it is too long.
+/// Formats a name from a file for a message, with the escapes of a Rust byte string. A name of more
+/// than `limits::ERROR_TEXT` bytes is truncated.
 pub fn quote(name: &[u8]) -> String {
     match name.split_at_checked(limits::ERROR_TEXT) {
         Some((begin, [_, ..])) => format!("{}…", begin.escape_ascii()),
@@ -242,7 +248,7 @@ fn system_text(number: i32) -> String {
     io_error_message(&io::Error::from_raw_os_error(number))
 }
 
-/// Returns the message of an error, without the "(os error N)" that Rust appends.
+/// Returns the message of an input/output error, without the "(os error N)" that Rust appends.
 pub fn io_error_message(error: &io::Error) -> String {
     let text = error.to_string();
     match text.rfind(" (os error") {

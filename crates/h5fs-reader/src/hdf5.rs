@@ -2,16 +2,16 @@
 //! name.
 //!
 //! Section numbers refer to the "HDF5 File Format Specification Version 3.0". Reading starts with
-//! `superblock` → `object_header` → `message` → `group`, `dataset`, `attributes`. These
-//! use `heap`, `btree_v1`, `btree_v2` and `index`.
+//! `superblock` → `object_header` → `message` → `group`, `dataset`, `attributes`. These use `heap`,
+//! `btree_v1`, `btree_v2` and `index`.
 //!
 //! # Arithmetic
 //!
 //! Operations on numbers from the file are checked, and an overflow is an error. The saturating
 //! operations of [`Count`] are used only where the clamped result is also correct:
 //!
-//! - lengths of structures, because `metadata` refuses every length over its limit under the
-//!   structure's name
+//! - lengths of structures, because `file::metadata` rejects every length over its limit, with an
+//!   error that names the structure
 //! - counts that are compared with a limit
 //! - positions in bytes or lists in memory, because a position after the end finds no entry
 //! - differences of numbers whose order was checked
@@ -99,8 +99,8 @@ impl File {
         )
     }
 
-    /// Opens a file like [`open`](Self::open), for a request with this `effort`. `opening` is the
-    /// budget of the virtual datasets for which the file is opened.
+    /// Opens a file like [`open`](Self::open), for a request whose metadata reads are charged to
+    /// `effort`. `opening` is the budget for the virtual datasets that the request describes.
     fn open_with_budget(
         source: SharedSource,
         neighbours: Arc<Neighbours>,
@@ -172,8 +172,8 @@ impl File {
         }
     }
 
-    /// Returns the file for a request with this `effort`. `opening` is the budget of the virtual
-    /// datasets for which the file is read.
+    /// Returns a view of the same file for a request whose metadata reads are charged to `effort`.
+    /// `opening` is the budget for the virtual datasets that the request describes.
     fn with_effort(&self, effort: &RequestBudget, opening: &OpeningBudget) -> Arc<Self> {
         Arc::new(File {
             context: self.context.with_effort(effort, opening.clone()),
@@ -201,7 +201,7 @@ impl File {
         Ok(object)
     }
 
-    /// Calls `then` with the links of the group at `id`.
+    /// Calls `then` with the links of the group whose object header is at `id`.
     fn with_group<T>(
         &self,
         id: NodeId,
@@ -227,7 +227,8 @@ impl File {
     }
 }
 
-/// An opener for files that another file references, with that file's caches and options.
+/// An opener for the other files that one file references. It uses the caches and options of that
+/// file.
 #[derive(Debug)]
 struct FileOpener {
     caches: Caches,
@@ -277,8 +278,8 @@ impl Container for File {
         self.context.metadata.prefetch(headers);
     }
 
-    /// Requests the metadata page that contains the group from a remote source. If the file stores
-    /// metadata in pages, most structures below the group are in the same page.
+    /// Asks a remote source for the metadata page that contains the header of `group`. If the file
+    /// stores metadata in pages, most structures below the group are in the same page.
     fn prefetch_subtree(&self, group: NodeId) {
         let source = self.context.metadata.source();
         let at = Address::from(group).offset();
@@ -400,8 +401,9 @@ fn open_for_writing() -> Error {
     )
 }
 
-/// Returns the complete file that starts with `first`: the whole file family, or the file with its
-/// metadata cache image applied.
+/// Returns the complete file that starts with `first`: all members of a file of the family or multi
+/// driver, or `first` with its metadata cache image applied. A file with neither is returned
+/// unchanged.
 fn assemble(
     first: SharedSource,
     superblock: &Superblock,
@@ -447,7 +449,8 @@ fn announce_pages(metadata: &Metadata, extension: &ObjectHeader) {
     }
 }
 
-/// Returns an error if the file is shorter than its superblock claims, unless a writer is active.
+/// Returns an error if the file is shorter than its superblock claims, unless the superblock marks
+/// the file as open for writing.
 fn check_truncated(superblock: &Superblock, source: &dyn Source) -> Option<Error> {
     let (length, end) = (source.length(), superblock.end_of_file);
     let is_short = length < end && superblock.writer() == Writer::None;
@@ -460,8 +463,8 @@ fn check_truncated(superblock: &Superblock, source: &dyn Source) -> Option<Error
     is_short.then(|| Error::corrupt(what(), None))
 }
 
-/// Returns the file family whose first member is a file that is shorter than its superblock claims.
-/// If no such family exists, the file is truncated.
+/// Returns the file family whose first member is `first`, for a `first` that is shorter than its
+/// superblock claims. If no such family exists, returns `first`, which is then truncated.
 ///
 /// # Errors
 /// [`Error::cancelled`] once the request of `effort` is cancelled.
@@ -484,7 +487,8 @@ fn find_unmarked_family(
     }
 }
 
-/// Returns the heaps of shared messages that the superblock extension lists.
+/// Returns the resolver of shared messages, with the shared message table of the superblock
+/// extension if there is one.
 fn read_shared_messages(
     metadata: &Arc<Metadata>,
     superblock: &Superblock,

@@ -26,11 +26,13 @@
 //! # }
 //! ```
 //!
-//! The modules below it are public for the crates of this repository. They may change at any time.
+//! The modules of the lower layers are public only for the crates of this repository. They may
+//! change at any time.
 //!
 //! # Layers
 //!
-//! A file imports only from layers below its own. A test of the workspace checks this.
+//! A source file imports other modules only from lower layers. The workspace's test
+//! `tests/integration/layering.rs` checks this.
 //!
 //! | layer | modules | content |
 //! |---|---|---|

@@ -1,4 +1,5 @@
-//! Conversion of bytes to numbers: a bounded cursor, and the checksums of the formats' metadata.
+//! Conversion of bytes to numbers: a bounds-checked cursor, and the checksums of the formats'
+//! metadata.
 
 pub mod checksum;
 mod count;

@@ -1,14 +1,14 @@
-//! Text from a file or a server as a part of a line.
+//! Text from a file or a server, escaped so that it can be a part of one line of output.
 
-/// Returns whether a character is a mark of the bidirectional algorithm. Such a mark can make a
-/// name read as another.
+/// Returns whether `character` is a control character of the Unicode bidirectional algorithm. Such
+/// a character can make a name look like another name.
 pub fn is_bidi_control(character: char) -> bool {
     matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Returns a text on one line that cannot control a terminal. Control characters, and characters
-/// that change the writing direction, become escapes. Quotes and backslashes stay, so that an
-/// escaped text is not escaped again.
+/// Returns `text` as one line that cannot control a terminal. Control characters, and characters
+/// that change the writing direction, become escapes. Quotes and backslashes are not escaped, so
+/// that text that was escaped before stays the same.
 pub fn one_line(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {

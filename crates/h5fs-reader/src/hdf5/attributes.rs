@@ -20,17 +20,17 @@ use crate::model::Attribute;
 use crate::wire::checksum::lookup3;
 use crate::wire::{Count, Cursor, to_usize};
 
-/// Record type of the index by hash of the name.
+/// Record type of the version 2 B-tree that indexes attributes by the hash of the name.
 const NAME_INDEX: u8 = 8;
 
 /// Number of bytes of an attribute's creation order in the attribute info message.
 const CREATION_ORDER: usize = 2;
 
-/// Number of bytes of a heap ID in the index records.
+/// Number of bytes of a fractal heap ID in a record of the name index.
 const HEAP_ID: usize = 8;
 
-/// The offset of the hash in a record, after the heap ID, the message's flags and the creation
-/// order.
+/// The offset in bytes of the hash in a record of the name index, after the heap ID, the message's
+/// flags and the creation order.
 const HASH: usize = HEAP_ID + 1 + 4;
 
 /// The attributes of one object.
@@ -79,9 +79,9 @@ impl<'a> Attributes<'a> {
     }
 
     /// Calls `visit` with each attribute from number `next` on until `visit` breaks, and sets
-    /// `next` to the number after the last one. Compact attributes are in message order. Dense
-    /// attributes are in creation order if it is known, otherwise in the order of the names'
-    /// hashes. An attribute that cannot be read is skipped.
+    /// `next` to the number after the last one. Compact attributes are in the order of their
+    /// messages in the header. Dense attributes are in creation order if it is known, otherwise in
+    /// the order of the names' hashes. An attribute that cannot be read is skipped.
     ///
     /// # Errors
     /// Returns the error of the first skipped attribute.
@@ -112,7 +112,7 @@ impl<'a> Attributes<'a> {
         failure
     }
 
-    /// Returns the attribute called `name`.
+    /// Returns the attribute called `name`, or `None` if the object has no such attribute.
     ///
     /// # Errors
     /// Fails if no readable attribute has this name and some attributes cannot be read.
@@ -146,8 +146,8 @@ impl<'a> Attributes<'a> {
             })
     }
 
-    /// Visits dense attributes through the name index, which is complete. Some files have an order
-    /// index that lacks an attribute, and the libraries do not use that index either.
+    /// Visits dense attributes through the name index, which is complete. In some files, the index
+    /// by creation order lacks an attribute. The HDF5 libraries do not use that index either.
     fn visit_dense(
         &self,
         dense: &Dense,
@@ -218,8 +218,8 @@ impl<'a> Attributes<'a> {
         Ok(index.ordered_by_hash(HASH))
     }
 
-    /// Reads the attribute that an index record locates. The record begins with the heap ID and the
-    /// message's flags.
+    /// Reads the attribute that `record` of the name index locates. A record begins with the heap
+    /// ID and the message's flags.
     fn read_record(
         &self,
         dense: &Dense,
@@ -240,14 +240,15 @@ impl<'a> Attributes<'a> {
     }
 }
 
-/// Returns the hash in an index record.
+/// Returns the hash of the name in a record of the name index.
 fn hash(dense: &Dense, record: &[u8]) -> Result<u32> {
     let mut cursor = Cursor::new(record, dense.name_index, "attribute name record");
     cursor.skip(HASH)?;
     cursor.u32()
 }
 
-/// Checks that a search for the attribute's name finds this record. Returns the attribute.
+/// Checks that `record` contains the hash of the attribute's name, because otherwise a search for
+/// the name would not find the record. Returns the attribute.
 fn check_hash(dense: &Dense, record: &[u8], attribute: Attribute) -> Result<Attribute> {
     if lookup3(&attribute.name) == hash(dense, record)? {
         Ok(attribute)

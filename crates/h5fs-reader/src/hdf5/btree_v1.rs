@@ -1,8 +1,8 @@
 //! Version 1 B-trees, which index the names of old groups and the chunks of old datasets.
 //!
-//! HDF5 3.0, III.A.1. Writers allocate nodes for 2K children, but K is not needed here. Each node
-//! stores how many entries it uses, and only those are valid. Sibling addresses may be outdated, so
-//! every walk goes through the parents.
+//! HDF5 3.0, III.A.1. Writers allocate nodes for 2K children. K is a constant of the file that a
+//! reader does not need: each node stores how many entries it uses, and only those are valid.
+//! Sibling addresses may be outdated, so every walk goes through the parents.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -15,13 +15,14 @@ use crate::memory::effort::RequestBudget;
 use crate::wire::{Count, Cursor, to_u64};
 
 const NODE: &str = "B-tree node (version 1)";
-/// Assumed length of a node or a symbol table node before it is read. Most nodes are shorter.
+/// Assumed length in bytes of a B-tree node or a symbol table node that was not read yet. Most
+/// nodes are shorter.
 pub(crate) const ASSUMED_NODE_BYTES: u64 = 1024;
 
 const GROUP: u8 = 0;
 const CHUNK: u8 = 1;
 
-/// A version 1 B-tree: the location of its root, and the form of its keys.
+/// A version 1 B-tree: the address of its root, and the type and size of its keys.
 #[derive(Debug, Clone)]
 pub(crate) struct BtreeV1 {
     meta: Arc<Metadata>,
@@ -30,7 +31,7 @@ pub(crate) struct BtreeV1 {
     key_size: usize,
 }
 
-/// A node with N children between N + 1 keys. Level 0 is a leaf.
+/// A node in memory, with N children between N + 1 keys. A node of level 0 is a leaf.
 #[derive(Debug, Clone)]
 pub(crate) struct Node {
     block: Arc<[u8]>,
@@ -40,7 +41,7 @@ pub(crate) struct Node {
     prefix: usize,
     key_size: usize,
     entry_size: usize,
-    /// Number of bytes of this node and of its ancestors.
+    /// Number of bytes of this node and all its ancestors together.
     branch: u64,
 }
 
@@ -70,34 +71,36 @@ impl BtreeV1 {
         }
     }
 
-    /// Reads the root node. A node's level is one byte and decreases with each step down. With
-    /// small nodes, a tree of some hundred chunks can have as many levels.
+    /// Reads the root node. Its level may be any value of one byte: with small nodes, writers can
+    /// create a tree of some hundred chunks that has one level per chunk.
     ///
     /// # Errors
-    /// Fails as for every node: `Corrupt` if the node has another type than this tree.
+    /// Fails if the node cannot be read. `Corrupt` if the node is not of the tree's node type.
     pub(crate) fn root(&self) -> Result<Node> {
         self.node(self.root, 0)
     }
 
-    /// Returns the address of child `i` of `node`. A leaf's child is the indexed structure.
+    /// Returns the address of child `i` of `node`, or `None` for the undefined address. The child
+    /// of a leaf is the indexed structure: a symbol table node or a chunk.
     pub(crate) fn child(&self, node: &Node, i: usize) -> Result<Option<Address>> {
         let mut cursor = node.entry(i, node.used)?;
         cursor.skip(node.key_size)?;
         self.meta.address(&mut cursor)
     }
 
-    /// Returns the address of a child like [`child`](Self::child). The address must be defined.
+    /// Returns the address of a child like [`child`](Self::child). Fails with `Corrupt` for the
+    /// undefined address.
     pub(crate) fn defined_child(&self, node: &Node, i: usize) -> Result<Address> {
         let child = self.child(node, i)?;
         child.ok_or_else(|| Error::corrupt(format!("{NODE}: a child is undefined"), node.at))
     }
 
-    /// Reads the node of child `i` of `node`. Its level must be lower, so that no descent is
-    /// cyclic.
+    /// Reads the node that is child `i` of `node`. The child's level must be lower than the level
+    /// of `node`, so that no descent is cyclic.
     ///
     /// # Errors
-    /// Fails as for every node. `Limit` if all nodes on the path together have more than
-    /// [`limits::TREE_BRANCH`] bytes.
+    /// Fails if the child cannot be read. `Corrupt` if its level is not lower. `Limit` if all nodes
+    /// on the path together have more than [`limits::TREE_BRANCH`] bytes.
     pub(crate) fn descend(&self, node: &Node, i: usize) -> Result<Node> {
         let child = self.node(self.defined_child(node, i)?, node.branch)?;
         if child.level < node.level {
@@ -110,15 +113,16 @@ impl BtreeV1 {
         }
     }
 
-    /// Reads a child like [`descend`](Self::descend), and requests the following children, which
-    /// are needed next.
+    /// Reads a child like [`descend`](Self::descend). Also asks a remote source for the children
+    /// after it, which are needed next.
     pub(crate) fn descend_first(&self, node: &Node, i: usize) -> Result<Node> {
         self.prefetch_children(node, i)?;
         self.descend(node, i)
     }
 
-    /// Requests child `i` of `node` and the following ones, unless child `i` is already available.
-    /// All nodes of a tree have the same capacity, and a node above the leaves is full.
+    /// Asks a remote source for child `i` of `node` and the children after it, unless child `i` is
+    /// already available. The length of `node` serves as the length of each child, because all
+    /// nodes of a tree have the same capacity.
     fn prefetch_children(&self, node: &Node, i: usize) -> Result<()> {
         if !self.meta.is_remote() {
             return Ok(());
@@ -131,7 +135,7 @@ impl BtreeV1 {
         Ok(())
     }
 
-    /// Returns the defined children of `node` from `first` on.
+    /// Returns the defined addresses of the children of `node`, from child number `first` on.
     fn children(&self, node: &Node, first: usize) -> impl Iterator<Item = Address> {
         (first..node.used).filter_map(|i| self.child(node, i).ok()?)
     }
@@ -144,7 +148,7 @@ impl BtreeV1 {
         }
     }
 
-    /// Returns the entries of all leaves, in key order.
+    /// Returns an iterator over the entries of all leaves, in key order.
     pub(crate) fn entries(&self) -> Result<LeafEntries> {
         let root = self.root()?;
         Ok(LeafEntries {
@@ -190,12 +194,12 @@ impl BtreeV1 {
 }
 
 impl Node {
-    /// Returns the number of levels below this one, 0 for a leaf.
+    /// Returns the node's level in the tree, 0 for a leaf.
     pub(crate) fn level(&self) -> u8 {
         self.level
     }
 
-    /// Returns the number of children.
+    /// Returns the number of children of the node.
     pub(crate) fn used(&self) -> usize {
         self.used
     }
@@ -215,8 +219,8 @@ impl Node {
         Ok(cursor)
     }
 
-    /// Returns the first of the keys `from..=used` that `is_past` accepts. All accepted keys must
-    /// follow the others.
+    /// Returns the index of the first key in `from..=used` for which `is_past` returns true, or
+    /// `None` if there is none. `is_past` must also return true for all keys after that one.
     pub(crate) fn first_key(
         &self,
         from: usize,
@@ -243,12 +247,12 @@ pub(crate) struct LeafEntry<'t> {
 }
 
 impl LeafEntry<'_> {
-    /// Returns a cursor at the key before the child.
+    /// Returns a cursor at the entry's key, which precedes its child.
     pub(crate) fn key(&self) -> Result<Cursor<'_>> {
         self.node.key(self.i)
     }
 
-    /// Returns the address of the indexed structure.
+    /// Returns the address of the indexed structure, or `None` for the undefined address.
     pub(crate) fn child(&self) -> Result<Option<Address>> {
         self.tree.child(self.node, self.i)
     }
@@ -263,13 +267,14 @@ pub(crate) struct EntryPosition {
 }
 
 impl EntryPosition {
-    /// Returns the position as numbers, for storage with positions of other trees.
+    /// Returns the position as a list of numbers, from which [`from_numbers`](Self::from_numbers)
+    /// restores it.
     pub(crate) fn numbers(&self) -> Vec<u64> {
         let taken = self.taken.iter().copied().map(u64::from);
         std::iter::once(self.budget).chain(taken).collect()
     }
 
-    /// Returns the position for the result of [`numbers`](Self::numbers).
+    /// Restores the position from the result of [`numbers`](Self::numbers).
     pub(crate) fn from_numbers(numbers: &[u64]) -> Self {
         let (budget, taken) = numbers.split_first().unwrap_or((&0, &[]));
         let taken = taken.iter();
@@ -282,7 +287,7 @@ impl EntryPosition {
     }
 }
 
-/// An iterator over the entries of a tree's leaves, which keeps one node of each level.
+/// An iterator over the entries of a tree's leaves. One node of each level is in memory.
 #[derive(Debug)]
 pub(crate) struct LeafEntries {
     tree: BtreeV1,
@@ -313,12 +318,12 @@ impl LeafEntries {
         }
     }
 
-    /// Returns the number of bytes of the kept nodes.
+    /// Returns the number of bytes of the nodes that the iterator has in memory.
     pub(crate) fn weight(&self) -> u64 {
         self.path.last().map_or(0, |(node, _)| node.branch)
     }
 
-    /// Moves to the position `place` of this tree, with one descent.
+    /// Returns the position before the next entry.
     pub(crate) fn position(&self) -> EntryPosition {
         let taken = self.path.iter().map(|(_, taken)| *taken);
         EntryPosition {
@@ -329,7 +334,7 @@ impl LeafEntries {
         }
     }
 
-    /// Continues at a `place` of this tree, which takes one descent.
+    /// Moves the iterator to `place`, a position in the same tree, by one descent.
     ///
     /// # Errors
     /// Fails if a node on the path is damaged. The iterator is then at its end.
@@ -348,8 +353,8 @@ impl LeafEntries {
         Ok(())
     }
 
-    /// Returns the addresses of the next children: the rest of this leaf, and the following leaves
-    /// whose bytes are available.
+    /// Returns the addresses of the structures that come next: the remaining children of the
+    /// current leaf, then the children of the following leaves that can be read without waiting.
     fn following_children(&self) -> impl Iterator<Item = Address> {
         let tree = &self.tree;
         let mut path = self.path.iter().rev();
@@ -365,8 +370,8 @@ impl LeafEntries {
         own.chain(leaves.flat_map(|leaf| tree.children(&leaf, 0).collect::<Vec<_>>()))
     }
 
-    /// Moves to the next entry of a leaf, which is then the last node of the path. Returns `false`
-    /// at the end.
+    /// Moves to the next entry. The leaf that contains the entry is then the last node of `path`.
+    /// Returns `false` after the last entry.
     fn advance(&mut self) -> Result<bool> {
         let mut descents: usize = 0;
         while let Some((node, taken)) = self.path.last_mut() {
@@ -404,7 +409,7 @@ pub(crate) type KeyPair = (Option<u64>, u64);
 pub(crate) struct Leaves(LeafEntries);
 
 impl Leaves {
-    /// Returns the number of bytes of the kept nodes.
+    /// Returns the number of bytes of the B-tree nodes that the iterator has in memory.
     pub(crate) fn weight(&self) -> u64 {
         self.0.weight()
     }
@@ -436,8 +441,9 @@ impl Leaves {
         Ok(Some(leaf))
     }
 
-    /// Returns the keys on both sides of the path to the last returned node, from the root down.
-    /// The first key of a node is ignored, because a search does not use it.
+    /// Returns, for each node on the path to the last returned symbol table node, the keys before
+    /// and after the child on the path, from the root down. The first key of a node is replaced by
+    /// `None`, because a search does not use it.
     pub(crate) fn keys(&self) -> Result<Vec<KeyPair>> {
         let tree = &self.0.tree;
         let keys = self.0.path.iter().map(|(node, taken)| {
@@ -453,7 +459,8 @@ impl Leaves {
         self.0.position()
     }
 
-    /// Moves to a `place` of this group, backwards or forwards.
+    /// Moves the iterator to `place`, a position in the tree of the same group, backwards or
+    /// forwards.
     ///
     /// # Errors
     /// Fails if a node on the path is damaged. The iterator is then at its end.
@@ -462,19 +469,20 @@ impl Leaves {
     }
 }
 
-/// The path in a group's tree to the position of a name.
+/// The path in a group's tree to the symbol table node that can contain a name.
 #[derive(Debug)]
 pub(crate) struct GroupBranch {
     tree: BtreeV1,
-    /// The nodes from the root down.
+    /// The B-tree nodes on the path, from the root down.
     nodes: Vec<Node>,
-    /// The absolute offset of the only symbol table node that can contain the name.
+    /// The absolute offset of the only symbol table node that can contain the name, or `None` if no
+    /// node can.
     pub(crate) leaf: Option<Address>,
 }
 
 impl GroupBranch {
-    /// Descends the tree at absolute offset `root`. `compare` compares the searched name with the
-    /// name at an offset in the group's local heap.
+    /// Descends the tree at absolute offset `root`. `compare` receives an offset in the group's
+    /// local heap, and compares the searched name with the name at that offset.
     ///
     /// # Errors
     /// Fails if a node on the path is damaged, or if `compare` fails.
@@ -503,11 +511,12 @@ impl GroupBranch {
         Ok(GroupBranch { tree, nodes, leaf })
     }
 
-    /// Checks that keys are in order, which a search requires. `text` reads a name.
+    /// Checks that the keys of all nodes on the path are in order, which a search requires. `text`
+    /// reads the name at an offset in the group's local heap.
     ///
     /// # Errors
-    /// `Corrupt` if the keys of a node on the path are not in order. The name may then be
-    /// elsewhere.
+    /// `Corrupt` if the keys of a node are not in order. The name may then be in another symbol
+    /// table node.
     pub(crate) fn check_order(&self, text: impl Fn(u64) -> Result<Vec<u8>>) -> Result<()> {
         for node in &self.nodes {
             let mut before = Vec::new();

@@ -35,15 +35,16 @@ pub(crate) struct BtreeV2 {
 /// The sort key of the records of a tree.
 #[derive(Debug, Clone, Copy)]
 enum Order {
-    /// All eight-byte words from this byte of a record on. No two records have the same words.
+    /// The key is all eight-byte words from this byte offset to the end of the record. No two
+    /// records have the same key.
     Words(usize),
-    /// The four bytes of a hash from this byte of a record on. Several records may have the same
-    /// hash.
+    /// The key is the four-byte hash at this byte offset of the record. Several records may have
+    /// the same hash.
     Hash(usize),
 }
 
 impl Order {
-    /// Returns the numbers of a record's sort key.
+    /// Returns the sort key of `record` as a sequence of numbers.
     fn key(self, record: &[u8]) -> impl Iterator<Item = u64> {
         let (words, hash) = match self {
             Order::Words(at) => (record.get(at..).unwrap_or_default(), None),
@@ -55,7 +56,7 @@ impl Order {
         words.chain(hash)
     }
 
-    /// Returns whether `next` may follow `record`.
+    /// Returns whether `next` may follow `record` in a tree that is sorted by this key.
     fn allows(self, record: &[u8], next: &[u8]) -> bool {
         match self {
             Order::Words(_) => self.key(record).lt(self.key(next)),
@@ -64,7 +65,7 @@ impl Order {
     }
 }
 
-/// A node in memory.
+/// A node of a version 2 B-tree in memory.
 #[derive(Debug)]
 struct Node {
     block: Arc<[u8]>,
@@ -78,7 +79,7 @@ impl BtreeV2 {
     /// `record_type`.
     ///
     /// # Errors
-    /// `Corrupt` for another type or invalid sizes, `Limit` for a tree that is too deep.
+    /// `Corrupt` for another record type or invalid sizes, `Limit` for a tree that is too deep.
     pub(crate) fn open(meta: Arc<Metadata>, at: Address, record_type: u8) -> Result<Self> {
         let length = to_u64(meta.structure_size(1, 1, 22));
         let verify = |block: &[u8]| verify_checksum(block, at, HEADER);
@@ -135,7 +136,7 @@ impl BtreeV2 {
         self.record_size
     }
 
-    /// Returns the number of levels below the root.
+    /// Returns the number of levels below the root, 0 if the root is a leaf.
     pub(crate) fn depth(&self) -> usize {
         self.levels.depth()
     }
@@ -148,22 +149,23 @@ impl BtreeV2 {
         }
     }
 
-    /// Returns the same tree, with records ordered by the eight-byte words from byte `at` on. All
-    /// records have different words. Nodes with unordered records are damaged.
+    /// Declares that the records are sorted by their eight-byte words from byte offset `at` on, and
+    /// that no two records have the same words. Nodes in another order are then rejected as
+    /// damaged.
     pub(crate) fn ordered_by_words(self, at: usize) -> Self {
         let order = Some(Order::Words(at));
         BtreeV2 { order, ..self }
     }
 
-    /// Returns the same tree, with records ordered by the hash in the four bytes from byte `at` on.
-    /// Nodes with unordered records are damaged.
+    /// Declares that the records are sorted by the four-byte hash at byte offset `at`. Nodes in
+    /// another order are then rejected as damaged.
     pub(crate) fn ordered_by_hash(self, at: usize) -> Self {
         let order = Some(Order::Hash(at));
         BtreeV2 { order, ..self }
     }
 
-    /// Returns the first record, in the tree's order, for which `compare` returns equal. `compare`
-    /// compares the searched key with a record.
+    /// Returns the first record, in the tree's order, for which `compare` returns `Equal`, or
+    /// `None` if there is none. `compare` compares the searched key with a record.
     ///
     /// # Errors
     /// Fails if a node on the path is damaged, or if `compare` fails. `Corrupt` if a node's records
@@ -205,7 +207,8 @@ impl BtreeV2 {
         }
     }
 
-    /// Returns the record with the words `sought`, of a tree that is ordered by words.
+    /// Returns the record whose sort key is the words `sought`, or `None` if there is none. The
+    /// tree must be ordered by words.
     ///
     /// # Errors
     /// Fails as [`find`](Self::find) does.
@@ -217,8 +220,8 @@ impl BtreeV2 {
         })
     }
 
-    /// Checks that the records of `node` are between the records `lower` and `upper`, if the tree's
-    /// order is known.
+    /// Checks that the records of `node` are between the records `lower` and `upper` of its
+    /// ancestors. `None` means no bound. Does nothing if the tree's order is not known.
     fn check_between(&self, node: &Node, lower: Option<&[u8]>, upper: Option<&[u8]>) -> Result<()> {
         let (Some(order), Some(last)) = (self.order, node.used.checked_sub(1)) else {
             return Ok(());
@@ -233,7 +236,8 @@ impl BtreeV2 {
         }
     }
 
-    /// Checks that the `used` records of a node are in order, if the tree's order is known.
+    /// Checks that the `used` records of `node` are sorted. Does nothing if the tree's order is not
+    /// known.
     fn check_order(&self, node: &[u8], used: usize, at: Address, what: &'static str) -> Result<()> {
         let records = node.get(NODE_PREFIX..).unwrap_or_default();
         let records = records.chunks_exact(self.record_size).take(used);
@@ -248,8 +252,8 @@ impl BtreeV2 {
         }
     }
 
-    /// Returns a cursor over the records from `position` on, in the tree's order. Does not read
-    /// records yet.
+    /// Returns a cursor whose next record is record number `position` in the tree's order. Does not
+    /// read records yet.
     pub(crate) fn cursor(&self, position: u64) -> RecordCursor {
         RecordCursor {
             tree: self.clone(),
@@ -258,8 +262,9 @@ impl BtreeV2 {
         }
     }
 
-    /// Returns the first record of `node` that is not before the searched key, and whether it is
-    /// equal to the key.
+    /// Returns the index of the first record of `node` that is not before the searched key, and
+    /// whether that record is equal to the key. If all records are before the key, the index is the
+    /// number of records.
     fn lower_bound(
         &self,
         node: &Node,
@@ -279,7 +284,7 @@ impl BtreeV2 {
         Ok((low, equal))
     }
 
-    /// Returns the number of records of a node, and the node's length in bytes.
+    /// Returns the number of records of the node `child`, and the node's length in bytes.
     fn size(&self, child: Child, level: usize) -> (usize, u64) {
         // A u16 count is from the header. A wider count was checked against the node's size.
         let used = usize::try_from(child.used).unwrap_or(usize::MAX);
@@ -293,7 +298,8 @@ impl BtreeV2 {
         (used, to_u64(length))
     }
 
-    /// Requests child `i` of `node` and the following ones, unless child `i` is already available.
+    /// Asks a remote source for child `i` of `node` and the children after it, unless child `i` is
+    /// already available.
     fn prefetch_children(&self, node: &Node, i: usize) -> Result<()> {
         if !self.meta.is_remote() {
             return Ok(());
@@ -333,8 +339,8 @@ impl BtreeV2 {
         })
     }
 
-    /// Reads a node and checks that it has the total number of records that its parent states. With
-    /// another number, a walk that counts records would skip some.
+    /// Reads the node `child`, and checks that it and the nodes below have as many records as its
+    /// parent states. Otherwise, a walk that counts records would skip some.
     fn node_with_checked_total(&self, child: Child, level: usize) -> Result<Node> {
         let node = self.node(child, level)?;
         if level > 0 {
@@ -386,16 +392,18 @@ impl Node {
     }
 }
 
-/// A cursor over the records of a tree, which keeps the nodes from the root to the next record.
+/// A cursor over the records of a tree. It has the nodes from the root to the next record in
+/// memory.
 #[derive(Debug)]
 pub(crate) struct RecordCursor {
     tree: BtreeV2,
-    /// The nodes from the root down. Empty before the first record after a seek.
+    /// The nodes from the root down. Empty until a record is read after a seek.
     path: Vec<PathNode>,
     position: u64,
 }
 
-/// A node on the path. Step 2i of an internal node is child i, and step 2i + 1 is record i.
+/// A node on the path of a cursor, with the number of its next step. Step 2i of an internal node is
+/// child i, and step 2i + 1 is record i. Step i of a leaf is record i.
 #[derive(Debug)]
 struct PathNode {
     node: Node,
@@ -428,7 +436,7 @@ impl RecordCursor {
         self.position
     }
 
-    /// Returns the number of bytes of the kept nodes.
+    /// Returns the number of bytes of the nodes that the cursor has in memory.
     pub(crate) fn weight(&self) -> u64 {
         let nodes = self.path.iter().map(|frame| to_u64(frame.node.block.len()));
         Count::sum(nodes)
@@ -485,8 +493,8 @@ impl RecordCursor {
         Err(miscounted(root.at))
     }
 
-    /// Builds the path to the record at the position, with the totals that are stored for each
-    /// child.
+    /// Builds the path from `root` to the record with the number `position`, by the total number of
+    /// records that is stored for each child.
     fn descend(&mut self, root: Child) -> Result<()> {
         let mut child = root;
         let mut level = self.tree.depth();
@@ -511,8 +519,9 @@ impl RecordCursor {
         }
     }
 
-    /// Chooses the step to the record that has `before` records before it. Returns child i with the
-    /// number of records before it in that child, or record i itself.
+    /// Finds the record of the subtree of `node` that has `before` records before it. If child i
+    /// contains the record, returns i, the child, and the number of records before it in that
+    /// child. If the record is record i of `node` itself, returns i and `None`.
     fn choose(&self, node: &Node, before: u64) -> Result<(usize, Option<(Child, u64)>)> {
         let mut before = before;
         for i in 0..=node.used {

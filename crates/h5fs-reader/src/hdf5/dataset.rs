@@ -1,4 +1,4 @@
-//! Datasets: the messages of an object header that together describe an array (HDF5 3.0, IV.C).
+//! Datasets: the messages of an object header that together describe an array (HDF5 3.0, IV.A.2).
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use crate::model::{Array, Datatype, Shape};
 use crate::source::local::raw_file::RawFile;
 use crate::wire::{Count, Extent, to_u64};
 
-/// A reader of the messages of one dataset.
+/// A reader of the header messages of one dataset.
 pub(crate) struct DatasetReader<'a> {
     /// The context for reading the dataset's file.
     pub(crate) context: &'a Context,
@@ -33,8 +33,8 @@ pub(crate) struct DatasetReader<'a> {
 }
 
 impl DatasetReader<'_> {
-    /// Reads the array that the header describes. If only the storage has an error, the array keeps
-    /// the error, so that type and extent are still available.
+    /// Reads the array that the header describes. If only the storage has an error, the error
+    /// becomes the value of the array's `storage`, so that type and extent are still available.
     ///
     /// # Errors
     /// Fails if the datatype, the dataspace or the layout message is missing or damaged.
@@ -72,8 +72,8 @@ impl DatasetReader<'_> {
         })
     }
 
-    /// Returns the dataspace and the mappings of a virtual dataset, whose extent may depend on its
-    /// sources.
+    /// Returns the dataspace, and the mappings of a virtual dataset, whose extent may depend on its
+    /// sources. Other datasets have no mappings.
     fn extent(&self, layout: &DataLayout) -> Result<(Shape, Result<Mappings>)> {
         let shape = self.shape()?;
         let &DataLayout::Virtual {
@@ -120,7 +120,8 @@ impl DatasetReader<'_> {
         )
     }
 
-    /// Reads the fill value. If both messages exist, the new one is used.
+    /// Reads the fill value. If the header contains both the old and the new fill value message,
+    /// the new one is used.
     fn fill(&self, datatype: &Datatype) -> Result<Fill> {
         let new = self.header.find(kind::FILL_VALUE);
         let Some(message) = new.or_else(|| self.header.find(kind::FILL_VALUE_OLD)) else {
@@ -191,8 +192,8 @@ impl StorageParts<'_> {
         }
     }
 
-    /// Checks that the layout stores as many bytes as the elements have. Otherwise, the extent may
-    /// be wrong.
+    /// Checks that a compact or contiguous layout stores `bytes` bytes, which is the size of all
+    /// elements. Otherwise, the extent may be wrong.
     fn check_size(&self, layout: &DataLayout, bytes: u64) -> Result<()> {
         let stored = match layout {
             DataLayout::Compact(elements) => to_u64(elements.len()),
@@ -229,7 +230,8 @@ impl StorageParts<'_> {
         Ok(Storage::Extents(vec![StoredExtent { source, extent }]))
     }
 
-    /// Returns the extents of raw files, one after another, until all elements are covered.
+    /// Returns the extents of the external raw files, one after another, until all `bytes` bytes of
+    /// elements are covered.
     fn external(&self, bytes: u64) -> Result<Storage> {
         let message = self
             .reader

@@ -1,4 +1,4 @@
-//! A file as a whole: its beginning, number widths, caches, and related files.
+//! A file as a whole: superblock, widths of numbers, caches, and related files.
 
 pub(in crate::hdf5) mod cache_image;
 pub(crate) mod caches;

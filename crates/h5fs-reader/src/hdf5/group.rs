@@ -1,4 +1,4 @@
-//! Groups in their three forms (HDF5 3.0, IV.B and III.A–III.C):
+//! Groups, which store their links in one of three forms (HDF5 3.0, III.A–III.D and IV.A.2):
 //!
 //! - symbol tables (old)
 //! - link messages in the header (compact)
@@ -22,7 +22,7 @@ use crate::memory::distinct::deduplicate_by_name;
 use crate::model::{Link, LinkStream, LinksInMemory};
 use crate::wire::Cursor;
 
-/// Messages that only groups have.
+/// Types of header messages that only groups have.
 pub(crate) const KINDS: [u16; 4] = [
     kind::SYMBOL_TABLE,
     kind::LINK_INFO,
@@ -30,18 +30,18 @@ pub(crate) const KINDS: [u16; 4] = [
     kind::GROUP_INFO,
 ];
 
-/// Number of bytes of a link's creation order.
+/// Number of bytes of a link's creation order in the link info message.
 const CREATION_ORDER: usize = 8;
 
 /// The links of a group, in one of three forms.
 #[derive(Debug)]
 pub(crate) enum Group {
-    /// An old-style group.
+    /// An old-style group, whose links are in a version 1 B-tree and a local heap.
     SymbolTable(SymbolTable),
-    /// A new-style group with few links, which are in the header. The error belongs to the first
-    /// link that cannot be read.
+    /// A new-style group with few links, which are in the object header. The error is that of the
+    /// first link that cannot be read.
     Compact(Arc<Vec<Link>>, Option<Error>),
-    /// A new-style group with many links.
+    /// A new-style group with many links, which are on a fractal heap.
     Dense(DenseStorageInfo),
 }
 
@@ -84,7 +84,7 @@ impl Group {
         Group::Compact(Arc::new(links), failure)
     }
 
-    /// Returns the link called `name`.
+    /// Returns the link called `name`, or `None` if the group has no such link.
     pub(crate) fn link(&self, metadata: &Arc<Metadata>, name: &[u8]) -> Result<Option<Link>> {
         match self {
             Group::SymbolTable(table) => SymbolTableLinks::new(metadata, table).find(name),

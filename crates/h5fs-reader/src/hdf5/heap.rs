@@ -1,6 +1,6 @@
 //! The three heaps of HDF5: local (names of old groups), global (variable-length data) and fractal
-//! (links, attributes and shared messages of the new format). Also the ends of strings on the
-//! global heap.
+//! (links, attributes and shared messages of the new format). The module `texts` remembers where
+//! long strings on the global heap end.
 
 pub(crate) mod fractal;
 pub(crate) mod global;

@@ -1,9 +1,11 @@
-//! Chunk indices, which map a chunk's place in the grid to its bytes in the file.
+//! Chunk indices, which map the grid coordinates of a chunk to the location of its bytes in the
+//! file.
 //!
-//! HDF5 3.0, VII (Appendix C). There are six kinds, and the writer chooses one by how the dataset
-//! can grow. Opening an index reads at most its header. Nodes, blocks and pages are read one at a
-//! time when they are needed. An index whose address is undefined contains no chunks, because no
-//! chunk was ever written, see [`UnwrittenIndex`].
+//! HDF5 3.0, VII (Appendix C). Grid coordinates count chunks in each dimension, slowest dimension
+//! first. There are six kinds of chunk index, and the writer chooses one by how the dataset can
+//! grow. Opening an index reads at most its header. Nodes, blocks and pages are read one at a time
+//! when they are needed. An index whose address is undefined contains no chunks, because no chunk
+//! was ever written, see [`UnwrittenIndex`].
 
 mod array;
 pub(crate) mod btree_v1;
@@ -22,7 +24,7 @@ use crate::memory::effort::RequestBudget;
 use crate::model::storage::{ChunkIndex, ChunkVisitor, IndexCursor, StoredChunk};
 use crate::wire::{Count, to_u64};
 
-/// The grid of a chunked dataset, slowest dimension first.
+/// The grid of a chunked dataset. All lists are in the order of the dimensions, slowest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Geometry {
     dims: Vec<u64>,
@@ -38,10 +40,11 @@ impl Geometry {
     /// - `max` are the maximum dimensions (`None`: unlimited).
     /// - `chunk_shape` is the number of elements of a chunk in each dimension.
     /// - `chunk_bytes` is the size of a chunk before all filters.
-    /// - `at` is the location in the file, for errors.
+    /// - `at` is the absolute offset that errors state.
     ///
     /// # Errors
-    /// `Corrupt` if ranks differ or a chunk is empty, `Limit` over `limits::RANK`.
+    /// `Corrupt` if ranks differ or a chunk is empty, `Limit` for more than `limits::RANK`
+    /// dimensions.
     pub(crate) fn new(
         dims: Vec<u64>,
         max: Vec<Option<u64>>,
@@ -80,7 +83,8 @@ impl Geometry {
         dims.map(|(&dim, &chunk)| chunks_along(dim, chunk))
     }
 
-    /// Returns whether some element of the chunk at `place` is inside the current extent.
+    /// Returns whether some element of the chunk with the grid coordinates `place` is inside the
+    /// dataset's current extent.
     fn is_in_extent(&self, place: &[u64]) -> bool {
         place.len() == self.rank() && place.iter().zip(self.grid()).all(|(&at, count)| at < count)
     }
@@ -106,12 +110,15 @@ impl ChunkIndex for UnwrittenIndex {
     }
 }
 
-/// A counter of chunks outside of the dataset that a walk has skipped.
+/// The number of chunks outside of their dataset's extent that a walk has skipped.
 #[derive(Debug, Default)]
 struct StrayChunks(u64);
 
 impl StrayChunks {
-    /// Counts one more skipped chunk.
+    /// Adds one skipped chunk.
+    ///
+    /// # Errors
+    /// `Limit` for more than [`limits::STRAY_CHUNKS`] skipped chunks.
     fn pass(&mut self) -> Result<()> {
         let most = to_u64(limits::STRAY_CHUNKS);
         self.0 = self.0.plus_one();
@@ -123,7 +130,8 @@ impl StrayChunks {
     }
 }
 
-/// Moves `place` to the next place of `grid`, row by row. Returns `false` after the last.
+/// Changes the grid coordinates `place` to those of the next chunk in row-major order. `grid` is
+/// the number of chunks in each dimension. Returns `false` after the last chunk.
 fn step(place: &mut [u64], grid: impl DoubleEndedIterator<Item = u64>) -> bool {
     for (along, count) in place.iter_mut().rev().zip(grid.rev()) {
         *along = along.plus_one();
@@ -135,7 +143,8 @@ fn step(place: &mut [u64], grid: impl DoubleEndedIterator<Item = u64>) -> bool {
     false
 }
 
-/// Returns the number of chunks of `chunk` elements that cover `dim` elements.
+/// Returns the number of chunks, of `chunk` elements each, that cover `dim` elements along one
+/// dimension.
 fn chunks_along(dim: u64, chunk: u64) -> u64 {
     match chunk {
         0 => 0, // never: a geometry does not have empty chunks
@@ -143,7 +152,7 @@ fn chunks_along(dim: u64, chunk: u64) -> u64 {
     }
 }
 
-/// Returns the chunk that the index entry at `at` describes.
+/// Returns the location of a chunk that the index entry at absolute offset `at` describes.
 ///
 /// # Errors
 /// `Corrupt` for a chunk without bytes, or one whose end overflows.
@@ -166,7 +175,7 @@ fn stored_chunk(
     })
 }
 
-/// Returns whether bit `bit` of `bitmap` is set. The first bit is the highest of the first byte.
+/// Returns whether bit `bit` of `bitmap` is set. Bit 0 is the highest bit of the first byte.
 fn is_bit_set(bitmap: &[u8], bit: u64) -> bool {
     let byte = usize::try_from(bit / 8).ok().and_then(|i| bitmap.get(i));
     let mask = [0x80, 0x40, 0x20, 0x10, 0x08, 0x04, 0x02, 0x01_u8];

@@ -73,6 +73,6 @@ pub(crate) mod kind {
         SYMBOL_TABLE,
         ATTRIBUTE_INFO,
     ];
-    /// The highest known number.
+    /// The highest message type that this reader knows.
     pub(crate) const LAST_KNOWN: u16 = 0x18;
 }

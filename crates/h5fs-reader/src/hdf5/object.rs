@@ -1,4 +1,4 @@
-//! Objects, which are described by the messages of an object header (HDF5 3.0, IV.B–IV.D).
+//! Objects, which are described by the messages of an object header (HDF5 3.0, IV.A).
 
 use std::sync::Arc;
 
@@ -12,17 +12,17 @@ use crate::hdf5::object_header::ObjectHeader;
 use crate::model::{Link, Node, NodeKind};
 use crate::wire::{Count, Cursor, to_u64};
 
-/// A parsed object: the node, and the location of its links if it is a group.
+/// A parsed object: its node in the data model, and its links if it is a group.
 #[derive(Debug)]
 pub(crate) struct Object {
-    /// The node that the model shows for the object.
+    /// The node that represents the object in the data model.
     pub(crate) node: Arc<Node>,
-    /// The links of a group.
+    /// The links of the object, or `None` if it is not a group.
     pub(crate) group: Option<Group>,
 }
 
-/// Messages that only datasets have. An object with one of them is a dataset, even if other
-/// messages are missing.
+/// Types of header messages that only datasets have. An object with one of them is a dataset, even
+/// if other messages are missing.
 const OF_DATASETS: [u16; 6] = [
     kind::DATASPACE,
     kind::DATA_LAYOUT,
@@ -33,8 +33,8 @@ const OF_DATASETS: [u16; 6] = [
 ];
 
 impl Object {
-    /// Reads the object whose header is at absolute offset `at`. With a known `error`, the object
-    /// is still shown.
+    /// Reads the object whose header is at absolute offset `at`. `error` is a known problem of the
+    /// object, which is stored in its node.
     ///
     /// # Errors
     /// Fails if the header or a required message is damaged or unsupported.
@@ -92,7 +92,8 @@ impl Object {
     }
 }
 
-/// Returns the modification time. A time that cannot be read is ignored.
+/// Returns the modification time in seconds since 1970 UTC, or `None` if the header has no time
+/// that can be read.
 fn modified(header: &ObjectHeader) -> Option<i64> {
     if let Some(seconds) = header.modification_time {
         return Some(i64::from(seconds));

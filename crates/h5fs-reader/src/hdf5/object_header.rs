@@ -15,13 +15,13 @@ use crate::wire::{Count, Cursor, to_u64, to_usize};
 /// Number of bytes of the first read of a header. Most headers end within these bytes.
 pub(crate) const FIRST_READ_BYTES: u64 = 512;
 
-/// Number of bytes of a version 1 prefix with its padding.
+/// Number of bytes of a version 1 object header before its messages, including padding.
 const PREFIX_1: usize = 16;
 
-/// Number of bytes of the checksum at the end of each version 2 block.
+/// Number of bytes of the checksum at the end of each block of a version 2 object header.
 const CHECKSUM: usize = 4;
 
-/// The flag of a message whose data is a pointer to its body.
+/// The message flag for shared messages, whose data is a pointer to their body.
 const SHARED: u8 = 0b10;
 
 /// An object header with all its blocks.
@@ -32,18 +32,19 @@ pub(crate) struct ObjectHeader {
     /// Number of hard links to the object, from the version 1 prefix or the reference count
     /// message.
     pub(crate) reference_count: u32,
-    /// Modification time of the version 2 prefix, in seconds since 1970 UTC.
+    /// Modification time from a version 2 object header, in seconds since 1970 UTC. `None` if the
+    /// header does not store it.
     pub(crate) modification_time: Option<u32>,
     blocks: Vec<Block>,
-    /// Number of bytes of all blocks.
+    /// Number of bytes of all blocks together.
     bytes: u64,
     messages: Vec<MessageLocation>,
 }
 
-/// A message as stored in the header.
+/// A header message as stored, not resolved if it is shared.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RawMessage<'a> {
-    /// The message's type number, see [`kind`].
+    /// The type number of the message, see [`kind`].
     pub(crate) kind: u16,
     /// The message's flags.
     pub(crate) flags: u8,
@@ -74,7 +75,7 @@ struct MessageLocation {
     data: Range<usize>,
 }
 
-/// The layout of messages.
+/// The version of an object header, which determines the layout of its messages.
 #[derive(Debug, Clone, Copy)]
 enum Version {
     One,
@@ -113,7 +114,7 @@ impl ObjectHeader {
         Ok(header)
     }
 
-    /// Returns the messages in the order of their blocks.
+    /// Returns the messages in the order of the header's blocks.
     pub(crate) fn messages(&self) -> impl Iterator<Item = RawMessage<'_>> {
         self.messages.iter().filter_map(|place| {
             let block = self.blocks.get(place.block)?;
@@ -128,7 +129,7 @@ impl ObjectHeader {
         })
     }
 
-    /// Returns the first message of a kind.
+    /// Returns the first message of type `kind`, or `None` if the header has none.
     pub(crate) fn find(&self, kind: u16) -> Option<RawMessage<'_>> {
         self.messages().find(|message| message.kind == kind)
     }
@@ -211,8 +212,8 @@ impl ObjectHeader {
         Ok(())
     }
 
-    /// Records the messages in the range `messages` of a block, and the continuations of the
-    /// header.
+    /// Appends a block to the header. The messages are in the range `messages` of its `bytes`. The
+    /// targets of continuation messages are appended to `continuations`.
     fn add_block(
         &mut self,
         metadata: &Metadata,
@@ -279,11 +280,11 @@ impl ObjectHeader {
     }
 }
 
-/// The fields before the messages of version 2.
+/// The fields of a version 2 object header before its messages.
 struct Prefix2 {
     version: Version,
     modification_time: Option<u32>,
-    /// Number of bytes of the messages.
+    /// Number of bytes of the messages in the header's first block.
     size: u64,
 }
 
@@ -311,7 +312,7 @@ impl Prefix2 {
     }
 }
 
-/// Returns the kinds of the messages at the beginning of a damaged or truncated header, up to the
+/// Returns the types of the messages at the beginning of a damaged or truncated header, up to the
 /// first message that cannot be parsed. Does not verify checksums.
 pub(crate) fn first_kinds(metadata: &Metadata, at: Address) -> Vec<u16> {
     let first = metadata.peek(at, FIRST_READ_BYTES).unwrap_or_default();
@@ -333,7 +334,8 @@ pub(crate) fn first_kinds(metadata: &Metadata, at: Address) -> Vec<u16> {
     kinds
 }
 
-/// Returns the number of bytes before a message's data. Fewer remaining bytes in a block are a gap.
+/// Returns the number of bytes before the data of a message. If fewer bytes remain in a block, they
+/// are a gap.
 fn prefix_length(version: Version) -> usize {
     match version {
         Version::One => 8,
@@ -381,14 +383,15 @@ fn read_message(
 }
 
 impl Metadata {
-    /// Reads up to `most` bytes at `at`. Fewer bytes are returned at the end of the file, or at the
-    /// end of one of its member files.
+    /// Reads up to `most` bytes of an object header at `at`. Fewer bytes are returned at the end of
+    /// the file, or at the end of one of its member files.
     fn peek(&self, at: Address, most: u64) -> Result<Vec<u8>> {
         let length = self.source().contiguous_bytes(at.offset()).min(most);
         self.read_uncached(at.offset(), length.max(1), "object header")
     }
 
-    /// Returns the `length` bytes at `at`. `first` contains the beginning of them.
+    /// Returns the `length` bytes of an object header at `at`. `first` contains the bytes at its
+    /// beginning that were already read.
     fn rest(&self, at: Address, mut first: Vec<u8>, length: u64) -> Result<Vec<u8>> {
         if length > to_u64(first.len()) {
             return self.read(at, length, "object header");

@@ -1,5 +1,6 @@
-//! The targets of stored elements: object, region and standard references, and variable-length data
-//! on the global heap (HDF5 3.0, IV.A.2.d "Reference" and "Variable-length", VIII).
+//! The targets that stored elements point to: object, region and standard references, and
+//! variable-length data on the global heap (HDF5 3.0, IV.A.2.d "Reference" and "Variable-length",
+//! VIII).
 
 use std::ops::Range;
 
@@ -14,25 +15,25 @@ use crate::model::region::Region;
 use crate::model::{NodeId, Reference};
 use crate::wire::{Count, Cursor, to_u64, to_usize};
 
-/// The location of a variable-length element's base elements.
+/// The location of the base elements of a variable-length element.
 struct Sequence {
     collection: Address,
     index: u32,
     bytes: u64,
 }
 
-/// A resolver of the pointers in elements.
+/// A resolver of the pointers in stored elements.
 #[derive(Debug)]
 pub(crate) struct ElementPointers<'a> {
-    /// The file's metadata, with widths and base of addresses.
+    /// The metadata of the file, for reading addresses.
     pub(crate) metadata: &'a Metadata,
-    /// The heap with variable-length data and regions.
+    /// The global heap, which stores variable-length data and regions.
     pub(crate) heap: &'a GlobalHeap,
 }
 
 impl ElementPointers<'_> {
-    /// Returns the bytes of the base elements of one variable-length element, or `None` for a null
-    /// element.
+    /// Returns the number of bytes of the base elements of a variable-length element, or `None` for
+    /// a null element.
     ///
     /// # Errors
     /// `Limit` for an element that is too long.
@@ -46,8 +47,8 @@ impl ElementPointers<'_> {
             .map(|sequence| sequence.bytes))
     }
 
-    /// Returns the range `part` of the base elements of one variable-length element, truncated
-    /// where they end.
+    /// Returns the range `part`, in bytes, of the base elements of a variable-length element,
+    /// truncated at their end. Returns `None` for a null element.
     ///
     /// # Errors
     /// `Limit` for an element that is too long, `Corrupt` for one with an invalid pointer.
@@ -74,12 +75,14 @@ impl ElementPointers<'_> {
             .map(Some)
     }
 
-    /// Returns the collection that a variable-length element points to, 0 for a null element.
+    /// Returns the absolute offset of the global heap collection that a variable-length element
+    /// points to, 0 for a null element.
     pub(crate) fn variable_length_offset(&self, element: &[u8]) -> u64 {
         self.collection(element).map_or(0, Address::offset)
     }
 
-    /// Requests the collections that variable-length elements point to.
+    /// Asks a remote source for the global heap collections that the variable-length elements point
+    /// to.
     pub(crate) fn prefetch_collections<'e>(&self, elements: impl Iterator<Item = &'e [u8]>) {
         let collections = elements.filter_map(|element| self.collection(element));
         self.heap.prefetch_collections(collections);
@@ -91,7 +94,8 @@ impl ElementPointers<'_> {
         id.ok()?.0
     }
 
-    /// Returns the number of bytes before the first NUL in the content of one element of bytes.
+    /// Returns the number of bytes before the first NUL in the content of a variable-length element
+    /// whose base elements have one byte. Returns 0 for a null element.
     ///
     /// # Errors
     /// Fails as [`read_variable_length`](Self::read_variable_length) does.
@@ -105,8 +109,9 @@ impl ElementPointers<'_> {
         }
     }
 
-    /// Reads an element: a count, a heap collection and an index. A null element is identified only
-    /// by its address, and its other fields may have any value.
+    /// Parses a variable-length element: a count of base elements, the address of a heap
+    /// collection, and an object's index. Returns `None` for a null element. Only its address
+    /// identifies a null element, and its other fields may have any value.
     fn sequence(&self, element: &[u8], base_size: u64) -> Result<Option<Sequence>> {
         let mut cursor = Cursor::new(element, None, "variable-length element");
         let count = u64::from(cursor.u32()?);
@@ -137,14 +142,16 @@ impl ElementPointers<'_> {
         }
     }
 
-    /// Reads an address. Address 0 and the undefined address are null.
+    /// Reads an address. Returns `None` for address 0 and the undefined address, which both are
+    /// null pointers.
     fn pointer(&self, cursor: &mut Cursor<'_>) -> Result<Option<Address>> {
         let address = self.metadata.address(cursor)?;
         Ok(address.filter(|address| address.offset() != self.metadata.base()))
     }
 
-    /// Returns the reference to the object at an address. `to` creates the reference from the
-    /// object's identity.
+    /// Returns the reference that `to` creates from the identity of the object at the address
+    /// `object`. Without an address, the reference is null. For an address outside of the file, the
+    /// reference is dangling.
     fn target(&self, object: Option<Address>, to: impl FnOnce(NodeId) -> Reference) -> Reference {
         let Some(address) = object else {
             return Reference::Null;
@@ -156,13 +163,14 @@ impl ElementPointers<'_> {
         }
     }
 
-    /// Reads a heap collection, `None` for a null pointer, and the index of an object in the
-    /// collection.
+    /// Reads a global heap ID: the address of a collection, `None` for a null pointer, and the
+    /// index of an object in the collection.
     fn heap_id(&self, cursor: &mut Cursor<'_>) -> Result<(Option<Address>, u32)> {
         Ok((self.pointer(cursor)?, cursor.u32()?))
     }
 
-    /// Returns the array of a region reference without the selection, which may take long to read.
+    /// Returns the target of a region reference: the array, without the selection, which may take
+    /// long to read.
     fn region_target(&self, cursor: &mut Cursor<'_>) -> Result<Reference> {
         let (Some(collection), index) = self.heap_id(cursor)? else {
             return Ok(Reference::Null);
@@ -173,8 +181,8 @@ impl ElementPointers<'_> {
         Ok(self.target(array, Reference::Region))
     }
 
-    /// Returns the elements that a region reference selects. Returns `None` for selections of
-    /// points, although the dataset is known.
+    /// Returns the selection of a region reference. Returns `None` for a null reference, and for a
+    /// selection that is damaged or unsupported, such as one of points.
     pub(crate) fn region(&self, element: &[u8]) -> Result<Option<Region>> {
         let mut cursor = Cursor::new(element, None, "reference element");
         let (Some(collection), index) = self.heap_id(&mut cursor)? else {
@@ -188,11 +196,12 @@ impl ElementPointers<'_> {
         Ok(selection::read(&mut cursor).ok())
     }
 
-    /// Reads an `H5T_STD_REF` element, which contains its own kind. Short elements contain their
-    /// token, and longer ones are on the global heap.
+    /// Reads an element of type `H5T_STD_REF`, which states its own reference type. A reference to
+    /// an object of the same file is in the element itself. Any other reference is on the global
+    /// heap.
     fn standard_reference(&self, cursor: &mut Cursor<'_>) -> Result<Reference> {
-        /// The maximum bytes of a token and a text with their lengths. The bytes of a region after
-        /// them are not read.
+        /// The maximum number of bytes that are read of a reference on the heap: an object token
+        /// and a text, each after its length. The bytes of a region after them are not read.
         const LONGEST_BLOB: u64 = 1 + 0xff + 2 + 0xffff;
         const OBJECT: u8 = 2;
         const IS_EXTERNAL: u8 = 1;
@@ -244,7 +253,7 @@ impl ElementPointers<'_> {
         }
     }
 
-    /// Reads an object's token: its size, then its address, padded with zeros.
+    /// Reads an object token: its size in one byte, then the object's address, padded with zeros.
     fn token(&self, cursor: &mut Cursor<'_>) -> Result<Option<Address>> {
         let size = usize::from(cursor.u8()?);
         let at = cursor.offset();
@@ -253,7 +262,7 @@ impl ElementPointers<'_> {
     }
 }
 
-/// Reads a text that follows its length of two bytes.
+/// Reads a text whose length in bytes precedes it in two bytes.
 fn short_text(cursor: &mut Cursor<'_>) -> Result<Vec<u8>> {
     let length = u64::from(cursor.u16()?);
     Ok(cursor.read_bytes(to_usize(length)?)?.to_vec())

@@ -1,5 +1,5 @@
 //! Stored dataspace selections: the elements of a dataset that a virtual dataset uses, or that a
-//! region reference points to (HDF5 3.0, VIII.B "Dataspace selection").
+//! region reference points to (HDF5 3.0, VIII.A "Dataspace Selection").
 
 use crate::error::{Error, Result};
 use crate::limits;
@@ -66,7 +66,7 @@ fn hyperslab(version: u32, cursor: &mut Cursor<'_>) -> Result<Region> {
     }
 }
 
-/// Reads the start, stride, count and block of one dimension.
+/// Reads the start, stride, count and block of a regular hyperslab in one dimension.
 fn axis(width: usize, cursor: &mut Cursor<'_>) -> Result<RegionAxis> {
     let start = cursor.uint(width)?;
     let stride = cursor.uint(width)?;
@@ -95,7 +95,7 @@ fn axis(width: usize, cursor: &mut Cursor<'_>) -> Result<RegionAxis> {
     })
 }
 
-/// Reads the first and the last corner of each block.
+/// Reads the blocks of an irregular hyperslab: for each block, its first and its last corner.
 fn blocks(rank: usize, width: usize, cursor: &mut Cursor<'_>) -> Result<Region> {
     let count = cursor.uint(width)?;
     if count > to_u64(limits::REGION_RUNS) {
@@ -111,7 +111,7 @@ fn blocks(rank: usize, width: usize, cursor: &mut Cursor<'_>) -> Result<Region> 
     Ok(Region::Blocks(blocks))
 }
 
-/// Returns the items in a list without spare capacity, because there may be very many short lists.
+/// Collects `items` into a list without spare capacity, because there may be very many short lists.
 fn exact<T>(items: impl Iterator<Item = Result<T>>) -> Result<Vec<T>> {
     let mut items = items.collect::<Result<Vec<_>>>()?;
     items.shrink_to_fit();

@@ -1,5 +1,5 @@
 //! Shared messages, whose body is stored in a committed datatype's header or on the file's shared
-//! message heaps (HDF5 3.0, III.G and IV.A.2.p).
+//! message heaps (HDF5 3.0, III.I, IV.A.2 and IV.A.2.p).
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -11,21 +11,23 @@ use crate::hdf5::heap::fractal::FractalHeap;
 use crate::hdf5::object_header::{ObjectHeader, RawMessage};
 use crate::wire::{Count, Cursor, to_u64};
 
-/// The resolver of shared messages.
+/// The resolver of shared messages of one file: it finds the body that a shared message points to.
 #[derive(Debug)]
 pub(crate) struct SharedMessages {
     metadata: Arc<Metadata>,
     indexes: Arc<[MessageIndex]>,
 }
 
-/// One index of the shared message table, with the message types on its heap.
+/// One index of the shared message table: the message types that it contains, as a bit mask, and
+/// their heap.
 #[derive(Debug)]
 struct MessageIndex {
     message_types: u16,
     heap: Option<Address>,
 }
 
-/// The body of a message, resolved if the message is shared.
+/// The body of a header message. If the message is shared, this is the body that the message points
+/// to.
 #[derive(Debug)]
 pub(crate) struct MessageBody<'a> {
     bytes: Cow<'a, [u8]>,
@@ -33,7 +35,7 @@ pub(crate) struct MessageBody<'a> {
 }
 
 impl MessageBody<'_> {
-    /// Returns a cursor at the body's start. `structure` is the message's name.
+    /// Returns a cursor at the body's start. `structure` is the message's name, for errors.
     pub(crate) fn cursor(&self, structure: &'static str) -> Cursor<'_> {
         Cursor::new(&self.bytes, self.at, structure)
     }
@@ -68,13 +70,14 @@ impl SharedMessages {
         }
     }
 
-    /// Returns the body of `message`, resolved if the message is shared.
+    /// Returns the body of `message`. If the message is shared, this is the body that the message
+    /// points to.
     pub(crate) fn resolve<'a>(&self, message: &RawMessage<'a>) -> Result<MessageBody<'a>> {
         self.body(message.kind, message.is_shared(), message.data, message.at)
     }
 
     /// Returns the body of a message of type `kind` with data `data` at absolute offset `at`. If
-    /// `is_shared` is set, the data is a pointer to the body.
+    /// `is_shared` is true, `data` is a pointer to the body.
     ///
     /// # Errors
     /// `Corrupt` if the pointer does not lead to a message of that type.
@@ -110,7 +113,8 @@ impl SharedMessages {
         })
     }
 
-    /// Returns the message of type `kind` with ID `id` from the heap for its type.
+    /// Reads the shared message of type `kind` whose fractal heap ID is `id`. `at` is the location
+    /// for errors.
     pub(crate) fn read_from_heap(&self, kind: u16, id: &[u8], at: u64) -> Result<Vec<u8>> {
         let holds = |index: &&MessageIndex| {
             index
@@ -130,8 +134,8 @@ impl SharedMessages {
         FractalHeap::open(&self.metadata, heap)?.object(id)
     }
 
-    /// Returns the message of type `kind` in the object header that the cursor points to. That
-    /// message must not be shared, so that no chain is possible.
+    /// Returns the message of type `kind` in the object header whose address is next in `cursor`.
+    /// The message must not be shared itself, so that no chain is possible.
     fn read_committed(&self, kind: u16, cursor: &mut Cursor<'_>) -> Result<Vec<u8>> {
         let at = self.metadata.defined_address(cursor)?;
         let header = ObjectHeader::read(&self.metadata, at)?;
@@ -149,7 +153,7 @@ impl SharedMessages {
     }
 }
 
-/// Number of bytes of an ID on a shared message heap.
+/// Number of bytes of a fractal heap ID in a shared message.
 const HEAP_ID: usize = 8;
 
 fn read_table(metadata: &Metadata, at: Address, count: u8) -> Result<Vec<MessageIndex>> {
@@ -165,8 +169,8 @@ fn read_table(metadata: &Metadata, at: Address, count: u8) -> Result<Vec<Message
         .collect()
 }
 
-/// Reads one index. A reader needs only the heap, because IDs are resolved directly. The list or
-/// B-tree is only for writers.
+/// Reads one index of the shared message table. A reader needs only the heap, because a shared
+/// message contains the heap ID of its body. The list or B-tree of the index is only for writers.
 fn read_index(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<MessageIndex> {
     cursor.skip(1 + 1)?; // version, kind of index
     let message_types = cursor.u16()?;

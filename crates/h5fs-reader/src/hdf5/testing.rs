@@ -17,7 +17,7 @@ pub(crate) fn at(offset: u64) -> Address {
     Address::new(0, offset).unwrap()
 }
 
-/// Returns the form with addresses and lengths of `bytes` bytes each.
+/// Returns a number form in which addresses and lengths have `bytes` bytes each.
 pub(crate) fn form(bytes: u8) -> NumberForm {
     let width = Width::new(bytes).unwrap();
     NumberForm {
@@ -40,19 +40,19 @@ pub(crate) fn file(blocks: impl IntoIterator<Item = (usize, Vec<u8>)>) -> Arc<Me
     Arc::new(Metadata::new(source, form(8), cache))
 }
 
-/// Returns `block` with its checksum.
+/// Returns `block` with its lookup3 checksum appended.
 pub(crate) fn sealed(mut block: Vec<u8>) -> Vec<u8> {
     block.extend(lookup3(&block).to_le_bytes());
     block
 }
 
-/// Returns the words in little-endian order.
+/// Returns the bytes of all words in little-endian order.
 pub(crate) fn words(words: &[u64]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
-/// Returns the place and offset of every chunk that a walk visits. Checks that a walk that is
-/// interrupted after each chunk visits the same chunks.
+/// Returns the grid coordinates and the file offset of every chunk that a walk visits. Checks that
+/// a walk that is interrupted after each chunk visits the same chunks.
 pub(crate) fn walked(index: &dyn ChunkIndex) -> Result<Vec<(Vec<u64>, u64)>> {
     let mut met = Vec::new();
     let mut visit = |place: &[u64], chunk: StoredChunk| {

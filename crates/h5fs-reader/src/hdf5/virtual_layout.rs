@@ -1,6 +1,6 @@
 //! Virtual datasets: the list of parts of other datasets, and the extent that follows from it.
 //!
-//! HDF5 3.0, IV.A.2.i "Virtual storage layout", and III.E "Global heap block for virtual datasets".
+//! HDF5 3.0, IV.A.2.i "Virtual storage layout", and III.F "Global Heap Block for Virtual Datasets".
 //! Version 1 of the block is from HDF5 2.0.
 
 use std::sync::Arc;
@@ -20,8 +20,8 @@ use crate::model::region::{Region, RegionAxis};
 use crate::model::regions::{RegionPosition, Regions};
 use crate::wire::{Count, Cursor, to_u64};
 
-/// An entry of the list of a virtual dataset's parts, with its regions or with their positions in a
-/// compact list.
+/// An entry of the list of a virtual dataset's parts. `R` is the type of its selections: a region,
+/// or the position of a region in a compact list.
 #[derive(Debug)]
 struct VirtualEntry<R> {
     file: Arc<[u8]>,
@@ -30,9 +30,9 @@ struct VirtualEntry<R> {
     target: R,
 }
 
-/// Reads the list in object `index` of the global heap's collection at absolute offset `at`.
-/// Returns the extent of the virtual dataset, whose stored extent is `shape`, and its mappings. If
-/// mappings overlap, the last one is used.
+/// Reads the list of a virtual dataset's parts from object `index` of the global heap collection at
+/// absolute offset `at`. Returns the extent of the dataset, which may differ from the stored extent
+/// `shape`, and its mappings. If mappings overlap, the last one is used.
 ///
 /// # Errors
 /// Fails if the list is missing, or if a source that determines the extent cannot be opened.
@@ -116,7 +116,8 @@ fn read_entries(
     }
 }
 
-/// Reads one entry. In version 1, a name may be the number of an earlier entry with the same name.
+/// Reads one entry of the list. In version 1, an entry may contain the number of an entry in
+/// `earlier` instead of repeating its name.
 fn read_entry(
     metadata: &Metadata,
     version: u8,
@@ -157,7 +158,8 @@ fn read_entry(
     })
 }
 
-/// Returns a name in shared memory. If the previous entry has an equal name, both entries share it.
+/// Returns `name` in memory that entries share. If `last`, the name of the previous entry, is
+/// equal, both entries share it. Otherwise, charges the new memory to `opening`.
 fn kept_name(
     name: &[u8],
     last: Option<&Arc<[u8]>>,
@@ -191,15 +193,15 @@ struct VirtualLayout<'a> {
     at: Address,
     dims: Vec<u64>,
     mappings: Mappings,
-    /// The source of the previous part, because consecutive parts often have the same source.
+    /// The source of the previous entry, because consecutive entries often have the same source.
     last_source: Option<Arc<SourceDataset>>,
-    /// The source that was opened last, and its extent if the source exists.
+    /// The source that was opened last, and its extent, or `None` if that source is missing.
     last_found: Option<(Arc<SourceDataset>, Option<Vec<u64>>)>,
-    /// Parts that grow with their sources, for sources that are missing.
+    /// Parts with an unlimited selection whose sources are missing.
     missing: Vec<GrowingPart>,
 }
 
-/// A part that grows with its source.
+/// A part with an unlimited selection, which grows when its source grows.
 struct GrowingPart {
     source: Arc<SourceDataset>,
     source_region: RegionPosition,
@@ -207,8 +209,8 @@ struct GrowingPart {
 }
 
 impl VirtualLayout<'_> {
-    /// Resets the dimensions that grow with sources, because their stored extent is only the last
-    /// known value.
+    /// Sets each unlimited dimension to the end of all limited parts. The stored extent of such a
+    /// dimension is only the last known value.
     fn reset_unlimited_dims(&mut self, entries: &[VirtualEntry<RegionPosition>]) {
         let mut ends = vec![0; self.dims.len()];
         let mut are_unlimited = vec![false; self.dims.len()];
@@ -311,8 +313,8 @@ impl VirtualLayout<'_> {
         self.push_new(source, &source_region, &target)
     }
 
-    /// Adds the parts of missing sources within the extent that other sources determine. Their
-    /// elements exist but lack data.
+    /// Adds the parts whose sources are missing, up to the extent that other sources determine.
+    /// Their elements exist, but their data are missing.
     fn add_missing(&mut self) -> Result<()> {
         for part in std::mem::take(&mut self.missing) {
             let regions = self.mappings.regions();
@@ -339,8 +341,9 @@ impl VirtualLayout<'_> {
         Ok(())
     }
 
-    /// Adds a part for each block, from sources whose names contain the block's number, until a
-    /// source is missing.
+    /// Adds the parts of an entry with `printf` names: one part for each block of the entry's
+    /// selection, from a source whose name contains the number of the block. Stops at the first
+    /// missing source.
     fn add_printf_parts(
         &mut self,
         entry: &VirtualEntry<Region>,
@@ -389,15 +392,15 @@ impl VirtualLayout<'_> {
         }
     }
 
-    /// Returns the source of an entry whose names do not contain a block's number.
+    /// Returns the source of an entry whose names are literal, except that `%%` means `%`.
     fn literal_source(&mut self, entry: &VirtualEntry<Region>) -> Result<Arc<SourceDataset>> {
         let file = self.format_source_name(&entry.file, b"%b")?;
         let dataset = self.format_source_name(&entry.dataset, b"%b")?;
         self.source(file, dataset)
     }
 
-    /// Replaces `%b` in a name by `block`, and `%%` by `%`. Returns the name itself if it contains
-    /// neither.
+    /// Replaces `%b` in a source's name by the text `block`, and `%%` by `%`. Returns `name` itself
+    /// if it contains neither.
     fn format_source_name(&mut self, name: &Arc<[u8]>, block: &[u8]) -> Result<Arc<[u8]>> {
         if name.contains(&b'%') {
             kept_name(&format_name(name, block), None, &mut self.opening)
@@ -445,7 +448,7 @@ impl VirtualLayout<'_> {
         }
     }
 
-    /// Adds a part whose regions differ from the regions of the entry.
+    /// Adds a part with regions that are not in the compact list yet.
     fn push_new(
         &mut self,
         source: Arc<SourceDataset>,
@@ -473,7 +476,8 @@ impl VirtualLayout<'_> {
     }
 }
 
-/// Returns the number of elements of a selection, if it depends only on the selection.
+/// Returns the number of elements of a selection. Returns `None` if the number depends on the
+/// extent, or is not computed for this kind of selection.
 fn elements(region: &Region) -> Option<u64> {
     match region {
         Region::Nothing => Some(0),
@@ -484,7 +488,8 @@ fn elements(region: &Region) -> Option<u64> {
     }
 }
 
-/// Returns the unlimited dimension of a selection.
+/// Returns the first unlimited dimension of a selection and its pattern, or `None` if no dimension
+/// is unlimited.
 fn unlimited_axis(region: &Region) -> Option<(usize, RegionAxis)> {
     let Region::Regular(axes) = region else {
         return None;
@@ -496,7 +501,8 @@ fn unlimited_axis(region: &Region) -> Option<(usize, RegionAxis)> {
     found.map(|(dimension, axis)| (dimension, *axis))
 }
 
-/// Returns the end of a selection in `dimension`, if no dimension is unlimited.
+/// Returns the index after the last selected one in `dimension`. Returns 0 if the selection is
+/// unlimited, or if its end depends on the extent.
 fn fixed_end(region: &Region, dimension: usize) -> u64 {
     match region {
         Region::Regular(axes) if unlimited_axis(region).is_none() => {

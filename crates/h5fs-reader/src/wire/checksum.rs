@@ -12,8 +12,8 @@ pub fn lookup3(bytes: &[u8]) -> u32 {
     words.finish(last)
 }
 
-/// Returns the lookup3 hash of `bytes`, with the four bytes at `place` replaced by zeros. Used for
-/// a block that contains its own checksum at `place`.
+/// Returns the lookup3 hash of `bytes`, with zeros in place of the four bytes from index `place`
+/// on. Used for a block that contains its own checksum there.
 pub fn lookup3_zeroing(bytes: &[u8], place: usize) -> u32 {
     let mut words = Words::new(bytes.len());
     // The first bytes, in whole blocks, that contain the four bytes at `place`. They are copied and
@@ -35,7 +35,7 @@ pub fn lookup3_zeroing(bytes: &[u8], place: usize) -> u32 {
 /// Number of bytes that are mixed in at a time.
 const BLOCK: usize = 12;
 
-/// The three words that all bytes are mixed into.
+/// The three words of the hash's internal state.
 struct Words(u32, u32, u32);
 
 impl Words {
@@ -46,7 +46,8 @@ impl Words {
         Words(start, start, start)
     }
 
-    /// Mixes in all blocks except the last, which is returned. The last block may be shorter.
+    /// Mixes all blocks of twelve bytes into the state, except the last block, which is returned.
+    /// The last block may be shorter.
     fn mix_all_but_last<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
         let mut rest = bytes;
         while let Some((block, after)) = rest.split_first_chunk::<BLOCK>() {
@@ -65,7 +66,8 @@ impl Words {
         mix(a, b, c);
     }
 
-    /// Adds up to twelve bytes. Missing bytes count as zeros.
+    /// Adds up to twelve bytes to the state, as three little-endian words. Missing bytes count as
+    /// zeros.
     fn add(&mut self, block: &[u8]) {
         let word = |at: usize| {
             let mut word = [0; 4];

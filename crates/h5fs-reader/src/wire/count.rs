@@ -3,21 +3,23 @@
 /// A number of items, which is never negative and is compared with limits. A position in a file is
 /// not a `Count`. Such positions use [`Extent`](crate::wire::Extent) or checked arithmetic.
 pub trait Count: Copy {
-    /// Returns the remainder after `taken` items, or 0 if `taken` is larger.
+    /// Returns this number minus `taken`, or 0 if `taken` is larger.
     #[must_use]
     fn minus_or_zero(self, taken: Self) -> Self;
 
     /// Returns this number plus one. The number counts items in memory, or items that are visited
-    /// one by one, and so never reaches the maximum.
+    /// one by one, and thus never reaches the maximum of the type.
     #[must_use]
     fn plus_one(self) -> Self;
 
-    /// Returns the sum with `more`. Either both numbers are known to be small, or the sum is only
-    /// compared with a limit, which the maximum exceeds. Weights and efforts are such sums.
+    /// Returns the sum of this number and `more`. Either both numbers are known to be small, or the
+    /// sum is only compared with a limit, which the type's maximum exceeds. Sizes of memory are
+    /// such sums.
     #[must_use]
     fn plus(self, more: Self) -> Self;
 
-    /// Returns the product with `count`, under the conditions of [`plus`](Self::plus).
+    /// Returns the product of this number and `count`, under the conditions of
+    /// [`plus`](Self::plus).
     #[must_use]
     fn times(self, count: Self) -> Self;
 

@@ -1,6 +1,6 @@
 //! The CRC-32 of ISO 3309, which .xz streams use for their headers and indices.
 
-/// The polynomial, lowest power at the highest bit.
+/// The generator polynomial with reversed bits: the highest bit is the coefficient of x^0.
 const POLYNOMIAL: u32 = 0xedb8_8320;
 
 /// Returns the CRC-32 of `bytes`. The function works bit by bit, which is fast enough for headers

@@ -1,4 +1,4 @@
-//! A read position in one structure that is in memory as a whole.
+//! A read position in a structure whose bytes are all in memory.
 //!
 //! The cursor knows the structure's name and absolute offset, so that every error states its
 //! position.
@@ -19,8 +19,8 @@ pub struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// Creates a cursor over `bytes`, which are at absolute offset `start`, or at an unknown
-    /// offset. `structure` is the name in the specification.
+    /// Creates a cursor over `bytes`, which are at the absolute offset `start` of the file, or at
+    /// an unknown offset. `structure` is the structure's name in the specification, for errors.
     pub fn new(bytes: &'a [u8], start: impl Into<Option<u64>>, structure: &'static str) -> Self {
         Cursor {
             bytes,
@@ -41,7 +41,7 @@ impl<'a> Cursor<'a> {
         self.start.map(|_| self.offset())
     }
 
-    /// Returns the number of bytes read.
+    /// Returns the number of bytes read or skipped so far.
     pub fn position(&self) -> usize {
         self.position
     }
@@ -87,7 +87,10 @@ impl<'a> Cursor<'a> {
         self.read_bytes(count).map(|_| ())
     }
 
-    /// Reads the next bytes, which must be `signature`.
+    /// Reads the next bytes, which must equal `signature`.
+    ///
+    /// # Errors
+    /// `Corrupt` for other bytes. The cursor then stays at its position.
     pub fn expect_signature(&mut self, signature: &[u8]) -> Result<()> {
         let start = self.position;
         if self.read_bytes(signature.len())? == signature {
@@ -130,7 +133,7 @@ impl<'a> Cursor<'a> {
         Ok(u64::from_le_bytes(self.read_array()?))
     }
 
-    /// Reads the next `N` bytes.
+    /// Reads the next `N` bytes as an array.
     pub fn read_array<const N: usize>(&mut self) -> Result<[u8; N]> {
         let taken = self.read_bytes(N)?;
         taken.try_into().map_err(|_| self.corrupt("ends too early"))
@@ -154,8 +157,8 @@ impl<'a> Cursor<'a> {
         Ok(u64::from_le_bytes(number))
     }
 
-    /// Reads a number like [`uint`](Self::uint). Returns `None` if all bits are one, which means an
-    /// undefined value.
+    /// Reads a number of `width` bytes like [`uint`](Self::uint). Returns `None` if all bits are
+    /// one, which means an undefined value.
     pub fn optional_uint(&mut self, width: usize) -> Result<Option<u64>> {
         let mut ahead = self.clone();
         if ahead.read_bytes(width)?.iter().all(|&byte| byte == 0xff) {
@@ -166,6 +169,9 @@ impl<'a> Cursor<'a> {
     }
 
     /// Reads the bytes before the next NUL, and skips the NUL.
+    ///
+    /// # Errors
+    /// `Corrupt` if there is no NUL.
     pub fn read_text(&mut self) -> Result<&'a [u8]> {
         let Some(length) = self.rest().iter().position(|&byte| byte == 0) else {
             return Err(self.corrupt("text without a NUL"));

@@ -13,23 +13,24 @@ pub struct Extent {
 }
 
 impl Extent {
-    /// Creates the extent of `length` bytes at `start`.
+    /// Creates the extent of `length` bytes at `start`. `what` names the structure, for the error.
     ///
     /// # Errors
-    /// `Corrupt` if `what` extends past the last 64-bit address.
+    /// `Corrupt` if the extent ends after the last 64-bit address.
     pub fn new(start: u64, length: u64, what: &str) -> Result<Self> {
         let past_all = || Error::corrupt(format!("{what}: reaches past the last address"), start);
         Self::checked(start, length).ok_or_else(past_all)
     }
 
-    /// Creates the extent of `length` bytes at `start`. Returns `None` if it extends past the last
-    /// address.
+    /// Creates the extent of `length` bytes at `start`. Returns `None` if it ends after the last
+    /// 64-bit address.
     pub fn checked(start: u64, length: u64) -> Option<Self> {
         let end = start.checked_add(length);
         end.map(|_| Extent { start, length })
     }
 
-    /// Creates the extent of `length` bytes at `start`, cut at the last address.
+    /// Creates the extent of `length` bytes at `start`, shortened if it would end after the last
+    /// 64-bit address.
     pub fn saturating(start: u64, length: u64) -> Self {
         let length = length.min(!start);
         Extent { start, length }
@@ -57,12 +58,12 @@ impl Extent {
         self.start.wrapping_add(self.length)
     }
 
-    /// Returns the extent as a range.
+    /// Returns the extent as a range of offsets.
     pub fn range(self) -> Range<u64> {
         self.start..self.end()
     }
 
-    /// Returns whether the extent is empty.
+    /// Returns whether the extent contains no bytes.
     pub fn is_empty(self) -> bool {
         self.length == 0
     }
@@ -72,24 +73,25 @@ impl Extent {
         Self::from_range(self.start.max(other.start), self.end().min(other.end()))
     }
 
-    /// Returns the remaining extent after the first `count` bytes.
+    /// Returns the extent without its first `count` bytes. The result is empty if the extent is
+    /// shorter.
     pub fn skip(self, count: u64) -> Self {
         let passed = count.min(self.length);
         Self::from_range(self.start.wrapping_add(passed), self.end())
     }
 
-    /// Returns the first `count` bytes, or the whole extent if it is shorter.
+    /// Returns the extent of the first `count` bytes, or the whole extent if it is shorter.
     pub fn first(self, count: u64) -> Self {
         let length = count.min(self.length);
         Extent { length, ..self }
     }
 
-    /// Returns the last `count` bytes, or the whole extent if it is shorter.
+    /// Returns the extent of the last `count` bytes, or the whole extent if it is shorter.
     pub fn last(self, count: u64) -> Self {
         self.skip(self.length.minus_or_zero(count))
     }
 
-    /// Returns whether the extent is within the first `length` bytes.
+    /// Returns whether the extent ends at or before the offset `length`.
     pub fn is_within(self, length: u64) -> bool {
         self.end() <= length
     }

@@ -9,17 +9,18 @@ use crate::hdf5::file::number_form::{Address, Width};
 use crate::limits;
 use crate::wire::{Count, Cursor, to_u64};
 
-/// Length in bytes of the signature, version and type before a node's records.
+/// Number of bytes before a node's records: signature, version and type.
 pub(super) const NODE_PREFIX: usize = 6;
 pub(super) const CHECKSUM: usize = 4;
 
-/// The address of a node and its numbers of records, which the node itself does not store.
+/// The address of a node and its numbers of records. They are stored in the parent or the header,
+/// not in the node itself.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Child {
     pub(super) at: Address,
     /// Number of records in the node.
     pub(super) used: u64,
-    /// Number of records in the node and below.
+    /// Number of records in the node and all nodes below it.
     pub(super) total: u64,
 }
 
@@ -40,7 +41,12 @@ struct LevelLimits {
 }
 
 impl Levels {
-    /// Computes the levels. Returns `None` if a node of some level cannot contain a single record.
+    /// Computes the limits of all levels of a tree whose root has `depth` levels below it. Returns
+    /// `None` if a node of some level cannot contain a single record.
+    ///
+    /// # Errors
+    /// `Limit` if `depth` exceeds [`limits::TREE_DEPTH`], or if one node of each level together
+    /// exceed [`limits::TREE_BRANCH`] bytes.
     pub(super) fn new(
         node_size: u64,
         record_size: usize,
@@ -86,14 +92,14 @@ impl Levels {
         self.levels.len().minus_or_zero(1)
     }
 
-    /// Returns the number of bytes of "Number of Records for Child Node". All levels use the width
-    /// of a leaf's count.
+    /// Returns the number of bytes of the field "Number of Records for Child Node". All levels use
+    /// the width of a leaf's count.
     pub(super) fn used_width(&self) -> usize {
         self.levels.first().map_or(1, |leaf| bytes_for(leaf.most))
     }
 
-    /// Returns the number of bytes of "Total Number of Records for Child Node" in a node of
-    /// `level`. The field is absent directly above the leaves.
+    /// Returns the number of bytes of the field "Total Number of Records for Child Node" in a node
+    /// of `level`. The field is absent directly above the leaves.
     pub(super) fn total_width(&self, level: usize) -> usize {
         match level {
             0 | 1 => 0,
@@ -111,8 +117,9 @@ impl Levels {
         Count::sum([address, self.used_width(), self.total_width(level)])
     }
 
-    /// Fails with `Corrupt` if the counts of a node of `level` are impossible. `cursor` is after
-    /// the counts.
+    /// Fails with `Corrupt` if the numbers of records of `child`, a node of `level`, are
+    /// impossible. `cursor`, which is after these numbers in the parent, gives the location of the
+    /// error.
     pub(super) fn check(&self, child: Child, level: usize, cursor: &Cursor<'_>) -> Result<()> {
         let Some(limit) = self.levels.get(level) else {
             return Err(cursor.corrupt("has no such level"));
@@ -129,7 +136,7 @@ impl Levels {
     }
 }
 
-/// Returns the number of bytes of a count up to `most`.
+/// Returns the number of bytes that the format reserves for a number from 0 to `most`.
 fn bytes_for(most: u64) -> usize {
     let bits = u64::BITS.minus_or_zero(most.leading_zeros());
     usize::try_from(bits.div_ceil(8)).unwrap_or(8).max(1)

@@ -21,8 +21,8 @@ const WHAT: &str = "metadata cache image";
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ImageStructureCounter(Arc<AtomicUsize>);
 
-/// A file with a cache image. The image's structures count towards the mount's limit until the file
-/// is closed.
+/// A file with a metadata cache image. The structures of the image count towards the mount's limit
+/// until the file is closed.
 #[derive(Debug)]
 struct CountedImage {
     overlay: Overlay,
@@ -30,8 +30,8 @@ struct CountedImage {
     all: ImageStructureCounter,
 }
 
-/// Returns the file with the image's structures at their addresses. `message` points to the image,
-/// and `all` counts the structures.
+/// Returns the file with the structures of its cache image at their addresses. `message` points to
+/// the image. `all` counts the structures of all images of the mount.
 ///
 /// # Errors
 /// `Corrupt` for a wrong checksum, a truncated structure, and a structure outside of the file.

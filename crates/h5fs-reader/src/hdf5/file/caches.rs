@@ -13,23 +13,25 @@ use crate::memory::gate::FairLock;
 use crate::memory::shared_lru::{FileLru, SharedLru};
 use crate::model::NodeId;
 
-/// Number of bytes of parsed objects (group, dataset, committed datatype) in the cache of a mount.
+/// Maximum number of bytes of parsed objects (group, dataset, committed datatype) in the cache of a
+/// mount.
 const OBJECT_CACHE: u64 = 4 << 20;
 
-/// Number of bytes of the directories of global heap collections in the cache of a mount. At least
-/// the size of the largest directory.
+/// Maximum number of bytes of the directories of global heap collections in the cache of a mount.
+/// At least the size of the largest directory.
 const GLOBAL_HEAP_CACHE: u64 = 2 << 20;
 
-/// The caches of a mount.
+/// The caches of parsed structures that all HDF5 files of a mount share.
 #[derive(Debug, Clone)]
 pub(crate) struct Caches {
     blocks: Arc<SharedLru<BlockRange, TimedBlock>>,
     objects: Arc<SharedLru<NodeId, Arc<Object>>>,
     heaps: Arc<SharedLru<u64, Arc<ObjectDirectory>>>,
     other_files: Arc<SharedLru<Vec<u8>, Arc<dyn SourceFile>>>,
-    /// The counter of structures in cache images, which count until their files are closed.
+    /// The counter of the structures in the metadata cache images of all open files.
     pub(crate) image_structures: ImageStructureCounter,
-    /// The turns of threads that describe objects that take much memory, one thread at a time.
+    /// The lock that admits one thread of the mount at a time to describe an object that takes much
+    /// memory.
     pub(crate) turns: Arc<FairLock>,
 }
 
@@ -47,23 +49,24 @@ impl Default for Caches {
 }
 
 impl Caches {
-    /// Returns the cache of a file's metadata blocks.
+    /// Creates a new file's share of the cache of metadata blocks.
     pub(crate) fn blocks(&self) -> BlockCache {
         FileLru::new(&self.blocks)
     }
 
-    /// Returns the cache of a file's objects by their identities.
+    /// Creates a new file's share of the cache of parsed objects. The key is the object's identity.
     pub(crate) fn objects(&self) -> FileLru<NodeId, Arc<Object>> {
         FileLru::new(&self.objects)
     }
 
-    /// Returns the cache of directories of a file's global heap collections, by the collections'
-    /// absolute offsets.
+    /// Creates a new file's share of the cache of directories of global heap collections. The key
+    /// is the absolute offset of the collection.
     pub(crate) fn heaps(&self) -> FileLru<u64, Arc<ObjectDirectory>> {
         FileLru::new(&self.heaps)
     }
 
-    /// Returns the cache of open files that a file references.
+    /// Creates a new file's share of the cache of open files that it references. The key is the
+    /// normalized path.
     pub(crate) fn other_files(&self) -> FileLru<Vec<u8>, Arc<dyn SourceFile>> {
         FileLru::new(&self.other_files)
     }

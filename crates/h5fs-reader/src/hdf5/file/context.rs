@@ -14,24 +14,25 @@ use crate::memory::effort::RequestBudget;
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) metadata: Arc<Metadata>,
-    /// The heaps of shared messages.
+    /// The resolver of shared messages.
     pub(crate) shared: SharedMessages,
-    /// The heap of variable-length data.
+    /// The global heap, which stores variable-length data.
     pub(crate) heap: GlobalHeap,
     /// The files that this file's datasets reference.
     pub(crate) other_files: Arc<OtherFiles>,
-    /// The budget of the virtual datasets for which the file is read.
+    /// The budget for the virtual datasets that the request describes.
     pub(crate) opening: OpeningBudget,
 }
 
 impl Context {
-    /// Returns the same file for a request with this `effort`. `opening` is the budget of the
-    /// virtual datasets for which the file is read.
+    /// Returns a view of the same file for a request whose metadata reads are charged to `effort`.
+    /// `opening` is the budget for the virtual datasets that the request describes.
     pub(crate) fn with_effort(&self, effort: &RequestBudget, opening: OpeningBudget) -> Self {
         self.with_metadata(self.metadata.with_effort(effort), opening)
     }
 
-    /// Returns a view of the same file that uses no older cached blocks and belongs to no request.
+    /// Returns a view of the same file that belongs to no request. If the file is growing, blocks
+    /// that were cached before this call are not used.
     pub(crate) fn fresh_view(&self) -> Self {
         self.with_metadata(self.metadata.fresh_view(), self.opening.clone())
     }
@@ -46,7 +47,8 @@ impl Context {
         }
     }
 
-    /// Returns the resolver of pointers in elements.
+    /// Returns the resolver of the pointers in stored elements: references and variable-length
+    /// data.
     pub(crate) fn pointers(&self) -> ElementPointers<'_> {
         ElementPointers {
             metadata: &self.metadata,

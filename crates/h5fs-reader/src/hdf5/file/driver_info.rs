@@ -1,6 +1,6 @@
 //! Driver information: the distribution of the address space over several files (HDF5 3.0, II.B and
-//! IV.A.2.u). The specification does not define the drivers' file names, so they follow the HDF5
-//! library.
+//! IV.A.2.u). The specification does not define the names of member files, so this module uses the
+//! names that the HDF5 library uses.
 
 use std::sync::Arc;
 
@@ -16,14 +16,14 @@ use crate::source::concatenation::Concatenation;
 use crate::source::neighbours::Neighbours;
 use crate::wire::{Count, Cursor, Extent};
 
-/// The usages that the multi driver distinguishes: superblock, B-tree, raw data, global heap, local
-/// heap, object header.
+/// Number of usages that the multi driver distinguishes: superblock, B-tree, raw data, global heap,
+/// local heap, object header.
 const USAGES: usize = 6;
 
-/// A file that was assembled from several files.
+/// A whole file, assembled from several files if a driver distributes it.
 pub(crate) struct AssembledFile {
     pub(crate) source: SharedSource,
-    /// The original address of moved object headers, see [`NumberForm::far_headers`].
+    /// The original start address of moved object headers, see `NumberForm::original_header_start`.
     pub(crate) original_header_start: Option<u64>,
 }
 
@@ -36,8 +36,8 @@ impl From<SharedSource> for AssembledFile {
     }
 }
 
-/// Reads the version 0 driver information block at absolute offset `at` and opens the files that it
-/// lists.
+/// Reads the driver information block (version 0) at absolute offset `at`, and opens the member
+/// files of its driver.
 pub(crate) fn open_block(
     metadata: &Metadata,
     at: Address,
@@ -55,7 +55,8 @@ pub(crate) fn open_block(
     open_members(metadata, &driver, &mut cursor, neighbours)
 }
 
-/// Reads the driver info message of the superblock extension and opens the files that it lists.
+/// Reads the driver info message of the superblock extension, and opens the member files of its
+/// driver.
 pub(crate) fn open_message(
     metadata: &Metadata,
     message: &RawMessage<'_>,
@@ -84,8 +85,9 @@ fn open_members(
     }
 }
 
-/// Opens a family. Member i contains the bytes from i times the member size on. The names are not
-/// stored. In the first member's name, a run of zero digits is the number 0.
+/// Opens the members of a file family. Member i contains the bytes from i times the member size on.
+/// The members' names are not stored. In the name of the first member, a run of zero digits is the
+/// member number 0.
 fn open_family(
     first: &SharedSource,
     information: &mut Cursor<'_>,
@@ -106,9 +108,9 @@ fn open_family(
 type MemberFile = (u64, SharedSource);
 
 /// Opens the family whose first member lacks driver information, because old libraries did not
-/// write it. Returns `None` if the files with such names do not form a file that ends at
-/// `end_of_file`. This check is needed because unrelated files are often numbered from 0, and one
-/// of them may be truncated.
+/// write it. Returns `None` if the files that are numbered like the first one do not form one file
+/// that ends at `end_of_file`. This check is needed because unrelated files are often numbered from
+/// 0, and the first of them may be truncated.
 pub(crate) fn open_unmarked_family(
     first: &SharedSource,
     end_of_file: u64,
@@ -144,8 +146,9 @@ fn form_one_file(members: &[MemberFile], end_of_file: u64) -> bool {
             .all(|(_, member)| find_signature(&**member).is_none())
 }
 
-/// Returns all members, or `None` if the first member's name contains no number. Of several
-/// possible names, the name for which another member exists is used.
+/// Returns all members of a family, or `None` if no name of the first member contains a number 0. A
+/// file that was opened by a symbolic link has two names. Of them, the name for which another
+/// member exists is used.
 fn family_members(
     first: &SharedSource,
     member_size: u64,
@@ -184,10 +187,12 @@ fn members_called(
     Err(Error::limit("members of a family", limits::FAMILY_MEMBERS))
 }
 
-/// The part of a name before a member's number, the number of digits, and the part after.
+/// The parts of a family member's name: the bytes before its number, the number of digits, and the
+/// bytes after its number.
 type FamilyName<'a> = (&'a [u8], usize, &'a [u8]);
 
-/// Returns the parts of `name` around its last number that consists only of zeros.
+/// Returns the parts of `name` around its last number that consists only of zeros, or `None` if
+/// there is no such number.
 fn family_name(name: &[u8]) -> Option<FamilyName<'_>> {
     let is_zeros = |run: &[u8]| run.iter().all(|&byte| byte == b'0');
     let mut end = name.len();
@@ -260,8 +265,8 @@ fn open_multi(
     Err(information.corrupt(&problem))
 }
 
-/// Moves the member with the object headers to [`HEADERS`], if it starts after that range and no
-/// other member overlaps the range. Returns the original start.
+/// Moves the member with the object headers to [`MOVED_HEADER_RANGE`], if it starts after that
+/// range and no other member overlaps the range. Returns the original start.
 fn move_header_member(members: &mut [MemberFile], headers: usize) -> Option<u64> {
     let is_elsewhere = |(start, source): &MemberFile| {
         *start >= MOVED_HEADER_RANGE.end
@@ -274,13 +279,14 @@ fn move_header_member(members: &mut [MemberFile], headers: usize) -> Option<u64>
     (*start >= MOVED_HEADER_RANGE.end).then(|| std::mem::replace(start, MOVED_HEADER_RANGE.start))
 }
 
-/// Returns the members by usage. A usage whose map value is 0 has a member of its own.
+/// Returns the member number of each usage. A usage with the value 0 in `map` has a member of its
+/// own, whose number is the usage's number, counted from 1.
 fn members_by_usage(map: [u8; USAGES]) -> impl Iterator<Item = u8> {
     let own = |(usage, member)| if member == 0 { usage } else { member };
     (1..).zip(map).map(own)
 }
 
-/// Returns the members in the order of their first use.
+/// Returns each member number once, in the order of first use.
 fn distinct_members(map: [u8; USAGES]) -> Vec<u8> {
     let mut distinct = Vec::new();
     for member in members_by_usage(map) {
@@ -291,12 +297,13 @@ fn distinct_members(map: [u8; USAGES]) -> Vec<u8> {
     distinct
 }
 
-/// Returns the member of object headers, which are the last usage.
+/// Returns the number of the member with the object headers, which are the last usage.
 fn header_member(map: [u8; USAGES]) -> u8 {
     members_by_usage(map).last().unwrap_or(0)
 }
 
-/// Returns the text that replaces `%s`, assuming that the opened file is one of the members.
+/// Returns the text that replaces `%s` in the members' names, if `name` matches one of the
+/// `templates`.
 fn multi_stem<'a>(name: &'a [u8], templates: &[&[u8]]) -> Option<&'a [u8]> {
     templates.iter().find_map(|template| {
         let (before, after) = split_template(template)?;
@@ -311,7 +318,7 @@ fn replace_stem(template: &[u8], stem: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Returns the parts before and after `%s`.
+/// Returns the parts of `template` before and after `%s`, or `None` without `%s`.
 fn split_template(template: &[u8]) -> Option<(&[u8], &[u8])> {
     let at = template.windows(2).position(|pair| pair == b"%s")?;
     Some((template.get(..at)?, template.get(at.plus(2)..)?))

@@ -25,7 +25,8 @@ enum LockingPolicy {
 }
 
 impl LockingPolicy {
-    /// Parses the library's words. Any other word is ignored.
+    /// Parses a value of the environment variable, as the HDF5 library does. Any other value, or
+    /// none, means `WherePossible`.
     fn parse(value: Option<&OsStr>) -> Self {
         match value.and_then(OsStr::to_str) {
             Some("FALSE" | "0") => LockingPolicy::Never,
@@ -50,7 +51,7 @@ impl LockingPolicy {
     }
 }
 
-/// Refuses a file that another program has locked for writing.
+/// Fails if another program has locked the file for writing, unless locking is disabled.
 ///
 /// # Errors
 /// `Usage` if the file is locked. `Io` if the file system does not support locks although they are

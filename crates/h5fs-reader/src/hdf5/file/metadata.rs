@@ -22,7 +22,7 @@ use crate::wire::{Count, Cursor, Extent, to_u64};
 /// stored form.
 pub(crate) type BlockRange = (Address, u64);
 
-/// A verified block, and the time at which the read began.
+/// A verified block, and the time at which reading it began.
 pub(crate) type TimedBlock = (Arc<[u8]>, Instant);
 
 /// The cache of blocks of one file.
@@ -36,12 +36,12 @@ pub(crate) struct Metadata {
     cache: Arc<BlockCache>,
     /// Cached blocks that were read before this time are not used.
     since: Option<Instant>,
-    /// The effort that reads are charged to.
+    /// The budget of the request that reads are charged to.
     effort: RequestBudget,
 }
 
 impl Metadata {
-    /// Creates the metadata of a file whose addresses and lengths are in the superblock's `form`.
+    /// Creates the metadata of a file whose addresses and lengths have the superblock's `form`.
     /// Blocks are cached in `cache`.
     pub(crate) fn new(source: SharedSource, form: NumberForm, cache: BlockCache) -> Self {
         Metadata {
@@ -53,14 +53,15 @@ impl Metadata {
         }
     }
 
-    /// Empties the cache.
+    /// Drops all blocks of this file from the cache.
     pub(crate) fn forget(&self) {
         self.cache.clear();
     }
 
-    /// Returns the metadata with a view of the file from now on, for a structure that outlives the
-    /// request. A writer writes a structure before its parent. Therefore, after a structure was
-    /// read, no older cached block may be used below it.
+    /// Returns a view of the same metadata for a structure that outlives the request. Its reads are
+    /// charged to no request. If the file is growing, blocks that were cached before this call are
+    /// not used. A writer writes a structure before its parent, so a block below a new structure
+    /// must not be older than that structure.
     pub(crate) fn fresh_view(&self) -> Arc<Self> {
         let since = self.source.is_growing().then(Instant::now);
         self.copy(since, RequestBudget::default())
@@ -81,12 +82,12 @@ impl Metadata {
         })
     }
 
-    /// Returns the effort that reads are charged to.
+    /// Returns the budget that reads are charged to.
     pub(crate) fn effort(&self) -> &RequestBudget {
         &self.effort
     }
 
-    /// Returns the file.
+    /// Returns the source of the file's bytes.
     pub(crate) fn source(&self) -> &SharedSource {
         &self.source
     }
@@ -120,7 +121,8 @@ impl Metadata {
         self.form.address(cursor)
     }
 
-    /// Reads the next address, which must be defined.
+    /// Reads the next address as an absolute file offset. Fails with `Corrupt` for the undefined
+    /// address.
     pub(crate) fn defined_address(&self, cursor: &mut Cursor<'_>) -> Result<Address> {
         self.address(cursor)?
             .ok_or_else(|| cursor.corrupt("an address is undefined"))
@@ -131,7 +133,8 @@ impl Metadata {
         cursor.uint(self.form.size_of_lengths.bytes())
     }
 
-    /// Reads the next length. Returns `None` if all bits are one.
+    /// Reads the next length in bytes. Returns `None` if all bits are one, which means an undefined
+    /// or unlimited value.
     pub(crate) fn optional_length(&self, cursor: &mut Cursor<'_>) -> Result<Option<u64>> {
         cursor.optional_uint(self.form.size_of_lengths.bytes())
     }
@@ -140,8 +143,9 @@ impl Metadata {
     /// `verify` must accept bytes from the file before they are cached.
     ///
     /// # Errors
-    /// `Limit` over [`limits::METADATA_BLOCK`], `RequestBudget` over the request's budget, `Corrupt` after
-    /// the end of the file, or the error of `verify`.
+    /// `Limit` for more than [`limits::METADATA_BLOCK`] bytes, `BudgetExceeded` if the request's
+    /// budget is exhausted, `Corrupt` if the block extends past the end of the file, or the error
+    /// of `verify`.
     pub(crate) fn block(
         &self,
         at: Address,
@@ -157,8 +161,8 @@ impl Metadata {
         })
     }
 
-    /// Returns the result of `make` for the `length` bytes at absolute offset `at`, from the cache
-    /// or from a call. The result is the block itself or the decoded block.
+    /// Returns the block for the `length` bytes at absolute offset `at`, from the cache or from a
+    /// call of `make`. The block is these bytes themselves or their decoded form.
     ///
     /// # Errors
     /// Fails as `make` does.
@@ -183,7 +187,8 @@ impl Metadata {
         Ok(block)
     }
 
-    /// Returns a block like [`block`](Self::block), for a structure without a checksum.
+    /// Returns a block like [`block`](Self::block), for a structure without a checksum. The
+    /// request's budget is not charged.
     pub(crate) fn unchecked_block(
         &self,
         at: Address,
@@ -204,7 +209,8 @@ impl Metadata {
 
     /// Reads the `length` bytes at absolute offset `at` without caching them.
     ///
-    /// # Errors Fails as [`read_block`] does. `RequestBudget` if the request must not wait (a glance) and
+    /// # Errors
+    /// Fails as [`read_block_cancellable`] does. `BudgetExceeded` if the request must not wait and
     /// the bytes are not available yet.
     pub(crate) fn read_uncached(&self, at: u64, length: u64, what: &str) -> Result<Vec<u8>> {
         self.check_available(at, length)?;
@@ -216,11 +222,11 @@ impl Metadata {
         || !self.effort.cancel_token().is_abandoned()
     }
 
-    /// Checks that a request that must not wait (a glance) can read the bytes. Otherwise, requests
-    /// the bytes from the source.
+    /// Checks that the request can read the `length` bytes at absolute offset `at` now, or may wait
+    /// for them. Otherwise, requests the bytes from the source.
     ///
     /// # Errors
-    /// `RequestBudget` if the glance would have to wait.
+    /// `BudgetExceeded` if the request must not wait and the bytes are not available yet.
     pub(crate) fn check_available(&self, at: u64, length: u64) -> Result<()> {
         let block = Extent::checked(at, length);
         let is_inside = block.is_some_and(|block| block.is_within(self.source.length()));
@@ -246,14 +252,15 @@ impl Metadata {
         self.source.is_available(at.offset(), length.min(there))
     }
 
-    /// Requests structures that will be read soon, each given by its address and approximate
-    /// length.
+    /// Asks a remote source for structures that will be read soon, each given by its address and
+    /// approximate length.
     pub(crate) fn prefetch(&self, structures: impl IntoIterator<Item = (Address, u64)>) {
         let structures = structures.into_iter();
         self.prefetch_at(structures.map(|(at, length)| (at.offset(), length)));
     }
 
-    /// Requests structures like [`prefetch`](Self::prefetch), by absolute offsets.
+    /// Asks a remote source for structures like [`prefetch`](Self::prefetch). They are given by
+    /// absolute offset and approximate length.
     pub(crate) fn prefetch_at(&self, structures: impl Iterator<Item = (u64, u64)>) {
         if !self.is_remote() {
             return;
@@ -276,8 +283,9 @@ impl Metadata {
         }
     }
 
-    /// Requests the structure at `at`, of about `length` bytes, if reading it would have to wait.
-    /// Then also requests `siblings`, the structures at the same depth that are read next.
+    /// Asks a remote source for the structure at `at`, of about `length` bytes, if reading it would
+    /// have to wait. Then also asks for `siblings`, the structures at the same depth that are read
+    /// next.
     pub(crate) fn prefetch_with_siblings<I: IntoIterator<Item = (Address, u64)>>(
         &self,
         at: Address,
@@ -301,7 +309,8 @@ impl Metadata {
 /// Checks that the last four bytes of `block` are the lookup3 checksum of the bytes before them.
 ///
 /// # Errors
-/// `Corrupt`, naming `what` at absolute offset `at`.
+/// `Corrupt` if the checksum is wrong. The error names the structure `what` at absolute offset
+/// `at`.
 pub(crate) fn verify_checksum(block: &[u8], at: Address, what: &str) -> Result<()> {
     let stored = block.split_last_chunk::<4>();
     match stored {

@@ -1,5 +1,5 @@
-//! The form of a file's addresses and lengths: their widths, and the offset of address 0 (HDF5 3.0,
-//! II.A "Disk Format: Level 0A").
+//! The encoding of a file's addresses and lengths: their widths, and the offset of address 0 (HDF5
+//! 3.0, II.A "Disk Format: Level 0A").
 
 use std::ops::Range;
 
@@ -7,12 +7,13 @@ use crate::error::{Error, Result};
 use crate::model::NodeId;
 use crate::wire::{Count, Cursor};
 
-/// Bytes of an address or of a length: 2, 4, 8, 16 or 32.
+/// Number of bytes of an address or of a length: 2, 4, 8, 16 or 32.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Width(u8);
 
 impl Width {
-    /// Returns the width, or `None` for another number of bytes.
+    /// Returns the width of `bytes` bytes, or `None` if the specification does not permit this
+    /// width.
     pub(crate) fn new(bytes: u8) -> Option<Self> {
         matches!(bytes, 2 | 4 | 8 | 16 | 32).then_some(Width(bytes))
     }
@@ -44,7 +45,7 @@ impl Address {
     }
 }
 
-/// An object's identity is the address of its header.
+/// An object's identity is the absolute offset of its object header.
 impl From<NodeId> for Address {
     fn from(object: NodeId) -> Self {
         Address(object.number())
@@ -60,14 +61,14 @@ impl TryFrom<Address> for NodeId {
     }
 }
 
-/// The address is the location of an error.
+/// Converts the address to the location of an error.
 impl From<Address> for Option<u64> {
     fn from(address: Address) -> Self {
         Some(address.0)
     }
 }
 
-/// The stored form of a file's addresses and lengths.
+/// The encoding of a file's addresses and lengths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NumberForm {
     /// The absolute offset of address 0, which is the length of the user block.
@@ -76,13 +77,13 @@ pub(crate) struct NumberForm {
     pub(crate) size_of_offsets: Width,
     /// Number of bytes of a length.
     pub(crate) size_of_lengths: Width,
-    /// The first address of the object headers in a multi file whose headers exceed the numbers of
-    /// nodes. These headers are moved to [`MOVED_HEADER_RANGE`].
+    /// The original start address of the object headers in a file of the multi driver, if these
+    /// addresses are too large for node numbers. The headers are moved to [`MOVED_HEADER_RANGE`].
     pub(crate) original_header_start: Option<u64>,
 }
 
-/// The range of node numbers for object headers whose addresses exceed the limit of node numbers.
-/// The views support node numbers below 2^45.
+/// The address range to which object headers are moved, if their own addresses are too large for
+/// node numbers. The views support node numbers below 2^45.
 pub(crate) const MOVED_HEADER_RANGE: Range<u64> = 1 << 44..1 << 45;
 
 impl NumberForm {
@@ -117,7 +118,8 @@ impl NumberForm {
             .ok_or_else(|| cursor.corrupt("an address is after the end of all files"))
     }
 
-    /// Returns the new address of the structure that was moved from `address`.
+    /// Returns the address in [`MOVED_HEADER_RANGE`] of the structure that was moved from
+    /// `address`, or `address` itself if the structure was not moved.
     pub(crate) fn relocate(&self, address: Address) -> Address {
         let first = self.original_header_start;
         let within = first.and_then(|first| address.0.checked_sub(first));

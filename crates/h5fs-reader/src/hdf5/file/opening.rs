@@ -1,6 +1,6 @@
 //! The budget for describing a virtual dataset or opening one of its sources. The extent of a
 //! virtual dataset may depend on other virtual datasets, any number of times and even cyclically.
-//! One thread of a mount at a time may describe an object that takes much memory.
+//! Only one thread of a mount at a time may describe an object that takes much memory.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -11,14 +11,15 @@ use crate::memory::gate::{FairLock, FairLockGuard};
 use crate::memory::lock::lock;
 use crate::wire::{Count, to_u64};
 
-/// The budget of a description or a source. A nested one has the remaining bytes and levels of its
-/// parent, and their work is counted together.
+/// The budget for describing a virtual dataset or opening one of its sources. Both may be nested: a
+/// source may be another virtual dataset. A nested description or source receives a copy of the
+/// remaining memory and nesting levels of its parent. The work of all of them is counted together.
 #[derive(Debug, Clone)]
 pub(crate) struct OpeningBudget {
     levels: usize,
     bytes: u64,
-    /// The turns of threads of a mount that may take much memory, one at a time. The thread that
-    /// has the turn never waits for resources of threads that wait for the turn.
+    /// The lock that admits one thread of the mount at a time to take much memory. The thread that
+    /// holds the lock never waits for resources of threads that wait for the lock.
     turns: Arc<FairLock>,
     under_way: Option<Arc<OutermostOpening>>,
 }
@@ -28,14 +29,14 @@ pub(crate) struct OpeningBudget {
 struct OutermostOpening {
     /// Number of bytes of large objects that may still be parsed.
     work: AtomicU64,
-    /// The turn. It is held from the time when one of them takes much memory until the outermost
-    /// one is complete.
+    /// The guard of the lock `turns`. It is held from the time when a description or source takes
+    /// much memory until the outermost one is complete.
     turn: Mutex<Option<FairLockGuard>>,
 }
 
 impl OpeningBudget {
-    /// Returns the initial budget, before any description or opening. All files of a mount share
-    /// the same `turns`.
+    /// Returns the full budget, which applies while no virtual dataset is being described. All
+    /// files of a mount share the lock `turns`.
     pub(crate) fn unlimited(turns: &Arc<FairLock>) -> Self {
         OpeningBudget {
             levels: limits::VIRTUAL_DEPTH,
@@ -45,7 +46,7 @@ impl OpeningBudget {
         }
     }
 
-    /// Returns the budget of a nested description.
+    /// Returns the budget for describing a virtual dataset within this budget.
     pub(crate) fn nested_description(&self) -> Self {
         let outermost = || {
             Arc::new(OutermostOpening {
@@ -59,10 +60,12 @@ impl OpeningBudget {
         }
     }
 
-    /// Returns the budget of a nested source.
+    /// Returns the budget for opening a source of a virtual dataset that is described within this
+    /// budget.
     ///
     /// # Errors
-    /// `Limit` if the nesting is too deep, or if the outer ones have already taken too much.
+    /// `Limit` if the sources are nested too deeply, or if the outer descriptions have exhausted
+    /// the budget.
     pub(crate) fn nested_source(&self) -> Result<Self> {
         let opening = self.nested_description();
         opening.charge_work(0)?;
@@ -75,10 +78,11 @@ impl OpeningBudget {
         Ok(OpeningBudget { levels, ..opening })
     }
 
-    /// Charges `bytes` bytes of memory.
+    /// Charges `bytes` bytes of memory to the budget.
     ///
     /// # Errors
-    /// `Limit` if all current descriptions together take too much memory.
+    /// `Limit` if the description and the outer ones together take more than
+    /// [`limits::VIRTUAL_BYTES`].
     pub(crate) fn charge(&mut self, bytes: u64) -> Result<()> {
         let Some(bytes) = self.bytes.checked_sub(bytes) else {
             self.exhaust();
@@ -90,8 +94,9 @@ impl OpeningBudget {
         Ok(())
     }
 
-    /// Waits until no other thread takes much memory, if `bytes` is more than
-    /// [`limits::VIRTUAL_TURN`].
+    /// Waits until no other thread takes much memory, if the caller takes more than
+    /// [`limits::VIRTUAL_TURN`] bytes. Other threads then wait until the outermost description is
+    /// complete.
     pub(crate) fn await_turn(&self, bytes: u64) {
         if let Some(under_way) = &self.under_way
             && bytes > limits::VIRTUAL_TURN
@@ -105,8 +110,8 @@ impl OpeningBudget {
     /// source may have one.
     ///
     /// # Errors
-    /// `Limit` if too much was parsed for one virtual dataset. The object that was parsed last may
-    /// not be the cause.
+    /// `Limit` if more than [`limits::VIRTUAL_WORK`] bytes were parsed for one virtual dataset. The
+    /// last object may not be the cause.
     pub(crate) fn charge_work(&self, bytes: u64) -> Result<()> {
         let Some(under_way) = &self.under_way else {
             return Ok(());
@@ -125,8 +130,8 @@ impl OpeningBudget {
         Ok(())
     }
 
-    /// Exhausts the work budget. All current descriptions then fail, so that none is cached with an
-    /// error that it would not have on its own.
+    /// Exhausts the work budget, so that all current descriptions fail. Otherwise, a nested
+    /// description would be cached with an error that it would not have on its own.
     fn exhaust(&self) {
         if let Some(under_way) = &self.under_way {
             under_way.work.store(0, Ordering::Relaxed);

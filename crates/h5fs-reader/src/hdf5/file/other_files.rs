@@ -21,8 +21,8 @@ use crate::wire::{Count, to_u64};
 
 /// A file that contains source datasets of virtual datasets.
 pub(crate) trait SourceFile: Container {
-    /// Returns the file for a request with this `effort`. `opening` is the budget of the virtual
-    /// datasets for which the file is read.
+    /// Returns a view of the file for a request whose metadata reads are charged to `effort`.
+    /// `opening` is the budget for the virtual datasets that the request describes.
     fn container_for_request(
         &self,
         effort: &RequestBudget,
@@ -32,7 +32,9 @@ pub(crate) trait SourceFile: Container {
 
 /// An opener for files that another file references.
 pub(crate) trait DataFileOpener: fmt::Debug + Send + Sync {
-    /// Opens the file in `source`, which looks up files that it references in its `neighbours`.
+    /// Opens the file in `source`. Files that it references are looked up in `neighbours`. Metadata
+    /// reads are charged to `effort`. `opening` is the budget for the virtual datasets that the
+    /// request describes.
     ///
     /// # Errors
     /// Fails if the file is damaged or unsupported.
@@ -45,20 +47,21 @@ pub(crate) trait DataFileOpener: fmt::Debug + Send + Sync {
     ) -> Result<Arc<dyn SourceFile>>;
 }
 
-/// The files that the datasets of one file reference. Recently used files are kept open.
+/// The files that the datasets of one file reference. Recently used files stay open.
 #[derive(Debug)]
 pub(crate) struct OtherFiles {
     own: Weak<dyn SourceFile>,
     neighbours: Arc<Neighbours>,
     opener: Box<dyn DataFileOpener>,
     open: FileLru<Vec<u8>, Arc<dyn SourceFile>>,
-    /// The initial budget, because no description is in progress when an array is read.
+    /// The full budget, because no virtual dataset is being described when the elements of an array
+    /// are read.
     opening: OpeningBudget,
 }
 
 impl OtherFiles {
-    /// Creates the set of files that the file `own` references. They are looked up in `neighbours`,
-    /// and `open` caches open files.
+    /// Creates the set of files that the file `own` references. The files are looked up in
+    /// `neighbours`, and `open` is the cache of open files.
     pub(crate) fn new(
         own: Weak<dyn SourceFile>,
         neighbours: Arc<Neighbours>,
@@ -79,8 +82,8 @@ impl OtherFiles {
         &self.neighbours
     }
 
-    /// Returns the file called `name`, where `.` is the referencing file. Returns `None` if the
-    /// file does not exist.
+    /// Returns the file called `name`, where `.` means the referencing file itself. Returns `None`
+    /// if the file does not exist.
     fn file(
         &self,
         name: &[u8],
@@ -119,21 +122,22 @@ fn normalize_path(name: &[u8]) -> Vec<u8> {
 /// A source dataset of a virtual dataset.
 #[derive(Debug)]
 pub(crate) struct SourceDataset {
-    /// The files that the virtual dataset's file references.
+    /// The files that the file of the virtual dataset references.
     pub(crate) files: Arc<OtherFiles>,
-    /// The file's name, bytes as in the file.
+    /// The name of the source's file, in the bytes that the virtual dataset stores. `.` means the
+    /// file of the virtual dataset itself.
     pub(crate) file: Arc<[u8]>,
-    /// The dataset's path from that file's root.
+    /// The path of the source dataset from the root of its file.
     pub(crate) path: Arc<[u8]>,
 }
 
 impl SourceDataset {
-    /// Opens the array for a request with this `effort`. `opening` is the budget of the virtual
-    /// datasets for which the array is opened.
+    /// Opens the source dataset for a request whose metadata reads are charged to `effort`.
+    /// `opening` is the budget of the virtual dataset that the source belongs to. Returns `None` if
+    /// the file or the dataset does not exist.
     ///
     /// # Errors
-    /// Fails as [`open`](VirtualSource::open) does. `Limit` if the budget of `opening` is
-    /// exhausted.
+    /// Fails as [`open`](VirtualSource::open) does. `Limit` if the budget `opening` is exhausted.
     pub(crate) fn open_with_budget(
         &self,
         effort: &RequestBudget,

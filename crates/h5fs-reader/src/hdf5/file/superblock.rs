@@ -1,5 +1,5 @@
-//! The superblock: the beginning of the file, the widths of its numbers, and its root (HDF5 3.0,
-//! II.A "Disk Format: Level 0A").
+//! The superblock: the widths of the file's numbers, and the addresses of its first structures
+//! (HDF5 3.0, II.A "Disk Format: Level 0A").
 
 use crate::error::{Error, Result};
 use crate::hdf5::file::number_form::{Address, NumberForm};
@@ -18,19 +18,21 @@ const LONGEST: u64 = 512;
 pub(crate) struct Superblock {
     /// Version of the superblock, 0 to 3.
     pub(crate) version: u8,
-    /// The form of addresses and lengths. The stored base address may differ from the offset of the
-    /// signature, if bytes were added or removed before the file. The signature's offset is then
-    /// used as the base, and the stored end is moved accordingly.
+    /// The encoding of addresses and lengths. The stored base address may differ from the offset of
+    /// the signature, if bytes were added or removed before the superblock. The offset of the
+    /// signature is then used as the base address, and the stored end of the file is moved
+    /// accordingly.
     pub(crate) form: NumberForm,
     /// File consistency flags, which are meaningful from version 3 on.
     pub(crate) consistency_flags: u8,
-    /// The object header of the superblock extension.
+    /// The address of the object header of the superblock extension, if there is one.
     pub(crate) extension: Option<Address>,
-    /// The driver information block of versions 0 and 1.
+    /// The address of the driver information block, which only versions 0 and 1 can have.
     pub(crate) driver_information: Option<Address>,
-    /// The end of the file as stored in the file, 0 if the file does not store it.
+    /// The end of the file as an absolute offset, according to the superblock. 0 if the superblock
+    /// does not store it.
     pub(crate) end_of_file: u64,
-    /// The object header of the root group.
+    /// The address of the object header of the root group.
     pub(crate) root: Address,
 }
 
@@ -46,7 +48,8 @@ pub(crate) enum Writer {
     Any,
 }
 
-/// Finds the signature at offset 0, 512, or each double of the previous offset.
+/// Finds the signature at offset 0, 512, or each double of the previous offset. Returns the offset
+/// of the signature, or `None` if there is none.
 pub(crate) fn find_signature(source: &dyn Source) -> Option<u64> {
     let offsets = std::iter::once(0).chain(std::iter::successors(Some(512_u64), |offset| {
         offset.checked_mul(2)
@@ -61,8 +64,8 @@ impl Superblock {
     /// Reads the superblock whose signature is at `at`.
     ///
     /// # Errors
-    /// `Corrupt` if the superblock is truncated, its checksum is wrong, or its sizes are not 2, 4,
-    /// 8, 16 or 32. `Unsupported` for an unknown version.
+    /// `Corrupt` if the superblock is truncated, its checksum is wrong, or its sizes of offsets and
+    /// lengths are not 2, 4, 8, 16 or 32. `Unsupported` for an unknown version.
     pub(crate) fn read(source: &dyn Source, at: u64) -> Result<Self> {
         let length = source.length().minus_or_zero(at).min(LONGEST);
         let block = read_block(source, at, length, "superblock")?;
@@ -75,7 +78,8 @@ impl Superblock {
         }
     }
 
-    /// Returns the writer according to the flags, which have a meaning only from version 3 on.
+    /// Returns the writer according to the file consistency flags, which have a meaning only from
+    /// version 3 on.
     pub(crate) fn writer(&self) -> Writer {
         const WRITE_ACCESS: u8 = 0b001;
         const SWMR_WRITE: u8 = 0b100;
@@ -142,7 +146,8 @@ fn root(form: NumberForm, cursor: &mut Cursor<'_>) -> Result<Address> {
     root.ok_or_else(|| cursor.corrupt("the root group has no address"))
 }
 
-/// Returns the end of the file as an absolute offset, adjusted to the actual base.
+/// Reads the end-of-file address and returns it as an absolute offset. The offset is adjusted to
+/// the actual base address. Returns 0 for the undefined address.
 fn end_of_file(form: NumberForm, cursor: &mut Cursor<'_>, stored_base: u64) -> Result<u64> {
     let stored = cursor.optional_uint(form.size_of_offsets.bytes())?;
     // An end before the base is clamped. The end is only compared with the file's length.

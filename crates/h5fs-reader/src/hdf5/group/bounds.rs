@@ -1,21 +1,22 @@
-//! The bounds of the names in a leaf of an old-style group. A search for a name within the bounds
-//! reaches that leaf.
+//! The bounds of the names in a leaf of an old-style group's B-tree. A search for a name within the
+//! bounds reaches that leaf.
 
 use crate::error::Result;
 use crate::hdf5::btree_v1::KeyPair;
 
-/// The bounds of the leaf that a listing has reached.
+/// The bounds of the names in the leaf that a listing has reached.
 #[derive(Debug, Default)]
 pub(crate) struct LeafBounds {
-    /// The levels from the root down. Each has the keys on both sides of the chosen child, and the
-    /// closest keys of all levels so far.
+    /// For each level from the root down: the keys on both sides of the child on the path, and the
+    /// narrowest bounds that this level and the levels above set.
     levels: Vec<(KeyPair, KeyPair)>,
     after: Option<Vec<u8>>,
     last: Vec<u8>,
 }
 
 impl LeafBounds {
-    /// Moves to the leaf between these keys, given from the root down. `text` reads a name.
+    /// Moves to the leaf on the path between the key pairs `levels`, from the root down. `text`
+    /// reads the name at an offset in the group's local heap.
     ///
     /// # Errors
     /// Fails if `text` fails.
@@ -49,7 +50,8 @@ impl LeafBounds {
     }
 }
 
-/// Combines two pairs of keys. Returns the greater lower key and the lesser upper key.
+/// Returns the narrowest bounds that two pairs of keys set together: the lower key with the greater
+/// name, and the upper key with the lesser name.
 fn closer(above: KeyPair, own: KeyPair, text: impl Fn(u64) -> Result<Vec<u8>>) -> Result<KeyPair> {
     let after = match (above.0, own.0) {
         (Some(above), Some(own)) if above != own && text(above)? > text(own)? => Some(above),

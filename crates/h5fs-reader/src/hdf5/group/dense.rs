@@ -16,7 +16,7 @@ use crate::model::{Link, LinkStream};
 use crate::wire::checksum::lookup3;
 use crate::wire::{Count, Cursor, to_u64};
 
-/// Record type of the index by hash of the name.
+/// Record type of the version 2 B-tree that indexes links by the hash of the name.
 const NAME_INDEX: u8 = 5;
 
 /// The links of a group on a fractal heap.
@@ -28,7 +28,7 @@ pub(crate) struct DenseLinks {
 }
 
 impl DenseLinks {
-    /// Returns the links whose messages are in `place`.
+    /// Returns the links whose fractal heap and name index are at the addresses in `place`.
     pub(crate) fn new(metadata: &Arc<Metadata>, place: &DenseStorageInfo) -> Self {
         DenseLinks {
             metadata: Arc::clone(metadata),
@@ -85,7 +85,7 @@ impl DenseLinks {
     }
 }
 
-/// A stream of the links of a group in the order of their names' hashes.
+/// A stream of the links of a group in the order of the hashes of their names.
 pub(crate) struct DenseStream {
     links: DenseLinks,
     heap: FractalHeap,
@@ -93,7 +93,8 @@ pub(crate) struct DenseStream {
     allowance: ListingAllowance,
     /// The error of the first skipped link. Each call at the end of the stream returns this error.
     failure: Option<Error>,
-    /// The name that was returned last. An equal name after it would lead to the same link.
+    /// The name that was returned last. If the next link has the same name, it is skipped, because
+    /// a search for the name finds only the first.
     last_name: Option<Vec<u8>>,
 }
 
@@ -112,7 +113,8 @@ impl DenseStream {
         })
     }
 
-    /// Returns the name of the link before `position`, if that link can be read.
+    /// Returns the name of the link before the position `position`, or `None` if there is no such
+    /// link or it cannot be read.
     fn name_before(&mut self, position: u64) -> Option<Vec<u8>> {
         self.records.seek(position.checked_sub(1)?);
         let record = self.records.next_record().ok()??;
@@ -130,7 +132,8 @@ impl DenseStream {
         Ok((hash, link))
     }
 
-    /// Returns the error of a skipped link that no search by its name finds.
+    /// Returns the error for a link that is skipped because the index has a wrong hash for its
+    /// name. No search for the name finds the link.
     fn misfiled(&self, name: &[u8]) -> Error {
         let what = format!("link {}: the index has another hash for it", quote(name));
         Error::corrupt(what, self.links.name_index)

@@ -19,11 +19,11 @@ use crate::memory::marks::CheckpointList;
 use crate::model::{Link, LinkStream, LinkTarget};
 use crate::wire::{Count, Cursor, to_u64, to_usize};
 
-/// Maximum number of positions that an open directory of an old-style group remembers in a long
+/// Maximum number of checkpoints that an open directory of an old-style group keeps of a long
 /// listing. Each takes about 80 bytes.
 const LISTING_MARKS: usize = 2048;
 
-/// The minimum number of links between two such positions.
+/// Minimum number of links between two checkpoints of a listing.
 const LISTING_MARKS_APART: u64 = 128;
 
 const WHAT: &str = "symbol table node";
@@ -50,7 +50,7 @@ enum SymbolTarget {
 }
 
 impl SymbolTableLinks {
-    /// Returns the links of `table`.
+    /// Returns the links of the group whose symbol table message is `table`.
     pub(crate) fn new(metadata: &Arc<Metadata>, table: &SymbolTable) -> Self {
         SymbolTableLinks {
             metadata: Arc::clone(metadata),
@@ -58,11 +58,12 @@ impl SymbolTableLinks {
         }
     }
 
-    /// Finds the link called `name`, with a descent and a search in one node.
+    /// Finds the link called `name`, with one descent of the B-tree and a search in one symbol
+    /// table node.
     ///
     /// # Errors
     /// `Corrupt` if the link is not found and the tree is not in order, because the link may then
-    /// be elsewhere.
+    /// be in another node.
     pub(crate) fn find(&self, name: &[u8]) -> Result<Option<Link>> {
         let heap = self.heap()?;
         let branch = self.branch(&heap, name)?;
@@ -70,7 +71,7 @@ impl SymbolTableLinks {
         entry.map(|entry| entry.link(&heap)).transpose()
     }
 
-    /// Returns the path to the node that a search for `name` reaches.
+    /// Returns the path to the symbol table node that a search for `name` reaches.
     fn branch(&self, heap: &LocalHeap, name: &[u8]) -> Result<GroupBranch> {
         let metadata = Arc::clone(&self.metadata);
         GroupBranch::descend(metadata, self.table.btree, |offset| {
@@ -78,7 +79,7 @@ impl SymbolTableLinks {
         })
     }
 
-    /// Returns the first entry called `name` in the node at the end of `branch`.
+    /// Returns the first entry called `name` in the symbol table node at the end of `branch`.
     fn entry(
         &self,
         branch: &GroupBranch,
@@ -133,7 +134,8 @@ impl SymbolTableEntry {
     }
 }
 
-/// Returns the entries of the node at absolute offset `at`, whose bytes are taken from `budget`.
+/// Returns the entries of the symbol table node at absolute offset `at`. Subtracts the node's
+/// length in bytes from `budget`, and fails if the budget is too small.
 fn read_node(metadata: &Metadata, at: Address, budget: &mut u64) -> Result<Vec<SymbolTableEntry>> {
     const PREFIX: usize = 8;
     const SCRATCH: usize = 16;
@@ -188,28 +190,29 @@ pub(crate) struct SymbolTableStream {
     leaves: Leaves,
     entries: VecDeque<SymbolTableEntry>,
     position: u64,
-    /// Number of bytes of nodes that may still be read. Nodes do not overlap, so together they are
-    /// not longer than the file.
+    /// Number of bytes of symbol table nodes that may still be read. Nodes do not overlap, so
+    /// together they are not longer than the file.
     budget: u64,
     /// The error of the first skipped link. Each call at the end of the stream returns this error.
     failure: Option<Error>,
-    /// The number of nodes that were skipped since the last seek.
+    /// The number of nodes that were skipped since the last seek. Other expensive work counts like
+    /// several skipped nodes.
     passed: usize,
     /// The greatest name that was returned. A name that is not greater may have been returned
     /// before.
     last_name: Option<Vec<u8>>,
-    /// The symbol table node of the current entries, and the names of this node that the stream has
-    /// passed.
+    /// The symbol table node that the current `entries` are from. `passed_names` contains the names
+    /// of this node that the stream has passed.
     leaf: Option<Address>,
     passed_names: PassedNames,
     marks: CheckpointList<NodeMark>,
     bounds: LeafBounds,
-    /// Whether the bounds belong to the leaf of the current entries.
+    /// Whether `bounds` are the bounds of the node that the current `entries` are from.
     is_bounded: bool,
 }
 
-/// The passed names of one symbol table node: for each hash, the heap offset of the first name with
-/// that hash. A node has at most 65,535 names.
+/// The names of one symbol table node that a listing has passed: for each hash, the heap offset of
+/// the first name with that hash. A node has at most 65,535 names.
 #[derive(Default)]
 struct PassedNames {
     hasher: RandomState,
@@ -217,7 +220,8 @@ struct PassedNames {
 }
 
 impl PassedNames {
-    /// Adds the name at `offset`. Returns the offset of an earlier name with the same hash.
+    /// Adds the name at `offset` in the local heap. If an earlier name has the same hash, returns
+    /// the offset of that name instead.
     fn add(&mut self, name: &[u8], offset: u64) -> Option<u64> {
         match self.offsets.entry(self.hasher.hash_one(name)) {
             Occupied(before) => Some(*before.get()),
@@ -229,7 +233,8 @@ impl PassedNames {
     }
 }
 
-/// A position before a symbol table node.
+/// A checkpoint of a listing: the position before a symbol table node, and the byte budget that was
+/// left there.
 struct NodeMark {
     place: EntryPosition,
     budget: u64,
@@ -259,7 +264,8 @@ impl SymbolTableStream {
         })
     }
 
-    /// Reads the entries of the next node if no current entries are left. Returns false at the end.
+    /// Reads the entries of the next symbol table node if `entries` is empty. Returns false after
+    /// the last node.
     fn fill(&mut self) -> Result<bool> {
         while self.entries.is_empty() {
             self.marks.record(self.position, || NodeMark {
@@ -286,7 +292,10 @@ impl SymbolTableStream {
         Ok(true)
     }
 
-    /// Counts `nodes` more nodes as skipped.
+    /// Adds `nodes` to the number of skipped nodes.
+    ///
+    /// # Errors
+    /// `Limit` if more than [`limits::PASSED_NODES`] nodes were skipped since the last seek.
     fn count_skipped(&mut self, nodes: usize) -> Result<()> {
         self.passed = self.passed.plus(nodes);
         if self.passed <= limits::PASSED_NODES {
@@ -296,11 +305,11 @@ impl SymbolTableStream {
         Err(Error::limit("skipped nodes of a group", most))
     }
 
-    /// Returns the link of an `entry` of this leaf, or `None` if a search for its name finds an
-    /// earlier entry.
+    /// Returns the link of `entry`, an entry of the current node. Returns `None` if a search for
+    /// its name finds an earlier entry.
     ///
     /// # Errors
-    /// `Corrupt` if a search for the name would reach another leaf.
+    /// `Corrupt` if a search for the name would reach another node.
     fn read(&mut self, entry: &SymbolTableEntry) -> Result<Option<Link>> {
         let link = entry.link(&self.heap)?;
         if self.last_name.as_ref() == Some(&link.name) {
@@ -327,11 +336,11 @@ impl SymbolTableStream {
         Ok(is_sought.then_some(link))
     }
 
-    /// Returns whether a search for `name` finds this entry. If names are out of order, the search
-    /// may reach another node.
+    /// Returns whether a search for `name` finds `entry`. If names are out of order, the search may
+    /// reach another node.
     fn is_found_by_name(&mut self, entry: &SymbolTableEntry, name: &[u8]) -> Result<bool> {
-        /// The cost of searching another node, in skipped nodes. A node of maximum size costs the
-        /// same in a seek.
+        /// The cost of searching another symbol table node, counted in skipped nodes. When a seek
+        /// skips a node of maximum size, the node counts the same.
         const OTHER_NODE: usize = 1024;
         self.count_skipped(1)?;
         let branch = self.links.branch(&self.heap, name)?;
@@ -343,8 +352,8 @@ impl SymbolTableStream {
         Ok(found.is_some_and(|found| found.at == entry.at))
     }
 
-    /// Records that these entries are passed. Returns the greatest of their names. Long names count
-    /// like skipped nodes.
+    /// Records that the listing has passed `entries`. Returns the greatest of their names. Long
+    /// names count like skipped nodes.
     fn record_passed(&mut self, entries: Vec<SymbolTableEntry>) -> Result<Option<Vec<u8>>> {
         const LONG: usize = 512;
         let mut greatest = None;
@@ -359,7 +368,7 @@ impl SymbolTableStream {
         Ok(greatest)
     }
 
-    /// Reads the bounds of the leaf. Long keys count like skipped nodes.
+    /// Reads the bounds of the names in the current node. Long keys count like skipped nodes.
     fn read_bounds(&mut self) -> Result<()> {
         const LONG: usize = 4096;
         let passed = Cell::new(0_usize);
@@ -372,7 +381,8 @@ impl SymbolTableStream {
         self.count_skipped(passed.get())
     }
 
-    /// Moves to the last mark at or before `position`, if that is nearer than the current position.
+    /// Moves to the last checkpoint at or before `position`, unless walking forward from the
+    /// current position is shorter.
     fn seek_to_checkpoint(&mut self, position: u64) -> Result<()> {
         if let Some((at, mark)) = self.marks.last_at_or_before(position)
             && (position < self.position || self.position < at)
@@ -396,7 +406,8 @@ impl LinkStream for SymbolTableStream {
         true
     }
 
-    /// The tree does not count its links, so a seek starts at the nearest mark.
+    /// The tree does not count its links, so a seek starts at the last checkpoint before
+    /// `position`.
     fn seek(&mut self, position: u64) -> Result<()> {
         self.passed = 0;
         self.failure.take_if(|_| position == 0);

@@ -16,12 +16,12 @@ use crate::source::check_range;
 use crate::wire::checksum::lookup3_zeroing;
 use crate::wire::{Count, Cursor, to_u64, to_usize};
 
-/// Assumed length of a header before it is read.
+/// Assumed length in bytes of a heap or B-tree header that was not read yet.
 pub(crate) const ASSUMED_HEADER_BYTES: u64 = 256;
 
 const DIRECT_BLOCK: &str = "fractal heap direct block";
 
-/// The header of a fractal heap, which provides access to the heap's objects.
+/// A fractal heap, given by its header. Finds and reads the heap's objects.
 #[derive(Debug)]
 pub(crate) struct FractalHeap {
     metadata: Arc<Metadata>,
@@ -34,11 +34,11 @@ pub(crate) struct FractalHeap {
     huge_objects: Option<Address>,
     table: DoublingTable,
     root: Root,
-    /// Whether most of the heap's objects will be read.
+    /// Whether the caller will read most of the heap's objects, so that blocks are requested ahead.
     is_wanted_whole: bool,
 }
 
-/// The root block, which leads to all managed objects.
+/// The location of the root block, from which all managed objects are reached.
 #[derive(Debug)]
 struct Root {
     address: Option<Address>,
@@ -60,7 +60,8 @@ impl ListingAllowance {
         ListingAllowance(metadata.source().length().max(limits::HEAP_LISTING))
     }
 
-    /// Fails with `Corrupt`, for the heap at absolute offset `at`, once the allowance is exhausted.
+    /// Fails with `Corrupt` once the allowance is exhausted. `at` is the heap's absolute offset,
+    /// for the error.
     pub(crate) fn check(&self, at: Address) -> Result<()> {
         match self.0 {
             0 => Err(Error::corrupt("fractal heap: its objects overlap", at)),
@@ -73,8 +74,8 @@ impl ListingAllowance {
     }
 }
 
-/// The division of the heap's address space into rows of blocks. The size of the blocks doubles
-/// with each row, except that the first two rows have equal blocks.
+/// The division of the heap's address space into rows of blocks. The size of a block doubles from
+/// row to row, except that the blocks of the first two rows have the same size.
 #[derive(Debug)]
 struct DoublingTable {
     width: u64,
@@ -83,21 +84,22 @@ struct DoublingTable {
     max_heap_bits: u32,
 }
 
-/// The child block that contains a given offset of its parent's space.
+/// A child block of an indirect block, by its entry in the doubling table.
 struct Child {
     row: u32,
     entry: u64,
-    /// Offset of the child's first byte in the parent's space.
+    /// Offset of the child's first byte in the part of the heap's address space that its parent
+    /// covers.
     start: u64,
     size: u64,
 }
 
-/// A block as described by its parent or by the header.
+/// The location and size of a block, as stored in its parent or in the heap header.
 struct BlockEntry {
     address: Address,
-    /// Offset of the block's first byte in the heap's space.
+    /// Offset of the block's first byte in the heap's address space.
     start: u64,
-    /// Number of bytes of the heap's space that the block covers.
+    /// Number of bytes of the heap's address space that the block covers.
     size: u64,
     /// Stored size and filter mask of a direct block, if the heap has filters.
     filtered: (u64, u32),
@@ -182,7 +184,7 @@ impl FractalHeap {
         })
     }
 
-    /// Returns the same heap, marked for a caller that reads most of its objects.
+    /// Returns the same heap for a caller that will read most of its objects.
     pub(crate) fn for_full_listing(self) -> Self {
         FractalHeap {
             is_wanted_whole: true,
@@ -190,7 +192,7 @@ impl FractalHeap {
         }
     }
 
-    /// Returns an object like [`object`](Self::object), and charges it to the `allowance`.
+    /// Returns an object like [`object`](Self::object), and subtracts its length from `allowance`.
     pub(crate) fn object_within_allowance(
         &self,
         allowance: &mut ListingAllowance,
@@ -229,8 +231,8 @@ impl FractalHeap {
             .ok_or_else(|| id.corrupt("reaches past its block"))
     }
 
-    /// Returns the direct block that contains heap offset `offset`, and the heap offset of its
-    /// first byte.
+    /// Returns the direct block that contains the byte at `offset` of the heap's address space, and
+    /// the offset of the block's first byte.
     fn direct_block(&self, offset: u64) -> Result<(Arc<[u8]>, u64)> {
         let nowhere = || Error::corrupt("fractal heap: an object is outside all blocks", self.at);
         let mut block = BlockEntry {
@@ -267,8 +269,8 @@ impl FractalHeap {
         ))
     }
 
-    /// Requests the blocks after `child` in the indirect block `parent`, unless the block `found`
-    /// of the child is already available.
+    /// Asks a remote source for the blocks after `child` in the indirect block `parent`, unless the
+    /// block `found`, which is that child, is already available.
     fn prefetch_siblings(&self, parent: &BlockEntry, rows: u32, child: &Child, found: &BlockEntry) {
         let all = u64::from(rows).times(self.table.width);
         let later = child.entry.plus_one()..all;
@@ -283,7 +285,7 @@ impl FractalHeap {
             .prefetch_with_siblings(found.address, length, expect);
     }
 
-    /// Returns the number of bytes of a block in the file.
+    /// Returns the number of bytes that `block`, the block of `child`, has in the file.
     fn stored_size(&self, child: &Child, block: &BlockEntry) -> u64 {
         match child.row < self.table.max_direct_rows() {
             true if self.pipeline.0.is_empty() => block.size,
@@ -295,7 +297,7 @@ impl FractalHeap {
         }
     }
 
-    /// Returns the number of bytes of a direct block's entry in an indirect block.
+    /// Returns the number of bytes that an indirect block stores for each direct block.
     fn direct_entry(&self) -> u64 {
         if self.pipeline.0.is_empty() {
             to_u64(self.metadata.size_of_offsets().bytes())
@@ -304,7 +306,8 @@ impl FractalHeap {
         }
     }
 
-    /// Returns the numbers of direct and indirect entries in an indirect block with `rows` rows.
+    /// Returns how many direct and how many indirect blocks an indirect block of `rows` rows can
+    /// list.
     fn entries(&self, rows: u32) -> (u64, u64) {
         let direct = u64::from(rows.min(self.table.max_direct_rows()));
         let indirect = u64::from(rows).minus_or_zero(direct);
@@ -320,7 +323,8 @@ impl FractalHeap {
         Count::sum([self.block_prefix(), entries, indirect.times(offsets), 4])
     }
 
-    /// Returns the child's entry in the indirect block `parent` with `rows` rows.
+    /// Reads the location of `child` from the indirect block `parent` of `rows` rows. Returns
+    /// `None` if the child was never allocated.
     fn child_entry(
         &self,
         parent: &BlockEntry,
@@ -362,15 +366,15 @@ impl FractalHeap {
         }))
     }
 
-    /// Returns the number of bytes before the content of every block: signature, version, heap
-    /// address, block offset.
+    /// Returns the number of bytes of the header of every block: signature, version, heap address,
+    /// block offset. Direct blocks may have a checksum after it.
     fn block_prefix(&self) -> u64 {
         let others = self.offset_width.plus(4 + 1);
         to_u64(self.metadata.structure_size(1, 0, others))
     }
 
-    /// Checks the version, heap address and offset after a block's signature. Another block at the
-    /// same address is detected, because its offset differs from `start`.
+    /// Checks the version, heap address and block offset after a block's signature. `start` is the
+    /// expected block offset. Thus a wrong block at the address is detected.
     fn check_place(&self, cursor: &mut Cursor<'_>, start: u64) -> Result<()> {
         cursor.read_version(0..=0)?;
         if self.metadata.address(cursor)? != Some(self.at) {
@@ -383,7 +387,7 @@ impl FractalHeap {
         }
     }
 
-    /// Returns a direct block, decoded.
+    /// Returns the decoded bytes of a direct block.
     fn read_direct(&self, block: &BlockEntry) -> Result<Arc<[u8]>> {
         let bytes = self.fetch_direct(block)?;
         let mut cursor = Cursor::new(&bytes, block.address, DIRECT_BLOCK);
@@ -415,8 +419,8 @@ impl FractalHeap {
         })
     }
 
-    /// Checks a direct block. The checksum is in the block's header and covers the whole block,
-    /// with the checksum's own bytes as zero.
+    /// Checks the checksum of a direct block, if the heap has checksums. The checksum is after the
+    /// block's header and covers the whole block, with the checksum's own bytes as zero.
     fn verify_direct(&self, bytes: &[u8], at: Address) -> Result<()> {
         if !self.checksummed {
             return Ok(());
@@ -432,7 +436,8 @@ impl FractalHeap {
         }
     }
 
-    /// Reads a huge object, which has its own place in the file.
+    /// Reads a huge object, which is stored outside of the heap's blocks. Its ID contains either
+    /// its location or the key of a record in a version 2 B-tree.
     fn read_huge(&self, id: &mut Cursor<'_>) -> Result<Vec<u8>> {
         let metadata = &self.metadata;
         let is_filtered = !self.pipeline.0.is_empty();
@@ -464,8 +469,9 @@ impl FractalHeap {
         )
     }
 
-    /// Reads the huge object whose address and length are next. Only the beginning of an unfiltered
-    /// object that is too long is read. The beginning contains an attribute's name.
+    /// Reads the huge object whose address and length are next in `cursor`. Of an unfiltered object
+    /// that is too long, only the first [`limits::HEAP_OBJECT`] bytes are returned. They contain
+    /// the name if the object is an attribute.
     fn huge_object(&self, is_filtered: bool, cursor: &mut Cursor<'_>) -> Result<Vec<u8>> {
         const WHAT: &str = "huge object";
         let address = self.metadata.defined_address(cursor)?.offset();
@@ -500,7 +506,8 @@ impl FractalHeap {
         .map(Buffer::into_vec)
     }
 
-    /// Returns an object stored in its ID. Longer IDs can store longer lengths.
+    /// Returns a tiny object, which is stored in its ID. In longer IDs, the length of the object
+    /// takes one more byte.
     fn read_tiny(&self, low_bits: u8, id: &mut Cursor<'_>) -> Result<Vec<u8>> {
         const SHORT_FORM: usize = 17;
         let length = if self.id_length.minus_or_zero(1) <= SHORT_FORM {
@@ -531,7 +538,7 @@ impl DoublingTable {
         }
     }
 
-    /// Returns the number of rows with direct blocks.
+    /// Returns the number of rows of the table that consist of direct blocks.
     fn max_direct_rows(&self) -> u32 {
         let doublings = self.max_direct_block_size.ilog2();
         doublings
@@ -543,8 +550,8 @@ impl DoublingTable {
         self.width.times(self.starting_block_size)
     }
 
-    /// Returns the rows of an indirect block that spans `size` bytes, or `None` if that is less
-    /// than a row.
+    /// Returns the number of rows of an indirect block that spans `size` bytes, or `None` if `size`
+    /// is less than one row.
     fn rows_of_indirect(&self, size: u64) -> Option<u32> {
         let doublings = size
             .checked_ilog2()?
@@ -552,7 +559,8 @@ impl DoublingTable {
         doublings.checked_add(1)
     }
 
-    /// Returns the child of entry number `entry` of its parent.
+    /// Returns the child block that entry number `entry` of an indirect block describes. Returns
+    /// `None` on overflow.
     fn child_of_entry(&self, entry: u64) -> Option<Child> {
         let row = entry.checked_div(self.width)?;
         let column = entry.checked_rem(self.width)?;
@@ -571,7 +579,8 @@ impl DoublingTable {
         })
     }
 
-    /// Returns the child that contains `offset` of its parent's space.
+    /// Returns the child block that contains the byte at `offset` of the part of the address space
+    /// that its parent covers. Returns `None` on overflow.
     fn child(&self, offset: u64) -> Option<Child> {
         let first_row = self.first_row();
         let (row, row_start, size) = if offset < first_row {
@@ -603,7 +612,7 @@ impl DoublingTable {
     }
 }
 
-/// Returns the number of bytes of the length in the ID of a managed object.
+/// Returns the number of bytes of the length field in the ID of a managed object.
 fn length_width(max_direct_block_size: u64, max_managed_size: u64) -> usize {
     let log2 = |size: u64| size.checked_ilog2().unwrap_or(0);
     let by_block = log2(max_direct_block_size).div_ceil(8);

@@ -14,20 +14,21 @@ use crate::memory::shared_lru::FileLru;
 use crate::source::check_range;
 use crate::wire::{Count, Cursor, Extent, merge_ranges, to_u64};
 
-/// Number of bytes of a collection's header and of an object's header, padded to a multiple of 8.
+/// Number of bytes of a collection's header, and also of an object's header. Both are padded to a
+/// multiple of 8.
 const HEADER: u64 = 16;
 
 /// Number of bytes that are read at a time when a collection's directory is built.
 const WINDOW: u64 = 16 << 10;
 
-/// The directory of one collection's objects.
+/// The directory of one global heap collection: the location of each object.
 #[derive(Debug)]
 pub(crate) struct ObjectDirectory {
     at: u64,
-    /// The beginning of the collection that was read for the directory, which is all of a small
-    /// collection.
+    /// The first bytes of the collection, if reading the directory left them in memory: all bytes
+    /// of a small collection. Empty for a large collection.
     bytes: Vec<u8>,
-    /// Index and data of each object, sorted by index.
+    /// The index of each object and the extent of its data in the file, sorted by index.
     objects: Vec<(u16, Extent)>,
 }
 
@@ -62,12 +63,13 @@ impl GlobalHeap {
         }
     }
 
-    /// Drops the remembered ends of strings.
+    /// Drops the remembered ends of long strings.
     pub(crate) fn forget(&self) {
         self.texts.clear();
     }
 
-    /// Requests these collections, unless their directories are cached.
+    /// Asks a remote source for the collections at these addresses, except those whose directories
+    /// are cached.
     pub(crate) fn prefetch_collections(&self, collections: impl Iterator<Item = Address>) {
         let mut different = BTreeSet::new();
         for collection in collections {
@@ -85,8 +87,8 @@ impl GlobalHeap {
     /// `collection`. The object must have `length` bytes.
     ///
     /// # Errors
-    /// `Corrupt` if there are zero or two such objects, or the length differs. `Limit` over the
-    /// limit.
+    /// `Corrupt` if the collection has no or two objects `index`, or if the length differs. `Limit`
+    /// for a range of more than [`limits::VARIABLE_LENGTH_BYTES`] bytes.
     pub(crate) fn object_range(
         &self,
         collection: Address,
@@ -138,8 +140,8 @@ impl GlobalHeap {
         Ok(end.minus_or_zero(object.start()))
     }
 
-    /// Returns the directory of a collection and the extent of an object, which must have `length`
-    /// bytes.
+    /// Returns the directory of the collection and the extent of object `index`, which must have
+    /// `length` bytes.
     fn object(
         &self,
         collection: Address,
@@ -156,7 +158,7 @@ impl GlobalHeap {
         }
     }
 
-    /// Returns the bytes of `part` of an object in `directory`.
+    /// Returns the bytes of `part`, a range of the file within an object of `directory`.
     fn bytes(&self, directory: &ObjectDirectory, part: Extent) -> Result<Vec<u8>> {
         match directory.kept(part) {
             Some(bytes) => Ok(bytes.to_vec()),
@@ -168,11 +170,11 @@ impl GlobalHeap {
         }
     }
 
-    /// Returns the whole object `index` in the collection at absolute offset `collection`, at most
-    /// `most` bytes.
+    /// Returns all bytes of object `index` in the collection at absolute offset `collection`.
     ///
     /// # Errors
-    /// Fails as [`object_range`](Self::object_range) does.
+    /// Fails as [`object_range`](Self::object_range) does. `Limit` if the object is longer than
+    /// `most` bytes.
     pub(crate) fn whole_object(
         &self,
         collection: Address,
@@ -186,8 +188,8 @@ impl GlobalHeap {
         self.object_range(collection, index, size, 0..size)
     }
 
-    /// Returns the length of object `index` in the collection at absolute offset `collection` in
-    /// bytes.
+    /// Returns the length in bytes of object `index` in the collection at absolute offset
+    /// `collection`.
     ///
     /// # Errors
     /// Fails as [`object_range`](Self::object_range) does.
@@ -214,7 +216,10 @@ impl ObjectDirectory {
         to_u64(objects.plus(self.bytes.capacity()))
     }
 
-    /// Returns the data of object `index`.
+    /// Returns the extent of the data of object `index` in the file.
+    ///
+    /// # Errors
+    /// `Corrupt` if the collection has no or two objects `index`.
     fn find(&self, index: u32) -> Result<Extent> {
         let first = self
             .objects
@@ -234,7 +239,7 @@ impl ObjectDirectory {
         }
     }
 
-    /// Returns the bytes of `part` of the file, if the directory has them in memory.
+    /// Returns the bytes of the range `part` of the file, if the directory has them in memory.
     fn kept(&self, part: Extent) -> Option<&[u8]> {
         let start = usize::try_from(part.start().checked_sub(self.at)?).ok()?;
         let end = start.checked_add(usize::try_from(part.length()).ok()?)?;
@@ -287,7 +292,8 @@ impl ObjectDirectory {
     }
 }
 
-/// The most recently read part of the file, which saves reads for the headers of small objects.
+/// The part of the file that was read last. Small objects need fewer reads, because one window
+/// contains the headers of several objects.
 struct HeapWindow<'a> {
     metadata: &'a Metadata,
     start: u64,
@@ -295,7 +301,8 @@ struct HeapWindow<'a> {
 }
 
 impl HeapWindow<'_> {
-    /// Returns the header at absolute offset `at`.
+    /// Returns the header of a collection or an object at absolute offset `at`. Reads a new window
+    /// if the header is not in the window.
     fn header(&mut self, at: u64) -> Result<[u8; 16]> {
         if let Some(header) = self.kept(at) {
             return Ok(header);
@@ -311,7 +318,7 @@ impl HeapWindow<'_> {
         header.ok_or_else(|| Error::corrupt("global heap collection: ends too early", at))
     }
 
-    /// Returns the header at absolute offset `at`, if its bytes are in the window.
+    /// Returns the header at absolute offset `at`, or `None` if its bytes are not in the window.
     fn kept(&self, at: u64) -> Option<[u8; 16]> {
         let within = usize::try_from(at.checked_sub(self.start)?).ok()?;
         self.bytes.get(within..)?.first_chunk().copied()

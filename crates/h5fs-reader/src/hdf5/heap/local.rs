@@ -8,14 +8,14 @@ use crate::hdf5::file::number_form::Address;
 use crate::limits;
 use crate::wire::{Count, Cursor, to_u64, to_usize};
 
-/// Number of bytes that are read at a time, so that a name in a heap of many megabytes costs one
-/// page.
+/// Number of bytes that are read at a time, so that reading one name of a heap of many megabytes
+/// costs little.
 const PAGE: u64 = 4096;
 
-/// Number of bytes of the longest name that is read.
+/// Maximum number of bytes of a name that is read.
 const LONGEST_TEXT: usize = limits::LINK_TEXT;
 
-/// A local heap: texts by their offset.
+/// A local heap: NUL-terminated texts, found by their offset in the heap's data segment.
 #[derive(Debug)]
 pub(crate) struct LocalHeap {
     metadata: Arc<Metadata>,
@@ -53,10 +53,11 @@ impl LocalHeap {
         })
     }
 
-    /// Returns the text at `offset` in the heap's data, up to its NUL.
+    /// Returns the text at `offset` in the heap's data segment, without its NUL.
     ///
     /// # Errors
-    /// `Corrupt` if the text begins or continues after the data's end.
+    /// `Corrupt` if the text begins or continues after the end of the data segment. `Limit` for a
+    /// text that is too long.
     pub(crate) fn text(&self, offset: u64) -> Result<Vec<u8>> {
         let mut text = Vec::new();
         let mut offset = offset;
@@ -76,8 +77,8 @@ impl LocalHeap {
         }
     }
 
-    /// Returns whether `wanted` is the text at `offset`. Reads only the bytes that the comparison
-    /// needs.
+    /// Returns whether the text at `offset` in the heap's data segment is `wanted`. Reads only the
+    /// bytes that the comparison needs.
     ///
     /// # Errors
     /// Fails as [`LocalHeap::text`] does.
@@ -98,7 +99,7 @@ impl LocalHeap {
         }
     }
 
-    /// Returns the page that contains the byte at `offset`.
+    /// Returns the page of the heap's data segment that contains the byte at `offset`.
     fn page(&self, offset: u64) -> Result<Arc<[u8]>> {
         let start = offset.minus_or_zero(offset.checked_rem(PAGE).unwrap_or(0));
         let at = self.data.after(start);

@@ -1,8 +1,8 @@
 //! The ends of long strings on the global heap.
 //!
 //! Any number of elements may point to one string, each with another length, and strings overlap in
-//! a damaged file. Therefore runs of the file's bytes are remembered instead of strings, and each
-//! run is searched once.
+//! a damaged file. Therefore runs of bytes without a NUL are remembered instead of strings, and
+//! each run is searched only once.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -13,7 +13,7 @@ use crate::limits;
 use crate::memory::lock::lock;
 use crate::wire::{Count, Extent, to_u64};
 
-/// Minimum length of a string that is remembered, and the length of the first read.
+/// Minimum length in bytes of a string whose end is remembered, and the length of the first read.
 const LONG: u64 = 1024;
 
 /// Number of bytes of each further read.
@@ -25,8 +25,8 @@ const PIECE: u64 = 64 << 10;
 pub(crate) struct TextRuns(Mutex<BTreeMap<u64, u64>>);
 
 impl TextRuns {
-    /// Returns the offset of the first NUL in `bytes`, or the end of `bytes`. `fetch` reads a
-    /// range.
+    /// Returns the absolute offset of the first NUL in the range `bytes` of the file, or the end of
+    /// the range if there is no NUL. `fetch` reads a range of the file.
     ///
     /// # Errors
     /// Fails if `fetch` fails.
@@ -58,7 +58,7 @@ impl TextRuns {
         Ok(at)
     }
 
-    /// Drops all runs.
+    /// Drops all remembered runs.
     pub(crate) fn clear(&self) {
         lock(&self.0).clear();
     }

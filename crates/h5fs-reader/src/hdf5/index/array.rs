@@ -1,5 +1,5 @@
-//! The common part of fixed and extensible arrays. Chunks are found by number in verified blocks of
-//! entries. Blocks with many entries are divided into pages.
+//! The common part of fixed and extensible arrays. Both find a chunk by its number, in blocks of
+//! entries that are protected by checksums. Blocks with many entries are divided into pages.
 //!
 //! HDF5 3.0, VII.C and VII.D.
 
@@ -19,20 +19,20 @@ use crate::wire::{Count, Cursor, to_u64, to_usize};
 
 const CHECKSUM: u64 = 4;
 
-/// An index that is an array of chunks by number.
+/// A chunk index that is an array: entry i locates the chunk with the number i.
 pub(super) trait ChunkArray: Sized + fmt::Debug + Send + Sync {
     /// Returns a view of the same array whose reads are charged to `effort`.
     fn with_effort(&self, effort: &RequestBudget) -> Self;
 
-    /// Returns the chunks and the form of their entries.
+    /// Returns the common part of the array.
     fn chunks(&self) -> &NumberedChunks;
 
-    /// Returns chunk `number`, or `None` if it was never stored. The array's first block is at
-    /// `root`.
+    /// Returns the chunk with the number `number`, or `None` if it was never stored. `root` is the
+    /// address of the array's first block.
     fn chunk(&self, root: Address, number: u64) -> Result<Option<StoredChunk>>;
 
-    /// Calls `visit` with the chunks of number `from` or higher. If `visit` breaks, returns the
-    /// number of the next chunk.
+    /// Calls `visit` with the stored chunks whose number is `from` or higher. If `visit` breaks,
+    /// returns the number of the next chunk. `root` is the address of the array's first block.
     fn visit(
         &self,
         root: Address,
@@ -75,7 +75,8 @@ impl<A: ChunkArray> ChunkIndex for A {
     }
 }
 
-/// The chunks of a dataset by number, and the form of their entries.
+/// The common part of fixed and extensible arrays: the numbers of the chunks, and the form of their
+/// entries.
 #[derive(Debug, Clone)]
 pub(super) struct NumberedChunks {
     pub(super) meta: Arc<Metadata>,
@@ -84,7 +85,7 @@ pub(super) struct NumberedChunks {
     pub(super) form: EntryForm,
     /// Absolute offset of the array's header, which is stored in all its blocks.
     pub(super) header: Address,
-    /// Absolute offset of the array's first block, if one was ever written.
+    /// Absolute offset of the array's first block, or `None` if no block was ever written.
     pub(super) root: Option<Address>,
 }
 
@@ -97,7 +98,8 @@ impl NumberedChunks {
         }
     }
 
-    /// Returns the number of the chunk at `place`, or `None` outside of the current extent.
+    /// Returns the number of the chunk with the grid coordinates `place`, or `None` if the chunk is
+    /// outside of the current extent.
     fn number(&self, place: &[u64]) -> Option<u64> {
         if self.geometry.is_in_extent(place) {
             self.numbering.number(place)
@@ -106,13 +108,13 @@ impl NumberedChunks {
         }
     }
 
-    /// Returns the number of bytes of `count` entries.
+    /// Returns the number of bytes of `count` entries together.
     pub(super) fn bytes(&self, count: u64) -> u64 {
         count.times(to_u64(self.form.size))
     }
 
-    /// Returns the number of bytes from the signature of a block to the end of its header's
-    /// address.
+    /// Returns the number of bytes at the start of a block: signature, version, client ID and
+    /// address of the array's header.
     pub(super) fn prefix(&self) -> usize {
         self.meta.structure_size(1, 0, 6)
     }
@@ -128,7 +130,8 @@ impl NumberedChunks {
         Block::read(&self.meta, at, before, after, what)
     }
 
-    /// Returns a cursor after the prefix of `block`, which must belong to this array.
+    /// Returns a cursor after the signature, version, client ID and header address of `block`,
+    /// which must belong to this array.
     pub(super) fn cursor_after_prefix<'b>(
         &self,
         block: &'b Block,
@@ -142,7 +145,7 @@ impl NumberedChunks {
         }
     }
 
-    /// Returns the number of bytes of the entries that are in the data block itself, and not in
+    /// Returns the number of bytes of the entries in a data block itself, which is 0 if they are in
     /// pages.
     pub(super) fn content_bytes(&self, paging: Paging) -> u64 {
         match paging.pages() {
@@ -151,7 +154,8 @@ impl NumberedChunks {
         }
     }
 
-    /// Returns entry `i` of a data block.
+    /// Returns the chunk that entry `i` of the data block `data` locates, or `None` if the chunk
+    /// was never stored.
     pub(super) fn entry_of(&self, data: &DataBlock<'_>, i: u64) -> Result<Option<StoredChunk>> {
         if data.paging.pages() == 0 {
             return self.entry(data.block, i);
@@ -163,8 +167,8 @@ impl NumberedChunks {
         }
     }
 
-    /// Calls `visit` with the chunks of a data block with number `from` or higher. If `visit`
-    /// breaks, returns the number of the next chunk.
+    /// Calls `visit` with the stored chunks of the data block `data` whose number is `from` or
+    /// higher. If `visit` breaks, returns the number of the next chunk.
     pub(super) fn visit_all(
         &self,
         data: &DataBlock<'_>,
@@ -190,8 +194,8 @@ impl NumberedChunks {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Reads page `page` of a data block. Returns `None` if the page was never written. Each page
-    /// has its own checksum.
+    /// Reads page `page` of the data block `data`. Returns `None` if the page was never written.
+    /// Each page has its own checksum.
     fn page(&self, data: &DataBlock<'_>, page: u64) -> Result<Option<Block>> {
         let DataBlock { block, paging, .. } = *data;
         if !is_bit_set(data.bitmap, data.first_bit.plus(page)) {
@@ -230,9 +234,9 @@ impl NumberedChunks {
         self.form.read(&self.meta, &mut cursor)
     }
 
-    /// Calls `visit` with the chunks in the first `count` entries of `block` whose number is `from`
-    /// or higher. The first entry is chunk number `first`. If `visit` breaks, returns the number of
-    /// the next chunk.
+    /// Calls `visit` with the stored chunks in the first `count` entries of `block` whose number is
+    /// `from` or higher. Entry 0 of `block` locates the chunk with the number `first`. If `visit`
+    /// breaks, returns the number of the next chunk.
     pub(super) fn visit(
         &self,
         block: &Block,
@@ -258,18 +262,19 @@ impl NumberedChunks {
     }
 }
 
-/// A verified block of the file.
+/// A block of an array whose checksum was verified.
 #[derive(Debug, Clone)]
 pub(super) struct Block {
     bytes: Arc<[u8]>,
     at: Address,
-    /// Number of bytes before the entries, or before the bitmap.
+    /// Number of bytes in the block before the entries, or before the bitmap of pages.
     before: usize,
     what: &'static str,
 }
 
 impl Block {
-    /// Reads the block at `at`, which has `before` bytes, `after` bytes, and a checksum of both.
+    /// Reads the block at `at`, which has a header of `before` bytes, a content of `after` bytes,
+    /// and a checksum of both.
     pub(super) fn read(
         meta: &Metadata,
         at: Address,
@@ -287,8 +292,8 @@ impl Block {
         })
     }
 
-    /// Returns a cursor after signature, version and client. The client states whether chunks are
-    /// filtered, and must agree with the dataset.
+    /// Returns a cursor after the signature, version and client ID of the block. The client ID
+    /// states whether chunks are filtered, and must agree with the dataset.
     pub(super) fn cursor_after_signature(
         &self,
         signature: &[u8],
@@ -304,14 +309,14 @@ impl Block {
         }
     }
 
-    /// Returns a cursor at the first entry, or at the bitmap.
+    /// Returns a cursor at the first entry of the block, or at its bitmap of pages.
     pub(super) fn content(&self) -> Result<Cursor<'_>> {
         let mut cursor = Cursor::new(&self.bytes, self.at, self.what);
         cursor.skip(self.before)?;
         Ok(cursor)
     }
 
-    /// Returns the absolute offset of the byte after the block.
+    /// Returns the absolute offset of the byte after the block, or `None` on overflow.
     fn end(&self) -> Option<Address> {
         self.at.after(to_u64(self.bytes.len()))
     }
@@ -322,15 +327,15 @@ impl Block {
     }
 }
 
-/// A data block, with all its entries or with pages after it.
+/// A data block of an array. Its entries are in the block itself or in pages after it.
 pub(super) struct DataBlock<'b> {
     pub(super) block: &'b Block,
     pub(super) paging: Paging,
-    /// The number of the block's first chunk.
+    /// The number of the chunk that the first entry of the data block locates.
     pub(super) start: u64,
-    /// The bitmap of written pages, if there are pages.
+    /// The bitmap that marks the pages that were ever written, if the data block has pages.
     pub(super) bitmap: &'b [u8],
-    /// The index in the bitmap of the bit for the block's first page.
+    /// The number of the bit in `bitmap` for the first page of the data block.
     pub(super) first_bit: u64,
 }
 
@@ -339,7 +344,7 @@ pub(super) struct DataBlock<'b> {
 pub(super) struct Paging {
     /// Number of entries of the data block.
     pub(super) entries: u64,
-    /// Number of entries of a page.
+    /// Maximum number of entries of a page.
     page_entries: u64,
     /// The page's name in the specification.
     what: &'static str,
@@ -356,7 +361,8 @@ impl Paging {
         }
     }
 
-    /// Returns the number of pages, 0 if all entries are in the data block itself.
+    /// Returns the number of pages of the data block, 0 if all entries are in the data block
+    /// itself.
     pub(super) fn pages(&self) -> u64 {
         if self.entries > self.page_entries {
             chunks_along(self.entries, self.page_entries)
@@ -365,14 +371,15 @@ impl Paging {
         }
     }
 
-    /// Returns the page of entry `i`, and the entry's number in that page.
+    /// Returns the number of the page that contains entry `i` of the data block, and the entry's
+    /// number in that page.
     pub(super) fn locate(&self, i: u64) -> (u64, u64) {
         let page = i.checked_div(self.page_entries).unwrap_or(0);
         (page, i.checked_rem(self.page_entries).unwrap_or(0))
     }
 
-    /// Returns the first entry of page `page`, and the number of its entries. The last page may be
-    /// shorter.
+    /// Returns the number of the first entry of page `page`, and the number of entries of the page.
+    /// The last page may be shorter.
     pub(super) fn span(&self, page: u64) -> (u64, u64) {
         let first = page.times(self.page_entries);
         let rest = self.entries.minus_or_zero(first);

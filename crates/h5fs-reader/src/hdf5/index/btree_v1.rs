@@ -1,7 +1,7 @@
 //! Chunks in a version 1 B-tree, the only chunk index before HDF5 1.10.
 //!
-//! HDF5 3.0, III.A.1, node type 1. The key before a chunk contains the chunk's offset in elements,
-//! its stored size and its filter mask. The last key of a node is only a bound.
+//! HDF5 3.0, III.A.1, node type 1. The key of a chunk contains the chunk's offset in elements, its
+//! stored size and its filter mask. The last key of a node has no chunk and is only an upper bound.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::memory::effort::RequestBudget;
 use crate::model::storage::{ChunkIndex, ChunkVisitor, IndexCursor, StoredChunk};
 use crate::wire::{Count, Cursor};
 
-/// Number of bytes of a key before the chunk's offset.
+/// Number of bytes of a key before the chunk's offset: the stored size and the filter mask.
 const SIZE_AND_MASK: usize = 8;
 
 /// The index of a dataset whose chunks are in a version 1 B-tree.
@@ -44,8 +44,8 @@ impl BtreeV1Index {
         }
     }
 
-    /// Returns the chunk at `address` that the key at `cursor` describes, and writes its place to
-    /// `place`.
+    /// Returns the chunk at `address` that the key at `cursor` describes, or `None` for the
+    /// undefined address. Writes the chunk's grid coordinates to `place`.
     fn chunk(
         &self,
         mut cursor: Cursor<'_>,
@@ -69,8 +69,8 @@ impl BtreeV1Index {
         }
     }
 
-    /// Reads the chunk's offset in elements at `cursor`, and writes its place in the grid to
-    /// `place`.
+    /// Reads the chunk's offset in elements from `cursor`, and writes the chunk's grid coordinates
+    /// to `place`.
     fn read_chunk_indices(&self, cursor: &mut Cursor<'_>, place: &mut [u64]) -> Result<()> {
         for (along, &chunk) in place.iter_mut().zip(&self.geometry.chunk_shape) {
             let offset = cursor.u64()?;
@@ -85,8 +85,8 @@ impl BtreeV1Index {
         }
     }
 
-    /// Checks that the keys around number `i` of `node` are in order. The check follows a search
-    /// that found no chunk, because one damaged key can hide existing chunks.
+    /// Checks that the keys around key `i` of `node` are in order. This check is needed after a
+    /// search that found no chunk, because one damaged key can hide existing chunks.
     fn check_order(&self, node: &Node, i: usize) -> Result<()> {
         let mut before: Option<Vec<u64>> = None;
         // The last key is only a bound.
@@ -138,11 +138,13 @@ impl BtreeV1Index {
         Ok(None)
     }
 
-    /// Compares the chunk of the key at `cursor` with the chunk at `place`.
+    /// Compares the chunk of the key at `cursor` with the chunk that has the grid coordinates
+    /// `place`, in row-major order.
     fn compare(&self, mut cursor: Cursor<'_>, place: &[u64]) -> Result<Ordering> {
         cursor.skip(SIZE_AND_MASK)?;
         for (&along, &chunk) in place.iter().zip(&self.geometry.chunk_shape) {
-            // A place inside the extent does not overflow. A saturated place would follow all keys.
+            // The offset of a chunk inside the extent does not overflow. A saturated offset would
+            // follow all keys.
             let order = cursor.u64()?.cmp(&along.times(chunk));
             if order.is_ne() {
                 return Ok(order);

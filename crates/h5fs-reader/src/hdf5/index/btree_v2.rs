@@ -1,8 +1,8 @@
 //! Chunks in a version 2 B-tree, for datasets with more than one unlimited dimension.
 //!
-//! HDF5 3.0, VII.E, and records of type 10 (unfiltered) and 11 (filtered) in III.A.2. A record is
-//! an entry and the chunk's place in the grid, with eight bytes per dimension. Records are sorted
-//! by place, row by row.
+//! HDF5 3.0, VII.E, and records of type 10 (unfiltered) and 11 (filtered) in III.A.2. A record
+//! consists of an entry that locates the chunk, and of the chunk's grid coordinates, with eight
+//! bytes per dimension. Records are sorted by the coordinates, row by row.
 
 use std::sync::Arc;
 
@@ -105,8 +105,8 @@ impl ChunkIndex for BtreeV2Index {
 }
 
 impl BtreeV2Index {
-    /// Returns the current tree. If a writer inserts chunks, the nodes change and no longer agree
-    /// with the header that was read first.
+    /// Returns the tree with the header that is stored now. While a writer inserts chunks, the
+    /// nodes change and no longer agree with the header that was read first.
     fn current_tree(&self) -> Result<BtreeV2> {
         if !self.meta.source().is_growing() {
             return Ok(self.tree.clone());
@@ -126,7 +126,7 @@ impl BtreeV2Index {
         self.form.read(&self.meta, &mut self.cursor(&record))
     }
 
-    /// Returns a cursor at the start of a record, whose errors name the tree.
+    /// Returns a cursor at the start of `record`, whose errors state the offset of the tree.
     fn cursor<'r>(&self, record: &'r [u8]) -> Cursor<'r> {
         Cursor::new(record, self.at, RECORD)
     }

@@ -16,15 +16,17 @@ const FILTER_MASK: usize = 4;
 pub(super) struct EntryForm {
     /// Number of bytes of the whole entry.
     pub(super) size: usize,
-    /// Number of bytes of the stored size, if there is one.
+    /// Number of bytes of the stored size, or `None` if entries do not contain a size.
     length_width: Option<usize>,
-    /// Stored size of a chunk if the entry does not contain it.
+    /// Stored size in bytes of every chunk, if entries do not contain a size.
     chunk_bytes: u64,
 }
 
 impl EntryForm {
-    /// Creates the form of entries of `size` bytes. `cursor`, which is after this number in the
-    /// file, is the location for errors.
+    /// Creates the form of entries of `size` bytes. `cursor` is the location for errors.
+    ///
+    /// # Errors
+    /// `Corrupt` if `size` is not possible.
     pub(super) fn new(
         meta: &Metadata,
         filtered: bool,
@@ -47,12 +49,12 @@ impl EntryForm {
         })
     }
 
-    /// Returns whether entries have a size and a mask.
+    /// Returns whether entries contain a stored size and a filter mask.
     pub(super) fn is_filtered(&self) -> bool {
         self.length_width.is_some()
     }
 
-    /// Reads the entry at `cursor`. Returns `None` if the chunk is not stored.
+    /// Reads the entry at `cursor`. Returns `None` if the chunk was never stored.
     pub(super) fn read(
         &self,
         meta: &Metadata,

@@ -2,10 +2,11 @@
 //! whose sizes double.
 //!
 //! HDF5 3.0, VII.D. The first entries are in the index block itself, and the others are in super
-//! blocks. Super block u has 2^(u/2) data blocks of min * 2^((u+1)/2) entries each, with divisions
-//! rounded down. The index block contains the addresses of the data blocks of the first super
-//! blocks. Each later super block has a secondary block with these addresses. If the data blocks
-//! are paged, the secondary block also contains the bitmap of their pages.
+//! blocks. Super block u has 2^(u/2) data blocks of min * 2^((u+1)/2) entries each. Divisions round
+//! down, and min is the minimum number of entries from the header. The index block contains the
+//! addresses of the data blocks of the first super blocks. Each later super block has a secondary
+//! block with the addresses of its data blocks. If the data blocks are paged, the secondary block
+//! also contains the bitmap of their pages.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -21,7 +22,7 @@ use crate::memory::effort::RequestBudget;
 use crate::model::storage::{ChunkVisitor, StoredChunk};
 use crate::wire::{Count, Cursor, to_u64, to_usize};
 
-/// Assumed bytes of a block in addition to its content.
+/// Assumed number of bytes of a block in addition to its content.
 const ASSUMED_PREFIX_BYTES: u64 = 64;
 
 const HEADER: &str = "extensible array header";
@@ -37,7 +38,8 @@ pub(crate) struct ExtensibleArray {
     sizes: Sizes,
 }
 
-/// The numbers in the header of an extensible array. The sizes of all its blocks follow from them.
+/// The creation parameters in the header of an extensible array. The sizes of all its blocks follow
+/// from them.
 #[derive(Debug, Clone, Copy)]
 struct Sizes {
     max_bits: u8,
@@ -47,26 +49,30 @@ struct Sizes {
     page_bits: u8,
 }
 
-/// A super block, which is a set of data blocks, counted from 0.
+/// A super block: a set of data blocks of equal size. It is not a structure of its own in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct SuperBlock {
-    /// Number of data blocks.
+    /// Number of data blocks of the super block.
     blocks: u64,
-    /// Entries of each data block.
+    /// Number of entries of each data block.
     entries: u64,
     /// Number of entries in all earlier super blocks, without the entries in the index block.
     start: u64,
 }
 
 impl SuperBlock {
-    /// Returns the number of entries before data block `i`, without the entries in the index block.
+    /// Returns the number of entries in all data blocks of the array before data block `i` of this
+    /// super block. Entries in the index block are not counted.
     fn block_start(&self, i: u64) -> u64 {
         self.start.plus(i.times(self.entries))
     }
 }
 
 impl Sizes {
-    /// Reads the five bytes of the header. Both minima must be powers of two.
+    /// Reads the creation parameters, of one byte each, from the header.
+    ///
+    /// # Errors
+    /// `Corrupt` if the parameters are impossible, such as a minimum that is not a power of two.
     fn read(cursor: &mut Cursor<'_>) -> Result<Self> {
         let sizes = Sizes {
             max_bits: cursor.u8()?,
@@ -88,13 +94,14 @@ impl Sizes {
         max_bits.plus_one().minus_or_zero(min_bits)
     }
 
-    /// Returns the number of super blocks whose data blocks are addressed by the index block.
+    /// Returns the number of super blocks whose data blocks are addressed by the index block, and
+    /// not by a secondary block.
     fn direct(&self) -> u32 {
         let bits = self.min_pointers.checked_ilog2().unwrap_or(0);
         bits.times(2)
     }
 
-    /// Returns super block `u`, or `None` if its numbers exceed 64 bits.
+    /// Returns the super block with the number `u`, or `None` if its sizes exceed 64 bits.
     fn super_block(&self, u: u32) -> Option<SuperBlock> {
         let blocks = 1_u64.checked_shl(u / 2)?;
         let doubled = 1_u64.checked_shl(u.checked_add(1)? / 2)?;
@@ -109,15 +116,15 @@ impl Sizes {
         })
     }
 
-    /// Returns the number of data blocks of all super blocks before `u`. The index block must
-    /// address super block `u`.
+    /// Returns the number of data blocks of all super blocks before super block `u`. The index
+    /// block must address super block `u`.
     fn blocks_before(&self, u: u32) -> u64 {
         let before = (0..u).filter_map(|u| self.super_block(u));
         Count::sum(before.map(|block| block.blocks))
     }
 
-    /// Returns the super block of entry `i`, counted without the entries in the index block.
-    /// Returns `None` after the last.
+    /// Returns the number of the super block that contains entry `i`, and the super block. `i` does
+    /// not count the entries in the index block. Returns `None` after the last entry.
     fn locate(&self, i: u64) -> Option<(u32, SuperBlock)> {
         let doubled = i.checked_div(self.min_entries)?.checked_add(1)?;
         let u = doubled.checked_ilog2()?;
@@ -125,12 +132,12 @@ impl Sizes {
         Some((u, self.super_block(u)?))
     }
 
-    /// Returns the number of bytes of a block's offset.
+    /// Returns the number of bytes of the field "Block Offset" in secondary blocks and data blocks.
     fn offset_width(&self) -> usize {
         usize::from(self.max_bits.div_ceil(8))
     }
 
-    /// Returns the distribution over pages of the entries of a data block of `super_block`.
+    /// Returns how the entries of a data block of `super_block` are distributed over pages.
     fn paging(&self, super_block: SuperBlock) -> Paging {
         Paging::new(super_block.entries, self.page_bits, PAGE)
     }
@@ -141,14 +148,14 @@ impl Sizes {
 struct Addresses {
     super_block: SuperBlock,
     paging: Paging,
-    /// The index block or the secondary block.
+    /// The index block or secondary block that contains the addresses.
     block: Block,
-    /// Number of bytes from the start of the block's content to the address of the first data
-    /// block.
+    /// Number of bytes from the start of the content of `block` to the address of the super block's
+    /// first data block.
     before: u64,
-    /// Number of data blocks whose addresses precede the addresses in this super block.
+    /// Number of addresses of data blocks in `block` before those of this super block.
     first_block: u64,
-    /// Whether the content begins with the bitmap of its pages.
+    /// Whether the content of `block` begins with the bitmap of written pages.
     bitmap: bool,
 }
 
@@ -288,8 +295,8 @@ impl ExtensibleArray {
         Ok(block)
     }
 
-    /// Returns the addresses of the data blocks of super block `u`. Returns `None` if the super
-    /// block was not written.
+    /// Returns where the addresses of the data blocks of super block `u` are stored. `index` is the
+    /// index block. Returns `None` if the super block was not written.
     fn addresses(&self, index: &Block, u: u32) -> Result<Option<Addresses>> {
         let entries = self.chunks.bytes(self.sizes.index_entries);
         if u >= self.sizes.direct() {
@@ -311,8 +318,8 @@ impl ExtensibleArray {
         }))
     }
 
-    /// Returns the address of the secondary block of super block `u`, which follows the addresses
-    /// of the data blocks.
+    /// Returns the address of the secondary block of super block `u`, which the index block `index`
+    /// stores after the addresses of data blocks. Returns `None` for the undefined address.
     fn secondary_address(&self, index: &Block, u: u32) -> Result<Option<Address>> {
         let direct = self.sizes.direct();
         let slots = self.sizes.blocks_before(direct);
@@ -321,8 +328,8 @@ impl ExtensibleArray {
         self.address_at(index, entries.plus(self.address_bytes(slots)))
     }
 
-    /// Requests the secondary block of super block `u`, at `at`, and the following ones, unless
-    /// that block is already available.
+    /// Asks a remote source for the secondary block of super block `u`, at address `at`, and the
+    /// secondary blocks after it, unless the block at `at` is already available.
     fn prefetch_secondary(&self, index: &Block, u: u32, at: Address) {
         let length = |u| {
             let super_block = self.sizes.super_block(u)?;
@@ -338,20 +345,21 @@ impl ExtensibleArray {
         meta.prefetch_with_siblings(at, first, || later.filter_map(place));
     }
 
-    /// Returns the number of bytes of the bitmap and the addresses of a secondary block.
+    /// Returns the number of bytes of the bitmap of pages and the addresses in the secondary block
+    /// of `super_block`.
     fn secondary_content(&self, super_block: SuperBlock) -> u64 {
         self.bitmap_bytes(super_block)
             .plus(self.address_bytes(super_block.blocks))
     }
 
-    /// Returns the number of bytes of the bitmap of the pages of a super block.
+    /// Returns the number of bytes of the bitmap of all pages of `super_block`.
     fn bitmap_bytes(&self, super_block: SuperBlock) -> u64 {
         let pages = self.sizes.paging(super_block).pages();
         pages.div_ceil(8).times(super_block.blocks)
     }
 
-    /// Reads the secondary block of super block `u`: the bitmap of its pages, if there are any, and
-    /// its addresses.
+    /// Reads the secondary block of super block `u` at address `at`: the bitmap of pages, if there
+    /// are any, and the addresses of the data blocks.
     fn secondary_block(&self, index: &Block, u: u32, at: Address) -> Result<Addresses> {
         let super_block = self.super_block(index, u)?;
         let paging = self.sizes.paging(super_block);
@@ -377,7 +385,8 @@ impl ExtensibleArray {
         super_block.ok_or_else(|| index.corrupt("the number of a super block is too large"))
     }
 
-    /// Reads data block `i` of a super block, with all its entries or with pages after it.
+    /// Reads data block `i` of a super block, without the pages after it. Returns `None` if the
+    /// block was never written.
     fn read_data_block(&self, addresses: &Addresses, i: u64) -> Result<Option<Block>> {
         let address = |i| {
             let before = addresses.before.plus(self.address_bytes(i));
@@ -408,8 +417,9 @@ impl ExtensibleArray {
         }
     }
 
-    /// Returns data block `i` with its part of the bitmap. The bits of all data blocks are
-    /// contiguous, although whole bytes are reserved for each block.
+    /// Returns data block `i` of a super block, with the position of its bits in the bitmap of
+    /// pages. The bits of all data blocks are contiguous, although whole bytes are reserved for
+    /// each block.
     fn data_block<'b>(
         &self,
         addresses: &'b Addresses,
@@ -431,21 +441,23 @@ impl ExtensibleArray {
         })
     }
 
-    /// Returns the address in `block` that is `before` bytes after the start of the content.
+    /// Returns the address that `block` stores `before` bytes after the start of its content.
+    /// Returns `None` for the undefined address.
     fn address_at(&self, block: &Block, before: u64) -> Result<Option<Address>> {
         let mut cursor = block.content()?;
         cursor.skip(to_usize(before)?)?;
         self.chunks.meta.address(&mut cursor)
     }
 
-    /// Returns the number of entries before `block` that the block stores. Another block at the
-    /// same address is detected by this number.
+    /// Returns the field "Block Offset" of `block`: the number of entries of the array before the
+    /// block. A wrong block at the address is detected by this number.
     fn offset(&self, block: &Block, signature: &[u8]) -> Result<u64> {
         let mut cursor = self.chunks.cursor_after_prefix(block, signature)?;
         cursor.uint(self.sizes.offset_width())
     }
 
-    /// Returns the number of bytes from the signature of a secondary or data block to its content.
+    /// Returns the number of bytes of the header of a secondary block or data block, from the
+    /// signature to the content.
     fn offset_prefix(&self) -> usize {
         let width = self.sizes.offset_width();
         self.chunks.prefix().plus(width)

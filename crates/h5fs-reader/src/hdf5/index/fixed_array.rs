@@ -1,7 +1,7 @@
 //! The fixed array index, which has one entry for every chunk that the dataset can ever have.
 //!
 //! HDF5 3.0, VII.C. A data block with many entries is divided into pages of equal size. A bitmap
-//! contains the pages that were ever written. The content of the other pages is undefined.
+//! marks the pages that were ever written. The content of the other pages is undefined.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -98,7 +98,8 @@ impl ChunkArray for FixedArray {
 }
 
 impl FixedArray {
-    /// Reads the data block, with all entries or with the bitmap of its pages.
+    /// Reads the data block, which contains all entries, or the bitmap of its pages if it has
+    /// pages.
     fn read_data_block(&self, at: Address) -> Result<Block> {
         let prefix = self.chunks.prefix();
         let bitmap = self.paging.pages().div_ceil(8);

@@ -1,6 +1,7 @@
 //! The implicit index: all chunks are contiguous, so no lookup is needed.
 //!
-//! HDF5 3.0, VII.B. Used without filters, if all space was allocated when the dataset was created.
+//! HDF5 3.0, VII.B. Writers use this index for datasets without filters whose space was allocated
+//! at creation.
 
 use std::sync::Arc;
 
@@ -13,7 +14,8 @@ use crate::memory::effort::RequestBudget;
 use crate::model::storage::{ChunkIndex, ChunkVisitor, IndexCursor, StoredChunk};
 use crate::source::check_range;
 
-/// The chunks in the order of their numbers, from one address on.
+/// The index of a dataset whose chunks are stored in the order of their numbers, from one address
+/// on.
 #[derive(Debug)]
 pub(crate) struct ImplicitIndex {
     meta: Arc<Metadata>,
@@ -23,7 +25,7 @@ pub(crate) struct ImplicitIndex {
 }
 
 impl ImplicitIndex {
-    /// Creates the index. `at` is the absolute offset of chunk 0.
+    /// Creates the index. `at` is the absolute offset of the chunk with the number 0.
     ///
     /// # Errors
     /// `Corrupt` for a dataset with an unlimited dimension.
@@ -59,7 +61,7 @@ impl ChunkIndex for ImplicitIndex {
         stored_chunk(offset, length, 0, self.at).map(Some)
     }
 
-    /// Visits the chunks from `from` on, row by row.
+    /// Visits the chunks from the position `from` on, row by row.
     ///
     /// # Errors
     /// `Corrupt` at the first chunk after the end of the file, because a dataset may claim any

@@ -1,19 +1,19 @@
-//! The numbers of chunks in indices that are arrays.
+//! The numbers of chunks in the chunk indices that are arrays.
 //!
 //! HDF5 3.0, VII.B. Chunks are numbered in row-major order over the MAXIMUM dimensions, so that
 //! growth does not change any number. The specification says the current dimensions instead. An
-//! unlimited dimension is moved to the front, and the others keep their order.
+//! unlimited dimension counts as the slowest one, and the other dimensions keep their order.
 
 use crate::error::{Error, Result};
 use crate::hdf5::index::{Geometry, chunks_along};
 
-/// Chunk numbers of one grid.
+/// The numbering of the chunks of one grid.
 #[derive(Debug, Clone)]
 pub(super) struct Numbering {
-    /// The dimensions, slowest first. Each has the difference between the numbers of neighbouring
-    /// chunks.
+    /// The dimensions, slowest first, each with its stride: the difference between the numbers of
+    /// chunks that are neighbours in that dimension.
     strides: Vec<(usize, u64)>,
-    /// The number of all chunks, or `None` if a dimension is unlimited.
+    /// The number of chunks in the maximum extent, or `None` if a dimension is unlimited.
     total: Option<u64>,
 }
 
@@ -69,12 +69,13 @@ impl Numbering {
         Ok(Numbering { strides, total })
     }
 
-    /// Returns the number of all chunks, 0 if a dimension is unlimited.
+    /// Returns the number of chunks in the maximum extent, 0 if a dimension is unlimited.
     pub(super) fn total(&self) -> u64 {
         self.total.unwrap_or(0)
     }
 
-    /// Returns the number of the chunk at `place`, or `None` if the number overflows.
+    /// Returns the number of the chunk with the grid coordinates `place`, or `None` if the number
+    /// overflows.
     pub(super) fn number(&self, place: &[u64]) -> Option<u64> {
         self.strides
             .iter()
@@ -84,7 +85,8 @@ impl Numbering {
             })
     }
 
-    /// Writes the place of chunk `number` to `place`, which has the grid's rank.
+    /// Writes the grid coordinates of the chunk with the number `number` to `place`, which has the
+    /// grid's rank.
     pub(super) fn write_chunk_indices(&self, number: u64, place: &mut [u64]) {
         let mut rest = number;
         for &(dimension, stride) in &self.strides {

@@ -8,7 +8,7 @@ use crate::hdf5::index::{Geometry, stored_chunk};
 use crate::memory::effort::RequestBudget;
 use crate::model::storage::{ChunkIndex, ChunkVisitor, IndexCursor, StoredChunk};
 
-/// The index of a dataset of one chunk.
+/// The index of a dataset that has only one chunk.
 #[derive(Debug)]
 pub(crate) struct SingleChunkIndex {
     geometry: Geometry,

@@ -9,7 +9,8 @@ use crate::limits;
 use crate::model::attribute::{Attribute, AttributeContent};
 use crate::wire::{Count, Cursor, to_u64, to_usize};
 
-/// Reads an attribute message's body. Damage after the name becomes the content's error.
+/// Reads an attribute message's body. If the message is damaged after the name, the error becomes
+/// the attribute's `content`.
 ///
 /// # Errors
 /// `Corrupt` if the name cannot be read, `Unsupported` for an unknown version.
@@ -45,8 +46,8 @@ pub(crate) fn read(
     })
 }
 
-/// Returns the next `size` bytes of the message. In version 1, also skips the padding to a multiple
-/// of 8.
+/// Reads a part of the message, which has `size` bytes. In version 1, also skips the padding to a
+/// multiple of 8.
 fn part<'a>(version: u8, size: u16, cursor: &mut Cursor<'a>) -> Result<&'a [u8]> {
     let size = usize::from(size);
     let taken = cursor.read_bytes(size)?;
@@ -60,7 +61,7 @@ fn part<'a>(version: u8, size: u16, cursor: &mut Cursor<'a>) -> Result<&'a [u8]>
     Ok(taken)
 }
 
-/// The fields of the message's prefix that describe the parts after the name.
+/// The fields at the start of an attribute message that describe the parts after the name.
 struct Parts<'a> {
     metadata: &'a Metadata,
     shared: &'a SharedMessages,

@@ -7,33 +7,35 @@ use crate::hdf5::file::number_form::Address;
 use crate::limits;
 use crate::wire::{Count, Cursor, to_usize};
 
-/// The location of a dataset's elements. Addresses are absolute file offsets.
+/// The layout of a dataset's elements, with their location in the file. Addresses are absolute file
+/// offsets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum DataLayout {
-    /// The bytes of the elements.
+    /// The bytes of the elements, which the message itself contains.
     Compact(Vec<u8>),
-    /// One contiguous piece. The address is missing if no space was ever allocated.
+    /// All elements in one contiguous range of the file.
     Contiguous {
-        /// The address of the piece.
+        /// The address of the elements, or `None` if no space was ever allocated.
         address: Option<Address>,
-        /// The size in bytes, if the message contains it.
+        /// The number of bytes of the elements, or `None` if the message does not contain it.
         size: Option<u64>,
     },
-    /// A grid of chunks.
+    /// Elements in a grid of separately stored chunks.
     Chunked(ChunkedLayout),
-    /// Parts of other datasets, listed in an object on the global heap.
+    /// Parts of other datasets. An object on the global heap lists them.
     Virtual {
-        /// The heap collection, or `None` without mappings.
+        /// The address of the global heap collection with the list of parts, or `None` if the
+        /// dataset has no parts.
         collection: Option<Address>,
-        /// The object's index in the collection.
+        /// The index, in the collection, of the object that contains the list of parts.
         index: u32,
     },
 }
 
-/// The layout of chunks.
+/// The layout of a chunked dataset.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ChunkedLayout {
-    /// Elements of a chunk in each dimension.
+    /// Number of elements of a chunk in each dimension.
     pub(crate) shape: Vec<u64>,
     /// Number of bytes of an element. The message lists this number as a last dimension.
     pub(crate) element_size: u64,
@@ -50,9 +52,9 @@ pub(crate) struct ChunkedLayout {
 pub(crate) enum ChunkIndexKind {
     /// Version 1 B-tree.
     BtreeV1,
-    /// The only chunk, with its stored size and filter mask if it is filtered.
+    /// A single chunk, with its stored size and filter mask if it is filtered.
     Single(Option<(u64, u32)>),
-    /// All chunks are contiguous.
+    /// No index, because all chunks are contiguous.
     Implicit,
     FixedArray,
     ExtensibleArray,
@@ -70,10 +72,11 @@ impl ChunkIndexKind {
     }
 }
 
-/// Reads a data layout message's body.
+/// Reads the body of a data layout message.
 ///
-/// # Errors `Corrupt` for a chunk without elements or with too many dimensions. `Unsupported` for
-/// an unknown version, class, flag or index.
+/// # Errors
+/// `Corrupt` for a chunk without elements or with too many dimensions. `Unsupported` for an unknown
+/// version, class, flag or index.
 pub(crate) fn read(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<DataLayout> {
     match cursor.u8()? {
         1 | 2 => read_old(metadata, cursor),
@@ -202,8 +205,8 @@ impl ChunkIndexKind {
     }
 }
 
-/// Reads the chunk's shape and the bytes of an element, which are listed as an additional
-/// dimension.
+/// Reads the shape of a chunk, and the size of an element in bytes, which the message stores as an
+/// additional dimension. Each number has `width` bytes.
 fn chunk_dims(
     dimensionality: u8,
     width: usize,

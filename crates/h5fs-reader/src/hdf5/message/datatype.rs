@@ -13,8 +13,8 @@ use crate::wire::{Count, Cursor, to_u64};
 /// Reads a datatype message's body, in a file whose addresses have `size_of_offsets` bytes.
 ///
 /// # Errors
-/// `Corrupt` if a part does not fit into its parent. `Limit` for types that are nested too deeply
-/// or have too many parts. `Unsupported` for an unknown version or class.
+/// `Corrupt` if a part of the type does not fit into its parent. `Limit` for types that are nested
+/// too deeply or have too many parts. `Unsupported` for an unknown version or class.
 pub(crate) fn read(cursor: &mut Cursor<'_>, size_of_offsets: Width) -> Result<Datatype> {
     let mut parts = 0;
     DatatypeReader {
@@ -25,14 +25,15 @@ pub(crate) fn read(cursor: &mut Cursor<'_>, size_of_offsets: Width) -> Result<Da
     .datatype(cursor)
 }
 
-/// A reader of a datatype, with its depth in the type and the number of parts so far.
+/// A reader of one datatype, which may be nested in another one. It counts the levels of nesting
+/// and the parts of the outermost type.
 struct DatatypeReader<'a> {
     size_of_offsets: Width,
     parts: &'a mut usize,
     depth: usize,
 }
 
-/// The class bit field: 24 bits whose meaning depends on the class.
+/// The class bit field of a datatype: 24 bits whose meaning depends on the class.
 #[derive(Clone, Copy)]
 struct ClassBits(u32);
 
@@ -189,8 +190,8 @@ impl DatatypeReader<'_> {
         })
     }
 
-    /// Reads a reference. Up to HDF5 1.8, writers store references with addresses of 8 bytes,
-    /// whatever the file's width.
+    /// Reads a reference datatype of `size` bytes. Up to HDF5 1.8, writers store references with
+    /// addresses of 8 bytes, whatever the size of addresses in the file.
     fn reference(&self, bits: ClassBits, size: u32, cursor: &Cursor<'_>) -> Result<Class> {
         let (kind, behind_address) = match bits.field(0, 4) {
             0 => (ReferenceKind::Object, 0),
@@ -277,7 +278,8 @@ fn array_of(base: Datatype, dims: Vec<u32>, cursor: &Cursor<'_>) -> Result<Datat
     })
 }
 
-/// Reads the dimensions of a version 1 member: a count, then space for four dimensions.
+/// Reads the dimensions of a member of a compound datatype of version 1: the rank, then space for
+/// four dimensions.
 fn old_member_dims(cursor: &mut Cursor<'_>) -> Result<Vec<u32>> {
     let rank = usize::from(cursor.u8()?);
     cursor.skip(3 + 4 + 4)?; // reserved, permutation, reserved
@@ -286,7 +288,8 @@ fn old_member_dims(cursor: &mut Cursor<'_>) -> Result<Vec<u32>> {
     dims.ok_or_else(|| cursor.corrupt(&format!("a compound's member of rank {rank}")))
 }
 
-/// Reads a NUL-terminated text. Before version 3, text and NUL are padded to a multiple of 8 bytes.
+/// Reads a NUL-terminated text. In datatype messages before version 3, text and NUL are padded to a
+/// multiple of 8 bytes.
 fn padded_text(version: u8, cursor: &mut Cursor<'_>) -> Result<Vec<u8>> {
     let text = cursor.read_text()?.to_vec();
     if version < 3 {
@@ -296,7 +299,7 @@ fn padded_text(version: u8, cursor: &mut Cursor<'_>) -> Result<Vec<u8>> {
     Ok(text)
 }
 
-/// Returns the number of bytes that a number up to `most` needs.
+/// Returns the number of bytes that the format uses for a number from 0 to `most`.
 fn bytes_for(most: u32) -> usize {
     match most {
         0..=0xff => 1,
@@ -306,7 +309,8 @@ fn bytes_for(most: u32) -> usize {
     }
 }
 
-/// Reads the bit offset and precision, which must lie within an element of `size` bytes.
+/// Reads the bit offset and precision of a number, which must lie within an element of `size`
+/// bytes.
 fn number_bits(size: u32, cursor: &mut Cursor<'_>) -> Result<Bits> {
     let offset = cursor.u16()?;
     let precision = cursor.u16()?;
@@ -401,8 +405,8 @@ fn charset(number: u32, cursor: &Cursor<'_>) -> Result<Charset> {
     }
 }
 
-/// Reads an opaque type. The tag's stored length is a multiple of 8. A tag of that full length is
-/// stored without a NUL.
+/// Reads an opaque datatype. The stored length of its tag is a multiple of 8. A tag of exactly that
+/// length is stored without a NUL.
 fn opaque(bits: ClassBits, cursor: &mut Cursor<'_>) -> Result<Class> {
     let length = usize::try_from(bits.field(0, 8)).unwrap_or(usize::MAX);
     let tag = cursor.read_bytes(length)?.split(|&byte| byte == 0).next();

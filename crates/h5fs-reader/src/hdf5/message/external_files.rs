@@ -9,10 +9,10 @@ use crate::hdf5::heap::local::LocalHeap;
 use crate::limits;
 use crate::wire::{Count, Cursor, to_u64};
 
-/// A range of a raw file that contains elements.
+/// A range of an external raw file that contains elements.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ExternalFileSlot {
-    /// The file's name, bytes as in the HDF5 file.
+    /// The name of the raw file, in the bytes that the HDF5 file stores.
     pub(crate) name: Vec<u8>,
     /// The offset of the range in the raw file, in bytes.
     pub(crate) offset: u64,
@@ -21,10 +21,11 @@ pub(crate) struct ExternalFileSlot {
     pub(crate) size: u64,
 }
 
-/// Reads the message's body: the ranges of raw files in the order of the elements.
+/// Reads the body of an external data files message: the ranges of raw files, in the order of the
+/// elements.
 ///
 /// # Errors
-/// `Limit` if all names together are longer than [`limits::RAW_FILE_NAMES`].
+/// `Limit` if all names together are longer than [`limits::RAW_FILE_NAMES`] bytes.
 pub(crate) fn read(
     metadata: &Arc<Metadata>,
     cursor: &mut Cursor<'_>,

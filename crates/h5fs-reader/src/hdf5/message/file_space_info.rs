@@ -4,14 +4,14 @@ use crate::error::Result;
 use crate::hdf5::file::metadata::Metadata;
 use crate::wire::Cursor;
 
-/// The strategy that reserves whole pages for metadata.
+/// The file space strategy that allocates space in pages (`H5F_FSPACE_STRATEGY_PAGE`).
 const PAGE: u8 = 1;
 
-/// Reads the length of the file-space pages, in bytes. Returns `None` if the space is not allocated
-/// in pages.
+/// Reads the size of the file space pages in bytes. Returns `None` if the file does not allocate
+/// its space in pages.
 ///
 /// # Errors
-/// Fails if the message is truncated or has version 0, which did not have pages.
+/// Fails if the message is truncated, or has version 0, which did not define pages.
 pub(crate) fn page_length(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<Option<u64>> {
     const LEAST: u64 = 512;
     cursor.read_version(1..=1)?;

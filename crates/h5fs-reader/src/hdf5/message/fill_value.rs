@@ -6,13 +6,13 @@ use crate::hdf5::message::kind;
 use crate::model::array::Fill;
 use crate::wire::{Cursor, to_usize};
 
-/// Reads the body of a fill value message of type `kind` for elements of `element_size` bytes.
-///
-/// With an undefined fill value, the content is unspecified. Such elements are read as zeros, as in
-/// other libraries.
+/// Reads the body of a fill value message of type `kind`, for elements of `element_size` bytes. An
+/// undefined fill value leaves the content of unwritten elements unspecified. They are read as
+/// zeros, as in other libraries.
 ///
 /// # Errors
-/// `Corrupt` if the value is not one element, `Unsupported` for an unknown version or flag.
+/// `Corrupt` if the value does not have the size of one element, `Unsupported` for an unknown
+/// version or flag.
 pub(crate) fn read(kind: u16, element_size: u32, cursor: &mut Cursor<'_>) -> Result<Fill> {
     if kind == kind::FILL_VALUE_OLD {
         return value(element_size, cursor);
@@ -48,7 +48,8 @@ pub(crate) fn read(kind: u16, element_size: u32, cursor: &mut Cursor<'_>) -> Res
     }
 }
 
-/// Reads a size and a value. The sizes 0 and -1 mean the default value.
+/// Reads the size of a fill value, and the value after it. The sizes 0 and -1 mean the default
+/// value, which is zero.
 fn value(element_size: u32, cursor: &mut Cursor<'_>) -> Result<Fill> {
     match cursor.u32()? {
         0 | u32::MAX => Ok(Fill::Zero),

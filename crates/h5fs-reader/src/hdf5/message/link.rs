@@ -1,4 +1,4 @@
-//! The link message, with a name in a group and its target (HDF5 3.0, IV.A.2.g).
+//! The link message: the name of a link in a group, and the link's target (HDF5 3.0, IV.A.2.g).
 
 use crate::error::Result;
 use crate::hdf5::file::metadata::Metadata;

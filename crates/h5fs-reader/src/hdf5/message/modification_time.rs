@@ -3,14 +3,15 @@
 use crate::error::Result;
 use crate::wire::Cursor;
 
-/// Reads the body of the new message: seconds since 1970 UTC.
+/// Reads the body of the new modification time message. Returns the time in seconds since 1970 UTC.
 pub(crate) fn read(cursor: &mut Cursor<'_>) -> Result<i64> {
     cursor.read_version(1..=1)?;
     cursor.skip(3)?;
     Ok(i64::from(cursor.u32()?))
 }
 
-/// Reads the body of the old message: `YYYYMMDDhhmmss` in UTC, as seconds since 1970.
+/// Reads the body of the old modification time message, the text `YYYYMMDDhhmmss` in UTC. Returns
+/// the time in seconds since 1970 UTC.
 pub(crate) fn read_old(cursor: &mut Cursor<'_>) -> Result<i64> {
     let year = digits(cursor, 4)?;
     let month = digits(cursor, 2)?;

@@ -3,7 +3,8 @@
 use crate::error::Result;
 use crate::wire::Cursor;
 
-/// Reads the message's body: text up to its NUL, or all of it if it does not contain a NUL.
+/// Reads the body of an object comment message: the text before the first NUL, or all bytes if
+/// there is no NUL.
 pub(crate) fn read(cursor: &mut Cursor<'_>) -> Result<Vec<u8>> {
     let text = cursor.read_bytes(cursor.remaining())?;
     Ok(text

@@ -6,18 +6,20 @@ use crate::hdf5::file::metadata::Metadata;
 use crate::hdf5::file::number_form::Address;
 use crate::wire::Cursor;
 
-/// A fractal heap and its index. Addresses are absolute file offsets.
+/// The location of dense links or attributes: a fractal heap and its index. Addresses are absolute
+/// file offsets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DenseStorageInfo {
-    /// The fractal heap with the messages.
+    /// The fractal heap that contains the link or attribute messages.
     pub(crate) heap: Address,
-    /// The version 2 B-tree by hash of the name.
+    /// The version 2 B-tree that indexes the messages by the hash of the name.
     pub(crate) name_index: Address,
 }
 
 impl DenseStorageInfo {
-    /// Reads the body of a message whose creation orders have `order_size` bytes. Returns `None` if
-    /// links or attributes are in the object's header.
+    /// Reads the body of a link info or attribute info message, whose creation order has
+    /// `order_size` bytes. Returns `None` if the links or attributes are in the object header
+    /// instead.
     ///
     /// # Errors
     /// `Corrupt` for a heap without an index or an index without a heap, `Unsupported` for an

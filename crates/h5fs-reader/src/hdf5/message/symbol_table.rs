@@ -8,14 +8,14 @@ use crate::wire::Cursor;
 /// The location of an old-style group's links. Addresses are absolute file offsets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SymbolTable {
-    /// The version 1 B-tree of the names.
+    /// The version 1 B-tree that indexes the links by name.
     pub(crate) btree: Address,
-    /// The local heap with the names.
+    /// The local heap that contains the names of the links.
     pub(crate) heap: Address,
 }
 
 impl SymbolTable {
-    /// Reads the message's body.
+    /// Reads the body of a symbol table message.
     pub(crate) fn read(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<Self> {
         let btree = metadata.defined_address(cursor)?;
         Ok(SymbolTable {
