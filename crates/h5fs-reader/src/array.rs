@@ -1,11 +1,11 @@
 //! Readers of arrays: turn the description of an array into the bytes of its elements, in C order
 //! and in the stored datatype. Only this module decodes chunks and inserts fill values.
 //!
-//! A read maps its byte range to boxes and chunks (`span`, on top of `grid`). It takes each chunk
-//! from the cache, waits for a reader that is decoding the chunk, or decodes the chunk itself
-//! (`engine`, `cache`, `flight`, `chunks`). It then copies the bytes that it needs into the reply
-//! (`gather`). If one chunk contains the whole answer, the reply shares the chunk's memory without
-//! a copy.
+//! A read divides its byte range into boxes and finds the chunks that overlap them (`span`, on top
+//! of `grid`). It takes each chunk from the cache, waits for a reader that is decoding the chunk,
+//! or decodes the chunk itself (`engine`, `cache`, `flight`, `chunks`). It then copies the bytes
+//! that it needs into the reply (`gather`). If one chunk contains the whole answer, the reply
+//! shares the chunk's memory without a copy.
 //!
 //! The module's memory consists of the cache's capacity and the memory of the running decodes
 //! (`decode_memory`). One decode takes the stored bytes of its chunk and twice the decoded bytes.

@@ -1,9 +1,9 @@
 //! Memory and its accounting: buffers, caches bounded by weight, arenas, the gate where work waits
 //! for memory, and the metadata budget of a request.
 //!
-//! A weight is the approximate number of bytes that a value occupies. A small file can describe
-//! large values, and many of them. A weight is only compared with a bound, so a sum may saturate at
-//! the largest number ([`Count`]): that number exceeds every bound.
+//! A weight is the approximate number of bytes that a value occupies. Values are weighed because a
+//! small file can describe many large values. A weight is only compared with a bound, so a sum may
+//! saturate at the largest number ([`Count`]): that number exceeds every bound.
 
 pub mod buffer;
 pub mod cancel;
@@ -22,7 +22,7 @@ use crate::wire::{Count, to_u64};
 /// Number of bytes that the allocator adds to each allocation.
 pub const ALLOCATION_OVERHEAD: u64 = 16;
 
-/// Returns the number of bytes that one allocation of `length` bytes occupies.
+/// Returns the memory in bytes that one allocation of `bytes` bytes occupies.
 pub fn allocation_size(bytes: usize) -> u64 {
     to_u64(bytes).plus(ALLOCATION_OVERHEAD)
 }

@@ -53,10 +53,10 @@ use crate::error::Result;
 use crate::memory::effort::RequestBudget;
 use crate::wire::Count;
 
-/// An open file of either format: a graph of nodes, and values that are stored outside of arrays.
+/// An open HDF5 or ASDF file: a graph of nodes, and the values that are stored outside of arrays.
 pub trait Container: Send + Sync {
-    /// Returns the same file for one request. Metadata that is read through the result and its
-    /// streams is charged to `effort`.
+    /// Returns a view of the same file for one request. Metadata that is read through this view and
+    /// its streams is charged to the budget `effort`.
     fn for_request(self: Arc<Self>, effort: &RequestBudget) -> Arc<dyn Container>;
 
     /// Returns the node that the mount's root shows.
@@ -86,10 +86,12 @@ pub trait Container: Send + Sync {
         false
     }
 
-    /// Announces that these nodes will be read soon.
+    /// Announces that the headers of these nodes will be read soon, so that a remote source can
+    /// send them.
     fn prefetch_nodes(&self, _nodes: &[NodeId]) {}
 
-    /// Announces that a caller will soon walk through everything below this group.
+    /// Announces that a caller will soon walk through everything below this group, so that a remote
+    /// source can send the metadata.
     fn prefetch_subtree(&self, _group: NodeId) {}
 
     /// Announces that the content of these stored variable-length elements will be read soon.
@@ -99,7 +101,7 @@ pub trait Container: Send + Sync {
     /// Drops cached content of the file. The content is read again when it is needed.
     fn drop_caches(&self) {}
 
-    /// Returns the parsed node. Repeated calls are cheap.
+    /// Returns the parsed node with identity `id`. Repeated calls are cheap.
     ///
     /// # Errors
     /// Fails if the node's header is damaged or of an unsupported kind.
@@ -142,7 +144,8 @@ pub trait Container: Send + Sync {
     ) -> Result<()>;
 
     /// Calls `visit` like [`attributes`](Self::attributes), from attribute number `next` on. Sets
-    /// `next` to the number after the last attribute that was passed or failed.
+    /// `next` to the number after the last attribute that was passed to `visit` or could not be
+    /// read.
     ///
     /// # Errors
     /// Fails as `attributes` does.
@@ -164,19 +167,20 @@ pub trait Container: Send + Sync {
         })
     }
 
-    /// Returns the attribute called `name` (bytes as in the file).
+    /// Returns the attribute called `name` (bytes as in the file), or `None` if the node has no
+    /// such attribute.
     fn attribute(&self, id: NodeId, name: &[u8]) -> Result<Option<Attribute>>;
 
-    /// Returns the number of bytes that a stored variable-length element points to, in base
-    /// elements of `base_size` bytes. Returns `None` for a null element. Reads only the element
-    /// itself.
+    /// Returns the number of bytes that a stored variable-length element points to, if the base
+    /// elements of its sequence have `base_size` bytes each. Returns `None` for a null element.
+    /// Reads only the element itself, not its content.
     ///
     /// # Errors
     /// `Limit` for an element over the limit.
     fn variable_length_bytes(&self, element: &[u8], base_size: u64) -> Result<Option<u64>>;
 
     /// Returns the range `part` of the bytes that a stored variable-length element points to,
-    /// truncated where they end.
+    /// truncated where they end. Returns `None` for a null element.
     ///
     /// # Errors
     /// `Corrupt` for an element with an invalid pointer, `Limit` for one over the limit.
@@ -187,20 +191,21 @@ pub trait Container: Send + Sync {
         part: Range<u64>,
     ) -> Result<Option<Vec<u8>>>;
 
-    /// Returns the place in the file of a stored variable-length element's content. Reading several
-    /// elements is cheapest in the order of their places.
+    /// Returns the file offset of the structure that contains a stored variable-length element's
+    /// content (HDF5: the global heap collection), or 0 if the offset is unknown. Reading several
+    /// elements is cheapest in the order of these offsets.
     fn variable_length_offset(&self, _element: &[u8]) -> u64 {
         0
     }
 
-    /// Returns the number of bytes before the first NUL of the content of one stored element of
-    /// bytes. Returns 0 for a null element.
+    /// Returns the length in bytes of the text that a stored variable-length string points to: the
+    /// bytes before the first NUL. Returns 0 for a null element.
     ///
     /// # Errors
     /// Fails as [`read_variable_length`](Self::read_variable_length) does.
     fn text_length(&self, element: &[u8]) -> Result<u64>;
 
-    /// Returns the target of one stored reference element of `kind`.
+    /// Returns the target of one stored element that is a reference of kind `kind`.
     fn reference(&self, kind: datatype::ReferenceKind, element: &[u8]) -> Result<Reference>;
 
     /// Returns the elements that a stored region reference selects, whatever their number of runs.
@@ -209,12 +214,14 @@ pub trait Container: Send + Sync {
         Ok(None)
     }
 
-    /// Returns the member files of a joined file, as CSV. Returns `None` for a single file.
+    /// Returns the list of the member files of a joined file, as CSV. Returns `None` for a single
+    /// file.
     fn members_csv(&self) -> Option<&[u8]> {
         None
     }
 
-    /// Returns the content of the file outside of its graph of nodes. HDF5 files have none.
+    /// Returns the content of the file outside of its graph of nodes. Returns `None` for an HDF5
+    /// file.
     fn asdf_extras(&self) -> Option<&dyn AsdfExtras> {
         None
     }

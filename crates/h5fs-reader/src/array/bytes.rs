@@ -1,4 +1,4 @@
-//! The bytes that a read returns.
+//! The bytes that a read of an array returns.
 
 use std::ops::{Deref, Range};
 

@@ -24,7 +24,7 @@ const DEPARTED_CHUNKS: NonZeroUsize = NonZeroUsize::new(1 << 16).unwrap();
 /// array's grid.
 pub(super) type ChunkKey = (u64, u64);
 
-/// The elements of one chunk.
+/// The decoded bytes of one chunk.
 pub(super) type DecodedChunk = Arc<Buffer>;
 
 /// Number of bytes that an entry takes in addition to the chunk, for its list node and its table
@@ -34,9 +34,9 @@ const ENTRY_BYTES: u64 = 128;
 /// The bounds of the cache's capacity in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CacheSize {
-    /// The initial capacity in bytes.
+    /// The initial capacity of the cache in bytes.
     pub initial_bytes: u64,
-    /// Maximum capacity of a cache that grows to avoid decoding chunks again.
+    /// Maximum capacity in bytes of a cache that grows to avoid decoding chunks again.
     pub max_bytes: u64,
 }
 
@@ -71,7 +71,8 @@ struct CacheEntries {
     evicted: EvictedChunks,
 }
 
-/// The keys and weights of evicted chunks, up to the number that the largest cache would have kept.
+/// The keys and weights of evicted chunks, as many as a cache of the maximum capacity would still
+/// contain.
 struct EvictedChunks {
     chunks: LruCache<ChunkKey, u64>,
     bytes: u64,
@@ -116,7 +117,7 @@ impl Cache {
         self.capacity.load(Ordering::Relaxed)
     }
 
-    /// Claims room for `bytes` bytes until they are released.
+    /// Claims `bytes` bytes of capacity until [`release`](Self::release) is called.
     pub(super) fn claim(&self, bytes: u64) {
         let mut entries = lock(&self.entries);
         entries.claimed = entries.claimed.plus(bytes);
@@ -147,8 +148,8 @@ impl Cache {
         entries.evict(capacity)
     }
 
-    /// Returns the cached chunk for a reader, or `None`. Marks the chunk as used, and counts the
-    /// call as a hit or a miss.
+    /// Returns the cached chunk for a reader, or `None` if the chunk is not cached. Marks the chunk
+    /// as used, and counts the call as a hit or a miss.
     pub(super) fn get(&self, key: ChunkKey) -> Option<DecodedChunk> {
         let found = lock(&self.entries).chunks.get(&key).cloned();
         let count = if found.is_some() {
@@ -238,8 +239,8 @@ impl EvictedChunks {
         }
     }
 
-    /// Removes the key of an evicted chunk. Returns whether a cache of the largest capacity would
-    /// still contain the chunk.
+    /// Removes the key from the list of evicted chunks. Returns whether a cache of the largest
+    /// capacity would still contain the chunk.
     fn remove(&mut self, key: ChunkKey) -> bool {
         let bytes = self.chunks.pop(&key);
         self.bytes -= bytes.unwrap_or(0);
@@ -247,7 +248,7 @@ impl EvictedChunks {
     }
 }
 
-/// Returns the memory in bytes of a cache entry whose chunk has `chunk` bytes.
+/// Returns the memory in bytes that a cache entry with a decoded chunk of `chunk` bytes takes.
 pub(super) fn entry_bytes(chunk: u64) -> u64 {
     Buffer::occupied_bytes(chunk).plus(ENTRY_BYTES)
 }

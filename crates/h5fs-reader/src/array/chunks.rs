@@ -30,8 +30,8 @@ pub(super) struct Chunks {
     array: u64,
     pub(super) grid: Grid,
     origin: ChunkOrigin,
-    /// The recently located chunks of a remote source, by chunk number. A thread that must not wait
-    /// for the chunk index looks up chunks only here.
+    /// The recently found index entries of chunks in a remote source, by chunk number. A thread
+    /// that must not wait for the chunk index looks up chunks only here.
     located: Option<Mutex<LruCache<u64, Option<StoredChunk>>>>,
 }
 
@@ -44,14 +44,14 @@ enum ChunkOrigin {
 #[derive(Debug)]
 struct PieceBlock {
     pieces: Arc<dyn PieceDecoder>,
-    /// Number of stored bytes that are in memory while one piece of a block is decoded.
+    /// Number of stored bytes that are in memory while one piece of the block is decoded.
     stored_at_once: u64,
     /// Whether the block's source is remote.
     is_remote: bool,
-    /// Whether the block's source reads ahead.
+    /// Whether reads from the block's source are faster if their bytes were requested ahead.
     reads_ahead: bool,
-    /// The turns for decoding, one decode at a time in order of arrival. All readers of the block
-    /// share the turns.
+    /// The lock for decoding: one decode at a time, in order of arrival. All readers of the block
+    /// share the lock.
     decode_lock: Arc<FairLock>,
 }
 
@@ -174,7 +174,8 @@ impl Chunks {
     }
 
     /// Waits for the caller's turn to decode, if chunks are best decoded one after another. Without
-    /// turns, a thread that was overtaken would decode the same pieces again.
+    /// this order, a thread that was overtaken would decode the same pieces again. Returns `None`
+    /// at once if chunks can be decoded in any order.
     ///
     /// # Errors
     /// [`Error::cancelled`] once the decode is not wanted any longer.
@@ -187,11 +188,12 @@ impl Chunks {
         }
     }
 
-    /// Finds chunk `number`. The wait for the index of a remote source ends when `effort` does.
+    /// Finds the stored form of chunk `number`. The wait for the index of a remote source ends once
+    /// the request of `effort` is cancelled.
     ///
     /// # Errors
     /// `Corrupt` if the index is damaged or points outside the source, `Limit` for a chunk over the
-    /// limit. [`Error::cancelled`] once the request is to end.
+    /// limit. [`Error::cancelled`] once the request is cancelled.
     pub(super) fn locate(&self, number: u64, effort: &RequestBudget) -> Result<ChunkForm> {
         match &self.origin {
             ChunkOrigin::Grid(chunked) => self.locate_in(chunked, number, effort),
@@ -251,7 +253,8 @@ impl Chunks {
         found.is_some_and(|found| found.is_none_or(is_here))
     }
 
-    /// Returns the index entry of chunk `number`, whose position in the grid is `place`.
+    /// Returns the index entry of chunk `number`, whose grid coordinates are `place`, or `None` if
+    /// the chunk is not stored.
     fn find(
         &self,
         chunked: &ChunkGrid,
@@ -383,7 +386,7 @@ impl Chunks {
         }
     }
 
-    /// Adds the chunk's place and file offset to the error.
+    /// Adds the chunk's grid coordinates and file offset to the error.
     fn with_chunk_location(&self, encoded: EncodedChunk, error: Error) -> Error {
         let Some(StoredChunk { offset: at, .. }) = encoded.stored else {
             return error;

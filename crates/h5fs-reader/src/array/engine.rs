@@ -28,28 +28,29 @@ use crate::model::storage::DecodeContext;
 use crate::source::SharedSource;
 use crate::wire::Count;
 
-/// Number of bytes up to which small chunks are decoded ahead of one reader.
+/// Target for the total decoded bytes of the chunks that are decoded ahead of one reader. The
+/// number of these chunks has its own bounds, see `wanted_depth`.
 const PREFETCH_BYTES: u64 = 8 << 20;
 
 /// Number of chunks that are decoded ahead of a reader if the chunks must be decoded one after
-/// another. With more of them, decodes might overtake each other and decode the same chunks twice.
+/// another. With more chunks, decodes might overtake each other and decode the same chunks twice.
 const SEQUENTIAL_DEPTH: u64 = 1;
 
 /// The cache and the decode threads of one mount. The threads end when the engine is dropped.
 pub struct Engine {
     pub(super) decoder: Arc<ChunkDecoder>,
-    /// The recently used sources of virtual arrays, by the number of the part that each source
-    /// fills.
+    /// The recently used source arrays of all virtual arrays. The key is the number of the part of
+    /// the virtual array that the source fills.
     pub(super) sources: Arc<SharedLru<usize, Arc<PartSource>>>,
     numbers: Mutex<ArrayNumbers>,
-    /// The turns of the open blocks, by the numbers of their arrays.
+    /// The decode lock of each open encoded block, by the number of the block's array.
     turns: Mutex<HashMap<u64, Weak<FairLock>>>,
     holdings: Arc<OpenObjectMemory>,
     helpers: Arc<FreeHelperThreads>,
 }
 
-/// The numbers that identify arrays in the cache. Readers of one description share a number, so
-/// that a chunk decoded for one reader serves all. For example, several ndarrays may share one
+/// The numbers that identify arrays in the cache. Readers of one array description share a number,
+/// so that a chunk decoded for one reader serves all. For example, several ndarrays may share one
 /// block.
 #[derive(Default)]
 struct ArrayNumbers {
@@ -57,7 +58,7 @@ struct ArrayNumbers {
     /// The number of each array, by the address of its description. The address stays unique while
     /// a `Weak` holds the allocation.
     given: HashMap<usize, (Weak<Array>, u64)>,
-    /// The number of entries at which the entries of dropped descriptions are removed.
+    /// The number of entries at which the entries of dropped array descriptions are removed.
     sweep_at: usize,
 }
 
@@ -103,8 +104,9 @@ pub struct Statistics {
 }
 
 impl Engine {
-    /// Creates an engine with a cache of this size and `threads` threads (at least one) that decode
-    /// ahead. The running decodes take at most the memory of `threads` of the largest chunks.
+    /// Creates an engine with a cache of size `cache_size` and `threads` threads (at least one)
+    /// that decode ahead. All running decodes together take at most `threads` times the memory for
+    /// decoding the largest chunk.
     pub fn new(cache_size: impl Into<CacheSize>, threads: usize) -> Arc<Engine> {
         let threads = threads.max(1);
         let decoder = Arc::new(ChunkDecoder {
@@ -128,7 +130,7 @@ impl Engine {
         })
     }
 
-    /// Holds `bytes` bytes of memory for an open object until the returned value is dropped.
+    /// Reserves `bytes` bytes of the memory for open objects, until the returned value is dropped.
     ///
     /// # Errors
     /// `Io` (`ENOMEM`) if all open objects together take too much memory.
@@ -142,7 +144,7 @@ impl Engine {
         self.helpers.take(wanted)
     }
 
-    /// Returns the counters so far.
+    /// Returns the counters of the engine's work so far.
     pub fn statistics(&self) -> Statistics {
         let counts = self.decoder.cache.counts();
         Statistics {
@@ -162,7 +164,8 @@ impl Engine {
         numbers.number(array)
     }
 
-    /// Returns the turns for decoding the pieces of the block with this number.
+    /// Returns the lock that lets one thread at a time decode pieces of the block whose array has
+    /// this number.
     pub(super) fn decode_lock(&self, number: u64) -> Arc<FairLock> {
         let mut all = lock(&self.turns);
         if let Some(turns) = all.get(&number).and_then(Weak::upgrade) {
@@ -334,9 +337,9 @@ impl ChunkDecoder {
         entry.times(kept.min(chunks.grid.chunks()))
     }
 
-    /// Returns the cache capacity in bytes that a reader going backwards needs so that a sequential
-    /// stream is decoded only once. The factor two exists because one decode may fill only half of
-    /// the cache.
+    /// Returns the cache capacity in bytes that a reader going backwards needs so that a block
+    /// whose pieces must be decoded in order is decoded only once. The factor two exists because
+    /// one decode may fill only half of the cache.
     pub(super) fn backward_cache_bytes(&self, chunks: &Chunks) -> u64 {
         let entry = entry_bytes(chunks.grid.chunk_bytes());
         entry.times(chunks.grid.chunks()).times(2)

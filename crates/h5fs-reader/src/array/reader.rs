@@ -17,7 +17,7 @@ use crate::model::Array;
 use crate::model::array::{Mappings, Storage};
 use crate::wire::{Count, Extent};
 
-/// The reader of one array's bytes. All open files that show the array share it.
+/// The reader of one array's bytes. All open files that show the array share the reader.
 #[derive(Debug)]
 pub struct Reader {
     array: Arc<Array>,
@@ -27,8 +27,8 @@ pub struct Reader {
     /// The stream of reads that belong to no open file, if the source is remote. The bytes that
     /// these reads need next are requested ahead.
     ahead: Option<ReadStream>,
-    /// The claim of memory for the description. `None` for a source of a virtual array, because the
-    /// cache of such sources counts its memory.
+    /// The memory that is reserved for the array's description. `None` for a source of a virtual
+    /// array, because the cache of such sources counts its memory.
     _held: Option<MemoryReservation>,
 }
 
@@ -72,7 +72,7 @@ impl Reader {
         })
     }
 
-    /// Returns the description.
+    /// Returns the description of the array.
     pub fn array(&self) -> &Arc<Array> {
         &self.array
     }
@@ -134,9 +134,9 @@ impl Reader {
         }
     }
 
-    /// Reads like `read_in`, but returns `None` if that would require decoding, waiting or
-    /// searching an index. Available are bytes of one chunk that is already decoded, and bytes that
-    /// the file stores unencoded.
+    /// Reads like [`read_in_stream`](Self::read_in_stream), but returns `None` if that would
+    /// require decoding, waiting or searching an index. Available are bytes of one chunk that is
+    /// already decoded, and bytes that the file stores unencoded.
     ///
     /// # Errors
     /// Fails as `read` does.
@@ -157,11 +157,11 @@ impl Reader {
         }
     }
 
-    /// Reads at most `length` bytes from `offset` on of the decoded chunk at `place` of the array's
-    /// grid. An edge chunk is read as a whole, including elements outside the array.
+    /// Reads at most `length` bytes from `offset` on of the decoded chunk at grid coordinates
+    /// `place`. An edge chunk is read as a whole, including elements outside the array.
     ///
     /// # Errors
-    /// `NotFound` if the chunk does not exist. Otherwise fails as `read_in` does.
+    /// `NotFound` if the chunk does not exist. Otherwise fails as `read_in_stream` does.
     pub fn read_chunk(
         &self,
         place: &[u64],
@@ -189,7 +189,8 @@ impl Reader {
             .min(self.length)
     }
 
-    /// Returns whether bytes are slow to read because they have to be decoded.
+    /// Returns whether bytes are slow to read because they have to be decoded, or collected from a
+    /// strided block or from several sources.
     pub fn is_encoded(&self) -> bool {
         match &self.content {
             ReaderStorage::Stored(stored) => stored.is_encoded(),
@@ -259,7 +260,8 @@ impl ReaderStorage {
         })
     }
 
-    /// Returns whether the `length` bytes are in a remote source.
+    /// Returns whether the array's `length` bytes are in a remote source. Always false for a
+    /// virtual array.
     fn is_remote(&self, length: u64) -> bool {
         match self {
             ReaderStorage::Stored(stored) => stored.is_remote(0, length.min(1)),
@@ -268,7 +270,7 @@ impl ReaderStorage {
         }
     }
 
-    /// Returns the memory in bytes that the storage takes in addition to the description.
+    /// Returns the memory in bytes that the storage takes in addition to the array's description.
     fn weight(&self, array: &Array) -> u64 {
         match (self, &array.storage) {
             (ReaderStorage::Virtual(parts), _) => parts.weight(),
@@ -278,7 +280,8 @@ impl ReaderStorage {
     }
 }
 
-/// Returns the array that `mappings` assemble from other arrays, each with a reader of its own.
+/// Returns the virtual array that `mappings` assemble from other arrays, each with a reader of its
+/// own.
 fn virtual_array(
     engine: &Arc<Engine>,
     array: &Arc<Array>,

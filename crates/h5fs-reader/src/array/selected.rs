@@ -17,7 +17,8 @@ use crate::model::array::{Array, Storage};
 use crate::model::selection::{Axis, AxisPositions, Selection};
 use crate::wire::{Count, to_u64, to_usize};
 
-/// Maximum number of bytes to read together, including the bytes between the runs.
+/// Maximum number of bytes that one read of several runs covers, including the bytes between the
+/// runs.
 const SPAN: u64 = 1 << 20;
 
 /// Maximum distance in bytes of runs that are read together.
@@ -65,7 +66,7 @@ impl SelectedElements {
         })
     }
 
-    /// Returns the array.
+    /// Returns the description of the array from which elements are selected.
     pub fn array(&self) -> &Array {
         self.reader.array()
     }
@@ -183,8 +184,8 @@ impl SelectedElements {
         offset.wrapping_add_signed(bytes)
     }
 
-    /// Reads the bytes of `span`, and appends `count` runs from the one at `offset` and index
-    /// `along` of the last axis.
+    /// Reads the array's bytes in `span`, and appends `count` runs to `out`. The first run is at
+    /// `offset` and has index `along` of the last axis.
     fn gather(
         &self,
         (offset, along): (u64, u64),
@@ -206,7 +207,7 @@ impl SelectedElements {
         Ok(())
     }
 
-    /// Reads exactly `length` bytes of the array.
+    /// Reads exactly `length` bytes of the array from `offset` on.
     fn fetch(&self, offset: u64, length: u64, cancel: &CancelToken) -> Result<Bytes> {
         let length = to_usize(length)?;
         let is_long =
@@ -226,7 +227,7 @@ fn is_dense(axis: &Axis, run: u64) -> bool {
     matches!(axis.places, AxisPositions::Strided(stride) if u64::try_from(stride) == Ok(run))
 }
 
-/// Returns the length in bytes of one row of the last dimension. Returns `u64::MAX` for an array
+/// Returns the length in bytes of one row of the array's last dimension, or `u64::MAX` for an array
 /// that is not stored in chunks.
 fn row(reader: &Reader) -> u64 {
     let array = reader.array();

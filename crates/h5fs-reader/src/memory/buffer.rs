@@ -16,8 +16,8 @@ use crate::wire::{Count, to_u64};
 /// Length in bytes from which a buffer starts at a page boundary.
 const PAGE_ALIGNED_FROM: usize = 64 << 10;
 
-/// Number of bytes of a memory page. To fill a page of its own, the kernel copies from every page
-/// that the source bytes touch. Aligned bytes touch only one.
+/// Number of bytes of a memory page. The kernel copies a reply page by page. If the reply starts at
+/// a page boundary, each copy reads from one page instead of two.
 const PAGE: usize = 4096;
 
 /// Length in bytes from which an allocation is first tried with a call that can fail.
@@ -60,7 +60,8 @@ impl BufferPool {
         buffer
     }
 
-    /// Returns a buffer of `length` bytes, in memory that fits other buffers of similar length.
+    /// Returns a buffer of `length` bytes, in memory that can later be reused for other buffers of
+    /// similar length.
     ///
     /// # Errors
     /// Fails as [`buffer`](Self::buffer) does.
@@ -71,7 +72,7 @@ impl BufferPool {
     }
 
     /// Removes from the pool and returns the most recent memory with a capacity of `length` bytes
-    /// or up to an eighth more.
+    /// or up to an eighth more. Returns `None` if the pool has none.
     fn take(&self, length: usize) -> Option<Vec<u8>> {
         let most = length.plus(length.wrapping_shr(3));
         let fits = |memory: &Vec<u8>| (length..=most).contains(&memory.capacity());
@@ -122,9 +123,9 @@ fn rounded(length: usize) -> usize {
 #[derive(Default)]
 pub struct Buffer {
     memory: Vec<u8>,
-    /// Index in `memory` of the first byte.
+    /// Index in `memory` of the buffer's first byte.
     start: usize,
-    /// The pool that receives the memory on drop.
+    /// The pool that receives the memory on drop. `None` if the memory is freed.
     pool: Option<BufferPool>,
 }
 
@@ -139,12 +140,12 @@ impl Buffer {
         length.plus(to_u64(page))
     }
 
-    /// Keeps the first `length` bytes.
+    /// Shortens the buffer to its first `length` bytes.
     pub fn truncate(&mut self, length: usize) {
         self.memory.truncate(self.start.plus(length));
     }
 
-    /// Returns the capacity of the memory in bytes.
+    /// Returns the capacity in bytes of the buffer's memory.
     pub fn capacity(&self) -> usize {
         self.memory.capacity()
     }

@@ -54,7 +54,7 @@ const POSTPONED: u8 = 1;
 const HEAVY: u8 = 2;
 
 impl Canceller {
-    /// Returns a new token.
+    /// Returns a new token that the canceller can cancel.
     pub fn token(&self) -> CancelToken {
         let now = self.0.load(Ordering::Relaxed);
         CancelToken {
@@ -76,7 +76,8 @@ impl Drop for Canceller {
 }
 
 impl CancelToken {
-    /// Adds the ticket of a request to the token. The ticket can end the work as well.
+    /// Adds the slot of a request to the token. If the slot is abandoned or postponed, the token is
+    /// then cancelled as well.
     pub fn with_slot(self, ticket: &Arc<RequestSlot>) -> Self {
         CancelToken {
             slot: Some(Arc::clone(ticket)),
@@ -84,13 +85,14 @@ impl CancelToken {
         }
     }
 
-    /// Lets `canceller` cancel the token too, unless the token already belongs to a canceller.
+    /// Lets `canceller` cancel the token, unless the token already belongs to a canceller.
     pub fn or_cancelled_by(mut self, canceller: &Canceller) -> Self {
         self.generation = self.generation.or_else(|| canceller.token().generation);
         self
     }
 
-    /// Returns whether the work must end, because no request waits for it or it is postponed.
+    /// Returns whether the work must end, because no request waits for the work or the request is
+    /// postponed.
     pub fn is_cancelled(&self) -> bool {
         let ticket = self.slot.as_ref();
         self.is_abandoned() || ticket.is_some_and(|ticket| ticket.work_class() == POSTPONED)
@@ -104,12 +106,12 @@ impl CancelToken {
             || ticket.is_some_and(|ticket| ticket.is_abandoned())
     }
 
-    /// Returns whether an attempt with the result `ended` must be repeated in a slot for heavy
-    /// work.
+    /// Returns whether a request whose attempt ended with the result `ended` must be repeated in a
+    /// slot for heavy work.
     pub fn is_postponed_by<T>(&self, ended: &Result<T>) -> bool {
         let is_over = ended.as_ref().is_err_and(Error::is_cancelled);
-        // In a slot for heavy work, an attempt ends like this if it meets the token of another
-        // request.
+        // Even in a slot for heavy work, an attempt ends with this error if it meets the cancelled
+        // token of another request.
         is_over && !self.is_abandoned() && self.slot.is_some()
     }
 
@@ -125,8 +127,8 @@ impl CancelToken {
         }
     }
 
-    /// Ends one batch of a loop over rows, elements or units. Returns `next`, the start of the next
-    /// batch.
+    /// Checks for cancellation after one batch of a loop over rows, elements or units. Returns
+    /// `next`, the start of the next batch.
     ///
     /// # Errors
     /// [`Error::cancelled`] if the work must end. `Corrupt` if `next` is not greater than `at`, the
@@ -140,7 +142,8 @@ impl CancelToken {
         }
     }
 
-    /// Starts work that may take long.
+    /// Checks that the request may start work that may take long. Postpones the request unless it
+    /// has a slot for heavy work.
     ///
     /// # Errors
     /// [`Error::cancelled`] if the work must end or is postponed. A postponed request starts again
@@ -184,7 +187,7 @@ impl RequestSlot {
     /// Postpones the request: ends its work as soon as possible, unless its slot is for heavy work.
     pub fn postpone(&self) {
         let (before, after) = (Ordering::Relaxed, Ordering::Relaxed);
-        // A ticket that is postponed already, or has a heavy slot, stays as it is.
+        // A slot that is postponed already, or is for heavy work, stays as it is.
         let _ = self
             .work_class
             .compare_exchange(QUICK, POSTPONED, before, after);

@@ -27,7 +27,7 @@ pub struct RequestBudget(Option<Arc<Grant>>);
 #[derive(Debug)]
 struct Grant {
     remaining_bytes: AtomicU64,
-    /// The budget that this one is a part of.
+    /// The budget of which this one is a part. Unlimited if this one is not a part.
     parent: RequestBudget,
     /// The size of this part if it was granted in full, else the `granted_bytes` of the budget that
     /// contains it.
@@ -37,7 +37,7 @@ struct Grant {
     cancel: Mutex<CancelToken>,
 }
 
-/// A function that blocks until an event.
+/// A function that blocks until the bytes that a request needs have arrived.
 pub type BlockingWait = Box<dyn FnOnce() + Send>;
 
 /// The wait that a non-blocking request skipped.
@@ -50,13 +50,13 @@ impl fmt::Debug for SkippedWait {
     }
 }
 
-/// A guard for the duration of a request. Dropping the guard lifts the bound, because views and
-/// listings outlive the request that opened them.
+/// A guard for the duration of a request. Dropping the guard makes the budget unlimited, because
+/// views and listings outlive the request that opened them.
 #[derive(Debug)]
 pub struct RequestBudgetGuard(RequestBudget);
 
 impl RequestBudget {
-    /// Creates a budget of at most `bytes`.
+    /// Creates a budget of `bytes` bytes.
     pub fn new(bytes: u64) -> Self {
         RequestBudget(Some(Arc::new(Grant {
             remaining_bytes: AtomicU64::new(bytes),
@@ -92,12 +92,13 @@ impl RequestBudget {
         grant.glance.as_ref().or_else(|| grant.parent.glance())
     }
 
-    /// Returns whether work with this budget must not wait.
+    /// Returns whether work with this budget must fail instead of waiting for a remote source.
     pub fn is_non_blocking(&self) -> bool {
         self.glance().is_some()
     }
 
-    /// Stores `wait` for the caller, exhausts the budget and returns the error for the work.
+    /// Stores `wait` for [`take_wait`](Self::take_wait), exhausts the budget, and returns the error
+    /// with which the work must fail.
     pub fn fail_with_wait(&self, wait: BlockingWait) -> Error {
         if let Some(SkippedWait(put_off)) = self.glance() {
             *lock(put_off) = Some(wait);
@@ -106,7 +107,8 @@ impl RequestBudget {
         Error::BudgetExceeded { max: 0 }
     }
 
-    /// Removes and returns the wait that ended a non-blocking request.
+    /// Removes and returns the wait that a non-blocking request skipped, or `None` if the request
+    /// skipped none.
     pub fn take_wait(&self) -> Option<BlockingWait> {
         self.glance()
             .and_then(|SkippedWait(put_off)| lock(put_off).take())
@@ -120,13 +122,13 @@ impl RequestBudget {
         }
     }
 
-    /// Creates the budget of one request.
+    /// Creates the budget of one request: [`limits::REQUEST_METADATA`] bytes.
     pub fn for_request() -> Self {
         Self::new(limits::REQUEST_METADATA)
     }
 
-    /// Returns a part of at most `bytes` of this budget. Bytes spent from the part are also spent
-    /// from the whole.
+    /// Returns a part of at most `bytes` bytes of this budget. Bytes spent from the part are also
+    /// spent from the whole.
     pub fn sub_budget(&self, bytes: u64) -> Self {
         let left = self.remaining().min(bytes);
         let in_full = if left == bytes {
@@ -143,8 +145,8 @@ impl RequestBudget {
         })))
     }
 
-    /// Renews the budget for one request with the token `cancel`. The bound is lifted when the
-    /// guard is dropped.
+    /// Renews the budget for one request with the token `cancel`. When the guard is dropped, the
+    /// budget becomes unlimited.
     pub fn renew_for(&self, cancel: &CancelToken) -> RequestBudgetGuard {
         self.renew();
         self.set_cancel(cancel.clone());
@@ -163,12 +165,12 @@ impl RequestBudget {
         }
     }
 
-    /// Resets the budget to the size for one request.
+    /// Resets the budget to the number of bytes for one request.
     pub fn renew(&self) {
         self.set(limits::REQUEST_METADATA);
     }
 
-    /// Lifts the bound until the next renewal, for work with bounds of its own.
+    /// Makes the budget unlimited until the next renewal, for work with bounds of its own.
     pub fn remove_limit(&self) {
         self.set(UNBOUNDED);
     }
@@ -178,12 +180,12 @@ impl RequestBudget {
         self.remaining() == 0
     }
 
-    /// Spends `bytes`.
+    /// Charges `bytes` bytes to the budget.
     ///
     /// # Errors
-    /// - `RequestBudget` if fewer than `bytes` are left.
-    /// - `Limit` instead, if the budget is a [`sub_budget`](Self::sub_budget) that was granted in full: a retry
-    ///   would fail too.
+    /// - `BudgetExceeded` if fewer than `bytes` are left.
+    /// - `Limit` instead, if the budget is a [`sub_budget`](Self::sub_budget) that was granted in
+    ///   full: a retry would fail too.
     /// - [`Error::cancelled`] if the request must end.
     pub fn spend(&self, bytes: u64) -> Result<()> {
         let Some(grant) = &self.0 else {
@@ -200,7 +202,8 @@ impl RequestBudget {
             .map_or(Error::BudgetExceeded { max: left }, of_one))
     }
 
-    /// Spends `bytes`, or all that is left. Returns how many bytes were left before.
+    /// Charges `bytes` bytes to the budget, or all that are left. Returns how many bytes were left
+    /// before.
     fn take(&self, bytes: u64) -> u64 {
         let Some(grant) = &self.0 else {
             return UNBOUNDED;

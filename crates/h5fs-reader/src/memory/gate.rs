@@ -14,7 +14,8 @@ use crate::wire::Count;
 /// Interval at which waiting work checks for cancellation and for room.
 const RECHECK_INTERVAL: Duration = Duration::from_millis(10);
 
-/// A gate that admits work. The gate also guards a `T`, which the caller's rule reads.
+/// A gate that admits work when a rule of the caller permits it. The gate also guards a value of
+/// type `T`, which the rule reads.
 #[derive(Debug, Default)]
 pub struct Gate<T> {
     state: Mutex<GateState<T>>,
@@ -25,11 +26,11 @@ pub struct Gate<T> {
 struct GateState<T> {
     guarded: T,
     works: GateQueue,
-    /// The number that the next work to arrive receives.
+    /// The number that the next arriving work receives.
     next: u64,
 }
 
-/// All work that waits or is inside, in the order of arrival.
+/// All work that waits at a gate or was admitted, in the order of arrival.
 #[derive(Debug, Default)]
 pub struct GateQueue(Vec<GateEntry>);
 
@@ -41,7 +42,8 @@ struct GateEntry {
     is_admitted: bool,
 }
 
-/// The place of one work that waits or is inside. Dropping the place leaves the gate.
+/// The ticket of one piece of work that waits at a gate or was admitted. Dropping the ticket ends
+/// the work's stay, which makes room for other work.
 #[derive(Debug)]
 pub struct GateTicket<T> {
     gate: Arc<Gate<T>>,
@@ -55,7 +57,7 @@ pub fn fits(taken: u64, weight: u64, most: u64) -> bool {
 }
 
 impl<T> Gate<T> {
-    /// Waits until the work is the first waiting one of its `class` and `has_room` returns true.
+    /// Waits until the work is the first that waits in its `class` and `has_room` returns true.
     /// Calls `go_on` before each wait. Both functions are called again after each change, and at
     /// regular intervals.
     ///
@@ -67,7 +69,8 @@ impl<T> Gate<T> {
         mut has_room: impl FnMut(&mut T, &GateQueue) -> bool,
         go_on: impl Fn() -> Result<(), E>,
     ) -> Result<GateTicket<T>, E> {
-        // The place is dropped after the lock guard, because dropping the place takes the lock.
+        // The ticket `place` is dropped after the lock guard, because dropping the ticket takes the
+        // lock.
         let place = self.enqueue(class, weight);
         let mut state = lock(&self.state);
         let mut lets_in = |GateState { guarded, works, .. }: &mut GateState<T>| {
@@ -131,7 +134,7 @@ impl<T> GateTicket<T> {
 }
 
 impl GateQueue {
-    /// Returns the weights of all work of `class` inside the gate.
+    /// Returns the weight of each admitted piece of work of `class`.
     pub fn admitted_weights(&self, class: usize) -> impl Iterator<Item = u64> {
         let inside = self
             .0
@@ -140,7 +143,7 @@ impl GateQueue {
         inside.map(|work| work.weight)
     }
 
-    /// Returns the weight of the first waiting work of `class`.
+    /// Returns the weight of the first work of `class` that waits, or `None` if none waits.
     pub(crate) fn first_waiting_weight(&self, class: usize) -> Option<u64> {
         self.waiting(class).next().map(|first| first.weight)
     }
@@ -170,10 +173,10 @@ impl<T> Drop for GateTicket<T> {
     }
 }
 
-/// A gate that admits one caller at a time.
+/// A gate that admits one caller at a time, in the order of arrival.
 pub type FairLock = Gate<()>;
 
-/// A turn at the gate. Dropping the turn ends it.
+/// The exclusive turn of one caller at a [`FairLock`]. Dropping the guard admits the next caller.
 pub type FairLockGuard = GateTicket<()>;
 
 impl FairLock {
@@ -192,7 +195,7 @@ impl FairLock {
         )
     }
 
-    /// Waits for the caller's turn without a time limit.
+    /// Waits for the caller's turn. The wait has no time limit and cannot be cancelled.
     pub(crate) fn await_turn(self: &Arc<Self>) -> FairLockGuard {
         let Ok(turn) = self.wait(|| Ok::<(), Infallible>(()));
         turn

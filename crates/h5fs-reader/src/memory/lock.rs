@@ -9,7 +9,7 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Waits until `condition` is notified, for at most `most`.
+/// Waits until `condition` is notified, for at most the duration `most`.
 pub fn wait_for<'a, T>(
     condition: &Condvar,
     guard: MutexGuard<'a, T>,

@@ -7,7 +7,7 @@ use crate::wire::{Count, to_u64};
 /// checkpoint is dropped.
 #[derive(Debug)]
 pub struct CheckpointList<P> {
-    /// The checkpoints, ascending by position.
+    /// The checkpoints, each with its position, in ascending order of position.
     marks: Vec<(u64, P)>,
     /// Minimum distance between the positions of two checkpoints.
     min_distance: u64,
@@ -16,7 +16,7 @@ pub struct CheckpointList<P> {
 }
 
 impl<P> CheckpointList<P> {
-    /// Creates a list of fewer than `capacity` checkpoints, at least `min_distance` positions from each other.
+    /// Creates a list of fewer than `most` checkpoints, at least `apart` positions from each other.
     pub fn new(most: usize, apart: u64) -> Self {
         CheckpointList {
             marks: Vec::new(),
@@ -26,7 +26,7 @@ impl<P> CheckpointList<P> {
     }
 
     /// Records that the scan reached `position`, with the state that `place` returns. Does nothing
-    /// near the last checkpoint.
+    /// if the last checkpoint is too near.
     pub fn record(&mut self, position: u64, place: impl FnOnce() -> P) {
         let next = self
             .marks
@@ -46,7 +46,8 @@ impl<P> CheckpointList<P> {
         }
     }
 
-    /// Returns the memory in bytes of the list, without memory that the recorded states point to.
+    /// Returns the memory in bytes of the list, without the memory that the recorded states point
+    /// to.
     pub fn weight(&self) -> u64 {
         to_u64(self.marks.capacity().times(size_of::<(u64, P)>()))
     }
@@ -57,7 +58,7 @@ impl<P> CheckpointList<P> {
     }
 
     /// Returns the last state that was recorded at or before `position`, and the position at which
-    /// it was recorded.
+    /// it was recorded. Returns `None` if there is no such state.
     pub fn last_at_or_before(&self, position: u64) -> Option<(u64, &P)> {
         let behind = self.marks.partition_point(|(at, _)| *at <= position);
         let (at, place) = self.marks.get(behind.checked_sub(1)?)?;

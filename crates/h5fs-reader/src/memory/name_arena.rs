@@ -1,19 +1,19 @@
-//! Names in blocks of equal size. Growing the arena never copies names into a buffer of twice the
-//! size, and small blocks fit into memory that was freed elsewhere.
+//! An arena of names, stored in blocks of equal size. Growing the arena never copies names into a
+//! buffer of twice the size, and small blocks fit into memory that was freed elsewhere.
 
 use crate::wire::Count;
 
 /// Length in bytes, with the prefix, from which a name gets a block of its own.
 const LONG: usize = NameArena::BLOCK / 16;
 
-/// Number of bytes of the length prefix of a name.
+/// Size in bytes of the length prefix that is stored before each name.
 const PREFIX: usize = size_of::<u16>();
 
-/// An append-only set of names. Each name follows its length in two bytes.
+/// An append-only store of names. Each name is stored after its length in two bytes.
 #[derive(Debug, Default)]
 pub struct NameArena {
     blocks: Vec<Vec<u8>>,
-    /// Index of the block that is filled next.
+    /// Index of the block to which the next short names are added.
     open: usize,
     weight: usize,
 }
@@ -23,10 +23,11 @@ pub struct NameArena {
 pub struct NamePosition(u32);
 
 impl NameArena {
-    /// Number of bytes of a block.
+    /// Size in bytes of a block.
     pub const BLOCK: usize = 64 << 10;
 
-    /// Adds a name. Returns `None` if the name, or the arena, would be too long.
+    /// Adds a name and returns its position. Returns `None` if the name, or the arena, would be too
+    /// long.
     pub fn put(&mut self, name: &[u8]) -> Option<NamePosition> {
         let length = u16::try_from(name.len()).ok()?.to_le_bytes();
         let needed = name.len().checked_add(length.len())?;
@@ -70,7 +71,8 @@ impl NameArena {
         name.unwrap_or_default()
     }
 
-    /// Returns the number of bytes of the name at a position, including the length prefix.
+    /// Returns the number of bytes that the name at a position takes in the arena, including the
+    /// length prefix.
     pub fn stored_bytes(&self, at: NamePosition) -> usize {
         self.get(at).len().plus(PREFIX)
     }

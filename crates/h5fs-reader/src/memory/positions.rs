@@ -8,7 +8,7 @@ use std::hash::{BuildHasher, RandomState};
 
 use hashbrown::HashTable;
 
-/// Positions by key. A file may choose the keys, so the hashes are randomly seeded.
+/// A map from keys to positions. A file may choose the keys, so the hashes are randomly seeded.
 #[derive(Debug, Default)]
 pub struct Positions {
     table: HashTable<u32>,
@@ -16,7 +16,8 @@ pub struct Positions {
 }
 
 impl Positions {
-    /// Returns the position of `key`. `key_at` returns the key at a position.
+    /// Returns the position of `key`, or `None` if the map lacks the key. `key_at` returns the key
+    /// at a position.
     pub fn get(&self, key: u64, key_at: impl Fn(u32) -> u64) -> Option<u32> {
         let hash = self.state.hash_one(key);
         self.table.find(hash, |&at| key_at(at) == key).copied()
@@ -47,7 +48,8 @@ impl Positions {
         }
     }
 
-    /// Frees unused capacity. `key_at` is called for every position in the map.
+    /// Frees unused capacity. `key_at` returns the key at a position, and is called for every
+    /// position in the map.
     pub fn shrink(&mut self, key_at: impl Fn(u32) -> u64) {
         let state = &self.state;
         self.table.shrink_to_fit(|&at| state.hash_one(key_at(at)));

@@ -10,10 +10,11 @@ use crate::memory::lock::lock;
 use crate::memory::weighted_lru::WeightedLru;
 use crate::wire::Count;
 
-/// Approximate bytes of a value's key in the set of its file's keys.
+/// Approximate memory in bytes that a value's key takes in the set of its file's keys.
 const KEY: u64 = 64;
 
-/// Values of all files. The least recently used values are dropped first, regardless of their file.
+/// A cache of the values of all files. The least recently used values are dropped first, regardless
+/// of their file.
 pub struct SharedLru<K: Hash + Eq, V> {
     entries: Mutex<LruEntries<K, V>>,
     files: AtomicU64,
@@ -26,7 +27,8 @@ struct LruEntries<K: Hash + Eq, V> {
 }
 
 impl<K: Hash + Eq + Clone, V> LruEntries<K, V> {
-    /// Inserts a value of a file, as [`WeightedLru::put`] does.
+    /// Inserts a value of a file, and returns the values that are not kept, as [`WeightedLru::put`]
+    /// does.
     fn put(&mut self, file: u64, key: K, value: V, weight: u64) -> Vec<V> {
         let whole = (file, key);
         let weight = weight.plus(KEY);
@@ -38,7 +40,8 @@ impl<K: Hash + Eq + Clone, V> LruEntries<K, V> {
         gone
     }
 
-    /// Makes room as [`WeightedLru::make_room`] does.
+    /// Removes and returns values to make room for a value of `weight` bytes, as
+    /// [`WeightedLru::make_room`] does.
     fn make_room(&mut self, weight: u64) -> Vec<V> {
         let gone = self.values.make_room(weight.plus(KEY));
         self.forget_keys(gone)
@@ -67,7 +70,7 @@ impl<K: Hash + Eq + Clone, V> LruEntries<K, V> {
 }
 
 impl<K: Hash + Eq, V> SharedLru<K, V> {
-    /// Creates a cache of at most `most` bytes.
+    /// Creates a cache whose values and keys take at most `most` bytes.
     pub fn new(most: u64) -> Arc<Self> {
         Arc::new(SharedLru {
             entries: Mutex::new(LruEntries {
@@ -89,7 +92,7 @@ impl<K: Hash + Eq, V> fmt::Debug for SharedLru<K, V> {
     }
 }
 
-/// One file's share of the cache. Dropping the share drops its values.
+/// One file's share of a [`SharedLru`]. Dropping the share drops the file's values.
 pub struct FileLru<K: Hash + Eq + Clone, V> {
     shared: Arc<SharedLru<K, V>>,
     file: u64,

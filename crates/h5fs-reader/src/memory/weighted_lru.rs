@@ -6,7 +6,8 @@ use lru::LruCache;
 
 use crate::wire::Count;
 
-/// Values by key, each with a weight in bytes. The least recently used values are dropped first.
+/// A cache of values by key, each with a weight in bytes. The least recently used values are
+/// dropped first.
 #[derive(Debug)]
 pub struct WeightedLru<K: Hash + Eq, V> {
     values: LruCache<K, (V, u64)>,
@@ -15,10 +16,10 @@ pub struct WeightedLru<K: Hash + Eq, V> {
 }
 
 impl<K: Hash + Eq, V> WeightedLru<K, V> {
-    /// The weight of an entry in addition to its value.
+    /// The weight of an entry in bytes, in addition to the weight of its value.
     const OVERHEAD: u64 = 128;
 
-    /// Creates a cache of at most `max_weight` bytes.
+    /// Creates a cache of at most `most` bytes.
     pub fn new(most: u64) -> Self {
         WeightedLru {
             values: LruCache::unbounded(),
@@ -84,7 +85,7 @@ impl<K: Hash + Eq, V> WeightedLru<K, V> {
         (key, value)
     }
 
-    /// Returns the weight of all values, including the overhead of each entry.
+    /// Returns the weight of all values in bytes, including the overhead of each entry.
     pub fn weight(&self) -> u64 {
         self.weight
     }

@@ -29,13 +29,14 @@ pub struct Array {
     pub shape: Shape,
     /// The value of elements that are not stored.
     pub fill: Fill,
-    /// The layout's name as shown to the user.
+    /// The layout of the elements in the file, as shown to the user.
     pub layout: Layout,
     /// The chunks' shape in elements, if the file stores chunks.
     pub chunk_shape: Option<Vec<u64>>,
     /// The filters of the chunks, in writing order.
     pub pipeline: Pipeline,
-    /// The location of the bytes, or the reason why only the bytes cannot be read.
+    /// The location of the bytes, or the error if the description is readable but the bytes are
+    /// not.
     pub storage: Result<Storage>,
 }
 
@@ -63,7 +64,8 @@ impl Array {
         Some(chunks.fold(1, u64::times))
     }
 
-    /// Returns the shape and the decoded bytes of a chunk, if chunks have filters.
+    /// Returns the shape of a chunk and its decoded size in bytes. Returns `None` unless the array
+    /// has chunks with filters.
     pub fn filtered_chunk(&self) -> Option<(&[u64], u64)> {
         let shape = self.chunk_shape.as_deref()?;
         if self.pipeline.0.is_empty() {
@@ -74,7 +76,8 @@ impl Array {
         Some((shape, bytes))
     }
 
-    /// Returns whether the array has so few chunks that a listing counts the stored ones.
+    /// Returns whether the array has so few chunks that a directory listing computes the size of
+    /// the stored chunks.
     pub fn has_listed_chunks(&self) -> bool {
         let count = self.chunk_count();
         count.is_some_and(|count| count <= limits::LISTED_CHUNKS)
@@ -113,18 +116,18 @@ impl Fill {
     }
 }
 
-/// The layout of the elements in the file.
+/// The layout of an array's elements in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layout {
     /// In the object header.
     Compact,
-    /// In one contiguous piece.
+    /// In one contiguous range of the file.
     Contiguous,
     /// In chunks.
     Chunked,
     /// In other datasets.
     Virtual,
-    /// In other files, raw.
+    /// In raw data files (HDF5: external data files).
     External,
     /// ASDF: in the tree.
     Inline,
@@ -137,9 +140,9 @@ pub enum Layout {
 pub enum Storage {
     /// The array is empty, so that it does not have stored elements.
     Empty,
-    /// No space was allocated: every element has the fill value.
+    /// No space was allocated in the file: every element has the fill value.
     Fill,
-    /// The bytes of the elements. HDF5: compact. ASDF: inline.
+    /// The bytes of the elements, in memory. HDF5: compact. ASDF: inline.
     Inline(Arc<[u8]>),
     /// Consecutive extents. HDF5: contiguous (one extent), external raw files (one extent each).
     Extents(Vec<StoredExtent>),
@@ -185,20 +188,21 @@ pub struct StridedLayout {
 pub struct OpenVirtualSource {
     /// The description of the source array.
     pub array: Arc<Array>,
-    /// The file of the source array. The reader of the array keeps the file open, because a virtual
-    /// array's parts may be in that file.
+    /// The file of the source array, if the reader of the array must keep it open: the source may
+    /// itself be a virtual array with parts in that file.
     pub file: Option<Arc<dyn Any + Send + Sync>>,
-    /// The recoding of elements for the virtual array. `None` if the elements are equal, or numbers
-    /// of another type.
+    /// The recoding of the source's elements to elements of the virtual array. `None` if both have
+    /// the same type, or are numbers that are converted by value.
     pub recode: Option<Arc<dyn ElementRecoder>>,
 }
 
-/// A recoding of the elements of one array into the elements of another.
+/// A conversion of the stored elements of one array to the stored elements of another array.
 pub trait ElementRecoder: Send + Sync + fmt::Debug {
     /// Writes the recoded form of the element `stored` to `element`.
     ///
     /// # Errors
-    /// Fails if the lengths differ from those that the recoding was created for.
+    /// Fails if the lengths of `stored` or `element` differ from the lengths that the recoding was
+    /// created for.
     fn recode(&self, stored: &[u8], element: &mut [u8]) -> Result<()>;
 }
 
@@ -235,20 +239,20 @@ pub trait VirtualSource: Send + Sync + fmt::Debug {
 /// region is the k-th element of the other.
 #[derive(Debug, Clone)]
 pub struct Mapping {
-    /// The elements' region in the virtual array.
+    /// The region of the elements in the virtual array.
     pub region: Region,
-    /// The elements' region in the source.
+    /// The region of the elements in the source array.
     pub source_region: Region,
     /// The source array.
     pub source: Arc<dyn VirtualSource>,
 }
 
-/// A list of mappings in order.
+/// The mappings of a virtual array, in order.
 #[derive(Debug, Default)]
 pub struct Mappings {
     list: Vec<PackedElements>,
     regions: Regions,
-    /// Approximate memory in bytes that the sources take.
+    /// Approximate memory in bytes that the sources of all mappings take.
     sources: u64,
 }
 
@@ -270,8 +274,8 @@ impl Mappings {
         self.list.is_empty()
     }
 
-    /// Creates an empty list of mappings. The mappings that are appended later have their regions
-    /// in `regions`.
+    /// Creates an empty list of mappings. The regions of the mappings that are appended later must
+    /// already be in `regions`, or be added with [`regions`](Self::regions).
     pub fn with_regions(regions: Regions) -> Self {
         Mappings {
             regions,
@@ -279,7 +283,7 @@ impl Mappings {
         }
     }
 
-    /// Returns the regions of all mappings.
+    /// Returns the list that stores the regions of all mappings, so that a caller can add regions.
     pub fn regions(&mut self) -> &mut Regions {
         &mut self.regions
     }
@@ -304,17 +308,19 @@ impl Mappings {
         });
     }
 
-    /// Returns the mapping with the index `place`.
+    /// Returns the mapping with the index `place`, or `None` after the last mapping.
     pub fn get(&self, place: usize) -> Option<Mapping> {
         self.list.get(place).map(|packed| self.unpacked(packed))
     }
 
-    /// Returns whether one of the mappings may have elements in a block of the array.
+    /// Returns whether any mapping may have elements in `block`, which is a range of indices in
+    /// each dimension of the array.
     pub fn may_overlap(&self, block: &[Extent]) -> bool {
         self.overlapping(block).next().is_some()
     }
 
-    /// Returns the places of the mappings that may have elements in a block of the array.
+    /// Returns the indices of the mappings that may have elements in `block`, which is a range of
+    /// indices in each dimension of the array.
     pub fn overlapping(&self, block: &[Extent]) -> impl Iterator<Item = usize> {
         let all = self.list.iter().enumerate();
         let touched = all.filter(move |(_, packed)| match self.regions.get(packed.region) {

@@ -18,7 +18,7 @@ use crate::wire::{Count, to_u64, to_usize};
 /// attribute does not exist.
 ///
 /// # Errors
-/// Fails if the attribute cannot be read, as do all functions below.
+/// Fails if the attribute exists but cannot be read.
 pub fn content(
     container: &dyn Container,
     node: NodeId,
@@ -44,7 +44,8 @@ pub fn with_attribute_name(error: Error, name: &[u8]) -> Error {
     error.with_context(format_args!("attribute {}", quote(name)))
 }
 
-/// Returns the text of an attribute of one string.
+/// Returns the text of the attribute called `name` of `node`. Returns `None` if the attribute does
+/// not exist or is not a single string.
 ///
 /// # Errors
 /// Fails as [`content`] does.
@@ -53,7 +54,8 @@ pub fn text(container: &dyn Container, node: NodeId, name: &[u8]) -> Result<Opti
     Ok(<[_; 1]>::try_from(texts).ok().map(|[text]| text))
 }
 
-/// Returns the texts of an attribute of strings.
+/// Returns the texts of the attribute called `name` of `node`. Returns `None` if the attribute does
+/// not exist or does not consist of strings.
 ///
 /// # Errors
 /// Fails as [`content`] does.
@@ -72,7 +74,7 @@ pub fn texts(container: &dyn Container, node: NodeId, name: &[u8]) -> Result<Opt
     }
 }
 
-/// Returns the texts of stored strings of `datatype`. Together, they may take at most
+/// Returns the texts of `elements`, stored strings of `datatype`. Together, they may take at most
 /// [`limits::ATTRIBUTE_TEXT`] bytes of memory.
 ///
 /// # Errors
@@ -100,7 +102,8 @@ pub fn strings(
     .collect()
 }
 
-/// Returns the numbers of an attribute of integers.
+/// Returns the numbers of the attribute called `name` of `node`. Returns `None` if the attribute
+/// does not exist or does not consist of integers.
 ///
 /// # Errors
 /// Fails as [`content`] does.
@@ -112,7 +115,7 @@ pub fn integers(container: &dyn Container, node: NodeId, name: &[u8]) -> Result<
     Ok(numbers(&content.datatype, &content.elements))
 }
 
-/// Checks that an attribute does not have more values than a convention's attribute may have.
+/// Checks that an attribute that a convention defines does not have too many values.
 ///
 /// # Errors
 /// `Limit` for more than [`limits::MARKS`] values.
@@ -125,8 +128,8 @@ pub fn check_count(content: &AttributeContent) -> Result<()> {
     }
 }
 
-/// Returns the values of stored integers of `datatype`. Returns `None` for another class, or if a
-/// value does not fit.
+/// Returns the values of stored integers of `datatype`. Returns `None` for another class of
+/// datatype, or if a value does not fit into 128 bits with a sign.
 pub fn numbers(datatype: &Datatype, elements: &[u8]) -> Option<Vec<i128>> {
     let Class::Integer {
         order,
@@ -147,8 +150,9 @@ pub fn numbers(datatype: &Datatype, elements: &[u8]) -> Option<Vec<i128>> {
     .collect()
 }
 
-/// Returns the target nodes of an attribute of object references. For sequences of references, the
-/// first reference of each is used. A reference without a target is `None`.
+/// Returns the target nodes of the object references in the attribute called `name` of `node`, or
+/// an empty list if the attribute does not exist. If an element is a sequence of references, its
+/// first reference is used. A reference without a target is `None`.
 ///
 /// # Errors
 /// Fails as [`content`] does.
@@ -168,8 +172,9 @@ pub fn reference_targets(
     targets.map_err(|error| with_attribute_name(error, name))
 }
 
-/// Returns the target node of element `number` of an attribute of object references, or `None` if
-/// the reference lacks a valid target. Reads no other element.
+/// Returns the target node of the object reference that is element `number` of an attribute.
+/// Returns `None` if the attribute or the element does not exist, or if the reference lacks a valid
+/// target. Reads no other element.
 ///
 /// # Errors
 /// Fails as [`content`] does.
@@ -195,7 +200,9 @@ pub fn reference_target_at(
     )
 }
 
-/// Returns the target node of a stored reference, or of the first reference of a sequence.
+/// Returns the target node of a stored object reference, or of the first one of a sequence of
+/// references. Returns `None` for a null reference and for an element that is not an object
+/// reference. Fails with `Corrupt` for a dangling reference.
 pub fn reference_target(
     container: &dyn Container,
     datatype: &Datatype,
@@ -208,7 +215,8 @@ pub fn reference_target(
     }
 }
 
-/// Returns the target of a stored reference, or of the first reference of a sequence.
+/// Returns the target of a stored reference, or of the first reference of a sequence. Returns
+/// `None` for an empty sequence and for any other datatype.
 fn first_reference(
     container: &dyn Container,
     datatype: &Datatype,

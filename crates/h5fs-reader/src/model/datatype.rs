@@ -27,7 +27,7 @@ pub enum Class {
         order: ByteOrder,
         /// Whether the number is signed (two's complement).
         signed: bool,
-        /// The position of the number's bits.
+        /// The bits of the element that belong to the number.
         bits: Bits,
     },
     /// Floating-point number.
@@ -36,12 +36,12 @@ pub enum Class {
     Time {
         /// Order of the bytes.
         order: ByteOrder,
-        /// The position of the number's bits.
+        /// The bits of the element that belong to the number.
         bits: Bits,
     },
     /// Text of fixed length, `size` bytes.
     String {
-        /// The padding after the text within its size.
+        /// The kind of padding after the text, up to the element's size.
         padding: StringPadding,
         /// The encoding of the characters.
         charset: Charset,
@@ -54,7 +54,7 @@ pub enum Class {
     Bitfield {
         /// Order of the bytes.
         order: ByteOrder,
-        /// The position of the bits.
+        /// The bits of the element that belong to the bit field.
         bits: Bits,
     },
     /// Uninterpreted bytes with a tag that describes them.
@@ -85,9 +85,9 @@ pub enum Class {
     },
     /// An array of fixed shape within each element, in C order.
     Array {
-        /// The type of its elements.
+        /// The type of the inner array's elements.
         base: Box<Datatype>,
-        /// Its dimensions, slowest first.
+        /// The dimensions of the inner array, slowest first.
         dims: Vec<u32>,
     },
     /// A complex number: two numbers of the base type, the real part first.
@@ -119,7 +119,7 @@ pub enum ByteOrder {
 /// The bits of an element that a number uses. The other bits are padding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Bits {
-    /// The position of the lowest bit.
+    /// The position of the lowest bit, counted from the lowest bit of the element.
     pub offset: u16,
     /// The number of bits.
     pub precision: u16,
@@ -131,7 +131,7 @@ pub struct Bits {
 pub struct Float {
     /// Order of the bytes.
     pub order: ByteOrder,
-    /// The position of the number's bits.
+    /// The bits of the element that belong to the number.
     pub bits: Bits,
     /// Position of the sign bit.
     pub sign: u8,
@@ -160,7 +160,7 @@ pub enum Normalization {
     Implied,
 }
 
-/// The padding after a string within its size.
+/// The kind of padding after a string, up to the element's size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum StringPadding {
     /// The text ends at the first NUL.
@@ -185,14 +185,14 @@ pub enum Charset {
 pub enum ReferenceKind {
     /// An object's address.
     Object,
-    /// An object and a selection of its elements, stored on the global heap.
+    /// A dataset and a selection of its elements, stored on the global heap.
     Region,
     /// HDF5 1.12's `H5T_STD_REF`: each element stores its own kind.
     Standard,
 }
 
 impl Datatype {
-    /// Returns the type of an IEEE 754 number of 2, 4 or 8 bytes.
+    /// Returns the type of an IEEE 754 number of `size` bytes: 2, 4 or 8.
     pub fn ieee(size: u8, order: ByteOrder) -> Self {
         let (exponent_bits, mantissa_bits) = match size {
             2 => (5, 10),
@@ -263,8 +263,9 @@ impl Datatype {
         self.size == 1 && members.len() == 2 && has(b"FALSE", 0) && has(b"TRUE", 1)
     }
 
-    /// Returns the type of each part of a complex number. A complex number has a complex type, or
-    /// is a compound of two floating-point members `r` and `i`, as h5py writes it.
+    /// Returns the type of the real and the imaginary part of a complex number. A complex number
+    /// has a complex type, or is a compound of two floating-point members `r` and `i`, as h5py
+    /// writes it. Returns `None` for any other type.
     pub fn complex_part(&self) -> Option<&Datatype> {
         match &self.class {
             Class::Complex(base) => Some(base),

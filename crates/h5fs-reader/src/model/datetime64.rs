@@ -8,7 +8,7 @@ use crate::model::Datatype;
 use crate::model::datatype::{ByteOrder, Class};
 use crate::model::number::append;
 
-/// The interpretation of `datetime64` elements.
+/// The decoder of the elements of a `datetime64` type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Datetime64 {
     order: ByteOrder,
@@ -28,8 +28,8 @@ enum Unit {
 }
 
 impl Datetime64 {
-    /// Returns the interpretation of elements of `datatype`. Returns `None` for other types and for
-    /// tags without a unit.
+    /// Returns the decoder of elements of `datatype`. Returns `None` if the type is not a
+    /// `datetime64`, or has no unit.
     pub fn from_datatype(datatype: &Datatype) -> Option<Self> {
         match &datatype.class {
             Class::Opaque { tag } if datatype.size == 8 => Self::from_opaque_tag(tag),
@@ -74,7 +74,8 @@ impl Datetime64 {
         })
     }
 
-    /// Returns the elements' type in NumPy's notation: `<M8[s]`.
+    /// Returns the type of the elements in NumPy's notation, such as `<M8[s]`, or `None` if
+    /// `datatype` is not a `datetime64`.
     pub fn descr(datatype: &Datatype) -> Option<String> {
         Self::from_datatype(datatype)?;
         let Class::Opaque { tag } = &datatype.class else {
@@ -83,8 +84,8 @@ impl Datetime64 {
         String::from_utf8(tag.strip_prefix(b"NUMPY:")?.to_vec()).ok()
     }
 
-    /// Returns the number in an element. Returns `None` for a missing value, or an element that is
-    /// too short.
+    /// Returns the number that an element stores: its time as a count of steps since 1970. Returns
+    /// `None` for a missing value (`NaT`), or an element that is too short.
     pub fn tick_count(&self, element: &[u8]) -> Option<i64> {
         let count = match (self.order, element.first_chunk()?) {
             (ByteOrder::Big, bytes) => i64::from_be_bytes(*bytes),
@@ -98,9 +99,9 @@ impl Datetime64 {
         Datatype::integer(8, true, self.order)
     }
 
-    /// Returns the microseconds of one stored number, or the nanoseconds if microseconds are not
-    /// precise enough. Returns `None` if neither is a whole number, or for months, whose length
-    /// varies.
+    /// Returns the length of one step of the stored number, in microseconds, or in nanoseconds for
+    /// units below a microsecond. Returns `None` for units below a nanosecond, and for months,
+    /// whose length varies.
     pub fn ticks(&self) -> Option<Ticks> {
         let seconds = match self.unit {
             Unit::Months(_) => return None,
@@ -125,7 +126,8 @@ impl Datetime64 {
         })
     }
 
-    /// Appends the text of an element. Returns false for a missing value.
+    /// Appends the text of an element. Returns false and appends nothing for a missing value
+    /// (`NaT`).
     pub fn write(&self, element: &[u8], out: &mut Vec<u8>) -> bool {
         let Some(count) = self.tick_count(element) else {
             return false;
@@ -148,10 +150,10 @@ impl Datetime64 {
     }
 }
 
-/// The clock ticks of a unit.
+/// The length of one step of a stored time, as a number of clock ticks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ticks {
-    /// Ticks per stored number.
+    /// Number of ticks in one step of the stored number.
     pub per_number: i64,
     /// Whether a tick is a nanosecond. Otherwise a tick is a microsecond.
     pub is_nanosecond: bool,

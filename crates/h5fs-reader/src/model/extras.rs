@@ -8,49 +8,52 @@ use crate::model::{Array, NodeId};
 
 /// The content of a file outside of its graph of nodes.
 pub trait AsdfExtras: Send + Sync {
-    /// Returns the tree's text, up to the end of its end marker's line. Returns `None` for a file
-    /// without a tree.
+    /// Returns the location of the tree's text, including the line of its end marker (`...`).
+    /// Returns `None` for a file without a tree.
     fn tree_text(&self) -> Option<StoredExtent>;
 
-    /// Returns whether the group is a sequence, whose names are numbers.
+    /// Returns whether the group is a YAML sequence, whose link names are numbers.
     fn is_sequence(&self, group: NodeId) -> bool;
 
-    /// Returns the number of blocks.
+    /// Returns the number of blocks that were found in the file.
     fn block_count(&self) -> usize;
 
-    /// Returns the error that may have prevented finding further blocks.
+    /// Returns the error that may have prevented finding further blocks, or `None` if all blocks
+    /// were found.
     fn blocks_error(&self) -> Option<&Error>;
 
-    /// Returns the block's header.
+    /// Returns the header fields of block `number`, counted from 0.
     ///
     /// # Errors
     /// `NotFound` after the last block. Otherwise fails if the header is damaged.
     fn block(&self, number: usize) -> Result<BlockHeaderFields>;
 
-    /// Returns the block's content as bytes of rank 1. Every call returns the same allocation.
+    /// Returns the decoded content of block `number` as a one-dimensional array of bytes. Every
+    /// call returns the same allocation.
     ///
     /// # Errors
     /// Fails as [`block`](Self::block) does. An undecodable block is an error in the array's
     /// storage.
     fn block_content(&self, number: usize) -> Result<Arc<Array>>;
 
-    /// Returns the compression code of the block with the ndarray's elements, `none` for an
-    /// uncompressed block. The block may be in another file. Returns `None` if no block contains
-    /// the elements.
+    /// Returns the compression code of the block that contains the ndarray's elements, or `none`
+    /// for an uncompressed block. The block may be in another file. Returns `None` if no block
+    /// contains the elements.
     ///
     /// # Errors
     /// Fails if the ndarray cannot be described, or the block's header is damaged.
     fn compression_of(&self, id: NodeId) -> Result<Option<String>>;
 
-    /// Verifies the block with the ndarray's elements like [`verify_block`](Self::verify_block), in
-    /// this file or another. Returns at once if no block contains the elements.
+    /// Verifies the block that contains the ndarray's elements, in this file or another, like
+    /// [`verify_block`](Self::verify_block). Returns at once if no block contains the elements.
     ///
     /// # Errors
     /// Fails as `verify_block` does.
     fn verify_array(&self, id: NodeId, read_all: &ReadAll<'_>) -> Result<()>;
 
-    /// Compares the block with its checksum and remembers the result. The whole block is read and
-    /// decoded with `read_all`. A block without a checksum is valid.
+    /// Compares the checksum in the header of block `number` with the block's bytes, and remembers
+    /// the result. The whole block is read and decoded with `read_all`. A block without a checksum
+    /// is valid.
     ///
     /// # Errors
     /// `Corrupt` if the checksum differs. Otherwise fails if the block cannot be read.
@@ -67,7 +70,7 @@ pub type ReadAll<'a> = dyn Fn(&Arc<Array>, &mut dyn FnMut(&[u8])) -> Result<()> 
 /// The fields of a block's header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlockHeaderFields {
-    /// The compression code, `none` for an uncompressed block.
+    /// The compression code, or `none` for an uncompressed block.
     pub compression: String,
     /// Whether the block extends to the end of the file. The sizes are then meaningless.
     pub streamed: bool,
@@ -77,7 +80,8 @@ pub struct BlockHeaderFields {
     pub used_size: u64,
     /// Number of decoded bytes.
     pub data_size: u64,
-    /// The MD5 of the stored bytes. Many writers store the MD5 of the decoded bytes instead.
+    /// The MD5 checksum of the stored bytes, or `None` if the header has no checksum. Many writers
+    /// store the MD5 checksum of the decoded bytes instead.
     pub checksum: Option<[u8; 16]>,
 }
 

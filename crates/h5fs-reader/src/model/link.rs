@@ -15,7 +15,7 @@ pub struct Link {
     pub name: Vec<u8>,
     /// The target of the link.
     pub target: LinkTarget,
-    /// The link's place in the order of creation, if the file stores it. ASDF: its place in the
+    /// The link's position in the creation order, if the file stores it. ASDF: its position in the
     /// text.
     pub order: Option<u64>,
     /// Whether the link itself declares that its target is a group, which helps if the target
@@ -57,7 +57,8 @@ pub enum LinkTarget {
 }
 
 impl Link {
-    /// Returns the cost of passing the link in a search through many links. A short link costs 1.
+    /// Returns the cost of examining the link in a search through many links. A short link costs 1,
+    /// a link with a long name or target costs more.
     pub fn cost(&self) -> usize {
         let target = match &self.target {
             LinkTarget::Soft(path) => path.len(),
@@ -89,7 +90,8 @@ impl Link {
 }
 
 impl LinkTarget {
-    /// Returns the name of the other file that contains the target.
+    /// Returns the name of the other file that contains the target, or `None` if the target is in
+    /// this file or unknown.
     pub fn other_file_name(&self) -> Option<&[u8]> {
         match self {
             LinkTarget::External { file, .. } => Some(file),
@@ -101,7 +103,7 @@ impl LinkTarget {
 
 /// A stream of the links of one group in index order, with bounded memory.
 pub trait LinkStream: Send {
-    /// Returns the number of links before the next one.
+    /// Returns the position of the next link, which is the number of links before it.
     fn position(&self) -> u64;
 
     /// Makes the link at `position` the next one. A position after the last link is the end of the
@@ -111,11 +113,12 @@ pub trait LinkStream: Send {
     /// Returns the next link, or `None` after the last.
     ///
     /// # Errors
-    /// Fails if the index is damaged here, or if earlier links could not be read and were skipped.
-    /// The stream is then at its end, and further calls return the same error.
+    /// Fails if the index is damaged at the next link, or if earlier links could not be read and
+    /// were skipped. The stream is then at its end, and further calls return the same error.
     fn next(&mut self) -> Result<Option<Link>>;
 
-    /// Returns whether the index is already in display order: by name, or by creation order.
+    /// Returns whether the links of the stream are already in display order: by name, or by
+    /// creation order.
     fn is_in_order(&self) -> bool {
         false
     }
@@ -129,7 +132,7 @@ pub trait LinkStream: Send {
 /// A link stream whose links are in memory.
 pub struct LinksInMemory {
     links: Arc<Vec<Link>>,
-    /// Number of bytes of the links, which are freed with this value if it is the last owner.
+    /// Memory in bytes of the links, which is freed when the last owner of the links is dropped.
     weight: u64,
     position: u64,
     /// The error that explains why some links are missing.

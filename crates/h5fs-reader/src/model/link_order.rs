@@ -9,19 +9,20 @@ use crate::limits;
 use crate::model::{Container, Link, LinkStream, LinksInMemory, NodeId};
 use crate::wire::{Count, to_u64};
 
-/// The links of a group, possibly sorted.
+/// The links of a group, in display order if possible.
 pub struct SortedLinks {
-    /// The links in display order, unless there are too many.
+    /// The links in display order, or in index order if there are too many.
     pub links: Box<dyn LinkStream>,
     /// Whether the links are in display order.
     pub is_ordered: bool,
 }
 
-/// Returns the links of `group` in display order. Returns index order if there are more links than
-/// are sorted at a time, or more than `room`. Subtracts the examined links from `room`.
+/// Returns the links of `group` in display order. Returns them in index order if there are more
+/// than [`limits::ORDERED_MEMBERS`] links, or more than `room`, the number of links that the caller
+/// may still sort. Subtracts the number of examined links from `room`.
 ///
 /// # Errors
-/// Fails if the index cannot be read at all. Partial damage is an error of the stream.
+/// Fails if the group's index cannot be read at all. Partial damage is an error of the stream.
 pub fn links_in_display_order(
     container: &dyn Container,
     group: NodeId,
@@ -49,7 +50,7 @@ pub fn links_in_display_order(
     }
 }
 
-/// Returns all links of `stream` sorted, or `None` if there are too many.
+/// Returns all links of `stream` in display order, or `None` if there are too many.
 fn sorted(stream: &mut dyn LinkStream, room: &mut u64) -> Option<LinksInMemory> {
     let (mut links, mut weight) = (Vec::<Link>::new(), 0_u64);
     let most = limits::ORDERED_MEMBERS.min(*room);

@@ -9,10 +9,10 @@
 //! | complex | compound of `r` and `i` |
 //! | ASDF boolean | enum of int8 with FALSE and TRUE, as h5py writes booleans |
 //! | bit field of 1, 2, 4 or 8 bytes | unsigned integer of that size |
-//! | integer of 1, 2, 4 or 8 bytes with padding bits | integer of that size, which holds them |
+//! | integer of 1, 2, 4 or 8 bytes with padding bits | integer of that size without padding |
 //! | enumeration over an integer of another size | enum without a base |
-//! | region reference | regref of blocks: the selection's kind is each element's own |
-//! | reference of HDF5 1.12 | objref: the kind of its target is each element's own |
+//! | region reference | regref of blocks, whatever the kind of each element's selection |
+//! | reference of HDF5 1.12 | objref, whatever the kind of each element's target |
 //! | float16, bfloat16, VAX and extended floats | opaque of that size, tagged with the name |
 //! | integers of other sizes, time | opaque of that size, tagged with the name |
 //! | compounds and enumerations without members | opaque of that size, tagged with the name |
@@ -27,12 +27,12 @@ use crate::model::number;
 
 pub use syntax::{FlowWriter, Syntax, is_long_key, text_in};
 
-/// Returns the value of NDL's `type` key, in YAML.
+/// Returns the value of NDL's `type` key for `datatype`, in YAML.
 pub fn ndl_type(datatype: &Datatype) -> String {
     ndl_type_in(Syntax::Yaml, datatype)
 }
 
-/// Returns the value of NDL's `type` key in a syntax.
+/// Returns the value of NDL's `type` key for `datatype`, in `syntax`.
 pub fn ndl_type_in(syntax: Syntax, datatype: &Datatype) -> String {
     let mut out = FlowWriter::new(syntax);
     write_type(datatype, &mut out);
@@ -88,7 +88,7 @@ fn write_type(datatype: &Datatype, out: &mut FlowWriter) {
     }
 }
 
-/// Returns the language's keyword for an integer type.
+/// Returns NDL's keyword for an integer type of `size` bytes, or `None` if NDL has none.
 fn keyword(size: u32, signed: bool) -> Option<&'static [u8]> {
     match (size, signed) {
         (1, true) => Some(b"int8"),
@@ -108,7 +108,7 @@ fn integer_name(signed: bool, bits: Bits) -> String {
     format!("{prefix}int{}", bits.precision)
 }
 
-/// Returns a name for a floating-point format without a keyword in the language.
+/// Returns a name for a floating-point format without a keyword in NDL.
 fn float_name(size: u32, format: &Float) -> String {
     let precision = format.bits.precision;
     let fields = (format.exponent_bits, format.mantissa_bits);
@@ -180,7 +180,8 @@ fn write_enumeration(
     write_members(base, numbers.into_iter(), out);
 }
 
-/// Writes an enumeration. An empty `base` is omitted.
+/// Writes an enumeration with the base type `base` and the names and numbers `members`. An empty
+/// `base` is omitted.
 fn write_members<'a>(
     base: &[u8],
     members: impl Iterator<Item = (&'a [u8], impl Display)>,

@@ -18,10 +18,11 @@ impl NodeId {
     /// The exclusive upper bound of node numbers.
     pub const END: u64 = 1 << 62;
 
-    /// 1 is the inode number of the mount's root.
+    /// The lowest node number. 1 is the inode number of the mount's root.
     const FIRST: u64 = 2;
 
-    /// Returns the identity with this number, which must be from 2 up to [`END`](Self::END).
+    /// Returns the identity with this number, or `None` unless the number is at least 2 and less
+    /// than [`END`](Self::END).
     pub fn new(number: u64) -> Option<Self> {
         let is_one = (Self::FIRST..Self::END).contains(&number);
         is_one.then_some(NodeId(number))
@@ -43,13 +44,13 @@ impl NodeId {
         NodeId(number)
     }
 
-    /// Returns the number.
+    /// Returns the node's number, which can serve as an inode number.
     pub fn number(self) -> u64 {
         self.0
     }
 }
 
-/// A parsed object of a file. The links of a group are not part of it.
+/// A parsed object of a file. The links of a group are not part of the node.
 #[derive(Debug)]
 pub struct Node {
     /// The node's identity.
@@ -63,11 +64,12 @@ pub struct Node {
     pub link_count: u32,
     /// Modification time in seconds since 1970 UTC, if the file stores one.
     pub modified: Option<i64>,
-    /// The comment, if there is one, as bytes in the file.
+    /// The object's comment, if the file stores one, bytes as in the file. ASDF: `None`.
     pub comment: Option<Vec<u8>>,
     /// ASDF: the node's tag in the tree, resolved. HDF5: `None`.
     pub tag: Option<Arc<str>>,
-    /// The error of an object that can be shown in part.
+    /// The error that was found in an object of which only a part can be shown. `None` if the
+    /// object is complete.
     pub error: Option<Error>,
 }
 
@@ -104,7 +106,8 @@ impl Node {
         }
     }
 
-    /// Returns the array of the node, or the array that the node's members form together.
+    /// Returns the array of the node, or the array that the node's members form together. Returns
+    /// `None` if the node has neither.
     pub fn array(&self) -> Option<&Arc<Array>> {
         match &self.kind {
             NodeKind::Array(array) => Some(array),

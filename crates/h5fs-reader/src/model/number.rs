@@ -75,28 +75,30 @@ impl Integer {
     }
 }
 
-/// A floating-point number with the information that is needed for its shortest text. The format of
-/// that text is the readers' in-memory format of the number.
+/// A floating-point number with the information that is needed for its shortest text. The text is
+/// the shortest one for the IEEE format in which programs such as h5py keep the number in memory.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum FloatValue {
     /// IEEE 754, 32 bits.
     Single(f32),
     /// IEEE 754, 64 bits.
     Double(f64),
-    /// An exact number of a memory format with fewer significant bits than a 64-bit float.
+    /// An exact number whose format in memory has fewer significant bits than a 64-bit float.
     FewerBitsThanDouble {
         /// The number.
         value: f64,
-        /// Numbers nearer than this towards zero are parsed as this number.
+        /// A decimal number that is nearer to zero than `value`, by a distance less than `below`,
+        /// is parsed as `value` in this format.
         below: f64,
-        /// Numbers nearer than this away from zero are parsed as this number.
+        /// A decimal number that is farther from zero than `value`, by a distance less than
+        /// `above`, is parsed as `value` in this format.
         above: f64,
         /// Number of significant bits of the format.
         bits: u32,
     },
-    /// A number of a memory format with more significant bits than a 64-bit float, within the range
-    /// of 64-bit floats. The value is `mantissa * 2^exponent`, and the mantissa has all significant
-    /// bits.
+    /// A number within the range of 64-bit floats whose format in memory has more significant bits
+    /// than a 64-bit float. The value is `mantissa * 2^exponent`, and the mantissa has all
+    /// significant bits.
     MoreBitsThanDouble {
         /// The nearest 64-bit float, with the sign.
         value: f64,
@@ -116,7 +118,7 @@ pub enum FloatValue {
     },
 }
 
-/// Returns the element's bits as one number, or `None` if the element has more than 16 bytes.
+/// Returns all bits of the element as one number, or `None` if the element has more than 16 bytes.
 fn word(element: &[u8], order: ByteOrder) -> Option<u128> {
     let mut bytes = [0; 16];
     if element.len() > bytes.len() {
@@ -147,8 +149,8 @@ fn ones(count: u32) -> u128 {
         .unwrap_or(0)
 }
 
-/// Returns the bits of a bit field or an unsigned integer, or `None` if the element has more than
-/// 16 bytes.
+/// Returns the value of a bit field or an unsigned integer without its padding bits, or `None` if
+/// the element has more than 16 bytes.
 pub fn bits(element: &[u8], order: ByteOrder, bits: Bits) -> Option<u128> {
     let word = word(element, order)?;
     Some(slice(word, bits.offset.into(), bits.precision.into()))
@@ -179,8 +181,9 @@ pub fn ieee_bytes(size: u32, format: &Float) -> Option<u8> {
     }
 }
 
-/// Returns whether numbers of this format can be computed with. No machine's format has more bits.
-/// The bytes of larger formats are shown instead.
+/// Returns whether numbers of this format can be decoded: up to 30 exponent bits and fewer than 128
+/// mantissa bits. No machine has a larger format. A number of a larger format is shown as its
+/// bytes.
 pub fn is_computable(format: &Float) -> bool {
     // A power of two then fits 32 bits with a sign, and a mantissa with its leading one fits 128
     // bits.
@@ -206,7 +209,8 @@ pub fn float_value(element: &[u8], format: &Float) -> Option<FloatValue> {
     }
 }
 
-/// Computes a number from the positions of its fields.
+/// Decodes a number of any format from the sign, exponent and mantissa fields in `word`. Returns
+/// `None` if an exponent is out of range.
 fn general(word: u128, format: &Float, size: u32) -> Option<FloatValue> {
     let negative = slice(word, format.sign.into(), 1) == 1;
     let exponent_bits = u32::from(format.exponent_bits);
@@ -260,13 +264,13 @@ fn general(word: u128, format: &Float, size: u32) -> Option<FloatValue> {
     ))
 }
 
-/// Number of significant bits of the extended format that readers use in memory for numbers from
-/// elements of more than 8 bytes.
+/// Number of significant bits of the extended format that programs such as h5py use in memory for
+/// numbers from elements of more than 8 bytes.
 const EXTENDED_BITS: u32 = 64;
 
-/// Returns the bytes of the IEEE 754 format that readers such as h5py use in memory for numbers of
-/// this format. That format is the smallest one that represents all numbers and is at least `size`
-/// bytes long. Returns `None` if there is none, and for VAX.
+/// Returns the size in bytes of the IEEE 754 format that programs such as h5py use in memory for
+/// numbers of this format. That format is the smallest one that represents all numbers and is at
+/// least `size` bytes long. Returns `None` if there is none, and for VAX.
 fn memory_bytes(format: &Float, size: u32) -> Option<u8> {
     let fits = |&(bytes, mantissa_bits, least, most): &(u8, u8, i64, i64)| {
         let bias = i64::from(format.bias);
@@ -285,7 +289,8 @@ fn memory_bytes(format: &Float, size: u32) -> Option<u8> {
     found.map(|&(bytes, ..)| bytes)
 }
 
-/// Returns `mantissa * 2^power`, which is a 16-bit float.
+/// Returns `mantissa * 2^power`, which a 16-bit float represents exactly, as a number of that
+/// format.
 fn half(negative: bool, mantissa: u128, power: i32) -> FloatValue {
     const SIGNIFICANT_BITS: u32 = 11;
     const LEAST_POWER: i32 = -24;
@@ -305,13 +310,13 @@ fn half(negative: bool, mantissa: u128, power: i32) -> FloatValue {
     )
 }
 
-/// Converts a number that a 32-bit float represents exactly.
+/// Converts `value`, which a 32-bit float represents exactly, to that float.
 #[expect(clippy::as_conversions, reason = "nothing is lost")]
 fn single(value: f64) -> f32 {
     value as f32
 }
 
-/// Returns the value of an exponent of all ones: infinity or NaN.
+/// Returns the value of a number whose exponent bits are all ones: infinity or NaN.
 fn special(negative: bool, mantissa: u128, mantissa_bits: u32, implied: bool) -> f64 {
     // A stored leading one is meaningless here.
     let fraction_bits = mantissa_bits.minus_or_zero(u32::from(!implied));
@@ -396,7 +401,7 @@ fn nearest(mantissa: u128, power: i32) -> Option<f64> {
     Some(whole * power_of_two(first)? * power_of_two(second)?)
 }
 
-/// Returns 2 to the `power`, in the normal range of 64-bit floats.
+/// Returns 2 to the power `power`, or `None` outside the normal range of 64-bit floats.
 fn power_of_two(power: i32) -> Option<f64> {
     if !(-1022..=1023).contains(&power) {
         return None;
@@ -417,7 +422,8 @@ impl FloatValue {
         }
     }
 
-    /// Returns the nearest 64-bit float, or `None` outside their range.
+    /// Returns the nearest 64-bit float, or `None` if the number is outside the range of 64-bit
+    /// floats.
     pub fn as_f64(&self) -> Option<f64> {
         match *self {
             FloatValue::Single(value) => Some(value.into()),
@@ -428,7 +434,7 @@ impl FloatValue {
         }
     }
 
-    /// Returns whether the text is also a number in JSON.
+    /// Returns whether the number's text is also a number in JSON.
     pub fn is_json_number(&self) -> bool {
         match self {
             FloatValue::Single(value) => value.is_finite(),
@@ -471,8 +477,8 @@ impl FloatValue {
     }
 }
 
-/// Returns the number with the fewest decimal digits that is nearer to `value` than to its
-/// neighbours.
+/// Returns the number with the fewest decimal digits that is parsed as `value`: nearer to zero by
+/// less than `below`, or farther from zero by less than `above`.
 fn fewest_digits(value: f64, below: f64, above: f64) -> f64 {
     for digits in 0..usize::try_from(f64::DIGITS).unwrap_or(0) {
         let mut buffer = [0; 32];
@@ -488,7 +494,8 @@ fn fewest_digits(value: f64, below: f64, above: f64) -> f64 {
     value
 }
 
-/// Returns whether a number of this absolute value is written without an exponent.
+/// Returns whether a number with the absolute value `size` is written without an exponent. Numbers
+/// from `exponent_from` on are written with one.
 fn is_plain(size: f64, exponent_from: f64) -> bool {
     size == 0.0 || (1e-4..exponent_from).contains(&size)
 }
@@ -605,7 +612,7 @@ pub fn append(out: &mut Vec<u8>, text: fmt::Arguments<'_>) {
     let _infallible: io::Result<()> = out.write_fmt(text);
 }
 
-/// Formats ASCII text into a buffer on the stack.
+/// Formats ASCII text into `buffer`, which is on the stack, and returns the text.
 fn print<'a>(buffer: &'a mut [u8; 32], text: fmt::Arguments<'_>) -> &'a str {
     let mut cursor = io::Cursor::new(buffer.as_mut_slice());
     let fits = cursor.write_fmt(text).is_ok();

@@ -35,8 +35,8 @@ pub fn numpy_literal(datatype: &Datatype) -> Option<String> {
     })
 }
 
-/// Returns an array's element type and all its dimensions, because NumPy does not support arrays of
-/// arrays.
+/// Returns the innermost element type of nested arrays and all their dimensions, because NumPy does
+/// not support arrays of arrays.
 fn without_dims(mut datatype: &Datatype) -> (&Datatype, Vec<u32>) {
     let mut all = Vec::new();
     while let Class::Array { base, dims } = &datatype.class {
@@ -46,7 +46,7 @@ fn without_dims(mut datatype: &Datatype) -> (&Datatype, Vec<u32>) {
     (datatype, all)
 }
 
-/// Returns a Python tuple.
+/// Returns the dimensions as a Python tuple.
 fn tuple(dims: &[u32]) -> String {
     match dims {
         [one] => format!("({one},)"),
@@ -57,7 +57,7 @@ fn tuple(dims: &[u32]) -> String {
     }
 }
 
-/// Returns the literal of a type that is not an array.
+/// Returns the literal of a type that is not an array, or `None` if NumPy cannot describe the type.
 fn descr(datatype: &Datatype) -> Option<String> {
     let size = datatype.size;
     match &datatype.class {
@@ -118,8 +118,8 @@ fn quoted(sign: char, kind: char, size: u32) -> Option<String> {
     Some(format!("'{sign}{kind}{size}'"))
 }
 
-/// Returns the list of fields in the order of their offsets, because the literal cannot state
-/// another order.
+/// Returns the literal of a compound: a list of fields in the order of their offsets, because the
+/// literal cannot state another order.
 fn compound(size: u32, members: &[Member]) -> Option<String> {
     let mut sorted: Vec<&Member> = members.iter().collect();
     sorted.sort_by_key(|member| member.offset);
@@ -145,7 +145,7 @@ fn any_equal(members: &[Member]) -> bool {
     names.len() != count
 }
 
-/// Returns an unnamed field for the bytes between other fields.
+/// Returns an unnamed field for `bytes` padding bytes between other fields, or `None` for 0 bytes.
 fn padding(bytes: u32) -> Option<String> {
     (bytes > 0).then(|| format!("('', '|V{bytes}')"))
 }

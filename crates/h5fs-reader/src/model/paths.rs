@@ -1,4 +1,4 @@
-//! The index from objects to paths, which determines an object's canonical name.
+//! The index from objects to paths, which determines the canonical path of each object.
 //!
 //! An object may have any number of hard links, and a group may contain itself. The canonical path
 //! is the first one that a breadth-first walk over hard links from the root finds, with names in
@@ -49,7 +49,8 @@ fn start(container: &dyn Container, here: NodeId, path: &[u8]) -> NodeId {
     }
 }
 
-/// Follows `names`, the last one first, from `here`. Follows at most `most` links.
+/// Follows the links called `names`, the last name first, from the group `here`. Follows at most
+/// `most` links. Returns `None` if a link does not exist.
 fn follow(
     container: &dyn Container,
     mut here: NodeId,
@@ -94,7 +95,7 @@ fn follow(
     Err(Error::limit("links of one path", to_u64(most)))
 }
 
-/// Returns the names in a path, the last one first.
+/// Returns the names in a path, except `.` and empty names, the last name first.
 pub fn split_path_reversed(path: &[u8]) -> Vec<Vec<u8>> {
     let names = path.split(|&byte| byte == b'/');
     names
@@ -104,12 +105,12 @@ pub fn split_path_reversed(path: &[u8]) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// The canonical places of all objects that the walk found. There may be a million of them, so each
-/// takes 21 bytes and its name.
+/// The canonical group and name of each object that the walk found. There may be a million objects,
+/// so each takes 21 bytes and its name.
 #[derive(Debug, Default)]
 pub struct PathIndex {
     root: Option<NodeId>,
-    /// The places in the order of the walk.
+    /// The found objects, each with its canonical group and name, in the order of the walk.
     places: Vec<PathEntry>,
     positions: Positions,
     names: NameArena,
@@ -117,7 +118,7 @@ pub struct PathIndex {
     files: BTreeSet<Box<[u8]>>,
     file_bytes: usize,
     complete: bool,
-    /// The first read error that may not recur, and the number of places found before it.
+    /// The first read error that may not recur, and the number of objects found before it.
     unread: Option<(usize, Error)>,
 }
 
@@ -125,15 +126,16 @@ pub struct PathIndex {
 #[derive(Debug, Clone, Copy)]
 struct PathEntry {
     node: NodeId,
-    /// The position of the group, `ROOT` for the root.
+    /// The position of the group in the list of found objects, or `ROOT` for the root group.
     group: u32,
     name: NamePosition,
 }
 
-/// Number of bytes of a place, and of its position in a table that has just doubled its size.
+/// Memory in bytes for one found object: its [`PathEntry`], and its position in a hash table that
+/// has just doubled its size.
 const PLACE_BYTES: usize = size_of::<PathEntry>() + 10;
 
-/// The position that means the root group.
+/// The value of a position that means the root group.
 const ROOT: u32 = u32::MAX;
 
 impl PathIndex {
@@ -141,7 +143,8 @@ impl PathIndex {
     /// or the metadata budget of a request is spent. Calls `make_room` with the index's future size
     /// in bytes before the index grows.
     ///
-    /// Skips objects that cannot be read, because their own readers report the error.
+    /// Skips objects that cannot be read: the error is reported to those who read the object
+    /// itself.
     pub fn build(container: &Arc<dyn Container>, make_room: &dyn Fn(u64)) -> Self {
         let effort = RequestBudget::for_request();
         let container = &*Arc::clone(container).for_request(&effort);
@@ -174,7 +177,7 @@ impl PathIndex {
         index
     }
 
-    /// Adds the objects that `group` links to and that do not have a place yet. Adds none of them
+    /// Adds the objects that `group` links to and that are not in the index yet. Adds none of them
     /// and returns false if the budget ends before the last link.
     fn add(
         &mut self,
@@ -230,16 +233,16 @@ impl PathIndex {
         }
     }
 
-    /// Records an error that may not recur in another walk, and the number of places found `before`
-    /// it.
+    /// Records an error that may not recur in another walk, and `before`, the number of objects
+    /// found before it. Ignores other errors.
     fn record_error(&mut self, before: usize, error: &Error) {
         if self.unread.is_none() && matches!(error, Error::Io { .. }) {
             self.unread = Some((before, error.clone()));
         }
     }
 
-    /// Records the name of another file. If there are too many names, only the first ones are
-    /// recorded.
+    /// Records the name of another file that a link leads into. If there are too many names, only
+    /// the first ones are recorded.
     fn keep_file(&mut self, file: &[u8], left: &mut Budget<'_>) {
         let bytes = self.file_bytes.plus(file_bytes(file));
         if bytes <= limits::NAMED_FILES && !self.files.contains(file) {
@@ -254,7 +257,8 @@ impl PathIndex {
         self.names.put(name)
     }
 
-    /// Sorts the places from `first` on. Keeps one place for each object that had no place before.
+    /// Sorts the entries from index `first` on by name. Then keeps one of them for each object that
+    /// had no entry before `first`.
     fn sort_and_deduplicate(&mut self, first: usize) {
         let names = &self.names;
         if let Some(found) = self.places.get_mut(first..) {
@@ -300,7 +304,8 @@ impl PathIndex {
         self.files.iter().map(|file| &**file)
     }
 
-    /// Checks that everything could be read, apart from damage.
+    /// Checks that the walk skipped nothing because of a temporary read error. Damaged structures
+    /// do not count.
     ///
     /// # Errors
     /// Fails if a read failed with an error that may not recur.
@@ -309,12 +314,12 @@ impl PathIndex {
         error.map_or(Ok(()), Err)
     }
 
-    /// Returns whether the walk was completed.
+    /// Returns whether the walk ended before it reached a limit.
     pub fn is_complete(&self) -> bool {
         self.complete
     }
 
-    /// Returns the group and the name (bytes as in the file) of the object's canonical place.
+    /// Returns the group and the name (bytes as in the file) of the object's canonical path.
     /// Returns `None` for the root and for objects that were not found.
     pub fn parent_and_name(&self, node: NodeId) -> Option<(NodeId, &[u8])> {
         let place = self.at(self.position(node)?)?;
@@ -325,7 +330,7 @@ impl PathIndex {
         Some((group, self.names.get(place.name)))
     }
 
-    /// Returns the canonical path like [`path`](Self::path).
+    /// Returns the object's canonical path like [`path`](Self::path).
     ///
     /// # Errors
     /// Fails if a part that could not be read may contain the object's canonical name.
@@ -334,7 +339,8 @@ impl PathIndex {
         Ok(self.path(node))
     }
 
-    /// Returns the canonical place like [`parent_and_name`](Self::parent_and_name).
+    /// Returns the object's canonical group and name like
+    /// [`parent_and_name`](Self::parent_and_name).
     ///
     /// # Errors
     /// Fails as [`checked_path`](Self::checked_path) does.
@@ -355,8 +361,8 @@ impl PathIndex {
         }
     }
 
-    /// Returns the canonical path, names as in the file, `/` for the root. Returns `None` for an
-    /// object that was not found.
+    /// Returns the object's canonical path, with names as in the file, or `/` for the root. Returns
+    /// `None` for an object that was not found.
     pub fn path(&self, node: NodeId) -> Option<Vec<u8>> {
         if Some(node) == self.root {
             return Some(b"/".to_vec());
@@ -381,12 +387,12 @@ impl PathIndex {
     }
 }
 
-/// Returns the number of bytes that the name of a file takes in a set.
+/// Returns the memory in bytes that the name of a file takes in the set of names.
 fn file_bytes(name: &[u8]) -> usize {
     name.len().plus(64)
 }
 
-/// Returns the number of the object at a position.
+/// Returns the node number of the entry at `position`.
 fn key(places: &[PathEntry], position: u32) -> u64 {
     let place = usize::try_from(position).ok().and_then(|at| places.get(at));
     place.map_or(u64::MAX, |place| place.node.number())
@@ -396,16 +402,16 @@ fn key(places: &[PathEntry], position: u32) -> u64 {
 struct Budget<'a> {
     links: usize,
     bytes: usize,
-    /// Number of bytes that the index may take, because room was made for them.
+    /// Memory in bytes that the index may take, because `make_room` was called with this size.
     room: u64,
     make_room: &'a dyn Fn(u64),
 }
 
 impl Budget<'_> {
-    /// Room is made in steps of this many bytes.
+    /// Memory in bytes by which each call of `make_room` exceeds the index's current size.
     const STEP: u64 = 1 << 20;
 
-    /// Makes room for an index of `weight` bytes.
+    /// Calls the function `make_room` if an index of `weight` bytes may soon exceed its room.
     fn make_room(&mut self, weight: u64) {
         if weight.plus(to_u64(NameArena::BLOCK)) > self.room {
             self.room = weight.plus(Self::STEP);

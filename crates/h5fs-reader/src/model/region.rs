@@ -17,7 +17,8 @@ pub enum Region {
     All,
     /// A regular pattern for each dimension.
     Regular(Vec<RegionAxis>),
-    /// The union of blocks, each given by its first and its last corner, both inclusive.
+    /// The union of rectangular blocks, each given by the coordinates of its first and its last
+    /// element.
     Blocks(Vec<(Vec<u64>, Vec<u64>)>),
 }
 
@@ -73,7 +74,7 @@ impl RegionAxis {
         blocks.times(self.block).plus(rest.min(self.block))
     }
 
-    /// Returns the selected index with number `ordinal`.
+    /// Returns the index that is number `ordinal` among the selected indices, counted from 0.
     fn selected_index(&self, ordinal: u64) -> u64 {
         let blocks = ordinal.checked_div(self.block).unwrap_or(0);
         let rest = ordinal.checked_rem(self.block).unwrap_or(0);
@@ -106,7 +107,7 @@ enum Pattern {
 /// A run of contiguous elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Run {
-    /// The first element's number in the array.
+    /// The number of the run's first element in the array, in C order.
     pub element: u64,
     /// The number of elements.
     pub length: u64,
@@ -161,7 +162,8 @@ impl Runs {
         }
     }
 
-    /// Returns the number of bytes of the list of runs, or 0 for a regular pattern.
+    /// Returns the number of bytes of the list of runs, or 0 for a regular pattern, which needs no
+    /// list.
     pub fn listed_bytes(&self) -> u64 {
         match &self.0 {
             Pattern::Regular(_) => 0,
@@ -169,7 +171,7 @@ impl Runs {
         }
     }
 
-    /// Returns the number of bytes of the pattern or the list.
+    /// Returns the number of bytes of heap memory that the pattern or the list of runs takes.
     pub fn heap_bytes(&self) -> usize {
         match &self.0 {
             Pattern::Regular(axes) => size_of_val(&**axes),
@@ -177,7 +179,7 @@ impl Runs {
         }
     }
 
-    /// Returns the number of elements.
+    /// Returns the number of selected elements.
     pub fn elements(&self) -> u64 {
         match &self.0 {
             Pattern::Regular(axes) => {
@@ -188,8 +190,8 @@ impl Runs {
         }
     }
 
-    /// Returns the part of a run from the selected element with number `ordinal` on. Returns `None`
-    /// after the last element.
+    /// Returns the rest of a run from the selected element with number `ordinal` on. Returns `None`
+    /// after the last selected element.
     pub fn from_ordinal(&self, ordinal: u64) -> Option<Run> {
         if ordinal >= self.elements() {
             return None;
@@ -230,8 +232,8 @@ impl Run {
     }
 }
 
-/// Returns the axes with the number of elements per index. A completely selected dimension is
-/// merged with the next slower one, to make runs longer.
+/// Returns the axes, each with the number of the array's elements per index. A completely selected
+/// dimension is merged with the next slower one, to make runs longer.
 fn merged(axes: &[RegionAxis], dims: &[u64]) -> Vec<(RegionAxis, u64)> {
     let mut merged: Vec<(RegionAxis, u64)> = Vec::new();
     let mut stride = 1_u64;
@@ -260,7 +262,7 @@ fn merged(axes: &[RegionAxis], dims: &[u64]) -> Vec<(RegionAxis, u64)> {
     merged
 }
 
-/// Merges adjacent blocks into one.
+/// Replaces the adjacent blocks of a pattern by one block.
 fn joined(axis: RegionAxis) -> RegionAxis {
     match axis.length {
         Some(length) if length > 0 && (axis.stride == axis.block || length <= axis.block) => {
@@ -298,8 +300,8 @@ fn regular_run(axes: &[(RegionAxis, u64)], ordinal: u64) -> Option<Run> {
     })
 }
 
-/// Counts the selected elements before `element`. Continues to the next axis while the element's
-/// own index is selected.
+/// Returns the number of selected elements before `element`. The count continues on the next axis
+/// only while the element's own index is selected.
 fn first_regular(axes: &[(RegionAxis, u64)], element: u64) -> u64 {
     let mut rest = element;
     let mut ordinal = 0_u64;
@@ -321,7 +323,8 @@ fn first_regular(axes: &[(RegionAxis, u64)], element: u64) -> u64 {
     ordinal
 }
 
-/// Returns the rows of all blocks, with each element once.
+/// Returns the runs of the union of all blocks, in ascending order. An element in several blocks
+/// counts once.
 fn listed(blocks: &[(Vec<u64>, Vec<u64>)], dims: &[u64]) -> Result<Vec<Run>> {
     let mut runs = Vec::new();
     for block in blocks {
@@ -341,7 +344,8 @@ fn listed(blocks: &[(Vec<u64>, Vec<u64>)], dims: &[u64]) -> Result<Vec<Run>> {
     Ok(runs)
 }
 
-/// Returns the patterns of a block that is given by its corners.
+/// Returns the pattern in each dimension that selects the block from corner `first` to corner
+/// `last`.
 fn axes_of((first, last): &(Vec<u64>, Vec<u64>)) -> Vec<RegionAxis> {
     let axis = |(first, last): (&u64, &u64)| {
         let length = last.minus_or_zero(*first).plus_one();
@@ -355,7 +359,8 @@ fn axes_of((first, last): &(Vec<u64>, Vec<u64>)) -> Vec<RegionAxis> {
     first.iter().zip(last).map(axis).collect()
 }
 
-/// Merges overlapping and adjacent runs in place, because there may be a million runs.
+/// Merges overlapping and adjacent sorted runs, and computes their ordinals. Works in place,
+/// because there may be a million runs.
 fn join_overlaps(runs: &mut Vec<Run>) {
     runs.dedup_by(|run, last| {
         let touches = run.element <= last.element.plus(last.length);

@@ -1,4 +1,4 @@
-//! A compact list of regions. One virtual array may have tens of thousands of mappings. The numbers
+//! A compact list of regions. One virtual array may have tens of thousands of regions. The numbers
 //! of all regions are in two lists instead of separate allocations.
 
 use crate::memory;
@@ -14,7 +14,7 @@ pub struct Regions {
     corners: Vec<u64>,
 }
 
-/// The position of one region's numbers in the lists.
+/// The position of one region in [`Regions`].
 #[derive(Debug, Clone, Copy)]
 pub struct RegionPosition(RegionForm);
 
@@ -52,7 +52,7 @@ impl Regions {
         })
     }
 
-    /// Returns the region at a position.
+    /// Returns the region at the position that [`store`](Self::store) returned.
     pub fn get(&self, RegionPosition(form): RegionPosition) -> Region {
         match form {
             RegionForm::Nothing => Region::Nothing,

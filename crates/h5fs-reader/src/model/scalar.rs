@@ -10,7 +10,7 @@ use crate::model::text::write_json_text;
 pub struct Scalar {
     /// The text after unquoting.
     pub text: String,
-    /// The value of that text.
+    /// The value that the text has in YAML.
     pub value: ScalarValue,
 }
 
@@ -29,7 +29,7 @@ pub enum ScalarValue {
     Complex(f64, f64),
     /// A date, or a date and a time, given by the text.
     Timestamp,
-    /// Bytes, in base64.
+    /// Bytes. The text is their base64 encoding.
     Binary,
     /// Text, and any scalar with a custom tag.
     String,

@@ -19,7 +19,7 @@ use crate::wire::{Count, to_u64, to_usize};
 pub struct Selection {
     /// The type of the selected elements, never an array.
     pub datatype: Datatype,
-    /// The dimensions, slowest first. Empty for a single element.
+    /// The dimensions of the selection, slowest first. Empty for a single element.
     pub axes: Vec<Axis>,
     /// The offset of the first element from the start of the array, in bytes.
     pub offset: u64,
@@ -28,19 +28,20 @@ pub struct Selection {
 /// A dimension of a selection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Axis {
-    /// The number of elements.
+    /// The number of selected elements along the dimension.
     pub count: u64,
-    /// The places of the elements in the array.
+    /// The positions of the selected elements in the array.
     pub places: AxisPositions,
 }
 
-/// The places of the elements in a dimension.
+/// The positions of the selected elements along one dimension.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AxisPositions {
-    /// A constant distance between elements, in bytes of the array. Meaningless for a single
-    /// element.
+    /// A constant distance between selected elements, in bytes of the array. Meaningless for a
+    /// single element.
     Strided(i64),
-    /// Any places: the distance from the first element to each element, in bytes of the array.
+    /// Any positions: the distance from the first selected element to each selected element, in
+    /// bytes of the array.
     Listed(Arc<[i64]>),
 }
 
@@ -65,11 +66,12 @@ impl Selector {
 }
 
 impl Selector {
-    /// Returns the dimensions of the array that a selection keeps, counted from 0, in the
-    /// selection's order. The array has `rank` dimensions, and its elements are not compound.
+    /// Returns the numbers of the array's dimensions that remain in the selection, counted from 0,
+    /// in the selection's order. The array has `rank` dimensions, and its elements are not
+    /// compound.
     ///
     /// # Errors
-    /// `NotFound` if the array does not contain that part.
+    /// `NotFound` if an array of `rank` dimensions does not have the selected part.
     pub fn dimensions(&self, rank: usize) -> Result<Vec<usize>> {
         let mut dimensions = (0..rank).collect();
         for step in &self.0 {
@@ -100,7 +102,7 @@ impl Selection {
         Ok(selection)
     }
 
-    /// Returns the dimensions, slowest first.
+    /// Returns the number of selected elements in each dimension, slowest first.
     pub fn dims(&self) -> Vec<u64> {
         self.axes.iter().map(|axis| axis.count).collect()
     }
@@ -146,7 +148,7 @@ impl Selection {
     /// Applies the indices of one pair of brackets.
     ///
     /// # Errors
-    /// `NotFound` if the part does not exist. The selection must not be used afterwards.
+    /// `NotFound` if the part does not exist. After an error, the selection must not be used.
     pub(in crate::model) fn apply(&mut self, indices: &[DimensionIndex]) -> Result<()> {
         let axes = std::mem::take(&mut self.axes);
         self.axes = arranged(axes, indices, |axis, index| {
@@ -171,8 +173,8 @@ impl Selection {
     }
 }
 
-/// Applies `pick` to each dimension and its index. Returns the kept dimensions in the order of
-/// NumPy's selections.
+/// Applies `pick` to each dimension and its index. Returns the dimensions that `pick` returns, in
+/// the order that NumPy gives them.
 fn arranged<D>(
     dimensions: Vec<D>,
     indices: &[DimensionIndex],
@@ -207,7 +209,7 @@ fn arranged<D>(
     Ok(arranged)
 }
 
-/// Returns whether a slice or an ellipsis separates integers and lists. NumPy then puts the
+/// Returns whether a slice or an ellipsis stands between integers and lists. NumPy then puts the
 /// dimension of a list first.
 fn is_split(indices: &[DimensionIndex]) -> bool {
     let is_advanced =
@@ -228,7 +230,7 @@ impl Axis {
         Axis { count, places }
     }
 
-    /// Returns the number of bytes from the dimension's first element to the element at `place`.
+    /// Returns the number of bytes from the axis's first element to the element with index `place`.
     pub fn byte_distance(&self, place: u64) -> i64 {
         match &self.places {
             AxisPositions::Strided(stride) => {
@@ -242,8 +244,8 @@ impl Axis {
         }
     }
 
-    /// Selects `count` places from `first` on, in steps of `step`. Returns the distance in bytes to
-    /// the first of them, or 0 if there are none, and the new axis.
+    /// Selects `count` elements of the axis from index `first` on, in steps of `step`. Returns the
+    /// distance in bytes to the first selected element, or 0 if none is selected, and the new axis.
     fn every(&self, first: u64, count: u64, step: i64) -> (i64, Axis) {
         match &self.places {
             _ if count == 0 => (0, Axis::at_stride(0, 0)),
@@ -261,8 +263,8 @@ impl Axis {
         }
     }
 
-    /// Selects these places. Returns the distance in bytes to the first of them, or 0 if there are
-    /// none, and the new axis.
+    /// Selects the elements of the axis with the indices `places`. Returns the distance in bytes to
+    /// the first selected element, or 0 if none is selected, and the new axis.
     fn listed(&self, places: Vec<u64>) -> (i64, Axis) {
         let places = places.into_iter();
         let mut distances: Vec<i64> = places.map(|place| self.byte_distance(place)).collect();
@@ -288,7 +290,8 @@ impl Axis {
         (first, axis)
     }
 
-    /// Returns the place of an integer index. A negative integer counts from the end.
+    /// Returns the index `at` of the axis, counted from the start. A negative `at` counts from the
+    /// end. Fails with `NotFound` outside the axis.
     fn position(&self, at: i64) -> Result<u64> {
         let count = i64::try_from(self.count).unwrap_or(i64::MAX);
         let from_start = if at < 0 { at.saturating_add(count) } else { at };
@@ -299,7 +302,8 @@ impl Axis {
         }
     }
 
-    /// Returns the first place of a slice and its number of places, as Python's `slice.indices`.
+    /// Returns the first index that a slice selects and the number of selected indices, by the
+    /// rules of Python's `slice.indices`.
     fn range(&self, start: Option<i64>, stop: Option<i64>, step: i64) -> (u64, u64) {
         let count = i64::try_from(self.count).unwrap_or(i64::MAX);
         // The bounds of a slice are clamped to one place after the last, or one before the first.

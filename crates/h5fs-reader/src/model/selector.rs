@@ -52,7 +52,8 @@ impl Selector {
     }
 }
 
-/// Returns all divisions of `name` into a name, not empty, and a selector, the longest name first.
+/// Returns all divisions of `name` into a name that is not empty and a valid selector, the longest
+/// name first.
 pub fn split(name: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     let places = name.iter().enumerate().rev();
     places
@@ -61,7 +62,8 @@ pub fn split(name: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
         .filter(|(_, selector)| Selector::parse(selector).is_some())
 }
 
-/// Parses the text before the closing bracket. Returns the step and the text after the bracket.
+/// Parses the text after an opening bracket up to the closing bracket. Returns the step and the
+/// text after the closing bracket.
 fn parse_step(text: &[u8]) -> Option<(SelectorStep, &[u8])> {
     let text = text.trim_ascii_start();
     if let Some((quote @ (b'\'' | b'"'), quoted)) = text.split_first() {
@@ -82,7 +84,8 @@ fn before_bracket(text: &[u8], end: Option<usize>) -> Option<(&[u8], &[u8])> {
     Some((inner.trim_ascii(), after.get(1..)?))
 }
 
-/// Returns the place of the bracket that closes the indices, skipping lists.
+/// Returns the position of the bracket that closes the indices, skipping the brackets of lists.
+/// Returns `None` if no bracket closes them.
 fn closing_bracket(text: &[u8]) -> Option<usize> {
     let mut in_list = false;
     text.iter().position(|&byte| {
@@ -92,8 +95,8 @@ fn closing_bracket(text: &[u8]) -> Option<usize> {
     })
 }
 
-/// Parses a name up to its closing quote and the closing bracket. Returns the step and the text
-/// after the bracket.
+/// Parses a field's name up to its closing quote and the closing bracket. Returns the step and the
+/// text after the closing bracket.
 fn parse_quoted(text: &[u8], quote: u8) -> Option<(SelectorStep, &[u8])> {
     let mut name = Vec::new();
     let mut rest = text;
@@ -126,7 +129,7 @@ fn parse_indices(text: &[u8]) -> Option<Vec<DimensionIndex>> {
     (ellipses.count() <= 1 && lists.count() <= 1).then_some(indices)
 }
 
-/// Returns the texts between commas. Commas in lists do not separate.
+/// Returns the texts of the indices, which commas separate. Commas within lists do not separate.
 fn parts(text: &str) -> impl Iterator<Item = &str> {
     let mut in_list = false;
     let parts = without_last_comma(text).split(move |c| {

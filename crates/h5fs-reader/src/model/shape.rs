@@ -21,7 +21,7 @@ pub enum Shape {
 }
 
 impl Shape {
-    /// Returns a shape that cannot grow.
+    /// Returns a shape of the dimensions `dims` that cannot grow.
     pub fn fixed(dims: Vec<u64>) -> Self {
         let max = dims.iter().copied().map(Some).collect();
         Shape::Simple { dims, max }
@@ -43,10 +43,10 @@ impl Shape {
         }
     }
 
-    /// Returns the number of elements.
+    /// Returns the number of elements of the array.
     ///
     /// # Errors
-    /// `Limit` if the product exceeds 63 bits, or the rank exceeds the limit.
+    /// `Limit` if the number exceeds 63 bits, or the rank exceeds [`limits::RANK`].
     pub fn elements(&self) -> Result<u64> {
         match self {
             Shape::Null => Ok(0),

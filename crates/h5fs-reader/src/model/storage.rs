@@ -35,8 +35,8 @@ pub trait PieceDecoder: Send + Sync + fmt::Debug {
     /// Returns the number of stored bytes of the whole block.
     fn stored_bytes(&self) -> u64;
 
-    /// Returns the stored extents of these pieces. Omits extents that are known only after
-    /// decoding. For all pieces, returns the extents of the whole block.
+    /// Returns the stored extents of the pieces with these numbers. Omits extents that are known
+    /// only after decoding. For all pieces, returns the extents of the whole block.
     fn stored_extents(&self, _pieces: Range<u64>) -> Vec<StoredExtent> {
         Vec::new()
     }
@@ -47,8 +47,8 @@ pub trait PieceDecoder: Send + Sync + fmt::Debug {
         false
     }
 
-    /// Returns all decoded bytes of a piece. For a sequential block, the caller must run one decode
-    /// at a time.
+    /// Returns all decoded bytes of piece number `piece`. For a sequential block, the caller must
+    /// run one decode at a time.
     ///
     /// # Errors
     /// Fails if the stored bytes are damaged or of an unsupported kind. `NotFound` after the last
@@ -85,7 +85,7 @@ pub struct DecodeContext<'a> {
     pub on_extra_piece: &'a mut dyn FnMut(u64, Buffer),
 }
 
-/// A run of an array's bytes, stored unencoded in a source.
+/// A contiguous range of an array's bytes that is stored in a source.
 #[derive(Debug, Clone)]
 pub struct StoredExtent {
     /// The source of the bytes.
@@ -100,12 +100,13 @@ pub struct StoredExtent {
 pub struct ChunkGrid {
     /// The source of the chunks.
     pub source: SharedSource,
-    /// The lowest absolute offset that a chunk may have. The bytes before belong to the superblock.
+    /// The lowest offset in the source that a chunk may have. The bytes before this offset belong
+    /// to the superblock.
     pub min_offset: u64,
     /// Number of elements of a chunk in each dimension, none zero. The rank equals the array's
     /// rank.
     pub chunk_shape: Vec<u64>,
-    /// The index that finds a chunk by its place in the grid.
+    /// The index that finds a chunk by its grid coordinates.
     pub index: Arc<dyn ChunkIndex>,
     /// The filters that produced the stored bytes.
     pub pipeline: Pipeline,
@@ -113,22 +114,23 @@ pub struct ChunkGrid {
     pub has_unfiltered_edge_chunks: bool,
 }
 
-/// An index of stored chunks by their place in the grid. Places are counted in chunks, slowest
+/// An index of stored chunks by their grid coordinates, which are counted in chunks, slowest
 /// dimension first.
 pub trait ChunkIndex: Send + Sync + fmt::Debug {
-    /// Returns the chunk at `place`, or `None` if the chunk is not stored. The index is searched by
-    /// descent, so the cost does not depend on the number of other chunks.
+    /// Returns the location of the chunk at grid coordinates `place`, or `None` if the chunk is not
+    /// stored. The index is searched by descent, so the cost does not depend on the number of other
+    /// chunks.
     ///
     /// # Errors
     /// `Corrupt` if a structure on the path is damaged.
     fn find(&self, place: &[u64]) -> Result<Option<StoredChunk>>;
 
     /// Finds a chunk like [`find`](Self::find). Bytes of the index that are read are charged to
-    /// `effort`, and the wait for a remote source ends when `effort` does.
+    /// `effort`. The wait for a remote source ends once the request of `effort` is cancelled.
     ///
     /// # Errors
-    /// Fails as `find` does. `RequestBudget` if too many bytes would have to be read, `Error::cancelled`
-    /// once the request is to end.
+    /// Fails as `find` does. `BudgetExceeded` if too many bytes would have to be read.
+    /// [`Error::cancelled`](crate::error::Error::cancelled) once the request is cancelled.
     fn find_with_budget(
         &self,
         place: &[u64],
@@ -143,9 +145,9 @@ pub trait ChunkIndex: Send + Sync + fmt::Debug {
         self.walk_from(&mut IndexCursor::default(), effort, visit)
     }
 
-    /// Calls `visit` with the stored chunks from `place` on, in the index's order, until `visit`
-    /// breaks. Sets `place` to the position after the last visited chunk, where a later walk can
-    /// continue by descent. Bytes of the index that are read are charged to `effort`.
+    /// Calls `visit` with the stored chunks from the position `place` on, in the index's order,
+    /// until `visit` breaks. Sets `place` to the position after the last visited chunk, where a
+    /// later walk can continue. Bytes of the index that are read are charged to `effort`.
     ///
     /// # Errors
     /// `Corrupt` if a structure is damaged, after the chunks before it were visited. `place` then
@@ -159,11 +161,12 @@ pub trait ChunkIndex: Send + Sync + fmt::Debug {
 }
 
 /// A position in a walk over a chunk index. Only the index knows the meaning of the numbers. The
-/// list is empty at the beginning.
+/// list of numbers is empty at the beginning of the index.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct IndexCursor(pub Vec<u64>);
 
-/// A function that receives each stored chunk with its place in the grid.
+/// A function that receives the grid coordinates and the location of each stored chunk. The walk
+/// ends when the function breaks.
 pub type ChunkVisitor<'a> = dyn FnMut(&[u64], StoredChunk) -> ControlFlow<()> + 'a;
 
 /// The location of one chunk's stored bytes.
@@ -171,13 +174,13 @@ pub type ChunkVisitor<'a> = dyn FnMut(&[u64], StoredChunk) -> ControlFlow<()> + 
 pub struct StoredChunk {
     /// Offset of the bytes in the array's source.
     pub offset: u64,
-    /// Length of the stored bytes, after all filters.
+    /// Length in bytes of the stored chunk, encoded by its filters.
     pub length: u64,
     /// If bit i is set, filter i of the pipeline was not applied to this chunk.
     pub filter_mask: u32,
 }
 
-/// The filters in writing order. Reading reverses them from last to first.
+/// The filters of a chunk in writing order. Reading reverses them from last to first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pipeline(pub Vec<Filter>);
 

@@ -1,4 +1,4 @@
-//! Text as stored, and as JSON.
+//! Conversion of stored strings to text without padding, and to JSON.
 
 use std::fmt::Display;
 
@@ -19,7 +19,7 @@ pub fn without_padding(bytes: &[u8], padding: StringPadding) -> &[u8] {
     }
 }
 
-/// Returns the bytes up to the last one that is not `pad`.
+/// Returns the bytes up to and including the last one that is not `pad`.
 fn without_last(bytes: &[u8], pad: u8) -> &[u8] {
     let text = bytes.iter().rposition(|&byte| byte != pad);
     let length = text.map_or(0, Count::plus_one);
@@ -33,7 +33,7 @@ pub fn write_json_text(text: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-/// Returns a JSON string like [`write_json_text`].
+/// Returns `text` as a JSON string, as [`write_json_text`] writes it.
 pub fn json_text(text: &[u8]) -> String {
     let mut out = Vec::new();
     write_json_text(text, &mut out);
@@ -48,7 +48,7 @@ pub fn json_length(text: &[u8]) -> usize {
     length
 }
 
-/// Passes the content of a JSON string, without its quotes, to `write` in parts.
+/// Escapes `text` for JSON and passes the result, without quotes, to `write` in parts.
 fn escape(text: &[u8], mut write: impl FnMut(&[u8])) {
     let is_special = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..0x20 | 0x7F);
     for chunk in text.utf8_chunks() {
@@ -74,7 +74,7 @@ fn escape(text: &[u8], mut write: impl FnMut(&[u8])) {
     }
 }
 
-/// Returns the escape of a UTF-16 code unit, given by its two bytes.
+/// Returns the JSON escape sequence (`\uXXXX`) of a UTF-16 code unit, given by its two bytes.
 fn unit(high: u8, low: u8) -> [u8; ESCAPE] {
     let digit = |half: u8| {
         let digit = char::from_digit(half.into(), 16);
@@ -118,7 +118,8 @@ impl JsonObject {
         }
     }
 
-    /// Appends a key. Returns the output, and the caller must append the value as JSON.
+    /// Appends the key `name`. Returns the output buffer, to which the caller must append the value
+    /// as JSON.
     pub fn key(&mut self, name: impl AsRef<[u8]>) -> &mut Vec<u8> {
         let out = &mut self.members;
         if !out.is_empty() {
@@ -134,12 +135,12 @@ impl JsonObject {
         out
     }
 
-    /// Appends a member whose value is a text.
+    /// Appends a member with the key `name` whose value is `text`, as a JSON string.
     pub fn text(&mut self, name: impl AsRef<[u8]>, text: impl AsRef<[u8]>) {
         write_json_text(text.as_ref(), self.key(name));
     }
 
-    /// Appends a member whose value is already JSON.
+    /// Appends a member with the key `name` whose value is already JSON.
     pub fn json(&mut self, name: impl AsRef<[u8]>, value: impl Display) {
         append(self.key(name), format_args!("{value}"));
     }
@@ -149,14 +150,14 @@ impl JsonObject {
         self.members.len()
     }
 
-    /// Returns the whole object.
+    /// Returns the text of the whole JSON object.
     pub fn finish(self) -> String {
         let end = if self.in_lines { "\n" } else { "" };
         format!("{{{}{end}}}", String::from_utf8_lossy(&self.members))
     }
 }
 
-/// Length of the longest escape of one byte in a JSON string.
+/// Length in bytes of the longest escape sequence of one byte in a JSON string.
 pub const ESCAPE: usize = 6;
 
 #[cfg(test)]

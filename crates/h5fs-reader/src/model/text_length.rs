@@ -1,5 +1,5 @@
-//! The length of a number's text. The length is computed without writing the text if that is
-//! faster, because counting a large array examines millions of numbers.
+//! The length in bytes of a number's text. The length is computed without writing the text if that
+//! is faster, because counting a large array examines millions of numbers.
 
 use crate::model::Datatype;
 use crate::model::datatype::{Bits, ByteOrder, Class};
@@ -26,8 +26,9 @@ enum NumberKind {
 }
 
 impl TextLength {
-    /// Creates a calculator for elements of `datatype`. Returns `None` if they are not plain
-    /// machine numbers.
+    /// Creates a calculator for elements of `datatype`. Returns `None` unless they are ASDF
+    /// booleans, integers of 1, 2, 4 or 8 bytes without padding bits, or IEEE 754 numbers of 4 or 8
+    /// bytes.
     pub fn from_datatype(datatype: &Datatype) -> Option<Self> {
         let bytes = datatype.size;
         let (kind, order) = match &datatype.class {
@@ -64,8 +65,9 @@ impl TextLength {
         })
     }
 
-    /// Returns the text length of the number in `element`. With `as_json`, returns the length of
-    /// its JSON form. Returns `None` for an element that is too short. Overwrites `scratch`.
+    /// Returns the length in bytes of the text of the number in `element`. With `as_json`, returns
+    /// the length of the number as JSON. Returns `None` for an element that is too short.
+    /// Overwrites `scratch`.
     pub fn length(&self, element: &[u8], as_json: bool, scratch: &mut Vec<u8>) -> Option<usize> {
         let word = self.word(element)?;
         let length = match (self.kind, self.bytes) {
@@ -107,13 +109,13 @@ impl TextLength {
     }
 }
 
-/// Returns the number of decimal digits of a number.
+/// Returns how many decimal digits `number` has.
 fn digits(number: u64) -> usize {
     let log = number.checked_ilog10().unwrap_or(0);
     usize::try_from(log).unwrap_or(0).plus_one()
 }
 
-/// Writes a number to `scratch` and returns the length of its text.
+/// Writes a number to `scratch` and returns the length in bytes of its text.
 fn written(real: FloatValue, as_json: bool, scratch: &mut Vec<u8>) -> usize {
     scratch.clear();
     real.write_text(scratch);

@@ -40,7 +40,7 @@ pub struct ValueWriter {
     walk: ElementWalker,
     /// Whether the text of an element is JSON.
     is_nested: bool,
-    /// The writer of each part of a complex number.
+    /// The writer of each part of a complex number. `None` for elements of another type.
     part: Option<Box<ValueWriter>>,
 }
 
@@ -118,7 +118,7 @@ impl ValueWriter {
         self.walk.list(elements, dims, &mut text)
     }
 
-    /// Appends two consecutive elements of this type as a complex number.
+    /// Appends two consecutive elements of the writer's type as a complex number, such as `1+2j`.
     fn complex(&self, element: &[u8], context: &TextContext<'_>, out: &mut Vec<u8>) -> Result<()> {
         let (real, imaginary) = element.split_at(self.size().min(element.len()));
         self.text(real, context, out)?;
@@ -134,7 +134,7 @@ impl ValueWriter {
     }
 }
 
-/// Returns the text of a value without separate parts.
+/// Returns the text of a value that has no parts. The result is empty for any other value.
 ///
 /// # Errors
 /// Fails as [`ValueWriter::text`] does.
@@ -242,7 +242,7 @@ impl TextSink<'_> {
         self.text(&text)
     }
 
-    /// Appends `0x` and two digits per byte.
+    /// Appends `bytes` in hexadecimal: `0x` and two digits for each byte.
     fn bytes(&mut self, bytes: &[u8]) -> Result<()> {
         self.check(bytes.len().times(2))?;
         within_quotes(self.is_json, self.out, |out| {
@@ -265,7 +265,8 @@ fn within_quotes(quoted: bool, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8
     }
 }
 
-/// Removes the `.0` of a whole number, because a complex number's parts are written without it.
+/// Removes the `.0` of a whole number at the end of `out`, because the parts of a complex number
+/// are written without it.
 fn drop_point_zero(out: &mut Vec<u8>) {
     if out.ends_with(b".0") {
         out.truncate(out.len().minus_or_zero(2));

@@ -1,9 +1,9 @@
 //! The walk over a stored element, guided by its datatype.
 //!
-//! A [`ElementWalker`] is created once for a datatype and visits any number of elements. It finds the parts
-//! of an element, follows its pointers, and passes each value to a [`ValueSink`], which writes the value
-//! as text. Lists and maps look the same in all texts, except for the keys: `[1, 2]`, `{KEY1,
-//! KEY2}`.
+//! An [`ElementWalker`] is created once for a datatype and visits any number of elements. It finds
+//! the parts of an element, follows its pointers, and passes each value to a [`ValueSink`], which
+//! writes the value as text. Lists and maps look the same in all texts, except for the keys: `[1,
+//! 2]`, `{KEY1, KEY2}`.
 
 use std::cell::Cell;
 
@@ -17,8 +17,8 @@ use crate::model::text::without_padding;
 use crate::model::{Container, Datatype, NodeId, Reference};
 use crate::wire::{Count, to_u64, to_usize};
 
-/// A function that returns a node's path in the bytes of the file, or `None` if the node does not
-/// have a path. Fails if the path cannot be determined now.
+/// A function that returns a node's path, with names in the encoding of the file, or `None` if the
+/// node does not have a path. Fails if the path cannot be determined now.
 pub type NodePathResolver<'a> = dyn Fn(NodeId) -> Result<Option<Vec<u8>>> + 'a;
 
 /// The environment of an element's text: pointers, paths and the maximum length.
@@ -31,13 +31,13 @@ pub struct TextContext<'a> {
     /// The maximum length of the output in bytes.
     pub limit: usize,
     fetched: Cell<u64>,
-    /// The number of elements in the variable-length sequences that were followed so far.
+    /// The number of elements in all variable-length sequences that were followed so far.
     followed: Cell<u64>,
 }
 
 impl<'a> TextContext<'a> {
-    /// Creates a context for text of at most `limit` bytes. The bytes that pointers lead to are
-    /// limited in proportion.
+    /// Creates a context for text of at most `limit` bytes. The number of bytes that are read
+    /// through pointers is limited in proportion to `limit`.
     pub fn new(
         container: &'a dyn Container,
         paths: &'a NodePathResolver<'a>,
@@ -52,7 +52,7 @@ impl<'a> TextContext<'a> {
         }
     }
 
-    /// Creates a context for text of at most `limit` bytes whose pointers are all null.
+    /// Creates a context for text of at most `limit` bytes in which every pointer reads as null.
     pub fn without_pointers(limit: usize) -> Self {
         TextContext {
             container: None,
@@ -63,7 +63,7 @@ impl<'a> TextContext<'a> {
         }
     }
 
-    /// Returns the number of elements in the variable-length sequences that were followed so far.
+    /// Returns the number of elements in all variable-length sequences that were followed so far.
     pub fn followed_elements(&self) -> u64 {
         self.followed.get()
     }
@@ -120,7 +120,7 @@ impl<'a> TextContext<'a> {
     }
 }
 
-/// Returns the text of an address that belongs to no object with a path.
+/// Returns the text for an address in the file, `@0x…`, for an object without a path.
 pub(super) fn address(address: u64) -> Vec<u8> {
     format!("@{address:#x}").into_bytes()
 }
@@ -142,7 +142,7 @@ pub enum Value<'a> {
     Text(&'a [u8]),
     /// The text of a date or time.
     DateTime(&'a [u8]),
-    /// A null pointer instead of a text, or a missing date.
+    /// A null pointer where a text is expected, or a missing date (`NaT`).
     Null,
     /// The target of a reference.
     Reference(ReferenceKind, Reference),
@@ -157,7 +157,8 @@ pub enum Value<'a> {
     },
     /// A sequence of strings of one byte. A sink that does not accept it receives a list.
     ByteStrings(&'a [u8]),
-    /// A complex number, with the walk of each part. A sink that does not accept it receives a map.
+    /// A complex number, with the walker for each of its two parts. A sink that does not accept it
+    /// receives a map of `r` and `i`.
     Complex(&'a ElementWalker),
 }
 
@@ -188,7 +189,7 @@ pub trait ValueSink {
     }
 }
 
-/// A walk that was prepared for elements of one datatype.
+/// A walker over the elements of one datatype.
 #[derive(Debug)]
 pub struct ElementWalker {
     size: usize,
@@ -202,7 +203,7 @@ enum WalkKind {
     Instant(Datetime64),
     Enumeration {
         base: Box<ElementWalker>,
-        /// Stored values and names, sorted by value without duplicates.
+        /// Stored values with their names, sorted by value without duplicates.
         names: Vec<(Vec<u8>, Vec<u8>)>,
         is_boolean: bool,
     },
@@ -232,7 +233,8 @@ struct WalkField {
 pub type KeyText<'k> = dyn Fn(&[u8]) -> String + 'k;
 
 impl ElementWalker {
-    /// Creates a walk for elements of `datatype`. `key` writes the keys of members.
+    /// Creates a walker for elements of `datatype`. `key` returns the text of the key of each
+    /// member.
     ///
     /// # Errors
     /// `Limit` for a datatype that is nested too deeply.
@@ -292,7 +294,7 @@ impl ElementWalker {
         self.size
     }
 
-    /// Passes an element to `sink`.
+    /// Passes the values of an element to `sink`.
     ///
     /// # Errors
     /// Fails as `sink` does. `Corrupt` for an element that is too short, the container's error for
@@ -341,7 +343,8 @@ impl ElementWalker {
         sink.check(0)
     }
 
-    /// Passes elements in C order to `sink`, in lists nested like `dims`.
+    /// Passes the values of `elements` in C order to `sink`, in lists nested like the dimensions
+    /// `dims`.
     ///
     /// # Errors
     /// Fails as [`element`](Self::element) does. `Limit` for more elements than can be counted.
@@ -425,8 +428,8 @@ fn map(
     Ok(())
 }
 
-/// Returns the dimensions of the lists in an element. Returns a single empty dimension if the
-/// element is empty.
+/// Returns the dimensions of the nested lists for an element that is an array. Returns a single
+/// dimension of length 0 if the array has no elements.
 fn dims_of(dims: &[u32]) -> Vec<u64> {
     if dims.contains(&0) {
         vec![0]
@@ -435,7 +438,8 @@ fn dims_of(dims: &[u32]) -> Vec<u64> {
     }
 }
 
-/// Returns the names sorted by value. Of equal values, the first name in file order is kept.
+/// Returns an enumeration's values with their names, sorted by value. Of several names with the
+/// same value, the first in file order is kept.
 fn names_by_value(members: &[(Vec<u8>, Vec<u8>)]) -> Vec<(Vec<u8>, Vec<u8>)> {
     let pairs = members
         .iter()
@@ -446,15 +450,15 @@ fn names_by_value(members: &[(Vec<u8>, Vec<u8>)]) -> Vec<(Vec<u8>, Vec<u8>)> {
     names
 }
 
-/// Returns `size` bytes from `offset` on.
+/// Returns `size` bytes of `bytes` from `offset` on.
 fn part(bytes: &[u8], offset: usize, size: usize) -> Result<&[u8]> {
     let end = offset.checked_add(size);
     end.and_then(|end| bytes.get(offset..end))
         .ok_or_else(|| Error::corrupt("element: it is shorter than its datatype", None))
 }
 
-/// Converts characters of four bytes to UTF-8, without padding NULs. An invalid character becomes
-/// U+FFFD.
+/// Converts UCS-4 characters of four bytes each to UTF-8, without padding NULs. An invalid
+/// character becomes U+FFFD.
 fn utf8(stored: &[u8], order: ByteOrder) -> Vec<u8> {
     let units = stored
         .chunks_exact(4)

@@ -61,11 +61,12 @@ impl DecodeMemory {
         }
     }
 
-    /// Waits until `bytes` bytes are free. If `bytes` exceeds the whole budget, waits until no
-    /// other large decode is running.
+    /// Waits until `bytes` bytes of the memory for decodes are free. If `bytes` exceeds the whole
+    /// budget, waits until no other large decode is running.
     ///
     /// # Errors
-    /// [`Error::cancelled`] once the decode is not wanted any longer.
+    /// [`Error::cancelled`](crate::error::Error::cancelled) once the decode is not wanted any
+    /// longer.
     pub(in crate::array) fn acquire(&self, bytes: u64, is_wanted: &IsWanted<'_>) -> Result<Permit> {
         let has_room =
             |_: &mut KeptChunks, decodes: &GateQueue| has_room(bytes, decodes, self.threads);
@@ -126,8 +127,8 @@ impl DecodeMemory {
         next.map(|idle| limits::KEPT_TIME.saturating_sub(idle))
     }
 
-    /// Keeps one `more` chunk. Drops others, least recently used first, until all kept chunks are
-    /// within the promised bytes.
+    /// Adds the chunk `more`, if any, to the kept chunks. Then drops kept chunks, least recently
+    /// used first, until the kept chunks and the running decodes fit into the memory for decodes.
     fn make_room(&self, more: Option<KeptChunk>) {
         let mut gone = Vec::new();
         self.gate.with_guarded(|kept, decodes| {
@@ -168,15 +169,15 @@ fn has_room(bytes: u64, decodes: &GateQueue, threads: usize) -> bool {
     }
 }
 
-/// Returns the bytes of each running medium and large decode.
+/// Returns the memory in bytes of each running medium and large decode.
 fn heavy(decodes: &GateQueue) -> impl Iterator<Item = u64> {
     decodes
         .admitted_weights(MEDIUM)
         .chain(decodes.admitted_weights(LARGE))
 }
 
-/// Returns whether medium and large decodes stay within the promised bytes with one more decode of
-/// `bytes` bytes.
+/// Returns whether the medium and large decodes, with one more decode of `bytes` bytes, take at
+/// most `threads` times the memory of the largest of them.
 fn fits_promised_bytes(bytes: u64, decodes: &GateQueue, threads: usize) -> bool {
     let sum: u64 = heavy(decodes).sum();
     let largest = heavy(decodes).fold(bytes, u64::max);

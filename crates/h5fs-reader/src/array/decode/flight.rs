@@ -28,16 +28,16 @@ pub(in crate::array) struct Flight<T> {
 /// The role of a reader that needs a chunk: it uses the finished decode, waits for a running
 /// decode, or decodes the chunk itself.
 pub(in crate::array) enum FlightEntry<'a, T: Clone> {
-    /// The work is done, because another reader has just finished.
+    /// The decode is done, because another reader has just finished it.
     Ready(T),
-    /// Wait for the reader that came first.
+    /// Another reader is decoding the chunk: wait for its outcome.
     Wait(Arc<Flight<T>>),
-    /// Do the work, as the first reader.
+    /// This reader is the first: it must decode the chunk.
     Leader(FlightLeader<'a, T>),
 }
 
-/// The obligation of the first reader to finish a flight. If a `FlightLeader` is dropped without an
-/// outcome, the flight ends with an error.
+/// The obligation of the first reader to finish a shared decode. If a `FlightLeader` is dropped
+/// without an outcome, the decode ends with an error.
 pub(in crate::array) struct FlightLeader<'a, T: Clone> {
     flights: &'a Flights<T>,
     flight: Arc<Flight<T>>,
@@ -51,9 +51,9 @@ impl<T: Clone> Flights<T> {
         }
     }
 
-    /// Joins the flight of `key`, or begins one. If `ready` returns the outcome of a flight that
-    /// has just ended, returns that outcome. A flight's outcome must be visible to `ready` before
-    /// the flight ends.
+    /// Joins the running decode of the chunk `key`, or begins one. If `ready` returns the outcome
+    /// of a decode that has just ended, returns that outcome. The outcome of a decode must be
+    /// visible to `ready` before the decode ends.
     pub(in crate::array) fn join_or_begin(
         &self,
         key: ChunkKey,
@@ -81,14 +81,14 @@ impl<T: Clone> Flights<T> {
         })
     }
 
-    /// Returns whether a flight of `key` is in progress.
+    /// Returns whether a decode of the chunk `key` is in progress.
     pub(in crate::array) fn contains(&self, key: ChunkKey) -> bool {
         lock(&self.table).contains_key(&key)
     }
 }
 
 impl<T: Clone> Flight<T> {
-    /// Waits for the outcome.
+    /// Waits for the outcome of the decode.
     ///
     /// # Errors
     /// Fails with the error of the outcome, or with [`Error::cancelled`] once this reader is
@@ -104,7 +104,7 @@ impl<T: Clone> Flight<T> {
         }
     }
 
-    /// Returns whether a reader still waits for the flight. Drops cancelled tokens.
+    /// Returns whether a reader still waits for the decode. Drops cancelled tokens.
     fn is_wanted(&self) -> bool {
         let mut tokens = lock(&self.tokens);
         tokens.retain(|token| !token.is_cancelled());
@@ -113,7 +113,7 @@ impl<T: Clone> Flight<T> {
 }
 
 impl<T: Clone> FlightLeader<'_, T> {
-    /// Returns whether a reader still waits for the work.
+    /// Returns whether a reader still waits for the decode.
     pub(in crate::array) fn is_wanted(&self) -> bool {
         self.flight.is_wanted()
     }

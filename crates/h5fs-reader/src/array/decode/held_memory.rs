@@ -23,7 +23,7 @@ impl OpenObjectMemory {
     /// Reserves `bytes` bytes of memory for an open object.
     ///
     /// # Errors
-    /// `Io` (`OutOfMemory`) if too many bytes are held already.
+    /// `Io` (`OutOfMemory`) if all open objects together would hold too many bytes.
     pub(in crate::array) fn hold(self: &Arc<Self>, bytes: u64) -> Result<MemoryReservation> {
         self.reserve(bytes)?;
         Ok(MemoryReservation {
@@ -47,10 +47,11 @@ impl OpenObjectMemory {
 }
 
 impl MemoryReservation {
-    /// Changes the memory that this object holds to `bytes` bytes.
+    /// Changes the memory that the open object holds to `bytes` bytes.
     ///
     /// # Errors
-    /// `Io` (`OutOfMemory`) if too many bytes are held already. The number then stays unchanged.
+    /// `Io` (`OutOfMemory`) if all open objects together would hold too many bytes. The object then
+    /// holds as many bytes as before.
     pub fn resize(&self, bytes: u64) -> Result<()> {
         let mut held = lock(&self.bytes);
         match bytes.checked_sub(*held) {

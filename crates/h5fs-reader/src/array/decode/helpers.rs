@@ -4,7 +4,7 @@ use crate::wire::Count;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The number of threads that are free to help.
+/// The number of helper threads that the requests of a mount may still start.
 #[derive(Debug)]
 pub(in crate::array) struct FreeHelperThreads(AtomicUsize);
 
@@ -21,7 +21,7 @@ impl FreeHelperThreads {
         Arc::new(FreeHelperThreads(AtomicUsize::new(count)))
     }
 
-    /// Takes at most `wanted` of the free helpers. The result may be zero.
+    /// Takes at most `wanted` of the free helper threads. The result may be zero threads.
     pub(in crate::array) fn take(self: &Arc<Self>, wanted: usize) -> HelperThreads {
         let order = Ordering::Relaxed;
         let rest = |free: usize| Some(free.minus_or_zero(wanted));
@@ -34,7 +34,7 @@ impl FreeHelperThreads {
 }
 
 impl HelperThreads {
-    /// Returns the number of helpers.
+    /// Returns the number of helper threads that the request may start.
     pub fn count(&self) -> usize {
         self.count
     }

@@ -20,7 +20,7 @@ pub(in crate::array) struct Queue {
 #[derive(Default)]
 struct QueueState {
     jobs: VecDeque<Job>,
-    /// Whether a thread must return from `next` to look for other work.
+    /// Whether a decode thread must return from `next` to look for other work.
     is_woken: bool,
     closed: bool,
 }
@@ -55,8 +55,8 @@ impl Queue {
         }
     }
 
-    /// Queues chunks that a read needs now, in front of chunks that are only expected. A reader
-    /// waits for the first of them.
+    /// Queues chunks that a read needs now, in front of chunks that are only expected. `numbers`
+    /// are the chunk numbers in the order in which the reader waits for them.
     pub(in crate::array) fn push_urgent(
         &self,
         chunks: &Arc<Chunks>,
@@ -81,8 +81,8 @@ impl Queue {
         self.ready.notify_all();
     }
 
-    /// Queues chunks that later reads will need, until the queue is full. Returns how many were
-    /// queued.
+    /// Queues chunks that later reads will probably need, until the queue is full. Returns the
+    /// number of queued chunks.
     pub(in crate::array) fn push_expected(
         &self,
         chunks: &Arc<Chunks>,
@@ -120,13 +120,14 @@ impl Queue {
         self.ready.notify_all();
     }
 
-    /// Wakes a thread to look for work other than decoding.
+    /// Wakes a decode thread to look for work other than decoding.
     pub(in crate::array) fn wake(&self) {
         lock(&self.state).is_woken = true;
         self.ready.notify_one();
     }
 
-    /// Returns the next chunk that is still wanted. Waits at most `limit` for one.
+    /// Returns the next chunk to decode that is still wanted. If the queue is empty, waits for a
+    /// chunk for at most `limit`.
     pub(in crate::array) fn next(&self, limit: Option<Duration>) -> NextJob {
         let mut state = lock(&self.state);
         let mut has_waited = false;

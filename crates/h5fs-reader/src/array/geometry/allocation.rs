@@ -10,14 +10,14 @@ use crate::memory::effort::RequestBudget;
 use crate::model::storage::ChunkGrid;
 use crate::wire::{Count, Extent};
 
-/// The number of stored bytes of an array, and the ranges that hold data.
+/// The number of stored bytes of an array, and the ranges of the array that contain data.
 ///
 /// A hole is a range whose bytes are all known to be zero, because no element is stored there and
 /// the fill value is zero.
 #[derive(Debug, Clone)]
 pub struct Allocation {
-    /// Number of bytes in the file, after all filters. The number is extrapolated if the array has
-    /// more chunks than are counted.
+    /// Number of bytes that the array takes in the file, encoded by its filters. The number is
+    /// extrapolated if the array has more chunks than are counted.
     pub stored_bytes: u64,
     /// Ranges of the array's bytes that may hold data, sorted. No range is empty, and no two of
     /// them touch. All other bytes are holes.
@@ -35,7 +35,8 @@ impl Allocation {
         }
     }
 
-    /// Returns the allocation of an array of `length` bytes without stored bytes.
+    /// Returns the allocation of an array of `length` bytes without stored bytes. The whole array
+    /// is a hole if its fill value is zero.
     pub(in crate::array) fn unallocated(zero_fill: bool, length: u64) -> Self {
         Allocation {
             stored_bytes: 0,
@@ -44,8 +45,9 @@ impl Allocation {
         }
     }
 
-    /// Returns the allocation of an array of `length` bytes in the chunks of `grid`. If the index
-    /// is larger than one request may examine, the result is extrapolated from the examined part.
+    /// Returns the allocation of an array of `length` bytes in the chunks of `grid`. If the chunk
+    /// index is larger than one request may examine, the result is extrapolated from the examined
+    /// part.
     ///
     /// # Errors
     /// Fails if the chunk index is damaged.
@@ -127,7 +129,7 @@ fn whole(length: u64) -> Arc<[Range<u64>]> {
     }
 }
 
-/// The chunks that a walk over the index has counted.
+/// The number and the stored bytes of the chunks that a walk over the chunk index has visited.
 #[derive(Default)]
 struct IndexCount {
     chunks: u64,

@@ -1,4 +1,4 @@
-//! Copy plans: which runs of bytes of a chunk go where in the reply.
+//! Copy plans: which runs of bytes of a chunk are copied to which offsets of the reply.
 
 use std::convert::Infallible;
 
@@ -9,8 +9,8 @@ use crate::memory::cancel::IsWanted;
 use crate::source::Source;
 use crate::wire::Count;
 
-/// Largest gap, in bytes, that is read with the runs around it. Reading such a gap costs about the
-/// same as one more system call.
+/// Largest gap between two runs, in bytes, that is read together with them. Reading such a gap
+/// costs about the same as one more system call.
 const GAP: u64 = 16 << 10;
 
 /// Maximum number of bytes and maximum number of runs that one read from an unfiltered chunk
@@ -18,9 +18,9 @@ const GAP: u64 = 16 << 10;
 const WINDOW_BYTES: u64 = 1 << 20;
 const WINDOW_RUNS: usize = 4096;
 
-/// The part of one chunk that lies in one box. The part consists of runs of equal length, each
-/// contiguous in the chunk and in the reply. Both offsets increase from run to run. In the block
-/// under a strided array, the offsets may also decrease.
+/// The part of one chunk that lies in one box of the array. The part consists of runs of equal
+/// length, each contiguous in the chunk and in the reply. Both offsets increase from run to run.
+/// For a strided array, whose "chunk" is a whole block, the offsets in the block may also decrease.
 #[derive(Debug)]
 pub(in crate::array) struct CopyPlan {
     /// Offset of the first run in the chunk, in bytes.
@@ -40,8 +40,8 @@ struct Loop {
 }
 
 impl CopyPlan {
-    /// Plans the part of the chunk at `place` (in merged dimensions) that lies in `slab`. The chunk
-    /// and the slab must overlap.
+    /// Plans the copy of the part of the chunk at grid coordinates `place` (in merged dimensions)
+    /// that lies in `slab`. The chunk and the slab must overlap.
     pub(in crate::array) fn new(grid: &Grid, slab: &Slab, place: &[u64]) -> CopyPlan {
         let mut plan = CopyPlan {
             chunk_offset: 0,
@@ -63,7 +63,7 @@ impl CopyPlan {
         plan
     }
 
-    /// Repeats the current plan `count` times, in steps of `chunk_offset` bytes in the chunk and `reply_offset` bytes
+    /// Repeats the plan so far `count` times, in steps of `from` bytes in the chunk and `to` bytes
     /// in the reply.
     fn repeat(&mut self, count: u64, from: i64, to: usize) {
         if count == 1 {
@@ -81,25 +81,25 @@ impl CopyPlan {
         }
     }
 
-    /// Returns the offset of the first byte in the chunk.
+    /// Returns the offset in the chunk of the first byte that the plan copies.
     pub(in crate::array) fn first(&self) -> u64 {
         self.chunk_offset.cast_unsigned()
     }
 
-    /// Returns the offset of the last byte in the chunk.
+    /// Returns the offset in the chunk of the last byte that the plan copies.
     pub(in crate::array) fn last(&self) -> u64 {
         let loops = self.loops.iter();
         let steps = loops.map(|step| (step.count - 1) * step.from.cast_unsigned());
         self.first() + steps.sum::<u64>() + (self.run - 1) as u64
     }
 
-    /// Returns the number of bytes of all runs.
+    /// Returns the number of bytes of all runs of the plan.
     pub(in crate::array) fn bytes(&self) -> u64 {
         let runs: u64 = self.loops.iter().map(|step| step.count).product();
         runs * self.run as u64
     }
 
-    /// Copies the runs from the decoded `chunk`.
+    /// Copies the runs from the decoded `chunk` to `reply`.
     pub(in crate::array) fn copy(&self, chunk: &[u8], reply: &mut [u8]) {
         // Short runs are copied faster if the compiler knows the length.
         match self.run {
@@ -127,7 +127,7 @@ impl CopyPlan {
         });
     }
 
-    /// Writes the fill value to all runs. The reply begins at byte `offset` of the array.
+    /// Writes the fill value to all runs in `reply`, which begins at byte `offset` of the array.
     pub(in crate::array) fn fill(&self, value: &FillValue, offset: u64, reply: &mut [u8]) {
         let Ok(()) = self.for_each_run(|_, to| {
             value.fill(offset + to as u64, &mut reply[to..to + self.run]);
@@ -135,8 +135,8 @@ impl CopyPlan {
         });
     }
 
-    /// Copies the runs from an unfiltered chunk at offset `base` of `source`, reading few
-    /// additional bytes.
+    /// Copies the runs from an unfiltered chunk at offset `base` of `source` to `reply`. Reads also
+    /// small gaps between the runs.
     pub(in crate::array) fn read(
         &self,
         source: &dyn Source,
@@ -185,7 +185,7 @@ impl CopyPlan {
         ranges
     }
 
-    /// Returns the length of every run in bytes.
+    /// Returns the length in bytes of every run of the plan.
     pub(in crate::array) fn run(&self) -> usize {
         self.run
     }
@@ -226,7 +226,8 @@ struct ReadWindow<'a> {
 }
 
 impl ReadWindow<'_> {
-    /// Returns whether the run at `chunk_offset` should be read together with the runs before it.
+    /// Returns whether the run at offset `from` of the chunk should be read together with the runs
+    /// before it.
     fn can_take(&self, from: u64) -> bool {
         let (Some(first), Some(last)) = (self.runs.first(), self.runs.last()) else {
             return true;
@@ -260,7 +261,7 @@ impl ReadWindow<'_> {
     }
 }
 
-/// Converts an offset that is known to lie within memory.
+/// Converts an offset that is known to lie within a buffer in memory.
 fn index(offset: u64) -> usize {
     offset as usize
 }

@@ -3,8 +3,9 @@
 //! The bytes of an element count as an additional, fastest dimension, so that a range may begin and
 //! end inside an element. A dimension that is contained in one chunk is merged with the next slower
 //! dimension. A one-dimensional array thus becomes a row of bytes, and so does a stack of images
-//! that is chunked image by image. Merging does not change a chunk's number. Chunk indices use
-//! places in the array's own dimensions, and copying uses places in merged dimensions.
+//! that is chunked image by image. Merging does not change a chunk's number. The chunk index uses
+//! grid coordinates in the array's own dimensions, and copying uses grid coordinates in merged
+//! dimensions.
 
 use crate::error::{Error, Result};
 use crate::model::shape::product;
@@ -51,7 +52,7 @@ pub(in crate::array) struct Slab {
     pub(in crate::array) start: Vec<u64>,
     /// Number of indices on each axis, none zero.
     pub(in crate::array) count: Vec<u64>,
-    /// Offset of this box in the requested range, in bytes.
+    /// Offset of the box in the requested range of bytes, in bytes.
     pub(in crate::array) at: u64,
 }
 
@@ -107,8 +108,8 @@ impl Grid {
         })
     }
 
-    /// Returns the number of bytes of a chunk. Chunks that extend beyond the array have the same
-    /// number of bytes.
+    /// Returns the number of decoded bytes of a chunk. Chunks that extend beyond the array have the
+    /// same number of bytes.
     pub(in crate::array) fn chunk_bytes(&self) -> u64 {
         self.chunk_bytes
     }
@@ -138,7 +139,7 @@ impl Grid {
     }
 
     /// Returns the boxes that together cover bytes `start..end` (not empty, inside the array), in
-    /// order. Their number is at most twice the number of axes, less one.
+    /// the order of their bytes. Their number is at most twice the number of axes, less one.
     pub(in crate::array) fn slabs(&self, start: u64, end: u64) -> Vec<Slab> {
         let mut slabs = Vec::new();
         self.split(&mut Vec::new(), start, end, &mut slabs);
@@ -150,8 +151,9 @@ impl Grid {
         slabs
     }
 
-    /// Divides `from..to`, counted from the first byte under `prefix`, into the rest of a first
-    /// row, whole rows, and the beginning of a last row.
+    /// Divides the byte range `from..to` into the rest of a first row, whole rows, and the
+    /// beginning of a last row, and appends their boxes to `slabs`. Offsets count from the first
+    /// byte whose leading indices are `prefix`.
     fn split(&self, prefix: &mut Vec<u64>, from: u64, to: u64, slabs: &mut Vec<Slab>) {
         let stride = self.axes[prefix.len()].stride;
         let (mut first, last) = (from / stride, to / stride);
@@ -199,14 +201,15 @@ impl Grid {
         }
     }
 
-    /// Returns the number, in C order of the grid, of the chunk at `place` in merged dimensions.
+    /// Returns the number, in C order of the grid, of the chunk at grid coordinates `place` in
+    /// merged dimensions.
     pub(in crate::array) fn chunk_number(&self, place: &[u64]) -> u64 {
         let axes = self.axes.iter().zip(place);
         axes.fold(0, |number, (axis, &place)| number * axis.chunks() + place)
     }
 
-    /// Returns the number of chunks that a sequential reader of all bytes uses alternately before
-    /// they are finished.
+    /// Returns the number of chunks that a sequential reader of all bytes reads alternately, row by
+    /// row, before it has finished any of them.
     pub(in crate::array) fn interleaved_chunks(&self) -> u64 {
         let mut axes = self.axes.iter();
         // Along these axes, each step is another chunk.
@@ -214,7 +217,8 @@ impl Grid {
         axes.map(|axis| axis.chunks()).product()
     }
 
-    /// Returns the place of chunk `number` in the array's own dimensions, as chunk indices use it.
+    /// Returns the grid coordinates of chunk `number` in the array's own dimensions, as the chunk
+    /// index uses them.
     pub(in crate::array) fn chunk_indices(&self, mut number: u64) -> Vec<u64> {
         let mut place = vec![0; self.dims.len()];
         let sizes = self.dims.iter().zip(&self.chunk);
@@ -226,8 +230,8 @@ impl Grid {
         place
     }
 
-    /// Returns the number of the chunk at `place` in the array's own dimensions. Returns `None` if
-    /// the chunk does not overlap the array.
+    /// Returns the number of the chunk at grid coordinates `place` in the array's own dimensions.
+    /// Returns `None` if the chunk does not overlap the array.
     pub(in crate::array) fn chunk_number_at(&self, place: &[u64]) -> Option<u64> {
         let sizes = self.dims.iter().zip(&self.chunk).zip(place);
         let next = |number, ((&dim, &chunk), &place): ((&u64, &u64), &u64)| {
@@ -236,7 +240,8 @@ impl Grid {
         self.is_inside(place).then(|| sizes.fold(0, next))
     }
 
-    /// Returns whether the chunk at `place`, in the array's own dimensions, overlaps the array.
+    /// Returns whether the chunk at grid coordinates `place`, in the array's own dimensions,
+    /// overlaps the array.
     pub(in crate::array) fn is_inside(&self, place: &[u64]) -> bool {
         let sizes = self.dims.iter().zip(&self.chunk);
         place.len() == self.dims.len()
@@ -246,8 +251,8 @@ impl Grid {
                 .all(|(&place, (&dim, &chunk))| place < dim.div_ceil(chunk))
     }
 
-    /// Returns whether the chunk at `place`, in the array's own dimensions, extends beyond the
-    /// array.
+    /// Returns whether the chunk at grid coordinates `place`, in the array's own dimensions,
+    /// extends beyond the array.
     pub(in crate::array) fn is_partly_outside(&self, place: &[u64]) -> bool {
         let sizes = self.dims.iter().zip(&self.chunk);
         place

@@ -1,10 +1,10 @@
 //! The chunks that a range of an array's bytes overlaps, and the part of each chunk in the range.
-//! Reading, decoding ahead and copying use the same value.
+//! Reading, decoding ahead and copying all use a [`Span`].
 
 use crate::array::geometry::gather::CopyPlan;
 use crate::array::geometry::grid::{Grid, Slab};
 
-/// A range of an array's bytes.
+/// A range of an array's bytes, with the chunks that overlap the range.
 #[derive(Debug)]
 pub(in crate::array) struct Span<'a> {
     grid: &'a Grid,
@@ -17,13 +17,14 @@ pub(in crate::array) struct Span<'a> {
 /// The bytes of a span that one chunk contains.
 #[derive(Debug)]
 pub(in crate::array) struct ChunkPart {
-    /// The chunk's number.
+    /// The chunk's number in C order of the grid.
     pub(in crate::array) number: u64,
     /// The copy plan for each box that the chunk overlaps, at least one.
     pub(in crate::array) plans: Vec<CopyPlan>,
 }
 
-/// A box of the grid: places of chunks in merged dimensions.
+/// The chunks of a box of the grid, given by the grid coordinates of the first and the last chunk
+/// in merged dimensions.
 #[derive(Debug, PartialEq, Eq)]
 struct ChunkBox {
     first: Vec<u64>,
@@ -46,23 +47,23 @@ impl<'a> Span<'a> {
         }
     }
 
-    /// Returns the offset of the first byte.
+    /// Returns the offset of the span's first byte in the array.
     pub(in crate::array) fn start(&self) -> u64 {
         self.start
     }
 
-    /// Returns the offset after the last byte.
+    /// Returns the offset after the span's last byte in the array.
     pub(in crate::array) fn end(&self) -> u64 {
         self.end
     }
 
-    /// Returns the number of bytes.
+    /// Returns the number of bytes of the span.
     pub(in crate::array) fn length(&self) -> usize {
         (self.end - self.start) as usize
     }
 
-    /// Returns the part of each overlapping chunk, in the order of each chunk's first byte in the
-    /// span.
+    /// Returns the part of the span in each overlapping chunk, in the order of each chunk's first
+    /// byte in the span.
     pub(in crate::array) fn parts(&self) -> impl Iterator<Item = ChunkPart> {
         let boxes = self.boxes.iter().enumerate();
         boxes.flat_map(|(i, (_, chunks))| {
@@ -83,8 +84,8 @@ impl<'a> Span<'a> {
         }
     }
 
-    /// Returns the part of the only chunk that overlaps the span. Returns `None` if several chunks
-    /// do.
+    /// Returns the part of the span in the only chunk that overlaps the span. Returns `None` if
+    /// several chunks overlap it.
     pub(in crate::array) fn single_part(&self) -> Option<ChunkPart> {
         let (_, first) = self.boxes.first()?;
         let is_same = |(_, chunks): &(Slab, ChunkBox)| chunks == first;
@@ -92,7 +93,7 @@ impl<'a> Span<'a> {
         is_one.then(|| self.part(&self.boxes, &first.first))
     }
 
-    /// Returns the highest number of an overlapping chunk.
+    /// Returns the highest number of a chunk that overlaps the span.
     pub(in crate::array) fn last_chunk(&self) -> u64 {
         let last = self.boxes.iter();
         let last = last.map(|(_, chunks)| self.grid.chunk_number(&chunks.last));
@@ -101,9 +102,9 @@ impl<'a> Span<'a> {
 }
 
 impl ChunkPart {
-    /// Returns the offset in the chunk at which the `length` bytes of a span begin, if they are one
-    /// run in this chunk. They are one run if the plans copy `length` bytes and the first and the
-    /// last byte are `length - 1` apart.
+    /// Returns the offset in the chunk at which the `length` bytes of a span begin. Returns `None`
+    /// unless the bytes are one run in the chunk: the plans copy `length` bytes, and the first and
+    /// the last byte are `length - 1` apart.
     pub(in crate::array) fn contiguous_offset(&self, length: usize) -> Option<usize> {
         let (first, last) = (self.plans.first()?.first(), self.plans.last()?.last());
         let brought: u64 = self.plans.iter().map(CopyPlan::bytes).sum();
@@ -131,7 +132,7 @@ impl ChunkBox {
         steps.all(|((first, last), step)| (first..=last).contains(&step))
     }
 
-    /// Returns the places in C order.
+    /// Returns the grid coordinates of the chunks in C order.
     fn places(&self) -> impl Iterator<Item = Vec<u64>> {
         std::iter::successors(Some(self.first.clone()), |place| self.following(place))
     }

@@ -23,7 +23,7 @@ const LONGEST_NUMBER: u32 = 1 << 10;
 pub(in crate::array) enum Conversion {
     /// The types are equal.
     Copy,
-    /// The types differ only in byte order.
+    /// The types differ only in byte order. Elements have `size` bytes.
     Swap { size: usize },
     /// Both types are numbers.
     Numbers { from: Datatype, to: Datatype },
@@ -35,7 +35,7 @@ pub(in crate::array) enum Conversion {
     },
 }
 
-/// A number during the conversion between its two types.
+/// The value of a number between decoding from its stored type and encoding in the new type.
 #[derive(Debug, Clone, Copy)]
 enum ConvertedNumber {
     Integer(Integer),
@@ -67,7 +67,8 @@ impl Conversion {
         ))
     }
 
-    /// Returns a conversion by `by`.
+    /// Returns a conversion that recodes each element of type `from` to an element of type `to`
+    /// with `by`.
     pub(in crate::array) fn recoded(
         by: Arc<dyn ElementRecoder>,
         from: &Datatype,
@@ -82,7 +83,7 @@ impl Conversion {
         matches!(self, Conversion::Copy)
     }
 
-    /// Converts elements until `from` or `to` ends.
+    /// Converts the elements in `from` and writes them to `to`, until either ends.
     pub(in crate::array) fn apply(&self, from: &[u8], to: &mut [u8]) -> Result<()> {
         match self {
             Conversion::Copy => to.copy_from_slice(from),
@@ -114,7 +115,8 @@ impl Conversion {
     }
 }
 
-/// Converts elements of one type to elements of another, until `stored` or `out` ends.
+/// Converts the elements in `stored` from type `from` to type `to` and writes them to `out`, until
+/// `stored` or `out` ends.
 ///
 /// # Errors
 /// `Unsupported` if the types differ and one of them is not a plain number.
@@ -150,7 +152,8 @@ fn are_only_swapped(from: &Datatype, to: &Datatype) -> bool {
     from.size == to.size && from.size <= LONGEST_NUMBER && opposite
 }
 
-/// Returns whether the type is an integer of up to 16 bytes or an IEEE number.
+/// Returns whether the type is an integer of up to 16 bytes or an IEEE 754 number of 2, 4 or 8
+/// bytes.
 fn is_plain_number(datatype: &Datatype) -> bool {
     match &datatype.class {
         Class::Integer { order, .. } => *order != ByteOrder::Vax && datatype.size <= 16,

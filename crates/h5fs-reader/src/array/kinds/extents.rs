@@ -11,7 +11,7 @@ use crate::model::storage::{DecodeContext, PieceDecoder, StoredExtent};
 use crate::source::{SharedSource, Urgency};
 use crate::wire::{Count, Extent};
 
-/// Length of a piece in bytes.
+/// Length in bytes of one piece of [`ExtentPieces`].
 const PIECE: u64 = 256 << 10;
 
 /// A list of stored extents, each with the range of the array's bytes that it contains.
@@ -19,7 +19,8 @@ const PIECE: u64 = 256 << 10;
 pub(in crate::array) struct Extents(Vec<(Extent, StoredExtent)>);
 
 impl Extents {
-    /// Returns an array whose bytes are the bytes of `extents`, one after another.
+    /// Returns the list of `extents` for an array whose bytes are the bytes of the extents, one
+    /// after another.
     pub(in crate::array) fn new(extents: &[StoredExtent]) -> Self {
         let mut next = 0_u64;
         let with_place = |stored: &StoredExtent| {
@@ -30,7 +31,7 @@ impl Extents {
         Extents(extents.iter().map(with_place).collect())
     }
 
-    /// Returns the stored extents of the bytes `wanted` of the array.
+    /// Returns the sources and extents that contain the bytes `wanted` of the array, in order.
     fn overlapping(&self, wanted: Extent) -> impl Iterator<Item = (&SharedSource, Extent)> {
         let is_before = |(place, _): &(Extent, _)| place.end() <= wanted.start();
         let met = self.0[self.0.partition_point(is_before)..].iter();
@@ -43,7 +44,7 @@ impl Extents {
         })
     }
 
-    /// Returns whether reading bytes `offset..end` may take long.
+    /// Returns whether any of the bytes `offset..end` of the array is in a remote source.
     pub(in crate::array) fn is_remote(&self, offset: u64, end: u64) -> bool {
         let mut met = self.overlapping(Extent::from_range(offset, end));
         met.any(|(source, _)| source.is_remote())
@@ -56,7 +57,8 @@ impl Extents {
         met.any(|(source, _)| source.benefits_from_prefetch())
     }
 
-    /// Requests these ranges of the array from the sources that contain them, before they are read.
+    /// Requests `ranges` of the array's bytes from the sources that contain them, before they are
+    /// read.
     pub(in crate::array) fn prefetch(
         &self,
         ranges: impl Iterator<Item = Range<u64>>,

@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::model::Array;
 use crate::model::array::{Fill, Storage};
 
-/// One element of the fill value. `None` if every byte is zero.
+/// The fill value of an array, as the bytes of one element. `None` if every byte is zero.
 #[derive(Debug)]
 pub(in crate::array) struct FillValue(Option<Arc<[u8]>>);
 
@@ -34,12 +34,12 @@ impl FillValue {
         ))
     }
 
-    /// Returns whether every byte is zero.
+    /// Returns whether every byte of the fill value is zero.
     pub(in crate::array) fn is_zero(&self) -> bool {
         self.0.is_none()
     }
 
-    /// Returns bytes `offset..end` of an array that contains only the fill value.
+    /// Returns bytes `offset..end` of an array in which every element is the fill value.
     pub(in crate::array) fn bytes(&self, offset: u64, end: u64) -> Vec<u8> {
         let mut bytes = vec![0; (end - offset) as usize];
         if !self.is_zero() {
@@ -48,7 +48,8 @@ impl FillValue {
         bytes
     }
 
-    /// Fills `target`, which begins at byte `offset` of the array.
+    /// Writes the fill value to every element of `target`, which begins at byte `offset` of the
+    /// array.
     pub(in crate::array) fn fill(&self, offset: u64, target: &mut [u8]) {
         let value = match self.0.as_deref() {
             None => return target.fill(0),

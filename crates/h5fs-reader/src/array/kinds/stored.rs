@@ -26,7 +26,7 @@ use crate::model::storage::PieceDecoder;
 use crate::source::{Urgency, read_buffer};
 use crate::wire::Extent;
 
-/// An array whose elements are stored, in any of the forms of this module.
+/// An array with storage of its own: unwritten, in memory, in extents, or in chunks.
 #[derive(Debug)]
 pub(in crate::array) struct StoredArray {
     engine: Arc<Engine>,
@@ -69,7 +69,7 @@ impl StoredArray {
     }
 
     /// Returns the stored array like `new`, but reads extents in pieces, which the cache keeps.
-    /// Distant elements of one piece then share the piece.
+    /// Reads of different elements in one piece then share the piece.
     ///
     /// # Errors
     /// Fails as `new` does.
@@ -87,7 +87,8 @@ impl StoredArray {
         self.length
     }
 
-    /// Reads bytes `offset..end`, not empty and inside the array, for the reader of `stream`.
+    /// Reads bytes `offset..end`, which must not be empty and must lie inside the array. `stream`
+    /// is the sequence of reads that the read belongs to.
     pub(in crate::array) fn read(
         &self,
         offset: u64,
@@ -143,7 +144,7 @@ impl StoredArray {
         }
     }
 
-    /// Requests these ranges of the array from its sources, because the caller is about to read
+    /// Requests `ranges` of the array's bytes from its sources, because the caller is about to read
     /// them one after another.
     ///
     /// # Errors
@@ -168,7 +169,8 @@ impl StoredArray {
         Ok(())
     }
 
-    /// Requests all chunks that a read waits for at once.
+    /// Requests together the stored bytes of all chunks of `span` that are neither decoded nor
+    /// being decoded, because a read is about to wait for them.
     ///
     /// # Errors
     /// [`Error::cancelled`] once the request is cancelled, because the call may wait for the chunk
@@ -192,15 +194,16 @@ impl StoredArray {
         Ok(())
     }
 
-    /// Requests all chunks of the array once readers have touched enough of them.
+    /// Records that a read touched the chunks `numbers`. Requests all chunks of the array from the
+    /// source once readers have touched enough chunks.
     fn record_touched(&self, chunks: &Arc<Chunks>, numbers: impl Iterator<Item = u64>) {
         if self.touched.record_touches(numbers, chunks.grid.chunks()) {
             chunks.prefetch_all();
         }
     }
 
-    /// Requests the bytes that a read of extents waits for. Requests all bytes of the array once
-    /// readers have touched enough of them.
+    /// Requests bytes `offset..end` of the array, which a read is about to wait for. Requests all
+    /// bytes of the array once readers have touched enough of them.
     fn prefetch_extents(&self, extents: &Extents, offset: u64, end: u64) {
         extents.prefetch(once(offset..end), Urgency::Needed);
         let parts = offset / limits::AHEAD_LEAST..end.div_ceil(limits::AHEAD_LEAST);
@@ -238,8 +241,8 @@ impl StoredArray {
         Ok(bytes)
     }
 
-    /// Reads at most `length` bytes from `offset` on of the decoded chunk at `place` of the grid.
-    /// An edge chunk is read as a whole, including elements outside the array.
+    /// Reads at most `length` bytes from `offset` on of the decoded chunk at grid coordinates
+    /// `place`. An edge chunk is read as a whole, including elements outside the array.
     ///
     /// # Errors
     /// `NotFound` if the chunk does not exist. Fails if the chunk cannot be decoded.
@@ -298,7 +301,8 @@ impl StoredArray {
         Some(Bytes::shared(chunk, start as usize..end as usize))
     }
 
-    /// Returns the bytes of the span, if they are contiguous in one chunk that is already decoded.
+    /// Returns the bytes of the span if they are contiguous in one chunk that is already decoded,
+    /// otherwise `None`.
     fn read_decoded(&self, chunks: &Chunks, span: &Span<'_>) -> Option<Bytes> {
         let part = span.single_part()?;
         let start = part.contiguous_offset(span.length())?;
@@ -346,7 +350,8 @@ impl StoredArray {
         Ok(reply.into())
     }
 
-    /// Copies the part of a chunk into the reply, which begins at byte `offset` of the array.
+    /// Copies the part of a chunk that `plan` describes into `reply`, which begins at byte `offset`
+    /// of the array.
     fn gather(
         &self,
         found: &ChunkContent,
@@ -364,8 +369,8 @@ impl StoredArray {
         Ok(())
     }
 
-    /// Queues chunks so that the decode threads help with a read of several chunks, until
-    /// `canceller` is dropped.
+    /// Queues the chunks of `parts` for the decode threads, so that they help with a read of
+    /// several chunks. Dropping `canceller` removes the chunks from the queue.
     fn queue_chunks(
         &self,
         chunks: &Arc<Chunks>,
@@ -385,13 +390,13 @@ impl StoredArray {
         }
     }
 
-    /// Returns whether bytes are slow to read because they have to be decoded.
+    /// Returns whether the array is in chunks or pieces that may have to be decoded.
     pub(in crate::array) fn is_encoded(&self) -> bool {
         matches!(&self.location, StorageLocation::Chunks(chunks) if chunks.is_encoded())
     }
 
-    /// Returns the number of bytes that are best read at a time. Returns `None` for an array that
-    /// is not in chunks.
+    /// Returns the number of decoded bytes of a chunk or piece, which are best read at a time.
+    /// Returns `None` for an array that is not in chunks.
     pub(in crate::array) fn chunk_bytes(&self) -> Option<u64> {
         match &self.location {
             StorageLocation::Chunks(chunks) => Some(chunks.grid.chunk_bytes()),
@@ -456,7 +461,7 @@ impl StorageLocation {
         }
     }
 
-    /// Returns the location of the first `length` bytes of a block.
+    /// Returns the location of an array that is the first `length` bytes of the block `pieces`.
     fn from_block(
         engine: &Arc<Engine>,
         array: &Arc<Array>,

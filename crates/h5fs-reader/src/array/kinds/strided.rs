@@ -21,7 +21,7 @@ const PIECE: u64 = 64 << 10;
 /// Minimum number of bytes of a run of adjacent elements that is read directly from the file.
 const LONG_RUN: u64 = 4096;
 
-/// Maximum number of runs that are sorted at once.
+/// Maximum number of runs that are sorted and copied together.
 const BATCH: usize = 1 << 16;
 
 /// A strided array over a block.
@@ -29,19 +29,19 @@ const BATCH: usize = 1 << 16;
 pub(in crate::array) struct StridedReader {
     /// The array as one "chunk" with gaps.
     grid: Grid,
-    /// The offset in the block at which that chunk begins, in bytes.
+    /// Offset in the block of the array's first element, in bytes.
     offset: i64,
     base: StoredArray,
 }
 
-/// The most recently needed piece of the block.
+/// The most recently read piece of the block.
 struct Piece {
     start: u64,
     bytes: Bytes,
 }
 
 impl StridedReader {
-    /// Returns the array over its block. The array must not be empty.
+    /// Returns the reader of a strided array over its block. The array must not be empty.
     ///
     /// # Errors
     /// `Corrupt` if elements lie outside the block. Otherwise fails if the block is not readable.
@@ -81,7 +81,8 @@ impl StridedReader {
         })
     }
 
-    /// Returns the block and the array's offset in it, if the elements are contiguous in the block.
+    /// Returns the block and the array's offset in the block, if the elements are contiguous in the
+    /// block in C order. Otherwise returns `None`.
     fn contiguous_base(&self) -> Option<(&StoredArray, u64)> {
         let packed = matches!(self.grid.axes(), [axis] if axis.chunk_stride == 1);
         packed.then(|| (&self.base, self.offset.cast_unsigned()))
@@ -92,14 +93,16 @@ impl StridedReader {
         self.base.is_remote(0, 1)
     }
 
-    /// Returns the number of the block's stored bytes that are attributed to the array.
+    /// Returns the array's share of the block's stored bytes: in proportion to the array's `length`
+    /// bytes and the block's decoded bytes.
     pub(in crate::array) fn stored_bytes(&self, length: u64) -> Result<u64> {
         let stored = u128::from(self.base.allocation()?.stored_bytes);
         let share = stored * u128::from(length) / u128::from(self.base.length().max(1));
         Ok(share.min(stored) as u64)
     }
 
-    /// Reads bytes `offset..end`, not empty and inside the array, for the reader of `stream`.
+    /// Reads bytes `offset..end`, which must not be empty and must lie inside the array. `stream`
+    /// is the sequence of reads that the read belongs to.
     pub(in crate::array) fn read(
         &self,
         offset: u64,
@@ -141,9 +144,9 @@ impl StridedReader {
         }
     }
 
-    /// Copies runs, each given by its offset in the block, its offset in the reply, and its length.
-    /// The runs are sorted by their offset in the block, so that each piece is needed once,
-    /// whatever the strides are.
+    /// Copies `runs` from the block to `reply`. Each run is given by its offset in the block, its
+    /// offset in the reply, and its length in bytes. The runs are sorted by their offset in the
+    /// block, so that each piece is needed once, whatever the strides are.
     fn fetch(
         &self,
         runs: &mut Vec<(u64, usize, usize)>,
@@ -163,7 +166,8 @@ impl StridedReader {
         Ok(())
     }
 
-    /// Returns the ranges of the block's pieces that the sorted `runs` touch.
+    /// Returns the byte ranges of the block's pieces that the sorted `runs` touch, without
+    /// overlaps.
     fn pieces(&self, runs: &[(u64, usize, usize)]) -> impl Iterator<Item = Range<u64>> {
         let piece = self.base.chunk_bytes().unwrap_or(PIECE);
         let mut end = 0;
@@ -175,7 +179,8 @@ impl StridedReader {
         })
     }
 
-    /// Copies bytes from offset `at` of the block.
+    /// Copies bytes from offset `at` of the block to `target`. `held` keeps the last piece for the
+    /// next call.
     fn copy(
         &self,
         mut at: u64,

@@ -29,8 +29,8 @@ pub(in crate::array) trait SourceReader: Send + Sync {
     /// Reads the `length` bytes at `offset` of the source array, all within the array.
     ///
     /// # Errors
-    /// Fails if a part of them cannot be read or decoded. [`Error::cancelled`] once the request is
-    /// cancelled.
+    /// Fails if a part of the bytes cannot be read or decoded. [`Error::cancelled`] once the
+    /// request is cancelled.
     fn read(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes>;
 }
 
@@ -43,14 +43,14 @@ pub(in crate::array) struct VirtualArray {
     array: Arc<Array>,
     fill: FillValue,
     parts: Vec<SourcePart>,
-    /// The most recently used sources, by the number of the part that each source fills.
+    /// The most recently used source arrays, by the number of the part that each source fills.
     sources: FileLru<usize, Arc<PartSource>>,
     open_reader: Box<OpenReader>,
 }
 
 /// The range of the virtual array that one source fills.
 struct SourcePart {
-    /// The number of the part, which is the number of its mapping.
+    /// The number of the part, which is the index of its mapping.
     number: usize,
     /// Whether opening the source takes requests to a server.
     is_remote: bool,
@@ -62,8 +62,8 @@ struct SourcePart {
 /// The state of one read request.
 struct ReadRequest<'a> {
     cancel: &'a CancelToken,
-    /// The source that the request opened last, or `None` in its place if that source is missing.
-    /// The next part may have the same source.
+    /// The source that the request opened last, with the open source, or with `None` if the source
+    /// is missing. The next part may have the same source.
     opened: Option<(Arc<dyn VirtualSource>, Option<OpenVirtualSource>)>,
 }
 
@@ -127,8 +127,8 @@ impl VirtualArray {
         }
     }
 
-    /// Reads bytes `offset..end` of the array. A read that has to open remote sources counts as
-    /// heavy. A read of open sources counts like the reads of these sources.
+    /// Reads bytes `offset..end` of the array. A read that has to open remote sources is a heavy
+    /// request. If all sources are open, the read is heavy if a read of one of them is.
     ///
     /// # Errors
     /// Fails if an existing source cannot be read. `Limit` if too many parts overlap.
@@ -206,8 +206,9 @@ impl VirtualArray {
         cancel.check_cancelled()
     }
 
-    /// Copies the overlap of a part and `reply` into `reply`. Fails if the part has more elements
-    /// than are `left`.
+    /// Copies the elements of `part` that overlap `reply` into `reply`, which begins at byte
+    /// `offset` of the array. Subtracts their number from `left`, and fails with `Limit` if fewer
+    /// are left.
     fn read_part(
         &self,
         part: &SourcePart,
@@ -249,8 +250,9 @@ impl VirtualArray {
         Ok(())
     }
 
-    /// Returns the part's source, or `None` if the source is missing. Neither a missing source nor
-    /// an error is remembered, because sources may appear and disappear.
+    /// Returns the source array of `part`, opened if necessary, or `None` if the source is missing.
+    /// Neither a missing source nor an error is remembered, because sources may appear and
+    /// disappear.
     fn source(
         &self,
         part: &SourcePart,
@@ -313,8 +315,8 @@ impl ReadRequest<'_> {
     }
 }
 
-/// Returns the parts that have elements. The limit is halved for each level of nesting, because
-/// nested arrays are in memory at the same time.
+/// Returns the parts of a virtual array that have elements. The limit on the bytes of their runs is
+/// halved for each level of nesting, because nested arrays are in memory at the same time.
 fn parts_of(mappings: &Mappings, dims: &[u64], depth: usize) -> Result<Vec<SourcePart>> {
     let most = limits::VIRTUAL_RUNS >> depth;
     let mut left = most;
@@ -332,7 +334,7 @@ fn parts_of(mappings: &Mappings, dims: &[u64], depth: usize) -> Result<Vec<Sourc
 }
 
 impl SourcePart {
-    /// Returns the part of a mapping, or `None` if the mapping is empty.
+    /// Returns the part that `mapping` describes, or `None` if the mapping selects no elements.
     fn new(number: usize, mapping: &Mapping, dims: &[u64]) -> Result<Option<Self>> {
         let runs = Runs::new(&mapping.region, dims)?;
         let elements = runs.elements();
@@ -353,8 +355,9 @@ impl SourcePart {
 }
 
 impl PartSource {
-    /// Reads the elements from `ordinal` on into `target`, in the virtual array's type of `size`
-    /// bytes. Omits the first `skipped` bytes. Reads no more of long elements than `target` needs.
+    /// Reads the elements of the source's selection from number `ordinal` on into `target`,
+    /// converted to the virtual array's type of `size` bytes. Omits the first `skipped` bytes.
+    /// Reads no more of long elements than `target` needs.
     fn read(
         &self,
         (ordinal, skipped): (u64, u64),
@@ -388,8 +391,8 @@ impl PartSource {
         Ok(())
     }
 
-    /// Converts the elements from `first` on into `target`. Omits the first `within` bytes of the
-    /// first element, and the last element may be incomplete.
+    /// Reads the source's elements from element `first` on and converts them into `target`. Omits
+    /// the first `within` bytes of the first element, and the last element may be incomplete.
     fn convert(
         &self,
         (first, within): (u64, usize),

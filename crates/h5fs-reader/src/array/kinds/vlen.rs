@@ -23,18 +23,19 @@ use crate::wire::{Count, Extent};
 /// Number of elements in a block.
 const BLOCK: u64 = 4096;
 
-/// Number of elements that a read examines first.
+/// Number of elements whose lengths a read examines first.
 const FIRST: u64 = 64;
 
 /// The stored elements of an array or of a part of one.
 pub trait StoredElements: Send + Sync {
-    /// Reads at most `length` bytes from `offset` on. Fewer bytes are returned only at the end.
+    /// Reads at most `length` bytes of the stored elements from `offset` on. Fewer bytes are
+    /// returned only at the end.
     ///
     /// # Errors
     /// Fails if the bytes cannot be read. [`Error::cancelled`] once the request is cancelled.
     fn read_stored(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes>;
 
-    /// Returns which elements are stored, or `None` if that is not known.
+    /// Returns which bytes of the stored elements are in the file, or `None` if that is not known.
     fn known_allocation(&self) -> Option<Allocation> {
         None
     }
@@ -50,7 +51,7 @@ impl StoredElements for Reader {
     }
 }
 
-/// The content of a variable-length array.
+/// The content of a variable-length array as one sequence of bytes.
 pub struct VariableLengthContent {
     stored: Arc<dyn StoredElements>,
     container: Arc<dyn Container>,
@@ -62,10 +63,10 @@ pub struct VariableLengthContent {
     starts: Mutex<Option<Arc<Vec<u64>>>>,
 }
 
-/// The kind of the elements.
+/// The kind of the elements of a variable-length array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ElementKind {
-    /// Strings. If `end_at_nul` is set, the text ends at the first NUL.
+    /// Strings. If `end_at_nul` is set, each text ends at its first NUL.
     Strings { end_at_nul: bool },
     /// Sequences of base elements of `base_size` bytes.
     Sequences { base_size: u64 },
@@ -136,12 +137,12 @@ impl VariableLengthContent {
         }
     }
 
-    /// Returns the number of bytes of all elements. The first call walks over the elements, for a
-    /// request that may be postponed or cancelled.
+    /// Returns the number of bytes of the content of all elements. The first call walks over all
+    /// elements, and the request may then be postponed or cancelled.
     ///
     /// # Errors
     /// Fails if an element or its content cannot be read. [`Error::cancelled`] once the request is
-    /// to end.
+    /// cancelled or postponed.
     pub fn length(&self, cancel: &CancelToken) -> Result<u64> {
         Ok(self.block_starts(cancel)?.last().copied().unwrap_or(0))
     }
@@ -151,13 +152,13 @@ impl VariableLengthContent {
         self.elements
     }
 
-    /// Returns the memory in bytes that the block starts take.
+    /// Returns the memory in bytes that the list of block starts takes.
     pub fn weight(&self) -> u64 {
         self.elements / BLOCK * size_of::<u64>() as u64
     }
 
-    /// Reads the `length` bytes at `offset`, fewer only at the end. `place` is the position at
-    /// which the last read ended.
+    /// Reads the `length` bytes at `offset` of the content, fewer only at the end. `place` is the
+    /// position at which the last read ended, and is set to the position at which this read ends.
     ///
     /// # Errors
     /// Fails if an element that the range touches, or the element's content, cannot be read.
@@ -258,7 +259,7 @@ impl VariableLengthContent {
         Ok(offsets)
     }
 
-    /// Returns the container with an effort large enough to find the content of `elements`
+    /// Returns the container with a metadata budget large enough to find the content of `elements`
     /// elements, even if each of them is in another heap collection.
     fn container_for(&self, elements: u64) -> Arc<dyn Container> {
         let all = elements.plus(BLOCK);
@@ -267,7 +268,8 @@ impl VariableLengthContent {
         Arc::clone(&self.container).for_request(&effort)
     }
 
-    /// Returns the start of each block. A call waits if another call is finding the starts.
+    /// Returns the offset in the content at which each block starts. A call waits if another call
+    /// is computing these offsets.
     fn block_starts(&self, cancel: &CancelToken) -> Result<Arc<Vec<u64>>> {
         let mut known = cancel.lock(&self.starts)?;
         if let Some(starts) = &*known {
@@ -299,13 +301,14 @@ impl VariableLengthContent {
         Ok(starts)
     }
 
-    /// Returns the number of elements from `first` to the end of its block.
+    /// Returns the number of elements from `first` to the end of the block that contains `first`.
     fn count(&self, first: u64) -> u64 {
         let end = (first / BLOCK * BLOCK + BLOCK).min(self.elements);
         end.minus_or_zero(first)
     }
 
-    /// Returns whether any element from `first` to the end of its block may be stored and not null.
+    /// Returns whether any element from `first` to the end of the block that contains `first` may
+    /// be stored and not null.
     fn is_stored(&self, allocation: Option<&Allocation>, first: u64) -> bool {
         let size = self.size() as u64;
         let end = (first + self.count(first)) * size;
@@ -313,8 +316,8 @@ impl VariableLengthContent {
         allocation.is_none_or(|allocation| data(allocation).is_some_and(|data| data < end))
     }
 
-    /// Reads the stored elements from `first` on, at most `most` and only up to the end of its
-    /// block.
+    /// Reads the stored elements from element `first` on, at most `most` elements, and only up to
+    /// the end of the block that contains `first`.
     fn block(&self, first: u64, most: u64, cancel: &CancelToken) -> Result<Vec<u8>> {
         let size = self.size() as u64;
         let length = self.count(first).min(most) * size;
@@ -325,8 +328,8 @@ impl VariableLengthContent {
         Ok(block.into_vec())
     }
 
-    /// Returns the content length of each stored element. Elements that point to the same place are
-    /// read one after another, because the content there may exceed the cache.
+    /// Returns the content length of each stored element. Elements that point to the same file
+    /// offset are read one after another, because the content at that offset may exceed the cache.
     fn lengths(&self, container: &dyn Container, stored: &[u8]) -> Result<Vec<u64>> {
         let mut elements: Vec<_> = self.split_elements(stored).enumerate().collect();
         let mut lengths = vec![0; elements.len()];
@@ -371,7 +374,7 @@ impl VariableLengthContent {
         }
     }
 
-    /// Copies the range of an element's content that `part` names into the reply.
+    /// Copies the range of an element's content that `part` describes into `reply`.
     fn fetch(
         &self,
         container: &dyn Container,
@@ -413,7 +416,8 @@ fn sum(lengths: &[u64]) -> Option<u64> {
     lengths.iter().try_fold(0, add)
 }
 
-/// Returns the first element from `at` on that is not in a block whose elements are all empty.
+/// Returns the index of the first element from `at` on that is not in a block whose elements are
+/// all empty.
 fn skip_empty(starts: &[u64], at: ElementStart) -> u64 {
     let block = at.element / BLOCK;
     match starts.get(block as usize + 1) {

@@ -16,7 +16,7 @@ use crate::model::storage::{ChunkGrid, PieceDecoder};
 use crate::source::Urgency;
 use crate::wire::{Count, Extent, merge_ranges};
 
-/// The set of chunks that readers of an array have touched. The set grows until it is large enough
+/// The set of chunks that readers of one array have touched. The set grows until it is large enough
 /// to request the whole array.
 #[derive(Debug, Default)]
 pub(in crate::array) struct TouchedChunks(Mutex<TouchedSet>);
@@ -56,8 +56,8 @@ impl TouchedChunks {
 }
 
 impl Chunks {
-    /// Requests the bytes that a read of `parts` waits for. The wait for the chunk index ends when
-    /// `effort` does.
+    /// Requests from the source the bytes that a read of `parts` waits for. The wait for the chunk
+    /// index ends once the request of `effort` is cancelled.
     pub(in crate::array) fn prefetch_needed<'p>(
         &self,
         parts: impl Iterator<Item = &'p ChunkPart>,
@@ -93,7 +93,8 @@ impl Chunks {
         prefetch_ranges(chunked, &ranges, Urgency::Needed);
     }
 
-    /// Requests the chunks with these numbers, which later reads may need.
+    /// Requests from the source the stored bytes of the chunks `numbers`, which later reads may
+    /// need.
     pub(in crate::array) fn prefetch_expected(&self, numbers: Range<u64>) {
         if let Some(block) = self.block() {
             return prefetch_pieces(block, numbers, Urgency::Expected);
@@ -115,7 +116,7 @@ impl Chunks {
         prefetch_ranges(chunked, &ranges, Urgency::Expected);
     }
 
-    /// Requests the whole array, unless the array is large.
+    /// Requests the stored bytes of the whole array from the source, unless the array is large.
     pub(in crate::array) fn prefetch_all(&self) {
         if let Some(block) = self.remote_block() {
             if block.stored_bytes() <= limits::WHOLE_BYTES {
@@ -134,7 +135,7 @@ impl Chunks {
     }
 }
 
-/// Requests these pieces of an encoded block from its source.
+/// Requests the stored bytes of `pieces` of an encoded block from its source.
 fn prefetch_pieces(block: &dyn PieceDecoder, pieces: Range<u64>, urgency: Urgency) {
     for part in block.stored_extents(pieces) {
         let range = (part.extent.start(), part.extent.length());
@@ -148,8 +149,9 @@ fn prefetch_ranges(chunked: &ChunkGrid, ranges: &[(u64, u64)], urgency: Urgency)
     }
 }
 
-/// Returns the ranges of all chunks, with adjacent ranges merged. Returns `None` if they exceed the
-/// limits for requesting a whole array.
+/// Returns the offset and length of the stored bytes of all chunks, with adjacent ranges merged.
+/// Returns `None` if they exceed the limits for requesting a whole array, or if the chunk index
+/// cannot be read.
 pub(in crate::array) fn all_ranges(chunked: &ChunkGrid) -> Option<Vec<(u64, u64)>> {
     let mut ranges: Vec<Extent> = Vec::new();
     let mut bytes = 0_u64;

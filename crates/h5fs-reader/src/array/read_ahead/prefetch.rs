@@ -33,14 +33,14 @@ impl fmt::Debug for ReadStream {
 
 #[derive(Default)]
 struct PrefetchState {
-    /// The largest end offset of a read so far.
+    /// The largest end offset of a read in the current run.
     end: u64,
     /// Whether one read has already arrived, so that an adjacent next read makes the run
     /// sequential.
     sequential: bool,
-    /// The first chunk that no read of this run has touched.
+    /// The number of the first chunk that no read of the current run has touched.
     untouched: u64,
-    /// The first chunk that was not queued for decoding.
+    /// The number of the first chunk that was not queued for decoding.
     unqueued: u64,
     ahead: ReadAheadWindow,
 }
@@ -50,15 +50,15 @@ struct PrefetchState {
 struct ReadAheadWindow {
     /// Number of bytes of the array to request ahead. The number doubles as the reader continues.
     window_bytes: u64,
-    /// The first unit (chunk or byte) that was not requested.
+    /// The first unit (chunk or byte) of the array that was not requested.
     next_unrequested: u64,
 }
 
 impl ReadAheadWindow {
-    /// Returns the range of units to request now, at most `most` units of `bytes` bytes each. A
-    /// unit is a chunk, or a byte of an array that is not encoded. The reader has reached unit
-    /// `next` of an array of `count` units. A batch is at least half of the window ahead, so that
-    /// neighbouring units are requested together.
+    /// Returns the range of units to request now, at most `most` units of `bytes` bytes each, or
+    /// `None` if no request is due. A unit is a chunk, or a byte of an array that is not encoded.
+    /// The reader has reached unit `next` of an array of `count` units. A batch is at least half of
+    /// the window ahead, so that neighbouring units are requested together.
     fn next_range(&mut self, next: u64, bytes: u64, count: u64, most: u64) -> Option<Range<u64>> {
         self.window_bytes = self.window_bytes.max(limits::AHEAD_LEAST);
         let reach = (self.window_bytes / bytes.max(1)).clamp(1, most);
@@ -74,7 +74,7 @@ impl ReadAheadWindow {
     }
 }
 
-/// A number of bytes of the cache's capacity that are claimed for one reader.
+/// A claim of cache capacity for one reader, in bytes. Dropping the value releases the claim.
 struct CacheClaim {
     decoder: Arc<ChunkDecoder>,
     bytes: u64,
@@ -101,13 +101,13 @@ impl Drop for CacheClaim {
 const MAX_SEQUENTIAL_GAP: u64 = 4;
 
 impl ReadStream {
-    /// Creates the stream of a file that has just been opened.
+    /// Creates the stream of reads of a file that has just been opened.
     pub fn new() -> Self {
         ReadStream::default()
     }
 
     /// Records a read of bytes that a source stores unencoded, in an array of `length` bytes. If
-    /// the reads are sequential, returns the following bytes to request.
+    /// the reads are sequential, returns the range of following bytes to request from the source.
     pub fn record_byte_read(&self, offset: u64, end: u64, length: u64) -> Option<Range<u64>> {
         let mut progress = lock(&self.progress);
         if !progress.is_sequential_read(offset, end) {
@@ -121,7 +121,7 @@ impl ReadStream {
 
     /// Records a read of `chunks`, which must be encoded, before the read starts. If the reads are
     /// sequential, queues the next chunks for decoding. A seek drops the queued chunks. Returns the
-    /// chunks to request from the source.
+    /// numbers of the chunks to request from the source.
     pub(in crate::array) fn record_chunk_read(
         &self,
         decoder: &Arc<ChunkDecoder>,

@@ -1,4 +1,4 @@
-//! Sample arrays as files store them, with bytes that identify their place.
+//! Sample arrays as files store them, with bytes whose values identify their positions.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;

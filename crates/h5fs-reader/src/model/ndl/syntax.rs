@@ -1,4 +1,4 @@
-//! The two syntaxes of a description, on one line: YAML in flow form, and JSON.
+//! The two syntaxes of an NDL description, on one line: YAML in flow style, and JSON.
 //!
 //! Both contain the same values, except for numbers that JSON cannot express: NaN and the
 //! infinities are `null` in JSON.
@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use crate::model::text::json_text;
 
-/// The syntax of a description.
+/// The syntax of an NDL description.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Syntax {
     /// YAML that parsers of versions 1.1 and 1.2 read in the same way.
@@ -17,7 +17,8 @@ pub enum Syntax {
     Json,
 }
 
-/// A writer of one value. Brackets, braces, commas and whole numbers are the same in both syntaxes.
+/// A writer of one value in YAML's flow style or in JSON. Brackets, braces, commas and whole
+/// numbers are the same in both syntaxes.
 #[derive(Debug, Default)]
 pub struct FlowWriter {
     syntax: Syntax,
@@ -25,18 +26,18 @@ pub struct FlowWriter {
 }
 
 impl FlowWriter {
-    /// Creates an empty value.
+    /// Creates a writer that has not written anything yet.
     pub fn new(syntax: Syntax) -> Self {
         let text = String::new();
         FlowWriter { syntax, text }
     }
 
-    /// Returns the syntax.
+    /// Returns the syntax in which the writer writes.
     pub fn syntax(&self) -> Syntax {
         self.syntax
     }
 
-    /// Returns the number of written bytes.
+    /// Returns the number of bytes written so far.
     pub fn length(&self) -> usize {
         self.text.len()
     }
@@ -56,8 +57,8 @@ impl FlowWriter {
         append(&mut self.text, text);
     }
 
-    /// Appends a text. JSON always quotes it, and YAML only if a parser might read another type.
-    /// Bytes that are not UTF-8 become `\udcXX`, as in Python's `surrogateescape`.
+    /// Appends `text` as a string. JSON always quotes it, and YAML only if a parser might read
+    /// another type. Bytes that are not UTF-8 become `\udcXX`, as in Python's `surrogateescape`.
     pub fn text(&mut self, text: &[u8]) {
         match self.syntax {
             Syntax::Yaml => write_yaml_text(text, &mut self.text),
@@ -77,7 +78,8 @@ impl FlowWriter {
         self.text.push_str(": ");
     }
 
-    /// Appends a map of one key. `value` may append further keys with [`next`](Self::next).
+    /// Appends a map with the key `key`. `value` appends the value of the key, and may append
+    /// further keys with [`next`](Self::next).
     pub fn map(&mut self, key: &[u8], value: impl FnOnce(&mut Self)) {
         self.text.push('{');
         self.key(key);
@@ -85,13 +87,13 @@ impl FlowWriter {
         self.text.push('}');
     }
 
-    /// Appends a further key of a map.
+    /// Appends a further key of the current map, after a comma.
     pub fn next(&mut self, key: &[u8]) {
         self.text.push_str(", ");
         self.key(key);
     }
 
-    /// Appends a list.
+    /// Appends a list. `item` appends each of `items`.
     pub fn list<T>(&mut self, items: impl Iterator<Item = T>, mut item: impl FnMut(T, &mut Self)) {
         self.text.push('[');
         for (index, one) in items.enumerate() {
@@ -117,7 +119,7 @@ impl FlowWriter {
     }
 }
 
-/// Returns a text in a syntax.
+/// Returns `text` as a string in `syntax`, quoted if necessary.
 pub fn text_in(syntax: Syntax, text: &[u8]) -> String {
     let mut flow = FlowWriter::new(syntax);
     flow.text(text);
@@ -131,8 +133,8 @@ pub fn is_long_key(key: &[u8]) -> bool {
     key.len() > IMPLICIT
 }
 
-/// Adds what every YAML parser needs to recognize a number: a point before an exponent and a sign
-/// after the `e`.
+/// Returns a decimal number in the form that every YAML parser recognizes as a number: with a point
+/// before an exponent and a sign after the `e`.
 fn with_point(number: &str) -> String {
     let Some((digits, exponent)) = number.split_once(['e', 'E']) else {
         return number.to_owned();
@@ -170,8 +172,8 @@ fn write_yaml_text(text: &[u8], out: &mut String) {
     }
 }
 
-/// Returns whether every parser reads the plain scalar as text. Conservative: returns false for
-/// many texts that would be safe.
+/// Returns whether every YAML parser reads `text` as text if it is a plain scalar, without quotes.
+/// Conservative: returns false for many texts that would be safe.
 fn is_plain(text: &str) -> bool {
     const MEANINGFUL: [&str; 9] = ["y", "n", "yes", "no", "on", "off", "true", "false", "null"];
     const LONGEST: usize = 128;

@@ -48,7 +48,7 @@ impl Integer {
         }
     }
 
-    /// Multiplies by ten `powers` times.
+    /// Multiplies the integer by ten `powers` times.
     fn scale(&mut self, powers: u32) {
         for _ in 0..powers {
             self.multiply(10);
@@ -92,7 +92,8 @@ impl Integer {
         by_length.then_with(|| self.0.iter().rev().cmp(other.0.iter().rev()))
     }
 
-    /// Returns the quotient, which is below ten, and keeps the remainder.
+    /// Divides the integer by `divisor`. Returns the quotient, which must be below ten, and keeps
+    /// the remainder in `self`.
     fn digit(&mut self, divisor: &Integer) -> u8 {
         let mut digit = 0_u8;
         while digit < 9 && self.compare(divisor).is_ge() {
@@ -107,8 +108,9 @@ fn low_word(number: u64) -> u32 {
     u32::try_from(number & 0xFFFF_FFFF).unwrap_or(0)
 }
 
-/// The state while digits are written: the remaining fraction is `rest / scale`. Numbers less than
-/// `below / scale` and `above / scale` away are parsed as the same number.
+/// The state while digits are written: the remaining fraction is `rest / scale`. A decimal number
+/// that is smaller by less than `below / scale`, or larger by less than `above / scale`, is parsed
+/// as the same number.
 struct Remainder {
     rest: Integer,
     scale: Integer,
@@ -151,12 +153,13 @@ impl Remainder {
         order.is_lt() || self.is_even && order.is_eq()
     }
 
-    /// Returns whether the written digits are parsed as the number.
+    /// Returns whether the digits so far, including the current one, are parsed as the number.
     fn is_low(&self) -> bool {
         self.is_within(self.rest.compare(&self.below))
     }
 
-    /// Returns whether the written digits, with the last one incremented, are parsed as the number.
+    /// Returns whether the digits so far, with the current one incremented, are parsed as the
+    /// number.
     fn is_high(&self) -> bool {
         let reach = self.rest.plus(&self.above);
         self.is_within(self.scale.compare(&reach))
@@ -186,7 +189,7 @@ impl Remainder {
         power
     }
 
-    /// Returns whether the last digit has to be incremented.
+    /// Returns whether the last digit, `digit`, has to be incremented.
     fn rounds_up(&self, digit: u8) -> bool {
         match (self.is_low(), self.is_high()) {
             (true, false) => false,
@@ -203,9 +206,9 @@ impl Remainder {
     }
 }
 
-/// Returns the digits of `mantissa * 2^exponent` in ASCII, and the first digit's power of ten. The
-/// mantissa must have all significant bits of its format. `power` is the power of ten of a nearby
-/// number.
+/// Returns the shortest decimal digits of `mantissa * 2^exponent` in ASCII, and the first digit's
+/// power of ten. The mantissa must have all significant bits of its format. `power` is an estimate
+/// of the first digit's power of ten.
 pub(super) fn digits(mantissa: u128, exponent: i32, power: i32) -> (Vec<u8>, i32) {
     let mut left = Remainder::new(mantissa, exponent);
     let power = left.align(power);

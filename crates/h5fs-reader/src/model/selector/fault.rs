@@ -32,7 +32,7 @@ pub fn explain(text: &[u8], datatype: &Datatype, shape: &Shape) -> Option<String
     None
 }
 
-/// Explains the fault in the text after an opening bracket that is not a step of a selector.
+/// Explains why `inner`, the text after an opening bracket, is not a step of a selector.
 fn explain_bracket(inner: &[u8]) -> &'static str {
     match inner.trim_ascii() {
         [b'\'' | b'"', ..] => {
@@ -43,7 +43,8 @@ fn explain_bracket(inner: &[u8]) -> &'static str {
     }
 }
 
-/// Applies one more step, whose text is `inner`. Returns an explanation if the step does not match.
+/// Applies one more step, whose text is `inner`, to the selection `picked`. Returns an explanation
+/// if the step does not match the selection.
 fn explain_step(picked: &mut Selection, step: &SelectorStep, inner: &[u8]) -> Option<String> {
     match step {
         SelectorStep::Field(name) => {
@@ -60,7 +61,7 @@ fn explain_step(picked: &mut Selection, step: &SelectorStep, inner: &[u8]) -> Op
     }
 }
 
-/// Explains why the field `name` does not exist. The name may have been meant as indices.
+/// Explains why the field `name` does not exist. The user may have meant the name as indices.
 fn explain_field(datatype: &Datatype, name: &[u8], inner: &[u8]) -> String {
     let is_quoted = matches!(inner.trim_ascii_start(), [b'\'' | b'"', ..]);
     let shown = String::from_utf8_lossy(name);
@@ -79,7 +80,8 @@ fn explain_field(datatype: &Datatype, name: &[u8], inner: &[u8]) -> String {
     }
 }
 
-/// Returns names separated by commas. The list ends when the message is full.
+/// Returns names separated by commas. A list that would exceed [`limits::NAMED_FIELDS`] bytes ends
+/// with `…`.
 fn listed<'n>(names: impl Iterator<Item = &'n [u8]>) -> String {
     let mut text = String::new();
     for name in names {
@@ -121,7 +123,7 @@ fn has_step_of_zero(index: &str) -> bool {
     step.is_some_and(|step| step.parse() == Ok(0))
 }
 
-/// Explains why indices do not match these dimensions.
+/// Explains why `indices` do not match the dimensions `dims`.
 fn explain_indices(indices: &[DimensionIndex], dims: &[u64]) -> String {
     let named = indices
         .iter()
@@ -137,7 +139,8 @@ fn explain_indices(indices: &[DimensionIndex], dims: &[u64]) -> String {
     format!("{index}out of range: the shape is {dims:?}")
 }
 
-/// Returns the first integer that is out of range for its dimension.
+/// Returns the first integer in `indices` that is out of range for its dimension, or `None` if all
+/// are in range.
 fn outside(indices: &[DimensionIndex], dims: &[u64]) -> Option<i64> {
     let is_named = |index: &&DimensionIndex| **index != DimensionIndex::Ellipsis;
     let before = indices.iter().take_while(is_named).zip(dims);
