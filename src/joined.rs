@@ -1,33 +1,41 @@
 //! Many files as one: a [`Container`] that joins the data files of a directory. The files are its
 //! members.
 //!
-//! | file | content |
+//! | module | content |
 //! |---|---|
-//! | `members` | the members: scanned by several threads, and the cache of open ones |
-//! | `members/opener` | the trait that opens members |
+//! | `members` | scans the members in several threads, and caches open members |
+//! | `members/opener` | the trait that lists and opens members |
+//! | `members/far_opening` | remote members that threads are opening |
 //! | `members/{walk, links}` | finds the objects of a member, and follows its links |
-//! | `members/{scan, skeleton, content}` | the data read from a member: its structure and its small values |
-//! | `members/{convention, conventions}` | what the conventions of AnnData, pandas and HDMF define for arrays: rows of tables, categories, references |
-//! | `members/member_cache` | stores scans in a file for the next time |
-//! | `place` | chooses the joined dimensions, and the place of each member |
-//! | `place/{kind, coordinate, position, extra}` | members that are joined together; values of a dimension; order of blocks; a new dimension |
+//! | `members/{scan, skeleton, content}` | reads the structure and small values of a member |
+//! | `members/layout` | finds the dimensions that the variables of a member share |
+//! | `members/{convention, conventions}` | the rules of AnnData, pandas and HDMF for arrays |
+//! | `members/member_cache` | stores scans in a file for later joins |
+//! | `placing` | chooses the joined dimensions, and the place of each member |
+//! | `placing/member_kind` | divides members into kinds; members of one kind are joined |
+//! | `placing/{coordinate, position}` | coordinates of a dimension; the order of its blocks |
+//! | `placing/{placement, new_dimension}` | places of members; a dimension that no member has |
 //! | `variable` | joins one variable of several members |
-//! | `variable/{compared, form, common_type, gathered}` | the variable in all members; its joined type; a common type; elements in memory |
+//! | `variable/{comparison, form}` | the variable in all members; its joined datatype |
+//! | `variable/{common_type, in_memory}` | a common datatype; elements collected in memory |
 //! | `variable/agreement` | compares the elements of members at the same place |
-//! | `variable/{family, relatives}` | time variables that must have the same units |
-//! | `variable/{related, names}` | elements that depend on other arrays; merged lists of names |
-//! | `files`, `tables` | a column with the file of each row; columns of tables; arrays that are omitted because of others |
+//! | `variable/refusal` | rejects variables because of the rules of a convention |
+//! | `variable/{recoded_times, related_times}` | time variables that need the same units |
+//! | `variable/{dependent, names}` | elements that depend on other arrays; merged lists of names |
+//! | `files` | the column with the name of the file of each row |
+//! | `tables` | columns of tables; arrays omitted because of other arrays |
 //! | `paths` | paths of objects; results with a reason for an omission |
 //! | `instants` | times in one unit |
-//! | `made`, `mapped`, `recoding` | an array of the joined file, made from the arrays of members |
+//! | `joined_array` | an array of the joined file |
+//! | `member_mapping`, `element_recoding` | maps and converts the elements of members |
 //! | `scales` | the attributes that name the dimensions of an array |
-//! | `tree`, `container` | the groups and arrays of the joined file; its `Container` |
+//! | `tree`, `container` | the groups and arrays of the joined file; its [`Container`] |
 //! | `choice` | parses names such as `joined[tas_*.nc,join=time]` |
 //!
 //! Joining never guesses. If two members contradict each other about a variable, the variable is
 //! omitted, the reason is reported, and the attribute `_h5fs_absent` of its group names the
-//! variable. A member that cannot be read is omitted and reported. If no member covers a place, the
-//! elements there are fill values. If a member cannot be read later, the read fails.
+//! variable. A member that cannot be read is omitted and reported. Elements of a joined array that
+//! no member covers are fill values. If a member cannot be read later, the read fails.
 //!
 //! [`Container`]: h5fs_reader::model::Container
 

@@ -69,8 +69,8 @@ pub(super) enum Renumbering {
 /// The [`Renumbering`] of each file, by file number.
 pub(super) type FileRenumberings = HashMap<usize, Renumbering>;
 
-/// Returns the approximate memory of the numberings in bytes. Files with equal lists of codes share
-/// the memory of the list.
+/// Returns the approximate memory of the renumberings in bytes. Files with equal lists of codes
+/// share the memory of the list.
 pub(super) fn renumberings_weight(numberings: &FileRenumberings) -> u64 {
     /// Approximate size in bytes of a hash map's own data for each entry, in addition to the key
     /// and the value.
@@ -89,7 +89,7 @@ impl Renumbering {
     /// Converts a number of the file to a number of the joined array.
     ///
     /// # Errors
-    /// `Corrupt` if the number has no target.
+    /// `Corrupt` if no number of the joined array corresponds to the number.
     fn renumber(&self, own: i128) -> Result<i128> {
         let nowhere = || Error::corrupt("joined: a number without a target", None);
         match self {
@@ -218,7 +218,8 @@ fn unpack(packing: &Packing, stored: &[u8], size: usize, element: &mut [u8]) {
     }
 }
 
-/// Returns whether an element contains a reference, whose target does not exist in the joined file.
+/// Returns whether elements of this type contain a reference. The target of a stored reference does
+/// not exist in the joined file.
 pub(super) fn has_references(datatype: &Datatype) -> bool {
     match &datatype.class {
         Class::Reference(_) => true,

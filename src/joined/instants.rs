@@ -73,7 +73,7 @@ fn greatest_divisor(a: i128, b: i128) -> i128 {
 }
 
 /// Returns the common calendar of all units, or `None` if the calendars differ. `lowest` returns
-/// the earliest time.
+/// the earliest time, in nanoseconds since 1970-01-01.
 pub(super) fn common_calendar(
     units: &[TimeUnits],
     lowest: impl FnOnce() -> Option<i128>,

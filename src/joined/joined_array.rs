@@ -59,8 +59,7 @@ impl JoinedArray {
         self.dims.iter().map(|dim| dim.length).collect()
     }
 
-    /// Returns the array's model, through which readers read the elements from `members` or from
-    /// memory.
+    /// Returns the [`Array`] through which the elements are read, from `members` or from memory.
     pub(super) fn array(&self, members: &Arc<Members>) -> Array {
         let (storage, layout) = match &self.content {
             ArrayContent::InMemory(elements) => {

@@ -23,7 +23,7 @@ use crate::joined::placing::placement::Placement;
 use crate::limits;
 use crate::view::cf::packing::Packing;
 
-/// The members of one kind, and their places in the joined arrays.
+/// The members of one kind, and their placement in the joined arrays.
 #[derive(Debug)]
 pub(super) struct PlacedMembers {
     /// Positions of the members in [`Members::list`].
@@ -72,7 +72,7 @@ pub(super) enum RecodingPlan {
 #[derive(Debug)]
 pub(super) struct FieldRenumbering {
     pub(super) field: FieldCopy,
-    /// The renumbering for each file. The recipes of all skeletons share one map.
+    /// The renumbering for each file. The recoding plans of all skeletons share one map.
     pub(super) by_file: Arc<FileRenumberings>,
 }
 
@@ -103,7 +103,7 @@ impl RecodingPlan {
     }
 }
 
-/// Returns the approximate memory of the recipes in bytes. Data that several recipes share are
+/// Returns the approximate memory of the recoding plans in bytes. Data that several plans share are
 /// counted once.
 pub(super) fn recoding_plans_weight<'r>(recipes: impl Iterator<Item = &'r RecodingPlan>) -> u64 {
     let mut shared: HashMap<usize, u64> = HashMap::new();
@@ -152,8 +152,9 @@ impl MappedArray {
     }
 
     /// Iterates over the members that contribute to the array: the position in [`Members::list`],
-    /// the place, and the contribution. If several members have the same block on each axis of the
-    /// array, their elements are equal, so only the first of these members is returned.
+    /// the member's block on each join axis, and the contribution. If several members have the same
+    /// block on each axis of the array, their elements are equal, so only the first of these
+    /// members is returned.
     pub(super) fn placed_parts<'m>(
         &'m self,
         members: &'m Members,

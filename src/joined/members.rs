@@ -122,11 +122,12 @@ struct ScanResults<'f> {
 }
 
 impl Members {
-    /// Scans all members, except those whose scans are stored.
+    /// Scans all members, except those whose scans are in the cache file. Adds each omitted member
+    /// to `told`.
     ///
     /// # Errors
-    /// Fails if the scans need too much memory, a member may be readable later, or the scan is
-    /// cancelled.
+    /// Fails if the scans need too much memory, a member cannot be read now but may be readable
+    /// later, or the scan is cancelled.
     pub(super) fn scan(
         engine: &Arc<Engine>,
         opener: Box<dyn OpenMember>,
@@ -216,7 +217,8 @@ impl Members {
     }
 
     /// Returns a member from the cache of open members. Returns `None` if the member is not cached,
-    /// or if a source of its virtual datasets has appeared or disappeared.
+    /// or if a file to which the member refers, such as a source of a virtual dataset, was found to
+    /// have changed.
     fn cached_member(&self, file: usize) -> Option<Arc<OpenFile>> {
         let mut open = lock(&self.open_members);
         let open = open

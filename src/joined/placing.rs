@@ -40,7 +40,8 @@ pub(super) struct KindDimension {
 enum DimensionRole {
     /// The dimension has coordinates, which all members share.
     Shared,
-    /// The dimension has coordinates, and each member that has the dimension has different ones.
+    /// The dimension has coordinates, which are not equal in all members. Contains a summary of
+    /// each member's coordinates, or `None` for a member without the dimension.
     Differing(Vec<Option<CoordinateSummary>>),
     /// The dimension has no coordinates. Members are concatenated along it in the order of their
     /// names.
@@ -213,8 +214,9 @@ impl KindDimension {
     }
 }
 
-/// Returns whether the members `of` and `place` share the same coordinates of the dimension
-/// `number` in memory, with the same meaning. Then the coordinates need not be compared.
+/// Returns whether the members at the positions `of` and `place` of the kind share the same
+/// coordinates of the dimension `number` in memory, with the same meaning. Then the coordinates
+/// need not be compared.
 fn is_shared_in_memory(
     members: &Members,
     kind: &MemberKind,
@@ -247,7 +249,7 @@ fn coordinate_values<'m>(
 }
 
 impl KindDimension {
-    /// Returns the coordinates of the dimension in the member at `place` in the kind.
+    /// Returns the coordinates of the dimension in the member at the position `place` of the kind.
     fn read_coordinate(
         &self,
         members: &Members,
@@ -296,8 +298,8 @@ impl KindDimension {
     }
 }
 
-/// Returns whether two members have as many coordinates, so that their coordinates may be equal
-/// except for rounding.
+/// Returns whether two members have the same number of coordinates, so that their coordinates may
+/// be equal except for rounding.
 fn can_be_nearly_equal(a: &Option<CoordinateSummary>, b: &Option<CoordinateSummary>) -> bool {
     let length = |lie: &Option<CoordinateSummary>| lie.as_ref().map(|lie| lie.length);
     length(a) == length(b)

@@ -75,7 +75,8 @@ pub(super) fn reported_path(compared: &MemberComparison<'_>, path: Path) -> Path
     }
 }
 
-/// The arrays that are absent from the joined file, by the reasons why other arrays need them.
+/// The arrays that are absent from the joined file, indexed by the groups and the arrays of names
+/// through which other arrays depend on them.
 struct AbsenceReasons<'a> {
     absent: &'a HashSet<Path>,
     /// For a group whose arrays are meaningful only together, one of its absent arrays.
@@ -147,7 +148,7 @@ fn merge_tables(compared: &MemberComparison<'_>) -> Vec<MemberTable> {
 }
 
 /// Adds to each table a column with the name of each row's file. Also updates the attributes of
-/// groups that list the columns or contain the shape.
+/// groups that list the columns or contain the shape of a sparse matrix.
 pub(super) fn complete_tables(
     compared: &MemberComparison<'_>,
     arrays: &mut Vec<JoinedArray>,
@@ -266,7 +267,8 @@ fn unused_path(compared: &MemberComparison<'_>, table: &MemberTable) -> Path {
     child_path(&table.group, &name)
 }
 
-/// Returns the value of the attribute `shape` of a sparse matrix whose rows are joined.
+/// Returns the value of the attribute `shape` of a sparse matrix whose rows are joined, for its
+/// array `indptr`. Returns `None` for any other array.
 fn matrix_shape(compared: &MemberComparison<'_>, made: &JoinedArray) -> Option<AttributeContent> {
     let alike = compared.variable(&made.path);
     let convention = &alike.skeleton_variables.first()?.variable.convention;

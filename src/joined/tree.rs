@@ -35,7 +35,8 @@ use crate::view::csv::append_field;
 #[derive(Debug, Default)]
 pub(super) struct Tree {
     pub(super) nodes: Vec<TreeNode>,
-    /// The list of joined files as CSV, with the place of each file along the joined dimensions.
+    /// The list of joined files as CSV, with the offset and the length of each file along the
+    /// joined dimensions.
     pub(super) file_list: Vec<u8>,
     paths: HashMap<Path, u32>,
     /// Whether the root group already has the attributes of a member kind.
@@ -357,7 +358,7 @@ impl JoinedKind {
         Ok(part)
     }
 
-    /// Omits bounds whose units are those of an omitted array.
+    /// Omits bounds that have the units of an omitted array, because they have none of their own.
     fn omit_dependent_bounds(&mut self, compared: &MemberComparison<'_>, told: &mut Vec<Omission>) {
         let absent: HashSet<&Path> = self.omitted_paths.iter().collect();
         let mut refused = Vec::new();
@@ -405,9 +406,10 @@ impl JoinedKind {
         self.omitted_paths.extend(both);
     }
 
-    /// Chooses the group that contains the result of a kind. This is the root group if every object
-    /// that other kinds have there is equal. Otherwise it is a new group, which is named after the
-    /// data variables of the kind. If this name exists, a number is appended.
+    /// Chooses the group that contains the result of a kind. This is the root group if each array
+    /// of the kind that another kind also has in the root group is equal in both, and no other
+    /// object or dimension conflicts. Otherwise it is a new group, which is named after the data
+    /// variables of the kind. If this name exists, a number is appended.
     fn choose_group(&mut self, kind: &MemberKind, others: &[JoinedKind]) {
         let of_root = others.iter().filter(|other| other.group.is_empty());
         let known = of_root.flat_map(|other| other.arrays.iter().map(|made| (&made.path, made)));
@@ -570,8 +572,9 @@ fn new_coordinate_array(
     })
 }
 
-/// Returns the list of joined files as CSV. A line contains the path of a file, its group, and the
-/// name, the offset and the length of the file's block along a joined dimension.
+/// Returns the list of joined files as CSV. A line contains the path of a file, the group of the
+/// joined file that contains its data, the name of a joined dimension, and the offset and length of
+/// the file's block along this dimension.
 fn joined_files_csv(members: &Members, parts: &[JoinedKind]) -> Vec<u8> {
     let mut out = b"file,group,dimension,first,length\r\n".to_vec();
     for part in parts {

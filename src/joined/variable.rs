@@ -385,7 +385,8 @@ impl<'a, 'm> VariableJoin<'a, 'm> {
         Ok((self.map_members(added, parts.collect()), datatype))
     }
 
-    /// Returns the fill value of the joined array, which readers see where no member has elements.
+    /// Returns the fill value of the joined array: the value of its elements that no member
+    /// provides.
     fn fill(
         &self,
         standing: &VariablePlacement,
@@ -433,7 +434,7 @@ impl<'a, 'm> VariableJoin<'a, 'm> {
         }
     }
 
-    /// Returns whether the joined array has a place for which no file has the variable.
+    /// Returns whether the joined array has a block for which no file has the variable.
     fn has_holes(&self, standing: &VariablePlacement) -> bool {
         let axes = &self
             .shared_variable

@@ -3,7 +3,7 @@
 //! No file is mapped into memory. If a mapped file is truncated, SIGBUS kills the process; a
 //! `pread` past the end returns an ordinary error.
 //!
-//! A sum of two numbers from a file is checked where it is computed, see [`Extent`].
+//! The sum of two numbers from a file is checked for overflow where it is computed, see [`Extent`].
 
 pub mod attributes;
 pub mod concatenation;
@@ -37,12 +37,13 @@ pub trait Source: Send + Sync + fmt::Debug {
     fn length(&self) -> u64;
 
     /// Returns whether a writer is active. If so, the length grows and a read may return
-    /// half-written bytes, see `settled`.
+    /// half-written bytes, see [`growing::retry_while_growing`].
     fn is_growing(&self) -> bool {
         false
     }
 
-    /// Returns whether the last write is so recent that apparent damage may disappear.
+    /// Returns whether the last write is so recent that a structure that looks damaged may be half
+    /// written and become valid.
     fn is_recently_written(&self) -> bool {
         self.is_growing()
     }
@@ -53,8 +54,8 @@ pub trait Source: Send + Sync + fmt::Debug {
         None
     }
 
-    /// Returns the memory in bytes that each array needs to describe this source, or 0 if many
-    /// arrays share the description.
+    /// Returns the approximate memory of the source's description in bytes, which is counted for
+    /// each array with elements in the source. Returns 0 if many arrays share the source.
     fn weight(&self) -> u64 {
         0
     }
@@ -86,13 +87,13 @@ pub trait Source: Send + Sync + fmt::Debug {
         true
     }
 
-    /// Announces that structures are grouped in pages of `length` bytes, which is not zero. The
-    /// first page starts at `base`. After a read within a page, further reads of the page are
-    /// likely.
+    /// Announces that the metadata of the file is grouped in pages of `length` bytes, which is not
+    /// zero. The first page starts at `base`. After a read within a page, further reads of the page
+    /// are likely.
     fn set_metadata_pages(&self, _base: u64, _length: u64) {}
 
-    /// Returns the base and length given to [`set_metadata_pages`](Self::set_metadata_pages), if the source is remote
-    /// and has them.
+    /// Returns the base and length given to [`set_metadata_pages`](Self::set_metadata_pages).
+    /// Returns `None` if the source is local or no pages were announced.
     fn metadata_pages(&self) -> Option<(u64, u64)> {
         None
     }
@@ -108,7 +109,7 @@ pub trait Source: Send + Sync + fmt::Debug {
     /// Reads like [`read_cancellable`](Self::read_cancellable), without cancellation.
     ///
     /// # Errors
-    /// Fails as `read_wanted` does.
+    /// Fails as [`read_cancellable`](Self::read_cancellable) does.
     fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
         self.read_cancellable(at, buffer, &|| true)
     }
@@ -123,7 +124,7 @@ pub enum Urgency {
     Needed,
 }
 
-/// A source shared by formats, arrays and readers.
+/// A source with shared ownership: formats and arrays keep it open.
 pub type SharedSource = Arc<dyn Source>;
 
 /// Reads `length` bytes at `at`. A range past the end fails before any allocation.
@@ -154,7 +155,7 @@ pub fn read_block_cancellable(
 /// twice.
 ///
 /// # Errors
-/// Fails as `read_wanted_block` does.
+/// Fails as [`read_block_cancellable`] does.
 pub fn read_shared_block(
     source: &dyn Source,
     (at, length): (u64, u64),

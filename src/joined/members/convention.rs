@@ -34,8 +34,8 @@ pub(in crate::joined) enum FirstDimension {
     Unknown,
     /// Rows of a table. The rows of all files are concatenated.
     Following,
-    /// One more element than the matrix has rows. The first element is omitted in every file except
-    /// the first.
+    /// Ends of the rows of a sparse matrix (`indptr`): one element more than the matrix has rows.
+    /// The first element is omitted in every file except the first.
     FollowingButFirst,
     /// No rows: the arrays of all files must be equal.
     Fixed,
@@ -75,7 +75,7 @@ pub(in crate::joined) struct CodedField {
     pub(in crate::joined) is_ordered: bool,
 }
 
-/// A group that is a table by a convention.
+/// A group that is a table according to AnnData, pandas or HDMF.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(in crate::joined) struct MemberTable {
     pub(in crate::joined) group: Path,

@@ -2,8 +2,8 @@
 //!
 //! | convention | attribute | rules |
 //! |---|---|---|
-//! | [AnnData, MuData](anndata) | `encoding-type` | rows of `obs`, `X`, `layers`, `obsm`; categories; csr matrices |
-//! | [pandas](pandas) | `pandas_type` | rows of `table`, of the fixed format; categories in `meta` |
+//! | [AnnData](anndata) | `encoding-type` | rows of `obs`, `X`, `layers`, `obsm`; categories; csr |
+//! | [pandas](pandas) | `pandas_type` | rows of both formats; categories in `meta` |
 //! | [HDMF, NWB](hdmf) | `colnames` and `id` | rows of tables; lists; references to rows |
 
 mod anndata;

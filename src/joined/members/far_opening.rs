@@ -31,8 +31,8 @@ struct PendingMember<T> {
     outcome_ready: Condvar,
 }
 
-/// The duty of the opening thread to provide a result. If the duty is dropped without a result, the
-/// waiting requests receive an error.
+/// A guard of the thread that opens a member. If the guard is dropped before the thread has
+/// provided a result, the waiting requests receive an error.
 struct OpeningGuard<T, M: AsRef<PendingMembers<T>>> {
     members: Arc<M>,
     file: usize,

@@ -216,8 +216,8 @@ impl VariableLayout {
 }
 
 /// Chooses one path for each array that has several paths. For a dimension scale, this is the path
-/// whose name is in the attribute `NAME`, if there is one. Otherwise it is the first path. Returns
-/// the index of the chosen path in `arrays`.
+/// whose name is in the attribute `NAME`, if there is one. Otherwise it is the first path. Returns,
+/// by file and node, the index in `arrays` of each array's chosen path.
 fn choose_array_paths(arrays: &[FoundArray]) -> Result<HashMap<(*const OpenFile, NodeId), usize>> {
     let mut own: HashMap<_, usize> = HashMap::new();
     for (number, found) in arrays.iter().enumerate() {
@@ -247,7 +247,8 @@ fn sibling_path(path: &[u8]) -> impl Fn(Vec<u8>) -> Path {
     move |name| child_path(&group, &name)
 }
 
-/// Returns the name of a scale in its file, or `None` for a scale without values.
+/// Returns the name of a scale from its attribute `NAME`. Returns `None` for a scale without
+/// values, or without a valid name.
 fn scale_name(container: &dyn Container, scale: NodeId) -> Result<Option<Vec<u8>>> {
     if scales::has_no_values(container, scale)? {
         return Ok(None);

@@ -60,7 +60,7 @@ impl OpenFile {
                 .belong_to_same_file(&other.opened.neighbours)
     }
 
-    /// Returns whether a file that this file refers to had changed when it was opened again.
+    /// Returns whether a check has found that a file to which this file refers has changed.
     pub(super) fn has_linked_file_changed(&self) -> bool {
         self.opened.neighbours.states().has_found_change()
     }
@@ -96,8 +96,8 @@ impl OpenFile {
         Ok(Some(other))
     }
 
-    /// Returns the object to which `target` leads. `target` belongs to a link in the group `current_group`.
-    /// Follows further links of every kind. Returns `None` if the object does not exist.
+    /// Returns the object to which `target` leads. `target` is the target of a link in the group
+    /// `here`. Follows further links of every kind. Returns `None` if the object does not exist.
     ///
     /// # Errors
     /// `Limit` for an endless chain of links. Fails if a link cannot be read, or a file cannot be
@@ -149,7 +149,7 @@ impl OpenFile {
 /// The state of resolving a path: the current group, and the remaining names in reverse order.
 struct LinkWalk<'o> {
     opener: &'o dyn OpenMember,
-    /// Counts the work of the reads.
+    /// The budget of the request, which counts the work of all reads.
     effort: &'o RequestBudget,
     file: Arc<OpenFile>,
     current_group: NodeId,

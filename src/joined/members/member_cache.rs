@@ -28,7 +28,7 @@ use crate::limits;
 /// changes.
 const RECORD_VERSION: u32 = 6;
 
-/// The kinds of frames, as stored.
+/// The kind byte of a frame that contains a skeleton. The next constants are the other kinds.
 const SKELETON: u8 = 1;
 const ATTRIBUTES: u8 = 2;
 const ELEMENTS: u8 = 3;
@@ -86,7 +86,7 @@ pub(super) struct MemberCache<'f> {
     /// Number of bytes that may still be appended to the file.
     remaining_bytes: u64,
     /// The digest of each stored list of elements, by the address of the elements in memory. The
-    /// address does not change.
+    /// elements stay at this address.
     elements: HashMap<usize, Digest>,
 }
 
@@ -94,7 +94,7 @@ impl<'f> MemberCache<'f> {
     /// Reads the cache file, and calls `take` for each stored scan whose member has one of `keys`.
     ///
     /// # Errors
-    /// Fails with the system's error. `InvalidData` if the file has no valid head.
+    /// Fails with the system's error. `InvalidData` if the file has no valid header.
     pub(super) fn read(
         file: &'f File,
         keys: &HashMap<MemberKey, usize>,
@@ -268,8 +268,8 @@ impl<'b> DecodedFrames<'b> {
     }
 }
 
-/// Returns the value in `known_digests` with this digest. If there is none, creates the value with `make`
-/// and adds it.
+/// Returns the value in `known` with this digest. If there is none, creates the value with `make`
+/// and adds it to `known`.
 fn get_or_decode<T: ?Sized>(
     known: &mut HashMap<Digest, Arc<T>>,
     digest: &Digest,

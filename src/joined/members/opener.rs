@@ -15,7 +15,8 @@ pub(crate) type MemberKey = [u8; 32];
 
 /// Access to the members of a directory: lists and opens their files.
 pub(crate) trait OpenMember: Send + Sync {
-    /// Returns the paths of the members relative to the directory, in order.
+    /// Returns the paths of the members relative to the directory, sorted. The number of a member
+    /// is its index in the returned slice.
     fn member_paths(&self) -> &[Path];
 
     /// Opens the member with this number for a scan with the token `cancel`.
@@ -26,7 +27,7 @@ pub(crate) trait OpenMember: Send + Sync {
     fn open(&self, number: usize, cancel: &CancelToken) -> Result<OpenedMember>;
 
     /// Opens a member whose scan is known, from this process or from the cache file. The opening
-    /// has no token, because several requests may wait for it.
+    /// cannot be cancelled, because several requests may wait for it.
     ///
     /// # Errors
     /// Fails as [`open`](Self::open) does. `Stale` if its state differs from the scanned state.

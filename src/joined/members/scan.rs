@@ -192,8 +192,8 @@ fn read_attributes(
 /// Returns why an array must be absent: a source of its virtual dataset is missing, and the mount
 /// treats a missing source as an error. Also checks the sources of each source, because a source
 /// may be virtual as well. Checks at most `left` sources, because a virtual dataset may refer to
-/// itself. If the mount shows fill values for a missing source instead, the member's own file
-/// reports this.
+/// itself. If the mount shows fill values for a missing source instead, the member's neighbours
+/// record the missing source.
 fn missing_source_reason(array: &Array, depth: usize, left: &mut usize) -> Result<Option<String>> {
     let Ok(Storage::Virtual(mappings)) = &array.storage else {
         return Ok(None);

@@ -354,7 +354,8 @@ mod tests {
         }
     }
 
-    /// Opening follows at most `PATH_LINKS` names, so a deeper object would be listed but unreadable.
+    /// Opening follows at most `PATH_LINKS` names, so a deeper object would be listed but
+    /// unreadable.
     #[test]
     fn a_path_may_have_as_many_names_as_are_followed() {
         let path = |names: usize| vec!["g"; names].join("/").into_bytes();

@@ -21,7 +21,8 @@ struct MemberSplit {
     member_blocks: Vec<usize>,
 }
 
-/// Inserts a new dimension before all other dimensions if several members have the same place.
+/// Inserts a new dimension before all other dimensions if several members have the same block on
+/// every axis. With `by_name`, its coordinates are always taken from the file names.
 ///
 /// # Errors
 /// Fails if no property distinguishes these members.

@@ -7,7 +7,7 @@ use h5fs_reader::wire::{Count, to_u64};
 
 use crate::joined::paths::Path;
 
-/// The places of the members of one kind.
+/// The placement of the members of one kind in the joined arrays.
 #[derive(Debug, Default)]
 pub(in crate::joined) struct Placement {
     pub(in crate::joined) axes: Vec<JoinAxis>,
@@ -120,7 +120,7 @@ impl Placement {
         .next()
     }
 
-    /// Returns the joined dimension with this index of the axis and this index in the axis.
+    /// Returns the joined dimension with the index `place` on the axis with the index `axis`.
     pub(in crate::joined) fn joined_dimension(
         &self,
         (axis, place): (usize, usize),

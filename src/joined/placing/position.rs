@@ -15,9 +15,9 @@ pub(in crate::joined) struct ValueBlocks {
     pub(in crate::joined) overlapping_members: Option<(usize, usize)>,
 }
 
-/// Orders the members by their first coordinates. The order is descending if the coordinates of all
-/// members descend. Members with the same coordinates, as decided by `are_same`, have the same
-/// block.
+/// Orders the members by their first coordinates, and divides the dimension into blocks. The order
+/// is descending if the coordinates of all members descend. Members with the same coordinates, as
+/// decided by `are_same`, have the same block.
 ///
 /// # Errors
 /// Fails as `are_same` does.

@@ -1,6 +1,6 @@
-//! Checks that members at the same place have equal elements of a variable without a joined
-//! dimension that distinguishes these members. An example is a two-dimensional latitude in tiles of
-//! several times.
+//! Checks that all members with the same block in a joined array have equal elements, because only
+//! the first member's elements are shown. An example is a two-dimensional latitude: all members of
+//! one tile contain it, one for each time.
 
 use std::collections::HashMap;
 
@@ -33,7 +33,8 @@ enum Comparison {
 #[derive(Default)]
 struct DeferredHashes {
     can_read: Option<bool>,
-    /// The number of the first member at the current place, and the hashes of its elements.
+    /// The number of the first member of the block that is being compared, and the hashes of its
+    /// elements.
     first: Option<(usize, [u64; 2])>,
 }
 
@@ -60,9 +61,9 @@ impl<'m> VariableJoin<'_, 'm> {
         Some(all.all(|other| compare_elements(first, other, true) == Some(Comparison::Equal)))
     }
 
-    /// Checks that the members at each place on the array's axes have equal elements, because only
-    /// the first member's elements are shown. Returns a warning if the array is too large to be
-    /// compared.
+    /// Checks that all members with the same block on each axis of the array have equal elements,
+    /// because only the first member's elements are shown. Returns a warning if the array is too
+    /// large to be compared.
     ///
     /// # Errors
     /// Fails with the reason if the variable must be absent.
@@ -111,8 +112,8 @@ impl<'m> VariableJoin<'_, 'm> {
         Ok(remark)
     }
 
-    /// Returns whether the variable determines the place of its member. Then it is equal in all
-    /// members at one place.
+    /// Returns whether the variable is the coordinate of a shared or joined dimension, or a
+    /// dimension scale without values. Then it is equal in all members with the same block.
     fn is_placement_coordinate(&self) -> bool {
         let first = self.shared_variable.first_variable();
         let placement = &self.shared_variable.comparison.placed_members.placement;
@@ -123,7 +124,8 @@ impl<'m> VariableJoin<'_, 'm> {
         first.role == VariableRole::Dimension || first.role == VariableRole::Coordinate && follows()
     }
 
-    /// Returns the members that have the variable, grouped by their place on the axes of the array.
+    /// Returns the members that have the variable, grouped by their blocks on the axes of the
+    /// array.
     fn group_by_place(&self, standing: &VariablePlacement) -> Vec<Vec<MemberAndVariable<'m>>> {
         let axes = self.variable_axes(standing);
         let placement = &self.shared_variable.comparison.placed_members.placement;
@@ -196,8 +198,8 @@ impl<'m> VariableJoin<'_, 'm> {
         Ok(hash)
     }
 
-    /// Returns whether the variable contains the bounds of a coordinate that determines the place
-    /// of the member. At one place, these coordinates are equal except for rounding.
+    /// Returns whether the variable contains the bounds of the coordinate of a shared or joined
+    /// dimension. In members with the same block, these coordinates are equal except for rounding.
     fn are_bounds_of_one_place(&self) -> bool {
         let first = self.shared_variable.skeleton_variables[0];
         let VariableRole::Bounds(of) = first.variable.role else {

@@ -21,7 +21,7 @@ use crate::joined::variable::related_times::{RelatedTimes, add_relations};
 use crate::limits;
 use crate::view::cf::time::TimeUnits;
 
-/// The members of a kind with their places, and the objects of these members by path.
+/// The members of a kind with their placement, and the objects of these members by path.
 pub(in crate::joined) struct MemberComparison<'m> {
     pub(in crate::joined) members: &'m Members,
     pub(in crate::joined) placed_members: &'m Arc<PlacedMembers>,
@@ -130,7 +130,8 @@ impl<'m> MemberComparison<'m> {
                 all.entry(path).or_insert(reason);
             }
         }
-        // What a member without data cannot show may be a variable of these.
+        // An object that a member without data cannot show may be a variable of the members of this
+        // kind.
         for member in members_without_data(self.members) {
             let own = member_refusals(member).filter(|(path, _)| self.variables.contains_key(path));
             for (path, reason) in own {
@@ -181,7 +182,8 @@ impl<'m> MemberComparison<'m> {
         common.unwrap_or_default()
     }
 
-    /// Returns the scalars of the ASDF trees that are equal in all members.
+    /// Returns the scalars of the ASDF trees: the ones that are equal in all members, and the paths
+    /// of the ones that differ. The returned value contains no attributes.
     pub(in crate::joined) fn scalars(&self) -> crate::joined::members::scan::CommonMetadata {
         let mut all = self
             .skeletons()
@@ -193,8 +195,8 @@ impl<'m> MemberComparison<'m> {
         common
     }
 
-    /// Returns the path of the array whose bounds are the array at `path`. Returns `None` if the
-    /// array contains no bounds, or has units of its own.
+    /// Returns the path of the array whose bounds the array at `path` contains. Returns `None` if
+    /// the array contains no bounds, or has units of its own.
     pub(in crate::joined) fn bounded_array(&self, path: &Path) -> Option<&'m Path> {
         let (number, place) = *self.variables.get(path)?.first()?;
         let skeleton = &self.members.skeletons[number];
@@ -308,7 +310,7 @@ impl<'m> SharedVariable<'m> {
     }
 
     /// Returns two file names for an error message: the first file that has the variable, and the
-    /// first file that has it in the form of `other`.
+    /// first file with the skeleton of `other`.
     pub(in crate::joined) fn differing_file_names(
         &self,
         other: SkeletonVariable<'_>,
@@ -325,7 +327,7 @@ impl<'m> SharedVariable<'m> {
         )
     }
 
-    /// Returns the time units of the variable in each form that is a time.
+    /// Returns the time units of the variable in each skeleton in which it is a time.
     pub(in crate::joined) fn time_units(&self) -> Vec<TimeUnits> {
         self.variables()
             .filter_map(|variable| variable.meaning.time)
@@ -349,7 +351,8 @@ impl<'m> SharedVariable<'m> {
             .collect()
     }
 
-    /// Returns the times of all members that have the variable.
+    /// Returns the times of all members that have the variable, in nanoseconds since 1970-01-01.
+    /// Returns `None` if a time is unknown or there are too many.
     pub(in crate::joined) fn all_instants(&self) -> Option<Vec<i128>> {
         /// Maximum number of times. As 64-bit numbers, they fit in the memory limit of joined
         /// arrays.
@@ -370,7 +373,8 @@ impl<'m> SharedVariable<'m> {
 }
 
 impl Member {
-    /// Returns the lengths of the dimensions of a variable that has the form `own`.
+    /// Returns the length of each dimension of this member's variable, which the skeleton variable
+    /// `own` describes.
     pub(in crate::joined) fn variable_lengths(&self, own: SkeletonVariable<'_>) -> Vec<u64> {
         let dims = own.variable.dims.iter();
         dims.map(|&dim| self.lengths.get(dim).copied().unwrap_or(0))

@@ -20,8 +20,8 @@ use crate::joined::variable::common_type::common_datatype;
 use crate::joined::variable::names::MergedNames;
 use crate::joined::variable::{VariableJoin, VariablePlacement};
 
-/// The datatype of a joined array whose elements are converted differently for each file. `recipes`
-/// contains the conversion for each skeleton index.
+/// The datatype of a joined array whose elements are converted differently for each file.
+/// `recoding_plans` contains the conversion for each skeleton index.
 pub(super) struct DependentType {
     pub(super) datatype: Datatype,
     recoding_plans: HashMap<usize, RecodingPlan>,
@@ -47,7 +47,7 @@ impl<'a> From<&'a CodedField> for CodedElements<'a> {
 
 impl CodedElements<'_> {
     /// Returns the reason why ordered categories are not joined: lists that differ have no common
-    /// order. pandas and AnnData also refuse such categories, or forget the order.
+    /// order. pandas and AnnData also refuse such categories, or discard the order.
     fn refusal(&self) -> String {
         let what = "its ordered categories differ between files";
         match self.field {
@@ -167,8 +167,9 @@ impl VariableJoin<'_, '_> {
         }))
     }
 
-    /// Creates the recipe for each skeleton. Skeletons with the same datatype share a recipe.
-    /// Returns `None` if `recipe` returns none for a datatype.
+    /// Creates the recoding plan for each skeleton by calling `recipe` with its datatype. Skeletons
+    /// with the same datatype share a plan. Returns `None` if `recipe` returns `None` for a
+    /// datatype.
     fn plan_recodings(
         &self,
         recipe: impl Fn(&Datatype) -> Option<RecodingPlan>,
@@ -197,7 +198,8 @@ impl VariableJoin<'_, '_> {
     }
 
     /// Returns the conversion of numbers that refer to elements of the array `target`. In each
-    /// file, the number of elements in the preceding files is added.
+    /// file, the number of elements in the preceding files is added. With `are_rows`, the numbers
+    /// are indices of rows; otherwise they are ends of lists.
     fn offset_type(&self, target: &Path, are_rows: bool) -> OmissionResult<Option<DependentType>> {
         let placement = &self.shared_variable.comparison.placed_members.placement;
         let target = self.shared_variable.comparison.variable(target);
@@ -256,7 +258,8 @@ impl VariableJoin<'_, '_> {
         }))
     }
 
-    /// Returns the content of the joined array that converts elements as `related` says.
+    /// Returns the content of the joined array: the elements of the members, converted as `related`
+    /// describes.
     pub(super) fn map_dependent(
         &self,
         related: &DependentType,
@@ -282,7 +285,8 @@ impl VariableJoin<'_, '_> {
     }
 }
 
-/// Returns the conversion of numbers in the file that has this block.
+/// Returns the conversion of numbers in the file that has this block. With `are_rows`, the numbers
+/// are indices below the length of the block; otherwise they are ends, at most this length.
 fn offset_renumbering(dim: &JoinedDimension, block: usize, are_rows: bool) -> Renumbering {
     let by = dim.block_start(block);
     let length = dim.block_start(block.saturating_add(1)).saturating_sub(by);
@@ -444,7 +448,8 @@ fn widen_integer_type(datatype: &Datatype, most: u64) -> Option<Datatype> {
     Some(Datatype { size, class })
 }
 
-/// Returns the conversion of each field of a record.
+/// Returns the conversion of each field of a file's records, whose fields are `members`, to the
+/// joined record type `to`. Returns `None` if `to` is not a record type.
 fn record_renumberings(
     members: &[Member],
     to: &Datatype,
@@ -488,8 +493,8 @@ mod tests {
 
     use crate::joined::joined_array::JoinedArray;
     use crate::joined::testing::{JoinedTest, TestFile, i16s, i32s, joined, text};
-    /// Files of one row, each with its own list of two categories, `number` and `number + 1`. The mark
-    /// that `mark` gives makes files differ in structure.
+    /// Files of one row, each with its own list of two categories, `number` and `number + 1`. The
+    /// mark that `mark` gives makes files differ in structure.
     fn cells(mark: impl Fn(i32) -> String) -> JoinedTest {
         let names: Vec<String> = (0..40).map(|number| format!("{number:02}.h5ad")).collect();
         let files = names.iter().zip(0..).map(|(name, number)| {

@@ -133,8 +133,8 @@ impl VariableJoin<'_, '_> {
         let mapped = self.map_members(added, HashMap::new());
         let mut taken = HashSet::new();
         for (member, place, own) in self.shared_variable.occurrences() {
-            // Members at one place have equal values except for rounding, so only the first one is
-            // used.
+            // Members with the same block have equal values except for rounding, so only the first
+            // one is used.
             if !taken.insert(mapped.axis_blocks(place)) {
                 continue;
             }

@@ -48,7 +48,8 @@ impl Concatenation {
         Ok(Concatenation { members })
     }
 
-    /// Returns the member that contains `at`, and the start of the next member.
+    /// Returns the last member that starts at or before the address `at`, and the start address of
+    /// the next member, or `u64::MAX` if there is none.
     fn member(&self, at: u64) -> Result<(&SourceMember, u64)> {
         let after = self
             .members

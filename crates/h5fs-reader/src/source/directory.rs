@@ -87,11 +87,11 @@ pub trait Directory: Send + Sync + fmt::Debug {
     /// Fails as [`path_info`](Self::path_info) does.
     fn list(&self, path: &Path) -> Result<Box<dyn DirectoryEntries>>;
 
-    /// Discards cached listings, so that the next listing asks the server.
+    /// Discards cached listings, so that the next listing sends a request to the server.
     fn forget_listings(&self) {}
 
-    /// Returns the files of the directory as neighbours of one of them. That file is shown to
-    /// `readers`.
+    /// Returns access to the files of the directory for one file among them, which is shown to the
+    /// users `readers`.
     fn neighbours(
         &self,
         policy: OtherFilesPolicy,
@@ -99,7 +99,8 @@ pub trait Directory: Send + Sync + fmt::Debug {
         readers: Readers,
     ) -> Neighbours;
 
-    /// Returns the total and the free bytes of the filesystem that contains the directory.
+    /// Returns the total size and the free space, in bytes, of the filesystem that contains the
+    /// directory. Returns zeros if they are unknown.
     fn capacity(&self) -> (u64, u64) {
         (0, 0)
     }
@@ -109,7 +110,8 @@ pub trait Directory: Send + Sync + fmt::Debug {
         None
     }
 
-    /// Returns since when the server has not responded, if the directory is remote.
+    /// Returns the time since which the server has not responded. Returns `None` if the server
+    /// responds or the directory is local.
     fn unanswered_since(&self) -> Option<SystemTime> {
         None
     }
@@ -178,8 +180,8 @@ impl OpenContent {
         }
     }
 
-    /// Converts the content like [`into_source`](Self::into_source). The state of the source ends only when
-    /// the file's times change, see [`FileSource::with_state_by_times`].
+    /// Converts the content like [`into_source`](Self::into_source). The source counts as changed
+    /// only when the file's size or times change, see [`FileSource::with_state_by_times`].
     ///
     /// # Errors
     /// Fails as [`into_source`](Self::into_source) does.

@@ -1,4 +1,5 @@
-//! Reads of files that a writer may not have finished. Apparent damage is retried.
+//! Reads of files that a writer may not have finished. If a structure looks damaged, the read is
+//! repeated.
 
 use std::thread::sleep;
 use std::time::Duration;

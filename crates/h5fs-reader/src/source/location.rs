@@ -406,7 +406,8 @@ impl Url {
         matches!(self.scheme, Scheme::Http | Scheme::Https)
     }
 
-    /// Returns the URL with the user of `directory`, if the URL is beneath `directory`.
+    /// Returns the URL with the user information of `directory`. Returns `None` if the URL is not
+    /// beneath `directory`.
     pub fn with_user_info_from(&self, directory: &Url) -> Option<Self> {
         let is_beneath = self.to_string().starts_with(&directory.to_string());
         (directory.is_prefix() && is_beneath).then(|| Url {

@@ -38,8 +38,7 @@ pub struct Neighbours {
     root: Arc<Root>,
     /// The directories to search for neighbours, in order.
     locations: Arc<[FileLocation]>,
-    /// The readers of the file. Each of them must have the right to read a neighbour that is
-    /// opened.
+    /// The users to whom the file is shown. A neighbour is opened only if each of them may read it.
     readers: Readers,
     /// Whether an absent part of the file's content is an error.
     is_strict: bool,
@@ -51,8 +50,8 @@ pub struct Neighbours {
 /// has two locations: the link's, then the target's.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct FileLocation {
-    /// Path from the root's directory to the file's own, or an absolute path if the file is
-    /// elsewhere.
+    /// Path from the root's directory to the directory of the file, or an absolute path if the file
+    /// is elsewhere.
     base: PathBuf,
     name: OsString,
 }
@@ -89,7 +88,8 @@ pub struct LocatedNeighbour {
     pub path: PathBuf,
     /// The path without any symbolic link.
     pub real_path: PathBuf,
-    /// The readers of the file, limited by the directories above it.
+    /// The users to whom the file may be shown: those who may read it and search the directories
+    /// above it.
     pub readers: Readers,
 }
 
@@ -100,8 +100,8 @@ impl Neighbours {
     /// Creates the neighbours of the file at `source`, an absolute path without symbolic links. If
     /// the directory cannot be entered, the neighbours are unreadable, but the source is not.
     ///
-    /// Because neighbours are shown to all `readers` of the source, only files that all of them may
-    /// read are opened. No file is looked up in the mount of `guard`, which shows the source.
+    /// Because neighbours are shown to all users in `readers`, only files that all of them may read
+    /// are opened. No file is looked up in the mount of `guard`, which shows the source.
     pub fn new(
         source: &Path,
         policy: OtherFilesPolicy,
@@ -172,7 +172,7 @@ impl Neighbours {
         }
     }
 
-    /// Returns the readers of the file.
+    /// Returns the users to whom the file is shown.
     pub fn readers(&self) -> Readers {
         self.readers
     }
@@ -183,8 +183,8 @@ impl Neighbours {
         Neighbours { is_strict, ..self }
     }
 
-    /// Returns the neighbours of a file that was located among these neighbours, for its `readers`.
-    /// Names are resolved from that file's directory; the policy stays the same.
+    /// Returns the neighbours of a file that was located among these neighbours and is shown to
+    /// `readers`. Names are resolved from that file's directory; the policy stays the same.
     pub fn for_neighbour(&self, located: &Path, real: &Path, readers: Readers) -> Self {
         Neighbours {
             readers,
@@ -202,9 +202,9 @@ impl Neighbours {
         self
     }
 
-    /// Returns neighbours like [`for_neighbour`](Self::for_neighbour), for a file whose elements are
-    /// shown as elements of the source. The readers of the source see these elements, and a change
-    /// of the file is a change of the source.
+    /// Returns neighbours like [`for_neighbour`](Self::for_neighbour), for a file whose elements
+    /// are shown as elements of the source. All users who may read the source see these elements,
+    /// and a change of the file is a change of the source.
     fn for_part(&self, located: &Path, real: &Path) -> Self {
         let part = Neighbours {
             root: Arc::clone(&self.root),
@@ -226,7 +226,8 @@ impl Neighbours {
         name.to_owned().into_vec()
     }
 
-    /// Returns the file's own names. The name by which the file was opened comes first.
+    /// Returns the names of the file to which these neighbours belong. The name by which the file
+    /// was opened comes first.
     pub fn own_names(&self) -> impl Iterator<Item = &[u8]> {
         self.locations
             .iter()
@@ -356,8 +357,9 @@ impl Neighbours {
         self.root.is_remote()
     }
 
-    /// Opens a file like [`open`](Self::open), and returns its location and its readers. The
-    /// readers are not checked.
+    /// Opens a file like [`open`](Self::open), and returns its location and the users who may read
+    /// it. The file is opened even if not all users of this source may read it; the caller must
+    /// check that.
     ///
     /// # Errors
     /// Fails as [`open`](Self::open) does, and with `ESTALE` if the file is replaced or moved
@@ -367,7 +369,8 @@ impl Neighbours {
         found.map(|found| self.located(found)).transpose()
     }
 
-    /// Locates the file for which [`name_relative_to_source`](Self::name_relative_to_source) returned `name`.
+    /// Locates the file for which [`name_relative_to_source`](Self::name_relative_to_source)
+    /// returned `name`.
     ///
     /// # Errors
     /// Fails as [`locate`](Self::locate) does.

@@ -64,7 +64,7 @@ pub trait OpenSource: Source {
     }
 }
 
-/// A shared open source.
+/// An open source with shared ownership.
 pub type SharedOpenSource = Arc<dyn OpenSource>;
 
 /// The state in which a source was opened. The source itself may be closed.
@@ -72,12 +72,12 @@ pub trait OpenedState: Send + Sync + fmt::Debug {
     /// Returns the identity of the state.
     fn identity(&self) -> &Identity;
 
-    /// Returns whether every write that was in progress will be noticed when it ends, or no write
-    /// was in progress.
+    /// Returns whether every write that was in progress when the source was opened will be noticed
+    /// when it ends, or no write was in progress.
     fn has_no_pending_write(&self) -> bool;
 
-    /// Returns whether the state has ended, or may have been half written although the source's
-    /// times are unchanged.
+    /// Returns whether the source has left this state, or the state may have been half written
+    /// although the source's times are unchanged.
     fn has_ended(&self) -> bool;
 
     /// Returns whether a writer may append to the source while others read.
@@ -86,7 +86,7 @@ pub trait OpenedState: Send + Sync + fmt::Debug {
     }
 }
 
-/// A shared state.
+/// The state in which a source was opened, with shared ownership.
 pub type SharedState = Arc<dyn OpenedState>;
 
 /// The state of the lock that a writer holds on a file; flock(2).
@@ -101,7 +101,7 @@ pub enum WriteLock {
 }
 
 impl WriteLock {
-    /// Converts the error of a refused shared lock to a state.
+    /// Converts the error of a refused shared lock to the state of the writer's lock.
     pub(super) fn refused(errno: Errno) -> io::Result<Self> {
         match errno {
             Errno::EWOULDBLOCK => Ok(WriteLock::Held),

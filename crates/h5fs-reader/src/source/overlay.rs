@@ -26,7 +26,8 @@ impl Patch {
         Ok(Patch { at, from })
     }
 
-    /// Returns the range where the patch's part of `wanted` is stored.
+    /// Returns the range in the source below that stores the patch's bytes within `wanted`, a range
+    /// of the overlay.
     fn part(&self, wanted: Extent) -> Extent {
         let part = self.at.intersect(wanted);
         let skipped = part.start().minus_or_zero(self.at.start());
@@ -96,7 +97,8 @@ impl Overlay {
         all.map(|part| (part.start(), part.length()))
     }
 
-    /// Copies the part of `patch` within `wanted` to its place in `buffer`, which holds `wanted`.
+    /// Copies the part of `patch` within `wanted` to its offset in `buffer`, which contains the
+    /// bytes of `wanted`.
     fn apply(
         &self,
         (patch, wanted): (&Patch, Extent),

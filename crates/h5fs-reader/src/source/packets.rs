@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
-/// Creates the two connected sockets. Child processes do not inherit them.
+/// Creates a pair of connected `SOCK_SEQPACKET` sockets. Child processes do not inherit them.
 ///
 /// # Errors
 /// Fails if the system cannot create more sockets.

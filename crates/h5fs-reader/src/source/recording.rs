@@ -1,5 +1,5 @@
-//! A source that counts the round trips that its readers would need if the source were remote.
-//! Ranges that are announced before a read arrive together with the read's own.
+//! A source that counts the round trips that reading it would need if it were remote. Ranges that
+//! are announced before a read arrive in the same round trip as the bytes of the read.
 
 #![allow(
     clippy::arithmetic_side_effects,
@@ -70,7 +70,7 @@ impl RequestLog {
 }
 
 impl Recording {
-    /// Creates a source of `bytes` where only requested bytes arrive.
+    /// Creates a source of `bytes`. Exactly the requested bytes arrive, not whole blocks.
     pub fn new(bytes: Vec<u8>) -> Arc<Self> {
         Self::with_block_size(Arc::new(MemorySource::new(bytes)), 1)
     }
@@ -101,7 +101,8 @@ impl Recording {
         lock(&self.record).asked.clone()
     }
 
-    /// Returns the base and the length of the pages that a reader has announced with `set_pages`.
+    /// Returns the base and the length of the pages that a caller has announced with
+    /// `set_metadata_pages`.
     pub fn pages(&self) -> Option<(u64, u64)> {
         lock(&self.record).pages
     }

@@ -4,10 +4,10 @@
 //! and does not parse HDF5 or ASDF. The two exchange [messages](message) over a pair of sockets.
 //!
 //! The two also share one file in memory, the *stage*, which the fetcher writes and the worker
-//! reads. Each object has its own region in the stage: byte `n` of the object is at offset
-//! `region + n`. The stage is sparse and uses memory only for staged bytes. Bytes in the fetcher's disk
-//! cache are not copied to the stage; the fetcher sends the [file](segment) instead, open for
-//! reading.
+//! reads. Each object has its own region in the stage: if the region starts at offset `region`,
+//! byte `n` of the object is at `region + n`. The stage is sparse and uses memory only for staged
+//! bytes. Bytes in the fetcher's disk cache are not copied to the stage; the fetcher sends the
+//! [file](segment) instead, open for reading.
 
 pub mod connection;
 pub mod directory;

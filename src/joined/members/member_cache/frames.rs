@@ -1,22 +1,22 @@
 //! A file of frames, each with a hash of its content. New frames are appended.
 //!
-//! | bytes | of the head |
+//! | bytes | of the header |
 //! |---|---|
 //! | 8 | `h5fsscan` |
-//! | 16 | random bytes: the mark at the start of each frame |
+//! | 16 | random bytes: the marker at the start of each frame |
 //! | 16 | random bytes: the key of the hashes |
 //!
 //! | bytes | of a frame |
 //! |---|---|
-//! | 16 | the mark |
+//! | 16 | the marker |
 //! | 1 | the kind |
 //! | 4 | the length of the content, little-endian |
 //! | 16 | the first bytes of the SHA-256 of the key, the kind and the content |
 //! | | the content |
 //!
 //! Several processes may append frames at the same time, each with one call. After damaged or
-//! truncated bytes, the next frames are found by the mark. The author of a content does not know
-//! the mark, so a content cannot contain a forged frame.
+//! truncated bytes, the next frames are found by the marker. The author of a data file does not
+//! know the marker, so the content of a frame cannot contain a forged frame.
 
 use h5fs_reader::wire::Count;
 use serde::{Deserialize, Serialize};
@@ -25,19 +25,20 @@ use sha2::{Digest as _, Sha256};
 /// The first bytes of a cache file.
 pub(crate) const MAGIC: &[u8; 8] = b"h5fsscan";
 
-/// Length in bytes of the mark, of the key and of a digest.
+/// Length in bytes of the marker, of the key and of a digest.
 const SECRET: usize = 16;
 
-/// Number of random bytes in the head of the file: the mark and the key.
+/// Number of random bytes in the header of the file: the marker and the key.
 pub(crate) const RANDOM_BYTES: usize = 2 * SECRET;
 
-/// Length in bytes of the file's head.
+/// Length in bytes of the file's header.
 pub(crate) const HEADER_LENGTH: usize = MAGIC.len() + RANDOM_BYTES;
 
 /// Length in bytes of the fields before the content of a frame.
 const FRAME_HEADER_LENGTH: usize = SECRET + 1 + 4 + size_of::<Digest>();
 
-/// Returns the head of a new file.
+/// Returns the header of a new cache file. `chance` contains random bytes for the frame marker and
+/// the hash key.
 pub(crate) fn header_bytes(chance: &[u8; RANDOM_BYTES]) -> Vec<u8> {
     [&MAGIC[..], chance].concat()
 }
@@ -54,7 +55,7 @@ pub(super) struct RecordFrame<'f> {
     pub(super) content: &'f [u8],
 }
 
-/// The decoded head of a file.
+/// The decoded header of a cache file.
 #[derive(Debug)]
 pub(super) struct CacheHeader {
     mark: [u8; SECRET],
@@ -62,8 +63,8 @@ pub(super) struct CacheHeader {
 }
 
 impl CacheHeader {
-    /// Parses the head of a file. Also returns the bytes after the head. Returns `None` if the file
-    /// has no valid head.
+    /// Parses the header of a file. Also returns the bytes after the header. Returns `None` if the
+    /// file has no valid header.
     pub(super) fn parse(file: &[u8]) -> Option<(Self, &[u8])> {
         let (mark, rest) = file.strip_prefix(MAGIC)?.split_first_chunk()?;
         let (key, rest) = rest.split_first_chunk()?;
@@ -94,8 +95,8 @@ impl CacheHeader {
         }
     }
 
-    /// Returns all valid frames of a file. Hashes at most twice as many bytes as the file has, even
-    /// if damaged frames contain wrong lengths.
+    /// Returns all valid frames in `file`, the bytes after the header. Hashes at most twice as many
+    /// bytes as the file has, even if damaged frames contain wrong lengths.
     pub(super) fn frames<'f>(&self, file: &'f [u8]) -> Vec<RecordFrame<'f>> {
         let (mut rest, mut left) = (file, file.len().saturating_mul(2));
         let mut frames = Vec::new();
@@ -121,7 +122,8 @@ impl CacheHeader {
     }
 }
 
-/// Decodes the bytes at a mark as a frame. Does not check the digest.
+/// Decodes the frame at the start of `bytes`, which begin with the frame marker. Does not verify
+/// the digest. Returns `None` if the frame extends past the end of `bytes`.
 fn frame_at(bytes: &[u8]) -> Option<RecordFrame<'_>> {
     let rest = bytes.get(SECRET..)?;
     let (&kind, rest) = rest.split_first()?;

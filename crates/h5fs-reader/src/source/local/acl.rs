@@ -12,12 +12,12 @@ use rustix::io::Errno;
 
 const ATTRIBUTE: &str = "system.posix_acl_access";
 
-/// Maximum length in bytes of a list that is read: some 500 entries.
+/// Maximum length in bytes of an access control list that is read: some 500 entries.
 const LONGEST: usize = 4096;
 
 const VERSION: u32 = 2;
 
-/// Tags of entries.
+/// Tags of the entries of an access control list.
 mod tag {
     pub(in crate::source) const USER: u16 = 0x02;
     pub(in crate::source) const GROUP_OF_FILE: u16 = 0x04;
@@ -26,22 +26,22 @@ mod tag {
     pub(in crate::source) const OTHERS: u16 = 0x20;
 }
 
-/// The permission bits that a list grants: three bits each, with the mask applied.
+/// The permission bits that an access control list grants: three bits each, with the mask applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Acl {
     /// Permission bits granted to the file's group.
     group: u32,
     /// Permission bits granted to every user without an entry of their own.
     others: u32,
-    /// Permission bits that the list grants to all named users and groups, and bits that it grants
-    /// to at least one of them.
+    /// Permission bits that the list grants to all named users and groups.
     all_named: u32,
+    /// Permission bits that the list grants to at least one named user or group.
     any_named: u32,
 }
 
 impl Acl {
-    /// Returns the list of an open file, or `None` if the file has no list. A list that cannot be
-    /// read grants no rights.
+    /// Returns the access control list of an open file, or `None` if the file has no list. A list
+    /// that cannot be read grants no rights.
     pub fn from_file(file: impl AsFd) -> Option<Self> {
         let mut value = [0; LONGEST];
         let length = fgetxattr(file, ATTRIBUTE, &mut value[..]);
@@ -101,8 +101,9 @@ impl Acl {
         mode & !0o077 | group << 3 | others
     }
 
-    /// Returns whether narrowed bits without those of `umask` deny reading to a user whom the list
-    /// allows to read.
+    /// Returns whether the list lets a user read the file to whom the bits of
+    /// [`restrict_mode`](Self::restrict_mode) deny reading. Users whose class `umask` excludes from
+    /// reading are ignored.
     pub fn is_finer_than_bits(&self, umask: u32) -> bool {
         const READ: u32 = 0o4;
         let bits = self.restrict_mode(0);

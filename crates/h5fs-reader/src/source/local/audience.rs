@@ -21,7 +21,7 @@ pub struct Audience {
 pub enum Readers {
     /// The user who mounts. The system itself refuses files that this user may not read.
     Owner,
-    /// All users of this audience. Each of them must have the right to read a file that is opened.
+    /// All users of this audience. A file is opened only if each of them may read it.
     All(Audience),
 }
 
@@ -34,11 +34,11 @@ impl Readers {
         }
     }
 
-    /// Returns whether all readers may read the file `other` and search each directory of the path
-    /// `way` to it.
+    /// Returns whether all these users may read the file `other` and search each directory in
+    /// `way`, the directories on the path to the file.
     ///
     /// # Errors
-    /// Fails if the access rights of `other` cannot be read.
+    /// Fails if the permissions of `other` cannot be read.
     pub fn may_read(
         &self,
         way: impl IntoIterator<Item = Audience>,
@@ -53,11 +53,12 @@ impl Readers {
         Ok(may_come && own.is_allowed(AccessKind::Read, &other()?))
     }
 
-    /// Returns the readers of the file `other`, the target of a link, limited by the directories of
-    /// the path `way` to it.
+    /// Returns the users to whom the file `other`, the target of a link, may be shown: the users
+    /// who may read the file and search each directory in `way`, the directories on the path to the
+    /// file.
     ///
     /// # Errors
-    /// Fails if the access rights of `other` cannot be read.
+    /// Fails if the permissions of `other` cannot be read.
     pub fn for_link_target(
         &self,
         way: impl IntoIterator<Item = Audience>,
@@ -123,7 +124,8 @@ impl Audience {
         }
     }
 
-    /// Returns the audience of `other`, shown in the same mount and thus with the same umask.
+    /// Returns `other`, the audience of another file of the same mount, without the users whom the
+    /// umask of this audience excludes.
     #[must_use]
     pub fn with_same_umask(&self, other: Self) -> Self {
         other.apply_umask(self.umask)
@@ -134,8 +136,8 @@ impl Audience {
         self.mode
     }
 
-    /// Removes the group's bits, or the bits of others, if one of these users may not `act` on
-    /// `other`.
+    /// Removes the group's bits if a member of the group may not `act` on the file `other`, and the
+    /// bits of others if one of the other users may not.
     #[must_use]
     pub fn restricted_by(self, act: AccessKind, other: &Self) -> Self {
         let bit = match act {
@@ -154,7 +156,8 @@ impl Audience {
         Audience { mode, ..self }
     }
 
-    /// Returns whether all users who may read the file, except its owner, may `act` on `other`.
+    /// Returns whether all users who may read the file with this audience, except its owner, may
+    /// `act` on the file with the audience `other`.
     pub fn is_allowed(&self, act: AccessKind, other: &Self) -> bool {
         const READERS: u32 = 0o044;
         self.restricted_by(act, other).mode & READERS == self.mode & READERS

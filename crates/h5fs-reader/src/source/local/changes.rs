@@ -45,7 +45,7 @@ const LOCAL: [FsType; 8] = [
 pub struct ChangeWatcher {
     inotify: Inotify,
     watched: Mutex<HashMap<WatchDescriptor, Vec<Weak<FileEvents>>>>,
-    /// Number of events so far.
+    /// Number of events for all watched files so far.
     event_count: AtomicU64,
     /// Becomes readable after an event, whichever thread read it from inotify.
     event_fd: EventFd,
@@ -118,7 +118,7 @@ impl ChangeWatcher {
         self.process_events(&mut self.lock());
     }
 
-    /// Returns the number of events so far.
+    /// Returns the number of events for all watched files so far.
     pub fn event_count(&self) -> u64 {
         self.event_count.load(Ordering::Acquire)
     }

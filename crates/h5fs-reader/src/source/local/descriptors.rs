@@ -10,7 +10,8 @@ use crate::wire::{Count, to_u64};
 /// read.
 const OTHERS: u64 = 32;
 
-/// Descriptors that readers' files must leave free, if the limit is at least twice as many.
+/// Descriptors that ordinary files (not data files), which programs open through the mount, must
+/// leave free, if the limit is at least twice as many.
 const RESERVED: u64 = 1024;
 
 /// Number of caches of open files that a mount may fill at the same time.
@@ -30,8 +31,8 @@ pub fn weight_per_open_file(bytes: u64, most: NonZeroUsize) -> u64 {
     bytes.checked_div(files).unwrap_or(bytes)
 }
 
-/// Returns how many files readers may keep open, one descriptor each. The remaining descriptors
-/// serve lookups and listings.
+/// Returns how many ordinary files (not data files) a mount may keep open for programs, one
+/// descriptor each. The remaining descriptors serve lookups and listings.
 pub fn max_reader_files() -> usize {
     let limit = getrlimit(Resource::RLIMIT_NOFILE).map_or(u64::MAX, |(soft, _)| soft);
     let most = limit.minus_or_zero(RESERVED.min(limit / 2));

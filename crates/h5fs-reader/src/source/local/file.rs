@@ -25,8 +25,8 @@ use crate::source::open::{OpenSource, OpenedState, SharedState, WriteLock};
 use crate::source::{SharedSource, Source, Urgency};
 use crate::wire::{merge_ranges, to_u64};
 
-/// Time after the last write when no bytes are half written. Without this bound, a file that
-/// falsely claims to have a writer would delay every read of its damage.
+/// Time after the last write from which no bytes count as half written. Without this bound, a
+/// damaged file that falsely claims to have a writer would delay every read by retries.
 const WRITE_SETTLE_TIME: Duration = Duration::from_secs(1);
 
 /// A regular file open for reading. Its length is the length when it was opened.
@@ -46,11 +46,13 @@ struct FileState {
     identity: Identity,
     /// The watch, which was set before the fingerprint was taken.
     watch: Option<FileWatch>,
-    /// Whether the last write was so long ago that no write was in progress.
+    /// Whether the last write was so long ago that no write was in progress when the file was
+    /// opened.
     was_calm: bool,
     /// Whether a writer may append to the file while others read.
     may_grow: AtomicBool,
-    /// Whether the state ends only when the file's times change.
+    /// Whether the file counts as changed only when its size or times change, even if the last
+    /// write is recent.
     is_by_times: bool,
 }
 
@@ -181,9 +183,9 @@ impl FileSource {
         Ok(FileSource { file, state })
     }
 
-    /// Returns the same source, whose state lasts until the file's times change, even if the last
-    /// write is recent. Changes through mapped memory become visible when the system updates the
-    /// times.
+    /// Returns the same source, which counts as changed only when the file's size or times change,
+    /// even if the last write is recent. Changes through mapped memory become visible when the
+    /// system updates the times.
     #[must_use]
     pub fn with_state_by_times(self) -> Self {
         let state = FileState {
@@ -200,7 +202,7 @@ impl FileSource {
         }
     }
 
-    /// Returns whether these bytes were in the file when it was opened.
+    /// Returns whether the file had `length` bytes at offset `at` when it was opened.
     fn was_in_file_at_open(&self, at: u64, length: usize) -> bool {
         let end = at.checked_add(to_u64(length));
         end.is_some_and(|end| end <= self.length())
@@ -249,7 +251,8 @@ impl Source for FileSource {
         self.state.fingerprint.size
     }
 
-    /// Records that a writer may append. From now on, growth is not a change of state.
+    /// Records that a writer may append. From now on, growth does not count as a change of the
+    /// file.
     fn growing_view(self: Arc<Self>) -> Option<SharedSource> {
         self.state.may_grow.store(true, Ordering::Relaxed);
         Some(Arc::new(GrowingFile(self)))
@@ -289,7 +292,7 @@ impl Source for FileSource {
     }
 }
 
-/// A file with its current length.
+/// An open file whose `length` is the current length, not the length when it was opened.
 #[derive(Debug)]
 pub struct GrowingFile(pub Arc<FileSource>);
 

@@ -2,7 +2,7 @@
 //!
 //! Each path is relative to the directory. The kernel resolves it beneath the directory and refuses
 //! symbolic links (openat2(2)). A concurrent change of the directory thus cannot redirect a lookup
-//! to another place.
+//! to another directory.
 
 use std::ffi::OsString;
 use std::fs::{File, Metadata};
@@ -219,7 +219,7 @@ fn path_info(metadata: &Metadata) -> PathInfo {
     }
 }
 
-/// Converts the system's result for the entry at `path`.
+/// Converts the system's result for the entry at `path`: `ENOENT` and `ENOTDIR` become `NotFound`.
 fn convert_result<T>(result: io::Result<T>, path: &Path) -> Result<T> {
     result.map_err(|error| match error.raw_os_error().map(Errno::from_raw) {
         Some(Errno::ENOENT | Errno::ENOTDIR) => Error::NotFound,

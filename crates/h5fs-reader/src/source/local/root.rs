@@ -33,7 +33,7 @@ pub(in crate::source) enum Root {
 }
 
 impl Root {
-    /// Returns the path. The path of a prefix begins with the URL's scheme.
+    /// Returns the path of the directory, or the URL of the prefix.
     pub(in crate::source) fn path(&self) -> &Path {
         match self {
             Root::Directory(directory) => &directory.path,
@@ -112,7 +112,8 @@ impl Root {
         }
     }
 
-    /// Returns the audiences of all directories above this path, which has no symbolic links.
+    /// Returns the audiences of all directories above the path `real`, which has no symbolic links.
+    /// Returns none for a prefix.
     pub(in crate::source) fn directory_audiences(&self, real: &Path) -> Vec<Audience> {
         let look = |directory: &Path| match directory.metadata() {
             Ok(metadata) => Audience::new(&metadata, Acl::from_path(directory)),
@@ -192,7 +193,7 @@ impl SourceDirectory {
         }
     }
 
-    /// Returns a root without a directory.
+    /// Returns a placeholder for a source without a directory: no file can be opened.
     pub(in crate::source) fn absent() -> Self {
         SourceDirectory {
             path: PathBuf::new(),
@@ -216,8 +217,9 @@ impl SourceDirectory {
         }
     }
 
-    /// Opens the file at `path`. `Within` also allows a file next to a link to the source, in
-    /// another directory, if that file is a link into the source's directory.
+    /// Opens the file at `path`. The policy [`WithinDirectory`](OtherFilesPolicy::WithinDirectory)
+    /// also allows a file next to a link to the source, in another directory, if that file is a
+    /// link into the source's directory.
     fn open_next_to_source(&self, path: &Path) -> OpenedPath {
         if self.policy == OtherFilesPolicy::WithinDirectory && path.is_absolute() {
             self.check_not_guarded(path)?;

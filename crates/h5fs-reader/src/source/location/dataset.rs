@@ -10,7 +10,7 @@ const HOST: &str = "huggingface.co";
 /// Converts the text after `hf://` to the URL of a web page, without the scheme.
 ///
 /// # Errors
-/// Describes the notation of a dataset.
+/// A text that describes the notation, if `rest` is not a dataset in this notation.
 pub(super) fn web_page_url(rest: &str) -> Result<String, String> {
     let needed = "write a dataset as hf://datasets/OWNER/NAME[@REVISION]/PATH";
     let mut parts = rest.splitn(4, '/');

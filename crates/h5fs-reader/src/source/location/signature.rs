@@ -1,7 +1,7 @@
 //! Query parameters that grant access to anyone who has the URL: presigned URLs, and shared access
 //! signatures.
 
-/// Parameters of Amazon's older signatures, of CloudFront and of Google.
+/// Query parameters of Amazon's older signatures, of CloudFront and of Google.
 const SIGNATURE: &[&str] = &[
     "AWSAccessKeyId",
     "Expires",
@@ -11,8 +11,8 @@ const SIGNATURE: &[&str] = &[
     "Signature",
 ];
 
-/// Parameters of Azure's shared access signatures. The names are short and may have another meaning
-/// in other URLs.
+/// Query parameters of Azure's shared access signatures. The names are short and may have another
+/// meaning in other URLs.
 const AZURE: &[&str] = &[
     "rscc", "rscd", "rsce", "rscl", "rsct", "saoid", "scid", "sdd", "se", "si", "sig", "sip",
     "ske", "skoid", "sks", "skt", "sktid", "skv", "sp", "spr", "sr", "srt", "ss", "st", "suoid",

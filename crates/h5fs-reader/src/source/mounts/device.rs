@@ -23,8 +23,8 @@ impl Device {
         Some(Self::from_path_with_mount(path)?.0)
     }
 
-    /// Returns the device like [`from_path`](Self::from_path), and the number of the mount at `path` if the
-    /// kernel reports it.
+    /// Returns the device like [`from_path`](Self::from_path), and the number of the mount at
+    /// `path` if the kernel reports it.
     pub fn from_path_with_mount(path: &Path) -> Option<(Self, Option<u64>)> {
         let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT | AtFlags::STATX_DONT_SYNC;
         let seen = statx(CWD, path, flags, StatxFlags::MNT_ID).ok()?;

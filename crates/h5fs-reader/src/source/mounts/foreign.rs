@@ -1,9 +1,9 @@
 //! Filesystems that may block on our mount: FUSE filesystems of other programs, and filesystems
 //! stacked on others, such as an overlay of our mount.
 //!
-//! Two mounts whose sources name files in each other would wait for each other forever. Therefore no
-//! mount opens files of another such mount, unless its own source is on that mount. That mount is
-//! always the older one, so cycles cannot arise.
+//! Two mounts whose sources name files in each other would wait for each other forever. Therefore
+//! no mount opens files of another such mount, unless its own source is on that mount. That mount
+//! is always the older one, so cycles cannot arise.
 
 use std::io;
 use std::path::Path;
@@ -45,7 +45,7 @@ impl ForeignFilesystems {
     }
 }
 
-/// Returns whether requests to this mount may wait for another process.
+/// Returns whether requests to the mount of this entry may wait for another process.
 fn may_wait(entry: &MountEntry) -> bool {
     /// Filesystem types whose files come from other filesystems.
     const STACKED: [&str; 4] = ["aufs", "ecryptfs", "overlay", "unionfs"];

@@ -16,7 +16,7 @@ use crate::wire::to_u64;
 #[derive(Debug)]
 pub struct MountTable(File);
 
-/// One line of the table.
+/// One line of the mount table: one mount.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MountEntry {
     /// The number of the mount, which is reused after the mount is gone.
@@ -34,10 +34,10 @@ pub struct MountEntry {
 }
 
 impl MountTable {
-    /// Path of the table.
+    /// Path of the mount table.
     pub const PATH: &str = "/proc/self/mountinfo";
 
-    /// Opens the table.
+    /// Opens the mount table.
     ///
     /// # Errors
     /// Fails with the system's error.

@@ -15,7 +15,7 @@ use crate::memory::lock::lock;
 pub struct AbsentFile {
     /// The object that references the file, or the file's own name.
     pub object: String,
-    /// The consequence of the file's absence for the reader.
+    /// The consequence of the file's absence for the user, as text.
     pub reason: String,
 }
 
@@ -35,8 +35,8 @@ struct ReportedAbsences {
 }
 
 impl AbsentFileLog {
-    /// Records that `object` lacks a file, unless the object was recorded before or too many
-    /// objects were.
+    /// Records that `object` lacks a file. Does nothing if the object was recorded before, or
+    /// [`NAMED_ABSENT`](limits::NAMED_ABSENT) objects were recorded.
     pub(in crate::source) fn record(&self, object: &str, reason: &str) {
         let mut met = lock(&self.reported);
         let is_full = met.known.len() >= limits::NAMED_ABSENT;

@@ -94,10 +94,11 @@ impl Source for Neighbour {
     }
 }
 
-/// The states in which the neighbours of one state of a file were opened.
+/// The states in which the neighbours of a file were opened. Each state of the file has its own
+/// set.
 ///
 /// The content shown is made of the file and its neighbours, so a change of a neighbour is a change
-/// of the file. Files that were searched for and absent count as well.
+/// of the file. Files that were searched for but did not exist are recorded as well.
 #[derive(Debug)]
 pub struct NeighbourStates {
     hasher: RandomState,
@@ -109,8 +110,8 @@ pub struct NeighbourStates {
     changes: Option<Arc<ChangeWatcher>>,
     /// The event count of `changes` at the last check of all states.
     checked_event_count: AtomicU64,
-    /// Whether a change of some neighbour may go unnoticed: the neighbour was not settled, or was
-    /// absent and may appear.
+    /// Whether a change of some neighbour may go unnoticed: the neighbour may have been half
+    /// written when it was opened, or it did not exist and may appear.
     unsettled: AtomicBool,
     absent: Arc<AbsentFileLog>,
     /// The name of the file, if its absent neighbours are reported together with the ones of other
@@ -246,8 +247,9 @@ impl NeighbourStates {
         self.unsettled.store(true, Ordering::Relaxed);
     }
 
-    /// Returns whether every change is noticeable. A neighbour that may have been half written when
-    /// read, with unchanged times, makes this false. So does an absent neighbour that may appear.
+    /// Returns whether every change of a neighbour will be noticed. Returns false if a neighbour
+    /// may have been half written when it was opened, because the end of that write does not change
+    /// its times, or if an absent neighbour may appear.
     pub fn is_settled(&self) -> bool {
         !self.unsettled.load(Ordering::Relaxed)
     }

@@ -46,7 +46,7 @@ pub(in crate::source) fn refusal(name: &Path, why: &str) -> OpenRefusal {
 
 /// Returns the error for a part of the content that is in the file `name`, which cannot be read;
 /// `why` comes from the policy or the system. The error is not "permission denied", because the
-/// reader may read the requested file itself.
+/// user may read the requested file itself.
 pub(in crate::source) fn unreadable(name: &Path, why: &str) -> Error {
     Error::from_cause(Cause::Failed, refusal_text(name, why))
 }

@@ -51,7 +51,7 @@ const COUNTERS_TIMEOUT: Duration = Duration::from_secs(2);
 /// are removed from the cache.
 const ATTEMPTS: usize = 3;
 
-/// Interval at which a waiting reader checks for cancellation.
+/// Interval at which a caller that waits for a reply checks for cancellation.
 const CANCEL_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Settings of the connection, from the source and the mount.
@@ -81,7 +81,7 @@ pub struct Connection {
 #[derive(Debug)]
 struct SharedConnection {
     socket: OwnedFd,
-    /// The stage, open for reading.
+    /// The stage: the file in memory that the fetcher writes, open for reading.
     stage: File,
     state: Mutex<ConnectionState>,
     /// Notified when a reply arrives.
@@ -106,7 +106,7 @@ struct ConnectionState {
     is_over: bool,
 }
 
-/// A request other than `Fetch`.
+/// A request other than `Fetch` whose reply is pending.
 #[derive(Debug)]
 enum Call {
     /// A caller waits for the reply. A part of the reply may have arrived.
@@ -115,7 +115,7 @@ enum Call {
     StateCheck(Arc<Staging>),
 }
 
-/// Pages that are pinned for one reader.
+/// Pages that are pinned for one read. Dropping this value unpins them.
 struct PinnedPages<'a> {
     shared: &'a SharedConnection,
     pages: Range<u64>,
@@ -276,8 +276,9 @@ impl Connection {
         self.shared.send_due_packets(state);
     }
 
-    /// Returns one page of the names that [`List`](Request::List) describes, and the token for the
-    /// next page. The token is empty at the end.
+    /// Requests one page of the names that start with `prefix`, see [`List`](Request::List).
+    /// `after` is empty or the token of the page. Returns the names and the token of the next page,
+    /// which is empty at the end.
     ///
     /// # Errors
     /// Fails with the server's error, or with [`Error::cancelled`] if `is_wanted` returns false.
@@ -306,7 +307,8 @@ impl Connection {
         }
     }
 
-    /// Returns since when the server has not responded to requests.
+    /// Returns the time of the first request that timed out since the server's last response.
+    /// Returns `None` if the server responds.
     pub fn unanswered_since(&self) -> Option<SystemTime> {
         self.shared.state().unanswered
     }
@@ -423,7 +425,7 @@ impl Connection {
         ))
     }
 
-    /// Waits until the pages are staged. Returns their places.
+    /// Waits until the pages are staged. Returns where the bytes of each page are stored.
     fn await_staged(
         &self,
         pinned: &PinnedPages<'_>,
@@ -593,7 +595,8 @@ impl SharedConnection {
         self.send_due_packets(state);
     }
 
-    /// Pins the pages of these bytes for a reader, and requests those that are missing.
+    /// Pins the pages that contain `bytes` bytes of the object at offset `at`, and requests those
+    /// that are missing.
     fn pin(
         &self,
         object: &Arc<Staging>,
@@ -641,8 +644,8 @@ impl SharedConnection {
         self.send_due_packets(state);
     }
 
-    /// Frees the part of a region after its first `used` bytes, if the region is the last one in
-    /// the stage.
+    /// Ends the connection: discards the queued packets, and wakes all waiting callers, which then
+    /// fail.
     fn end(&self) {
         let mut state = self.state();
         state.is_over = true;
@@ -660,7 +663,8 @@ impl ConnectionState {
         self.last_id
     }
 
-    /// Returns the part of a region after the `used` bytes, if the region is the last.
+    /// Frees the part of a region after its first `used` bytes, if the region is the last one in
+    /// the stage.
     fn give_back(&mut self, region: Range<u64>, used: u64) {
         if self.free == region.end && used < length(&region) {
             self.free = Extent::from(region).first(used).end();

@@ -1,9 +1,9 @@
 //! The prefix of a URL as a directory of files.
 //!
-//! Directory entries come from listings; a file's object is requested when the file is opened. A
-//! closed object stays open: while its state is assumed to be current, opening it again needs no
-//! request. A web directory may list names without metadata, so metadata is then requested for each
-//! name.
+//! Directory entries come from listings; a file's object is requested when the file is opened.
+//! After the file is closed, a cache keeps its object open: while the object's state is assumed to
+//! be current, opening the file again needs no request. A web directory may list names without
+//! metadata, so metadata is then requested for each name.
 
 mod object_cache;
 
@@ -230,7 +230,7 @@ impl Directory for RemoteDirectory {
         self.path_info(path, is_mounted && self.0.objects.may_open_unread())
     }
 
-    /// Object stores do not support symbolic links.
+    /// Always fails with `EINVAL`, because object stores have no symbolic links.
     fn read_link(&self, path: &Path) -> Result<OsString> {
         let name = path.display().to_string();
         Err(Error::io(&Errno::EINVAL.into(), name))
@@ -348,8 +348,8 @@ impl DirectoryEntries for OpenDirectory {
 }
 
 impl OpenDirectory {
-    /// Returns the page with this number, at most the first unread one. Returns `None` after the
-    /// last page.
+    /// Returns the page with this number, which is at most the number of pages read so far. Returns
+    /// `None` after the last page.
     fn page(&mut self, number: usize) -> Result<Option<Arc<NameListing>>> {
         if let Some((own, page)) = &self.page
             && *own == number
@@ -414,7 +414,8 @@ fn number(state: &ObjectState) -> u64 {
     hasher.finish()
 }
 
-/// Converts a missing bucket or prefix to a missing name.
+/// Converts the server's error for a missing bucket or prefix to `NotFound`. Returns any other
+/// error unchanged.
 fn absent(error: Error) -> Error {
     if is_missing(&error) {
         Error::NotFound

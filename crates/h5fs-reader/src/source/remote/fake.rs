@@ -88,7 +88,7 @@ impl Fetcher {
         self.stage.write_all_at(&bytes, region + offset).unwrap();
     }
 
-    /// Handles the request normally.
+    /// Serves the request from the objects in memory, as a real fetcher would from a server.
     pub fn serve(&self, request: &Request) {
         match request {
             Request::Open { id, name, region } => match lock(&self.objects).get(name) {
@@ -145,17 +145,18 @@ impl Fetcher {
 pub struct Pair {
     /// The fetcher.
     pub fetcher: Arc<Fetcher>,
-    /// The connection of the reader.
+    /// The worker's connection to the fetcher.
     pub connection: Arc<Connection>,
 }
 
-/// Creates a fetcher with the behaviour `habit`. The connection keeps `kept` bytes, and waits for
-/// `patience`.
+/// Creates a fetcher with the behaviour `habit`. The connection keeps at most `kept` bytes of
+/// staged pages, and waits at most `patience` for a reply.
 pub fn pair(kept: u64, patience: Duration, habit: Box<Habit>) -> Pair {
     start(kept, patience, LONG, habit)
 }
 
-/// Creates a normal fetcher whose objects are checked again soon.
+/// Creates a fetcher that serves every request. The state of its objects is assumed to be current
+/// for only `SOON`.
 pub fn fetcher_with_checks() -> Pair {
     start(64 * MIB, LONG, SOON, Box::new(Fetcher::serve))
 }
@@ -198,7 +199,7 @@ pub fn start(kept: u64, patience: Duration, valid: Duration, habit: Box<Habit>) 
     }
 }
 
-/// Creates a normal fetcher.
+/// Creates a fetcher that serves every request.
 pub fn normal_fetcher() -> Pair {
     pair(64 * MIB, LONG, Box::new(Fetcher::serve))
 }
@@ -246,7 +247,8 @@ impl Pair {
             .unwrap()
     }
 
-    /// Returns the offset and length of each fetch request, and whether a reader waits.
+    /// Returns the offset and length of each `Fetch` request, and whether a reader waits for its
+    /// bytes.
     pub fn fetched(&self) -> Vec<(u64, u64, bool)> {
         let asked = lock(&self.fetcher.asked);
         let fetches = asked.iter().filter_map(|request| match request {

@@ -19,14 +19,14 @@ use crate::source::remote::failure::is_missing;
 use crate::source::remote::message::{ListedName, ListedType};
 use crate::wire::{Count, to_u64};
 
-/// Minimum duration of a failed listing that is cached, so that not every name waits for the same
-/// failure.
+/// Minimum duration of a failed listing request for its failure to be cached. Then not every name
+/// waits for the same failure.
 const LONG: Duration = Duration::from_secs(1);
 
 /// Maximum time for which the failure of a listing is cached.
 const KEPT_FAILURE: Duration = Duration::from_secs(10);
 
-/// Number of directories with a cached failure.
+/// Maximum number of directories whose failed listing is cached.
 const FAILED: NonZeroUsize = NonZeroUsize::new(256).unwrap();
 
 /// A name, and the type of its entry.
@@ -56,7 +56,8 @@ struct ListingCache {
     listings: LruCache<Vec<u8>, Arc<NameListing>>,
     /// Number of bytes of all cached listings.
     bytes: u64,
-    /// Names that were looked up separately, with the time of the lookup.
+    /// Names that were looked up separately, with the time of the lookup and the type of the entry,
+    /// or `None` if the name does not exist.
     lookups: LruCache<Vec<u8>, (Instant, Option<ListedType>)>,
     /// Directories, or names in web directories, whose listing failed slowly. Contains the expiry
     /// time and the error.
@@ -125,8 +126,9 @@ impl Listings {
         self.has_others
     }
 
-    /// Requests a page of the names after the last `/` of `prefix`. Only valid file names are
-    /// returned.
+    /// Requests one page of the entries whose paths start with `prefix`: the first page if `after`
+    /// is empty, otherwise the page with the token `after`. The names are the parts of the paths
+    /// after the last `/` of `prefix`. Names that are not valid file names are omitted.
     ///
     /// # Errors
     /// Fails with the server's error, or with [`Error::cancelled`] if `is_wanted` returns false.
@@ -258,13 +260,13 @@ impl Listings {
         Ok(named)
     }
 
-    /// Caches the entry of one name.
+    /// Caches the result of looking up the name at `path`; `None` means that it does not exist.
     pub(super) fn remember(&self, path: &[u8], named: Option<ListedType>) {
         let mut kept = lock(&self.kept);
         kept.lookups.put(path.to_vec(), (Instant::now(), named));
     }
 
-    /// Clears the cache.
+    /// Discards all cached listings and lookups. Cached failures remain.
     pub(super) fn forget(&self) {
         let mut kept = lock(&self.kept);
         kept.listings.clear();
@@ -303,7 +305,7 @@ impl Listings {
     }
 }
 
-/// Returns whether a source is a web directory.
+/// Returns whether the URL of the connection is on a web server.
 fn is_of_web(connection: &Connection) -> bool {
     let location = Location::parse(connection.url().into());
     location.is_ok_and(|location| location.url().is_some_and(Url::is_web_page))

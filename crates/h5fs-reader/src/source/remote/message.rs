@@ -106,7 +106,7 @@ pub enum Request {
 /// A message from the fetcher to the worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply {
-    /// The object exists.
+    /// The object exists. This is the reply to `Open` and `Check`.
     Opened {
         /// Number of the request.
         id: u64,
@@ -122,7 +122,7 @@ pub enum Reply {
     Staged {
         /// Number of the request.
         id: u64,
-        /// Number of bytes so far.
+        /// Number of bytes of the `Fetch` that have arrived so far.
         length: u64,
     },
     /// Bytes of a `Fetch` have arrived, as for `Staged`, but the new bytes are in a
@@ -131,12 +131,12 @@ pub enum Reply {
     Kept {
         /// Number of the request.
         id: u64,
-        /// Number of bytes so far.
+        /// Number of bytes of the `Fetch` that have arrived so far.
         length: u64,
-        /// Key of the pages in the segment.
+        /// Key of the object, which is part of the checksum of each page in the segment.
         key: ObjectKey,
     },
-    /// Names of a page.
+    /// Names of one page of a directory listing.
     Listed {
         /// Number of the request.
         id: u64,
@@ -193,14 +193,14 @@ pub enum ListedType {
 }
 
 impl ListedName {
-    /// Returns the number of bytes of the name and of the object's tag.
+    /// Returns the number of bytes of the name and of the object's entity tag.
     pub(super) fn bytes(&self) -> usize {
         self.name.len().plus(self.named.tag_bytes())
     }
 }
 
 impl ListedType {
-    /// Returns the number of bytes of the object's tag.
+    /// Returns the number of bytes of the object's entity tag, or 0 if the listing has none.
     pub(super) fn tag_bytes(&self) -> usize {
         match self {
             ListedType::Object(state) => state.etag.len(),
@@ -220,7 +220,7 @@ pub enum Failure {
     Changed,
     /// The server does not support range requests.
     NoRanges,
-    /// No response arrived in time, or only errors.
+    /// No response arrived in time, or only error responses arrived.
     TimedOut,
     /// The stage or another local resource is full.
     NoRoom,

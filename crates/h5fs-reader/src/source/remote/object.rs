@@ -25,7 +25,7 @@ const BLOCK: u64 = 256 << 10;
 pub struct RemoteObject {
     connection: Arc<Connection>,
     staging: Arc<Staging>,
-    /// Base and length of the pages that group structures in the file.
+    /// Offset of the first metadata page of the file, and the length of each such page.
     pages: OnceLock<(u64, u64)>,
     /// Whether the whole object was already requested because it is small.
     is_requested_whole: AtomicBool,
@@ -88,9 +88,9 @@ impl RemoteObject {
         self.connection.is_unchanged(&self.staging)
     }
 
-    /// Requests all bytes of a small object on the first access to absent bytes, because one
-    /// request replaces many. The object is requested as a whole only once: evicted bytes return in
-    /// parts.
+    /// Requests all bytes of a small object on the first access to bytes that are not staged,
+    /// because one request replaces many. `is_there` returns whether the accessed bytes are staged.
+    /// The object is requested as a whole only once: evicted bytes are later requested in parts.
     fn request_all(&self, is_there: impl FnOnce() -> bool) {
         let small = if self.staging.is_url_object() {
             limits::SMALL_OBJECT
@@ -127,8 +127,8 @@ impl RemoteObject {
         at.minus_or_zero(past)..end.unwrap_or(u64::MAX)
     }
 
-    /// Extends expected ranges of a paged file to whole blocks, because other reads of the same
-    /// page will follow. Staged ranges are omitted.
+    /// Extends expected ranges of a file with metadata pages to whole blocks, because other reads
+    /// of the same page will follow. Staged ranges are omitted.
     fn blocks_of(&self, ranges: &[(u64, u64)]) -> Vec<(u64, u64)> {
         let ranges = ranges.iter().take(limits::HINTED_RANGES);
         let absent = ranges.filter(|(at, length)| !self.is_available(*at, *length));

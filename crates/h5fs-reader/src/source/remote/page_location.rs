@@ -1,4 +1,4 @@
-//! Places where the bytes of pages are stored, and reads from there.
+//! Where the bytes of a page are stored, and how they are read from there.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -9,7 +9,7 @@ use crate::source::remote::segment::{PAGE, Segment};
 use crate::source::remote::staging::{Staging, length};
 use crate::wire::{Count, Extent, to_u64, to_usize};
 
-/// The place of a page.
+/// Where the bytes of a page are stored.
 #[derive(Debug, Clone)]
 pub(super) enum PageLocation {
     /// The page is in the stage.
@@ -24,8 +24,8 @@ impl PageLocation {
     }
 }
 
-/// Fills `buffer` with the object's bytes at `at`, whose pages are in these `places`. Returns the
-/// numbers of pages in segments that failed verification.
+/// Fills `buffer` with the object's bytes at offset `at`. `places` contains where each of their
+/// pages is stored. Returns the numbers of pages in segments that failed verification.
 ///
 /// # Errors
 /// `Io` if the stage cannot be read.
@@ -62,7 +62,8 @@ pub(super) fn fill(
     Ok(wrong)
 }
 
-/// Reads a part of a page of the object. Returns whether the whole page matches its checksum.
+/// Reads the object's bytes at offset `at`, which are a part of the page `number`, into `part`.
+/// Returns whether the whole page matches its checksum.
 fn read_page(part: &mut [u8], object: &Staging, at: u64, number: u64, segment: &Segment) -> bool {
     let bytes = object.bytes_of(&(number..number.plus_one()));
     let number = bytes.start / PAGE;

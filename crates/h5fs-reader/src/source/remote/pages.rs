@@ -23,7 +23,8 @@ use crate::source::remote::segment::{PAGE, Segment};
 use crate::source::remote::staging::{Staging, length};
 use crate::wire::{Count, Extent, to_u64};
 
-/// Maximum pages of one run, unless a single structure is longer.
+/// Maximum number of pages of one run (contiguous pages that are requested together), unless a
+/// single structure is longer.
 const RUN: u64 = (4 << 20) / PAGE;
 
 /// Largest gap, in pages, that is fetched with its neighbours instead of splitting the request.
@@ -34,23 +35,24 @@ const GAP: u64 = 1;
 /// and a request costs more than these extra pages.
 const WIDE_GAP: u64 = 4;
 
-/// How long an unread expected page is kept when other pages are expected.
+/// Time after which a prefetched page that was not read may be dropped in favour of other
+/// prefetched pages.
 const STALE: Duration = Duration::from_secs(10);
 
 /// How long failed pages are not requested again. A kernel that reads ahead retries a failed read,
 /// and the reader would wait twice.
 pub(super) const FAILURE: Duration = Duration::from_millis(100);
 
-/// The pages of a stage.
+/// The table of the pages of the stage that are requested, staged or pinned.
 #[derive(Debug)]
 pub(super) struct Pages {
     table: HashMap<u64, PageEntry>,
     /// Staged pages that were read and are not pinned. The least recently read page is dropped
     /// first.
     read: LruCache<u64, ()>,
-    /// Staged pages without a reader so far, with the time when they arrived.
+    /// Staged pages that no reader has read so far, with the time when they arrived.
     unread: LruCache<u64, Instant>,
-    /// Number of pages that are staged or requested, and its maximum.
+    /// Number of pages that are staged or requested. Its maximum is `most`.
     taken: u64,
     most: u64,
     /// The runs in progress, by request number.
@@ -197,7 +199,7 @@ impl Pages {
         Ok(is_staged)
     }
 
-    /// Returns the places of these pages, up to the first that is not staged.
+    /// Returns where the bytes of these pages are stored, up to the first page that is not staged.
     pub(super) fn places(&self, pages: &Range<u64>) -> Vec<PageLocation> {
         let staged = pages.clone().map_while(|number| {
             let page = self.table.get(&number)?;
@@ -238,7 +240,7 @@ impl Pages {
         }
     }
 
-    /// Requests pages like [`request`](Self::request), but at most the number that the table keeps.
+    /// Requests pages like [`request`](Self::request), but at most as many as the table may keep.
     pub(super) fn request_ahead(
         &mut self,
         object: &Arc<Staging>,
@@ -321,7 +323,8 @@ impl Pages {
         Some(&failure.error)
     }
 
-    /// Remembers failed pages, because their reader may have waited for long.
+    /// Records failed pages, so that a retry of the read does not wait for the same failure again.
+    /// Ignores errors whose cause is not `Failed`.
     fn remember_failure(&mut self, pages: Range<u64>, error: &Error) {
         let Error::Io {
             cause: Cause::Failed,
@@ -357,7 +360,8 @@ impl Pages {
         page.is_some_and(|page| page.pins == 0 && matches!(page.state, PageState::Staged(_)))
     }
 
-    /// Drops staged pages inside a run, because the run's request fetches these pages again.
+    /// Drops the staged and unpinned pages among `pages`, because the request of a run that
+    /// contains them fetches them again.
     fn drop_staged(&mut self, pages: Range<u64>) {
         for number in pages {
             if self.is_idle(number) {
@@ -404,7 +408,7 @@ impl Pages {
         self.expected.push_back(run);
     }
 
-    /// Resets the pages of a run that was removed from the queue.
+    /// Resets the state of the pages of a run that was removed from the queue.
     fn unqueue(&mut self, run: &PageRun) {
         for number in run.pages.clone() {
             let Some(page) = self.table.get_mut(&number) else {
@@ -447,8 +451,8 @@ impl Pages {
         self.may_expect(pages).then(|| self.expected.pop_front())?
     }
 
-    /// Returns whether `pages` more expected pages may arrive. Expected pages may evict only pages
-    /// that were read, and must leave a part of those.
+    /// Returns whether `pages` more expected pages may be requested. Expected pages may fill at
+    /// most three quarters of the table, and may evict only pages that were read or are stale.
     fn may_expect(&mut self, pages: u64) -> bool {
         let is_stale = |came: &Instant| came.elapsed() >= STALE;
         let fits = |own: &Self| {
@@ -548,8 +552,8 @@ impl Pages {
         }
     }
 
-    /// Records that the first `bytes` bytes of a run have arrived, the new ones at `place`. Returns
-    /// the object.
+    /// Records that the first `bytes` bytes of a run have arrived. The new ones are stored at
+    /// `place`. Returns the run's object, or `None` if no run in progress has the number `id`.
     ///
     /// # Errors
     /// `Corrupt` if more bytes arrived than were requested.
@@ -594,7 +598,7 @@ impl Pages {
         }
     }
 
-    /// Records pages that were staged without a request.
+    /// Records pages that the fetcher staged without a `Fetch` request, when it opened an object.
     pub(super) fn record_staged_unrequested(&mut self, pages: Range<u64>) {
         self.make_room(length(&pages));
         for number in pages {
@@ -609,7 +613,8 @@ impl Pages {
         self.make_room(0);
     }
 
-    /// Records that the request of a run failed. Returns the run's object.
+    /// Records that the request of a run failed. Returns the run's object, or `None` if no run in
+    /// progress has the number `id`.
     pub(super) fn record_failed(&mut self, id: u64, error: &Error) -> Option<Arc<Staging>> {
         let run = self.runs_in_progress.remove(&id)?;
         self.remember_failure(run.next..run.pages.end, error);
@@ -623,8 +628,8 @@ impl Pages {
         Some(run.object)
     }
 
-    /// Cancels the runs that contain these pages. With an error, runs that other readers wait for
-    /// are cancelled as well.
+    /// Cancels the runs in progress that contain these pages. With an error, runs that other
+    /// readers wait for are cancelled as well, and pages that are not staged fail with the error.
     pub(super) fn cancel_runs(&mut self, pages: &Range<u64>, error: Option<&Error>) {
         let overlaps = |run: &PageRun| run.next < pages.end && pages.start < run.pages.end;
         let is_pinned = |run: &PageRun| {

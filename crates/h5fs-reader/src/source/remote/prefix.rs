@@ -28,7 +28,7 @@ pub(in crate::source) struct Prefix {
     connection: Arc<Connection>,
     path: PathBuf,
     policy: OtherFilesPolicy,
-    /// Objects by name.
+    /// Recently requested objects by name, including names without an object.
     known: Mutex<LruCache<Vec<u8>, KnownObject>>,
 }
 

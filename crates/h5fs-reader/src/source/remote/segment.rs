@@ -32,7 +32,7 @@ const FIRST_PAGE: u64 = PAGES * CHECKSUM;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ObjectKey(pub [u8; 32]);
 
-/// An open segment.
+/// An open segment: a file of the disk cache with pages of one object and their checksums.
 #[derive(Debug)]
 pub struct Segment {
     file: File,
@@ -121,8 +121,8 @@ fn checksum_offset(number: u64) -> u64 {
 /// The checksum of an absent page.
 const ABSENT: [u8; 8] = [0; 8];
 
-/// Returns the checksum of a page, over its key, its number and its bytes. The result is never
-/// `ABSENT`.
+/// Returns the checksum of a page, over the object's key, the page's number and its bytes. The
+/// result is never `ABSENT`.
 pub fn checksum(key: &ObjectKey, number: u64, page: &[u8]) -> [u8; 8] {
     let mut crc = Crc::new();
     crc.update(&key.0);

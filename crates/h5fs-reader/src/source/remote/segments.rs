@@ -1,4 +1,4 @@
-//! The open segments, each opened once.
+//! The segments (files of the disk cache) that the worker has open. Each file is open only once.
 
 use std::fs::File;
 use std::num::NonZeroUsize;

@@ -1,4 +1,5 @@
-//! An object in one state, with its region in the stage.
+//! A remote object in the state in which it was opened, with its region in the stage (the file in
+//! memory that the fetcher writes).
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use crate::source::remote::segment::PAGE;
 use crate::source::remote::state::ObjectState;
 use crate::wire::{Count, Extent};
 
-/// An object in the state in which it was opened.
+/// A remote object in the state in which it was opened, with its region in the stage.
 #[derive(Debug)]
 pub(super) struct Staging {
     /// Number by which the fetcher identifies the object.
@@ -22,7 +23,7 @@ pub(super) struct Staging {
     pub(super) region: u64,
     object: Arc<ObjectIdentity>,
     identity: Identity,
-    /// The reason why the state has ended.
+    /// The error for later reads, set once the object was found to be replaced or deleted.
     end_reason: OnceLock<Error>,
     seen: Mutex<StateChecks>,
 }
@@ -40,7 +41,8 @@ struct StateChecks {
     is_missed: bool,
 }
 
-/// Interval between checks of an object whose responses do not identify its state.
+/// Minimum interval between checks of an object whose responses do not identify its state, because
+/// they have neither an entity tag nor a date.
 const SAMPLED: Duration = Duration::from_millis(500);
 
 /// A check of an object whose responses do not identify its state downloads bytes. After each
@@ -71,7 +73,7 @@ impl Staging {
         self.pages_of(0, self.state().length)
     }
 
-    /// Returns the pages that contain these bytes of the object.
+    /// Returns the numbers of the pages that contain `length` bytes of the object from `offset`.
     pub(super) fn pages_of(&self, offset: u64, length: u64) -> Range<u64> {
         let whole = Extent::saturating(self.region, self.state().length);
         let bytes = whole.skip(offset).first(length);
@@ -81,13 +83,13 @@ impl Staging {
         bytes.start() / PAGE..bytes.end().div_ceil(PAGE)
     }
 
-    /// Returns the bytes of the object in these pages.
+    /// Returns the range of the object's bytes that these pages contain.
     pub(super) fn bytes_of(&self, pages: &Range<u64>) -> Range<u64> {
         let offset = |page: u64| page.times(PAGE).minus_or_zero(self.region);
         offset(pages.start)..offset(pages.end).min(self.state().length)
     }
 
-    /// Returns the state from the server's response.
+    /// Returns the state of the object when it was opened, from the server's response.
     pub(super) fn state(&self) -> &ObjectState {
         &self.object.state
     }
@@ -102,7 +104,7 @@ impl Staging {
         let _known = self.end_reason.set(why);
     }
 
-    /// Returns the reason why the state has ended, if it has.
+    /// Returns the error for later reads if the object was found to be replaced or deleted.
     pub(super) fn end_reason(&self) -> Option<&Error> {
         self.end_reason.get()
     }

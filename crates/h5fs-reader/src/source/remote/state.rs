@@ -6,7 +6,8 @@ pub struct ObjectState {
     /// Length in bytes.
     pub length: u64,
     /// Entity tag as the server sends it, including quotes and `W/`, or empty if there is none. If
-    /// the server sends neither a tag nor a date, this is a sample of the content.
+    /// the server sends neither a tag nor a date, this is a sample: a hash of the first and last
+    /// page of the content.
     pub etag: Vec<u8>,
     /// `Last-Modified` in seconds since 1970, or 0 if absent.
     pub modified: i64,
@@ -36,7 +37,7 @@ impl ObjectState {
         !self.etag.is_empty() || self.modified != 0
     }
 
-    /// Replaces the absent tag by a sample of the content.
+    /// Replaces the absent tag by `hash`, a hash of the first and last page of the content.
     pub fn set_sample(&mut self, hash: &[u8]) {
         self.etag = [&[Self::SAMPLE], hash].concat();
     }

@@ -101,7 +101,7 @@ impl SharedConnection {
 
 impl ConnectionState {
     /// Returns how many bytes of a run have arrived according to a reply, and where these bytes are
-    /// stored.
+    /// stored. Returns `None` for a reply of another type.
     ///
     /// # Errors
     /// `Corrupt` if files do not belong to the reply.
@@ -136,7 +136,7 @@ impl ConnectionState {
 /// Prepends the names of the replies `before` to a reply.
 ///
 /// # Errors
-/// `Corrupt` if there are more names than a server's page has.
+/// `Corrupt` if there are more names than one page of a listing may have.
 fn prepend_names(before: Option<Reply>, mut reply: Reply) -> Result<Reply> {
     let Reply::Listed { entries, .. } = &mut reply else {
         return Ok(reply);
@@ -156,8 +156,8 @@ fn prepend_names(before: Option<Reply>, mut reply: Reply) -> Result<Reply> {
     Ok(reply)
 }
 
-/// Returns the result of a check: whether the reply confirms the object's state, or why the state
-/// has ended. Returns `None` if the reply is inconclusive.
+/// Returns the result of a check: `Ok` if the reply confirms the object's state, or the error if
+/// the object was replaced or deleted. Returns `None` if the reply is inconclusive.
 fn check_result(object: &Staging, reply: &Reply) -> Option<Result<()>> {
     match reply {
         Reply::Opened { state, .. } if state.is_same(object.state()) => Some(Ok(())),
@@ -167,8 +167,8 @@ fn check_result(object: &Staging, reply: &Reply) -> Option<Result<()>> {
     }
 }
 
-/// Returns the error with which the object's state ends, or `None` if this failure does not end the
-/// state.
+/// Returns the error for later reads of the object if the failure shows that the object was
+/// replaced or deleted. Returns `None` for any other failure.
 fn failure_error(failure: Failure, text: &str) -> Option<Error> {
     match failure {
         Failure::Changed => Some(fetcher_failure_error(failure, text)),

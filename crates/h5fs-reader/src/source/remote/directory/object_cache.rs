@@ -10,14 +10,14 @@ use crate::memory::lock::lock;
 use crate::source::remote::object::RemoteObject;
 use crate::wire::Count;
 
-/// Objects by name. The most recently used is first.
+/// The cached objects by name. The least recently used object is evicted first.
 #[derive(Debug)]
 pub(super) struct KeptObjects(Mutex<ObjectCache>);
 
 #[derive(Debug)]
 struct ObjectCache {
     objects: LruCache<Vec<u8>, KeptObject>,
-    /// Number of objects that were never read.
+    /// Number of cached objects whose bytes were never read.
     unread: usize,
 }
 
