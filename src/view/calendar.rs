@@ -1,10 +1,10 @@
 //! The calendars of the CF conventions (CF 1.12, 4.4.1): conversions between dates and numbers of
 //! days.
 //!
-//! Days are counted from 1970-01-01 of the calendar itself. In the Julian and the mixed calendar,
-//! they are counted from that day in the Gregorian calendar. A number is therefore the same day in
-//! all historical calendars. Years are counted with a year 0, and written without one if the
-//! calendar does not have it.
+//! Day 0 is 1970-01-01 of the calendar itself. In the calendars `Julian` and `Standard`, day 0 is
+//! the day whose Gregorian date is 1970-01-01. In the three historical calendars (`Standard`,
+//! `ProlepticGregorian`, `Julian`), the same number therefore means the same day. Internally, the
+//! year before year 1 is year 0. In texts, it is year -1 if the calendar does not have a year 0.
 
 use serde::{Deserialize, Serialize};
 
@@ -39,10 +39,10 @@ pub(super) struct Date {
 /// Number of days from 0001-01-01 to 1970-01-01 in the Gregorian calendar.
 const GREGORIAN_EPOCH: i64 = 719_162;
 
-/// Days by which the Gregorian calendar is ahead of the Julian one in the year 1.
+/// Number of days from 0001-01-01 in the Julian calendar to 0001-01-01 in the Gregorian calendar.
 const JULIAN_LAG: i64 = 2;
 
-/// The first Gregorian day of the mixed calendar.
+/// The first day of `Calendar::Standard` that has a Gregorian date.
 const REFORM: Date = Date {
     year: 1582,
     month: 10,
@@ -52,18 +52,19 @@ const REFORM: Date = Date {
 /// The number of the day `REFORM`: days from 1970-01-01, negative before it.
 const FIRST_GREGORIAN: i64 = -141_427;
 
-/// The last Julian day of the mixed calendar.
+/// The last day of `Calendar::Standard` that has a Julian date.
 const BEFORE_REFORM: Date = Date {
     year: 1582,
     month: 10,
     day: 4,
 };
 
-/// Number of days in a common year before each month.
+/// Number of days before each month in a year of 365 days. The last entry is the whole year.
 const MONTHS: [i64; 13] = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334, 365];
 
 impl Calendar {
-    /// Returns the calendar with this value of the attribute `calendar`, in upper or lower case.
+    /// Returns the calendar that the CF attribute `calendar` names; case is ignored. Returns `None`
+    /// for an unknown name.
     pub(super) fn from_name(name: &[u8]) -> Option<Self> {
         Some(match name.to_ascii_lowercase().as_slice() {
             b"standard" | b"gregorian" => Calendar::Standard,
@@ -76,7 +77,8 @@ impl Calendar {
         })
     }
 
-    /// Returns the primary name of the calendar.
+    /// Returns the calendar's primary name in the CF conventions, such as `standard`, of which
+    /// `gregorian` is a synonym.
     pub(super) fn name(self) -> &'static str {
         match self {
             Calendar::Standard => "standard",
@@ -138,7 +140,7 @@ impl Calendar {
         is_there.then(|| rule.days_before_year(date.year) + begin + day - 1 - rule.epoch())
     }
 
-    /// Returns the date of the day with this number.
+    /// Returns the date of day `number`, which is counted in days from 1970-01-01.
     pub(super) fn date_of_day(self, number: i64) -> Date {
         let rule = match self {
             Calendar::Standard if number >= FIRST_GREGORIAN => Calendar::ProlepticGregorian,
@@ -166,8 +168,8 @@ impl Calendar {
         }
     }
 
-    /// Returns the number of days from this calendar's 0001-01-01 to the day with number 0. In the
-    /// Julian calendar, day 0 is the day of the Gregorian 1970-01-01.
+    /// Returns the number of days from 0001-01-01 in this calendar to day 0. In the Julian
+    /// calendar, day 0 is the day of the Gregorian 1970-01-01.
     fn epoch(self) -> i64 {
         match self {
             Calendar::Standard | Calendar::ProlepticGregorian => GREGORIAN_EPOCH,
@@ -311,7 +313,7 @@ mod tests {
     }
 
     proptest! {
-        /// Each number has its own date, and dates are in the order of their numbers.
+        /// Each day number has its own date, and the dates increase with the day numbers.
         #[test]
         fn each_number_is_a_date(number in -110_000_000_i64..110_000_000, which in 0..6_usize) {
             let calendar = ALL[which];

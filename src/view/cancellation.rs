@@ -23,13 +23,13 @@ use crate::view::texts::text::Text;
 pub(in crate::view) struct ZeroSource {
     canceller: Canceller,
     reads: AtomicU64,
-    /// Number of the read that cancels the request, or 0 for none.
+    /// Number of the read that cancels the request, counted from 1; 0 if no read does.
     cancelling_read: AtomicU64,
-    /// Whether that read received the token of the request.
+    /// Whether the read that cancels the request received the request's cancellation token.
     has_token: AtomicBool,
 }
 
-/// The content of a source, in bytes.
+/// A view of `length` zero bytes. `source` counts its reads.
 pub(in crate::view) struct ZeroContent {
     source: Arc<ZeroSource>,
     length: u64,
@@ -52,8 +52,9 @@ impl View for ZeroContent {
     }
 }
 
-/// Checks that `work` ends with the second read of a source, which cancels the request, and that
-/// the read received the request's token. `open` creates the object to work on from the content.
+/// Checks that `work` fails as cancelled after two reads, if the second read cancels the request.
+/// Also checks that this read received the request's cancellation token. `open` creates the object
+/// that `work` reads, from a content of `length` zero bytes.
 #[track_caller]
 pub(in crate::view) fn ends_with_its_second_read<V, T>(
     length: u64,
@@ -78,7 +79,7 @@ pub(in crate::view) fn ends_with_its_second_read<V, T>(
 
 const COUNT: u64 = 200_000;
 
-/// Returns elements of one byte.
+/// Returns an array of one-byte integers with the bytes of `content`.
 fn elements(content: impl View + 'static, dims: &[u64]) -> Elements {
     Elements {
         datatype: int(1),
@@ -91,7 +92,8 @@ fn zeros() -> Elements {
     elements(Text::new(vec![0; COUNT as usize]), &[COUNT / 4, 4])
 }
 
-/// Returns a mask with one element for four of the array, so that each mask element is read alone.
+/// Returns a mask in which each element applies to four elements of the array, so that mask
+/// elements are read one at a time.
 fn masked(content: ZeroContent) -> Option<MissingValues> {
     let mask = elements(content, &[COUNT / 4, 1]);
     Some(MissingValues::from_mask(mask, &[COUNT / 4, 4]).unwrap())

@@ -41,12 +41,13 @@ pub(crate) struct CsvTable {
     /// The line with the names of the columns; empty for a table without a header.
     header: Vec<u8>,
     rows: u64,
-    /// Number of rows whose cells are on one line. A vector on the last dimension is one line.
+    /// Number of rows whose cells form one line of text. For an array of several dimensions, each
+    /// element is a row, and the elements along the last dimension form one line.
     rows_per_line: u64,
     /// Length of a row in bytes, if cells are padded so that all rows have this length.
     row_width: Option<u64>,
-    /// The index in `fields` of a single column of numbers. In a padded table, zeros after the
-    /// number compensate for empty cells in the same row.
+    /// The index in `fields` of a column of numbers that keeps all rows of a padded table equally
+    /// long: zeros are appended to its number if other cells of the row are empty.
     stretched_column: Option<usize>,
 }
 
@@ -206,9 +207,9 @@ impl CsvTable {
         Ok(end)
     }
 
-    /// Measures one batch of `rows` until they have `enough` bytes. Returns the number of the first
-    /// row that was not measured, and the length of the measured rows in bytes. Returns `None` if
-    /// the cells cannot be measured without writing them.
+    /// Adds up the text lengths of one batch of `rows`, without writing them, until the sum is at
+    /// least `enough` bytes. Returns the number of the first row that was not measured, and the sum
+    /// in bytes. Returns `None` if the cells cannot be measured without writing them.
     fn measure_rows(
         &self,
         rows: Range<u64>,

@@ -71,8 +71,8 @@ impl Elements {
         }
     }
 
-    /// Returns the memory in bytes for the datatype, and for `tables` tables that have one entry
-    /// for each part of the datatype.
+    /// Returns the memory in bytes of the datatype, plus an estimate for `tables` lists with one
+    /// entry for each part of the datatype.
     pub(super) fn own_bytes_with(&self, tables: u64) -> u64 {
         let datatype = self.datatype.weight();
         datatype.saturating_mul(tables.saturating_add(1))

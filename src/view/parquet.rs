@@ -26,8 +26,8 @@
 //!
 //! Strings of a fixed length, and values that may be missing, take a fixed number of bytes in their
 //! page: their maximum. The values are at the beginning of the page, and zeros follow. Readers use
-//! the number of values in the page's header. Such columns therefore need no pass over the data.
-//! Strings of variable length need one, which counts their bytes.
+//! the number of values in the page's header. Such columns can therefore be laid out without
+//! reading their data. Strings of variable length must all be read once, to count their bytes.
 
 mod columns;
 mod encoding;

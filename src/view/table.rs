@@ -1,14 +1,14 @@
 //! The table of a group: columns of one length. The group's attributes name a convention; without
 //! one, the columns are its one-dimensional members.
 //!
-//! | convention | mark of the group | columns |
+//! | convention | attribute or tag of the group | columns |
 //! |---|---|---|
 //! | [AnnData](anndata) | `encoding-type` = `dataframe` | `_index`, then `column-order` |
 //! | [sparse matrix](sparse) | `encoding-type` = `csr_matrix`, `csc_matrix` | `row`, `col`, `value` |
 //! | [HDMF, NWB](dynamic_table) | `colnames` | `id`, then `colnames` |
 //! | [pandas](pandas) | `pandas_type` | the index, then the frame's order |
 //! | [astropy](astropy) | tag `table/table` | the members of `columns` |
-//! | [none](members) | none | members of one length, or over one dimension scale |
+//! | [none](members) | none | members with the same length, or with the same dimension scale |
 //!
 //! Columns have their names in the file. If the values of a column are arrays or compounds, each
 //! part is a column: `a[0][1]`, `a.b`. The columns are determined without reading their values.
@@ -42,7 +42,8 @@ use h5fs_reader::error::Result;
 use crate::view::table::column::GroupTable;
 use crate::view::table::group::Group;
 
-/// A convention by which files mark a group as a table, with the functions that read such tables.
+/// A convention by which a group is identified as a table, with the functions that read such
+/// tables.
 #[derive(Clone, Copy)]
 pub(crate) struct TableConvention {
     is_table: fn(&Group<'_>) -> Result<bool>,
@@ -52,7 +53,8 @@ pub(crate) struct TableConvention {
     is_of_frames: bool,
 }
 
-/// The conventions that mark a group explicitly.
+/// The conventions that identify a group as a table by its attributes, its tag or the names of its
+/// members.
 const CONVENTIONS: [TableConvention; 5] = [
     TableConvention {
         is_table: anndata::is_table,
@@ -81,7 +83,7 @@ const CONVENTIONS: [TableConvention; 5] = [
     },
 ];
 
-/// The table of a group that follows no convention.
+/// The functions for the table of a group that follows no convention.
 const WITHOUT_CONVENTION: TableConvention = TableConvention {
     is_table: members::is_table,
     table: members::table,

@@ -11,12 +11,13 @@ use crate::view::cf::packing::{Factor, PackingAttributes};
 use crate::view::cf::stored_type::{ExactNumber, StoredType};
 use crate::view::cf::time::TimeUnits;
 
-/// Reads the attributes that define how numbers are packed.
+/// Reads the attributes that define how the numbers of the variable `node` are packed, such as
+/// `scale_factor` and `_FillValue`.
 ///
 /// # Errors
 /// `Unsupported` for a scale or an offset that is not one number, and for other attributes that are
-/// neither numbers nor texts; `Limit` for too many missing values. Fails if an attribute cannot be
-/// read.
+/// neither numbers nor texts; `Limit` for an attribute with more than `limits::MISSING_VALUES`
+/// numbers. Fails if an attribute cannot be read.
 pub(crate) fn read_packing(container: &dyn Container, node: NodeId) -> Result<PackingAttributes> {
     let numbers = |name: &[u8]| read_numbers(container, node, name);
     let one = |name: &[u8]| {
@@ -45,7 +46,8 @@ pub(crate) fn read_packing(container: &dyn Container, node: NodeId) -> Result<Pa
     })
 }
 
-/// Reads the attributes of times; `None` if the variable does not have times.
+/// Reads the attributes `units` and `calendar` of the variable `node`. Returns `None` if they do
+/// not describe times.
 ///
 /// # Errors
 /// Fails if an attribute cannot be read.
@@ -60,7 +62,7 @@ pub(crate) fn read_time_units(
     Ok(TimeUnits::parse(&units, calendar.as_deref()))
 }
 
-/// Reads `scale_factor` or `add_offset`.
+/// Reads `scale_factor` or `add_offset`, as `name` says. Returns `None` if the attribute is absent.
 fn read_factor(container: &dyn Container, node: NodeId, name: &[u8]) -> Result<Option<Factor>> {
     let Some(content) = content(container, node, name)? else {
         return Ok(None);

@@ -1,4 +1,5 @@
-//! The columns of a long table: decoded values of the variable and of its coordinates.
+//! The columns of a long table, which has one row for each value of a variable: decoded values of
+//! the variable and of its coordinates.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -64,11 +65,13 @@ struct NumberCells<'a> {
     first: u64,
 }
 
-/// Maximum number of unwanted elements to read between two wanted ones.
+/// Maximum distance between two needed elements that are read together. The elements between them
+/// are read and discarded.
 const GAP: u64 = 16;
 
 impl DecodedColumn {
-    /// Creates a column of the `stored` elements.
+    /// Creates a column of the `stored` elements, which `decoding` decodes. `place` is the mapping
+    /// from rows to elements; `None` if each row has its own element.
     ///
     /// # Errors
     /// `Limit` for a text with too many characters.
@@ -158,7 +161,7 @@ impl DecodedColumn {
         place.is_none_or(|place| place.upper_bound() < self.count)
     }
 
-    /// Reads each element of `rows` once, and formats it unless it is a text.
+    /// Reads each element of `rows` once, and formats it unless its decoded value is a text.
     fn read_and_format_shared(
         &self,
         place: &RowMapping,
@@ -211,11 +214,12 @@ impl DecodedColumn {
     }
 }
 
-/// Returns, for each row, the position in `wanted` of the row's element.
+/// Returns, for each row, the index in `wanted` of the row's element number, which is in `of_rows`.
+/// Returns `None` for a row whose element number is not in `wanted`.
 fn element_slots(of_rows: &[u64], wanted: &[u64]) -> Vec<Option<usize>> {
     let mut last: Option<usize> = None;
     let each = of_rows.iter().map(|element| {
-        // It is usually the same index as before, or the next one.
+        // The index in `wanted` is usually that of the previous row, or the next one.
         let near = last.into_iter().flat_map(|slot| [slot, slot + 1]);
         let near = { near }.find(|&slot| wanted.get(slot) == Some(element));
         let slot = near.or_else(|| wanted.binary_search(element).ok());
@@ -284,7 +288,7 @@ impl ColumnReader for DecodedColumn {
     }
 
     fn can_stretch_numbers(&self) -> bool {
-        // A coordinate has values in all rows, whatever its type uses for missing ones.
+        // A coordinate has a value in every row, even if its type can represent missing values.
         self.row_mapping.is_some()
             && self.has_element_per_row()
             && self.decoding.is_undecoded_float()

@@ -40,7 +40,8 @@ struct GroupMember {
 }
 
 impl CoordinateFinder<'_> {
-    /// Returns the name of a dimension, which is the name of its scale.
+    /// Returns the name of a dimension of the variable: the name of its dimension scale, or
+    /// `dim_0`, `dim_1` and so on if it has no scale with a path.
     pub(super) fn dimension_name(&self, dimension: usize) -> Result<Vec<u8>> {
         let path = match self.scale(dimension) {
             Some(scale) => (self.paths)(scale)?,
@@ -79,11 +80,11 @@ impl CoordinateFinder<'_> {
         Ok(found.filter(|found| found.dimensions == [dimension]))
     }
 
-    /// Returns all coordinates that do not belong to a dimension of the rows. First come the
-    /// coordinates of the dimensions `dropped`, then those that the variable's attribute
-    /// `coordinates` names, then all others by name. The latter are sorted, because a file need not
-    /// store the creation order of links. The nodes `taken` are excluded: they are coordinates of
-    /// dimensions.
+    /// Returns all coordinates except those of the table's row dimensions, which are the nodes
+    /// `taken`. First come the coordinates of the dimensions `dropped`, for which the selection has
+    /// a single index. Then come the coordinates that the variable's attribute `coordinates` names,
+    /// then all others. The others are sorted by name, because a file need not store the creation
+    /// order of links.
     pub(super) fn other_coordinates(
         &self,
         dropped: &[usize],
@@ -120,8 +121,8 @@ impl CoordinateFinder<'_> {
         self.variable.scales.get(dimension).copied().flatten()
     }
 
-    /// Returns the array at `node` as a coordinate if all its dimensions are dimensions of this
-    /// variable.
+    /// Returns the array at `node` as a coordinate called `name`. Returns `None` if a dimension of
+    /// the array is not a dimension of the variable.
     fn coordinate(&self, name: Vec<u8>, node: NodeId) -> Result<Option<Coordinate>> {
         if node == self.variable.node {
             return Ok(None);
@@ -152,8 +153,8 @@ impl CoordinateFinder<'_> {
         }))
     }
 
-    /// Returns the members of the variable's group up to a limit. Also returns all names in the
-    /// attributes `coordinates` of the members and of the group.
+    /// Returns the arrays in the variable's group, of at most `limits::COORDINATE_LINKS` links.
+    /// Also returns all names in the attributes `coordinates` of the members and of the group.
     fn group_members(&self) -> Result<(Vec<GroupMember>, HashSet<Vec<u8>>)> {
         let mut members = Vec::new();
         let mut named = HashSet::new();

@@ -35,8 +35,8 @@ pub(crate) fn decode_numbers(
     }
 }
 
-/// Like [`decode_numbers`], for elements that may be times. Times are returned as the undecoded numbers,
-/// together with their units.
+/// Like [`decode_numbers`], for elements that may be times. Times are returned as numbers (scaled,
+/// but not converted to dates), together with their units.
 ///
 /// # Errors
 /// Fails as [`decode_numbers`] does.

@@ -19,7 +19,7 @@ use crate::view::elements::Elements;
 pub(in crate::view) enum Decoding {
     Numbers(Packing),
     Times(Packing, TimeUnits),
-    /// Numbers that xarray marks as booleans with an attribute.
+    /// Numbers that xarray marks as booleans with the attribute `dtype` = `bool`.
     Booleans(Packing),
     Texts(ValueWriter),
     /// Characters; the characters along the last dimension form a text.
@@ -100,7 +100,8 @@ impl Decoding {
         }
     }
 
-    /// Returns the dimensions of the decoded values from those of the stored elements.
+    /// Returns the dimensions of the decoded values. `stored` has the dimensions of the stored
+    /// elements. For characters, the last dimension is dropped.
     pub(super) fn decoded_dims(&self, stored: &[u64]) -> Vec<u64> {
         let taken = usize::from(matches!(self, Decoding::Characters));
         stored[..stored.len().saturating_sub(taken)].to_vec()
@@ -286,7 +287,8 @@ fn time(packing: &Packing, units: &TimeUnits, element: &[u8]) -> Result<Option<T
     }
 }
 
-/// Decodes an element to a boolean. A missing element is true, as NaN is true in NumPy.
+/// Decodes an element to a boolean: false if its number is 0. A missing element is true, as NaN is
+/// true in NumPy.
 fn is_true(packing: &Packing, element: &[u8]) -> bool {
     let number = packing.decode_number(element);
     number.is_none_or(|number| !number.equals(ExactNumber::Integer(0)))

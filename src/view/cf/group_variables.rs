@@ -61,11 +61,11 @@ const ROLE: &[u8] = b"cf_role";
 /// The attributes that mark a variable as a field (a measured or computed quantity).
 const FIELD_ATTRIBUTES: [&[u8]; 3] = [b"cell_methods", b"grid_mapping", b"mesh"];
 
-/// Returns whether a group has a variable with axes. The result is false for a group with more
-/// links than a table may have.
+/// Returns whether a group has a variable whose dimensions all have dimension scales. The result is
+/// false for a group with more links than a table may have.
 ///
 /// # Errors
-/// Fails with a temporary error of a member.
+/// Fails if a member cannot be read because of a temporary error.
 pub(crate) fn has_variables(group: &Group<'_>) -> Result<bool> {
     let mut is_found = false;
     let all = visit_members(group, &mut |link, node| {
@@ -86,7 +86,8 @@ pub(crate) fn has_variables(group: &Group<'_>) -> Result<bool> {
 }
 
 /// Returns the variables of the group at `path` that share one table, in the order of their links.
-/// The result is empty if the group does not have variables with axes.
+/// The result is empty if the group does not have variables whose dimensions all have dimension
+/// scales.
 ///
 /// # Errors
 /// `Limit` for too many variables. Fails if a member cannot be read.
@@ -145,7 +146,8 @@ pub(crate) fn variables(group: &Group<'_>, path: &[u8]) -> Result<Vec<GroupVaria
     }))
 }
 
-/// Returns the variables over the set of axes that the module's criteria prefer.
+/// Returns those of the variables that have the preferred set of axes, by the criteria in the
+/// module's documentation.
 fn keep_main_axes(mut all: Vec<GroupVariable>) -> Vec<GroupVariable> {
     let axes = |found: &GroupVariable| (found.variable.scales.clone(), found.variable.dims());
     let mut sets = HashMap::new();
@@ -207,8 +209,8 @@ fn has_axes(group: &Group<'_>, node: &Node) -> Result<bool> {
     Ok(scales.len() == rank && scales.iter().all(Option::is_some))
 }
 
-/// Adds the names in an object's `NAMING_ATTRIBUTES` and mesh attributes to `found`. Returns the total length
-/// of the attributes' texts in bytes.
+/// Adds the names in an object's `NAMING_ATTRIBUTES` and `MESH_ATTRIBUTES` to `found`. Returns the
+/// total length of the attributes' texts in bytes.
 fn read_names(group: &Group<'_>, node: NodeId, found: &mut HashSet<Vec<u8>>) -> Result<u64> {
     let mesh: &[&[u8]] = if attribute_exists(group.container, node, ROLE)? {
         &MESH_ATTRIBUTES

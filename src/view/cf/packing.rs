@@ -15,8 +15,8 @@
 //! | none | as stored |
 //!
 //! xarray ignores valid ranges, and netCDF4-python applies them. As in netCDF4-python, a bound that
-//! the stored type cannot represent is ignored. `_Unsigned` gives integers the opposite signedness
-//! of their type. If the integer type of `scale_factor` cannot represent a product, this is an
+//! the stored type cannot represent is ignored. `_Unsigned` overrides the signedness of the stored
+//! integer type. If the integer type of `scale_factor` cannot represent a product, this is an
 //! error; xarray wraps around. xarray also truncates floating-point numbers with an integer
 //! `scale_factor`, and fails for integers with such a factor and a `_FillValue`. Both become
 //! float64 here.
@@ -38,10 +38,10 @@ pub(crate) struct PackingAttributes {
     pub add_offset: Option<Factor>,
     /// The values of `_FillValue` and `missing_value`.
     pub missing: Vec<ExactNumber>,
-    /// The bounds in `valid_range`, or in `valid_min` and `valid_max`.
+    /// The lower bound in `valid_range` or `valid_min`. The field `valid_max` is the upper bound.
     pub valid_min: Option<ExactNumber>,
     pub valid_max: Option<ExactNumber>,
-    /// The value of `_Unsigned`.
+    /// The value of `_Unsigned`; `None` if the attribute is absent or neither true nor false.
     pub unsigned: Option<bool>,
 }
 
@@ -54,7 +54,7 @@ pub(crate) struct Factor {
 }
 
 impl Factor {
-    /// Returns whether the attribute is a 32-bit IEEE 754 number.
+    /// Returns whether the type of the attribute is a 32-bit floating-point type.
     fn is_single(&self) -> bool {
         self.stored.is_signed().is_none() && self.stored.size() == 4
     }
@@ -84,7 +84,7 @@ enum DecodedType {
 }
 
 impl Packing {
-    /// Creates the rule for stored numbers of type `stored`.
+    /// Creates the unpacking rule for stored numbers of type `stored`.
     pub(crate) fn new(stored: StoredType, attributes: &PackingAttributes) -> Self {
         let stored = match (stored.is_signed(), attributes.unsigned) {
             (Some(_), Some(unsigned)) => stored.with_signedness(!unsigned),

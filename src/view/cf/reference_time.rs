@@ -12,7 +12,8 @@ pub(super) struct ReferenceTime {
     pub(super) year: i64,
     pub(super) month: u8,
     pub(super) day: u8,
-    /// The second of the day. The time zone may move it to another day.
+    /// Seconds from midnight of the date to the reference time in UTC. Because of the time zone,
+    /// the number may be negative or exceed a day.
     pub(super) second: i64,
     pub(super) nanosecond: i64,
 }
@@ -47,8 +48,8 @@ impl ReferenceTimeParser<'_> {
         taken
     }
 
-    /// Consumes at most `most` digits. Returns the number that they form, and how many digits they
-    /// are.
+    /// Consumes at most `most` digits. Returns the number that they form, and the number of digits.
+    /// Returns `None` if no digit follows.
     fn digits(&mut self, most: usize) -> Option<(i64, usize)> {
         let digits = self.0.iter().take(most);
         let count = digits.take_while(|byte| byte.is_ascii_digit()).count();
@@ -75,7 +76,7 @@ impl ReferenceTimeParser<'_> {
 
     /// Consumes a date. Returns the year, the month and the day. A missing month or day is 1.
     fn date(&mut self) -> Option<(i64, u8, u8)> {
-        /// More digits than any 64-bit time has.
+        /// Maximum number of digits of a year. The year of a 64-bit time has fewer digits.
         const YEAR_DIGITS: usize = 8;
         let sign = self.next_if(b"+-");
         let (year, digits) = self.digits(YEAR_DIGITS)?;

@@ -14,7 +14,7 @@ pub(super) struct VariableRows {
     /// The dimensions of the variable that the rows extend over, by their index, slowest first.
     pub(super) dimensions: Vec<usize>,
     axes: Vec<Axis>,
-    /// For each dimension of the variable, the index of the first row.
+    /// For each dimension of the variable, the index of the first selected element.
     first: Vec<u64>,
     /// For each dimension of the variable, the distance in bytes between two neighbouring elements.
     strides: Vec<u64>,
@@ -33,11 +33,12 @@ pub(in crate::view) struct RowMapping {
 struct AxisStep {
     /// Number of rows along the dimension.
     count: u64,
-    /// The indices of the rows in the variable's dimension, and the distance of neighbouring
-    /// elements in bytes. `None` for a mapping to row positions, which does not depend on these
-    /// indices.
+    /// The indices that the selection picks in the variable's dimension, and the distance in bytes
+    /// between two neighbouring elements of the variable. `None` for a mapping to the positions of
+    /// rows, which do not depend on the picked indices.
     along: Option<(Axis, u64)>,
-    /// Distance between two neighbouring elements of the coordinate, in elements.
+    /// Distance between two neighbours of the coordinate along the dimension, in elements; 0 if the
+    /// coordinate does not have the dimension.
     stride: u64,
 }
 
@@ -45,7 +46,7 @@ impl VariableRows {
     /// Creates the rows of a selection from `variable`, or of the whole variable.
     ///
     /// # Errors
-    /// `NotFound` if the variable does not have the part, or if the part does not have the
+    /// `NotFound` if the selection is not within the variable, or if it has a single index in the
     /// dimension of characters; `Limit` for an array that is longer than any file can be.
     pub(super) fn new(variable: &Variable, selector: Option<&Selector>) -> Result<Self> {
         variable.check_selection(selector)?;
@@ -133,8 +134,8 @@ impl VariableRows {
 }
 
 impl RowMapping {
-    /// Returns an upper bound of all element numbers. The bound is exact if the selected indices
-    /// are evenly spaced.
+    /// Returns an upper bound of the element numbers of all rows. The bound is exact if the
+    /// selected indices are evenly spaced.
     pub(in crate::view) fn upper_bound(&self) -> u64 {
         let ends = self.steps.iter().filter(|step| step.count > 1);
         let more = ends.map(|step| match &step.along {
@@ -151,8 +152,8 @@ impl RowMapping {
         more.fold(self.start, u64::saturating_add)
     }
 
-    /// Returns whether the element number depends only on the slowest dimension, so that it never
-    /// decreases from row to row.
+    /// Returns whether the element number depends only on the slowest dimension of the rows, and
+    /// never decreases from row to row.
     pub(in crate::view) fn is_ascending(&self) -> bool {
         let mut steps = self.steps.iter().filter(|step| step.count > 1);
         let first = steps.next();
@@ -163,7 +164,7 @@ impl RowMapping {
         first.is_none_or(is_along) && steps.all(|step| step.stride == 0)
     }
 
-    /// Returns the number of the element for a row.
+    /// Returns the number of the coordinate's element for a row.
     pub(in crate::view) fn element_of_row(&self, row: u64) -> u64 {
         let mut rest = row;
         let mut element = self.start;

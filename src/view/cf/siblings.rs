@@ -148,7 +148,7 @@ impl Siblings {
     }
 }
 
-/// Returns the value cached in `cell`. On the first call, computes the value with `find`.
+/// Returns the value cached in `cell`. If `cell` is empty, computes the value with `find` first.
 fn get_or_compute<T>(cell: &OnceCell<T>, find: impl FnOnce() -> Result<T>) -> Result<&T> {
     if let Some(known) = cell.get() {
         return Ok(known);
@@ -157,8 +157,8 @@ fn get_or_compute<T>(cell: &OnceCell<T>, find: impl FnOnce() -> Result<T>) -> Re
     Ok(cell.get_or_init(|| found))
 }
 
-/// Returns the name of the boundary variable of a coordinate (CF 1.12, 7.1). As in xarray,
-/// climatology boundaries do not inherit units.
+/// Returns the name of the boundary variable of a coordinate, from its attribute `bounds` (CF 1.12,
+/// 7.1). As in xarray, climatology boundaries do not inherit units.
 fn boundary_name(container: &dyn Container, coordinate: NodeId) -> Result<Option<Vec<u8>>> {
     let named = text(container, coordinate, b"bounds")?;
     Ok(named.map(|named| named.trim_ascii().to_vec()))
@@ -179,11 +179,11 @@ fn is_along_scales(
 }
 
 impl BoundaryNames {
-    /// Reads the attributes of the arrays in the group of the variable at `path`. If two coordinates
-    /// name the same boundary variable, the first one counts.
+    /// Reads the attributes of the arrays in the group of the variable at `path`. If two
+    /// coordinates name the same boundary variable, the first coordinate counts.
     ///
     /// # Errors
-    /// Fails if an attribute cannot be read now. Lasting errors become part of the result.
+    /// Fails with a temporary error of an attribute. Permanent errors become part of the result.
     fn read(container: &dyn Container, path: &[u8]) -> Result<Self> {
         let mut found = BoundaryNames::default();
         let mut bytes = 0;
@@ -230,8 +230,8 @@ fn text_lengths(container: &dyn Container, path: &[u8]) -> Result<HashMap<NodeId
     Ok(found)
 }
 
-/// Passes the arrays in the group of the object at `path` to `visit`, up to a limit, until `visit`
-/// returns false.
+/// Passes the arrays in the group of the object at `path` to `visit` until `visit` returns false.
+/// At most `limits::COORDINATE_LINKS` links are examined.
 fn visit_arrays(
     container: &dyn Container,
     path: &[u8],

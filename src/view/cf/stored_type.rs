@@ -120,7 +120,7 @@ impl StoredType {
         self.size
     }
 
-    /// Returns whether integers are signed; `None` for floating-point numbers.
+    /// Returns whether the integers of this type are signed; `None` for a floating-point type.
     pub(crate) fn is_signed(&self) -> Option<bool> {
         match self.kind {
             StoredKind::Integer { signed, .. } => Some(signed),

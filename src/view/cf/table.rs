@@ -1,9 +1,9 @@
 //! The long table of a variable: a row for each value, with a column for each coordinate.
 //!
 //! The columns are those of xarray's `to_dataframe`. First come the dimensions, then the
-//! coordinates of dimensions with an integer index and all other coordinates, then the variable. A
-//! dimension without a coordinate variable has the index in the dimension, and the name of its
-//! scale.
+//! coordinates of dimensions with an integer index and all other coordinates, then the variable.
+//! For a dimension without a coordinate variable, the column has the row's index in the dimension,
+//! and is named like the dimension's scale.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -25,7 +25,8 @@ use crate::view::elements::Elements;
 use crate::view::elements::dimensions::last_name;
 use crate::view::texts::json::SharedPaths;
 
-/// The file that contains a variable, and the functions that find and open its other objects.
+/// The file that contains a variable, and the functions that find and open other objects of the
+/// file.
 pub(crate) struct VariableContext<'a> {
     pub(crate) container: Arc<dyn Container>,
     pub(crate) paths: SharedPaths,
@@ -51,7 +52,7 @@ pub(crate) enum LongColumn {
 /// selected elements.
 ///
 /// # Errors
-/// `NotFound` if the variable does not have the part. Fails if a coordinate cannot be read.
+/// `NotFound` if the selection is not within the variable. Fails if a coordinate cannot be read.
 pub(crate) fn variable_columns(
     variable: Variable,
     path: &[u8],
@@ -72,7 +73,7 @@ pub(crate) fn variable_columns(
 /// the group.
 ///
 /// # Errors
-/// `NotFound` without variables. Fails if a variable or a coordinate cannot be read.
+/// `NotFound` if `variables` is empty. Fails if a variable or a coordinate cannot be read.
 pub(crate) fn group_columns(
     variables: Vec<GroupVariable>,
     path: &[u8],
@@ -108,8 +109,8 @@ fn value_column(
     Ok(LongColumn::Decoded(Box::new(values)))
 }
 
-/// Creates the CSV table of the rows `shown`. If all columns are numbers and times, a long table
-/// has columns of fixed width.
+/// Creates the CSV table with the rows `shown` of `long`. If the table has too many values to count
+/// its bytes, and all columns are numbers and times, they have a fixed width.
 ///
 /// # Errors
 /// `Limit` for names that are too long.
@@ -126,7 +127,8 @@ pub(crate) fn table(long: LongTable, shown: Range<u64>, engine: Arc<Engine>) -> 
     Ok(CsvTable::with_header(fields.collect(), count, engine)?.pad_if_long())
 }
 
-/// Returns the columns of the coordinates.
+/// Returns the columns of the variable's coordinates: first those of the row dimensions, then all
+/// others.
 fn coordinate_columns(
     variable: &Variable,
     path: &[u8],

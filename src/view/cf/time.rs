@@ -3,9 +3,9 @@
 //!
 //! Numbers are decoded as in cftime. Integers are exact, and floating-point numbers are rounded to
 //! the microsecond. A time within one microsecond of a whole second is rounded to that second,
-//! because fractions of a day are inexact. Products are exact for all numbers. As text, a number
-//! that is exact to the nanosecond keeps its nanoseconds, as in xarray. This applies to the
-//! calendars and years of NumPy's `datetime64[ns]`.
+//! because fractions of a day are inexact. The product of a number and its unit is computed
+//! exactly. As text, a number that is exact to the nanosecond keeps its nanoseconds, as in xarray.
+//! This applies to the calendars and years of NumPy's `datetime64[ns]`.
 
 pub(crate) mod round;
 
@@ -65,7 +65,7 @@ impl Tick {
 }
 
 /// Returns the tick for a unit, and the number of ticks in the unit. `name` is the unit's name in
-/// lower case. Returns `None` for a unit that the calendar does not have.
+/// lower case. Returns `None` for an unknown unit, and for a unit that the calendar does not have.
 fn parse_unit(name: &[u8], calendar: Calendar) -> Option<(Tick, i64)> {
     const DAY: i64 = DAY_SECONDS * MICROSECONDS;
     let microseconds = match name {
@@ -86,7 +86,8 @@ fn parse_unit(name: &[u8], calendar: Calendar) -> Option<(Tick, i64)> {
 
 impl TimeUnits {
     /// Parses the attributes `units` and `calendar`. Returns `None` if `units` is not a unit of
-    /// time since a reference time, or if the calendar is unknown or does not have that date.
+    /// time since a reference time, or if the calendar is unknown or does not have the date of the
+    /// reference time.
     pub(crate) fn parse(units: &[u8], calendar: Option<&[u8]>) -> Option<Self> {
         let calendar = match calendar {
             Some(name) => Calendar::from_name(name.trim_ascii())?,
@@ -133,7 +134,8 @@ impl TimeUnits {
         i128::from(time) * i128::from(self.tick.nanoseconds())
     }
 
-    /// Converts a number to a time; `None` for NaN and infinities.
+    /// Converts a number to a time; `None` for NaN, infinities, and the integer that NumPy uses for
+    /// `NaT`.
     ///
     /// # Errors
     /// `Limit` for a time that does not fit in 64 bits.
@@ -181,8 +183,8 @@ impl TimeUnits {
         })
     }
 
-    /// Converts a number to a time, and appends its text. Returns false for NaN and infinities,
-    /// which have no time.
+    /// Converts a number to a time, and appends its text. Returns false if the number is not a
+    /// time: for NaN, infinities and `NaT`.
     ///
     /// # Errors
     /// Fails as [`convert_to_ticks`](Self::convert_to_ticks) does.
@@ -199,8 +201,8 @@ impl TimeUnits {
 
     /// Converts a number to nanoseconds since 1970-01-01 if the conversion is exact.
     ///
-    /// Returns `None` if they do not fit in 64 bits, or if the number is not exact to the
-    /// nanosecond. Also returns `None` in calendars with other days than `datetime64`.
+    /// Returns `None` if the nanoseconds do not fit in 64 bits, or if the number is not exact to
+    /// the nanosecond. Also returns `None` in calendars with other days than `datetime64`.
     fn exact_nanoseconds(&self, number: ExactNumber) -> Option<i64> {
         self.datetime64()?;
         let of_tick = i128::from(self.tick.nanoseconds());
@@ -442,7 +444,7 @@ mod tests {
     }
 
     proptest! {
-        /// Each 64-bit time has a text of at most this length.
+        /// Each 64-bit time has a text of at most `TEXT_BYTES` bytes.
         #[test]
         fn every_time_has_a_text(time: i64, which in 0..7_usize) {
             let all = [

@@ -124,7 +124,7 @@ impl Variable {
     /// variable has one.
     ///
     /// # Errors
-    /// `NotFound` if it does not.
+    /// `NotFound` if the selection has a single index in the dimension of characters.
     pub(crate) fn check_selection(&self, selector: Option<&Selector>) -> Result<()> {
         let rank = self.array.shape.dims().len();
         match (&self.decoding, selector) {

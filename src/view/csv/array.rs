@@ -40,8 +40,8 @@ struct ArrayCells<'a> {
 }
 
 impl ArrayFields {
-    /// Creates the columns of `elements`, whose names all begin with `name`; `None` if they do not
-    /// have columns.
+    /// Creates the columns of `elements`. The name of each column begins with `name`. Returns
+    /// `None` if the elements do not have columns, such as compounds without members.
     ///
     /// # Errors
     /// `Limit` for too many columns, or an element that is too long.
@@ -69,8 +69,8 @@ impl ArrayFields {
     }
 }
 
-/// Creates the table of `elements`, some of which may be missing; `None` if they do not have
-/// columns.
+/// Creates the table of `elements`, some of which may be missing. Returns `None` if the elements do
+/// not have columns, such as compounds without members.
 ///
 /// # Errors
 /// `Limit` for too many columns, or an element that is too long.
@@ -120,7 +120,8 @@ pub(crate) fn table(
     Ok(Some(table))
 }
 
-/// Returns whether the columns of a datatype have names.
+/// Returns whether the columns of a datatype have names in the header line: those of a compound,
+/// unless it is a complex number.
 fn has_column_names(datatype: &Datatype) -> bool {
     matches!(datatype.class, Class::Compound(_)) && datatype.complex_part().is_none()
 }

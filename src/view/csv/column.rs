@@ -67,7 +67,7 @@ enum ColumnKind {
     Text,
 }
 
-/// The columns of a datatype, at least one.
+/// The CSV columns for elements of one datatype; at least one column.
 #[derive(Debug)]
 pub(crate) struct Columns {
     list: Vec<Column>,
@@ -78,8 +78,8 @@ pub(crate) struct Columns {
 }
 
 impl Columns {
-    /// Returns the columns of `datatype`, whose names all begin with `name`; `None` if it does not
-    /// have columns.
+    /// Returns the columns of `datatype`. The name of each column begins with `name`. Returns
+    /// `None` if the datatype does not have columns, such as a compound without members.
     ///
     /// # Errors
     /// `Limit` for too many columns, or an element that is too long.
@@ -94,7 +94,7 @@ impl Columns {
             return Err(Error::limit("size of an element as csv", MAX_ELEMENT_BYTES));
         }
         columns.add(datatype, name.to_vec(), 0)?;
-        // The table of a group has one such value for each column.
+        // A group's table has one `Columns` value for each of its columns.
         columns.list.shrink_to_fit();
         columns.names.shrink_to_fit();
         Ok((!columns.list.is_empty()).then_some(columns))
@@ -105,8 +105,8 @@ impl Columns {
         &self.names
     }
 
-    /// Returns the number of values in one element. A value that is costly to format counts several
-    /// times.
+    /// Returns the number of values in one element of the array. A value that is costly to format
+    /// counts several times.
     pub(crate) fn values(&self) -> u64 {
         self.values
     }

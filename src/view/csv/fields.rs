@@ -23,7 +23,8 @@ pub(crate) trait ColumnReader: Send + Sync {
         0
     }
 
-    /// Reads the cells of `rows`, which fit in a small buffer.
+    /// Reads the cells of `rows`. The caller chooses so few rows that their cells fit in a small
+    /// buffer.
     ///
     /// # Errors
     /// Fails if the cells cannot be read.
@@ -119,14 +120,15 @@ impl<F: ColumnReader> ColumnReader for ShiftedFields<F> {
 pub(crate) trait Cells {
     /// Appends the text of a cell, unquoted, to `out`, whose length must not exceed `most`
     /// afterwards. `row` is relative to the first row that was read, and `column` to the first
-    /// column of the fields.
+    /// column of the `ColumnReader`.
     ///
     /// # Errors
     /// `Limit` for a longer text. Fails if the target of a pointer cannot be read.
     fn write(&self, row: usize, column: usize, most: usize, out: &mut Vec<u8>) -> Result<Cell>;
 
-    /// Returns the total length in bytes of the cells of a row, if the fields
-    /// [are measured](ColumnReader::can_measure_cells). `scratch` is overwritten.
+    /// Returns the total length in bytes of the cells of a row, or `None` if
+    /// [`can_measure_cells`](ColumnReader::can_measure_cells) is false for the columns. `scratch`
+    /// is overwritten.
     fn length(&self, _row: usize, _scratch: &mut Vec<u8>) -> Option<usize> {
         None
     }

@@ -29,8 +29,8 @@ enum PaddingKind {
 }
 
 impl Padding {
-    /// Returns the padding of numbers of type `datatype`; `None` for datatypes that are not numbers
-    /// for computations.
+    /// Returns the padding of numbers of type `datatype`; `None` for datatypes other than integers
+    /// and floating-point numbers.
     pub(in crate::view) fn for_numbers(datatype: &Datatype) -> Option<Self> {
         let (kind, width) = match &datatype.class {
             Class::Integer { signed, bits, .. } => (PaddingKind::Integer, digits(*signed, *bits)),
@@ -60,7 +60,7 @@ impl Padding {
         self.width
     }
 
-    /// Pads the cell that begins at `start` to the length of its column.
+    /// Pads the cell that occupies `out` from `start` on to the length of all cells of its column.
     ///
     /// # Errors
     /// `Limit` for a longer cell.
@@ -90,7 +90,8 @@ impl Padding {
     }
 }
 
-/// Returns the length of the longest decimal text of an integer with these bits.
+/// Returns the length in bytes of the longest decimal text of an integer of this signedness and
+/// precision.
 fn digits(signed: bool, bits: Bits) -> u64 {
     let magnitude_bits = u32::from(bits.precision)
         .min(128)

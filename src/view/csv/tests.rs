@@ -1,4 +1,4 @@
-//! Tests of whole texts, and of ranges of them.
+//! Tests of whole CSV texts, and of ranges of them.
 
 use h5fs_reader::array::{CancelToken, Engine};
 use h5fs_reader::model::Datatype;
@@ -149,7 +149,7 @@ fn any_part_is_that_of_the_whole() {
     );
 }
 
-/// The measured length equals the written length, and both stop at the same row.
+/// `measure` returns the length of the text that `write` writes, and both stop at the same row.
 #[test]
 fn numbers_are_measured_as_they_are_written() {
     let double = Datatype::ieee(8, ByteOrder::Little);
@@ -182,8 +182,8 @@ fn numbers_are_measured_as_they_are_written() {
     }
 }
 
-/// Each chunk must be looked up, whatever its content. Ten million chunks of one value are too many
-/// to count.
+/// Each chunk must be looked up, even if it has only one value. Ten million chunks of one value are
+/// too many to count their text.
 #[test]
 fn chunks_of_few_values_cost_more() {
     let of = |chunk: u64, filters: usize| {

@@ -17,7 +17,8 @@ use crate::limits;
 /// Returns whether the array is a dimension scale.
 ///
 /// # Errors
-/// Fails if the attribute cannot be read. All functions below fail in the same way.
+/// Fails if the attribute `CLASS` cannot be read. The other functions of this module fail if the
+/// attributes that they need cannot be read.
 pub(crate) fn is_scale(container: &dyn Container, node: NodeId) -> Result<bool> {
     let class = text(container, node, b"CLASS")?;
     Ok(class.is_some_and(|class| class == b"DIMENSION_SCALE"))
@@ -30,7 +31,8 @@ pub(crate) fn has_no_values(container: &dyn Container, node: NodeId) -> Result<b
     Ok(name.is_some_and(|name| name.starts_with(MARK)))
 }
 
-/// Returns the dimension scale of each dimension that the attribute `DIMENSION_LIST` describes.
+/// Returns the dimension scale of each dimension that the attribute `DIMENSION_LIST` describes;
+/// `None` for a dimension without a scale.
 pub(crate) fn scales_from_list(
     container: &dyn Container,
     node: NodeId,
@@ -38,8 +40,9 @@ pub(crate) fn scales_from_list(
     reference_targets(container, node, b"DIMENSION_LIST")
 }
 
-/// Returns the scale of one dimension of an array, like [`scales_from_list`]. Also returns `None` if the
-/// reference is null or dangling.
+/// Returns the dimension scale of the dimension `axis` of an array, from the attribute
+/// `DIMENSION_LIST`. Returns `None` if the dimension does not have a scale, or if the reference to
+/// it is null or dangling.
 pub(crate) fn scale_from_list(
     container: &dyn Container,
     node: NodeId,
@@ -86,8 +89,8 @@ pub(crate) fn ancestor_groups(container: &dyn Container, path: &[u8]) -> Result<
     Ok(groups)
 }
 
-/// Finds the scale with this `_Netcdf4Dimid` in a group. If no scale matches, returns the error of
-/// a member that could not be read, because that member may be the scale.
+/// Finds the scale in a group whose `_Netcdf4Dimid` is `number`. If no scale matches, returns the
+/// error of a member that could not be read, because that member may be the scale.
 fn find_scale_by_id(
     container: &dyn Container,
     group: NodeId,
@@ -111,7 +114,7 @@ fn find_scale_by_id(
     unread
 }
 
-/// Returns whether an object is the scale with this `_Netcdf4Dimid`.
+/// Returns whether an object is a dimension scale whose `_Netcdf4Dimid` is `number`.
 fn has_dimension_id(container: &dyn Container, node: NodeId, number: i128) -> Result<bool> {
     if !matches!(container.node(node)?.kind, NodeKind::Array(_)) {
         return Ok(false);
@@ -134,9 +137,9 @@ pub(crate) fn parent_path(path: &[u8]) -> &[u8] {
     &path[..path.len() - last_name(path).len()]
 }
 
-/// Returns the scale of each of `rank` dimensions of an array, from the first of these sources: its
-/// `DIMENSION_LIST`, the array itself if it is a scale of one dimension, and its
-/// `_Netcdf4Coordinates`.
+/// Returns the dimension scale of each of the `rank` dimensions of an array. The scales come from
+/// its `DIMENSION_LIST`. If this names none and the array is itself a scale, the array describes
+/// its only dimension, or its `_Netcdf4Coordinates` lists the scales of several dimensions.
 ///
 /// # Errors
 /// Fails if the attributes cannot be read.

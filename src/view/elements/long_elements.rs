@@ -34,7 +34,8 @@ impl LongElements {
         }
     }
 
-    /// Returns whether an element of this many bytes is long.
+    /// Returns whether an element of this many bytes is long, so that memory must be reserved for
+    /// it.
     pub(in crate::view) fn is_long(bytes: u64) -> bool {
         bytes > limits::UNCOUNTED_ELEMENT as u64
     }

@@ -84,8 +84,8 @@ fn read_dimensions(engine: &Arc<Engine>, array: &Arc<Array>) -> Result<Vec<u64>>
     })
 }
 
-/// Returns the datatype in which MATLAB stores elements of the class. Returns `None` for classes
-/// without a datatype of their own, such as structures.
+/// Returns the datatype in which MATLAB stores elements of the MATLAB class `class`. Returns `None`
+/// for classes without a datatype of their own, such as structures.
 fn class_datatype(class: &[u8]) -> Option<Datatype> {
     let order = ByteOrder::Little;
     let integer = |size, signed| Some(Datatype::integer(size, signed, order));

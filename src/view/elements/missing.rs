@@ -134,8 +134,8 @@ fn is_set(element: &[u8]) -> bool {
     element.iter().any(|&byte| byte != 0)
 }
 
-/// Returns whether a stored number equals `value` rounded to the number's own format. All NaNs are
-/// equal.
+/// Returns whether a stored number equals `value`. For a floating-point number, `value` is first
+/// rounded to its format, and all NaNs are equal.
 fn is_equal(datatype: &Datatype, element: &[u8], value: f64) -> bool {
     match &datatype.class {
         Class::Integer {

@@ -5,11 +5,11 @@
 //! and so every program that uses it, shows all variables over an unlimited dimension with the
 //! length of the longest one. The fill value follows the stored elements.
 //!
-//! A writer may append to the file meanwhile. The length of a dimension is then found once, and is
-//! valid while that state of the file is shown. A variable that has grown since is cut to
-//! that length. A last record that only some of the variables have is cut, too. The header of a
-//! variable is read after the lengths of its dimensions are known. Otherwise the view could show
-//! fill values where the file already had elements.
+//! A writer may append to the file while it is mounted. The length of a dimension is then
+//! determined once, and is used until the mount shows a later state of the file. A variable that
+//! has grown since then is cut to that length. A last record that only some of the variables have
+//! is cut, too. The header of a variable is read after the lengths of its dimensions are known.
+//! Otherwise the view could show fill values where the file already had elements.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -46,8 +46,8 @@ pub(crate) struct DimensionLengths {
     /// The length of each dimension, by the node of its dimension scale; `None` for a limited
     /// dimension.
     pub(crate) known: Mutex<WeightedLru<NodeId, Option<u64>>>,
-    /// For a growing file, the state whose headers are read: a state after the cached lengths were
-    /// found.
+    /// For a growing file, a view that was opened after the cached lengths were found. The headers
+    /// of variables are read from this view.
     latest_state: Mutex<Option<Arc<dyn Container>>>,
 }
 
@@ -66,15 +66,15 @@ impl DimensionLengths {
 /// records.
 const MAX_READS: u32 = 8;
 
-/// The pause between two reads of the lengths. A writer appends a record to one variable after
-/// another, and needs time for all of them.
+/// The pause between two reads of the variables' lengths in a growing file. A writer appends a
+/// record to one variable after another, and needs time for all of them.
 const READ_PAUSE: Duration = Duration::from_millis(4);
 
 /// Bytes charged to the metadata budget for each variable that is examined, in addition to the
 /// bytes read for it.
 const VARIABLE_COST: u64 = 64;
 
-/// A function that returns whether a link of the file leads to a node.
+/// A function that returns whether any link of the file leads to a node.
 pub(crate) type IsLinked = dyn Fn(NodeId) -> Result<bool> + Send + Sync;
 
 /// A container that shows variables with the full length of their unlimited dimensions.
@@ -163,7 +163,8 @@ impl PaddedContainer {
         Ok(complete_length(found))
     }
 
-    /// Returns the file in its current state.
+    /// Returns a fresh view of the file, which has its current content. For a file that is not
+    /// growing, returns the wrapped container.
     fn refreshed(&self) -> Arc<dyn Container> {
         match Arc::clone(&self.inner).fresh_view() {
             Some(file) => file.for_request(&self.effort),
@@ -171,8 +172,8 @@ impl PaddedContainer {
         }
     }
 
-    /// Returns the state of the file whose headers are read: a state after the lengths of the
-    /// dimensions were found.
+    /// Returns the view from which headers of variables are read. In a growing file, it was opened
+    /// after the lengths of the dimensions were found.
     fn latest_state(&self) -> Arc<dyn Container> {
         match &*lock(&self.lengths.latest_state) {
             Some(file) => Arc::clone(file).for_request(&self.effort),
@@ -205,13 +206,14 @@ impl PaddedContainer {
     }
 }
 
-/// Returns the greatest of the variables' lengths; zero for an empty list.
+/// Returns the greatest of the variables' lengths; zero for an empty list, and `None` if `lengths`
+/// is `None`.
 fn longest(lengths: Option<Vec<u64>>) -> Option<u64> {
     lengths.map(|lengths| lengths.into_iter().max().unwrap_or(0))
 }
 
-/// Returns the greatest of the variables' lengths that is complete. A last record that only some of
-/// the variables have is not counted.
+/// Returns the number of records that all written variables have, if they differ by at most one
+/// record. Otherwise returns the greatest of the variables' lengths; `None` if `lengths` is `None`.
 fn complete_length(lengths: Option<Vec<u64>>) -> Option<u64> {
     let written = lengths.iter().flatten().filter(|length| **length > 0);
     let shortest = written.min().copied();
@@ -282,8 +284,8 @@ fn referenced_node(
 }
 
 /// Returns the length of the variable `user` in dimension `axis`. Returns `None` unless the
-/// variable's own `DIMENSION_LIST` names the scale. Otherwise the variable may have been deleted,
-/// and its address may belong to another object.
+/// object's own `DIMENSION_LIST` names the scale: if the variable was deleted, another object may
+/// be at its address.
 fn length_along(
     file: &dyn Container,
     user: NodeId,
@@ -345,8 +347,8 @@ pub(crate) fn pad_array(array: &Arc<Array>, dims: Vec<u64>) -> Array {
     }
 }
 
-/// Like [`pad_array`], for an array in a growing file. The result has the stored array's chunk shape
-/// in each state of the file, whether the array is padded, cut or unchanged.
+/// Returns the array with the dimensions `dims`, like [`pad_array`], for a file that grows. The
+/// result always has the stored array's chunk shape, whether the array is padded, cut or unchanged.
 fn resize_array(array: &Arc<Array>, dims: Vec<u64>) -> Array {
     let is_cut = dims
         .iter()

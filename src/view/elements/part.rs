@@ -64,8 +64,8 @@ impl ArrayPart {
 
     /// Returns the part as bytes, in the same form as the file of a whole array. If the part is one
     /// variable-length element, the bytes are the value of this element. `array` has the values of
-    /// variable-length elements. The lengths of the values are computed if necessary, until
-    /// `cancel` ends the request.
+    /// the part's variable-length elements; `None` if the elements have a fixed length. The lengths
+    /// of the values are computed if necessary, until `cancel` ends the request.
     ///
     /// # Errors
     /// Fails if an element of variable length cannot be read.
@@ -133,7 +133,8 @@ mod tests {
 
     const TEXTS: [&str; 3] = ["zero", "a\nb", ""];
 
-    /// Returns a part of an array of `datatype`. Each pointer in the array is the number of a text.
+    /// Returns a part of an array of `datatype`. Each pointer in the array is the index of a text
+    /// in `TEXTS`.
     fn part(datatype: Datatype, elements: &[u8], text: &str) -> ArrayPart {
         let count = elements.len() as u64 / u64::from(datatype.size);
         let array = Array {

@@ -13,7 +13,7 @@ use h5fs_reader::wire::to_usize;
 use crate::view::elements::Elements;
 use crate::view::texts::attributes::innermost;
 
-/// Number of elements to read at a time for a listing.
+/// Number of references to read at a time when a directory of references is listed.
 const BLOCK: u64 = 1024;
 
 /// The elements of an array of references.
@@ -75,7 +75,8 @@ impl References {
         }
     }
 
-    /// Returns the number of the element called `name`; the reverse of [`name`](Self::name).
+    /// Returns the number of the element called `name`, as [`name`](Self::name) returns it. Returns
+    /// `None` if no element has this name.
     pub(crate) fn number(&self, name: &[u8]) -> Option<u64> {
         let indices = std::str::from_utf8(name).ok()?.split(',');
         let indices: Vec<u64> = indices
@@ -144,7 +145,7 @@ impl References {
 
 impl ReferenceBlock {
     /// Returns the first element of the block whose number is at least `at`: its number and its
-    /// bytes.
+    /// bytes. Returns `None` if the block ends before `at`.
     pub(crate) fn next_element(&self, at: u64) -> Option<(u64, &[u8])> {
         let number = at.max(self.first);
         let place = to_usize(number - self.first).ok()?;

@@ -3,7 +3,7 @@
 //! | elements | strings |
 //! |---|---|
 //! | strings of fixed length | each without its padding; ASDF's UCS-4 as UTF-8 |
-//! | strings of variable length | each as in the source's tree |
+//! | strings of variable length | each as stored; up to its first NUL if it is null-terminated |
 //! | netCDF characters | joined on the last axis, without trailing NULs |
 //! | MATLAB chars | the rows of each matrix, UTF-16 as UTF-8 |
 //!
@@ -93,7 +93,7 @@ pub(crate) struct Strings {
 enum StringConversion {
     /// Each element is a string of a fixed length.
     Fixed(ValueWriter),
-    /// Each element points to a string.
+    /// Each element points to a string, which ends at its first NUL if `ends_at_nul`.
     Variable { ends_at_nul: bool },
     /// Each string has this many elements, which are characters.
     Characters { length: u64 },
@@ -152,7 +152,8 @@ impl Strings {
         })
     }
 
-    /// Writes strings from elements of a fixed length.
+    /// Writes `strings` from elements of a fixed length, as [`write_batch`](Self::write_batch)
+    /// does.
     fn write_fixed(
         &self,
         writer: &ValueWriter,
@@ -168,7 +169,8 @@ impl Strings {
         })
     }
 
-    /// Writes strings that variable-length elements point to.
+    /// Writes `strings` that variable-length elements point to, as
+    /// [`write_batch`](Self::write_batch) does.
     fn write_variable(
         &self,
         ends_at_nul: bool,
@@ -199,7 +201,7 @@ impl Strings {
         check_length(length).map(|()| length)
     }
 
-    /// Writes strings of `length` characters each.
+    /// Writes `strings` of `length` characters each, as [`write_batch`](Self::write_batch) does.
     fn write_characters(
         &self,
         length: u64,

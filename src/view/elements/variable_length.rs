@@ -20,8 +20,8 @@ pub(crate) struct ItemContent {
 }
 
 impl ItemContent {
-    /// Creates the file of `array`. If the lengths of the elements are not known yet, they are read
-    /// here, until `cancel` ends the request.
+    /// Creates the file of `array`. If the lengths of the elements are not known yet, reads them,
+    /// unless `cancel` cancels the request.
     ///
     /// # Errors
     /// Fails if an element cannot be read.

@@ -80,9 +80,9 @@ fn has_field(datatype: &Datatype) -> bool {
     }
 }
 
-/// Returns the table of an array called `name`, whose elements may be missing. Returns `None` if
-/// Parquet does not have fields for the elements. `unit` is the number of rows in a chunk of the
-/// array.
+/// Returns the table of an array called `name`. `missing` says which elements are missing. Returns
+/// `None` if Parquet does not have fields for the elements. `unit` is the number of rows in a chunk
+/// of the array.
 ///
 /// # Errors
 /// `Limit` for too many fields.
@@ -180,8 +180,9 @@ impl FieldBuilder {
     }
 
     /// Returns the field of a value of type `datatype`, which begins at `offset` in a row. `lists`
-    /// are the array types that contain the value. Returns `None` if Parquet does not have a field
-    /// for the datatype.
+    /// describes the arrays that contain the value, outermost first: the length of each, and the
+    /// distance between two of its elements in bytes. Returns `None` if Parquet does not have a
+    /// field for the datatype.
     ///
     /// # Errors
     /// `Limit` for too many fields.
@@ -303,7 +304,7 @@ impl FieldBuilder {
     }
 
     /// Returns the rule for missing values that the datatype alone determines: null references, and
-    /// `NaT`.
+    /// `NaT`. Returns `None` for other datatypes.
     fn missing_rule_of_type(&self, datatype: &Datatype) -> Option<MissingValueRule> {
         match datatype.class {
             Class::Reference(kind) => {

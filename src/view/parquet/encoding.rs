@@ -16,7 +16,8 @@
 //! | string of variable length | `STRING`, counted |
 //! | reference | `STRING`, counted; a null reference is missing, and an error in a list |
 //!
-//! Other datatypes, such as wider numbers, do not have a field.
+//! "Counted" means that the values are read once to add up their lengths before the file is
+//! created. Other datatypes, such as wider numbers, do not have a field.
 
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::datatype::{ByteOrder, Class, Float, ReferenceKind, StringPadding};
@@ -39,13 +40,13 @@ pub(super) enum Encoding {
     Copy,
     /// The order of the bytes is reversed.
     Swap,
-    /// An integer of 4 or 8 bytes.
+    /// An integer of the type `class` becomes a little-endian integer of `size` bytes: 4 or 8.
     Integer { class: Class, size: usize },
-    /// A floating-point number of 4 or 8 bytes.
+    /// A floating-point number in `format` becomes an IEEE 754 number of `size` bytes: 4 or 8.
     Real { format: Float, size: usize },
-    /// A byte: 0 or 1.
+    /// A boolean becomes a byte: 0 or 1.
     Boolean,
-    /// A text of fixed length.
+    /// A string of fixed length becomes a text without its padding.
     Text(StringPadding),
     /// An integer that is multiplied by this factor, to change the unit of a time.
     Ticks(numbers::StoredType, i128),
@@ -165,7 +166,8 @@ impl ValueEncoding {
         Ok(Some(counted_text(encoding)))
     }
 
-    /// Returns whether [`from_item_type`](Self::from_item_type) has an encoding for items of this datatype.
+    /// Returns whether [`from_item_type`](Self::from_item_type) has an encoding for items of this
+    /// datatype.
     pub(super) fn can_represent_item(datatype: &Datatype) -> bool {
         match &datatype.class {
             Class::Integer { .. } | Class::Float(_) => Self::from_number_type(datatype).is_some(),
@@ -178,8 +180,8 @@ impl ValueEncoding {
         }
     }
 
-    /// Returns the encoding of a number, whose values all have the same size; `None` for other
-    /// datatypes.
+    /// Returns the encoding of integers or floating-point numbers; `None` for other datatypes, and
+    /// for numbers that do not fit in 64 bits.
     pub(super) fn from_number_type(datatype: &Datatype) -> Option<Self> {
         match &datatype.class {
             Class::Integer { .. } => integer(datatype),
@@ -249,7 +251,8 @@ fn bytes(datatype: &Datatype) -> ValueEncoding {
     }
 }
 
-/// Returns the encoding of one-byte integers. The bytes of the source are the dictionary indices.
+/// Returns the encoding of one-byte integers as indices in a dictionary of all 256 values: each
+/// stored byte is an index. Returns `None` for other datatypes.
 fn byte_dictionary(datatype: &Datatype) -> Option<ValueEncoding> {
     let Class::Integer { signed, bits, .. } = datatype.class else {
         return None;
@@ -262,7 +265,7 @@ fn byte_dictionary(datatype: &Datatype) -> Option<ValueEncoding> {
     })
 }
 
-/// Returns the encoding of integers of up to 64 bits.
+/// Returns the encoding of integers of up to 64 bits; `None` for other datatypes.
 fn integer(datatype: &Datatype) -> Option<ValueEncoding> {
     let Class::Integer {
         order,
@@ -298,7 +301,8 @@ fn integer(datatype: &Datatype) -> Option<ValueEncoding> {
     })
 }
 
-/// Returns the encoding of floating-point numbers that a 32-bit or 64-bit float represents exactly.
+/// Returns the encoding of floating-point numbers that a 32-bit or 64-bit float represents exactly;
+/// `None` for other formats.
 fn real(size: u32, format: &Float) -> Option<ValueEncoding> {
     let is_within = |exponent: u8, mantissa: u8| {
         format.exponent_bits <= exponent && format.mantissa_bits <= mantissa
@@ -395,8 +399,8 @@ pub(super) fn push_text(text: &[u8], out: &mut Vec<u8>) -> Result<()> {
 }
 
 impl Encoding {
-    /// Converts a stored value, and appends the result. `context` is needed only for
-    /// [`ComputedText`](Self::ComputedText) texts.
+    /// Converts a stored value, and appends the result. `context` follows the pointers of
+    /// [`Path`](Self::Path) and [`ComputedText`](Self::ComputedText).
     ///
     /// # Errors
     /// Fails if the value cannot be represented, or if a pointer is invalid.
@@ -455,7 +459,8 @@ impl Encoding {
     }
 }
 
-/// Returns whether a stored reference is null.
+/// Returns whether a stored reference is null, or cannot be followed because `context` does not
+/// have a container.
 fn is_null(kind: ReferenceKind, value: &[u8], context: &TextContext<'_>) -> Result<bool> {
     let container = context.container;
     let target = container.map(|container| container.reference(kind, value));
@@ -500,7 +505,8 @@ mod tests {
     use h5fs_reader::model::datatype::ReferenceKind;
     use h5fs_reader::testing::{int, type_of};
 
-    /// The listing and the file must agree about the datatypes with a column.
+    /// `can_represent`, which the directory listing uses, must agree with `from_datatype`, which
+    /// the file uses.
     #[test]
     fn a_type_has_an_encoding_where_it_is_said_to() {
         let enumeration = |size| {

@@ -132,7 +132,7 @@ fn distinct_names<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
     given
 }
 
-/// Converts a name from HDF5 or ASDF to UTF-8.
+/// Converts a name from HDF5 or ASDF to UTF-8. Invalid bytes become U+FFFD.
 pub(super) fn utf8_name(name: &[u8]) -> String {
     String::from_utf8_lossy(name).into_owned()
 }

@@ -76,8 +76,8 @@ impl Plan {
         })
     }
 
-    /// Returns whether the length of some column is unknown until [`count_columns`](Self::count_columns) reads
-    /// its values.
+    /// Returns whether the length of some column is unknown until
+    /// [`count_columns`](Self::count_columns) reads its values.
     pub(crate) fn should_count(&self) -> bool {
         self.counted_columns().next().is_some()
     }
@@ -91,8 +91,8 @@ impl Plan {
         self.rows.end.saturating_sub(self.rows.start)
     }
 
-    /// Counts the bytes of variable-length values in each row group. [`file`](Self::file) needs
-    /// these counts. This reads all variable-length values.
+    /// Counts the bytes and list entries of each column of variable-length values, in each row
+    /// group. The result is encoded for [`file`](Self::file). Reads all variable-length values.
     ///
     /// # Errors
     /// `Limit` for too many values or bytes; [`Error::cancelled`] once the request is cancelled.
@@ -119,8 +119,8 @@ impl Plan {
         Ok(counts)
     }
 
-    /// Creates the file. `counted` is the result of [`count_columns`](Self::count_columns). `keep` caches the
-    /// minimum and maximum values of the columns.
+    /// Creates the file. `counted` is the result of [`count_columns`](Self::count_columns). `keep`
+    /// caches the minimum and maximum values of the columns.
     ///
     /// # Errors
     /// `Limit` if the file is longer than any file can be.
@@ -156,7 +156,8 @@ fn page_bytes(column: &LeafColumn) -> u64 {
     values.saturating_add(column.repeats()).saturating_add(1)
 }
 
-/// Counts the bytes and the list entries of a column in the rows `rows`.
+/// Counts the bytes of a column's values in the rows `rows`, and its list entries (elements and
+/// empty lists).
 fn count(column: &LeafColumn, rows: Range<u64>, bounds: &CountBounds) -> Result<ColumnCounts> {
     let Some(lists) = &column.leaf.variable_lists else {
         let bytes = count_bytes(column, rows, bounds)?;
@@ -203,7 +204,7 @@ fn count_bytes(column: &LeafColumn, rows: Range<u64>, bounds: &CountBounds) -> R
 }
 
 impl ParquetFile {
-    /// Writes the part of the row groups that is in the window.
+    /// Writes those bytes of the row groups that are in the requested range of `window`.
     fn write_groups(&self, cancel: &CancelToken, window: &mut PageWindow) -> Result<()> {
         while window.next() < self.layout.groups_end() && !window.is_full() {
             let before = window.next();

@@ -16,7 +16,7 @@ use crate::view::parquet::schema;
 use crate::view::parquet::statistics::{Statistics, ValueBounds};
 use crate::view::parquet::thrift::{Struct, Type};
 
-/// Number of row groups between two offsets in `places`.
+/// Distance in row groups between two neighbouring offsets in `Footer::places`.
 const APART: u64 = 16;
 
 /// The footer of a file. The metadata of its row groups is generated when it is read.
@@ -86,8 +86,8 @@ impl Footer {
     /// footer.
     ///
     /// # Errors
-    /// `Corrupt` if a description does not have the length that was computed before, which is a
-    /// bug.
+    /// `Corrupt` if the metadata of the row groups do not have the length that was computed before,
+    /// which is a bug.
     pub(super) fn read(
         &self,
         range: Range<u64>,

@@ -10,7 +10,7 @@
 //! | lists of numbers or texts | `LIST` |
 //! | instants | `TIMESTAMP`, optional |
 //! | durations, days, periods | `STRING`, as in the group's CSV, optional |
-//! | others: other lists, texts of a Python pickle | the same, counted |
+//! | others: other lists, texts of a Python pickle | `STRING`, as in the group's CSV, counted |
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -105,8 +105,8 @@ pub(crate) fn group_table(
 }
 
 /// Finds the compound or array value at the beginning of `columns` that CSV splits into several
-/// columns. Returns its name, its source and the number of its columns. In Parquet, a compound is
-/// one group, and an array one list.
+/// columns. Returns its name, its source and the number of its columns. Returns `None` if the first
+/// column is not part of such a value. In Parquet, a compound is one group, and an array one list.
 fn find_split_value(columns: &[Column]) -> Result<Option<(Vec<u8>, ColumnSource, usize)>> {
     let [first, ..] = columns else {
         return Ok(None);
@@ -158,7 +158,8 @@ struct FieldArrays<'a> {
     pointers: Arc<PointerContext>,
     readers: HashMap<*const Array, Arc<Reader>>,
     is_nan_missing: bool,
-    /// The smallest number of rows in a chunk, of all arrays in the table.
+    /// The smallest number of rows in a chunk, of all arrays that were opened; `None` if none of
+    /// them has chunks.
     chunk_rows: Option<u64>,
     columns_without_field: Vec<(String, &'static str)>,
 }
@@ -217,8 +218,8 @@ impl FieldArrays<'_> {
         Ok(content)
     }
 
-    /// Returns an optional field for values that may be missing; `None` if `missing` cannot be
-    /// decided from the bytes of a value.
+    /// Returns an optional field for values that may be missing; `None` if Parquet does not have a
+    /// type for the values, or if `missing` does not fit their datatype.
     fn masked_field(
         &mut self,
         values: &RowField,
@@ -243,7 +244,8 @@ impl FieldArrays<'_> {
         self.optional_field(encoded, values, absent)
     }
 
-    /// Returns an optional field for instants, in microseconds or nanoseconds since 1970.
+    /// Returns an optional field for instants, in microseconds or nanoseconds since 1970. Returns
+    /// `None` if the values are not numbers.
     fn instant_field(
         &mut self,
         values: &RowField,
@@ -268,8 +270,8 @@ impl FieldArrays<'_> {
         self.optional_field(encoded, values, absent)
     }
 
-    /// Returns an optional field for categories, as dictionary indices; `None` if there are too
-    /// many categories for a dictionary.
+    /// Returns an optional field for categories, as dictionary indices; `None` if a dictionary
+    /// cannot have all categories, or if the codes are not numbers.
     fn category_field(
         &mut self,
         codes: &RowField,
@@ -289,8 +291,8 @@ impl FieldArrays<'_> {
         self.optional_field(encoded, codes, MissingValueRule::Negative(stored))
     }
 
-    /// Returns a dictionary of the category names; `None` if there are too many names, or if a name
-    /// is missing.
+    /// Returns a dictionary of the category names; `None` if there are no names, or too many, or if
+    /// a name is missing.
     fn name_dictionary(&mut self, names: &Arc<ColumnSource>) -> Result<Option<(Type, Dictionary)>> {
         let count = names.rows();
         if count == 0 || count > limits::PARQUET_DICTIONARY {
@@ -363,7 +365,8 @@ impl FieldArrays<'_> {
         builder.encoded_leaf(encoded, datatype, offset, &[], None)
     }
 
-    /// Returns a field with the number of the run that contains each row.
+    /// Returns a field with the number of the run (row or column of a sparse matrix) that contains
+    /// each row of the table.
     fn run_field(&mut self, ends: &RowField) -> Result<Option<FieldContent>> {
         let Some(stored) = numbers::StoredType::new(&ends.datatype) else {
             return Ok(None);

@@ -6,7 +6,7 @@ use crate::view::parquet::field::LeafColumn;
 use crate::view::parquet::leaf::{Body, Dictionary};
 use crate::view::parquet::thrift::Struct;
 
-/// The numbers of the encodings in parquet.thrift.
+/// The numbers of the encodings PLAIN, RLE and RLE_DICTIONARY in parquet.thrift (`Encoding`).
 pub(super) const PLAIN: i32 = 0;
 pub(super) const RLE: i32 = 3;
 pub(super) const RLE_DICTIONARY: i32 = 8;
@@ -25,7 +25,8 @@ pub(super) fn dictionary_header(dictionary: &Dictionary) -> Vec<u8> {
         .finish()
 }
 
-/// Returns the header of a data page with `entries` values and `bytes` bytes.
+/// Returns the header of a data page. `entries` is its number of values, including missing ones,
+/// and `bytes` its length without the header.
 pub(super) fn page_header(column: &LeafColumn, entries: u64, bytes: u64) -> Vec<u8> {
     let encoding = match column.leaf.body {
         Body::Indices(_) => RLE_DICTIONARY,

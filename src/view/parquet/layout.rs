@@ -27,13 +27,13 @@ const TAIL: u64 = 64 << 10;
 /// Maximum length of one read-ahead request of the kernel, in bytes.
 const READ_AHEAD: u64 = 1 << 20;
 
-/// Length in bytes below which a chunk is not followed by zeros. The kernel reads ahead little
-/// after so short a read.
+/// Length in bytes below which a column chunk is not followed by zeros. After reading a shorter
+/// chunk, the kernel reads ahead only a little.
 const LITTLE: u64 = 64 << 10;
 
 /// The layout of a file: its row groups, and the offset of each.
 pub(super) struct FileLayout {
-    /// The rows of the source that the file contains.
+    /// The rows of the source table that the file contains.
     pub(super) rows: Range<u64>,
     /// Number of rows in all groups except the last.
     pub(super) group_rows: u64,
@@ -43,7 +43,7 @@ pub(super) struct FileLayout {
     counts: Option<GroupCounts>,
 }
 
-/// The counts of one column in one row group, which require reading the values.
+/// The counts of one column in one row group, which are known only after its values are read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct ColumnCounts {
     /// Length of the column's values in bytes.
@@ -52,7 +52,8 @@ pub(super) struct ColumnCounts {
     pub(super) entries: u64,
 }
 
-/// The counts and the offsets of all row groups, in a file with counted columns.
+/// The counts and the offsets of all row groups, in a file with counted columns (columns whose
+/// length is known only after their values are read).
 struct GroupCounts {
     /// The counts of each counted column: all columns of the first row group, then of the second,
     /// and so on.
@@ -281,7 +282,7 @@ impl FileLayout {
         }
     }
 
-    /// Returns the number of the row group that contains `offset` of the file.
+    /// Returns the number of the row group that contains the offset `offset` of the file.
     pub(super) fn group_at(&self, offset: u64) -> u64 {
         match &self.counts {
             Some(counts) => {
@@ -295,7 +296,7 @@ impl FileLayout {
         }
     }
 
-    /// Returns the number of row groups.
+    /// Returns the number of rows in the file.
     pub(super) fn count(&self) -> u64 {
         self.rows.end.saturating_sub(self.rows.start)
     }
@@ -312,7 +313,8 @@ impl FileLayout {
         first..first.saturating_add(self.group_of_same_rows(number).rows)
     }
 
-    /// Returns the layout of a row group that has as many rows, in a file without counted columns.
+    /// Returns the layout of a row group with the same number of rows as row group `number`, in
+    /// which counted columns have a length of 0.
     fn group_of_same_rows(&self, number: u64) -> &Arc<RowGroup> {
         let is_last = number.saturating_add(1) >= self.groups;
         if is_last {
@@ -362,8 +364,8 @@ fn padding_after(column: &LeafColumn, length: u64, is_last: bool) -> u64 {
     }
 }
 
-/// Returns the length in bytes of the levels of `entries` entries. Each level has one bit, and
-/// their length precedes them.
+/// Returns the length in bytes of the repetition or definition levels of `entries` entries,
+/// including their length field and run header. Each level has one bit.
 fn level_bytes(entries: u64) -> u64 {
     4 + to_u64(bit_packed_header(entries).len()) + bit_packed_bytes(entries, 1)
 }

@@ -18,7 +18,7 @@ pub(super) struct Leaf {
     pub(super) is_optional: bool,
     pub(super) values: Box<dyn LeafValues>,
     /// The lists of a column of lists whose lengths vary. The values of the column are then the
-    /// elements of the lists.
+    /// elements of the lists. `None` for any other column.
     pub(super) variable_lists: Option<Box<dyn ListLengths>>,
 }
 
@@ -36,7 +36,7 @@ pub(super) enum Body {
     /// value.
     Slots(u64),
     /// Values of varying length, one after another. The page has exactly their total length, which
-    /// is counted before the file is created.
+    /// is counted by reading the values before the file is created.
     Counted,
 }
 
@@ -50,19 +50,21 @@ pub(super) struct Dictionary {
     pub(super) index_bytes: u64,
 }
 
-/// The array that contains the values of a leaf.
+/// The properties of the array that contains the values of a leaf.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ValueOrigin {
     /// Whether no other leaf has values from this array.
     pub(super) is_only_leaf: bool,
-    /// Whether the whole array is local.
+    /// Whether all bytes of the array come from a local file or from memory, not from a remote
+    /// server.
     pub(super) is_local: bool,
     /// Whether the chunks of the array must be decoded.
     pub(super) is_decoded: bool,
 }
 
 impl ValueOrigin {
-    /// Returns the origin of values in `content`.
+    /// Returns the properties of the array `content`. `is_alone` says whether no other leaf has
+    /// values from it.
     pub(super) fn from_view(content: &dyn View, is_alone: bool) -> Self {
         ValueOrigin {
             is_only_leaf: is_alone,
@@ -89,9 +91,9 @@ pub(super) trait LeafValues: Send + Sync {
     /// Fails if the values cannot be read.
     fn write(&self, rows: Range<u64>, cancel: &CancelToken, out: &mut EncodedValues) -> Result<()>;
 
-    /// Appends the encoded values of `rows`, at least of the first one. Stops once `out` has
-    /// [`BATCH_BYTES`] bytes, because a text may be long. Returns the number of the first row that was
-    /// not written.
+    /// Appends the encoded values of `rows`, at least of the first row. Stops once `out` has
+    /// [`BATCH_BYTES`] bytes, because a text may be long. Returns the number of the first row that
+    /// was not written.
     ///
     /// # Errors
     /// Fails if the values cannot be read.
@@ -106,8 +108,8 @@ pub(super) trait LeafValues: Send + Sync {
         Ok(next)
     }
 
-    /// Returns the array that contains the values; `None` if they are computed, or come from
-    /// several arrays.
+    /// Returns the properties of the array that contains the values; `None` if the values are
+    /// computed, or come from several arrays.
     fn origin(&self) -> Option<ValueOrigin> {
         None
     }
@@ -132,13 +134,14 @@ pub(super) trait ListLengths: Send + Sync {
 
     /// Returns the range of elements that the lists of `rows` consist of, if all elements of the
     /// column are in one array. The leaf's values are then numbered by elements, not by rows.
+    /// Returns `None` if the elements are not in one array.
     ///
     /// # Errors
     /// Fails if the lists cannot be read.
     fn elements(&self, rows: &Range<u64>, cancel: &CancelToken) -> Result<Option<Range<u64>>>;
 }
 
-/// Number of bytes after which writing values of varying length pauses.
+/// Number of bytes after which [`LeafValues::write_limited`] stops, for values of varying length.
 pub(super) const BATCH_BYTES: usize = 256 << 10;
 
 /// The encoded values of a batch of rows.
@@ -146,7 +149,7 @@ pub(super) const BATCH_BYTES: usize = 256 << 10;
 pub(super) struct EncodedValues {
     /// The values that are not missing, one after another.
     pub(super) bytes: Vec<u8>,
-    /// Whether each row has a value, for an optional leaf.
+    /// For an optional leaf: for each row, whether it has a value. Not used for other leaves.
     pub(super) present: Vec<bool>,
 }
 

@@ -20,8 +20,8 @@ pub(super) fn bit_packed_bytes(count: u64, bits: u32) -> u64 {
     count.div_ceil(8).saturating_mul(bits.into())
 }
 
-/// Returns the bytes `range` of a bit-packed run of one-bit numbers. `is_set` returns the number at
-/// a position.
+/// Returns the bytes `range` of a bit-packed run of one-bit numbers. `is_set` returns whether the
+/// number at a position is 1.
 pub(super) fn bits(range: Range<u64>, is_set: impl Fn(u64) -> bool) -> Vec<u8> {
     let byte = |at: u64| {
         let bits = (0..8_u8).map(|bit| u8::from(is_set(8 * at + u64::from(bit))) << bit);

@@ -1,10 +1,10 @@
 //! The fields of a netCDF variable with its coordinates. There is one row for each value, as in the
-//! text of `cf`.
+//! CSV table of `cf::table`.
 //!
 //! | values | field |
 //! |---|---|
 //! | integers without decoding | the field of their datatype |
-//! | floating-point numbers without decoding | the same, optional: NaN is missing, as in text |
+//! | floating-point numbers without decoding | the same, optional: NaN is missing, as in CSV |
 //! | scaled numbers, and numbers with missing values | `FLOAT` or `DOUBLE`, optional |
 //! | integers that are scaled by an integer | the integer type of `scale_factor` |
 //! | times | `TIMESTAMP`, optional; `STRING` in calendars other than the standard one |
@@ -185,8 +185,9 @@ fn text_encoding(body: Body) -> ValueEncoding {
     }
 }
 
-/// Returns a column with a dictionary of the coordinate's values; `None` if a value is missing.
-/// `body` is the layout that the values would have without a dictionary.
+/// Returns a column with a dictionary of the coordinate's values; `None` if a row may have no
+/// value, if a value is missing, or if the values are too long for a dictionary. `body` is the
+/// layout that the values would have without a dictionary.
 fn dictionary_leaf(values: &LongValues, body: &Body, count: u64) -> Result<Option<Leaf>> {
     let kind = values.kind;
     let Some(place) = values.column.row_mapping() else {
@@ -369,7 +370,7 @@ impl LeafValues for LongValues {
 /// The dictionary indices of a coordinate's values, computed from the row numbers.
 struct Indices {
     row_mapping: RowMapping,
-    /// Size of an index in bytes.
+    /// Size of one dictionary index in bytes: 1 or 2.
     bytes: usize,
     /// The values of the dictionary, each in PLAIN encoding.
     values: Vec<Vec<u8>>,
@@ -408,7 +409,9 @@ impl LeafValues for Indices {
     }
 }
 
-/// Returns the minimum and the maximum of `values` if they are numbers, none of which is NaN.
+/// Returns the minimum and the maximum of `values`, which must be signed integers or floating-point
+/// numbers. Returns `None` for other values, if a value is NaN or an integer that `f64` cannot
+/// represent, and if a bound is a floating-point zero.
 fn bounds(values: &[Vec<u8>], kind: Type) -> Option<[Vec<u8>; 2]> {
     let is_plain = !matches!(
         kind.logical,
@@ -455,7 +458,7 @@ fn bounds(values: &[Vec<u8>], kind: Type) -> Option<[Vec<u8>; 2]> {
     ends.map(|ends| ends.map(|(_, value)| value.clone()))
 }
 
-/// The position of each row along one dimension.
+/// A column with the position of each row along one dimension.
 struct RowNumbers(RowMapping);
 
 impl LeafValues for RowNumbers {

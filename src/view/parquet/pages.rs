@@ -18,26 +18,28 @@ use crate::view::parquet::levels::{ListLevels, bit_packed_bytes, bit_packed_head
 use crate::view::parquet::ragged;
 use crate::view::parquet::schema::Physical;
 
-/// Maximum memory in bytes for the marks (offsets of rows) of all pages.
+/// Maximum memory in bytes for the marks (recorded offsets of some rows) of all pages.
 const MARKS: u64 = 1 << 20;
 
-/// The maximum number of marks of a page, and the minimum distance between two marks in bytes.
+/// The maximum number of marks (recorded row offsets) of a page, and the minimum distance between
+/// two marks in bytes.
 const PAGE_MARKS: (usize, u64) = (256, 64 << 10);
 
-/// Amount of data to write at a time if the offsets of rows are unknown, in bytes.
+/// Amount of data to encode at a time if the offsets of rows in the page are unknown, in bytes.
 const BATCH: u64 = 64 << 10;
 
 /// The requested range of the file. The parts of the file (headers, pages, zeros) are added from
 /// front to back, and only their bytes within the range are written.
 pub(super) struct PageWindow {
     range: Range<u64>,
-    /// The offset in the file of the part that is added next.
+    /// The offset in the file at which the next part begins.
     offset: u64,
     pub(super) out: Vec<u8>,
 }
 
 impl PageWindow {
-    /// Creates the window of `range`. The first part that is added begins at the offset `offset`.
+    /// Creates the window of `range`. The first part that is added begins at the offset `at` of the
+    /// file.
     pub(super) fn new(range: Range<u64>, at: u64) -> Self {
         PageWindow {
             range,
@@ -46,12 +48,12 @@ impl PageWindow {
         }
     }
 
-    /// Returns the offset in the file of the first byte that is not written yet.
+    /// Returns the offset in the file of the first byte of the range that is not written yet.
     pub(super) fn next(&self) -> u64 {
         self.range.start.saturating_add(to_u64(self.out.len()))
     }
 
-    /// Sets the offset of the next part to `offset`. All bytes of the range before `offset` must be
+    /// Sets the offset of the next part to `at`. All bytes of the range before `at` must be
     /// written.
     pub(super) fn set_offset(&mut self, at: u64) {
         self.offset = at;
@@ -115,8 +117,8 @@ pub(super) struct ColumnChunk<'a> {
 /// Marks of a page with values of varying length: the offsets at which some rows begin.
 type PageMarks = Arc<Mutex<CheckpointList<u64>>>;
 
-/// A writer of column chunks. While it writes values of varying length, it records marks, from
-/// which later reads start.
+/// A writer of column chunks. While it writes values of varying length, it records marks (offsets
+/// of some rows), from which later reads start.
 pub(super) struct Pages {
     marks: Mutex<WeightedLru<(u64, usize), PageMarks>>,
 }
@@ -133,7 +135,7 @@ impl Pages {
         lock(&self.marks).weight()
     }
 
-    /// Writes the part of a column chunk that is in the window.
+    /// Writes those bytes of a column chunk that are in the requested range of `window`.
     ///
     /// # Errors
     /// Fails if the values cannot be read.
@@ -248,7 +250,7 @@ impl Pages {
     }
 }
 
-/// Returns the number of rows to write at a time if the offsets of rows are unknown.
+/// Returns the number of rows to encode at a time if their offsets in the page are unknown.
 pub(super) fn batch_rows(leaf: &Leaf) -> u64 {
     let width = match leaf.body {
         Body::Slots(width) | Body::Plain(width) => width,
@@ -294,8 +296,8 @@ fn write_levels(
     })
 }
 
-/// Adds the levels of `entries` entries to the window, one bit each. `make` returns the bytes in a
-/// range of the levels.
+/// Adds the repetition or definition levels of `entries` entries to the window, one bit each.
+/// `make` returns the bytes of the packed levels in a range.
 fn write_bits(
     entries: u64,
     window: &mut PageWindow,
@@ -308,8 +310,9 @@ fn write_bits(
     window.add_part(bit_packed_bytes(entries, 1), make)
 }
 
-/// Returns the encoded values of the rows `rows` of a chunk, which are counted from its first row.
-/// `all` are the rows of the whole chunk, and the range is cut at their end.
+/// Returns the encoded values of the rows `rows` of a column chunk. `rows` is relative to the
+/// chunk's first row, and is cut at the chunk's last row. `all` has the rows of the whole chunk in
+/// the source table.
 fn encode_rows(
     leaf: &Leaf,
     all: &Range<u64>,
@@ -323,7 +326,8 @@ fn encode_rows(
     Ok(written)
 }
 
-/// Returns, for each row of a range of a chunk's rows, whether the row has a value.
+/// Returns, for each of `rows`, whether the row has a value. `rows` is relative to the first row of
+/// the column chunk.
 fn rows_with_value(
     own: &ColumnChunk<'_>,
     rows: Range<u64>,
@@ -347,8 +351,8 @@ fn rows_with_value(
     Ok(present)
 }
 
-/// Returns the range of elements that the lists of a chunk consist of, if all elements are in one
-/// array.
+/// Returns the range of elements that the lists of a column chunk consist of. Returns `None` if the
+/// elements are not in one array, or if the column does not have lists of varying length.
 fn element_range(own: &ColumnChunk<'_>, cancel: &CancelToken) -> Result<Option<Range<u64>>> {
     match &own.column.leaf.variable_lists {
         Some(lists) => lists.elements(&own.rows, cancel),

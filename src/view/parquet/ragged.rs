@@ -51,9 +51,9 @@ impl EntryCounts {
     }
 }
 
-/// Returns the bytes `range` of the levels of a page, one bit each. A repetition level of 1 means
-/// that an entry continues a list. A definition level of 1 means that an entry is an element, not
-/// an empty list.
+/// Returns the bytes `range` of the repetition levels of a page, or of the definition levels if
+/// `are_definitions`. Each level has one bit. A repetition level of 1 means that an entry continues
+/// a list. A definition level of 1 means that an entry is an element, not an empty list.
 ///
 /// # Errors
 /// Fails if the lists cannot be read.
@@ -87,7 +87,8 @@ pub(super) fn level_bits(
     Ok(out)
 }
 
-/// Lists whose elements are in one array. An index array has the end of each row's list.
+/// Lists whose elements are in one array. For each row, an index array has the number of the
+/// element at which the row's list ends.
 pub(super) struct IndexedLists {
     /// The location of the list ends in the index array.
     pub(super) location: ValueLocation,

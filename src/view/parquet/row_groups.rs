@@ -19,19 +19,19 @@ const SOURCE_BYTES: u64 = 16 << 20;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RowGroupDemand {
     pub(super) rows: u64,
-    /// Number of rows in a chunk of the source array.
+    /// Number of rows in a chunk of the source array; 1 if the rows do not come from chunks.
     pub(super) chunk_rows: u64,
     /// Maximum length of a row in one source array, in bytes. A row contains the values of all
     /// columns in the array.
     pub(super) row_bytes: u64,
-    /// Maximum number of bytes that one row adds to a page.
+    /// Maximum number of bytes that one row adds to the data page of a column.
     pub(super) page_bytes: u64,
     pub(super) columns: u64,
 }
 
 impl RowGroupDemand {
-    /// Returns the number of rows in a row group. The number is a multiple of the chunk size if
-    /// possible, and of eight, because bits are packed in bytes.
+    /// Returns the number of rows in a row group. The number is a multiple of `chunk_rows` if
+    /// possible, and always of eight, because bits are packed in bytes.
     ///
     /// # Errors
     /// `Limit` if the table does not fit in a Parquet file.
@@ -60,7 +60,7 @@ impl RowGroupDemand {
     }
 }
 
-/// Returns the least common multiple of `chunk_rows` and eight.
+/// Returns the least common multiple of `unit` and eight.
 fn round_to_eight(unit: u64) -> u64 {
     let unit = unit.max(1);
     let twos = unit.trailing_zeros().min(3);

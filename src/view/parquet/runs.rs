@@ -11,12 +11,14 @@ use crate::view::parquet::leaf::{EncodedValues, LeafValues};
 use crate::view::parquet::stored::ValueLocation;
 use crate::view::table::runs::find_run;
 
-/// Number of index entries to read at a time.
+/// Number of entries of `indptr` to read at a time.
 const PLACES: u64 = 16 << 10;
 
-/// A column of INT64: for each element, the number of the run that contains the element.
+/// A column of INT64: for each element of a sparse matrix, the number of the run (row or column of
+/// the matrix) that contains the element.
 pub(super) struct RunNumbers {
-    /// The location of the index: the beginning of each run, and the end of the last one.
+    /// The location of the numbers in `indptr`: the element with which each run begins, and the end
+    /// of the last run.
     pub(super) location: ValueLocation,
     pub(super) stored: numbers::StoredType,
     /// Number of runs.

@@ -117,7 +117,7 @@ impl Type {
 
 impl Logical {
     /// Returns the deprecated `ConvertedType` with the same meaning, which is the only annotation
-    /// that some readers support.
+    /// that some readers support; `None` if there is none.
     fn converted(self) -> Option<i32> {
         match self {
             Logical::None => None,

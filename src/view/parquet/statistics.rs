@@ -1,9 +1,9 @@
 //! The minimum and maximum of sorted columns, with which readers skip row groups (`Statistics` of
 //! parquet.thrift).
 //!
-//! The first read of the footer finds them by reading all values of such a column, and caches the
-//! result. The result does not change the length of the footer. A column that is not sorted has an
-//! unknown field of the same length instead, which readers skip.
+//! The first read of the footer determines them by reading all values of each column that may be
+//! sorted, and caches them. They do not change the length of the footer. A column that is not
+//! sorted has an unknown field of the same length instead, which readers skip.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -22,8 +22,8 @@ use crate::view::parquet::schema::{Logical, Physical, Type};
 use crate::view::parquet::thrift::Struct;
 use crate::view::texts::text::Text;
 
-/// A function that caches the bounds that were found. All readers of an unchanged table share the
-/// cache.
+/// A function that returns the cached bounds. If none are cached, it computes them with its
+/// argument, and caches the result. All open files of an unchanged table share the cache.
 pub(crate) type BoundsCache =
     Box<dyn Fn(&mut dyn FnMut() -> Result<Text>) -> Result<Text> + Send + Sync>;
 
@@ -42,14 +42,14 @@ const UNKNOWN: i16 = 15;
 
 /// The statistics of a file's columns: minimum and maximum in each row group.
 pub(super) struct Statistics {
-    /// The indices of the columns that may be sorted, and whose bounds are therefore searched.
+    /// The indices of the columns that may be sorted. Only their bounds are determined.
     columns: Vec<usize>,
     cache: BoundsCache,
     found: Mutex<Option<Text>>,
 }
 
-/// The bounds of all columns. They are empty while the length of the footer is computed, because
-/// they do not change it.
+/// The bounds (minimum and maximum) of all columns that may be sorted. They are empty while the
+/// length of the footer is computed, because they do not change the length.
 #[derive(Clone, Copy, Default)]
 pub(super) struct ValueBounds<'a> {
     columns: &'a [usize],
@@ -80,8 +80,8 @@ impl Statistics {
     /// Calls `take` with the bounds. The first call reads the columns to find the bounds.
     ///
     /// # Errors
-    /// [`Error::cancelled`](h5fs_reader::error::Error::cancelled) once the request is cancelled. Otherwise
-    /// fails as `take` does.
+    /// [`Error::cancelled`](h5fs_reader::error::Error::cancelled) once the request is cancelled.
+    /// Otherwise fails as `take` does.
     pub(super) fn with_bounds<T>(
         &self,
         columns: &[LeafColumn],
@@ -168,8 +168,8 @@ impl ValueBounds<'_> {
     }
 }
 
-/// Returns whether the bounds of a column are searched. Its values must be numbers in a local array
-/// that has no other column.
+/// Returns whether the bounds of a column are determined by reading it. Its values must be numbers
+/// in a local array that has no other column.
 fn can_be_sorted(column: &LeafColumn) -> bool {
     let leaf = &column.leaf;
     let is_number = match leaf.kind.physical {
@@ -183,8 +183,8 @@ fn can_be_sorted(column: &LeafColumn) -> bool {
 }
 
 /// Returns the bounds of a column whose values never decrease or never increase, one record for
-/// each row group. Returns `None` for other columns, and if the column has more than `left` values
-/// to read.
+/// each row group. Returns `None` for other columns, and if the column has more than `left` values.
+/// Subtracts the values that were read from `left`.
 fn sorted_bounds(
     column: &LeafColumn,
     layout: &FileLayout,
@@ -220,7 +220,7 @@ fn sorted_bounds(
 /// A number in PLAIN encoding, followed by zeros.
 type Plain = [u8; VALUE];
 
-/// The sort order of a column's values, as far as they were read.
+/// The sort order of the values of a column that have been read so far.
 #[derive(Default)]
 struct ValueOrder {
     /// Whether the values increase or decrease; `None` while all values are equal.
@@ -303,8 +303,8 @@ fn real_sort_key(value: f64) -> Option<i128> {
     (!value.is_nan()).then_some(key)
 }
 
-/// Returns a value as a bound in PLAIN encoding. A floating-point zero becomes the negative zero
-/// for a minimum, and the positive zero for a maximum.
+/// Returns a value as a minimum (if `is_least`) or a maximum, in PLAIN encoding. A floating-point
+/// zero becomes the negative zero for a minimum, and the positive zero for a maximum.
 fn bound(value: Plain, kind: Type, is_least: bool) -> Plain {
     let is_real = matches!(kind.physical, Physical::Float | Physical::Double);
     if !is_real || sort_key(value, kind) != Some(0) {
@@ -324,7 +324,8 @@ mod tests {
     use crate::view::parquet::leaf::{Leaf, LeafValues, ValueOrigin};
     use h5fs_reader::error::Error;
 
-    /// Numbers in an array of their own. Rows after the last number cannot be read.
+    /// A column of numbers and missing values, the only one of its array. Rows after the last value
+    /// cannot be read.
     struct TestNumbers(Vec<Option<f64>>);
 
     impl LeafValues for TestNumbers {
@@ -356,7 +357,8 @@ mod tests {
         }
     }
 
-    /// Returns the bounds of such a column with six rows in groups of two.
+    /// Returns the bounds of a column with the six rows `values`, in row groups of two. Returns
+    /// `None` if the column is not sorted.
     fn bounds(values: &[Option<f64>]) -> Option<Vec<[f64; 2]>> {
         let leaf = Leaf {
             kind: Type::plain(Physical::Double),

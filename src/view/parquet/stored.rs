@@ -87,7 +87,7 @@ pub(super) enum MissingValueRule {
 }
 
 impl RowBytes {
-    /// Splits `bytes` into `count` rows. Rows may have a length of zero.
+    /// Splits `bytes` into `count` rows, which may have a length of zero.
     fn split<'a>(&self, bytes: &'a [u8], count: u64) -> Result<impl Iterator<Item = &'a [u8]>> {
         let each = to_usize(self.row_bytes)?;
         let empty = if each == 0 { to_usize(count)? } else { 0 };
@@ -109,7 +109,7 @@ impl RowBytes {
 }
 
 impl ValueLocation {
-    /// Returns the origin of the value: the properties of its array.
+    /// Returns the properties of the array that contains the value.
     pub(super) fn origin(&self) -> ValueOrigin {
         let is_alone = self.rows.row_bytes == to_u64(self.size);
         ValueOrigin::from_view(&*self.rows.content, is_alone)
@@ -264,8 +264,9 @@ impl StoredLeaf {
         Ok(rows.end - rows.start)
     }
 
-    /// Appends the values of the `count` rows in `bytes` to a column without missing values.
-    /// Returns the number of rows that were written.
+    /// Appends the values of the `count` rows in `bytes`, for a column without missing values. If
+    /// the values are not simply copied, stops once `out` has `enough` bytes. Returns the number of
+    /// rows that were written.
     fn write_all(
         &self,
         bytes: &[u8],
@@ -318,8 +319,8 @@ impl StoredLeaf {
         Ok(())
     }
 
-    /// Appends the values in the nested lists of one row. `distance` is the offset of the current
-    /// list element.
+    /// Appends the values in the nested lists of one row. `distance` is the offset in bytes of the
+    /// current list element from the column's location. `most` is the maximum length of `out`.
     fn write_lists(
         &self,
         row: &[u8],

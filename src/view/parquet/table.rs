@@ -32,7 +32,7 @@ pub(crate) struct ParquetTable {
 /// | key | value |
 /// |---|---|
 /// | `h5fs.path` | the path in the file |
-/// | `h5fs.absent` | a line for each part without a column, with the reason |
+/// | `h5fs.absent` | a line for each column that Parquet cannot represent, with the reason |
 /// | `units:COLUMN`, `long_name:COLUMN`, `description:COLUMN` | the attribute of the column's array |
 #[derive(Debug, Default)]
 pub(crate) struct KeyValueMetadata {
@@ -42,7 +42,7 @@ pub(crate) struct KeyValueMetadata {
     last: Option<(NodeId, AttributeTexts)>,
 }
 
-/// The attributes of an array that describe its columns.
+/// The attributes of an array that describe its columns: pairs of a name and a text.
 type AttributeTexts = Vec<(&'static str, String)>;
 
 /// The attributes that describe a column.
@@ -113,6 +113,7 @@ impl ParquetTable {
 
 impl ParquetFields {
     /// Returns the key-value pair that lists the columns without a field, and the reason for each.
+    /// Returns `None` if all columns have a field.
     pub(super) fn without_field_pair(&self) -> Option<(String, String)> {
         if self.columns_without_field.is_empty() {
             return None;

@@ -158,7 +158,7 @@ fn binary(value: &[u8], out: &mut Vec<u8>) {
 mod tests {
     use super::*;
 
-    /// Calculated by hand from the description of the protocol.
+    /// Expected: bytes that were calculated by hand from the description of the protocol.
     #[test]
     fn fields_are_written_as_the_protocol_says() {
         let inner = Struct::default().boolean(1, true).boolean(2, false);

@@ -35,7 +35,8 @@ pub(crate) enum Interlace {
     Plane,
 }
 
-/// The corner of the first pixel: the upper left one, unless a flag is set.
+/// The corner of the displayed picture that contains the first pixel of the array: upper left,
+/// unless a field is true.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Origin {
     pub(crate) is_bottom: bool,
@@ -61,7 +62,8 @@ impl Interlace {
         }
     }
 
-    /// Returns whether this axis of an array with dimensions `dims` has three or four samples.
+    /// Returns whether an array with dimensions `dims` has more than two dimensions, and three or
+    /// four samples on this mode's axis.
     pub(super) fn has_colour_samples(self, dims: &[u64]) -> bool {
         let colours = dims.iter().rev().nth(self.axes_after());
         dims.len() > 2 && matches!(colours, Some(3 | 4))
@@ -85,8 +87,8 @@ impl Appearance {
     }
 
     /// Returns the appearance of the part that `selector` picks from an array of `rank` dimensions.
-    /// If the selector drops an axis of the pictures, the part has neither colours nor a corner of
-    /// the first pixel.
+    /// If the selector drops an axis of the pictures, the part has no axis of samples, and its
+    /// first pixel is in the upper left corner.
     pub(crate) fn for_part(self, selector: &[u8], rank: usize) -> Self {
         if self.has_axes(selector, rank) {
             return self;
@@ -98,8 +100,9 @@ impl Appearance {
         }
     }
 
-    /// Returns whether the part that `selector` picks has all axes of the pictures. An empty
-    /// selector picks the whole array.
+    /// Returns whether the part that `selector` picks from an array of `rank` dimensions keeps the
+    /// rows, the columns, and the samples (if any) of the array's pictures. An empty selector picks
+    /// the whole array.
     pub(crate) fn has_axes(self, selector: &[u8], rank: usize) -> bool {
         let axes = if self.interlace.is_some() { 3 } else { 2 };
         let own: Vec<usize> = (rank.saturating_sub(axes)..rank).collect();

@@ -32,7 +32,7 @@ use crate::view::pictures::image::Pixel;
 const BLOCK: u64 = 2880;
 
 /// Creates the FITS file of `elements`. `attributes` are further cards of its header. Returns
-/// `None` if FITS does not have such data.
+/// `None` for a datatype that FITS does not support, for a scalar number, and for a null dataspace.
 ///
 /// # Errors
 /// `Limit` if the file is longer than any file can be.
@@ -44,7 +44,7 @@ pub(crate) fn file(elements: Elements, attributes: &Cards) -> Result<Option<Fram
     }
 }
 
-/// Returns whether an array can be a FITS file.
+/// Returns whether FITS supports the datatype and the shape of an array.
 ///
 /// # Errors
 /// `Limit` for an array that is longer than any file can be.
@@ -106,8 +106,9 @@ fn table(columns: &FitsColumns, elements: Elements, attributes: &Cards) -> Resul
     FramedFile::new(header, content, rows.saturating_mul(width), BLOCK)
 }
 
-/// Creates the two headers of a table file: of the empty primary unit, and of the binary table.
-/// `columns` has the cards of the columns. `width` is the length of a row in bytes.
+/// Creates the two headers of a table's file: the header of the empty primary unit, and the header
+/// of the binary table. `columns` has the cards of the columns. `width` is the length of a row in
+/// bytes.
 fn table_header(columns: &Cards, width: u64, rows: u64, attributes: &Cards) -> Vec<u8> {
     let mut primary = Cards::default();
     primary.logical("SIMPLE", true);

@@ -66,7 +66,8 @@ impl FramedFile {
     }
 }
 
-/// Returns the length of a file with a header of `head` bytes, and `bytes` bytes of elements.
+/// Returns the length in bytes of a file with a header of `head` bytes and `bytes` bytes of
+/// elements, extended to a multiple of `block` bytes.
 ///
 /// # Errors
 /// `Limit` if the file is longer than any file can be.

@@ -75,7 +75,7 @@ impl Frames {
         (number < self.count && self.name(number) == name).then_some(number)
     }
 
-    /// Returns the selector that picks a picture from the array: `[0,17]`.
+    /// Returns the selector that picks picture `number` from the array, such as `[0,17]`.
     pub(crate) fn selector(&self, number: u64) -> Vec<u8> {
         let mut rest = number;
         let mut indices: Vec<String> = Vec::with_capacity(self.dims.len());

@@ -12,7 +12,7 @@ use h5fs_reader::model::shape::product;
 use crate::view::elements::numpy_datatype;
 use crate::view::pictures::appearance::{Appearance, Interlace};
 
-/// An array as pictures: its shape, and the type of its numbers.
+/// The pictures in an array: their dimensions, appearance and number type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Image {
     pub(crate) pixel: Pixel,
@@ -48,7 +48,7 @@ pub(crate) enum PixelKind {
 
 impl Image {
     /// Returns the pictures of an array with this datatype, dimensions and appearance. Returns
-    /// `None` if the array does not have numbers, or has no elements.
+    /// `None` if the array does not have numbers, has no elements, or has too few dimensions.
     pub(crate) fn from_datatype(
         datatype: &Datatype,
         dims: &[u64],
@@ -130,7 +130,7 @@ impl Pixel {
         })
     }
 
-    /// Returns the greatest number of this type, which must be unsigned.
+    /// Returns the greatest number of this type, which must be unsigned or boolean.
     pub(crate) fn max_value(self) -> f64 {
         match self.kind {
             PixelKind::Boolean => 1.0,

@@ -1,5 +1,5 @@
 //! A NumPy file: a header and the elements as stored, except that booleans and strings are
-//! normalized ([`normal`]).
+//! normalized ([`normal`](crate::view::elements::normal)).
 //!
 //! The header equals that of `numpy.save` byte for byte ("A Simple File Format for NumPy Arrays").
 //! The format version is 1.0, or 2.0 if the header is longer than 65 535 bytes, or 3.0 if a field
@@ -29,7 +29,8 @@ pub(crate) fn file(elements: Elements) -> Result<Option<FramedFile>> {
     file_of_type(&descr, normalize(elements)?)
 }
 
-/// Creates the NumPy file of `elements`, whose NumPy type is `descr`.
+/// Creates the NumPy file of `elements`, whose NumPy type is `descr`. Returns `None` for a null
+/// dataspace, or if the length of the header does not fit in 32 bits.
 ///
 /// # Errors
 /// Fails as [`file`] does.
@@ -58,7 +59,7 @@ pub(crate) fn length(array: &Array) -> Result<Option<u64>> {
 }
 
 /// Returns the length in bytes of a NumPy file with elements of `size` bytes and dimensions `dims`.
-/// `descr` is the NumPy type. Returns `None` if the header is too long.
+/// `descr` is the NumPy type. Returns `None` if the length of the header does not fit in 32 bits.
 ///
 /// # Errors
 /// `Limit` if the file is longer than any file can be.
@@ -74,7 +75,7 @@ fn bytes(size: u32, dims: &[u64]) -> Result<u64> {
     Ok(product(dims)?.saturating_mul(size.into()))
 }
 
-/// Returns the header of the NumPy file; `None` if it is too long.
+/// Returns the header of the NumPy file; `None` if its length does not fit in 32 bits.
 fn header(descr: &str, dims: &[u64]) -> Option<Vec<u8>> {
     // NumPy reserves space so that the first dimension can grow to this many digits.
     const DIGITS: usize = 21;
@@ -90,7 +91,7 @@ fn header(descr: &str, dims: &[u64]) -> Option<Vec<u8>> {
 }
 
 /// Returns the header with the text `dictionary`: magic bytes, version, length and text, then
-/// spaces and a line break.
+/// spaces and a line break. Returns `None` if the length does not fit in 32 bits.
 fn header_bytes(dictionary: &str) -> Option<Vec<u8>> {
     const ALIGNMENT: usize = 64;
     let latin1 = dictionary.chars().map(|c| u8::try_from(c).ok());

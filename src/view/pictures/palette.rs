@@ -68,8 +68,8 @@ impl Palette {
         self.0.as_flattened()
     }
 
-    /// Returns the palette in TIFF's form: all red values, then all green, then all blue, in 16
-    /// bits ("TIFF 6.0", section 5).
+    /// Returns the palette as a TIFF `ColorMap`: all red values, then all green, then all blue,
+    /// with 16 bits each ("TIFF 6.0", section 5).
     pub(crate) fn wide_planes(&self) -> Vec<u16> {
         let plane = |colour: usize| {
             self.0

@@ -87,7 +87,8 @@ pub(crate) fn read_appearance(container: &dyn Container, node: &Node) -> Result<
     Ok(appearance)
 }
 
-/// Returns the pictures of the array `node`; `None` if it does not have pictures.
+/// Returns the pictures of the array `node`. Returns `None` for any other node, and for an array
+/// that cannot be drawn.
 ///
 /// # Errors
 /// Fails as [`read_appearance`] does.
@@ -104,7 +105,7 @@ pub(crate) fn read_image(container: &dyn Container, node: &Node) -> Result<Optio
     Ok(Image::from_datatype(&datatype, &dims, appearance))
 }
 
-/// Returns the number type and the dimensions of `node` if it is an array of numbers.
+/// Returns the number type and the dimensions of `node`; `None` if it is not an array of numbers.
 fn number_type(node: &Node) -> Result<Option<(Pixel, Vec<u64>)>> {
     let Some(array) = node.array() else {
         return Ok(None);
@@ -113,7 +114,8 @@ fn number_type(node: &Node) -> Result<Option<(Pixel, Vec<u64>)>> {
     Ok(Pixel::from_datatype(&datatype).zip(dims))
 }
 
-/// Returns the axis of the colours of an array with dimensions `dims`.
+/// Returns the axis of the colours of an array with dimensions `dims`; `None` if a pixel is a
+/// single number.
 fn interlace(
     container: &dyn Container,
     node: NodeId,

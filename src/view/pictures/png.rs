@@ -9,7 +9,7 @@
 //! | `Offset` | the number to add to the pixels: the minimum of signed integers, if it is negative |
 //! | `Minimum`, `Maximum` | the finite values of the pixels 0 and 65535 |
 //! | `Step` | n, if only one of n pixels in each direction is shown |
-//! | `Inverted` | 1 if each pixel is subtracted from the highest one, because 0 is white |
+//! | `Inverted` | 1 if each pixel is subtracted from the highest level, because the array has 0 for white |
 //!
 //! Palette indices become an indexed picture with the same bytes (11.2.2).
 //!
@@ -36,10 +36,11 @@ pub(crate) fn is_picture(image: &Image) -> bool {
     image.stack_dims().is_empty() && image.dims.len() > 1
 }
 
-/// The PNG file of a picture, in one of its two forms.
+/// The PNG file of a picture, with or without compression.
 pub(crate) enum PngFile {
     /// A small picture, which will be compressed.
     Compressed(Picture),
+    /// A larger picture, whose file is not compressed.
     Stored(UncompressedPng),
 }
 

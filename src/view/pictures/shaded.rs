@@ -43,7 +43,7 @@ const COLOURS: u8 = 255;
 /// empty selector picks all elements.
 pub(crate) type ReadPart<'a> = dyn Fn(&str) -> Result<(Elements, Option<MissingValues>)> + 'a;
 
-/// An array to draw on its page.
+/// An array to draw on its HTML page.
 pub(crate) struct DrawnArray<'a> {
     pub(crate) container: &'a dyn Container,
     pub(crate) node: &'a Node,
@@ -99,14 +99,14 @@ fn number(pixel: Pixel, bytes: &[u8]) -> f64 {
     }
 }
 
-/// Returns whether the page of an array shows its pictures. This is the case if decoding one of
-/// them is affordable.
+/// Returns whether the HTML page of an array shows its pictures: at most [`limits::HTML_PICTURE`]
+/// bytes must be decoded or read for one picture.
 pub(crate) fn can_draw(array: &Array, image: &Image) -> bool {
     frame_bytes(array, image) <= limits::HTML_PICTURE
 }
 
 /// Returns whether a part of a virtual array is read from so many sources that reading may take
-/// long. `read_part` has the start and the length of the part in each dimension.
+/// long. `part` has the start and the length of the part in each dimension.
 pub(crate) fn has_many_sources(array: &Array, part: impl Iterator<Item = (u64, u64)>) -> bool {
     let Ok(Storage::Virtual(mappings)) = &array.storage else {
         return false;
@@ -138,7 +138,8 @@ fn frame_bytes(array: &Array, image: &Image) -> u64 {
     chunks.fold(bytes, u64::saturating_mul)
 }
 
-/// Returns the step of the drawn picture: one of this many pixels in each direction is shown.
+/// Returns the reduction step of the drawn picture: one of this many pixels of `image` is shown in
+/// each direction.
 pub(crate) fn drawing_step(image: &Image) -> u64 {
     let longest = image.height.max(image.width);
     longest.div_ceil(limits::HTML_PICTURE_EDGE).max(1)
@@ -150,8 +151,8 @@ pub(crate) fn drawn_size(image: &Image) -> (u64, u64) {
     (image.width.div_ceil(step), image.height.div_ceil(step))
 }
 
-/// Draws the picture that `selector` picks, or the whole array if it is empty, and returns the PNG
-/// file. Returns `None` if the selected part is not a picture.
+/// Draws the picture that `selector` picks, and returns the PNG file. An empty `selector` picks the
+/// whole array. Returns `None` if the selected part is not a picture.
 ///
 /// # Errors
 /// Fails if a pixel cannot be read.
@@ -179,7 +180,7 @@ pub(crate) fn file(
     shaded.encode(memory, cancel).map(Some)
 }
 
-/// A picture while it is drawn.
+/// A picture that is being drawn for an HTML page.
 struct ShadedPicture<'a> {
     image: Image,
     datatype: Datatype,
@@ -247,8 +248,8 @@ impl ShadedPicture<'_> {
         writer.finish().map_err(encoder_error)
     }
 
-    /// Returns the palette: a transparent colour, followed by the colours of the scale from its
-    /// lower end to its upper end.
+    /// Returns the palette of the PNG file: a transparent colour, followed by the colours of the
+    /// scale from its lower end to its upper end.
     fn colours(&self) -> Vec<u8> {
         let last = f64::from(COLOURS - 1);
         let is_inverted = self.image.appearance.is_zero_white;
@@ -261,8 +262,8 @@ impl ShadedPicture<'_> {
         [[0; 3]].into_iter().chain(colours).flatten().collect()
     }
 
-    /// Converts a shown row to palette indices or colours, and appends them. `stored` are the
-    /// stored pixels of the row.
+    /// Converts a shown row to palette indices or colours, and appends them. `place` is the number
+    /// of the shown row, and `stored` are its stored pixels.
     fn write_row(
         &self,
         place: u64,
@@ -305,7 +306,8 @@ impl ShadedPicture<'_> {
         Ok(())
     }
 
-    /// Returns, for each pixel of a shown row, whether the pixel is missing.
+    /// Returns, for each pixel of the shown row `number`, whether the pixel is missing; an empty
+    /// list if no value of the array is missing.
     fn missing_pixels(
         &self,
         number: u64,

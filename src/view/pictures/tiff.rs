@@ -2,10 +2,10 @@
 //!
 //! The files follow TIFF 6.0, or BigTIFF for 4 GiB and more. Each page has one image file directory
 //! (IFD) and one strip without compression. If the colours are in separate planes, each plane is a
-//! strip. All directories precede the pixels. Starting with the second, they are at equal
-//! distances, so that each directory is generated when it is read. The pixels are the array's bytes
-//! in their byte order, except that half floats become single floats. They begin at a multiple of
-//! 4096 bytes, so that memory pages have the same values as those of the array's own file.
+//! strip. All directories precede the pixels. Starting with the second directory, they are at equal
+//! distances, so that each can be generated when it is read. The pixels are the array's bytes in
+//! their byte order, except that half floats become single floats. The pixels begin at a multiple
+//! of 4096 bytes, so that a memory page of this file equals a page of the array's raw file.
 //!
 //! The first page describes the axes before rows and columns. If ImageJ supports the numbers, the
 //! description is for ImageJ. Otherwise it is the shape in JSON, as tifffile reads and writes it.
@@ -108,9 +108,9 @@ fn widen_half_floats(content: Box<dyn View>, pixel: Pixel, count: u64) -> Box<dy
 
 /// The file header and the image file directories, which precede the pixels.
 struct Headers {
-    /// The image, with the number type in the file.
+    /// The image, with the number type in the TIFF file.
     image: Image,
-    /// Size in bytes of a number in the array.
+    /// Size in bytes of a number as stored in the array.
     stored_bytes: u8,
     pages: u64,
     /// Length of the pixels of one page in bytes.
@@ -272,8 +272,8 @@ impl Headers {
         self.write_directory(&fields, self.directory_offset(page), next)
     }
 
-    /// Returns the value of `PhotometricInterpretation`: palette indices, 0 as white, 0 as black,
-    /// or red, green and blue.
+    /// Returns the value of `PhotometricInterpretation`, which says whether pixels are palette
+    /// indices, grey levels with 0 for white, grey levels with 0 for black, or red, green and blue.
     fn photometric(&self) -> u16 {
         match self.image.samples {
             1 if self.colours.is_some() => 3,
@@ -282,8 +282,8 @@ impl Headers {
         }
     }
 
-    /// Returns the value of `Orientation`, which says where the first pixel is; `None` for the
-    /// upper left corner.
+    /// Returns the value of `Orientation`, the corner of the first pixel; `None` for the upper left
+    /// corner.
     fn orientation(&self) -> Option<u16> {
         let Origin {
             is_bottom: is_below,
@@ -297,8 +297,8 @@ impl Headers {
         }
     }
 
-    /// Encodes a directory with `fields`, which is at the offset `place` of the file. `next` is the
-    /// offset of the next directory.
+    /// Encodes a directory with `fields`. `place` is the offset of the directory in the file, and
+    /// `next` the offset of the next directory.
     fn write_directory(&self, fields: &[Field], place: u64, next: u64) -> Vec<u8> {
         let (count, entry, inline) = if self.is_big { (8, 20, 8) } else { (2, 12, 4) };
         let length = count + entry * fields.len() + inline;

@@ -15,7 +15,7 @@ use h5fs_reader::model::{Node, NodeKind};
 use crate::view::table::column::{ColumnSource, GroupTable, MissingRule};
 use crate::view::table::group::{ENCODING, Group, node_field};
 
-/// The value of `encoding-type` for a column with values and a mask.
+/// A value of `encoding-type` for a column with values and a mask.
 const NULLABLE_INTEGER: &[u8] = b"nullable-integer";
 const NULLABLE_BOOLEAN: &[u8] = b"nullable-boolean";
 const NULLABLE_TEXT: &[u8] = b"nullable-string-array";
@@ -30,8 +30,8 @@ pub(super) fn is_table(group: &Group<'_>) -> Result<bool> {
         .is_some_and(|is| is == b"dataframe"))
 }
 
-/// Returns whether `encoding-type` says that the members of the group belong together in another
-/// way, such as a sparse matrix or a categorical.
+/// Returns whether `encoding-type` says that the group is one AnnData value, such as a sparse
+/// matrix or a categorical. The encodings `dict` and `anndata` are groups of separate members.
 ///
 /// # Errors
 /// Fails if the attribute cannot be read.
@@ -43,7 +43,8 @@ pub(super) fn is_other_encoding(group: &Group<'_>) -> Result<bool> {
 /// Returns the table of a dataframe: the index, and the columns in their order.
 ///
 /// # Errors
-/// `Corrupt` if a column is malformed; `Unsupported` for a column with another encoding.
+/// `Corrupt` if a column is malformed; `Unsupported` for a column with an unsupported
+/// `encoding-type`.
 pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
     let index = group
         .attribute_text(b"_index")?

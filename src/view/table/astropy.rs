@@ -39,7 +39,8 @@ pub(super) fn is_table(group: &Group<'_>) -> Result<bool> {
 /// Returns the table with the columns in their order.
 ///
 /// # Errors
-/// `Corrupt` without columns, if a column does not have values, or if the lengths differ.
+/// `Corrupt` if the group has no `columns`, or if the lengths of columns differ; `Unsupported` for
+/// a column without an array.
 pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
     let mut columns = AstropyColumns::default();
     let list = group.group_at(group.member(b"columns")?.id);
@@ -82,7 +83,10 @@ struct AstropyColumns {
 }
 
 impl AstropyColumns {
-    /// Adds the arrays of a column. A column without an array is an error.
+    /// Adds the arrays of a column.
+    ///
+    /// # Errors
+    /// `Unsupported` for a column without an array.
     fn add(&mut self, group: &Group<'_>, node: &Node, name: &[u8], depth: usize) -> Result<()> {
         let before = self.list.len();
         self.add_within(group, node, name, depth)?;
@@ -93,7 +97,7 @@ impl AstropyColumns {
         }
     }
 
-    /// Adds the arrays in a column, or in a part of a column. There may be none.
+    /// Adds the arrays in a column, or in a part of a column, which may contain no array.
     fn add_within(
         &mut self,
         group: &Group<'_>,
@@ -132,8 +136,7 @@ impl AstropyColumns {
     }
 }
 
-/// Returns the rule that marks missing values of an array; `None` if the array does not have a
-/// mask.
+/// Returns the rule for missing values of an array; `None` if the array does not have a mask.
 fn missing_values(group: &Group<'_>, values: &RowField) -> Result<Option<MissingRule>> {
     let Some(extras) = group.container.asdf_extras() else {
         return Ok(None);
@@ -157,8 +160,8 @@ fn number(group: &Group<'_>, text: &[u8]) -> Result<MissingRule> {
     Ok(MissingRule::Number(parse_mask_number(text)?))
 }
 
-/// Returns the text of the scalar `name` in the group. The text is charged to the budget, because
-/// many aliases may refer to one text.
+/// Returns the text of the scalar `name` in the group; `None` if there is no such scalar. The text
+/// is charged to the budget, because many aliases may refer to one text.
 fn text(group: &Group<'_>, name: &[u8]) -> Result<Option<Vec<u8>>> {
     let node = group.find_member(name)?;
     let Some(NodeKind::Scalar(scalar)) = node.as_ref().map(|node| &node.kind) else {
@@ -168,7 +171,8 @@ fn text(group: &Group<'_>, name: &[u8]) -> Result<Option<Vec<u8>>> {
     Ok(Some(scalar.text.clone().into_bytes()))
 }
 
-/// Returns the texts of the scalars in the sequence `name` of the group.
+/// Returns the texts of the scalars in the sequence `name` of the group. The result is empty if
+/// there is no such sequence. A member that is not a scalar has an empty text.
 fn texts(group: &Group<'_>, name: &[u8]) -> Result<Vec<Vec<u8>>> {
     let Some(sequence) = group.find_member(name)? else {
         return Ok(Vec::new());

@@ -18,7 +18,7 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// Charges `bytes` bytes of newly allocated memory.
+    /// Charges `bytes` bytes that are allocated or read.
     ///
     /// # Errors
     /// `Limit` if the budget is exceeded.
@@ -38,7 +38,7 @@ impl Budget {
     }
 }
 
-/// Returns the memory in bytes of a name that is `bytes` bytes long.
+/// Returns the memory in bytes that a name of `bytes` bytes occupies, including its `Vec`.
 fn name_weight(bytes: usize) -> u64 {
     allocation_size(bytes).saturating_add(to_u64(size_of::<Vec<u8>>()))
 }

@@ -48,7 +48,7 @@ pub(crate) struct Column {
 pub(crate) enum ColumnSource {
     /// The values are stored as they are.
     Values(RowField),
-    /// The values are stored, and `missing` says which of them are missing.
+    /// The values are stored, and the rule `missing` says which of them are missing.
     Masked {
         values: RowField,
         missing: MissingRule,
@@ -65,8 +65,8 @@ pub(crate) enum ColumnSource {
         ends: Vec<RowField>,
         values: RowField,
     },
-    /// The values are stored indices, each less than `bound`, of rows or columns of a sparse
-    /// matrix.
+    /// The values are row or column numbers in a sparse matrix, each less than `bound`. They are
+    /// stored as integers.
     Places { values: RowField, bound: u64 },
     /// The value of a row is the number of the run that contains the row, counted from 0. `ends`
     /// has the beginning of each run, and the end of the last run.
@@ -240,7 +240,7 @@ impl ColumnSource {
         })
     }
 
-    /// Returns the text that marks a missing value.
+    /// Returns the text that marks a missing value; `None` if no text does.
     fn missing_text(&self) -> Option<&Arc<[u8]>> {
         match self {
             ColumnSource::Masked {
@@ -300,7 +300,8 @@ impl GroupTable {
     /// Adds a column.
     ///
     /// # Errors
-    /// `Corrupt` for a column of another length; `Limit` for too many columns.
+    /// `Corrupt` for a column with another number of rows than the table; `Limit` for too many
+    /// columns, or for too much memory.
     pub(crate) fn push(&mut self, name: Vec<u8>, source: ColumnSource) -> Result<()> {
         let rows = source.rows();
         if rows != self.rows {
@@ -428,8 +429,8 @@ fn element_count(dims: &[u32]) -> Result<u64> {
     product(&dims)
 }
 
-/// Returns the datatype of a row: the datatype of an element, or an array of the dimensions after
-/// the first.
+/// Returns the datatype of a row: the element's datatype if `inner` is empty, and otherwise an
+/// array type with the dimensions `inner`.
 fn row_type(element: &Datatype, inner: &[u64]) -> Result<Datatype> {
     if inner.is_empty() {
         return Ok(element.clone());

@@ -30,8 +30,7 @@ pub(super) struct ColumnLocation {
     value: RowValue,
 }
 
-/// Values in an array that does not have one row for each row of the table, such as the values of
-/// lists.
+/// A field of an array whose rows are not the rows of the table, such as the values of lists.
 pub(super) struct ArrayValues {
     array: RowArray,
     value: RowValue,
@@ -53,8 +52,8 @@ enum TextFormat {
 }
 
 impl RowArray {
-    /// Returns the cost of locating all chunks of the array. The unit is the cost of formatting one
-    /// value.
+    /// Returns the cost of locating all chunks of the array and reversing their filters. The unit
+    /// is the cost of formatting one value.
     pub(super) fn chunk_values(&self) -> u64 {
         raw::chunk_values(self.reader.array())
     }
@@ -127,7 +126,7 @@ impl ColumnLocation {
     }
 
     /// Pads the text of each value to one length if the values are numbers. Returns that length in
-    /// bytes, including the separator.
+    /// bytes, including the separator; `None` if the texts are not padded.
     pub(super) fn pad_values(&mut self) -> Option<u64> {
         match &mut self.value.text {
             TextFormat::Cell(columns) => columns.pad_columns(),
@@ -135,21 +134,21 @@ impl ColumnLocation {
         }
     }
 
-    /// Returns the number of single values in one value of the column, which may be an array or a
-    /// compound.
+    /// Returns the cost of formatting one value of the column, which may be an array or a compound.
+    /// The unit is the cost of formatting one number.
     pub(super) fn values(&self) -> u64 {
         formatting_cost(&self.value.datatype)
     }
 
-    /// Returns the average size in bytes of the single values in one value of the column; at least
-    /// one.
+    /// Returns the average size in bytes of the numbers in one value of the column, which may be an
+    /// array or a compound; at least one.
     pub(super) fn element_bytes(&self) -> usize {
         let size = u64::from(self.value.datatype.size);
         let one = size.checked_div(self.values()).unwrap_or(size);
         usize::try_from(one).unwrap_or(usize::MAX).max(1)
     }
 
-    /// Returns the bytes of the value in `row`.
+    /// Returns the stored bytes of the column's value in `row`, which is a row of the array.
     ///
     /// # Errors
     /// `Corrupt` if the row is too short.
@@ -190,7 +189,7 @@ impl ArrayValues {
         Ok(ArrayValues { array, value })
     }
 
-    /// Like [`new`](Self::new), with JSON as the text format.
+    /// Does the same as [`new`](Self::new), with JSON as the text format.
     ///
     /// # Errors
     /// Fails if the datatype does not have a text format.
@@ -236,7 +235,8 @@ impl ArrayValues {
         self.array.read(&rows, cancel)
     }
 
-    /// Returns the value in each of the `count` rows in `rows`, which were read before.
+    /// Returns the stored bytes of the field's value in each of `count` rows. `rows` are the bytes
+    /// of these rows, as [`read`](Self::read) returns them.
     pub(super) fn row_values<'a>(
         &'a self,
         rows: &'a [u8],

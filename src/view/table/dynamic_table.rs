@@ -63,8 +63,8 @@ pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
     Ok(table)
 }
 
-/// Returns the index arrays of the column `name`, outermost first. `node` has the column's values,
-/// or the ends of lists.
+/// Returns the index arrays of the column `name`, outermost first; empty for a column without
+/// lists. `node` is the array with the values of the column.
 fn index_arrays(group: &Group<'_>, name: &[u8], mut node: NodeId) -> Result<Vec<RowField>> {
     let mut ends = Vec::new();
     let mut name = name.to_vec();

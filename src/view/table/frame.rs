@@ -1,5 +1,5 @@
-//! The common part of both pandas formats: the meaning of stored values, and the names and the
-//! order of columns.
+//! The common part of the pandas formats `fixed` and `table`: the meaning of stored values, and the
+//! names and the order of columns.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,13 +27,13 @@ pub(super) struct ValueDescription {
     pub(super) dtype: Vec<u8>,
     /// Whether the values are instants with a time zone. They are stored in UTC.
     pub(super) is_utc: bool,
-    /// The frequency of the values, if they are periods.
+    /// The frequency of the values; `None` if they are not periods.
     pub(super) frequency: Option<Frequency>,
-    /// The text that marks a missing value.
+    /// The text that marks a missing value; `None` if there is no such text.
     pub(super) missing: Option<Arc<[u8]>>,
 }
 
-/// Returns the column source of `values`, interpreted by their description `kind`.
+/// Returns the column source for the stored values `values`, whose meaning is `kind`.
 pub(super) fn column_source(values: RowField, kind: &ValueDescription) -> ColumnSource {
     let name = &kind.dtype[..];
     let class = name.split(|&byte| byte == b'[').next().unwrap_or(name);
@@ -74,7 +74,8 @@ fn is_bool(kind: &[u8], values: &RowField) -> bool {
     values.datatype.size == 1 && (kind == b"bool" || is_bits)
 }
 
-/// Returns the value of a boolean attribute. PyTables stores booleans as bit fields.
+/// Returns the value of a boolean attribute; `None` if the attribute does not exist. PyTables
+/// stores booleans as bit fields.
 ///
 /// # Errors
 /// Fails if the attribute cannot be read.
@@ -125,8 +126,8 @@ pub(super) fn unnamed_index_name(columns: &[NamedColumn]) -> Vec<u8> {
     if is_taken { "level_0" } else { "index" }.into()
 }
 
-/// Adds columns to a table: first those named in `first`, then those in `order`, then all others in
-/// their own order. A complex number becomes two columns.
+/// Adds `columns` to a table: first the columns that `first` names, then those that `order` names,
+/// then all others in the order of the file. A complex number becomes two columns.
 ///
 /// # Errors
 /// Fails as [`GroupTable::push`] does.
@@ -152,8 +153,8 @@ pub(super) fn add_columns(
     Ok(())
 }
 
-/// pandas omits this suffix if all names on an axis have it, as dates and durations of whole days
-/// do.
+/// The time of day in the name of a column that is a date or a duration of whole days. Like pandas,
+/// h5fs omits the time if all names on an axis end with it.
 const MIDNIGHT: &[u8] = b" 00:00:00";
 
 /// Sorts columns by the position of their names in `order`. Columns that `order` does not contain

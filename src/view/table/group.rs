@@ -20,7 +20,7 @@ pub(super) const ENCODING: &[u8] = b"encoding-type";
 /// Number of bytes charged to the budget for each examined member.
 const MEMBER: u64 = 64;
 
-/// A group of a file, with what is needed to read its members.
+/// A group of a file, with the objects that are needed to read its members.
 #[derive(Clone, Copy)]
 pub(crate) struct Group<'a> {
     /// The file that contains the group.
@@ -34,7 +34,7 @@ pub(crate) struct Group<'a> {
 }
 
 impl<'a> Group<'a> {
-    /// Returns another group of the same file.
+    /// Returns the group `id` of the same file.
     pub(crate) fn group_at(&self, id: NodeId) -> Group<'a> {
         Group { id, ..*self }
     }
@@ -70,10 +70,11 @@ impl<'a> Group<'a> {
         found.ok_or_else(|| malformed_member_error(name, "does not exist"))
     }
 
-    /// Returns the rows of the member `name`, which is an array.
+    /// Returns the field that covers whole rows of the array `name` in the group.
     ///
     /// # Errors
-    /// `Unsupported` if the member does not have rows. The error names the member's encoding.
+    /// `Corrupt` if the member does not exist; `Unsupported` if the member does not have rows. The
+    /// error names the encoding of a member that is a group.
     pub(crate) fn member_field(&self, name: &[u8]) -> Result<RowField> {
         let node = self.member(name)?;
         if matches!(node.kind, NodeKind::Group)
@@ -107,7 +108,8 @@ impl<'a> Group<'a> {
         id.map(|id| container.node(id)).transpose()
     }
 
-    /// Returns the text of an attribute of the group.
+    /// Returns the text of an attribute of the group; `None` if the attribute does not exist or is
+    /// not a single text.
     ///
     /// # Errors
     /// Fails if the attribute cannot be read.
@@ -135,8 +137,8 @@ impl<'a> Group<'a> {
     /// Reads all values of the field `part`, and returns their bytes one after another.
     ///
     /// # Errors
-    /// `Limit` if the part is long, or has more values than a table may have columns. Fails if the
-    /// array cannot be read.
+    /// `Limit` if the array is too long, or has more rows than a table may have columns. Fails if
+    /// the array cannot be read.
     fn bytes(&self, part: &RowField) -> Result<Vec<u8>> {
         let most = to_u64(limits::CSV_COLUMNS);
         if part.rows() > most {
@@ -201,8 +203,8 @@ impl<'a> Group<'a> {
     }
 }
 
-/// Converts a link whose target is in another file, dangling or circular to `None`. Other errors
-/// are returned.
+/// Returns `None` in place of the error for a link that is circular, or whose target does not exist
+/// or is in another file. Other results are returned unchanged.
 fn none_if_unreachable(found: Result<Option<NodeId>>) -> Result<Option<NodeId>> {
     match found {
         Err(Error::Unsupported { .. } | Error::Limit { .. } | Error::NotFound) => Ok(None),
@@ -210,7 +212,8 @@ fn none_if_unreachable(found: Result<Option<NodeId>>) -> Result<Option<NodeId>> 
     }
 }
 
-/// Returns the rows of `node`, which is an array. `name` is the name of the member, for the error.
+/// Returns the field that covers whole rows of the array `node`. `name` is the member's name, for
+/// the error.
 ///
 /// # Errors
 /// `Unsupported` if the node does not have rows.
@@ -225,7 +228,8 @@ pub(crate) fn node_field(node: &Node, name: &[u8]) -> Result<RowField> {
     })
 }
 
-/// Returns the error for a member called `name` whose encoding or type (`form`) is not supported.
+/// Returns the error for a member called `name` whose encoding or type is not supported. `form`
+/// describes the encoding or type.
 pub(crate) fn unsupported_member_error(name: &[u8], form: &str) -> Error {
     Error::unsupported(format!("table: {}: {form}", quote(name)), None)
 }
@@ -236,11 +240,11 @@ pub(crate) fn malformed_member_error(name: &[u8], why: &str) -> Error {
     Error::corrupt(format!("table: {} {why}", quote(name)), None)
 }
 
-/// Fails if the columns of a table take too many `bytes` of memory, or if its group has too many
-/// members, so that `is_whole` is false.
+/// Checks the size of a table. `bytes` is the memory of its columns. `is_whole` is false if the
+/// group has more links than are examined.
 ///
 /// # Errors
-/// `Limit` in both cases.
+/// `Limit` if the memory exceeds the limit, or if `is_whole` is false.
 pub(crate) fn check_table_size(bytes: u64, is_whole: bool) -> Result<()> {
     if bytes > limits::TABLE_BYTES {
         return Err(table_weight_error());

@@ -44,7 +44,7 @@ pub(super) fn read_labels(
     Ok(Some(labels))
 }
 
-/// Returns the only name that a pickle contains.
+/// Returns the name in a pickle of a single name; `None` if the name has an unsupported type.
 ///
 /// # Errors
 /// Fails as [`read_labels`] does.
@@ -56,7 +56,8 @@ pub(super) fn read_single_label(pickle: &Pickle, budget: &Budget) -> Result<Opti
     }))
 }
 
-/// Formats the object `item` as a name.
+/// Formats the object `item` as a name; `None` if the object has an unsupported type. The parts of
+/// a tuple are joined as `a.b`.
 ///
 /// # Errors
 /// Fails as [`read_labels`] does.
@@ -137,8 +138,8 @@ pub(super) fn write(pickle: &Pickle, item: ValueIndex, out: &mut Vec<u8>) -> Opt
     Some(())
 }
 
-/// Returns the year, the month and the day of a Python `datetime.date`. A pickle stores them as
-/// bytes.
+/// Returns the year, the month and the day of a Python `datetime.date`; `None` for any other
+/// object. A pickle stores the date as bytes.
 fn date(pickle: &Pickle, item: ValueIndex) -> Option<(u16, u8, u8)> {
     let (b"date", &[state]) = pickle.constructor_call(item)? else {
         return None;
@@ -151,7 +152,8 @@ fn date(pickle: &Pickle, item: ValueIndex) -> Option<(u16, u8, u8)> {
     Some((u16::from_be_bytes([high, low]), month, day))
 }
 
-/// Returns the four bytes that a pickle stores as a text of four characters.
+/// Returns the four bytes that a pickle stores as a text of four characters; `None` for any other
+/// text.
 fn four_characters(text: &[u8]) -> Option<[u8; 4]> {
     // Each of these characters has at most two bytes in UTF-8.
     if text.len() > 8 {
@@ -171,8 +173,8 @@ fn is_time(pickle: &Pickle, item: ValueIndex) -> bool {
     )
 }
 
-/// Returns the type of a pandas time object (instant, duration or period), and the number of its
-/// units.
+/// Returns the type of a pandas time object (instant, duration or period), and its number of units;
+/// `None` for any other object.
 fn time(pickle: &Pickle, item: ValueIndex) -> Option<(PandasTime, i64)> {
     let (name, arguments) = pickle.constructor_call(item)?;
     let unit = |rest: &[ValueIndex]| match rest.first() {
@@ -195,7 +197,8 @@ fn time(pickle: &Pickle, item: ValueIndex) -> Option<(PandasTime, i64)> {
     }
 }
 
-/// Returns the time unit with the number `number` in NumPy.
+/// Returns the time unit whose number in NumPy (`NPY_DATETIMEUNIT`) is `number`; `None` for units
+/// longer than a second or shorter than a nanosecond.
 fn time_unit(number: i64) -> Option<TimeUnit> {
     let of_second = match number {
         7 => 1,
@@ -209,7 +212,8 @@ fn time_unit(number: i64) -> Option<TimeUnit> {
     })
 }
 
-/// Returns the frequency of periods that a pandas offset object represents.
+/// Returns the frequency of periods that a pandas offset object represents; `None` for any other
+/// object.
 pub(super) fn frequency(pickle: &Pickle, item: ValueIndex) -> Option<Frequency> {
     let second = |of_second| {
         Frequency::Second(TimeUnit {

@@ -81,7 +81,7 @@ impl Lists {
     }
 }
 
-/// Fails if a list has more bytes than its text may have.
+/// Fails if a list of `bytes` bytes is longer than the text of a cell may be.
 fn check_list_bytes(bytes: u64, context: &TextContext<'_>) -> Result<()> {
     let most = to_u64(context.limit);
     if bytes <= most {
@@ -91,8 +91,8 @@ fn check_list_bytes(bytes: u64, context: &TextContext<'_>) -> Result<()> {
     }
 }
 
-/// Returns the range of rows in the next array that belong to the list of `row`. The first array of
-/// `ends` has the ends.
+/// Returns the range of rows that the list of `row` covers in the next array. `ends` is the index
+/// array with the end of each list.
 fn list_range(ends: &ArrayValues, row: u64, cancel: &CancelToken) -> Result<Range<u64>> {
     let rows = ends.read(row.saturating_sub(1)..row.saturating_add(1), cancel)?;
     let mut places = [0, 0];

@@ -1,7 +1,7 @@
 //! The table of a group without a convention: those of its one-dimensional arrays that have the
 //! most frequent length.
 //!
-//! If arrays have dimension scales, as netCDF variables do, the arrays over one scale form the
+//! If arrays have dimension scales, as netCDF variables do, the arrays with the same scale form the
 //! table. The scale itself, as their coordinate, is the first column. A netCDF dimension without
 //! values is not a column.
 //!
@@ -59,8 +59,8 @@ pub(super) fn is_table(group: &Group<'_>) -> Result<bool> {
     Ok(all && are_two)
 }
 
-/// Returns the table of the largest set of columns with the same rows. If several sets are equally
-/// large, the first is used.
+/// Returns the table of the largest set of columns with the same number of rows or the same
+/// dimension scale. If several sets are equally large, the first is used.
 ///
 /// # Errors
 /// `Limit` for too many columns. Fails if the members cannot be read.
@@ -94,7 +94,7 @@ pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
     Ok(table)
 }
 
-/// What happens to a member that cannot be read.
+/// The treatment of a member that cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DamagePolicy {
     /// The member is skipped.
@@ -104,7 +104,7 @@ enum DamagePolicy {
 }
 
 /// Passes the members that can be columns to `visit` until `visit` returns false. Returns false if
-/// the group has more links than a table may have.
+/// the group has more links than [`limits::TABLE_MEMBERS`].
 fn visit_candidates(
     group: &Group<'_>,
     damaged: DamagePolicy,
@@ -127,7 +127,7 @@ fn looks_like_group(group: &Group<'_>, link: &Link) -> bool {
     matches!(link.target, LinkTarget::Hard(node) if group.container.is_likely_group(node))
 }
 
-/// Returns the member that a link leads to if it can be a column.
+/// Returns the member that a link leads to; `None` if it cannot be a column.
 fn member(group: &Group<'_>, damaged: DamagePolicy, link: Link) -> Result<Option<ColumnCandidate>> {
     let named = |error: Error| error.with_context(format_args!("table: {}", quote(&link.name)));
     let is_none = || damaged == DamagePolicy::Skip || looks_like_group(group, &link);
@@ -146,7 +146,8 @@ fn member(group: &Group<'_>, damaged: DamagePolicy, link: Link) -> Result<Option
     }))
 }
 
-/// Returns the rows of a one-dimensional array with elements; `None` for any other object.
+/// Returns the row shape of a one-dimensional array with elements. Returns `None` for any other
+/// object, and for a netCDF dimension without values.
 fn row_shape(group: &Group<'_>, node: &Node) -> Result<Option<RowShape>> {
     let NodeKind::Array(array) = &node.kind else {
         return Ok(None);

@@ -10,8 +10,8 @@ use crate::view::table::budget::Budget;
 use crate::view::table::labels::{self, Labels};
 use crate::view::table::pickle::{Pickle, PickleValue, ValueIndex};
 
-/// One column of a pickled array of Python objects. A pickle may refer to one text very often, so
-/// the text of an object is created when it is read.
+/// One column of a pickled array of Python objects. The text of an object is formatted each time it
+/// is read, because a pickle may refer to one long text very often.
 #[derive(Debug, Clone)]
 pub(crate) struct PickledTexts {
     pickle: Arc<Pickle>,
@@ -98,7 +98,7 @@ impl PickledTexts {
     }
 }
 
-/// Returns whether a value is a text, a number, a time or a missing value.
+/// Returns whether a value is supported: a text, a number, a boolean, a time or a missing value.
 fn is_known(pickle: &Pickle, item: ValueIndex) -> bool {
     is_missing(pickle, item)
         || matches!(pickle.get(item), Some(PickleValue::Bool(_)))

@@ -5,9 +5,9 @@
 //! `axis1` the index. A series has `index` and `values`.
 //!
 //! An axis with several levels has the values of level N in `AXIS_levelN`, and their codes in
-//! `AXIS_labelN`. An axis of categories has them in `AXIS_categories`. If an array has an attribute
-//! `shape`, or an attribute `transposed` of 0, its stored element is a placeholder, and the array
-//! is empty.
+//! `AXIS_labelN`. An axis of categories has the categories in `AXIS_categories`. If an array has an
+//! attribute `shape`, or an attribute `transposed` of 0, its stored element is a placeholder, and
+//! the array is empty.
 
 use std::sync::Arc;
 
@@ -116,7 +116,7 @@ fn table_with_index(
     Ok(table)
 }
 
-/// Returns the index of a table, which is an axis with one level.
+/// Returns the name and the source of the index, which is the axis `axis` with one level.
 fn index(group: &Group<'_>, axis: &[u8], columns: &[NamedColumn]) -> Result<NamedColumn> {
     let node = values(group, axis)?.node;
     let name = read_name(group, node)?.map(|name| name.texts.concat());
@@ -124,7 +124,7 @@ fn index(group: &Group<'_>, axis: &[u8], columns: &[NamedColumn]) -> Result<Name
     Ok((name, column(group, axis, b"kind")?))
 }
 
-/// Returns level `level` of an index with several levels.
+/// Returns the name and the source of level `level` of an index with several levels.
 fn index_level(group: &Group<'_>, axis: &[u8], level: u64) -> Result<NamedColumn> {
     let axis_level = numbered_name(axis, "level", level);
     let name = read_name(group, values(group, &axis_level)?.node)?;
@@ -173,7 +173,7 @@ fn axis_names(group: &Group<'_>, axis: &[u8]) -> Result<Labels> {
     })
 }
 
-/// Returns the names on an axis, or on one level of it.
+/// Returns the names on an axis with one level, or on one level of an axis with several levels.
 fn level_names(group: &Group<'_>, axis: &[u8]) -> Result<Labels> {
     let (time, values) = match column(group, axis, b"kind")? {
         ColumnSource::Texts(texts) => return texts.labels(group.budget),
@@ -229,7 +229,7 @@ fn pickled_columns(group: &Group<'_>, values: &RowField, name: &[u8]) -> Result<
     parse_columns(&pickle).ok_or_else(unknown)
 }
 
-/// Returns the same field of an array without rows.
+/// Returns the field `part` in a copy of its array that has no rows.
 fn without_rows(part: &RowField) -> RowField {
     let array = Array {
         datatype: part.array.datatype.clone(),
@@ -246,8 +246,8 @@ fn without_rows(part: &RowField) -> RowField {
     }
 }
 
-/// Returns the source of the member `name`, interpreted by the attribute `kind`. The member has one
-/// value for each row.
+/// Returns the source of the member `name`, which has one value for each row. `kind` is the name of
+/// the attribute with the datatype of the values.
 fn column(group: &Group<'_>, name: &[u8], kind: &[u8]) -> Result<ColumnSource> {
     let codes = values(group, name)?;
     if is_pickled(&codes) {
@@ -276,14 +276,15 @@ fn column(group: &Group<'_>, name: &[u8], kind: &[u8]) -> Result<ColumnSource> {
     typed_source(group, codes, kind)
 }
 
-/// Returns the source of `values`, interpreted by the attribute `kind` of their array.
+/// Returns the source of `values`. `kind` is the name of the attribute of their array that has
+/// their datatype.
 fn typed_source(group: &Group<'_>, values: RowField, kind: &[u8]) -> Result<ColumnSource> {
     let kind = value_description(group, values.node, kind)?;
     Ok(column_source(values, &kind))
 }
 
-/// Returns the description of an array's values from its attributes. `kind` is the name of the
-/// attribute that has the datatype.
+/// Returns the meaning of an array's values, from the attributes of `node`. `kind` is the name of
+/// the attribute with the datatype.
 fn value_description(group: &Group<'_>, node: NodeId, kind: &[u8]) -> Result<ValueDescription> {
     let container = group.container;
     let class = text(container, node, b"index_class")?;
@@ -348,7 +349,8 @@ fn numbered_name(axis: &[u8], what: &str, number: u64) -> Vec<u8> {
     [axis, format!("_{what}{number}").as_bytes()].concat()
 }
 
-/// Returns the number in an attribute. The number must not exceed the maximum number of columns.
+/// Returns the number in an attribute of the group; `None` if the attribute does not exist or is
+/// not a number. A number above the maximum number of columns is an error.
 fn number(group: &Group<'_>, name: &[u8]) -> Result<Option<u64>> {
     let numbers = integers(group.container, group.id, name)?;
     let number = numbers.and_then(|numbers| numbers.first().copied());

@@ -37,7 +37,8 @@ use crate::view::table::pickle::{Pickle, PickleValue, ValueIndex};
 /// The name of the dataset that contains the rows.
 const TABLE: &[u8] = b"table";
 
-/// The suffixes of the attributes that are read.
+/// The suffixes of those attributes of the dataset that are read. The name of the described member
+/// precedes the suffix.
 const SUFFIXES: [&[u8]; 4] = [b"_kind", b"_dtype", b"_meta", b"_nan_rep"];
 
 /// Returns the table: the index, and the columns in the frame's order.
@@ -69,11 +70,12 @@ struct PandasFrame<'a> {
     rows: RowField,
     /// The attributes of the dataset that are texts, by name.
     attributes: HashMap<Vec<u8>, Vec<u8>>,
-    /// The group's attribute `info`, and its entry for each member.
+    /// The group's pickled attribute `info`, and its dictionary for each member; `None` if the
+    /// group does not have this attribute.
     info: Option<Info>,
     /// The members of the compound that are levels of a multi-level index.
     levels: Vec<Vec<u8>>,
-    /// The text that marks a missing value in columns without a `_nan_rep`.
+    /// The text that marks a missing value in columns without an attribute `_nan_rep`.
     missing: Option<Arc<[u8]>>,
 }
 
@@ -212,7 +214,8 @@ impl<'a> PandasFrame<'a> {
         text.map(Vec::as_slice)
     }
 
-    /// Returns the value of `key` in the dictionary that `info` has for a member.
+    /// Returns the value of `key` in the dictionary that the pickled attribute `info` has for a
+    /// member; `None` if `info`, the dictionary or the key does not exist.
     fn info_value(&self, member: &[u8], key: &[u8]) -> Result<Option<(&Pickle, ValueIndex)>> {
         let Some((info, members)) = &self.info else {
             return Ok(None);
@@ -290,7 +293,8 @@ fn attributes(group: &Group<'_>, node: &Node) -> Result<HashMap<Vec<u8>, Vec<u8>
     failure.map(|()| all)
 }
 
-/// Reads the group's attribute `info`, and finds the dictionary for each member in it.
+/// Reads the pickled attribute `info` of the group, and finds the dictionary for each member of the
+/// compound in it. Returns `None` if the attribute does not exist.
 fn info(group: &Group<'_>) -> Result<Option<Info>> {
     const INFO: &[u8] = b"info";
     let Some(info) = pickled(group, INFO)? else {
@@ -312,8 +316,8 @@ fn info(group: &Group<'_>) -> Result<Option<Info>> {
     Ok(Some((info, members)))
 }
 
-/// Returns the members of the compound whose categories are ordered, by the pickled attribute
-/// `info`. Returns `None` if the pickle is unsupported or too large.
+/// Returns the members of the compound whose categories are ordered. `info` is the pickled
+/// attribute of this name. Returns `None` if the pickle is unsupported or too large.
 pub(crate) fn ordered_members(info: &[u8]) -> Option<HashSet<Vec<u8>>> {
     let budget = Budget::default();
     let info = parse_pickle(info, &budget).ok()??;
@@ -328,7 +332,7 @@ pub(crate) fn ordered_members(info: &[u8]) -> Option<HashSet<Vec<u8>>> {
         budget.spend_on_name(name.len()).ok()?;
         budget.spend(to_u64(info.pairs(about).len())).ok()?;
         let is_ordered = info.value(about, b"ordered").and_then(|own| info.get(own));
-        // Of a name that stands twice, the last one counts.
+        // If a name occurs twice, the last occurrence counts.
         if is_ordered == Some(&PickleValue::Bool(true)) {
             ordered.insert(name.into_owned());
         } else {
@@ -350,8 +354,9 @@ fn levels(group: &Group<'_>) -> Result<Vec<Vec<u8>>> {
         .ok_or_else(|| unsupported_attribute_error(LEVELS))
 }
 
-/// Returns the text that marks a missing value in columns without a `_nan_rep`. Since pandas 3.1,
-/// an attribute of the group says that each column with missing values has its own `_nan_rep`.
+/// Returns the text that marks a missing value in columns without an attribute `_nan_rep`. Returns
+/// `None` if an attribute of the group says that each column with missing values has its own
+/// `_nan_rep`, as pandas writes it since version 3.1.
 fn missing_text(group: &Group<'_>) -> Result<Option<Arc<[u8]>>> {
     if read_flag(group, group.id, b"data_col_nan_rep")? == Some(true) {
         return Ok(None);

@@ -76,7 +76,7 @@ impl Pickle {
         }
     }
 
-    /// Returns a text, or a number as decimal text; `None` for any other value.
+    /// Returns the bytes of a text, or an integer as decimal text; `None` for any other value.
     pub(super) fn text(&self, index: ValueIndex) -> Option<Cow<'_, [u8]>> {
         match self.get(index)? {
             PickleValue::Text(text) => Some(Cow::Borrowed(text)),
@@ -110,7 +110,8 @@ impl Pickle {
             .fold(values, u64::saturating_add)
     }
 
-    /// Returns an integer that is not negative; `None` for any other value.
+    /// Returns an integer that is not negative; `None` for a negative integer and for any other
+    /// value.
     pub(super) fn count(&self, index: ValueIndex) -> Option<usize> {
         match self.get(index)? {
             PickleValue::Integer(number) => usize::try_from(*number).ok(),
@@ -154,8 +155,8 @@ impl Pickle {
         }
     }
 
-    /// Returns the value of `key` in a dictionary. If the dictionary repeats the key, the last
-    /// value is returned.
+    /// Returns the value of `key` in a dictionary; `None` if there is no such key. If the
+    /// dictionary repeats the key, the last value is returned.
     pub(super) fn value(&self, dictionary: ValueIndex, key: &[u8]) -> Option<ValueIndex> {
         let is_key = |index| self.text(index).as_deref() == Some(key);
         let mut pairs = self.pairs(dictionary).iter().rev();
@@ -170,7 +171,7 @@ struct PickleMachine<'a> {
     rest: &'a [u8],
     values: Vec<PickleValue>,
     stack: Vec<ValueIndex>,
-    /// The length of the stack at each `MARK` operation that is still open.
+    /// The length of the stack at each `MARK` operation whose items were not popped yet.
     marks: Vec<usize>,
     memo: HashMap<u64, ValueIndex>,
     /// The total number of items in all lists and dictionaries.
@@ -212,8 +213,8 @@ impl<'a> PickleMachine<'a> {
         }
     }
 
-    /// Executes `operation` if it creates a single value. Returns `None` if it does not, and
-    /// `Some(None)` if the operation fails.
+    /// Executes `operation` if it creates a single value. Returns `None` for any other operation,
+    /// and `Some(None)` if the operation fails.
     fn scalar(&mut self, operation: u8) -> Option<Option<()>> {
         let value = match operation {
             b'N' => Some(PickleValue::None),
@@ -258,7 +259,7 @@ impl<'a> PickleMachine<'a> {
     /// operation fails or is unsupported.
     fn collection(&mut self, operation: u8) -> Option<()> {
         match operation {
-            // These operations set the protocol and the frame.
+            // The operations PROTO and FRAME.
             0x80 => self.next_bytes(1).map(|_| ()),
             0x95 => self.next_bytes(8).map(|_| ()),
             b'(' => {
@@ -445,7 +446,7 @@ impl<'a> PickleMachine<'a> {
         Some(taken.fold(0, |number, &byte| number << 8 | u64::from(byte)))
     }
 
-    /// Consumes an integer in two's complement, which is preceded by the number of its bytes.
+    /// Consumes a signed little-endian integer, which is preceded by its length in bytes.
     fn long(&mut self) -> Option<i64> {
         let count = self.unsigned(1)?;
         let bytes = self.next_bytes(to_usize(count).ok()?)?;
@@ -485,7 +486,8 @@ fn pairs(items: &[ValueIndex]) -> Option<Vec<(ValueIndex, ValueIndex)>> {
     rest.is_empty().then(|| pairs.collect())
 }
 
-/// Parses a text in Python's quotes.
+/// Parses a text in Python's quotes; `None` if the text contains an escape, or if the quotes are
+/// not closed.
 fn quoted_text(line: &[u8]) -> Option<Vec<u8>> {
     let (&quote, rest) = line.split_first()?;
     let (&end, inner) = rest.split_last()?;

@@ -6,8 +6,8 @@
 //! | time of 4 bytes | seconds since 1970 |
 //! | time of 8 bytes | seconds since 1970 in the upper half, signed microseconds in the lower |
 //!
-//! An attribute of the root group identifies such a file (PyTables user's guide, "PyTables file
-//! format").
+//! An attribute of the root group identifies a file that PyTables wrote (PyTables user's guide,
+//! "PyTables file format").
 
 use h5fs_reader::error::Result;
 use h5fs_reader::model::Container;
@@ -27,8 +27,8 @@ const FORMAT: &[u8] = b"PYTABLES_FORMAT_VERSION";
 /// Maximum length of an instant as text: `1901-12-13T20:45:52.000001`.
 const INSTANT: u32 = 26;
 
-/// Converts elements that PyTables has written to the types that they represent. Instants become
-/// texts (ISO 8601). Elements of other files are returned unchanged.
+/// Converts elements in a file of PyTables to the types that they represent. Instants become texts
+/// (ISO 8601). Elements in any other file are returned unchanged.
 ///
 /// # Errors
 /// Fails if the attribute of the root group cannot be read; `Limit` for an array that is longer
@@ -55,8 +55,8 @@ pub(crate) fn convert_elements(container: &dyn Container, elements: Elements) ->
     })
 }
 
-/// Returns the datatype that elements of type `stored` represent. Its members have no gaps between
-/// them. Returns `None` if it equals the stored datatype.
+/// Returns the datatype that elements of type `stored` represent; `None` if it equals `stored`. The
+/// members of a compound have no gaps between them.
 fn meant_type(stored: &Datatype) -> Option<Datatype> {
     match &stored.class {
         Class::Bitfield { .. } if stored.size == 1 => Some(Datatype {
@@ -138,8 +138,8 @@ fn convert(stored: &Datatype, meant: &Datatype, element: &[u8], out: &mut Vec<u8
     }
 }
 
-/// Appends an instant as text, padded with NULs. `word` is the stored integer. With `is_long`, it
-/// includes microseconds.
+/// Appends an instant as text, padded with NULs. `word` is the stored integer: seconds, or, with
+/// `is_long`, seconds in the upper and microseconds in the lower half.
 fn write_instant(word: u128, is_long: bool, out: &mut Vec<u8>) {
     let end = out.len() + INSTANT as usize;
     let half = |shift: u32| i64::from((word >> shift) as u32 as i32);

@@ -55,7 +55,7 @@ pub(crate) struct Rows {
     sequence_items_read: AtomicU64,
 }
 
-/// The text that marks a missing value.
+/// A text that represents a missing value.
 enum MissingMark {
     Text(Arc<[u8]>),
     /// Any text that represents this number.
@@ -97,7 +97,7 @@ enum OpenColumn {
     Value(ColumnLocation),
     /// A stored value, which is missing where the mask (the second location) is not zero.
     Masked(ColumnLocation, Box<ColumnLocation>),
-    /// A stored value, which is missing if its text is this mark.
+    /// A stored value, which is missing if its text represents a missing value by the second field.
     MissingIf(ColumnLocation, MissingMark),
     /// The code of a category. The value is the name of the category.
     Category(ColumnLocation, Box<CategoryNames>),
@@ -110,10 +110,11 @@ enum OpenColumn {
 }
 
 impl Rows {
-    /// Opens the arrays of `table`. Each array is first checked with `verify`.
+    /// Opens the arrays of `table`. `verify` is called with each array before it is opened.
     ///
     /// # Errors
-    /// Fails if an array is known to be unreadable; `Limit` if a row is too long.
+    /// Fails as `verify` does for an array that is known to be unreadable; `Limit` if a row is too
+    /// long.
     pub(crate) fn open(
         table: GroupTable,
         surroundings: TableContext,
@@ -151,7 +152,7 @@ impl Rows {
         })
     }
 
-    /// Reads the rows `rows`, for callers that need stored values in addition to texts.
+    /// Reads the rows `rows`. The result gives access to stored values and to texts.
     ///
     /// # Errors
     /// Fails if the rows cannot be read.
@@ -250,11 +251,11 @@ impl ColumnReader for Rows {
 }
 
 impl Batch<'_> {
-    /// Returns the stored bytes of the value in a row of the batch; `None` for a column whose
-    /// values are not stored in the rows of an array.
+    /// Returns the stored bytes of the value in row `row` of the batch and column `column`; `None`
+    /// for a column whose values are not stored in the rows of an array.
     ///
     /// # Errors
-    /// `Corrupt` if the row is too short.
+    /// `Corrupt` if the row is too short, or if the value is out of bounds.
     pub(crate) fn stored_value(&self, row: usize, column: usize) -> Result<Option<&[u8]>> {
         match &self.table.columns[column] {
             OpenColumn::Value(value)
@@ -268,7 +269,7 @@ impl Batch<'_> {
         }
     }
 
-    /// Returns the bytes of the value at `place` in a row of the batch.
+    /// Returns the stored bytes of the value that is at `place` in row `row` of the batch.
     fn bytes(&self, place: &ColumnLocation, row: usize) -> Result<&[u8]> {
         let array = self.own.get(place.array());
         let start = array.map_or(0, RowArray::row_bytes).saturating_mul(row);
@@ -370,15 +371,14 @@ impl Batch<'_> {
     }
 }
 
-/// The arrays that are opened for the columns of a table. Columns in the same array share one open
-/// array.
+/// The arrays that are opened for the columns of a table. Columns in the same array share it.
 struct ColumnArrays<'a> {
     engine: &'a Arc<Engine>,
     verify: &'a dyn Fn(NodeId) -> Result<()>,
     /// The nesting level for the category names that are opened next.
     level: usize,
     arrays: Vec<RowArray>,
-    /// The index of each open array.
+    /// The index of each open array in `arrays`, by the address of its description.
     known: HashMap<*const Array, usize>,
 }
 
@@ -469,7 +469,7 @@ fn stored_time(place: &ColumnLocation, bytes: &[u8]) -> Result<Option<i64>> {
 }
 
 impl MissingMark {
-    /// Returns whether `text` is the mark of a missing value.
+    /// Returns whether `text` represents a missing value.
     fn is_text(&self, text: &[u8]) -> bool {
         match self {
             MissingMark::Text(absent) => **absent == *text,

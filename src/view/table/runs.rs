@@ -11,7 +11,7 @@ use h5fs_reader::memory::lock::lock;
 use crate::view::table::column::RowField;
 use crate::view::table::column_location::{ArrayValues, RowArray};
 
-/// Number of index entries to read at a time.
+/// Number of entries of an index array to read at a time.
 const PLACES: u64 = 16 << 10;
 
 /// Checks the index array `ends` that divides `rows` elements into runs. The first entry must be 0,
@@ -60,7 +60,7 @@ pub(crate) fn check_run_ends(
 /// the last run.
 pub(super) struct Runs {
     ends: ArrayValues,
-    /// A cache of the run that was found last: its number, and its elements.
+    /// A cache of the run that was found last: its number, and the range of its elements.
     last: Mutex<(u64, Range<u64>)>,
 }
 
@@ -72,7 +72,7 @@ impl Runs {
         }
     }
 
-    /// Returns the number of the run that contains an element.
+    /// Returns the number of the run that contains the element number `element`.
     ///
     /// # Errors
     /// `Corrupt` if the element is not in a run. Fails if the index cannot be read.
@@ -101,8 +101,8 @@ impl Runs {
     }
 }
 
-/// Finds the last of `count` runs that begins at or before `element`. `place` returns the element
-/// at which a run begins.
+/// Finds the last of `count` runs that begins at or before `element`, and returns its number.
+/// `place` returns the number of the first element of a run.
 ///
 /// # Errors
 /// `Corrupt` if all runs begin after the element. Fails as `place` does.

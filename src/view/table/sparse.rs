@@ -1,14 +1,15 @@
 //! Sparse matrices of AnnData and 10x Genomics. The table has one row for each stored value, with
 //! its row and column in the matrix, counted from 0.
 //!
-//! | mark of the group | matrix |
+//! | property of the group | matrix |
 //! |---|---|
 //! | `encoding-type`, or `h5sparse_format` in older files | `csr_matrix`, `csc_matrix`; `csr`, `csc` |
 //! | none; the name is `matrix`, with the members `barcodes` and `features` or `genes` | compressed by columns, from 10x Genomics |
 //!
 //! The members are `data`, `indices`, and `indptr`, which has the end of each row (or column). As
-//! in scipy, an `indptr` that [decreases or has another end](super::runs::check) is an error. So is
-//! an `indptr` whose length does not match the shape, and an index outside of the shape.
+//! in scipy, an `indptr` that [decreases, or does not end with the number of
+//! values](super::runs::check_run_ends), is an error. So is an `indptr` whose length does not match
+//! the shape, and an index outside of the shape.
 
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::attribute_value::integers;
@@ -53,8 +54,8 @@ fn compressed(group: &Group<'_>) -> Result<Option<CompressedAxis>> {
     Ok(has_features.then_some(CompressedAxis::Columns))
 }
 
-/// Returns the number of rows and columns of the matrix. The file has them in an attribute, or in a
-/// member in files of 10x Genomics. Returns `None` if it has neither.
+/// Returns the number of rows and columns of the matrix. The file has them in an attribute, or, in
+/// files of 10x Genomics, in a member `shape`. Returns `None` if the file has neither.
 fn shape(group: &Group<'_>) -> Result<Option<[u64; 2]>> {
     let mut numbers = None;
     for name in [&b"shape"[..], b"h5sparse_shape"] {

@@ -19,7 +19,7 @@ pub(crate) enum PandasTime {
     /// A number of units since 1970-01-01. The instant is in UTC if `is_utc` is set, and otherwise
     /// has no time zone.
     Instant { unit: TimeUnit, is_utc: bool },
-    /// A number of units.
+    /// A duration, as a number of units.
     Duration(TimeUnit),
     /// The number of a day, where January 1 of the year 1 is day 1.
     Day,
@@ -43,7 +43,7 @@ pub(crate) enum Frequency {
     /// Quarters of years that may begin with any month.
     Quarter,
     Month,
-    /// Weeks that end with this weekday, where 0 is Sunday.
+    /// Weeks that end with this day of the week, where 0 is Sunday.
     Week(i64),
     Day,
     /// Days except Saturdays and Sundays.
@@ -59,14 +59,14 @@ impl TimeUnit {
         per_second: 1_000_000_000,
     };
 
-    /// Returns the number of decimals that a second has in this unit.
+    /// Returns the number of decimals that are needed to write a fraction of a second in this unit.
     fn digits(self) -> usize {
         self.per_second.max(1).ilog10().try_into().unwrap_or(0)
     }
 }
 
 impl PandasTime {
-    /// Appends the text of the time with the number `count`, in the format of a table cell.
+    /// Appends the text of the time whose stored number is `count`, in the format of a table cell.
     pub(crate) fn write(self, count: i64, out: &mut Vec<u8>) {
         match self {
             PandasTime::Instant { unit, is_utc } => write_instant(count, unit, is_utc, out),
@@ -76,7 +76,8 @@ impl PandasTime {
         }
     }
 
-    /// Appends the text of the time with the number `count`, in pandas' format for a column name.
+    /// Appends the text of the time whose stored number is `count`, in pandas' format for a column
+    /// name.
     pub(super) fn write_name(self, count: i64, out: &mut Vec<u8>) {
         if count == i64::MIN {
             out.extend_from_slice(b"NaT");
@@ -98,7 +99,7 @@ impl PandasTime {
 }
 
 impl Frequency {
-    /// Appends the period with this number, in pandas' format.
+    /// Appends the text of the period whose number is `count`, in pandas' format.
     fn write(self, count: i64, out: &mut Vec<u8>) {
         match self {
             Frequency::Year => append(out, format_args!("{}", count.saturating_add(1970))),

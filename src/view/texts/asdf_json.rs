@@ -40,7 +40,7 @@ pub(crate) struct AsdfJson {
     node: NodeId,
 }
 
-/// A position in the JSON text, from which writing can resume.
+/// A position in the JSON text of an ASDF node, from which writing can resume.
 #[derive(Default)]
 pub(crate) struct JsonPosition {
     has_begun: bool,
@@ -62,7 +62,7 @@ impl AsdfJson {
         AsdfJson { container, node }
     }
 
-    /// Returns the whole text.
+    /// Returns the whole JSON text.
     ///
     /// # Errors
     /// `Limit` if the text is longer than [`limits::ASDF_JSON_SIZED`] bytes. Fails if a node in it
@@ -111,8 +111,9 @@ impl AsdfJson {
         Ok(is_more)
     }
 
-    /// Writes the next entry of a mapping or sequence. If the entry is itself a mapping or
-    /// sequence, returns its level, and its entries follow. Returns `None` after the last entry.
+    /// Writes the next entry of a mapping or sequence, or the closing bracket after the last entry.
+    /// Returns `None` after the last entry. If the entry is itself a mapping or sequence, returns
+    /// its level, because its entries follow.
     fn write_entry(
         &self,
         level: &mut OpenLevel,
@@ -146,7 +147,7 @@ impl AsdfJson {
     }
 
     /// Writes a scalar, an ndarray, or the opening bracket of a mapping or sequence. Returns the
-    /// level of a mapping or sequence, whose entries follow.
+    /// level of a mapping or sequence, because its entries follow; `None` for any other node.
     fn write_node(&self, id: NodeId, out: &mut Vec<u8>) -> Result<Option<OpenLevel>> {
         let container = &*self.container;
         let node = container.node(id)?;
@@ -249,8 +250,8 @@ fn break_line(depth: usize, out: &mut Vec<u8>) {
     out.extend(std::iter::repeat_n(b' ', 2 * depth.min(DEEPEST)));
 }
 
-/// Formats a reference to the node at `names` in the file `file`: a JSON pointer as the fragment of
-/// a URI.
+/// Formats a reference to a node: a JSON pointer as the fragment of a URI. `names` is the path of
+/// the node in the file `file`; an empty `file` means the same file.
 fn pointer(file: &[u8], names: &[Vec<u8>]) -> Vec<u8> {
     let mut out = Vec::new();
     escape(file, &mut out);

@@ -1,7 +1,8 @@
 //! Attributes as text: attributes in the file, and attributes that the mount adds to every array.
 //!
-//! An array has two formats. A file has its elements on one line each, as
-//! [`value`](h5fs_reader::model::value) writes them. An extended attribute has one line of JSON.
+//! The value of an attribute has two formats. A file has one line for each element, as
+//! [`value`](h5fs_reader::model::value) writes the element. An extended attribute has one line of
+//! JSON.
 
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::array::{Fill, Layout};
@@ -104,9 +105,9 @@ pub(crate) fn committed_text(datatype: &Datatype) -> Vec<u8> {
     format!("type: {}\n", ndl_type(datatype)).into_bytes()
 }
 
-/// Returns the attributes that the mount adds to a node, in listing order, with names without
-/// `user.`. `path` is the node's path, with bytes as in the file. The list omits values that are
-/// too long for an extended attribute, and fill values that contain pointers.
+/// Returns the extended attributes that the mount adds to a node, in listing order. The names do
+/// not have the prefix `user.`. `path` is the node's path, with bytes as in the file. The list
+/// omits values that are too long for an extended attribute, and fill values that contain pointers.
 pub(crate) fn builtin_attributes(node: &Node, path: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
     let mut list = XattrList(Vec::new());
     if let Some(array) = node.array() {
@@ -297,7 +298,8 @@ fn filter_text(filter: &Filter) -> String {
     }
 }
 
-/// Returns the name of a standard filter of HDF5, or otherwise the name in the file, or `filter`.
+/// Returns the name of a filter: the name of a standard filter of HDF5, otherwise the name in the
+/// file, or `filter` without a name.
 pub(in crate::view) fn filter_name(filter: &Filter) -> String {
     const STANDARD: [&str; 6] = [
         "deflate",
@@ -318,7 +320,8 @@ pub(in crate::view) fn filter_name(filter: &Filter) -> String {
     if name.is_empty() { "filter" } else { name }.to_owned()
 }
 
-/// Returns the fill value of an array as text; `None` if the array does not have one, as in ASDF.
+/// Returns the fill value of an array as text; `None` if the array does not have one (as in ASDF),
+/// or if its text is too long or contains pointers.
 fn fill_text(array: &Array) -> Option<Vec<u8>> {
     let datatype = &array.datatype;
     let size = usize::try_from(datatype.size).ok()?;
@@ -371,7 +374,8 @@ pub(in crate::view) fn innermost(mut datatype: &Datatype) -> &Datatype {
     datatype
 }
 
-/// Returns the position of a number's bits if the number does not use all bits of its bytes.
+/// Returns the position of a number's bits in its bytes; `None` if the number uses all bits, or if
+/// the datatype is not a number.
 fn partial_bits(datatype: &Datatype) -> Option<Bits> {
     let datatype = innermost(datatype);
     let bits = match &datatype.class {

@@ -8,7 +8,7 @@ use h5fs_reader::error::{Cause, Error, Result};
 
 use crate::limits;
 
-/// The bounds of counting a text's length. Several threads may share them.
+/// The bounds of counting a text's length in bytes. Several threads may share them.
 pub(crate) struct CountBounds {
     cancel: CancelToken,
     started: Instant,
@@ -18,13 +18,13 @@ pub(crate) struct CountBounds {
 }
 
 impl CountBounds {
-    /// Creates bounds for a count that begins now. The count fails if `cancel` is set, and covers
-    /// at most `most` bytes.
+    /// Creates bounds for a count that begins now. `cancel` cancels the count. `most` is the
+    /// maximum length of the text in bytes.
     pub(crate) fn new(cancel: CancelToken, most: u64) -> Self {
         Self::new_started_at(Instant::now(), cancel, most)
     }
 
-    /// Like [`new`](Self::new), for a count that began at the time `started`.
+    /// Creates the same bounds as [`new`](Self::new), for a count that began at the time `started`.
     pub(super) fn new_started_at(started: Instant, cancel: CancelToken, most: u64) -> Self {
         CountBounds {
             cancel,

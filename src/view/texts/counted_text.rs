@@ -1,8 +1,8 @@
 //! A text of units (elements, rows or lines), each of which can be written by its number.
 //!
-//! The bytes of the text are counted once. Several threads write all units, and record their total
-//! length. At intervals of some kilobytes, they also record a mark: the offset where a unit begins.
-//! A read begins at the last mark before its offset.
+//! The length of the text in bytes is counted once. Several threads write all units, and add up
+//! their lengths. At intervals of some kilobytes, they also record a mark: the offset in the text
+//! where a unit begins. A read begins at the last mark before its offset.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -54,7 +54,8 @@ pub(crate) trait TextUnits: Send + Sync {
     ) -> Result<u64>;
 
     /// Computes the length of the text that [`write`](Self::write) would append. Returns the number
-    /// of the next unit, and the length in bytes of the units before it. `scratch` is empty.
+    /// of the first unit that was not measured, and the total length of the measured units in
+    /// bytes. `scratch` is an empty buffer.
     ///
     /// # Errors
     /// Fails as [`write`](Self::write) does.
@@ -98,13 +99,13 @@ pub(crate) struct TextCount {
     unit_offsets: UnitOffsets,
 }
 
-/// The units whose offset in the text is known.
+/// The known offsets in a text at which units begin.
 #[derive(Debug)]
 enum UnitOffsets {
     Uniform(UniformUnits),
     /// Only the first unit, at the offset 0.
     FirstOnly,
-    /// Some units: their numbers, by the offset at which they begin.
+    /// The numbers of some units, by the offset in the text at which each begins.
     Marked(CheckpointList<u64>),
 }
 
@@ -117,18 +118,18 @@ pub(crate) struct UnitText<U> {
     count: Arc<TextCount>,
 }
 
-/// Minimum distance between two marks in bytes.
+/// Minimum distance in bytes between two offsets that are recorded as marks.
 const MARK_DISTANCE: usize = 32 << 10;
 
-/// Maximum number of marks in a text.
+/// Maximum number of offsets that are recorded as marks in a text.
 const MARKS: usize = (limits::COUNTED_BYTES / MARK_DISTANCE as u64) as usize;
 
-/// Number of units in a share. Each thread takes a share at a time, and counts its length.
+/// Number of units in a share. A thread measures one share at a time.
 const SHARE: u64 = 8192;
 
 impl TextCount {
-    /// Counts the text of `units`; `None` if the text is too long. `effort` is the metadata budget
-    /// of the request.
+    /// Counts the length of the text of `units`; `None` if the text is too long to be counted.
+    /// `effort` is the metadata budget of the request.
     ///
     /// # Errors
     /// `Io` if the count takes too long. Fails if a unit cannot be written.
@@ -140,7 +141,7 @@ impl TextCount {
         Self::since(Instant::now(), units, engine, effort)
     }
 
-    /// Like [`measure`](Self::measure), for a count that began at the time `started`.
+    /// Does the same as [`measure`](Self::measure), for a count that began at the time `started`.
     fn since(
         started: Instant,
         units: &dyn TextUnits,
@@ -180,9 +181,9 @@ impl TextCount {
         counting.result()
     }
 
-    /// Counts a text that can only be written from front to back; `None` if the text is too long.
-    /// `effort` is the metadata budget of the request. `begin_heavy` is called once the text is
-    /// known to have more than one part.
+    /// Counts the length in bytes of a text that can only be written from front to back. Returns
+    /// `None` if it exceeds [`limits::COUNTED_BYTES`]. `effort` is the metadata budget of the
+    /// request. `begin_heavy` is called once the text is known to have more than one part.
     ///
     /// # Errors
     /// `Io` if the count takes too long. Fails if a part of the text cannot be written, or with the
@@ -236,7 +237,7 @@ impl TextCount {
     }
 
     /// Returns the last unit at or before `offset` whose offset is known: its number and its
-    /// offset.
+    /// offset. Returns `None` if the text must be written from its beginning.
     fn nearest_unit(&self, offset: u64) -> Option<(u64, u64)> {
         match &self.unit_offsets {
             UnitOffsets::FirstOnly => None,
@@ -254,7 +255,7 @@ impl TextCount {
         }
     }
 
-    /// Returns the memory in bytes that the count occupies.
+    /// Returns the memory in bytes that the recorded offsets occupy.
     pub(crate) fn weight(&self) -> u64 {
         match &self.unit_offsets {
             UnitOffsets::Uniform(_) | UnitOffsets::FirstOnly => 0,
@@ -263,7 +264,7 @@ impl TextCount {
     }
 }
 
-/// The count of a text's length, which several threads work on.
+/// A count of a text's length that several threads work on.
 struct CountInProgress<'a> {
     units: &'a dyn TextUnits,
     effort: &'a RequestBudget,
@@ -276,12 +277,12 @@ struct CountInProgress<'a> {
     found: Mutex<PartialCount>,
 }
 
-/// The stretches into which one share of the units is divided. For each stretch, the number of the
-/// unit after it, and its length in bytes.
+/// The consecutive stretches of one share of the units. For each stretch: the number of the unit
+/// after it, and its length in bytes.
 type Stretches = Vec<(u64, u64)>;
 
-/// The result so far: the total length of all shares before the first unfinished one, and the
-/// lengths of later shares that are already finished.
+/// The result of a count so far: the total length of all shares before the first unfinished one,
+/// and the lengths of later shares that are already finished.
 struct PartialCount {
     shares: u64,
     bytes: u64,
@@ -303,7 +304,7 @@ impl Default for PartialCount {
 }
 
 impl CountInProgress<'_> {
-    /// Takes and counts one share after another until none is left. Each thread calls this
+    /// Measures one share after another until no share is left. Each thread of the count calls this
     /// function.
     fn work(&self) {
         let mut scratch = Vec::new();
@@ -371,7 +372,7 @@ impl PartialCount {
 
 #[cfg(test)]
 impl<T: ResumableText> StreamedText<T> {
-    /// Creates a file with the text `text`, and counts the text.
+    /// Creates a file with the text `text`, and counts the text's length.
     pub(crate) fn of_parts(text: T) -> Self {
         let count = TextCount::measure_parts(&text, &RequestBudget::default(), || Ok(()));
         let length = count.expect("a text").expect("a short one").bytes;
@@ -381,7 +382,7 @@ impl<T: ResumableText> StreamedText<T> {
 
 #[cfg(test)]
 impl<U: TextUnits> CountedFile<U> {
-    /// Creates a file with the text of `units`, and counts the text.
+    /// Creates a file with the text of `units`, and counts the text's length.
     pub(crate) fn of_units(units: U) -> Self {
         let count = TextCount::measure(&units, &Engine::new(0, 2), &RequestBudget::default());
         let count = count.expect("a text").expect("a short one");
@@ -390,8 +391,8 @@ impl<U: TextUnits> CountedFile<U> {
 }
 
 impl<U: TextUnits> CountedFile<U> {
-    /// Creates a file with the text of `units`. `count` is its length and marks, which were counted
-    /// before.
+    /// Creates a file with the text of `units`. `count` is the length of this text, which was
+    /// counted before.
     pub(crate) fn from_count(units: U, count: Arc<TextCount>) -> Self {
         let length = count.bytes;
         StreamedText::new(UnitText { units, count }, length)

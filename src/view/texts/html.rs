@@ -49,7 +49,7 @@ use crate::view::texts::html::members::PageMembers;
 use crate::view::texts::html::object::PageObject;
 use crate::view::texts::html::page_draft::PageDraft;
 
-/// A rendered page.
+/// An HTML page that is completely rendered.
 pub(crate) struct RenderedPage {
     pub(crate) text: Vec<u8>,
     /// Whether a section of the page could not be read because of a temporary error.

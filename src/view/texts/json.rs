@@ -37,8 +37,8 @@ pub(crate) struct Json {
     missing: Option<MissingValues>,
     writer: ValueWriter,
     lists: NestedLists,
-    /// A function that computes the length of an element's text without writing it, for datatypes
-    /// that have one.
+    /// A function that computes the length of an element's text without writing it; `None` if the
+    /// datatype has no such function.
     length: Option<TextLength>,
     /// The separator between two elements of a list.
     separator: &'static [u8],
@@ -111,13 +111,13 @@ impl Json {
         })
     }
 
-    /// Writes `null` in place of the elements that `missing` marks as missing.
+    /// Returns the JSON text with `null` in place of the elements that `missing` marks as missing.
     pub(crate) fn with_missing(self, missing: Option<MissingValues>) -> Self {
         Json { missing, ..self }
     }
 
-    /// Writes one batch of `leaves` until `out` holds at least `enough` bytes. Returns the number
-    /// of the first leaf that was not written.
+    /// Writes leaves of the range `leaves` until one batch is written or `out` holds at least
+    /// `enough` bytes. Returns the number of the first leaf that was not written.
     fn write_elements(
         &self,
         leaves: &Range<u64>,
@@ -164,8 +164,9 @@ impl Json {
         Ok(leaves.start + count)
     }
 
-    /// Measures one batch of `leaves` until they have `enough` bytes. Returns the number of the
-    /// first leaf that was not measured, and the length of the measured leaves in bytes.
+    /// Measures leaves of the range `leaves` until one batch is measured or the leaves have at
+    /// least `enough` bytes. Returns the number of the first leaf that was not measured, and the
+    /// length of the measured leaves in bytes.
     fn measure_elements(
         &self,
         length: &TextLength,
@@ -197,7 +198,8 @@ impl Json {
         Ok((leaves.start + count, to_u64(measured)))
     }
 
-    /// Appends the text `leaf` of leaf number `number`, with the separator and brackets around it.
+    /// Appends leaf number `number`, whose text is `leaf`, with the separator and the brackets
+    /// around it.
     fn write_leaf(&self, number: u64, leaf: &[u8], out: &mut Vec<u8>) {
         let lists = &self.lists;
         let begins = lists.bracket_count(number);
@@ -221,7 +223,8 @@ impl Json {
     }
 }
 
-/// A unit is a leaf.
+/// A unit of the text is a leaf of the nested lists: an element or, if a dimension is zero, an
+/// empty list.
 impl TextUnits for Json {
     fn count(&self) -> u64 {
         self.lists.count

@@ -15,7 +15,7 @@
 //! | soft, external and user-defined links, ASDF aliases and references | comments |
 //! | committed datatypes | comments |
 //! | damaged parts | a comment with the reason; `value: null` |
-//! | parts that cannot be read at the moment | an error; in the output of a command, the same comment |
+//! | parts that cannot be read at the moment | an error; in the output of a command, a comment as for damaged parts |
 //! | a value over the limits | omitted, with a comment; `null` for an attribute, which must have a value |
 //! | ASDF scalar | attribute of its group; a number, a boolean, null, or text |
 //! | ASDF sequence | group with members `0`, `1`, … |
@@ -73,8 +73,8 @@ impl ResumableText for NdlDescription {
     }
 
     /// # Errors
-    /// `NotFound` for an object that the language cannot express (a committed datatype, an ASDF
-    /// scalar); `Limit` for too many objects. Fails if the object cannot be read.
+    /// `NotFound` for an object that NDL cannot express (a committed datatype, an ASDF scalar);
+    /// `Limit` for too many objects. Fails if the object cannot be read.
     fn write_from(
         &self,
         progress: &mut DocumentState,
@@ -102,12 +102,13 @@ impl ResumableText for NdlDescription {
 }
 
 impl NdlDescription {
-    /// Like [`write_from`](ResumableText::write_from), with a callback for unreadable parts. `damaged`
-    /// receives the path of the object (names as in the file) and the error. The document has a
-    /// comment with the same error.
+    /// Does the same as [`write_from`](ResumableText::write_from), with a callback for unreadable
+    /// parts. `damaged` receives the path of the object (names as in the file) and the error. The
+    /// document has a comment with the same error.
     ///
     /// # Errors
-    /// Fails as `write_on` does.
+    /// Fails as [`write_from`](ResumableText::write_from) does, but not because of a part that is
+    /// passed to `damaged`.
     pub(crate) fn write_part(
         &self,
         progress: &mut DocumentState,
@@ -131,7 +132,8 @@ impl NdlDescription {
 }
 
 impl NdlDocument<'_> {
-    /// Executes steps until the output has `enough` bytes. Returns whether there may be more steps.
+    /// Executes steps until the output has `pause_bytes` bytes. Returns whether there may be more
+    /// steps.
     fn write_until_full(&mut self, top: NodeId) -> Result<bool> {
         while !self.is_full() {
             let Some(step) = self.progress.steps.pop() else {

@@ -1,10 +1,9 @@
 //! A text that is generated while it is read.
 //!
 //! Writing such a text can pause after any part and resume later. Between two reads, an open file
-//! keeps the position of the writer, and the rest of the last part that was not read yet. Before
-//! the first read it keeps neither. A text that is not being read occupies neither a thread nor a
-//! buffer. Sequential reads cost the same as writing the text once. A read at an earlier offset
-//! restarts at the beginning, or at the nearest known position.
+//! keeps the position of the writer, and the rest of the last part that was not read yet. No thread
+//! waits between reads. Sequential reads cost the same as writing the text once. A read at an
+//! earlier offset restarts at the beginning, or at the nearest known position.
 
 use std::sync::{Mutex, MutexGuard};
 
@@ -18,7 +17,7 @@ use crate::view::View;
 /// A text that is written part by part (an element or a line), and can be resumed between any two
 /// parts.
 pub(crate) trait ResumableText: Send + Sync {
-    /// A position between two parts.
+    /// A position between two parts of the text.
     type ResumePoint: Send;
 
     /// Returns the position before the first part.
@@ -30,17 +29,17 @@ pub(crate) trait ResumableText: Send + Sync {
     }
 
     /// Returns a known position at or before byte `offset` of the text, and the offset of that
-    /// position.
+    /// position; `None` if no such position is known.
     fn nearest_resume_point(&self, _offset: u64) -> Option<(Self::ResumePoint, u64)> {
         None
     }
 
-    /// Appends parts from `place` on to `out`: at least one, and further ones until `out` holds
-    /// `enough` bytes. Moves `place` after the last part. Returns whether there may be more parts.
-    /// It is not called again after it has returned false.
+    /// Appends parts from the position `place` on to `out`: at least one, and further ones until
+    /// `out` holds `enough` bytes. Moves `place` after the last part. Returns whether there may be
+    /// more parts. The function is not called again after it has returned false.
     ///
     /// # Errors
-    /// Fails if a part cannot be written. Neither `place` nor `out` is used after that.
+    /// Fails if a part cannot be written. The caller then uses neither `place` nor `out`.
     /// [`Error::cancelled`] once the request is cancelled.
     fn write_from(
         &self,
@@ -69,7 +68,8 @@ pub(crate) struct StreamedText<T: ResumableText> {
     state: Mutex<ReaderPosition<T::ResumePoint>>,
 }
 
-/// The state of an open file between two reads: the writer's position, and the text written last.
+/// The state of an open file between two reads: the position of the writer, and the piece of the
+/// text that was written last.
 struct ReaderPosition<P> {
     /// The position of the writer; `None` before the first read.
     place: Option<P>,
@@ -111,12 +111,12 @@ impl<T: ResumableText> StreamedText<T> {
         &self.text
     }
 
-    /// Locks the state.
+    /// Locks the state of the open file. Resets the state if a panic has poisoned the lock.
     fn state(&self) -> MutexGuard<'_, ReaderPosition<T::ResumePoint>> {
         self.without_poison(lock(&self.state))
     }
 
-    /// Resets the locked state to the one before the first read if a panic has poisoned the lock.
+    /// Resets the locked state to the state before the first read if a panic has poisoned the lock.
     fn without_poison<'a>(
         &'a self,
         mut state: MutexGuard<'a, ReaderPosition<T::ResumePoint>>,
@@ -145,7 +145,7 @@ impl<P> ReaderPosition<P> {
         self.start + to_u64(self.piece.len())
     }
 
-    /// Returns the end of `piece` from `offset` of the text on; empty if `offset` is not in
+    /// Returns the bytes of `piece` from `offset` of the text on; empty if `offset` is not in
     /// `piece`.
     fn piece_from(&self, offset: u64) -> &[u8] {
         let within = offset.checked_sub(self.start).map(to_usize);
@@ -183,8 +183,8 @@ impl<P> ReaderPosition<P> {
         }
     }
 
-    /// Keeps only the part of `piece` that a repeated read at `offset` needs. It is called after a
-    /// read failed or was cancelled.
+    /// Drops the part of the state that a repeated read at `offset` does not need, after a read
+    /// failed or was cancelled.
     fn keep_piece_for(&mut self, offset: u64) {
         if offset < self.start {
             *self = ReaderPosition::default();
@@ -193,8 +193,8 @@ impl<P> ReaderPosition<P> {
         }
     }
 
-    /// Drops the bytes of `piece` before `offset` of the text. Shrinks the buffer if it is far too
-    /// large for the remaining bytes.
+    /// Drops the bytes of `piece` before `offset` of the text, unless the remaining bytes fill at
+    /// least half of the buffer.
     fn release_before(&mut self, offset: u64) {
         let rest = self.piece_from(offset);
         if rest.len() < self.piece.capacity() / 2 {

@@ -9,18 +9,18 @@ use h5fs_reader::wire::{to_u64, to_usize};
 
 use crate::view::View;
 
-/// The content of a file that is entirely in memory. Copies of a `Text` share the bytes.
+/// The content of a file that is entirely in memory. Clones of a `Text` share the bytes.
 #[derive(Clone)]
 pub(crate) struct Text {
     bytes: Arc<Vec<u8>>,
     is_of_the_moment: bool,
-    /// The charge to the memory budget, which all open copies share.
+    /// The charge to the memory budget. All open clones share it.
     shared_charge: Arc<Mutex<Weak<MemoryReservation>>>,
     open_charge: Option<Arc<MemoryReservation>>,
 }
 
 impl Text {
-    /// Creates a text whose length `stat` can show.
+    /// Creates content that the kernel may cache.
     pub(crate) fn new(bytes: Vec<u8>) -> Self {
         Text {
             bytes: Arc::new(bytes),
@@ -30,8 +30,8 @@ impl Text {
         }
     }
 
-    /// Creates a text about the current state of the mount. Such a text may differ from one open to
-    /// the next.
+    /// Creates content about the current state of the mount, which may differ at each open. The
+    /// kernel must not cache it.
     pub(crate) fn new_of_current_state(bytes: Vec<u8>) -> Self {
         Text {
             is_of_the_moment: true,
@@ -39,13 +39,13 @@ impl Text {
         }
     }
 
-    /// Returns whether another copy of the text exists.
+    /// Returns whether another clone of the content exists.
     pub(crate) fn is_shared(&self) -> bool {
         Arc::strong_count(&self.bytes) > 1
     }
 
-    /// Creates a copy for an open file. The copies that are open at the same time are charged once
-    /// to the memory budget.
+    /// Creates a clone for an open file. All clones that are open at the same time are charged to
+    /// the memory budget only once.
     ///
     /// # Errors
     /// `Io` (`ENOMEM`) if the memory budget of the mount has too little left.

@@ -25,7 +25,7 @@ pub(crate) struct ZarrArray {
     /// The dimensions, slowest first. If elements are arrays, their dimensions follow the
     /// dimensions of the file's array.
     pub(crate) dims: Vec<u64>,
-    /// The kind of the array's chunk grid.
+    /// Whether the store serves the file's chunks as stored, or decoded chunks.
     pub(crate) grid: Grid,
     /// The shape of a chunk; no dimension is zero.
     pub(crate) chunk_shape: Vec<u64>,
@@ -91,8 +91,8 @@ impl ElementField {
 }
 
 impl StoreNode {
-    /// Returns the store node for `array`, with this kind of chunk grid. Returns `None` if no part
-    /// of the array has a Zarr data type.
+    /// Returns the store node for `array`. `grid` is the kind of its chunk grid. Returns `None` if
+    /// no part of the array has a Zarr data type.
     pub(crate) fn from_array(array: &Arc<Array>, grid: Grid) -> Option<Self> {
         if array.shape == Shape::Null {
             return None;
@@ -144,7 +144,8 @@ impl RecordArray {
         self.members.iter().map(|member| &*member.name)
     }
 
-    /// Returns the store node for a field; `None` if the field does not have a Zarr data type.
+    /// Returns the store node for the field `name`; `None` if there is no such field, or if it does
+    /// not have a Zarr data type.
     pub(crate) fn field(&self, name: &[u8]) -> Option<StoreNode> {
         let mut members = self.members.iter();
         self.part(members.find(|member| member.name == name)?)
@@ -431,8 +432,8 @@ impl ZarrArray {
     }
 }
 
-/// Advances the indices `at` to the next ones within `places`, in C order. Returns `false` after
-/// the last ones.
+/// Advances the indices `at` to the next ones in C order. `places` has the range of each index.
+/// Returns `false` after the last ones.
 fn advance_indices(at: &mut [u64], places: &[Range<u64>]) -> bool {
     for (at, places) in at.iter_mut().zip(places).rev() {
         *at = at.plus_one();
@@ -444,7 +445,8 @@ fn advance_indices(at: &mut [u64], places: &[Range<u64>]) -> bool {
     false
 }
 
-/// Returns whether the file stores the array in chunks.
+/// Returns whether the store's grid follows the chunk shape of the file's array, if it has a chunk
+/// shape. This includes arrays without stored elements and virtual datasets.
 fn has_chunk_grid(array: &Array) -> bool {
     matches!(
         array.storage,

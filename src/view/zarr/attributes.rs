@@ -98,7 +98,7 @@ impl ZarrAttributes {
     ///
     /// # Errors
     /// Fails with a temporary error. For an array, also fails if an attribute that readers need is
-    /// damaged, or if the list is incomplete.
+    /// damaged, or if not all attributes can be listed.
     pub(crate) fn read(
         container: &dyn Container,
         paths: &NodePathResolver<'_>,
@@ -256,7 +256,7 @@ impl ValueSink for AttributeWriter<'_> {
             } => append(out, format_args!("{}", name != Some(b"FALSE"))),
             Value::EnumMember { .. } => return Ok(false),
             Value::Complex(part) => part.list(stored, &[2], self)?,
-            // Letters are the characters of MATLAB's field names.
+            // `ByteStrings` are the characters of MATLAB's field names.
             Value::Text(text) | Value::ByteStrings(text) | Value::DateTime(text) => {
                 self.text(text)?;
             }
@@ -393,7 +393,7 @@ fn integer(datatype: &Datatype, element: &[u8]) -> Option<i128> {
 }
 
 /// Removes NaN from the values of the attribute `missing_value`. NaN is missing anyway, and readers
-/// would interpret the JSON string "NaN" as a text.
+/// would interpret the JSON string "NaN" as a text. Returns `None` if no value remains.
 fn remove_nan(content: AttributeContent) -> Option<AttributeContent> {
     if !matches!(content.datatype.class, Class::Float(_)) {
         return Some(content);

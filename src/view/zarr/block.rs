@@ -130,8 +130,8 @@ impl SelectedBlock {
     }
 }
 
-/// Copies a row of the chunk, which is at `place` in the chunk's bytes, into `out`. `out` has the
-/// chunk's bytes `offset..end`.
+/// Copies a row of the chunk, which occupies the bytes `place` of the chunk, into `out`. `out` has
+/// the chunk's bytes `offset..end`.
 fn copy_row(row: &[u8], place: Extent, (offset, end): (u64, u64), out: &mut [u8]) -> Result<()> {
     let (start, stop) = (place.start().max(offset), place.end().min(end));
     if start >= stop {
@@ -218,7 +218,7 @@ mod tests {
     }
 
     proptest! {
-        /// Covers all parts of all chunks of all grids.
+        /// Reads a random byte range of a random chunk, for random dimensions and chunk shapes.
         #[test]
         fn a_chunk_has_the_elements_of_the_array(
             axes in prop::collection::vec((1..9_u64, 1..6_u64, 0..9_u64), 1..4),

@@ -16,14 +16,15 @@ use crate::view::texts::counted_text::TextUnits;
 use crate::view::zarr::array::ZarrArray;
 use crate::view::zarr::block::SelectedBlock;
 
-/// The elements of a chunk of the store, with the datatype and the bytes of the file.
+/// The elements of one chunk of the store, in the file's datatype and encoding: not yet converted
+/// to the store's data type.
 pub(crate) struct ChunkElements {
     content: ElementSource,
     /// Total size of the elements in bytes.
     length: u64,
 }
 
-/// Where the elements of a chunk come from.
+/// The source of the elements of a chunk.
 enum ElementSource {
     /// The file's chunk at these grid indices.
     Chunk(Arc<Reader>, Vec<u64>),
@@ -111,8 +112,8 @@ pub(crate) struct Chunk {
 }
 
 impl Chunk {
-    /// Creates the file of a chunk. `stored` are its elements as in the file. Returns `None` if the
-    /// elements are texts.
+    /// Creates the file of a chunk. `stored` are its elements in the file's datatype. Returns
+    /// `None` if the elements are texts.
     pub(crate) fn new(array: ZarrArray, stored: ChunkElements) -> Option<Self> {
         let length = array.chunk_bytes()?;
         Some(Chunk {
@@ -238,7 +239,7 @@ pub(crate) struct TextChunk {
 }
 
 impl TextChunk {
-    /// Creates the file of a chunk of texts. `stored` are its elements as in the file.
+    /// Creates the file of a chunk of texts. `stored` are its elements in the file's datatype.
     ///
     /// # Errors
     /// `Limit` for more texts than a chunk can have.

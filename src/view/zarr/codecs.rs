@@ -56,7 +56,8 @@ pub(super) fn stored_codecs(array: &ZarrArray) -> Option<Vec<String>> {
     Some(std::iter::once(first).chain(filters).collect())
 }
 
-/// Returns the codecs that reverse a filter pipeline. Elements have `size` bytes.
+/// Returns the codecs that reverse a filter pipeline. Elements have `size` bytes. Returns `None` if
+/// Zarr readers do not have a codec for a filter.
 fn pipeline_codecs(pipeline: &Pipeline, size: u32) -> Option<Vec<String>> {
     let numbered = pipeline.0.iter().enumerate();
     numbered
@@ -64,7 +65,8 @@ fn pipeline_codecs(pipeline: &Pipeline, size: u32) -> Option<Vec<String>> {
         .collect()
 }
 
-/// Returns the codec that reverses the filter at position `place` of a pipeline.
+/// Returns the codec that reverses the filter at position `place` of a pipeline. Returns `None` if
+/// Zarr readers do not have such a codec.
 fn codec(filter: &Filter, place: usize, size: u32) -> Option<String> {
     let parameter = |number: usize| filter.parameters.get(number).copied();
     let mut configuration = JsonObject::default();

@@ -34,8 +34,9 @@ const MAX_COMBINED_CHUNKS: u64 = 4096;
 const LARGEST: u64 = 64 << 20;
 
 /// Returns the shape of the store's chunks, for an array of shape `shape` that the file stores in
-/// chunks of shape `stored`. Each element has `bytes` bytes. The result is a whole multiple of
-/// `stored`, or a part of it. It does not depend on the current length of dimensions that may grow.
+/// chunks of shape `stored`. Each element has `bytes` bytes. If `are_texts`, elements are pointers
+/// to texts. The result is a whole multiple of `stored`, or a part of it. It does not depend on the
+/// current length of dimensions that may grow.
 pub(super) fn decoded_chunk_shape(
     shape: &Shape,
     stored: &[u64],

@@ -1,5 +1,5 @@
-//! The names in the directory of a store's array: `zarr.json`, `c`, and the names of chunks and
-//! fields.
+//! The names in the directory of an array of a Zarr store: `zarr.json`, `c`, and the names of
+//! chunks and fields.
 
 use std::sync::Arc;
 
@@ -111,7 +111,7 @@ pub(crate) fn shown_field_names(record: &RecordArray) -> Vec<&[u8]> {
 }
 
 /// Returns the chunk whose grid indices are `names`, or the directory of the chunks whose indices
-/// begin with `names`.
+/// begin with `names`. Returns `None` if the indices are not in the chunk grid.
 fn chunk<'n>(array: ZarrArray, names: impl Iterator<Item = &'n [u8]>) -> Option<StoreEntry> {
     let numbers: Option<Vec<u64>> = names.map(number).collect();
     let numbers = numbers?;
@@ -130,7 +130,8 @@ fn chunk<'n>(array: ZarrArray, names: impl Iterator<Item = &'n [u8]>) -> Option<
     })
 }
 
-/// Parses a grid index in the name of a chunk. It must not have leading zeros.
+/// Parses a grid index in the name of a chunk. Returns `None` for a text that is not a decimal
+/// number without leading zeros.
 fn number(name: &[u8]) -> Option<u64> {
     let is_plain =
         name.iter().all(u8::is_ascii_digit) && (name.len() == 1 || name.first() != Some(&b'0'));

@@ -112,7 +112,8 @@ impl TimeUnits {
         }
     }
 
-    /// Returns the round times of a step from `first` to `last`, all in seconds.
+    /// Returns the round times from `first` to `last` that are one `step` apart, all in seconds
+    /// since 1970-01-01.
     fn round_seconds(&self, step: RoundStep, first: i64, last: i64) -> Vec<i64> {
         let is_within = |seconds: &i64| (first..=last).contains(seconds);
         match step {
@@ -156,7 +157,8 @@ impl TimeUnits {
         }
     }
 
-    /// Returns the time at which a month begins, in seconds.
+    /// Returns the time at which a month begins, in seconds since 1970-01-01. Returns `None` if the
+    /// calendar does not have its first day, or if the seconds overflow.
     fn month_start(&self, year: i64, month: u8) -> Option<i64> {
         let day = self.calendar.day_number(Date {
             year,
@@ -174,7 +176,8 @@ impl TimeUnits {
         self.calendar.date_of_day(self.day_of(seconds))
     }
 
-    /// Formats a date with the first `parts` of: year, month, day.
+    /// Formats the date of a time in seconds since 1970-01-01, with the first `parts` of: year,
+    /// month, day.
     fn date_text(&self, seconds: i64, parts: usize) -> String {
         let date = self.date_of(seconds);
         let year = self.calendar.written_year(date.year);

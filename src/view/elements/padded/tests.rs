@@ -14,11 +14,12 @@ use crate::limits;
 
 const SCALE: u8 = 2;
 
-/// In these tests a reference is one byte: a node's number, or 0 for null.
+/// A reference to a deleted object. In these tests, a reference is one byte: a node's number, or 0
+/// for null.
 const DANGLING: u8 = 0xFF;
 const UNREADABLE: u8 = 0xFE;
 
-/// A container of arrays with attributes. Every other node is damaged.
+/// A container of arrays with attributes. Nodes that are not in `nodes` are damaged.
 #[derive(Default)]
 struct File {
     nodes: HashMap<NodeId, Arc<Node>>,
@@ -53,7 +54,8 @@ fn node(id: u8, kind: NodeKind) -> Arc<Node> {
 }
 
 impl File {
-    /// Creates a file with the scale of a dimension of length two. The scale lists these variables.
+    /// Creates a file with the scale of a dimension of length two. `users` is the scale's
+    /// `REFERENCE_LIST`: pairs of a variable and the index of its dimension.
     fn with_users(users: &[[u8; 2]]) -> Self {
         let mut file = File::default();
         file.variable(SCALE, &[2], &[]);
@@ -69,7 +71,7 @@ impl File {
         file
     }
 
-    /// Adds a variable over dimensions with these scales.
+    /// Adds a variable with the dimensions `dims`, whose `DIMENSION_LIST` has the scales `scales`.
     fn variable(&mut self, id: u8, dims: &[u64], scales: &[u8]) {
         let kind = NodeKind::Array(Arc::new(array(dims)));
         self.nodes
@@ -244,8 +246,8 @@ fn the_variables_that_a_request_looks_at_are_charged_to_it() {
     assert!(matches!(spent, Err(Error::BudgetExceeded { .. })));
 }
 
-/// Expected: the values that netCDF4 reads after two numbers of these types in a file without fill
-/// values.
+/// Expected: the values that netCDF4-python reads after the two stored numbers of a variable of
+/// each type, in a file without fill values.
 #[test]
 fn what_has_no_fill_value_has_that_of_netcdf() {
     use h5fs_reader::model::datatype::ByteOrder;

@@ -47,8 +47,8 @@ pub(crate) struct MatlabRows {
     columns: u64,
 }
 
-/// Returns the meaning of the integers of `datatype` in the array `node`; `None` if its
-/// `MATLAB_class` is not `char`.
+/// Returns the meaning of the integers of `datatype` in the array `node`. Returns `None` if its
+/// `MATLAB_class` is not `char`, or if `datatype` cannot be a code unit or a dimension.
 ///
 /// # Errors
 /// Fails if an attribute cannot be read.
@@ -81,7 +81,7 @@ pub(super) fn matlab_elements(
 }
 
 impl MatlabRows {
-    /// Creates the strings of an array with the dimensions `dims`, in HDF5's order.
+    /// Creates the strings of an array of MATLAB chars with the dimensions `dims`, in HDF5's order.
     ///
     /// # Errors
     /// `Limit` if the rows are too long or too many.
@@ -162,7 +162,7 @@ impl MatlabRows {
         is_small && (column <= NEAR || self.columns > limits::CHAR_COLUMNS)
     }
 
-    /// Returns the amount of data that is read at once, in bytes.
+    /// Returns the length of a matrix in bytes if whole matrices are read at once; otherwise 0.
     pub(super) fn read_size(&self) -> u64 {
         if self.is_read_whole() {
             self.matrix_bytes()
@@ -223,7 +223,8 @@ impl MatlabRows {
         })
     }
 
-    /// Reads those of `rows` that are in the same matrix as the first one.
+    /// Reads the first of `rows`, at most to the end of their matrix. Reads one part of each
+    /// column.
     fn stretch(
         &self,
         elements: &Elements,
@@ -274,7 +275,7 @@ impl MatrixColumns {
 }
 
 impl CodeUnit {
-    /// Creates the encoding for units of `size` bytes: 1, 2 or 4.
+    /// Creates the encoding of code units of `size` bytes: 1 (UTF-8), 2 (UTF-16) or 4 (UTF-32).
     pub(super) const fn new(order: ByteOrder, size: usize) -> Self {
         CodeUnit { order, size }
     }

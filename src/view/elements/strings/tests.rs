@@ -29,8 +29,8 @@ fn strings_of(elements: Elements, kind: StringStorage) -> Result<Strings> {
     )
 }
 
-/// Returns the whole text, read in parts of three bytes. Checks that its length is the counted
-/// length.
+/// Returns the text of all strings, read in parts of three bytes. Checks that its length is the
+/// view's length.
 #[track_caller]
 fn text(elements: Elements, kind: StringStorage) -> String {
     let strings = strings_of(elements, kind).unwrap();
@@ -180,7 +180,8 @@ fn code_units_become_characters() {
     );
 }
 
-/// The matrices have columns that are read in parts, or are read together with other matrices.
+/// Some of the matrices are read in parts of columns. Others are read as a whole, several at a
+/// time.
 #[test]
 fn rows_of_any_matrix_are_found() {
     for (matrices, columns, rows) in [(1, 7, 5000), (3, 2, 2500), (700, 3, 40), (2, 5000, 3)] {

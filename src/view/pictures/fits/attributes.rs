@@ -1,10 +1,11 @@
 //! Cards of a FITS header for an array's attributes, if the FITS standard allows them.
 //!
-//! An attribute fits if its upper-case name is a keyword, and its value is one number, boolean or
-//! text of printable characters. A keyword has up to 8 of the characters `A` to `Z`, `0` to `9`,
-//! `-` and `_`. It must not describe the structure of the data. If several names differ only in
-//! case, the first is used. In ASDF, the scalars of the nearest mapping `meta` are used like
-//! attributes.
+//! An attribute becomes a card if its upper-case name is a keyword, and its value is one number,
+//! boolean or text of printable characters. A keyword has up to 8 of the characters `A` to `Z`, `0`
+//! to `9`, `-` and `_`. It must not describe the structure of the data. If several names differ
+//! only in case, the first is used. In ASDF, the scalars of a mapping `meta` are used like
+//! attributes. It is the mapping next to the object, or otherwise next to the nearest of its
+//! parents.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -45,7 +46,8 @@ enum CardValue {
 /// Returns the cards for the attributes of `node`. `path` is the path of the node.
 ///
 /// # Errors
-/// Fails with a temporary error. Damaged attributes do not have cards.
+/// Fails with a temporary error, such as a failed read. An attribute whose error is permanent, such
+/// as damage, does not become a card.
 pub(crate) fn cards(container: &dyn Container, node: NodeId, path: &[u8]) -> Result<Cards> {
     let mut found = HeaderCards::default();
     match container.asdf_extras() {
@@ -199,7 +201,7 @@ fn scalar_value(scalar: &Scalar) -> Option<CardValue> {
     }
 }
 
-/// Parses the text of a finite number of at most 64 bits.
+/// Parses the text of a finite number of at most 64 bits; `None` for any other text.
 fn number_value(text: &[u8]) -> Option<CardValue> {
     let text = std::str::from_utf8(text).ok()?;
     let is_one = if text.contains(['.', 'e']) {
@@ -210,7 +212,8 @@ fn number_value(text: &[u8]) -> Option<CardValue> {
     is_one.then(|| CardValue::Number(text.replace('e', "E")))
 }
 
-/// Returns a text as a card value if its characters are printable and it is short enough for cards.
+/// Returns a text as a card value; `None` if the text has characters that are not printable, or is
+/// too long for a FITS header.
 fn text_value(text: Vec<u8>) -> Option<CardValue> {
     let is_short = text.len() <= limits::FITS_TEXT;
     let is_printable = text.iter().all(|byte| matches!(byte, b' '..=b'~'));

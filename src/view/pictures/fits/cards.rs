@@ -40,13 +40,14 @@ impl Cards {
         }
     }
 
-    /// Adds a card whose value is right-aligned in the columns that mandatory keywords require. A
-    /// longer value extends to the right.
+    /// Adds a card whose value is right-aligned up to column 30, as in the fixed format of
+    /// mandatory keywords. A longer value extends to the right.
     pub(crate) fn fixed_format(&mut self, keyword: &str, value: impl Display) {
         self.card(format!("{keyword:<8}= {value:>20}").as_bytes());
     }
 
-    /// Adds a text of printable characters. A long text continues in further cards (4.2.1.2).
+    /// Adds a card whose value is a text of printable characters. A long text continues in further
+    /// cards (4.2.1.2).
     pub(crate) fn text(&mut self, keyword: &str, text: &[u8]) {
         let mut start = format!("{keyword:<8}= ").into_bytes();
         let mut piece = Vec::new();

@@ -6,7 +6,7 @@
 //! | complex number | `C`, `M` |
 //! | string of fixed length | `A` |
 //! | opaque | `B`, its bytes |
-//! | array of these | the same, repeated, with `TDIMn` |
+//! | array of the types above | the same, repeated, with `TDIMn` |
 //! | record within the record | separate columns, `a.b` |
 //!
 //! Fields of other datatypes do not have a column.
@@ -34,15 +34,15 @@ pub(super) struct FitsColumn {
     code: char,
     /// Number of values of this type in a row.
     repeat: u64,
-    /// The dimensions of the values in a row, fastest first; empty for a single value, and for one
-    /// dimension.
+    /// The dimensions of the values in a row, fastest first; empty for a single value, and for an
+    /// array with one dimension.
     dims: Vec<u64>,
     zero: Option<i128>,
 }
 
 impl FitsColumns {
-    /// Returns the columns of elements of `datatype`, a NumPy type. Returns `None` if there are
-    /// none, or too many.
+    /// Returns the columns of elements of `datatype`, a NumPy type. Returns `None` if there are no
+    /// columns, or more than FITS allows, or if an element is too long.
     pub(super) fn from_datatype(datatype: &Datatype) -> Option<Self> {
         let is_short = u64::from(datatype.size) <= limits::TEXT_ELEMENT_BYTES;
         let mut columns = Vec::new();
@@ -55,7 +55,7 @@ impl FitsColumns {
         cards(self.0.iter().map(FitsColumn::description))
     }
 
-    /// Returns the conversion of a stored record, of `stored_size` bytes, to a row of the binary
+    /// Returns the conversion of a stored record of `stored_size` bytes to a row of the binary
     /// table.
     pub(super) fn record_conversion(&self, stored_size: u32) -> RecordValues {
         let values = self.0.iter().map(|column| column.values.clone());
@@ -112,7 +112,7 @@ pub(super) fn cards(columns: impl ExactSizeIterator<Item = FitsColumnDescription
     cards
 }
 
-/// Replaces characters that a card cannot contain.
+/// Replaces each character that a card cannot contain with `_`.
 fn printable(name: &[u8]) -> Vec<u8> {
     let shown = |&byte: &u8| match byte {
         b' '..=b'~' => byte,
@@ -211,7 +211,7 @@ fn add(datatype: &Datatype, name: &[u8], offset: u64, columns: &mut Vec<FitsColu
 }
 
 /// Returns how values of a datatype are converted, the letter of their FITS type, and the number of
-/// FITS values for one stored value.
+/// FITS values for one stored value. Returns `None` if FITS does not have the datatype.
 fn value_form(datatype: &Datatype) -> Option<(ValueForm, char, u64)> {
     let size = u64::from(datatype.size);
     let width = to_usize(size).ok().filter(|&width| width > 0)?;

@@ -24,7 +24,8 @@ use crate::view::table::column::{ColumnSource, GroupTable};
 use crate::view::table::rows::{Batch, Rows};
 use crate::view::texts::bounds::CountBounds;
 
-/// Amount of row data to process at a time, in bytes of the source plus bytes of the file.
+/// Amount of row data to process at a time, in bytes: the larger of the bytes of the source and the
+/// bytes of the file.
 const BATCH: u64 = 64 << 10;
 
 /// The rows of a group's table, before its FITS file is created.
@@ -36,7 +37,7 @@ pub(crate) struct GroupRows {
     stored: Vec<Option<(FitsColumn, bool)>>,
 }
 
-/// The properties of a column of texts that require reading all texts.
+/// The properties of a column of texts that are known only after all texts were read.
 #[derive(Clone, Copy)]
 struct TextMeasure {
     /// Length of the longest text in bytes, at least 1.
@@ -111,8 +112,8 @@ impl GroupRows {
         })
     }
 
-    /// Finds the width of each column of texts, which [`file`](Self::file) needs. This reads all
-    /// rows.
+    /// Reads all rows to find the maximum width of each column of texts. Returns the encoded
+    /// widths, which [`file`](Self::file) needs.
     ///
     /// # Errors
     /// `Limit` for too many texts. Fails if a text cannot be read.

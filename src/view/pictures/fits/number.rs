@@ -32,8 +32,9 @@ impl FitsNumber {
         }
     }
 
-    /// Returns the value of `BZERO` or `TZEROn`, which readers add to each number in the file;
-    /// `None` if it is 0. FITS has only unsigned bytes, and only signed integers of other sizes.
+    /// Returns the value of `BZERO` or `TZEROn`, which a program adds to each number that it reads
+    /// from the file; `None` if the value is 0. FITS has only unsigned bytes, and only signed
+    /// integers of other sizes.
     pub(super) fn zero(self) -> Option<i128> {
         match (self.0.kind, self.0.bytes) {
             (PixelKind::Signed, 1) => Some(-128),
@@ -53,7 +54,7 @@ impl FitsNumber {
         let pixel = self.0;
         if is_half(pixel) {
             for half in stored.chunks_exact(2) {
-                // `single` takes the value of the half float, so its bytes are first put in order.
+                // `half_to_single` expects a number, so the bytes are first put in order.
                 let half = u16::from_be_bytes(to_big_endian(half, pixel.is_big_endian));
                 out.extend_from_slice(&half_to_single(half).to_be_bytes());
             }
@@ -100,12 +101,13 @@ pub(super) enum ValueForm {
     Numbers(FitsNumber),
     /// Booleans, which become the letters `T` and `F`.
     Logicals,
-    /// Characters. With `ends_at_nul`, a text ends at its first NUL.
+    /// Strings of `width` bytes each. With `ends_at_nul`, a string ends at its first NUL.
     Text {
         ends_at_nul: bool,
         width: usize,
     },
-    /// Characters of four bytes, converted to UTF-8.
+    /// Strings of `width` bytes each, with four bytes for each character. They are converted to
+    /// UTF-8.
     Ucs4 {
         is_big_endian: bool,
         width: usize,

@@ -12,7 +12,7 @@ pub(super) const TEXT: usize = 24;
 /// The properties of a PNG file's pixels that follow from the number type alone.
 pub(super) struct PixelForm {
     pub(super) depth: BitDepth,
-    /// The keywords of the text chunks from which readers can restore the values.
+    /// The keywords of the PNG text chunks from which a program can restore the values.
     pub(super) keywords: &'static [&'static str],
 }
 
@@ -36,14 +36,15 @@ impl PixelForm {
 pub(super) struct LevelConversion {
     pixel: Pixel,
     scale: Scale,
-    /// Whether each level is subtracted from the highest level, because 0 is white.
+    /// Whether each level is subtracted from the highest level, because the array has 0 for white.
     is_inverted: bool,
 }
 
 #[derive(Clone)]
 enum Scale {
-    /// Booleans: levels of one bit, or 0 and 255 in a colour picture.
+    /// Booleans of a grey picture: levels of one bit.
     Bits,
+    /// Booleans of a colour picture: the levels 0 and 255.
     Bytes,
     /// Unsigned integers, which are the levels.
     Plain,
@@ -57,7 +58,7 @@ enum Scale {
     Floats(f64, f64),
 }
 
-/// A range of values, which is extended row by row.
+/// A range of values. It is extended with one row of a picture after another.
 pub(super) trait Range {
     /// Extends the range to include the stored numbers of a row.
     fn include(&mut self, row: &[u8]);
@@ -90,7 +91,7 @@ impl<T: PartialOrd + Copy> Range for Extremes<T> {
 
 impl LevelConversion {
     /// Returns the conversion for a picture whose pixels have `samples` numbers of type `pixel`.
-    /// `look` passes all rows of the picture to a range.
+    /// `look` is called with a range, to which it passes all rows of the picture.
     ///
     /// # Errors
     /// Fails with the errors of `look`.
@@ -142,7 +143,8 @@ impl LevelConversion {
         }
     }
 
-    /// Returns the text chunks from which readers can restore the values, as keywords and texts.
+    /// Returns the keywords and texts of the PNG text chunks from which a program can restore the
+    /// values.
     pub(super) fn texts(&self) -> Vec<(&'static str, String)> {
         let float = |value: f64| {
             let mut text = Vec::new();

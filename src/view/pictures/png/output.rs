@@ -19,7 +19,8 @@ pub(in crate::view::pictures) struct Output<'a> {
 }
 
 impl<'a> Output<'a> {
-    /// Creates an empty buffer. `encoder_memory` is the memory in bytes that the encoder occupies.
+    /// Creates an empty buffer. `beside` is the memory in bytes that the encoder occupies in
+    /// addition to the buffer.
     ///
     /// # Errors
     /// `Io` (`ENOMEM`) if the memory budget of the mount has too little left.

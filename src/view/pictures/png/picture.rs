@@ -1,4 +1,4 @@
-//! A picture of an array: which of its pixels are shown, and the encoding of its compressed file.
+//! A picture of an array: which of its pixels are shown, and its encoding as a compressed PNG file.
 
 use std::io::Write;
 use std::ops::Range as Span;
@@ -64,7 +64,8 @@ impl Picture {
         extent.div_ceil(self.step)
     }
 
-    /// Encodes the compressed file. The memory that the encoding takes is charged to `memory`.
+    /// Encodes the picture as a compressed PNG file. The memory that the encoding takes is charged
+    /// to `memory`.
     ///
     /// # Errors
     /// `Limit` if the encoding takes too long. Fails if an element cannot be read.
@@ -140,7 +141,8 @@ impl Picture {
         self.palette.as_ref().map(Palette::bytes)
     }
 
-    /// Returns whether each level is subtracted from the highest level, because 0 is white.
+    /// Returns whether each level is subtracted from the highest level, because the array has 0 for
+    /// white.
     fn is_inverted(&self) -> bool {
         self.image.appearance.is_zero_white && self.palette.is_none()
     }
@@ -212,7 +214,8 @@ impl Picture {
         Ok(())
     }
 
-    /// Appends the stored pixels `span` of the shown row `number`.
+    /// Appends the pixels of the shown row `number` as stored. `span` is the range of shown
+    /// columns.
     pub(super) fn pixels(
         &self,
         number: u64,
@@ -263,7 +266,7 @@ impl Picture {
     }
 
     /// Appends `count` pixels as stored, starting at element `first`. Each pixel has `numbers`
-    /// numbers. One of `step` pixels is read.
+    /// numbers. Only one of `self.step` pixels is read.
     fn append_pixels(
         &self,
         mut first: u64,
@@ -324,8 +327,9 @@ fn reverse(pixels: &mut [u8], pixel: usize) {
 /// stop.
 pub(in crate::view::pictures) type Check<'c> = &'c mut dyn FnMut() -> Result<()>;
 
-/// Returns the smallest step for a picture of `height` by `width` pixels, each `pixel` bytes long.
-/// With this step, readers accept the picture's size, and its pixels can be read quickly.
+/// Returns the smallest reduction step for a picture of `height` by `width` pixels, each `pixel`
+/// bytes long. One of this many pixels is shown in each direction, so that libpng accepts the size
+/// and the pixels can be read quickly.
 pub(super) fn reduction_step(height: u64, width: u64, pixel: u64) -> u64 {
     let is_enough = |step: &u64| {
         let (rows, columns) = (height.div_ceil(*step), width.div_ceil(*step));

@@ -1,11 +1,11 @@
 //! A PNG file without compression. Its length follows from the shape and the number type, and each
 //! byte depends on only a few pixels.
 //!
-//! The zlib stream (RFC 1950) is split into IDAT chunks, each with its own CRC. The first has the
-//! zlib header, the last the checksum of all rows, and each of the others one stored block (RFC
-//! 1951, 3.2.4). Texts that depend on the pixels are padded with spaces. A pass over all pixels is
-//! needed only for the scale, and for the checksum in the last bytes. The checksum of each block
-//! that was read is cached.
+//! The zlib stream (RFC 1950) is split into IDAT chunks, each with its own CRC. The first chunk has
+//! the zlib header, the last chunk the checksum of all rows, and each of the others one stored
+//! block (RFC 1951, 3.2.4). Texts that depend on the pixels are padded with spaces. A pass over all
+//! pixels is needed only for the scale of the values, and for the checksum in the last bytes. The
+//! checksum of each block that was read is cached.
 
 use std::sync::Mutex;
 
@@ -20,14 +20,15 @@ use crate::view::elements::overlapping_bytes;
 use crate::view::pictures::png::levels::{LevelConversion, TEXT};
 use crate::view::pictures::png::picture::Picture;
 
-/// Maximum number of bytes of rows in one uncompressed zlib block. All blocks except the last have
-/// this length.
+/// Maximum number of bytes of rows in one stored block of the zlib stream. All blocks except the
+/// last have this length.
 const BLOCK: u64 = 65_535;
 
 /// Length in bytes of a PNG chunk without its content: the fields length, type and CRC.
 const CHUNK: u64 = 12;
 
-/// Length in bytes of a block's header: the flag of the last block, and the block's length twice.
+/// Length in bytes of a stored block's header: the flag of the last block, and the block's length
+/// twice.
 const BLOCK_HEADER: u64 = 5;
 
 /// Length in bytes of the last IDAT chunk, which has the checksum of all rows, and of the chunk
@@ -44,12 +45,13 @@ pub(crate) struct UncompressedPng {
     row: u64,
     /// Total length of all rows in bytes.
     rows: u64,
-    /// Length of the file before the first block, in bytes.
+    /// Length in bytes of the file before the first stored block.
     head: u64,
     levels: Mutex<Option<LevelConversion>>,
-    /// For each block, the Adler-32 checksum of its rows; `None` for blocks that were not read yet.
+    /// For each stored block, the Adler-32 checksum of its rows; `None` for blocks that were not
+    /// read yet.
     checksums: Mutex<Vec<Option<u32>>>,
-    /// A cache of the block that was read last: its number, and its bytes in the file.
+    /// A cache of the stored block that was read last: its number, and its IDAT chunk.
     last: Mutex<Option<(u64, Vec<u8>)>>,
 }
 
@@ -85,7 +87,7 @@ impl UncompressedPng {
         self.head.saturating_add(self.rows).saturating_add(around)
     }
 
-    /// Returns the bytes of the file before the first block. Without `levels`, returns a
+    /// Returns the bytes of the file before the first stored block. Without `levels`, returns a
     /// placeholder of the same length.
     fn head(&self, levels: Option<&LevelConversion>) -> Vec<u8> {
         let mut out = b"\x89PNG\r\n\x1a\n".to_vec();
@@ -132,7 +134,8 @@ impl UncompressedPng {
         use_them(&levels)
     }
 
-    /// Returns the rows in block `number`, in PNG's form.
+    /// Returns the bytes of rows in stored block `number`: the filter type and the levels of each
+    /// row.
     fn content(&self, number: u64, cancel: &CancelToken) -> Result<Vec<u8>> {
         let mut at = number.saturating_mul(BLOCK);
         let end = at.saturating_add(BLOCK).min(self.rows);
@@ -159,8 +162,8 @@ impl UncompressedPng {
         Ok(out)
     }
 
-    /// Appends the bytes `range` of a converted row. The range is relative to the byte after the
-    /// row's filter type.
+    /// Appends the bytes `range` of the levels of a row. The range is relative to the byte after
+    /// the row's filter type.
     fn part(
         &self,
         levels: &LevelConversion,
@@ -185,7 +188,7 @@ impl UncompressedPng {
         Ok(())
     }
 
-    /// Returns block `number` as it is in the file: its IDAT chunk.
+    /// Returns the IDAT chunk that contains stored block `number`.
     fn block(&self, number: u64, cancel: &CancelToken) -> Result<Vec<u8>> {
         let content = self.content(number, cancel)?;
         let length = u16::try_from(content.len()).unwrap_or(u16::MAX);

@@ -28,7 +28,8 @@ const DIVERGING: [u32; 11] = [
 const GREY: [u32; 2] = [0, 0xff_ffff];
 
 impl Colours {
-    /// Returns the red, green and blue at a position in the range, which is from 0 to 1.
+    /// Returns the red, green and blue at the position `share` in the range, from 0 (lower end) to
+    /// 1 (upper end).
     pub(crate) fn colour_at(self, share: f64) -> [u8; 3] {
         let known = self.stops();
         let last = known.len() - 1;
@@ -42,7 +43,7 @@ impl Colours {
         })
     }
 
-    /// Returns the name of the colour map that a page shows.
+    /// Returns the name of the colour map for a picture's legend on a page.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Colours::Grey => "grey",

@@ -62,7 +62,8 @@ fn is_latitude(container: &dyn Container, scale: NodeId) -> Result<bool> {
     Ok(name.is_some_and(|name| name == b"latitude"))
 }
 
-/// Returns whether the last value of the array `scale` is greater than its first value.
+/// Returns whether the last value of the array `scale` is greater than its first value. Returns
+/// false for values that are not numbers in one dimension, or that are costly to read.
 fn is_ascending(container: &dyn Container, engine: &Arc<Engine>, scale: NodeId) -> Result<bool> {
     let scale = container.node(scale)?;
     let is_small = |array: &&Arc<Array>| {

@@ -29,8 +29,8 @@ const RUN: u64 = 256;
 /// The meaning of an array's numbers, which determines the colours of its picture.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct PixelMeaning {
-    /// Whether the numbers are shades of a picture, or counts of a detector. They are drawn in
-    /// grey.
+    /// Whether the numbers are shades of a picture, or counts of a detector. Such numbers are drawn
+    /// in grey.
     pub(crate) is_grey: bool,
     /// Whether the numbers are shades of a picture.
     pub(crate) is_image: bool,
@@ -158,9 +158,9 @@ impl SamplePlan {
         })
     }
 
-    /// Returns the numbers of the chunks or pieces to read. All of them are divided into ranges of
-    /// equal length, and one is read from each range. Its position within the range varies, so that
-    /// not all are in the same column of the array.
+    /// Returns the numbers of the chunks or pieces to read. The chunks or pieces of the whole array
+    /// are divided into ranges of equal length, and one is read from each range. Its position
+    /// within the range varies, so that the sample includes several columns of the array.
     fn chunk_numbers(&self) -> impl Iterator<Item = u64> + '_ {
         let (read, all) = (u128::from(self.read), u128::from(self.all));
         (0..read).map(move |number| {
@@ -194,7 +194,7 @@ impl SamplePlan {
         format!("[{}]", slices.collect::<Vec<_>>().join(","))
     }
 
-    /// Returns the maximum number of values to use from each chunk or piece.
+    /// Returns the maximum number of values to use from each chunk or piece that is read.
     fn values(&self) -> u64 {
         limits::HTML_SAMPLED_VALUES / self.read.max(1)
     }
@@ -212,7 +212,8 @@ fn chunk_dims(dims: &[u64], chunk: &[u64]) -> Vec<u64> {
     part.collect()
 }
 
-/// Returns the dimensions of a piece of about `PIECE` contiguous bytes.
+/// Returns the dimensions of a piece of about `PIECE` contiguous bytes, for an array of dimensions
+/// `dims` with elements of `itemsize` bytes.
 fn piece_dims(dims: &[u64], itemsize: u64) -> Vec<u64> {
     let mut room = (PIECE / itemsize).max(1);
     let mut part: Vec<u64> = dims
@@ -272,8 +273,8 @@ impl Sample {
     }
 }
 
-/// Returns evenly spaced ranges of `count` elements. The ranges have about `most` elements in
-/// total.
+/// Returns evenly spaced ranges of the indices below `count`. The ranges have about `most` indices
+/// in total.
 fn spaced_ranges(count: u64, most: u64) -> impl Iterator<Item = Range<u64>> {
     let all = count.div_ceil(RUN);
     let read = if count <= most {

@@ -27,12 +27,12 @@ pub(crate) enum ScaleKind {
 /// The percentiles at the ends of a range.
 const PERCENTILES: (f64, f64) = (0.01, 0.99);
 
-/// Minimum ratio of the upper to the lower end of a positive range for which the scale is
+/// Minimum ratio of the upper to the lower end of a range of positive values for which the scale is
 /// logarithmic.
 const DECADES: f64 = 1e3;
 
-/// The minimum ratio, instead of `DECADES`, if half of the values are in the lowest tenth (`DARK`)
-/// of the range.
+/// Minimum ratio of the two ends, instead of `DECADES`, if half of the positive values are in the
+/// lowest tenth (`DARK`) of the range.
 const SKEWED: f64 = 10.0;
 const DARK: f64 = 0.1;
 
@@ -116,7 +116,7 @@ impl Scale {
         Some(if share.is_finite() { share } else { 0.5 })
     }
 
-    /// Returns the value at a position in the range, which is from 0 to 1.
+    /// Returns the value at the position `share` in the range, from 0 (lower end) to 1 (upper end).
     pub(crate) fn value_at(&self, share: f64) -> f64 {
         match self.kind {
             ScaleKind::Linear => self.low * (1.0 - share) + self.high * share,
@@ -125,7 +125,7 @@ impl Scale {
     }
 }
 
-/// The ends of a range, before its scale is chosen.
+/// The ends of a range of values, before the kind of scale is chosen.
 #[derive(Clone, Copy)]
 struct Ends {
     low: f64,
@@ -133,7 +133,8 @@ struct Ends {
     are_percentiles: bool,
 }
 
-/// Returns the percentiles of `values`, or their minimum and maximum if most of them are equal.
+/// Returns the 1st and the 99th percentile of `values`, or their minimum and maximum if the two
+/// percentiles are equal. Returns `None` without values.
 fn percentiles(values: &mut [f64]) -> Option<Ends> {
     let low = percentile(values, PERCENTILES.0)?;
     let high = percentile(values, PERCENTILES.1)?;
@@ -151,8 +152,8 @@ fn percentiles(values: &mut [f64]) -> Option<Ends> {
     })
 }
 
-/// Returns the lower end of a logarithmic range whose upper end is `high`; `None` if a linear scale
-/// is better.
+/// Returns the lower end of a logarithmic range of `values` whose upper end is `high`; `None` if a
+/// linear scale is better.
 fn logarithmic(values: &[f64], high: f64) -> Option<f64> {
     let mut positive: Vec<f64> = values
         .iter()
@@ -165,8 +166,8 @@ fn logarithmic(values: &[f64], high: f64) -> Option<f64> {
     (high / low > DECADES || is_dark).then_some(low)
 }
 
-/// Returns the value at the fraction `part` of the sorted values. `part` is from 0 (minimum) to 1
-/// (maximum).
+/// Returns the value at the fraction `part` of the sorted values, from 0 (minimum) to 1 (maximum).
+/// Reorders the values. Returns `None` without values.
 fn percentile(values: &mut [f64], part: f64) -> Option<f64> {
     let last = values.len().checked_sub(1)?;
     let place = (last as f64 * part).round() as usize;

@@ -13,7 +13,7 @@ pub(crate) struct Statistics {
     pub(crate) most: f64,
     /// Number of sampled values.
     pub(crate) count: u64,
-    /// Number of sampled values that are NaN, including those that represent missing values.
+    /// Number of sampled values that are NaN, including NaN in place of a missing value.
     pub(crate) nan: u64,
     pub(crate) infinite: u64,
     /// Number of sampled values that a mask marks as missing.
@@ -65,7 +65,7 @@ impl Statistics {
     }
 }
 
-/// The cached form is a sequence of 64-bit numbers.
+/// The encoding of the statistics and the scale in the cache is a sequence of 64-bit numbers.
 impl Shading {
     pub(crate) fn to_bytes(self) -> Vec<u8> {
         let Shading { statistics, scale } = self;
@@ -89,8 +89,10 @@ impl Shading {
         numbers.flat_map(u64::to_le_bytes).collect()
     }
 
+    /// Decodes the result of [`to_bytes`](Self::to_bytes).
+    ///
     /// # Errors
-    /// `Corrupt` for bytes of another length.
+    /// `Corrupt` if `bytes` has another length.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let unfit = || Error::corrupt("kept statistics of a picture", None);
         let (numbers, _) = bytes.as_chunks();

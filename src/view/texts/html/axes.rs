@@ -20,7 +20,8 @@ use crate::view::texts::html::object::PageObject;
 pub(super) struct PageAxis {
     /// The name and unit of the dimension; empty if both are unknown.
     pub(super) label: Vec<u8>,
-    /// The array with the coordinate values of the dimension.
+    /// The reader and the number type of the array with the coordinate values of the dimension;
+    /// `None` if the page shows indices instead of coordinate values.
     scale: Option<(Reader, StoredType)>,
 }
 
@@ -40,7 +41,8 @@ impl PageAxis {
     }
 }
 
-/// Returns the axes for the dimensions of the object's array. Their lengths are `dims`.
+/// Returns the axes for the dimensions of the object's array. `dims` are the lengths of the
+/// dimensions.
 ///
 /// # Errors
 /// Fails if the scales cannot be read.
@@ -60,7 +62,8 @@ pub(super) fn dimension_axes(object: &PageObject<'_>, dims: &[u64]) -> Result<Ve
         .collect()
 }
 
-/// Returns the dimension scale of the object's array, which has one dimension.
+/// Returns the dimension scale of the object's array, which has one dimension. Returns `None` if
+/// the array has no scale, or is itself the scale.
 ///
 /// # Errors
 /// Fails if the attributes cannot be read.
@@ -71,7 +74,7 @@ pub(super) fn line_scale(object: &PageObject<'_>) -> Result<Option<NodeId>> {
     Ok(scale.filter(|scale| *scale != object.node.id))
 }
 
-/// Returns the name and the unit of a dimension scale: `time [s]`.
+/// Returns the name and the unit of a dimension scale, such as `time [s]`.
 ///
 /// # Errors
 /// Fails if the attributes cannot be read.
@@ -128,7 +131,7 @@ fn unit(object: &PageObject<'_>, node: NodeId) -> Result<Option<Vec<u8>>> {
 }
 
 /// Returns the scalar `unit` of the ASDF mapping that contains the ndarray, as in a quantity of
-/// astropy.
+/// astropy; `None` if there is no such mapping or scalar.
 fn unit_of_quantity(object: &PageObject<'_>) -> Result<Option<Vec<u8>>> {
     if object.container.asdf_extras().is_none() || last_name(object.path) != b"value" {
         return Ok(None);

@@ -1,4 +1,5 @@
-//! The facts about an object on its page: links to related files, attributes, datatype and storage.
+//! The properties of an object on its page: links to related files, attributes, datatype and
+//! storage.
 
 use std::ops::ControlFlow;
 
@@ -79,15 +80,15 @@ fn write_value(value: &[u8], draft: &mut PageDraft) {
     draft.body.markup("</details>");
 }
 
-/// The value of an attribute, as a page shows it.
+/// The text or the links that a page shows for the value of an attribute.
 enum FactValue {
     Text(Vec<u8>),
     /// References to objects, as links, and the length of the links' texts in bytes.
     Links(Html, usize),
 }
 
-/// Returns what a page shows of an attribute's value. If the value is too long, this is the number
-/// of its elements.
+/// Returns the text or the links that a page shows for an attribute's value. For a value that is
+/// too long, the text is the number of its elements.
 fn value(object: &PageObject<'_>, content: &AttributeContent) -> Result<FactValue> {
     let text = match xattr_text(&**object.container, &*object.paths, content) {
         Err(Error::Limit { .. }) => {

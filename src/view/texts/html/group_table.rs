@@ -11,7 +11,7 @@ use crate::view::texts::html::object::{GroupRows, PageObject};
 use crate::view::texts::html::page_draft::PageDraft;
 use crate::view::texts::html::script;
 
-/// Number of rows in the file that the page links to after the first rows.
+/// Number of rows in the linked CSV file that continues the first rows on the page.
 const NEXT: u64 = 1000;
 
 /// Writes the first rows of the table, if the object is a group that is a table.

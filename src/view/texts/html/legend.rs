@@ -7,7 +7,7 @@ use crate::view::pictures::shaded::scale::{Scale, ScaleKind};
 use crate::view::pictures::shaded::statistics::Shading;
 use crate::view::texts::html::markup::Html;
 
-/// Number of colours at regular positions from which the bar's gradient is drawn.
+/// Number of equal intervals between the colours from which the bar's gradient is drawn.
 const STOPS: u8 = 20;
 
 /// The data for the legend of a picture, or of a stack of pictures.
@@ -141,7 +141,8 @@ impl<'a> Legend<'a> {
         text
     }
 
-    /// Writes a bar with the colours of the range, and numbers below it.
+    /// Writes a bar with the colours of the scale, and numbers below it. Writes nothing for a
+    /// picture without a scale.
     pub(super) fn write_bar(&self, html: &mut Html) {
         if !self.has_scale() {
             return;
@@ -172,8 +173,8 @@ impl<'a> Legend<'a> {
     }
 }
 
-/// Returns the numbers below the bar: one at each quarter, or only those at the ends if the numbers
-/// are long.
+/// Returns the texts of the numbers below the bar: one at each quarter, or only those at the ends
+/// if a text is long.
 fn ticks(scale: &Scale) -> Vec<String> {
     /// Maximum characters of a number so that five numbers fit side by side on a phone.
     const LONG: usize = 9;
@@ -230,7 +231,7 @@ fn format_tick(value: f64) -> String {
     }
 }
 
-/// Formats a number briefly: integers exactly, other numbers with six digits.
+/// Formats a number briefly: integers exactly, other numbers with five or six significant digits.
 pub(super) fn format_short(value: f64) -> String {
     // Adding 0 removes the sign of -0.
     let value = value + 0.0;

@@ -1,7 +1,7 @@
 //! HTML in which names and values from a file cannot inject markup.
 //!
-//! Markup is part of the program (`&'static str`). Data from a file is appended as text or as a
-//! [`Url`], and escaped at that point. The type does not accept anything else.
+//! Markup is part of the program (`&'static str`). Data from a file is appended as text, which is
+//! escaped, or as a [`Url`]. [`Html`] does not accept data in any other way.
 
 use std::fmt::{self, Write};
 
@@ -24,13 +24,13 @@ impl Html {
         self
     }
 
-    /// Appends text of any bytes. Characters that are not printable become escapes. A text over the
-    /// limit ends in `…`.
+    /// Appends bytes as escaped text. Characters that are not printable become escapes. A text of
+    /// more than [`limits::HTML_TEXT`] characters is cut, and ends in `…`.
     pub(super) fn text(&mut self, text: impl AsRef<[u8]>) -> &mut Self {
         self.limited_text(text.as_ref(), limits::HTML_TEXT)
     }
 
-    /// Like [`text`](Self::text), with a higher limit for a text that is the main content.
+    /// Does the same as [`text`](Self::text), with the higher limit [`limits::HTML_LONG_TEXT`].
     pub(super) fn long_text(&mut self, text: impl AsRef<[u8]>) -> &mut Self {
         self.limited_text(text.as_ref(), limits::HTML_LONG_TEXT)
     }

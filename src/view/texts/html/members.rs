@@ -23,17 +23,17 @@ const BRANCH: u64 = 20;
 /// Maximum depth of nested groups on one page.
 const LEVELS: u32 = 6;
 
-/// A member of a group in the list of a page, and those of its own members that the page shows.
+/// A member in the list of a page, and those of its own members that the page shows below it.
 struct Row {
     name: Vec<u8>,
     member: SiteMember,
     submembers: ListedMembers,
 }
 
-/// Members of one group that a page shows.
+/// The members of one group that a page shows.
 #[derive(Default)]
 struct ListedMembers {
-    /// The indices of the members in the rows of the page.
+    /// The indices of the members in `PageMembers::rows`.
     rows: Vec<usize>,
     has_more: bool,
     /// Whether the members are in the order of the file's index, because there are too many to
@@ -42,7 +42,7 @@ struct ListedMembers {
     error: Option<Error>,
 }
 
-/// The members that the page of a group shows, with those of its subgroups.
+/// The members that the page of a group shows: its own members, and members of its subgroups.
 #[derive(Default)]
 pub(super) struct PageMembers {
     rows: Vec<Row>,
@@ -112,7 +112,8 @@ fn group_node(member: &SiteMember) -> Option<NodeId> {
 }
 
 /// Appends at most `most` members of `group` to `rows`, starting with member number `first`.
-/// `sorted` is the number of members that may still be sorted for this page.
+/// `sorted` is the number of members that may still be sorted for this page. Returns the appended
+/// members, with the error that ended the list.
 fn append_members(
     object: &PageObject<'_>,
     (group, first, most): (NodeId, u64, u64),
@@ -224,8 +225,8 @@ fn write_row(object: &PageObject<'_>, row: &Row, draft: &mut PageDraft) {
     }
 }
 
-/// Writes a summary of an object: the datatype and the value of a single element, or the datatype,
-/// shape, filters and stored size of an array.
+/// Writes a summary of an object. For a single element, the summary is the datatype and the value.
+/// For any other array, it is the datatype, shape, filters and stored size.
 fn write_facts(object: &PageObject<'_>, node: &Arc<Node>, value: Option<Vec<u8>>, html: &mut Html) {
     let mut fact = |text: &[u8]| {
         html.markup("<span>").text(text).markup("</span>");

@@ -13,7 +13,8 @@ use crate::view::texts::html::{picture, plot};
 /// Maximum number of groups from the page's group to the group with the plotted data.
 const STEPS: usize = 8;
 
-/// The array to plot: its group, the names of the groups that lead to it, and the link to it.
+/// The array to plot: its group, the names of the links from the page's group to the array, and the
+/// last of these links.
 struct Signal {
     group: NodeId,
     names: Vec<Vec<u8>>,
@@ -69,8 +70,8 @@ fn write_figure(object: &PageObject<'_>, signal: &Signal, draft: &mut PageDraft)
     })
 }
 
-/// Finds the array to plot. The search starts at the page's group and follows the attribute
-/// `default`.
+/// Finds the array to plot; `None` if the attributes do not name one. The search starts at the
+/// page's group, and follows the attribute `default` from group to group to the attribute `signal`.
 fn signal(object: &PageObject<'_>) -> Result<Option<Signal>> {
     let container = &**object.container;
     let (mut group, mut names) = (object.node.id, Vec::new());

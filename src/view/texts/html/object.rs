@@ -33,15 +33,15 @@ pub(crate) struct PageObject<'a> {
     /// A function that returns the elements that a selector picks, and which of them are missing.
     /// An empty selector picks all elements.
     pub(crate) read_part: &'a ReadPart<'a>,
-    /// A function that returns the statistics of the values and the range for drawing them; `None`
-    /// for values that are not drawn.
+    /// A function that returns the statistics of the array's values and the scale for drawing them;
+    /// `None` for values that are not drawn.
     pub(crate) shading: &'a dyn Fn() -> Result<Option<Shading>>,
     /// A function that returns the rows of the table, if the object is a group that is a table;
     /// `None` for other objects.
     pub(crate) group_rows: &'a dyn Fn() -> Result<Option<GroupRows>>,
     /// Number of the first member that the page of a group shows.
     pub(crate) first_member: u64,
-    /// The group on whose page the object is drawn; `None` on the object's own page.
+    /// The group on whose page the object is drawn; `None` if the page is about the object itself.
     pub(crate) group: Option<NodeId>,
     /// A function that draws another object on the page.
     pub(crate) draw_other: &'a DrawOther<'a>,
@@ -49,12 +49,12 @@ pub(crate) struct PageObject<'a> {
     pub(crate) cancel: CancelToken,
 }
 
-/// A function that calls `draw` with another object, to draw it on the same page. Fails if the
-/// object is not visible from the page.
+/// A function that calls its second argument with the object to which the first argument refers,
+/// prepared for drawing on the same page. Fails if the path of that object cannot be determined.
 pub(crate) type DrawOther<'a> =
     dyn Fn(&MemberObject<'_>, &mut dyn FnMut(&PageObject<'_>)) -> Result<()> + 'a;
 
-/// An object that is drawn on the page of another object, a group.
+/// An object that is drawn on the page of a group that contains it.
 pub(crate) struct MemberObject<'a> {
     pub(crate) node: &'a Node,
     pub(crate) place: NamedObject,

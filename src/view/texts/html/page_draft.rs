@@ -1,10 +1,10 @@
-//! A page while it is written.
+//! An HTML page that is being written.
 
 use h5fs_reader::error::Error;
 
 use crate::view::texts::html::markup::Html;
 
-/// A page while it is written.
+/// The body of an HTML page that is being written.
 #[derive(Default)]
 pub(super) struct PageDraft {
     pub(super) body: Html,

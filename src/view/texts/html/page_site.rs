@@ -13,12 +13,12 @@ pub(crate) trait Site {
     fn source_name(&self) -> Vec<u8>;
 
     /// Returns links to the pages from the root to the object, both included. Returns `None` if the
-    /// path of the object is unknown. The page then has few links.
+    /// path of the object is unknown.
     fn breadcrumbs(&self) -> Option<Vec<Breadcrumb>>;
 
     /// Returns the other files of the mount that show the object: in the main tree, and in the
-    /// trees of views. With `with_table`, all members of a group may be examined to find out
-    /// whether the group is a table.
+    /// trees of views. With `with_table`, the members of a group may be examined to find out
+    /// whether the group has table files.
     ///
     /// # Errors
     /// Fails if the files cannot be determined.
@@ -27,41 +27,43 @@ pub(crate) trait Site {
     /// Returns whether the object is the root of a mount.
     fn is_root(&self) -> bool;
 
-    /// Returns the URL of the file with the attribute `name` of the object.
+    /// Returns the URL of the file with the value of the attribute `name` of the object.
     fn attribute_url(&self, name: &[u8]) -> Option<Url>;
 
-    /// Returns the URL of the table (CSV file) of the part that `selector` picks from the object.
+    /// Returns the URL of the CSV file with the part of the object that `selector` picks. An empty
+    /// selector picks the whole object.
     fn part_table_url(&self, selector: &str) -> Option<Url>;
 
-    /// Returns the URL of the NumPy file with the object's numbers. With `as_meant`, packed numbers
-    /// are decoded by the netCDF conventions.
+    /// Returns the URL of the NumPy file with the object's numbers. With `as_meant`, this is the
+    /// file in which packed numbers are decoded by the netCDF conventions, if such a file exists.
     fn npy_url(&self, as_meant: bool) -> Option<Url>;
 
-    /// Like [`npy_url`](Self::npy_url), for the object `node` of the same file.
+    /// Does the same as [`npy_url`](Self::npy_url), for the object `node` of the same file.
     fn npy_url_of(&self, node: NodeId, as_meant: bool) -> Option<Url>;
 
-    /// Returns the base URL of the script and of the search; `None` if the page is a file, which
-    /// does not have a script.
+    /// Returns the base URL of the script and of the search; `None` if no server provides a script
+    /// for the page.
     fn script_url(&self) -> Option<Url>;
 
-    /// Returns the URL of the page that shows the group's members from number `first` on.
+    /// Returns the URL of the page that lists the group's members, starting with member number
+    /// `first`.
     fn members_url(&self, first: u64) -> Option<Url>;
 
-    /// Returns the URL or the number of the object's pictures.
+    /// Returns the URL of the object's only picture, or the number of its pictures.
     fn pictures(&self) -> Pictures;
 
-    /// Returns the URL of the exact picture `number` of a stack.
+    /// Returns the URL of the PNG file with the exact values of picture `number` of a stack.
     fn frame_url(&self, number: u64) -> Option<Url>;
 
-    /// Returns the URL of the drawn picture for the page: of the whole array, or of picture
-    /// `number` of a stack.
+    /// Returns the URL of the picture that the page shows, with the values as colours: of the whole
+    /// array, or of picture `number` of a stack.
     fn drawn_picture_url(&self, number: Option<u64>) -> Option<Url>;
 
-    /// Returns the page and the target of a link in a group.
+    /// Returns the target of a link in a group, and the page of the target.
     fn linked_member(&self, group: NodeId, link: &Link) -> SiteMember;
 
-    /// Returns the object of the same file that a link of a group leads to; `None` if the link
-    /// leads elsewhere.
+    /// Returns the object of the same file to which a link in a group leads; `None` if the link
+    /// leads to another file or to no object.
     ///
     /// # Errors
     /// Fails if the link cannot be followed.
@@ -72,7 +74,7 @@ pub(crate) trait Site {
     fn object_page_url(&self, node: NodeId) -> Option<Url>;
 
     /// Returns the site for another object `node` that is drawn on the same page. `place` is the
-    /// group and the name of the object.
+    /// group and the name under which the object was found.
     fn for_object<'s>(&'s self, node: &'s Node, place: &NamedObject) -> Box<dyn Site + 's>;
 
     /// Returns the size in bytes that an object occupies in the file; `None` if it is unknown or
@@ -80,7 +82,7 @@ pub(crate) trait Site {
     fn stored_bytes(&self, node: &Node) -> Option<u64>;
 }
 
-/// An object, and the group and the name in which it was found.
+/// An object, and the group and the name under which it was found.
 pub(crate) struct NamedObject {
     pub(crate) node: NodeId,
     pub(crate) group: NodeId,
@@ -115,7 +117,7 @@ pub(crate) enum Pictures {
     Frames(u64),
 }
 
-/// A member of a group, as its page shows the member.
+/// The target of a link in a group, and the page of the target.
 pub(crate) struct SiteMember {
     pub(crate) target: MemberTarget,
     /// The URL of the linked object's page; `None` if the object does not have a page.
@@ -124,9 +126,9 @@ pub(crate) struct SiteMember {
 
 /// The target of a link in a group.
 pub(crate) enum MemberTarget {
-    /// An object of the file.
+    /// An object that the mount shows as a member of the group.
     Object(Arc<Node>),
-    /// The text for a link that is dangling or leads to another file.
+    /// The target of any other link, such as a soft or an external link, as text.
     Elsewhere(Vec<u8>),
     /// The link or its target cannot be read.
     Unreadable(Error),

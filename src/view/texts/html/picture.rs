@@ -21,7 +21,7 @@ use crate::view::texts::html::script;
 /// Maximum number of pictures in a strip.
 const FRAMES: u64 = 8;
 
-/// A picture on a page, and the file that a click on it opens.
+/// A picture on a page, and the PNG file to which the picture links.
 struct LinkedPicture {
     drawn_url: Option<Url>,
     file_url: Url,
@@ -55,7 +55,8 @@ pub(super) fn write(object: &PageObject<'_>, draft: &mut PageDraft) {
     }
 }
 
-/// Returns picture `number` of a stack, with its link.
+/// Returns picture `number` of a stack and the PNG file to which it links; `None` if the picture
+/// does not have a PNG file.
 fn linked_frame(object: &PageObject<'_>, number: u64) -> Option<LinkedPicture> {
     Some(LinkedPicture {
         drawn_url: object.site.drawn_picture_url(Some(number)),
@@ -143,14 +144,14 @@ fn write_figure(
     Ok(())
 }
 
-/// Returns the relative width of a picture whose relative height is 20. The result is between 1 and
-/// 20.
+/// Returns the width of a picture, scaled so that its height is 20. The result is between 1 and 20.
 fn relative_width(image: &Image) -> u64 {
     let breadth = u128::from(image.width) * 20 / u128::from(image.height.max(1));
     u64::try_from(breadth.clamp(1, 20)).unwrap_or(20)
 }
 
-/// Writes the width and height of a picture, as attributes of the element that was begun.
+/// Writes the width and the height of a drawn picture, as attributes of the `img` element that is
+/// still open.
 fn write_size(image: &Image, html: &mut Html) {
     let (width, height) = shaded::drawn_size(image);
     html.markup("\" width=\"").number(width);

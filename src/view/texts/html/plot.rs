@@ -92,8 +92,8 @@ struct Drawing<'a> {
 }
 
 impl PlotLine {
-    /// Chooses which pieces of `array` are read for its line, over the coordinates `axis`. `count`
-    /// is the number of elements. Returns `None` if the array is too large.
+    /// Chooses which pieces of `array` are read for its line. `along` is the horizontal axis, and
+    /// `count` the number of elements. Returns `None` if the array is too large.
     fn choose(object: &PageObject<'_>, array: &Array, along: PlotAxis, count: u64) -> Option<Self> {
         let is_remote = object.container.is_remote();
         let beside = along.coordinate.as_ref().map(|along| &*along.array);
@@ -107,8 +107,8 @@ impl PlotLine {
         })
     }
 
-    /// Reads the numbers, and returns the plots and the bins. The bins contain the errors of
-    /// reading.
+    /// Reads the numbers, and returns the HTML of the plots, and the bins. An error of reading is
+    /// returned in the bins.
     fn draw_figures(&self, object: &PageObject<'_>) -> Result<(Html, BinnedNumbers)> {
         let mut html = Html::default();
         let mut binned = self.read_bins(object)?;
@@ -290,7 +290,7 @@ impl PlotLine {
     }
 }
 
-/// Places each bin at its index as the horizontal coordinate.
+/// Places each bin at its index among the bins as the horizontal coordinate.
 fn place_by_index(bins: &[Bin]) -> PlacedBins {
     let places = bins.iter().enumerate().map(|(number, &bin)| PositionedBin {
         bin,

@@ -6,7 +6,7 @@ use crate::view::texts::html::object::PageObject;
 use crate::view::texts::html::page_draft::PageDraft;
 use crate::view::texts::html::page_site::SiblingFile;
 
-/// Writes the commands for the object. `files` are the files of the mount that show it.
+/// Writes commands that read the object. `files` are the files of the mount that show the object.
 pub(super) fn write(object: &PageObject<'_>, files: &[SiblingFile], draft: &mut PageDraft) {
     let lines = command_lines(object, files);
     if lines.is_empty() {
@@ -72,7 +72,7 @@ fn safe_text(bytes: &[u8]) -> Option<&str> {
     (!text.is_empty() && !text.contains(is_odd)).then_some(text)
 }
 
-/// Quotes a word for a POSIX shell.
+/// Quotes a path for a POSIX shell. A path that begins with `-` gets the prefix `./`.
 fn quote_for_shell(word: &str) -> String {
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-+,:@%".contains(byte);
     let word = match word.strip_prefix('-') {

@@ -86,8 +86,9 @@ fn write(
     Ok(())
 }
 
-/// Returns the page of the object that an element references, or of the array whose region it
-/// references. Returns `None` if the element is not a reference, or if there is no such page.
+/// Returns the URL of the page of the object that an element references, or of the array whose
+/// region it references. Returns `None` if the element is not a reference, or if there is no such
+/// page.
 ///
 /// # Errors
 /// Fails if the reference cannot be read.

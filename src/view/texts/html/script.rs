@@ -26,7 +26,7 @@ use crate::view::pictures::shaded::statistics::Shading;
 use crate::view::texts::html::markup::{Html, Url};
 use crate::view::texts::html::object::PageObject;
 
-/// The text of the script.
+/// The JavaScript code that a server provides to its pages.
 pub(crate) const TEXT: &str = concat!(
     "\"use strict\";\n(() => {\n",
     include_str!("script/numbers.js"),
@@ -58,7 +58,8 @@ pub(super) fn write_head(object: &PageObject<'_>, html: &mut Html) {
     html.markup("?search=\"></script>\n");
 }
 
-/// Writes the data of a picture for the page's script, as HTML attributes of the figure.
+/// Writes the data of a picture for the page's script, as HTML attributes of the figure. `sides`
+/// are the indices of the dimensions of rows and columns.
 ///
 /// # Errors
 /// Fails if the mask of missing values, or an attribute, cannot be read.
@@ -120,7 +121,7 @@ pub(super) fn write_picture_data(
     Ok(())
 }
 
-/// Returns the rule for missing values of the object's array.
+/// Returns the rule for missing values of the object's array; `None` if no value counts as missing.
 fn missing_values(object: &PageObject<'_>) -> Result<Option<MissingValues>> {
     let drawn = DrawnArray {
         container: &**object.container,
@@ -143,7 +144,8 @@ pub(super) struct LineCoordinates {
 }
 
 /// Writes the URLs of the numbers and the coordinates of a line plot for the page's script, as HTML
-/// attributes of the figure. The array has `count` numbers.
+/// attributes of the figure. `count` is the number of elements, and `over` describes the
+/// coordinates.
 pub(super) fn write_line_data(
     object: &PageObject<'_>,
     count: u64,

@@ -29,7 +29,8 @@ const KINDS: [&[u8]; 5] = [
 ];
 
 /// Returns the kind of `node` from the attributes in `KINDS`, or the long name and unit of an
-/// array. In a remote source, only groups are examined, because each attribute may need a request.
+/// array. Returns `None` if no such attribute exists. In a remote source, only groups are examined,
+/// because each attribute may need a request.
 ///
 /// # Errors
 /// Fails if an attribute cannot be read.

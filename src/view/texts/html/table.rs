@@ -18,7 +18,7 @@ use crate::view::texts::html::object::PageObject;
 use crate::view::texts::html::page_draft::PageDraft;
 use crate::view::texts::html::{cell, references, script};
 
-/// The part of an array that its page shows: the first rows and columns.
+/// The part of an array that its page shows as a table: the first rows and columns.
 #[derive(Debug, PartialEq, Eq)]
 struct TableCorner {
     /// Number of dimensions before rows and columns. Only their first index is shown.
@@ -32,9 +32,9 @@ struct TableCorner {
 }
 
 impl TableCorner {
-    /// Chooses the largest corner of an array that is within the byte limit of a table on a page.
-    /// `dims` are the dimensions of the array. Returns `None` if even one element exceeds the
-    /// limit.
+    /// Chooses as many first rows and columns of an array as the byte limit of a table on a page
+    /// allows. `dims` are the dimensions of the array. Returns `None` if even one element exceeds
+    /// the limit.
     fn choose(array: &Array, dims: &[u64], itemsize: u64, is_record: bool) -> Option<Self> {
         let rank = dims.len();
         let (leading, all) = match dims {
@@ -61,7 +61,7 @@ impl TableCorner {
         Some(corner)
     }
 
-    /// Returns the number of bytes that must be decoded or read for the corner.
+    /// Returns the number of bytes that must be decoded or read to show this part of the array.
     fn cost(&self, array: &Array, itemsize: u64) -> u64 {
         let [rows, columns] = self.shown;
         let read = rows.saturating_mul(columns).saturating_mul(itemsize);
@@ -77,7 +77,8 @@ impl TableCorner {
         read.max(chunks.saturating_mul(bytes))
     }
 
-    /// Returns the selector that picks row `row` of the array, or the whole corner for `None`.
+    /// Returns the selector that picks row `row` of the array; for `None`, the selector that picks
+    /// all shown rows and columns.
     fn selector(&self, row: Option<u64>) -> String {
         let mut indices = vec!["0".to_owned(); self.leading_dims];
         let [rows, columns] = self.shown;
@@ -208,7 +209,7 @@ fn write_cells(
     Ok(())
 }
 
-/// Writes the index of row `row`, which links to the file of the row.
+/// Writes the index of row `row`, as a link to the CSV file of this row.
 fn write_label(object: &PageObject<'_>, corner: &TableCorner, row: u64, html: &mut Html) {
     if corner.rank == 0 {
         return;

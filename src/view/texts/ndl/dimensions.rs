@@ -18,10 +18,11 @@ pub(super) struct NdlCoordinate {
     pub(super) is_unlimited: bool,
 }
 
-/// Returns whether the array is a dimension coordinate that the language can express.
+/// Returns whether the array is a dimension coordinate that NDL can express.
 ///
 /// # Errors
-/// Fails if an attribute or a node cannot be read. All functions below fail in the same way.
+/// Fails if an attribute or a node cannot be read. The other functions of this module fail in the
+/// same way.
 pub(super) fn is_coordinate(
     container: &dyn Container,
     node: NodeId,
@@ -41,8 +42,8 @@ pub(super) fn is_unlimited(array: &Array) -> bool {
     array.shape.max().first() == Some(&None)
 }
 
-/// Returns the coordinate of each dimension of an array, if it has one. The array is in the group
-/// at path `group`.
+/// Returns the coordinate of each dimension of an array; `None` for a dimension without a
+/// coordinate. `group` is the path of the group that contains the array.
 pub(super) fn coordinates(
     source: &NdlSource,
     node: NodeId,

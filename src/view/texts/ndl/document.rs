@@ -11,17 +11,17 @@ use crate::view::texts::ndl::lines::{Lines, comment_text};
 use crate::view::texts::ndl::progress::{DocumentState, WriteStep};
 use crate::view::texts::ndl::source::NdlSource;
 
-/// The options of a document: its extent and its syntax.
+/// The options of an NDL document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Options {
-    /// Maximum number of elements of arrays whose values the document includes. Dimension
-    /// coordinates have a limit of their own.
+    /// Maximum number of elements of an array whose values the document includes. Dimension
+    /// coordinates have a limit of their own, `limits::NDL_VALUES`.
     pub values: u64,
     /// The syntax of the document: YAML or JSON.
     pub syntax: Syntax,
 }
 
-/// An NDL document during one call that writes a part of it.
+/// An NDL document during one call that writes a part of the document.
 pub(super) struct NdlDocument<'a> {
     pub(super) source: &'a NdlSource,
     pub(super) options: Options,
@@ -44,8 +44,9 @@ impl NdlDocument<'_> {
         self.progress.steps.push(step);
     }
 
-    /// Returns the value in `found`. If it is an error, writes the error as a comment, reports it
-    /// to the callback, and returns the default value. `name` is the name of what was read.
+    /// Returns the value in `found`. For an error, writes the error as a comment, reports it to the
+    /// callback, and returns the default value. `name` is the name of the attribute, member or
+    /// property that was read.
     pub(super) fn report_error<T: Default>(&mut self, name: &[u8], found: Result<T>) -> T {
         found.unwrap_or_else(|error| {
             self.report_unreadable_part(name, &error);
@@ -53,14 +54,15 @@ impl NdlDocument<'_> {
         })
     }
 
-    /// Reports that the member `name` of the current group cannot be read, to the callback and in a
-    /// comment.
+    /// Reports that the member `name` of the current group cannot be read: to the callback, and in
+    /// a comment of the document.
     pub(super) fn report_unreadable(&mut self, name: &[u8], error: &Error) {
         (self.on_damaged)(&join_path(&self.progress.path, name), error);
         self.comment_on_damage(name, error);
     }
 
-    /// Reports that the part `part` of the current object, such as an attribute, cannot be read.
+    /// Reports that the part `part` of the current object, such as an attribute, cannot be read: to
+    /// the callback, and in a comment of the document.
     pub(super) fn report_unreadable_part(&mut self, part: &[u8], error: &Error) {
         (self.on_damaged)(&self.progress.object, error);
         self.comment_on_damage(part, error);

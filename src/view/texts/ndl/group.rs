@@ -41,7 +41,7 @@ impl NdlDocument<'_> {
         self.push_step(WriteStep::NeededElsewhere);
     }
 
-    /// Writes an array as a member of its group.
+    /// Writes the described object, an array, as a member of its group.
     fn write_single_array(&mut self, node: NodeId, array: &Array) {
         let (group, name) = split(self.top_path);
         self.lines.open(group);
@@ -97,8 +97,8 @@ impl NdlDocument<'_> {
         }
     }
 
-    /// Sorts the members of a group by their kind in NDL. Links that NDL cannot express become
-    /// comments.
+    /// Sorts the members of a group by their kind in NDL, until the output is full or all links
+    /// were read. Links that NDL cannot express become comments.
     pub(super) fn sort_links(
         &mut self,
         group: NodeId,
@@ -198,7 +198,9 @@ impl NdlDocument<'_> {
         Ok(())
     }
 
-    /// Returns the canonical path of the object if the document has it there, and not at `path`.
+    /// Returns where the document describes the object if not at `path`: at its canonical path, or
+    /// at an earlier link of an object without a canonical path (the text `above`). Returns `None`
+    /// if the object must be described at `path`.
     fn canonical_path_elsewhere(&mut self, node: &Node, path: &[u8]) -> Result<Option<Vec<u8>>> {
         let visited = &mut self.progress.visited;
         if node.link_count <= 1 && !visited.contains(&node.id) {

@@ -2,7 +2,7 @@
 
 use h5fs_reader::model::ndl::{FlowWriter, Syntax, is_long_key, text_in};
 
-/// A writer that appends indented keys and values.
+/// A writer that appends indented keys and values of nested maps.
 pub(super) struct Lines<'a> {
     out: &'a mut Vec<u8>,
     syntax: Syntax,
@@ -39,19 +39,19 @@ impl<'a> Lines<'a> {
         self.out.len()
     }
 
-    /// Creates an empty value for this syntax, in flow style (on one line).
+    /// Creates a writer for a value in flow style (on one line), in the syntax of the document.
     pub(super) fn flow(&self) -> FlowWriter {
         FlowWriter::new(self.syntax)
     }
 
-    /// Writes the beginning of the document.
+    /// Writes the opening brace of the document, in JSON only.
     pub(super) fn begin(&mut self) {
         if self.syntax == Syntax::Json {
             self.out.push(b'{');
         }
     }
 
-    /// Writes the end of the document.
+    /// Writes the closing brace of the document, in JSON only.
     pub(super) fn end(&mut self) {
         if self.syntax == Syntax::Json {
             self.out.extend_from_slice(b"\n}\n");
@@ -75,14 +75,14 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// Writes a key whose value is a map. `inside` writes the keys of that map.
+    /// Writes a key whose value is a map. `inside` writes the keys of this map.
     pub(super) fn map(&mut self, key: &[u8], inside: impl FnOnce(&mut Self)) {
         self.open(key);
         inside(self);
         self.close();
     }
 
-    /// Writes a key whose value is a map. All keys until [`Lines::close`] belong to that map.
+    /// Opens a map as the value of a key. All keys until [`Lines::close`] belong to this map.
     pub(super) fn open(&mut self, key: &[u8]) {
         self.key(key);
         self.write(match self.syntax {
@@ -93,7 +93,8 @@ impl<'a> Lines<'a> {
         self.place.is_next = false;
     }
 
-    /// Writes an empty map as the value of the last key.
+    /// Writes `{}` for an opened map without keys, in YAML. In JSON, [`open`](Self::open) and
+    /// [`close`](Self::close) write the braces.
     pub(super) fn write_empty_map(&mut self) {
         if self.syntax == Syntax::Yaml {
             self.indent();
@@ -101,7 +102,7 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// Ends the map that was begun last.
+    /// Closes the innermost open map.
     pub(super) fn close(&mut self) {
         self.place.depth = self.place.depth.saturating_sub(1);
         if self.syntax == Syntax::Json {

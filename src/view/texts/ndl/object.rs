@@ -227,7 +227,7 @@ impl NdlDocument<'_> {
         is_open.then(|| (&b"shape"[..], format!("{dims:?}")))
     }
 
-    /// Writes the value of an array, if the array has at most `most` elements.
+    /// Writes the value of an array; a comment if the array has more than `most` elements.
     fn write_value(&mut self, array: &Arc<Array>, most: u64) {
         match read_value(self.source, self.options.syntax, array, most) {
             Ok(value) => self.lines.pair(b"value", &value),
@@ -286,8 +286,9 @@ fn open_attributes_once(lines: &mut Lines<'_>, is_open: &mut bool) {
     }
 }
 
-/// Writes an attribute. A single string is written in the short form, which cannot be confused with
-/// another datatype. Other values are written in the full form.
+/// Writes an attribute. A single string is written in NDL's short form, as a name and a text, which
+/// cannot be confused with another datatype. Other values are written in the full form, with shape,
+/// type and value.
 fn write_attribute(
     source: &NdlSource,
     lines: &mut Lines<'_>,

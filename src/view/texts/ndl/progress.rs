@@ -23,14 +23,16 @@ pub(crate) struct DocumentState {
     pub(super) path: Vec<u8>,
     /// The path of the current object: the group itself, or an array in the group.
     pub(super) object: Vec<u8>,
-    /// Whether the current group is still empty.
+    /// Whether nothing was written for the current group yet.
     pub(super) is_empty: bool,
-    /// The nodes of groups, and of objects without a canonical path, that the document already has.
+    /// The nodes of groups, and of objects without a canonical path, that the document already
+    /// contains.
     pub(super) visited: HashSet<NodeId>,
     pub(super) entries: usize,
     /// Total length in bytes of the names that are stored for later steps.
     pub(super) names: usize,
-    /// Coordinates that the document needs, but that are not below the described object.
+    /// Dimension coordinates that the shapes in the document name, but that are not below the
+    /// described object.
     pub(super) needed_coordinates: Coordinates,
     /// Total length in bytes of the names and group paths in `needed_coordinates`.
     pub(super) elsewhere_names: usize,
@@ -46,7 +48,7 @@ pub(super) enum WriteStep {
         list: MemberNames,
         next: usize,
     },
-    /// Sorts the links of a group, and writes comments for links that the language cannot express.
+    /// Sorts the links of a group, and writes comments for links that NDL cannot express.
     Links {
         group: NodeId,
         links: Box<dyn LinkStream>,
@@ -54,13 +56,14 @@ pub(super) enum WriteStep {
     },
     Attributes(AttributeQueue),
     Arrays(ArraySection),
-    /// Writes those needed coordinates (`needed_coordinates`) that are in the current group.
+    /// Writes the coordinates in `DocumentState::needed_coordinates` that are in the current group.
     NeededInGroup,
-    /// Ends the map that was begun last.
+    /// Closes the innermost open map.
     Close,
-    /// Ends a group, and subtracts this many bytes from `names`.
+    /// Ends a group, and subtracts this many bytes, the names of its written members, from
+    /// `DocumentState::names`.
     GroupEnd(usize),
-    /// Writes those needed coordinates (`needed_coordinates`) that are in other groups.
+    /// Writes the coordinates in `DocumentState::needed_coordinates` that are in other groups.
     NeededElsewhere,
     /// Ends the document.
     End,
@@ -70,22 +73,22 @@ pub(super) enum WriteStep {
 /// further attributes.
 pub(super) struct AttributeQueue {
     pub(super) node: NodeId,
-    /// The number of the next attribute in the file; `None` after the last.
+    /// The number of the next attribute in the file; `None` after the last one was written.
     pub(super) next: Option<u64>,
     pub(super) texts: MemberNames,
     pub(super) next_text: usize,
     /// Whether the key `attributes` is already written.
     pub(super) is_open: bool,
-    /// The error that prevented reading further attributes.
+    /// The error that prevented reading further attributes of the node.
     pub(super) failure: Option<Error>,
 }
 
-/// The arrays of a group that are written under one key.
+/// The arrays of a group that are written under one key, `dimcoords` or `ndarrays`.
 pub(super) struct ArraySection {
     pub(super) kind: SectionKind,
     pub(super) members: MemberNames,
     pub(super) next: usize,
-    /// Whether the key is already written.
+    /// Whether the key `dimcoords` or `ndarrays` is already written.
     pub(super) is_open: bool,
 }
 
@@ -136,11 +139,11 @@ impl ArraySection {
     }
 }
 
-/// Names of members, and their nodes.
+/// A list of members: their names one after another, and their nodes.
 #[derive(Default)]
 pub(super) struct MemberNames {
     pub(super) names: Vec<u8>,
-    /// For each name, the offset where it ends in the list's text, and its node.
+    /// For each member, the offset in `names` where its name ends, and its node.
     pub(super) ends: Vec<(usize, NodeId)>,
 }
 

@@ -2,7 +2,7 @@
 
 use std::iter;
 
-/// Number of steps that the range is divided into before the length of a step is rounded up to a
+/// Number of steps into which the range is divided, before the length of a step is rounded up to a
 /// round number.
 const LINES: f64 = 5.0;
 

@@ -1,13 +1,13 @@
-//! The marks below a line plot: round numbers or dates.
+//! The marks on the horizontal axis of a line plot: round numbers or dates.
 
 use crate::view::cf::stored_type::ExactNumber;
 use crate::view::cf::time::TimeUnits;
 use crate::view::texts::html::plot::axis_lines::{AxisLines, LineMark};
 
-/// Maximum index of the last element for which each element has a mark.
+/// Maximum index of the last element for which each element has a mark of its own.
 const LINES: u64 = 5;
 
-/// The marks below a line plot.
+/// The marks on the horizontal axis of a line plot.
 #[derive(Debug, PartialEq)]
 pub(super) struct AxisMarks {
     pub(super) marks: Vec<LineMark>,
@@ -49,9 +49,9 @@ impl AxisMarks {
         }
     }
 
-    /// Returns marks at round times in the range from `least` to `most`, which are numbers of
-    /// `units`. Returns `None` if the numbers are not times, or too close to have round times
-    /// between them.
+    /// Returns marks at round times in the range from `least` to `most`, which are numbers in the
+    /// units `units`. Returns `None` if the numbers are not times, or if fewer than two round times
+    /// are in the range.
     pub(super) fn for_times(units: &TimeUnits, least: f64, most: f64) -> Option<Self> {
         let time = |number| {
             units
@@ -78,7 +78,7 @@ impl AxisMarks {
     }
 }
 
-/// Returns whether a mark is within the drawing.
+/// Returns whether a mark is between the left and the right end of the drawing.
 fn is_within(mark: &LineMark) -> bool {
     (-1e-9..=1.0 + 1e-9).contains(&mark.relative_position)
 }

@@ -72,8 +72,8 @@ impl BinnedNumbers {
         }
     }
 
-    /// Marks the bins of the elements from `first` to `last` as empty, so that the line is
-    /// interrupted there.
+    /// Marks the bins of the elements from `first` to `last` as empty, so that the plotted line is
+    /// interrupted there. `count` is the number of elements of the array.
     fn interrupt_line(&mut self, first: u64, last: u64, count: u64) {
         for place in self.bin_index(first, count)..=self.bin_index(last, count) {
             self.bins[place].add(f64::NAN);

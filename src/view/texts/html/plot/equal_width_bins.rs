@@ -5,7 +5,8 @@ use h5fs_reader::wire::to_usize;
 
 use crate::view::texts::html::plot::bin::{BINS, Bin};
 
-/// A function that reads coordinates. Its arguments are the first index and the count.
+/// A function that reads coordinates. Its arguments are the index of the first element and the
+/// number of elements.
 pub(super) type ReadCoordinates<'a> = dyn Fn(u64, u64) -> Result<Vec<f64>> + 'a;
 
 /// A bin, and its coordinate on the horizontal axis.
@@ -25,7 +26,7 @@ pub(super) struct PlacedBins {
     pub(super) range: (f64, f64),
 }
 
-/// Bins while numbers are added to them.
+/// Bins to which numbers are being added.
 pub(super) enum BinBuilder {
     /// One bin for each number, because there are few numbers.
     Points(Vec<PositionedBin>),
@@ -42,7 +43,7 @@ pub(super) struct SortedBins {
     is_descending: bool,
 }
 
-/// A bin whose range of coordinates has the same width as that of all others.
+/// A bin that covers a range of coordinates. All bins cover ranges of the same width.
 #[derive(Clone, Copy)]
 struct EqualWidthBin {
     bin: Bin,
@@ -52,11 +53,12 @@ struct EqualWidthBin {
 }
 
 impl BinBuilder {
-    /// Creates bins for `count` numbers; `None` if the first and last coordinates show that they
-    /// are not sorted.
+    /// Creates bins for `count` numbers. `along` reads their coordinates. Returns `None` if the
+    /// first and the last coordinate are equal, or their difference is not finite, because bins of
+    /// equal width then do not exist.
     ///
     /// # Errors
-    /// Fails if these coordinates cannot be read.
+    /// Fails if the first or the last coordinate cannot be read.
     pub(super) fn new(along: &ReadCoordinates<'_>, count: u64) -> Result<Option<Self>> {
         if count <= BINS {
             return Ok(Some(BinBuilder::Points(Vec::new())));
@@ -79,7 +81,7 @@ impl BinBuilder {
         })))
     }
 
-    /// Adds `numbers`, whose coordinates are `along`.
+    /// Adds `numbers`. Their coordinates are `along`, in the same order.
     pub(super) fn add(&mut self, along: &[f64], numbers: &[f64]) {
         for (&x, &number) in along.iter().zip(numbers) {
             match self {
@@ -93,7 +95,7 @@ impl BinBuilder {
         }
     }
 
-    /// Returns the bins; `None` if the coordinates are not sorted, or do not span a range.
+    /// Returns the bins; `None` if the coordinates neither rise nor fall, or do not span a range.
     pub(super) fn finish(self) -> Option<PlacedBins> {
         match self {
             BinBuilder::Points(places) => {

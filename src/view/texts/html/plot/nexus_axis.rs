@@ -10,7 +10,8 @@ use crate::limits;
 use crate::view::elements::dimensions::ancestor_groups;
 use crate::view::texts::html::object::PageObject;
 
-/// Finds the array with the coordinates of the object's array, which has one dimension.
+/// Finds the array with the coordinates of the object's array, which has one dimension. Returns
+/// `None` if the file does not name such an array.
 ///
 /// # Errors
 /// Fails if the attributes or links cannot be read.
@@ -52,7 +53,8 @@ fn containing_group(object: &PageObject<'_>) -> Result<Option<NodeId>> {
     })
 }
 
-/// Returns the member `name` of a group, unless it is the object's array itself.
+/// Returns the node of the member `name` of a group; `None` if it does not exist, or is the
+/// object's array itself.
 fn find_member(object: &PageObject<'_>, group: NodeId, name: &[u8]) -> Result<Option<NodeId>> {
     if name == b"." || name.is_empty() {
         return Ok(None);
@@ -66,8 +68,8 @@ fn find_member(object: &PageObject<'_>, group: NodeId, name: &[u8]) -> Result<Op
     Ok(node.filter(|node| *node != object.node.id))
 }
 
-/// Finds the member of a group whose attribute `axis` is 1. Of several such members, the one with
-/// `primary` 1 is preferred.
+/// Finds the member of a group whose attribute `axis` is 1. If several members have this attribute,
+/// a member whose attribute `primary` is 1 is preferred.
 fn find_first_axis(object: &PageObject<'_>, group: NodeId) -> Result<Option<NodeId>> {
     let mut links = object.container.links(group)?;
     let mut found = None;
@@ -89,7 +91,7 @@ fn find_first_axis(object: &PageObject<'_>, group: NodeId) -> Result<Option<Node
     Ok(found)
 }
 
-/// Returns an attribute as an integer, which may be stored as text.
+/// Returns an attribute as an integer, which may be stored as text; `None` if it is not an integer.
 fn integer_attribute(object: &PageObject<'_>, node: NodeId, name: &[u8]) -> Result<Option<i128>> {
     let container = &**object.container;
     if let Some(numbers) = integers(container, node, name)? {

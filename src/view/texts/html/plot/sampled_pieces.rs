@@ -11,7 +11,7 @@ use crate::limits;
 /// Number of elements in a piece of an array whose bytes need no decoding.
 const RUN: u64 = 512;
 
-/// The pieces of an array to read.
+/// The choice of the pieces of an array to read for a line plot.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Pieces {
     /// Number of elements in a piece. The last piece may be shorter.
@@ -25,8 +25,8 @@ pub(super) struct Pieces {
 }
 
 impl Pieces {
-    /// Chooses the pieces that are read of an array of `count` elements and of its coordinate array
-    /// `along`. Returns `None` if even one piece is too large.
+    /// Chooses the pieces to read of an array of `count` elements. `along` is its coordinate array,
+    /// which is read in the same pieces. Returns `None` if even one piece is too large.
     pub(super) fn choose(
         array: &Array,
         along: Option<&Array>,
@@ -112,7 +112,7 @@ impl CoordinateCost {
     }
 
     /// Returns the maximum number of pieces that a page may read together with their coordinates.
-    /// Reading a piece without its coordinates costs `own` bytes.
+    /// `own` is the cost in bytes of reading a piece without its coordinates.
     fn pieces(self, own: u64) -> u64 {
         let most = limits::HTML_DECODED;
         let with_all = most.saturating_sub(self.all) / own.max(1);
@@ -124,7 +124,8 @@ fn itemsize(array: &Array) -> u64 {
     u64::from(array.datatype.size).max(1)
 }
 
-/// Returns whether the bytes of the array can be generated only in order from the beginning.
+/// Returns whether the elements of the array can be read only from the beginning on, such as from a
+/// compressed stream.
 fn is_in_order(array: &Array) -> bool {
     matches!(array.storage, Ok(Storage::Encoded(_) | Storage::Strided(_)))
 }
