@@ -9,7 +9,7 @@
 //! | `workers` | the scheduling of requests |
 //! | `requests` | the kernel's requests, implemented by a single file and by a directory of files |
 //! | `data_files` | the data files: the source, the members of a directory, the targets of links |
-//! | `filesystem`, `document` | requests to one file as methods; its description |
+//! | `filesystem`, `document` | the requests about one file, as methods; NDL documents of objects |
 //! | `views` | `.h5fs` and its trees of views: CSV files, pictures, Zarr stores … |
 //! | `nodes` | the table of node types; the nodes of the file's own tree; methods common to all nodes |
 //! | `names` | links as names, paths, and the targets of links |

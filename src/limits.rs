@@ -1,16 +1,16 @@
-//! All limits on the resources that a file can make the program use. Those of reading its format
-//! are in the reader.
+//! All limits on the resources that a file can make the program use. The crate `h5fs-reader`
+//! defines the limits of parsing a file's format, and this module re-exports them.
 //!
 //! A structure that exceeds a limit is rejected with [`Error::Limit`](h5fs_reader::error::Error::Limit).
 
-/// The limits of the reader.
+/// The limits of the crate `h5fs-reader`, which reads the file formats.
 pub use h5fs_reader::limits::*;
 
 /// Duration of a request until it counts as slow. Requests for other objects then no longer wait
 /// for it.
 pub const SLOW_REQUEST: std::time::Duration = std::time::Duration::from_millis(10);
 
-/// Maximum concurrent slow requests, in addition to one request for each thread.
+/// Maximum concurrent slow requests ([`SLOW_REQUEST`]), in addition to one request for each thread.
 pub const SLOW_REQUESTS: usize = 16;
 
 /// Maximum further concurrent requests in a mounted directory, each for a file for which no other
@@ -20,50 +20,53 @@ pub const FILE_PLACES: usize = 16;
 /// Time that an idle thread waits for a request before it ends.
 pub const IDLE_WORKER: std::time::Duration = std::time::Duration::from_secs(10);
 
-/// Maximum objects below an opened directory of a remote source that are fetched ahead of its
-/// readers.
+/// Maximum objects below one opened directory of a remote source whose metadata the crawler
+/// (`fs/data_files/crawl.rs`) fetches before a program requests it.
 pub const CRAWLED_OBJECTS: usize = 4096;
 
-/// Maximum chunks of the larger arrays among these objects whose index is fetched ahead. `stat`
-/// needs the index to count the stored chunks.
+/// Maximum chunks whose chunk index the crawler fetches below one opened directory of a remote
+/// source. Arrays of at most [`LISTED_CHUNKS`] chunks do not count. `stat` needs the index to count
+/// the stored chunks.
 pub const CRAWLED_CHUNKS: u64 = 4096;
 
-/// Maximum objects that are examined in turn during this prefetch, so that their missing structures
-/// are requested together.
+/// Maximum structures of a remote source that the crawler reads in one pass. The bytes that they
+/// lack are requested together.
 pub const CRAWL_WINDOW: usize = 256;
 
-/// Maximum visits of one object during this prefetch: one for each structure that points to the
-/// next.
+/// Maximum times that the crawler tries again to read one structure of a remote source. Each
+/// attempt may find a pointer to further bytes that are missing.
 pub const CRAWL_LOOKS: u32 = 64;
 
-/// Maximum groups of a remote source that are remembered as fetched.
+/// Maximum groups of a remote source that the crawler remembers as fetched.
 pub const CRAWLED_GROUPS: usize = 65_536;
 
-/// Maximum opened directories of a remote source that wait for this prefetch.
+/// Maximum opened directories of a remote source that wait for the crawler.
 pub const CRAWLS: usize = 16;
 
-/// Maximum bytes that an open file keeps of these texts, of ASDF values as JSON and of pictures in
-/// `png`. The largest text fits, so that a lookup, `stat` and open render it only once.
+/// Maximum bytes of generated content that an open data file caches: texts of attributes, pages,
+/// ASDF values as JSON, and pictures in `png`. The largest text fits, so that a lookup, `stat` and
+/// open generate it only once.
 pub const KEPT_TEXTS: u64 = (8 << 20) + (64 << 10);
 
 /// Time after which a listing returns the entries found so far. The next request continues the
 /// listing.
 pub const LISTING_TIME: std::time::Duration = std::time::Duration::from_millis(250);
 
-/// Maximum time for writing a whole text of a growing file when it is opened, so that all of the
-/// text describes one state.
+/// Maximum time for generating a whole text when it is opened, so that all of the text describes
+/// one state of a data file that grows.
 pub const GROWING_TIME: std::time::Duration = std::time::Duration::from_millis(250);
 
-/// Maximum links that are searched for a link whose shown name is cut because it is too long.
+/// Maximum links of a group that a lookup reads to find the link with a given shortened name. Names
+/// that are too long are shown shortened.
 pub const CUT_NAME_LINKS: usize = 1 << 20;
 
-/// Maximum bytes of a text of a growing file that is written whole when it is opened.
+/// Maximum bytes of a text about a growing data file that is generated whole when it is opened.
 pub const GROWING_TEXT: usize = 1 << 20;
 
 /// Maximum open files and directories of one mount.
 pub const OPEN_HANDLES: usize = 1 << 16;
 
-/// Bytes that each open file or directory counts as.
+/// Bytes that each open file or directory adds to the memory that [`OPEN_BYTES`] limits.
 pub const OPEN_HANDLE: u64 = 1 << 10;
 
 /// Maximum errors that `.h5fs/errors` lists.
@@ -75,10 +78,11 @@ pub const FORGOTTEN_INODES: usize = 1 << 18;
 /// Maximum objects of a mounted file whose last error is remembered.
 pub const OBJECT_ERRORS: usize = 1024;
 
-/// Initial bytes of decoded chunks that are cached, without `cache_size`. With more, the kernel's
-/// page cache would keep the same bytes again. Memory that was just freed is still in the
-/// processor's cache. Decoding into it is a third faster than decoding into fresh memory. It is a
-/// sixth faster than decoding into memory that was freed 32 MiB ago.
+/// Initial size in bytes of the cache of decoded chunks, without `cache_size`. A larger cache would
+/// mostly contain bytes that the kernel's page cache also contains. A small cache soon reuses freed
+/// memory, which is still in the processor's cache. Decoding into such memory is a third faster
+/// than decoding into fresh memory. It is a sixth faster than decoding into memory that was freed
+/// 32 MiB ago.
 pub const CACHE_LEAST: u64 = 8 << 20;
 
 /// Bounds of the largest cache size in bytes, without `cache_size`. The cache grows if that avoids
@@ -88,8 +92,8 @@ pub const CACHE_MOST: std::ops::RangeInclusive<u64> = (64 << 20)..=(1 << 30);
 /// Maximum bytes of one extended attribute's value, and of one object's list of names.
 pub const XATTR_BYTES: usize = 65_536;
 
-/// Maximum bytes of attribute texts that are made for one list of attributes. The texts show which
-/// attributes are too long for the list.
+/// Maximum bytes of attribute values that one `listxattr` request formats. Their lengths show which
+/// values are too long for an extended attribute.
 pub const LISTED_TEXT: usize = 8 << 20;
 
 /// Maximum bytes of a symbolic link's text.
@@ -108,9 +112,8 @@ pub const THREADS: usize = 256;
 /// - memory that allocators leave unused
 pub const SERVING_BYTES: u64 = {
     let (decoders, unused) = (2 * (160 << 20), 384 << 20);
-    // Joined files take this memory for the metadata of an old state and of the next. The same
-    // amount is needed for their arrays, and again for data that is computed while files are
-    // joined.
+    // `JOINED_BYTES` four times: the metadata of the old state of the joined file, the metadata of
+    // the new state, arrays in memory, and data that is computed while files are joined.
     let joined = 4 * JOINED_BYTES;
     3 * CHUNK_BYTES + OPEN_BYTES + decoders + (64 << 20) + joined + unused
 };
@@ -119,8 +122,8 @@ pub const SERVING_BYTES: u64 = {
 /// request, its stack, a reply, and the stacks of threads that decode for it.
 pub const THREAD_BYTES: u64 = 64 << 20;
 
-/// Maximum threads of the user, in addition to the number of threads that the whole system had when
-/// the source was opened.
+/// Maximum threads of the user who runs h5fs, in addition to the number of threads that the whole
+/// system had when this limit was set.
 pub const OWN_THREADS: u64 = 4096;
 
 /// Maximum files of a directory that are joined.
@@ -133,39 +136,41 @@ pub const JOINED_NAMES: usize = 1 << 18;
 /// the values of their coordinates.
 pub const JOINED_BYTES: u64 = 64 << 20;
 
-/// Maximum joined files that differ in more than their values. Each is described once.
+/// Maximum different skeletons of joined files. A skeleton is the description of a file without its
+/// values, and files that differ only in values share one.
 pub const JOINED_SKELETONS: usize = 4096;
 
 /// Maximum scalars of ASDF trees that differ between joined files and are reported as absent.
 pub const JOINED_SCALARS: usize = 1024;
 
-/// Maximum objects of a joined file.
+/// Maximum objects of one file that is joined with others.
 pub const JOINED_OBJECTS: usize = 1 << 14;
 
-/// Maximum bytes of the attributes of a joined file.
+/// Maximum bytes of the attributes of one file that is joined with others.
 pub const JOINED_ATTRIBUTES: usize = 4 << 20;
 
-/// Maximum bytes of the coordinates, bounds and scalars of a joined file. The same limit applies
-/// again to the small variables that are compared.
+/// Maximum bytes of the coordinates, bounds and scalars of one file that is joined with others. The
+/// small variables that are compared have a second budget of the same size.
 pub const JOINED_VALUES: u64 = 8 << 20;
 
-/// Maximum bytes of a coordinate of a joined file that is read whole and kept. Of a longer
-/// coordinate, only the first and last values are read.
+/// Maximum bytes of a coordinate, in one file that is joined with others, whose values are all kept
+/// in memory. Of a longer coordinate, only the first value, the last value and a hash are kept.
 pub const JOINED_COORDINATE: u64 = 1 << 20;
 
-/// Maximum bytes of a coordinate of a joined file whose first and last values are read.
+/// Maximum bytes of a coordinate, in one file that is joined with others, of which only the first
+/// value, the last value and a hash are kept. A file with a longer coordinate is not joined.
 pub const JOINED_LONG: u64 = 1 << 30;
 
-/// Maximum dimensions of joined files, multiplied by the number of files that have variables in
-/// common.
+/// Maximum product of two numbers, for files that have variables in common and are joined: the
+/// number of files, and the number of their different dimensions.
 pub const JOINED_PLACES: usize = 4 << 20;
 
 /// Maximum bytes of a variable without a joined dimension that is compared in all joined files. For
 /// a larger variable, the variable of the first file is shown.
 pub const JOINED_COMPARED: u64 = 64 << 10;
 
-/// Maximum sources of a joined file's virtual dataset that are checked for existence when the files
-/// are listed.
+/// Maximum sources of one virtual dataset that are checked for existence when its file is scanned
+/// for the joined file.
 pub const JOINED_SOURCES: usize = 1024;
 
 /// Maximum files that are opened again to compare small variables that may grow, for all variables
@@ -185,42 +190,45 @@ pub const JOINED_KEPT_ALL: u64 = 256 << 20;
 /// Maximum scan files of a user. The least recently used ones are deleted.
 pub const JOINED_KEPT_FILES: usize = 1024;
 
-/// Maximum lines in the log about absent parts of a joined file. A last line gives the number of
-/// the others.
+/// Maximum lines in the log about parts that the joined file lacks. One more line gives the number
+/// of absent parts that are not logged.
 pub const JOINED_TOLD: usize = 100;
 
-/// Maximum bytes of the values of a coordinate of all joined files together.
+/// Maximum bytes of one array of the joined file that is collected in memory, such as the values of
+/// a coordinate of all files.
 pub const JOINED_INLINE: u64 = 16 << 20;
 
 /// Time after the last write to a mounted file during which damage counts as a write in progress.
 pub const HALF_WRITTEN: std::time::Duration = std::time::Duration::from_secs(1);
 
-/// Maximum bytes of one element in `json`, and of its text, that do not count as open memory while
-/// the element is written.
+/// Maximum bytes of one element in `json`, and of its text, that are not added to the memory that
+/// [`OPEN_BYTES`] limits while the element is written.
 pub const UNCOUNTED_ELEMENT: usize = 256 << 10;
 
-/// Maximum values of a text whose length is counted. Reading this many values takes about a second.
+/// Maximum values in a text (`csv`, `json`, `text`) whose length in bytes is found by formatting
+/// all values. Formatting this many values takes about a second.
 pub const COUNTED_VALUES: u64 = 1 << 24;
 
-/// Number of values that each chunk of an array adds to this count. Finding and reading a chunk
-/// takes more than a microsecond.
+/// Number of values that each unfiltered chunk of an array counts as, towards [`COUNTED_VALUES`].
+/// Finding and reading a chunk takes more than a microsecond.
 pub const CHUNK_VALUES: u64 = 24;
 
-/// Bytes of an element that count as one more value. Reading these bytes takes the time of reading
-/// a short element.
+/// Bytes of an element that count as one more value, towards [`COUNTED_VALUES`]. Reading these
+/// bytes takes the time of reading a short element.
 pub const VALUE_BYTES: u64 = 256;
 
-/// Number of values that each filtered chunk adds to this count.
+/// Number of values that each filtered chunk of an array counts as, towards [`COUNTED_VALUES`].
 pub const FILTERED_CHUNK_VALUES: u64 = 48;
 
-/// Maximum bytes of a text whose length is counted.
+/// Maximum bytes of a text whose length is found by formatting all of it.
 pub const COUNTED_BYTES: u64 = 1 << 28;
 
-/// Time after which a count is abandoned.
+/// Maximum time for formatting a text to find its length in bytes.
 pub const COUNTED_TIME: std::time::Duration = std::time::Duration::from_secs(30);
 
-/// Maximum bytes of the resume points that a mounted file keeps for counted texts. The two texts
-/// with the most resume points fit.
+/// Maximum bytes of the resume points that a mounted file keeps for texts such as CSV. From a
+/// resume point, formatting continues in the middle of a text. The two texts with the most resume
+/// points fit.
 pub const COUNTS: u64 = 1 << 20;
 
 /// Maximum pixels of a picture in `png`.
@@ -257,7 +265,8 @@ pub const PARQUET_COLUMNS: u64 = 16_384;
 /// Maximum bytes of the names of the columns of a Parquet file.
 pub const PARQUET_NAMES: u64 = 4 << 20;
 
-/// Maximum row groups of a Parquet file, because their number is a 16-bit integer.
+/// Maximum row groups of a Parquet file, because the format numbers them with a signed 16-bit
+/// integer.
 pub const PARQUET_GROUPS: u64 = 32_767;
 
 /// Maximum column chunks of a Parquet file, for all columns in all row groups. Each takes some 40
@@ -271,8 +280,8 @@ pub const PARQUET_FOOTER: u64 = 64 << 20;
 /// Maximum bytes of a page of a Parquet file, because its length is a signed 32-bit integer.
 pub const PARQUET_PAGE: u64 = i32::MAX as u64;
 
-/// Maximum values of a Parquet file that are read for the bounds of sorted columns. This takes
-/// about a second.
+/// Maximum values of a Parquet file that are read to find the minimum and maximum of sorted
+/// columns. Reading them takes about a second.
 pub const PARQUET_SORTED: u64 = 1 << 24;
 
 /// Maximum bytes of a text in a Parquet file.
@@ -288,7 +297,7 @@ pub const PARQUET_DICTIONARY_BYTES: u64 = 256 << 10;
 /// whose absence it explains.
 pub const PARQUET_SAID: usize = 256;
 
-/// Maximum bytes of such an attribute.
+/// Maximum bytes of an attribute of a column in the footer of a Parquet file.
 pub const PARQUET_SAID_TEXT: usize = 4096;
 
 /// Maximum columns of a matrix of MATLAB's chars with more than [`TEXT_ELEMENT_BYTES`] bytes. A
@@ -312,11 +321,11 @@ pub const ZARR_ABSENT: usize = 4096;
 /// Maximum links below a group of a Zarr store, and fields, in the group's consolidated metadata.
 pub const ZARR_CONSOLIDATED_LINKS: usize = 4096;
 
-/// Maximum bytes of a document with consolidated metadata. Two such documents fit into the kept
-/// texts.
+/// Maximum bytes of a document with consolidated metadata in a Zarr store. Two such documents fit
+/// into [`KEPT_TEXTS`].
 pub const ZARR_CONSOLIDATED_BYTES: usize = 4 << 20;
 
-/// Maximum nesting of groups in consolidated metadata.
+/// Maximum nesting of groups in the consolidated metadata of a Zarr store.
 pub const ZARR_CONSOLIDATED_DEPTH: usize = 64;
 
 /// Maximum columns of one element in the csv view of an array.
@@ -329,7 +338,8 @@ pub const MISSING_VALUES: usize = 64;
 /// Maximum links of a group that are searched for coordinates of a netCDF variable in it.
 pub const COORDINATE_LINKS: usize = 4096;
 
-/// Maximum bytes of the names of these links, and of coordinate names in attributes.
+/// Maximum bytes of the link names that are searched for coordinates of a netCDF variable, and of
+/// coordinate names in its attributes.
 pub const COORDINATE_NAMES: usize = 1 << 20;
 
 /// Maximum coordinates of a netCDF variable, in addition to the coordinates of its dimensions.
@@ -338,7 +348,8 @@ pub const COORDINATES: usize = 64;
 /// Maximum links of one group that are examined for its table, if no convention names the columns.
 pub const TABLE_MEMBERS: usize = 65_536;
 
-/// Maximum bytes that an open file keeps about which of its groups are tables.
+/// Maximum bytes of each cache of facts about the objects of an open data file, such as the table
+/// convention of each group.
 pub const CONVENTIONS: u64 = 1 << 20;
 
 /// Maximum bytes of the names and descriptions of the columns of a group's table. The same limit
@@ -348,25 +359,25 @@ pub const TABLE_BYTES: u64 = 32 << 20;
 /// Maximum nesting of lists in a column of a group's table.
 pub const TABLE_LISTS: usize = 8;
 
-/// Maximum values of one Python pickle in a pandas table. The same limit applies to the positions
-/// on its stack and in its memo.
+/// Maximum values of one Python pickle in a pandas table, plus the entries of its stack and its
+/// memo.
 pub const PICKLE_VALUES: usize = 1 << 19;
 
-/// Maximum positions in the lists and dictionaries of one Python pickle, because one value may have
-/// many positions.
+/// Maximum items in all lists and dictionaries of one Python pickle. [`PICKLE_VALUES`] does not
+/// limit them, because one value may be an item many times.
 pub const PICKLE_PLACES: usize = 1 << 21;
 
 /// Maximum other files that a mount knows through external links.
 pub const MOUNTED_FILES: usize = 32_768;
 
-/// Maximum other files whose links are searched for a name under `.h5fs/external` that no known
-/// link has.
+/// Maximum other files whose links are searched for a name under `.h5fs/external` to which no known
+/// link leads.
 pub const SEARCHED_FILES: u64 = 256;
 
-/// Time after which these files are searched again.
+/// Minimum time between two searches of the other files for names under `.h5fs/external`.
 pub const SEARCH_PAUSE: std::time::Duration = std::time::Duration::from_secs(1);
 
-/// Maximum other files that are mounted and kept open.
+/// Maximum other files, reached through external links, that are kept open.
 pub const OPEN_MOUNTED_FILES: usize = 16;
 
 /// Maximum data files of a mounted directory that are kept open, without `open_files`.
@@ -375,22 +386,23 @@ pub const OPEN_MEMBERS: usize = 64;
 /// Largest value of `open_files`.
 pub const MOST_OPEN_MEMBERS: usize = 4096;
 
-/// Maximum files of a mounted directory that are remembered as data files or not, about 150 bytes
-/// each. The same limit applies to the remembered states of opened other files. For further files,
-/// the first bytes are read again, and the kernel's cache of their content is not reused.
+/// Maximum files of a mounted directory that are remembered as data files or ordinary files, about
+/// 150 bytes each. The same limit applies to the ordinary files whose state at the last open is
+/// remembered. For further files, the first bytes are read again, and the kernel's cache of their
+/// content is not reused.
 pub const KNOWN_KINDS: usize = 1 << 14;
 
-/// Maximum bytes of memory for the other files, or for the data files of a mounted directory,
-/// together. A single file may take more.
+/// Maximum bytes of memory for all open files that external links lead to, or for all open data
+/// files of a mounted directory. A single file may take more.
 pub const OPEN_MOUNTED_BYTES: u64 = 16 << 20;
 
-/// Maximum bytes of memory for the data files of a mounted directory with running requests. Only
-/// files that each take more than a quarter of [`OPEN_MOUNTED_BYTES`] count. A single file may take
-/// more, and requests in further files of this size wait.
+/// Maximum bytes of memory for those data files of a mounted directory that have running requests.
+/// Only files that each take more than a quarter of [`OPEN_MOUNTED_BYTES`] count. A single file may
+/// take more, and requests in further files of this size wait.
 pub const HEAVY_AT_WORK: u64 = 32 << 20;
 
-/// Maximum bytes of an ASDF value as JSON whose text is kept. A longer text is counted, and written
-/// while it is read.
+/// Maximum bytes of an ASDF value as JSON whose text is cached. A longer text is formatted once to
+/// find its length, and again while it is read.
 pub const ASDF_JSON_SIZED: usize = 8 << 20;
 
 /// Maximum bytes of an ASDF value as JSON. Aliases of long keys make the JSON longer than the tree.
@@ -399,20 +411,20 @@ pub const ASDF_JSON: u64 = 256 << 20;
 /// Maximum bytes of a scalar's text that each of its aliases repeats in JSON.
 pub const REPEATED_SCALAR: usize = 256;
 
-/// Maximum links that are followed for a description of the file.
+/// Maximum links that are followed for an NDL document of the file.
 pub const NDL_LINKS: usize = 1 << 20;
 
-/// Maximum elements of a dimension coordinate whose values a description of the file contains.
+/// Maximum elements of a dimension coordinate whose values an NDL document contains.
 pub const NDL_VALUES: u64 = 4096;
 
-/// Maximum bytes of one value, and of its text, in a description of the file.
+/// Maximum bytes of one value, and of its text, in an NDL document.
 pub const NDL_VALUE_BYTES: usize = 1 << 20;
 
-/// Maximum bytes of the names of a group's members, and of the groups that follow, in a description
-/// of the file.
+/// Maximum bytes of names that the writer of an NDL document remembers: members of the current
+/// group, and groups that are not written yet.
 pub const NDL_NAMES: usize = 16 << 20;
 
-/// Maximum bytes of an object's path in a description of the file.
+/// Maximum bytes of an object's path in an NDL document.
 pub const NDL_PATH_BYTES: usize = 64 << 10;
 
 /// Maximum links of one group that are searched for the scale of a netCDF dimension.
@@ -425,8 +437,8 @@ pub const REPORT_BYTES: usize = 64 << 10;
 /// Interval at which a supervisor checks that its mount answers.
 pub const MOUNT_LOOK: std::time::Duration = std::time::Duration::from_secs(10);
 
-/// Seconds without an answer to this check after which the supervisor ends the mount. Seconds that
-/// the worker waits for a disk do not count.
+/// Seconds without an answer from the mount, after a supervisor's check, until the supervisor ends
+/// the mount. Seconds that the worker waits for a disk do not count.
 pub const MOUNT_UNANSWERED: u32 = 60;
 
 /// Time for a worker to end after the kernel has ended its mount. After this time, the supervisor
@@ -503,10 +515,10 @@ pub const CONNECTION_BYTES: u64 = 4 << 20;
 /// Maximum members of a group, and of the groups in it, that one page lists.
 pub const HTML_ROWS: u64 = 500;
 
-/// Maximum rows of an array on its page.
+/// Maximum rows of the table with elements on the page of an array or a group.
 pub const HTML_TABLE_ROWS: u64 = 20;
 
-/// Maximum columns of an array on its page.
+/// Maximum columns of the table with elements on the page of an array or a group.
 pub const HTML_TABLE_COLUMNS: u64 = 12;
 
 /// Maximum attributes on a page.
@@ -531,18 +543,20 @@ pub const HTML_UNFOLDED: usize = 12;
 /// array's name.
 pub const HTML_GLANCE: u64 = 64 << 10;
 
-/// Maximum bytes of an array that are decoded for the table on its page. The same limit applies
-/// again to the line plot.
+/// Maximum bytes of an array that are decoded for the table on its page. The line plot on the page
+/// has a second budget of the same size.
 pub const HTML_DECODED: u64 = 32 << 20;
 
 /// Maximum chunks, or runs of elements, of a large array that are read for the line plot on its
 /// page.
 pub const HTML_PIECES: u64 = 4096;
 
-/// Maximum such pieces of a small array, which is read whole for the line plot.
+/// Maximum chunks, or runs of elements, of a small array that is read whole for the line plot on
+/// its page.
 pub const HTML_WHOLE_PIECES: u64 = 65_536;
 
-/// Maximum such pieces if each may need a request to a server, or be in another file.
+/// Maximum chunks, or runs of elements, that are read for the line plot on an array's page, if each
+/// may need a request to a server or be in another file.
 pub const HTML_FAR_PIECES: u64 = 64;
 
 /// Maximum bytes that are decoded or read for a picture on a page.
@@ -551,32 +565,35 @@ pub const HTML_PICTURE: u64 = 128 << 20;
 /// Maximum pixels of a picture on a page, in each direction.
 pub const HTML_PICTURE_EDGE: u64 = 1024;
 
-/// Maximum chunks, or pieces of 64 KiB, of an array that are sampled for the range of its values.
+/// Maximum chunks, or pieces of 64 KiB, of an array that are sampled to find the range of values
+/// for the picture on its page.
 pub const HTML_SAMPLED_CHUNKS: u64 = 64;
 
-/// The same maximum if each may need a request to a server, or be in another file.
+/// Maximum chunks, or pieces of 64 KiB, that are sampled for the range of values on an array's
+/// page, if each may need a request to a server or be in another file.
 pub const HTML_FAR_SAMPLED_CHUNKS: u64 = 8;
 
-/// Maximum sources of a virtual dataset that one picture of a page combines. The same limit applies
-/// to each piece that is sampled for the range of values.
+/// Maximum sources of a virtual dataset that one picture on a page combines. The same limit applies
+/// to each piece that is sampled for the range of the picture's values.
 pub const HTML_SOURCES: usize = 16;
 
 /// Maximum links into other files that a page follows, to show the valid ones as hyperlinks.
 pub const HTML_OTHER_LINKS: u64 = 64;
 
-/// Time after which no further chunk is sampled for the range of values.
+/// Time after which no further chunk is sampled for the range of values of a picture on a page.
 pub const HTML_SAMPLING: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// Maximum time for drawing a picture of a page.
 pub const HTML_DRAWING: std::time::Duration = std::time::Duration::from_secs(10);
 
-/// Maximum bytes that are decoded for the range of values, if more than one chunk is decoded.
+/// Maximum bytes that are decoded for the range of values of a picture on a page, if more than one
+/// chunk is decoded.
 pub const HTML_SAMPLED: u64 = 64 << 20;
 
-/// Maximum values that are sampled for the range of values.
+/// Maximum values that are sampled for the range of values of a picture on a page.
 pub const HTML_SAMPLED_VALUES: u64 = 1 << 20;
 
-/// Maximum sources of one server.
+/// Maximum sources that one `h5fs serve` serves.
 pub const HTTP_SOURCES: usize = 64;
 
 /// Maximum concurrent connections of clients. Further connections wait in the system's queue.
@@ -605,16 +622,17 @@ pub const HTTP_ENTRY: std::time::Duration = std::time::Duration::from_secs(5);
 /// client may have disconnected.
 pub const HTTP_HALF_CLOSED: std::time::Duration = std::time::Duration::from_secs(5);
 
-/// Maximum bytes of a response in memory for each client.
+/// Maximum bytes of a response that are in memory at a time for each client.
 pub const HTTP_PIECE: usize = 16 << 10;
 
-/// The same maximum for some clients that read fast.
+/// Maximum bytes of a response that are in memory at a time for a client that reads fast and has
+/// one of [`HTTP_LARGE_PIECES`] slots.
 pub const HTTP_LARGE_PIECE: usize = 512 << 10;
 
-/// Maximum large pieces of all clients together.
+/// Maximum pieces of up to [`HTTP_LARGE_PIECE`] bytes that are in memory for all clients together.
 pub const HTTP_LARGE_PIECES: usize = 16;
 
-/// Maximum bytes of a text that a page searches for.
+/// Maximum bytes of the text that a search request of a page looks for.
 pub const HTTP_WANTED: usize = 256;
 
 /// Maximum names, attributes and errors that one search finds.

@@ -61,12 +61,14 @@ pub(in crate::fs) fn is_stale(error: &Error) -> bool {
     from_error(error) == Errno::ESTALE as i32
 }
 
-/// Creates the error for a text whose size is unknown because the text is too long to count.
+/// Creates the error `EOVERFLOW` for a text whose size is unknown, because the text is too long for
+/// its bytes to be counted.
 pub(super) fn too_long_error() -> Error {
     refusal_error(Errno::EOVERFLOW, "a text that is too long to count")
 }
 
-/// Returns whether the operating system denied access to the user who runs this process.
+/// Returns whether the error means that the operating system denied access to the user who runs
+/// this process.
 pub(in crate::fs) fn is_denied(error: &Error) -> bool {
     from_error(error) == Errno::EACCES as i32
 }

@@ -100,8 +100,8 @@ impl Filesystem {
         }
     }
 
-    /// Creates the tree of one data file of a mounted directory. `shared` contains the resources of
-    /// all data files, and the generation of this one.
+    /// Creates the tree of one data file of a mounted directory. `shared` contains the resources
+    /// that all data files share, the generation of this data file, and its list of errors.
     pub(super) fn from_member(
         opened: OpenedFile,
         options: &Options,
@@ -278,7 +278,8 @@ impl Filesystem {
             file.crawler.crawl_group(&file.container, inode.node);
         }
         let was_unsure = mount.inodes.set_incomplete(ino, false);
-        // The root has the same number in all states of the source.
+        // The root has the same inode number in all states of the source, so the kernel may have
+        // cached a listing of an earlier state.
         let is_of_now = ino != inode::ROOT || mount.is_relisted(file.generation);
         let is_lasting =
             is_of_now && node.is_listing_cacheable() && !was_unsure && file.is_settled();
@@ -301,7 +302,8 @@ impl Filesystem {
     /// this data file.
     ///
     /// # Errors
-    /// Fails as opening a file or directory does.
+    /// Fails as [`open_file_with_cancel`](Requests::open_file_with_cancel) or
+    /// [`opendir_with_cancel`](Requests::opendir_with_cancel) does.
     pub(super) fn open_as(
         &self,
         handle: Handle,
@@ -322,7 +324,7 @@ impl Filesystem {
     }
 
     /// Passes an entry to `take`. If it is accepted with attributes, increments the lookup count of
-    /// its inode. Returns whether `take` had no room.
+    /// its inode. Returns whether `take` refused the entry, because the reply has no room.
     fn pass_entry(
         &self,
         listed: &ListingEntry<'_>,
@@ -430,7 +432,8 @@ impl Filesystem {
         }
     }
 
-    /// Returns whether the open file is a text about the mount itself, such as `.h5fs/status`.
+    /// Returns whether the open file is a text about the mount itself (`status`, `errors` or
+    /// `metrics` in `.h5fs`).
     fn is_status_text(&self, open: &OpenInode) -> bool {
         let inode = self.mount.inode(&open.file, open.ino);
         inode.is_ok_and(|inode| missing_source::is_status_text(&inode))
@@ -616,7 +619,7 @@ impl Requests for Filesystem {
         let listed = self.list_until_cancelled(&open, cookie, &mut |listed, next| {
             self.pass_entry(listed, next, detail, take)
         });
-        // The next call can find the dropped state again.
+        // An error only means that the listing's memory was freed. The next call restores it.
         let _ = open.account_memory();
         listed.map_err(|error| open.file.convert_error(error))
     }

@@ -19,7 +19,7 @@ pub struct MetricFamily {
     pub(in crate::fs) help: &'static str,
 }
 
-/// Creates a family without kinds that is also in `.h5fs/status`, under the name `status_name`.
+/// Creates a family without kinds that is also in `.h5fs/status`, under the name `fact`.
 const fn status_family(name: &'static str, fact: &'static str, help: &'static str) -> MetricFamily {
     MetricFamily {
         name,
@@ -203,7 +203,8 @@ impl MountMetrics {
         }));
     }
 
-    /// Returns the names and values for `.h5fs/status`, with the values of all kinds added up.
+    /// Returns the names and values of the metrics that `.h5fs/status` shows. The value of a family
+    /// with kinds is the sum over all kinds.
     pub(in crate::fs) fn facts(&self) -> impl Iterator<Item = (&'static str, String)> {
         FAMILIES.iter().filter_map(|family| {
             let of_family = |sample: &&MetricSample| sample.family.name == family.name;

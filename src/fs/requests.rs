@@ -55,8 +55,8 @@ pub enum ListingDetail {
 ///
 /// Every lookup increments the lookup count of the inode that it returns, and the caller must
 /// release the lookup with `forget`. A request that may take long has a token, and ends with
-/// [`Error::cancelled`](h5fs_reader::error::Error::cancelled) when the token is cancelled. The method
-/// without a token waits without a limit.
+/// [`Error::cancelled`](h5fs_reader::error::Error::cancelled) when the token is cancelled. Methods
+/// without a token cannot be cancelled.
 pub trait Requests: Send + Sync {
     /// Returns the options with which the tree was opened.
     fn options(&self) -> &Options;
@@ -80,7 +80,8 @@ pub trait Requests: Send + Sync {
     /// returns its entry.
     ///
     /// # Errors
-    /// `NotFound`; `ENAMETOOLONG` over 255 bytes; fails if the group's index is damaged.
+    /// `NotFound` if the directory has no such entry; `ENAMETOOLONG` for a name over 255 bytes;
+    /// fails if the group's index is damaged.
     fn lookup_with_cancel(
         &self,
         parent: Ino,
@@ -119,20 +120,20 @@ pub trait Requests: Send + Sync {
     /// Returns the text of the symbolic link `ino`.
     ///
     /// # Errors
-    /// `ENAMETOOLONG` over 4095 bytes, `EINVAL` for any other type of file.
+    /// `ENAMETOOLONG` for a text over 4095 bytes, `EINVAL` if `ino` is not a symbolic link.
     fn readlink_with_cancel(&self, ino: Ino, cancel: &CancelToken) -> Result<Vec<u8>>;
 
-    /// Returns the names of the object's extended attributes, each with `user.`.
+    /// Returns the names of the object's extended attributes, each with the prefix `user.`.
     ///
     /// # Errors
     /// Fails if the object's list of attributes is damaged.
     fn listxattr_with_cancel(&self, ino: Ino, cancel: &CancelToken) -> Result<Vec<Vec<u8>>>;
 
-    /// Returns the value of the extended attribute `name`, given with `user.`.
+    /// Returns the value of the extended attribute `name`, which includes the prefix `user.`.
     ///
     /// # Errors
     /// `EOPNOTSUPP` for a name without `user.`, `ENODATA` if the attribute does not exist, `E2BIG`
-    /// if its value is too long.
+    /// if its value is too long for the kernel.
     fn getxattr_with_cancel(&self, ino: Ino, name: &[u8], cancel: &CancelToken) -> Result<Vec<u8>>;
 
     /// Opens a regular file.
@@ -144,11 +145,12 @@ pub trait Requests: Send + Sync {
     /// Opens a directory.
     ///
     /// # Errors
-    /// `ENOTDIR` for any other type of file; fails if the directory cannot be read.
+    /// `ENOTDIR` if `ino` is not a directory; fails if the directory cannot be read.
     fn opendir_with_cancel(&self, ino: Ino, cancel: &CancelToken) -> Result<OpenedHandle>;
 
-    /// Returns whether the entries of the directory have a fixed order, such as the order of the
-    /// file's index, which a listing should keep.
+    /// Returns whether a listing of the directory is already in the order to display, such as the
+    /// order of a group's index. Returns false for a directory on disk, whose entries a caller may
+    /// sort.
     fn has_display_order(&self, directory: Ino) -> bool;
 
     /// Passes the entries of an open directory from `cookie` (0 is the first) to `take`, until
@@ -206,7 +208,7 @@ pub trait Requests: Send + Sync {
     /// counts as a hole.
     ///
     /// # Errors
-    /// `ENXIO` if there is no such offset.
+    /// `ENXIO` if there is no data, or no hole, at or after `offset`.
     fn lseek_with_cancel(
         &self,
         handle: Handle,
@@ -221,7 +223,7 @@ pub trait Requests: Send + Sync {
     /// Calls [`lookup_with_cancel`](Self::lookup_with_cancel) without cancellation.
     ///
     /// # Errors
-    /// Fails as `lookup_for` does.
+    /// Fails as [`lookup_with_cancel`](Self::lookup_with_cancel) does.
     fn lookup(&self, parent: Ino, name: &[u8]) -> Result<LookupEntry> {
         self.lookup_with_cancel(parent, name, &CancelToken::default())
     }
@@ -229,7 +231,7 @@ pub trait Requests: Send + Sync {
     /// Calls [`getattr_with_cancel`](Self::getattr_with_cancel) without cancellation.
     ///
     /// # Errors
-    /// Fails as `getattr_for` does.
+    /// Fails as [`getattr_with_cancel`](Self::getattr_with_cancel) does.
     fn getattr(&self, ino: Ino) -> Result<LookupEntry> {
         self.getattr_with_cancel(ino, &CancelToken::default())
     }
@@ -237,7 +239,7 @@ pub trait Requests: Send + Sync {
     /// Calls [`readlink_with_cancel`](Self::readlink_with_cancel) without cancellation.
     ///
     /// # Errors
-    /// Fails as `readlink_for` does.
+    /// Fails as [`readlink_with_cancel`](Self::readlink_with_cancel) does.
     fn readlink(&self, ino: Ino) -> Result<Vec<u8>> {
         self.readlink_with_cancel(ino, &CancelToken::default())
     }
@@ -245,7 +247,7 @@ pub trait Requests: Send + Sync {
     /// Calls [`listxattr_with_cancel`](Self::listxattr_with_cancel) without cancellation.
     ///
     /// # Errors
-    /// Fails as `listxattr_for` does.
+    /// Fails as [`listxattr_with_cancel`](Self::listxattr_with_cancel) does.
     fn listxattr(&self, ino: Ino) -> Result<Vec<Vec<u8>>> {
         self.listxattr_with_cancel(ino, &CancelToken::default())
     }
@@ -253,7 +255,7 @@ pub trait Requests: Send + Sync {
     /// Calls [`getxattr_with_cancel`](Self::getxattr_with_cancel) without cancellation.
     ///
     /// # Errors
-    /// Fails as `getxattr_for` does.
+    /// Fails as [`getxattr_with_cancel`](Self::getxattr_with_cancel) does.
     fn getxattr(&self, ino: Ino, name: &[u8]) -> Result<Vec<u8>> {
         self.getxattr_with_cancel(ino, name, &CancelToken::default())
     }
@@ -261,7 +263,7 @@ pub trait Requests: Send + Sync {
     /// Calls [`open_file_with_cancel`](Self::open_file_with_cancel) without cancellation.
     ///
     /// # Errors
-    /// Fails as `open_file_for` does.
+    /// Fails as [`open_file_with_cancel`](Self::open_file_with_cancel) does.
     fn open_file(&self, ino: Ino) -> Result<OpenedHandle> {
         self.open_file_with_cancel(ino, &CancelToken::default())
     }
@@ -269,7 +271,7 @@ pub trait Requests: Send + Sync {
     /// Calls [`opendir_with_cancel`](Self::opendir_with_cancel) without cancellation.
     ///
     /// # Errors
-    /// Fails as `opendir_for` does.
+    /// Fails as [`opendir_with_cancel`](Self::opendir_with_cancel) does.
     fn opendir(&self, ino: Ino) -> Result<OpenedHandle> {
         self.opendir_with_cancel(ino, &CancelToken::default())
     }
@@ -277,7 +279,7 @@ pub trait Requests: Send + Sync {
     /// Lists only names with [`list_with_cancel`](Self::list_with_cancel), without cancellation.
     ///
     /// # Errors
-    /// Fails as `list_for` does.
+    /// Fails as [`list_with_cancel`](Self::list_with_cancel) does.
     fn readdir(&self, handle: Handle, cookie: u64, take: &mut EntryCallback<'_>) -> Result<()> {
         let take = &mut |entry: DirEntry<'_>, _: Option<&LookupEntry>| take(entry);
         self.list_with_cancel(
@@ -292,7 +294,7 @@ pub trait Requests: Send + Sync {
     /// Lists names and attributes with [`list_with_cancel`](Self::list_with_cancel), without cancellation.
     ///
     /// # Errors
-    /// Fails as `list_for` does.
+    /// Fails as [`list_with_cancel`](Self::list_with_cancel) does.
     fn readdir_plus(
         &self,
         handle: Handle,
@@ -306,7 +308,7 @@ pub trait Requests: Send + Sync {
     /// Calls [`read_with_cancel`](Self::read_with_cancel) without cancellation.
     ///
     /// # Errors
-    /// Fails as `read_for` does.
+    /// Fails as [`read_with_cancel`](Self::read_with_cancel) does.
     fn read(&self, handle: Handle, offset: u64, length: usize) -> Result<Bytes> {
         self.read_with_cancel(handle, offset, length, &CancelToken::default())
     }
@@ -314,7 +316,7 @@ pub trait Requests: Send + Sync {
     /// Calls [`lseek_with_cancel`](Self::lseek_with_cancel) without cancellation.
     ///
     /// # Errors
-    /// Fails as `lseek_for` does.
+    /// Fails as [`lseek_with_cancel`](Self::lseek_with_cancel) does.
     fn lseek(&self, handle: Handle, offset: u64, whence: SeekKind) -> Result<u64> {
         self.lseek_with_cancel(handle, offset, whence, &CancelToken::default())
     }

@@ -126,8 +126,8 @@ pub struct LookupEntry {
     pub attributes: Stat,
     /// Whether the kernel may cache the entry until the source changes.
     pub is_cacheable: bool,
-    /// Whether the entry has a size. A text that is too long to count has none: the name exists,
-    /// but `stat` fails.
+    /// Whether the entry has a size. A text that is too long for its bytes to be counted has no
+    /// size: the name exists, but `stat` fails.
     pub is_sized: bool,
 }
 
@@ -152,7 +152,7 @@ impl LookupEntry {
         self
     }
 
-    /// Marks the size as unknown, so that `stat` fails.
+    /// Marks the size of the entry as unknown, so that `stat` fails.
     pub(super) fn without_size(self) -> Self {
         LookupEntry {
             is_sized: false,

@@ -49,7 +49,8 @@ pub(super) struct Views;
 /// An entry of `.h5fs` other than a tree of views.
 struct NonTreeEntry {
     name: &'static [u8],
-    /// Inode number in the first state of the source.
+    /// Inode number of the entry until the source changes for the first time.
+    /// [`inode::number_in_generation`] maps it to the number after a change.
     number: u64,
     node: &'static dyn FsNode,
     is_present: fn(&Mount, &FileState) -> bool,
@@ -119,7 +120,8 @@ struct Row {
     name: &'static [u8],
     ino: u64,
     node: &'static dyn FsNode,
-    /// If the entry is a view of the root object: the number of its form.
+    /// If the entry is a view of the root object: the tree number of the view's form, such as NDL
+    /// or JSON. `None` for all other entries.
     form: Option<TreeNumber>,
 }
 
@@ -232,8 +234,8 @@ fn shown_trees(
     tree_entries(file.container.root(), has_extras).filter(move |_| are_shown)
 }
 
-/// Looks up a tree of views, or a view of the root object, in the directory `.h5fs` of an
-/// externally linked file. Increments its lookup count.
+/// Looks up `name`, a tree of views or a view of the root object, in the directory `.h5fs` of an
+/// externally linked file. Increments the lookup count of its inode.
 fn lookup_views_entry(views: &TargetInode<'_>, name: &[u8]) -> Result<LookupEntry> {
     let (mount, file) = (views.mount, views.file);
     let root = file.container.root();

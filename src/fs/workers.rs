@@ -192,7 +192,7 @@ impl Workers {
     }
 }
 
-/// Runs a handler, and logs a panic.
+/// Runs a handler of the request `call`. If the handler panics, logs the panic and returns.
 pub(in crate::fs) fn run_catching_panics(call: &str, handler: impl FnOnce()) {
     if catch_unwind(AssertUnwindSafe(handler)).is_err() {
         log::error!("{call}: a defect of this program; the call answers with an I/O error");
@@ -244,7 +244,7 @@ impl WorkerPool {
     }
 
     /// Calls the job of a request that occupies a slot, and releases the slot afterwards.
-    /// `receiving_count` says whether the calling thread is one that receives requests.
+    /// `in_place` says whether the calling thread is one that receives requests.
     fn run_job(shared: &Arc<Self>, in_place: bool, mut waiting: QueuedRequest) {
         // Dropping an unsent reply sends an error. The handler has logged the reason.
         let attempt = catch_unwind(AssertUnwindSafe(|| (waiting.job)()));
@@ -255,7 +255,8 @@ impl WorkerPool {
         if let Ok(Attempt::Postponed) = attempt {
             state.heavy.push(waiting);
         } else {
-            // Other holders of the request's token must not be postponed by it any longer.
+            // Code that still uses the request's token must not fail because the request was to be
+            // postponed.
             ticket.move_to_heavy_slot();
         }
         WorkerPool::wake_worker(shared, state);

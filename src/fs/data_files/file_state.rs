@@ -250,8 +250,8 @@ impl FileState {
         cancel.clone().or_cancelled_by(&self.end_canceller)
     }
 
-    /// Returns the container without the budget of a request. Values in caches read with it,
-    /// because cancelling one request must not fail the reads of others.
+    /// Returns the container without the budget of a request. Cached content reads from this
+    /// container, because cancelling one request must not fail the reads of other requests.
     fn unbudgeted_container(&self) -> Arc<dyn Container> {
         Arc::clone(&self.container).for_request(&RequestBudget::default())
     }
@@ -553,7 +553,8 @@ impl FileState {
     }
 
     /// Returns the length and the resume points of `text`, from the cache or from `count`. Returns
-    /// `None` if the text is too long to count. Counts of growing files are not cached.
+    /// `None` if the text is too long for its bytes to be counted. Results of growing files are not
+    /// cached.
     ///
     /// # Errors
     /// Fails with the errors of `count`.

@@ -35,7 +35,7 @@ pub(in crate::fs) struct MissingSource {
 }
 
 impl MissingSource {
-    /// Records that the source cannot be opened from now on, because of the error `reason`.
+    /// Records that the source cannot be opened from now on, because of the error `why`.
     pub(in crate::fs) fn new(
         generation: u32,
         root: NodeId,
@@ -77,7 +77,7 @@ impl MissingSource {
 }
 
 /// Returns the line for `.h5fs/status` of a source that has been missing since `since`, because of
-/// the error `reason`.
+/// the error `why`.
 pub(in crate::fs) fn stale_text(why: &Error, since: SystemTime) -> String {
     let since = timestamp_of(since);
     let gone =

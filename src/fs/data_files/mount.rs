@@ -44,8 +44,8 @@ const OLD_STATE: Duration = Duration::from_millis(250);
 /// Log target of warnings about referenced files that are missing. Commands print these warnings.
 pub(in crate::fs) const LACKS: &str = "h5fs::lacks";
 
-/// A function that makes the kernel drop what it caches about the inodes with these numbers.
-/// Requests wait for the function, so it must not block.
+/// A function that receives inode numbers, and makes the kernel drop what it caches about these
+/// inodes. Requests wait for the function, so it must not block.
 pub(in crate::fs) type InodeInvalidator = Box<dyn Fn(&[u64]) + Send + Sync>;
 
 /// A function that returns the inodes that every mount has, such as the root and `.h5fs`. Its
@@ -178,7 +178,8 @@ impl Mount {
         mount
     }
 
-    /// Shows the newly opened source from now on, with this generation.
+    /// Makes `opened` the state of the source that is shown from now on, with the generation
+    /// `generation`.
     fn set_current(&self, opened: OpenedFile, generation: u32) {
         let (size, threads) = (self.options.cache_size, self.options.threads);
         let engine = self.engine.clone();
@@ -266,7 +267,8 @@ impl Mount {
         Ok(())
     }
 
-    /// Returns whether `watch` reports a change, so that the source must be reopened.
+    /// Returns whether the source must be reopened: `watch` reports a change, a file that the
+    /// source references has changed, or no state of the source is open.
     fn is_due(&self, watch: &SourceWatch) -> bool {
         match self.current_if_open() {
             Some(file) if file.is_growing() => watch.may_have_grown() || file.is_changed(),
@@ -343,7 +345,7 @@ impl Mount {
         lock(&self.file).clone()
     }
 
-    /// Reopens the source, which has changed.
+    /// Reopens the source if that is necessary and the last attempt was not too recent.
     ///
     /// # Errors
     /// [`Error::cancelled`] if `cancel` ends the request first. The next request then starts again.
@@ -368,7 +370,7 @@ impl Mount {
         }
         let mut reopened = self.reopen(watch, growing.as_ref(), cancel);
         if reopened == Err(stale_error()) {
-            // The same writer may have done one more thing, such as closing the file.
+            // The same writer may have changed the file once more, for example by closing it.
             reopened = self.reopen(watch, growing.as_ref(), cancel);
         }
         if let Err(error) = reopened {

@@ -135,7 +135,7 @@ impl OtherFiles {
         }
     }
 
-    /// Adapts the set to a source that is a data file of a mounted directory. `archive_location` is the
+    /// Adapts the set to a source that is a data file of a mounted directory. `beside` is the
     /// source's location in the directory, and `inodes` contains the inodes of the whole directory.
     pub(in crate::fs) fn for_member(self, inodes: Arc<Inodes>, beside: ArchiveLocation) -> Self {
         OtherFiles {
@@ -145,8 +145,8 @@ impl OtherFiles {
         }
     }
 
-    /// Returns the resolver for names of other files that the source of `watch` references. The
-    /// source is shown to `readers`.
+    /// Returns the resolver for names of other files that the source of `watch` references.
+    /// `readers` are the users to whom the source is shown.
     pub(in crate::fs) fn neighbours(
         &self,
         watch: &SourceWatch,
@@ -369,7 +369,8 @@ impl OtherFiles {
             match shown.flatten() {
                 None => self.search_in(source)?,
                 Some(shown) => {
-                    // A damaged file is skipped; its readers get the error.
+                    // A damaged file is skipped, because requests for the file itself report the
+                    // error.
                     if let Ok(OtherFileEntry::File(live)) = self.find_named(source, &shown) {
                         self.search_in(&live)?;
                     }

@@ -45,7 +45,7 @@ pub(in crate::fs) struct SourceWatch {
     state: Mutex<WatchState>,
 }
 
-/// A function that opens the source again, for a request with this token.
+/// A function that receives the token of a request, and opens the source again for that request.
 pub(in crate::fs) type SourceReopener =
     Box<dyn Fn(&CancelToken) -> Result<SharedOpenSource> + Send + Sync>;
 
@@ -98,7 +98,7 @@ impl SourceWatch {
         }
     }
 
-    /// Sets `given_path`, the path by which the source was opened. Only its last component may be a
+    /// Sets the path by which the source was opened to `named`. Only its last component may be a
     /// symbolic link.
     pub(in crate::fs) fn with_named_path(self, named: PathBuf) -> Self {
         SourceWatch {

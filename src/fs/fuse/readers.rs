@@ -18,7 +18,7 @@ type HandleReader = (u64, u32);
 #[derive(Default)]
 pub(super) struct ReadRegistry(Mutex<HashMap<HandleReader, ActiveReads>>);
 
-/// The number of reads in progress of one reader, and their cancellation.
+/// The number of reads in progress of one reader, and the object that cancels them.
 #[derive(Default)]
 struct ActiveReads {
     count: usize,

@@ -50,15 +50,16 @@ const IN_HEADER: usize = 40;
 /// Length in bytes of `struct fuse_out_header`: length, error, unique.
 const OUT_HEADER: usize = 16;
 
-/// Length in bytes of `struct fuse_entry_out`, which starts with the node.
+/// Length in bytes of `struct fuse_entry_out`, whose first field is the inode number.
 const ENTRY: usize = 128;
 
 /// Length in bytes of `struct fuse_dirent` without the name: inode, offset, length of the name,
 /// type.
 const DIRENT: usize = 24;
 
-/// The file type of sockets, followed by the kernel's value for an unknown type. fuser cannot send
-/// the latter, so listings mark unknown types as sockets and the relay replaces the type.
+/// The file type of a socket in `struct fuse_dirent`. fuser cannot send `DT_UNKNOWN`, the value for
+/// an unknown type. So listings mark names of unknown type as sockets, which this filesystem never
+/// has, and the relay replaces the type.
 const DT_SOCK: u32 = 12;
 const DT_UNKNOWN: u32 = 0;
 
@@ -325,16 +326,17 @@ fn undo_requests(asked: &UnansweredRequest, unique: u64, reply: &[u8]) -> Vec<Ve
     }
 }
 
-/// Returns a request to fuser that releases one lookup of an entry, or `None` for an entry that is
-/// not a lookup. `entry` is a `struct fuse_entry_out`.
+/// Returns a request to fuser that releases one lookup of an inode. `entry` is fuser's reply, a
+/// `struct fuse_entry_out`. Returns `None` if `entry` contains no inode, because the name does not
+/// exist or was not looked up.
 fn forget_request(entry: &[u8]) -> Option<Vec<u8>> {
     let node = u64_at(entry, 0).filter(|node| *node != 0)?;
     Some(request(FORGET, 0, node, &1_u64.to_ne_bytes()))
 }
 
 /// Returns a request to fuser that closes the handle in `opened`, the content of the reply to an
-/// open. The kernel's request numbers are even, so the reply to this odd number matches no kernel
-/// request.
+/// open. The request has an odd number. The kernel's request numbers are even, so fuser's reply
+/// matches no request of the kernel.
 fn release_request(
     opcode: u32,
     asked: &UnansweredRequest,

@@ -84,7 +84,7 @@ fn is_same(one: &str, other: &str) -> bool {
     Sha256::digest(one) == Sha256::digest(other)
 }
 
-/// The host that a request names, if it is this server.
+/// The host name of this server that a request uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum RequestHost {
     /// A host name or address of this server, in lowercase. Cookies may be set for this name.

@@ -28,7 +28,8 @@ pub(super) fn is_accepted(headers: &HeaderMap) -> bool {
     quality_value(headers, &ACCEPT_ENCODING, "gzip") > 0.0
 }
 
-/// Compresses the texts for all clients, within a limit of memory.
+/// The compressor of texts for all clients. It limits the memory of texts that are being
+/// compressed, and of compressed texts that are being sent.
 #[derive(Default)]
 pub(super) struct TextCompressor(Arc<FairLock>);
 

@@ -14,8 +14,9 @@ pub(super) fn content_range(range: &Range<u64>, length: u64) -> String {
     format!("bytes {}-{last}/{length}", range.start)
 }
 
-/// Returns the media type and the parts of a response with these ranges. The content has `length`
-/// bytes and the media type `kind`. The boundary is random, so that no content can contain it.
+/// Returns the media type and the parts of a response with the byte ranges `ranges`. The content
+/// has `length` bytes and the media type `kind`. The boundary is random, so that no content can
+/// contain it.
 ///
 /// # Errors
 /// Fails if the operating system cannot provide random numbers.

@@ -9,7 +9,7 @@ use crate::limits;
 pub(super) enum RequestedRanges {
     /// The whole content: no range was requested, or none that is valid.
     Whole,
-    /// These ranges: at least one, all non-empty.
+    /// Ranges of the content: at least one, none of them empty.
     Ranges(Vec<Range<u64>>),
     /// All requested ranges are outside the content, or there are too many (status 416).
     Unsatisfiable,

@@ -109,7 +109,8 @@ impl Drop for SearchLevel {
 }
 
 impl ObjectSearch {
-    /// Creates a search for `search_text` in the data file whose directory `.h5fs/html` is at `pages`.
+    /// Creates a search for the text `wanted` in the data file whose directory `.h5fs/html` is at
+    /// `pages`.
     ///
     /// # Errors
     /// `NotFound` if `pages` is not a tree of pages; fails if the root cannot be listed.
@@ -227,7 +228,7 @@ impl ObjectSearch {
             self.add_page(&names, entry.kind, &mut line, cancel)?;
             self.write(line, out);
         }
-        // The target of a link is examined in its own place.
+        // The target of a link is examined in the directory that contains it.
         if entry.kind == FileKind::Symlink {
             return Ok(());
         }
@@ -246,8 +247,8 @@ impl ObjectSearch {
         }
     }
 
-    /// Returns the names and values of those attributes of an object whose name or value contains
-    /// the text. Long values are shortened.
+    /// Returns the names and values of those attributes of the object `ino` whose name or value
+    /// contains the searched text. Long values are shortened.
     fn attributes(&self, ino: Ino, cancel: &CancelToken) -> Result<Vec<(Vec<u8>, String)>> {
         let requests = self.requests();
         let mut found = Vec::new();
@@ -293,7 +294,8 @@ impl ObjectSearch {
             return Ok(());
         };
         if kind == FileKind::Symlink {
-            // References in a page are relative to the object's own place, not to a link.
+            // References in a page are relative to the object's own path, not to the path of a
+            // link.
             let path = [vec![VIEWS.to_vec(), PAGES.to_vec()], page].concat();
             let place = match self.root.descendant(&path.join(&b'/'), cancel) {
                 Ok(place) => place,

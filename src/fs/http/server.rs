@@ -68,7 +68,7 @@ enum AsyncListener {
 }
 
 impl Server {
-    /// Creates a server for the clients of this socket.
+    /// Creates a server for the connections that `listener` accepts.
     ///
     /// # Errors
     /// Fails with the error of the operating system.
@@ -93,8 +93,7 @@ impl Server {
         made().map_err(|error| Error::io(&error, "listening"))
     }
 
-    /// Serves these trees until the process ends. At most `threads` requests are handled
-    /// concurrently.
+    /// Serves `trees` until the process ends. At most `threads` requests are handled concurrently.
     pub fn serve(self, trees: ServedTrees, access: AccessRules, threads: usize) -> ! {
         let site = Site {
             trees: Arc::new(trees),

@@ -183,7 +183,8 @@ impl Site {
         }
     }
 
-    /// Returns the response to a request.
+    /// Returns the response to a request. If the file changes while the response is prepared, tries
+    /// once more.
     ///
     /// # Errors
     /// [`Error::cancelled`] if the request must be tried again in a heavy slot, or if no client
@@ -347,7 +348,7 @@ impl Site {
     ) -> Result<Response<ResponseContent>> {
         refuse_unreadable(&place)?;
         let tree = place.requests();
-        // A text that is too long to count is refused here, as by `stat`.
+        // A text that is too long for its bytes to be counted is refused here, as by `stat`.
         tree.getattr_with_cancel(place.ino(), cancel)?;
         tree.traffic().count_request(RequestType::Open);
         let kind = media::media_type(place.names_in_views());
@@ -486,7 +487,8 @@ fn range_not_satisfiable(length: u64) -> Response<ResponseContent> {
     answer
 }
 
-/// Returns a response with the whole file or, if `ranges` is given, with these ranges of it.
+/// Returns a response with the byte ranges `ranges` of the file, or with the whole file if `ranges`
+/// is empty.
 fn parts(
     (open, version): (OpenedEntry, Version),
     validators: &Validators,
@@ -590,9 +592,10 @@ fn redirect(reference: &str, cookie: Option<&str>) -> Response<ResponseContent> 
     build_response(answer, ResponseContent::Empty)
 }
 
-/// Makes a browser store the cookie and request the reference. If the user came from another site,
-/// a redirect by status code would count as cross-site, and the browser would withhold the cookie.
-/// So the response is a page that redirects the browser.
+/// Returns a response that makes a browser store `cookie` and request `target` again, without the
+/// token. If the user came from another site, a redirect by status code would count as cross-site,
+/// and the browser would withhold the cookie. In this case, the response is a page that redirects
+/// the browser.
 fn login_response(
     headers: &HeaderMap,
     mut target: RequestTarget,
@@ -602,7 +605,7 @@ fn login_response(
     if site.is_none_or(|site| site != "cross-site") {
         return redirect(&target.relative_url(), Some(cookie));
     }
-    // Leads to the same page as without this detour.
+    // The browser gets the same page as if it had requested the target directly.
     target.wants_page = !target.wants_list;
     let reference = target.relative_url();
     // A reference contains no characters that need escaping.

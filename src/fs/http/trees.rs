@@ -100,7 +100,7 @@ impl ResolvedPath {
         })
     }
 
-    /// Resolves a path relative to this one.
+    /// Resolves `path`, which is relative to this path, in the same tree.
     ///
     /// # Errors
     /// Fails as [`find`](Self::find) does.

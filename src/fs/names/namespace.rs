@@ -204,7 +204,7 @@ impl ShownGroup<'_> {
         self.group == self.namespace.root()
     }
 
-    /// Returns the entry with this shown name.
+    /// Returns the entry that this directory shows as `shown`.
     pub(in crate::fs) fn find(&self, shown: &[u8]) -> Result<LinkEntry> {
         name::refuse_long(shown)?;
         let file = self.namespace.file;

@@ -161,8 +161,8 @@ impl<'a> PathResolution<'a> {
         }
     }
 
-    /// Resolves `path` relative to the current directory. Afterwards, the last item of
-    /// `directories` is the directory that contains the result.
+    /// Returns the entry at `path`, which is relative to the current directory. Afterwards, the
+    /// current directory is the directory that contains the entry.
     fn resolve(&mut self, path: &[u8], follow_last: bool) -> Result<LookupEntry> {
         let mut names = reversed_names(path);
         let mut hops = 0;
@@ -199,7 +199,7 @@ impl<'a> PathResolution<'a> {
                     text,
                     remaining_names: left,
                 });
-                // An absolute text leads out of the tree.
+                // A link with an absolute path leads out of the tree.
                 if is_outside {
                     self.absent = Some(Vec::new());
                     return Err(Error::NotFound);

@@ -16,7 +16,7 @@ pub(in crate::fs) type IndexedEntries<E> = Option<(Vec<E>, u64)>;
 /// An entry of a directory with numbered entries.
 pub(in crate::fs) trait IndexedEntry {
     /// Passes this entry of `directory` to `visit`. `next` is the position after the entry. Returns
-    /// whether `visit` had no room.
+    /// whether `visit` refused the entry, because the reply has no room.
     fn visit(
         &self,
         directory: &TargetInode<'_>,

@@ -56,10 +56,11 @@ impl<'a> TargetInode<'a> {
         described.inspect_err(|_| mount.inodes.forget(ino, 1))
     }
 
-    /// Increments the lookup count of an entry of this directory. `node` describes the entry.
+    /// Increments the lookup count of the inode `inode`, an entry of this directory, and returns
+    /// the entry. `node` determines its attributes.
     ///
     /// # Errors
-    /// Fails as [`enter`](Self::enter) does.
+    /// Fails as [`add_lookup`](Self::add_lookup) does.
     pub(in crate::fs) fn add_entry_lookup(
         &self,
         ino: u64,
@@ -90,8 +91,8 @@ impl<'a> TargetInode<'a> {
     }
 
     /// Returns the entry of the target as a regular file whose content has the length `length`.
-    /// Content that cannot be opened counts as empty, because opening it reports the error. Content
-    /// that is too long to count has no size.
+    /// Content that cannot be opened counts as empty, because opening it reports the error. A text
+    /// that is too long for its bytes to be counted has no size.
     ///
     /// # Errors
     /// Fails if the content cannot be opened now.
@@ -137,7 +138,7 @@ impl<'a> TargetInode<'a> {
     }
 }
 
-/// Built-in extended attributes: each with its name without `user.`, and its value.
+/// Built-in extended attributes: the name of each, without the prefix `user.`, and its value.
 pub(in crate::fs) type BuiltinAttributes = Vec<(&'static str, Vec<u8>)>;
 
 /// The information about an object from which its extended attributes are made.
@@ -183,7 +184,7 @@ pub(in crate::fs) type DefectCallback<'d> = dyn FnMut(Defect<'_>) + 'd;
 /// A node of the mount. Requests that a node does not implement fail as they do for a file of its
 /// kind on any filesystem.
 pub(in crate::fs) trait FsNode: Sync {
-    /// Returns the kind of file.
+    /// Returns whether the node is a directory, a regular file or a symbolic link.
     fn kind(&self) -> FileKind;
 
     /// Returns the attributes of the target, even if determining them is expensive.
@@ -198,7 +199,8 @@ pub(in crate::fs) trait FsNode: Sync {
     /// entry.
     ///
     /// # Errors
-    /// `NotFound`; `ENAMETOOLONG` over 255 bytes; fails if the directory cannot be read.
+    /// `NotFound` if the directory has no such entry; `ENAMETOOLONG` for a name over 255 bytes;
+    /// fails if the directory cannot be read.
     fn lookup(&self, _target: &TargetInode<'_>, _name: &[u8]) -> Result<LookupEntry> {
         Err(refusal_error(Errno::ENOTDIR, "lookup"))
     }
@@ -251,7 +253,7 @@ pub(in crate::fs) trait FsNode: Sync {
     /// Returns the text of this symbolic link.
     ///
     /// # Errors
-    /// `ENAMETOOLONG` over 4095 bytes.
+    /// `ENAMETOOLONG` for a text over 4095 bytes.
     fn readlink(&self, _target: &TargetInode<'_>) -> Result<Vec<u8>> {
         Err(refusal_error(Errno::EINVAL, "readlink"))
     }

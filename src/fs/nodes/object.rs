@@ -116,7 +116,8 @@ pub(in crate::fs) fn open(file: &FileState, node: &Node) -> Result<Box<dyn View>
     if let NodeKind::Array(array) = &node.kind
         && let Err(error) = &array.storage
     {
-        // The array may have no known size either, and must not appear empty.
+        // Without a readable storage, the array's size may be unknown too. The file must not appear
+        // empty.
         return Err(error.clone());
     }
     match &node.kind {

@@ -296,7 +296,7 @@ fn describe_object(
         StoredSize::Unknown => Some(size),
     };
     entry.attributes.links = node.link_count.max(1);
-    // The block of a partial object may determine its length.
+    // If a part of the object cannot be read now, its length may change once that part is readable.
     let is_right = stored != StoredSize::Unknown && !node.has_transient_error();
     Ok(entry.with_size(size, known).cacheable_if(is_right))
 }

@@ -228,8 +228,7 @@ impl XattrNames {
     }
 }
 
-/// Returns whether an attribute of the file called `name` is an extended attribute under the same
-/// name.
+/// Returns whether the mount shows the object's attribute `name` as an extended attribute.
 fn is_shown(name: &[u8]) -> bool {
     !name.is_empty() && !name.contains(&0) && !name.starts_with(BUILTIN)
 }

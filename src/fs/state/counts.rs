@@ -1,5 +1,6 @@
-//! Counts of the texts about objects of a file. A count is the length of a text and the offsets of
-//! some of its units, from which a read can resume.
+//! A cache for the lengths of generated texts, such as the CSV file of an array. The bytes of a
+//! text are counted once, by generating all of it. The count is the text's length and some resume
+//! points, which are the offsets of some units, such as lines.
 
 use std::sync::{Arc, Mutex};
 
@@ -16,24 +17,26 @@ use crate::limits;
 use crate::view::texts::counted_text::{TextCount, TextUnits};
 use crate::view::texts::streamed::ResumableText;
 
-/// The cache key of a count: a text about an object or a part of it.
+/// The cache key of a text whose bytes are counted: the object, the part of it, and the form of the
+/// text.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(in crate::fs) struct CountKey {
-    /// Number of the form of view that the text has.
+    /// Tree number of the text's form, such as CSV or JSON.
     pub(in crate::fs) form_number: TreeNumber,
     pub(in crate::fs) node: NodeId,
     /// The selector of a part of the array, or empty for the whole object.
     pub(in crate::fs) selector: Box<[u8]>,
 }
 
-/// The result of counting a text. `Ok(None)` means that the text is too long to count.
+/// The result of counting the bytes of a text: its length and its resume points. `Ok(None)` means
+/// that the text is longer than the limit for counting.
 pub(in crate::fs) type CountResult = Result<Option<Arc<TextCount>>>;
 
-/// The result of counting a text, once it is available. Calls for the same text wait for the lock
-/// and count only once.
+/// The result of counting the bytes of a text; `None` until it is available. Calls for the same
+/// text wait for the lock, so that the bytes are counted only once.
 type CountSlot = Arc<Mutex<Option<CountResult>>>;
 
-/// A cache of the results of counting texts, limited by memory.
+/// A cache of the lengths and resume points of texts, limited by memory.
 pub(in crate::fs) struct CountCache(pub(in crate::fs) Mutex<WeightedLru<CountKey, CountSlot>>);
 
 impl Default for CountCache {
@@ -43,8 +46,9 @@ impl Default for CountCache {
 }
 
 impl CountCache {
-    /// Returns the count of `text`, from the cache or from `count`. Errors are cached too, unless a
-    /// later attempt may succeed. `cancel` ends waiting for another call that counts the same text.
+    /// Returns the length and the resume points of `text`, from the cache or from `count`. Errors
+    /// are cached too, unless a later attempt may succeed. `cancel` ends waiting for another call
+    /// that counts the same text.
     ///
     /// # Errors
     /// Fails with the errors of `count`.
@@ -81,7 +85,8 @@ impl CountCache {
     }
 }
 
-/// Determines the length of the text of `units`, and the offsets of some units.
+/// Determines the length in bytes of the text that consists of `units`, such as lines, and the
+/// offsets of some units.
 ///
 /// # Errors
 /// Fails if a unit cannot be written, and with
@@ -99,8 +104,8 @@ pub(in crate::fs) fn count_units(
     Ok(count.map(Arc::new))
 }
 
-/// Determines the length of a text that can only be written sequentially, and the points where
-/// writing can resume.
+/// Determines the length in bytes of a text that can only be written sequentially, and the points
+/// where writing can resume.
 ///
 /// # Errors
 /// Fails as [`count_units`] does.

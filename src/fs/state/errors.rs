@@ -92,8 +92,8 @@ impl Errors {
         }
     }
 
-    /// Returns the name of `object` of this file in the list of all data files: the file's path
-    /// precedes it.
+    /// Returns the name of `object` for the list of errors of all data files: the path of the
+    /// object's data file, followed by `object`.
     pub(in crate::fs) fn name(&self, object: &str) -> String {
         match &self.directory_errors {
             Some((_, path)) => format!("{path}:{object}"),
@@ -101,7 +101,8 @@ impl Errors {
         }
     }
 
-    /// Adds an error of the object called `object`. This name must not contain line breaks.
+    /// Adds an error of the object called `object` to the list. `object` must not contain line
+    /// breaks.
     pub(in crate::fs) fn add(&self, kind: ErrorKind, object: &str, reason: &str) {
         if let Some((all, _)) = &self.directory_errors {
             all.add(kind, &self.name(object), reason);

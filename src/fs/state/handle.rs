@@ -149,8 +149,8 @@ pub(in crate::fs) trait Openable {
     /// file or ended.
     fn is_cancelled_on_close(&self) -> bool;
 
-    /// Returns whether the file has changed since this was opened, so that requests return
-    /// `ESTALE`.
+    /// Returns whether the data file has changed since this file or directory was opened, so that
+    /// requests return `ESTALE`.
     fn has_ended(&self) -> bool;
 }
 
@@ -169,8 +169,8 @@ impl Openable for OpenInode {
 
 /// The open handles of the tree of one file, or of a directory of files.
 pub(in crate::fs) struct Handles<O> {
-    /// Open files and directories by handle. `None` if the file has changed since the handle was
-    /// opened.
+    /// Open files and directories by handle. `None` if the data file has changed since the handle
+    /// was opened.
     open: Mutex<HashMap<u64, Option<Arc<O>>>>,
     last: AtomicU64,
 }

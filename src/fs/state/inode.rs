@@ -22,8 +22,8 @@ use h5fs_reader::model::NodeId;
 
 /// Inode number of the root.
 pub(in crate::fs) const ROOT: u64 = 1;
-/// Inode number of the directory of views, `.h5fs`. Like the inode numbers below, it applies to the
-/// first state of the source.
+/// Inode number of the directory of views, `.h5fs`, until the source changes for the first time.
+/// [`number_in_generation`] maps it to the number after a change.
 pub(in crate::fs) const VIEWS: u64 = BESIDE;
 /// Inode number of `.h5fs/status`.
 pub(in crate::fs) const STATUS: u64 = BESIDE | 1;
@@ -54,8 +54,9 @@ pub(in crate::fs) type TreeNumber = u16;
 pub(in crate::fs) const SOURCE: TreeNumber = 0;
 /// Tree number of the symbolic links in `.h5fs/external` for other spellings of files' names.
 pub(in crate::fs) const SPELLINGS: TreeNumber = 1;
-/// Tree number of ASDF blocks. The numbers between `SPELLINGS` and this one belong to the trees of
-/// views. Each has one number for its directories, and one for the files of each form.
+/// Tree number of ASDF blocks. The numbers between `SPELLINGS` and `BLOCK_FILES` belong to the
+/// trees of views. Each tree has one number for its directories, and one for the files of each
+/// form.
 pub(in crate::fs) const BLOCK_FILES: TreeNumber = 254;
 /// Tree number of selections in the source's own tree.
 pub(in crate::fs) const SELECTIONS: TreeNumber = 255;
@@ -73,9 +74,9 @@ pub(in crate::fs) enum NodeType {
     Link,
     /// A link with a damaged target, as a regular file; `node` is the group that contains the link.
     DamagedLink,
-    /// An object that cannot be read now, as a directory, so that a recursive walk encounters the
-    /// error. The object is listed but cannot be looked up. `node` is the group that contains the
-    /// object.
+    /// An object that cannot be read because of a temporary error, as a directory, so that a
+    /// recursive walk encounters the error. The object is listed but cannot be looked up. `node` is
+    /// the group that contains the object.
     Unreadable,
     /// The directory of views, `.h5fs`, of the source or of an externally linked file.
     Views,
@@ -226,8 +227,8 @@ pub(in crate::fs) fn element_number(
     number_in_generation(generation, tree_bits(tree) | HASHED | element)
 }
 
-/// Returns an inode number other than `ino` for the same entry in a later state of a growing file,
-/// which was opened at the time `opened`.
+/// Returns an inode number other than `ino` for the same entry in a later state of a growing file.
+/// `opened` is the time when the file was opened in that state.
 pub(in crate::fs) fn number_in_state(ino: u64, opened: Instant) -> u64 {
     let mut hasher = DefaultHasher::new();
     (ino, opened).hash(&mut hasher);

@@ -142,7 +142,7 @@ impl Inodes {
     }
 
     /// Records whether the last listing of the directory `ino` lacked entries that could not be
-    /// read. Returns the value for the listing before.
+    /// read. Returns the value that was recorded for the listing before.
     pub(in crate::fs) fn set_incomplete(&self, ino: u64, is_unsure: bool) -> bool {
         let mut shard = lock(self.shard(ino));
         let known = shard.entry_mut(ino);

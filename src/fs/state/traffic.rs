@@ -81,7 +81,7 @@ impl RequestCounters {
         self.requests[call as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Adds `bytes`, the number of bytes that a read has returned.
+    /// Adds `bytes`, the number of bytes that one read has returned, to the counter of bytes read.
     pub fn count_bytes_read(&self, bytes: u64) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }

@@ -173,8 +173,8 @@ impl<'a> PageSite<'a> {
         self.view_url(way, tree, tree.forms.first()?, names, "")
     }
 
-    /// Returns the relative URL of the page about the object with the path `names` in the same
-    /// file.
+    /// Returns the relative URL of the page about another object, which has the path `names` in the
+    /// same data file.
     fn page_url_in_file(&self, names: &[Box<[u8]>]) -> Option<Url> {
         self.page_url(self.mount.other_files.file_root_path(self.file), names)
     }

@@ -35,8 +35,8 @@ pub(in crate::fs) struct StoreDirectory;
 /// A metadata document or a chunk of a Zarr store, as a regular file.
 pub(in crate::fs) struct StoreFile;
 
-/// Size in bytes that a chunk of unknown length shows. The size is not 0, so that a reader requests
-/// the bytes and gets the error.
+/// Size in bytes that a chunk of unknown length shows. The size is not 0, so that a Zarr reader
+/// requests the bytes and gets the error.
 const UNKNOWN: u64 = 4;
 
 impl FsNode for StoreDirectory {
@@ -131,7 +131,7 @@ fn store_kind(target: &TargetInode<'_>) -> Result<StoreKind> {
 }
 
 /// Returns the length in bytes of the chunk with the indices `place`. Returns `None` if the chunk
-/// consists of texts whose bytes must be counted.
+/// consists of texts, whose bytes must be counted to find the length.
 fn chunk_length(array: &ZarrArray, place: &[u64]) -> Result<Option<u64>> {
     if array.grid == Grid::Decoded {
         return Ok(array.chunk_bytes());
@@ -216,7 +216,7 @@ fn number(directory: &TargetInode<'_>, path: &[u8]) -> Result<u64> {
     ))
 }
 
-/// Opens the chunk with the indices `place`, even if the chunk cannot be read: a reader could
+/// Opens the chunk with the indices `place`, even if the chunk cannot be read: a Zarr reader could
 /// mistake a failed open for a chunk that is not stored.
 fn open_chunk(
     target: &TargetInode<'_>,
@@ -312,7 +312,8 @@ pub(in crate::fs) fn list(
             return Ok(None);
         };
         let kind = match (name, &place) {
-            // The chunk of a scalar array that is not stored.
+            // The store has no file for the only chunk of a scalar array if the chunk is not
+            // stored.
             (Name::Chunks(true), StoreEntry::Directory(StoreNode::Array(array)))
                 if !chunk_exists(array, &[])? =>
             {

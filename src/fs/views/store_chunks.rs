@@ -85,9 +85,9 @@ impl<'a> ChunkNames<'a> {
         self.parent_indices.len() + 1 == self.array.dims.len()
     }
 
-    /// Finds the first entry whose name is `start_name` or higher. Returns the name, if the search has
-    /// found it, and the name from which the next search continues. Returns `None` after the last
-    /// entry. Reads of the chunk index count against the budget `effort`.
+    /// Finds the first entry whose name is `at` or higher. Returns the name, if this step of the
+    /// search has found it, and the name at which the next step continues. Returns `None` after the
+    /// last entry. Reads of the chunk index count against the budget `effort`.
     ///
     /// # Errors
     /// Fails if the index is damaged.
@@ -128,7 +128,7 @@ impl IndexWalk {
         ahead.saturating_add(met).saturating_add(cursor)
     }
 
-    /// Returns the first name from `start_name` on that the walk has already found.
+    /// Returns the first name from `at` on that the walk has already found, and the name after it.
     fn cached_number(&mut self, at: u64) -> Option<(Option<u64>, u64)> {
         if at < self.start_name {
             *self = IndexWalk::default();
@@ -144,7 +144,7 @@ impl IndexWalk {
         Some((Some(*number), number + 1))
     }
 
-    /// Finds the first entry whose name is `start_name` or higher, if the store's chunks differ from the
+    /// Finds the first entry whose name is `at` or higher, if the store's chunks differ from the
     /// file's. `around` converts the indices of a chunk in the file to a name. The chunk index has
     /// another order than the names, so each walk of the whole index finds only the next few names.
     fn find_converted(
@@ -179,8 +179,8 @@ impl IndexWalk {
         Ok(self.cached_number(at))
     }
 
-    /// Finds the first chunk in the file whose first indices are `parent_indices`, and whose next index is
-    /// at least `start_name` and less than `width`. Every chunk index has the chunks of one directory in
+    /// Finds the first chunk in the file whose first indices are `above`, and whose next index is
+    /// at least `at` and less than `width`. Every chunk index has the chunks of one directory in
     /// numerical order.
     fn find(
         &mut self,

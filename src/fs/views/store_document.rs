@@ -46,7 +46,7 @@ pub(in crate::fs) fn document(
         let (text, is_partial) = write_document(target, node, path, store)?;
         if is_partial {
             unkept = Some(Text::new_of_current_state(text));
-            // A passing error is not cached either.
+            // A document with a temporary error is not cached.
             return Err(Error::cancelled());
         }
         Ok(Text::new(text))
@@ -104,8 +104,9 @@ struct ObjectDocuments<'a> {
 }
 
 impl ObjectDocuments<'_> {
-    /// Returns the documents that `add` adds. Returns `None` if `add` fails, because readers would
-    /// take an incomplete list for a complete one. Also returns whether the failure is temporary.
+    /// Returns the documents that `add` adds. Returns `None` if `add` fails, because Zarr readers
+    /// would take an incomplete list for a complete one. Also returns whether the failure is
+    /// temporary.
     ///
     /// # Errors
     /// Fails if the request is cancelled.

@@ -34,10 +34,11 @@ pub(in crate::fs) enum StoreKind {
 pub(in crate::fs) enum StorePresence {
     Group,
     Array,
-    /// The object is not in the store, and its group reports it as missing: readers do not support
-    /// it.
+    /// The object is not in the store, because Zarr readers do not support it. Its group's document
+    /// names it in `_h5fs_absent`.
     Unknown,
-    /// The object is not in the store, because its information is available elsewhere.
+    /// The object is not in the store, because documents of other objects contain its information.
+    /// Example: a scalar is an attribute of its group.
     Implied,
 }
 
@@ -115,7 +116,7 @@ fn has_arrays(container: &dyn Container, group: NodeId) -> Result<bool> {
 pub(in crate::fs) const NO_COORDINATE: &[u8] = b"_nc4_non_coord_";
 
 /// Returns the name in a Zarr store for the name `shown` in the file's own tree. Names with a
-/// special meaning for readers are escaped. [`source_tree_name`] is the inverse.
+/// special meaning for Zarr readers are escaped. [`source_tree_name`] is the inverse.
 pub(in crate::fs) fn store_name(shown: &[u8]) -> Vec<u8> {
     if shown == DOCUMENT {
         return b"zarr%2Ejson".to_vec();

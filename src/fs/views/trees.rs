@@ -8,7 +8,7 @@
 //!    - `suffix`: the suffix of the file names
 //!    - `size`: the size of an object's file, or `None` if the object has no such file
 //!    - `open`: opens the file
-//!    - `view`, in place of `open`: a form of arrays, for the whole array and for selections
+//!    - `open_elements`, in place of `open`: opens the file of an array or of a selection
 //!
 //!    The rest comes from `..WITHOUT_FILES` and `..OF_NOTHING`.
 //! 2. Add the tree here twice: `mod NAME;`, and a row of [`TREES`] at its position in the listing
@@ -16,8 +16,9 @@
 //!
 //! No other change is needed: directories, links, names, lookup, `stat`, listings and handles are
 //! the same in all trees. The content of a file is a [`View`](crate::view::View). A view of more
-//! than a few lines gets a file in `src/view`, where it is tested without a tree. A text that is
-//! counted (`Subject::counted`, `Subject::document`) has the size `Size::Counted`.
+//! than a few lines gets a file in `src/view`, where it is tested without a tree. A text whose
+//! length is known only after its bytes are counted (`ViewSubject::open_units`,
+//! `ViewSubject::open_sequential_text`) has the size `FileSize::Counted`.
 
 mod assembled;
 mod attrs;

@@ -378,8 +378,8 @@ impl<'a> ViewGroup<'a> {
 
     /// Returns the entry in a Zarr store for the entry `found` of the file's own tree, and the
     /// object. The entry is a directory of a group or an array, or a link to an array with several
-    /// names. A group has only one directory, because readers follow links and a cycle would be
-    /// endless.
+    /// names. A group has only one directory, because Zarr readers follow links and a cycle would
+    /// be endless.
     fn store_entry(&self, found: &LinkEntry) -> Result<Option<(ViewEntry, Arc<Node>)>> {
         if found.target.other_file_name().is_some() {
             return Ok(None);
@@ -513,7 +513,7 @@ impl<'a> ViewGroup<'a> {
     }
 
     /// Returns the entry `shown` for the object `node`: a file of the form `form`, or a directory
-    /// if `form` is `None`. If `link_text` is given, the entry is a symbolic link with this text.
+    /// if `form` is `None`. If `text` is given, the entry is a symbolic link with this text.
     fn form_entry(
         &self,
         form: Option<&ViewForm>,
@@ -631,8 +631,8 @@ impl<'a> ViewGroup<'a> {
         Ok(Some(LinkPath { start: from, names }))
     }
 
-    /// Returns the text of the symbolic link to the directory at the path `way`, or to the file of
-    /// the form `form` there.
+    /// Returns the text of a symbolic link from this directory to the object at the path `way` in
+    /// this tree: to its file of the form `form`, or to its directory if `form` is `None`.
     fn soft_link_text(&self, way: &LinkPath, form: Option<&ViewForm>) -> Option<Vec<u8>> {
         let names = self.tree_names(way, form)?;
         let up = match &way.start {
@@ -646,9 +646,10 @@ impl<'a> ViewGroup<'a> {
         Some(symlink::join_path(up.chain(names)))
     }
 
-    /// Returns the text of a symbolic link to a file of a group, by the path of the group's
-    /// directory. A link whose path has no names (`/`, `.`) leads to such a group. Returns `None`
-    /// if the group has no file in this tree, for example a root in a tree without root files.
+    /// Returns the text of a symbolic link to the file of the form `form` of the group at `place`,
+    /// by the path of the group's directory. Links whose path has no names (`/`, `.`) need it.
+    /// Returns `None` if the group has no file in this tree, for example a root in a tree without
+    /// root files.
     fn soft_link_text_to_group(&self, place: &LinkedObject, form: &ViewForm) -> Option<Vec<u8>> {
         let path = self.mount.namespace(&place.file).path(place.node.id)?;
         let names = self.tree.shown_path(&path, Some(form), true)?;
@@ -680,7 +681,8 @@ impl<'a> ViewGroup<'a> {
         way.into_iter().chain(tree).collect()
     }
 
-    /// Returns the name of an attribute's file in this directory.
+    /// Returns the name of the file that shows the attribute `attribute` in the directory of its
+    /// object.
     pub(in crate::fs) fn attribute_name(attribute: &[u8]) -> Vec<u8> {
         name::escape(&[b"@", attribute].concat(), false)
     }

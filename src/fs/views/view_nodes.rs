@@ -248,7 +248,8 @@ fn listed_attributes(directory: &TargetInode<'_>, shown: &ViewEntry) -> ListedAt
     entry.map_or(ListedAttributes::Unknown(kind), ListedAttributes::Counted)
 }
 
-/// Returns whether the size of the object's file with the form `form` must be counted.
+/// Returns whether the size of the object's file with the form `form` is known only after its bytes
+/// are counted.
 pub(in crate::fs) fn is_size_counted(
     mount: &Mount,
     file: &FileState,

@@ -128,9 +128,9 @@ impl EntryInspector {
         })
     }
 
-    /// Returns the entry for a name in the listing of a remote directory, whose metadata is
-    /// `info`. Returns `None` if the type depends on the file's first bytes, because listings do
-    /// not read files.
+    /// Returns the entry at `path`, which the listing of a remote directory contains with the
+    /// metadata `there`. Returns `None` if the type depends on the file's first bytes, because
+    /// listings do not read files.
     pub(super) fn inspect_listed(
         &self,
         path: &Path,

@@ -3,8 +3,8 @@
 //!
 //! A closed member occupies its memory until its last request ends. Requests to heavy members
 //! therefore wait, in order of arrival, until all running ones together are within
-//! [`limits::HEAVY_AT_WORK`]. Reopening a heavy member takes long. So a member keeps its place for
-//! a while, and the next request of its reader continues there.
+//! [`limits::HEAVY_AT_WORK`]. Reopening a heavy member takes long. So a member stays admitted for a
+//! while after its last request, and the next request of the same program starts without waiting.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::limits;
 pub(super) const LIGHT: u64 = limits::OPEN_MOUNTED_BYTES / 4;
 
 /// Time for which a member without requests stays admitted, so that the next request of the same
-/// reader does not wait.
+/// program does not wait.
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Time after its admission for which further requests to a member start without waiting. After

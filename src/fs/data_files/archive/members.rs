@@ -88,7 +88,7 @@ pub(super) struct ArchiveMembers {
 
 /// A list of open data files, in the order of their last use.
 struct RecentMembers {
-    /// Maximum number of open data files, and maximum of their total memory in bytes.
+    /// Maximum number of open data files. `max_bytes` is the maximum of their total memory.
     max_members: usize,
     max_bytes: u64,
     /// Open data files by the inode number of their directory, each with its memory in bytes.
@@ -409,8 +409,8 @@ impl ArchiveMember {
 }
 
 impl OpenMemberFile {
-    /// Returns how much the memory differs from the last measurement, in bytes. The difference is
-    /// absolute.
+    /// Measures the memory of the data file. Returns the absolute difference from the last recorded
+    /// measurement, in bytes.
     fn update_weight(&self) -> u64 {
         let counted = self.measured_weight.load(Ordering::Relaxed);
         self.filesystem.weight().abs_diff(counted)

@@ -57,7 +57,8 @@ impl MemberOpener {
         changes: Option<Arc<ChangeWatcher>>,
         options: &Options,
     ) -> Self {
-        // Each file gets neighbours of its own for its own readers; these never open a file.
+        // This resolver never opens a file. Each data file gets a resolver of its own, for the
+        // users who may read that data file.
         let readers = Readers::All(Audience::all_users());
         let neighbours = root.neighbours(options.external, options.guard.clone(), readers);
         MemberOpener {

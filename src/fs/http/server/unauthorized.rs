@@ -28,8 +28,8 @@ pub(super) struct UnauthorizedClient {
     number: u64,
 }
 
-/// A future that completes when the client must be disconnected, because it has no access in time
-/// or was the oldest such client.
+/// A future that completes when the client must be disconnected, because it was not granted access
+/// in time, or was the oldest client without access.
 pub(super) struct Disconnection(Option<(oneshot::Receiver<()>, Pin<Box<Sleep>>)>);
 
 impl UnauthorizedClients {

@@ -67,8 +67,8 @@ pub(super) const TREE: ViewTree = ViewTree {
     ..WITHOUT_FILES
 };
 
-/// Returns the size of the file of a table: always [`FileSize::Counted`], because the lines of the
-/// table must be counted. Returns `None` if the object is not a table.
+/// Returns the size of the file of a table: always [`FileSize::Counted`], because the bytes of the
+/// table's lines must be counted. Returns `None` if the object is not a table.
 fn table_size(file: &FileState, node: &Node) -> Result<Option<FileSize>> {
     let is_there = if is_plain_group(node) {
         file.has_variables(node.id, || {
@@ -144,7 +144,7 @@ fn group_parquet(subject: &ViewSubject<'_>) -> Result<Box<dyn View>> {
 }
 
 /// Returns the approximate number of rows of a long table whose values are in one chunk of the
-/// array. A chunk contains whole rows of the other dimensions.
+/// array. For the estimate, a chunk extends over the whole length of all dimensions but the first.
 fn rows_per_chunk(node: &Node) -> u64 {
     let Some(array) = node.array() else {
         return 1;

@@ -42,7 +42,8 @@ pub(super) const TREE: ViewTree = ViewTree {
 };
 
 /// Returns the size of the FITS file of the object `node`, or `None` if the object has none. The
-/// size must be counted, because the header contains attributes, which a listing does not read.
+/// size is [`FileSize::Counted`], because the header contains attributes, which a listing does not
+/// read.
 fn size(file: &FileState, node: &Node) -> Result<Option<FileSize>> {
     let has_file = match node.array() {
         _ if is_plain_group(node) => convention(file, node)?.is_some(),

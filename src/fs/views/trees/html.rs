@@ -69,7 +69,7 @@ fn page(subject: &ViewSubject<'_>) -> Result<Box<dyn View>> {
         let page = render_page(subject, first)?;
         let text = Text::new(page.text);
         if page.is_partial {
-            // A passing error is not cached either.
+            // A page with a temporary error is not cached.
             Err(Error::cancelled()).inspect_err(|_| unkept = Some(text))
         } else {
             Ok(text)

@@ -53,8 +53,8 @@ fn is_value(file: &FileState, node: &Node) -> bool {
     is_plain && file.container.asdf_extras().is_some()
 }
 
-/// Opens the JSON file of a scalar, a mapping or a sequence of ASDF. The text is cached or, if it
-/// is too long, only counted.
+/// Opens the JSON file of a scalar, a mapping or a sequence of ASDF. The text is cached. Of a text
+/// that is too long for the cache, only the bytes are counted.
 fn open_value(subject: &ViewSubject<'_>) -> Result<Box<dyn View>> {
     let json = AsdfJson::new(Arc::clone(&subject.file.container), subject.node.id);
     let render = || {

@@ -46,7 +46,8 @@ pub(super) const TREE: ViewTree = ViewTree {
 };
 
 /// Returns the size of the Parquet file of the object `node`, or `None` if the object has none. The
-/// size must be counted, because the footer contains attributes, which a listing does not read.
+/// size is [`FileSize::Counted`], because the footer contains attributes, which a listing does not
+/// read.
 fn size(file: &FileState, node: &Node) -> Result<Option<FileSize>> {
     let has_file = match node.array() {
         _ if is_plain_group(node) => convention(file, node)?.is_some(),
@@ -95,10 +96,12 @@ fn group(subject: &ViewSubject<'_>) -> Result<Box<dyn View>> {
     file(subject, table.with_rows(rows))
 }
 
-/// Opens the Parquet file of a table. Lengths of pages that must be counted are cached.
+/// Opens the Parquet file of a table. If the lengths of its pages are known only after their values
+/// are encoded, these lengths are cached.
 ///
 /// # Errors
-/// Fails if the table cannot be counted or does not fit into a file.
+/// Fails if the lengths of the pages cannot be determined, or if the table exceeds a limit of the
+/// Parquet format.
 pub(super) fn file(subject: &ViewSubject<'_>, table: ParquetTable) -> Result<Box<dyn View>> {
     let plan = Plan::new(table)?;
     let file = if plan.should_count() {
@@ -149,7 +152,7 @@ fn rows_per_chunk(subject: &ViewSubject<'_>) -> u64 {
     *first
 }
 
-/// Returns the description of the object at `path` that the file's footer contains.
+/// Returns the description of the object at `path` that the footer of its Parquet file contains.
 ///
 /// # Errors
 /// Fails if an attribute cannot be read now.

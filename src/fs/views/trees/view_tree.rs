@@ -122,7 +122,7 @@ pub(super) const OF_NOTHING: ViewForm = ViewForm {
 pub(in crate::fs) enum FileSize {
     /// Size in bytes.
     Exact(u64),
-    /// The size is unknown until the file is opened and its content is counted.
+    /// The size is unknown until the file is opened: its bytes must be counted, or attributes read.
     Counted,
 }
 
@@ -256,7 +256,7 @@ impl ViewForm {
     /// the form for pages returns a substitute node, because such objects have pages too.
     ///
     /// # Errors
-    /// Fails if the object cannot be read, permanently or now.
+    /// Fails if the object cannot be read, with a permanent or a temporary error.
     pub(in crate::fs) fn node(&self, file: &FileState, id: NodeId) -> Result<Arc<Node>> {
         let node = if self.is_padded {
             file.padded_variables().node(id)
@@ -429,7 +429,7 @@ impl<'a> ViewSubject<'a> {
     }
 
     /// Returns the object's array. If the option `verify` is set, first verifies the checksum of
-    /// its block.
+    /// the ASDF block that contains its elements.
     ///
     /// # Errors
     /// `NotFound` if the object is not an array; fails if the array is known to be unreadable.
@@ -491,7 +491,8 @@ impl<'a> ViewSubject<'a> {
     /// short text is written when the file is opened, so that the text belongs to one state.
     ///
     /// # Errors
-    /// Fails if a part of the text cannot be written, or the text is too long to count.
+    /// Fails if a part of the text cannot be written, or if the text is too long for its bytes to
+    /// be counted.
     pub(super) fn open_sequential_text(
         &self,
         text: impl ResumableText + 'static,

@@ -84,8 +84,10 @@ struct DirectoryScan<'a> {
 }
 
 impl DirectoryScan<'_> {
+    /// Records the symbolic link at `path`, whose target is added after all other files.
+    ///
     /// # Errors
-    /// `Limit` if there are too many.
+    /// `Limit` if there are too many links.
     fn link(&mut self, path: PathBuf) -> Result<()> {
         if self.links.len() >= limits::JOINED_FILES {
             let most = to_u64(limits::JOINED_FILES);
@@ -95,8 +97,10 @@ impl DirectoryScan<'_> {
         Ok(())
     }
 
+    /// Moves the files with names of temporary files from the found files to the omitted ones.
+    ///
     /// # Errors
-    /// `Limit` if there are too many.
+    /// `Limit` if there are too many omitted files.
     fn leave_out_temporary(&mut self) -> Result<()> {
         let names: Vec<_> = self.files.iter().map(|(name, _)| name).collect();
         let reasons = temporary::reasons(&names);
@@ -109,8 +113,10 @@ impl DirectoryScan<'_> {
         Ok(())
     }
 
+    /// Records that the file or directory at `path` is omitted, with the reason.
+    ///
     /// # Errors
-    /// `Limit` if there are too many.
+    /// `Limit` if there are too many omitted files.
     fn omit(&mut self, path: &Path, reason: &str) -> Result<()> {
         if self.omitted.len() >= limits::JOINED_FILES {
             let most = to_u64(limits::JOINED_FILES);

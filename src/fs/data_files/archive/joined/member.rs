@@ -254,8 +254,8 @@ fn is_file_gone(error: &Error) -> bool {
     OTHERS.contains(&Errno::from_raw(errno::from_error(error)))
 }
 
-/// Returns the key under which the scan result of a file in one state is stored. The key depends on
-/// the options `force` and `verify`, and on whether other users read the file.
+/// Returns the key under which the scan result of a file in one state is stored. `how` contains the
+/// options `force` and `verify`, and whether other users read the file.
 fn member_key(file: (&Path, &Identity), how: (bool, bool, bool)) -> MemberKey {
     let mut hasher = KeyHasher::default();
     (file, how).hash(&mut hasher);

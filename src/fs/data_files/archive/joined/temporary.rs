@@ -22,7 +22,8 @@ const ENDINGS: [&[u8]; 11] = [
     b"~",
 ];
 
-/// Returns for each file the reason why it is omitted as a temporary file, or `None`.
+/// Returns for each of the file names `names` the reason why the file is omitted as a temporary
+/// file, or `None` if it is not omitted.
 pub(super) fn reasons(names: &[&Arc<[u8]>]) -> Vec<Option<String>> {
     let all: HashSet<&[u8]> = names.iter().map(|name| &***name).collect();
     let are_all_temporary = names.iter().all(|name| is_temporary(name));
@@ -47,7 +48,9 @@ fn is_temporary(name: &[u8]) -> bool {
     })
 }
 
-/// Returns the data file whose whole name is a prefix of this name, such as `x.h5` for `x.h5.old`.
+/// Returns the name in `all` that is the original of the file name `name`, such as `x.h5` for
+/// `x.h5.old`: a data file's whole name that `name` starts with. Returns `None` if there is no such
+/// name, or if `name` itself has the suffix of a data file.
 fn original_name<'n>(name: &'n [u8], all: &HashSet<&[u8]>) -> Option<&'n [u8]> {
     if detect::has_data_file_extension(name) {
         return None;

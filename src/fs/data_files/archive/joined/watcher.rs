@@ -42,7 +42,7 @@ struct WatcherState {
 }
 
 impl Watcher {
-    /// Creates a watcher for a directory that has just been listed. A check calls `check_changes`, and its
+    /// Creates a watcher for a directory that has just been listed. A check calls `look`, and its
     /// result is valid for the time `valid`.
     pub(super) fn new(valid: Duration, look: Box<ChangeCheck>) -> Arc<Self> {
         Arc::new(Watcher {
