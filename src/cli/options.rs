@@ -14,11 +14,12 @@ use std::ffi::OsString;
 
 use clap::error::ErrorKind;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
+use h5fs_fetcher::RemoteSettings;
 use h5fs_reader::array::CacheSize;
 
 use crate::limits;
 use option::{MountOption, OptionValue};
-pub(crate) use settings::{NetrcChoice, RemoteSettings, Settings};
+pub(crate) use settings::Settings;
 use values::{
     parse_external, parse_group, parse_open_files, parse_threads, parse_umask, parse_user,
     refuse_value, required_value,

@@ -7,11 +7,11 @@ use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::text::JsonObject;
 
 use crate::cli::args::CacheAction;
-use crate::cli::fetcher::{CachedSource, DiskCache};
 use crate::cli::inspect::command_source::{self, Outcome};
 use crate::cli::text::printable::printable;
 use crate::cli::text::progress::amount;
 use crate::fs::timestamp_of;
+use h5fs_fetcher::{CachedSource, DiskCache};
 
 /// Text that is shown for a source whose URL the cache does not contain.
 const UNKNOWN: &str = "(unknown)";

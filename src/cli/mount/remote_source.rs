@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use h5fs_fetcher::RemoteSettings;
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::source::location::Url;
 use h5fs_reader::source::remote::connection::{Connection, ConnectionSettings};
@@ -11,7 +12,7 @@ use h5fs_reader::source::remote::directory::RemoteDirectory;
 use nix::unistd::{getegid, geteuid};
 
 use crate::cli::mount::handover::{self, FetcherConnection};
-use crate::cli::options::{self, RemoteSettings};
+use crate::cli::options;
 use crate::cli::sandbox::{NOBODY, ShownSource, SourceUser};
 use crate::fs::{Archive, External, Filesystem, Options, ServedTree, UnreadSource};
 

@@ -5,11 +5,11 @@
 
 use std::time::Duration;
 
+use h5fs_fetcher::NetrcChoice;
 use h5fs_reader::source::location::{Location, Url};
 use h5fs_reader::wire::to_u64;
 
 use crate::cli::options::option::{MountOption, OptionValue};
-use crate::cli::options::settings::NetrcChoice;
 use crate::cli::options::values::{parse_count, parse_size};
 use crate::limits;
 
@@ -222,7 +222,9 @@ fn seconds(text: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::options::settings::{RemoteSettings, Settings};
+    use h5fs_fetcher::RemoteSettings;
+
+    use crate::cli::options::settings::Settings;
 
     /// Returns the settings that these words of `-o` result in.
     fn settings(words: &str) -> RemoteSettings {

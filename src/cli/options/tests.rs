@@ -1,3 +1,5 @@
+use h5fs_fetcher::RemoteSettings;
+
 use super::*;
 use crate::fs::External;
 
