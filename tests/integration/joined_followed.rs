@@ -9,6 +9,8 @@ use nix::errno::Errno;
 use nix::sys::stat::Mode;
 
 use crate::harness::{LONG, MOUNT_LIMIT, Mount, SOON, eventually, h5fs, run, script};
+use crate::objects::server::Server;
+use crate::prefix::put_all;
 use crate::web::Web;
 
 /// Writes twenty files with one day each.
@@ -118,28 +120,22 @@ fn with_cache(url: &str, cache: &Path, options: &[&str]) -> Mount {
 }
 
 /// Headers that an earlier mount cached belong to the file as it was listed, rather than to the
-/// file that the server has now.
-#[test]
-fn a_member_of_the_web_is_read_in_the_state_in_which_it_was_joined() {
-    let directory = tempfile::tempdir().expect("temporary directory");
-    let cache = tempfile::tempdir().expect("temporary directory");
-    days(directory.path());
-    for day in [6, 7, 8] {
-        pack(directory.path(), day, "0.5");
-    }
-    let web = Web::by("web_server.py", directory.path(), &["webdav"]);
+/// file that the server has now. `mount` mounts the server's ten days, and `replace` replaces day 7
+/// by the same values with another packing.
+#[track_caller]
+fn is_read_in_the_state_in_which_it_was_joined(mount: impl Fn() -> Mount, replace: impl Fn()) {
     let read =
         |mount: &Mount| fs::read_to_string(mount.at(".h5fs/joined[day_?.nc]/.h5fs/cf/a.csv"));
-    let mount = with_cache(&web.url("/"), cache.path(), &[]);
-    let before = read(&mount).expect("the numbers");
+    let first = mount();
+    let before = read(&first).expect("the numbers");
     assert!(before.contains("7.0"), "{before}");
-    mount.unmount();
-    mount.must_be_gone(MOUNT_LIMIT);
-    let mount = with_cache(&web.url("/"), cache.path(), &[]);
+    first.unmount();
+    first.must_be_gone(MOUNT_LIMIT);
+    let mount = mount();
     let raw = mount.at(".h5fs/joined[day_?.nc]/a");
     assert!(raw.metadata().expect("it").len() > 0);
     let shown = File::open(&raw).expect("the numbers");
-    pack(directory.path(), 7, "0.25");
+    replace();
     // Ten days of four numbers of eight bytes.
     let mut bytes = [0; 320];
     assert_eq!(
@@ -152,6 +148,44 @@ fn a_member_of_the_web_is_read_in_the_state_in_which_it_was_joined() {
     eventually(SOON, "it is joined anew", || read(&mount).is_ok());
     assert!(began.elapsed().as_secs() < 20, "{:?}", began.elapsed());
     assert_eq!(read(&mount).expect("the numbers"), before);
+}
+
+/// Writes the files of twenty days. Those of days 6 to 8 are packed by 0.5.
+fn packed_days(directory: &Path) {
+    days(directory);
+    for day in [6, 7, 8] {
+        pack(directory, day, "0.5");
+    }
+}
+
+#[test]
+fn a_member_of_the_web_is_read_in_the_state_in_which_it_was_joined() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let cache = tempfile::tempdir().expect("temporary directory");
+    packed_days(directory.path());
+    let web = Web::by("web_server.py", directory.path(), &["webdav"]);
+    is_read_in_the_state_in_which_it_was_joined(
+        || with_cache(&web.url("/"), cache.path(), &[]),
+        || pack(directory.path(), 7, "0.25"),
+    );
+}
+
+#[test]
+fn a_member_of_a_bucket_is_read_in_the_state_in_which_it_was_joined() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let cache = tempfile::tempdir().expect("temporary directory");
+    packed_days(directory.path());
+    let server = Server::start();
+    put_all(&server, directory.path(), "days/");
+    let endpoint = server.url("");
+    let options = ["--endpoint", &endpoint, "--anonymous"];
+    is_read_in_the_state_in_which_it_was_joined(
+        || with_cache("s3://data/days/", cache.path(), &options),
+        || {
+            pack(directory.path(), 7, "0.25");
+            put_all(&server, directory.path(), "days/");
+        },
+    );
 }
 
 /// A member that the server refuses makes the whole result an error, unless the user permits a

@@ -29,7 +29,7 @@ fn requests(server: &Server) -> (usize, usize) {
 }
 
 /// Uploads all files of a directory to `/data/PREFIX`.
-fn put_all(server: &Server, directory: &Path, prefix: &str) {
+pub(crate) fn put_all(server: &Server, directory: &Path, prefix: &str) {
     for path in tree(directory).iter().filter(|path| path.is_file()) {
         let name = path.strip_prefix(directory).expect("beneath");
         let key = format!("/data/{prefix}{}", name.display());
