@@ -207,7 +207,7 @@ pub(crate) enum InspectCommand {
         /// Write records, for the process that checks several files
         #[arg(long, hide = true)]
         records: bool,
-        /// Look at the files of a directory as one, for the process that checks the directory
+        /// Check the joined view of a directory, for the process that checks the directory
         #[arg(long, hide = true)]
         joined: bool,
         /// HDF5 and ASDF files, directories with such files, and URLs
@@ -312,7 +312,7 @@ pub(crate) struct Format {
     /// Write an array of JSON with an object for each entry
     #[arg(long)]
     pub(crate) json: bool,
-    /// Write as to a terminal, as the processes do whose output a terminal gets in the end
+    /// Format the output for a terminal, although it goes to the process that prints it there
     #[arg(long, hide = true)]
     pub(crate) terminal: bool,
     /// Print help

@@ -1,7 +1,7 @@
 //! The process that runs the [fetcher](h5fs_fetcher): it has the network access and the credentials.
 //!
-//! Requests arrive as packets on its standard input, a socket. Its standard output is the stage. The
-//! process ends when the socket is closed.
+//! Requests arrive as packets on its standard input, a socket. Its standard output is the stage,
+//! the file in memory for fetched bytes. The process ends when the socket is closed.
 
 use std::fs::File;
 use std::io;

@@ -1,4 +1,4 @@
-//! The commands that need no mount, and the implementation of `h5fs cat`.
+//! The commands that need no mount, and the implementation of `h5fs cat` and of `h5fs ndl`.
 //!
 //! A single source is opened with the options of the command line, and read in the same sandbox as
 //! in a mount. Several sources are each read by a separate process.

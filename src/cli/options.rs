@@ -294,7 +294,7 @@ impl OptionWords {
     /// applies.
     ///
     /// # Errors
-    /// Fails as [`text`] does.
+    /// Fails as [`parse_words`] does.
     pub(crate) fn apply(&self, to: &mut Settings) -> Result<(), String> {
         const BY_MOUNT_FUSE: [&str; 4] = ["dev", "nodev", "suid", "nosuid"];
         let has = |word: &str| self.0.iter().any(|own| own == word);
@@ -475,7 +475,7 @@ impl FromArgMatches for ServeFlags {
 /// The options of a source by URL that were given as flags.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct RemoteFlags {
-    /// Boxed because most calls use none of them.
+    /// Boxed because most command lines set none of them.
     pub(crate) settings: Box<RemoteSettings>,
     /// The flags as the user wrote them, for the command line of another process.
     pub(crate) given: Vec<OsString>,
@@ -518,7 +518,8 @@ impl FromArgMatches for RemoteFlags {
 }
 
 /// Returns the default cache size. The cache starts with [`limits::CACHE_LEAST`]. The cache may
-/// grow to a quarter of the machine's memory, within [`limits::CACHE_MOST`], if readers benefit.
+/// grow to a quarter of the machine's memory, within [`limits::CACHE_MOST`], if more reads are then
+/// answered from it.
 pub(crate) fn default_cache_size() -> CacheSize {
     let memory = machine_memory().unwrap_or(0);
     let most = (memory / 4).clamp(*limits::CACHE_MOST.start(), *limits::CACHE_MOST.end());

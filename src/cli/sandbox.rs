@@ -1,9 +1,8 @@
-//! The sandbox: the rights that a process gives up before it reads the first byte of a
-//! source.
+//! The sandbox: the privileges that a process drops before it reads the first byte of a source.
 //!
-//! | file | rights given up |
+//! | file | dropped privileges |
 //! |---|---|
-//! | `user` | being root: the process becomes the source's reader; and every capability |
+//! | `user` | root's user ID, in exchange for the ID of the user that reads the source; and every capability |
 //! | `resources` | memory and threads beyond the needs of reading |
 //! | `landlock` | files except the source and files that it may refer to; TCP; other processes |
 //! | `seccomp` | every system call that reading does not need |
@@ -39,7 +38,7 @@ pub(super) use user::SourceUser;
 /// file.
 pub(super) const NOBODY: u32 = 65_534;
 
-/// What the sandbox needs to know about the source that a process shows.
+/// The source that a sandboxed process shows, and the user as whom it is read.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ShownSource<'a> {
     /// Path of the source, without symbolic links.
@@ -50,19 +49,19 @@ pub(super) struct ShownSource<'a> {
     pub(super) is_directory: bool,
 }
 
-/// Gives up every right that showing `source` with these `options` does not need. Without
-/// `sandbox`, gives up only the rights of root. Logs each restriction that the kernel does not
+/// Drops every privilege that showing `source` with these `options` does not need. Without
+/// `sandbox`, drops only the privileges of root. Logs each restriction that the kernel does not
 /// support.
 ///
 /// # Errors
-/// `Io` if root cannot become the source's reader, or if that user may not read the source. `Usage`
-/// if only root may choose that user.
+/// `Io` if root cannot become the user that reads the source, or if that user may not read it.
+/// `Usage` if only root may choose that user.
 pub(super) fn enter(source: ShownSource<'_>, options: &Options, sandbox: bool) -> Result<()> {
     enter_all(&[source], options, sandbox, None)
 }
 
-/// Gives up every right that serving these sources to the `clients` of a listening socket does not
-/// need. All sources must have the same reader.
+/// Drops every privilege that serving these sources to the clients of the listening socket
+/// `clients` does not need. All sources must be read as the same user.
 ///
 /// # Errors
 /// Fails as [`enter`] does.
@@ -108,8 +107,8 @@ fn enter_all(
     Ok(())
 }
 
-/// Fails if the user of this process may not read the source. The source was opened with the rights
-/// of the caller, who may be root.
+/// Fails if the user of this process may not read the source. The source was opened with the
+/// privileges of the caller, who may be root.
 fn refuse_unreadable(path: &Path) -> Result<()> {
     let opened = OpenOptions::new()
         .read(true)
@@ -119,7 +118,7 @@ fn refuse_unreadable(path: &Path) -> Result<()> {
     opened.map(|_| ()).map_err(failed)
 }
 
-/// Gives up every right that opening `path` repeatedly, as the user `reader`, does not need.
+/// Drops every privilege that opening `path` repeatedly, as the user `reader`, does not need.
 ///
 /// # Errors
 /// `Io` if root cannot become that user.
@@ -131,7 +130,7 @@ pub(super) fn enter_opener(path: &Path, reader: u32) -> Result<()> {
     Ok(())
 }
 
-/// Gives up every right that connecting to servers does not need. Without `sandbox`, gives up only
+/// Drops every privilege that connecting to servers does not need. Without `sandbox`, drops only
 /// capabilities.
 ///
 /// # Errors
@@ -206,8 +205,8 @@ impl<'a> ReachableFiles<'a> {
     }
 }
 
-/// Applies Landlock and seccomp to this process. Each source of `reaches` adds the rights that it
-/// needs. Returns a text for each restriction that the kernel does not support.
+/// Applies Landlock and seccomp to this process. Each element of `reaches` permits the files of one
+/// source. Returns a text for each restriction that the kernel does not support.
 fn restrict_process(reaches: &[ReachableFiles<'_>], clients: Option<RawFd>) -> Vec<String> {
     let mut readable = Vec::new();
     let mut files = FileAccess::None;

@@ -34,9 +34,9 @@ use crate::cli::options::Settings;
 use crate::joined::kept;
 use crate::limits;
 
-/// Name of the directory for these files: within this program's cache directory, and within the
-/// directory of `disk_cache`.
+/// Name of the directory of the cache files within this program's cache directory.
 const OWN: &str = "joined";
+/// Name of the directory of the cache files within the directory of `disk_cache`.
 const BENEATH: &str = "h5fs-joined";
 
 /// Number of bytes of the hash in the name of a cache file.
@@ -69,13 +69,15 @@ pub(in crate::cli) fn cache_path(source: &Location, disk_cache: Option<&Path>) -
 }
 
 /// Returns the path of the cache file for a mount of the source with these settings. Returns `None`
-/// if the mount has no `.h5fs`, because then no files are joined.
+/// in the same cases as [`cache_path`], and if the mount has no `.h5fs`, because then no files are
+/// joined.
 pub(in crate::cli) fn mount_cache_path(source: &Location, settings: &Settings) -> Option<PathBuf> {
     let disk_cache = settings.remote.disk_cache.as_deref();
     (!settings.no_views).then(|| cache_path(source, disk_cache))?
 }
 
-/// Returns the user's cache directory (XDG Base Directory Specification).
+/// Returns the user's cache directory (XDG Base Directory Specification). Returns `None` if neither
+/// `XDG_CACHE_HOME` nor `HOME` contains an absolute path.
 fn user_cache() -> Option<PathBuf> {
     let variable = |name| std::env::var_os(name).map(PathBuf::from);
     let is_whole = |path: &PathBuf| path.is_absolute();
@@ -84,8 +86,8 @@ fn user_cache() -> Option<PathBuf> {
         .or_else(|| Some(variable("HOME").filter(is_whole)?.join(".cache")))
 }
 
-/// Opens the cache file at `cache_path`, and creates it if necessary. Returns `None` if that fails. Then
-/// all data files are scanned again.
+/// Opens the cache file at `place`, and creates it if necessary. Returns `None` if `place` is
+/// `None` or opening fails. Then all data files are scanned again.
 pub(in crate::cli) fn open(place: Option<&Path>) -> Option<Arc<File>> {
     let place = place?;
     let told = |error: &io::Error| log::debug!("{}: {error}", place.display());
@@ -243,7 +245,7 @@ fn shrink(directory: &ScanDirectory, (most, bytes): (usize, u64), own: &Path) ->
     Ok(())
 }
 
-/// Deletes the file at `cache_path` if it contains no scan results.
+/// Deletes the cache file at `place` if it contains no scan results and no process uses it.
 pub(in crate::cli) fn delete_if_unused(place: &Path) {
     let directory = place.parent().map(ScanDirectory::open).and_then(Result::ok);
     if let (Some(directory), Some(name)) = (directory, place.file_name()) {

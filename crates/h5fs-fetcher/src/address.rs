@@ -99,8 +99,8 @@ impl SourceAddress {
         SourceAddress { is_dual, ..self }
     }
 
-    /// Returns the location of the federation's configuration file, which names the director.
-    /// Returns `None` once the director is known.
+    /// Returns the target of a request for the federation's configuration file, which names the
+    /// director. Returns `None` if the director is known, or if the source is not in a federation.
     pub(super) fn configuration_target(&self) -> Option<Result<FetchTarget, FetchError>> {
         let is_wanted = self.url.scheme() == Scheme::Pelican && self.director.get().is_none();
         is_wanted.then(|| self.target(pelican::CONFIGURATION, None, ""))
@@ -121,7 +121,7 @@ impl SourceAddress {
         &self.url
     }
 
-    /// Returns whether requests are signed for S3.
+    /// Returns whether the source has an `s3://` URL.
     pub(super) fn is_s3(&self) -> bool {
         self.url.scheme() == Scheme::S3
     }
@@ -321,8 +321,8 @@ impl SourceAddress {
     }
 }
 
-/// Removes the secret parameters from a query before it is sent to another director. Pelican's
-/// flags remain.
+/// Returns only the parts of a query that are Pelican's flags. The other parts may be secret, so a
+/// director on another host does not receive them.
 fn flags(query: &str) -> String {
     const FLAGS: [&str; 3] = ["directread", "prefercached", "skipstat"];
     let parts = query.split('&').filter(|part| FLAGS.contains(part));

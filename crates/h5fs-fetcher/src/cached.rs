@@ -18,7 +18,8 @@ const MANY: u64 = 9;
 
 /// The cached pages of one object.
 pub(super) struct CachedObject<'a> {
-    /// The cache and the object's key in it. `None` if the object is not cached.
+    /// The cache and the object's key in it. `None` without a disk cache, or if the object has no
+    /// strong entity tag and so cannot be cached.
     cache: Option<(&'a DiskCache, ObjectKey)>,
     length: u64,
     /// The bytes that have arrived of the page that the server is currently sending.
@@ -35,8 +36,8 @@ pub(super) enum NextLocation {
 }
 
 impl<'a> CachedObject<'a> {
-    /// Returns access to the cached pages of an object in this state. `place` is the object's
-    /// location.
+    /// Gives access to the cached pages of an object. `place` is the location of the object, and
+    /// `state` is its current state.
     pub(super) fn new(cache: Option<&'a DiskCache>, place: &str, state: &ObjectState) -> Self {
         CachedObject {
             cache: cache.and_then(|cache| Some((cache, cache.key(place, state)?))),
@@ -45,8 +46,9 @@ impl<'a> CachedObject<'a> {
         }
     }
 
-    /// Finds the location of the bytes at the start of `range`. Passes cached bytes to the sink. If
-    /// many pages are cached and `hands_over` is set, returns the cache file's segment instead.
+    /// Passes the cached bytes at the start of `range` to the sink, and returns the range of the
+    /// uncached bytes after them. If `hands_over` is set and the range starts with many cached
+    /// pages, returns the segment file that contains these pages instead.
     pub(super) fn next_location(
         &self,
         range: &Range<u64>,
@@ -84,7 +86,8 @@ impl<'a> CachedObject<'a> {
     }
 
     /// Returns the segment that contains many consecutive pages from the start of `range`, and the
-    /// offset after these pages.
+    /// offset after these pages. Returns `None` if the segment contains fewer than [`MANY`] of
+    /// them.
     fn segment(&self, range: &Range<u64>) -> Option<(Segment, u64)> {
         let (cache, key) = self.cache.as_ref()?;
         let numbers = range.start / PAGE..range.end.div_ceil(PAGE);
@@ -111,8 +114,8 @@ impl<'a> CachedObject<'a> {
         next.map_or(range.end, |number| number * PAGE)
     }
 
-    /// Stores in the cache the state of an opened object, its name for listings, and its first
-    /// bytes.
+    /// Stores in the cache the state of an opened object, its first bytes, and the URL that `h5fs
+    /// cache list` shows.
     pub(super) fn store_opened(
         &mut self,
         (place, shown): (&str, &str),

@@ -61,8 +61,8 @@ pub(super) struct HttpResponse {
 }
 
 impl HttpClient {
-    /// Creates a client with these settings, and with the time limit `step_timeout` for each step of an
-    /// exchange.
+    /// Creates a client with these settings. `step` is the time limit for each step of an exchange,
+    /// and `home` the addresses to which redirects may lead.
     ///
     /// # Errors
     /// `Usage` if the file of certificates contains none.
@@ -128,9 +128,9 @@ impl HttpClient {
         })
     }
 
-    /// Sends a request to a host that the user named, or to a host that a server named. The request
-    /// has at most a short body. The whole exchange, including the response body, must end within
-    /// the time `left`.
+    /// Sends a request, which has at most a short body. `is_led` is set if a server named the host,
+    /// and not set if the user named it. The whole exchange, including the response body, must end
+    /// within the time `left`.
     ///
     /// # Errors
     /// Fails with the reason why no response arrived.
@@ -225,7 +225,8 @@ impl HttpClient {
     }
 }
 
-/// Returns whether the connection was refused by the rules of this process, not by the server.
+/// Returns whether this process may not connect (because of its resolver or its sandbox), rather
+/// than the server refusing the connection.
 fn is_refusal(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::PermissionDenied
 }
@@ -330,8 +331,9 @@ impl HttpResponse {
         }
     }
 
-    /// Reads the remaining bytes of a body of known length, so that the connection can be reused.
-    /// Does not read the rest of a chunked body, because a server may send a trailer of any length.
+    /// Reads once after the last byte of a body of known length, so that ureq notices the end of
+    /// the body and reuses the connection. Does not read the end of a chunked body, because a
+    /// server may send a trailer of any length.
     pub(super) fn drain(mut self) {
         let is_counted = !self.headers.contains_key(header::TRANSFER_ENCODING);
         if is_counted && self.headers.contains_key(header::CONTENT_LENGTH) {
@@ -353,7 +355,8 @@ pub(super) fn is_html(headers: &HeaderMap) -> bool {
     })
 }
 
-/// Returns the certificates that replace the system's certificates.
+/// Reads the certificates of the option `ca_file` or of `AWS_CA_BUNDLE`, which replace the system's
+/// certificates. Returns `None` if neither is set.
 fn read_trust(settings: &RemoteSettings) -> Result<Option<TrustedCertificates>> {
     let variable = std::env::var_os("AWS_CA_BUNDLE").filter(|path| !path.is_empty());
     let named = match (&settings.ca_file, &variable) {

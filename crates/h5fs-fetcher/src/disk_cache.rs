@@ -1,8 +1,8 @@
 //! The disk cache, which all mounts of a user share.
 //!
 //! The key of an object is a hash of its server, path, entity tag, length and date. The object's
-//! pages are in [segments](Segment). The object's name for listings is in a separate file. No file
-//! contains a secret, and each file may be deleted at any time.
+//! pages are in [segments](Segment). The object's URL, which `h5fs cache list` shows, is in a
+//! separate file. No file contains a secret, and each file may be deleted at any time.
 //!
 //! The least recently used segments are deleted first. If the disk is full, writing to the cache
 //! stops.
@@ -38,8 +38,9 @@ const LOOK: u64 = 64 << 20;
 /// Precision of the recorded time at which a segment was last used.
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Suffixes of the names of cache files.
+/// Suffix of a cache file with the state of an object.
 const STATE: &str = ".state";
+/// Suffix of a cache file with the URL of an object.
 const NAME: &str = ".name";
 
 /// Maximum size in bytes of a file with the state of an object.
@@ -69,7 +70,7 @@ impl DiskCache {
         settings.disk_cache.as_ref().map(open).transpose()
     }
 
-    /// Opens the cache in a directory, and creates the directory if it does not exist. `max_bytes` is
+    /// Opens the cache in a directory, and creates the directory if it does not exist. `most` is
     /// the maximum size in bytes.
     ///
     /// # Errors
@@ -142,7 +143,8 @@ impl DiskCache {
         self.full_reason.get().map(String::as_str)
     }
 
-    /// Returns the state that the cache recorded last for the object at this location.
+    /// Returns the state that the cache recorded last for the object at this location. Returns
+    /// `None` if no state is recorded, or if the record is damaged.
     pub(super) fn state(&self, place: &str) -> Option<ObjectState> {
         let mut record = Vec::new();
         let file = open_cache_file(&self.state_path(place), OpenOptions::new().read(true)).ok()?;
@@ -172,7 +174,7 @@ impl DiskCache {
         });
     }
 
-    /// Stores the name of an object for listings.
+    /// Stores the URL of an object, which `h5fs cache list` shows.
     pub(super) fn set_name(&self, key: &ObjectKey, name: &str) {
         let mut ends = (0..=name.len().min(limits::CACHED_NAME)).rev();
         let end = ends.find(|end| name.is_char_boundary(*end));
@@ -199,8 +201,8 @@ impl DiskCache {
     }
 
     /// Returns the segment that contains the first of the pages `numbers`, and the number of
-    /// consecutive pages from there that the segment contains. The reader must verify the checksums
-    /// of the pages.
+    /// consecutive pages from that page on that the segment contains. The caller must verify the
+    /// checksums of the pages. Returns `None` if the segment cannot be read.
     pub(super) fn find_segment(
         &self,
         key: &ObjectKey,

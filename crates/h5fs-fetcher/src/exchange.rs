@@ -117,13 +117,13 @@ impl Exchange {
         Ok((target.location, target.shown_url))
     }
 
-    /// Returns the response to a GET request with these `headers`, if its status is 200, 206, 207,
-    /// 304 or 416. If the remembered destination of a redirect fails, the request is sent to the
-    /// original server again.
+    /// Sends the request that `wanted` describes, with these additional `headers`. Returns the
+    /// response if its status is 200, 206, 207, 304 or 416. If the remembered destination of a
+    /// redirect fails, the request is sent to the original server again.
     ///
     /// # Errors
-    /// Fails with the meaning of any other status, or with the reason why no response arrived in
-    /// the time that is `allowed`.
+    /// Fails with the meaning of any other status, or with the reason why no response arrived
+    /// within the limit `allowed`.
     pub(super) fn get(
         &self,
         wanted: &TargetBuilder<'_>,
@@ -248,8 +248,9 @@ impl Exchange {
         Ok(())
     }
 
-    /// Selects the next location of an object after the location `failed`. A Pelican director has
-    /// named these locations. Returns whether there is a next location.
+    /// Selects another location of an object for the next request, because the location `failed`
+    /// has failed. Only a Pelican director names several locations of an object. Returns whether a
+    /// location is left.
     fn has_duplicate(&self, target: &Uri, failed: &Uri) -> bool {
         if !self.address.is_pelican() {
             return false;
@@ -287,8 +288,8 @@ impl Exchange {
         }
     }
 
-    /// Forgets the destination of an earlier redirect of this request. Returns whether there was
-    /// one.
+    /// Removes the remembered redirect of this request, so that it goes to the original server
+    /// again. Returns whether a redirect was remembered.
     pub(super) fn forget_redirect(&self, wanted: &TargetBuilder<'_>) -> bool {
         let region = lock(&self.region).clone();
         let target = wanted(&self.address, &region);
@@ -313,7 +314,7 @@ impl Exchange {
     }
 
     /// Discards the credentials or login that the server has refused. Returns whether the next
-    /// request can have others.
+    /// request may use other credentials.
     fn renew_login(&self, target: &FetchTarget) -> bool {
         let signer = self.signer.as_ref().filter(|_| target.is_signed);
         signer.inspect(|signer| signer.renew()).is_some() || self.login.renew()
@@ -408,8 +409,8 @@ impl Exchange {
         answer
     }
 
-    /// Returns the error for a redirect that is not followed. If the server requires a login, the
-    /// error names the options that configure one, because the redirect may lead to a login page.
+    /// Returns the error for a redirect that is not followed. If a login is configured, the error
+    /// says that the login may have expired, because the redirect may lead to a login page.
     fn redirect_refused_error(&self, text: String) -> FetchError {
         if self.login.is_configured() {
             FetchError::login_needed(format!("{text}; the login may have expired"))
@@ -461,8 +462,8 @@ impl Exchange {
     }
 }
 
-/// Returns whether a response answers the request, by its data or by the absence of data. Status
-/// 207 belongs to WebDAV.
+/// Returns whether a response is a result for the caller: either it has data (status 200, 206, and
+/// 207 of WebDAV), or it says that no data exists or has changed (304, 416).
 fn is_final(answer: &HttpResponse) -> bool {
     matches!(answer.status.as_u16(), 200 | 206 | 207 | 304 | 416)
 }
@@ -484,7 +485,8 @@ pub(super) fn leads_to_directory(from: &Uri, to: &Uri) -> bool {
     [path(from), b"/".to_vec()].concat() == path(to)
 }
 
-/// Returns the destination of a redirect. Bytes that a URI may not contain are percent-encoded.
+/// Returns the destination of a redirect, or `None` if the response is not a redirect. Bytes that a
+/// URI may not contain are percent-encoded.
 fn redirect(answer: &HttpResponse) -> Option<String> {
     let is_redirect = matches!(answer.status.as_u16(), 301 | 302 | 303 | 307 | 308);
     let location = answer.single_header("location").filter(|_| is_redirect)?;
@@ -562,7 +564,8 @@ fn is_refusal(status: StatusCode, code: &str) -> bool {
     matches!(status.as_u16(), 401 | 403) || is_expired
 }
 
-/// Returns the error code in the body of an S3 error response: `<Error><Code>…</Code>…`.
+/// Returns the error code in the body of an S3 error response: `<Error><Code>…</Code>…`. Returns an
+/// empty text if the body has none.
 fn code(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(body);
     let code = text

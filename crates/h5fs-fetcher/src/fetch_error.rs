@@ -29,7 +29,7 @@ pub(super) enum Remedy {
 const RETAGGED: &str = "the object has another entity tag; if its servers send different tags, \
                         `etag=weak` compares only length and date";
 
-/// Message for a response of which nothing or only a part has arrived.
+/// Message for a response that has not arrived completely within the time limit.
 const LATE: &str = "no response arrived in time";
 
 impl FetchError {

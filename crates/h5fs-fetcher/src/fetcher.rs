@@ -44,9 +44,9 @@ impl std::fmt::Debug for Fetcher {
 impl Fetcher {
     /// Prepares the requests to the server of `url`, and finds the credentials. No request is sent.
     ///
-    /// `has_other_objects` says whether requests may name other objects than that at the URL. The
-    /// files of credentials are opened by processes that `start_opener` starts, or by this process
-    /// if it is `None`.
+    /// `has_other_objects` says whether requests may name objects other than the one at the URL.
+    /// Processes that `start_opener` starts open the credentials files. If `start_opener` is
+    /// `None`, this process opens them.
     ///
     /// # Errors
     /// `Usage` for settings that contradict each other, or files without credentials; `Io` if a
@@ -211,7 +211,7 @@ fn azure_account_name(url: &Url) -> &str {
 /// The region and the server of an object store, from the options, the environment and the profile.
 struct ServerChoice {
     region: String,
-    /// `None` for the server that the URL names.
+    /// `None` for the default server of the store, or for the web server in the URL.
     endpoint: Option<Url>,
     /// Whether Amazon's dual-stack hosts, which also have IPv6 addresses, are used.
     is_dual_stack: bool,
@@ -271,8 +271,9 @@ fn parse_server(text: Option<String>) -> Result<Option<Url>> {
     named.transpose()
 }
 
-/// Returns the URL of the server that emulates Google Cloud Storage. The environment variable is
-/// that of Google's own libraries, so the value may lack a scheme.
+/// Returns the URL of the server that emulates Google Cloud Storage. Returns `None` for other
+/// stores, or if `STORAGE_EMULATOR_HOST` is not set. Google's own libraries define this variable,
+/// so its value may lack a scheme.
 fn emulator(scheme: Scheme) -> Option<String> {
     let named = std::env::var("STORAGE_EMULATOR_HOST").ok();
     let named = named.filter(|text| scheme == Scheme::Google && !text.is_empty())?;

@@ -65,7 +65,7 @@ pub(super) fn has_same_origin(a: &Uri, b: &Uri) -> bool {
     a.scheme() == b.scheme() && host(a) == host(b) && port(a) == port(b)
 }
 
-/// Parses the host of a URI as an address.
+/// Parses the host of a URI as an IP address. Returns `None` if the host is a name.
 fn literal(uri: &Uri) -> Option<IpAddr> {
     let host = uri.host().unwrap_or_default();
     host.trim_matches(['[', ']']).parse().ok()
@@ -87,8 +87,8 @@ pub(super) fn is_metadata_service(uri: &Uri) -> bool {
     literal(uri).is_some_and(is_link_local)
 }
 
-/// Returns whether a credentials service at this URI may be asked for credentials. This requires
-/// TLS, or a service on this machine or on its host.
+/// Returns whether a credentials service at this URI may be asked for credentials. It must use TLS,
+/// or be on this machine, or have the address or name of a metadata service.
 pub(super) fn may_give_credentials(uri: &Uri) -> bool {
     let is_named = is_metadata_name(uri.host().unwrap_or_default());
     may_receive_secrets(uri) || is_metadata_service(uri) || is_named

@@ -1,10 +1,10 @@
 //! Fetches ranges of remote objects for a process that parses them.
 //!
 //! A fetcher is the only process of h5fs with network access and credentials. It downloads objects,
-//! or parts of them, for the parsing process. It parses HTTP, TLS and the listings of object stores,
-//! but no data files. Requests arrive as packets of
-//! [`h5fs_reader::source::remote::message`] on a socket. The fetched bytes go to the stage, a file in
-//! memory that only the fetcher writes. The parsing process receives files of the disk cache as
+//! or parts of them, for the parsing process. It parses HTTP, TLS and the listings of object
+//! stores, but no data files. Requests arrive as packets of
+//! [`h5fs_reader::source::remote::message`] on a socket. The fetched bytes go to the stage, a file
+//! in memory that only the fetcher writes. The parsing process receives files of the disk cache as
 //! read-only descriptors.
 //!
 //! A program calls [`Fetcher::new`], restricts itself to the files and ports that the fetcher needs,

@@ -1,15 +1,15 @@
 //! The limits on the resources that a server or an index of objects can make the fetcher use.
 
-/// The limits of the reader.
+/// The limits of the crate `h5fs_reader`.
 pub use h5fs_reader::limits::*;
 
-/// Maximum concurrent HTTP connections of one mount, without `connections`.
+/// Maximum concurrent HTTP connections of one mount, unless the option `connections` sets another.
 pub const CONNECTIONS: usize = 64;
 
-/// Largest value of `connections`.
+/// Largest value of the option `connections`.
 pub const MOST_CONNECTIONS: usize = 256;
 
-/// Largest value of `max_requests`, in requests per second to one server.
+/// Largest value of the option `max_requests`, in requests per second to one server.
 pub const MOST_REQUESTS: usize = 100_000;
 
 /// Maximum requests that the fetcher has accepted and not answered.
@@ -18,7 +18,7 @@ pub const FETCHES: usize = 16_384;
 /// Maximum objects that the fetcher keeps open.
 pub const FETCHED_OBJECTS: usize = 65_536;
 
-/// Minimum bytes that a server must send within `timeout`.
+/// Minimum bytes that a server must send within the time of the option `timeout`.
 pub const SLOWEST: usize = 64 << 10;
 
 /// Maximum bytes of a response header.
@@ -36,13 +36,13 @@ pub const ERROR_TIME: std::time::Duration = std::time::Duration::from_secs(2);
 /// Maximum bytes of a small page of a listing.
 pub const SMALL_LISTING: usize = 256 << 10;
 
-/// Maximum medium and large pages that the fetcher reads concurrently.
+/// Maximum medium and large pages of listings that the fetcher reads concurrently.
 pub const MEDIUM_LISTINGS: usize = 8;
 
 /// Maximum bytes of a medium page of a listing.
 pub const MEDIUM_LISTING: usize = 2 << 20;
 
-/// Maximum large pages that the fetcher reads concurrently.
+/// Maximum large pages of listings that the fetcher reads concurrently.
 pub const LARGE_LISTINGS: usize = 2;
 
 /// Maximum nesting of elements of an XML document.
@@ -57,7 +57,8 @@ pub const HOSTS: usize = 1024;
 /// Maximum bytes of a configuration file of the AWS tools, and of a response with credentials.
 pub const AWS_FILE: usize = 1 << 20;
 
-/// Maximum bytes of an object's name for people, which is stored with its pages in the disk cache.
+/// Maximum bytes of an object's URL without secrets, which is stored with its pages in the disk
+/// cache.
 pub const CACHED_NAME: usize = 4096;
 
 /// Bytes of the stack of a connection's thread.

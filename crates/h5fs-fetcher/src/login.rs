@@ -105,7 +105,8 @@ impl Login {
         ))
     }
 
-    /// Returns the files that the options name.
+    /// Returns the paths of the login files that the options name: of the token, the headers, the
+    /// cookies, and netrc.
     pub(super) fn login_files(settings: &RemoteSettings) -> Vec<PathBuf> {
         let netrc = settings.netrc.as_ref().and_then(netrc_file);
         [
@@ -161,7 +162,9 @@ impl Login {
         parsed.map_err(|reason| Error::Usage(format!("{option}: {}: {reason}", path.display())))
     }
 
-    /// Returns the token that an environment variable contains for the host of the source's URL.
+    /// Returns the `Authorization` header with the token that an environment variable contains for
+    /// the host of the source's URL. Returns `None` if no variable is set, or if the token would be
+    /// sent over http.
     fn environment_token(&self) -> Result<Option<HeaderValue>> {
         let host = self.origin.host().unwrap_or_default();
         let may_see_token = |name: &str| is_for(name, host);
@@ -178,8 +181,8 @@ impl Login {
         parsed.transpose()
     }
 
-    /// Adds the logins for the server at `uri` to the headers of a request. `is_own` says whether
-    /// the server is that of the source's URL.
+    /// Adds the logins for the server at `uri` to the headers of a request. `is_own` is set for the
+    /// server of the source's URL.
     pub(super) fn add(&self, uri: &Uri, is_own: bool, to: &mut HeaderMap) {
         if !may_receive_secrets(uri) {
             return;
@@ -212,8 +215,8 @@ impl Login {
         }
     }
 
-    /// Reads the login files again, and forgets the cookies that servers have set. If a file cannot
-    /// be read, the previous logins stay in use. Returns whether any login is configured.
+    /// Reads the login files again, and discards the cookies that servers have set. If a file
+    /// cannot be read, the previous logins stay in use. Returns whether any login is configured.
     pub(super) fn renew(&self) -> bool {
         if let Ok(shown) = self.read() {
             *lock(&self.shown) = shown;

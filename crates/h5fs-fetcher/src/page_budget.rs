@@ -1,10 +1,10 @@
 //! A memory budget for pages of listings. The larger pages are, the fewer of them are in memory at
 //! a time.
 //!
-//! A page reserves a place in each size class that it reaches while it arrives, and keeps its
-//! places until its names are sent. The parsed names take several times the memory of the document.
-//! A page that waits for a place holds no more bytes than the smaller class permits. A page that
-//! has a place in the largest class never waits.
+//! Each size class has a number of slots. While a page arrives, it reserves a slot in each size
+//! class that it reaches, and keeps its slots until its names are sent. The parsed names take
+//! several times the memory of the document. A page that waits for a slot holds no more bytes than
+//! the smaller class permits. A page that has a slot in the largest class never waits.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -15,17 +15,17 @@ use crate::limits;
 use crate::retries::{AbortReason, AttemptLimit};
 
 /// The size classes of pages. A page with more than the first number of bytes belongs to the class.
-/// The second number is the number of places for such pages.
+/// The second number is the number of slots for such pages.
 const CLASSES: [(usize, usize); 2] = [
     (limits::SMALL_LISTING, limits::MEDIUM_LISTINGS),
     (limits::MEDIUM_LISTING, limits::LARGE_LISTINGS),
 ];
 
-/// The places in all size classes.
+/// The slots in all size classes.
 #[derive(Debug, Default)]
 pub(crate) struct PageSlots(Arc<Gate<()>>);
 
-/// The places that one page occupies, or several pages that are combined.
+/// The slots that one page occupies, or several pages of one directory that are combined.
 #[derive(Debug)]
 pub(crate) struct PageReservation<'a> {
     all: &'a PageSlots,
@@ -44,11 +44,11 @@ impl PageSlots {
 }
 
 impl PageReservation<'_> {
-    /// Adds `more` bytes to the page, and reserves the places that the larger page needs. Returns
-    /// whether a place was reserved.
+    /// Adds `more` bytes to the page, and reserves the slots that the larger page needs. Returns
+    /// whether a slot was reserved.
     ///
     /// # Errors
-    /// Fails if the time limit elapses before a place is free, or if the request is cancelled.
+    /// Fails if the time limit elapses before a slot is free, or if the request is cancelled.
     pub(crate) fn reserve(
         &self,
         more: usize,
@@ -71,7 +71,7 @@ impl PageReservation<'_> {
         Ok(taken.len() > before)
     }
 
-    /// Releases the places of the page.
+    /// Releases the slots of the page.
     pub(crate) fn release(&self) {
         self.bytes.set(0);
         self.taken.borrow_mut().clear();
@@ -88,8 +88,8 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// Holds more pages than there are places, each in its own thread. Returns the maximum number
-    /// of pages held at a time.
+    /// Holds more pages than there are slots, each in its own thread. Returns the maximum number of
+    /// pages held at a time.
     fn most_at_once(bytes: usize) -> usize {
         const PAGES: usize = 64;
         let (places, is_cancelled) = (PageSlots::default(), AtomicBool::new(false));

@@ -1,7 +1,7 @@
 //! Rate limits: the number of requests per second to one host, over all connections.
 //!
 //! The number never exceeds the limit that the user sets. Once a host has refused requests, the
-//! rate also adapts to the host; see [`Rate`]. Requests that a reader waits for are sent before
+//! rate also adapts to the host; see [`Rate`]. Requests that a program waits for are sent before
 //! prefetches. Within both groups, the order is first in, first out.
 
 mod rate;
@@ -168,7 +168,7 @@ mod tests {
         "http://host/a".parse().unwrap()
     }
 
-    /// The reader's request arrives later, but is permitted first.
+    /// The request that a program waits for arrives after a prefetch, but is permitted first.
     #[test]
     fn a_request_that_a_reader_waits_for_goes_first() {
         let turns = RateLimits::new(Some(1));

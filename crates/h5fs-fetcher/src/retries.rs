@@ -24,7 +24,7 @@ pub(super) struct RetryBudget<'a> {
     /// Number of bytes received since the time limit was last extended.
     received: usize,
     is_cancelled: &'a AtomicBool,
-    /// Whether the request is a prefetch, for which no reader waits yet.
+    /// Whether the request is a prefetch, for which no program waits yet.
     is_prefetch: bool,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct RetryBudget<'a> {
 pub(super) struct AttemptLimit<'a> {
     end: Instant,
     is_cancelled: &'a AtomicBool,
-    /// Whether the request is a prefetch, for which no reader waits yet.
+    /// Whether the request is a prefetch, for which no program waits yet.
     pub(super) is_prefetch: bool,
 }
 
@@ -56,8 +56,8 @@ impl BodyRate {
     /// Counts received bytes of the body.
     ///
     /// # Errors
-    /// Fails if fewer than `SLOWEST / 4` bytes arrived within one step, which is a quarter of the
-    /// request's time limit. The caller then retries on another connection.
+    /// Fails if fewer than `SLOWEST / 4` bytes arrived within one step, which is at most a quarter
+    /// of the request's time limit. The caller then retries on another connection.
     pub(super) fn count_received(&mut self, bytes: usize) -> Result<(), FetchError> {
         self.received = self.received.saturating_add(bytes);
         if self.since.elapsed() >= self.step {
@@ -75,7 +75,7 @@ impl BodyRate {
 pub(super) enum AbortReason {
     /// The time limit has elapsed.
     TimedOut,
-    /// No reader waits for the request any longer.
+    /// No program waits for the request any longer.
     Cancelled,
 }
 

@@ -39,8 +39,8 @@ use crate::service::uncached::GivenWarnings;
 use crate::settings::RemoteSettings;
 use crate::transfer::{Transfer, TransferStop};
 
-/// Number of bytes after which the parsing process is told how much of a requested range has
-/// arrived.
+/// Number of bytes of a requested range after which the parsing process receives another report of
+/// how many have arrived.
 const TOLD: u64 = 256 << 10;
 
 /// The state that the threads of the fetcher share.
@@ -385,7 +385,8 @@ impl Service {
         is_sent
     }
 
-    /// Removes a page from the disk cache, because the parsing process has found it wrong.
+    /// Removes a page of an object from the disk cache, because the parsing process has found it
+    /// corrupt.
     fn forget(&self, object: u32, offset: u64) {
         if let Ok(object) = self.object(object) {
             self.cached(&object.location, &object.state)

@@ -13,15 +13,18 @@ use crate::limits;
 /// The settings of a source by URL.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RemoteSettings {
-    /// The server of the object store. Default: the server that the AWS tools would use.
+    /// The server of the object store. Default: the server that the store's own tools would use.
     pub endpoint: Option<Url>,
-    /// The region of the bucket. Default: that of the environment, the profile or the server.
+    /// The region of the bucket. Default: the region in the environment or in the profile, or the
+    /// one that the server names.
     pub region: Option<String>,
     /// The profile in the configuration files of the AWS tools.
     pub profile: Option<String>,
     /// Whether requests are sent without a signature.
     pub anonymous: bool,
-    /// A credentials file in the format of `~/.aws/credentials`.
+    /// The only credentials file that is used. It contains the text of `~/.aws/credentials` (for
+    /// `s3://`), application-default credentials (for `gs://`), or a connection string (for
+    /// `az://`).
     pub credentials: Option<PathBuf>,
     /// Whether the owner of the credentials agrees to pay for the requests.
     pub requester_pays: bool,
@@ -68,7 +71,7 @@ const DISK_CACHE_SIZE: u64 = 10 << 30;
 
 impl RemoteSettings {
     /// Returns the time for which a failed request is retried. If `max_requests` limits the rate,
-    /// the time is longer: the requests of all connections may wait for their turn before this one.
+    /// the time is longer: the requests of all connections may be sent before this one.
     pub fn deadline(&self) -> Duration {
         let all = limits::NEEDED_RUNS_ASKED.saturating_add(limits::EXPECTED_RUNS_ASKED);
         let turns = self
@@ -83,7 +86,7 @@ impl RemoteSettings {
         self.connections.unwrap_or(limits::CONNECTIONS)
     }
 
-    /// Returns the size of the disk cache in bytes.
+    /// Returns the maximum size of the disk cache in bytes.
     pub fn disk_cache_size(&self) -> u64 {
         self.disk_cache_size.unwrap_or(DISK_CACHE_SIZE)
     }

@@ -58,7 +58,7 @@ fn quick() -> RemoteSettings {
     }
 }
 
-/// Returns the same settings, with the ports of these servers as permitted destinations of
+/// Returns the settings of [`quick`], with the ports of these servers as permitted destinations of
 /// redirects.
 fn leading_to(servers: &[&Server]) -> RemoteSettings {
     RemoteSettings {
@@ -323,7 +323,7 @@ fn requests_to_s3_are_signed() {
     let names: Vec<_> = names.iter().map(|name| &name.name[..]).collect();
     assert_eq!(names, ["a b+c=ü.h5".as_bytes(), b"b.h5"]);
     assert!(next.is_empty());
-    // Refused credentials are looked for again once.
+    // After a refusal, the credentials are looked up once more.
     server.faults(|to| to.refuse = 1);
     assert!(open(&connection, "b.h5").is_ok());
     server.faults(|to| to.refuse = 1000);

@@ -6,7 +6,7 @@
 //!
 //! - its entity tag and the object's length with the state that was opened
 //! - its `Content-Range` with the requested range
-//! - the length of its body with both
+//! - the length of its body with its `Content-Range`
 
 use std::ops::Range;
 use std::time::Duration;
@@ -35,7 +35,7 @@ pub(super) type Sink<'a> = dyn FnMut(u64, &[u8]) -> Result<(), FetchError> + 'a;
 #[derive(Debug)]
 pub(super) enum TransferStop {
     Failed(FetchError),
-    /// No reader waits for the transfer any longer.
+    /// No program waits for the transfer any longer.
     Cancelled,
 }
 
@@ -156,7 +156,7 @@ impl<'a> Transfer<'a> {
 
     /// Requests one page of names. Returns its bytes and the response headers. An incomplete page
     /// is discarded. This attempt may use only half of the remaining time, so that another attempt
-    /// is possible. The bytes of the page are reserved in `room`.
+    /// is possible. `room` reserves the memory for the page.
     ///
     /// # Errors
     /// Fails if no complete page arrives, or if it arrives too slowly.
@@ -172,7 +172,7 @@ impl<'a> Transfer<'a> {
         let body = answer.read_body(limits::LISTING_BYTES, |length| {
             let held = room.reserve(length, &allowed);
             if held.map_err(|_| FetchError::temporary("no memory for another large listing"))? {
-                // The server was not read from while this thread waited for room.
+                // This thread read nothing from the server while it waited for memory.
                 pace = BodyRate::new(self.exchange.client.step_timeout);
             }
             pace.count_received(length)
@@ -255,8 +255,8 @@ impl<'a> Transfer<'a> {
         Ok(())
     }
 
-    /// Returns the reason why a response is not about the opened object. This is an expired login
-    /// if the request was redirected to a login page, otherwise `changed`.
+    /// Returns the reason why a response is not about the opened object. The reason is an expired
+    /// login if the request was redirected to a login page, otherwise `changed`.
     fn login_page_or(&self, changed: FetchError, answer: &HttpResponse) -> FetchError {
         if answer.is_redirected && answer.is_html() && self.exchange.login.is_configured() {
             let text = "the server sends a page instead of the object: the login may have expired";
@@ -348,8 +348,9 @@ pub(super) fn is_encoded(answer: &HttpResponse) -> bool {
     })
 }
 
-/// Returns the state of an object that has no byte at the offset `at`. If the response says that
-/// the object is longer, fails with a temporary failure.
+/// Returns the state of an object from a response with status 416, which means that the object has
+/// no byte at the offset `at`. Fails with a temporary failure if the response says that the object
+/// is longer.
 fn state_without_bytes(answer: &HttpResponse, at: u64) -> Result<ObjectState, FetchError> {
     let length = answer.header("content-range");
     let length = length.and_then(|text| text.strip_prefix("bytes */")?.parse().ok());
@@ -389,7 +390,7 @@ fn content_range(text: &str) -> Option<(u64, u64, u64)> {
     ))
 }
 
-/// Parses the date in a header. Returns seconds since 1970.
+/// Parses the date in a header. Returns seconds since 1970, or `None` if the text is not a date.
 pub(super) fn parse_date(date: &str) -> Option<i64> {
     let date = rfc2822::parse(date.trim()).ok()?;
     Some(date.timestamp().as_second())

@@ -2,7 +2,8 @@
 //!
 //! One thread walks the tree and examines the directories. Several other threads examine the files
 //! that the walk finds. The main thread writes a line for each fault in the order of discovery, and
-//! the sum at the end. Only the inode numbers of objects with several names are remembered.
+//! the totals at the end. An object with several names is examined once: the walk remembers the
+//! inode numbers of such objects, and of no others.
 
 use std::collections::HashSet;
 use std::io::{BufWriter, Write};
@@ -115,7 +116,7 @@ fn check_source(
 }
 
 /// Reports that the source cannot be opened, or cannot be read to its end. A process that checks
-/// one of several files sends this as a message to the calling process.
+/// one of several files sends the reason as a message to the calling process.
 fn report_unopened(
     source: CommandSource<'_>,
     error: Error,
@@ -141,7 +142,7 @@ fn report_unopened(
     Err(CommandStop::Failed(error))
 }
 
-/// State that the threads share.
+/// The state that the threads of one check share.
 struct SourceCheck<'a> {
     filesystem: &'a Filesystem,
     /// Name of the source.
@@ -177,7 +178,8 @@ impl CheckProgress {
     }
 }
 
-/// An object that waits to be examined. Afterwards, the filesystem must forget its inode.
+/// An object that waits to be examined. After the examination, the lookup of its inode must be
+/// released with `forget`.
 struct PendingObject {
     path: Vec<u8>,
     ino: Ino,
@@ -310,8 +312,8 @@ impl SourceCheck<'_> {
         self.progress.is_whole.store(true, Ordering::Release);
     }
 
-    /// Reports each file that could not be joined. The file `errors` of the joined files lists
-    /// them.
+    /// Reports each file that could not be joined. The file `.h5fs/errors` of the joined files
+    /// lists them.
     fn report_absent(&self, found: &SyncSender<CheckFault>) {
         for line in errors(self.filesystem).lines() {
             // Each line starts with a timestamp.
@@ -347,8 +349,8 @@ impl SourceCheck<'_> {
     }
 
     /// Examines everything about an object except its content, and reports all faults. Returns the
-    /// error of the object itself, or of its first part that cannot be read. An attribute does not
-    /// count as a part.
+    /// error of the object itself, or of its first part that cannot be read, or `None` if all can
+    /// be read. An attribute does not count as a part.
     fn examine_description(
         &self,
         path: &[u8],
@@ -381,7 +383,7 @@ impl SourceCheck<'_> {
         Some(error)
     }
 
-    /// Examines the content of a file: whether its bytes can be located and, with `data`, whether
+    /// Examines the content of a file: whether its bytes can be located and, with `--data`, whether
     /// every byte can be read.
     fn examine_content(&self, object: &PendingObject) -> Result<()> {
         let left = UncountedPart {

@@ -14,7 +14,7 @@ use crate::cli::text::printable::printable_bytes;
 /// How the outputs of the processes are combined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::cli) enum OutputLayout {
-    /// One after the other.
+    /// All outputs, one after the other.
     Joined,
     /// Each output after a line with the name of its source, as in ls(1).
     Listed,

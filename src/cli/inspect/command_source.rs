@@ -59,8 +59,8 @@ impl From<io::Error> for CommandStop {
 
 pub(in crate::cli) type Outcome<T> = std::result::Result<T, CommandStop>;
 
-/// Opens the source with the caller's rights, and gives up these rights before it reads the first
-/// byte. If `verify` is set, each ASDF block's checksum is verified before the block is read.
+/// Opens the source with the caller's privileges, and drops these privileges before it reads the
+/// first byte. If `verify` is set, each ASDF block's checksum is verified before the block is read.
 ///
 /// This function must be called before any other thread is started. Afterwards only files that the
 /// source may refer to can be opened.

@@ -33,8 +33,8 @@ pub(in crate::cli) struct DataFiles<'a> {
 /// A location that may be a data file, a directory or a prefix.
 enum PendingLocation {
     Named(Location),
-    /// A path on this machine that was found in a directory. With a pattern, it counts only if it
-    /// matches.
+    /// A path on this machine that was found in a directory. If there is a pattern, a file whose
+    /// path does not match is skipped.
     Local(PathBuf, Option<Arc<MatchingFiles>>),
     /// A name that a server listed for a prefix.
     Remote(Arc<PrefixFiles>, PrefixEntry),
@@ -177,7 +177,7 @@ fn is_data(path: &Path) -> bool {
 }
 
 /// Splits `path` in a directory or a prefix after its first file. Returns the location of the file,
-/// and the path within the file.
+/// and the path within the file. Returns `None` if no component of `path` is a file.
 ///
 /// # Errors
 /// Fails with the error of the prefix's server.

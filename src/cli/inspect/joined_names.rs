@@ -14,7 +14,7 @@ use crate::view::texts::ndl::Options;
 pub(in crate::cli) const JOINED: &str = ".h5fs/joined";
 
 /// Splits `DIRECTORY[PATTERN]` into the directory and the path of the joined files below it.
-/// Returns `None` if a file is called exactly `word`.
+/// Returns `None` if `word` has another form, or if a file is called exactly `word`.
 pub(in crate::cli) fn split_pattern(word: &Path) -> Option<(PathBuf, Vec<u8>)> {
     let bytes = word.as_os_str().as_bytes();
     let inside = bytes.strip_suffix(b"]")?;
@@ -53,8 +53,8 @@ pub(in crate::cli) fn joined_name(path: &OsStr) -> Option<&[u8]> {
     JoinChoice::parse(name).map(|_| name)
 }
 
-/// Returns the path of the file that describes an object in joined files in the Ndarray Data
-/// Language.
+/// Returns the path of the file with the Ndarray Data Language description of the object at `path`.
+/// Returns `None` if `path` does not lead to joined files.
 pub(in crate::cli) fn document_path(path: &OsStr, options: Options) -> Option<OsString> {
     let path = Some(path).filter(|path| is_joined_path(path))?.as_bytes();
     let path = path.strip_prefix(b"/").unwrap_or(path);

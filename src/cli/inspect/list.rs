@@ -69,7 +69,8 @@ struct PendingDirectory {
 /// A step of a recursive listing: listing a directory, or leaving it.
 enum ListStep {
     List(PendingDirectory),
-    /// Forgets the inode of a directory, after everything in the directory has been listed.
+    /// Releases the inode of a directory with `forget`, after everything in the directory has been
+    /// listed.
     Leave(Ino),
 }
 
@@ -179,8 +180,8 @@ impl ListWriter<'_> {
         Ok(None)
     }
 
-    /// Finds the entry at a path. If the entry is a symbolic link to a directory, follows it as
-    /// ls(1) does, except in a long listing.
+    /// Finds the entry at a path. Follows a symbolic link as ls(1) does. In a long listing, or with
+    /// `--directory`, follows it only if the path ends with `/`.
     fn find(&self, path: &[u8]) -> Result<fs::LookupEntry> {
         let itself = self.tree.find_path(path, false)?;
         let is_itself = self.format.long || self.format.directory;

@@ -20,8 +20,9 @@ pub(in crate::cli) struct NamedSources {
 }
 
 impl NamedSources {
-    /// Splits the operands. If the second word names a path in the first source, paths follow.
-    /// Otherwise more sources follow.
+    /// Splits the operands. If the second word names a path in the first source, this word and all
+    /// later words are paths. Otherwise more sources follow, up to the first word that names no
+    /// file or directory. The rest are paths.
     ///
     /// # Errors
     /// `Usage` for an invalid URL, and for a path with `..` in joined files.

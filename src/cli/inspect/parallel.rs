@@ -203,7 +203,8 @@ pub(in crate::cli) fn read_sources(
 }
 
 /// Takes the next source, and adds it to the queue of running sources. Returns the source, and the
-/// channel for the messages of its process.
+/// channel for the messages of its process. Returns `None` if no source is left, or if the output
+/// is closed.
 fn next(
     found: &Mutex<Receiver<Location>>,
     queue: &SyncSender<RunningSource>,

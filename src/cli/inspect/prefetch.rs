@@ -162,8 +162,8 @@ impl Prefetcher<'_> {
         }
     }
 
-    /// Prints the warnings of the fetcher that are new. Each says why some bytes are not in the
-    /// cache.
+    /// Prints the warnings of the fetcher that have arrived since the last call. Each warning says
+    /// why some bytes are not in the cache.
     fn warn(&mut self) {
         let warnings = self.connection.warnings();
         for text in warnings.get(self.warning_count..).unwrap_or_default() {

@@ -113,7 +113,7 @@ impl PrefixFiles {
     }
 
     /// Splits `path` after its first object. Returns the location of the object, and the path
-    /// within the object.
+    /// within the object. Returns `None` if no component of `path` is an object.
     ///
     /// # Errors
     /// Fails with the server's error.

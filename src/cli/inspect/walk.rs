@@ -149,8 +149,8 @@ impl Drop for DirectoryNames<'_> {
 
 /// An item that a walk visits.
 pub(in crate::cli) enum VisitedItem<'a> {
-    /// A directory: its path and its inode. The items in the directory follow. The walk forgets the
-    /// inode.
+    /// A directory: its path and its inode. The items in the directory follow. The walk itself
+    /// releases the inode with `forget`.
     Directory(&'a [u8], Ino),
     /// An item that is not a directory, and its path.
     Entry(&'a [u8], NamedInode),

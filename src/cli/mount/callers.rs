@@ -4,10 +4,10 @@
 //! kernel does not report the kill to the FUSE server. `/proc` shows the kill, but the sandboxed
 //! worker cannot see `/proc`.
 //!
-//! So the worker asks the supervisor over the supervision socket (the leash). A request contains
-//! the number of threads, followed by their thread IDs. The answer has the same form and lists the
-//! threads that have ended. The supervisor also sends a reopened log file over this socket, because
-//! the worker cannot open one.
+//! So the worker asks the supervisor over the supervision socket. A request contains the number of
+//! threads, followed by their thread IDs. The answer has the same form and lists the threads that
+//! have ended. The supervisor also sends a reopened log file over this socket, because the worker
+//! cannot open one.
 
 use std::fs::File;
 use std::io::{self, Read, Write};

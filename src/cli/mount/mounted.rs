@@ -411,7 +411,7 @@ impl WorkerProcess {
 }
 
 /// Returns whether the process has the FUSE connection of the filesystem open. Kernels before 6.17
-/// do not show this.
+/// do not show the connection in `/proc`; the result is then false.
 fn is_serving(process: &Path, device: Device) -> bool {
     let Ok(open) = fs::read_dir(process.join("fdinfo")) else {
         return false;

@@ -133,8 +133,8 @@ impl OwnMount {
     }
 
     /// Returns whether the kernel has ended the mount's filesystem. A filesystem ends once it is
-    /// mounted nowhere and no process has one of its files open. Returns false if the system does
-    /// not provide this.
+    /// mounted nowhere and no process has one of its files open. Returns false if sysfs does not
+    /// show the filesystem.
     pub(crate) fn has_ended(&self) -> bool {
         let now = filesystem_of(self.device);
         self.filesystem.is_some() && now.is_ok_and(|now| now != self.filesystem)
@@ -177,8 +177,8 @@ impl OwnMount {
             .is_some_and(|root| probe(&root) == Err(Errno::ENOTCONN))
     }
 
-    /// Unmounts the filesystem lazily, here and at all other paths where it is visible (`mount
-    /// --bind`). A process that has a file open can still read it.
+    /// Unmounts the filesystem lazily, at its mount point and at all other paths where it is
+    /// visible (`mount --bind`). A process that has a file open can still read it.
     ///
     /// # Errors
     /// `Io` or `Usage` with the reason and the path.
@@ -277,7 +277,8 @@ fn root_at(point: &Path) -> Result<MountRoot> {
 
 /// Locks the mount point `point` against other processes of this program. Two processes that mount
 /// there at the same time would not see each other's mount. The lock is released when it is
-/// dropped. Returns `None` if another process holds the lock for too long.
+/// dropped. Returns `None` if the directory cannot be opened, or if another process holds the lock
+/// for too long.
 pub(crate) fn lock_mount_point(point: &Path) -> Option<Flock<File>> {
     const PAUSE: Duration = Duration::from_millis(10);
     let end = Instant::now() + MOUNT_POINT_LOCK;

@@ -1,4 +1,4 @@
-//! The opener: a process that opens one path for another process whose sandbox forbids this.
+//! The opener: a process that opens one path for another process whose sandbox forbids opening it.
 //!
 //! With `external=none`, the source is the only file that the worker needs, and the worker already
 //! has it open. But another file may replace the source at its path, and Landlock cannot permit one
@@ -40,7 +40,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const ANSWER: usize = 5;
 
 /// Starts the process that opens `path`, an absolute path, as the user `owner`. Returns the
-/// function that sends a request to it.
+/// function that requests the open file from the process.
 ///
 /// # Errors
 /// Fails if the system cannot start the process.

@@ -47,7 +47,7 @@ impl RemoteSource {
         Ok(Self::new(url, settings, handover::receive_connection()?))
     }
 
-    /// Returns the source at `url`, with the connection `connection` to the fetcher.
+    /// Returns the source at `url`, with the connection `ends` to the fetcher.
     pub(in crate::cli) fn new(
         url: &Url,
         settings: &RemoteSettings,
@@ -63,7 +63,8 @@ impl RemoteSource {
         }
     }
 
-    /// Returns the source with the mark that it is mounted.
+    /// Returns the source for a process that mounts it. Other processes serve or read the source
+    /// without a mount.
     pub(in crate::cli) fn for_mount(self) -> Self {
         RemoteSource {
             is_mounted: true,
@@ -71,8 +72,8 @@ impl RemoteSource {
         }
     }
 
-    /// Returns what the sandbox needs to know about the source. The sandbox need not permit any
-    /// file.
+    /// Returns the description of the source with which the process enters its sandbox. The sandbox
+    /// need not permit any file, because all bytes come from the fetcher.
     pub(in crate::cli) fn for_sandbox(&self, run_as: Option<u32>) -> ShownSource<'_> {
         // Root's permissions are not needed, because no file is opened.
         let user = match self.owner {
@@ -86,7 +87,8 @@ impl RemoteSource {
         }
     }
 
-    /// Returns the options for a sandboxed process.
+    /// Returns the options for a sandboxed process: it opens no other files, and answers at least
+    /// [`THREADS`] requests at a time.
     pub(in crate::cli) fn sandbox_options(options: &Options) -> Options {
         Options {
             external: External::None,
@@ -137,7 +139,7 @@ impl RemoteSource {
     }
 
     /// Starts the connection to the fetcher. Half of the cache size in `options` becomes the cache
-    /// size for pages of objects.
+    /// size for pages of objects; the other half remains in `options`.
     fn connect(self, options: &mut Options) -> Result<Arc<Connection>> {
         let size = &mut options.cache_size;
         let kept = size.max_bytes / 2;

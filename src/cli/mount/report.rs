@@ -2,8 +2,8 @@
 //! pipe.
 //!
 //! A hostile source may have taken over the worker. The lines are therefore parsed like a hostile
-//! file: their length is bounded, and each report is accepted only once and in its turn. No report
-//! states a fact that the kernel itself can confirm.
+//! file: their length is bounded, and each report is accepted only once and in the valid order.
+//! Facts that the kernel can confirm are not taken from a report.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
@@ -77,7 +77,7 @@ fn about_file(file: &Path, reason: &str) -> String {
     printable(&text)
 }
 
-/// The error for a line that is not a report, or that arrives out of turn.
+/// The error for a line that is not a report, or that arrives out of order.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::cli) struct InvalidReport;
 

@@ -54,7 +54,7 @@ pub(in crate::cli) fn block_signal() {
 }
 
 /// Starts a thread that watches the log file. The thread sends each new file to the supervised
-/// process over `leash`.
+/// process over the supervision socket `leash`.
 pub(in crate::cli) fn watch(file: LogFile, asked: Arc<AtomicBool>, leash: Arc<SupervisionSocket>) {
     thread::spawn(move || {
         let mut missing = 0;

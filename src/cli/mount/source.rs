@@ -1,5 +1,5 @@
-//! A source as the parsing process opens it: with the rights of the user that called the program,
-//! before the process enters its sandbox. No byte has been read.
+//! A source as the parsing process opens it: with the privileges of the user that called the
+//! program, before the process enters its sandbox. No byte has been read.
 
 use std::fs::File;
 use std::path::Path;
@@ -60,7 +60,8 @@ impl MountSource {
         matches!(self, MountSource::Directory(directory, _) if directory.path().starts_with(point))
     }
 
-    /// Returns what the sandbox needs to know about the source.
+    /// Returns the description of the source with which the process enters its sandbox. The user
+    /// `run_as`, if set, reads the source instead of its owner.
     ///
     /// # Errors
     /// Fails with the system's error.
@@ -117,8 +118,9 @@ impl MountSource {
     }
 }
 
-/// Starts the opener if the sandbox permits no file, so that the source can be opened again. The
-/// opener is started before the mount is made, so that it inherits no descriptor of the mount.
+/// Starts the opener if the sandbox permits no file, so that the source can be opened again after a
+/// change. The opener is started before the mount is made, so that it inherits no descriptor of the
+/// mount.
 fn with_opener(source: UnreadSource, settings: &Settings) -> Result<UnreadSource> {
     if !settings.no_sandbox && settings.external == External::None {
         let reader = settings.run_as.map_or_else(|| source.owner(), Ok)?;

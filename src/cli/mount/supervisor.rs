@@ -3,14 +3,14 @@
 //! The supervisor starts the worker and waits. It unmounts if the worker ends for any reason, or at
 //! SIGINT, SIGTERM or SIGHUP. It reads no bytes of the source, so no source can make it fail. It
 //! recognizes its own mount by the kernel's mount number, and leaves mounts of other programs at
-//! the same place alone. If another mount covers its mount, it unmounts as soon as the other one is
+//! the same path alone. If another mount covers its mount, it unmounts as soon as the other one is
 //! gone.
 //!
 //! Two connections lead to the worker:
 //!
 //! - The worker's standard output is a pipe. Its lines report the state of the mount, and its end
 //!   means that the worker has exited.
-//! - The worker's standard input is the supervision pipe. Its end means that the supervisor has
+//! - The worker's standard input is the supervision socket. Its end means that the supervisor has
 //!   exited. The worker also uses it to ask whether processes that wait for a response were killed.
 //!
 //! The sandbox prevents the worker from unmounting, so only the supervisor unmounts. A malicious
@@ -142,7 +142,7 @@ impl ReportTarget {
         }
     }
 
-    /// Returns the standard error of the worker.
+    /// Returns the pipe that becomes the standard error of the worker.
     fn worker_errors(self) -> io::Result<Stdio> {
         match self {
             ReportTarget::Pipe => Ok(io::stdout().as_fd().try_clone_to_owned()?.into()),
@@ -327,8 +327,8 @@ impl Supervisor {
                 }
                 MountEvent::Hung => return Err(self.failure("the mount does not answer")),
                 MountEvent::Invalid => return Err(self.failure(GARBLED)),
-                // Either the worker has reported why it ended, or the end of its reports shows
-                // this.
+                // The worker's report of a failure, or the end of its reports, is one of the next
+                // events.
                 MountEvent::FetcherGone if self.exits_soon(Instant::now() + TOGETHER) => {}
                 MountEvent::FetcherGone => return Err(self.failure(FETCHER_GONE)),
                 MountEvent::WorkerGone => {
@@ -438,8 +438,8 @@ impl Supervisor {
         }
     }
 
-    /// Ends the worker and removes the mount, in any state. A mount that another mount covers
-    /// stays.
+    /// Ends the worker and removes the mount, whatever their state. A mount that another mount
+    /// covers stays.
     fn stop(&mut self) {
         if matches!(self.worker.try_wait(), Ok(None)) {
             self.unmount();
@@ -462,7 +462,8 @@ impl Supervisor {
         self.unmount();
     }
 
-    /// Removes the mount. Forgets the mount if it no longer exists, or if it can never be removed.
+    /// Removes the mount. Clears `own_mount` if the mount no longer exists, or if it cannot be
+    /// removed. Keeps it if another mount covers the mount.
     fn unmount(&mut self) {
         let removal = self.own_mount.as_ref().map(OwnMount::unmount);
         match removal {

@@ -1,8 +1,8 @@
 //! The worker: the process that opens the source, mounts it and serves it.
 //!
-//! The worker opens the source and mounts with the rights of the user that called the program. Then
-//! it enters its sandbox, and only there reads the first byte of the source: no file is ever parsed
-//! outside the sandbox. The worker reports the result to its supervisor in lines on standard
+//! The worker opens the source and mounts with the privileges of the user that called the program.
+//! Then it enters its sandbox, and only there reads the first byte of the source: no file is ever
+//! parsed outside the sandbox. The worker reports the result to its supervisor in lines on standard
 //! output, and ends when the mount ends.
 //!
 //! The worker's standard input is the supervision socket. End of file means that the supervisor has
@@ -189,8 +189,10 @@ pub(in crate::cli) fn open_many_files() {
     }
 }
 
-/// Lists other FUSE filesystems. This must happen before any other mount is made. Otherwise files
-/// outside the source's directory can no longer be opened.
+/// Determines the filesystems on the path to the source, so that other FUSE filesystems, which may
+/// block, can be recognised later. Must precede the mount, which may cover the path, and the
+/// sandbox, in which the mount table cannot be opened. Returns `None` if the mount table cannot be
+/// opened.
 fn foreign_filesystems(source: &Path) -> Option<Arc<ForeignFilesystems>> {
     let found = ForeignFilesystems::on_path_to(source);
     let unknown = |error| {

@@ -13,11 +13,14 @@ pub(crate) struct Settings {
     pub(crate) uid: Option<u32>,
     pub(crate) gid: Option<u32>,
     pub(crate) umask: Option<u32>,
-    /// Maximum size of the cache, in bytes. Default: [`default_cache_size`].
+    /// Maximum size of the cache, in bytes. Default:
+    /// [`default_cache_size`](super::default_cache_size).
     pub(crate) cache_size: Option<u64>,
-    /// Number of requests to the mount that are answered at a time. Default: [`default_threads`].
+    /// Number of requests to the mount that are answered at a time. Default:
+    /// [`default_threads`](super::default_threads).
     pub(crate) threads: Option<usize>,
-    /// Maximum number of data files that are open at a time. Default: [`OPEN_MEMBERS`](crate::limits::OPEN_MEMBERS).
+    /// Maximum number of data files that are open at a time. Default:
+    /// [`OPEN_MEMBERS`](crate::limits::OPEN_MEMBERS).
     pub(crate) open_files: Option<usize>,
     pub(crate) direct_io: bool,
     pub(crate) external: External,

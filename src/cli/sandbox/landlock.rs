@@ -10,7 +10,7 @@ use landlock::{
 
 use crate::cli::sandbox::network_reach::NetworkReach;
 
-/// Last Landlock version that adds an access right which this program gives up. Later versions add
+/// Last Landlock version that adds an access right which this program restricts. Later versions add
 /// audit records, and a right to connect to named Unix sockets, which seccomp already forbids.
 const VERSION: ABI = ABI::V6;
 

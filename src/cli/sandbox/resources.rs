@@ -2,9 +2,9 @@
 //!
 //! `RLIMIT_DATA` counts private writable memory, that is, all memory of the allocator and of
 //! stacks. The limit is the sum of all memory budgets. No file can exhaust it, whatever the file
-//! contains; only an intruder in the process can. An allocation beyond the limit fails and ends the
-//! process, and then the supervisor unmounts. `RLIMIT_AS` also counts reserved addresses, whose
-//! page tables take memory even without a write.
+//! contains; only an attacker who controls the process can. An allocation beyond the limit fails
+//! and ends the process, and then the supervisor unmounts. `RLIMIT_AS` also counts reserved
+//! addresses, whose page tables take memory even without a write.
 //!
 //! `RLIMIT_NPROC` counts all threads of a real user in the system, including threads of other
 //! programs. The limit is therefore larger than the number of all existing threads. The kernel

@@ -18,7 +18,7 @@ use nix::libc;
 use super::*;
 use crate::fs::MountGuard;
 
-/// Returns the file at `path` as a source, with an arbitrary reader.
+/// Returns the file at `path` as a source that is read as an arbitrary user.
 fn file_at(path: &Path) -> ShownSource<'_> {
     ShownSource {
         path,
@@ -85,7 +85,8 @@ fn shut_in(reach: &ReachableFiles<'_>, attempts: impl FnOnce() + Send) {
     shut_in_by(|| restrict_process(&[*reach], None), attempts);
 }
 
-/// Calls `attempts` in a new thread, after `shut`. Skips the test if `shut` reports gaps.
+/// Calls `attempts` in a new thread that `shut` has sandboxed. Skips the test if `shut` reports
+/// gaps.
 #[track_caller]
 pub(in crate::cli) fn shut_in_by(
     shut: impl FnOnce() -> Vec<String> + Send,

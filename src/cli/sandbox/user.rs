@@ -38,7 +38,7 @@ pub(crate) enum SourceUser {
 /// to the calling thread and the threads that it starts, so this function must be called before any
 /// other thread starts.
 ///
-/// Root of a user namespace or of a container may lack the right to become the owner. Then the
+/// Root of a user namespace or of a container may lack the capability to become the owner. Then the
 /// process keeps its user, and reads whatever that user may read.
 ///
 /// # Errors

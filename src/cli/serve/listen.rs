@@ -66,7 +66,8 @@ pub(in crate::cli) fn parse(text: OsString) -> std::result::Result<ListenAddress
 pub(in crate::cli) struct BoundSocket {
     pub(in crate::cli) socket: OwnedFd,
     pub(in crate::cli) address: BoundAddress,
-    /// A socket that occupies the same port at the other loopback address; see [`reserve_other_loopback`].
+    /// A socket that occupies the same port at the other loopback address; see
+    /// [`reserve_other_loopback`].
     pub(in crate::cli) reserved_socket: Option<OwnedFd>,
 }
 
@@ -129,7 +130,8 @@ fn bind_network(address: SocketAddr) -> io::Result<BoundSocket> {
 
 /// Binds a socket to the port of `own` at the loopback address of the other IP version. The socket
 /// does not listen. Browsers resolve names below `localhost` to both addresses: another user who
-/// listened there would receive the token. Returns `None` if there is no such address.
+/// listened there would receive the token. Returns `None` if this machine lacks that address, or if
+/// `own` is neither the IPv4 nor the IPv6 loopback address nor `0.0.0.0`.
 ///
 /// # Errors
 /// Fails if the port is in use there.

@@ -187,14 +187,14 @@ fn listener(
     }
 }
 
-/// Returns the host name of this machine.
+/// Returns the host name of this machine, or `None` if it is empty or unknown.
 pub(in crate::cli) fn machine_name() -> Option<String> {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
     let name = name.trim();
     (!name.is_empty()).then(|| name.to_owned())
 }
 
-/// Enters the sandbox, which grants the rights that any of the sources needs.
+/// Enters the sandbox, which permits what any of the sources needs.
 fn enter(
     serve: &ServeCommand,
     sources: &[(&Location, MountSource)],

@@ -74,7 +74,7 @@ pub(in crate::cli) fn mount_warnings(program: Program, mount: &MountCommand) -> 
     advice.iter().map(|text| printable(text)).collect()
 }
 
-/// Returns a warning to print about a directory that is a source.
+/// Returns the warning about a source that is a Zarr store, or `None` for any other directory.
 pub(in crate::cli) fn directory_warning(source: &Path) -> Option<String> {
     let shown = source.display();
     is_zarr(source).then(|| {

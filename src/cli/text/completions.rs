@@ -3,7 +3,8 @@
 //!
 //! The scripts of bash, zsh and fish contain no knowledge of the command line. The scripts call
 //! `h5fs --complete SHELL WORD…` with the words up to the cursor. This call prints the words that
-//! fit, one per line, each with a tab and its help. The call exits with 0 if file names do not fit.
+//! fit, one per line, each with a tab and its help. The call exits with 1 if file names fit as
+//! well, otherwise with 0.
 
 mod candidates;
 mod inside;

@@ -134,8 +134,8 @@ pub(crate) fn start(destination: &Destination) -> Result<StartedLog> {
     Ok(StartedLog { early, file })
 }
 
-/// Returns the first word of H5FS_LOG that is not a valid level. `MODULE=LEVEL` is valid, and so is
-/// the name of a module of this program or of a library.
+/// Returns the first word of H5FS_LOG that is not a valid level, or `None` if all are valid.
+/// `MODULE=LEVEL` is valid, and so is the name of a module of this program or of a library.
 pub(crate) fn unknown_level() -> Option<String> {
     let value = std::env::var("H5FS_LOG").ok()?;
     unknown_level_in(&value)
@@ -298,8 +298,8 @@ impl Log for RateLimitedLogger {
     }
 }
 
-/// Returns whether a library logs the URLs and headers that it sends and receives, which contain
-/// secrets.
+/// Returns whether log lines with this `target` come from a library that logs the URLs and headers
+/// that it sends and receives, which contain secrets.
 fn may_log_secrets(target: &str) -> bool {
     let library = target.split("::").next().unwrap_or_default();
     library.starts_with("ureq") || library.starts_with("reqsign") || library.starts_with("rustls")

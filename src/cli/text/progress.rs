@@ -46,7 +46,8 @@ impl ProgressLine {
         self.is_wanted && self.written.elapsed() >= TICK
     }
 
-    /// Updates the line if it is due. `bytes` is the processed share of all bytes.
+    /// Updates the line if it is due. `bytes` is the processed share of all bytes, or `None` if
+    /// their total number is unknown.
     pub(in crate::cli) fn update(&mut self, done: CompletedWork, bytes: Option<ProgressShare>) {
         self.write(|elapsed| line(done, elapsed) + &bytes.map(of_bytes).unwrap_or_default());
     }

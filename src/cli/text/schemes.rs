@@ -31,7 +31,8 @@ pub(in crate::cli) fn parse_location(text: OsString) -> Result<Location> {
     }
 }
 
-/// Returns the scheme at the start of a text; RFC 3986, section 3.1.
+/// Returns the scheme at the start of a text, with the `:` or `://` after it; RFC 3986, section
+/// 3.1. Returns `None` if the text is probably not a URL.
 fn parse_scheme(text: &str) -> Option<&str> {
     let end = text.find(':')?;
     let (scheme, rest) = text.split_at_checked(end)?;

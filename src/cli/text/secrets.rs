@@ -16,8 +16,8 @@ use crate::cli::invocation::{Invocation, Role};
 /// newline.
 pub(in crate::cli) const VARIABLE: &str = "H5FS_SECRET_URLS";
 
-/// Executes the command again if its arguments contain a secret. Returns only if that fails, or if
-/// there is no secret.
+/// Executes the command again if its arguments contain a secret. Returns `None` if the arguments
+/// contain no secret, and the error if the execution fails.
 pub(in crate::cli) fn restart_without_secrets(call: &Invocation) -> Option<io::Error> {
     let shown: Vec<_> = call.arguments.iter().map(without_secrets).collect();
     let secrets: Vec<&str> = (call.arguments.iter().zip(&shown))
@@ -46,7 +46,8 @@ fn without_secrets(argument: &OsString) -> OsString {
     }
 }
 
-/// Returns the URL with its secrets, if it was given with secrets.
+/// Returns the URL with the secrets that the user wrote in it. Returns the URL unchanged if there
+/// are none.
 pub(in crate::cli) fn with_secrets(url: &Url) -> Url {
     let given = std::env::var(VARIABLE).unwrap_or_default();
     let urls = given

@@ -101,7 +101,7 @@ impl SourceAddress {
     /// is relative to the URL's prefix, and `token` selects the page.
     ///
     /// # Errors
-    /// `Other` if the server cannot list names.
+    /// `Other` if the source is not in an object store. `NotFound` if `prefix` is not UTF-8.
     pub(crate) fn listing_target(
         &self,
         prefix: &[u8],

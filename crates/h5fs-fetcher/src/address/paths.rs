@@ -2,10 +2,11 @@
 //!
 //! All paths are percent-encoded and do not start with `/`.
 
-/// File name of a directory's catalog.
+/// File name of the THREDDS catalog of a directory.
 pub(crate) const CATALOG: &str = "catalog.xml";
 
-/// Path segments before a directory in the URL of its catalog, and in the URLs of its files.
+/// Path segments of a THREDDS server before a directory: in the URL of the directory's catalog, and
+/// in the URLs of its files.
 pub(crate) const THREDDS_SERVICES: [&str; 2] = ["thredds/catalog/", "thredds/fileServer/"];
 
 /// Returns the path of the files whose catalog is in `directory`. Both paths are percent-encoded
@@ -20,6 +21,7 @@ pub(crate) fn thredds_files(directory: &str) -> Option<String> {
 }
 
 /// Returns the path of the file list of an InvenioRDM record, whose files are in `directory`.
+/// Returns `None` if `directory` is not `records/ID/files/`.
 pub(crate) fn record_listing(directory: &str) -> Option<String> {
     let number = directory
         .strip_prefix("records/")?
@@ -31,8 +33,9 @@ pub(crate) fn record_listing(directory: &str) -> Option<String> {
     is_number.then(|| format!("api/records/{number}/files"))
 }
 
-/// Returns the path of the API that lists a dataset's directory. Both paths are percent-encoded and
-/// do not start with `/`.
+/// Returns the path of the Hugging Face API that lists `directory` of a dataset. Both paths are
+/// percent-encoded and do not start with `/`. Returns `None` if `directory` is not
+/// `datasets/OWNER/NAME/resolve/REVISION/…`.
 pub(crate) fn dataset_listing(directory: &str) -> Option<String> {
     let parts: Vec<&str> = directory.strip_suffix('/')?.splitn(6, '/').collect();
     let (["datasets", owner, name, "resolve", revision], path) = parts.split_at_checked(5)? else {

@@ -2,8 +2,8 @@
 //!
 //! | request | route |
 //! |---|---|
-//! | to this machine, or to a metadata service | no proxy: it would be the proxy's own machine |
-//! | over http, with a secret | no proxy: it could read the secret |
+//! | to this machine, or to a metadata service | no proxy: the proxy would connect to its own machine |
+//! | over http, with a secret | no proxy: the proxy could read the secret |
 //! | over https | a tunnel: `CONNECT HOST:443` |
 //! | over http | the proxy's own request: `GET http://HOST/PATH`, RFC 9112, section 3.2.2 |
 
@@ -92,8 +92,8 @@ impl Proxies {
         }
     }
 
-    /// Returns the connector for plain HTTP requests through the proxy. `inner` is the connector to
-    /// servers.
+    /// Returns the connector and the resolver for plain HTTP requests through the proxy. `inner`
+    /// opens the connections to the proxy. Returns `None` if no HTTP proxy is set.
     pub(super) fn forwarding<C>(
         &self,
         inner: C,

@@ -20,7 +20,8 @@ use crate::limits;
 pub(super) struct PermittedResolver {
     inner: DefaultResolver,
     reach: AddressPolicy,
-    /// Host names of the proxies, which count as named by the user.
+    /// Host names of the proxies. All their addresses are permitted, because the user named the
+    /// proxies.
     proxies: Vec<String>,
     known: Mutex<HashMap<(String, u16), ResolvedAddresses>>,
 }

@@ -33,7 +33,7 @@ pub(super) struct TrustedCertificates(Arc<ClientConfig>);
 
 impl TrustedCertificates {
     /// Creates a configuration that trusts the certificates of the file at `path`. `word` is the
-    /// option that names the file.
+    /// name of the option or environment variable that names the file.
     ///
     /// # Errors
     /// `Usage` if the file cannot be read or contains no certificate.

@@ -17,7 +17,7 @@ pub struct CachedSource {
     pub source: Option<String>,
     /// Size on disk of the source's segments, in bytes.
     pub bytes: u64,
-    /// Time at which one of the source's segments was last used.
+    /// Time of the most recent use of any of the source's segments.
     pub last_used: SystemTime,
 }
 
@@ -34,7 +34,8 @@ struct CacheFile {
 enum CacheFileKind {
     /// A segment with pages of an object. The text is the object's key in hexadecimal digits.
     Segment(String),
-    /// The name of an object for listings. The text is the object's key in hexadecimal digits.
+    /// The URL of an object, for listings of the cache. The text is the object's key in hexadecimal
+    /// digits.
     Name(String),
     State,
     /// The lock file, or a file that does not belong to the cache.
@@ -155,7 +156,8 @@ impl DiskCache {
     }
 }
 
-/// Reads the name of an object from its file.
+/// Reads the URL of an object from its file. Returns `None` if the file cannot be read, is empty,
+/// or is not UTF-8.
 fn read_name(path: &Path) -> Option<String> {
     let mut name = String::new();
     let file = open_cache_file(path, OpenOptions::new().read(true)).ok()?;

@@ -6,7 +6,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use http::{HeaderValue, Uri};
 use jiff::fmt::rfc2822::DateTimeParser;
 
-/// Maximum number of cookies that servers set. Beyond this number, the oldest cookie is dropped.
+/// Maximum number of stored cookies that servers have set. Beyond this number, the oldest cookie is
+/// dropped.
 const SET: usize = 256;
 
 /// Maximum length in bytes of a cookie that a server sets. A longer cookie is ignored.
@@ -81,7 +82,7 @@ impl Cookies {
         }
     }
 
-    /// Returns the `Cookie` header for a request to `uri`.
+    /// Returns the `Cookie` header for a request to `uri`, or `None` if no cookie matches.
     pub(super) fn header(&self, uri: &Uri) -> Option<HeaderValue> {
         let now = now();
         let seen: Vec<_> = (self.file_cookies.iter().chain(&self.server_cookies))
@@ -113,7 +114,8 @@ impl Cookie {
     }
 
     /// Parses a `Set-Cookie` header; RFC 6265, sections 5.2 and 5.3. The attribute `Secure` is
-    /// ignored, because every cookie is treated as secure.
+    /// ignored, because every cookie is treated as secure. Returns `None` if the header is
+    /// malformed, or if the server at `uri` may not set cookies for the domain.
     fn from_header(text: &str, uri: &Uri) -> Option<Self> {
         let mut parts = text.split(';').map(str::trim);
         let (name, value) = parts.next()?.split_once('=')?;
@@ -189,7 +191,7 @@ fn now() -> i64 {
 }
 
 /// Parses the date of a cookie, such as `Wed, 21 Oct 2026 07:28:00 GMT`. The date may also contain
-/// `-`. Returns seconds since 1970.
+/// `-`. Returns seconds since 1970, or `None` if the text is not a date.
 fn date(text: &str) -> Option<i64> {
     let text = text.trim().replace('-', " ");
     let date = DateTimeParser::new()

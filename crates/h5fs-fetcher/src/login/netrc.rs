@@ -59,8 +59,8 @@ impl Netrc {
         Ok(Netrc(entries))
     }
 
-    /// Returns the `Authorization` header for a host. The entry `default` applies only to the host
-    /// of the source's URL.
+    /// Returns the `Authorization` header for a host, or `None` if no entry matches. The entry
+    /// `default` matches only if `is_own` is set, for the host of the source's URL.
     pub(super) fn authorization(&self, host: &str, is_own: bool) -> Option<HeaderValue> {
         let is_of = |entry: &&NetrcEntry| match &entry.host {
             Some(named) => named.eq_ignore_ascii_case(host),

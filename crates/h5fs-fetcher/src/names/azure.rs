@@ -10,7 +10,7 @@ use crate::names::page::{NamesPage, invalid_page};
 use crate::names::xml::{self, ElementVisitor, XmlAttributes};
 use crate::transfer::parse_date;
 
-/// The parsed content of a response.
+/// The part of a `List Blobs` response that has been parsed so far.
 #[derive(Default)]
 struct AzureListing {
     keys: Keys,

@@ -63,7 +63,8 @@ impl BaseDirectory {
         }
     }
 
-    /// Returns the path of an absolute link. The path is empty if the link leads to another server.
+    /// Returns the path of an absolute link, or `None` if the link is relative. The path is empty
+    /// if the link leads to another server.
     fn path_of<'a>(&self, reference: &'a str) -> Option<&'a str> {
         let of_server = match reference.split_once("://") {
             Some((scheme, rest)) if is_word(scheme) => {

@@ -74,7 +74,7 @@ pub(super) fn is_login_page(body: &[u8]) -> bool {
         })
 }
 
-/// Returns whether a title is the title of an index page.
+/// Returns whether a title or heading shows that the page is the index of the directory `base`.
 fn is_title(text: &str, base: &BaseDirectory) -> bool {
     let text = text.trim().to_lowercase();
     let path = base.path();

@@ -21,7 +21,8 @@ impl Keys {
     /// Adds a key with its state, or a common prefix.
     ///
     /// # Errors
-    /// `Other` if there are too many keys, or if an entity tag is too long.
+    /// `Other` if there are too many keys, or if an entity tag is too long. A temporary failure if
+    /// the key is empty.
     pub(super) fn add(
         &mut self,
         key: String,

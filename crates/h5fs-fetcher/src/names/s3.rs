@@ -9,7 +9,7 @@ use crate::names::keys::Keys;
 use crate::names::page::{NamesPage, invalid_page};
 use crate::names::xml::{self, ElementVisitor};
 
-/// The parsed content of a response.
+/// The part of a `ListObjectsV2` response that has been parsed so far.
 #[derive(Default)]
 struct S3Listing {
     keys: Keys,

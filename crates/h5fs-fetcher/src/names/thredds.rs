@@ -23,7 +23,7 @@ struct Catalog<'a> {
     has_service: bool,
 }
 
-/// Where the server provides the files of a catalog.
+/// The path at which the server provides the files of a catalog, in two parts.
 struct DatasetPath {
     /// Base path of the service `HTTPServer`.
     service: Vec<u8>,
@@ -109,7 +109,8 @@ impl Catalog<'_> {
         path.is_some_and(|path| percent_decode(path) == self.place.service)
     }
 
-    /// Returns the directory whose catalog is at `href`.
+    /// Returns the name of the subdirectory whose catalog is at `href`. Returns `None` for any
+    /// other link.
     fn directory(&self, href: &str) -> Option<Vec<u8>> {
         let directory = href.strip_suffix(CATALOG)?;
         match self.base.resolve(directory) {

@@ -21,7 +21,8 @@ pub(super) fn path_in_dataset(directory: &str) -> Vec<u8> {
     parts.nth(5).map(percent_decode).unwrap_or_default()
 }
 
-/// Parses one page of the directory `within` a dataset, and adds its names to `names`.
+/// Parses one page of a directory's listing, and adds its names to `names`. `within` is the path of
+/// the directory in its dataset.
 ///
 /// # Errors
 /// Fails for an incomplete or invalid page, for names in another directory, and for too many names.

@@ -191,8 +191,9 @@ impl NamesRequest<'_> {
         Err(self.exchange.with_login_hint(trouble, target))
     }
 
-    /// Returns the failure for a page that is not an index page. The failure is temporary if the
-    /// server has sent an index page before.
+    /// Returns the failure for a page that is not an index page. If the server has listed names
+    /// before, the failure is temporary, or with a configured login, a failure that a new login may
+    /// repair.
     fn no_index(&self, text: String) -> FetchError {
         match self.web.0.get() {
             Some(_) if self.exchange.login.is_configured() => expired_login(text),
@@ -201,7 +202,8 @@ impl NamesRequest<'_> {
         }
     }
 
-    /// Returns the destination of an earlier redirect from this URI, if there was one.
+    /// Returns the remembered destination of a redirect from this URI, or `None` if there was no
+    /// redirect.
     fn redirect_target(&self, uri: &Uri) -> Option<Uri> {
         lock(&self.exchange.redirects).get(uri).cloned()
     }
@@ -224,7 +226,7 @@ impl NamesRequest<'_> {
         }
     }
 
-    /// Looks up the requested name in its WebDAV properties.
+    /// Looks up the requested name by requesting its WebDAV properties.
     fn properties(&self, transfer: &Transfer<'_>) -> Result<Option<ListedType>, FetchError> {
         let page = found_or_none(self.page(transfer, self.prefix, Protocol::WebDav))?;
         let first = page.and_then(|page| page.names.into_iter().next());
@@ -308,7 +310,8 @@ fn found_or_none<T>(found: Result<T, FetchError>) -> Result<Option<T>, FetchErro
     }
 }
 
-/// Returns the length of the object according to the headers of a response.
+/// Returns the length of the object according to the headers of a response. Returns `None` if the
+/// response has no length, is encoded, or has another status than 200.
 fn length(answer: &HttpResponse) -> Option<u64> {
     let is_whole = answer.status == 200 && !is_encoded(answer);
     let length = answer.header("content-length").filter(|_| is_whole)?;

@@ -11,14 +11,15 @@ use crate::names::page::{NamesPage, invalid_page, listed_name};
 use crate::names::xml::{self, ElementVisitor};
 use crate::transfer::parse_date;
 
-/// The parsed content of a response.
+/// The part of a `multistatus` response that has been parsed so far.
 struct WebDavListing<'a> {
     base: &'a BaseDirectory,
     names: Vec<ListedName>,
     /// Number of `response` elements.
     count: usize,
-    /// URI reference and properties of the current `response` element.
+    /// URI reference of the current `response` element.
     href: String,
+    /// Properties of the current `response` element, from its `propstat` elements with status 200.
     found: Properties,
     /// Properties of the current `propstat` element.
     pending: Properties,
@@ -35,7 +36,8 @@ struct Properties {
 }
 
 impl Properties {
-    /// Adds the properties of `other`. If both have a property, that of `other` is used.
+    /// Adds the properties of `other`. If both have a length or an entity tag, the value of `other`
+    /// is used.
     fn add(&mut self, other: Properties) {
         self.is_collection |= other.is_collection;
         self.length = other.length.or(self.length);
@@ -45,8 +47,9 @@ impl Properties {
         self.modified = self.modified.max(other.modified);
     }
 
-    /// Converts the properties to an item of a page. The item has a state only if length and entity
-    /// tag are known, because the response to a GET request has both.
+    /// Converts the properties to the type of a listed name. The type includes the state of the
+    /// object only if length and entity tag are known, because the response to a GET request, with
+    /// which the state is compared, has both.
     fn into_named(self) -> ListedType {
         match self.length {
             _ if self.is_collection => ListedType::Prefix,

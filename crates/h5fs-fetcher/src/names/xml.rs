@@ -48,7 +48,8 @@ struct XmlParser<'a> {
     text: String,
 }
 
-/// Parses a document with this `root`.
+/// Parses a document whose root element has the name `root`, and passes its elements to the visitor
+/// `elements`.
 ///
 /// # Errors
 /// Fails if the document is incomplete or has another root, because a proxy may have truncated it.
@@ -139,7 +140,8 @@ fn attributes(element: &BytesStart<'_>) -> Result<XmlAttributes, FetchError> {
     pairs.collect::<Result<_, _>>().map(XmlAttributes)
 }
 
-/// Decodes a character reference such as `&amp;` or `&#38;`.
+/// Decodes a character reference such as `&amp;` or `&#38;`. Returns `None` for an unknown name or
+/// an invalid number.
 fn character(reference: &BytesRef<'_>) -> Option<char> {
     match &**reference {
         "amp" => Some('&'),

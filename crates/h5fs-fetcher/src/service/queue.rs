@@ -1,6 +1,6 @@
 //! The queue of requests that wait for a thread.
 //!
-//! Requests that a reader waits for are answered before prefetches. Within both groups, the order
+//! Requests that a program waits for are answered before prefetches. Within both groups, the order
 //! is first in, first out.
 
 use std::collections::{HashMap, VecDeque};
@@ -19,7 +19,7 @@ pub(super) struct FetchJob {
 }
 
 impl FetchJob {
-    /// Returns whether the request is a prefetch, for which no reader waits yet.
+    /// Returns whether the request is a prefetch, for which no program waits yet.
     pub(super) fn is_prefetch(&self) -> bool {
         matches!(
             self.request,
@@ -95,12 +95,12 @@ impl JobQueue {
         }
     }
 
-    /// Forgets the number and the cancellation flag of a finished request.
+    /// Removes the number and the cancellation flag of a finished request from the queue.
     pub(super) fn finish(&self, id: u64) {
         lock(&self.state).known.remove(&id);
     }
 
-    /// Cancels a request, because no reader waits for it any longer.
+    /// Cancels a request, because no program waits for it any longer.
     pub(super) fn cancel(&self, id: u64) {
         let mut state = lock(&self.state);
         if let Some(flag) = state.known.get(&id) {

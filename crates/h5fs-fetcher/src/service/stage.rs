@@ -20,8 +20,8 @@ impl Stage {
         Stage(file)
     }
 
-    /// Writes `bytes` to the stage. `region` is the offset of the requested range's bytes in the
-    /// stage, and `at` is the offset within them.
+    /// Writes `bytes` to the stage. `region` is the offset in the stage at which the bytes of the
+    /// object start, and `at` is the offset in the object.
     ///
     /// # Errors
     /// `NoRoom` if memory is exhausted, or if the offset overflows.

@@ -157,7 +157,7 @@ fn signer(
 }
 
 /// Returns the reason why the credentials service that the environment names is not used. Returns
-/// `None` if it may be used.
+/// `None` if the service may be used, or if the environment names none.
 fn refused_service() -> Option<String> {
     const NAMES: [&str; 2] = [
         "AWS_CONTAINER_CREDENTIALS_FULL_URI",

@@ -2,7 +2,7 @@
 //!
 //! | credentials | source |
 //! |---|---|
-//! | both | the connection string in `credentials=FILE` or `AZURE_STORAGE_CONNECTION_STRING` |
+//! | a shared access signature, or the key of the account | the connection string in `credentials=FILE` or `AZURE_STORAGE_CONNECTION_STRING` |
 //! | a shared access signature | `AZURE_STORAGE_SAS_TOKEN` |
 //! | the key of the account | `AZURE_STORAGE_KEY` |
 //!
@@ -161,7 +161,7 @@ impl AccountKey {
     }
 }
 
-/// Returns the text of a GET request from which the signature is computed.
+/// Returns the string-to-sign of a GET request, from which the signature is computed.
 fn signed_text(account: &str, uri: &Uri, headers: &HeaderMap) -> String {
     const STANDARD: [HeaderName; 11] = [
         header::CONTENT_ENCODING,

@@ -21,8 +21,8 @@ pub(super) fn no_credentials(reason: &str) -> String {
     format!("no valid credentials are found ({reason})")
 }
 
-/// Starts a process outside the sandbox that opens one file, and returns the function that sends a
-/// request to it.
+/// Starts a process outside the sandbox that opens one file, and returns the function that requests
+/// the open file from that process.
 pub type StartOpener<'a> = dyn Fn(&Path) -> io::Result<SourceOpener> + 'a;
 
 /// The credentials files. An opener process outside the sandbox opens each file that the options or
@@ -73,7 +73,8 @@ impl FileRead for CredentialFiles {
     }
 }
 
-/// The HTTP services that issue credentials, as the signers' libraries call them.
+/// An HTTP client through which the signers' libraries request credentials from the services that
+/// issue them.
 pub(super) struct Services(pub(super) Arc<HttpClient>);
 
 impl std::fmt::Debug for Services {

@@ -268,7 +268,8 @@ impl GoogleCredentials {
         })
     }
 
-    /// Returns the HTTP request for a new access token.
+    /// Returns the HTTP request for a new access token, or `None` if the request cannot be built or
+    /// signed.
     fn request(&self) -> Option<Request<Vec<u8>>> {
         let form = match &self.origin {
             TokenOrigin::Machine => {

@@ -52,7 +52,7 @@ pub(crate) fn profile_name(settings: &RemoteSettings) -> String {
 }
 
 /// Returns the reason why no credentials can be found: a file or profile that the options or the
-/// environment name is missing. `open` opens a file.
+/// environment name is missing. Returns `None` if none of them is missing. `open` opens a file.
 pub(crate) fn missing_credentials_reason(
     settings: &RemoteSettings,
     open: impl Fn(&Path) -> io::Result<File>,
@@ -75,7 +75,7 @@ pub(crate) fn missing_credentials_reason(
         .flatten()
 }
 
-/// Returns why none of the files contains the profile `name`.
+/// Returns why none of the files contains the profile `name`, or `None` if one of them contains it.
 fn missing_profile_reason(
     files: &[PathBuf],
     name: &str,

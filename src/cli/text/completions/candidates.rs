@@ -19,7 +19,7 @@ pub(super) struct Candidate {
 #[derive(Debug, Default)]
 pub(super) struct Completions {
     pub(super) candidates: Vec<Candidate>,
-    /// Whether file names can also complete it.
+    /// Whether file names can also complete the command line.
     pub(super) with_files: bool,
 }
 

@@ -35,7 +35,8 @@ pub(super) fn complete_path(source: &OsStr, typed: &[u8]) -> Vec<Vec<u8>> {
     names.map(|name| [directory, name].concat()).collect()
 }
 
-/// Returns the path of a source that is a file or directory on this machine.
+/// Returns the path of a source that is a file or directory on this machine, or `None` for any
+/// other source.
 fn local(source: &OsStr) -> Option<PathBuf> {
     let Ok(Location::Path(path)) = Location::parse(source.to_owned()) else {
         return None;
@@ -48,7 +49,8 @@ fn local(source: &OsStr) -> Option<PathBuf> {
     (kind.is_file() || kind.is_dir()).then_some(path)
 }
 
-/// Returns the output of `h5fs ls` for a directory.
+/// Returns the output of `h5fs ls` for a directory in `source`, or `None` if the output does not
+/// arrive in time or is too long.
 fn listed(source: &Path, directory: &[u8], with_hidden: bool) -> Option<Vec<u8>> {
     let mut command = Command::new(std::env::current_exe().ok()?);
     command.args(["ls", "--quiet", "--slash", "--one"]);

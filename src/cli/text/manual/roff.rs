@@ -51,7 +51,7 @@ fn continued<'a>(
         .map(move |line| &line[indent.len()..])
 }
 
-/// A page, or a part of one.
+/// The roff text of a manual page, or of a part of a page.
 #[derive(Default)]
 pub(super) struct RoffPage {
     pub(super) roff: String,
