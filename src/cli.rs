@@ -36,9 +36,10 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use args::{MountCommand, Program, Task};
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::source::location::Location;
+
+use args::{MountCommand, Program, Task};
 use invocation::{Invocation, Role};
 use text::error_message::print_error;
 use text::printable::printable;

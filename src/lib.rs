@@ -4,7 +4,9 @@
 //! # Crates
 //!
 //! This crate contains the command and everything above the formats. [`h5fs_reader`] reads HDF5 and
-//! ASDF, without a mount and without a network. CONTRIBUTING.md has the map of all crates.
+//! ASDF, without a mount and without a network. [`h5fs_conventions`] knows the conventions of arrays,
+//! [`h5fs_joined`] shows many files as one, and [`h5fs_fetcher`] fetches sources by URL.
+//! CONTRIBUTING.md has the map of all crates.
 //!
 //! # Layers
 //!
@@ -14,10 +16,8 @@
 //! |---|---|---|
 //! | 9 | [`cli`] | the command: arguments, supervisor, sandboxed worker, fetcher, commands without a mount |
 //! | 8 | [`fs`] | inodes, names, handles, stat. Only files of `fs/fuse` use fuser, and only `fs/http/server.rs` uses hyper |
-//! | 7 | `joined` | many files as one: a container that joins containers |
 //! | 6 | `view` | the content of a file of the mount: a length and a `read_for` |
-//! | 0 to 5 | [`h5fs_reader`] | the formats, from bytes to arrays |
-//! | 0 | [`limits`] | the limits of this crate and of the reader |
+//! | 0 | [`limits`] | the limits of all crates |
 //!
 //! # Embedding
 //!
@@ -44,6 +44,5 @@
 
 pub mod cli;
 pub mod fs;
-mod joined;
 pub mod limits;
 mod view;

@@ -3,7 +3,6 @@
 //! Each open file has its own view, so a view may hold the state of one reader. Examples are a
 //! prefetch stream, and the position in a text that is generated from front to back.
 
-mod calendar;
 pub(crate) mod cf;
 pub(crate) mod csv;
 pub(crate) mod elements;

@@ -23,6 +23,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use h5fs_joined::kept;
 use h5fs_reader::source::location::Location;
 use nix::fcntl::OFlag;
 use nix::unistd::geteuid;
@@ -31,7 +32,6 @@ use rustix::fs::{AtFlags, Dir, FlockOperation, Mode, OFlags, flock, openat, unli
 use sha2::{Digest, Sha256};
 
 use crate::cli::options::Settings;
-use crate::joined::kept;
 use crate::limits;
 
 /// Name of the directory of the cache files within this program's cache directory.

@@ -25,6 +25,7 @@ pub(in crate::view) mod padding;
 use std::ops::Range;
 use std::sync::Arc;
 
+use h5fs_conventions::csv_field::{append_quoted, needs_quotes};
 use h5fs_reader::array::{CancelToken, Engine};
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::wire::{to_u64, to_usize};
@@ -248,7 +249,7 @@ impl CsvTable {
         };
         if is_quoted {
             let text = out.split_off(before);
-            quote(&text, out);
+            append_quoted(&text, out);
         }
     }
 }
@@ -356,7 +357,7 @@ fn header<'a>(names: impl Iterator<Item = &'a Vec<u8>>) -> Result<Vec<u8>> {
             return Err(Error::limit("columns of a csv", most));
         }
         if needs_quotes(name) {
-            quote(name, &mut out);
+            append_quoted(name, &mut out);
         } else {
             out.extend_from_slice(name);
         }
@@ -369,32 +370,6 @@ fn header<'a>(names: impl Iterator<Item = &'a Vec<u8>>) -> Result<Vec<u8>> {
     out.pop();
     out.push(b'\n');
     Ok(out)
-}
-
-/// Appends a text as a cell, in quotes if readers could misinterpret it.
-pub(crate) fn append_field(text: &[u8], out: &mut Vec<u8>) {
-    if needs_quotes(text) {
-        quote(text, out);
-    } else {
-        out.extend_from_slice(text);
-    }
-}
-
-fn needs_quotes(text: &[u8]) -> bool {
-    let has_syntax = text.iter().any(|byte| b",\"\r\n".contains(byte));
-    has_syntax || text.trim_ascii().len() < text.len() || text.is_empty()
-}
-
-/// Appends a text in quotes.
-fn quote(text: &[u8], out: &mut Vec<u8>) {
-    out.push(b'"');
-    for &byte in text {
-        if byte == b'"' {
-            out.push(b'"');
-        }
-        out.push(byte);
-    }
-    out.push(b'"');
 }
 
 #[cfg(test)]

@@ -1,12 +1,9 @@
 //! The elements of an array as the views use them: a datatype, dimensions and bytes.
 
 pub(crate) mod converted;
-pub(crate) mod dimensions;
 pub(in crate::view) mod long_elements;
-pub(crate) mod matlab_empty;
 pub(crate) mod missing;
 pub(in crate::view) mod normal;
-pub(crate) mod padded;
 pub(crate) mod part;
 pub(crate) mod raw;
 pub(crate) mod references;

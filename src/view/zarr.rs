@@ -11,7 +11,6 @@ mod block;
 pub(crate) mod chunk;
 pub(crate) mod codecs;
 pub(crate) mod datatype;
-pub(crate) mod dimensions;
 pub(crate) mod document;
 pub(crate) mod grid;
 pub(crate) mod json;

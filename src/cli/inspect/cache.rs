@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
+use h5fs_fetcher::{CachedSource, DiskCache};
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::text::JsonObject;
 
@@ -11,7 +12,6 @@ use crate::cli::inspect::command_source::{self, Outcome};
 use crate::cli::text::printable::printable;
 use crate::cli::text::progress::amount;
 use crate::fs::timestamp_of;
-use h5fs_fetcher::{CachedSource, DiskCache};
 
 /// Text that is shown for a source whose URL the cache does not contain.
 const UNKNOWN: &str = "(unknown)";

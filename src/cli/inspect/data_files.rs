@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use h5fs_joined::choice::JoinChoice;
 use h5fs_reader::detect;
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::source::local::file::FileSource;
@@ -17,7 +18,6 @@ use crate::cli::inspect::command_source;
 use crate::cli::inspect::joined_names::{joined_name, split_pattern};
 use crate::cli::inspect::prefix_files::{PrefixEntry, PrefixFiles};
 use crate::cli::text::error_message::print_file_error;
-use crate::joined::choice::JoinChoice;
 
 /// An iterator over the data files that the command line names directly, or that are in the
 /// directories and prefixes that it names.

@@ -5,9 +5,9 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
+use h5fs_joined::choice::JoinChoice;
 use h5fs_reader::model::ndl::Syntax;
 
-use crate::joined::choice::JoinChoice;
 use crate::view::texts::ndl::Options;
 
 /// Path of the directory in which all files of a source are joined.

@@ -16,9 +16,9 @@ use std::process::ExitCode;
 
 use clap::Command;
 use clap_complete::{Shell, generate};
+use h5fs_reader::error::{Error, Result};
 
 use candidates::Candidate;
-use h5fs_reader::error::{Error, Result};
 
 /// First argument of a call by a completion script.
 pub(in crate::cli) const FLAG: &str = "--complete";

@@ -37,6 +37,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Instant, SystemTime};
 
+use h5fs_joined::choice::{self, JoinChoice};
 use h5fs_reader::array::{CancelToken, Engine, MemoryReservation};
 use h5fs_reader::error::line::one_line;
 use h5fs_reader::error::{Error, Result};
@@ -68,7 +69,6 @@ use crate::fs::state::handle::{Caching, Handle, Handles, Openable, OpenedHandle}
 use crate::fs::state::inode::ROOT;
 use crate::fs::state::status_texts::StatusTexts;
 use crate::fs::state::traffic::RequestCounters;
-use crate::joined::choice::{self, JoinChoice};
 use crate::limits;
 use crate::view::texts::text::Text;
 

@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
+use h5fs_conventions::matlab_empty;
+use h5fs_conventions::padded::{DimensionLengths, PaddedContainer};
 use h5fs_reader::array::kinds::vlen::VariableLengthContent;
 use h5fs_reader::array::{Engine, Reader};
 use h5fs_reader::error::{Error, Result};
@@ -34,8 +36,6 @@ use crate::fs::state::counts::{CountCache, CountKey, CountResult};
 use crate::fs::state::inode::{SOURCE, TreeNumber};
 use crate::limits;
 use crate::view::View;
-use crate::view::elements::matlab_empty;
-use crate::view::elements::padded::{DimensionLengths, PaddedContainer};
 use crate::view::elements::part::ArrayPart;
 use crate::view::elements::raw::RawElements;
 use crate::view::table::TableConvention;

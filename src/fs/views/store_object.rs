@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use h5fs_conventions::dimension_names;
+use h5fs_conventions::dimensions::{has_no_values, is_scale};
 use h5fs_reader::error::{Error, Result, ignore_permanent};
 use h5fs_reader::model::text::JsonObject;
 use h5fs_reader::model::value::TextContext;
@@ -11,13 +13,12 @@ use h5fs_reader::wire::to_usize;
 use crate::fs::data_files::file_state::FileState;
 use crate::fs::name;
 use crate::limits;
-use crate::view::elements::dimensions::{has_no_values, is_scale};
 use crate::view::texts::asdf_json::AsdfJson;
 use crate::view::zarr::array::{RecordArray, StoreNode, ZarrArray};
 use crate::view::zarr::attributes::{self, ZarrAttributes};
 use crate::view::zarr::grid::Grid;
 use crate::view::zarr::store_entry::{DOCUMENT, StoreEntry};
-use crate::view::zarr::{codecs, dimensions, document};
+use crate::view::zarr::{codecs, document};
 
 /// The kind of chunks that a Zarr store contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,7 +72,7 @@ pub(in crate::fs) fn store_presence(file: &FileState, node: &Node) -> Result<Sto
             return Ok(StorePresence::Implied);
         }
         let paths = |node| file.path_index().checked_path(node);
-        dimensions::dimension_names(container, node.id, array.shape.dims().len(), &paths)?;
+        dimension_names::dimension_names(container, node.id, array.shape.dims().len(), &paths)?;
     }
     let is_shown = match &array.storage {
         // Without chunks, a reader would not get the error.
@@ -318,7 +319,7 @@ fn absent_fields(record: &RecordArray, attributes: &mut ZarrAttributes) {
 fn dimension_names(file: &FileState, node: &Node, shown: &ZarrArray) -> Result<Vec<Vec<u8>>> {
     let paths = |node| file.path_index().checked_path(node);
     let rank = shown.array.shape.dims().len();
-    dimensions::store_dimension_names(&*file.container, node.id, rank, &shown.dims, &paths)
+    dimension_names::store_dimension_names(&*file.container, node.id, rank, &shown.dims, &paths)
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 
 use std::collections::HashSet;
 
+use h5fs_conventions::dimensions::{ancestor_groups, last_name, parent_path};
 use h5fs_reader::error::{Result, ignore_permanent};
 use h5fs_reader::model::attribute_value::text;
 use h5fs_reader::model::{Container, LinkTarget, NodeId};
@@ -12,7 +13,6 @@ use h5fs_reader::model::{Container, LinkTarget, NodeId};
 use crate::limits;
 use crate::view::cf::siblings::Siblings;
 use crate::view::cf::variable::Variable;
-use crate::view::elements::dimensions::{ancestor_groups, last_name, parent_path};
 use crate::view::texts::json::SharedPaths;
 
 /// A coordinate of a variable.

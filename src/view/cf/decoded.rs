@@ -1,5 +1,8 @@
 //! Views with the decoded elements of a variable: bytes, and NumPy files.
 
+use h5fs_conventions::dimensions::FindPath;
+use h5fs_conventions::packing::Packing;
+use h5fs_conventions::time::TimeUnits;
 use h5fs_reader::error::Result;
 use h5fs_reader::model::datatype::Class;
 use h5fs_reader::model::shape::product;
@@ -7,12 +10,9 @@ use h5fs_reader::model::{Container, Datatype, Node};
 
 use crate::view::View;
 use crate::view::cf::decoding::Decoding;
-use crate::view::cf::packing::Packing;
-use crate::view::cf::time::TimeUnits;
 use crate::view::cf::variable::Variable;
 use crate::view::elements::Elements;
 use crate::view::elements::converted::{Conversion, ConvertedElements};
-use crate::view::elements::dimensions::FindPath;
 use crate::view::elements::normal::normalize;
 use crate::view::pictures::framed::FramedFile;
 use crate::view::pictures::npy;

@@ -1,5 +1,8 @@
 //! The decoding of the elements of a variable, to bytes and to text.
 
+use h5fs_conventions::packing::Packing;
+use h5fs_conventions::stored_type::{ExactNumber, StoredType};
+use h5fs_conventions::time::{TEXT_BYTES, Tick, Ticks, TimeUnits};
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::Datatype;
 use h5fs_reader::model::datatype::{ByteOrder, Charset, Class, StringPadding};
@@ -7,9 +10,6 @@ use h5fs_reader::model::numpy::numpy_literal;
 use h5fs_reader::model::value::{TextContext, ValueWriter};
 
 use crate::limits;
-use crate::view::cf::packing::Packing;
-use crate::view::cf::stored_type::{ExactNumber, StoredType};
-use crate::view::cf::time::{TEXT_BYTES, Tick, Ticks, TimeUnits};
 use crate::view::csv::fields::Cell;
 use crate::view::csv::padding::Padding;
 use crate::view::elements::Elements;

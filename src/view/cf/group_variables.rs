@@ -14,6 +14,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use h5fs_conventions::dimensions::{is_scale, scales_from_list};
 use h5fs_reader::error::{Result, quote};
 use h5fs_reader::model::attribute_value::{attribute_exists, text};
 use h5fs_reader::model::{Link, LinkTarget, Node, NodeId};
@@ -24,7 +25,6 @@ use crate::view::cf::coordinates::split_names;
 use crate::view::cf::decoding::DecodedKind;
 use crate::view::cf::siblings::Siblings;
 use crate::view::cf::variable::Variable;
-use crate::view::elements::dimensions::{is_scale, scales_from_list};
 use crate::view::table::group::{Group, check_table_size};
 
 /// A variable that is a member of a group, and may be a column of the group's table.

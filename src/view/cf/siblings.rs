@@ -4,16 +4,16 @@
 use std::cell::OnceCell;
 use std::collections::HashMap;
 
+use h5fs_conventions::dimensions::{
+    ancestor_groups, has_no_values, is_scale, last_name, parent_path, scales_from_list,
+};
+use h5fs_conventions::time::TimeUnits;
 use h5fs_reader::error::{Result, ignore_permanent};
 use h5fs_reader::model::attribute_value::text;
 use h5fs_reader::model::datatype::Class;
 use h5fs_reader::model::{Array, Container, LinkTarget, NodeId};
 
 use crate::limits;
-use crate::view::cf::time::TimeUnits;
-use crate::view::elements::dimensions::{
-    ancestor_groups, has_no_values, is_scale, last_name, parent_path, scales_from_list,
-};
 
 /// The variables of one group, with the cached results of two searches: boundary variables, and
 /// lengths of texts.

@@ -8,6 +8,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use h5fs_conventions::dimensions::last_name;
 use h5fs_reader::array::Engine;
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::selector::Selector;
@@ -22,7 +23,6 @@ use crate::view::cf::variable::Variable;
 use crate::view::csv::CsvTable;
 use crate::view::csv::fields::{ColumnReader, ShiftedFields};
 use crate::view::elements::Elements;
-use crate::view::elements::dimensions::last_name;
 use crate::view::texts::json::SharedPaths;
 
 /// The file that contains a variable, and the functions that find and open other objects of the

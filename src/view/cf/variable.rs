@@ -3,6 +3,11 @@
 
 use std::sync::Arc;
 
+use h5fs_conventions::attributes;
+use h5fs_conventions::dimensions::{self, FindPath};
+use h5fs_conventions::packing::{Packing, PackingAttributes};
+use h5fs_conventions::stored_type::StoredType;
+use h5fs_conventions::time::TimeUnits;
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::attribute_value::{attribute_exists, text};
 use h5fs_reader::model::datatype::Class;
@@ -10,13 +15,8 @@ use h5fs_reader::model::selector::Selector;
 use h5fs_reader::model::value::ValueWriter;
 use h5fs_reader::model::{Array, Container, Node, NodeId, Shape};
 
-use crate::view::cf::attributes;
 use crate::view::cf::decoding::Decoding;
-use crate::view::cf::packing::{Packing, PackingAttributes};
 use crate::view::cf::siblings::Siblings;
-use crate::view::cf::stored_type::StoredType;
-use crate::view::cf::time::TimeUnits;
-use crate::view::elements::dimensions::{self, FindPath};
 
 /// A variable of the netCDF conventions: an array with named dimensions, and a rule that decodes
 /// its elements.

@@ -12,6 +12,7 @@
 
 use std::sync::Arc;
 
+use h5fs_conventions::stored_type as numbers;
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::Datatype;
 use h5fs_reader::model::datatype::{Class, Member};
@@ -20,7 +21,6 @@ use h5fs_reader::model::shape::product;
 use h5fs_reader::wire::to_usize;
 
 use crate::limits;
-use crate::view::cf::stored_type as numbers;
 use crate::view::elements::missing::MissingValues;
 use crate::view::elements::{Elements, numpy_datatype};
 use crate::view::parquet::encoding::ValueEncoding;

@@ -19,6 +19,7 @@
 //! "Counted" means that the values are read once to add up their lengths before the file is
 //! created. Other datatypes, such as wider numbers, do not have a field.
 
+use h5fs_conventions::stored_type as numbers;
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::datatype::{ByteOrder, Class, Float, ReferenceKind, StringPadding};
 use h5fs_reader::model::datetime64::Datetime64;
@@ -29,7 +30,6 @@ use h5fs_reader::model::{Datatype, Reference};
 use h5fs_reader::wire::{to_u64, to_usize};
 
 use crate::limits;
-use crate::view::cf::stored_type as numbers;
 use crate::view::parquet::leaf::{Body, Dictionary};
 use crate::view::parquet::schema::{Physical, Type, Unit};
 

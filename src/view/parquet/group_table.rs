@@ -15,6 +15,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use h5fs_conventions::stored_type as numbers;
 use h5fs_reader::array::{CancelToken, Engine, Reader};
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::datatype::Class;
@@ -22,7 +23,6 @@ use h5fs_reader::model::{Array, Container, NodeId};
 use h5fs_reader::wire::{to_u64, to_usize};
 
 use crate::limits;
-use crate::view::cf::stored_type as numbers;
 use crate::view::csv::fields::{Cell, Cells};
 use crate::view::elements::raw::RawElements;
 use crate::view::parquet::columns::FieldBuilder;

@@ -3,13 +3,13 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use h5fs_conventions::stored_type as numbers;
 use h5fs_reader::array::CancelToken;
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::value::TextContext;
 use h5fs_reader::wire::{Count, to_u64, to_usize};
 
 use crate::limits;
-use crate::view::cf::stored_type as numbers;
 use crate::view::parquet::encoding::Encoding;
 use crate::view::parquet::leaf::{BATCH_BYTES, EncodedValues, LeafValues, ListLengths};
 use crate::view::parquet::stored::{PointerContext, ValueLocation};

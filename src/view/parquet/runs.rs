@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
+use h5fs_conventions::stored_type as numbers;
 use h5fs_reader::array::CancelToken;
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::wire::to_usize;
 
-use crate::view::cf::stored_type as numbers;
 use crate::view::parquet::leaf::{EncodedValues, LeafValues};
 use crate::view::parquet::stored::ValueLocation;
 use crate::view::table::runs::find_run;

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use h5fs_conventions::stored_type as numbers;
 use h5fs_reader::array::{Bytes, CancelToken};
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::datatype::{ReferenceKind, StringPadding};
@@ -13,7 +14,6 @@ use h5fs_reader::wire::{to_u64, to_usize};
 
 use crate::limits;
 use crate::view::View;
-use crate::view::cf::stored_type as numbers;
 use crate::view::elements::missing::MissingValues;
 use crate::view::parquet::encoding::Encoding;
 use crate::view::parquet::leaf::{BATCH_BYTES, EncodedValues, LeafValues, ValueOrigin};

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use h5fs_conventions::dimensions::{is_scale, scale_from_list};
 use h5fs_reader::array::{CancelToken, Engine};
 use h5fs_reader::error::Result;
 use h5fs_reader::model::attribute_value::{integers, reference_target_at, text, texts};
 use h5fs_reader::model::{Container, Node, NodeId};
 
-use crate::view::elements::dimensions::{is_scale, scale_from_list};
 use crate::view::elements::element_type;
 use crate::view::pictures::appearance::{Appearance, Interlace, Origin};
 use crate::view::pictures::image::{Image, Pixel, PixelKind};

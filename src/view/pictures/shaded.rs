@@ -14,6 +14,7 @@ pub(crate) mod statistics;
 use std::io::Write;
 use std::time::Instant;
 
+use h5fs_conventions::dimensions::FindPath;
 use h5fs_reader::array::{CancelToken, MemoryReservation};
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::array::{Fill, Storage};
@@ -24,7 +25,6 @@ use png::{BitDepth, ColorType, DeflateCompression, Encoder, Filter};
 use crate::limits;
 use crate::view::cf::decoded;
 use crate::view::elements::Elements;
-use crate::view::elements::dimensions::FindPath;
 use crate::view::elements::missing::MissingValues;
 use crate::view::pictures::appearance::Appearance;
 use crate::view::pictures::image::{Image, Pixel, PixelKind};

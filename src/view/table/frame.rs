@@ -8,13 +8,10 @@ use h5fs_reader::error::Result;
 use h5fs_reader::model::attribute_value::content;
 use h5fs_reader::model::datatype::{Charset, Class};
 use h5fs_reader::model::{Datatype, NodeId};
-use h5fs_reader::wire::to_u64;
 
-use crate::view::table::budget::Budget;
 use crate::view::table::column::{ColumnSource, GroupTable, MissingRule, RowField};
 use crate::view::table::group::Group;
 use crate::view::table::labels::Labels;
-use crate::view::table::pickle::Pickle;
 use crate::view::table::time::{Frequency, PandasTime, TimeUnit};
 
 /// The name of a column, and the source of its values.
@@ -82,16 +79,6 @@ fn is_bool(kind: &[u8], values: &RowField) -> bool {
 pub(super) fn read_flag(group: &Group<'_>, node: NodeId, name: &[u8]) -> Result<Option<bool>> {
     let content = content(group.container, node, name)?;
     Ok(content.map(|content| content.elements.iter().any(|&byte| byte != 0)))
-}
-
-/// Parses a pickle, and charges its size to `budget`, because many columns may refer to one pickle.
-/// Returns `None` for an unsupported pickle.
-///
-/// # Errors
-/// `Limit` if the budget is exceeded.
-pub(super) fn parse_pickle(pickle: &[u8], budget: &Budget) -> Result<Option<Pickle>> {
-    budget.spend(to_u64(pickle.len()))?;
-    Ok(Pickle::read(pickle))
 }
 
 /// Returns whether a string of this datatype may be a pickle. PyTables stores texts as UTF-8, and

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use h5fs_conventions::table_budget::Budget;
 use h5fs_reader::array::{Engine, Reader};
 use h5fs_reader::error::{Error, Result, quote};
 use h5fs_reader::model::attribute_value::{self, numbers, strings};
@@ -11,7 +12,6 @@ use h5fs_reader::model::{Container, Link, LinkTarget, Node, NodeId, NodeKind};
 use h5fs_reader::wire::{to_u64, to_usize};
 
 use crate::limits;
-use crate::view::table::budget::Budget;
 use crate::view::table::column::{RowField, table_weight_error};
 
 /// The attribute in which AnnData names the encoding of an object.

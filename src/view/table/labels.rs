@@ -1,11 +1,11 @@
 //! Names of columns in Python pickles, in the format of pandas: texts, numbers, times, and tuples,
 //! whose parts are joined as `a.b`.
 
+use h5fs_conventions::pickle::{Pickle, PickleValue, ValueIndex};
+use h5fs_conventions::table_budget::Budget;
 use h5fs_reader::error::Result;
 use h5fs_reader::model::number::{FloatValue, append};
 
-use crate::view::table::budget::Budget;
-use crate::view::table::pickle::{Pickle, PickleValue, ValueIndex};
 use crate::view::table::time::{Frequency, PandasTime, TimeUnit};
 
 /// Names of columns, from a pickle or an array.

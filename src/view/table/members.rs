@@ -13,12 +13,12 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use h5fs_conventions::dimensions::{has_no_values, is_scale, scales_from_list};
 use h5fs_reader::error::{Error, Result, quote};
 use h5fs_reader::model::{Link, LinkTarget, Node, NodeId, NodeKind};
 use h5fs_reader::wire::to_u64;
 
 use crate::limits;
-use crate::view::elements::dimensions::{has_no_values, is_scale, scales_from_list};
 use crate::view::table::column::{GroupTable, RowField};
 use crate::view::table::group::{Group, check_table_size};
 

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use h5fs_conventions::pickle::{Pickle, PickleValue, ValueIndex};
+use h5fs_conventions::table_budget::Budget;
 use h5fs_reader::error::Result;
 use h5fs_reader::wire::to_u64;
 
 use crate::limits;
-use crate::view::table::budget::Budget;
 use crate::view::table::labels::{self, Labels};
-use crate::view::table::pickle::{Pickle, PickleValue, ValueIndex};
 
 /// One column of a pickled array of Python objects. The text of an object is formatted each time it
 /// is read, because a pickle may refer to one long text very often.

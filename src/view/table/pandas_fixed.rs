@@ -11,6 +11,7 @@
 
 use std::sync::Arc;
 
+use h5fs_conventions::pandas_categories::parse_pickle;
 use h5fs_reader::error::{Error, Result, quote};
 use h5fs_reader::model::array::{Array, Storage};
 use h5fs_reader::model::attribute_value::{attribute_exists, content, integers, strings, text};
@@ -21,7 +22,7 @@ use h5fs_reader::wire::to_u64;
 use crate::limits;
 use crate::view::table::column::{ColumnSource, GroupTable, RowField};
 use crate::view::table::frame::{
-    self, NamedColumn, ValueDescription, column_source, may_be_pickle, parse_pickle, read_flag,
+    self, NamedColumn, ValueDescription, column_source, may_be_pickle, read_flag,
     unnamed_index_name,
 };
 use crate::view::table::group::{Group, malformed_member_error, unsupported_member_error};

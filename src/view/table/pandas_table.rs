@@ -13,26 +13,26 @@
 //! The group's pickled attribute `info` has time zones, and the name and frequency of the index.
 //! `non_index_axes` has the order of the columns.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use h5fs_conventions::pandas_categories::parse_pickle;
+use h5fs_conventions::pickle::{Pickle, PickleValue, ValueIndex};
 use h5fs_reader::error::{Error, Result, quote};
 use h5fs_reader::model::attribute_value::{content, strings, with_attribute_name};
 use h5fs_reader::model::datatype::Class;
 use h5fs_reader::model::{Attribute, Node};
 use h5fs_reader::wire::to_u64;
 
-use crate::view::table::budget::Budget;
 use crate::view::table::column::{ColumnSource, GroupTable, RowField};
 use crate::view::table::frame::{
-    self, NamedColumn, ValueDescription, may_be_pickle, parse_pickle, read_flag, unnamed_index_name,
+    self, NamedColumn, ValueDescription, may_be_pickle, read_flag, unnamed_index_name,
 };
 use crate::view::table::group::{
     Group, malformed_member_error, node_field, unsupported_member_error,
 };
 use crate::view::table::labels::{Labels, format_label, frequency, read_labels};
-use crate::view::table::pickle::{Pickle, PickleValue, ValueIndex};
 
 /// The name of the dataset that contains the rows.
 const TABLE: &[u8] = b"table";
@@ -316,32 +316,6 @@ fn info(group: &Group<'_>) -> Result<Option<Info>> {
     Ok(Some((info, members)))
 }
 
-/// Returns the members of the compound whose categories are ordered. `info` is the pickled
-/// attribute of this name. Returns `None` if the pickle is unsupported or too large.
-pub(crate) fn ordered_members(info: &[u8]) -> Option<HashSet<Vec<u8>>> {
-    let budget = Budget::default();
-    let info = parse_pickle(info, &budget).ok()??;
-    let PickleValue::Dictionary(members) = info.get(info.root_value())? else {
-        return None;
-    };
-    let mut ordered = HashSet::new();
-    for &(name, about) in members {
-        let Some(name) = info.text(name) else {
-            continue;
-        };
-        budget.spend_on_name(name.len()).ok()?;
-        budget.spend(to_u64(info.pairs(about).len())).ok()?;
-        let is_ordered = info.value(about, b"ordered").and_then(|own| info.get(own));
-        // If a name occurs twice, the last occurrence counts.
-        if is_ordered == Some(&PickleValue::Bool(true)) {
-            ordered.insert(name.into_owned());
-        } else {
-            ordered.remove(&*name);
-        }
-    }
-    Some(ordered)
-}
-
 /// Returns the names of the levels of a multi-level index; empty for any other index.
 fn levels(group: &Group<'_>) -> Result<Vec<Vec<u8>>> {
     const LEVELS: &[u8] = b"levels";
@@ -388,23 +362,4 @@ fn pickled(group: &Group<'_>, attribute: &[u8]) -> Result<Option<Pickle>> {
 fn unsupported_attribute_error(attribute: &[u8]) -> Error {
     let what = format!("attribute {}: the pickle in it", quote(attribute));
     Error::unsupported(what, None)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// What pandas 2.3 writes of the columns `kind` (ordered), `n`, and the data columns `o2` (ordered)
-    /// and `plain`.
-    #[test]
-    fn ordered_categories_are_found_in_info() {
-        let info = b"(dp0\nI1\n(dp1\nVnames\np2\n(lp3\nNasVtype\np4\nVIndex\np5\nssVindex\np6\n(dp7\ns\
-            Vvalues_block_0\np8\n(dp9\nVordered\np10\nI01\nssVvalues_block_1\np11\n(dp12\nsVo2\np13\n\
-            (dp14\ng10\nI01\nssVplain\np15\n(dp16\ng10\nI00\nss.";
-        let names = [&b"values_block_0"[..], b"o2"].map(<[u8]>::to_vec);
-        assert_eq!(ordered_members(info), Some(HashSet::from(names)));
-        assert_eq!(ordered_members(b"(dp0\n."), Some(HashSet::new()));
-        assert_eq!(ordered_members(b"(lp0\n."), None);
-        assert_eq!(ordered_members(&info[..100]), None);
-    }
 }

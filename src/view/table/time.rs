@@ -2,7 +2,7 @@
 
 use h5fs_reader::model::number::append;
 
-use crate::view::calendar::{Calendar, Date};
+use h5fs_conventions::calendar::{Calendar, Date};
 
 const SECONDS_OF_DAY: i64 = 86_400;
 

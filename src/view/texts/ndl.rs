@@ -35,14 +35,14 @@ mod progress;
 mod source;
 mod value;
 
-pub(crate) use document::Options;
-pub(crate) use progress::DocumentState;
-pub(crate) use source::NdlSource;
-
 use h5fs_reader::array::CancelToken;
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::NodeId;
 use h5fs_reader::wire::to_u64;
+
+pub(crate) use document::Options;
+pub(crate) use progress::DocumentState;
+pub(crate) use source::NdlSource;
 
 use crate::view::texts::streamed::ResumableText;
 use document::NdlDocument;

@@ -8,12 +8,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
+use h5fs_joined::choice;
 use h5fs_reader::memory::lock::lock;
 
 use crate::fs::stat::FileKind;
 use crate::fs::state::inode::ROOT;
 use crate::fs::state::inodes::table::InodeTable;
-use crate::joined::choice;
 
 /// Inode number of the directory `.h5fs` at the root of an archive.
 pub(super) const VIEWS: u64 = 2;

@@ -22,6 +22,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use h5fs_joined::choice::JoinChoice;
 use h5fs_reader::detect;
 use h5fs_reader::error::Result;
 use h5fs_reader::memory::cancel::CancelToken;
@@ -36,7 +37,6 @@ use crate::fs::data_files::archive::joined::progress::ScanProgress;
 use crate::fs::data_files::archive::joined::source::{FilesState, OpenFiles};
 use crate::fs::data_files::archive::joined::watcher::Watcher;
 use crate::fs::options::Options;
-use crate::joined::choice::JoinChoice;
 
 /// Time for which the result of checking a local directory for changes is valid.
 const VALID: Duration = Duration::from_secs(1);

@@ -5,11 +5,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use h5fs_reader::error::Result;
-use h5fs_reader::memory::cancel::CancelToken;
-use h5fs_reader::memory::lock::lock;
-use h5fs_reader::source::directory::ListedEntry;
-
 use crate::fs::data_files::archive::entries::{
     EntryKind, EntryProperties, entry_number, member_inode_number,
 };
@@ -22,6 +17,10 @@ use crate::fs::stat::{DirEntry, FileKind, LookupEntry};
 use crate::fs::state::handle::Handle;
 use crate::fs::state::inode::ROOT;
 
+use h5fs_reader::error::Result;
+use h5fs_reader::memory::cancel::CancelToken;
+use h5fs_reader::memory::lock::lock;
+use h5fs_reader::source::directory::ListedEntry;
 use nix::errno::Errno;
 
 /// A directory that is being listed.

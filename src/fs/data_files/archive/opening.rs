@@ -6,6 +6,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
+use h5fs_joined::choice::JoinChoice;
+use h5fs_joined::{ScanOptions, join};
 use h5fs_reader::array::Engine;
 use h5fs_reader::detect;
 use h5fs_reader::error::line::one_line;
@@ -29,8 +31,6 @@ use crate::fs::filesystem::Filesystem;
 use crate::fs::name::VIEWS;
 use crate::fs::options::Options;
 use crate::fs::state::errors::{ErrorKind, Errors};
-use crate::joined::choice::JoinChoice;
-use crate::joined::{ScanOptions, join};
 use crate::limits;
 
 /// Opens the data files of an archive.

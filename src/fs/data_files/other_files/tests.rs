@@ -2,15 +2,14 @@
 
 use std::fs;
 
-use nix::errno::Errno;
-
-use crate::fs::data_files::other_files::state::OtherFilesState;
-use crate::fs::fake::{FakeContainer, ROOT};
-
 use h5fs_reader::model::NodeId;
 use h5fs_reader::source::local::audience::Readers;
 use h5fs_reader::source::local::file::FileSource;
 use h5fs_reader::source::open::OpenSource;
+use nix::errno::Errno;
+
+use crate::fs::data_files::other_files::state::OtherFilesState;
+use crate::fs::fake::{FakeContainer, ROOT};
 
 use crate::fs::state::inode::{Inode, NodeType, node_number};
 use crate::fs::state::inodes::Inodes;

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use h5fs_conventions::table_budget::Budget;
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::selector::Selector;
 use h5fs_reader::model::{Array, Node, NodeId};
@@ -23,7 +24,6 @@ use crate::view::cf::variable::Variable;
 use crate::view::elements::Elements;
 use crate::view::parquet::{KeyValueMetadata, long_table as long_parquet};
 use crate::view::pictures::framed::FramedFile;
-use crate::view::table::budget::Budget;
 
 pub(super) const TREE: ViewTree = ViewTree {
     name: b"cf",

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use h5fs_conventions::table_budget::Budget;
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::{Array, Container, Node, NodeKind};
 
@@ -16,7 +17,6 @@ use crate::view::csv::array;
 use crate::view::csv::fields::{ColumnReader, ShiftedFields};
 use crate::view::elements::formatting_cost;
 use crate::view::table::TableConvention;
-use crate::view::table::budget::Budget;
 use crate::view::table::column::{ColumnSource, GroupTable};
 use crate::view::table::group::Group;
 use crate::view::table::rows::{Rows, TableContext};

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use h5fs_conventions::dimensions::last_name;
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::Node;
 
@@ -13,7 +14,6 @@ use crate::fs::views::trees::view_tree::{
 };
 use crate::limits;
 use crate::view::View;
-use crate::view::elements::dimensions::last_name;
 use crate::view::elements::{Elements, element_type};
 use crate::view::parquet::{
     BoundsCache, KeyValueMetadata, ParquetTable, Plan, PointerContext, TableFile, array_table,

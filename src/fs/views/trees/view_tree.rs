@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
+use h5fs_conventions::table_budget::Budget;
 use h5fs_reader::array::CancelToken;
 use h5fs_reader::error::{Error, Result, ignore_permanent};
 use h5fs_reader::model::datatype::ByteOrder;
@@ -20,7 +21,6 @@ use crate::limits;
 use crate::view::View;
 use crate::view::elements::Elements;
 use crate::view::table::anndata_codes;
-use crate::view::table::budget::Budget;
 use crate::view::table::group::Group;
 use crate::view::table::pytables;
 use crate::view::texts::counted_text::{CountedFile, TextCount, TextUnits};

@@ -10,6 +10,7 @@
 
 use std::ops::Range;
 
+use h5fs_conventions::matlab_empty;
 use h5fs_reader::array::CancelToken;
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::datatype::{ByteOrder, Class};
@@ -18,7 +19,7 @@ use h5fs_reader::model::{Container, Datatype, NodeId, attribute_value};
 use h5fs_reader::wire::{to_u64, to_usize};
 
 use crate::limits;
-use crate::view::elements::{Elements, matlab_empty};
+use crate::view::elements::Elements;
 
 /// The meaning of the elements of a dataset of MATLAB's class `char`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

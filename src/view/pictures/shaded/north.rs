@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use h5fs_conventions::dimensions::{FindPath, is_scale, scales};
+use h5fs_conventions::stored_type::StoredType;
 use h5fs_reader::array::{Engine, Reader};
 use h5fs_reader::error::Result;
 use h5fs_reader::model::attribute_value::text;
@@ -9,8 +11,6 @@ use h5fs_reader::model::{Array, Container, Node, NodeId};
 use h5fs_reader::wire::to_usize;
 
 use crate::limits;
-use crate::view::cf::stored_type::StoredType;
-use crate::view::elements::dimensions::{FindPath, is_scale, scales};
 use crate::view::pictures::appearance::Appearance;
 use crate::view::pictures::picture_style::read_appearance;
 

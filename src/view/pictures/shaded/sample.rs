@@ -4,6 +4,7 @@
 use std::ops::Range;
 use std::time::Instant;
 
+use h5fs_conventions::dimensions::{ancestor_groups, parent_path};
 use h5fs_reader::array::CancelToken;
 use h5fs_reader::error::Result;
 use h5fs_reader::model::Array;
@@ -13,7 +14,6 @@ use h5fs_reader::wire::{to_u64, to_usize};
 
 use crate::limits;
 use crate::view::elements::Elements;
-use crate::view::elements::dimensions::{ancestor_groups, parent_path};
 use crate::view::elements::missing::MissingValues;
 use crate::view::pictures::image::{Image, Pixel, PixelKind};
 use crate::view::pictures::shaded::scale::Scale;

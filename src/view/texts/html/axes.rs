@@ -2,6 +2,10 @@
 
 use std::sync::Arc;
 
+use h5fs_conventions::dimensions::{
+    ancestor_groups, has_no_values, is_scale, last_name, parent_path, scales, scales_from_list,
+};
+use h5fs_conventions::stored_type::StoredType;
 use h5fs_reader::array::Reader;
 use h5fs_reader::error::Result;
 use h5fs_reader::model::attribute_value::text;
@@ -9,10 +13,6 @@ use h5fs_reader::model::{LinkTarget, NodeId, NodeKind};
 use h5fs_reader::wire::to_usize;
 
 use crate::limits;
-use crate::view::cf::stored_type::StoredType;
-use crate::view::elements::dimensions::{
-    ancestor_groups, has_no_values, is_scale, last_name, parent_path, scales, scales_from_list,
-};
 use crate::view::texts::html::object::PageObject;
 
 /// A dimension of an array, as the axis of a plot or a picture.

@@ -10,13 +10,13 @@ mod nexus_axis;
 mod plot_axis;
 mod sampled_pieces;
 
+use h5fs_conventions::stored_type::StoredType;
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::datatype::Class;
 use h5fs_reader::model::{Array, Datatype};
 use h5fs_reader::wire::to_u64;
 
 use crate::view::cf::decoded;
-use crate::view::cf::stored_type::StoredType;
 use crate::view::texts::html::axes;
 use crate::view::texts::html::legend::format_short;
 use crate::view::texts::html::markup::Html;

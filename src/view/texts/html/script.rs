@@ -12,11 +12,11 @@
 //! | `search.js` | search in the names and attributes of the whole file |
 //! | `start.js` | attaches the features to the page |
 
+use h5fs_conventions::attributes;
 use h5fs_reader::error::Result;
 use h5fs_reader::model::NodeId;
 use sha2::{Digest, Sha256};
 
-use crate::view::cf::attributes;
 use crate::view::elements::missing::MissingValues;
 use crate::view::pictures::appearance::Interlace;
 use crate::view::pictures::image::Image;

@@ -1,10 +1,10 @@
 //! Dimension coordinates of NDL: which dimension scales can be coordinates, and which coordinates
 //! an array's dimensions have.
 
+use h5fs_conventions::dimensions::{is_scale, scales_from_dimension_ids, scales_from_list};
 use h5fs_reader::error::{Result, ignore_permanent};
 use h5fs_reader::model::{Array, Container, NodeId, NodeKind};
 
-use crate::view::elements::dimensions::{is_scale, scales_from_dimension_ids, scales_from_list};
 use crate::view::texts::ndl::source::NdlSource;
 
 /// The dimension coordinate of an array's dimension.

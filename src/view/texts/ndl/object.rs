@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use h5fs_conventions::dimensions::has_no_values;
 use h5fs_reader::array::Reader;
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::array::Fill;
@@ -17,7 +18,6 @@ use h5fs_reader::model::{
 use h5fs_reader::wire::{to_u64, to_usize};
 
 use crate::limits;
-use crate::view::elements::dimensions::has_no_values;
 use crate::view::texts::attributes::{byte_order, charset_name, filter_name, innermost};
 use crate::view::texts::ndl::dimensions::{self, NdlCoordinate};
 use crate::view::texts::ndl::document::{NdlDocument, join_path, split};

@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
+use h5fs_joined::choice::JoinChoice;
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::memory::cancel::CancelToken;
 use h5fs_reader::source::directory::Directory;
@@ -18,7 +19,6 @@ use crate::fs::data_files::archive::entries::EntryKind;
 use crate::fs::data_files::archive::entry_inspector::{EntryInspector, FoundEntry as Looked};
 use crate::fs::data_files::archive::joined::temporary;
 use crate::fs::errno::{self, is_denied};
-use crate::joined::choice::JoinChoice;
 use crate::limits;
 
 /// Maximum number of symbolic links followed to one file.

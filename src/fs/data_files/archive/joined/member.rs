@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use h5fs_joined::members::{MemberKey, OpenMember, OpenedMember};
 use h5fs_reader::detect;
 use h5fs_reader::error::{Cause, Error, Result};
 use h5fs_reader::memory::cancel::CancelToken;
@@ -21,7 +22,6 @@ use sha2::{Digest, Sha256};
 use crate::fs::data_files::archive::joined::JoinedFiles;
 use crate::fs::data_files::archive::joined::listing::{FileListing, ListedFile};
 use crate::fs::errno;
-use crate::joined::members::{MemberKey, OpenMember, OpenedMember};
 
 /// Minimum time since a file's last modification before the result of scanning the file is stored
 /// for later mounts. If a program writes to a memory map, the file's time changes only when the

@@ -1,7 +1,8 @@
 //! The marks on the horizontal axis of a line plot: round numbers or dates.
 
-use crate::view::cf::stored_type::ExactNumber;
-use crate::view::cf::time::TimeUnits;
+use h5fs_conventions::stored_type::ExactNumber;
+use h5fs_conventions::time::TimeUnits;
+
 use crate::view::texts::html::plot::axis_lines::{AxisLines, LineMark};
 
 /// Maximum index of the last element for which each element has a mark of its own.

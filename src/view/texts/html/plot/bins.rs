@@ -3,11 +3,11 @@
 //! All bins have the same number of elements. If the coordinates of the dimension only rise, or
 //! only fall, there are also bins of equal width in the coordinate.
 
+use h5fs_conventions::stored_type::StoredType;
 use h5fs_reader::array::CancelToken;
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::wire::to_usize;
 
-use crate::view::cf::stored_type::StoredType;
 use crate::view::elements::Elements;
 use crate::view::elements::missing::MissingValues;
 use crate::view::texts::html::plot::bin::{BINS, Bin};

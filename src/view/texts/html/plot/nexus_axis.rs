@@ -2,12 +2,12 @@
 //! "Associating plottable data using attributes applied to the NXdata group". Two older conventions
 //! name the axis in an attribute of the array, or number the axes.
 
+use h5fs_conventions::dimensions::ancestor_groups;
 use h5fs_reader::error::Result;
 use h5fs_reader::model::attribute_value::{integers, text, texts};
 use h5fs_reader::model::{LinkTarget, NodeId};
 
 use crate::limits;
-use crate::view::elements::dimensions::ancestor_groups;
 use crate::view::texts::html::object::PageObject;
 
 /// Finds the array with the coordinates of the object's array, which has one dimension. Returns

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
+use h5fs_conventions::dimensions::has_no_values;
+use h5fs_conventions::stored_type::StoredType;
+use h5fs_conventions::time::TimeUnits;
 use h5fs_reader::array::Reader;
 use h5fs_reader::error::Result;
 use h5fs_reader::model::{Array, NodeId};
 
 use crate::view::cf::decoded::decode_numbers_or_times;
-use crate::view::cf::stored_type::StoredType;
-use crate::view::cf::time::TimeUnits;
 use crate::view::elements::Elements;
-use crate::view::elements::dimensions::has_no_values;
 use crate::view::texts::html::axes;
 use crate::view::texts::html::object::PageObject;
 use crate::view::texts::html::plot::bins::NumberReader;

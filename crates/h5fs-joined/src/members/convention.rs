@@ -1,0 +1,209 @@
+//! The rules of a convention (AnnData, pandas or HDMF) for an array: which of its elements are
+//! rows, and which other arrays its elements depend on.
+
+use h5fs_reader::memory::allocation_size;
+use h5fs_reader::model::attribute::AttributeContent;
+use h5fs_reader::wire::Count;
+use serde::{Deserialize, Serialize};
+
+use crate::paths::Path;
+
+/// The rules of AnnData, pandas or HDMF for an array. The default contains no rules.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) struct Convention {
+    /// The group or column whose arrays are meaningful only together. If one of them is omitted,
+    /// all are.
+    pub(crate) whole: Option<Path>,
+    pub(crate) rows: FirstDimension,
+    /// The array whose first dimension has the rows of this array's table.
+    pub(crate) table: Option<Path>,
+    pub(crate) relation: Relation,
+    /// The array with the column labels of a matrix.
+    pub(crate) labels: Option<Path>,
+    /// The name of an attribute that refers to another array or group, and the path of this target.
+    pub(crate) reference: Option<(Vec<u8>, Path)>,
+    /// Attributes that are necessary to interpret the elements, so their values must be equal in
+    /// all files.
+    pub(crate) terms: Vec<(Vec<u8>, AttributeContent)>,
+}
+
+/// The meaning of an array's first dimension.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) enum FirstDimension {
+    #[default]
+    Unknown,
+    /// Rows of a table. The rows of all files are concatenated.
+    Following,
+    /// Ends of the rows of a sparse matrix (`indptr`): one element more than the matrix has rows.
+    /// The first element is omitted in every file except the first.
+    FollowingButFirst,
+    /// No rows: the arrays of all files must be equal.
+    Fixed,
+}
+
+/// The dependence of an array's elements on the elements of another array.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) enum Relation {
+    #[default]
+    None,
+    /// The elements are row numbers of this array (HDMF `DynamicTableRegion`).
+    RowsOf(Path),
+    /// Each element is the end of a list in this array (HDMF `VectorIndex`).
+    EndsIn(Path),
+    /// The array is the `indptr` of a sparse matrix with this number of columns. `entries` is an
+    /// array with one element for each stored value of the matrix.
+    PointsTo { entries: Path, columns: Option<u64> },
+    /// The elements are numbers of names in this array.
+    Codes { names: Path, is_ordered: bool },
+    /// The elements are records. Each of these fields contains numbers of names in the field's own
+    /// array.
+    Fields(Vec<CodedField>),
+    /// The elements are names. Other arrays refer to the names by number.
+    Names,
+    /// The array cannot be joined, for this reason.
+    Refused(String),
+    /// The array cannot be joined, for this reason, and is useless without the other arrays of its
+    /// group. The group is reported instead of the array.
+    Unneeded(String),
+}
+
+/// A field of records whose values are numbers of the names in an array.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) struct CodedField {
+    pub(crate) name: Vec<u8>,
+    pub(crate) names: Path,
+    pub(crate) is_ordered: bool,
+}
+
+/// A group that is a table according to AnnData, pandas or HDMF.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) struct MemberTable {
+    pub(crate) group: Path,
+    /// The array whose first dimension has the table's rows.
+    pub(crate) rows: Path,
+    /// The name of the group's attribute that lists the columns, and the names of the columns.
+    pub(crate) columns: Option<(Vec<u8>, Vec<Vec<u8>>)>,
+    /// Whether the joined table has a column with the name of each row's file.
+    pub(crate) has_files: bool,
+}
+
+impl Relation {
+    /// Returns the paths of the arrays that the elements depend on.
+    pub(crate) fn target_arrays(&self) -> Vec<&Path> {
+        match self {
+            Relation::RowsOf(path)
+            | Relation::EndsIn(path)
+            | Relation::PointsTo { entries: path, .. }
+            | Relation::Codes { names: path, .. } => vec![path],
+            Relation::Fields(fields) => fields.iter().map(|field| &field.names).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Returns whether the elements must not decrease, and must end at the length of another array.
+    pub(crate) fn is_index(&self) -> bool {
+        matches!(self, Relation::EndsIn(_) | Relation::PointsTo { .. })
+    }
+}
+
+impl CodedField {
+    fn weight(&self) -> u64 {
+        u64::sum([size_of::<Self>(), self.name.len(), self.names.len()].map(allocation_size))
+    }
+}
+
+impl Relation {
+    /// Returns the approximate memory that the relation refers to in bytes, in addition to its own
+    /// size.
+    fn weight(&self) -> u64 {
+        match self {
+            Relation::Fields(fields) => u64::sum(fields.iter().map(CodedField::weight)),
+            Relation::Refused(reason) | Relation::Unneeded(reason) => allocation_size(reason.len()),
+            other => u64::sum(
+                other
+                    .target_arrays()
+                    .into_iter()
+                    .map(|path| allocation_size(path.len())),
+            ),
+        }
+    }
+}
+
+impl Convention {
+    /// Returns the approximate memory that the rules refer to in bytes, in addition to their own
+    /// size.
+    pub(super) fn weight(&self) -> u64 {
+        let paths = [&self.whole, &self.table, &self.labels]
+            .into_iter()
+            .flatten();
+        let paths = paths.map(|path| allocation_size(path.len()));
+        let reference = self.reference.iter();
+        let reference = reference
+            .map(|(name, path)| allocation_size(name.len()).plus(allocation_size(path.len())));
+        let terms = self.terms.iter().map(|(name, content)| {
+            let own = size_of::<(Vec<u8>, AttributeContent)>();
+            let parts = [own, name.len(), content.elements.len()].map(allocation_size);
+            content.datatype.weight().plus(u64::sum(parts))
+        });
+        let parts = paths.chain(reference).chain(terms);
+        u64::sum(parts).plus(self.relation.weight())
+    }
+
+    /// Creates the rules for an array with rows of a table.
+    pub(super) fn new_rows() -> Self {
+        Convention {
+            rows: FirstDimension::Following,
+            ..Convention::default()
+        }
+    }
+
+    /// Creates the rules for an array of names that other arrays refer to by number.
+    pub(super) fn new_names(whole: Option<Path>) -> Self {
+        Convention {
+            whole,
+            rows: FirstDimension::Fixed,
+            relation: Relation::Names,
+            ..Convention::default()
+        }
+    }
+
+    pub(super) fn new_refused(reason: impl Into<String>) -> Self {
+        Convention {
+            relation: Relation::Refused(reason.into()),
+            ..Convention::default()
+        }
+    }
+
+    /// Returns the rules with a first dimension that has no rows.
+    pub(super) fn with_fixed_rows(self) -> Self {
+        Convention {
+            rows: FirstDimension::Fixed,
+            ..self
+        }
+    }
+
+    /// Returns the rules with `whole` as the group whose arrays are meaningful only together.
+    pub(super) fn with_required_group(self, whole: &Path) -> Self {
+        Convention {
+            whole: Some(Path::clone(whole)),
+            ..self
+        }
+    }
+
+    pub(super) fn with_relation(self, relation: Relation) -> Self {
+        Convention { relation, ..self }
+    }
+
+    /// Returns the rules with `table` as the array that has the same rows.
+    pub(super) fn with_table_rows(self, table: Option<Path>) -> Self {
+        Convention { table, ..self }
+    }
+
+    /// Returns the rules with the attribute `attribute`, which refers to the object at `path`.
+    pub(super) fn with_reference(self, attribute: &[u8], path: &Path) -> Self {
+        Convention {
+            reference: Some((attribute.to_vec(), Path::clone(path))),
+            ..self
+        }
+    }
+}
