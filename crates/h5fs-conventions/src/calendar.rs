@@ -92,13 +92,13 @@ impl Calendar {
 
     /// Returns whether dates in this calendar are the dates of NumPy's `datetime64`, at least after
     /// the reform of 1582.
-    pub fn has_numpy_dates(self) -> bool {
+    pub(crate) fn has_numpy_dates(self) -> bool {
         matches!(self, Calendar::Standard | Calendar::ProlepticGregorian)
     }
 
     /// Converts a year as written in a date to the count with a year 0; `None` for a written year 0
     /// in a calendar without one.
-    pub fn year_from_written(self, written: i64) -> Option<i64> {
+    pub(crate) fn year_from_written(self, written: i64) -> Option<i64> {
         match written {
             written if self.has_year_zero() => Some(written),
             0 => None,
@@ -108,7 +108,7 @@ impl Calendar {
     }
 
     /// Converts a year, counted with a year 0, to the year as written in a date.
-    pub fn written_year(self, year: i64) -> i64 {
+    pub(crate) fn written_year(self, year: i64) -> i64 {
         if year <= 0 && !self.has_year_zero() {
             year - 1
         } else {
@@ -123,7 +123,7 @@ impl Calendar {
 
     /// Returns the number of a date: its days from 1970-01-01. Returns `None` if the calendar does
     /// not have the date.
-    pub fn day_number(self, date: Date) -> Option<i64> {
+    pub(crate) fn day_number(self, date: Date) -> Option<i64> {
         let rule = match self {
             Calendar::Standard if date >= REFORM => Calendar::ProlepticGregorian,
             Calendar::Standard if date <= BEFORE_REFORM => Calendar::Julian,

@@ -52,7 +52,7 @@ impl ExactNumber {
     }
 
     /// Returns the number, rounded to 32 bits.
-    pub fn as_f32(self) -> f32 {
+    pub(crate) fn as_f32(self) -> f32 {
         match self {
             ExactNumber::Integer(number) => number as f32,
             ExactNumber::Real(number) => number as f32,
@@ -134,7 +134,7 @@ impl StoredType {
 
     /// Returns the type with the same number of bits and the given signedness. A floating-point
     /// type is unchanged.
-    pub fn with_signedness(self, has_sign: bool) -> Self {
+    pub(crate) fn with_signedness(self, has_sign: bool) -> Self {
         let kind = match self.kind {
             StoredKind::Integer { order, bits, .. } => StoredKind::Integer {
                 order,
@@ -147,7 +147,7 @@ impl StoredType {
     }
 
     /// Returns the same type in another byte order.
-    pub fn with_byte_order(self, order: ByteOrder) -> Self {
+    pub(crate) fn with_byte_order(self, order: ByteOrder) -> Self {
         let kind = match self.kind {
             StoredKind::Integer { signed, bits, .. } => StoredKind::Integer {
                 order,
@@ -211,7 +211,7 @@ impl StoredType {
 
     /// Converts an integer of the opposite signedness to the integer of this type with the same
     /// bits. Any other number is unchanged.
-    pub fn reinterpret_sign(&self, number: ExactNumber) -> ExactNumber {
+    pub(crate) fn reinterpret_sign(&self, number: ExactNumber) -> ExactNumber {
         match (self.range(), number) {
             (Some((low, high)), ExactNumber::Integer(number)) => {
                 let count = high - low;
@@ -226,7 +226,7 @@ impl StoredType {
     }
 
     /// Returns whether this type can represent `number`, which may be NaN, without rounding.
-    pub fn can_hold(&self, number: ExactNumber) -> bool {
+    pub(crate) fn can_hold(&self, number: ExactNumber) -> bool {
         match (self.range(), self.size) {
             (Some((low, high)), _) => {
                 let is_whole = number.as_f64().fract() == 0.0;

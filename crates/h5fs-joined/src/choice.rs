@@ -31,7 +31,7 @@ pub const NAME: &[u8] = b"joined";
 
 impl JoinChoice {
     /// Returns the choice of all files, joined by their coordinates.
-    pub fn all_files() -> Self {
+    pub(crate) fn all_files() -> Self {
         JoinChoice {
             pattern: None,
             join: Join::Differing,

@@ -6,7 +6,7 @@ mod conventions;
 mod far_opening;
 mod layout;
 pub(super) mod links;
-pub mod member_cache;
+pub(crate) mod member_cache;
 pub mod opener;
 pub(super) mod scan;
 pub(super) mod skeleton;

@@ -30,7 +30,7 @@ mod window;
 mod yaml;
 
 pub use container::File;
-pub use header::is_asdf;
+pub(crate) use header::is_asdf;
 pub use nodes::Caches;
 
 #[cfg(test)]

@@ -14,16 +14,16 @@ mod bits;
 pub mod bitshuffle;
 mod blocks;
 pub mod blosc;
-pub mod blosc2;
+pub(crate) mod blosc2;
 pub mod bzip2;
 pub mod context;
 pub mod deflate;
 pub mod fletcher32;
 mod history;
-pub mod jpegls;
+pub(crate) mod jpegls;
 pub mod length;
 pub mod lz4;
-pub mod lzf;
+pub(crate) mod lzf;
 pub mod nbit;
 pub mod scaleoffset;
 pub mod shuffle;
@@ -127,7 +127,7 @@ pub fn check(pipeline: &Pipeline) -> Result<()> {
 ///
 /// # Errors
 /// Fails as [`check`] does.
-pub fn check_masked(pipeline: &Pipeline, filter_mask: u32) -> Result<()> {
+pub(crate) fn check_masked(pipeline: &Pipeline, filter_mask: u32) -> Result<()> {
     if pipeline.0.len() > limits::FILTERS {
         return Err(Error::limit("filters", to_u64(limits::FILTERS)));
     }

@@ -20,7 +20,7 @@ pub mod weighted_lru;
 use crate::wire::{Count, to_u64};
 
 /// Number of bytes that the allocator adds to each allocation.
-pub const ALLOCATION_OVERHEAD: u64 = 16;
+pub(crate) const ALLOCATION_OVERHEAD: u64 = 16;
 
 /// Returns the memory in bytes that one allocation of `bytes` bytes occupies.
 pub fn allocation_size(bytes: usize) -> u64 {

@@ -26,7 +26,7 @@ pub mod number;
 pub mod numpy;
 pub mod paths;
 pub mod region;
-pub mod regions;
+pub(crate) mod regions;
 pub mod scalar;
 pub mod selection;
 pub mod selector;

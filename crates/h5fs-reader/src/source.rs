@@ -6,7 +6,7 @@
 //! The sum of two numbers from a file is checked for overflow where it is computed, see [`Extent`].
 
 pub mod attributes;
-pub mod concatenation;
+pub(crate) mod concatenation;
 pub mod directory;
 pub mod growing;
 pub mod identity;
@@ -139,7 +139,7 @@ pub fn read_block(source: &dyn Source, at: u64, length: u64, what: &str) -> Resu
 ///
 /// # Errors
 /// Fails as `read_block` does, and with [`Error::cancelled`] if no request waits for the block.
-pub fn read_block_cancellable(
+pub(crate) fn read_block_cancellable(
     source: &dyn Source,
     (at, length): (u64, u64),
     what: &str,
@@ -156,7 +156,7 @@ pub fn read_block_cancellable(
 ///
 /// # Errors
 /// Fails as [`read_block_cancellable`] does.
-pub fn read_shared_block(
+pub(crate) fn read_shared_block(
     source: &dyn Source,
     (at, length): (u64, u64),
     what: &str,
@@ -173,7 +173,7 @@ pub fn read_shared_block(
 /// # Errors
 /// Fails as `read_block` does, with `Io` (`ENOMEM`) if memory is exhausted, and with
 /// [`Error::cancelled`] if no request waits for the bytes.
-pub fn read_buffer(
+pub(crate) fn read_buffer(
     source: &dyn Source,
     (at, length): (u64, u64),
     (pool, is_wanted): (&BufferPool, &IsWanted<'_>),

@@ -3,7 +3,7 @@
 
 pub mod checksum;
 mod count;
-pub mod crc32;
+pub(crate) mod crc32;
 mod cursor;
 mod extent;
 

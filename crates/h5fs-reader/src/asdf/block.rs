@@ -15,7 +15,7 @@ const STREAMED: u32 = 1;
 
 /// Length in bytes of a block header with all known fields, including the magic bytes and the field
 /// `header_size`.
-pub const HEADER: u64 = 54;
+pub(crate) const HEADER: u64 = 54;
 
 /// One block as described by its header.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -106,7 +106,7 @@ impl Block {
     }
 
     /// Returns the compression code as text for messages, or `none` for an uncompressed block.
-    pub fn compression_name(&self) -> String {
+    pub(crate) fn compression_name(&self) -> String {
         if self.is_plain() {
             return "none".to_owned();
         }
@@ -123,7 +123,7 @@ impl Block {
     /// # Errors
     /// `Corrupt` if the sizes, the compression and the streamed flag in the header contradict each
     /// other.
-    pub fn content_length(&self) -> Result<u64> {
+    pub(crate) fn content_length(&self) -> Result<u64> {
         if self.streamed && !self.is_plain() {
             return Err(Error::corrupt(
                 "block: streamed and compressed",
@@ -150,7 +150,7 @@ impl Block {
     }
 
     /// Returns whether the header contains a checksum.
-    pub fn has_checksum(&self) -> bool {
+    pub(crate) fn has_checksum(&self) -> bool {
         self.checksum != [0; 16]
     }
 
@@ -159,7 +159,7 @@ impl Block {
     ///
     /// # Errors
     /// `Io` or `Corrupt` if the stored bytes cannot be read.
-    pub fn matches_checksum(&self, source: &dyn Source) -> Result<bool> {
+    pub(crate) fn matches_checksum(&self, source: &dyn Source) -> Result<bool> {
         const PIECE: u64 = 1 << 20;
         let mut rest = source::check_range(source, self.data_offset, self.stored_bytes, "block")?;
         let mut sum = Md5::new();

@@ -53,10 +53,10 @@
 //! `chunk_table::CHUNK_TABLES` bytes.
 
 pub mod bzip2;
-pub mod chunk_table;
-pub mod decoder_states;
+pub(crate) mod chunk_table;
+pub(crate) mod decoder_states;
 pub mod encoded;
-pub mod resumable_block;
+pub(crate) mod resumable_block;
 pub mod stream;
 pub mod whole_block;
 pub mod zlib;

@@ -36,7 +36,7 @@ pub(crate) struct Header {
 ///
 /// # Errors
 /// `Io` if the source cannot be read.
-pub fn is_asdf(source: &dyn Source) -> Result<bool> {
+pub(crate) fn is_asdf(source: &dyn Source) -> Result<bool> {
     let first = scan::piece(source, 0..6)?;
     let rest = first.strip_prefix(MAGIC).unwrap_or_default();
     Ok(rest.first().is_some_and(|&byte| is_blank(byte)))

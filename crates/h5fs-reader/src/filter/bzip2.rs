@@ -55,7 +55,7 @@ pub fn decode(
 ///
 /// # Errors
 /// Fails as [`decode_in_parts`] does.
-pub fn decode_truncated(stream: &[u8], most: u64) -> Result<(Vec<u8>, bool)> {
+pub(crate) fn decode_truncated(stream: &[u8], most: u64) -> Result<(Vec<u8>, bool)> {
     let mut output = Vec::new();
     let is_whole = decode_in_parts(stream, most, &|| true, &mut |part| {
         output.extend_from_slice(part);
@@ -70,7 +70,7 @@ pub fn decode_truncated(stream: &[u8], most: u64) -> Result<(Vec<u8>, bool)> {
 /// # Errors
 /// `Corrupt` for a damaged stream, or one of more than `most` bytes. [`Error::cancelled`] if
 /// `is_wanted`, called before each part, returns false.
-pub fn decode_in_parts(
+pub(crate) fn decode_in_parts(
     stream: &[u8],
     most: u64,
     is_wanted: &IsWanted<'_>,

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::memory::buffer::Buffer;
 
 /// Number of bytes that the filter adds to a chunk.
-pub const CHECKSUM_BYTES: usize = 4;
+pub(crate) const CHECKSUM_BYTES: usize = 4;
 
 /// Returns the data without their checksum.
 ///

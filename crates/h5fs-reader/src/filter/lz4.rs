@@ -62,7 +62,7 @@ fn decode_block_prefix(block: &[u8], output: &mut [u8]) -> Result<usize> {
 ///
 /// # Errors
 /// `Corrupt` for a damaged block, or a decoded length that `length` does not allow.
-pub fn decode_block(block: &[u8], length: DecodedLength, context: &Context) -> Result<Buffer> {
+pub(crate) fn decode_block(block: &[u8], length: DecodedLength, context: &Context) -> Result<Buffer> {
     length.fill("LZ4", &context.pool, |output| {
         decode_block_prefix(block, output)
     })

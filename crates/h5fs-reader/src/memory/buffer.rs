@@ -131,7 +131,7 @@ pub struct Buffer {
 
 impl Buffer {
     /// Returns the memory in bytes that a new buffer of `length` bytes occupies.
-    pub fn occupied_bytes(length: u64) -> u64 {
+    pub(crate) fn occupied_bytes(length: u64) -> u64 {
         let page = if length < to_u64(PAGE_ALIGNED_FROM) {
             0
         } else {

@@ -38,7 +38,7 @@ pub type IsWanted<'a> = dyn Fn() -> bool + Sync + 'a;
 ///
 /// # Errors
 /// [`Error::cancelled`] if no request waits.
-pub fn check_wanted(is_wanted: &IsWanted<'_>) -> Result<()> {
+pub(crate) fn check_wanted(is_wanted: &IsWanted<'_>) -> Result<()> {
     if is_wanted() {
         Ok(())
     } else {

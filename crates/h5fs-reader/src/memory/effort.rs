@@ -176,7 +176,7 @@ impl RequestBudget {
     }
 
     /// Returns whether the budget is exhausted.
-    pub fn is_exhausted(&self) -> bool {
+    pub(crate) fn is_exhausted(&self) -> bool {
         self.remaining() == 0
     }
 

@@ -53,7 +53,7 @@ impl<P> CheckpointList<P> {
     }
 
     /// Returns the recorded states without their positions.
-    pub fn into_states(self) -> impl Iterator<Item = P> {
+    pub(crate) fn into_states(self) -> impl Iterator<Item = P> {
         self.marks.into_iter().map(|(_, place)| place)
     }
 

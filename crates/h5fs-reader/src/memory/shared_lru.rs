@@ -108,7 +108,7 @@ impl<K: Hash + Eq + Clone, V: Clone> FileLru<K, V> {
     }
 
     /// Creates a share for one more file in the same cache.
-    pub fn for_another_file(&self) -> Self {
+    pub(crate) fn for_another_file(&self) -> Self {
         Self::new(&self.shared)
     }
 

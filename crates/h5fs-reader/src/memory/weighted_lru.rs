@@ -34,7 +34,7 @@ impl<K: Hash + Eq, V> WeightedLru<K, V> {
     }
 
     /// Returns whether `key` has a value, without marking the value as used.
-    pub fn has_key(&self, key: &K) -> bool {
+    pub(crate) fn has_key(&self, key: &K) -> bool {
         self.values.contains(key)
     }
 

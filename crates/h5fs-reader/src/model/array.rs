@@ -276,7 +276,7 @@ impl Mappings {
 
     /// Creates an empty list of mappings. The regions of the mappings that are appended later must
     /// already be in `regions`, or be added with [`regions`](Self::regions).
-    pub fn with_regions(regions: Regions) -> Self {
+    pub(crate) fn with_regions(regions: Regions) -> Self {
         Mappings {
             regions,
             ..Mappings::default()
@@ -284,7 +284,7 @@ impl Mappings {
     }
 
     /// Returns the list that stores the regions of all mappings, so that a caller can add regions.
-    pub fn regions(&mut self) -> &mut Regions {
+    pub(crate) fn regions(&mut self) -> &mut Regions {
         &mut self.regions
     }
 

@@ -203,7 +203,7 @@ pub fn reference_target_at(
 /// Returns the target node of a stored object reference, or of the first one of a sequence of
 /// references. Returns `None` for a null reference and for an element that is not an object
 /// reference. Fails with `Corrupt` for a dangling reference.
-pub fn reference_target(
+pub(crate) fn reference_target(
     container: &dyn Container,
     datatype: &Datatype,
     element: &[u8],

@@ -86,7 +86,7 @@ impl Datetime64 {
 
     /// Returns the number that an element stores: its time as a count of steps since 1970. Returns
     /// `None` for a missing value (`NaT`), or an element that is too short.
-    pub fn tick_count(&self, element: &[u8]) -> Option<i64> {
+    pub(crate) fn tick_count(&self, element: &[u8]) -> Option<i64> {
         let count = match (self.order, element.first_chunk()?) {
             (ByteOrder::Big, bytes) => i64::from_be_bytes(*bytes),
             (_, bytes) => i64::from_le_bytes(*bytes),

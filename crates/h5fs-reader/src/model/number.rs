@@ -435,7 +435,7 @@ impl FloatValue {
     }
 
     /// Returns whether the number's text is also a number in JSON.
-    pub fn is_json_number(&self) -> bool {
+    pub(crate) fn is_json_number(&self) -> bool {
         match self {
             FloatValue::Single(value) => value.is_finite(),
             FloatValue::Double(value) => value.is_finite(),

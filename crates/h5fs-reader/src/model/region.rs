@@ -67,7 +67,7 @@ impl RegionAxis {
     }
 
     /// Returns the number of selected indices below `end`, as if the pattern were unlimited.
-    pub fn selected_before(&self, end: u64) -> u64 {
+    pub(crate) fn selected_before(&self, end: u64) -> u64 {
         let span = end.minus_or_zero(self.start);
         let blocks = span.checked_div(self.stride).unwrap_or(0);
         let rest = span.checked_rem(self.stride).unwrap_or(0);
@@ -164,7 +164,7 @@ impl Runs {
 
     /// Returns the number of bytes of the list of runs, or 0 for a regular pattern, which needs no
     /// list.
-    pub fn listed_bytes(&self) -> u64 {
+    pub(crate) fn listed_bytes(&self) -> u64 {
         match &self.0 {
             Pattern::Regular(_) => 0,
             Pattern::Listed(runs) => to_u64(size_of_val(&**runs)),
@@ -172,7 +172,7 @@ impl Runs {
     }
 
     /// Returns the number of bytes of heap memory that the pattern or the list of runs takes.
-    pub fn heap_bytes(&self) -> usize {
+    pub(crate) fn heap_bytes(&self) -> usize {
         match &self.0 {
             Pattern::Regular(axes) => size_of_val(&**axes),
             Pattern::Listed(runs) => size_of_val(&**runs),
@@ -192,7 +192,7 @@ impl Runs {
 
     /// Returns the rest of a run from the selected element with number `ordinal` on. Returns `None`
     /// after the last selected element.
-    pub fn from_ordinal(&self, ordinal: u64) -> Option<Run> {
+    pub(crate) fn from_ordinal(&self, ordinal: u64) -> Option<Run> {
         if ordinal >= self.elements() {
             return None;
         }
@@ -207,7 +207,7 @@ impl Runs {
     }
 
     /// Returns the number of selected elements before element `element` of the array.
-    pub fn selected_before(&self, element: u64) -> u64 {
+    pub(crate) fn selected_before(&self, element: u64) -> u64 {
         match &self.0 {
             Pattern::Regular(axes) => first_regular(axes, element),
             Pattern::Listed(runs) => {

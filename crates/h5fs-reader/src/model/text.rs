@@ -42,7 +42,7 @@ pub fn json_text(text: &[u8]) -> String {
 }
 
 /// Returns the length in bytes of a text as a JSON string.
-pub fn json_length(text: &[u8]) -> usize {
+pub(crate) fn json_length(text: &[u8]) -> usize {
     let mut length = 2_usize; // the quotes
     escape(text, |part| length = length.plus(part.len()));
     length
@@ -158,7 +158,7 @@ impl JsonObject {
 }
 
 /// Length in bytes of the longest escape sequence of one byte in a JSON string.
-pub const ESCAPE: usize = 6;
+pub(crate) const ESCAPE: usize = 6;
 
 #[cfg(test)]
 mod tests {

@@ -19,7 +19,7 @@ const PAUSE: Duration = Duration::from_millis(4);
 ///
 /// # Errors
 /// Fails with the last error of `read`.
-pub fn retry_while_growing<T>(
+pub(crate) fn retry_while_growing<T>(
     source: &dyn Source,
     mut read: impl FnMut() -> Result<T>,
 ) -> Result<T> {

@@ -121,7 +121,7 @@ impl Fingerprint {
     /// Returns the time since the content or attributes changed, or `None` if that is in the
     /// future. The modification time is not used, because a program that copies a file may set it
     /// back.
-    pub fn time_since_change(&self) -> Option<Duration> {
+    pub(crate) fn time_since_change(&self) -> Option<Duration> {
         since(self.changed)
     }
 }

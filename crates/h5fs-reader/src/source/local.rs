@@ -6,6 +6,6 @@ pub mod changes;
 pub mod descriptors;
 pub mod file;
 pub mod local_directory;
-pub mod raw_file;
+pub(crate) mod raw_file;
 pub mod rights;
 pub mod root;

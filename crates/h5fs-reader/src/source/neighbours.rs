@@ -1,7 +1,7 @@
 //! Other files that a source may reference: members of a family, external raw files, virtual
 //! sources, external links. The user, never the file, decides which files may be opened.
 
-pub mod absent_files;
+pub(crate) mod absent_files;
 pub mod neighbour;
 pub mod policy;
 
@@ -228,7 +228,7 @@ impl Neighbours {
 
     /// Returns the names of the file to which these neighbours belong. The name by which the file
     /// was opened comes first.
-    pub fn own_names(&self) -> impl Iterator<Item = &[u8]> {
+    pub(crate) fn own_names(&self) -> impl Iterator<Item = &[u8]> {
         self.locations
             .iter()
             .map(|location| location.name.as_bytes())
@@ -300,7 +300,7 @@ impl Neighbours {
     ///
     /// # Errors
     /// `Io` if absent parts are errors.
-    pub fn record_missing_part(&self, part: &str) -> Result<()> {
+    pub(crate) fn record_missing_part(&self, part: &str) -> Result<()> {
         if self.is_strict {
             let what = format!("virtual source {part}: missing (strict)");
             return Err(Error::from_cause(Cause::Missing, what));
@@ -330,7 +330,7 @@ impl Neighbours {
     /// # Errors
     /// Fails as [`open`](Self::open) does, and with `Corrupt` if the file does not exist. Failures
     /// are not cached, because the file may appear later.
-    pub fn open_raw(&self, name: &[u8], is_wanted: &IsWanted<'_>) -> Result<Arc<Neighbour>> {
+    pub(crate) fn open_raw(&self, name: &[u8], is_wanted: &IsWanted<'_>) -> Result<Arc<Neighbour>> {
         if let Some(file) = self.opened_raw(name) {
             return Ok(file);
         }
@@ -344,7 +344,7 @@ impl Neighbours {
     }
 
     /// Returns the raw file called `name` if it is open.
-    pub fn opened_raw(&self, name: &[u8]) -> Option<Arc<Neighbour>> {
+    pub(crate) fn opened_raw(&self, name: &[u8]) -> Option<Arc<Neighbour>> {
         lock(&self.raw_files).get(&self.raw_key(name)).cloned()
     }
 

@@ -14,7 +14,7 @@ pub fn lookup3(bytes: &[u8]) -> u32 {
 
 /// Returns the lookup3 hash of `bytes`, with zeros in place of the four bytes from index `place`
 /// on. Used for a block that contains its own checksum there.
-pub fn lookup3_zeroing(bytes: &[u8], place: usize) -> u32 {
+pub(crate) fn lookup3_zeroing(bytes: &[u8], place: usize) -> u32 {
     let mut words = Words::new(bytes.len());
     // The first bytes, in whole blocks, that contain the four bytes at `place`. They are copied and
     // mixed in before the other bytes.

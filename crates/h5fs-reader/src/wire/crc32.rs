@@ -5,7 +5,7 @@ const POLYNOMIAL: u32 = 0xedb8_8320;
 
 /// Returns the CRC-32 of `bytes`. The function works bit by bit, which is fast enough for headers
 /// but not for content.
-pub fn crc32(bytes: &[u8]) -> u32 {
+pub(crate) fn crc32(bytes: &[u8]) -> u32 {
     let sum = bytes.iter().fold(u32::MAX, |sum, &byte| {
         (0..8).fold(sum ^ u32::from(byte), |sum, _| {
             let carry = if sum & 1 == 1 { POLYNOMIAL } else { 0 };

@@ -91,7 +91,7 @@ impl<'a> Cursor<'a> {
     ///
     /// # Errors
     /// `Corrupt` for other bytes. The cursor then stays at its position.
-    pub fn expect_signature(&mut self, signature: &[u8]) -> Result<()> {
+    pub(crate) fn expect_signature(&mut self, signature: &[u8]) -> Result<()> {
         let start = self.position;
         if self.read_bytes(signature.len())? == signature {
             return Ok(());
@@ -104,7 +104,7 @@ impl<'a> Cursor<'a> {
     ///
     /// # Errors
     /// `Unsupported` for another version.
-    pub fn read_version(&mut self, known: RangeInclusive<u8>) -> Result<u8> {
+    pub(crate) fn read_version(&mut self, known: RangeInclusive<u8>) -> Result<u8> {
         let version = self.u8()?;
         if known.contains(&version) {
             Ok(version)
@@ -134,7 +134,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Reads the next `N` bytes as an array.
-    pub fn read_array<const N: usize>(&mut self) -> Result<[u8; N]> {
+    pub(crate) fn read_array<const N: usize>(&mut self) -> Result<[u8; N]> {
         let taken = self.read_bytes(N)?;
         taken.try_into().map_err(|_| self.corrupt("ends too early"))
     }
@@ -143,7 +143,7 @@ impl<'a> Cursor<'a> {
     ///
     /// # Errors
     /// `Corrupt` if a byte after the eighth is not zero, because the number does not fit.
-    pub fn uint(&mut self, width: usize) -> Result<u64> {
+    pub(crate) fn uint(&mut self, width: usize) -> Result<u64> {
         let taken = self.read_bytes(width)?;
         let (low, high) = taken.split_at(width.min(8));
         if high.iter().any(|&byte| byte != 0) {
@@ -159,7 +159,7 @@ impl<'a> Cursor<'a> {
 
     /// Reads a number of `width` bytes like [`uint`](Self::uint). Returns `None` if all bits are
     /// one, which means an undefined value.
-    pub fn optional_uint(&mut self, width: usize) -> Result<Option<u64>> {
+    pub(crate) fn optional_uint(&mut self, width: usize) -> Result<Option<u64>> {
         let mut ahead = self.clone();
         if ahead.read_bytes(width)?.iter().all(|&byte| byte == 0xff) {
             *self = ahead;

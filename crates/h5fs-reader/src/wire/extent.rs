@@ -37,7 +37,7 @@ impl Extent {
     }
 
     /// Creates the extent from `start` to `end`. The extent is empty if `end` is before `start`.
-    pub fn from_range(start: u64, end: u64) -> Self {
+    pub(crate) fn from_range(start: u64, end: u64) -> Self {
         let length = end.minus_or_zero(start);
         Extent { start, length }
     }
@@ -69,7 +69,7 @@ impl Extent {
     }
 
     /// Returns the bytes that both extents contain. The result is empty if they do not overlap.
-    pub fn intersect(self, other: Self) -> Self {
+    pub(crate) fn intersect(self, other: Self) -> Self {
         Self::from_range(self.start.max(other.start), self.end().min(other.end()))
     }
 

@@ -30,7 +30,7 @@ impl DecoderStates {
     /// Calls `decode` with the state of the block whose stored bytes begin at `offset`, or with an
     /// initial state if none is kept. The state is removed during the call. The array engine lets
     /// only one thread decode a block at a time, so no other thread needs the state meanwhile.
-    pub fn decode_with<S, R>(&self, offset: u64, decode: impl FnOnce(&mut S) -> R) -> R
+    pub(crate) fn decode_with<S, R>(&self, offset: u64, decode: impl FnOnce(&mut S) -> R) -> R
     where
         S: Any + Send + Default,
     {

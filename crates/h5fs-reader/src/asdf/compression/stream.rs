@@ -9,13 +9,13 @@
 //! before the part's last bytes are returned.
 
 pub mod codec;
-pub mod consecutive_frames;
-pub mod lz4_frames;
-pub mod lzma2;
-pub mod part_list;
-pub mod part_search;
-pub mod xz_streams;
-pub mod zstd_frames;
+pub(crate) mod consecutive_frames;
+pub(crate) mod lz4_frames;
+pub(crate) mod lzma2;
+pub(crate) mod part_list;
+pub(crate) mod part_search;
+pub(crate) mod xz_streams;
+pub(crate) mod zstd_frames;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;

@@ -28,7 +28,7 @@ pub enum WholeCodec {
 
 /// Fails with `Limit` if more bytes are stored than the content can need, because all of them are
 /// in memory at once.
-pub fn limit_stored(encoded: &EncodedBlock) -> Result<()> {
+pub(crate) fn limit_stored(encoded: &EncodedBlock) -> Result<()> {
     let needed = encoded.decoded.plus(encoded.decoded / 8);
     encoded.limit_stored(needed, limits::WHOLE_SURPLUS)
 }

@@ -95,7 +95,7 @@ impl Acl {
 
     /// Returns `mode` with narrower bits for the group and others: the bits grant no user more than
     /// the list does.
-    pub fn restrict_mode(&self, mode: u32) -> u32 {
+    pub(crate) fn restrict_mode(&self, mode: u32) -> u32 {
         let group = self.group & self.all_named;
         let others = self.others & self.all_named;
         mode & !0o077 | group << 3 | others

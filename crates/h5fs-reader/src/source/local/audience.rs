@@ -59,7 +59,7 @@ impl Readers {
     ///
     /// # Errors
     /// Fails if the permissions of `other` cannot be read.
-    pub fn for_link_target(
+    pub(crate) fn for_link_target(
         &self,
         way: impl IntoIterator<Item = Audience>,
         other: impl FnOnce() -> Result<Audience>,
@@ -106,7 +106,7 @@ impl Audience {
     }
 
     /// Returns the audience of a file that only its owner may use.
-    pub fn only_owner() -> Self {
+    pub(crate) fn only_owner() -> Self {
         Audience {
             group: u32::MAX,
             mode: 0,
@@ -127,7 +127,7 @@ impl Audience {
     /// Returns `other`, the audience of another file of the same mount, without the users whom the
     /// umask of this audience excludes.
     #[must_use]
-    pub fn with_same_umask(&self, other: Self) -> Self {
+    pub(crate) fn with_same_umask(&self, other: Self) -> Self {
         other.apply_umask(self.umask)
     }
 
@@ -139,7 +139,7 @@ impl Audience {
     /// Removes the group's bits if a member of the group may not `act` on the file `other`, and the
     /// bits of others if one of the other users may not.
     #[must_use]
-    pub fn restricted_by(self, act: AccessKind, other: &Self) -> Self {
+    pub(crate) fn restricted_by(self, act: AccessKind, other: &Self) -> Self {
         let bit = match act {
             AccessKind::Read => 0o4,
             AccessKind::Search => 0o1,

@@ -26,7 +26,7 @@ pub fn max_open_files(most: NonZeroUsize) -> NonZeroUsize {
 
 /// Returns the weight of each open file in a cache of `bytes` bytes that keeps at most `most` files
 /// open.
-pub fn weight_per_open_file(bytes: u64, most: NonZeroUsize) -> u64 {
+pub(crate) fn weight_per_open_file(bytes: u64, most: NonZeroUsize) -> u64 {
     let files = to_u64(max_open_files(most).get());
     bytes.checked_div(files).unwrap_or(bytes)
 }

@@ -121,7 +121,7 @@ pub fn open(path: &Path) -> io::Result<File> {
 /// - `ELOOP` for a symbolic link
 /// - `EINVAL` for any other file that is not regular
 /// - `EAGAIN` if another process holds a write lease
-pub fn open_path_descriptor(named: &File) -> io::Result<File> {
+pub(crate) fn open_path_descriptor(named: &File) -> io::Result<File> {
     let kind = named.metadata()?.file_type();
     match kind {
         _ if kind.is_file() => reopen(named),
@@ -187,7 +187,7 @@ impl FileSource {
     /// even if the last write is recent. Changes through mapped memory become visible when the
     /// system updates the times.
     #[must_use]
-    pub fn with_state_by_times(self) -> Self {
+    pub(crate) fn with_state_by_times(self) -> Self {
         let state = FileState {
             fingerprint: self.state.fingerprint,
             identity: self.state.identity.clone(),

@@ -25,7 +25,7 @@ impl Device {
 
     /// Returns the device like [`from_path`](Self::from_path), and the number of the mount at
     /// `path` if the kernel reports it.
-    pub fn from_path_with_mount(path: &Path) -> Option<(Self, Option<u64>)> {
+    pub(crate) fn from_path_with_mount(path: &Path) -> Option<(Self, Option<u64>)> {
         let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT | AtFlags::STATX_DONT_SYNC;
         let seen = statx(CWD, path, flags, StatxFlags::MNT_ID).ok()?;
         let device = Device {
@@ -38,7 +38,7 @@ impl Device {
 
     /// Returns whether the filesystem is not on a disk: a process serves it, or it is on a network
     /// or in memory.
-    pub fn is_virtual(self) -> bool {
+    pub(crate) fn is_virtual(self) -> bool {
         self.major == 0
     }
 }

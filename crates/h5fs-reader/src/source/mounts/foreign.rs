@@ -32,7 +32,7 @@ impl ForeignFilesystems {
 
     /// Returns whether a file on `device` is on a filesystem that may block. `mount` is the number
     /// of the file's mount, if known.
-    pub fn may_block(&self, device: Device, mount: Option<u64>) -> bool {
+    pub(crate) fn may_block(&self, device: Device, mount: Option<u64>) -> bool {
         if !device.is_virtual() || self.devices_on_path.contains(&device) {
             return false;
         }

@@ -187,7 +187,7 @@ impl NeighbourStates {
     ///
     /// # Errors
     /// `ESTALE` if a file was found there before.
-    pub fn record_absence(&self, path: &Path) -> Result<()> {
+    pub(crate) fn record_absence(&self, path: &Path) -> Result<()> {
         self.remember(path, None)
     }
 

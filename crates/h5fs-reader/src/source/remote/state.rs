@@ -66,7 +66,7 @@ impl ObjectState {
     /// the quotes of a tag, and only one of the two may have fractions of seconds. If there is a
     /// tag, the date is ignored.
     #[must_use]
-    pub fn comparable(&self) -> Self {
+    pub(crate) fn comparable(&self) -> Self {
         let tag = self.etag.as_slice();
         let tag = tag.strip_prefix(b"W/").unwrap_or(tag);
         let tag = tag.strip_prefix(b"\"").unwrap_or(tag);

@@ -14,10 +14,10 @@ use crate::source::SharedSource;
 use crate::wire::{Count, Extent, to_u64};
 
 /// The magic bytes of an LZ4 frame.
-pub const LZ4_MAGIC: &[u8] = &[0x04, 0x22, 0x4d, 0x18];
+pub(crate) const LZ4_MAGIC: &[u8] = &[0x04, 0x22, 0x4d, 0x18];
 
 /// The magic bytes of an .xz stream.
-pub const XZ_MAGIC: &[u8] = &[0xfd, b'7', b'z', b'X', b'Z', 0];
+pub(crate) const XZ_MAGIC: &[u8] = &[0xfd, b'7', b'z', b'X', b'Z', 0];
 
 /// A decoder that returns the content in order.
 pub type StreamDecoder<'a> = Box<dyn Read + Send + 'a>;
@@ -83,7 +83,7 @@ impl StreamCodec {
     ///
     /// # Errors
     /// `Corrupt` if the decoder cannot be created.
-    pub fn part_decoder<'a>(
+    pub(crate) fn part_decoder<'a>(
         self,
         stored: impl io::BufRead + Send + 'a,
     ) -> Result<StreamDecoder<'a>> {
@@ -134,7 +134,7 @@ pub fn fill(decoder: &mut dyn Read, output: &mut [u8]) -> Result<usize> {
 ///
 /// # Errors
 /// Fails if the stream is damaged at this position.
-pub fn at_end(decoder: &mut dyn Read) -> Result<bool> {
+pub(crate) fn at_end(decoder: &mut dyn Read) -> Result<bool> {
     Ok(fill(decoder, &mut [0])? == 0)
 }
 

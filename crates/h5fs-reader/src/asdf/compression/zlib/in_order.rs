@@ -12,7 +12,7 @@ use crate::model::storage::DecodeContext;
 use crate::wire::{Count, Extent, to_usize};
 
 /// Number of stored bytes that are read at once.
-pub const INPUT: u64 = 128 << 10;
+pub(crate) const INPUT: u64 = 128 << 10;
 
 /// Number of bits of the largest window (RFC 1950, 2.2).
 const WINDOW_BITS: u8 = 15;
