@@ -48,10 +48,10 @@ use crate::cli::mount::{handover, launcher, mounted, opener, supervisor, view, w
 use crate::cli::text::{advice, completions, secrets};
 
 /// Exit status for a wrong command line. Every other failure exits with 1.
-const USAGE: u8 = 2;
+const USAGE_STATUS: u8 = 2;
 
 /// Exit status of a failed helper of mount(8). mount(8) passes the status on.
-const MOUNT_FAILURE: u8 = 32;
+const MOUNT_FAILURE_STATUS: u8 = 32;
 
 /// Runs the command with these arguments. The first argument is the program's name.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
@@ -59,7 +59,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let code = perform_and_report(&call);
     let is_helper = call.program == Program::MountHelper && call.role == Role::Launcher;
     if is_helper && code != ExitCode::SUCCESS {
-        return ExitCode::from(MOUNT_FAILURE);
+        return ExitCode::from(MOUNT_FAILURE_STATUS);
     }
     code
 }
@@ -70,7 +70,7 @@ fn perform_and_report(call: &Invocation) -> ExitCode {
         Ok(code) => code,
         Err(Error::Usage(text)) => {
             print_error(&text);
-            ExitCode::from(USAGE)
+            ExitCode::from(USAGE_STATUS)
         }
         Err(error) => {
             print_error(&printable(&error.to_string()));
@@ -90,7 +90,7 @@ fn perform(call: &Invocation) -> Result<ExitCode> {
     if call.role == Role::Launcher
         && let Some(error) = secrets::restart_without_secrets(call)
     {
-        return Err(Error::io(
+        return Err(Error::from_io(
             &error,
             "starting the command without its secrets",
         ));
@@ -99,7 +99,7 @@ fn perform(call: &Invocation) -> Result<ExitCode> {
         Task::Print(text) => print(&text),
         Task::PrintUsage(help) => {
             let _ = io::stderr().write_all(help.as_bytes());
-            Ok(ExitCode::from(USAGE))
+            Ok(ExitCode::from(USAGE_STATUS))
         }
         Task::Complete(words) => completions::complete(args::definition(), &words),
         Task::Example(path) => text::example::write(&path).map(|()| ExitCode::SUCCESS),
@@ -147,7 +147,7 @@ fn print(text: &[u8]) -> Result<ExitCode> {
         .and_then(|()| io::stdout().flush())
     {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Error::io(&error, "standard output"))
+            Err(Error::from_io(&error, "standard output"))
         }
         _ => Ok(ExitCode::SUCCESS),
     }

@@ -4,8 +4,8 @@
 //! # Crates
 //!
 //! This crate contains the command and everything above the formats. [`h5fs_reader`] reads HDF5 and
-//! ASDF, without a mount and without a network. [`h5fs_conventions`] knows the conventions of arrays,
-//! [`h5fs_joined`] shows many files as one, and [`h5fs_fetcher`] fetches sources by URL.
+//! ASDF, without a mount and without a network. [`h5fs_conventions`] knows the conventions of
+//! arrays, [`h5fs_joined`] shows many files as one, and [`h5fs_fetcher`] fetches sources by URL.
 //! CONTRIBUTING.md has the map of all crates.
 //!
 //! # Layers

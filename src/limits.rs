@@ -2,7 +2,8 @@
 //! defines the limits of parsing a file's format, and `h5fs-fetcher` those of fetching its bytes.
 //! This module re-exports both.
 //!
-//! A structure that exceeds a limit is rejected with [`Error::Limit`](h5fs_reader::error::Error::Limit).
+//! A structure that exceeds a limit is rejected with
+//! [`Error::Limit`](h5fs_reader::error::Error::Limit).
 
 /// The limits of the crates `h5fs-fetcher`, `h5fs-joined`, `h5fs-conventions` and `h5fs-reader`.
 pub use h5fs_fetcher::limits::*;

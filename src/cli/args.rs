@@ -15,7 +15,7 @@ use h5fs_reader::source::location::Location;
 use crate::cli::options::{self, Flags, OptionWords, RemoteFlags, Settings};
 use crate::cli::serve::arguments::{ServeArguments, ServeCommand};
 use crate::cli::text::completions;
-use crate::cli::text::manual::{self, PRINTING};
+use crate::cli::text::manual::{self, PRINTING_HEADING};
 use crate::cli::text::refusal;
 use crate::cli::text::schemes;
 use crate::cli::text::synonyms;
@@ -37,7 +37,7 @@ use crate::cli::text::synonyms;
     disable_help_subcommand = true,
     arg_required_else_help = true,
     after_help = EXAMPLES,
-    after_long_help = notes()
+    after_long_help = option_notes()
 )]
 struct Arguments {
     #[command(subcommand)]
@@ -52,7 +52,7 @@ struct Arguments {
         value_name = "SHELL",
         exclusive = true,
         hide_possible_values = true,
-        help_heading = PRINTING
+        help_heading = PRINTING_HEADING
     )]
     completions: Option<Shell>,
 
@@ -64,7 +64,7 @@ struct Arguments {
         default_missing_value = "h5fs",
         exclusive = true,
         hide_possible_values = true,
-        help_heading = PRINTING
+        help_heading = PRINTING_HEADING
     )]
     man: Option<ManualPage>,
 }
@@ -97,7 +97,7 @@ Exit status, the highest that applies to any source:
      denied; or it changed while it was read";
 
 /// Returns the text below the options in the long help and in the manual.
-fn notes() -> String {
+fn option_notes() -> String {
     format!(
         "{EXAMPLES}
 
@@ -161,7 +161,7 @@ pub(crate) enum InspectCommand {
     #[command(disable_help_flag = true)]
     Ls {
         #[command(flatten)]
-        format: Format,
+        format: ListFormat,
         #[command(flatten)]
         operands: Operands,
     },
@@ -211,7 +211,7 @@ pub(crate) enum InspectCommand {
         #[arg(long, hide = true)]
         joined: bool,
         /// HDF5 and ASDF files, directories with such files, and URLs
-        #[arg(value_name = "SOURCE", required = true, value_parser = location())]
+        #[arg(value_name = "SOURCE", required = true, value_parser = location_parser())]
         sources: Vec<Location>,
         #[command(flatten)]
         how: ReadingArguments,
@@ -223,7 +223,7 @@ pub(crate) enum InspectCommand {
     /// or `/` for the whole source.
     Prefetch {
         /// The URL of an HDF5 or ASDF file, or of a prefix with such files
-        #[arg(value_name = "SOURCE", value_parser = location())]
+        #[arg(value_name = "SOURCE", value_parser = location_parser())]
         source: Location,
         /// Paths as below the mount point
         #[arg(value_name = "PATH", required = true)]
@@ -287,7 +287,7 @@ pub(crate) enum CacheAction {
 
 /// How a listing is shown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Args)]
-pub(crate) struct Format {
+pub(crate) struct ListFormat {
     /// Show in columns: mode, type, shape, chunks, filters, stored bytes, bytes
     #[arg(short, long)]
     pub(crate) long: bool,
@@ -320,7 +320,7 @@ pub(crate) struct Format {
     help: Option<bool>,
 }
 
-impl Format {
+impl ListFormat {
     /// Returns the flags that another process of this program needs to write the same listing. This
     /// process prints the other process's output.
     pub(super) fn arguments(self) -> impl Iterator<Item = &'static str> {
@@ -343,7 +343,7 @@ impl Format {
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub(crate) struct Operands {
     /// An HDF5 or ASDF file, a directory with such files, or a URL
-    #[arg(value_name = "SOURCE", value_parser = location())]
+    #[arg(value_name = "SOURCE", value_parser = location_parser())]
     pub(crate) source: Location,
 
     /// More sources, then paths as below the mount point of each source
@@ -405,7 +405,7 @@ pub(crate) struct ReadingArguments {
 #[derive(Debug, Args)]
 struct MountArguments {
     /// The HDF5 or ASDF file, its URL, or a directory of such files
-    #[arg(required = true, value_parser = location())]
+    #[arg(required = true, value_parser = location_parser())]
     source: Option<Location>,
 
     /// The directory to mount it on
@@ -427,7 +427,7 @@ struct MountArguments {
 #[derive(Debug, Args)]
 struct ViewArguments {
     /// The HDF5 or ASDF file, its URL, or a directory of such files
-    #[arg(value_parser = location())]
+    #[arg(value_parser = location_parser())]
     source: Location,
 
     /// Mount options, separated by commas
@@ -447,7 +447,7 @@ struct ViewArguments {
 #[command(name = "mount.h5fs", version)]
 struct HelperArguments {
     /// The HDF5 or ASDF file, its URL, or a directory of such files
-    #[arg(value_parser = location())]
+    #[arg(value_parser = location_parser())]
     source: Location,
 
     /// The directory to mount it on
@@ -534,7 +534,7 @@ pub(crate) struct MountCommand {
 }
 
 /// Returns the clap parser for an argument that is a path or a URL.
-fn location() -> impl TypedValueParser<Value = Location> {
+fn location_parser() -> impl TypedValueParser<Value = Location> {
     OsStringValueParser::new().try_map(schemes::parse_location)
 }
 
@@ -554,7 +554,7 @@ pub(crate) fn parse(program: Program, arguments: &[OsString]) -> Result<Task> {
         }
         Program::MountHelper => helper_task(line("mount.h5fs", arguments.to_vec())),
     };
-    parsed.or_else(|error| from_clap(program, arguments, &error))
+    parsed.or_else(|error| clap_error_task(program, arguments, &error))
 }
 
 fn is_command(name: &str) -> bool {
@@ -568,7 +568,7 @@ pub(crate) fn definition() -> clap::Command {
 
 fn command_task(line: Vec<OsString>) -> clap::error::Result<Task> {
     if let [_, first, words @ ..] = &line[..]
-        && first == completions::FLAG
+        && first == completions::COMPLETE_FLAG
     {
         return Ok(Task::Complete(words.to_vec()));
     }
@@ -588,9 +588,9 @@ fn command_task(line: Vec<OsString>) -> clap::error::Result<Task> {
     }
     if let Some(page) = arguments.man {
         return Ok(Task::Print(match page {
-            ManualPage::Program => manual::program(Arguments::command()),
-            ManualPage::MountHelper => manual::mount_helper(),
-            ManualPage::Views => manual::views(),
+            ManualPage::Program => manual::program_page(Arguments::command()),
+            ManualPage::MountHelper => manual::mount_helper_page(),
+            ManualPage::Views => manual::views_page(),
         }));
     }
     let mount = arguments.mount;
@@ -660,7 +660,7 @@ fn settings(words: &[OptionWords], flags: Option<&Flags>) -> clap::error::Result
 }
 
 /// Turns clap's help and version into output, and every other clap error into one line.
-fn from_clap(program: Program, arguments: &[OsString], error: &clap::Error) -> Result<Task> {
+fn clap_error_task(program: Program, arguments: &[OsString], error: &clap::Error) -> Result<Task> {
     let text = || error.render().to_string();
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Ok(Task::Print(text().into_bytes())),
@@ -671,7 +671,7 @@ fn from_clap(program: Program, arguments: &[OsString], error: &clap::Error) -> R
 
 /// Returns the error for an invalid command line.
 fn command_line_error(program: Program, arguments: &[OsString], error: &clap::Error) -> Error {
-    let line = refusal::line(error);
+    let line = refusal::one_line_message(error);
     match (program, synonyms::unknown_word(arguments, is_command)) {
         (Program::MountHelper, _) => Error::Usage(line),
         (Program::Command, Some(word)) => synonyms::unknown_command_error(word),

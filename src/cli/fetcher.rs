@@ -1,4 +1,5 @@
-//! The process that runs the [fetcher](h5fs_fetcher): it has the network access and the credentials.
+//! The process that runs the [fetcher](h5fs_fetcher): it has the network access and the
+//! credentials.
 //!
 //! Requests arrive as packets on its standard input, a socket. Its standard output is the stage,
 //! the file in memory for fetched bytes. The process ends when the socket is closed.
@@ -15,7 +16,7 @@ use h5fs_reader::source::location::{Location, Url};
 use crate::cli::args::{InspectCommand, Task};
 use crate::cli::mount::{opener, rotation};
 use crate::cli::sandbox::{self, NetworkReach};
-use crate::cli::text::logging::{self, Destination};
+use crate::cli::text::logging::{self, LogDestination};
 use crate::cli::text::secrets;
 use crate::fs::External;
 
@@ -34,16 +35,16 @@ pub(super) fn run(task: &Task) -> Result<ExitCode> {
         return Err(Error::Usage("a URL is required".to_owned()));
     };
     rotation::block_signal();
-    if let Some(destination) = destination(task) {
+    if let Some(destination) = log_destination(task) {
         logging::start(&destination)?;
     }
     let socket = io::stdin().as_fd().try_clone_to_owned();
     let stage = io::stdout().as_fd().try_clone_to_owned();
-    let failed = |error| Error::io(&error, "the fetcher's descriptors");
+    let failed = |error| Error::from_io(&error, "the fetcher's descriptors");
     let (socket, stage) = (socket.map_err(failed)?, stage.map_err(failed)?);
     let url = secrets::with_secrets(url);
     let sandbox = has_sandbox(task);
-    let prepared = prepare(
+    let prepared = prepare_fetcher(
         &url,
         settings,
         external,
@@ -67,7 +68,7 @@ pub(super) fn run(task: &Task) -> Result<ExitCode> {
 
 /// Prepares the fetcher. With `sandbox`, credentials files, which the sandbox hides from this
 /// process, are opened by processes of the user `run_as`.
-fn prepare(
+fn prepare_fetcher(
     url: &Url,
     settings: &RemoteSettings,
     external: External,
@@ -181,11 +182,11 @@ pub(super) fn inspected_source(inspect: &InspectCommand) -> Option<(&Location, &
 /// Returns the destination of the fetcher's log lines. Returns `None` for a command without a mount
 /// unless `H5FS_LOG` is set, because the command prints its failures itself. If a log file is
 /// configured, the lines go to the supervisor, which has the file open.
-fn destination(task: &Task) -> Option<Destination> {
+fn log_destination(task: &Task) -> Option<LogDestination> {
     match task {
-        Task::Mount(mount) if mount.settings.log_file.is_some() => Some(Destination::Terminal),
-        Task::Mount(mount) => Some(Destination::for_mount(mount)),
-        _ => std::env::var_os("H5FS_LOG").map(|_| Destination::Terminal),
+        Task::Mount(mount) if mount.settings.log_file.is_some() => Some(LogDestination::Terminal),
+        Task::Mount(mount) => Some(LogDestination::for_mount(mount)),
+        _ => std::env::var_os("H5FS_LOG").map(|_| LogDestination::Terminal),
     }
 }
 

@@ -37,21 +37,21 @@ use h5fs_reader::source::location::Location;
 use h5fs_reader::source::mounts::mount_table::MountTable;
 use h5fs_reader::wire::to_u64;
 
-use crate::cli::args::{Format, InspectCommand, Operands, ReadingArguments};
+use crate::cli::args::{InspectCommand, ListFormat, Operands, ReadingArguments};
 use crate::cli::inspect::check::CheckOptions;
 use crate::cli::inspect::check_result::CheckVerdict;
 use crate::cli::inspect::combined_output::OutputLayout;
 use crate::cli::inspect::command_source::{CommandSource, CommandStop, Outcome, PIECE};
 use crate::cli::inspect::data_files::DataFiles;
-use crate::cli::inspect::glob::expand;
+use crate::cli::inspect::glob::expand_pattern;
 use crate::cli::inspect::named_sources::NamedSources;
 use crate::cli::inspect::parallel::ChildArguments;
 use crate::cli::mount::handover;
 use crate::cli::mount::mounted;
 use crate::cli::text::error_message::print_file_error;
-use crate::cli::text::logging::{self, Destination};
+use crate::cli::text::logging::{self, LogDestination};
 use crate::fs::{FileKind, Requests};
-use crate::view::texts::ndl::Options;
+use crate::view::texts::ndl::NdlOptions;
 
 /// Runs a command that needs no mount. Returns its exit status.
 pub(super) fn run(inspect: &InspectCommand) -> Result<ExitCode> {
@@ -71,7 +71,7 @@ pub(super) fn run(inspect: &InspectCommand) -> Result<ExitCode> {
             act,
             directory,
         } => {
-            cache::refuse(*act, *size)?;
+            cache::check_size_option(*act, *size)?;
             let done = cache::run(*act, directory, *size, *json);
             (directory.clone(), done.map(|()| true))
         }
@@ -94,7 +94,7 @@ pub(super) fn run(inspect: &InspectCommand) -> Result<ExitCode> {
         } => {
             let syntax = if *json { Syntax::Json } else { Syntax::Yaml };
             let values = *values;
-            let options = Options { values, syntax };
+            let options = NdlOptions { values, syntax };
             (operands.source.name(), describe_all(operands, options)?)
         }
         InspectCommand::Check {
@@ -151,7 +151,7 @@ fn check_status(sources: &[Location], outcome: Outcome<CheckVerdict>) -> ExitCod
 fn start_log(inspect: &InspectCommand) -> Result<()> {
     let (source, how) = match inspect {
         _ if std::env::var_os("H5FS_LOG").is_some() => {
-            return logging::start(&Destination::Terminal).map(drop);
+            return logging::start(&LogDestination::Terminal).map(drop);
         }
         InspectCommand::Ls { operands, .. }
         | InspectCommand::Cat { operands }
@@ -162,10 +162,10 @@ fn start_log(inspect: &InspectCommand) -> Result<()> {
     if how.quiet {
         return Ok(());
     }
-    logging::start(&Destination::Warnings { source }).map(drop)
+    logging::start(&LogDestination::Warnings { source }).map(drop)
 }
 
-fn list_all(format: Format, operands: &Operands) -> Result<Outcome<bool>> {
+fn list_all(format: ListFormat, operands: &Operands) -> Result<Outcome<bool>> {
     let named = NamedSources::parse(operands)?;
     if let [file] = &named.sources[..] {
         return Ok(list::list(
@@ -201,7 +201,7 @@ fn copy_all(operands: &Operands) -> Result<Outcome<bool>> {
     ))
 }
 
-fn describe_all(operands: &Operands, options: Options) -> Result<Outcome<bool>> {
+fn describe_all(operands: &Operands, options: NdlOptions) -> Result<Outcome<bool>> {
     let mut named = NamedSources::parse(operands)?;
     if named.paths.len() > 1 {
         let text = "ndl: at most one PATH";
@@ -243,12 +243,12 @@ fn describe_all(operands: &Operands, options: Options) -> Result<Outcome<bool>> 
     arguments.paths.extend(path);
     let mut files = DataFiles::new(&named.sources, &operands.how);
     let form = OutputLayout::Mapped(options.syntax);
-    let outcome = combined_output::write(&mut files, &arguments, operands.how.jobs, form);
+    let outcome = combined_output::write_combined(&mut files, &arguments, operands.how.jobs, form);
     Ok(outcome.map(|is_whole| is_whole && files.failed.is_empty()))
 }
 
 /// Returns the arguments of a process that writes the description of an object of one source.
-fn ndl_arguments(operands: &Operands, options: Options) -> ChildArguments {
+fn ndl_arguments(operands: &Operands, options: NdlOptions) -> ChildArguments {
     let mut arguments = ChildArguments::for_command("ndl", &operands.how);
     if options.syntax == Syntax::Json {
         arguments.flag("--json");
@@ -268,7 +268,7 @@ fn run_on_sources(
     arguments.flag("--one");
     arguments.paths = named.paths;
     let mut sources = named.sources.into_iter();
-    combined_output::write(&mut sources, &arguments, how.jobs, form)
+    combined_output::write_combined(&mut sources, &arguments, how.jobs, form)
 }
 
 fn source<'a>(file: &'a Location, how: &'a ReadingArguments) -> CommandSource<'a> {
@@ -290,7 +290,7 @@ fn check_all(
 ) -> Outcome<CheckVerdict> {
     match sources {
         [directory] if options.joined => check::check(source(directory, how), options),
-        [file] if !is_directory(file) && !data_files::is_chosen(file) => {
+        [file] if !is_directory(file) && !data_files::has_pattern(file) => {
             check::check(source(file, how), options)
         }
         _ => check_many::check(sources, options, how),
@@ -301,12 +301,12 @@ fn check_all(
 /// be read.
 fn copy_files(source: CommandSource<'_>, paths: &[OsString]) -> Outcome<bool> {
     let tree = command_source::open_tree(source, paths)?;
-    command_source::warn(source, tree.warning());
+    command_source::warn(source, tree.partial_file_warning());
     command_source::refuse_unmatched(tree.requests(), paths)?;
     let mut output = command_source::stdout_file()?;
     let mut is_whole = true;
     for path in paths {
-        let found = match expand(tree.requests(), path.as_bytes()) {
+        let found = match expand_pattern(tree.requests(), path.as_bytes()) {
             Ok(found) => found,
             Err(error) => {
                 print_file_error(path.as_bytes(), &error);
@@ -328,7 +328,7 @@ fn copy_files(source: CommandSource<'_>, paths: &[OsString]) -> Outcome<bool> {
 }
 
 /// Writes the description of one object in the Ndarray Data Language.
-fn describe(source: CommandSource<'_>, path: Option<&OsStr>, options: Options) -> Outcome<bool> {
+fn describe(source: CommandSource<'_>, path: Option<&OsStr>, options: NdlOptions) -> Outcome<bool> {
     let filesystem = command_source::open(source, false)?;
     let fault = filesystem.root_error();
     command_source::warn(source, fault.map(|error| error.to_string()));
@@ -342,7 +342,7 @@ fn describe(source: CommandSource<'_>, path: Option<&OsStr>, options: Options) -
     };
     let mut put = |text: &[u8]| {
         output.write_all(text).map_err(|error| {
-            let failure = Error::io(&error, "standard output");
+            let failure = Error::from_io(&error, "standard output");
             failed = Some(error);
             failure
         })

@@ -28,7 +28,7 @@ pub(super) enum Role {
 
 impl Role {
     /// The roles in which the program starts itself.
-    const OWN: [Role; 4] = [Role::Supervisor, Role::Worker, Role::Opener, Role::Fetcher];
+    const CHILD_ROLES: [Role; 4] = [Role::Supervisor, Role::Worker, Role::Opener, Role::Fetcher];
 
     /// Returns the suffix that marks the role in the program's name. A link that a user makes does
     /// not have such a name by chance.
@@ -55,7 +55,7 @@ impl Invocation {
             .file_name()
             .unwrap_or_default()
             .to_string_lossy();
-        let role = Role::OWN
+        let role = Role::CHILD_ROLES
             .into_iter()
             .find(|role| name.ends_with(role.suffix()))
             .unwrap_or(Role::Launcher);
@@ -77,14 +77,14 @@ impl Invocation {
             Program::Command => MOUNT_COMMAND,
             Program::MountHelper => MOUNT_HELPER,
         };
-        let mut command = executable(name, role)?;
+        let mut command = self_command(name, role)?;
         command.args(&self.arguments);
         Ok(command)
     }
 }
 
 /// Returns the command that starts this program again with the name `name` and in the role `role`.
-pub(super) fn executable(name: &str, role: Role) -> io::Result<Command> {
+pub(super) fn self_command(name: &str, role: Role) -> io::Result<Command> {
     let mut command = Command::new(std::env::current_exe()?);
     command.arg0(format!("{name}{}", role.suffix()));
     Ok(command)

@@ -27,7 +27,7 @@ use values::{
 pub(crate) use values::{parse_jobs, parse_size, parse_switch};
 
 /// The heading of the options in [`remote`].
-pub(crate) const REMOTE: &str = "For a source by URL";
+pub(crate) const REMOTE_HEADING: &str = "For a source by URL";
 
 /// The options of a mount that apply to any source. Options that apply only to a source by URL are
 /// in [`remote`].
@@ -186,7 +186,7 @@ fn all_options() -> impl Iterator<Item = &'static MountOption> {
 }
 
 /// Words of mount(8) without a value that h5fs accepts and ignores.
-const IGNORED: &[&str] = &[
+const IGNORED_WORDS: &[&str] = &[
     "rw",
     "ro",
     "dev",
@@ -256,7 +256,7 @@ const IGNORED: &[&str] = &[
 ];
 
 /// Words of mount(8) and FUSE with a value that h5fs accepts and ignores.
-const IGNORED_WITH_VALUE: &[&str] = &[
+const IGNORED_WORDS_WITH_VALUE: &[&str] = &[
     "helper",
     "uhelper",
     "ac_attr_timeout",
@@ -284,7 +284,7 @@ pub(crate) struct OptionWords(Vec<String>);
 /// # Errors
 /// Names a word that is unknown, or whose value is missing, unexpected or invalid.
 pub(crate) fn parse_words(text: &str) -> Result<OptionWords, String> {
-    let words = OptionWords(split(text));
+    let words = OptionWords(split_words(text));
     words.apply(&mut Settings::default())?;
     Ok(words)
 }
@@ -312,7 +312,7 @@ impl OptionWords {
 
 /// Splits a text at its commas. A comma within double quotes (`context="a:s0:c0,c1"`) or after a
 /// backslash does not split. The backslash is removed.
-fn split(text: &str) -> Vec<String> {
+fn split_words(text: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut quoted = false;
     let mut characters = text.chars();
@@ -357,8 +357,8 @@ fn set_word(to: &mut Settings, word: &str) -> Result<(), String> {
             to.remount = true;
         }
         _ if name.starts_with("x-") || name.starts_with("X-") => {}
-        _ if IGNORED.contains(&name) => refuse_value(value)?,
-        _ if IGNORED_WITH_VALUE.contains(&name) => {
+        _ if IGNORED_WORDS.contains(&name) => refuse_value(value)?,
+        _ if IGNORED_WORDS_WITH_VALUE.contains(&name) => {
             required_value(value)?;
         }
         _ => return Err("no such option".to_owned()),
@@ -405,7 +405,7 @@ impl Args for Flags {
     fn augment_args(command: Command) -> Command {
         command
             .args(OPTIONS.iter().map(MountOption::argument))
-            .next_help_heading(REMOTE)
+            .next_help_heading(REMOTE_HEADING)
             .args(remote::OPTIONS.iter().map(MountOption::argument))
     }
 
@@ -431,7 +431,7 @@ impl FromArgMatches for Flags {
 pub(crate) struct ServeFlags(Flags);
 
 /// The flags that do not apply to a command without a mount.
-const OF_MOUNTS: &[&str] = &[
+const MOUNT_ONLY_FLAGS: &[&str] = &[
     "allow-other",
     "uid",
     "gid",
@@ -454,7 +454,9 @@ impl Args for ServeFlags {
         let hide = |command: Command, flag: &&'static str| {
             command.mut_arg(flag, |argument| argument.hide(true))
         };
-        OF_MOUNTS.iter().fold(Flags::augment_args(command), hide)
+        MOUNT_ONLY_FLAGS
+            .iter()
+            .fold(Flags::augment_args(command), hide)
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -484,7 +486,7 @@ pub(crate) struct RemoteFlags {
 impl Args for RemoteFlags {
     fn augment_args(command: Command) -> Command {
         command
-            .next_help_heading(REMOTE)
+            .next_help_heading(REMOTE_HEADING)
             .args(remote::OPTIONS.iter().map(MountOption::argument))
     }
 

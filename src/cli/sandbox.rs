@@ -93,7 +93,7 @@ fn enter_all(
     if sandbox {
         hide_memory();
         if let Err(errno) = ResourceLimits::for_options(options).apply() {
-            let error = Error::io(&errno.into(), "bounding memory and threads");
+            let error = Error::from_io(&errno.into(), "bounding memory and threads");
             log::warn!("{error}");
         }
         let reaches = sources
@@ -114,7 +114,7 @@ fn refuse_unreadable(path: &Path) -> Result<()> {
         .read(true)
         .custom_flags(OFlag::O_NONBLOCK.bits())
         .open(path);
-    let failed = |error| Error::io(&error, path.display().to_string());
+    let failed = |error| Error::from_io(&error, path.display().to_string());
     opened.map(|_| ()).map_err(failed)
 }
 
@@ -145,7 +145,7 @@ pub(super) fn enter_network(
     if sandbox {
         hide_memory();
         if let Err(errno) = ResourceLimits::for_fetcher(reach.connections).apply() {
-            let error = Error::io(&errno.into(), "bounding memory and threads");
+            let error = Error::from_io(&errno.into(), "bounding memory and threads");
             log::warn!("{error}");
         }
         warn_gaps(Path::new("network"), &restrict_network(reach));
@@ -234,7 +234,7 @@ fn restrict_process(reaches: &[ReachableFiles<'_>], clients: Option<RawFd>) -> V
 pub(super) fn hide_memory() {
     let cored = resources::disable_core_files();
     if let Err(errno) = cored.and_then(|()| set_dumpable(false)) {
-        let error = Error::io(&errno.into(), "disabling core files");
+        let error = Error::from_io(&errno.into(), "disabling core files");
         log::warn!("{error}");
     }
 }

@@ -35,19 +35,19 @@ use crate::cli::options::Settings;
 use crate::limits;
 
 /// Name of the directory of the cache files within this program's cache directory.
-const OWN: &str = "joined";
+const USER_DIRECTORY: &str = "joined";
 /// Name of the directory of the cache files within the directory of `disk_cache`.
-const BENEATH: &str = "h5fs-joined";
+const DISK_CACHE_DIRECTORY: &str = "h5fs-joined";
 
 /// Number of bytes of the hash in the name of a cache file.
-const NAME: usize = 16;
+const NAME_HASH_BYTES: usize = 16;
 
 /// Size in bytes of a cache file without scan results.
-const HEAD: u64 = kept::HEADER_LENGTH as u64;
+const EMPTY_LENGTH: u64 = kept::HEADER_LENGTH as u64;
 
 /// Size in bytes from which a cache file is cleared when it is opened, because the results for one
 /// more data file may not fit.
-const FULL: u64 = limits::JOINED_KEPT / 8 * 7;
+const FULL_LENGTH: u64 = limits::JOINED_KEPT / 8 * 7;
 
 /// Returns the path of the cache file for scan results of a source. Returns `None` unless the
 /// source is a directory of files or a prefix, and this user has a cache directory.
@@ -58,11 +58,13 @@ pub(in crate::cli) fn cache_path(source: &Location, disk_cache: Option<&Path>) -
         Location::Path(_) | Location::Url(_) => return None,
     };
     let directory = match disk_cache {
-        Some(directory) => std::path::absolute(directory).ok()?.join(BENEATH),
-        None => user_cache()?.join("h5fs").join(OWN),
+        Some(directory) => std::path::absolute(directory)
+            .ok()?
+            .join(DISK_CACHE_DIRECTORY),
+        None => user_cache()?.join("h5fs").join(USER_DIRECTORY),
     };
     let mut file = String::new();
-    for byte in &Sha256::digest(name.as_os_str().as_bytes())[..NAME] {
+    for byte in &Sha256::digest(name.as_os_str().as_bytes())[..NAME_HASH_BYTES] {
         let _ = write!(file, "{byte:02x}");
     }
     Some(directory.join(file))
@@ -119,7 +121,7 @@ fn create_file(place: &Path) -> io::Result<File> {
     }
     // Locking may be unsupported. Then the file may be deleted as unused.
     let _ = flock(&file, FlockOperation::NonBlockingLockShared);
-    if !(HEAD..FULL).contains(&metadata.len()) {
+    if !(EMPTY_LENGTH..FULL_LENGTH).contains(&metadata.len()) {
         reset_file(&file)?;
     }
     file.set_modified(SystemTime::now())?;
@@ -177,9 +179,9 @@ impl ScanDirectory {
 
     /// Opens the file with this name, if its name, owner and mode are right for a cache file. Does
     /// not check the content.
-    fn file(&self, name: &OsStr) -> Option<(File, Metadata)> {
+    fn open_file(&self, name: &OsStr) -> Option<(File, Metadata)> {
         let digits = name.as_bytes();
-        if digits.len() != 2 * NAME || !digits.iter().all(u8::is_ascii_hexdigit) {
+        if digits.len() != 2 * NAME_HASH_BYTES || !digits.iter().all(u8::is_ascii_hexdigit) {
             return None;
         }
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -194,7 +196,7 @@ impl ScanDirectory {
         let mut files = Vec::new();
         for entry in Dir::read_from(self.0.as_fd())? {
             let name = OsString::from_vec(entry?.file_name().to_bytes().to_vec());
-            let Some((file, metadata)) = self.file(&name) else {
+            let Some((file, metadata)) = self.open_file(&name) else {
                 continue;
             };
             if has_magic(&file) {
@@ -215,8 +217,8 @@ impl ScanDirectory {
 
     /// Deletes the file `name` if it contains no scan results and no process uses it.
     fn delete_unused(&self, name: &OsStr) {
-        if let Some((file, metadata)) = self.file(name)
-            && metadata.len() <= HEAD
+        if let Some((file, metadata)) = self.open_file(name)
+            && metadata.len() <= EMPTY_LENGTH
             && has_magic(&file)
             && flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok()
         {
@@ -233,7 +235,7 @@ fn shrink(directory: &ScanDirectory, (most, bytes): (usize, u64), own: &Path) ->
     for (number, file) in directory.files()?.into_iter().enumerate() {
         if Some(&*file.name) == own.file_name() {
             left = left.saturating_sub(file.bytes);
-        } else if file.bytes <= HEAD {
+        } else if file.bytes <= EMPTY_LENGTH {
             directory.delete_unused(&file.name);
         } else if let Some(rest) = left.checked_sub(file.bytes).filter(|_| number < most) {
             left = rest;
@@ -282,17 +284,17 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let place = home.path().join(PLACE);
         let length = |file: &File| file.metadata().unwrap().len();
-        assert_eq!(length(&open(Some(&place)).unwrap()), HEAD);
+        assert_eq!(length(&open(Some(&place)).unwrap()), EMPTY_LENGTH);
         let head = std::fs::read(&place).unwrap();
-        for bytes in [77, FULL - 1] {
+        for bytes in [77, FULL_LENGTH - 1] {
             written(&place, KEPT, bytes, 9);
             assert_eq!(length(&open(Some(&place)).unwrap()), bytes);
             delete_if_unused(&place);
         }
-        for bytes in [HEAD - 1, FULL, limits::JOINED_KEPT] {
+        for bytes in [EMPTY_LENGTH - 1, FULL_LENGTH, limits::JOINED_KEPT] {
             written(&place, KEPT, bytes, 9);
             let used = open(Some(&place)).unwrap();
-            assert_eq!(length(&used), HEAD);
+            assert_eq!(length(&used), EMPTY_LENGTH);
             delete_if_unused(&place);
             assert!(place.exists(), "it is in use");
         }
@@ -326,8 +328,8 @@ mod tests {
         for number in 0..5 {
             written(&at(number), KEPT, 100, number.into());
         }
-        written(&at(5), KEPT, HEAD, 0);
-        written(&at(6), KEPT, HEAD, 0);
+        written(&at(5), KEPT, EMPTY_LENGTH, 0);
+        written(&at(6), KEPT, EMPTY_LENGTH, 0);
         let used = File::open(at(6)).unwrap();
         flock(&used, FlockOperation::NonBlockingLockShared).unwrap();
         let directory = ScanDirectory::open(home.path()).unwrap();

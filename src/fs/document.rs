@@ -7,7 +7,7 @@ use h5fs_reader::error::{Error, Result};
 use crate::fs::filesystem::Filesystem;
 use crate::fs::requests::Requests;
 use crate::fs::state::inode::NodeType;
-use crate::view::texts::ndl::{NdlDescription, NdlSource, Options};
+use crate::view::texts::ndl::{NdlDescription, NdlOptions, NdlSource};
 use crate::view::texts::streamed::ResumableText;
 
 impl Filesystem {
@@ -23,7 +23,7 @@ impl Filesystem {
     pub fn write_document(
         &self,
         path: &[u8],
-        options: Options,
+        options: NdlOptions,
         put: &mut dyn FnMut(&[u8]) -> Result<()>,
         damaged: &mut dyn FnMut(&[u8], &Error),
     ) -> Result<()> {

@@ -8,7 +8,7 @@ pub fn from_error(error: &Error) -> i32 {
     match error {
         Error::Io { cause, .. } => match cause {
             Cause::System(number) => *number,
-            Cause::Failed | Cause::Forbidden | Cause::Missing => Errno::EIO as i32,
+            Cause::Unavailable | Cause::Forbidden | Cause::Missing => Errno::EIO as i32,
             Cause::OutOfMemory => Errno::ENOMEM as i32,
             Cause::Stale => Errno::ESTALE as i32,
             Cause::Cancelled => Errno::EINTR as i32,

@@ -319,7 +319,7 @@ impl Container for FakeContainer {
         if self.is_failing.load(Ordering::SeqCst) {
             if self.failing.contains(&id.number()) {
                 let error = std::io::Error::from_raw_os_error(5);
-                return Err(Error::io(&error, "a bad disk"));
+                return Err(Error::from_io(&error, "a bad disk"));
             }
             if self.costly.contains(&id.number()) {
                 self.effort.spend(limits::REQUEST_METADATA + 1)?;

@@ -30,10 +30,10 @@ use crate::fs::nodes::xattr;
 use crate::fs::options::Options;
 use crate::fs::requests::{AttributesCallback, Ino, ListingDetail, Requests, SeekKind, Version};
 use crate::fs::stat::{DirEntry, FileKind, LookupEntry, SourceAttributes};
-use crate::fs::state::errors::Errors;
+use crate::fs::state::errors::RecentErrors;
 use crate::fs::state::handle::{Caching, Handle, HandleContent, OpenInode, OpenedHandle};
 use crate::fs::state::inode::{self, Inode, NodeType};
-use crate::fs::state::listing::{DOTS, ListedAttributes, ListingCallback, ListingEntry};
+use crate::fs::state::listing::{DOT_ENTRIES, ListedAttributes, ListingCallback, ListingEntry};
 use crate::fs::state::pins::OpenDocument;
 use crate::fs::state::traffic::RequestCounters;
 use crate::fs::views::fixed_inodes;
@@ -107,7 +107,7 @@ impl Filesystem {
         options: &Options,
         others: OtherFiles,
         watch: SourceWatch,
-        shared: (SharedResources, u32, Errors),
+        shared: (SharedResources, u32, RecentErrors),
     ) -> Self {
         let (watch, shared) = (Some(watch), Some(shared));
         Filesystem {
@@ -167,7 +167,10 @@ impl Filesystem {
         cancel.check_cancelled()?;
         let (file, inode) = self.mount.find_inode(ino)?;
         let (file, _granted) = file.for_request(cancel);
-        let answered = answer(nodes::node_for(&inode), &self.target(&file, ino, &inode));
+        let answered = answer(
+            nodes::node_for(&inode),
+            &self.target_inode(&file, ino, &inode),
+        );
         self.mount.log_missing_files(&file);
         // After a cancellation, the result may omit objects that could not be read for that reason.
         let answered = answered.and_then(|answer| {
@@ -179,7 +182,7 @@ impl Filesystem {
         answered.map_err(|error| file.convert_error(error))
     }
 
-    fn target<'a>(
+    fn target_inode<'a>(
         &'a self,
         file: &'a Arc<FileState>,
         ino: Ino,
@@ -201,7 +204,7 @@ impl Filesystem {
     pub fn examine(&self, ino: Ino, find: &mut dyn FnMut(Defect<'_>)) -> Result<()> {
         // The budget is unlimited, because the kernel does not wait for this call.
         let (file, inode) = self.mount.find_inode(ino)?;
-        let target = self.target(&file, ino, &inode);
+        let target = self.target_inode(&file, ino, &inode);
         nodes::node_for(&inode).examine(&target, find)
     }
 
@@ -223,7 +226,7 @@ impl Filesystem {
         cancel: &CancelToken,
     ) -> Result<Box<dyn View>> {
         let (file, _granted) = file.for_request(cancel);
-        let target = self.target(&file, ino, inode);
+        let target = self.target_inode(&file, ino, inode);
         let opened = nodes::node_for(inode).open(&target);
         opened
             .inspect_err(|error| target.record_error(error))
@@ -245,7 +248,7 @@ impl Filesystem {
             Caching::Never
         } else if document.view.is_uncached() {
             Caching::SequentialOnly
-        } else if file.is_settled() {
+        } else if file.is_cacheable() {
             Caching::UntilChanged
         } else {
             Caching::WhileOpen
@@ -282,7 +285,7 @@ impl Filesystem {
         // cached a listing of an earlier state.
         let is_of_now = ino != inode::ROOT || mount.is_relisted(file.generation);
         let is_lasting =
-            is_of_now && node.is_listing_cacheable() && !was_unsure && file.is_settled();
+            is_of_now && node.is_listing_cacheable() && !was_unsure && file.is_cacheable();
         let caching = if is_lasting {
             Caching::UntilChanged
         } else {
@@ -304,7 +307,7 @@ impl Filesystem {
     /// # Errors
     /// Fails as [`open_file_with_cancel`](Requests::open_file_with_cancel) or
     /// [`opendir_with_cancel`](Requests::opendir_with_cancel) does.
-    pub(super) fn open_as(
+    pub(super) fn open_under_handle(
         &self,
         handle: Handle,
         (ino, is_directory): (Ino, bool),
@@ -391,12 +394,12 @@ impl Filesystem {
         let dots = [(&b"."[..], open.ino), (&b".."[..], inode.parent)];
         for (next, (name, ino)) in (1_u64..).zip(dots) {
             let stat = || self.mount.dot_attributes(ino);
-            if cookie < next && visit(&ListingEntry::dot(name, ino, &stat), next) {
+            if cookie < next && visit(&ListingEntry::dot_entry(name, ino, &stat), next) {
                 return Ok(());
             }
         }
-        let target = self.target(&open.file, open.ino, &inode);
-        let first = cookie.max(DOTS);
+        let target = self.target_inode(&open.file, open.ino, &inode);
+        let first = cookie.max(DOT_ENTRIES);
         nodes::node_for(&inode).list(&target, &mut lock(listing), first, visit)
     }
 
@@ -496,7 +499,7 @@ impl Filesystem {
 
 /// Time for which the kernel may cache metadata of an unchanged source. When the source changes,
 /// the mount makes the kernel drop the metadata earlier.
-const LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
+const METADATA_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl Requests for Filesystem {
     fn options(&self) -> &Options {
@@ -507,7 +510,7 @@ impl Requests for Filesystem {
         &self.mount.traffic
     }
 
-    fn capacity(&self) -> (u64, u64) {
+    fn total_and_free_bytes(&self) -> (u64, u64) {
         // All of the size counts as free, because monitoring tools would report a disk without free
         // bytes.
         let size = self.origin().size;
@@ -515,7 +518,7 @@ impl Requests for Filesystem {
     }
 
     fn cache_lifetime(&self) -> Duration {
-        LIFETIME
+        METADATA_LIFETIME
     }
 
     fn lookup_with_cancel(
@@ -552,7 +555,7 @@ impl Requests for Filesystem {
 
     fn is_absence_final(&self, parent: Ino) -> bool {
         let lacks = self.with_node(parent, &CancelToken::default(), |node, target| {
-            Ok(target.file.is_settled() && node.is_absence_final(target))
+            Ok(target.file.is_cacheable() && node.is_absence_final(target))
         });
         lacks.unwrap_or(false)
     }
@@ -585,7 +588,7 @@ impl Requests for Filesystem {
     }
 
     fn getxattr_with_cancel(&self, ino: Ino, name: &[u8], cancel: &CancelToken) -> Result<Vec<u8>> {
-        let name = xattr::user_name(name)?;
+        let name = xattr::strip_user_prefix(name)?;
         self.with_node(ino, cancel, |node, target| {
             match node.describe_for_xattrs(target) {
                 Some(described) => xattr::described_object(target, &described).get(name),
@@ -649,7 +652,7 @@ impl Requests for Filesystem {
     fn content_version(&self, handle: Handle, cancel: &CancelToken) -> Result<Version> {
         let open = self.open_inode(handle, cancel)?;
         let file = &open.file;
-        let is_fixed = file.is_settled() && !self.is_status_text(&open);
+        let is_fixed = file.is_cacheable() && !self.is_status_text(&open);
         Ok(Version {
             length: self.file_view(&open)?.length(),
             identity: file.identity().filter(|_| is_fixed),

@@ -32,15 +32,15 @@ mod tests;
 
 /// Interval at which an idle mount checks its source for changes, if the operating system cannot
 /// report them.
-const WATCH: Duration = Duration::from_secs(1);
+const SOURCE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Pause of the thread that watches the source, after each change. It limits the work if a writer
 /// writes continuously.
-const PAUSE: Duration = Duration::from_millis(50);
+const CHANGE_PAUSE: Duration = Duration::from_millis(50);
 
 /// Interval at which the mount checks whether the threads that wait for replies still exist. Only
 /// threads that have waited for at least this time are checked.
-const ASKERS: Duration = Duration::from_secs(1);
+const CALLER_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A function that receives the IDs of threads which wait for replies. It returns the threads that
 /// have ended, or will end as soon as they receive a reply.
@@ -54,7 +54,7 @@ pub struct MountOptions {
     /// Name of the source that the operating system shows in its list of mounts.
     pub fsname: OsString,
     /// Further mount options, passed to the kernel unchanged (`context=…`).
-    pub kernel: Vec<String>,
+    pub kernel_options: Vec<String>,
     /// Whether inodes remain available after the kernel has forgotten them, as an NFS server needs.
     pub no_forget: bool,
     /// Maximum number of requests handled concurrently, at least one. Slow requests do not count.
@@ -79,7 +79,7 @@ pub struct UnservedMount {
 /// `/dev/fuse`.
 struct RelaySession {
     /// The fuser session that owns the mount and `/dev/fuse`. It receives no requests itself.
-    outer: Session<Adapter>,
+    owner_session: Session<Adapter>,
     relay: Arc<Relay>,
 }
 
@@ -87,7 +87,7 @@ struct RelaySession {
 pub struct ServedMount {
     session: BackgroundSession,
     /// The fuser session that owns the mount, if the requests pass through a relay.
-    outer: Option<Session<Adapter>>,
+    owner_session: Option<Session<Adapter>>,
 }
 
 /// Mounts at `mountpoint` without serving yet. No thread is started, so the process may drop its
@@ -103,7 +103,7 @@ pub fn mount(mountpoint: &Path, options: &MountOptions) -> Result<UnservedMount>
         filesystem: Arc::clone(&filesystem),
         workers,
         readers: Arc::default(),
-        max_read: options.interruptible.then_some(relay::READ),
+        max_read: options.interruptible.then_some(relay::MAX_READ),
         relay,
         released_lookups: options.no_forget.then(|| Arc::new(ReleasedLookups::new())),
     };
@@ -133,7 +133,10 @@ pub fn mount(mountpoint: &Path, options: &MountOptions) -> Result<UnservedMount>
     let (session, relay) = relayed().map_err(|error| mount_error(&error))?;
     Ok(UnservedMount {
         session,
-        relayed: Some(RelaySession { outer, relay }),
+        relayed: Some(RelaySession {
+            owner_session: outer,
+            relay,
+        }),
         filesystem,
         callers,
         threads,
@@ -144,7 +147,7 @@ pub fn mount(mountpoint: &Path, options: &MountOptions) -> Result<UnservedMount>
 /// a text of fuser that lists all mount options.
 fn mount_error(error: &std::io::Error) -> Error {
     if error.raw_os_error().is_some() {
-        return Error::io(error, "mounting");
+        return Error::from_io(error, "mounting");
     }
     let text = error.to_string();
     let reason = text.strip_prefix("Error calling mount()");
@@ -160,7 +163,7 @@ impl UnservedMount {
     /// it (before 6.17).
     pub fn device(&self) -> Option<Device> {
         let relayed = self.relayed.as_ref();
-        let mounted = relayed.map_or(&self.session, |relayed| &relayed.outer);
+        let mounted = relayed.map_or(&self.session, |relayed| &relayed.owner_session);
         let number = read_fdinfo_field(mounted.as_fd(), "fuse_connection").ok()?;
         format!("0:{number}").parse().ok()
     }
@@ -180,28 +183,36 @@ impl UnservedMount {
         let watched = Arc::downgrade(&self.filesystem);
         let threads = self.threads;
         let session = self.session.spawn().map_err(|error| mount_error(&error))?;
-        let outer = self.relayed.map(|RelaySession { outer, relay }| {
-            Relay::start(&relay, threads, self.callers.clone());
-            outer
-        });
+        let outer = self.relayed.map(
+            |RelaySession {
+                 owner_session: outer,
+                 relay,
+             }| {
+                Relay::start(&relay, threads, self.callers.clone());
+                outer
+            },
+        );
         if let Some(find_gone) = find_gone {
             thread::spawn(move || watch_callers(&self.callers, &find_gone));
         }
         let notifier = session.notifier();
         // An archive's replies are cached only briefly, so they need no invalidation.
         if let Some(ServedTree::File(filesystem)) = self.filesystem.0.get() {
-            let changes = filesystem.mount.changes().cloned();
+            let changes = filesystem.mount.change_watcher().cloned();
             let outdate = attribute_invalidator(notifier.clone());
             filesystem.mount.set_invalidator(outdate);
             thread::spawn(move || watch_source(&watched, changes.as_deref(), &notifier));
         }
-        Ok(ServedMount { session, outer })
+        Ok(ServedMount {
+            session,
+            owner_session: outer,
+        })
     }
 }
 
 /// Repeatedly cancels the work for callers whose threads have ended, according to `find_gone`.
 fn watch_callers(callers: &WaitingCallers, find_gone: &EndedThreadFinder) {
-    while let Some(waiting) = callers.threads_waiting_for(ASKERS) {
+    while let Some(waiting) = callers.threads_waiting_for(CALLER_CHECK_INTERVAL) {
         let gone = match &*waiting {
             [] => Vec::new(),
             waiting => find_gone(waiting),
@@ -209,7 +220,7 @@ fn watch_callers(callers: &WaitingCallers, find_gone: &EndedThreadFinder) {
         if !gone.is_empty() {
             callers.cancel_ended(|caller| gone.contains(&caller.thread));
         }
-        thread::sleep(ASKERS);
+        thread::sleep(CALLER_CHECK_INTERVAL);
     }
 }
 
@@ -235,8 +246,8 @@ fn watch_source(
     let mut seen = Some(0);
     loop {
         match changes {
-            Some(changes) => changes.wait(WATCH),
-            None => thread::sleep(WATCH),
+            Some(changes) => changes.wait(SOURCE_CHECK_INTERVAL),
+            None => thread::sleep(SOURCE_CHECK_INTERVAL),
         }
         let Some(late) = filesystem.upgrade() else {
             return;
@@ -256,7 +267,7 @@ fn watch_source(
             }
         }
         drop(late);
-        thread::sleep(PAUSE);
+        thread::sleep(CHANGE_PAUSE);
     }
 }
 
@@ -266,7 +277,10 @@ impl ServedMount {
     /// # Errors
     /// `Io` if the connection to the kernel breaks.
     pub fn wait(self) -> Result<()> {
-        let ServedMount { session, outer } = self;
+        let ServedMount {
+            session,
+            owner_session: outer,
+        } = self;
         let (sender, ended) = channel();
         // Dropping fuser's session unmounts the mount point again, where another filesystem may be
         // mounted now. So the session is never dropped.
@@ -278,7 +292,7 @@ impl ServedMount {
             }
         });
         match ended.recv() {
-            Ok(Ok(served)) => served.map_err(|error| Error::io(&error, "serving the mount")),
+            Ok(Ok(served)) => served.map_err(|error| Error::from_io(&error, "serving the mount")),
             _ => Err(Error::Usage("a serving thread panicked".to_owned())),
         }
     }
@@ -299,7 +313,11 @@ fn config(options: &MountOptions) -> Config {
         config.acl = SessionACL::All;
         config.mount_options.push(MountOption::DefaultPermissions);
     }
-    let kernel = options.kernel.iter().cloned().map(MountOption::CUSTOM);
+    let kernel = options
+        .kernel_options
+        .iter()
+        .cloned()
+        .map(MountOption::CUSTOM);
     config.mount_options.extend(kernel);
     // One more thread receives requests while the others handle them.
     config.n_threads = Some(options.threads.max(1) + 1);

@@ -205,7 +205,7 @@ impl MountMetrics {
 
     /// Returns the names and values of the metrics that `.h5fs/status` shows. The value of a family
     /// with kinds is the sum over all kinds.
-    pub(in crate::fs) fn facts(&self) -> impl Iterator<Item = (&'static str, String)> {
+    pub(in crate::fs) fn status_values(&self) -> impl Iterator<Item = (&'static str, String)> {
         FAMILIES.iter().filter_map(|family| {
             let of_family = |sample: &&MetricSample| sample.family.name == family.name;
             let mut values = self.samples.iter().filter(of_family);
@@ -249,13 +249,13 @@ fn labels(figures: &MountMetrics, sample: &MetricSample) -> String {
     let all = [Some(("source", &figures.source)), mount, kind];
     let all = all.into_iter().flatten();
     let labels: Vec<_> = all
-        .map(|(name, value)| format!("{name}=\"{}\"", escaped(value)))
+        .map(|(name, value)| format!("{name}=\"{}\"", escape_label(value)))
         .collect();
     labels.join(",")
 }
 
 /// Escapes a backslash, a quote and a line break in the value of a label.
-fn escaped(value: &str) -> String {
+fn escape_label(value: &str) -> String {
     let value = value.replace('\\', "\\\\").replace('"', "\\\"");
     value.replace('\n', "\\n")
 }
@@ -265,14 +265,16 @@ fn escaped(value: &str) -> String {
 /// accepted; labels other than the kind are dropped.
 #[must_use]
 pub fn parse_samples(text: &str) -> Vec<MetricSample> {
-    text.lines().filter_map(sample).collect()
+    text.lines().filter_map(parse_sample).collect()
 }
 
-fn sample(line: &str) -> Option<MetricSample> {
+fn parse_sample(line: &str) -> Option<MetricSample> {
     let (series, value) = line.rsplit_once(' ')?;
     let (name, labels) = series.split_once('{').unwrap_or((series, ""));
     let family = MetricFamily::find(name.strip_prefix("h5fs_")?)?;
-    let kind = family.label.map_or(Some(""), |label| kind(labels, label))?;
+    let kind = family
+        .label
+        .map_or(Some(""), |label| label_value(labels, label))?;
     Some(MetricSample {
         family,
         kind: kind.to_owned(),
@@ -281,7 +283,7 @@ fn sample(line: &str) -> Option<MetricSample> {
 }
 
 /// Returns the value of the label called `label`, which must be the last label.
-fn kind<'l>(labels: &'l str, label: &str) -> Option<&'l str> {
+fn label_value<'l>(labels: &'l str, label: &str) -> Option<&'l str> {
     let value = labels.strip_suffix("\"}")?;
     let (labels, value) = value.split_at(value.rfind('"')?.plus_one());
     let is_word = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_lowercase());

@@ -27,13 +27,13 @@ use crate::limits;
 pub(super) const VIEWS: &[u8] = b".h5fs";
 
 /// Length in bytes of the suffix of a shortened name: `~` and 8 hex digits.
-const CUT_SUFFIX: usize = 9;
+const SHORTENED_SUFFIX_LENGTH: usize = 9;
 
 /// Checks that `shown` is short enough for a name in a directory.
 ///
 /// # Errors
 /// `ENAMETOOLONG` if the name is too long.
-pub(super) fn refuse_long(shown: &[u8]) -> Result<()> {
+pub(super) fn check_name_length(shown: &[u8]) -> Result<()> {
     if shown.len() <= limits::NAME_BYTES {
         Ok(())
     } else {
@@ -73,14 +73,15 @@ pub(super) fn shorten(shown: Vec<u8>) -> Vec<u8> {
 
 /// Returns whether `shown` is the shortened form of a long name.
 pub fn is_shortened(shown: &[u8]) -> bool {
-    let Some((_, suffix)) = shown.split_at_checked(limits::NAME_BYTES - CUT_SUFFIX) else {
+    let Some((_, suffix)) = shown.split_at_checked(limits::NAME_BYTES - SHORTENED_SUFFIX_LENGTH)
+    else {
         return false;
     };
     let [b'~', digits @ ..] = suffix else {
         return false;
     };
     let hex = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
-    digits.len() == CUT_SUFFIX - 1 && digits.iter().all(hex)
+    digits.len() == SHORTENED_SUFFIX_LENGTH - 1 && digits.iter().all(hex)
 }
 
 fn escape_whole(name: &[u8], at_root: bool) -> Vec<u8> {
@@ -109,7 +110,10 @@ fn escape_whole(name: &[u8], at_root: bool) -> Vec<u8> {
 /// Returns a copy of the start of `shown`, followed by the suffix of a shortened name. Truncating
 /// `shown` in place would leave gaps in memory that are too small for the next long name.
 fn truncate_with_suffix(shown: &[u8], name: &[u8]) -> Vec<u8> {
-    let left = shown.iter().take(limits::NAME_BYTES - CUT_SUFFIX).copied();
+    let left = shown
+        .iter()
+        .take(limits::NAME_BYTES - SHORTENED_SUFFIX_LENGTH)
+        .copied();
     let suffix = format!("~{:08x}", lookup3(name));
     left.chain(suffix.into_bytes()).collect()
 }

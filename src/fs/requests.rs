@@ -65,7 +65,7 @@ pub trait Requests: Send + Sync {
     fn traffic(&self) -> &RequestCounters;
 
     /// Returns the size and the free space of the filesystem, in bytes, for statfs(2).
-    fn capacity(&self) -> (u64, u64);
+    fn total_and_free_bytes(&self) -> (u64, u64);
 
     /// Returns how long the kernel may cache metadata of unchanged files.
     fn cache_lifetime(&self) -> Duration;
@@ -197,8 +197,8 @@ pub trait Requests: Send + Sync {
     /// Fails as [`read_with_cancel`](Self::read_with_cancel) does.
     fn content_version(&self, handle: Handle, cancel: &CancelToken) -> Result<Version>;
 
-    /// Reads like [`read_with_cancel`](Self::read_with_cancel), but only if the bytes are available without
-    /// decoding or waiting. Otherwise returns `None`.
+    /// Reads like [`read_with_cancel`](Self::read_with_cancel), but only if the bytes are available
+    /// without decoding or waiting. Otherwise returns `None`.
     ///
     /// # Errors
     /// Fails as [`read_with_cancel`](Self::read_with_cancel) does.
@@ -291,7 +291,8 @@ pub trait Requests: Send + Sync {
         )
     }
 
-    /// Lists names and attributes with [`list_with_cancel`](Self::list_with_cancel), without cancellation.
+    /// Lists names and attributes with [`list_with_cancel`](Self::list_with_cancel), without
+    /// cancellation.
     ///
     /// # Errors
     /// Fails as [`list_with_cancel`](Self::list_with_cancel) does.

@@ -145,7 +145,7 @@ impl LookupEntry {
 
     /// Sets the modification time to the one that the object `node` has in the file, if there is
     /// one.
-    pub(super) fn with_modified_of(mut self, node: &Node) -> Self {
+    pub(super) fn with_modification_time_of(mut self, node: &Node) -> Self {
         if let Some(seconds) = node.modified {
             self.attributes.modified = (seconds, 0);
         }

@@ -2,7 +2,8 @@
 //! externally linked file contains only the trees of views.
 //!
 //! Most entries are trees of views, which have a table of their own. Every other entry is a
-//! [`NonTreeEntry`]: a node in its own source file, and a row of [`ABOVE`] or [`BELOW`] here.
+//! [`NonTreeEntry`]: a node in its own source file, and a row of [`ENTRIES_BEFORE_TREES`] or
+//! [`ENTRIES_AFTER_TREES`] here.
 
 pub(super) mod attribute_file;
 pub(super) mod frame;
@@ -38,7 +39,7 @@ use crate::fs::nodes::tree_text::TreeText;
 use crate::fs::stat::{FileKind, LookupEntry};
 use crate::fs::state::inode::{self, Inode, NodeType, TreeNumber};
 use crate::fs::state::listing::{
-    DOTS, ListedAttributes, ListingCallback, ListingEntry, ListingState,
+    DOT_ENTRIES, ListedAttributes, ListingCallback, ListingEntry, ListingState,
 };
 use crate::fs::views::trees::{ROOT_FILES, TREES};
 use crate::fs::views::view_nodes::{ViewDirectory, ViewFile, is_size_counted};
@@ -57,9 +58,9 @@ struct NonTreeEntry {
 }
 
 /// Entries listed before the trees of views.
-static ABOVE: &[NonTreeEntry] = &[
+static ENTRIES_BEFORE_TREES: &[NonTreeEntry] = &[
     NonTreeEntry {
-        name: other_files::NAME,
+        name: other_files::DIRECTORY_NAME,
         number: inode::EXTERNAL,
         node: &OtherFilesDirectory,
         is_present: |_, _| true,
@@ -85,7 +86,7 @@ static ABOVE: &[NonTreeEntry] = &[
 ];
 
 /// Entries listed after the trees of views.
-static BELOW: &[NonTreeEntry] = &[
+static ENTRIES_AFTER_TREES: &[NonTreeEntry] = &[
     NonTreeEntry {
         name: b"tree.yaml",
         number: inode::TREE_TEXT,
@@ -112,17 +113,20 @@ static BELOW: &[NonTreeEntry] = &[
 /// Iterates over the names of the entries other than trees of views.
 #[cfg(test)]
 fn names_beside_trees() -> impl Iterator<Item = &'static [u8]> {
-    ABOVE.iter().chain(BELOW).map(|single| single.name)
+    ENTRIES_BEFORE_TREES
+        .iter()
+        .chain(ENTRIES_AFTER_TREES)
+        .map(|single| single.name)
 }
 
 /// An entry in the listing of `.h5fs`.
-struct Row {
+struct ViewsRow {
     name: &'static [u8],
     ino: u64,
     node: &'static dyn FsNode,
     /// If the entry is a view of the root object: the tree number of the view's form, such as NDL
     /// or JSON. `None` for all other entries.
-    form: Option<TreeNumber>,
+    form_number: Option<TreeNumber>,
 }
 
 impl FsNode for Views {
@@ -136,7 +140,7 @@ impl FsNode for Views {
         }
         let mut rows = rows(target)?.into_iter();
         let row = rows.find(|row| row.name == name).ok_or(Error::NotFound)?;
-        stat(target, &row)
+        row_entry(target, &row)
     }
 
     fn list(
@@ -146,21 +150,23 @@ impl FsNode for Views {
         first: u64,
         visit: &mut ListingCallback<'_>,
     ) -> Result<()> {
-        let mut rows = rows(target)?.into_iter().skip(to_usize(first - DOTS)?);
+        let mut rows = rows(target)?
+            .into_iter()
+            .skip(to_usize(first - DOT_ENTRIES)?);
         indexed::list(target, first, visit, |at| {
             Ok(rows.next().map(|row| (vec![row], at + 1)))
         })
     }
 }
 
-impl IndexedEntry for Row {
+impl IndexedEntry for ViewsRow {
     fn visit(&self, views: &TargetInode<'_>, next: u64, visit: &mut ListingCallback<'_>) -> bool {
         let (mount, file) = (views.mount, views.file);
         let (root, kind) = (file.container.root(), self.node.kind());
-        let form = self.form;
+        let form = self.form_number;
         let stat = || match file.tree == inode::SOURCE {
             _ if form.is_some_and(|form| is_size_counted(mount, file, root, form)) => None,
-            true => stat(views, self).ok().map(ListedAttributes::Uncounted),
+            true => row_entry(views, self).ok().map(ListedAttributes::Uncounted),
             false => lookup_views_entry(views, self.name)
                 .ok()
                 .map(ListedAttributes::Counted),
@@ -177,33 +183,37 @@ impl IndexedEntry for Row {
 
 /// Returns the node of the entry `name` of `.h5fs`, if it is not a tree of views.
 pub(super) fn non_tree_node(name: &[u8]) -> Option<&'static dyn FsNode> {
-    let mut all = ABOVE.iter().chain(BELOW);
+    let mut all = ENTRIES_BEFORE_TREES.iter().chain(ENTRIES_AFTER_TREES);
     let found = all.find(|single| single.name == name);
     found.map(|single| single.node)
 }
 
 /// Returns the entries of the directory `.h5fs` of a file, in listing order.
-fn rows(views: &TargetInode<'_>) -> Result<Vec<Row>> {
+fn rows(views: &TargetInode<'_>) -> Result<Vec<ViewsRow>> {
     let (mount, file) = (views.mount, views.file);
-    let single = |single: &NonTreeEntry| Row {
+    let single = |single: &NonTreeEntry| ViewsRow {
         name: single.name,
         ino: inode::number_in_generation(file.generation, single.number),
         node: single.node,
-        form: None,
+        form_number: None,
     };
     let is_there =
         |single: &&NonTreeEntry| file.tree == inode::SOURCE && (single.is_present)(mount, file);
-    let mut rows: Vec<Row> = ABOVE.iter().filter(is_there).map(single).collect();
+    let mut rows: Vec<ViewsRow> = ENTRIES_BEFORE_TREES
+        .iter()
+        .filter(is_there)
+        .map(single)
+        .collect();
     for (name, in_source, node_type) in shown_trees(mount, file) {
         let tree = mount.other_files.tree_number(file, in_source)?;
-        rows.push(Row {
+        rows.push(ViewsRow {
             name,
             ino: inode::node_number(file.generation, tree, file.container.root()),
             node: node_of(node_type),
-            form: (node_type == NodeType::View).then_some(tree),
+            form_number: (node_type == NodeType::View).then_some(tree),
         });
     }
-    rows.extend(BELOW.iter().filter(is_there).map(single));
+    rows.extend(ENTRIES_AFTER_TREES.iter().filter(is_there).map(single));
     Ok(rows)
 }
 
@@ -266,7 +276,7 @@ fn node_of(node_type: NodeType) -> &'static dyn FsNode {
 
 /// Returns the attributes of the entry `row`. Its lookups are not counted, because its inode always
 /// exists.
-fn stat(views: &TargetInode<'_>, row: &Row) -> Result<LookupEntry> {
+fn row_entry(views: &TargetInode<'_>, row: &ViewsRow) -> Result<LookupEntry> {
     let mount = views.mount;
     let (file, inode) = mount.find_inode(row.ino)?;
     let (file, _granted) = file.for_request(&views.file.effort.cancel_token());
@@ -301,13 +311,18 @@ pub(super) fn fixed_inodes(generation: u32, root: NodeId) -> Vec<(u64, Inode)> {
             entry(NodeType::Views, inode::SOURCE, inode::ROOT, name::VIEWS),
         ),
     ];
-    all.extend(ABOVE.iter().chain(BELOW).map(|single| {
-        let ino = inode::number_in_generation(generation, single.number);
-        (
-            ino,
-            entry(NodeType::ViewsEntry, inode::SOURCE, views, single.name),
-        )
-    }));
+    all.extend(
+        ENTRIES_BEFORE_TREES
+            .iter()
+            .chain(ENTRIES_AFTER_TREES)
+            .map(|single| {
+                let ino = inode::number_in_generation(generation, single.number);
+                (
+                    ino,
+                    entry(NodeType::ViewsEntry, inode::SOURCE, views, single.name),
+                )
+            }),
+    );
     all.extend(tree_entries(root, true).map(|(name, number, node_type)| {
         let ino = inode::node_number(generation, number, root);
         (ino, entry(node_type, number, views, name))

@@ -39,7 +39,7 @@ use crate::fs::workers::queue::{QueuedRequest, RequestQueue, WorkerRequest};
 use crate::fs::workers::slots::RequestSlots;
 use crate::limits;
 
-pub(in crate::fs) use queue::{Attempt, Caller, RequestObject, RequestSubject};
+pub(in crate::fs) use queue::{AttemptResult, Caller, RequestObject, RequestSubject};
 
 /// The scheduler of a mount's requests, with its worker threads. Dropping the value ends the
 /// threads.
@@ -62,14 +62,14 @@ struct PoolState {
     /// Number of requests that the receiving threads are handling now.
     receiving_count: usize,
     /// Requests that wait for a quick slot.
-    quick: RequestQueue,
+    quick_queue: RequestQueue,
     /// Requests that were postponed and wait for a heavy slot.
-    heavy: RequestQueue,
+    heavy_queue: RequestQueue,
     /// Waiting requests whose caller has ended, to be answered at once.
     abandoned: VecDeque<QueuedRequest>,
-    workers: usize,
+    worker_count: usize,
     /// Number of worker threads that wait for requests, or were just started.
-    idle: usize,
+    idle_count: usize,
     is_closed: bool,
 }
 
@@ -122,7 +122,7 @@ impl Workers {
         let cancel = cancel.with_slot(&ticket);
         let mut left = Some((held, tell));
         let job = move || {
-            let mut attempt = Attempt::Answered;
+            let mut attempt = AttemptResult::Answered;
             run_catching_panics(call, || {
                 let Some((mut held, tell)) = left.take() else {
                     return;
@@ -135,7 +135,7 @@ impl Workers {
                 };
                 if cancel.is_postponed_by(&answered) {
                     left = Some((held, tell));
-                    attempt = Attempt::Postponed;
+                    attempt = AttemptResult::Postponed;
                 } else {
                     tell(held, answered);
                 }
@@ -146,13 +146,13 @@ impl Workers {
     }
 
     /// Schedules `job`, which handles a request in the calling thread or in a worker thread. `job`
-    /// is called until it returns [`Attempt::Answered`]. Through `ticket`, the scheduler can
+    /// is called until it returns [`AttemptResult::Answered`]. Through `ticket`, the scheduler can
     /// postpone or cancel the work.
     pub(in crate::fs) fn schedule_job(
         &self,
         of: RequestSubject,
         (caller, ticket): (Caller, Arc<RequestSlot>),
-        job: impl FnMut() -> Attempt + Send + 'static,
+        job: impl FnMut() -> AttemptResult + Send + 'static,
     ) {
         let shared = &self.0;
         let now = Instant::now();
@@ -168,7 +168,7 @@ impl Workers {
         let mut state = shared.state();
         if shared.handles_in_receiver
             && state.receiving_count < state.slots.threads
-            && state.quick.is_empty()
+            && state.quick_queue.is_empty()
             && state.slots.can_start(of, now)
         {
             state.slots.occupy(&waiting.request);
@@ -176,14 +176,17 @@ impl Workers {
             drop(state);
             return WorkerPool::run_job(shared, true, waiting);
         }
-        state.quick.push(waiting);
+        state.quick_queue.push(waiting);
         WorkerPool::wake_worker(shared, state);
     }
 
     /// Returns the number of requests that wait for a quick or a heavy slot.
     pub(in crate::fs) fn waiting_count(&self) -> usize {
         let state = self.0.state();
-        state.quick.count().saturating_add(state.heavy.count())
+        state
+            .quick_queue
+            .count()
+            .saturating_add(state.heavy_queue.count())
     }
 
     /// Returns a handle to the callers that wait for replies.
@@ -212,7 +215,10 @@ impl WaitingCallers {
     pub(in crate::fs) fn threads_waiting_for(&self, time: Duration) -> Option<Vec<u32>> {
         let shared = self.0.upgrade()?;
         let state = shared.state();
-        let queued = state.quick.requests().chain(state.heavy.requests());
+        let queued = state
+            .quick_queue
+            .requests()
+            .chain(state.heavy_queue.requests());
         let all = queued.chain(state.slots.requests());
         let known = all.filter(|request| request.caller.thread != 0);
         let threads = known.filter(|request| request.started.elapsed() >= time);
@@ -226,8 +232,8 @@ impl WaitingCallers {
             return;
         };
         let mut state = shared.state();
-        let mut left = state.quick.remove_ended(&has_gone);
-        left.extend(state.heavy.remove_ended(&has_gone));
+        let mut left = state.quick_queue.remove_ended(&has_gone);
+        left.extend(state.heavy_queue.remove_ended(&has_gone));
         let under_way = state.slots.requests();
         let under_way = under_way.filter(|request| has_gone(request.caller));
         for request in left.iter().map(|left| &left.request).chain(under_way) {
@@ -252,8 +258,8 @@ impl WorkerPool {
         let mut state = shared.state();
         state.receiving_count -= usize::from(in_place);
         state.slots.release(ticket);
-        if let Ok(Attempt::Postponed) = attempt {
-            state.heavy.push(waiting);
+        if let Ok(AttemptResult::Postponed) = attempt {
+            state.heavy_queue.push(waiting);
         } else {
             // Code that still uses the request's token must not fail because the request was to be
             // postponed.
@@ -268,23 +274,23 @@ impl WorkerPool {
         if state.is_idle() {
             return;
         }
-        if state.idle > 0 {
+        if state.idle_count > 0 {
             drop(state);
             return shared.ready.notify_one();
         }
         // One worker more than the maximum of running requests watches for slow requests.
-        if state.workers > state.slots.max_running() {
+        if state.worker_count > state.slots.max_running() {
             return;
         }
-        state.workers += 1;
-        state.idle += 1;
+        state.worker_count += 1;
+        state.idle_count += 1;
         drop(state);
         let worker = Arc::clone(shared);
         let thread = thread::Builder::new().name("h5fs-worker".to_owned());
         if let Err(error) = thread.spawn(move || worker.run_worker()) {
             let mut state = shared.state();
-            state.workers -= 1;
-            state.idle -= 1;
+            state.worker_count -= 1;
+            state.idle_count -= 1;
             log::warn!(
                 "no further thread to answer requests: {}",
                 io_error_message(&error)
@@ -294,7 +300,7 @@ impl WorkerPool {
 
     fn run_worker(self: &Arc<Self>) {
         let mut state = self.state();
-        state.idle -= 1;
+        state.idle_count -= 1;
         loop {
             match state.next(Instant::now()) {
                 WorkerStep::Job(waiting) => {
@@ -303,14 +309,14 @@ impl WorkerPool {
                     state = self.state();
                 }
                 WorkerStep::Wait(limit) => {
-                    state.idle += 1;
+                    state.idle_count += 1;
                     let waited = self.ready.wait_timeout(state, limit);
                     let (woken, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
                     state = woken;
-                    state.idle -= 1;
+                    state.idle_count -= 1;
                     let is_over = timeout.timed_out() || state.is_closed;
                     if is_over && state.is_idle() {
-                        state.workers -= 1;
+                        state.worker_count -= 1;
                         return;
                     }
                 }
@@ -322,18 +328,18 @@ impl WorkerPool {
 impl PoolState {
     /// Returns whether no request waits for a slot.
     fn is_idle(&self) -> bool {
-        self.quick.is_empty() && self.heavy.is_empty() && self.abandoned.is_empty()
+        self.quick_queue.is_empty() && self.heavy_queue.is_empty() && self.abandoned.is_empty()
     }
 
     fn next(&mut self, now: Instant) -> WorkerStep {
         let next = self.abandoned.pop_front();
         let may_begin = |of| self.slots.can_start(of, now);
-        let next = next.or_else(|| self.quick.remove_first(may_begin));
+        let next = next.or_else(|| self.quick_queue.remove_first(may_begin));
         if let Some(waiting) = next.or_else(|| self.next_heavy()) {
             self.slots.occupy(&waiting.request);
             return WorkerStep::Job(waiting);
         }
-        if self.quick.is_empty() {
+        if self.quick_queue.is_empty() {
             return WorkerStep::Wait(limits::IDLE_WORKER);
         }
         WorkerStep::Wait(self.slots.postpone_slow(now))
@@ -342,7 +348,7 @@ impl PoolState {
     /// Removes and returns the next request to start in a heavy slot. Requests to files without a
     /// request in a heavy slot come first, then requests to objects without one.
     fn next_heavy(&mut self) -> Option<QueuedRequest> {
-        let (queue, places) = (&mut self.heavy, &self.slots);
+        let (queue, places) = (&mut self.heavy_queue, &self.slots);
         if !places.has_heavy_slot() {
             return None;
         }

@@ -15,8 +15,8 @@ use crate::view::elements::Elements;
 use crate::view::elements::missing::MissingValues;
 use crate::view::elements::strings::{StringStorage, Strings};
 use crate::view::texts::counted_text::{CountedFile, TextCount};
-use crate::view::texts::json::{Json, SharedPaths};
-use crate::view::texts::text::Text;
+use crate::view::texts::json::{ArrayJson, SharedPaths};
+use crate::view::texts::text::InMemoryContent;
 
 /// A source of zeros. One of its reads cancels the request.
 #[derive(Default)]
@@ -89,7 +89,10 @@ fn elements(content: impl View + 'static, dims: &[u64]) -> Elements {
 }
 
 fn zeros() -> Elements {
-    elements(Text::new(vec![0; COUNT as usize]), &[COUNT / 4, 4])
+    elements(
+        InMemoryContent::new(vec![0; COUNT as usize]),
+        &[COUNT / 4, 4],
+    )
 }
 
 /// Returns a mask in which each element applies to four elements of the array, so that mask
@@ -109,9 +112,9 @@ fn csv(elements: Elements, missing: Option<MissingValues>) -> CsvTable {
     table.unwrap().unwrap()
 }
 
-fn json(elements: Elements, missing: Option<MissingValues>) -> Json {
+fn json(elements: Elements, missing: Option<MissingValues>) -> ArrayJson {
     let heap = Arc::new(Heap(Vec::new()));
-    let json = Json::new(elements, Engine::new(0, 1), heap, no_paths());
+    let json = ArrayJson::new(elements, Engine::new(0, 1), heap, no_paths());
     json.unwrap().with_missing(missing)
 }
 

@@ -31,13 +31,13 @@ use h5fs_reader::error::{Error, Result};
 use h5fs_reader::wire::{to_u64, to_usize};
 
 use crate::limits;
-use crate::view::csv::fields::{Cell, ColumnReader};
+use crate::view::csv::fields::{CellKind, ColumnReader};
 use crate::view::elements::long_elements::{LongElements, PaceTimer};
 use crate::view::texts::counted_text::{TextUnits, UniformUnits};
 
 /// A CSV table: rows of cells, after an optional header line.
 pub(crate) struct CsvTable {
-    fields: Vec<Box<dyn ColumnReader>>,
+    column_readers: Vec<Box<dyn ColumnReader>>,
     long_elements: LongElements,
     /// The line with the names of the columns; empty for a table without a header.
     header: Vec<u8>,
@@ -53,7 +53,7 @@ pub(crate) struct CsvTable {
 }
 
 /// Amount of cell data to read at a time, in bytes.
-const BUFFER: u64 = 64 << 10;
+const BATCH_BYTES: u64 = 64 << 10;
 
 impl CsvTable {
     /// Creates a table of `rows` rows with a header.
@@ -66,7 +66,7 @@ impl CsvTable {
         engine: Arc<Engine>,
     ) -> Result<Self> {
         let names = fields.iter().flat_map(|fields| fields.names());
-        let header = header(names)?;
+        let header = format_header(names)?;
         Ok(CsvTable {
             header,
             ..Self::without_header(fields, rows, 1, engine)
@@ -77,14 +77,20 @@ impl CsvTable {
     /// are numbers. Returns other tables unchanged.
     pub(crate) fn pad_if_long(mut self) -> Self {
         let stretched = self
-            .fields
+            .column_readers
             .iter()
             .position(|fields| fields.can_stretch_numbers());
-        let may_be_empty = self.fields.iter().any(|fields| fields.can_be_empty());
+        let may_be_empty = self
+            .column_readers
+            .iter()
+            .any(|fields| fields.can_be_empty());
         let is_padded = stretched.is_some() || !may_be_empty;
-        if is_padded && self.values() > limits::COUNTED_VALUES {
+        if is_padded && self.value_count() > limits::COUNTED_VALUES {
             self.stretched_column = stretched;
-            let widths = self.fields.iter_mut().map(|fields| fields.pad_columns());
+            let widths = self
+                .column_readers
+                .iter_mut()
+                .map(|fields| fields.pad_columns());
             let widths: Option<Vec<u64>> = widths.collect();
             self.row_width = widths.map(|widths| widths.iter().sum());
         }
@@ -114,7 +120,7 @@ impl CsvTable {
         engine: Arc<Engine>,
     ) -> Self {
         CsvTable {
-            fields,
+            column_readers: fields,
             long_elements: LongElements::new(engine),
             header: Vec::new(),
             rows,
@@ -132,16 +138,17 @@ impl CsvTable {
     /// Returns whether the table has only one column, so that a row without a value would be an
     /// empty line.
     fn has_one_column(&self) -> bool {
-        self.rows_per_line == 1 && matches!(&*self.fields, [fields] if fields.names().len() == 1)
+        self.rows_per_line == 1
+            && matches!(&*self.column_readers, [fields] if fields.names().len() == 1)
     }
 
     /// Returns the number of rows to read at a time.
     fn batch_rows(&self) -> u64 {
-        (BUFFER / self.row_bytes().max(1)).max(1)
+        (BATCH_BYTES / self.row_bytes().max(1)).max(1)
     }
 
     fn row_bytes(&self) -> u64 {
-        let bytes = self.fields.iter().map(|fields| fields.row_bytes());
+        let bytes = self.column_readers.iter().map(|fields| fields.row_bytes());
         bytes.fold(0, u64::saturating_add)
     }
 
@@ -160,11 +167,14 @@ impl CsvTable {
             .transpose()?;
         let end = rows.end.min(rows.start.saturating_add(self.batch_rows()));
         let cells = self
-            .fields
+            .column_readers
             .iter()
             .map(|fields| fields.read(rows.start..end, cancel));
         let cells: Vec<_> = cells.collect::<Result<_>>()?;
-        let columns = self.fields.iter().map(|fields| fields.names().len());
+        let columns = self
+            .column_readers
+            .iter()
+            .map(|fields| fields.names().len());
         let all = || {
             let columns = columns.clone().zip(&cells).enumerate();
             columns.flat_map(|(fields, (count, cells))| {
@@ -184,7 +194,7 @@ impl CsvTable {
                 for (fields, column, cells) in all() {
                     let before = out.len();
                     let cell = cells.write(number, column, start + most, out)?;
-                    self.finish_cell(cell, before, out);
+                    self.quote_cell_if_needed(cell, before, out);
                     if self.stretched_column == Some(fields) {
                         stretched = Some(before..out.len());
                     }
@@ -195,7 +205,7 @@ impl CsvTable {
                 }
                 match (self.row_width, stretched) {
                     (Some(width), Some(cell)) => {
-                        stretch_number(cell, start + to_usize(width)?, out)
+                        append_zeros_to_fraction(cell, start + to_usize(width)?, out)
                     }
                     _ => Ok(()),
                 }
@@ -218,7 +228,7 @@ impl CsvTable {
         cancel: &CancelToken,
         scratch: &mut Vec<u8>,
     ) -> Result<Option<(u64, u64)>> {
-        let [fields] = &*self.fields else {
+        let [fields] = &*self.column_readers else {
             return Ok(None);
         };
         if !fields.can_measure_cells() {
@@ -241,11 +251,11 @@ impl CsvTable {
     }
 
     /// Quotes the cell at the end of `out` if necessary. The cell begins at the offset `before`.
-    fn finish_cell(&self, cell: Cell, before: usize, out: &mut Vec<u8>) {
+    fn quote_cell_if_needed(&self, cell: CellKind, before: usize, out: &mut Vec<u8>) {
         let is_quoted = match cell {
-            Cell::Missing => self.has_one_column(),
-            Cell::Unquoted => false,
-            Cell::Text => needs_quotes(&out[before..]),
+            CellKind::Missing => self.has_one_column(),
+            CellKind::Unquoted => false,
+            CellKind::Text => needs_quotes(&out[before..]),
         };
         if is_quoted {
             let text = out.split_off(before);
@@ -260,10 +270,13 @@ impl TextUnits for CsvTable {
         self.rows + self.header_units()
     }
 
-    fn values(&self) -> u64 {
-        let values = self.fields.iter().map(|fields| fields.row_values());
+    fn value_count(&self) -> u64 {
+        let values = self.column_readers.iter().map(|fields| fields.row_values());
         let values = values.fold(0, u64::saturating_add);
-        let chunks = self.fields.iter().map(|fields| fields.chunk_values());
+        let chunks = self
+            .column_readers
+            .iter()
+            .map(|fields| fields.chunk_values());
         chunks.fold(values.saturating_mul(self.rows), u64::saturating_add)
     }
 
@@ -316,14 +329,14 @@ impl TextUnits for CsvTable {
 
     fn sequence_items_read(&self) -> u64 {
         let followed = self
-            .fields
+            .column_readers
             .iter()
             .map(|fields| fields.sequence_items_read());
         followed.fold(0, u64::saturating_add)
     }
 
     fn own_bytes(&self) -> u64 {
-        let fields = self.fields.iter().map(|fields| fields.own_bytes());
+        let fields = self.column_readers.iter().map(|fields| fields.own_bytes());
         let header = to_u64(self.header.capacity());
         fields.fold(header, u64::saturating_add)
     }
@@ -331,7 +344,7 @@ impl TextUnits for CsvTable {
 
 /// Appends zeros to the fraction of the number at `cell` in `out`, so that its row ends at the
 /// offset `end`.
-fn stretch_number(cell: Range<usize>, end: usize, out: &mut Vec<u8>) -> Result<()> {
+fn append_zeros_to_fraction(cell: Range<usize>, end: usize, out: &mut Vec<u8>) -> Result<()> {
     let Some(missing) = end.checked_sub(out.len()) else {
         let most = to_u64(end);
         return Err(Error::limit("width of a csv row", most));
@@ -349,7 +362,7 @@ fn stretch_number(cell: Range<usize>, end: usize, out: &mut Vec<u8>) -> Result<(
 }
 
 /// Formats the line with the names of the columns.
-fn header<'a>(names: impl Iterator<Item = &'a Vec<u8>>) -> Result<Vec<u8>> {
+fn format_header<'a>(names: impl Iterator<Item = &'a Vec<u8>>) -> Result<Vec<u8>> {
     let mut out = Vec::new();
     for (number, name) in names.enumerate() {
         if number >= limits::CSV_COLUMNS {

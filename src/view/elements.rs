@@ -70,14 +70,14 @@ impl Elements {
 
     /// Returns the memory in bytes of the datatype, plus an estimate for `tables` lists with one
     /// entry for each part of the datatype.
-    pub(super) fn own_bytes_with(&self, tables: u64) -> u64 {
+    pub(super) fn estimate_memory(&self, tables: u64) -> u64 {
         let datatype = self.datatype.weight();
         datatype.saturating_mul(tables.saturating_add(1))
     }
 
     /// Returns the number of elements to read at a time: as many as fit in 64 KiB, but at least
     /// one.
-    pub(super) fn batch(&self) -> u64 {
+    pub(super) fn batch_elements(&self) -> u64 {
         const BUFFER: u64 = 64 << 10;
         (BUFFER / u64::from(self.datatype.size.max(1))).max(1)
     }

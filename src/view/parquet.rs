@@ -52,7 +52,7 @@ mod texts;
 mod thrift;
 
 pub(crate) use columns::{array_table, has_columns};
-pub(crate) use file::Plan;
+pub(crate) use file::FilePlan;
 pub(crate) use group_table::{TableFile, group_table};
 pub(crate) use long_table::long_table;
 pub(crate) use statistics::BoundsCache;

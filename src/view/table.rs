@@ -82,7 +82,7 @@ const CONVENTIONS: [TableConvention; 5] = [
 ];
 
 /// The functions for the table of a group that follows no convention.
-const WITHOUT_CONVENTION: TableConvention = TableConvention {
+const NO_CONVENTION: TableConvention = TableConvention {
     is_table: members::is_table,
     table: members::table,
     is_of_frames: false,
@@ -102,9 +102,9 @@ impl TableConvention {
         }
         // A group with another AnnData encoding is a single value, and its arrays are parts of that
         // value.
-        let is_encoded = anndata::is_other_encoding(group)?;
-        let is_table = !is_encoded && (WITHOUT_CONVENTION.is_table)(group)?;
-        Ok(is_table.then_some(WITHOUT_CONVENTION))
+        let is_encoded = anndata::is_single_value(group)?;
+        let is_table = !is_encoded && (NO_CONVENTION.is_table)(group)?;
+        Ok(is_table.then_some(NO_CONVENTION))
     }
 
     /// Returns the table of the group: its columns, without their values.

@@ -76,7 +76,7 @@ impl Source for Disk {
         if read % every == every - 1 || read >= first && read - first < self.outage {
             // Fills the buffer with bytes that are not in the file.
             buffer.fill(0xee);
-            return Err(Error::io(
+            return Err(Error::from_io(
                 &std::io::Error::from_raw_os_error(5),
                 "a bad disk",
             ));

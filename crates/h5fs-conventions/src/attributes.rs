@@ -1,7 +1,7 @@
 //! The attributes that define the meaning of a variable's elements.
 
 use h5fs_reader::error::{Error, Result};
-use h5fs_reader::model::attribute_value::{content, text, with_attribute_name};
+use h5fs_reader::model::attribute_value::{attribute_content, attribute_text, with_attribute_name};
 use h5fs_reader::model::datatype::Class;
 use h5fs_reader::model::{Container, NodeId};
 use h5fs_reader::wire::{to_u64, to_usize};
@@ -31,7 +31,7 @@ pub fn read_packing(container: &dyn Container, node: NodeId) -> Result<PackingAt
     }
     let mut missing = numbers(b"_FillValue")?.unwrap_or_default();
     missing.extend(numbers(b"missing_value")?.unwrap_or_default());
-    let unsigned = text(container, node, b"_Unsigned")?;
+    let unsigned = attribute_text(container, node, b"_Unsigned")?;
     Ok(PackingAttributes {
         scale_factor: read_factor(container, node, b"scale_factor")?,
         add_offset: read_factor(container, node, b"add_offset")?,
@@ -52,16 +52,16 @@ pub fn read_packing(container: &dyn Container, node: NodeId) -> Result<PackingAt
 /// # Errors
 /// Fails if an attribute cannot be read.
 pub fn read_time_units(container: &dyn Container, node: NodeId) -> Result<Option<TimeUnits>> {
-    let Some(units) = text(container, node, b"units")? else {
+    let Some(units) = attribute_text(container, node, b"units")? else {
         return Ok(None);
     };
-    let calendar = text(container, node, b"calendar")?;
+    let calendar = attribute_text(container, node, b"calendar")?;
     Ok(TimeUnits::parse(&units, calendar.as_deref()))
 }
 
 /// Reads `scale_factor` or `add_offset`, as `name` says. Returns `None` if the attribute is absent.
 fn read_factor(container: &dyn Container, node: NodeId, name: &[u8]) -> Result<Option<Factor>> {
-    let Some(content) = content(container, node, name)? else {
+    let Some(content) = attribute_content(container, node, name)? else {
         return Ok(None);
     };
     let stored = StoredType::new(&content.datatype);
@@ -73,7 +73,7 @@ fn read_factor(container: &dyn Container, node: NodeId, name: &[u8]) -> Result<O
         ));
     };
     Ok(Some(Factor {
-        number: stored.read(&content.elements),
+        number: stored.read_number(&content.elements),
         stored,
     }))
 }
@@ -85,7 +85,7 @@ fn read_numbers(
     node: NodeId,
     name: &[u8],
 ) -> Result<Option<Vec<ExactNumber>>> {
-    let Some(content) = content(container, node, name)? else {
+    let Some(content) = attribute_content(container, node, name)? else {
         return Ok(None);
     };
     let stored = match (StoredType::new(&content.datatype), &content.datatype.class) {
@@ -102,5 +102,9 @@ fn read_numbers(
         let most = to_u64(limits::MISSING_VALUES);
         return Err(Error::limit("cf: values that stand for missing ones", most));
     }
-    Ok(Some(elements.map(|element| stored.read(element)).collect()))
+    Ok(Some(
+        elements
+            .map(|element| stored.read_number(element))
+            .collect(),
+    ))
 }

@@ -43,24 +43,24 @@ const GREGORIAN_EPOCH: i64 = 719_162;
 const JULIAN_LAG: i64 = 2;
 
 /// The first day of `Calendar::Standard` that has a Gregorian date.
-const REFORM: Date = Date {
+const FIRST_GREGORIAN_DATE: Date = Date {
     year: 1582,
     month: 10,
     day: 15,
 };
 
-/// The number of the day `REFORM`: days from 1970-01-01, negative before it.
-const FIRST_GREGORIAN: i64 = -141_427;
+/// The number of the day `FIRST_GREGORIAN_DATE`: days from 1970-01-01, negative before it.
+const FIRST_GREGORIAN_DAY: i64 = -141_427;
 
 /// The last day of `Calendar::Standard` that has a Julian date.
-const BEFORE_REFORM: Date = Date {
+const LAST_JULIAN_DATE: Date = Date {
     year: 1582,
     month: 10,
     day: 4,
 };
 
 /// Number of days before each month in a year of 365 days. The last entry is the whole year.
-const MONTHS: [i64; 13] = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334, 365];
+const DAYS_BEFORE_MONTH: [i64; 13] = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334, 365];
 
 impl Calendar {
     /// Returns the calendar that the CF attribute `calendar` names; case is ignored. Returns `None`
@@ -125,8 +125,8 @@ impl Calendar {
     /// not have the date.
     pub(crate) fn day_number(self, date: Date) -> Option<i64> {
         let rule = match self {
-            Calendar::Standard if date >= REFORM => Calendar::ProlepticGregorian,
-            Calendar::Standard if date <= BEFORE_REFORM => Calendar::Julian,
+            Calendar::Standard if date >= FIRST_GREGORIAN_DATE => Calendar::ProlepticGregorian,
+            Calendar::Standard if date <= LAST_JULIAN_DATE => Calendar::Julian,
             Calendar::Standard => return None,
             rule => rule,
         };
@@ -143,7 +143,7 @@ impl Calendar {
     /// Returns the date of day `number`, which is counted in days from 1970-01-01.
     pub fn date_of_day(self, number: i64) -> Date {
         let rule = match self {
-            Calendar::Standard if number >= FIRST_GREGORIAN => Calendar::ProlepticGregorian,
+            Calendar::Standard if number >= FIRST_GREGORIAN_DAY => Calendar::ProlepticGregorian,
             Calendar::Standard => Calendar::Julian,
             rule => rule,
         };
@@ -200,7 +200,7 @@ impl Calendar {
             return 30 * (i64::from(month) - 1);
         }
         let is_leap = self.days_before_year(year + 1) - self.days_before_year(year) == 366;
-        MONTHS[usize::from(month) - 1] + i64::from(is_leap && month > 2)
+        DAYS_BEFORE_MONTH[usize::from(month) - 1] + i64::from(is_leap && month > 2)
     }
 
     /// Returns the length of a leap year cycle in days, and in years.

@@ -2,29 +2,29 @@
 //! the lengths of dimensions.
 
 use h5fs_reader::error::{Result, ignore_permanent};
-use h5fs_reader::model::attribute_value::texts;
+use h5fs_reader::model::attribute_value::attribute_texts;
 use h5fs_reader::model::{Container, NodeId};
 
 use crate::dimensions;
 
 /// The dimension scale of each dimension of an array, and the label of each dimension.
-type DimensionNames = (Vec<Option<NodeId>>, Vec<Vec<u8>>);
+type ScalesAndLabels = (Vec<Option<NodeId>>, Vec<Vec<u8>>);
 
 /// Returns the dimension scales and the labels of the dimensions of the array `node`. `path` finds
 /// the path of an object.
 ///
 /// # Errors
 /// Fails if the attributes cannot be read.
-pub fn dimension_names(
+pub fn dimension_scales_and_labels(
     container: &dyn Container,
     node: NodeId,
     rank: usize,
     path: &dyn Fn(NodeId) -> Result<Option<Vec<u8>>>,
-) -> Result<DimensionNames> {
+) -> Result<ScalesAndLabels> {
     let own_path = || Ok(path(node)?.unwrap_or_default());
     let is_scale = dimensions::is_scale(container, node)?;
     let scales = dimensions::scales(container, node, rank, &own_path, is_scale)?;
-    let labels = texts(container, node, b"DIMENSION_LABELS")?;
+    let labels = attribute_texts(container, node, b"DIMENSION_LABELS")?;
     Ok((scales, labels.unwrap_or_default()))
 }
 
@@ -32,7 +32,7 @@ pub fn dimension_names(
 /// are those of the array `node` in the file. Further dimensions belong to its elements.
 ///
 /// # Errors
-/// Fails as [`dimension_names`] does.
+/// Fails as [`dimension_scales_and_labels`] does.
 pub fn store_dimension_names(
     container: &dyn Container,
     node: NodeId,
@@ -40,7 +40,7 @@ pub fn store_dimension_names(
     dims: &[u64],
     path: &dyn Fn(NodeId) -> Result<Option<Vec<u8>>>,
 ) -> Result<Vec<Vec<u8>>> {
-    let (scales, labels) = dimension_names(container, node, rank, path)?;
+    let (scales, labels) = dimension_scales_and_labels(container, node, rank, path)?;
     let mut names: Vec<Vec<u8>> = Vec::new();
     for (axis, dim) in dims.iter().enumerate() {
         let scale = scales.get(axis).copied().flatten();

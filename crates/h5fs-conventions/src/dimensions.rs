@@ -9,7 +9,9 @@
 //! variable's own group first, then in the parent groups. ASDF does not have dimension scales.
 
 use h5fs_reader::error::Result;
-use h5fs_reader::model::attribute_value::{integers, reference_target_at, reference_targets, text};
+use h5fs_reader::model::attribute_value::{
+    attribute_integers, attribute_text, reference_target_at, reference_targets,
+};
 use h5fs_reader::model::{Container, LinkTarget, NodeId, NodeKind};
 
 use crate::limits;
@@ -20,14 +22,14 @@ use crate::limits;
 /// Fails if the attribute `CLASS` cannot be read. The other functions of this module fail if the
 /// attributes that they need cannot be read.
 pub fn is_scale(container: &dyn Container, node: NodeId) -> Result<bool> {
-    let class = text(container, node, b"CLASS")?;
+    let class = attribute_text(container, node, b"CLASS")?;
     Ok(class.is_some_and(|class| class == b"DIMENSION_SCALE"))
 }
 
 /// Returns whether the scale is only a netCDF dimension, so that its values are meaningless.
-pub fn has_no_values(container: &dyn Container, node: NodeId) -> Result<bool> {
+pub fn is_only_dimension(container: &dyn Container, node: NodeId) -> Result<bool> {
     const MARK: &[u8] = b"This is a netCDF dimension but not a netCDF variable";
-    let name = text(container, node, b"NAME")?;
+    let name = attribute_text(container, node, b"NAME")?;
     Ok(name.is_some_and(|name| name.starts_with(MARK)))
 }
 
@@ -57,7 +59,7 @@ pub fn scales_from_dimension_ids(
     rank: usize,
     group: &[u8],
 ) -> Result<Option<Vec<Option<NodeId>>>> {
-    let numbers = integers(container, node, b"_Netcdf4Coordinates")?;
+    let numbers = attribute_integers(container, node, b"_Netcdf4Coordinates")?;
     let Some(numbers) = numbers.filter(|numbers| numbers.len() == rank) else {
         return Ok(None);
     };
@@ -116,7 +118,7 @@ fn has_dimension_id(container: &dyn Container, node: NodeId, number: i128) -> Re
     if !matches!(container.node(node)?.kind, NodeKind::Array(_)) {
         return Ok(false);
     }
-    let own = integers(container, node, b"_Netcdf4Dimid")?;
+    let own = attribute_integers(container, node, b"_Netcdf4Dimid")?;
     Ok(own.as_deref() == Some(&[number]) && is_scale(container, node)?)
 }
 

@@ -34,7 +34,7 @@ pub fn empty_array_node(
     if !is_empty(container, node.id)? {
         return Ok(None);
     }
-    let class = attribute_value::text(container, node.id, b"MATLAB_class")?;
+    let class = attribute_value::attribute_text(container, node.id, b"MATLAB_class")?;
     let datatype = class.and_then(|class| class_datatype(&class));
     let empty = Array {
         datatype: datatype.unwrap_or_else(|| array.datatype.clone()),
@@ -54,14 +54,14 @@ pub fn empty_array_node(
 /// # Errors
 /// Fails if the attribute cannot be read.
 pub fn is_empty(container: &dyn Container, node: NodeId) -> Result<bool> {
-    let empty = attribute_value::integers(container, node, b"MATLAB_empty")?;
+    let empty = attribute_value::attribute_integers(container, node, b"MATLAB_empty")?;
     Ok(empty.is_some_and(|empty| empty.iter().any(|&value| value != 0)))
 }
 
 /// Converts the `stored` dimensions, in MATLAB's order, to HDF5's order. Returns `None` if they are
 /// not the dimensions of an empty array.
 pub fn to_hdf5_order(datatype: &Datatype, stored: &[u8]) -> Option<Vec<u64>> {
-    let dims = attribute_value::numbers(datatype, stored)?;
+    let dims = attribute_value::decode_integers(datatype, stored)?;
     let dims = dims.iter().rev().map(|&dim| u64::try_from(dim).ok());
     let dims: Option<Vec<u64>> = dims.collect();
     dims.filter(|dims| dims.contains(&0))

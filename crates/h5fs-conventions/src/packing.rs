@@ -173,14 +173,16 @@ impl Packing {
 
     /// Decodes an element to a number; `None` if it is missing.
     pub fn decode_number(&self, element: &[u8]) -> Option<ExactNumber> {
-        let stored = self.stored.read(element);
+        let stored = self.stored.read_number(element);
         if stored.is_nan() || self.is_missing(stored) {
             return None;
         }
         if self.scale_factor.is_none() && self.add_offset.is_none() {
             return Some(stored);
         }
-        if let (DecodedType::Integer(_), Some(product)) = (self.decoded, self.product(stored)) {
+        if let (DecodedType::Integer(_), Some(product)) =
+            (self.decoded, self.multiply_by_scale(stored))
+        {
             return Some(ExactNumber::Integer(product));
         }
         // The defaults leave a number unchanged, even the sign of a zero.
@@ -194,7 +196,7 @@ impl Packing {
 
     /// Returns the product of an integer and an integer `scale_factor`; `None` if it overflows 128
     /// bits.
-    fn product(&self, stored: ExactNumber) -> Option<i128> {
+    fn multiply_by_scale(&self, stored: ExactNumber) -> Option<i128> {
         let scale = self.scale_factor?.as_integer()?;
         stored.as_integer()?.checked_mul(scale)
     }
@@ -234,7 +236,7 @@ impl Packing {
     ///
     /// # Errors
     /// Fails as [`decode`](Self::decode) does.
-    pub fn write(&self, element: &[u8], out: &mut Vec<u8>) -> Result<bool> {
+    pub fn write_unpacked(&self, element: &[u8], out: &mut Vec<u8>) -> Result<bool> {
         let Some(number) = self
             .decode_number(element)
             .filter(|number| !number.is_nan())
@@ -242,7 +244,7 @@ impl Packing {
             return Ok(false);
         };
         match self.decoded {
-            DecodedType::AsStored => self.stored.write(element, out),
+            DecodedType::AsStored => self.stored.write_number(element, out),
             DecodedType::Single => FloatValue::Single(number.as_f32()).write_text(out),
             DecodedType::Double => FloatValue::Double(number.as_f64()).write_text(out),
             DecodedType::Integer(stored) => {
@@ -362,7 +364,7 @@ mod tests {
         };
         let text = |packing: &Packing, element: &[u8]| {
             let mut out = Vec::new();
-            let written = packing.write(element, &mut out);
+            let written = packing.write_unpacked(element, &mut out);
             written.map(|_| String::from_utf8(out).unwrap())
         };
         for size in [1, 2, 4, 8] {

@@ -26,7 +26,7 @@ use h5fs_reader::memory::lock::lock;
 use h5fs_reader::memory::weighted_lru::WeightedLru;
 use h5fs_reader::model::array::{Array, Fill, Mapping, OpenVirtualSource, Storage, VirtualSource};
 use h5fs_reader::model::attribute::Attribute;
-use h5fs_reader::model::attribute_value::{check_count, content, numbers};
+use h5fs_reader::model::attribute_value::{attribute_content, check_value_count, decode_integers};
 use h5fs_reader::model::datatype::{ByteOrder, Class, Member, ReferenceKind};
 use h5fs_reader::model::number::ieee_bytes;
 use h5fs_reader::model::region::{Region, RegionAxis};
@@ -36,25 +36,25 @@ use h5fs_reader::model::{
 };
 use h5fs_reader::wire::to_usize;
 
-use crate::dimensions::{has_no_values, is_scale, scale_from_list, scales_from_list};
+use crate::dimensions::{is_only_dimension, is_scale, scale_from_list, scales_from_list};
 use crate::matlab_empty;
 
 /// A cache of the lengths of unlimited dimensions in one state of a file.
 pub struct DimensionLengths {
     /// The length of each dimension, by the node of its dimension scale; `None` for a limited
     /// dimension.
-    pub known: Mutex<WeightedLru<NodeId, Option<u64>>>,
+    pub length_by_scale: Mutex<WeightedLru<NodeId, Option<u64>>>,
     /// For a growing file, a view that was opened after the cached lengths were found. The headers
     /// of variables are read from this view.
-    latest_state: Mutex<Option<Arc<dyn Container>>>,
+    header_view: Mutex<Option<Arc<dyn Container>>>,
 }
 
 impl DimensionLengths {
     /// Creates an empty cache, which occupies at most `most` bytes.
     pub fn new(most: u64) -> Self {
         DimensionLengths {
-            known: Mutex::new(WeightedLru::new(most)),
-            latest_state: Mutex::new(None),
+            length_by_scale: Mutex::new(WeightedLru::new(most)),
+            header_view: Mutex::new(None),
         }
     }
 }
@@ -125,15 +125,15 @@ impl PaddedContainer {
     /// Returns the length of the dimension that `scale` describes; `None` if the dimension is
     /// limited.
     fn dimension_length(&self, scale: NodeId) -> Result<Option<u64>> {
-        if let Some(known) = lock(&self.lengths.known).get(&scale) {
+        if let Some(known) = lock(&self.lengths.length_by_scale).get(&scale) {
             return Ok(*known);
         }
         let length = if self.inner.is_growing() {
             self.growing_length(scale)?
         } else {
-            longest(self.lengths_along(&*self.inner, scale)?)
+            max_length(self.variable_lengths(&*self.inner, scale)?)
         };
-        let mut known = lock(&self.lengths.known);
+        let mut known = lock(&self.lengths.length_by_scale);
         // All views of one state of the file use the length that was found first.
         if let Some(first) = known.get(&scale) {
             return Ok(*first);
@@ -151,19 +151,19 @@ impl PaddedContainer {
                 sleep(READ_PAUSE);
             }
             let before = found.take();
-            found = self.lengths_along(&*self.refreshed(), scale)?;
-            let is_settled = before == found && found.as_deref().is_none_or(are_equal);
+            found = self.variable_lengths(&*self.fresh_container(), scale)?;
+            let is_settled = before == found && found.as_deref().is_none_or(have_equal_lengths);
             if found.is_none() || is_settled {
                 break;
             }
         }
-        *lock(&self.lengths.latest_state) = Arc::clone(&self.inner).fresh_view();
-        Ok(complete_length(found))
+        *lock(&self.lengths.header_view) = Arc::clone(&self.inner).fresh_view();
+        Ok(complete_record_count(found))
     }
 
     /// Returns a fresh view of the file, which has its current content. For a file that is not
     /// growing, returns the wrapped container.
-    fn refreshed(&self) -> Arc<dyn Container> {
+    fn fresh_container(&self) -> Arc<dyn Container> {
         match Arc::clone(&self.inner).fresh_view() {
             Some(file) => file.for_request(&self.effort),
             None => Arc::clone(&self.inner),
@@ -172,8 +172,8 @@ impl PaddedContainer {
 
     /// Returns the view from which headers of variables are read. In a growing file, it was opened
     /// after the lengths of the dimensions were found.
-    fn latest_state(&self) -> Arc<dyn Container> {
-        match &*lock(&self.lengths.latest_state) {
+    fn header_container(&self) -> Arc<dyn Container> {
+        match &*lock(&self.lengths.header_view) {
             Some(file) => Arc::clone(file).for_request(&self.effort),
             None => Arc::clone(&self.inner),
         }
@@ -182,19 +182,19 @@ impl PaddedContainer {
     /// Returns the length of each variable over the dimension that `scale` describes; `None` if the
     /// dimension is limited. The attribute `REFERENCE_LIST` of the scale names the variables. The
     /// length of a scale without values is not included.
-    fn lengths_along(&self, file: &dyn Container, scale: NodeId) -> Result<Option<Vec<u64>>> {
+    fn variable_lengths(&self, file: &dyn Container, scale: NodeId) -> Result<Option<Vec<u64>>> {
         let node = file.node(scale)?;
         let shape = node.array().map(|array| &array.shape);
         let Some(shape) = shape.filter(|shape| shape.max().first() == Some(&None)) else {
             return Ok(None);
         };
         let mut lengths = Vec::new();
-        if !has_no_values(file, scale)? {
+        if !is_only_dimension(file, scale)? {
             lengths.extend(shape.dims().first());
         }
         for (user, axis) in variables_over_scale(file, scale)? {
             self.effort.spend(VARIABLE_COST)?;
-            match length_along(file, user, axis, scale) {
+            match variable_length(file, user, axis, scale) {
                 // If a variable was deleted, its address may now hold something else.
                 Err(error) if !error.is_transient() && !(self.is_linked)(user)? => {}
                 length => lengths.extend(length?),
@@ -206,23 +206,23 @@ impl PaddedContainer {
 
 /// Returns the greatest of the variables' lengths; zero for an empty list, and `None` if `lengths`
 /// is `None`.
-fn longest(lengths: Option<Vec<u64>>) -> Option<u64> {
+fn max_length(lengths: Option<Vec<u64>>) -> Option<u64> {
     lengths.map(|lengths| lengths.into_iter().max().unwrap_or(0))
 }
 
 /// Returns the number of records that all written variables have, if they differ by at most one
 /// record. Otherwise returns the greatest of the variables' lengths; `None` if `lengths` is `None`.
-fn complete_length(lengths: Option<Vec<u64>>) -> Option<u64> {
+fn complete_record_count(lengths: Option<Vec<u64>>) -> Option<u64> {
     let written = lengths.iter().flatten().filter(|length| **length > 0);
     let shortest = written.min().copied();
-    let longest = longest(lengths);
+    let longest = max_length(lengths);
     let is_begun = shortest.and_then(|shortest| shortest.checked_add(1)) == longest;
     if is_begun { shortest } else { longest }
 }
 
 /// Returns whether all variables have equal lengths. Variables of length 0 are ignored, because
 /// they are not written yet.
-fn are_equal(lengths: &[u64]) -> bool {
+fn have_equal_lengths(lengths: &[u64]) -> bool {
     let mut written = lengths.iter().filter(|length| **length > 0);
     let first = written.next();
     written.all(|length| Some(length) == first)
@@ -231,13 +231,13 @@ fn are_equal(lengths: &[u64]) -> bool {
 /// Returns the variables that the attribute `REFERENCE_LIST` of a scale names, each once, with the
 /// index of the dimension that the scale describes. The list may contain deleted variables.
 fn variables_over_scale(file: &dyn Container, scale: NodeId) -> Result<Vec<(NodeId, usize)>> {
-    let Some(list) = content(file, scale, b"REFERENCE_LIST")? else {
+    let Some(list) = attribute_content(file, scale, b"REFERENCE_LIST")? else {
         return Ok(Vec::new());
     };
     let Class::Compound(members) = &list.datatype.class else {
         return Ok(Vec::new());
     };
-    check_count(&list)?;
+    check_value_count(&list)?;
     let size = to_usize(list.datatype.size.into())?.max(1);
     let mut users = Vec::new();
     for element in list.elements.chunks_exact(size) {
@@ -263,7 +263,7 @@ fn variable_from_reference(
         let field = field.unwrap_or_default();
         match &member.datatype.class {
             Class::Reference(kind) => user = referenced_node(file, *kind, field)?,
-            _ => axis = numbers(&member.datatype, field),
+            _ => axis = decode_integers(&member.datatype, field),
         }
     }
     let axis = axis.and_then(|axis| usize::try_from(*axis.first()?).ok());
@@ -284,7 +284,7 @@ fn referenced_node(
 /// Returns the length of the variable `user` in dimension `axis`. Returns `None` unless the
 /// object's own `DIMENSION_LIST` names the scale: if the variable was deleted, another object may
 /// be at its address.
-fn length_along(
+fn variable_length(
     file: &dyn Container,
     user: NodeId,
     axis: usize,
@@ -464,7 +464,7 @@ impl Container for PaddedContainer {
         }
         let is_growing = self.inner.is_growing();
         let node = if is_growing {
-            self.latest_state().node(id)?
+            self.header_container().node(id)?
         } else {
             node
         };

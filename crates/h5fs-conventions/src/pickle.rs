@@ -120,7 +120,7 @@ impl Pickle {
 
     /// Returns an integer that is not negative; `None` for a negative integer and for any other
     /// value.
-    pub fn count(&self, index: ValueIndex) -> Option<usize> {
+    pub fn unsigned_integer(&self, index: ValueIndex) -> Option<usize> {
         match self.get(index)? {
             PickleValue::Integer(number) => usize::try_from(*number).ok(),
             _ => None,
@@ -200,15 +200,15 @@ impl<'a> PickleMachine<'a> {
 
     fn run(mut self) -> Option<Pickle> {
         loop {
-            let operation = self.byte()?;
+            let operation = self.next_byte()?;
             if operation == b'.' {
                 let top = self.pop()?;
                 let values = self.values;
                 return Some(Pickle { values, top });
             }
-            match self.scalar(operation) {
+            match self.execute_scalar(operation) {
                 Some(done) => done?,
-                None => self.collection(operation)?,
+                None => self.execute_collection(operation)?,
             }
             let own = [&self.stack, &self.marks]
                 .map(Vec::len)
@@ -223,28 +223,28 @@ impl<'a> PickleMachine<'a> {
 
     /// Executes `operation` if it creates a single value. Returns `None` for any other operation,
     /// and `Some(None)` if the operation fails.
-    fn scalar(&mut self, operation: u8) -> Option<Option<()>> {
+    fn execute_scalar(&mut self, operation: u8) -> Option<Option<()>> {
         let value = match operation {
             b'N' => Some(PickleValue::None),
             0x88 => Some(PickleValue::Bool(true)),
             0x89 => Some(PickleValue::Bool(false)),
-            b'I' => self.line().and_then(|line| match line {
+            b'I' => self.next_line().and_then(|line| match line {
                 b"00" => Some(PickleValue::Bool(false)),
                 b"01" => Some(PickleValue::Bool(true)),
-                line => decimal(line).map(PickleValue::Integer),
+                line => parse_decimal(line).map(PickleValue::Integer),
             }),
-            b'L' => self.line().and_then(|line| {
+            b'L' => self.next_line().and_then(|line| {
                 let digits = line.strip_suffix(b"L").unwrap_or(line);
-                decimal(digits).map(PickleValue::Integer)
+                parse_decimal(digits).map(PickleValue::Integer)
             }),
-            b'J' => self.unsigned(4).map(|bits| {
+            b'J' => self.next_unsigned(4).map(|bits| {
                 let bits = u32::try_from(bits).unwrap_or(0);
                 PickleValue::Integer(bits.cast_signed().into())
             }),
-            b'K' => self.unsigned(1).map(integer),
-            b'M' => self.unsigned(2).map(integer),
-            0x8a => self.long().map(PickleValue::Integer),
-            b'F' => self.line().and_then(|line| {
+            b'K' => self.next_unsigned(1).map(integer),
+            b'M' => self.next_unsigned(2).map(integer),
+            0x8a => self.next_signed().map(PickleValue::Integer),
+            b'F' => self.next_line().and_then(|line| {
                 let text = str::from_utf8(line).ok()?;
                 text.parse().ok().map(PickleValue::Float)
             }),
@@ -252,20 +252,20 @@ impl<'a> PickleMachine<'a> {
                 .next_bytes(8)
                 .and_then(|bytes| <[u8; 8]>::try_from(bytes).ok())
                 .map(|bytes| PickleValue::Float(f64::from_be_bytes(bytes))),
-            b'S' => self.line().and_then(quoted_text).map(text),
-            b'V' => self.line().and_then(raw_unicode).map(text),
-            b'U' | b'C' | 0x8c => self.counted(1).map(text),
-            b'T' | b'X' | b'B' => self.counted(4).map(text),
-            0x8d | 0x8e => self.counted(8).map(text),
-            b'c' => self.global(),
+            b'S' => self.next_line().and_then(parse_quoted_text).map(text),
+            b'V' => self.next_line().and_then(parse_raw_unicode).map(text),
+            b'U' | b'C' | 0x8c => self.next_counted_bytes(1).map(text),
+            b'T' | b'X' | b'B' => self.next_counted_bytes(4).map(text),
+            0x8d | 0x8e => self.next_counted_bytes(8).map(text),
+            b'c' => self.parse_global(),
             _ => return None,
         };
         Some(value.map(|value| self.push(value)))
     }
 
-    /// Executes an operation that [`scalar`](Self::scalar) does not execute. Returns `None` if the
-    /// operation fails or is unsupported.
-    fn collection(&mut self, operation: u8) -> Option<()> {
+    /// Executes an operation that [`execute_scalar`](Self::execute_scalar) does not execute.
+    /// Returns `None` if the operation fails or is unsupported.
+    fn execute_collection(&mut self, operation: u8) -> Option<()> {
         match operation {
             // The operations PROTO and FRAME.
             0x80 => self.next_bytes(1).map(|_| ()),
@@ -287,31 +287,37 @@ impl<'a> PickleMachine<'a> {
             b'l' | b't' => self
                 .pop_to_mark()
                 .map(|items| self.push(PickleValue::List(items))),
-            0x85..=0x87 => self.tuple(usize::from(operation - 0x84)),
+            0x85..=0x87 => self.push_tuple(usize::from(operation - 0x84)),
             b'd' => self
                 .pop_to_mark()
                 .and_then(|items| pairs(&items))
                 .map(|pairs| self.push(PickleValue::Dictionary(pairs))),
-            b'a' => self.pop().and_then(|item| self.append(vec![item])),
-            b'e' => self.pop_to_mark().and_then(|items| self.append(items)),
-            b's' => self.pop_many(2).and_then(|items| self.insert(&items)),
-            b'u' => self.pop_to_mark().and_then(|items| self.insert(&items)),
+            b'a' => self.pop().and_then(|item| self.append_to_list(vec![item])),
+            b'e' => self
+                .pop_to_mark()
+                .and_then(|items| self.append_to_list(items)),
+            b's' => self
+                .pop_many(2)
+                .and_then(|items| self.insert_in_dictionary(&items)),
+            b'u' => self
+                .pop_to_mark()
+                .and_then(|items| self.insert_in_dictionary(&items)),
             b'p' => self
-                .line()
-                .and_then(decimal)
+                .next_line()
+                .and_then(parse_decimal)
                 .and_then(|at| self.memoize(at)),
-            b'q' => self.unsigned(1).and_then(|at| self.memoize_at(at)),
-            b'r' => self.unsigned(4).and_then(|at| self.memoize_at(at)),
+            b'q' => self.next_unsigned(1).and_then(|at| self.memoize_at(at)),
+            b'r' => self.next_unsigned(4).and_then(|at| self.memoize_at(at)),
             0x94 => self.memoize_at(self.memo.len() as u64),
             b'g' => self
-                .line()
-                .and_then(decimal)
+                .next_line()
+                .and_then(parse_decimal)
                 .and_then(|at| self.push_memo(at)),
-            b'h' => self.unsigned(1).and_then(|at| self.push_memo_at(at)),
-            b'j' => self.unsigned(4).and_then(|at| self.push_memo_at(at)),
-            0x93 => self.stack_global(),
-            b'R' | 0x81 => self.pop_many(2).and_then(|parts| self.object(&parts)),
-            b'b' => self.pop().and_then(|state| self.build(state)),
+            b'h' => self.next_unsigned(1).and_then(|at| self.push_memo_at(at)),
+            b'j' => self.next_unsigned(4).and_then(|at| self.push_memo_at(at)),
+            0x93 => self.push_global(),
+            b'R' | 0x81 => self.pop_many(2).and_then(|parts| self.push_object(&parts)),
+            b'b' => self.pop().and_then(|state| self.set_state(state)),
             _ => None,
         }
     }
@@ -342,13 +348,13 @@ impl<'a> PickleMachine<'a> {
         Some(items)
     }
 
-    fn tuple(&mut self, count: usize) -> Option<()> {
+    fn push_tuple(&mut self, count: usize) -> Option<()> {
         let items = self.pop_many(count)?;
         self.push(PickleValue::List(items));
         Some(())
     }
 
-    fn append(&mut self, items: Vec<ValueIndex>) -> Option<()> {
+    fn append_to_list(&mut self, items: Vec<ValueIndex>) -> Option<()> {
         let list = *self.stack.last()?;
         match self.values.get_mut(list)? {
             PickleValue::List(list) => {
@@ -360,7 +366,7 @@ impl<'a> PickleMachine<'a> {
         Some(())
     }
 
-    fn insert(&mut self, items: &[ValueIndex]) -> Option<()> {
+    fn insert_in_dictionary(&mut self, items: &[ValueIndex]) -> Option<()> {
         let dictionary = *self.stack.last()?;
         match self.values.get_mut(dictionary)? {
             PickleValue::Dictionary(dictionary) => {
@@ -392,16 +398,16 @@ impl<'a> PickleMachine<'a> {
         Some(())
     }
 
-    fn global(&mut self) -> Option<PickleValue> {
+    fn parse_global(&mut self) -> Option<PickleValue> {
         let first = self.values.len();
         for _ in 0..2 {
-            let line = self.line()?.to_vec();
+            let line = self.next_line()?.to_vec();
             self.values.push(text(line));
         }
         Some(PickleValue::Global(first, first + 1))
     }
 
-    fn stack_global(&mut self) -> Option<()> {
+    fn push_global(&mut self) -> Option<()> {
         let names = self.pop_many(2)?;
         let &[module, name] = &names[..] else {
             return None;
@@ -410,7 +416,7 @@ impl<'a> PickleMachine<'a> {
         Some(())
     }
 
-    fn object(&mut self, parts: &[ValueIndex]) -> Option<()> {
+    fn push_object(&mut self, parts: &[ValueIndex]) -> Option<()> {
         let &[callable, arguments] = parts else {
             return None;
         };
@@ -422,7 +428,7 @@ impl<'a> PickleMachine<'a> {
         Some(())
     }
 
-    fn build(&mut self, given: ValueIndex) -> Option<()> {
+    fn set_state(&mut self, given: ValueIndex) -> Option<()> {
         let object = *self.stack.last()?;
         match self.values.get_mut(object)? {
             PickleValue::Object { state, .. } => *state = Some(given),
@@ -437,11 +443,11 @@ impl<'a> PickleMachine<'a> {
         Some(taken)
     }
 
-    fn byte(&mut self) -> Option<u8> {
+    fn next_byte(&mut self) -> Option<u8> {
         self.next_bytes(1)?.first().copied()
     }
 
-    fn line(&mut self) -> Option<&'a [u8]> {
+    fn next_line(&mut self) -> Option<&'a [u8]> {
         let end = self.rest.iter().position(|&byte| byte == b'\n')?;
         let line = self.next_bytes(end)?;
         self.next_bytes(1)?;
@@ -449,14 +455,14 @@ impl<'a> PickleMachine<'a> {
     }
 
     /// Consumes a little-endian number of `bytes` bytes.
-    fn unsigned(&mut self, bytes: usize) -> Option<u64> {
+    fn next_unsigned(&mut self, bytes: usize) -> Option<u64> {
         let taken = self.next_bytes(bytes)?.iter().rev();
         Some(taken.fold(0, |number, &byte| number << 8 | u64::from(byte)))
     }
 
     /// Consumes a signed little-endian integer, which is preceded by its length in bytes.
-    fn long(&mut self) -> Option<i64> {
-        let count = self.unsigned(1)?;
+    fn next_signed(&mut self) -> Option<i64> {
+        let count = self.next_unsigned(1)?;
         let bytes = self.next_bytes(to_usize(count).ok()?)?;
         let sign = match bytes.last() {
             Some(&last) if last >= 0x80 => 0xFF,
@@ -469,8 +475,8 @@ impl<'a> PickleMachine<'a> {
 
     /// Consumes a byte string, which is preceded by its length. The length itself has `bytes`
     /// bytes.
-    fn counted(&mut self, bytes: usize) -> Option<Vec<u8>> {
-        let count = self.unsigned(bytes)?;
+    fn next_counted_bytes(&mut self, bytes: usize) -> Option<Vec<u8>> {
+        let count = self.next_unsigned(bytes)?;
         let text = self.next_bytes(to_usize(count).ok()?)?;
         Some(text.to_vec())
     }
@@ -484,7 +490,7 @@ fn integer(number: u64) -> PickleValue {
     PickleValue::Integer(number.cast_signed())
 }
 
-fn decimal(line: &[u8]) -> Option<i64> {
+fn parse_decimal(line: &[u8]) -> Option<i64> {
     str::from_utf8(line).ok()?.parse().ok()
 }
 
@@ -496,7 +502,7 @@ fn pairs(items: &[ValueIndex]) -> Option<Vec<(ValueIndex, ValueIndex)>> {
 
 /// Parses a text in Python's quotes; `None` if the text contains an escape, or if the quotes are
 /// not closed.
-fn quoted_text(line: &[u8]) -> Option<Vec<u8>> {
+fn parse_quoted_text(line: &[u8]) -> Option<Vec<u8>> {
     let (&quote, rest) = line.split_first()?;
     let (&end, inner) = rest.split_last()?;
     let is_plain = matches!(quote, b'\'' | b'"') && quote == end && !inner.contains(&b'\\');
@@ -504,7 +510,7 @@ fn quoted_text(line: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Parses a Latin-1 text with the escapes `\uXXXX` and `\UXXXXXXXX`.
-fn raw_unicode(line: &[u8]) -> Option<Vec<u8>> {
+fn parse_raw_unicode(line: &[u8]) -> Option<Vec<u8>> {
     let mut text = String::new();
     let mut rest = line;
     while let Some((&byte, after)) = rest.split_first() {

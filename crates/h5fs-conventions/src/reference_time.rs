@@ -24,9 +24,9 @@ struct ReferenceTimeParser<'a>(&'a [u8]);
 impl ReferenceTime {
     pub fn parse(text: &[u8]) -> Option<Self> {
         let mut rest = ReferenceTimeParser(text.trim_ascii());
-        let (year, month, day) = rest.date()?;
-        let (second, nanosecond) = rest.time()?;
-        let offset = rest.zone()?;
+        let (year, month, day) = rest.parse_date()?;
+        let (second, nanosecond) = rest.parse_time_of_day()?;
+        let offset = rest.parse_time_zone()?;
         rest.0.is_empty().then_some(ReferenceTime {
             year,
             month,
@@ -50,7 +50,7 @@ impl ReferenceTimeParser<'_> {
 
     /// Consumes at most `most` digits. Returns the number that they form, and the number of digits.
     /// Returns `None` if no digit follows.
-    fn digits(&mut self, most: usize) -> Option<(i64, usize)> {
+    fn parse_digits(&mut self, most: usize) -> Option<(i64, usize)> {
         let digits = self.0.iter().take(most);
         let count = digits.take_while(|byte| byte.is_ascii_digit()).count();
         let (digits, after) = self.0.split_at(count);
@@ -61,25 +61,25 @@ impl ReferenceTimeParser<'_> {
 
     /// Consumes a month, a day, an hour, a minute or a second of one or two digits. Returns the
     /// number if it is at most `most`.
-    fn part(&mut self, most: i64) -> Option<i64> {
-        let (number, _) = self.digits(2)?;
+    fn parse_part(&mut self, most: i64) -> Option<i64> {
+        let (number, _) = self.parse_digits(2)?;
         (number <= most).then_some(number)
     }
 
-    fn two_digits(&mut self) -> Option<u8> {
-        u8::try_from(self.part(31)?).ok()
+    fn parse_two_digits(&mut self) -> Option<u8> {
+        u8::try_from(self.parse_part(31)?).ok()
     }
 
-    fn blanks(&mut self) {
+    fn skip_blanks(&mut self) {
         self.0 = self.0.trim_ascii_start();
     }
 
     /// Consumes a date. Returns the year, the month and the day. A missing month or day is 1.
-    fn date(&mut self) -> Option<(i64, u8, u8)> {
+    fn parse_date(&mut self) -> Option<(i64, u8, u8)> {
         /// Maximum number of digits of a year. The year of a 64-bit time has fewer digits.
         const YEAR_DIGITS: usize = 8;
         let sign = self.next_if(b"+-");
-        let (year, digits) = self.digits(YEAR_DIGITS)?;
+        let (year, digits) = self.parse_digits(YEAR_DIGITS)?;
         if digits == YEAR_DIGITS && sign.is_none() {
             // The date has the form 20000131.
             let small = |number: i64| u8::try_from(number % 100).ok();
@@ -89,9 +89,9 @@ impl ReferenceTimeParser<'_> {
         if self.next_if(b"-").is_none() {
             return Some((year, 1, 1));
         }
-        let month = self.two_digits()?;
+        let month = self.parse_two_digits()?;
         let day = match self.next_if(b"-") {
-            Some(_) => self.two_digits()?,
+            Some(_) => self.parse_two_digits()?,
             None => 1,
         };
         Some((year, month, day))
@@ -99,7 +99,7 @@ impl ReferenceTimeParser<'_> {
 
     /// Consumes a time of day. Returns the second of the day, and the nanoseconds within the
     /// second. A missing time is midnight.
-    fn time(&mut self) -> Option<(i64, i64)> {
+    fn parse_time_of_day(&mut self) -> Option<(i64, i64)> {
         let is_digit = |text: &[u8]| text.first().is_some_and(u8::is_ascii_digit);
         let behind = match self.0.split_first() {
             None | Some((b'+' | b'-' | b'0'..=b'9', _)) => return Some((0, 0)),
@@ -110,47 +110,47 @@ impl ReferenceTimeParser<'_> {
             return Some((0, 0));
         }
         self.0 = behind;
-        let hour = self.part(23)?;
+        let hour = self.parse_part(23)?;
         let minute = match self.next_if(b":") {
-            Some(_) => self.part(59)?,
+            Some(_) => self.parse_part(59)?,
             None => return Some((hour * 3600, 0)),
         };
         let second = match self.next_if(b":") {
-            Some(_) => self.part(59)?,
+            Some(_) => self.parse_part(59)?,
             None => 0,
         };
         let nanosecond = match self.next_if(b".") {
-            Some(_) => self.fraction(),
+            Some(_) => self.parse_fraction(),
             None => 0,
         };
         Some((hour * 3600 + minute * 60 + second, nanosecond))
     }
 
     /// Consumes the fraction of a second. Returns the fraction in nanoseconds, rounded down.
-    fn fraction(&mut self) -> i64 {
-        let (number, count) = self.digits(9).unwrap_or_default();
+    fn parse_fraction(&mut self) -> i64 {
+        let (number, count) = self.parse_digits(9).unwrap_or_default();
         let rest = self.0.iter().take_while(|byte| byte.is_ascii_digit());
         self.0 = &self.0[rest.count()..];
         (count..9).fold(number, |number, _| number * 10)
     }
 
     /// Consumes the time zone. Returns how many seconds its local time is ahead of UTC.
-    fn zone(&mut self) -> Option<i64> {
-        self.blanks();
+    fn parse_time_zone(&mut self) -> Option<i64> {
+        self.skip_blanks();
         for name in [&b"UTC"[..], b"GMT", b"Z"] {
             let (begin, after) = self.0.split_at_checked(name.len()).unwrap_or_default();
             if begin.eq_ignore_ascii_case(name) {
                 self.0 = after;
-                self.blanks();
+                self.skip_blanks();
                 break;
             }
         }
         let Some(sign) = self.next_if(b"+-") else {
             return Some(0);
         };
-        let (number, digits) = self.digits(4)?;
+        let (number, digits) = self.parse_digits(4)?;
         let (hours, minutes) = match (digits, self.next_if(b":")) {
-            (1 | 2, Some(_)) => (number, self.part(59)?),
+            (1 | 2, Some(_)) => (number, self.parse_part(59)?),
             (1 | 2, None) => (number, 0),
             (_, None) => (number / 100, number % 100),
             _ => return None,

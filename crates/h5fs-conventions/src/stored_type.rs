@@ -3,8 +3,8 @@
 use std::cmp::Ordering;
 
 use h5fs_reader::model::Datatype;
-use h5fs_reader::model::datatype::{Bits, ByteOrder, Class, Float};
-use h5fs_reader::model::number::{self, FloatValue, Integer, append};
+use h5fs_reader::model::datatype::{BitRange, ByteOrder, Class, FloatFormat};
+use h5fs_reader::model::number::{self, FloatValue, Integer, append_formatted};
 use serde::{Deserialize, Serialize};
 
 /// A number without rounding: an integer or a floating-point number.
@@ -29,9 +29,9 @@ enum StoredKind {
     Integer {
         order: ByteOrder,
         signed: bool,
-        bits: Bits,
+        bits: BitRange,
     },
-    Real(Float),
+    Real(FloatFormat),
 }
 
 impl ExactNumber {
@@ -178,13 +178,13 @@ impl StoredType {
     }
 
     /// Reads the number in an element; NaN if the element is too short.
-    pub fn read(&self, element: &[u8]) -> ExactNumber {
+    pub fn read_number(&self, element: &[u8]) -> ExactNumber {
         match self.kind {
             StoredKind::Integer {
                 order,
                 signed,
                 bits,
-            } => match number::integer(element, order, signed, bits) {
+            } => match number::decode_integer(element, order, signed, bits) {
                 Some(Integer::Signed(number)) => ExactNumber::Integer(number),
                 Some(Integer::Unsigned(number)) => ExactNumber::Integer(number.cast_signed()),
                 None => ExactNumber::Real(f64::NAN),
@@ -197,14 +197,14 @@ impl StoredType {
     }
 
     /// Appends the text of the number in an element.
-    pub fn write(&self, element: &[u8], out: &mut Vec<u8>) {
+    pub fn write_number(&self, element: &[u8], out: &mut Vec<u8>) {
         let real = match self.kind {
             StoredKind::Real(format) => number::float_value(element, &format),
             StoredKind::Integer { .. } => None,
         };
-        match (real, self.read(element)) {
+        match (real, self.read_number(element)) {
             (Some(real), _) => real.write_text(out),
-            (None, ExactNumber::Integer(number)) => append(out, format_args!("{number}")),
+            (None, ExactNumber::Integer(number)) => append_formatted(out, format_args!("{number}")),
             (None, ExactNumber::Real(number)) => FloatValue::Double(number).write_text(out),
         }
     }
@@ -212,7 +212,7 @@ impl StoredType {
     /// Converts an integer of the opposite signedness to the integer of this type with the same
     /// bits. Any other number is unchanged.
     pub(crate) fn reinterpret_sign(&self, number: ExactNumber) -> ExactNumber {
-        match (self.range(), number) {
+        match (self.integer_range(), number) {
             (Some((low, high)), ExactNumber::Integer(number)) => {
                 let count = high - low;
                 ExactNumber::Integer(match number {
@@ -227,7 +227,7 @@ impl StoredType {
 
     /// Returns whether this type can represent `number`, which may be NaN, without rounding.
     pub(crate) fn can_hold(&self, number: ExactNumber) -> bool {
-        match (self.range(), self.size) {
+        match (self.integer_range(), self.size) {
             (Some((low, high)), _) => {
                 let is_whole = number.as_f64().fract() == 0.0;
                 let from_low = number.compare(ExactNumber::Integer(low));
@@ -244,7 +244,7 @@ impl StoredType {
 
     /// Returns the lowest integer of the type, and one more than the highest; `None` for a
     /// floating-point type.
-    fn range(&self) -> Option<(i128, i128)> {
+    fn integer_range(&self) -> Option<(i128, i128)> {
         let StoredKind::Integer { signed, bits, .. } = self.kind else {
             return None;
         };
@@ -282,7 +282,7 @@ mod tests {
     fn the_same_bits_with_another_sign() {
         let byte = StoredType::new(&int(1)).unwrap();
         let unsigned = byte.with_signedness(false);
-        assert_eq!(unsigned.read(&[0xFF]), ExactNumber::Integer(255));
+        assert_eq!(unsigned.read_number(&[0xFF]), ExactNumber::Integer(255));
         assert_eq!(
             unsigned.reinterpret_sign(ExactNumber::Integer(-1)),
             ExactNumber::Integer(255)

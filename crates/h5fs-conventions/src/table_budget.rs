@@ -9,15 +9,15 @@ use h5fs_reader::wire::to_u64;
 use crate::limits;
 
 /// The number of bytes that may still be read or allocated to find the columns of a table.
-pub struct Budget(Cell<u64>);
+pub struct TableBudget(Cell<u64>);
 
-impl Default for Budget {
+impl Default for TableBudget {
     fn default() -> Self {
-        Budget(Cell::new(limits::TABLE_BYTES))
+        TableBudget(Cell::new(limits::TABLE_BYTES))
     }
 }
 
-impl Budget {
+impl TableBudget {
     /// Charges `bytes` bytes that are allocated or read.
     ///
     /// # Errors

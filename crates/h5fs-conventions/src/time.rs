@@ -10,7 +10,7 @@
 pub mod round;
 
 use h5fs_reader::error::{Error, Result};
-use h5fs_reader::model::number::append;
+use h5fs_reader::model::number::append_formatted;
 use serde::{Deserialize, Serialize};
 
 use crate::calendar::{Calendar, Date};
@@ -27,7 +27,7 @@ pub struct TimeUnits {
     /// The reference time in ticks since 1970-01-01, rounded down.
     reference: i128,
     /// Nanoseconds from `reference` to the exact reference time.
-    rest: i64,
+    reference_remainder: i64,
 }
 
 /// The fraction of a second in which times are counted.
@@ -116,18 +116,18 @@ impl TimeUnits {
             tick,
             per_unit,
             reference: whole + i128::from(fraction),
-            rest: reference.nanosecond % of_tick,
+            reference_remainder: reference.nanosecond % of_tick,
         })
     }
 
     /// Returns the precision of the `datetime64` type for these times; `None` for a calendar that
     /// `datetime64` does not have.
-    pub fn datetime64(&self) -> Option<Tick> {
+    pub fn datetime64_precision(&self) -> Option<Tick> {
         self.calendar.has_numpy_dates().then_some(self.tick)
     }
 
     /// Returns the calendar's name in the CF conventions.
-    pub fn calendar(&self) -> &'static str {
+    pub fn calendar_name(&self) -> &'static str {
         self.calendar.name()
     }
 
@@ -206,7 +206,7 @@ impl TimeUnits {
     /// Returns `None` if the nanoseconds do not fit in 64 bits, or if the number is not exact to
     /// the nanosecond. Also returns `None` in calendars with other days than `datetime64`.
     fn exact_nanoseconds(&self, number: ExactNumber) -> Option<i64> {
-        self.datetime64()?;
+        self.datetime64_precision()?;
         let of_tick = i128::from(self.tick.nanoseconds());
         let per_unit = i128::from(self.per_unit) * of_tick;
         let since = match number {
@@ -221,7 +221,7 @@ impl TimeUnits {
         let reference = self.reference.checked_mul(of_tick)?;
         let since_1970 = since
             .checked_add(reference)?
-            .checked_add(self.rest.into())?;
+            .checked_add(self.reference_remainder.into())?;
         i64::try_from(since_1970).ok()
     }
 
@@ -242,7 +242,7 @@ impl TimeUnits {
         let year = self.calendar.written_year(date.year);
         let digits = if year < 0 { 5 } else { 4 };
         let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-        append(
+        append_formatted(
             out,
             format_args!(
                 "{year:0digits$}-{:02}-{:02}T{hour:02}:{minute:02}:{second:02}",
@@ -252,10 +252,10 @@ impl TimeUnits {
         match tick {
             _ if fraction == 0 => {}
             Tick::Nanosecond if fraction % 1000 == 0 => {
-                append(out, format_args!(".{:06}", fraction / 1000));
+                append_formatted(out, format_args!(".{:06}", fraction / 1000));
             }
-            Tick::Microsecond => append(out, format_args!(".{fraction:06}")),
-            Tick::Nanosecond => append(out, format_args!(".{fraction:09}")),
+            Tick::Microsecond => append_formatted(out, format_args!(".{fraction:06}")),
+            Tick::Nanosecond => append_formatted(out, format_args!(".{fraction:09}")),
         }
     }
 }
@@ -408,12 +408,15 @@ mod tests {
             assert_eq!(units(of, calendar), None, "{of}, {calendar}");
         }
         let standard = TimeUnits::parse(b"s since 1970-1-1", None).unwrap();
-        assert_eq!(standard.datetime64(), Some(Tick::Microsecond));
+        assert_eq!(standard.datetime64_precision(), Some(Tick::Microsecond));
         assert_eq!(
             standard.convert_to_ticks(ExactNumber::Real(1.5)),
             Ok(Some(1_500_000))
         );
-        assert_eq!(units(&since("d"), "julian").unwrap().datetime64(), None);
+        assert_eq!(
+            units(&since("d"), "julian").unwrap().datetime64_precision(),
+            None
+        );
     }
 
     #[test]

@@ -45,7 +45,7 @@ pub(super) struct SourceAddress {
     /// The server of the store, if it is not the store's default server.
     endpoint: Option<Url>,
     /// Whether requests use Amazon's dual-stack hosts, which also have IPv6 addresses.
-    is_dual: bool,
+    is_dual_stack: bool,
     /// The shared access signature, which authorizes each request as a part of its query. It is a
     /// secret.
     signature: Option<String>,
@@ -82,7 +82,7 @@ impl SourceAddress {
         SourceAddress {
             url,
             endpoint,
-            is_dual: false,
+            is_dual_stack: false,
             signature: None,
             director: OnceLock::new(),
             has_neighbours,
@@ -95,8 +95,11 @@ impl SourceAddress {
     }
 
     /// Sets whether Amazon's dual-stack hosts, which also have IPv6 addresses, are used.
-    pub(super) fn with_stacks(self, is_dual: bool) -> Self {
-        SourceAddress { is_dual, ..self }
+    pub(super) fn with_dual_stack(self, is_dual: bool) -> Self {
+        SourceAddress {
+            is_dual_stack: is_dual,
+            ..self
+        }
     }
 
     /// Returns the target of a request for the federation's configuration file, which names the
@@ -192,9 +195,9 @@ impl SourceAddress {
         };
         let text = match scheme {
             Scheme::S3 => self.uri_of_key(path, region),
-            Scheme::Google | Scheme::Azure if path.is_empty() => self.container(),
+            Scheme::Google | Scheme::Azure if path.is_empty() => self.container_uri(),
             Scheme::Google | Scheme::Azure => {
-                format!("{}/{}", self.container(), percent_encode(path, IN_NAME))
+                format!("{}/{}", self.container_uri(), percent_encode(path, IN_NAME))
             }
             Scheme::Http | Scheme::Https | Scheme::Pelican => {
                 format!("{}{}", self.server(), percent_encode(path, IN_PATH))
@@ -212,7 +215,7 @@ impl SourceAddress {
             if is_named {
                 query.to_owned()
             } else {
-                flags(query)
+                pelican_flags(query)
             }
         });
         let own = own.as_deref().filter(|query| !query.is_empty());
@@ -227,7 +230,7 @@ impl SourceAddress {
             uri: text.parse().map_err(no_uri)?,
             method: Method::GET,
             headers: match scheme {
-                Scheme::Azure => vec![version()],
+                Scheme::Azure => vec![azure_version_header()],
                 _ => Vec::new(),
             },
             is_signed: scheme.has_keys(),
@@ -270,7 +273,7 @@ impl SourceAddress {
     }
 
     /// Returns the URI of the bucket or container in an object store of Google or Azure.
-    fn container(&self) -> String {
+    fn container_uri(&self) -> String {
         let authority = self.url.authority();
         let (account, container) = authority.split_once('/').unwrap_or(("", authority));
         let endpoint = self.endpoint.as_ref();
@@ -303,13 +306,13 @@ impl SourceAddress {
                 }
             }
             None => {
-                let stack = if self.is_dual { "dualstack." } else { "" };
+                let stack = if self.is_dual_stack { "dualstack." } else { "" };
                 if let Some(point) = self.url.access_point() {
                     let (name, account) = (point.name, point.account);
-                    let host = format!("s3-accesspoint.{stack}{region}.{}", domain(region));
+                    let host = format!("s3-accesspoint.{stack}{region}.{}", amazon_domain(region));
                     return format!("https://{name}-{account}.{host}/{key}");
                 }
-                let host = format!("s3.{stack}{region}.{}", domain(region));
+                let host = format!("s3.{stack}{region}.{}", amazon_domain(region));
                 // A wildcard certificate matches one label only.
                 if bucket.contains('.') {
                     format!("https://{host}/{bucket}/{key}")
@@ -323,14 +326,14 @@ impl SourceAddress {
 
 /// Returns only the parts of a query that are Pelican's flags. The other parts may be secret, so a
 /// director on another host does not receive them.
-fn flags(query: &str) -> String {
+fn pelican_flags(query: &str) -> String {
     const FLAGS: [&str; 3] = ["directread", "prefercached", "skipstat"];
     let parts = query.split('&').filter(|part| FLAGS.contains(part));
     parts.collect::<Vec<_>>().join("&")
 }
 
 /// Returns the header with the version of Azure's storage API that this program expects.
-fn version() -> RequestHeader {
+fn azure_version_header() -> RequestHeader {
     let value = HeaderValue::from_static("2021-12-02");
     (HeaderName::from_static("x-ms-version"), value)
 }
@@ -343,7 +346,7 @@ fn is_this_machine(authority: &str) -> bool {
 }
 
 /// Returns Amazon's domain for a region.
-fn domain(region: &str) -> &'static str {
+fn amazon_domain(region: &str) -> &'static str {
     if region.starts_with("cn-") {
         "amazonaws.com.cn"
     } else {
@@ -410,7 +413,7 @@ mod tests {
     #[test]
     fn amazon_has_other_hosts() {
         let dual = |source: &str| {
-            let address = SourceAddress::new(url(source), None, true).with_stacks(true);
+            let address = SourceAddress::new(url(source), None, true).with_dual_stack(true);
             let object = address.object_target(b"", "eu-west-1");
             object
                 .map(|target| target.uri.to_string())

@@ -14,7 +14,7 @@ use crate::transfer::Sink;
 /// Minimum number of consecutive cached pages for which the parsing process receives the cache file
 /// itself. Fewer pages are copied to the stage, because they usually contain metadata, which is
 /// read repeatedly in small ranges.
-const MANY: u64 = 9;
+const MIN_SEGMENT_PAGES: u64 = 9;
 
 /// The cached pages of one object.
 pub(super) struct CachedObject<'a> {
@@ -55,7 +55,7 @@ impl<'a> CachedObject<'a> {
         hands_over: bool,
         sink: &mut Sink<'_>,
     ) -> Result<NextLocation, FetchError> {
-        if hands_over && let Some((segment, end)) = self.segment(range) {
+        if hands_over && let Some((segment, end)) = self.find_segment(range) {
             return Ok(NextLocation::Segment(segment, end));
         }
         let start = self.read(range, sink)?;
@@ -82,21 +82,21 @@ impl<'a> CachedObject<'a> {
     fn cached_page(&self, number: u64) -> Option<Vec<u8>> {
         let (cache, key) = self.cache.as_ref()?;
         let mut page = vec![0; page_length(number, self.length)];
-        cache.read(key, number, &mut page).then_some(page)
+        cache.read_page(key, number, &mut page).then_some(page)
     }
 
     /// Returns the segment that contains many consecutive pages from the start of `range`, and the
-    /// offset after these pages. Returns `None` if the segment contains fewer than [`MANY`] of
-    /// them.
-    fn segment(&self, range: &Range<u64>) -> Option<(Segment, u64)> {
+    /// offset after these pages. Returns `None` if the segment contains fewer than
+    /// [`MIN_SEGMENT_PAGES`] of them.
+    fn find_segment(&self, range: &Range<u64>) -> Option<(Segment, u64)> {
         let (cache, key) = self.cache.as_ref()?;
         let numbers = range.start / PAGE..range.end.div_ceil(PAGE);
-        if !range.start.is_multiple_of(PAGE) || numbers.end - numbers.start < MANY {
+        if !range.start.is_multiple_of(PAGE) || numbers.end - numbers.start < MIN_SEGMENT_PAGES {
             return None;
         }
         let (segment, written) = cache.find_segment(key, &numbers)?;
         let end = (numbers.start + written) * PAGE;
-        (written >= MANY).then(|| (segment, end.min(range.end)))
+        (written >= MIN_SEGMENT_PAGES).then(|| (segment, end.min(range.end)))
     }
 
     /// Removes the page at an offset from the cache, because its content was wrong.
@@ -148,7 +148,7 @@ impl<'a> CachedObject<'a> {
             }
             if own.len() == left {
                 if place + left == self.page.len() {
-                    cache.write(key, number, &self.page);
+                    cache.write_page(key, number, &self.page);
                 }
                 self.page.clear();
             }

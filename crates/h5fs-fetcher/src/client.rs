@@ -29,7 +29,7 @@ use crate::limits;
 use crate::settings::RemoteSettings;
 
 /// Time limit for the metadata service of a cloud machine. Most machines have no such service.
-const LOCAL: Duration = Duration::from_secs(2);
+const METADATA_SERVICE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The HTTP client of one mount.
 pub(super) struct HttpClient {
@@ -39,7 +39,7 @@ pub(super) struct HttpClient {
     /// addresses.
     redirect_agent: Agent,
     /// The agent for requests that a proxy forwards.
-    forwarded: Option<Agent>,
+    forwarding_agent: Option<Agent>,
     proxies: Proxies,
     /// Time limit for each step of an exchange.
     pub(super) step_timeout: Duration,
@@ -72,7 +72,7 @@ impl HttpClient {
         home: AddressPolicy,
     ) -> Result<Self> {
         let connections = settings.connections();
-        let trust = read_trust(settings)?;
+        let trust = read_certificates(settings)?;
         let system = TlsConfig::builder().root_certs(RootCerts::PlatformVerifier);
         let system = system.build();
         let config = Config::builder()
@@ -110,18 +110,18 @@ impl HttpClient {
         };
         let forwarded = match &trust {
             Some(trust) => {
-                let parts = proxies.forwarding(trust.connector());
+                let parts = proxies.forwarding_connector(trust.connector());
                 parts.map(|(to_proxy, names)| Agent::with_parts(config.clone(), to_proxy, names))
             }
             None => {
-                let parts = proxies.forwarding(DefaultConnector::default());
+                let parts = proxies.forwarding_connector(DefaultConnector::default());
                 parts.map(|(to_proxy, names)| Agent::with_parts(config.clone(), to_proxy, names))
             }
         };
         Ok(HttpClient {
             named_agent: agent(AddressPolicy::Anywhere),
             redirect_agent: agent(home),
-            forwarded,
+            forwarding_agent: forwarded,
             proxies,
             step_timeout: step,
             has_answered: AtomicBool::new(false),
@@ -141,13 +141,13 @@ impl HttpClient {
         left: Duration,
     ) -> std::result::Result<HttpResponse, FetchError> {
         let route = self.proxies.route(request.uri(), has_secret(&request))?;
-        let (agent, proxy) = match (route, &self.forwarded) {
+        let (agent, proxy) = match (route, &self.forwarding_agent) {
             (Route::Forwarded, Some(forwarded)) => (forwarded, None),
             (Route::Tunnel(proxy), _) => (self.agent(is_led), Some(proxy)),
             (Route::Direct | Route::Forwarded, _) => (self.agent(is_led), None),
         };
         let limit = if hosts::is_metadata_service(request.uri()) {
-            left.min(LOCAL)
+            left.min(METADATA_SERVICE_TIMEOUT)
         } else {
             left
         };
@@ -291,7 +291,7 @@ impl HttpResponse {
     ///
     /// # Errors
     /// `Other` if the body is too long. Otherwise fails with the error of reading.
-    pub(super) fn text(
+    pub(super) fn read_body_within(
         &mut self,
         most: usize,
         within: Duration,
@@ -334,7 +334,7 @@ impl HttpResponse {
     /// Reads once after the last byte of a body of known length, so that ureq notices the end of
     /// the body and reuses the connection. Does not read the end of a chunked body, because a
     /// server may send a trailer of any length.
-    pub(super) fn drain(mut self) {
+    pub(super) fn read_end(mut self) {
         let is_counted = !self.headers.contains_key(header::TRANSFER_ENCODING);
         if is_counted && self.headers.contains_key(header::CONTENT_LENGTH) {
             let _ = self.body.read(&mut [0]);
@@ -357,7 +357,7 @@ pub(super) fn is_html(headers: &HeaderMap) -> bool {
 
 /// Reads the certificates of the option `ca_file` or of `AWS_CA_BUNDLE`, which replace the system's
 /// certificates. Returns `None` if neither is set.
-fn read_trust(settings: &RemoteSettings) -> Result<Option<TrustedCertificates>> {
+fn read_certificates(settings: &RemoteSettings) -> Result<Option<TrustedCertificates>> {
     let variable = std::env::var_os("AWS_CA_BUNDLE").filter(|path| !path.is_empty());
     let named = match (&settings.ca_file, &variable) {
         (Some(path), _) => Some(("ca_file", path.as_path())),

@@ -30,18 +30,18 @@ use crate::limits;
 use crate::settings::RemoteSettings;
 
 /// Version of the format of cache files. Each version has its own subdirectory.
-const FORM: &str = "h5fs-1";
+const FORMAT_VERSION: &str = "h5fs-1";
 
 /// Maximum number of bytes that are written to the cache before its size is measured again.
-const LOOK: u64 = 64 << 20;
+const MEASURE_INTERVAL_BYTES: u64 = 64 << 20;
 
 /// Precision of the recorded time at which a segment was last used.
-const MINUTE: Duration = Duration::from_secs(60);
+const USE_TIME_PRECISION: Duration = Duration::from_secs(60);
 
 /// Suffix of a cache file with the state of an object.
-const STATE: &str = ".state";
+const STATE_SUFFIX: &str = ".state";
 /// Suffix of a cache file with the URL of an object.
-const NAME: &str = ".name";
+const NAME_SUFFIX: &str = ".name";
 
 /// Maximum size in bytes of a file with the state of an object.
 const STATE_BYTES: u64 = 4096;
@@ -76,7 +76,7 @@ impl DiskCache {
     /// # Errors
     /// Fails with the system's error. `PermissionDenied` if other users can access the directory.
     pub(super) fn open(directory: &Path, most: u64) -> io::Result<Self> {
-        let directory = std::path::absolute(directory)?.join(FORM);
+        let directory = std::path::absolute(directory)?.join(FORMAT_VERSION);
         DirBuilder::new()
             .recursive(true)
             .mode(0o700)
@@ -89,7 +89,7 @@ impl DiskCache {
     /// # Errors
     /// Fails as [`open`](Self::open) does. `NotFound` if the cache does not exist.
     pub fn open_to_manage(directory: &Path) -> io::Result<Self> {
-        Self::open_existing(std::path::absolute(directory)?.join(FORM), 0)
+        Self::open_existing(std::path::absolute(directory)?.join(FORMAT_VERSION), 0)
     }
 
     fn open_existing(directory: PathBuf, most: u64) -> io::Result<Self> {
@@ -113,7 +113,7 @@ impl DiskCache {
     /// # Errors
     /// Fails with the system's error.
     pub(super) fn check_writable(self) -> io::Result<Self> {
-        create(&self.directory.join("lock"))?;
+        create_cache_file(&self.directory.join("lock"))?;
         self.enforce_limit();
         Ok(self)
     }
@@ -167,8 +167,8 @@ impl DiskCache {
         facts.extend_from_slice(&state.etag);
         let stated = checksum(&ObjectKey(Sha256::digest(place).into()), 0, &facts);
         let path = self.state_path(place);
-        self.attempt(|| {
-            let mut file = create(&path)?;
+        self.attempt_write(|| {
+            let mut file = create_cache_file(&path)?;
             file.set_len(0)?;
             file.write_all(&[&stated[..], &facts].concat())
         });
@@ -179,9 +179,9 @@ impl DiskCache {
         let mut ends = (0..=name.len().min(limits::CACHED_NAME)).rev();
         let end = ends.find(|end| name.is_char_boundary(*end));
         let name = end.and_then(|end| name.get(..end)).unwrap_or_default();
-        let path = self.directory.join(format!("{}{NAME}", hex(&key.0)));
-        self.attempt(|| {
-            let mut file = create(&path)?;
+        let path = self.directory.join(format!("{}{NAME_SUFFIX}", hex(&key.0)));
+        self.attempt_write(|| {
+            let mut file = create_cache_file(&path)?;
             file.set_len(0)?;
             file.write_all(name.as_bytes())
         });
@@ -189,7 +189,7 @@ impl DiskCache {
 
     /// Reads the page with this number into `page`, which has the page's length. Returns whether
     /// the cache contains the page.
-    pub(super) fn read(&self, key: &ObjectKey, number: u64, page: &mut [u8]) -> bool {
+    pub(super) fn read_page(&self, key: &ObjectKey, number: u64, page: &mut [u8]) -> bool {
         let read = self.open_segment(key, number).and_then(|segment| {
             let is_right = segment.read(number, page)?;
             if is_right {
@@ -220,8 +220,11 @@ impl DiskCache {
 
     /// Removes a page from the cache, because its content was wrong.
     pub(super) fn remove_page(&self, key: &ObjectKey, number: u64) {
-        let file = open_cache_file(&self.path(key, number), OpenOptions::new().write(true));
-        let forgotten = file.and_then(|file| Segment::new(file, *key).forget(number));
+        let file = open_cache_file(
+            &self.segment_path(key, number),
+            OpenOptions::new().write(true),
+        );
+        let forgotten = file.and_then(|file| Segment::new(file, *key).mark_absent(number));
         if let Err(error) = forgotten
             && error.kind() != io::ErrorKind::NotFound
             && !self.is_reading_disabled.swap(true, Ordering::Relaxed)
@@ -236,15 +239,19 @@ impl DiskCache {
         if self.is_reading_disabled.load(Ordering::Relaxed) {
             return Err(io::ErrorKind::InvalidData.into());
         }
-        let file = open_cache_file(&self.path(key, number), OpenOptions::new().read(true))?;
+        let file = open_cache_file(
+            &self.segment_path(key, number),
+            OpenOptions::new().read(true),
+        )?;
         Ok(Segment::new(file, *key))
     }
 
     /// Writes the page with this number to the cache. The page has [`PAGE`] bytes, or fewer if it
     /// is the last page of the object.
-    pub(super) fn write(&self, key: &ObjectKey, number: u64, page: &[u8]) {
-        let path = self.path(key, number);
-        let is_written = self.attempt(|| Segment::new(create(&path)?, *key).write(number, page));
+    pub(super) fn write_page(&self, key: &ObjectKey, number: u64, page: &[u8]) {
+        let path = self.segment_path(key, number);
+        let is_written = self
+            .attempt_write(|| Segment::new(create_cache_file(&path)?, *key).write(number, page));
         if is_written {
             let mut left = lock(&self.left);
             let (more, is_due) = left.overflowing_sub(to_u64(page.len()));
@@ -257,18 +264,18 @@ impl DiskCache {
     }
 
     /// Returns the path of the segment file that contains the page with this number.
-    fn path(&self, key: &ObjectKey, number: u64) -> PathBuf {
+    fn segment_path(&self, key: &ObjectKey, number: u64) -> PathBuf {
         let name = format!("{}-{:x}", hex(&key.0), number / PAGES);
         self.directory.join(name)
     }
 
     fn state_path(&self, place: &str) -> PathBuf {
-        let name = format!("{}{STATE}", hex(&Sha256::digest(place)));
+        let name = format!("{}{STATE_SUFFIX}", hex(&Sha256::digest(place)));
         self.directory.join(name)
     }
 
     /// Calls `write`, unless an earlier write has failed. Returns whether `write` succeeded.
-    fn attempt(&self, write: impl FnOnce() -> io::Result<()>) -> bool {
+    fn attempt_write(&self, write: impl FnOnce() -> io::Result<()>) -> bool {
         if self.full_reason.get().is_some() {
             return false;
         }
@@ -290,14 +297,14 @@ impl DiskCache {
         let left = self.max_bytes / 8 * 7;
         let there = self.with_lock(false, || self.delete_beyond(self.max_bytes, left));
         let there = there.map_or(self.max_bytes, |(_, there)| there);
-        let step = LOOK.min(self.max_bytes / 16);
+        let step = MEASURE_INTERVAL_BYTES.min(self.max_bytes / 16);
         *lock(&self.left) = self.max_bytes.saturating_sub(there).min(step);
     }
 
     /// Calls `act` while no other process deletes cache files. If another process holds the lock,
     /// waits for the lock if `waits` is set, and fails otherwise.
     fn with_lock<T>(&self, waits: bool, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
-        let file = create(&self.directory.join("lock"))?;
+        let file = create_cache_file(&self.directory.join("lock"))?;
         let how = if waits {
             FlockArg::LockExclusive
         } else {
@@ -315,7 +322,7 @@ pub(super) fn page_length(number: u64, length: u64) -> usize {
     to_usize(left.min(PAGE)).unwrap_or(0)
 }
 
-fn create(path: &Path) -> io::Result<File> {
+fn create_cache_file(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
     open_cache_file(path, options.mode(0o600))
@@ -338,7 +345,7 @@ fn touch(file: &File) -> io::Result<()> {
     let now = SystemTime::now();
     let used = file.metadata()?.modified()?;
     match now.duration_since(used) {
-        Ok(age) if age > MINUTE => file.set_modified(now),
+        Ok(age) if age > USE_TIME_PRECISION => file.set_modified(now),
         _ => Ok(()),
     }
 }
@@ -379,17 +386,17 @@ mod tests {
     fn a_page_is_there_for_the_state_in_which_it_was_fetched() {
         let (directory, cache) = cache(1 << 30);
         let key = cache.key("http://h/a.h5", &state("\"1\"")).unwrap();
-        cache.write(&key, 2, &page(2));
-        cache.write(&key, 3, b"last!");
+        cache.write_page(&key, 2, &page(2));
+        cache.write_page(&key, 3, b"last!");
         let other = DiskCache::open(directory.path(), 1 << 30).unwrap();
         let mut seen = page(0);
-        assert!(other.read(&key, 2, &mut seen));
+        assert!(other.read_page(&key, 2, &mut seen));
         assert_eq!(seen, page(2));
-        assert!(other.read(&key, 3, &mut seen[..5]));
-        assert!(!other.read(&key, 1, &mut seen) && !other.read(&key, 3, &mut seen));
+        assert!(other.read_page(&key, 3, &mut seen[..5]));
+        assert!(!other.read_page(&key, 1, &mut seen) && !other.read_page(&key, 3, &mut seen));
         for (place, etag) in [("http://h/a.h5", "\"2\""), ("http://h/b.h5", "\"1\"")] {
             let key = other.key(place, &state(etag)).unwrap();
-            assert!(!other.read(&key, 2, &mut seen));
+            assert!(!other.read_page(&key, 2, &mut seen));
         }
         assert!(cache.key("http://h/a.h5", &state("W/\"1\"")).is_none());
         assert!(cache.key("http://h/a.h5", &state("")).is_none());
@@ -410,11 +417,11 @@ mod tests {
     fn a_flipped_bit_makes_a_page_absent_and_never_wrong() {
         let (_directory, cache) = cache(1 << 30);
         let key = cache.key("http://h/a", &state("\"1\"")).unwrap();
-        cache.write(&key, 0, &page(9));
+        cache.write_page(&key, 0, &page(9));
         cache.store_state("http://h/a", &state("\"1\""));
-        let path = cache.path(&key, 0);
+        let path = cache.segment_path(&key, 0);
         let flip = |path: &Path, bit: u64| {
-            let file = create(path).unwrap();
+            let file = create_cache_file(path).unwrap();
             let mut byte = [0];
             file.read_exact_at(&mut byte, bit / 8).unwrap();
             byte[0] ^= 1 << (bit % 8);
@@ -423,10 +430,10 @@ mod tests {
         let of_page = (TABLE * 8..(TABLE + PAGE) * 8).step_by(4001);
         for bit in (0..64).chain(of_page) {
             flip(&path, bit);
-            assert!(!cache.read(&key, 0, &mut page(0)), "bit {bit}");
+            assert!(!cache.read_page(&key, 0, &mut page(0)), "bit {bit}");
             flip(&path, bit);
         }
-        assert!(cache.read(&key, 0, &mut page(0)));
+        assert!(cache.read_page(&key, 0, &mut page(0)));
         let path = cache.state_path("http://h/a");
         let bits = path.metadata().unwrap().len() * 8;
         for bit in 0..bits {
@@ -449,15 +456,15 @@ mod tests {
             .collect();
         let began = SystemTime::now() - Duration::from_secs(1000);
         for (n, key) in (0_u64..).zip(&keys) {
-            cache.write(key, 0, &page(1));
-            let path = cache.path(key, 0);
+            cache.write_page(key, 0, &page(1));
+            let path = cache.segment_path(key, 0);
             if let Ok(file) = File::open(path) {
                 file.set_modified(began + Duration::from_secs(n)).unwrap();
             }
         }
         let there: Vec<_> = keys
             .iter()
-            .map(|key| cache.read(key, 0, &mut page(0)))
+            .map(|key| cache.read_page(key, 0, &mut page(0)))
             .collect();
         assert!(!there[0] && there[39], "{there:?}");
         let sizes = fs::read_dir(cache.directory()).unwrap();
@@ -473,8 +480,8 @@ mod tests {
         let mode = |path: &Path| path.metadata().unwrap().mode() & 0o777;
         assert_eq!(mode(cache.directory()), 0o700);
         let key = cache.key("http://h/a", &state("\"1\"")).unwrap();
-        cache.write(&key, 0, &page(1));
-        assert_eq!(mode(&cache.path(&key, 0)), 0o600);
+        cache.write_page(&key, 0, &page(1));
+        assert_eq!(mode(&cache.segment_path(&key, 0)), 0o600);
         let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         fs::set_permissions(cache.directory(), open).unwrap();
         let refused = DiskCache::open(directory.path(), 1 << 20).unwrap_err();
@@ -486,7 +493,7 @@ mod tests {
         let (_directory, cache) = cache(1 << 30);
         let key = cache.key("http://h/a", &state("\"1\"")).unwrap();
         for number in [5, 6, 8, PAGES - 1, PAGES] {
-            cache.write(&key, number, &page(number as u8));
+            cache.write_page(&key, number, &page(number as u8));
         }
         let written = |numbers: Range<u64>| cache.find_segment(&key, &numbers).unwrap().1;
         assert_eq!((written(5..9), written(6..7), written(7..9)), (2, 1, 0));
@@ -509,7 +516,7 @@ mod tests {
         assert_eq!(written(5..9), 1);
         assert!(!segment.read(6, &mut seen).unwrap());
         // A missing file is not an error.
-        fs::remove_file(cache.path(&key, 6)).unwrap();
+        fs::remove_file(cache.segment_path(&key, 6)).unwrap();
         cache.remove_page(&key, 6);
         assert_eq!(written(PAGES..PAGES + 1), 1);
     }
@@ -518,11 +525,11 @@ mod tests {
     fn nothing_is_read_where_a_wrong_page_cannot_be_forgotten() {
         let (_directory, cache) = cache(1 << 30);
         let key = cache.key("http://h/a", &state("\"1\"")).unwrap();
-        cache.write(&key, 1, &page(1));
+        cache.write_page(&key, 1, &page(1));
         // No user can open a directory for writing.
-        fs::create_dir(cache.path(&key, PAGES)).unwrap();
+        fs::create_dir(cache.segment_path(&key, PAGES)).unwrap();
         cache.remove_page(&key, PAGES);
-        assert!(!cache.read(&key, 1, &mut page(0)));
+        assert!(!cache.read_page(&key, 1, &mut page(0)));
         assert!(cache.find_segment(&key, &(1..2)).is_none());
     }
 
@@ -531,18 +538,18 @@ mod tests {
     fn a_pipe_in_the_cache_is_nothing() {
         let (_directory, cache) = cache(1 << 30);
         let key = cache.key("http://h/a", &state("\"1\"")).unwrap();
-        let pipes = [cache.path(&key, 0), cache.state_path("http://h/a")];
+        let pipes = [cache.segment_path(&key, 0), cache.state_path("http://h/a")];
         for pipe in &pipes {
             nix::unistd::mkfifo(pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
         }
         let (done, is_done) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
-            let is_there = cache.read(&key, 0, &mut page(0));
+            let is_there = cache.read_page(&key, 0, &mut page(0));
             let is_written = cache.find_segment(&key, &(0..1)).is_some();
             let is_known = cache.state("http://h/a").is_some();
-            cache.write(&key, 0, &page(1));
+            cache.write_page(&key, 0, &page(1));
             cache.remove_page(&key, 0);
-            let is_read = cache.read(&key, 0, &mut page(0));
+            let is_read = cache.read_page(&key, 0, &mut page(0));
             done.send(is_there || is_written || is_known || is_read)
         });
         let found = is_done.recv_timeout(Duration::from_secs(60));
@@ -558,8 +565,8 @@ mod tests {
         let (directory, cache) = cache(1 << 20);
         fs::remove_dir_all(directory.path()).unwrap();
         let key = cache.key("http://h/a", &state("\"1\"")).unwrap();
-        cache.write(&key, 0, &page(1));
+        cache.write_page(&key, 0, &page(1));
         assert!(cache.full_reason().is_some());
-        assert!(!cache.read(&key, 0, &mut page(0)));
+        assert!(!cache.read_page(&key, 0, &mut page(0)));
     }
 }

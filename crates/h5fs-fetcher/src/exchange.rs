@@ -31,7 +31,7 @@ use crate::retries::AttemptLimit;
 use crate::signer::Signer;
 
 /// The connection settings, credentials and rate limits for requests to one server.
-pub(super) struct Exchange {
+pub(super) struct RequestSender {
     pub(super) client: Arc<HttpClient>,
     /// `None` if requests are not signed.
     pub(super) signer: Option<Signer>,
@@ -60,7 +60,7 @@ pub(super) struct ConnectionCounters {
     pub(super) requests: AtomicU64,
     pub(super) bytes: AtomicU64,
     pub(super) retries: AtomicU64,
-    pub(super) waited: AtomicU64,
+    pub(super) waited_microseconds: AtomicU64,
     pub(super) disk_bytes: AtomicU64,
 }
 
@@ -76,21 +76,22 @@ impl ConnectionCounters {
             bytes: of(&self.bytes),
             retries: of(&self.retries),
             // The counter is in microseconds, because most waits are shorter than a millisecond.
-            waited: of(&self.waited) / 1000,
+            waited: of(&self.waited_microseconds) / 1000,
             disk_bytes: of(&self.disk_bytes),
         }
     }
 }
 
 /// Hint that is added to the error of an HTTP server that requires a login.
-const HINT: &str = "; `netrc`, `bearer_token_file`, `header_file` and `cookies` provide a login";
+const LOGIN_HINT: &str =
+    "; `netrc`, `bearer_token_file`, `header_file` and `cookies` provide a login";
 
 /// A function that returns the target of a request, given the address of the source and the region
 /// of the bucket.
 pub(super) type TargetBuilder<'a> =
     dyn Fn(&SourceAddress, &str) -> Result<FetchTarget, FetchError> + 'a;
 
-impl Exchange {
+impl RequestSender {
     /// Returns the ports that requests need: those of the server, of redirects and of the proxies.
     pub(super) fn all_ports(&self) -> Vec<u16> {
         let all = self.ports.iter().copied();
@@ -124,7 +125,7 @@ impl Exchange {
     /// # Errors
     /// Fails with the meaning of any other status, or with the reason why no response arrived
     /// within the limit `allowed`.
-    pub(super) fn get(
+    pub(super) fn request(
         &self,
         wanted: &TargetBuilder<'_>,
         headers: &[RequestHeader],
@@ -142,7 +143,7 @@ impl Exchange {
             let uri = way.unwrap_or_else(|| target.uri.clone());
             let answer = self.follow_redirects(&target, uri.clone(), headers, &region, allowed);
             let has_failed = !answer.as_ref().is_ok_and(is_final);
-            if has_failed && !has_gone_back && self.has_duplicate(&target.uri, &uri) {
+            if has_failed && !has_gone_back && self.select_duplicate(&target.uri, &uri) {
                 continue;
             }
             if has_failed && is_led {
@@ -163,8 +164,8 @@ impl Exchange {
             if is_final(&answer) {
                 return Ok(answer);
             }
-            let body = answer.text(limits::ERROR_BODY, limits::ERROR_TIME);
-            let code = code(&body.unwrap_or_default());
+            let body = answer.read_body_within(limits::ERROR_BODY, limits::ERROR_TIME);
+            let code = s3_error_code(&body.unwrap_or_default());
             if !is_renewed && is_refusal(answer.status, &code) && self.renew_login(&target) {
                 is_renewed = true;
                 continue;
@@ -195,14 +196,14 @@ impl Exchange {
     ) -> FetchError {
         let may_log_in = !target.is_signed && !self.login.is_configured();
         if trouble.failure == Failure::Denied && may_log_in {
-            trouble.text += HINT;
+            trouble.text += LOGIN_HINT;
         }
         trouble
     }
 
     /// Fails if the server sends an HTML page, which is usually a login page, although an object
     /// was requested.
-    fn check_page(
+    fn refuse_login_page(
         &self,
         target: &FetchTarget,
         uri: &Uri,
@@ -236,7 +237,7 @@ impl Exchange {
         };
         let target = target?;
         let mut answer = self.follow_redirects(&target, target.uri.clone(), &[], "", allowed)?;
-        let body = answer.text(limits::ERROR_BODY, self.client.step_timeout)?;
+        let body = answer.read_body_within(limits::ERROR_BODY, self.client.step_timeout)?;
         if answer.status != StatusCode::OK {
             return Err(status_error(&answer, "", &target.shown_url));
         }
@@ -251,7 +252,7 @@ impl Exchange {
     /// Selects another location of an object for the next request, because the location `failed`
     /// has failed. Only a Pelican director names several locations of an object. Returns whether a
     /// location is left.
-    fn has_duplicate(&self, target: &Uri, failed: &Uri) -> bool {
+    fn select_duplicate(&self, target: &Uri, failed: &Uri) -> bool {
         if !self.address.is_pelican() {
             return false;
         }
@@ -267,7 +268,7 @@ impl Exchange {
                 lock(&self.redirects).insert(target.clone(), next);
                 true
             }
-            Some(_) => self.has_duplicate(target, failed),
+            Some(_) => self.select_duplicate(target, failed),
             None => false,
         }
     }
@@ -277,7 +278,7 @@ impl Exchange {
     fn remember_duplicates(&self, target: &Uri, answer: &HttpResponse) {
         if self.address.is_pelican() {
             let mut places = pelican::parse_duplicates(&answer.headers);
-            let first = redirect(answer);
+            let first = redirect_location(answer);
             places.retain(|place| first.as_deref() != Some(&place.to_string()));
             places.reverse();
             let mut known = lock(&self.duplicates);
@@ -336,9 +337,9 @@ impl Exchange {
             let is_led = !is_own || self.address.has_director();
             let mut answer = self.send(target, &uri, shown, is_led, allowed)?;
             self.login.store_cookies(&uri, &answer.headers);
-            let Some(next) = redirect(&answer) else {
+            let Some(next) = redirect_location(&answer) else {
                 answer.is_redirected = uri != target.uri;
-                self.check_page(target, &uri, headers, &mut answer)?;
+                self.refuse_login_page(target, &uri, headers, &mut answer)?;
                 self.remember_redirect(target, &uri, &answer);
                 return Ok(answer);
             };
@@ -348,7 +349,7 @@ impl Exchange {
             let next = resolve_reference(&uri, &next)?;
             self.check_redirect(&uri, &next)?;
             // Reading the whole body lets the connection be reused.
-            let _ = answer.text(limits::ERROR_BODY, limits::ERROR_TIME);
+            let _ = answer.read_body_within(limits::ERROR_BODY, limits::ERROR_TIME);
             uri = next;
         }
         Err(self.redirect_refused_error(format!("more than {} redirects", limits::REDIRECTS)))
@@ -400,7 +401,7 @@ impl Exchange {
         let began = Instant::now();
         let answer = self.client.send(request, is_led, allowed.remaining());
         let waited = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
-        ConnectionCounters::add(&self.counters.waited, waited);
+        ConnectionCounters::add(&self.counters.waited_microseconds, waited);
         match &answer {
             Ok(answer) if is_rate_limited(answer) => turn.report_refused(retry_after(answer)),
             Ok(_) => turn.report_accepted(),
@@ -426,7 +427,7 @@ impl Exchange {
         };
         let host = to.host().unwrap_or_default();
         let literal = host.trim_matches(['[', ']']);
-        let is_out = |address: IpAddr| !self.redirect_policy.allows(address);
+        let is_out = |address: IpAddr| !self.redirect_policy.allows_address(address);
         let port = hosts::port(to);
         if !self.ports.contains(&port) {
             return refused(&format!(
@@ -487,7 +488,7 @@ pub(super) fn leads_to_directory(from: &Uri, to: &Uri) -> bool {
 
 /// Returns the destination of a redirect, or `None` if the response is not a redirect. Bytes that a
 /// URI may not contain are percent-encoded.
-fn redirect(answer: &HttpResponse) -> Option<String> {
+fn redirect_location(answer: &HttpResponse) -> Option<String> {
     let is_redirect = matches!(answer.status.as_u16(), 301 | 302 | 303 | 307 | 308);
     let location = answer.single_header("location").filter(|_| is_redirect)?;
     Some(percent_encode(
@@ -566,7 +567,7 @@ fn is_refusal(status: StatusCode, code: &str) -> bool {
 
 /// Returns the error code in the body of an S3 error response: `<Error><Code>…</Code>…`. Returns an
 /// empty text if the body has none.
-fn code(body: &[u8]) -> String {
+fn s3_error_code(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(body);
     let code = text
         .split_once("<Code>")
@@ -658,14 +659,14 @@ mod tests {
             body: Box::new(&b""[..]),
             is_redirected: false,
         };
-        let found = redirect(&answer);
+        let found = redirect_location(&answer);
         assert_eq!(found.as_deref(), Some("/a%20b/%C3%BC%20[1].h5?c%20d%7C"));
     }
 
     #[test]
     fn an_error_of_s3_has_a_code() {
         let body = b"<?xml version=\"1.0\"?><Error><Code>NoSuchKey</Code><Key>a</Key></Error>";
-        assert_eq!(code(body), "NoSuchKey");
+        assert_eq!(s3_error_code(body), "NoSuchKey");
         // Error documents of MinIO, Ceph, Google Cloud and Azure.
         for body in [
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Error><Code>X</Code><Message>The specified \
@@ -677,9 +678,9 @@ mod tests {
             "\u{feff}<?xml version=\"1.0\" encoding=\"utf-8\"?><Error><Code>X</Code><Message>No\n\
              RequestId:1</Message></Error>",
         ] {
-            assert_eq!(code(body.as_bytes()), "X");
+            assert_eq!(s3_error_code(body.as_bytes()), "X");
         }
-        assert_eq!(code(b"<Code>\x1b[31m</Code>"), "");
-        assert_eq!(code(b"<html>"), "");
+        assert_eq!(s3_error_code(b"<Code>\x1b[31m</Code>"), "");
+        assert_eq!(s3_error_code(b"<html>"), "");
     }
 }

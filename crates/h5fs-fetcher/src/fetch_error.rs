@@ -26,11 +26,11 @@ pub(super) enum Remedy {
 
 /// Message for an object whose entity tag alone has changed. Several servers with one name may send
 /// different entity tags for the same bytes.
-const RETAGGED: &str = "the object has another entity tag; if its servers send different tags, \
+const ENTITY_TAG_CHANGED: &str = "the object has another entity tag; if its servers send different tags, \
                         `etag=weak` compares only length and date";
 
 /// Message for a response that has not arrived completely within the time limit.
-const LATE: &str = "no response arrived in time";
+const TIMED_OUT: &str = "no response arrived in time";
 
 impl FetchError {
     /// Returns a permanent failure.
@@ -80,12 +80,12 @@ impl FetchError {
     /// Returns the failure of a request whose time limit has elapsed. If an earlier attempt has
     /// failed, its message is shown instead.
     pub(super) fn timed_out() -> Self {
-        Self::temporary(LATE)
+        Self::temporary(TIMED_OUT)
     }
 
     /// Returns whether nothing but the elapsed time limit is known about the failure.
     pub(super) fn is_timeout(&self) -> bool {
-        self.text == LATE
+        self.text == TIMED_OUT
     }
 
     /// Returns the failure that the object has changed since it was opened.
@@ -95,11 +95,11 @@ impl FetchError {
 
     /// Returns the failure that only the entity tag of the object has changed.
     pub(super) fn entity_tag_changed() -> Self {
-        Self::new(Failure::Changed, RETAGGED)
+        Self::new(Failure::Changed, ENTITY_TAG_CHANGED)
     }
 
     /// Returns whether only the entity tag of the object has changed.
     pub(super) fn is_entity_tag_change(&self) -> bool {
-        self.text == RETAGGED
+        self.text == ENTITY_TAG_CHANGED
     }
 }

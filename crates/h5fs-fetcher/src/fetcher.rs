@@ -13,7 +13,7 @@ use h5fs_reader::source::location::{Location, Scheme, Url};
 use crate::address::SourceAddress;
 use crate::client::HttpClient;
 use crate::disk_cache::DiskCache;
-use crate::exchange::{ConnectionCounters, Exchange};
+use crate::exchange::{ConnectionCounters, RequestSender};
 use crate::hosts::{self, AddressPolicy};
 use crate::login::Login;
 use crate::pelican;
@@ -27,11 +27,11 @@ use crate::signer::profile::{self, Profile};
 use crate::signer::{self, Signer};
 
 /// Region of a bucket until the server reports its actual region.
-const REGION: &str = "us-east-1";
+const DEFAULT_REGION: &str = "us-east-1";
 
 /// A fetcher that is ready to serve the requests for one source.
 pub struct Fetcher {
-    exchange: Exchange,
+    exchange: RequestSender,
     settings: RemoteSettings,
 }
 
@@ -62,7 +62,7 @@ impl Fetcher {
         let has_others = url.is_prefix() || has_other_objects;
         let address = SourceAddress::new(url.clone(), server.endpoint, has_others)
             .with_signature(credentials.azure.signature.clone())
-            .with_stacks(server.is_dual_stack);
+            .with_dual_stack(server.is_dual_stack);
         let own = address.object_target(b"", &server.region);
         let own = own.map_err(|failure| Error::Usage(failure.text))?.uri;
         let redirect_policy = AddressPolicy::for_server(&own);
@@ -83,7 +83,7 @@ impl Fetcher {
         if address.is_pelican() {
             ports.extend(pelican::PORTS);
         }
-        let exchange = Exchange {
+        let exchange = RequestSender {
             client,
             signer,
             login,
@@ -104,12 +104,12 @@ impl Fetcher {
         })
     }
 
-    /// Returns the files and directories that the fetcher opens itself while it serves: those of the
-    /// resolver, certificates, and `~/.aws`.
+    /// Returns the files and directories that the fetcher opens itself while it serves: those of
+    /// the resolver, certificates, and `~/.aws`.
     #[must_use]
     pub fn readable_files(&self) -> Vec<PathBuf> {
         let has_profile = matches!(self.exchange.signer, Some(Signer::Amazon(_)));
-        profile::files(&self.settings, has_profile)
+        profile::readable_files(&self.settings, has_profile)
     }
 
     /// Returns the ports that the fetcher connects to while it serves.
@@ -117,12 +117,17 @@ impl Fetcher {
     pub fn ports(&self) -> Vec<u16> {
         let mut ports = vec![53];
         ports.extend(self.exchange.all_ports());
-        ports.extend(self.exchange.signer.as_ref().and_then(Signer::port));
+        ports.extend(
+            self.exchange
+                .signer
+                .as_ref()
+                .and_then(Signer::token_server_port),
+        );
         ports
     }
 
-    /// Answers the requests that arrive on `socket` until it is closed. Fetched bytes are written to
-    /// the file `stage`. A cache that cannot be opened or written is not used, and the client is
+    /// Answers the requests that arrive on `socket` until it is closed. Fetched bytes are written
+    /// to the file `stage`. A cache that cannot be opened or written is not used, and the client is
     /// warned.
     pub fn serve(self, socket: OwnedFd, stage: File, cache: io::Result<Option<DiskCache>>) {
         let cache = cache.and_then(|cache| cache.map(DiskCache::check_writable).transpose());
@@ -230,11 +235,11 @@ impl ServerChoice {
         let region = region.unwrap_or_else(|| match scheme {
             // Google's servers ignore the region.
             Scheme::Google => "auto".to_owned(),
-            _ => REGION.to_owned(),
+            _ => DEFAULT_REGION.to_owned(),
         });
         let endpoint = match settings.endpoint.as_ref().or(azure.endpoint.as_ref()) {
             Some(url) => Some(url.clone()),
-            None => parse_server(profile.endpoint.or_else(|| emulator(scheme)))?,
+            None => parse_server(profile.endpoint.or_else(|| google_emulator(scheme)))?,
         };
         if endpoint.is_some() && access_point.is_some() {
             return Err(Error::Usage("an access point has no endpoint".to_owned()));
@@ -274,7 +279,7 @@ fn parse_server(text: Option<String>) -> Result<Option<Url>> {
 /// Returns the URL of the server that emulates Google Cloud Storage. Returns `None` for other
 /// stores, or if `STORAGE_EMULATOR_HOST` is not set. Google's own libraries define this variable,
 /// so its value may lack a scheme.
-fn emulator(scheme: Scheme) -> Option<String> {
+fn google_emulator(scheme: Scheme) -> Option<String> {
     let named = std::env::var("STORAGE_EMULATOR_HOST").ok();
     let named = named.filter(|text| scheme == Scheme::Google && !text.is_empty())?;
     let has_scheme = named.contains("://");
@@ -288,7 +293,7 @@ fn emulator(scheme: Scheme) -> Option<String> {
 /// Returns whether the server of a source emulates Google Cloud Storage. An emulator needs no
 /// credentials.
 fn is_emulated(scheme: Scheme, settings: &RemoteSettings) -> bool {
-    settings.endpoint.is_none() && emulator(scheme).is_some()
+    settings.endpoint.is_none() && google_emulator(scheme).is_some()
 }
 
 /// Returns the time limit for one attempt of a request. It is short enough for another attempt

@@ -41,7 +41,7 @@ impl AddressPolicy {
         }
     }
 
-    pub(super) fn allows(self, address: IpAddr) -> bool {
+    pub(super) fn allows_address(self, address: IpAddr) -> bool {
         match self {
             AddressPolicy::Anywhere => true,
             AddressPolicy::Private => !is_link_local(address),
@@ -66,7 +66,7 @@ pub(super) fn has_same_origin(a: &Uri, b: &Uri) -> bool {
 }
 
 /// Parses the host of a URI as an IP address. Returns `None` if the host is a name.
-fn literal(uri: &Uri) -> Option<IpAddr> {
+fn literal_address(uri: &Uri) -> Option<IpAddr> {
     let host = uri.host().unwrap_or_default();
     host.trim_matches(['[', ']']).parse().ok()
 }
@@ -74,7 +74,8 @@ fn literal(uri: &Uri) -> Option<IpAddr> {
 /// Returns whether a URI is on this machine, so that its traffic does not cross a network.
 pub(super) fn is_this_machine(uri: &Uri) -> bool {
     let host = uri.host().unwrap_or_default();
-    is_localhost(host) || literal(uri).is_some_and(|address| address.to_canonical().is_loopback())
+    is_localhost(host)
+        || literal_address(uri).is_some_and(|address| address.to_canonical().is_loopback())
 }
 
 /// Returns whether secrets may be sent to a URI: over TLS, or to this machine.
@@ -84,7 +85,7 @@ pub(super) fn may_receive_secrets(uri: &Uri) -> bool {
 
 /// Returns whether a URI is the address of a metadata service.
 pub(super) fn is_metadata_service(uri: &Uri) -> bool {
-    literal(uri).is_some_and(is_link_local)
+    literal_address(uri).is_some_and(is_link_local)
 }
 
 /// Returns whether a credentials service at this URI may be asked for credentials. It must use TLS,
@@ -96,13 +97,13 @@ pub(super) fn may_give_credentials(uri: &Uri) -> bool {
 
 /// Returns whether a proxy would resolve the host of a URI to another machine than this process
 /// does.
-pub(super) fn is_local(uri: &Uri) -> bool {
+pub(super) fn is_proxy_exempt(uri: &Uri) -> bool {
     let host = uri.host().unwrap_or_default();
     is_this_machine(uri) || is_metadata_service(uri) || is_metadata_name(host)
 }
 
 /// Host names of the metadata services of clouds.
-const METADATA: [&str; 10] = [
+const METADATA_HOSTS: [&str; 10] = [
     "instance-data",
     "instance-data.ec2.internal",
     "metadata",
@@ -117,7 +118,7 @@ const METADATA: [&str; 10] = [
 
 /// Top-level labels that no public server has. Standards reserve them (RFC 2606, 6761, 6762, 8375,
 /// 9476), ICANN reserves them for private networks, or private networks are known to use them.
-const PRIVATE: [&str; 22] = [
+const PRIVATE_TOP_LABELS: [&str; 22] = [
     "alt",
     "arpa",
     "cluster",
@@ -148,7 +149,7 @@ fn normalize_host(host: &str) -> String {
 }
 
 fn is_metadata_name(host: &str) -> bool {
-    METADATA.contains(&normalize_host(host).as_str())
+    METADATA_HOSTS.contains(&normalize_host(host).as_str())
 }
 
 /// Returns whether a name is `localhost` or below it. Such names are not resolved by name servers;
@@ -180,7 +181,7 @@ fn is_private_name(host: &str) -> bool {
     let Some((_, last)) = host.rsplit_once('.') else {
         return true;
     };
-    PRIVATE.contains(&last)
+    PRIVATE_TOP_LABELS.contains(&last)
 }
 
 /// Returns whether an address is link-local or belongs to a metadata service.
@@ -229,12 +230,15 @@ mod tests {
             "0.0.0.0",
         ] {
             assert!(
-                !AddressPolicy::Private.allows(address(service)),
+                !AddressPolicy::Private.allows_address(address(service)),
                 "{service}"
             );
-            assert!(!AddressPolicy::Public.allows(address(service)), "{service}");
             assert!(
-                AddressPolicy::Anywhere.allows(address(service)),
+                !AddressPolicy::Public.allows_address(address(service)),
+                "{service}"
+            );
+            assert!(
+                AddressPolicy::Anywhere.allows_address(address(service)),
                 "{service}"
             );
         }
@@ -267,7 +271,7 @@ mod tests {
             assert!(!AddressPolicy::Public.allows_name(private), "{private}");
             assert!(AddressPolicy::Private.allows_name(private), "{private}");
         }
-        for service in METADATA
+        for service in METADATA_HOSTS
             .into_iter()
             .chain(["METADATA.google.internal.", "metadata.."])
         {
@@ -336,11 +340,20 @@ mod tests {
             "::1",
             "fd12::1",
         ] {
-            assert!(!AddressPolicy::Public.allows(address(private)), "{private}");
-            assert!(AddressPolicy::Private.allows(address(private)), "{private}");
+            assert!(
+                !AddressPolicy::Public.allows_address(address(private)),
+                "{private}"
+            );
+            assert!(
+                AddressPolicy::Private.allows_address(address(private)),
+                "{private}"
+            );
         }
         for public in ["52.218.0.1", "2600:1fa0::1"] {
-            assert!(AddressPolicy::Public.allows(address(public)), "{public}");
+            assert!(
+                AddressPolicy::Public.allows_address(address(public)),
+                "{public}"
+            );
         }
         let local = "http://127.0.0.1:9000/".parse().unwrap();
         assert_eq!(AddressPolicy::for_server(&local), AddressPolicy::Private);

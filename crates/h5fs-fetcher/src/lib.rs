@@ -7,8 +7,8 @@
 //! in memory that only the fetcher writes. The parsing process receives files of the disk cache as
 //! read-only descriptors.
 //!
-//! A program calls [`Fetcher::new`], restricts itself to the files and ports that the fetcher needs,
-//! and calls [`Fetcher::serve`].
+//! A program calls [`Fetcher::new`], restricts itself to the files and ports that the fetcher
+//! needs, and calls [`Fetcher::serve`].
 //!
 //! # Layers
 //!

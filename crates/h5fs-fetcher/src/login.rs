@@ -33,10 +33,10 @@ use netrc::Netrc;
 
 /// Environment variables that contain tokens: a general token, and tokens of NASA's Earthdata and
 /// of Hugging Face.
-const TOKENS: [&str; 3] = ["H5FS_BEARER_TOKEN", "EARTHDATA_TOKEN", "HF_TOKEN"];
+const TOKEN_VARIABLES: [&str; 3] = ["H5FS_BEARER_TOKEN", "EARTHDATA_TOKEN", "HF_TOKEN"];
 
 /// Headers that the user cannot set, because this program sets them.
-const OWN: [HeaderName; 10] = [
+const RESERVED_HEADERS: [HeaderName; 10] = [
     header::HOST,
     header::RANGE,
     header::IF_MATCH,
@@ -125,10 +125,10 @@ impl Login {
         let settings = &self.settings;
         let mut shown = RequestLogins::default();
         if let Some(path) = &settings.header_file {
-            shown.headers = self.parse_login_file("header_file", path, headers)?;
+            shown.headers = self.parse_login_file("header_file", path, parse_header_lines)?;
         }
         if let Some(path) = &settings.bearer_token_file {
-            let token = self.parse_login_file("bearer_token_file", path, bearer)?;
+            let token = self.parse_login_file("bearer_token_file", path, bearer_header)?;
             shown.headers.push((header::AUTHORIZATION, token));
         } else if let Some(token) = self.environment_token()? {
             shown.headers.push((header::AUTHORIZATION, token));
@@ -167,8 +167,8 @@ impl Login {
     /// sent over http.
     fn environment_token(&self) -> Result<Option<HeaderValue>> {
         let host = self.origin.host().unwrap_or_default();
-        let may_see_token = |name: &str| is_for(name, host);
-        let given = TOKENS.iter().find_map(|name| {
+        let may_see_token = |name: &str| may_send_token(name, host);
+        let given = TOKEN_VARIABLES.iter().find_map(|name| {
             let token = std::env::var(name).ok()?;
             let is_shown = !token.trim().is_empty()
                 && may_see_token(name)
@@ -176,7 +176,7 @@ impl Login {
             is_shown.then_some((name, token))
         });
         let parsed = given.map(|(name, token)| {
-            bearer(&token).map_err(|reason| Error::Usage(format!("{name}: {reason}")))
+            bearer_header(&token).map_err(|reason| Error::Usage(format!("{name}: {reason}")))
         });
         parsed.transpose()
     }
@@ -199,7 +199,7 @@ impl Login {
         {
             to.insert(header::AUTHORIZATION, authorization);
         }
-        if let Some(cookies) = shown.cookies.header(uri) {
+        if let Some(cookies) = shown.cookies.cookie_header(uri) {
             to.insert(header::COOKIE, cookies);
         }
     }
@@ -237,12 +237,12 @@ impl Login {
 fn netrc_file(asked: &Asked) -> Option<PathBuf> {
     match asked {
         Asked::File(path) => Some(path.clone()),
-        Asked::DefaultFile => profile::file("NETRC", ".netrc"),
+        Asked::DefaultFile => profile::file_from_variable("NETRC", ".netrc"),
     }
 }
 
 /// Returns whether the token in the environment variable `name` may be sent to a host.
-fn is_for(name: &str, host: &str) -> bool {
+fn may_send_token(name: &str, host: &str) -> bool {
     let host = host.to_ascii_lowercase();
     match name {
         "EARTHDATA_TOKEN" => host == "nasa.gov" || host.ends_with(".nasa.gov"),
@@ -252,7 +252,7 @@ fn is_for(name: &str, host: &str) -> bool {
 }
 
 /// Returns the value of the `Authorization` header for a bearer token; RFC 6750, section 2.1.
-fn bearer(text: &str) -> std::result::Result<HeaderValue, String> {
+fn bearer_header(text: &str) -> std::result::Result<HeaderValue, String> {
     let token = text.trim();
     let is_of_token = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~+/=".contains(&byte);
     if token.is_empty() || !token.bytes().all(is_of_token) {
@@ -260,42 +260,48 @@ fn bearer(text: &str) -> std::result::Result<HeaderValue, String> {
     }
     let value = HeaderValue::from_str(&format!("Bearer {token}"));
     let value = value.map_err(|_| "it contains no bearer token".to_owned())?;
-    Ok(sensitive(value))
+    Ok(mark_sensitive(value))
 }
 
 /// Parses the lines of a header file, `Name: value`. Skips empty lines and lines that start with
 /// `#`.
-fn headers(text: &str) -> std::result::Result<Vec<RequestHeader>, String> {
+fn parse_header_lines(text: &str) -> std::result::Result<Vec<RequestHeader>, String> {
     let lines = text.lines().map(str::trim).enumerate();
     let lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
     let headers: Vec<_> = lines
-        .map(|(number, line)| header_of(line).ok_or_else(|| unusable(number)))
+        .map(|(number, line)| parse_header_line(line).ok_or_else(|| invalid_line_error(number)))
         .collect::<std::result::Result<_, _>>()?;
     if headers.is_empty() {
         return Err("the file contains no header".to_owned());
     }
-    match headers.iter().find(|(name, _)| OWN.contains(name)) {
+    match headers
+        .iter()
+        .find(|(name, _)| RESERVED_HEADERS.contains(name))
+    {
         Some((name, _)) => Err(format!("h5fs sends `{name}` itself")),
         None => Ok(headers),
     }
 }
 
-fn header_of(line: &str) -> Option<RequestHeader> {
+fn parse_header_line(line: &str) -> Option<RequestHeader> {
     let (name, value) = line.split_once(':')?;
     let name = HeaderName::from_bytes(name.trim().as_bytes()).ok()?;
-    Some((name, sensitive(HeaderValue::from_str(value.trim()).ok()?)))
+    Some((
+        name,
+        mark_sensitive(HeaderValue::from_str(value.trim()).ok()?),
+    ))
 }
 
 /// Returns the error for an invalid line of a header file. The error names only the line's number,
 /// because the line may be a secret.
-fn unusable(number: usize) -> String {
+fn invalid_line_error(number: usize) -> String {
     format!(
         "line {}: not of the form `Name: value`",
         number.saturating_add(1)
     )
 }
 
-fn sensitive(mut value: HeaderValue) -> HeaderValue {
+fn mark_sensitive(mut value: HeaderValue) -> HeaderValue {
     value.set_sensitive(true);
     value
 }
@@ -343,14 +349,15 @@ mod tests {
             ("HF_TOKEN", "huggingface.co.example.org", false),
             ("H5FS_BEARER_TOKEN", "example.org", true),
         ] {
-            assert_eq!(is_for(name, host), is_theirs, "{name} {host}");
+            assert_eq!(may_send_token(name, host), is_theirs, "{name} {host}");
         }
     }
 
     #[test]
     fn a_file_of_headers_has_a_name_and_a_value_in_each_line() {
         let parsed =
-            headers("# of the portal\nX-Api-Key: a: b\n\nAuthorization:Token c\n").unwrap();
+            parse_header_lines("# of the portal\nX-Api-Key: a: b\n\nAuthorization:Token c\n")
+                .unwrap();
         let told: Vec<_> = parsed
             .iter()
             .map(|(name, value)| (name.as_str(), value.to_str().unwrap()))
@@ -363,18 +370,18 @@ mod tests {
             ("a b: c", "line 1: not of the form `Name: value`"),
             ("Range: bytes=0-", "h5fs sends `range` itself"),
         ] {
-            assert_eq!(headers(wrong).unwrap_err(), reason);
+            assert_eq!(parse_header_lines(wrong).unwrap_err(), reason);
         }
     }
 
     #[test]
     fn a_token_is_one_word() {
         assert_eq!(
-            bearer(" eyJ0.a-b_c~d+/== \n").unwrap(),
+            bearer_header(" eyJ0.a-b_c~d+/== \n").unwrap(),
             "Bearer eyJ0.a-b_c~d+/=="
         );
         for wrong in ["", "\n", "a b", "a\r\nHost: b", "ü"] {
-            assert!(bearer(wrong).is_err(), "{wrong}");
+            assert!(bearer_header(wrong).is_err(), "{wrong}");
         }
     }
 }

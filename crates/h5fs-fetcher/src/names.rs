@@ -36,7 +36,11 @@ use crate::names::page::NamesPage;
 /// # Errors
 /// Fails if the page exceeds a limit. An incomplete page, or a page with keys that do not start
 /// with `prefix`, is a temporary failure: a proxy may have truncated the page or replaced it.
-pub(super) fn parse(scheme: Scheme, body: &[u8], prefix: &[u8]) -> Result<NamesPage, FetchError> {
+pub(super) fn parse_store_page(
+    scheme: Scheme,
+    body: &[u8],
+    prefix: &[u8],
+) -> Result<NamesPage, FetchError> {
     match scheme {
         Scheme::Azure => azure::parse_page(body, prefix),
         _ => s3::parse_page(body, prefix),

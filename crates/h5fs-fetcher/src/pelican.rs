@@ -17,7 +17,7 @@ pub(super) const PORTS: [u16; 2] = [8443, 8444];
 pub(super) const CONFIGURATION: &str = ".well-known/pelican-configuration";
 
 /// Maximum number of alternative caches from one response.
-const CACHES: usize = 16;
+const MAX_DUPLICATES: usize = 16;
 
 /// Parses the URL of the director from a federation's configuration: `{"director_endpoint":
 /// "https://…", …}`.
@@ -51,7 +51,7 @@ pub(super) fn parse_duplicates(headers: &HeaderMap) -> Vec<Uri> {
     };
     let mut found: Vec<_> = parse_links(headers)
         .filter_map(duplicate)
-        .take(CACHES)
+        .take(MAX_DUPLICATES)
         .collect();
     found.sort_by_key(|(priority, _)| *priority);
     found.into_iter().map(|(_, uri)| uri).collect()
@@ -103,6 +103,6 @@ mod tests {
             let value = format!("<https://h.org/{number}>; rel=duplicate");
             headers.append("link", value.parse().unwrap());
         }
-        assert_eq!(parse_duplicates(&headers).len(), CACHES);
+        assert_eq!(parse_duplicates(&headers).len(), MAX_DUPLICATES);
     }
 }

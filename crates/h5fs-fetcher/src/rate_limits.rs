@@ -20,7 +20,7 @@ use crate::retries::{AbortReason, AttemptLimit};
 use rate::Rate;
 
 /// Interval at which a waiting request checks whether it was cancelled.
-const LOOK: Duration = Duration::from_millis(100);
+const CANCEL_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The rate limits of all hosts.
 #[derive(Debug)]
@@ -106,7 +106,7 @@ impl HostLimit {
         loop {
             let now = Instant::now();
             let is_first = state.is_first(place);
-            let wait = state.rate.wait(now);
+            let wait = state.rate.time_until_permitted(now);
             if is_first && wait.is_zero() {
                 state.rate.count_sent(now);
                 state.wake_first(place);
@@ -117,7 +117,11 @@ impl HostLimit {
                 return Err(end);
             }
             drop(state);
-            let step = if is_first { wait.min(LOOK) } else { LOOK };
+            let step = if is_first {
+                wait.min(CANCEL_CHECK_INTERVAL)
+            } else {
+                CANCEL_CHECK_INTERVAL
+            };
             thread::park_timeout(step.min(allowed.remaining()));
             state = lock(&self.0);
         }

@@ -7,7 +7,7 @@ use crate::fetch_error::FetchError;
 use crate::limits;
 
 /// Interval at which a pausing request checks whether it was cancelled.
-const LOOK: Duration = Duration::from_millis(20);
+const CANCEL_CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Length of the pause before the second attempt.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -146,7 +146,7 @@ impl<'a> RetryBudget<'a> {
             if left.is_zero() {
                 return Ok(());
             }
-            std::thread::sleep(left.min(LOOK));
+            std::thread::sleep(left.min(CANCEL_CHECK_INTERVAL));
         }
     }
 }

@@ -25,7 +25,7 @@ use sha2::{Digest, Sha256};
 use crate::address::SourceAddress;
 use crate::cached::{CachedObject, NextLocation};
 use crate::disk_cache::DiskCache;
-use crate::exchange::{ConnectionCounters, Exchange};
+use crate::exchange::{ConnectionCounters, RequestSender};
 use crate::fetch_error::FetchError;
 use crate::limits;
 use crate::names;
@@ -41,16 +41,16 @@ use crate::transfer::{Transfer, TransferStop};
 
 /// Number of bytes of a requested range after which the parsing process receives another report of
 /// how many have arrived.
-const TOLD: u64 = 256 << 10;
+const REPORT_INTERVAL_BYTES: u64 = 256 << 10;
 
 /// The state that the threads of the fetcher share.
 pub(super) struct Service {
     socket: OwnedFd,
     stage: Stage,
-    exchange: Exchange,
+    exchange: RequestSender,
     cache: Option<DiskCache>,
-    uncached: GivenWarnings,
-    web: ServerProtocol,
+    given_warnings: GivenWarnings,
+    server_protocol: ServerProtocol,
     listings: PageSlots,
     deadline: Duration,
     connections: usize,
@@ -66,7 +66,7 @@ struct OpenObject {
     name: Vec<u8>,
     /// The object's location, which is its key in the disk cache.
     location: String,
-    region: u64,
+    stage_offset: u64,
     state: ObjectState,
 }
 
@@ -74,7 +74,7 @@ impl Service {
     pub(super) fn new(
         socket: OwnedFd,
         stage: Stage,
-        exchange: Exchange,
+        exchange: RequestSender,
         cache: Option<DiskCache>,
         settings: &RemoteSettings,
     ) -> Self {
@@ -83,8 +83,8 @@ impl Service {
             stage,
             exchange,
             cache,
-            uncached: GivenWarnings::default(),
-            web: ServerProtocol::default(),
+            given_warnings: GivenWarnings::default(),
+            server_protocol: ServerProtocol::default(),
             listings: PageSlots::default(),
             deadline: settings.deadline(),
             connections: settings.connections(),
@@ -102,12 +102,17 @@ impl Service {
         while let Some(request) = receive(&service.socket) {
             match request {
                 Request::Cancel { id } => service.queue.cancel(id),
-                Request::Drop { place, length } => service.stage.drop_bytes(place, length),
+                Request::FreeStage {
+                    stage_offset: place,
+                    length,
+                } => service.stage.drop_bytes(place, length),
                 Request::Close { object } => {
                     lock(&service.objects).remove(&object);
                 }
-                Request::Forget { object, offset } => service.forget(object, offset),
-                Request::Count { id } => service.reply(&Reply::Counted {
+                Request::DiscardCorruptPage { object, offset } => {
+                    service.remove_corrupt_page(object, offset)
+                }
+                Request::GetCounters { id } => service.reply(&Reply::Counted {
                     id,
                     counters: service.exchange.counters.counters(),
                 }),
@@ -164,13 +169,13 @@ impl Service {
                 length,
                 ..
             } => self.fetch(job, *object, *offset, *length),
-            Request::Check { object, .. } => self.check(job, *object),
+            Request::Check { object, .. } => self.check_state(job, *object),
             Request::List { prefix, after, .. } => self.list(job, prefix, after),
-            Request::Count { .. }
+            Request::GetCounters { .. }
             | Request::Cancel { .. }
-            | Request::Drop { .. }
+            | Request::FreeStage { .. }
             | Request::Close { .. }
-            | Request::Forget { .. } => {
+            | Request::DiscardCorruptPage { .. } => {
                 Err(FetchError::permanent("no work for a connection").into())
             }
         }
@@ -186,7 +191,7 @@ impl Service {
         let opened = OpenObject {
             name: name.to_vec(),
             location: place,
-            region,
+            stage_offset: region,
             state: state.clone(),
         };
         let mut objects = lock(&self.objects);
@@ -247,7 +252,7 @@ impl Service {
                 "{shown}: the server sends neither an entity tag nor a date: only the length and \
                  the first and last 64 KiB show a change"
             ));
-            self.sample(job, name, &mut state, &first)?;
+            self.set_sampled_tag(job, name, &mut state, &first)?;
         }
         self.warn_uncached(shown, &state);
         self.cached(place, &state)
@@ -258,7 +263,7 @@ impl Service {
     /// Sets an entity tag for an object whose server sends none: a hash of the first and the last
     /// page. The bytes `come` have already arrived from the server and are not requested again,
     /// because the object may have changed since.
-    fn sample(
+    fn set_sampled_tag(
         &self,
         job: &FetchJob,
         name: &[u8],
@@ -291,15 +296,15 @@ impl Service {
     /// Logs a warning, and sends it to the user who mounts.
     pub(super) fn warn(&self, text: String) {
         log::warn!("{text}");
-        self.reply(&Reply::Warned { id: 0, text });
+        self.reply(&Reply::Warning { id: 0, text });
     }
 
     fn warn_uncached(&self, shown: &str, state: &ObjectState) {
         let has_weak_tags = self.exchange.has_weak_tags;
-        let told = self
-            .cache
-            .as_ref()
-            .and_then(|_| self.uncached.object_warning(shown, state, has_weak_tags));
+        let told = self.cache.as_ref().and_then(|_| {
+            self.given_warnings
+                .object_warning(shown, state, has_weak_tags)
+        });
         told.into_iter().for_each(|text| self.warn(text));
     }
 
@@ -307,8 +312,8 @@ impl Service {
     /// itself has already logged the reason.
     fn warn_cache_full(&self) {
         let cache = self.cache.as_ref();
-        if let Some(text) = cache.and_then(|cache| self.uncached.cache_warning(cache)) {
-            self.reply(&Reply::Warned { id: 0, text });
+        if let Some(text) = cache.and_then(|cache| self.given_warnings.cache_warning(cache)) {
+            self.reply(&Reply::Warning { id: 0, text });
         }
     }
 
@@ -329,7 +334,7 @@ impl Service {
             .filter(|end| *end <= object.state.length);
         let end = end.ok_or_else(|| FetchError::permanent("a range beyond the object's end"))?;
         let mut cached = self.cached(&object.location, &object.state);
-        let mut stage = |at: u64, bytes: &[u8]| self.stage.write(object.region, at, bytes);
+        let mut stage = |at: u64, bytes: &[u8]| self.stage.write(object.stage_offset, at, bytes);
         let (mut at, mut told) = (offset, offset);
         let mut hands_over = true;
         while at < end {
@@ -347,7 +352,7 @@ impl Service {
                         stage(at, bytes)?;
                         cached.store(at, bytes);
                         let staged = at + to_u64(bytes.len());
-                        if staged < end && staged - told >= TOLD {
+                        if staged < end && staged - told >= REPORT_INTERVAL_BYTES {
                             told = staged;
                             self.report_staged(job.id, staged - offset);
                         }
@@ -377,7 +382,7 @@ impl Service {
             self.report_staged(id, staged);
         }
         let key = *segment.key();
-        let kept = Reply::Kept { id, length, key };
+        let kept = Reply::InSegment { id, length, key };
         let is_sent = send(&self.socket, &kept, &[segment.file().as_fd()]).is_ok();
         if is_sent {
             ConnectionCounters::add(&self.exchange.counters.disk_bytes, length - staged);
@@ -387,18 +392,18 @@ impl Service {
 
     /// Removes a page of an object from the disk cache, because the parsing process has found it
     /// corrupt.
-    fn forget(&self, object: u32, offset: u64) {
+    fn remove_corrupt_page(&self, object: u32, offset: u64) {
         if let Ok(object) = self.object(object) {
             self.cached(&object.location, &object.state)
                 .remove_page(offset);
         }
     }
 
-    fn check(&self, job: &FetchJob, number: u32) -> Result<Reply, TransferStop> {
+    fn check_state(&self, job: &FetchJob, number: u32) -> Result<Reply, TransferStop> {
         let object = self.object(number)?;
         let mut state = self.object_state(job, &object.name)?;
         if object.state.is_sampled() && !state.has_validator() {
-            self.sample(job, &object.name, &mut state, &[])?;
+            self.set_sampled_tag(job, &object.name, &mut state, &[])?;
         }
         if state.differs_only_in_tag(&object.state) {
             return Err(FetchError::entity_tag_changed().into());
@@ -440,7 +445,7 @@ impl Service {
     ) -> Result<NamesPage, TransferStop> {
         if self.exchange.address.url().is_web_page() {
             let question = NamesRequest {
-                web: &self.web,
+                server_protocol: &self.server_protocol,
                 exchange: &self.exchange,
                 prefix,
                 reservation: room,
@@ -455,8 +460,8 @@ impl Service {
             |address: &SourceAddress, region: &str| address.listing_target(prefix, token, region);
         let mut transfer = Transfer::new(&self.exchange, &wanted, self.retry_budget(job));
         loop {
-            let body = transfer.page(room);
-            match body.and_then(|(body, _)| names::parse(url.scheme(), &body, &whole)) {
+            let body = transfer.request_page(room);
+            match body.and_then(|(body, _)| names::parse_store_page(url.scheme(), &body, &whole)) {
                 Ok(page) => return Ok(self.comparable_page(page)),
                 Err(trouble) => {
                     room.release();
@@ -470,7 +475,7 @@ impl Service {
     /// states.
     fn comparable_page(&self, mut page: NamesPage) -> NamesPage {
         for listed in &mut page.names {
-            if let ListedType::Object(state) = &mut listed.named {
+            if let ListedType::Object(state) = &mut listed.entry_type {
                 *state = self.exchange.comparable_state(std::mem::take(state));
             }
         }
@@ -533,13 +538,13 @@ pub(super) fn refuse_all(socket: &OwnedFd, reason: &str) {
             | Request::Fetch { id, .. }
             | Request::Check { id, .. }
             | Request::List { id, .. }
-            | Request::Count { id } => {
+            | Request::GetCounters { id } => {
                 let _gone = send(socket, &failure_reply(id, &trouble), &[]);
             }
             Request::Cancel { .. }
-            | Request::Drop { .. }
+            | Request::FreeStage { .. }
             | Request::Close { .. }
-            | Request::Forget { .. } => {}
+            | Request::DiscardCorruptPage { .. } => {}
         }
     }
 }
@@ -568,5 +573,5 @@ fn receive(socket: &OwnedFd) -> Option<Request> {
 
 /// Sends a reply to the parsing process, together with open files.
 fn send(socket: &OwnedFd, reply: &Reply, files: &[BorrowedFd<'_>]) -> io::Result<()> {
-    rights::send(socket.as_fd(), &reply.encode(), files)
+    rights::send_with_files(socket.as_fd(), &reply.encode(), files)
 }

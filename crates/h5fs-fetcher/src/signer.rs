@@ -70,7 +70,7 @@ impl Signer {
             let signer = amazon::Signer::new(settings, client, "auto", (files, keys));
             return Ok(Signer::Amazon(Box::new(signer)));
         }
-        let file = google::file(settings);
+        let file = google::credentials_file(settings);
         google::AccessTokens::new(client, files, file).map(Signer::Google)
     }
 
@@ -103,7 +103,7 @@ impl Signer {
     }
 
     /// Returns the port of the server that issues tokens, if it may differ from 80 and 443.
-    pub(super) fn port(&self) -> Option<u16> {
+    pub(super) fn token_server_port(&self) -> Option<u16> {
         match self {
             Signer::Google(tokens) => Some(tokens.port()),
             Signer::Amazon(_) | Signer::Azure(_) => None,
@@ -115,7 +115,7 @@ impl Signer {
 /// environment name.
 pub(super) fn credentials_files(scheme: Scheme, settings: &RemoteSettings) -> Vec<PathBuf> {
     match scheme {
-        Scheme::Google => google::file(settings).into_iter().collect(),
+        Scheme::Google => google::credentials_file(settings).into_iter().collect(),
         Scheme::Azure => {
             let named = settings.credentials.clone().into_iter();
             named.map(profile::expand_home).collect()

@@ -82,7 +82,7 @@ fn fetcher_for(source: &str, settings: &RemoteSettings, valid: Duration) -> Arc<
     let Ok(Location::Url(url)) = Location::parse(source.into()) else {
         panic!("{source} is no URL");
     };
-    let (own, other) = packets::pair().unwrap();
+    let (own, other) = packets::socket_pair().unwrap();
     let stage = File::from(memfd_create("stage", MemfdFlags::CLOEXEC).unwrap());
     let terms = ConnectionSettings {
         url: url.to_string().into(),
@@ -192,19 +192,19 @@ fn faults_that_stay_are_errors_in_time() {
     type Change = fn(&mut objects::server::Faults);
     let eacces = Cause::System(libc::EACCES);
     let faults: [(&str, Change, Cause); 6] = [
-        ("500", |to| to.status = Some(500), Cause::Failed),
+        ("500", |to| to.status = Some(500), Cause::Unavailable),
         ("403", |to| to.status = Some(403), eacces),
         ("404", |to| to.status = Some(404), Cause::Stale),
-        ("hangs", |to| to.hang = 1000, Cause::Failed),
+        ("hangs", |to| to.hang = 1000, Cause::Unavailable),
         (
             "a slow drip",
             |to| to.drip = Some(Duration::from_millis(5)),
-            Cause::Failed,
+            Cause::Unavailable,
         ),
         (
             "an endless header",
             |to| to.endless_header = true,
-            Cause::Failed,
+            Cause::Unavailable,
         ),
     ];
     let bytes = content(MIB);
@@ -267,7 +267,7 @@ fn a_server_that_is_not_there_is_said_at_once() {
         let connection = fetcher(source, &quick());
         assert_eq!(
             cause(open(&connection, "")),
-            Some(Cause::Failed),
+            Some(Cause::Unavailable),
             "{source}"
         );
     }
@@ -392,15 +392,15 @@ fn a_listing_has_pages_and_bounds() {
         }
     }
     assert_eq!(names.len(), 26);
-    assert!(names[25].name == b"sub" && names[25].named == ListedType::Prefix);
-    assert!(matches!(&names[7].named, ListedType::Object(state) if state.length == 7));
+    assert!(names[25].name == b"sub" && names[25].entry_type == ListedType::Prefix);
+    assert!(matches!(&names[7].entry_type, ListedType::Object(state) if state.length == 7));
     let seen = server.seen();
     assert_eq!(seen.len(), 3);
     assert!(seen.iter().all(|one| one.path.contains("list-type=2")));
     server.faults(|to| to.endless_list = true);
     assert_eq!(
         cause(connection.list(b"", b"", &|| true)),
-        Some(Cause::Failed)
+        Some(Cause::Unavailable)
     );
 }
 
@@ -437,7 +437,7 @@ fn a_redirect_is_followed_by_the_rules() {
         let connection = fetcher(&server.url("/a.h5"), &quick());
         assert_eq!(
             cause(open(&connection, "")),
-            Some(Cause::Failed),
+            Some(Cause::Unavailable),
             "{refused}"
         );
         let asked = server.seen().len();
@@ -642,7 +642,7 @@ fn what_is_encoded_is_refused_at_once() {
         });
     });
     let connection = fetcher(&server.url("/a.h5"), &quick());
-    assert_eq!(cause(open(&connection, "")), Some(Cause::Failed));
+    assert_eq!(cause(open(&connection, "")), Some(Cause::Unavailable));
     assert_eq!(server.seen().len(), 1);
 }
 

@@ -19,14 +19,14 @@ use http::{HeaderMap, HeaderValue, header};
 use jiff::fmt::rfc2822;
 
 use crate::client::{HttpResponse, RequestHeader};
-use crate::exchange::{ConnectionCounters, Exchange, TargetBuilder};
+use crate::exchange::{ConnectionCounters, RequestSender, TargetBuilder};
 use crate::fetch_error::{FetchError, Remedy};
 use crate::limits;
 use crate::page_budget::PageReservation;
 use crate::retries::{AbortReason, BodyRate, RetryBudget};
 
 /// Number of bytes read from a connection at a time.
-const PIECE: usize = 64 << 10;
+const READ_SIZE: usize = 64 << 10;
 
 /// A function that receives bytes of an object and their offset.
 pub(super) type Sink<'a> = dyn FnMut(u64, &[u8]) -> Result<(), FetchError> + 'a;
@@ -59,7 +59,7 @@ impl From<AbortReason> for TransferStop {
 
 /// The transfer of one object or one listing, with its retries.
 pub(super) struct Transfer<'a> {
-    pub(super) exchange: &'a Exchange,
+    pub(super) exchange: &'a RequestSender,
     pub(super) target_builder: &'a TargetBuilder<'a>,
     pub(super) retry_budget: RetryBudget<'a>,
     /// Whether the destination of an earlier redirect has been given up during this transfer.
@@ -72,7 +72,7 @@ pub(super) struct Transfer<'a> {
 
 impl<'a> Transfer<'a> {
     pub(super) fn new(
-        exchange: &'a Exchange,
+        exchange: &'a RequestSender,
         wanted: &'a TargetBuilder<'a>,
         patience: RetryBudget<'a>,
     ) -> Self {
@@ -102,7 +102,7 @@ impl<'a> Transfer<'a> {
             if let Some(state) = state.take_if(|_| at >= end) {
                 return Ok(state);
             }
-            match self.piece(&(at..end), &mut state, &mut at, sink) {
+            match self.request_range(&(at..end), &mut state, &mut at, sink) {
                 Ok(()) => {}
                 Err(stop) => self.wait_to_retry(stop)?,
             }
@@ -120,7 +120,7 @@ impl<'a> Transfer<'a> {
         let mut expected = Some(state.clone());
         let mut at = range.start;
         while at < range.end {
-            match self.piece(&(at..range.end), &mut expected, &mut at, sink) {
+            match self.request_range(&(at..range.end), &mut expected, &mut at, sink) {
                 Ok(()) => {}
                 Err(stop) => self.wait_to_retry(stop)?,
             }
@@ -145,12 +145,13 @@ impl<'a> Transfer<'a> {
     pub(super) fn request_state(&self) -> Result<ObjectState, FetchError> {
         // The request is not conditional: a response 304 may lack the date, and always lacks the
         // length.
-        let mut answer = self.get(&[range_header(&(0..1))?], self.exchange.client.step_timeout)?;
+        let mut answer =
+            self.request(&[range_header(&(0..1))?], self.exchange.client.step_timeout)?;
         let now = match answer.status.as_u16() {
             416 => state_without_bytes(&answer, 0),
             _ => parse_part(&answer, &(0..1)).map(|part| part.state),
         };
-        let _ = answer.text(PIECE, limits::ERROR_TIME);
+        let _ = answer.read_body_within(READ_SIZE, limits::ERROR_TIME);
         now.map(|state| self.exchange.comparable_state(state))
     }
 
@@ -160,14 +161,14 @@ impl<'a> Transfer<'a> {
     ///
     /// # Errors
     /// Fails if no complete page arrives, or if it arrives too slowly.
-    pub(super) fn page(
+    pub(super) fn request_page(
         &self,
         room: &PageReservation<'_>,
     ) -> Result<(Vec<u8>, HeaderMap), FetchError> {
         let allowed = self
             .retry_budget
             .attempt_limit(self.retry_budget.remaining() / 2);
-        let mut answer = self.exchange.get(self.target_builder, &[], &allowed)?;
+        let mut answer = self.exchange.request(self.target_builder, &[], &allowed)?;
         let mut pace = BodyRate::new(self.exchange.client.step_timeout);
         let body = answer.read_body(limits::LISTING_BYTES, |length| {
             let held = room.reserve(length, &allowed);
@@ -182,9 +183,14 @@ impl<'a> Transfer<'a> {
     }
 
     /// Sends a request with these headers. The whole response must arrive within the time `within`.
-    fn get(&self, headers: &[RequestHeader], within: Duration) -> Result<HttpResponse, FetchError> {
+    fn request(
+        &self,
+        headers: &[RequestHeader],
+        within: Duration,
+    ) -> Result<HttpResponse, FetchError> {
         let allowed = self.retry_budget.attempt_limit(within);
-        self.exchange.get(self.target_builder, headers, &allowed)
+        self.exchange
+            .request(self.target_builder, headers, &allowed)
     }
 
     /// Waits before another attempt. Fails if another attempt cannot help.
@@ -224,7 +230,7 @@ impl<'a> Transfer<'a> {
 
     /// Sends one request for the rest of the range, and passes the bytes of the response to the
     /// sink. `at` is the offset of the next byte and advances with the bytes.
-    fn piece(
+    fn request_range(
         &mut self,
         range: &Range<u64>,
         expected: &mut Option<ObjectState>,
@@ -237,27 +243,27 @@ impl<'a> Transfer<'a> {
             headers.push((header::IF_MATCH, tag));
         }
         // The part of a long range that does not arrive in time is requested again.
-        let mut answer = self.get(&headers, self.exchange.client.step_timeout * 2)?;
+        let mut answer = self.request(&headers, self.exchange.client.step_timeout * 2)?;
         if answer.status == 416 {
             let state = self
                 .exchange
                 .comparable_state(state_without_bytes(&answer, range.start)?);
             compare(expected.get_or_insert(state.clone()), &state)
-                .map_err(|changed| self.login_page_or(changed, &answer))?;
+                .map_err(|changed| self.login_error_or(changed, &answer))?;
             return Ok(());
         }
         let part = parse_part(&answer, range)?;
         let state = self.exchange.comparable_state(part.state);
         compare(expected.get_or_insert(state.clone()), &state)
-            .map_err(|changed| self.login_page_or(changed, &answer))?;
-        self.body(&mut answer, part.end, at, sink)?;
-        answer.drain();
+            .map_err(|changed| self.login_error_or(changed, &answer))?;
+        self.copy_body(&mut answer, part.end, at, sink)?;
+        answer.read_end();
         Ok(())
     }
 
     /// Returns the reason why a response is not about the opened object. The reason is an expired
     /// login if the request was redirected to a login page, otherwise `changed`.
-    fn login_page_or(&self, changed: FetchError, answer: &HttpResponse) -> FetchError {
+    fn login_error_or(&self, changed: FetchError, answer: &HttpResponse) -> FetchError {
         if answer.is_redirected && answer.is_html() && self.exchange.login.is_configured() {
             let text = "the server sends a page instead of the object: the login may have expired";
             FetchError::login_needed(text)
@@ -268,17 +274,17 @@ impl<'a> Transfer<'a> {
 
     /// Reads the body of a response, and passes its bytes to the sink. The body ends at the offset
     /// `end` of the object.
-    fn body(
+    fn copy_body(
         &mut self,
         answer: &mut HttpResponse,
         end: u64,
         at: &mut u64,
         sink: &mut Sink<'_>,
     ) -> Result<(), TransferStop> {
-        let mut buffer = vec![0; PIECE];
+        let mut buffer = vec![0; READ_SIZE];
         let mut pace = BodyRate::new(self.exchange.client.step_timeout);
         while *at < end {
-            let most = to_usize(end - *at).unwrap_or(PIECE).min(PIECE);
+            let most = to_usize(end - *at).unwrap_or(READ_SIZE).min(READ_SIZE);
             let read = answer.body.read(&mut buffer[..most]);
             let length = read.map_err(|error| FetchError::temporary(io_error_message(&error)))?;
             if length == 0 {
@@ -320,7 +326,7 @@ fn parse_part(answer: &HttpResponse, range: &Range<u64>) -> Result<ResponsePart,
         return Err(FetchError::permanent("the server encodes the response"));
     }
     let wrong = || FetchError::temporary("a response has another range than requested");
-    let (first, last, length) = content_range(content).ok_or_else(wrong)?;
+    let (first, last, length) = parse_content_range(content).ok_or_else(wrong)?;
     let is_asked_for = first == range.start && last >= first && last < length;
     // A response may be longer than requested, if it starts at the right offset.
     let end = last.checked_add(1).ok_or_else(wrong)?;
@@ -380,7 +386,7 @@ pub(super) fn parse_state(answer: &HttpResponse, length: u64) -> Result<ObjectSt
 }
 
 /// Parses the header `Content-Range`: `bytes FIRST-LAST/LENGTH`; RFC 9110, section 14.4.
-fn content_range(text: &str) -> Option<(u64, u64, u64)> {
+fn parse_content_range(text: &str) -> Option<(u64, u64, u64)> {
     let (range, length) = text.strip_prefix("bytes ")?.trim().split_once('/')?;
     let (first, last) = range.split_once('-')?;
     Some((

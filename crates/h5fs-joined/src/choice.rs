@@ -10,12 +10,12 @@
 pub struct JoinChoice {
     /// A pattern that selects files. `None` selects all.
     pattern: Option<Vec<u8>>,
-    pub(super) join: Join,
+    pub(super) join: JoinDimension,
 }
 
 /// The dimension that joins files.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Join {
+pub(super) enum JoinDimension {
     /// The dimension whose coordinates differ between files.
     Differing,
     /// The dimension of this name.
@@ -34,7 +34,7 @@ impl JoinChoice {
     pub(crate) fn all_files() -> Self {
         JoinChoice {
             pattern: None,
-            join: Join::Differing,
+            join: JoinDimension::Differing,
         }
     }
 
@@ -54,11 +54,11 @@ impl JoinChoice {
             None => (inside, None),
         };
         let join = match join {
-            None => Join::Differing,
-            Some(b"0") => Join::First,
-            Some(b"file") => Join::NewForFiles,
+            None => JoinDimension::Differing,
+            Some(b"0") => JoinDimension::First,
+            Some(b"file") => JoinDimension::NewForFiles,
             Some(b"") => return None,
-            Some(name) => Join::Named(name.to_vec()),
+            Some(name) => JoinDimension::Named(name.to_vec()),
         };
         (!pattern.is_empty()).then(|| JoinChoice {
             pattern: Some(unescape_pattern(pattern)),
@@ -129,7 +129,7 @@ mod tests {
         let named = |name: &str| JoinChoice::parse(name.as_bytes());
         assert_eq!(named("joined"), Some(JoinChoice::all_files()));
         let choice = named("joined[tas_*.nc]").unwrap();
-        assert_eq!(choice.join, Join::Differing);
+        assert_eq!(choice.join, JoinDimension::Differing);
         assert!(choice.has_path(b"r1/tas_2001.nc") && !choice.has_path(b"pr_2001.nc"));
         let beneath = named("joined[r?%2F*.nc]").unwrap();
         assert!(
@@ -138,10 +138,13 @@ mod tests {
                 && !beneath.has_path(b"a.nc")
         );
         let of = |name: &str| named(name).unwrap().join;
-        assert_eq!(of("joined[*,join=time]"), Join::Named(b"time".to_vec()));
-        assert_eq!(of("joined[*,join=0]"), Join::First);
-        assert_eq!(of("joined[*,join=file]"), Join::NewForFiles);
-        assert_eq!(of("joined[a,b]"), Join::Differing);
+        assert_eq!(
+            of("joined[*,join=time]"),
+            JoinDimension::Named(b"time".to_vec())
+        );
+        assert_eq!(of("joined[*,join=0]"), JoinDimension::First);
+        assert_eq!(of("joined[*,join=file]"), JoinDimension::NewForFiles);
+        assert_eq!(of("joined[a,b]"), JoinDimension::Differing);
         for none in [
             "joined[]",
             "joined[",

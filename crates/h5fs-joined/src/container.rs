@@ -25,7 +25,7 @@ use crate::tree::{Tree, TreeEntry, TreeNode};
 
 /// The cache of described arrays may use the memory limit of virtual datasets divided by this
 /// number.
-const OPEN: u64 = 4;
+const NODE_CACHE_DIVISOR: u64 = 4;
 
 /// The container of a file, and a pointer as this file stores it.
 type StoredPointer<'e> = (Arc<dyn Container>, &'e [u8]);
@@ -43,7 +43,7 @@ impl JoinedContainer {
         JoinedContainer {
             members: Arc::new(members),
             tree: Arc::new(tree),
-            nodes: Mutex::new(WeightedLru::new(limits::VIRTUAL_BYTES / OPEN)),
+            nodes: Mutex::new(WeightedLru::new(limits::VIRTUAL_BYTES / NODE_CACHE_DIVISOR)),
         }
     }
 

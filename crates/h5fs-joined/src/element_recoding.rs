@@ -10,7 +10,7 @@ use h5fs_reader::error::{Error, Result};
 use h5fs_reader::memory::allocation_size;
 use h5fs_reader::model::Datatype;
 use h5fs_reader::model::array::ElementRecoder;
-use h5fs_reader::model::attribute_value::numbers;
+use h5fs_reader::model::attribute_value::decode_integers;
 use h5fs_reader::model::datatype::{ByteOrder, Class, Member};
 use h5fs_reader::wire::{Count, to_u64, to_usize};
 
@@ -130,7 +130,7 @@ impl FieldCopy {
             return Ok(());
         };
         let size = to_usize(to.size.into())?.max(1);
-        let numbers = numbers(from, own).ok_or_else(short_element_error)?;
+        let numbers = decode_integers(from, own).ok_or_else(short_element_error)?;
         for (number, element) in numbers.into_iter().zip(element.chunks_exact_mut(size)) {
             write_integer(numbering.renumber(number)?, to, element);
         }

@@ -25,26 +25,26 @@ const GREGORIAN_REFORM: i128 = -141_427 * 86_400_000_000_000;
 ///
 /// # Errors
 /// `Limit` if the time is out of range.
-pub(super) fn instant(units: &TimeUnits, number: ExactNumber) -> Result<Option<i128>> {
+pub(super) fn to_nanoseconds(units: &TimeUnits, number: ExactNumber) -> Result<Option<i128>> {
     let time = units.convert_to_ticks(number)?;
     Ok(time.map(|time| units.nanoseconds(time)))
 }
 
 /// A unit in which all times are integers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Unit {
+pub(super) struct JoinedTimeUnit {
     name: &'static str,
     nanoseconds: i128,
 }
 
-impl Unit {
+impl JoinedTimeUnit {
     /// Returns the coarsest unit in which all times are integers.
     pub(super) fn coarsest(times: impl Iterator<Item = i128>) -> Self {
         // A unit divides all times if and only if it divides their greatest common divisor.
         let common = times.fold(0, greatest_divisor);
         let whole = UNITS.iter().find(|(_, unit)| common % unit == 0);
         let &(name, nanoseconds) = whole.unwrap_or(&("nanoseconds", 1));
-        Unit { name, nanoseconds }
+        JoinedTimeUnit { name, nanoseconds }
     }
 
     /// Returns the text of the attribute `units` for this unit.
@@ -78,7 +78,7 @@ pub(super) fn common_calendar(
     units: &[TimeUnits],
     lowest: impl FnOnce() -> Option<i128>,
 ) -> Option<&'static str> {
-    let mut names: Vec<_> = units.iter().map(TimeUnits::calendar).collect();
+    let mut names: Vec<_> = units.iter().map(TimeUnits::calendar_name).collect();
     names.sort_unstable();
     names.dedup();
     match names[..] {
@@ -104,20 +104,22 @@ mod tests {
     #[test]
     fn the_coarsest_unit_in_which_all_are_whole() {
         let days = units("days since 2001-01-01", "standard");
-        let noon = instant(&days, ExactNumber::Real(0.5)).unwrap().unwrap();
-        let unit = Unit::coarsest([noon, noon + 86_400_000_000_000].into_iter());
+        let noon = to_nanoseconds(&days, ExactNumber::Real(0.5))
+            .unwrap()
+            .unwrap();
+        let unit = JoinedTimeUnit::coarsest([noon, noon + 86_400_000_000_000].into_iter());
         assert_eq!(unit.units_text(), "hours since 1970-01-01");
         assert_eq!(unit.to_number(noon), Ok(271_764));
         assert_eq!(
-            Unit::coarsest(std::iter::once(0)).units_text(),
+            JoinedTimeUnit::coarsest(std::iter::once(0)).units_text(),
             "days since 1970-01-01"
         );
         assert_eq!(
-            Unit::coarsest(std::iter::once(1)).units_text(),
+            JoinedTimeUnit::coarsest(std::iter::once(1)).units_text(),
             "nanoseconds since 1970-01-01"
         );
         assert!(
-            Unit::coarsest(std::iter::once(1))
+            JoinedTimeUnit::coarsest(std::iter::once(1))
                 .to_number(i128::MAX)
                 .is_err()
         );

@@ -68,7 +68,7 @@ use crate::choice::JoinChoice;
 use crate::container::JoinedContainer;
 pub use crate::members::ScanOptions;
 pub use crate::members::member_cache::frames as kept;
-use crate::members::{Members, OpenMember};
+use crate::members::{MemberFiles, Members};
 pub use crate::paths::Omission;
 
 /// Joins the members that `open` opens, as `choice` selects. Returns the joined file, and a report
@@ -79,7 +79,7 @@ pub use crate::paths::Omission;
 /// request is cancelled.
 pub fn join(
     engine: &Arc<Engine>,
-    open: Box<dyn OpenMember>,
+    open: Box<dyn MemberFiles>,
     choice: &JoinChoice,
     scanning: &ScanOptions<'_>,
 ) -> Result<(Arc<JoinedContainer>, Vec<Omission>)> {

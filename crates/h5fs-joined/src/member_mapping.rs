@@ -305,7 +305,9 @@ impl MemberArray {
     }
 
     fn open_source(&self, cancel: &CancelToken) -> Result<OpenVirtualSource> {
-        let member = self.members.open_for(self.member().number, cancel)?;
+        let member = self
+            .members
+            .open_cancellable(self.member().number, cancel)?;
         let (effort, _granted) = RequestBudget::unlimited_until_cancelled(cancel);
         let found =
             self.members

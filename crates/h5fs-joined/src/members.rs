@@ -37,7 +37,7 @@ use crate::members::far_opening::PendingMembers;
 use crate::members::links::OpenFile;
 use crate::members::member_cache::MemberCache;
 use crate::members::opener::is_permanently_omitted;
-pub use crate::members::opener::{MemberKey, OpenMember, OpenedMember};
+pub use crate::members::opener::{MemberFiles, MemberKey, OpenedMember};
 use crate::members::scan::{CommonMetadata, MemberScan, scan};
 use crate::members::skeleton::Skeleton;
 use crate::paths::{Omission, Path};
@@ -84,7 +84,7 @@ pub(super) struct Members {
     pub(super) skeletons: Vec<Arc<Skeleton>>,
     /// For each skeleton, the attributes and scalars that all its members have in common.
     pub(super) common_metadata: Vec<CommonMetadata>,
-    opener: Box<dyn OpenMember>,
+    opener: Box<dyn MemberFiles>,
     engine: Arc<Engine>,
     /// Cache of open members, by file number.
     open_members: Mutex<LruCache<usize, Arc<OpenFile>>>,
@@ -103,10 +103,10 @@ pub(super) struct Members {
 pub(crate) const MAX_OPEN_MEMBERS: NonZeroUsize = NonZeroUsize::new(64).unwrap();
 
 /// Number of threads that scan remote members. These threads mostly wait for the server.
-const FAR_THREADS: usize = 64;
+const REMOTE_SCAN_THREADS: usize = 64;
 
 /// Maximum number of threads that scan a local directory.
-const NEAR_THREADS: usize = 16;
+const MAX_LOCAL_SCAN_THREADS: usize = 16;
 
 /// The results of a scan in progress.
 #[derive(Default)]
@@ -130,7 +130,7 @@ impl Members {
     /// later, or the scan is cancelled.
     pub(super) fn scan(
         engine: &Arc<Engine>,
-        opener: Box<dyn OpenMember>,
+        opener: Box<dyn MemberFiles>,
         scanning: &ScanOptions<'_>,
         told: &mut Vec<Omission>,
     ) -> Result<Self> {
@@ -185,9 +185,9 @@ impl Members {
     /// for a server counts as heavy.
     ///
     /// # Errors
-    /// Fails as [`OpenMember::reopen`] does. Returns [`Error::cancelled`] if the request is
+    /// Fails as [`MemberFiles::reopen`] does. Returns [`Error::cancelled`] if the request is
     /// cancelled or postponed.
-    pub(super) fn open_for(
+    pub(super) fn open_cancellable(
         self: &Arc<Self>,
         file: usize,
         cancel: &CancelToken,
@@ -202,10 +202,10 @@ impl Members {
         PendingMembers::open(self, file, cancel, Members::open)
     }
 
-    /// Opens a member like [`open_for`](Self::open_for), but cannot be cancelled.
+    /// Opens a member like [`open_cancellable`](Self::open_cancellable), but cannot be cancelled.
     ///
     /// # Errors
-    /// Fails as [`OpenMember::reopen`] does.
+    /// Fails as [`MemberFiles::reopen`] does.
     pub(super) fn open(&self, file: usize) -> Result<Arc<OpenFile>> {
         if let Some(open) = self.cached_member(file) {
             return Ok(open);
@@ -342,7 +342,7 @@ impl Member {
 
 fn scan_members<'f>(
     engine: &Arc<Engine>,
-    opener: &dyn OpenMember,
+    opener: &dyn MemberFiles,
     scanning: &ScanOptions<'f>,
 ) -> ScanResults<'f> {
     let (kept, cancel) = (scanning.cache_file, scanning.cancel);
@@ -371,8 +371,9 @@ fn scan_members<'f>(
                 let scanned = scan(engine, opener, &member);
                 // The key does not depend on other files, such as raw files and sources of virtual
                 // datasets.
-                let is_whole =
-                    |scan: &MemberScan| scan.refusals.is_empty() && member.is_standalone();
+                let is_whole = |scan: &MemberScan| {
+                    scan.refusals.is_empty() && member.has_used_no_other_files()
+                };
                 let is_whole = scanned.as_ref().is_ok_and(is_whole);
                 // If the member has changed since it was listed, its scan is not stored.
                 key = key.filter(|key| is_whole && opener.cache_key(number) == Some(*key));
@@ -391,9 +392,9 @@ fn scan_members<'f>(
         }
     };
     let most = if opener.is_remote() {
-        FAR_THREADS
+        REMOTE_SCAN_THREADS
     } else {
-        scanning.threads.min(NEAR_THREADS)
+        scanning.threads.min(MAX_LOCAL_SCAN_THREADS)
     };
     let others = most
         .min(opener.member_paths().len().minus_or_zero(known.len()))
@@ -414,7 +415,7 @@ fn scan_members<'f>(
 impl<'f> ScanResults<'f> {
     /// Reads the scans that the cache file contains. Returns the numbers of the members with a
     /// stored scan.
-    fn load_cached_scans(&mut self, opener: &dyn OpenMember, file: &'f File) -> HashSet<usize> {
+    fn load_cached_scans(&mut self, opener: &dyn MemberFiles, file: &'f File) -> HashSet<usize> {
         let numbers = 0..opener.member_paths().len();
         let keys = numbers.filter_map(|number| Some((opener.cache_key(number)?, number)));
         let mut known = HashSet::new();

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use h5fs_reader::model::datatype::Class;
 use h5fs_reader::wire::Count;
 
-use crate::choice::Join;
+use crate::choice::JoinDimension;
 use crate::limits;
 use crate::members::content::ElementSummary;
 use crate::members::convention::FirstDimension;
@@ -55,22 +55,22 @@ enum DimensionRole {
 pub(super) fn place_members(
     members: &Members,
     kind: &MemberKind,
-    join: &Join,
+    join: &JoinDimension,
     told: &mut Vec<Omission>,
 ) -> OmissionResult<Placement> {
     let all = kind_dimensions(members, kind)?;
     let has_tables = all.iter().any(KindDimension::has_table_rows);
     let mut placement = match join {
-        Join::NewForFiles => Placement::without_axes(kind.members.len()),
-        Join::First => join_in_name_order(members, kind, &all, |facts| {
+        JoinDimension::NewForFiles => Placement::without_axes(kind.members.len()),
+        JoinDimension::First => join_in_name_order(members, kind, &all, |facts| {
             facts.has_table_rows()
                 || facts.rows == FirstDimension::Unknown && is_first_dimension(members, kind, facts)
         }),
-        Join::Differing | Join::Named(_)
+        JoinDimension::Differing | JoinDimension::Named(_)
             if !has_tables && all.iter().any(|facts| facts.has_name) =>
         {
             let wanted = |facts: &&KindDimension| match join {
-                Join::Named(name) => split(&facts.key).1 == name,
+                JoinDimension::Named(name) => split(&facts.key).1 == name,
                 _ => true,
             };
             find_joined_dimension(members, kind, &all, wanted, told)?
@@ -88,19 +88,24 @@ pub(super) fn place_members(
         }
         let key = Path::clone(&facts.key);
         // A named dimension of one file cannot have two lengths.
-        let is_one = !facts.has_name || !facts.has_differing_values(members, kind);
+        let is_one = !facts.has_name || !facts.has_differing_lengths(members, kind);
         match facts.role(members, kind) {
             _ if !is_one => _ = placement.unjoined_dimensions.insert(key),
             Ok(DimensionRole::Shared) => _ = placement.shared_dimensions.insert(key),
             Ok(DimensionRole::WithoutCoordinates) => {}
             // If files are stacked, the values of this dimension may differ too.
-            Ok(DimensionRole::Differing(_)) | Err(_) if *join == Join::NewForFiles => {}
+            Ok(DimensionRole::Differing(_)) | Err(_) if *join == JoinDimension::NewForFiles => {}
             Ok(DimensionRole::Differing(_)) | Err(_) => {
                 _ = placement.unjoined_dimensions.insert(key);
             }
         }
     }
-    new_dimension::add_new_dimension(members, kind, &mut placement, *join == Join::NewForFiles)?;
+    new_dimension::add_new_dimension(
+        members,
+        kind,
+        &mut placement,
+        *join == JoinDimension::NewForFiles,
+    )?;
     Ok(placement)
 }
 
@@ -139,7 +144,7 @@ impl KindDimension {
     fn has_table_rows(&self) -> bool {
         matches!(
             self.rows,
-            FirstDimension::Following | FirstDimension::FollowingButFirst
+            FirstDimension::TableRows | FirstDimension::RowEnds
         )
     }
 
@@ -154,7 +159,7 @@ impl KindDimension {
         all.map(|(&member, number)| number.map(|number| members.list[member].lengths[number]))
     }
 
-    fn has_differing_values(&self, members: &Members, kind: &MemberKind) -> bool {
+    fn has_differing_lengths(&self, members: &Members, kind: &MemberKind) -> bool {
         let mut lengths = self.lengths(members, kind).flatten();
         let first = lengths.next();
         lengths.any(|length| Some(length) != first)
@@ -173,7 +178,7 @@ impl KindDimension {
             elements.push(own.and_then(|(_, known)| known.all_elements()));
         }
         if with == 0 {
-            let is_bare = self.is_unlimited || self.has_differing_values(members, kind);
+            let is_bare = self.is_unlimited || self.has_differing_lengths(members, kind);
             return Ok(if is_bare {
                 DimensionRole::WithoutCoordinates
             } else {
@@ -397,7 +402,7 @@ impl JoinAxis {
                 lengths[block] = length.unwrap_or(0);
             }
             self.dims.push(match facts.rows {
-                FirstDimension::FollowingButFirst => {
+                FirstDimension::RowEnds => {
                     JoinedDimension::new_omitting_first(&facts.key, &lengths)
                 }
                 _ => JoinedDimension::new(&facts.key, &lengths),
@@ -460,7 +465,7 @@ fn row_dimensions(members: &Members, kind: &MemberKind, all: &[KindDimension]) -
     let lengths = |facts: &KindDimension| facts.lengths(members, kind).collect::<Vec<_>>();
     let grows = |facts: &&&KindDimension| {
         facts.is_unlimited
-            || facts.has_differing_values(members, kind)
+            || facts.has_differing_lengths(members, kind)
             || is_table_dimension(members, kind, facts)
     };
     let growing: HashSet<_> = first

@@ -39,7 +39,7 @@ pub(super) fn omit_dependents(
     let conventions: HashMap<&Path, &Convention> = conventions.collect();
     loop {
         let gone: HashSet<Path> = absent.iter().cloned().collect();
-        let reasons = AbsenceReasons::new(&conventions, &gone);
+        let reasons = AbsentArrayIndex::new(&conventions, &gone);
         let before = absent.len();
         arrays.retain(|made| {
             let own = conventions.get(&made.path);
@@ -68,7 +68,7 @@ pub(super) fn reported_path(compared: &MemberComparison<'_>, path: Path) -> Path
         .first()
         .map(|own| &own.variable.convention);
     match convention {
-        Some(own) if matches!(own.relation, Relation::Unneeded(_)) => {
+        Some(own) if matches!(own.relation, Relation::RefusedWithGroup(_)) => {
             own.whole.clone().unwrap_or(path)
         }
         _ => path,
@@ -77,7 +77,7 @@ pub(super) fn reported_path(compared: &MemberComparison<'_>, path: Path) -> Path
 
 /// The arrays that are absent from the joined file, indexed by the groups and the arrays of names
 /// through which other arrays depend on them.
-struct AbsenceReasons<'a> {
+struct AbsentArrayIndex<'a> {
     absent: &'a HashSet<Path>,
     /// For a group whose arrays are meaningful only together, one of its absent arrays.
     absent_in_group: HashMap<&'a Path, &'a Path>,
@@ -85,9 +85,9 @@ struct AbsenceReasons<'a> {
     absent_by_names: HashMap<&'a Path, &'a Path>,
 }
 
-impl<'a> AbsenceReasons<'a> {
+impl<'a> AbsentArrayIndex<'a> {
     fn new(conventions: &HashMap<&'a Path, &'a Convention>, absent: &'a HashSet<Path>) -> Self {
-        let mut reasons = AbsenceReasons {
+        let mut reasons = AbsentArrayIndex {
             absent,
             absent_in_group: HashMap::new(),
             absent_by_names: HashMap::new(),
@@ -272,7 +272,7 @@ fn unused_path(compared: &MemberComparison<'_>, table: &MemberTable) -> Path {
 fn matrix_shape(compared: &MemberComparison<'_>, made: &JoinedArray) -> Option<AttributeContent> {
     let alike = compared.variable(&made.path);
     let convention = &alike.skeleton_variables.first()?.variable.convention;
-    let Relation::PointsTo { columns, .. } = &convention.relation else {
+    let Relation::SparseRowEnds { columns, .. } = &convention.relation else {
         return None;
     };
     let placement = &compared.placed_members.placement;
@@ -317,7 +317,7 @@ mod tests {
         let codes_path = path("ct/codes");
         let conventions = HashMap::from([(&codes_path, &codes), (&names, &own)]);
         let absent = HashSet::from([Path::clone(&codes_path)]);
-        let reasons = AbsenceReasons::new(&conventions, &absent);
+        let reasons = AbsentArrayIndex::new(&conventions, &absent);
         assert_eq!(reasons.absent_array(&names, &own), Some(&codes_path));
         assert_eq!(
             reasons.absent_array(&path("ct/mask"), &mask),
@@ -325,7 +325,7 @@ mod tests {
         );
         assert_eq!(reasons.absent_array(&path("n"), &alone), None);
         let absent = HashSet::from([Path::clone(&names)]);
-        let reasons = AbsenceReasons::new(&conventions, &absent);
+        let reasons = AbsentArrayIndex::new(&conventions, &absent);
         assert_eq!(reasons.absent_array(&codes_path, &codes), Some(&names));
     }
 }

@@ -11,7 +11,7 @@ use h5fs_reader::memory::cancel::CancelToken;
 use h5fs_reader::memory::effort::RequestBudget;
 use h5fs_reader::model::array::{Array, Fill, Layout, Storage};
 use h5fs_reader::model::attribute::AttributeContent;
-use h5fs_reader::model::attribute_value::strings;
+use h5fs_reader::model::attribute_value::decode_strings;
 use h5fs_reader::model::datatype::{ByteOrder, ReferenceKind};
 use h5fs_reader::model::link::LinksInMemory;
 use h5fs_reader::model::region::Region;
@@ -26,7 +26,7 @@ use crate::choice::JoinChoice;
 use crate::container::JoinedContainer;
 use crate::joined_array::JoinedArray;
 use crate::members::content::{text_attribute, text_list_attribute};
-use crate::members::{MemberKey, OpenMember, OpenedMember};
+use crate::members::{MemberFiles, MemberKey, OpenedMember};
 use crate::paths::{Omission, Path, split};
 use crate::{ScanOptions, join};
 
@@ -192,7 +192,7 @@ impl TestFile {
 
     /// Returns the object at a path.
     pub(crate) fn node(&self, path: &str) -> NodeId {
-        paths::resolve(self, self.root(), path.as_bytes())
+        paths::resolve_path(self, self.root(), path.as_bytes())
             .unwrap()
             .unwrap()
     }
@@ -316,7 +316,7 @@ struct TestFiles {
     others: Vec<(&'static str, TestFile)>,
 }
 
-impl OpenMember for TestFiles {
+impl MemberFiles for TestFiles {
     fn member_paths(&self) -> &[Path] {
         &self.names
     }
@@ -429,7 +429,8 @@ fn made(
 
 impl JoinedTest {
     fn node(&self, path: &str) -> Option<Arc<Node>> {
-        let id = paths::resolve(&*self.joined, self.joined.root(), path.as_bytes()).unwrap()?;
+        let id =
+            paths::resolve_path(&*self.joined, self.joined.root(), path.as_bytes()).unwrap()?;
         Some(self.joined.node(id).unwrap())
     }
 
@@ -473,7 +474,7 @@ impl JoinedTest {
         let bytes = reader.read(0, usize::try_from(length).unwrap()).unwrap();
         let elements = bytes.chunks_exact(size);
         elements
-            .map(|element| stored.read(element).as_f64())
+            .map(|element| stored.read_number(element).as_f64())
             .collect()
     }
 
@@ -486,7 +487,7 @@ impl JoinedTest {
             .unwrap()?
             .content
             .unwrap();
-        let texts = strings(&*self.joined, &content.datatype, &content.elements).unwrap();
+        let texts = decode_strings(&*self.joined, &content.datatype, &content.elements).unwrap();
         let texts = texts.into_iter().map(|text| {
             let text = String::from_utf8(text).unwrap();
             text.trim_end_matches(['\0', ' ']).to_owned()

@@ -21,7 +21,7 @@ use h5fs_reader::model::number::ieee_bytes;
 use h5fs_reader::wire::Count;
 
 use crate::element_recoding::add_pointer_prefixes;
-use crate::instants::Unit;
+use crate::instants::JoinedTimeUnit;
 use crate::joined_array::{ArrayContent, JoinedArray, OutputDimension};
 use crate::limits;
 use crate::member_mapping::{MappedArray, MappedPart, RecodingPlan};
@@ -31,7 +31,7 @@ use crate::members::skeleton::{
     NamedAttribute, PACKING_ATTRIBUTES, VALID_RANGE_ATTRIBUTES, VariableRole,
 };
 use crate::paths::{Omission, OmissionResult, Path};
-use crate::placing::new_dimension::is_new_time;
+use crate::placing::new_dimension::is_new_dimension_time;
 use crate::placing::placement::JoinedDimension;
 use crate::variable::comparison::{MemberComparison, SharedVariable, SkeletonVariable};
 use crate::variable::names::MergedNames;
@@ -51,7 +51,7 @@ enum JoinedNumbers {
     /// The unpacked numbers.
     Unpacked,
     /// Times in this unit and calendar, converted from the units of each file.
-    Times(Unit, &'static str),
+    Times(JoinedTimeUnit, &'static str),
 }
 
 /// The way in which the elements of the members are arranged in the joined array.
@@ -77,7 +77,7 @@ pub(super) fn join_variable(
 ) -> OmissionResult<Option<JoinedArray>> {
     let alike = compared.variable(path);
     let axes = &compared.placed_members.placement.axes;
-    let becomes = |new| is_new_time(new, alike.first_variable());
+    let becomes = |new| is_new_dimension_time(new, alike.first_variable());
     if axes
         .iter()
         .filter_map(|axis| axis.new_dimension.as_ref())
@@ -155,11 +155,11 @@ impl<'a, 'm> VariableJoin<'a, 'm> {
             shared_variable: alike,
             dimension_axes: axes,
         };
-        rules.refuse_other_lengths()?;
+        rules.check_lengths()?;
         Ok(rules)
     }
 
-    fn refuse_other_lengths(&self) -> OmissionResult<()> {
+    fn check_lengths(&self) -> OmissionResult<()> {
         let mut first: Option<(&Path, Vec<u64>)> = None;
         for (member, _, own) in self.shared_variable.occurrences() {
             let lengths = member
@@ -194,7 +194,7 @@ impl<'a, 'm> VariableJoin<'a, 'm> {
             return Err(refusal.clone());
         }
         let standing = self.placement()?;
-        let related = self.dependent_type(&standing)?;
+        let related = self.recoded_type(&standing)?;
         let form = match &related {
             Some(related) => JoinedForm {
                 datatype: related.datatype.clone(),
@@ -245,7 +245,7 @@ impl<'a, 'm> VariableJoin<'a, 'm> {
         if first.role == VariableRole::Dimension || is_shared {
             return Ok(VariablePlacement::FirstMemberOnly);
         }
-        let is_equal = self.is_equal();
+        let is_equal = self.are_elements_equal();
         let is_array = first.role == VariableRole::Data && !first.dims.is_empty();
         if has_new && (is_equal == Some(false) || is_array) {
             return Ok(VariablePlacement::AlongAxes { is_new: true });
@@ -425,7 +425,7 @@ impl<'a, 'm> VariableJoin<'a, 'm> {
             return Ok(own());
         }
         let marked = first
-            .mark(b"_FillValue")
+            .attribute(b"_FillValue")
             .filter(|mark| mark.datatype == *datatype);
         match marked {
             Some(mark) => Ok(Fill::Value(Arc::clone(&mark.elements))),
@@ -509,7 +509,7 @@ impl<'a, 'm> VariableJoin<'a, 'm> {
                 // If all members have equivalent attributes, one of them is kept.
                 for name in [&b"units"[..], b"calendar"] {
                     let is_there = own.iter().any(|(own, _)| own == name);
-                    if let (Some(mark), false) = (first.mark(name), is_there) {
+                    if let (Some(mark), false) = (first.attribute(name), is_there) {
                         own.push((name.to_vec(), mark.clone()));
                     }
                 }
@@ -517,8 +517,8 @@ impl<'a, 'm> VariableJoin<'a, 'm> {
             JoinedNumbers::Unpacked => own.retain(|(name, _)| !is_packing_attribute(name)),
             JoinedNumbers::Times(unit, calendar) => {
                 own.retain(|(name, _)| !is_time_attribute(name));
-                let is_bounds =
-                    matches!(first.role, VariableRole::Bounds(_)) && first.mark(b"units").is_none();
+                let is_bounds = matches!(first.role, VariableRole::Bounds(_))
+                    && first.attribute(b"units").is_none();
                 if !is_bounds {
                     own.push((
                         b"units".to_vec(),

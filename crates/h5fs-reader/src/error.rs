@@ -63,7 +63,7 @@ pub enum Cause {
     System(i32),
     /// The data are unavailable for a reason that the error's text explains, such as a decoder that
     /// stopped or a server that does not answer.
-    Failed,
+    Unavailable,
     /// A policy, which the error's text explains, forbids the operation.
     Forbidden,
     /// Memory or another local resource is exhausted, such as the limit for all open objects
@@ -125,10 +125,10 @@ impl Error {
     }
 
     /// Creates an error from the system's error during `what`.
-    pub fn io(error: &io::Error, what: impl Into<Cow<'static, str>>) -> Self {
+    pub fn from_io(error: &io::Error, what: impl Into<Cow<'static, str>>) -> Self {
         match error.raw_os_error() {
             Some(number) => Self::from_cause(Cause::System(number), what),
-            None => Self::from_cause(Cause::Failed, format!("{}: {error}", what.into())),
+            None => Self::from_cause(Cause::Unavailable, format!("{}: {error}", what.into())),
         }
     }
 
@@ -207,7 +207,7 @@ impl fmt::Display for Error {
         match self {
             // The text is the whole reason.
             Error::Io {
-                cause: Cause::Failed | Cause::Forbidden | Cause::Missing,
+                cause: Cause::Unavailable | Cause::Forbidden | Cause::Missing,
                 what,
             } => f.write_str(what),
             Error::Io { cause, what } => write!(f, "{what}: {cause}"),
@@ -235,7 +235,7 @@ impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Cause::System(number) => return f.write_str(&system_text(*number)),
-            Cause::Failed | Cause::Forbidden | Cause::Missing => "Input/output error",
+            Cause::Unavailable | Cause::Forbidden | Cause::Missing => "Input/output error",
             Cause::OutOfMemory => "Cannot allocate memory",
             Cause::Stale => "Stale file handle",
             Cause::Cancelled => "Interrupted system call",
@@ -275,9 +275,9 @@ mod tests {
 
     #[test]
     fn a_reason_stands_alone_and_numbers_are_left_out() {
-        let failed = Error::from_cause(Cause::Failed, "a decoder stopped");
+        let failed = Error::from_cause(Cause::Unavailable, "a decoder stopped");
         assert_eq!(failed.to_string(), "a decoder stopped");
-        let of = |error: io::Error| Error::io(&error, "a.h5").to_string();
+        let of = |error: io::Error| Error::from_io(&error, "a.h5").to_string();
         let denied = io::Error::from_raw_os_error(13);
         assert_eq!(of(denied), "a.h5: Permission denied");
         let other = io::Error::other("no such thing");

@@ -89,12 +89,12 @@ impl File {
     }
 
     fn find(&self, from: NodeId, path: &[u8]) -> Result<Object> {
-        let found = paths::resolve(&*self.request(), from, path)?;
+        let found = paths::resolve_path(&*self.container_for_request(), from, path)?;
         self.object(found.ok_or(Error::NotFound)?)
     }
 
     fn object(&self, id: NodeId) -> Result<Object> {
-        let node = self.request().node(id)?;
+        let node = self.container_for_request().node(id)?;
         let file = self.clone();
         Ok(match &node.kind {
             NodeKind::Group => Object::Group(Group { file, node }),
@@ -108,22 +108,23 @@ impl File {
     }
 
     /// Returns the container of the file with a new metadata budget for one request.
-    fn request(&self) -> Arc<dyn Container> {
+    fn container_for_request(&self) -> Arc<dyn Container> {
         Arc::clone(&self.0.container).for_request(&RequestBudget::for_request())
     }
 
     fn attributes(&self, node: NodeId) -> Result<Vec<(Vec<u8>, Result<Values>)>> {
         let mut found = Vec::new();
-        self.request().attributes(node, &mut |attribute| {
-            let values = attribute.content.map(|content| self.values(content));
-            found.push((attribute.name, values));
-            ControlFlow::Continue(())
-        })?;
+        self.container_for_request()
+            .attributes(node, &mut |attribute| {
+                let values = attribute.content.map(|content| self.values(content));
+                found.push((attribute.name, values));
+                ControlFlow::Continue(())
+            })?;
         Ok(found)
     }
 
     fn attribute(&self, node: NodeId, name: &[u8]) -> Result<Option<Values>> {
-        let attribute = self.request().attribute(node, name)?;
+        let attribute = self.container_for_request().attribute(node, name)?;
         let content = attribute.map(|attribute| attribute.content).transpose()?;
         Ok(content.map(|content| self.values(content)))
     }
@@ -195,7 +196,7 @@ impl Group {
     /// # Errors
     /// Fails if the index of the group is damaged.
     pub fn links(&self) -> Result<Links> {
-        let stream = self.file.request().links(self.node.id)?;
+        let stream = self.file.container_for_request().links(self.node.id)?;
         Ok(Links {
             stream: Some(stream),
         })
@@ -211,7 +212,7 @@ impl Group {
 
     /// Returns the array that the members of an ASDF group form together, such as a masked array.
     /// Returns `None` for any other group.
-    pub fn assembled(&self) -> Option<Dataset> {
+    pub fn assembled_dataset(&self) -> Option<Dataset> {
         let array = self.node.assembled_array.as_ref()?;
         Some(Dataset {
             file: self.file.clone(),

@@ -44,10 +44,10 @@ use crate::hdf5::file::caches::Caches;
 use crate::hdf5::file::context::Context;
 use crate::hdf5::file::driver_info::AssembledFile;
 use crate::hdf5::file::metadata::Metadata;
-use crate::hdf5::file::number_form::{Address, NumberForm};
+use crate::hdf5::file::number_form::{Address, NumberEncoding};
 use crate::hdf5::file::opening::OpeningBudget;
-use crate::hdf5::file::other_files::{DataFileOpener, OtherFiles, SourceFile};
-use crate::hdf5::file::superblock::{Superblock, Writer};
+use crate::hdf5::file::other_files::{OtherFileOpener, OtherFiles, VirtualSourceFile};
+use crate::hdf5::file::superblock::{Superblock, WriterState};
 use crate::hdf5::file::{cache_image, driver_info, superblock};
 use crate::hdf5::heap::global::GlobalHeap;
 use crate::hdf5::message::{file_space_info, kind};
@@ -88,7 +88,7 @@ impl File {
         caches: &Caches,
         force: bool,
     ) -> Result<Arc<Self>> {
-        let opening = OpeningBudget::unlimited(&caches.turns);
+        let opening = OpeningBudget::full_budget(&caches.description_lock);
         Self::open_with_budget(
             source,
             neighbours,
@@ -116,11 +116,11 @@ impl File {
         let superblock =
             Superblock::read(&*source, at).or_else(|_| Superblock::read(&*source, at))?;
         let writer = superblock.writer();
-        if writer == Writer::Any && !force {
-            return Err(open_for_writing());
+        if writer == WriterState::NotSwmr && !force {
+            return Err(open_for_writing_error());
         }
         let appended = match writer {
-            Writer::Appending => Arc::clone(&source).growing_view(),
+            WriterState::Swmr => Arc::clone(&source).growing_view(),
             _ => None,
         };
         let AssembledFile {
@@ -128,9 +128,9 @@ impl File {
             original_header_start: far_headers,
         } = match appended {
             Some(source) => source.into(),
-            None => assemble(source, &superblock, &neighbours, caches, effort)?,
+            None => assemble_file(source, &superblock, &neighbours, caches, effort)?,
         };
-        let form = NumberForm {
+        let form = NumberEncoding {
             original_header_start: far_headers,
             ..superblock.form
         };
@@ -146,7 +146,7 @@ impl File {
         let root = root_header.try_into()?;
         let file = Arc::new_cyclic(|own: &Weak<File>| File {
             context: Context {
-                heap: GlobalHeap::new(Arc::clone(&metadata), caches.heaps()),
+                heap: GlobalHeap::new(Arc::clone(&metadata), caches.heap_directories()),
                 shared: shared.with_metadata(&metadata),
                 metadata,
                 other_files: Arc::new(OtherFiles::new(
@@ -154,15 +154,15 @@ impl File {
                     neighbours,
                     Box::new(opener),
                     caches.other_files(),
-                    OpeningBudget::unlimited(&caches.turns),
+                    OpeningBudget::full_budget(&caches.description_lock),
                 )),
-                opening: OpeningBudget::unlimited(&caches.turns),
+                opening: OpeningBudget::full_budget(&caches.description_lock),
             },
             root,
             truncation_error: cut_off,
             objects: Arc::new(caches.objects()),
         });
-        let root = file.with_effort(effort, opening).object(root)?;
+        let root = file.with_effort(effort, opening).read_object(root)?;
         match root.node.kind {
             NodeKind::Group => Ok(file),
             _ => Err(Error::corrupt(
@@ -183,7 +183,7 @@ impl File {
         })
     }
 
-    fn object(&self, id: NodeId) -> Result<Arc<Object>> {
+    fn read_object(&self, id: NodeId) -> Result<Arc<Object>> {
         if let Some(object) = self.objects.get(id) {
             return Ok(object);
         }
@@ -207,7 +207,7 @@ impl File {
         id: NodeId,
         then: impl FnOnce(&group::Group) -> Result<T>,
     ) -> Result<T> {
-        let object = self.object(id)?;
+        let object = self.read_object(id)?;
         match &object.group {
             Some(group) => then(group),
             None => Err(Error::corrupt("object header: not a group", id.number())),
@@ -235,14 +235,14 @@ struct FileOpener {
     force: bool,
 }
 
-impl DataFileOpener for FileOpener {
+impl OtherFileOpener for FileOpener {
     fn open(
         &self,
         source: SharedSource,
         neighbours: Arc<Neighbours>,
         effort: &RequestBudget,
         opening: &OpeningBudget,
-    ) -> Result<Arc<dyn SourceFile>> {
+    ) -> Result<Arc<dyn VirtualSourceFile>> {
         let (caches, force) = (&self.caches, self.force);
         Ok(File::open_with_budget(
             source, neighbours, caches, force, effort, opening,
@@ -250,7 +250,7 @@ impl DataFileOpener for FileOpener {
     }
 }
 
-impl SourceFile for File {
+impl VirtualSourceFile for File {
     fn container_for_request(
         &self,
         effort: &RequestBudget,
@@ -300,8 +300,8 @@ impl Container for File {
 
     fn drop_caches(&self) {
         self.objects.clear();
-        self.context.metadata.forget();
-        self.context.heap.forget();
+        self.context.metadata.clear_cache();
+        self.context.heap.clear_text_ends();
     }
 
     fn is_growing(&self) -> bool {
@@ -321,12 +321,14 @@ impl Container for File {
     }
 
     fn node(&self, id: NodeId) -> Result<Arc<Node>> {
-        self.object(id).map(|object| Arc::clone(&object.node))
+        self.read_object(id).map(|object| Arc::clone(&object.node))
     }
 
     fn is_likely_group(&self, id: NodeId) -> bool {
-        let kinds = object_header::first_kinds(&self.context.metadata, id.into());
-        kinds.iter().any(|kind| group::KINDS.contains(kind))
+        let kinds = object_header::first_message_types(&self.context.metadata, id.into());
+        kinds
+            .iter()
+            .any(|kind| group::GROUP_MESSAGE_TYPES.contains(kind))
     }
 
     fn link(&self, group: NodeId, name: &[u8]) -> Result<Option<Link>> {
@@ -393,7 +395,7 @@ impl Container for File {
 }
 
 /// Returns the error for a file that is open for writing. Its structures may contradict each other.
-fn open_for_writing() -> Error {
+fn open_for_writing_error() -> Error {
     Error::Usage(
         "the file is marked as open for writing; if no program writes it, 'h5clear -s FILE' clears \
          the mark; '--force' reads the file anyway"
@@ -404,7 +406,7 @@ fn open_for_writing() -> Error {
 /// Returns the complete file that starts with `first`: all members of a file of the family or multi
 /// driver, or `first` with its metadata cache image applied. A file with neither is returned
 /// unchanged.
-fn assemble(
+fn assemble_file(
     first: SharedSource,
     superblock: &Superblock,
     neighbours: &Neighbours,
@@ -453,7 +455,7 @@ fn announce_pages(metadata: &Metadata, extension: &ObjectHeader) {
 /// the file as open for writing.
 fn check_truncated(superblock: &Superblock, source: &dyn Source) -> Option<Error> {
     let (length, end) = (source.length(), superblock.end_of_file);
-    let is_short = length < end && superblock.writer() == Writer::None;
+    let is_short = length < end && superblock.writer() == WriterState::None;
     let what = || {
         format!(
             "the file is truncated: it has {length} of the {end} bytes that its superblock \

@@ -23,10 +23,10 @@ fn the_first_word_selects_a_subcommand() {
     let path = |text: &str| Location::Path(text.into());
     let listed = task(Program::Command, "ls -lR data.h5 group").unwrap();
     let expected = InspectCommand::Ls {
-        format: Format {
+        format: ListFormat {
             long: true,
             recursive: true,
-            ..Format::default()
+            ..ListFormat::default()
         },
         operands: Operands {
             source: path("data.h5"),

@@ -10,7 +10,7 @@ use h5fs_reader::model::text::JsonObject;
 use crate::cli::args::CacheAction;
 use crate::cli::inspect::command_source::{self, Outcome};
 use crate::cli::text::printable::printable;
-use crate::cli::text::progress::amount;
+use crate::cli::text::progress::format_bytes;
 use crate::fs::timestamp_of;
 
 /// Text that is shown for a source whose URL the cache does not contain.
@@ -20,7 +20,7 @@ const UNKNOWN: &str = "(unknown)";
 ///
 /// # Errors
 /// `Usage` in both cases.
-pub(in crate::cli) fn refuse(act: CacheAction, size: Option<u64>) -> Result<()> {
+pub(in crate::cli) fn check_size_option(act: CacheAction, size: Option<u64>) -> Result<()> {
     let text = match (act, size) {
         (CacheAction::Trim, None) => {
             "cache: trim: --size, the maximum size after trimming, is missing"
@@ -41,7 +41,7 @@ pub(in crate::cli) fn run(
     size: Option<u64>,
     json: bool,
 ) -> Outcome<()> {
-    let failed = |error| Error::io(&error, directory.display().to_string());
+    let failed = |error| Error::from_io(&error, directory.display().to_string());
     let cache = DiskCache::open_to_manage(directory).map_err(failed)?;
     let text = match act {
         CacheAction::List => {
@@ -55,7 +55,7 @@ pub(in crate::cli) fn run(
         CacheAction::Trim | CacheAction::Clear => {
             let most = size.filter(|_| act == CacheAction::Trim).unwrap_or(0);
             let (before, left) = cache.trim(most).map_err(failed)?;
-            deleted(before.saturating_sub(left), left, json)
+            format_deletion(before.saturating_sub(left), left, json)
         }
     };
     command_source::stdout_file()?.write_all(text.as_bytes())?;
@@ -69,51 +69,55 @@ fn as_table(shares: &[CachedSource]) -> String {
     for share in shares {
         let source = share.source.as_deref().map(printable);
         let source = source.unwrap_or_else(|| UNKNOWN.to_owned());
-        text += &line(share.bytes, &used(share), &source);
+        text += &line(share.bytes, &format_last_use(share), &source);
     }
-    text + &line(sum(shares), "", &format!("{} sources", shares.len()))
+    text + &line(
+        total_bytes(shares),
+        "",
+        &format!("{} sources", shares.len()),
+    )
 }
 
 fn line(bytes: u64, used: &str, source: &str) -> String {
-    format!("{:>10}  {used:20}  {source}\n", amount(bytes as f64))
+    format!("{:>10}  {used:20}  {source}\n", format_bytes(bytes as f64))
 }
 
 fn as_json(shares: &[CachedSource]) -> String {
     let object = |share: &CachedSource| {
         let mut object = JsonObject::default();
         match &share.source {
-            Some(source) => object.text("source", source),
-            None => object.json("source", "null"),
+            Some(source) => object.add_text("source", source),
+            None => object.add_json("source", "null"),
         }
-        object.json("bytes", share.bytes);
-        object.text("used", used(share));
+        object.add_json("bytes", share.bytes);
+        object.add_text("used", format_last_use(share));
         object.finish()
     };
     let sources: Vec<String> = shares.iter().map(object).collect();
     let mut all = JsonObject::default();
-    all.json("bytes", sum(shares));
-    all.json("sources", format!("[{}]", sources.join(",\n ")));
+    all.add_json("bytes", total_bytes(shares));
+    all.add_json("sources", format!("[{}]", sources.join(",\n ")));
     all.finish() + "\n"
 }
 
-fn deleted(bytes: u64, left: u64, json: bool) -> String {
+fn format_deletion(bytes: u64, left: u64, json: bool) -> String {
     if json {
         let mut object = JsonObject::default();
-        object.json("deleted", bytes);
-        object.json("left", left);
+        object.add_json("deleted", bytes);
+        object.add_json("left", left);
         object.finish() + "\n"
     } else {
-        let (bytes, left) = (amount(bytes as f64), amount(left as f64));
+        let (bytes, left) = (format_bytes(bytes as f64), format_bytes(left as f64));
         format!("{bytes} deleted, {left} left\n")
     }
 }
 
-fn sum(shares: &[CachedSource]) -> u64 {
+fn total_bytes(shares: &[CachedSource]) -> u64 {
     shares.iter().map(|share| share.bytes).sum()
 }
 
 /// Formats the time at which the source was last used, in UTC to the second.
-fn used(share: &CachedSource) -> String {
+fn format_last_use(share: &CachedSource) -> String {
     timestamp_of(share.last_used)
 }
 
@@ -140,7 +144,10 @@ mod tests {
                         \u{20}  4.0 KiB  1994-11-06T08:49:37Z  (unknown)\n\
                         \u{20}  1.5 GiB                        2 sources\n";
         assert_eq!(as_table(&shares()), expected);
-        assert_eq!(deleted(4096, 0, false), "4.0 KiB deleted, 0 B left\n");
+        assert_eq!(
+            format_deletion(4096, 0, false),
+            "4.0 KiB deleted, 0 B left\n"
+        );
     }
 
     #[test]
@@ -156,6 +163,9 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("s3://b/\\u001ba.h5"), "{text}");
-        assert_eq!(deleted(4096, 7, true), "{\"deleted\": 4096, \"left\": 7}\n");
+        assert_eq!(
+            format_deletion(4096, 7, true),
+            "{\"deleted\": 4096, \"left\": 7}\n"
+        );
     }
 }

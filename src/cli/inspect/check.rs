@@ -30,10 +30,10 @@ use crate::cli::text::progress::{CompletedWork, ProgressLine, ProgressShare, TIC
 use crate::fs::{Defect, FileKind, Filesystem, Handle, Ino, Requests, SeekKind, errno};
 
 /// Maximum number of objects that wait to be examined, and of faults that wait to be written.
-const WAITING: usize = 256;
+const QUEUE_LENGTH: usize = 256;
 
 /// The view trees that show an object or a group as a table.
-const TABLES: [&[u8]; 4] = [b"csv", b"cf", b"parquet", b"fits"];
+const TABLE_VIEWS: [&[u8]; 4] = [b"csv", b"cf", b"parquet", b"fits"];
 
 /// Output format of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -131,7 +131,11 @@ fn report_unopened(
         ReportFormat::Lines => {}
         ReportFormat::Json => {
             let sum = CheckSummary::for_file(checked, false);
-            writeln!(output, "{}", check_result::unopened(name, &reason))?;
+            writeln!(
+                output,
+                "{}",
+                check_result::unopened_json_line(name, &reason)
+            )?;
             writeln!(output, "{}", sum.json_line(options.data))?;
         }
         ReportFormat::Records => {
@@ -160,20 +164,20 @@ struct SourceCheck<'a> {
 /// checked.
 #[derive(Default)]
 struct CheckProgress {
-    total: AtomicU64,
+    total_bytes: AtomicU64,
     /// Number of bytes that were read, or skipped because they are holes.
-    passed: AtomicU64,
+    checked_bytes: AtomicU64,
     /// Whether the walk has ended, so that the total size is final.
-    is_whole: AtomicBool,
+    is_total_final: AtomicBool,
 }
 
 impl CheckProgress {
-    fn share(&self) -> Option<ProgressShare> {
-        self.is_whole
+    fn progress_share(&self) -> Option<ProgressShare> {
+        self.is_total_final
             .load(Ordering::Acquire)
             .then(|| ProgressShare {
-                processed: self.passed.load(Ordering::Relaxed),
-                total: self.total.load(Ordering::Relaxed),
+                processed: self.checked_bytes.load(Ordering::Relaxed),
+                total: self.total_bytes.load(Ordering::Relaxed),
             })
     }
 }
@@ -198,7 +202,9 @@ struct UncountedPart<'a> {
 impl UncountedPart<'_> {
     fn advance(&mut self, to: u64) {
         let passed = to.min(self.end).saturating_sub(self.from);
-        self.ahead.passed.fetch_add(passed, Ordering::Relaxed);
+        self.ahead
+            .checked_bytes
+            .fetch_add(passed, Ordering::Relaxed);
         self.from = self.from.max(to);
     }
 }
@@ -213,30 +219,30 @@ impl SourceCheck<'_> {
     /// Runs the threads of the check and writes the faults. Returns the counts of the whole check.
     fn run(&self, progress: &mut ProgressLine, output: &mut impl Write) -> Outcome<CheckResult> {
         thread::scope(|scope| {
-            let (found, faults) = sync_channel(WAITING);
-            let (met, objects) = sync_channel(WAITING);
+            let (found, faults) = sync_channel(QUEUE_LENGTH);
+            let (met, objects) = sync_channel(QUEUE_LENGTH);
             let objects = Arc::new(Mutex::new(objects));
             for _ in 0..self.threads {
                 let (found, objects) = (found.clone(), Arc::clone(&objects));
                 scope.spawn(move || {
-                    while let Some(object) = next(&objects) {
+                    while let Some(object) = next_object(&objects) {
                         self.examine_object(&object, &found);
                     }
                 });
             }
             drop(objects);
             scope.spawn(move || self.walk(&met, &found));
-            let written = self.write(&faults, progress, output);
+            let written = self.write_faults(&faults, progress, output);
             progress.clear();
             if written.is_err() {
-                self.end();
+                self.stop();
             }
             written
         })
     }
 
     /// Writes faults until all other threads have ended.
-    fn write(
+    fn write_faults(
         &self,
         faults: &Receiver<CheckFault>,
         progress: &mut ProgressLine,
@@ -248,19 +254,19 @@ impl SourceCheck<'_> {
                 Ok(fault) => {
                     progress.clear();
                     checked.count(fault.kind);
-                    writeln!(output, "{}", self.line(fault))?;
+                    writeln!(output, "{}", self.format_fault(fault))?;
                 }
                 Err(RecvTimeoutError::Timeout) => output.flush()?,
                 Err(RecvTimeoutError::Disconnected) => return Ok(checked),
             }
             progress.update(
                 self.completed(),
-                self.progress.share().filter(|_| self.options.data),
+                self.progress.progress_share().filter(|_| self.options.data),
             );
         }
     }
 
-    fn line(&self, fault: CheckFault) -> String {
+    fn format_fault(&self, fault: CheckFault) -> String {
         match self.options.form {
             ReportFormat::Lines => fault.line(),
             ReportFormat::Json => fault.json_line(self.name),
@@ -289,7 +295,7 @@ impl SourceCheck<'_> {
                     if named.stat.kind != FileKind::Directory && first {
                         let (kind, size) = (named.stat.kind, named.stat.size);
                         let size = if kind == FileKind::File { size } else { 0 };
-                        self.progress.total.fetch_add(size, Ordering::Relaxed);
+                        self.progress.total_bytes.fetch_add(size, Ordering::Relaxed);
                         // Fails only if the check has ended early, because then the receiving
                         // threads have exited.
                         let _ = met.send(PendingObject {
@@ -307,15 +313,15 @@ impl SourceCheck<'_> {
         };
         walk(self.filesystem, &mut visit);
         if self.options.views {
-            walk_views(self.filesystem, &TABLES, &mut visit);
+            walk_views(self.filesystem, &TABLE_VIEWS, &mut visit);
         }
-        self.progress.is_whole.store(true, Ordering::Release);
+        self.progress.is_total_final.store(true, Ordering::Release);
     }
 
     /// Reports each file that could not be joined. The file `.h5fs/errors` of the joined files
     /// lists them.
     fn report_absent(&self, found: &SyncSender<CheckFault>) {
-        for line in errors(self.filesystem).lines() {
+        for line in read_errors(self.filesystem).lines() {
             // Each line starts with a timestamp.
             let told = line
                 .split_once(' ')
@@ -400,7 +406,7 @@ impl SourceCheck<'_> {
     fn check_open_file(&self, ino: Ino, handle: Handle, mut left: UncountedPart<'_>) -> Result<()> {
         let size = self.filesystem.getattr(ino)?.attributes.size;
         // Finding the first data byte walks the array's index.
-        let mut next = self.data_at(handle, 0)?;
+        let mut next = self.next_data_offset(handle, 0)?;
         if !self.options.data {
             self.count_bytes(size);
             return Ok(());
@@ -418,14 +424,14 @@ impl SourceCheck<'_> {
             self.count_bytes(length);
             let end = offset.saturating_add(length);
             left.advance(end);
-            next = self.data_at(handle, end)?;
+            next = self.next_data_offset(handle, end)?;
         }
         Ok(())
     }
 
     /// Returns the offset of the first byte at or after `offset` that is not in a hole. Returns
     /// `None` if only a hole follows.
-    fn data_at(&self, handle: Handle, offset: u64) -> Result<Option<u64>> {
+    fn next_data_offset(&self, handle: Handle, offset: u64) -> Result<Option<u64>> {
         match self.filesystem.lseek(handle, offset, SeekKind::Data) {
             Err(error) if errno::from_error(&error) == Errno::ENXIO as i32 => Ok(None),
             other => other.map(Some),
@@ -439,7 +445,7 @@ impl SourceCheck<'_> {
     fn report_part(&self, path: &[u8], part: &str, error: &Error, found: &SyncSender<CheckFault>) {
         if errno::from_error(error) == Errno::ESTALE as i32 {
             // The file has changed during the check, which is not a fault.
-            return self.end();
+            return self.stop();
         }
         // Fails only if the check has ended early, because then the writing thread has exited.
         let _ = found.send(CheckFault {
@@ -464,7 +470,7 @@ impl SourceCheck<'_> {
         }
     }
 
-    fn end(&self) {
+    fn stop(&self) {
         self.should_stop.store(true, Ordering::Relaxed);
     }
 
@@ -474,7 +480,7 @@ impl SourceCheck<'_> {
 }
 
 /// Returns the lines of `.h5fs/errors`.
-fn errors(filesystem: &Filesystem) -> String {
+fn read_errors(filesystem: &Filesystem) -> String {
     let read = || -> Result<String> {
         let file = filesystem.resolve(b".h5fs/errors")?;
         let handle = filesystem.open_file(file.ino)?.handle;
@@ -486,7 +492,7 @@ fn errors(filesystem: &Filesystem) -> String {
 }
 
 /// Takes the next object to examine from the queue. Returns `None` after the last object.
-fn next(objects: &Mutex<Receiver<PendingObject>>) -> Option<PendingObject> {
+fn next_object(objects: &Mutex<Receiver<PendingObject>>) -> Option<PendingObject> {
     lock(objects).recv().ok()
 }
 
@@ -497,7 +503,7 @@ mod tests {
     #[test]
     fn a_file_is_passed_once_however_its_reading_ends() {
         let ahead = CheckProgress::default();
-        ahead.total.store(140, Ordering::Relaxed);
+        ahead.total_bytes.store(140, Ordering::Relaxed);
         let left = |end| UncountedPart {
             ahead: &ahead,
             from: 0,
@@ -505,20 +511,20 @@ mod tests {
         };
         let mut read = left(100);
         read.advance(40);
-        assert_eq!(ahead.share(), None, "the walk goes on");
-        ahead.is_whole.store(true, Ordering::Release);
+        assert_eq!(ahead.progress_share(), None, "the walk goes on");
+        ahead.is_total_final.store(true, Ordering::Release);
         let share = |passed| {
             Some(ProgressShare {
                 processed: passed,
                 total: 140,
             })
         };
-        assert_eq!(ahead.share(), share(40));
+        assert_eq!(ahead.progress_share(), share(40));
         // The file has grown since the walk found it.
         read.advance(130);
-        assert_eq!(ahead.share(), share(100));
+        assert_eq!(ahead.progress_share(), share(100));
         drop(read);
         drop(left(40));
-        assert_eq!(ahead.share(), share(140));
+        assert_eq!(ahead.progress_share(), share(140));
     }
 }

@@ -18,7 +18,7 @@ use crate::cli::inspect::check_result::{
 };
 use crate::cli::inspect::command_source::{self, Outcome};
 use crate::cli::inspect::data_files::DataFiles;
-use crate::cli::inspect::joined_names::JOINED;
+use crate::cli::inspect::joined_names::JOINED_PATH;
 use crate::cli::inspect::parallel::{self, ChildArguments, OutputFollower};
 use crate::cli::text::error_message::{message_about, print_error, reason_of};
 use crate::cli::text::printable::{printable_bytes, printable_untrusted};
@@ -38,18 +38,18 @@ pub(in crate::cli) fn check(
     let given = flags.into_iter().filter(|flag| flag.0);
     given.for_each(|(_, flag)| arguments.flag(flag));
     let mut files = DataFiles::new(sources, how);
-    let mut report = Report {
+    let mut report = CombinedReport {
         progress: ProgressLine::new(),
         output: BufWriter::new(command_source::stdout_file()?),
         json,
         name: Vec::new(),
         line: Vec::new(),
         sum: CheckSummary::default(),
-        has_end: false,
+        has_ended: false,
         is_joined: false,
     };
     parallel::read_sources(&mut files, &arguments, how.jobs, &mut report)?;
-    let directories = || sources.iter().filter(|source| is_near_directory(source));
+    let directories = || sources.iter().filter(|source| is_local_directory(source));
     if options.views && report.sum.files > 0 {
         arguments.flag("--joined");
         report.is_joined = true;
@@ -62,7 +62,7 @@ pub(in crate::cli) fn check(
     }
     for (directory, error) in files.failed {
         let name = directory.as_os_str().as_bytes();
-        report.unopened(name, &reason_of(name, &error))?;
+        report.report_unopened(name, &reason_of(name, &error))?;
     }
     report.progress.clear();
     if !json && !options.views && !how.quiet {
@@ -81,7 +81,7 @@ pub(in crate::cli) fn check(
 }
 
 /// Returns whether a source is a directory on this machine.
-fn is_near_directory(source: &Location) -> bool {
+fn is_local_directory(source: &Location) -> bool {
     source.path().is_some_and(Path::is_dir)
 }
 
@@ -90,14 +90,14 @@ fn is_near_directory(source: &Location) -> bool {
 fn warn_of_joining(source: &Location, how: &ReadingArguments) {
     let mut arguments = ChildArguments::for_command("ls", how);
     arguments.flag("--one");
-    arguments.paths.push(JOINED.into());
+    arguments.paths.push(JOINED_PATH.into());
     let listed = arguments.command(source);
     // If the process cannot be started, this was already reported for each file.
     let _ = listed.map(|mut command| command.stdout(Stdio::null()).status());
 }
 
 /// The combined results of the processes, while they are written.
-struct Report {
+struct CombinedReport {
     progress: ProgressLine,
     output: BufWriter<File>,
     /// Whether each line is a JSON object.
@@ -109,28 +109,28 @@ struct Report {
     /// The sum of the counts of all files whose processes have ended.
     sum: CheckSummary,
     /// Whether the last message of the current process has arrived.
-    has_end: bool,
+    has_ended: bool,
     /// Whether each process checks the joined files of a directory.
     is_joined: bool,
 }
 
-impl Report {
+impl CombinedReport {
     /// Handles a complete line of a process's output: one message.
     fn handle_line(&mut self) -> Outcome<()> {
         let line = std::mem::take(&mut self.line);
         match CheckMessage::from_line(&String::from_utf8_lossy(line.trim_ascii_end())) {
             CheckMessage::Totals(done) => {
                 self.sum.checked.add(done);
-                self.has_end = true;
+                self.has_ended = true;
             }
             CheckMessage::Unopened(reason) => {
-                self.has_end = true;
+                self.has_ended = true;
                 let (name, reason) = (self.name.clone(), printable_untrusted(&reason));
                 self.clear_progress()?;
                 print_error(&message_about(&name, &reason));
-                self.unopened(&name, &reason)?;
+                self.report_unopened(&name, &reason)?;
             }
-            CheckMessage::Fault(fault) => self.fault(&CheckFault {
+            CheckMessage::Fault(fault) => self.report_fault(&CheckFault {
                 reason: printable_untrusted(&fault.reason),
                 ..fault
             })?,
@@ -138,7 +138,7 @@ impl Report {
         Ok(())
     }
 
-    fn fault(&mut self, fault: &CheckFault) -> Outcome<()> {
+    fn report_fault(&mut self, fault: &CheckFault) -> Outcome<()> {
         self.progress.clear();
         self.sum.checked.count(fault.kind);
         let line = if self.json {
@@ -150,21 +150,25 @@ impl Report {
     }
 
     /// Writes that a source cannot be opened, and counts it.
-    fn unopened(&mut self, name: &[u8], reason: &str) -> Outcome<()> {
+    fn report_unopened(&mut self, name: &[u8], reason: &str) -> Outcome<()> {
         self.sum.unopened += 1;
         if self.json {
-            writeln!(self.output, "{}", check_result::unopened(name, reason))?;
+            writeln!(
+                self.output,
+                "{}",
+                check_result::unopened_json_line(name, reason)
+            )?;
         }
         Ok(())
     }
 }
 
-impl OutputFollower for Report {
+impl OutputFollower for CombinedReport {
     fn begin(&mut self, name: &[u8]) -> Outcome<()> {
         self.name = name.to_vec();
         if self.is_joined {
             self.name.extend_from_slice(b"/");
-            self.name.extend_from_slice(JOINED.as_bytes());
+            self.name.extend_from_slice(JOINED_PATH.as_bytes());
         }
         Ok(())
     }
@@ -189,7 +193,7 @@ impl OutputFollower for Report {
         if !self.line.is_empty() {
             self.handle_line()?;
         }
-        if std::mem::take(&mut self.has_end) {
+        if std::mem::take(&mut self.has_ended) {
             return Ok(());
         }
         let (name, reason) = (
@@ -198,7 +202,7 @@ impl OutputFollower for Report {
         );
         self.clear_progress()?;
         print_error(&message_about(&name, reason));
-        self.unopened(&name, reason)
+        self.report_unopened(&name, reason)
     }
 
     fn show_progress(&mut self, ended: u64, all: Option<u64>) -> Outcome<()> {

@@ -55,20 +55,20 @@ impl CheckFault {
     /// Formats the fault as a line of JSON, with the name of the source.
     pub(in crate::cli) fn json_line(&self, source: &[u8]) -> String {
         let mut object = JsonObject::default();
-        object.text("source", source);
-        object.text("path", &self.path);
-        object.text("kind", self.kind.name());
-        object.text("reason", &self.reason);
+        object.add_text("source", source);
+        object.add_text("path", &self.path);
+        object.add_text("kind", self.kind.name());
+        object.add_text("reason", &self.reason);
         object.finish()
     }
 }
 
 /// Formats a line of JSON about a source that cannot be opened.
-pub(in crate::cli) fn unopened(source: &[u8], reason: &str) -> String {
+pub(in crate::cli) fn unopened_json_line(source: &[u8], reason: &str) -> String {
     let mut object = JsonObject::default();
-    object.text("source", source);
-    object.text("kind", "unopened");
-    object.text("reason", reason);
+    object.add_text("source", source);
+    object.add_text("kind", "unopened");
+    object.add_text("reason", reason);
     object.finish()
 }
 
@@ -108,13 +108,13 @@ impl CheckResult {
         let s = if objects == 1 { "" } else { "s" };
         let read = if data { "read" } else { "not read" };
         let unreadable = self.unreadable;
-        let missing = counted(self.missing, "missing");
+        let missing = format_count(self.missing, "missing");
         format!("{objects} object{s}, {bytes} bytes {read}, {unreadable} unreadable{missing}")
     }
 }
 
 /// Formats a count with its noun `what`. Returns an empty text for zero.
-fn counted(count: u64, what: &str) -> String {
+fn format_count(count: u64, what: &str) -> String {
     match count {
         0 => String::new(),
         _ => format!(", {count} {what}"),
@@ -151,7 +151,7 @@ impl CheckSummary {
     pub(in crate::cli) fn line(self, data: bool) -> String {
         let files = self.files;
         let s = if files == 1 { "" } else { "s" };
-        let unopened = counted(self.unopened, "not opened");
+        let unopened = format_count(self.unopened, "not opened");
         format!("{files} file{s}, {}{unopened}", self.checked.line(data))
     }
 
@@ -163,14 +163,14 @@ impl CheckSummary {
             missing,
         } = self.checked;
         let mut object = JsonObject::default();
-        object.text("kind", "sum");
-        object.json("files", self.files);
-        object.json("unopened", self.unopened);
-        object.json("objects", done.objects);
-        object.json("bytes", done.bytes);
-        object.json("read", data);
-        object.json("unreadable", unreadable);
-        object.json("missing", missing);
+        object.add_text("kind", "sum");
+        object.add_json("files", self.files);
+        object.add_json("unopened", self.unopened);
+        object.add_json("objects", done.objects);
+        object.add_json("bytes", done.bytes);
+        object.add_json("read", data);
+        object.add_json("unreadable", unreadable);
+        object.add_json("missing", missing);
         object.finish()
     }
 }

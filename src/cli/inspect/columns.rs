@@ -11,14 +11,14 @@ pub(in crate::cli) const COLUMNS: usize = 7;
 const FIRST_NUMBER: usize = 5;
 
 /// Text of a column without content, so that every line has the same number of words.
-const NOTHING: &str = "-";
+const EMPTY_CELL: &str = "-";
 
 /// The texts in the columns of a line. Only texts with field names may contain spaces.
 pub(in crate::cli) type Cells = [String; COLUMNS];
 
 /// Returns the texts in the columns for one file. Sizes are in bytes, or in units such as K if
 /// `human` is set.
-pub(in crate::cli) fn cells(
+pub(in crate::cli) fn cells_of_file(
     filesystem: &dyn Requests,
     ino: Ino,
     stat: &Stat,
@@ -28,16 +28,17 @@ pub(in crate::cli) fn cells(
         FileKind::File => filesystem.getxattr(ino, name.as_bytes()).ok(),
         FileKind::Directory | FileKind::Symlink => None,
     };
-    let text = |name| fact(name).map_or_else(|| NOTHING.to_owned(), |value| without_spaces(&value));
+    let text =
+        |name| fact(name).map_or_else(|| EMPTY_CELL.to_owned(), |value| without_spaces(&value));
     let number = |number: u64| match stat.kind {
-        FileKind::Directory => NOTHING.to_owned(),
+        FileKind::Directory => EMPTY_CELL.to_owned(),
         FileKind::File | FileKind::Symlink if human => human_readable(number),
         FileKind::File | FileKind::Symlink => number.to_string(),
     };
     let kind = fact("user.h5fs.type");
     [
-        mode(stat),
-        kind.map_or_else(|| NOTHING.to_owned(), |kind| type_name(&kind)),
+        format_mode(stat),
+        kind.map_or_else(|| EMPTY_CELL.to_owned(), |kind| type_name(&kind)),
         text("user.h5fs.shape"),
         text("user.h5fs.chunks"),
         text("user.h5fs.filters"),
@@ -82,7 +83,7 @@ fn without_spaces(value: &[u8]) -> String {
 }
 
 /// Formats the file type and the permissions as ls(1) does.
-fn mode(stat: &Stat) -> String {
+fn format_mode(stat: &Stat) -> String {
     let kind = match stat.kind {
         FileKind::Directory => 'd',
         FileKind::File => '-',
@@ -105,14 +106,14 @@ pub(in crate::cli) struct ColumnWidths([usize; COLUMNS]);
 
 impl ColumnWidths {
     /// Widens the columns to the widths of these texts.
-    pub(in crate::cli) fn fit(&mut self, cells: &Cells) {
+    pub(in crate::cli) fn widen_to(&mut self, cells: &Cells) {
         for (width, cell) in self.0.iter_mut().zip(cells) {
             *width = (*width).max(cell.chars().count());
         }
     }
 
     /// Formats the texts of a line in their columns. A space follows each column.
-    pub(in crate::cli) fn aligned(&self, cells: &Cells) -> String {
+    pub(in crate::cli) fn align(&self, cells: &Cells) -> String {
         let mut line = String::new();
         for (column, (&width, cell)) in self.0.iter().zip(cells).enumerate() {
             let padded = if column < FIRST_NUMBER {
@@ -143,7 +144,7 @@ mod tests {
             gid: 0,
             modified: (0, 0),
         };
-        assert_eq!(mode(&stat), "drwxr-x---");
+        assert_eq!(format_mode(&stat), "drwxr-x---");
     }
 
     /// The expected texts are the output of `ls -h` and `numfmt --to=iec --round=up`.
@@ -180,14 +181,14 @@ mod tests {
         let long = row(["-r--r--r--", "float64", "[2]", "-", "-", "512", "16"]);
         let short = row(["-r--r--r--", "int8", "[10]", "-", "-", "0", "10000"]);
         let mut widths = ColumnWidths::default();
-        widths.fit(&long);
-        widths.fit(&short);
+        widths.widen_to(&long);
+        widths.widen_to(&short);
         assert_eq!(
-            widths.aligned(&long),
+            widths.align(&long),
             "-r--r--r-- float64 [2]  - - 512    16 "
         );
         assert_eq!(
-            widths.aligned(&short),
+            widths.align(&short),
             "-r--r--r-- int8    [10] - -   0 10000 "
         );
     }

@@ -24,13 +24,13 @@ pub(in crate::cli) enum OutputLayout {
 
 /// Reads each of `sources` in a separate process, and writes the outputs in the form `form`.
 /// Returns whether all sources could be read.
-pub(in crate::cli) fn write(
+pub(in crate::cli) fn write_combined(
     sources: &mut Sources<'_>,
     arguments: &ChildArguments,
     jobs: Option<usize>,
     form: OutputLayout,
 ) -> Outcome<bool> {
-    let mut writer = Writer {
+    let mut writer = CombinedWriter {
         form,
         output: command_source::stdout_file()?,
         sources: 0,
@@ -43,7 +43,7 @@ pub(in crate::cli) fn write(
     Ok(writer.faulty == 0)
 }
 
-struct Writer {
+struct CombinedWriter {
     form: OutputLayout,
     output: File,
     sources: u64,
@@ -55,7 +55,7 @@ struct Writer {
     is_at_start: bool,
 }
 
-impl Writer {
+impl CombinedWriter {
     /// Writes the end of the combined output, and the total on standard error.
     fn finish(&mut self) -> Outcome<()> {
         match (self.form, self.sources) {
@@ -64,7 +64,7 @@ impl Writer {
             _ => {}
         }
         if self.form != OutputLayout::Joined {
-            print_error(&sum(self.sources, self.faulty));
+            print_error(&total_line(self.sources, self.faulty));
         }
         Ok(())
     }
@@ -82,7 +82,7 @@ impl Writer {
     }
 }
 
-impl OutputFollower for Writer {
+impl OutputFollower for CombinedWriter {
     fn begin(&mut self, name: &[u8]) -> Outcome<()> {
         let is_first = self.sources == 0;
         self.sources += 1;
@@ -121,7 +121,7 @@ impl OutputFollower for Writer {
 }
 
 /// Formats the line with the total on standard error.
-fn sum(sources: u64, faulty: u64) -> String {
+fn total_line(sources: u64, faulty: u64) -> String {
     let s = if sources == 1 { "" } else { "s" };
     format!("{sources} source{s}, {faulty} with errors")
 }
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn a_sum_reads_well() {
-        assert_eq!(sum(1, 0), "1 source, 0 with errors");
-        assert_eq!(sum(3, 1), "3 sources, 1 with errors");
+        assert_eq!(total_line(1, 0), "1 source, 0 with errors");
+        assert_eq!(total_line(3, 1), "3 sources, 1 with errors");
     }
 }

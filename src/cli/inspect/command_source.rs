@@ -16,7 +16,7 @@ use h5fs_reader::source::location::{Location, Url};
 use h5fs_reader::source::remote::connection::Connection;
 
 use crate::cli::args::ReadingArguments;
-use crate::cli::inspect::joined_names::{JOINED, is_joined_path, joined_name};
+use crate::cli::inspect::joined_names::{JOINED_PATH, is_joined_path, joined_name};
 use crate::cli::mount::remote_source::RemoteSource;
 use crate::cli::text::advice;
 use crate::cli::text::error_message::{message_about, print_error};
@@ -52,7 +52,7 @@ impl From<io::Error> for CommandStop {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             ErrorKind::BrokenPipe => CommandStop::ReaderGone,
-            _ => CommandStop::Failed(Error::io(&error, "standard output")),
+            _ => CommandStop::Failed(Error::from_io(&error, "standard output")),
         }
     }
 }
@@ -71,7 +71,7 @@ pub(in crate::cli) fn open(source: CommandSource<'_>, verify: bool) -> Result<Fi
 fn open_file(source: CommandSource<'_>, mut options: fs::Options) -> Result<Filesystem> {
     let path = match source.file {
         Location::Path(path) => path,
-        Location::Url(url) => return enter_remote(source, url, &options)?.file(&mut options),
+        Location::Url(url) => return enter_remote(source, url, &options)?.open_file(&mut options),
     };
     let unread = UnreadSource::open(path)?;
     let shown = sandbox::ShownSource {
@@ -91,7 +91,7 @@ fn enter_remote(
 ) -> Result<RemoteSource> {
     let remote = RemoteSource::receive(url, &source.reading.remote.settings)?;
     let caged = RemoteSource::sandbox_options(options);
-    sandbox::enter(remote.for_sandbox(None), &caged, source.reading.sandbox)?;
+    sandbox::enter(remote.sandbox_source(None), &caged, source.reading.sandbox)?;
     Ok(remote)
 }
 
@@ -122,7 +122,7 @@ pub(in crate::cli) fn open_tree(
     let Some(path) = source.file.path().filter(|path| path.is_dir()) else {
         return Ok(ServedTree::File(Box::new(open_file(source, options)?)));
     };
-    let failed = |error| Error::io(&error, path.display().to_string());
+    let failed = |error| Error::from_io(&error, path.display().to_string());
     warn_directory(path, source.reading);
     let path = path.canonicalize().map_err(failed)?;
     let directory = LocalDirectory::open(&path).map_err(failed)?;
@@ -139,7 +139,7 @@ pub(in crate::cli) fn open_tree(
 
 /// Opens the files of a directory as joined files. See [`open`].
 pub(in crate::cli) fn open_joined(source: CommandSource<'_>) -> Result<Filesystem> {
-    match open_tree(source, &[JOINED.into()])? {
+    match open_tree(source, &[JOINED_PATH.into()])? {
         ServedTree::Archive(archive) => archive.open_joined(),
         ServedTree::File(_) => Err(Error::Usage("a single file cannot be joined".to_owned())),
     }

@@ -61,7 +61,7 @@ impl MatchingFiles {
 }
 
 /// Returns whether a location has the form `DIRECTORY[PATTERN]`.
-pub(in crate::cli) fn is_chosen(location: &Location) -> bool {
+pub(in crate::cli) fn has_pattern(location: &Location) -> bool {
     location.path().and_then(MatchingFiles::parse).is_some()
 }
 
@@ -70,7 +70,7 @@ impl PendingLocation {
         match self {
             PendingLocation::Named(location) => location.name(),
             PendingLocation::Local(path, _) => path.clone(),
-            PendingLocation::Remote(prefix, name) => prefix.absolute(&name.path),
+            PendingLocation::Remote(prefix, name) => prefix.url_path(&name.path),
         }
     }
 }
@@ -95,30 +95,30 @@ impl<'a> DataFiles<'a> {
         match next {
             PendingLocation::Named(Location::Url(url)) if url.is_prefix() => {
                 let prefix = Arc::new(PrefixFiles::open(url, self.how)?);
-                self.descend_far(&prefix, Path::new(""))?;
+                self.descend_remote(&prefix, Path::new(""))?;
             }
             PendingLocation::Named(Location::Path(path)) if path.is_dir() => {
                 command_source::warn_directory(path, self.how);
-                self.descend(path, None)?;
+                self.descend_local(path, None)?;
             }
             PendingLocation::Named(file) => match file.path().and_then(MatchingFiles::parse) {
                 Some(chosen) => {
                     let directory = chosen.directory.clone();
-                    self.descend(&directory, Some(&Arc::new(chosen)))?;
+                    self.descend_local(&directory, Some(&Arc::new(chosen)))?;
                 }
                 // If the file cannot be opened, its own process reports why.
                 None => return Ok(Some(file.clone())),
             },
             PendingLocation::Local(path, chosen) => match path.symlink_metadata() {
-                Ok(there) if there.is_dir() => self.descend(path, chosen.as_ref())?,
+                Ok(there) if there.is_dir() => self.descend_local(path, chosen.as_ref())?,
                 _ if chosen.as_ref().is_some_and(|chosen| !chosen.is_match(path)) => {}
-                Ok(there) if !there.is_file() || !is_data(path) => {}
+                Ok(there) if !there.is_file() || !is_data_file(path) => {}
                 _ => return Ok(Some(Location::Path(path.clone()))),
             },
             PendingLocation::Remote(prefix, name) if name.is_directory => {
-                self.descend_far(prefix, &name.path)?;
+                self.descend_remote(prefix, &name.path)?;
             }
-            PendingLocation::Remote(prefix, name) if prefix.is_data(&name.path) => {
+            PendingLocation::Remote(prefix, name) if prefix.is_data_file(&name.path) => {
                 return prefix.location(&name.path).map(Some);
             }
             PendingLocation::Remote(..) => {}
@@ -128,12 +128,16 @@ impl<'a> DataFiles<'a> {
 
     /// Adds the content of a directory to the stack, so that it is processed in the order of the
     /// names.
-    fn descend(&mut self, directory: &Path, chosen: Option<&Arc<MatchingFiles>>) -> Result<()> {
+    fn descend_local(
+        &mut self,
+        directory: &Path,
+        chosen: Option<&Arc<MatchingFiles>>,
+    ) -> Result<()> {
         let listed = std::fs::read_dir(directory).and_then(|entries| {
             let paths = entries.map(|entry| entry.map(|entry| entry.path()));
             paths.collect::<io::Result<Vec<_>>>()
         });
-        let failed = |error| Error::io(&error, directory.display().to_string());
+        let failed = |error| Error::from_io(&error, directory.display().to_string());
         let mut paths = listed.map_err(failed)?;
         paths.sort_by(|a, b| b.cmp(a));
         let near = |path| PendingLocation::Local(path, chosen.cloned());
@@ -141,7 +145,7 @@ impl<'a> DataFiles<'a> {
         Ok(())
     }
 
-    fn descend_far(&mut self, prefix: &Arc<PrefixFiles>, directory: &Path) -> Result<()> {
+    fn descend_remote(&mut self, prefix: &Arc<PrefixFiles>, directory: &Path) -> Result<()> {
         let names = prefix.list(directory)?.into_iter().rev();
         let ahead = names.map(|name| PendingLocation::Remote(Arc::clone(prefix), name));
         self.ahead.extend(ahead);
@@ -169,7 +173,7 @@ impl Iterator for DataFiles<'_> {
 
 /// Returns whether a file is a data file, judged by its content. If the file cannot be opened, its
 /// name decides, so that the command reports the error.
-fn is_data(path: &Path) -> bool {
+fn is_data_file(path: &Path) -> bool {
     match FileSource::open(path, None) {
         Ok(source) => detect::has_known_signature(&source),
         Err(_) => detect::has_data_file_extension(path.as_os_str().as_bytes()),
@@ -190,12 +194,12 @@ pub(in crate::cli) fn split_at_file(
         Location::Url(url) if url.is_prefix() => {
             PrefixFiles::open(url, how)?.split_at_file(Path::new(path))
         }
-        Location::Path(directory) if directory.is_dir() => Ok(nearest_file(directory, path)),
+        Location::Path(directory) if directory.is_dir() => Ok(first_file_on_path(directory, path)),
         _ => Ok(None),
     }
 }
 
-fn nearest_file(directory: &Path, path: &OsString) -> Option<(Location, OsString)> {
+fn first_file_on_path(directory: &Path, path: &OsString) -> Option<(Location, OsString)> {
     let mut file = directory.to_path_buf();
     let mut names = Path::new(path).components();
     for name in names.by_ref() {
@@ -250,9 +254,9 @@ mod tests {
         let top = directory.path();
         std::fs::create_dir(top.join("sub")).unwrap();
         std::fs::write(top.join("sub/a.h5"), "").unwrap();
-        let found = nearest_file(top, &"sub/a.h5/entry/x".into());
+        let found = first_file_on_path(top, &"sub/a.h5/entry/x".into());
         let file = Location::Path(top.join("sub/a.h5"));
         assert_eq!(found, Some((file, "entry/x".into())));
-        assert_eq!(nearest_file(top, &"sub/b.h5".into()), None);
+        assert_eq!(first_file_on_path(top, &"sub/b.h5".into()), None);
     }
 }

@@ -14,7 +14,7 @@ use crate::fs::{FileKind, Requests};
 /// # Errors
 /// Fails if the pattern matches no path, or if a directory cannot be listed. If the pattern may
 /// have been meant as a path, the error says why this path does not exist.
-pub(in crate::cli) fn expand(tree: &dyn Requests, path: &[u8]) -> Result<Vec<Vec<u8>>> {
+pub(in crate::cli) fn expand_pattern(tree: &dyn Requests, path: &[u8]) -> Result<Vec<Vec<u8>>> {
     if !is_pattern(path) {
         return Ok(vec![path.to_vec()]);
     }
@@ -31,7 +31,7 @@ pub(in crate::cli) fn expand(tree: &dyn Requests, path: &[u8]) -> Result<Vec<Vec
         let mut next = Vec::new();
         for directory in &found {
             if is_pattern(name) {
-                next.extend(matches(tree, directory, name)?);
+                next.extend(matching_paths(tree, directory, name)?);
             } else {
                 next.push(join(directory, name));
             }
@@ -59,7 +59,7 @@ fn is_pattern(name: &[u8]) -> bool {
 }
 
 /// Returns the paths of all names in `directory` that match `pattern`.
-fn matches(tree: &dyn Requests, directory: &[u8], pattern: &[u8]) -> Result<Vec<Vec<u8>>> {
+fn matching_paths(tree: &dyn Requests, directory: &[u8], pattern: &[u8]) -> Result<Vec<Vec<u8>>> {
     let ino = tree.find_path(directory, true)?.ino;
     let mut names = DirectoryNames::open(tree, ino)?;
     let mut found = Vec::new();
@@ -100,7 +100,7 @@ fn is_match(pattern: &[u8], name: &[u8]) -> bool {
         let Some((behind, from)) = star.filter(|(_, from)| !from.is_empty()) else {
             return false;
         };
-        let (_, from) = first(from);
+        let (_, from) = split_first_character(from);
         star = Some((behind, from));
         (pattern, name) = (behind, from);
     }
@@ -112,9 +112,9 @@ fn match_one<'a, 'b>(pattern: &'a [u8], name: &'b [u8]) -> Option<(&'a [u8], &'b
     if name.is_empty() {
         return None;
     }
-    let (character, rest) = first(name);
+    let (character, rest) = split_first_character(name);
     if let [b'[', inside @ ..] = pattern
-        && let Some((is_in, behind)) = class(inside, character)
+        && let Some((is_in, behind)) = match_class(inside, character)
     {
         return is_in.then_some((behind, rest));
     }
@@ -129,7 +129,7 @@ fn match_one<'a, 'b>(pattern: &'a [u8], name: &'b [u8]) -> Option<(&'a [u8], &'b
 /// Returns whether a class such as `[a-z]` contains `character`, and the pattern after the class.
 /// `inside` starts after the `[`. Returns `None` if no `]` follows, because the `[` then matches
 /// itself.
-fn class<'a>(inside: &'a [u8], character: &[u8]) -> Option<(bool, &'a [u8])> {
+fn match_class<'a>(inside: &'a [u8], character: &[u8]) -> Option<(bool, &'a [u8])> {
     let (is_not, mut inside) = match inside {
         [b'!' | b'^', inside @ ..] => (true, inside),
         inside => (false, inside),
@@ -142,9 +142,9 @@ fn class<'a>(inside: &'a [u8], character: &[u8]) -> Option<(bool, &'a [u8])> {
             _ => {}
         }
         is_first = false;
-        let (low, behind) = first(inside);
+        let (low, behind) = split_first_character(inside);
         let (high, behind) = match behind {
-            [b'-', last @ ..] if !matches!(last, [] | [b']', ..]) => first(last),
+            [b'-', last @ ..] if !matches!(last, [] | [b']', ..]) => split_first_character(last),
             _ => (low, behind),
         };
         // UTF-8 preserves the order of characters.
@@ -155,7 +155,7 @@ fn class<'a>(inside: &'a [u8], character: &[u8]) -> Option<(bool, &'a [u8])> {
 
 /// Splits off the first character of a text, or its first byte if the text does not start with
 /// valid UTF-8.
-fn first(text: &[u8]) -> (&[u8], &[u8]) {
+fn split_first_character(text: &[u8]) -> (&[u8], &[u8]) {
     let is_inner = |byte: &&u8| **byte & 0xc0 == 0x80;
     let inner = text.iter().skip(1).take(3).take_while(is_inner).count();
     let length = match str::from_utf8(&text[..(1 + inner).min(text.len())]) {

@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use h5fs_joined::choice::JoinChoice;
 use h5fs_reader::model::ndl::Syntax;
 
-use crate::view::texts::ndl::Options;
+use crate::view::texts::ndl::NdlOptions;
 
 /// Path of the directory in which all files of a source are joined.
-pub(in crate::cli) const JOINED: &str = ".h5fs/joined";
+pub(in crate::cli) const JOINED_PATH: &str = ".h5fs/joined";
 
 /// Splits `DIRECTORY[PATTERN]` into the directory and the path of the joined files below it.
 /// Returns `None` if `word` has another form, or if a file is called exactly `word`.
@@ -32,7 +32,12 @@ pub(in crate::cli) fn split_pattern(word: &Path) -> Option<(PathBuf, Vec<u8>)> {
         b'/' => &b"%2F"[..],
         byte => std::slice::from_ref(byte),
     });
-    let files = JOINED.as_bytes().iter().chain(choice).copied().collect();
+    let files = JOINED_PATH
+        .as_bytes()
+        .iter()
+        .chain(choice)
+        .copied()
+        .collect();
     Some((directory.to_path_buf(), files))
 }
 
@@ -55,7 +60,7 @@ pub(in crate::cli) fn joined_name(path: &OsStr) -> Option<&[u8]> {
 
 /// Returns the path of the file with the Ndarray Data Language description of the object at `path`.
 /// Returns `None` if `path` does not lead to joined files.
-pub(in crate::cli) fn document_path(path: &OsStr, options: Options) -> Option<OsString> {
+pub(in crate::cli) fn document_path(path: &OsStr, options: NdlOptions) -> Option<OsString> {
     let path = Some(path).filter(|path| is_joined_path(path))?.as_bytes();
     let path = path.strip_prefix(b"/").unwrap_or(path);
     let ending = match options.syntax {
@@ -127,9 +132,9 @@ mod tests {
     #[test]
     fn documents_of_files_that_are_one() {
         let of = |path: &str, syntax| {
-            let options = Options {
+            let options = NdlOptions {
                 syntax,
-                ..Options::default()
+                ..NdlOptions::default()
             };
             document_path(path.as_ref(), options).map(|path| path.into_string().unwrap())
         };

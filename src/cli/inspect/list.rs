@@ -15,10 +15,10 @@ use std::os::unix::ffi::OsStrExt;
 
 use h5fs_reader::error::{Error, Result};
 
-use crate::cli::args::Format;
+use crate::cli::args::ListFormat;
 use crate::cli::inspect::columns::{self, Cells, ColumnWidths};
 use crate::cli::inspect::command_source::{self, CommandSource, Outcome};
-use crate::cli::inspect::glob::expand;
+use crate::cli::inspect::glob::expand_pattern;
 use crate::cli::inspect::listed_json::JsonEntry;
 use crate::cli::inspect::walk::{DirectoryNames, NamedInode, join};
 use crate::cli::text::error_message::{message_about, print_error, print_file_error};
@@ -29,13 +29,13 @@ use crate::fs::{self, FileKind, Ino, Requests};
 
 /// Number of lines that are aligned with each other in a long listing. Later lines of the directory
 /// keep the column widths unless their texts are wider.
-const ALIGNED: usize = 4096;
+const ALIGNED_LINES: usize = 4096;
 
 /// Lists paths. Returns whether all of them could be listed.
 pub(in crate::cli) fn list(
     source: CommandSource<'_>,
     paths: &[OsString],
-    format: Format,
+    format: ListFormat,
 ) -> Outcome<bool> {
     // Must precede the sandbox, which hides whether an output is a terminal.
     let escape = format.terminal || io::stdout().is_terminal();
@@ -55,7 +55,7 @@ pub(in crate::cli) fn list(
         is_first: true,
     };
     let outcome = listing.write_all(paths);
-    listing.make_room();
+    listing.clear_progress();
     listing.output.flush()?;
     outcome.map(|()| listing.is_complete)
 }
@@ -71,7 +71,7 @@ enum ListStep {
     List(PendingDirectory),
     /// Releases the inode of a directory with `forget`, after everything in the directory has been
     /// listed.
-    Leave(Ino),
+    ReleaseDirectory(Ino),
 }
 
 /// The line of one entry in a listing.
@@ -90,7 +90,7 @@ struct ListingLine {
 
 struct ListWriter<'a> {
     tree: &'a dyn Requests,
-    format: Format,
+    format: ListFormat,
     escape: bool,
     paint: Coloring,
     output: BufWriter<File>,
@@ -108,9 +108,9 @@ impl ListWriter<'_> {
             self.output.write_all(b"[")?;
         }
         match &self.expand_patterns(paths)[..] {
-            [] if paths.is_empty() => self.path(b"/")?,
-            [path] => self.path(path)?,
-            paths => self.paths(paths)?,
+            [] if paths.is_empty() => self.list_path(b"/")?,
+            [path] => self.list_path(path)?,
+            paths => self.list_paths(paths)?,
         }
         if self.format.json {
             let end: &[u8] = if self.is_first { b"]\n" } else { b"\n]\n" };
@@ -123,7 +123,7 @@ impl ListWriter<'_> {
     fn expand_patterns(&mut self, paths: &[OsString]) -> Vec<Vec<u8>> {
         let mut expanded = Vec::new();
         for path in paths {
-            match expand(self.tree, path.as_bytes()) {
+            match expand_pattern(self.tree, path.as_bytes()) {
                 Ok(found) => expanded.extend(found),
                 Err(error) => self.report_failure(path.as_bytes(), &error),
             }
@@ -132,7 +132,7 @@ impl ListWriter<'_> {
     }
 
     /// Lists files first, and then each directory under its name, as ls(1) does.
-    fn paths(&mut self, paths: &[Vec<u8>]) -> Outcome<()> {
+    fn list_paths(&mut self, paths: &[Vec<u8>]) -> Outcome<()> {
         let mut directories = Vec::new();
         for path in paths {
             if let Some(directory) = self.write_entry(path)? {
@@ -145,7 +145,7 @@ impl ListWriter<'_> {
         Ok(())
     }
 
-    fn path(&mut self, path: &[u8]) -> Outcome<()> {
+    fn list_path(&mut self, path: &[u8]) -> Outcome<()> {
         match self.write_entry(path)? {
             Some(directory) => self.list_directories(directory, self.format.recursive),
             None => Ok(()),
@@ -175,8 +175,8 @@ impl ListWriter<'_> {
             ino: found.ino,
             stat: found.attributes,
         };
-        let line = self.line(path, &named);
-        self.write(&mut vec![line], &mut ColumnWidths::default())?;
+        let line = self.new_line(path, &named);
+        self.write_lines(&mut vec![line], &mut ColumnWidths::default())?;
         Ok(None)
     }
 
@@ -203,13 +203,13 @@ impl ListWriter<'_> {
         while let Some(step) = steps.pop() {
             let next = match step {
                 ListStep::List(next) => next,
-                ListStep::Leave(ino) => {
+                ListStep::ReleaseDirectory(ino) => {
                     self.tree.forget(ino, 1);
                     continue;
                 }
             };
             if with_names && !self.format.json {
-                self.make_room();
+                self.clear_progress();
                 let blank = if std::mem::replace(&mut self.is_first, false) {
                     ""
                 } else {
@@ -219,7 +219,7 @@ impl ListWriter<'_> {
                 self.write_name(&next.path, Style::Plain)?;
                 self.output.write_all(b":\n")?;
             }
-            steps.push(ListStep::Leave(next.ino));
+            steps.push(ListStep::ReleaseDirectory(next.ino));
             let beneath = self.list_directory(&next)?;
             steps.extend(beneath.into_iter().rev().map(ListStep::List));
         }
@@ -231,7 +231,7 @@ impl ListWriter<'_> {
         let mut beneath = Vec::new();
         let mut lines = Vec::new();
         let mut widths = ColumnWidths::default();
-        lines.extend(self.views(directory));
+        lines.extend(self.views_line(directory));
         let mut are_unordered = false;
         let torn = match DirectoryNames::open(self.tree, directory.ino) {
             Err(error) => Some(error),
@@ -245,9 +245,9 @@ impl ListWriter<'_> {
                     Err(error) => break Some(error),
                 };
                 let path = join(&directory.path, &named.name);
-                lines.push(self.line(path.clone(), &named));
-                if lines.len() == ALIGNED {
-                    self.write(&mut lines, &mut widths)?;
+                lines.push(self.new_line(path.clone(), &named));
+                if lines.len() == ALIGNED_LINES {
+                    self.write_lines(&mut lines, &mut widths)?;
                 }
                 self.show_progress()?;
                 let ino = named.ino;
@@ -258,20 +258,20 @@ impl ListWriter<'_> {
                 }
             },
         };
-        self.write(&mut lines, &mut widths)?;
+        self.write_lines(&mut lines, &mut widths)?;
         if are_unordered {
-            self.make_room();
+            self.clear_progress();
             let note = "too many names to sort: they are in the order of the file's index";
             print_error(&message_about(&directory.path, note));
         }
-        if let Some(error) = torn.or_else(|| self.fault(directory.ino)) {
+        if let Some(error) = torn.or_else(|| self.object_error(directory.ino)) {
             self.report_failure(&directory.path, &error);
         }
         Ok(beneath)
     }
 
     /// Returns the line for `.h5fs`, which is not part of any directory's list of names.
-    fn views(&self, directory: &PendingDirectory) -> Option<ListingLine> {
+    fn views_line(&self, directory: &PendingDirectory) -> Option<ListingLine> {
         const NAME: &[u8] = b".h5fs";
         if !self.format.all {
             return None;
@@ -282,13 +282,13 @@ impl ListWriter<'_> {
             ino: found.ino,
             stat: found.attributes,
         };
-        let line = self.line(join(&directory.path, NAME), &named);
+        let line = self.new_line(join(&directory.path, NAME), &named);
         self.tree.forget(named.ino, 1);
         Some(line)
     }
 
     /// Returns the line for an entry.
-    fn line(&self, path: Vec<u8>, named: &NamedInode) -> ListingLine {
+    fn new_line(&self, path: Vec<u8>, named: &NamedInode) -> ListingLine {
         let mut line = ListingLine {
             path,
             name: named.name.clone(),
@@ -302,7 +302,7 @@ impl ListWriter<'_> {
             self.describe(named, &mut line);
         }
         if named.stat.kind == FileKind::File {
-            line.faults.extend(self.fault(named.ino));
+            line.faults.extend(self.object_error(named.ino));
         }
         line.style = self.style(named, &line);
         line
@@ -318,7 +318,7 @@ impl ListWriter<'_> {
             }
         };
         let human = self.format.human_readable && !self.format.json;
-        line.cells = Some(columns::cells(self.tree, named.ino, &stat, human));
+        line.cells = Some(columns::cells_of_file(self.tree, named.ino, &stat, human));
         if named.stat.kind == FileKind::Symlink {
             match self.tree.readlink(named.ino) {
                 Ok(text) => line.target = Some(text),
@@ -333,26 +333,32 @@ impl ListWriter<'_> {
             _ if !line.faults.is_empty() => Style::Fault,
             FileKind::Directory => Style::Directory,
             FileKind::Symlink => Style::Symlink,
-            FileKind::File if self.text(named.ino, b"user.h5fs.shape").is_some() => Style::Dataset,
+            FileKind::File if self.xattr_text(named.ino, b"user.h5fs.shape").is_some() => {
+                Style::Dataset
+            }
             FileKind::File => Style::Plain,
         }
     }
 
     /// Returns the error that the object with this inode reports, if there is one.
-    fn fault(&self, ino: Ino) -> Option<Error> {
-        self.text(ino, b"user.h5fs.error").map(Error::Usage)
+    fn object_error(&self, ino: Ino) -> Option<Error> {
+        self.xattr_text(ino, b"user.h5fs.error").map(Error::Usage)
     }
 
-    fn text(&self, ino: Ino, name: &[u8]) -> Option<String> {
+    fn xattr_text(&self, ino: Ino, name: &[u8]) -> Option<String> {
         let value = self.tree.getxattr(ino, name).ok()?;
         Some(String::from_utf8_lossy(&value).trim_end().to_owned())
     }
 
     /// Writes all lines, each followed by its faults, and empties `lines`.
-    fn write(&mut self, lines: &mut Vec<ListingLine>, widths: &mut ColumnWidths) -> Outcome<()> {
-        self.make_room();
+    fn write_lines(
+        &mut self,
+        lines: &mut Vec<ListingLine>,
+        widths: &mut ColumnWidths,
+    ) -> Outcome<()> {
+        self.clear_progress();
         for cells in lines.iter().filter_map(|line| line.cells.as_ref()) {
-            widths.fit(cells);
+            widths.widen_to(cells);
         }
         for line in lines.drain(..) {
             if self.format.json {
@@ -360,7 +366,7 @@ impl ListWriter<'_> {
                 continue;
             }
             if let Some(cells) = &line.cells {
-                self.output.write_all(widths.aligned(cells).as_bytes())?;
+                self.output.write_all(widths.align(cells).as_bytes())?;
             }
             self.write_name(&line.name, line.style)?;
             if self.format.slash && line.is_directory {
@@ -419,7 +425,7 @@ impl ListWriter<'_> {
     }
 
     /// Clears the progress line before other lines are written.
-    fn make_room(&mut self) {
+    fn clear_progress(&mut self) {
         if let Some(progress) = &mut self.progress {
             progress.clear();
         }
@@ -427,7 +433,7 @@ impl ListWriter<'_> {
 
     fn report_failure(&mut self, path: &[u8], error: &Error) {
         self.is_complete = false;
-        self.make_room();
+        self.clear_progress();
         // Earlier entries must precede this message. A write error is reported by the next write.
         let _ = self.output.flush();
         print_file_error(path, error);

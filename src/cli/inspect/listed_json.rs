@@ -35,20 +35,20 @@ impl JsonEntry<'_> {
             _ => "file",
         };
         let mut object = JsonObject::default();
-        object.text("path", self.path);
-        object.text("kind", kind);
+        object.add_text("path", self.path);
+        object.add_text("kind", kind);
         for ((name, is_json), cell) in FIELDS.into_iter().zip(self.cells) {
             match &cell[..] {
                 "-" => {}
-                cell if is_json => object.json(name, cell),
-                cell => object.text(name, cell),
+                cell if is_json => object.add_json(name, cell),
+                cell => object.add_text(name, cell),
             }
         }
         if let Some(target) = self.target {
-            object.text("target", target);
+            object.add_text("target", target);
         }
         if !self.faults.is_empty() {
-            object.text("error", self.faults.join("; "));
+            object.add_text("error", self.faults.join("; "));
         }
         object.finish()
     }

@@ -83,7 +83,7 @@ fn has_path(operands: &Operands, path: &OsString) -> bool {
     arguments.paths.push(path.clone());
     let status = arguments.command(&operands.source).and_then(|mut command| {
         let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
-        status.map_err(|error| Error::io(&error, "starting `h5fs`"))
+        status.map_err(|error| Error::from_io(&error, "starting `h5fs`"))
     });
     status.is_ok_and(|status| status.success())
 }

@@ -29,16 +29,16 @@ use crate::limits;
 
 /// Maximum number of sources that are found before they are read, so that their total number
 /// becomes known.
-const FOUND: usize = 1 << 16;
+const MAX_FOUND: usize = 1 << 16;
 
 /// Maximum number of sources whose processes run before their output is written.
-const AHEAD: usize = 64;
+const MAX_RUNNING_AHEAD: usize = 64;
 
 /// Size in bytes of a block of a process's output.
-const PIECE: usize = 64 << 10;
+const BLOCK_SIZE: usize = 64 << 10;
 
 /// Maximum number of blocks of one process that wait to be written.
-const PIECES: usize = 8;
+const MAX_WAITING_BLOCKS: usize = 8;
 
 /// A message from the process of a source.
 enum SourceMessage {
@@ -131,7 +131,7 @@ impl ChildArguments {
     /// Fails if the path of this executable is unknown.
     pub(in crate::cli) fn command(&self, source: &Location) -> Result<Command> {
         let command = self.invocation(source).restart_command(Role::Launcher);
-        let mut command = command.map_err(|error| Error::io(&error, "starting `h5fs`"))?;
+        let mut command = command.map_err(|error| Error::from_io(&error, "starting `h5fs`"))?;
         command.stdin(Stdio::null());
         Ok(command)
     }
@@ -143,23 +143,23 @@ struct SourceCount {
     found: AtomicU64,
     ended: AtomicU64,
     /// Whether all sources have been found.
-    is_whole: AtomicBool,
+    is_found_final: AtomicBool,
 }
 
 impl SourceCount {
     /// Finds sources and sends them to the threads, until the threads have ended.
-    fn find(&self, sources: &mut Sources<'_>, find: &SyncSender<Location>) {
+    fn send_sources(&self, sources: &mut Sources<'_>, find: &SyncSender<Location>) {
         for source in sources {
             self.found.fetch_add(1, Ordering::Relaxed);
             if find.send(source).is_err() {
                 return;
             }
         }
-        self.is_whole.store(true, Ordering::Release);
+        self.is_found_final.store(true, Ordering::Release);
     }
 
     fn report(&self, follow: &mut dyn OutputFollower) -> Outcome<()> {
-        let is_whole = self.is_whole.load(Ordering::Acquire);
+        let is_whole = self.is_found_final.load(Ordering::Acquire);
         let all = is_whole.then(|| self.found.load(Ordering::Relaxed));
         follow.show_progress(self.ended.load(Ordering::Relaxed), all)
     }
@@ -179,14 +179,14 @@ pub(in crate::cli) fn read_sources(
     let jobs = jobs.unwrap_or_else(options::default_threads);
     let count = &SourceCount::default();
     thread::scope(|scope| {
-        let (find, found) = sync_channel(FOUND);
-        scope.spawn(move || count.find(sources, &find));
+        let (find, found) = sync_channel(MAX_FOUND);
+        scope.spawn(move || count.send_sources(sources, &find));
         let found = Arc::new(Mutex::new(found));
-        let (queue, turns) = sync_channel(AHEAD);
+        let (queue, turns) = sync_channel(MAX_RUNNING_AHEAD);
         for _ in 0..jobs {
             let (queue, found) = (queue.clone(), Arc::clone(&found));
             scope.spawn(move || {
-                while let Some((source, tell)) = next(&found, &queue) {
+                while let Some((source, tell)) = start_next_source(&found, &queue) {
                     let is_whole = run(&source, arguments, &tell).unwrap_or_else(|error| {
                         let _ = tell.send(SourceMessage::Message(printable(&error.to_string())));
                         false
@@ -205,13 +205,13 @@ pub(in crate::cli) fn read_sources(
 /// Takes the next source, and adds it to the queue of running sources. Returns the source, and the
 /// channel for the messages of its process. Returns `None` if no source is left, or if the output
 /// is closed.
-fn next(
+fn start_next_source(
     found: &Mutex<Receiver<Location>>,
     queue: &SyncSender<RunningSource>,
 ) -> Option<(Location, SyncSender<SourceMessage>)> {
     let found = lock(found);
     let source = found.recv().ok()?;
-    let (tell, news) = sync_channel(PIECES);
+    let (tell, news) = sync_channel(MAX_WAITING_BLOCKS);
     // Fails if the output is closed, because then the receiver has been dropped.
     queue.send((source.clone(), news)).ok()?;
     Some((source, tell))
@@ -272,7 +272,7 @@ fn run(
     arguments: &ChildArguments,
     tell: &SyncSender<SourceMessage>,
 ) -> Result<bool> {
-    let failed = |error| Error::io(&error, "starting `h5fs`");
+    let failed = |error| Error::from_io(&error, "starting `h5fs`");
     let mut command = arguments.command(source)?;
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(failed)?;
@@ -288,11 +288,11 @@ fn follow_child(child: &mut Child, tell: &SyncSender<SourceMessage>) -> Option<(
     let (mut output, errors) = (child.stdout.take()?, child.stderr.take()?);
     thread::scope(|scope| {
         scope.spawn(|| {
-            for line in lines(errors) {
+            for line in split_lines(errors) {
                 let _ = tell.send(SourceMessage::Message(line));
             }
         });
-        let mut piece = vec![0; PIECE];
+        let mut piece = vec![0; BLOCK_SIZE];
         loop {
             let read = output.read(&mut piece).unwrap_or(0);
             let bytes = piece.get(..read).filter(|bytes| !bytes.is_empty());
@@ -308,7 +308,7 @@ fn follow_child(child: &mut Child, tell: &SyncSender<SourceMessage>) -> Option<(
 }
 
 /// Splits the output of a process into lines. A line that exceeds the limit is split.
-fn lines(from: impl Read) -> impl Iterator<Item = String> {
+fn split_lines(from: impl Read) -> impl Iterator<Item = String> {
     let mut from = BufReader::new(from);
     std::iter::from_fn(move || {
         let mut line = Vec::new();
@@ -335,7 +335,9 @@ mod tests {
     #[test]
     fn a_line_without_an_end_comes_in_parts() {
         let long = "x".repeat(limits::REPORT_BYTES + 1);
-        let read: Vec<_> = lines(long.as_bytes()).map(|line| line.len()).collect();
+        let read: Vec<_> = split_lines(long.as_bytes())
+            .map(|line| line.len())
+            .collect();
         assert_eq!(read, [limits::REPORT_BYTES, 1]);
     }
 }

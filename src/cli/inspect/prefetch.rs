@@ -10,7 +10,7 @@ use h5fs_reader::source::remote::connection::Connection;
 use h5fs_reader::wire::to_u64;
 
 use crate::cli::inspect::command_source::{self, CommandSource, Outcome, PIECE};
-use crate::cli::inspect::glob::expand;
+use crate::cli::inspect::glob::expand_pattern;
 use crate::cli::inspect::walk::DirectoryNames;
 use crate::cli::text::error_message::{print_error, print_file_error};
 use crate::cli::text::printable::printable;
@@ -26,7 +26,7 @@ struct Prefetcher<'a> {
     is_quiet: bool,
     progress: ProgressLine,
     done: CompletedWork,
-    is_whole: bool,
+    has_read_all: bool,
 }
 
 /// A directory whose files are being read.
@@ -64,7 +64,7 @@ fn read_all(source: CommandSource<'_>, url: &Url, paths: &[OsString]) -> Outcome
     // Must precede the sandbox, which hides whether an output is a terminal.
     let progress = ProgressLine::new();
     let (tree, connection) = command_source::open_remote(source, url)?;
-    command_source::warn(source, tree.warning());
+    command_source::warn(source, tree.partial_file_warning());
     let mut reader = Prefetcher {
         tree: tree.requests(),
         connection: &connection,
@@ -72,16 +72,16 @@ fn read_all(source: CommandSource<'_>, url: &Url, paths: &[OsString]) -> Outcome
         is_quiet: source.reading.quiet,
         progress,
         done: CompletedWork::default(),
-        is_whole: true,
+        has_read_all: true,
     };
-    reader.warn();
+    reader.print_new_warnings();
     for path in paths {
-        match expand(reader.tree, path.as_bytes()) {
+        match expand_pattern(reader.tree, path.as_bytes()) {
             Ok(found) => found.iter().for_each(|path| reader.read_at(path)),
-            Err(error) => reader.fail(path.as_bytes(), &error),
+            Err(error) => reader.report_failure(path.as_bytes(), &error),
         }
     }
-    Ok(reader.is_whole)
+    Ok(reader.has_read_all)
 }
 
 impl Prefetcher<'_> {
@@ -92,7 +92,7 @@ impl Prefetcher<'_> {
             _ => self.read_file(found.ino),
         });
         if let Err(error) = read {
-            self.fail(path, &error);
+            self.report_failure(path, &error);
         }
     }
 
@@ -110,7 +110,7 @@ impl Prefetcher<'_> {
                 ended => {
                     if let Err(error) = ended {
                         let path = last.path.clone();
-                        self.fail(&path, &error);
+                        self.report_failure(&path, &error);
                     }
                     if let Some(over) = levels.pop().filter(|_| !levels.is_empty()) {
                         drop(over.names);
@@ -133,7 +133,7 @@ impl Prefetcher<'_> {
             }
             tree.forget(named.ino, 1);
             if let Err(error) = read {
-                self.fail(&path, &error);
+                self.report_failure(&path, &error);
             }
         }
         Ok(())
@@ -144,7 +144,7 @@ impl Prefetcher<'_> {
         let read = self.read_open(handle);
         self.tree.release(handle);
         self.done.objects += 1;
-        self.warn();
+        self.print_new_warnings();
         read
     }
 
@@ -164,10 +164,10 @@ impl Prefetcher<'_> {
 
     /// Prints the warnings of the fetcher that have arrived since the last call. Each warning says
     /// why some bytes are not in the cache.
-    fn warn(&mut self) {
+    fn print_new_warnings(&mut self) {
         let warnings = self.connection.warnings();
         for text in warnings.get(self.warning_count..).unwrap_or_default() {
-            self.is_whole = false;
+            self.has_read_all = false;
             self.progress.clear();
             if !self.is_quiet {
                 print_error(&format!("warning: {}", printable(text)));
@@ -176,8 +176,8 @@ impl Prefetcher<'_> {
         self.warning_count = warnings.len();
     }
 
-    fn fail(&mut self, path: &[u8], error: &Error) {
-        self.is_whole = false;
+    fn report_failure(&mut self, path: &[u8], error: &Error) {
+        self.has_read_all = false;
         self.progress.clear();
         print_file_error(path, error);
     }

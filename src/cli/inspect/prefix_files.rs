@@ -52,12 +52,12 @@ impl PrefixFiles {
     pub(in crate::cli) fn open(url: &Url, how: &ReadingArguments) -> Result<Self> {
         let call = ChildArguments::for_command("ls", how).invocation(&Location::Url(url.clone()));
         let started = handover::start_fetcher(&call, Stdio::inherit());
-        let failed = |error| Error::io(&error, "starting the fetcher");
+        let failed = |error| Error::from_io(&error, "starting the fetcher");
         let (fetcher, ends) = started.map_err(failed)?;
         let fetcher = Fetcher(fetcher);
         let source = RemoteSource::new(url, &how.remote.settings, ends);
         Ok(PrefixFiles {
-            directory: source.directory(&mut fs::Options::default())?,
+            directory: source.open_directory(&mut fs::Options::default())?,
             url: url.clone(),
             _fetcher: fetcher,
         })
@@ -83,7 +83,7 @@ impl PrefixFiles {
 
     /// Returns whether the object at `path` is a data file, judged by its name or otherwise by its
     /// first bytes.
-    pub(in crate::cli) fn is_data(&self, path: &Path) -> bool {
+    pub(in crate::cli) fn is_data_file(&self, path: &Path) -> bool {
         let source = || {
             self.directory
                 .open(path, &|| true)?
@@ -104,11 +104,11 @@ impl PrefixFiles {
             let url = format!("{}{}", self.url, percent_encode(name, IN_NAME));
             return Location::parse(url.into());
         }
-        Location::parse(self.absolute(path).into())
+        Location::parse(self.url_path(path).into())
     }
 
     /// Returns the URL of the object at `path`, as a path.
-    pub(in crate::cli) fn absolute(&self, path: &Path) -> PathBuf {
+    pub(in crate::cli) fn url_path(&self, path: &Path) -> PathBuf {
         self.directory.absolute_path(path)
     }
 

@@ -38,7 +38,7 @@ pub(in crate::cli) struct DirectoryNames<'a> {
     batch: vec::IntoIter<NamedInode>,
     is_ordered: bool,
     /// The error of the first name that was listed, but could not be looked up.
-    failed: Option<Error>,
+    lookup_error: Option<Error>,
 }
 
 impl<'a> DirectoryNames<'a> {
@@ -50,7 +50,7 @@ impl<'a> DirectoryNames<'a> {
             cookie: 0,
             batch: Vec::new().into_iter(),
             is_ordered: filesystem.has_display_order(directory),
-            failed: None,
+            lookup_error: None,
         })
     }
 
@@ -68,16 +68,16 @@ impl<'a> DirectoryNames<'a> {
     pub(in crate::cli) fn next(&mut self) -> Result<Option<NamedInode>> {
         if self.batch.len() == 0 {
             self.batch = if self.is_ordered {
-                self.fetch()?
+                self.fetch_batch()?
             } else {
                 self.fetch_all()?
             }
             .into_iter();
         }
-        match (self.batch.next(), self.failed.take()) {
+        match (self.batch.next(), self.lookup_error.take()) {
             (None, Some(error)) => Err(error),
             (named, failed) => {
-                self.failed = failed;
+                self.lookup_error = failed;
                 Ok(named)
             }
         }
@@ -86,8 +86,8 @@ impl<'a> DirectoryNames<'a> {
     /// Fetches all remaining names and sorts them.
     fn fetch_all(&mut self) -> Result<Vec<NamedInode>> {
         let mut all = Vec::new();
-        while self.failed.is_none() {
-            let batch = self.fetch()?;
+        while self.lookup_error.is_none() {
+            let batch = self.fetch_batch()?;
             if batch.is_empty() {
                 break;
             }
@@ -99,11 +99,11 @@ impl<'a> DirectoryNames<'a> {
 
     /// Fetches the next batch of names. Returns an empty vector at the end. A batch that contains
     /// only `.` or `..` does not end the listing.
-    fn fetch(&mut self) -> Result<Vec<NamedInode>> {
+    fn fetch_batch(&mut self) -> Result<Vec<NamedInode>> {
         loop {
             let before = self.cookie;
             let batch = self.read_batch()?;
-            if !batch.is_empty() || self.failed.is_some() || self.cookie == before {
+            if !batch.is_empty() || self.lookup_error.is_some() || self.cookie == before {
                 return Ok(batch);
             }
         }
@@ -131,7 +131,7 @@ impl<'a> DirectoryNames<'a> {
                 Ok(entry) => batch.push(NamedInode::new(&name, &entry)),
                 // The file was removed after it was listed.
                 Err(Error::NotFound) if !self.is_ordered => {}
-                Err(error) => self.failed = Some(error),
+                Err(error) => self.lookup_error = Some(error),
             }
         }
         Ok(batch)
@@ -166,7 +166,7 @@ pub(in crate::cli) fn walk(
     visit: &mut dyn FnMut(VisitedItem<'_>) -> bool,
 ) {
     let go_on = walk_from(filesystem, filesystem.root(), b"/", visit);
-    if let Some(blocks) = blocks(filesystem).filter(|_| go_on) {
+    if let Some(blocks) = find_blocks_directory(filesystem).filter(|_| go_on) {
         walk_from(filesystem, blocks, b"/.h5fs/blocks", visit);
     }
 }
@@ -179,7 +179,7 @@ pub(in crate::cli) fn walk_views(
 ) {
     for tree in trees {
         let path = [b"/.h5fs/", *tree].concat();
-        let found = beneath_views(filesystem, tree);
+        let found = find_in_views(filesystem, tree);
         if found.is_some_and(|tree| !walk_from(filesystem, tree, &path, visit)) {
             return;
         }
@@ -187,12 +187,12 @@ pub(in crate::cli) fn walk_views(
 }
 
 /// Finds the directory that contains the blocks of an ASDF file.
-fn blocks(filesystem: &Filesystem) -> Option<Ino> {
-    beneath_views(filesystem, b"blocks")
+fn find_blocks_directory(filesystem: &Filesystem) -> Option<Ino> {
+    find_in_views(filesystem, b"blocks")
 }
 
 /// Finds the directory `name` in `.h5fs`.
-fn beneath_views(filesystem: &Filesystem, name: &[u8]) -> Option<Ino> {
+fn find_in_views(filesystem: &Filesystem, name: &[u8]) -> Option<Ino> {
     let views = filesystem.lookup(filesystem.root(), b".h5fs").ok()?.ino;
     let found = filesystem.lookup(views, name);
     filesystem.forget(views, 1);

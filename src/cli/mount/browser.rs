@@ -16,12 +16,12 @@ const OPENER: &str = "xdg-open";
 /// in a browser. If the page cannot be opened, the user can still open the printed path. Some
 /// programs that open the page do not return before the browser ends.
 pub(in crate::cli) fn open_page(point: &Path) {
-    let page = page(point);
+    let page = page_path(point);
     let mut output = io::stdout();
     let _ = writeln!(output, "{}", page.display()).and_then(|()| output.flush());
     let started = Command::new(OPENER)
         .arg(&page)
-        .env_remove(secrets::VARIABLE)
+        .env_remove(secrets::SECRETS_VARIABLE)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         // Ctrl-C must end this process, but not a browser that is already running.
@@ -41,7 +41,7 @@ pub(in crate::cli) fn open_page(point: &Path) {
 
 /// Returns the path of the HTML page about a mounted file. For a mounted directory, returns the
 /// mount point, because only the files in the directory have pages.
-fn page(point: &Path) -> PathBuf {
+fn page_path(point: &Path) -> PathBuf {
     let page = point.join(".h5fs/html/index.html");
     if page.exists() {
         page

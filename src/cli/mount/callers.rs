@@ -27,13 +27,13 @@ use crate::cli::text::log_file::LogFile;
 use crate::fs::fuse::EndedThreadFinder;
 
 /// Maximum number of threads in one request.
-const MOST: usize = 1024;
+const MAX_THREADS: usize = 1024;
 
 /// Time limit for an answer.
-const PATIENCE: Duration = Duration::from_secs(5);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Value in place of the number of threads, in a message that carries a reopened log file.
-const LOG: u32 = u32::MAX;
+const LOG_FILE_MARKER: u32 = u32::MAX;
 
 /// The supervisor's end of the supervision socket. Several threads write to it.
 pub(in crate::cli) struct SupervisionSocket {
@@ -61,7 +61,11 @@ impl SupervisionSocket {
     /// Sends the worker an open file in which it writes all later log lines.
     pub(in crate::cli) fn send_log_file(&self, file: &File) -> io::Result<()> {
         let _writing = lock(&self.writing);
-        rights::send(self.socket.as_fd(), &LOG.to_ne_bytes(), &[file.as_fd()])
+        rights::send_with_files(
+            self.socket.as_fd(),
+            &LOG_FILE_MARKER.to_ne_bytes(),
+            &[file.as_fd()],
+        )
     }
 }
 
@@ -70,7 +74,7 @@ impl SupervisionSocket {
 pub(in crate::cli) fn ended_thread_finder() -> (EndedThreadFinder, Sender<Vec<u32>>) {
     let (sender, answers) = channel();
     let find = move |threads: &[u32]| {
-        let parts = threads.chunks(MOST);
+        let parts = threads.chunks(MAX_THREADS);
         parts
             .map_while(|part| query_ended(part, &answers))
             .flatten()
@@ -85,7 +89,7 @@ fn query_ended(threads: &[u32], answers: &Receiver<Vec<u32>>) -> Option<Vec<u32>
     // Drops late answers, which belong to earlier requests.
     while answers.try_recv().is_ok() {}
     send(&mut SupervisorPipe, threads).ok()?;
-    answers.recv_timeout(PATIENCE).ok()
+    answers.recv_timeout(ANSWER_TIMEOUT).ok()
 }
 
 /// The worker's end of the supervision socket, which is its standard input. The end of the file
@@ -106,14 +110,14 @@ impl Write for SupervisorPipe {
 /// to `answers`, and new log files to `log`.
 pub(in crate::cli) fn receive_answers(answers: &Sender<Vec<u32>>, log: Option<&LogFile>) {
     let mut leash = DescriptorReader::new(io::stdin());
-    while let Ok(count) = number(&mut leash) {
-        if count == LOG {
+    while let Ok(count) = receive_number(&mut leash) {
+        if count == LOG_FILE_MARKER {
             if let (Some(file), Some(log)) = (leash.files.pop(), log) {
                 log.replace(File::from(file));
             }
             continue;
         }
-        let Ok(gone) = numbers(&mut leash, count) else {
+        let Ok(gone) = receive_numbers(&mut leash, count) else {
             return;
         };
         // The receiver is dropped when the mount has ended.
@@ -136,7 +140,7 @@ impl<S: AsFd> DescriptorReader<S> {
 
 impl<S: AsFd> Read for DescriptorReader<S> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let (length, files) = rights::receive(self.socket.as_fd(), buffer)?;
+        let (length, files) = rights::receive_with_files(self.socket.as_fd(), buffer)?;
         if !files.is_empty() {
             self.files = files;
         }
@@ -152,22 +156,22 @@ fn send(leash: &mut impl Write, threads: &[u32]) -> io::Result<()> {
 }
 
 fn receive(leash: &mut impl Read) -> io::Result<Vec<u32>> {
-    let count = number(leash)?;
-    numbers(leash, count)
+    let count = receive_number(leash)?;
+    receive_numbers(leash, count)
 }
 
-fn number(leash: &mut impl Read) -> io::Result<u32> {
+fn receive_number(leash: &mut impl Read) -> io::Result<u32> {
     let mut number = [0; 4];
     leash.read_exact(&mut number)?;
     Ok(u32::from_ne_bytes(number))
 }
 
-fn numbers(leash: &mut impl Read, count: u32) -> io::Result<Vec<u32>> {
+fn receive_numbers(leash: &mut impl Read, count: u32) -> io::Result<Vec<u32>> {
     let count = usize::try_from(count).map_err(io::Error::other)?;
-    if count > MOST {
+    if count > MAX_THREADS {
         return Err(io::ErrorKind::InvalidData.into());
     }
-    std::iter::repeat_with(|| number(leash))
+    std::iter::repeat_with(|| receive_number(leash))
         .take(count)
         .collect()
 }
@@ -231,7 +235,7 @@ mod tests {
         let mut log = tempfile::tempfile().unwrap();
         leash.send_log_file(&log).unwrap();
         let mut leash = DescriptorReader::new(worker.as_fd());
-        assert_eq!(number(&mut leash).unwrap(), LOG);
+        assert_eq!(receive_number(&mut leash).unwrap(), LOG_FILE_MARKER);
         let mut handed = File::from(leash.files.pop().unwrap());
         handed.write_all(b"line").unwrap();
         log.rewind().unwrap();

@@ -26,15 +26,15 @@ use crate::cli::text::lines::each_line;
 ///
 /// By default, glibc would raise its thresholds to 32 and 64 MiB, in as many heaps as there are
 /// threads.
-const ALLOCATOR: [(&str, &str); 4] = [
+const ALLOCATOR_VARIABLES: [(&str, &str); 4] = [
     ("MALLOC_ARENA_MAX", "1"),
     ("MALLOC_MMAP_THRESHOLD_", "16777216"),
     ("MALLOC_TRIM_THRESHOLD_", "16777216"),
     ("MALLOC_TOP_PAD_", "1048576"),
 ];
 
-/// Starts the worker, which writes its errors to `errors`. Returns its process, and the supervisor's
-/// end of the supervision socket.
+/// Starts the worker, which writes its errors to `errors`. Returns its process, and the
+/// supervisor's end of the supervision socket.
 ///
 /// # Errors
 /// Fails if the process cannot be started.
@@ -58,7 +58,7 @@ pub(in crate::cli::mount) fn start_worker(
             .spawn()?;
         Ok((worker, leash))
     });
-    started.map_err(|error| Error::io(&error, "starting the worker"))
+    started.map_err(|error| Error::from_io(&error, "starting the worker"))
 }
 
 /// Starts the fetcher if the source is a URL. Returns the descriptors that lead to the fetcher,
@@ -74,7 +74,7 @@ pub(in crate::cli::mount) fn start_fetcher(
     if mount.source.path().is_some() {
         return Ok(None);
     }
-    let failed = |error: io::Error| Error::io(&error, "starting the fetcher");
+    let failed = |error: io::Error| Error::from_io(&error, "starting the fetcher");
     // The output is filtered before it reaches the terminal.
     let is_read = mount.foreground || mount.settings.log_file.is_some();
     let errors = if is_read {
@@ -95,10 +95,10 @@ pub(in crate::cli::mount) fn start_fetcher(
     Ok(Some(ends))
 }
 
-/// Returns the settings of [`ALLOCATOR`] that the user's environment does not override.
+/// Returns the settings of [`ALLOCATOR_VARIABLES`] that the user's environment does not override.
 pub(in crate::cli) fn allocator_settings() -> impl Iterator<Item = (&'static str, &'static str)> {
     let is_free = |(name, _): &(&str, &str)| std::env::var_os(name).is_none();
-    ALLOCATOR.into_iter().filter(is_free)
+    ALLOCATOR_VARIABLES.into_iter().filter(is_free)
 }
 
 /// Starts a thread that prints the lines that a process writes to standard error, if they are text.

@@ -32,7 +32,8 @@ pub(in crate::cli::mount) enum MountEvent {
     LauncherGone,
 }
 
-/// Sends an event for each report of the worker, and one when the worker closes its standard output.
+/// Sends an event for each report of the worker, and one when the worker closes its standard
+/// output.
 pub(in crate::cli::mount) fn watch_worker(worker: &mut Child, sender: &Sender<MountEvent>) {
     let Some(output) = worker.stdout.take() else {
         return;
@@ -74,7 +75,7 @@ pub(in crate::cli::mount) fn watch_signals(
         watched.push(SIGHUP);
     }
     let mut signals =
-        Signals::new(watched).map_err(|error| Error::io(&error, "waiting for signals"))?;
+        Signals::new(watched).map_err(|error| Error::from_io(&error, "waiting for signals"))?;
     let sender = sender.clone();
     thread::spawn(move || {
         for number in signals.forever() {

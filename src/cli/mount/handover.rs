@@ -38,9 +38,9 @@ pub(in crate::cli) fn start_fetcher(
     call: &Invocation,
     errors: Stdio,
 ) -> io::Result<(Child, FetcherConnection)> {
-    let (own, other) = packets::pair()?;
+    let (own, other) = packets::socket_pair()?;
     let stage = memfd_create("h5fs stage", MemfdFlags::CLOEXEC)?;
-    let read_only = File::open(own_path(&stage))?;
+    let read_only = File::open(proc_fd_path(&stage))?;
     let fetcher = call
         .restart_command(Role::Fetcher)?
         .stdin(Stdio::from(other))
@@ -56,7 +56,7 @@ pub(in crate::cli) fn start_fetcher(
 }
 
 /// Returns the path of an open file of this process in `/proc`.
-fn own_path(file: &OwnedFd) -> String {
+fn proc_fd_path(file: &OwnedFd) -> String {
     use std::os::fd::AsRawFd;
     format!("/proc/self/fd/{}", file.as_raw_fd())
 }
@@ -72,7 +72,7 @@ pub(in crate::cli) fn supervision_socket(
 ) -> io::Result<(UnixStream, Stdio)> {
     let (held, worn) = UnixStream::pair()?;
     if let Some(ends) = ends {
-        rights::send(
+        rights::send_with_files(
             held.as_fd(),
             b"f",
             &[ends.socket.as_fd(), ends.stage.as_fd()],
@@ -88,7 +88,7 @@ pub(in crate::cli) fn supervision_socket(
 /// `Usage` if the socket holds no connection: the process was not started by this program.
 pub(in crate::cli) fn receive_connection() -> Result<FetcherConnection> {
     let nothing = || Error::Usage("the fetcher does not exist".to_owned());
-    let received = rights::receive(io::stdin().as_fd(), &mut [0]);
+    let received = rights::receive_with_files(io::stdin().as_fd(), &mut [0]);
     let (_, files) = received.map_err(|_| nothing())?;
     match <[OwnedFd; rights::FILES]>::try_from(files) {
         Ok([socket, stage]) => Ok(FetcherConnection {
@@ -101,7 +101,7 @@ pub(in crate::cli) fn receive_connection() -> Result<FetcherConnection> {
 
 /// Environment variables that the parsing process needs, in addition to variables with one of the
 /// prefixes in [`remove_secret_variables`]. All other variables may be secrets.
-const KEPT: &[&str] = &[
+const KEPT_VARIABLES: &[&str] = &[
     "H5FS_LOG",
     "PATH",
     "HOME",
@@ -115,7 +115,7 @@ const KEPT: &[&str] = &[
 /// Removes all environment variables that may contain secrets from the environment of a command.
 pub(in crate::cli) fn remove_secret_variables(command: &mut Command) {
     let is_kept = |name: &str| {
-        KEPT.contains(&name)
+        KEPT_VARIABLES.contains(&name)
             || ["LC_", "LANG", "MALLOC_", "LLVM_PROFILE", "NO_COLOR"]
                 .iter()
                 .any(|start| name.starts_with(start))
@@ -142,7 +142,7 @@ pub(in crate::cli) fn restart_with_fetcher(call: &Invocation) -> Error {
     };
     match attempt() {
         Ok(never) => match never {},
-        Err(error) => Error::io(&error, "starting the fetcher"),
+        Err(error) => Error::from_io(&error, "starting the fetcher"),
     }
 }
 
@@ -160,14 +160,14 @@ mod tests {
             stage: File::open("/dev/null").unwrap(),
         };
         let (held, worn) = UnixStream::pair().unwrap();
-        rights::send(
+        rights::send_with_files(
             held.as_fd(),
             b"f",
             &[ends.socket.as_fd(), ends.stage.as_fd()],
         )
         .unwrap();
         drop(ends);
-        let (length, files) = rights::receive(worn.as_fd(), &mut [0]).unwrap();
+        let (length, files) = rights::receive_with_files(worn.as_fd(), &mut [0]).unwrap();
         assert_eq!((length, files.len()), (1, rights::FILES));
         rustix::io::write(&files[0], b"through").unwrap();
         let mut seen = [0; 7];

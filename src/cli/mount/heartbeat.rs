@@ -24,7 +24,10 @@ pub(in crate::cli) enum ProbeStep {
 
 /// Sends a request to the mount at once, and then every [`limits::MOUNT_LOOK`], in a thread.
 /// Reports each event to `tell`, until `tell` returns false.
-pub(in crate::cli) fn watch(mount: OwnMount, tell: impl Fn(ProbeStep) -> bool + Send + 'static) {
+pub(in crate::cli) fn probe_at_intervals(
+    mount: OwnMount,
+    tell: impl Fn(ProbeStep) -> bool + Send + 'static,
+) {
     thread::spawn(move || {
         let changes = MountChanges::watch().ok();
         loop {
@@ -41,7 +44,7 @@ pub(in crate::cli) fn watch(mount: OwnMount, tell: impl Fn(ProbeStep) -> bool + 
             if !tell(ProbeStep::Answered(answer)) {
                 return;
             }
-            if ends_within(&mount, changes.as_ref(), limits::MOUNT_LOOK) {
+            if has_ended_within(&mount, changes.as_ref(), limits::MOUNT_LOOK) {
                 tell(ProbeStep::Ended);
                 return;
             }
@@ -51,7 +54,7 @@ pub(in crate::cli) fn watch(mount: OwnMount, tell: impl Fn(ProbeStep) -> bool + 
 
 /// Waits for the time `time`, or until the kernel has ended the mount's filesystem. Returns whether
 /// the filesystem has ended.
-fn ends_within(mount: &OwnMount, changes: Option<&MountChanges>, time: Duration) -> bool {
+fn has_ended_within(mount: &OwnMount, changes: Option<&MountChanges>, time: Duration) -> bool {
     /// Maximum time between a change of the mount table and the end of the unmounted filesystem.
     const MOMENT: Duration = Duration::from_millis(200);
     let end = Instant::now() + time;
@@ -107,10 +110,10 @@ impl UnansweredTime {
 pub(in crate::cli) fn waits_for_disk(pid: u32) -> bool {
     let threads = std::fs::read_dir(format!("/proc/{pid}/task"));
     let mut threads = threads.into_iter().flatten().flatten();
-    threads.any(|thread| state(&thread.path()) == Some('D'))
+    threads.any(|thread| thread_state(&thread.path()) == Some('D'))
 }
 
-fn state(thread: &Path) -> Option<char> {
+fn thread_state(thread: &Path) -> Option<char> {
     let stat = std::fs::read_to_string(thread.join("stat")).ok()?;
     // The process name before the state may contain any character.
     let (_, after) = stat.rsplit_once(") ")?;
@@ -139,8 +142,8 @@ mod tests {
 
     #[test]
     fn a_thread_that_runs_waits_for_no_disk() {
-        assert_eq!(state(Path::new("/proc/thread-self")), Some('R'));
-        assert_eq!(state(Path::new("/nowhere")), None);
+        assert_eq!(thread_state(Path::new("/proc/thread-self")), Some('R'));
+        assert_eq!(thread_state(Path::new("/nowhere")), None);
         assert!(!waits_for_disk(u32::MAX));
     }
 }

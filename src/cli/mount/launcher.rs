@@ -31,7 +31,8 @@ pub(in crate::cli) fn run(call: &Invocation, mount: &MountCommand) -> Result<Exi
                 .stderr(Stdio::null())
                 .spawn()
         });
-    let mut supervisor = started.map_err(|error| Error::io(&error, "starting the supervisor"))?;
+    let mut supervisor =
+        started.map_err(|error| Error::from_io(&error, "starting the supervisor"))?;
     let output = supervisor.stdout.take();
     match output.map(receive_report) {
         Some(Ok(Some(Report::Ready))) => return Ok(ExitCode::SUCCESS),

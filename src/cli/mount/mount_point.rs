@@ -10,10 +10,10 @@ use h5fs_reader::error::{Error, Result};
 /// # Errors
 /// `Usage` with a command that creates the directory, if it is missing. `ENOTDIR` if the path is
 /// not a directory.
-pub(in crate::cli) fn directory(path: &Path) -> Result<PathBuf> {
-    let io = |error: &io::Error| Error::io(error, path.display().to_string());
+pub(in crate::cli) fn resolve_mount_point(path: &Path) -> Result<PathBuf> {
+    let io = |error: &io::Error| Error::from_io(error, path.display().to_string());
     let point = path.canonicalize().map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => missing(path),
+        io::ErrorKind::NotFound => missing_directory_error(path),
         _ => io(&error),
     })?;
     if !point.metadata().map_err(|error| io(&error))?.is_dir() {
@@ -23,7 +23,7 @@ pub(in crate::cli) fn directory(path: &Path) -> Result<PathBuf> {
 }
 
 /// Returns the error for a missing mount point. It names the command that creates the directory.
-fn missing(point: &Path) -> Error {
+fn missing_directory_error(point: &Path) -> Error {
     let parent = point
         .parent()
         .filter(|parent| !parent.as_os_str().is_empty());

@@ -28,7 +28,7 @@ use crate::fs::metrics::{self, MountMetrics};
 use crate::limits;
 
 /// Time limit for the answer of a mount.
-const PATIENCE: Duration = Duration::from_secs(2);
+const QUERY_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Name of the file in `.h5fs` that describes the mount and its activity.
 const STATUS: &str = "status";
@@ -37,7 +37,7 @@ const STATUS: &str = "status";
 const METRICS: &str = "metrics";
 
 /// Filesystem type of this program's mounts in the mount table.
-const KIND: &str = "fuse.h5fs";
+const FILESYSTEM_TYPE: &str = "fuse.h5fs";
 
 /// The state of a mount, according to its answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,7 +50,7 @@ enum MountState {
     /// The mount has not answered in time.
     Hanging,
     /// The mount cannot be queried by this user, because only the user who mounted may access it.
-    Closed,
+    Inaccessible,
 }
 
 /// A query to a mount, which runs in its own thread.
@@ -67,7 +67,7 @@ impl PendingQuery {
         thread::spawn(move || {
             let _ = tell.send(MountState::query(&path, name));
         });
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + QUERY_TIMEOUT;
         PendingQuery { answer, until }
     }
 
@@ -84,7 +84,7 @@ impl MountState {
         match point.metadata().and_then(|_| read_text(point, name)) {
             Ok(text) => MountState::Serving(text),
             Err(error) if error.raw_os_error() == Some(Errno::ENOTCONN as i32) => MountState::Dead,
-            Err(error) if error.kind() == ErrorKind::PermissionDenied => MountState::Closed,
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => MountState::Inaccessible,
             Err(_) => MountState::Serving(String::new()),
         }
     }
@@ -96,7 +96,7 @@ impl MountState {
             MountState::Serving(_) => self.fact("state").unwrap_or("serving"),
             MountState::Dead => "dead",
             MountState::Hanging => "hanging",
-            MountState::Closed => "closed",
+            MountState::Inaccessible => "closed",
         }
     }
 
@@ -105,7 +105,7 @@ impl MountState {
     fn is_healthy(&self) -> bool {
         match self {
             MountState::Serving(_) => !self.name().starts_with("stale"),
-            MountState::Closed => true,
+            MountState::Inaccessible => true,
             MountState::Dead | MountState::Hanging => false,
         }
     }
@@ -139,12 +139,12 @@ fn read_text(point: &Path, name: &str) -> io::Result<String> {
 /// Prints the status of the mount at `point`. Returns whether the mount answers and has not lost
 /// its source.
 pub(in crate::cli) fn status(point: &Path, json: bool) -> Outcome<bool> {
-    let mount = mount_at(point, mounts()?)?;
+    let mount = mount_at(point, own_mounts()?)?;
     let state = PendingQuery::send(&mount.point, STATUS).state();
     let facts = facts(&mount, &state);
     let mut output = command_source::stdout_file()?;
     let text = if json {
-        object(&facts) + "\n"
+        facts_json(&facts) + "\n"
     } else {
         facts.iter().map(MountFact::line).collect()
     };
@@ -155,7 +155,7 @@ pub(in crate::cli) fn status(point: &Path, json: bool) -> Outcome<bool> {
 /// Prints a line for each mount of this machine. Returns whether all of them answer and have not
 /// lost their sources.
 pub(in crate::cli) fn list(json: bool) -> Outcome<bool> {
-    let asked = mounts()?.into_iter().map(|mount| {
+    let asked = own_mounts()?.into_iter().map(|mount| {
         let asked = PendingQuery::send(&mount.point, STATUS);
         (mount, asked)
     });
@@ -169,11 +169,11 @@ pub(in crate::cli) fn list(json: bool) -> Outcome<bool> {
     let text = if json {
         let objects = rows
             .iter()
-            .map(|(mount, state)| object(&facts(mount, state)));
+            .map(|(mount, state)| facts_json(&facts(mount, state)));
         let objects: Vec<_> = objects.collect();
         format!("[{}]\n", objects.join(",\n "))
     } else {
-        table(&rows)
+        format_table(&rows)
     };
     command_source::stdout_file()?.write_all(text.as_bytes())?;
     Ok(all_are_well)
@@ -182,7 +182,7 @@ pub(in crate::cli) fn list(json: bool) -> Outcome<bool> {
 /// Prints the metrics of the mounts at these points as one Prometheus text. Without points, prints
 /// the metrics of all mounts of this machine.
 pub(in crate::cli) fn metrics(points: &[PathBuf]) -> Outcome<()> {
-    let all = mounts()?;
+    let all = own_mounts()?;
     let chosen = if points.is_empty() {
         topmost(all)
     } else {
@@ -209,7 +209,7 @@ pub(in crate::cli) fn metrics(points: &[PathBuf]) -> Outcome<()> {
 /// `Usage` if the request asks for write access, or if no mount exists.
 pub(in crate::cli) fn remount(mount: &MountCommand) -> Result<()> {
     let point = &mount.mountpoint;
-    mount_at(point, mounts()?)?;
+    mount_at(point, own_mounts()?)?;
     if mount.settings.asks_to_write {
         let text = format!("{}: -o remount,rw: the mount is read-only", point.display());
         return Err(Error::Usage(text));
@@ -239,7 +239,7 @@ fn mount_metrics(mount: &MountEntry, state: MountState) -> MountMetrics {
         MountState::Serving(text) => figures.samples = metrics::parse_samples(&text),
         MountState::Dead | MountState::Hanging => figures.add("up", 0),
         // Only the mount's own user can find out whether it is up.
-        MountState::Closed => return figures,
+        MountState::Inaccessible => return figures,
     }
     if figures.samples.is_empty() {
         // The mount answers, but without views.
@@ -252,16 +252,18 @@ fn mount_metrics(mount: &MountEntry, state: MountState) -> MountMetrics {
 fn mount_at(point: &Path, mounts: Vec<MountEntry>) -> Result<MountEntry> {
     // A dead mount point cannot be canonicalized, but the user may still name it.
     let real = point.canonicalize().or_else(|_| std::path::absolute(point));
-    let real = real.map_err(|error| Error::io(&error, point.display().to_string()))?;
+    let real = real.map_err(|error| Error::from_io(&error, point.display().to_string()))?;
     let is_here = |mount: &MountEntry| mount.point == real;
     let none = || Error::Usage(format!("{}: not a mount of h5fs", point.display()));
     mounts.into_iter().rfind(is_here).ok_or_else(none)
 }
 
-fn mounts() -> Result<Vec<MountEntry>> {
+fn own_mounts() -> Result<Vec<MountEntry>> {
     let entries = MountTable::open().and_then(|table| table.entries());
-    let entries = entries.map_err(|error| Error::io(&error, MountTable::PATH))?;
-    let own = entries.into_iter().filter(|mount| mount.kind == KIND);
+    let entries = entries.map_err(|error| Error::from_io(&error, MountTable::PATH))?;
+    let own = entries
+        .into_iter()
+        .filter(|mount| mount.kind == FILESYSTEM_TYPE);
     Ok(own.collect())
 }
 
@@ -307,11 +309,11 @@ fn facts(mount: &MountEntry, state: &MountState) -> Vec<MountFact> {
         MountFact::text("source", mount.source.as_bytes()),
         MountFact::text("state", state.name().as_bytes()),
     ];
-    if let Some(worker) = worker(mount.device) {
+    if let Some(worker) = find_worker(mount.device) {
         facts.push(MountFact::new("pid", &worker.pid));
         facts.extend(
             worker
-                .memory()
+                .resident_bytes()
                 .map(|bytes| MountFact::new("memory bytes", &bytes.to_string())),
         );
     }
@@ -322,13 +324,13 @@ fn facts(mount: &MountEntry, state: &MountState) -> Vec<MountFact> {
     facts
 }
 
-fn object(facts: &[MountFact]) -> String {
+fn facts_json(facts: &[MountFact]) -> String {
     let mut object = JsonObject::default();
     for fact in facts {
         let name = fact.name.replace(' ', "_");
         match &fact.value {
-            MountFactValue::Text(text) => object.text(&name, text),
-            MountFactValue::Number(number) => object.json(&name, number),
+            MountFactValue::Text(text) => object.add_text(&name, text),
+            MountFactValue::Number(number) => object.add_json(&name, number),
         }
     }
     object.finish()
@@ -336,7 +338,7 @@ fn object(facts: &[MountFact]) -> String {
 
 /// Formats the table of `h5fs list`: mount points, sources, states, process IDs, uptimes, memory
 /// and errors.
-fn table(rows: &[(MountEntry, MountState)]) -> String {
+fn format_table(rows: &[(MountEntry, MountState)]) -> String {
     const HEADINGS: [&str; 7] = [
         "MOUNT POINT",
         "SOURCE",
@@ -349,8 +351,8 @@ fn table(rows: &[(MountEntry, MountState)]) -> String {
     let fact = |state: &MountState, name: &str| state.fact(name).unwrap_or("-").to_owned();
     let mut lines = vec![HEADINGS.map(str::to_owned)];
     lines.extend(rows.iter().map(|(mount, state)| {
-        let worker = worker(mount.device);
-        let memory = worker.as_ref().and_then(WorkerProcess::memory);
+        let worker = find_worker(mount.device);
+        let memory = worker.as_ref().and_then(WorkerProcess::resident_bytes);
         let memory = memory.map(|bytes| format!("{} MiB", bytes >> 20));
         let unknown = || "-".to_owned();
         [
@@ -392,7 +394,7 @@ struct WorkerProcess {
 
 /// Finds the process that serves the filesystem with this device number. Returns `None` if the
 /// process cannot be found, for example because it belongs to another user.
-fn worker(device: Device) -> Option<WorkerProcess> {
+fn find_worker(device: Device) -> Option<WorkerProcess> {
     let processes = fs::read_dir("/proc").ok()?.flatten();
     let process = processes.map(|process| process.path()).find(|process| {
         let line = fs::read(process.join("cmdline")).unwrap_or_default();
@@ -404,9 +406,9 @@ fn worker(device: Device) -> Option<WorkerProcess> {
 
 impl WorkerProcess {
     /// Returns the resident memory of the process, in bytes.
-    fn memory(&self) -> Option<u64> {
+    fn resident_bytes(&self) -> Option<u64> {
         let status = fs::read_to_string(self.process.join("status")).ok()?;
-        ResidentMemory::bytes_in(&status)
+        ResidentMemory::parse_resident_bytes(&status)
     }
 }
 
@@ -439,13 +441,13 @@ mod tests {
         let lines: String = facts.iter().map(MountFact::line).collect();
         assert_eq!(lines, "source: /a \"b\"\\n\nerrors: 12\nversion: 0.1.0\n");
         let json = r#"{"source": "/a \"b\"\n", "errors": 12, "version": "0.1.0"}"#;
-        assert_eq!(object(&facts), json);
+        assert_eq!(facts_json(&facts), json);
     }
 
     #[test]
     fn no_mount_is_a_line_of_headings() {
         assert_eq!(
-            table(&[]),
+            format_table(&[]),
             "MOUNT POINT  SOURCE  STATE  PID  SECONDS  MEMORY  ERRORS\n"
         );
     }

@@ -27,11 +27,11 @@ const MOUNT_POINT_LOCK: Duration = Duration::from_secs(10);
 
 fn read_mount_table() -> Result<Vec<MountEntry>> {
     let entries = open_table()?.entries();
-    entries.map_err(|error| Error::io(&error, MountTable::PATH))
+    entries.map_err(|error| Error::from_io(&error, MountTable::PATH))
 }
 
 fn open_table() -> Result<MountTable> {
-    MountTable::open().map_err(|error| Error::io(&error, MountTable::PATH))
+    MountTable::open().map_err(|error| Error::from_io(&error, MountTable::PATH))
 }
 
 /// A directory on which no filesystem was mounted at the time of the check.
@@ -84,7 +84,7 @@ impl FreeMountPoint {
             number: mount.id,
             id: seen.filter(|seen| seen.number == mount.id),
             device: mount.device,
-            filesystem: filesystem_of(mount.device).ok().flatten(),
+            bdi_inode: bdi_inode(mount.device).ok().flatten(),
         })
     }
 }
@@ -104,7 +104,7 @@ pub(crate) struct OwnMount {
     device: Device,
     /// Inode number of the filesystem's directory in sysfs. It distinguishes the filesystem from a
     /// later one with the same device number. `None` if the system does not provide this number.
-    filesystem: Option<u64>,
+    bdi_inode: Option<u64>,
 }
 
 /// Whether a path reaches the mount.
@@ -136,8 +136,8 @@ impl OwnMount {
     /// mounted nowhere and no process has one of its files open. Returns false if sysfs does not
     /// show the filesystem.
     pub(crate) fn has_ended(&self) -> bool {
-        let now = filesystem_of(self.device);
-        self.filesystem.is_some() && now.is_ok_and(|now| now != self.filesystem)
+        let now = bdi_inode(self.device);
+        self.bdi_inode.is_some() && now.is_ok_and(|now| now != self.bdi_inode)
     }
 
     fn visibility(&self, table: &[MountEntry]) -> Visibility {
@@ -192,7 +192,7 @@ impl OwnMount {
                 let mut copies = table
                     .iter()
                     .filter(|mount| mount.device == self.device && mount.id != self.number);
-                let copies = copies.try_for_each(detach_if);
+                let copies = copies.try_for_each(detach_if_topmost);
                 drop(root);
                 detach(&point).and(copies)?;
                 // Another program may have mounted at this path after the check. In that case the
@@ -222,7 +222,7 @@ impl OwnMount {
 }
 
 /// Unmounts the mount if it is the topmost one at its path.
-fn detach_if(mount: &MountEntry) -> Result<()> {
+fn detach_if_topmost(mount: &MountEntry) -> Result<()> {
     let seen = root_at(&mount.point).map(|root| root.id.number);
     if seen.is_ok_and(|number| number == mount.id) {
         detach(&mount.point)?;
@@ -236,7 +236,7 @@ fn detach_if(mount: &MountEntry) -> Result<()> {
 ///
 /// # Errors
 /// Fails if the directory cannot be read, or if sysfs is not mounted.
-fn filesystem_of(device: Device) -> io::Result<Option<u64>> {
+fn bdi_inode(device: Device) -> io::Result<Option<u64>> {
     const FILESYSTEMS: &str = "/sys/class/bdi";
     match std::fs::metadata(format!("{FILESYSTEMS}/{device}")) {
         Ok(directory) => Ok(Some(directory.ino())),
@@ -272,7 +272,7 @@ impl MountChanges {
 }
 
 fn root_at(point: &Path) -> Result<MountRoot> {
-    MountRoot::at(point).map_err(|error| Error::io(&error, point.display().to_string()))
+    MountRoot::at(point).map_err(|error| Error::from_io(&error, point.display().to_string()))
 }
 
 /// Locks the mount point `point` against other processes of this program. Two processes that mount
@@ -315,14 +315,14 @@ fn detach(point: &Path) -> Result<()> {
     match umount2(point, MntFlags::MNT_DETACH | MntFlags::UMOUNT_NOFOLLOW) {
         // Another process has already unmounted the filesystem.
         Ok(()) | Err(Errno::EINVAL | Errno::ENOENT) => Ok(()),
-        Err(Errno::EPERM) => fusermount(point),
-        Err(errno) => Err(Error::io(&errno.into(), point.display().to_string())),
+        Err(Errno::EPERM) => unmount_by_fusermount(point),
+        Err(errno) => Err(Error::from_io(&errno.into(), point.display().to_string())),
     }
 }
 
 /// Unmounts `point` by the setuid program of fuse3 (fusermount3), which permits users to unmount
 /// their own mounts.
-fn fusermount(point: &Path) -> Result<()> {
+fn unmount_by_fusermount(point: &Path) -> Result<()> {
     let helper = find_fusermount()?;
     let output = Command::new(&helper)
         .args(["-u", "-z", "--"])
@@ -330,7 +330,7 @@ fn fusermount(point: &Path) -> Result<()> {
         .current_dir("/")
         .stdin(Stdio::null())
         .output()
-        .map_err(|error| Error::io(&error, helper.display().to_string()))?;
+        .map_err(|error| Error::from_io(&error, helper.display().to_string()))?;
     if output.status.success() || read_mount_table()?.iter().all(|mount| mount.point != point) {
         return Ok(());
     }

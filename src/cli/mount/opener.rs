@@ -27,17 +27,17 @@ use h5fs_reader::source::packets;
 use nix::errno::Errno;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 
-use crate::cli::invocation::{MOUNT_COMMAND, Role, executable};
+use crate::cli::invocation::{MOUNT_COMMAND, Role, self_command};
 use crate::cli::mount::handover;
 use crate::cli::mount::rotation;
 use crate::cli::sandbox;
 
 /// Time limit for an answer of the opener. The file may be on a disk that responds late or never.
-const PATIENCE: Duration = Duration::from_secs(5);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Length in bytes of an answer: one byte with the number of the request, and four bytes with an
 /// error number or 0.
-const ANSWER: usize = 5;
+const ANSWER_LENGTH: usize = 5;
 
 /// Starts the process that opens `path`, an absolute path, as the user `owner`. Returns the
 /// function that requests the open file from the process.
@@ -45,9 +45,9 @@ const ANSWER: usize = 5;
 /// # Errors
 /// Fails if the system cannot start the process.
 pub(in crate::cli) fn start(path: &Path, owner: u32) -> io::Result<SourceOpener> {
-    let (own, other) = packets::pair()?;
-    set_socket_timeout(&own, Timeout::Recv, Some(PATIENCE))?;
-    let mut command = executable(MOUNT_COMMAND, Role::Opener)?;
+    let (own, other) = packets::socket_pair()?;
+    set_socket_timeout(&own, Timeout::Recv, Some(ANSWER_TIMEOUT))?;
+    let mut command = self_command(MOUNT_COMMAND, Role::Opener)?;
     handover::remove_secret_variables(&mut command);
     let process = command
         .arg(path)
@@ -62,7 +62,7 @@ pub(in crate::cli) fn start(path: &Path, owner: u32) -> io::Result<SourceOpener>
         number: 0,
         _process: process,
     });
-    Ok(Box::new(move || lock(&client).open()))
+    Ok(Box::new(move || lock(&client).request_file()))
 }
 
 /// The connection to an opener, in the process that sends requests.
@@ -75,7 +75,7 @@ struct OpenerClient {
 }
 
 impl OpenerClient {
-    fn open(&mut self) -> io::Result<File> {
+    fn request_file(&mut self) -> io::Result<File> {
         self.number = self.number.wrapping_add(1);
         rustix::io::write(&self.socket, &[self.number])?;
         loop {
@@ -88,9 +88,9 @@ impl OpenerClient {
 }
 
 fn receive(socket: BorrowedFd<'_>) -> io::Result<(u8, io::Result<File>)> {
-    let mut bytes = [0; ANSWER];
-    let (length, files) = rights::receive(socket, &mut bytes)?;
-    if length != ANSWER {
+    let mut bytes = [0; ANSWER_LENGTH];
+    let (length, files) = rights::receive_with_files(socket, &mut bytes)?;
+    if length != ANSWER_LENGTH {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
     let file = files.into_iter().next().map(File::from);
@@ -133,5 +133,5 @@ fn send(socket: BorrowedFd<'_>, number: u8, opened: &io::Result<File>) -> io::Re
     let [a, b, c, d] = errno.to_ne_bytes();
     let bytes = [number, a, b, c, d];
     let files: Vec<_> = opened.iter().map(AsFd::as_fd).collect();
-    rights::send(socket, &bytes, &files)
+    rights::send_with_files(socket, &bytes, &files)
 }

@@ -18,14 +18,14 @@ use crate::fs::{Archive, External, Filesystem, Options, ServedTree, UnreadSource
 
 /// Time that is added to the fetcher's own time limit, so that the fetcher can report that it has
 /// given up.
-const GRACE: Duration = Duration::from_secs(10);
+const REPLY_GRACE: Duration = Duration::from_secs(10);
 
 /// Time for which the last known state of an object is trusted.
-const VALID: Duration = Duration::from_secs(30);
+const STATE_VALIDITY: Duration = Duration::from_secs(30);
 
 /// Default number of requests to the mount that are answered at a time. Such requests wait for the
 /// network, not for a processor.
-const THREADS: usize = 16;
+const MIN_THREADS: usize = 16;
 
 /// A source by URL, with the connection to the fetcher. Nothing has been requested yet.
 pub(in crate::cli) struct RemoteSource {
@@ -57,7 +57,7 @@ impl RemoteSource {
             connection: ends,
             url: url.to_string().into(),
             is_prefix: url.is_prefix(),
-            request_timeout: settings.deadline().saturating_add(GRACE),
+            request_timeout: settings.deadline().saturating_add(REPLY_GRACE),
             owner: (geteuid().as_raw(), getegid().as_raw()),
             is_mounted: false,
         }
@@ -74,7 +74,7 @@ impl RemoteSource {
 
     /// Returns the description of the source with which the process enters its sandbox. The sandbox
     /// need not permit any file, because all bytes come from the fetcher.
-    pub(in crate::cli) fn for_sandbox(&self, run_as: Option<u32>) -> ShownSource<'_> {
+    pub(in crate::cli) fn sandbox_source(&self, run_as: Option<u32>) -> ShownSource<'_> {
         // Root's permissions are not needed, because no file is opened.
         let user = match self.owner {
             (0, _) => NOBODY,
@@ -88,11 +88,11 @@ impl RemoteSource {
     }
 
     /// Returns the options for a sandboxed process: it opens no other files, and answers at least
-    /// [`THREADS`] requests at a time.
+    /// [`MIN_THREADS`] requests at a time.
     pub(in crate::cli) fn sandbox_options(options: &Options) -> Options {
         Options {
             external: External::None,
-            threads: thread_count(Some(options.threads)).max(THREADS),
+            threads: thread_count(Some(options.threads)).max(MIN_THREADS),
             ..options.clone()
         }
     }
@@ -122,7 +122,7 @@ impl RemoteSource {
     ///
     /// # Errors
     /// `ENOENT` if no key starts with the prefix. Otherwise fails with the fetcher's error.
-    pub(in crate::cli) fn directory(self, options: &mut Options) -> Result<RemoteDirectory> {
+    pub(in crate::cli) fn open_directory(self, options: &mut Options) -> Result<RemoteDirectory> {
         RemoteDirectory::open(&self.connect(options)?)
     }
 
@@ -130,7 +130,7 @@ impl RemoteSource {
     ///
     /// # Errors
     /// `Usage` for a prefix. Otherwise fails with the fetcher's error.
-    pub(in crate::cli) fn file(self, options: &mut Options) -> Result<Filesystem> {
+    pub(in crate::cli) fn open_file(self, options: &mut Options) -> Result<Filesystem> {
         if self.is_prefix {
             return Err(Error::Usage("it is a prefix, not an object".to_owned()));
         }
@@ -152,7 +152,7 @@ impl RemoteSource {
                 url: self.url,
                 max_staged_bytes: kept,
                 reply_timeout: self.request_timeout,
-                validity: VALID,
+                validity: STATE_VALIDITY,
                 owner: self.owner,
                 is_mounted: self.is_mounted,
             },
@@ -163,5 +163,5 @@ impl RemoteSource {
 /// Returns the number of requests to the mount that are answered at a time. `asked_for` is the
 /// number that the user wants.
 pub(in crate::cli) fn thread_count(asked_for: Option<usize>) -> usize {
-    asked_for.unwrap_or_else(|| options::default_threads().max(THREADS))
+    asked_for.unwrap_or_else(|| options::default_threads().max(MIN_THREADS))
 }

@@ -32,11 +32,11 @@ impl Report {
     const FAILED: &str = "failed ";
 
     pub(in crate::cli) fn failure(file: &Path, reason: &str) -> Self {
-        Report::Failed(about_file(file, reason))
+        Report::Failed(message_about_file(file, reason))
     }
 
     pub(in crate::cli) fn warning(file: &Path, reason: &str) -> Self {
-        Report::Warning(format!("warning: {}", about_file(file, reason)))
+        Report::Warning(format!("warning: {}", message_about_file(file, reason)))
     }
 
     fn parse(line: &str) -> Option<Self> {
@@ -66,7 +66,7 @@ impl Report {
 }
 
 /// Formats the reason of a failure as one line, which starts with the name of `file`.
-fn about_file(file: &Path, reason: &str) -> String {
+fn message_about_file(file: &Path, reason: &str) -> String {
     let file = file.display().to_string();
     // Messages of other programs end in a newline.
     let reason = reason.trim_end();
@@ -84,10 +84,10 @@ pub(in crate::cli) struct InvalidReport;
 /// The reports of one process, read in their only valid order.
 pub(in crate::cli) struct Reports<R> {
     input: BufReader<R>,
-    may_mount: bool,
+    may_report_mounted: bool,
     /// Number of warnings that are still accepted.
-    warnings: usize,
-    is_over: bool,
+    warnings_left: usize,
+    is_finished: bool,
 }
 
 impl<R: Read> Reports<R> {
@@ -95,16 +95,16 @@ impl<R: Read> Reports<R> {
     pub(in crate::cli) fn from_worker(input: R) -> Self {
         Reports {
             input: BufReader::new(input),
-            may_mount: true,
-            warnings: limits::EARLY_LINES + 1,
-            is_over: false,
+            may_report_mounted: true,
+            warnings_left: limits::EARLY_LINES + 1,
+            is_finished: false,
         }
     }
 
     /// Reads the reports of a supervisor: any warnings, then one final report.
     pub(in crate::cli) fn from_supervisor(input: R) -> Self {
         Reports {
-            may_mount: false,
+            may_report_mounted: false,
             ..Self::from_worker(input)
         }
     }
@@ -122,16 +122,16 @@ impl<R: Read> Reports<R> {
             return Ok(None);
         }
         let report = str::from_utf8(&line).ok().and_then(Report::parse);
-        let report = report.filter(|_| !self.is_over).ok_or(InvalidReport)?;
+        let report = report.filter(|_| !self.is_finished).ok_or(InvalidReport)?;
         match report {
-            Report::Mounted if !self.may_mount => return Err(InvalidReport),
-            Report::Mounted => self.may_mount = false,
-            Report::Warning(_) if self.may_mount || self.warnings == 0 => {
+            Report::Mounted if !self.may_report_mounted => return Err(InvalidReport),
+            Report::Mounted => self.may_report_mounted = false,
+            Report::Warning(_) if self.may_report_mounted || self.warnings_left == 0 => {
                 return Err(InvalidReport);
             }
-            Report::Warning(_) => self.warnings -= 1,
-            Report::Ready if self.may_mount => return Err(InvalidReport),
-            Report::Ready | Report::Failed(_) => self.is_over = true,
+            Report::Warning(_) => self.warnings_left -= 1,
+            Report::Ready if self.may_report_mounted => return Err(InvalidReport),
+            Report::Ready | Report::Failed(_) => self.is_finished = true,
         }
         Ok(Some(report))
     }

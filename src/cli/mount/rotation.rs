@@ -25,21 +25,21 @@ use crate::cli::text::lines::each_line;
 use crate::cli::text::log_file::{LogFile, LogPathState};
 
 /// Interval at which the supervisor checks the log file.
-const LOOK: Duration = Duration::from_secs(1);
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Number of successive checks that find no file at the path before a file is created. The program
 /// that moved the old file may be about to create a new one.
-const PATIENCE: u32 = 2;
+const MISSING_CHECKS: u32 = 2;
 
 /// Registers a handler for SIGUSR1, which requests that the log file is reopened. Returns the flag
 /// that the handler sets.
 ///
 /// # Errors
 /// `Io` if the handler cannot be registered.
-pub(in crate::cli) fn register_request() -> Result<Arc<AtomicBool>> {
+pub(in crate::cli) fn register_reopen_signal() -> Result<Arc<AtomicBool>> {
     let asked = Arc::default();
     signal_hook::flag::register(SIGUSR1, Arc::clone(&asked))
-        .map_err(|error| Error::io(&error, "waiting for signals"))?;
+        .map_err(|error| Error::from_io(&error, "waiting for signals"))?;
     Ok(asked)
 }
 
@@ -55,11 +55,15 @@ pub(in crate::cli) fn block_signal() {
 
 /// Starts a thread that watches the log file. The thread sends each new file to the supervised
 /// process over the supervision socket `leash`.
-pub(in crate::cli) fn watch(file: LogFile, asked: Arc<AtomicBool>, leash: Arc<SupervisionSocket>) {
+pub(in crate::cli) fn watch_log_file(
+    file: LogFile,
+    asked: Arc<AtomicBool>,
+    leash: Arc<SupervisionSocket>,
+) {
     thread::spawn(move || {
         let mut missing = 0;
         loop {
-            thread::sleep(LOOK);
+            thread::sleep(CHECK_INTERVAL);
             let place = file.path_state();
             missing = if place == LogPathState::Nothing {
                 missing + 1
@@ -67,7 +71,7 @@ pub(in crate::cli) fn watch(file: LogFile, asked: Arc<AtomicBool>, leash: Arc<Su
                 0
             };
             let is_asked = asked.swap(false, Ordering::Relaxed);
-            if is_asked || place == LogPathState::Other || missing >= PATIENCE {
+            if is_asked || place == LogPathState::Other || missing >= MISSING_CHECKS {
                 // If no file can be created at the path, the next check tries again.
                 let opened = file.open_again();
                 let handed = opened.and_then(|opened| leash.send_log_file(&opened));

@@ -34,7 +34,7 @@ impl MountSource {
     /// # Errors
     /// Fails with the system's error.
     pub(in crate::cli) fn open(path: &Path, settings: &Settings) -> Result<Self> {
-        let failed = |error| Error::io(&error, path.display().to_string());
+        let failed = |error| Error::from_io(&error, path.display().to_string());
         if path.is_dir() {
             let path = path.canonicalize().map_err(failed)?;
             let directory = LocalDirectory::open(&path).map_err(failed)?;
@@ -65,7 +65,7 @@ impl MountSource {
     ///
     /// # Errors
     /// Fails with the system's error.
-    pub(in crate::cli) fn for_sandbox(
+    pub(in crate::cli) fn sandbox_source(
         &self,
         run_as: Option<u32>,
     ) -> Result<sandbox::ShownSource<'_>> {
@@ -75,7 +75,7 @@ impl MountSource {
                 let there = directory.path_info(Path::new(""), false)?;
                 (directory.path(), there.attributes.uid, true)
             }
-            MountSource::Object(object) => return Ok(object.for_sandbox(run_as)),
+            MountSource::Object(object) => return Ok(object.sandbox_source(run_as)),
         };
         Ok(sandbox::ShownSource {
             path,
@@ -125,7 +125,8 @@ fn with_opener(source: UnreadSource, settings: &Settings) -> Result<UnreadSource
     if !settings.no_sandbox && settings.external == External::None {
         let reader = settings.run_as.map_or_else(|| source.owner(), Ok)?;
         let opener = opener::start(source.path(), reader);
-        let failed = |error| Error::io(&error, "starting the process that opens the source again");
+        let failed =
+            |error| Error::from_io(&error, "starting the process that opens the source again");
         return Ok(source.with_reopener(opener.map_err(failed)?));
     }
     Ok(source)

@@ -51,25 +51,25 @@ use crate::cli::mount::rotation;
 use crate::cli::sandbox;
 use crate::cli::scans;
 use crate::cli::text::error_message::print_error;
-use crate::cli::text::logging::{self, Destination};
+use crate::cli::text::logging::{self, LogDestination};
 use crate::limits;
 
 /// Time in which a worker must exit after its mount is gone.
-const PATIENCE: Duration = Duration::from_secs(2);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Time in which a worker must exit if the supervisor removes a mount that the worker still serves.
 /// Requests of the worker may wait for a server that does not respond.
-const SERVING_PATIENCE: Duration = Duration::from_secs(1);
+const SERVING_EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Maximum time between the exit of the fetcher and the exit of its worker if both end for the same
 /// reason.
-pub(in crate::cli) const TOGETHER: Duration = Duration::from_millis(500);
+pub(in crate::cli) const JOINT_EXIT_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Interval at which the supervisor checks whether a process has exited.
-const MOMENT: Duration = Duration::from_millis(5);
+const EXIT_CHECK_INTERVAL: Duration = Duration::from_millis(5);
 
 /// The reason that is reported if a worker has sent an invalid report and cannot be trusted.
-const GARBLED: &str = "the worker's reports are invalid";
+const INVALID_REPORTS: &str = "the worker's reports are invalid";
 
 /// The reason that is reported if a mount has lost the connection to its server.
 pub(in crate::cli) const FETCHER_GONE: &str = "the fetcher has ended";
@@ -201,13 +201,13 @@ impl Supervisor {
         let failure = |file: &Path, error: &Error| Report::failure(file, &error.to_string());
         let point_name = mount.mountpoint.clone();
         let of_point = |error: Error| failure(&point_name, &error);
-        let point = mount_point::directory(&point_name).map_err(of_point)?;
+        let point = mount_point::resolve_mount_point(&point_name).map_err(of_point)?;
         let lock = mounts::lock_mount_point(&point);
         let place = FreeMountPoint::check(&point).map_err(of_point)?;
-        let log = logging::start(&Destination::for_mount(mount))
+        let log = logging::start(&LogDestination::for_mount(mount))
             .map_err(|error| log_failure_report(mount, &error))?;
         let of_source = |error: Error| failure(&mount.source.name(), &error);
-        let asked = rotation::register_request().map_err(of_source)?;
+        let asked = rotation::register_reopen_signal().map_err(of_source)?;
         let (sender, events) = channel();
         // The user's own process must respect nohup(1).
         let hangup_ends = launcher == ReportTarget::Pipe || !hangup_is_ignored();
@@ -229,7 +229,7 @@ impl Supervisor {
         let answering = Arc::clone(&leash);
         thread::spawn(move || answering.answer_queries());
         if let Some(file) = log.file {
-            rotation::watch(file, asked, Arc::clone(&leash));
+            rotation::watch_log_file(file, asked, Arc::clone(&leash));
         }
         let shown = worker.stderr.take().map(forward_errors);
         // The worker was started in the user's directory, because paths may be relative. From now
@@ -284,7 +284,7 @@ impl Supervisor {
     /// Waits until the mount responds.
     fn wait_until_ready(&mut self) -> Result<(), Report> {
         loop {
-            match self.next() {
+            match self.next_event() {
                 MountEvent::Report(Report::Mounted) => {
                     self.own_mount = self.free_mount_point.find_own_mount(None).ok();
                     if self.own_mount.is_none() && self.launcher == ReportTarget::Pipe {
@@ -306,7 +306,7 @@ impl Supervisor {
                         let _ = self.sender.send(MountEvent::WorkerGone);
                         return Ok(());
                     }
-                    self.probe();
+                    self.start_probing();
                 }
                 MountEvent::Report(failed) => return Err(failed),
                 MountEvent::Probe(ProbeStep::Sent) => {}
@@ -319,17 +319,18 @@ impl Supervisor {
                     return Ok(());
                 }
                 MountEvent::Probe(ProbeStep::Answered(Err(errno))) => {
-                    let error = Error::io(&errno.into(), "the mount does not answer");
+                    let error = Error::from_io(&errno.into(), "the mount does not answer");
                     return Err(self.failure(&error.to_string()));
                 }
                 MountEvent::Probe(ProbeStep::Ended) => {
                     return Err(self.failure("the mount is gone"));
                 }
                 MountEvent::Hung => return Err(self.failure("the mount does not answer")),
-                MountEvent::Invalid => return Err(self.failure(GARBLED)),
+                MountEvent::Invalid => return Err(self.failure(INVALID_REPORTS)),
                 // The worker's report of a failure, or the end of its reports, is one of the next
                 // events.
-                MountEvent::FetcherGone if self.exits_soon(Instant::now() + TOGETHER) => {}
+                MountEvent::FetcherGone
+                    if self.exits_before(Instant::now() + JOINT_EXIT_INTERVAL) => {}
                 MountEvent::FetcherGone => return Err(self.failure(FETCHER_GONE)),
                 MountEvent::WorkerGone => {
                     let end = describe_exit(self.wait_for_exit());
@@ -352,19 +353,21 @@ impl Supervisor {
     fn was_unmounted_by_user(&mut self) -> bool {
         self.is_served
             && self.launcher != ReportTarget::Pipe
-            && self.exits_within(PATIENCE)
+            && self.exits_within(EXIT_TIMEOUT)
             && matches!(self.worker.wait(), Ok(status) if status.success())
     }
 
     /// Waits until the mount must end or has ended, and cleans up.
     fn wait_until_end(mut self) -> ExitCode {
         let reason = loop {
-            match self.next() {
+            match self.next_event() {
                 MountEvent::Signal(number) => {
                     log::info!("{}: {}", self.point.display(), signal_name(number));
                     break None;
                 }
-                MountEvent::FetcherGone if !self.exits_soon(Instant::now() + TOGETHER) => {
+                MountEvent::FetcherGone
+                    if !self.exits_before(Instant::now() + JOINT_EXIT_INTERVAL) =>
+                {
                     break Some(FETCHER_GONE.to_owned());
                 }
                 // A fetcher exits after its worker.
@@ -380,7 +383,7 @@ impl Supervisor {
                     log::warn!("{point}: the worker did not end after the unmount and is killed");
                     break None;
                 }
-                MountEvent::Invalid => break Some(GARBLED.to_owned()),
+                MountEvent::Invalid => break Some(INVALID_REPORTS.to_owned()),
                 MountEvent::Hung => break Some("it no longer answered".to_owned()),
                 MountEvent::Report(_) | MountEvent::Probe(_) | MountEvent::LauncherGone => {}
             }
@@ -398,7 +401,7 @@ impl Supervisor {
         }
     }
 
-    fn next(&mut self) -> MountEvent {
+    fn next_event(&mut self) -> MountEvent {
         const SECOND: Duration = Duration::from_secs(1);
         loop {
             let event = if self.unanswered.is_waiting() {
@@ -429,10 +432,10 @@ impl Supervisor {
 
     /// Starts a thread that checks whether the mount answers, so that the main thread still
     /// receives signals.
-    fn probe(&self) {
+    fn start_probing(&self) {
         if let Some(own) = self.own_mount.clone() {
             let sender = self.sender.clone();
-            heartbeat::watch(own, move |look| {
+            heartbeat::probe_at_intervals(own, move |look| {
                 sender.send(MountEvent::Probe(look)).is_ok()
             });
         }
@@ -446,7 +449,7 @@ impl Supervisor {
             // A worker exits by itself after its mount is gone. A worker that does not serve yet
             // has no requests to finish.
             let is_gone = self.is_served && self.own_mount.is_none();
-            if !is_gone || !self.exits_within(SERVING_PATIENCE) {
+            if !is_gone || !self.exits_within(SERVING_EXIT_TIMEOUT) {
                 self.kill();
             }
         }
@@ -498,7 +501,7 @@ impl Supervisor {
     /// Returns the exit status of a worker that has closed its standard output. Kills the worker if
     /// it does not exit.
     fn wait_for_exit(&mut self) -> io::Result<ExitStatus> {
-        if !self.exits_soon(Instant::now() + PATIENCE) {
+        if !self.exits_before(Instant::now() + EXIT_TIMEOUT) {
             self.kill();
         }
         self.worker.wait()
@@ -530,7 +533,7 @@ impl Supervisor {
             }
             let left = end.saturating_duration_since(Instant::now());
             match self.events.recv_timeout(left) {
-                Ok(MountEvent::WorkerGone) => return self.exits_soon(end),
+                Ok(MountEvent::WorkerGone) => return self.exits_before(end),
                 Ok(_) => {}
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return false,
             }
@@ -539,12 +542,12 @@ impl Supervisor {
 
     /// Waits for the exit of the worker until `end`. Returns whether it has exited. Checks at short
     /// intervals, because a worker exits shortly after it closes its output.
-    fn exits_soon(&mut self, end: Instant) -> bool {
+    fn exits_before(&mut self, end: Instant) -> bool {
         while Instant::now() < end {
             if matches!(self.worker.try_wait(), Ok(Some(_))) {
                 return true;
             }
-            thread::sleep(MOMENT);
+            thread::sleep(EXIT_CHECK_INTERVAL);
         }
         false
     }
@@ -563,7 +566,7 @@ pub(in crate::cli) fn end_failed_mount(supervisor: &mut Child, place: Option<&Fr
     if let (Ok(None), Ok(id)) = (supervisor.try_wait(), i32::try_from(supervisor.id())) {
         let _ = kill(Pid::from_raw(id), Signal::SIGTERM);
     }
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + EXIT_TIMEOUT;
     while Instant::now() < end {
         match supervisor.try_wait() {
             Ok(None) => {}
@@ -576,6 +579,6 @@ pub(in crate::cli) fn end_failed_mount(supervisor: &mut Child, place: Option<&Fr
                 None => return,
             },
         }
-        thread::sleep(MOMENT);
+        thread::sleep(EXIT_CHECK_INTERVAL);
     }
 }

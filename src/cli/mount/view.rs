@@ -81,6 +81,8 @@ fn create_directory() -> Result<PathBuf> {
     let directory = directory.map_or_else(|| "/tmp".into(), PathBuf::from);
     // The working directory changes before the directory is removed, so the path must be absolute.
     let template = std::path::absolute(directory.join("h5fs-XXXXXX"));
-    let template = template.map_err(|error| Error::io(&error, directory.display().to_string()))?;
-    mkdtemp(&template).map_err(|error| Error::io(&error.into(), template.display().to_string()))
+    let template =
+        template.map_err(|error| Error::from_io(&error, directory.display().to_string()))?;
+    mkdtemp(&template)
+        .map_err(|error| Error::from_io(&error.into(), template.display().to_string()))
 }

@@ -37,7 +37,7 @@ use crate::cli::options;
 use crate::cli::sandbox;
 use crate::cli::scans;
 use crate::cli::text::log_file::LogFile;
-use crate::cli::text::logging::{self, Destination, EarlyLog};
+use crate::cli::text::logging::{self, EarlyLog, LogDestination};
 use crate::cli::text::printable::printable;
 use crate::fs::MountGuard;
 use crate::fs::fuse::{self, EndedThreadFinder, MountOptions, ServedMount};
@@ -50,7 +50,7 @@ pub(in crate::cli) fn run(mount: &MountCommand) -> Result<ExitCode> {
     let point = std::path::absolute(&mount.mountpoint);
     let point = point.unwrap_or_else(|_| mount.mountpoint.clone());
     rotation::block_signal();
-    let log = logging::start(&Destination::for_mount(mount))?;
+    let log = logging::start(&LogDestination::for_mount(mount))?;
     let (find_gone, answers) = callers::ended_thread_finder();
     match start(mount, &log.early, find_gone) {
         Ok(mounted) => {
@@ -107,10 +107,12 @@ fn start(
 ) -> std::result::Result<ServedMount, Report> {
     let of_source = |error: Error| failure(&mount.source.name(), &error);
     let of_point = |error: Error| failure(&mount.mountpoint, &error);
-    let point = mount
-        .mountpoint
-        .canonicalize()
-        .map_err(|error| of_point(Error::io(&error, mount.mountpoint.display().to_string())))?;
+    let point = mount.mountpoint.canonicalize().map_err(|error| {
+        of_point(Error::from_io(
+            &error,
+            mount.mountpoint.display().to_string(),
+        ))
+    })?;
     let path = match &mount.source {
         Location::Path(path) => absolute(path).map_err(of_source)?,
         Location::Url(url) => url.to_string().into(),
@@ -131,7 +133,7 @@ fn start(
     check_labels(&mount.settings.kernel).map_err(of_point)?;
     // From here on, the process must not keep a directory of the user busy.
     let _ = std::env::set_current_dir("/");
-    let foreign = source.path().and_then(foreign_filesystems);
+    let foreign = source.path().and_then(find_foreign_filesystems);
     let alone = || Report::failure(&mount.mountpoint, "the supervisor was killed");
     let place = FreeMountPoint::check(&point).map_err(of_point)?;
     if !is_supervised() {
@@ -147,7 +149,7 @@ fn start(
     let told = Report::Mounted.send(&mut io::stdout());
     told.map_err(|_| alone())?;
     mounts::raise_read_ahead(device);
-    open_many_files();
+    raise_open_file_limit();
     let guard = MountGuard {
         mount_point: point.clone(),
         device: Some(device),
@@ -156,12 +158,12 @@ fn start(
     let shown = filesystem_options(&mount.settings, Some(guard), scans::open(scans.as_deref()));
     let sandbox = !mount.settings.no_sandbox;
     let caged = source
-        .for_sandbox(mount.settings.run_as)
+        .sandbox_source(mount.settings.run_as)
         .map_err(of_source)?;
     sandbox::enter(caged, &source.sandbox_options(&shown), sandbox).map_err(of_source)?;
     let mut reasons = Vec::new();
     let served = source.open_tree(shown, &mut reasons).map_err(of_content)?;
-    reasons.extend(served.warning());
+    reasons.extend(served.partial_file_warning());
     let name = mount.source.name();
     // The log contains the same reasons, but names the source in another way.
     let is_told = |line: &String| reasons.iter().any(|it| line.ends_with(&printable(it)));
@@ -177,14 +179,14 @@ fn start(
 
 /// Raises the limit of open files of this process, because one source may refer to more files than
 /// the default limit permits.
-pub(in crate::cli) fn open_many_files() {
+pub(in crate::cli) fn raise_open_file_limit() {
     const MANY: u64 = 1 << 16;
     let raised = getrlimit(Resource::RLIMIT_NOFILE).and_then(|(soft, hard)| {
         let wanted = soft.max(hard.min(MANY));
         setrlimit(Resource::RLIMIT_NOFILE, wanted, hard)
     });
     if let Err(errno) = raised {
-        let error = Error::io(&errno.into(), "raising the number of open files");
+        let error = Error::from_io(&errno.into(), "raising the number of open files");
         log::warn!("{error}");
     }
 }
@@ -193,7 +195,7 @@ pub(in crate::cli) fn open_many_files() {
 /// block, can be recognised later. Must precede the mount, which may cover the path, and the
 /// sandbox, in which the mount table cannot be opened. Returns `None` if the mount table cannot be
 /// opened.
-fn foreign_filesystems(source: &Path) -> Option<Arc<ForeignFilesystems>> {
+fn find_foreign_filesystems(source: &Path) -> Option<Arc<ForeignFilesystems>> {
     let found = ForeignFilesystems::on_path_to(source);
     let unknown = |error| {
         let reason = io_error_message(&error);
@@ -218,7 +220,7 @@ fn failure(file: &Path, error: &Error) -> Report {
 }
 
 fn absolute(path: &Path) -> Result<PathBuf> {
-    std::path::absolute(path).map_err(|error| Error::io(&error, path.display().to_string()))
+    std::path::absolute(path).map_err(|error| Error::from_io(&error, path.display().to_string()))
 }
 
 fn mount_options(mount: &MountCommand, source: &Path) -> MountOptions {
@@ -228,7 +230,7 @@ fn mount_options(mount: &MountCommand, source: &Path) -> MountOptions {
     MountOptions {
         allow_other: settings.allow_other,
         fsname: settings.fsname.clone().map_or_else(name, Into::into),
-        kernel: settings.kernel.clone(),
+        kernel_options: settings.kernel.clone(),
         no_forget: settings.no_forget,
         threads: if is_remote {
             remote_source::thread_count(settings.threads)

@@ -14,7 +14,7 @@ use crate::cli::options::values::{parse_count, parse_size};
 use crate::limits;
 
 /// Maximum number of ports in the option that permits redirects to more ports.
-const PORTS: usize = 64;
+const MAX_REDIRECT_PORTS: usize = 64;
 
 pub(super) const OPTIONS: &[MountOption] = &[
     MountOption {
@@ -23,7 +23,7 @@ pub(super) const OPTIONS: &[MountOption] = &[
         help: "The URL of a store's server (s3://, gs://, az://)",
         default: Some("AWS_ENDPOINT_URL, the profile's, or the region's"),
         value: OptionValue::Text("URL", |to, text| {
-            endpoint(text).map(|url| to.remote.endpoint = Some(url))
+            parse_endpoint(text).map(|url| to.remote.endpoint = Some(url))
         }),
     },
     MountOption {
@@ -113,7 +113,7 @@ pub(super) const OPTIONS: &[MountOption] = &[
         help: "Further ports that redirects may lead to; separate them with `:` in -o",
         default: None,
         value: OptionValue::Text("PORT[,PORT...]", |to, text| {
-            ports(text).map(|ports| to.remote.redirect_ports = ports)
+            parse_ports(text).map(|ports| to.remote.redirect_ports = ports)
         }),
     },
     MountOption {
@@ -131,7 +131,7 @@ pub(super) const OPTIONS: &[MountOption] = &[
         help: "How entity tags are compared: strong, weak (ignored if the server sends a date)",
         default: Some("strong"),
         value: OptionValue::Choice("KIND", &["strong", "weak"], |to, text| {
-            is_weak(text).map(|is_weak| to.remote.has_weak_tags = is_weak)
+            parse_tag_comparison(text).map(|is_weak| to.remote.has_weak_tags = is_weak)
         }),
     },
     MountOption {
@@ -159,7 +159,7 @@ pub(super) const OPTIONS: &[MountOption] = &[
         help: "Seconds for a request and its retries, after which it is an I/O error",
         default: Some("60"),
         value: OptionValue::Text("SECONDS", |to, text| {
-            seconds(text).map(|time| to.remote.timeout = Some(time))
+            parse_seconds(text).map(|time| to.remote.timeout = Some(time))
         }),
     },
     MountOption {
@@ -183,7 +183,7 @@ pub(super) const OPTIONS: &[MountOption] = &[
 ];
 
 /// Parses the URL of a server. Rejects a URL that contains a secret.
-fn endpoint(text: &str) -> Result<Url, String> {
+fn parse_endpoint(text: &str) -> Result<Url, String> {
     // The error must not repeat the text, because it may contain a password.
     let no_server =
         || "not an http:// or https:// URL of a server, without a user and a query".to_owned();
@@ -194,17 +194,18 @@ fn endpoint(text: &str) -> Result<Url, String> {
 }
 
 /// Parses ports separated by `,` or `:`. A colon is needed in `-o`, whose words contain no comma.
-fn ports(text: &str) -> Result<Vec<u16>, String> {
+fn parse_ports(text: &str) -> Result<Vec<u16>, String> {
     let port = |text: &str| text.trim().parse().ok().filter(|&port| port > 0);
     let all: Option<Vec<u16>> = text.split([',', ':']).map(port).collect();
-    let is_bounded = |ports: &Vec<u16>| ports.len() <= PORTS;
-    all.filter(is_bounded)
-        .ok_or_else(|| format!("`{text}` is not a list of at most {PORTS} ports from 1 to 65535"))
+    let is_bounded = |ports: &Vec<u16>| ports.len() <= MAX_REDIRECT_PORTS;
+    all.filter(is_bounded).ok_or_else(|| {
+        format!("`{text}` is not a list of at most {MAX_REDIRECT_PORTS} ports from 1 to 65535")
+    })
 }
 
 /// Parses the value of the option `etag`. Returns whether entity tags are not compared if the
 /// object has a modification date.
-fn is_weak(text: &str) -> Result<bool, String> {
+fn parse_tag_comparison(text: &str) -> Result<bool, String> {
     match text {
         "strong" => Ok(false),
         "weak" => Ok(true),
@@ -213,7 +214,7 @@ fn is_weak(text: &str) -> Result<bool, String> {
 }
 
 /// Parses a number of whole seconds, up to an hour.
-fn seconds(text: &str) -> Result<Duration, String> {
+fn parse_seconds(text: &str) -> Result<Duration, String> {
     const HOUR: usize = 3600;
     let seconds = parse_count(text, HOUR)?;
     Ok(Duration::from_secs(to_u64(seconds)))
@@ -253,7 +254,7 @@ mod tests {
         assert_eq!(remote.profile.as_deref(), Some("lab"));
         assert!(remote.anonymous && remote.requester_pays);
         assert!(remote.has_weak_tags && !settings("etag=strong").has_weak_tags);
-        assert!(is_weak("Weak").is_err() && is_weak("").is_err());
+        assert!(parse_tag_comparison("Weak").is_err() && parse_tag_comparison("").is_err());
         assert_eq!(remote.credentials, Some("/etc/h5fs/key".into()));
         assert_eq!(remote.connections(), 8);
         assert_eq!(remote.max_requests, Some(64));
@@ -273,10 +274,10 @@ mod tests {
 
     #[test]
     fn ports_are_numbers_between_commas_or_colons() {
-        assert_eq!(ports("8443, 8444").as_deref(), Ok(&[8443, 8444][..]));
-        let many = vec!["1"; PORTS + 1].join(",");
+        assert_eq!(parse_ports("8443, 8444").as_deref(), Ok(&[8443, 8444][..]));
+        let many = vec!["1"; MAX_REDIRECT_PORTS + 1].join(",");
         for wrong in ["", "0", "65536", "a", "1,", "1-2", &many] {
-            assert!(ports(wrong).is_err(), "{wrong}");
+            assert!(parse_ports(wrong).is_err(), "{wrong}");
         }
     }
 
@@ -305,8 +306,11 @@ mod tests {
             "http://a:b@host",
             "http://host/?q",
         ] {
-            assert!(endpoint(wrong).is_err(), "{wrong}");
+            assert!(parse_endpoint(wrong).is_err(), "{wrong}");
         }
-        assert!(endpoint("https://host:9000").is_ok() && endpoint("https://host/minio/").is_ok());
+        assert!(
+            parse_endpoint("https://host:9000").is_ok()
+                && parse_endpoint("https://host/minio/").is_ok()
+        );
     }
 }

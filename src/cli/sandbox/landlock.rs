@@ -12,7 +12,7 @@ use crate::cli::sandbox::network_reach::NetworkReach;
 
 /// Last Landlock version that adds an access right which this program restricts. Later versions add
 /// audit records, and a right to connect to named Unix sockets, which seccomp already forbids.
-const VERSION: ABI = ABI::V6;
+const LANDLOCK_ABI: ABI = ABI::V6;
 
 /// Restricts this thread, and the threads that it starts, to reading regular files below the
 /// directories in `readable`. With `listed`, these directories can also be listed. New TCP
@@ -21,7 +21,7 @@ const VERSION: ABI = ABI::V6;
 /// # Errors
 /// The text names the restriction that the kernel does not support.
 pub(super) fn restrict(readable: &[&Path], listed: bool) -> Result<(), String> {
-    support_error(rules(readable, listed))
+    support_error(read_rules(readable, listed))
 }
 
 /// Returns an error text if the kernel does not support every rule of the ruleset.
@@ -47,9 +47,9 @@ pub(super) fn restrict_network(reach: &NetworkReach) -> Result<(), String> {
 
 fn network_rules(reach: &NetworkReach) -> Result<RulesetStatus, RulesetError> {
     let mut rules = Ruleset::default()
-        .handle_access(AccessFs::from_all(VERSION))?
-        .handle_access(AccessNet::from_all(VERSION))?
-        .scope(Scope::from_all(VERSION))?
+        .handle_access(AccessFs::from_all(LANDLOCK_ABI))?
+        .handle_access(AccessNet::from_all(LANDLOCK_ABI))?
+        .scope(Scope::from_all(LANDLOCK_ABI))?
         .create()?;
     let read = AccessFs::ReadFile | AccessFs::ReadDir;
     let write =
@@ -73,11 +73,11 @@ fn network_rules(reach: &NetworkReach) -> Result<RulesetStatus, RulesetError> {
     Ok(rules.restrict_self()?.ruleset)
 }
 
-fn rules(readable: &[&Path], listed: bool) -> Result<RulesetStatus, RulesetError> {
+fn read_rules(readable: &[&Path], listed: bool) -> Result<RulesetStatus, RulesetError> {
     let mut rules = Ruleset::default()
-        .handle_access(AccessFs::from_all(VERSION))?
-        .handle_access(AccessNet::from_all(VERSION))?
-        .scope(Scope::from_all(VERSION))?
+        .handle_access(AccessFs::from_all(LANDLOCK_ABI))?
+        .handle_access(AccessNet::from_all(LANDLOCK_ABI))?
+        .scope(Scope::from_all(LANDLOCK_ABI))?
         .create()?;
     // A directory that the process cannot open contains no file that it may read.
     for directory in readable.iter().flat_map(PathFd::new) {

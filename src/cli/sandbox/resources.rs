@@ -21,7 +21,7 @@ use crate::limits;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ResourceLimits {
     /// Maximum number of bytes of private writable memory.
-    pub(super) data: u64,
+    pub(super) data_bytes: u64,
     /// Maximum number of bytes of address space.
     pub(super) addresses: u64,
     /// Maximum number of threads of the process's user. `None` if the number of existing threads is
@@ -32,10 +32,10 @@ pub(super) struct ResourceLimits {
 impl ResourceLimits {
     /// Returns the limits of a process that shows a source with these `options`.
     pub(super) fn for_options(options: &Options) -> Self {
-        let data = data(options, machine_memory().unwrap_or(0));
+        let data = data_limit(options, machine_memory().unwrap_or(0));
         let there = threads_of_the_system();
         ResourceLimits {
-            data,
+            data_bytes: data,
             addresses: data.saturating_mul(4),
             threads: there.map(|there| there.saturating_add(limits::OWN_THREADS)),
         }
@@ -47,7 +47,7 @@ impl ResourceLimits {
         let data = limits::FETCHING_BYTES.saturating_add(connections);
         let there = threads_of_the_system();
         ResourceLimits {
-            data,
+            data_bytes: data,
             addresses: data.saturating_mul(8),
             threads: there.map(|there| there.saturating_add(limits::OWN_THREADS)),
         }
@@ -58,7 +58,7 @@ impl ResourceLimits {
     /// # Errors
     /// Fails if the system refuses a limit.
     pub(super) fn apply(self) -> nix::Result<()> {
-        lower_limit(Resource::RLIMIT_DATA, self.data)?;
+        lower_limit(Resource::RLIMIT_DATA, self.data_bytes)?;
         lower_limit(Resource::RLIMIT_AS, self.addresses)?;
         let threads = self.threads;
         threads.map_or(Ok(()), |most| lower_limit(Resource::RLIMIT_NPROC, most))
@@ -77,7 +77,7 @@ fn lower_limit(resource: Resource, most: u64) -> nix::Result<()> {
 
 /// Returns the limit of private writable memory in bytes. `machine` is the size of the machine's
 /// memory in bytes.
-fn data(options: &Options, machine: u64) -> u64 {
+fn data_limit(options: &Options, machine: u64) -> u64 {
     let threads = to_u64(options.threads).saturating_mul(limits::THREAD_BYTES);
     // For a name that was looked up, the kernel needs sixteen times the memory that this process
     // needs.
@@ -108,13 +108,13 @@ mod tests {
             ..Options::default()
         };
         let promised = (1 << 30) + (64 << 20) + limits::OPEN_BYTES + 3 * limits::CHUNK_BYTES;
-        let bound = data(&options, 0);
+        let bound = data_limit(&options, 0);
         assert!((promised..2 * promised).contains(&bound), "{bound}");
         let all = Options {
             cache_size: u64::MAX.into(),
             ..options
         };
-        assert_eq!(data(&all, u64::MAX), u64::MAX);
+        assert_eq!(data_limit(&all, u64::MAX), u64::MAX);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use seccompiler::{
     apply_filter,
 };
 
-type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+type SyscallRules = BTreeMap<i64, Vec<SeccompRule>>;
 
 /// The files that a process can open once it is sandboxed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub(super) enum FileAccess {
 /// # Errors
 /// The text names the step that the kernel does not support.
 pub(super) fn restrict(files: FileAccess, clients: Option<RawFd>) -> Result<(), String> {
-    programs(files, clients)
+    filter_programs(files, clients)
         .and_then(|programs| {
             programs
                 .iter()
@@ -43,7 +43,10 @@ pub(super) fn restrict(files: FileAccess, clients: Option<RawFd>) -> Result<(), 
         .map_err(|error| format!("no seccomp filter: {error}"))
 }
 
-fn programs(files: FileAccess, clients: Option<RawFd>) -> seccompiler::Result<[BpfProgram; 2]> {
+fn filter_programs(
+    files: FileAccess,
+    clients: Option<RawFd>,
+) -> seccompiler::Result<[BpfProgram; 2]> {
     let machine = TargetArch::try_from(std::env::consts::ARCH)?;
     let filter = |rules, otherwise, then| -> seccompiler::Result<BpfProgram> {
         Ok(SeccompFilter::new(rules, otherwise, then, machine)?.try_into()?)
@@ -66,29 +69,31 @@ fn programs(files: FileAccess, clients: Option<RawFd>) -> seccompiler::Result<[B
 
 /// Returns the system calls that fail with `ENOSYS`. The C library then uses an older system call
 /// instead.
-fn unsupported_calls() -> Rules {
+fn unsupported_calls() -> SyscallRules {
     // The flags of `clone3` are in memory, which a filter cannot read. The flags of `clone` are in
     // a register.
-    Rules::from([(libc::SYS_clone3, vec![])])
+    SyscallRules::from([(libc::SYS_clone3, vec![])])
 }
 
 /// Returns all permitted system calls. Some are permitted only with certain arguments.
-fn permitted_calls(files: FileAccess, clients: Option<RawFd>) -> seccompiler::Result<Rules> {
+fn permitted_calls(files: FileAccess, clients: Option<RawFd>) -> seccompiler::Result<SyscallRules> {
     let (always, sometimes_more) = match files {
-        FileAccess::Landlocked => ([OPENING, &[]], open_rules()),
-        FileAccess::Listed => ([OPENING, LISTING], open_rules()),
-        FileAccess::None => ([RECEIVING, &[]], vec![]),
-        FileAccess::Network => ([NETWORK, LISTING], network_rules()),
+        FileAccess::Landlocked => ([OPEN_CALLS, &[]], open_rules()),
+        FileAccess::Listed => ([OPEN_CALLS, LIST_CALLS], open_rules()),
+        FileAccess::None => ([RECEIVE_CALLS, &[]], vec![]),
+        FileAccess::Network => ([NETWORK_CALLS, LIST_CALLS], network_rules()),
     };
-    let mut rules = Rules::new();
+    let mut rules = SyscallRules::new();
     let of_clients = clients.map(accept_rules).unwrap_or_default();
     let all = conditional_calls().into_iter().chain(sometimes_more);
     for (call, conditions) in all.chain(of_clients) {
         let rule = conditions.into_iter().collect::<Result<Vec<_>, _>>()?;
         rules.entry(call).or_default().push(SeccompRule::new(rule)?);
     }
-    let of_clients = if clients.is_some() { CLIENTS } else { &[] };
-    let always = ALWAYS.iter().chain(always.into_iter().flatten());
+    let of_clients = if clients.is_some() { CLIENT_CALLS } else { &[] };
+    let always = UNCONDITIONAL_CALLS
+        .iter()
+        .chain(always.into_iter().flatten());
     let always = always.chain(of_clients);
     rules.extend(always.map(|call| (*call, vec![])));
     Ok(rules)
@@ -107,14 +112,14 @@ fn equals(index: u8, value: i32) -> Condition {
 /// Returns the condition that, among the bits `mask` of an argument, exactly the bits `set` are
 /// set.
 fn bits_equal(index: u8, mask: u64, set: i32) -> Condition {
-    SeccompCondition::new(index, Qword, MaskedEq(mask), bits(set))
+    SeccompCondition::new(index, Qword, MaskedEq(mask), flag_bits(set))
 }
 
-fn without(index: u8, mask: i32) -> Condition {
-    bits_equal(index, bits(mask), 0)
+fn bits_clear(index: u8, mask: i32) -> Condition {
+    bits_equal(index, flag_bits(mask), 0)
 }
 
-fn bits(flags: i32) -> u64 {
+fn flag_bits(flags: i32) -> u64 {
     u64::from(flags.unsigned_abs())
 }
 
@@ -123,7 +128,7 @@ fn bits(flags: i32) -> u64 {
 fn open_rules() -> Vec<ConditionalCall> {
     // `O_ACCMODE` is not used as the mask, because it includes `O_PATH` in musl.
     let writing = libc::O_WRONLY | libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC;
-    let read_only = |index| without(index, writing);
+    let read_only = |index| bits_clear(index, writing);
     vec![
         (libc::SYS_openat, vec![read_only(2)]),
         #[cfg(target_arch = "x86_64")]
@@ -164,22 +169,25 @@ fn conditional_calls() -> Vec<ConditionalCall> {
     let uncounted = libc::MAP_SHARED | libc::MAP_GROWSDOWN | libc::MAP_HUGETLB;
     let anonymous = bits_equal(
         3,
-        bits(uncounted | libc::MAP_ANONYMOUS),
+        flag_bits(uncounted | libc::MAP_ANONYMOUS),
         libc::MAP_ANONYMOUS,
     );
     vec![
         // Memory must be counted by the limits and must not be executable.
-        (libc::SYS_mmap, vec![without(2, libc::PROT_EXEC), anonymous]),
-        (libc::SYS_mprotect, vec![without(2, libc::PROT_EXEC)]),
+        (
+            libc::SYS_mmap,
+            vec![bits_clear(2, libc::PROT_EXEC), anonymous],
+        ),
+        (libc::SYS_mprotect, vec![bits_clear(2, libc::PROT_EXEC)]),
         // New threads are permitted, but no new processes.
         (
             libc::SYS_clone,
-            vec![bits_equal(0, !bits(OF_A_THREAD), libc::CLONE_THREAD)],
+            vec![bits_equal(0, !flag_bits(THREAD_FLAGS), libc::CLONE_THREAD)],
         ),
         // Sets the name of a thread.
         (libc::SYS_prctl, vec![equals(0, libc::PR_SET_NAME)]),
         // `abort` sends a signal to the own process.
-        (libc::SYS_tgkill, vec![equals(0, own_id())]),
+        (libc::SYS_tgkill, vec![equals(0, own_process_id())]),
         // Log lines go through a socket that is already connected, so no other destination can be
         // named.
         (
@@ -211,7 +219,7 @@ fn conditional_calls() -> Vec<ConditionalCall> {
 }
 
 /// The flags that a C library passes to `clone` to start a thread, except `CLONE_THREAD`.
-const OF_A_THREAD: i32 = libc::CLONE_VM
+const THREAD_FLAGS: i32 = libc::CLONE_VM
     | libc::CLONE_FS
     | libc::CLONE_FILES
     | libc::CLONE_SIGHAND
@@ -221,14 +229,14 @@ const OF_A_THREAD: i32 = libc::CLONE_VM
     | libc::CLONE_CHILD_CLEARTID
     | libc::CLONE_DETACHED;
 
-fn own_id() -> i32 {
+fn own_process_id() -> i32 {
     nix::unistd::getpid().as_raw()
 }
 
 /// The system calls that open files, and those that query a path instead of a descriptor: access
 /// control lists, symbolic links, and watches for changes. Landlock does not restrict the calls
 /// that query a path, so they can be used with any path.
-const OPENING: &[i64] = &[
+const OPEN_CALLS: &[i64] = &[
     libc::SYS_openat2,
     libc::SYS_getxattr,
     libc::SYS_readlinkat,
@@ -241,14 +249,14 @@ const OPENING: &[i64] = &[
 ];
 
 /// The system call that lists directories.
-const LISTING: &[i64] = &[libc::SYS_getdents64];
+const LIST_CALLS: &[i64] = &[libc::SYS_getdents64];
 
 /// The system calls that receive an open file, and that watch this file for changes.
-const RECEIVING: &[i64] = &[libc::SYS_recvmsg, libc::SYS_inotify_add_watch];
+const RECEIVE_CALLS: &[i64] = &[libc::SYS_recvmsg, libc::SYS_inotify_add_watch];
 
 /// The system calls that communicate with servers, and those that write the disk cache and the
 /// stage.
-const NETWORK: &[i64] = &[
+const NETWORK_CALLS: &[i64] = &[
     libc::SYS_connect,
     libc::SYS_bind,
     libc::SYS_sendto,
@@ -278,8 +286,8 @@ const NETWORK: &[i64] = &[
 ];
 
 /// The calls with which one thread waits for clients and receives their requests. Responses use the
-/// write calls of [`ALWAYS`].
-const CLIENTS: &[i64] = &[
+/// write calls of [`UNCONDITIONAL_CALLS`].
+const CLIENT_CALLS: &[i64] = &[
     libc::SYS_epoll_ctl,
     libc::SYS_epoll_pwait,
     #[cfg(target_arch = "x86_64")]
@@ -289,7 +297,7 @@ const CLIENTS: &[i64] = &[
 ];
 
 /// System calls that are permitted with any arguments.
-const ALWAYS: &[i64] = &[
+const UNCONDITIONAL_CALLS: &[i64] = &[
     // serving requests
     libc::SYS_read,
     libc::SYS_writev,
@@ -397,7 +405,7 @@ mod tests {
         for (argument, value) in all.iter_mut().zip(arguments) {
             *argument = *value as u64;
         }
-        let programs = programs(files, None).unwrap();
+        let programs = filter_programs(files, None).unwrap();
         programs.iter().all(|program| passes(program, call, all))
     }
 
@@ -406,7 +414,7 @@ mod tests {
         let may = |clients, call, arguments: &[u64]| {
             let mut all = [0; 6];
             all[..arguments.len()].copy_from_slice(arguments);
-            let programs = programs(FileAccess::Landlocked, clients).unwrap();
+            let programs = filter_programs(FileAccess::Landlocked, clients).unwrap();
             programs.iter().all(|program| passes(program, call, all))
         };
         assert!(may(Some(7), libc::SYS_accept4, &[7]));
@@ -479,7 +487,7 @@ mod tests {
             assert!(!clone(0x003d_0f00 | i64::from(more)), "{more:#x}");
         }
         assert!(!may(FileAccess::Landlocked, libc::SYS_clone3, &[]));
-        let own = i64::from(own_id());
+        let own = i64::from(own_process_id());
         let signal = |process| may(FileAccess::Landlocked, libc::SYS_tgkill, &[process, 1, 6]);
         assert!(signal(own) && !signal(own + 1) && !signal(0));
     }

@@ -170,11 +170,11 @@ fn no_file_is_opened_where_the_source_needs_none() {
 fn a_file_that_is_handed_over_is_read_and_never_written() {
     let directory = files();
     let path = directory.path().join("inside/file");
-    let (own, other) = packets::pair().unwrap();
+    let (own, other) = packets::socket_pair().unwrap();
     let open = fs::File::open(&path).unwrap();
-    rights::send(other.as_fd(), b"f", &[open.as_fd()]).unwrap();
+    rights::send_with_files(other.as_fd(), b"f", &[open.as_fd()]).unwrap();
     shut_in(&ReachableFiles::Nothing, || {
-        let (_, mut files) = rights::receive(own.as_fd(), &mut [0]).unwrap();
+        let (_, mut files) = rights::receive_with_files(own.as_fd(), &mut [0]).unwrap();
         let file = fs::File::from(files.pop().unwrap());
         assert!(file.metadata().unwrap().is_file());
         let mut content = [0; 7];
@@ -302,7 +302,7 @@ fn memory_and_threads_are_bounded() {
     let threads: u64 = threads.to_str().unwrap().parse().unwrap();
     user::become_reader(SourceUser::Owner(65_534)).unwrap();
     let bounds = ResourceLimits {
-        data: DATA,
+        data_bytes: DATA,
         addresses: 4 * DATA,
         threads: Some(threads),
     };

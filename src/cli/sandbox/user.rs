@@ -22,7 +22,7 @@ const NO_GROUP: u32 = 65_534;
 /// Start of the user IDs that belong to no user: systems assign no number of 2^31 or more. Each
 /// process has its own such ID, so that no sandboxed process can signal another. Process numbers
 /// are less than 2^22.
-const NOBODYS: u32 = 0xf000_0000;
+const UNASSIGNED_USER_IDS: u32 = 0xf000_0000;
 
 /// The user as whom the source is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,7 +52,7 @@ pub(super) fn become_reader(reader: SourceUser) -> Result<()> {
                 ));
             }
             change_user(Uid::from_raw(user)).map_err(|errno| {
-                Error::io(&errno.into(), format!("run_as: becoming user {user}"))
+                Error::from_io(&errno.into(), format!("run_as: becoming user {user}"))
             })?;
         }
         SourceUser::Owner(owner) if geteuid().is_root() => {
@@ -62,22 +62,23 @@ pub(super) fn become_reader(reader: SourceUser) -> Result<()> {
                 }
                 changed => changed.map_err(|errno| {
                     let what = format!("becoming the source's owner, user {owner}");
-                    Error::io(&errno.into(), what)
+                    Error::from_io(&errno.into(), what)
                 })?,
             }
         }
         SourceUser::Owner(_) | SourceUser::Chosen(_) => {}
     }
-    give_up_capabilities()
+    drop_capabilities()
 }
 
-fn give_up_capabilities() -> Result<()> {
+fn drop_capabilities() -> Result<()> {
     let none = CapabilitySets {
         effective: CapabilitySet::empty(),
         permitted: CapabilitySet::empty(),
         inheritable: CapabilitySet::empty(),
     };
-    set_capabilities(None, none).map_err(|errno| Error::io(&errno.into(), "dropping capabilities"))
+    set_capabilities(None, none)
+        .map_err(|errno| Error::from_io(&errno.into(), "dropping capabilities"))
 }
 
 fn change_user(owner: Uid) -> nix::Result<()> {
@@ -100,18 +101,18 @@ fn change_user(owner: Uid) -> nix::Result<()> {
     // Keeps `CAP_SETUID` across the change of user IDs, so that the user ID for file access can
     // still be set.
     set_keepcaps(true)?;
-    let changed = change_numbers(owner);
+    let changed = change_user_ids(owner);
     set_keepcaps(false)?;
     changed
 }
 
-fn change_numbers(owner: Uid) -> nix::Result<()> {
+fn change_user_ids(owner: Uid) -> nix::Result<()> {
     // Root's processes need no protection from other users. Also, a FUSE filesystem that root
     // mounted serves only processes whose user IDs are all root.
     if owner.is_root() {
         return setresuid(owner, owner, owner);
     }
-    let own = Uid::from_raw(NOBODYS | getpid().as_raw().unsigned_abs());
+    let own = Uid::from_raw(UNASSIGNED_USER_IDS | getpid().as_raw().unsigned_abs());
     match setresuid(own, own, own) {
         // A user namespace may lack this number.
         Err(Errno::EINVAL) => return setresuid(owner, owner, owner),

@@ -45,17 +45,17 @@ pub(in crate::cli) struct ServerArguments {
         long,
         value_name = "ADDRESS",
         default_value = "127.0.0.1:0",
-        value_parser = OsStringValueParser::new().try_map(listen::parse)
+        value_parser = OsStringValueParser::new().try_map(listen::parse_listen_address)
     )]
     listen: ListenAddress,
 
     /// Another name of this machine that URLs may contain, for example if a proxy forwards the
     /// requests
-    #[arg(long, value_name = "NAME", value_parser = host)]
+    #[arg(long, value_name = "NAME", value_parser = parse_host)]
     allow_host: Vec<String>,
 
     /// An origin whose scripts may read the served files: https://viewer.example
-    #[arg(long, value_name = "ORIGIN", value_parser = origin)]
+    #[arg(long, value_name = "ORIGIN", value_parser = parse_origin)]
     allow_origin: Vec<String>,
 
     /// Require no token; only with unix:PATH, because only this user can connect to it
@@ -91,7 +91,7 @@ impl ServeCommand {
             no_token: own.no_token,
             settings,
         };
-        serve.refuse()?;
+        serve.check_consistent()?;
         Ok(serve)
     }
 
@@ -108,11 +108,11 @@ impl ServeCommand {
             no_token: false,
             settings,
         };
-        serve.refuse().map_err(error::Error::Usage)?;
+        serve.check_consistent().map_err(error::Error::Usage)?;
         Ok(serve)
     }
 
-    fn refuse(&self) -> Result<(), String> {
+    fn check_consistent(&self) -> Result<(), String> {
         if self.no_token && matches!(self.listen, ListenAddress::Network(_)) {
             return Err(
                 "serve: --no-token is only for unix:PATH, because every user of this machine, and \
@@ -170,7 +170,7 @@ pub(in crate::cli) fn source_name(source: &Location) -> Vec<u8> {
 }
 
 /// Parses a host name without a port.
-fn host(text: &str) -> Result<String, String> {
+fn parse_host(text: &str) -> Result<String, String> {
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
     if text.is_empty() || !text.bytes().all(is_part) {
         return Err("a host name without a port is required".to_owned());
@@ -179,7 +179,7 @@ fn host(text: &str) -> Result<String, String> {
 }
 
 /// Parses an origin (RFC 6454).
-fn origin(text: &str) -> Result<String, String> {
+fn parse_origin(text: &str) -> Result<String, String> {
     let authority = text
         .strip_prefix("https://")
         .or_else(|| text.strip_prefix("http://"));
@@ -210,7 +210,7 @@ mod tests {
             no_token,
             settings: Settings::default(),
         }
-        .refuse()
+        .check_consistent()
     }
 
     #[test]
@@ -241,10 +241,14 @@ mod tests {
 
     #[test]
     fn hosts_and_origins_are_checked() {
-        assert_eq!(host("node7.example.").as_deref(), Ok("node7.example"));
-        assert!(host("node7:80").is_err() && host("").is_err() && host("a/b").is_err());
+        assert_eq!(parse_host("node7.example.").as_deref(), Ok("node7.example"));
+        assert!(
+            parse_host("node7:80").is_err()
+                && parse_host("").is_err()
+                && parse_host("a/b").is_err()
+        );
         assert_eq!(
-            origin("https://A.example:8443").as_deref(),
+            parse_origin("https://A.example:8443").as_deref(),
             Ok("https://a.example:8443")
         );
         for wrong in [
@@ -255,7 +259,7 @@ mod tests {
             "https://a/",
             "https://u@a",
         ] {
-            assert!(origin(wrong).is_err(), "{wrong}");
+            assert!(parse_origin(wrong).is_err(), "{wrong}");
         }
     }
 }

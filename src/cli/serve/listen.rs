@@ -34,7 +34,9 @@ impl Default for ListenAddress {
 ///
 /// # Errors
 /// Returns one line of text.
-pub(in crate::cli) fn parse(text: OsString) -> std::result::Result<ListenAddress, String> {
+pub(in crate::cli) fn parse_listen_address(
+    text: OsString,
+) -> std::result::Result<ListenAddress, String> {
     if let Some(path) = text.as_bytes().strip_prefix(b"unix:") {
         if path.is_empty() {
             return Err("unix: must be followed by a path".to_owned());
@@ -94,9 +96,10 @@ impl ListenAddress {
     pub(in crate::cli) fn bind(&self) -> Result<BoundSocket> {
         match self {
             ListenAddress::Network(address) => bind_network(*address)
-                .map_err(|error| Error::io(&error, format!("listening on {address}"))),
-            ListenAddress::Unix(path) => bind_path(path)
-                .map_err(|error| Error::io(&error, format!("listening on {}", path.display()))),
+                .map_err(|error| Error::from_io(&error, format!("listening on {address}"))),
+            ListenAddress::Unix(path) => bind_path(path).map_err(|error| {
+                Error::from_io(&error, format!("listening on {}", path.display()))
+            }),
         }
     }
 
@@ -242,7 +245,7 @@ mod tests {
 
     #[test]
     fn addresses_are_read() {
-        let read = |text: &str| parse(text.into());
+        let read = |text: &str| parse_listen_address(text.into());
         let local = |port: u16| Ok(ListenAddress::Network((Ipv4Addr::LOCALHOST, port).into()));
         assert_eq!(read("127.0.0.1:0"), local(0));
         assert_eq!(read("localhost:80"), local(80));

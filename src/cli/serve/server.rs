@@ -23,7 +23,7 @@ use crate::cli::mount::events::hangup_is_ignored;
 use crate::cli::mount::handover;
 use crate::cli::mount::notify;
 use crate::cli::mount::report::{Report, Reports};
-use crate::cli::mount::supervisor::{FETCHER_GONE, TOGETHER};
+use crate::cli::mount::supervisor::{FETCHER_GONE, JOINT_EXIT_INTERVAL};
 use crate::cli::sandbox;
 use crate::cli::scans;
 use crate::cli::serve::arguments::ServeCommand;
@@ -33,10 +33,10 @@ use crate::cli::text::error_message::print_error;
 use crate::fs::http::{Token, random};
 
 /// Time in which the worker must exit after its supervision socket is closed.
-const PATIENCE: Duration = Duration::from_secs(2);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Interval between two checks whether the worker has exited.
-const MOMENT: Duration = Duration::from_millis(5);
+const EXIT_CHECK_INTERVAL: Duration = Duration::from_millis(5);
 
 /// How the user reaches the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,7 +115,7 @@ impl ServerSupervisor {
         (bound, token): (&BoundSocket, Option<&str>),
         sender: &Sender<ServerEvent>,
     ) -> Result<Self> {
-        let failed = |error| Error::io(&error, "starting the worker");
+        let failed = |error| Error::from_io(&error, "starting the worker");
         let ends = match serve.sources.first() {
             Some(Location::Url(_)) => Some(fetcher(call, sender)?),
             _ => None,
@@ -124,7 +124,7 @@ impl ServerSupervisor {
             let (leash, worn) = handover::supervision_socket(ends.as_ref())?;
             // The token must not be on a command line, which every user can read.
             let message = format!("l{}", token.unwrap_or_default());
-            rights::send(leash.as_fd(), message.as_bytes(), &[bound.socket.as_fd()])?;
+            rights::send_with_files(leash.as_fd(), message.as_bytes(), &[bound.socket.as_fd()])?;
             handover::remove_secret_variables(&mut command);
             let worker = command
                 .envs(allocator_settings())
@@ -164,7 +164,7 @@ impl ServerSupervisor {
                 }
                 ServerEvent::Failed(text) => {
                     print_error(&text);
-                    self.end();
+                    self.stop_worker();
                     return ExitCode::FAILURE;
                 }
                 ServerEvent::WorkerGone => {
@@ -172,14 +172,14 @@ impl ServerSupervisor {
                     return ExitCode::FAILURE;
                 }
                 // A fetcher exits when its worker has exited.
-                ServerEvent::FetcherGone if self.exits_within(TOGETHER) => {}
+                ServerEvent::FetcherGone if self.exits_within(JOINT_EXIT_INTERVAL) => {}
                 ServerEvent::FetcherGone => {
                     print_error(FETCHER_GONE);
-                    self.end();
+                    self.stop_worker();
                     return ExitCode::FAILURE;
                 }
                 ServerEvent::Signal => {
-                    self.end();
+                    self.stop_worker();
                     return ExitCode::SUCCESS;
                 }
             }
@@ -188,10 +188,10 @@ impl ServerSupervisor {
     }
 
     /// Stops the worker, and waits until it has exited.
-    fn end(mut self) {
+    fn stop_worker(mut self) {
         // The worker exits when it reads end of file.
         let _ = self.supervision_socket.shutdown(Shutdown::Both);
-        if !self.exits_within(PATIENCE) {
+        if !self.exits_within(EXIT_TIMEOUT) {
             let _ = self.worker.kill();
             let _ = self.worker.wait();
         }
@@ -203,7 +203,7 @@ impl ServerSupervisor {
         let until = Instant::now() + most;
         loop {
             match self.worker.try_wait() {
-                Ok(None) if Instant::now() < until => thread::sleep(MOMENT),
+                Ok(None) if Instant::now() < until => thread::sleep(EXIT_CHECK_INTERVAL),
                 Ok(None) => return false,
                 _ => return true,
             }
@@ -214,7 +214,8 @@ impl ServerSupervisor {
 /// Starts the fetcher for a source by URL. The fetcher exits when the worker has exited.
 fn fetcher(call: &Invocation, sender: &Sender<ServerEvent>) -> Result<handover::FetcherConnection> {
     let started = handover::start_fetcher(call, Stdio::piped());
-    let (mut process, ends) = started.map_err(|error| Error::io(&error, "starting the fetcher"))?;
+    let (mut process, ends) =
+        started.map_err(|error| Error::from_io(&error, "starting the fetcher"))?;
     process.stderr.take().map(forward_errors);
     let sender = sender.clone();
     thread::spawn(move || {
@@ -248,7 +249,7 @@ fn watch_signals(sender: &Sender<ServerEvent>) -> Result<()> {
         watched.push(SIGHUP);
     }
     let signals = Signals::new(watched);
-    let mut signals = signals.map_err(|error| Error::io(&error, "waiting for signals"))?;
+    let mut signals = signals.map_err(|error| Error::from_io(&error, "waiting for signals"))?;
     let sender = sender.clone();
     thread::spawn(move || {
         for _ in signals.forever() {

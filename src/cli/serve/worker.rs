@@ -18,17 +18,17 @@ use crate::cli::mount::remote_source::{self, RemoteSource};
 use crate::cli::mount::report::Report;
 use crate::cli::mount::rotation;
 use crate::cli::mount::source::{MountSource, filesystem_options};
-use crate::cli::mount::worker::open_many_files;
+use crate::cli::mount::worker::raise_open_file_limit;
 use crate::cli::sandbox;
 use crate::cli::scans;
 use crate::cli::serve::arguments::{ServeCommand, source_name};
 use crate::cli::serve::listen::ListenAddress;
-use crate::cli::text::logging::{self, Destination};
+use crate::cli::text::logging::{self, LogDestination};
 use crate::fs::Options;
 use crate::fs::http::{AccessRules, Listener, ServedTrees, Server, Token};
 
 /// Maximum length in bytes of the message that carries the token with the socket.
-const TOKEN: usize = 64;
+const TOKEN_MESSAGE_BYTES: usize = 64;
 
 /// Answers requests until the keeper ends.
 ///
@@ -36,7 +36,7 @@ const TOKEN: usize = 64;
 /// `Usage` if the process was not started by the keeper.
 pub(in crate::cli) fn run(serve: &ServeCommand) -> Result<ExitCode> {
     rotation::block_signal();
-    logging::start(&Destination::Terminal)?;
+    logging::start(&LogDestination::Terminal)?;
     match start(serve) {
         Ok(ready) => ready.serve(),
         Err(report) => {
@@ -85,7 +85,7 @@ fn start(serve: &ServeCommand) -> std::result::Result<ReadyWorker, Report> {
         _ => None,
     };
     let (server, access, number) = receive_listener(serve).map_err(of_first)?;
-    open_many_files();
+    raise_open_file_limit();
     let mut ends = ends;
     let mut sources = Vec::new();
     for location in &serve.sources {
@@ -93,7 +93,7 @@ fn start(serve: &ServeCommand) -> std::result::Result<ReadyWorker, Report> {
         let source = match location {
             Location::Path(path) => {
                 let path = std::path::absolute(path)
-                    .map_err(|error| Error::io(&error, path.display().to_string()));
+                    .map_err(|error| Error::from_io(&error, path.display().to_string()));
                 path.and_then(|path| {
                     MountSource::open(&path, &serve.settings)
                         .map_err(|error| with_given_name(location, &path, &error))
@@ -144,8 +144,8 @@ fn with_given_name(location: &Location, path: &std::path::Path, error: &Error) -
 /// Receives the listening socket and the token from the keeper.
 fn receive_listener(serve: &ServeCommand) -> Result<(Server, AccessRules, i32)> {
     let nothing = || Error::Usage("no socket to listen on".to_owned());
-    let mut token = [0; TOKEN];
-    let received = rights::receive(io::stdin().as_fd(), &mut token);
+    let mut token = [0; TOKEN_MESSAGE_BYTES];
+    let received = rights::receive_with_files(io::stdin().as_fd(), &mut token);
     let (length, files) = received.map_err(|_| nothing())?;
     let socket = files.into_iter().next().ok_or_else(nothing)?;
     let number = socket.as_raw_fd();
@@ -158,7 +158,7 @@ fn receive_listener(serve: &ServeCommand) -> Result<(Server, AccessRules, i32)> 
     if token.is_none() && !serve.no_token {
         return Err(nothing());
     }
-    let (listener, address) = listener(socket, &serve.listen)?;
+    let (listener, address) = listener_and_address(socket, &serve.listen)?;
     let mut hosts = serve.hosts.clone();
     if serve.listen.is_open_to_others() {
         hosts.extend(machine_name());
@@ -172,7 +172,7 @@ fn receive_listener(serve: &ServeCommand) -> Result<(Server, AccessRules, i32)> 
     Ok((Server::new(listener)?, access, number))
 }
 
-fn listener(
+fn listener_and_address(
     socket: OwnedFd,
     listen: &ListenAddress,
 ) -> Result<(Listener, Option<std::net::SocketAddr>)> {
@@ -181,7 +181,7 @@ fn listener(
         ListenAddress::Network(_) => {
             let listener = TcpListener::from(socket);
             let address = listener.local_addr();
-            let address = address.map_err(|error| Error::io(&error, "listening"))?;
+            let address = address.map_err(|error| Error::from_io(&error, "listening"))?;
             Ok((Listener::Network(listener), Some(address)))
         }
     }
@@ -205,7 +205,9 @@ fn enter(
     let mut caged = options.clone();
     for (location, source) in sources {
         let failed = |error: Error| Report::failure(&location.name(), &error.to_string());
-        let own = source.for_sandbox(serve.settings.run_as).map_err(failed)?;
+        let own = source
+            .sandbox_source(serve.settings.run_as)
+            .map_err(failed)?;
         if shown
             .first()
             .is_some_and(|first| first.reader != own.reader)
@@ -262,7 +264,7 @@ fn open_trees(
             ..shared.clone()
         };
         let served = source.open_tree(own, &mut reasons).map_err(failed)?;
-        reasons.extend(served.warning());
+        reasons.extend(served.partial_file_warning());
         let told = reasons
             .iter()
             .map(|reason| Report::warning(&own_name, reason));

@@ -9,7 +9,7 @@ use nix::errno::Errno;
 use crate::cli::args::{MountCommand, Program};
 use crate::cli::text::logging;
 use crate::cli::text::printable::printable;
-use crate::cli::text::synonyms::{is_word, unknown_command_error};
+use crate::cli::text::synonyms::{looks_like_command, unknown_command_error};
 
 /// Rejects a mount that is certainly a mistake.
 ///
@@ -18,23 +18,26 @@ use crate::cli::text::synonyms::{is_word, unknown_command_error};
 /// be reached because the program that serves it has ended.
 pub(in crate::cli) fn refuse_mistakes(program: Program, mount: &MountCommand) -> Result<()> {
     if let Some(source) = mount.source.path() {
-        if program == Program::Command && is_word(source) && !source.exists() {
+        if program == Program::Command && looks_like_command(source) && !source.exists() {
             return Err(unknown_command_error(&source.to_string_lossy()));
         }
-        refuse_dead(source, "it is in a mount whose program has ended")?;
+        refuse_dead_mount(source, "it is in a mount whose program has ended")?;
     }
-    refuse_dead(
+    refuse_dead_mount(
         &mount.mountpoint,
         "the program that served the mount there has ended",
     )
 }
 
-fn refuse_dead(path: &Path, reason: &str) -> Result<()> {
+fn refuse_dead_mount(path: &Path, reason: &str) -> Result<()> {
     let errno = path.metadata().err().and_then(|error| error.raw_os_error());
     if errno != Some(Errno::ENOTCONN as i32) {
         return Ok(());
     }
-    let dead = path.ancestors().filter(|parent| is_dead(parent)).last();
+    let dead = path
+        .ancestors()
+        .filter(|parent| is_in_dead_mount(parent))
+        .last();
     let dead = dead.unwrap_or(path).display();
     let path = path.display();
     let text =
@@ -42,7 +45,7 @@ fn refuse_dead(path: &Path, reason: &str) -> Result<()> {
     Err(Error::Usage(printable(&text)))
 }
 
-fn is_dead(path: &Path) -> bool {
+fn is_in_dead_mount(path: &Path) -> bool {
     let errno = path.metadata().err().and_then(|error| error.raw_os_error());
     errno == Some(Errno::ENOTCONN as i32)
 }

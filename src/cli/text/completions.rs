@@ -21,7 +21,7 @@ use h5fs_reader::error::{Error, Result};
 use candidates::Candidate;
 
 /// First argument of a call by a completion script.
-pub(in crate::cli) const FLAG: &str = "--complete";
+pub(in crate::cli) const COMPLETE_FLAG: &str = "--complete";
 
 /// Returns the completion script for `shell`.
 pub(in crate::cli) fn script(shell: Shell, mut command: Command) -> Vec<u8> {
@@ -62,6 +62,6 @@ pub(in crate::cli) fn complete(command: Command, words: &[OsString]) -> Result<E
         out.push(b'\n');
     }
     io::Write::write_all(&mut io::stdout(), &out)
-        .map_err(|error| Error::io(&error, "standard output"))?;
+        .map_err(|error| Error::from_io(&error, "standard output"))?;
     Ok(ExitCode::from(u8::from(found.with_files)))
 }

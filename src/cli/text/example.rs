@@ -33,7 +33,7 @@ pub(in crate::cli) fn write(path: &Path) -> Result<()> {
     if !path.as_os_str().as_encoded_bytes().ends_with(b"/") {
         return write_file(path, EXAMPLE);
     }
-    create_dir(path).map_err(|error| Error::io(&error, path.display().to_string()))?;
+    create_dir(path).map_err(|error| Error::from_io(&error, path.display().to_string()))?;
     for (month, content) in (1..).zip(MONTHS) {
         write_file(&path.join(format!("2025-{month:02}.nc")), content)?;
     }
@@ -41,7 +41,7 @@ pub(in crate::cli) fn write(path: &Path) -> Result<()> {
 }
 
 fn write_file(path: &Path, content: &[u8]) -> Result<()> {
-    let failed = |error| Error::io(&error, path.display().to_string());
+    let failed = |error| Error::from_io(&error, path.display().to_string());
     let mut file = File::create_new(path).map_err(failed)?;
     file.write_all(content).map_err(|error| {
         // A truncated example would only confuse.

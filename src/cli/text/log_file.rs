@@ -41,7 +41,7 @@ impl LogFile {
             Some(errno) if Errno::from_raw(errno) == Errno::ENXIO => {
                 Error::Usage(format!("{}: no program reads this pipe", path.display()))
             }
-            _ => Error::io(&error, path.display().to_string()),
+            _ => Error::from_io(&error, path.display().to_string()),
         };
         let file = open(path, OFlag::empty()).map_err(failed)?;
         Ok(LogFile {

@@ -23,7 +23,7 @@ use crate::limits;
 
 /// The destination of log lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Destination {
+pub(crate) enum LogDestination {
     /// Standard error.
     Terminal,
     /// Standard error, for warnings of a command. Each line names the source.
@@ -34,18 +34,18 @@ pub(crate) enum Destination {
     System { mount: PathBuf },
 }
 
-impl Destination {
+impl LogDestination {
     /// Returns the destination for the log of a mount.
     pub(crate) fn for_mount(mount: &MountCommand) -> Self {
         let point = std::path::absolute(&mount.mountpoint);
         let point = point.unwrap_or_else(|_| mount.mountpoint.clone());
         match &mount.settings.log_file {
-            _ if mount.foreground => Destination::Terminal,
-            Some(path) => Destination::File {
+            _ if mount.foreground => LogDestination::Terminal,
+            Some(path) => LogDestination::File {
                 path: path.clone(),
                 mount: point,
             },
-            None => Destination::System { mount: point },
+            None => LogDestination::System { mount: point },
         }
     }
 }
@@ -58,8 +58,8 @@ pub(crate) struct EarlyLog(Arc<Mutex<Option<Vec<String>>>>);
 impl EarlyLog {
     /// Creates a store for log lines. Lines are stored only if `destination` is syslog and syslog
     /// is missing.
-    fn for_destination(destination: &Destination) -> Self {
-        let is_system = matches!(destination, Destination::System { .. });
+    fn for_destination(destination: &LogDestination) -> Self {
+        let is_system = matches!(destination, LogDestination::System { .. });
         let is_lost = is_system && Syslog::connect().is_err();
         EarlyLog(Arc::new(Mutex::new(is_lost.then(Vec::new))))
     }
@@ -92,28 +92,28 @@ pub(crate) struct StartedLog {
 ///
 /// # Errors
 /// `Io` if the log file cannot be opened.
-pub(crate) fn start(destination: &Destination) -> Result<StartedLog> {
+pub(crate) fn start(destination: &LogDestination) -> Result<StartedLog> {
     // fuser warns about each mount that another program unmounts first, although this is the usual
     // way to unmount.
     let usual = match destination {
-        Destination::Warnings { .. } => "off,h5fs::lacks=warn",
+        LogDestination::Warnings { .. } => "off,h5fs::lacks=warn",
         _ => "warn,fuser::mnt=off,fuser::session=error",
     };
     let mut builder = Builder::from_env(Env::new().filter_or("H5FS_LOG", usual));
     builder.write_style(WriteStyle::Never);
     let mut file = None;
     match destination {
-        Destination::Terminal => {
+        LogDestination::Terminal => {
             builder.target(Target::Stderr).format(format_plain);
         }
-        Destination::Warnings { source } => {
+        LogDestination::Warnings { source } => {
             let source = source.clone();
             builder.target(Target::Stderr).format(move |out, record| {
                 let text = text_about(&source, level_name(record.level()), record);
                 writeln!(out, "h5fs: {text}")
             });
         }
-        Destination::File { path, mount } => {
+        LogDestination::File { path, mount } => {
             let mount = mount.clone();
             let opened = LogFile::open(path)?;
             file = Some(opened.clone());
@@ -121,7 +121,7 @@ pub(crate) fn start(destination: &Destination) -> Result<StartedLog> {
                 .target(Target::Pipe(Box::new(opened)))
                 .format(move |out, record| format_dated(out, record, &mount));
         }
-        Destination::System { mount } => {
+        LogDestination::System { mount } => {
             let mount = mount.clone();
             builder
                 .target(Target::Pipe(Box::new(Syslog::new())))
@@ -325,18 +325,18 @@ impl RateLimitedLogger {
 #[derive(Debug)]
 struct LineBudget {
     tokens: f64,
-    filled: Instant,
+    refilled: Instant,
     omitted: u64,
 }
 
 impl LineBudget {
-    const AT_ONCE: f64 = 100.0;
-    const A_SECOND: f64 = 10.0;
+    const BURST_LINES: f64 = 100.0;
+    const LINES_PER_SECOND: f64 = 10.0;
 
     fn new(now: Instant) -> Self {
         LineBudget {
-            tokens: Self::AT_ONCE,
-            filled: now,
+            tokens: Self::BURST_LINES,
+            refilled: now,
             omitted: 0,
         }
     }
@@ -344,9 +344,9 @@ impl LineBudget {
     /// Takes a token. Returns the number of lines dropped since the last admitted line, or `None`
     /// if this line must be dropped.
     fn admit(&mut self, now: Instant) -> Option<u64> {
-        let passed = now.saturating_duration_since(self.filled).as_secs_f64();
-        self.tokens = (self.tokens + passed * Self::A_SECOND).min(Self::AT_ONCE);
-        self.filled = now;
+        let passed = now.saturating_duration_since(self.refilled).as_secs_f64();
+        self.tokens = (self.tokens + passed * Self::LINES_PER_SECOND).min(Self::BURST_LINES);
+        self.refilled = now;
         if self.tokens < 1.0 {
             self.omitted += 1;
             return None;
@@ -374,7 +374,7 @@ mod tests {
         assert_eq!(lines, vec!["warning: a\\nb"; limits::EARLY_LINES]);
         keep();
         assert!(early.take().is_empty());
-        let of_terminal = EarlyLog::for_destination(&Destination::Terminal);
+        let of_terminal = EarlyLog::for_destination(&LogDestination::Terminal);
         assert!(lock(&of_terminal.0).is_none());
     }
 

@@ -5,46 +5,46 @@ mod roff;
 
 use clap::{Arg, Command};
 
-use crate::cli::options::{REMOTE, words_with_help};
+use crate::cli::options::{REMOTE_HEADING, words_with_help};
 use crate::fs::GUIDE;
 use roff::RoffPage;
 
 /// Heading of the options that print a text and exit.
-pub(in crate::cli) const PRINTING: &str = "Printing";
+pub(in crate::cli) const PRINTING_HEADING: &str = "Printing";
 
 /// Date of the last revision of the manual texts.
-const DATE: &str = "2026-11-26";
+const REVISION_DATE: &str = "2026-11-26";
 
 /// Returns the page h5fs(1), which describes all subcommands of `command` together because they
 /// share their options.
-pub(in crate::cli) fn program(mut command: Command) -> Vec<u8> {
+pub(in crate::cli) fn program_page(mut command: Command) -> Vec<u8> {
     command.build();
     let made = |name: &str| match name {
         "synopsis" => synopsis(&command),
         "views" => paths_of_views(),
         "options" => arguments(options_below(&command, None)),
-        "remote" => arguments(options_below(&command, Some(REMOTE))),
-        "printing" => arguments(options_below(&command, Some(PRINTING))),
-        "commands" => commands(&command),
-        "common" => arguments(common(&command)),
+        "remote" => arguments(options_below(&command, Some(REMOTE_HEADING))),
+        "printing" => arguments(options_below(&command, Some(PRINTING_HEADING))),
+        "commands" => subcommand_sections(&command),
+        "common" => arguments(common_options(&command)),
         _ => String::new(),
     };
     page("h5fs", 1, include_str!("manual/h5fs.md"), made)
 }
 
 /// Returns the page mount.h5fs(8) about the helper of mount(8).
-pub(in crate::cli) fn mount_helper() -> Vec<u8> {
+pub(in crate::cli) fn mount_helper_page() -> Vec<u8> {
     let made = |name: &str| match name {
-        "words" => words(),
+        "words" => option_words(),
         _ => String::new(),
     };
     page("mount.h5fs", 8, include_str!("manual/mount.h5fs.md"), made)
 }
 
 /// Returns the page h5fs-views(7) about the files in `.h5fs`.
-pub(in crate::cli) fn views() -> Vec<u8> {
+pub(in crate::cli) fn views_page() -> Vec<u8> {
     let made = |name: &str| match name {
-        "views" => guide(),
+        "views" => views_guide(),
         _ => String::new(),
     };
     page("h5fs-views", 7, include_str!("manual/h5fs-views.md"), made)
@@ -53,7 +53,7 @@ pub(in crate::cli) fn views() -> Vec<u8> {
 fn page(name: &str, section: u8, text: &str, made: impl Fn(&str) -> String) -> Vec<u8> {
     let version = env!("CARGO_PKG_VERSION");
     let title = format!(
-        ".TH {} {section} {DATE} \"h5fs {version}\"\n",
+        ".TH {} {section} {REVISION_DATE} \"h5fs {version}\"\n",
         name.to_uppercase()
     );
     (title + &roff::from_text(text, made)).into_bytes()
@@ -96,13 +96,13 @@ fn options_below<'a>(command: &'a Command, heading: Option<&str>) -> Vec<&'a Arg
 fn arguments(arguments: Vec<&Arg>) -> String {
     let mut page = RoffPage::default();
     for argument in arguments {
-        page.item(&term(argument), &explanation(argument));
+        page.item(&option_term(argument), &explanation(argument));
     }
     page.roff
 }
 
 /// Returns an option with markup, as the user types it.
-fn term(option: &Arg) -> String {
+fn option_term(option: &Arg) -> String {
     let short = option.get_short().map(|letter| format!("`-{letter}`"));
     let long = option.get_long().map(|name| format!("`--{name}`"));
     let names: Vec<String> = short.into_iter().chain(long).collect();
@@ -135,9 +135,9 @@ fn explanation(argument: &Arg) -> String {
 }
 
 /// Returns the descriptions of the subcommands, each with the options that no other section lists.
-fn commands(command: &Command) -> String {
+fn subcommand_sections(command: &Command) -> String {
     let mut page = RoffPage::default();
-    let elsewhere: Vec<&Arg> = common(command)
+    let elsewhere: Vec<&Arg> = common_options(command)
         .into_iter()
         .chain(command.get_arguments())
         .collect();
@@ -164,7 +164,7 @@ fn description(command: &Command) -> String {
 }
 
 /// Returns the options that all commands without a mount share, except the options for URLs.
-fn common(command: &Command) -> Vec<&Arg> {
+fn common_options(command: &Command) -> Vec<&Arg> {
     let (Some(one), Some(other)) = (
         command.find_subcommand("ls"),
         command.find_subcommand("check"),
@@ -200,7 +200,7 @@ fn paths_of_views() -> String {
     page.roff
 }
 
-fn guide() -> String {
+fn views_guide() -> String {
     let mut page = RoffPage::default();
     for row in GUIDE {
         let paths: Vec<String> = row.paths.iter().map(|path| format!("`{path}`")).collect();
@@ -210,7 +210,7 @@ fn guide() -> String {
 }
 
 /// Returns the words of `-o` with their descriptions.
-fn words() -> String {
+fn option_words() -> String {
     let mut page = RoffPage::default();
     for (synopsis, help) in words_with_help() {
         let term = match synopsis.split_once('=') {
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn options_stand_once() {
-        let page = text(program(args::definition()));
+        let page = text(program_page(args::definition()));
         for option in [
             "external",
             "cache-size",
@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn sections_stand_in_their_order() {
-        let page = text(program(args::definition()));
+        let page = text(program_page(args::definition()));
         let sections = page.lines().filter_map(|line| line.strip_prefix(".SH "));
         let sections: Vec<&str> = sections.map(|name| name.trim_matches('"')).collect();
         let expected = [

@@ -34,7 +34,7 @@ impl ProgressLine {
     pub(in crate::cli) fn new() -> Self {
         let now = Instant::now();
         ProgressLine {
-            is_wanted: style::moves_cursor(&io::stderr()),
+            is_wanted: style::supports_control_sequences(&io::stderr()),
             is_shown: false,
             started: now,
             written: now,
@@ -49,7 +49,9 @@ impl ProgressLine {
     /// Updates the line if it is due. `bytes` is the processed share of all bytes, or `None` if
     /// their total number is unknown.
     pub(in crate::cli) fn update(&mut self, done: CompletedWork, bytes: Option<ProgressShare>) {
-        self.write(|elapsed| line(done, elapsed) + &bytes.map(of_bytes).unwrap_or_default());
+        self.write(|elapsed| {
+            format_counts(done, elapsed) + &bytes.map(format_share).unwrap_or_default()
+        });
     }
 
     /// Updates the line of a command for several files. `ended` files of `all` have been read.
@@ -60,7 +62,13 @@ impl ProgressLine {
         all: Option<u64>,
         done: CompletedWork,
     ) {
-        self.write(|elapsed| format!("{}, {}", of_files(ended, all), line(done, elapsed)));
+        self.write(|elapsed| {
+            format!(
+                "{}, {}",
+                format_file_count(ended, all),
+                format_counts(done, elapsed)
+            )
+        });
     }
 
     fn write(&mut self, line: impl FnOnce(Duration) -> String) {
@@ -88,28 +96,31 @@ impl Drop for ProgressLine {
 }
 
 /// Formats the counts and the rate. The rate is in bytes, or in objects if no bytes were read.
-fn line(done: CompletedWork, elapsed: Duration) -> String {
+fn format_counts(done: CompletedWork, elapsed: Duration) -> String {
     let seconds = elapsed.as_secs_f64().max(f64::EPSILON);
     let CompletedWork { objects, bytes } = done;
     if bytes == 0 {
         format!("{objects} objects, {:.0}/s", objects as f64 / seconds)
     } else {
-        let rate = amount(bytes as f64 / seconds);
-        format!("{objects} objects, {}, {rate}/s", amount(bytes as f64))
+        let rate = format_bytes(bytes as f64 / seconds);
+        format!(
+            "{objects} objects, {}, {rate}/s",
+            format_bytes(bytes as f64)
+        )
     }
 }
 
-fn of_bytes(
+fn format_share(
     ProgressShare {
         processed: passed,
         total,
     }: ProgressShare,
 ) -> String {
     let percent = (passed as f64 / (total as f64).max(1.0) * 100.0).min(100.0);
-    format!(", {percent:.0}% of {}", amount(total as f64))
+    format!(", {percent:.0}% of {}", format_bytes(total as f64))
 }
 
-fn of_files(ended: u64, all: Option<u64>) -> String {
+fn format_file_count(ended: u64, all: Option<u64>) -> String {
     match all {
         Some(all) => format!("{ended} of {all} files"),
         None => format!("{ended} files"),
@@ -117,7 +128,7 @@ fn of_files(ended: u64, all: Option<u64>) -> String {
 }
 
 /// Formats a number of bytes with a binary unit.
-pub(in crate::cli) fn amount(bytes: f64) -> String {
+pub(in crate::cli) fn format_bytes(bytes: f64) -> String {
     let mut amount = bytes;
     for unit in ["B", "KiB", "MiB", "GiB", "TiB"] {
         if amount < 1024.0 {
@@ -137,20 +148,26 @@ mod tests {
     fn a_line_reads_well() {
         let second = Duration::from_secs(2);
         let done = |objects, bytes| CompletedWork { objects, bytes };
-        assert_eq!(line(done(600, 0), second), "600 objects, 300/s");
+        assert_eq!(format_counts(done(600, 0), second), "600 objects, 300/s");
         assert_eq!(
-            line(done(7, 3 << 29), second),
+            format_counts(done(7, 3 << 29), second),
             "7 objects, 1.5 GiB, 768 MiB/s"
         );
-        assert_eq!(line(done(1, 900), second), "1 objects, 900 B, 450 B/s");
+        assert_eq!(
+            format_counts(done(1, 900), second),
+            "1 objects, 900 B, 450 B/s"
+        );
         let (processed, total) = (3 << 28, 3 << 29);
         assert_eq!(
-            of_bytes(ProgressShare { processed, total }),
+            format_share(ProgressShare { processed, total }),
             ", 50% of 1.5 GiB"
         );
         let (processed, total) = (0, 0);
-        assert_eq!(of_bytes(ProgressShare { processed, total }), ", 0% of 0 B");
-        assert_eq!(of_files(3, Some(12)), "3 of 12 files");
-        assert_eq!(of_files(3, None), "3 files");
+        assert_eq!(
+            format_share(ProgressShare { processed, total }),
+            ", 0% of 0 B"
+        );
+        assert_eq!(format_file_count(3, Some(12)), "3 of 12 files");
+        assert_eq!(format_file_count(3, None), "3 files");
     }
 }

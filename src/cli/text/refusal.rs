@@ -5,7 +5,7 @@ use std::error::Error as _;
 use clap::error::{ContextKind, ContextValue};
 
 /// Returns clap's message without the usage, and with the suggested word if there is one.
-pub(in crate::cli) fn line(error: &clap::Error) -> String {
+pub(in crate::cli) fn one_line_message(error: &clap::Error) -> String {
     let line = match (error.source(), text_of(error, ContextKind::InvalidArg)) {
         // One of our own parsers rejected the value of an operand. Its message already identifies
         // the operand.

@@ -6,7 +6,7 @@ use h5fs_reader::error::{Error, Result};
 use h5fs_reader::source::location::Location;
 
 /// URL schemes of supported sources, and schemes that users may try instead.
-const WORDS: [&str; 12] = [
+const KNOWN_SCHEMES: [&str; 12] = [
     "s3", "gs", "az", "abfs", "abfss", "hf", "http", "https", "pelican", "osdf", "ftp", "file",
 ];
 
@@ -39,7 +39,9 @@ fn parse_scheme(text: &str) -> Option<&str> {
     let is_of_scheme = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
     let is_scheme =
         scheme.starts_with(|c: char| c.is_ascii_alphabetic()) && scheme.chars().all(is_of_scheme);
-    let is_word = WORDS.iter().any(|word| scheme.eq_ignore_ascii_case(word));
+    let is_word = KNOWN_SCHEMES
+        .iter()
+        .any(|word| scheme.eq_ignore_ascii_case(word));
     let is_meant = rest.starts_with("://") || is_word;
     let length = if rest.starts_with("://") {
         end + 3

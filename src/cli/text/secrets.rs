@@ -14,7 +14,7 @@ use crate::cli::invocation::{Invocation, Role};
 
 /// Environment variable with the URLs as the user wrote them, one per line. A URL contains no
 /// newline.
-pub(in crate::cli) const VARIABLE: &str = "H5FS_SECRET_URLS";
+pub(in crate::cli) const SECRETS_VARIABLE: &str = "H5FS_SECRET_URLS";
 
 /// Executes the command again if its arguments contain a secret. Returns `None` if the arguments
 /// contain no secret, and the error if the execution fails.
@@ -33,7 +33,7 @@ pub(in crate::cli) fn restart_without_secrets(call: &Invocation) -> Option<io::E
         arguments: shown,
     };
     match again.restart_command(Role::Launcher) {
-        Ok(mut command) => Some(command.env(VARIABLE, secrets.join("\n")).exec()),
+        Ok(mut command) => Some(command.env(SECRETS_VARIABLE, secrets.join("\n")).exec()),
         Err(error) => Some(error),
     }
 }
@@ -49,7 +49,7 @@ fn without_secrets(argument: &OsString) -> OsString {
 /// Returns the URL with the secrets that the user wrote in it. Returns the URL unchanged if there
 /// are none.
 pub(in crate::cli) fn with_secrets(url: &Url) -> Url {
-    let given = std::env::var(VARIABLE).unwrap_or_default();
+    let given = std::env::var(SECRETS_VARIABLE).unwrap_or_default();
     let urls = given
         .lines()
         .filter_map(|line| match Location::parse(line.into()) {

@@ -53,7 +53,7 @@ impl Coloring {
 }
 
 /// Returns whether the output is a terminal that supports control sequences.
-pub(in crate::cli) fn moves_cursor(output: &impl IsTerminal) -> bool {
+pub(in crate::cli) fn supports_control_sequences(output: &impl IsTerminal) -> bool {
     output.is_terminal() && has_cursor()
 }
 

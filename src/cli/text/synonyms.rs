@@ -31,7 +31,7 @@ pub(in crate::cli) fn translate_first(
         }
         ("version", []) => Ok(vec!["--version".into()]),
         ("help", []) => Ok(vec!["--help".into()]),
-        ("help", [name]) => help(name, is_command),
+        ("help", [name]) => help_arguments(name, is_command),
         ("version" | "help", _) => typed("too many arguments (see `h5fs --help`)"),
         _ => unchanged(),
     }
@@ -44,12 +44,12 @@ pub(in crate::cli) fn unknown_word(
 ) -> Option<&str> {
     let word = arguments.first()?.to_str()?;
     let path = Path::new(word);
-    let is_unknown = is_word(path) && !path.exists() && !is_command(word);
+    let is_unknown = looks_like_command(path) && !path.exists() && !is_command(word);
     is_unknown.then_some(word)
 }
 
 /// Returns whether a path looks like a command: a name without a dot or a colon.
-pub(in crate::cli) fn is_word(path: &Path) -> bool {
+pub(in crate::cli) fn looks_like_command(path: &Path) -> bool {
     let mut parts = path.components();
     let (first, rest) = (parts.next(), parts.next());
     let is_name = matches!(first, Some(Component::Normal(name)) if name == path.as_os_str());
@@ -66,7 +66,7 @@ pub(in crate::cli) fn unknown_command_error(word: &str) -> Error {
 }
 
 /// Returns the arguments that print the help of a command.
-fn help(name: &OsString, is_command: impl Fn(&str) -> bool) -> Result<Vec<OsString>> {
+fn help_arguments(name: &OsString, is_command: impl Fn(&str) -> bool) -> Result<Vec<OsString>> {
     match name.to_str() {
         Some(own) if is_command(own) => Ok(vec![name.clone(), "--help".into()]),
         Some("mount" | "help" | "version") => Ok(vec!["--help".into()]),
@@ -89,12 +89,12 @@ mod tests {
     #[test]
     fn words_are_told_from_names_of_files() {
         for word in ["info", "dump", "ls-files"] {
-            assert!(is_word(Path::new(word)), "{word}");
+            assert!(looks_like_command(Path::new(word)), "{word}");
         }
         for name in [
             "a.h5", "./info", "/info", "sub/info", "info/", "..", "", "-o", "s3:x",
         ] {
-            assert!(!is_word(Path::new(name)), "{name}");
+            assert!(!looks_like_command(Path::new(name)), "{name}");
         }
     }
 

@@ -39,7 +39,7 @@ use std::time::{Instant, SystemTime};
 
 use h5fs_joined::choice::{self, JoinChoice};
 use h5fs_reader::array::{CancelToken, Engine, MemoryReservation};
-use h5fs_reader::error::line::one_line;
+use h5fs_reader::error::line::escape_to_one_line;
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::memory::lock::lock;
 use h5fs_reader::source::directory::{Directory, DirectoryEntries};
@@ -64,16 +64,16 @@ use crate::fs::name;
 use crate::fs::options::Options;
 use crate::fs::requests::{Ino, Requests};
 use crate::fs::stat::{FileKind, LookupEntry, Stat};
-use crate::fs::state::errors::{ErrorKind, Errors};
+use crate::fs::state::errors::{ErrorKind, RecentErrors};
 use crate::fs::state::handle::{Caching, Handle, Handles, Openable, OpenedHandle};
 use crate::fs::state::inode::ROOT;
 use crate::fs::state::status_texts::StatusTexts;
 use crate::fs::state::traffic::RequestCounters;
 use crate::limits;
-use crate::view::texts::text::Text;
+use crate::view::texts::text::InMemoryContent;
 
 /// Maximum number of paths for which the archive remembers the last logged error.
-const LOGGED: NonZeroUsize = NonZeroUsize::new(limits::OBJECT_ERRORS).unwrap();
+const MAX_LOGGED_PATHS: NonZeroUsize = NonZeroUsize::new(limits::OBJECT_ERRORS).unwrap();
 
 /// Name of the directory `.h5fs/original`, which shows the data files as ordinary files with their
 /// original bytes.
@@ -92,7 +92,7 @@ struct ArchiveStatusFile {
 }
 
 /// All text files in `.h5fs` about the mount itself.
-const TOLD: &[ArchiveStatusFile] = &[
+const STATUS_FILES: &[ArchiveStatusFile] = &[
     ArchiveStatusFile {
         name: b"status",
         ino: STATUS,
@@ -112,7 +112,7 @@ const TOLD: &[ArchiveStatusFile] = &[
 
 impl ArchiveStatusFile {
     /// Returns the name, inode number and kind of this file, for the listing of `.h5fs`.
-    const fn fixed(&self) -> FixedEntry {
+    const fn as_fixed_entry(&self) -> FixedEntry {
         (self.name, self.ino, FileKind::File)
     }
 }
@@ -122,9 +122,9 @@ const VIEW_NAMES: &[FixedEntry] = &[
     (ORIGINALS, ORIGINAL, FileKind::Directory),
     (choice::NAME, JOINED, FileKind::Directory),
     (STORE, JOINED_STORE, FileKind::Symlink),
-    TOLD[0].fixed(),
-    TOLD[1].fixed(),
-    TOLD[2].fixed(),
+    STATUS_FILES[0].as_fixed_entry(),
+    STATUS_FILES[1].as_fixed_entry(),
+    STATUS_FILES[2].as_fixed_entry(),
 ];
 
 /// Iterates over the names in the directory `.h5fs` of an archive.
@@ -134,7 +134,7 @@ pub(in crate::fs) fn view_names() -> impl Iterator<Item = &'static [u8]> {
 }
 
 /// Name of the extended attribute with the reason why a data file cannot be read.
-const ERROR: &[u8] = b"user.h5fs.error";
+const ERROR_ATTRIBUTE: &[u8] = b"user.h5fs.error";
 
 /// A mounted directory of files.
 pub struct Archive {
@@ -154,7 +154,7 @@ pub struct Archive {
     /// The last logged error of each path, so that the same error is logged only once.
     logged_errors: Mutex<LruCache<PathBuf, String>>,
     /// Errors of all data files of the directory, for `.h5fs/errors`.
-    errors: Arc<Errors>,
+    errors: Arc<RecentErrors>,
     traffic: RequestCounters,
     ordinary: OrdinaryFiles,
     started_at: Instant,
@@ -170,7 +170,7 @@ enum InodeTarget {
     /// A text file in `.h5fs` about the mount itself.
     Status(&'static ArchiveStatusFile),
     /// The symbolic link in `.h5fs` to the Zarr store of the joined file.
-    Store,
+    StoreLink,
     /// A file or directory below the mounted directory, with its path from the root of the archive.
     Entry(EntryProperties, PathBuf),
     /// An inode within a data file: the data file, and the inode number in the data file's own
@@ -188,7 +188,7 @@ struct OpenEntry {
 struct OpenMemberInode {
     member: Arc<ArchiveMember>,
     /// Inode number in the data file's own tree.
-    local: Ino,
+    local_ino: Ino,
     is_directory: bool,
     /// For a growing data file, the state of the data file when this file was opened. `None` if
     /// reads may return bytes of later states.
@@ -215,7 +215,7 @@ enum ArchiveContent {
         ino: Ino,
         names: Mutex<Box<dyn DirectoryEntries>>,
     },
-    Text(Text),
+    Text(InMemoryContent),
     /// The directory `.h5fs`, or the directory of a data file that cannot be read. Its entries are
     /// fixed.
     Fixed {
@@ -233,7 +233,7 @@ impl Archive {
         options: &Options,
     ) -> Self {
         let engine = Engine::new(options.cache_size, options.threads);
-        let errors = Arc::<Errors>::default();
+        let errors = Arc::<RecentErrors>::default();
         let look = Arc::new(EntryInspector::new(&root, options));
         let joining = Arc::default();
         let opener = MemberOpener::new(
@@ -258,7 +258,7 @@ impl Archive {
             handles: Handles::default(),
             status_texts: StatusTexts::default(),
             missing_since: Mutex::default(),
-            logged_errors: Mutex::new(LruCache::sparse(LOGGED)),
+            logged_errors: Mutex::new(LruCache::sparse(MAX_LOGGED_PATHS)),
             errors,
             traffic: RequestCounters::default(),
             ordinary: OrdinaryFiles::default(),
@@ -288,8 +288,11 @@ impl Archive {
         let mut logged = lock(&self.logged_errors);
         if logged.get(path).is_none_or(|known| known != reason) {
             log::warn!("{name}: {reason}");
-            self.errors
-                .add(ErrorKind::from_error(error), &one_line(&name), reason);
+            self.errors.add(
+                ErrorKind::from_error(error),
+                &escape_to_one_line(&name),
+                reason,
+            );
             logged.put(path.to_path_buf(), reason.to_owned());
         }
     }
@@ -298,11 +301,11 @@ impl Archive {
         if ino == VIEWS {
             return Ok(InodeTarget::Views);
         }
-        if let Some(told) = TOLD.iter().find(|told| told.ino == ino) {
+        if let Some(told) = STATUS_FILES.iter().find(|told| told.ino == ino) {
             return Ok(InodeTarget::Status(told));
         }
         if ino == JOINED_STORE {
-            return Ok(InodeTarget::Store);
+            return Ok(InodeTarget::StoreLink);
         }
         if is_entry(ino) {
             let (place, path) = self.entries.get(ino).ok_or_else(stale_error)?;
@@ -437,7 +440,7 @@ impl Archive {
         let opened = self.root.open(path, &|| !cancel.is_cancelled());
         let opened = opened.map_err(stale_if_missing);
         let opened = opened.inspect_err(|error| self.record_error(path, error))?;
-        if opened.entry_id != place.file {
+        if opened.entry_id != place.file_ino {
             // The kernel has the length of another file, and will look up the name again.
             return Err(stale_error());
         }
@@ -469,10 +472,10 @@ impl Archive {
     ) -> Result<OpenedHandle> {
         let handle = self.handles.new_handle();
         self.members.with_member(member, cancel, |filesystem| {
-            let own = filesystem.open_as(handle, (local, is_directory), cancel)?;
+            let own = filesystem.open_under_handle(handle, (local, is_directory), cancel)?;
             let content = ArchiveContent::InMember(OpenMemberInode {
                 member: Arc::clone(member),
-                local,
+                local_ino: local,
                 is_directory,
                 state: filesystem.pinned_state(handle),
                 is_cancelled_on_close: own.is_cancelled_on_close,
@@ -505,7 +508,11 @@ impl Archive {
         self.members
             .with_member_without_refresh(&inner.member, cancel, |filesystem| {
                 if !filesystem.is_handle_open(handle) {
-                    filesystem.open_as(handle, (inner.local, inner.is_directory), cancel)?;
+                    filesystem.open_under_handle(
+                        handle,
+                        (inner.local_ino, inner.is_directory),
+                        cancel,
+                    )?;
                     if filesystem.pinned_state(handle) != inner.state {
                         // The file has grown while the member was closed.
                         filesystem.release(handle);

@@ -28,22 +28,22 @@ pub(in crate::fs) struct Crawler(Arc<Mutex<CrawlState>>);
 #[derive(Default)]
 struct CrawlState {
     /// Groups that were crawled or are in progress.
-    groups: HashSet<NodeId>,
+    crawled_groups: HashSet<NodeId>,
     /// Groups that a user has opened and that still wait to be crawled.
-    opened: VecDeque<NodeId>,
+    pending_groups: VecDeque<NodeId>,
     is_running: bool,
 }
 
 impl CrawlState {
     /// Marks a group as crawled. Returns true if it was not marked before.
     fn mark_crawled(&mut self, group: NodeId) -> bool {
-        if self.groups.contains(&group) {
+        if self.crawled_groups.contains(&group) {
             return false;
         }
-        if self.groups.len() >= limits::CRAWLED_GROUPS {
-            self.groups.clear();
+        if self.crawled_groups.len() >= limits::CRAWLED_GROUPS {
+            self.crawled_groups.clear();
         }
-        self.groups.insert(group)
+        self.crawled_groups.insert(group)
     }
 }
 
@@ -54,11 +54,11 @@ impl Crawler {
             return;
         }
         let mut state = lock(&self.0);
-        if state.opened.len() >= limits::CRAWLS || !state.mark_crawled(group) {
+        if state.pending_groups.len() >= limits::CRAWLS || !state.mark_crawled(group) {
             return;
         }
         container.prefetch_subtree(group);
-        state.opened.push_back(group);
+        state.pending_groups.push_back(group);
         if state.is_running {
             return;
         }
@@ -68,7 +68,7 @@ impl Crawler {
         // Without the thread, a walk reads each object separately.
         state.is_running = spawned.is_ok();
         if !state.is_running {
-            state.opened.clear();
+            state.pending_groups.clear();
         }
     }
 }
@@ -77,7 +77,7 @@ impl Crawler {
 fn crawl_groups(crawler: &Weak<Mutex<CrawlState>>, container: &Arc<dyn Container>) {
     while let Some(state) = crawler.upgrade() {
         let mut opened = lock(&state);
-        let Some(group) = opened.opened.pop_front() else {
+        let Some(group) = opened.pending_groups.pop_front() else {
             opened.is_running = false;
             return;
         };
@@ -329,7 +329,7 @@ mod tests {
         }
         assert!(!state.mark_crawled(node(0)));
         assert!(state.mark_crawled(node(limits::CRAWLED_GROUPS)));
-        assert_eq!(state.groups.len(), 1);
+        assert_eq!(state.crawled_groups.len(), 1);
     }
 
     #[test]
@@ -338,7 +338,7 @@ mod tests {
         let fake = FakeContainer::new();
         let near: Arc<dyn Container> = Arc::new(fake.clone());
         crawler.crawl_group(&near, near.root());
-        assert!(lock(&crawler.0).groups.is_empty());
+        assert!(lock(&crawler.0).crawled_groups.is_empty());
         let mut far = fake;
         far.is_remote = true;
         let far: Arc<dyn Container> = Arc::new(far);
@@ -347,6 +347,6 @@ mod tests {
         for number in 0..2 * limits::CRAWLS as u64 {
             crawler.crawl_group(&far, NodeId::for_test(number * 8));
         }
-        assert_eq!(lock(&crawler.0).opened.len(), limits::CRAWLS);
+        assert_eq!(lock(&crawler.0).pending_groups.len(), limits::CRAWLS);
     }
 }

@@ -39,14 +39,14 @@ use crate::view::View;
 use crate::view::elements::part::ArrayPart;
 use crate::view::elements::raw::RawElements;
 use crate::view::table::TableConvention;
-use crate::view::texts::text::Text;
+use crate::view::texts::text::InMemoryContent;
 
 /// Maximum total length of the full names in the cache of shortened names, in bytes.
-const CUT_NAMES: u64 = 1 << 20;
+const SHORTENED_NAME_BYTES: u64 = 1 << 20;
 
 /// Time for which a growing file is shown in its last seen state, before the file is checked for
 /// growth again.
-const GROWTH: Duration = Duration::from_millis(200);
+const GROWTH_CHECK_INTERVAL: Duration = Duration::from_millis(200);
 
 /// The cache key of a shortened name: the group whose directory has the name, and the name as
 /// shown.
@@ -104,7 +104,7 @@ pub(in crate::fs) struct SharedFileState {
     variable_length_parts: Mutex<WeightedLru<PartKey, Arc<VariableLengthContent>>>,
     shortened_names: Mutex<WeightedLru<ShortenedNameKey, Option<Box<[u8]>>>>,
     /// Texts about objects, or the permanent errors of creating them.
-    texts: Mutex<WeightedLru<TextKey, Result<Text>>>,
+    texts: Mutex<WeightedLru<TextKey, Result<InMemoryContent>>>,
     counts: CountCache,
     conventions: Mutex<WeightedLru<NodeId, Option<TableConvention>>>,
     /// For groups of an ASDF file: whether the group contains an array, at any depth.
@@ -142,7 +142,7 @@ impl FileCache for DimensionLengths {
     fn clear(&self) {}
 
     fn weight(&self) -> u64 {
-        lock(&self.known).weight()
+        lock(&self.length_by_scale).weight()
     }
 }
 
@@ -182,7 +182,7 @@ impl FileState {
                 readers: Mutex::new(WeightedLru::new(limits::READERS)),
                 variable_length: Mutex::new(WeightedLru::new(limits::READERS)),
                 variable_length_parts: Mutex::new(WeightedLru::new(limits::READERS)),
-                shortened_names: Mutex::new(WeightedLru::new(CUT_NAMES)),
+                shortened_names: Mutex::new(WeightedLru::new(SHORTENED_NAME_BYTES)),
                 texts: Mutex::new(WeightedLru::new(limits::KEPT_TEXTS)),
                 counts: CountCache::default(),
                 conventions: Mutex::new(WeightedLru::new(limits::CONVENTIONS)),
@@ -240,7 +240,8 @@ impl FileState {
         FileState::new(self.generation, self.tree, opened, engine, index)
     }
 
-    /// Grants a budget like [`RequestBudget::renew_for`]. The end of this state cancels the work too.
+    /// Grants a budget like [`RequestBudget::renew_for`]. The end of this state cancels the work
+    /// too.
     pub(in crate::fs) fn grant_budget(&self, cancel: &CancelToken) -> RequestBudgetGuard {
         self.effort.renew_for(&self.token_until_end(cancel))
     }
@@ -267,7 +268,7 @@ impl FileState {
     pub(in crate::fs) fn end(&self) {
         self.has_ended.store(true, Ordering::Relaxed);
         self.end_canceller.cancel();
-        self.retire();
+        self.clear_caches();
     }
 
     /// Returns whether the state has ended.
@@ -277,7 +278,7 @@ impl FileState {
 
     /// Clears the caches, because the mount shows a later state and an open file may keep this
     /// state in memory for long.
-    pub(in crate::fs) fn retire(&self) {
+    pub(in crate::fs) fn clear_caches(&self) {
         self.container.drop_caches();
         self.caches().iter().for_each(|kept| kept.clear());
     }
@@ -328,12 +329,12 @@ impl FileState {
 
     /// Returns whether replies about the file may be cached. If so, no writer appends to it, and no
     /// unnoticed write was in progress when it or a neighbour was opened.
-    pub(in crate::fs) fn is_settled(&self) -> bool {
+    pub(in crate::fs) fn is_cacheable(&self) -> bool {
         let own = self
             .state
             .as_ref()
             .is_none_or(|state| state.has_no_pending_write());
-        !self.is_growing() && own && self.neighbours.states().is_settled()
+        !self.is_growing() && own && self.neighbours.states().can_notice_every_change()
     }
 
     /// Converts `error`, the result of a request about this file, to `ESTALE` in two cases. The
@@ -356,8 +357,8 @@ impl FileState {
     }
 
     /// Returns whether the file was opened so recently that growth since then is ignored.
-    pub(in crate::fs) fn is_recent(&self) -> bool {
-        self.opened.elapsed() < GROWTH
+    pub(in crate::fs) fn is_recently_opened(&self) -> bool {
+        self.opened.elapsed() < GROWTH_CHECK_INTERVAL
     }
 
     /// Returns whether `watch` watches this file, which an external link leads to. The file may
@@ -454,7 +455,7 @@ impl FileState {
     pub(in crate::fs) fn open_bytes(&self, array: Arc<Array>) -> Result<Box<dyn View>> {
         if array.byte_length()? == 0 {
             array.storage.as_ref().map_err(Clone::clone)?;
-            return Ok(Box::new(Text::new(Vec::new())));
+            return Ok(Box::new(InMemoryContent::new(Vec::new())));
         }
         let reader = Reader::new(&self.engine, array)?;
         Ok(Box::new(RawElements::new(Arc::new(reader))))
@@ -511,7 +512,7 @@ impl FileState {
         if let Some(content) = lock(&self.variable_length_parts).get(&name) {
             return Ok(Arc::clone(content));
         }
-        let content = Arc::new(part.variable_length(self.unbudgeted_container())?);
+        let content = Arc::new(part.variable_length_values(self.unbudgeted_container())?);
         if !self.is_growing() {
             let own = content.weight().saturating_add(to_u64(selector.len()));
             let weight = own.saturating_add(part.array().weight());
@@ -533,8 +534,8 @@ impl FileState {
         &self,
         object: NodeId,
         shown: &[u8],
-        render: impl FnOnce() -> Result<Text>,
-    ) -> Result<Text> {
+        render: impl FnOnce() -> Result<InMemoryContent>,
+    ) -> Result<InMemoryContent> {
         let key: TextKey = (object, shown.into());
         if let Some(text) = lock(&self.texts).get(&key) {
             return text.clone()?.open_copy(&self.engine);
@@ -544,7 +545,7 @@ impl FileState {
         if may_be_kept && !self.is_growing() {
             let own = text
                 .as_ref()
-                .map_or(to_u64(size_of::<Error>()), Text::weight);
+                .map_or(to_u64(size_of::<Error>()), InMemoryContent::weight);
             let weight = own.saturating_add(to_u64(shown.len()));
             let gone = lock(&self.texts).put(key, text.clone(), weight);
             drop(gone);
@@ -574,7 +575,7 @@ impl FileState {
     /// Returns the convention by which `group` is a table, from the cache or from `find`. The
     /// result is cached, because a listing, a lookup and `stat` need it one after another. For
     /// growing files, the result is not cached.
-    pub(in crate::fs) fn convention(
+    pub(in crate::fs) fn table_convention(
         &self,
         group: NodeId,
         find: impl FnOnce() -> Result<Option<TableConvention>>,
@@ -641,13 +642,17 @@ impl FileState {
 
     /// Returns the name, as in the file, of the link that the directory of `group` shows as
     /// `shown`. Returns `None` if the directory shows no such link.
-    pub(in crate::fs) fn real_name(&self, group: NodeId, shown: &[u8]) -> Result<Option<Vec<u8>>> {
-        self.real_name_within(group, shown, &mut { limits::CUT_NAME_LINKS })
+    pub(in crate::fs) fn name_in_file(
+        &self,
+        group: NodeId,
+        shown: &[u8],
+    ) -> Result<Option<Vec<u8>>> {
+        self.name_in_file_within(group, shown, &mut { limits::CUT_NAME_LINKS })
     }
 
-    /// Finds the name in the file like [`real_name`](Self::real_name), reading at most `left`
+    /// Finds the name in the file like [`name_in_file`](Self::name_in_file), reading at most `left`
     /// links. Subtracts the links read from `left`.
-    pub(in crate::fs) fn real_name_within(
+    pub(in crate::fs) fn name_in_file_within(
         &self,
         group: NodeId,
         shown: &[u8],

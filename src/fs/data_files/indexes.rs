@@ -12,31 +12,31 @@ use h5fs_reader::model::paths::PathIndex;
 const PATH_INDEXES: u64 = 18 << 20;
 
 /// The path indexes of all files of a mount.
-pub(in crate::fs) struct Indexes {
+pub(in crate::fs) struct PathIndexes {
     kept: Arc<SharedLru<(), Arc<PathIndex>>>,
     /// A lock that permits building only one index at a time, because a build needs memory from the
     /// first link on.
-    walking: Mutex<()>,
+    build_lock: Mutex<()>,
 }
 
-impl Default for Indexes {
+impl Default for PathIndexes {
     fn default() -> Self {
-        Indexes {
+        PathIndexes {
             kept: SharedLru::new(PATH_INDEXES),
-            walking: Mutex::new(()),
+            build_lock: Mutex::new(()),
         }
     }
 }
 
 /// The path index of one file, which maps objects to paths.
 pub(in crate::fs) struct FileIndex {
-    all: Arc<Indexes>,
+    all: Arc<PathIndexes>,
     own: FileLru<(), Arc<PathIndex>>,
 }
 
 impl FileIndex {
     /// Creates the index of one file. `all` limits the memory of all indexes.
-    pub(in crate::fs) fn new(all: &Arc<Indexes>) -> Self {
+    pub(in crate::fs) fn new(all: &Arc<PathIndexes>) -> Self {
         FileIndex {
             all: Arc::clone(all),
             own: FileLru::new(&all.kept),
@@ -54,7 +54,7 @@ impl FileIndex {
         if let Some(index) = self.own.get(()) {
             return index;
         }
-        let _alone = lock(&self.all.walking);
+        let _alone = lock(&self.all.build_lock);
         if let Some(index) = self.own.get(()) {
             return index;
         }
@@ -65,7 +65,7 @@ impl FileIndex {
                 "the file has too many links, so the canonical paths of some groups are unknown"
             );
         }
-        if index.check().is_ok() {
+        if index.check_no_read_error().is_ok() {
             self.own.put((), Arc::clone(&index), index.weight());
         }
         index

@@ -43,7 +43,7 @@ impl MissingSource {
         why: Error,
     ) -> Self {
         let opened = OpenedFile {
-            container: Arc::new(NoContainer(root)),
+            container: Arc::new(EmptyContainer(root)),
             origin,
             neighbours: Arc::new(Neighbours::unavailable()),
             state: None,
@@ -72,13 +72,13 @@ impl MissingSource {
 
     /// Returns the line for `.h5fs/status`.
     pub(in crate::fs) fn status_line(&self) -> String {
-        stale_text(&self.reason, self.since)
+        stale_status_line(&self.reason, self.since)
     }
 }
 
 /// Returns the line for `.h5fs/status` of a source that has been missing since `since`, because of
 /// the error `why`.
-pub(in crate::fs) fn stale_text(why: &Error, since: SystemTime) -> String {
+pub(in crate::fs) fn stale_status_line(why: &Error, since: SystemTime) -> String {
     let since = timestamp_of(since);
     let gone =
         |name: &dyn fmt::Debug| format!("stale: the source is gone ({name:?} since {since})");
@@ -93,7 +93,7 @@ pub(in crate::fs) fn stale_text(why: &Error, since: SystemTime) -> String {
 }
 
 /// Returns the line for `.h5fs/status` of a source whose server has not responded since `since`.
-pub(in crate::fs) fn unanswered_text(since: SystemTime) -> String {
+pub(in crate::fs) fn unanswered_status_line(since: SystemTime) -> String {
     let since = timestamp_of(since);
     format!("stale: the server does not answer (since {since})")
 }
@@ -112,9 +112,9 @@ pub(in crate::fs) fn is_status_text(inode: &Inode) -> bool {
 }
 
 /// The container of a missing source: a root group, with this node ID, without members.
-struct NoContainer(NodeId);
+struct EmptyContainer(NodeId);
 
-impl Container for NoContainer {
+impl Container for EmptyContainer {
     fn for_request(self: Arc<Self>, _: &RequestBudget) -> Arc<dyn Container> {
         self
     }

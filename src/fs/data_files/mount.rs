@@ -17,7 +17,7 @@ use h5fs_reader::source::remote::connection::Connection;
 use nix::errno::Errno;
 
 use crate::fs::data_files::file_state::{FileState, OpenedFile};
-use crate::fs::data_files::indexes::{FileIndex, Indexes};
+use crate::fs::data_files::indexes::{FileIndex, PathIndexes};
 use crate::fs::data_files::missing_source::{self, MissingSource};
 use crate::fs::data_files::opening::open_source;
 use crate::fs::data_files::other_files::OtherFiles;
@@ -26,7 +26,7 @@ use crate::fs::errno::{is_fault, refusal_error, stale_error};
 use crate::fs::names::namespace::Namespace;
 use crate::fs::options::Options;
 use crate::fs::stat::{FileKind, LookupEntry, SourceAttributes, Stat};
-use crate::fs::state::errors::{ErrorKind, Errors};
+use crate::fs::state::errors::{ErrorKind, RecentErrors};
 use crate::fs::state::faults::Faults;
 use crate::fs::state::handle::{Handles, OpenInode};
 use crate::fs::state::inode::{self, Inode};
@@ -39,10 +39,10 @@ use crate::fs::views::trees;
 
 /// Maximum time for which opening a changed source waits until requests to its old state have
 /// ended, so that the old and the new state are not in memory together.
-const OLD_STATE: Duration = Duration::from_millis(250);
+const OLD_STATE_WAIT: Duration = Duration::from_millis(250);
 
 /// Log target of warnings about referenced files that are missing. Commands print these warnings.
-pub(in crate::fs) const LACKS: &str = "h5fs::lacks";
+pub(in crate::fs) const MISSING_FILES_TARGET: &str = "h5fs::lacks";
 
 /// A function that receives inode numbers, and makes the kernel drop what it caches about these
 /// inodes. Requests wait for the function, so it must not block.
@@ -56,7 +56,7 @@ pub(in crate::fs) type FixedInodes = fn(generation: u32, root: NodeId) -> Vec<(u
 #[derive(Clone)]
 pub(in crate::fs) struct SharedResources {
     pub(in crate::fs) engine: Arc<Engine>,
-    pub(in crate::fs) indexes: Arc<Indexes>,
+    pub(in crate::fs) indexes: Arc<PathIndexes>,
 }
 
 /// A mounted file, and everything that its nodes need to serve requests.
@@ -79,7 +79,7 @@ pub(in crate::fs) struct Mount {
     last_reopening: Mutex<LastReopening>,
     pub(in crate::fs) inodes: Arc<Inodes>,
     fixed_inodes: FixedInodes,
-    indexes: Arc<Indexes>,
+    indexes: Arc<PathIndexes>,
     /// The engine that reads arrays for all files of the mount. If `None`, each state of the source
     /// has its own.
     engine: Option<Arc<Engine>>,
@@ -88,7 +88,7 @@ pub(in crate::fs) struct Mount {
     pub(in crate::fs) status_texts: StatusTexts,
     pub(in crate::fs) handles: Handles<OpenInode>,
     pub(in crate::fs) faults: Faults,
-    pub(in crate::fs) errors: Errors,
+    pub(in crate::fs) errors: RecentErrors,
     pub(in crate::fs) started_at: Instant,
     pub(in crate::fs) traffic: RequestCounters,
 }
@@ -141,11 +141,11 @@ impl Mount {
         others: OtherFiles,
         watch: Option<SourceWatch>,
         fixed: FixedInodes,
-        shared: Option<(SharedResources, u32, Errors)>,
+        shared: Option<(SharedResources, u32, RecentErrors)>,
     ) -> Self {
         let (shared, generation, errors) = match shared {
             Some((shared, generation, errors)) => (Some(shared), generation, errors),
-            None => (None, 0, Errors::default()),
+            None => (None, 0, RecentErrors::default()),
         };
         let (engine, indexes) = shared.map(|shared| (shared.engine, shared.indexes)).unzip();
         let mount = Mount {
@@ -244,7 +244,7 @@ impl Mount {
     /// first.
     pub(in crate::fs) fn file_for_request(&self, cancel: &CancelToken) -> Result<Arc<FileState>> {
         if let Some(watch) = &self.watch
-            && self.is_due(watch)
+            && self.must_reopen(watch)
         {
             self.reopen_if_due(watch, cancel)?;
         }
@@ -261,7 +261,7 @@ impl Mount {
             return Ok(());
         };
         watch.refresh(cancel)?;
-        if self.is_due(watch) {
+        if self.must_reopen(watch) {
             self.reopen_if_due(watch, cancel)?;
         }
         Ok(())
@@ -269,7 +269,7 @@ impl Mount {
 
     /// Returns whether the source must be reopened: `watch` reports a change, a file that the
     /// source references has changed, or no state of the source is open.
-    fn is_due(&self, watch: &SourceWatch) -> bool {
+    fn must_reopen(&self, watch: &SourceWatch) -> bool {
         match self.current_if_open() {
             Some(file) if file.is_growing() => watch.may_have_grown() || file.is_changed(),
             Some(file) => watch.is_changed() || file.is_changed(),
@@ -286,13 +286,13 @@ impl Mount {
     /// Reads the pending change notifications of the operating system: completed writes and removed
     /// names.
     pub(in crate::fs) fn read_notifications(&self) {
-        if let Some(changes) = self.changes() {
+        if let Some(changes) = self.change_watcher() {
             changes.read_pending();
         }
     }
 
     /// Returns the watcher that receives change notifications from the operating system.
-    pub(in crate::fs) fn changes(&self) -> Option<&Arc<ChangeWatcher>> {
+    pub(in crate::fs) fn change_watcher(&self) -> Option<&Arc<ChangeWatcher>> {
         self.watch.as_ref()?.changes()
     }
 
@@ -352,14 +352,16 @@ impl Mount {
     fn reopen_if_due(&self, watch: &SourceWatch, cancel: &CancelToken) -> Result<()> {
         let mut renewed = cancel.lock(&self.last_reopening)?;
         let file = self.current_if_open();
-        let told = self.changes().map_or(0, |changes| changes.event_count());
+        let told = self
+            .change_watcher()
+            .map_or(0, |changes| changes.event_count());
         let is_early = match &file {
-            Some(file) => file.is_growing() && file.is_recent(),
+            Some(file) => file.is_growing() && file.is_recently_opened(),
             // The system reports when a writer continues or finishes, so a retry is not needed
             // earlier.
             None => renewed.event_count == told && renewed.is_within(watch.retry_delay()),
         };
-        if is_early || !self.is_due(watch) {
+        if is_early || !self.must_reopen(watch) {
             return Ok(());
         }
         let root = file.as_ref().map(|file| file.container.root());
@@ -414,7 +416,10 @@ impl Mount {
             return gone.status_line();
         }
         let unanswered = self.connection().and_then(|store| store.unanswered_since());
-        unanswered.map_or_else(|| "serving".to_owned(), missing_source::unanswered_text)
+        unanswered.map_or_else(
+            || "serving".to_owned(),
+            missing_source::unanswered_status_line,
+        )
     }
 
     /// Returns the stand-in file of a missing source and the inode with the number `ino`, if the
@@ -428,19 +433,19 @@ impl Mount {
         missing_source::is_mount_inode(ino, &inode).then_some((file, inode))
     }
 
-    /// Stops showing the current state. Waits for at most [`OLD_STATE`] until its requests have
-    /// ended, so that no part of it stays in memory.
+    /// Stops showing the current state. Waits for at most [`OLD_STATE_WAIT`] until its requests
+    /// have ended, so that no part of it stays in memory.
     fn drop_current(&self) {
         let before = lock(&self.file).take();
         if let Some(before) = &before {
             before.end();
         }
         // After the state has ended, no new handle can refer to it.
-        self.handles.retire();
+        self.handles.mark_all_stale();
         if let Some(before) = before {
             let rest = before.downgrade_shared();
             drop(before);
-            let end = Instant::now() + OLD_STATE;
+            let end = Instant::now() + OLD_STATE_WAIT;
             while rest.strong_count() > 0 && Instant::now() < end {
                 thread::sleep(Duration::from_millis(1));
             }
@@ -474,7 +479,10 @@ impl Mount {
             cancel,
         )?;
         let is_growing = opened.container.is_growing();
-        if before.is_some() && !is_growing && (reopened.is_young() || reopened.is_changed_now()) {
+        if before.is_some()
+            && !is_growing
+            && (reopened.was_recently_changed() || reopened.is_changed_now())
+        {
             // The writer has just closed the file or is about to. Until all is written, the last
             // seen state stays valid.
             return Ok(());
@@ -488,7 +496,7 @@ impl Mount {
             let file = Arc::new(before.after_growth(opened));
             *lock(&self.file) = Some(file);
             *lock(&self.missing) = None;
-            before.retire();
+            before.clear_caches();
             return Ok(());
         }
         let generation = self.generation.fetch_add(1, Ordering::Relaxed);
@@ -550,7 +558,7 @@ impl Mount {
             ino,
             generation: file.generation,
             attributes: self.empty_stat(file, ino, kind),
-            is_cacheable: file.is_settled(),
+            is_cacheable: file.is_cacheable(),
             is_sized: true,
         }
     }
@@ -618,7 +626,7 @@ impl Mount {
         for lack in file.neighbours.states().take_new_absent_files() {
             let (object, reason) = (&lack.object, &lack.reason);
             self.errors.add(ErrorKind::Missing, object, reason);
-            log::warn!(target: LACKS, "{}: {reason}", self.errors.name(object));
+            log::warn!(target: MISSING_FILES_TARGET, "{}: {reason}", self.errors.name(object));
         }
     }
 

@@ -21,7 +21,11 @@ pub(in crate::fs) fn refuse_unsupported_acl(
     options: &Options,
 ) -> Result<()> {
     let umask = options.umask.unwrap_or(0);
-    if options.allow_other && file.acl().is_some_and(|acl| acl.is_finer_than_bits(umask)) {
+    if options.allow_other
+        && file
+            .acl()
+            .is_some_and(|acl| acl.grants_more_than_mode(umask))
+    {
         return Err(Error::Usage(
             "allow_other: permission bits cannot express its access control list; `setfacl -b` \
              removes the list, umask=077 excludes other users"
@@ -36,7 +40,8 @@ pub(in crate::fs) fn container_opener(options: &Options) -> ContainerOpener {
     container_opener_with_caches(options, &detect::Caches::default())
 }
 
-/// Returns a function like [`container_opener`], for files that share the caches of parsed structures.
+/// Returns a function like [`container_opener`], for files that share the caches of parsed
+/// structures.
 pub(in crate::fs) fn container_opener_with_caches(
     options: &Options,
     caches: &detect::Caches,
@@ -64,7 +69,7 @@ pub(in crate::fs) fn open_source(
     };
     let neighbours = Arc::new(others.neighbours(watch, readers, options));
     Ok(OpenedFile {
-        container: others.container(file, &neighbours, cancel)?,
+        container: others.open_container(file, &neighbours, cancel)?,
         origin: Arc::new(
             SourceAttributes::new(path.to_path_buf(), attributes).restricted_to(readers),
         ),

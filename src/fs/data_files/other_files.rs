@@ -47,7 +47,7 @@ use crate::fs::state::inodes::Inodes;
 use crate::limits;
 
 /// Name of the directory in `.h5fs` that contains the externally linked files.
-pub(in crate::fs) const NAME: &[u8] = b"external";
+pub(in crate::fs) const DIRECTORY_NAME: &[u8] = b"external";
 
 /// A function that detects the format of a file and parses it. Arguments include the token of the
 /// request.
@@ -73,8 +73,8 @@ impl ArchiveLocation {
     pub(in crate::fs) fn new(root: &Path, path: &Path, all: &Arc<Neighbours>) -> Self {
         ArchiveLocation {
             root: root.to_path_buf(),
-            own: names(path),
-            all: Arc::clone(all),
+            shown_names: names(path),
+            archive_neighbours: Arc::clone(all),
         }
     }
 }
@@ -106,9 +106,9 @@ pub(in crate::fs) struct ArchiveLocation {
     /// Path of the directory.
     root: PathBuf,
     /// Shown names from the root of the directory to the data file.
-    own: Vec<Box<[u8]>>,
+    shown_names: Vec<Box<[u8]>>,
     /// The resolver for names of other files that data files of the directory reference.
-    all: Arc<Neighbours>,
+    archive_neighbours: Arc<Neighbours>,
 }
 
 /// The files to which external links of the source lead, directly or over further such files.
@@ -156,7 +156,7 @@ impl OtherFiles {
         let path = watch.path();
         let neighbours = match (&self.archive_location, watch.connection()) {
             // The mounted directory is the limit, not the directory of the file alone.
-            (Some(beside), _) => beside.all.for_neighbour(path, path, readers),
+            (Some(beside), _) => beside.archive_neighbours.for_neighbour(path, path, readers),
             (None, Some(store)) => Neighbours::for_object(path, store, options.external, readers),
             (None, None) => Neighbours::new(path, options.external, options.guard.clone(), readers)
                 .with_watcher(watch.changes().cloned())
@@ -184,11 +184,11 @@ impl OtherFiles {
         let source = self
             .archive_location
             .as_ref()
-            .map_or(&[][..], |beside| &beside.own);
+            .map_or(&[][..], |beside| &beside.shown_names);
         match place {
             ShownLocation::Root => source.to_vec(),
             ShownLocation::Other(shown) => {
-                let beneath = [name::VIEWS, NAME, shown].map(Into::into);
+                let beneath = [name::VIEWS, DIRECTORY_NAME, shown].map(Into::into);
                 source.iter().cloned().chain(beneath).collect()
             }
             ShownLocation::Archive(names) => names.clone(),
@@ -216,7 +216,7 @@ impl OtherFiles {
 
     /// Detects the format of `source` and opens it as a container, for a request with the token
     /// `cancel`.
-    pub(in crate::fs) fn container(
+    pub(in crate::fs) fn open_container(
         &self,
         source: SharedSource,
         neighbours: &Arc<Neighbours>,
@@ -284,7 +284,7 @@ impl OtherFiles {
             return Ok(None);
         };
         let shown = self.shown_name(live, &path);
-        self.find_named(source, &shown).map(Some)
+        self.find_known(source, &shown).map(Some)
     }
 
     /// Returns the shown name at `position` of the listing of `.h5fs/external`.
@@ -299,18 +299,18 @@ impl OtherFiles {
     /// `NotFound` if no link leads to such a file; `EIO` if the file is damaged or its format is
     /// unknown.
     pub(in crate::fs) fn find(&self, source: &FileState, shown: &[u8]) -> Result<OtherFileEntry> {
-        name::refuse_long(shown)?;
-        match self.find_named(source, shown) {
+        name::check_name_length(shown)?;
+        match self.find_known(source, shown) {
             Err(Error::NotFound) => {
-                self.search_links(source, &|| self.find_named(source, shown).is_ok())?;
-                self.find_named(source, shown)
+                self.search_links(source, &|| self.find_known(source, shown).is_ok())?;
+                self.find_known(source, shown)
             }
             found => found,
         }
     }
 
     /// Returns the entry like [`find`](Self::find), but only for files that are already known.
-    fn find_named(&self, source: &FileState, shown: &[u8]) -> Result<OtherFileEntry> {
+    fn find_known(&self, source: &FileState, shown: &[u8]) -> Result<OtherFileEntry> {
         let known = lock(&self.state).names.get(shown).map(|k| k.name.clone());
         match known {
             Some(name) => self.known_entry(source, shown, &name),
@@ -356,12 +356,12 @@ impl OtherFiles {
                 return Ok(());
             }
             state.search.ended = None;
-            let searched = state.search.searched;
+            let searched = state.search.searched_count;
             let shown = searched
                 .checked_sub(1)
                 .map(|place| state.shown_name_at(place));
             if shown == Some(None) || searched > limits::SEARCHED_FILES {
-                state.search.searched = 0;
+                state.search.searched_count = 0;
                 state.search.ended = Some(Instant::now());
                 return Ok(());
             }
@@ -371,12 +371,12 @@ impl OtherFiles {
                 Some(shown) => {
                     // A damaged file is skipped, because requests for the file itself report the
                     // error.
-                    if let Ok(OtherFileEntry::File(live)) = self.find_named(source, &shown) {
+                    if let Ok(OtherFileEntry::File(live)) = self.find_known(source, &shown) {
                         self.search_in(&live)?;
                     }
                 }
             }
-            lock(&self.state).search.searched = searched.saturating_add(1);
+            lock(&self.state).search.searched_count = searched.saturating_add(1);
             if is_found() {
                 return Ok(());
             }
@@ -388,7 +388,7 @@ impl OtherFiles {
         for name in index.other_files() {
             self.shown_location(live, name);
         }
-        index.check()
+        index.check_no_read_error()
     }
 
     /// Returns the entry `shown` of a known file. `name` is the file's name as a link of the source
@@ -411,7 +411,9 @@ impl OtherFiles {
         let readers = located.readers;
         let growing = self.growing_state(shown, &watch);
         let tree = match &growing {
-            Some(live) if live.is_recent() => return Ok(OtherFileEntry::File(Arc::clone(live))),
+            Some(live) if live.is_recently_opened() => {
+                return Ok(OtherFileEntry::File(Arc::clone(live)));
+            }
             Some(live) => live.tree,
             None => {
                 let mut state = lock(&self.state);
@@ -423,7 +425,7 @@ impl OtherFiles {
         {
             return Ok(OtherFileEntry::File(Arc::clone(live)));
         }
-        let (now, is_young) = (watch.opened_state(), watch.is_young());
+        let (now, is_young) = (watch.opened_state(), watch.was_recently_changed());
         let gone = lock(&self.state).make_room(0);
         drop(gone);
         let neighbours = &source.neighbours;
@@ -439,7 +441,8 @@ impl OtherFiles {
                 known.open_error = Some(text);
             }
         }
-        let live = opened.map_err(|error| Error::from_cause(Cause::Failed, error.to_string()))?;
+        let live =
+            opened.map_err(|error| Error::from_cause(Cause::Unavailable, error.to_string()))?;
         if state.generation != source.generation {
             return Err(stale_error());
         }
@@ -464,7 +467,7 @@ impl OtherFiles {
         let gone = state.add_open(tree, Arc::clone(&live));
         drop(state);
         drop(gone);
-        before.retire();
+        before.clear_caches();
         Ok(OtherFileEntry::File(live))
     }
 
@@ -486,7 +489,7 @@ impl OtherFiles {
         watch: SourceWatch,
     ) -> Result<FileState> {
         let neighbours = Arc::new(neighbours);
-        let container = self.container(watch.file(), &neighbours, &CancelToken::default())?;
+        let container = self.open_container(watch.file(), &neighbours, &CancelToken::default())?;
         if !inode::is_node_in_range(tree, container.root()) {
             return Err(Error::unsupported("a file of this size", None));
         }
@@ -533,7 +536,7 @@ impl OtherFiles {
         if tree < FIRST_FILE {
             return tree;
         }
-        let views = lock(&self.state).views(tree);
+        let views = lock(&self.state).views_tree(tree);
         views.map_or(tree, |(_, in_source)| in_source)
     }
 
@@ -546,7 +549,7 @@ impl OtherFiles {
         source: &FileState,
         tree: TreeNumber,
     ) -> Result<Arc<FileState>> {
-        let views = lock(&self.state).views(tree);
+        let views = lock(&self.state).views_tree(tree);
         let tree = views.map_or(tree, |(of, _)| of);
         let kept = lock(&self.state).open.get(&tree).cloned();
         if let Some(live) = kept {

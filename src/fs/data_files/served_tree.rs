@@ -17,7 +17,7 @@ pub enum ServedTree {
 impl ServedTree {
     /// Returns a warning with the reason why only a part of the file can be shown, according to its
     /// root object.
-    pub(crate) fn warning(&self) -> Option<String> {
+    pub(crate) fn partial_file_warning(&self) -> Option<String> {
         match self {
             ServedTree::File(filesystem) => filesystem.root_error().map(|error| error.to_string()),
             ServedTree::Archive(_) => None,

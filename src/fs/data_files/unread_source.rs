@@ -22,7 +22,7 @@ impl UnreadSource {
     /// `Io` with the error of the operating system; `Usage` if the path is neither a file nor a
     /// directory.
     pub fn open(source: &Path) -> Result<Self> {
-        let failed = |error| Error::io(&error, source.display().to_string());
+        let failed = |error| Error::from_io(&error, source.display().to_string());
         let kind = source.metadata().map_err(failed)?.file_type();
         // Opening a device, a FIFO or a socket may disturb other processes.
         if !kind.is_file() && !kind.is_dir() {

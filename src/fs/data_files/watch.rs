@@ -17,7 +17,7 @@ use h5fs_reader::source::remote::object::RemoteObject;
 use nix::errno::Errno;
 
 /// Time for which the result of a check for changes is valid while no request reads the source.
-const PATIENCE: Duration = Duration::from_millis(100);
+const CHECK_VALIDITY: Duration = Duration::from_millis(100);
 
 /// Time after a change during which another change may get the same time stamp, and the writer may
 /// still be active.
@@ -25,11 +25,11 @@ const SETTLING: Duration = Duration::from_millis(500);
 
 /// Pause after a failed attempt to reopen a file, because a writer may be in the middle of writing
 /// it.
-const RETRY: Duration = Duration::from_millis(100);
+const RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// Pause after a failed attempt to reopen a remote object. It is longer than for files, because
 /// each check is a request to the server.
-const REMOTE_RETRY: Duration = Duration::from_secs(5);
+const REMOTE_RETRY_DELAY: Duration = Duration::from_secs(5);
 
 /// The state of the source when it was opened, with a watch for changes.
 pub(in crate::fs) struct SourceWatch {
@@ -56,7 +56,7 @@ struct WatchState {
     checked_at: Instant,
     is_changed: bool,
     /// Whether the source had changed recently when it was opened.
-    is_young: bool,
+    was_recently_changed: bool,
 }
 
 /// A source that was opened again, before the watch switches to it.
@@ -77,12 +77,13 @@ impl SourceWatch {
     /// # Errors
     /// `ENOENT` if the object does not exist; otherwise the error of the server.
     pub(in crate::fs) fn open_remote(store: &Arc<Connection>) -> Result<Self> {
-        let object = store_object(store, &CancelToken::default())?;
+        let object = open_remote_object(store, &CancelToken::default())?;
         let again = Arc::clone(store);
         Ok(SourceWatch {
             store: Some(Arc::clone(store)),
-            ..Self::from_file(store.url(), object)
-                .with_cancellable_reopener(Box::new(move |cancel| store_object(&again, cancel)))
+            ..Self::from_file(store.url(), object).with_cancellable_reopener(Box::new(
+                move |cancel| open_remote_object(&again, cancel),
+            ))
         })
     }
 
@@ -124,7 +125,7 @@ impl SourceWatch {
     pub(in crate::fs) fn with_reopener(self, opener: SourceOpener) -> Self {
         let (path, changes) = (self.path.clone(), self.changes.clone());
         let again = move |_: &CancelToken| -> Result<SharedOpenSource> {
-            let failed = |error| Error::io(&error, path.display().to_string());
+            let failed = |error| Error::from_io(&error, path.display().to_string());
             let file = opener().map_err(failed)?;
             Ok(Arc::new(FileSource::from_file(
                 file,
@@ -149,9 +150,9 @@ impl SourceWatch {
     /// to complete a file, and limits the requests to a server.
     pub(in crate::fs) fn retry_delay(&self) -> Duration {
         if self.file().is_remote() {
-            REMOTE_RETRY
+            REMOTE_RETRY_DELAY
         } else {
-            RETRY
+            RETRY_DELAY
         }
     }
 
@@ -187,7 +188,7 @@ impl SourceWatch {
     /// Returns whether the source has changed since it was opened, according to recent checks.
     pub(in crate::fs) fn is_changed(&self) -> bool {
         let mut state = lock(&self.state);
-        if state.checked_at.elapsed() >= PATIENCE || state.opened.has_ended() {
+        if state.checked_at.elapsed() >= CHECK_VALIDITY || state.opened.has_ended() {
             state.check();
         }
         state.is_changed
@@ -197,7 +198,9 @@ impl SourceWatch {
     /// the result.
     ///
     /// # Errors
-    /// Fails as [`OpenSource::await_change_check`](h5fs_reader::source::open::OpenSource::await_change_check) does.
+    /// Fails as
+    /// [`OpenSource::await_change_check`](h5fs_reader::source::open::OpenSource::await_change_check)
+    /// does.
     pub(in crate::fs) fn refresh(&self, cancel: &CancelToken) -> Result<()> {
         self.file().await_change_check(cancel)?;
         lock(&self.state).check();
@@ -216,13 +219,13 @@ impl SourceWatch {
     pub(in crate::fs) fn may_have_grown(&self) -> bool {
         self.is_changed() || {
             let state = lock(&self.state);
-            state.is_young && state.opened_at.elapsed() >= SETTLING
+            state.was_recently_changed && state.opened_at.elapsed() >= SETTLING
         }
     }
 
     /// Returns whether the source had changed recently when it was opened.
-    pub(in crate::fs) fn is_young(&self) -> bool {
-        lock(&self.state).is_young
+    pub(in crate::fs) fn was_recently_changed(&self) -> bool {
+        lock(&self.state).was_recently_changed
     }
 
     /// Opens the file that exists at the path now, for a request with the token `cancel`.
@@ -260,8 +263,8 @@ impl ReopenedSource {
     }
 
     /// Returns whether the file had changed recently when it was opened.
-    pub(in crate::fs) fn is_young(&self) -> bool {
-        self.0.is_young
+    pub(in crate::fs) fn was_recently_changed(&self) -> bool {
+        self.0.was_recently_changed
     }
 }
 
@@ -276,7 +279,7 @@ impl WatchState {
             opened_at: now,
             checked_at: now,
             is_changed: false,
-            is_young: age.is_none_or(|age| age < SETTLING),
+            was_recently_changed: age.is_none_or(|age| age < SETTLING),
         }
     }
 
@@ -289,9 +292,9 @@ impl WatchState {
 }
 
 /// Opens the remote object at the URL of `store`, for a request with the token `cancel`.
-fn store_object(store: &Arc<Connection>, cancel: &CancelToken) -> Result<SharedOpenSource> {
+fn open_remote_object(store: &Arc<Connection>, cancel: &CancelToken) -> Result<SharedOpenSource> {
     let found = RemoteObject::find(store, b"", &|| !cancel.is_cancelled())?;
-    let missing = || Error::io(&Errno::ENOENT.into(), store.url().display().to_string());
+    let missing = || Error::from_io(&Errno::ENOENT.into(), store.url().display().to_string());
     Ok(Arc::new(found.ok_or_else(missing)?))
 }
 
@@ -329,7 +332,7 @@ mod tests {
         let written = Instant::now();
         let mut renewed = watch.reopen(&CancelToken::default()).unwrap();
         assert!(!renewed.is_changed_now());
-        assert!(renewed.is_young() || written.elapsed() >= SETTLING / 2);
+        assert!(renewed.was_recently_changed() || written.elapsed() >= SETTLING / 2);
         std::fs::write(&path, b"newer").unwrap();
         assert!(renewed.is_changed_now());
     }

@@ -28,7 +28,7 @@ use crate::fs::fuse::readers::ReadRegistry;
 use crate::fs::fuse::relay::Relay;
 use crate::fs::fuse::released_lookups::ReleasedLookups;
 use crate::fs::fuse::reply::{
-    KernelEntry, NOTHING, ReadReply, attributes, directory_flags, file_flags, listed_type,
+    ABSENT_ENTRY, KernelEntry, ReadReply, attributes, directory_flags, file_flags, listed_type,
     reply_xattr, to_errno, ttl,
 };
 use crate::fs::requests::{ListingDetail, Requests, SeekKind};
@@ -217,7 +217,7 @@ impl fuser::Filesystem for Adapter {
                     Generation(u64::from(entry.generation)),
                 ),
                 Err(Error::NotFound) if filesystem.is_absence_final(parent.0) => {
-                    let (nothing, generation) = (attributes(&NOTHING), Generation(0));
+                    let (nothing, generation) = (attributes(&ABSENT_ENTRY), Generation(0));
                     reply.entry(&filesystem.cache_lifetime(), &nothing, generation);
                 }
                 Err(error) => reply.error(to_errno(&error)),
@@ -498,7 +498,7 @@ impl fuser::Filesystem for Adapter {
     fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
         const UNIT: u32 = 512;
         run_catching_panics("statfs", || {
-            let (all, free) = self.filesystem.capacity();
+            let (all, free) = self.filesystem.total_and_free_bytes();
             let [blocks, free] = [all, free].map(|bytes| bytes.div_ceil(u64::from(UNIT)));
             let names = u32::try_from(limits::NAME_BYTES).unwrap_or(u32::MAX);
             reply.statfs(blocks, free, free, 0, 0, BLOCK_SIZE, names, UNIT);
@@ -518,7 +518,7 @@ impl fuser::Filesystem for Adapter {
             AdapterRequest::new(
                 RequestType::Getxattr,
                 request,
-                RequestObject::Values,
+                RequestObject::AttributeValues,
                 ino,
                 reply,
             ),
@@ -534,7 +534,7 @@ impl fuser::Filesystem for Adapter {
             AdapterRequest::new(
                 RequestType::Listxattr,
                 request,
-                RequestObject::Values,
+                RequestObject::AttributeValues,
                 ino,
                 reply,
             ),

@@ -8,7 +8,7 @@
 //! So fuser gets a socket in place of `/dev/fuse`, and the relay forwards every message between the
 //! two. The relay itself replies `EINTR` to an interrupted request, and drops the late reply. A
 //! signal does not always end its process, and programs do not expect `EINTR` from `stat`. So an
-//! interrupted request still has [`GRACE`] to complete.
+//! interrupted request still has [`INTERRUPT_GRACE`] to complete.
 //!
 //! The bytes of a read bypass fuser and the socket: each copy is expensive, and a packet is short.
 //!
@@ -31,17 +31,17 @@ use rustix::net::{SendFlags, send};
 use crate::fs::workers::WaitingCallers;
 
 /// Maximum bytes of one read. The kernel uses the same maximum without a relay.
-pub(super) const READ: u32 = 1 << 20;
+pub(super) const MAX_READ: u32 = 1 << 20;
 
 /// Maximum bytes of one socket packet, in addition to the headers. A packet must fit into the
 /// smallest socket buffer that an operating system may have.
-const PAYLOAD: u32 = 128 << 10;
+const MAX_PAYLOAD: u32 = 128 << 10;
 
 /// Time for which an interrupted request may continue before the relay replies `EINTR`.
-const GRACE: Duration = Duration::from_millis(500);
+const INTERRUPT_GRACE: Duration = Duration::from_millis(500);
 
 /// Maximum bytes of the headers of one message between the kernel and fuser.
-const HEADERS: usize = 8192;
+const MAX_HEADERS: usize = 8192;
 
 /// Length in bytes of `struct fuse_in_header`: length, opcode, unique, node, user, group, process,
 /// padding.
@@ -86,7 +86,7 @@ pub(super) struct Relay {
 
 /// The queue of packets from one relay thread to fuser. The packets keep their order.
 #[derive(Clone)]
-struct Packets {
+struct PacketQueue {
     /// Channel to the thread that sends packets when the socket has no room.
     sender: Sender<Vec<u8>>,
     /// Number of packets in the channel that were not sent yet.
@@ -109,8 +109,8 @@ impl Relay {
     /// # Errors
     /// Fails if the system cannot create more sockets.
     pub(super) fn new(device: OwnedFd) -> io::Result<(Self, OwnedFd)> {
-        let (socket, other) = packets::pair()?;
-        rustix::io::write(&socket, &first_request())?;
+        let (socket, other) = packets::socket_pair()?;
+        rustix::io::write(&socket, &init_request())?;
         let relay = Relay {
             device,
             socket,
@@ -135,7 +135,7 @@ impl Relay {
     pub(super) fn start(relay: &Arc<Self>, threads: usize, callers: WaitingCallers) {
         let (sender, to_feed) = channel();
         let waiting = Arc::<AtomicUsize>::default();
-        let packets = Packets {
+        let packets = PacketQueue {
             sender,
             waiting: Arc::clone(&waiting),
         };
@@ -154,7 +154,7 @@ impl Relay {
             relay.pass_requests(&packets, &interrupted);
             // Each thread of the session ends after one of these requests.
             for _ in 0..threads {
-                relay.send_packet(&packets, &request(DESTROY, 1, 0, &[]));
+                relay.send_packet(&packets, &build_request(DESTROY, 1, 0, &[]));
             }
         }));
     }
@@ -162,9 +162,9 @@ impl Relay {
     /// Forwards the kernel's requests to fuser until the filesystem is unmounted. Interrupted
     /// requests are sent to the channel `interrupted`. The calling thread never waits for fuser, so
     /// that it receives interrupts at once.
-    fn pass_requests(&self, packets: &Packets, interrupted: &Sender<(Instant, u64)>) {
+    fn pass_requests(&self, packets: &PacketQueue, interrupted: &Sender<(Instant, u64)>) {
         // The kernel requires room for a write of the same length as a read.
-        let mut buffer = vec![0; READ as usize + HEADERS];
+        let mut buffer = vec![0; MAX_READ as usize + MAX_HEADERS];
         loop {
             let packet = match rustix::io::read(&self.device, &mut buffer) {
                 Ok(length) => buffer.get_mut(..length).unwrap_or_default(),
@@ -177,7 +177,7 @@ impl Relay {
             match opcode {
                 INTERRUPT => {
                     let unique = u64_at(packet, IN_HEADER).unwrap_or_default();
-                    let _ = interrupted.send((Instant::now() + GRACE, unique));
+                    let _ = interrupted.send((Instant::now() + INTERRUPT_GRACE, unique));
                     continue;
                 }
                 FORGET | BATCH_FORGET => {}
@@ -200,7 +200,7 @@ impl Relay {
     }
 
     /// Sends a packet to fuser. If the socket has no room, queues the packet for another thread.
-    fn send_packet(&self, packets: &Packets, packet: &[u8]) {
+    fn send_packet(&self, packets: &PacketQueue, packet: &[u8]) {
         let is_first = packets.waiting.load(Ordering::Acquire) == 0;
         if is_first && send(&self.socket, packet, SendFlags::DONTWAIT) == Ok(packet.len()) {
             return;
@@ -252,8 +252,8 @@ impl Relay {
 
     /// Forwards fuser's replies and notifications to the kernel. `undone` receives requests to
     /// fuser that undo replies which the kernel does not get.
-    fn pass_replies(&self, undone: &Packets) {
-        let mut buffer = vec![0; PAYLOAD as usize + HEADERS];
+    fn pass_replies(&self, undone: &PacketQueue) {
+        let mut buffer = vec![0; MAX_PAYLOAD as usize + MAX_HEADERS];
         loop {
             let packet = match rustix::io::read(&self.socket, &mut buffer) {
                 Ok(0) => return,
@@ -270,7 +270,7 @@ impl Relay {
             }
             match asked {
                 Some(asked) if asked.has_interrupt_reply => {
-                    for packet in undo_requests(&asked, unique, packet) {
+                    for packet in build_undo_requests(&asked, unique, packet) {
                         self.send_packet(undone, &packet);
                     }
                 }
@@ -301,14 +301,14 @@ fn should_read_again(errno: Errno) -> bool {
 fn shorten_listing(request: &mut [u8]) {
     let room = request.get_mut(IN_HEADER + 16..).unwrap_or_default();
     if let Some(room) = room.first_chunk_mut() {
-        *room = u32::from_ne_bytes(*room).min(PAYLOAD).to_ne_bytes();
+        *room = u32::from_ne_bytes(*room).min(MAX_PAYLOAD).to_ne_bytes();
     }
 }
 
 /// Returns requests to fuser that undo the successful `reply` to the interrupted request `asked`,
 /// because the kernel does not get this reply. Lookups must be forgotten, and an opened file must
 /// be closed.
-fn undo_requests(asked: &UnansweredRequest, unique: u64, reply: &[u8]) -> Vec<Vec<u8>> {
+fn build_undo_requests(asked: &UnansweredRequest, unique: u64, reply: &[u8]) -> Vec<Vec<u8>> {
     let body = match u32_at(reply, 4) {
         Some(0) => reply.get(OUT_HEADER..).unwrap_or_default(),
         _ => return Vec::new(),
@@ -331,7 +331,7 @@ fn undo_requests(asked: &UnansweredRequest, unique: u64, reply: &[u8]) -> Vec<Ve
 /// exist or was not looked up.
 fn forget_request(entry: &[u8]) -> Option<Vec<u8>> {
     let node = u64_at(entry, 0).filter(|node| *node != 0)?;
-    Some(request(FORGET, 0, node, &1_u64.to_ne_bytes()))
+    Some(build_request(FORGET, 0, node, &1_u64.to_ne_bytes()))
 }
 
 /// Returns a request to fuser that closes the handle in `opened`, the content of the reply to an
@@ -345,7 +345,7 @@ fn release_request(
 ) -> Option<Vec<u8>> {
     let handle = opened.get(..8)?;
     let body = [handle, &[0; 16]].concat();
-    Some(request(opcode, unique | 1, asked.node, &body))
+    Some(build_request(opcode, unique | 1, asked.node, &body))
 }
 
 /// Iterates over the entries of `body`, the content of a `FUSE_READDIRPLUS` reply. Each entry is
@@ -390,14 +390,14 @@ fn copy_into(to: &mut [u8], place: std::ops::Range<usize>, from: &[u8]) {
 
 /// Returns a `FUSE_INIT` request, the first request of a session, with version 7.40 and every
 /// capability. The kernel learns which capabilities fuser uses when fuser mounts.
-fn first_request() -> Vec<u8> {
-    let fields = [7, 40, PAYLOAD, u32::MAX, u32::MAX];
+fn init_request() -> Vec<u8> {
+    let fields = [7, 40, MAX_PAYLOAD, u32::MAX, u32::MAX];
     let mut body: Vec<u8> = fields.into_iter().flat_map(u32::to_ne_bytes).collect();
     body.resize(64, 0);
-    request(INIT, 1, 0, &body)
+    build_request(INIT, 1, 0, &body)
 }
 
-fn request(opcode: u32, unique: u64, node: u64, body: &[u8]) -> Vec<u8> {
+fn build_request(opcode: u32, unique: u64, node: u64, body: &[u8]) -> Vec<u8> {
     let length = u32::try_from(IN_HEADER + body.len()).unwrap_or(u32::MAX);
     let mut packet = Vec::with_capacity(IN_HEADER + body.len());
     packet.extend_from_slice(&length.to_ne_bytes());
@@ -459,26 +459,32 @@ mod tests {
 
     #[test]
     fn a_late_answer_is_undone() {
-        let forgotten = |node: u64| request(FORGET, 0, node, &1_u64.to_ne_bytes());
+        let forgotten = |node: u64| build_request(FORGET, 0, node, &1_u64.to_ne_bytes());
         let found = answered(0, &entry(77, b"")[..ENTRY]);
-        assert_eq!(undo_requests(&asked(LOOKUP), 8, &found), [forgotten(77)]);
+        assert_eq!(
+            build_undo_requests(&asked(LOOKUP), 8, &found),
+            [forgotten(77)]
+        );
         let absent = answered(0, &entry(0, b"")[..ENTRY]);
-        assert!(undo_requests(&asked(LOOKUP), 8, &absent).is_empty());
-        assert!(undo_requests(&asked(LOOKUP), 8, &answered(-2, b"")).is_empty());
+        assert!(build_undo_requests(&asked(LOOKUP), 8, &absent).is_empty());
+        assert!(build_undo_requests(&asked(LOOKUP), 8, &answered(-2, b"")).is_empty());
 
         let names = [entry(0, b"."), entry(7, b"a long name"), entry(9, b"b")].concat();
-        let undone = undo_requests(&asked(READDIRPLUS), 8, &answered(0, &names));
+        let undone = build_undo_requests(&asked(READDIRPLUS), 8, &answered(0, &names));
         assert_eq!(undone, [forgotten(7), forgotten(9)]);
 
         let opened = answered(0, &[&3_u64.to_ne_bytes()[..], &[0; 8]].concat());
         let body = [&3_u64.to_ne_bytes()[..], &[0; 16]].concat();
-        let closed = |opcode| request(opcode, 9, 5, &body);
-        assert_eq!(undo_requests(&asked(OPEN), 8, &opened), [closed(RELEASE)]);
+        let closed = |opcode| build_request(opcode, 9, 5, &body);
         assert_eq!(
-            undo_requests(&asked(OPENDIR), 8, &opened),
+            build_undo_requests(&asked(OPEN), 8, &opened),
+            [closed(RELEASE)]
+        );
+        assert_eq!(
+            build_undo_requests(&asked(OPENDIR), 8, &opened),
             [closed(RELEASEDIR)]
         );
-        assert!(undo_requests(&asked(15), 8, &opened).is_empty());
+        assert!(build_undo_requests(&asked(15), 8, &opened).is_empty());
     }
 
     #[test]
@@ -520,14 +526,18 @@ mod tests {
         // Handle, offset, buffer size, and the remaining fields.
         let asked = |room: u32| {
             let body = [&[7; 16][..], &room.to_ne_bytes(), &[9; 20]].concat();
-            request(READDIRPLUS, 8, 1, &body)
+            build_request(READDIRPLUS, 8, 1, &body)
         };
-        for (room, left) in [(4096, 4096), (PAYLOAD, PAYLOAD), (READ, PAYLOAD)] {
+        for (room, left) in [
+            (4096, 4096),
+            (MAX_PAYLOAD, MAX_PAYLOAD),
+            (MAX_READ, MAX_PAYLOAD),
+        ] {
             let mut packet = asked(room);
             shorten_listing(&mut packet);
             assert_eq!(packet, asked(left));
         }
-        shorten_listing(&mut asked(READ)[..IN_HEADER + 18]);
+        shorten_listing(&mut asked(MAX_READ)[..IN_HEADER + 18]);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::fs::requests::{Ino, Requests};
 use crate::fs::stat::LookupEntry;
 use crate::limits;
 
-const MOST: NonZeroUsize = NonZeroUsize::new(limits::FORGOTTEN_INODES).unwrap();
+const MAX_INODES: NonZeroUsize = NonZeroUsize::new(limits::FORGOTTEN_INODES).unwrap();
 
 /// For each forgotten inode, the number of lookups that the kernel has released, minus the number
 /// of lookups of `.` and `..` since then.
@@ -25,7 +25,7 @@ pub(super) struct ReleasedLookups(Mutex<LruCache<Ino, i64>>);
 
 impl ReleasedLookups {
     pub(super) fn new() -> Self {
-        ReleasedLookups(Mutex::new(LruCache::sparse(MOST)))
+        ReleasedLookups(Mutex::new(LruCache::sparse(MAX_INODES)))
     }
 
     /// Keeps the inode `ino`, of which the kernel has released `count` lookups. If the limit is

@@ -26,7 +26,7 @@ pub(super) fn ttl(entry: &LookupEntry, lifetime: Duration) -> Duration {
 }
 
 /// A reply to a lookup that makes the kernel cache that a name does not exist.
-pub(super) const NOTHING: Stat = Stat {
+pub(super) const ABSENT_ENTRY: Stat = Stat {
     ino: 0,
     kind: FileKind::File,
     size: 0,

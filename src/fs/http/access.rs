@@ -20,7 +20,7 @@ use sha2::{Digest, Sha256};
 
 use crate::fs::http::fault::RequestFault;
 use crate::fs::http::preferences::{header_values, quality_value};
-use crate::fs::http::random::random_digits;
+use crate::fs::http::random::hex_digits;
 use crate::fs::http::target::RequestTarget;
 
 /// The access rules of a server.
@@ -57,30 +57,30 @@ impl Token {
     /// token, so the name is new for each run and does not reveal the token.
     #[must_use]
     pub fn host_name(&self) -> String {
-        format!("h5fs-{}.localhost", self.digest("host name"))
+        format!("h5fs-{}.localhost", self.hex_digest("host name"))
     }
 
     /// Returns the value of the cookie for a host. The value differs from the token and is invalid
     /// for any other host.
     fn cookie_value(&self, host: &str) -> String {
-        self.digest(&format!("cookie {host}"))
+        self.hex_digest(&format!("cookie {host}"))
     }
 
     /// Returns 128 bits of a digest of the token and of the text `purpose`, as hexadecimal digits.
-    fn digest(&self, purpose: &str) -> String {
+    fn hex_digest(&self, purpose: &str) -> String {
         let digest = Sha256::digest(format!("h5fs {purpose}\n{}", self.0));
         let (half, _) = digest.split_at(digest.len() / 2);
-        random_digits(half)
+        hex_digits(half)
     }
 
     /// Returns whether `text` is the token.
     fn matches(&self, text: &str) -> bool {
-        is_same(text, &self.0)
+        equals_in_constant_time(text, &self.0)
     }
 }
 
 /// Compares two secrets in a time that does not depend on where they differ.
-fn is_same(one: &str, other: &str) -> bool {
+fn equals_in_constant_time(one: &str, other: &str) -> bool {
     Sha256::digest(one) == Sha256::digest(other)
 }
 
@@ -120,7 +120,7 @@ impl AccessRules {
         };
         if let Some(text) = &target.token {
             return match host {
-                _ if !token.matches(text) => Err(unknown_host_fault()),
+                _ if !token.matches(text) => Err(missing_token_fault()),
                 _ if !is_page_request(&parts.headers) => Ok(Admission::Granted),
                 RequestHost::Own(host) => Ok(Admission::StoreToken(self.cookie(token, &host))),
                 RequestHost::Shared => Err(shared_host_fault(token, parts)),
@@ -137,7 +137,7 @@ impl AccessRules {
         if is_bearer || has_cookie {
             Ok(Admission::Granted)
         } else {
-            Err(unknown_host_fault())
+            Err(missing_token_fault())
         }
     }
 
@@ -146,12 +146,12 @@ impl AccessRules {
         header_values(headers, &COOKIE)
             .flat_map(|text| text.split(';'))
             .filter_map(|pair| pair.trim().split_once('='))
-            .any(|(own, text)| own == name && is_same(text, value))
+            .any(|(own, text)| own == name && equals_in_constant_time(text, value))
     }
 
     /// Returns the origin of the page whose script sent the request, if scripts of this origin may
     /// read responses.
-    pub(super) fn origin<'h>(&self, headers: &'h HeaderMap) -> Option<&'h str> {
+    pub(super) fn allowed_origin<'h>(&self, headers: &'h HeaderMap) -> Option<&'h str> {
         let origin = headers.get(ORIGIN)?.to_str().ok()?;
         let is_named = self.origins.iter().any(|own| own == origin);
         is_named.then_some(origin)
@@ -200,9 +200,9 @@ impl AccessRules {
         })
     }
 
-    /// Classifies the host of a request on a Unix socket. Every name is accepted, because a proxy may
-    /// send any name. Through `ssh -L`, a browser sends loopback names of its own machine, which the
-    /// servers of other users on that machine share.
+    /// Classifies the host of a request on a Unix socket. Every name is accepted, because a proxy
+    /// may send any name. Through `ssh -L`, a browser sends loopback names of its own machine,
+    /// which the servers of other users on that machine share.
     fn classify_socket_host(&self, parts: &Parts) -> RequestHost {
         let Some(host) = authority(parts) else {
             return RequestHost::Shared;
@@ -284,7 +284,7 @@ fn shared_host_fault(token: &Token, parts: &Parts) -> RequestFault {
     RequestFault::new(StatusCode::MISDIRECTED_REQUEST, reason)
 }
 
-fn unknown_host_fault() -> RequestFault {
+fn missing_token_fault() -> RequestFault {
     let reason = "a token is required: open the URL that h5fs printed, or send `Authorization: \
                   Bearer TOKEN`";
     RequestFault::new(StatusCode::UNAUTHORIZED, reason)
@@ -532,7 +532,7 @@ mod tests {
         let named = |origin: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(ORIGIN, origin.parse().unwrap());
-            access.origin(&headers).is_some()
+            access.allowed_origin(&headers).is_some()
         };
         assert!(named("https://viewer.example"));
         assert!(!named("https://viewer.example.evil") && !named("http://viewer.example"));

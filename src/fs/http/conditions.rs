@@ -73,7 +73,7 @@ impl Validators {
 
     /// Returns whether a request for ranges may be answered with ranges (`If-Range`): the client's
     /// earlier bytes must be of the same content. A date in `If-Range` never matches.
-    pub(super) fn allow_ranges(&self, headers: &HeaderMap) -> bool {
+    pub(super) fn allows_ranges(&self, headers: &HeaderMap) -> bool {
         match headers.get(&IF_RANGE) {
             Some(field) => self.tag.as_deref().is_some_and(|tag| *tag == *field),
             None => true,
@@ -199,8 +199,8 @@ mod tests {
     fn a_range_goes_on_in_the_same_content_alone() {
         let own = Validators::for_version(b"a", &version(0), 7);
         let tag = own.tag.clone().unwrap();
-        let allows = |text: &str| own.allow_ranges(&asked(&[(IF_RANGE, text)]));
-        assert!(allows(&tag) && own.allow_ranges(&HeaderMap::new()));
+        let allows = |text: &str| own.allows_ranges(&asked(&[(IF_RANGE, text)]));
+        assert!(allows(&tag) && own.allows_ranges(&HeaderMap::new()));
         assert!(!allows("\"x\"") && !allows(&format!("W/{tag}")));
         assert!(!allows("Sun, 06 Nov 1994 08:49:37 GMT"));
     }

@@ -76,7 +76,7 @@ impl FileParts {
     }
 
     /// Returns the open file, without the parts.
-    pub(super) fn into_open(self) -> OpenedEntry {
+    pub(super) fn into_opened_entry(self) -> OpenedEntry {
         self.open
     }
 
@@ -118,7 +118,7 @@ impl StreamedContent for FileParts {
     fn request_subject(&self) -> RequestSubject {
         let place = &self.open.place;
         let file = place.requests().data_file_number(place.ino());
-        (RequestObject::Content(place.number()), file)
+        (RequestObject::Content(place.inode_key()), file)
     }
 
     fn remaining(&self) -> Option<u64> {

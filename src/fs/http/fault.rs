@@ -29,7 +29,7 @@ impl RequestFault {
         let status = match error {
             // A usage error explains why a path leads nowhere.
             Error::NotFound | Error::Usage(_) => StatusCode::NOT_FOUND,
-            _ => from_errno(errno::from_error(error)),
+            _ => status_for_errno(errno::from_error(error)),
         };
         let reason = match error {
             Error::NotFound => "no such file or directory".to_owned(),
@@ -39,7 +39,7 @@ impl RequestFault {
     }
 }
 
-fn from_errno(number: i32) -> StatusCode {
+fn status_for_errno(number: i32) -> StatusCode {
     match Errno::from_raw(number) {
         Errno::EACCES | Errno::EPERM => StatusCode::FORBIDDEN,
         Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP | Errno::ENAMETOOLONG | Errno::EISDIR => {

@@ -12,19 +12,19 @@ use crate::fs::http::preferences::quality_value;
 use crate::limits;
 
 /// The gzip compression level: the fastest one that shortens texts.
-const FAST: i32 = 1;
+const COMPRESSION_LEVEL: i32 = 1;
 
 /// Minimum length in bytes of a text that is compressed.
-const LEAST: u64 = 512;
+const MIN_LENGTH: u64 = 512;
 
 /// Returns whether a text of `length` bytes is compressed. Texts have a maximum length, because
 /// they are in memory during compression.
-pub(super) fn is_worthwhile(length: u64) -> bool {
-    (LEAST..=limits::HTTP_GZIP).contains(&length)
+pub(super) fn should_compress(length: u64) -> bool {
+    (MIN_LENGTH..=limits::HTTP_GZIP).contains(&length)
 }
 
 /// Returns whether the client accepts gzip: RFC 9110, section 12.5.3.
-pub(super) fn is_accepted(headers: &HeaderMap) -> bool {
+pub(super) fn accepts_gzip(headers: &HeaderMap) -> bool {
     quality_value(headers, &ACCEPT_ENCODING, "gzip") > 0.0
 }
 
@@ -62,7 +62,7 @@ impl TextCompressor {
 impl TextReservation {
     /// Compresses `text`. Returns `None` if the result is not shorter than the text.
     pub(super) fn compress(self, text: &[u8]) -> Option<bytes::Bytes> {
-        let bytes = compress_text(text, CompressionLvl::new(FAST).ok()?)?;
+        let bytes = compress_text(text, CompressionLvl::new(COMPRESSION_LEVEL).ok()?)?;
         self.0.reduce_weight(to_u64(bytes.len()));
         Some(bytes::Bytes::from_owner(CompressedText {
             bytes,
@@ -102,13 +102,13 @@ mod tests {
         let takes = |text: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(ACCEPT_ENCODING, text.parse().unwrap());
-            is_accepted(&headers)
+            accepts_gzip(&headers)
         };
         assert!(takes("gzip") && takes("br, GZIP;q=0.5") && takes("deflate, gzip"));
         assert!(
             !takes("identity") && !takes("gzip;q=0") && !takes("gzip;q=0.0") && !takes("xgzip")
         );
-        assert!(!is_accepted(&HeaderMap::new()));
+        assert!(!accepts_gzip(&HeaderMap::new()));
     }
 
     /// Decompresses gzip data with another library. The compressed data is between a header of ten

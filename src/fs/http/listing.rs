@@ -37,7 +37,7 @@ impl ListingFormat {
 const ROW: usize = 64;
 
 /// An entry to write to a listing.
-struct Row<'a> {
+struct ListingRow<'a> {
     name: &'a [u8],
     kind: FileKind,
     size: Option<u64>,
@@ -62,12 +62,12 @@ impl ListingText {
     /// Writes the text that precedes the entries of the directory at `path`. If `is_below` is true,
     /// adds a link to the parent directory. If `has_views` is true, adds a link to the directory
     /// `.h5fs`.
-    fn begin(&mut self, path: &[u8], is_below: bool, has_views: bool) {
+    fn write_beginning(&mut self, path: &[u8], is_below: bool, has_views: bool) {
         if self.form == ListingFormat::Json {
             self.text.push('[');
             return;
         }
-        let title = format!("/{}", escaped(path));
+        let title = format!("/{}", escape_html(path));
         // Writing to a String cannot fail.
         let _ = write!(
             self.text,
@@ -85,12 +85,12 @@ impl ListingText {
         }
     }
 
-    fn row(&mut self, row: &Row<'_>) {
+    fn write_row(&mut self, row: &ListingRow<'_>) {
         if self.form == ListingFormat::Json {
             self.text.push_str(if self.has_rows { ",\n" } else { "\n" });
-            self.text.push_str(&object(row));
+            self.text.push_str(&row_json(row));
         } else {
-            let (name, href) = (escaped(row.name), percent_encode(row.name));
+            let (name, href) = (escape_html(row.name), percent_encode(row.name));
             let (slash, query) = match row.kind {
                 FileKind::Directory => ("/", "?page"),
                 FileKind::File | FileKind::Symlink => ("", ""),
@@ -105,7 +105,7 @@ impl ListingText {
         self.has_rows = true;
     }
 
-    fn end(&mut self) {
+    fn write_end(&mut self) {
         self.text.push_str(match self.form {
             ListingFormat::Page => "</ul>\n</body>\n</html>\n",
             ListingFormat::Json => "\n]\n",
@@ -113,10 +113,10 @@ impl ListingText {
     }
 }
 
-fn object(row: &Row<'_>) -> String {
+fn row_json(row: &ListingRow<'_>) -> String {
     let mut object = text::JsonObject::default();
-    object.text("name", row.name);
-    object.text(
+    object.add_text("name", row.name);
+    object.add_text(
         "kind",
         match row.kind {
             FileKind::Directory => "directory",
@@ -125,13 +125,13 @@ fn object(row: &Row<'_>) -> String {
         },
     );
     if let Some(size) = row.size {
-        object.json("size", size);
+        object.add_json("size", size);
     }
     object.finish()
 }
 
 /// Escapes a name for HTML.
-fn escaped(name: &[u8]) -> String {
+fn escape_html(name: &[u8]) -> String {
     let mut text = String::with_capacity(name.len());
     for chunk in name.utf8_chunks() {
         for character in chunk.valid().chars() {
@@ -161,12 +161,12 @@ pub(super) fn sources_listing<'n>(
     form: ListingFormat,
 ) -> Vec<u8> {
     let mut text = ListingText::new(form, false);
-    text.begin(b"", false, false);
+    text.write_beginning(b"", false, false);
     for name in names {
         let (kind, size) = (FileKind::Directory, None);
-        text.row(&Row { name, kind, size });
+        text.write_row(&ListingRow { name, kind, size });
     }
-    text.end();
+    text.write_end();
     text.text.into_bytes()
 }
 
@@ -209,7 +209,7 @@ impl StreamedListing {
 
     /// Returns the text of the entries from the position `from`, about `most` bytes, and the
     /// position of the next entry. The returned position is `None` after the last entry.
-    fn entries(
+    fn entries_text(
         &self,
         (from, has_rows): (u64, bool),
         most: usize,
@@ -247,7 +247,7 @@ impl StreamedListing {
                 Some(known) => known,
                 None => self.kind_and_size(&name, cancel)?,
             };
-            text.row(&Row {
+            text.write_row(&ListingRow {
                 name: &name,
                 kind,
                 size,
@@ -283,7 +283,7 @@ impl StreamedContent for StreamedListing {
     fn request_subject(&self) -> RequestSubject {
         let place = &self.open.place;
         let file = place.requests().data_file_number(place.ino());
-        (RequestObject::Description(place.number()), file)
+        (RequestObject::Description(place.inode_key()), file)
     }
 
     fn remaining(&self) -> Option<u64> {
@@ -295,18 +295,18 @@ impl StreamedContent for StreamedListing {
             ListingStep::Over => return Ok(None),
             ListingStep::Begin => {
                 let mut text = ListingText::new(self.form, false);
-                text.begin(&self.path, !self.path.is_empty(), self.has_views);
+                text.write_beginning(&self.path, !self.path.is_empty(), self.has_views);
                 (text.text, ListingStep::Entries(0, false))
             }
             ListingStep::Entries(mut from, has_rows) => loop {
-                let (text, next) = self.entries((from, has_rows), most, cancel)?;
+                let (text, next) = self.entries_text((from, has_rows), most, cancel)?;
                 match next {
                     // Only `.` and `..` were read.
                     Some(next) if text.is_empty() => from = next,
                     Some(next) => break (text, ListingStep::Entries(next, true)),
                     None => {
                         let mut text = ListingText::new(self.form, has_rows);
-                        text.end();
+                        text.write_end();
                         break (text.text, ListingStep::Over);
                     }
                 }

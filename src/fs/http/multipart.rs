@@ -20,7 +20,7 @@ pub(super) fn content_range(range: &Range<u64>, length: u64) -> String {
 ///
 /// # Errors
 /// Fails if the operating system cannot provide random numbers.
-pub(super) fn parts(
+pub(super) fn multipart_parts(
     ranges: &[Range<u64>],
     length: u64,
     kind: &str,

@@ -14,9 +14,9 @@ pub(super) fn header_values<'h>(
 /// Returns the weight (quality value) that the header fields `name` give to `word`, from 0 to 1. A
 /// word that is not listed literally has weight 0.
 pub(super) fn quality_value(headers: &HeaderMap, name: &HeaderName, word: &str) -> f32 {
-    let members = header_values(headers, name).flat_map(|text| split(text, ','));
+    let members = header_values(headers, name).flat_map(|text| split_outside_quotes(text, ','));
     let weights = members.filter_map(|member| {
-        let mut parts = split(member, ';').map(str::trim);
+        let mut parts = split_outside_quotes(member, ';').map(str::trim);
         let is_it = parts.next()?.eq_ignore_ascii_case(word);
         let mut given = parts.filter_map(|part| part.split_once('='));
         let given = given.find(|(name, _)| name.trim().eq_ignore_ascii_case("q"));
@@ -28,7 +28,7 @@ pub(super) fn quality_value(headers: &HeaderMap, name: &HeaderName, word: &str) 
 }
 
 /// Splits a text at each `separator` that is outside quotes.
-fn split(text: &str, separator: char) -> impl Iterator<Item = &str> {
+fn split_outside_quotes(text: &str, separator: char) -> impl Iterator<Item = &str> {
     let mut is_quoted = false;
     text.split(move |character| {
         is_quoted ^= character == '"';

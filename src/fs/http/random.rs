@@ -16,11 +16,11 @@ pub fn random_word() -> Result<String> {
     let mut bytes = [0; BYTES];
     let filled = SystemRandom::new().fill(&mut bytes);
     filled.map_err(|_| Error::Usage("the system has no random numbers".to_owned()))?;
-    Ok(random_digits(&bytes))
+    Ok(hex_digits(&bytes))
 }
 
 /// Returns bytes as hexadecimal digits.
-pub(super) fn random_digits(bytes: &[u8]) -> String {
+pub(super) fn hex_digits(bytes: &[u8]) -> String {
     let mut text = String::new();
     for byte in bytes {
         // Writing to a String cannot fail.

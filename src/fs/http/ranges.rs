@@ -59,10 +59,10 @@ impl RangeSpec {
     fn parse(text: &str) -> Option<Self> {
         let (first, last) = text.split_once('-')?;
         match (first, last) {
-            ("", last) => Some(RangeSpec::Last(number(last)?)),
-            (first, "") => Some(RangeSpec::From(number(first)?, None)),
+            ("", last) => Some(RangeSpec::Last(parse_number(last)?)),
+            (first, "") => Some(RangeSpec::From(parse_number(first)?, None)),
             (first, last) => {
-                let (first, last) = (number(first)?, number(last)?);
+                let (first, last) = (parse_number(first)?, parse_number(last)?);
                 (first <= last).then_some(RangeSpec::From(first, Some(last)))
             }
         }
@@ -83,7 +83,7 @@ impl RangeSpec {
 }
 
 /// Parses a decimal number. A number above `u64::MAX` becomes `u64::MAX`.
-fn number(text: &str) -> Option<u64> {
+fn parse_number(text: &str) -> Option<u64> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| text.parse().unwrap_or(u64::MAX))
 }

@@ -39,10 +39,10 @@ const ATTRIBUTE: &[u8] = b"user.";
 const BUILTIN: &[u8] = b"user.h5fs.";
 
 /// Maximum number of characters of an attribute's value in a result.
-const SHOWN: usize = 200;
+const MAX_VALUE_CHARACTERS: usize = 200;
 
 /// Number of objects that are examined before the next piece of the response is sent.
-const LOOKS: usize = 64;
+const OBJECTS_PER_PIECE: usize = 64;
 
 /// A search in progress, whose results are sent while it runs.
 pub(super) struct ObjectSearch {
@@ -54,9 +54,9 @@ pub(super) struct ObjectSearch {
     /// Names from the root to the last directory in `levels`.
     names: Vec<Vec<u8>>,
     levels: Vec<SearchLevel>,
-    objects: u64,
-    lines: u64,
-    is_over: bool,
+    object_count: u64,
+    line_count: u64,
+    has_ended: bool,
 }
 
 /// A directory on the path of the search, which is not completely searched.
@@ -129,9 +129,9 @@ impl ObjectSearch {
             tree,
             names: Vec::new(),
             levels: vec![level],
-            objects: 0,
-            lines: 0,
-            is_over: false,
+            object_count: 0,
+            line_count: 0,
+            has_ended: false,
         })
     }
 
@@ -152,7 +152,7 @@ impl ObjectSearch {
             self.leave_directory();
             return Ok(());
         };
-        let (found, next) = entries(level, first, cancel)?;
+        let (found, next) = read_entries(level, first, cancel)?;
         let looked = found
             .iter()
             .try_for_each(|entry| self.examine_entry(entry, out, cancel));
@@ -221,25 +221,25 @@ impl ObjectSearch {
         out: &mut Vec<u8>,
         cancel: &CancelToken,
     ) -> Result<()> {
-        self.objects += 1;
+        self.object_count += 1;
         let names = self.path_names(&entry.name);
         if self.is_match(&entry.name) {
-            let mut line = self.line(&names);
+            let mut line = self.begin_line(&names);
             self.add_page(&names, entry.kind, &mut line, cancel)?;
-            self.write(line, out);
+            self.append_result(line, out);
         }
         // The target of a link is examined in the directory that contains it.
         if entry.kind == FileKind::Symlink {
             return Ok(());
         }
-        match self.attributes(entry.ino, cancel) {
+        match self.matching_attributes(entry.ino, cancel) {
             Ok(attributes) => {
                 for (name, value) in attributes {
-                    let mut line = self.line(&names);
+                    let mut line = self.begin_line(&names);
                     self.add_page(&names, entry.kind, &mut line, cancel)?;
-                    line.text("attribute", name);
-                    line.text("value", value);
-                    self.write(line, out);
+                    line.add_text("attribute", name);
+                    line.add_text("value", value);
+                    self.append_result(line, out);
                 }
                 Ok(())
             }
@@ -249,7 +249,11 @@ impl ObjectSearch {
 
     /// Returns the names and values of those attributes of the object `ino` whose name or value
     /// contains the searched text. Long values are shortened.
-    fn attributes(&self, ino: Ino, cancel: &CancelToken) -> Result<Vec<(Vec<u8>, String)>> {
+    fn matching_attributes(
+        &self,
+        ino: Ino,
+        cancel: &CancelToken,
+    ) -> Result<Vec<(Vec<u8>, String)>> {
         let requests = self.requests();
         let mut found = Vec::new();
         for name in requests.listxattr_with_cancel(ino, cancel)? {
@@ -274,9 +278,9 @@ impl ObjectSearch {
         text.to_lowercase().contains(&self.search_text)
     }
 
-    fn line(&self, names: &[Vec<u8>]) -> text::JsonObject {
+    fn begin_line(&self, names: &[Vec<u8>]) -> text::JsonObject {
         let mut line = text::JsonObject::default();
-        line.text("path", names.join(&b'/'));
+        line.add_text("path", names.join(&b'/'));
         line
     }
 
@@ -310,7 +314,7 @@ impl ObjectSearch {
             page = place.names()[above..].to_vec();
         }
         let page: Vec<_> = page.iter().map(|name| percent_encode(name)).collect();
-        line.text("page", page.join("/"));
+        line.add_text("page", page.join("/"));
         Ok(())
     }
 
@@ -324,27 +328,27 @@ impl ObjectSearch {
         if error.is_cancelled() {
             return Err(error);
         }
-        let mut line = self.line(names);
-        line.text("error", error.to_string());
-        self.write(line, out);
+        let mut line = self.begin_line(names);
+        line.add_text("error", error.to_string());
+        self.append_result(line, out);
         Ok(())
     }
 
     /// Appends a result line to `out`, unless the limit of results is reached.
-    fn write(&mut self, line: text::JsonObject, out: &mut Vec<u8>) {
-        if self.lines < limits::HTTP_FOUND {
+    fn append_result(&mut self, line: text::JsonObject, out: &mut Vec<u8>) {
+        if self.line_count < limits::HTTP_FOUND {
             append(line, out);
         }
-        self.lines = self.lines.saturating_add(1);
+        self.line_count = self.line_count.saturating_add(1);
     }
 
     /// Appends a line with the number of searched objects to `out`. At the end of the search, the
     /// line also says whether the search is complete.
     fn write_count(&self, out: &mut Vec<u8>) {
         let mut line = text::JsonObject::default();
-        line.json("objects", self.objects);
-        if self.is_over {
-            line.json("is_whole", self.lines <= limits::HTTP_FOUND);
+        line.add_json("objects", self.object_count);
+        if self.has_ended {
+            line.add_json("is_whole", self.line_count <= limits::HTTP_FOUND);
         }
         append(line, out);
     }
@@ -353,7 +357,7 @@ impl ObjectSearch {
 impl StreamedContent for ObjectSearch {
     fn request_subject(&self) -> RequestSubject {
         let file = self.requests().data_file_number(self.root.ino());
-        (RequestObject::Description(self.root.number()), file)
+        (RequestObject::Description(self.root.inode_key()), file)
     }
 
     fn remaining(&self) -> Option<u64> {
@@ -361,20 +365,23 @@ impl StreamedContent for ObjectSearch {
     }
 
     fn next_piece(&mut self, _: usize, cancel: &CancelToken) -> Result<Option<Bytes>> {
-        if self.is_over {
+        if self.has_ended {
             return Ok(None);
         }
         let mut out = Vec::new();
-        let end = self.objects.saturating_add(to_u64(LOOKS));
-        while self.objects < end && !self.levels.is_empty() && self.lines <= limits::HTTP_FOUND {
-            let before = (self.objects, self.lines, out.len());
+        let end = self.object_count.saturating_add(to_u64(OBJECTS_PER_PIECE));
+        while self.object_count < end
+            && !self.levels.is_empty()
+            && self.line_count <= limits::HTTP_FOUND
+        {
+            let before = (self.object_count, self.line_count, out.len());
             let went_on = cancel
                 .check_cancelled()
                 .and_then(|()| self.examine_some(&mut out, cancel));
             match went_on {
                 Ok(()) => {}
                 Err(error) if error.is_cancelled() => {
-                    (self.objects, self.lines) = (before.0, before.1);
+                    (self.object_count, self.line_count) = (before.0, before.1);
                     out.truncate(before.2);
                     if out.is_empty() {
                         return Err(error);
@@ -388,7 +395,7 @@ impl StreamedContent for ObjectSearch {
                 }
             }
         }
-        self.is_over = self.levels.is_empty() || self.lines > limits::HTTP_FOUND;
+        self.has_ended = self.levels.is_empty() || self.line_count > limits::HTTP_FOUND;
         self.write_count(&mut out);
         Ok(Some(out.into()))
     }
@@ -397,7 +404,7 @@ impl StreamedContent for ObjectSearch {
 /// Returns entries of the directory `level` from the position `first` on, up to the limit for one
 /// piece of the response, and the position after them. The position is `None` at the end of the
 /// directory. The caller must forget the inode of each entry.
-fn entries(
+fn read_entries(
     level: &SearchLevel,
     first: u64,
     cancel: &CancelToken,
@@ -406,7 +413,7 @@ fn entries(
     requests.traffic().count_request(RequestType::Readdirplus);
     let (mut found, mut next) = (Vec::<SearchEntry>::new(), None);
     let mut take = |listed: DirEntry<'_>, entry: Option<&LookupEntry>| {
-        if found.len() >= LOOKS {
+        if found.len() >= OBJECTS_PER_PIECE {
             return true;
         }
         next = Some(listed.next);
@@ -437,7 +444,7 @@ fn append(line: text::JsonObject, out: &mut Vec<u8>) {
 
 /// Returns the first characters of an attribute's value.
 fn truncate_value(value: &str) -> String {
-    let mut short: String = value.chars().take(SHOWN).collect();
+    let mut short: String = value.chars().take(MAX_VALUE_CHARACTERS).collect();
     if short.len() < value.len() {
         short.push('…');
     }

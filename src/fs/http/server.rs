@@ -90,7 +90,7 @@ impl Server {
             drop(entered);
             Ok(Server { runtime, listener })
         };
-        made().map_err(|error| Error::io(&error, "listening"))
+        made().map_err(|error| Error::from_io(&error, "listening"))
     }
 
     /// Serves `trees` until the process ends. At most `threads` requests are handled concurrently.
@@ -99,7 +99,7 @@ impl Server {
             trees: Arc::new(trees),
             access,
             compressor: TextCompressor::default(),
-            script: gzip::compress_shared(script::TEXT.as_bytes()).map(Into::into),
+            script: gzip::compress_shared(script::SCRIPT.as_bytes()).map(Into::into),
             seed: RandomState::new().build_hasher().finish(),
         };
         let shared = Arc::new(ServerContext {
@@ -208,7 +208,7 @@ impl ServerContext {
         }
         let mut answer = match asked {
             Err(turned) => turned.response,
-            Ok(_) if self.dispatcher.is_overloaded() => fault_response(&too_many()),
+            Ok(_) if self.dispatcher.is_overloaded() => fault_response(&overload_fault()),
             Ok(asked) => {
                 let of = (RequestObject::Description(hash(&asked.path())), None);
                 let shared = Arc::clone(&self);
@@ -236,7 +236,7 @@ fn hash(path: &[u8]) -> u64 {
     hasher.finish()
 }
 
-fn too_many() -> RequestFault {
+fn overload_fault() -> RequestFault {
     let reason = "too many requests are waiting";
     RequestFault::new(StatusCode::SERVICE_UNAVAILABLE, reason)
 }

@@ -50,7 +50,7 @@ const PAGE_POLICY: &str = "default-src 'none'; img-src 'self' data:; style-src '
 
 /// The `Cache-Control` value for the script of pages. The script's address contains its version, so
 /// it never changes.
-const LASTING: &str = "private, max-age=31536000, immutable";
+const IMMUTABLE: &str = "private, max-age=31536000, immutable";
 
 const METHODS: &str = "GET, HEAD";
 
@@ -151,8 +151,8 @@ impl Site {
     ) -> std::result::Result<AdmittedRequest, Box<EarlyResponse>> {
         let target = RequestTarget::parse(&parts.uri)
             .map_err(|fault| EarlyResponse::without_access(fault_response(&fault)))?;
-        if parts.method == Method::OPTIONS && self.access.origin(&parts.headers).is_some() {
-            return Err(EarlyResponse::without_access(preflight()));
+        if parts.method == Method::OPTIONS && self.access.allowed_origin(&parts.headers).is_some() {
+            return Err(EarlyResponse::without_access(preflight_response()));
         }
         if ![Method::GET, Method::HEAD].contains(&parts.method) {
             let reason = "this server is read-only: use GET or HEAD";
@@ -232,7 +232,7 @@ impl Site {
         mut answer: Response<ResponseContent>,
         asked: &HeaderMap,
     ) -> Response<ResponseContent> {
-        let origin = self.access.origin(asked);
+        let origin = self.access.allowed_origin(asked);
         let origin = origin.and_then(|origin| HeaderValue::from_str(origin).ok());
         let headers = answer.headers_mut();
         let policy = HeaderValue::from_static(POLICY);
@@ -265,7 +265,7 @@ impl Site {
         cancel: &CancelToken,
     ) -> Result<Response<ResponseContent>> {
         if asked.target.wants_script {
-            return Ok(self.script(asked));
+            return Ok(self.script_response(asked));
         }
         let within = match self.trees.find_tree(&asked.target.names) {
             PathDestination::Tree(tree, names) => (tree, names),
@@ -283,7 +283,7 @@ impl Site {
             .count_request(RequestType::Lookup);
         match place.entry().attributes.kind {
             FileKind::Directory if !asked.target.is_directory => Ok(redirect_to_slash(asked)),
-            FileKind::Directory => self.directory(asked, place, cancel),
+            FileKind::Directory => self.directory_response(asked, place, cancel),
             _ if asked.target.is_directory => {
                 Err(refusal_error(nix::errno::Errno::ENOTDIR, "a file"))
             }
@@ -292,15 +292,15 @@ impl Site {
     }
 
     /// Returns the response with the script that pages use.
-    fn script(&self, asked: &AdmittedRequest) -> Response<ResponseContent> {
+    fn script_response(&self, asked: &AdmittedRequest) -> Response<ResponseContent> {
         let answer = Response::builder()
             .header(CONTENT_TYPE, "text/javascript; charset=utf-8")
-            .header(CACHE_CONTROL, LASTING)
+            .header(CACHE_CONTROL, IMMUTABLE)
             .header(VARY, ACCEPT_ENCODING.as_str());
         let packed = self.script.clone();
-        let (answer, text) = match packed.filter(|_| gzip::is_accepted(&asked.headers)) {
+        let (answer, text) = match packed.filter(|_| gzip::accepts_gzip(&asked.headers)) {
             Some(packed) => (answer.header(CONTENT_ENCODING, "gzip"), packed),
-            None => (answer, bytes::Bytes::from_static(script::TEXT.as_bytes())),
+            None => (answer, bytes::Bytes::from_static(script::SCRIPT.as_bytes())),
         };
         let answer = answer.header(CONTENT_LENGTH, text.len());
         build_response(answer, ResponseContent::Whole(text))
@@ -308,7 +308,7 @@ impl Site {
 
     /// Returns the response for the directory `place`: a redirect to the page about a data file, or
     /// the listing.
-    fn directory(
+    fn directory_response(
         &self,
         asked: &AdmittedRequest,
         place: ResolvedPath,
@@ -359,9 +359,9 @@ impl Site {
             Caching::Never => Validators::default(),
             _ => Validators::for_version(&names, &version, self.seed),
         };
-        let ranges = ranges(asked, &validators, version.length);
+        let ranges = requested_ranges(asked, &validators, version.length);
         let room = match ranges {
-            RequestedRanges::Whole => self.room(asked, kind, &version),
+            RequestedRanges::Whole => self.reserve_compression(asked, kind, &version),
             _ => None,
         };
         // The client's validators are compared with the bytes that would be sent.
@@ -371,28 +371,30 @@ impl Site {
         };
         let verdict = sent.evaluate_conditions(&asked.headers);
         if verdict != ConditionResult::Proceed {
-            return Ok(without_content(verdict, &sent, kind));
+            return Ok(response_without_content(verdict, &sent, kind));
         }
         match ranges {
             RequestedRanges::Unsatisfiable => Ok(range_not_satisfiable(version.length)),
             RequestedRanges::Whole => match room {
-                Some(room) => compressed((open, version, room), &validators, kind, cancel),
-                None => parts((open, version), &validators, kind, &[]),
+                Some(room) => compressed_response((open, version, room), &validators, kind, cancel),
+                None => file_response((open, version), &validators, kind, &[]),
             },
-            RequestedRanges::Ranges(ranges) => parts((open, version), &validators, kind, &ranges),
+            RequestedRanges::Ranges(ranges) => {
+                file_response((open, version), &validators, kind, &ranges)
+            }
         }
     }
 
     /// Reserves memory to compress a content of the media type `kind`. Returns `None` if the
     /// content should not be compressed.
-    fn room(
+    fn reserve_compression(
         &self,
         asked: &AdmittedRequest,
         kind: &str,
         version: &Version,
     ) -> Option<TextReservation> {
-        let is_text = media::is_text(kind) && gzip::is_worthwhile(version.length);
-        let is_wanted = is_text && gzip::is_accepted(&asked.headers);
+        let is_text = media::is_text(kind) && gzip::should_compress(version.length);
+        let is_wanted = is_text && gzip::accepts_gzip(&asked.headers);
         is_wanted
             .then(|| self.compressor.reserve(version.length))
             .flatten()
@@ -400,8 +402,12 @@ impl Site {
 }
 
 /// Returns the byte ranges that the request selects from a content of `length` bytes.
-fn ranges(asked: &AdmittedRequest, validators: &Validators, length: u64) -> RequestedRanges {
-    let is_allowed = asked.method == Method::GET && validators.allow_ranges(&asked.headers);
+fn requested_ranges(
+    asked: &AdmittedRequest,
+    validators: &Validators,
+    length: u64,
+) -> RequestedRanges {
+    let is_allowed = asked.method == Method::GET && validators.allows_ranges(&asked.headers);
     let field = asked.text(&RANGE).filter(|_| is_allowed);
     field.map_or(RequestedRanges::Whole, |field| parse_ranges(field, length))
 }
@@ -462,7 +468,7 @@ fn start_response(status: StatusCode, validators: &Validators, kind: &str) -> Bu
     answer
 }
 
-fn without_content(
+fn response_without_content(
     verdict: ConditionResult,
     validators: &Validators,
     kind: &str,
@@ -489,7 +495,7 @@ fn range_not_satisfiable(length: u64) -> Response<ResponseContent> {
 
 /// Returns a response with the byte ranges `ranges` of the file, or with the whole file if `ranges`
 /// is empty.
-fn parts(
+fn file_response(
     (open, version): (OpenedEntry, Version),
     validators: &Validators,
     kind: &str,
@@ -514,7 +520,7 @@ fn parts(
             )
         }
         ranges => {
-            let (kind, parts) = multipart::parts(ranges, length, kind)?;
+            let (kind, parts) = multipart::multipart_parts(ranges, length, kind)?;
             (StatusCode::PARTIAL_CONTENT, kind, None, parts)
         }
     };
@@ -533,7 +539,7 @@ fn parts(
 }
 
 /// Returns a response with the content of a text file, compressed if that makes it shorter.
-fn compressed(
+fn compressed_response(
     (open, version, room): (OpenedEntry, Version, TextReservation),
     validators: &Validators,
     kind: &str,
@@ -545,7 +551,7 @@ fn compressed(
         vec![ContentPart::Range(0..version.length)],
     );
     let Some(packed) = room.compress(&all.read_all(cancel)?) else {
-        return parts((all.into_open(), version), validators, kind, &[]);
+        return file_response((all.into_opened_entry(), version), validators, kind, &[]);
     };
     let answer = start_response(StatusCode::OK, &validators.for_gzip(), kind)
         .header(CONTENT_ENCODING, "gzip")
@@ -623,7 +629,7 @@ fn login_response(
 }
 
 /// Responds to a CORS preflight of an allowed origin.
-fn preflight() -> Response<ResponseContent> {
+fn preflight_response() -> Response<ResponseContent> {
     let answer = Response::builder()
         .status(StatusCode::NO_CONTENT)
         .header(ACCESS_CONTROL_ALLOW_METHODS, METHODS)

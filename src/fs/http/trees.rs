@@ -15,7 +15,7 @@ use crate::fs::state::handle::{Handle, OpenedHandle};
 /// directories in the root.
 pub struct ServedTrees {
     trees: Vec<(Vec<u8>, ServedTree)>,
-    is_alone: bool,
+    is_single: bool,
 }
 
 impl ServedTrees {
@@ -24,7 +24,7 @@ impl ServedTrees {
     pub fn single(served: ServedTree) -> Self {
         ServedTrees {
             trees: vec![(Vec::new(), served)],
-            is_alone: true,
+            is_single: true,
         }
     }
 
@@ -33,7 +33,7 @@ impl ServedTrees {
     pub fn several(trees: Vec<(Vec<u8>, ServedTree)>) -> Self {
         ServedTrees {
             trees,
-            is_alone: false,
+            is_single: false,
         }
     }
 
@@ -44,7 +44,7 @@ impl ServedTrees {
 
     /// Determines the tree to which the path `names` leads.
     pub(super) fn find_tree<'n>(&self, names: &'n [Vec<u8>]) -> PathDestination<'n> {
-        if self.is_alone {
+        if self.is_single {
             return PathDestination::Tree(0, names);
         }
         let Some((first, rest)) = names.split_first() else {
@@ -139,7 +139,7 @@ impl ResolvedPath {
 
     /// Returns a number that distinguishes this path's inode from the inodes of other resolved
     /// paths, also in other trees.
-    pub(super) fn number(&self) -> u64 {
+    pub(super) fn inode_key(&self) -> u64 {
         let tree = u64::try_from(self.tree).unwrap_or(0);
         self.ino() ^ tree.rotate_right(8)
     }

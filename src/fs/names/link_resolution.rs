@@ -41,7 +41,8 @@ pub(in crate::fs) fn resolve_link(
     LinkResolution::new(mount, file, group, vec![name.to_vec()]).resolve()
 }
 
-/// Returns the object that a link in `group` with the target `target` leads to, like [`resolve_link`].
+/// Returns the object that a link in `group` with the target `target` leads to, like
+/// [`resolve_link`].
 ///
 /// # Errors
 /// Fails as [`resolve_link`] does.

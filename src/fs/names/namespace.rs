@@ -53,7 +53,7 @@ pub(in crate::fs) struct ShownGroup<'a> {
     path: OnceCell<Option<Vec<Box<[u8]>>>>,
     /// The last group for which this directory contains an alias, with the text of the symbolic
     /// link. Cached because a group may contain many aliases of one group.
-    last: RefCell<Option<(NodeId, Result<Vec<u8>>)>>,
+    last_alias: RefCell<Option<(NodeId, Result<Vec<u8>>)>>,
 }
 
 impl<'a> Namespace<'a> {
@@ -83,7 +83,7 @@ impl<'a> Namespace<'a> {
             namespace: self,
             group,
             path: OnceCell::new(),
-            last: RefCell::default(),
+            last_alias: RefCell::default(),
         }
     }
 
@@ -132,7 +132,8 @@ impl<'a> Namespace<'a> {
         self.known_parent_and_name(group).ok().flatten()
     }
 
-    /// Finds the parent group and the shown name like [`indexed_parent_and_name`](Self::indexed_parent_and_name).
+    /// Finds the parent group and the shown name like
+    /// [`indexed_parent_and_name`](Self::indexed_parent_and_name).
     ///
     /// # Errors
     /// Fails if a group that cannot be read may contain a name of the object that the index would
@@ -167,7 +168,7 @@ impl<'a> Namespace<'a> {
 
     /// Returns the path of the object `node` from the object-to-path index, for texts that mention
     /// the object.
-    pub(in crate::fs) fn path_for_text(&self, node: NodeId) -> Result<Option<Vec<u8>>> {
+    pub(in crate::fs) fn indexed_path(&self, node: NodeId) -> Result<Option<Vec<u8>>> {
         self.file.path_index().checked_path(node)
     }
 
@@ -183,7 +184,7 @@ impl<'a> Namespace<'a> {
             path.extend_from_slice(
                 &self
                     .file
-                    .real_name_within(parent, &name, &mut left)
+                    .name_in_file_within(parent, &name, &mut left)
                     .ok()??,
             );
         }
@@ -206,9 +207,11 @@ impl ShownGroup<'_> {
 
     /// Returns the entry that this directory shows as `shown`.
     pub(in crate::fs) fn find(&self, shown: &[u8]) -> Result<LinkEntry> {
-        name::refuse_long(shown)?;
+        name::check_name_length(shown)?;
         let file = self.namespace.file;
-        let real = file.real_name(self.group, shown)?.ok_or(Error::NotFound)?;
+        let real = file
+            .name_in_file(self.group, shown)?
+            .ok_or(Error::NotFound)?;
         let link = file.container.link(self.group, &real)?;
         Ok(self.link_entry(link.ok_or(Error::NotFound)?))
     }
@@ -373,7 +376,7 @@ impl ShownGroup<'_> {
         let LinkTarget::Alias(node) = target else {
             return self.build_link_text(target);
         };
-        let mut last = self.last.borrow_mut();
+        let mut last = self.last_alias.borrow_mut();
         match &*last {
             Some((known, text)) if known == node => text.clone(),
             _ => last.insert((*node, self.build_link_text(target))).1.clone(),
@@ -398,7 +401,7 @@ impl ShownGroup<'_> {
                     .shown_location(self.namespace.file, file)
                 {
                     Some(place) => {
-                        let names = symlink::components(path, true);
+                        let names = symlink::shown_names(path, true);
                         self.path_to_other(&place, names)
                     }
                     None => Some(symlink::text_of_hidden_file(file, path)),

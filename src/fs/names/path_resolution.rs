@@ -53,8 +53,8 @@ impl dyn Requests + '_ {
         found.map(|found| found.entry)
     }
 
-    /// Finds an entry like [`find_path`](Self::find_path). Returns also the inodes whose lookups the caller
-    /// must release.
+    /// Finds an entry like [`find_path`](Self::find_path). Returns also the inodes whose lookups
+    /// the caller must release.
     ///
     /// # Errors
     /// Fails as [`find_path`](Self::find_path) does.
@@ -65,7 +65,7 @@ impl dyn Requests + '_ {
         cancel: &CancelToken,
     ) -> Result<ResolvedEntry> {
         let mut way = PathResolution::from_root(self, cancel)?;
-        way.is_explained = true;
+        way.explains_errors = true;
         match way.resolve(path, follow_last) {
             Ok(entry) => {
                 let passed = way.directories.iter().chain([&entry]);
@@ -73,7 +73,7 @@ impl dyn Requests + '_ {
                 let counted = passed.map(|passed| passed.ino).filter(|ino| *ino != ROOT);
                 let counted = counted.collect();
                 let mut names = way.names;
-                names.extend(way.last);
+                names.extend(way.last_name);
                 Ok(ResolvedEntry {
                     entry,
                     names,
@@ -108,16 +108,16 @@ struct PathResolution<'a> {
     /// The names of the directories on the path, except the root.
     names: Vec<Vec<u8>>,
     /// The last name of the path, if it is not a directory.
-    last: Option<Vec<u8>>,
+    last_name: Option<Vec<u8>>,
     /// The symbolic links being followed. Each link after the first is on the path that the
     /// previous link contains.
     links: Vec<FollowedLink>,
     /// The name that does not exist, if the resolution failed for that reason.
-    absent: Option<Vec<u8>>,
+    absent_name: Option<Vec<u8>>,
     /// Whether an error message explains why the path does not exist.
-    is_explained: bool,
+    explains_errors: bool,
     /// The path of a symbolic link whose target does not exist, and the reason.
-    dangling: Option<(Vec<u8>, String)>,
+    dangling_link: Option<(Vec<u8>, String)>,
 }
 
 /// A symbolic link that the resolution has followed.
@@ -130,7 +130,7 @@ struct FollowedLink {
 
 impl FollowedLink {
     /// Returns the reason why the target of the link does not exist, according to the link's text.
-    fn fault(&self) -> String {
+    fn missing_target_reason(&self) -> String {
         let text = String::from_utf8_lossy(&self.text);
         match self.text.first() {
             Some(b'/') => format!("link to {text}: leads outside the source"),
@@ -146,11 +146,11 @@ impl<'a> PathResolution<'a> {
             cancel,
             directories: vec![tree.getattr_with_cancel(ROOT, cancel)?],
             names: Vec::new(),
-            last: None,
+            last_name: None,
             links: Vec::new(),
-            absent: None,
-            is_explained: false,
-            dangling: None,
+            absent_name: None,
+            explains_errors: false,
+            dangling_link: None,
         })
     }
 
@@ -180,7 +180,7 @@ impl<'a> PathResolution<'a> {
             let next = self
                 .tree
                 .lookup_with_cancel(self.current_directory(), &name, self.cancel);
-            let next = next.inspect_err(|_| self.absent = Some(name.clone()))?;
+            let next = next.inspect_err(|_| self.absent_name = Some(name.clone()))?;
             let follow = follow_last || !names.is_empty();
             if next.attributes.kind == FileKind::Symlink && follow {
                 hops += 1;
@@ -201,14 +201,14 @@ impl<'a> PathResolution<'a> {
                 });
                 // A link with an absolute path leads out of the tree.
                 if is_outside {
-                    self.absent = Some(Vec::new());
+                    self.absent_name = Some(Vec::new());
                     return Err(Error::NotFound);
                 }
             } else if next.attributes.kind == FileKind::Directory {
                 self.directories.push(next);
                 self.names.push(name);
             } else if names.is_empty() {
-                self.last = Some(name);
+                self.last_name = Some(name);
                 return Ok(next);
             } else {
                 self.tree.forget(next.ino, 1);
@@ -222,10 +222,10 @@ impl<'a> PathResolution<'a> {
     /// for a link into a file that is not shown without reading the text, because a read would log
     /// the same explanation.
     fn read_link_text(&mut self, link: &LookupEntry, name: &[u8]) -> Result<Vec<u8>> {
-        if self.is_explained
+        if self.explains_errors
             && let Some(reason) = self.tree.dangling_reason(link.ino, false)
         {
-            self.dangling = Some((self.path_of(name), reason));
+            self.dangling_link = Some((self.path_of(name), reason));
             return Err(Error::NotFound);
         }
         self.tree.readlink_with_cancel(link.ino, self.cancel)
@@ -265,14 +265,14 @@ impl<'a> PathResolution<'a> {
     fn explain_error(&self, error: Error, path: &[u8]) -> Error {
         match &error {
             Error::NotFound => match self.failure_reason() {
-                Some((place, reason)) if !is_same(&place, path) => {
+                Some((place, reason)) if !are_same_path(&place, path) => {
                     let place = String::from_utf8_lossy(&place);
                     Error::Usage(format!("{place}: {reason}"))
                 }
                 Some((_, reason)) => Error::Usage(reason),
                 None => error,
             },
-            Error::Io { cause, what } if is_same(what.as_bytes(), path) => {
+            Error::Io { cause, what } if are_same_path(what.as_bytes(), path) => {
                 Error::Usage(cause.to_string())
             }
             _ => error,
@@ -281,10 +281,10 @@ impl<'a> PathResolution<'a> {
 
     /// Returns the path of the entry because of which the resolution failed, and the reason.
     fn failure_reason(&self) -> Option<(Vec<u8>, String)> {
-        if self.dangling.is_some() {
-            return self.dangling.clone();
+        if self.dangling_link.is_some() {
+            return self.dangling_link.clone();
         }
-        let name = self.absent.as_deref()?;
+        let name = self.absent_name.as_deref()?;
         let path = self.path_of(name);
         if let Some(reason) = self.tree.absence_reason(self.current_directory(), name) {
             return Some((path, reason));
@@ -295,20 +295,23 @@ impl<'a> PathResolution<'a> {
             let reason = found
                 .ok()
                 .and_then(|it| self.tree.dangling_reason(it.ino, true));
-            return Some((link.path.clone(), reason.unwrap_or_else(|| link.fault())));
+            return Some((
+                link.path.clone(),
+                reason.unwrap_or_else(|| link.missing_target_reason()),
+            ));
         }
         // The name before a selector may be a link that leads nowhere.
         let bracket = name.iter().position(|&byte| byte == b'[')?;
         let before = path.get(..path.len() - name.len() + bracket)?;
         let mut way = PathResolution::from_root(self.tree, self.cancel).ok()?;
-        way.is_explained = true;
+        way.explains_errors = true;
         way.resolve(before, true).err()?;
         way.failure_reason().filter(|_| bracket > 0)
     }
 }
 
 /// Returns whether two paths are equal except for slashes at their ends.
-fn is_same(one: &[u8], other: &[u8]) -> bool {
+fn are_same_path(one: &[u8], other: &[u8]) -> bool {
     let names = |path: &[u8]| {
         let names = path
             .split(|&byte| byte == b'/')

@@ -34,13 +34,13 @@ pub(in crate::fs) fn relative_link_text(from: &[Box<[u8]>], to: &[Box<[u8]>]) ->
 /// directory is `depth` names below the root of its file.
 pub(in crate::fs) fn text_of_absolute_path(depth: usize, path: &[u8]) -> Vec<u8> {
     let up = std::iter::repeat_n(b"..".to_vec(), depth);
-    join_path(up.chain(components(path, true)))
+    join_path(up.chain(shown_names(path, true)))
 }
 
 /// Returns the text for a soft link with the relative path `path`. `at_root` says whether the link
 /// is in the root group of its file.
 pub(in crate::fs) fn text_of_relative_path(path: &[u8], at_root: bool) -> Vec<u8> {
-    join_path(components(path, at_root))
+    join_path(shown_names(path, at_root))
 }
 
 /// Returns the text `FILE:PATH` for a link to `path` in a file that is not shown. The text must not
@@ -65,7 +65,7 @@ pub(in crate::fs) fn text_of_hidden_file(file: &[u8], path: &[u8]) -> Vec<u8> {
 
 /// Iterates over the names in a soft link's path, as the mount shows them. `from_root` says whether
 /// the path starts at the root of its file.
-pub(in crate::fs) fn components(path: &[u8], from_root: bool) -> impl Iterator<Item = Vec<u8>> {
+pub(in crate::fs) fn shown_names(path: &[u8], from_root: bool) -> impl Iterator<Item = Vec<u8>> {
     let names = path.split(|&byte| byte == b'/');
     let names = names.filter(|name| !matches!(*name, b"" | b"."));
     names

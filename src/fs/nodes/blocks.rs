@@ -41,7 +41,7 @@ impl FsNode for BlocksDirectory {
             node_type: NodeType::Block,
             generation: file.generation,
             tree: inode::BLOCK_FILES,
-            node: node(number),
+            node: block_node_id(number),
             parent: target.ino,
             name: name.into(),
         };
@@ -80,7 +80,7 @@ impl FsNode for BlockFile {
     fn stat(&self, target: &TargetInode<'_>) -> Result<LookupEntry> {
         let (extras, number) = (extras(target.file)?, block_number(target));
         let array = ignore_permanent(extras.block_content(number))?;
-        let facts = ignore_permanent(extras.block(number))?;
+        let facts = ignore_permanent(extras.block_header(number))?;
         // Opening the block will report why the block cannot be read.
         let size = array
             .and_then(|array| array.byte_length().ok())
@@ -101,12 +101,13 @@ impl FsNode for BlockFile {
     }
 
     fn describe_for_xattrs(&self, target: &TargetInode<'_>) -> Option<ObjectDescription> {
-        let facts = extras(target.file).and_then(|extras| extras.block(block_number(target)));
+        let facts =
+            extras(target.file).and_then(|extras| extras.block_header(block_number(target)));
         let facts = ignore_permanent(facts);
         Some(ObjectDescription {
             node: None,
-            fault: self.open(target).err(),
-            facts: facts.map(|facts| {
+            content_error: self.open(target).err(),
+            builtin_attributes: facts.map(|facts| {
                 facts.map_or_else(BuiltinAttributes::new, |facts| facts_as_text(&facts))
             }),
         })
@@ -118,12 +119,12 @@ fn extras(file: &FileState) -> Result<&dyn AsdfExtras> {
 }
 
 fn block_inode_number(file: &FileState, number: usize) -> u64 {
-    inode::node_number(file.generation, inode::BLOCK_FILES, node(number))
+    inode::node_number(file.generation, inode::BLOCK_FILES, block_node_id(number))
 }
 
 /// Returns the node ID that stands for the block `number` in inodes. It is not the ID of a node in
 /// the file.
-fn node(number: usize) -> NodeId {
+fn block_node_id(number: usize) -> NodeId {
     NodeId::from_index(u32::try_from(number).unwrap_or(u32::MAX))
 }
 

@@ -6,7 +6,7 @@ use h5fs_reader::error::Result;
 
 use crate::fs::nodes::node::TargetInode;
 use crate::fs::stat::FileKind;
-use crate::fs::state::listing::{DOTS, ListedAttributes, ListingCallback, ListingEntry};
+use crate::fs::state::listing::{DOT_ENTRIES, ListedAttributes, ListingCallback, ListingEntry};
 use crate::limits;
 
 /// Entries with consecutive numbers from the requested number on, possibly none, and the number
@@ -62,7 +62,7 @@ pub(in crate::fs) fn list<E: IndexedEntry>(
     mut find: impl FnMut(u64) -> Result<IndexedEntries<E>>,
 ) -> Result<()> {
     let started = Instant::now();
-    let mut at = first - DOTS;
+    let mut at = first - DOT_ENTRIES;
     let mut is_any = false;
     loop {
         directory.file.effort.renew();
@@ -74,7 +74,7 @@ pub(in crate::fs) fn list<E: IndexedEntry>(
         let last = entries.len().saturating_sub(1);
         for (place, entry) in entries.iter().enumerate() {
             at = if place == last { behind } else { at + 1 };
-            if entry.visit(directory, at + DOTS, visit) {
+            if entry.visit(directory, at + DOT_ENTRIES, visit) {
                 return Ok(());
             }
             is_any = true;
@@ -86,7 +86,10 @@ pub(in crate::fs) fn list<E: IndexedEntry>(
     }
     if !is_any {
         let stat = || directory.mount.dot_attributes(directory.ino);
-        visit(&ListingEntry::dot(b".", directory.ino, &stat), at + DOTS);
+        visit(
+            &ListingEntry::dot_entry(b".", directory.ino, &stat),
+            at + DOT_ENTRIES,
+        );
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use h5fs_reader::wire::to_u64;
 use crate::fs::nodes::node::{FsNode, TargetInode};
 use crate::fs::stat::{FileKind, LookupEntry};
 use crate::view::View;
-use crate::view::texts::text::Text;
+use crate::view::texts::text::InMemoryContent;
 
 /// The file `.h5fs/members.csv`.
 pub(in crate::fs) struct MembersList;
@@ -23,6 +23,6 @@ impl FsNode for MembersList {
 
     fn open(&self, target: &TargetInode<'_>) -> Result<Box<dyn View>> {
         let list = target.file.container.members_csv().ok_or(Error::NotFound)?;
-        Ok(Box::new(Text::new(list.to_vec())))
+        Ok(Box::new(InMemoryContent::new(list.to_vec())))
     }
 }

@@ -120,9 +120,9 @@ impl<'a> TargetInode<'a> {
         };
         let entry = self.sized_entry(document.view.length()).cacheable_if(false);
         let node = ignore_permanent(self.file.container.node(self.inode.node))?;
-        Ok(Some(
-            node.map_or(entry, |node| entry.with_modified_of(&node)),
-        ))
+        Ok(Some(node.map_or(entry, |node| {
+            entry.with_modification_time_of(&node)
+        })))
     }
 
     /// Returns the entry of the target as a symbolic link with a text of `length` bytes.
@@ -146,9 +146,9 @@ pub(in crate::fs) struct ObjectDescription {
     /// The object's node, or `None` if the object itself cannot be read.
     pub(in crate::fs) node: Option<Arc<Node>>,
     /// The reason why the content of the object cannot be served.
-    pub(in crate::fs) fault: Option<Error>,
+    pub(in crate::fs) content_error: Option<Error>,
     /// Further built-in extended attributes, or the error of determining them.
-    pub(in crate::fs) facts: Result<BuiltinAttributes>,
+    pub(in crate::fs) builtin_attributes: Result<BuiltinAttributes>,
 }
 
 impl ObjectDescription {
@@ -161,8 +161,8 @@ impl ObjectDescription {
         };
         ObjectDescription {
             node: None,
-            fault: fault.filter(is_fault),
-            facts: Ok(Vec::new()),
+            content_error: fault.filter(is_fault),
+            builtin_attributes: Ok(Vec::new()),
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::view::View;
 use crate::view::elements::raw::RawElements;
 use crate::view::elements::variable_length::ItemContent;
 use crate::view::texts::attributes::committed_text;
-use crate::view::texts::text::Text;
+use crate::view::texts::text::InMemoryContent;
 
 /// Name, without `user.`, of the extended attribute with the compression of an ASDF block, or of
 /// the block that contains an ndarray's elements.
@@ -33,7 +33,7 @@ pub(in crate::fs) enum StoredSize {
 
 /// Returns the size of the object's content in bytes. Returns 0 if the content cannot be served or
 /// its size is expensive to determine.
-fn size(node: &Node) -> u64 {
+fn content_size(node: &Node) -> u64 {
     match &node.kind {
         NodeKind::Group => 0,
         NodeKind::Array(array) if VariableLengthContent::is_variable_length_array(array) => 0,
@@ -68,13 +68,19 @@ pub(in crate::fs) fn measure(
                 (0, StoredSize::Unknown)
             }
         }
-        NodeKind::Array(array) => (size(node), stored_size(file, node, array, at_any_cost)),
-        _ => (size(node), StoredSize::Known(Some(size(node)))),
+        NodeKind::Array(array) => (
+            content_size(node),
+            stored_size(file, node, array, at_any_cost),
+        ),
+        _ => (
+            content_size(node),
+            StoredSize::Known(Some(content_size(node))),
+        ),
     })
 }
 
 fn stored_size(file: &FileState, node: &Node, array: &Arc<Array>, at_any_cost: bool) -> StoredSize {
-    let size = size(node);
+    let size = content_size(node);
     match &array.storage {
         Ok(Storage::Empty) => StoredSize::Known(None),
         Ok(Storage::Fill) if array.fill.is_zero() => StoredSize::Known(None),
@@ -122,7 +128,9 @@ pub(in crate::fs) fn open(file: &FileState, node: &Node) -> Result<Box<dyn View>
     }
     match &node.kind {
         NodeKind::Group => Err(Error::NotFound),
-        NodeKind::Array(array) if array.byte_length()? == 0 => Ok(Box::new(Text::new(Vec::new()))),
+        NodeKind::Array(array) if array.byte_length()? == 0 => {
+            Ok(Box::new(InMemoryContent::new(Vec::new())))
+        }
         NodeKind::Array(array) if VariableLengthContent::is_variable_length_array(array) => {
             let content = file.variable_length(node.id, array)?;
             Ok(Box::new(ItemContent::new(
@@ -131,8 +139,10 @@ pub(in crate::fs) fn open(file: &FileState, node: &Node) -> Result<Box<dyn View>
             )?))
         }
         NodeKind::Array(array) => Ok(Box::new(RawElements::new(file.reader(node.id, array)?))),
-        NodeKind::CommittedDatatype(datatype) => Ok(Box::new(Text::new(committed_text(datatype)))),
-        NodeKind::Scalar(scalar) => Ok(Box::new(Text::new(scalar.file_text()))),
+        NodeKind::CommittedDatatype(datatype) => {
+            Ok(Box::new(InMemoryContent::new(committed_text(datatype))))
+        }
+        NodeKind::Scalar(scalar) => Ok(Box::new(InMemoryContent::new(scalar.file_text()))),
     }
 }
 

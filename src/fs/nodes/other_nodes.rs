@@ -57,7 +57,9 @@ impl FsNode for OtherFilesDirectory {
                 let ino = inode::link_number(source.generation, inode::SPELLINGS, root, name);
                 let inode = inode(NodeType::Spelling, inode::SOURCE, root);
                 TargetInode::add_lookup(mount, source, ino, &inode, |spelling| {
-                    Ok(spelling.link_entry(text(&place).len()).cacheable_if(false))
+                    Ok(spelling
+                        .link_entry(spelling_link_text(&place).len())
+                        .cacheable_if(false))
                 })
             }
         }
@@ -106,7 +108,7 @@ impl FsNode for SpellingLink {
             .other_files
             .find(target.file, &target.inode.name)?
         {
-            OtherFileEntry::Spelling(place) => Ok(text(&place)),
+            OtherFileEntry::Spelling(place) => Ok(spelling_link_text(&place)),
             OtherFileEntry::File(_) => Err(stale_error()),
         }
     }
@@ -114,7 +116,7 @@ impl FsNode for SpellingLink {
 
 /// Returns the text of the symbolic link from another spelling of a file's name to the file's
 /// directory at `place`.
-fn text(place: &ShownLocation) -> Vec<u8> {
+fn spelling_link_text(place: &ShownLocation) -> Vec<u8> {
     match place {
         ShownLocation::Root => b"../..".to_vec(),
         ShownLocation::Other(shown) => shown.clone(),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::Node;
-use h5fs_reader::model::selector::{self, Selector, split};
+use h5fs_reader::model::selector::{self, Selector, split_selector};
 
 use crate::fs::data_files::file_state::FileState;
 use crate::fs::data_files::mount::Mount;
@@ -82,13 +82,13 @@ pub(in crate::fs) fn lookup_selection(
     directory: &TargetInode<'_>,
     shown: &[u8],
 ) -> Result<LookupEntry> {
-    name::refuse_long(shown)?;
+    name::check_name_length(shown)?;
     let (mount, tree) = (directory.mount, directory.inode.tree);
     if !mount.options.views {
         return Err(Error::NotFound);
     }
-    let (name, form) = source_name(directory, shown)?;
-    for (dataset, selector) in split(&name) {
+    let (name, form) = split_selection_name(directory, shown)?;
+    for (dataset, selector) in split_selector(&name) {
         let Some(place) = linked_object(directory, dataset)? else {
             continue;
         };
@@ -115,12 +115,12 @@ pub(in crate::fs) fn absence_reason(
     directory: &TargetInode<'_>,
     shown: &[u8],
 ) -> Result<Option<String>> {
-    let (name, _) = source_name(directory, shown)?;
+    let (name, _) = split_selection_name(directory, shown)?;
     let places = name.iter().enumerate().rev();
     for (at, _) in places.filter(|&(at, &byte)| byte == b'[' && at > 0) {
         let (before, selector) = name.split_at(at);
         if let Some(place) = linked_object(directory, before)? {
-            return Ok(fault(&place.node, selector));
+            return Ok(invalid_selector_reason(&place.node, selector));
         }
     }
     Ok(None)
@@ -128,7 +128,7 @@ pub(in crate::fs) fn absence_reason(
 
 /// Returns the reason why the shown `selector` is invalid for the object `node`, or `None` if it is
 /// valid.
-fn fault(node: &Node, selector: &[u8]) -> Option<String> {
+fn invalid_selector_reason(node: &Node, selector: &[u8]) -> Option<String> {
     let Some(array) = node.array() else {
         return Some("a selector needs an array, and this object is not an array".to_owned());
     };
@@ -188,7 +188,7 @@ fn lookup_part(
 
 /// Splits the name `shown` in `directory` into the object's name, as the file's own tree shows it,
 /// and the form of the file. The form is `None` outside trees of views.
-fn source_name(
+fn split_selection_name(
     directory: &TargetInode<'_>,
     shown: &[u8],
 ) -> Result<(Vec<u8>, Option<&'static ViewForm>)> {
@@ -225,7 +225,7 @@ fn linked_object(directory: &TargetInode<'_>, shown: &[u8]) -> Result<Option<Lin
             is_across_files: false,
         }));
     }
-    match file.real_name(group, shown)? {
+    match file.name_in_file(group, shown)? {
         Some(name) => resolve_link(directory.mount, file, group, &name),
         None => Ok(None),
     }
@@ -233,7 +233,7 @@ fn linked_object(directory: &TargetInode<'_>, shown: &[u8]) -> Result<Option<Lin
 
 /// Opens a selection that an earlier lookup found. Returns its content and the node of the array.
 fn reopen(target: &TargetInode<'_>) -> Result<SelectionView> {
-    let (name, form) = source_name(target, &target.inode.name)?;
+    let (name, form) = split_selection_name(target, &target.inode.name)?;
     let mut parts = name.splitn(2, |&byte| byte == b'/');
     let (dataset, selector) = parts.next().zip(parts.next()).ok_or(Error::NotFound)?;
     let place = linked_object(target, dataset)?.ok_or(Error::NotFound)?;
@@ -274,7 +274,7 @@ pub(in crate::fs) fn open_selected(
     selector: &[u8],
     form: Option<&ViewForm>,
 ) -> Result<Box<dyn View>> {
-    let padded = if form.is_some_and(|form| form.is_padded) {
+    let padded = if form.is_some_and(|form| form.shows_padded_variable) {
         Some(file.padded_variables().node(node.id)?)
     } else {
         None
@@ -284,28 +284,28 @@ pub(in crate::fs) fn open_selected(
     let node = shown.unwrap_or(node);
     // The names of fields are escaped like other names.
     let selector = name::unescape(selector, false).ok_or(Error::NotFound)?;
-    let part = select(file, node, &selector)?;
+    let part = selected_part(file, node, &selector)?;
     let array = match part.has_variable_length() {
         true if padded.is_some() => {
-            let whole = part.variable_length(Arc::clone(&file.container))?;
+            let whole = part.variable_length_values(Arc::clone(&file.container))?;
             Some(Arc::new(whole))
         }
         true => Some(file.variable_length_part(node.id, &selector, &part)?),
         false => None,
     };
     let Some(form) = form else {
-        return part.content(array, &file.effort.cancel_token());
+        return part.into_content(array, &file.effort.cancel_token());
     };
     let subject = ViewSubject::for_part(file, node, form, &selector);
     let view = form.open_elements.ok_or(Error::NotFound)?;
-    view(&subject, part.elements(array)?)?.ok_or(Error::NotFound)
+    view(&subject, part.into_elements(array)?)?.ok_or(Error::NotFound)
 }
 
 /// Returns the part of an array that `selector` names.
 ///
 /// # Errors
 /// `NotFound` if the selector does not fit the array.
-fn select(file: &FileState, node: &Node, selector: &[u8]) -> Result<ArrayPart> {
+fn selected_part(file: &FileState, node: &Node, selector: &[u8]) -> Result<ArrayPart> {
     let selector = Selector::parse(selector).ok_or(Error::NotFound)?;
     let array = node.array().ok_or(Error::NotFound)?;
     refuse_unread(array)?;

@@ -145,7 +145,7 @@ impl FsNode for ObjectLink {
     }
 
     fn examine(&self, target: &TargetInode<'_>, find: &mut DefectCallback<'_>) -> Result<()> {
-        missing_targets::examine_link(target, find)
+        missing_targets::report_dangling_link(target, find)
     }
 }
 
@@ -165,8 +165,8 @@ impl FsNode for DamagedLink {
     fn describe_for_xattrs(&self, target: &TargetInode<'_>) -> Option<ObjectDescription> {
         Some(ObjectDescription {
             node: None,
-            fault: Some(damage_error(target)),
-            facts: Ok(BuiltinAttributes::new()),
+            content_error: Some(damage_error(target)),
+            builtin_attributes: Ok(BuiltinAttributes::new()),
         })
     }
 
@@ -286,7 +286,7 @@ fn describe_object(
             return Ok(entry.cacheable_if(false));
         }
     };
-    let mut entry = entry.with_modified_of(node);
+    let mut entry = entry.with_modification_time_of(node);
     if target.inode.node_type != NodeType::Object {
         return Ok(entry);
     }
@@ -351,14 +351,14 @@ fn damage_error(target: &TargetInode<'_>) -> Error {
 fn describe_target(target: &TargetInode<'_>) -> ObjectDescription {
     match target.file.container.node(target.inode.node) {
         Ok(node) => ObjectDescription {
-            fault: object::content_fault(target.file, &node),
-            facts: builtin_attributes(target.file, &node),
+            content_error: object::content_fault(target.file, &node),
+            builtin_attributes: builtin_attributes(target.file, &node),
             node: Some(node),
         },
         Err(error) => ObjectDescription {
             node: None,
-            fault: Some(error),
-            facts: Ok(BuiltinAttributes::new()),
+            content_error: Some(error),
+            builtin_attributes: Ok(BuiltinAttributes::new()),
         },
     }
 }
@@ -393,7 +393,7 @@ fn examine_object(target: &TargetInode<'_>, find: &mut DefectCallback<'_>) -> Re
         ControlFlow::Continue(())
     })?;
     if let NodeKind::Array(array) = &node.kind {
-        missing_targets::examine_sources(array, find);
+        missing_targets::report_missing_sources(array, find);
     }
     node.error.clone().map_or(Ok(()), Err)
 }

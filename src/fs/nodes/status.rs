@@ -12,7 +12,7 @@ use crate::fs::metrics::{self, MountMetrics};
 use crate::fs::nodes::node::{FsNode, TargetInode};
 use crate::fs::options::Options;
 use crate::fs::stat::{FileKind, LookupEntry};
-use crate::fs::state::errors::Errors;
+use crate::fs::state::errors::RecentErrors;
 use crate::fs::state::resident_memory::ResidentMemory;
 use crate::fs::state::traffic::RequestCounters;
 use crate::view::View;
@@ -58,13 +58,13 @@ fn mount_metrics(target: &TargetInode<'_>) -> MountMetrics {
     figures.add("source_opened_total", opened);
     figures.add("uptime_seconds", mount.started_at.elapsed().as_secs());
     figures.add("inodes", to_u64(mount.inodes.len()));
-    add_engine(&mut figures, &file.engine.statistics());
-    add_traffic(&mut figures, &mount.traffic);
-    add_errors(&mut figures, &mount.errors);
+    add_engine_metrics(&mut figures, &file.engine.statistics());
+    add_request_metrics(&mut figures, &mount.traffic);
+    add_error_metrics(&mut figures, &mount.errors);
     // Metrics that are unavailable are omitted.
     let counters = mount.connection().and_then(|store| store.counters().ok());
     if let Some(counters) = counters {
-        add_network(&mut figures, counters);
+        add_network_metrics(&mut figures, counters);
     }
     figures
 }
@@ -92,7 +92,7 @@ pub(in crate::fs) fn initial_metrics(
 }
 
 /// Adds the metrics of the engine, such as those of the cache of decoded chunks.
-pub(in crate::fs) fn add_engine(figures: &mut MountMetrics, engine: &Statistics) {
+pub(in crate::fs) fn add_engine_metrics(figures: &mut MountMetrics, engine: &Statistics) {
     figures.add("cache_bytes", engine.cache_bytes);
     figures.add("cache_capacity_bytes", engine.cache_capacity);
     figures.add("cache_hits_total", engine.hits);
@@ -102,7 +102,7 @@ pub(in crate::fs) fn add_engine(figures: &mut MountMetrics, engine: &Statistics)
 }
 
 /// Adds the number of requests of each type, and the bytes read.
-pub(in crate::fs) fn add_traffic(figures: &mut MountMetrics, traffic: &RequestCounters) {
+pub(in crate::fs) fn add_request_metrics(figures: &mut MountMetrics, traffic: &RequestCounters) {
     figures.add("bytes_served_total", traffic.bytes_read());
     for (call, count) in traffic.requests() {
         figures.add_kind("requests_total", call.name(), count);
@@ -110,14 +110,14 @@ pub(in crate::fs) fn add_traffic(figures: &mut MountMetrics, traffic: &RequestCo
 }
 
 /// Adds the number of errors of each kind.
-pub(in crate::fs) fn add_errors(figures: &mut MountMetrics, errors: &Errors) {
+pub(in crate::fs) fn add_error_metrics(figures: &mut MountMetrics, errors: &RecentErrors) {
     for (kind, count) in errors.counts() {
         figures.add_kind("errors_total", kind.name(), count);
     }
 }
 
 /// Adds the metrics of requests to the server of a remote source.
-pub(in crate::fs) fn add_network(figures: &mut MountMetrics, counters: Counters) {
+pub(in crate::fs) fn add_network_metrics(figures: &mut MountMetrics, counters: Counters) {
     figures.add("network_requests_total", counters.requests);
     figures.add("network_bytes_total", counters.bytes);
     figures.add("network_retries_total", counters.retries);
@@ -136,7 +136,7 @@ fn status_text(target: &TargetInode<'_>) -> Vec<u8> {
         ("source", source.to_string()),
         ("state", target.mount.source_status()),
     ];
-    facts.extend(mount_metrics(target).facts());
+    facts.extend(mount_metrics(target).status_values());
     fact_lines(&facts)
 }
 

@@ -50,8 +50,8 @@ pub(in crate::fs) fn described_object<'a>(
 ) -> DescribedObject<'a> {
     let space = target.namespace();
     let node = described.node.as_deref();
-    let fault = described.fault.as_ref();
-    let (facts, unread) = match &described.facts {
+    let fault = described.content_error.as_ref();
+    let (facts, unread) = match &described.builtin_attributes {
         Ok(facts) => (&facts[..], None),
         Err(error) => (&[][..], Some(error.clone())),
     };
@@ -59,7 +59,7 @@ pub(in crate::fs) fn described_object<'a>(
     let count = node.map_or(1, |node| node.link_count);
     let path = space.file_path(target.inode, count);
     let unplaced = match &path {
-        None if count > 1 => target.file.path_index().check().err(),
+        None if count > 1 => target.file.path_index().check_no_read_error().err(),
         _ => None,
     };
     let noted = target.mount.faults.text(target.ino);
@@ -78,7 +78,7 @@ pub(in crate::fs) fn described_object<'a>(
 /// # Errors
 /// `EOPNOTSUPP` for a name without that prefix: with `ENODATA`, the kernel would request it
 /// repeatedly.
-pub(in crate::fs) fn user_name(name: &[u8]) -> Result<&[u8]> {
+pub(in crate::fs) fn strip_user_prefix(name: &[u8]) -> Result<&[u8]> {
     name.strip_prefix(PREFIX)
         .ok_or_else(|| refusal_error(Errno::EOPNOTSUPP, "extended attribute"))
 }
@@ -108,7 +108,7 @@ impl DescribedObject<'_> {
             if !is_shown(&attribute.name) || list.contains(&attribute.name) {
                 return ControlFlow::Continue(());
             }
-            match self.length(&attribute, &mut list.unread) {
+            match self.value_length(&attribute, &mut list.unread) {
                 Some(length) => list.add(&attribute.name, length),
                 None => ControlFlow::Continue(()),
             }
@@ -134,7 +134,7 @@ impl DescribedObject<'_> {
         let node = self.node.filter(|_| is_shown(name)).ok_or_else(unread)?;
         let found = self.space.file.container.attribute(node.id, name)?;
         let content = found.ok_or_else(no_attribute)?.content?;
-        match self.text(&content) {
+        match self.value_text(&content) {
             Err(Error::Limit { .. }) => Err(refusal_error(Errno::E2BIG, "extended attribute")),
             text => text,
         }
@@ -157,7 +157,7 @@ impl DescribedObject<'_> {
     /// long for the kernel. Returns 0 for a value that cannot be read, and for all values once the
     /// generated texts exceed `unread` bytes. A request for the value itself reports the error or
     /// returns the value.
-    fn length(&self, attribute: &Attribute, unread: &mut usize) -> Option<usize> {
+    fn value_length(&self, attribute: &Attribute, unread: &mut usize) -> Option<usize> {
         let Ok(content) = &attribute.content else {
             return Some(0);
         };
@@ -167,7 +167,7 @@ impl DescribedObject<'_> {
         if *unread == 0 {
             return Some(0);
         }
-        let text = self.text(content).map(|text| text.len());
+        let text = self.value_text(content).map(|text| text.len());
         let written = text.as_ref().copied().unwrap_or(limits::XATTR_BYTES);
         *unread = unread.saturating_sub(written);
         match text {
@@ -178,8 +178,8 @@ impl DescribedObject<'_> {
 
     /// Returns the value of an attribute as text. Fails with `Limit` if the text is too long for
     /// the kernel.
-    fn text(&self, content: &AttributeContent) -> Result<Vec<u8>> {
-        let paths = |node| self.space.path_for_text(node);
+    fn value_text(&self, content: &AttributeContent) -> Result<Vec<u8>> {
+        let paths = |node| self.space.indexed_path(node);
         let container = &*self.space.file.container;
         attributes::xattr_text(container, &paths, content)
     }

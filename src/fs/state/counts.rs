@@ -90,14 +90,14 @@ impl CountCache {
 ///
 /// # Errors
 /// Fails if a unit cannot be written, and with
-/// [`Error::cancelled`](h5fs_reader::error::Error::cancelled) if the request with this `effort` must
-/// end.
+/// [`Error::cancelled`](h5fs_reader::error::Error::cancelled) if the request with this `effort`
+/// must end.
 pub(in crate::fs) fn count_units(
     units: &dyn TextUnits,
     engine: &Engine,
     effort: &RequestBudget,
 ) -> CountResult {
-    if units.uniform_units().is_none() && units.values() > limits::QUICK_VALUES {
+    if units.uniform_units().is_none() && units.value_count() > limits::QUICK_VALUES {
         effort.cancel_token().require_heavy_slot()?;
     }
     let count = TextCount::measure(units, engine, effort)?;
@@ -109,7 +109,10 @@ pub(in crate::fs) fn count_units(
 ///
 /// # Errors
 /// Fails as [`count_units`] does.
-pub(in crate::fs) fn count_parts(text: &impl ResumableText, effort: &RequestBudget) -> CountResult {
+pub(in crate::fs) fn count_sequential_text(
+    text: &impl ResumableText,
+    effort: &RequestBudget,
+) -> CountResult {
     let count =
         TextCount::measure_parts(text, effort, || effort.cancel_token().require_heavy_slot())?;
     Ok(count.map(Arc::new))
@@ -169,7 +172,7 @@ mod tests {
 
     #[test]
     fn a_text_is_counted_once_unless_it_may_be_right_the_next_time() {
-        let passing = Error::from_cause(Cause::Failed, "a disk that does not answer");
+        let passing = Error::from_cause(Cause::Unavailable, "a disk that does not answer");
         assert_eq!(counted(passing), (vec![false, true, true], 2));
         let lasting = Error::corrupt("a unit", None);
         assert_eq!(counted(lasting), (vec![false; 3], 1));

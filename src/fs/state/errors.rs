@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use h5fs_reader::error::Error;
-use h5fs_reader::error::line::one_line;
+use h5fs_reader::error::line::escape_to_one_line;
 use h5fs_reader::memory::lock::lock;
 use h5fs_reader::wire::Count;
 
@@ -15,11 +15,11 @@ use crate::limits;
 
 /// The most recent errors of a mounted file. Clones share the list.
 #[derive(Debug, Clone, Default)]
-pub(in crate::fs) struct Errors {
+pub(in crate::fs) struct RecentErrors {
     log: Arc<Mutex<ErrorLog>>,
     /// For a data file of a mounted directory: the list of errors of all data files, and the path
     /// of this file.
-    directory_errors: Option<(Arc<Errors>, String)>,
+    directory_errors: Option<(Arc<RecentErrors>, String)>,
 }
 
 #[derive(Debug, Default)]
@@ -81,12 +81,12 @@ impl ErrorKind {
     }
 }
 
-impl Errors {
+impl RecentErrors {
     /// Returns the list of errors of the data file at `path`. Its errors are also added to this
     /// list, which is the list of all data files.
     pub(in crate::fs) fn for_file(self: &Arc<Self>, path: &Path) -> Self {
-        let path = one_line(&path.display().to_string());
-        Errors {
+        let path = escape_to_one_line(&path.display().to_string());
+        RecentErrors {
             log: Arc::default(),
             directory_errors: Some((Arc::clone(self), path)),
         }
@@ -108,7 +108,7 @@ impl Errors {
             all.add(kind, &self.name(object), reason);
         }
         let time = timestamp_of(SystemTime::now());
-        let mut line = format!("{time} {object}: {}", one_line(reason));
+        let mut line = format!("{time} {object}: {}", escape_to_one_line(reason));
         let fits = |end: &usize| *end <= limits::ERROR_LINE && line.is_char_boundary(*end);
         if let Some(end) = (0..=line.len()).rev().find(fits) {
             line.truncate(end);
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn the_last_ones_are_kept_and_all_are_counted() {
-        let errors = Errors::default();
+        let errors = RecentErrors::default();
         for number in 0..limits::LAST_ERRORS + 3 {
             errors.add(ErrorKind::Io, "/x", &format!("reason {number}"));
         }

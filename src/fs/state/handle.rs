@@ -55,7 +55,7 @@ pub(in crate::fs) struct OpenInode {
     /// The state, when the handle was opened, of the file that contains the inode.
     pub(in crate::fs) file: Arc<FileState>,
     pub(in crate::fs) content: HandleContent,
-    held: MemoryReservation,
+    reserved_memory: MemoryReservation,
     _pin: Option<Pin>,
 }
 
@@ -93,7 +93,7 @@ impl OpenInode {
             ino,
             file,
             content,
-            held,
+            reserved_memory: held,
             _pin: pin,
         })
     }
@@ -116,7 +116,8 @@ impl OpenInode {
 
     fn resize_held_memory(&self) -> Result<()> {
         let bytes = self.content.own_bytes();
-        self.held.resize(limits::OPEN_HANDLE.saturating_add(bytes))
+        self.reserved_memory
+            .resize(limits::OPEN_HANDLE.saturating_add(bytes))
     }
 }
 
@@ -255,7 +256,7 @@ impl<O: Openable> Handles<O> {
 
     /// Drops the open files and directories of a file that has changed. Their handles stay open,
     /// and requests with them return `ESTALE`.
-    pub(in crate::fs) fn retire(&self) {
+    pub(in crate::fs) fn mark_all_stale(&self) {
         let mut open = lock(&self.open);
         let gone: Vec<_> = open.values_mut().filter_map(Option::take).collect();
         drop(open);

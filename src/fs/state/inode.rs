@@ -24,29 +24,29 @@ use h5fs_reader::model::NodeId;
 pub(in crate::fs) const ROOT: u64 = 1;
 /// Inode number of the directory of views, `.h5fs`, until the source changes for the first time.
 /// [`number_in_generation`] maps it to the number after a change.
-pub(in crate::fs) const VIEWS: u64 = BESIDE;
+pub(in crate::fs) const VIEWS: u64 = FIRST_OUTSIDE_SOURCE;
 /// Inode number of `.h5fs/status`.
-pub(in crate::fs) const STATUS: u64 = BESIDE | 1;
+pub(in crate::fs) const STATUS: u64 = FIRST_OUTSIDE_SOURCE | 1;
 /// Inode number of `.h5fs/external`, the directory of externally linked files.
-pub(in crate::fs) const EXTERNAL: u64 = BESIDE | 2;
+pub(in crate::fs) const EXTERNAL: u64 = FIRST_OUTSIDE_SOURCE | 2;
 
 /// Inode number of `.h5fs/tree.yaml`, the text of an ASDF file's tree.
-pub(in crate::fs) const TREE_TEXT: u64 = BESIDE | 3;
+pub(in crate::fs) const TREE_TEXT: u64 = FIRST_OUTSIDE_SOURCE | 3;
 /// Inode number of `.h5fs/blocks`, the directory of ASDF blocks.
-pub(in crate::fs) const BLOCKS: u64 = BESIDE | 4;
+pub(in crate::fs) const BLOCKS: u64 = FIRST_OUTSIDE_SOURCE | 4;
 /// Inode number of `.h5fs/errors`.
-pub(in crate::fs) const ERRORS: u64 = BESIDE | 5;
+pub(in crate::fs) const ERRORS: u64 = FIRST_OUTSIDE_SOURCE | 5;
 /// Inode number of `.h5fs/metrics`.
-pub(in crate::fs) const METRICS: u64 = BESIDE | 6;
+pub(in crate::fs) const METRICS: u64 = FIRST_OUTSIDE_SOURCE | 6;
 
 /// Inode number of `.h5fs/members.csv`, the list of a joined file's members.
-pub(in crate::fs) const MEMBERS: u64 = BESIDE | 7;
+pub(in crate::fs) const MEMBERS: u64 = FIRST_OUTSIDE_SOURCE | 7;
 
 /// The bit that is set in the inode numbers of links other than hard links.
-pub(in crate::fs) const LINK: u64 = 1 << 63;
-const BESIDE: u64 = NodeId::END;
+pub(in crate::fs) const LINK_BIT: u64 = 1 << 63;
+const FIRST_OUTSIDE_SOURCE: u64 = NodeId::END;
 const TREE_SHIFT: u32 = 46;
-const HASHED: u64 = 1 << 45;
+const HASH_BIT: u64 = 1 << 45;
 
 /// A tree number: 16 bits of an inode number that identify the tree which contains the entry.
 pub(in crate::fs) type TreeNumber = u16;
@@ -151,7 +151,7 @@ impl Inode {
 /// Returns whether the node ID of an object is small enough to be part of its inode number in
 /// `tree`.
 pub(in crate::fs) fn is_node_in_range(tree: TreeNumber, node: NodeId) -> bool {
-    tree == SOURCE || node.number() < HASHED
+    tree == SOURCE || node.number() < HASH_BIT
 }
 
 /// Converts between the inode number in the first state of the source and the number in the state
@@ -161,9 +161,9 @@ pub(in crate::fs) fn is_node_in_range(tree: TreeNumber, node: NodeId) -> bool {
 /// where the bits of the generation overlap the address. The bits of the generation are reversed,
 /// so that after few changes this affects only offsets beyond terabytes.
 pub(in crate::fs) fn number_in_generation(generation: u32, number: u64) -> u64 {
-    let shift = match number & (LINK | BESIDE) {
-        BESIDE => HASHED.trailing_zeros() - u32::BITS,
-        _ => BESIDE.trailing_zeros() - u32::BITS,
+    let shift = match number & (LINK_BIT | FIRST_OUTSIDE_SOURCE) {
+        FIRST_OUTSIDE_SOURCE => HASH_BIT.trailing_zeros() - u32::BITS,
+        _ => FIRST_OUTSIDE_SOURCE.trailing_zeros() - u32::BITS,
     };
     match number ^ (u64::from(generation.reverse_bits()) << shift) {
         // No object has the root's number. The object that would be mapped to it keeps its own
@@ -178,18 +178,18 @@ pub(in crate::fs) fn number_in_generation(generation: u32, number: u64) -> u64 {
 pub(in crate::fs) fn node_number(generation: u32, tree: TreeNumber, node: NodeId) -> u64 {
     let first = match tree {
         SOURCE => node.number(),
-        _ => tree_bits(tree) | (node.number() & (HASHED - 1)),
+        _ => tree_bits(tree) | (node.number() & (HASH_BIT - 1)),
     };
     number_in_generation(generation, first)
 }
 
-/// Returns the object with the inode number `ino`; the inverse of [`node_number`]. Returns `None` if
-/// the number does not belong to an object.
+/// Returns the object with the inode number `ino`; the inverse of [`node_number`]. Returns `None`
+/// if the number does not belong to an object.
 pub(in crate::fs) fn node_with_number(generation: u32, ino: u64) -> Option<NodeId> {
     let first = number_in_generation(generation, ino);
-    NodeId::new(match first & BESIDE {
+    NodeId::new(match first & FIRST_OUTSIDE_SOURCE {
         0 => first,
-        _ => first & (HASHED - 1),
+        _ => first & (HASH_BIT - 1),
     })
 }
 
@@ -207,8 +207,8 @@ pub(in crate::fs) fn link_number(
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
     let first = match tree {
-        SOURCE => hash | LINK,
-        _ => tree_bits(tree) | HASHED | (hash & (HASHED - 1)),
+        SOURCE => hash | LINK_BIT,
+        _ => tree_bits(tree) | HASH_BIT | (hash & (HASH_BIT - 1)),
     };
     number_in_generation(generation, first)
 }
@@ -223,8 +223,8 @@ pub(in crate::fs) fn element_number(
     number: u64,
 ) -> u64 {
     let first = node.number().wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let element = first.wrapping_add(number) & (HASHED - 1);
-    number_in_generation(generation, tree_bits(tree) | HASHED | element)
+    let element = first.wrapping_add(number) & (HASH_BIT - 1);
+    number_in_generation(generation, tree_bits(tree) | HASH_BIT | element)
 }
 
 /// Returns an inode number other than `ino` for the same entry in a later state of a growing file.
@@ -232,29 +232,29 @@ pub(in crate::fs) fn element_number(
 pub(in crate::fs) fn number_in_state(ino: u64, opened: Instant) -> u64 {
     let mut hasher = DefaultHasher::new();
     (ino, opened).hash(&mut hasher);
-    let hash = HASHED | hasher.finish() & (HASHED - 1);
-    match ino & BESIDE {
+    let hash = HASH_BIT | hasher.finish() & (HASH_BIT - 1);
+    match ino & FIRST_OUTSIDE_SOURCE {
         0 => tree_bits(SELECTIONS) | hash,
-        _ => ino & !(HASHED - 1) | hash,
+        _ => ino & !(HASH_BIT - 1) | hash,
     }
 }
 
 fn tree_bits(tree: TreeNumber) -> u64 {
-    BESIDE | (u64::from(tree) << TREE_SHIFT)
+    FIRST_OUTSIDE_SOURCE | (u64::from(tree) << TREE_SHIFT)
 }
 
 /// Returns whether the inode number `ino` is a hash, so that other entries may have the same
 /// number.
 pub(in crate::fs) fn is_hash(ino: u64) -> bool {
-    ino & LINK != 0 || ino & BESIDE != 0 && ino & HASHED != 0
+    ino & LINK_BIT != 0 || ino & FIRST_OUTSIDE_SOURCE != 0 && ino & HASH_BIT != 0
 }
 
 /// Returns the inode number to try next if `ino` belongs to another entry with the same hash.
-pub(in crate::fs) fn next_hash(ino: u64) -> u64 {
-    if ino & LINK != 0 {
-        return ino.wrapping_add(1) | LINK;
+pub(in crate::fs) fn next_candidate(ino: u64) -> u64 {
+    if ino & LINK_BIT != 0 {
+        return ino.wrapping_add(1) | LINK_BIT;
     }
-    let hash = HASHED - 1;
+    let hash = HASH_BIT - 1;
     (ino & !hash) | (ino.wrapping_add(1) & hash)
 }
 
@@ -266,19 +266,19 @@ mod tests {
 
     #[test]
     fn numbers_of_trees_do_not_meet() {
-        let node = NodeId::for_test(HASHED - 1);
+        let node = NodeId::for_test(HASH_BIT - 1);
         for tree in [1, FIRST_FILE, TreeNumber::MAX] {
             for generation in [0, 1, 7, u32::MAX] {
                 let object = node_number(generation, tree, node);
                 let link = link_number(generation, tree, node, b"x");
                 assert_eq!((object >> TREE_SHIFT) & 0xffff, u64::from(tree));
                 assert_eq!(node_with_number(generation, object), Some(node));
-                assert!(!is_hash(object) && is_hash(link) && is_hash(next_hash(link)));
-                assert!(object < LINK && link < LINK && object >= BESIDE);
+                assert!(!is_hash(object) && is_hash(link) && is_hash(next_candidate(link)));
+                assert!(object < LINK_BIT && link < LINK_BIT && object >= FIRST_OUTSIDE_SOURCE);
             }
         }
-        let last = tree_bits(7) | HASHED | (HASHED - 1);
-        assert_eq!(next_hash(last), tree_bits(7) | HASHED);
+        let last = tree_bits(7) | HASH_BIT | (HASH_BIT - 1);
+        assert_eq!(next_candidate(last), tree_bits(7) | HASH_BIT);
         assert_eq!(node_number(0, SOURCE, NodeId::for_test(800)), 800);
     }
 

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use h5fs_reader::memory::lock::lock;
 use h5fs_reader::model::NodeId;
 
-use crate::fs::state::inode::{Inode, NodeType, TreeNumber, is_hash, next_hash};
+use crate::fs::state::inode::{Inode, NodeType, TreeNumber, is_hash, next_candidate};
 use crate::fs::state::inodes::table::InodeTable;
 
 const SHARDS: usize = 16;
@@ -103,7 +103,7 @@ impl Inodes {
             match find_inode(&shard, ino) {
                 Some(known) if known.generation == entry.generation => {
                     if is_hash(ino) && !known.is_same_link(entry) {
-                        ino = next_hash(ino);
+                        ino = next_candidate(ino);
                         continue;
                     }
                 }
@@ -226,7 +226,7 @@ impl Inodes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fs::state::inode::{FIRST_FILE, LINK, SOURCE, node_number};
+    use crate::fs::state::inode::{FIRST_FILE, LINK_BIT, SOURCE, node_number};
 
     #[test]
     fn an_inode_has_forty_bytes() {
@@ -329,11 +329,11 @@ mod tests {
     #[test]
     fn links_with_one_hash_get_two_numbers() {
         let inodes = Inodes::new();
-        let first = inodes.add_lookup(LINK | 5, &entry(NodeType::Link, 1, b"a"));
-        let second = inodes.add_lookup(LINK | 5, &entry(NodeType::Link, 1, b"b"));
-        assert_eq!((first, second), (LINK | 5, LINK | 6));
+        let first = inodes.add_lookup(LINK_BIT | 5, &entry(NodeType::Link, 1, b"a"));
+        let second = inodes.add_lookup(LINK_BIT | 5, &entry(NodeType::Link, 1, b"b"));
+        assert_eq!((first, second), (LINK_BIT | 5, LINK_BIT | 6));
         assert_eq!(
-            inodes.add_lookup(LINK | 5, &entry(NodeType::Link, 1, b"b")),
+            inodes.add_lookup(LINK_BIT | 5, &entry(NodeType::Link, 1, b"b")),
             second
         );
     }

@@ -11,7 +11,7 @@ use crate::fs::stat::{FileKind, LookupEntry};
 use crate::fs::views::store_chunks::IndexWalk;
 
 /// Number of the entries `.` and `..`, with which every listing starts.
-pub(in crate::fs) const DOTS: u64 = 2;
+pub(in crate::fs) const DOT_ENTRIES: u64 = 2;
 
 /// An entry of a listing.
 pub(in crate::fs) struct ListingEntry<'a> {
@@ -26,7 +26,7 @@ pub(in crate::fs) struct ListingEntry<'a> {
 
 impl<'a> ListingEntry<'a> {
     /// Creates the entry `.` or `..`, whose attributes `stat` determines.
-    pub(in crate::fs) fn dot(
+    pub(in crate::fs) fn dot_entry(
         name: &'a [u8],
         ino: u64,
         stat: &'a dyn Fn() -> ListedAttributes,
@@ -131,7 +131,7 @@ impl ListingState {
         }
         let found = Arc::new(find());
         // After a cancellation, the repeated request reads all names.
-        if !found.damaged.as_ref().is_some_and(Error::is_cancelled) {
+        if !found.error.as_ref().is_some_and(Error::is_cancelled) {
             self.attributes = Some(Arc::clone(&found));
         }
         found
@@ -144,7 +144,7 @@ struct LinkCursor {
     /// A link that was read but not passed on, with the position from which it was requested.
     next: Option<(u64, Link)>,
     /// The position where reading links failed, and the error.
-    failed: Option<(u64, Error)>,
+    failure: Option<(u64, Error)>,
 }
 
 impl LinkCursor {
@@ -152,7 +152,7 @@ impl LinkCursor {
         LinkCursor {
             links,
             next: None,
-            failed: None,
+            failure: None,
         }
     }
 
@@ -165,7 +165,7 @@ impl LinkCursor {
     /// Returns the first link at or after `position`, and the position after it. Unreadable links
     /// in between are skipped. Returns `None` after the last link.
     fn link_at(&mut self, position: u64) -> Result<Option<(&Link, u64)>> {
-        if let Some((at, error)) = &self.failed
+        if let Some((at, error)) = &self.failure
             && *at == position
         {
             return Err(error.clone());
@@ -175,7 +175,7 @@ impl LinkCursor {
             let fetched = self.fetch(position);
             let fetched = fetched.inspect_err(|error| {
                 let lasting = Some(error.clone()).filter(|error| !error.is_transient());
-                self.failed = lasting.map(|error| (position, error));
+                self.failure = lasting.map(|error| (position, error));
             });
             self.next = fetched?.map(|link| (position, link));
         }
@@ -198,7 +198,7 @@ pub(in crate::fs) struct AttributeNames {
     pub(in crate::fs) names: Vec<Vec<u8>>,
     bytes: u64,
     /// The error because of which names may be missing. `None` if all attributes were read.
-    pub(in crate::fs) damaged: Option<Error>,
+    pub(in crate::fs) error: Option<Error>,
 }
 
 impl AttributeNames {
@@ -217,6 +217,6 @@ impl AttributeNames {
 
     /// Returns whether the error is temporary, so that a later attempt may find more names.
     pub(in crate::fs) fn is_temporary_error(&self) -> bool {
-        self.damaged.as_ref().is_some_and(Error::is_transient)
+        self.error.as_ref().is_some_and(Error::is_transient)
     }
 }

@@ -18,7 +18,7 @@ use crate::limits;
 
 /// Reports missing files and datasets from which the virtual dataset `array` takes its elements.
 /// Examines sources of sources too, each once.
-pub(in crate::fs) fn examine_sources(array: &Arc<Array>, find: &mut DefectCallback<'_>) {
+pub(in crate::fs) fn report_missing_sources(array: &Arc<Array>, find: &mut DefectCallback<'_>) {
     SourceChecker {
         find,
         hasher: RandomState::new(),
@@ -73,7 +73,7 @@ impl SourceChecker<'_, '_> {
 ///
 /// # Errors
 /// Fails if the link itself cannot be read.
-pub(in crate::fs) fn examine_link(
+pub(in crate::fs) fn report_dangling_link(
     target: &TargetInode<'_>,
     find: &mut DefectCallback<'_>,
 ) -> Result<()> {

@@ -25,7 +25,7 @@ pub(in crate::fs) struct OpenDocument {
     pub(in crate::fs) view: Arc<dyn View>,
     /// For a file with the raw bytes of an array: all dimensions of the array except the first.
     /// While they are unchanged, appended bytes follow the existing ones.
-    rows: Option<Box<[u64]>>,
+    row_shape: Option<Box<[u64]>>,
 }
 
 impl OpenDocument {
@@ -39,12 +39,16 @@ impl OpenDocument {
         view: Box<dyn View>,
     ) -> Result<Self> {
         let rows = if file.is_growing() {
-            rows(&file, inode)?
+            row_shape(&file, inode)?
         } else {
             None
         };
         let view = view.into();
-        Ok(OpenDocument { file, view, rows })
+        Ok(OpenDocument {
+            file,
+            view,
+            row_shape: rows,
+        })
     }
 
     /// Returns whether a later read of this document also returns bytes that a writer has appended
@@ -53,13 +57,13 @@ impl OpenDocument {
     /// # Errors
     /// Fails as [`new`](Self::new) does.
     pub(in crate::fs) fn can_read_growth(&self, file: &FileState, inode: &Inode) -> Result<bool> {
-        Ok(self.rows.is_some() && self.rows == rows(file, inode)?)
+        Ok(self.row_shape.is_some() && self.row_shape == row_shape(file, inode)?)
     }
 
     /// Returns the state of a growing file whose bytes the document returns. `None` if reads also
     /// return bytes of later states.
     pub(in crate::fs) fn pinned_state(&self) -> Option<Identity> {
-        let stays = self.file.is_growing() && self.rows.is_none();
+        let stays = self.file.is_growing() && self.row_shape.is_none();
         stays.then(|| self.file.identity()).flatten()
     }
 
@@ -67,7 +71,7 @@ impl OpenDocument {
     /// bytes appended.
     fn is_continuation(&self, other: &OpenDocument) -> bool {
         let is_later = self.file.opened_at() >= other.file.opened_at();
-        is_later && self.rows.is_some() && self.rows == other.rows
+        is_later && self.row_shape.is_some() && self.row_shape == other.row_shape
     }
 
     /// Returns whether the length of the document `inode` is fixed while it is open.
@@ -80,7 +84,7 @@ impl OpenDocument {
 
 /// Returns all dimensions of the array except the first, if `inode` shows the raw bytes of an
 /// array.
-fn rows(file: &FileState, inode: &Inode) -> Result<Option<Box<[u64]>>> {
+fn row_shape(file: &FileState, inode: &Inode) -> Result<Option<Box<[u64]>>> {
     if inode.node_type != NodeType::Object {
         return Ok(None);
     }

@@ -21,12 +21,12 @@ impl ResidentMemory {
     pub(in crate::fs) fn bytes(&self) -> Option<u64> {
         let mut text = [0; 4096];
         let length = self.0.read_at(&mut text, 0).ok()?;
-        Self::bytes_in(str::from_utf8(text.get(..length)?).ok()?)
+        Self::parse_resident_bytes(str::from_utf8(text.get(..length)?).ok()?)
     }
 
     /// Parses the resident memory in bytes from `status`, the text of /proc/PID/status.
     #[must_use]
-    pub fn bytes_in(status: &str) -> Option<u64> {
+    pub fn parse_resident_bytes(status: &str) -> Option<u64> {
         let mut lines = status.lines();
         let line = lines.find_map(|line| line.strip_prefix("VmRSS:"))?;
         let kibibytes: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
@@ -49,9 +49,9 @@ mod tests {
             taken.len()
         );
         assert_eq!(
-            ResidentMemory::bytes_in("VmRSS:\t    12 kB\n"),
+            ResidentMemory::parse_resident_bytes("VmRSS:\t    12 kB\n"),
             Some(12_288)
         );
-        assert_eq!(ResidentMemory::bytes_in("Name:\th5fs\n"), None);
+        assert_eq!(ResidentMemory::parse_resident_bytes("Name:\th5fs\n"), None);
     }
 }

@@ -10,34 +10,48 @@ use std::time::{Duration, Instant};
 
 use h5fs_reader::memory::lock::lock;
 
-use crate::view::texts::text::Text;
+use crate::view::texts::text::InMemoryContent;
 
 /// Maximum age of a text that a later `stat` or open may use again.
-const YOUNG: Duration = Duration::from_secs(1);
+const MAX_AGE: Duration = Duration::from_secs(1);
 
 /// The last text of each inode: at most three, `status`, `errors` and `metrics`.
 #[derive(Default)]
-pub(in crate::fs) struct StatusTexts(Mutex<HashMap<u64, (Instant, Text)>>);
+pub(in crate::fs) struct StatusTexts(Mutex<HashMap<u64, (Instant, InMemoryContent)>>);
 
 impl StatusTexts {
     /// Returns the text of the inode `ino` for a `stat`: an open recent text, or a new one from
     /// `write`.
-    pub(in crate::fs) fn text_for_stat(&self, ino: u64, write: impl FnOnce() -> Vec<u8>) -> Text {
-        self.text(ino, Text::is_shared, write)
+    pub(in crate::fs) fn text_for_stat(
+        &self,
+        ino: u64,
+        write: impl FnOnce() -> Vec<u8>,
+    ) -> InMemoryContent {
+        self.text(ino, InMemoryContent::is_shared, write)
     }
 
     /// Returns the text of the inode `ino` for an open: a recent text, or a new one from `write`.
-    pub(in crate::fs) fn text_for_open(&self, ino: u64, write: impl FnOnce() -> Vec<u8>) -> Text {
+    pub(in crate::fs) fn text_for_open(
+        &self,
+        ino: u64,
+        write: impl FnOnce() -> Vec<u8>,
+    ) -> InMemoryContent {
         self.text(ino, |_| true, write)
     }
 
-    fn text(&self, ino: u64, is_it: fn(&Text) -> bool, write: impl FnOnce() -> Vec<u8>) -> Text {
-        let is_of_now = |(made, text): &&(Instant, Text)| made.elapsed() < YOUNG && is_it(text);
+    fn text(
+        &self,
+        ino: u64,
+        is_it: fn(&InMemoryContent) -> bool,
+        write: impl FnOnce() -> Vec<u8>,
+    ) -> InMemoryContent {
+        let is_of_now =
+            |(made, text): &&(Instant, InMemoryContent)| made.elapsed() < MAX_AGE && is_it(text);
         let known = lock(&self.0).get(&ino).filter(is_of_now).cloned();
         if let Some((_, text)) = known {
             return text;
         }
-        let text = Text::new_of_current_state(write());
+        let text = InMemoryContent::new_of_current_state(write());
         lock(&self.0).insert(ino, (Instant::now(), text.clone()));
         text
     }

@@ -13,7 +13,7 @@ use crate::fs::state::inode::NodeType;
 use crate::fs::views::view_group::{ViewEntry, ViewGroup};
 use crate::view::View;
 use crate::view::texts::attribute_file;
-use crate::view::texts::text::Text;
+use crate::view::texts::text::InMemoryContent;
 
 /// A regular file with the value of an attribute as text.
 pub(in crate::fs) struct AttributeFile;
@@ -67,14 +67,14 @@ pub(in crate::fs) fn attribute_entry(group: &ViewGroup<'_>, name: &[u8]) -> View
     }
 }
 
-fn text(target: &TargetInode<'_>) -> Result<Text> {
+fn text(target: &TargetInode<'_>) -> Result<InMemoryContent> {
     let (file, inode) = (target.file, target.inode);
     file.cached_text(inode.node, &inode.name, || {
         render(file, find_attribute(file, inode.node, &inode.name)?)
     })
 }
 
-fn render(file: &FileState, attribute: Attribute) -> Result<Text> {
+fn render(file: &FileState, attribute: Attribute) -> Result<InMemoryContent> {
     let paths = |node| file.path_index().checked_path(node);
     attribute_file::view(&*file.container, &paths, &attribute.content?)
 }

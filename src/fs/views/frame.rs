@@ -15,7 +15,7 @@ use crate::fs::state::listing::ListingCallback;
 use crate::fs::views::trees::view_tree::ViewForm;
 use crate::fs::views::view_group::ViewGroup;
 use crate::view::View;
-use crate::view::pictures::frames::Frames;
+use crate::view::pictures::frames::PictureStack;
 
 /// A regular file with one picture of an image stack.
 pub(in crate::fs) struct FrameFile;
@@ -26,11 +26,11 @@ impl FsNode for FrameFile {
     }
 
     fn stat(&self, target: &TargetInode<'_>) -> Result<LookupEntry> {
-        selection::stat(target, picture(target))
+        selection::stat(target, open_picture(target))
     }
 
     fn open(&self, target: &TargetInode<'_>) -> Result<Box<dyn View>> {
-        selection::open(target, picture(target)?)
+        selection::open(target, open_picture(target)?)
     }
 
     fn describe_for_xattrs(&self, target: &TargetInode<'_>) -> Option<ObjectDescription> {
@@ -48,9 +48,9 @@ pub(in crate::fs) fn lookup_frame(
     group: &ViewGroup<'_>,
     name: &[u8],
 ) -> Result<LookupEntry> {
-    name::refuse_long(name)?;
+    name::check_name_length(name)?;
     let stack = FrameStack::from_group(group)?;
-    let number = stack.frames.number(name).ok_or(Error::NotFound)?;
+    let number = stack.frames.parse_name(name).ok_or(Error::NotFound)?;
     let inode = group.inode(NodeType::Frame, group.object, name.to_vec());
     directory.add_entry_lookup(stack.ino(group, number)?, &inode, &FrameFile)
 }
@@ -74,12 +74,12 @@ pub(in crate::fs) fn list(
 }
 
 /// Opens the picture that the target shows. Returns its content and the node of the stack.
-fn picture(target: &TargetInode<'_>) -> Result<SelectionView> {
+fn open_picture(target: &TargetInode<'_>) -> Result<SelectionView> {
     let (file, inode) = (target.file, target.inode);
     let group = ViewGroup::new(target.mount, file, inode.tree, inode.node)?;
     let stack = FrameStack::from_group(&group)?;
     let frames = &stack.frames;
-    let number = frames.number(&inode.name).ok_or(Error::NotFound)?;
+    let number = frames.parse_name(&inode.name).ok_or(Error::NotFound)?;
     let selector = frames.selector(number);
     let view = selection::open_selected(file, &stack.node, &selector, Some(stack.form))?;
     Ok((view, stack.node))
@@ -90,7 +90,7 @@ struct FrameStack {
     /// The form of the files in the tree that contains the stack's directory.
     form: &'static ViewForm,
     node: Arc<Node>,
-    frames: Frames,
+    frames: PictureStack,
 }
 
 impl FrameStack {
@@ -98,7 +98,7 @@ impl FrameStack {
     fn from_group(group: &ViewGroup<'_>) -> Result<Self> {
         let form = group.tree.forms.first().ok_or(Error::NotFound)?;
         let node = group.file.container.node(group.object)?;
-        let frames = Frames::from_node(&*group.file.container, &node, form.suffix)?;
+        let frames = PictureStack::from_node(&*group.file.container, &node, form.suffix)?;
         let frames = frames.ok_or(Error::NotFound)?;
         Ok(FrameStack { form, node, frames })
     }

@@ -37,9 +37,12 @@ impl FsNode for ReferenceLink {
 
     fn readlink(&self, target: &TargetInode<'_>) -> Result<Vec<u8>> {
         let (file, inode) = (target.file, target.inode);
-        let references = open(file, inode.node)?;
-        let number = references.number(&inode.name).ok_or(Error::NotFound)?;
-        let reference = references.target(&*file.container, number, &file.effort.cancel_token())?;
+        let references = open_references(file, inode.node)?;
+        let number = references
+            .element_number(&inode.name)
+            .ok_or(Error::NotFound)?;
+        let reference =
+            references.read_target(&*file.container, number, &file.effort.cancel_token())?;
         let text = match reference {
             Reference::Object(node) | Reference::Region(node) => text(target, node)?,
             Reference::Dangling(address) => Some(dangling_text(address, "no object")),
@@ -63,11 +66,11 @@ pub(in crate::fs) fn lookup_element(
     group: &ViewGroup<'_>,
     name: &[u8],
 ) -> Result<LookupEntry> {
-    name::refuse_long(name)?;
+    name::check_name_length(name)?;
     let file = directory.file;
-    let references = open(file, group.object)?;
-    let number = references.number(name).ok_or(Error::NotFound)?;
-    match ignore_permanent(references.target(
+    let references = open_references(file, group.object)?;
+    let number = references.element_number(name).ok_or(Error::NotFound)?;
+    match ignore_permanent(references.read_target(
         &*file.container,
         number,
         &file.effort.cancel_token(),
@@ -87,7 +90,7 @@ pub(in crate::fs) fn list(
     visit: &mut ListingCallback<'_>,
 ) -> Result<()> {
     let file = directory.file;
-    let references = open(file, group.object)?;
+    let references = open_references(file, group.object)?;
     let mut block = ReferenceBlock::default();
     indexed::list(directory, first, visit, |at| {
         if block.next_element(at).is_none() {
@@ -101,7 +104,7 @@ pub(in crate::fs) fn list(
         let mut links = Vec::new();
         if references.is_object_reference(&*file.container, element) {
             links.push(PlainEntry {
-                name: references.name(number),
+                name: references.element_name(number),
                 ino: element_inode_number(group, number)?,
                 kind: FileKind::Symlink,
             });
@@ -116,7 +119,7 @@ fn element_inode_number(group: &ViewGroup<'_>, number: u64) -> Result<u64> {
 }
 
 /// Opens the array of references `object` for reading.
-fn open(file: &FileState, object: NodeId) -> Result<References> {
+fn open_references(file: &FileState, object: NodeId) -> Result<References> {
     let node = file.container.node(object)?;
     let array = node.array().ok_or(Error::NotFound)?;
     let elements = Elements::from_reader(file.reader(object, array)?)?;
@@ -134,7 +137,7 @@ fn text(target: &TargetInode<'_>, node: NodeId) -> Result<Option<Vec<u8>>> {
     };
     let index = target.file.path_index();
     let Some(way) = way else {
-        index.check()?;
+        index.check_no_read_error()?;
         let reason = match found {
             None => "no object",
             Some(_) if index.is_complete() => "an object without a path",
@@ -143,7 +146,7 @@ fn text(target: &TargetInode<'_>, node: NodeId) -> Result<Option<Vec<u8>>> {
         return Ok(Some(dangling_text(node.number(), reason)));
     };
     let names = way.into_iter().map(Vec::from);
-    let up = depth(target).map(|depth| std::iter::repeat_n(b"..".to_vec(), depth));
+    let up = directory_depth(target).map(|depth| std::iter::repeat_n(b"..".to_vec(), depth));
     Ok(up.map(|up| symlink::join_path(up.chain(names))))
 }
 
@@ -164,7 +167,7 @@ fn path_names(space: &Namespace<'_>, object: NodeId) -> Option<Vec<Box<[u8]>>> {
 
 /// Returns the number of directories between the root and the link: `.h5fs`, the tree, the groups,
 /// and the array.
-fn depth(target: &TargetInode<'_>) -> Option<usize> {
+fn directory_depth(target: &TargetInode<'_>) -> Option<usize> {
     const OUTER: usize = 3;
     let (space, inode) = (target.namespace(), target.inode);
     let directory: Option<Inode> = target.mount.inodes.get(inode.parent);

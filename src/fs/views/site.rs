@@ -20,10 +20,10 @@ use crate::fs::state::inode::NodeType;
 use crate::fs::views::trees::view_tree::{FileSize, ViewForm, ViewTree};
 use crate::fs::views::trees::{TREES, tree_named};
 use crate::limits;
-use crate::view::pictures::frames::Frames;
+use crate::view::pictures::frames::PictureStack;
 use crate::view::texts::html::markup::Url;
 use crate::view::texts::html::page_site::{
-    Breadcrumb, MemberTarget, NamedObject, Pictures, SiblingFile, Site, SiteMember,
+    Breadcrumb, LinkedMember, MemberTarget, NamedObject, PageLinks, PictureFiles, SiblingFile,
 };
 
 /// A path as shown names, from the root of a mount or of a tree.
@@ -36,7 +36,7 @@ const PAGES: &[u8] = b"html";
 const TABLES: &[u8] = b"csv";
 
 /// Names of the trees in which a group has a file if it is a table.
-const OF_TABLES: [&[u8]; 4] = [TABLES, b"cf", b"parquet", b"fits"];
+const TABLE_TREES: [&[u8]; 4] = [TABLES, b"cf", b"parquet", b"fits"];
 
 /// Name of the tree of pictures.
 const PICTURES: &[u8] = b"png";
@@ -52,7 +52,7 @@ pub(in crate::fs) struct PageSite<'a> {
     /// Path of the directory of the page, if the page is about an object other than `node`.
     directory: Option<ShownNames>,
     /// Number of links into other files that the page may still follow.
-    other_links: Cell<u64>,
+    remaining_other_links: Cell<u64>,
 }
 
 impl<'a> PageSite<'a> {
@@ -71,7 +71,7 @@ impl<'a> PageSite<'a> {
             location: met.map(|(group, name)| (group, name.into())),
             names: OnceCell::new(),
             directory: None,
-            other_links: Cell::new(limits::HTML_OTHER_LINKS),
+            remaining_other_links: Cell::new(limits::HTML_OTHER_LINKS),
         }
     }
 
@@ -141,8 +141,8 @@ impl<'a> PageSite<'a> {
         self.url(&self.view_path(way, tree, form, names, selector)?)
     }
 
-    /// Returns the path of the view that [`view_url`](Self::view_url) links to, from the root of the
-    /// mount.
+    /// Returns the path of the view that [`view_url`](Self::view_url) links to, from the root of
+    /// the mount.
     fn view_path(
         &self,
         way: ShownNames,
@@ -161,7 +161,7 @@ impl<'a> PageSite<'a> {
                 [stem, selector.as_bytes(), form.suffix].concat()
             }
         };
-        name::refuse_long(&shown).ok()?;
+        name::check_name_length(&shown).ok()?;
         way.push(shown.into());
         Some(way)
     }
@@ -191,9 +191,9 @@ impl<'a> PageSite<'a> {
 
     /// Returns the pictures of the object as the tree of PNG files shows them. Returns `None` if
     /// the object is not an image stack.
-    fn frames(&self) -> Option<Frames> {
+    fn frames(&self) -> Option<PictureStack> {
         let form = tree_named(PICTURES)?.forms.first()?;
-        Frames::from_node(&*self.file.container, self.node, form.suffix).ok()?
+        PictureStack::from_node(&*self.file.container, self.node, form.suffix).ok()?
     }
 
     /// Returns the relative URL of the page about the target of a link other than a hard link.
@@ -201,8 +201,8 @@ impl<'a> PageSite<'a> {
     /// links is reached.
     fn link_target_page_url(&self, group: NodeId, target: &LinkTarget) -> Option<Url> {
         if target.other_file_name().is_some() {
-            let left = self.other_links.get().checked_sub(1)?;
-            self.other_links.set(left);
+            let left = self.remaining_other_links.get().checked_sub(1)?;
+            self.remaining_other_links.set(left);
         }
         let others = &self.mount.other_files;
         let place = resolve_link_target(self.mount, self.file, group, target).ok()??;
@@ -220,7 +220,7 @@ impl<'a> PageSite<'a> {
     }
 }
 
-impl Site for PageSite<'_> {
+impl PageLinks for PageSite<'_> {
     fn source_name(&self) -> Vec<u8> {
         use std::os::unix::ffi::OsStrExt;
         let path = &self.file.origin.path;
@@ -262,7 +262,7 @@ impl Site for PageSite<'_> {
         });
         let mut files: Vec<SiblingFile> = own.into_iter().collect();
         let trees = TREES.iter().filter(|tree| tree.name != PAGES);
-        for tree in trees.filter(|tree| with_table || !OF_TABLES.contains(&tree.name)) {
+        for tree in trees.filter(|tree| with_table || !TABLE_TREES.contains(&tree.name)) {
             for form in tree.forms {
                 let Some(size) = form.shown_size(self.file, self.node)? else {
                     continue;
@@ -336,14 +336,14 @@ impl Site for PageSite<'_> {
         self.part_url(PAGES, &selector)
     }
 
-    fn pictures(&self) -> Pictures {
+    fn picture_files(&self) -> PictureFiles {
         if object::content_fault(self.file, self.node).is_some() {
-            return Pictures::None;
+            return PictureFiles::None;
         }
         match (self.part_url(PICTURES, ""), self.frames()) {
-            (Some(url), _) => Pictures::One(url),
-            (None, Some(frames)) => Pictures::Frames(frames.count),
-            (None, None) => Pictures::None,
+            (Some(url), _) => PictureFiles::One(url),
+            (None, Some(frames)) => PictureFiles::Stack(frames.count),
+            (None, None) => PictureFiles::None,
         }
     }
 
@@ -366,7 +366,7 @@ impl Site for PageSite<'_> {
         self.view_url(way, tree, form, self.names()?, &selector)
     }
 
-    fn linked_member(&self, group: NodeId, link: &Link) -> SiteMember {
+    fn linked_member(&self, group: NodeId, link: &Link) -> LinkedMember {
         let directory = self.space().directory(group);
         let found = directory.link_entry(link.clone());
         let is_here = matches!(found.inode.node_type, NodeType::Group | NodeType::Object);
@@ -409,7 +409,7 @@ impl Site for PageSite<'_> {
                 )
             }
         };
-        SiteMember { target, page }
+        LinkedMember { target, page }
     }
 
     fn link_target(&self, group: NodeId, link: &Link) -> Result<Option<NamedObject>> {
@@ -447,7 +447,7 @@ impl Site for PageSite<'_> {
         self.page_url_in_file(&names)
     }
 
-    fn for_object<'s>(&'s self, node: &'s Node, place: &NamedObject) -> Box<dyn Site + 's> {
+    fn for_object<'s>(&'s self, node: &'s Node, place: &NamedObject) -> Box<dyn PageLinks + 's> {
         let is_root = place.group == self.space().root();
         let name = name::escape(&place.name, is_root);
         Box::new(PageSite {

@@ -25,9 +25,9 @@ use crate::limits;
 use crate::view::View;
 use crate::view::texts::counted_text::CountedFile;
 use crate::view::zarr::array::{StoreNode, ZarrArray};
-use crate::view::zarr::chunk::{Chunk, ChunkElements, TextChunk, UnreadableChunk};
-use crate::view::zarr::grid::Grid;
-use crate::view::zarr::store_entry::{DOCUMENT, Name, StoreEntry};
+use crate::view::zarr::chunk::{ChunkElements, ChunkFile, TextChunkFile, UnreadableChunk};
+use crate::view::zarr::grid::ChunkGridKind;
+use crate::view::zarr::store_entry::{DOCUMENT, EntryName, StoreEntry};
 
 /// A directory in the Zarr store, below the directory of an object.
 pub(in crate::fs) struct StoreDirectory;
@@ -37,7 +37,7 @@ pub(in crate::fs) struct StoreFile;
 
 /// Size in bytes that a chunk of unknown length shows. The size is not 0, so that a Zarr reader
 /// requests the bytes and gets the error.
-const UNKNOWN: u64 = 4;
+const UNKNOWN_CHUNK_LENGTH: u64 = 4;
 
 impl FsNode for StoreDirectory {
     fn kind(&self) -> FileKind {
@@ -48,7 +48,7 @@ impl FsNode for StoreDirectory {
         let node = target.file.padded_variables().node(target.inode.node)?;
         Ok(target
             .empty_entry(FileKind::Directory)
-            .with_modified_of(&node))
+            .with_modification_time_of(&node))
     }
 
     fn lookup(&self, target: &TargetInode<'_>, name: &[u8]) -> Result<LookupEntry> {
@@ -91,7 +91,9 @@ impl FsNode for StoreFile {
             },
             Ok,
         );
-        let entry = target.entry_with_length(length)?.with_modified_of(&node);
+        let entry = target
+            .entry_with_length(length)?
+            .with_modification_time_of(&node);
         Ok(entry.cacheable_if(is_known && !node.has_transient_error()))
     }
 
@@ -133,11 +135,13 @@ fn store_kind(target: &TargetInode<'_>) -> Result<StoreKind> {
 /// Returns the length in bytes of the chunk with the indices `place`. Returns `None` if the chunk
 /// consists of texts, whose bytes must be counted to find the length.
 fn chunk_length(array: &ZarrArray, place: &[u64]) -> Result<Option<u64>> {
-    if array.grid == Grid::Decoded {
+    if array.grid == ChunkGridKind::Decoded {
         return Ok(array.chunk_bytes());
     }
-    let chunk = ignore_permanent(array.stored_chunk(place))?;
-    Ok(Some(chunk.map_or(UNKNOWN, |chunk| chunk.extent.length())))
+    let chunk = ignore_permanent(array.stored_chunk_extent(place))?;
+    Ok(Some(chunk.map_or(UNKNOWN_CHUNK_LENGTH, |chunk| {
+        chunk.extent.length()
+    })))
 }
 
 /// Returns the path of the entry `name` of the directory `directory`, relative to the directory of
@@ -166,7 +170,7 @@ pub(in crate::fs) fn lookup_store_entry(
     directory: &TargetInode<'_>,
     name: &[u8],
 ) -> Result<LookupEntry> {
-    name::refuse_long(name)?;
+    name::check_name_length(name)?;
     let file = directory.file;
     let node = file.padded_variables().node(directory.inode.node)?;
     let path = path_below(directory.inode, name);
@@ -181,7 +185,7 @@ pub(in crate::fs) fn lookup_store_entry(
         None if path == DOCUMENT => NodeType::StoreFile,
         None => return Err(Error::NotFound),
     };
-    let ino = number(directory, &path)?;
+    let ino = entry_inode_number(directory, &path)?;
     let inode = Inode {
         node_type,
         generation: file.generation,
@@ -203,7 +207,7 @@ fn chunk_exists(array: &ZarrArray, place: &[u64]) -> Result<bool> {
 }
 
 /// Returns the inode number of the entry at `path` below the directory of the object.
-fn number(directory: &TargetInode<'_>, path: &[u8]) -> Result<u64> {
+fn entry_inode_number(directory: &TargetInode<'_>, path: &[u8]) -> Result<u64> {
     let (file, others) = (directory.file, &directory.mount.other_files);
     // The number after the tree's own is free, because this tree has no forms of files.
     let in_source = others.number_in_source(directory.inode.tree) + 1;
@@ -225,23 +229,23 @@ fn open_chunk(
     place: &[u64],
 ) -> Result<Box<dyn View>> {
     let file = target.file;
-    if array.grid == Grid::Stored {
+    if array.grid == ChunkGridKind::Stored {
         let opened = array
-            .stored_chunk(place)
+            .stored_chunk_extent(place)
             .and_then(|chunk| file.open_extent(chunk));
-        return open_or_error(opened, UNKNOWN);
+        return open_or_error(opened, UNKNOWN_CHUNK_LENGTH);
     }
     let length = array.chunk_bytes();
     let opened = open_stored_chunk(target, node, &array, place).and_then(|stored| match length {
-        Some(_) => Ok(Chunk::new(array, stored).map(|chunk| Box::new(chunk) as Box<dyn View>)),
+        Some(_) => Ok(ChunkFile::new(array, stored).map(|chunk| Box::new(chunk) as Box<dyn View>)),
         None => {
-            let texts = TextChunk::new(array, stored, Arc::clone(&file.container))?;
+            let texts = TextChunkFile::new(array, stored, Arc::clone(&file.container))?;
             open_text_chunk(target, texts).map(Some)
         }
     });
     open_or_error(
         opened.and_then(|view| view.ok_or(Error::NotFound)),
-        length.unwrap_or(UNKNOWN),
+        length.unwrap_or(UNKNOWN_CHUNK_LENGTH),
     )
 }
 
@@ -269,7 +273,7 @@ fn open_stored_chunk(
 }
 
 /// Opens a chunk of texts. Counts the bytes of the chunk, unless the count is cached.
-fn open_text_chunk(target: &TargetInode<'_>, texts: TextChunk) -> Result<Box<dyn View>> {
+fn open_text_chunk(target: &TargetInode<'_>, texts: TextChunkFile) -> Result<Box<dyn View>> {
     let text = CountKey {
         form_number: target.inode.tree,
         node: target.inode.node,
@@ -314,24 +318,24 @@ pub(in crate::fs) fn list(
         let kind = match (name, &place) {
             // The store has no file for the only chunk of a scalar array if the chunk is not
             // stored.
-            (Name::Chunks(true), StoreEntry::Directory(StoreNode::Array(array)))
+            (EntryName::Chunks(true), StoreEntry::Directory(StoreNode::Array(array)))
                 if !chunk_exists(array, &[])? =>
             {
                 return Ok(Some((Vec::new(), at + 1)));
             }
-            (Name::Chunks(false) | Name::Field(_), _) => FileKind::Directory,
+            (EntryName::Chunks(false) | EntryName::Field(_), _) => FileKind::Directory,
             _ => FileKind::File,
         };
         let shown = match name {
-            Name::Field(_) => store_name(&name::escape(name.text(), false)),
-            _ => name.text().to_vec(),
+            EntryName::Field(_) => store_name(&name::escape(name.as_bytes(), false)),
+            _ => name.as_bytes().to_vec(),
         };
         Ok(Some((vec![entry(directory, shown, kind)?], at + 1)))
     })
 }
 
 fn entry(directory: &TargetInode<'_>, name: Vec<u8>, kind: FileKind) -> Result<PlainEntry> {
-    let ino = number(directory, &path_below(directory.inode, &name))?;
+    let ino = entry_inode_number(directory, &path_below(directory.inode, &name))?;
     Ok(PlainEntry { name, ino, kind })
 }
 

@@ -12,7 +12,7 @@ use crate::view::zarr::array::ZarrArray;
 
 /// Maximum number of chunks in a directory for which a listing queries the chunk index for each
 /// chunk. A larger directory is listed by walking the chunk index.
-const ASKED_CHUNKS: u64 = 65_536;
+const MAX_QUERIED_CHUNKS: u64 = 65_536;
 
 /// Number of chunks that one step of a walk of the chunk index returns.
 const BATCH: usize = 1024;
@@ -50,7 +50,7 @@ pub(in crate::fs) struct IndexWalk {
     /// Names from `start_name` on that the walk has already found.
     found_names: VecDeque<u64>,
     /// If the store's chunks differ from the file's: the lowest names that the walk has found.
-    lowest: BTreeSet<u64>,
+    lowest_names: BTreeSet<u64>,
 }
 
 impl<'a> ChunkNames<'a> {
@@ -58,7 +58,7 @@ impl<'a> ChunkNames<'a> {
         let width = if array.has_no_chunks() {
             0
         } else {
-            array.chunks().nth(above.len()).unwrap_or(0)
+            array.chunk_counts().nth(above.len()).unwrap_or(0)
         };
         let mut names = ChunkNames {
             array,
@@ -67,13 +67,15 @@ impl<'a> ChunkNames<'a> {
             search: ChunkSearch::All,
         };
         if names.are_chunks() && !array.has_all_chunks() {
-            names.search = match array.index() {
-                Some(index) if width > ASKED_CHUNKS && array.has_stored_shape() => {
+            names.search = match array.chunk_index() {
+                Some(index) if width > MAX_QUERIED_CHUNKS && array.has_stored_shape() => {
                     ChunkSearch::Walk(index)
                 }
-                Some(index) if width > ASKED_CHUNKS => ChunkSearch::WalkConverted(index),
+                Some(index) if width > MAX_QUERIED_CHUNKS => ChunkSearch::WalkConverted(index),
                 Some(_) => ChunkSearch::Query,
-                None if array.has_source_grid() && width <= ASKED_CHUNKS => ChunkSearch::Query,
+                None if array.has_source_grid() && width <= MAX_QUERIED_CHUNKS => {
+                    ChunkSearch::Query
+                }
                 None => ChunkSearch::All,
             };
         }
@@ -123,13 +125,13 @@ impl IndexWalk {
     /// Returns the memory of the walk in bytes.
     pub(in crate::fs) fn memory_bytes(&self) -> u64 {
         let ahead = memory::allocation_size(self.found_names.capacity() * size_of::<u64>());
-        let met = memory::allocation_size(self.lowest.len() * 2 * size_of::<u64>());
+        let met = memory::allocation_size(self.lowest_names.len() * 2 * size_of::<u64>());
         let cursor = memory::allocation_size(size_of_val(&*self.cursor.0));
         ahead.saturating_add(met).saturating_add(cursor)
     }
 
     /// Returns the first name from `at` on that the walk has already found, and the name after it.
-    fn cached_number(&mut self, at: u64) -> Option<(Option<u64>, u64)> {
+    fn next_cached_name(&mut self, at: u64) -> Option<(Option<u64>, u64)> {
         if at < self.start_name {
             *self = IndexWalk::default();
         }
@@ -154,11 +156,11 @@ impl IndexWalk {
         at: u64,
         effort: &RequestBudget,
     ) -> Result<Option<(Option<u64>, u64)>> {
-        if let Some(known) = self.cached_number(at) {
+        if let Some(known) = self.next_cached_name(at) {
             return Ok(Some(known));
         }
         let mut passed = 0;
-        let met = &mut self.lowest;
+        let met = &mut self.lowest_names;
         index.walk_from(&mut self.cursor, effort, &mut |place, _| {
             passed += 1;
             met.extend(around(place).filter(|number| *number >= at));
@@ -175,8 +177,8 @@ impl IndexWalk {
             return Ok(Some((None, at)));
         }
         self.cursor = IndexCursor::default();
-        self.found_names = std::mem::take(&mut self.lowest).into_iter().collect();
-        Ok(self.cached_number(at))
+        self.found_names = std::mem::take(&mut self.lowest_names).into_iter().collect();
+        Ok(self.next_cached_name(at))
     }
 
     /// Finds the first chunk in the file whose first indices are `above`, and whose next index is
@@ -189,7 +191,7 @@ impl IndexWalk {
         at: u64,
         effort: &RequestBudget,
     ) -> Result<Option<(Option<u64>, u64)>> {
-        if let Some(known) = self.cached_number(at) {
+        if let Some(known) = self.next_cached_name(at) {
             return Ok(Some(known));
         }
         let mut passed = 0;

@@ -18,13 +18,13 @@ use crate::fs::views::store_object::{
 };
 use crate::fs::views::view_group::ViewGroup;
 use crate::limits;
-use crate::view::texts::text::Text;
+use crate::view::texts::text::InMemoryContent;
 use crate::view::zarr::array::StoreNode;
 use crate::view::zarr::store_entry::{DOCUMENT, StoreEntry, shown_field_names};
 
 /// Number of bytes of a request's metadata budget for the documents of subgroups. The rest is
 /// reserved for the group's own document.
-const BELOW: u64 = limits::REQUEST_METADATA / 4 * 3;
+const SUBGROUP_BUDGET: u64 = limits::REQUEST_METADATA / 4 * 3;
 
 /// Returns the metadata document at `path` below the directory of `node`, a group or an array.
 ///
@@ -35,7 +35,7 @@ pub(in crate::fs) fn document(
     node: &Node,
     path: &[u8],
     store: StoreKind,
-) -> Result<Text> {
+) -> Result<InMemoryContent> {
     let kind: &[u8] = match store {
         StoreKind::Decoded => b"file.zarr:",
         StoreKind::Stored => b"stored.zarr:",
@@ -45,11 +45,11 @@ pub(in crate::fs) fn document(
     let kept = target.file.cached_text(node.id, &key, || {
         let (text, is_partial) = write_document(target, node, path, store)?;
         if is_partial {
-            unkept = Some(Text::new_of_current_state(text));
+            unkept = Some(InMemoryContent::new_of_current_state(text));
             // A document with a temporary error is not cached.
             return Err(Error::cancelled());
         }
-        Ok(Text::new(text))
+        Ok(InMemoryContent::new(text))
     });
     unkept.map_or(kept, |text| text.open_copy(&target.file.engine))
 }
@@ -67,7 +67,7 @@ fn write_document(
         if path != DOCUMENT {
             return Err(Error::NotFound);
         }
-        let members = ObjectDocuments::collect(target, store, |members| {
+        let members = ObjectDocuments::collect_documents(target, store, |members| {
             members.add_group(node.id, b"", limits::ZARR_CONSOLIDATED_DEPTH)
         })?;
         let tell = |link: &Link, error: &Error| {
@@ -82,8 +82,8 @@ fn write_document(
     let StoreEntry::Document(shown) = find(file, (node, array), path, store)? else {
         return Err(Error::NotFound);
     };
-    let (members, is_partial) = ObjectDocuments::collect(target, store, |members| {
-        members.add_fields(node, &shown, b"")
+    let (members, is_partial) = ObjectDocuments::collect_documents(target, store, |members| {
+        members.add_field_documents(node, &shown, b"")
     })?;
     let text = array_document(file, node, &shown, path == DOCUMENT, members)?;
     Ok((text, is_partial))
@@ -100,7 +100,7 @@ struct ObjectDocuments<'a> {
     documents: JsonObject,
     paths: HashSet<Vec<u8>>,
     /// Number of links and record fields that may still be read before the limit is exceeded.
-    left: usize,
+    remaining_reads: usize,
 }
 
 impl ObjectDocuments<'_> {
@@ -110,12 +110,12 @@ impl ObjectDocuments<'_> {
     ///
     /// # Errors
     /// Fails if the request is cancelled.
-    fn collect(
+    fn collect_documents(
         target: &TargetInode<'_>,
         store: StoreKind,
         add: impl FnOnce(&mut ObjectDocuments<'_>) -> Result<()>,
     ) -> Result<(Option<JsonObject>, bool)> {
-        let file = target.file.with_partial_budget(BELOW);
+        let file = target.file.with_partial_budget(SUBGROUP_BUDGET);
         let mut members = ObjectDocuments {
             mount: target.mount,
             tree: target.inode.tree,
@@ -124,7 +124,7 @@ impl ObjectDocuments<'_> {
             file: &file,
             documents: JsonObject::default(),
             paths: HashSet::new(),
-            left: limits::ZARR_CONSOLIDATED_LINKS,
+            remaining_reads: limits::ZARR_CONSOLIDATED_LINKS,
         };
         match add(&mut members) {
             Ok(()) => Ok((Some(members.documents), false)),
@@ -138,12 +138,12 @@ impl ObjectDocuments<'_> {
     /// # Errors
     /// `Limit` if the group contains too many objects; fails if an object cannot be read.
     fn add_group(&mut self, group: NodeId, path: &[u8], depth: usize) -> Result<()> {
-        let depth = depth.checked_sub(1).ok_or_else(too_many)?;
+        let depth = depth.checked_sub(1).ok_or_else(too_many_objects_error)?;
         let directory = ViewGroup::new(self.mount, self.file, self.tree, group)?;
         let mut links = self.file.container.links(group)?;
         while let Some(link) = links.next()? {
             self.count_read()?;
-            let Some((entry, node)) = directory.store_entry_of_link(link)? else {
+            let Some((entry, node)) = directory.link_entry_in_store(link)? else {
                 continue;
             };
             let path = child_path(path, &entry.inode.name);
@@ -166,17 +166,17 @@ impl ObjectDocuments<'_> {
         let shown = StoreNode::from_array(array, grid).ok_or(Error::NotFound)?;
         let document = array_document(self.file, node, &shown, true, Some(JsonObject::default()))?;
         self.add(path, &document)?;
-        self.add_fields(node, &shown, path)
+        self.add_field_documents(node, &shown, path)
     }
 
     /// Adds the documents of the fields of the array `node` at `path`, which has a compound type.
     /// Fields of fields are added too.
-    fn add_fields(&mut self, node: &Node, shown: &StoreNode, path: &[u8]) -> Result<()> {
+    fn add_field_documents(&mut self, node: &Node, shown: &StoreNode, path: &[u8]) -> Result<()> {
         let StoreNode::Fields(record) = shown else {
             return Ok(());
         };
-        if record.names().count() > self.left {
-            return Err(too_many());
+        if record.field_names().count() > self.remaining_reads {
+            return Err(too_many_objects_error());
         }
         for name in shown_field_names(record) {
             self.count_read()?;
@@ -185,14 +185,17 @@ impl ObjectDocuments<'_> {
             let document =
                 array_document(self.file, node, &field, false, Some(JsonObject::default()))?;
             self.add(&path, &document)?;
-            self.add_fields(node, &field, &path)?;
+            self.add_field_documents(node, &field, &path)?;
         }
         Ok(())
     }
 
     /// Counts a link or a record field that is read. Fails if the limit is exceeded.
     fn count_read(&mut self) -> Result<()> {
-        self.left = self.left.checked_sub(1).ok_or_else(too_many)?;
+        self.remaining_reads = self
+            .remaining_reads
+            .checked_sub(1)
+            .ok_or_else(too_many_objects_error)?;
         Ok(())
     }
 
@@ -206,18 +209,18 @@ impl ObjectDocuments<'_> {
         };
         let length = self.documents.length() + path.len() + document.len();
         if length > limits::ZARR_CONSOLIDATED_BYTES {
-            return Err(too_many());
+            return Err(too_many_objects_error());
         }
         if !self.paths.insert(path.to_vec()) {
             return Err(Error::corrupt("group: two links with the same name", None));
         }
-        let member = self.documents.key(key);
+        let member = self.documents.add_key(key);
         member.extend_from_slice(document.trim_ascii_end());
         Ok(())
     }
 }
 
-fn too_many() -> Error {
+fn too_many_objects_error() -> Error {
     Error::limit(
         "number of documents below a group",
         limits::ZARR_CONSOLIDATED_LINKS as u64,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use h5fs_conventions::dimension_names;
-use h5fs_conventions::dimensions::{has_no_values, is_scale};
+use h5fs_conventions::dimensions::{is_only_dimension, is_scale};
 use h5fs_reader::error::{Error, Result, ignore_permanent};
 use h5fs_reader::model::text::JsonObject;
 use h5fs_reader::model::value::TextContext;
@@ -16,7 +16,7 @@ use crate::limits;
 use crate::view::texts::asdf_json::AsdfJson;
 use crate::view::zarr::array::{RecordArray, StoreNode, ZarrArray};
 use crate::view::zarr::attributes::{self, ZarrAttributes};
-use crate::view::zarr::grid::Grid;
+use crate::view::zarr::grid::ChunkGridKind;
 use crate::view::zarr::store_entry::{DOCUMENT, StoreEntry};
 use crate::view::zarr::{codecs, document};
 
@@ -37,7 +37,7 @@ pub(in crate::fs) enum StorePresence {
     Array,
     /// The object is not in the store, because Zarr readers do not support it. Its group's document
     /// names it in `_h5fs_absent`.
-    Unknown,
+    Unsupported,
     /// The object is not in the store, because documents of other objects contain its information.
     /// Example: a scalar is an attribute of its group.
     Implied,
@@ -68,11 +68,16 @@ pub(in crate::fs) fn store_presence(file: &FileState, node: &Node) -> Result<Sto
         );
     };
     if attributes::are_dimensions_named(container, node.id)? {
-        if is_scale(container, node.id)? && has_no_values(container, node.id)? {
+        if is_scale(container, node.id)? && is_only_dimension(container, node.id)? {
             return Ok(StorePresence::Implied);
         }
         let paths = |node| file.path_index().checked_path(node);
-        dimension_names::dimension_names(container, node.id, array.shape.dims().len(), &paths)?;
+        dimension_names::dimension_scales_and_labels(
+            container,
+            node.id,
+            array.shape.dims().len(),
+            &paths,
+        )?;
     }
     let is_shown = match &array.storage {
         // Without chunks, a reader would not get the error.
@@ -83,12 +88,12 @@ pub(in crate::fs) fn store_presence(file: &FileState, node: &Node) -> Result<Sto
                 false
             }
         }
-        _ => StoreNode::from_array(array, Grid::Decoded).is_some(),
+        _ => StoreNode::from_array(array, ChunkGridKind::Decoded).is_some(),
     };
     Ok(if is_shown {
         StorePresence::Array
     } else {
-        StorePresence::Unknown
+        StorePresence::Unsupported
     })
 }
 
@@ -114,7 +119,7 @@ fn has_arrays(container: &dyn Container, group: NodeId) -> Result<bool> {
 
 /// The prefix that netCDF adds to the name of a variable which has the name of a dimension but is
 /// not its coordinate.
-pub(in crate::fs) const NO_COORDINATE: &[u8] = b"_nc4_non_coord_";
+pub(in crate::fs) const NON_COORDINATE_PREFIX: &[u8] = b"_nc4_non_coord_";
 
 /// Returns the name in a Zarr store for the name `shown` in the file's own tree. Names with a
 /// special meaning for Zarr readers are escaped. [`source_tree_name`] is the inverse.
@@ -166,16 +171,16 @@ pub(in crate::fs) fn find(
     store: StoreKind,
 ) -> Result<StoreEntry> {
     let grid = chunk_grid(file, node, array, store)?;
-    StoreEntry::find(array, grid, path, field).ok_or(Error::NotFound)
+    StoreEntry::find(array, grid, path, field_name).ok_or(Error::NotFound)
 }
 
 /// Returns the name, as in the file, of the field of `record` that a Zarr store shows as `name`.
-fn field(record: &RecordArray, name: &[u8]) -> Option<Vec<u8>> {
+fn field_name(record: &RecordArray, name: &[u8]) -> Option<Vec<u8>> {
     if !name::is_shortened(name) {
         return name::unescape(&source_tree_name(name), false);
     }
     let is_shown_so = |own: &&[u8]| store_name(&name::escape(own, false)) == name;
-    record.names().find(is_shown_so).map(<[u8]>::to_vec)
+    record.field_names().find(is_shown_so).map(<[u8]>::to_vec)
 }
 
 /// A callback that receives each link whose object is not in the store, and the reason.
@@ -231,7 +236,7 @@ fn add_scalar_attributes(
     attributes: &mut ZarrAttributes,
 ) -> Result<bool> {
     match store_presence(file, object)? {
-        StorePresence::Unknown => Ok(false),
+        StorePresence::Unsupported => Ok(false),
         StorePresence::Implied if file.container.asdf_extras().is_some() => {
             let json = AsdfJson::new(Arc::clone(&file.container), object.id);
             let value = json.whole_text(&file.effort.cancel_token())?;
@@ -288,28 +293,28 @@ pub(in crate::fs) fn chunk_grid(
     node: &Node,
     array: &Arc<Array>,
     store: StoreKind,
-) -> Result<Grid> {
+) -> Result<ChunkGridKind> {
     if store == StoreKind::Decoded {
-        return Ok(Grid::Decoded);
+        return Ok(ChunkGridKind::Decoded);
     }
-    let Some(StoreNode::Array(array)) = StoreNode::from_array(array, Grid::Stored) else {
-        return Ok(Grid::Decoded);
+    let Some(StoreNode::Array(array)) = StoreNode::from_array(array, ChunkGridKind::Stored) else {
+        return Ok(ChunkGridKind::Decoded);
     };
     if !codecs::has_known_codecs(&array) {
-        return Ok(Grid::Decoded);
+        return Ok(ChunkGridKind::Decoded);
     }
     let found = file.is_fully_filtered(node.id, || {
         codecs::has_all_filtered_chunks(&array, &file.effort)
     });
     Ok(if ignore_permanent(found)?.unwrap_or(false) {
-        Grid::Stored
+        ChunkGridKind::Stored
     } else {
-        Grid::Decoded
+        ChunkGridKind::Decoded
     })
 }
 
 fn absent_fields(record: &RecordArray, attributes: &mut ZarrAttributes) {
-    for name in record.names() {
+    for name in record.field_names() {
         if record.field(name).is_none() {
             attributes.record_omission(name::escape(name, false));
         }

@@ -23,12 +23,12 @@ use crate::fs::names::link_resolution::{LinkedObject, is_link_loop, resolve_link
 use crate::fs::names::namespace::{LinkEntry, Namespace, ShownGroup};
 use crate::fs::names::symlink;
 use crate::fs::state::inode::{self, Inode, NodeType, TreeNumber};
-use crate::fs::views::store_object::{NO_COORDINATE, StorePresence, store_presence};
+use crate::fs::views::store_object::{NON_COORDINATE_PREFIX, StorePresence, store_presence};
 use crate::fs::views::trees;
 use crate::fs::views::trees::view_tree::{TreeShape, ViewForm, ViewTree};
 use crate::limits;
 use crate::view::elements::references::References;
-use crate::view::pictures::frames::Frames;
+use crate::view::pictures::frames::PictureStack;
 use crate::view::zarr::store_entry::DOCUMENT;
 
 /// A directory of a tree of views.
@@ -98,7 +98,7 @@ impl<'a> ViewGroup<'a> {
         })
     }
 
-    fn space(&self) -> Namespace<'a> {
+    fn namespace(&self) -> Namespace<'a> {
         self.source.namespace
     }
 
@@ -173,11 +173,11 @@ impl<'a> ViewGroup<'a> {
     /// Returns the entry `shown` of a Zarr store for a variable that netCDF has renamed, because a
     /// dimension has the same name.
     fn find_variable(&self, shown: &[u8]) -> Result<ViewEntry> {
-        let name = [NO_COORDINATE, &*self.tree.group_name(shown)].concat();
+        let name = [NON_COORDINATE_PREFIX, &*self.tree.group_name(shown)].concat();
         if self.tree.store().is_none() || name.len() > limits::NAME_BYTES {
             return Err(Error::NotFound);
         }
-        let entry = self.store_entry(&self.source.find(&name)?)?;
+        let entry = self.entry_in_store(&self.source.find(&name)?)?;
         let entry = entry.filter(|(entry, _)| *entry.inode.name == *shown);
         entry.map(|(entry, _)| entry).ok_or(Error::NotFound)
     }
@@ -185,9 +185,9 @@ impl<'a> ViewGroup<'a> {
     /// Returns the name in a Zarr store of the array that the file's own tree shows as `name`: the
     /// variable's original name, unless another object has that name.
     fn variable_name(&self, name: &[u8]) -> Result<Vec<u8>> {
-        let plain = name.strip_prefix(NO_COORDINATE).unwrap_or_default();
+        let plain = name.strip_prefix(NON_COORDINATE_PREFIX).unwrap_or_default();
         let is_free = || match self.source.find(plain) {
-            Ok(found) => self.store_entry(&found).map(|entry| entry.is_none()),
+            Ok(found) => self.entry_in_store(&found).map(|entry| entry.is_none()),
             Err(Error::NotFound) => Ok(true),
             Err(error) => Err(error),
         };
@@ -202,7 +202,7 @@ impl<'a> ViewGroup<'a> {
     /// Fails if the root cannot be read now.
     pub(in crate::fs) fn root_files(&self) -> Result<Vec<ViewEntry>> {
         if self.tree.store().is_some() {
-            return self.document().map(|document| vec![document]);
+            return self.document_entry().map(|document| vec![document]);
         }
         let Some(name) = self.tree.root_name.filter(|_| self.is_root()) else {
             return Ok(Vec::new());
@@ -219,7 +219,7 @@ impl<'a> ViewGroup<'a> {
     }
 
     /// Returns the entry of the metadata document of this group in a Zarr store.
-    fn document(&self) -> Result<ViewEntry> {
+    fn document_entry(&self) -> Result<ViewEntry> {
         let number = self.tree_number(self.tree.number + 1)?;
         let generation = self.file.generation;
         Ok(ViewEntry {
@@ -232,7 +232,7 @@ impl<'a> ViewGroup<'a> {
 
     /// Returns the entry of the file's own tree for the object that the view `shown` shows.
     pub(in crate::fs) fn source_entry(&self, shown: &[u8]) -> Result<LinkEntry> {
-        name::refuse_long(shown)?;
+        name::check_name_length(shown)?;
         let names = self.object_names(shown).map(|(_, name)| name);
         for name in names.chain([self.tree.group_name(shown)]) {
             match self.source.find(&name) {
@@ -306,10 +306,10 @@ impl<'a> ViewGroup<'a> {
     /// Fails if the object cannot be read now.
     pub(in crate::fs) fn entries_of_object(&self, found: &LinkEntry) -> Result<Vec<ViewEntry>> {
         if self.tree.store().is_some() {
-            let shown = self.store_entry(found)?;
+            let shown = self.entry_in_store(found)?;
             return Ok(shown.into_iter().map(|(entry, _)| entry).collect());
         }
-        let Some(place) = self.target(found)? else {
+        let Some(place) = self.linked_object(found)? else {
             return self.unreadable_entries(found);
         };
         let (file, node) = (&place.file, &place.node);
@@ -331,7 +331,7 @@ impl<'a> ViewGroup<'a> {
             };
             if text.is_none() {
                 // The link may lead to an object once all objects can be read.
-                self.file.path_index().check()?;
+                self.file.path_index().check_no_read_error()?;
             }
             let shown = self.directory_name(name);
             if let Some(text) = text {
@@ -369,24 +369,24 @@ impl<'a> ViewGroup<'a> {
     ///
     /// # Errors
     /// Fails if the object cannot be read now.
-    pub(in crate::fs) fn store_entry_of_link(
+    pub(in crate::fs) fn link_entry_in_store(
         &self,
         link: Link,
     ) -> Result<Option<(ViewEntry, Arc<Node>)>> {
-        self.store_entry(&self.source.link_entry(link))
+        self.entry_in_store(&self.source.link_entry(link))
     }
 
     /// Returns the entry in a Zarr store for the entry `found` of the file's own tree, and the
     /// object. The entry is a directory of a group or an array, or a link to an array with several
     /// names. A group has only one directory, because Zarr readers follow links and a cycle would
     /// be endless.
-    fn store_entry(&self, found: &LinkEntry) -> Result<Option<(ViewEntry, Arc<Node>)>> {
+    fn entry_in_store(&self, found: &LinkEntry) -> Result<Option<(ViewEntry, Arc<Node>)>> {
         if found.target.other_file_name().is_some() {
             return Ok(None);
         }
         let is_hard = matches!(found.target, LinkTarget::Hard(_));
         let (node, link) = match &found.target {
-            LinkTarget::Hard(_) => match self.target(found)? {
+            LinkTarget::Hard(_) => match self.linked_object(found)? {
                 Some(place) => (place.node, None),
                 None => return Ok(None),
             },
@@ -400,7 +400,7 @@ impl<'a> ViewGroup<'a> {
                 .record_error(self.file, found.ino, &found.inode, error);
         };
         let presence = ignore_permanent(store_presence(self.file, &node).inspect_err(note))?;
-        let text = match presence.unwrap_or(StorePresence::Unknown) {
+        let text = match presence.unwrap_or(StorePresence::Unsupported) {
             StorePresence::Group if found.inode.node_type == NodeType::Group => None,
             StorePresence::Array if is_hard => match self.link_to_location(&node, found, None) {
                 Some(text) => text,
@@ -428,10 +428,10 @@ impl<'a> ViewGroup<'a> {
     fn link_text_to(&self, link: Option<(NodeId, Vec<u8>)>) -> Option<Vec<u8>> {
         let (group, name) = link?;
         // Only netCDF creates such names, and netCDF does not create links.
-        if name.starts_with(NO_COORDINATE) {
+        if name.starts_with(NON_COORDINATE_PREFIX) {
             return None;
         }
-        let shown = name::escape(&name, group == self.space().root());
+        let shown = name::escape(&name, group == self.namespace().root());
         let mut way = self.group_path(group)?;
         way.push(self.directory_name(&shown).into());
         Some(symlink::relative_link_text(
@@ -474,7 +474,7 @@ impl<'a> ViewGroup<'a> {
 
     /// Returns the target object of the link `found`, or `None` if the object cannot be read or the
     /// link leads nowhere.
-    fn target(&self, found: &LinkEntry) -> Result<Option<LinkedObject>> {
+    fn linked_object(&self, found: &LinkEntry) -> Result<Option<LinkedObject>> {
         let here = |node| LinkedObject {
             file: Arc::clone(self.file),
             node,
@@ -505,7 +505,7 @@ impl<'a> ViewGroup<'a> {
             NodeKind::Scalar(_) => false,
             NodeKind::Array(ref array) => match self.tree.shape {
                 TreeShape::References => References::is_reference_array(array),
-                TreeShape::Frames => Frames::has_frames(&*self.file.container, node),
+                TreeShape::Frames => PictureStack::has_frames(&*self.file.container, node),
                 shape => shape == TreeShape::Attributes,
             },
             NodeKind::CommittedDatatype(_) => self.tree.shape == TreeShape::Attributes,
@@ -569,11 +569,11 @@ impl<'a> ViewGroup<'a> {
     ) -> Option<Option<Vec<u8>>> {
         let place = match node.kind {
             NodeKind::Group if found.inode.node_type == NodeType::Group => None,
-            NodeKind::Group => Some(self.space().path(node.id)?),
+            NodeKind::Group => Some(self.namespace().path(node.id)?),
             _ if node.link_count <= 1 => None,
-            _ => match self.space().indexed_parent_and_name(node.id) {
+            _ => match self.namespace().indexed_parent_and_name(node.id) {
                 Some((group, name)) if group != self.object || *name != *found.inode.name => {
-                    let mut names = self.space().path(group)?;
+                    let mut names = self.namespace().path(group)?;
                     names.push(name);
                     Some(names)
                 }
@@ -591,7 +591,7 @@ impl<'a> ViewGroup<'a> {
 
     /// Returns the path of the directory of `group` in this tree, as names from the tree's root.
     fn group_path(&self, group: NodeId) -> Option<Vec<Box<[u8]>>> {
-        let names = self.space().path(group)?;
+        let names = self.namespace().path(group)?;
         let names = names.iter().map(|name| self.directory_name(name).into());
         Some(names.collect())
     }
@@ -609,10 +609,10 @@ impl<'a> ViewGroup<'a> {
                     } else {
                         PathStart::Here
                     },
-                    names: symlink::components(path, from_root).collect(),
+                    names: symlink::shown_names(path, from_root).collect(),
                 }));
             }
-            LinkTarget::External { path, .. } => symlink::components(path, true).collect(),
+            LinkTarget::External { path, .. } => symlink::shown_names(path, true).collect(),
             LinkTarget::Alias(_) | LinkTarget::Reference { .. } => {
                 let Some(names) = ignore_permanent(self.file.container.alias_path(target))? else {
                     return Ok(None);

@@ -19,7 +19,7 @@ use crate::fs::nodes::selection;
 use crate::fs::stat::{FileKind, LookupEntry};
 use crate::fs::state::inode::{self, NodeType, TreeNumber};
 use crate::fs::state::listing::{
-    AttributeNames, DOTS, ListedAttributes, ListingCallback, ListingEntry, ListingState,
+    AttributeNames, DOT_ENTRIES, ListedAttributes, ListingCallback, ListingEntry, ListingState,
 };
 use crate::fs::views::attribute_file;
 use crate::fs::views::frame;
@@ -50,7 +50,7 @@ impl FsNode for ViewDirectory {
         let node = ignore_permanent(target.file.container.node(target.inode.node))?;
         let entry = target.empty_entry(FileKind::Directory);
         Ok(match node {
-            Some(node) => entry.with_modified_of(&node),
+            Some(node) => entry.with_modification_time_of(&node),
             None => entry.cacheable_if(false),
         })
     }
@@ -116,7 +116,7 @@ impl FsNode for ViewFile {
             None => target.sized_entry(0).cacheable_if(false),
         };
         Ok(entry
-            .with_modified_of(&node)
+            .with_modification_time_of(&node)
             .cacheable_if(!node.has_transient_error()))
     }
 
@@ -320,8 +320,8 @@ fn list(
         }
         _ => {}
     }
-    let (begin, mount) = (first - DOTS, target.mount);
-    let attributes = listing.attribute_names(first == DOTS, || attribute_names(&group));
+    let (begin, mount) = (first - DOT_ENTRIES, target.mount);
+    let attributes = listing.attribute_names(first == DOT_ENTRIES, || attribute_names(&group));
     if attributes.is_temporary_error() {
         mount.mark_incomplete(target.ino, listing);
     }
@@ -345,7 +345,7 @@ fn list(
         } else {
             None
         };
-        match (&attributes.damaged, found) {
+        match (&attributes.error, found) {
             (_, Some((entries, behind))) => Ok(Some((entries, before + behind))),
             // The previous entries are returned first, and the next call resumes here.
             (Some(error), None) if at == begin => Err(error.clone()),
@@ -412,7 +412,7 @@ fn attribute_names(group: &ViewGroup<'_>) -> AttributeNames {
                 ControlFlow::Continue(())
             });
         deduplicate_by_name(names, |name| name);
-        found.damaged = listed.err();
+        found.error = listed.err();
     }
     found.with_measured_memory()
 }

@@ -17,7 +17,7 @@ pub(in crate::fs) enum RequestObject {
     Description(u64),
     /// The values of attributes, of all objects together. A value may need megabytes of memory, so
     /// only few such requests run at a time.
-    Values,
+    AttributeValues,
 }
 
 impl RequestObject {
@@ -28,10 +28,10 @@ impl RequestObject {
 
 /// The number of the data file that contains an object, in a mounted directory. `None` if the mount
 /// shows only one file.
-pub(in crate::fs) type FileNumber = Option<u64>;
+pub(in crate::fs) type DataFileNumber = Option<u64>;
 
 /// The object and the data file that a request is about.
-pub(in crate::fs) type RequestSubject = (RequestObject, FileNumber);
+pub(in crate::fs) type RequestSubject = (RequestObject, DataFileNumber);
 
 /// The caller that waits for the reply to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,7 +54,7 @@ pub(super) struct WorkerRequest {
 
 /// The result of an attempt to handle a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::fs) enum Attempt {
+pub(in crate::fs) enum AttemptResult {
     /// The request was answered.
     Answered,
     /// The request was postponed: it must be tried again in a heavy slot.
@@ -65,7 +65,7 @@ pub(in crate::fs) enum Attempt {
 pub(super) struct QueuedRequest {
     pub(super) request: WorkerRequest,
     /// The function that handles the request. It is called again after a postponement.
-    pub(super) job: Box<dyn FnMut() -> Attempt + Send>,
+    pub(super) job: Box<dyn FnMut() -> AttemptResult + Send>,
 }
 
 /// The queue of waiting requests.

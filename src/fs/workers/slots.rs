@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use h5fs_reader::memory::cancel::RequestSlot;
 
-use crate::fs::workers::queue::{FileNumber, RequestObject, RequestSubject, WorkerRequest};
+use crate::fs::workers::queue::{DataFileNumber, RequestObject, RequestSubject, WorkerRequest};
 use crate::limits;
 
 /// The slots for running requests, and the requests that occupy them.
@@ -80,7 +80,7 @@ impl RequestSlots {
         self.running_in(false).count() < self.threads || self.running_in(false).all(is_other)
     }
 
-    fn is_file_free(&self, file: FileNumber) -> bool {
+    fn is_file_free(&self, file: DataFileNumber) -> bool {
         let is_other = || self.running_in(false).all(|other| other.subject.1 != file);
         let count = self.running_in(false).count();
         count < self.max_open_quick() || file.is_some() && count < self.max_quick() && is_other()

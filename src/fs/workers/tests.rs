@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 
 use h5fs_reader::memory::cancel::CancelToken;
 
-use super::queue::FileNumber;
+use super::queue::DataFileNumber;
 use super::*;
 
 /// Number of quick slots in addition to one for each thread.
@@ -18,12 +18,12 @@ const LIMIT: Duration = Duration::from_secs(60);
 fn answer(
     workers: &Workers,
     object: RequestObject,
-    file: FileNumber,
+    file: DataFileNumber,
     mut job: impl FnMut() + Send + 'static,
 ) {
     ask(workers, (object, file), 0, move |_| {
         job();
-        Attempt::Answered
+        AttemptResult::Answered
     });
 }
 
@@ -32,7 +32,7 @@ fn ask(
     workers: &Workers,
     of: RequestSubject,
     thread: u32,
-    mut job: impl FnMut(&CancelToken) -> Attempt + Send + 'static,
+    mut job: impl FnMut(&CancelToken) -> AttemptResult + Send + 'static,
 ) {
     let ticket = Arc::<RequestSlot>::default();
     let token = CancelToken::default().with_slot(&ticket);
@@ -46,7 +46,7 @@ fn endless(workers: &Workers, object: u64) -> (Sender<()>, Receiver<()>) {
     endless_of(workers, object, None)
 }
 
-fn endless_of(workers: &Workers, object: u64, file: FileNumber) -> (Sender<()>, Receiver<()>) {
+fn endless_of(workers: &Workers, object: u64, file: DataFileNumber) -> (Sender<()>, Receiver<()>) {
     let ((end, until), (begun, is_begun)) = (channel::<()>(), channel());
     answer(workers, RequestObject::Content(object), file, move || {
         begun.send(()).unwrap();
@@ -91,7 +91,7 @@ fn others_are_answered_while_eight_are_slow() {
         answered.recv_timeout(LIMIT).unwrap();
     }
     assert!(refused.try_recv().is_err(), "an object has its share");
-    assert!(workers.0.state().workers <= 12);
+    assert!(workers.0.state().worker_count <= 12);
     drop(more);
     refused.recv_timeout(LIMIT).unwrap();
     drop(slow);
@@ -149,7 +149,7 @@ fn slow_requests_and_their_threads_have_a_bound() {
     thread::sleep(5 * limits::SLOW_REQUEST);
     all += begun();
     assert_eq!(all, SLOW + 1);
-    assert!(workers.0.state().workers <= SLOW + 1 + 1);
+    assert!(workers.0.state().worker_count <= SLOW + 1 + 1);
     drop((slow, more));
 }
 
@@ -164,14 +164,14 @@ fn heavy(workers: &Workers, many: u64) -> (Vec<Sender<()>>, Arc<AtomicUsize>) {
         ask(workers, of, 1 + object as u32, move |cancel| {
             let begun = cancel.require_heavy_slot();
             if cancel.is_postponed_by(&begun) {
-                return Attempt::Postponed;
+                return AttemptResult::Postponed;
             }
             at_work.fetch_add(1, Ordering::Relaxed);
             while cancel.check_cancelled().is_ok() && until.try_recv() == Err(TryRecvError::Empty) {
                 thread::sleep(Duration::from_millis(1));
             }
             at_work.fetch_sub(1, Ordering::Relaxed);
-            Attempt::Answered
+            AttemptResult::Answered
         });
         end
     };
@@ -203,7 +203,7 @@ fn heavy_requests_keep_no_other_waiting_however_many_they_are() {
             answered.recv_timeout(LIMIT).unwrap();
         }
         assert_eq!(at_work.load(Ordering::Relaxed), 2, "{many}");
-        assert!(workers.0.state().workers <= 6, "{many}");
+        assert!(workers.0.state().worker_count <= 6, "{many}");
         drop(ends);
         until(|| {
             let state = workers.0.state();
@@ -225,9 +225,9 @@ fn slow_requests_make_room_for_others() {
             began.fetch_add(1, Ordering::Relaxed);
             loop {
                 match cancel.check_cancelled() {
-                    _ if has_ended.load(Ordering::Relaxed) => return Attempt::Answered,
+                    _ if has_ended.load(Ordering::Relaxed) => return AttemptResult::Answered,
                     Ok(()) => thread::sleep(Duration::from_millis(1)),
-                    Err(_) => return Attempt::Postponed,
+                    Err(_) => return AttemptResult::Postponed,
                 }
             }
         });
@@ -320,7 +320,7 @@ fn as_many_as_there_are_threads_are_under_way_and_a_panic_ends_none() {
     let workers = Workers::new(4);
     let workers = Arc::new(workers);
     let slow = taken(&workers);
-    answer(&workers, RequestObject::Values, None, || {
+    answer(&workers, RequestObject::AttributeValues, None, || {
         panic!("on purpose")
     });
     drop(slow);

@@ -7,14 +7,14 @@ use std::sync::Arc;
 use h5fs_reader::array::{Bytes, CancelToken};
 use h5fs_reader::error::Result;
 use h5fs_reader::model::Container;
-use h5fs_reader::model::number::append;
+use h5fs_reader::model::number::append_formatted;
 use h5fs_reader::model::shape::product;
 use h5fs_reader::model::value::TextContext;
 use h5fs_reader::wire::{to_u64, to_usize};
 
 use crate::view::cf::decoding::Decoding;
 use crate::view::cf::row_mapping::RowMapping;
-use crate::view::csv::fields::{Cell, Cells, ColumnReader};
+use crate::view::csv::fields::{CellKind, Cells, ColumnReader};
 use crate::view::csv::padding::Padding;
 use crate::view::elements::{Elements, formatting_cost};
 use crate::view::texts::json::SharedPaths;
@@ -42,7 +42,7 @@ pub(crate) struct RowNumberColumn {
 }
 
 /// The cells of a batch of rows. Each row has its own element.
-struct OwnCells<'a> {
+struct UnsharedCells<'a> {
     column: &'a DecodedColumn,
     bytes: Bytes,
 }
@@ -56,11 +56,11 @@ struct SharedCells<'a> {
     bytes: Vec<u8>,
     /// For numbers and times: where the text of each element ends in `texts`, and the kind of its
     /// cell.
-    ends: Vec<(usize, Cell)>,
+    cell_ends: Vec<(usize, CellKind)>,
     texts: Vec<u8>,
 }
 
-struct NumberCells<'a> {
+struct RowNumberCells<'a> {
     numbers: &'a RowNumberColumn,
     first: u64,
 }
@@ -144,12 +144,12 @@ impl DecodedColumn {
         to_usize(self.elements.datatype.size.into())
     }
 
-    fn write(&self, element: &[u8], most: usize, out: &mut Vec<u8>) -> Result<Cell> {
+    fn write(&self, element: &[u8], most: usize, out: &mut Vec<u8>) -> Result<CellKind> {
         let context = TextContext::new(&*self.container, &*self.paths, most);
         let start = out.len();
-        let cell = self.decoding.write(element, &context, out)?;
+        let cell = self.decoding.write_text(element, &context, out)?;
         match self.padding {
-            Some(padding) if cell != Cell::Missing => padding.pad(start, out)?,
+            Some(padding) if cell != CellKind::Missing => padding.pad(start, out)?,
             _ => {}
         }
         Ok(cell)
@@ -170,7 +170,7 @@ impl DecodedColumn {
     ) -> Result<SharedCells<'_>> {
         let mut cells = self.read_shared(place, rows, cancel)?;
         if !matches!(self.decoding, Decoding::Texts(_) | Decoding::Characters) {
-            cells.write_all(self.size()?)?;
+            cells.format_all_elements(self.size()?)?;
         }
         Ok(cells)
     }
@@ -194,7 +194,7 @@ impl DecodedColumn {
             column: self,
             slots: element_slots(&of_rows, &wanted),
             bytes: Vec::with_capacity(wanted.len() * size),
-            ends: Vec::new(),
+            cell_ends: Vec::new(),
             texts: Vec::new(),
         };
         for near in wanted.chunk_by(|a, b| b - a <= GAP) {
@@ -231,10 +231,10 @@ fn element_slots(of_rows: &[u64], wanted: &[u64]) -> Vec<Option<usize>> {
 
 impl SharedCells<'_> {
     /// Formats the text of each element that was read.
-    fn write_all(&mut self, size: usize) -> Result<()> {
+    fn format_all_elements(&mut self, size: usize) -> Result<()> {
         for element in self.bytes.chunks_exact(size.max(1)) {
             let cell = self.column.write(element, usize::MAX, &mut self.texts)?;
-            self.ends.push((self.texts.len(), cell));
+            self.cell_ends.push((self.texts.len(), cell));
         }
         Ok(())
     }
@@ -268,7 +268,7 @@ impl ColumnReader for DecodedColumn {
     fn read(&self, rows: Range<u64>, cancel: &CancelToken) -> Result<Box<dyn Cells + '_>> {
         Ok(match &self.row_mapping {
             Some(place) => Box::new(self.read_and_format_shared(place, rows, cancel)?),
-            None => Box::new(OwnCells {
+            None => Box::new(UnsharedCells {
                 column: self,
                 bytes: self
                     .elements
@@ -295,12 +295,12 @@ impl ColumnReader for DecodedColumn {
     }
 
     fn own_bytes(&self) -> u64 {
-        self.elements.own_bytes_with(2)
+        self.elements.estimate_memory(2)
     }
 }
 
-impl Cells for OwnCells<'_> {
-    fn write(&self, row: usize, _: usize, most: usize, out: &mut Vec<u8>) -> Result<Cell> {
+impl Cells for UnsharedCells<'_> {
+    fn write(&self, row: usize, _: usize, most: usize, out: &mut Vec<u8>) -> Result<CellKind> {
         let size = self.column.size()?;
         let element = &self.bytes[row * size..][..size];
         self.column.write(element, most, out)
@@ -308,18 +308,18 @@ impl Cells for OwnCells<'_> {
 }
 
 impl Cells for SharedCells<'_> {
-    fn write(&self, row: usize, _: usize, most: usize, out: &mut Vec<u8>) -> Result<Cell> {
+    fn write(&self, row: usize, _: usize, most: usize, out: &mut Vec<u8>) -> Result<CellKind> {
         let Some(slot) = self.slots[row] else {
-            return Ok(Cell::Missing);
+            return Ok(CellKind::Missing);
         };
-        let Some(&(end, cell)) = self.ends.get(slot) else {
+        let Some(&(end, cell)) = self.cell_ends.get(slot) else {
             let size = self.column.size()?;
             return self
                 .column
                 .write(&self.bytes[slot * size..][..size], most, out);
         };
         let start = match slot.checked_sub(1) {
-            Some(before) => self.ends[before].0,
+            Some(before) => self.cell_ends[before].0,
             None => 0,
         };
         out.extend_from_slice(&self.texts[start..end]);
@@ -341,7 +341,7 @@ impl ColumnReader for RowNumberColumn {
     }
 
     fn read(&self, rows: Range<u64>, _: &CancelToken) -> Result<Box<dyn Cells + '_>> {
-        Ok(Box::new(NumberCells {
+        Ok(Box::new(RowNumberCells {
             numbers: self,
             first: rows.start,
         }))
@@ -358,17 +358,17 @@ impl ColumnReader for RowNumberColumn {
     }
 }
 
-impl Cells for NumberCells<'_> {
-    fn write(&self, row: usize, _: usize, _: usize, out: &mut Vec<u8>) -> Result<Cell> {
+impl Cells for RowNumberCells<'_> {
+    fn write(&self, row: usize, _: usize, _: usize, out: &mut Vec<u8>) -> Result<CellKind> {
         let number = self
             .numbers
             .row_mapping
             .element_of_row(self.first + row as u64);
         let start = out.len();
-        append(out, format_args!("{number}"));
+        append_formatted(out, format_args!("{number}"));
         if let Some(padding) = self.numbers.padding {
             padding.pad(start, out)?;
         }
-        Ok(Cell::Unquoted)
+        Ok(CellKind::Unquoted)
     }
 }

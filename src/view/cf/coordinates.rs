@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use h5fs_conventions::dimensions::{ancestor_groups, last_name, parent_path};
 use h5fs_reader::error::{Result, ignore_permanent};
-use h5fs_reader::model::attribute_value::text;
+use h5fs_reader::model::attribute_value::attribute_text;
 use h5fs_reader::model::{Container, LinkTarget, NodeId};
 
 use crate::limits;
@@ -71,12 +71,12 @@ impl CoordinateFinder<'_> {
             if node == scale {
                 break;
             }
-            let found = ignore_permanent(self.coordinate(name.clone(), node))?.flatten();
+            let found = ignore_permanent(self.coordinate_from_node(name.clone(), node))?.flatten();
             if let Some(found) = found.filter(|found| found.dimensions == [dimension]) {
                 return Ok(Some(found));
             }
         }
-        let found = self.coordinate(name, scale)?;
+        let found = self.coordinate_from_node(name, scale)?;
         Ok(found.filter(|found| found.dimensions == [dimension]))
     }
 
@@ -101,7 +101,7 @@ impl CoordinateFinder<'_> {
             let is_of_dimension = self.variable.scales.contains(&Some(member.node));
             named.contains(&member.name) && !is_of_dimension && !others.contains(&member.node)
         });
-        let own = text(self.container, self.variable.node, b"coordinates")?;
+        let own = attribute_text(self.container, self.variable.node, b"coordinates")?;
         let own = own.unwrap_or_default();
         let own: Vec<&[u8]> = split_names(&own).take(limits::COORDINATES).collect();
         members.sort_by_cached_key(|member| {
@@ -112,7 +112,7 @@ impl CoordinateFinder<'_> {
             if found.len() >= limits::COORDINATES {
                 break;
             }
-            found.extend(self.coordinate(member.name, member.node)?);
+            found.extend(self.coordinate_from_node(member.name, member.node)?);
         }
         Ok(found)
     }
@@ -123,7 +123,7 @@ impl CoordinateFinder<'_> {
 
     /// Returns the array at `node` as a coordinate called `name`. Returns `None` if a dimension of
     /// the array is not a dimension of the variable.
-    fn coordinate(&self, name: Vec<u8>, node: NodeId) -> Result<Option<Coordinate>> {
+    fn coordinate_from_node(&self, name: Vec<u8>, node: NodeId) -> Result<Option<Coordinate>> {
         if node == self.variable.node {
             return Ok(None);
         }
@@ -191,7 +191,7 @@ impl CoordinateFinder<'_> {
     /// Adds the names in an object's attribute `coordinates` to `named`. Returns the length of the
     /// attribute's text in bytes.
     fn read_names(&self, node: NodeId, named: &mut HashSet<Vec<u8>>) -> Result<usize> {
-        let text = text(self.container, node, b"coordinates")?.unwrap_or_default();
+        let text = attribute_text(self.container, node, b"coordinates")?.unwrap_or_default();
         if text.len() <= limits::COORDINATE_NAMES {
             named.extend(split_names(&text).map(<[u8]>::to_vec));
         }

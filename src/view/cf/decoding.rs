@@ -10,7 +10,7 @@ use h5fs_reader::model::numpy::numpy_literal;
 use h5fs_reader::model::value::{TextContext, ValueWriter};
 
 use crate::limits;
-use crate::view::csv::fields::Cell;
+use crate::view::csv::fields::CellKind;
 use crate::view::csv::padding::Padding;
 use crate::view::elements::Elements;
 
@@ -50,7 +50,7 @@ pub(in crate::view) enum DecodedKind {
 const NO_TIME: Ticks = Ticks::MIN;
 
 /// Size in bytes of a time as a NumPy string, which has four bytes for each character.
-const TIME_TEXT: usize = 4 * TEXT_BYTES;
+const TIME_TEXT_BYTES: usize = 4 * TEXT_BYTES;
 
 impl Decoding {
     /// Returns the kind of the decoded values.
@@ -61,7 +61,7 @@ impl Decoding {
                 Some(integers) => DecodedKind::Integer(integers),
                 None => DecodedKind::Number(packing.datatype().size),
             },
-            Decoding::Times(_, units) => match units.datetime64() {
+            Decoding::Times(_, units) => match units.datetime64_precision() {
                 Some(tick) => DecodedKind::Instant {
                     is_nanosecond: tick == Tick::Nanosecond,
                 },
@@ -148,11 +148,11 @@ impl Decoding {
     pub(super) fn numpy_type(&self, joined: &Datatype) -> Option<(String, u32)> {
         let datatype = match self {
             Decoding::Numbers(packing) => packing.datatype(),
-            Decoding::Times(_, units) => match units.datetime64() {
+            Decoding::Times(_, units) => match units.datetime64_precision() {
                 Some(Tick::Microsecond) => return Some(("'<M8[us]'".to_owned(), 8)),
                 Some(Tick::Nanosecond) => return Some(("'<M8[ns]'".to_owned(), 8)),
                 None => Datatype {
-                    size: u32::try_from(TIME_TEXT).ok()?,
+                    size: u32::try_from(TIME_TEXT_BYTES).ok()?,
                     class: Class::Ucs4(ByteOrder::Little),
                 },
             },
@@ -170,7 +170,7 @@ impl Decoding {
     /// element.
     ///
     /// # Errors
-    /// Fails as [`write`](Self::write) does.
+    /// Fails as [`write_text`](Self::write_text) does.
     pub(in crate::view) fn write_value(
         &self,
         element: &[u8],
@@ -187,8 +187,8 @@ impl Decoding {
                 }
                 Ok(is_there)
             }
-            Decoding::Times(packing, units) if units.datetime64().is_some() => {
-                let time = time(packing, units, element)?;
+            Decoding::Times(packing, units) if units.datetime64_precision().is_some() => {
+                let time = decode_time(packing, units, element)?;
                 out.extend(time.into_iter().flat_map(Ticks::to_le_bytes));
                 Ok(time.is_some())
             }
@@ -196,7 +196,7 @@ impl Decoding {
                 out.push(is_true(packing, element).into());
                 Ok(true)
             }
-            _ => Ok(self.write(element, context, out)? != Cell::Missing),
+            _ => Ok(self.write_text(element, context, out)? != CellKind::Missing),
         }
     }
 
@@ -208,15 +208,15 @@ impl Decoding {
         match self {
             Decoding::Numbers(packing) => packing.decode(element, out)?,
             Decoding::Times(packing, units) => {
-                let time = time(packing, units, element)?;
-                match units.datetime64() {
+                let time = decode_time(packing, units, element)?;
+                match units.datetime64_precision() {
                     Some(_) => out.extend_from_slice(&time.unwrap_or(NO_TIME).to_le_bytes()),
                     None => {
                         let mut text = Vec::new();
                         if let Some(time) = time {
                             units.write(time, &mut text);
                         }
-                        let end = out.len() + TIME_TEXT;
+                        let end = out.len() + TIME_TEXT_BYTES;
                         out.extend(text.iter().flat_map(|&byte| u32::from(byte).to_le_bytes()));
                         out.resize(end, 0);
                     }
@@ -232,19 +232,19 @@ impl Decoding {
     ///
     /// # Errors
     /// `Limit` for a time out of range; otherwise fails as [`ValueWriter::text`] does.
-    pub(super) fn write(
+    pub(super) fn write_text(
         &self,
         element: &[u8],
         context: &TextContext<'_>,
         out: &mut Vec<u8>,
-    ) -> Result<Cell> {
+    ) -> Result<CellKind> {
         match self {
             Decoding::Numbers(packing) => {
-                let is_there = packing.write(element, out)?;
+                let is_there = packing.write_unpacked(element, out)?;
                 Ok(if is_there {
-                    Cell::Unquoted
+                    CellKind::Unquoted
                 } else {
-                    Cell::Missing
+                    CellKind::Missing
                 })
             }
             Decoding::Times(packing, units) => {
@@ -252,9 +252,9 @@ impl Decoding {
                 let written = number.map(|number| units.write_number(number, out));
                 let is_there = written.transpose()?.unwrap_or(false);
                 Ok(if is_there {
-                    Cell::Unquoted
+                    CellKind::Unquoted
                 } else {
-                    Cell::Missing
+                    CellKind::Missing
                 })
             }
             Decoding::Booleans(packing) => {
@@ -264,23 +264,23 @@ impl Decoding {
                     "false"
                 };
                 out.extend_from_slice(text.as_bytes());
-                Ok(Cell::Unquoted)
+                Ok(CellKind::Unquoted)
             }
             Decoding::Texts(writer) => {
                 writer.text(element, context, out)?;
-                Ok(Cell::Text)
+                Ok(CellKind::Text)
             }
             Decoding::Characters => {
                 let end = element.iter().rposition(|&byte| byte != 0);
                 out.extend_from_slice(&element[..end.map_or(0, |last| last + 1)]);
-                Ok(Cell::Text)
+                Ok(CellKind::Text)
             }
         }
     }
 }
 
 /// Decodes an element to a time; `None` if the element is missing.
-fn time(packing: &Packing, units: &TimeUnits, element: &[u8]) -> Result<Option<Ticks>> {
+fn decode_time(packing: &Packing, units: &TimeUnits, element: &[u8]) -> Result<Option<Ticks>> {
     match packing.decode_number(element) {
         Some(number) => units.convert_to_ticks(number),
         None => Ok(None),

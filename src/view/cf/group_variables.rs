@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use h5fs_conventions::dimensions::{is_scale, scales_from_list};
 use h5fs_reader::error::{Result, quote};
-use h5fs_reader::model::attribute_value::{attribute_exists, text};
+use h5fs_reader::model::attribute_value::{attribute_exists, attribute_text};
 use h5fs_reader::model::{Link, LinkTarget, Node, NodeId};
 use h5fs_reader::wire::to_u64;
 
@@ -56,7 +56,7 @@ const MESH_ATTRIBUTES: [&[u8]; 10] = [
 
 /// The attribute that marks auxiliary variables: a mesh, its connectivity arrays, and the names of
 /// time series.
-const ROLE: &[u8] = b"cf_role";
+const ROLE_ATTRIBUTE: &[u8] = b"cf_role";
 
 /// The attributes that mark a variable as a field (a measured or computed quantity).
 const FIELD_ATTRIBUTES: [&[u8]; 3] = [b"cell_methods", b"grid_mapping", b"mesh"];
@@ -91,7 +91,7 @@ pub(crate) fn has_variables(group: &Group<'_>) -> Result<bool> {
 ///
 /// # Errors
 /// `Limit` for too many variables. Fails if a member cannot be read.
-pub(crate) fn variables(group: &Group<'_>, path: &[u8]) -> Result<Vec<GroupVariable>> {
+pub(crate) fn shared_table_variables(group: &Group<'_>, path: &[u8]) -> Result<Vec<GroupVariable>> {
     let mut all = Vec::new();
     let mut named_by_others = HashSet::new();
     let siblings = Siblings::default();
@@ -112,7 +112,7 @@ pub(crate) fn variables(group: &Group<'_>, path: &[u8]) -> Result<Vec<GroupVaria
         let path = || Ok([path, b"/", &link.name].concat());
         let found = Variable::from_node_with_siblings(group.container, &node, &path, &siblings);
         let found = found.map_err(|error| error.with_context(display_name(&link)))?;
-        if attribute_exists(group.container, node.id, ROLE)? {
+        if attribute_exists(group.container, node.id, ROLE_ATTRIBUTE)? {
             bytes += to_u64(link.name.len());
             named_by_others.insert(link.name.clone());
         }
@@ -212,14 +212,14 @@ fn has_axes(group: &Group<'_>, node: &Node) -> Result<bool> {
 /// Adds the names in an object's `NAMING_ATTRIBUTES` and `MESH_ATTRIBUTES` to `found`. Returns the
 /// total length of the attributes' texts in bytes.
 fn read_names(group: &Group<'_>, node: NodeId, found: &mut HashSet<Vec<u8>>) -> Result<u64> {
-    let mesh: &[&[u8]] = if attribute_exists(group.container, node, ROLE)? {
+    let mesh: &[&[u8]] = if attribute_exists(group.container, node, ROLE_ATTRIBUTE)? {
         &MESH_ATTRIBUTES
     } else {
         &[]
     };
     let mut bytes = 0;
     for attribute in NAMING_ATTRIBUTES.iter().chain(mesh) {
-        let text = text(group.container, node, attribute)?.unwrap_or_default();
+        let text = attribute_text(group.container, node, attribute)?.unwrap_or_default();
         if text.len() <= limits::COORDINATE_NAMES {
             // A word that ends with a colon describes the next word.
             let names = split_names(&text).filter(|name| !name.ends_with(b":"));

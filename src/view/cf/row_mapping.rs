@@ -15,7 +15,7 @@ pub(super) struct VariableRows {
     pub(super) dimensions: Vec<usize>,
     axes: Vec<Axis>,
     /// For each dimension of the variable, the index of the first selected element.
-    first: Vec<u64>,
+    first_selected: Vec<u64>,
     /// For each dimension of the variable, the distance in bytes between two neighbouring elements.
     strides: Vec<u64>,
 }
@@ -36,7 +36,7 @@ struct AxisStep {
     /// The indices that the selection picks in the variable's dimension, and the distance in bytes
     /// between two neighbouring elements of the variable. `None` for a mapping to the positions of
     /// rows, which do not depend on the picked indices.
-    along: Option<(Axis, u64)>,
+    selected_indices: Option<(Axis, u64)>,
     /// Distance between two neighbours of the coordinate along the dimension, in elements; 0 if the
     /// coordinate does not have the dimension.
     stride: u64,
@@ -73,7 +73,7 @@ impl VariableRows {
         Ok(VariableRows {
             dimensions,
             axes,
-            first: first.collect(),
+            first_selected: first.collect(),
             strides,
         })
     }
@@ -86,17 +86,16 @@ impl VariableRows {
 
     /// Returns the mapping from rows to the elements of a coordinate over the dimensions
     /// `dimensions` of the variable. `extents` has the lengths of the coordinate's dimensions.
-    pub(super) fn map_to(&self, dimensions: &[usize], extents: &[u64]) -> RowMapping {
+    pub(super) fn coordinate_mapping(&self, dimensions: &[usize], extents: &[u64]) -> RowMapping {
         let stride = |number: usize| {
             let inner = extents.get(number + 1..).unwrap_or_default();
             inner
                 .iter()
                 .fold(1_u64, |all, &extent| all.saturating_mul(extent))
         };
-        let start = dimensions
-            .iter()
-            .enumerate()
-            .map(|(number, &dimension)| self.first[dimension].saturating_mul(stride(number)));
+        let start = dimensions.iter().enumerate().map(|(number, &dimension)| {
+            self.first_selected[dimension].saturating_mul(stride(number))
+        });
         let steps = self
             .axes
             .iter()
@@ -105,7 +104,7 @@ impl VariableRows {
                 let own = dimensions.iter().position(|own| own == dimension);
                 AxisStep {
                     count: axis.count,
-                    along: Some((axis.clone(), self.strides[*dimension])),
+                    selected_indices: Some((axis.clone(), self.strides[*dimension])),
                     stride: own.map_or(0, stride),
                 }
             });
@@ -116,14 +115,14 @@ impl VariableRows {
     }
 
     /// Returns the mapping from a row to the row's position along dimension `number` of the rows.
-    pub(super) fn map_to_position(&self, number: usize) -> RowMapping {
+    pub(super) fn position_mapping(&self, number: usize) -> RowMapping {
         let steps = self
             .axes
             .iter()
             .enumerate()
             .map(|(axis_number, axis)| AxisStep {
                 count: axis.count,
-                along: None,
+                selected_indices: None,
                 stride: u64::from(axis_number == number),
             });
         RowMapping {
@@ -138,9 +137,9 @@ impl RowMapping {
     /// selected indices are evenly spaced.
     pub(in crate::view) fn upper_bound(&self) -> u64 {
         let ends = self.steps.iter().filter(|step| step.count > 1);
-        let more = ends.map(|step| match &step.along {
+        let more = ends.map(|step| match &step.selected_indices {
             Some((axis, bytes)) => {
-                let furthest = match &axis.places {
+                let furthest = match &axis.positions {
                     AxisPositions::Strided(_) => axis.byte_distance(step.count - 1).max(0),
                     AxisPositions::Listed(all) => all.iter().copied().max().unwrap_or(0).max(0),
                 };
@@ -157,8 +156,10 @@ impl RowMapping {
     pub(in crate::view) fn is_ascending(&self) -> bool {
         let mut steps = self.steps.iter().filter(|step| step.count > 1);
         let first = steps.next();
-        let is_along = |step: &AxisStep| match &step.along {
-            Some((axis, _)) => matches!(axis.places, AxisPositions::Strided(stride) if stride >= 0),
+        let is_along = |step: &AxisStep| match &step.selected_indices {
+            Some((axis, _)) => {
+                matches!(axis.positions, AxisPositions::Strided(stride) if stride >= 0)
+            }
             None => true,
         };
         first.is_none_or(is_along) && steps.all(|step| step.stride == 0)
@@ -174,7 +175,7 @@ impl RowMapping {
             if step.stride == 0 {
                 continue;
             }
-            let places = match &step.along {
+            let places = match &step.selected_indices {
                 Some((axis, bytes)) => {
                     axis.byte_distance(at) / i64::try_from(*bytes).unwrap_or(i64::MAX).max(1)
                 }

@@ -5,11 +5,11 @@ use std::cell::OnceCell;
 use std::collections::HashMap;
 
 use h5fs_conventions::dimensions::{
-    ancestor_groups, has_no_values, is_scale, last_name, parent_path, scales_from_list,
+    ancestor_groups, is_only_dimension, is_scale, last_name, parent_path, scales_from_list,
 };
 use h5fs_conventions::time::TimeUnits;
 use h5fs_reader::error::{Result, ignore_permanent};
-use h5fs_reader::model::attribute_value::text;
+use h5fs_reader::model::attribute_value::attribute_text;
 use h5fs_reader::model::datatype::Class;
 use h5fs_reader::model::{Array, Container, LinkTarget, NodeId};
 
@@ -30,7 +30,7 @@ pub(super) struct Siblings {
 struct BoundaryNames {
     /// By the name of a boundary variable: the units and calendar of the coordinate that names it,
     /// or the error of reading them.
-    boundaries: HashMap<Vec<u8>, Result<TimeText>>,
+    boundaries: HashMap<Vec<u8>, Result<TimeAttributes>>,
     /// The coordinates whose attribute `bounds` cannot be read. Each of them may name any variable
     /// along its dimensions.
     unreadable: Vec<NodeId>,
@@ -38,27 +38,27 @@ struct BoundaryNames {
 
 /// The texts of the attributes `units` and `calendar` of numbers that may be times.
 #[derive(Default, Clone)]
-struct TimeText {
+struct TimeAttributes {
     units: Option<Vec<u8>>,
     calendar: Option<Vec<u8>>,
 }
 
-impl TimeText {
+impl TimeAttributes {
     fn read(container: &dyn Container, node: NodeId) -> Result<Self> {
-        Ok(TimeText {
-            units: text(container, node, b"units")?,
-            calendar: text(container, node, b"calendar")?,
+        Ok(TimeAttributes {
+            units: attribute_text(container, node, b"units")?,
+            calendar: attribute_text(container, node, b"calendar")?,
         })
     }
 
-    fn parsed(&self) -> Option<TimeUnits> {
+    fn to_time_units(&self) -> Option<TimeUnits> {
         TimeUnits::parse(self.units.as_deref()?, self.calendar.as_deref())
     }
 
     /// Returns whether `units` or `calendar` is absent. A boundary variable then inherits it from
     /// its coordinate.
     fn is_incomplete(&self) -> bool {
-        self.units.is_none() || self.calendar.is_none() && self.parsed().is_some()
+        self.units.is_none() || self.calendar.is_none() && self.to_time_units().is_some()
     }
 
     /// Returns the total length of the texts in bytes.
@@ -82,19 +82,19 @@ impl Siblings {
         scales: &[Option<NodeId>],
         path: &dyn Fn() -> Result<Vec<u8>>,
     ) -> Result<Option<TimeUnits>> {
-        let own = TimeText::read(container, node)?;
+        let own = TimeAttributes::read(container, node)?;
         let mut others = scales.iter().flatten().filter(|scale| **scale != node);
         if !own.is_incomplete() || others.next().is_none() {
-            return Ok(own.parsed());
+            return Ok(own.to_time_units());
         }
         let Some(coordinate) = self.coordinate_of_boundary(container, scales, &path()?)? else {
-            return Ok(own.parsed());
+            return Ok(own.to_time_units());
         };
-        let whole = TimeText {
+        let whole = TimeAttributes {
             units: own.units.or(coordinate.units),
             calendar: own.calendar.or(coordinate.calendar),
         };
-        Ok(whole.parsed())
+        Ok(whole.to_time_units())
     }
 
     /// Finds the time coordinate whose boundary is the variable at `path`, and returns its
@@ -105,12 +105,12 @@ impl Siblings {
         container: &dyn Container,
         scales: &[Option<NodeId>],
         path: &[u8],
-    ) -> Result<Option<TimeText>> {
+    ) -> Result<Option<TimeAttributes>> {
         let name = last_name(path);
         for &scale in scales.iter().flatten() {
             if boundary_name(container, scale)?.is_some_and(|named| named == name) {
-                let found = TimeText::read(container, scale)?;
-                if found.parsed().is_some() {
+                let found = TimeAttributes::read(container, scale)?;
+                if found.to_time_units().is_some() {
                     return Ok(Some(found));
                 }
             }
@@ -140,7 +140,7 @@ impl Siblings {
         scale: NodeId,
         path: &dyn Fn() -> Result<Vec<u8>>,
     ) -> Result<bool> {
-        if !has_no_values(container, scale)? {
+        if !is_only_dimension(container, scale)? {
             return Ok(false);
         }
         let lengths = get_or_compute(&self.text_lengths, || text_lengths(container, &path()?))?;
@@ -160,7 +160,7 @@ fn get_or_compute<T>(cell: &OnceCell<T>, find: impl FnOnce() -> Result<T>) -> Re
 /// Returns the name of the boundary variable of a coordinate, from its attribute `bounds` (CF 1.12,
 /// 7.1). As in xarray, climatology boundaries do not inherit units.
 fn boundary_name(container: &dyn Container, coordinate: NodeId) -> Result<Option<Vec<u8>>> {
-    let named = text(container, coordinate, b"bounds")?;
+    let named = attribute_text(container, coordinate, b"bounds")?;
     Ok(named.map(|named| named.trim_ascii().to_vec()))
 }
 
@@ -198,12 +198,12 @@ impl BoundaryNames {
             let Some(name) = name else {
                 return Ok(true);
             };
-            let times = match TimeText::read(container, node) {
+            let times = match TimeAttributes::read(container, node) {
                 Err(error) if error.is_transient() => return Err(error),
-                Ok(times) if times.parsed().is_none() => return Ok(true),
+                Ok(times) if times.to_time_units().is_none() => return Ok(true),
                 times => times,
             };
-            bytes += name.len() + times.as_ref().map_or(0, TimeText::length);
+            bytes += name.len() + times.as_ref().map_or(0, TimeAttributes::length);
             found.boundaries.entry(name).or_insert(times);
             Ok(bytes <= limits::COORDINATE_NAMES)
         })?;

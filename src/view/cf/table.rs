@@ -21,7 +21,7 @@ use crate::view::cf::row_mapping::VariableRows;
 use crate::view::cf::siblings::Siblings;
 use crate::view::cf::variable::Variable;
 use crate::view::csv::CsvTable;
-use crate::view::csv::fields::{ColumnReader, ShiftedFields};
+use crate::view::csv::fields::{ColumnReader, ShiftedColumns};
 use crate::view::elements::Elements;
 use crate::view::texts::json::SharedPaths;
 
@@ -114,14 +114,18 @@ fn value_column(
 ///
 /// # Errors
 /// `Limit` for names that are too long.
-pub(crate) fn table(long: LongTable, shown: Range<u64>, engine: Arc<Engine>) -> Result<CsvTable> {
+pub(crate) fn create_csv_table(
+    long: LongTable,
+    shown: Range<u64>,
+    engine: Arc<Engine>,
+) -> Result<CsvTable> {
     let first = shown.start;
     let fields = long.columns.into_iter().map(|column| match column {
-        LongColumn::Decoded(column) => Box::new(ShiftedFields {
+        LongColumn::Decoded(column) => Box::new(ShiftedColumns {
             fields: *column,
             first,
         }) as Box<dyn ColumnReader>,
-        LongColumn::RowNumbers(fields) => Box::new(ShiftedFields { fields, first }),
+        LongColumn::RowNumbers(fields) => Box::new(ShiftedColumns { fields, first }),
     });
     let count = shown.end.saturating_sub(first);
     Ok(CsvTable::with_header(fields.collect(), count, engine)?.pad_if_long())
@@ -155,7 +159,7 @@ fn coordinate_columns(
             }
             None => LongColumn::RowNumbers(RowNumberColumn {
                 name: [finder.dimension_name(dimension)?],
-                row_mapping: rows.map_to_position(number),
+                row_mapping: rows.position_mapping(number),
                 padding: None,
             }),
         });
@@ -175,7 +179,7 @@ fn coordinate_column(
 ) -> Result<LongColumn> {
     let variable = coordinate.variable;
     let stored = (around.open)(variable.node, &variable.array)?;
-    let place = rows.map_to(&coordinate.dimensions, &variable.dims());
+    let place = rows.coordinate_mapping(&coordinate.dimensions, &variable.dims());
     let (container, paths) = (&around.container, &around.paths);
     let column = DecodedColumn::new(
         coordinate.name,

@@ -9,7 +9,7 @@ use h5fs_conventions::packing::{Packing, PackingAttributes};
 use h5fs_conventions::stored_type::StoredType;
 use h5fs_conventions::time::TimeUnits;
 use h5fs_reader::error::{Error, Result};
-use h5fs_reader::model::attribute_value::{attribute_exists, text};
+use h5fs_reader::model::attribute_value::{attribute_exists, attribute_text};
 use h5fs_reader::model::datatype::Class;
 use h5fs_reader::model::selector::Selector;
 use h5fs_reader::model::value::ValueWriter;
@@ -93,7 +93,7 @@ impl Variable {
             return Ok(None);
         }
         let is_scale = dimensions::is_scale(container, node.id)?;
-        if is_scale && dimensions::has_no_values(container, node.id)? {
+        if is_scale && dimensions::is_only_dimension(container, node.id)? {
             return Ok(None);
         }
         let rank = array.shape.dims().len();
@@ -155,7 +155,7 @@ fn number_decoding(
     if let Some(units) = units {
         return Ok((Decoding::Times(packing, units), true));
     }
-    if text(container, node, b"dtype")?.is_some_and(|dtype| dtype == b"bool") {
+    if attribute_text(container, node, b"dtype")?.is_some_and(|dtype| dtype == b"bool") {
         return Ok((Decoding::Booleans(packing), true));
     }
     let is_marked = attributes != PackingAttributes::default();

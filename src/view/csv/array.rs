@@ -15,13 +15,13 @@ use h5fs_reader::wire::to_usize;
 use crate::limits;
 use crate::view::csv::CsvTable;
 use crate::view::csv::column::Columns;
-use crate::view::csv::fields::{Cell, Cells, ColumnReader};
+use crate::view::csv::fields::{CellKind, Cells, ColumnReader};
 use crate::view::elements::missing::MissingValues;
 use crate::view::elements::{Elements, reading_cost};
 use crate::view::texts::json::SharedPaths;
 
 /// The CSV columns of an array's elements. Each element is a row.
-pub(crate) struct ArrayFields {
+pub(crate) struct ArrayColumns {
     elements: Elements,
     columns: Columns,
     missing: Option<MissingValues>,
@@ -33,13 +33,13 @@ pub(crate) struct ArrayFields {
 
 /// The cells of a batch of elements: the elements' bytes.
 struct ArrayCells<'a> {
-    fields: &'a ArrayFields,
+    fields: &'a ArrayColumns,
     bytes: Bytes,
     /// For each element of the batch, whether it is missing; empty if none is.
     missing: Vec<bool>,
 }
 
-impl ArrayFields {
+impl ArrayColumns {
     /// Creates the columns of `elements`. The name of each column begins with `name`. Returns
     /// `None` if the elements do not have columns, such as compounds without members.
     ///
@@ -52,7 +52,7 @@ impl ArrayFields {
         paths: SharedPaths,
     ) -> Result<Option<Self>> {
         let columns = Columns::from_datatype(&elements.datatype, name)?;
-        Ok(columns.map(|columns| ArrayFields {
+        Ok(columns.map(|columns| ArrayColumns {
             elements,
             columns,
             missing: None,
@@ -65,7 +65,7 @@ impl ArrayFields {
     /// Sets the rule that says which elements are missing. The cells of a missing element are
     /// empty.
     pub(crate) fn with_missing(self, missing: Option<MissingValues>) -> Self {
-        ArrayFields { missing, ..self }
+        ArrayColumns { missing, ..self }
     }
 }
 
@@ -89,7 +89,7 @@ pub(crate) fn table(
         _ => 1,
     };
     let is_masked = missing.is_some();
-    let Some(fields) = ArrayFields::new(elements, b"", container, paths)? else {
+    let Some(fields) = ArrayColumns::new(elements, b"", container, paths)? else {
         return Ok(None);
     };
     let mut fields = fields.with_missing(missing);
@@ -126,7 +126,7 @@ fn has_column_names(datatype: &Datatype) -> bool {
     matches!(datatype.class, Class::Compound(_)) && datatype.complex_part().is_none()
 }
 
-impl ColumnReader for ArrayFields {
+impl ColumnReader for ArrayColumns {
     fn names(&self) -> &[Vec<u8>] {
         self.columns.names()
     }
@@ -136,7 +136,7 @@ impl ColumnReader for ArrayFields {
     }
 
     fn row_values(&self) -> u64 {
-        let values = self.columns.values();
+        let values = self.columns.value_count();
         values.saturating_add(reading_cost(self.row_bytes()))
     }
 
@@ -168,7 +168,7 @@ impl ColumnReader for ArrayFields {
     }
 
     fn own_bytes(&self) -> u64 {
-        self.elements.own_bytes_with(2)
+        self.elements.estimate_memory(2)
     }
 }
 
@@ -176,12 +176,12 @@ impl Cells for ArrayCells<'_> {
     fn length(&self, row: usize, scratch: &mut Vec<u8>) -> Option<usize> {
         let size = usize::try_from(self.fields.elements.datatype.size).ok()?;
         let element = self.bytes.get(row * size..)?;
-        self.fields.columns.length(element, scratch)
+        self.fields.columns.cells_length(element, scratch)
     }
 
-    fn write(&self, row: usize, column: usize, most: usize, out: &mut Vec<u8>) -> Result<Cell> {
+    fn write(&self, row: usize, column: usize, most: usize, out: &mut Vec<u8>) -> Result<CellKind> {
         if self.missing.get(row) == Some(&true) {
-            return Ok(Cell::Missing);
+            return Ok(CellKind::Missing);
         }
         let fields = self.fields;
         let size = to_usize(fields.elements.datatype.size.into())?;

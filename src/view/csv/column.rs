@@ -27,12 +27,12 @@ use h5fs_reader::model::Datatype;
 use h5fs_reader::model::datatype::Class;
 use h5fs_reader::model::datetime64::Datetime64;
 use h5fs_reader::model::number;
-use h5fs_reader::model::text_length::TextLength;
+use h5fs_reader::model::text_length::TextLengthCalculator;
 use h5fs_reader::model::value::{TextContext, ValueWriter};
 use h5fs_reader::wire::{to_u64, to_usize};
 
 use crate::limits;
-use crate::view::csv::fields::Cell;
+use crate::view::csv::fields::CellKind;
 use crate::view::csv::padding::Padding;
 use crate::view::elements::{formatting_cost, numpy_datatype};
 
@@ -52,7 +52,7 @@ struct Column {
     writer: ValueWriter,
     /// A function that computes the length of a cell without writing it, for datatypes that have
     /// one.
-    length: Option<TextLength>,
+    length: Option<TextLengthCalculator>,
 }
 
 /// The kind of a column's values, which decides whether cells need quotes.
@@ -93,7 +93,7 @@ impl Columns {
         if u64::from(datatype.size) > MAX_ELEMENT_BYTES {
             return Err(Error::limit("size of an element as csv", MAX_ELEMENT_BYTES));
         }
-        columns.add(datatype, name.to_vec(), 0)?;
+        columns.add_columns(datatype, name.to_vec(), 0)?;
         // A group's table has one `Columns` value for each of its columns.
         columns.list.shrink_to_fit();
         columns.names.shrink_to_fit();
@@ -107,7 +107,7 @@ impl Columns {
 
     /// Returns the number of values in one element of the array. A value that is costly to format
     /// counts several times.
-    pub(crate) fn values(&self) -> u64 {
+    pub(crate) fn value_count(&self) -> u64 {
         self.values
     }
 
@@ -133,7 +133,7 @@ impl Columns {
         column: usize,
         context: &TextContext<'_>,
         out: &mut Vec<u8>,
-    ) -> Result<Cell> {
+    ) -> Result<CellKind> {
         self.list[column].write(element, context, out)
     }
 
@@ -145,7 +145,7 @@ impl Columns {
 
     /// Returns the total length in bytes of the cells of `element`, if the length can be computed
     /// without writing the cells.
-    pub(crate) fn length(&self, element: &[u8], scratch: &mut Vec<u8>) -> Option<usize> {
+    pub(crate) fn cells_length(&self, element: &[u8], scratch: &mut Vec<u8>) -> Option<usize> {
         let lengths = self.list.iter().map(|column| {
             let bytes = element.get(column.offset..)?;
             column.length.as_ref()?.length(bytes, false, scratch)
@@ -155,25 +155,25 @@ impl Columns {
 
     /// Adds the columns of a value of type `datatype`. The value is at `offset` in an element, and
     /// its columns are called `name` or begin with `name`.
-    fn add(&mut self, datatype: &Datatype, name: Vec<u8>, offset: u64) -> Result<()> {
+    fn add_columns(&mut self, datatype: &Datatype, name: Vec<u8>, offset: u64) -> Result<()> {
         if let Some(part) = datatype.complex_part() {
             let second = offset.saturating_add(part.size.into());
-            self.add(part, joined_name(&name, b"r"), offset)?;
-            return self.add(part, joined_name(&name, b"i"), second);
+            self.add_columns(part, joined_name(&name, b"r"), offset)?;
+            return self.add_columns(part, joined_name(&name, b"i"), second);
         }
         match &datatype.class {
             Class::Compound(members) => members.iter().try_for_each(|member| {
                 let place = offset.saturating_add(member.offset.into());
-                self.add(&member.datatype, joined_name(&name, &member.name), place)
+                self.add_columns(&member.datatype, joined_name(&name, &member.name), place)
             }),
             Class::Array { base, dims } => self.add_array(base, dims, &name, offset),
-            _ => self.push(datatype, name, offset),
+            _ => self.push_column(datatype, name, offset),
         }
     }
 
     fn add_array(&mut self, base: &Datatype, dims: &[u32], name: &[u8], offset: u64) -> Result<()> {
         let Some((&dim, inner)) = dims.split_first() else {
-            return self.add(base, name.to_vec(), offset);
+            return self.add_columns(base, name.to_vec(), offset);
         };
         // An array of elements without bytes may claim any number of elements.
         let dim = if base.size == 0 { 0 } else { dim };
@@ -187,7 +187,7 @@ impl Columns {
         Ok(())
     }
 
-    fn push(&mut self, datatype: &Datatype, name: Vec<u8>, offset: u64) -> Result<()> {
+    fn push_column(&mut self, datatype: &Datatype, name: Vec<u8>, offset: u64) -> Result<()> {
         if self.list.len() >= limits::CSV_COLUMNS {
             let most = to_u64(limits::CSV_COLUMNS);
             return Err(Error::limit("columns of a csv", most));
@@ -211,7 +211,7 @@ impl Columns {
             padding: padding.flatten(),
             is_padded: false,
             writer: ValueWriter::new(&datatype)?,
-            length: TextLength::from_datatype(&datatype),
+            length: TextLengthCalculator::from_datatype(&datatype),
         });
         Ok(())
     }
@@ -224,7 +224,7 @@ impl ColumnKind {
                 ColumnKind::Instant
             }
             Class::Integer { .. } if datatype.size <= 16 => ColumnKind::Integer,
-            Class::Float(format) if datatype.size <= 16 && number::is_computable(format) => {
+            Class::Float(format) if datatype.size <= 16 && number::is_decodable(format) => {
                 ColumnKind::Float
             }
             Class::Integer { .. }
@@ -240,19 +240,24 @@ impl ColumnKind {
 }
 
 impl Column {
-    fn write(&self, element: &[u8], context: &TextContext<'_>, out: &mut Vec<u8>) -> Result<Cell> {
+    fn write(
+        &self,
+        element: &[u8],
+        context: &TextContext<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<CellKind> {
         let bytes = element.get(self.offset..).unwrap_or_default();
         let start = out.len();
         self.writer.text(bytes, context, out)?;
         match self.kind {
-            ColumnKind::Text => return Ok(Cell::Text),
+            ColumnKind::Text => return Ok(CellKind::Text),
             ColumnKind::Reference if out.get(start..) == Some(b"null") => {
                 out.truncate(start);
-                return Ok(Cell::Missing);
+                return Ok(CellKind::Missing);
             }
-            ColumnKind::Instant if out.len() == start => return Ok(Cell::Missing),
-            ColumnKind::Instant => return Ok(Cell::Unquoted),
-            ColumnKind::Reference => return Ok(Cell::Text),
+            ColumnKind::Instant if out.len() == start => return Ok(CellKind::Missing),
+            ColumnKind::Instant => return Ok(CellKind::Unquoted),
+            ColumnKind::Reference => return Ok(CellKind::Text),
             ColumnKind::Float if out.ends_with(b"nan") => {
                 out.truncate(start);
                 out.extend_from_slice(b"NaN");
@@ -262,7 +267,7 @@ impl Column {
         if let Some(padding) = self.padding.filter(|_| self.is_padded) {
             padding.pad(start, out)?;
         }
-        Ok(Cell::Unquoted)
+        Ok(CellKind::Unquoted)
     }
 }
 
@@ -377,7 +382,7 @@ mod tests {
         ];
         assert_eq!(columns.names(), names.map(|name| name.as_bytes().to_vec()));
         assert_eq!(
-            (columns.values(), columns.pad_columns()),
+            (columns.value_count(), columns.pad_columns()),
             (5, Some(7 + 4 * 5))
         );
     }

@@ -63,13 +63,13 @@ pub(crate) trait ColumnReader: Send + Sync {
 }
 
 /// Columns whose first rows are skipped.
-pub(crate) struct ShiftedFields<F> {
+pub(crate) struct ShiftedColumns<F> {
     pub(crate) fields: F,
     /// The row of `fields` that becomes row 0.
     pub(crate) first: u64,
 }
 
-impl<F: ColumnReader> ColumnReader for ShiftedFields<F> {
+impl<F: ColumnReader> ColumnReader for ShiftedColumns<F> {
     fn names(&self) -> &[Vec<u8>] {
         self.fields.names()
     }
@@ -124,7 +124,7 @@ pub(crate) trait Cells {
     ///
     /// # Errors
     /// `Limit` for a longer text. Fails if the target of a pointer cannot be read.
-    fn write(&self, row: usize, column: usize, most: usize, out: &mut Vec<u8>) -> Result<Cell>;
+    fn write(&self, row: usize, column: usize, most: usize, out: &mut Vec<u8>) -> Result<CellKind>;
 
     /// Returns the total length in bytes of the cells of a row, or `None` if
     /// [`can_measure_cells`](ColumnReader::can_measure_cells) is false for the columns. `scratch`
@@ -136,7 +136,7 @@ pub(crate) trait Cells {
 
 /// The kind of a cell's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Cell {
+pub(crate) enum CellKind {
     /// A missing value: an empty text between commas.
     Missing,
     /// A number, or a word that never needs quotes.

@@ -10,7 +10,7 @@
 
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::Datatype;
-use h5fs_reader::model::datatype::{Bits, Class, Float};
+use h5fs_reader::model::datatype::{BitRange, Class, FloatFormat};
 use h5fs_reader::model::number;
 use h5fs_reader::wire::{to_u64, to_usize};
 
@@ -33,8 +33,10 @@ impl Padding {
     /// and floating-point numbers.
     pub(in crate::view) fn for_numbers(datatype: &Datatype) -> Option<Self> {
         let (kind, width) = match &datatype.class {
-            Class::Integer { signed, bits, .. } => (PaddingKind::Integer, digits(*signed, *bits)),
-            Class::Float(format) => (PaddingKind::Float, float_width(datatype.size, format)),
+            Class::Integer { signed, bits, .. } => {
+                (PaddingKind::Integer, max_integer_length(*signed, *bits))
+            }
+            Class::Float(format) => (PaddingKind::Float, max_float_length(datatype.size, format)),
             _ => return None,
         };
         let width = to_usize(width).ok()?;
@@ -92,7 +94,7 @@ impl Padding {
 
 /// Returns the length in bytes of the longest decimal text of an integer of this signedness and
 /// precision.
-fn digits(signed: bool, bits: Bits) -> u64 {
+fn max_integer_length(signed: bool, bits: BitRange) -> u64 {
     let magnitude_bits = u32::from(bits.precision)
         .min(128)
         .saturating_sub(u32::from(signed));
@@ -107,7 +109,7 @@ fn digits(signed: bool, bits: Bits) -> u64 {
 
 /// Returns the maximum length of the texts of floating-point numbers in this format. The text of a
 /// number is the shortest that restores the number.
-fn float_width(size: u32, format: &Float) -> u64 {
+fn max_float_length(size: u32, format: &FloatFormat) -> u64 {
     const DOUBLE: u64 = 24;
     match number::ieee_bytes(size, format) {
         Some(2 | 4) => 15,

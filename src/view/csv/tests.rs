@@ -9,13 +9,13 @@ use super::*;
 use crate::view::View;
 use crate::view::elements::Elements;
 use crate::view::texts::counted_text::CountedFile;
-use crate::view::texts::text::Text;
+use crate::view::texts::text::InMemoryContent;
 
 fn table(datatype: &Datatype, dims: Option<&[u64]>, bytes: &[u8]) -> CsvTable {
     let elements = Elements {
         datatype: datatype.clone(),
         dims: dims.map(<[u64]>::to_vec),
-        content: Box::new(Text::new(bytes.to_vec())),
+        content: Box::new(InMemoryContent::new(bytes.to_vec())),
     };
     let heap = Heap(vec![vec![7, 8], b"a \"b\"\nc".to_vec()]);
     let engine = Engine::new(0, 1);

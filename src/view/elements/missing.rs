@@ -95,12 +95,12 @@ impl Mask {
         let size = to_usize(self.elements.datatype.size.into())?.max(1);
         if self.is_same_shape {
             let bytes = self.elements.read(first, count, cancel)?;
-            return Ok(bytes.chunks_exact(size).map(is_set).collect());
+            return Ok(bytes.chunks_exact(size).map(is_nonzero).collect());
         }
         let each = first..first + count;
         each.map(|number| {
             let bytes = self.elements.read(self.mask_element(number), 1, cancel)?;
-            Ok(is_set(&bytes))
+            Ok(is_nonzero(&bytes))
         })
         .collect()
     }
@@ -130,7 +130,7 @@ pub(in crate::view) fn parse_mask_number(text: &[u8]) -> Result<f64> {
     number.ok_or_else(|| Error::corrupt("mask: its text is not a number", None))
 }
 
-fn is_set(element: &[u8]) -> bool {
+fn is_nonzero(element: &[u8]) -> bool {
     element.iter().any(|&byte| byte != 0)
 }
 
@@ -143,7 +143,7 @@ fn is_equal(datatype: &Datatype, element: &[u8], value: f64) -> bool {
             signed,
             bits,
         } => {
-            let stored = number::integer(element, *order, *signed, *bits);
+            let stored = number::decode_integer(element, *order, *signed, *bits);
             let whole = value as i128;
             let is_whole = whole as f64 == value;
             is_whole
@@ -168,7 +168,7 @@ fn is_equal(datatype: &Datatype, element: &[u8], value: f64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::view::texts::text::Text;
+    use crate::view::texts::text::InMemoryContent;
     use h5fs_reader::model::datatype::ByteOrder;
     use h5fs_reader::testing::int;
 
@@ -176,7 +176,7 @@ mod tests {
         Elements {
             datatype: int(1),
             dims: Some(dims.to_vec()),
-            content: Box::new(Text::new(bytes.to_vec())),
+            content: Box::new(InMemoryContent::new(bytes.to_vec())),
         }
     }
 

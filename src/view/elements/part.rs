@@ -47,7 +47,7 @@ impl ArrayPart {
     ///
     /// # Errors
     /// `NotFound` if the elements have a fixed length; `Limit` if there are too many elements.
-    pub(crate) fn variable_length(
+    pub(crate) fn variable_length_values(
         &self,
         container: Arc<dyn Container>,
     ) -> Result<VariableLengthContent> {
@@ -69,7 +69,7 @@ impl ArrayPart {
     ///
     /// # Errors
     /// Fails if an element of variable length cannot be read.
-    pub(crate) fn content(
+    pub(crate) fn into_content(
         self,
         array: Option<Arc<VariableLengthContent>>,
         cancel: &CancelToken,
@@ -86,7 +86,10 @@ impl ArrayPart {
     ///
     /// # Errors
     /// Fails as [`content`](Self::content) does.
-    pub(crate) fn elements(self, array: Option<Arc<VariableLengthContent>>) -> Result<Elements> {
+    pub(crate) fn into_elements(
+        self,
+        array: Option<Arc<VariableLengthContent>>,
+    ) -> Result<Elements> {
         if let (Class::VariableLength(base), Some(array)) = (&self.selection.datatype.class, array)
             && self.is_element()
         {
@@ -163,10 +166,12 @@ mod tests {
 
     fn bytes(part: ArrayPart) -> Vec<u8> {
         let texts = TEXTS.map(|text| text.as_bytes().to_vec());
-        let array = part.variable_length(Arc::new(Heap(texts.to_vec()))).ok();
+        let array = part
+            .variable_length_values(Arc::new(Heap(texts.to_vec())))
+            .ok();
         let content = {
             let array = array.map(Arc::new);
-            part.content(array, &CancelToken::default()).unwrap()
+            part.into_content(array, &CancelToken::default()).unwrap()
         };
         let read = content.read_at(0, 100).unwrap();
         assert_eq!(read.len() as u64, content.length());
@@ -201,8 +206,8 @@ mod tests {
         let heap = Arc::new(Heap(vec![b"zero".to_vec()]));
         let of = |text| {
             let part = part(sequences(int(2)), &[0, 0], text);
-            let array = Arc::new(part.variable_length(Arc::clone(&heap) as _).unwrap());
-            part.elements(Some(array)).unwrap()
+            let array = Arc::new(part.variable_length_values(Arc::clone(&heap) as _).unwrap());
+            part.into_elements(Some(array)).unwrap()
         };
         let one = of("[1]");
         assert_eq!(

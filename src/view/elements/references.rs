@@ -11,10 +11,10 @@ use h5fs_reader::model::{Array, Container, Reference};
 use h5fs_reader::wire::to_usize;
 
 use crate::view::elements::Elements;
-use crate::view::texts::attributes::innermost;
+use crate::view::texts::attributes::innermost_type;
 
 /// Number of references to read at a time when a directory of references is listed.
-const BLOCK: u64 = 1024;
+const BLOCK_ELEMENTS: u64 = 1024;
 
 /// The elements of an array of references.
 pub(crate) struct References {
@@ -35,7 +35,7 @@ impl References {
     /// Returns whether each element of an array is a reference. Records with a field of references
     /// do not count.
     pub(crate) fn is_reference_array(array: &Array) -> bool {
-        matches!(innermost(&array.datatype).class, Class::Reference(_))
+        matches!(innermost_type(&array.datatype).class, Class::Reference(_))
     }
 
     /// Creates the list of references in `elements`; `None` if the elements are not references.
@@ -59,7 +59,7 @@ impl References {
     }
 
     /// Returns the name of element `number`, which consists of its indices.
-    pub(crate) fn name(&self, number: u64) -> Vec<u8> {
+    pub(crate) fn element_name(&self, number: u64) -> Vec<u8> {
         let mut rest = number;
         let along = self.dims().iter().rev().map(|&dim| {
             let index = rest % dim.max(1);
@@ -77,7 +77,7 @@ impl References {
 
     /// Returns the number of the element called `name`, as [`name`](Self::name) returns it. Returns
     /// `None` if no element has this name.
-    pub(crate) fn number(&self, name: &[u8]) -> Option<u64> {
+    pub(crate) fn element_number(&self, name: &[u8]) -> Option<u64> {
         let indices = std::str::from_utf8(name).ok()?.split(',');
         let indices: Vec<u64> = indices
             .map(|index| index.parse().ok())
@@ -90,14 +90,14 @@ impl References {
                     let is_in = index < dim;
                     is_in.then(|| number.checked_mul(dim)?.checked_add(index))?
                 })?;
-        (number < self.count && self.name(number) == name).then_some(number)
+        (number < self.count && self.element_name(number) == name).then_some(number)
     }
 
     /// Returns the object that element `number` references.
     ///
     /// # Errors
     /// Fails if the element or its target cannot be read.
-    pub(crate) fn target(
+    pub(crate) fn read_target(
         &self,
         container: &dyn Container,
         number: u64,
@@ -124,7 +124,7 @@ impl References {
             return Ok(None);
         };
         let first = data / size;
-        let count = self.count.saturating_sub(first).min(BLOCK);
+        let count = self.count.saturating_sub(first).min(BLOCK_ELEMENTS);
         if count == 0 {
             return Ok(None);
         }
@@ -169,7 +169,7 @@ pub(crate) fn is_object(reference: &Reference) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::view::texts::text::Text;
+    use crate::view::texts::text::InMemoryContent;
     use h5fs_reader::model::{Datatype, NodeId};
     use h5fs_reader::testing::{Heap, type_of};
 
@@ -177,7 +177,7 @@ mod tests {
         let elements = Elements {
             datatype: type_of(1, Class::Reference(ReferenceKind::Object)),
             dims: Some(dims.to_vec()),
-            content: Box::new(Text::new(bytes.to_vec())),
+            content: Box::new(InMemoryContent::new(bytes.to_vec())),
         };
         References::new(elements).unwrap().unwrap()
     }
@@ -189,33 +189,39 @@ mod tests {
     #[test]
     fn an_element_is_called_by_its_indices() {
         let matrix = references(&[3, 10], &[0; 30]);
-        assert_eq!(matrix.name(0), b"0,0");
-        assert_eq!(matrix.name(29), b"2,9");
+        assert_eq!(matrix.element_name(0), b"0,0");
+        assert_eq!(matrix.element_name(29), b"2,9");
         for number in 0..30 {
-            assert_eq!(matrix.number(&matrix.name(number)), Some(number));
+            assert_eq!(
+                matrix.element_number(&matrix.element_name(number)),
+                Some(number)
+            );
         }
         let outside = [
             "3,0", "0,10", "0", "1,1,1", "01,1", "+1,1", "1,", "", "-1,0", "1, 1",
         ];
         for name in outside {
-            assert_eq!(matrix.number(name.as_bytes()), None, "{name}");
+            assert_eq!(matrix.element_number(name.as_bytes()), None, "{name}");
         }
         let scalar = references(&[], &[0]);
         assert_eq!(
-            (scalar.name(0), scalar.number(b"0")),
+            (scalar.element_name(0), scalar.element_number(b"0")),
             (b"0".to_vec(), Some(0))
         );
-        assert_eq!(scalar.number(b"1"), None);
-        assert_eq!(references(&[2, 0], &[]).number(b"0,0"), None);
+        assert_eq!(scalar.element_number(b"1"), None);
+        assert_eq!(references(&[2, 0], &[]).element_number(b"0,0"), None);
         let last = references(&[1 << 40, 1 << 22], &[]);
-        assert_eq!(last.number(b"1099511627775,4194303"), Some((1 << 62) - 1));
+        assert_eq!(
+            last.element_number(b"1099511627775,4194303"),
+            Some((1 << 62) - 1)
+        );
     }
 
     #[test]
     fn a_target_is_read_alone() {
         let list = references(&[3], &[7, 0, 9]);
         let heap = Heap(vec![]);
-        let target = |number| list.target(&heap, number, &CancelToken::default());
+        let target = |number| list.read_target(&heap, number, &CancelToken::default());
         assert_eq!(target(0), Ok(Reference::Object(NodeId::for_test(7))));
         assert_eq!(target(1), Ok(Reference::Null));
         assert!(target(3).is_err(), "there is no fourth");
@@ -246,15 +252,18 @@ mod tests {
 
     #[test]
     fn blocks_end_where_the_elements_do() {
-        let list = references(&[2 * BLOCK + 1], &vec![1; 2 * BLOCK as usize + 1]);
+        let list = references(
+            &[2 * BLOCK_ELEMENTS + 1],
+            &vec![1; 2 * BLOCK_ELEMENTS as usize + 1],
+        );
         let lengths = |first| {
             list.read_block(first, &CancelToken::default())
                 .unwrap()
                 .map(|block| elements(&block).count())
         };
-        assert_eq!(lengths(0), Some(BLOCK as usize));
-        assert_eq!(lengths(2 * BLOCK), Some(1));
-        assert_eq!(lengths(2 * BLOCK + 1), None);
+        assert_eq!(lengths(0), Some(BLOCK_ELEMENTS as usize));
+        assert_eq!(lengths(2 * BLOCK_ELEMENTS), Some(1));
+        assert_eq!(lengths(2 * BLOCK_ELEMENTS + 1), None);
         assert_eq!(lengths(u64::MAX), None);
     }
 

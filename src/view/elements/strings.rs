@@ -24,7 +24,7 @@ use h5fs_reader::wire::{to_u64, to_usize};
 
 use crate::limits;
 use crate::view::elements::{Elements, formatting_cost};
-use crate::view::texts::attributes::innermost;
+use crate::view::texts::attributes::innermost_type;
 use crate::view::texts::counted_text::TextUnits;
 
 /// How the elements of an array store strings.
@@ -48,7 +48,7 @@ impl StringStorage {
         let Some(array) = node.array() else {
             return Ok(None);
         };
-        let datatype = innermost(&array.datatype);
+        let datatype = innermost_type(&array.datatype);
         match &datatype.class {
             Class::String { padding, .. } if datatype.size == 1 => {
                 // A null-terminated string of one byte cannot hold text, so it is a character.
@@ -85,7 +85,7 @@ pub(crate) struct Strings {
     elements: Elements,
     engine: Arc<Engine>,
     container: Arc<dyn Container>,
-    form: StringConversion,
+    conversion: StringConversion,
     count: u64,
 }
 
@@ -147,7 +147,7 @@ impl Strings {
             elements,
             engine,
             container,
-            form,
+            conversion: form,
             count,
         })
     }
@@ -230,7 +230,7 @@ impl Strings {
         out: &mut Vec<u8>,
         mut write: impl FnMut(&[u8], &mut Vec<u8>) -> Result<()>,
     ) -> Result<u64> {
-        let batch = (self.elements.batch() / elements.max(1)).max(1);
+        let batch = (self.elements.batch_elements() / elements.max(1)).max(1);
         let count = batch.min(strings.end - strings.start);
         let first = strings.start * elements;
         let bytes = self.elements.read(first, count * elements, cancel)?;
@@ -284,11 +284,11 @@ impl TextUnits for Strings {
         self.count
     }
 
-    fn values(&self) -> u64 {
+    fn value_count(&self) -> u64 {
         // The text of a string may be much shorter than the bytes that are read for it.
         const BYTES: u64 = limits::COUNTED_BYTES / limits::COUNTED_VALUES;
         let size = u64::from(self.elements.datatype.size);
-        let of_each = match &self.form {
+        let of_each = match &self.conversion {
             StringConversion::Fixed(_) => size / BYTES,
             StringConversion::Variable { .. } => formatting_cost(&self.elements.datatype),
             StringConversion::Characters { length } => length / BYTES,
@@ -305,7 +305,7 @@ impl TextUnits for Strings {
         cancel: &CancelToken,
         out: &mut Vec<u8>,
     ) -> Result<u64> {
-        match &self.form {
+        match &self.conversion {
             StringConversion::Fixed(writer) => {
                 self.write_fixed(writer, &units, enough, cancel, out)
             }
@@ -323,7 +323,7 @@ impl TextUnits for Strings {
     }
 
     fn own_bytes(&self) -> u64 {
-        self.elements.own_bytes_with(1)
+        self.elements.estimate_memory(1)
     }
 }
 

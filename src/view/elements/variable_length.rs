@@ -16,7 +16,7 @@ use crate::view::View;
 pub(crate) struct ItemContent {
     array: Arc<VariableLengthContent>,
     length: u64,
-    place: Mutex<ElementStart>,
+    last_start: Mutex<ElementStart>,
 }
 
 impl ItemContent {
@@ -30,7 +30,7 @@ impl ItemContent {
         Ok(ItemContent {
             array,
             length,
-            place: Mutex::default(),
+            last_start: Mutex::default(),
         })
     }
 
@@ -39,7 +39,7 @@ impl ItemContent {
     /// # Errors
     /// Fails as [`new`](Self::new) does.
     pub(crate) fn from_element(array: Arc<VariableLengthContent>) -> Result<Self> {
-        let separator = array.separator();
+        let separator = array.separator_bytes();
         let content = ItemContent::new(array, &CancelToken::default())?;
         Ok(ItemContent {
             length: content.length.saturating_sub(separator),
@@ -59,37 +59,37 @@ impl View for ItemContent {
 
     fn read_for(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes> {
         let left = to_usize(self.length.saturating_sub(offset)).unwrap_or(usize::MAX);
-        let mut place = *lock(&self.place);
+        let mut place = *lock(&self.last_start);
         let bytes = self
             .array
             .read(offset, length.min(left), &mut place, cancel)?;
-        *lock(&self.place) = place;
+        *lock(&self.last_start) = place;
         Ok(bytes.into())
     }
 }
 
 /// The file with the offset of each element in the file of the array, followed by the offset where
 /// the last element ends. Each offset is a 64-bit little-endian number.
-pub(crate) struct Offsets {
+pub(crate) struct ElementOffsets {
     array: Arc<VariableLengthContent>,
 }
 
 /// Size of one offset in bytes.
-const NUMBER: u64 = 8;
+const OFFSET_BYTES: u64 = 8;
 
-impl Offsets {
+impl ElementOffsets {
     /// Creates the file of the offsets of `array`.
     pub(crate) fn new(array: Arc<VariableLengthContent>) -> Self {
-        Offsets { array }
+        ElementOffsets { array }
     }
 
     /// Returns the length of the file of offsets, in bytes.
     pub(crate) fn size(array: &VariableLengthContent) -> u64 {
-        (array.elements() + 1) * NUMBER
+        (array.elements() + 1) * OFFSET_BYTES
     }
 }
 
-impl View for Offsets {
+impl View for ElementOffsets {
     fn length(&self) -> u64 {
         Self::size(&self.array)
     }
@@ -105,15 +105,15 @@ impl View for Offsets {
         if offset >= end {
             return Ok(Bytes::from(Vec::new()));
         }
-        let first = offset / NUMBER;
+        let first = offset / OFFSET_BYTES;
         let offsets = self
             .array
-            .offsets(first, end.div_ceil(NUMBER) - first, cancel)?;
+            .offsets(first, end.div_ceil(OFFSET_BYTES) - first, cancel)?;
         let mut bytes: Vec<u8> = offsets
             .iter()
             .flat_map(|offset| offset.to_le_bytes())
             .collect();
-        bytes.drain(..(offset - first * NUMBER) as usize);
+        bytes.drain(..(offset - first * OFFSET_BYTES) as usize);
         bytes.truncate((end - offset) as usize);
         Ok(bytes.into())
     }

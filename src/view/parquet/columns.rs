@@ -25,7 +25,7 @@ use crate::view::elements::missing::MissingValues;
 use crate::view::elements::{Elements, numpy_datatype};
 use crate::view::parquet::encoding::ValueEncoding;
 use crate::view::parquet::field::{Field, FieldContent, utf8_name};
-use crate::view::parquet::leaf::{Body, Leaf};
+use crate::view::parquet::leaf::{Leaf, PageLayout};
 use crate::view::parquet::ragged::{SequenceValues, Sequences};
 use crate::view::parquet::stored::{
     MissingValueRule, PointerContext, RowBytes, StoredLeaf, ValueLocation,
@@ -130,7 +130,7 @@ pub(crate) fn array_table(
             element_index: number,
         });
         let offset = number.saturating_mul(size);
-        match builder.content(&name, &datatype, offset, &[])? {
+        match builder.field_content(&name, &datatype, offset, &[])? {
             Some(FieldContent::Group(members)) if is_record => fields.extend(members),
             Some(content) => fields.push(Field { name, content }),
             None => {}
@@ -186,7 +186,7 @@ impl FieldBuilder {
     ///
     /// # Errors
     /// `Limit` for too many fields.
-    pub(super) fn content(
+    pub(super) fn field_content(
         &mut self,
         path: &str,
         datatype: &Datatype,
@@ -230,7 +230,7 @@ impl FieldBuilder {
                 return Err(Error::limit("names of the columns of a Parquet file", most));
             }
             let offset = offset.saturating_add(member.offset.into());
-            if let Some(content) = self.content(&path, &member.datatype, offset, lists)? {
+            if let Some(content) = self.field_content(&path, &member.datatype, offset, lists)? {
                 fields.push(Field { name, content });
             }
         }
@@ -256,11 +256,11 @@ impl FieldBuilder {
             let apart = inner.fold(base.size.into(), u64::saturating_mul);
             lists.push((dim, apart));
         }
-        let element = self.content(path, base, offset, &lists)?;
+        let element = self.field_content(path, base, offset, &lists)?;
         Ok(element.map(|element| {
             let inner = dims.iter().rev();
             inner.fold(element, |inner, &dim| {
-                FieldContent::List(dim, Box::new(inner))
+                FieldContent::FixedLengthList(dim, Box::new(inner))
             })
         }))
     }
@@ -377,9 +377,9 @@ impl FieldBuilder {
             size: base.size.into(),
             pointers: Arc::clone(&self.pointers),
         };
-        Ok(Some(FieldContent::Ragged(Box::new(Leaf {
+        Ok(Some(FieldContent::VariableLengthList(Box::new(Leaf {
             kind: encoded.kind,
-            body: Body::Counted,
+            body: PageLayout::Counted,
             is_optional: false,
             values: Box::new(SequenceValues {
                 sequences: sequences.clone(),

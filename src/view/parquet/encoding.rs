@@ -21,7 +21,7 @@
 
 use h5fs_conventions::stored_type as numbers;
 use h5fs_reader::error::{Error, Result};
-use h5fs_reader::model::datatype::{ByteOrder, Class, Float, ReferenceKind, StringPadding};
+use h5fs_reader::model::datatype::{ByteOrder, Class, FloatFormat, ReferenceKind, StringPadding};
 use h5fs_reader::model::datetime64::Datetime64;
 use h5fs_reader::model::number::{self, Integer};
 use h5fs_reader::model::text::without_padding;
@@ -30,20 +30,20 @@ use h5fs_reader::model::{Datatype, Reference};
 use h5fs_reader::wire::{to_u64, to_usize};
 
 use crate::limits;
-use crate::view::parquet::leaf::{Body, Dictionary};
-use crate::view::parquet::schema::{Physical, Type, Unit};
+use crate::view::parquet::leaf::{Dictionary, PageLayout};
+use crate::view::parquet::schema::{ColumnType, PhysicalType, TimestampUnit};
 
 /// The conversion of a stored value to a value of a Parquet column.
 #[derive(Debug)]
-pub(super) enum Encoding {
+pub(super) enum ValueConversion {
     /// The bytes are copied.
     Copy,
     /// The order of the bytes is reversed.
-    Swap,
+    ReverseBytes,
     /// An integer of the type `class` becomes a little-endian integer of `size` bytes: 4 or 8.
     Integer { class: Class, size: usize },
     /// A floating-point number in `format` becomes an IEEE 754 number of `size` bytes: 4 or 8.
-    Real { format: Float, size: usize },
+    Real { format: FloatFormat, size: usize },
     /// A boolean becomes a byte: 0 or 1.
     Boolean,
     /// A string of fixed length becomes a text without its padding.
@@ -64,13 +64,13 @@ pub(super) enum Encoding {
 /// value.
 #[derive(Debug)]
 pub(super) struct ValueEncoding {
-    pub(super) kind: Type,
-    pub(super) body: Body,
-    pub(super) encoding: Encoding,
+    pub(super) kind: ColumnType,
+    pub(super) body: PageLayout,
+    pub(super) encoding: ValueConversion,
 }
 
 /// Size in bytes of the length that precedes the bytes of a BYTE_ARRAY.
-const LENGTH: u64 = 4;
+const LENGTH_BYTES: u64 = 4;
 
 impl ValueEncoding {
     /// Returns the encoding of a datatype that is neither a compound nor an array. Returns the
@@ -83,22 +83,22 @@ impl ValueEncoding {
     ) -> Result<std::result::Result<Self, &'static str>> {
         let size = datatype.size;
         Ok(Ok(match &datatype.class {
-            _ if datatype.is_boolean() => boolean(),
-            Class::Bool => boolean(),
+            _ if datatype.is_boolean() => boolean_encoding(),
+            Class::Bool => boolean_encoding(),
             Class::Integer { .. } => {
-                match byte_dictionary(datatype).or_else(|| integer(datatype)) {
+                match byte_dictionary_encoding(datatype).or_else(|| integer_encoding(datatype)) {
                     Some(integer) => integer,
                     None => return Ok(Err("integers of more than 64 bits")),
                 }
             }
-            Class::Float(format) => match real(size, format) {
+            Class::Float(format) => match float_encoding(size, format) {
                 Some(real) => real,
                 None => return Ok(Err("floating-point numbers of more than 64 bits")),
             },
             Class::Enumeration { base, members } if size == 1 => ValueEncoding {
-                kind: Type::STRING,
-                body: Body::Indices(dictionary(&names(base, members)?)),
-                encoding: Encoding::Copy,
+                kind: ColumnType::STRING,
+                body: PageLayout::Indices(dictionary(&enumeration_texts(base, members)?)),
+                encoding: ValueConversion::Copy,
             },
             Class::Enumeration { base, members } => {
                 let longest = members.iter().map(|(name, _)| name.len()).max();
@@ -108,24 +108,29 @@ impl ValueEncoding {
                     return Ok(Err("an enumeration of integers of more than 64 bits"));
                 }
                 let width = to_u64(longest.unwrap_or(0).max(DIGITS));
-                texts(width, Encoding::ComputedText(ValueWriter::new(datatype)?))
+                slotted_text_encoding(
+                    width,
+                    ValueConversion::ComputedText(ValueWriter::new(datatype)?),
+                )
             }
-            Class::String { padding, .. } => texts(size.into(), Encoding::Text(*padding)),
-            Class::Ucs4(_) => texts(
+            Class::String { padding, .. } => {
+                slotted_text_encoding(size.into(), ValueConversion::Text(*padding))
+            }
+            Class::Ucs4(_) => slotted_text_encoding(
                 size.into(),
-                Encoding::ComputedText(ValueWriter::new(datatype)?),
+                ValueConversion::ComputedText(ValueWriter::new(datatype)?),
             ),
             Class::Opaque { .. } if Datetime64::from_datatype(datatype).is_some() => {
-                instants(datatype)?
+                instant_encoding(datatype)?
             }
             Class::Opaque { .. } | Class::Bitfield { .. } | Class::Time { .. } if size > 0 => {
-                bytes(datatype)
+                byte_array_encoding(datatype)
             }
             Class::VariableString { .. } => {
-                counted_text(Encoding::ComputedText(ValueWriter::new(datatype)?))
+                counted_text_encoding(ValueConversion::ComputedText(ValueWriter::new(datatype)?))
             }
             Class::Reference(kind) => {
-                counted_text(Encoding::Path(*kind, ValueWriter::new(datatype)?))
+                counted_text_encoding(ValueConversion::Path(*kind, ValueWriter::new(datatype)?))
             }
             _ => return Ok(Err("a type that Parquet does not have")),
         }))
@@ -159,11 +164,11 @@ impl ValueEncoding {
         }
         let encoding = match &datatype.class {
             Class::Integer { .. } | Class::Float(_) => return Ok(Self::from_number_type(datatype)),
-            Class::String { padding, .. } => Encoding::Text(*padding),
-            Class::Reference(kind) => Encoding::Path(*kind, ValueWriter::new(datatype)?),
-            _ => Encoding::ComputedText(ValueWriter::new(datatype)?),
+            Class::String { padding, .. } => ValueConversion::Text(*padding),
+            Class::Reference(kind) => ValueConversion::Path(*kind, ValueWriter::new(datatype)?),
+            _ => ValueConversion::ComputedText(ValueWriter::new(datatype)?),
         };
-        Ok(Some(counted_text(encoding)))
+        Ok(Some(counted_text_encoding(encoding)))
     }
 
     /// Returns whether [`from_item_type`](Self::from_item_type) has an encoding for items of this
@@ -184,89 +189,89 @@ impl ValueEncoding {
     /// for numbers that do not fit in 64 bits.
     pub(super) fn from_number_type(datatype: &Datatype) -> Option<Self> {
         match &datatype.class {
-            Class::Integer { .. } => integer(datatype),
-            Class::Float(format) => real(datatype.size, format),
+            Class::Integer { .. } => integer_encoding(datatype),
+            Class::Float(format) => float_encoding(datatype.size, format),
             _ => None,
         }
     }
 }
 
-fn boolean() -> ValueEncoding {
+fn boolean_encoding() -> ValueEncoding {
     ValueEncoding {
-        kind: Type::plain(Physical::Boolean),
-        body: Body::Bits,
-        encoding: Encoding::Boolean,
+        kind: ColumnType::plain(PhysicalType::Boolean),
+        body: PageLayout::Bits,
+        encoding: ValueConversion::Boolean,
     }
 }
 
-fn texts(width: u64, encoding: Encoding) -> ValueEncoding {
+fn slotted_text_encoding(width: u64, encoding: ValueConversion) -> ValueEncoding {
     ValueEncoding {
-        kind: Type::STRING,
-        body: Body::Slots(width.saturating_add(LENGTH)),
+        kind: ColumnType::STRING,
+        body: PageLayout::Slots(width.saturating_add(LENGTH_BYTES)),
         encoding,
     }
 }
 
 /// Returns the encoding of instants as Parquet timestamps, or as texts if Parquet does not have the
 /// unit.
-fn instants(datatype: &Datatype) -> Result<ValueEncoding> {
+fn instant_encoding(datatype: &Datatype) -> Result<ValueEncoding> {
     let instants = Datetime64::from_datatype(datatype);
     let stored =
         instants.and_then(|instants| numbers::StoredType::new(&instants.integer_datatype()));
-    let ticks = instants.and_then(|instants| instants.ticks());
+    let ticks = instants.and_then(|instants| instants.step_length());
     let Some((ticks, stored)) = ticks.zip(stored) else {
-        return Ok(counted_text(Encoding::ComputedText(ValueWriter::new(
-            datatype,
-        )?)));
+        return Ok(counted_text_encoding(ValueConversion::ComputedText(
+            ValueWriter::new(datatype)?,
+        )));
     };
     let unit = if ticks.is_nanosecond {
-        Unit::Nanosecond
+        TimestampUnit::Nanosecond
     } else {
-        Unit::Microsecond
+        TimestampUnit::Microsecond
     };
     Ok(ValueEncoding {
-        kind: Type::timestamp(unit, false),
-        body: Body::Plain(8),
-        encoding: Encoding::Ticks(stored, ticks.per_number.into()),
+        kind: ColumnType::timestamp(unit, false),
+        body: PageLayout::Plain(8),
+        encoding: ValueConversion::Ticks(stored, ticks.per_number.into()),
     })
 }
 
 /// Returns the encoding of texts whose total length must be counted before the file is created.
-fn counted_text(encoding: Encoding) -> ValueEncoding {
+fn counted_text_encoding(encoding: ValueConversion) -> ValueEncoding {
     ValueEncoding {
-        kind: Type::STRING,
-        body: Body::Counted,
+        kind: ColumnType::STRING,
+        body: PageLayout::Counted,
         encoding,
     }
 }
 
-fn bytes(datatype: &Datatype) -> ValueEncoding {
+fn byte_array_encoding(datatype: &Datatype) -> ValueEncoding {
     ValueEncoding {
-        kind: Type {
+        kind: ColumnType {
             length: i32::try_from(datatype.size).ok(),
-            ..Type::plain(Physical::FixedLenByteArray)
+            ..ColumnType::plain(PhysicalType::FixedLenByteArray)
         },
-        body: Body::Plain(datatype.size.into()),
-        encoding: Encoding::Copy,
+        body: PageLayout::Plain(datatype.size.into()),
+        encoding: ValueConversion::Copy,
     }
 }
 
 /// Returns the encoding of one-byte integers as indices in a dictionary of all 256 values: each
 /// stored byte is an index. Returns `None` for other datatypes.
-fn byte_dictionary(datatype: &Datatype) -> Option<ValueEncoding> {
+fn byte_dictionary_encoding(datatype: &Datatype) -> Option<ValueEncoding> {
     let Class::Integer { signed, bits, .. } = datatype.class else {
         return None;
     };
     let is_whole = datatype.size == 1 && (bits.offset, bits.precision) == (0, 8);
     is_whole.then(|| ValueEncoding {
-        kind: Type::integer(8, signed),
-        body: Body::Indices(dictionary(&all_bytes(signed))),
-        encoding: Encoding::Copy,
+        kind: ColumnType::integer(8, signed),
+        body: PageLayout::Indices(dictionary(&all_bytes(signed))),
+        encoding: ValueConversion::Copy,
     })
 }
 
 /// Returns the encoding of integers of up to 64 bits; `None` for other datatypes.
-fn integer(datatype: &Datatype) -> Option<ValueEncoding> {
+fn integer_encoding(datatype: &Datatype) -> Option<ValueEncoding> {
     let Class::Integer {
         order,
         signed,
@@ -283,27 +288,27 @@ fn integer(datatype: &Datatype) -> Option<ValueEncoding> {
         33..=64 => 64,
         _ => return None,
     };
-    let kind = Type::integer(wide, signed);
+    let kind = ColumnType::integer(wide, signed);
     let is_whole = bits.offset == 0 && usize::from(bits.precision) == 8 * size;
     let width: usize = if wide == 64 { 8 } else { 4 };
     let encoding = match order {
-        ByteOrder::Little if is_whole && size == width => Encoding::Copy,
-        ByteOrder::Big if is_whole && size == width => Encoding::Swap,
-        _ => Encoding::Integer {
+        ByteOrder::Little if is_whole && size == width => ValueConversion::Copy,
+        ByteOrder::Big if is_whole && size == width => ValueConversion::ReverseBytes,
+        _ => ValueConversion::Integer {
             class: datatype.class.clone(),
             size: width,
         },
     };
     Some(ValueEncoding {
         kind,
-        body: Body::Plain(to_u64(width)),
+        body: PageLayout::Plain(to_u64(width)),
         encoding,
     })
 }
 
 /// Returns the encoding of floating-point numbers that a 32-bit or 64-bit float represents exactly;
 /// `None` for other formats.
-fn real(size: u32, format: &Float) -> Option<ValueEncoding> {
+fn float_encoding(size: u32, format: &FloatFormat) -> Option<ValueEncoding> {
     let is_within = |exponent: u8, mantissa: u8| {
         format.exponent_bits <= exponent && format.mantissa_bits <= mantissa
     };
@@ -314,24 +319,24 @@ fn real(size: u32, format: &Float) -> Option<ValueEncoding> {
         // One exponent bit less is allowed, because most subnormal numbers of the other format
         // would not fit.
         None if is_within(7, 22) => 4,
-        None if is_within(11, 51) && number::is_computable(format) => 8,
+        None if is_within(11, 51) && number::is_decodable(format) => 8,
         None => return None,
     };
     let encoding = match (ieee, format.order) {
-        (Some(4 | 8), ByteOrder::Little) => Encoding::Copy,
-        (Some(4 | 8), ByteOrder::Big) => Encoding::Swap,
-        _ => Encoding::Real {
+        (Some(4 | 8), ByteOrder::Little) => ValueConversion::Copy,
+        (Some(4 | 8), ByteOrder::Big) => ValueConversion::ReverseBytes,
+        _ => ValueConversion::Real {
             format: *format,
             size: width,
         },
     };
     Some(ValueEncoding {
-        kind: Type::plain(if width == 4 {
-            Physical::Float
+        kind: ColumnType::plain(if width == 4 {
+            PhysicalType::Float
         } else {
-            Physical::Double
+            PhysicalType::Double
         }),
-        body: Body::Plain(to_u64(width)),
+        body: PageLayout::Plain(to_u64(width)),
         encoding,
     })
 }
@@ -361,7 +366,7 @@ fn all_bytes(is_signed: bool) -> Vec<Vec<u8>> {
 }
 
 /// Returns the text of each of the 256 possible values of a one-byte enumeration.
-fn names(base: &Datatype, members: &[(Vec<u8>, Vec<u8>)]) -> Result<Vec<Vec<u8>>> {
+fn enumeration_texts(base: &Datatype, members: &[(Vec<u8>, Vec<u8>)]) -> Result<Vec<Vec<u8>>> {
     let datatype = Datatype {
         size: base.size,
         class: Class::Enumeration {
@@ -398,7 +403,7 @@ pub(super) fn push_text(text: &[u8], out: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-impl Encoding {
+impl ValueConversion {
     /// Converts a stored value, and appends the result. `context` follows the pointers of
     /// [`Path`](Self::Path) and [`ComputedText`](Self::ComputedText).
     ///
@@ -411,13 +416,13 @@ impl Encoding {
         out: &mut Vec<u8>,
     ) -> Result<()> {
         match self {
-            Encoding::Copy => out.extend_from_slice(value),
-            Encoding::Swap => out.extend(value.iter().rev()),
-            Encoding::Integer { class, size } => {
+            ValueConversion::Copy => out.extend_from_slice(value),
+            ValueConversion::ReverseBytes => out.extend(value.iter().rev()),
+            ValueConversion::Integer { class, size } => {
                 let number = decode_integer(value, class)?;
                 out.extend_from_slice(&number.to_le_bytes()[..*size]);
             }
-            Encoding::Real { format, size } => {
+            ValueConversion::Real { format, size } => {
                 let number = decode_real(value, format)?;
                 if *size == 4 {
                     out.extend((number as f32).to_le_bytes());
@@ -425,10 +430,10 @@ impl Encoding {
                     out.extend(number.to_le_bytes());
                 }
             }
-            Encoding::Boolean => out.push(value.iter().any(|&byte| byte != 0).into()),
-            Encoding::Ticks(stored, each) => {
+            ValueConversion::Boolean => out.push(value.iter().any(|&byte| byte != 0).into()),
+            ValueConversion::Ticks(stored, each) => {
                 // The lowest number is `NaT`, not a time.
-                let ticks = stored.read(value).as_integer();
+                let ticks = stored.read_number(value).as_integer();
                 let ticks = ticks.filter(|ticks| *ticks != i64::MIN.into());
                 let ticks = ticks.and_then(|ticks| ticks.checked_mul(*each));
                 let ticks = ticks.and_then(|ticks| i64::try_from(ticks).ok());
@@ -436,20 +441,20 @@ impl Encoding {
                 let ticks = ticks.ok_or_else(|| Error::unsupported(what, None))?;
                 out.extend(ticks.to_le_bytes());
             }
-            Encoding::Index(stored, size, count) => {
-                let index = stored.read(value).as_integer();
+            ValueConversion::Index(stored, size, count) => {
+                let index = stored.read_number(value).as_integer();
                 let index = index.and_then(|index| u64::try_from(index).ok());
                 let index = index.filter(|index| index < count);
                 let what = "table: a category or a position that does not exist";
                 let index = index.ok_or_else(|| Error::corrupt(what, None))?;
                 out.extend_from_slice(&index.to_le_bytes()[..to_usize(*size)?]);
             }
-            Encoding::Text(padding) => push_text(without_padding(value, *padding), out)?,
-            Encoding::Path(kind, _) if is_null(*kind, value, context)? => {
+            ValueConversion::Text(padding) => push_text(without_padding(value, *padding), out)?,
+            ValueConversion::Path(kind, _) if is_null(*kind, value, context)? => {
                 let what = "a null reference in a list of a Parquet file (the json view has it)";
                 return Err(Error::unsupported(what, None));
             }
-            Encoding::Path(_, writer) | Encoding::ComputedText(writer) => {
+            ValueConversion::Path(_, writer) | ValueConversion::ComputedText(writer) => {
                 let mut text = Vec::new();
                 writer.text(value, context, &mut text)?;
                 push_text(&text, out)?;
@@ -480,7 +485,7 @@ pub(super) fn decode_integer(value: &[u8], class: &Class) -> Result<i128> {
             None,
         ));
     };
-    match number::integer(value, order, signed, bits) {
+    match number::decode_integer(value, order, signed, bits) {
         Some(Integer::Signed(number)) => Ok(number),
         Some(Integer::Unsigned(number)) => Ok(number.cast_signed()),
         None => Err(Error::unsupported(
@@ -491,7 +496,7 @@ pub(super) fn decode_integer(value: &[u8], class: &Class) -> Result<i128> {
 }
 
 /// Returns a stored floating-point number as a 64-bit float, which represents the number exactly.
-fn decode_real(value: &[u8], format: &Float) -> Result<f64> {
+fn decode_real(value: &[u8], format: &FloatFormat) -> Result<f64> {
     let number = number::float_value(value, format).and_then(|real| real.as_f64());
     number.ok_or_else(|| {
         let what = "a floating-point number beyond 64 bits in a Parquet file";
@@ -542,7 +547,7 @@ mod tests {
         assert_eq!(said.iter().filter(|is| !**is).count(), 4);
     }
 
-    fn encoded(datatype: &Datatype, value: &[u8]) -> (Type, Vec<u8>) {
+    fn encoded(datatype: &Datatype, value: &[u8]) -> (ColumnType, Vec<u8>) {
         let encoded = ValueEncoding::from_datatype(datatype).unwrap().unwrap();
         let mut out = Vec::new();
         let context = TextContext::without_pointers(usize::MAX);
@@ -558,15 +563,18 @@ mod tests {
         let (kind, bytes) = encoded(&int(2), &(-2_i16).to_le_bytes());
         assert_eq!(
             (kind, bytes),
-            (Type::integer(16, true), (-2_i32).to_le_bytes().to_vec())
+            (
+                ColumnType::integer(16, true),
+                (-2_i32).to_le_bytes().to_vec()
+            )
         );
         let big = Datatype::integer(8, false, ByteOrder::Big);
         let (kind, bytes) = encoded(&big, &u64::MAX.wrapping_sub(1).to_be_bytes());
-        assert_eq!(kind, Type::integer(64, false));
+        assert_eq!(kind, ColumnType::integer(64, false));
         assert_eq!(bytes, (u64::MAX - 1).to_le_bytes());
         // 0x3E00 is 1.5.
         let (kind, bytes) = encoded(&Datatype::ieee(2, ByteOrder::Little), &[0, 0x3E]);
-        assert_eq!(kind, Type::plain(Physical::Float));
+        assert_eq!(kind, ColumnType::plain(PhysicalType::Float));
         assert_eq!(bytes, 1.5_f32.to_le_bytes());
         let (_, bytes) = encoded(
             &Datatype::ieee(8, ByteOrder::Big),

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::view::parquet::leaf::Leaf;
 use crate::view::parquet::schema::{self, Repetition};
-use crate::view::parquet::thrift::Struct;
+use crate::view::parquet::thrift::StructWriter;
 
 /// A field of the Parquet schema: a column, or a group or list of fields.
 pub(super) struct Field {
@@ -18,9 +18,9 @@ pub(super) enum FieldContent {
     /// The members of a compound.
     Group(Vec<Field>),
     /// A list of this length in each row.
-    List(u32, Box<FieldContent>),
+    FixedLengthList(u32, Box<FieldContent>),
     /// A list in each row. The lengths of the lists vary.
-    Ragged(Box<Leaf>),
+    VariableLengthList(Box<Leaf>),
 }
 
 /// A column of the file: a leaf of the field tree, and its position in the tree.
@@ -36,7 +36,7 @@ pub(super) struct LeafColumn {
 /// order.
 #[derive(Default)]
 pub(super) struct FlatFields {
-    pub(super) elements: Vec<Struct>,
+    pub(super) elements: Vec<StructWriter>,
     pub(super) columns: Vec<LeafColumn>,
 }
 
@@ -67,7 +67,7 @@ impl FlatFields {
                     Repetition::Required
                 };
                 self.elements
-                    .push(schema::leaf(name, leaf.kind, repetition));
+                    .push(schema::leaf_element(name, leaf.kind, repetition));
                 self.columns.push(LeafColumn {
                     leaf: *leaf,
                     path,
@@ -75,17 +75,17 @@ impl FlatFields {
                 });
             }
             FieldContent::Group(fields) => {
-                let group = schema::group(name, fields.len(), Repetition::Required);
+                let group = schema::group_element(name, fields.len(), Repetition::Required);
                 self.elements.push(group);
                 self.add_all(fields, &path, lists);
             }
-            FieldContent::Ragged(leaf) => {
-                self.elements.extend(schema::list(name));
+            FieldContent::VariableLengthList(leaf) => {
+                self.elements.extend(schema::list_elements(name));
                 path.push("list".to_owned());
                 self.add("element", FieldContent::Leaf(leaf), &path, lists);
             }
-            FieldContent::List(count, element) => {
-                self.elements.extend(schema::list(name));
+            FieldContent::FixedLengthList(count, element) => {
+                self.elements.extend(schema::list_elements(name));
                 path.push("list".to_owned());
                 let lists = [lists, &[count]].concat();
                 self.add("element", *element, &path, &lists);
@@ -101,7 +101,7 @@ impl LeafColumn {
     }
 
     /// Returns the number of values that one row has in this column, for lists of fixed length.
-    pub(super) fn repeats(&self) -> u64 {
+    pub(super) fn values_per_row(&self) -> u64 {
         let counts = self.lists.iter().map(|&count| u64::from(count));
         counts.fold(1, u64::saturating_mul)
     }

@@ -12,23 +12,23 @@ use crate::view::parquet::field::{FlatFields, LeafColumn};
 use crate::view::parquet::footer::Footer;
 use crate::view::parquet::layout::{ColumnCounts, FileLayout, MAGIC};
 use crate::view::parquet::leaf::EncodedValues;
-use crate::view::parquet::pages::{ColumnChunk, PageWindow, Pages, batch_rows};
+use crate::view::parquet::pages::{ColumnChunk, PageWindow, PageWriter, batch_rows};
 use crate::view::parquet::ragged::EntryCounts;
-use crate::view::parquet::row_groups::RowGroupDemand;
-use crate::view::parquet::schema::Physical;
+use crate::view::parquet::row_groups::RowGroupParameters;
+use crate::view::parquet::schema::PhysicalType;
 use crate::view::parquet::statistics::{BoundsCache, Statistics};
 use crate::view::parquet::table::ParquetTable;
-use crate::view::parquet::thrift::Struct;
-use crate::view::texts::bounds::CountBounds;
+use crate::view::parquet::thrift::StructWriter;
+use crate::view::texts::bounds::TextLengthLimits;
 
 /// The plan of a Parquet file: its rows, columns and schema. Together with the result of
-/// [`count_columns`](Plan::count_columns), it determines each byte.
-pub(crate) struct Plan {
+/// [`count_columns`](FilePlan::count_columns), it determines each byte.
+pub(crate) struct FilePlan {
     rows: Range<u64>,
     group_rows: u64,
     columns: Vec<LeafColumn>,
     /// The number of fields at the top level, and the schema elements after the root.
-    schema: (usize, Vec<Struct>),
+    schema: (usize, Vec<StructWriter>),
     key_values: Vec<(String, String)>,
 }
 
@@ -38,10 +38,10 @@ struct ParquetFile {
     layout: FileLayout,
     footer: Footer,
     statistics: Statistics,
-    pages: Pages,
+    pages: PageWriter,
 }
 
-impl Plan {
+impl FilePlan {
     /// Plans the file of `table`.
     ///
     /// # Errors
@@ -54,20 +54,20 @@ impl Plan {
             description,
         } = table;
         let mut pairs = description.key_values;
-        pairs.extend(fields.without_field_pair());
+        pairs.extend(fields.omitted_columns_pair());
         let count = fields.fields.len();
         let flat = FlatFields::flatten(fields.fields);
         let columns = flat.columns;
         let row_bytes = columns.iter().map(|column| column.leaf.values.row_bytes());
         let page_bytes = columns.iter().map(page_bytes);
-        let demand = RowGroupDemand {
+        let demand = RowGroupParameters {
             rows: rows.end.saturating_sub(rows.start),
             chunk_rows: unit,
             row_bytes: row_bytes.max().unwrap_or(0),
             page_bytes: page_bytes.max().unwrap_or(0),
             columns: to_u64(columns.len()),
         };
-        Ok(Plan {
+        Ok(FilePlan {
             rows,
             group_rows: demand.group_rows()?,
             columns,
@@ -78,7 +78,7 @@ impl Plan {
 
     /// Returns whether the length of some column is unknown until
     /// [`count_columns`](Self::count_columns) reads its values.
-    pub(crate) fn should_count(&self) -> bool {
+    pub(crate) fn needs_counting(&self) -> bool {
         self.counted_columns().next().is_some()
     }
 
@@ -97,7 +97,7 @@ impl Plan {
     /// # Errors
     /// `Limit` for too many values or bytes; [`Error::cancelled`] once the request is cancelled.
     /// Fails if a value cannot be read.
-    pub(crate) fn count_columns(&self, bounds: &CountBounds) -> Result<Vec<u8>> {
+    pub(crate) fn count_columns(&self, bounds: &TextLengthLimits) -> Result<Vec<u8>> {
         let columns = to_u64(self.counted_columns().count());
         if self.count().saturating_mul(columns) > limits::COUNTED_VALUES {
             let what = "texts of a Parquet file (a selector after the name reads fewer rows)";
@@ -141,7 +141,7 @@ impl Plan {
             columns: self.columns,
             layout,
             footer,
-            pages: Pages::new(),
+            pages: PageWriter::new(),
         })
     }
 }
@@ -149,23 +149,29 @@ impl Plan {
 /// Returns the maximum number of bytes that one row adds to a page of the column.
 fn page_bytes(column: &LeafColumn) -> u64 {
     let values = match column.leaf.kind.physical {
-        Physical::Boolean => 1,
-        _ => column.leaf.body.bytes(8, column.repeats(), 0).div_ceil(8),
+        PhysicalType::Boolean => 1,
+        _ => column
+            .leaf
+            .body
+            .bytes(8, column.values_per_row(), 0)
+            .div_ceil(8),
     };
     // Each level takes a few bits.
-    values.saturating_add(column.repeats()).saturating_add(1)
+    values
+        .saturating_add(column.values_per_row())
+        .saturating_add(1)
 }
 
 /// Counts the bytes of a column's values in the rows `rows`, and its list entries (elements and
 /// empty lists).
-fn count(column: &LeafColumn, rows: Range<u64>, bounds: &CountBounds) -> Result<ColumnCounts> {
+fn count(column: &LeafColumn, rows: Range<u64>, bounds: &TextLengthLimits) -> Result<ColumnCounts> {
     let Some(lists) = &column.leaf.variable_lists else {
         let bytes = count_bytes(column, rows, bounds)?;
         return Ok(ColumnCounts { bytes, entries: 0 });
     };
     let found = EntryCounts::count(&**lists, rows.clone(), bounds)?;
     let bytes = match column.leaf.kind.physical {
-        Physical::ByteArray => {
+        PhysicalType::ByteArray => {
             if found.elements > limits::COUNTED_VALUES {
                 let what = "texts of the lists of a Parquet file";
                 return Err(Error::limit(what, limits::COUNTED_VALUES));
@@ -182,7 +188,7 @@ fn count(column: &LeafColumn, rows: Range<u64>, bounds: &CountBounds) -> Result<
 }
 
 /// Counts the bytes of a column's values in the rows `rows`.
-fn count_bytes(column: &LeafColumn, rows: Range<u64>, bounds: &CountBounds) -> Result<u64> {
+fn count_bytes(column: &LeafColumn, rows: Range<u64>, bounds: &TextLengthLimits) -> Result<u64> {
     let cancel = bounds.cancel();
     let at_a_time = batch_rows(&column.leaf);
     let (mut first, mut bytes) = (rows.start, 0);
@@ -206,14 +212,14 @@ fn count_bytes(column: &LeafColumn, rows: Range<u64>, bounds: &CountBounds) -> R
 impl ParquetFile {
     /// Writes those bytes of the row groups that are in the requested range of `window`.
     fn write_groups(&self, cancel: &CancelToken, window: &mut PageWindow) -> Result<()> {
-        while window.next() < self.layout.groups_end() && !window.is_full() {
-            let before = window.next();
-            let number = self.layout.group_at(window.next());
+        while window.next_offset() < self.layout.groups_end() && !window.is_full() {
+            let before = window.next_offset();
+            let number = self.layout.group_at(window.next_offset());
             let start = self.layout.group_start(number);
-            let group = self.layout.group(&self.columns, number);
+            let group = self.layout.row_group(&self.columns, number);
             let first = self.layout.first_row(number);
             let rows = first..first.saturating_add(group.rows);
-            let begin = group.chunk_at(window.next() - start);
+            let begin = group.chunk_at(window.next_offset() - start);
             window.set_offset(start.saturating_add(group.starts.get(begin).copied().unwrap_or(0)));
             for (place, column) in self.columns.iter().enumerate().skip(begin) {
                 window.add_zeros_to(start.saturating_add(group.starts[place]))?;
@@ -229,7 +235,7 @@ impl ParquetFile {
                 self.pages.write(&own, cancel, window)?;
             }
             window.add_zeros_to(start.saturating_add(group.length))?;
-            cancel.next_batch(before, window.next())?;
+            cancel.next_batch(before, window.next_offset())?;
         }
         Ok(())
     }
@@ -288,8 +294,8 @@ mod tests {
     use super::*;
     use crate::view::parquet::encoding::{dictionary, push_text};
     use crate::view::parquet::field::{Field, FieldContent};
-    use crate::view::parquet::leaf::{Body, Leaf, LeafValues, ListLengths};
-    use crate::view::parquet::schema::Type;
+    use crate::view::parquet::leaf::{Leaf, LeafValues, ListLengths, PageLayout};
+    use crate::view::parquet::schema::ColumnType;
     use crate::view::parquet::table::{KeyValueMetadata, ParquetFields};
 
     /// Values that are functions of the row number.
@@ -344,9 +350,9 @@ mod tests {
         }
     }
 
-    fn field(name: &str, kind: Physical, body: Body, made: TestValues) -> Field {
+    fn field(name: &str, kind: PhysicalType, body: PageLayout, made: TestValues) -> Field {
         let leaf = Leaf {
-            kind: Type::plain(kind),
+            kind: ColumnType::plain(kind),
             body,
             is_optional: matches!(made, TestValues::Some),
             values: Box::new(made),
@@ -364,40 +370,66 @@ mod tests {
             push_text(text, &mut value).unwrap();
             value
         });
-        let indices = Body::Indices(dictionary(&texts));
+        let indices = PageLayout::Indices(dictionary(&texts));
         let mut fields = vec![
             field(
                 "number",
-                Physical::Int64,
-                Body::Plain(8),
+                PhysicalType::Int64,
+                PageLayout::Plain(8),
                 TestValues::Number,
             ),
-            field("bit", Physical::Boolean, Body::Bits, TestValues::Bit),
-            field("index", Physical::ByteArray, indices, TestValues::Index),
+            field(
+                "bit",
+                PhysicalType::Boolean,
+                PageLayout::Bits,
+                TestValues::Bit,
+            ),
+            field("index", PhysicalType::ByteArray, indices, TestValues::Index),
             field(
                 "slot",
-                Physical::ByteArray,
-                Body::Slots(12),
+                PhysicalType::ByteArray,
+                PageLayout::Slots(12),
                 TestValues::Text,
             ),
-            field("text", Physical::ByteArray, Body::Counted, TestValues::Text),
-            field("some", Physical::Int64, Body::Slots(8), TestValues::Some),
-            field("list", Physical::Int64, Body::Counted, TestValues::Number),
+            field(
+                "text",
+                PhysicalType::ByteArray,
+                PageLayout::Counted,
+                TestValues::Text,
+            ),
+            field(
+                "some",
+                PhysicalType::Int64,
+                PageLayout::Slots(8),
+                TestValues::Some,
+            ),
+            field(
+                "list",
+                PhysicalType::Int64,
+                PageLayout::Counted,
+                TestValues::Number,
+            ),
         ];
         if let Some(Field { content, .. }) = fields.last_mut()
             && let FieldContent::Leaf(leaf) =
                 std::mem::replace(content, FieldContent::Group(Vec::new()))
         {
-            *content = FieldContent::Ragged(Box::new(Leaf {
+            *content = FieldContent::VariableLengthList(Box::new(Leaf {
                 variable_lists: Some(Box::new(Digits)),
                 ..*leaf
             }));
         }
-        let bits = field("bits", Physical::Boolean, Body::Bits, TestValues::Bit).content;
+        let bits = field(
+            "bits",
+            PhysicalType::Boolean,
+            PageLayout::Bits,
+            TestValues::Bit,
+        )
+        .content;
         // The values are read by rows, with one value in each row.
         fields.push(Field {
             name: "bits".to_owned(),
-            content: FieldContent::List(1, Box::new(bits)),
+            content: FieldContent::FixedLengthList(1, Box::new(bits)),
         });
         fields
     }
@@ -412,9 +444,9 @@ mod tests {
             },
             description: KeyValueMetadata::default(),
         };
-        let mut plan = Plan::new(table).unwrap();
+        let mut plan = FilePlan::new(table).unwrap();
         plan.group_rows = 1000;
-        let bounds = CountBounds::new(CancelToken::default(), u64::MAX);
+        let bounds = TextLengthLimits::new(CancelToken::default(), u64::MAX);
         let counted = plan.count_columns(&bounds).unwrap();
         plan.file(&counted, Box::new(|find| find())).unwrap()
     }

@@ -10,14 +10,14 @@ use crate::limits;
 use crate::view::parquet::field::LeafColumn;
 use crate::view::parquet::headers::{PLAIN, RLE, RLE_DICTIONARY};
 use crate::view::parquet::layout::{ChunkLayout, FileLayout, RowGroup};
-use crate::view::parquet::leaf::Body;
+use crate::view::parquet::leaf::PageLayout;
 use crate::view::parquet::pages::PageWindow;
 use crate::view::parquet::schema;
 use crate::view::parquet::statistics::{Statistics, ValueBounds};
-use crate::view::parquet::thrift::{Struct, Type};
+use crate::view::parquet::thrift::{FieldType, StructWriter};
 
-/// Distance in row groups between two neighbouring offsets in `Footer::places`.
-const APART: u64 = 16;
+/// Distance in row groups between two neighbouring offsets in `Footer::group_offsets`.
+const GROUPS_PER_OFFSET: u64 = 16;
 
 /// The footer of a file. The metadata of its row groups is generated when it is read.
 pub(super) struct Footer {
@@ -25,10 +25,10 @@ pub(super) struct Footer {
     head: Vec<u8>,
     tail: Vec<u8>,
     /// The offset, relative to the end of `head`, of the metadata of each row group whose number is
-    /// a multiple of `APART`.
-    places: Vec<u64>,
+    /// a multiple of `GROUPS_PER_OFFSET`.
+    group_offsets: Vec<u64>,
     /// Length in bytes of the metadata of all row groups.
-    groups: u64,
+    groups_length: u64,
 }
 
 impl Footer {
@@ -38,33 +38,33 @@ impl Footer {
     /// # Errors
     /// `Limit` for a footer that is too long. Each group repeats the names of all columns.
     pub(super) fn new(
-        (fields, elements): (usize, Vec<Struct>),
+        (fields, elements): (usize, Vec<StructWriter>),
         columns: &[LeafColumn],
         layout: &FileLayout,
         statistics: &Statistics,
         pairs: &[(String, String)],
     ) -> Result<Self> {
-        let elements = [schema::root(fields)].into_iter().chain(elements);
-        let elements: Vec<Struct> = elements.collect();
-        let mut head = Struct::default()
+        let elements = [schema::root_element(fields)].into_iter().chain(elements);
+        let elements: Vec<StructWriter> = elements.collect();
+        let mut head = StructWriter::default()
             .i32(1, 2)
             .structs(2, elements.into_iter())
-            .i64(3, layout.count().cast_signed());
+            .i64(3, layout.row_count().cast_signed());
         let groups = usize::try_from(layout.groups).unwrap_or(usize::MAX);
-        head.begin_list(4, Type::Struct, groups);
+        head.begin_list(4, FieldType::Struct, groups);
         let mut footer = Footer {
             head: head.unfinished_bytes(),
             tail: metadata_tail(columns.len(), pairs),
-            places: Vec::new(),
-            groups: 0,
+            group_offsets: Vec::new(),
+            groups_length: 0,
         };
         for number in 0..layout.groups {
-            if number.is_multiple_of(APART) {
-                footer.places.push(footer.groups);
+            if number.is_multiple_of(GROUPS_PER_OFFSET) {
+                footer.group_offsets.push(footer.groups_length);
             }
             let described = row_group_metadata(columns, layout, number, statistics.placeholders());
-            footer.groups += to_u64(described.len());
-            if footer.metadata() > limits::PARQUET_FOOTER {
+            footer.groups_length += to_u64(described.len());
+            if footer.metadata_length() > limits::PARQUET_FOOTER {
                 let most = limits::PARQUET_FOOTER;
                 return Err(Error::limit("bytes of the footer of a Parquet file", most));
             }
@@ -75,11 +75,11 @@ impl Footer {
     /// Returns the length of the footer in bytes, including the footer's length field and the final
     /// `PAR1`.
     pub(super) fn length(&self) -> u64 {
-        self.metadata() + 8
+        self.metadata_length() + 8
     }
 
-    fn metadata(&self) -> u64 {
-        to_u64(self.head.len()) + self.groups + to_u64(self.tail.len())
+    fn metadata_length(&self) -> u64 {
+        to_u64(self.head.len()) + self.groups_length + to_u64(self.tail.len())
     }
 
     /// Returns the bytes of the footer in `range`, which is relative to the beginning of the
@@ -98,11 +98,12 @@ impl Footer {
         let mut window = PageWindow::new(range.clone(), 0);
         window.add_bytes(&self.head)?;
         let inside = range.start.saturating_sub(to_u64(self.head.len()));
-        window.add_part(self.groups, |part| {
-            let behind = self.places.partition_point(|&place| place <= inside);
+        window.add_part(self.groups_length, |part| {
+            let behind = self.group_offsets.partition_point(|&place| place <= inside);
             let kept = behind.saturating_sub(1);
-            let mut groups = PageWindow::new(part, self.places.get(kept).copied().unwrap_or(0));
-            let mut number = to_u64(kept) * APART;
+            let mut groups =
+                PageWindow::new(part, self.group_offsets.get(kept).copied().unwrap_or(0));
+            let mut number = to_u64(kept) * GROUPS_PER_OFFSET;
             while !groups.is_full() && number < layout.groups {
                 groups.add_bytes(&row_group_metadata(columns, layout, number, bounds))?;
                 number += 1;
@@ -110,14 +111,14 @@ impl Footer {
             Ok(groups.out)
         })?;
         window.add_bytes(&self.tail)?;
-        let length = u32::try_from(self.metadata()).unwrap_or(u32::MAX);
+        let length = u32::try_from(self.metadata_length()).unwrap_or(u32::MAX);
         window.add_bytes(&length.to_le_bytes())?;
         window.add_bytes(super::layout::MAGIC)?;
         Ok(window.out)
     }
 
     pub(super) fn own_bytes(&self) -> u64 {
-        let places = self.places.capacity() * size_of::<u64>();
+        let places = self.group_offsets.capacity() * size_of::<u64>();
         to_u64(self.head.capacity() + self.tail.capacity() + places)
     }
 }
@@ -125,14 +126,15 @@ impl Footer {
 /// Returns the encoded metadata after the list of row groups.
 fn metadata_tail(columns: usize, pairs: &[(String, String)]) -> Vec<u8> {
     let pairs = pairs.iter().map(|(key, value)| {
-        Struct::default()
+        StructWriter::default()
             .binary(1, key.as_bytes())
             .binary(2, value.as_bytes())
     });
     // Readers use the bounds of a column only if its order is specified.
-    let orders = (0..columns).map(|_| Struct::default().struct_field(1, Struct::default()));
+    let orders =
+        (0..columns).map(|_| StructWriter::default().struct_field(1, StructWriter::default()));
     let writer = concat!("h5fs version ", env!("CARGO_PKG_VERSION"));
-    Struct::after_field(4)
+    StructWriter::after_field(4)
         .structs(5, pairs)
         .binary(6, writer.as_bytes())
         .structs(7, orders)
@@ -146,7 +148,7 @@ fn row_group_metadata(
     number: u64,
     bounds: ValueBounds<'_>,
 ) -> Vec<u8> {
-    let group = layout.group(columns, number);
+    let group = layout.row_group(columns, number);
     let start = layout.group_start(number);
     let rows = layout.group_row_range(number);
     let chunks = columns.iter().enumerate();
@@ -154,11 +156,11 @@ fn row_group_metadata(
         let statistics = bounds.add(known_statistics(column, &rows), (number, at), column);
         let metadata =
             column_chunk_metadata(column, &group, at, start).struct_field(12, statistics);
-        Struct::default().i64(2, 0).struct_field(3, metadata)
+        StructWriter::default().i64(2, 0).struct_field(3, metadata)
     });
     let bytes = group.chunks.iter().map(ChunkLayout::length);
     let bytes = bytes.fold(0, u64::saturating_add).cast_signed();
-    Struct::default()
+    StructWriter::default()
         .structs(1, chunks)
         .i64(2, bytes)
         .i64(3, group.rows.cast_signed())
@@ -169,8 +171,8 @@ fn row_group_metadata(
 }
 
 /// Returns those statistics of a column in `rows` that are known without reading its values.
-fn known_statistics(column: &LeafColumn, rows: &Range<u64>) -> Struct {
-    let mut statistics = Struct::default();
+fn known_statistics(column: &LeafColumn, rows: &Range<u64>) -> StructWriter {
+    let mut statistics = StructWriter::default();
     if !column.leaf.is_optional && !column.is_in_lists() {
         statistics = statistics.i64(3, 0);
     }
@@ -181,10 +183,15 @@ fn known_statistics(column: &LeafColumn, rows: &Range<u64>) -> Struct {
 }
 
 /// Returns the metadata of a column chunk, without its statistics.
-fn column_chunk_metadata(column: &LeafColumn, group: &RowGroup, at: usize, start: u64) -> Struct {
+fn column_chunk_metadata(
+    column: &LeafColumn,
+    group: &RowGroup,
+    at: usize,
+    start: u64,
+) -> StructWriter {
     let chunk = &group.chunks[at];
     let begin = start.saturating_add(group.starts[at]);
-    let has_dictionary = matches!(column.leaf.body, Body::Indices(_));
+    let has_dictionary = matches!(column.leaf.body, PageLayout::Indices(_));
     let encodings: &[i32] = if has_dictionary {
         &[RLE_DICTIONARY, PLAIN, RLE]
     } else {
@@ -192,7 +199,7 @@ fn column_chunk_metadata(column: &LeafColumn, group: &RowGroup, at: usize, start
     };
     let bytes = chunk.length().cast_signed();
     let page = begin.saturating_add(chunk.dictionary).cast_signed();
-    let mut metadata = Struct::default()
+    let mut metadata = StructWriter::default()
         .i32(1, column.leaf.kind.physical as i32)
         .i32s(2, encodings)
         .binaries(3, &column.path)

@@ -23,25 +23,25 @@ use h5fs_reader::model::{Array, Container, NodeId};
 use h5fs_reader::wire::{to_u64, to_usize};
 
 use crate::limits;
-use crate::view::csv::fields::{Cell, Cells};
+use crate::view::csv::fields::{CellKind, Cells};
 use crate::view::elements::raw::RawElements;
 use crate::view::parquet::columns::FieldBuilder;
-use crate::view::parquet::encoding::{Encoding, ValueEncoding, dictionary, push_text};
+use crate::view::parquet::encoding::{ValueConversion, ValueEncoding, dictionary, push_text};
 use crate::view::parquet::field::{Field, FieldContent, utf8_name};
-use crate::view::parquet::leaf::{Body, Dictionary, EncodedValues, Leaf};
+use crate::view::parquet::leaf::{Dictionary, EncodedValues, Leaf, PageLayout};
 use crate::view::parquet::ragged::IndexedLists;
 use crate::view::parquet::runs::RunNumbers;
-use crate::view::parquet::schema::{Physical, Type, Unit};
+use crate::view::parquet::schema::{ColumnType, PhysicalType, TimestampUnit};
 use crate::view::parquet::stored::{MissingValueRule, PointerContext, RowBytes, ValueLocation};
 use crate::view::parquet::table::{KeyValueMetadata, ParquetFields, ParquetTable};
 use crate::view::parquet::texts::TextColumn;
 use crate::view::table::column::{Column, ColumnSource, GroupTable, MissingRule, RowField};
-use crate::view::table::rows::{Rows, TableContext};
+use crate::view::table::rows::{TableContext, TableRows};
 use crate::view::table::time::{PandasTime, TimeUnit};
 use crate::view::texts::json::SharedPaths;
 
 /// Maximum length in bytes of the text of a duration, a day or a period.
-const TIME_TEXT: u64 = 64;
+const MAX_TIME_TEXT_BYTES: u64 = 64;
 
 /// The file that contains the group, and the functions that access its other objects.
 pub(crate) struct TableFile<'a> {
@@ -177,18 +177,20 @@ impl FieldArrays<'_> {
                 time: PandasTime::Instant { unit, is_utc },
             } => self.instant_field(values, *unit, *is_utc)?,
             ColumnSource::Times { .. } => {
-                let body = Body::Slots(TIME_TEXT + 4);
+                let body = PageLayout::Slots(MAX_TIME_TEXT_BYTES + 4);
                 return self.text_field(source, body).map(Some);
             }
             ColumnSource::Categories { codes, names } => self.category_field(codes, names)?,
             ColumnSource::Lists { ends, values } => self.list_field(ends, values)?,
-            ColumnSource::Places { values, bound } => self.bounded_integer_field(values, *bound)?,
+            ColumnSource::BoundedIndices { values, bound } => {
+                self.bounded_integer_field(values, *bound)?
+            }
             ColumnSource::Runs { ends, .. } => self.run_field(ends)?,
             ColumnSource::Texts(_) => None,
         };
         match content {
             Some(content) => Ok(Some(content)),
-            None => self.text_field(source, Body::Counted).map(Some),
+            None => self.text_field(source, PageLayout::Counted).map(Some),
         }
     }
 
@@ -210,8 +212,8 @@ impl FieldArrays<'_> {
     }
 
     fn value_field(&mut self, name: &str, part: &RowField) -> Result<Option<FieldContent>> {
-        let mut builder = self.builder(part)?;
-        let content = builder.content(name, &part.datatype, part.offset, &[])?;
+        let mut builder = self.field_builder(part)?;
+        let content = builder.field_content(name, &part.datatype, part.offset, &[])?;
         self.columns_without_field
             .append(&mut builder.members_without_field);
         self.columns_without_field.truncate(limits::PARQUET_SAID);
@@ -229,7 +231,9 @@ impl FieldArrays<'_> {
             return Ok(None);
         };
         let absent = match missing {
-            MissingRule::MaskNotZero(mask) => MissingValueRule::MaskNotZero(self.locate(mask)?),
+            MissingRule::MaskNotZero(mask) => {
+                MissingValueRule::MaskNotZero(self.value_location(mask)?)
+            }
             MissingRule::Number(number) => match numbers::StoredType::new(&values.datatype) {
                 Some(stored) if !matches!(values.datatype.class, Class::Enumeration { .. }) => {
                     MissingValueRule::Number(stored, *number)
@@ -258,13 +262,13 @@ impl FieldArrays<'_> {
         };
         let (counted, each) = match unit.per_second {
             0 => return Ok(None),
-            each if each <= MICROSECONDS => (Unit::Microsecond, MICROSECONDS / each),
-            each => (Unit::Nanosecond, 1000 * MICROSECONDS / each),
+            each if each <= MICROSECONDS => (TimestampUnit::Microsecond, MICROSECONDS / each),
+            each => (TimestampUnit::Nanosecond, 1000 * MICROSECONDS / each),
         };
         let encoded = ValueEncoding {
-            kind: Type::timestamp(counted, is_utc),
-            body: Body::Plain(8),
-            encoding: Encoding::Ticks(stored, each.into()),
+            kind: ColumnType::timestamp(counted, is_utc),
+            body: PageLayout::Plain(8),
+            encoding: ValueConversion::Ticks(stored, each.into()),
         };
         let absent = MissingValueRule::Integer(stored, i64::MIN.into());
         self.optional_field(encoded, values, absent)
@@ -285,15 +289,18 @@ impl FieldArrays<'_> {
         };
         let encoded = ValueEncoding {
             kind,
-            encoding: Encoding::Index(stored, dictionary.index_bytes, dictionary.count),
-            body: Body::Indices(dictionary),
+            encoding: ValueConversion::Index(stored, dictionary.index_bytes, dictionary.count),
+            body: PageLayout::Indices(dictionary),
         };
         self.optional_field(encoded, codes, MissingValueRule::Negative(stored))
     }
 
     /// Returns a dictionary of the category names; `None` if there are no names, or too many, or if
     /// a name is missing.
-    fn name_dictionary(&mut self, names: &Arc<ColumnSource>) -> Result<Option<(Type, Dictionary)>> {
+    fn name_dictionary(
+        &mut self,
+        names: &Arc<ColumnSource>,
+    ) -> Result<Option<(ColumnType, Dictionary)>> {
         let count = names.rows();
         if count == 0 || count > limits::PARQUET_DICTIONARY {
             return Ok(None);
@@ -314,12 +321,12 @@ impl FieldArrays<'_> {
             let mut value = Vec::with_capacity(text.len() + 4);
             push_text(&text, &mut value)?;
             bytes += to_u64(value.len());
-            if cell == Cell::Missing || bytes > limits::PARQUET_DICTIONARY_BYTES {
+            if cell == CellKind::Missing || bytes > limits::PARQUET_DICTIONARY_BYTES {
                 return Ok(None);
             }
             values.push(value);
         }
-        Ok(Some((Type::STRING, dictionary(&values))))
+        Ok(Some((ColumnType::STRING, dictionary(&values))))
     }
 
     /// Returns a dictionary of categories that are numbers.
@@ -328,9 +335,9 @@ impl FieldArrays<'_> {
         encoded: ValueEncoding,
         part: &RowField,
         count: u64,
-    ) -> Result<(Type, Dictionary)> {
+    ) -> Result<(ColumnType, Dictionary)> {
         let kind = encoded.kind;
-        let mut builder = self.builder(part)?;
+        let mut builder = self.field_builder(part)?;
         let content = builder.encoded_leaf(encoded, &part.datatype, part.offset, &[], None)?;
         let mut written = EncodedValues::default();
         if let Some(FieldContent::Leaf(leaf)) = content {
@@ -357,11 +364,11 @@ impl FieldArrays<'_> {
         };
         let width = encoded.kind.physical.bytes();
         let encoded = ValueEncoding {
-            encoding: Encoding::Index(stored, width, bound),
+            encoding: ValueConversion::Index(stored, width, bound),
             ..encoded
         };
         let (datatype, offset) = (&values.datatype, values.offset);
-        let mut builder = self.builder(values)?;
+        let mut builder = self.field_builder(values)?;
         builder.encoded_leaf(encoded, datatype, offset, &[], None)
     }
 
@@ -372,13 +379,13 @@ impl FieldArrays<'_> {
             return Ok(None);
         };
         let values = RunNumbers {
-            location: self.locate(ends)?,
+            location: self.value_location(ends)?,
             stored,
             count: ends.rows().saturating_sub(1),
         };
         Ok(Some(FieldContent::Leaf(Box::new(Leaf {
-            kind: Type::plain(Physical::Int64),
-            body: Body::Plain(8),
+            kind: ColumnType::plain(PhysicalType::Int64),
+            body: PageLayout::Plain(8),
             is_optional: false,
             values: Box::new(values),
             variable_lists: None,
@@ -395,16 +402,16 @@ impl FieldArrays<'_> {
             return Ok(None);
         };
         let lists = IndexedLists {
-            location: self.locate(ends)?,
+            location: self.value_location(ends)?,
             stored,
             elements: values.rows(),
         };
-        let mut builder = self.builder(values)?;
+        let mut builder = self.field_builder(values)?;
         let (datatype, offset) = (&values.datatype, values.offset);
         let content = builder.encoded_leaf(encoded, datatype, offset, &[], None)?;
         Ok(content.map(|content| match content {
-            FieldContent::Leaf(leaf) => FieldContent::Ragged(Box::new(Leaf {
-                body: Body::Counted,
+            FieldContent::Leaf(leaf) => FieldContent::VariableLengthList(Box::new(Leaf {
+                body: PageLayout::Counted,
                 variable_lists: Some(Box::new(lists)),
                 ..*leaf
             })),
@@ -419,15 +426,15 @@ impl FieldArrays<'_> {
         absent: MissingValueRule,
     ) -> Result<Option<FieldContent>> {
         let (datatype, offset) = (&values.datatype, values.offset);
-        let mut builder = self.builder(values)?;
+        let mut builder = self.field_builder(values)?;
         builder.encoded_leaf(encoded, datatype, offset, &[], Some(absent))
     }
 
     /// Returns a field with the texts that the column has in the group's CSV.
-    fn text_field(&mut self, source: ColumnSource, body: Body) -> Result<FieldContent> {
+    fn text_field(&mut self, source: ColumnSource, body: PageLayout) -> Result<FieldContent> {
         let rows = self.open_column(source)?;
         Ok(FieldContent::Leaf(Box::new(Leaf {
-            kind: Type::STRING,
+            kind: ColumnType::STRING,
             body,
             is_optional: true,
             values: Box::new(TextColumn { rows }),
@@ -436,7 +443,7 @@ impl FieldArrays<'_> {
     }
 
     /// Opens a table that has only this column of the group's table.
-    fn open_column(&self, source: ColumnSource) -> Result<Rows> {
+    fn open_column(&self, source: ColumnSource) -> Result<TableRows> {
         let mut table = GroupTable::with_row_count(source.rows());
         table.push(Vec::new(), source)?;
         let surroundings = TableContext {
@@ -444,19 +451,19 @@ impl FieldArrays<'_> {
             container: Arc::clone(&self.table_file.container),
             paths: Arc::clone(&self.table_file.paths),
         };
-        Rows::open(table, surroundings, self.table_file.verify)
+        TableRows::open(table, surroundings, self.table_file.verify)
     }
 
-    fn builder(&mut self, part: &RowField) -> Result<FieldBuilder> {
+    fn field_builder(&mut self, part: &RowField) -> Result<FieldBuilder> {
         Ok(FieldBuilder::new(
-            self.rows(part)?,
+            self.open_rows(part)?,
             Arc::clone(&self.pointers),
         ))
     }
 
-    fn locate(&mut self, part: &RowField) -> Result<ValueLocation> {
+    fn value_location(&mut self, part: &RowField) -> Result<ValueLocation> {
         Ok(ValueLocation {
-            rows: self.rows(part)?,
+            rows: self.open_rows(part)?,
             offset: to_usize(part.offset)?,
             size: to_usize(part.datatype.size.into())?,
         })
@@ -464,15 +471,15 @@ impl FieldArrays<'_> {
 
     /// Opens the rows of an array for a single column, so that the array's prefetching follows this
     /// column alone.
-    fn rows(&mut self, part: &RowField) -> Result<RowBytes> {
-        let reader = self.reader(part)?;
+    fn open_rows(&mut self, part: &RowField) -> Result<RowBytes> {
+        let reader = self.open_reader(part)?;
         Ok(RowBytes {
             content: Arc::new(RawElements::new(reader)),
             row_bytes: part.row_bytes()?,
         })
     }
 
-    fn reader(&mut self, part: &RowField) -> Result<Arc<Reader>> {
+    fn open_reader(&mut self, part: &RowField) -> Result<Arc<Reader>> {
         let description = Arc::as_ptr(&part.array);
         if let Some(reader) = self.readers.get(&description) {
             return Ok(Arc::clone(reader));

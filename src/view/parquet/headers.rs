@@ -3,8 +3,8 @@
 use h5fs_reader::wire::to_u64;
 
 use crate::view::parquet::field::LeafColumn;
-use crate::view::parquet::leaf::{Body, Dictionary};
-use crate::view::parquet::thrift::Struct;
+use crate::view::parquet::leaf::{Dictionary, PageLayout};
+use crate::view::parquet::thrift::StructWriter;
 
 /// The numbers of the encodings PLAIN, RLE and RLE_DICTIONARY in parquet.thrift (`Encoding`).
 pub(super) const PLAIN: i32 = 0;
@@ -14,10 +14,10 @@ pub(super) const RLE_DICTIONARY: i32 = 8;
 /// Returns the header of a dictionary page.
 pub(super) fn dictionary_header(dictionary: &Dictionary) -> Vec<u8> {
     let bytes = as_i32(to_u64(dictionary.values.len()));
-    let page = Struct::default()
+    let page = StructWriter::default()
         .i32(1, as_i32(dictionary.count))
         .i32(2, PLAIN);
-    Struct::default()
+    StructWriter::default()
         .i32(1, 2)
         .i32(2, bytes)
         .i32(3, bytes)
@@ -29,16 +29,16 @@ pub(super) fn dictionary_header(dictionary: &Dictionary) -> Vec<u8> {
 /// and `bytes` its length without the header.
 pub(super) fn page_header(column: &LeafColumn, entries: u64, bytes: u64) -> Vec<u8> {
     let encoding = match column.leaf.body {
-        Body::Indices(_) => RLE_DICTIONARY,
+        PageLayout::Indices(_) => RLE_DICTIONARY,
         _ => PLAIN,
     };
-    let page = Struct::default()
+    let page = StructWriter::default()
         .i32(1, as_i32(entries))
         .i32(2, encoding)
         .i32(3, RLE)
         .i32(4, RLE);
     let bytes = as_i32(bytes);
-    Struct::default()
+    StructWriter::default()
         .i32(1, 0)
         .i32(2, bytes)
         .i32(3, bytes)

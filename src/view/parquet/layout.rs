@@ -9,7 +9,7 @@ use h5fs_reader::wire::{to_u64, to_usize};
 use crate::limits;
 use crate::view::parquet::field::LeafColumn;
 use crate::view::parquet::headers::{dictionary_header, page_header};
-use crate::view::parquet::leaf::Body;
+use crate::view::parquet::leaf::PageLayout;
 use crate::view::parquet::levels::{ListLevels, bit_packed_bytes, bit_packed_header};
 
 /// The magic bytes at both ends of a Parquet file.
@@ -17,19 +17,19 @@ pub(super) const MAGIC: &[u8; 4] = b"PAR1";
 
 /// Alignment of column chunks in bytes. It ensures that a page of the kernel's page cache never has
 /// bytes of two chunks. If one chunk cannot be read, the others are still readable.
-const ALIGNED: u64 = 4096;
+const CHUNK_ALIGNMENT: u64 = 4096;
 
 /// Number of bytes that readers fetch from the end of a file to find the footer. If the footer is
 /// shorter, zeros precede it, so that fetching this range does not decode chunks. A damaged chunk
 /// then does not prevent reading the footer.
-const TAIL: u64 = 64 << 10;
+const FOOTER_FETCH_BYTES: u64 = 64 << 10;
 
 /// Maximum length of one read-ahead request of the kernel, in bytes.
 const READ_AHEAD: u64 = 1 << 20;
 
 /// Length in bytes below which a column chunk is not followed by zeros. After reading a shorter
 /// chunk, the kernel reads ahead only a little.
-const LITTLE: u64 = 64 << 10;
+const SHORT_CHUNK_BYTES: u64 = 64 << 10;
 
 /// The layout of a file: its row groups, and the offset of each.
 pub(super) struct FileLayout {
@@ -93,7 +93,7 @@ impl ChunkLayout {
     fn new(column: &LeafColumn, rows: u64, counted: ColumnCounts) -> Self {
         let entries = match column.leaf.variable_lists {
             Some(_) => counted.entries,
-            None => rows.saturating_mul(column.repeats()),
+            None => rows.saturating_mul(column.values_per_row()),
         };
         let levels = if column.leaf.variable_lists.is_some() {
             2 * level_bytes(entries)
@@ -109,7 +109,7 @@ impl ChunkLayout {
             0
         };
         let (dictionary, prefix) = match &column.leaf.body {
-            Body::Indices(dictionary) => {
+            PageLayout::Indices(dictionary) => {
                 let header = to_u64(dictionary_header(dictionary).len());
                 let head = 1 + to_u64(bit_packed_header(entries).len());
                 (header + to_u64(dictionary.values.len()), head)
@@ -119,7 +119,7 @@ impl ChunkLayout {
         let values = column
             .leaf
             .body
-            .bytes(rows, column.repeats(), counted.bytes);
+            .bytes(rows, column.values_per_row(), counted.bytes);
         let mut chunk = ChunkLayout {
             dictionary,
             header: 0,
@@ -164,7 +164,9 @@ impl RowGroup {
             let end = group.length.saturating_add(chunk.length());
             let is_last = group.starts.len() == columns.len();
             let end = end.saturating_add(padding_after(column, chunk.length(), is_last));
-            group.length = end.checked_next_multiple_of(ALIGNED).unwrap_or(u64::MAX);
+            group.length = end
+                .checked_next_multiple_of(CHUNK_ALIGNMENT)
+                .unwrap_or(u64::MAX);
             group.chunks.push(chunk);
         }
         group
@@ -215,19 +217,19 @@ impl FileLayout {
                 columns: counted_columns,
                 starts: Vec::new(),
             });
-            layout.find_starts(columns)?;
+            layout.compute_group_starts(columns)?;
         }
-        layout.check()?;
+        layout.check_limits()?;
         Ok(layout)
     }
 
-    fn find_starts(&mut self, columns: &[LeafColumn]) -> Result<()> {
-        let mut starts = vec![ALIGNED];
-        let mut end = ALIGNED;
+    fn compute_group_starts(&mut self, columns: &[LeafColumn]) -> Result<()> {
+        let mut starts = vec![CHUNK_ALIGNMENT];
+        let mut end = CHUNK_ALIGNMENT;
         for number in 0..self.groups {
-            let group = self.group(columns, number);
+            let group = self.row_group(columns, number);
             let pages = group.chunks.iter().map(ChunkLayout::page_bytes);
-            check_page(pages.max().unwrap_or(0))?;
+            check_page_length(pages.max().unwrap_or(0))?;
             end = end.saturating_add(group.length);
             starts.push(end);
         }
@@ -237,14 +239,14 @@ impl FileLayout {
         Ok(())
     }
 
-    fn check(&self) -> Result<()> {
+    fn check_limits(&self) -> Result<()> {
         const MOST: u64 = i64::MAX.unsigned_abs();
         if self.groups > 1 {
             let pages = self.full_group.chunks.iter().map(ChunkLayout::page_bytes);
-            check_page(pages.max().unwrap_or(0))?;
+            check_page_length(pages.max().unwrap_or(0))?;
         }
         let pages = self.last_group.chunks.iter().map(ChunkLayout::page_bytes);
-        check_page(pages.max().unwrap_or(0))?;
+        check_page_length(pages.max().unwrap_or(0))?;
         if self.footer_offset() > MOST {
             return Err(Error::limit("size of a Parquet file", MOST));
         }
@@ -260,7 +262,7 @@ impl FileLayout {
             }
             None => number
                 .saturating_mul(self.full_group.length)
-                .saturating_add(ALIGNED),
+                .saturating_add(CHUNK_ALIGNMENT),
         }
     }
 
@@ -268,7 +270,7 @@ impl FileLayout {
     pub(super) fn footer_offset(&self) -> u64 {
         match self.groups {
             0 => self.groups_end(),
-            _ => self.groups_end().saturating_add(TAIL),
+            _ => self.groups_end().saturating_add(FOOTER_FETCH_BYTES),
         }
     }
 
@@ -290,14 +292,14 @@ impl FileLayout {
                 to_u64(behind.saturating_sub(1))
             }
             None => {
-                let inside = offset.saturating_sub(ALIGNED);
+                let inside = offset.saturating_sub(CHUNK_ALIGNMENT);
                 inside.checked_div(self.full_group.length).unwrap_or(0)
             }
         }
     }
 
     /// Returns the number of rows in the file.
-    pub(super) fn count(&self) -> u64 {
+    pub(super) fn row_count(&self) -> u64 {
         self.rows.end.saturating_sub(self.rows.start)
     }
 
@@ -310,12 +312,12 @@ impl FileLayout {
     /// Returns the range of a row group's rows in the source.
     pub(super) fn group_row_range(&self, number: u64) -> Range<u64> {
         let first = self.first_row(number);
-        first..first.saturating_add(self.group_of_same_rows(number).rows)
+        first..first.saturating_add(self.uncounted_group(number).rows)
     }
 
     /// Returns the layout of a row group with the same number of rows as row group `number`, in
     /// which counted columns have a length of 0.
-    fn group_of_same_rows(&self, number: u64) -> &Arc<RowGroup> {
+    fn uncounted_group(&self, number: u64) -> &Arc<RowGroup> {
         let is_last = number.saturating_add(1) >= self.groups;
         if is_last {
             &self.last_group
@@ -324,8 +326,8 @@ impl FileLayout {
         }
     }
 
-    pub(super) fn group(&self, columns: &[LeafColumn], number: u64) -> Arc<RowGroup> {
-        let like = self.group_of_same_rows(number);
+    pub(super) fn row_group(&self, columns: &[LeafColumn], number: u64) -> Arc<RowGroup> {
+        let like = self.uncounted_group(number);
         match &self.counts {
             None => Arc::clone(like),
             Some(counts) => {
@@ -355,7 +357,7 @@ fn padding_after(column: &LeafColumn, length: u64, is_last: bool) -> u64 {
         origin.is_some_and(|origin| origin.is_costly_to_read() && (origin.is_only_leaf || is_last));
     match length {
         _ if !is_kept_apart => 0,
-        0..LITTLE => 0,
+        0..SHORT_CHUNK_BYTES => 0,
         // The kernel reads ahead twice the bytes of the last read, up to its maximum. During a long
         // read, it has already requested the part after the next one.
         _ if length <= READ_AHEAD / 4 => length,
@@ -370,7 +372,7 @@ fn level_bytes(entries: u64) -> u64 {
     4 + to_u64(bit_packed_header(entries).len()) + bit_packed_bytes(entries, 1)
 }
 
-fn check_page(bytes: u64) -> Result<()> {
+fn check_page_length(bytes: u64) -> Result<()> {
     if bytes > limits::PARQUET_PAGE {
         let most = limits::PARQUET_PAGE;
         return Err(Error::limit("bytes of a page of a Parquet file", most));

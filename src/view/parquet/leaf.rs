@@ -8,12 +8,12 @@ use h5fs_reader::error::{Error, Result};
 use h5fs_reader::wire::to_usize;
 
 use crate::view::View;
-use crate::view::parquet::schema::{Physical, Type};
+use crate::view::parquet::schema::{ColumnType, PhysicalType};
 
 /// A column: the type of its values, their layout, and where they come from.
 pub(super) struct Leaf {
-    pub(super) kind: Type,
-    pub(super) body: Body,
+    pub(super) kind: ColumnType,
+    pub(super) body: PageLayout,
     /// Whether values may be missing. Elements of fixed-length lists are never missing.
     pub(super) is_optional: bool,
     pub(super) values: Box<dyn LeafValues>,
@@ -24,7 +24,7 @@ pub(super) struct Leaf {
 
 /// The layout of the values in a page.
 #[derive(Debug, Clone)]
-pub(super) enum Body {
+pub(super) enum PageLayout {
     /// Values of this many bytes each, one after another.
     Plain(u64),
     /// One bit for each value, beginning with the lowest bit of a byte.
@@ -159,14 +159,14 @@ impl Dictionary {
     ///
     /// # Errors
     /// `Corrupt` if the index is out of range.
-    pub(super) fn value(&self, index: &[u8], kind: Type) -> Result<Vec<u8>> {
+    pub(super) fn value(&self, index: &[u8], kind: ColumnType) -> Result<Vec<u8>> {
         let index = index.iter().rev();
         let index = index.fold(0, |index, &byte| index << 8 | usize::from(byte));
         let mut entries: &[u8] = &self.values;
         let mut entry: &[u8] = &[];
         for _ in 0..=index {
             let length = match kind.physical {
-                Physical::ByteArray => {
+                PhysicalType::ByteArray => {
                     let length = entries.first_chunk().copied().map_or(0, u32::from_le_bytes);
                     to_usize(u64::from(length) + 4)?
                 }
@@ -183,23 +183,23 @@ impl Leaf {
     /// Returns whether the length or the number of the values must be counted before the file is
     /// created.
     pub(super) fn has_counted_length(&self) -> bool {
-        matches!(self.body, Body::Counted)
+        matches!(self.body, PageLayout::Counted)
     }
 }
 
-impl Body {
+impl PageLayout {
     /// Returns the length in bytes of the values of `rows` rows, each of which has `repeats`
     /// values. `counted` is the counted length, if the column is counted.
     pub(super) fn bytes(&self, rows: u64, repeats: u64, counted: u64) -> u64 {
         let values = rows.saturating_mul(repeats);
         match self {
-            Body::Plain(width) | Body::Slots(width) => values.saturating_mul(*width),
-            Body::Bits => values.div_ceil(8),
-            Body::Indices(dictionary) => values
+            PageLayout::Plain(width) | PageLayout::Slots(width) => values.saturating_mul(*width),
+            PageLayout::Bits => values.div_ceil(8),
+            PageLayout::Indices(dictionary) => values
                 .div_ceil(8)
                 .saturating_mul(8)
                 .saturating_mul(dictionary.index_bytes),
-            Body::Counted => counted,
+            PageLayout::Counted => counted,
         }
     }
 }

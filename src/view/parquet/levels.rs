@@ -6,12 +6,12 @@
 
 use std::ops::Range;
 
-use crate::view::parquet::thrift::varint;
+use crate::view::parquet::thrift::append_varint;
 
 /// Returns the header of one bit-packed run of `count` numbers.
 pub(super) fn bit_packed_header(count: u64) -> Vec<u8> {
     let mut head = Vec::new();
-    varint(count.div_ceil(8) << 1 | 1, &mut head);
+    append_varint(count.div_ceil(8) << 1 | 1, &mut head);
     head
 }
 
@@ -48,11 +48,11 @@ impl ListLevels<'_> {
     pub(super) fn length(&self) -> u64 {
         let repetition =
             bit_packed_header(self.count).len() as u64 + bit_packed_bytes(self.count, self.bits());
-        4 + repetition + self.definition().len() as u64
+        4 + repetition + self.definition_levels().len() as u64
     }
 
     /// Returns the bytes before the repetition levels: their length, and the header of their run.
-    pub(super) fn head(&self) -> Vec<u8> {
+    pub(super) fn repetition_head(&self) -> Vec<u8> {
         let head = bit_packed_header(self.count);
         let length = head.len() as u64 + bit_packed_bytes(self.count, self.bits());
         let mut out = (length as u32).to_le_bytes().to_vec();
@@ -61,12 +61,12 @@ impl ListLevels<'_> {
     }
 
     /// Returns the length in bytes of the run of repetition levels.
-    pub(super) fn run_bytes(&self) -> u64 {
+    pub(super) fn repetition_run_length(&self) -> u64 {
         bit_packed_bytes(self.count, self.bits())
     }
 
     /// Returns the bytes `range` of the run of repetition levels.
-    pub(super) fn run(&self, range: Range<u64>) -> Vec<u8> {
+    pub(super) fn repetition_run(&self, range: Range<u64>) -> Vec<u8> {
         let bits = u64::from(self.bits());
         // Eight levels of n bits take n bytes.
         let (first, last) = (range.start / bits, range.end.div_ceil(bits));
@@ -75,7 +75,7 @@ impl ListLevels<'_> {
             let levels = (0..8).map(|place| 8 * group + place);
             let word = levels.enumerate().fold(0_u64, |word, (place, number)| {
                 let level = if number < self.count {
-                    self.level(number)
+                    self.repetition_level(number)
                 } else {
                     0
                 };
@@ -91,7 +91,7 @@ impl ListLevels<'_> {
 
     /// Returns the repetition level of value `number`: the number of enclosing lists that the value
     /// continues. The level is 0 for the first value of a row.
-    fn level(&self, number: u64) -> u64 {
+    fn repetition_level(&self, number: u64) -> u64 {
         let mut rest = number;
         for (depth, &count) in self.lists.iter().enumerate().rev() {
             let count = u64::from(count.max(1));
@@ -104,9 +104,9 @@ impl ListLevels<'_> {
     }
 
     /// Returns the definition levels, which say that all values are present.
-    pub(super) fn definition(&self) -> Vec<u8> {
+    pub(super) fn definition_levels(&self) -> Vec<u8> {
         let mut run = Vec::new();
-        varint(self.count << 1, &mut run);
+        append_varint(self.count << 1, &mut run);
         run.push(self.lists.len() as u8);
         let mut out = (run.len() as u32).to_le_bytes().to_vec();
         out.extend(run);
@@ -124,19 +124,21 @@ mod tests {
             lists: &[2, 3],
             count: 12,
         };
-        let of_each: Vec<u64> = (0..12).map(|number| levels.level(number)).collect();
+        let of_each: Vec<u64> = (0..12)
+            .map(|number| levels.repetition_level(number))
+            .collect();
         assert_eq!(of_each, [0, 2, 2, 1, 2, 2, 0, 2, 2, 1, 2, 2]);
-        let whole = levels.run(0..levels.run_bytes());
+        let whole = levels.repetition_run(0..levels.repetition_run_length());
         // There are two bits for each level, the first in the lowest bits. The run has 2 + 2 bytes.
         assert_eq!(whole, [0b0110_1000, 0b1000_1010, 0b1010_0110, 0]);
         for start in 0..4 {
             for end in start..4 {
                 let part = &whole[start as usize..end as usize];
-                assert_eq!(levels.run(start..end), part);
+                assert_eq!(levels.repetition_run(start..end), part);
             }
         }
-        assert_eq!(levels.definition(), [2, 0, 0, 0, 24, 2]);
-        assert_eq!(levels.head(), [5, 0, 0, 0, 2 << 1 | 1]);
+        assert_eq!(levels.definition_levels(), [2, 0, 0, 0, 24, 2]);
+        assert_eq!(levels.repetition_head(), [5, 0, 0, 0, 2 << 1 | 1]);
         assert_eq!(levels.length(), 4 + 1 + 4 + 6);
     }
 }

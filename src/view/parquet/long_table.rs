@@ -28,10 +28,12 @@ use crate::view::cf::column::{DecodedColumn, RowNumberColumn};
 use crate::view::cf::decoding::{DecodedKind, Decoding};
 use crate::view::cf::row_mapping::RowMapping;
 use crate::view::cf::table::{LongColumn, LongTable};
-use crate::view::parquet::encoding::{Encoding, ValueEncoding, dictionary};
+use crate::view::parquet::encoding::{ValueConversion, ValueEncoding, dictionary};
 use crate::view::parquet::field::{Field, FieldContent, utf8_name};
-use crate::view::parquet::leaf::{BATCH_BYTES, Body, EncodedValues, Leaf, LeafValues, ValueOrigin};
-use crate::view::parquet::schema::{Logical, Physical, Type, Unit};
+use crate::view::parquet::leaf::{
+    BATCH_BYTES, EncodedValues, Leaf, LeafValues, PageLayout, ValueOrigin,
+};
+use crate::view::parquet::schema::{ColumnType, LogicalType, PhysicalType, TimestampUnit};
 use crate::view::parquet::stored::PointerContext;
 use crate::view::parquet::table::{KeyValueMetadata, ParquetFields, ParquetTable};
 
@@ -83,10 +85,10 @@ pub(crate) fn long_table(
 /// Returns the column with the row numbers in a dimension.
 fn row_number_leaf(numbers: RowNumberColumn) -> Leaf {
     Leaf {
-        kind: Type::plain(Physical::Int64),
-        body: Body::Plain(8),
+        kind: ColumnType::plain(PhysicalType::Int64),
+        body: PageLayout::Plain(8),
         is_optional: false,
-        values: Box::new(RowNumbers(numbers.row_mapping)),
+        values: Box::new(RowNumberValues(numbers.row_mapping)),
         variable_lists: None,
     }
 }
@@ -104,13 +106,13 @@ fn column_leaf(
             Err(reason) => return Ok(Err(reason)),
         },
         DecodedKind::Number(size) => ValueEncoding {
-            kind: Type::plain(if size == 4 {
-                Physical::Float
+            kind: ColumnType::plain(if size == 4 {
+                PhysicalType::Float
             } else {
-                Physical::Double
+                PhysicalType::Double
             }),
-            body: Body::Plain(size.into()),
-            encoding: Encoding::Copy,
+            body: PageLayout::Plain(size.into()),
+            encoding: ValueConversion::Copy,
         },
         DecodedKind::Integer(integers) => {
             match ValueEncoding::from_number_type(&integers.datatype()) {
@@ -120,26 +122,26 @@ fn column_leaf(
         }
         DecodedKind::Instant { is_nanosecond } => {
             let unit = if is_nanosecond {
-                Unit::Nanosecond
+                TimestampUnit::Nanosecond
             } else {
-                Unit::Microsecond
+                TimestampUnit::Microsecond
             };
             ValueEncoding {
-                kind: Type::timestamp(unit, false),
-                body: Body::Plain(8),
-                encoding: Encoding::Copy,
+                kind: ColumnType::timestamp(unit, false),
+                body: PageLayout::Plain(8),
+                encoding: ValueConversion::Copy,
             }
         }
-        DecodedKind::Time(bytes) => text_encoding(Body::Slots(to_u64(bytes) + 4)),
+        DecodedKind::Time(bytes) => text_encoding(PageLayout::Slots(to_u64(bytes) + 4)),
         DecodedKind::Boolean => ValueEncoding {
-            kind: Type::plain(Physical::Boolean),
-            body: Body::Bits,
-            encoding: Encoding::Copy,
+            kind: ColumnType::plain(PhysicalType::Boolean),
+            body: PageLayout::Bits,
+            encoding: ValueConversion::Copy,
         },
         DecodedKind::Text => text_encoding(match elements.datatype.class {
-            Class::String { .. } => Body::Slots(u64::from(elements.datatype.size) + 4),
-            Class::Ucs4(_) => Body::Slots(u64::from(elements.datatype.size) + 4),
-            _ => Body::Counted,
+            Class::String { .. } => PageLayout::Slots(u64::from(elements.datatype.size) + 4),
+            Class::Ucs4(_) => PageLayout::Slots(u64::from(elements.datatype.size) + 4),
+            _ => PageLayout::Counted,
         }),
     };
     let is_stored = matches!(decoding.decoded_kind(), DecodedKind::Stored);
@@ -157,12 +159,12 @@ fn column_leaf(
         kind,
         encoding: has_encoding.then_some(encoded.encoding),
         is_stored,
-        is_text: kind.logical == Logical::String && !is_stored,
+        is_text: kind.logical == LogicalType::String && !is_stored,
         pointers: Arc::clone(pointers),
     };
     if is_shared
         && count <= limits::PARQUET_DICTIONARY
-        && !matches!(body, Body::Bits)
+        && !matches!(body, PageLayout::Bits)
         && let Some(leaf) = dictionary_leaf(&values, &body, count)?
     {
         return Ok(Ok(leaf));
@@ -177,18 +179,18 @@ fn column_leaf(
     }))
 }
 
-fn text_encoding(body: Body) -> ValueEncoding {
+fn text_encoding(body: PageLayout) -> ValueEncoding {
     ValueEncoding {
-        kind: Type::STRING,
+        kind: ColumnType::STRING,
         body,
-        encoding: Encoding::Copy,
+        encoding: ValueConversion::Copy,
     }
 }
 
 /// Returns a column with a dictionary of the coordinate's values; `None` if a row may have no
 /// value, if a value is missing, or if the values are too long for a dictionary. `body` is the
 /// layout that the values would have without a dictionary.
-fn dictionary_leaf(values: &LongValues, body: &Body, count: u64) -> Result<Option<Leaf>> {
+fn dictionary_leaf(values: &LongValues, body: &PageLayout, count: u64) -> Result<Option<Leaf>> {
     let kind = values.kind;
     let Some(place) = values.column.row_mapping() else {
         return Ok(None);
@@ -203,7 +205,7 @@ fn dictionary_leaf(values: &LongValues, body: &Body, count: u64) -> Result<Optio
     let Some(mut all) = values.coordinate_values(count)? else {
         return Ok(None);
     };
-    if let Body::Indices(own) = body {
+    if let PageLayout::Indices(own) = body {
         // The values are dictionary indices themselves, in the dictionary of all one-byte values.
         all = all
             .iter()
@@ -211,15 +213,15 @@ fn dictionary_leaf(values: &LongValues, body: &Body, count: u64) -> Result<Optio
             .collect::<Result<_>>()?;
     }
     let dictionary = dictionary(&all);
-    let indices = Indices {
+    let indices = CoordinateIndices {
         row_mapping: place.clone(),
-        bytes: to_usize(dictionary.index_bytes)?,
+        index_size: to_usize(dictionary.index_bytes)?,
         values: all,
         kind,
     };
     Ok(Some(Leaf {
         kind,
-        body: Body::Indices(dictionary),
+        body: PageLayout::Indices(dictionary),
         is_optional: false,
         values: Box::new(indices),
         variable_lists: None,
@@ -229,10 +231,10 @@ fn dictionary_leaf(values: &LongValues, body: &Body, count: u64) -> Result<Optio
 /// The decoded elements of a variable or a coordinate, as values of a Parquet column.
 struct LongValues {
     column: DecodedColumn,
-    kind: Type,
+    kind: ColumnType,
     /// The encoding of stored values, or of decoded integers; `None` for values that are decoded to
     /// another type.
-    encoding: Option<Encoding>,
+    encoding: Option<ValueConversion>,
     is_stored: bool,
     is_text: bool,
     pointers: Arc<PointerContext>,
@@ -240,7 +242,7 @@ struct LongValues {
 
 impl LongValues {
     /// Appends the Parquet value of an element. Returns false if the element is missing.
-    fn push(&self, element: &[u8], out: &mut Vec<u8>) -> Result<bool> {
+    fn push_element(&self, element: &[u8], out: &mut Vec<u8>) -> Result<bool> {
         let PointerContext { container, paths } = &*self.pointers;
         let most = out.len().saturating_add(limits::PARQUET_TEXT);
         let context = TextContext::new(&**container, &**paths, most);
@@ -293,7 +295,7 @@ impl LongValues {
                     return Ok(());
                 }
                 let is_there = match element {
-                    Some(element) => self.push(element, &mut out.bytes)?,
+                    Some(element) => self.push_element(element, &mut out.bytes)?,
                     None => false,
                 };
                 out.present.push(is_there);
@@ -317,7 +319,7 @@ impl LongValues {
         let mut together = 0;
         for element in bytes.chunks_exact(size) {
             let mut value = Vec::new();
-            let is_there = self.push(element, &mut value)?;
+            let is_there = self.push_element(element, &mut value)?;
             together += to_u64(value.len());
             if !is_there || together > limits::PARQUET_DICTIONARY_BYTES {
                 return Ok(None);
@@ -368,24 +370,24 @@ impl LeafValues for LongValues {
 }
 
 /// The dictionary indices of a coordinate's values, computed from the row numbers.
-struct Indices {
+struct CoordinateIndices {
     row_mapping: RowMapping,
     /// Size of one dictionary index in bytes: 1 or 2.
-    bytes: usize,
+    index_size: usize,
     /// The values of the dictionary, each in PLAIN encoding.
     values: Vec<Vec<u8>>,
-    kind: Type,
+    kind: ColumnType,
 }
 
-impl LeafValues for Indices {
+impl LeafValues for CoordinateIndices {
     fn row_bytes(&self) -> u64 {
-        to_u64(self.bytes)
+        to_u64(self.index_size)
     }
 
     fn write(&self, rows: Range<u64>, _: &CancelToken, out: &mut EncodedValues) -> Result<()> {
         for row in rows {
             let index = self.row_mapping.element_of_row(row).to_le_bytes();
-            out.bytes.extend_from_slice(&index[..self.bytes]);
+            out.bytes.extend_from_slice(&index[..self.index_size]);
         }
         Ok(())
     }
@@ -412,11 +414,11 @@ impl LeafValues for Indices {
 /// Returns the minimum and the maximum of `values`, which must be signed integers or floating-point
 /// numbers. Returns `None` for other values, if a value is NaN or an integer that `f64` cannot
 /// represent, and if a bound is a floating-point zero.
-fn bounds(values: &[Vec<u8>], kind: Type) -> Option<[Vec<u8>; 2]> {
+fn bounds(values: &[Vec<u8>], kind: ColumnType) -> Option<[Vec<u8>; 2]> {
     let is_plain = !matches!(
         kind.logical,
-        Logical::String
-            | Logical::Integer {
+        LogicalType::String
+            | LogicalType::Integer {
                 is_signed: false,
                 ..
             }
@@ -426,15 +428,15 @@ fn bounds(values: &[Vec<u8>], kind: Type) -> Option<[Vec<u8>; 2]> {
     }
     let number = |value: &Vec<u8>| -> Option<f64> {
         Some(match kind.physical {
-            Physical::Int32 => i32::from_le_bytes(value.as_slice().try_into().ok()?).into(),
-            Physical::Int64 => {
+            PhysicalType::Int32 => i32::from_le_bytes(value.as_slice().try_into().ok()?).into(),
+            PhysicalType::Int64 => {
                 let number = i64::from_le_bytes(value.as_slice().try_into().ok()?);
                 // A bound must be exact.
                 let real = number as f64;
                 (real as i64 == number).then_some(real)?
             }
-            Physical::Float => f32::from_le_bytes(value.as_slice().try_into().ok()?).into(),
-            Physical::Double => f64::from_le_bytes(value.as_slice().try_into().ok()?),
+            PhysicalType::Float => f32::from_le_bytes(value.as_slice().try_into().ok()?).into(),
+            PhysicalType::Double => f64::from_le_bytes(value.as_slice().try_into().ok()?),
             _ => return None,
         })
     };
@@ -453,15 +455,15 @@ fn bounds(values: &[Vec<u8>], kind: Type) -> Option<[Vec<u8>; 2]> {
     }
     // Positive and negative zero are equal, but only one of them is a valid bound.
     let is_zero = |(number, _): &(f64, &Vec<u8>)| *number == 0.0;
-    let is_real = matches!(kind.physical, Physical::Float | Physical::Double);
+    let is_real = matches!(kind.physical, PhysicalType::Float | PhysicalType::Double);
     let ends = ends.filter(|ends| !(is_real && ends.iter().any(is_zero)));
     ends.map(|ends| ends.map(|(_, value)| value.clone()))
 }
 
 /// A column with the position of each row along one dimension.
-struct RowNumbers(RowMapping);
+struct RowNumberValues(RowMapping);
 
-impl LeafValues for RowNumbers {
+impl LeafValues for RowNumberValues {
     fn row_bytes(&self) -> u64 {
         8
     }

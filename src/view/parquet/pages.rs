@@ -13,13 +13,13 @@ use h5fs_reader::wire::{to_u64, to_usize};
 use crate::view::parquet::field::LeafColumn;
 use crate::view::parquet::headers::{dictionary_header, page_header};
 use crate::view::parquet::layout::ChunkLayout;
-use crate::view::parquet::leaf::{Body, EncodedValues, Leaf};
+use crate::view::parquet::leaf::{EncodedValues, Leaf, PageLayout};
 use crate::view::parquet::levels::{ListLevels, bit_packed_bytes, bit_packed_header, bits};
 use crate::view::parquet::ragged;
-use crate::view::parquet::schema::Physical;
+use crate::view::parquet::schema::PhysicalType;
 
 /// Maximum memory in bytes for the marks (recorded offsets of some rows) of all pages.
-const MARKS: u64 = 1 << 20;
+const MARK_MEMORY: u64 = 1 << 20;
 
 /// The maximum number of marks (recorded row offsets) of a page, and the minimum distance between
 /// two marks in bytes.
@@ -49,7 +49,7 @@ impl PageWindow {
     }
 
     /// Returns the offset in the file of the first byte of the range that is not written yet.
-    pub(super) fn next(&self) -> u64 {
+    pub(super) fn next_offset(&self) -> u64 {
         self.range.start.saturating_add(to_u64(self.out.len()))
     }
 
@@ -96,11 +96,11 @@ impl PageWindow {
     }
 
     pub(super) fn add_bytes(&mut self, bytes: &[u8]) -> Result<()> {
-        self.add_part(to_u64(bytes.len()), |range| slice(bytes, range))
+        self.add_part(to_u64(bytes.len()), |range| copy_range(bytes, range))
     }
 }
 
-fn slice(bytes: &[u8], range: Range<u64>) -> Result<Vec<u8>> {
+fn copy_range(bytes: &[u8], range: Range<u64>) -> Result<Vec<u8>> {
     let (start, end) = (to_usize(range.start)?, to_usize(range.end)?);
     Ok(bytes.get(start..end).unwrap_or_default().to_vec())
 }
@@ -119,14 +119,14 @@ type PageMarks = Arc<Mutex<CheckpointList<u64>>>;
 
 /// A writer of column chunks. While it writes values of varying length, it records marks (offsets
 /// of some rows), from which later reads start.
-pub(super) struct Pages {
+pub(super) struct PageWriter {
     marks: Mutex<WeightedLru<(u64, usize), PageMarks>>,
 }
 
-impl Pages {
+impl PageWriter {
     pub(super) fn new() -> Self {
-        Pages {
-            marks: Mutex::new(WeightedLru::new(MARKS)),
+        PageWriter {
+            marks: Mutex::new(WeightedLru::new(MARK_MEMORY)),
         }
     }
 
@@ -146,30 +146,30 @@ impl Pages {
         window: &mut PageWindow,
     ) -> Result<()> {
         let (column, chunk) = (own.column, &own.chunk);
-        if let Body::Indices(dictionary) = &column.leaf.body {
+        if let PageLayout::Indices(dictionary) = &column.leaf.body {
             window.add_bytes(&dictionary_header(dictionary))?;
             window.add_bytes(&dictionary.values)?;
         }
         window.add_bytes(&page_header(column, chunk.entries, chunk.page_bytes()))?;
         write_levels(own, cancel, window)?;
-        if let Body::Indices(dictionary) = &column.leaf.body {
+        if let PageLayout::Indices(dictionary) = &column.leaf.body {
             window.add_bytes(&[8 * dictionary.index_bytes as u8])?;
             window.add_bytes(&bit_packed_header(chunk.entries))?;
         }
-        window.add_part(chunk.values, |range| self.values(own, range, cancel))
+        window.add_part(chunk.values, |range| self.value_bytes(own, range, cancel))
     }
 
     /// Returns the bytes `range` of the values in the chunk's data page.
-    fn values(
+    fn value_bytes(
         &self,
         own: &ColumnChunk<'_>,
         range: Range<u64>,
         cancel: &CancelToken,
     ) -> Result<Vec<u8>> {
-        let repeats = own.column.repeats();
+        let repeats = own.column.values_per_row();
         let leaf = &own.column.leaf;
         if let Some(elements) = element_range(own, cancel)? {
-            if leaf.kind.physical == Physical::ByteArray {
+            if leaf.kind.physical == PhysicalType::ByteArray {
                 let own = ColumnChunk {
                     rows: elements,
                     ..*own
@@ -184,13 +184,13 @@ impl Pages {
             return fixed_width_values(leaf, elements, width, range, cancel);
         }
         match &leaf.body {
-            Body::Bits if leaf.is_optional => pack_present_booleans(own, range, cancel),
-            Body::Bits => pack_booleans(own, range, cancel),
-            Body::Plain(width) if !leaf.is_optional => {
+            PageLayout::Bits if leaf.is_optional => pack_present_booleans(own, range, cancel),
+            PageLayout::Bits => pack_booleans(own, range, cancel),
+            PageLayout::Plain(width) if !leaf.is_optional => {
                 let width = width.saturating_mul(repeats);
                 fixed_width_values(leaf, own.rows.clone(), width, range, cancel)
             }
-            Body::Indices(dictionary) if !leaf.is_optional => {
+            PageLayout::Indices(dictionary) if !leaf.is_optional => {
                 let width = dictionary.index_bytes.saturating_mul(repeats);
                 fixed_width_values(leaf, own.rows.clone(), width, range, cancel)
             }
@@ -206,7 +206,7 @@ impl Pages {
         range: Range<u64>,
         cancel: &CancelToken,
     ) -> Result<Vec<u8>> {
-        let marks = self.marks_of(own.number);
+        let marks = self.page_marks(own.number);
         let (mut at, mut row) = match lock(&marks).last_at_or_before(range.start) {
             Some((at, &row)) => (at, row),
             None => (0, own.rows.start),
@@ -224,7 +224,7 @@ impl Pages {
             row = cancel.next_batch(row, next)?;
         }
         let is_short = row == own.rows.end && at < own.chunk.values;
-        let is_counted = matches!(leaf.body, Body::Counted);
+        let is_counted = matches!(leaf.body, PageLayout::Counted);
         if at > own.chunk.values && row == own.rows.end || is_short && is_counted {
             let what = "parquet: the values have another length than counted";
             return Err(Error::corrupt(what, None));
@@ -235,7 +235,7 @@ impl Pages {
         Ok(window.out)
     }
 
-    fn marks_of(&self, number: (u64, usize)) -> PageMarks {
+    fn page_marks(&self, number: (u64, usize)) -> PageMarks {
         let mut all = lock(&self.marks);
         if let Some(marks) = all.get(&number) {
             return Arc::clone(marks);
@@ -253,7 +253,7 @@ impl Pages {
 /// Returns the number of rows to encode at a time if their offsets in the page are unknown.
 pub(super) fn batch_rows(leaf: &Leaf) -> u64 {
     let width = match leaf.body {
-        Body::Slots(width) | Body::Plain(width) => width,
+        PageLayout::Slots(width) | PageLayout::Plain(width) => width,
         _ => 64,
     };
     (BATCH / width.max(leaf.values.row_bytes()).max(16)).max(1)
@@ -278,9 +278,11 @@ fn write_levels(
             lists: &own.column.lists,
             count: entries,
         };
-        window.add_bytes(&levels.head())?;
-        window.add_part(levels.run_bytes(), |range| Ok(levels.run(range)))?;
-        return window.add_bytes(&levels.definition());
+        window.add_bytes(&levels.repetition_head())?;
+        window.add_part(levels.repetition_run_length(), |range| {
+            Ok(levels.repetition_run(range))
+        })?;
+        return window.add_bytes(&levels.definition_levels());
     }
     let leaf = &own.column.leaf;
     if !leaf.is_optional {
@@ -386,7 +388,7 @@ fn pack_booleans(
     range: Range<u64>,
     cancel: &CancelToken,
 ) -> Result<Vec<u8>> {
-    let repeats = own.column.repeats().max(1);
+    let repeats = own.column.values_per_row().max(1);
     let first = 8 * range.start / repeats;
     let rows = first..(8 * range.end).div_ceil(repeats);
     let values = encode_rows(&own.column.leaf, &own.rows, rows, cancel)?.bytes;

@@ -10,13 +10,13 @@ use h5fs_reader::model::value::TextContext;
 use h5fs_reader::wire::{Count, to_u64, to_usize};
 
 use crate::limits;
-use crate::view::parquet::encoding::Encoding;
+use crate::view::parquet::encoding::ValueConversion;
 use crate::view::parquet::leaf::{BATCH_BYTES, EncodedValues, LeafValues, ListLengths};
 use crate::view::parquet::stored::{PointerContext, ValueLocation};
-use crate::view::texts::bounds::CountBounds;
+use crate::view::texts::bounds::TextLengthLimits;
 
 /// Number of rows whose lists are read at a time.
-const ROWS: u64 = 16 << 10;
+const BATCH_ROWS: u64 = 16 << 10;
 
 /// The number of list entries and of elements in a page.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -34,13 +34,13 @@ impl EntryCounts {
     pub(super) fn count(
         lists: &dyn ListLengths,
         rows: Range<u64>,
-        bounds: &CountBounds,
+        bounds: &TextLengthLimits,
     ) -> Result<Self> {
         let mut entries = EntryCounts::default();
         let mut first = rows.start;
         while first < rows.end {
             bounds.add_bytes(0)?;
-            let end = rows.end.min(first.saturating_add(ROWS));
+            let end = rows.end.min(first.saturating_add(BATCH_ROWS));
             for length in lists.lengths(first..end, bounds.cancel())? {
                 entries.elements = entries.elements.saturating_add(length);
                 entries.count = entries.count.saturating_add(length.max(1));
@@ -68,7 +68,7 @@ pub(super) fn level_bits(
     let mut out = vec![0; to_usize(range.end - range.start)?];
     let (mut first, mut entry) = (rows.start, 0_u64);
     while first < rows.end && entry < bits.end {
-        let end = rows.end.min(first.saturating_add(ROWS));
+        let end = rows.end.min(first.saturating_add(BATCH_ROWS));
         for length in lists.lengths(first..end, cancel)? {
             let next = entry.saturating_add(length.max(1));
             let set = if are_definitions {
@@ -100,7 +100,7 @@ pub(super) struct IndexedLists {
 impl IndexedLists {
     /// Returns where the list of each of `rows` begins in the element array, and where the last
     /// list ends.
-    fn ends(&self, rows: &Range<u64>, cancel: &CancelToken) -> Result<Vec<u64>> {
+    fn read_list_ends(&self, rows: &Range<u64>, cancel: &CancelToken) -> Result<Vec<u64>> {
         let before = rows.start.saturating_sub(1);
         let mut ends = Vec::with_capacity(to_usize(rows.end - before)?.plus_one());
         if rows.start == 0 {
@@ -108,7 +108,7 @@ impl IndexedLists {
         }
         self.location
             .visit_rows(before..rows.end, cancel, &mut |value| {
-                let end = self.stored.read(value).as_integer();
+                let end = self.stored.read_number(value).as_integer();
                 let end = end.and_then(|end| u64::try_from(end).ok());
                 let end = end.filter(|&end| end <= self.elements);
                 let nowhere = || Error::corrupt("table: a list without an end", None);
@@ -126,7 +126,7 @@ impl IndexedLists {
 
 impl ListLengths for IndexedLists {
     fn lengths(&self, rows: Range<u64>, cancel: &CancelToken) -> Result<Vec<u64>> {
-        let ends = self.ends(&rows, cancel)?;
+        let ends = self.read_list_ends(&rows, cancel)?;
         Ok(ends.windows(2).map(|ends| ends[1] - ends[0]).collect())
     }
 
@@ -135,10 +135,10 @@ impl ListLengths for IndexedLists {
             return Ok(Some(0..0));
         }
         let end = |row: u64| -> Result<u64> {
-            let ends = self.ends(&(row..row.saturating_add(1)), cancel)?;
+            let ends = self.read_list_ends(&(row..row.saturating_add(1)), cancel)?;
             Ok(ends.first().copied().unwrap_or(0))
         };
-        let last = self.ends(&(rows.end - 1..rows.end), cancel)?;
+        let last = self.read_list_ends(&(rows.end - 1..rows.end), cancel)?;
         let (start, end) = (end(rows.start)?, last.last().copied().unwrap_or(0));
         if start > end {
             let what = "table: a list that ends before it begins";
@@ -180,7 +180,7 @@ impl ListLengths for Sequences {
 /// The elements of variable-length sequences.
 pub(super) struct SequenceValues {
     pub(super) sequences: Sequences,
-    pub(super) encoding: Encoding,
+    pub(super) encoding: ValueConversion,
 }
 
 impl SequenceValues {
@@ -199,7 +199,7 @@ impl SequenceValues {
             .visit_rows(rows, cancel, &mut |pointer| {
                 if out.bytes.len() < enough {
                     cancel.check_cancelled()?;
-                    self.push(pointer, &mut out.bytes)?;
+                    self.push_elements(pointer, &mut out.bytes)?;
                     row += 1;
                 }
                 Ok(())
@@ -208,7 +208,7 @@ impl SequenceValues {
     }
 
     /// Appends the elements of the sequence that `pointer` leads to.
-    fn push(&self, pointer: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    fn push_elements(&self, pointer: &[u8], out: &mut Vec<u8>) -> Result<()> {
         const MOST: u64 = limits::TEXT_ELEMENT_BYTES;
         let Sequences { size, pointers, .. } = &self.sequences;
         let PointerContext { container, paths } = &**pointers;

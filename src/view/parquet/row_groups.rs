@@ -6,10 +6,10 @@ use h5fs_reader::error::{Error, Result};
 use crate::limits;
 
 /// Default number of rows in a row group. Readers use one thread for each row group.
-const ROWS: u64 = 1 << 17;
+const DEFAULT_ROWS: u64 = 1 << 17;
 
 /// Maximum number of rows in a row group that is enlarged to a whole number of the source's chunks.
-const MOST_ROWS: u64 = 1 << 20;
+const MAX_ROWS: u64 = 1 << 20;
 
 /// Amount of source data in one row group, in bytes. The columns of a row group are read one after
 /// another, from chunks that are decoded once.
@@ -17,7 +17,7 @@ const SOURCE_BYTES: u64 = 16 << 20;
 
 /// The properties of a table that determine the number of rows in a row group.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct RowGroupDemand {
+pub(super) struct RowGroupParameters {
     pub(super) rows: u64,
     /// Number of rows in a chunk of the source array; 1 if the rows do not come from chunks.
     pub(super) chunk_rows: u64,
@@ -29,7 +29,7 @@ pub(super) struct RowGroupDemand {
     pub(super) columns: u64,
 }
 
-impl RowGroupDemand {
+impl RowGroupParameters {
     /// Returns the number of rows in a row group. The number is a multiple of `chunk_rows` if
     /// possible, and always of eight, because bits are packed in bytes.
     ///
@@ -37,15 +37,15 @@ impl RowGroupDemand {
     /// `Limit` if the table does not fit in a Parquet file.
     pub(super) fn group_rows(&self) -> Result<u64> {
         let unit = match round_to_eight(self.chunk_rows) {
-            unit if unit <= MOST_ROWS => unit,
+            unit if unit <= MAX_ROWS => unit,
             _ => 8,
         };
-        let wanted = (SOURCE_BYTES / self.row_bytes.max(1)).clamp(1, ROWS);
+        let wanted = (SOURCE_BYTES / self.row_bytes.max(1)).clamp(1, DEFAULT_ROWS);
         let rows = match wanted / unit {
             0 => unit,
             // The number is rounded down for wide rows, and up for narrow ones.
-            units if wanted < ROWS => units.saturating_mul(unit),
-            _ => ROWS.next_multiple_of(unit),
+            units if wanted < DEFAULT_ROWS => units.saturating_mul(unit),
+            _ => DEFAULT_ROWS.next_multiple_of(unit),
         };
         let groups = limits::PARQUET_CHUNKS / self.columns.max(1);
         let groups = groups.clamp(1, limits::PARQUET_GROUPS);
@@ -71,11 +71,11 @@ fn round_to_eight(unit: u64) -> u64 {
 mod tests {
     use super::*;
 
-    fn rows(demand: RowGroupDemand) -> u64 {
+    fn rows(demand: RowGroupParameters) -> u64 {
         demand.group_rows().unwrap()
     }
 
-    const NARROW: RowGroupDemand = RowGroupDemand {
+    const NARROW: RowGroupParameters = RowGroupParameters {
         rows: 10_000_000,
         chunk_rows: 1,
         row_bytes: 8,
@@ -87,7 +87,7 @@ mod tests {
     fn a_group_is_a_whole_number_of_chunks() {
         assert_eq!(rows(NARROW), 1 << 17);
         for unit in [1, 7, 10, 1000, 65_536, 100_000, 1 << 20] {
-            let group = rows(RowGroupDemand {
+            let group = rows(RowGroupParameters {
                 chunk_rows: unit,
                 ..NARROW
             });
@@ -95,7 +95,7 @@ mod tests {
             assert!((1 << 17..=1 << 20).contains(&group), "{unit}: {group}");
         }
         // Chunks of more rows than a group may have are split.
-        let group = rows(RowGroupDemand {
+        let group = rows(RowGroupParameters {
             chunk_rows: 1 << 21,
             ..NARROW
         });
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn wide_rows_come_in_small_groups() {
-        let wide = RowGroupDemand {
+        let wide = RowGroupParameters {
             row_bytes: 8000,
             chunk_rows: 64,
             columns: 1000,
@@ -113,7 +113,7 @@ mod tests {
         };
         assert_eq!(rows(wide), (16 << 20) / 8000 / 64 * 64);
         // The number of groups is limited, so that the footer stays small.
-        let long = RowGroupDemand {
+        let long = RowGroupParameters {
             rows: 100_000_000,
             ..wide
         };
@@ -122,17 +122,17 @@ mod tests {
 
     #[test]
     fn what_no_file_can_hold_is_refused() {
-        let groups = RowGroupDemand {
+        let groups = RowGroupParameters {
             rows: 1 << 40,
             ..NARROW
         };
         assert!(groups.rows.div_ceil(rows(groups)) <= limits::PARQUET_GROUPS);
-        let long = RowGroupDemand {
+        let long = RowGroupParameters {
             rows: 1 << 62,
             ..NARROW
         };
         assert!(matches!(long.group_rows(), Err(Error::Limit { .. })));
-        let heavy = RowGroupDemand {
+        let heavy = RowGroupParameters {
             page_bytes: 1 << 30,
             ..NARROW
         };

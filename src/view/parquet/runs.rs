@@ -12,7 +12,7 @@ use crate::view::parquet::stored::ValueLocation;
 use crate::view::table::runs::find_run;
 
 /// Number of entries of `indptr` to read at a time.
-const PLACES: u64 = 16 << 10;
+const BATCH_ENTRIES: u64 = 16 << 10;
 
 /// A column of INT64: for each element of a sparse matrix, the number of the run (row or column of
 /// the matrix) that contains the element.
@@ -26,10 +26,10 @@ pub(super) struct RunNumbers {
 }
 
 impl RunNumbers {
-    fn places(&self, numbers: Range<u64>, cancel: &CancelToken) -> Result<Vec<u64>> {
+    fn read_run_starts(&self, numbers: Range<u64>, cancel: &CancelToken) -> Result<Vec<u64>> {
         let mut places = Vec::with_capacity(to_usize(numbers.end - numbers.start)?);
         self.location.visit_rows(numbers, cancel, &mut |value| {
-            let place = self.stored.read(value).as_integer();
+            let place = self.stored.read_number(value).as_integer();
             let place = place.and_then(|place| u64::try_from(place).ok());
             let nowhere = || Error::corrupt("table: a position below 0", None);
             places.push(place.ok_or_else(nowhere)?);
@@ -49,7 +49,7 @@ impl LeafValues for RunNumbers {
             return Ok(());
         }
         let place = |number: u64| {
-            let places = self.places(number..number.saturating_add(1), cancel)?;
+            let places = self.read_run_starts(number..number.saturating_add(1), cancel)?;
             places.first().copied().ok_or(Error::NotFound)
         };
         let mut element = rows.start;
@@ -57,8 +57,9 @@ impl LeafValues for RunNumbers {
             let first = element;
             // Empty runs before the element are skipped.
             let number = find_run(element, self.count, &place)?;
-            let most = self.count.min(number.saturating_add(PLACES));
-            let ends = self.places(number.saturating_add(1)..most.saturating_add(1), cancel)?;
+            let most = self.count.min(number.saturating_add(BATCH_ENTRIES));
+            let ends =
+                self.read_run_starts(number.saturating_add(1)..most.saturating_add(1), cancel)?;
             if !ends.is_sorted() || ends.last().is_none_or(|&end| end <= element) {
                 let what = "table: an index that does not increase";
                 return Err(Error::corrupt(what, None));

@@ -17,35 +17,36 @@ use h5fs_reader::wire::{to_u64, to_usize};
 use crate::limits;
 use crate::view::parquet::field::LeafColumn;
 use crate::view::parquet::layout::FileLayout;
-use crate::view::parquet::leaf::{Body, EncodedValues};
-use crate::view::parquet::schema::{Logical, Physical, Type};
-use crate::view::parquet::thrift::Struct;
-use crate::view::texts::text::Text;
+use crate::view::parquet::leaf::{EncodedValues, PageLayout};
+use crate::view::parquet::schema::{ColumnType, LogicalType, PhysicalType};
+use crate::view::parquet::thrift::StructWriter;
+use crate::view::texts::text::InMemoryContent;
 
 /// A function that returns the cached bounds. If none are cached, it computes them with its
 /// argument, and caches the result. All open files of an unchanged table share the cache.
-pub(crate) type BoundsCache =
-    Box<dyn Fn(&mut dyn FnMut() -> Result<Text>) -> Result<Text> + Send + Sync>;
+pub(crate) type BoundsCache = Box<
+    dyn Fn(&mut dyn FnMut() -> Result<InMemoryContent>) -> Result<InMemoryContent> + Send + Sync,
+>;
 
 /// Size in bytes of a cached record: whether a column has bounds in a row group, and the two
 /// bounds.
-const RECORD: usize = 1 + 2 * VALUE;
+const RECORD_BYTES: usize = 1 + 2 * MAX_NUMBER_BYTES;
 
 /// Maximum size of a number in bytes.
-const VALUE: usize = 8;
+const MAX_NUMBER_BYTES: usize = 8;
 
 /// Number of rows to read at a time.
 const BATCH: u64 = 16 << 10;
 
 /// A field number that parquet.thrift does not use in `Statistics`.
-const UNKNOWN: i16 = 15;
+const UNKNOWN_FIELD: i16 = 15;
 
 /// The statistics of a file's columns: minimum and maximum in each row group.
 pub(super) struct Statistics {
     /// The indices of the columns that may be sorted. Only their bounds are determined.
     columns: Vec<usize>,
     cache: BoundsCache,
-    found: Mutex<Option<Text>>,
+    found: Mutex<Option<InMemoryContent>>,
 }
 
 /// The bounds (minimum and maximum) of all columns that may be sorted. They are empty while the
@@ -59,7 +60,7 @@ pub(super) struct ValueBounds<'a> {
 impl Statistics {
     pub(super) fn new(columns: &[LeafColumn], layout: &FileLayout, keep: BoundsCache) -> Self {
         let may_be_sorted =
-            |(_, column): &(usize, &LeafColumn)| layout.groups > 1 && can_be_sorted(column);
+            |(_, column): &(usize, &LeafColumn)| layout.groups > 1 && is_sort_candidate(column);
         let searched = columns.iter().enumerate().filter(may_be_sorted);
         Statistics {
             columns: searched.map(|(number, _)| number).collect(),
@@ -96,7 +97,11 @@ impl Statistics {
         let text = match &*found {
             Some(text) => text.clone(),
             None => {
-                let mut search = || Ok(Text::new(self.search(columns, layout, cancel)?));
+                let mut search = || {
+                    Ok(InMemoryContent::new(
+                        self.determine_bounds(columns, layout, cancel)?,
+                    ))
+                };
                 found.insert((self.cache)(&mut search)?).clone()
             }
         };
@@ -107,7 +112,7 @@ impl Statistics {
         })
     }
 
-    fn search(
+    fn determine_bounds(
         &self,
         columns: &[LeafColumn],
         layout: &FileLayout,
@@ -126,7 +131,7 @@ impl Statistics {
                 bounds => bounds.unwrap_or(None),
             };
             // A column that is not sorted, or cannot be read, does not have bounds.
-            let none = || vec![0; RECORD * to_usize(layout.groups).unwrap_or(0)];
+            let none = || vec![0; RECORD_BYTES * to_usize(layout.groups).unwrap_or(0)];
             records.extend(bounds.unwrap_or_else(none));
         }
         records.shrink_to_fit();
@@ -134,7 +139,9 @@ impl Statistics {
     }
 
     pub(super) fn own_bytes(&self) -> u64 {
-        let found = lock(&self.found).as_ref().map_or(0, Text::weight);
+        let found = lock(&self.found)
+            .as_ref()
+            .map_or(0, InMemoryContent::weight);
         to_u64(self.columns.capacity() * size_of::<usize>()).saturating_add(found)
     }
 }
@@ -144,42 +151,42 @@ impl ValueBounds<'_> {
     /// placeholder of the same length.
     pub(super) fn add(
         self,
-        statistics: Struct,
+        statistics: StructWriter,
         (group, number): (u64, usize),
         column: &LeafColumn,
-    ) -> Struct {
+    ) -> StructWriter {
         let Ok(place) = self.columns.binary_search(&number) else {
             return statistics;
         };
         let width = column.leaf.kind.physical.bytes() as usize;
-        let groups = self.records.len() / self.columns.len().max(1) / RECORD;
+        let groups = self.records.len() / self.columns.len().max(1) / RECORD_BYTES;
         let record = usize::try_from(group).ok().filter(|group| *group < groups);
-        let record = record.map(|group| (place * groups + group) * RECORD);
-        let record = record.and_then(|start| self.records.get(start..start + RECORD));
+        let record = record.map(|group| (place * groups + group) * RECORD_BYTES);
+        let record = record.and_then(|start| self.records.get(start..start + RECORD_BYTES));
         match record {
             Some([1, values @ ..]) => {
-                let (least, greatest) = values.split_at(VALUE);
+                let (least, greatest) = values.split_at(MAX_NUMBER_BYTES);
                 let greatest = statistics.binary(5, &greatest[..width]);
                 greatest.binary(6, &least[..width])
             }
             // The placeholder has the length of two fields, each with its number and length.
-            _ => statistics.binary(UNKNOWN, &vec![0; 2 * width + 2]),
+            _ => statistics.binary(UNKNOWN_FIELD, &vec![0; 2 * width + 2]),
         }
     }
 }
 
 /// Returns whether the bounds of a column are determined by reading it. Its values must be numbers
 /// in a local array that has no other column.
-fn can_be_sorted(column: &LeafColumn) -> bool {
+fn is_sort_candidate(column: &LeafColumn) -> bool {
     let leaf = &column.leaf;
     let is_number = match leaf.kind.physical {
-        Physical::Int32 | Physical::Int64 => leaf.kind.logical != Logical::String,
-        Physical::Float | Physical::Double => true,
+        PhysicalType::Int32 | PhysicalType::Int64 => leaf.kind.logical != LogicalType::String,
+        PhysicalType::Float | PhysicalType::Double => true,
         _ => false,
     };
     let origin = leaf.values.origin();
     let is_alone = origin.is_some_and(|origin| origin.is_only_leaf && origin.is_local);
-    is_number && is_alone && matches!(leaf.body, Body::Plain(_)) && !column.is_in_lists()
+    is_number && is_alone && matches!(leaf.body, PageLayout::Plain(_)) && !column.is_in_lists()
 }
 
 /// Returns the bounds of a column whose values never decrease or never increase, one record for
@@ -191,7 +198,7 @@ fn sorted_bounds(
     left: &mut u64,
     cancel: &CancelToken,
 ) -> Result<Option<Vec<u8>>> {
-    if layout.count() > *left {
+    if layout.row_count() > *left {
         return Ok(None);
     }
     let mut run = ValueOrder::default();
@@ -199,7 +206,7 @@ fn sorted_bounds(
     for number in 0..layout.groups {
         let rows = layout.group_row_range(number);
         *left = left.saturating_sub(rows.end - rows.start);
-        let Some(ends) = run.group(column, rows, cancel)? else {
+        let Some(ends) = run.read_group_ends(column, rows, cancel)? else {
             return Ok(None);
         };
         records.push(ends);
@@ -211,14 +218,14 @@ fn sorted_bounds(
             _ => (first, last),
         };
         let bounds = [(least, true), (greatest, false)];
-        let bounds = bounds.map(|(value, is_least)| bound(value, kind, is_least));
+        let bounds = bounds.map(|(value, is_least)| to_bound(value, kind, is_least));
         [1].into_iter().chain(bounds.into_iter().flatten())
     });
     Ok(Some(records.collect()))
 }
 
 /// A number in PLAIN encoding, followed by zeros.
-type Plain = [u8; VALUE];
+type PaddedNumber = [u8; MAX_NUMBER_BYTES];
 
 /// The sort order of the values of a column that have been read so far.
 #[derive(Default)]
@@ -231,15 +238,15 @@ struct ValueOrder {
 impl ValueOrder {
     /// Returns the first and the last value of a row group; `None` if a value is missing or out of
     /// order.
-    fn group(
+    fn read_group_ends(
         &mut self,
         column: &LeafColumn,
         rows: Range<u64>,
         cancel: &CancelToken,
-    ) -> Result<Option<[Plain; 2]>> {
+    ) -> Result<Option<[PaddedNumber; 2]>> {
         let leaf = &column.leaf;
         let width = to_usize(leaf.kind.physical.bytes())?;
-        let mut ends: Option<[Plain; 2]> = None;
+        let mut ends: Option<[PaddedNumber; 2]> = None;
         let mut written = EncodedValues::default();
         let mut first = rows.start;
         while first < rows.end {
@@ -271,27 +278,27 @@ impl ValueOrder {
     }
 }
 
-fn pad_value(value: &[u8]) -> Plain {
-    let mut plain = [0; VALUE];
+fn pad_value(value: &[u8]) -> PaddedNumber {
+    let mut plain = [0; MAX_NUMBER_BYTES];
     plain[..value.len()].copy_from_slice(value);
     plain
 }
 
 /// Converts a number to an integer that sorts in the same order; `None` for NaN.
-fn sort_key(value: Plain, kind: Type) -> Option<i128> {
+fn sort_key(value: PaddedNumber, kind: ColumnType) -> Option<i128> {
     let [a, b, c, d, ..] = value;
     let is_unsigned = matches!(
         kind.logical,
-        Logical::Integer {
+        LogicalType::Integer {
             is_signed: false,
             ..
         }
     );
     Some(match kind.physical {
-        Physical::Float => real_sort_key(f32::from_le_bytes([a, b, c, d]).into())?,
-        Physical::Double => real_sort_key(f64::from_le_bytes(value))?,
-        Physical::Int32 if !is_unsigned => i32::from_le_bytes([a, b, c, d]).into(),
-        Physical::Int64 if !is_unsigned => i64::from_le_bytes(value).into(),
+        PhysicalType::Float => real_sort_key(f32::from_le_bytes([a, b, c, d]).into())?,
+        PhysicalType::Double => real_sort_key(f64::from_le_bytes(value))?,
+        PhysicalType::Int32 if !is_unsigned => i32::from_le_bytes([a, b, c, d]).into(),
+        PhysicalType::Int64 if !is_unsigned => i64::from_le_bytes(value).into(),
         _ => u64::from_le_bytes(value).into(),
     })
 }
@@ -305,12 +312,12 @@ fn real_sort_key(value: f64) -> Option<i128> {
 
 /// Returns a value as a minimum (if `is_least`) or a maximum, in PLAIN encoding. A floating-point
 /// zero becomes the negative zero for a minimum, and the positive zero for a maximum.
-fn bound(value: Plain, kind: Type, is_least: bool) -> Plain {
-    let is_real = matches!(kind.physical, Physical::Float | Physical::Double);
+fn to_bound(value: PaddedNumber, kind: ColumnType, is_least: bool) -> PaddedNumber {
+    let is_real = matches!(kind.physical, PhysicalType::Float | PhysicalType::Double);
     if !is_real || sort_key(value, kind) != Some(0) {
         return value;
     }
-    let mut zero = [0; VALUE];
+    let mut zero = [0; MAX_NUMBER_BYTES];
     if is_least {
         zero[kind.physical.bytes() as usize - 1] = 0x80;
     }
@@ -361,8 +368,8 @@ mod tests {
     /// `None` if the column is not sorted.
     fn bounds(values: &[Option<f64>]) -> Option<Vec<[f64; 2]>> {
         let leaf = Leaf {
-            kind: Type::plain(Physical::Double),
-            body: Body::Plain(8),
+            kind: ColumnType::plain(PhysicalType::Double),
+            body: PageLayout::Plain(8),
             is_optional: true,
             values: Box::new(TestNumbers(values.to_vec())),
             variable_lists: None,
@@ -376,19 +383,24 @@ mod tests {
         let records = statistics.with_bounds(&columns, &layout, &cancel, |found| {
             let lengths = [found, statistics.placeholders()];
             let lengths = lengths.map(|bounds| {
-                let added = bounds.add(Struct::default(), (1, 0), &columns[0]);
+                let added = bounds.add(StructWriter::default(), (1, 0), &columns[0]);
                 added.finish().len()
             });
             assert_eq!(lengths[0], lengths[1]);
             Ok(found.records.to_vec())
         });
         let records = records.unwrap();
-        let records: Vec<&[u8]> = records.chunks(RECORD).collect();
+        let records: Vec<&[u8]> = records.chunks(RECORD_BYTES).collect();
         assert_eq!(records.len(), 3);
         let is_found = |record: &&[u8]| record[0] == 1;
         assert!(records.iter().all(is_found) || !records.iter().any(is_found));
         let number = |bytes: &[u8]| f64::from_le_bytes(*bytes.first_chunk().unwrap());
-        let both = |record: &&[u8]| [number(&record[1..]), number(&record[1 + VALUE..])];
+        let both = |record: &&[u8]| {
+            [
+                number(&record[1..]),
+                number(&record[1 + MAX_NUMBER_BYTES..]),
+            ]
+        };
         is_found(&records[0]).then(|| records.iter().map(both).collect())
     }
 
@@ -431,15 +443,15 @@ mod tests {
 
     #[test]
     fn integers_are_compared_as_what_they_are() {
-        let signed = Type::integer(64, true);
-        let unsigned = Type::integer(64, false);
+        let signed = ColumnType::integer(64, true);
+        let unsigned = ColumnType::integer(64, false);
         let minus_one = u64::MAX.to_le_bytes();
         assert_eq!(sort_key(minus_one, signed), Some(-1));
         assert_eq!(sort_key(minus_one, unsigned), Some(i128::from(u64::MAX)));
         let narrow = pad_value(&u32::MAX.to_le_bytes());
-        assert_eq!(sort_key(narrow, Type::integer(32, true)), Some(-1));
+        assert_eq!(sort_key(narrow, ColumnType::integer(32, true)), Some(-1));
         assert_eq!(
-            sort_key(narrow, Type::integer(32, false)),
+            sort_key(narrow, ColumnType::integer(32, false)),
             Some(i128::from(u32::MAX))
         );
     }
@@ -449,8 +461,8 @@ mod tests {
         let columns = Vec::new();
         let layout = FileLayout::compute(&columns, 0..1000, 100, Vec::new()).unwrap();
         let leaf = Leaf {
-            kind: Type::plain(Physical::Double),
-            body: Body::Plain(8),
+            kind: ColumnType::plain(PhysicalType::Double),
+            body: PageLayout::Plain(8),
             is_optional: false,
             values: Box::new(TestNumbers(vec![Some(1.0); 1000])),
             variable_lists: None,

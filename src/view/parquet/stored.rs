@@ -15,7 +15,7 @@ use h5fs_reader::wire::{to_u64, to_usize};
 use crate::limits;
 use crate::view::View;
 use crate::view::elements::missing::MissingValues;
-use crate::view::parquet::encoding::Encoding;
+use crate::view::parquet::encoding::ValueConversion;
 use crate::view::parquet::leaf::{BATCH_BYTES, EncodedValues, LeafValues, ValueOrigin};
 use crate::view::texts::json::SharedPaths;
 
@@ -54,7 +54,7 @@ pub(super) struct StoredLeaf {
     /// The fixed-length lists that contain the value, outermost first. Each has a length, and the
     /// distance between two elements in bytes.
     pub(super) lists: Vec<(u32, u64)>,
-    pub(super) encoding: Encoding,
+    pub(super) encoding: ValueConversion,
     pub(super) pointers: Arc<PointerContext>,
     pub(super) missing_rule: Option<MissingValueRule>,
     /// Memory in bytes that the datatype occupies.
@@ -88,7 +88,11 @@ pub(super) enum MissingValueRule {
 
 impl RowBytes {
     /// Splits `bytes` into `count` rows, which may have a length of zero.
-    fn split<'a>(&self, bytes: &'a [u8], count: u64) -> Result<impl Iterator<Item = &'a [u8]>> {
+    fn split_rows<'a>(
+        &self,
+        bytes: &'a [u8],
+        count: u64,
+    ) -> Result<impl Iterator<Item = &'a [u8]>> {
         let each = to_usize(self.row_bytes)?;
         let empty = if each == 0 { to_usize(count)? } else { 0 };
         let rows = bytes.chunks_exact(each.max(1));
@@ -96,7 +100,7 @@ impl RowBytes {
     }
 
     /// Reads exactly the bytes of `rows`.
-    fn read(&self, rows: &Range<u64>, cancel: &CancelToken) -> Result<Bytes> {
+    fn read_rows(&self, rows: &Range<u64>, cancel: &CancelToken) -> Result<Bytes> {
         let length = to_usize((rows.end - rows.start).saturating_mul(self.row_bytes))?;
         let start = rows.start.saturating_mul(self.row_bytes);
         let bytes = self.content.read_for(start, length, cancel)?;
@@ -129,8 +133,8 @@ impl ValueLocation {
         let mut first = rows.start;
         while first < rows.end {
             let end = rows.end.min(first.saturating_add(at_a_time));
-            let bytes = self.rows.read(&(first..end), cancel)?;
-            for row in self.rows.split(&bytes, end - first)? {
+            let bytes = self.rows.read_rows(&(first..end), cancel)?;
+            for row in self.rows.split_rows(&bytes, end - first)? {
                 take(self.value_bytes(row, 0)?)?;
             }
             first = cancel.next_batch(first, end)?;
@@ -159,8 +163,8 @@ impl MissingValueRule {
         let each = values.iter();
         Ok(match self {
             MissingValueRule::MaskNotZero(place) => {
-                let bytes = place.rows.read(rows, cancel)?;
-                let rows = place.rows.split(&bytes, rows.end - rows.start)?;
+                let bytes = place.rows.read_rows(rows, cancel)?;
+                let rows = place.rows.split_rows(&bytes, rows.end - rows.start)?;
                 let values = rows.map(|row| place.value_bytes(row, 0));
                 let is_set = |value: &[u8]| value.iter().any(|&byte| byte != 0);
                 values
@@ -169,16 +173,16 @@ impl MissingValueRule {
             }
             MissingValueRule::Number(stored, absent) => {
                 let is_absent = |value: f64| value == *absent || value.is_nan() && absent.is_nan();
-                each.map(|value| is_absent(stored.read(value).as_f64()))
+                each.map(|value| is_absent(stored.read_number(value).as_f64()))
                     .collect()
             }
             MissingValueRule::Integer(stored, absent) => each
-                .map(|value| stored.read(value).as_integer() == Some(*absent))
+                .map(|value| stored.read_number(value).as_integer() == Some(*absent))
                 .collect(),
             MissingValueRule::Negative(stored) => each
                 .map(|value| {
                     stored
-                        .read(value)
+                        .read_number(value)
                         .as_integer()
                         .is_some_and(i128::is_negative)
                 })
@@ -236,18 +240,18 @@ impl StoredLeaf {
         cancel: &CancelToken,
         out: &mut EncodedValues,
     ) -> Result<u64> {
-        let bytes = self.location.rows.read(rows, cancel)?;
+        let bytes = self.location.rows.read_rows(rows, cancel)?;
         let is_all = self.location.size == bytes.len()
             || self.location.rows.row_bytes == to_u64(self.location.size);
-        if is_all && matches!(self.encoding, Encoding::Copy) && self.missing_rule.is_none() {
+        if is_all && matches!(self.encoding, ValueConversion::Copy) && self.missing_rule.is_none() {
             out.bytes.extend_from_slice(&bytes);
             return Ok(rows.end - rows.start);
         }
         let count = rows.end - rows.start;
         let Some(absent) = &self.missing_rule else {
-            return self.write_all(&bytes, count, enough, out);
+            return self.write_required_values(&bytes, count, enough, out);
         };
-        let each = self.location.rows.split(&bytes, count)?;
+        let each = self.location.rows.split_rows(&bytes, count)?;
         let values: Vec<&[u8]> = each
             .map(|row| self.location.value_bytes(row, 0))
             .collect::<Result<_>>()?;
@@ -258,7 +262,7 @@ impl StoredLeaf {
             }
             out.present.push(!is_missing);
             if !is_missing {
-                self.push(value, out)?;
+                self.push_encoded(value, out)?;
             }
         }
         Ok(rows.end - rows.start)
@@ -267,7 +271,7 @@ impl StoredLeaf {
     /// Appends the values of the `count` rows in `bytes`, for a column without missing values. If
     /// the values are not simply copied, stops once `out` has `enough` bytes. Returns the number of
     /// rows that were written.
-    fn write_all(
+    fn write_required_values(
         &self,
         bytes: &[u8],
         count: u64,
@@ -277,10 +281,14 @@ impl StoredLeaf {
         let each = to_usize(self.location.rows.row_bytes)?.max(1);
         match (&self.encoding, &*self.lists, self.location.size) {
             // Copying a few bytes is fast if their number is a constant.
-            (Encoding::Copy, [], 4) => self.copy::<4>(bytes.chunks_exact(each), out)?,
-            (Encoding::Copy, [], 8) => self.copy::<8>(bytes.chunks_exact(each), out)?,
+            (ValueConversion::Copy, [], 4) => {
+                self.copy_values::<4>(bytes.chunks_exact(each), out)?
+            }
+            (ValueConversion::Copy, [], 8) => {
+                self.copy_values::<8>(bytes.chunks_exact(each), out)?
+            }
             _ => {
-                for (number, row) in (0..).zip(self.location.rows.split(bytes, count)?) {
+                for (number, row) in (0..).zip(self.location.rows.split_rows(bytes, count)?) {
                     if out.bytes.len() >= enough {
                         return Ok(number);
                     }
@@ -296,14 +304,14 @@ impl StoredLeaf {
     /// pointers could produce an unlimited text.
     fn max_row_end(&self, out: &EncodedValues) -> usize {
         match self.encoding {
-            Encoding::ComputedText(_) | Encoding::Path(..) => {
+            ValueConversion::ComputedText(_) | ValueConversion::Path(..) => {
                 out.bytes.len().saturating_add(limits::PARQUET_TEXT)
             }
             _ => usize::MAX,
         }
     }
 
-    fn copy<'a, const SIZE: usize>(
+    fn copy_values<'a, const SIZE: usize>(
         &self,
         rows: impl Iterator<Item = &'a [u8]>,
         out: &mut EncodedValues,
@@ -334,7 +342,7 @@ impl StoredLeaf {
                 let most = to_u64(limits::PARQUET_TEXT);
                 return Err(Error::limit("texts of a row of a Parquet file", most));
             }
-            return self.push(self.location.value_bytes(row, distance)?, out);
+            return self.push_encoded(self.location.value_bytes(row, distance)?, out);
         };
         let apart = to_usize(apart)?;
         for number in 0..to_usize(count.into())? {
@@ -344,7 +352,7 @@ impl StoredLeaf {
         Ok(())
     }
 
-    fn push(&self, value: &[u8], out: &mut EncodedValues) -> Result<()> {
+    fn push_encoded(&self, value: &[u8], out: &mut EncodedValues) -> Result<()> {
         let PointerContext { container, paths } = &*self.pointers;
         let context = TextContext::new(&**container, &**paths, limits::PARQUET_TEXT);
         self.encoding.push_value(value, &context, &mut out.bytes)

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use h5fs_reader::error::Result;
-use h5fs_reader::model::attribute_value::text;
+use h5fs_reader::model::attribute_value::attribute_text;
 use h5fs_reader::model::{Container, NodeId};
 
 use crate::limits;
@@ -62,7 +62,7 @@ impl KeyValueMetadata {
     ///
     /// # Errors
     /// Fails with a temporary error of an attribute.
-    pub(crate) fn add(
+    pub(crate) fn add_attributes(
         &mut self,
         container: &dyn Container,
         column: &[u8],
@@ -73,7 +73,12 @@ impl KeyValueMetadata {
         }
         let texts = match &self.last {
             Some((last, texts)) if *last == node => texts,
-            _ => &self.last.insert((node, texts(container, node)?)).1,
+            _ => {
+                &self
+                    .last
+                    .insert((node, read_column_attributes(container, node)?))
+                    .1
+            }
         };
         for (name, value) in texts {
             let key = format!("{name}:{}", utf8_name(column));
@@ -88,10 +93,10 @@ impl KeyValueMetadata {
 ///
 /// # Errors
 /// Fails with a temporary error of an attribute.
-fn texts(container: &dyn Container, node: NodeId) -> Result<AttributeTexts> {
+fn read_column_attributes(container: &dyn Container, node: NodeId) -> Result<AttributeTexts> {
     let mut texts = Vec::new();
     for name in ATTRIBUTES {
-        let value = match text(container, node, name.as_bytes()) {
+        let value = match attribute_text(container, node, name.as_bytes()) {
             Ok(None) => continue,
             Ok(Some(value)) => utf8_name(&value),
             Err(error) if error.is_transient() => return Err(error),
@@ -114,7 +119,7 @@ impl ParquetTable {
 impl ParquetFields {
     /// Returns the key-value pair that lists the columns without a field, and the reason for each.
     /// Returns `None` if all columns have a field.
-    pub(super) fn without_field_pair(&self) -> Option<(String, String)> {
+    pub(super) fn omitted_columns_pair(&self) -> Option<(String, String)> {
         if self.columns_without_field.is_empty() {
             return None;
         }

@@ -7,17 +7,17 @@ use h5fs_reader::error::Result;
 use h5fs_reader::wire::{to_u64, to_usize};
 
 use crate::limits;
-use crate::view::csv::fields::{Cell, Cells, ColumnReader};
+use crate::view::csv::fields::{CellKind, Cells, ColumnReader};
 use crate::view::parquet::encoding::push_text;
 use crate::view::parquet::leaf::{BATCH_BYTES, EncodedValues, LeafValues};
-use crate::view::table::rows::Rows;
+use crate::view::table::rows::TableRows;
 
 /// Amount of row data to read at a time, in bytes.
 const BATCH: u64 = 64 << 10;
 
 /// A table with one column, whose CSV texts are the values of a Parquet column.
 pub(super) struct TextColumn {
-    pub(super) rows: Rows,
+    pub(super) rows: TableRows,
 }
 
 impl LeafValues for TextColumn {
@@ -67,8 +67,8 @@ impl TextColumn {
                 }
                 text.clear();
                 let cell = batch.write(row, 0, limits::PARQUET_TEXT, &mut text)?;
-                out.present.push(cell != Cell::Missing);
-                if cell != Cell::Missing {
+                out.present.push(cell != CellKind::Missing);
+                if cell != CellKind::Missing {
                     push_text(&text, &mut out.bytes)?;
                 }
             }

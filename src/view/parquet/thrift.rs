@@ -3,7 +3,7 @@
 
 /// The type of a field or of a list's elements, with the type's number in the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Type {
+pub(super) enum FieldType {
     True = 1,
     False = 2,
     I8 = 3,
@@ -18,61 +18,68 @@ pub(super) enum Type {
 /// A struct while its fields are written. Fields must be written in ascending order of their
 /// numbers.
 #[derive(Debug, Default)]
-pub(super) struct Struct {
+pub(super) struct StructWriter {
     bytes: Vec<u8>,
     last: i16,
 }
 
-impl Struct {
-    fn field(&mut self, number: i16, kind: Type) {
+impl StructWriter {
+    fn begin_field(&mut self, number: i16, kind: FieldType) {
         let delta = number - self.last;
         self.last = number;
         match u8::try_from(delta) {
             Ok(delta @ 1..=15) => self.bytes.push(delta << 4 | kind as u8),
             _ => {
                 self.bytes.push(kind as u8);
-                zigzag(number.into(), &mut self.bytes);
+                append_zigzag(number.into(), &mut self.bytes);
             }
         }
     }
 
     pub(super) fn boolean(mut self, number: i16, value: bool) -> Self {
-        self.field(number, if value { Type::True } else { Type::False });
+        self.begin_field(
+            number,
+            if value {
+                FieldType::True
+            } else {
+                FieldType::False
+            },
+        );
         self
     }
 
     pub(super) fn i8(mut self, number: i16, value: i8) -> Self {
-        self.field(number, Type::I8);
+        self.begin_field(number, FieldType::I8);
         self.bytes.extend(value.to_le_bytes());
         self
     }
 
     pub(super) fn i16(mut self, number: i16, value: i16) -> Self {
-        self.field(number, Type::I16);
-        zigzag(value.into(), &mut self.bytes);
+        self.begin_field(number, FieldType::I16);
+        append_zigzag(value.into(), &mut self.bytes);
         self
     }
 
     pub(super) fn i32(mut self, number: i16, value: i32) -> Self {
-        self.field(number, Type::I32);
-        zigzag(value.into(), &mut self.bytes);
+        self.begin_field(number, FieldType::I32);
+        append_zigzag(value.into(), &mut self.bytes);
         self
     }
 
     pub(super) fn i64(mut self, number: i16, value: i64) -> Self {
-        self.field(number, Type::I64);
-        zigzag(value, &mut self.bytes);
+        self.begin_field(number, FieldType::I64);
+        append_zigzag(value, &mut self.bytes);
         self
     }
 
     pub(super) fn binary(mut self, number: i16, value: &[u8]) -> Self {
-        self.field(number, Type::Binary);
+        self.begin_field(number, FieldType::Binary);
         binary(value, &mut self.bytes);
         self
     }
 
-    pub(super) fn struct_field(mut self, number: i16, value: Struct) -> Self {
-        self.field(number, Type::Struct);
+    pub(super) fn struct_field(mut self, number: i16, value: StructWriter) -> Self {
+        self.begin_field(number, FieldType::Struct);
         self.bytes.extend(value.finish());
         self
     }
@@ -80,23 +87,23 @@ impl Struct {
     pub(super) fn structs(
         mut self,
         number: i16,
-        values: impl ExactSizeIterator<Item = Struct>,
+        values: impl ExactSizeIterator<Item = StructWriter>,
     ) -> Self {
-        self.begin_list(number, Type::Struct, values.len());
+        self.begin_list(number, FieldType::Struct, values.len());
         values.for_each(|value| self.bytes.extend(value.finish()));
         self
     }
 
     pub(super) fn i32s(mut self, number: i16, values: &[i32]) -> Self {
-        self.begin_list(number, Type::I32, values.len());
+        self.begin_list(number, FieldType::I32, values.len());
         for &value in values {
-            zigzag(value.into(), &mut self.bytes);
+            append_zigzag(value.into(), &mut self.bytes);
         }
         self
     }
 
     pub(super) fn binaries(mut self, number: i16, values: &[impl AsRef<[u8]>]) -> Self {
-        self.begin_list(number, Type::Binary, values.len());
+        self.begin_list(number, FieldType::Binary, values.len());
         for value in values {
             binary(value.as_ref(), &mut self.bytes);
         }
@@ -104,13 +111,13 @@ impl Struct {
     }
 
     /// Writes the header of a list of `count` elements. The caller then writes the elements.
-    pub(super) fn begin_list(&mut self, number: i16, kind: Type, count: usize) {
-        self.field(number, Type::List);
+    pub(super) fn begin_list(&mut self, number: i16, kind: FieldType, count: usize) {
+        self.begin_field(number, FieldType::List);
         match u8::try_from(count) {
             Ok(count @ 0..=14) => self.bytes.push(count << 4 | kind as u8),
             _ => {
                 self.bytes.push(0xF0 | kind as u8);
-                varint(count as u64, &mut self.bytes);
+                append_varint(count as u64, &mut self.bytes);
             }
         }
     }
@@ -123,7 +130,7 @@ impl Struct {
     /// Creates a struct for the fields after field `number`. The fields up to `number` were encoded
     /// in another `Struct`.
     pub(super) fn after_field(number: i16) -> Self {
-        Struct {
+        StructWriter {
             bytes: Vec::new(),
             last: number,
         }
@@ -137,7 +144,7 @@ impl Struct {
 }
 
 /// Appends a number as a varint: seven bits in each byte, lowest bits first.
-pub(super) fn varint(mut number: u64, out: &mut Vec<u8>) {
+pub(super) fn append_varint(mut number: u64, out: &mut Vec<u8>) {
     while number >= 0x80 {
         out.push(number as u8 | 0x80);
         number >>= 7;
@@ -145,12 +152,12 @@ pub(super) fn varint(mut number: u64, out: &mut Vec<u8>) {
     out.push(number as u8);
 }
 
-fn zigzag(number: i64, out: &mut Vec<u8>) {
-    varint((number << 1 ^ number >> 63).cast_unsigned(), out);
+fn append_zigzag(number: i64, out: &mut Vec<u8>) {
+    append_varint((number << 1 ^ number >> 63).cast_unsigned(), out);
 }
 
 fn binary(value: &[u8], out: &mut Vec<u8>) {
-    varint(value.len() as u64, out);
+    append_varint(value.len() as u64, out);
     out.extend_from_slice(value);
 }
 
@@ -161,8 +168,8 @@ mod tests {
     /// Expected: bytes that were calculated by hand from the description of the protocol.
     #[test]
     fn fields_are_written_as_the_protocol_says() {
-        let inner = Struct::default().boolean(1, true).boolean(2, false);
-        let written = Struct::default()
+        let inner = StructWriter::default().boolean(1, true).boolean(2, false);
+        let written = StructWriter::default()
             .i32(1, -1)
             .i64(2, 300)
             .binary(20, b"ab")
@@ -179,9 +186,9 @@ mod tests {
 
     #[test]
     fn a_long_list_has_its_length_behind_its_type() {
-        let short = Struct::default().i32s(1, &[0; 14]).finish();
+        let short = StructWriter::default().i32s(1, &[0; 14]).finish();
         assert_eq!(short[..2], [0x19, 0xE5]);
-        let long = Struct::default().i32s(1, &[0; 15]).finish();
+        let long = StructWriter::default().i32s(1, &[0; 15]).finish();
         assert_eq!(long[..3], [0x19, 0xF5, 15]);
         assert_eq!((short.len(), long.len()), (2 + 14 + 1, 3 + 15 + 1));
     }

@@ -26,7 +26,7 @@ use crate::view::pictures::fits::cards::Cards;
 use crate::view::pictures::fits::column::FitsColumns;
 use crate::view::pictures::fits::number::{FitsNumber, RecordValues};
 use crate::view::pictures::framed::FramedFile;
-use crate::view::pictures::image::Pixel;
+use crate::view::pictures::image::PixelType;
 
 /// Size of a FITS block in bytes.
 const BLOCK: u64 = 2880;
@@ -55,14 +55,14 @@ pub(crate) fn is_fits_array(array: &Array) -> Result<bool> {
 
 /// The kind of FITS header and data unit (HDU) that contains an array.
 enum HduKind {
-    Image(Pixel),
+    Image(PixelType),
     Table(FitsColumns),
 }
 
 impl HduKind {
     fn from_datatype(datatype: &Datatype, dims: Option<&[u64]>) -> Option<Self> {
         let dims = dims?;
-        if let Some(pixel) = Pixel::from_datatype(datatype) {
+        if let Some(pixel) = PixelType::from_datatype(datatype) {
             return (!dims.is_empty()).then_some(HduKind::Image(pixel));
         }
         let datatype = numpy_datatype(datatype);
@@ -72,16 +72,16 @@ impl HduKind {
     }
 }
 
-fn image(pixel: Pixel, elements: Elements, attributes: &Cards) -> Result<FramedFile> {
+fn image(pixel: PixelType, elements: Elements, attributes: &Cards) -> Result<FramedFile> {
     let elements = normalize(elements)?;
     let dims = elements.dims.unwrap_or_default();
     let number = FitsNumber::from_pixel(pixel);
     let mut cards = Cards::default();
     cards.logical("SIMPLE", true);
-    cards.integer("BITPIX", number.bits());
+    cards.integer("BITPIX", number.bitpix());
     cards.axes(dims.iter().rev().copied());
     cards.logical("EXTEND", true);
-    if let Some(zero) = number.zero() {
+    if let Some(zero) = number.zero_offset() {
         cards.integer("BSCALE", 1);
         cards.integer("BZERO", zero);
     }

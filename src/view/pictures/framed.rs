@@ -10,7 +10,7 @@ use crate::view::View;
 use crate::view::elements::overlapping_bytes;
 
 /// The header of a file: the bytes before the elements.
-pub(crate) trait Head: Send + Sync {
+pub(crate) trait FileHeader: Send + Sync {
     /// Returns the length of the header in bytes.
     fn length(&self) -> u64;
 
@@ -21,7 +21,7 @@ pub(crate) trait Head: Send + Sync {
     fn own_bytes(&self) -> u64;
 }
 
-impl Head for Vec<u8> {
+impl FileHeader for Vec<u8> {
     fn length(&self) -> u64 {
         to_u64(self.len())
     }
@@ -37,7 +37,7 @@ impl Head for Vec<u8> {
 
 /// A file with a header, elements, and zeros up to a multiple of the block size.
 pub(crate) struct FramedFile {
-    head: Box<dyn Head>,
+    head: Box<dyn FileHeader>,
     content: Box<dyn View>,
     /// The offset in the file where the elements end.
     content_end: u64,
@@ -51,7 +51,7 @@ impl FramedFile {
     /// # Errors
     /// `Limit` if the file is longer than any file can be.
     pub(crate) fn new(
-        head: impl Head + 'static,
+        head: impl FileHeader + 'static,
         content: Box<dyn View>,
         bytes: u64,
         block: u64,
@@ -126,11 +126,11 @@ impl View for FramedFile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::view::texts::text::Text;
+    use crate::view::texts::text::InMemoryContent;
 
     #[test]
     fn any_range_of_it_is_that_of_the_whole() {
-        let content = Box::new(Text::new(b"elements".to_vec()));
+        let content = Box::new(InMemoryContent::new(b"elements".to_vec()));
         let framed = FramedFile::new(b"head".to_vec(), content, 8, 8).unwrap();
         let whole = b"headelements\0\0\0\0";
         assert_eq!(framed.length(), 16);

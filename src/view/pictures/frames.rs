@@ -14,7 +14,7 @@ use crate::view::pictures::picture_style::read_image;
 const DIGITS: usize = 6;
 
 /// The pictures of a stack, which is an array with more dimensions than one picture.
-pub(crate) struct Frames {
+pub(crate) struct PictureStack {
     /// The dimensions of the stack, which precede rows and columns, slowest first; none of them is
     /// 0.
     dims: Vec<u64>,
@@ -23,7 +23,7 @@ pub(crate) struct Frames {
     pub(crate) count: u64,
 }
 
-impl Frames {
+impl PictureStack {
     /// Returns the pictures of the array `node`; `None` if the array is not a stack.
     ///
     /// # Errors
@@ -51,8 +51,8 @@ impl Frames {
     /// Returns the pictures of `image`; `None` if it has a single picture.
     fn from_image(image: &Image, suffix: &'static [u8]) -> Option<Self> {
         let dims = image.stack_dims().to_vec();
-        let count = image.pages().filter(|_| !dims.is_empty())?;
-        Some(Frames {
+        let count = image.picture_count().filter(|_| !dims.is_empty())?;
+        Some(PictureStack {
             dims,
             suffix,
             count,
@@ -69,7 +69,7 @@ impl Frames {
     }
 
     /// Returns the number of the picture called `name`; `None` if no picture has this name.
-    pub(crate) fn number(&self, name: &[u8]) -> Option<u64> {
+    pub(crate) fn parse_name(&self, name: &[u8]) -> Option<u64> {
         let digits = name.strip_suffix(self.suffix)?;
         let number = std::str::from_utf8(digits).ok()?.parse().ok()?;
         (number < self.count && self.name(number) == name).then_some(number)
@@ -94,12 +94,12 @@ mod tests {
     use crate::view::pictures::appearance::{Appearance, Interlace};
     use h5fs_reader::testing::int;
 
-    fn frames(dims: &[u64], interlace: Option<Interlace>) -> Option<Frames> {
+    fn frames(dims: &[u64], interlace: Option<Interlace>) -> Option<PictureStack> {
         let appearance = Appearance {
             interlace,
             ..Appearance::default()
         };
-        Frames::from_image(&Image::from_datatype(&int(2), dims, appearance)?, b".png")
+        PictureStack::from_image(&Image::from_datatype(&int(2), dims, appearance)?, b".png")
     }
 
     #[test]
@@ -107,7 +107,7 @@ mod tests {
         let stack = frames(&[3, 10_000, 4, 5], None).unwrap();
         assert_eq!(stack.count, 30_000);
         assert_eq!(stack.name(17), b"000017.png");
-        assert_eq!(stack.number(b"029999.png"), Some(29_999));
+        assert_eq!(stack.parse_name(b"029999.png"), Some(29_999));
         for name in [
             "030000.png",
             "17.png",
@@ -115,11 +115,11 @@ mod tests {
             "+00017.png",
             "000017",
         ] {
-            assert_eq!(stack.number(name.as_bytes()), None, "{name}");
+            assert_eq!(stack.parse_name(name.as_bytes()), None, "{name}");
         }
         let long = frames(&[12_000_000, 4, 5], None).unwrap();
         assert_eq!(long.name(17), b"00000017.png");
-        assert_eq!(long.number(b"11999999.png"), Some(11_999_999));
+        assert_eq!(long.parse_name(b"11999999.png"), Some(11_999_999));
     }
 
     /// Expected: `numpy.unravel_index(number, shape)`.

@@ -15,7 +15,7 @@ use crate::view::pictures::appearance::{Appearance, Interlace};
 /// The pictures in an array: their dimensions, appearance and number type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Image {
-    pub(crate) pixel: Pixel,
+    pub(crate) pixel: PixelType,
     /// All dimensions of the array, slowest first.
     pub(crate) dims: Vec<u64>,
     /// The number of dimensions before the dimensions of one picture.
@@ -29,7 +29,7 @@ pub(crate) struct Image {
 
 /// The type of a pixel's numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Pixel {
+pub(crate) struct PixelType {
     pub(crate) kind: PixelKind,
     /// Size of a number in bytes: 1, 2, 4 or 8.
     pub(crate) bytes: u8,
@@ -54,7 +54,7 @@ impl Image {
         dims: &[u64],
         appearance: Appearance,
     ) -> Option<Self> {
-        let pixel = Pixel::from_datatype(datatype)?;
+        let pixel = PixelType::from_datatype(datatype)?;
         let (leading, height, width, samples) = match (appearance.interlace, dims) {
             (Some(Interlace::Pixel), [leading @ .., height, width, samples])
             | (Some(Interlace::Line), [leading @ .., height, samples, width])
@@ -98,7 +98,7 @@ impl Image {
     }
 
     /// Returns the number of pictures; `None` if it does not fit in 63 bits.
-    pub(crate) fn pages(&self) -> Option<u64> {
+    pub(crate) fn picture_count(&self) -> Option<u64> {
         product(self.stack_dims()).ok()
     }
 
@@ -109,7 +109,7 @@ impl Image {
     }
 }
 
-impl Pixel {
+impl PixelType {
     /// Returns the number type for a datatype; `None` if numbers of this datatype cannot be drawn.
     pub(crate) fn from_datatype(datatype: &Datatype) -> Option<Self> {
         let descr = numpy_descr(&numpy_datatype(datatype))?;
@@ -123,7 +123,7 @@ impl Pixel {
             b'f' => PixelKind::Float,
             _ => return None,
         };
-        Some(Pixel {
+        Some(PixelType {
             kind,
             bytes: bytes - b'0',
             is_big_endian: order == b'>',
@@ -139,7 +139,7 @@ impl Pixel {
     }
 
     /// Decodes an integer or a boolean from its stored bytes.
-    pub(crate) fn integer(self, bytes: &[u8]) -> i128 {
+    pub(crate) fn decode_integer(self, bytes: &[u8]) -> i128 {
         let word = self.word(bytes);
         match self.kind {
             PixelKind::Signed => {
@@ -151,7 +151,7 @@ impl Pixel {
     }
 
     /// Decodes a floating-point number from its stored bytes.
-    pub(crate) fn float(self, bytes: &[u8]) -> f64 {
+    pub(crate) fn decode_float(self, bytes: &[u8]) -> f64 {
         let word = self.word(bytes);
         match self.bytes {
             2 => f32::from_bits(half_to_single(word as u16)).into(),
@@ -240,7 +240,7 @@ mod tests {
     #[test]
     fn the_types_of_pixels() {
         let pixel = |datatype: &Datatype| {
-            let pixel = Pixel::from_datatype(datatype)?;
+            let pixel = PixelType::from_datatype(datatype)?;
             Some((pixel.kind, pixel.bytes, pixel.is_big_endian))
         };
         assert_eq!(pixel(&int(2)), Some((PixelKind::Signed, 2, false)));

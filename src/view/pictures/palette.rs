@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use h5fs_reader::array::{CancelToken, Engine, Reader};
 use h5fs_reader::error::{Error, Result};
-use h5fs_reader::model::attribute_value::text;
+use h5fs_reader::model::attribute_value::attribute_text;
 use h5fs_reader::model::{Container, NodeId};
 
 use crate::view::elements::Elements;
-use crate::view::pictures::image::{Pixel, PixelKind};
+use crate::view::pictures::image::{PixelKind, PixelType};
 
 /// Number of colours in a palette: one for each value of a byte.
 const ENTRIES: usize = 256;
@@ -35,8 +35,8 @@ impl Palette {
                 None,
             )
         };
-        let model = text(container, node, b"PAL_COLORMODEL")?;
-        let kind = text(container, node, b"PAL_TYPE")?;
+        let model = attribute_text(container, node, b"PAL_COLORMODEL")?;
+        let kind = attribute_text(container, node, b"PAL_TYPE")?;
         let is_plain = model.is_none_or(|model| model == b"RGB")
             && kind.is_none_or(|kind| kind == b"STANDARD8");
         let palette = container.node(node)?;
@@ -45,7 +45,8 @@ impl Palette {
             return Err(error.clone());
         }
         let elements = Elements::from_reader(Arc::new(Reader::new(engine, Arc::clone(array))?))?;
-        let pixel = Pixel::from_datatype(&elements.datatype).map(|pixel| (pixel.kind, pixel.bytes));
+        let pixel =
+            PixelType::from_datatype(&elements.datatype).map(|pixel| (pixel.kind, pixel.bytes));
         match elements.dims.as_deref() {
             Some(&[entries @ 1..=256, 3]) if pixel == Some((PixelKind::Unsigned, 1)) => {
                 let bytes = elements.read(0, entries * 3, cancel)?;
@@ -70,7 +71,7 @@ impl Palette {
 
     /// Returns the palette as a TIFF `ColorMap`: all red values, then all green, then all blue,
     /// with 16 bits each ("TIFF 6.0", section 5).
-    pub(crate) fn wide_planes(&self) -> Vec<u16> {
+    pub(crate) fn tiff_color_map(&self) -> Vec<u16> {
         let plane = |colour: usize| {
             self.0
                 .iter()
@@ -89,7 +90,7 @@ mod tests {
         let palette = Palette::from_colours(&[[255, 0, 1], [2, 3, 4]]);
         assert_eq!(palette.bytes()[..7], [255, 0, 1, 2, 3, 4, 0]);
         assert_eq!(palette.bytes().len(), 768);
-        let planes = palette.wide_planes();
+        let planes = palette.tiff_color_map();
         assert_eq!((planes.len(), planes[0], planes[1]), (768, 65535, 514));
         assert_eq!((planes[256], planes[513]), (0, 1028));
     }

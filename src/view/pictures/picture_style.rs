@@ -5,12 +5,14 @@ use std::sync::Arc;
 use h5fs_conventions::dimensions::{is_scale, scale_from_list};
 use h5fs_reader::array::{CancelToken, Engine};
 use h5fs_reader::error::Result;
-use h5fs_reader::model::attribute_value::{integers, reference_target_at, text, texts};
+use h5fs_reader::model::attribute_value::{
+    attribute_integers, attribute_text, attribute_texts, reference_target_at,
+};
 use h5fs_reader::model::{Container, Node, NodeId};
 
 use crate::view::elements::element_type;
 use crate::view::pictures::appearance::{Appearance, Interlace, Origin};
-use crate::view::pictures::image::{Image, Pixel, PixelKind};
+use crate::view::pictures::image::{Image, PixelKind, PixelType};
 use crate::view::pictures::palette::Palette;
 
 /// The appearance of a picture, together with its palette.
@@ -70,13 +72,13 @@ pub(crate) fn read_appearance(container: &dyn Container, node: &Node) -> Result<
         return Ok(appearance);
     };
     let id = node.id;
-    let class = text(container, id, b"CLASS")?;
+    let class = attribute_text(container, id, b"CLASS")?;
     appearance.is_image = class.is_some_and(|class| class == b"IMAGE");
     appearance.interlace = interlace(container, id, pixel, &dims, appearance.is_image)?;
     if !appearance.is_image {
         return Ok(appearance);
     }
-    let corner = text(container, id, b"DISPLAY_ORIGIN")?;
+    let corner = attribute_text(container, id, b"DISPLAY_ORIGIN")?;
     appearance.origin = corner.map_or(Origin::default(), |corner| Origin::from_name(&corner));
     if appearance.interlace.is_none() {
         appearance.is_zero_white = is_set(container, id, b"IMAGE_WHITE_IS_ZERO")?;
@@ -106,12 +108,12 @@ pub(crate) fn read_image(container: &dyn Container, node: &Node) -> Result<Optio
 }
 
 /// Returns the number type and the dimensions of `node`; `None` if it is not an array of numbers.
-fn number_type(node: &Node) -> Result<Option<(Pixel, Vec<u64>)>> {
+fn number_type(node: &Node) -> Result<Option<(PixelType, Vec<u64>)>> {
     let Some(array) = node.array() else {
         return Ok(None);
     };
     let (datatype, dims) = element_type(&array.datatype, &array.shape)?;
-    Ok(Pixel::from_datatype(&datatype).zip(dims))
+    Ok(PixelType::from_datatype(&datatype).zip(dims))
 }
 
 /// Returns the axis of the colours of an array with dimensions `dims`; `None` if a pixel is a
@@ -119,7 +121,7 @@ fn number_type(node: &Node) -> Result<Option<(Pixel, Vec<u64>)>> {
 fn interlace(
     container: &dyn Container,
     node: NodeId,
-    pixel: Pixel,
+    pixel: PixelType,
     dims: &[u64],
     is_image: bool,
 ) -> Result<Option<Interlace>> {
@@ -128,7 +130,7 @@ fn interlace(
         return Ok(None);
     }
     let subclass = if is_image {
-        text(container, node, b"IMAGE_SUBCLASS")?
+        attribute_text(container, node, b"IMAGE_SUBCLASS")?
     } else {
         None
     };
@@ -138,10 +140,10 @@ fn interlace(
     {
         return Ok(None);
     }
-    let mode = text(container, node, b"INTERLACE_MODE")?;
+    let mode = attribute_text(container, node, b"INTERLACE_MODE")?;
     let mode = match mode.and_then(|mode| Interlace::from_name(&mode)) {
         Some(mode) => Some(mode),
-        None if is_image || is_last_of_colours(container, node, pixel, dims)? => {
+        None if is_image || is_last_axis_of_colours(container, node, pixel, dims)? => {
             Some(Interlace::Pixel)
         }
         None => None,
@@ -150,17 +152,17 @@ fn interlace(
 }
 
 /// Returns whether the last axis of an array without `CLASS` = `IMAGE` consists of colours.
-fn is_last_of_colours(
+fn is_last_axis_of_colours(
     container: &dyn Container,
     node: NodeId,
-    pixel: Pixel,
+    pixel: PixelType,
     dims: &[u64],
 ) -> Result<bool> {
     let last = dims.len() - 1;
-    if let Some(meaning) = text(container, node, b"interpretation")? {
+    if let Some(meaning) = attribute_text(container, node, b"interpretation")? {
         return Ok(meaning.starts_with(b"rgb"));
     }
-    let labels = texts(container, node, b"DIMENSION_LABELS")?.unwrap_or_default();
+    let labels = attribute_texts(container, node, b"DIMENSION_LABELS")?.unwrap_or_default();
     if let Some(label) = labels.get(last).filter(|label| !label.is_empty()) {
         let label = label.to_ascii_lowercase();
         let names: [&[u8]; 8] = [
@@ -182,13 +184,13 @@ fn is_last_of_colours(
 }
 
 fn is_set(container: &dyn Container, node: NodeId, name: &[u8]) -> Result<bool> {
-    let numbers = integers(container, node, name)?;
+    let numbers = attribute_integers(container, node, name)?;
     Ok(numbers.is_some_and(|numbers| numbers.first().is_some_and(|&number| number != 0)))
 }
 
 /// Returns the node of an image's first palette, if its numbers are palette indices.
 fn palette(container: &dyn Container, node: NodeId) -> Result<Option<NodeId>> {
-    let subclass = text(container, node, b"IMAGE_SUBCLASS")?;
+    let subclass = attribute_text(container, node, b"IMAGE_SUBCLASS")?;
     match subclass.as_deref() {
         None | Some(b"IMAGE_INDEXED") => reference_target_at(container, node, b"PALETTE", 0),
         Some(_) => Ok(None),

@@ -27,14 +27,14 @@ use crate::view::cf::decoded;
 use crate::view::elements::Elements;
 use crate::view::elements::missing::MissingValues;
 use crate::view::pictures::appearance::Appearance;
-use crate::view::pictures::image::{Image, Pixel, PixelKind};
+use crate::view::pictures::image::{Image, PixelKind, PixelType};
 use crate::view::pictures::palette::Palette;
 use crate::view::pictures::picture_style::PictureStyle;
 use crate::view::pictures::png::is_picture;
-use crate::view::pictures::png::output::{Output, encoder_error};
+use crate::view::pictures::png::output::{EncoderOutput, encoder_error};
 use crate::view::pictures::png::picture::Picture;
 use crate::view::pictures::shaded::statistics::Shading;
-use crate::view::texts::text::Text;
+use crate::view::texts::text::InMemoryContent;
 
 /// Number of colours in the picture's palette, without the transparent colour at index 0.
 const COLOURS: u8 = 255;
@@ -74,35 +74,35 @@ impl DrawnArray<'_> {
         let stored = elements.datatype.clone();
         let elements = decoded::decode_numbers(self.container, self.node, self.path, elements)?;
         let is_as_stored = elements.datatype == stored;
-        let missing = missing.or_else(|| self.fill(&elements).filter(|_| is_as_stored));
+        let missing = missing.or_else(|| self.fill_value_rule(&elements).filter(|_| is_as_stored));
         Ok((elements, missing))
     }
 
     /// Returns the rule that elements equal to the array's fill value are missing. Returns `None`
     /// if the file does not define a fill value, or if it is 0.
-    fn fill(&self, elements: &Elements) -> Option<MissingValues> {
+    fn fill_value_rule(&self, elements: &Elements) -> Option<MissingValues> {
         let Fill::Value(fill) = &self.node.array()?.fill else {
             return None;
         };
-        let pixel = Pixel::from_datatype(&elements.datatype)?;
-        let value = number(pixel, fill.get(..pixel.bytes.into())?);
+        let pixel = PixelType::from_datatype(&elements.datatype)?;
+        let value = decode_number(pixel, fill.get(..pixel.bytes.into())?);
         let is_one = fill.len() == usize::from(pixel.bytes);
         (is_one && value != 0.0 && !value.is_nan()).then_some(MissingValues::EqualTo(value))
     }
 }
 
 /// Decodes a number of type `pixel` from its stored bytes.
-fn number(pixel: Pixel, bytes: &[u8]) -> f64 {
+fn decode_number(pixel: PixelType, bytes: &[u8]) -> f64 {
     match pixel.kind {
-        PixelKind::Float => pixel.float(bytes),
-        _ => pixel.integer(bytes) as f64,
+        PixelKind::Float => pixel.decode_float(bytes),
+        _ => pixel.decode_integer(bytes) as f64,
     }
 }
 
 /// Returns whether the HTML page of an array shows its pictures: at most [`limits::HTML_PICTURE`]
 /// bytes must be decoded or read for one picture.
 pub(crate) fn can_draw(array: &Array, image: &Image) -> bool {
-    frame_bytes(array, image) <= limits::HTML_PICTURE
+    bytes_to_read(array, image) <= limits::HTML_PICTURE
 }
 
 /// Returns whether a part of a virtual array is read from so many sources that reading may take
@@ -118,7 +118,7 @@ pub(crate) fn has_many_sources(array: &Array, part: impl Iterator<Item = (u64, u
 }
 
 /// Returns the number of bytes that must be decoded or read for one picture.
-fn frame_bytes(array: &Array, image: &Image) -> u64 {
+fn bytes_to_read(array: &Array, image: &Image) -> u64 {
     let leading = image.stack_dims().len();
     let first = image.dims.iter().enumerate();
     let first = first.map(|(axis, &extent)| (0, if axis < leading { 1 } else { extent }));
@@ -156,13 +156,13 @@ pub(crate) fn drawn_size(image: &Image) -> (u64, u64) {
 ///
 /// # Errors
 /// Fails if a pixel cannot be read.
-pub(crate) fn file(
+pub(crate) fn draw_png(
     drawn: &DrawnArray<'_>,
     selector: &str,
     look: PictureStyle,
     shading: &Shading,
     (memory, cancel): (&MemoryReservation, &CancelToken),
-) -> Result<Option<Text>> {
+) -> Result<Option<InMemoryContent>> {
     let (elements, missing) = drawn.pixels(selector, look.appearance)?;
     let dims = elements.dims.clone().unwrap_or_default();
     let image = Image::from_datatype(&elements.datatype, &dims, look.appearance);
@@ -191,16 +191,21 @@ struct ShadedPicture<'a> {
 }
 
 impl ShadedPicture<'_> {
-    fn encode(&self, memory: &MemoryReservation, cancel: &CancelToken) -> Result<Text> {
+    fn encode(&self, memory: &MemoryReservation, cancel: &CancelToken) -> Result<InMemoryContent> {
         // The rows of the encoder, and a stored and a converted row.
         const ROWS: u64 = 5;
         let (width, height) = drawn_size(&self.image);
-        let mut output = Output::new(memory, ROWS * width * self.image.samples * 8)?;
+        let mut output = EncoderOutput::new(memory, ROWS * width * self.image.samples * 8)?;
         let encoded = self.write([width, height], cancel, &mut output);
-        output.finish(encoded).map(Text::new)
+        output.finish(encoded).map(InMemoryContent::new)
     }
 
-    fn write(&self, size: [u64; 2], cancel: &CancelToken, output: &mut Output<'_>) -> Result<()> {
+    fn write(
+        &self,
+        size: [u64; 2],
+        cancel: &CancelToken,
+        output: &mut EncoderOutput<'_>,
+    ) -> Result<()> {
         let [width, height] = size.map(|extent| u32::try_from(extent).unwrap_or(0));
         let mut encoder = Encoder::new(output, width, height);
         encoder.set_depth(BitDepth::Eight);
@@ -231,7 +236,7 @@ impl ShadedPicture<'_> {
             }
             cancel.check_cancelled()
         };
-        self.picture.rows(cancel, &mut go_on, &mut |stored| {
+        self.picture.visit_rows(cancel, &mut go_on, &mut |stored| {
             row.clear();
             self.write_row(number, stored, cancel, &mut row)?;
             number += 1;
@@ -278,9 +283,12 @@ impl ShadedPicture<'_> {
             let places = (0..self.image.samples).cycle();
             out.extend(values.zip(places).map(|(bytes, place)| {
                 let share = if place == opacity && pixel.kind == PixelKind::Float {
-                    number(pixel, bytes)
+                    decode_number(pixel, bytes)
                 } else {
-                    let share = self.shading.scale.relative_position(number(pixel, bytes));
+                    let share = self
+                        .shading
+                        .scale
+                        .relative_position(decode_number(pixel, bytes));
                     share.unwrap_or(0.0)
                 };
                 (share * 255.0).round() as u8
@@ -296,7 +304,7 @@ impl ShadedPicture<'_> {
         out.extend(values.enumerate().map(|(column, bytes)| {
             let value = match missing.get(column) {
                 Some(true) => f64::NAN,
-                _ => number(pixel, bytes),
+                _ => decode_number(pixel, bytes),
             };
             match scale.relative_position(value) {
                 Some(share) => 1 + (share * f64::from(COLOURS - 1)).round() as u8,

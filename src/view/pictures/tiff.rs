@@ -23,10 +23,10 @@ use crate::view::elements::Elements;
 use crate::view::elements::converted::ConvertedElements;
 use crate::view::elements::normal::normalize;
 use crate::view::pictures::appearance::{Interlace, Origin};
-use crate::view::pictures::framed::{self, FramedFile, Head};
-use crate::view::pictures::image::{Image, Pixel, PixelKind, half_to_single};
+use crate::view::pictures::framed::{self, FileHeader, FramedFile};
+use crate::view::pictures::image::{Image, PixelKind, PixelType, half_to_single};
 use crate::view::pictures::picture_style::PictureStyle;
-use crate::view::pictures::tiff::field::{Field, NumberBuffer};
+use crate::view::pictures::tiff::field::{NumberBuffer, TiffField};
 
 /// Alignment of the first pixel in the file, in bytes.
 const ALIGNMENT: u64 = 4096;
@@ -44,8 +44,8 @@ pub(crate) fn file(elements: Elements, look: PictureStyle) -> Result<Option<Fram
     let dims = elements.dims.as_deref().unwrap_or_default();
     let image = Image::from_datatype(&elements.datatype, dims, look.appearance);
     image.as_ref().map_or(Ok(()), check_interlace)?;
-    let colours = look.palette.map(|palette| palette.wide_planes());
-    let Some(headers) = Headers::new(image, colours) else {
+    let colours = look.palette.map(|palette| palette.tiff_color_map());
+    let Some(headers) = TiffHeaders::new(image, colours) else {
         return Ok(None);
     };
     let bytes = headers.pixel_bytes();
@@ -66,8 +66,8 @@ pub(crate) fn length(image: Option<Image>) -> Result<Option<u64>> {
     image.as_ref().map_or(Ok(()), check_interlace)?;
     let colours = image.as_ref().and_then(|image| image.appearance.palette);
     // The length does not depend on the colours.
-    let headers = Headers::new(image, colours.map(|_| vec![0; COLOURS]));
-    let length = |headers: Headers| framed::length(headers.length(), headers.pixel_bytes(), 1);
+    let headers = TiffHeaders::new(image, colours.map(|_| vec![0; COLOURS]));
+    let length = |headers: TiffHeaders| framed::length(headers.length(), headers.pixel_bytes(), 1);
     headers.map(length).transpose()
 }
 
@@ -88,7 +88,7 @@ fn check_interlace(image: &Image) -> Result<()> {
 
 /// Converts half floats to single floats in the same byte order. Other numbers are returned
 /// unchanged.
-fn widen_half_floats(content: Box<dyn View>, pixel: Pixel, count: u64) -> Box<dyn View> {
+fn widen_half_floats(content: Box<dyn View>, pixel: PixelType, count: u64) -> Box<dyn View> {
     let convert = move |half: &[u8], out: &mut Vec<u8>| {
         let half = half.first_chunk().copied().unwrap_or_default();
         out.extend_from_slice(&if pixel.is_big_endian {
@@ -107,7 +107,7 @@ fn widen_half_floats(content: Box<dyn View>, pixel: Pixel, count: u64) -> Box<dy
 }
 
 /// The file header and the image file directories, which precede the pixels.
-struct Headers {
+struct TiffHeaders {
     /// The image, with the number type in the TIFF file.
     image: Image,
     /// Size in bytes of a number as stored in the array.
@@ -121,14 +121,14 @@ struct Headers {
     colours: Option<Vec<u16>>,
     is_big: bool,
     /// Length in bytes of the file header and the first page's directory.
-    first: u64,
+    first_length: u64,
     /// Length in bytes of each directory after the first.
-    stride: u64,
+    directory_length: u64,
     /// The offset in the file of the first pixel.
-    start: u64,
+    pixel_offset: u64,
 }
 
-impl Headers {
+impl TiffHeaders {
     fn new(image: Option<Image>, colours: Option<Vec<u16>>) -> Option<Self> {
         let mut image = image?;
         let stored_bytes = image.pixel.bytes;
@@ -137,10 +137,10 @@ impl Headers {
         }
         // Width and height are 32-bit numbers in TIFF.
         u32::try_from(image.width.max(image.height)).ok()?;
-        let (pages, numbers) = (image.pages()?, image.numbers_per_picture()?);
+        let (pages, numbers) = (image.picture_count()?, image.numbers_per_picture()?);
         let page_bytes = numbers.checked_mul(image.pixel.bytes.into())?;
         page_bytes.checked_mul(pages)?;
-        let mut headers = Headers {
+        let mut headers = TiffHeaders {
             description: description(&image, pages),
             colours,
             image,
@@ -148,12 +148,12 @@ impl Headers {
             pages,
             page_bytes,
             is_big: false,
-            first: 0,
-            stride: 0,
-            start: 0,
+            first_length: 0,
+            directory_length: 0,
+            pixel_offset: 0,
         };
         headers.compute_offsets()?;
-        let end = headers.start.checked_add(headers.pixel_bytes())?;
+        let end = headers.pixel_offset.checked_add(headers.pixel_bytes())?;
         if u32::try_from(end).is_err() {
             headers.is_big = true;
             headers.compute_offsets()?;
@@ -169,11 +169,13 @@ impl Headers {
     /// overflow.
     fn compute_offsets(&mut self) -> Option<()> {
         let file_header = if self.is_big { 16 } else { 8 };
-        self.first = to_u64(self.directory(0).len()).checked_add(file_header)?;
-        self.stride = to_u64(self.directory(1).len());
-        let others = self.stride.checked_mul(self.pages.checked_sub(1)?)?;
-        let end = self.first.checked_add(others)?;
-        self.start = end.checked_next_multiple_of(ALIGNMENT)?;
+        self.first_length = to_u64(self.directory(0).len()).checked_add(file_header)?;
+        self.directory_length = to_u64(self.directory(1).len());
+        let others = self
+            .directory_length
+            .checked_mul(self.pages.checked_sub(1)?)?;
+        let end = self.first_length.checked_add(others)?;
+        self.pixel_offset = end.checked_next_multiple_of(ALIGNMENT)?;
         Some(())
     }
 
@@ -185,7 +187,7 @@ impl Headers {
     /// Returns the offset in the file of a page's directory.
     fn directory_offset(&self, page: u64) -> u64 {
         match page.checked_sub(1) {
-            Some(before) => self.first + before * self.stride,
+            Some(before) => self.first_length + before * self.directory_length,
             None => {
                 if self.is_big {
                     16
@@ -225,45 +227,48 @@ impl Headers {
             PixelKind::Signed => 2,
             PixelKind::Float => 3,
         };
-        let strip = self.start + page * self.page_bytes;
+        let strip = self.pixel_offset + page * self.page_bytes;
         let mut fields = vec![
-            Field::long(256, self.image.width),
-            Field::long(257, self.image.height),
-            Field::shorts(258, vec![bits; samples]),
+            TiffField::long(256, self.image.width),
+            TiffField::long(257, self.image.height),
+            TiffField::shorts(258, vec![bits; samples]),
             // The value 1 means no compression.
-            Field::short(259, 1),
-            Field::short(262, self.photometric()),
+            TiffField::short(259, 1),
+            TiffField::short(262, self.photometric_interpretation()),
         ];
         if page == 0 && !self.description.is_empty() {
-            fields.push(Field::ascii(270, &self.description));
+            fields.push(TiffField::ascii(270, &self.description));
         }
         let is_planar = self.image.appearance.interlace == Some(Interlace::Plane);
         let strips = if is_planar { self.image.samples } else { 1 };
         let strip_bytes = self.page_bytes / strips;
-        fields.push(Field::offsets(
+        fields.push(TiffField::offsets(
             273,
             (0..strips)
                 .map(|number| strip + number * strip_bytes)
                 .collect(),
         ));
-        fields.extend(self.orientation().map(|number| Field::short(274, number)));
+        fields.extend(
+            self.orientation()
+                .map(|number| TiffField::short(274, number)),
+        );
         fields.extend([
-            Field::short(277, u16::try_from(samples).unwrap_or(1)),
-            Field::long(278, self.image.height),
-            Field::offsets(279, (0..strips).map(|_| strip_bytes).collect()),
+            TiffField::short(277, u16::try_from(samples).unwrap_or(1)),
+            TiffField::long(278, self.image.height),
+            TiffField::offsets(279, (0..strips).map(|_| strip_bytes).collect()),
         ]);
         if is_planar {
             // The value 2 means separate planes.
-            fields.push(Field::short(284, 2));
+            fields.push(TiffField::short(284, 2));
         }
         if let Some(colours) = &self.colours {
-            fields.push(Field::shorts(320, colours.clone()));
+            fields.push(TiffField::shorts(320, colours.clone()));
         }
         if samples == 4 {
             // The value 2 means opacity that is not premultiplied.
-            fields.push(Field::short(338, 2));
+            fields.push(TiffField::short(338, 2));
         }
-        fields.push(Field::shorts(339, vec![format; samples]));
+        fields.push(TiffField::shorts(339, vec![format; samples]));
         let next = if page + 1 < self.pages {
             self.directory_offset(page + 1)
         } else {
@@ -274,7 +279,7 @@ impl Headers {
 
     /// Returns the value of `PhotometricInterpretation`, which says whether pixels are palette
     /// indices, grey levels with 0 for white, grey levels with 0 for black, or red, green and blue.
-    fn photometric(&self) -> u16 {
+    fn photometric_interpretation(&self) -> u16 {
         match self.image.samples {
             1 if self.colours.is_some() => 3,
             1 => u16::from(!self.image.appearance.is_zero_white),
@@ -299,7 +304,7 @@ impl Headers {
 
     /// Encodes a directory with `fields`. `place` is the offset of the directory in the file, and
     /// `next` the offset of the next directory.
-    fn write_directory(&self, fields: &[Field], place: u64, next: u64) -> Vec<u8> {
+    fn write_directory(&self, fields: &[TiffField], place: u64, next: u64) -> Vec<u8> {
         let (count, entry, inline) = if self.is_big { (8, 20, 8) } else { (2, 12, 4) };
         let length = count + entry * fields.len() + inline;
         let mut out = self.number_buffer();
@@ -332,15 +337,15 @@ impl Headers {
     }
 }
 
-impl Head for Headers {
+impl FileHeader for TiffHeaders {
     fn length(&self) -> u64 {
-        self.start
+        self.pixel_offset
     }
 
     fn write(&self, range: Range<u64>, out: &mut Vec<u8>) {
         let mut at = range.start;
         while at < range.end {
-            let (start, bytes) = self.part(at);
+            let (start, bytes) = self.piece_at(at);
             let end = (start + to_u64(bytes.len())).min(range.end);
             let place = |at: u64| usize::try_from(at - start).unwrap_or(bytes.len());
             out.extend_from_slice(&bytes[place(at)..place(end)]);
@@ -354,20 +359,20 @@ impl Head for Headers {
     }
 }
 
-impl Headers {
+impl TiffHeaders {
     /// Returns the piece of the headers that contains the offset `at`, and the offset of the piece.
     /// A piece is the file header with the first directory, one further directory, or the zeros
     /// after all directories.
-    fn part(&self, at: u64) -> (u64, Vec<u8>) {
-        let Some(behind) = at.checked_sub(self.first) else {
+    fn piece_at(&self, at: u64) -> (u64, Vec<u8>) {
+        let Some(behind) = at.checked_sub(self.first_length) else {
             return (0, [self.file_header(), self.directory(0)].concat());
         };
-        let page = behind / self.stride + 1;
+        let page = behind / self.directory_length + 1;
         if page < self.pages {
             return (self.directory_offset(page), self.directory(page));
         }
         let end = self.directory_offset(self.pages);
-        let zeros = usize::try_from(self.start - end).unwrap_or(0);
+        let zeros = usize::try_from(self.pixel_offset - end).unwrap_or(0);
         (end, vec![0; zeros])
     }
 }
@@ -382,7 +387,7 @@ fn description(image: &Image, pages: u64) -> Vec<u8> {
 
 /// Returns whether ImageJ supports pictures with these numbers.
 fn has_imagej_pixels(image: &Image) -> bool {
-    let Pixel { kind, bytes, .. } = image.pixel;
+    let PixelType { kind, bytes, .. } = image.pixel;
     match image.samples {
         1 => matches!(
             (kind, bytes),
@@ -423,7 +428,7 @@ fn imagej_description(image: &Image, pages: u64) -> Option<Vec<u8>> {
 /// Returns tifffile's description of a stack: its shape in JSON.
 fn shape_description(image: &Image) -> Vec<u8> {
     let mut object = JsonObject::default();
-    object.json("shape", format_args!("{:?}", image.dims));
+    object.add_json("shape", format_args!("{:?}", image.dims));
     object.finish().into_bytes()
 }
 
@@ -431,7 +436,7 @@ fn shape_description(image: &Image) -> Vec<u8> {
 mod tests {
     use super::*;
     use crate::view::pictures::appearance::Appearance;
-    use crate::view::texts::text::Text;
+    use crate::view::texts::text::InMemoryContent;
     use h5fs_reader::model::Datatype;
     use h5fs_reader::model::datatype::ByteOrder;
     use h5fs_reader::testing::int;
@@ -446,7 +451,7 @@ mod tests {
         let elements = Elements {
             datatype,
             dims: Some(dims.to_vec()),
-            content: Box::new(Text::new(bytes.to_vec())),
+            content: Box::new(InMemoryContent::new(bytes.to_vec())),
         };
         let file = file(elements, look).unwrap().unwrap();
         let length = usize::try_from(file.length()).unwrap();
@@ -519,7 +524,8 @@ mod tests {
                 PictureStyle::default()
             };
             let headers =
-                Headers::new(Image::from_datatype(datatype, dims, look.appearance), None).unwrap();
+                TiffHeaders::new(Image::from_datatype(datatype, dims, look.appearance), None)
+                    .unwrap();
             String::from_utf8(headers.description).unwrap()
         };
         let bytes = Datatype::integer(1, false, ByteOrder::Little);
@@ -546,9 +552,9 @@ mod tests {
         assert_eq!(text(&bytes, &[1, 5]), "");
     }
 
-    fn of_bytes(dims: &[u64]) -> Option<Headers> {
+    fn of_bytes(dims: &[u64]) -> Option<TiffHeaders> {
         let bytes = Datatype::integer(1, false, ByteOrder::Little);
-        Headers::new(
+        TiffHeaders::new(
             Image::from_datatype(&bytes, dims, Appearance::default()),
             None,
         )

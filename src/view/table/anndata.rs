@@ -35,7 +35,7 @@ pub(super) fn is_table(group: &Group<'_>) -> Result<bool> {
 ///
 /// # Errors
 /// Fails if the attribute cannot be read.
-pub(super) fn is_other_encoding(group: &Group<'_>) -> Result<bool> {
+pub(super) fn is_single_value(group: &Group<'_>) -> Result<bool> {
     let encoding = group.attribute_text(ENCODING)?;
     Ok(encoding.is_some_and(|is| !matches!(&is[..], b"dict" | b"anndata")))
 }
@@ -81,9 +81,9 @@ fn encoded_column(group: &Group<'_>, node: &Node, name: &[u8]) -> Result<ColumnS
     match &encoding[..] {
         b"categorical" => Ok(ColumnSource::Categories {
             codes: column.member_field(b"codes")?,
-            names: Arc::new(categories(&column)?),
+            names: Arc::new(category_names(&column)?),
         }),
-        NULLABLE_INTEGER | NULLABLE_BOOLEAN | NULLABLE_TEXT => nullable(&column),
+        NULLABLE_INTEGER | NULLABLE_BOOLEAN | NULLABLE_TEXT => masked_column(&column),
         _ => {
             let (name, encoding) = (quote(name), quote(&encoding));
             let what = format!("column {name} of a dataframe: encoding-type {encoding}");
@@ -94,7 +94,7 @@ fn encoded_column(group: &Group<'_>, node: &Node, name: &[u8]) -> Result<ColumnS
 
 /// Returns the source of a column's category names. They are an array, or an encoded group for
 /// strings of pandas 3.
-fn categories(column: &Group<'_>) -> Result<ColumnSource> {
+fn category_names(column: &Group<'_>) -> Result<ColumnSource> {
     const CATEGORIES: &[u8] = b"categories";
     let node = column.member(CATEGORIES)?;
     match node.kind {
@@ -104,7 +104,7 @@ fn categories(column: &Group<'_>) -> Result<ColumnSource> {
 }
 
 /// Returns the source of a column that is a group with the members `values` and `mask`.
-fn nullable(column: &Group<'_>) -> Result<ColumnSource> {
+fn masked_column(column: &Group<'_>) -> Result<ColumnSource> {
     let mask = column.member_field(b"mask")?;
     let values = column.member_field(b"values")?;
     if mask.rows() != values.rows() {

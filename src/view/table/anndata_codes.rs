@@ -27,12 +27,13 @@ pub(crate) fn replace_codes(root: &Group<'_>, node: &Node, elements: Elements) -
     if !array.is_some_and(|array| array.datatype == elements.datatype) {
         return Ok(elements);
     }
-    let (Some(names), Some(records)) = (names(root, node)?, RowField::from_node(node)?) else {
+    let (Some(names), Some(records)) = (find_names_group(root, node)?, RowField::from_node(node)?)
+    else {
         return Ok(elements);
     };
     let mut members = members.clone();
     for member in &mut members {
-        if let Some(datatype) = categories(&names, &records, member)? {
+        if let Some(datatype) = category_type(&names, &records, member)? {
             member.datatype = datatype;
         }
     }
@@ -48,7 +49,7 @@ pub(crate) fn replace_codes(root: &Group<'_>, node: &Node, elements: Elements) -
 
 /// Returns the group that contains the category names (`uns`); `None` if `node` is neither `obs`
 /// nor `var`.
-fn names<'a>(root: &Group<'a>, node: &Node) -> Result<Option<Group<'a>>> {
+fn find_names_group<'a>(root: &Group<'a>, node: &Node) -> Result<Option<Group<'a>>> {
     let Some(uns) = root.find_member(b"uns")? else {
         return Ok(None);
     };
@@ -65,7 +66,11 @@ fn names<'a>(root: &Group<'a>, node: &Node) -> Result<Option<Group<'a>>> {
 
 /// Returns the enumeration type for a field of codes that all have names; `None` for any other
 /// field.
-fn categories(names: &Group<'_>, records: &RowField, member: &Member) -> Result<Option<Datatype>> {
+fn category_type(
+    names: &Group<'_>,
+    records: &RowField,
+    member: &Member,
+) -> Result<Option<Datatype>> {
     let &Class::Integer { order, .. } = &member.datatype.class else {
         return Ok(None);
     };
@@ -79,7 +84,9 @@ fn categories(names: &Group<'_>, records: &RowField, member: &Member) -> Result<
     match names.read_integers(&codes) {
         Ok(Some(codes)) if !codes.iter().all(|code| *code == -1 || is_named(code)) => Ok(None),
         // Codes above the limit are not checked. A code without a name is then shown as a number.
-        Ok(Some(_)) | Err(Error::Limit { .. }) => Ok(enumeration(texts, &member.datatype, order)),
+        Ok(Some(_)) | Err(Error::Limit { .. }) => {
+            Ok(enumeration_type(texts, &member.datatype, order))
+        }
         Ok(None) => Ok(None),
         Err(error) => Err(error),
     }
@@ -87,7 +94,7 @@ fn categories(names: &Group<'_>, records: &RowField, member: &Member) -> Result<
 
 /// Returns an enumeration type with the names `texts` for the values from 0 on, and an empty name
 /// for -1. Returns `None` if the integer type is too small for the number of names.
-fn enumeration(texts: Vec<Vec<u8>>, base: &Datatype, order: ByteOrder) -> Option<Datatype> {
+fn enumeration_type(texts: Vec<Vec<u8>>, base: &Datatype, order: ByteOrder) -> Option<Datatype> {
     let size = to_usize(base.size.into()).ok()?;
     let value = |number: i64| {
         let mut bytes = number.to_le_bytes().get(..size)?.to_vec();

@@ -44,7 +44,7 @@ pub(super) fn is_table(group: &Group<'_>) -> Result<bool> {
 pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
     let mut columns = AstropyColumns::default();
     let list = group.group_at(group.member(b"columns")?.id);
-    let names = texts(group, b"colnames")?;
+    let names = scalar_texts(group, b"colnames")?;
     let mut links = list.container.links(list.id)?;
     let mut number = 0;
     while let Some(link) = links.next()? {
@@ -52,7 +52,7 @@ pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
             return Err(malformed_member_error(&link.name, "has no target"));
         };
         let own = match node.kind {
-            NodeKind::Group => text(&list.group_at(node.id), b"name")?,
+            NodeKind::Group => scalar_text(&list.group_at(node.id), b"name")?,
             _ => None,
         };
         let name = names.get(number).cloned().or(own).unwrap_or(link.name);
@@ -143,7 +143,7 @@ fn missing_values(group: &Group<'_>, values: &RowField) -> Result<Option<Missing
     };
     let mask = match extras.mask(values.node)? {
         None => return Ok(None),
-        Some(Mask::Number(text)) => return number(group, &text).map(Some),
+        Some(Mask::Number(text)) => return parse_number_mask(group, &text).map(Some),
         Some(Mask::Node(node)) => node_field(&*group.container.node(node)?, b"mask")?,
         Some(Mask::Array(array)) => RowField::from_array(values.node, &array)?
             .ok_or_else(|| unsupported_member_error(b"mask", "a mask without rows"))?,
@@ -155,14 +155,14 @@ fn missing_values(group: &Group<'_>, values: &RowField) -> Result<Option<Missing
 }
 
 /// Parses a mask that is a number. Elements equal to this number are missing.
-fn number(group: &Group<'_>, text: &[u8]) -> Result<MissingRule> {
+fn parse_number_mask(group: &Group<'_>, text: &[u8]) -> Result<MissingRule> {
     group.budget.spend(to_u64(text.len()))?;
     Ok(MissingRule::Number(parse_mask_number(text)?))
 }
 
 /// Returns the text of the scalar `name` in the group; `None` if there is no such scalar. The text
 /// is charged to the budget, because many aliases may refer to one text.
-fn text(group: &Group<'_>, name: &[u8]) -> Result<Option<Vec<u8>>> {
+fn scalar_text(group: &Group<'_>, name: &[u8]) -> Result<Option<Vec<u8>>> {
     let node = group.find_member(name)?;
     let Some(NodeKind::Scalar(scalar)) = node.as_ref().map(|node| &node.kind) else {
         return Ok(None);
@@ -173,7 +173,7 @@ fn text(group: &Group<'_>, name: &[u8]) -> Result<Option<Vec<u8>>> {
 
 /// Returns the texts of the scalars in the sequence `name` of the group. The result is empty if
 /// there is no such sequence. A member that is not a scalar has an empty text.
-fn texts(group: &Group<'_>, name: &[u8]) -> Result<Vec<Vec<u8>>> {
+fn scalar_texts(group: &Group<'_>, name: &[u8]) -> Result<Vec<Vec<u8>>> {
     let Some(sequence) = group.find_member(name)? else {
         return Ok(Vec::new());
     };
@@ -187,7 +187,7 @@ fn texts(group: &Group<'_>, name: &[u8]) -> Result<Vec<Vec<u8>>> {
         if texts.len() >= limits::CSV_COLUMNS {
             break;
         }
-        texts.push(text(&sequence, &link.name)?.unwrap_or_default());
+        texts.push(scalar_text(&sequence, &link.name)?.unwrap_or_default());
     }
     Ok(texts)
 }

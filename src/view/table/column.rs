@@ -16,7 +16,7 @@ use crate::view::table::time::PandasTime;
 
 /// Maximum number of array elements in a row for which each element becomes a column. Longer arrays
 /// become one column of lists.
-const ELEMENTS_AS_COLUMNS: u64 = 16;
+const MAX_SPLIT_ELEMENTS: u64 = 16;
 
 /// The table of a group.
 #[derive(Debug, Default)]
@@ -67,7 +67,7 @@ pub(crate) enum ColumnSource {
     },
     /// The values are row or column numbers in a sparse matrix, each less than `bound`. They are
     /// stored as integers.
-    Places { values: RowField, bound: u64 },
+    BoundedIndices { values: RowField, bound: u64 },
     /// The value of a row is the number of the run that contains the row, counted from 0. `ends`
     /// has the beginning of each run, and the end of the last run.
     Runs { ends: RowField, rows: u64 },
@@ -168,7 +168,7 @@ impl RowField {
     ///
     /// # Errors
     /// `Limit` if there are more elements than a table may have columns.
-    pub(crate) fn elements(&self) -> Result<Vec<Self>> {
+    pub(crate) fn element_fields(&self) -> Result<Vec<Self>> {
         let Class::Array { base, dims } = &self.datatype.class else {
             return Ok(vec![self.clone()]);
         };
@@ -205,7 +205,7 @@ impl RowField {
     }
 
     /// Returns the approximate memory of the field and its array in bytes.
-    fn whole_weight(&self) -> u64 {
+    fn weight_with_array(&self) -> u64 {
         self.weight().saturating_add(self.array.weight())
     }
 }
@@ -232,7 +232,7 @@ impl ColumnSource {
         Some(match self {
             ColumnSource::Values(values)
             | ColumnSource::Masked { values, .. }
-            | ColumnSource::Places { values, .. }
+            | ColumnSource::BoundedIndices { values, .. }
             | ColumnSource::Times { values, .. } => values,
             ColumnSource::Categories { codes, .. } => codes,
             ColumnSource::Lists { ends, values } => ends.first().unwrap_or(values),
@@ -262,13 +262,13 @@ impl ColumnSource {
             ColumnSource::Masked {
                 missing: MissingRule::MaskNotZero(mask),
                 ..
-            } => mask.whole_weight(),
+            } => mask.weight_with_array(),
             ColumnSource::Lists { ends, values } => ends
                 .iter()
-                .map(RowField::whole_weight)
-                .fold(values.whole_weight(), u64::saturating_add),
+                .map(RowField::weight_with_array)
+                .fold(values.weight_with_array(), u64::saturating_add),
             ColumnSource::Texts(texts) => texts.weight(),
-            ColumnSource::Runs { ends, .. } => ends.whole_weight(),
+            ColumnSource::Runs { ends, .. } => ends.weight_with_array(),
             _ => 0,
         };
         rows.saturating_add(others)
@@ -362,8 +362,8 @@ impl GroupTable {
                 }
                 Ok(())
             }
-            Class::Array { dims, .. } if element_count(dims)? <= ELEMENTS_AS_COLUMNS => {
-                let elements = values.elements()?;
+            Class::Array { dims, .. } if element_count(dims)? <= MAX_SPLIT_ELEMENTS => {
+                let elements = values.element_fields()?;
                 let missing = missing.map(|missing| missing.element_rules(elements.len()));
                 let missing = missing.transpose()?.unwrap_or_default();
                 for (number, element) in elements.iter().enumerate() {
@@ -395,7 +395,7 @@ impl MissingRule {
         let MissingRule::MaskNotZero(mask) = self else {
             return Ok(vec![self.clone(); count]);
         };
-        let elements = mask.elements()?;
+        let elements = mask.element_fields()?;
         if elements.len() != count {
             return Err(Error::corrupt("table: a mask of another shape", None));
         }

@@ -12,7 +12,7 @@ use h5fs_reader::wire::{to_u64, to_usize};
 
 use crate::limits;
 use crate::view::csv::column::Columns;
-use crate::view::csv::fields::Cell;
+use crate::view::csv::fields::CellKind;
 use crate::view::elements::formatting_cost;
 use crate::view::elements::raw;
 use crate::view::table::column::RowField;
@@ -121,7 +121,7 @@ impl ColumnLocation {
         value: &[u8],
         context: &TextContext<'_>,
         out: &mut Vec<u8>,
-    ) -> Result<Cell> {
+    ) -> Result<CellKind> {
         self.value.write(value, context, out)
     }
 
@@ -136,7 +136,7 @@ impl ColumnLocation {
 
     /// Returns the cost of formatting one value of the column, which may be an array or a compound.
     /// The unit is the cost of formatting one number.
-    pub(super) fn values(&self) -> u64 {
+    pub(super) fn cell_cost(&self) -> u64 {
         formatting_cost(&self.value.datatype)
     }
 
@@ -144,7 +144,7 @@ impl ColumnLocation {
     /// array or a compound; at least one.
     pub(super) fn element_bytes(&self) -> usize {
         let size = u64::from(self.value.datatype.size);
-        let one = size.checked_div(self.values()).unwrap_or(size);
+        let one = size.checked_div(self.cell_cost()).unwrap_or(size);
         usize::try_from(one).unwrap_or(usize::MAX).max(1)
     }
 
@@ -213,7 +213,7 @@ impl ArrayValues {
         value: &[u8],
         context: &TextContext<'_>,
         out: &mut Vec<u8>,
-    ) -> Result<Cell> {
+    ) -> Result<CellKind> {
         self.value.write(value, context, out)
     }
 
@@ -288,10 +288,17 @@ impl RowValue {
         value.ok_or_else(|| Error::corrupt("table: a row that is too short", None))
     }
 
-    fn write(&self, value: &[u8], context: &TextContext<'_>, out: &mut Vec<u8>) -> Result<Cell> {
+    fn write(
+        &self,
+        value: &[u8],
+        context: &TextContext<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<CellKind> {
         match &self.text {
             TextFormat::Cell(columns) => columns.write(value, 0, context, out),
-            TextFormat::Json(writer) => writer.json(value, context, out).map(|()| Cell::Text),
+            TextFormat::Json(writer) => writer
+                .write_json(value, context, out)
+                .map(|()| CellKind::Text),
         }
     }
 
@@ -307,7 +314,7 @@ impl RowValue {
                 None,
             ));
         };
-        let number = match number::integer(value, order, signed, bits) {
+        let number = match number::decode_integer(value, order, signed, bits) {
             Some(Integer::Signed(number)) => Some(number),
             Some(Integer::Unsigned(number)) => i128::try_from(number).ok(),
             None => None,

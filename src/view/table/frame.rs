@@ -5,13 +5,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use h5fs_reader::error::Result;
-use h5fs_reader::model::attribute_value::content;
+use h5fs_reader::model::attribute_value::attribute_content;
 use h5fs_reader::model::datatype::{Charset, Class};
 use h5fs_reader::model::{Datatype, NodeId};
 
 use crate::view::table::column::{ColumnSource, GroupTable, MissingRule, RowField};
 use crate::view::table::group::Group;
-use crate::view::table::labels::Labels;
+use crate::view::table::labels::ColumnLabels;
 use crate::view::table::time::{Frequency, PandasTime, TimeUnit};
 
 /// The name of a column, and the source of its values.
@@ -77,7 +77,7 @@ fn is_bool(kind: &[u8], values: &RowField) -> bool {
 /// # Errors
 /// Fails if the attribute cannot be read.
 pub(super) fn read_flag(group: &Group<'_>, node: NodeId, name: &[u8]) -> Result<Option<bool>> {
-    let content = content(group.container, node, name)?;
+    let content = attribute_content(group.container, node, name)?;
     Ok(content.map(|content| content.elements.iter().any(|&byte| byte != 0)))
 }
 
@@ -122,9 +122,9 @@ pub(super) fn add_columns(
     table: &mut GroupTable,
     mut columns: Vec<NamedColumn>,
     first: &[Vec<u8>],
-    order: &Labels,
+    order: &ColumnLabels,
 ) -> Result<()> {
-    sort_as(&mut columns, first.iter().chain(&order.texts));
+    sort_by_order(&mut columns, first.iter().chain(&order.texts));
     let is_short = order.has_only_times && columns.iter().all(|(name, _)| name.ends_with(MIDNIGHT));
     for (mut name, source) in columns {
         if is_short {
@@ -146,7 +146,7 @@ const MIDNIGHT: &[u8] = b" 00:00:00";
 
 /// Sorts columns by the position of their names in `order`. Columns that `order` does not contain
 /// follow in the order of the file.
-fn sort_as<'a, T>(columns: &mut [(Vec<u8>, T)], order: impl Iterator<Item = &'a Vec<u8>>) {
+fn sort_by_order<'a, T>(columns: &mut [(Vec<u8>, T)], order: impl Iterator<Item = &'a Vec<u8>>) {
     let mut places: HashMap<&[u8], usize> = HashMap::new();
     for (place, name) in order.enumerate() {
         places.entry(name).or_insert(place);
@@ -168,7 +168,7 @@ mod tests {
             .into_iter()
             .zip(0..)
             .collect();
-        sort_as(&mut columns, texts(&["a", "b", "c"]).iter());
+        sort_by_order(&mut columns, texts(&["a", "b", "c"]).iter());
         let numbers: Vec<i32> = columns.into_iter().map(|(_, number)| number).collect();
         assert_eq!(numbers, [2, 4, 3, 0, 1]);
     }

@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use h5fs_conventions::table_budget::Budget;
+use h5fs_conventions::table_budget::TableBudget;
 use h5fs_reader::array::{Engine, Reader};
 use h5fs_reader::error::{Error, Result, quote};
-use h5fs_reader::model::attribute_value::{self, numbers, strings};
-use h5fs_reader::model::paths::{resolve, resolve_alias};
+use h5fs_reader::model::attribute_value::{self, decode_integers, decode_strings};
+use h5fs_reader::model::paths::{resolve_alias, resolve_path};
 use h5fs_reader::model::{Container, Link, LinkTarget, Node, NodeId, NodeKind};
 use h5fs_reader::wire::{to_u64, to_usize};
 
@@ -18,7 +18,7 @@ use crate::view::table::column::{RowField, table_weight_error};
 pub(super) const ENCODING: &[u8] = b"encoding-type";
 
 /// Number of bytes charged to the budget for each examined member.
-const MEMBER: u64 = 64;
+const MEMBER_COST: u64 = 64;
 
 /// A group of a file, with the objects that are needed to read its members.
 #[derive(Clone, Copy)]
@@ -28,7 +28,7 @@ pub(crate) struct Group<'a> {
     /// The engine that reads arrays of the file.
     pub(crate) engine: &'a Arc<Engine>,
     /// The budget that limits how much is read to find the columns of a table.
-    pub(crate) budget: &'a Budget,
+    pub(crate) budget: &'a TableBudget,
     /// The node of the group.
     pub(crate) id: NodeId,
 }
@@ -62,7 +62,8 @@ impl<'a> Group<'a> {
     /// Returns the node of a member that must exist.
     ///
     /// # Errors
-    /// `Corrupt` if the member does not exist; otherwise fails as [`find_member`](Self::find_member) does.
+    /// `Corrupt` if the member does not exist; otherwise fails as
+    /// [`find_member`](Self::find_member) does.
     pub(crate) fn member(&self, name: &[u8]) -> Result<Arc<Node>> {
         let found = self.find_member(name);
         let found =
@@ -94,11 +95,11 @@ impl<'a> Group<'a> {
     /// `Limit` if the budget is exceeded. Fails if the link cannot be followed.
     pub(crate) fn follow_link(&self, link: &Link) -> Result<Option<Arc<Node>>> {
         self.budget
-            .spend(MEMBER.saturating_add(to_u64(link.name.len())))?;
+            .spend(MEMBER_COST.saturating_add(to_u64(link.name.len())))?;
         let container = self.container;
         let id = match &link.target {
             LinkTarget::Hard(id) => Some(*id),
-            LinkTarget::Soft(path) => none_if_unreachable(resolve(container, self.id, path))?,
+            LinkTarget::Soft(path) => none_if_unreachable(resolve_path(container, self.id, path))?,
             target @ (LinkTarget::Alias(_) | LinkTarget::Reference { file: None, .. }) => {
                 none_if_unreachable(resolve_alias(container, target))?
             }
@@ -114,7 +115,7 @@ impl<'a> Group<'a> {
     /// # Errors
     /// Fails if the attribute cannot be read.
     pub(crate) fn attribute_text(&self, attribute: &[u8]) -> Result<Option<Vec<u8>>> {
-        attribute_value::text(self.container, self.id, attribute)
+        attribute_value::attribute_text(self.container, self.id, attribute)
     }
 
     /// Returns the names that an attribute of the group lists. The list is empty if the attribute
@@ -123,10 +124,10 @@ impl<'a> Group<'a> {
     /// # Errors
     /// `Unsupported` if the attribute does not contain text. Fails if the attribute cannot be read.
     pub(crate) fn attribute_names(&self, attribute: &[u8]) -> Result<Vec<Vec<u8>>> {
-        if let Some(names) = attribute_value::texts(self.container, self.id, attribute)? {
+        if let Some(names) = attribute_value::attribute_texts(self.container, self.id, attribute)? {
             return Ok(names);
         }
-        let content = attribute_value::content(self.container, self.id, attribute)?;
+        let content = attribute_value::attribute_content(self.container, self.id, attribute)?;
         if content.is_none_or(|content| content.elements.is_empty()) {
             return Ok(Vec::new());
         }
@@ -139,7 +140,7 @@ impl<'a> Group<'a> {
     /// # Errors
     /// `Limit` if the array is too long, or has more rows than a table may have columns. Fails if
     /// the array cannot be read.
-    fn bytes(&self, part: &RowField) -> Result<Vec<u8>> {
+    fn read_values(&self, part: &RowField) -> Result<Vec<u8>> {
         let most = to_u64(limits::CSV_COLUMNS);
         if part.rows() > most {
             return Err(Error::limit("names of a table", most));
@@ -184,7 +185,7 @@ impl<'a> Group<'a> {
     /// # Errors
     /// Fails as [`read_names`](Self::read_names) does.
     pub(crate) fn read_integers(&self, part: &RowField) -> Result<Option<Vec<i128>>> {
-        Ok(numbers(&part.datatype, &self.bytes(part)?))
+        Ok(decode_integers(&part.datatype, &self.read_values(part)?))
     }
 
     /// Reads all texts of the field `part`, which must have few rows. Strings are unchanged, and
@@ -194,12 +195,12 @@ impl<'a> Group<'a> {
     /// `Limit` for too many or too long texts; `Unsupported` for other values. Fails if the array
     /// cannot be read.
     pub(crate) fn read_names(&self, part: &RowField) -> Result<Vec<Vec<u8>>> {
-        let bytes = self.bytes(part)?;
-        if let Some(numbers) = numbers(&part.datatype, &bytes) {
+        let bytes = self.read_values(part)?;
+        if let Some(numbers) = decode_integers(&part.datatype, &bytes) {
             let texts = numbers.iter().map(|number| number.to_string().into_bytes());
             return Ok(texts.collect());
         }
-        strings(self.container, &part.datatype, &bytes)
+        decode_strings(self.container, &part.datatype, &bytes)
     }
 }
 

@@ -2,15 +2,15 @@
 //! whose parts are joined as `a.b`.
 
 use h5fs_conventions::pickle::{Pickle, PickleValue, ValueIndex};
-use h5fs_conventions::table_budget::Budget;
+use h5fs_conventions::table_budget::TableBudget;
 use h5fs_reader::error::Result;
-use h5fs_reader::model::number::{FloatValue, append};
+use h5fs_reader::model::number::{FloatValue, append_formatted};
 
 use crate::view::table::time::{Frequency, PandasTime, TimeUnit};
 
 /// Names of columns, from a pickle or an array.
 #[derive(Debug, Default)]
-pub(super) struct Labels {
+pub(super) struct ColumnLabels {
     pub(super) texts: Vec<Vec<u8>>,
     /// Whether all names are instants or durations, so that pandas may shorten their texts.
     pub(super) has_only_times: bool,
@@ -25,12 +25,12 @@ pub(super) struct Labels {
 pub(super) fn read_labels(
     pickle: &Pickle,
     list: ValueIndex,
-    budget: &Budget,
-) -> Result<Option<Labels>> {
+    budget: &TableBudget,
+) -> Result<Option<ColumnLabels>> {
     let Some(items) = pickle.items(list) else {
         return Ok(None);
     };
-    let mut labels = Labels {
+    let mut labels = ColumnLabels {
         texts: Vec::new(),
         has_only_times: !items.is_empty(),
     };
@@ -48,9 +48,12 @@ pub(super) fn read_labels(
 ///
 /// # Errors
 /// Fails as [`read_labels`] does.
-pub(super) fn read_single_label(pickle: &Pickle, budget: &Budget) -> Result<Option<Labels>> {
+pub(super) fn read_single_label(
+    pickle: &Pickle,
+    budget: &TableBudget,
+) -> Result<Option<ColumnLabels>> {
     let text = format_label(pickle, pickle.root_value(), budget)?;
-    Ok(text.map(|text| Labels {
+    Ok(text.map(|text| ColumnLabels {
         texts: vec![text],
         has_only_times: is_time(pickle, pickle.root_value()),
     }))
@@ -64,7 +67,7 @@ pub(super) fn read_single_label(pickle: &Pickle, budget: &Budget) -> Result<Opti
 pub(super) fn format_label(
     pickle: &Pickle,
     item: ValueIndex,
-    budget: &Budget,
+    budget: &TableBudget,
 ) -> Result<Option<Vec<u8>>> {
     let mut text = Vec::new();
     budget.spend_on_name(0)?;
@@ -78,7 +81,7 @@ pub(super) fn format_label(
         if !write_part(pickle, part, budget, &mut text)? {
             return Ok(None);
         }
-        if let Some((time, count)) = time(pickle, part) {
+        if let Some((time, count)) = parse_time(pickle, part) {
             text.truncate(start);
             time.write_name(count, &mut text);
         }
@@ -91,7 +94,7 @@ pub(super) fn format_label(
 fn write_part(
     pickle: &Pickle,
     item: ValueIndex,
-    budget: &Budget,
+    budget: &TableBudget,
     out: &mut Vec<u8>,
 ) -> Result<bool> {
     let length = match pickle.get(item) {
@@ -104,17 +107,17 @@ fn write_part(
         Some(PickleValue::Bool(value)) => {
             out.extend_from_slice(if *value { b"True" } else { b"False" });
         }
-        _ => return Ok(write(pickle, item, out).is_some()),
+        _ => return Ok(write_scalar(pickle, item, out).is_some()),
     }
     Ok(true)
 }
 
-/// Returns whether [`write`] supports the object `item`, without copying its text.
+/// Returns whether [`write_scalar`] supports the object `item`, without copying its text.
 pub(super) fn can_write(pickle: &Pickle, item: ValueIndex) -> bool {
     match pickle.get(item) {
         Some(PickleValue::Float(_) | PickleValue::Integer(_) | PickleValue::Text(_)) => true,
         Some(PickleValue::Object { .. }) => {
-            time(pickle, item).is_some() || date(pickle, item).is_some()
+            parse_time(pickle, item).is_some() || parse_date(pickle, item).is_some()
         }
         _ => false,
     }
@@ -122,25 +125,25 @@ pub(super) fn can_write(pickle: &Pickle, item: ValueIndex) -> bool {
 
 /// Appends the text of the object `item`. Returns `None` for an unsupported object. The object must
 /// be neither a missing value nor a boolean.
-pub(super) fn write(pickle: &Pickle, item: ValueIndex, out: &mut Vec<u8>) -> Option<()> {
-    if let Some((time, count)) = time(pickle, item) {
+pub(super) fn write_scalar(pickle: &Pickle, item: ValueIndex, out: &mut Vec<u8>) -> Option<()> {
+    if let Some((time, count)) = parse_time(pickle, item) {
         time.write(count, out);
         return Some(());
     }
     match pickle.get(item)? {
         PickleValue::Float(number) => FloatValue::Double(*number).write_text(out),
         PickleValue::Object { .. } => {
-            let (year, month, day) = date(pickle, item)?;
-            append(out, format_args!("{year:04}-{month:02}-{day:02}"));
+            let (year, month, day) = parse_date(pickle, item)?;
+            append_formatted(out, format_args!("{year:04}-{month:02}-{day:02}"));
         }
         _ => out.extend_from_slice(&pickle.text(item)?),
     }
     Some(())
 }
 
-/// Returns the year, the month and the day of a Python `datetime.date`; `None` for any other
+/// Returns the year, the month and the day of a Python `datetime.parse_date`; `None` for any other
 /// object. A pickle stores the date as bytes.
-fn date(pickle: &Pickle, item: ValueIndex) -> Option<(u16, u8, u8)> {
+fn parse_date(pickle: &Pickle, item: ValueIndex) -> Option<(u16, u8, u8)> {
     let (b"date", &[state]) = pickle.constructor_call(item)? else {
         return None;
     };
@@ -166,7 +169,7 @@ fn four_characters(text: &[u8]) -> Option<[u8; 4]> {
 
 /// Returns whether an object is an instant or a duration.
 fn is_time(pickle: &Pickle, item: ValueIndex) -> bool {
-    let time = time(pickle, item).map(|(time, _)| time);
+    let time = parse_time(pickle, item).map(|(time, _)| time);
     matches!(
         time,
         Some(PandasTime::Instant { .. } | PandasTime::Duration(_))
@@ -175,7 +178,7 @@ fn is_time(pickle: &Pickle, item: ValueIndex) -> bool {
 
 /// Returns the type of a pandas time object (instant, duration or period), and its number of units;
 /// `None` for any other object.
-fn time(pickle: &Pickle, item: ValueIndex) -> Option<(PandasTime, i64)> {
+fn parse_time(pickle: &Pickle, item: ValueIndex) -> Option<(PandasTime, i64)> {
     let (name, arguments) = pickle.constructor_call(item)?;
     let unit = |rest: &[ValueIndex]| match rest.first() {
         Some(&unit) => time_unit(pickle.integer(unit)?),
@@ -190,7 +193,7 @@ fn time(pickle: &Pickle, item: ValueIndex) -> Option<(PandasTime, i64)> {
             Some((PandasTime::Duration(unit(rest)?), pickle.integer(count)?))
         }
         (b"Period", &[_, length, ordinal]) => {
-            let length = frequency(pickle, length)?;
+            let length = parse_frequency(pickle, length)?;
             Some((PandasTime::Period(length), pickle.integer(ordinal)?))
         }
         _ => None,
@@ -214,7 +217,7 @@ fn time_unit(number: i64) -> Option<TimeUnit> {
 
 /// Returns the frequency of periods that a pandas offset object represents; `None` for any other
 /// object.
-pub(super) fn frequency(pickle: &Pickle, item: ValueIndex) -> Option<Frequency> {
+pub(super) fn parse_frequency(pickle: &Pickle, item: ValueIndex) -> Option<Frequency> {
     let second = |of_second| {
         Frequency::Second(TimeUnit {
             per_second: of_second,
@@ -253,7 +256,7 @@ mod tests {
             let text = [b"X\x00\x04\x00\x00", &[b'x'; 1024][..], b"q\x00a"].concat();
             let pickle = [b"\x80\x02]", &text[..], &b"h\x00a".repeat(count), b"."].concat();
             let pickle = Pickle::read(&pickle).unwrap();
-            read_labels(&pickle, pickle.root_value(), &Budget::default())
+            read_labels(&pickle, pickle.root_value(), &TableBudget::default())
         };
         assert_eq!(named(99).unwrap().unwrap().texts.len(), 100);
         assert!(matches!(named(32 << 10), Err(Error::Limit { .. })));
@@ -265,7 +268,7 @@ mod tests {
     fn names_as_pandas_shows_them() {
         let names = |pickle: &[u8]| {
             let pickle = Pickle::read(pickle).unwrap();
-            let labels = read_labels(&pickle, pickle.root_value(), &Budget::default());
+            let labels = read_labels(&pickle, pickle.root_value(), &TableBudget::default());
             let labels = labels.unwrap().unwrap();
             let texts = labels.texts.into_iter();
             let texts = texts.map(|text| String::from_utf8(text).unwrap());

@@ -11,7 +11,7 @@ use h5fs_reader::wire::to_u64;
 use crate::view::table::column_location::ArrayValues;
 
 /// The lists of a column.
-pub(super) struct Lists {
+pub(super) struct ListColumn {
     /// The index arrays, outermost level first; at least one. Each has the ends of lists in the
     /// next array, and the last one has ends in `values`.
     pub(super) ends: Vec<ArrayValues>,
@@ -19,7 +19,7 @@ pub(super) struct Lists {
     pub(super) values: ArrayValues,
 }
 
-impl Lists {
+impl ListColumn {
     /// Returns the average number of values in the list of a row, including inner lists.
     pub(super) fn values_per_row(&self) -> u64 {
         let levels = self.ends.iter().skip(1).chain([&self.values]);

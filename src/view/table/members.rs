@@ -13,7 +13,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use h5fs_conventions::dimensions::{has_no_values, is_scale, scales_from_list};
+use h5fs_conventions::dimensions::{is_only_dimension, is_scale, scales_from_list};
 use h5fs_reader::error::{Error, Result, quote};
 use h5fs_reader::model::{Link, LinkTarget, Node, NodeId, NodeKind};
 use h5fs_reader::wire::to_u64;
@@ -116,7 +116,7 @@ fn visit_candidates(
         let Some(link) = links.next()? else {
             return Ok(true);
         };
-        if is_wanted && let Some(member) = member(group, damaged, link)? {
+        if is_wanted && let Some(member) = column_candidate(group, damaged, link)? {
             is_wanted = visit(member);
         }
     }
@@ -128,7 +128,11 @@ fn looks_like_group(group: &Group<'_>, link: &Link) -> bool {
 }
 
 /// Returns the member that a link leads to; `None` if it cannot be a column.
-fn member(group: &Group<'_>, damaged: DamagePolicy, link: Link) -> Result<Option<ColumnCandidate>> {
+fn column_candidate(
+    group: &Group<'_>,
+    damaged: DamagePolicy,
+    link: Link,
+) -> Result<Option<ColumnCandidate>> {
     let named = |error: Error| error.with_context(format_args!("table: {}", quote(&link.name)));
     let is_none = || damaged == DamagePolicy::Skip || looks_like_group(group, &link);
     let node = match group.follow_link(&link) {
@@ -160,7 +164,7 @@ fn row_shape(group: &Group<'_>, node: &Node) -> Result<Option<RowShape>> {
     }
     let container = group.container;
     if is_scale(container, node.id)? {
-        let has_values = !has_no_values(container, node.id)?;
+        let has_values = !is_only_dimension(container, node.id)?;
         let scale = Some(node.id);
         return Ok(has_values.then_some(RowShape { count, scale }));
     }

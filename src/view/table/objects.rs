@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use h5fs_conventions::pickle::{Pickle, PickleValue, ValueIndex};
-use h5fs_conventions::table_budget::Budget;
+use h5fs_conventions::table_budget::TableBudget;
 use h5fs_reader::error::Result;
 use h5fs_reader::wire::to_u64;
 
 use crate::limits;
-use crate::view::table::labels::{self, Labels};
+use crate::view::table::labels::{self, ColumnLabels};
 
 /// One column of a pickled array of Python objects. The text of an object is formatted each time it
 /// is read, because a pickle may refer to one long text very often.
@@ -43,12 +43,12 @@ pub(super) fn parse_columns(bytes: &[u8]) -> Option<Vec<PickledTexts>> {
     };
     let columns = match pickle.items(shape)? {
         [_] => 1,
-        &[_, columns] => pickle.count(columns)?,
+        &[_, columns] => pickle.unsigned_integer(columns)?,
         _ => return None,
     };
     let all = pickle.items(items)?;
     let is_whole = all.len().checked_rem(columns) == Some(0);
-    let is_known = |&item| is_known(&pickle, item);
+    let is_known = |&item| is_supported(&pickle, item);
     let most = all.len().clamp(1, limits::CSV_COLUMNS);
     if !is_whole || columns > most || !all.iter().all(is_known) {
         return None;
@@ -66,14 +66,14 @@ pub(super) fn parse_columns(bytes: &[u8]) -> Option<Vec<PickledTexts>> {
 impl PickledTexts {
     /// Returns the number of rows.
     pub(crate) fn rows(&self) -> u64 {
-        to_u64(self.all().len() / self.columns)
+        to_u64(self.all_items().len() / self.columns)
     }
 
     /// Appends the text of the object in row `row`. Returns false if the value is missing.
     pub(super) fn write(&self, row: usize, out: &mut Vec<u8>) -> bool {
         let place = row.checked_mul(self.columns);
         let place = place.and_then(|place| place.checked_add(self.column));
-        let item = place.and_then(|place| self.all().get(place));
+        let item = place.and_then(|place| self.all_items().get(place));
         let written = item.and_then(|&item| write(&self.pickle, item, out));
         written == Some(true)
     }
@@ -82,7 +82,7 @@ impl PickledTexts {
     ///
     /// # Errors
     /// `Limit` if the budget is exceeded.
-    pub(super) fn labels(&self, budget: &Budget) -> Result<Labels> {
+    pub(super) fn labels(&self, budget: &TableBudget) -> Result<ColumnLabels> {
         let labels = labels::read_labels(&self.pickle, self.items, budget)?;
         Ok(labels.unwrap_or_default())
     }
@@ -93,13 +93,13 @@ impl PickledTexts {
         all.div_ceil(to_u64(self.columns.max(1)))
     }
 
-    fn all(&self) -> &[ValueIndex] {
+    fn all_items(&self) -> &[ValueIndex] {
         self.pickle.items(self.items).unwrap_or_default()
     }
 }
 
 /// Returns whether a value is supported: a text, a number, a boolean, a time or a missing value.
-fn is_known(pickle: &Pickle, item: ValueIndex) -> bool {
+fn is_supported(pickle: &Pickle, item: ValueIndex) -> bool {
     is_missing(pickle, item)
         || matches!(pickle.get(item), Some(PickleValue::Bool(_)))
         || labels::can_write(pickle, item)
@@ -126,7 +126,7 @@ fn write(pickle: &Pickle, item: ValueIndex, out: &mut Vec<u8>) -> Option<bool> {
     }
     match pickle.get(item)? {
         PickleValue::Bool(value) => out.extend_from_slice(value.to_string().as_bytes()),
-        _ => labels::write(pickle, item, out)?,
+        _ => labels::write_scalar(pickle, item, out)?,
     }
     Some(true)
 }

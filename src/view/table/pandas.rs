@@ -14,7 +14,7 @@ type TableReader = fn(&Group<'_>) -> Result<GroupTable>;
 /// # Errors
 /// Fails if the attribute cannot be read.
 pub(super) fn is_table(group: &Group<'_>) -> Result<bool> {
-    Ok(reader(group)?.is_some())
+    Ok(find_reader(group)?.is_some())
 }
 
 /// Returns the table of a frame or a series.
@@ -22,18 +22,18 @@ pub(super) fn is_table(group: &Group<'_>) -> Result<bool> {
 /// # Errors
 /// Fails as the reader of the format does.
 pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
-    match reader(group)? {
+    match find_reader(group)? {
         Some(read) => read(group),
         None => Ok(GroupTable::default()),
     }
 }
 
-fn reader(group: &Group<'_>) -> Result<Option<TableReader>> {
+fn find_reader(group: &Group<'_>) -> Result<Option<TableReader>> {
     let kind = group.attribute_text(b"pandas_type")?.unwrap_or_default();
     Ok(match &kind[..] {
         b"frame_table" | b"series_table" => Some(pandas_table::table),
-        b"frame" => Some(pandas_fixed::frame),
-        b"series" => Some(pandas_fixed::series),
+        b"frame" => Some(pandas_fixed::frame_table),
+        b"series" => Some(pandas_fixed::series_table),
         _ => None,
     })
 }

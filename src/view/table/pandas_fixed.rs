@@ -14,7 +14,9 @@ use std::sync::Arc;
 use h5fs_conventions::pandas_categories::parse_pickle;
 use h5fs_reader::error::{Error, Result, quote};
 use h5fs_reader::model::array::{Array, Storage};
-use h5fs_reader::model::attribute_value::{attribute_exists, content, integers, strings, text};
+use h5fs_reader::model::attribute_value::{
+    attribute_content, attribute_exists, attribute_integers, attribute_text, decode_strings,
+};
 use h5fs_reader::model::datatype::Class;
 use h5fs_reader::model::{NodeId, Shape};
 use h5fs_reader::wire::to_u64;
@@ -26,19 +28,19 @@ use crate::view::table::frame::{
     unnamed_index_name,
 };
 use crate::view::table::group::{Group, malformed_member_error, unsupported_member_error};
-use crate::view::table::labels::{Labels, frequency, read_single_label};
+use crate::view::table::labels::{ColumnLabels, parse_frequency, read_single_label};
 use crate::view::table::objects::{PickledTexts, parse_columns};
 use crate::view::table::time::PandasTime;
 
 /// Maximum memory in bytes of a parsed pickle.
-const PICKLE_ROOM: u64 = 64 << 20;
+const PICKLE_MEMORY: u64 = 64 << 20;
 
 /// Returns the table of a frame: the index, and the columns in their order.
 ///
 /// # Errors
 /// `Corrupt` if a member is malformed; `Unsupported` for columns of Python objects.
-pub(super) fn frame(group: &Group<'_>) -> Result<GroupTable> {
-    let blocks = number(group, b"nblocks")?.unwrap_or(0);
+pub(super) fn frame_table(group: &Group<'_>) -> Result<GroupTable> {
+    let blocks = count_attribute(group, b"nblocks")?.unwrap_or(0);
     let mut columns = Vec::new();
     for block in 0..blocks {
         add_block(group, block, &mut columns)?;
@@ -51,10 +53,10 @@ pub(super) fn frame(group: &Group<'_>) -> Result<GroupTable> {
 ///
 /// # Errors
 /// Fails as [`frame`] does.
-pub(super) fn series(group: &Group<'_>) -> Result<GroupTable> {
+pub(super) fn series_table(group: &Group<'_>) -> Result<GroupTable> {
     let name = read_name(group, group.id)?;
     let name = name.unwrap_or_else(|| single_label(b"values"));
-    let values = column(group, b"values", b"value_type")?;
+    let values = member_source(group, b"values", b"value_type")?;
     let columns = vec![(name.texts.concat(), values)];
     table_with_index(group, b"index", columns, &name)
 }
@@ -80,7 +82,7 @@ fn add_block(group: &Group<'_>, block: u64, columns: &mut Vec<NamedColumn>) -> R
 /// Returns the sources of the columns of a block. `name` is the member with the values, and `count`
 /// is the number of columns.
 fn block_columns(group: &Group<'_>, name: &[u8], count: usize) -> Result<Vec<ColumnSource>> {
-    let values = values(group, name)?;
+    let values = member_values(group, name)?;
     if values.rows() == 0 {
         // Only the names of the columns are shown.
         let nothing = ColumnSource::Values(values.with_class(Class::Bool));
@@ -91,7 +93,7 @@ fn block_columns(group: &Group<'_>, name: &[u8], count: usize) -> Result<Vec<Col
         return Ok(columns.into_iter().map(ColumnSource::Texts).collect());
     }
     let kind = value_description(group, values.node, b"value_type")?;
-    let parts = values.elements()?.into_iter();
+    let parts = values.element_fields()?.into_iter();
     Ok(parts.map(|part| column_source(part, &kind)).collect())
 }
 
@@ -100,13 +102,13 @@ fn table_with_index(
     group: &Group<'_>,
     axis: &[u8],
     columns: Vec<NamedColumn>,
-    order: &Labels,
+    order: &ColumnLabels,
 ) -> Result<GroupTable> {
-    let index = match levels(group, axis)? {
+    let index = match level_count(group, axis)? {
         Some(levels) => (0..levels)
             .map(|level| index_level(group, axis, level))
             .collect::<Result<_>>()?,
-        None => vec![index(group, axis, &columns)?],
+        None => vec![single_index(group, axis, &columns)?],
     };
     let rows = index.first().map_or(0, |(_, index)| index.rows());
     let mut table = GroupTable::with_row_count(rows);
@@ -118,43 +120,43 @@ fn table_with_index(
 }
 
 /// Returns the name and the source of the index, which is the axis `axis` with one level.
-fn index(group: &Group<'_>, axis: &[u8], columns: &[NamedColumn]) -> Result<NamedColumn> {
-    let node = values(group, axis)?.node;
+fn single_index(group: &Group<'_>, axis: &[u8], columns: &[NamedColumn]) -> Result<NamedColumn> {
+    let node = member_values(group, axis)?.node;
     let name = read_name(group, node)?.map(|name| name.texts.concat());
     let name = name.unwrap_or_else(|| unnamed_index_name(columns));
-    Ok((name, column(group, axis, b"kind")?))
+    Ok((name, member_source(group, axis, b"kind")?))
 }
 
 /// Returns the name and the source of level `level` of an index with several levels.
 fn index_level(group: &Group<'_>, axis: &[u8], level: u64) -> Result<NamedColumn> {
     let axis_level = numbered_name(axis, "level", level);
-    let name = read_name(group, values(group, &axis_level)?.node)?;
+    let name = read_name(group, member_values(group, &axis_level)?.node)?;
     let name = name.map(|name| name.texts.concat());
     let name = name.unwrap_or_else(|| format!("level_{level}").into_bytes());
-    let codes = values(group, &numbered_name(axis, "label", level))?;
-    let names = Arc::new(column(group, &axis_level, b"kind")?);
+    let codes = member_values(group, &numbered_name(axis, "label", level))?;
+    let names = Arc::new(member_source(group, &axis_level, b"kind")?);
     Ok((name, ColumnSource::Categories { codes, names }))
 }
 
 /// Returns the number of levels of an axis; `None` for an axis with one level.
-fn levels(group: &Group<'_>, axis: &[u8]) -> Result<Option<u64>> {
+fn level_count(group: &Group<'_>, axis: &[u8]) -> Result<Option<u64>> {
     let variety = group.attribute_text(&[axis, b"_variety"].concat())?;
     if variety.is_some_and(|variety| variety == b"multi") {
-        number(group, &[axis, b"_nlevels"].concat())
+        count_attribute(group, &[axis, b"_nlevels"].concat())
     } else {
         Ok(None)
     }
 }
 
 /// Returns the column names on an axis. The names of several levels are joined as `a.b`.
-fn axis_names(group: &Group<'_>, axis: &[u8]) -> Result<Labels> {
-    let Some(levels) = levels(group, axis)? else {
+fn axis_names(group: &Group<'_>, axis: &[u8]) -> Result<ColumnLabels> {
+    let Some(levels) = level_count(group, axis)? else {
         return level_names(group, axis);
     };
     let mut names: Vec<Vec<u8>> = Vec::new();
     for level in 0..levels {
         let parts = level_names(group, &numbered_name(axis, "level", level))?.texts;
-        let labels = values(group, &numbered_name(axis, "label", level))?;
+        let labels = member_values(group, &numbered_name(axis, "label", level))?;
         let labels = group.read_integers(&labels)?.unwrap_or_default();
         names.resize(labels.len(), Vec::new());
         for (name, label) in names.iter_mut().zip(labels) {
@@ -168,15 +170,15 @@ fn axis_names(group: &Group<'_>, axis: &[u8]) -> Result<Labels> {
             name.extend_from_slice(part);
         }
     }
-    Ok(Labels {
+    Ok(ColumnLabels {
         texts: names,
         has_only_times: false,
     })
 }
 
 /// Returns the names on an axis with one level, or on one level of an axis with several levels.
-fn level_names(group: &Group<'_>, axis: &[u8]) -> Result<Labels> {
-    let (time, values) = match column(group, axis, b"kind")? {
+fn level_names(group: &Group<'_>, axis: &[u8]) -> Result<ColumnLabels> {
+    let (time, values) = match member_source(group, axis, b"kind")? {
         ColumnSource::Texts(texts) => return texts.labels(group.budget),
         ColumnSource::Times { values, time } => (Some(time), values),
         ColumnSource::Values(values) | ColumnSource::Masked { values, .. } => (None, values),
@@ -185,7 +187,7 @@ fn level_names(group: &Group<'_>, axis: &[u8]) -> Result<Labels> {
     let Some(time) = time else {
         let texts = group.read_names(&values)?;
         let are_times = false;
-        return Ok(Labels {
+        return Ok(ColumnLabels {
             texts,
             has_only_times: are_times,
         });
@@ -199,7 +201,7 @@ fn level_names(group: &Group<'_>, axis: &[u8]) -> Result<Labels> {
         time.write_name(i64::try_from(number).unwrap_or(i64::MIN), &mut name);
         name
     });
-    Ok(Labels {
+    Ok(ColumnLabels {
         texts: names.collect(),
         has_only_times: !matches!(time, PandasTime::Period(_)),
     })
@@ -207,7 +209,7 @@ fn level_names(group: &Group<'_>, axis: &[u8]) -> Result<Labels> {
 
 /// Returns the values of the member `name`. If its stored element is a placeholder, the result has
 /// no rows.
-fn values(group: &Group<'_>, name: &[u8]) -> Result<RowField> {
+fn member_values(group: &Group<'_>, name: &[u8]) -> Result<RowField> {
     let part = group.member_field(name)?;
     let is_empty = read_flag(group, part.node, b"transposed")? == Some(false)
         || attribute_exists(group.container, part.node, b"shape")?;
@@ -222,7 +224,7 @@ fn is_pickled(values: &RowField) -> bool {
 /// Returns the columns of a pickled array of Python objects.
 fn pickled_columns(group: &Group<'_>, values: &RowField, name: &[u8]) -> Result<Vec<PickledTexts>> {
     let pickle = group.read_first_sequence(values)?;
-    let _room = group.engine.reserve_memory(PICKLE_ROOM)?;
+    let _room = group.engine.reserve_memory(PICKLE_MEMORY)?;
     let unknown = || {
         let what = format!("{}: Python objects", quote(name));
         Error::unsupported(what, None)
@@ -249,8 +251,8 @@ fn without_rows(part: &RowField) -> RowField {
 
 /// Returns the source of the member `name`, which has one value for each row. `kind` is the name of
 /// the attribute with the datatype of the values.
-fn column(group: &Group<'_>, name: &[u8], kind: &[u8]) -> Result<ColumnSource> {
-    let codes = values(group, name)?;
+fn member_source(group: &Group<'_>, name: &[u8], kind: &[u8]) -> Result<ColumnSource> {
+    let codes = member_values(group, name)?;
     if is_pickled(&codes) {
         let columns = pickled_columns(group, &codes, name)?;
         return match <[_; 1]>::try_from(columns) {
@@ -261,9 +263,9 @@ fn column(group: &Group<'_>, name: &[u8], kind: &[u8]) -> Result<ColumnSource> {
             )),
         };
     }
-    if text(group.container, codes.node, kind)?.as_deref() == Some(b"category") {
+    if attribute_text(group.container, codes.node, kind)?.as_deref() == Some(b"category") {
         let names = [name, b"_categories"].concat();
-        let values = values(group, &names)?;
+        let values = member_values(group, &names)?;
         let names = if is_pickled(&values) {
             return Err(unsupported_member_error(
                 &names,
@@ -288,26 +290,26 @@ fn typed_source(group: &Group<'_>, values: RowField, kind: &[u8]) -> Result<Colu
 /// the attribute with the datatype.
 fn value_description(group: &Group<'_>, node: NodeId, kind: &[u8]) -> Result<ValueDescription> {
     let container = group.container;
-    let class = text(container, node, b"index_class")?;
+    let class = attribute_text(container, node, b"index_class")?;
     let frequency = match class.as_deref() {
         Some(b"period") => {
             let unknown = || Error::unsupported("periods of an unusual length", None);
-            let length = text(container, node, b"freq")?.unwrap_or_default();
+            let length = attribute_text(container, node, b"freq")?.unwrap_or_default();
             let length = parse_pickle(&length, group.budget)?;
-            let length = length.and_then(|length| frequency(&length, length.root_value()));
+            let length = length.and_then(|length| parse_frequency(&length, length.root_value()));
             Some(length.ok_or_else(unknown)?)
         }
         _ => None,
     };
     // Since pandas 3.1, an empty text means that there are no missing values.
     let missing = if attribute_exists(container, node, b"nan_rep")? {
-        text(container, node, b"nan_rep")?.unwrap_or_default()
+        attribute_text(container, node, b"nan_rep")?.unwrap_or_default()
     } else {
         b"nan".to_vec()
     };
     group.budget.spend_on_name(missing.len())?;
     Ok(ValueDescription {
-        dtype: text(container, node, kind)?.unwrap_or_default(),
+        dtype: attribute_text(container, node, kind)?.unwrap_or_default(),
         is_utc: attribute_exists(container, node, b"tz")?,
         frequency,
         missing: (!missing.is_empty()).then(|| missing.into()),
@@ -316,11 +318,11 @@ fn value_description(group: &Group<'_>, node: NodeId, kind: &[u8]) -> Result<Val
 
 /// Returns the name of a series or an index, which is a text, a number or a pickled object. Returns
 /// `None` if the name is Python's `None`.
-fn read_name(group: &Group<'_>, node: NodeId) -> Result<Option<Labels>> {
-    let Some(content) = content(group.container, node, b"name")? else {
+fn read_name(group: &Group<'_>, node: NodeId) -> Result<Option<ColumnLabels>> {
+    let Some(content) = attribute_content(group.container, node, b"name")? else {
         return Ok(None);
     };
-    let texts = strings(group.container, &content.datatype, &content.elements)?;
+    let texts = decode_strings(group.container, &content.datatype, &content.elements)?;
     let Some(text) = texts.into_iter().next() else {
         return Ok(Some(single_label(b"")));
     };
@@ -338,8 +340,8 @@ fn read_name(group: &Group<'_>, node: NodeId) -> Result<Option<Labels>> {
 }
 
 /// Creates a list of one name.
-fn single_label(text: &[u8]) -> Labels {
-    Labels {
+fn single_label(text: &[u8]) -> ColumnLabels {
+    ColumnLabels {
         texts: vec![text.to_vec()],
         has_only_times: false,
     }
@@ -352,8 +354,8 @@ fn numbered_name(axis: &[u8], what: &str, number: u64) -> Vec<u8> {
 
 /// Returns the number in an attribute of the group; `None` if the attribute does not exist or is
 /// not a number. A number above the maximum number of columns is an error.
-fn number(group: &Group<'_>, name: &[u8]) -> Result<Option<u64>> {
-    let numbers = integers(group.container, group.id, name)?;
+fn count_attribute(group: &Group<'_>, name: &[u8]) -> Result<Option<u64>> {
+    let numbers = attribute_integers(group.container, group.id, name)?;
     let number = numbers.and_then(|numbers| numbers.first().copied());
     let Some(number) = number.and_then(|number| u64::try_from(number).ok()) else {
         return Ok(None);

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use h5fs_conventions::pandas_categories::parse_pickle;
 use h5fs_conventions::pickle::{Pickle, PickleValue, ValueIndex};
 use h5fs_reader::error::{Error, Result, quote};
-use h5fs_reader::model::attribute_value::{content, strings, with_attribute_name};
+use h5fs_reader::model::attribute_value::{attribute_content, decode_strings, with_attribute_name};
 use h5fs_reader::model::datatype::Class;
 use h5fs_reader::model::{Attribute, Node};
 use h5fs_reader::wire::to_u64;
@@ -32,7 +32,7 @@ use crate::view::table::frame::{
 use crate::view::table::group::{
     Group, malformed_member_error, node_field, unsupported_member_error,
 };
-use crate::view::table::labels::{Labels, format_label, frequency, read_labels};
+use crate::view::table::labels::{ColumnLabels, format_label, parse_frequency, read_labels};
 
 /// The name of the dataset that contains the rows.
 const TABLE: &[u8] = b"table";
@@ -53,7 +53,7 @@ pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
     if frame.levels.is_empty() {
         let name = frame.index_name()?;
         let name = name.unwrap_or_else(|| unnamed_index_name(&columns));
-        table.push(name, frame.index()?)?;
+        table.push(name, frame.index_source()?)?;
     }
     frame::add_columns(&mut table, columns, &frame.levels, &frame.column_order()?)?;
     Ok(table)
@@ -61,7 +61,7 @@ pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
 
 /// The pickled attribute `info` of the group, and the dictionary in it for each member of the
 /// compound.
-type Info = (Pickle, HashMap<Vec<u8>, ValueIndex>);
+type PickledInfo = (Pickle, HashMap<Vec<u8>, ValueIndex>);
 
 /// A frame or series in the format `table`: the dataset with the rows, and the attributes that
 /// describe it.
@@ -72,7 +72,7 @@ struct PandasFrame<'a> {
     attributes: HashMap<Vec<u8>, Vec<u8>>,
     /// The group's pickled attribute `info`, and its dictionary for each member; `None` if the
     /// group does not have this attribute.
-    info: Option<Info>,
+    info: Option<PickledInfo>,
     /// The members of the compound that are levels of a multi-level index.
     levels: Vec<Vec<u8>>,
     /// The text that marks a missing value in columns without an attribute `_nan_rep`.
@@ -85,8 +85,8 @@ impl<'a> PandasFrame<'a> {
         Ok(PandasFrame {
             group,
             rows: node_field(&node, TABLE)?,
-            attributes: attributes(group, &node)?,
-            info: info(group)?,
+            attributes: read_attributes(group, &node)?,
+            info: read_info(group)?,
             levels: levels(group)?,
             missing: missing_text(group)?,
         })
@@ -105,15 +105,15 @@ impl<'a> PandasFrame<'a> {
             let values = self
                 .rows
                 .subfield(member.offset.into(), member.datatype.clone());
-            let parts = values.elements()?;
-            let names = self.names(&member.name)?;
+            let parts = values.element_fields()?;
+            let names = self.column_names(&member.name)?;
             if names.len() != parts.len() {
                 return Err(malformed_member_error(
                     &member.name,
                     "has an unexpected number of columns",
                 ));
             }
-            let sources = self.sources(parts, &member.name)?;
+            let sources = self.column_sources(parts, &member.name)?;
             for (name, source) in names.into_iter().zip(sources) {
                 self.group.budget.spend(source.weight())?;
                 columns.push((name, source));
@@ -123,7 +123,7 @@ impl<'a> PandasFrame<'a> {
     }
 
     /// Returns the names of the columns in a member of the compound.
-    fn names(&self, member: &[u8]) -> Result<Vec<Vec<u8>>> {
+    fn column_names(&self, member: &[u8]) -> Result<Vec<Vec<u8>>> {
         let kind = self.attribute(member, b"_kind").unwrap_or_default();
         let budget = self.group.budget;
         let names = match parse_pickle(kind, budget)? {
@@ -138,7 +138,7 @@ impl<'a> PandasFrame<'a> {
 
     /// Returns the sources of the columns `parts`, which are in one member and share its
     /// description.
-    fn sources(&self, parts: Vec<RowField>, member: &[u8]) -> Result<Vec<ColumnSource>> {
+    fn column_sources(&self, parts: Vec<RowField>, member: &[u8]) -> Result<Vec<ColumnSource>> {
         let parts = parts.into_iter();
         if let Some(names) = self.categories(member)? {
             let coded = |codes| ColumnSource::Categories {
@@ -168,7 +168,7 @@ impl<'a> PandasFrame<'a> {
     }
 
     /// Returns the source of the index, which has one level.
-    fn index(&self) -> Result<ColumnSource> {
+    fn index_source(&self) -> Result<ColumnSource> {
         let index = self.rows.member(b"index");
         let index = index.ok_or_else(|| malformed_member_error(b"index", "does not exist"))?;
         if let Some(names) = self.categories(b"index")? {
@@ -184,7 +184,7 @@ impl<'a> PandasFrame<'a> {
             frequency: match (name, self.info_value(b"index", b"freq")?) {
                 (b"integer", Some((info, length))) if !info.is_none(length) => {
                     let unknown = || Error::unsupported("periods of an unusual length", None);
-                    Some(frequency(info, length).ok_or_else(unknown)?)
+                    Some(parse_frequency(info, length).ok_or_else(unknown)?)
                 }
                 _ => None,
             },
@@ -245,13 +245,13 @@ impl<'a> PandasFrame<'a> {
 
     /// Returns the names of the frame's columns in their order; an empty list if the group does not
     /// have `non_index_axes`.
-    fn column_order(&self) -> Result<Labels> {
+    fn column_order(&self) -> Result<ColumnLabels> {
         const AXES: &[u8] = b"non_index_axes";
-        let Some(axes) = pickled(self.group, AXES)? else {
-            return Ok(Labels::default());
+        let Some(axes) = read_pickle(self.group, AXES)? else {
+            return Ok(ColumnLabels::default());
         };
         let axis = match axes.items(axes.root_value()) {
-            Some([]) => return Ok(Labels::default()),
+            Some([]) => return Ok(ColumnLabels::default()),
             axes => axes.and_then(|axes| axes.first().copied()),
         };
         match axis.and_then(|axis| axes.items(axis)) {
@@ -264,7 +264,7 @@ impl<'a> PandasFrame<'a> {
 
 /// Reads the attributes of the dataset that describe its members, all in one pass. There may be
 /// several for each of a thousand members.
-fn attributes(group: &Group<'_>, node: &Node) -> Result<HashMap<Vec<u8>, Vec<u8>>> {
+fn read_attributes(group: &Group<'_>, node: &Node) -> Result<HashMap<Vec<u8>, Vec<u8>>> {
     let mut all = HashMap::new();
     let mut take = |attribute: Attribute| -> Result<()> {
         let unreadable = |error| with_attribute_name(error, &attribute.name);
@@ -274,7 +274,7 @@ fn attributes(group: &Group<'_>, node: &Node) -> Result<HashMap<Vec<u8>, Vec<u8>
             let length = name.len().saturating_add(content.elements.len());
             group.budget.spend_on_name(length)?;
             // An empty string has a null dataspace.
-            let texts = strings(group.container, &content.datatype, &content.elements)?;
+            let texts = decode_strings(group.container, &content.datatype, &content.elements)?;
             all.insert(name, texts.into_iter().next().unwrap_or_default());
         }
         Ok(())
@@ -295,9 +295,9 @@ fn attributes(group: &Group<'_>, node: &Node) -> Result<HashMap<Vec<u8>, Vec<u8>
 
 /// Reads the pickled attribute `info` of the group, and finds the dictionary for each member of the
 /// compound in it. Returns `None` if the attribute does not exist.
-fn info(group: &Group<'_>) -> Result<Option<Info>> {
+fn read_info(group: &Group<'_>) -> Result<Option<PickledInfo>> {
     const INFO: &[u8] = b"info";
-    let Some(info) = pickled(group, INFO)? else {
+    let Some(info) = read_pickle(group, INFO)? else {
         return Ok(None);
     };
     if !matches!(
@@ -319,7 +319,7 @@ fn info(group: &Group<'_>) -> Result<Option<Info>> {
 /// Returns the names of the levels of a multi-level index; empty for any other index.
 fn levels(group: &Group<'_>) -> Result<Vec<Vec<u8>>> {
     const LEVELS: &[u8] = b"levels";
-    let Some(levels) = pickled(group, LEVELS)? else {
+    let Some(levels) = read_pickle(group, LEVELS)? else {
         return Ok(Vec::new());
     };
     let names = read_labels(&levels, levels.root_value(), group.budget)?;
@@ -335,7 +335,7 @@ fn missing_text(group: &Group<'_>) -> Result<Option<Arc<[u8]>>> {
     if read_flag(group, group.id, b"data_col_nan_rep")? == Some(true) {
         return Ok(None);
     }
-    let content = content(group.container, group.id, b"nan_rep")?;
+    let content = attribute_content(group.container, group.id, b"nan_rep")?;
     let is_pickle = content.is_some_and(|content| may_be_pickle(&content.datatype));
     // A pickled Python `None` means that there is no such text.
     let text = group.attribute_text(b"nan_rep")?;
@@ -349,7 +349,7 @@ fn missing_text(group: &Group<'_>) -> Result<Option<Arc<[u8]>>> {
 /// # Errors
 /// `Unsupported` for an unsupported pickle, because the values or their names may have another
 /// meaning.
-fn pickled(group: &Group<'_>, attribute: &[u8]) -> Result<Option<Pickle>> {
+fn read_pickle(group: &Group<'_>, attribute: &[u8]) -> Result<Option<Pickle>> {
     let Some(text) = group.attribute_text(attribute)? else {
         return Ok(None);
     };

@@ -22,10 +22,10 @@ use crate::view::elements::converted::ConvertedElements;
 use crate::view::table::time::{PandasTime, TimeUnit};
 
 /// The attribute of the root group that PyTables writes in each file.
-const FORMAT: &[u8] = b"PYTABLES_FORMAT_VERSION";
+const FORMAT_ATTRIBUTE: &[u8] = b"PYTABLES_FORMAT_VERSION";
 
 /// Maximum length of an instant as text: `1901-12-13T20:45:52.000001`.
-const INSTANT: u32 = 26;
+const INSTANT_LENGTH: u32 = 26;
 
 /// Converts elements in a file of PyTables to the types that they represent. Instants become texts
 /// (ISO 8601). Elements in any other file are returned unchanged.
@@ -34,10 +34,11 @@ const INSTANT: u32 = 26;
 /// Fails if the attribute of the root group cannot be read; `Limit` for an array that is longer
 /// than any file can be.
 pub(crate) fn convert_elements(container: &dyn Container, elements: Elements) -> Result<Elements> {
-    let (Some(dims), Some(datatype)) = (&elements.dims, meant_type(&elements.datatype)) else {
+    let (Some(dims), Some(datatype)) = (&elements.dims, represented_type(&elements.datatype))
+    else {
         return Ok(elements);
     };
-    if !attribute_exists(container, container.root(), FORMAT)? {
+    if !attribute_exists(container, container.root(), FORMAT_ATTRIBUTE)? {
         return Ok(elements);
     }
     let (stored, meant) = (elements.datatype, datatype.clone());
@@ -57,21 +58,21 @@ pub(crate) fn convert_elements(container: &dyn Container, elements: Elements) ->
 
 /// Returns the datatype that elements of type `stored` represent; `None` if it equals `stored`. The
 /// members of a compound have no gaps between them.
-fn meant_type(stored: &Datatype) -> Option<Datatype> {
+fn represented_type(stored: &Datatype) -> Option<Datatype> {
     match &stored.class {
         Class::Bitfield { .. } if stored.size == 1 => Some(Datatype {
             size: 1,
             class: Class::Bool,
         }),
         Class::Time { .. } if matches!(stored.size, 4 | 8) => Some(Datatype {
-            size: INSTANT,
+            size: INSTANT_LENGTH,
             class: Class::String {
                 padding: StringPadding::NullPadded,
                 charset: Charset::Ascii,
             },
         }),
         Class::Array { base, dims } => {
-            let base = meant_type(base)?;
+            let base = represented_type(base)?;
             let size = dims
                 .iter()
                 .try_fold(base.size, |size, &dim| size.checked_mul(dim))?;
@@ -79,15 +80,15 @@ fn meant_type(stored: &Datatype) -> Option<Datatype> {
             let class = Class::Array { base, dims };
             Some(Datatype { size, class })
         }
-        Class::Compound(members) => meant_record(members),
+        Class::Compound(members) => represented_record(members),
         _ => None,
     }
 }
 
-fn meant_record(members: &[Member]) -> Option<Datatype> {
+fn represented_record(members: &[Member]) -> Option<Datatype> {
     let meant: Vec<_> = members
         .iter()
-        .map(|member| meant_type(&member.datatype))
+        .map(|member| represented_type(&member.datatype))
         .collect();
     if meant.iter().all(Option::is_none) {
         return None;
@@ -112,7 +113,7 @@ fn meant_record(members: &[Member]) -> Option<Datatype> {
 fn convert(stored: &Datatype, meant: &Datatype, element: &[u8], out: &mut Vec<u8>) {
     match (&stored.class, &meant.class) {
         (&Class::Time { order, bits }, Class::String { .. }) => {
-            let word = number::bits(element, order, bits).unwrap_or(0);
+            let word = number::bit_field(element, order, bits).unwrap_or(0);
             write_instant(word, element.len() > 4, out);
         }
         (Class::Array { base, .. }, Class::Array { base: meant, .. }) => {
@@ -141,7 +142,7 @@ fn convert(stored: &Datatype, meant: &Datatype, element: &[u8], out: &mut Vec<u8
 /// Appends an instant as text, padded with NULs. `word` is the stored integer: seconds, or, with
 /// `is_long`, seconds in the upper and microseconds in the lower half.
 fn write_instant(word: u128, is_long: bool, out: &mut Vec<u8>) {
-    let end = out.len() + INSTANT as usize;
+    let end = out.len() + INSTANT_LENGTH as usize;
     let half = |shift: u32| i64::from((word >> shift) as u32 as i32);
     let (of_second, count) = if !is_long {
         (1, half(0))
@@ -159,12 +160,12 @@ fn write_instant(word: u128, is_long: bool, out: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use h5fs_reader::model::datatype::{Bits, ByteOrder};
+    use h5fs_reader::model::datatype::{BitRange, ByteOrder};
     use h5fs_reader::testing::{member, type_of};
 
-    fn bits(size: u32) -> Bits {
+    fn bits(size: u32) -> BitRange {
         let precision = (size * 8) as u16;
-        Bits {
+        BitRange {
             offset: 0,
             precision,
         }
@@ -181,7 +182,7 @@ mod tests {
     }
 
     fn converted(stored: &Datatype, element: &[u8]) -> String {
-        let (meant, mut out) = (meant_type(stored).unwrap(), Vec::new());
+        let (meant, mut out) = (represented_type(stored).unwrap(), Vec::new());
         convert(stored, &meant, element, &mut out);
         assert_eq!(out.len(), meant.size as usize);
         String::from_utf8(out).unwrap().replace('\0', " ")
@@ -224,6 +225,6 @@ mod tests {
             4,
             Class::Compound(vec![member("x", 0, time(2, ByteOrder::Big))]),
         );
-        assert_eq!(meant_type(&plain), None);
+        assert_eq!(represented_type(&plain), None);
     }
 }

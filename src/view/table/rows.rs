@@ -9,24 +9,24 @@ use h5fs_reader::array::{Bytes, CancelToken, Engine, Reader};
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::memory::lock::lock;
 use h5fs_reader::memory::weighted_lru::WeightedLru;
-use h5fs_reader::model::number::append;
+use h5fs_reader::model::number::append_formatted;
 use h5fs_reader::model::value::TextContext;
 use h5fs_reader::model::{Array, Container, NodeId};
 use h5fs_reader::wire::{to_u64, to_usize};
 
 use crate::limits;
-use crate::view::csv::fields::{Cell, Cells, ColumnReader};
+use crate::view::csv::fields::{CellKind, Cells, ColumnReader};
 use crate::view::elements::reading_cost;
 use crate::view::table::column::{ColumnSource, GroupTable, MissingRule, RowField};
 use crate::view::table::column_location::{ArrayValues, ColumnLocation, RowArray};
-use crate::view::table::lists::Lists;
+use crate::view::table::lists::ListColumn;
 use crate::view::table::objects::PickledTexts;
 use crate::view::table::runs::Runs;
 use crate::view::table::time::PandasTime;
 use crate::view::texts::json::SharedPaths;
 
 /// Maximum memory in bytes of the category names that a table caches.
-const KEPT_NAMES: u64 = 1 << 20;
+const CACHED_NAMES_BYTES: u64 = 1 << 20;
 
 /// The objects that are needed to read a table's values.
 pub(crate) struct TableContext {
@@ -39,7 +39,7 @@ pub(crate) struct TableContext {
 }
 
 /// An open table, whose rows can be read.
-pub(crate) struct Rows {
+pub(crate) struct TableRows {
     context: TableContext,
     /// Memory in bytes of the table's description.
     weight: u64,
@@ -50,13 +50,13 @@ pub(crate) struct Rows {
     names: Vec<Vec<u8>>,
     columns: Vec<OpenColumn>,
     /// A cache of category names that were read recently.
-    categories: Mutex<WeightedLru<Category, CellText>>,
+    categories: Mutex<WeightedLru<CategoryKey, CellText>>,
     /// Number of items of variable-length sequences that were read so far.
     sequence_items_read: AtomicU64,
 }
 
 /// A text that represents a missing value.
-enum MissingMark {
+enum MissingText {
     Text(Arc<[u8]>),
     /// Any text that represents this number.
     Number(f64),
@@ -64,14 +64,14 @@ enum MissingMark {
 
 /// The identity of a category: the index of its column, the nesting level of its names, and its
 /// code.
-type Category = (usize, usize, u64);
+type CategoryKey = (usize, usize, u64);
 
 /// The kind and the text of a cell.
-type CellText = (Cell, Arc<[u8]>);
+type CellText = (CellKind, Arc<[u8]>);
 
 /// A batch of rows that was read from the open arrays.
 pub(crate) struct Batch<'a> {
-    table: &'a Rows,
+    table: &'a TableRows,
     first: u64,
     own: &'a [RowArray],
     /// The bytes of the batch's rows in each array of `own`.
@@ -98,18 +98,18 @@ enum OpenColumn {
     /// A stored value, which is missing where the mask (the second location) is not zero.
     Masked(ColumnLocation, Box<ColumnLocation>),
     /// A stored value, which is missing if its text represents a missing value by the second field.
-    MissingIf(ColumnLocation, MissingMark),
+    MissingIf(ColumnLocation, MissingText),
     /// The code of a category. The value is the name of the category.
     Category(ColumnLocation, Box<CategoryNames>),
     /// A stored integer, which must be less than this bound.
     Bounded(ColumnLocation, u64),
-    List(Box<Lists>),
+    List(Box<ListColumn>),
     Run(Box<Runs>),
     Time(ColumnLocation, PandasTime),
     Text(PickledTexts),
 }
 
-impl Rows {
+impl TableRows {
     /// Opens the arrays of `table`. `verify` is called with each array before it is opened.
     ///
     /// # Errors
@@ -131,7 +131,7 @@ impl Rows {
         let mut names = Vec::with_capacity(table.columns.len());
         let mut columns = Vec::with_capacity(table.columns.len());
         for column in table.columns {
-            columns.push(opening.column(&column.source)?);
+            columns.push(opening.open_column(&column.source)?);
             names.push(column.name);
         }
         let arrays = opening.arrays;
@@ -140,14 +140,14 @@ impl Rows {
         if row_bytes > most {
             return Err(Error::limit("bytes of a row of a table", most));
         }
-        Ok(Rows {
+        Ok(TableRows {
             context: surroundings,
             weight,
             arrays,
             row_bytes,
             names,
             columns,
-            categories: Mutex::new(WeightedLru::new(KEPT_NAMES)),
+            categories: Mutex::new(WeightedLru::new(CACHED_NAMES_BYTES)),
             sequence_items_read: AtomicU64::new(0),
         })
     }
@@ -183,7 +183,7 @@ impl Rows {
         names: &CategoryNames,
         (context, cancel): (&TextContext<'_>, &CancelToken),
         out: &mut Vec<u8>,
-    ) -> Result<Cell> {
+    ) -> Result<CellKind> {
         let category = (column, names.level, code);
         if let Some((cell, name)) = lock(&self.categories).get(&category) {
             out.extend_from_slice(name);
@@ -206,7 +206,7 @@ impl Rows {
     }
 }
 
-impl ColumnReader for Rows {
+impl ColumnReader for TableRows {
     fn names(&self) -> &[Vec<u8>] {
         &self.names
     }
@@ -226,7 +226,7 @@ impl ColumnReader for Rows {
     fn row_values(&self) -> u64 {
         let values = self.columns.iter().map(|column| match column {
             OpenColumn::List(lists) => lists.values_per_row(),
-            OpenColumn::Value(value) | OpenColumn::Masked(value, _) => value.values(),
+            OpenColumn::Value(value) | OpenColumn::Masked(value, _) => value.cell_cost(),
             _ => 1,
         });
         values.fold(reading_cost(self.row_bytes), u64::saturating_add)
@@ -246,7 +246,9 @@ impl ColumnReader for Rows {
     }
 
     fn own_bytes(&self) -> u64 {
-        self.weight.saturating_mul(2).saturating_add(KEPT_NAMES)
+        self.weight
+            .saturating_mul(2)
+            .saturating_add(CACHED_NAMES_BYTES)
     }
 }
 
@@ -260,9 +262,9 @@ impl Batch<'_> {
         match &self.table.columns[column] {
             OpenColumn::Value(value)
             | OpenColumn::Masked(value, _)
-            | OpenColumn::MissingIf(value, _) => self.bytes(value, row).map(Some),
+            | OpenColumn::MissingIf(value, _) => self.stored_bytes(value, row).map(Some),
             OpenColumn::Bounded(value, bound) => {
-                let bytes = self.bytes(value, row)?;
+                let bytes = self.stored_bytes(value, row)?;
                 value.check_below(bytes, *bound).map(|()| Some(bytes))
             }
             _ => Ok(None),
@@ -270,7 +272,7 @@ impl Batch<'_> {
     }
 
     /// Returns the stored bytes of the value that is at `place` in row `row` of the batch.
-    fn bytes(&self, place: &ColumnLocation, row: usize) -> Result<&[u8]> {
+    fn stored_bytes(&self, place: &ColumnLocation, row: usize) -> Result<&[u8]> {
         let array = self.own.get(place.array());
         let start = array.map_or(0, RowArray::row_bytes).saturating_mul(row);
         let rows = self.arrays.get(place.array());
@@ -280,7 +282,7 @@ impl Batch<'_> {
 }
 
 impl Cells for Batch<'_> {
-    fn write(&self, row: usize, column: usize, most: usize, out: &mut Vec<u8>) -> Result<Cell> {
+    fn write(&self, row: usize, column: usize, most: usize, out: &mut Vec<u8>) -> Result<CellKind> {
         let surroundings = &self.table.context;
         // Each cell needs a new context, because the context counts the bytes that pointers led to.
         let context = TextContext::new(&*surroundings.container, &*surroundings.paths, most);
@@ -300,25 +302,25 @@ impl Batch<'_> {
         (column, row): (usize, usize),
         context: &TextContext<'_>,
         out: &mut Vec<u8>,
-    ) -> Result<Cell> {
+    ) -> Result<CellKind> {
         let start = out.len();
         let number = self.first.saturating_add(to_u64(row));
         match values {
-            OpenColumn::Value(value) => value.write(self.bytes(value, row)?, context, out),
+            OpenColumn::Value(value) => value.write(self.stored_bytes(value, row)?, context, out),
             OpenColumn::Bounded(value, bound) => {
-                let bytes = self.bytes(value, row)?;
+                let bytes = self.stored_bytes(value, row)?;
                 value.check_below(bytes, *bound)?;
                 value.write(bytes, context, out)
             }
             OpenColumn::Masked(value, mask) => {
-                let elements = self.bytes(mask, row)?.chunks(mask.element_bytes());
+                let elements = self.stored_bytes(mask, row)?.chunks(mask.element_bytes());
                 let (masked, count) = elements.fold((0_u64, 0_u64), |(masked, count), element| {
                     let is_masked = element.iter().any(|&byte| byte != 0);
                     (masked + u64::from(is_masked), count + 1)
                 });
                 match masked {
-                    0 => value.write(self.bytes(value, row)?, context, out),
-                    _ if masked == count => Ok(Cell::Missing),
+                    0 => value.write(self.stored_bytes(value, row)?, context, out),
+                    _ if masked == count => Ok(CellKind::Missing),
                     _ => {
                         let what = "a list with masked elements";
                         Err(Error::unsupported(what, None))
@@ -326,46 +328,46 @@ impl Batch<'_> {
                 }
             }
             OpenColumn::MissingIf(value, missing) => {
-                let cell = value.write(self.bytes(value, row)?, context, out)?;
-                if !missing.is_text(&out[start..]) {
+                let cell = value.write(self.stored_bytes(value, row)?, context, out)?;
+                if !missing.is_missing_text(&out[start..]) {
                     return Ok(cell);
                 }
                 out.truncate(start);
-                Ok(Cell::Missing)
+                Ok(CellKind::Missing)
             }
             OpenColumn::Category(code, names) => {
-                match u64::try_from(code.integer(self.bytes(code, row)?)?) {
+                match u64::try_from(code.integer(self.stored_bytes(code, row)?)?) {
                     Ok(code) => self.table.write_category(
                         (column, code),
                         names,
                         (context, &self.cancel),
                         out,
                     ),
-                    Err(_) => Ok(Cell::Missing),
+                    Err(_) => Ok(CellKind::Missing),
                 }
             }
             OpenColumn::List(lists) => {
                 lists.write(number, &self.cancel, context, out)?;
-                Ok(Cell::Text)
+                Ok(CellKind::Text)
             }
             OpenColumn::Run(runs) => {
-                append(
+                append_formatted(
                     out,
                     format_args!("{}", runs.run_of_element(number, &self.cancel)?),
                 );
-                Ok(Cell::Unquoted)
+                Ok(CellKind::Unquoted)
             }
             OpenColumn::Time(value, time) => {
-                let count = stored_time(value, self.bytes(value, row)?)?;
-                Ok(count.map_or(Cell::Missing, |count| {
+                let count = stored_time(value, self.stored_bytes(value, row)?)?;
+                Ok(count.map_or(CellKind::Missing, |count| {
                     time.write(count, out);
-                    Cell::Unquoted
+                    CellKind::Unquoted
                 }))
             }
             OpenColumn::Text(texts) => Ok(if texts.write(to_usize(number)?, out) {
-                Cell::Text
+                CellKind::Text
             } else {
-                Cell::Missing
+                CellKind::Missing
             }),
         }
     }
@@ -383,7 +385,7 @@ struct ColumnArrays<'a> {
 }
 
 impl ColumnArrays<'_> {
-    fn column(&mut self, source: &ColumnSource) -> Result<OpenColumn> {
+    fn open_column(&mut self, source: &ColumnSource) -> Result<OpenColumn> {
         Ok(match source {
             ColumnSource::Values(values) => OpenColumn::Value(self.locate(values)?),
             ColumnSource::Masked { values, missing } => {
@@ -393,10 +395,10 @@ impl ColumnArrays<'_> {
                         OpenColumn::Masked(value, Box::new(self.locate(mask)?))
                     }
                     MissingRule::Number(number) => {
-                        OpenColumn::MissingIf(value, MissingMark::Number(*number))
+                        OpenColumn::MissingIf(value, MissingText::Number(*number))
                     }
                     MissingRule::Text(text) => {
-                        OpenColumn::MissingIf(value, MissingMark::Text(Arc::clone(text)))
+                        OpenColumn::MissingIf(value, MissingText::Text(Arc::clone(text)))
                     }
                 }
             }
@@ -404,17 +406,17 @@ impl ColumnArrays<'_> {
                 OpenColumn::Category(self.locate(codes)?, Box::new(self.names(names)?))
             }
             ColumnSource::Lists { ends, values } => {
-                let ends = ends.iter().map(|ends| self.values(ends));
-                OpenColumn::List(Box::new(Lists {
+                let ends = ends.iter().map(|ends| self.open_values(ends));
+                OpenColumn::List(Box::new(ListColumn {
                     ends: ends.collect::<Result<_>>()?,
                     values: ArrayValues::new_json(self.open_rows(values)?, values)?,
                 }))
             }
-            ColumnSource::Places { values, bound } => {
+            ColumnSource::BoundedIndices { values, bound } => {
                 OpenColumn::Bounded(self.locate(values)?, *bound)
             }
             ColumnSource::Runs { ends, .. } => {
-                OpenColumn::Run(Box::new(Runs::new(self.values(ends)?)))
+                OpenColumn::Run(Box::new(Runs::new(self.open_values(ends)?)))
             }
             ColumnSource::Times { values, time } => OpenColumn::Time(self.locate(values)?, *time),
             ColumnSource::Texts(texts) => OpenColumn::Text(texts.clone()),
@@ -428,7 +430,7 @@ impl ColumnArrays<'_> {
             known: HashMap::new(),
             ..*self
         };
-        let column = opening.column(names)?;
+        let column = opening.open_column(names)?;
         Ok(CategoryNames {
             level: self.level,
             rows: names.rows(),
@@ -451,7 +453,7 @@ impl ColumnArrays<'_> {
         ColumnLocation::new(array, part)
     }
 
-    fn values(&self, part: &RowField) -> Result<ArrayValues> {
+    fn open_values(&self, part: &RowField) -> Result<ArrayValues> {
         ArrayValues::new(self.open_rows(part)?, part)
     }
 
@@ -468,12 +470,12 @@ fn stored_time(place: &ColumnLocation, bytes: &[u8]) -> Result<Option<i64>> {
     Ok(count.ok().filter(|&count| count != i64::MIN))
 }
 
-impl MissingMark {
+impl MissingText {
     /// Returns whether `text` represents a missing value.
-    fn is_text(&self, text: &[u8]) -> bool {
+    fn is_missing_text(&self, text: &[u8]) -> bool {
         match self {
-            MissingMark::Text(absent) => **absent == *text,
-            MissingMark::Number(absent) => {
+            MissingText::Text(absent) => **absent == *text,
+            MissingText::Number(absent) => {
                 let number = str::from_utf8(text).ok().and_then(|text| text.parse().ok());
                 let is_equal = |own: f64| own == *absent || own.is_nan() && absent.is_nan();
                 number.is_some_and(is_equal)

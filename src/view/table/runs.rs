@@ -12,7 +12,7 @@ use crate::view::table::column::RowField;
 use crate::view::table::column_location::{ArrayValues, RowArray};
 
 /// Number of entries of an index array to read at a time.
-const PLACES: u64 = 16 << 10;
+const BATCH_ENTRIES: u64 = 16 << 10;
 
 /// Checks the index array `ends` that divides `rows` elements into runs. The first entry must be 0,
 /// the entries must not decrease, and the last must be `rows`. scipy refuses any other index, and
@@ -31,7 +31,7 @@ pub(crate) fn check_run_ends(
     let values = ArrayValues::new(RowArray::new(reader, ends)?, ends)?;
     let (mut first, mut before) = (0, 0);
     while first < ends.rows() {
-        let end = ends.rows().min(first.saturating_add(PLACES));
+        let end = ends.rows().min(first.saturating_add(BATCH_ENTRIES));
         let bytes = values.read(first..end, cancel)?;
         for (number, value) in (first..).zip(values.row_values(&bytes, end - first)) {
             let place = values.integer(value?)?;

@@ -12,7 +12,7 @@
 //! the shape, and an index outside of the shape.
 
 use h5fs_reader::error::{Error, Result};
-use h5fs_reader::model::attribute_value::integers;
+use h5fs_reader::model::attribute_value::attribute_integers;
 
 use crate::view::table::column::{ColumnSource, GroupTable, RowField};
 use crate::view::table::group::{ENCODING, Group};
@@ -29,10 +29,10 @@ enum CompressedAxis {
 /// # Errors
 /// Fails if an attribute or a member cannot be read.
 pub(super) fn is_table(group: &Group<'_>) -> Result<bool> {
-    Ok(compressed(group)?.is_some())
+    Ok(compressed_axis(group)?.is_some())
 }
 
-fn compressed(group: &Group<'_>) -> Result<Option<CompressedAxis>> {
+fn compressed_axis(group: &Group<'_>) -> Result<Option<CompressedAxis>> {
     let encoding = match group.attribute_text(ENCODING)? {
         Some(encoding) => Some(encoding),
         None => group.attribute_text(b"h5sparse_format")?,
@@ -56,10 +56,10 @@ fn compressed(group: &Group<'_>) -> Result<Option<CompressedAxis>> {
 
 /// Returns the number of rows and columns of the matrix. The file has them in an attribute, or, in
 /// files of 10x Genomics, in a member `shape`. Returns `None` if the file has neither.
-fn shape(group: &Group<'_>) -> Result<Option<[u64; 2]>> {
+fn matrix_shape(group: &Group<'_>) -> Result<Option<[u64; 2]>> {
     let mut numbers = None;
     for name in [&b"shape"[..], b"h5sparse_shape"] {
-        numbers = integers(group.container, group.id, name)?;
+        numbers = attribute_integers(group.container, group.id, name)?;
         if numbers.is_some() {
             break;
         }
@@ -100,8 +100,8 @@ pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
         ));
     }
     let rows = values.rows();
-    let compressed = compressed(group)?.unwrap_or(CompressedAxis::Rows);
-    let others = match shape(group)? {
+    let compressed = compressed_axis(group)?.unwrap_or(CompressedAxis::Rows);
+    let others = match matrix_shape(group)? {
         Some([rows, columns]) => {
             let (runs, bound) = match compressed {
                 CompressedAxis::Rows => (rows, columns),
@@ -112,7 +112,7 @@ pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
                 let what = format!("table: an indptr of {places} positions for {runs} runs");
                 return Err(Error::corrupt(what, None));
             }
-            ColumnSource::Places {
+            ColumnSource::BoundedIndices {
                 values: indices,
                 bound,
             }

@@ -1,6 +1,6 @@
 //! The text format of instants, durations, days and periods.
 
-use h5fs_reader::model::number::append;
+use h5fs_reader::model::number::append_formatted;
 
 use h5fs_conventions::calendar::{Calendar, Date};
 
@@ -102,14 +102,16 @@ impl Frequency {
     /// Appends the text of the period whose number is `count`, in pandas' format.
     fn write(self, count: i64, out: &mut Vec<u8>) {
         match self {
-            Frequency::Year => append(out, format_args!("{}", count.saturating_add(1970))),
+            Frequency::Year => {
+                append_formatted(out, format_args!("{}", count.saturating_add(1970)))
+            }
             Frequency::Quarter => {
                 let (year, quarter) = (count.div_euclid(4), count.rem_euclid(4) + 1);
-                append(out, format_args!("{}Q{quarter}", year + 1970));
+                append_formatted(out, format_args!("{}Q{quarter}", year + 1970));
             }
             Frequency::Month => {
                 let (year, month) = (count.div_euclid(12), count.rem_euclid(12) + 1);
-                append(out, format_args!("{}-{month:02}", year + 1970));
+                append_formatted(out, format_args!("{}-{month:02}", year + 1970));
             }
             Frequency::Week(last) => {
                 // January 1, 1970 was a Thursday.
@@ -131,10 +133,10 @@ impl Frequency {
                 let (seconds, fraction) =
                     (count.div_euclid(of_second), count.rem_euclid(of_second));
                 write_minutes(seconds.div_euclid(60), out);
-                append(out, format_args!(":{:02}", seconds.rem_euclid(60)));
+                append_formatted(out, format_args!(":{:02}", seconds.rem_euclid(60)));
                 if unit.per_second > 1 {
                     let digits = unit.digits();
-                    append(out, format_args!(".{fraction:0digits$}"));
+                    append_formatted(out, format_args!(".{fraction:0digits$}"));
                 }
             }
         }
@@ -146,14 +148,14 @@ fn write_day(days: i64, out: &mut Vec<u8>) {
     // Dates beyond this range do not occur in practice.
     let days = days.clamp(-MOST_DAYS, MOST_DAYS);
     let Date { year, month, day } = Calendar::ProlepticGregorian.date_of_day(days);
-    append(out, format_args!("{year:04}-{month:02}-{day:02}"));
+    append_formatted(out, format_args!("{year:04}-{month:02}-{day:02}"));
 }
 
 /// Appends the date, hour and minute that are `minutes` minutes after the beginning of 1970-01-01.
 fn write_minutes(minutes: i64, out: &mut Vec<u8>) {
     write_day(minutes.div_euclid(1440), out);
     let minute = minutes.rem_euclid(1440);
-    append(out, format_args!(" {:02}:{:02}", minute / 60, minute % 60));
+    append_formatted(out, format_args!(" {:02}:{:02}", minute / 60, minute % 60));
 }
 
 /// Appends the instant that is `count` units after the beginning of 1970-01-01, in ISO 8601:
@@ -176,7 +178,7 @@ fn write_duration(count: i64, unit: TimeUnit, out: &mut Vec<u8>) {
     let (seconds, fraction) = (count.div_euclid(of_second), count.rem_euclid(of_second));
     let days = seconds.div_euclid(SECONDS_OF_DAY);
     let plus = if days < 0 { "+" } else { "" };
-    append(out, format_args!("{days} days {plus}"));
+    append_formatted(out, format_args!("{days} days {plus}"));
     write_clock(seconds.rem_euclid(SECONDS_OF_DAY), fraction, unit, out);
 }
 
@@ -185,12 +187,12 @@ fn write_duration(count: i64, unit: TimeUnit, out: &mut Vec<u8>) {
 fn write_clock(seconds: i64, fraction: i64, unit: TimeUnit, out: &mut Vec<u8>) {
     let (minutes, second) = (seconds / 60, seconds % 60);
     let (hour, minute) = (minutes / 60, minutes % 60);
-    append(out, format_args!("{hour:02}:{minute:02}:{second:02}"));
+    append_formatted(out, format_args!("{hour:02}:{minute:02}:{second:02}"));
     if fraction == 0 {
         return;
     }
     let digits = unit.digits();
-    append(out, format_args!(".{fraction:0digits$}"));
+    append_formatted(out, format_args!(".{fraction:0digits$}"));
     while out.ends_with(b"0") {
         out.pop();
     }

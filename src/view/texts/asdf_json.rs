@@ -23,7 +23,7 @@ use h5fs_reader::array::CancelToken;
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::datatype::Class;
 use h5fs_reader::model::ndl::{Syntax, ndl_type_in};
-use h5fs_reader::model::number::append;
+use h5fs_reader::model::number::append_formatted;
 use h5fs_reader::model::text::{JsonObject, write_json_list, write_json_text};
 use h5fs_reader::model::{
     Array, Container, Datatype, LinkStream, LinkTarget, NodeId, NodeKind, Scalar,
@@ -194,7 +194,7 @@ impl AsdfJson {
         let names = self.container.alias_path(target)?;
         let file = target.other_file_name().unwrap_or_default();
         let mut object = JsonObject::default();
-        object.text("$ref", pointer(file, &names));
+        object.add_text("$ref", json_pointer(file, &names));
         out.extend_from_slice(object.finish().as_bytes());
         Ok(())
     }
@@ -252,9 +252,9 @@ fn break_line(depth: usize, out: &mut Vec<u8>) {
 
 /// Formats a reference to a node: a JSON pointer as the fragment of a URI. `names` is the path of
 /// the node in the file `file`; an empty `file` means the same file.
-fn pointer(file: &[u8], names: &[Vec<u8>]) -> Vec<u8> {
+fn json_pointer(file: &[u8], names: &[Vec<u8>]) -> Vec<u8> {
     let mut out = Vec::new();
-    escape(file, &mut out);
+    percent_encode(file, &mut out);
     out.push(b'#');
     for name in names {
         out.push(b'/');
@@ -262,7 +262,7 @@ fn pointer(file: &[u8], names: &[Vec<u8>]) -> Vec<u8> {
             match byte {
                 b'~' => out.extend_from_slice(b"~0"),
                 b'/' => out.extend_from_slice(b"~1"),
-                byte => escape(&[byte], &mut out),
+                byte => percent_encode(&[byte], &mut out),
             }
         }
     }
@@ -270,7 +270,7 @@ fn pointer(file: &[u8], names: &[Vec<u8>]) -> Vec<u8> {
 }
 
 /// Appends a part of a URI with percent encoding. Characters outside ASCII are not encoded.
-fn escape(text: &[u8], out: &mut Vec<u8>) {
+fn percent_encode(text: &[u8], out: &mut Vec<u8>) {
     for &byte in text {
         match byte {
             b'%'
@@ -285,7 +285,7 @@ fn escape(text: &[u8], out: &mut Vec<u8>) {
             | b'|'
             | b'}'
             | 0..=b' '
-            | 0x7F => append(out, format_args!("%{byte:02X}")),
+            | 0x7F => append_formatted(out, format_args!("%{byte:02X}")),
             byte => out.push(byte),
         }
     }
@@ -295,13 +295,13 @@ fn escape(text: &[u8], out: &mut Vec<u8>) {
 fn write_array(array: &Array, names: &[Vec<u8>], out: &mut Vec<u8>) -> Result<()> {
     let path = names.iter().flat_map(|name| [b"/", &name[..]].concat());
     let mut object = JsonObject::default();
-    object.text("path", path.collect::<Vec<u8>>());
+    object.add_text("path", path.collect::<Vec<u8>>());
     match &array.storage {
         Err(error) if error.is_transient() => return Err(error.clone()),
-        Err(error) => object.text("error", error.to_string()),
+        Err(error) => object.add_text("error", error.to_string()),
         Ok(_) => {
-            object.json("shape", shape_text(&array.shape));
-            write_datatype(&array.datatype, object.key("datatype"));
+            object.add_json("shape", shape_text(&array.shape));
+            write_datatype(&array.datatype, object.add_key("datatype"));
         }
     }
     out.extend_from_slice(object.finish().as_bytes());
@@ -316,19 +316,19 @@ fn write_datatype(datatype: &Datatype, out: &mut Vec<u8>) {
         Class::Bool => out.extend_from_slice(b"\"bool8\""),
         Class::Integer { signed, .. } => {
             let sign = if *signed { "" } else { "u" };
-            append(out, format_args!("\"{sign}int{bits}\""));
+            append_formatted(out, format_args!("\"{sign}int{bits}\""));
         }
-        Class::Float(_) => append(out, format_args!("\"float{bits}\"")),
-        Class::Complex(_) => append(out, format_args!("\"complex{bits}\"")),
-        Class::String { .. } => append(out, format_args!("[\"ascii\", {size}]")),
-        Class::Ucs4(_) => append(out, format_args!("[\"ucs4\", {}]", size / 4)),
+        Class::Float(_) => append_formatted(out, format_args!("\"float{bits}\"")),
+        Class::Complex(_) => append_formatted(out, format_args!("\"complex{bits}\"")),
+        Class::String { .. } => append_formatted(out, format_args!("[\"ascii\", {size}]")),
+        Class::Ucs4(_) => append_formatted(out, format_args!("[\"ucs4\", {}]", size / 4)),
         Class::Array { base, .. } => write_datatype(base, out),
         Class::Compound(members) => write_json_list(members, out, |member, out| {
             let mut object = JsonObject::default();
-            object.text("name", &member.name);
-            write_datatype(&member.datatype, object.key("datatype"));
+            object.add_text("name", &member.name);
+            write_datatype(&member.datatype, object.add_key("datatype"));
             if let Class::Array { dims, .. } = &member.datatype.class {
-                object.json("shape", format_args!("{dims:?}"));
+                object.add_json("shape", format_args!("{dims:?}"));
             }
             out.extend_from_slice(object.finish().as_bytes());
         }),

@@ -6,7 +6,7 @@ use h5fs_reader::model::attribute::AttributeContent;
 use h5fs_reader::model::value::NodePathResolver;
 
 use crate::view::texts::attributes::value_lines;
-use crate::view::texts::text::Text;
+use crate::view::texts::text::InMemoryContent;
 
 /// Creates the file with the text of an attribute's value. Each element is followed by a line
 /// break. The file of a value without elements is empty. `paths` converts the target of a reference
@@ -18,10 +18,10 @@ pub(crate) fn view(
     container: &dyn Container,
     paths: &NodePathResolver<'_>,
     content: &AttributeContent,
-) -> Result<Text> {
+) -> Result<InMemoryContent> {
     let mut text = value_lines(container, paths, content)?;
     if content.shape.elements()? > 0 {
         text.push(b'\n');
     }
-    Ok(Text::new(text))
+    Ok(InMemoryContent::new(text))
 }

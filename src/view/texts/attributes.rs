@@ -7,7 +7,9 @@
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::array::{Fill, Layout};
 use h5fs_reader::model::attribute::AttributeContent;
-use h5fs_reader::model::datatype::{Bits, ByteOrder, Charset, Class, Float, StringPadding};
+use h5fs_reader::model::datatype::{
+    BitRange, ByteOrder, Charset, Class, FloatFormat, StringPadding,
+};
 use h5fs_reader::model::ndl::ndl_type;
 use h5fs_reader::model::numpy::numpy_descr;
 use h5fs_reader::model::storage::{Filter, Pipeline};
@@ -79,7 +81,7 @@ pub(crate) fn xattr_text(
     match content.shape.elements()? {
         0 => {}
         1 => writer.text(elements, &context, &mut out)?,
-        _ => writer.json_array(elements, content.shape.dims(), &context, &mut out)?,
+        _ => writer.write_json_array(elements, content.shape.dims(), &context, &mut out)?,
     }
     Ok(out)
 }
@@ -165,7 +167,7 @@ fn describe_array(array: &Array, list: &mut XattrList) {
     if let Some(text) = fill_text(array) {
         list.bytes("h5fs.fillvalue", text);
     }
-    describe_class(&innermost(datatype).class, list);
+    describe_class(&innermost_type(datatype).class, list);
     if let Some(bits) = partial_bits(datatype) {
         let text = format!("{}@{}", bits.precision, bits.offset);
         list.text("h5fs.precision", text);
@@ -257,7 +259,7 @@ fn collect_orders(datatype: &Datatype, orders: &mut Vec<ByteOrder>) {
         Class::Integer { order, .. }
         | Class::Time { order, .. }
         | Class::Bitfield { order, .. }
-        | Class::Float(Float { order, .. })
+        | Class::Float(FloatFormat { order, .. })
         | Class::Ucs4(order) => {
             if datatype.size > 1 {
                 orders.push(*order);
@@ -367,7 +369,7 @@ fn enumeration_text(base: &Datatype, members: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> 
 
 /// Returns the datatype of the innermost elements if `datatype` is an array of arrays; otherwise
 /// `datatype` itself.
-pub(in crate::view) fn innermost(mut datatype: &Datatype) -> &Datatype {
+pub(in crate::view) fn innermost_type(mut datatype: &Datatype) -> &Datatype {
     while let Class::Array { base, .. } = &datatype.class {
         datatype = base;
     }
@@ -376,8 +378,8 @@ pub(in crate::view) fn innermost(mut datatype: &Datatype) -> &Datatype {
 
 /// Returns the position of a number's bits in its bytes; `None` if the number uses all bits, or if
 /// the datatype is not a number.
-fn partial_bits(datatype: &Datatype) -> Option<Bits> {
-    let datatype = innermost(datatype);
+fn partial_bits(datatype: &Datatype) -> Option<BitRange> {
+    let datatype = innermost_type(datatype);
     let bits = match &datatype.class {
         Class::Integer { bits, .. } | Class::Bitfield { bits, .. } | Class::Time { bits, .. } => {
             *bits
@@ -537,7 +539,7 @@ mod tests {
     fn some_classes_say_more() {
         let describe = |datatype: &Datatype| {
             let mut list = XattrList(Vec::new());
-            describe_class(&innermost(datatype).class, &mut list);
+            describe_class(&innermost_type(datatype).class, &mut list);
             let text = |value| String::from_utf8(value).unwrap();
             let pairs = list.0.into_iter();
             pairs
@@ -557,7 +559,7 @@ mod tests {
 
         let mut padded = int(4);
         assert_eq!(partial_bits(&padded), None);
-        let bits = Bits {
+        let bits = BitRange {
             offset: 8,
             precision: 12,
         };

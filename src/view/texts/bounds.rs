@@ -9,7 +9,7 @@ use h5fs_reader::error::{Cause, Error, Result};
 use crate::limits;
 
 /// The bounds of counting a text's length in bytes. Several threads may share them.
-pub(crate) struct CountBounds {
+pub(crate) struct TextLengthLimits {
     cancel: CancelToken,
     started: Instant,
     /// Maximum length of the text in bytes.
@@ -17,7 +17,7 @@ pub(crate) struct CountBounds {
     bytes: AtomicU64,
 }
 
-impl CountBounds {
+impl TextLengthLimits {
     /// Creates bounds for a count that begins now. `cancel` cancels the count. `most` is the
     /// maximum length of the text in bytes.
     pub(crate) fn new(cancel: CancelToken, most: u64) -> Self {
@@ -26,7 +26,7 @@ impl CountBounds {
 
     /// Creates the same bounds as [`new`](Self::new), for a count that began at the time `started`.
     pub(super) fn new_started_at(started: Instant, cancel: CancelToken, most: u64) -> Self {
-        CountBounds {
+        TextLengthLimits {
             cancel,
             started,
             most,
@@ -54,7 +54,7 @@ impl CountBounds {
         if self.started.elapsed() > limits::COUNTED_TIME {
             let most = limits::COUNTED_TIME.as_secs();
             let what = format!("length of the text: more than {most} seconds to count it");
-            return Err(Error::from_cause(Cause::Failed, what));
+            return Err(Error::from_cause(Cause::Unavailable, what));
         }
         let before = self.bytes.fetch_add(bytes, Ordering::Relaxed);
         Ok(before.saturating_add(bytes) <= self.most)

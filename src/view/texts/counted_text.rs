@@ -19,7 +19,7 @@ use h5fs_reader::memory::marks::CheckpointList;
 use h5fs_reader::wire::to_u64;
 
 use crate::limits;
-use crate::view::texts::bounds::CountBounds;
+use crate::view::texts::bounds::TextLengthLimits;
 use crate::view::texts::streamed::{ResumableText, StreamedText};
 
 /// The units of a text. A text before the first unit or after the last one is part of that unit.
@@ -29,7 +29,7 @@ pub(crate) trait TextUnits: Send + Sync {
 
     /// Returns the number of values that are formatted when all units are written. A value that is
     /// costly to format counts several times.
-    fn values(&self) -> u64 {
+    fn value_count(&self) -> u64 {
         self.count()
     }
 
@@ -122,10 +122,10 @@ pub(crate) struct UnitText<U> {
 const MARK_DISTANCE: usize = 32 << 10;
 
 /// Maximum number of offsets that are recorded as marks in a text.
-const MARKS: usize = (limits::COUNTED_BYTES / MARK_DISTANCE as u64) as usize;
+const MAX_MARKS: usize = (limits::COUNTED_BYTES / MARK_DISTANCE as u64) as usize;
 
 /// Number of units in a share. A thread measures one share at a time.
-const SHARE: u64 = 8192;
+const SHARE_UNITS: u64 = 8192;
 
 impl TextCount {
     /// Counts the length of the text of `units`; `None` if the text is too long to be counted.
@@ -138,11 +138,11 @@ impl TextCount {
         engine: &Engine,
         effort: &RequestBudget,
     ) -> Result<Option<Self>> {
-        Self::since(Instant::now(), units, engine, effort)
+        Self::measure_since(Instant::now(), units, engine, effort)
     }
 
     /// Does the same as [`measure`](Self::measure), for a count that began at the time `started`.
-    fn since(
+    fn measure_since(
         started: Instant,
         units: &dyn TextUnits,
         engine: &Engine,
@@ -151,17 +151,17 @@ impl TextCount {
         if let Some(even) = units.uniform_units() {
             return Self::from_uniform(units, even).map(Some);
         }
-        if units.values() > limits::COUNTED_VALUES {
+        if units.value_count() > limits::COUNTED_VALUES {
             return Ok(None);
         }
-        let shares = units.count().div_ceil(SHARE);
+        let shares = units.count().div_ceil(SHARE_UNITS);
         let helpers = engine.take_helpers(usize::try_from(shares.saturating_sub(1)).unwrap_or(0));
         let counting = CountInProgress {
             units,
             effort,
             shares,
             next: AtomicU64::new(0),
-            bounds: CountBounds::new_started_at(
+            bounds: TextLengthLimits::new_started_at(
                 started,
                 effort.cancel_token(),
                 limits::COUNTED_BYTES,
@@ -172,11 +172,14 @@ impl TextCount {
         thread::scope(|scope| {
             for _ in 0..helpers.count() {
                 let thread = thread::Builder::new().name("h5fs-count".to_owned());
-                if thread.spawn_scoped(scope, || counting.work()).is_err() {
+                if thread
+                    .spawn_scoped(scope, || counting.measure_shares())
+                    .is_err()
+                {
                     break;
                 }
             }
-            counting.work();
+            counting.measure_shares();
         });
         counting.result()
     }
@@ -193,7 +196,7 @@ impl TextCount {
         effort: &RequestBudget,
         mut begin_heavy: impl FnMut() -> Result<()>,
     ) -> Result<Option<Self>> {
-        let bounds = CountBounds::new(effort.cancel_token(), limits::COUNTED_BYTES);
+        let bounds = TextLengthLimits::new(effort.cancel_token(), limits::COUNTED_BYTES);
         let (mut place, mut bytes, mut part) = (text.begin(), 0, Vec::new());
         let mut is_short = true;
         // One part may describe many objects.
@@ -271,7 +274,7 @@ struct CountInProgress<'a> {
     shares: u64,
     /// Number of the next share that no thread has taken.
     next: AtomicU64,
-    bounds: CountBounds,
+    bounds: TextLengthLimits,
     /// Whether all threads must stop, because of an error or because the text is too long.
     has_ended: AtomicBool,
     found: Mutex<PartialCount>,
@@ -296,7 +299,7 @@ impl Default for PartialCount {
         PartialCount {
             shares: 0,
             bytes: 0,
-            marks: CheckpointList::new(MARKS, to_u64(MARK_DISTANCE)),
+            marks: CheckpointList::new(MAX_MARKS, to_u64(MARK_DISTANCE)),
             ahead: BTreeMap::new(),
             error: None,
         }
@@ -306,7 +309,7 @@ impl Default for PartialCount {
 impl CountInProgress<'_> {
     /// Measures one share after another until no share is left. Each thread of the count calls this
     /// function.
-    fn work(&self) {
+    fn measure_shares(&self) {
         let mut scratch = Vec::new();
         while !self.has_ended.load(Ordering::Relaxed) {
             let share = self.next.fetch_add(1, Ordering::Relaxed);
@@ -325,8 +328,8 @@ impl CountInProgress<'_> {
     }
 
     fn count(&self, share: u64, scratch: &mut Vec<u8>) -> Result<Stretches> {
-        let end = (share * SHARE + SHARE).min(self.units.count());
-        let mut at = share * SHARE;
+        let end = (share * SHARE_UNITS + SHARE_UNITS).min(self.units.count());
+        let mut at = share * SHARE_UNITS;
         let mut stretches = Vec::new();
         while at < end && !self.has_ended.load(Ordering::Relaxed) {
             scratch.clear();

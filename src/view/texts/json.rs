@@ -1,5 +1,6 @@
 //! An array as JSON: nested lists in the shape of its dimensions, a plain value for a scalar, and
-//! `null` for a null dataspace. [`value`](h5fs_reader::model::value) defines the format of elements.
+//! `null` for a null dataspace. [`value`](h5fs_reader::model::value) defines the format of
+//! elements.
 //!
 //! Each element can be written by itself. The brackets and separators around it follow from its
 //! number and the dimensions. A vector on the last dimension is written on one line. If elements
@@ -13,7 +14,7 @@ use h5fs_reader::array::{CancelToken, Engine};
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::datatype::{Class, Datatype};
 use h5fs_reader::model::shape::product;
-use h5fs_reader::model::text_length::TextLength;
+use h5fs_reader::model::text_length::TextLengthCalculator;
 use h5fs_reader::model::value::{TextContext, ValueWriter};
 use h5fs_reader::model::{Container, NodeId};
 use h5fs_reader::wire::{to_u64, to_usize};
@@ -29,7 +30,7 @@ use crate::view::texts::counted_text::TextUnits;
 pub(crate) type SharedPaths = Arc<dyn Fn(NodeId) -> Result<Option<Vec<u8>>> + Send + Sync>;
 
 /// The JSON text of an array. Writing can start at any element.
-pub(crate) struct Json {
+pub(crate) struct ArrayJson {
     elements: Elements,
     long_elements: LongElements,
     container: Arc<dyn Container>,
@@ -39,7 +40,7 @@ pub(crate) struct Json {
     lists: NestedLists,
     /// A function that computes the length of an element's text without writing it; `None` if the
     /// datatype has no such function.
-    length: Option<TextLength>,
+    element_length: Option<TextLengthCalculator>,
     /// The separator between two elements of a list.
     separator: &'static [u8],
     /// Number of items of variable-length sequences that were read so far.
@@ -52,7 +53,7 @@ pub(crate) struct Json {
 struct NestedLists {
     /// Number of leaves in an innermost list, in a list of innermost lists, and so on up to the
     /// whole text.
-    runs: Vec<u64>,
+    leaf_counts: Vec<u64>,
     count: u64,
     of_elements: bool,
 }
@@ -63,7 +64,7 @@ impl NestedLists {
         let dims = dims.get(..zero.unwrap_or(dims.len())).unwrap_or_default();
         let inner = (0..dims.len()).rev().filter_map(|axis| dims.get(axis..));
         Ok(NestedLists {
-            runs: inner.map(product).collect::<Result<_>>()?,
+            leaf_counts: inner.map(product).collect::<Result<_>>()?,
             count: product(dims)?,
             of_elements: zero.is_none(),
         })
@@ -72,12 +73,12 @@ impl NestedLists {
     /// Returns how many lists begin or end at the position after the first `count` leaves.
     fn bracket_count(&self, count: u64) -> usize {
         // Each number is a multiple of the previous one.
-        let ends = self.runs.iter();
+        let ends = self.leaf_counts.iter();
         ends.take_while(|&&run| count.is_multiple_of(run)).count()
     }
 }
 
-impl Json {
+impl ArrayJson {
     /// Creates the JSON text of `elements`. `container` follows their pointers, and `paths`
     /// converts references to text.
     ///
@@ -93,13 +94,13 @@ impl Json {
         if u64::from(elements.datatype.size) > most {
             return Err(Error::limit("size of an element as JSON", most));
         }
-        Ok(Json {
+        Ok(ArrayJson {
             long_elements: LongElements::new(engine),
             container,
             paths,
             missing: None,
             writer: ValueWriter::new(&elements.datatype)?,
-            length: TextLength::from_datatype(&elements.datatype),
+            element_length: TextLengthCalculator::from_datatype(&elements.datatype),
             lists: NestedLists::new(elements.dims.as_deref().unwrap_or_default())?,
             separator: if is_nested(&elements.datatype) {
                 b",\n"
@@ -113,7 +114,7 @@ impl Json {
 
     /// Returns the JSON text with `null` in place of the elements that `missing` marks as missing.
     pub(crate) fn with_missing(self, missing: Option<MissingValues>) -> Self {
-        Json { missing, ..self }
+        ArrayJson { missing, ..self }
     }
 
     /// Writes leaves of the range `leaves` until one batch is written or `out` holds at least
@@ -130,7 +131,10 @@ impl Json {
         let room = is_long
             .then(|| self.long_elements.reserve_memory())
             .transpose()?;
-        let count = self.elements.batch().min(leaves.end - leaves.start);
+        let count = self
+            .elements
+            .batch_elements()
+            .min(leaves.end - leaves.start);
         let bytes = self.elements.read(leaves.start, count, cancel)?;
         let datatype = &self.elements.datatype;
         let missing = self.missing.as_ref();
@@ -154,7 +158,7 @@ impl Json {
                 // Each element needs a new context, because the context counts the bytes that
                 // pointers led to.
                 let context = TextContext::new(&*self.container, &*self.paths, most);
-                let written = self.writer.json(element, &context, &mut leaf);
+                let written = self.writer.write_json(element, &context, &mut leaf);
                 self.sequence_items_read
                     .fetch_add(context.followed_elements(), Ordering::Relaxed);
                 written
@@ -169,16 +173,19 @@ impl Json {
     /// length of the measured leaves in bytes.
     fn measure_elements(
         &self,
-        length: &TextLength,
+        length: &TextLengthCalculator,
         leaves: &Range<u64>,
         enough: usize,
         cancel: &CancelToken,
         scratch: &mut Vec<u8>,
     ) -> Result<(u64, u64)> {
         let size = self.writer.size();
-        let count = self.elements.batch().min(leaves.end - leaves.start);
+        let count = self
+            .elements
+            .batch_elements()
+            .min(leaves.end - leaves.start);
         let bytes = self.elements.read(leaves.start, count, cancel)?;
-        let inner = self.lists.runs.first().copied().unwrap_or(1);
+        let inner = self.lists.leaf_counts.first().copied().unwrap_or(1);
         let mut measured = 0;
         for (leaf, element) in (leaves.start..).zip(bytes.chunks_exact(size)) {
             if leaf > leaves.start && measured >= enough {
@@ -206,11 +213,11 @@ impl Json {
         let blanks = |count| std::iter::repeat_n(b' ', count);
         if number > 0 && begins > 0 {
             out.extend_from_slice(b",\n");
-            out.extend(blanks(lists.runs.len() - begins));
+            out.extend(blanks(lists.leaf_counts.len() - begins));
         } else if number > 0 {
             out.extend_from_slice(self.separator);
             if self.separator.ends_with(b"\n") {
-                out.extend(blanks(lists.runs.len()));
+                out.extend(blanks(lists.leaf_counts.len()));
             }
         }
         out.extend(std::iter::repeat_n(b'[', begins));
@@ -225,12 +232,12 @@ impl Json {
 
 /// A unit of the text is a leaf of the nested lists: an element or, if a dimension is zero, an
 /// empty list.
-impl TextUnits for Json {
+impl TextUnits for ArrayJson {
     fn count(&self) -> u64 {
         self.lists.count
     }
 
-    fn values(&self) -> u64 {
+    fn value_count(&self) -> u64 {
         let datatype = &self.elements.datatype;
         let of_one = formatting_cost(datatype).saturating_add(reading_cost(datatype.size.into()));
         let values = of_one.saturating_mul(self.lists.count);
@@ -268,7 +275,7 @@ impl TextUnits for Json {
         scratch: &mut Vec<u8>,
     ) -> Result<(u64, u64)> {
         let has_elements = self.elements.dims.is_some() && self.lists.of_elements;
-        let length = self.length.as_ref();
+        let length = self.element_length.as_ref();
         if let Some(length) = length.filter(|_| has_elements && self.missing.is_none()) {
             return self.measure_elements(length, &units, enough, cancel, scratch);
         }
@@ -281,7 +288,7 @@ impl TextUnits for Json {
     }
 
     fn own_bytes(&self) -> u64 {
-        self.elements.own_bytes_with(2)
+        self.elements.estimate_memory(2)
     }
 }
 
@@ -298,18 +305,23 @@ mod tests {
     use super::*;
     use crate::view::View;
     use crate::view::texts::counted_text::CountedFile;
-    use crate::view::texts::text::Text;
+    use crate::view::texts::text::InMemoryContent;
     use h5fs_reader::model::datatype::ByteOrder;
     use h5fs_reader::testing::{Heap, int, member, type_of};
 
-    fn units(datatype: &Datatype, dims: Option<&[u64]>, bytes: &[u8], engine: Arc<Engine>) -> Json {
+    fn units(
+        datatype: &Datatype,
+        dims: Option<&[u64]>,
+        bytes: &[u8],
+        engine: Arc<Engine>,
+    ) -> ArrayJson {
         let elements = Elements {
             datatype: datatype.clone(),
             dims: dims.map(<[u64]>::to_vec),
-            content: Box::new(Text::new(bytes.to_vec())),
+            content: Box::new(InMemoryContent::new(bytes.to_vec())),
         };
         let heap = Heap(vec![vec![7, 8]]);
-        Json::new(elements, engine, Arc::new(heap), Arc::new(|_| Ok(None))).unwrap()
+        ArrayJson::new(elements, engine, Arc::new(heap), Arc::new(|_| Ok(None))).unwrap()
     }
 
     fn json(datatype: &Datatype, dims: Option<&[u64]>, bytes: &[u8]) -> String {
@@ -357,11 +369,11 @@ mod tests {
             let elements = Elements {
                 datatype: double.clone(),
                 dims: Some(dims.to_vec()),
-                content: Box::new(Text::new(bytes.clone())),
+                content: Box::new(InMemoryContent::new(bytes.clone())),
             };
             let heap = Arc::new(Heap(Vec::new()));
             let none: SharedPaths = Arc::new(|_| Ok(None));
-            let json = Json::new(elements, Engine::new(0, 1), heap, none).unwrap();
+            let json = ArrayJson::new(elements, Engine::new(0, 1), heap, none).unwrap();
             let cancel = &CancelToken::default();
             let mut at = 0;
             while at < 240 {

@@ -40,13 +40,13 @@ use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::NodeId;
 use h5fs_reader::wire::to_u64;
 
-pub(crate) use document::Options;
+pub(crate) use document::NdlOptions;
 pub(crate) use progress::DocumentState;
 pub(crate) use source::NdlSource;
 
 use crate::view::texts::streamed::ResumableText;
 use document::NdlDocument;
-use lines::Lines;
+use lines::MapWriter;
 use progress::{ArraySection, WriteStep};
 
 /// The NDL document of the object `node` at `path`, with names as in the file. For the root group
@@ -59,7 +59,7 @@ pub(crate) struct NdlDescription {
     /// The path of the object.
     pub path: Vec<u8>,
     /// The options of the document.
-    pub options: Options,
+    pub options: NdlOptions,
 }
 
 impl ResumableText for NdlDescription {
@@ -121,7 +121,7 @@ impl NdlDescription {
             options: self.options,
             on_damaged: damaged,
             top_path: &self.path,
-            lines: Lines::new(out, self.options.syntax, progress.place),
+            lines: MapWriter::new(out, self.options.syntax, progress.place),
             pause_bytes: enough,
             progress,
         };
@@ -161,17 +161,17 @@ impl NdlDocument<'_> {
                 let beside = beside.into_iter().flatten().collect();
                 self.push_step(WriteStep::Arrays(ArraySection::coordinates(beside)));
             }
-            WriteStep::Close => self.lines.close(),
+            WriteStep::Close => self.lines.close_map(),
             WriteStep::GroupEnd(names) => {
                 if self.progress.is_empty {
                     self.lines.write_empty_map();
                 }
-                self.lines.close();
+                self.lines.close_map();
                 self.progress.names -= names;
             }
             WriteStep::NeededElsewhere => {
                 if let Some((group, coordinates)) = self.progress.needed_coordinates.pop_first() {
-                    self.lines.open(&group);
+                    self.lines.open_map(&group);
                     self.progress.path = group;
                     self.push_step(WriteStep::NeededElsewhere);
                     self.push_step(WriteStep::Close);

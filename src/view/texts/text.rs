@@ -9,9 +9,9 @@ use h5fs_reader::wire::{to_u64, to_usize};
 
 use crate::view::View;
 
-/// The content of a file that is entirely in memory. Clones of a `Text` share the bytes.
+/// The content of a file that is entirely in memory. Clones of a `InMemoryContent` share the bytes.
 #[derive(Clone)]
-pub(crate) struct Text {
+pub(crate) struct InMemoryContent {
     bytes: Arc<Vec<u8>>,
     is_of_the_moment: bool,
     /// The charge to the memory budget. All open clones share it.
@@ -19,10 +19,10 @@ pub(crate) struct Text {
     open_charge: Option<Arc<MemoryReservation>>,
 }
 
-impl Text {
+impl InMemoryContent {
     /// Creates content that the kernel may cache.
     pub(crate) fn new(bytes: Vec<u8>) -> Self {
-        Text {
+        InMemoryContent {
             bytes: Arc::new(bytes),
             is_of_the_moment: false,
             shared_charge: Arc::default(),
@@ -33,7 +33,7 @@ impl Text {
     /// Creates content about the current state of the mount, which may differ at each open. The
     /// kernel must not cache it.
     pub(crate) fn new_of_current_state(bytes: Vec<u8>) -> Self {
-        Text {
+        InMemoryContent {
             is_of_the_moment: true,
             ..Self::new(bytes)
         }
@@ -57,7 +57,7 @@ impl Text {
         };
         *held = Arc::downgrade(&memory);
         let open = Some(memory);
-        Ok(Text {
+        Ok(InMemoryContent {
             open_charge: open,
             ..self.clone()
         })
@@ -74,7 +74,7 @@ impl Text {
     }
 }
 
-impl View for Text {
+impl View for InMemoryContent {
     fn length(&self) -> u64 {
         to_u64(self.bytes.len())
     }

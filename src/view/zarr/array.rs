@@ -15,7 +15,7 @@ use h5fs_reader::wire::{Count, Extent, to_u64, to_usize};
 
 use crate::limits;
 use crate::view::zarr::datatype::DataType;
-use crate::view::zarr::grid::{self, Grid};
+use crate::view::zarr::grid::{self, ChunkGridKind};
 
 /// An array of a Zarr store.
 pub(crate) struct ZarrArray {
@@ -26,7 +26,7 @@ pub(crate) struct ZarrArray {
     /// dimensions of the file's array.
     pub(crate) dims: Vec<u64>,
     /// Whether the store serves the file's chunks as stored, or decoded chunks.
-    pub(crate) grid: Grid,
+    pub(crate) grid: ChunkGridKind,
     /// The shape of a chunk; no dimension is zero.
     pub(crate) chunk_shape: Vec<u64>,
     pub(super) field: ElementField,
@@ -53,7 +53,7 @@ pub(crate) struct RecordArray {
     array: Arc<Array>,
     members: Vec<Member>,
     field: ElementField,
-    grid: Grid,
+    grid: ChunkGridKind,
 }
 
 impl ElementField {
@@ -93,7 +93,7 @@ impl ElementField {
 impl StoreNode {
     /// Returns the store node for `array`. `grid` is the kind of its chunk grid. Returns `None` if
     /// no part of the array has a Zarr data type.
-    pub(crate) fn from_array(array: &Arc<Array>, grid: Grid) -> Option<Self> {
+    pub(crate) fn from_array(array: &Arc<Array>, grid: ChunkGridKind) -> Option<Self> {
         if array.shape == Shape::Null {
             return None;
         }
@@ -104,7 +104,7 @@ impl StoreNode {
         array: &Arc<Array>,
         datatype: &Datatype,
         mut field: ElementField,
-        grid: Grid,
+        grid: ChunkGridKind,
     ) -> Option<Self> {
         let mut base = datatype;
         while let Class::Array { base: inner, dims } = &base.class {
@@ -140,7 +140,7 @@ impl StoreNode {
 
 impl RecordArray {
     /// Returns the names of the records' fields, as in the file.
-    pub(crate) fn names(&self) -> impl Iterator<Item = &[u8]> {
+    pub(crate) fn field_names(&self) -> impl Iterator<Item = &[u8]> {
         self.members.iter().map(|member| &*member.name)
     }
 
@@ -164,7 +164,7 @@ impl ZarrArray {
         array: &Arc<Array>,
         data_type: DataType,
         field: ElementField,
-        grid: Grid,
+        grid: ChunkGridKind,
     ) -> Option<Self> {
         let is_large = data_type.stored_size() > limits::ZARR_ELEMENT;
         if is_large || array.datatype.size > limits::ZARR_RECORD {
@@ -182,8 +182,8 @@ impl ZarrArray {
             return None;
         }
         let mut chunk_shape = match (stored, grid) {
-            (Some(stored), Grid::Stored) => stored.clone(),
-            (Some(stored), Grid::Decoded) => {
+            (Some(stored), ChunkGridKind::Stored) => stored.clone(),
+            (Some(stored), ChunkGridKind::Decoded) => {
                 let are_texts = data_type.size().is_none();
                 grid::decoded_chunk_shape(&array.shape, stored, bytes, are_texts)
             }
@@ -200,11 +200,13 @@ impl ZarrArray {
         };
         // An array is shown only if all readers accept its document.
         if array.data_type.size().is_some() {
-            array.fill(&TextContext::without_pointers(0)).ok()?;
+            array
+                .converted_fill_value(&TextContext::without_pointers(0))
+                .ok()?;
         }
         product(&array.dims).ok()?;
         array
-            .chunk_elements()
+            .chunk_element_count()
             .ok()?
             .checked_mul(to_u64(size))
             .filter(|&bytes| bytes >> 62 == 0)?;
@@ -212,18 +214,18 @@ impl ZarrArray {
     }
 
     /// Returns the number of elements in a chunk of the store.
-    pub(super) fn chunk_elements(&self) -> Result<u64> {
+    pub(super) fn chunk_element_count(&self) -> Result<u64> {
         product(&self.chunk_shape)
     }
 
     /// Returns the length of a chunk file in bytes; `None` if it depends on the lengths of texts.
     pub(crate) fn chunk_bytes(&self) -> Option<u64> {
         let size = to_u64(self.data_type.size()?);
-        self.chunk_elements().ok()?.checked_mul(size)
+        self.chunk_element_count().ok()?.checked_mul(size)
     }
 
     /// Returns the number of chunks along each dimension of the store's array.
-    pub(crate) fn chunks(&self) -> impl Iterator<Item = u64> {
+    pub(crate) fn chunk_counts(&self) -> impl Iterator<Item = u64> {
         let sizes = self.dims.iter().zip(&self.chunk_shape);
         sizes.map(|(dim, chunk)| dim.div_ceil(*chunk))
     }
@@ -237,7 +239,7 @@ impl ZarrArray {
     }
 
     /// Returns the chunk index of the array in the file, if the file stores chunks.
-    pub(crate) fn index(&self) -> Option<&dyn ChunkIndex> {
+    pub(crate) fn chunk_index(&self) -> Option<&dyn ChunkIndex> {
         self.stored_grid().map(|chunked| &*chunked.index)
     }
 
@@ -245,11 +247,11 @@ impl ZarrArray {
     ///
     /// # Errors
     /// `NotFound` if the chunk is not stored. Fails if the index cannot be read.
-    pub(crate) fn stored_chunk(&self, place: &[u64]) -> Result<StoredExtent> {
+    pub(crate) fn stored_chunk_extent(&self, place: &[u64]) -> Result<StoredExtent> {
         let chunked = self.stored_grid().ok_or(Error::NotFound)?;
         let found = chunked
             .index
-            .find(self.file_chunk(place))?
+            .find(self.file_chunk_indices(place))?
             .ok_or(Error::NotFound)?;
         let (offset, length) = (found.offset, found.length);
         let extent = check_range(&*chunked.source, offset, length, "stored chunk")?;
@@ -270,7 +272,7 @@ impl ZarrArray {
 
     /// Returns the indices of a chunk in the file's chunk grid, from its indices in the store. The
     /// store's array may have further dimensions.
-    pub(super) fn file_chunk<'p>(&self, place: &'p [u64]) -> &'p [u64] {
+    pub(super) fn file_chunk_indices<'p>(&self, place: &'p [u64]) -> &'p [u64] {
         place
             .get(..self.array.shape.dims().len())
             .unwrap_or_default()
@@ -280,7 +282,7 @@ impl ZarrArray {
     /// the fill value is an integer that a double cannot represent, because readers could round it.
     pub(crate) fn has_all_chunks(&self) -> bool {
         const EXACT: u64 = 1 << 53;
-        let number = || self.fill(&TextContext::without_pointers(0));
+        let number = || self.converted_fill_value(&TextContext::without_pointers(0));
         self.data_type.is_long_integer()
             && !self.array.fill.is_zero()
             && number().is_ok_and(|bytes| match <[u8; 8]>::try_from(bytes) {
@@ -321,7 +323,7 @@ impl ZarrArray {
     /// # Errors
     /// Fails if the chunk index cannot be read.
     pub(super) fn has_stored_chunk(&self, place: &[u64]) -> Result<bool> {
-        let Some(index) = self.index() else {
+        let Some(index) = self.chunk_index() else {
             return Ok(false);
         };
         let parts = self.stored_chunk_ranges(place);
@@ -351,7 +353,7 @@ impl ZarrArray {
     /// Returns, for each dimension, the range of the file's elements that are in the store's chunk
     /// at `place`.
     pub(super) fn chunk_extents(&self, place: &[u64]) -> Vec<Extent> {
-        let axes = self.file_chunk(place).iter().zip(&self.chunk_shape);
+        let axes = self.file_chunk_indices(place).iter().zip(&self.chunk_shape);
         let axes = axes.zip(self.array.shape.dims());
         let block = axes.map(|((place, chunk), dim)| {
             let start = place.times(*chunk);
@@ -370,12 +372,12 @@ impl ZarrArray {
 
     /// Returns whether the store's chunks have the same shape as the file's chunks.
     pub(crate) fn has_stored_shape(&self) -> bool {
-        let own = self.file_chunk(&self.chunk_shape);
+        let own = self.file_chunk_indices(&self.chunk_shape);
         self.array.chunk_shape.as_deref() == Some(own)
     }
 
     /// Returns the fill value of an element of the file's array.
-    pub(super) fn array_fill(&self) -> Vec<u8> {
+    pub(super) fn element_fill_value(&self) -> Vec<u8> {
         match &self.array.fill {
             Fill::Value(element) => element.to_vec(),
             Fill::Zero => vec![0; to_usize(self.array.datatype.size.into()).unwrap_or_default()],
@@ -387,7 +389,7 @@ impl ZarrArray {
     ///
     /// # Errors
     /// `Corrupt` if the fill value is shorter than an element.
-    pub(super) fn stored_fill(&self) -> Result<Vec<u8>> {
+    pub(super) fn stored_fill_value(&self) -> Result<Vec<u8>> {
         let size = self.data_type.stored_size();
         let Fill::Value(element) = &self.array.fill else {
             return Ok(vec![0; size]);
@@ -403,10 +405,10 @@ impl ZarrArray {
     ///
     /// # Errors
     /// Fails if the fill value cannot be read.
-    pub(super) fn fill(&self, context: &TextContext<'_>) -> Result<Vec<u8>> {
+    pub(super) fn converted_fill_value(&self, context: &TextContext<'_>) -> Result<Vec<u8>> {
         let mut out = Vec::new();
         self.data_type
-            .convert(&self.stored_fill()?, context, &mut out)?;
+            .convert(&self.stored_fill_value()?, context, &mut out)?;
         Ok(out)
     }
 
@@ -471,7 +473,7 @@ mod tests {
             pipeline: Pipeline::default(),
             storage: Ok(Storage::Fill),
         };
-        StoreNode::from_array(&Arc::new(array), Grid::Decoded).is_some()
+        StoreNode::from_array(&Arc::new(array), ChunkGridKind::Decoded).is_some()
     }
 
     #[test]

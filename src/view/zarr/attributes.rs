@@ -5,9 +5,11 @@ use std::ops::ControlFlow;
 
 use h5fs_reader::error::Result;
 use h5fs_reader::model::attribute::AttributeContent;
-use h5fs_reader::model::attribute_value::{numbers, text, texts, with_attribute_name};
+use h5fs_reader::model::attribute_value::{
+    attribute_text, attribute_texts, decode_integers, with_attribute_name,
+};
 use h5fs_reader::model::datatype::Class;
-use h5fs_reader::model::number::{self, FloatValue, append};
+use h5fs_reader::model::number::{self, FloatValue, append_formatted};
 use h5fs_reader::model::text::{JsonObject, json_text, write_json_list};
 use h5fs_reader::model::walk::{ElementWalker, NodePathResolver, TextContext, Value, ValueSink};
 use h5fs_reader::model::{Container, Datatype, NodeId, Reference, Shape};
@@ -19,11 +21,11 @@ use crate::view::zarr::json::{self, to_utf8};
 
 /// The store's attribute that lists the objects and attributes of the file that the store does not
 /// have.
-const ABSENT: &[u8] = b"_h5fs_absent";
+const ABSENT_ATTRIBUTE: &[u8] = b"_h5fs_absent";
 
 /// Attributes about the structure of the HDF5 file, which the store does not have. The document has
 /// the names of dimensions in another member.
-const HIDDEN: &[&[u8]] = &[
+const HIDDEN_ATTRIBUTES: &[&[u8]] = &[
     b"CLASS",
     b"NAME",
     b"DIMENSION_LIST",
@@ -33,12 +35,12 @@ const HIDDEN: &[&[u8]] = &[
     b"_Netcdf4Coordinates",
     b"_nc3_strict",
     b"_NCProperties",
-    ABSENT,
+    ABSENT_ATTRIBUTE,
 ];
 
 /// Attributes with which readers decode the elements of an array and find its coordinates. If one
 /// were missing, readers would read wrong values.
-const DECODING: &[&[u8]] = &[
+const DECODING_ATTRIBUTES: &[&[u8]] = &[
     b"_FillValue",
     b"missing_value",
     b"scale_factor",
@@ -56,7 +58,7 @@ const DECODING: &[&[u8]] = &[
 ];
 
 /// Attributes that name the dimensions of an array.
-const DIMENSIONS: &[&[u8]] = &[b"CLASS", b"DIMENSION_LIST", b"DIMENSION_LABELS"];
+const DIMENSION_ATTRIBUTES: &[&[u8]] = &[b"CLASS", b"DIMENSION_LIST", b"DIMENSION_LABELS"];
 
 /// Returns whether an array has attributes that name its dimensions.
 ///
@@ -67,8 +69,8 @@ pub(crate) fn are_dimensions_named(container: &dyn Container, node: NodeId) -> R
     let (mut are_named, mut failure) = (false, Ok(()));
     let listed = container.attributes(node, &mut |attribute| {
         let name = &*attribute.name;
-        are_named |= DIMENSIONS.contains(&name);
-        if DECODING.contains(&name) {
+        are_named |= DIMENSION_ATTRIBUTES.contains(&name);
+        if DECODING_ATTRIBUTES.contains(&name) {
             let text = attribute
                 .content
                 .and_then(|content| format_value(&content, context()));
@@ -109,7 +111,8 @@ impl ZarrAttributes {
         if container.members_csv().is_some() {
             // In a joined container, attributes that differ between the files are also absent from
             // the store.
-            all.omitted_names = texts(container, node, ABSENT)?.unwrap_or_default();
+            all.omitted_names =
+                attribute_texts(container, node, ABSENT_ATTRIBUTE)?.unwrap_or_default();
         }
         let mut failure = Ok(());
         let is_turned = match data_type {
@@ -118,7 +121,7 @@ impl ZarrAttributes {
         };
         let listed = container.attributes(node, &mut |attribute| {
             let name = &*attribute.name;
-            if HIDDEN.contains(&name) {
+            if HIDDEN_ATTRIBUTES.contains(&name) {
                 return ControlFlow::Continue(());
             }
             let room = limits::ATTRIBUTE_TEXT.saturating_sub(all.members.length());
@@ -138,7 +141,8 @@ impl ZarrAttributes {
             match text {
                 Ok(Some(text)) if all.add_attribute(name, &text) => {}
                 Err(error)
-                    if error.is_transient() || data_type.is_some() && DECODING.contains(&name) =>
+                    if error.is_transient()
+                        || data_type.is_some() && DECODING_ATTRIBUTES.contains(&name) =>
                 {
                     failure = Err(with_attribute_name(error, name));
                     return ControlFlow::Break(());
@@ -164,7 +168,7 @@ impl ZarrAttributes {
             return false;
         }
         if self.names.insert(name.to_vec()) {
-            let value_of = self.members.key(&*to_utf8(name));
+            let value_of = self.members.add_key(&*to_utf8(name));
             value_of.extend_from_slice(value);
         }
         true
@@ -184,7 +188,7 @@ impl ZarrAttributes {
             write_json_list(&self.omitted_names, &mut list, |name, out| {
                 json::write_string(name, out);
             });
-            self.add_attribute(ABSENT, &list);
+            self.add_attribute(ABSENT_ATTRIBUTE, &list);
         }
         self.members.finish().into_bytes()
     }
@@ -211,7 +215,7 @@ fn format_value(content: &AttributeContent, context: TextContext<'_>) -> Result<
         out: Vec::new(),
     };
     let dims = if dims == [1] { &[] } else { dims };
-    walk.list(&content.elements, dims, &mut values)?;
+    walk.walk_list(&content.elements, dims, &mut values)?;
     Ok(values.out)
 }
 
@@ -230,15 +234,15 @@ impl ValueSink for AttributeWriter<'_> {
         self.out.len()
     }
 
-    fn push(&mut self, text: &str) {
+    fn push_text(&mut self, text: &str) {
         self.out.extend_from_slice(text.as_bytes());
     }
 
-    fn value(&mut self, value: Value<'_>, stored: &[u8]) -> Result<bool> {
+    fn write_value(&mut self, value: Value<'_>, stored: &[u8]) -> Result<bool> {
         let out = &mut self.out;
         match value {
             Value::Integer(integer) => integer.write(out),
-            Value::Bits(pattern, _) => append(out, format_args!("{pattern}")),
+            Value::Bits(pattern, _) => append_formatted(out, format_args!("{pattern}")),
             Value::Real(FloatValue::Single(value)) => json::write_number(value.into(), out),
             Value::Real(
                 FloatValue::Double(value) | FloatValue::FewerBitsThanDouble { value, .. },
@@ -247,27 +251,27 @@ impl ValueSink for AttributeWriter<'_> {
             }
             Value::Real(wide @ FloatValue::MoreBitsThanDouble { .. }) => wide.write_text(out),
             Value::Real(FloatValue::OutOfDoubleRange { .. }) | Value::Time(..) | Value::Bytes => {
-                json::base64(stored, out);
+                json::write_base64(stored, out);
             }
-            Value::Bool(set) => append(out, format_args!("{set}")),
+            Value::Bool(set) => append_formatted(out, format_args!("{set}")),
             Value::EnumMember {
                 name,
                 is_boolean: true,
-            } => append(out, format_args!("{}", name != Some(b"FALSE"))),
+            } => append_formatted(out, format_args!("{}", name != Some(b"FALSE"))),
             Value::EnumMember { .. } => return Ok(false),
-            Value::Complex(part) => part.list(stored, &[2], self)?,
+            Value::Complex(part) => part.walk_list(stored, &[2], self)?,
             // `ByteStrings` are the characters of MATLAB's field names.
             Value::Text(text) | Value::ByteStrings(text) | Value::DateTime(text) => {
-                self.text(text)?;
+                self.write_text_value(text)?;
             }
-            Value::Null => self.text(b"")?,
+            Value::Null => self.write_text_value(b"")?,
             Value::Reference(_, Reference::Object(node) | Reference::Region(node)) => {
                 match (self.context.paths)(node)? {
                     Some(path) => json::write_string(&path, out),
-                    None => self.push("null"),
+                    None => self.push_text("null"),
                 }
             }
-            Value::Reference(..) => self.push("null"),
+            Value::Reference(..) => self.push_text("null"),
         }
         Ok(true)
     }
@@ -275,11 +279,11 @@ impl ValueSink for AttributeWriter<'_> {
 
 impl AttributeWriter<'_> {
     /// Writes a text, or the base64 of its bytes if it is not UTF-8.
-    fn text(&mut self, text: &[u8]) -> Result<()> {
+    fn write_text_value(&mut self, text: &[u8]) -> Result<()> {
         self.check(text.len())?;
         match std::str::from_utf8(text) {
             Ok(_) => json::write_string(text, &mut self.out),
-            Err(_) => json::base64(text, &mut self.out),
+            Err(_) => json::write_base64(text, &mut self.out),
         }
         Ok(())
     }
@@ -305,26 +309,27 @@ fn format_fill_value(
     let mut out = Vec::new();
     match data_type.kind {
         DataTypeKind::Float { .. } => {
-            let Some(value) = real(datatype, element) else {
+            let Some(value) = parse_float(datatype, element) else {
                 return Ok(None);
             };
-            json::base64(&value.to_le_bytes(), &mut out);
+            json::write_base64(&value.to_le_bytes(), &mut out);
         }
         DataTypeKind::Complex { .. } => {
             let part = datatype.complex_part();
             let size = to_usize(part.unwrap_or(datatype).size.into())?;
             let (first, second) = element.split_at(size.min(element.len()));
-            let imaginary = part.map_or(Some(0.0), |part| real(part, second));
-            let Some((first, second)) = real(part.unwrap_or(datatype), first).zip(imaginary) else {
+            let imaginary = part.map_or(Some(0.0), |part| parse_float(part, second));
+            let Some((first, second)) = parse_float(part.unwrap_or(datatype), first).zip(imaginary)
+            else {
                 return Ok(None);
             };
             write_json_list([first, second], &mut out, |part, out| {
-                json::base64(&part.to_le_bytes(), out);
+                json::write_base64(&part.to_le_bytes(), out);
             });
         }
-        DataTypeKind::Bool => match integer(datatype, element) {
+        DataTypeKind::Bool => match parse_integer(datatype, element) {
             Some(number) if is_boolean || matches!(number, 0 | 1) => {
-                append(&mut out, format_args!("{}", number != 0));
+                append_formatted(&mut out, format_args!("{}", number != 0));
             }
             _ => return Ok(None),
         },
@@ -335,7 +340,8 @@ fn format_fill_value(
                 (false, false) => (0, end),
                 (_, true) => (-end / 2, end),
             };
-            let number = integer(datatype, element).filter(|number| (least..most).contains(number));
+            let number =
+                parse_integer(datatype, element).filter(|number| (least..most).contains(number));
             let Some(number) = number else {
                 return Ok(None);
             };
@@ -344,7 +350,7 @@ fn format_fill_value(
             } else {
                 number
             };
-            append(&mut out, format_args!("{number}"));
+            append_formatted(&mut out, format_args!("{number}"));
         }
         _ => return Ok(None),
     }
@@ -362,14 +368,14 @@ fn has_opposite_sign(
         return Ok(false);
     };
     let wanted: &[u8] = if signed { b"true" } else { b"false" };
-    Ok(text(container, node, b"_Unsigned")?.is_some_and(|text| text == wanted))
+    Ok(attribute_text(container, node, b"_Unsigned")?.is_some_and(|text| text == wanted))
 }
 
 /// Returns the stored number `element` as a float; `None` if it is not a number.
-fn real(datatype: &Datatype, element: &[u8]) -> Option<f64> {
+fn parse_float(datatype: &Datatype, element: &[u8]) -> Option<f64> {
     match &datatype.class {
         Class::Float(format) => number::float_value(element, format)?.as_f64(),
-        _ => match numbers(datatype, element).as_deref() {
+        _ => match decode_integers(datatype, element).as_deref() {
             Some(&[number]) => Some(number as f64),
             _ => None,
         },
@@ -378,14 +384,14 @@ fn real(datatype: &Datatype, element: &[u8]) -> Option<f64> {
 
 /// Returns the stored number `element` as an integer; `None` if it has a fraction or is not a
 /// number.
-fn integer(datatype: &Datatype, element: &[u8]) -> Option<i128> {
+fn parse_integer(datatype: &Datatype, element: &[u8]) -> Option<i128> {
     const BEYOND: f64 = (1_u128 << 64) as f64;
     match &datatype.class {
-        Class::Float(_) => real(datatype, element)
+        Class::Float(_) => parse_float(datatype, element)
             .filter(|value| value.fract() == 0.0 && value.abs() < BEYOND)
             .map(|value| value as i128),
         Class::Bool => element.first().map(|&byte| (byte != 0).into()),
-        _ => match numbers(datatype, element).as_deref() {
+        _ => match decode_integers(datatype, element).as_deref() {
             Some(&[number]) => Some(number),
             _ => None,
         },
@@ -399,7 +405,7 @@ fn remove_nan(content: AttributeContent) -> Option<AttributeContent> {
         return Some(content);
     }
     let size = to_usize(content.datatype.size.into()).ok()?.max(1);
-    let is_nan = |element: &[u8]| real(&content.datatype, element).is_some_and(f64::is_nan);
+    let is_nan = |element: &[u8]| parse_float(&content.datatype, element).is_some_and(f64::is_nan);
     let elements = content.elements.chunks_exact(size);
     let elements: Vec<&[u8]> = elements.filter(|element| !is_nan(element)).collect();
     if elements.len() * size == content.elements.len() {
@@ -417,7 +423,9 @@ fn remove_nan(content: AttributeContent) -> Option<AttributeContent> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use h5fs_reader::model::datatype::{Bits, ByteOrder, Charset, ReferenceKind, StringPadding};
+    use h5fs_reader::model::datatype::{
+        BitRange, ByteOrder, Charset, ReferenceKind, StringPadding,
+    };
     use h5fs_reader::testing::{Heap, int, member, type_of};
 
     /// h5py, and the array elements in the store, treat each byte except 0 as true.
@@ -497,7 +505,7 @@ mod tests {
         );
         let (order, bits) = (
             ByteOrder::Little,
-            Bits {
+            BitRange {
                 offset: 0,
                 precision: 8,
             },

@@ -32,7 +32,7 @@ impl SelectedBlock {
     pub(super) fn new(reader: Arc<Reader>, shape: &[u64], places: &[Extent]) -> Result<Self> {
         let array = reader.array();
         let size = u64::from(array.datatype.size);
-        let selection = selection(&array.datatype, array.shape.dims(), places)?;
+        let selection = select_extents(&array.datatype, array.shape.dims(), places)?;
         let counts = places.iter().map(|place| place.length());
         Ok(SelectedBlock {
             axes: counts.zip(shape.iter().copied()).collect(),
@@ -150,7 +150,7 @@ fn copy_row(row: &[u8], place: Extent, (offset, end): (u64, u64), out: &mut [u8]
 }
 
 /// Returns a selection of the elements at `places` in each dimension of an array.
-fn selection(datatype: &Datatype, dims: &[u64], places: &[Extent]) -> Result<Selection> {
+fn select_extents(datatype: &Datatype, dims: &[u64], places: &[Extent]) -> Result<Selection> {
     let too_large = || Error::limit("size of an array", u64::MAX >> 1);
     let mut stride = u64::from(datatype.size);
     let mut offset = 0_u64;
@@ -161,7 +161,7 @@ fn selection(datatype: &Datatype, dims: &[u64], places: &[Extent]) -> Result<Sel
         let every = i64::try_from(stride).map_err(|_| too_large())?;
         axes.push(Axis {
             count: place.length(),
-            places: AxisPositions::Strided(every),
+            positions: AxisPositions::Strided(every),
         });
         stride = stride.checked_mul(*dim).ok_or_else(too_large)?;
     }

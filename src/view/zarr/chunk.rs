@@ -44,15 +44,15 @@ impl ChunkElements {
         place: &[u64],
         reader: impl FnOnce() -> Result<Arc<Reader>>,
     ) -> Result<Self> {
-        let own = array.file_chunk(place);
+        let own = array.file_chunk_indices(place);
         let size = u64::from(array.array.datatype.size);
-        let shape = array.file_chunk(&array.chunk_shape);
+        let shape = array.file_chunk_indices(&array.chunk_shape);
         let elements = h5fs_reader::model::shape::product(shape)?;
         let length = elements.checked_mul(size);
         let length = length.ok_or_else(|| Error::limit("size of a chunk", u64::MAX))?;
         let is_stored = array.stored_grid().is_none() || array.has_stored_chunk(place)?;
         let content = if !is_stored {
-            ElementSource::Fill(array.array_fill())
+            ElementSource::Fill(array.element_fill_value())
         } else if array.has_stored_shape() && array.stored_grid().is_some() {
             ElementSource::Chunk(reader()?, own.to_vec())
         } else {
@@ -105,18 +105,18 @@ impl ChunkElements {
 }
 
 /// The file of a chunk whose elements all have the same size in the store.
-pub(crate) struct Chunk {
+pub(crate) struct ChunkFile {
     array: ZarrArray,
     stored: ChunkElements,
     length: u64,
 }
 
-impl Chunk {
+impl ChunkFile {
     /// Creates the file of a chunk. `stored` are its elements in the file's datatype. Returns
     /// `None` if the elements are texts.
     pub(crate) fn new(array: ZarrArray, stored: ChunkElements) -> Option<Self> {
         let length = array.chunk_bytes()?;
-        Some(Chunk {
+        Some(ChunkFile {
             array,
             stored,
             length,
@@ -130,7 +130,7 @@ impl Chunk {
         let before = to_usize(offset - elements.start * size)?;
         let context = TextContext::without_pointers(0);
         let mut out = Vec::with_capacity(to_usize((elements.end - elements.start) * size)?);
-        convert(
+        convert_elements(
             &self.array,
             &self.stored,
             elements,
@@ -146,7 +146,7 @@ impl Chunk {
 
 /// Reads the elements `elements` of a chunk, converts them to the store's data type, and appends
 /// them.
-fn convert(
+fn convert_elements(
     array: &ZarrArray,
     stored: &ChunkElements,
     elements: Range<u64>,
@@ -155,7 +155,7 @@ fn convert(
     out: &mut Vec<u8>,
 ) -> Result<()> {
     /// Amount of the file's data to read at a time, in bytes.
-    const PART: u64 = 1 << 20;
+    const BATCH_BYTES: u64 = 1 << 20;
     let record = u64::from(array.array.datatype.size).max(1);
     let size = array.data_type.stored_size();
     let count = array.field.count()?.max(1);
@@ -165,7 +165,7 @@ fn convert(
         let before = at;
         let first = at / count;
         let last = (elements.end - 1) / count;
-        let records = (PART / record).clamp(1, last - first + 1);
+        let records = (BATCH_BYTES / record).clamp(1, last - first + 1);
         let length = to_usize(records * record)?;
         let bytes = stored.read(first * record, length, cancel)?;
         if bytes.len() != length {
@@ -199,7 +199,7 @@ fn element_bytes(record: &[u8], start: usize, length: usize) -> Result<&[u8]> {
     part.ok_or_else(|| Error::corrupt("compound: a field outside its record", None))
 }
 
-impl View for Chunk {
+impl View for ChunkFile {
     fn length(&self) -> u64 {
         self.length
     }
@@ -231,14 +231,14 @@ impl View for Chunk {
 
 /// The file of a chunk of texts: their number, followed by each text with its length before it
 /// (`vlen-utf8`).
-pub(crate) struct TextChunk {
+pub(crate) struct TextChunkFile {
     array: ZarrArray,
     stored: ChunkElements,
     container: Arc<dyn Container>,
     count: u32,
 }
 
-impl TextChunk {
+impl TextChunkFile {
     /// Creates the file of a chunk of texts. `stored` are its elements in the file's datatype.
     ///
     /// # Errors
@@ -249,8 +249,8 @@ impl TextChunk {
         container: Arc<dyn Container>,
     ) -> Result<Self> {
         let most = || Error::limit("texts of a chunk", u32::MAX.into());
-        Ok(TextChunk {
-            count: u32::try_from(array.chunk_elements()?).map_err(|_| most())?,
+        Ok(TextChunkFile {
+            count: u32::try_from(array.chunk_element_count()?).map_err(|_| most())?,
             array,
             stored,
             container,
@@ -258,7 +258,7 @@ impl TextChunk {
     }
 }
 
-impl TextUnits for TextChunk {
+impl TextUnits for TextChunkFile {
     fn count(&self) -> u64 {
         self.count.into()
     }
@@ -283,7 +283,7 @@ impl TextUnits for TextChunk {
                 .len()
                 .saturating_add(to_usize(limits::TEXT_ELEMENT_BYTES)?);
             let context = TextContext::new(&*self.container, &|_| Ok(None), most);
-            convert(&self.array, &self.stored, at..end, &context, cancel, out)?;
+            convert_elements(&self.array, &self.stored, at..end, &context, cancel, out)?;
             at = end;
             if out.len() >= enough {
                 break;

@@ -28,7 +28,7 @@ pub(super) fn decoded_chunk_codec(data_type: &DataType) -> String {
 
 fn bytes_codec(endian: &str) -> String {
     let mut configuration = JsonObject::default();
-    configuration.text("endian", endian);
+    configuration.add_text("endian", endian);
     json::named_configuration("bytes", configuration)
 }
 
@@ -61,32 +61,32 @@ pub(super) fn stored_codecs(array: &ZarrArray) -> Option<Vec<String>> {
 fn pipeline_codecs(pipeline: &Pipeline, size: u32) -> Option<Vec<String>> {
     let numbered = pipeline.0.iter().enumerate();
     numbered
-        .map(|(place, filter)| codec(filter, place, size))
+        .map(|(place, filter)| filter_codec(filter, place, size))
         .collect()
 }
 
 /// Returns the codec that reverses the filter at position `place` of a pipeline. Returns `None` if
 /// Zarr readers do not have such a codec.
-fn codec(filter: &Filter, place: usize, size: u32) -> Option<String> {
+fn filter_codec(filter: &Filter, place: usize, size: u32) -> Option<String> {
     let parameter = |number: usize| filter.parameters.get(number).copied();
     let mut configuration = JsonObject::default();
     let name = match filter.id {
         DEFLATE => {
-            configuration.json("level", parameter(0).unwrap_or(6).min(9));
+            configuration.add_json("level", parameter(0).unwrap_or(6).min(9));
             "numcodecs.zlib"
         }
         SHUFFLE if place == 0 && parameter(0) == Some(size) => {
-            configuration.json("elementsize", size);
+            configuration.add_json("elementsize", size);
             "numcodecs.shuffle"
         }
         FLETCHER32 => "numcodecs.fletcher32",
         BZIP2 => {
-            configuration.json("level", parameter(0).unwrap_or(9).clamp(1, 9));
+            configuration.add_json("level", parameter(0).unwrap_or(9).clamp(1, 9));
             "numcodecs.bz2"
         }
         ZSTD => {
-            configuration.json("level", parameter(0).unwrap_or(3).min(22));
-            configuration.json("checksum", false);
+            configuration.add_json("level", parameter(0).unwrap_or(3).min(22));
+            configuration.add_json("checksum", false);
             "zstd"
         }
         BLOSC => {
@@ -99,11 +99,11 @@ fn codec(filter: &Filter, place: usize, size: u32) -> Option<String> {
             let shuffle = usize::try_from(parameter(5).unwrap_or(1)).ok();
             let shuffle = shuffle.and_then(|shuffle| shuffles.get(shuffle))?;
             let size = parameter(2).filter(|size| (1..256).contains(size))?;
-            configuration.json("typesize", size);
-            configuration.text("cname", name);
-            configuration.json("clevel", parameter(4).unwrap_or(5).min(9));
-            configuration.text("shuffle", shuffle);
-            configuration.json("blocksize", 0);
+            configuration.add_json("typesize", size);
+            configuration.add_text("cname", name);
+            configuration.add_json("clevel", parameter(4).unwrap_or(5).min(9));
+            configuration.add_text("shuffle", shuffle);
+            configuration.add_json("blocksize", 0);
             "blosc"
         }
         _ => return None,
@@ -123,7 +123,7 @@ pub(crate) fn has_known_codecs(array: &ZarrArray) -> bool {
 /// # Errors
 /// Fails if the index cannot be read.
 pub(crate) fn has_all_filtered_chunks(array: &ZarrArray, effort: &RequestBudget) -> Result<bool> {
-    let Some(index) = array.index() else {
+    let Some(index) = array.chunk_index() else {
         return Ok(false);
     };
     let mut left = limits::ALLOCATION_WALK;

@@ -5,11 +5,11 @@
 //! the type.
 
 use h5fs_reader::error::{Error, Result};
-use h5fs_reader::model::datatype::{ByteOrder, Class, Float, StringPadding};
-use h5fs_reader::model::number::{self, Integer, ieee_bytes, is_computable};
+use h5fs_reader::model::datatype::{ByteOrder, Class, FloatFormat, StringPadding};
+use h5fs_reader::model::number::{self, Integer, ieee_bytes, is_decodable};
 use h5fs_reader::model::text::without_padding;
 use h5fs_reader::model::value::{TextContext, ValueWriter};
-use h5fs_reader::model::{Datatype, datatype::Bits};
+use h5fs_reader::model::{Datatype, datatype::BitRange};
 use h5fs_reader::wire::{to_u64, to_usize};
 
 /// The data type of an array in the store, and the conversion of elements to it.
@@ -42,17 +42,17 @@ enum Conversion {
     /// A boolean: false if the stored integer is 0, and otherwise true.
     ToBool,
     /// The bytes of each number, which has this size, are reversed.
-    Swap(usize),
+    ReverseBytes(usize),
     /// An integer that has fewer bits than the store's type, or another byte order.
     Widen {
         order: ByteOrder,
         signed: bool,
-        bits: Bits,
+        bits: BitRange,
     },
     /// A floating-point number in another format than the store's type.
-    Round(Float),
+    ConvertFloat(FloatFormat),
     /// A string. Its padding is replaced with NULs.
-    Pad(StringPadding),
+    ReplacePadding(StringPadding),
     /// A text that the stored pointer leads to.
     FollowPointer(ValueWriter),
 }
@@ -79,7 +79,7 @@ impl DataType {
                 DataTypeKind::NullTerminatedBytes { size: stored },
                 match padding {
                     StringPadding::NullPadded => Conversion::Copy,
-                    _ => Conversion::Pad(*padding),
+                    _ => Conversion::ReplacePadding(*padding),
                 },
             ),
             Class::Ucs4(order) => (
@@ -129,8 +129,8 @@ impl DataType {
     pub(super) fn is_big_endian(&self) -> Option<bool> {
         match (&self.conversion, self.kind) {
             (Conversion::Copy, _) => Some(false),
-            (Conversion::Swap(_), DataTypeKind::Utf32 { .. }) => None,
-            (Conversion::Swap(_), _) => Some(true),
+            (Conversion::ReverseBytes(_), DataTypeKind::Utf32 { .. }) => None,
+            (Conversion::ReverseBytes(_), _) => Some(true),
             _ => None,
         }
     }
@@ -154,7 +154,7 @@ impl DataType {
         match &self.conversion {
             Conversion::Copy => out.extend_from_slice(elements),
             Conversion::ToBool => out.extend(elements.iter().map(|&byte| u8::from(byte != 0))),
-            Conversion::Swap(size) => {
+            Conversion::ReverseBytes(size) => {
                 let start = out.len();
                 out.extend_from_slice(elements);
                 out[start..]
@@ -167,7 +167,7 @@ impl DataType {
                 bits,
             } => {
                 for element in elements.chunks_exact(self.stored) {
-                    let number = number::integer(element, *order, *signed, *bits);
+                    let number = number::decode_integer(element, *order, *signed, *bits);
                     let number = match number.ok_or_else(not_a_number)? {
                         Integer::Signed(number) => number.cast_unsigned(),
                         Integer::Unsigned(number) => number,
@@ -176,7 +176,7 @@ impl DataType {
                     out.extend_from_slice(&number.to_le_bytes()[..size]);
                 }
             }
-            Conversion::Round(format) => {
+            Conversion::ConvertFloat(format) => {
                 for element in elements.chunks_exact(self.stored) {
                     let number =
                         number::float_value(element, format).and_then(|real| real.as_f64());
@@ -187,7 +187,7 @@ impl DataType {
                     }
                 }
             }
-            Conversion::Pad(padding) => {
+            Conversion::ReplacePadding(padding) => {
                 for element in elements.chunks_exact(self.stored) {
                     let end = out.len() + self.stored;
                     out.extend_from_slice(without_padding(element, *padding));
@@ -218,7 +218,7 @@ fn not_a_number() -> Error {
 fn order_conversion(order: ByteOrder, size: usize) -> Option<Conversion> {
     match order {
         ByteOrder::Little => Some(Conversion::Copy),
-        ByteOrder::Big => Some(Conversion::Swap(size)),
+        ByteOrder::Big => Some(Conversion::ReverseBytes(size)),
         ByteOrder::Vax => None,
     }
 }
@@ -227,7 +227,7 @@ fn integer(
     stored: usize,
     order: ByteOrder,
     signed: bool,
-    bits: Bits,
+    bits: BitRange,
 ) -> Option<(DataTypeKind, Conversion)> {
     let size = stored.next_power_of_two();
     if size > 8 {
@@ -246,7 +246,7 @@ fn integer(
     Some((DataTypeKind::Integer { size, signed }, conversion))
 }
 
-fn float(stored: u32, format: &Float) -> Option<(DataTypeKind, Conversion)> {
+fn float(stored: u32, format: &FloatFormat) -> Option<(DataTypeKind, Conversion)> {
     if let Some(size) = ieee_bytes(stored, format).map(usize::from) {
         return Some((
             DataTypeKind::Float { size },
@@ -256,17 +256,20 @@ fn float(stored: u32, format: &Float) -> Option<(DataTypeKind, Conversion)> {
     /// Size in bytes of the longest number that the conversion supports.
     const LONGEST: u32 = 16;
     let size = match () {
-        () if !is_computable(format) || stored > LONGEST => return None,
+        () if !is_decodable(format) || stored > LONGEST => return None,
         () if can_represent(format, 24, 127) => 4,
         () if can_represent(format, 53, 1023) => 8,
         () => return None,
     };
-    Some((DataTypeKind::Float { size }, Conversion::Round(*format)))
+    Some((
+        DataTypeKind::Float { size },
+        Conversion::ConvertFloat(*format),
+    ))
 }
 
 /// Returns whether a floating-point format with `significant` significant bits and exponent bias
 /// `bias` represents all numbers of `format`.
-fn can_represent(format: &Float, significant: i64, bias: i64) -> bool {
+fn can_represent(format: &FloatFormat, significant: i64, bias: i64) -> bool {
     let mantissa = i64::from(format.mantissa_bits);
     let own_bias = i64::from(format.bias);
     let highest = (1_i64 << format.exponent_bits.min(62)) - 1 - own_bias;
@@ -301,9 +304,9 @@ mod tests {
 
     fn float(size: u32, exponent: u8, exponent_bits: u8, bias: u32) -> Datatype {
         let precision = u16::from(exponent + exponent_bits + 1);
-        let class = Class::Float(Float {
+        let class = Class::Float(FloatFormat {
             order: ByteOrder::Little,
-            bits: Bits {
+            bits: BitRange {
                 offset: 0,
                 precision,
             },

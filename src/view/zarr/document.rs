@@ -2,7 +2,7 @@
 //! metadata", "Group metadata").
 
 use h5fs_reader::error::{Error, Result};
-use h5fs_reader::model::number::{Integer, append};
+use h5fs_reader::model::number::{Integer, append_formatted};
 use h5fs_reader::model::text::{JsonObject, json_text, write_json_list};
 use h5fs_reader::model::value::TextContext;
 
@@ -10,7 +10,7 @@ use crate::limits;
 use crate::view::zarr::array::ZarrArray;
 use crate::view::zarr::codecs;
 use crate::view::zarr::datatype::{DataType, DataTypeKind};
-use crate::view::zarr::grid::Grid;
+use crate::view::zarr::grid::ChunkGridKind;
 use crate::view::zarr::json;
 
 /// Creates the document of an array. `attributes` are its attributes in JSON, and `names` the names
@@ -24,38 +24,38 @@ pub(crate) fn array_document(
     names: &[Vec<u8>],
     context: &TextContext<'_>,
 ) -> Result<Vec<u8>> {
-    let mut document = begin("array");
-    document.json("shape", format_args!("{:?}", array.dims));
-    document.json("data_type", name(&array.data_type));
+    let mut document = begin_document("array");
+    document.add_json("shape", format_args!("{:?}", array.dims));
+    document.add_json("data_type", data_type_name(&array.data_type));
     let mut grid = JsonObject::default();
-    grid.json("chunk_shape", format_args!("{:?}", array.chunk_shape));
-    document.json("chunk_grid", json::named_configuration("regular", grid));
+    grid.add_json("chunk_shape", format_args!("{:?}", array.chunk_shape));
+    document.add_json("chunk_grid", json::named_configuration("regular", grid));
     let mut encoding = JsonObject::default();
-    encoding.text("separator", "/");
-    document.json(
+    encoding.add_text("separator", "/");
+    document.add_json(
         "chunk_key_encoding",
         json::named_configuration("default", encoding),
     );
-    let element = array.fill(context)?;
-    write_fill_value(&array.data_type, &element, document.key("fill_value"))?;
+    let element = array.converted_fill_value(context)?;
+    write_fill_value(&array.data_type, &element, document.add_key("fill_value"))?;
     let codecs = match array.grid {
-        Grid::Stored => codecs::stored_codecs(array).unwrap_or_default(),
-        Grid::Decoded => vec![codecs::decoded_chunk_codec(&array.data_type)],
+        ChunkGridKind::Stored => codecs::stored_codecs(array).unwrap_or_default(),
+        ChunkGridKind::Decoded => vec![codecs::decoded_chunk_codec(&array.data_type)],
     };
-    document.json("codecs", format_args!("[{}]", codecs.join(", ")));
-    document.key("attributes").extend_from_slice(attributes);
-    write_json_list(names, document.key("dimension_names"), |name, out| {
+    document.add_json("codecs", format_args!("[{}]", codecs.join(", ")));
+    document.add_key("attributes").extend_from_slice(attributes);
+    write_json_list(names, document.add_key("dimension_names"), |name, out| {
         json::write_string(name, out);
     });
-    Ok(end(document))
+    Ok(finish_document(document))
 }
 
 /// Creates the document of a group. `attributes` are its attributes in JSON. `members` has the
 /// documents of all nodes below the group, by path (consolidated metadata). They are omitted if
 /// they make the document too long.
 pub(crate) fn group_document(attributes: &[u8], members: Option<JsonObject>) -> Vec<u8> {
-    let mut document = begin("group");
-    document.key("attributes").extend_from_slice(attributes);
+    let mut document = begin_document("group");
+    document.add_key("attributes").extend_from_slice(attributes);
     let length = document.length();
     let fits = |members: &JsonObject| {
         length.saturating_add(members.length()) <= limits::ZARR_CONSOLIDATED_BYTES
@@ -63,30 +63,30 @@ pub(crate) fn group_document(attributes: &[u8], members: Option<JsonObject>) -> 
     if let Some(members) = members.filter(fits) {
         // This is the format of zarr-python; the specification does not have this key yet.
         let mut consolidated = JsonObject::default();
-        consolidated.text("kind", "inline");
-        consolidated.json("must_understand", false);
-        consolidated.json("metadata", members.finish());
-        document.json("consolidated_metadata", consolidated.finish());
+        consolidated.add_text("kind", "inline");
+        consolidated.add_json("must_understand", false);
+        consolidated.add_json("metadata", members.finish());
+        document.add_json("consolidated_metadata", consolidated.finish());
     }
-    end(document)
+    finish_document(document)
 }
 
-fn begin(node_type: &str) -> JsonObject {
+fn begin_document(node_type: &str) -> JsonObject {
     let mut document = JsonObject::with_line_per_member();
-    document.json("zarr_format", 3);
-    document.text("node_type", node_type);
+    document.add_json("zarr_format", 3);
+    document.add_text("node_type", node_type);
     document
 }
 
-fn end(document: JsonObject) -> Vec<u8> {
+fn finish_document(document: JsonObject) -> Vec<u8> {
     (document.finish() + "\n").into_bytes()
 }
 
 /// Returns the name of the data type, as the JSON of the document has it.
-fn name(data_type: &DataType) -> String {
+fn data_type_name(data_type: &DataType) -> String {
     let sized = |name: &str, size: usize| {
         let mut configuration = JsonObject::default();
-        configuration.json("length_bytes", size);
+        configuration.add_json("length_bytes", size);
         json::named_configuration(name, configuration)
     };
     let bits = |size: usize| size * 8;
@@ -110,19 +110,23 @@ fn write_fill_value(data_type: &DataType, element: &[u8], out: &mut Vec<u8>) -> 
     match data_type.kind {
         DataTypeKind::Bool => {
             let is_set = element.iter().any(|&byte| byte != 0);
-            append(out, format_args!("{is_set}"));
+            append_formatted(out, format_args!("{is_set}"));
         }
-        DataTypeKind::Integer { signed, .. } => integer(element, signed).write(out),
-        DataTypeKind::Float { .. } => json::write_number(float(element)?, out),
+        DataTypeKind::Integer { signed, .. } => parse_integer(element, signed).write(out),
+        DataTypeKind::Float { .. } => json::write_number(parse_float(element)?, out),
         DataTypeKind::Complex { size } => {
             let (real, imaginary) = element.split_at(size / 2);
-            write_json_list([float(real)?, float(imaginary)?], out, json::write_number);
+            write_json_list(
+                [parse_float(real)?, parse_float(imaginary)?],
+                out,
+                json::write_number,
+            );
         }
         DataTypeKind::NullTerminatedBytes { .. } => {
             let end = element.iter().rposition(|&byte| byte != 0);
-            json::base64(&element[..end.map_or(0, |end| end + 1)], out);
+            json::write_base64(&element[..end.map_or(0, |end| end + 1)], out);
         }
-        DataTypeKind::RawBytes { .. } => json::base64(element, out),
+        DataTypeKind::RawBytes { .. } => json::write_base64(element, out),
         DataTypeKind::Utf32 { .. } => {
             let words = element
                 .as_chunks::<4>()
@@ -141,7 +145,7 @@ fn write_fill_value(data_type: &DataType, element: &[u8], out: &mut Vec<u8>) -> 
 }
 
 /// Parses a little-endian integer of at most eight bytes.
-fn integer(element: &[u8], signed: bool) -> Integer {
+fn parse_integer(element: &[u8], signed: bool) -> Integer {
     let is_negative = signed && element.last().is_some_and(|byte| byte & 0x80 != 0);
     let mut bytes = [if is_negative { 0xff } else { 0 }; 16];
     bytes[..element.len()].copy_from_slice(element);
@@ -153,7 +157,7 @@ fn integer(element: &[u8], signed: bool) -> Integer {
 }
 
 /// Parses a little-endian floating-point number of two, four or eight bytes.
-fn float(element: &[u8]) -> Result<f64> {
+fn parse_float(element: &[u8]) -> Result<f64> {
     use h5fs_reader::model::Datatype;
     use h5fs_reader::model::datatype::{ByteOrder, Class};
     use h5fs_reader::model::number::float_value;
@@ -174,13 +178,15 @@ mod tests {
         for (rest, is_there) in [(0, true), (1, false)] {
             let attributes = vec![b' '; limits::ZARR_CONSOLIDATED_BYTES / 2];
             let before = {
-                let mut document = begin("group");
-                document.key("attributes").extend_from_slice(&attributes);
+                let mut document = begin_document("group");
+                document
+                    .add_key("attributes")
+                    .extend_from_slice(&attributes);
                 document.length()
             };
             let mut members = JsonObject::default();
             let length = limits::ZARR_CONSOLIDATED_BYTES - before + rest;
-            members.key("a").resize(length, b' ');
+            members.add_key("a").resize(length, b' ');
             assert_eq!(members.length(), length);
             let text = String::from_utf8(group_document(&attributes, Some(members))).unwrap();
             assert_eq!(text.contains("consolidated_metadata"), is_there);

@@ -5,7 +5,7 @@ use h5fs_reader::wire::Count;
 
 /// The kind of chunk grid of an array in a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Grid {
+pub(crate) enum ChunkGridKind {
     /// The chunks of the file, served as they are stored.
     Stored,
     /// Decoded chunks, of a size that suits readers.
@@ -13,7 +13,7 @@ pub(crate) enum Grid {
 }
 
 /// Maximum size in bytes of a chunk of an array that is not chunked in the file.
-const ROWS: u64 = 4 << 20;
+const CONTIGUOUS_CHUNK_BYTES: u64 = 4 << 20;
 
 /// Approximate size in bytes of a chunk that combines several chunks of the file.
 const COMBINED_BYTES: u64 = 1 << 20;
@@ -31,7 +31,7 @@ const TEXT_POINTER_BYTES: u64 = 64 << 10;
 const MAX_COMBINED_CHUNKS: u64 = 4096;
 
 /// Size in bytes of the file's chunks above which they are split.
-const LARGEST: u64 = 64 << 20;
+const MAX_STORED_CHUNK_BYTES: u64 = 64 << 20;
 
 /// Returns the shape of the store's chunks, for an array of shape `shape` that the file stores in
 /// chunks of shape `stored`. Each element has `bytes` bytes. If `are_texts`, elements are pointers
@@ -44,8 +44,8 @@ pub(super) fn decoded_chunk_shape(
     are_texts: bool,
 ) -> Vec<u64> {
     let own = stored.iter().fold(bytes.max(1), |own, &dim| own.times(dim));
-    if own > LARGEST {
-        return limit_dims(stored, LARGEST / bytes.max(1));
+    if own > MAX_STORED_CHUNK_BYTES {
+        return limit_dims(stored, MAX_STORED_CHUNK_BYTES / bytes.max(1));
     }
     let most = match (are_texts, may_grow(shape)) {
         (true, _) => TEXT_POINTER_BYTES,
@@ -83,7 +83,7 @@ pub(super) fn contiguous_chunk_shape(shape: &Shape, bytes: u64) -> Vec<u64> {
     if let (Some(dim), true) = (dims.first_mut(), first.is_some_and(grows)) {
         *dim = u64::MAX;
     }
-    limit_dims(&dims, ROWS / bytes.max(1))
+    limit_dims(&dims, CONTIGUOUS_CHUNK_BYTES / bytes.max(1))
 }
 
 /// Shortens the first dimensions of `dims` until the product of all is at most `room`. The product

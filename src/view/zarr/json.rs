@@ -20,8 +20,8 @@ pub(super) fn write_string(text: &[u8], out: &mut Vec<u8>) {
 /// chunk grid or a data type.
 pub(super) fn named_configuration(name: &str, configuration: JsonObject) -> String {
     let mut object = JsonObject::default();
-    object.text("name", name);
-    object.json("configuration", configuration.finish());
+    object.add_text("name", name);
+    object.add_json("configuration", configuration.finish());
     object.finish()
 }
 
@@ -36,7 +36,7 @@ pub(super) fn write_number(value: f64, out: &mut Vec<u8>) {
 }
 
 /// Appends bytes as a JSON string in base64 (RFC 4648, section 4).
-pub(super) fn base64(bytes: &[u8], out: &mut Vec<u8>) {
+pub(super) fn write_base64(bytes: &[u8], out: &mut Vec<u8>) {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     out.push(b'"');
     for group in bytes.chunks(3) {
@@ -64,7 +64,7 @@ mod tests {
     fn base64_of_the_rfc() {
         let encoded = |bytes: &[u8]| {
             let mut out = Vec::new();
-            base64(bytes, &mut out);
+            write_base64(bytes, &mut out);
             String::from_utf8(out).unwrap()
         };
         for (text, expected) in [

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use h5fs_reader::model::Array;
 
 use crate::view::zarr::array::{RecordArray, StoreNode, ZarrArray};
-use crate::view::zarr::grid::Grid;
+use crate::view::zarr::grid::ChunkGridKind;
 
 /// The name of the document of an array or group.
 pub(crate) const DOCUMENT: &[u8] = b"zarr.json";
@@ -33,7 +33,7 @@ impl StoreEntry {
     /// whether a chunk is stored.
     pub(crate) fn find(
         array: &Arc<Array>,
-        grid: Grid,
+        grid: ChunkGridKind,
         path: &[u8],
         field: impl Fn(&RecordArray, &[u8]) -> Option<Vec<u8>>,
     ) -> Option<Self> {
@@ -53,7 +53,7 @@ impl StoreEntry {
             }
             shown = match shown {
                 StoreNode::Fields(record) => record.field(&field(&record, name)?)?,
-                StoreNode::Array(array) if name == CHUNKS => return chunk(array, names),
+                StoreNode::Array(array) if name == CHUNKS => return chunk_entry(array, names),
                 StoreNode::Array(_) => return None,
             };
         }
@@ -65,14 +65,17 @@ impl StoreEntry {
     }
 
     /// Returns the names in this directory, as in the file. The names of chunks are not included.
-    pub(crate) fn names(&self) -> Vec<Name<'_>> {
+    pub(crate) fn names(&self) -> Vec<EntryName<'_>> {
         match self {
             StoreEntry::Directory(StoreNode::Array(array)) => {
-                vec![Name::Document, Name::Chunks(array.dims.is_empty())]
+                vec![
+                    EntryName::Document,
+                    EntryName::Chunks(array.dims.is_empty()),
+                ]
             }
             StoreEntry::Directory(StoreNode::Fields(record)) => {
-                let fields = shown_field_names(record).into_iter().map(Name::Field);
-                std::iter::once(Name::Document).chain(fields).collect()
+                let fields = shown_field_names(record).into_iter().map(EntryName::Field);
+                std::iter::once(EntryName::Document).chain(fields).collect()
             }
             _ => Vec::new(),
         }
@@ -80,7 +83,7 @@ impl StoreEntry {
 }
 
 /// A name in the directory of a store's array.
-pub(crate) enum Name<'a> {
+pub(crate) enum EntryName<'a> {
     Document,
     /// The directory of the chunks, or the only chunk of a scalar, which is a file. The flag is set
     /// for a scalar.
@@ -89,13 +92,13 @@ pub(crate) enum Name<'a> {
     Field(&'a [u8]),
 }
 
-impl Name<'_> {
+impl EntryName<'_> {
     /// Returns the name, as in the file.
-    pub(crate) fn text(&self) -> &[u8] {
+    pub(crate) fn as_bytes(&self) -> &[u8] {
         match self {
-            Name::Document => DOCUMENT,
-            Name::Chunks(_) => CHUNKS,
-            Name::Field(name) => name,
+            EntryName::Document => DOCUMENT,
+            EntryName::Chunks(_) => CHUNKS,
+            EntryName::Field(name) => name,
         }
     }
 }
@@ -103,7 +106,7 @@ impl Name<'_> {
 /// Returns the names of the fields that the store shows, as in the file, each once.
 pub(crate) fn shown_field_names(record: &RecordArray) -> Vec<&[u8]> {
     let mut names: Vec<&[u8]> = record
-        .names()
+        .field_names()
         .filter(|name| record.field(name).is_some())
         .collect();
     h5fs_reader::memory::distinct::deduplicate_by_name(&mut names, |name| name);
@@ -112,13 +115,13 @@ pub(crate) fn shown_field_names(record: &RecordArray) -> Vec<&[u8]> {
 
 /// Returns the chunk whose grid indices are `names`, or the directory of the chunks whose indices
 /// begin with `names`. Returns `None` if the indices are not in the chunk grid.
-fn chunk<'n>(array: ZarrArray, names: impl Iterator<Item = &'n [u8]>) -> Option<StoreEntry> {
-    let numbers: Option<Vec<u64>> = names.map(number).collect();
+fn chunk_entry<'n>(array: ZarrArray, names: impl Iterator<Item = &'n [u8]>) -> Option<StoreEntry> {
+    let numbers: Option<Vec<u64>> = names.map(parse_index).collect();
     let numbers = numbers?;
     let is_inside = numbers.len() <= array.dims.len()
         && numbers
             .iter()
-            .zip(array.chunks())
+            .zip(array.chunk_counts())
             .all(|(number, count)| *number < count);
     if !is_inside {
         return None;
@@ -132,7 +135,7 @@ fn chunk<'n>(array: ZarrArray, names: impl Iterator<Item = &'n [u8]>) -> Option<
 
 /// Parses a grid index in the name of a chunk. Returns `None` for a text that is not a decimal
 /// number without leading zeros.
-fn number(name: &[u8]) -> Option<u64> {
+fn parse_index(name: &[u8]) -> Option<u64> {
     let is_plain =
         name.iter().all(u8::is_ascii_digit) && (name.len() == 1 || name.first() != Some(&b'0'));
     let text = std::str::from_utf8(name).ok().filter(|_| is_plain)?;

@@ -169,13 +169,15 @@ impl Container for File {
 /// than one record short, does not count as incomplete.
 #[test]
 fn a_record_that_was_begun_is_not_shown() {
-    assert_eq!(complete_length(Some(vec![5, 6, 6, 0])), Some(5));
-    assert_eq!(complete_length(Some(vec![6, 6])), Some(6));
-    assert_eq!(complete_length(Some(vec![3, 6])), Some(6));
-    assert_eq!(complete_length(Some(vec![0, 1])), Some(1));
-    assert_eq!(complete_length(Some(Vec::new())), Some(0));
-    assert_eq!(complete_length(None), None);
-    assert!(are_equal(&[4, 0, 4]) && are_equal(&[]) && !are_equal(&[4, 5]));
+    assert_eq!(complete_record_count(Some(vec![5, 6, 6, 0])), Some(5));
+    assert_eq!(complete_record_count(Some(vec![6, 6])), Some(6));
+    assert_eq!(complete_record_count(Some(vec![3, 6])), Some(6));
+    assert_eq!(complete_record_count(Some(vec![0, 1])), Some(1));
+    assert_eq!(complete_record_count(Some(Vec::new())), Some(0));
+    assert_eq!(complete_record_count(None), None);
+    assert!(
+        have_equal_lengths(&[4, 0, 4]) && have_equal_lengths(&[]) && !have_equal_lengths(&[4, 5])
+    );
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::iter;
 
-use h5fs_reader::model::number::append;
+use h5fs_reader::model::number::append_formatted;
 
 use crate::calendar::Date;
 use crate::time::{DAY_SECONDS, Ticks, TimeUnits};
@@ -28,18 +28,18 @@ enum RoundStep {
 }
 
 /// Numbers of seconds that are round within a day, such as 5 minutes or 6 hours.
-const SECONDS: [i64; 17] = [
+const ROUND_SECONDS: [i64; 17] = [
     1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200,
 ];
-const DAYS: [u8; 4] = [1, 2, 5, 10];
-const MONTHS: [u8; 3] = [1, 3, 6];
+const ROUND_DAYS: [u8; 4] = [1, 2, 5, 10];
+const ROUND_MONTHS: [u8; 3] = [1, 3, 6];
 
 impl RoundStep {
     /// Returns all steps, shortest first, with their approximate lengths in seconds.
     fn all() -> impl Iterator<Item = (RoundStep, i64)> {
-        let seconds = SECONDS.map(|seconds| (RoundStep::Seconds(seconds), seconds));
-        let days = DAYS.map(|days| (RoundStep::Days(days), i64::from(days) * DAY_SECONDS));
-        let months = MONTHS.map(|months| {
+        let seconds = ROUND_SECONDS.map(|seconds| (RoundStep::Seconds(seconds), seconds));
+        let days = ROUND_DAYS.map(|days| (RoundStep::Days(days), i64::from(days) * DAY_SECONDS));
+        let months = ROUND_MONTHS.map(|months| {
             (
                 RoundStep::Months(months),
                 i64::from(months) * 30 * DAY_SECONDS,
@@ -183,9 +183,9 @@ impl TimeUnits {
         let year = self.calendar.written_year(date.year);
         let digits = if year < 0 { 5 } else { 4 };
         let mut text = Vec::new();
-        append(&mut text, format_args!("{year:0digits$}"));
+        append_formatted(&mut text, format_args!("{year:0digits$}"));
         for part in [date.month, date.day].iter().take(parts - 1) {
-            append(&mut text, format_args!("-{part:02}"));
+            append_formatted(&mut text, format_args!("-{part:02}"));
         }
         String::from_utf8(text).unwrap_or_default()
     }

@@ -11,7 +11,7 @@ use crate::fetch_error::FetchError;
 
 /// The protocol that a web server uses to list names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Protocol {
+pub(crate) enum ListingProtocol {
     /// HTML index pages with a link for each name.
     Index,
     /// Catalogs of a THREDDS server.
@@ -19,11 +19,11 @@ pub(crate) enum Protocol {
     /// Properties of WebDAV; RFC 4918.
     WebDav,
     /// The file tree of a Hugging Face dataset.
-    Tree,
+    DatasetTree,
 }
 
 /// The `Accept` header of an index page. JSON is preferred, if the server supports it.
-const ACCEPTED: &str = "application/json, text/html;q=0.9, */*;q=0.1";
+const INDEX_ACCEPT: &str = "application/json, text/html;q=0.9, */*;q=0.1";
 
 /// Returns the method of a WebDAV request that lists names.
 fn propfind() -> Method {
@@ -39,7 +39,7 @@ impl SourceAddress {
     pub(crate) fn directory_target(
         &self,
         prefix: &[u8],
-        protocol: Protocol,
+        protocol: ListingProtocol,
     ) -> Result<FetchTarget, FetchError> {
         self.directory_page_target(prefix, protocol, None)
     }
@@ -52,7 +52,7 @@ impl SourceAddress {
     pub(crate) fn directory_page_target(
         &self,
         prefix: &[u8],
-        protocol: Protocol,
+        protocol: ListingProtocol,
         query: Option<&str>,
     ) -> Result<FetchTarget, FetchError> {
         let name = prefix.strip_suffix(b"/").unwrap_or(prefix);
@@ -65,21 +65,21 @@ impl SourceAddress {
         );
         let header = |name, value| (name, HeaderValue::from_static(value));
         let depth = HeaderName::from_static("depth");
-        let of_record = paths::record_listing(&path).filter(|_| protocol == Protocol::Index);
+        let of_record = paths::record_listing(&path).filter(|_| protocol == ListingProtocol::Index);
         let path = of_record.unwrap_or(path);
         let (path, method, header) = match protocol {
-            Protocol::Index => (path, Method::GET, header(header::ACCEPT, ACCEPTED)),
-            Protocol::Catalog => (
-                path + paths::CATALOG,
+            ListingProtocol::Index => (path, Method::GET, header(header::ACCEPT, INDEX_ACCEPT)),
+            ListingProtocol::Catalog => (
+                path + paths::THREDDS_CATALOG,
                 Method::GET,
                 header(header::ACCEPT, "application/xml"),
             ),
             // RFC 4918, section 9.1: a request without a body asks for all properties.
-            Protocol::WebDav if prefix.is_empty() || prefix.ends_with(b"/") => {
+            ListingProtocol::WebDav if prefix.is_empty() || prefix.ends_with(b"/") => {
                 (path, propfind(), header(depth, "1"))
             }
-            Protocol::WebDav => (path, propfind(), header(depth, "0")),
-            Protocol::Tree => {
+            ListingProtocol::WebDav => (path, propfind(), header(depth, "0")),
+            ListingProtocol::DatasetTree => {
                 let tree = paths::dataset_listing(&path)
                     .ok_or_else(|| FetchError::permanent("no dataset"))?;
                 (
@@ -164,13 +164,13 @@ mod tests {
             "https://h/thredds/fileServer/runs/a%20b.nc"
         );
         let address = SourceAddress::new(url(source), None, true);
-        let page = address.directory_target(b"sub/", Protocol::Catalog);
+        let page = address.directory_target(b"sub/", ListingProtocol::Catalog);
         let page = page.map(|target| target.uri.to_string());
         let wanted = "https://h/thredds/catalog/runs/sub/catalog.xml";
         assert_eq!(page.as_deref().unwrap_or_default(), wanted);
         let record = SourceAddress::new(url("https://zenodo.org/records/1/files/"), None, true);
         let page = record
-            .directory_target(b"", Protocol::Index)
+            .directory_target(b"", ListingProtocol::Index)
             .map(|target| target.uri.to_string());
         assert_eq!(
             page.as_deref().unwrap_or_default(),

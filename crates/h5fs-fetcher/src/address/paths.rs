@@ -3,7 +3,7 @@
 //! All paths are percent-encoded and do not start with `/`.
 
 /// File name of the THREDDS catalog of a directory.
-pub(crate) const CATALOG: &str = "catalog.xml";
+pub(crate) const THREDDS_CATALOG: &str = "catalog.xml";
 
 /// Path segments of a THREDDS server before a directory: in the URL of the directory's catalog, and
 /// in the URLs of its files.

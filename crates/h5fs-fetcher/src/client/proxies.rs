@@ -54,7 +54,7 @@ impl Proxies {
             values.find(|value| !value.is_empty())
         };
         let except = first(&["no_proxy", "NO_PROXY"]).unwrap_or_default();
-        let proxy_of = |names: &[&str]| proxy(&first(names)?, &except);
+        let proxy_of = |names: &[&str]| parse_proxy(&first(names)?, &except);
         Proxies {
             http: proxy_of(&["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"]),
             https: proxy_of(&["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"]),
@@ -76,7 +76,7 @@ impl Proxies {
         } else {
             &self.http
         };
-        let is_exempt = |proxy: &Proxy| hosts::is_local(uri) || proxy.is_no_proxy(uri);
+        let is_exempt = |proxy: &Proxy| hosts::is_proxy_exempt(uri) || proxy.is_no_proxy(uri);
         let Some(proxy) = proxy.as_ref().filter(|proxy| !is_exempt(proxy)) else {
             return Ok(Route::Direct);
         };
@@ -94,7 +94,7 @@ impl Proxies {
 
     /// Returns the connector and the resolver for plain HTTP requests through the proxy. `inner`
     /// opens the connections to the proxy. Returns `None` if no HTTP proxy is set.
-    pub(super) fn forwarding<C>(
+    pub(super) fn forwarding_connector<C>(
         &self,
         inner: C,
     ) -> Option<(ForwardingConnector<C>, ProxyResolver)> {
@@ -110,7 +110,7 @@ impl Proxies {
             names: PermittedResolver::new(AddressPolicy::Anywhere, Vec::new()),
             proxy: uri.clone(),
         };
-        let login = login(proxy);
+        let login = login_header(proxy);
         let forwarding = ForwardingConnector {
             inner,
             proxy: uri,
@@ -121,7 +121,7 @@ impl Proxies {
 }
 
 /// Parses the URL of a proxy. `except` lists the hosts for which the proxy is not used.
-fn proxy(text: &str, except: &str) -> Option<Proxy> {
+fn parse_proxy(text: &str, except: &str) -> Option<Proxy> {
     let named = Proxy::new(text).ok()?;
     let mut builder = Proxy::builder(named.protocol())
         .host(named.host())
@@ -144,7 +144,7 @@ fn proxy(text: &str, except: &str) -> Option<Proxy> {
 
 /// Returns the header line that authenticates the user to the proxy. Returns an empty text if the
 /// proxy's URL has no user.
-fn login(proxy: &Proxy) -> String {
+fn login_header(proxy: &Proxy) -> String {
     let (user, password) = (proxy.username(), proxy.password());
     if user.is_none() && password.is_none() {
         return String::new();
@@ -189,7 +189,7 @@ impl<C> fmt::Debug for ForwardingConnector<C> {
 }
 
 impl<C: Connector<()>> Connector<()> for ForwardingConnector<C> {
-    type Out = AbsoluteForm<C::Out>;
+    type Out = AbsoluteFormTransport<C::Out>;
 
     fn connect(
         &self,
@@ -210,7 +210,7 @@ impl<C: Connector<()>> Connector<()> for ForwardingConnector<C> {
         };
         let connection = self.inner.connect(&to_proxy, chained)?;
         let server = details.uri.authority().map_or("", Authority::as_str);
-        Ok(connection.map(|connection| AbsoluteForm {
+        Ok(connection.map(|connection| AbsoluteFormTransport {
             connection,
             start: format!("http://{server}"),
             login: self.login.clone(),
@@ -220,21 +220,21 @@ impl<C: Connector<()>> Connector<()> for ForwardingConnector<C> {
 
 /// A connection to a proxy. Requests are rewritten to the absolute form, which names the server.
 #[derive(Debug)]
-pub(super) struct AbsoluteForm<T> {
+pub(super) struct AbsoluteFormTransport<T> {
     connection: T,
     /// The start of the server's URI: its scheme, host and port.
     start: String,
     login: String,
 }
 
-impl<T: Transport> AbsoluteForm<T> {
+impl<T: Transport> AbsoluteFormTransport<T> {
     /// Rewrites a request to the absolute form. The request is in the first `amount` bytes of the
     /// output buffer. Returns its new length in bytes.
     fn rewrite(&mut self, amount: usize) -> Result<usize, Error> {
         let output = self.connection.buffers().output();
         let Some(text) = output
             .get(..amount)
-            .and_then(|head| absolute(head, &self.start, &self.login))
+            .and_then(|head| to_absolute_form(head, &self.start, &self.login))
         else {
             return Ok(amount);
         };
@@ -248,7 +248,7 @@ impl<T: Transport> AbsoluteForm<T> {
 
 /// Converts the start of a request to the absolute form. `start` is the URI up to the path, and
 /// `login` becomes the first header line. Returns `None` if `head` is not the start of a request.
-fn absolute(head: &[u8], start: &str, login: &str) -> Option<Vec<u8>> {
+fn to_absolute_form(head: &[u8], start: &str, login: &str) -> Option<Vec<u8>> {
     let end = head.windows(2).position(|pair| pair == b"\r\n")?;
     let (line, rest) = head.split_at_checked(end + 2)?;
     let space = line.iter().position(|byte| *byte == b' ')?;
@@ -258,7 +258,7 @@ fn absolute(head: &[u8], start: &str, login: &str) -> Option<Vec<u8>> {
     is_start.then(|| [method, start.as_bytes(), target, login.as_bytes(), rest].concat())
 }
 
-impl<T: Transport> Transport for AbsoluteForm<T> {
+impl<T: Transport> Transport for AbsoluteFormTransport<T> {
     fn buffers(&mut self) -> &mut dyn Buffers {
         self.connection.buffers()
     }
@@ -409,7 +409,7 @@ mod tests {
     fn a_request_for_a_proxy_has_the_whole_uri() {
         let head = b"GET /a?b=/c HTTP/1.1\r\nhost: h:81\r\n\r\n";
         let wanted = "GET http://h:81/a?b=/c HTTP/1.1\r\nP: q\r\nhost: h:81\r\n\r\n";
-        let found = absolute(head, "http://h:81", "P: q\r\n");
+        let found = to_absolute_form(head, "http://h:81", "P: q\r\n");
         assert_eq!(found.as_deref(), Some(wanted.as_bytes()));
         for other in [
             &b"range: bytes=0-1\r\n\r\n"[..],
@@ -417,14 +417,14 @@ mod tests {
             b"",
             b"GET /",
         ] {
-            assert_eq!(absolute(other, "http://h", ""), None);
+            assert_eq!(to_absolute_form(other, "http://h", ""), None);
         }
         let named = Proxy::new("http://joe:sesame@proxy:3128").unwrap();
         // Output of `printf joe:sesame | base64`.
         assert_eq!(
-            login(&named),
+            login_header(&named),
             "Proxy-Authorization: Basic am9lOnNlc2FtZQ==\r\n"
         );
-        assert_eq!(login(&Proxy::new("proxy:3128").unwrap()), "");
+        assert_eq!(login_header(&Proxy::new("proxy:3128").unwrap()), "");
     }
 }

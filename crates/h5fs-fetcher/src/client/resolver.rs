@@ -103,7 +103,8 @@ impl Resolver for PermittedResolver {
             .proxies
             .iter()
             .any(|host| Some(host.as_str()) == uri.host());
-        let may_be_had = |address: &&SocketAddr| is_proxy || self.reach.allows(address.ip());
+        let may_be_had =
+            |address: &&SocketAddr| is_proxy || self.reach.allows_address(address.ip());
         for address in found.iter().filter(may_be_had).take(16) {
             allowed.push(*address);
         }

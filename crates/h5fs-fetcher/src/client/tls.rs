@@ -51,7 +51,7 @@ impl TrustedCertificates {
         let builder = ClientConfig::builder_with_provider(provider);
         let builder = builder.with_safe_default_protocol_versions();
         let builder = builder.map_err(|error| failed(&error.to_string()))?;
-        let verifier = Arc::new(Verifier { signed, pinned });
+        let verifier = Arc::new(CertificateVerifier { signed, pinned });
         let config = builder
             .dangerous()
             .with_custom_certificate_verifier(verifier);
@@ -68,12 +68,12 @@ impl TrustedCertificates {
 /// A verifier that accepts certificates signed by an authority of the file, and the certificates of
 /// the file themselves.
 #[derive(Debug)]
-struct Verifier {
+struct CertificateVerifier {
     signed: Arc<WebPkiServerVerifier>,
     pinned: Vec<CertificateDer<'static>>,
 }
 
-impl ServerCertVerifier for Verifier {
+impl ServerCertVerifier for CertificateVerifier {
     fn verify_server_cert(
         &self,
         own: &CertificateDer<'_>,

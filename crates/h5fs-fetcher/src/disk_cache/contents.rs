@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use crate::disk_cache::{DiskCache, NAME, STATE, open_cache_file};
+use crate::disk_cache::{DiskCache, NAME_SUFFIX, STATE_SUFFIX, open_cache_file};
 use crate::limits;
 
 /// The cached pages of one source.
@@ -24,7 +24,7 @@ pub struct CachedSource {
 /// A file of a cache.
 #[derive(Debug)]
 struct CacheFile {
-    what: CacheFileKind,
+    kind: CacheFileKind,
     path: PathBuf,
     bytes: u64,
     used: SystemTime,
@@ -46,10 +46,10 @@ impl CacheFileKind {
     fn parse(name: &str) -> Self {
         let is_key =
             |text: &str| text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-        if let Some(key) = name.strip_suffix(NAME).filter(|key| is_key(key)) {
+        if let Some(key) = name.strip_suffix(NAME_SUFFIX).filter(|key| is_key(key)) {
             return CacheFileKind::Name(key.to_owned());
         }
-        if name.strip_suffix(STATE).is_some_and(is_key) {
+        if name.strip_suffix(STATE_SUFFIX).is_some_and(is_key) {
             return CacheFileKind::State;
         }
         match name.split_once('-') {
@@ -70,14 +70,14 @@ impl DiskCache {
         let files = self.files()?;
         let names: HashMap<&str, String> = files
             .iter()
-            .filter_map(|file| match &file.what {
+            .filter_map(|file| match &file.kind {
                 CacheFileKind::Name(key) => Some((key.as_str(), read_name(&file.path)?)),
                 _ => None,
             })
             .collect();
         let mut shares: HashMap<Option<&String>, CachedSource> = HashMap::new();
         for file in &files {
-            let CacheFileKind::Segment(key) = &file.what else {
+            let CacheFileKind::Segment(key) = &file.kind else {
                 continue;
             };
             let source = names.get(key.as_str());
@@ -118,16 +118,16 @@ impl DiskCache {
         let mut there = before;
         let mut stays = HashSet::new();
         for file in &files {
-            let is_pages = matches!(file.what, CacheFileKind::Segment(_));
-            if there > left && (is_pages || file.what == CacheFileKind::State) {
+            let is_pages = matches!(file.kind, CacheFileKind::Segment(_));
+            if there > left && (is_pages || file.kind == CacheFileKind::State) {
                 delete(&file.path)?;
                 there = there.saturating_sub(file.bytes);
-            } else if let CacheFileKind::Segment(key) = &file.what {
+            } else if let CacheFileKind::Segment(key) = &file.kind {
                 stays.insert(key.as_str());
             }
         }
         for file in &files {
-            if let CacheFileKind::Name(key) = &file.what
+            if let CacheFileKind::Name(key) = &file.kind
                 && !stays.contains(key.as_str())
             {
                 delete(&file.path)?;
@@ -146,7 +146,7 @@ impl DiskCache {
                 continue;
             };
             files.push(CacheFile {
-                what: CacheFileKind::parse(&entry.file_name().to_string_lossy()),
+                kind: CacheFileKind::parse(&entry.file_name().to_string_lossy()),
                 path: entry.path(),
                 bytes: metadata.blocks().saturating_mul(512),
                 used: metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH),
@@ -200,13 +200,13 @@ mod tests {
             let place = format!("https://h/{number}");
             let key = cache.key(&place, &state).unwrap();
             for page_number in 0..pages {
-                cache.write(&key, page_number, &page);
+                cache.write_page(&key, page_number, &page);
             }
             cache.store_state(&place, &state);
             if number < 2 {
                 cache.set_name(&key, &format!("s3://b/{number}.h5"));
             }
-            let segment = File::open(cache.path(&key, 0)).unwrap();
+            let segment = File::open(cache.segment_path(&key, 0)).unwrap();
             let age = Duration::from_secs(1000 - number * 100);
             segment.set_modified(now - age).unwrap();
         }
@@ -231,7 +231,7 @@ mod tests {
         // Other files are ignored, and a name file that is a pipe is not read.
         fs::write(cache.directory().join("other"), [0; 100_000]).unwrap();
         let key = "0".repeat(64);
-        let pipe = cache.directory().join(format!("{key}{NAME}"));
+        let pipe = cache.directory().join(format!("{key}{NAME_SUFFIX}"));
         nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
         fs::write(cache.directory().join(format!("{key}-0")), [0; 100]).unwrap();
         assert_eq!(sources(&cache)[1..], all[1..]);
@@ -246,7 +246,7 @@ mod tests {
         assert_eq!(sources(&cache), [(None, 1), (name, 2)]);
         let names = fs::read_dir(cache.directory()).unwrap().filter(|entry| {
             let name = entry.as_ref().unwrap().file_name();
-            name.to_string_lossy().ends_with(NAME)
+            name.to_string_lossy().ends_with(NAME_SUFFIX)
         });
         assert_eq!(names.count(), 1);
         assert_eq!(cache.trim(1 << 30).unwrap(), (left, left));
@@ -267,7 +267,7 @@ mod tests {
         };
         let key = cache.key("https://h/long", &state).unwrap();
         let page = vec![7; usize::try_from(PAGE).unwrap()];
-        cache.write(&key, 0, &page);
+        cache.write_page(&key, 0, &page);
         cache.set_name(&key, &"n".repeat(2 * limits::CACHED_NAME));
         let first = cache.cached_sources().unwrap().remove(0);
         assert_eq!(first.source.unwrap().len(), limits::CACHED_NAME);

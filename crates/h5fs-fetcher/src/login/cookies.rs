@@ -8,7 +8,7 @@ use jiff::fmt::rfc2822::DateTimeParser;
 
 /// Maximum number of stored cookies that servers have set. Beyond this number, the oldest cookie is
 /// dropped.
-const SET: usize = 256;
+const MAX_SERVER_COOKIES: usize = 256;
 
 /// Maximum length in bytes of a cookie that a server sets. A longer cookie is ignored.
 const COOKIE_BYTES: usize = 8192;
@@ -25,7 +25,7 @@ struct Cookie {
     /// The domain in lower case, without a leading dot.
     domain: String,
     /// Whether the cookie is also sent to subdomains of `domain`.
-    is_of_subdomains: bool,
+    includes_subdomains: bool,
     path: String,
     name: String,
     value: String,
@@ -72,18 +72,18 @@ impl Cookies {
         let Some(cookie) = text.and_then(|text| Cookie::from_header(text, uri)) else {
             return;
         };
-        self.file_cookies.retain(|old| !old.is_same(&cookie));
-        self.server_cookies.retain(|old| !old.is_same(&cookie));
+        self.file_cookies.retain(|old| !old.replaces(&cookie));
+        self.server_cookies.retain(|old| !old.replaces(&cookie));
         if !cookie.is_expired(now()) {
             self.server_cookies.push(cookie);
         }
-        if self.server_cookies.len() > SET {
+        if self.server_cookies.len() > MAX_SERVER_COOKIES {
             self.server_cookies.remove(0);
         }
     }
 
     /// Returns the `Cookie` header for a request to `uri`, or `None` if no cookie matches.
-    pub(super) fn header(&self, uri: &Uri) -> Option<HeaderValue> {
+    pub(super) fn cookie_header(&self, uri: &Uri) -> Option<HeaderValue> {
         let now = now();
         let seen: Vec<_> = (self.file_cookies.iter().chain(&self.server_cookies))
             .filter(|cookie| !cookie.is_expired(now) && cookie.is_for(uri))
@@ -105,7 +105,7 @@ impl Cookie {
         let expires: i64 = expires.trim().parse().ok()?;
         Some(Cookie {
             domain: domain.trim_start_matches('.').to_ascii_lowercase(),
-            is_of_subdomains: is_of_subdomains.eq_ignore_ascii_case("TRUE"),
+            includes_subdomains: is_of_subdomains.eq_ignore_ascii_case("TRUE"),
             path: path.to_owned(),
             name: name.to_owned(),
             value: value.trim_end().to_owned(),
@@ -123,7 +123,7 @@ impl Cookie {
         let directory = uri.path().rsplit_once('/').map_or("", |(before, _)| before);
         let mut cookie = Cookie {
             domain: host.clone(),
-            is_of_subdomains: false,
+            includes_subdomains: false,
             path: if directory.is_empty() { "/" } else { directory }.to_owned(),
             name: name.trim().to_owned(),
             value: value.trim().to_owned(),
@@ -135,11 +135,11 @@ impl Cookie {
             match attribute.trim().to_ascii_lowercase().as_str() {
                 "domain" if !value.is_empty() => {
                     cookie.domain = value.trim().trim_start_matches('.').to_ascii_lowercase();
-                    cookie.is_of_subdomains = true;
+                    cookie.includes_subdomains = true;
                 }
                 "path" if value.starts_with('/') => value.clone_into(&mut cookie.path),
                 "max-age" => age = value.trim().parse::<i64>().ok().or(age),
-                "expires" => cookie.expires = date(value).or(cookie.expires),
+                "expires" => cookie.expires = parse_cookie_date(value).or(cookie.expires),
                 _ => {}
             }
         }
@@ -149,17 +149,19 @@ impl Cookie {
         }
         let is_named = !cookie.name.is_empty() && cookie.domain.contains('.');
         let is_own = cookie.domain == host;
-        (is_own || is_named && cookie.is_beneath(&host)).then_some(cookie)
+        (is_own || is_named && cookie.is_subdomain(&host)).then_some(cookie)
     }
 
     /// Returns whether a host is a subdomain of the cookie's domain. An IP address is no subdomain.
-    fn is_beneath(&self, host: &str) -> bool {
+    fn is_subdomain(&self, host: &str) -> bool {
         let is_address = host
             .trim_matches(['[', ']'])
             .parse::<std::net::IpAddr>()
             .is_ok();
         let before = host.strip_suffix(&self.domain);
-        self.is_of_subdomains && !is_address && before.is_some_and(|before| before.ends_with('.'))
+        self.includes_subdomains
+            && !is_address
+            && before.is_some_and(|before| before.ends_with('.'))
     }
 
     /// Returns whether a request to `uri` must contain the cookie; RFC 6265, sections 5.1.3 and
@@ -169,11 +171,11 @@ impl Cookie {
         let behind = uri.path().strip_prefix(&self.path);
         let is_on_path =
             |rest: &str| rest.is_empty() || rest.starts_with('/') || self.path.ends_with('/');
-        (host == self.domain || self.is_beneath(&host)) && behind.is_some_and(is_on_path)
+        (host == self.domain || self.is_subdomain(&host)) && behind.is_some_and(is_on_path)
     }
 
     /// Returns whether this cookie replaces `other`.
-    fn is_same(&self, other: &Self) -> bool {
+    fn replaces(&self, other: &Self) -> bool {
         (&self.domain, &self.path, &self.name) == (&other.domain, &other.path, &other.name)
     }
 
@@ -192,7 +194,7 @@ fn now() -> i64 {
 
 /// Parses the date of a cookie, such as `Wed, 21 Oct 2026 07:28:00 GMT`. The date may also contain
 /// `-`. Returns seconds since 1970, or `None` if the text is not a date.
-fn date(text: &str) -> Option<i64> {
+fn parse_cookie_date(text: &str) -> Option<i64> {
     let text = text.trim().replace('-', " ");
     let date = DateTimeParser::new()
         .relaxed_weekday(true)
@@ -205,7 +207,7 @@ mod tests {
     use super::*;
 
     fn sent(cookies: &Cookies, uri: &str) -> Option<String> {
-        let value = cookies.header(&uri.parse().unwrap())?;
+        let value = cookies.cookie_header(&uri.parse().unwrap())?;
         assert!(value.is_sensitive());
         Some(value.to_str().unwrap().to_owned())
     }
@@ -263,7 +265,7 @@ mod tests {
     fn no_server_sets_as_many_as_it_likes() {
         let mut cookies = Cookies::parse("h.org\tFALSE\t/\tTRUE\t0\town\t1").unwrap();
         let uri = "https://h.org/".parse().unwrap();
-        for number in 0..SET + 10 {
+        for number in 0..MAX_SERVER_COOKIES + 10 {
             cookies.store(
                 &uri,
                 &HeaderValue::from_str(&format!("c{number}=1")).unwrap(),
@@ -271,7 +273,7 @@ mod tests {
         }
         let long = format!("long={}", "x".repeat(COOKIE_BYTES));
         cookies.store(&uri, &HeaderValue::from_str(&long).unwrap());
-        assert_eq!(cookies.server_cookies.len(), SET);
+        assert_eq!(cookies.server_cookies.len(), MAX_SERVER_COOKIES);
         assert_eq!(cookies.server_cookies[0].name, "c10");
         assert_eq!(
             cookies.file_cookies[0].name, "own",

@@ -5,7 +5,7 @@ use h5fs_reader::source::remote::state::ObjectState;
 
 use crate::fetch_error::FetchError;
 use crate::limits;
-use crate::names::keys::Keys;
+use crate::names::keys::ListedKeys;
 use crate::names::page::{NamesPage, invalid_page};
 use crate::names::xml::{self, ElementVisitor, XmlAttributes};
 use crate::transfer::parse_date;
@@ -13,7 +13,7 @@ use crate::transfer::parse_date;
 /// The part of a `List Blobs` response that has been parsed so far.
 #[derive(Default)]
 struct AzureListing {
-    keys: Keys,
+    keys: ListedKeys,
     /// The prefix that the response repeats, or an empty text.
     prefix: String,
     /// Name of the current blob or common prefix.
@@ -144,7 +144,7 @@ mod tests {
         };
         let name = |name: &str, named| ListedName {
             name: name.as_bytes().to_vec(),
-            named,
+            entry_type: named,
         };
         // Output of `date -u -d "1998-01-12 09:25:56" +%s`.
         let first = object(434_234, b"0x8CBFF45D8A29A19", 884_597_156);

@@ -56,16 +56,16 @@ impl BaseDirectory {
         if reference.contains(['?', '#']) || reference.is_empty() {
             return Reference::Elsewhere;
         }
-        match self.path_of(reference) {
+        match self.absolute_path(reference) {
             Some(path) => self.resolve_path(path),
-            None if is_of_scheme(reference) => Reference::Elsewhere,
-            None => relative(reference),
+            None if has_scheme(reference) => Reference::Elsewhere,
+            None => resolve_relative(reference),
         }
     }
 
     /// Returns the path of an absolute link, or `None` if the link is relative. The path is empty
     /// if the link leads to another server.
-    fn path_of<'a>(&self, reference: &'a str) -> Option<&'a str> {
+    fn absolute_path<'a>(&self, reference: &'a str) -> Option<&'a str> {
         let of_server = match reference.split_once("://") {
             Some((scheme, rest)) if is_word(scheme) => {
                 let own = self.uri.scheme_str().unwrap_or_default();
@@ -119,7 +119,7 @@ impl BaseDirectory {
 }
 
 /// Resolves a link that does not start with `/`.
-fn relative(reference: &str) -> Reference {
+fn resolve_relative(reference: &str) -> Reference {
     let reference = reference.strip_prefix("./").unwrap_or(reference);
     match reference {
         "" | "." => return Reference::Itself,
@@ -147,7 +147,7 @@ fn is_name(part: &[u8]) -> bool {
 }
 
 /// Returns whether a link starts with a scheme: whether a `:` occurs before the first `/`.
-fn is_of_scheme(reference: &str) -> bool {
+fn has_scheme(reference: &str) -> bool {
     let first = reference.split('/').next().unwrap_or_default();
     first.contains(':')
 }

@@ -17,7 +17,7 @@ use crate::names::json;
 use crate::names::page::{NameSet, NamesPage, invalid_page};
 
 /// Starts of the titles and headings of index pages.
-const TITLES: [&str; 4] = ["index of", "directory listing", "directory:", "listing of"];
+const INDEX_TITLES: [&str; 4] = ["index of", "directory listing", "directory:", "listing of"];
 
 /// Parses the index page of the directory `base`. Returns `None` if the page is not an index page.
 ///
@@ -34,14 +34,14 @@ pub(super) fn parse_page(
     }
     let mut names = NameSet::default();
     let mut is_index = false;
-    let mut html = Html {
+    let mut html = HtmlTokenizer {
         rest: text,
         is_whole: false,
     };
     while let Some(tag) = html.next_tag() {
         match tag.name.as_str() {
-            "title" | "h1" => is_index |= is_title(&html.text_until(&tag.name), base),
-            "script" | "style" => drop(html.text_until(&tag.name)),
+            "title" | "h1" => is_index |= is_index_title(&html.take_text_until(&tag.name), base),
+            "script" | "style" => drop(html.take_text_until(&tag.name)),
             _ => {}
         }
         let Some(reference) = tag.reference.filter(|_| tag.name == "a") else {
@@ -75,15 +75,16 @@ pub(super) fn is_login_page(body: &[u8]) -> bool {
 }
 
 /// Returns whether a title or heading shows that the page is the index of the directory `base`.
-fn is_title(text: &str, base: &BaseDirectory) -> bool {
+fn is_index_title(text: &str, base: &BaseDirectory) -> bool {
     let text = text.trim().to_lowercase();
     let path = base.path();
     let path = String::from_utf8_lossy(&path).to_lowercase();
-    TITLES.iter().any(|title| text.starts_with(title)) || !path.is_empty() && text.contains(&path)
+    INDEX_TITLES.iter().any(|title| text.starts_with(title))
+        || !path.is_empty() && text.contains(&path)
 }
 
 /// A tokenizer of HTML tags. The page may be malformed in any way.
-struct Html<'a> {
+struct HtmlTokenizer<'a> {
     rest: &'a str,
     /// Whether the end tag of the page has been found.
     is_whole: bool,
@@ -96,7 +97,7 @@ struct Tag {
     reference: Option<String>,
 }
 
-impl<'a> Html<'a> {
+impl<'a> HtmlTokenizer<'a> {
     /// Returns the next tag, or `None` at the end of the page.
     fn next_tag(&mut self) -> Option<Tag> {
         loop {
@@ -113,7 +114,7 @@ impl<'a> Html<'a> {
                 self.is_whole = attributes.trim_start().starts_with('>');
                 return None;
             }
-            let reference = self.attributes();
+            let reference = self.skip_attributes();
             if !name.is_empty() {
                 let name = name.to_ascii_lowercase();
                 return Some(Tag { name, reference });
@@ -122,7 +123,7 @@ impl<'a> Html<'a> {
     }
 
     /// Skips to the end of a tag. Returns the value of the attribute `href`.
-    fn attributes(&mut self) -> Option<String> {
+    fn skip_attributes(&mut self) -> Option<String> {
         let mut reference = None;
         loop {
             let is_between = |c: char| c.is_ascii_whitespace() || c == '/';
@@ -131,9 +132,9 @@ impl<'a> Html<'a> {
             let (name, behind) = rest.split_at(end.unwrap_or(rest.len()));
             let behind = behind.trim_start();
             if let Some(value) = behind.strip_prefix('=') {
-                let value = self.value(value.trim_start());
+                let value = self.take_value(value.trim_start());
                 if name.eq_ignore_ascii_case("href") && reference.is_none() {
-                    reference = Some(plain(value));
+                    reference = Some(decode_character_references(value));
                 }
                 continue;
             }
@@ -146,7 +147,7 @@ impl<'a> Html<'a> {
     }
 
     /// Returns the attribute value at the start of `text`, and continues after the value.
-    fn value(&mut self, text: &'a str) -> &'a str {
+    fn take_value(&mut self, text: &'a str) -> &'a str {
         let quote = text.chars().next().filter(|c| matches!(c, '"' | '\''));
         let (value, behind) = match quote {
             Some(quote) => {
@@ -163,7 +164,7 @@ impl<'a> Html<'a> {
     }
 
     /// Returns the text up to the end tag `name`, without the tags within the text.
-    fn text_until(&mut self, name: &str) -> String {
+    fn take_text_until(&mut self, name: &str) -> String {
         let end = format!("</{name}");
         let lower = |text: &str| text.to_ascii_lowercase();
         // Returns the rest of the page if the end tag is missing.
@@ -180,18 +181,18 @@ impl<'a> Html<'a> {
         let mut pieces = text.split('<');
         let first = pieces.next().unwrap_or_default().to_owned();
         let others = pieces.filter_map(|piece| piece.split_once('>'));
-        plain(&others.fold(first, |all, (_, text)| all + text))
+        decode_character_references(&others.fold(first, |all, (_, text)| all + text))
     }
 }
 
 /// Decodes the character references that index pages contain, such as `&amp;`.
-fn plain(text: &str) -> String {
+fn decode_character_references(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, behind)) = rest.split_once('&') {
         out += before;
         let referred = behind.split_once(';').and_then(|(name, behind)| {
-            let character = character(name)?;
+            let character = parse_character_reference(name)?;
             Some((character, behind))
         });
         rest = if let Some((character, behind)) = referred {
@@ -205,7 +206,7 @@ fn plain(text: &str) -> String {
     out + rest
 }
 
-fn character(name: &str) -> Option<char> {
+fn parse_character_reference(name: &str) -> Option<char> {
     match name {
         "amp" => Some('&'),
         "lt" => Some('<'),
@@ -235,7 +236,7 @@ mod tests {
         let page = parse_page(text.as_bytes(), &base)?;
         let shown = |page: NamesPage| {
             let names = page.names.into_iter().map(|name| {
-                let end = if name.named == ListedType::Prefix {
+                let end = if name.entry_type == ListedType::Prefix {
                     "/"
                 } else {
                     ""

@@ -20,7 +20,7 @@ use crate::names::page::{NameSet, NamesPage, invalid_page};
 /// Fails for an incomplete text, or for a list with too many names.
 pub(super) fn parse_page(text: &str) -> Result<Option<NamesPage>, FetchError> {
     let list = if text.starts_with('{') {
-        let members = parts(text, ('{', '}'))?.into_iter();
+        let members = split_elements(text, ('{', '}'))?.into_iter();
         let mut pairs = members.filter_map(|member| member.split_once(':'));
         let entries = pairs.find(|(name, _)| name.trim() == "\"entries\"");
         entries.map_or("", |(_, list)| list.trim())
@@ -31,7 +31,7 @@ pub(super) fn parse_page(text: &str) -> Result<Option<NamesPage>, FetchError> {
         return Ok(None);
     }
     let mut names = NameSet::default();
-    for entry in entries(list)? {
+    for entry in parse_entries(list)? {
         let entry = entry?;
         let text = |name: &str| entry.get(name).and_then(Value::as_str);
         let Some(name) = text("name").or_else(|| text("key")) else {
@@ -52,16 +52,16 @@ pub(super) fn parse_page(text: &str) -> Result<Option<NamesPage>, FetchError> {
 ///
 /// # Errors
 /// Fails for an incomplete list, or for a list with too many entries.
-pub(super) fn entries(
+pub(super) fn parse_entries(
     list: &str,
 ) -> Result<impl Iterator<Item = Result<Value, FetchError>> + '_, FetchError> {
-    let parts = parts(list, ('[', ']'))?.into_iter();
+    let parts = split_elements(list, ('[', ']'))?.into_iter();
     Ok(parts.map(|entry| serde_json::from_str(entry).map_err(|_| invalid_page())))
 }
 
 /// Splits the text of a JSON list or object at its commas. The caller decodes one piece at a time,
 /// so that only one decoded value is in memory.
-fn parts(text: &str, (open, close): (char, char)) -> Result<Vec<&str>, FetchError> {
+fn split_elements(text: &str, (open, close): (char, char)) -> Result<Vec<&str>, FetchError> {
     let inner = text.trim().strip_prefix(open);
     let inner = inner
         .and_then(|inner| inner.strip_suffix(close))
@@ -116,13 +116,13 @@ mod tests {
     fn names(text: &str) -> Vec<(Vec<u8>, ListedType)> {
         let page = parse_page(text).unwrap().unwrap();
         let names = page.names.into_iter();
-        names.map(|name| (name.name, name.named)).collect()
+        names.map(|name| (name.name, name.entry_type)).collect()
     }
 
     #[test]
     fn entries_have_names_and_kinds() {
         let both = [
-            (b"run 1.h5".to_vec(), ListedType::Unseen),
+            (b"run 1.h5".to_vec(), ListedType::ObjectWithoutMetadata),
             (b"sub".to_vec(), ListedType::Prefix),
         ];
         assert_eq!(names(CADDY), both);
@@ -141,7 +141,10 @@ mod tests {
     fn what_is_no_name_is_left_out_and_what_is_no_list_refused() {
         let hostile = r#"[{"name":"../x"},{"name":".."},{"name":"."},{"name":""},{"name":"a/b"},
             {"name":"a\u0000"},{"name":"/"},{"name":"b.h5"}]"#;
-        assert_eq!(names(hostile), [(b"b.h5".to_vec(), ListedType::Unseen)]);
+        assert_eq!(
+            names(hostile),
+            [(b"b.h5".to_vec(), ListedType::ObjectWithoutMetadata)]
+        );
         for other in [
             "{}",
             r#"{"error": "login"}"#,
@@ -168,8 +171,8 @@ mod tests {
         assert!(parse_page(&wide).is_err());
         let odd = r#"[{"name":"a,]}\\\"b","x":["},{"]}, {"name":"c"}]"#;
         let wanted = [
-            (b"a,]}\\\"b".to_vec(), ListedType::Unseen),
-            (b"c".to_vec(), ListedType::Unseen),
+            (b"a,]}\\\"b".to_vec(), ListedType::ObjectWithoutMetadata),
+            (b"c".to_vec(), ListedType::ObjectWithoutMetadata),
         ];
         assert_eq!(names(odd), wanted);
     }

@@ -9,7 +9,7 @@ use crate::names::page::{NamesPage, invalid_page, listed_name};
 
 /// The keys and common prefixes that have been parsed.
 #[derive(Default)]
-pub(super) struct Keys(Vec<ListedKey>);
+pub(super) struct ListedKeys(Vec<ListedKey>);
 
 /// A key with the state of its object, or a common prefix. The text is encoded as in the response.
 struct ListedKey {
@@ -17,7 +17,7 @@ struct ListedKey {
     state: Option<ObjectState>,
 }
 
-impl Keys {
+impl ListedKeys {
     /// Adds a key with its state, or a common prefix.
     ///
     /// # Errors

@@ -57,7 +57,7 @@ impl NameSet {
             let named = if is_directory {
                 ListedType::Prefix
             } else {
-                ListedType::Unseen
+                ListedType::ObjectWithoutMetadata
             };
             listed_name(&name, named)
         };
@@ -74,7 +74,7 @@ pub(super) fn listed_name(name: &[u8], named: ListedType) -> Option<ListedName> 
     let is_plain = has_room && !name.contains(&b'/') && !name.contains(&0);
     is_plain.then(|| ListedName {
         name: name.to_vec(),
-        named,
+        entry_type: named,
     })
 }
 
@@ -93,7 +93,7 @@ mod tests {
     fn a_page_comes_in_packets() {
         let names = (0..1000).map(|number| ListedName {
             name: format!("{number:01024}").into_bytes(),
-            named: ListedType::Object(ObjectState {
+            entry_type: ListedType::Object(ObjectState {
                 etag: vec![b'x'; limits::ETAG_BYTES],
                 ..ObjectState::default()
             }),

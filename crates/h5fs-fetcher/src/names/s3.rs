@@ -5,18 +5,18 @@ use h5fs_reader::source::remote::state::ObjectState;
 
 use crate::fetch_error::FetchError;
 use crate::limits;
-use crate::names::keys::Keys;
+use crate::names::keys::ListedKeys;
 use crate::names::page::{NamesPage, invalid_page};
 use crate::names::xml::{self, ElementVisitor};
 
 /// The part of a `ListObjectsV2` response that has been parsed so far.
 #[derive(Default)]
 struct S3Listing {
-    keys: Keys,
+    keys: ListedKeys,
     /// The prefix that the response repeats, or an empty text.
     prefix: String,
     /// Number of keys and common prefixes that the response says it contains.
-    count: usize,
+    stated_count: usize,
     /// Key of the current object.
     key: String,
     state: ObjectState,
@@ -42,7 +42,7 @@ impl ElementVisitor for S3Listing {
         match path {
             ["EncodingType"] => self.is_encoded = text == "url",
             ["Prefix"] => whole.clone_into(&mut self.prefix),
-            ["KeyCount"] => self.count = text.parse().map_err(|_| invalid_page())?,
+            ["KeyCount"] => self.stated_count = text.parse().map_err(|_| invalid_page())?,
             ["IsTruncated"] => self.is_truncated = parse_bool(text).ok_or_else(invalid_page)?,
             ["NextContinuationToken"] if text.len() > limits::KEY_BYTES => {
                 return Err(FetchError::permanent(
@@ -81,7 +81,7 @@ impl S3Listing {
     fn into_page(self, prefix: &[u8]) -> Result<NamesPage, FetchError> {
         // Some servers count only the keys. So more entries than reported are accepted, but fewer
         // are not.
-        if self.count > self.keys.len() {
+        if self.stated_count > self.keys.len() {
             return Err(invalid_page());
         }
         let plain = |text: &str| {
@@ -144,7 +144,7 @@ mod tests {
         };
         let name = |name: &[u8], named| ListedName {
             name: name.to_vec(),
-            named,
+            entry_type: named,
         };
         let names = vec![
             name(b"February", ListedType::Prefix),
@@ -200,12 +200,12 @@ mod tests {
                 panic!("{names:?}");
             };
             assert_eq!(
-                (&file.name[..], &file.named),
+                (&file.name[..], &file.entry_type),
                 (&b"a b.h5"[..], &object),
                 "{text}"
             );
             assert_eq!(
-                (&directory.name[..], &directory.named),
+                (&directory.name[..], &directory.entry_type),
                 (&b"sub"[..], &ListedType::Prefix)
             );
         }

@@ -8,7 +8,7 @@
 
 use h5fs_reader::source::location::percent::percent_decode;
 
-use crate::address::paths::{CATALOG, THREDDS_SERVICES, thredds_files};
+use crate::address::paths::{THREDDS_CATALOG, THREDDS_SERVICES, thredds_files};
 use crate::fetch_error::FetchError;
 use crate::names::href::{BaseDirectory, Reference};
 use crate::names::page::{NameSet, NamesPage};
@@ -17,7 +17,7 @@ use crate::names::xml::{self, ElementVisitor, XmlAttributes};
 /// The parsed content of a catalog.
 struct Catalog<'a> {
     base: &'a BaseDirectory,
-    place: DatasetPath,
+    dataset_path: DatasetPath,
     names: NameSet,
     has_files: bool,
     has_service: bool,
@@ -48,7 +48,7 @@ pub(super) fn parse_page(body: &[u8], base: &BaseDirectory) -> Result<NamesPage,
     let (service, directory) = files.split_at(end);
     let mut catalog = Catalog {
         base,
-        place: DatasetPath {
+        dataset_path: DatasetPath {
             service: service.into(),
             directory: directory.into(),
         },
@@ -75,7 +75,8 @@ impl ElementVisitor for Catalog<'_> {
             }
             Some(&("dataset" | "access")) => {
                 let place = attributes.get("urlPath").map(str::as_bytes);
-                let name = place.and_then(|place| place.strip_prefix(&self.place.directory[..]));
+                let name =
+                    place.and_then(|place| place.strip_prefix(&self.dataset_path.directory[..]));
                 if let Some(name) = name
                     && is_name(name)
                 {
@@ -84,7 +85,9 @@ impl ElementVisitor for Catalog<'_> {
                 }
             }
             Some(&"catalogRef") => {
-                let directory = attributes.get("href").and_then(|href| self.directory(href));
+                let directory = attributes
+                    .get("href")
+                    .and_then(|href| self.subdirectory(href));
                 if let Some(name) = directory {
                     self.names.add(name, true)?;
                 }
@@ -106,13 +109,13 @@ impl Catalog<'_> {
             Some((_, rest)) => rest.find('/').and_then(|at| rest.get(at..)),
             None => Some(base),
         };
-        path.is_some_and(|path| percent_decode(path) == self.place.service)
+        path.is_some_and(|path| percent_decode(path) == self.dataset_path.service)
     }
 
     /// Returns the name of the subdirectory whose catalog is at `href`. Returns `None` for any
     /// other link.
-    fn directory(&self, href: &str) -> Option<Vec<u8>> {
-        let directory = href.strip_suffix(CATALOG)?;
+    fn subdirectory(&self, href: &str) -> Option<Vec<u8>> {
+        let directory = href.strip_suffix(THREDDS_CATALOG)?;
         match self.base.resolve(directory) {
             Reference::Child {
                 name,
@@ -166,7 +169,7 @@ mod tests {
         )?;
         let named = page.names.into_iter().map(|name| {
             let text = String::from_utf8(name.name).unwrap();
-            (text, name.named)
+            (text, name.entry_type)
         });
         Ok(named.collect())
     }
@@ -176,7 +179,7 @@ mod tests {
         let wanted = [
             ("01", ListedType::Prefix),
             ("02", ListedType::Prefix),
-            ("a b.nc", ListedType::Unseen),
+            ("a b.nc", ListedType::ObjectWithoutMetadata),
         ];
         let wanted = wanted.map(|(name, named)| (name.to_owned(), named));
         assert_eq!(read(CATALOG_OF_SCAN).unwrap(), wanted);

@@ -26,9 +26,13 @@ pub(super) fn path_in_dataset(directory: &str) -> Vec<u8> {
 ///
 /// # Errors
 /// Fails for an incomplete or invalid page, for names in another directory, and for too many names.
-pub(super) fn add(body: &[u8], within: &[u8], names: &mut NameSet) -> Result<(), FetchError> {
+pub(super) fn add_page_names(
+    body: &[u8],
+    within: &[u8],
+    names: &mut NameSet,
+) -> Result<(), FetchError> {
     let text = std::str::from_utf8(body).map_err(|_| invalid_page())?;
-    for entry in json::entries(text)? {
+    for entry in json::parse_entries(text)? {
         let entry = entry?;
         let text = |name: &str| entry.get(name).and_then(serde_json::Value::as_str);
         let (Some(path), Some(kind)) = (text("path"), text("type")) else {
@@ -49,7 +53,7 @@ pub(super) fn add(body: &[u8], within: &[u8], names: &mut NameSet) -> Result<(),
 ///
 /// # Errors
 /// Fails if the link to the next page is invalid.
-pub(super) fn next(headers: &HeaderMap) -> Result<Option<String>, FetchError> {
+pub(super) fn next_page_query(headers: &HeaderMap) -> Result<Option<String>, FetchError> {
     let Some(link) = parse_links(headers).find(|link| link.has_relation("next")) else {
         return Ok(None);
     };
@@ -69,8 +73,8 @@ mod tests {
     fn the_next_page_is_a_query() {
         let headers =
             |text: &str| HeaderMap::from_iter([(http::header::LINK, text.parse().unwrap())]);
-        let next_of = |text: &str| next(&headers(text));
-        assert_eq!(next(&HeaderMap::new()), Ok(None));
+        let next_of = |text: &str| next_page_query(&headers(text));
+        assert_eq!(next_page_query(&HeaderMap::new()), Ok(None));
         assert_eq!(next_of("<https://h/a?limit=5>; rel=prev"), Ok(None));
         let found = next_of("<https://h/api/x?cursor=ab%3D&limit=5>; rel=\"next\"");
         assert_eq!(found, Ok(Some("cursor=ab%3D&limit=5".to_owned())));
@@ -87,7 +91,7 @@ mod tests {
         let mut names = NameSet::default();
         let page = br#"[{"type": "directory", "oid": "1", "size": 0, "path": "a/sub"},
                         {"type": "file", "oid": "2", "size": 5, "path": "a/b c.h5", "lfs": {"size": 5}}]"#;
-        add(page, b"a", &mut names).unwrap();
+        add_page_names(page, b"a", &mut names).unwrap();
         let page = names.into_page();
         let found: Vec<_> = page.names.iter().map(|one| &one.name[..]).collect();
         assert_eq!(found, [&b"b c.h5"[..], b"sub"]);
@@ -98,7 +102,7 @@ mod tests {
             b"[{\"type\": \"file\", \"path\": \"a\"}",
             b"<html>",
         ] {
-            assert!(add(text, b"a", &mut NameSet::default()).is_err());
+            assert!(add_page_names(text, b"a", &mut NameSet::default()).is_err());
         }
         // Names in other directories are rejected.
         for path in [
@@ -111,7 +115,7 @@ mod tests {
         ] {
             let page = format!(r#"[{{"type": "file", "path": "{path}"}}]"#);
             assert!(
-                add(page.as_bytes(), b"a", &mut NameSet::default()).is_err(),
+                add_page_names(page.as_bytes(), b"a", &mut NameSet::default()).is_err(),
                 "{path}"
             );
         }

@@ -16,10 +16,10 @@ use h5fs_reader::memory::lock::lock;
 use h5fs_reader::source::remote::message::{Failure, ListedType};
 use http::{HeaderMap, Uri};
 
-use crate::address::listing::Protocol;
+use crate::address::listing::ListingProtocol;
 use crate::address::{FetchTarget, SourceAddress, paths};
 use crate::client::{self, HttpResponse};
-use crate::exchange::{Exchange, TargetBuilder, leads_to_directory};
+use crate::exchange::{RequestSender, TargetBuilder, leads_to_directory};
 use crate::fetch_error::{FetchError, Remedy};
 use crate::limits;
 use crate::names::href::BaseDirectory;
@@ -31,12 +31,12 @@ use crate::transfer::{Transfer, TransferStop, is_encoded, parse_state};
 
 /// The protocol by which the server of a mount lists names, once it is known.
 #[derive(Debug, Default)]
-pub(crate) struct ServerProtocol(OnceLock<Protocol>);
+pub(crate) struct ServerProtocol(OnceLock<ListingProtocol>);
 
 /// A request for the names in a directory of a web server, or for a single name.
 pub(crate) struct NamesRequest<'a> {
-    pub(crate) web: &'a ServerProtocol,
-    pub(crate) exchange: &'a Exchange,
+    pub(crate) server_protocol: &'a ServerProtocol,
+    pub(crate) exchange: &'a RequestSender,
     /// The requested path, relative to the URL's directory. It is a directory that ends with `/`, a
     /// single name, or empty for the URL's directory itself.
     pub(crate) prefix: &'a [u8],
@@ -70,7 +70,7 @@ impl NamesRequest<'_> {
         act: impl Fn(&Transfer<'_>) -> Result<T, FetchError>,
     ) -> Result<T, TransferStop> {
         let wanted = |address: &SourceAddress, _: &str| {
-            address.directory_target(self.prefix, Protocol::Index)
+            address.directory_target(self.prefix, ListingProtocol::Index)
         };
         let mut transfer = Transfer::new(self.exchange, &wanted, patience);
         loop {
@@ -84,21 +84,21 @@ impl NamesRequest<'_> {
         }
     }
 
-    fn protocol(&self) -> Option<Protocol> {
+    fn protocol(&self) -> Option<ListingProtocol> {
         let directory = self.exchange.address.url().directory();
-        let of_catalog = paths::thredds_files(directory).map(|_| Protocol::Catalog);
-        let of_tree = || paths::dataset_listing(directory).map(|_| Protocol::Tree);
+        let of_catalog = paths::thredds_files(directory).map(|_| ListingProtocol::Catalog);
+        let of_tree = || paths::dataset_listing(directory).map(|_| ListingProtocol::DatasetTree);
         let known = of_catalog.or_else(of_tree);
-        known.or_else(|| self.web.0.get().copied())
+        known.or_else(|| self.server_protocol.0.get().copied())
     }
 
     fn list(&self, transfer: &Transfer<'_>) -> Result<NamesPage, FetchError> {
         if let Some(protocol) = self.protocol() {
-            return self.page(transfer, self.prefix, protocol);
+            return self.request_page(transfer, self.prefix, protocol);
         }
-        let first = match self.page(transfer, self.prefix, Protocol::Index) {
+        let first = match self.request_page(transfer, self.prefix, ListingProtocol::Index) {
             Ok(page) => {
-                let _ = self.web.0.set(Protocol::Index);
+                let _ = self.server_protocol.0.set(ListingProtocol::Index);
                 return Ok(page);
             }
             Err(trouble) => trouble,
@@ -106,47 +106,53 @@ impl NamesRequest<'_> {
         if first.remedy != Remedy::None || first.failure == Failure::NotFound {
             return Err(first);
         }
-        match self.page(transfer, self.prefix, Protocol::WebDav) {
+        match self.request_page(transfer, self.prefix, ListingProtocol::WebDav) {
             Ok(page) => {
-                let _ = self.web.0.set(Protocol::WebDav);
+                let _ = self.server_protocol.0.set(ListingProtocol::WebDav);
                 Ok(page)
             }
-            Err(_) if self.exchange.login.is_configured() => Err(expired_login(first.text)),
+            Err(_) if self.exchange.login.is_configured() => Err(expired_login_error(first.text)),
             Err(_) => Err(first),
         }
     }
 
     /// Requests the listing of the directory `prefix` in one protocol.
-    fn page(
+    fn request_page(
         &self,
         transfer: &Transfer<'_>,
         prefix: &[u8],
-        protocol: Protocol,
+        protocol: ListingProtocol,
     ) -> Result<NamesPage, FetchError> {
-        if protocol == Protocol::Tree {
-            return self.tree(transfer, prefix);
+        if protocol == ListingProtocol::DatasetTree {
+            return self.request_dataset_pages(transfer, prefix);
         }
         let wanted = |address: &SourceAddress, _: &str| address.directory_target(prefix, protocol);
-        let (body, headers) = with_target(transfer, &wanted).page(self.reservation)?;
+        let (body, headers) = with_target(transfer, &wanted).request_page(self.reservation)?;
         let target = wanted(&self.exchange.address, "")?;
         self.check_login(&target, protocol, &body, &headers)?;
         let base =
             BaseDirectory::from_uri(&self.redirect_target(&target.uri).unwrap_or(target.uri));
         match protocol {
-            Protocol::Catalog => thredds::parse_page(&body, &base),
-            Protocol::WebDav => webdav::parse_page(&body, &base),
-            Protocol::Index | Protocol::Tree => index::parse_page(&body, &base)?.ok_or_else(|| {
-                let text = format!(
-                    "{}: the server lists no names, neither with an index page nor with WebDAV",
-                    target.shown_url
-                );
-                self.no_index(text)
-            }),
+            ListingProtocol::Catalog => thredds::parse_page(&body, &base),
+            ListingProtocol::WebDav => webdav::parse_page(&body, &base),
+            ListingProtocol::Index | ListingProtocol::DatasetTree => {
+                index::parse_page(&body, &base)?.ok_or_else(|| {
+                    let text = format!(
+                        "{}: the server lists no names, neither with an index page nor with WebDAV",
+                        target.shown_url
+                    );
+                    self.not_index_error(text)
+                })
+            }
         }
     }
 
     /// Requests all pages of a Hugging Face directory. Each page names the next page.
-    fn tree(&self, transfer: &Transfer<'_>, prefix: &[u8]) -> Result<NamesPage, FetchError> {
+    fn request_dataset_pages(
+        &self,
+        transfer: &Transfer<'_>,
+        prefix: &[u8],
+    ) -> Result<NamesPage, FetchError> {
         let mut names = NameSet::default();
         let within = self.exchange.address.url().directory().to_owned();
         let within = [tree::path_in_dataset(&within), prefix.to_vec()];
@@ -156,13 +162,17 @@ impl NamesRequest<'_> {
         let mut query: Option<String> = None;
         for _ in 0..limits::LISTED_PAGES {
             let wanted = |address: &SourceAddress, _: &str| {
-                address.directory_page_target(prefix, Protocol::Tree, query.as_deref())
+                address.directory_page_target(
+                    prefix,
+                    ListingProtocol::DatasetTree,
+                    query.as_deref(),
+                )
             };
-            let (body, headers) = with_target(transfer, &wanted).page(self.reservation)?;
+            let (body, headers) = with_target(transfer, &wanted).request_page(self.reservation)?;
             let target = wanted(&self.exchange.address, "")?;
-            self.check_login(&target, Protocol::Tree, &body, &headers)?;
-            tree::add(&body, &within, &mut names)?;
-            let next = tree::next(&headers)?;
+            self.check_login(&target, ListingProtocol::DatasetTree, &body, &headers)?;
+            tree::add_page_names(&body, &within, &mut names)?;
+            let next = tree::next_page_query(&headers)?;
             match next {
                 None => return Ok(names.into_page()),
                 Some(next) if query.as_ref() == Some(&next) => break,
@@ -176,11 +186,11 @@ impl NamesRequest<'_> {
     fn check_login(
         &self,
         target: &FetchTarget,
-        protocol: Protocol,
+        protocol: ListingProtocol,
         body: &[u8],
         headers: &HeaderMap,
     ) -> Result<(), FetchError> {
-        let is_odd = protocol != Protocol::Index
+        let is_odd = protocol != ListingProtocol::Index
             && self.exchange.login.is_configured()
             && client::is_html(headers);
         if !is_odd && !index::is_login_page(body) {
@@ -194,9 +204,9 @@ impl NamesRequest<'_> {
     /// Returns the failure for a page that is not an index page. If the server has listed names
     /// before, the failure is temporary, or with a configured login, a failure that a new login may
     /// repair.
-    fn no_index(&self, text: String) -> FetchError {
-        match self.web.0.get() {
-            Some(_) if self.exchange.login.is_configured() => expired_login(text),
+    fn not_index_error(&self, text: String) -> FetchError {
+        match self.server_protocol.0.get() {
+            Some(_) if self.exchange.login.is_configured() => expired_login_error(text),
             Some(_) => FetchError::temporary(text),
             None => FetchError::permanent(text),
         }
@@ -211,49 +221,53 @@ impl NamesRequest<'_> {
     /// Looks up the requested single name. Returns `None` if it does not exist.
     fn look_up(&self, transfer: &Transfer<'_>) -> Result<Option<ListedType>, FetchError> {
         let found = match self.protocol() {
-            Some(Protocol::WebDav) => self.properties(transfer)?,
-            Some(protocol @ (Protocol::Catalog | Protocol::Tree)) => {
-                match self.object(transfer)? {
+            Some(ListingProtocol::WebDav) => self.look_up_properties(transfer)?,
+            Some(protocol @ (ListingProtocol::Catalog | ListingProtocol::DatasetTree)) => {
+                match self.look_up_object(transfer)? {
                     None => self.look_up_directory(transfer, protocol)?,
                     found => return Ok(found),
                 }
             }
-            Some(Protocol::Index) | None => Some(ListedType::Unseen),
+            Some(ListingProtocol::Index) | None => Some(ListedType::ObjectWithoutMetadata),
         };
         match found {
-            Some(ListedType::Unseen) => self.object(transfer),
+            Some(ListedType::ObjectWithoutMetadata) => self.look_up_object(transfer),
             found => Ok(found),
         }
     }
 
     /// Looks up the requested name by requesting its WebDAV properties.
-    fn properties(&self, transfer: &Transfer<'_>) -> Result<Option<ListedType>, FetchError> {
-        let page = found_or_none(self.page(transfer, self.prefix, Protocol::WebDav))?;
+    fn look_up_properties(
+        &self,
+        transfer: &Transfer<'_>,
+    ) -> Result<Option<ListedType>, FetchError> {
+        let page =
+            found_or_none(self.request_page(transfer, self.prefix, ListingProtocol::WebDav))?;
         let first = page.and_then(|page| page.names.into_iter().next());
-        Ok(first.map(|name| name.named))
+        Ok(first.map(|name| name.entry_type))
     }
 
     /// Looks up the requested name as a directory, by requesting its listing.
     fn look_up_directory(
         &self,
         transfer: &Transfer<'_>,
-        protocol: Protocol,
+        protocol: ListingProtocol,
     ) -> Result<Option<ListedType>, FetchError> {
         let directory = [self.prefix, b"/"].concat();
-        let page = found_or_none(self.page(transfer, &directory, protocol))?;
+        let page = found_or_none(self.request_page(transfer, &directory, protocol))?;
         Ok(page.map(|_| ListedType::Prefix))
     }
 
     /// Looks up the requested name as an object, with a HEAD request. If the server rejects HEAD,
     /// requests the first byte of the object.
-    fn object(&self, transfer: &Transfer<'_>) -> Result<Option<ListedType>, FetchError> {
+    fn look_up_object(&self, transfer: &Transfer<'_>) -> Result<Option<ListedType>, FetchError> {
         let wanted = |address: &SourceAddress, _: &str| address.head_target(self.prefix);
         let left = transfer
             .retry_budget
             .remaining()
             .min(self.exchange.client.step_timeout);
         let allowed = transfer.retry_budget.attempt_limit(left);
-        let answer = match self.exchange.get(&wanted, &[], &allowed) {
+        let answer = match self.exchange.request(&wanted, &[], &allowed) {
             Ok(answer) => answer,
             Err(trouble) if trouble.failure == Failure::NotFound => return Ok(None),
             Err(trouble) if trouble.remedy != Remedy::None => return Err(trouble),
@@ -264,7 +278,7 @@ impl NamesRequest<'_> {
         }
         // A request for a range distinguishes an object from a login page.
         let may_be_page = answer.is_html() && self.exchange.login.is_configured();
-        match length(&answer).filter(|_| !may_be_page) {
+        match content_length(&answer).filter(|_| !may_be_page) {
             Some(length) => {
                 parse_state(&answer, length).map(|state| Some(ListedType::Object(state)))
             }
@@ -297,7 +311,7 @@ fn with_target<'a>(transfer: &'a Transfer<'_>, wanted: &'a TargetBuilder<'a>) ->
 }
 
 /// Returns the failure of a listing for which a new login may help.
-fn expired_login(text: String) -> FetchError {
+fn expired_login_error(text: String) -> FetchError {
     FetchError::login_needed(text + "; the login may have expired")
 }
 
@@ -312,7 +326,7 @@ fn found_or_none<T>(found: Result<T, FetchError>) -> Result<Option<T>, FetchErro
 
 /// Returns the length of the object according to the headers of a response. Returns `None` if the
 /// response has no length, is encoded, or has another status than 200.
-fn length(answer: &HttpResponse) -> Option<u64> {
+fn content_length(answer: &HttpResponse) -> Option<u64> {
     let is_whole = answer.status == 200 && !is_encoded(answer);
     let length = answer.header("content-length").filter(|_| is_whole)?;
     length.parse().ok()

@@ -23,7 +23,7 @@ struct WebDavListing<'a> {
     found: Properties,
     /// Properties of the current `propstat` element.
     pending: Properties,
-    is_found: bool,
+    is_status_ok: bool,
 }
 
 /// The WebDAV properties of one file or collection.
@@ -50,7 +50,7 @@ impl Properties {
     /// Converts the properties to the type of a listed name. The type includes the state of the
     /// object only if length and entity tag are known, because the response to a GET request, with
     /// which the state is compared, has both.
-    fn into_named(self) -> ListedType {
+    fn into_listed_type(self) -> ListedType {
         match self.length {
             _ if self.is_collection => ListedType::Prefix,
             Some(length) if !self.etag.is_empty() => ListedType::Object(ObjectState {
@@ -58,7 +58,7 @@ impl Properties {
                 etag: self.etag,
                 modified: self.modified,
             }),
-            _ => ListedType::Unseen,
+            _ => ListedType::ObjectWithoutMetadata,
         }
     }
 }
@@ -75,7 +75,7 @@ pub(super) fn parse_page(body: &[u8], base: &BaseDirectory) -> Result<NamesPage,
         href: String::new(),
         found: Properties::default(),
         pending: Properties::default(),
-        is_found: false,
+        is_status_ok: false,
     };
     xml::parse_document(body, "multistatus", &mut answer)?;
     if answer.count == 0 {
@@ -96,11 +96,11 @@ impl ElementVisitor for WebDavListing<'_> {
             }
             // `HTTP/1.1 200 OK`
             ["response", "propstat", "status"] => {
-                self.is_found = text.split(' ').nth(1) == Some("200");
+                self.is_status_ok = text.split(' ').nth(1) == Some("200");
             }
             ["response", "propstat"] => {
                 let told = std::mem::take(&mut self.pending);
-                if std::mem::take(&mut self.is_found) {
+                if std::mem::take(&mut self.is_status_ok) {
                     self.found.add(told);
                 }
             }
@@ -130,7 +130,7 @@ impl WebDavListing<'_> {
         if self.count > limits::LISTING_NAMES {
             return Err(FetchError::permanent("the server's listing is too long"));
         }
-        let named = std::mem::take(&mut self.found).into_named();
+        let named = std::mem::take(&mut self.found).into_listed_type();
         let href = std::mem::take(&mut self.href);
         if let Reference::Child { name, .. } = self.base.resolve(&href) {
             self.names.extend(listed_name(&name, named));
@@ -176,7 +176,7 @@ mod tests {
     fn names_have_the_states_that_are_found() {
         let name = |name: &[u8], named| ListedName {
             name: name.to_vec(),
-            named,
+            entry_type: named,
         };
         let object = ObjectState {
             length: 4525,
@@ -187,7 +187,7 @@ mod tests {
         let wanted = [
             name(b"2026", ListedType::Prefix),
             name(b"run 1.h5", ListedType::Object(object)),
-            name(b"untagged.h5", ListedType::Unseen),
+            name(b"untagged.h5", ListedType::ObjectWithoutMetadata),
         ];
         assert_eq!(read(ANSWER).unwrap(), wanted);
     }

@@ -79,7 +79,7 @@ pub(super) fn parse_document(
             Event::Text(text) => document.append_text(&text.xml10_content())?,
             Event::CData(text) => document.append_text(&text.xml10_content())?,
             Event::GeneralRef(name) => {
-                let character = character(&name).ok_or_else(invalid_page)?;
+                let character = parse_character_reference(&name).ok_or_else(invalid_page)?;
                 document.append_text(character.encode_utf8(&mut [0; 4]))?;
             }
             Event::DocType(_) => return Err(invalid_page()),
@@ -104,7 +104,7 @@ impl XmlParser<'_> {
         }
         self.path.push(name.to_owned());
         self.text.clear();
-        let attributes = attributes(element)?;
+        let attributes = parse_attributes(element)?;
         let path: Vec<&str> = self.path.iter().skip(1).map(String::as_str).collect();
         self.elements.begin(&path, &attributes)
     }
@@ -128,7 +128,7 @@ impl XmlParser<'_> {
     }
 }
 
-fn attributes(element: &BytesStart<'_>) -> Result<XmlAttributes, FetchError> {
+fn parse_attributes(element: &BytesStart<'_>) -> Result<XmlAttributes, FetchError> {
     let pairs = element.attributes().map(|attribute| {
         let attribute = attribute.map_err(|_| invalid_page())?;
         let value = attribute.normalized_value(XmlVersion::Implicit1_0);
@@ -142,7 +142,7 @@ fn attributes(element: &BytesStart<'_>) -> Result<XmlAttributes, FetchError> {
 
 /// Decodes a character reference such as `&amp;` or `&#38;`. Returns `None` for an unknown name or
 /// an invalid number.
-fn character(reference: &BytesRef<'_>) -> Option<char> {
+fn parse_character_reference(reference: &BytesRef<'_>) -> Option<char> {
     match &**reference {
         "amp" => Some('&'),
         "lt" => Some('<'),

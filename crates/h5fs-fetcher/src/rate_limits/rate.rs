@@ -9,17 +9,17 @@
 use std::time::{Duration, Instant};
 
 /// Share of the accepted requests per second that remains after a refusal.
-const LESS: f64 = 0.7;
+const DECREASE_FACTOR: f64 = 0.7;
 
 /// Growth of the rate in each second, as a fraction of the rate that the host accepted.
-const MORE: f64 = 0.1;
+const INCREASE_FRACTION: f64 = 0.1;
 
 /// Minimum rate in requests per second.
-const LEAST: f64 = 1.0;
+const MIN_RATE: f64 = 1.0;
 
 /// Minimum number of requests in a second for a refusal to reduce the rate. A host that refuses one
 /// of fewer requests has another problem, so requests only pause.
-const MANY: u32 = 10;
+const MIN_REQUESTS_TO_REDUCE: u32 = 10;
 
 /// Pause after the first refusal. Each successive refusal doubles the pause.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -28,7 +28,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(1);
 
 /// Time without a refusal after which the rate is unbounded again.
-const FORGOTTEN: Duration = Duration::from_secs(30);
+const ESTIMATE_LIFETIME: Duration = Duration::from_secs(30);
 
 /// Maximum delay of a request by which the next request may be sent earlier, so that delays do not
 /// lower the rate.
@@ -44,18 +44,18 @@ pub(super) struct Rate {
     /// Estimated number of requests per second that the host accepts.
     estimate: Option<EstimatedRate>,
     /// Time of the next permitted request.
-    next: Instant,
+    next_permitted: Instant,
     /// End of the current pause. No request is permitted before this time.
     pause_end: Instant,
     /// Length of the last pause. Zero if the host has accepted a request since that pause.
     pause: Duration,
     /// Time of the last refusal. Refusals of requests that were sent before the previous refusal do
     /// not count.
-    refused: Option<Instant>,
+    last_refusal: Option<Instant>,
     /// Whether the host has accepted any request since the last refusal.
     has_accepted: bool,
-    this: RequestCounts,
-    last: RequestCounts,
+    this_second: RequestCounts,
+    last_second: RequestCounts,
 }
 
 /// An estimated rate that grows over time.
@@ -91,35 +91,39 @@ impl Rate {
         Rate {
             most: most.map(f64::from),
             estimate: None,
-            next: now,
+            next_permitted: now,
             pause_end: now,
             pause: Duration::ZERO,
-            refused: None,
+            last_refusal: None,
             has_accepted: false,
-            this: RequestCounts::new(now),
-            last: RequestCounts::new(now),
+            this_second: RequestCounts::new(now),
+            last_second: RequestCounts::new(now),
         }
     }
 
     /// Returns the time until the next request is permitted. Zero if it is permitted now.
-    pub(super) fn wait(&self, now: Instant) -> Duration {
-        self.next.max(self.pause_end).saturating_duration_since(now)
+    pub(super) fn time_until_permitted(&self, now: Instant) -> Duration {
+        self.next_permitted
+            .max(self.pause_end)
+            .saturating_duration_since(now)
     }
 
     /// Counts a request that is being sent.
     pub(super) fn count_sent(&mut self, now: Instant) {
-        self.count(now);
-        self.this.sent += 1;
-        if let Some(rate) = self.current(now) {
-            let due = self.next.max(now.checked_sub(SLACK).unwrap_or(now));
-            self.next = due + Duration::from_secs_f64(rate.recip());
+        self.advance_second(now);
+        self.this_second.sent += 1;
+        if let Some(rate) = self.current_limit(now) {
+            let due = self
+                .next_permitted
+                .max(now.checked_sub(SLACK).unwrap_or(now));
+            self.next_permitted = due + Duration::from_secs_f64(rate.recip());
         }
     }
 
     /// Records that the host accepted the request that was sent at `sent`.
     pub(super) fn count_accepted(&mut self, sent: Instant) {
-        self.this.accepted += 1;
-        if self.refused.is_none_or(|refused| sent > refused) {
+        self.this_second.accepted += 1;
+        if self.last_refusal.is_none_or(|refused| sent > refused) {
             self.has_accepted = true;
             self.pause = Duration::ZERO;
         }
@@ -128,41 +132,41 @@ impl Rate {
     /// Records that the host refused the request that was sent at `sent`. If the host requests a
     /// pause, no request is permitted for the time `wish`.
     pub(super) fn count_refused(&mut self, sent: Instant, now: Instant, wish: Option<Duration>) {
-        self.count(now);
+        self.advance_second(now);
         if let Some(wish) = wish {
             self.pause_end = self.pause_end.max(now + wish);
         }
         // A request that was already in transit at the last refusal is not a new sign of overload.
-        if self.refused.is_some_and(|refused| sent <= refused) {
+        if self.last_refusal.is_some_and(|refused| sent <= refused) {
             return;
         }
         self.pause = (self.pause * 2).clamp(PAUSE, LONGEST);
         self.pause_end = self.pause_end.max(now + self.pause);
-        self.reduce(now);
-        self.refused = Some(now);
+        self.reduce_rate(now);
+        self.last_refusal = Some(now);
         self.has_accepted = false;
     }
 
-    fn reduce(&mut self, now: Instant) {
-        let sent = self.this.sent.max(self.last.sent);
-        let taken = f64::from(self.this.accepted.max(self.last.accepted));
+    fn reduce_rate(&mut self, now: Instant) {
+        let sent = self.this_second.sent.max(self.last_second.sent);
+        let taken = f64::from(self.this_second.accepted.max(self.last_second.accepted));
         let rate = match self.current_estimate(now) {
-            Some(rate) if self.has_accepted => rate.min(taken.max(LEAST)),
+            Some(rate) if self.has_accepted => rate.min(taken.max(MIN_RATE)),
             // While the host accepts no request at all, the rate stays unchanged.
-            Some(rate) => rate / LESS,
-            None if sent >= MANY => taken.max(f64::from(MANY)),
+            Some(rate) => rate / DECREASE_FACTOR,
+            None if sent >= MIN_REQUESTS_TO_REDUCE => taken.max(f64::from(MIN_REQUESTS_TO_REDUCE)),
             None => return,
         };
         self.estimate = Some(EstimatedRate {
-            rate: (rate * LESS).max(LEAST),
-            growth: (rate * MORE).max(LEAST),
+            rate: (rate * DECREASE_FACTOR).max(MIN_RATE),
+            growth: (rate * INCREASE_FRACTION).max(MIN_RATE),
             since: self.pause_end,
         });
     }
 
     /// Returns the number of requests per second that are permitted now. Returns `None` if the rate
     /// is unbounded.
-    fn current(&self, now: Instant) -> Option<f64> {
+    fn current_limit(&self, now: Instant) -> Option<f64> {
         match (self.most, self.current_estimate(now)) {
             (Some(most), Some(seeming)) => Some(most.min(seeming)),
             (most, seeming) => most.or(seeming),
@@ -172,21 +176,21 @@ impl Rate {
     fn current_estimate(&self, now: Instant) -> Option<f64> {
         let seems = self.estimate?;
         let time = now.saturating_duration_since(seems.since);
-        (time < FORGOTTEN).then_some(seems.rate + seems.growth * time.as_secs_f64())
+        (time < ESTIMATE_LIFETIME).then_some(seems.rate + seems.growth * time.as_secs_f64())
     }
 
     /// Starts counting the requests of a new second if the counted second has elapsed.
-    fn count(&mut self, now: Instant) {
-        let age = now.saturating_duration_since(self.this.since);
+    fn advance_second(&mut self, now: Instant) {
+        let age = now.saturating_duration_since(self.this_second.since);
         if age < SECOND {
             return;
         }
-        self.last = if age < 2 * SECOND {
-            self.this
+        self.last_second = if age < 2 * SECOND {
+            self.this_second
         } else {
             RequestCounts::new(now)
         };
-        self.this = RequestCounts::new(now);
+        self.this_second = RequestCounts::new(now);
     }
 }
 
@@ -217,7 +221,7 @@ mod tests {
                 }
                 false
             });
-            while under_way.len() < connections && rate.wait(now).is_zero() {
+            while under_way.len() < connections && rate.time_until_permitted(now).is_zero() {
                 rate.count_sent(now);
                 let this = (now - begun).as_secs();
                 if this > second {
@@ -254,8 +258,8 @@ mod tests {
         let mut sent = Vec::new();
         let mut now = begun;
         while sent.len() < 500 {
-            now += rate.wait(now) + Duration::from_micros(300);
-            if rate.wait(now).is_zero() {
+            now += rate.time_until_permitted(now) + Duration::from_micros(300);
+            if rate.time_until_permitted(now).is_zero() {
                 rate.count_sent(now);
                 sent.push(now);
             }
@@ -280,14 +284,14 @@ mod tests {
         rate.count_sent(begun);
         let wish = Duration::from_secs(7);
         rate.count_refused(begun, begun, Some(wish));
-        assert_eq!(rate.wait(begun), wish);
+        assert_eq!(rate.time_until_permitted(begun), wish);
         // Few requests were sent, so the rate is not limited afterwards.
         let after = begun + wish;
-        assert_eq!(rate.wait(after), Duration::ZERO);
+        assert_eq!(rate.time_until_permitted(after), Duration::ZERO);
         for _ in 0..100 {
             rate.count_sent(after);
         }
-        assert_eq!(rate.wait(after), Duration::ZERO);
+        assert_eq!(rate.time_until_permitted(after), Duration::ZERO);
     }
 
     /// No request is accepted for a minute. The pauses grow up to their limit, and the rate stays.
@@ -304,15 +308,15 @@ mod tests {
         let mut now = begun + PAUSE;
         rate.count_refused(begun, now, None);
         for _ in 0..60 {
-            assert!(rate.wait(now) <= LONGEST);
-            now += rate.wait(now);
+            assert!(rate.time_until_permitted(now) <= LONGEST);
+            now += rate.time_until_permitted(now);
             rate.count_sent(now);
             now += Duration::from_millis(10);
             rate.count_refused(now - Duration::from_millis(10), now, None);
         }
-        let current = rate.current(now).unwrap();
+        let current = rate.current_limit(now).unwrap();
         assert!((60.0..110.0).contains(&current), "{current}");
-        let later = now + FORGOTTEN + LONGEST;
-        assert_eq!(rate.current(later), None);
+        let later = now + ESTIMATE_LIFETIME + LONGEST;
+        assert_eq!(rate.current_limit(later), None);
     }
 }

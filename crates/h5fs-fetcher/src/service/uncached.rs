@@ -26,7 +26,7 @@ impl GivenWarnings {
         state: &ObjectState,
         has_weak_tags: bool,
     ) -> Option<String> {
-        let reason = reason(state, has_weak_tags)?;
+        let reason = uncached_reason(state, has_weak_tags)?;
         let mut told = lock(&self.objects);
         let is_new = told.len() < limits::EARLY_LINES && told.insert(shown.to_owned());
         is_new.then(|| format!("{shown}: not cached on disk: {reason}"))
@@ -41,7 +41,7 @@ impl GivenWarnings {
 }
 
 /// Returns the reason why an object in this state is not cached, if there is one.
-fn reason(state: &ObjectState, has_weak_tags: bool) -> Option<&'static str> {
+fn uncached_reason(state: &ObjectState, has_weak_tags: bool) -> Option<&'static str> {
     if state.has_strong_tag() {
         return None;
     }
@@ -79,7 +79,7 @@ mod tests {
             (b"abc", false, "quotes"),
             (b"\0sample", false, "neither"),
         ] {
-            assert!(reason(&state(etag), weak).unwrap().contains(word));
+            assert!(uncached_reason(&state(etag), weak).unwrap().contains(word));
         }
         let many = (0..100).filter_map(|number| {
             let shown = format!("http://h/{number}");

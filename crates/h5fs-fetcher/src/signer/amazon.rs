@@ -24,21 +24,21 @@ use crate::client::HttpClient;
 use crate::fetch_error::{FetchError, Remedy};
 use crate::hosts;
 use crate::settings::RemoteSettings;
-use crate::signer::files::{CredentialFiles, Services, no_credentials};
+use crate::signer::files::{CredentialFiles, CredentialServiceClient, no_credentials_message};
 use crate::signer::profile;
 
 /// Hint that is added to the error if no credentials are found.
-const PUBLIC: &str = "for a public bucket, use `anonymous`";
+const PUBLIC_BUCKET_HINT: &str = "for a public bucket, use `anonymous`";
 
 /// An access key and its secret.
-pub(super) type Keys = (String, String);
+pub(super) type AccessKeyPair = (String, String);
 
 /// The credentials that sign the requests of one mount.
 pub(crate) struct Signer {
     settings: RemoteSettings,
     client: Arc<HttpClient>,
     files: CredentialFiles,
-    keys: Option<Keys>,
+    keys: Option<AccessKeyPair>,
     inner: Mutex<RegionalSigner>,
 }
 
@@ -54,9 +54,9 @@ impl Signer {
         settings: &RemoteSettings,
         client: Arc<HttpClient>,
         region: &str,
-        (files, keys): (CredentialFiles, Option<Keys>),
+        (files, keys): (CredentialFiles, Option<AccessKeyPair>),
     ) -> Self {
-        let signer = signer(settings, &client, (&files, keys.as_ref()), region);
+        let signer = create_signer(settings, &client, (&files, keys.as_ref()), region);
         Signer {
             settings: settings.clone(),
             client,
@@ -96,17 +96,17 @@ impl Signer {
         let empty = HeaderValue::from_static(EMPTY_STRING_SHA256);
         head.headers
             .insert(HeaderName::from_static("x-amz-content-sha256"), empty);
-        let signed = wait(signer.sign(&mut head, None));
+        let signed = block_on(signer.sign(&mut head, None));
         signed.map_err(|error| {
             // The error text of reqsign may quote the content of a file.
             log::debug!("no credentials: {}", error.kind());
             let reason =
                 profile::missing_credentials_reason(&self.settings, |path| self.files.open(path));
-            let reason = reason.or_else(refused_service);
-            let reason = reason.unwrap_or_else(|| PUBLIC.to_owned());
+            let reason = reason.or_else(refused_service_reason);
+            let reason = reason.unwrap_or_else(|| PUBLIC_BUCKET_HINT.to_owned());
             FetchError {
                 failure: Failure::Denied,
-                text: no_credentials(&reason),
+                text: no_credentials_message(&reason),
                 remedy: if error.is_retryable() {
                     Remedy::Retry(None)
                 } else {
@@ -122,19 +122,19 @@ impl Signer {
     pub(super) fn renew(&self) {
         let mut inner = lock(&self.inner);
         let from = (&self.files, self.keys.as_ref());
-        inner.signer = signer(&self.settings, &self.client, from, &inner.region);
+        inner.signer = create_signer(&self.settings, &self.client, from, &inner.region);
     }
 }
 
-fn signer(
+fn create_signer(
     settings: &RemoteSettings,
     client: &Arc<HttpClient>,
-    (files, keys): (&CredentialFiles, Option<&Keys>),
+    (files, keys): (&CredentialFiles, Option<&AccessKeyPair>),
     region: &str,
 ) -> reqsign_core::Signer<Credential> {
     let context = reqsign_core::Context::new()
         .with_file_read(files.clone())
-        .with_http_send(Services(Arc::clone(client)))
+        .with_http_send(CredentialServiceClient(Arc::clone(client)))
         .with_env(OsEnv);
     let request_signer = RequestSigner::new("s3", region);
     if let Some((key, secret)) = keys {
@@ -158,7 +158,7 @@ fn signer(
 
 /// Returns the reason why the credentials service that the environment names is not used. Returns
 /// `None` if the service may be used, or if the environment names none.
-fn refused_service() -> Option<String> {
+fn refused_service_reason() -> Option<String> {
     const NAMES: [&str; 2] = [
         "AWS_CONTAINER_CREDENTIALS_FULL_URI",
         "AWS_EC2_METADATA_SERVICE_ENDPOINT",
@@ -174,7 +174,7 @@ fn refused_service() -> Option<String> {
 }
 
 /// Runs a future of the signer to its end. The signer itself only makes blocking calls.
-fn wait<T>(future: impl Future<Output = T>) -> T {
+fn block_on<T>(future: impl Future<Output = T>) -> T {
     struct UnparkWaker(Thread);
 
     impl Wake for UnparkWaker {

@@ -22,7 +22,7 @@ use ring::hmac;
 
 use crate::fetch_error::FetchError;
 use crate::settings::RemoteSettings;
-use crate::signer::files::{CredentialFiles, no_credentials};
+use crate::signer::files::{CredentialFiles, no_credentials_message};
 use crate::signer::profile;
 
 /// The credentials and the server of a storage account, from the options and the environment.
@@ -64,10 +64,10 @@ impl AzureAccount {
         let signature = variable("AZURE_STORAGE_SAS_TOKEN");
         let key = variable("AZURE_STORAGE_KEY").map(|text| {
             let wrong = || Error::Usage("AZURE_STORAGE_KEY is not a key".to_owned());
-            key(&text).ok_or_else(wrong)
+            parse_key(&text).ok_or_else(wrong)
         });
         Ok(AzureAccount {
-            signature: signature.map(|text| plain(&text).to_owned()),
+            signature: signature.map(|text| strip_question_mark(&text).to_owned()),
             endpoint: None,
             key: key.transpose()?,
         })
@@ -88,10 +88,12 @@ impl AzureAccount {
                     return Err("it belongs to another account".to_owned());
                 }
                 "AccountKey" => {
-                    let key = key(value).ok_or("its AccountKey is not a key")?;
+                    let key = parse_key(value).ok_or("its AccountKey is not a key")?;
                     account.key = Some(key);
                 }
-                "SharedAccessSignature" => account.signature = Some(plain(value).to_owned()),
+                "SharedAccessSignature" => {
+                    account.signature = Some(strip_question_mark(value).to_owned())
+                }
                 "BlobEndpoint" => {
                     let location = Location::parse(value.into()).ok();
                     let url = location.and_then(|location| location.url().cloned());
@@ -143,7 +145,7 @@ impl AccountKey {
             return Ok(headers);
         }
         let Some(key) = &self.key else {
-            let text = no_credentials("for a public container, use `anonymous`");
+            let text = no_credentials_message("for a public container, use `anonymous`");
             return Err(FetchError::new(Failure::Denied, text));
         };
         let wrong = || FetchError::permanent("requests cannot be signed");
@@ -151,7 +153,7 @@ impl AccountKey {
         let date = date.map_err(|_| wrong())?;
         let date = HeaderValue::from_str(&date).map_err(|_| wrong())?;
         headers.insert(HeaderName::from_static("x-ms-date"), date);
-        let text = signed_text(&self.account, uri, &headers);
+        let text = string_to_sign(&self.account, uri, &headers);
         let signature = BASE64_STANDARD.encode(hmac::sign(key, text.as_bytes()));
         let value = format!("SharedKey {}:{signature}", self.account);
         let mut value = HeaderValue::from_str(&value).map_err(|_| wrong())?;
@@ -162,7 +164,7 @@ impl AccountKey {
 }
 
 /// Returns the string-to-sign of a GET request, from which the signature is computed.
-fn signed_text(account: &str, uri: &Uri, headers: &HeaderMap) -> String {
+fn string_to_sign(account: &str, uri: &Uri, headers: &HeaderMap) -> String {
     const STANDARD: [HeaderName; 11] = [
         header::CONTENT_ENCODING,
         header::CONTENT_LANGUAGE,
@@ -207,13 +209,13 @@ fn signed_text(account: &str, uri: &Uri, headers: &HeaderMap) -> String {
     text
 }
 
-fn key(text: &str) -> Option<hmac::Key> {
+fn parse_key(text: &str) -> Option<hmac::Key> {
     let bytes = BASE64_STANDARD.decode(text.trim()).ok()?;
     (!bytes.is_empty()).then(|| hmac::Key::new(hmac::HMAC_SHA256, &bytes))
 }
 
 /// Removes the leading `?` that Azure's portal adds to a shared access signature.
-fn plain(signature: &str) -> &str {
+fn strip_question_mark(signature: &str) -> &str {
     let signature = signature.trim();
     signature.strip_prefix('?').unwrap_or(signature)
 }
@@ -235,13 +237,13 @@ mod tests {
         ] {
             headers.insert(name, HeaderValue::from_static(value));
         }
-        let text = signed_text("myaccount", &uri.parse().unwrap(), &headers);
+        let text = string_to_sign("myaccount", &uri.parse().unwrap(), &headers);
         let wanted = "GET\n\n\n\n\n\n\n\n\n\n\n\nx-ms-date:Fri, 26 Jun 2015 23:39:12 GMT\n\
                       x-ms-version:2015-02-21\n/myaccount/mycontainer\ncomp:metadata\n\
                       restype:container\ntimeout:20";
         assert_eq!(text, wanted);
         headers.insert(header::RANGE, HeaderValue::from_static("bytes=0-9"));
-        let text = signed_text("a", &"http://h/a/c/b%20c?x=%2F".parse().unwrap(), &headers);
+        let text = string_to_sign("a", &"http://h/a/c/b%20c?x=%2F".parse().unwrap(), &headers);
         assert!(text.contains("\n\nbytes=0-9\nx-ms-date"), "{text}");
         assert!(text.ends_with("/a/a/c/b%20c\nx:/"), "{text}");
     }

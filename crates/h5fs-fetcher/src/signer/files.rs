@@ -17,7 +17,7 @@ use crate::limits;
 use crate::signer::profile;
 
 /// Returns the message that no valid credentials are found. `reason` is a reason or a hint.
-pub(super) fn no_credentials(reason: &str) -> String {
+pub(super) fn no_credentials_message(reason: &str) -> String {
     format!("no valid credentials are found ({reason})")
 }
 
@@ -47,7 +47,7 @@ impl CredentialFiles {
             Ok((path, opener))
         });
         let all = opened.collect::<io::Result<_>>();
-        let failed = |error| Error::io(&error, "starting the process that opens credentials");
+        let failed = |error| Error::from_io(&error, "starting the process that opens credentials");
         all.map(CredentialFiles).map_err(failed)
     }
 
@@ -75,15 +75,15 @@ impl FileRead for CredentialFiles {
 
 /// An HTTP client through which the signers' libraries request credentials from the services that
 /// issue them.
-pub(super) struct Services(pub(super) Arc<HttpClient>);
+pub(super) struct CredentialServiceClient(pub(super) Arc<HttpClient>);
 
-impl std::fmt::Debug for Services {
+impl std::fmt::Debug for CredentialServiceClient {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Services")
     }
 }
 
-impl HttpSend for Services {
+impl HttpSend for CredentialServiceClient {
     async fn http_send(&self, request: Request<Bytes>) -> reqsign_core::Result<Response<Bytes>> {
         let failed = |_| reqsign_core::Error::unexpected("a service of credentials");
         if !hosts::may_give_credentials(request.uri()) {
@@ -99,7 +99,7 @@ impl HttpSend for Services {
             .send(request, false, self.0.step_timeout)
             .map_err(failed)?;
         let body = answer
-            .text(limits::AWS_FILE, self.0.step_timeout)
+            .read_body_within(limits::AWS_FILE, self.0.step_timeout)
             .map_err(failed)?;
         let mut response = Response::new(Bytes::from(body));
         *response.status_mut() = answer.status;

@@ -29,17 +29,17 @@ use crate::fetch_error::{FetchError, Remedy};
 use crate::hosts;
 use crate::limits;
 use crate::settings::RemoteSettings;
-use crate::signer::files::{CredentialFiles, no_credentials};
+use crate::signer::files::{CredentialFiles, no_credentials_message};
 use crate::signer::profile;
 
 /// The permission that a token is requested for.
 const SCOPE: &str = "https://www.googleapis.com/auth/devstorage.read_only";
 
 /// Address of the metadata service on a machine in Google Cloud.
-const MACHINE: &str = "169.254.169.254";
+const METADATA_ADDRESS: &str = "169.254.169.254";
 
 /// Time before its expiry at which a token is replaced.
-const EARLY: Duration = Duration::from_secs(60);
+const EXPIRY_MARGIN: Duration = Duration::from_secs(60);
 
 /// The origin of access tokens.
 enum TokenOrigin {
@@ -61,7 +61,7 @@ pub(crate) struct AccessTokens {
     cached_token: Mutex<Option<Token>>,
     /// Whether any token has been received. Until then, an unreachable metadata service means that
     /// the machine is not in Google Cloud.
-    has_begun: AtomicBool,
+    has_received_token: AtomicBool,
 }
 
 /// The credentials that a file contains, or those of the machine.
@@ -80,14 +80,14 @@ struct Token {
 
 /// Returns the path of the credentials file that the options or the environment name. Otherwise
 /// returns the usual path, if a file exists there.
-pub(crate) fn file(settings: &RemoteSettings) -> Option<PathBuf> {
+pub(crate) fn credentials_file(settings: &RemoteSettings) -> Option<PathBuf> {
     if let Some(file) = &settings.credentials {
         return Some(profile::expand_home(file.clone()));
     }
     const VARIABLE: &str = "GOOGLE_APPLICATION_CREDENTIALS";
     const USUAL: &str = ".config/gcloud/application_default_credentials.json";
     if std::env::var_os(VARIABLE).is_some_and(|path| !path.is_empty()) {
-        return profile::file(VARIABLE, USUAL);
+        return profile::file_from_variable(VARIABLE, USUAL);
     }
     let of_tools = std::env::var_os("CLOUDSDK_CONFIG").filter(|path| !path.is_empty());
     let usual = match of_tools {
@@ -117,7 +117,7 @@ impl AccessTokens {
             file,
             found,
             cached_token: Mutex::default(),
-            has_begun: AtomicBool::new(false),
+            has_received_token: AtomicBool::new(false),
         })
     }
 
@@ -171,11 +171,11 @@ impl AccessTokens {
         };
         let found = found.as_ref().unwrap_or(&self.found);
         let request = found
-            .request()
+            .token_request()
             .ok_or_else(|| self.no_credentials(Remedy::None))?;
         let answer = self.client.send(request, false, self.client.step_timeout);
-        let is_vain =
-            matches!(found.origin, TokenOrigin::Machine) && !self.has_begun.load(Ordering::Relaxed);
+        let is_vain = matches!(found.origin, TokenOrigin::Machine)
+            && !self.has_received_token.load(Ordering::Relaxed);
         let mut answer = answer.map_err(|trouble| {
             self.no_credentials(if is_vain {
                 Remedy::None
@@ -183,10 +183,10 @@ impl AccessTokens {
                 trouble.remedy
             })
         })?;
-        let body = answer.text(limits::AWS_FILE, self.client.step_timeout)?;
+        let body = answer.read_body_within(limits::AWS_FILE, self.client.step_timeout)?;
         let remedy = match answer.status.as_u16() {
             200 => {
-                self.has_begun.store(true, Ordering::Relaxed);
+                self.has_received_token.store(true, Ordering::Relaxed);
                 return token(&body).ok_or_else(|| self.no_credentials(Remedy::None));
             }
             429 | 500..=599 => Remedy::Retry(None),
@@ -202,7 +202,7 @@ impl AccessTokens {
         };
         FetchError {
             failure: Failure::Denied,
-            text: no_credentials(&reason),
+            text: no_credentials_message(&reason),
             remedy,
         }
     }
@@ -212,7 +212,7 @@ impl GoogleCredentials {
     fn from_machine() -> Result<Self> {
         let host = std::env::var("GCE_METADATA_HOST").ok();
         let host = host.filter(|host| !host.is_empty());
-        let host = host.unwrap_or_else(|| MACHINE.to_owned());
+        let host = host.unwrap_or_else(|| METADATA_ADDRESS.to_owned());
         let path = "computeMetadata/v1/instance/service-accounts/default/token";
         let server = format!("http://{host}/{path}").parse().ok();
         // The response contains a secret.
@@ -244,10 +244,10 @@ impl GoogleCredentials {
         let text = |name: &str| file.get(name).and_then(Value::as_str);
         let origin = match text("type")? {
             "service_account" => {
-                let key = RsaKeyPair::from_pkcs8(&pem(text("private_key")?)?).ok()?;
+                let key = RsaKeyPair::from_pkcs8(&decode_pem_key(text("private_key")?)?).ok()?;
                 TokenOrigin::Account(text("client_email")?.to_owned(), Box::new(key))
             }
-            "authorized_user" => TokenOrigin::User(form(&[
+            "authorized_user" => TokenOrigin::User(encode_form(&[
                 ("grant_type", "refresh_token"),
                 ("client_id", text("client_id")?),
                 ("client_secret", text("client_secret")?),
@@ -270,7 +270,7 @@ impl GoogleCredentials {
 
     /// Returns the HTTP request for a new access token, or `None` if the request cannot be built or
     /// signed.
-    fn request(&self) -> Option<Request<Vec<u8>>> {
+    fn token_request(&self) -> Option<Request<Vec<u8>>> {
         let form = match &self.origin {
             TokenOrigin::Machine => {
                 let request = Request::get(self.server.clone());
@@ -282,11 +282,11 @@ impl GoogleCredentials {
             TokenOrigin::User(form) => form.clone(),
             TokenOrigin::Account(name, key) => {
                 let now = SystemTime::UNIX_EPOCH.elapsed().ok()?.as_secs();
-                form(&[
+                encode_form(&[
                     ("grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer"),
                     (
                         "assertion",
-                        &assertion(name, key, &self.server.to_string(), now)?,
+                        &signed_assertion(name, key, &self.server.to_string(), now)?,
                     ),
                 ])
             }
@@ -300,7 +300,7 @@ impl GoogleCredentials {
 }
 
 /// Encodes names and values as the body of an HTML form.
-fn form(pairs: &[(&str, &str)]) -> String {
+fn encode_form(pairs: &[(&str, &str)]) -> String {
     let pairs = pairs
         .iter()
         .map(|(name, value)| format!("{name}={}", percent_encode(value, IN_QUERY)));
@@ -309,7 +309,7 @@ fn form(pairs: &[(&str, &str)]) -> String {
 
 /// Returns the signed JSON Web Token with which a service account requests an access token; RFC
 /// 7519.
-fn assertion(name: &str, key: &RsaKeyPair, server: &str, now: u64) -> Option<String> {
+fn signed_assertion(name: &str, key: &RsaKeyPair, server: &str, now: u64) -> Option<String> {
     let claims = json!({
         "iss": name,
         "scope": SCOPE,
@@ -335,7 +335,7 @@ fn assertion(name: &str, key: &RsaKeyPair, server: &str, now: u64) -> Option<Str
 }
 
 /// Decodes the private key between the lines `BEGIN` and `END` of a PEM text; RFC 7468.
-fn pem(text: &str) -> Option<Vec<u8>> {
+fn decode_pem_key(text: &str) -> Option<Vec<u8>> {
     let (_, behind) = text.split_once("-----BEGIN PRIVATE KEY-----")?;
     let (inner, _) = behind.split_once("-----END PRIVATE KEY-----")?;
     let inner: String = inner.split_whitespace().collect();
@@ -352,7 +352,7 @@ fn token(body: &[u8]) -> Option<Token> {
         .get("expires_in")
         .and_then(Value::as_u64)
         .unwrap_or(0);
-    let life = Duration::from_secs(life.min(24 * 3600)).saturating_sub(EARLY);
+    let life = Duration::from_secs(life.min(24 * 3600)).saturating_sub(EXPIRY_MARGIN);
     Some(Token {
         header,
         until: Instant::now() + life,
@@ -384,7 +384,7 @@ mod tests {
     }
 
     fn body(found: &GoogleCredentials) -> String {
-        let request = found.request().unwrap();
+        let request = found.token_request().unwrap();
         assert_eq!(request.uri(), "https://oauth2.googleapis.com/token");
         String::from_utf8(request.into_body()).unwrap()
     }

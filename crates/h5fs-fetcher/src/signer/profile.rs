@@ -24,7 +24,7 @@ pub(crate) struct Profile {
 /// Returns the region and the server for S3. Options take precedence over the environment, and the
 /// environment over the profile.
 pub(crate) fn find_profile(settings: &RemoteSettings) -> Profile {
-    let profile = of_file(settings);
+    let profile = read_profile(settings);
     let variable = |name: &&str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let region = ["AWS_REGION", "AWS_DEFAULT_REGION"]
         .iter()
@@ -68,7 +68,7 @@ pub(crate) fn missing_credentials_reason(
     ];
     let files: Vec<_> = files
         .into_iter()
-        .filter_map(|(variable, usual)| file(variable, usual))
+        .filter_map(|(variable, usual)| file_from_variable(variable, usual))
         .collect();
     is_named
         .then(|| missing_profile_reason(&files, &profile_name(settings), open))
@@ -100,30 +100,32 @@ fn missing_profile_reason(
 
 /// Returns whether a file contains the section of a profile.
 fn has_section(text: &str, wanted: &str) -> bool {
-    text.lines().filter_map(section).any(|name| name == wanted)
+    text.lines()
+        .filter_map(profile_of_section)
+        .any(|name| name == wanted)
 }
 
 /// Returns the name of the profile whose section starts with this line.
-fn section(line: &str) -> Option<&str> {
+fn profile_of_section(line: &str) -> Option<&str> {
     let section = line.trim().strip_prefix('[')?.strip_suffix(']')?.trim();
     Some(section.strip_prefix("profile").unwrap_or(section).trim())
 }
 
 /// Returns the path of the file that the environment variable `variable` names. Otherwise returns
 /// the path `usual` in the user's home directory.
-pub(crate) fn file(variable: &str, usual: &str) -> Option<PathBuf> {
+pub(crate) fn file_from_variable(variable: &str, usual: &str) -> Option<PathBuf> {
     match std::env::var_os(variable) {
         Some(path) => Some(expand_home(path.into())),
         None => std::env::home_dir().map(|home| home.join(usual)),
     }
 }
 
-fn of_file(settings: &RemoteSettings) -> Profile {
-    let path = file("AWS_CONFIG_FILE", ".aws/config");
+fn read_profile(settings: &RemoteSettings) -> Profile {
+    let path = file_from_variable("AWS_CONFIG_FILE", ".aws/config");
     let text = path
         .and_then(|path| read_small_file(File::open(path).ok()?).ok())
         .unwrap_or_default();
-    parse(&text, &profile_name(settings))
+    parse_profile(&text, &profile_name(settings))
 }
 
 /// Returns the credentials files that the options or the environment name. Each file is opened
@@ -137,7 +139,7 @@ pub(crate) fn credentials_files(settings: &RemoteSettings) -> Vec<PathBuf> {
     ];
     match &settings.credentials {
         Some(file) => vec![expand_home(file.clone())],
-        None => variables(VARIABLES).map(expand_home).collect(),
+        None => paths_from_variables(VARIABLES).map(expand_home).collect(),
     }
 }
 
@@ -152,9 +154,9 @@ pub(crate) fn expand_home(path: PathBuf) -> PathBuf {
 /// Returns the files that the sandboxed fetcher opens itself: the files of the resolver,
 /// certificates, and possibly `~/.aws`. `~/.aws` is included if requests are signed and no other
 /// file was named. The permission for a file does not extend to a later file with the same name.
-pub(crate) fn files(settings: &RemoteSettings, is_signed: bool) -> Vec<PathBuf> {
+pub(crate) fn readable_files(settings: &RemoteSettings, is_signed: bool) -> Vec<PathBuf> {
     const OF_THE_SYSTEM: &[&str] = &[
-        RESOLVER,
+        RESOLVER_FILE,
         "/etc/hosts",
         "/etc/host.conf",
         "/etc/gai.conf",
@@ -178,14 +180,14 @@ pub(crate) fn files(settings: &RemoteSettings, is_signed: bool) -> Vec<PathBuf> 
     let of_the_system = OF_THE_SYSTEM.iter().map(PathBuf::from);
     of_the_system
         .chain(resolver_directory())
-        .chain(variables(&["SSL_CERT_FILE"]))
+        .chain(paths_from_variables(&["SSL_CERT_FILE"]))
         .chain(std::env::split_paths(&directories))
         .chain(home.map(|home| home.join(".aws")))
         .collect()
 }
 
 /// The resolver's list of name servers.
-const RESOLVER: &str = "/etc/resolv.conf";
+const RESOLVER_FILE: &str = "/etc/resolv.conf";
 
 /// Directories that contain only lists of name servers. The programs that own them replace their
 /// file whenever the network changes.
@@ -194,7 +196,7 @@ const RESOLVER_DIRECTORIES: &[&str] = &["/run/connman", "/run/resolvconf", "/run
 /// Returns the directory of the program that writes the list of name servers, if `/etc/resolv.conf`
 /// is a link into that directory.
 fn resolver_directory() -> Option<PathBuf> {
-    let real = Path::new(RESOLVER).canonicalize().ok()?;
+    let real = Path::new(RESOLVER_FILE).canonicalize().ok()?;
     let directory = real.parent()?;
     is_of_resolver(directory).then(|| directory.to_owned())
 }
@@ -204,7 +206,7 @@ fn is_of_resolver(directory: &Path) -> bool {
     known.any(|known| directory == Path::new(known))
 }
 
-fn variables(names: &[&str]) -> impl Iterator<Item = PathBuf> {
+fn paths_from_variables(names: &[&str]) -> impl Iterator<Item = PathBuf> {
     let values = names.iter().filter_map(std::env::var_os);
     values.filter(|value| !value.is_empty()).map(PathBuf::from)
 }
@@ -217,13 +219,13 @@ pub(crate) fn read_small_file(file: File) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-fn parse(text: &str, wanted: &str) -> Profile {
+fn parse_profile(text: &str, wanted: &str) -> Profile {
     let mut profile = Profile::default();
     let mut is_wanted = false;
     for line in text.lines() {
         // An indented line belongs to the setting above it.
         let is_nested = line.starts_with([' ', '\t']);
-        if let Some(name) = section(line) {
+        if let Some(name) = profile_of_section(line) {
             is_wanted = name == wanted;
         } else if let (true, false, Some((key, value))) =
             (is_wanted, is_nested, line.split_once('='))
@@ -293,8 +295,11 @@ mod tests {
             endpoint: Some("http://127.0.0.1:9000".to_owned()),
             is_dual: true,
         };
-        assert_eq!(parse(text, "lab"), lab);
-        assert_eq!(parse(text, "default").region.as_deref(), Some("us-west-2"));
-        assert_eq!(parse(text, "other"), Profile::default());
+        assert_eq!(parse_profile(text, "lab"), lab);
+        assert_eq!(
+            parse_profile(text, "default").region.as_deref(),
+            Some("us-west-2")
+        );
+        assert_eq!(parse_profile(text, "other"), Profile::default());
     }
 }

@@ -120,7 +120,7 @@ fn a_handshake_that_drips_is_given_up() {
         }
     });
     let connection = fetcher(&source, &quick());
-    assert_eq!(cause(open(&connection, "")), Some(Cause::Failed));
+    assert_eq!(cause(open(&connection, "")), Some(Cause::Unavailable));
     assert!(came.load(std::sync::atomic::Ordering::Relaxed) > 1);
 }
 

@@ -117,7 +117,7 @@ fn the_tags_of_a_listing_are_left_out_where_they_are_weak() {
         let (names, _) = fetcher("s3://bucket/d/", &settings)
             .list(b"", b"", &|| true)
             .unwrap();
-        let ListedType::Object(state) = &names[0].named else {
+        let ListedType::Object(state) = &names[0].entry_type else {
             panic!("no object");
         };
         assert_eq!(state.etag.is_empty(), has_weak_tags);

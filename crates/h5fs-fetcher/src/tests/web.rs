@@ -17,7 +17,7 @@ fn names(connection: &Connection, prefix: &str) -> Vec<(String, ListedType)> {
     assert!(next.is_empty());
     let named = names.into_iter().map(|name| {
         let text = String::from_utf8(name.name).unwrap();
-        (text, name.named)
+        (text, name.entry_type)
     });
     named.collect()
 }
@@ -33,7 +33,10 @@ fn a_name_is_looked_up_where_it_is() {
     server.put("/x.h5", vec![1]);
     let connection = fetcher(&server.url("/d/"), &quick());
     let listed = names(&connection, "");
-    let wanted = [("a.h5", ListedType::Unseen), ("sub", ListedType::Prefix)];
+    let wanted = [
+        ("a.h5", ListedType::ObjectWithoutMetadata),
+        ("sub", ListedType::Prefix),
+    ];
     assert_eq!(listed, wanted.map(|(name, named)| (name.to_owned(), named)));
     for (name, length) in [("a.h5", 300), ("hidden.h5", 5)] {
         let found = names(&connection, name);
@@ -104,7 +107,7 @@ fn a_record_has_files() {
     let connection = fetcher(&server.url("/records/1/files/"), &quick());
     assert_eq!(
         names(&connection, ""),
-        [("a.h5".to_owned(), ListedType::Unseen)]
+        [("a.h5".to_owned(), ListedType::ObjectWithoutMetadata)]
     );
     assert!(
         matches!(&names(&connection, "a.h5")[..], [(_, ListedType::Object(state))] if state.length == 300)
@@ -162,8 +165,8 @@ fn a_dataset_has_files() {
     };
     let connection = fetcher(&hub.url("/datasets/o/n/resolve/main/runs/"), &settings);
     let wanted = [
-        ("a b.h5", ListedType::Unseen),
-        ("c.h5", ListedType::Unseen),
+        ("a b.h5", ListedType::ObjectWithoutMetadata),
+        ("c.h5", ListedType::ObjectWithoutMetadata),
         ("sub", ListedType::Prefix),
     ];
     assert_eq!(
@@ -202,7 +205,7 @@ fn a_dataset_has_files() {
     });
     assert_eq!(
         cause(connection.list(b"", b"", &|| true)),
-        Some(Cause::Failed)
+        Some(Cause::Unavailable)
     );
 }
 

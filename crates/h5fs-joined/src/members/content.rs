@@ -7,7 +7,7 @@ use std::sync::Arc;
 use h5fs_reader::array::{Engine, Reader};
 use h5fs_reader::error::{Cause, Error, Result};
 use h5fs_reader::model::attribute::AttributeContent;
-use h5fs_reader::model::attribute_value::{numbers, strings};
+use h5fs_reader::model::attribute_value::{decode_integers, decode_strings};
 use h5fs_reader::model::datatype::{ByteOrder, Charset, Class, StringPadding};
 use h5fs_reader::model::{Array, Container, Datatype, NodeId, Scalar, Shape};
 use h5fs_reader::wire::{Count, to_u64, to_usize};
@@ -150,7 +150,7 @@ struct IndexCheck {
 
 impl IndexCheck {
     fn add(&mut self, datatype: &Datatype, elements: &[u8]) {
-        let Some(numbers) = numbers(datatype, elements) else {
+        let Some(numbers) = decode_integers(datatype, elements) else {
             self.is_sound = false;
             return;
         };
@@ -193,7 +193,7 @@ pub(crate) fn copy_attribute(
     content: AttributeContent,
 ) -> Result<Option<AttributeContent>> {
     if matches!(content.datatype.class, Class::VariableString { .. }) {
-        let texts = strings(container, &content.datatype, &content.elements)?;
+        let texts = decode_strings(container, &content.datatype, &content.elements)?;
         let (datatype, elements) = pad_texts(&texts)?;
         return Ok(Some(AttributeContent {
             datatype,
@@ -244,7 +244,7 @@ pub(crate) fn read_elements(
     if !is_text {
         return Ok(Some(stored));
     }
-    let texts = strings(container, &array.datatype, &stored)?;
+    let texts = decode_strings(container, &array.datatype, &stored)?;
     Ok(Some(pad_texts(&texts)?.1))
 }
 

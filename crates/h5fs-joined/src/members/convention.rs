@@ -33,12 +33,12 @@ pub(crate) enum FirstDimension {
     #[default]
     Unknown,
     /// Rows of a table. The rows of all files are concatenated.
-    Following,
+    TableRows,
     /// Ends of the rows of a sparse matrix (`indptr`): one element more than the matrix has rows.
     /// The first element is omitted in every file except the first.
-    FollowingButFirst,
+    RowEnds,
     /// No rows: the arrays of all files must be equal.
-    Fixed,
+    EqualInAllFiles,
 }
 
 /// The dependence of an array's elements on the elements of another array.
@@ -49,10 +49,10 @@ pub(crate) enum Relation {
     /// The elements are row numbers of this array (HDMF `DynamicTableRegion`).
     RowsOf(Path),
     /// Each element is the end of a list in this array (HDMF `VectorIndex`).
-    EndsIn(Path),
+    ListEndsIn(Path),
     /// The array is the `indptr` of a sparse matrix with this number of columns. `entries` is an
     /// array with one element for each stored value of the matrix.
-    PointsTo { entries: Path, columns: Option<u64> },
+    SparseRowEnds { entries: Path, columns: Option<u64> },
     /// The elements are numbers of names in this array.
     Codes { names: Path, is_ordered: bool },
     /// The elements are records. Each of these fields contains numbers of names in the field's own
@@ -64,7 +64,7 @@ pub(crate) enum Relation {
     Refused(String),
     /// The array cannot be joined, for this reason, and is useless without the other arrays of its
     /// group. The group is reported instead of the array.
-    Unneeded(String),
+    RefusedWithGroup(String),
 }
 
 /// A field of records whose values are numbers of the names in an array.
@@ -92,8 +92,8 @@ impl Relation {
     pub(crate) fn target_arrays(&self) -> Vec<&Path> {
         match self {
             Relation::RowsOf(path)
-            | Relation::EndsIn(path)
-            | Relation::PointsTo { entries: path, .. }
+            | Relation::ListEndsIn(path)
+            | Relation::SparseRowEnds { entries: path, .. }
             | Relation::Codes { names: path, .. } => vec![path],
             Relation::Fields(fields) => fields.iter().map(|field| &field.names).collect(),
             _ => Vec::new(),
@@ -102,7 +102,10 @@ impl Relation {
 
     /// Returns whether the elements must not decrease, and must end at the length of another array.
     pub(crate) fn is_index(&self) -> bool {
-        matches!(self, Relation::EndsIn(_) | Relation::PointsTo { .. })
+        matches!(
+            self,
+            Relation::ListEndsIn(_) | Relation::SparseRowEnds { .. }
+        )
     }
 }
 
@@ -118,7 +121,9 @@ impl Relation {
     fn weight(&self) -> u64 {
         match self {
             Relation::Fields(fields) => u64::sum(fields.iter().map(CodedField::weight)),
-            Relation::Refused(reason) | Relation::Unneeded(reason) => allocation_size(reason.len()),
+            Relation::Refused(reason) | Relation::RefusedWithGroup(reason) => {
+                allocation_size(reason.len())
+            }
             other => u64::sum(
                 other
                     .target_arrays()
@@ -152,7 +157,7 @@ impl Convention {
     /// Creates the rules for an array with rows of a table.
     pub(super) fn new_rows() -> Self {
         Convention {
-            rows: FirstDimension::Following,
+            rows: FirstDimension::TableRows,
             ..Convention::default()
         }
     }
@@ -161,7 +166,7 @@ impl Convention {
     pub(super) fn new_names(whole: Option<Path>) -> Self {
         Convention {
             whole,
-            rows: FirstDimension::Fixed,
+            rows: FirstDimension::EqualInAllFiles,
             relation: Relation::Names,
             ..Convention::default()
         }
@@ -177,7 +182,7 @@ impl Convention {
     /// Returns the rules with a first dimension that has no rows.
     pub(super) fn with_fixed_rows(self) -> Self {
         Convention {
-            rows: FirstDimension::Fixed,
+            rows: FirstDimension::EqualInAllFiles,
             ..self
         }
     }

@@ -98,7 +98,12 @@ impl<T: Clone> PendingMember<T> {
 impl<T, M: AsRef<PendingMembers<T>>> Drop for OpeningGuard<T, M> {
     fn drop(&mut self) {
         lock(&(*self.members).as_ref().0).remove(&self.file);
-        let broke_off = || Err(Error::from_cause(Cause::Failed, "opening a file failed"));
+        let broke_off = || {
+            Err(Error::from_cause(
+                Cause::Unavailable,
+                "opening a file failed",
+            ))
+        };
         lock(&self.opening.outcome).get_or_insert_with(broke_off);
         self.opening.outcome_ready.notify_all();
     }

@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-use h5fs_conventions::dimension_names::dimension_names;
+use h5fs_conventions::dimension_names::dimension_scales_and_labels;
 use h5fs_conventions::dimensions as scales;
 use h5fs_conventions::padded::pad_array;
 use h5fs_reader::error::Result;
-use h5fs_reader::model::attribute_value::text;
+use h5fs_reader::model::attribute_value::attribute_text;
 use h5fs_reader::model::{Array, Container, NodeId};
 
 use crate::members::convention::{Convention, FirstDimension};
@@ -46,7 +46,8 @@ impl VariableLayout {
             let has_own_name = number_of(found.node) == Some(number);
             let find = |node| Ok(path_of(node).map(|path| path.to_vec()));
             let dims = array.shape.dims();
-            let (scales, labels) = dimension_names(container, found.node, dims.len(), &find)?;
+            let (scales, labels) =
+                dimension_scales_and_labels(container, found.node, dims.len(), &find)?;
             let mut keys = Vec::new();
             for axis in 0..dims.len() {
                 let scale = scales.get(axis).copied().flatten();
@@ -64,7 +65,7 @@ impl VariableLayout {
             }
             let own = layout.find_or_add_dimensions(path, array, keys);
             let is_scale = scales::is_scale(container, found.node)?;
-            let has_no_values = is_scale && scales::has_no_values(container, found.node)?;
+            let has_no_values = is_scale && scales::is_only_dimension(container, found.node)?;
             layout.variables.push(Variable {
                 path: Path::clone(path),
                 datatype: array.datatype.clone(),
@@ -250,10 +251,10 @@ fn sibling_path(path: &[u8]) -> impl Fn(Vec<u8>) -> Path {
 /// Returns the name of a scale from its attribute `NAME`. Returns `None` for a scale without
 /// values, or without a valid name.
 fn scale_name(container: &dyn Container, scale: NodeId) -> Result<Option<Vec<u8>>> {
-    if scales::has_no_values(container, scale)? {
+    if scales::is_only_dimension(container, scale)? {
         return Ok(None);
     }
-    let name = text(container, scale, b"NAME")?;
+    let name = attribute_text(container, scale, b"NAME")?;
     Ok(name.filter(|name| !name.is_empty() && !name.contains(&b'/')))
 }
 

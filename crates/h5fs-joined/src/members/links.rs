@@ -13,7 +13,7 @@ use h5fs_reader::wire::to_u64;
 use lru::LruCache;
 
 use crate::limits;
-use crate::members::opener::{OpenMember, OpenedMember};
+use crate::members::opener::{MemberFiles, OpenedMember};
 
 /// Maximum number of link target files that one file keeps open.
 const MAX_LINKED_FILES: NonZeroUsize = NonZeroUsize::new(16).unwrap();
@@ -66,7 +66,7 @@ impl OpenFile {
     }
 
     /// Returns whether no other file was opened or searched for to read the content of this file.
-    pub(super) fn is_standalone(&self) -> bool {
+    pub(super) fn has_used_no_other_files(&self) -> bool {
         self.opened.neighbours.states().is_empty()
     }
 
@@ -74,7 +74,7 @@ impl OpenFile {
     /// exist.
     fn open_external(
         &self,
-        opener: &dyn OpenMember,
+        opener: &dyn MemberFiles,
         name: &[u8],
         cancel: &CancelToken,
     ) -> Result<Option<Arc<Self>>> {
@@ -104,7 +104,7 @@ impl OpenFile {
     /// opened.
     pub(super) fn follow(
         self: &Arc<Self>,
-        opener: &dyn OpenMember,
+        opener: &dyn MemberFiles,
         here: NodeId,
         target: &LinkTarget,
     ) -> Result<Option<ObjectLocation>> {
@@ -129,7 +129,7 @@ impl OpenFile {
     /// Fails as `follow` does.
     pub(super) fn object_at(
         self: &Arc<Self>,
-        opener: &dyn OpenMember,
+        opener: &dyn MemberFiles,
         path: &[u8],
         effort: &RequestBudget,
     ) -> Result<Option<ObjectLocation>> {
@@ -148,7 +148,7 @@ impl OpenFile {
 
 /// The state of resolving a path: the current group, and the remaining names in reverse order.
 struct LinkWalk<'o> {
-    opener: &'o dyn OpenMember,
+    opener: &'o dyn MemberFiles,
     /// The budget of the request, which counts the work of all reads.
     effort: &'o RequestBudget,
     file: Arc<OpenFile>,

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits;
 use crate::members::content::{ElementSummary, TreeScalar, hash_pair};
-use crate::members::member_cache::frames::{CacheHeader, Digest, RecordFrame};
+use crate::members::member_cache::frames::{CacheFrame, CacheHeader, Digest};
 use crate::members::opener::MemberKey;
 use crate::members::scan::{AttributeList, CommonMetadata, MemberScan};
 use crate::members::skeleton::Skeleton;
@@ -29,15 +29,15 @@ use crate::paths::Path;
 const RECORD_VERSION: u32 = 6;
 
 /// The kind byte of a frame that contains a skeleton. The next constants are the other kinds.
-const SKELETON: u8 = 1;
-const ATTRIBUTES: u8 = 2;
-const ELEMENTS: u8 = 3;
-const RECORD: u8 = 4;
+const SKELETON_FRAME: u8 = 1;
+const ATTRIBUTES_FRAME: u8 = 2;
+const ELEMENTS_FRAME: u8 = 3;
+const RECORD_FRAME: u8 = 4;
 
 /// The stored scan of one member, which refers to shared data by digests.
 #[derive(Serialize, Deserialize)]
 struct MemberRecord {
-    maker: Maker,
+    maker: ProgramBuild,
     key: MemberKey,
     skeleton: Digest,
     /// Digests of the attributes of each group, followed by those of each variable.
@@ -59,7 +59,7 @@ enum SummaryRecord {
 
 /// The program build that wrote a record. Another version may scan the same file differently.
 #[derive(PartialEq, Eq, Serialize, Deserialize)]
-struct Maker {
+struct ProgramBuild {
     version: String,
     form: u32,
     /// The build's hash of a fixed text. Elements are compared by hashes, and the hash function may
@@ -67,9 +67,9 @@ struct Maker {
     hash: [u64; 2],
 }
 
-impl Maker {
+impl ProgramBuild {
     fn current() -> Self {
-        Maker {
+        ProgramBuild {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             form: RECORD_VERSION,
             hash: hash_pair(b"h5fs"),
@@ -107,9 +107,9 @@ impl<'f> MemberCache<'f> {
         let frames = head.frames(rest);
         let mut library = DecodedFrames::from_frames(&frames);
         let mut taken = HashSet::new();
-        for frame in frames.iter().filter(|frame| frame.kind == RECORD) {
+        for frame in frames.iter().filter(|frame| frame.kind == RECORD_FRAME) {
             let record = decoded::<MemberRecord>(frame.content);
-            let record = record.filter(|record| record.maker == Maker::current());
+            let record = record.filter(|record| record.maker == ProgramBuild::current());
             let Some((record, &number)) =
                 record.and_then(|own| keys.get(&own.key).map(|number| (own, number)))
             else {
@@ -136,14 +136,14 @@ impl<'f> MemberCache<'f> {
     pub(super) fn write_member(&mut self, key: MemberKey, scan: &MemberScan) {
         let mut out = Vec::new();
         let record = MemberRecord {
-            maker: Maker::current(),
+            maker: ProgramBuild::current(),
             key,
-            skeleton: self.append_if_new(SKELETON, &encoded(&*scan.skeleton), &mut out),
+            skeleton: self.append_if_new(SKELETON_FRAME, &encoded(&*scan.skeleton), &mut out),
             attributes: scan
                 .common_metadata
                 .attributes
                 .iter()
-                .map(|own| self.append_if_new(ATTRIBUTES, &encoded(&**own), &mut out))
+                .map(|own| self.append_if_new(ATTRIBUTES_FRAME, &encoded(&**own), &mut out))
                 .collect(),
             scalars: scan.common_metadata.scalars.clone(),
             lengths: scan.lengths.clone(),
@@ -154,7 +154,7 @@ impl<'f> MemberCache<'f> {
                 .map(|known| self.record_summary(known, &mut out))
                 .collect(),
         };
-        self.append_if_new(RECORD, &encoded(&record), &mut out);
+        self.append_if_new(RECORD_FRAME, &encoded(&record), &mut out);
         let Some(left) = self.remaining_bytes.checked_sub(to_u64(out.len())) else {
             self.remaining_bytes = 0;
             return;
@@ -181,14 +181,14 @@ impl<'f> MemberCache<'f> {
             ElementSummary::NotRead => SummaryRecord::Nothing,
             ElementSummary::Hash(hash) => SummaryRecord::Hash(*hash),
             ElementSummary::EndsAndHash(ends, hash) => {
-                SummaryRecord::Ends(self.append_if_new(ELEMENTS, ends, out), *hash)
+                SummaryRecord::Ends(self.append_if_new(ELEMENTS_FRAME, ends, out), *hash)
             }
             ElementSummary::Elements(elements) => {
                 let place = elements.as_ptr().addr();
                 if let Some(&digest) = self.elements.get(&place).filter(|_| !elements.is_empty()) {
                     return SummaryRecord::Elements(digest);
                 }
-                let digest = self.append_if_new(ELEMENTS, elements, out);
+                let digest = self.append_if_new(ELEMENTS_FRAME, elements, out);
                 self.elements.insert(place, digest);
                 SummaryRecord::Elements(digest)
             }
@@ -199,14 +199,14 @@ impl<'f> MemberCache<'f> {
 /// The frames of a cache file, and the skeletons, attributes and elements that were decoded from
 /// them.
 struct DecodedFrames<'b> {
-    frames: HashMap<Digest, RecordFrame<'b>>,
+    frames: HashMap<Digest, CacheFrame<'b>>,
     skeletons: HashMap<Digest, Arc<Skeleton>>,
     attributes: HashMap<Digest, AttributeList>,
     elements: HashMap<Digest, Arc<[u8]>>,
 }
 
 impl<'b> DecodedFrames<'b> {
-    fn from_frames(frames: &[RecordFrame<'b>]) -> Self {
+    fn from_frames(frames: &[CacheFrame<'b>]) -> Self {
         let frames = frames.iter().map(|frame| (frame.digest, *frame));
         DecodedFrames {
             frames: frames.collect(),
@@ -231,13 +231,15 @@ impl<'b> DecodedFrames<'b> {
         };
         let of_object = |digest: &Digest| {
             get_or_decode(attributes, digest, || {
-                decoded(content(digest, ATTRIBUTES)?).map(Arc::new)
+                decoded(content(digest, ATTRIBUTES_FRAME)?).map(Arc::new)
             })
         };
         let attributes = record.attributes.iter().map(of_object);
         let attributes = attributes.collect::<Option<_>>()?;
         let mut elements = |digest: &Digest| {
-            get_or_decode(elements, digest, || Some(content(digest, ELEMENTS)?.into()))
+            get_or_decode(elements, digest, || {
+                Some(content(digest, ELEMENTS_FRAME)?.into())
+            })
         };
         let known = |value: &SummaryRecord| match value {
             SummaryRecord::Nothing => Some(ElementSummary::NotRead),
@@ -250,7 +252,7 @@ impl<'b> DecodedFrames<'b> {
         let values = record.values.iter().map(known);
         let values = values.collect::<Option<_>>()?;
         let skeleton = get_or_decode(skeletons, &record.skeleton, || {
-            decoded(content(&record.skeleton, SKELETON)?).map(Arc::new)
+            decoded(content(&record.skeleton, SKELETON_FRAME)?).map(Arc::new)
         });
         Some(MemberScan {
             skeleton: skeleton?,

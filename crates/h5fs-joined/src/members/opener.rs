@@ -14,7 +14,7 @@ use crate::paths::Path;
 pub type MemberKey = [u8; 32];
 
 /// Access to the members of a directory: lists and opens their files.
-pub trait OpenMember: Send + Sync {
+pub trait MemberFiles: Send + Sync {
     /// Returns the paths of the members relative to the directory, sorted. The number of a member
     /// is its index in the returned slice.
     fn member_paths(&self) -> &[Path];
@@ -82,14 +82,14 @@ pub struct OpenedMember {
 /// error will recur, or the member has changed, which the next listing of the directory shows. A
 /// server may refuse access now and permit it after the next login, so such a member is omitted
 /// only if the user permits a partial result.
-pub(super) fn is_permanently_omitted(error: &Error, opener: &dyn OpenMember) -> bool {
+pub(super) fn is_permanently_omitted(error: &Error, opener: &dyn MemberFiles) -> bool {
     const DENIED: [i32; 2] = [Errno::EPERM as i32, Errno::EACCES as i32];
     match error {
         Error::Io { cause, .. } => match cause {
             Cause::Forbidden | Cause::Stale | Cause::Missing => true,
             Cause::OutOfMemory | Cause::Cancelled => false,
             Cause::System(number) if DENIED.contains(number) && !opener.is_remote() => true,
-            Cause::System(_) | Cause::Failed => opener.can_omit_unreadable(),
+            Cause::System(_) | Cause::Unavailable => opener.can_omit_unreadable(),
         },
         error => !error.is_transient(),
     }

@@ -22,9 +22,9 @@ use crate::members::conventions;
 use crate::members::conventions::described::MemberObjects;
 use crate::members::layout::VariableLayout;
 use crate::members::links::OpenFile;
-use crate::members::opener::OpenMember;
+use crate::members::opener::MemberFiles;
 use crate::members::skeleton::{
-    NamedAttribute, NumberMeaning, Skeleton, Variable, VariableRole, is_mark,
+    NamedAttribute, NumberMeaning, Skeleton, Variable, VariableRole, is_joining_attribute,
 };
 use crate::members::walk::{FoundArray, walk_member};
 use crate::paths::Path;
@@ -88,7 +88,7 @@ impl CommonMetadata {
 /// Fails if an object cannot be read. `Limit` if there are too many objects.
 pub(crate) fn scan(
     engine: &Arc<Engine>,
-    opener: &dyn OpenMember,
+    opener: &dyn MemberFiles,
     member: &Arc<OpenFile>,
 ) -> Result<MemberScan> {
     let mut objects = walk_member(opener, member)?;
@@ -173,7 +173,7 @@ fn read_attributes(
                     return ControlFlow::Break(());
                 };
                 *left = rest;
-                if is_mark(&attribute.name) {
+                if is_joining_attribute(&attribute.name) {
                     marks.push((attribute.name.clone(), own.clone()));
                 }
                 all.push((attribute.name, own));
@@ -277,7 +277,7 @@ fn variable_time_units(skeleton: &Skeleton, number: usize) -> Option<TimeUnits> 
     };
     let text = |name: &[u8]| {
         let of_bounded = || bounded.and_then(|bounded| bounded.text(name));
-        if own.mark(name).is_some() {
+        if own.attribute(name).is_some() {
             own.text(name)
         } else {
             of_bounded()
@@ -329,7 +329,7 @@ impl MemberScan {
                 match self.required_summary(variable, array)? {
                     // The array must be equal in all files.
                     RequestedSummary::Nothing
-                        if variable.convention.rows == FirstDimension::Fixed =>
+                        if variable.convention.rows == FirstDimension::EqualInAllFiles =>
                     {
                         RequestedSummary::Hash
                     }
@@ -374,7 +374,7 @@ impl MemberScan {
                 RequestedSummary::Ends => content::summarize_ends(engine, array),
                 RequestedSummary::Index => {
                     let entries = target_length(variable, arrays).unwrap_or(u64::MAX);
-                    let begins = variable.convention.rows == FirstDimension::FollowingButFirst;
+                    let begins = variable.convention.rows == FirstDimension::RowEnds;
                     content::summarize_index(engine, array, entries, begins)
                 }
                 RequestedSummary::Elements => read()

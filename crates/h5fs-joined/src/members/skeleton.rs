@@ -107,7 +107,7 @@ pub(crate) const FLAG_ATTRIBUTES: [&[u8]; 3] = [b"flag_values", b"flag_masks", b
 pub(crate) const QUANTITY_ATTRIBUTES: [&[u8]; 2] = [b"standard_name", b"positive"];
 
 /// All other attributes that decide how a variable is joined.
-const OTHER_MARKS: [&[u8]; 6] = [
+const OTHER_JOINING_ATTRIBUTES: [&[u8]; 6] = [
     b"units",
     b"calendar",
     b"bounds",
@@ -117,12 +117,12 @@ const OTHER_MARKS: [&[u8]; 6] = [
 ];
 
 /// Returns whether an attribute decides how a variable is joined.
-pub(crate) fn is_mark(name: &[u8]) -> bool {
+pub(crate) fn is_joining_attribute(name: &[u8]) -> bool {
     let of_numbers = PACKING_ATTRIBUTES.iter().chain(&VALID_RANGE_ATTRIBUTES);
     let mut all = of_numbers
         .chain(&FLAG_ATTRIBUTES)
         .chain(&QUANTITY_ATTRIBUTES)
-        .chain(&OTHER_MARKS);
+        .chain(&OTHER_JOINING_ATTRIBUTES);
     all.any(|mark| *mark == name)
 }
 
@@ -152,27 +152,27 @@ impl Variable {
     }
 
     /// Returns the value of an attribute in `marks`.
-    pub(crate) fn mark(&self, name: &[u8]) -> Option<&AttributeContent> {
+    pub(crate) fn attribute(&self, name: &[u8]) -> Option<&AttributeContent> {
         let mut marks = self.marks.iter();
         marks.find(|mark| mark.0 == name).map(|mark| &mark.1)
     }
 
     /// Returns the text of an attribute in `marks`.
     pub(crate) fn text(&self, name: &[u8]) -> Option<&[u8]> {
-        self.mark(name).and_then(content::attribute_text)
+        self.attribute(name).and_then(content::attribute_text)
     }
 
     /// Returns the values of the attributes that define packing and the valid range. A missing
     /// attribute is `None`.
-    pub(crate) fn packing_marks(&self) -> Vec<Option<&AttributeContent>> {
+    pub(crate) fn packing_attributes(&self) -> Vec<Option<&AttributeContent>> {
         let names = PACKING_ATTRIBUTES.iter().chain(&VALID_RANGE_ATTRIBUTES);
-        names.map(|name| self.mark(name)).collect()
+        names.map(|name| self.attribute(name)).collect()
     }
 
     /// Returns whether equal stored elements have the same meaning in `self` and `other`.
     pub(crate) fn is_same_meaning(&self, other: &Self) -> bool {
         (self.datatype == other.datatype || is_same_text_type(&self.datatype, &other.datatype))
-            && self.packing_marks() == other.packing_marks()
+            && self.packing_attributes() == other.packing_attributes()
             && self.meaning.time == other.meaning.time
     }
 
@@ -180,7 +180,8 @@ impl Variable {
     /// differ in their padding.
     pub(crate) fn is_same_attribute(&self, other: &Self, name: &[u8]) -> bool {
         let texts = || self.text(name).zip(other.text(name));
-        self.mark(name) == other.mark(name) || texts().is_some_and(|(own, other)| own == other)
+        self.attribute(name) == other.attribute(name)
+            || texts().is_some_and(|(own, other)| own == other)
     }
 }
 

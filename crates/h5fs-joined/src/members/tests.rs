@@ -62,7 +62,7 @@ struct Names {
     is_partial: bool,
 }
 
-impl OpenMember for Names {
+impl MemberFiles for Names {
     fn member_paths(&self) -> &[Path] {
         &self.names
     }
@@ -133,7 +133,7 @@ fn arrays_in_memory_have_a_bound_together() {
 #[test]
 fn a_member_that_a_server_refuses_is_left_out_only_of_a_part() {
     let denied = Error::from_cause(Cause::System(Errno::EACCES as i32), "a.nc");
-    let failed = Error::from_cause(Cause::Failed, "a.nc: 503");
+    let failed = Error::from_cause(Cause::Unavailable, "a.nc: 503");
     let damaged = Error::corrupt("a.nc", None);
     for (is_remote, is_partial, left_out) in [
         (false, false, [true, false, true]),

@@ -11,7 +11,7 @@ use h5fs_reader::wire::to_u64;
 use crate::limits;
 use crate::members::content::TreeScalar;
 use crate::members::links::{ObjectLocation, OpenFile};
-use crate::members::opener::{OpenMember, is_permanently_omitted};
+use crate::members::opener::{MemberFiles, is_permanently_omitted};
 use crate::paths::{Path, child_path};
 
 /// The objects of a member: its groups, arrays and scalars.
@@ -42,7 +42,7 @@ impl FoundArray {
 ///
 /// # Errors
 /// Fails if an object cannot be read. `Limit` if there are too many.
-pub(super) fn walk_member(opener: &dyn OpenMember, member: &Arc<OpenFile>) -> Result<Objects> {
+pub(super) fn walk_member(opener: &dyn MemberFiles, member: &Arc<OpenFile>) -> Result<Objects> {
     let mut walk = MemberWalk {
         opener,
         member,
@@ -83,7 +83,7 @@ struct LinkedName {
 }
 
 struct MemberWalk<'w> {
-    opener: &'w dyn OpenMember,
+    opener: &'w dyn MemberFiles,
     member: &'w Arc<OpenFile>,
     objects: Objects,
     /// Number of links that may still be read.

@@ -47,11 +47,11 @@ impl OrderedValue {
             (OrderedValue::Text(a), OrderedValue::Text(b)) => a.cmp(b),
             (OrderedValue::Text(_), _) => Ordering::Greater,
             (_, OrderedValue::Text(_)) => Ordering::Less,
-            (a, b) => a.number().total_cmp(&b.number()),
+            (a, b) => a.as_f64().total_cmp(&b.as_f64()),
         }
     }
 
-    fn number(&self) -> f64 {
+    fn as_f64(&self) -> f64 {
         match self {
             OrderedValue::Integer(number) => *number as f64,
             OrderedValue::Real(number) => *number,
@@ -61,7 +61,7 @@ impl OrderedValue {
 }
 
 /// Number of leading bytes of a text that are compared to order coordinates.
-const ORDERED: usize = 256;
+const MAX_COMPARED_TEXT_BYTES: usize = 256;
 
 /// Two coordinates count as equal if they differ by less than the smallest step between coordinates
 /// divided by this number.
@@ -174,7 +174,7 @@ impl CoordinateValues {
         if let Some(time) = &variable.meaning.time {
             let times = numbers
                 .iter()
-                .map(|&number| instants::instant(time, number)?.ok_or_else(missing));
+                .map(|&number| instants::to_nanoseconds(time, number)?.ok_or_else(missing));
             return Ok(CoordinateValues::Integers(times.collect::<Result<_>>()?));
         }
         let integers = numbers.iter().map(|number| number.as_integer());
@@ -214,7 +214,7 @@ impl CoordinateValues {
         }
     }
 
-    fn step(&self, number: usize) -> Option<OrderedValue> {
+    fn value_at(&self, number: usize) -> Option<OrderedValue> {
         match self {
             CoordinateValues::Integers(values) => {
                 values.get(number).copied().map(OrderedValue::Integer)
@@ -223,25 +223,26 @@ impl CoordinateValues {
             CoordinateValues::Texts(values) => {
                 let text = values.get(number)?;
                 Some(OrderedValue::Text(
-                    text.get(..ORDERED).unwrap_or(text).into(),
+                    text.get(..MAX_COMPARED_TEXT_BYTES).unwrap_or(text).into(),
                 ))
             }
         }
     }
 
-    fn steps(&self) -> impl Iterator<Item = OrderedValue> + '_ {
-        (0..self.len()).filter_map(|number| self.step(number))
+    fn iter_values(&self) -> impl Iterator<Item = OrderedValue> + '_ {
+        (0..self.len()).filter_map(|number| self.value_at(number))
     }
 
     /// Returns the first and the last coordinate.
     fn first_and_last(&self) -> Option<(OrderedValue, OrderedValue)> {
-        self.step(0).zip(self.step(self.len().checked_sub(1)?))
+        self.value_at(0)
+            .zip(self.value_at(self.len().checked_sub(1)?))
     }
 
     /// Returns the smallest and the largest coordinate.
     fn min_and_max(&self) -> Option<(OrderedValue, OrderedValue)> {
-        let lowest = self.steps().min_by(OrderedValue::compare);
-        lowest.zip(self.steps().max_by(OrderedValue::compare))
+        let lowest = self.iter_values().min_by(OrderedValue::compare);
+        lowest.zip(self.iter_values().max_by(OrderedValue::compare))
     }
 
     fn is_nearly_equal(&self, other: &Self) -> bool {
@@ -257,7 +258,7 @@ impl CoordinateValues {
     }
 
     fn reals(&self) -> Vec<f64> {
-        self.steps().map(|step| step.number()).collect()
+        self.iter_values().map(|step| step.as_f64()).collect()
     }
 }
 

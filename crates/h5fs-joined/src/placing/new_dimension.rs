@@ -217,7 +217,8 @@ impl<'m> MemberTime<'m> {
         let elements = member.summaries.get(number)?.all_elements()?;
         let missing = || Error::unsupported("joined: a missing time", None);
         let number = packing.decode_number(elements).ok_or_else(missing);
-        let time = number.and_then(|number| instants::instant(&units, number)?.ok_or_else(missing));
+        let time =
+            number.and_then(|number| instants::to_nanoseconds(&units, number)?.ok_or_else(missing));
         Some(MemberTime {
             member,
             units,
@@ -246,7 +247,8 @@ fn split_by_distinct_times(
     }
     let units: Vec<TimeUnits> = all.iter().map(|own| own.units).collect();
     if instants::common_calendar(&units, || sorted.first().copied()).is_none() {
-        let calendar = |own: &&MemberTime<'_>| own.units.calendar() != units[0].calendar();
+        let calendar =
+            |own: &&MemberTime<'_>| own.units.calendar_name() != units[0].calendar_name();
         let names = all.iter().take(1).chain(all.iter().find(calendar));
         let names: Vec<_> = names
             .map(|own| own.member.name.escape_ascii().to_string())
@@ -353,7 +355,7 @@ fn parse_number(part: &[u8]) -> Option<i64> {
 
 /// Returns whether a variable is the scalar time from which the new dimension takes its
 /// coordinates.
-pub(crate) fn is_new_time(new: &NewDimension, variable: &Variable) -> bool {
+pub(crate) fn is_new_dimension_time(new: &NewDimension, variable: &Variable) -> bool {
     matches!(new.values, NewDimensionValues::Times(_)) && new.name == variable.path
 }
 

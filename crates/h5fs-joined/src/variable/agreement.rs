@@ -48,8 +48,8 @@ impl DeferredHashes {
 impl<'m> VariableJoin<'_, 'm> {
     /// Returns whether the elements of the variable are equal in all members. Returns `None` if
     /// some elements have not been read.
-    pub(super) fn is_equal(&self) -> Option<bool> {
-        let is_equal = self.shared_variable.is_equal();
+    pub(super) fn are_elements_equal(&self) -> Option<bool> {
+        let is_equal = self.shared_variable.are_elements_equal();
         if is_equal != Some(false) || !self.are_bounds_of_one_place() {
             return is_equal;
         }
@@ -94,7 +94,7 @@ impl<'m> VariableJoin<'_, 'm> {
                         ));
                     }
                     Comparison::TooLarge
-                        if first.1.variable.convention.rows == FirstDimension::Fixed =>
+                        if first.1.variable.convention.rows == FirstDimension::EqualInAllFiles =>
                     {
                         let why = "it must be the same in all files, and is too large to compare";
                         return Err(why.to_owned());
@@ -235,7 +235,7 @@ fn compare_elements(
         return Some(Comparison::Equal);
     }
     let is_number = |own: &Variable| own.meaning.packing.is_some();
-    if a.mark(b"units") != b.mark(b"units") && a.meaning.time.is_none()
+    if a.attribute(b"units") != b.attribute(b"units") && a.meaning.time.is_none()
         || !is_number(a)
         || !is_number(b)
     {

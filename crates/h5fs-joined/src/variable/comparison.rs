@@ -8,7 +8,7 @@ use h5fs_conventions::time::TimeUnits;
 use h5fs_reader::model::shape::product;
 use h5fs_reader::wire::{Count, to_usize};
 
-use crate::instants::instant;
+use crate::instants::to_nanoseconds;
 use crate::limits;
 use crate::member_mapping::PlacedMembers;
 use crate::members::content::ElementSummary;
@@ -204,7 +204,7 @@ impl<'m> MemberComparison<'m> {
         };
         let bounded = skeleton.variables.get(of);
         bounded
-            .filter(|_| own.mark(b"units").is_none())
+            .filter(|_| own.attribute(b"units").is_none())
             .map(|bounded| &bounded.path)
     }
 
@@ -279,7 +279,7 @@ impl<'m> SharedVariable<'m> {
 
     /// Returns whether the elements of the variable are equal in all members. Returns `None` if
     /// some elements have not been read.
-    pub(crate) fn is_equal(&self) -> Option<bool> {
+    pub(crate) fn are_elements_equal(&self) -> Option<bool> {
         if self.member_count() == 1 {
             return Some(true);
         }
@@ -339,7 +339,7 @@ impl<'m> SharedVariable<'m> {
         let packing = own.variable.meaning.packing.as_ref()?;
         let size = to_usize(own.variable.datatype.size.into()).ok()?.max(1);
         let each = elements.chunks_exact(size);
-        each.map(|element| instant(units, packing.decode_number(element)?).ok()?)
+        each.map(|element| to_nanoseconds(units, packing.decode_number(element)?).ok()?)
             .collect()
     }
 

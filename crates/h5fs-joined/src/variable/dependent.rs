@@ -20,7 +20,7 @@ use crate::variable::{VariableJoin, VariablePlacement};
 
 /// The datatype of a joined array whose elements are converted differently for each file.
 /// `recoding_plans` contains the conversion for each skeleton index.
-pub(super) struct DependentType {
+pub(super) struct RecodedType {
     pub(super) datatype: Datatype,
     recoding_plans: HashMap<usize, RecodingPlan>,
 }
@@ -58,10 +58,10 @@ impl CodedElements<'_> {
 impl VariableJoin<'_, '_> {
     /// Returns the conversion of elements that depend on other arrays. Returns `None` if the
     /// elements stay unchanged.
-    pub(super) fn dependent_type(
+    pub(super) fn recoded_type(
         &self,
         standing: &VariablePlacement,
-    ) -> OmissionResult<Option<DependentType>> {
+    ) -> OmissionResult<Option<RecodedType>> {
         if self.shared_variable.comparison.placed_members.members.len() < 2 {
             return Ok(None);
         }
@@ -79,7 +79,7 @@ impl VariableJoin<'_, '_> {
                 self.merged_codes_type(&fields, standing)
             }
             Relation::RowsOf(rows) => self.offset_type(rows, true),
-            Relation::EndsIn(entries) | Relation::PointsTo { entries, .. } => {
+            Relation::ListEndsIn(entries) | Relation::SparseRowEnds { entries, .. } => {
                 self.offset_type(entries, false)
             }
             Relation::None if self.has_differing_records() => self.merged_codes_type(&[], standing),
@@ -96,7 +96,7 @@ impl VariableJoin<'_, '_> {
             .variables()
             .any(|own| own.datatype != first.datatype);
         let are_records = matches!(first.datatype.class, Class::Compound(_));
-        differ && are_records && first.convention.rows == FirstDimension::Following
+        differ && are_records && first.convention.rows == FirstDimension::TableRows
     }
 
     /// Returns the conversion of numbers of names to numbers in the merged list of names. Either
@@ -105,7 +105,7 @@ impl VariableJoin<'_, '_> {
         &self,
         coded: &[CodedElements<'_>],
         standing: &VariablePlacement,
-    ) -> OmissionResult<Option<DependentType>> {
+    ) -> OmissionResult<Option<RecodedType>> {
         let mut lists = Vec::new();
         for own in coded {
             let names = MergedNames::merge(&self.shared_variable.comparison.variable(own.names))?;
@@ -159,7 +159,7 @@ impl VariableJoin<'_, '_> {
             Some(RecodingPlan::RenumberFields(fields.into()))
         };
         let recipes = self.plan_recodings(recipe)?.ok_or_else(none)?;
-        Ok(Some(DependentType {
+        Ok(Some(RecodedType {
             datatype,
             recoding_plans: recipes,
         }))
@@ -198,7 +198,7 @@ impl VariableJoin<'_, '_> {
     /// Returns the conversion of numbers that refer to elements of the array `target`. In each
     /// file, the number of elements in the preceding files is added. With `are_rows`, the numbers
     /// are indices of rows; otherwise they are ends of lists.
-    fn offset_type(&self, target: &Path, are_rows: bool) -> OmissionResult<Option<DependentType>> {
+    fn offset_type(&self, target: &Path, are_rows: bool) -> OmissionResult<Option<RecodedType>> {
         let placement = &self.shared_variable.comparison.placed_members.placement;
         let target = self.shared_variable.comparison.variable(target);
         let dim = if target.member_count() > 0 && target.is_in_all_members() {
@@ -250,7 +250,7 @@ impl VariableJoin<'_, '_> {
             ))
         };
         let recipes = self.plan_recodings(recipe)?.ok_or_else(none)?;
-        Ok(Some(DependentType {
+        Ok(Some(RecodedType {
             datatype,
             recoding_plans: recipes,
         }))
@@ -260,7 +260,7 @@ impl VariableJoin<'_, '_> {
     /// describes.
     pub(super) fn map_dependent(
         &self,
-        related: &DependentType,
+        related: &RecodedType,
         standing: &VariablePlacement,
     ) -> ArrayContent {
         let parts = self.shared_variable.skeleton_variables.iter().map(|own| {

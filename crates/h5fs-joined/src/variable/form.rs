@@ -26,11 +26,11 @@ impl VariableJoin<'_, '_> {
         if times.len() == alike.skeleton_variables.len() && !times.is_empty() {
             return self.time_form();
         }
-        self.refuse_other_meaning()?;
-        let packing = first.packing_marks();
+        self.check_same_meaning()?;
+        let packing = first.packing_attributes();
         let is_packed_alike = alike
             .variables()
-            .all(|variable| variable.packing_marks() == packing);
+            .all(|variable| variable.packing_attributes() == packing);
         // The meaning of packing attributes depends on the type of the numbers.
         let has_marks = packing.iter().any(Option::is_some);
         let is_one_type = alike.variables().all(|own| own.datatype == first.datatype);
@@ -67,7 +67,7 @@ impl VariableJoin<'_, '_> {
     ///
     /// # Errors
     /// Fails with the reason if the attributes of two files give the numbers different meanings.
-    fn refuse_other_meaning(&self) -> OmissionResult<()> {
+    fn check_same_meaning(&self) -> OmissionResult<()> {
         let first = self.shared_variable.first_variable();
         for name in std::iter::once(&b"units"[..])
             .chain(FLAG_ATTRIBUTES)
@@ -75,9 +75,9 @@ impl VariableJoin<'_, '_> {
         {
             let mut others = self.shared_variable.skeleton_variables.iter();
             let differs = |other: &&SkeletonVariable<'_>| {
-                let (own, is_there) = (other.variable, other.variable.mark(name).is_some());
+                let (own, is_there) = (other.variable, other.variable.attribute(name).is_some());
                 let may_lack = QUANTITY_ATTRIBUTES.contains(&name)
-                    && !(is_there && first.mark(name).is_some());
+                    && !(is_there && first.attribute(name).is_some());
                 !may_lack && !own.is_same_attribute(first, name)
             };
             if let Some(other) = others.find(differs) {
@@ -88,7 +88,7 @@ impl VariableJoin<'_, '_> {
     }
 
     fn difference_text(&self, name: &[u8], other: SkeletonVariable<'_>) -> String {
-        let text = |variable: &Variable| match (variable.text(name), variable.mark(name)) {
+        let text = |variable: &Variable| match (variable.text(name), variable.attribute(name)) {
             (Some(text), _) => text.escape_ascii().to_string(),
             (None, Some(_)) => "numbers".to_owned(),
             (None, None) => "none".to_owned(),
@@ -131,7 +131,7 @@ impl VariableJoin<'_, '_> {
             .comparison
             .time_family(&self.shared_variable.path);
         let calendar = family.common_calendar().ok_or_else(|| {
-            let calendar = |own: &Variable| own.meaning.time.map(|time| time.calendar());
+            let calendar = |own: &Variable| own.meaning.time.map(|time| time.calendar_name());
             let own = calendar(self.shared_variable.first_variable());
             let mut others = self.shared_variable.skeleton_variables.iter();
             let other = others.find(|other| calendar(other.variable) != own);

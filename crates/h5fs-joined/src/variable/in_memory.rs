@@ -64,7 +64,7 @@ impl VariableJoin<'_, '_> {
 
     /// Returns the size in bytes of one element of the joined array. For variable-length texts,
     /// this is the length of the longest text.
-    fn text_size(&self, form: &JoinedForm) -> Option<usize> {
+    fn element_size(&self, form: &JoinedForm) -> Option<usize> {
         if !matches!(form.datatype.class, Class::VariableString { .. }) {
             return to_usize(form.datatype.size.into()).ok();
         }
@@ -91,7 +91,7 @@ impl VariableJoin<'_, '_> {
         shape: &[u64],
         form: &JoinedForm,
     ) -> OmissionResult<(ArrayContent, Datatype)> {
-        let size = self.text_size(form).ok_or_else(unread_elements_reason)?;
+        let size = self.element_size(form).ok_or_else(unread_elements_reason)?;
         if size > 16 {
             return Err("it differs between files".to_owned());
         }
@@ -124,7 +124,7 @@ impl VariableJoin<'_, '_> {
         form: &JoinedForm,
         shape: &[u64],
     ) -> OmissionResult<(ArrayContent, Datatype)> {
-        let size = self.text_size(form).ok_or_else(unread_elements_reason)?;
+        let size = self.element_size(form).ok_or_else(unread_elements_reason)?;
         let mut out = GatheredBlock::new(self.shared_variable.comparison.members, shape, size)?;
         let added = usize::from(matches!(
             standing,

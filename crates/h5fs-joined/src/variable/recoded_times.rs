@@ -8,9 +8,9 @@ use std::collections::HashSet;
 
 use h5fs_conventions::time::TimeUnits;
 
-use crate::instants::{self, Unit};
+use crate::instants::{self, JoinedTimeUnit};
 use crate::paths::Path;
-use crate::placing::new_dimension::is_new_time;
+use crate::placing::new_dimension::is_new_dimension_time;
 use crate::placing::placement::Placement;
 use crate::variable::common_type::common_datatype;
 use crate::variable::comparison::{MemberComparison, SharedVariable};
@@ -49,7 +49,7 @@ impl TimeFamily<'_> {
         let becomes_new = new.any(|new| {
             self.0
                 .iter()
-                .any(|own| is_new_time(new, own.first_variable()))
+                .any(|own| is_new_dimension_time(new, own.first_variable()))
         });
         !becomes_new
             && self
@@ -67,8 +67,8 @@ impl TimeFamily<'_> {
 
     /// Returns the coarsest unit in which all times of the variables are integers. Ignores
     /// variables whose times are unknown, because they are not shown.
-    pub(crate) fn coarsest_unit(&self) -> Unit {
-        Unit::coarsest(self.instants())
+    pub(crate) fn coarsest_unit(&self) -> JoinedTimeUnit {
+        JoinedTimeUnit::coarsest(self.instants())
     }
 
     fn instants(&self) -> impl Iterator<Item = i128> {
@@ -80,10 +80,10 @@ impl TimeFamily<'_> {
 /// Returns whether all members store the times of a variable with the same unit and packing.
 fn has_one_unit(alike: &SharedVariable<'_>) -> bool {
     let first = alike.first_variable();
-    let packing = first.packing_marks();
+    let packing = first.packing_attributes();
     alike.variables().all(|own| {
         own.meaning.time == first.meaning.time
-            && own.packing_marks() == packing
+            && own.packing_attributes() == packing
             && (own.datatype == first.datatype || packing.iter().all(Option::is_none))
     })
 }

@@ -15,7 +15,7 @@ pub(super) fn check_convention(alike: &SharedVariable<'_>) -> OmissionResult<()>
         return Ok(());
     }
     let own = &alike.first_variable().convention;
-    if let Relation::Refused(reason) | Relation::Unneeded(reason) = &own.relation {
+    if let Relation::Refused(reason) | Relation::RefusedWithGroup(reason) = &own.relation {
         return Err(reason.clone());
     }
     let differs = |other: &&SkeletonVariable<'_>| other.variable.convention != *own;
@@ -25,7 +25,7 @@ pub(super) fn check_convention(alike: &SharedVariable<'_>) -> OmissionResult<()>
         return Err(format!("{what} ({one}, {file})"));
     }
     if own.table.is_some() {
-        refuse_other_rows(alike)?;
+        check_rows(alike)?;
     }
     if let (Some(whole), false) = (&own.whole, alike.is_in_all_members()) {
         let whole = whole.escape_ascii();
@@ -34,7 +34,7 @@ pub(super) fn check_convention(alike: &SharedVariable<'_>) -> OmissionResult<()>
         ));
     }
     if let Some(labels) = &own.labels {
-        refuse_other_labels(alike, labels)?;
+        check_labels(alike, labels)?;
     }
     if own.relation.is_index() {
         let is_sound =
@@ -56,7 +56,7 @@ pub(super) fn check_convention(alike: &SharedVariable<'_>) -> OmissionResult<()>
 ///
 /// # Errors
 /// Fails with the names of two files in which the row dimensions differ.
-fn refuse_other_rows(alike: &SharedVariable<'_>) -> OmissionResult<()> {
+fn check_rows(alike: &SharedVariable<'_>) -> OmissionResult<()> {
     let rows = |own: &SkeletonVariable<'_>| {
         let dim = own.skeleton.dims(own.variable).next();
         dim.map(|dim| Path::clone(&dim.key))
@@ -102,10 +102,10 @@ fn describe_difference(own: &Convention, other: &Convention) -> String {
 ///
 /// # Errors
 /// Fails with the reason unless the labels are known to be equal in all files.
-fn refuse_other_labels(alike: &SharedVariable<'_>, path: &Path) -> OmissionResult<()> {
+fn check_labels(alike: &SharedVariable<'_>, path: &Path) -> OmissionResult<()> {
     let labels = alike.comparison.variable(path);
     let known = if labels.member_count() > 0 && labels.is_in_all_members() {
-        labels.is_equal()
+        labels.are_elements_equal()
     } else {
         None
     };

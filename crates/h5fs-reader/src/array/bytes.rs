@@ -8,12 +8,12 @@ use crate::memory::buffer::Buffer;
 /// Bytes read from an array: an owned buffer, or a range of a decoded chunk that is shared with the
 /// cache.
 #[derive(Debug, Clone)]
-pub struct Bytes(Holder);
+pub struct Bytes(BytesStorage);
 
 #[derive(Debug, Clone)]
-enum Holder {
+enum BytesStorage {
     Owned(Buffer),
-    Decoder {
+    Shared {
         chunk: DecodedChunk,
         range: Range<usize>,
     },
@@ -22,27 +22,27 @@ enum Holder {
 impl Bytes {
     /// Returns the part `range` of `chunk` without a copy. The chunk must contain the range.
     pub(super) fn shared(chunk: DecodedChunk, range: Range<usize>) -> Self {
-        Bytes(Holder::Decoder { chunk, range })
+        Bytes(BytesStorage::Shared { chunk, range })
     }
 
     /// Returns the bytes as a vector. Shared bytes are copied.
     pub fn into_vec(self) -> Vec<u8> {
         match self.0 {
-            Holder::Owned(bytes) => bytes.into_vec(),
-            Holder::Decoder { chunk, range } => chunk[range].to_vec(),
+            BytesStorage::Owned(bytes) => bytes.into_vec(),
+            BytesStorage::Shared { chunk, range } => chunk[range].to_vec(),
         }
     }
 
     /// Returns whether the bytes share a cached chunk without a copy. The chunk then stays in
     /// memory until the bytes are dropped.
     pub fn is_shared(&self) -> bool {
-        matches!(self.0, Holder::Decoder { .. })
+        matches!(self.0, BytesStorage::Shared { .. })
     }
 }
 
 impl From<Buffer> for Bytes {
     fn from(bytes: Buffer) -> Self {
-        Bytes(Holder::Owned(bytes))
+        Bytes(BytesStorage::Owned(bytes))
     }
 }
 
@@ -57,8 +57,8 @@ impl Deref for Bytes {
 
     fn deref(&self) -> &[u8] {
         match &self.0 {
-            Holder::Owned(bytes) => bytes,
-            Holder::Decoder { chunk, range } => &chunk[range.clone()],
+            BytesStorage::Owned(bytes) => bytes,
+            BytesStorage::Shared { chunk, range } => &chunk[range.clone()],
         }
     }
 }

@@ -76,7 +76,7 @@ struct CacheEntries {
 struct EvictedChunks {
     chunks: LruCache<ChunkKey, u64>,
     bytes: u64,
-    most: u64,
+    max_evicted_bytes: u64,
 }
 
 /// Counters of the cache's work so far.
@@ -100,7 +100,7 @@ impl Cache {
             evicted: EvictedChunks {
                 chunks: LruCache::sparse(DEPARTED_CHUNKS),
                 bytes: 0,
-                most: size.max_bytes.minus_or_zero(size.initial_bytes),
+                max_evicted_bytes: size.max_bytes.minus_or_zero(size.initial_bytes),
             },
         };
         Cache {
@@ -200,7 +200,7 @@ impl Cache {
         true
     }
 
-    pub(super) fn counts(&self) -> CacheCounters {
+    pub(super) fn counters(&self) -> CacheCounters {
         let entries = lock(&self.entries);
         CacheCounters {
             bytes: entries.bytes,
@@ -232,7 +232,7 @@ impl EvictedChunks {
     fn put(&mut self, key: ChunkKey, bytes: u64) {
         let forgotten = self.chunks.push(key, bytes).map_or(0, |(_, bytes)| bytes);
         self.bytes = self.bytes + bytes - forgotten;
-        while self.bytes > self.most
+        while self.bytes > self.max_evicted_bytes
             && let Some((_, bytes)) = self.chunks.pop_lru()
         {
             self.bytes -= bytes;
@@ -273,7 +273,7 @@ mod tests {
         assert!(cache.peek((0, 0)).is_some() && cache.peek((0, 1)).is_none());
 
         cache.put((1, 0), &Arc::new(vec![0; 250].into()));
-        let counts = cache.counts();
+        let counts = cache.counters();
         assert!(counts.bytes <= cache.capacity());
         assert!(cache.peek((1, 0)).is_some());
         assert_eq!((counts.hits, counts.misses), (1, 0));
@@ -285,7 +285,7 @@ mod tests {
         cache.put((0, 0), &Arc::new(vec![0; 10].into()));
         cache.put((0, 1), &Arc::new(vec![0; 1001].into()));
         assert!(cache.peek((0, 0)).is_some() && cache.peek((0, 1)).is_none());
-        assert_eq!(cache.counts().evictions, 0);
+        assert_eq!(cache.counters().evictions, 0);
     }
 
     #[test]

@@ -49,7 +49,7 @@ struct PieceBlock {
     /// Whether the block's source is remote.
     is_remote: bool,
     /// Whether reads from the block's source are faster if their bytes were requested ahead.
-    reads_ahead: bool,
+    is_prefetch_useful: bool,
     /// The lock for decoding: one decode at a time, in order of arrival. All readers of the block
     /// share the lock.
     decode_lock: Arc<FairLock>,
@@ -115,7 +115,7 @@ impl Chunks {
             return Err(Error::corrupt(what, None));
         }
         let piece = pieces.piece_bytes()?;
-        limit_chunk(piece)?;
+        check_chunk_size(piece)?;
         Ok(Chunks {
             array: number,
             grid: Grid::new(&[length], &[piece], 1)?,
@@ -126,7 +126,7 @@ impl Chunks {
                     .stored_extents(0..1)
                     .iter()
                     .any(|part| part.source.is_remote()),
-                reads_ahead: pieces
+                is_prefetch_useful: pieces
                     .stored_extents(0..1)
                     .iter()
                     .any(|part| part.source.benefits_from_prefetch()),
@@ -137,7 +137,7 @@ impl Chunks {
     }
 
     /// Returns the cache key of chunk `number`.
-    pub(super) fn key(&self, number: u64) -> ChunkKey {
+    pub(super) fn cache_key(&self, number: u64) -> ChunkKey {
         (self.array, number)
     }
 
@@ -215,13 +215,13 @@ impl Chunks {
     /// Returns whether a sequential reader gets chunks sooner if they are requested ahead.
     pub(super) fn benefits_from_prefetch(&self) -> bool {
         match &self.origin {
-            ChunkOrigin::Block(block) => block.reads_ahead,
+            ChunkOrigin::Block(block) => block.is_prefetch_useful,
             ChunkOrigin::Grid(chunked) => chunked.source.benefits_from_prefetch(),
         }
     }
 
     /// Returns the encoded block that contains the array, if there is one.
-    pub(super) fn block(&self) -> Option<&dyn PieceDecoder> {
+    pub(super) fn encoded_block(&self) -> Option<&dyn PieceDecoder> {
         match &self.origin {
             ChunkOrigin::Block(block) => Some(&*block.pieces),
             ChunkOrigin::Grid(_) => None,
@@ -278,7 +278,7 @@ impl Chunks {
         number: u64,
         effort: &RequestBudget,
     ) -> Result<ChunkForm> {
-        let place = self.grid.chunk_indices(number);
+        let place = self.grid.chunk_coordinates(number);
         let Some(stored) = self.find(chunked, (number, &place), effort)? else {
             return Ok(ChunkForm::Absent);
         };
@@ -290,8 +290,8 @@ impl Chunks {
         let raw = should_skip_all(stored.filter_mask, chunked.pipeline.0.len())
             || chunked.has_unfiltered_edge_chunks && self.grid.is_partly_outside(&place);
         if !raw {
-            limit_chunk(stored.length)?;
-            limit_chunk(self.grid.chunk_bytes())?;
+            check_chunk_size(stored.length)?;
+            check_chunk_size(self.grid.chunk_bytes())?;
             check_in_source(source, stored.offset, stored.length)?;
             let stored = Some(stored);
             return Ok(ChunkForm::Encoded(EncodedChunk { number, stored }));
@@ -339,7 +339,7 @@ impl Chunks {
             (ChunkOrigin::Block(block), _) => block.pieces.decode(encoded.number, help),
             (ChunkOrigin::Grid(_), None) => Err(Error::NotFound),
         }));
-        let broken = |_| Err(Error::from_cause(Cause::Failed, "a decoder stopped"));
+        let broken = |_| Err(Error::from_cause(Cause::Unavailable, "a decoder stopped"));
         let mut decoded = decoded
             .unwrap_or_else(broken)
             .map_err(|error| self.with_chunk_location(encoded, error))?;
@@ -391,7 +391,7 @@ impl Chunks {
         let Some(StoredChunk { offset: at, .. }) = encoded.stored else {
             return error;
         };
-        let place = self.grid.chunk_indices(encoded.number);
+        let place = self.grid.chunk_coordinates(encoded.number);
         let name = |what| format!("chunk {place:?}: {what}").into();
         match error {
             error if error.is_cancelled() => error,
@@ -452,7 +452,7 @@ fn check_in_source(source: &SharedSource, offset: u64, length: u64) -> Result<()
     })
 }
 
-fn limit_chunk(bytes: u64) -> Result<()> {
+fn check_chunk_size(bytes: u64) -> Result<()> {
     if bytes > limits::CHUNK_BYTES {
         let what = format!("a chunk of {bytes} bytes");
         return Err(Error::limit(what, limits::CHUNK_BYTES));

@@ -9,10 +9,10 @@ use std::thread;
 use crate::array::cache::{Cache, CacheSize, ChunkKey, DecodedChunk, entry_bytes};
 use crate::array::chunks::{ChunkForm, Chunks, EncodedChunk};
 use crate::array::decode::decode_memory::DecodeMemory;
-use crate::array::decode::flight::{FlightEntry, FlightLeader, Flights};
+use crate::array::decode::flight::{DecodeLeader, DecodeRole, RunningDecodes};
 use crate::array::decode::held_memory::{MemoryReservation, OpenObjectMemory};
 use crate::array::decode::helpers::{FreeHelperThreads, HelperThreads};
-use crate::array::decode::queue::{NextJob, Queue};
+use crate::array::decode::queue::{DecodeQueue, NextJob};
 use crate::array::kinds::virtual_array::PartSource;
 use crate::error::Result;
 use crate::filter;
@@ -42,10 +42,10 @@ pub struct Engine {
     /// The recently used source arrays of all virtual arrays. The key is the number of the part of
     /// the virtual array that the source fills.
     pub(super) sources: Arc<SharedLru<usize, Arc<PartSource>>>,
-    numbers: Mutex<ArrayNumbers>,
+    array_ids: Mutex<ArrayIdTable>,
     /// The decode lock of each open encoded block, by the number of the block's array.
-    turns: Mutex<HashMap<u64, Weak<FairLock>>>,
-    holdings: Arc<OpenObjectMemory>,
+    decode_locks: Mutex<HashMap<u64, Weak<FairLock>>>,
+    open_memory: Arc<OpenObjectMemory>,
     helpers: Arc<FreeHelperThreads>,
 }
 
@@ -53,11 +53,11 @@ pub struct Engine {
 /// so that a chunk decoded for one reader serves all. For example, several ndarrays may share one
 /// block.
 #[derive(Default)]
-struct ArrayNumbers {
+struct ArrayIdTable {
     next: u64,
     /// The number of each array, by the address of its description. The address stays unique while
     /// a `Weak` holds the allocation.
-    given: HashMap<usize, (Weak<Array>, u64)>,
+    id_by_address: HashMap<usize, (Weak<Array>, u64)>,
     /// The number of entries at which the entries of dropped array descriptions are removed.
     sweep_at: usize,
 }
@@ -66,9 +66,9 @@ struct ArrayNumbers {
 /// threads share the decoder.
 pub(super) struct ChunkDecoder {
     pub(super) cache: Cache,
-    pub(super) queue: Queue,
+    pub(super) queue: DecodeQueue,
     pub(super) threads: usize,
-    flights: Flights<ChunkContent>,
+    flights: RunningDecodes<ChunkContent>,
     memory: DecodeMemory,
     pub(super) pool: BufferPool,
     /// The idle filter contexts, at most one for each thread.
@@ -111,9 +111,9 @@ impl Engine {
         let threads = threads.max(1);
         let decoder = Arc::new(ChunkDecoder {
             cache: Cache::new(cache_size.into()),
-            queue: Queue::new(),
+            queue: DecodeQueue::new(),
             threads,
-            flights: Flights::new(),
+            flights: RunningDecodes::new(),
             memory: DecodeMemory::new(threads),
             pool: BufferPool::default(),
             contexts: Mutex::default(),
@@ -123,9 +123,9 @@ impl Engine {
         Arc::new(Engine {
             decoder,
             sources: SharedLru::new(limits::VIRTUAL_SOURCES),
-            numbers: Mutex::default(),
-            turns: Mutex::default(),
-            holdings: Arc::default(),
+            array_ids: Mutex::default(),
+            decode_locks: Mutex::default(),
+            open_memory: Arc::default(),
             helpers: FreeHelperThreads::new(threads - 1),
         })
     }
@@ -135,7 +135,7 @@ impl Engine {
     /// # Errors
     /// `Io` (`ENOMEM`) if all open objects together take too much memory.
     pub fn reserve_memory(&self, bytes: u64) -> Result<MemoryReservation> {
-        self.holdings.hold(bytes)
+        self.open_memory.reserve_for_object(bytes)
     }
 
     /// Returns at most `wanted` helper threads for a request whose work can be divided. The
@@ -146,7 +146,7 @@ impl Engine {
 
     /// Returns the counters of the engine's work so far.
     pub fn statistics(&self) -> Statistics {
-        let counts = self.decoder.cache.counts();
+        let counts = self.decoder.cache.counters();
         Statistics {
             cache_bytes: counts.bytes,
             cache_capacity: self.decoder.cache.capacity(),
@@ -159,15 +159,15 @@ impl Engine {
 
     /// Returns the number that identifies the array in the cache. No other array has or ever had
     /// this number.
-    pub(super) fn number(&self, array: &Arc<Array>) -> u64 {
-        let mut numbers = lock(&self.numbers);
-        numbers.number(array)
+    pub(super) fn array_id(&self, array: &Arc<Array>) -> u64 {
+        let mut numbers = lock(&self.array_ids);
+        numbers.array_id(array)
     }
 
     /// Returns the lock that lets one thread at a time decode pieces of the block whose array has
     /// this number.
     pub(super) fn decode_lock(&self, number: u64) -> Arc<FairLock> {
-        let mut all = lock(&self.turns);
+        let mut all = lock(&self.decode_locks);
         if let Some(turns) = all.get(&number).and_then(Weak::upgrade) {
             return turns;
         }
@@ -178,23 +178,25 @@ impl Engine {
     }
 }
 
-impl ArrayNumbers {
+impl ArrayIdTable {
     const FIRST_SWEEP: usize = 256;
 
-    fn number(&mut self, array: &Arc<Array>) -> u64 {
+    fn array_id(&mut self, array: &Arc<Array>) -> u64 {
         let address = Arc::as_ptr(array).addr();
-        if let Some((held, number)) = self.given.get(&address)
+        if let Some((held, number)) = self.id_by_address.get(&address)
             && held.strong_count() > 0
         {
             return *number;
         }
-        if self.given.len() >= self.sweep_at {
-            self.given.retain(|_, (held, _)| held.strong_count() > 0);
-            self.sweep_at = (2 * self.given.len()).max(Self::FIRST_SWEEP);
+        if self.id_by_address.len() >= self.sweep_at {
+            self.id_by_address
+                .retain(|_, (held, _)| held.strong_count() > 0);
+            self.sweep_at = (2 * self.id_by_address.len()).max(Self::FIRST_SWEEP);
         }
         let number = self.next;
         self.next += 1;
-        self.given.insert(address, (Arc::downgrade(array), number));
+        self.id_by_address
+            .insert(address, (Arc::downgrade(array), number));
         number
     }
 }
@@ -244,7 +246,7 @@ impl ChunkDecoder {
         if !chunks.is_encoded() {
             return self.load(chunks, number, &|| !cancel.is_cancelled());
         }
-        let key = chunks.key(number);
+        let key = chunks.cache_key(number);
         if let Some(chunk) = self.cache.get(key).or_else(|| self.memory.find(key)) {
             return Ok(ChunkContent::Decoded(chunk));
         }
@@ -253,10 +255,13 @@ impl ChunkDecoder {
         }
         self.queue.remove(key);
         loop {
-            let found = match self.flights.join_or_begin(key, cancel, || self.kept(key)) {
-                FlightEntry::Ready(found) => Ok(found),
-                FlightEntry::Wait(flight) => flight.wait(cancel),
-                FlightEntry::Leader(lead) => self.decode_as_leader(lead, chunks, number),
+            let found = match self
+                .flights
+                .join_or_begin(key, cancel, || self.peek_decoded(key))
+            {
+                DecodeRole::Ready(found) => Ok(found),
+                DecodeRole::Wait(flight) => flight.wait(cancel),
+                DecodeRole::Leader(lead) => self.decode_as_leader(lead, chunks, number),
             };
             match found {
                 // The decode was given up just before this reader joined, so the reader tries
@@ -272,8 +277,8 @@ impl ChunkDecoder {
         loop {
             match self.queue.next(self.memory.forget_idle()) {
                 NextJob::Job(job) => self.decode_ahead(&job.chunks, job.number, &job.token),
-                NextJob::Nothing => {}
-                NextJob::End => return,
+                NextJob::Empty => {}
+                NextJob::Closed => return,
             }
         }
     }
@@ -285,9 +290,10 @@ impl ChunkDecoder {
         if !chunks.is_available(number) {
             return;
         }
-        let key = chunks.key(number);
-        if let FlightEntry::Leader(lead) =
-            self.flights.join_or_begin(key, cancel, || self.kept(key))
+        let key = chunks.cache_key(number);
+        if let DecodeRole::Leader(lead) = self
+            .flights
+            .join_or_begin(key, cancel, || self.peek_decoded(key))
         {
             // The reader that needs the chunk will report the error.
             let _ = self.decode_as_leader(lead, chunks, number);
@@ -297,7 +303,7 @@ impl ChunkDecoder {
     /// Returns whether chunk `number`, which a reader needs soon, is cached or being decoded. Marks
     /// a cached chunk as used, so that it is not evicted next.
     pub(super) fn is_cached_or_decoding(&self, chunks: &Chunks, number: u64) -> bool {
-        let key = chunks.key(number);
+        let key = chunks.cache_key(number);
         self.cache.touch(key) || self.flights.contains(key)
     }
 
@@ -345,14 +351,14 @@ impl ChunkDecoder {
         entry.times(chunks.grid.chunks()).times(2)
     }
 
-    fn kept(&self, key: ChunkKey) -> Option<ChunkContent> {
+    fn peek_decoded(&self, key: ChunkKey) -> Option<ChunkContent> {
         let kept = self.cache.peek(key).or_else(|| self.memory.find(key));
         kept.map(ChunkContent::Decoded)
     }
 
     fn decode_as_leader(
         &self,
-        lead: FlightLeader<'_, ChunkContent>,
+        lead: DecodeLeader<'_, ChunkContent>,
         chunks: &Chunks,
         number: u64,
     ) -> Result<ChunkContent> {
@@ -368,7 +374,7 @@ impl ChunkDecoder {
             ChunkForm::Encoded(encoded) => {
                 let turn = chunks.wait_for_turn(is_wanted)?;
                 if turn.is_some()
-                    && let Some(passed) = self.kept(chunks.key(number))
+                    && let Some(passed) = self.peek_decoded(chunks.cache_key(number))
                 {
                     return Ok(passed);
                 }
@@ -376,10 +382,10 @@ impl ChunkDecoder {
                 let permit = self.memory.acquire(bytes, is_wanted)?;
                 check_wanted(is_wanted)?;
                 let chunk = Arc::new(self.decode(chunks, number, encoded, is_wanted)?);
-                let key = chunks.key(number);
+                let key = chunks.cache_key(number);
                 if !self.cache.put(key, &chunk) {
                     drop(permit);
-                    self.memory.keep(key, &chunk, bytes);
+                    self.memory.keep_chunk(key, &chunk, bytes);
                     self.queue.wake();
                 }
                 Ok(ChunkContent::Decoded(chunk))
@@ -404,7 +410,7 @@ impl ChunkDecoder {
         // not evict everything else.
         let most = self.cache.capacity() / 2 / chunks.grid.chunk_bytes().max(1);
         let mut pass = |passed: u64, bytes| {
-            let key = chunks.key(passed);
+            let key = chunks.cache_key(passed);
             if self.cache.peek(key).is_some() {
                 return;
             }

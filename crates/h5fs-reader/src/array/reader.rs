@@ -26,7 +26,7 @@ pub struct Reader {
     allocation: OnceLock<Allocation>,
     /// The stream of reads that belong to no open file, if the source is remote. The bytes that
     /// these reads need next are requested ahead.
-    ahead: Option<ReadStream>,
+    default_stream: Option<ReadStream>,
     /// The memory that is reserved for the array's description. `None` for a source of a virtual
     /// array, because the cache of such sources counts its memory.
     _held: Option<MemoryReservation>,
@@ -63,7 +63,7 @@ impl Reader {
             _ => None,
         };
         Ok(Reader {
-            ahead: content.is_remote(length).then(ReadStream::new),
+            default_stream: content.is_remote(length).then(ReadStream::new),
             array,
             length,
             content,
@@ -79,7 +79,7 @@ impl Reader {
 
     /// Returns whether reading may take long because bytes are in a remote source.
     pub fn is_remote(&self) -> bool {
-        self.ahead.is_some()
+        self.default_stream.is_some()
     }
 
     /// Returns the number of bytes of all elements.
@@ -106,7 +106,7 @@ impl Reader {
         length: usize,
         cancel: &CancelToken,
     ) -> Result<Bytes> {
-        self.read_in_stream(self.ahead.as_ref(), offset, length, cancel)
+        self.read_in_stream(self.default_stream.as_ref(), offset, length, cancel)
     }
 
     /// Reads like `read`, until `cancel` reports that the reader has gone. A decode that no other
@@ -123,7 +123,7 @@ impl Reader {
         length: usize,
         cancel: &CancelToken,
     ) -> Result<Bytes> {
-        let end = self.end(offset, length);
+        let end = self.read_end(offset, length);
         if offset >= end {
             return Ok(Bytes::from(Vec::new()));
         }
@@ -146,7 +146,7 @@ impl Reader {
         offset: u64,
         length: usize,
     ) -> Result<Option<Bytes>> {
-        let end = self.end(offset, length);
+        let end = self.read_end(offset, length);
         if offset >= end {
             return Ok(Some(Bytes::from(Vec::new())));
         }
@@ -183,7 +183,7 @@ impl Reader {
         }
     }
 
-    fn end(&self, offset: u64, length: usize) -> u64 {
+    fn read_end(&self, offset: u64, length: usize) -> u64 {
         Extent::saturating(offset, length as u64)
             .end()
             .min(self.length)
@@ -254,7 +254,7 @@ impl ReaderStorage {
                 ReaderStorage::Strided(StridedReader::new(engine, array, strided)?)
             }
             Ok(Storage::Virtual(mappings)) if length > 0 => {
-                ReaderStorage::Virtual(virtual_array(engine, array, mappings, depth)?)
+                ReaderStorage::Virtual(open_virtual_array(engine, array, mappings, depth)?)
             }
             _ => ReaderStorage::Stored(StoredArray::new(engine, array)?),
         })
@@ -282,7 +282,7 @@ impl ReaderStorage {
 
 /// Returns the virtual array that `mappings` assemble from other arrays, each with a reader of its
 /// own.
-fn virtual_array(
+fn open_virtual_array(
     engine: &Arc<Engine>,
     array: &Arc<Array>,
     mappings: &Mappings,

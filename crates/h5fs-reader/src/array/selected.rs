@@ -19,7 +19,7 @@ use crate::wire::{Count, to_u64, to_usize};
 
 /// Maximum number of bytes that one read of several runs covers, including the bytes between the
 /// runs.
-const SPAN: u64 = 1 << 20;
+const MAX_SPAN_BYTES: u64 = 1 << 20;
 
 /// Maximum distance in bytes of runs that are read together.
 const MAX_RUN_GAP: u64 = 4096;
@@ -30,13 +30,13 @@ pub struct SelectedElements {
     stream: ReadStream,
     offset: u64,
     /// Length of a run in bytes. A run is contiguous both in the selection and in the array.
-    run: u64,
+    run_bytes: u64,
     /// The arrangement of the runs, slowest axis first; at least one axis.
     axes: Vec<Axis>,
     length: u64,
     /// Length of one row of the array in bytes. Runs are only read together within one row, so that
     /// no other chunk is touched between them.
-    row: u64,
+    row_bytes: u64,
 }
 
 impl SelectedElements {
@@ -53,13 +53,16 @@ impl SelectedElements {
         }
         if axes.is_empty() {
             let places = AxisPositions::Strided(0);
-            axes.push(Axis { count: 1, places });
+            axes.push(Axis {
+                count: 1,
+                positions: places,
+            });
         }
         Ok(SelectedElements {
-            row: row(&reader),
+            row_bytes: array_row_bytes(&reader),
             stream: ReadStream::new(),
             offset: selection.offset,
-            run,
+            run_bytes: run,
             axes,
             length: selection.byte_length()?,
             reader,
@@ -89,19 +92,19 @@ impl SelectedElements {
         let mut out = Vec::new();
         let mut at = offset;
         while at < end {
-            let (number, within) = (at / self.run, at % self.run);
+            let (number, within) = (at / self.run_bytes, at % self.run_bytes);
             let (place, along) = self.run_start(number);
-            let wanted = (end - at) / self.run;
+            let wanted = (end - at) / self.run_bytes;
             if within == 0 {
                 let (count, span) = self.batch_of_runs(place, along, wanted);
                 if count > 1 {
-                    self.gather((place, along), count, &span, cancel, &mut out)?;
-                    at = cancel.next_batch(at, at + count * self.run)?;
+                    self.append_runs((place, along), count, &span, cancel, &mut out)?;
+                    at = cancel.next_batch(at, at + count * self.run_bytes)?;
                     continue;
                 }
             }
-            let taken = (self.run - within).min(end - at);
-            let bytes = self.fetch(place + within, taken, cancel)?;
+            let taken = (self.run_bytes - within).min(end - at);
+            let bytes = self.read_exact(place + within, taken, cancel)?;
             if out.is_empty() && at + taken == end {
                 return Ok(bytes);
             }
@@ -131,14 +134,14 @@ impl SelectedElements {
     /// Returns the number of runs to read together, at most `wanted`, and the bytes of the array
     /// that they span. The first run is at `offset` and has index `along` of the last axis.
     fn batch_of_runs(&self, offset: u64, along: u64, wanted: u64) -> (u64, Range<u64>) {
-        let one = offset..offset.plus(self.run);
-        let Some(axis) = self.axes.last().filter(|_| self.run <= MAX_RUN_GAP) else {
+        let one = offset..offset.plus(self.run_bytes);
+        let Some(axis) = self.axes.last().filter(|_| self.run_bytes <= MAX_RUN_GAP) else {
             return (1, one);
         };
-        let row = offset - offset % self.row;
-        let row = row..row.plus(self.row);
+        let row = offset - offset % self.row_bytes;
+        let row = row..row.plus(self.row_bytes);
         let most = wanted.min(axis.count - along).max(1);
-        match &axis.places {
+        match &axis.positions {
             AxisPositions::Strided(stride) => {
                 let distance = stride.unsigned_abs();
                 if distance > MAX_RUN_GAP || distance == 0 {
@@ -149,7 +152,7 @@ impl SelectedElements {
                 } else {
                     offset - row.start
                 };
-                let count = most.min(room.min(SPAN) / distance + 1);
+                let count = most.min(room.min(MAX_SPAN_BYTES) / distance + 1);
                 let reach = (count - 1) * distance;
                 if *stride > 0 {
                     (count, offset..one.end + reach)
@@ -161,12 +164,13 @@ impl SelectedElements {
                 let mut span = one;
                 let mut count = 1;
                 while count < most {
-                    let start = self.next_run(axis, offset, along, count);
+                    let start = self.following_run_offset(axis, offset, along, count);
                     let low = span.start.min(start);
-                    let high = span.end.max(start.plus(self.run));
+                    let high = span.end.max(start.plus(self.run_bytes));
                     let is_near = low.abs_diff(span.start) <= MAX_RUN_GAP
                         && high.abs_diff(span.end) <= MAX_RUN_GAP;
-                    if !is_near || low < row.start || high > row.end || high - low > SPAN {
+                    if !is_near || low < row.start || high > row.end || high - low > MAX_SPAN_BYTES
+                    {
                         break;
                     }
                     span = low..high;
@@ -179,14 +183,14 @@ impl SelectedElements {
 
     /// Returns the offset of the run that is `count` runs after the run at `offset`, which has
     /// index `along` of the last axis.
-    fn next_run(&self, axis: &Axis, offset: u64, along: u64, count: u64) -> u64 {
+    fn following_run_offset(&self, axis: &Axis, offset: u64, along: u64, count: u64) -> u64 {
         let bytes = axis.byte_distance(along + count) - axis.byte_distance(along);
         offset.wrapping_add_signed(bytes)
     }
 
     /// Reads the array's bytes in `span`, and appends `count` runs to `out`. The first run is at
     /// `offset` and has index `along` of the last axis.
-    fn gather(
+    fn append_runs(
         &self,
         (offset, along): (u64, u64),
         count: u64,
@@ -194,13 +198,13 @@ impl SelectedElements {
         cancel: &CancelToken,
         out: &mut Vec<u8>,
     ) -> Result<()> {
-        let bytes = self.fetch(span.start, span.end - span.start, cancel)?;
-        let run = to_usize(self.run)?;
+        let bytes = self.read_exact(span.start, span.end - span.start, cancel)?;
+        let run = to_usize(self.run_bytes)?;
         let Some(axis) = self.axes.last() else {
             return Ok(());
         };
         for number in 0..count {
-            let start = self.next_run(axis, offset, along, number) - span.start;
+            let start = self.following_run_offset(axis, offset, along, number) - span.start;
             let start = to_usize(start)?;
             out.extend_from_slice(&bytes[start..start + run]);
         }
@@ -208,10 +212,10 @@ impl SelectedElements {
     }
 
     /// Reads exactly `length` bytes of the array from `offset` on.
-    fn fetch(&self, offset: u64, length: u64, cancel: &CancelToken) -> Result<Bytes> {
+    fn read_exact(&self, offset: u64, length: u64, cancel: &CancelToken) -> Result<Bytes> {
         let length = to_usize(length)?;
-        let is_long =
-            self.run > MAX_RUN_GAP || length > usize::try_from(MAX_RUN_GAP).unwrap_or(usize::MAX);
+        let is_long = self.run_bytes > MAX_RUN_GAP
+            || length > usize::try_from(MAX_RUN_GAP).unwrap_or(usize::MAX);
         let stream = is_long.then_some(&self.stream);
         let bytes = self.reader.read_in_stream(stream, offset, length, cancel)?;
         if bytes.len() == length {
@@ -224,12 +228,12 @@ impl SelectedElements {
 
 /// Returns whether the elements on the axis, `run` bytes each, are contiguous in the array.
 fn is_dense(axis: &Axis, run: u64) -> bool {
-    matches!(axis.places, AxisPositions::Strided(stride) if u64::try_from(stride) == Ok(run))
+    matches!(axis.positions, AxisPositions::Strided(stride) if u64::try_from(stride) == Ok(run))
 }
 
 /// Returns the length in bytes of one row of the array's last dimension, or `u64::MAX` for an array
 /// that is not stored in chunks.
-fn row(reader: &Reader) -> u64 {
+fn array_row_bytes(reader: &Reader) -> u64 {
     let array = reader.array();
     let dense = matches!(
         array.storage,
@@ -306,7 +310,7 @@ mod tests {
             [12, 16, 20, 15, 19, 23, 13, 17, 21]
         );
         let runs = view(&reader, "[:, 1:]");
-        assert_eq!((runs.run, runs.axes.len(), runs.length), (16, 1, 32));
+        assert_eq!((runs.run_bytes, runs.axes.len(), runs.length), (16, 1, 32));
     }
 
     fn part(view: &SelectedElements, start: u64, length: usize) -> Vec<u8> {
@@ -344,7 +348,7 @@ mod tests {
                 }
             }
             if short_rows {
-                view.row = 10;
+                view.row_bytes = 10;
             }
             prop_assert_eq!(part(&view, start, length), slice(&expected, start, length));
         }
@@ -367,7 +371,7 @@ mod tests {
             };
             let mut view = view(&reader, &text);
             if short_rows {
-                view.row = 10;
+                view.row_bytes = 10;
             }
             prop_assert_eq!(part(&view, start, length), slice(&expected, start, length));
         }

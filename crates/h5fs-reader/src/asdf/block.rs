@@ -69,7 +69,7 @@ impl Block {
                 at,
             ));
         }
-        let header = BigEndian(bytes);
+        let header = HeaderBytes(bytes);
         let header_size = header.number(4, 2);
         if header_size < 48 {
             return Err(Error::corrupt("block header: smaller than 48 bytes", at));
@@ -172,9 +172,9 @@ impl Block {
 }
 
 /// The bytes of a block header, whose fields are big-endian and at fixed offsets.
-struct BigEndian<'a>(&'a [u8]);
+struct HeaderBytes<'a>(&'a [u8]);
 
-impl BigEndian<'_> {
+impl HeaderBytes<'_> {
     fn number(&self, at: usize, width: usize) -> u64 {
         let bytes = self.0.iter().skip(at).take(width);
         bytes.fold(0, |number, &byte| number.wrapping_shl(8) | u64::from(byte))

@@ -89,7 +89,7 @@ pub(crate) fn walk_blocks(source: &dyn Source, from: u64) -> Result<BlockList> {
             }
             Err(error) if error.is_transient() => {
                 let known = [blocks.list, vec![here]].concat();
-                blocks.list = indexed(&mut window, &known)?.ok_or(error)?;
+                blocks.list = read_indexed_blocks(&mut window, &known)?.ok_or(error)?;
                 return Ok(blocks);
             }
             Err(error) => {
@@ -117,7 +117,7 @@ fn prefetch_headers(source: &dyn Source) {
     }
     if let Ok(Some(index)) = block_index::read_in_last(source, INDEX_LOOK) {
         let headers = index.into_iter().take(limits::RANGES_AT_ONCE);
-        let headers: Vec<_> = headers.map(|at| (at, window::LEAST)).collect();
+        let headers: Vec<_> = headers.map(|at| (at, window::MIN_READ)).collect();
         source.prefetch(&headers, Urgency::Expected);
     }
 }
@@ -125,7 +125,7 @@ fn prefetch_headers(source: &dyn Source) {
 /// Returns the offsets in the block index, for a chain that a read error interrupts at the header
 /// of the last `known` block. Returns `None` if the index does not begin with the `known` blocks,
 /// or if no block begins at its next offset.
-fn indexed(window: &mut Window<'_>, known: &[u64]) -> Result<Option<Vec<u64>>> {
+fn read_indexed_blocks(window: &mut Window<'_>, known: &[u64]) -> Result<Option<Vec<u64>>> {
     let index = block_index::read(window.source())?.unwrap_or_default();
     let Some(beyond) = index.strip_prefix(known) else {
         return Ok(None);
@@ -161,7 +161,7 @@ fn next_structure(
     let next = block.data_offset.checked_add(room);
     let next = next.filter(|&next| next <= window.length());
     if block.streamed {
-        return streamed(window, block, next);
+        return structure_after_streamed(window, block, next);
     }
     let Some(next) = next else {
         return Err(Error::corrupt(
@@ -191,7 +191,11 @@ fn next_structure(
 
 /// Determines which structure follows a block with the streamed flag. Without this flag, the block
 /// would end at `next`.
-fn streamed(window: &mut Window<'_>, block: &Block, next: Option<u64>) -> Result<NextBlock> {
+fn structure_after_streamed(
+    window: &mut Window<'_>,
+    block: &Block,
+    next: Option<u64>,
+) -> Result<NextBlock> {
     let next = next.filter(|&next| next > block.data_offset);
     Ok(match next {
         Some(next) if window.piece(Extent::saturating(next, 4))? == MAGIC => {
@@ -440,7 +444,7 @@ mod tests {
             let end = at + to_u64(buffer.len());
             if at < self.1.end && end > self.1.start {
                 let error = std::io::Error::from_raw_os_error(5);
-                return Err(Error::io(&error, "a bad disk"));
+                return Err(Error::from_io(&error, "a bad disk"));
             }
             self.0.read_cancellable(at, buffer, is_wanted)
         }

@@ -54,7 +54,7 @@ pub(crate) fn describe(
     effort: &RequestBudget,
     node: NodeIndex,
 ) -> Result<Array> {
-    let effort = fields::description(effort);
+    let effort = fields::description_budget(effort);
     let mut parser = Parser::new(context, &effort);
     let fields = Fields::new(parser.document, node)?;
     let (dims, chunks) = parser.extent_and_chunks(&fields)?;
@@ -81,12 +81,12 @@ pub(crate) fn describe(
 ///
 /// # Errors
 /// Fails as [`describe`] does.
-pub(crate) fn blocks(
+pub(crate) fn data_blocks(
     context: &NdarrayContext,
     effort: &RequestBudget,
     node: NodeIndex,
 ) -> Result<Vec<DataBlock>> {
-    let effort = fields::description(effort);
+    let effort = fields::description_budget(effort);
     let mut parser = Parser::new(context, &effort);
     let fields = Fields::new(parser.document, node)?;
     let (_, chunks) = parser.extent_and_chunks(&fields)?;
@@ -191,7 +191,7 @@ impl<'a> Parser<'a> {
     }
 
     fn extent_and_chunks(&mut self, fields: &Fields<'_>) -> Result<(Vec<u64>, Vec<ChunkNdarray>)> {
-        let dims = self.lengths(fields.required("shape")?)?;
+        let dims = self.parse_lengths(fields.required("shape")?)?;
         let chunks = self.chunks(fields.required("chunks")?, &dims)?;
         Ok((dims, chunks))
     }
@@ -217,7 +217,7 @@ impl<'a> Parser<'a> {
     fn chunk(&mut self, node: NodeIndex, outer: &[u64]) -> Result<ChunkNdarray> {
         let start = self.value(node, "start")?;
         let start = start.ok_or_else(|| self.corrupt(node, "a chunk without a start"))?;
-        let start = self.lengths(start)?;
+        let start = self.parse_lengths(start)?;
         let ndarray = self.value(node, "ndarray")?;
         let ndarray = match ndarray {
             Some(ndarray) => self.resolve_reference(ndarray)?,
@@ -245,18 +245,18 @@ impl<'a> Parser<'a> {
         let is_stored = self.value(ndarray, "source")?.is_some();
         let is_inline = !is_stored && self.value(ndarray, "data")?.is_some();
         let shape = self.value(ndarray, "shape")?;
-        let told = shape.and_then(|shape| self.lengths(shape).ok());
+        let told = shape.and_then(|shape| self.parse_lengths(shape).ok());
         let (dims, is_inline) = match told {
             Some(dims) if is_stored || is_inline => (dims, is_inline),
-            _ => self.described(ndarray)?,
+            _ => self.describe_extent(ndarray)?,
         };
         if is_inline {
-            self.count(&dims)?;
+            self.charge_inline_elements(&dims)?;
         }
         Ok(dims)
     }
 
-    fn described(&mut self, ndarray: NodeIndex) -> Result<(Vec<u64>, bool)> {
+    fn describe_extent(&mut self, ndarray: NodeIndex) -> Result<(Vec<u64>, bool)> {
         let most = to_u64(limits::SHAPELESS_CHUNKS);
         self.shapeless_left = (self.shapeless_left.checked_sub(1))
             .ok_or_else(|| Error::limit("chunks without a shape", most))?;
@@ -264,7 +264,7 @@ impl<'a> Parser<'a> {
         ndarray::extent(self.document, contents, externals, ndarray)
     }
 
-    fn count(&mut self, dims: &[u64]) -> Result<()> {
+    fn charge_inline_elements(&mut self, dims: &[u64]) -> Result<()> {
         // An empty list costs the same as a list of one element.
         let steps = dims.iter().map(|&dim| dim.max(1));
         let elements = steps.fold(1, Count::times);
@@ -323,7 +323,7 @@ impl<'a> Parser<'a> {
         Ok(self.document.value(mapping, name))
     }
 
-    fn lengths(&self, node: NodeIndex) -> Result<Vec<u64>> {
+    fn parse_lengths(&self, node: NodeIndex) -> Result<Vec<u64>> {
         let bad = || self.corrupt(node, "shape or start is not a list of numbers");
         let items = self.document.items(node).ok_or_else(bad)?;
         if items.len() > limits::RANK {

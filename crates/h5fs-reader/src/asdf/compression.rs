@@ -118,14 +118,14 @@ impl BlockCaches {
 /// - `Unsupported` for an unknown code or framing.
 /// - `Corrupt` if the framing is damaged or contradicts the block header.
 /// - `Limit` for far more stored bytes than the content can need.
-pub fn pieces(
+pub fn open_piece_decoder(
     source: &SharedSource,
     block: &Block,
     caches: &BlockCaches,
 ) -> Result<Arc<dyn PieceDecoder>> {
     let BlockCaches { resumes, tables } = caches;
     let encoded = EncodedBlock {
-        block: block.header_offset,
+        block_offset: block.header_offset,
         source: Arc::clone(source),
         decoded: block.content_length()?,
         stored: source::check_range(&**source, block.data_offset, block.stored_bytes, "block")?,

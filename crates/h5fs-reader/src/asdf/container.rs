@@ -9,7 +9,7 @@ use crate::asdf::external::Externals;
 use crate::asdf::fields::{Fields, MeteredDocument};
 use crate::asdf::header::{self, Header};
 use crate::asdf::ndarray::{self, DataBlock, Ndarray};
-use crate::asdf::nodes::{Caches, DescribedNode, Nodes};
+use crate::asdf::nodes::{Caches, DescribedNode, NodeCache};
 use crate::asdf::number::{self, Number};
 use crate::asdf::tree::{AsdfNodeKind, EntryTarget, Tree};
 use crate::asdf::yaml::compose::compose;
@@ -42,7 +42,7 @@ pub struct File {
     tree: Arc<Tree>,
     contents: Arc<Contents>,
     externals: Arc<Externals>,
-    nodes: Arc<Nodes>,
+    nodes: Arc<NodeCache>,
     /// The budget that is charged when a node is converted to the model.
     effort: RequestBudget,
 }
@@ -67,11 +67,13 @@ impl File {
             .tree
             .as_ref()
             .map_or(0, |tree| tree.end.minus_or_zero(tree.start));
-        let _turn = (length > limits::TREE_TURN).then(|| caches.turns.await_turn());
+        let _turn = (length > limits::TREE_TURN).then(|| caches.compose_lock.await_turn());
         let document = match (&header.tree, &header.error) {
             (_, Some(error)) => Err(error.clone()),
             (None, None) => Ok(Document::empty()),
-            (Some(tree), None) => text(&source, tree).and_then(|text| compose(&text, tree.start)),
+            (Some(tree), None) => {
+                read_range(&source, tree).and_then(|text| compose(&text, tree.start))
+            }
         };
         let (document, mut error) = match document {
             Ok(document) => {
@@ -96,7 +98,7 @@ impl File {
             header: Arc::new(header),
             error,
             tree: Arc::new(Tree::new(document)),
-            nodes: Arc::new(Nodes::new(caches)),
+            nodes: Arc::new(NodeCache::new(caches)),
             effort: RequestBudget::default(),
         })
     }
@@ -187,7 +189,7 @@ impl File {
 
 impl File {
     /// Returns the mask of the nulls of an inline ndarray, or `None` if no element is null.
-    fn nulls(&self, node: NodeId, index: NodeIndex) -> Result<Option<Mask>> {
+    fn null_mask(&self, node: NodeId, index: NodeIndex) -> Result<Option<Mask>> {
         let known = self.describe_cached(node)?;
         let NodeKind::Array(array) = &known.node.kind else {
             return Ok(None);
@@ -195,7 +197,7 @@ impl File {
         if array.storage.is_err() {
             return Ok(None);
         }
-        let nulls = ndarray::nulls(self.metered_document(), index, array)?;
+        let nulls = ndarray::null_flags(self.metered_document(), index, array)?;
         Ok(nulls.map(|nulls| Mask::Array(Arc::new(nulls))))
     }
 }
@@ -206,7 +208,7 @@ fn is_empty_tree(text: &str) -> bool {
     resolve::plain_scalar_tag(text) == CoreTag::Null
 }
 
-fn text(source: &SharedSource, range: &Range<u64>) -> Result<Vec<u8>> {
+fn read_range(source: &SharedSource, range: &Range<u64>) -> Result<Vec<u8>> {
     scan::piece(&**source, range.clone())
 }
 
@@ -292,7 +294,7 @@ impl Container for File {
     }
 
     fn links(&self, group: NodeId) -> Result<Box<dyn LinkStream>> {
-        Ok(Box::new(Links {
+        Ok(Box::new(GroupLinkStream {
             tree: Arc::clone(&self.tree),
             group: self.index(group)?,
             slot: 0,
@@ -355,13 +357,13 @@ impl Container for File {
 }
 
 /// A stream of the links of one group. The tree is in memory, so finding entries is free.
-struct Links {
+struct GroupLinkStream {
     tree: Arc<Tree>,
     group: NodeIndex,
     slot: usize,
 }
 
-impl LinkStream for Links {
+impl LinkStream for GroupLinkStream {
     fn position(&self) -> u64 {
         to_u64(self.slot)
     }
@@ -406,7 +408,7 @@ impl AsdfExtras for File {
         self.contents.blocks().chain_error.as_ref()
     }
 
-    fn block(&self, number: usize) -> Result<BlockHeaderFields> {
+    fn block_header(&self, number: usize) -> Result<BlockHeaderFields> {
         let block = self.contents.block(number)?;
         Ok(BlockHeaderFields {
             compression: block.compression_name(),
@@ -434,7 +436,8 @@ impl AsdfExtras for File {
     fn verify_array(&self, id: NodeId, read_all: &ReadAll<'_>) -> Result<()> {
         let DescribedNode { node, block } = self.describe_cached(id)?;
         if node.assembled_array.is_some() {
-            let blocks = chunked_ndarray::blocks(&self.context(), &self.effort, self.index(id)?)?;
+            let blocks =
+                chunked_ndarray::data_blocks(&self.context(), &self.effort, self.index(id)?)?;
             let mut blocks = blocks.iter();
             return blocks.try_for_each(|block| self.verify(block, read_all));
         }
@@ -458,7 +461,7 @@ impl AsdfExtras for File {
         };
         let mask = mask.filter(|&mask| document.core_tag(mask) != Some(CoreTag::Null));
         let Some(mask) = mask else {
-            return self.nulls(node, index);
+            return self.null_mask(node, index);
         };
         if document.text(mask).is_some() {
             return Ok(Some(Mask::Number(scalar(document, mask).file_text())));

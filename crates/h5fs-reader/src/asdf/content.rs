@@ -109,7 +109,8 @@ impl Contents {
                 let extent = self.extent(block, 0, length);
                 extent.map(|extent| Storage::Extents(vec![extent]))
             }
-            _ => compression::pieces(&self.source, block, &self.caches).map(Storage::Encoded),
+            _ => compression::open_piece_decoder(&self.source, block, &self.caches)
+                .map(Storage::Encoded),
         };
         let is_passing = matches!(&storage, Err(error) if error.is_transient());
         let array = Arc::new(bytes(block, storage));

@@ -23,7 +23,7 @@ pub(crate) fn parse(
     let mut parser = Parser {
         document,
         fields_left: limits::DATATYPE_MEMBERS,
-        names_left: limits::FIELD_NAMES,
+        name_bytes_left: limits::FIELD_NAMES,
     };
     parser.datatype(node, order, limits::DATATYPE_DEPTH)
 }
@@ -49,7 +49,7 @@ struct Parser<'a> {
     /// Number of fields that this datatype may still have.
     fields_left: usize,
     /// Number of bytes that the names of all further fields may have together.
-    names_left: usize,
+    name_bytes_left: usize,
 }
 
 impl Parser<'_> {
@@ -138,7 +138,7 @@ impl Parser<'_> {
     fn name(&mut self, node: NodeIndex) -> Result<String> {
         let name = self.document.key_text(node);
         let most = to_u64(limits::FIELD_NAMES);
-        self.names_left = (self.names_left.checked_sub(name.len()))
+        self.name_bytes_left = (self.name_bytes_left.checked_sub(name.len()))
             .ok_or_else(|| Error::limit("bytes of the names of fields", most))?;
         Ok(name.to_owned())
     }

@@ -2,7 +2,7 @@
 
 use std::ops::Deref;
 
-use crate::asdf::yaml::merge::{self, Budget};
+use crate::asdf::yaml::merge::{self, MergeBudget};
 use crate::asdf::yaml::resolve::{self, CoreTag};
 use crate::asdf::yaml::{Document, NodeIndex};
 use crate::error::{Error, Result};
@@ -11,10 +11,10 @@ use crate::memory::effort::RequestBudget;
 use crate::wire::{Count, to_u64};
 
 /// Number of bytes that are charged for reading a node, in addition to its text.
-const NODE: u64 = 16;
+const NODE_COST: u64 = 16;
 
 /// Number of bytes that are charged for reading an entry of a mapping, in addition to its key.
-const ENTRY: u64 = 256;
+const ENTRY_COST: u64 = 256;
 
 /// A tree's document, and the budget that is charged for reading its nodes.
 #[derive(Clone, Copy)]
@@ -63,11 +63,11 @@ impl<'a> Fields<'a> {
     pub(crate) fn new(document: MeteredDocument<'a>, node: NodeIndex) -> Result<Self> {
         for &(key, _) in document.pairs(node).unwrap_or_default() {
             charge_node(document, key)?;
-            document.effort.spend(ENTRY)?;
+            document.effort.spend(ENTRY_COST)?;
         }
-        let mut budget = Budget::default();
+        let mut budget = MergeBudget::default();
         let entries = merge::entries(document.document, node, &mut budget);
-        let merged = to_u64(budget.spent()).times(ENTRY);
+        let merged = to_u64(budget.spent()).times(ENTRY_COST);
         document.effort.spend(merged)?;
         match entries.error {
             Some(error) => Err(error),
@@ -97,7 +97,7 @@ impl<'a> Fields<'a> {
 }
 
 /// Returns the part of `effort` that may be spent on describing one array.
-pub(crate) fn description(effort: &RequestBudget) -> RequestBudget {
+pub(crate) fn description_budget(effort: &RequestBudget) -> RequestBudget {
     effort.sub_budget(limits::DESCRIPTION)
 }
 
@@ -108,7 +108,7 @@ pub(crate) fn description(effort: &RequestBudget) -> RequestBudget {
 /// `Limit` if the budget is exhausted.
 pub(crate) fn charge_node(document: MeteredDocument<'_>, node: NodeIndex) -> Result<()> {
     let text = document.text(node).map_or(0, str::len);
-    document.effort.spend(NODE.plus(to_u64(text)))
+    document.effort.spend(NODE_COST.plus(to_u64(text)))
 }
 
 /// Returns the value of a scalar of type int, or `None` for any other node.

@@ -49,9 +49,9 @@ pub(crate) fn is_asdf(source: &dyn Source) -> Result<bool> {
 /// 1.
 pub(crate) fn read(source: &dyn Source) -> Result<Header> {
     let mut text = TextWindow::new(source);
-    let version = version(first_line(text.from(0)?))?;
+    let version = version(first_line(text.read_from(0)?))?;
     let mut at = text.line_end(0)?;
-    while text.from(at)?.first() == Some(&b'#') {
+    while text.read_from(at)?.first() == Some(&b'#') {
         at = text.line_end(at)?;
     }
     let at = text.skip_blanks(at)?;
@@ -61,7 +61,7 @@ pub(crate) fn read(source: &dyn Source) -> Result<Header> {
         error: None,
         end: at,
     };
-    let rest = text.from(at)?;
+    let rest = text.read_from(at)?;
     if rest.is_empty() || rest.starts_with(block::MAGIC) {
         return Ok(header);
     }
@@ -76,7 +76,7 @@ pub(crate) fn read(source: &dyn Source) -> Result<Header> {
 fn first_line(bytes: &[u8]) -> &[u8] {
     let line = bytes.split(|&byte| byte == b'\n').next();
     let line = line.unwrap_or_default();
-    let end = scan::first(line, block::MAGIC);
+    let end = scan::find_in(line, block::MAGIC);
     line.get(..end.unwrap_or(line.len())).unwrap_or_default()
 }
 
@@ -119,10 +119,10 @@ fn tree_end(text: &mut TextWindow<'_>, start: u64) -> Result<(u64, Option<Error>
 fn any_tree_end(text: &mut TextWindow<'_>, start: u64) -> Result<(u64, Option<Error>)> {
     let mut searched = start;
     loop {
-        text.from(searched)?;
+        text.read_from(searched)?;
         let (bytes, is_last) = (text.bytes_from(searched), text.is_last());
         let marker = end_marker(bytes, is_last);
-        let block = scan::first(bytes, block::MAGIC);
+        let block = scan::find_in(bytes, block::MAGIC);
         let end = text.end();
         match (marker, block) {
             (Some(marker), block) if block.is_none_or(|block| marker <= block) => {
@@ -155,7 +155,7 @@ fn end_marker(bytes: &[u8], whole: bool) -> Option<usize> {
     let mut from = 0;
     loop {
         let rest = bytes.get(from..)?;
-        let place = from.checked_add(scan::first(rest, b"\n...")?)?;
+        let place = from.checked_add(scan::find_in(rest, b"\n...")?)?;
         let after = place.checked_add(4)?;
         match bytes.get(after..)? {
             [b'\n', ..] => return after.checked_add(1),
@@ -214,7 +214,7 @@ impl<'a> TextWindow<'a> {
 
     /// Returns the bytes of the file from the offset `at` on: more than `LEAST` bytes, unless the
     /// file ends first. Reads another piece if necessary.
-    fn from(&mut self, at: u64) -> Result<&[u8]> {
+    fn read_from(&mut self, at: u64) -> Result<&[u8]> {
         let is_short = self.end() <= Extent::saturating(at, Self::LEAST).end() && !self.is_last();
         if at < self.start || is_short {
             self.start = at;
@@ -228,12 +228,12 @@ impl<'a> TextWindow<'a> {
     fn line_end(&mut self, start: u64) -> Result<u64> {
         let mut at = start;
         loop {
-            bounded(at)?;
-            let bytes = self.from(at)?;
+            check_search_limit(at)?;
+            let bytes = self.read_from(at)?;
             let newline = bytes.iter().position(|&byte| byte == b'\n');
             let length = newline.map(Count::plus_one);
             let line = bytes.get(..length.unwrap_or(bytes.len()));
-            let block = scan::first(line.unwrap_or_default(), block::MAGIC);
+            let block = scan::find_in(line.unwrap_or_default(), block::MAGIC);
             match block.or(length) {
                 Some(length) => return Ok(offset_after(at, length)),
                 None if self.is_last() => return Ok(self.end()),
@@ -246,8 +246,8 @@ impl<'a> TextWindow<'a> {
     fn skip_blanks(&mut self, start: u64) -> Result<u64> {
         let mut at = start;
         loop {
-            bounded(at)?;
-            let mut bytes = self.from(at)?.iter();
+            check_search_limit(at)?;
+            let mut bytes = self.read_from(at)?.iter();
             match bytes.position(|&byte| !is_blank(byte) && byte != 0) {
                 Some(blanks) => return Ok(offset_after(at, blanks)),
                 None if self.is_last() => return Ok(self.end()),
@@ -262,7 +262,7 @@ fn offset_after(at: u64, bytes: usize) -> u64 {
     Extent::saturating(at, to_u64(bytes)).end()
 }
 
-fn bounded(at: u64) -> Result<()> {
+fn check_search_limit(at: u64) -> Result<()> {
     if at <= limits::TREE_BYTES {
         Ok(())
     } else {

@@ -1,8 +1,8 @@
 //! Inline data: an ndarray whose elements are scalars of the tree, converted to bytes.
 //!
 //! Elements are converted as NumPy does, because the reference library reads them with NumPy. NumPy
-//! masks a null. Here, a null becomes zero, and [`nulls`] finds it. A scalar that NumPy would write
-//! differently, such as `yes` with a text datatype, is an error.
+//! masks a null. Here, a null becomes zero, and [`null_flags`] finds it. A scalar that NumPy would
+//! write differently, such as `yes` with a text datatype, is an error.
 
 use crate::asdf::datatype;
 use crate::asdf::fields::{MeteredDocument, charge_node, corrupt};
@@ -17,11 +17,11 @@ use crate::wire::{Count, to_u64, to_usize};
 
 /// Number of bytes that are charged for each part of a number in base 60, because each part is
 /// parsed as a number.
-const SIXTIETH: u64 = 24;
+const SEXAGESIMAL_PART_COST: u64 = 24;
 
 /// The datatype, the dimensions and the elements of an inline ndarray, in C order.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Inline {
+pub(crate) struct InlineElements {
     /// The datatype of an element.
     pub(crate) datatype: Datatype,
     /// The length of each dimension.
@@ -41,7 +41,7 @@ pub(crate) fn read(
     data: NodeIndex,
     datatype: Option<Datatype>,
     order: ByteOrder,
-) -> Result<Inline> {
+) -> Result<InlineElements> {
     let dims = extent(document, data, datatype.as_ref())?;
     let datatype = match datatype {
         Some(datatype) => datatype,
@@ -64,7 +64,7 @@ pub(crate) fn read(
             append_element(document, element, &datatype, &mut bytes)
         }
     })?;
-    Ok(Inline {
+    Ok(InlineElements {
         datatype,
         dims,
         bytes,
@@ -76,7 +76,7 @@ pub(crate) fn read(
 ///
 /// # Errors
 /// Fails as [`read`] does.
-pub(crate) fn nulls(
+pub(crate) fn null_flags(
     document: MeteredDocument<'_>,
     data: NodeIndex,
     dims: &[u64],
@@ -237,7 +237,7 @@ fn scalar_number(document: MeteredDocument<'_>, node: NodeIndex) -> Result<Optio
     let text = document.text(node).unwrap_or_default();
     if text.len() <= limits::NUMBER_TEXT {
         let sixtieths = to_u64(text.matches(':').count());
-        let bytes = sixtieths.times(SIXTIETH);
+        let bytes = sixtieths.times(SEXAGESIMAL_PART_COST);
         document.effort().spend(to_u64(text.len()).plus(bytes))?;
     }
     Ok(number::scalar_number(&document, node))
@@ -296,14 +296,14 @@ fn append_element(
 /// zeros.
 fn put_text(text: &str, datatype: &Datatype, bytes: &mut Vec<u8>) -> Result<()> {
     let Class::Ucs4(order) = datatype.class else {
-        return padded(text.bytes(), datatype.size, bytes);
+        return append_padded(text.bytes(), datatype.size, bytes);
     };
     let characters = text.chars().map(u32::from);
     let units = characters.flat_map(|character| match order {
         ByteOrder::Big => character.to_be_bytes(),
         _ => character.to_le_bytes(),
     });
-    padded(units, datatype.size, bytes)
+    append_padded(units, datatype.size, bytes)
 }
 
 /// Returns the text of the scalar at `node`, which is an element of a text datatype. A number or a
@@ -331,7 +331,7 @@ fn text_as_written<'a>(document: MeteredDocument<'a>, node: NodeIndex) -> Result
 }
 
 /// Appends `text` to `bytes`, truncated or padded with zeros to `size` bytes.
-fn padded(text: impl Iterator<Item = u8>, size: u32, bytes: &mut Vec<u8>) -> Result<()> {
+fn append_padded(text: impl Iterator<Item = u8>, size: u32, bytes: &mut Vec<u8>) -> Result<()> {
     let size = to_usize(u64::from(size))?;
     let end = bytes.len().plus(size);
     bytes.extend(text.take(size));
@@ -346,10 +346,10 @@ mod tests {
     use crate::asdf::yaml::compose::compose;
     use crate::memory::effort::RequestBudget;
 
-    fn inline(data: &str, datatype: &str) -> Result<Inline> {
+    fn inline(data: &str, datatype: &str) -> Result<InlineElements> {
         let document = compose(format!("[{data}, {datatype}]").as_bytes(), 0).unwrap();
         let order = ByteOrder::Little;
-        let effort = fields::description(&RequestBudget::default());
+        let effort = fields::description_budget(&RequestBudget::default());
         let document = MeteredDocument::new(&document, &effort);
         let &[data, datatype] = document.items(NodeIndex::ROOT).unwrap() else {
             panic!("two items");

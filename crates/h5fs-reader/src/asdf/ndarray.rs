@@ -64,7 +64,7 @@ pub(crate) fn describe(
     externals: &Externals,
     node: NodeIndex,
 ) -> Ndarray {
-    let effort = fields::description(document.effort());
+    let effort = fields::description_budget(document.effort());
     let document = MeteredDocument::new(&document, &effort);
     let mut block = None;
     let parser = Parser {
@@ -91,7 +91,7 @@ pub(crate) fn extent(
     externals: &Externals,
     node: NodeIndex,
 ) -> Result<(Vec<u64>, bool)> {
-    let effort = fields::description(document.effort());
+    let effort = fields::description_budget(document.effort());
     let document = MeteredDocument::new(&document, &effort);
     let parser = Parser {
         document,
@@ -137,12 +137,12 @@ pub(crate) fn data_block(
 ///
 /// # Errors
 /// Fails if the data is damaged.
-pub(crate) fn nulls(
+pub(crate) fn null_flags(
     document: MeteredDocument<'_>,
     node: NodeIndex,
     array: &Array,
 ) -> Result<Option<Array>> {
-    let effort = fields::description(document.effort());
+    let effort = fields::description_budget(document.effort());
     let document = MeteredDocument::new(&document, &effort);
     let data = match document.items(node) {
         Some(_) => Some(node),
@@ -152,7 +152,7 @@ pub(crate) fn nulls(
         return Ok(None);
     };
     let dims = array.shape.dims();
-    let Some(nulls) = inline::nulls(document, data, dims)? else {
+    let Some(nulls) = inline::null_flags(document, data, dims)? else {
         return Ok(None);
     };
     Ok(Some(Array {
@@ -197,7 +197,7 @@ struct Parser<'a> {
 
 /// The length of a dimension.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Length {
+enum DimensionLength {
     Fixed(u64),
     /// `*`: the length follows from the block.
     Open,
@@ -286,14 +286,14 @@ impl<'a> Parser<'a> {
             return Ok(dims);
         };
         let declared = self.shape(shape)?;
-        let fits = |(declared, &dim): (&Length, &u64)| match declared {
-            Length::Fixed(length) => *length == dim,
-            Length::Open => true,
+        let fits = |(declared, &dim): (&DimensionLength, &u64)| match declared {
+            DimensionLength::Fixed(length) => *length == dim,
+            DimensionLength::Open => true,
         };
         if declared.len() == dims.len() && declared.iter().zip(&dims).all(fits) {
             return Ok(dims);
         }
-        let declared = fixed(&declared);
+        let declared = fixed_lengths(&declared);
         match declared {
             Some(declared) if dims.contains(&0) && declared.contains(&0) => Ok(declared),
             _ => Err(self.corrupt(shape, "inline data has another shape")),
@@ -362,15 +362,15 @@ impl<'a> Parser<'a> {
         self.contents.blocks().list_index(number, at)
     }
 
-    fn shape(&self, node: NodeIndex) -> Result<Vec<Length>> {
+    fn shape(&self, node: NodeIndex) -> Result<Vec<DimensionLength>> {
         let items = self.document.items(node);
         let items = items.ok_or_else(|| self.corrupt(node, "shape is not a list"))?;
         if items.len() > limits::RANK {
             return Err(Error::limit("rank", to_u64(limits::RANK)));
         }
         let length = |(place, &item): (usize, &NodeIndex)| match self.document.text(item) {
-            Some("*") if place == 0 => Ok(Length::Open),
-            _ => self.unsigned(item, "shape").map(Length::Fixed),
+            Some("*") if place == 0 => Ok(DimensionLength::Open),
+            _ => self.unsigned(item, "shape").map(DimensionLength::Fixed),
         };
         items.iter().enumerate().map(length).collect()
     }
@@ -402,10 +402,10 @@ impl<'a> Parser<'a> {
 }
 
 /// Returns the lengths of the dimensions, or `None` if one of them is open.
-fn fixed(lengths: &[Length]) -> Option<Vec<u64>> {
-    let fixed = |length: &Length| match length {
-        Length::Fixed(length) => Some(*length),
-        Length::Open => None,
+fn fixed_lengths(lengths: &[DimensionLength]) -> Option<Vec<u64>> {
+    let fixed = |length: &DimensionLength| match length {
+        DimensionLength::Fixed(length) => Some(*length),
+        DimensionLength::Open => None,
     };
     lengths.iter().map(fixed).collect()
 }
@@ -413,7 +413,7 @@ fn fixed(lengths: &[Length]) -> Option<Vec<u64>> {
 /// The fields by which an ndarray selects bytes of a block.
 struct BlockView {
     datatype: Datatype,
-    lengths: Vec<Length>,
+    lengths: Vec<DimensionLength>,
     offset: u64,
     strides: Option<Vec<i64>>,
 }
@@ -436,8 +436,8 @@ impl BlockView {
             return Ok(Storage::Empty);
         }
         let strides = self.strides_for(dims)?;
-        self.check(dims, &strides, block.content_length()?, block.header_offset)?;
-        let run = self.run(dims, &strides)?;
+        self.check_bounds(dims, &strides, block.content_length()?, block.header_offset)?;
+        let run = self.contiguous_bytes(dims, &strides)?;
         if block.is_plain() && run == bytes {
             let extent = contents.extent(&block, self.offset, bytes)?;
             return Ok(Storage::Extents(vec![extent]));
@@ -454,8 +454,8 @@ impl BlockView {
     /// Returns the number of bytes that lie without gaps in the block: the product of the element
     /// size and the fastest dimensions with contiguous strides. The stride of a dimension with one
     /// element is ignored.
-    fn run(&self, dims: &[u64], strides: &[i64]) -> Result<u64> {
-        let packed = packed(dims, self.datatype.size)?;
+    fn contiguous_bytes(&self, dims: &[u64], strides: &[i64]) -> Result<u64> {
+        let packed = contiguous_strides(dims, self.datatype.size)?;
         let mut run = u64::from(self.datatype.size);
         for ((&dim, stride), packed) in dims.iter().zip(strides).zip(&packed).rev() {
             if dim != 1 && stride != packed {
@@ -469,10 +469,10 @@ impl BlockView {
     /// Returns the lengths of the dimensions. The length of an open dimension follows from the
     /// block's length, `size` bytes. An incomplete last row is ignored.
     fn dims(&self, size: u64) -> Result<Vec<u64>> {
-        let Some((Length::Open, inner)) = self.lengths.split_first() else {
-            return Ok(fixed(&self.lengths).unwrap_or_default());
+        let Some((DimensionLength::Open, inner)) = self.lengths.split_first() else {
+            return Ok(fixed_lengths(&self.lengths).unwrap_or_default());
         };
-        let inner = fixed(inner).unwrap_or_default();
+        let inner = fixed_lengths(inner).unwrap_or_default();
         let row = match self.strides.as_ref().and_then(|strides| strides.first()) {
             Some(stride) => stride.unsigned_abs(),
             None => shape::product(&inner)?
@@ -490,8 +490,8 @@ impl BlockView {
             .iter()
             .zip(dims)
             .map(|(length, &dim)| match length {
-                Length::Fixed(_) => Some(dim),
-                Length::Open => None,
+                DimensionLength::Fixed(_) => Some(dim),
+                DimensionLength::Open => None,
             });
         Shape::Simple {
             dims: dims.to_vec(),
@@ -504,12 +504,12 @@ impl BlockView {
     fn strides_for(&self, dims: &[u64]) -> Result<Vec<i64>> {
         match &self.strides {
             Some(strides) => Ok(strides.clone()),
-            None => packed(dims, self.datatype.size),
+            None => contiguous_strides(dims, self.datatype.size),
         }
     }
 
     /// Checks that every element lies within the block's `size` bytes.
-    fn check(&self, dims: &[u64], strides: &[i64], size: u64, at: u64) -> Result<()> {
+    fn check_bounds(&self, dims: &[u64], strides: &[i64], size: u64, at: u64) -> Result<()> {
         let offset = i128::from(self.offset);
         let widen = |(low, high): (i128, i128), (&dim, &stride): (&u64, &i64)| {
             let reach = i128::from(dim.minus_or_zero(1)).checked_mul(i128::from(stride))?;
@@ -544,8 +544,8 @@ impl BlockView {
     /// array's storage.
     fn unreadable(&self, layout: Layout, error: Error) -> Array {
         let dims = self.lengths.iter().map(|length| match length {
-            Length::Fixed(length) => *length,
-            Length::Open => 0,
+            DimensionLength::Fixed(length) => *length,
+            DimensionLength::Open => 0,
         });
         let dims: Vec<u64> = dims.collect();
         self.array(self.shape(&dims), layout, Err(error))
@@ -557,7 +557,7 @@ fn too_large() -> Error {
 }
 
 /// Returns the strides, in bytes, of contiguous elements of `size` bytes in C order.
-fn packed(dims: &[u64], size: u32) -> Result<Vec<i64>> {
+fn contiguous_strides(dims: &[u64], size: u32) -> Result<Vec<i64>> {
     let too_large = || Error::limit("size of an array", i64::MAX.unsigned_abs());
     let mut stride = i64::from(size);
     let mut strides = Vec::with_capacity(dims.len());

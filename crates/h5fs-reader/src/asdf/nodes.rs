@@ -12,11 +12,11 @@ use crate::wire::{Count, to_u64};
 
 /// Capacity in bytes of the cache of nodes of at most `SMALL` bytes, for all ASDF files of a mount
 /// together.
-const NODE_CACHE: u64 = 4 << 20;
+const SMALL_CACHE_BYTES: u64 = 4 << 20;
 
 /// Capacity in bytes of the cache of larger nodes, which are inline ndarrays and long texts, for
 /// all ASDF files of a mount together.
-const INLINE_KEPT: u64 = 32 << 20;
+const LARGE_CACHE_BYTES: u64 = 32 << 20;
 
 /// Maximum number of bytes of a node in the cache of small nodes.
 const SMALL: u64 = 64 << 10;
@@ -58,31 +58,31 @@ pub struct Caches {
     /// The positions of the chunks of compressed blocks, for all files.
     pub(super) tables: SharedChunkTables,
     /// A lock that lets only one thread at a time compose a large tree.
-    pub(super) turns: Arc<FairLock>,
+    pub(super) compose_lock: Arc<FairLock>,
 }
 
 impl Default for Caches {
     fn default() -> Self {
         Caches {
-            small: SharedLru::new(NODE_CACHE),
-            large: SharedLru::new(INLINE_KEPT),
+            small: SharedLru::new(SMALL_CACHE_BYTES),
+            large: SharedLru::new(LARGE_CACHE_BYTES),
             tables: SharedChunkTables::default(),
-            turns: Arc::default(),
+            compose_lock: Arc::default(),
         }
     }
 }
 
 /// The cached nodes of one file.
 #[derive(Debug)]
-pub(crate) struct Nodes {
+pub(crate) struct NodeCache {
     small: FileLru<NodeId, DescribedNode>,
     large: FileLru<NodeId, DescribedNode>,
 }
 
-impl Nodes {
+impl NodeCache {
     /// Creates an empty cache for the nodes of one file, within the limits of `caches`.
     pub(crate) fn new(caches: &Caches) -> Self {
-        Nodes {
+        NodeCache {
             small: FileLru::new(&caches.small),
             large: FileLru::new(&caches.large),
         }

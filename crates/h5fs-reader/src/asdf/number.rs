@@ -91,27 +91,27 @@ pub(crate) fn encode_number(number: Number, datatype: &Datatype) -> Option<Vec<u
             Number::Complex(real, imaginary) => real != 0.0 || imaginary != 0.0,
         })]),
         Class::Integer { order, signed, .. } => {
-            integer(whole(number)?, datatype.size, *signed, *order)
+            encode_integer(to_integer(number)?, datatype.size, *signed, *order)
         }
-        Class::Float(format) => Some(float(real(number)?, datatype.size, format.order)),
+        Class::Float(format) => Some(encode_float(to_float(number)?, datatype.size, format.order)),
         Class::Complex(base) => {
             let (real, imaginary) = match number {
                 Number::Complex(real, imaginary) => (real, imaginary),
-                other => (real(other)?, 0.0),
+                other => (to_float(other)?, 0.0),
             };
             let order = match &base.class {
                 Class::Float(format) => format.order,
                 _ => return None,
             };
-            let mut bytes = float(real, base.size, order);
-            bytes.extend(float(imaginary, base.size, order));
+            let mut bytes = encode_float(real, base.size, order);
+            bytes.extend(encode_float(imaginary, base.size, order));
             Some(bytes)
         }
         _ => None,
     }
 }
 
-fn whole(number: Number) -> Option<i128> {
+fn to_integer(number: Number) -> Option<i128> {
     match number {
         Number::Bool(value) => Some(i128::from(value)),
         Number::Int(value) => Some(value),
@@ -121,7 +121,7 @@ fn whole(number: Number) -> Option<i128> {
     }
 }
 
-fn real(number: Number) -> Option<f64> {
+fn to_float(number: Number) -> Option<f64> {
     match number {
         Number::Bool(value) => Some(f64::from(u8::from(value))),
         // Parsing decimal digits rounds to nearest, like a conversion.
@@ -131,7 +131,7 @@ fn real(number: Number) -> Option<f64> {
     }
 }
 
-fn integer(value: i128, size: u32, signed: bool, order: ByteOrder) -> Option<Vec<u8>> {
+fn encode_integer(value: i128, size: u32, signed: bool, order: ByteOrder) -> Option<Vec<u8>> {
     let bytes = match (size, signed) {
         (1, true) => i8::try_from(value).ok()?.to_be_bytes().to_vec(),
         (1, false) => u8::try_from(value).ok()?.to_be_bytes().to_vec(),
@@ -145,14 +145,14 @@ fn integer(value: i128, size: u32, signed: bool, order: ByteOrder) -> Option<Vec
     Some(ordered(bytes, order))
 }
 
-fn float(value: f64, size: u32, order: ByteOrder) -> Vec<u8> {
+fn encode_float(value: f64, size: u32, order: ByteOrder) -> Vec<u8> {
     let bits = value.to_bits();
     let bytes = match size {
-        2 => narrowed(bits, 5, 10)
+        2 => narrow_float_bits(bits, 5, 10)
             .to_be_bytes()
             .get(6..)
             .map(<[u8]>::to_vec),
-        4 => narrowed(bits, 8, 23)
+        4 => narrow_float_bits(bits, 8, 23)
             .to_be_bytes()
             .get(4..)
             .map(<[u8]>::to_vec),
@@ -174,7 +174,7 @@ fn ordered(mut big: Vec<u8>, order: ByteOrder) -> Vec<u8> {
     clippy::disallowed_methods,
     reason = "the numbers are parts of one of 64 bits, and no sum comes to the largest"
 )]
-fn narrowed(bits: u64, exponent_bits: u32, mantissa_bits: u32) -> u64 {
+fn narrow_float_bits(bits: u64, exponent_bits: u32, mantissa_bits: u32) -> u64 {
     let sign = bits.wrapping_shr(63);
     let exponent = i64::try_from(bits.wrapping_shr(52) & 0x7ff).unwrap_or(0);
     let mantissa = bits & 0x000f_ffff_ffff_ffff;
@@ -257,7 +257,11 @@ mod tests {
                 let value = f64::from_bits(bits);
                 if !value.is_nan() {
                     let expected = (value as f32).to_bits();
-                    assert_eq!(narrowed(bits, 8, 23), u64::from(expected), "{value:e}");
+                    assert_eq!(
+                        narrow_float_bits(bits, 8, 23),
+                        u64::from(expected),
+                        "{value:e}"
+                    );
                 }
             }
         }
@@ -266,7 +270,7 @@ mod tests {
     /// Checks values from IEEE 754-2008, table 3.5, and midpoints between neighbours.
     #[test]
     fn narrowing_to_16_bits() {
-        let half = |value: f64| narrowed(value.to_bits(), 5, 10);
+        let half = |value: f64| narrow_float_bits(value.to_bits(), 5, 10);
         assert_eq!(half(1.0), 0x3c00);
         assert_eq!(half(65504.0), 0x7bff);
         assert_eq!(half(65520.0), 0x7c00);

@@ -17,8 +17,8 @@ const PIECE: u64 = 64 << 10;
 pub(crate) fn find(source: &dyn Source, range: &Range<u64>, pattern: &[u8]) -> Result<Option<u64>> {
     let mut rest = Extent::from_range(range.start, range.end.min(source.length()));
     while !rest.is_empty() {
-        let bytes = piece(source, beginning_in(rest.first(PIECE), pattern))?;
-        if let Some(place) = first(&bytes, pattern) {
+        let bytes = piece(source, extend_for_pattern(rest.first(PIECE), pattern))?;
+        if let Some(place) = find_in(&bytes, pattern) {
             return Ok(Some(rest.skip(to_u64(place)).start()));
         }
         rest = rest.skip(PIECE);
@@ -39,7 +39,7 @@ pub(crate) fn find_last(
     let mut rest = Extent::from_range(range.start, range.end.min(source.length()));
     while !rest.is_empty() {
         let last = rest.last(PIECE);
-        let bytes = piece(source, beginning_in(last, pattern))?;
+        let bytes = piece(source, extend_for_pattern(last, pattern))?;
         let places = bytes.windows(pattern.len().max(1));
         if let Some(place) = places.into_iter().rposition(|window| window == pattern) {
             return Ok(Some(last.skip(to_u64(place)).start()));
@@ -50,7 +50,7 @@ pub(crate) fn find_last(
 }
 
 /// Extends `part` so that it contains every occurrence of `pattern` that begins within `part`.
-fn beginning_in(part: Extent, pattern: &[u8]) -> Extent {
+fn extend_for_pattern(part: Extent, pattern: &[u8]) -> Extent {
     let overlap = to_u64(pattern.len()).minus_or_zero(1);
     Extent::saturating(part.start(), part.length().plus(overlap))
 }
@@ -72,7 +72,7 @@ pub(crate) fn find_nonzero(source: &dyn Source, range: &Range<u64>) -> Result<Op
 }
 
 /// Returns the index of the first occurrence of `pattern` in `bytes`.
-pub(crate) fn first(bytes: &[u8], pattern: &[u8]) -> Option<usize> {
+pub(crate) fn find_in(bytes: &[u8], pattern: &[u8]) -> Option<usize> {
     bytes
         .windows(pattern.len().max(1))
         .position(|window| window == pattern)

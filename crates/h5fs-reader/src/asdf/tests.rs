@@ -8,7 +8,7 @@ use crate::memory::cancel::CancelToken;
 use crate::model::array::{Mapping, Storage};
 use crate::model::extras::Mask;
 use crate::model::link::LinkTarget;
-use crate::model::region::Runs;
+use crate::model::region::RegionRuns;
 use crate::model::{Array, AsdfExtras, Container, NodeId, NodeKind, Shape};
 use crate::source::local::audience::Readers;
 use crate::source::memory::MemorySource;
@@ -156,7 +156,7 @@ fn compressed_blocks_are_decoded_under_their_ndarrays() {
         read(&file.block_content(0).unwrap()),
         Ok(b"abcdef".to_vec())
     );
-    assert_eq!(file.block(1).unwrap().compression, "none");
+    assert_eq!(file.block_header(1).unwrap().compression, "none");
 }
 
 /// Expected MD5 checksums are from Python's hashlib.
@@ -330,8 +330,8 @@ fn the_chunks_of_an_ndarray_lie_where_they_start() {
         panic!("{:?}", array.storage);
     };
     let runs = |mapping: Mapping| {
-        let runs = Runs::new(&mapping.region, array.shape.dims()).unwrap();
-        (runs.from_ordinal(0).unwrap().element, runs.elements())
+        let runs = RegionRuns::new(&mapping.region, array.shape.dims()).unwrap();
+        (runs.run_at(0).unwrap().element, runs.elements())
     };
     let runs: Vec<_> = mappings.iter().map(runs).collect();
     assert_eq!(runs, [(3, 3), (2, 1), (0, 3)]);

@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use crate::asdf::ndarray;
-use crate::asdf::yaml::merge::{self, Budget};
+use crate::asdf::yaml::merge::{self, MergeBudget};
 use crate::asdf::yaml::pointer::{self, Reference};
 use crate::asdf::yaml::{Document, NodeIndex};
 use crate::error::Error;
@@ -49,10 +49,10 @@ pub(crate) struct Tree {
     details: HashMap<NodeIndex, MappingDetails>,
     /// The separator between a key's text and its number, in the names of different keys with equal
     /// text. No key of the document ends in the separator and a number.
-    mark: String,
+    separator: String,
     /// The location of each node, by node number. `None` for the root and for nodes without a
     /// location.
-    places: Vec<Option<NodeLocation>>,
+    locations: Vec<Option<NodeLocation>>,
 }
 
 /// The location of a node: the entry with the index `slot` of the group `parent`.
@@ -126,8 +126,8 @@ impl Tree {
             entries: Vec::new(),
             sorted: Vec::new(),
             details: HashMap::new(),
-            mark: mark(&document),
-            places: vec![None; document.count()],
+            separator: choose_separator(&document),
+            locations: vec![None; document.count()],
             document,
         };
         tree.assign_locations();
@@ -236,15 +236,15 @@ impl Tree {
             let same = slot.to_string().as_bytes() == name && slot < self.count(group);
             return same.then_some(slot);
         };
-        let numbered = || self.slot_of_key(mapping, self.numbered(name)?);
+        let numbered = || self.slot_of_key(mapping, self.split_numbered_name(name)?);
         self.slot_of_key(mapping, (name, 0)).or_else(numbered)
     }
 
     /// Splits the name of an entry into the key's text and the key's number among different keys
     /// with equal text. Returns `None` for a name without such a number.
-    fn numbered<'a>(&self, name: &'a [u8]) -> Option<(&'a [u8], u32)> {
+    fn split_numbered_name<'a>(&self, name: &'a [u8]) -> Option<(&'a [u8], u32)> {
         let name = std::str::from_utf8(name).ok()?;
-        let (text, number) = name.rsplit_once(&self.mark)?;
+        let (text, number) = name.rsplit_once(&self.separator)?;
         let value: u32 = number.parse().ok().filter(|&value| value > 1)?;
         (value.to_string() == number).then_some((text.as_bytes(), value))
     }
@@ -257,7 +257,7 @@ impl Tree {
         let entries = self.entries(mapping);
         let sorted = self.sorted.get(mapping.range())?;
         let found = sorted.binary_search_by(|&slot| {
-            let entry = at(entries, slot);
+            let entry = entry_at(entries, slot);
             entry.map_or(Ordering::Greater, |entry| here(entry).cmp(&key))
         });
         let slot = sorted.get(found.ok()?)?;
@@ -266,7 +266,7 @@ impl Tree {
 
     fn node_location(&self, node: NodeIndex) -> Option<NodeLocation> {
         let number = to_usize(u64::from(node.number())).ok()?;
-        self.places.get(number).copied().flatten()
+        self.locations.get(number).copied().flatten()
     }
 
     /// Returns the names from the root to the node's location. Returns `None` if the node does not
@@ -304,12 +304,12 @@ impl Tree {
         }
         let reference = pointer::parse(uri);
         Some(match reference.file {
-            None => self.followed(reference),
+            None => self.shown_names(reference),
             Some(_) => reference.names,
         })
     }
 
-    fn followed(&self, reference: Reference) -> Vec<Vec<u8>> {
+    fn shown_names(&self, reference: Reference) -> Vec<Vec<u8>> {
         let mut here = Some(NodeIndex::ROOT);
         let shown = reference.names.into_iter().map(|name| {
             let slot = here.and_then(|group| self.referenced_slot(group, &name));
@@ -374,7 +374,9 @@ impl Tree {
         let text = self.document.key_text(entry.key);
         match entry.number {
             0 => text.as_bytes().into(),
-            number => format!("{text}{}{number}", self.mark).into_bytes().into(),
+            number => format!("{text}{}{number}", self.separator)
+                .into_bytes()
+                .into(),
         }
     }
 
@@ -404,7 +406,7 @@ impl Tree {
 
     /// Walks the document depth first, in the order of the text, and determines the locations.
     fn assign_locations(&mut self) {
-        let mut budget = Budget::default();
+        let mut budget = MergeBudget::default();
         if self.classify(NodeIndex::ROOT) != AsdfNodeKind::Group {
             return;
         }
@@ -429,7 +431,7 @@ impl Tree {
                 path: above.plus(length),
             };
             let number = to_usize(u64::from(node.number())).unwrap_or(usize::MAX);
-            if let Some(none) = self.places.get_mut(number) {
+            if let Some(none) = self.locations.get_mut(number) {
                 *none = Some(place);
             }
             if self.classify(node) == AsdfNodeKind::Group {
@@ -439,7 +441,7 @@ impl Tree {
         }
     }
 
-    fn add_group(&mut self, node: NodeIndex, budget: &mut Budget) {
+    fn add_group(&mut self, node: NodeIndex, budget: &mut MergeBudget) {
         let found = match self.document.items(node) {
             Some(items) => self.ordered_pairs(node, items).map(|pairs| (pairs, None)),
             None => {
@@ -480,7 +482,9 @@ impl Tree {
         let mut uses: HashMap<u32, (u32, usize)> = HashMap::new();
         let mut texts = HashMap::new();
         let mut entry = |(slot, &(key, node)): (usize, &(NodeIndex, NodeIndex))| {
-            let (uses, first) = uses.entry(self.document.name(key)).or_insert((0, slot));
+            let (uses, first) = uses
+                .entry(self.document.name_number(key))
+                .or_insert((0, slot));
             *uses = uses.plus_one();
             let number = if *uses > 1 { *uses } else { 0 };
             if number > 0 && self.document.is_text(key) {
@@ -496,8 +500,8 @@ impl Tree {
         let entries: Vec<MappingEntry> = pairs.iter().enumerate().map(&mut entry).collect();
         let mut sorted: Vec<u32> = (0..mapping.count).collect();
         sorted.sort_unstable_by_key(|&slot| {
-            let entry = at(&entries, slot);
-            entry.map(|entry| (self.document.name(entry.key), entry.number))
+            let entry = entry_at(&entries, slot);
+            entry.map(|entry| (self.document.name_number(entry.key), entry.number))
         });
         self.entries.extend(entries);
         self.sorted.extend(sorted);
@@ -515,14 +519,14 @@ impl Mapping {
     }
 }
 
-fn at(entries: &[MappingEntry], slot: u32) -> Option<&MappingEntry> {
+fn entry_at(entries: &[MappingEntry], slot: u32) -> Option<&MappingEntry> {
     entries.get(to_usize(u64::from(slot)).ok()?)
 }
 
 /// Chooses the separator of [`Tree::mark`]: a `%` and the smallest number of tildes for which no
 /// key of the document ends in the separator and a number. A long run of tildes in one key thus
 /// does not make other names long.
-fn mark(document: &Document) -> String {
+fn choose_separator(document: &Document) -> String {
     let tildes = document.keys().filter_map(|key| {
         let text = key.trim_end_matches(|c: char| c.is_ascii_digit());
         let before = text.trim_end_matches('~');

@@ -5,10 +5,10 @@ use crate::source::{self, Source};
 use crate::wire::{Count, Extent, to_u64, to_usize};
 
 /// Number of bytes of the first read, and of each read if structures are far apart.
-pub(crate) const LEAST: u64 = 256;
+pub(crate) const MIN_READ: u64 = 256;
 
 /// Maximum number of bytes of one read.
-const MOST: u64 = 64 << 10;
+const MAX_READ: u64 = 64 << 10;
 
 /// The most recently read bytes of a source.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub(crate) struct Window<'a> {
     start: u64,
     bytes: Vec<u8>,
     /// Length of the next read in bytes.
-    reach: u64,
+    next_read_length: u64,
 }
 
 impl<'a> Window<'a> {
@@ -27,7 +27,7 @@ impl<'a> Window<'a> {
             source,
             start: 0,
             bytes: Vec::new(),
-            reach: LEAST,
+            next_read_length: MIN_READ,
         }
     }
 
@@ -61,13 +61,13 @@ impl<'a> Window<'a> {
     }
 
     fn fetch(&mut self, start: u64, end: u64) -> Result<()> {
-        let near = self.start..=Extent::saturating(self.end(), self.reach).end();
-        self.reach = if near.contains(&start) {
-            self.reach.times(2).min(MOST)
+        let near = self.start..=Extent::saturating(self.end(), self.next_read_length).end();
+        self.next_read_length = if near.contains(&start) {
+            self.next_read_length.times(2).min(MAX_READ)
         } else {
-            LEAST
+            MIN_READ
         };
-        let until = Extent::saturating(start, self.reach).end();
+        let until = Extent::saturating(start, self.next_read_length).end();
         let until = until.min(self.length()).max(end);
         let read = |until: u64| {
             let length = until.minus_or_zero(start);
@@ -78,7 +78,7 @@ impl<'a> Window<'a> {
         self.bytes = match read(until) {
             Ok(bytes) => bytes,
             Err(_) => {
-                self.reach = LEAST;
+                self.next_read_length = MIN_READ;
                 read(end)?
             }
         };

@@ -63,7 +63,7 @@ pub(crate) struct Document {
     /// The file offset of the text of the document.
     start: u64,
     /// The error that explains why some text after the document was not parsed.
-    rest: Option<Error>,
+    trailing_error: Option<Error>,
 }
 
 /// One node of a document.
@@ -77,7 +77,7 @@ struct YamlNode {
     tag: Option<NonZero<u16>>,
     /// If the node is a key, the rank of its text among the different texts of all keys, in byte
     /// order. Otherwise `NO_NAME`.
-    name: u32,
+    name_number: u32,
     /// The offset of the node from the start of the document's text, in bytes.
     at: u32,
 }
@@ -127,7 +127,7 @@ pub(crate) enum NodeContent<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct KeyIdentity {
     kind: IdentityKind,
-    name: u32,
+    name_number: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -148,7 +148,7 @@ impl Document {
     /// Returns the error that explains why some text after the document was not parsed. Returns
     /// `None` if the text ends with the document.
     pub(crate) fn end_error(&self) -> Option<&Error> {
-        self.rest.as_ref()
+        self.trailing_error.as_ref()
     }
 
     /// Returns the number of nodes of the document.
@@ -223,7 +223,7 @@ impl Document {
     }
 
     pub(crate) fn identity(&self, key: NodeIndex) -> KeyIdentity {
-        let name = self.name(key);
+        let name = self.name_number(key);
         let kind = match self.nodes.get(key.slot()) {
             None => IdentityKind::Collection(key),
             Some(node) => match node.kind {
@@ -232,20 +232,23 @@ impl Document {
                 YamlKind::Sequence | YamlKind::Mapping => IdentityKind::Collection(key),
             },
         };
-        KeyIdentity { kind, name }
+        KeyIdentity {
+            kind,
+            name_number: name,
+        }
     }
 
     /// Returns the rank of a key's text among the different texts of all keys, in byte order.
     /// Returns `NO_NAME` if the node is not a key.
-    pub(crate) fn name(&self, key: NodeIndex) -> u32 {
+    pub(crate) fn name_number(&self, key: NodeIndex) -> u32 {
         let node = self.nodes.get(key.slot());
-        node.map_or(NO_NAME, |node| node.name)
+        node.map_or(NO_NAME, |node| node.name_number)
     }
 
     /// Returns the texts of all keys.
     pub(crate) fn keys(&self) -> impl Iterator<Item = &str> {
         let numbered = (0..).map(NodeIndex).zip(&self.nodes);
-        let keys = numbered.filter(|(_, node)| node.name != NO_NAME);
+        let keys = numbered.filter(|(_, node)| node.name_number != NO_NAME);
         keys.map(|(key, _)| self.key_text(key))
     }
 
@@ -295,7 +298,7 @@ impl Document {
             kind,
             span,
             tag,
-            name: NO_NAME,
+            name_number: NO_NAME,
             at,
         });
         Some(NodeIndex(number))
@@ -311,5 +314,5 @@ impl Document {
     }
 }
 
-/// The value of `YamlNode::name` for a node that is not a key.
+/// The value of `YamlNode::name_number` for a node that is not a key.
 const NO_NAME: u32 = u32::MAX;

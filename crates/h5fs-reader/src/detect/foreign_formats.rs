@@ -6,7 +6,7 @@ use crate::source::{Source, read_block};
 /// A format that h5fs does not read.
 struct ForeignFormat {
     /// The offset of the format's signature, and the signature.
-    mark: (u64, &'static [u8]),
+    signature: (u64, &'static [u8]),
     name: &'static str,
     /// A clause that names a tool for the format, such as `gunzip reads it`.
     tool: &'static str,
@@ -19,10 +19,14 @@ const fn format(
     tool: &'static str,
 ) -> ForeignFormat {
     let mark = (offset, mark);
-    ForeignFormat { mark, name, tool }
+    ForeignFormat {
+        signature: mark,
+        name,
+        tool,
+    }
 }
 
-const OTHERS: [ForeignFormat; 24] = [
+const FOREIGN_FORMATS: [ForeignFormat; 24] = [
     format(
         0,
         b"CDF\x01",
@@ -113,12 +117,12 @@ const OTHERS: [ForeignFormat; 24] = [
 const BEGINNING: u64 = 512;
 
 /// The description of an HTML page that a server sends instead of a file.
-const PAGE: &str = "an HTML page, perhaps a server's word on why there is no file";
+const HTML_PAGE: &str = "an HTML page, perhaps a server's word on why there is no file";
 
 /// Returns whether `source` is an HTML page that a server sends instead of a file, such as a login
 /// page.
 pub(super) fn is_html_page(source: &dyn Source) -> bool {
-    describe(source).is_some_and(|found| found == PAGE)
+    describe(source).is_some_and(|found| found == HTML_PAGE)
 }
 
 /// Describes the format of `source`, and names the tool that reads this format. Returns `None` for
@@ -134,8 +138,8 @@ pub(super) fn describe(source: &dyn Source) -> Option<String> {
 /// Describes a file whose format has a signature, and names a tool for it. Returns `None` if no
 /// signature matches.
 fn describe_by_signature(source: &dyn Source) -> Option<String> {
-    let found = OTHERS.iter().find(|other| {
-        let (offset, mark) = other.mark;
+    let found = FOREIGN_FORMATS.iter().find(|other| {
+        let (offset, mark) = other.signature;
         let mut there = [0; 48];
         there
             .get_mut(..mark.len())
@@ -157,7 +161,7 @@ fn describe_by_text(beginning: &[u8]) -> Option<&'static str> {
         start.is_some_and(|start| start.eq_ignore_ascii_case(mark))
     };
     if begins(b"<!doctype html") || begins(b"<html") || begins(b"<head") {
-        return Some(PAGE);
+        return Some(HTML_PAGE);
     }
     if begins(b"<?xml") {
         return Some("an XML document, perhaps a server's word on why there is no file");
@@ -179,8 +183,8 @@ mod tests {
 
     #[test]
     fn each_is_known_by_its_mark() {
-        for other in &OTHERS {
-            let (offset, mark) = other.mark;
+        for other in &FOREIGN_FORMATS {
+            let (offset, mark) = other.signature;
             let mut bytes = vec![0; usize::try_from(offset).unwrap()];
             bytes.extend_from_slice(mark);
             let described = describe(&MemorySource::new(bytes)).unwrap();

@@ -9,7 +9,7 @@ pub fn is_bidi_control(character: char) -> bool {
 /// Returns `text` as one line that cannot control a terminal. Control characters, and characters
 /// that change the writing direction, become escapes. Quotes and backslashes are not escaped, so
 /// that text that was escaped before stays the same.
-pub fn one_line(text: &str) -> String {
+pub fn escape_to_one_line(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {
         if character.is_control() || is_bidi_control(character) {
@@ -29,7 +29,7 @@ mod tests {
     fn a_line_is_escaped_once() {
         let line = "it's \"a\\b\"\n\u{1b}[2J gnp\u{202e}exe ü";
         let once = "it's \"a\\b\"\\n\\u{1b}[2J gnp\\u{202e}exe ü";
-        assert_eq!(one_line(line), once);
-        assert_eq!(one_line(once), once);
+        assert_eq!(escape_to_one_line(line), once);
+        assert_eq!(escape_to_one_line(once), once);
     }
 }

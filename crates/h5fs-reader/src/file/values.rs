@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::model::Container;
-use crate::model::attribute_value::strings;
+use crate::model::attribute_value::decode_strings;
 use crate::model::datatype::{Class, Datatype};
 use crate::model::number::{self, Integer};
 use crate::wire::to_usize;
@@ -45,7 +45,7 @@ impl Values {
                 signed,
                 bits,
             } => elements
-                .map(|element| number::integer(element, *order, *signed, *bits).map(nearest))
+                .map(|element| number::decode_integer(element, *order, *signed, *bits).map(nearest))
                 .collect(),
             Class::Float(format) => elements
                 .map(|element| number::float_value(element, format)?.as_f64())
@@ -66,7 +66,7 @@ impl Values {
         else {
             return Err(Error::unsupported("texts of this datatype", None));
         };
-        let texts = strings(&*self.container, &self.datatype, &self.bytes)?;
+        let texts = decode_strings(&*self.container, &self.datatype, &self.bytes)?;
         let as_utf8 = |text| {
             String::from_utf8(text)
                 .map_err(|_| Error::unsupported("a text that is not UTF-8", None))

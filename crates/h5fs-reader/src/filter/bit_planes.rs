@@ -2,7 +2,7 @@
 //! all elements come first. Their second bits follow, and so on up to the highest bits of the last
 //! bytes. Within such a run, bit k of byte m belongs to element 8 m + k.
 
-use crate::filter::shuffle::{copy_rest, transposed, unshuffle};
+use crate::filter::shuffle::{copy_unshuffled_tail, transposed, unshuffle};
 use crate::wire::Count;
 
 /// Writes the bytes of `planes` into `elements`, in the order of the elements of `size` bytes. Both
@@ -12,7 +12,7 @@ pub(crate) fn unbitshuffle(planes: &[u8], size: usize, scratch: &mut Vec<u8>, el
     let unit = size.times(8);
     let left = planes.len().checked_rem(unit).unwrap_or(0);
     let whole = planes.len().minus_or_zero(left);
-    let Some((planes, elements)) = copy_rest(planes, elements, whole) else {
+    let Some((planes, elements)) = copy_unshuffled_tail(planes, elements, whole) else {
         return;
     };
     if size == 1 {

@@ -3,13 +3,13 @@
 //! of the bit window.
 
 /// Number of bits in a 64-bit window after a refill, unless the input has ended.
-pub(crate) const AT_HAND: u32 = 56;
+pub(crate) const MIN_READY_BITS: u32 = 56;
 
 /// Returns the next eight bytes of `rest`, padded with zeros past its end. `ready`, at most 63, is
 /// the number of bits already filled in the window. Removes from `rest` only the whole bytes that
 /// fit into the window, and adds their bits to `ready`.
 #[inline]
-pub(crate) fn load(rest: &mut &[u8], ready: &mut u32) -> [u8; 8] {
+pub(crate) fn next_word(rest: &mut &[u8], ready: &mut u32) -> [u8; 8] {
     let mut next = [0; 8];
     match rest.first_chunk::<8>() {
         Some(bytes) => next = *bytes,
@@ -46,11 +46,11 @@ impl<'a> BitReader<'a> {
         }
     }
 
-    /// Fills the window with at least `AT_HAND` bits, unless the input ends.
+    /// Fills the window with at least `MIN_READY_BITS` bits, unless the input ends.
     #[inline]
     fn refill(&mut self) {
         let filled = self.ready;
-        let next = load(&mut self.rest, &mut self.ready);
+        let next = next_word(&mut self.rest, &mut self.ready);
         self.window |= u64::from_be_bytes(next).wrapping_shr(filled);
     }
 
@@ -65,7 +65,7 @@ impl<'a> BitReader<'a> {
     pub(crate) fn read(&mut self, width: u32) -> Option<u64> {
         if self.ready < width {
             self.refill();
-            if self.ready < width || width > AT_HAND {
+            if self.ready < width || width > MIN_READY_BITS {
                 return None;
             }
         }
@@ -167,7 +167,7 @@ impl Iterator for PackedNumbers<'_> {
 
 /// Fills `output` with the low `size` bytes of each of `numbers`, in the given byte order. Returns
 /// `None` if there are too few numbers, or if no integer type has this size.
-pub(crate) fn store(
+pub(crate) fn store_elements(
     numbers: impl Iterator<Item = u64>,
     size: usize,
     big_endian: bool,
@@ -219,12 +219,15 @@ mod tests {
     #[test]
     fn numbers_become_elements_of_either_order() {
         let mut output = [0xff; 6];
-        store([0x01_0203, 4, 5].into_iter(), 2, false, &mut output).unwrap();
+        store_elements([0x01_0203, 4, 5].into_iter(), 2, false, &mut output).unwrap();
         assert_eq!(output, [3, 2, 4, 0, 5, 0]);
-        store([0x01_0203, 4, 5].into_iter(), 2, true, &mut output).unwrap();
+        store_elements([0x01_0203, 4, 5].into_iter(), 2, true, &mut output).unwrap();
         assert_eq!(output, [2, 3, 0, 4, 0, 5]);
-        assert_eq!(store([1].into_iter(), 2, true, &mut output), None);
-        assert_eq!(store([1, 2].into_iter(), 3, true, &mut output), None);
+        assert_eq!(store_elements([1].into_iter(), 2, true, &mut output), None);
+        assert_eq!(
+            store_elements([1, 2].into_iter(), 3, true, &mut output),
+            None
+        );
     }
 
     #[test]

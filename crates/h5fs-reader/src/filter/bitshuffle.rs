@@ -7,7 +7,7 @@
 
 use crate::error::{Error, Result};
 use crate::filter::bit_planes::unbitshuffle;
-use crate::filter::blocks::Blocks;
+use crate::filter::blocks::BlockReader;
 use crate::filter::{Context, DecodedLength, lz4, zstd};
 use crate::memory::buffer::Buffer;
 use crate::wire::{Count, to_usize};
@@ -39,9 +39,9 @@ pub fn decode(
         ));
     }
     match parameter(4)? {
-        0 => uncompressed(stored, size, parameter(3)?, length, context),
-        2 => compressed(stored, size, Codec::Lz4, length, context),
-        3 => compressed(stored, size, Codec::Zstd, length, context),
+        0 => decode_uncompressed(stored, size, parameter(3)?, length, context),
+        2 => decode_compressed(stored, size, Codec::Lz4, length, context),
+        3 => decode_compressed(stored, size, Codec::Zstd, length, context),
         codec => Err(Error::unsupported(
             format!("bitshuffle: codec {codec}"),
             None,
@@ -49,7 +49,7 @@ pub fn decode(
     }
 }
 
-fn uncompressed(
+fn decode_uncompressed(
     stored: &[u8],
     size: usize,
     block: usize,
@@ -63,7 +63,7 @@ fn uncompressed(
         0 => default_block(size),
         block => block,
     };
-    let shape = Shape::new(output.len(), size, block.times(size))?;
+    let shape = BlockLayout::new(output.len(), size, block.times(size))?;
     let mut scratch = Vec::new();
     let (elements, after) = output
         .split_at_mut_checked(shape.shuffled)
@@ -84,16 +84,16 @@ fn default_block(size: usize) -> usize {
     elements.max(128)
 }
 
-fn compressed(
+fn decode_compressed(
     stored: &[u8],
     size: usize,
     codec: Codec,
     length: DecodedLength,
     context: &mut Context,
 ) -> Result<Buffer> {
-    let mut blocks = Blocks::new("bitshuffle", stored);
-    let total = length.check("bitshuffle", blocks.total()?)?;
-    let shape = Shape::new(total, size, blocks.length()?)?;
+    let mut blocks = BlockReader::new("bitshuffle", stored);
+    let total = length.check("bitshuffle", blocks.read_decoded_length()?)?;
+    let shape = BlockLayout::new(total, size, blocks.read_length()?)?;
     let mut output = context.pool.buffer(total)?;
     let mut scratch = Vec::new();
     let mut planes = vec![0; shape.block.min(total)];
@@ -102,7 +102,7 @@ fn compressed(
         .unwrap_or_default();
     for elements in elements.chunks_mut(shape.block) {
         let planes = planes.get_mut(..elements.len()).unwrap_or_default();
-        let block = blocks.next()?;
+        let block = blocks.read_block()?;
         match codec {
             Codec::Lz4 => lz4::decode_block_into(block, planes)?,
             Codec::Zstd => {
@@ -118,14 +118,14 @@ fn compressed(
 
 /// The lengths of a chunk's blocks.
 #[derive(Debug, Clone, Copy)]
-struct Shape {
+struct BlockLayout {
     /// Number of decoded bytes of every block except the last. Not 0.
     block: usize,
     /// Number of decoded bytes of all blocks. The bytes after them are stored unchanged.
     shuffled: usize,
 }
 
-impl Shape {
+impl BlockLayout {
     fn new(total: usize, size: usize, block: usize) -> Result<Self> {
         let unit = size.times(8);
         let rest = |bytes: usize| bytes.checked_rem(unit).unwrap_or(0);
@@ -135,7 +135,7 @@ impl Shape {
                 None,
             ));
         }
-        Ok(Shape {
+        Ok(BlockLayout {
             block,
             shuffled: total.minus_or_zero(rest(total)),
         })

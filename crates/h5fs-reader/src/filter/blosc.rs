@@ -79,7 +79,7 @@ struct BloscBlocks<'a> {
     starts: &'a [[u8; 4]],
     codec: Codec,
     /// Whether each full block has one stream for each byte of the type.
-    split: bool,
+    is_split: bool,
     /// The filters, in decoding order.
     filters: Vec<BlockFilter>,
 }
@@ -137,7 +137,7 @@ impl<'a> Chunk<'a> {
                     chunk,
                     starts: starts.ok_or_else(|| cursor.corrupt("ends too early"))?,
                     codec: Codec::new(flags.wrapping_shr(5)),
-                    split: flags & Self::NOT_SPLIT == 0 && (fits || version > 2),
+                    is_split: flags & Self::NOT_SPLIT == 0 && (fits || version > 2),
                     filters: header.filters(type_bytes, version)?,
                 })
             }
@@ -212,22 +212,23 @@ impl<'a> Chunk<'a> {
             }
             BloscContent::Blocks(blocks) => {
                 let whole = output.len() == self.block_bytes;
-                let streams = if blocks.split && whole {
+                let streams = if blocks.is_split && whole {
                     self.type_bytes
                 } else {
                     1
                 };
                 if blocks.filters.is_empty() {
-                    return blocks.join(number, streams, output, scratch.context);
+                    return blocks.decode_streams(number, streams, output, scratch.context);
                 }
                 let Scratch {
                     context, joined, ..
                 } = scratch;
-                fit(joined, output.len(), &context.pool)?;
+                resize_buffer(joined, output.len(), &context.pool)?;
                 if blocks.is_shuffled(streams) {
-                    return blocks.unshuffle(number, streams, joined, output, context);
+                    return blocks
+                        .decode_shuffled_streams(number, streams, joined, output, context);
                 }
-                blocks.join(number, streams, joined, context)?;
+                blocks.decode_streams(number, streams, joined, context)?;
                 blocks.decode_filters(self.type_bytes, scratch, first, output)?;
                 Ok(())
             }
@@ -237,7 +238,11 @@ impl<'a> Chunk<'a> {
 
 /// Replaces `buffer` if its length differs from `length`, the length of a block, which is rare.
 /// Returns the buffer's bytes.
-fn fit<'a>(buffer: &'a mut Buffer, length: usize, pool: &BufferPool) -> Result<&'a mut [u8]> {
+fn resize_buffer<'a>(
+    buffer: &'a mut Buffer,
+    length: usize,
+    pool: &BufferPool,
+) -> Result<&'a mut [u8]> {
     if buffer.len() != length {
         *buffer = pool.buffer(length)?;
     }
@@ -354,7 +359,7 @@ fn special_value(special: u8, type_bytes: usize) -> Result<Cow<'static, [u8]>> {
 
 impl BloscBlocks<'_> {
     /// Decodes the streams of block `number` into `output`, one after another.
-    fn join(
+    fn decode_streams(
         &self,
         number: usize,
         streams: usize,
@@ -363,7 +368,7 @@ impl BloscBlocks<'_> {
     ) -> Result<()> {
         let mut cursor = self.start(number)?;
         for output in output.chunks_mut(stream_bytes(output.len(), streams)?) {
-            if let Some(raw) = self.stream(&mut cursor, output, context)? {
+            if let Some(raw) = self.decode_stream(&mut cursor, output, context)? {
                 output.copy_from_slice(raw);
             }
         }
@@ -379,7 +384,7 @@ impl BloscBlocks<'_> {
     /// Decodes block `number`, whose streams are planes, into `output`. Uncompressed planes are
     /// read from the chunk directly. The other planes are first decompressed into `joined`, which
     /// has the block's length.
-    fn unshuffle(
+    fn decode_shuffled_streams(
         &self,
         number: usize,
         streams: usize,
@@ -390,11 +395,11 @@ impl BloscBlocks<'_> {
         let mut cursor = self.start(number)?;
         let mut planes = Vec::with_capacity(streams);
         for plane in joined.chunks_mut(stream_bytes(output.len(), streams)?) {
-            let raw = self.stream(&mut cursor, plane, context)?;
+            let raw = self.decode_stream(&mut cursor, plane, context)?;
             planes.push(raw.unwrap_or(plane));
         }
         let plane = |byte: usize| planes.get(byte).copied().unwrap_or_default();
-        shuffle::join(plane, streams, output);
+        shuffle::assemble_elements(plane, streams, output);
         Ok(())
     }
 
@@ -412,7 +417,7 @@ impl BloscBlocks<'_> {
     /// A stream is an i32 length, then this number of bytes. Length 0 means that all decoded bytes
     /// are 0. A negative length means that all decoded bytes equal its absolute value, and a byte
     /// follows that confirms this.
-    fn stream<'a>(
+    fn decode_stream<'a>(
         &self,
         cursor: &mut Cursor<'a>,
         output: &mut [u8],
@@ -467,7 +472,7 @@ impl BloscBlocks<'_> {
             let to: &mut [u8] = if filters.is_empty() {
                 output
             } else {
-                fit(other, joined.len(), &context.pool)?
+                resize_buffer(other, joined.len(), &context.pool)?
             };
             match *filter {
                 BlockFilter::Shuffle(size) => unshuffle(joined, size, to),

@@ -15,7 +15,7 @@ use crate::filter::{Context, DecodedLength};
 use crate::memory::buffer::Buffer;
 use crate::wire::{Cursor, to_usize};
 use b2nd::BlockGrid;
-use size::{int32, int64};
+use size::{read_size_i32, read_size_i64};
 
 /// The first bytes of every contiguous frame.
 const SIGNATURE: &[u8] = b"\x9e\xa8b2frame\0";
@@ -35,8 +35,10 @@ pub fn decode(bytes: &[u8], length: DecodedLength, context: &mut Context) -> Res
         None => frame.metalayer(b"caterva")?,
     };
     match layer {
-        Some(layer) => frame.array(&BlockGrid::new(layer, frame.type_bytes)?, length, context),
-        None => frame.plain(length, context),
+        Some(layer) => {
+            frame.decode_array(&BlockGrid::new(layer, frame.type_bytes)?, length, context)
+        }
+        None => frame.decode_plain(length, context),
     }
 }
 
@@ -60,20 +62,20 @@ impl<'a> Frame<'a> {
         let mut cursor = Cursor::new(bytes, None, "Blosc2 frame");
         cursor.expect_signature(SIGNATURE)?;
         cursor.skip(1)?;
-        let header_bytes = int32(&mut cursor)?;
+        let header_bytes = read_size_i32(&mut cursor)?;
         cursor.skip(1)?;
-        let frame_bytes = int64(&mut cursor)?;
+        let frame_bytes = read_size_i64(&mut cursor)?;
         cursor.skip(1)?;
         let [flags, kind, _, _]: [u8; 4] = cursor.read_array()?;
         cursor.skip(1)?;
-        let total = int64(&mut cursor)?;
+        let total = read_size_i64(&mut cursor)?;
         cursor.skip(1)?;
-        let stored = int64(&mut cursor)?;
+        let stored = read_size_i64(&mut cursor)?;
         cursor.skip(1)?;
-        let type_bytes = int32(&mut cursor)?;
+        let type_bytes = read_size_i32(&mut cursor)?;
         // The type byte, the size of blocks, and the next type byte.
         cursor.skip(6)?;
-        let chunk_bytes = int32(&mut cursor)?;
+        let chunk_bytes = read_size_i32(&mut cursor)?;
         if kind & 0xf != 0 || flags & 0xc0 != 0 || (chunk_bytes == 0 && total > 0) {
             return Err(cursor.unsupported("sparse, or chunks of varying length"));
         }
@@ -111,12 +113,12 @@ impl<'a> Frame<'a> {
             let length = usize::from(cursor.u8()? & 0x1f);
             let key = cursor.read_bytes(length)?;
             cursor.skip(1)?;
-            let offset = int32(&mut cursor)?;
+            let offset = read_size_i32(&mut cursor)?;
             if key == name {
                 let mut cursor = Cursor::new(self.header, None, "Blosc2 frame");
                 cursor.skip(offset)?;
                 cursor.skip(1)?;
-                let length = int32(&mut cursor)?;
+                let length = read_size_i32(&mut cursor)?;
                 return cursor.read_bytes(length).map(Some);
             }
         }
@@ -150,7 +152,7 @@ impl<'a> Frame<'a> {
     }
 
     /// Decodes a frame without an array: its chunks, one after another.
-    fn plain(&self, length: DecodedLength, context: &mut Context) -> Result<Buffer> {
+    fn decode_plain(&self, length: DecodedLength, context: &mut Context) -> Result<Buffer> {
         let mut output = context
             .pool
             .buffer(length.check("Blosc2 frame", self.bytes)?)?;
@@ -163,7 +165,7 @@ impl<'a> Frame<'a> {
         Ok(output)
     }
 
-    fn array(
+    fn decode_array(
         &self,
         boxes: &BlockGrid,
         length: DecodedLength,

@@ -11,7 +11,7 @@ use crate::wire::Count;
 
 /// Number of bytes that are decoded in one step: slightly more than a bzip2 block of the usual
 /// size.
-const ROOM: usize = 1 << 20;
+const STEP_BYTES: usize = 1 << 20;
 
 /// Returns the decoded bytes of the bzip2 stream at the start of `stream`.
 ///
@@ -31,7 +31,7 @@ pub fn decode(
             check_wanted(is_wanted)?;
             let used = usize::try_from(decoder.total_in()).unwrap_or(usize::MAX);
             let rest = stream.get(used..).unwrap_or_default();
-            let end = written.plus(ROOM).min(output.len());
+            let end = written.plus(STEP_BYTES).min(output.len());
             let room = output.get_mut(written..end).unwrap_or_default();
             let status = decoder
                 .decompress(rest, room)
@@ -77,7 +77,7 @@ pub(crate) fn decode_in_parts(
     take: &mut dyn FnMut(&[u8]),
 ) -> Result<bool> {
     let mut decoder = Decompress::new(false);
-    let mut output = vec![0; ROOM];
+    let mut output = vec![0; STEP_BYTES];
     loop {
         check_wanted(is_wanted)?;
         let used = usize::try_from(decoder.total_in()).unwrap_or(usize::MAX);

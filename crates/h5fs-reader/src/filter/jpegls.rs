@@ -13,10 +13,10 @@ mod model;
 #[cfg(test)]
 mod tests;
 
-use bits::Bits;
-use coding::Coding;
-use header::{Frame, Header, Interleave, Scan, corrupt};
-use model::{Model, SampleLine};
+use bits::ScanBits;
+use coding::CodingParameters;
+use header::{Frame, Interleave, MarkerReader, Scan, corrupt};
+use model::{SampleLine, ScanDecoder};
 
 use crate::error::Result;
 use crate::filter::{Context, DecodedLength};
@@ -25,7 +25,7 @@ use crate::memory::cancel::{IsWanted, check_wanted};
 use crate::wire::Count;
 
 /// Number of samples that are decoded between two calls of `is_wanted`.
-const UNASKED: usize = 1 << 19;
+const CANCEL_CHECK_SAMPLES: usize = 1 << 19;
 
 /// Returns the decoded bytes of the image `stream`.
 ///
@@ -40,8 +40,8 @@ pub fn decode(
     context: &Context,
     is_wanted: &IsWanted<'_>,
 ) -> Result<Buffer> {
-    let mut header = Header::new(stream)?;
-    let mut next = header.scan()?;
+    let mut header = MarkerReader::new(stream)?;
+    let mut next = header.read_scan()?;
     let frame = header.frame()?;
     let total = length.check("JPEG-LS", frame.bytes())?;
     let mut missing: Vec<usize> = (0..frame.components.len()).collect();
@@ -52,7 +52,7 @@ pub fn decode(
             missing.remove(place.ok_or_else(|| corrupt("component in two scans"))?);
         }
         decode_scan(&mut header, &scan, &mut output, is_wanted)?;
-        next = header.scan()?;
+        next = header.read_scan()?;
     }
     if missing.is_empty() {
         Ok(output)
@@ -62,13 +62,13 @@ pub fn decode(
 }
 
 fn decode_scan(
-    header: &mut Header<'_>,
+    header: &mut MarkerReader<'_>,
     scan: &Scan,
     output: &mut [u8],
     is_wanted: &IsWanted<'_>,
 ) -> Result<()> {
     let frame = header.frame()?;
-    let coding = Coding::new(frame.bits, scan.near, &scan.preset)
+    let coding = CodingParameters::new(frame.bits, scan.near, &scan.preset)
         .ok_or_else(|| corrupt("parameters outside their range"))?;
     let mut rows = SampleRows::new(frame, scan, output)?;
     let (lines, width) = (frame.lines, frame.width);
@@ -79,16 +79,16 @@ fn decode_scan(
     let mut unasked = 0_usize;
     for (number, first) in (0..lines).step_by(interval).enumerate() {
         if let Some(number) = number.checked_sub(1) {
-            header.restart(number)?;
+            header.skip_restart(number)?;
         }
-        let mut bits = Bits::new(header.entropy());
-        let mut state = ScanState::new(Model::new(coding), scan, width);
+        let mut bits = ScanBits::new(header.read_entropy_coded());
+        let mut state = ScanState::new(ScanDecoder::new(coding), scan, width);
         for line in first..lines.min(first.plus(interval)) {
             if unasked == 0 {
                 check_wanted(is_wanted)?;
             }
             unasked = unasked.plus(width.times(scan.components.len()));
-            if unasked >= UNASKED {
+            if unasked >= CANCEL_CHECK_SAMPLES {
                 unasked = 0;
             }
             state
@@ -96,7 +96,7 @@ fn decode_scan(
                 .ok_or_else(|| corrupt("damaged, or ends too early"))?;
             rows.write(line, &state.lines);
         }
-        if !bits.are_read() {
+        if !bits.has_only_padding() {
             return Err(corrupt("more bits than the samples need"));
         }
     }
@@ -105,7 +105,7 @@ fn decode_scan(
 
 /// The state of the decoder in a scan. Each restart marker resets it.
 struct ScanState {
-    model: Model,
+    model: ScanDecoder,
     above: Vec<SampleLine>,
     lines: Vec<SampleLine>,
     /// For each component, its index into the table of run lengths (RUNindex in ITU-T T.87). All
@@ -114,7 +114,7 @@ struct ScanState {
 }
 
 impl ScanState {
-    fn new(model: Model, scan: &Scan, width: usize) -> Self {
+    fn new(model: ScanDecoder, scan: &Scan, width: usize) -> Self {
         let lines = vec![vec![0; width.plus(2)]; scan.components.len()];
         ScanState {
             model,
@@ -124,15 +124,17 @@ impl ScanState {
         }
     }
 
-    fn next_line(&mut self, bits: &mut Bits<'_>, interleave: Interleave) -> Option<()> {
+    fn next_line(&mut self, bits: &mut ScanBits<'_>, interleave: Interleave) -> Option<()> {
         std::mem::swap(&mut self.above, &mut self.lines);
         if interleave == Interleave::Sample {
             let run = self.runs.first_mut()?;
-            return self.model.samples(bits, &self.above, &mut self.lines, run);
+            return self
+                .model
+                .decode_interleaved_line(bits, &self.above, &mut self.lines, run);
         }
         let lines = self.above.iter().zip(&mut self.lines);
         for ((above, line), run) in lines.zip(&mut self.runs) {
-            self.model.line(bits, above, line, run)?;
+            self.model.decode_line(bits, above, line, run)?;
         }
         Some(())
     }

@@ -8,7 +8,7 @@
 //! compress.
 
 use crate::error::{Error, Result};
-use crate::filter::blocks::Blocks;
+use crate::filter::blocks::BlockReader;
 use crate::filter::{Context, DecodedLength};
 use crate::memory::buffer::Buffer;
 
@@ -21,15 +21,15 @@ use crate::memory::buffer::Buffer;
 /// # Errors
 /// `Corrupt` for damaged or truncated bytes, or a decoded length that `length` does not allow.
 pub fn decode(stored: &[u8], length: DecodedLength, context: &Context) -> Result<Buffer> {
-    let mut blocks = Blocks::new("LZ4", stored);
-    let total = length.check("LZ4", blocks.total()?)?;
-    let block_bytes = blocks.length()?;
+    let mut blocks = BlockReader::new("LZ4", stored);
+    let total = length.check("LZ4", blocks.read_decoded_length()?)?;
+    let block_bytes = blocks.read_length()?;
     if block_bytes == 0 && total > 0 {
         return Err(Error::corrupt("LZ4: block size is 0", None));
     }
     let mut output = context.pool.buffer(total)?;
     for block in output.chunks_mut(block_bytes.max(1)) {
-        let stored = blocks.next()?;
+        let stored = blocks.read_block()?;
         if stored.len() == block.len() {
             block.copy_from_slice(stored);
         } else {
@@ -62,7 +62,11 @@ fn decode_block_prefix(block: &[u8], output: &mut [u8]) -> Result<usize> {
 ///
 /// # Errors
 /// `Corrupt` for a damaged block, or a decoded length that `length` does not allow.
-pub(crate) fn decode_block(block: &[u8], length: DecodedLength, context: &Context) -> Result<Buffer> {
+pub(crate) fn decode_block(
+    block: &[u8],
+    length: DecodedLength,
+    context: &Context,
+) -> Result<Buffer> {
     length.fill("LZ4", &context.pool, |output| {
         decode_block_prefix(block, output)
     })

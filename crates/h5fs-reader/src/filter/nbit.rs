@@ -32,13 +32,14 @@ pub fn decode(
     if as_is == 1 {
         return Ok(stored);
     }
-    let datatype = Type::read(&mut numbers, limits::DATATYPE_DEPTH)?;
+    let datatype = PackedType::read(&mut numbers, limits::DATATYPE_DEPTH)?;
     let size = datatype.size();
     let total = elements.times(size);
     let total = length.check("nbit", total)?;
     if let Some(numbers) = datatype.numbers(&stored) {
         let mut output = context.pool.buffer(total)?;
-        bits::store(numbers, size, datatype.is_big_endian(), &mut output).ok_or_else(short)?;
+        bits::store_elements(numbers, size, datatype.is_big_endian(), &mut output)
+            .ok_or_else(short)?;
         return Ok(output);
     }
     let mut output = Buffer::from(vec![0; total]);
@@ -77,13 +78,13 @@ impl Parameters<'_> {
 
 /// The parts of a datatype that packing depends on.
 #[derive(Debug)]
-enum Type {
+enum PackedType {
     Atomic(Atomic),
     /// An array: its size in bytes, which is a multiple of the element's size, and its element
     /// type.
-    Array(usize, Box<Type>),
+    Array(usize, Box<PackedType>),
     /// A compound: its size in bytes, and its members with their offsets.
-    Compound(usize, Vec<(usize, Type)>),
+    Compound(usize, Vec<(usize, PackedType)>),
     /// A type whose bytes are stored unchanged, with their number.
     Bytes(usize),
 }
@@ -97,18 +98,20 @@ struct Atomic {
     offset: u32,
 }
 
-impl Type {
+impl PackedType {
     fn read(numbers: &mut Parameters<'_>, depth: usize) -> Result<Self> {
         let depth = depth.checked_sub(1).ok_or_else(damaged)?;
         let class = numbers.next()?;
         let size = numbers.size()?;
         match class {
-            1 => Atomic::read(numbers, size).map(Type::Atomic),
-            2 => match Type::read(numbers, depth)? {
+            1 => Atomic::read(numbers, size).map(PackedType::Atomic),
+            2 => match PackedType::read(numbers, depth)? {
                 // The inner size is the size of an element or of a part of it, but all bytes of the
                 // whole array are stored unchanged.
-                Type::Bytes(_) => Ok(Type::Bytes(size)),
-                base if size.is_multiple_of(base.size()) => Ok(Type::Array(size, Box::new(base))),
+                PackedType::Bytes(_) => Ok(PackedType::Bytes(size)),
+                base if size.is_multiple_of(base.size()) => {
+                    Ok(PackedType::Array(size, Box::new(base)))
+                }
                 _ => Err(damaged()),
             },
             3 => {
@@ -116,16 +119,16 @@ impl Type {
                 let mut members = Vec::new();
                 for _ in 0..count {
                     let offset = numbers.next()?;
-                    let member = Type::read(numbers, depth)?;
+                    let member = PackedType::read(numbers, depth)?;
                     let end = offset.checked_add(member.size());
                     if end.is_none_or(|end| end > size) {
                         return Err(damaged());
                     }
                     members.push((offset, member));
                 }
-                Ok(Type::Compound(size, members))
+                Ok(PackedType::Compound(size, members))
             }
-            4 => Ok(Type::Bytes(size)),
+            4 => Ok(PackedType::Bytes(size)),
             _ => Err(damaged()),
         }
     }
@@ -133,15 +136,17 @@ impl Type {
     /// Returns the size of an element in bytes, not 0.
     fn size(&self) -> usize {
         match self {
-            Type::Atomic(atomic) => atomic.size,
-            Type::Array(size, _) | Type::Compound(size, _) | Type::Bytes(size) => *size,
+            PackedType::Atomic(atomic) => atomic.size,
+            PackedType::Array(size, _)
+            | PackedType::Compound(size, _)
+            | PackedType::Bytes(size) => *size,
         }
     }
 
     /// Returns an iterator over the elements if each is a number of 1, 2, 4 or 8 bytes. Such
     /// elements can be decoded together. Returns `None` for any other datatype.
     fn numbers<'a>(&self, stored: &'a [u8]) -> Option<impl Iterator<Item = u64> + use<'a>> {
-        let Type::Atomic(Atomic {
+        let PackedType::Atomic(Atomic {
             size: 1 | 2 | 4 | 8,
             precision,
             offset,
@@ -155,22 +160,22 @@ impl Type {
     }
 
     fn is_big_endian(&self) -> bool {
-        matches!(self, Type::Atomic(atomic) if atomic.big_endian)
+        matches!(self, PackedType::Atomic(atomic) if atomic.big_endian)
     }
 
     /// Writes one element into `output`, which contains zeros. Returns `None` if too few bits
     /// remain.
     fn unpack(&self, bits: &mut BitReader<'_>, output: &mut [u8]) -> Option<()> {
         match self {
-            Type::Atomic(atomic) => atomic.unpack(bits, output),
-            Type::Array(_, base) => output
+            PackedType::Atomic(atomic) => atomic.unpack(bits, output),
+            PackedType::Array(_, base) => output
                 .chunks_exact_mut(base.size())
                 .try_for_each(|element| base.unpack(bits, element)),
-            Type::Compound(_, members) => members.iter().try_for_each(|(offset, member)| {
+            PackedType::Compound(_, members) => members.iter().try_for_each(|(offset, member)| {
                 let place = output.get_mut(*offset..)?.get_mut(..member.size())?;
                 member.unpack(bits, place)
             }),
-            Type::Bytes(_) => output.iter_mut().try_for_each(|byte| {
+            PackedType::Bytes(_) => output.iter_mut().try_for_each(|byte| {
                 *byte = u8::try_from(bits.read(8)?).ok()?;
                 Some(())
             }),

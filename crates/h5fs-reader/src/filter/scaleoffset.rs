@@ -47,7 +47,7 @@ pub fn decode(
     cursor.skip(16)?;
     let code_bytes = code_bits.wrapping_shr(3);
     if to_usize(code_bytes.into())? >= scheme.size {
-        scheme.copy(code_bits, cursor.rest(), &mut output)?;
+        scheme.copy_unpacked(code_bits, cursor.rest(), &mut output)?;
         return Ok(output);
     }
     let codes = (cursor.rest(), code_bits);
@@ -161,17 +161,17 @@ impl ScaleOffsetParameters {
             _ => number(code),
         };
         if let Some(codes) = PackedNumbers::new(codes, code_bits) {
-            return bits::store(codes.map(number), self.size, self.big_endian, output);
+            return bits::store_elements(codes.map(number), self.size, self.big_endian, output);
         }
         let mut reader = BitReader::new(codes);
         let codes = std::iter::from_fn(|| reader.read_wide(code_bits));
-        bits::store(codes.map(number), self.size, self.big_endian, output)
+        bits::store_elements(codes.map(number), self.size, self.big_endian, output)
     }
 
     /// Copies the elements of a chunk that is not packed, because its codes would be as wide as the
     /// elements. Such elements are stored in the writer's byte order. It is assumed to be
     /// little-endian, because no file of a big-endian writer is known.
-    fn copy(&self, code_bits: u32, elements: &[u8], output: &mut [u8]) -> Result<()> {
+    fn copy_unpacked(&self, code_bits: u32, elements: &[u8], output: &mut [u8]) -> Result<()> {
         let whole = to_usize(code_bits.into())? == self.size.times(8);
         match elements.get(..output.len()) {
             Some(elements) if whole => output.copy_from_slice(elements),

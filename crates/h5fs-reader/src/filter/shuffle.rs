@@ -31,16 +31,20 @@ pub fn decode(bytes: Buffer, parameters: &[u32], context: &Context) -> Result<Bu
 pub(crate) fn unshuffle(shuffled: &[u8], size: usize, elements: &mut [u8]) {
     let count = elements.len().checked_div(size).unwrap_or(0);
     let whole = count.times(size);
-    let Some((planes, elements)) = copy_rest(shuffled, elements, whole) else {
+    let Some((planes, elements)) = copy_unshuffled_tail(shuffled, elements, whole) else {
         return;
     };
     let plane = |byte: usize| planes.get(byte.times(count)..).unwrap_or_default();
-    join(plane, size, elements);
+    assemble_elements(plane, size, elements);
 }
 
 /// Assembles elements of `size` bytes and writes them into `elements`. `plane(j)` starts with byte
 /// j of each element.
-pub(crate) fn join<'a>(plane: impl Fn(usize) -> &'a [u8], size: usize, elements: &mut [u8]) {
+pub(crate) fn assemble_elements<'a>(
+    plane: impl Fn(usize) -> &'a [u8],
+    size: usize,
+    elements: &mut [u8],
+) {
     // An element is written in several passes. A tile of elements stays in the first-level cache
     // between the passes.
     const TILE_BYTES: usize = 16 << 10;
@@ -61,7 +65,7 @@ pub(crate) fn join<'a>(plane: impl Fn(usize) -> &'a [u8], size: usize, elements:
 /// Copies the bytes after the first `whole` bytes from `shuffled` to `elements`, because they are
 /// not shuffled. Returns the first `whole` bytes of both slices, or `None` if one of them is
 /// shorter.
-pub(crate) fn copy_rest<'s, 'e>(
+pub(crate) fn copy_unshuffled_tail<'s, 'e>(
     shuffled: &'s [u8],
     elements: &'e mut [u8],
     whole: usize,

@@ -15,7 +15,7 @@ use crate::wire::{Count, Cursor, to_usize};
 
 /// The largest accepted number of samples in a scanline. The encoder of the library makes at most
 /// 4096.
-const SCANLINE: usize = 1 << 16;
+const MAX_SCANLINE: usize = 1 << 16;
 
 /// Returns the decoded bytes of a chunk.
 ///
@@ -77,7 +77,8 @@ impl SzipParameters {
         };
         let block = usize::try_from(block).ok()?;
         let scanline = usize::try_from(scanline).ok()?;
-        if !(2..=256).contains(&block) || block & 1 == 1 || !(1..=SCANLINE).contains(&scanline) {
+        if !(2..=256).contains(&block) || block & 1 == 1 || !(1..=MAX_SCANLINE).contains(&scanline)
+        {
             return None;
         }
         let coding = SzipParameters {
@@ -136,8 +137,8 @@ impl SzipParameters {
         while !rest.is_empty() {
             let (block, _) = rest.split_at_mut_checked(self.block)?;
             let covered = match self.block(bits, block, self.preprocess && done == 0)? {
-                Block::Samples => 1,
-                Block::Zeros(run) => zero_blocks(run, done, blocks)?,
+                BlockResult::Samples => 1,
+                BlockResult::Zeros(run) => zero_blocks(run, done, blocks)?,
             };
             done = done.checked_add(covered)?;
             let samples = covered.checked_mul(self.block)?.min(rest.len());
@@ -148,30 +149,35 @@ impl SzipParameters {
 
     /// Decodes one block. If `reference` is set, the block starts with an uncoded sample. Returns
     /// `None` if the bits are damaged or too few.
-    fn block(&self, bits: &mut BitReader<'_>, block: &mut [u32], reference: bool) -> Option<Block> {
+    fn block(
+        &self,
+        bits: &mut BitReader<'_>,
+        block: &mut [u32],
+        reference: bool,
+    ) -> Option<BlockResult> {
         let uncoded = 1_u64.wrapping_shl(self.id_bits).wrapping_sub(1);
         let id = bits.read(self.id_bits)?;
         if id == uncoded {
             for sample in block {
-                *sample = number(bits, self.bits)?;
+                *sample = read_sample(bits, self.bits)?;
             }
-            return Some(Block::Samples);
+            return Some(BlockResult::Samples);
         }
         let second_extension = id == 0 && bits.read(1)? == 1;
         let mut coded = block;
         if reference {
             let (first, others) = coded.split_first_mut()?;
-            *first = number(bits, self.bits)?;
+            *first = read_sample(bits, self.bits)?;
             coded = others;
         }
         if second_extension {
-            pairs(bits, coded)?;
+            decode_sample_pairs(bits, coded)?;
         } else if id == 0 {
-            return Some(Block::Zeros(bits.count_zeros()?));
+            return Some(BlockResult::Zeros(bits.count_zeros()?));
         } else {
-            split(bits, coded, u32::try_from(id).ok()?.wrapping_sub(1))?;
+            decode_split_samples(bits, coded, u32::try_from(id).ok()?.wrapping_sub(1))?;
         }
-        Some(Block::Samples)
+        Some(BlockResult::Samples)
     }
 
     /// Converts differences to samples.
@@ -226,14 +232,14 @@ impl SzipParameters {
 }
 
 /// The result of decoding one block.
-enum Block {
+enum BlockResult {
     /// The block's samples were decoded.
     Samples,
     /// The block and some following blocks are zeros. The value is the code of their number.
     Zeros(u32),
 }
 
-fn number(bits: &mut BitReader<'_>, width: u32) -> Option<u32> {
+fn read_sample(bits: &mut BitReader<'_>, width: u32) -> Option<u32> {
     u32::try_from(bits.read(width)?).ok()
 }
 
@@ -252,13 +258,13 @@ fn zero_blocks(run: u32, done: usize, blocks: usize) -> Option<usize> {
 
 /// Decodes the split-sample option: the high parts of all samples in unary code, then the `low` low
 /// bits of all samples.
-fn split(bits: &mut BitReader<'_>, samples: &mut [u32], low: u32) -> Option<()> {
+fn decode_split_samples(bits: &mut BitReader<'_>, samples: &mut [u32], low: u32) -> Option<()> {
     for sample in samples.iter_mut() {
         *sample = bits.count_zeros()?.checked_shl(low)?;
     }
     if low > 0 {
         for sample in samples {
-            *sample |= number(bits, low)?;
+            *sample |= read_sample(bits, low)?;
         }
     }
     Some(())
@@ -266,7 +272,7 @@ fn split(bits: &mut BitReader<'_>, samples: &mut [u32], low: u32) -> Option<()> 
 
 /// Decodes the second-extension option: two samples a, b in one number, (a + b)(a + b + 1) / 2 + b.
 /// A reference sample takes the place of the first a.
-fn pairs(bits: &mut BitReader<'_>, samples: &mut [u32]) -> Option<()> {
+fn decode_sample_pairs(bits: &mut BitReader<'_>, samples: &mut [u32]) -> Option<()> {
     // Pairs start at even indices of the block, so that a missing first sample leaves an odd
     // number.
     let (alone, pairs) = samples.split_at_mut_checked(samples.len() & 1)?;

@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::filter::{Context, DecodedLength};
 use crate::memory::buffer::Buffer;
 use crate::wire::{Count, to_usize};
-use block::{BlockDecoder, Int, Mode};
+use block::{BlockDecoder, BlockInteger, Mode};
 use stream::BitStream;
 
 /// Returns the decoded bytes of a chunk.
@@ -104,8 +104,8 @@ impl Header {
             *dim = to_usize(next(width)?)?.plus_one();
         }
         let mode = match next(12)? {
-            LONG_MODE => Mode::long(next(52)?),
-            short => Mode::short(short),
+            LONG_MODE => Mode::from_long_mode(next(52)?),
+            short => Mode::from_short_mode(short),
         };
         Ok(Header {
             scalar,
@@ -140,7 +140,7 @@ impl Header {
     }
 
     /// Decodes the array block by block, the fastest dimension first.
-    fn array<I: Int>(
+    fn array<I: BlockInteger>(
         &self,
         floats: bool,
         stored: &[u8],
@@ -165,7 +165,7 @@ impl Header {
 
     /// Writes the part of a block that is within the array to `output`, in rows of the fastest
     /// dimension. `origin` is the position of the block's first element.
-    fn scatter<I: Int>(
+    fn scatter<I: BlockInteger>(
         &self,
         block: &[I],
         origin: [usize; 4],

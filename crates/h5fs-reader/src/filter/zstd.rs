@@ -25,7 +25,7 @@ pub(crate) fn decode_into(
         Some(decoder) => decoder,
         None => {
             let made = Decompressor::new();
-            decoder.insert(made.map_err(|error| Error::io(&error, "preparing zstd"))?)
+            decoder.insert(made.map_err(|error| Error::from_io(&error, "preparing zstd"))?)
         }
     };
     let written = decoder.decompress_to_buffer(frames, output);

@@ -21,17 +21,17 @@ use crate::wire::checksum::lookup3;
 use crate::wire::{Count, Cursor, to_usize};
 
 /// Record type of the version 2 B-tree that indexes attributes by the hash of the name.
-const NAME_INDEX: u8 = 8;
+const NAME_INDEX_TYPE: u8 = 8;
 
 /// Number of bytes of an attribute's creation order in the attribute info message.
-const CREATION_ORDER: usize = 2;
+const CREATION_ORDER_BYTES: usize = 2;
 
 /// Number of bytes of a fractal heap ID in a record of the name index.
-const HEAP_ID: usize = 8;
+const HEAP_ID_BYTES: usize = 8;
 
 /// The offset in bytes of the hash in a record of the name index, after the heap ID, the message's
 /// flags and the creation order.
-const HASH: usize = HEAP_ID + 1 + 4;
+const HASH_OFFSET: usize = HEAP_ID_BYTES + 1 + 4;
 
 /// The attributes of one object.
 #[derive(Debug)]
@@ -39,11 +39,11 @@ pub(crate) struct Attributes<'a> {
     metadata: &'a Arc<Metadata>,
     shared: &'a SharedMessages,
     header: &'a ObjectHeader,
-    dense: Option<Dense>,
+    dense: Option<DenseStorage>,
 }
 
 #[derive(Debug)]
-struct Dense {
+struct DenseStorage {
     heap: FractalHeap,
     name_index: Address,
 }
@@ -60,13 +60,13 @@ impl<'a> Attributes<'a> {
     ) -> Result<Self> {
         let info = header.find(kind::ATTRIBUTE_INFO).map(|message| {
             let mut cursor = Cursor::new(message.data, message.at, "attribute info message");
-            DenseStorageInfo::read(metadata, CREATION_ORDER, &mut cursor)
+            DenseStorageInfo::read(metadata, CREATION_ORDER_BYTES, &mut cursor)
         });
         let dense = match info.transpose()?.flatten() {
             Some(DenseStorageInfo { heap, name_index }) => {
                 metadata.prefetch([heap, name_index].map(|at| (at, ASSUMED_HEADER_BYTES)));
                 let heap = FractalHeap::open(metadata, heap)?.for_full_listing();
-                Some(Dense { heap, name_index })
+                Some(DenseStorage { heap, name_index })
             }
             None => None,
         };
@@ -106,7 +106,7 @@ impl<'a> Attributes<'a> {
             }
         };
         match &self.dense {
-            None => _ = self.compact(first).try_for_each(&mut hand_on),
+            None => _ = self.compact_attributes(first).try_for_each(&mut hand_on),
             Some(dense) => self.visit_dense(dense, first, &mut hand_on)?,
         }
         failure
@@ -121,7 +121,7 @@ impl<'a> Attributes<'a> {
             return self.find_dense(dense, name);
         }
         let mut nameless = Ok(None);
-        for attribute in self.compact(0) {
+        for attribute in self.compact_attributes(0) {
             match attribute {
                 Ok(attribute) if attribute.name == name => return Ok(Some(attribute)),
                 Ok(_) => {}
@@ -131,7 +131,7 @@ impl<'a> Attributes<'a> {
         nameless
     }
 
-    fn compact(&self, first: usize) -> impl Iterator<Item = Result<Attribute>> {
+    fn compact_attributes(&self, first: usize) -> impl Iterator<Item = Result<Attribute>> {
         let messages = self.header.messages();
         messages
             .filter(|message| message.kind == kind::ATTRIBUTE)
@@ -150,12 +150,12 @@ impl<'a> Attributes<'a> {
     /// by creation order lacks an attribute. The HDF5 libraries do not use that index either.
     fn visit_dense(
         &self,
-        dense: &Dense,
+        dense: &DenseStorage,
         first: usize,
         hand_on: &mut dyn FnMut(Result<Attribute>) -> ControlFlow<()>,
     ) -> Result<()> {
-        let index = self.index(dense)?;
-        if index.records() > limits::ATTRIBUTES {
+        let index = self.open_name_index(dense)?;
+        if index.record_count() > limits::ATTRIBUTES {
             return Err(Error::limit("attributes of an object", limits::ATTRIBUTES));
         }
         let mut records = Vec::new();
@@ -163,7 +163,7 @@ impl<'a> Attributes<'a> {
         let mut last = 0;
         while let Some(record) = cursor.next_record()? {
             // If the hashes are out of order, a search would not find all listed names.
-            let hash = hash(dense, &record)?;
+            let hash = record_hash(dense, &record)?;
             if hash < last {
                 let what = "attribute name index: its hashes are not sorted";
                 return Err(Error::corrupt(what, dense.name_index));
@@ -185,19 +185,19 @@ impl<'a> Attributes<'a> {
         Ok(())
     }
 
-    fn creation_order(&self, dense: &Dense, record: &[u8]) -> Result<u32> {
+    fn creation_order(&self, dense: &DenseStorage, record: &[u8]) -> Result<u32> {
         let mut cursor = Cursor::new(record, dense.name_index, "attribute name record");
-        cursor.skip(HEAP_ID + 1)?; // heap ID, message flags
+        cursor.skip(HEAP_ID_BYTES + 1)?; // heap ID, message flags
         cursor.u32()
     }
 
-    fn find_dense(&self, dense: &Dense, name: &[u8]) -> Result<Option<Attribute>> {
-        let index = self.index(dense)?;
+    fn find_dense(&self, dense: &DenseStorage, name: &[u8]) -> Result<Option<Attribute>> {
+        let index = self.open_name_index(dense)?;
         let mut allowance = ListingAllowance::new(self.metadata);
         let sought = lookup3(name);
         let mut found = None;
         let mut compare = |record: &[u8]| -> Result<Ordering> {
-            match sought.cmp(&hash(dense, record)?) {
+            match sought.cmp(&record_hash(dense, record)?) {
                 Ordering::Equal => {}
                 order => return Ok(order),
             }
@@ -213,22 +213,22 @@ impl<'a> Attributes<'a> {
         Ok(found)
     }
 
-    fn index(&self, dense: &Dense) -> Result<BtreeV2> {
-        let index = BtreeV2::open(Arc::clone(self.metadata), dense.name_index, NAME_INDEX)?;
-        Ok(index.ordered_by_hash(HASH))
+    fn open_name_index(&self, dense: &DenseStorage) -> Result<BtreeV2> {
+        let index = BtreeV2::open(Arc::clone(self.metadata), dense.name_index, NAME_INDEX_TYPE)?;
+        Ok(index.ordered_by_hash(HASH_OFFSET))
     }
 
     /// Reads the attribute that `record` of the name index locates. A record begins with the heap
     /// ID and the message's flags.
     fn read_record(
         &self,
-        dense: &Dense,
+        dense: &DenseStorage,
         allowance: &mut ListingAllowance,
         record: &[u8],
     ) -> Result<Attribute> {
         const SHARED: u8 = 0b10;
         let mut cursor = Cursor::new(record, dense.name_index, "attribute record");
-        let id = cursor.read_bytes(HEAP_ID)?;
+        let id = cursor.read_bytes(HEAP_ID_BYTES)?;
         let message = match cursor.u8()? & SHARED {
             0 => dense.heap.object_within_allowance(allowance, id)?,
             _ => self
@@ -241,16 +241,16 @@ impl<'a> Attributes<'a> {
 }
 
 /// Returns the hash of the name in a record of the name index.
-fn hash(dense: &Dense, record: &[u8]) -> Result<u32> {
+fn record_hash(dense: &DenseStorage, record: &[u8]) -> Result<u32> {
     let mut cursor = Cursor::new(record, dense.name_index, "attribute name record");
-    cursor.skip(HASH)?;
+    cursor.skip(HASH_OFFSET)?;
     cursor.u32()
 }
 
 /// Checks that `record` contains the hash of the attribute's name, because otherwise a search for
 /// the name would not find the record. Returns the attribute.
-fn check_hash(dense: &Dense, record: &[u8], attribute: Attribute) -> Result<Attribute> {
-    if lookup3(&attribute.name) == hash(dense, record)? {
+fn check_hash(dense: &DenseStorage, record: &[u8], attribute: Attribute) -> Result<Attribute> {
+    if lookup3(&attribute.name) == record_hash(dense, record)? {
         Ok(attribute)
     } else {
         let name = quote(&attribute.name);

@@ -42,13 +42,13 @@ pub(crate) struct Node {
     key_size: usize,
     entry_size: usize,
     /// Number of bytes of this node and all its ancestors together.
-    branch: u64,
+    path_bytes: u64,
 }
 
 impl BtreeV1 {
     /// Returns the tree of a group (node type 0), whose root is at absolute offset `root`. A key is
     /// the offset of a name in the group's local heap.
-    pub(crate) fn group(meta: Arc<Metadata>, root: Address) -> Self {
+    pub(crate) fn for_group(meta: Arc<Metadata>, root: Address) -> Self {
         let key_size = meta.structure_size(0, 1, 0);
         BtreeV1 {
             meta,
@@ -61,7 +61,7 @@ impl BtreeV1 {
     /// Returns the tree of a chunked dataset (node type 1) of `rank` dimensions, whose root is at
     /// absolute offset `root`. A key consists of the chunk's size, its filter mask, and its offset
     /// in elements. The offset has an additional dimension for the element's bytes.
-    pub(crate) fn chunks(meta: Arc<Metadata>, root: Address, rank: usize) -> Self {
+    pub(crate) fn for_chunks(meta: Arc<Metadata>, root: Address, rank: usize) -> Self {
         let key_size = rank.plus(2).times(8);
         BtreeV1 {
             meta,
@@ -76,7 +76,7 @@ impl BtreeV1 {
     ///
     /// # Errors
     /// Fails if the node cannot be read. `Corrupt` if the node is not of the tree's node type.
-    pub(crate) fn root(&self) -> Result<Node> {
+    pub(crate) fn read_root(&self) -> Result<Node> {
         self.node(self.root, 0)
     }
 
@@ -102,7 +102,7 @@ impl BtreeV1 {
     /// Fails if the child cannot be read. `Corrupt` if its level is not lower. `Limit` if all nodes
     /// on the path together have more than [`limits::TREE_BRANCH`] bytes.
     pub(crate) fn descend(&self, node: &Node, i: usize) -> Result<Node> {
-        let child = self.node(self.defined_child(node, i)?, node.branch)?;
+        let child = self.node(self.defined_child(node, i)?, node.path_bytes)?;
         if child.level < node.level {
             Ok(child)
         } else {
@@ -150,7 +150,7 @@ impl BtreeV1 {
 
     /// Returns an iterator over the entries of all leaves, in key order.
     pub(crate) fn entries(&self) -> Result<LeafEntries> {
-        let root = self.root()?;
+        let root = self.read_root()?;
         Ok(LeafEntries {
             budget: self.meta.source().length(),
             path: vec![(root, 0)],
@@ -159,13 +159,13 @@ impl BtreeV1 {
     }
 
     /// Returns key `i` of a group's `node`: the offset of a name in the group's local heap.
-    fn name(&self, node: &Node, i: usize) -> Result<u64> {
+    fn name_offset(&self, node: &Node, i: usize) -> Result<u64> {
         self.meta.length(&mut node.key(i)?)
     }
 
     fn node(&self, at: Address, above: u64) -> Result<Node> {
         let prefix = self.meta.structure_size(2, 0, 8);
-        let block = self.meta.unchecked_block(at, to_u64(prefix), NODE)?;
+        let block = self.meta.unverified_block(at, to_u64(prefix), NODE)?;
         let mut cursor = Cursor::new(&block, at, NODE);
         cursor.expect_signature(b"TREE")?;
         if cursor.u8()? != self.node_type {
@@ -181,14 +181,14 @@ impl BtreeV1 {
             return Err(Error::limit(NODE, limits::TREE_BRANCH));
         }
         Ok(Node {
-            block: self.meta.unchecked_block(at, to_u64(length), NODE)?,
+            block: self.meta.unverified_block(at, to_u64(length), NODE)?,
             at,
             level,
             used,
             prefix,
             key_size: self.key_size,
             entry_size,
-            branch,
+            path_bytes: branch,
         })
     }
 }
@@ -200,7 +200,7 @@ impl Node {
     }
 
     /// Returns the number of children of the node.
-    pub(crate) fn used(&self) -> usize {
+    pub(crate) fn child_count(&self) -> usize {
         self.used
     }
 
@@ -221,7 +221,7 @@ impl Node {
 
     /// Returns the index of the first key in `from..=used` for which `is_past` returns true, or
     /// `None` if there is none. `is_past` must also return true for all keys after that one.
-    pub(crate) fn first_key(
+    pub(crate) fn find_first_key(
         &self,
         from: usize,
         mut is_past: impl FnMut(Cursor<'_>) -> Result<bool>,
@@ -269,7 +269,7 @@ pub(crate) struct EntryPosition {
 impl EntryPosition {
     /// Returns the position as a list of numbers, from which [`from_numbers`](Self::from_numbers)
     /// restores it.
-    pub(crate) fn numbers(&self) -> Vec<u64> {
+    pub(crate) fn to_numbers(&self) -> Vec<u64> {
         let taken = self.taken.iter().copied().map(u64::from);
         std::iter::once(self.budget).chain(taken).collect()
     }
@@ -320,7 +320,7 @@ impl LeafEntries {
 
     /// Returns the number of bytes of the nodes that the iterator has in memory.
     pub(crate) fn weight(&self) -> u64 {
-        self.path.last().map_or(0, |(node, _)| node.branch)
+        self.path.last().map_or(0, |(node, _)| node.path_bytes)
     }
 
     /// Returns the position before the next entry.
@@ -344,7 +344,7 @@ impl LeafEntries {
         for taken in place.taken.iter().copied().map(usize::from) {
             let node = match path.last() {
                 Some((above, taken)) => self.tree.descend(above, taken.minus_or_zero(1))?,
-                None => self.tree.root()?,
+                None => self.tree.read_root()?,
             };
             path.push((node, taken));
         }
@@ -365,7 +365,7 @@ impl LeafEntries {
         let leaves = above.into_iter().flat_map(|(above, taken)| {
             let leaves = tree.children(above, *taken);
             let leaves = leaves.take_while(|at| tree.meta.is_available(*at, ASSUMED_NODE_BYTES));
-            leaves.filter_map(|at| tree.node(at, above.branch).ok())
+            leaves.filter_map(|at| tree.node(at, above.path_bytes).ok())
         });
         own.chain(leaves.flat_map(|leaf| tree.children(&leaf, 0).collect::<Vec<_>>()))
     }
@@ -406,9 +406,9 @@ pub(crate) type KeyPair = (Option<u64>, u64);
 
 /// An iterator over the symbol table nodes of a group, in the order of the names.
 #[derive(Debug)]
-pub(crate) struct Leaves(LeafEntries);
+pub(crate) struct SymbolTableNodes(LeafEntries);
 
-impl Leaves {
+impl SymbolTableNodes {
     /// Returns the number of bytes of the B-tree nodes that the iterator has in memory.
     pub(crate) fn weight(&self) -> u64 {
         self.0.weight()
@@ -416,7 +416,9 @@ impl Leaves {
 
     /// Creates the iterator. `root` is the absolute offset of the group's B-tree.
     pub(crate) fn new(meta: Arc<Metadata>, root: Address) -> Result<Self> {
-        BtreeV1::group(meta, root).entries().map(Leaves)
+        BtreeV1::for_group(meta, root)
+            .entries()
+            .map(SymbolTableNodes)
     }
 
     /// Returns the absolute offset of the next symbol table node, or `None` after the last.
@@ -444,12 +446,12 @@ impl Leaves {
     /// Returns, for each node on the path to the last returned symbol table node, the keys before
     /// and after the child on the path, from the root down. The first key of a node is replaced by
     /// `None`, because a search does not use it.
-    pub(crate) fn keys(&self) -> Result<Vec<KeyPair>> {
+    pub(crate) fn path_keys(&self) -> Result<Vec<KeyPair>> {
         let tree = &self.0.tree;
         let keys = self.0.path.iter().map(|(node, taken)| {
             let before = taken.checked_sub(1).filter(|&i| i > 0);
-            let after = before.map(|i| tree.name(node, i)).transpose()?;
-            Ok((after, tree.name(node, *taken)?))
+            let after = before.map(|i| tree.name_offset(node, i)).transpose()?;
+            Ok((after, tree.name_offset(node, *taken)?))
         });
         keys.collect()
     }
@@ -471,7 +473,7 @@ impl Leaves {
 
 /// The path in a group's tree to the symbol table node that can contain a name.
 #[derive(Debug)]
-pub(crate) struct GroupBranch {
+pub(crate) struct GroupTreePath {
     tree: BtreeV1,
     /// The B-tree nodes on the path, from the root down.
     nodes: Vec<Node>,
@@ -480,7 +482,7 @@ pub(crate) struct GroupBranch {
     pub(crate) leaf: Option<Address>,
 }
 
-impl GroupBranch {
+impl GroupTreePath {
     /// Descends the tree at absolute offset `root`. `compare` receives an offset in the group's
     /// local heap, and compares the searched name with the name at that offset.
     ///
@@ -491,13 +493,13 @@ impl GroupBranch {
         root: Address,
         mut compare: impl FnMut(u64) -> Result<Ordering>,
     ) -> Result<Self> {
-        let tree = BtreeV1::group(meta, root);
+        let tree = BtreeV1::for_group(meta, root);
         let mut nodes = Vec::new();
         let mut leaf = None;
-        let mut next = Some(tree.root()?);
+        let mut next = Some(tree.read_root()?);
         while let Some(node) = next.take() {
             // Child i contains the names after key i, up to and including key i + 1.
-            let key = node.first_key(1, |mut key| {
+            let key = node.find_first_key(1, |mut key| {
                 let name = tree.meta.length(&mut key)?;
                 Ok(compare(name)? != Ordering::Greater)
             })?;
@@ -508,7 +510,7 @@ impl GroupBranch {
             }
             nodes.push(node);
         }
-        Ok(GroupBranch { tree, nodes, leaf })
+        Ok(GroupTreePath { tree, nodes, leaf })
     }
 
     /// Checks that the keys of all nodes on the path are in order, which a search requires. `text`
@@ -521,7 +523,7 @@ impl GroupBranch {
         for node in &self.nodes {
             let mut before = Vec::new();
             for i in 1..=node.used {
-                let key = text(self.tree.name(node, i)?)?;
+                let key = text(self.tree.name_offset(node, i)?)?;
                 if key < before {
                     let what = format!("{NODE}: its keys are not sorted");
                     return Err(Error::corrupt(what, node.at));
@@ -563,7 +565,7 @@ mod tests {
     }
 
     fn leaves(meta: Arc<Metadata>) -> Result<Vec<u64>> {
-        let mut leaves = Leaves::new(meta, at(0))?;
+        let mut leaves = SymbolTableNodes::new(meta, at(0))?;
         let mut found = Vec::new();
         while let Some(leaf) = leaves.next_leaf()? {
             found.push(leaf.offset());
@@ -579,7 +581,7 @@ mod tests {
 
     #[test]
     fn a_place_can_be_gone_back_to() {
-        let mut leaves = Leaves::new(small_tree(), at(0)).unwrap();
+        let mut leaves = SymbolTableNodes::new(small_tree(), at(0)).unwrap();
         let mut places = Vec::new();
         for _ in 0..4 {
             places.push(leaves.position());
@@ -597,7 +599,7 @@ mod tests {
     #[test]
     fn a_name_has_one_leaf() {
         let find = |name: u64| {
-            let branch = GroupBranch::descend(small_tree(), at(0), |key| Ok(name.cmp(&key)));
+            let branch = GroupTreePath::descend(small_tree(), at(0), |key| Ok(name.cmp(&key)));
             branch.unwrap().leaf
         };
         assert_eq!(find(10), Some(at(1111)));
@@ -631,8 +633,8 @@ mod tests {
         let room = (6400 + 8000, vec![0; 2 << 20]);
         let places = (0..).step_by(100).zip(nodes);
         let meta = testing::file(places.chain([room]));
-        let tree = BtreeV1::group(meta, at(0));
-        let mut found = tree.root().unwrap();
+        let tree = BtreeV1::for_group(meta, at(0));
+        let mut found = tree.read_root().unwrap();
         let error = loop {
             match tree.descend(&found, 0) {
                 Ok(child) => found = child,
@@ -646,7 +648,7 @@ mod tests {
     fn levels_must_fall() {
         let own_child = file(&[node(1, &[0, 0, 9])]);
         assert!(leaves(Arc::clone(&own_child)).is_err());
-        assert!(GroupBranch::descend(own_child, at(0), |_| Ok(Ordering::Less)).is_err());
+        assert!(GroupTreePath::descend(own_child, at(0), |_| Ok(Ordering::Less)).is_err());
         let same_level = file(&[node(1, &[0, 100, 9]), node(1, &[0, 200, 9])]);
         assert!(leaves(same_level).is_err());
     }
@@ -663,7 +665,11 @@ mod tests {
     #[test]
     fn only_nodes_of_the_trees_own_type_count() {
         let meta = small_tree();
-        assert!(BtreeV1::chunks(Arc::clone(&meta), at(0), 1).root().is_err());
-        assert!(BtreeV1::group(meta, at(4)).root().is_err());
+        assert!(
+            BtreeV1::for_chunks(Arc::clone(&meta), at(0), 1)
+                .read_root()
+                .is_err()
+        );
+        assert!(BtreeV1::for_group(meta, at(4)).read_root().is_err());
     }
 }

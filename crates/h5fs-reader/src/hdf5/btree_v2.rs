@@ -10,7 +10,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::hdf5::btree_v2::levels::{CHECKSUM, Child, Levels, NODE_PREFIX};
+use crate::hdf5::btree_v2::levels::{CHECKSUM, ChildPointer, Levels, NODE_PREFIX};
 use crate::hdf5::file::metadata::{Metadata, verify_checksum};
 use crate::hdf5::file::number_form::Address;
 use crate::memory::effort::RequestBudget;
@@ -28,13 +28,13 @@ pub(crate) struct BtreeV2 {
     record_size: usize,
     records: u64,
     levels: Levels,
-    root: Option<Child>,
-    order: Option<Order>,
+    root: Option<ChildPointer>,
+    order: Option<RecordOrder>,
 }
 
 /// The sort key of the records of a tree.
 #[derive(Debug, Clone, Copy)]
-enum Order {
+enum RecordOrder {
     /// The key is all eight-byte words from this byte offset to the end of the record. No two
     /// records have the same key.
     Words(usize),
@@ -43,12 +43,12 @@ enum Order {
     Hash(usize),
 }
 
-impl Order {
+impl RecordOrder {
     /// Returns the sort key of `record` as a sequence of numbers.
     fn key(self, record: &[u8]) -> impl Iterator<Item = u64> {
         let (words, hash) = match self {
-            Order::Words(at) => (record.get(at..).unwrap_or_default(), None),
-            Order::Hash(at) => (&[][..], record.get(at..).and_then(<[u8]>::first_chunk)),
+            RecordOrder::Words(at) => (record.get(at..).unwrap_or_default(), None),
+            RecordOrder::Hash(at) => (&[][..], record.get(at..).and_then(<[u8]>::first_chunk)),
         };
         let hash = hash.map(|&hash| u64::from(u32::from_le_bytes(hash)));
         let (words, _) = words.as_chunks();
@@ -57,10 +57,10 @@ impl Order {
     }
 
     /// Returns whether `next` may follow `record` in a tree that is sorted by this key.
-    fn allows(self, record: &[u8], next: &[u8]) -> bool {
+    fn may_follow(self, record: &[u8], next: &[u8]) -> bool {
         match self {
-            Order::Words(_) => self.key(record).lt(self.key(next)),
-            Order::Hash(_) => self.key(record).le(self.key(next)),
+            RecordOrder::Words(_) => self.key(record).lt(self.key(next)),
+            RecordOrder::Hash(_) => self.key(record).le(self.key(next)),
         }
     }
 }
@@ -83,7 +83,7 @@ impl BtreeV2 {
     pub(crate) fn open(meta: Arc<Metadata>, at: Address, record_type: u8) -> Result<Self> {
         let length = to_u64(meta.structure_size(1, 1, 22));
         let verify = |block: &[u8]| verify_checksum(block, at, HEADER);
-        let block = meta.block(at, length, HEADER, verify)?;
+        let block = meta.verified_block(at, length, HEADER, verify)?;
         let mut cursor = Cursor::new(&block, at, HEADER);
         cursor.expect_signature(b"BTHD")?;
         cursor.read_version(0..=0)?;
@@ -112,10 +112,10 @@ impl BtreeV2 {
             (_, 0, 0) => None,
             (_, _, 0) => return Err(cursor.corrupt("counts of records contradict each other")),
             (None, ..) => return Err(cursor.corrupt("records without a root node")),
-            (Some(at), used, total) => Some(Child { at, used, total }),
+            (Some(at), used, total) => Some(ChildPointer { at, used, total }),
         };
         if let Some(root) = root {
-            levels.check(root, depth, &cursor)?;
+            levels.check_counts(root, depth, &cursor)?;
         }
         Ok(BtreeV2 {
             meta,
@@ -128,7 +128,7 @@ impl BtreeV2 {
         })
     }
 
-    pub(crate) fn records(&self) -> u64 {
+    pub(crate) fn record_count(&self) -> u64 {
         self.records
     }
 
@@ -153,14 +153,14 @@ impl BtreeV2 {
     /// that no two records have the same words. Nodes in another order are then rejected as
     /// damaged.
     pub(crate) fn ordered_by_words(self, at: usize) -> Self {
-        let order = Some(Order::Words(at));
+        let order = Some(RecordOrder::Words(at));
         BtreeV2 { order, ..self }
     }
 
     /// Declares that the records are sorted by the four-byte hash at byte offset `at`. Nodes in
     /// another order are then rejected as damaged.
     pub(crate) fn ordered_by_hash(self, at: usize) -> Self {
-        let order = Some(Order::Hash(at));
+        let order = Some(RecordOrder::Hash(at));
         BtreeV2 { order, ..self }
     }
 
@@ -181,14 +181,14 @@ impl BtreeV2 {
         let mut found = None;
         let mut level = self.depth();
         loop {
-            let node = self.node(child, level)?;
+            let node = self.read_node(child, level)?;
             self.check_between(&node, lower.as_deref(), upper.as_deref())?;
             let (i, equal) = self.lower_bound(&node, compare)?;
             if equal {
                 found = Some(self.record(&node, i)?.to_vec());
             }
             // Equal records may also precede this one, in child i.
-            let is_only = equal && matches!(self.order, Some(Order::Words(_)));
+            let is_only = equal && matches!(self.order, Some(RecordOrder::Words(_)));
             let Some(below) = level.checked_sub(1).filter(|_| !is_only) else {
                 return Ok(found);
             };
@@ -198,11 +198,11 @@ impl BtreeV2 {
             if i < node.used {
                 upper = Some(self.record(&node, i)?.to_vec());
             }
-            if matches!(self.order, Some(Order::Words(_))) {
+            if matches!(self.order, Some(RecordOrder::Words(_))) {
                 // Chunks next to this one are needed soon, but links with other hashes are not.
                 self.prefetch_children(&node, i)?;
             }
-            child = self.child(&node, i)?;
+            child = self.read_child(&node, i)?;
             level = below;
         }
     }
@@ -227,8 +227,8 @@ impl BtreeV2 {
             return Ok(());
         };
         let (first, last) = (self.record(node, 0)?, self.record(node, last)?);
-        let is_above = lower.is_none_or(|lower| order.allows(lower, first));
-        let is_below = upper.is_none_or(|upper| order.allows(last, upper));
+        let is_above = lower.is_none_or(|lower| order.may_follow(lower, first));
+        let is_below = upper.is_none_or(|upper| order.may_follow(last, upper));
         if is_above && is_below {
             Ok(())
         } else {
@@ -241,7 +241,8 @@ impl BtreeV2 {
     fn check_order(&self, node: &[u8], used: usize, at: Address, what: &'static str) -> Result<()> {
         let records = node.get(NODE_PREFIX..).unwrap_or_default();
         let records = records.chunks_exact(self.record_size).take(used);
-        let in_order = |order: Order| records.is_sorted_by(|one, next| order.allows(one, next));
+        let in_order =
+            |order: RecordOrder| records.is_sorted_by(|one, next| order.may_follow(one, next));
         if self.order.is_none_or(in_order) {
             Ok(())
         } else {
@@ -285,7 +286,7 @@ impl BtreeV2 {
     }
 
     /// Returns the number of records of the node `child`, and the node's length in bytes.
-    fn size(&self, child: Child, level: usize) -> (usize, u64) {
+    fn size_of_node(&self, child: ChildPointer, level: usize) -> (usize, u64) {
         // A u16 count is from the header. A wider count was checked against the node's size.
         let used = usize::try_from(child.used).unwrap_or(usize::MAX);
         let children = match level {
@@ -305,25 +306,25 @@ impl BtreeV2 {
             return Ok(());
         }
         let below = node.level.minus_or_zero(1);
-        let place = |child: Child| (child.at, self.size(child, below).1);
+        let place = |child: ChildPointer| (child.at, self.size_of_node(child, below).1);
         let children = i.plus_one()..=node.used;
-        let children = children.filter_map(|i| self.child(node, i).ok().map(place));
-        let (first, length) = place(self.child(node, i)?);
+        let children = children.filter_map(|i| self.read_child(node, i).ok().map(place));
+        let (first, length) = place(self.read_child(node, i)?);
         self.meta.prefetch_with_siblings(first, length, || children);
         Ok(())
     }
 
-    fn node(&self, child: Child, level: usize) -> Result<Node> {
+    fn read_node(&self, child: ChildPointer, level: usize) -> Result<Node> {
         let (signature, what): (&[u8], _) = match level {
             0 => (b"BTLF", LEAF),
             _ => (b"BTIN", INTERNAL),
         };
-        let (used, length) = self.size(child, level);
+        let (used, length) = self.size_of_node(child, level);
         let verify = |block: &[u8]| {
             verify_checksum(block, child.at, what)?;
             self.check_order(block, used, child.at, what)
         };
-        let block = self.meta.block(child.at, length, what, verify)?;
+        let block = self.meta.verified_block(child.at, length, what, verify)?;
         let mut cursor = Cursor::new(&block, child.at, what);
         cursor.expect_signature(signature)?;
         match (cursor.u8()?, cursor.u8()?) {
@@ -341,12 +342,12 @@ impl BtreeV2 {
 
     /// Reads the node `child`, and checks that it and the nodes below have as many records as its
     /// parent states. Otherwise, a walk that counts records would skip some.
-    fn node_with_checked_total(&self, child: Child, level: usize) -> Result<Node> {
-        let node = self.node(child, level)?;
+    fn node_with_checked_total(&self, child: ChildPointer, level: usize) -> Result<Node> {
+        let node = self.read_node(child, level)?;
         if level > 0 {
             let mut left = child.total.checked_sub(child.used);
             for i in 0..=node.used {
-                let below = self.child(&node, i)?.total;
+                let below = self.read_child(&node, i)?.total;
                 left = left.and_then(|left| left.checked_sub(below));
             }
             if left != Some(0) {
@@ -364,7 +365,7 @@ impl BtreeV2 {
     }
 
     /// Returns child `i` of an internal node, which has one more child than records.
-    fn child(&self, node: &Node, i: usize) -> Result<Child> {
+    fn read_child(&self, node: &Node, i: usize) -> Result<ChildPointer> {
         let mut cursor = Cursor::new(&node.block, node.at, INTERNAL);
         let records = node.used.times(self.record_size);
         let before = i.times(self.levels.pointer_size(node.level));
@@ -375,9 +376,9 @@ impl BtreeV2 {
             0 => used,
             width => cursor.uint(width)?,
         };
-        let child = Child { at, used, total };
+        let child = ChildPointer { at, used, total };
         self.levels
-            .check(child, node.level.minus_or_zero(1), &cursor)?;
+            .check_counts(child, node.level.minus_or_zero(1), &cursor)?;
         Ok(child)
     }
 }
@@ -480,7 +481,7 @@ impl RecordCursor {
                 }
                 BtreeStep::Child(i) => {
                     self.tree.prefetch_children(&frame.node, i)?;
-                    let child = self.tree.child(&frame.node, i)?;
+                    let child = self.tree.read_child(&frame.node, i)?;
                     let level = frame.node.level.minus_or_zero(1);
                     let node = self.tree.node_with_checked_total(child, level)?;
                     self.path.push(PathNode { node, step: 0 });
@@ -490,12 +491,12 @@ impl RecordCursor {
                 }
             }
         }
-        Err(miscounted(root.at))
+        Err(too_few_records(root.at))
     }
 
     /// Builds the path from `root` to the record with the number `position`, by the total number of
     /// records that is stored for each child.
-    fn descend(&mut self, root: Child) -> Result<()> {
+    fn descend(&mut self, root: ChildPointer) -> Result<()> {
         let mut child = root;
         let mut level = self.tree.depth();
         let mut before = self.position;
@@ -506,7 +507,7 @@ impl RecordCursor {
                 self.path.push(PathNode { node, step });
                 return Ok(());
             };
-            let (i, way) = self.choose(&node, before)?;
+            let (i, way) = self.find_step(&node, before)?;
             if way.is_some() {
                 self.tree.prefetch_children(&node, i)?;
             }
@@ -522,21 +523,21 @@ impl RecordCursor {
     /// Finds the record of the subtree of `node` that has `before` records before it. If child i
     /// contains the record, returns i, the child, and the number of records before it in that
     /// child. If the record is record i of `node` itself, returns i and `None`.
-    fn choose(&self, node: &Node, before: u64) -> Result<(usize, Option<(Child, u64)>)> {
+    fn find_step(&self, node: &Node, before: u64) -> Result<(usize, Option<(ChildPointer, u64)>)> {
         let mut before = before;
         for i in 0..=node.used {
-            let child = self.tree.child(node, i)?;
+            let child = self.tree.read_child(node, i)?;
             before = match before.checked_sub(child.total) {
                 None => return Ok((i, Some((child, before)))),
                 Some(0) if i < node.used => return Ok((i, None)),
                 Some(rest) => rest.minus_or_zero(1),
             };
         }
-        Err(miscounted(node.at))
+        Err(too_few_records(node.at))
     }
 }
 
-fn miscounted(at: Address) -> Error {
+fn too_few_records(at: Address) -> Error {
     Error::corrupt(format!("{INTERNAL}: fewer records than counted"), at)
 }
 

@@ -11,7 +11,7 @@ use crate::hdf5::index::extensible_array::ExtensibleArray;
 use crate::hdf5::index::fixed_array::FixedArray;
 use crate::hdf5::index::implicit::ImplicitIndex;
 use crate::hdf5::index::single::SingleChunkIndex;
-use crate::hdf5::index::{Geometry, UnwrittenIndex};
+use crate::hdf5::index::{ChunkGeometry, UnwrittenIndex};
 use crate::hdf5::message::data_layout::{self, ChunkIndexKind, ChunkedLayout, DataLayout};
 use crate::hdf5::message::{
     dataspace, datatype, external_files, fill_value, filter_pipeline, kind,
@@ -39,11 +39,11 @@ impl DatasetReader<'_> {
     /// # Errors
     /// Fails if the datatype, the dataspace or the layout message is missing or damaged.
     pub(crate) fn read(&self) -> Result<Array> {
-        let datatype = self.datatype()?;
-        let layout = self.layout()?;
-        let (shape, mappings) = self.extent(&layout)?;
-        let fill = self.fill(&datatype);
-        let pipeline = self.pipeline();
+        let datatype = self.read_datatype()?;
+        let layout = self.read_layout()?;
+        let (shape, mappings) = self.read_extent(&layout)?;
+        let fill = self.read_fill_value(&datatype);
+        let pipeline = self.read_pipeline();
         let chunk_shape = match &layout {
             DataLayout::Chunked(chunks) => Some(chunks.shape.clone()),
             _ => None,
@@ -74,8 +74,8 @@ impl DatasetReader<'_> {
 
     /// Returns the dataspace, and the mappings of a virtual dataset, whose extent may depend on its
     /// sources. Other datasets have no mappings.
-    fn extent(&self, layout: &DataLayout) -> Result<(Shape, Result<Mappings>)> {
-        let shape = self.shape()?;
+    fn read_extent(&self, layout: &DataLayout) -> Result<(Shape, Result<Mappings>)> {
+        let shape = self.read_shape()?;
         let &DataLayout::Virtual {
             collection: Some(collection),
             index,
@@ -91,28 +91,28 @@ impl DatasetReader<'_> {
     }
 
     /// Returns the datatype of a dataset or of a committed datatype.
-    pub(crate) fn datatype(&self) -> Result<Datatype> {
+    pub(crate) fn read_datatype(&self) -> Result<Datatype> {
         let body = self
             .context
             .shared
-            .resolve(&self.required(kind::DATATYPE, "datatype message")?)?;
+            .resolve(&self.required_message(kind::DATATYPE, "datatype message")?)?;
         let mut cursor = body.cursor("datatype message");
         datatype::read(&mut cursor, self.context.metadata.size_of_offsets())
     }
 
-    fn shape(&self) -> Result<Shape> {
+    fn read_shape(&self) -> Result<Shape> {
         let body = self
             .context
             .shared
-            .resolve(&self.required(kind::DATASPACE, "dataspace message")?)?;
+            .resolve(&self.required_message(kind::DATASPACE, "dataspace message")?)?;
         dataspace::read(
             &self.context.metadata,
             &mut body.cursor("dataspace message"),
         )
     }
 
-    fn layout(&self) -> Result<DataLayout> {
-        let message = self.required(kind::DATA_LAYOUT, "data layout message")?;
+    fn read_layout(&self) -> Result<DataLayout> {
+        let message = self.required_message(kind::DATA_LAYOUT, "data layout message")?;
         let body = self.context.shared.resolve(&message)?;
         data_layout::read(
             &self.context.metadata,
@@ -122,7 +122,7 @@ impl DatasetReader<'_> {
 
     /// Reads the fill value. If the header contains both the old and the new fill value message,
     /// the new one is used.
-    fn fill(&self, datatype: &Datatype) -> Result<Fill> {
+    fn read_fill_value(&self, datatype: &Datatype) -> Result<Fill> {
         let new = self.header.find(kind::FILL_VALUE);
         let Some(message) = new.or_else(|| self.header.find(kind::FILL_VALUE_OLD)) else {
             return Ok(Fill::Zero);
@@ -135,7 +135,7 @@ impl DatasetReader<'_> {
         )
     }
 
-    fn pipeline(&self) -> Result<Pipeline> {
+    fn read_pipeline(&self) -> Result<Pipeline> {
         let Some(message) = self.header.find(kind::FILTER_PIPELINE) else {
             return Ok(Pipeline::default());
         };
@@ -143,7 +143,7 @@ impl DatasetReader<'_> {
         filter_pipeline::read(&mut body.cursor("filter pipeline message"))
     }
 
-    fn required(&self, kind: u16, name: &str) -> Result<RawMessage<'_>> {
+    fn required_message(&self, kind: u16, name: &str) -> Result<RawMessage<'_>> {
         let missing = || Error::corrupt(format!("{name}: missing"), self.header.at);
         self.header.find(kind).ok_or_else(missing)
     }
@@ -185,9 +185,9 @@ impl StorageParts<'_> {
         }
         match layout {
             DataLayout::Compact(elements) => Ok(Storage::Inline(elements.as_slice().into())),
-            DataLayout::Contiguous { .. } if is_external => self.external(bytes),
-            DataLayout::Contiguous { address, .. } => self.contiguous(*address, bytes),
-            DataLayout::Chunked(chunks) => self.chunked(chunks, pipeline),
+            DataLayout::Contiguous { .. } if is_external => self.external_storage(bytes),
+            DataLayout::Contiguous { address, .. } => self.contiguous_storage(*address, bytes),
+            DataLayout::Chunked(chunks) => self.chunked_storage(chunks, pipeline),
             DataLayout::Virtual { .. } => Ok(Storage::Virtual(mappings)),
         }
     }
@@ -213,7 +213,7 @@ impl StorageParts<'_> {
         }
     }
 
-    fn contiguous(&self, address: Option<Address>, bytes: u64) -> Result<Storage> {
+    fn contiguous_storage(&self, address: Option<Address>, bytes: u64) -> Result<Storage> {
         let Some(address) = address else {
             return Ok(Storage::Fill);
         };
@@ -232,10 +232,10 @@ impl StorageParts<'_> {
 
     /// Returns the extents of the external raw files, one after another, until all `bytes` bytes of
     /// elements are covered.
-    fn external(&self, bytes: u64) -> Result<Storage> {
+    fn external_storage(&self, bytes: u64) -> Result<Storage> {
         let message = self
             .reader
-            .required(kind::EXTERNAL_FILES, "external data files message")?;
+            .required_message(kind::EXTERNAL_FILES, "external data files message")?;
         let body = self.reader.context.shared.resolve(&message)?;
         let mut cursor = body.cursor("external data files message");
         let mut missing = bytes;
@@ -263,7 +263,7 @@ impl StorageParts<'_> {
         }
     }
 
-    fn chunked(&self, chunks: &ChunkedLayout, pipeline: &Pipeline) -> Result<Storage> {
+    fn chunked_storage(&self, chunks: &ChunkedLayout, pipeline: &Pipeline) -> Result<Storage> {
         let at = self.reader.header.at;
         let Shape::Simple { dims, max } = self.shape else {
             return Err(Error::corrupt("chunks without dimensions", at));
@@ -288,21 +288,21 @@ impl StorageParts<'_> {
             })
             .ok_or_else(|| Error::limit("size of a chunk", u64::MAX))?;
         let shape = chunks.shape.clone();
-        let geometry = Geometry::new(dims.clone(), max.clone(), shape, chunk_bytes, at)?;
+        let geometry = ChunkGeometry::new(dims.clone(), max.clone(), shape, chunk_bytes, at)?;
         Ok(Storage::Chunked(ChunkGrid {
             source: Arc::clone(self.reader.context.metadata.source()),
             min_offset: self.reader.context.metadata.min_data_offset(),
             chunk_shape: chunks.shape.clone(),
-            index: self.index(chunks, geometry, !pipeline.0.is_empty())?,
+            index: self.open_chunk_index(chunks, geometry, !pipeline.0.is_empty())?,
             pipeline: pipeline.clone(),
-            has_unfiltered_edge_chunks: chunks.partial_unfiltered,
+            has_unfiltered_edge_chunks: chunks.has_unfiltered_edge_chunks,
         }))
     }
 
-    fn index(
+    fn open_chunk_index(
         &self,
         chunks: &ChunkedLayout,
-        geometry: Geometry,
+        geometry: ChunkGeometry,
         filtered: bool,
     ) -> Result<Arc<dyn ChunkIndex>> {
         const HEADER_LOOK: u64 = 128;

@@ -23,7 +23,7 @@ use crate::model::{Link, LinkStream, LinksInMemory};
 use crate::wire::Cursor;
 
 /// Types of header messages that only groups have.
-pub(crate) const KINDS: [u16; 4] = [
+pub(crate) const GROUP_MESSAGE_TYPES: [u16; 4] = [
     kind::SYMBOL_TABLE,
     kind::LINK_INFO,
     kind::LINK,
@@ -31,7 +31,7 @@ pub(crate) const KINDS: [u16; 4] = [
 ];
 
 /// Number of bytes of a link's creation order in the link info message.
-const CREATION_ORDER: usize = 8;
+const CREATION_ORDER_BYTES: usize = 8;
 
 /// The links of a group, in one of three forms.
 #[derive(Debug)]
@@ -59,7 +59,7 @@ impl Group {
         if let Some(message) = header.find(kind::LINK_INFO) {
             let mut cursor = Cursor::new(message.data, message.at, "link info message");
             return Ok(Some(
-                match DenseStorageInfo::read(metadata, CREATION_ORDER, &mut cursor)? {
+                match DenseStorageInfo::read(metadata, CREATION_ORDER_BYTES, &mut cursor)? {
                     Some(links) => Group::Dense(links),
                     None => Self::compact(metadata, header),
                 },

@@ -26,14 +26,14 @@ use crate::wire::{Count, to_u64};
 
 /// The grid of a chunked dataset. All lists are in the order of the dimensions, slowest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Geometry {
+pub(crate) struct ChunkGeometry {
     dims: Vec<u64>,
     max: Vec<Option<u64>>,
     chunk_shape: Vec<u64>,
     chunk_bytes: u64,
 }
 
-impl Geometry {
+impl ChunkGeometry {
     /// Creates the grid:
     ///
     /// - `dims` are the current dimensions.
@@ -64,7 +64,7 @@ impl Geometry {
         if chunk_shape.contains(&0) || chunk_bytes == 0 {
             return Err(Error::corrupt("chunk without elements", at));
         }
-        Ok(Geometry {
+        Ok(ChunkGeometry {
             dims,
             max,
             chunk_shape,
@@ -78,7 +78,7 @@ impl Geometry {
     }
 
     /// Returns the number of chunks in each dimension of the current extent.
-    fn grid(&self) -> impl DoubleEndedIterator<Item = u64> {
+    fn chunk_counts(&self) -> impl DoubleEndedIterator<Item = u64> {
         let dims = self.dims.iter().zip(&self.chunk_shape);
         dims.map(|(&dim, &chunk)| chunks_along(dim, chunk))
     }
@@ -86,7 +86,11 @@ impl Geometry {
     /// Returns whether some element of the chunk with the grid coordinates `place` is inside the
     /// dataset's current extent.
     fn is_in_extent(&self, place: &[u64]) -> bool {
-        place.len() == self.rank() && place.iter().zip(self.grid()).all(|(&at, count)| at < count)
+        place.len() == self.rank()
+            && place
+                .iter()
+                .zip(self.chunk_counts())
+                .all(|(&at, count)| at < count)
     }
 }
 
@@ -112,14 +116,14 @@ impl ChunkIndex for UnwrittenIndex {
 
 /// The number of chunks outside of their dataset's extent that a walk has skipped.
 #[derive(Debug, Default)]
-struct StrayChunks(u64);
+struct StrayChunkCounter(u64);
 
-impl StrayChunks {
+impl StrayChunkCounter {
     /// Adds one skipped chunk.
     ///
     /// # Errors
     /// `Limit` for more than [`limits::STRAY_CHUNKS`] skipped chunks.
-    fn pass(&mut self) -> Result<()> {
+    fn count_one(&mut self) -> Result<()> {
         let most = to_u64(limits::STRAY_CHUNKS);
         self.0 = self.0.plus_one();
         if self.0 <= most {
@@ -132,7 +136,7 @@ impl StrayChunks {
 
 /// Changes the grid coordinates `place` to those of the next chunk in row-major order. `grid` is
 /// the number of chunks in each dimension. Returns `false` after the last chunk.
-fn step(place: &mut [u64], grid: impl DoubleEndedIterator<Item = u64>) -> bool {
+fn advance_in_grid(place: &mut [u64], grid: impl DoubleEndedIterator<Item = u64>) -> bool {
     for (along, count) in place.iter_mut().rev().zip(grid.rev()) {
         *along = along.plus_one();
         if *along < count {
@@ -197,7 +201,7 @@ mod tests {
 
     #[test]
     fn chunks_that_stick_out_are_held() {
-        let geometry = Geometry::new(vec![5, 4], vec![None; 2], vec![2, 2], 4, 0).unwrap();
+        let geometry = ChunkGeometry::new(vec![5, 4], vec![None; 2], vec![2, 2], 4, 0).unwrap();
         assert!(geometry.is_in_extent(&[2, 1]));
         assert!(!geometry.is_in_extent(&[3, 0]));
         assert!(!geometry.is_in_extent(&[0, 2]));
@@ -208,7 +212,7 @@ mod tests {
     fn impossible_chunks_are_refused() {
         assert!(stored_chunk(at(10), 0, 0, 0).is_err());
         assert!(stored_chunk(at(u64::MAX), 1, 0, 0).is_err());
-        assert!(Geometry::new(vec![5], vec![None], vec![0], 4, 0).is_err());
-        assert!(Geometry::new(vec![5], vec![None], vec![1, 1], 4, 0).is_err());
+        assert!(ChunkGeometry::new(vec![5], vec![None], vec![0], 4, 0).is_err());
+        assert!(ChunkGeometry::new(vec![5], vec![None], vec![1, 1], 4, 0).is_err());
     }
 }

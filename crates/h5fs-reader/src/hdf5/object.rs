@@ -23,7 +23,7 @@ pub(crate) struct Object {
 
 /// Types of header messages that only datasets have. An object with one of them is a dataset, even
 /// if other messages are missing.
-const OF_DATASETS: [u16; 6] = [
+const DATASET_MESSAGE_TYPES: [u16; 6] = [
     kind::DATASPACE,
     kind::DATA_LAYOUT,
     kind::FILL_VALUE,
@@ -51,9 +51,9 @@ impl Object {
                 return Err(Error::corrupt("object header: both group and dataset", at));
             }
             Some(_) => NodeKind::Group,
-            None if has(&OF_DATASETS) => NodeKind::Array(Arc::new(reader.read()?)),
+            None if has(&DATASET_MESSAGE_TYPES) => NodeKind::Array(Arc::new(reader.read()?)),
             None if header.find(kind::DATATYPE).is_some() => {
-                NodeKind::CommittedDatatype(reader.datatype()?)
+                NodeKind::CommittedDatatype(reader.read_datatype()?)
             }
             None => {
                 return Err(Error::corrupt(
@@ -66,8 +66,8 @@ impl Object {
             id: at.try_into()?,
             kind,
             link_count: header.reference_count,
-            modified: modified(&header),
-            comment: comment(&header),
+            modified: read_modification_time(&header),
+            comment: read_comment(&header),
             tag: None,
             assembled_array: None,
             error,
@@ -94,7 +94,7 @@ impl Object {
 
 /// Returns the modification time in seconds since 1970 UTC, or `None` if the header has no time
 /// that can be read.
-fn modified(header: &ObjectHeader) -> Option<i64> {
+fn read_modification_time(header: &ObjectHeader) -> Option<i64> {
     if let Some(seconds) = header.modification_time {
         return Some(i64::from(seconds));
     }
@@ -108,7 +108,7 @@ fn modified(header: &ObjectHeader) -> Option<i64> {
     })
 }
 
-fn comment(header: &ObjectHeader) -> Option<Vec<u8>> {
+fn read_comment(header: &ObjectHeader) -> Option<Vec<u8>> {
     let message = header.find(kind::OBJECT_COMMENT)?;
     let mut cursor = Cursor::new(message.data, message.at, "object comment message");
     object_comment::read(&mut cursor).ok()

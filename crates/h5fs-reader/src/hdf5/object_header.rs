@@ -16,7 +16,7 @@ use crate::wire::{Count, Cursor, to_u64, to_usize};
 pub(crate) const FIRST_READ_BYTES: u64 = 512;
 
 /// Number of bytes of a version 1 object header before its messages, including padding.
-const PREFIX_1: usize = 16;
+const PREFIX_V1_BYTES: usize = 16;
 
 /// Number of bytes of the checksum at the end of each block of a version 2 object header.
 const CHECKSUM: usize = 4;
@@ -77,7 +77,7 @@ struct MessageLocation {
 
 /// The version of an object header, which determines the layout of its messages.
 #[derive(Debug, Clone, Copy)]
-enum Version {
+enum HeaderVersion {
     One,
     Two { creation_index: bool },
 }
@@ -110,7 +110,7 @@ impl ObjectHeader {
             header.read_prefix_1(metadata, first, &mut continuations)?
         };
         header.read_continuations(metadata, version, continuations)?;
-        header.count_references()?;
+        header.read_reference_count()?;
         Ok(header)
     }
 
@@ -139,23 +139,23 @@ impl ObjectHeader {
         metadata: &Metadata,
         first: Vec<u8>,
         continuations: &mut VecDeque<(Address, u64)>,
-    ) -> Result<Version> {
+    ) -> Result<HeaderVersion> {
         let mut cursor = Cursor::new(&first, self.at, "object header");
         cursor.read_version(1..=1)?;
         cursor.skip(1 + 2)?; // reserved, number of messages (bounded by the blocks anyway)
         self.reference_count = cursor.u32()?;
         let size = u64::from(cursor.u32()?);
-        let bytes = metadata.rest(self.at, first, to_u64(PREFIX_1).plus(size))?;
+        let bytes = metadata.read_rest(self.at, first, to_u64(PREFIX_V1_BYTES).plus(size))?;
         let end = bytes.len();
         self.add_block(
             metadata,
-            Version::One,
+            HeaderVersion::One,
             self.at,
             bytes,
-            PREFIX_1..end,
+            PREFIX_V1_BYTES..end,
             continuations,
         )?;
-        Ok(Version::One)
+        Ok(HeaderVersion::One)
     }
 
     fn read_prefix_2(
@@ -163,17 +163,17 @@ impl ObjectHeader {
         metadata: &Metadata,
         first: Vec<u8>,
         continuations: &mut VecDeque<(Address, u64)>,
-    ) -> Result<Version> {
+    ) -> Result<HeaderVersion> {
         let mut cursor = Cursor::new(&first, self.at, "object header");
-        let Prefix2 {
+        let PrefixV2 {
             version,
             modification_time,
             size,
-        } = Prefix2::read(&mut cursor)?;
+        } = PrefixV2::read(&mut cursor)?;
         self.modification_time = modification_time;
         let start = cursor.position();
         let length = size.plus(to_u64(start.plus(CHECKSUM)));
-        let bytes = metadata.rest(self.at, first, length)?;
+        let bytes = metadata.read_rest(self.at, first, length)?;
         verify_checksum(&bytes, self.at, "object header")?;
         let messages = start..bytes.len().minus_or_zero(CHECKSUM);
         self.add_block(metadata, version, self.at, bytes, messages, continuations)?;
@@ -183,7 +183,7 @@ impl ObjectHeader {
     fn read_continuations(
         &mut self,
         metadata: &Metadata,
-        version: Version,
+        version: HeaderVersion,
         mut continuations: VecDeque<(Address, u64)>,
     ) -> Result<()> {
         let mut met = HashSet::from([self.at]);
@@ -199,8 +199,8 @@ impl ObjectHeader {
             }
             let bytes = metadata.read(at, length, "object header continuation")?;
             let messages = match version {
-                Version::One => 0..bytes.len(),
-                Version::Two { .. } => {
+                HeaderVersion::One => 0..bytes.len(),
+                HeaderVersion::Two { .. } => {
                     Cursor::new(&bytes, at, "object header continuation")
                         .expect_signature(b"OCHK")?;
                     verify_checksum(&bytes, at, "object header continuation")?;
@@ -217,7 +217,7 @@ impl ObjectHeader {
     fn add_block(
         &mut self,
         metadata: &Metadata,
-        version: Version,
+        version: HeaderVersion,
         at: Address,
         bytes: Vec<u8>,
         messages: Range<usize>,
@@ -262,14 +262,14 @@ impl ObjectHeader {
             self.messages.push(place);
         }
         // Writers convert a gap into a NIL message, and the HDF5 library refuses both in one block.
-        if has_nil && cursor.remaining() > 0 && matches!(version, Version::Two { .. }) {
+        if has_nil && cursor.remaining() > 0 && matches!(version, HeaderVersion::Two { .. }) {
             return Err(cursor.corrupt("a gap next to a NIL message"));
         }
         self.blocks.push(Block { at, bytes });
         Ok(())
     }
 
-    fn count_references(&mut self) -> Result<()> {
+    fn read_reference_count(&mut self) -> Result<()> {
         let Some(message) = self.find(kind::REFERENCE_COUNT) else {
             return Ok(());
         };
@@ -281,14 +281,14 @@ impl ObjectHeader {
 }
 
 /// The fields of a version 2 object header before its messages.
-struct Prefix2 {
-    version: Version,
+struct PrefixV2 {
+    version: HeaderVersion,
     modification_time: Option<u32>,
     /// Number of bytes of the messages in the header's first block.
     size: u64,
 }
 
-impl Prefix2 {
+impl PrefixV2 {
     fn read(cursor: &mut Cursor<'_>) -> Result<Self> {
         cursor.expect_signature(b"OHDR")?;
         cursor.read_version(2..=2)?;
@@ -302,8 +302,8 @@ impl Prefix2 {
         if flags & 0x10 != 0 {
             cursor.skip(2 + 2)?; // thresholds for dense attribute storage
         }
-        Ok(Prefix2 {
-            version: Version::Two {
+        Ok(PrefixV2 {
+            version: HeaderVersion::Two {
                 creation_index: flags & 0b100 != 0,
             },
             modification_time,
@@ -314,16 +314,16 @@ impl Prefix2 {
 
 /// Returns the types of the messages at the beginning of a damaged or truncated header, up to the
 /// first message that cannot be parsed. Does not verify checksums.
-pub(crate) fn first_kinds(metadata: &Metadata, at: Address) -> Vec<u16> {
+pub(crate) fn first_message_types(metadata: &Metadata, at: Address) -> Vec<u16> {
     let first = metadata.peek(at, FIRST_READ_BYTES).unwrap_or_default();
     let mut cursor = Cursor::new(&first, at, "object header");
     let version = if first.starts_with(b"OHDR") {
-        Prefix2::read(&mut cursor).map(|prefix| prefix.version)
+        PrefixV2::read(&mut cursor).map(|prefix| prefix.version)
     } else {
         cursor
             .read_version(1..=1)
-            .and_then(|_| cursor.skip(PREFIX_1.minus_or_zero(1)))
-            .map(|()| Version::One)
+            .and_then(|_| cursor.skip(PREFIX_V1_BYTES.minus_or_zero(1)))
+            .map(|()| HeaderVersion::One)
     };
     let mut kinds = Vec::new();
     if let Ok(version) = version {
@@ -336,13 +336,13 @@ pub(crate) fn first_kinds(metadata: &Metadata, at: Address) -> Vec<u16> {
 
 /// Returns the number of bytes before the data of a message. If fewer bytes remain in a block, they
 /// are a gap.
-fn prefix_length(version: Version) -> usize {
+fn prefix_length(version: HeaderVersion) -> usize {
     match version {
-        Version::One => 8,
-        Version::Two {
+        HeaderVersion::One => 8,
+        HeaderVersion::Two {
             creation_index: false,
         } => 4,
-        Version::Two {
+        HeaderVersion::Two {
             creation_index: true,
         } => 6,
     }
@@ -350,16 +350,16 @@ fn prefix_length(version: Version) -> usize {
 
 fn read_message(
     cursor: &mut Cursor<'_>,
-    version: Version,
+    version: HeaderVersion,
     block: usize,
 ) -> Result<MessageLocation> {
     let (kind, size, flags) = match version {
-        Version::One => {
+        HeaderVersion::One => {
             let fields = (cursor.u16()?, cursor.u16()?, cursor.u8()?);
             cursor.skip(3)?;
             fields
         }
-        Version::Two { creation_index } => {
+        HeaderVersion::Two { creation_index } => {
             let fields = (u16::from(cursor.u8()?), cursor.u16()?, cursor.u8()?);
             cursor.skip(if creation_index { 2 } else { 0 })?;
             fields
@@ -392,7 +392,7 @@ impl Metadata {
 
     /// Returns the `length` bytes of an object header at `at`. `first` contains the bytes at its
     /// beginning that were already read.
-    fn rest(&self, at: Address, mut first: Vec<u8>, length: u64) -> Result<Vec<u8>> {
+    fn read_rest(&self, at: Address, mut first: Vec<u8>, length: u64) -> Result<Vec<u8>> {
         if length > to_u64(first.len()) {
             return self.read(at, length, "object header");
         }

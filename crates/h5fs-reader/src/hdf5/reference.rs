@@ -16,7 +16,7 @@ use crate::model::{NodeId, Reference};
 use crate::wire::{Count, Cursor, to_u64, to_usize};
 
 /// The location of the base elements of a variable-length element.
-struct Sequence {
+struct VariableLengthLocation {
     collection: Address,
     index: u32,
     bytes: u64,
@@ -43,7 +43,7 @@ impl ElementPointers<'_> {
         base_size: u64,
     ) -> Result<Option<u64>> {
         Ok(self
-            .sequence(element, base_size)?
+            .parse_sequence(element, base_size)?
             .map(|sequence| sequence.bytes))
     }
 
@@ -58,39 +58,39 @@ impl ElementPointers<'_> {
         base_size: u64,
         part: Range<u64>,
     ) -> Result<Option<Vec<u8>>> {
-        let Some(sequence) = self.sequence(element, base_size)? else {
+        let Some(sequence) = self.parse_sequence(element, base_size)? else {
             return Ok(None);
         };
         let part = part.start.min(sequence.bytes)..part.end.min(sequence.bytes);
         if part.is_empty() {
             return Ok(Some(Vec::new()));
         }
-        let Sequence {
+        let VariableLengthLocation {
             collection,
             index,
             bytes,
         } = sequence;
         self.heap
-            .object_range(collection, index, bytes, part)
+            .read_object_range(collection, index, bytes, part)
             .map(Some)
     }
 
     /// Returns the absolute offset of the global heap collection that a variable-length element
     /// points to, 0 for a null element.
     pub(crate) fn variable_length_offset(&self, element: &[u8]) -> u64 {
-        self.collection(element).map_or(0, Address::offset)
+        self.collection_address(element).map_or(0, Address::offset)
     }
 
     /// Asks a remote source for the global heap collections that the variable-length elements point
     /// to.
     pub(crate) fn prefetch_collections<'e>(&self, elements: impl Iterator<Item = &'e [u8]>) {
-        let collections = elements.filter_map(|element| self.collection(element));
+        let collections = elements.filter_map(|element| self.collection_address(element));
         self.heap.prefetch_collections(collections);
     }
 
-    fn collection(&self, element: &[u8]) -> Option<Address> {
+    fn collection_address(&self, element: &[u8]) -> Option<Address> {
         let mut cursor = Cursor::new(element, None, "variable-length element");
-        let id = cursor.u32().and_then(|_| self.heap_id(&mut cursor));
+        let id = cursor.u32().and_then(|_| self.read_heap_id(&mut cursor));
         id.ok()?.0
     }
 
@@ -100,7 +100,7 @@ impl ElementPointers<'_> {
     /// # Errors
     /// Fails as [`read_variable_length`](Self::read_variable_length) does.
     pub(crate) fn text_length(&self, element: &[u8]) -> Result<u64> {
-        match self.sequence(element, 1)? {
+        match self.parse_sequence(element, 1)? {
             Some(text) if text.bytes > 0 => {
                 self.heap
                     .text_length(text.collection, text.index, text.bytes)
@@ -112,17 +112,21 @@ impl ElementPointers<'_> {
     /// Parses a variable-length element: a count of base elements, the address of a heap
     /// collection, and an object's index. Returns `None` for a null element. Only its address
     /// identifies a null element, and its other fields may have any value.
-    fn sequence(&self, element: &[u8], base_size: u64) -> Result<Option<Sequence>> {
+    fn parse_sequence(
+        &self,
+        element: &[u8],
+        base_size: u64,
+    ) -> Result<Option<VariableLengthLocation>> {
         let mut cursor = Cursor::new(element, None, "variable-length element");
         let count = u64::from(cursor.u32()?);
-        let (collection, index) = self.heap_id(&mut cursor)?;
+        let (collection, index) = self.read_heap_id(&mut cursor)?;
         let Some(collection) = collection else {
             return Ok(None);
         };
         let most = limits::VARIABLE_LENGTH_BYTES;
         let bytes = count.checked_mul(base_size).filter(|&bytes| bytes <= most);
         let bytes = bytes.ok_or_else(|| Error::limit("variable-length element", most))?;
-        Ok(Some(Sequence {
+        Ok(Some(VariableLengthLocation {
             collection,
             index,
             bytes,
@@ -134,8 +138,8 @@ impl ElementPointers<'_> {
         let mut cursor = Cursor::new(element, None, "reference element");
         match kind {
             ReferenceKind::Object => {
-                let object = self.pointer(&mut cursor)?;
-                Ok(self.target(object, Reference::Object))
+                let object = self.read_pointer(&mut cursor)?;
+                Ok(self.reference_to(object, Reference::Object))
             }
             ReferenceKind::Region => self.region_target(&mut cursor),
             ReferenceKind::Standard => self.standard_reference(&mut cursor),
@@ -144,7 +148,7 @@ impl ElementPointers<'_> {
 
     /// Reads an address. Returns `None` for address 0 and the undefined address, which both are
     /// null pointers.
-    fn pointer(&self, cursor: &mut Cursor<'_>) -> Result<Option<Address>> {
+    fn read_pointer(&self, cursor: &mut Cursor<'_>) -> Result<Option<Address>> {
         let address = self.metadata.address(cursor)?;
         Ok(address.filter(|address| address.offset() != self.metadata.base()))
     }
@@ -152,7 +156,11 @@ impl ElementPointers<'_> {
     /// Returns the reference that `to` creates from the identity of the object at the address
     /// `object`. Without an address, the reference is null. For an address outside of the file, the
     /// reference is dangling.
-    fn target(&self, object: Option<Address>, to: impl FnOnce(NodeId) -> Reference) -> Reference {
+    fn reference_to(
+        &self,
+        object: Option<Address>,
+        to: impl FnOnce(NodeId) -> Reference,
+    ) -> Reference {
         let Some(address) = object else {
             return Reference::Null;
         };
@@ -165,32 +173,33 @@ impl ElementPointers<'_> {
 
     /// Reads a global heap ID: the address of a collection, `None` for a null pointer, and the
     /// index of an object in the collection.
-    fn heap_id(&self, cursor: &mut Cursor<'_>) -> Result<(Option<Address>, u32)> {
-        Ok((self.pointer(cursor)?, cursor.u32()?))
+    fn read_heap_id(&self, cursor: &mut Cursor<'_>) -> Result<(Option<Address>, u32)> {
+        Ok((self.read_pointer(cursor)?, cursor.u32()?))
     }
 
     /// Returns the target of a region reference: the array, without the selection, which may take
     /// long to read.
     fn region_target(&self, cursor: &mut Cursor<'_>) -> Result<Reference> {
-        let (Some(collection), index) = self.heap_id(cursor)? else {
+        let (Some(collection), index) = self.read_heap_id(cursor)? else {
             return Ok(Reference::Null);
         };
         let width = to_u64(self.metadata.size_of_offsets().bytes());
-        let address = self.heap.object_prefix(collection, index, width)?;
-        let array = self.pointer(&mut Cursor::new(&address, collection, "region reference"))?;
-        Ok(self.target(array, Reference::Region))
+        let address = self.heap.read_object_prefix(collection, index, width)?;
+        let array =
+            self.read_pointer(&mut Cursor::new(&address, collection, "region reference"))?;
+        Ok(self.reference_to(array, Reference::Region))
     }
 
     /// Returns the selection of a region reference. Returns `None` for a null reference, and for a
     /// selection that is damaged or unsupported, such as one of points.
     pub(crate) fn region(&self, element: &[u8]) -> Result<Option<Region>> {
         let mut cursor = Cursor::new(element, None, "reference element");
-        let (Some(collection), index) = self.heap_id(&mut cursor)? else {
+        let (Some(collection), index) = self.read_heap_id(&mut cursor)? else {
             return Ok(None);
         };
         let object = self
             .heap
-            .whole_object(collection, index, limits::REGION_BYTES)?;
+            .read_whole_object(collection, index, limits::REGION_BYTES)?;
         let mut cursor = Cursor::new(&object, collection, "region reference");
         cursor.skip(self.metadata.size_of_offsets().bytes())?;
         Ok(selection::read(&mut cursor).ok())
@@ -211,16 +220,16 @@ impl ElementPointers<'_> {
             return Ok(Reference::Null);
         }
         if kind == OBJECT && flags & IS_EXTERNAL == 0 {
-            let object = self.token(cursor)?;
-            return Ok(self.target(object, Reference::Object));
+            let object = self.read_token(cursor)?;
+            return Ok(self.reference_to(object, Reference::Object));
         }
         let size = u64::from(cursor.u32()?);
-        let (Some(collection), index) = self.heap_id(cursor)? else {
+        let (Some(collection), index) = self.read_heap_id(cursor)? else {
             return Ok(Reference::Null);
         };
         let blob = self
             .heap
-            .object_range(collection, index, size, 0..LONGEST_BLOB)?;
+            .read_object_range(collection, index, size, 0..LONGEST_BLOB)?;
         let mut cursor = Cursor::new(&blob, collection, "reference");
         self.standard_blob(kind, flags & IS_EXTERNAL != 0, &mut cursor)
     }
@@ -234,36 +243,36 @@ impl ElementPointers<'_> {
         const OBJECT: u8 = 2;
         const REGION: u8 = 3;
         const ATTRIBUTE: u8 = 4;
-        let Some(object) = self.token(cursor)? else {
+        let Some(object) = self.read_token(cursor)? else {
             return Ok(Reference::Null);
         };
         if is_external {
-            let file = short_text(cursor)?;
+            let file = read_short_text(cursor)?;
             let address = object.offset().minus_or_zero(self.metadata.base());
             return Ok(Reference::External { file, address });
         }
         match kind {
-            OBJECT => Ok(self.target(Some(object), Reference::Object)),
-            REGION => Ok(self.target(Some(object), Reference::Region)),
+            OBJECT => Ok(self.reference_to(Some(object), Reference::Object)),
+            REGION => Ok(self.reference_to(Some(object), Reference::Region)),
             ATTRIBUTE => {
-                let name = short_text(cursor)?;
-                Ok(self.target(Some(object), |node| Reference::Attribute { node, name }))
+                let name = read_short_text(cursor)?;
+                Ok(self.reference_to(Some(object), |node| Reference::Attribute { node, name }))
             }
             kind => Err(cursor.unsupported(&format!("reference type {kind}"))),
         }
     }
 
     /// Reads an object token: its size in one byte, then the object's address, padded with zeros.
-    fn token(&self, cursor: &mut Cursor<'_>) -> Result<Option<Address>> {
+    fn read_token(&self, cursor: &mut Cursor<'_>) -> Result<Option<Address>> {
         let size = usize::from(cursor.u8()?);
         let at = cursor.offset();
         let token = cursor.read_bytes(size)?;
-        self.pointer(&mut Cursor::new(token, at, "object token"))
+        self.read_pointer(&mut Cursor::new(token, at, "object token"))
     }
 }
 
 /// Reads a text whose length in bytes precedes it in two bytes.
-fn short_text(cursor: &mut Cursor<'_>) -> Result<Vec<u8>> {
+fn read_short_text(cursor: &mut Cursor<'_>) -> Result<Vec<u8>> {
     let length = u64::from(cursor.u16()?);
     Ok(cursor.read_bytes(to_usize(length)?)?.to_vec())
 }
@@ -277,7 +286,7 @@ mod tests {
     #[test]
     fn an_address_where_no_object_can_be_is_no_node() {
         let metadata = file([(0, vec![0; 1000])]);
-        let heap = GlobalHeap::new(metadata.clone(), Caches::default().heaps());
+        let heap = GlobalHeap::new(metadata.clone(), Caches::default().heap_directories());
         let pointers = ElementPointers {
             metadata: &metadata,
             heap: &heap,

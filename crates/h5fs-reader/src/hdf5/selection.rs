@@ -30,13 +30,13 @@ pub(crate) fn read(cursor: &mut Cursor<'_>) -> Result<Region> {
                 Region::Nothing
             })
         }
-        HYPERSLAB => hyperslab(version, cursor),
+        HYPERSLAB => read_hyperslab(version, cursor),
         POINTS => Err(cursor.unsupported("a selection of points")),
         other => Err(cursor.unsupported(&format!("selection type {other}"))),
     }
 }
 
-fn hyperslab(version: u32, cursor: &mut Cursor<'_>) -> Result<Region> {
+fn read_hyperslab(version: u32, cursor: &mut Cursor<'_>) -> Result<Region> {
     const REGULAR: u8 = 1;
     let (is_regular, width) = match version {
         1 => {
@@ -59,15 +59,15 @@ fn hyperslab(version: u32, cursor: &mut Cursor<'_>) -> Result<Region> {
         return Err(cursor.corrupt(&format!("a selection of rank {rank}")));
     }
     if is_regular {
-        let axes = exact((0..rank).map(|_| axis(width, cursor)))?;
+        let axes = collect_exact((0..rank).map(|_| read_axis(width, cursor)))?;
         Ok(Region::Regular(axes))
     } else {
-        blocks(rank, width, cursor)
+        read_blocks(rank, width, cursor)
     }
 }
 
 /// Reads the start, stride, count and block of a regular hyperslab in one dimension.
-fn axis(width: usize, cursor: &mut Cursor<'_>) -> Result<RegionAxis> {
+fn read_axis(width: usize, cursor: &mut Cursor<'_>) -> Result<RegionAxis> {
     let start = cursor.uint(width)?;
     let stride = cursor.uint(width)?;
     // All bits one means unlimited.
@@ -96,7 +96,7 @@ fn axis(width: usize, cursor: &mut Cursor<'_>) -> Result<RegionAxis> {
 }
 
 /// Reads the blocks of an irregular hyperslab: for each block, its first and its last corner.
-fn blocks(rank: usize, width: usize, cursor: &mut Cursor<'_>) -> Result<Region> {
+fn read_blocks(rank: usize, width: usize, cursor: &mut Cursor<'_>) -> Result<Region> {
     let count = cursor.uint(width)?;
     if count > to_u64(limits::REGION_RUNS) {
         let most = to_u64(limits::REGION_RUNS);
@@ -106,13 +106,13 @@ fn blocks(rank: usize, width: usize, cursor: &mut Cursor<'_>) -> Result<Region> 
         u64::MAX => Err(cursor.corrupt("a selection of index 2^64 - 1, which no element has")),
         place => Ok(place),
     };
-    let corner = |cursor: &mut Cursor<'_>| exact((0..rank).map(|_| place(cursor)));
-    let blocks = exact((0..count).map(|_| Ok((corner(cursor)?, corner(cursor)?))))?;
+    let corner = |cursor: &mut Cursor<'_>| collect_exact((0..rank).map(|_| place(cursor)));
+    let blocks = collect_exact((0..count).map(|_| Ok((corner(cursor)?, corner(cursor)?))))?;
     Ok(Region::Blocks(blocks))
 }
 
 /// Collects `items` into a list without spare capacity, because there may be very many short lists.
-fn exact<T>(items: impl Iterator<Item = Result<T>>) -> Result<Vec<T>> {
+fn collect_exact<T>(items: impl Iterator<Item = Result<T>>) -> Result<Vec<T>> {
     let mut items = items.collect::<Result<Vec<_>>>()?;
     items.shrink_to_fit();
     Ok(items)

@@ -73,7 +73,7 @@ impl SharedMessages {
     /// Returns the body of `message`. If the message is shared, this is the body that the message
     /// points to.
     pub(crate) fn resolve<'a>(&self, message: &RawMessage<'a>) -> Result<MessageBody<'a>> {
-        self.body(message.kind, message.is_shared(), message.data, message.at)
+        self.resolve_body(message.kind, message.is_shared(), message.data, message.at)
     }
 
     /// Returns the body of a message of type `kind` with data `data` at absolute offset `at`. If
@@ -81,7 +81,7 @@ impl SharedMessages {
     ///
     /// # Errors
     /// `Corrupt` if the pointer does not lead to a message of that type.
-    pub(crate) fn body<'a>(
+    pub(crate) fn resolve_body<'a>(
         &self,
         kind: u16,
         is_shared: bool,
@@ -131,7 +131,7 @@ impl SharedMessages {
                 at,
             )
         })?;
-        FractalHeap::open(&self.metadata, heap)?.object(id)
+        FractalHeap::open(&self.metadata, heap)?.read_object(id)
     }
 
     /// Returns the message of type `kind` in the object header whose address is next in `cursor`.
@@ -161,7 +161,7 @@ fn read_table(metadata: &Metadata, at: Address, count: u8) -> Result<Vec<Message
     let entry = metadata.structure_size(2, 0, 1 + 1 + 2 + 4 + 2 + 2 + 2);
     let length = entry.times(usize::from(count)).plus(4 + 4);
     let verify = |block: &[u8]| verify_checksum(block, at, WHAT);
-    let block = metadata.block(at, to_u64(length), WHAT, verify)?;
+    let block = metadata.verified_block(at, to_u64(length), WHAT, verify)?;
     let mut cursor = Cursor::new(&block, at, WHAT);
     cursor.expect_signature(b"SMTB")?;
     (0..count)

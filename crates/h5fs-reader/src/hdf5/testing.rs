@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::error::Result;
 use crate::hdf5::file::caches::Caches;
 use crate::hdf5::file::metadata::Metadata;
-use crate::hdf5::file::number_form::{Address, NumberForm, Width};
+use crate::hdf5::file::number_form::{Address, NumberEncoding, Width};
 use crate::memory::effort::RequestBudget;
 use crate::model::storage::{ChunkIndex, IndexCursor, StoredChunk};
 use crate::source::memory::MemorySource;
@@ -18,9 +18,9 @@ pub(crate) fn at(offset: u64) -> Address {
 }
 
 /// Returns a number form in which addresses and lengths have `bytes` bytes each.
-pub(crate) fn form(bytes: u8) -> NumberForm {
+pub(crate) fn form(bytes: u8) -> NumberEncoding {
     let width = Width::new(bytes).unwrap();
-    NumberForm {
+    NumberEncoding {
         base: 0,
         size_of_offsets: width,
         size_of_lengths: width,

@@ -17,7 +17,7 @@ use crate::memory;
 use crate::model::Shape;
 use crate::model::array::{Mapping, Mappings};
 use crate::model::region::{Region, RegionAxis};
-use crate::model::regions::{RegionPosition, Regions};
+use crate::model::regions::{RegionList, RegionPosition};
 use crate::wire::{Count, Cursor, to_u64};
 
 /// An entry of the list of a virtual dataset's parts. `R` is the type of its selections: a region,
@@ -45,26 +45,26 @@ pub(crate) fn read(
 ) -> Result<(Shape, Mappings)> {
     let mut opening = context.opening.nested_description();
     let heap = &context.heap;
-    opening.await_turn(heap.object_bytes(at, index)?);
-    let block = heap.whole_object(at, index, limits::VIRTUAL_LIST)?;
+    opening.await_turn(heap.object_length(at, index)?);
+    let block = heap.read_whole_object(at, index, limits::VIRTUAL_LIST)?;
     let (entries, regions) = read_entries(&context.metadata, &block, at, &mut opening)?;
     drop(block);
     let (Shape::Simple { dims, max }, false) = (shape, entries.is_empty()) else {
         return Ok((shape.clone(), Mappings::default()));
     };
-    let mut layout = VirtualLayout {
+    let mut layout = VirtualLayoutBuilder {
         context,
         opening,
         at,
         dims: dims.clone(),
         mappings: Mappings::with_regions(regions),
         last_source: None,
-        last_found: None,
+        last_opened: None,
         missing: Vec::new(),
     };
     layout.reset_unlimited_dims(&entries);
     for entry in entries {
-        layout.add(entry)?;
+        layout.add_entry(entry)?;
     }
     layout.add_missing()?;
     let max = layout
@@ -85,7 +85,7 @@ fn read_entries(
     block: &[u8],
     at: Address,
     opening: &mut OpeningBudget,
-) -> Result<(Vec<VirtualEntry<RegionPosition>>, Regions)> {
+) -> Result<(Vec<VirtualEntry<RegionPosition>>, RegionList)> {
     const WHAT: &str = "virtual dataset block";
     const CHECKSUM: usize = 4;
     verify_checksum(block, at, WHAT)?;
@@ -93,16 +93,16 @@ fn read_entries(
     let version = cursor.read_version(0..=1)?;
     let count = metadata.length(&mut cursor)?;
     if count > to_u64(limits::VIRTUAL_MAPPINGS) {
-        return Err(too_many());
+        return Err(too_many_mappings());
     }
-    let (mut entries, mut regions) = (Vec::new(), Regions::default());
+    let (mut entries, mut regions) = (Vec::new(), RegionList::default());
     for _ in 0..count {
         let entry = read_entry(metadata, version, &entries, &mut cursor, opening)?;
         let weights = [&entry.source, &entry.target].map(Region::weight);
-        opening.charge(to_u64(size_of::<VirtualEntry<RegionPosition>>()))?;
+        opening.charge_memory(to_u64(size_of::<VirtualEntry<RegionPosition>>()))?;
         weights
             .into_iter()
-            .try_for_each(|bytes| opening.charge(bytes))?;
+            .try_for_each(|bytes| opening.charge_memory(bytes))?;
         entries.push(VirtualEntry {
             source: regions.store(&entry.source),
             target: regions.store(&entry.target),
@@ -139,14 +139,14 @@ fn read_entry(
     let last = earlier.last();
     let last_file = last.map(|entry| &entry.file);
     let file = match flags {
-        flags if flags & SAME_FILE != 0 => kept_name(b".", last_file, opening)?,
+        flags if flags & SAME_FILE != 0 => share_name(b".", last_file, opening)?,
         flags if flags & SHARED_FILE != 0 => Arc::clone(&shared(cursor)?.file),
-        _ => kept_name(cursor.read_text()?, last_file, opening)?,
+        _ => share_name(cursor.read_text()?, last_file, opening)?,
     };
     let dataset = match flags & SHARED_DATASET {
         0 => {
             let last = last.map(|entry| &entry.dataset);
-            kept_name(cursor.read_text()?, last, opening)?
+            share_name(cursor.read_text()?, last, opening)?
         }
         _ => Arc::clone(&shared(cursor)?.dataset),
     };
@@ -160,7 +160,7 @@ fn read_entry(
 
 /// Returns `name` in memory that entries share. If `last`, the name of the previous entry, is
 /// equal, both entries share it. Otherwise, charges the new memory to `opening`.
-fn kept_name(
+fn share_name(
     name: &[u8],
     last: Option<&Arc<[u8]>>,
     opening: &mut OpeningBudget,
@@ -175,11 +175,11 @@ fn kept_name(
             most,
         ));
     }
-    opening.charge(memory::allocation_size(name.len()))?;
+    opening.charge_memory(memory::allocation_size(name.len()))?;
     Ok(name.into())
 }
 
-fn too_many() -> Error {
+fn too_many_mappings() -> Error {
     Error::limit(
         "mappings of a virtual dataset",
         to_u64(limits::VIRTUAL_MAPPINGS),
@@ -187,7 +187,7 @@ fn too_many() -> Error {
 }
 
 /// The state while the mappings of a virtual dataset are processed.
-struct VirtualLayout<'a> {
+struct VirtualLayoutBuilder<'a> {
     context: &'a Context,
     opening: OpeningBudget,
     at: Address,
@@ -196,7 +196,7 @@ struct VirtualLayout<'a> {
     /// The source of the previous entry, because consecutive entries often have the same source.
     last_source: Option<Arc<SourceDataset>>,
     /// The source that was opened last, and its extent, or `None` if that source is missing.
-    last_found: Option<(Arc<SourceDataset>, Option<Vec<u64>>)>,
+    last_opened: Option<(Arc<SourceDataset>, Option<Vec<u64>>)>,
     /// Parts with an unlimited selection whose sources are missing.
     missing: Vec<GrowingPart>,
 }
@@ -208,7 +208,7 @@ struct GrowingPart {
     region: RegionPosition,
 }
 
-impl VirtualLayout<'_> {
+impl VirtualLayoutBuilder<'_> {
     /// Sets each unlimited dimension to the end of all limited parts. The stored extent of such a
     /// dimension is only the last known value.
     fn reset_unlimited_dims(&mut self, entries: &[VirtualEntry<RegionPosition>]) {
@@ -237,7 +237,7 @@ impl VirtualLayout<'_> {
         }
     }
 
-    fn add(&mut self, kept: VirtualEntry<RegionPosition>) -> Result<()> {
+    fn add_entry(&mut self, kept: VirtualEntry<RegionPosition>) -> Result<()> {
         let regions = self.mappings.regions();
         let entry = VirtualEntry {
             source: regions.get(kept.source),
@@ -273,9 +273,10 @@ impl VirtualLayout<'_> {
         (source_dimension, source_axis): (usize, RegionAxis),
     ) -> Result<()> {
         let source = self.literal_source(entry)?;
-        let dims = self.extent(&source)?;
+        let dims = self.source_extent(&source)?;
         if dims.is_none() {
-            self.opening.charge(to_u64(size_of::<GrowingPart>()))?;
+            self.opening
+                .charge_memory(to_u64(size_of::<GrowingPart>()))?;
             self.missing.push(GrowingPart {
                 source: Arc::clone(&source),
                 source_region,
@@ -297,7 +298,7 @@ impl VirtualLayout<'_> {
             length,
             ..target_axis
         };
-        self.grow(target_dimension, target_axis.end());
+        self.extend_dim(target_dimension, target_axis.end());
         if length == Some(0) {
             return Ok(());
         }
@@ -310,7 +311,7 @@ impl VirtualLayout<'_> {
             },
         );
         let target = with_axis(&entry.target, target_dimension, target_axis);
-        self.push_new(source, &source_region, &target)
+        self.push_with_regions(source, &source_region, &target)
     }
 
     /// Adds the parts whose sources are missing, up to the extent that other sources determine.
@@ -336,7 +337,7 @@ impl VirtualLayout<'_> {
             };
             let source_region = with_axis(&source_region, source_dimension, source_axis);
             let region = with_axis(&region, dimension, RegionAxis { length, ..axis });
-            self.push_new(part.source, &source_region, &region)?;
+            self.push_with_regions(part.source, &source_region, &region)?;
         }
         Ok(())
     }
@@ -353,19 +354,19 @@ impl VirtualLayout<'_> {
             let what = "virtual dataset: a numbered source for one block without end";
             return Err(Error::corrupt(what, self.at));
         }
-        let holds_number = has_number(&entry.file) || has_number(&entry.dataset);
+        let holds_number = has_block_number(&entry.file) || has_block_number(&entry.dataset);
         for number in 0..=to_u64(limits::VIRTUAL_MAPPINGS) {
             let digits = number.to_string();
             let file = self.format_source_name(&entry.file, digits.as_bytes())?;
             let dataset = self.format_source_name(&entry.dataset, digits.as_bytes())?;
             let source = self.source(file, dataset)?;
-            if self.extent(&source)?.is_none() {
+            if self.source_extent(&source)?.is_none() {
                 return Ok(());
             }
             let start = number
                 .checked_mul(axis.stride)
                 .and_then(|offset| offset.checked_add(axis.start))
-                .ok_or_else(too_many)?;
+                .ok_or_else(too_many_mappings)?;
             let stride = axis.block;
             let block = RegionAxis {
                 start,
@@ -373,20 +374,20 @@ impl VirtualLayout<'_> {
                 block: axis.block,
                 length: Some(axis.block),
             };
-            self.grow(dimension, block.end());
+            self.extend_dim(dimension, block.end());
             let regions = [&entry.source, &entry.target].map(Region::weight);
             let mut regions = regions.into_iter();
-            regions.try_for_each(|bytes| self.opening.charge(bytes))?;
+            regions.try_for_each(|bytes| self.opening.charge_memory(bytes))?;
             let target = with_axis(&entry.target, dimension, block);
-            self.push_new(source, &entry.source, &target)?;
+            self.push_with_regions(source, &entry.source, &target)?;
             if !holds_number {
                 return Ok(());
             }
         }
-        Err(too_many())
+        Err(too_many_mappings())
     }
 
-    fn grow(&mut self, dimension: usize, end: u64) {
+    fn extend_dim(&mut self, dimension: usize, end: u64) {
         if let Some(dim) = self.dims.get_mut(dimension) {
             *dim = (*dim).max(end);
         }
@@ -403,7 +404,7 @@ impl VirtualLayout<'_> {
     /// if it contains neither.
     fn format_source_name(&mut self, name: &Arc<[u8]>, block: &[u8]) -> Result<Arc<[u8]>> {
         if name.contains(&b'%') {
-            kept_name(&format_name(name, block), None, &mut self.opening)
+            share_name(&format_name(name, block), None, &mut self.opening)
         } else {
             Ok(Arc::clone(name))
         }
@@ -415,7 +416,8 @@ impl VirtualLayout<'_> {
         {
             return Ok(Arc::clone(last));
         }
-        self.opening.charge(to_u64(size_of::<SourceDataset>()))?;
+        self.opening
+            .charge_memory(to_u64(size_of::<SourceDataset>()))?;
         let files = Arc::clone(&self.context.other_files);
         let source = Arc::new(SourceDataset { files, file, path });
         self.last_source = Some(Arc::clone(&source));
@@ -423,14 +425,14 @@ impl VirtualLayout<'_> {
     }
 
     /// Returns the extent of a source, or `None` if the source is missing.
-    fn extent(&mut self, source: &Arc<SourceDataset>) -> Result<Option<Vec<u64>>> {
-        match &self.last_found {
+    fn source_extent(&mut self, source: &Arc<SourceDataset>) -> Result<Option<Vec<u64>>> {
+        match &self.last_opened {
             Some((last, extent)) if Arc::ptr_eq(last, source) => Ok(extent.clone()),
             _ => {
                 let effort = self.context.metadata.effort();
                 let found = source.open_with_budget(effort, &self.opening)?;
                 let extent = found.map(|found| found.array.shape.dims().to_vec());
-                self.last_found = Some((Arc::clone(source), extent.clone()));
+                self.last_opened = Some((Arc::clone(source), extent.clone()));
                 Ok(extent)
             }
         }
@@ -439,7 +441,7 @@ impl VirtualLayout<'_> {
     /// Checks that source and target have the same number of elements, whether or not the source
     /// exists.
     fn check_sizes(&self, source: &Region, target: &Region) -> Result<()> {
-        match (elements(source), elements(target)) {
+        match (selected_elements(source), selected_elements(target)) {
             (Some(source), Some(target)) if source != target => {
                 let what = format!("virtual dataset: {source} elements for a part of {target}");
                 Err(Error::corrupt(what, self.at))
@@ -449,7 +451,7 @@ impl VirtualLayout<'_> {
     }
 
     /// Adds a part with regions that are not in the compact list yet.
-    fn push_new(
+    fn push_with_regions(
         &mut self,
         source: Arc<SourceDataset>,
         source_region: &Region,
@@ -468,9 +470,9 @@ impl VirtualLayout<'_> {
         region: RegionPosition,
     ) -> Result<()> {
         if self.mappings.len() >= limits::VIRTUAL_MAPPINGS {
-            return Err(too_many());
+            return Err(too_many_mappings());
         }
-        self.opening.charge(to_u64(size_of::<Mapping>()))?;
+        self.opening.charge_memory(to_u64(size_of::<Mapping>()))?;
         self.mappings.push(region, source_region, source);
         Ok(())
     }
@@ -478,7 +480,7 @@ impl VirtualLayout<'_> {
 
 /// Returns the number of elements of a selection. Returns `None` if the number depends on the
 /// extent, or is not computed for this kind of selection.
-fn elements(region: &Region) -> Option<u64> {
+fn selected_elements(region: &Region) -> Option<u64> {
     match region {
         Region::Nothing => Some(0),
         Region::Regular(axes) => axes
@@ -527,7 +529,7 @@ fn with_axis(region: &Region, dimension: usize, axis: RegionAxis) -> Region {
     Region::Regular(replaced.collect())
 }
 
-fn has_number(name: &[u8]) -> bool {
+fn has_block_number(name: &[u8]) -> bool {
     format_name(name, b"0") != format_name(name, b"1")
 }
 

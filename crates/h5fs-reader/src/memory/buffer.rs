@@ -38,9 +38,9 @@ impl BufferPool {
             return Ok(vec![0; length].into());
         }
         let most = length.plus(PAGE);
-        let memory = match self.take(most) {
+        let memory = match self.take_memory(most) {
             Some(memory) => memory,
-            None => zeroed(most)?,
+            None => allocate_zeroed(most)?,
         };
         Ok(self.wrap(memory, length))
     }
@@ -66,14 +66,14 @@ impl BufferPool {
     /// # Errors
     /// Fails as [`buffer`](Self::buffer) does.
     pub(crate) fn rounded_buffer(&self, length: usize) -> Result<Buffer> {
-        let mut bytes = self.buffer(rounded(length))?;
+        let mut bytes = self.buffer(rounded_length(length))?;
         bytes.truncate(length);
         Ok(bytes)
     }
 
     /// Removes from the pool and returns the most recent memory with a capacity of `length` bytes
     /// or up to an eighth more. Returns `None` if the pool has none.
-    fn take(&self, length: usize) -> Option<Vec<u8>> {
+    fn take_memory(&self, length: usize) -> Option<Vec<u8>> {
         let most = length.plus(length.wrapping_shr(3));
         let fits = |memory: &Vec<u8>| (length..=most).contains(&memory.capacity());
         let mut pool = lock(&self.0);
@@ -98,7 +98,7 @@ impl BufferPool {
 
 /// Allocates `length` zeroed bytes. The standard library has no fallible call for zeroed memory, so
 /// a large allocation is first tried with `try_reserve_exact` and dropped.
-fn zeroed(length: usize) -> Result<Vec<u8>> {
+fn allocate_zeroed(length: usize) -> Result<Vec<u8>> {
     if length >= FALLIBLE_FROM {
         let none = |_| {
             let what = format!("{length} bytes of memory for a chunk");
@@ -111,7 +111,7 @@ fn zeroed(length: usize) -> Result<Vec<u8>> {
 
 /// Rounds `length` up by at most a sixteenth, if the pool keeps buffers of this length. Stored
 /// chunks have many slightly different lengths; rounding lets them share memory.
-fn rounded(length: usize) -> usize {
+fn rounded_length(length: usize) -> usize {
     if length < PAGE_ALIGNED_FROM || to_u64(length) > limits::POOL_BYTES {
         return length;
     }
@@ -161,7 +161,7 @@ impl Buffer {
 impl Clone for Buffer {
     fn clone(&self) -> Self {
         let pool = self.pool.clone().unwrap_or_default();
-        let memory = pool.take(self.len().plus(PAGE));
+        let memory = pool.take_memory(self.len().plus(PAGE));
         let memory = memory.unwrap_or_else(|| vec![0; self.len().plus(PAGE)]);
         let mut clone = pool.wrap(memory, self.len());
         clone.copy_from_slice(self);
@@ -253,11 +253,14 @@ mod tests {
 
     #[test]
     fn lengths_that_hardly_differ_have_the_same_room() {
-        assert_eq!(rounded(PAGE_ALIGNED_FROM - 1), PAGE_ALIGNED_FROM - 1);
-        assert_eq!(rounded(PAGE_ALIGNED_FROM), PAGE_ALIGNED_FROM);
+        assert_eq!(rounded_length(PAGE_ALIGNED_FROM - 1), PAGE_ALIGNED_FROM - 1);
+        assert_eq!(rounded_length(PAGE_ALIGNED_FROM), PAGE_ALIGNED_FROM);
         // A sixteenth of 2^19 is 2^15.
-        assert_eq!([530_000, 540_000, 557_056].map(rounded), [557_056; 3]);
-        assert_eq!(rounded(557_057), 589_824);
+        assert_eq!(
+            [530_000, 540_000, 557_056].map(rounded_length),
+            [557_056; 3]
+        );
+        assert_eq!(rounded_length(557_057), 589_824);
     }
 
     #[test]

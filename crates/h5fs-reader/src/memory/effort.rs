@@ -32,7 +32,7 @@ struct Grant {
     /// The size of this part if it was granted in full, else the `granted_bytes` of the budget that
     /// contains it.
     granted_bytes: Option<u64>,
-    glance: Option<SkippedWait>,
+    skipped_wait: Option<SkippedWait>,
     /// The token of the request that currently uses the budget.
     cancel: Mutex<CancelToken>,
 }
@@ -62,7 +62,7 @@ impl RequestBudget {
             remaining_bytes: AtomicU64::new(bytes),
             parent: RequestBudget::default(),
             granted_bytes: None,
-            glance: None,
+            skipped_wait: None,
             cancel: Mutex::default(),
         })))
     }
@@ -74,7 +74,7 @@ impl RequestBudget {
             remaining_bytes: AtomicU64::new(limits::REQUEST_METADATA),
             parent: RequestBudget::default(),
             granted_bytes: None,
-            glance: Some(SkippedWait::default()),
+            skipped_wait: Some(SkippedWait::default()),
             cancel: Mutex::default(),
         })))
     }
@@ -87,20 +87,23 @@ impl RequestBudget {
         (effort.clone(), RequestBudgetGuard(effort))
     }
 
-    fn glance(&self) -> Option<&SkippedWait> {
+    fn skipped_wait(&self) -> Option<&SkippedWait> {
         let grant = self.0.as_ref()?;
-        grant.glance.as_ref().or_else(|| grant.parent.glance())
+        grant
+            .skipped_wait
+            .as_ref()
+            .or_else(|| grant.parent.skipped_wait())
     }
 
     /// Returns whether work with this budget must fail instead of waiting for a remote source.
     pub fn is_non_blocking(&self) -> bool {
-        self.glance().is_some()
+        self.skipped_wait().is_some()
     }
 
     /// Stores `wait` for [`take_wait`](Self::take_wait), exhausts the budget, and returns the error
     /// with which the work must fail.
     pub fn fail_with_wait(&self, wait: BlockingWait) -> Error {
-        if let Some(SkippedWait(put_off)) = self.glance() {
+        if let Some(SkippedWait(put_off)) = self.skipped_wait() {
             *lock(put_off) = Some(wait);
         }
         self.exhaust();
@@ -110,7 +113,7 @@ impl RequestBudget {
     /// Removes and returns the wait that a non-blocking request skipped, or `None` if the request
     /// skipped none.
     pub fn take_wait(&self) -> Option<BlockingWait> {
-        self.glance()
+        self.skipped_wait()
             .and_then(|SkippedWait(put_off)| lock(put_off).take())
     }
 
@@ -140,7 +143,7 @@ impl RequestBudget {
             remaining_bytes: AtomicU64::new(left),
             parent: self.clone(),
             granted_bytes: in_full,
-            glance: None,
+            skipped_wait: None,
             cancel: Mutex::new(self.cancel_token()),
         })))
     }
@@ -167,12 +170,12 @@ impl RequestBudget {
 
     /// Resets the budget to the number of bytes for one request.
     pub fn renew(&self) {
-        self.set(limits::REQUEST_METADATA);
+        self.set_remaining(limits::REQUEST_METADATA);
     }
 
     /// Makes the budget unlimited until the next renewal, for work with bounds of its own.
     pub fn remove_limit(&self) {
-        self.set(UNBOUNDED);
+        self.set_remaining(UNBOUNDED);
     }
 
     /// Returns whether the budget is exhausted.
@@ -192,7 +195,7 @@ impl RequestBudget {
             return Ok(());
         };
         lock(&grant.cancel).check_cancelled()?;
-        let left = self.take(bytes);
+        let left = self.deduct(bytes);
         if bytes <= left {
             return Ok(());
         }
@@ -204,7 +207,7 @@ impl RequestBudget {
 
     /// Charges `bytes` bytes to the budget, or all that are left. Returns how many bytes were left
     /// before.
-    fn take(&self, bytes: u64) -> u64 {
+    fn deduct(&self, bytes: u64) -> u64 {
         let Some(grant) = &self.0 else {
             return UNBOUNDED;
         };
@@ -216,7 +219,7 @@ impl RequestBudget {
             .remaining_bytes
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, rest);
         let left = taken.unwrap_or(UNBOUNDED);
-        grant.parent.take(bytes.min(left));
+        grant.parent.deduct(bytes.min(left));
         left
     }
 
@@ -225,7 +228,7 @@ impl RequestBudget {
         self.0.as_ref().map_or(UNBOUNDED, left)
     }
 
-    fn set(&self, left: u64) {
+    fn set_remaining(&self, left: u64) {
         if let Some(grant) = &self.0 {
             grant.remaining_bytes.store(left, Ordering::Relaxed);
         }
@@ -234,7 +237,7 @@ impl RequestBudget {
 
 impl Drop for RequestBudgetGuard {
     fn drop(&mut self) {
-        self.0.set(UNBOUNDED);
+        self.0.set_remaining(UNBOUNDED);
         self.0.set_cancel(CancelToken::default());
     }
 }

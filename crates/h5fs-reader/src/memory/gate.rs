@@ -25,9 +25,9 @@ pub struct Gate<T> {
 #[derive(Debug, Default)]
 struct GateState<T> {
     guarded: T,
-    works: GateQueue,
+    queue: GateQueue,
     /// The number that the next arriving work receives.
-    next: u64,
+    next_number: u64,
 }
 
 /// All work that waits at a gate or was admitted, in the order of arrival.
@@ -73,14 +73,18 @@ impl<T> Gate<T> {
         // lock.
         let place = self.enqueue(class, weight);
         let mut state = lock(&self.state);
-        let mut lets_in = |GateState { guarded, works, .. }: &mut GateState<T>| {
+        let mut lets_in = |GateState {
+                               guarded,
+                               queue: works,
+                               ..
+                           }: &mut GateState<T>| {
             works.is_first(place.number, class) && has_room(guarded, works)
         };
         while !lets_in(&mut state) {
             go_on()?;
             state = wait_for(&self.changed, state, RECHECK_INTERVAL);
         }
-        state.works.admit(place.number);
+        state.queue.admit(place.number);
         self.wake(state);
         Ok(place)
     }
@@ -88,7 +92,7 @@ impl<T> Gate<T> {
     /// Reads the guarded value, or changes it in a way that does not make more room.
     pub fn with_guarded<R>(&self, look: impl FnOnce(&mut T, &GateQueue) -> R) -> R {
         let state = &mut *lock(&self.state);
-        look(&mut state.guarded, &state.works)
+        look(&mut state.guarded, &state.queue)
     }
 
     /// Changes the guarded value, and wakes waiting work to check for room.
@@ -100,9 +104,9 @@ impl<T> Gate<T> {
 
     fn enqueue(self: &Arc<Self>, class: usize, weight: u64) -> GateTicket<T> {
         let mut state = lock(&self.state);
-        let number = state.next;
-        state.next = number.wrapping_add(1);
-        state.works.0.push(GateEntry {
+        let number = state.next_number;
+        state.next_number = number.wrapping_add(1);
+        state.queue.0.push(GateEntry {
             number,
             class,
             weight,
@@ -113,7 +117,7 @@ impl<T> Gate<T> {
     }
 
     fn wake(&self, state: MutexGuard<'_, GateState<T>>) {
-        let somebody_waits = state.works.0.iter().any(|work| !work.is_admitted);
+        let somebody_waits = state.queue.0.iter().any(|work| !work.is_admitted);
         drop(state);
         if somebody_waits {
             self.changed.notify_all();
@@ -125,7 +129,7 @@ impl<T> GateTicket<T> {
     /// Reduces the weight of the work to `weight`.
     pub fn reduce_weight(&self, weight: u64) {
         let mut state = lock(&self.gate.state);
-        let own = state.works.0.iter_mut();
+        let own = state.queue.0.iter_mut();
         for work in own.filter(|work| work.number == self.number) {
             work.weight = work.weight.min(weight);
         }
@@ -168,7 +172,7 @@ impl GateQueue {
 impl<T> Drop for GateTicket<T> {
     fn drop(&mut self) {
         let mut state = lock(&self.gate.state);
-        state.works.0.retain(|work| work.number != self.number);
+        state.queue.0.retain(|work| work.number != self.number);
         self.gate.wake(state);
     }
 }
@@ -207,7 +211,7 @@ impl<T> Gate<T> {
     /// Returns the number of waiting callers.
     pub(crate) fn waiting(&self) -> usize {
         let state = lock(&self.state);
-        let waiting = state.works.0.iter().filter(|work| !work.is_admitted);
+        let waiting = state.queue.0.iter().filter(|work| !work.is_admitted);
         waiting.count()
     }
 

@@ -10,12 +10,12 @@ use hashbrown::HashTable;
 
 /// A map from keys to positions. A file may choose the keys, so the hashes are randomly seeded.
 #[derive(Debug, Default)]
-pub struct Positions {
+pub struct PositionMap {
     table: HashTable<u32>,
     state: RandomState,
 }
 
-impl Positions {
+impl PositionMap {
     /// Returns the position of `key`, or `None` if the map lacks the key. `key_at` returns the key
     /// at a position.
     pub fn get(&self, key: u64, key_at: impl Fn(u32) -> u64) -> Option<u32> {
@@ -63,12 +63,12 @@ mod tests {
     #[test]
     fn keys_lead_to_their_positions() {
         let mut keys: Vec<u64> = (0..1000).map(|i| i * 4096).collect();
-        let mut positions = Positions::default();
+        let mut positions = PositionMap::default();
         for at in 0..1000_u32 {
             positions.insert(keys[at as usize], at, |at| keys[at as usize]);
         }
         let found =
-            |positions: &Positions, keys: &[u64], key| positions.get(key, |at| keys[at as usize]);
+            |positions: &PositionMap, keys: &[u64], key| positions.get(key, |at| keys[at as usize]);
         assert_eq!(found(&positions, &keys, 4096 * 999), Some(999));
         assert_eq!(found(&positions, &keys, 5), None);
         // The last key moves to the position of the first.

@@ -15,7 +15,7 @@ use crate::limits;
 use crate::memory::allocation_size;
 use crate::memory::cancel::CancelToken;
 use crate::model::region::Region;
-use crate::model::regions::{RegionPosition, Regions};
+use crate::model::regions::{RegionList, RegionPosition};
 use crate::model::storage::{ChunkGrid, PieceDecoder, Pipeline, StoredExtent};
 use crate::model::{Datatype, Shape};
 use crate::wire::{Count, Extent, to_u64, to_usize};
@@ -250,14 +250,14 @@ pub struct Mapping {
 /// The mappings of a virtual array, in order.
 #[derive(Debug, Default)]
 pub struct Mappings {
-    list: Vec<PackedElements>,
-    regions: Regions,
+    list: Vec<PackedMapping>,
+    regions: RegionList,
     /// Approximate memory in bytes that the sources of all mappings take.
-    sources: u64,
+    source_weight: u64,
 }
 
 #[derive(Debug)]
-struct PackedElements {
+struct PackedMapping {
     region: RegionPosition,
     source_region: RegionPosition,
     source: Arc<dyn VirtualSource>,
@@ -276,7 +276,7 @@ impl Mappings {
 
     /// Creates an empty list of mappings. The regions of the mappings that are appended later must
     /// already be in `regions`, or be added with [`regions`](Self::regions).
-    pub(crate) fn with_regions(regions: Regions) -> Self {
+    pub(crate) fn with_regions(regions: RegionList) -> Self {
         Mappings {
             regions,
             ..Mappings::default()
@@ -284,7 +284,7 @@ impl Mappings {
     }
 
     /// Returns the list that stores the regions of all mappings, so that a caller can add regions.
-    pub(crate) fn regions(&mut self) -> &mut Regions {
+    pub(crate) fn regions(&mut self) -> &mut RegionList {
         &mut self.regions
     }
 
@@ -299,9 +299,9 @@ impl Mappings {
         let last = self.list.last();
         if last.is_none_or(|last| !Arc::ptr_eq(&last.source, &source)) {
             let own = allocation_size(to_usize(source.weight()).unwrap_or(usize::MAX));
-            self.sources = self.sources.plus(own);
+            self.source_weight = self.source_weight.plus(own);
         }
-        self.list.push(PackedElements {
+        self.list.push(PackedMapping {
             region,
             source_region,
             source,
@@ -348,10 +348,10 @@ impl Mappings {
     /// Returns the approximate memory in bytes that the mappings take.
     pub fn weight(&self) -> u64 {
         let list = allocation_size(size_of_val(&*self.list));
-        u64::sum([list, self.regions.weight(), self.sources])
+        u64::sum([list, self.regions.weight(), self.source_weight])
     }
 
-    fn unpacked(&self, packed: &PackedElements) -> Mapping {
+    fn unpacked(&self, packed: &PackedMapping) -> Mapping {
         Mapping {
             region: self.regions.get(packed.region),
             source_region: self.regions.get(packed.source_region),
@@ -450,7 +450,7 @@ mod tests {
         assert!(mappings.get(regions.len()).is_none());
         let numbers = 2 * (2 * 40 + 8 * 8 + 2 * 8);
         assert_eq!(size_of::<RegionAxis>(), 40);
-        let list = to_u64(regions.len() * size_of::<PackedElements>());
+        let list = to_u64(regions.len() * size_of::<PackedMapping>());
         assert_eq!(mappings.weight(), list + numbers + 4 * 16 + 84);
     }
 }

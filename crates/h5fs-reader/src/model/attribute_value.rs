@@ -19,7 +19,7 @@ use crate::wire::{Count, to_u64, to_usize};
 ///
 /// # Errors
 /// Fails if the attribute exists but cannot be read.
-pub fn content(
+pub fn attribute_content(
     container: &dyn Container,
     node: NodeId,
     name: &[u8],
@@ -48,9 +48,13 @@ pub fn with_attribute_name(error: Error, name: &[u8]) -> Error {
 /// not exist or is not a single string.
 ///
 /// # Errors
-/// Fails as [`content`] does.
-pub fn text(container: &dyn Container, node: NodeId, name: &[u8]) -> Result<Option<Vec<u8>>> {
-    let texts = texts(container, node, name)?.unwrap_or_default();
+/// Fails as [`attribute_content`] does.
+pub fn attribute_text(
+    container: &dyn Container,
+    node: NodeId,
+    name: &[u8],
+) -> Result<Option<Vec<u8>>> {
+    let texts = attribute_texts(container, node, name)?.unwrap_or_default();
     Ok(<[_; 1]>::try_from(texts).ok().map(|[text]| text))
 }
 
@@ -59,13 +63,17 @@ pub fn text(container: &dyn Container, node: NodeId, name: &[u8]) -> Result<Opti
 ///
 /// # Errors
 /// Fails as [`content`] does.
-pub fn texts(container: &dyn Container, node: NodeId, name: &[u8]) -> Result<Option<Vec<Vec<u8>>>> {
-    let Some(content) = content(container, node, name)? else {
+pub fn attribute_texts(
+    container: &dyn Container,
+    node: NodeId,
+    name: &[u8],
+) -> Result<Option<Vec<Vec<u8>>>> {
+    let Some(content) = attribute_content(container, node, name)? else {
         return Ok(None);
     };
     match content.datatype.class {
         Class::String { .. } | Class::VariableString { .. } => {
-            let texts = strings(container, &content.datatype, &content.elements);
+            let texts = decode_strings(container, &content.datatype, &content.elements);
             texts
                 .map(Some)
                 .map_err(|error| with_attribute_name(error, name))
@@ -79,7 +87,7 @@ pub fn texts(container: &dyn Container, node: NodeId, name: &[u8]) -> Result<Opt
 ///
 /// # Errors
 /// `Limit` for longer texts. The container's error for an invalid pointer.
-pub fn strings(
+pub fn decode_strings(
     container: &dyn Container,
     datatype: &Datatype,
     elements: &[u8],
@@ -107,19 +115,23 @@ pub fn strings(
 ///
 /// # Errors
 /// Fails as [`content`] does.
-pub fn integers(container: &dyn Container, node: NodeId, name: &[u8]) -> Result<Option<Vec<i128>>> {
-    let Some(content) = content(container, node, name)? else {
+pub fn attribute_integers(
+    container: &dyn Container,
+    node: NodeId,
+    name: &[u8],
+) -> Result<Option<Vec<i128>>> {
+    let Some(content) = attribute_content(container, node, name)? else {
         return Ok(None);
     };
-    check_count(&content)?;
-    Ok(numbers(&content.datatype, &content.elements))
+    check_value_count(&content)?;
+    Ok(decode_integers(&content.datatype, &content.elements))
 }
 
 /// Checks that an attribute that a convention defines does not have too many values.
 ///
 /// # Errors
 /// `Limit` for more than [`limits::MARKS`] values.
-pub fn check_count(content: &AttributeContent) -> Result<()> {
+pub fn check_value_count(content: &AttributeContent) -> Result<()> {
     let most = to_u64(limits::MARKS);
     let size = u64::from(content.datatype.size).max(1);
     match to_u64(content.elements.len()).div_ceil(size) {
@@ -130,7 +142,7 @@ pub fn check_count(content: &AttributeContent) -> Result<()> {
 
 /// Returns the values of stored integers of `datatype`. Returns `None` for another class of
 /// datatype, or if a value does not fit into 128 bits with a sign.
-pub fn numbers(datatype: &Datatype, elements: &[u8]) -> Option<Vec<i128>> {
+pub fn decode_integers(datatype: &Datatype, elements: &[u8]) -> Option<Vec<i128>> {
     let Class::Integer {
         order,
         signed,
@@ -142,7 +154,7 @@ pub fn numbers(datatype: &Datatype, elements: &[u8]) -> Option<Vec<i128>> {
     let size = to_usize(datatype.size.into()).ok()?;
     let each = elements.chunks_exact(size.max(1));
     each.map(
-        |element| match number::integer(element, order, signed, bits)? {
+        |element| match number::decode_integer(element, order, signed, bits)? {
             Integer::Signed(number) => Some(number),
             Integer::Unsigned(number) => i128::try_from(number).ok(),
         },
@@ -161,10 +173,10 @@ pub fn reference_targets(
     node: NodeId,
     name: &[u8],
 ) -> Result<Vec<Option<NodeId>>> {
-    let Some(content) = content(container, node, name)? else {
+    let Some(content) = attribute_content(container, node, name)? else {
         return Ok(Vec::new());
     };
-    check_count(&content)?;
+    check_value_count(&content)?;
     let size = to_usize(content.datatype.size.into())?;
     let elements = content.elements.chunks_exact(size.max(1));
     let targets = elements.map(|element| reference_target(container, &content.datatype, element));
@@ -184,7 +196,7 @@ pub fn reference_target_at(
     name: &[u8],
     number: usize,
 ) -> Result<Option<NodeId>> {
-    let Some(content) = content(container, node, name)? else {
+    let Some(content) = attribute_content(container, node, name)? else {
         return Ok(None);
     };
     let size = to_usize(content.datatype.size.into())?;
@@ -248,7 +260,7 @@ mod tests {
         let fixed = type_of(3, Class::String { padding, charset });
         let texts = |datatype, elements: &[u8]| {
             let heap = Heap(vec![b"long text".to_vec()]);
-            let texts = strings(&heap, datatype, elements).unwrap();
+            let texts = decode_strings(&heap, datatype, elements).unwrap();
             let texts = texts
                 .into_iter()
                 .map(|text| String::from_utf8(text).unwrap());
@@ -265,9 +277,9 @@ mod tests {
         let variable = type_of(1, Class::VariableString { padding, charset });
         let most = limits::ATTRIBUTE_TEXT - size_of::<Vec<u8>>();
         let heap = Heap(vec![vec![b'x'; most]]);
-        assert!(strings(&heap, &variable, &[0]).is_ok());
+        assert!(decode_strings(&heap, &variable, &[0]).is_ok());
         assert!(matches!(
-            strings(&heap, &variable, &[0, 0]),
+            decode_strings(&heap, &variable, &[0, 0]),
             Err(Error::Limit { .. })
         ));
     }
@@ -276,7 +288,7 @@ mod tests {
     fn many_short_strings() {
         let (padding, charset) = (StringPadding::NullPadded, Charset::Ascii);
         let fixed = type_of(1, Class::String { padding, charset });
-        let texts = |count| strings(&Heap(Vec::new()), &fixed, &vec![b'x'; count]);
+        let texts = |count| decode_strings(&Heap(Vec::new()), &fixed, &vec![b'x'; count]);
         assert_eq!(texts(65_536).unwrap().len(), 65_536);
         assert!(matches!(
             texts(limits::ATTRIBUTE_TEXT),
@@ -286,9 +298,9 @@ mod tests {
 
     #[test]
     fn numbers_of_integers_only() {
-        assert_eq!(numbers(&int(1), &[1, 0xFF]), Some(vec![1, -1]));
+        assert_eq!(decode_integers(&int(1), &[1, 0xFF]), Some(vec![1, -1]));
         let float = Datatype::ieee(4, ByteOrder::Little);
-        assert_eq!(numbers(&float, &[0; 4]), None);
+        assert_eq!(decode_integers(&float, &[0; 4]), None);
     }
 
     #[test]

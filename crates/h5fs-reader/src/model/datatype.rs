@@ -28,16 +28,16 @@ pub enum Class {
         /// Whether the number is signed (two's complement).
         signed: bool,
         /// The bits of the element that belong to the number.
-        bits: Bits,
+        bits: BitRange,
     },
     /// Floating-point number.
-    Float(Float),
+    Float(FloatFormat),
     /// HDF5 time: stored bytes without a defined meaning.
     Time {
         /// Order of the bytes.
         order: ByteOrder,
         /// The bits of the element that belong to the number.
-        bits: Bits,
+        bits: BitRange,
     },
     /// Text of fixed length, `size` bytes.
     String {
@@ -55,7 +55,7 @@ pub enum Class {
         /// Order of the bytes.
         order: ByteOrder,
         /// The bits of the element that belong to the bit field.
-        bits: Bits,
+        bits: BitRange,
     },
     /// Uninterpreted bytes with a tag that describes them.
     Opaque {
@@ -118,7 +118,7 @@ pub enum ByteOrder {
 
 /// The bits of an element that a number uses. The other bits are padding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Bits {
+pub struct BitRange {
     /// The position of the lowest bit, counted from the lowest bit of the element.
     pub offset: u16,
     /// The number of bits.
@@ -128,11 +128,11 @@ pub struct Bits {
 /// A floating-point format, given by the positions of its fields. Positions are counted in bits
 /// from the element's lowest bit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Float {
+pub struct FloatFormat {
     /// Order of the bytes.
     pub order: ByteOrder,
     /// The bits of the element that belong to the number.
-    pub bits: Bits,
+    pub bits: BitRange,
     /// Position of the sign bit.
     pub sign: u8,
     /// Position of the exponent's lowest bit.
@@ -200,9 +200,9 @@ impl Datatype {
             _ => (11, 52),
         };
         let precision = u16::from(size).times(8);
-        let class = Class::Float(Float {
+        let class = Class::Float(FloatFormat {
             order,
-            bits: Bits {
+            bits: BitRange {
                 offset: 0,
                 precision,
             },
@@ -226,7 +226,7 @@ impl Datatype {
 
     /// Returns the type of an integer that uses all bits of its `size` bytes.
     pub fn integer(size: u16, signed: bool, order: ByteOrder) -> Self {
-        let bits = Bits {
+        let bits = BitRange {
             offset: 0,
             precision: size.times(8),
         };

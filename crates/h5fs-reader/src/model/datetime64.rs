@@ -6,7 +6,7 @@
 
 use crate::model::Datatype;
 use crate::model::datatype::{ByteOrder, Class};
-use crate::model::number::append;
+use crate::model::number::append_formatted;
 
 /// The decoder of the elements of a `datetime64` type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,7 +76,7 @@ impl Datetime64 {
 
     /// Returns the type of the elements in NumPy's notation, such as `<M8[s]`, or `None` if
     /// `datatype` is not a `datetime64`.
-    pub fn descr(datatype: &Datatype) -> Option<String> {
+    pub fn numpy_type(datatype: &Datatype) -> Option<String> {
         Self::from_datatype(datatype)?;
         let Class::Opaque { tag } = &datatype.class else {
             return None;
@@ -102,7 +102,7 @@ impl Datetime64 {
     /// Returns the length of one step of the stored number, in microseconds, or in nanoseconds for
     /// units below a microsecond. Returns `None` for units below a nanosecond, and for months,
     /// whose length varies.
-    pub fn ticks(&self) -> Option<Ticks> {
+    pub fn step_length(&self) -> Option<StepLength> {
         let seconds = match self.unit {
             Unit::Months(_) => return None,
             Unit::Days(days) => days.checked_mul(86_400)?,
@@ -112,7 +112,7 @@ impl Datetime64 {
                 let of_second = if is_nanosecond { 9_u32 } else { 6 };
                 let each = 10_i64.checked_pow(of_second.checked_sub(power)?)?;
                 let each = each.checked_mul(self.multiple)?;
-                return Some(Ticks {
+                return Some(StepLength {
                     per_number: each,
                     is_nanosecond,
                 });
@@ -120,7 +120,7 @@ impl Datetime64 {
             Unit::Fraction(_) => return None,
         };
         let each = seconds.checked_mul(1_000_000)?.checked_mul(self.multiple)?;
-        Some(Ticks {
+        Some(StepLength {
             per_number: each,
             is_nanosecond: false,
         })
@@ -128,7 +128,7 @@ impl Datetime64 {
 
     /// Appends the text of an element. Returns false and appends nothing for a missing value
     /// (`NaT`).
-    pub fn write(&self, element: &[u8], out: &mut Vec<u8>) -> bool {
+    pub fn write_text(&self, element: &[u8], out: &mut Vec<u8>) -> bool {
         let Some(count) = self.tick_count(element) else {
             return false;
         };
@@ -143,7 +143,7 @@ impl Datetime64 {
                 write_second(count.div_euclid(of_second), out);
                 let digits = usize::try_from(power).unwrap_or(0);
                 let rest = count.rem_euclid(of_second);
-                append(out, format_args!(".{rest:0digits$}"));
+                append_formatted(out, format_args!(".{rest:0digits$}"));
             }
         }
         true
@@ -152,7 +152,7 @@ impl Datetime64 {
 
 /// The length of one step of a stored time, as a number of clock ticks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ticks {
+pub struct StepLength {
     /// Number of ticks in one step of the stored number.
     pub per_number: i64,
     /// Whether a tick is a nanosecond. Otherwise a tick is a microsecond.
@@ -161,7 +161,7 @@ pub struct Ticks {
 
 fn write_date(year: i128, month: i128, day: i128, out: &mut Vec<u8>) {
     let digits = if year < 0 { 5 } else { 4 };
-    append(out, format_args!("{year:0digits$}-{month:02}-{day:02}"));
+    append_formatted(out, format_args!("{year:0digits$}-{month:02}-{day:02}"));
 }
 
 /// Appends the first day of the month that is `months` months after January 1970.
@@ -212,7 +212,7 @@ fn write_second(seconds: i128, out: &mut Vec<u8>) {
         second.div_euclid(3600),
         second.div_euclid(60).rem_euclid(60),
     );
-    append(
+    append_formatted(
         out,
         format_args!("T{hour:02}:{minute:02}:{:02}", second.rem_euclid(60)),
     );
@@ -231,7 +231,7 @@ mod tests {
     fn text(unit: &str, count: i64) -> String {
         let time = Datetime64::from_datatype(&datatype(&format!("NUMPY:<M8[{unit}]"))).unwrap();
         let mut out = Vec::new();
-        assert!(time.write(&count.to_le_bytes(), &mut out));
+        assert!(time.write_text(&count.to_le_bytes(), &mut out));
         String::from_utf8(out).unwrap()
     }
 
@@ -267,7 +267,7 @@ mod tests {
         let big = Datetime64::from_datatype(&datatype("NUMPY:>M8[us]")).unwrap();
         assert_eq!(big.tick_count(&7_i64.to_be_bytes()), Some(7));
         assert_eq!(big.tick_count(&i64::MIN.to_be_bytes()), None);
-        assert!(!big.write(&i64::MIN.to_be_bytes(), &mut Vec::new()));
-        assert_eq!(big.ticks().unwrap().per_number, 1);
+        assert!(!big.write_text(&i64::MIN.to_be_bytes(), &mut Vec::new()));
+        assert_eq!(big.step_length().unwrap().per_number, 1);
     }
 }

@@ -26,14 +26,14 @@ pub trait AsdfExtras: Send + Sync {
     ///
     /// # Errors
     /// `NotFound` after the last block. Otherwise fails if the header is damaged.
-    fn block(&self, number: usize) -> Result<BlockHeaderFields>;
+    fn block_header(&self, number: usize) -> Result<BlockHeaderFields>;
 
     /// Returns the decoded content of block `number` as a one-dimensional array of bytes. Every
     /// call returns the same allocation.
     ///
     /// # Errors
-    /// Fails as [`block`](Self::block) does. An undecodable block is an error in the array's
-    /// storage.
+    /// Fails as [`block_header`](Self::block_header) does. An undecodable block is an error in the
+    /// array's storage.
     fn block_content(&self, number: usize) -> Result<Arc<Array>>;
 
     /// Returns the compression code of the block that contains the ndarray's elements, or `none`

@@ -35,7 +35,7 @@ pub fn links_in_display_order(
             is_ordered: true,
         });
     }
-    match sorted(&mut *stream, room) {
+    match read_sorted(&mut *stream, room) {
         Some(sorted) => Ok(SortedLinks {
             links: Box::new(sorted),
             is_ordered: true,
@@ -51,7 +51,7 @@ pub fn links_in_display_order(
 }
 
 /// Returns all links of `stream` in display order, or `None` if there are too many.
-fn sorted(stream: &mut dyn LinkStream, room: &mut u64) -> Option<LinksInMemory> {
+fn read_sorted(stream: &mut dyn LinkStream, room: &mut u64) -> Option<LinksInMemory> {
     let (mut links, mut weight) = (Vec::<Link>::new(), 0_u64);
     let most = limits::ORDERED_MEMBERS.min(*room);
     let failure = loop {
@@ -100,7 +100,7 @@ mod tests {
     fn names(links: &[(&str, Option<u64>)]) -> Vec<String> {
         let all = links.iter().map(|&(name, order)| link(name, order));
         let mut room = u64::MAX;
-        let mut sorted = sorted(&mut given(all.collect()), &mut room).unwrap();
+        let mut sorted = read_sorted(&mut given(all.collect()), &mut room).unwrap();
         assert_eq!(room, u64::MAX - to_u64(links.len()));
         let names = std::iter::from_fn(|| sorted.next().unwrap());
         names
@@ -122,7 +122,7 @@ mod tests {
     fn links_and_their_bytes_are_bounded() {
         let read = |links: Vec<Link>, mut room: u64| {
             let before = room;
-            let sorted = sorted(&mut given(links), &mut room);
+            let sorted = read_sorted(&mut given(links), &mut room);
             (sorted.is_some(), before - room)
         };
         let many = |count: u64| (0..count).map(|n| link(&n.to_string(), None)).collect();

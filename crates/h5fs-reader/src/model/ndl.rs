@@ -22,10 +22,10 @@ mod syntax;
 use std::fmt::Display;
 
 use crate::model::Datatype;
-use crate::model::datatype::{Bits, ByteOrder, Class, Float, Member, ReferenceKind};
+use crate::model::datatype::{BitRange, ByteOrder, Class, FloatFormat, Member, ReferenceKind};
 use crate::model::number;
 
-pub use syntax::{FlowWriter, Syntax, is_long_key, text_in};
+pub use syntax::{FlowWriter, Syntax, is_long_key, quoted_text};
 
 /// Returns the value of NDL's `type` key for `datatype`, in YAML.
 pub fn ndl_type(datatype: &Datatype) -> String {
@@ -81,7 +81,7 @@ fn write_type(datatype: &Datatype, out: &mut FlowWriter) {
         Class::Array { base, dims } => out.map(b"array", |out| {
             out.map(b"base", |out| {
                 write_type(base, out);
-                out.next(b"shape");
+                out.next_key(b"shape");
                 out.append(format_args!("{dims:?}"));
             });
         }),
@@ -103,13 +103,13 @@ fn keyword(size: u32, signed: bool) -> Option<&'static [u8]> {
     }
 }
 
-fn integer_name(signed: bool, bits: Bits) -> String {
+fn integer_name(signed: bool, bits: BitRange) -> String {
     let prefix = if signed { "" } else { "u" };
     format!("{prefix}int{}", bits.precision)
 }
 
 /// Returns a name for a floating-point format without a keyword in NDL.
-fn float_name(size: u32, format: &Float) -> String {
+fn float_name(size: u32, format: &FloatFormat) -> String {
     let precision = format.bits.precision;
     let fields = (format.exponent_bits, format.mantissa_bits);
     let known = match (format.order == ByteOrder::Vax, fields, format.bias) {
@@ -136,7 +136,7 @@ fn write_opaque_bytes(size: u32, tag: &[u8], out: &mut FlowWriter) {
         out.map(b"size", |out| {
             out.append(format_args!("{size}"));
             if !tag.is_empty() {
-                out.next(b"tag");
+                out.next_key(b"tag");
                 out.text(tag);
             }
         });
@@ -170,7 +170,12 @@ fn write_enumeration(
     };
     let numbers = members
         .iter()
-        .map(|(name, value)| Some((&name[..], number::integer(value, order, signed, bits)?)))
+        .map(|(name, value)| {
+            Some((
+                &name[..],
+                number::decode_integer(value, order, signed, bits)?,
+            ))
+        })
         .collect::<Option<Vec<_>>>()
         .filter(|numbers| !numbers.is_empty());
     let Some(numbers) = numbers else {

@@ -20,7 +20,7 @@ use std::io::{self, Write};
 use std::iter;
 
 use crate::model::Datatype;
-use crate::model::datatype::{Bits, ByteOrder, Class, Float, Normalization};
+use crate::model::datatype::{BitRange, ByteOrder, Class, FloatFormat, Normalization};
 use crate::wire::Count;
 
 /// An integer of up to 128 bits.
@@ -56,7 +56,7 @@ impl Integer {
             Integer::Signed(number) => (number < 0, number.unsigned_abs()),
         };
         let Ok(mut number) = u64::try_from(magnitude) else {
-            return append(out, format_args!("{self}"));
+            return append_formatted(out, format_args!("{self}"));
         };
         if is_negative {
             out.push(b'-');
@@ -89,10 +89,10 @@ pub enum FloatValue {
         value: f64,
         /// A decimal number that is nearer to zero than `value`, by a distance less than `below`,
         /// is parsed as `value` in this format.
-        below: f64,
+        tolerance_towards_zero: f64,
         /// A decimal number that is farther from zero than `value`, by a distance less than
         /// `above`, is parsed as `value` in this format.
-        above: f64,
+        tolerance_from_zero: f64,
         /// Number of significant bits of the format.
         bits: u32,
     },
@@ -119,7 +119,7 @@ pub enum FloatValue {
 }
 
 /// Returns all bits of the element as one number, or `None` if the element has more than 16 bytes.
-fn word(element: &[u8], order: ByteOrder) -> Option<u128> {
+fn element_word(element: &[u8], order: ByteOrder) -> Option<u128> {
     let mut bytes = [0; 16];
     if element.len() > bytes.len() {
         return None;
@@ -138,7 +138,7 @@ fn word(element: &[u8], order: ByteOrder) -> Option<u128> {
 }
 
 /// Returns `count` bits of `word` from bit `place` on.
-fn slice(word: u128, place: u32, count: u32) -> u128 {
+fn bit_range(word: u128, place: u32, count: u32) -> u128 {
     word.checked_shr(place).unwrap_or(0) & ones(count)
 }
 
@@ -151,26 +151,31 @@ fn ones(count: u32) -> u128 {
 
 /// Returns the value of a bit field or an unsigned integer without its padding bits, or `None` if
 /// the element has more than 16 bytes.
-pub fn bits(element: &[u8], order: ByteOrder, bits: Bits) -> Option<u128> {
-    let word = word(element, order)?;
-    Some(slice(word, bits.offset.into(), bits.precision.into()))
+pub fn bit_field(element: &[u8], order: ByteOrder, bits: BitRange) -> Option<u128> {
+    let word = element_word(element, order)?;
+    Some(bit_range(word, bits.offset.into(), bits.precision.into()))
 }
 
 /// Returns the integer in an element, or `None` if the element has more than 16 bytes.
-pub fn integer(element: &[u8], order: ByteOrder, signed: bool, field: Bits) -> Option<Integer> {
-    let number = bits(element, order, field)?;
+pub fn decode_integer(
+    element: &[u8],
+    order: ByteOrder,
+    signed: bool,
+    field: BitRange,
+) -> Option<Integer> {
+    let number = bit_field(element, order, field)?;
     if !signed {
         return Some(Integer::Unsigned(number));
     }
     let precision = u32::from(field.precision);
-    let negative = slice(number, precision.minus_or_zero(1), 1) == 1;
+    let negative = bit_range(number, precision.minus_or_zero(1), 1) == 1;
     let extension = if negative { !ones(precision) } else { 0 };
     Some(Integer::Signed((number | extension).cast_signed()))
 }
 
 /// Returns the size in bytes if the format is an IEEE 754 format, in either byte order. Returns
 /// `None` for another format.
-pub fn ieee_bytes(size: u32, format: &Float) -> Option<u8> {
+pub fn ieee_bytes(size: u32, format: &FloatFormat) -> Option<u8> {
     let size = u8::try_from(size).ok()?;
     if !matches!(size, 2 | 4 | 8) || (format.order == ByteOrder::Vax) {
         return None;
@@ -184,19 +189,19 @@ pub fn ieee_bytes(size: u32, format: &Float) -> Option<u8> {
 /// Returns whether numbers of this format can be decoded: up to 30 exponent bits and fewer than 128
 /// mantissa bits. No machine has a larger format. A number of a larger format is shown as its
 /// bytes.
-pub fn is_computable(format: &Float) -> bool {
+pub fn is_decodable(format: &FloatFormat) -> bool {
     // A power of two then fits 32 bits with a sign, and a mantissa with its leading one fits 128
     // bits.
     format.exponent_bits <= 30 && format.bias < 1 << 30 && format.mantissa_bits < 128
 }
 
 /// Returns the floating-point number in an element. Returns `None` if the element has more than 16
-/// bytes, or if [`is_computable`] is false.
-pub fn float_value(element: &[u8], format: &Float) -> Option<FloatValue> {
-    if !is_computable(format) {
+/// bytes, or if [`is_decodable`] is false.
+pub fn float_value(element: &[u8], format: &FloatFormat) -> Option<FloatValue> {
+    if !is_decodable(format) {
         return None;
     }
-    let word = word(element, format.order)?;
+    let word = element_word(element, format.order)?;
     let size = u32::try_from(element.len()).ok()?;
     match ieee_bytes(size, format) {
         Some(4) => Some(FloatValue::Single(f32::from_bits(
@@ -205,22 +210,22 @@ pub fn float_value(element: &[u8], format: &Float) -> Option<FloatValue> {
         Some(8) => Some(FloatValue::Double(f64::from_bits(
             u64::try_from(word).ok()?,
         ))),
-        _ => general(word, format, size),
+        _ => decode_fields(word, format, size),
     }
 }
 
 /// Decodes a number of any format from the sign, exponent and mantissa fields in `word`. Returns
 /// `None` if an exponent is out of range.
-fn general(word: u128, format: &Float, size: u32) -> Option<FloatValue> {
-    let negative = slice(word, format.sign.into(), 1) == 1;
+fn decode_fields(word: u128, format: &FloatFormat, size: u32) -> Option<FloatValue> {
+    let negative = bit_range(word, format.sign.into(), 1) == 1;
     let exponent_bits = u32::from(format.exponent_bits);
     let mantissa_bits = u32::from(format.mantissa_bits);
-    let exponent = slice(word, format.exponent.into(), exponent_bits);
-    let mantissa = slice(word, format.mantissa.into(), mantissa_bits);
+    let exponent = bit_range(word, format.exponent.into(), exponent_bits);
+    let mantissa = bit_range(word, format.mantissa.into(), mantissa_bits);
     let implied = format.normalization == Normalization::Implied;
     let vax = format.order == ByteOrder::Vax;
     if exponent == ones(exponent_bits) && !vax {
-        let number = special(negative, mantissa, mantissa_bits, implied);
+        let number = infinity_or_nan(negative, mantissa, mantissa_bits, implied);
         return Some(FloatValue::Double(number));
     }
     if exponent == 0 && vax {
@@ -240,11 +245,11 @@ fn general(word: u128, format: &Float, size: u32) -> Option<FloatValue> {
         .checked_sub_unsigned(format.bias)?
         .checked_sub_unsigned(fraction_bits)?;
     let mantissa = mantissa | implied_one;
-    let value = nearest(mantissa, power).filter(|_| mantissa != 0);
+    let value = nearest_double(mantissa, power).filter(|_| mantissa != 0);
     let value = value.map(|value| value.copysign(if negative { -1.0 } else { 1.0 }));
     match (memory_bytes(format, size), value) {
-        (Some(2), _) => return Some(half(negative, mantissa, power)),
-        (Some(4), Some(value)) => return Some(FloatValue::Single(single(value))),
+        (Some(2), _) => return Some(half_float(negative, mantissa, power)),
+        (Some(4), Some(value)) => return Some(FloatValue::Single(to_f32(value))),
         (Some(8), Some(value)) => return Some(FloatValue::Double(value)),
         _ => {}
     }
@@ -255,7 +260,7 @@ fn general(word: u128, format: &Float, size: u32) -> Option<FloatValue> {
         significant_bits
     };
     let spacing_halves_below = implied && mantissa == implied_one && exponent > 1;
-    Some(scaled(
+    Some(scaled_float(
         negative,
         mantissa,
         power,
@@ -271,7 +276,7 @@ const EXTENDED_BITS: u32 = 64;
 /// Returns the size in bytes of the IEEE 754 format that programs such as h5py use in memory for
 /// numbers of this format. That format is the smallest one that represents all numbers and is at
 /// least `size` bytes long. Returns `None` if there is none, and for VAX.
-fn memory_bytes(format: &Float, size: u32) -> Option<u8> {
+fn memory_bytes(format: &FloatFormat, size: u32) -> Option<u8> {
     let fits = |&(bytes, mantissa_bits, least, most): &(u8, u8, i64, i64)| {
         let bias = i64::from(format.bias);
         let largest = 1_i64.checked_shl(format.exponent_bits.into());
@@ -291,7 +296,7 @@ fn memory_bytes(format: &Float, size: u32) -> Option<u8> {
 
 /// Returns `mantissa * 2^power`, which a 16-bit float represents exactly, as a number of that
 /// format.
-fn half(negative: bool, mantissa: u128, power: i32) -> FloatValue {
+fn half_float(negative: bool, mantissa: u128, power: i32) -> FloatValue {
     const SIGNIFICANT_BITS: u32 = 11;
     const LEAST_POWER: i32 = -24;
     let length = 128_u32.minus_or_zero(mantissa.leading_zeros());
@@ -301,7 +306,7 @@ fn half(negative: bool, mantissa: u128, power: i32) -> FloatValue {
     let power = power.saturating_sub_unsigned(shift);
     let is_power_of_two = mantissa.checked_sub(1) == Some(ones(SIGNIFICANT_BITS.minus_or_zero(1)));
     let spacing_halves_below = is_power_of_two && power > LEAST_POWER;
-    scaled(
+    scaled_float(
         negative,
         mantissa,
         power,
@@ -312,15 +317,15 @@ fn half(negative: bool, mantissa: u128, power: i32) -> FloatValue {
 
 /// Converts `value`, which a 32-bit float represents exactly, to that float.
 #[expect(clippy::as_conversions, reason = "nothing is lost")]
-fn single(value: f64) -> f32 {
+fn to_f32(value: f64) -> f32 {
     value as f32
 }
 
 /// Returns the value of a number whose exponent bits are all ones: infinity or NaN.
-fn special(negative: bool, mantissa: u128, mantissa_bits: u32, implied: bool) -> f64 {
+fn infinity_or_nan(negative: bool, mantissa: u128, mantissa_bits: u32, implied: bool) -> f64 {
     // A stored leading one is meaningless here.
     let fraction_bits = mantissa_bits.minus_or_zero(u32::from(!implied));
-    match slice(mantissa, 0, fraction_bits) {
+    match bit_range(mantissa, 0, fraction_bits) {
         0 if negative => f64::NEG_INFINITY,
         0 => f64::INFINITY,
         _ => f64::NAN,
@@ -328,7 +333,7 @@ fn special(negative: bool, mantissa: u128, mantissa_bits: u32, implied: bool) ->
 }
 
 /// Returns `mantissa * 2^power` in a format with `significant_bits`.
-fn scaled(
+fn scaled_float(
     negative: bool,
     mantissa: u128,
     power: i32,
@@ -339,7 +344,7 @@ fn scaled(
     if mantissa == 0 {
         return FloatValue::Double(0.0_f64.copysign(sign));
     }
-    let Some(value) = nearest(mantissa, power) else {
+    let Some(value) = nearest_double(mantissa, power) else {
         return FloatValue::OutOfDoubleRange {
             negative,
             mantissa,
@@ -365,25 +370,25 @@ fn scaled(
     let half = quarter * 2.0;
     let below = if spacing_halves_below { quarter } else { half };
     // A number halfway between two numbers is parsed as the even one.
-    let even = slice(mantissa, 0, 1) == 0;
+    let even = bit_range(mantissa, 0, 1) == 0;
     let bound = |distance: f64| if even { distance.next_up() } else { distance };
     FloatValue::FewerBitsThanDouble {
         value,
-        below: bound(below),
-        above: bound(half),
+        tolerance_towards_zero: bound(below),
+        tolerance_from_zero: bound(half),
         bits: significant_bits,
     }
 }
 
 /// Returns `mantissa * 2^power` rounded half to even, or `None` outside the normal range of 64-bit
 /// floats.
-fn nearest(mantissa: u128, power: i32) -> Option<f64> {
+fn nearest_double(mantissa: u128, power: i32) -> Option<f64> {
     let length = 128_u32.minus_or_zero(mantissa.leading_zeros());
     let excess = length.minus_or_zero(f64::MANTISSA_DIGITS);
     let kept = mantissa.checked_shr(excess)?;
-    let lost = slice(mantissa, 0, excess);
+    let lost = bit_range(mantissa, 0, excess);
     let half = ones(excess).checked_add(1)?.checked_shr(1)?;
-    let up = excess > 0 && (lost > half || (lost == half && slice(kept, 0, 1) == 1));
+    let up = excess > 0 && (lost > half || (lost == half && bit_range(kept, 0, 1) == 1));
     let kept = kept.checked_add(u128::from(up))?;
     let power = power.checked_add_unsigned(excess)?;
     let length = 128_u32.minus_or_zero(kept.leading_zeros());
@@ -451,8 +456,8 @@ impl FloatValue {
             FloatValue::Double(value) => write_shortest(out, value, value, 1e16),
             FloatValue::FewerBitsThanDouble {
                 value,
-                below,
-                above,
+                tolerance_towards_zero: below,
+                tolerance_from_zero: above,
                 bits,
             } => {
                 let exponent_from = match bits {
@@ -482,7 +487,7 @@ impl FloatValue {
 fn fewest_digits(value: f64, below: f64, above: f64) -> f64 {
     for digits in 0..usize::try_from(f64::DIGITS).unwrap_or(0) {
         let mut buffer = [0; 32];
-        let text = print(&mut buffer, format_args!("{value:.digits$e}"));
+        let text = format_ascii(&mut buffer, format_args!("{value:.digits$e}"));
         let Some(candidate) = text.parse::<f64>().ok() else {
             break;
         };
@@ -532,7 +537,7 @@ where
         Some((digits, exponent)) => write_with_exponent(out, digits, exponent),
         None => {
             let mut buffer = [0; 32];
-            let text = print(&mut buffer, format_args!("{number:e}"));
+            let text = format_ascii(&mut buffer, format_args!("{number:e}"));
             let (digits, exponent) = text.split_once('e').unwrap_or((text, "0"));
             write_with_exponent(out, digits, exponent);
         }
@@ -543,11 +548,11 @@ where
 fn write_wide(out: &mut Vec<u8>, value: f64, mantissa: u128, exponent: i32) {
     const EXPONENT_FROM: i32 = 16;
     let mut buffer = [0; 32];
-    let guess = print(&mut buffer, format_args!("{value:e}"));
+    let guess = format_ascii(&mut buffer, format_args!("{value:e}"));
     let guess = guess
         .split_once('e')
         .and_then(|(_, power)| power.parse().ok());
-    let (digits, power) = shortest::digits(mantissa, exponent, guess.unwrap_or(0));
+    let (digits, power) = shortest::shortest_digits(mantissa, exponent, guess.unwrap_or(0));
     if value.is_sign_negative() {
         out.push(b'-');
     }
@@ -574,7 +579,7 @@ fn write_wide(out: &mut Vec<u8>, value: f64, mantissa: u128, exponent: i32) {
                 out.extend_from_slice(others);
             }
             let sign = if power < 0 { '-' } else { '+' };
-            append(out, format_args!("e{sign}{:02}", power.unsigned_abs()));
+            append_formatted(out, format_args!("e{sign}{:02}", power.unsigned_abs()));
         }
     }
 }
@@ -586,34 +591,34 @@ fn write_with_exponent(out: &mut Vec<u8>, digits: &str, exponent: &str) {
         Some(exponent) => ('-', exponent),
         None => ('+', exponent),
     };
-    append(out, format_args!("{digits}e{sign}{exponent:0>2}"));
+    append_formatted(out, format_args!("{digits}e{sign}{exponent:0>2}"));
 }
 
 /// Appends `mantissa * 2^exponent` in C's notation, as `printf("%a")` does.
 fn write_hexadecimal(out: &mut Vec<u8>, negative: bool, mantissa: u128, exponent: i32) {
     let zeros = mantissa.leading_zeros();
     let sign = if negative { "-" } else { "" };
-    append(out, format_args!("{sign}0x1"));
+    append_formatted(out, format_args!("{sign}0x1"));
     let mut fraction = mantissa.checked_shl(zeros.plus_one()).unwrap_or(0);
     if fraction != 0 {
         out.push(b'.');
     }
     while fraction != 0 {
-        append(out, format_args!("{:x}", slice(fraction, 124, 4)));
+        append_formatted(out, format_args!("{:x}", bit_range(fraction, 124, 4)));
         fraction = fraction.checked_shl(4).unwrap_or(0);
     }
     // The sum of two 32-bit numbers fits in 64 bits.
     let power = i64::from(exponent).wrapping_add_unsigned(127_u32.minus_or_zero(zeros).into());
-    append(out, format_args!("p{power:+}"));
+    append_formatted(out, format_args!("p{power:+}"));
 }
 
 /// Appends formatted text. Writing to memory cannot fail.
-pub fn append(out: &mut Vec<u8>, text: fmt::Arguments<'_>) {
+pub fn append_formatted(out: &mut Vec<u8>, text: fmt::Arguments<'_>) {
     let _infallible: io::Result<()> = out.write_fmt(text);
 }
 
 /// Formats ASCII text into `buffer`, which is on the stack, and returns the text.
-fn print<'a>(buffer: &'a mut [u8; 32], text: fmt::Arguments<'_>) -> &'a str {
+fn format_ascii<'a>(buffer: &'a mut [u8; 32], text: fmt::Arguments<'_>) -> &'a str {
     let mut cursor = io::Cursor::new(buffer.as_mut_slice());
     let fits = cursor.write_fmt(text).is_ok();
     let length = usize::try_from(cursor.position()).unwrap_or(0);

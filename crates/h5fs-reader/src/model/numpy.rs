@@ -1,4 +1,5 @@
-//! Datatypes in NumPy's notation for an .npy header: the Python literal of `numpy.dtype.descr`.
+//! Datatypes in NumPy's notation for an .npy header: the Python literal of
+//! `numpy.dtype.element_literal`.
 //!
 //! The literal describes the stored bytes. Padding becomes unnamed `|V` fields, strings are `|S`
 //! with their padding, and enumerations are their integers. The shape of a field's array is the
@@ -6,7 +7,7 @@
 //! `numpy.lib.format.dtype_to_descr`.
 
 use crate::model::Datatype;
-use crate::model::datatype::{Bits, ByteOrder, Class, Member};
+use crate::model::datatype::{BitRange, ByteOrder, Class, Member};
 use crate::model::datetime64::Datetime64;
 use crate::model::number;
 
@@ -28,10 +29,10 @@ pub fn numpy_descr(datatype: &Datatype) -> Option<String> {
 /// - compounds whose members overlap or share a name
 pub fn numpy_literal(datatype: &Datatype) -> Option<String> {
     let (base, dims) = without_dims(datatype);
-    let base = descr(base)?;
+    let base = element_literal(base)?;
     Some(match dims.as_slice() {
         [] => base,
-        dims => format!("({base}, {})", tuple(dims)),
+        dims => format!("({base}, {})", python_tuple(dims)),
     })
 }
 
@@ -47,7 +48,7 @@ fn without_dims(mut datatype: &Datatype) -> (&Datatype, Vec<u32>) {
 }
 
 /// Returns the dimensions as a Python tuple.
-fn tuple(dims: &[u32]) -> String {
+fn python_tuple(dims: &[u32]) -> String {
     match dims {
         [one] => format!("({one},)"),
         dims => {
@@ -58,37 +59,37 @@ fn tuple(dims: &[u32]) -> String {
 }
 
 /// Returns the literal of a type that is not an array, or `None` if NumPy cannot describe the type.
-fn descr(datatype: &Datatype) -> Option<String> {
+fn element_literal(datatype: &Datatype) -> Option<String> {
     let size = datatype.size;
     match &datatype.class {
         Class::Integer {
             order,
             signed,
             bits,
-        } => integer(size, *order, *bits, if *signed { 'i' } else { 'u' }),
-        Class::Bitfield { order, bits } => integer(size, *order, *bits, 'u'),
+        } => integer_literal(size, *order, *bits, if *signed { 'i' } else { 'u' }),
+        Class::Bitfield { order, bits } => integer_literal(size, *order, *bits, 'u'),
         Class::Float(format) => {
             number::ieee_bytes(size, format)?;
-            quoted(sign(format.order)?, 'f', size)
+            quoted(byte_order_sign(format.order)?, 'f', size)
         }
         Class::String { .. } => quoted('|', 'S', size),
         Class::Ucs4(order) => {
             let characters = size.checked_div(4).filter(|_| size.is_multiple_of(4))?;
-            quoted(sign(*order)?, 'U', characters)
+            quoted(byte_order_sign(*order)?, 'U', characters)
         }
         Class::Bool => quoted('|', 'b', size).filter(|_| size == 1),
-        Class::Opaque { .. } => match Datetime64::descr(datatype) {
+        Class::Opaque { .. } => match Datetime64::numpy_type(datatype) {
             Some(descr) => Some(format!("'{descr}'")),
             None => quoted('|', 'V', size),
         },
-        Class::Enumeration { base, .. } => descr(base),
+        Class::Enumeration { base, .. } => element_literal(base),
         Class::Complex(base) => match &base.class {
             Class::Float(format) if number::ieee_bytes(base.size, format)? > 2 => {
-                quoted(sign(format.order)?, 'c', size)
+                quoted(byte_order_sign(format.order)?, 'c', size)
             }
             _ => None,
         },
-        Class::Compound(members) => compound(size, members),
+        Class::Compound(members) => compound_literal(size, members),
         Class::Time { .. }
         | Class::Reference(_)
         | Class::VariableLength(_)
@@ -97,16 +98,16 @@ fn descr(datatype: &Datatype) -> Option<String> {
     }
 }
 
-fn integer(size: u32, order: ByteOrder, bits: Bits, kind: char) -> Option<String> {
+fn integer_literal(size: u32, order: ByteOrder, bits: BitRange, kind: char) -> Option<String> {
     let whole = bits.offset == 0 && u32::from(bits.precision) == size.checked_mul(8)?;
     match size {
         1 if whole => quoted('|', kind, size),
-        2 | 4 | 8 if whole => quoted(sign(order)?, kind, size),
+        2 | 4 | 8 if whole => quoted(byte_order_sign(order)?, kind, size),
         _ => None,
     }
 }
 
-fn sign(order: ByteOrder) -> Option<char> {
+fn byte_order_sign(order: ByteOrder) -> Option<char> {
     match order {
         ByteOrder::Little => Some('<'),
         ByteOrder::Big => Some('>'),
@@ -120,24 +121,24 @@ fn quoted(sign: char, kind: char, size: u32) -> Option<String> {
 
 /// Returns the literal of a compound: a list of fields in the order of their offsets, because the
 /// literal cannot state another order.
-fn compound(size: u32, members: &[Member]) -> Option<String> {
+fn compound_literal(size: u32, members: &[Member]) -> Option<String> {
     let mut sorted: Vec<&Member> = members.iter().collect();
     sorted.sort_by_key(|member| member.offset);
-    if sorted.is_empty() || any_equal(members) {
+    if sorted.is_empty() || has_repeated_names(members) {
         return None;
     }
     let mut fields = Vec::new();
     let mut end = 0_u32;
     for member in sorted {
-        fields.extend(padding(member.offset.checked_sub(end)?));
-        fields.push(field(member)?);
+        fields.extend(padding_field(member.offset.checked_sub(end)?));
+        fields.push(field_literal(member)?);
         end = member.offset.checked_add(member.datatype.size)?;
     }
-    fields.extend(padding(size.checked_sub(end)?));
+    fields.extend(padding_field(size.checked_sub(end)?));
     Some(format!("[{}]", fields.join(", ")))
 }
 
-fn any_equal(members: &[Member]) -> bool {
+fn has_repeated_names(members: &[Member]) -> bool {
     let mut names: Vec<_> = members.iter().map(|member| &member.name).collect();
     names.sort_unstable();
     let count = names.len();
@@ -146,21 +147,21 @@ fn any_equal(members: &[Member]) -> bool {
 }
 
 /// Returns an unnamed field for `bytes` padding bytes between other fields, or `None` for 0 bytes.
-fn padding(bytes: u32) -> Option<String> {
+fn padding_field(bytes: u32) -> Option<String> {
     (bytes > 0).then(|| format!("('', '|V{bytes}')"))
 }
 
-fn field(member: &Member) -> Option<String> {
+fn field_literal(member: &Member) -> Option<String> {
     let (base, dims) = without_dims(&member.datatype);
     // NumPy would read the field as padding.
     if member.name.is_empty() && matches!(base.class, Class::Opaque { .. }) {
         return None;
     }
     let name = python_text(&member.name);
-    let base = descr(base)?;
+    let base = element_literal(base)?;
     Some(match dims.as_slice() {
         [] => format!("({name}, {base})"),
-        dims => format!("({name}, {base}, {})", tuple(dims)),
+        dims => format!("({name}, {base}, {})", python_tuple(dims)),
     })
 }
 

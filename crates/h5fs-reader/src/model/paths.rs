@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::limits;
 use crate::memory::effort::RequestBudget;
 use crate::memory::name_arena::{NameArena, NamePosition};
-use crate::memory::positions::Positions;
+use crate::memory::positions::PositionMap;
 use crate::model::{Container, LinkTarget, NodeId, NodeKind};
 use crate::wire::{Count, to_u64};
 
@@ -21,9 +21,13 @@ use crate::wire::{Count, to_u64};
 ///
 /// # Errors
 /// `Unsupported` if the path leads into another file, `Limit` for cyclic or too many links.
-pub fn resolve(container: &dyn Container, from: NodeId, path: &[u8]) -> Result<Option<NodeId>> {
-    let from = start(container, from, path);
-    follow(
+pub fn resolve_path(
+    container: &dyn Container,
+    from: NodeId,
+    path: &[u8],
+) -> Result<Option<NodeId>> {
+    let from = start_group(container, from, path);
+    follow_links(
         container,
         from,
         split_path_reversed(path),
@@ -31,18 +35,18 @@ pub fn resolve(container: &dyn Container, from: NodeId, path: &[u8]) -> Result<O
     )
 }
 
-/// Returns the object that an alias or a `$ref` leads to, like [`resolve`].
+/// Returns the object that an alias or a `$ref` leads to, like [`resolve_path`].
 ///
 /// # Errors
-/// Fails as [`resolve`] does.
+/// Fails as [`resolve_path`] does.
 pub fn resolve_alias(container: &dyn Container, target: &LinkTarget) -> Result<Option<NodeId>> {
     let mut names = container.alias_path(target)?;
     names.reverse();
-    follow(container, container.root(), names, limits::TREE_LEVELS)
+    follow_links(container, container.root(), names, limits::TREE_LEVELS)
 }
 
 /// Returns the group at which the path of a soft link in the group `here` begins.
-fn start(container: &dyn Container, here: NodeId, path: &[u8]) -> NodeId {
+fn start_group(container: &dyn Container, here: NodeId, path: &[u8]) -> NodeId {
     match path {
         [b'/', ..] => container.root(),
         _ => here,
@@ -51,7 +55,7 @@ fn start(container: &dyn Container, here: NodeId, path: &[u8]) -> NodeId {
 
 /// Follows the links called `names`, the last name first, from the group `here`. Follows at most
 /// `most` links. Returns `None` if a link does not exist.
-fn follow(
+fn follow_links(
     container: &dyn Container,
     mut here: NodeId,
     mut names: Vec<Vec<u8>>,
@@ -76,7 +80,7 @@ fn follow(
                 break;
             }
             Some(LinkTarget::Soft(target)) => {
-                here = start(container, here, &target);
+                here = start_group(container, here, &target);
                 names.extend(split_path_reversed(&target));
             }
             Some(target @ (LinkTarget::Alias(_) | LinkTarget::Reference { file: None, .. })) => {
@@ -111,32 +115,33 @@ pub fn split_path_reversed(path: &[u8]) -> Vec<Vec<u8>> {
 pub struct PathIndex {
     root: Option<NodeId>,
     /// The found objects, each with its canonical group and name, in the order of the walk.
-    places: Vec<PathEntry>,
-    positions: Positions,
+    entries: Vec<PathEntry>,
+    positions: PositionMap,
     names: NameArena,
     /// The names of other files that links lead into, and their bytes in memory.
     files: BTreeSet<Box<[u8]>>,
     file_bytes: usize,
     complete: bool,
     /// The first read error that may not recur, and the number of objects found before it.
-    unread: Option<(usize, Error)>,
+    first_read_error: Option<(usize, Error)>,
 }
 
 /// An object, and its name in a group.
 #[derive(Debug, Clone, Copy)]
 struct PathEntry {
     node: NodeId,
-    /// The position of the group in the list of found objects, or `ROOT` for the root group.
+    /// The position of the group in the list of found objects, or `ROOT_POSITION` for the root
+    /// group.
     group: u32,
     name: NamePosition,
 }
 
 /// Memory in bytes for one found object: its [`PathEntry`], and its position in a hash table that
 /// has just doubled its size.
-const PLACE_BYTES: usize = size_of::<PathEntry>() + 10;
+const ENTRY_BYTES: usize = size_of::<PathEntry>() + 10;
 
 /// The value of a position that means the root group.
-const ROOT: u32 = u32::MAX;
+const ROOT_POSITION: u32 = u32::MAX;
 
 impl PathIndex {
     /// Walks `container` until every object is found, [`limits::PATH_INDEX_LINKS`] links were seen,
@@ -153,23 +158,23 @@ impl PathIndex {
             root: Some(root),
             ..PathIndex::default()
         };
-        let mut left = Budget {
+        let mut left = WalkBudget {
             links: limits::PATH_INDEX_LINKS,
             bytes: limits::PATH_INDEX_NAMES,
             room: 0,
             make_room,
         };
-        index.complete = index.add(container, root, ROOT, &mut left);
+        index.complete = index.add_links(container, root, ROOT_POSITION, &mut left);
         let mut next = 0;
         while index.complete
-            && let Some(place) = index.at(next)
+            && let Some(place) = index.entry_at(next)
         {
             match container.node(place.node) {
                 Ok(node) if matches!(node.kind, NodeKind::Group) => {
-                    index.complete = index.add(container, place.node, next, &mut left);
+                    index.complete = index.add_links(container, place.node, next, &mut left);
                 }
                 Ok(_) => {}
-                Err(error) => index.record_error(index.places.len(), &error),
+                Err(error) => index.record_error(index.entries.len(), &error),
             }
             index.complete &= !effort.is_exhausted();
             next = next.plus_one();
@@ -179,31 +184,33 @@ impl PathIndex {
 
     /// Adds the objects that `group` links to and that are not in the index yet. Adds none of them
     /// and returns false if the budget ends before the last link.
-    fn add(
+    fn add_links(
         &mut self,
         container: &dyn Container,
         group: NodeId,
         position: u32,
-        left: &mut Budget<'_>,
+        left: &mut WalkBudget<'_>,
     ) -> bool {
-        let first = self.places.len();
-        let added = self.collect(container, group, position, left).is_some();
+        let first = self.entries.len();
+        let added = self
+            .collect_links(container, group, position, left)
+            .is_some();
         if added {
             self.sort_and_deduplicate(first);
         } else {
-            self.places.truncate(first);
+            self.entries.truncate(first);
         }
         added
     }
 
-    fn collect(
+    fn collect_links(
         &mut self,
         container: &dyn Container,
         group: NodeId,
         position: u32,
-        left: &mut Budget<'_>,
+        left: &mut WalkBudget<'_>,
     ) -> Option<()> {
-        let before = self.places.len();
+        let before = self.entries.len();
         let mut links = match container.links(group) {
             Ok(links) => links,
             Err(error) => {
@@ -228,7 +235,7 @@ impl PathIndex {
                 left.make_room(self.weight());
                 let name = self.keep_name(&link.name, left)?;
                 let group = position;
-                self.places.push(PathEntry { node, group, name });
+                self.entries.push(PathEntry { node, group, name });
             }
         }
     }
@@ -236,14 +243,14 @@ impl PathIndex {
     /// Records an error that may not recur in another walk, and `before`, the number of objects
     /// found before it. Ignores other errors.
     fn record_error(&mut self, before: usize, error: &Error) {
-        if self.unread.is_none() && matches!(error, Error::Io { .. }) {
-            self.unread = Some((before, error.clone()));
+        if self.first_read_error.is_none() && matches!(error, Error::Io { .. }) {
+            self.first_read_error = Some((before, error.clone()));
         }
     }
 
     /// Records the name of another file that a link leads into. If there are too many names, only
     /// the first ones are recorded.
-    fn keep_file(&mut self, file: &[u8], left: &mut Budget<'_>) {
+    fn keep_file(&mut self, file: &[u8], left: &mut WalkBudget<'_>) {
         let bytes = self.file_bytes.plus(file_bytes(file));
         if bytes <= limits::NAMED_FILES && !self.files.contains(file) {
             left.make_room(self.weight());
@@ -252,7 +259,7 @@ impl PathIndex {
         }
     }
 
-    fn keep_name(&mut self, name: &[u8], left: &mut Budget<'_>) -> Option<NamePosition> {
+    fn keep_name(&mut self, name: &[u8], left: &mut WalkBudget<'_>) -> Option<NamePosition> {
         left.bytes = left.bytes.checked_sub(name.len())?;
         self.names.put(name)
     }
@@ -261,40 +268,40 @@ impl PathIndex {
     /// had no entry before `first`.
     fn sort_and_deduplicate(&mut self, first: usize) {
         let names = &self.names;
-        if let Some(found) = self.places.get_mut(first..) {
+        if let Some(found) = self.entries.get_mut(first..) {
             found.sort_unstable_by_key(|place| (names.get(place.name), place.node));
         }
         let mut kept = first;
-        for i in first..self.places.len() {
-            let Some(place) = self.places.get(i).copied() else {
+        for i in first..self.entries.len() {
+            let Some(place) = self.entries.get(i).copied() else {
                 break;
             };
             if Some(place.node) == self.root || self.position(place.node).is_some() {
                 continue;
             }
-            self.places.swap(kept, i);
+            self.entries.swap(kept, i);
             let Ok(position) = u32::try_from(kept) else {
                 break;
             };
-            let key_at = |at| key(&self.places, at);
+            let key_at = |at| node_number_at(&self.entries, at);
             self.positions.insert(place.node.number(), position, key_at);
             kept = kept.plus_one();
         }
-        self.places.truncate(kept);
+        self.entries.truncate(kept);
     }
 
     fn position(&self, node: NodeId) -> Option<u32> {
         self.positions
-            .get(node.number(), |at| key(&self.places, at))
+            .get(node.number(), |at| node_number_at(&self.entries, at))
     }
 
-    fn at(&self, position: u32) -> Option<PathEntry> {
-        self.places.get(usize::try_from(position).ok()?).copied()
+    fn entry_at(&self, position: u32) -> Option<PathEntry> {
+        self.entries.get(usize::try_from(position).ok()?).copied()
     }
 
     /// Returns the maximum bytes of memory that the index takes.
     pub fn weight(&self) -> u64 {
-        let places = self.places.len().times(PLACE_BYTES);
+        let places = self.entries.len().times(ENTRY_BYTES);
         let names = self.names.weight().plus(self.file_bytes);
         to_u64(places.plus(names))
     }
@@ -309,8 +316,11 @@ impl PathIndex {
     ///
     /// # Errors
     /// Fails if a read failed with an error that may not recur.
-    pub fn check(&self) -> Result<()> {
-        let error = self.unread.as_ref().map(|(_, error)| error.clone());
+    pub fn check_no_read_error(&self) -> Result<()> {
+        let error = self
+            .first_read_error
+            .as_ref()
+            .map(|(_, error)| error.clone());
         error.map_or(Ok(()), Err)
     }
 
@@ -322,10 +332,10 @@ impl PathIndex {
     /// Returns the group and the name (bytes as in the file) of the object's canonical path.
     /// Returns `None` for the root and for objects that were not found.
     pub fn parent_and_name(&self, node: NodeId) -> Option<(NodeId, &[u8])> {
-        let place = self.at(self.position(node)?)?;
+        let place = self.entry_at(self.position(node)?)?;
         let group = match place.group {
-            ROOT => self.root?,
-            position => self.at(position)?.node,
+            ROOT_POSITION => self.root?,
+            position => self.entry_at(position)?.node,
         };
         Some((group, self.names.get(place.name)))
     }
@@ -335,7 +345,7 @@ impl PathIndex {
     /// # Errors
     /// Fails if a part that could not be read may contain the object's canonical name.
     pub fn checked_path(&self, node: NodeId) -> Result<Option<Vec<u8>>> {
-        self.check_place(node)?;
+        self.check_canonical_name(node)?;
         Ok(self.path(node))
     }
 
@@ -345,17 +355,17 @@ impl PathIndex {
     /// # Errors
     /// Fails as [`checked_path`](Self::checked_path) does.
     pub fn checked_parent_and_name(&self, node: NodeId) -> Result<Option<(NodeId, &[u8])>> {
-        self.check_place(node)?;
+        self.check_canonical_name(node)?;
         Ok(self.parent_and_name(node))
     }
 
     /// Fails if a name that could not be read might precede the object's canonical name.
-    fn check_place(&self, node: NodeId) -> Result<()> {
+    fn check_canonical_name(&self, node: NodeId) -> Result<()> {
         let is_before = |places: usize| {
             let position = self.position(node).map(usize::try_from);
             Some(node) == self.root || matches!(position, Some(Ok(at)) if at < places)
         };
-        match &self.unread {
+        match &self.first_read_error {
             Some((places, error)) if !is_before(*places) => Err(error.clone()),
             _ => Ok(()),
         }
@@ -369,11 +379,11 @@ impl PathIndex {
         }
         let mut names = Vec::new();
         let mut position = self.position(node)?;
-        while position != ROOT {
+        while position != ROOT_POSITION {
             if names.len() >= limits::PATH_DEPTH {
                 return None;
             }
-            let place = self.at(position)?;
+            let place = self.entry_at(position)?;
             names.push(self.names.get(place.name));
             position = place.group;
         }
@@ -393,13 +403,13 @@ fn file_bytes(name: &[u8]) -> usize {
 }
 
 /// Returns the node number of the entry at `position`.
-fn key(places: &[PathEntry], position: u32) -> u64 {
+fn node_number_at(places: &[PathEntry], position: u32) -> u64 {
     let place = usize::try_from(position).ok().and_then(|at| places.get(at));
     place.map_or(u64::MAX, |place| place.node.number())
 }
 
 /// The remaining budget of the walk.
-struct Budget<'a> {
+struct WalkBudget<'a> {
     links: usize,
     bytes: usize,
     /// Memory in bytes that the index may take, because `make_room` was called with this size.
@@ -407,13 +417,13 @@ struct Budget<'a> {
     make_room: &'a dyn Fn(u64),
 }
 
-impl Budget<'_> {
+impl WalkBudget<'_> {
     /// Memory in bytes by which each call of `make_room` exceeds the index's current size.
     const STEP: u64 = 1 << 20;
 
     /// Calls the function `make_room` if an index of `weight` bytes may soon exceed its room.
     fn make_room(&mut self, weight: u64) {
-        if weight.plus(to_u64(NameArena::BLOCK)) > self.room {
+        if weight.plus(to_u64(NameArena::BLOCK_BYTES)) > self.room {
             self.room = weight.plus(Self::STEP);
             (self.make_room)(self.room);
         }

@@ -93,10 +93,10 @@ impl RegionAxis {
 
 /// A region of an array of known extent, as runs of elements that are contiguous in C order.
 #[derive(Debug)]
-pub struct Runs(Pattern);
+pub struct RegionRuns(RunPattern);
 
 #[derive(Debug)]
-enum Pattern {
+enum RunPattern {
     /// The axes, slowest first, each with the number of elements per index. The last axis has one
     /// element per index.
     Regular(Vec<(RegionAxis, u64)>),
@@ -115,7 +115,7 @@ pub struct Run {
     pub ordinal: u64,
 }
 
-impl Runs {
+impl RegionRuns {
     /// Returns the runs of `region` in an array of extent `dims`.
     ///
     /// # Errors
@@ -126,19 +126,19 @@ impl Runs {
         product(dims)?;
         let outside = || Error::corrupt("a selection reaches outside its dataset", None);
         match region {
-            Region::Nothing => Ok(Runs(Pattern::Listed(Vec::new()))),
+            Region::Nothing => Ok(RegionRuns(RunPattern::Listed(Vec::new()))),
             Region::All => {
                 let axes: Vec<RegionAxis> = dims
                     .iter()
                     .map(|&dim| RegionAxis::all_indices(dim))
                     .collect();
-                Ok(Runs(Pattern::Regular(merged(&axes, dims))))
+                Ok(RegionRuns(RunPattern::Regular(merged_axes(&axes, dims))))
             }
             Region::Regular(axes) => {
                 let fits =
                     |(axis, dim): (&RegionAxis, &u64)| axis.length.is_some() && axis.end() <= *dim;
                 if axes.len() == dims.len() && axes.iter().zip(dims).all(fits) {
-                    Ok(Runs(Pattern::Regular(merged(axes, dims))))
+                    Ok(RegionRuns(RunPattern::Regular(merged_axes(axes, dims))))
                 } else {
                     Err(outside())
                 }
@@ -155,8 +155,11 @@ impl Runs {
                     return Err(outside());
                 }
                 match blocks.as_slice() {
-                    [block] => Ok(Runs(Pattern::Regular(merged(&axes_of(block), dims)))),
-                    several => Ok(Runs(Pattern::Listed(listed(several, dims)?))),
+                    [block] => Ok(RegionRuns(RunPattern::Regular(merged_axes(
+                        &block_axes(block),
+                        dims,
+                    )))),
+                    several => Ok(RegionRuns(RunPattern::Listed(listed_runs(several, dims)?))),
                 }
             }
         }
@@ -166,39 +169,39 @@ impl Runs {
     /// list.
     pub(crate) fn listed_bytes(&self) -> u64 {
         match &self.0 {
-            Pattern::Regular(_) => 0,
-            Pattern::Listed(runs) => to_u64(size_of_val(&**runs)),
+            RunPattern::Regular(_) => 0,
+            RunPattern::Listed(runs) => to_u64(size_of_val(&**runs)),
         }
     }
 
     /// Returns the number of bytes of heap memory that the pattern or the list of runs takes.
     pub(crate) fn heap_bytes(&self) -> usize {
         match &self.0 {
-            Pattern::Regular(axes) => size_of_val(&**axes),
-            Pattern::Listed(runs) => size_of_val(&**runs),
+            RunPattern::Regular(axes) => size_of_val(&**axes),
+            RunPattern::Listed(runs) => size_of_val(&**runs),
         }
     }
 
     /// Returns the number of selected elements.
     pub fn elements(&self) -> u64 {
         match &self.0 {
-            Pattern::Regular(axes) => {
+            RunPattern::Regular(axes) => {
                 let lengths = axes.iter().map(|(axis, _)| axis.length.unwrap_or(0));
                 lengths.fold(1, u64::times)
             }
-            Pattern::Listed(runs) => runs.last().map_or(0, |run| run.ordinal.plus(run.length)),
+            RunPattern::Listed(runs) => runs.last().map_or(0, |run| run.ordinal.plus(run.length)),
         }
     }
 
     /// Returns the rest of a run from the selected element with number `ordinal` on. Returns `None`
     /// after the last selected element.
-    pub(crate) fn from_ordinal(&self, ordinal: u64) -> Option<Run> {
+    pub(crate) fn run_at(&self, ordinal: u64) -> Option<Run> {
         if ordinal >= self.elements() {
             return None;
         }
         match &self.0 {
-            Pattern::Regular(axes) => regular_run(axes, ordinal),
-            Pattern::Listed(runs) => {
+            RunPattern::Regular(axes) => regular_run(axes, ordinal),
+            RunPattern::Listed(runs) => {
                 let after = runs.partition_point(|run| run.ordinal <= ordinal);
                 let run = runs.get(after.checked_sub(1)?)?;
                 Some(run.cut_front(ordinal.minus_or_zero(run.ordinal)))
@@ -209,8 +212,8 @@ impl Runs {
     /// Returns the number of selected elements before element `element` of the array.
     pub(crate) fn selected_before(&self, element: u64) -> u64 {
         match &self.0 {
-            Pattern::Regular(axes) => first_regular(axes, element),
-            Pattern::Listed(runs) => {
+            RunPattern::Regular(axes) => regular_selected_before(axes, element),
+            RunPattern::Listed(runs) => {
                 let index = runs.partition_point(|run| run.element.plus(run.length) <= element);
                 let elements = self.elements();
                 runs.get(index).map_or(elements, |run| {
@@ -234,11 +237,11 @@ impl Run {
 
 /// Returns the axes, each with the number of the array's elements per index. A completely selected
 /// dimension is merged with the next slower one, to make runs longer.
-fn merged(axes: &[RegionAxis], dims: &[u64]) -> Vec<(RegionAxis, u64)> {
+fn merged_axes(axes: &[RegionAxis], dims: &[u64]) -> Vec<(RegionAxis, u64)> {
     let mut merged: Vec<(RegionAxis, u64)> = Vec::new();
     let mut stride = 1_u64;
     for (&axis, &dim) in axes.iter().zip(dims).rev() {
-        let axis = joined(axis);
+        let axis = with_joined_blocks(axis);
         match merged.last_mut() {
             Some((inner, _)) if inner.start == 0 && inner.length == Some(stride) => {
                 let unit = stride;
@@ -248,7 +251,7 @@ fn merged(axes: &[RegionAxis], dims: &[u64]) -> Vec<(RegionAxis, u64)> {
                     block: axis.block.times(unit),
                     length: axis.length.map(|length| length.times(unit)),
                 };
-                *inner = joined(*inner);
+                *inner = with_joined_blocks(*inner);
             }
             _ => merged.push((axis, stride)),
         }
@@ -263,7 +266,7 @@ fn merged(axes: &[RegionAxis], dims: &[u64]) -> Vec<(RegionAxis, u64)> {
 }
 
 /// Replaces the adjacent blocks of a pattern by one block.
-fn joined(axis: RegionAxis) -> RegionAxis {
+fn with_joined_blocks(axis: RegionAxis) -> RegionAxis {
     match axis.length {
         Some(length) if length > 0 && (axis.stride == axis.block || length <= axis.block) => {
             RegionAxis {
@@ -302,7 +305,7 @@ fn regular_run(axes: &[(RegionAxis, u64)], ordinal: u64) -> Option<Run> {
 
 /// Returns the number of selected elements before `element`. The count continues on the next axis
 /// only while the element's own index is selected.
-fn first_regular(axes: &[(RegionAxis, u64)], element: u64) -> u64 {
+fn regular_selected_before(axes: &[(RegionAxis, u64)], element: u64) -> u64 {
     let mut rest = element;
     let mut ordinal = 0_u64;
     for (place, (axis, stride)) in axes.iter().enumerate() {
@@ -325,12 +328,12 @@ fn first_regular(axes: &[(RegionAxis, u64)], element: u64) -> u64 {
 
 /// Returns the runs of the union of all blocks, in ascending order. An element in several blocks
 /// counts once.
-fn listed(blocks: &[(Vec<u64>, Vec<u64>)], dims: &[u64]) -> Result<Vec<Run>> {
+fn listed_runs(blocks: &[(Vec<u64>, Vec<u64>)], dims: &[u64]) -> Result<Vec<Run>> {
     let mut runs = Vec::new();
     for block in blocks {
-        let block = Runs(Pattern::Regular(merged(&axes_of(block), dims)));
+        let block = RegionRuns(RunPattern::Regular(merged_axes(&block_axes(block), dims)));
         let mut ordinal = 0;
-        while let Some(run) = block.from_ordinal(ordinal) {
+        while let Some(run) = block.run_at(ordinal) {
             ordinal = ordinal.plus(run.length);
             runs.push(run);
             if runs.len() > limits::REGION_RUNS {
@@ -346,7 +349,7 @@ fn listed(blocks: &[(Vec<u64>, Vec<u64>)], dims: &[u64]) -> Result<Vec<Run>> {
 
 /// Returns the pattern in each dimension that selects the block from corner `first` to corner
 /// `last`.
-fn axes_of((first, last): &(Vec<u64>, Vec<u64>)) -> Vec<RegionAxis> {
+fn block_axes((first, last): &(Vec<u64>, Vec<u64>)) -> Vec<RegionAxis> {
     let axis = |(first, last): (&u64, &u64)| {
         let length = last.minus_or_zero(*first).plus_one();
         RegionAxis {
@@ -403,9 +406,9 @@ mod tests {
             .collect()
     }
 
-    fn all_elements(runs: &Runs) -> Vec<u64> {
+    fn all_elements(runs: &RegionRuns) -> Vec<u64> {
         let mut elements = Vec::new();
-        while let Some(run) = runs.from_ordinal(elements.len() as u64) {
+        while let Some(run) = runs.run_at(elements.len() as u64) {
             assert_eq!(run.ordinal, elements.len() as u64);
             elements.extend(run.element..run.element + run.length);
         }
@@ -435,7 +438,7 @@ mod tests {
                 (Just(dims), axes)
             })
         ) {
-            let runs = Runs::new(&Region::Regular(axes.clone()), &dims).unwrap();
+            let runs = RegionRuns::new(&Region::Regular(axes.clone()), &dims).unwrap();
             let elements = naive(&axes, &dims);
             prop_assert_eq!(all_elements(&runs), elements.clone());
             for element in 0..dims.iter().product::<u64>() {
@@ -454,19 +457,19 @@ mod tests {
             length: Some(3),
         };
         let region = Region::Regular(vec![rows, RegionAxis::all_indices(100)]);
-        let runs = Runs::new(&region, &[10, 100]).unwrap();
+        let runs = RegionRuns::new(&region, &[10, 100]).unwrap();
         let run = Run {
             element: 200,
             length: 300,
             ordinal: 0,
         };
-        assert_eq!(runs.from_ordinal(0), Some(run));
+        assert_eq!(runs.run_at(0), Some(run));
     }
 
     #[test]
     fn overlapping_blocks_count_once() {
         let blocks = vec![(vec![0, 0], vec![1, 1]), (vec![1, 1], vec![1, 2])];
-        let runs = Runs::new(&Region::Blocks(blocks), &[2, 3]).unwrap();
+        let runs = RegionRuns::new(&Region::Blocks(blocks), &[2, 3]).unwrap();
         assert_eq!(all_elements(&runs), [0, 1, 3, 4, 5]);
         assert_eq!(runs.selected_before(2), 2);
     }
@@ -474,14 +477,14 @@ mod tests {
     #[test]
     fn a_region_stays_inside_its_array() {
         let region = Region::Regular(vec![RegionAxis::all_indices(11)]);
-        assert!(Runs::new(&region, &[10]).is_err());
-        assert!(Runs::new(&Region::Blocks(vec![(vec![9], vec![10])]), &[10]).is_err());
+        assert!(RegionRuns::new(&region, &[10]).is_err());
+        assert!(RegionRuns::new(&Region::Blocks(vec![(vec![9], vec![10])]), &[10]).is_err());
     }
 
     #[test]
     fn an_array_that_cannot_be_counted_has_no_runs() {
         let dims = [1 << 40, 1 << 40];
-        let runs = Runs::new(&Region::All, &dims);
+        let runs = RegionRuns::new(&Region::All, &dims);
         assert!(matches!(runs, Err(Error::Limit { .. })));
     }
 }

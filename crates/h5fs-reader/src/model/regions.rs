@@ -7,14 +7,14 @@ use crate::wire::{Count, to_usize};
 
 /// A compact list of regions.
 #[derive(Debug, Default)]
-pub struct Regions {
+pub struct RegionList {
     /// The axes of all regular regions.
     axes: Vec<RegionAxis>,
     /// The corners of all blocks: the first corner, then the last corner of each block.
     corners: Vec<u64>,
 }
 
-/// The position of one region in [`Regions`].
+/// The position of one region in [`RegionList`].
 #[derive(Debug, Clone, Copy)]
 pub struct RegionPosition(RegionForm);
 
@@ -29,7 +29,7 @@ enum RegionForm {
     Blocks(usize, u32, u32),
 }
 
-impl Regions {
+impl RegionList {
     /// Stores a region and returns its position.
     pub fn store(&mut self, region: &Region) -> RegionPosition {
         let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
@@ -59,11 +59,11 @@ impl Regions {
             RegionForm::All => Region::All,
             RegionForm::Regular(start, rank) => {
                 let axes = self.axes.iter().skip(start);
-                Region::Regular(axes.take(length(rank)).copied().collect())
+                Region::Regular(axes.take(to_length(rank)).copied().collect())
             }
             RegionForm::Blocks(start, count, rank) => {
                 let mut corners = self.corners.iter().skip(start).copied();
-                let mut corner = || corners.by_ref().take(length(rank)).collect();
+                let mut corner = || corners.by_ref().take(to_length(rank)).collect();
                 let blocks = (0..count).map(|_| (corner(), corner()));
                 Region::Blocks(blocks.collect())
             }
@@ -83,6 +83,6 @@ impl Regions {
     }
 }
 
-fn length(count: u32) -> usize {
+fn to_length(count: u32) -> usize {
     to_usize(count.into()).unwrap_or(usize::MAX)
 }

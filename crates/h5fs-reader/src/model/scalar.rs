@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::number::{FloatValue, append};
+use crate::model::number::{FloatValue, append_formatted};
 use crate::model::text::write_json_text;
 
 /// A scalar of an ASDF tree.
@@ -49,7 +49,7 @@ impl Scalar {
     /// `"inf"` and `"-inf"`, and a complex number is `{"r": 1.0, "i": 2.0}`. A date is its text.
     pub fn write_json(&self, out: &mut Vec<u8>) {
         match &self.value {
-            ScalarValue::Bool(value) => append(out, format_args!("{value}")),
+            ScalarValue::Bool(value) => append_formatted(out, format_args!("{value}")),
             ScalarValue::Int(digits) => out.extend_from_slice(digits.as_bytes()),
             ScalarValue::Float(value) => write_real(*value, out),
             ScalarValue::Complex(real, imaginary) => {

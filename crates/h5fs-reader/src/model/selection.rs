@@ -31,7 +31,7 @@ pub struct Axis {
     /// The number of selected elements along the dimension.
     pub count: u64,
     /// The positions of the selected elements in the array.
-    pub places: AxisPositions,
+    pub positions: AxisPositions,
 }
 
 /// The positions of the selected elements along one dimension.
@@ -57,8 +57,8 @@ impl Selector {
         let mut selection = Selection::all_elements(datatype, shape.dims())?;
         for step in &self.0 {
             match step {
-                SelectorStep::Field(name) => selection.take_field(name)?,
-                SelectorStep::Indices(indices) => selection.apply(indices)?,
+                SelectorStep::Field(name) => selection.select_field(name)?,
+                SelectorStep::Indices(indices) => selection.apply_indices(indices)?,
             }
         }
         Ok(selection)
@@ -78,8 +78,8 @@ impl Selector {
             let SelectorStep::Indices(indices) = step else {
                 return Err(Error::NotFound);
             };
-            dimensions = arranged(dimensions, indices, |dimension, index| {
-                let is_kept = !matches!(index, DimensionIndex::At(_));
+            dimensions = arrange_dimensions(dimensions, indices, |dimension, index| {
+                let is_kept = !matches!(index, DimensionIndex::Integer(_));
                 Ok(is_kept.then_some(dimension))
             })?;
         }
@@ -95,7 +95,7 @@ impl Selection {
     pub fn all_elements(datatype: &Datatype, dims: &[u64]) -> Result<Self> {
         let mut selection = Selection {
             datatype: datatype.clone(),
-            axes: axes(dims, datatype.size)?,
+            axes: axes_in_c_order(dims, datatype.size)?,
             offset: 0,
         };
         selection.append_array_dimensions()?;
@@ -121,7 +121,7 @@ impl Selection {
     fn append_array_dimensions(&mut self) -> Result<()> {
         while let Class::Array { base, dims } = &self.datatype.class {
             let dims: Vec<u64> = dims.iter().copied().map(u64::from).collect();
-            self.axes.extend(axes(&dims, base.size)?);
+            self.axes.extend(axes_in_c_order(&dims, base.size)?);
             self.datatype = Datatype::clone(base);
         }
         if self.axes.len() > limits::SELECTION_RANK {
@@ -134,7 +134,7 @@ impl Selection {
     ///
     /// # Errors
     /// `NotFound` if the field does not exist.
-    pub(in crate::model) fn take_field(&mut self, name: &[u8]) -> Result<()> {
+    pub(in crate::model) fn select_field(&mut self, name: &[u8]) -> Result<()> {
         let Class::Compound(members) = &self.datatype.class else {
             return Err(Error::NotFound);
         };
@@ -149,20 +149,22 @@ impl Selection {
     ///
     /// # Errors
     /// `NotFound` if the part does not exist. After an error, the selection must not be used.
-    pub(in crate::model) fn apply(&mut self, indices: &[DimensionIndex]) -> Result<()> {
+    pub(in crate::model) fn apply_indices(&mut self, indices: &[DimensionIndex]) -> Result<()> {
         let axes = std::mem::take(&mut self.axes);
-        self.axes = arranged(axes, indices, |axis, index| {
+        self.axes = arrange_dimensions(axes, indices, |axis, index| {
             let (bytes, axis) = match index {
                 DimensionIndex::Ellipsis => (0, Some(axis)),
-                DimensionIndex::At(at) => (axis.byte_distance(axis.position(*at)?), None),
+                DimensionIndex::Integer(at) => {
+                    (axis.byte_distance(axis.index_from_start(*at)?), None)
+                }
                 DimensionIndex::Slice { start, stop, step } => {
-                    let (first, count) = axis.range(*start, *stop, *step);
-                    let (bytes, axis) = axis.every(first, count, *step);
+                    let (first, count) = axis.slice_range(*start, *stop, *step);
+                    let (bytes, axis) = axis.select_slice(first, count, *step);
                     (bytes, Some(axis))
                 }
                 DimensionIndex::List(list) => {
-                    let places = list.iter().map(|&at| axis.position(at));
-                    let (bytes, axis) = axis.listed(places.collect::<Result<_>>()?);
+                    let places = list.iter().map(|&at| axis.index_from_start(at));
+                    let (bytes, axis) = axis.select_list(places.collect::<Result<_>>()?);
                     (bytes, Some(axis))
                 }
             };
@@ -175,7 +177,7 @@ impl Selection {
 
 /// Applies `pick` to each dimension and its index. Returns the dimensions that `pick` returns, in
 /// the order that NumPy gives them.
-fn arranged<D>(
+fn arrange_dimensions<D>(
     dimensions: Vec<D>,
     indices: &[DimensionIndex],
     mut pick: impl FnMut(D, &DimensionIndex) -> Result<Option<D>>,
@@ -212,8 +214,9 @@ fn arranged<D>(
 /// Returns whether a slice or an ellipsis stands between integers and lists. NumPy then puts the
 /// dimension of a list first.
 fn is_split(indices: &[DimensionIndex]) -> bool {
-    let is_advanced =
-        |index: &DimensionIndex| matches!(index, DimensionIndex::At(_) | DimensionIndex::List(_));
+    let is_advanced = |index: &DimensionIndex| {
+        matches!(index, DimensionIndex::Integer(_) | DimensionIndex::List(_))
+    };
     let groups = indices.chunk_by(|a, b| is_advanced(a) == is_advanced(b));
     let advanced = groups.filter(|group| group.first().is_some_and(is_advanced));
     advanced.count() > 1
@@ -227,12 +230,15 @@ impl Axis {
     /// Returns an axis with a constant distance between elements, in bytes.
     fn at_stride(count: u64, stride: i64) -> Self {
         let places = AxisPositions::Strided(stride);
-        Axis { count, places }
+        Axis {
+            count,
+            positions: places,
+        }
     }
 
     /// Returns the number of bytes from the axis's first element to the element with index `place`.
     pub fn byte_distance(&self, place: u64) -> i64 {
-        match &self.places {
+        match &self.positions {
             AxisPositions::Strided(stride) => {
                 let place = i64::try_from(place).unwrap_or(i64::MAX);
                 place.saturating_mul(*stride)
@@ -246,8 +252,8 @@ impl Axis {
 
     /// Selects `count` elements of the axis from index `first` on, in steps of `step`. Returns the
     /// distance in bytes to the first selected element, or 0 if none is selected, and the new axis.
-    fn every(&self, first: u64, count: u64, step: i64) -> (i64, Axis) {
-        match &self.places {
+    fn select_slice(&self, first: u64, count: u64, step: i64) -> (i64, Axis) {
+        match &self.positions {
             _ if count == 0 => (0, Axis::at_stride(0, 0)),
             AxisPositions::Strided(stride) => {
                 let axis = Axis::at_stride(count, stride.saturating_mul(step));
@@ -258,14 +264,14 @@ impl Axis {
                     let steps = i64::try_from(at).unwrap_or(i64::MAX).saturating_mul(step);
                     first.saturating_add_signed(steps)
                 };
-                self.listed((0..count).map(place).collect())
+                self.select_list((0..count).map(place).collect())
             }
         }
     }
 
     /// Selects the elements of the axis with the indices `places`. Returns the distance in bytes to
     /// the first selected element, or 0 if none is selected, and the new axis.
-    fn listed(&self, places: Vec<u64>) -> (i64, Axis) {
+    fn select_list(&self, places: Vec<u64>) -> (i64, Axis) {
         let places = places.into_iter();
         let mut distances: Vec<i64> = places.map(|place| self.byte_distance(place)).collect();
         let first = distances.first().copied().unwrap_or(0);
@@ -284,7 +290,7 @@ impl Axis {
         } else {
             Axis {
                 count,
-                places: AxisPositions::Listed(distances.into()),
+                positions: AxisPositions::Listed(distances.into()),
             }
         };
         (first, axis)
@@ -292,7 +298,7 @@ impl Axis {
 
     /// Returns the index `at` of the axis, counted from the start. A negative `at` counts from the
     /// end. Fails with `NotFound` outside the axis.
-    fn position(&self, at: i64) -> Result<u64> {
+    fn index_from_start(&self, at: i64) -> Result<u64> {
         let count = i64::try_from(self.count).unwrap_or(i64::MAX);
         let from_start = if at < 0 { at.saturating_add(count) } else { at };
         if (0..count).contains(&from_start) {
@@ -304,7 +310,7 @@ impl Axis {
 
     /// Returns the first index that a slice selects and the number of selected indices, by the
     /// rules of Python's `slice.indices`.
-    fn range(&self, start: Option<i64>, stop: Option<i64>, step: i64) -> (u64, u64) {
+    fn slice_range(&self, start: Option<i64>, stop: Option<i64>, step: i64) -> (u64, u64) {
         let count = i64::try_from(self.count).unwrap_or(i64::MAX);
         // The bounds of a slice are clamped to one place after the last, or one before the first.
         let (low, high) = if step > 0 {
@@ -335,7 +341,7 @@ impl Axis {
 }
 
 /// Returns the axes of an array in C order with elements of `size` bytes.
-fn axes(dims: &[u64], size: u32) -> Result<Vec<Axis>> {
+fn axes_in_c_order(dims: &[u64], size: u32) -> Result<Vec<Axis>> {
     let empty = dims.contains(&0);
     let mut stride = u64::from(size);
     let mut axes = Vec::new();
@@ -511,7 +517,7 @@ mod tests {
         assert_eq!(pick("[[8,5,2]]"), pick("[:1:-3]"));
         assert_eq!(pick("[[4,4,4]]").axes[0], Axis::at_stride(3, 0));
         assert!(matches!(
-            pick("[[4,4,3]]").axes[0].places,
+            pick("[[4,4,3]]").axes[0].positions,
             AxisPositions::Listed(_)
         ));
     }

@@ -25,7 +25,7 @@ pub(super) enum SelectorStep {
 /// An index of one dimension. An ellipsis covers all dimensions without an index of their own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum DimensionIndex {
-    At(i64),
+    Integer(i64),
     Slice {
         start: Option<i64>,
         stop: Option<i64>,
@@ -54,7 +54,7 @@ impl Selector {
 
 /// Returns all divisions of `name` into a name that is not empty and a valid selector, the longest
 /// name first.
-pub fn split(name: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+pub fn split_selector(name: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     let places = name.iter().enumerate().rev();
     places
         .filter(|&(at, &byte)| byte == b'[' && at > 0)
@@ -118,7 +118,7 @@ fn parse_quoted(text: &[u8], quote: u8) -> Option<(SelectorStep, &[u8])> {
 }
 
 fn parse_indices(text: &[u8]) -> Option<Vec<DimensionIndex>> {
-    let indices = parts(str::from_utf8(text).ok()?).map(parse_index);
+    let indices = split_indices(str::from_utf8(text).ok()?).map(parse_index);
     let indices: Vec<DimensionIndex> = indices.collect::<Option<_>>()?;
     let ellipses = indices
         .iter()
@@ -130,7 +130,7 @@ fn parse_indices(text: &[u8]) -> Option<Vec<DimensionIndex>> {
 }
 
 /// Returns the texts of the indices, which commas separate. Commas within lists do not separate.
-fn parts(text: &str) -> impl Iterator<Item = &str> {
+fn split_indices(text: &str) -> impl Iterator<Item = &str> {
     let mut in_list = false;
     let parts = without_last_comma(text).split(move |c| {
         in_list = c == '[' || in_list && c != ']';
@@ -154,7 +154,7 @@ fn parse_index(text: &str) -> Option<DimensionIndex> {
     let mut parts = text.split(':').map(str::trim);
     let first = parts.next()?;
     let Some(second) = parts.next() else {
-        return parse_integer(first).map(DimensionIndex::At);
+        return parse_integer(first).map(DimensionIndex::Integer);
     };
     let bound = |text: &str| match text {
         "" => Some(None),
@@ -253,7 +253,7 @@ mod tests {
     #[test]
     fn names_with_brackets_of_their_own() {
         let ways = |name: &'static str| {
-            split(name.as_bytes())
+            split_selector(name.as_bytes())
                 .map(|(name, _)| str::from_utf8(name).unwrap())
                 .collect::<Vec<_>>()
         };

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use crate::model::datatype::StringPadding;
-use crate::model::number::append;
+use crate::model::number::append_formatted;
 use crate::wire::Count;
 
 /// Returns a string's bytes without padding. A space-padded string that was never written contains
@@ -29,7 +29,7 @@ fn without_last(bytes: &[u8], pad: u8) -> &[u8] {
 /// Appends text as a JSON string, quotes included; bytes that are not UTF-8 become `\udcXX`.
 pub fn write_json_text(text: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
-    escape(text, |part| out.extend_from_slice(part));
+    write_escaped(text, |part| out.extend_from_slice(part));
     out.push(b'"');
 }
 
@@ -44,12 +44,12 @@ pub fn json_text(text: &[u8]) -> String {
 /// Returns the length in bytes of a text as a JSON string.
 pub(crate) fn json_length(text: &[u8]) -> usize {
     let mut length = 2_usize; // the quotes
-    escape(text, |part| length = length.plus(part.len()));
+    write_escaped(text, |part| length = length.plus(part.len()));
     length
 }
 
 /// Escapes `text` for JSON and passes the result, without quotes, to `write` in parts.
-fn escape(text: &[u8], mut write: impl FnMut(&[u8])) {
+fn write_escaped(text: &[u8], mut write: impl FnMut(&[u8])) {
     let is_special = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..0x20 | 0x7F);
     for chunk in text.utf8_chunks() {
         for run in chunk.valid().as_bytes().split_inclusive(is_special) {
@@ -65,17 +65,17 @@ fn escape(text: &[u8], mut write: impl FnMut(&[u8])) {
                 b'\n' => write(b"\\n"),
                 b'\r' => write(b"\\r"),
                 b'\t' => write(b"\\t"),
-                &other => write(&unit(0, other)),
+                &other => write(&unicode_escape(0, other)),
             }
         }
         for &byte in chunk.invalid() {
-            write(&unit(0xDC, byte));
+            write(&unicode_escape(0xDC, byte));
         }
     }
 }
 
 /// Returns the JSON escape sequence (`\uXXXX`) of a UTF-16 code unit, given by its two bytes.
-fn unit(high: u8, low: u8) -> [u8; ESCAPE] {
+fn unicode_escape(high: u8, low: u8) -> [u8; MAX_ESCAPE_BYTES] {
     let digit = |half: u8| {
         let digit = char::from_digit(half.into(), 16);
         digit
@@ -106,7 +106,7 @@ pub fn write_json_list<T>(
 #[derive(Debug, Default)]
 pub struct JsonObject {
     members: Vec<u8>,
-    in_lines: bool,
+    has_line_per_member: bool,
 }
 
 impl JsonObject {
@@ -114,18 +114,18 @@ impl JsonObject {
     pub fn with_line_per_member() -> Self {
         JsonObject {
             members: Vec::new(),
-            in_lines: true,
+            has_line_per_member: true,
         }
     }
 
     /// Appends the key `name`. Returns the output buffer, to which the caller must append the value
     /// as JSON.
-    pub fn key(&mut self, name: impl AsRef<[u8]>) -> &mut Vec<u8> {
+    pub fn add_key(&mut self, name: impl AsRef<[u8]>) -> &mut Vec<u8> {
         let out = &mut self.members;
         if !out.is_empty() {
             out.push(b',');
         }
-        match (self.in_lines, out.is_empty()) {
+        match (self.has_line_per_member, out.is_empty()) {
             (true, _) => out.extend_from_slice(b"\n  "),
             (false, false) => out.push(b' '),
             (false, true) => {}
@@ -136,13 +136,13 @@ impl JsonObject {
     }
 
     /// Appends a member with the key `name` whose value is `text`, as a JSON string.
-    pub fn text(&mut self, name: impl AsRef<[u8]>, text: impl AsRef<[u8]>) {
-        write_json_text(text.as_ref(), self.key(name));
+    pub fn add_text(&mut self, name: impl AsRef<[u8]>, text: impl AsRef<[u8]>) {
+        write_json_text(text.as_ref(), self.add_key(name));
     }
 
     /// Appends a member with the key `name` whose value is already JSON.
-    pub fn json(&mut self, name: impl AsRef<[u8]>, value: impl Display) {
-        append(self.key(name), format_args!("{value}"));
+    pub fn add_json(&mut self, name: impl AsRef<[u8]>, value: impl Display) {
+        append_formatted(self.add_key(name), format_args!("{value}"));
     }
 
     /// Returns the length in bytes of the members written so far.
@@ -152,13 +152,13 @@ impl JsonObject {
 
     /// Returns the text of the whole JSON object.
     pub fn finish(self) -> String {
-        let end = if self.in_lines { "\n" } else { "" };
+        let end = if self.has_line_per_member { "\n" } else { "" };
         format!("{{{}{end}}}", String::from_utf8_lossy(&self.members))
     }
 }
 
 /// Length in bytes of the longest escape sequence of one byte in a JSON string.
-pub(crate) const ESCAPE: usize = 6;
+pub(crate) const MAX_ESCAPE_BYTES: usize = 6;
 
 #[cfg(test)]
 mod tests {
@@ -179,13 +179,13 @@ mod tests {
     fn an_object_of_json() {
         assert_eq!(JsonObject::default().finish(), "{}");
         let mut object = JsonObject::default();
-        object.text("a \"b\"", b"caf\xe9");
-        object.json("n", 12);
+        object.add_text("a \"b\"", b"caf\xe9");
+        object.add_json("n", 12);
         assert_eq!(object.finish(), r#"{"a \"b\"": "caf\udce9", "n": 12}"#);
         let mut lines = JsonObject::with_line_per_member();
-        lines.text("a", "b");
-        write_json_list([1, 2], lines.key("l"), |one, out| {
-            append(out, format_args!("{one}"));
+        lines.add_text("a", "b");
+        write_json_list([1, 2], lines.add_key("l"), |one, out| {
+            append_formatted(out, format_args!("{one}"));
         });
         assert_eq!(lines.finish(), "{\n  \"a\": \"b\",\n  \"l\": [1, 2]\n}");
     }

@@ -2,13 +2,13 @@
 //! is faster, because counting a large array examines millions of numbers.
 
 use crate::model::Datatype;
-use crate::model::datatype::{Bits, ByteOrder, Class};
+use crate::model::datatype::{BitRange, ByteOrder, Class};
 use crate::model::number::{FloatValue, ieee_bytes, plain_length};
 use crate::wire::Count;
 
 /// A calculator of text lengths for numbers of one type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TextLength {
+pub struct TextLengthCalculator {
     kind: NumberKind,
     /// Number of bytes of an element: 1, 2, 4 or 8.
     bytes: u32,
@@ -25,7 +25,7 @@ enum NumberKind {
     Float,
 }
 
-impl TextLength {
+impl TextLengthCalculator {
     /// Creates a calculator for elements of `datatype`. Returns `None` unless they are ASDF
     /// booleans, integers of 1, 2, 4 or 8 bytes without padding bits, or IEEE 754 numbers of 4 or 8
     /// bytes.
@@ -37,7 +37,7 @@ impl TextLength {
                 order,
                 signed,
                 bits:
-                    Bits {
+                    BitRange {
                         offset: 0,
                         precision,
                     },
@@ -58,7 +58,7 @@ impl TextLength {
             ByteOrder::Big => true,
             ByteOrder::Vax => return None,
         };
-        matches!(bytes, 1 | 2 | 4 | 8).then_some(TextLength {
+        matches!(bytes, 1 | 2 | 4 | 8).then_some(TextLengthCalculator {
             kind,
             bytes,
             is_big_endian,
@@ -69,34 +69,36 @@ impl TextLength {
     /// the length of the number as JSON. Returns `None` for an element that is too short.
     /// Overwrites `scratch`.
     pub fn length(&self, element: &[u8], as_json: bool, scratch: &mut Vec<u8>) -> Option<usize> {
-        let word = self.word(element)?;
+        let word = self.element_word(element)?;
         let length = match (self.kind, self.bytes) {
             (NumberKind::Boolean, _) if word == 0 => 5,
             (NumberKind::Boolean, _) => 4,
-            (NumberKind::Unsigned, _) => digits(word),
+            (NumberKind::Unsigned, _) => digit_count(word),
             (NumberKind::Signed, bytes) => {
                 let unused = u64::BITS.minus_or_zero(bytes.times(8));
                 let number = word
                     .checked_shl(unused)?
                     .cast_signed()
                     .checked_shr(unused)?;
-                digits(number.unsigned_abs()).plus(usize::from(number < 0))
+                digit_count(number.unsigned_abs()).plus(usize::from(number < 0))
             }
             (NumberKind::Float, 4) => {
                 let number = f32::from_bits(u32::try_from(word).ok()?);
                 let length = plain_length(number, number.into(), 1e6);
-                length.unwrap_or_else(|| written(FloatValue::Single(number), as_json, scratch))
+                length
+                    .unwrap_or_else(|| written_length(FloatValue::Single(number), as_json, scratch))
             }
             (NumberKind::Float, _) => {
                 let number = f64::from_bits(word);
                 let length = plain_length(number, number, 1e16);
-                length.unwrap_or_else(|| written(FloatValue::Double(number), as_json, scratch))
+                length
+                    .unwrap_or_else(|| written_length(FloatValue::Double(number), as_json, scratch))
             }
         };
         Some(length)
     }
 
-    fn word(&self, element: &[u8]) -> Option<u64> {
+    fn element_word(&self, element: &[u8]) -> Option<u64> {
         Some(match (self.bytes, self.is_big_endian) {
             (1, _) => u64::from(*element.first()?),
             (2, false) => u64::from(u16::from_le_bytes(*element.first_chunk()?)),
@@ -110,13 +112,13 @@ impl TextLength {
 }
 
 /// Returns how many decimal digits `number` has.
-fn digits(number: u64) -> usize {
+fn digit_count(number: u64) -> usize {
     let log = number.checked_ilog10().unwrap_or(0);
     usize::try_from(log).unwrap_or(0).plus_one()
 }
 
 /// Writes a number to `scratch` and returns the length in bytes of its text.
-fn written(real: FloatValue, as_json: bool, scratch: &mut Vec<u8>) -> usize {
+fn written_length(real: FloatValue, as_json: bool, scratch: &mut Vec<u8>) -> usize {
     scratch.clear();
     real.write_text(scratch);
     match as_json {
@@ -135,14 +137,14 @@ mod tests {
 
     /// Compares the length with the length of the written text.
     fn check(datatype: &Datatype, elements: &[u8]) {
-        let length = TextLength::from_datatype(datatype).unwrap();
+        let length = TextLengthCalculator::from_datatype(datatype).unwrap();
         let writer = ValueWriter::new(datatype).unwrap();
         let context = TextContext::without_pointers(usize::MAX);
         let mut scratch = Vec::new();
         for element in elements.chunks(writer.size()) {
             let (mut text, mut json) = (Vec::new(), Vec::new());
             writer.text(element, &context, &mut text).unwrap();
-            writer.json(element, &context, &mut json).unwrap();
+            writer.write_json(element, &context, &mut json).unwrap();
             let found = [false, true].map(|json| length.length(element, json, &mut scratch));
             assert_eq!(found, [Some(text.len()), Some(json.len())], "{element:?}");
         }
@@ -211,19 +213,22 @@ mod tests {
 
     #[test]
     fn other_types_are_written() {
-        assert_eq!(TextLength::from_datatype(&int(3)), None);
+        assert_eq!(TextLengthCalculator::from_datatype(&int(3)), None);
         assert_eq!(
-            TextLength::from_datatype(&Datatype::ieee(2, ByteOrder::Little)),
+            TextLengthCalculator::from_datatype(&Datatype::ieee(2, ByteOrder::Little)),
             None
         );
         let partial = Class::Integer {
             order: ByteOrder::Little,
             signed: false,
-            bits: Bits {
+            bits: BitRange {
                 offset: 0,
                 precision: 12,
             },
         };
-        assert_eq!(TextLength::from_datatype(&type_of(2, partial)), None);
+        assert_eq!(
+            TextLengthCalculator::from_datatype(&type_of(2, partial)),
+            None
+        );
     }
 }

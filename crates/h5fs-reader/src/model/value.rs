@@ -26,9 +26,9 @@
 
 use crate::error::Result;
 use crate::model::datatype::Class;
-use crate::model::number::append;
-use crate::model::text::{ESCAPE, json_length, json_text, write_json_text};
-use crate::model::walk::{ElementWalker, Value, ValueSink, address};
+use crate::model::number::append_formatted;
+use crate::model::text::{MAX_ESCAPE_BYTES, json_length, json_text, write_json_text};
+use crate::model::walk::{ElementWalker, Value, ValueSink, address_text};
 use crate::model::{Datatype, Reference};
 use crate::wire::Count;
 
@@ -41,7 +41,7 @@ pub struct ValueWriter {
     /// Whether the text of an element is JSON.
     is_nested: bool,
     /// The writer of each part of a complex number. `None` for elements of another type.
-    part: Option<Box<ValueWriter>>,
+    complex_part: Option<Box<ValueWriter>>,
 }
 
 impl ValueWriter {
@@ -62,7 +62,7 @@ impl ValueWriter {
         Ok(ValueWriter {
             walk,
             is_nested,
-            part,
+            complex_part: part,
         })
     }
 
@@ -78,8 +78,8 @@ impl ValueWriter {
     /// short. The container's error for an invalid pointer. The text that was already appended
     /// stays in `out`.
     pub fn text(&self, element: &[u8], context: &TextContext<'_>, out: &mut Vec<u8>) -> Result<()> {
-        if let Some(part) = &self.part {
-            return part.complex(element, context, out);
+        if let Some(part) = &self.complex_part {
+            return part.write_complex(element, context, out);
         }
         let is_json = self.is_nested;
         let mut text = TextSink {
@@ -87,22 +87,27 @@ impl ValueWriter {
             context,
             out,
         };
-        self.walk.element(element, &mut text)
+        self.walk.walk_element(element, &mut text)
     }
 
     /// Appends an element as JSON on one line.
     ///
     /// # Errors
     /// Fails as [`ValueWriter::text`] does.
-    pub fn json(&self, element: &[u8], context: &TextContext<'_>, out: &mut Vec<u8>) -> Result<()> {
-        self.json_array(element, &[], context, out)
+    pub fn write_json(
+        &self,
+        element: &[u8],
+        context: &TextContext<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        self.write_json_array(element, &[], context, out)
     }
 
     /// Appends elements in C order as JSON on one line, in brackets nested like `dims`.
     ///
     /// # Errors
     /// Fails as [`ValueWriter::text`] does. `Limit` for more elements than can be counted.
-    pub fn json_array(
+    pub fn write_json_array(
         &self,
         elements: &[u8],
         dims: &[u64],
@@ -115,11 +120,16 @@ impl ValueWriter {
             context,
             out,
         };
-        self.walk.list(elements, dims, &mut text)
+        self.walk.walk_list(elements, dims, &mut text)
     }
 
     /// Appends two consecutive elements of the writer's type as a complex number, such as `1+2j`.
-    fn complex(&self, element: &[u8], context: &TextContext<'_>, out: &mut Vec<u8>) -> Result<()> {
+    fn write_complex(
+        &self,
+        element: &[u8],
+        context: &TextContext<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
         let (real, imaginary) = element.split_at(self.size().min(element.len()));
         self.text(real, context, out)?;
         drop_point_zero(out);
@@ -145,7 +155,7 @@ pub fn plain_text(value: Value<'_>, stored: &[u8], context: &TextContext<'_>) ->
         context,
         out: &mut out,
     };
-    text.value(value, stored)?;
+    text.write_value(value, stored)?;
     Ok(out)
 }
 
@@ -165,15 +175,15 @@ impl ValueSink for TextSink<'_> {
         self.out.len()
     }
 
-    fn push(&mut self, text: &str) {
+    fn push_text(&mut self, text: &str) {
         self.out.extend_from_slice(text.as_bytes());
     }
 
-    fn value(&mut self, value: Value<'_>, stored: &[u8]) -> Result<bool> {
+    fn write_value(&mut self, value: Value<'_>, stored: &[u8]) -> Result<bool> {
         let is_json = self.is_json;
         match value {
             Value::Integer(integer) => integer.write(self.out),
-            Value::Real(real) if is_json && real.is_nan() => self.push("null"),
+            Value::Real(real) if is_json && real.is_nan() => self.push_text("null"),
             Value::Real(real) => {
                 let is_quoted = is_json && !real.is_json_number();
                 within_quotes(is_quoted, self.out, |out| real.write_text(out));
@@ -181,12 +191,12 @@ impl ValueSink for TextSink<'_> {
             Value::Bits(pattern, precision) | Value::Time(pattern, precision) => {
                 let digits = usize::from(precision.div_ceil(8)).times(2);
                 within_quotes(is_json, self.out, |out| {
-                    append(out, format_args!("0x{pattern:0digits$x}"));
+                    append_formatted(out, format_args!("0x{pattern:0digits$x}"));
                 });
             }
-            Value::Bool(set) => append(self.out, format_args!("{set}")),
+            Value::Bool(set) => append_formatted(self.out, format_args!("{set}")),
             Value::Text(text) | Value::DateTime(text) => self.text(text)?,
-            Value::Null if is_json => self.push("null"),
+            Value::Null if is_json => self.push_text("null"),
             Value::Null => {}
             Value::Reference(_, target) => self.reference(target)?,
             Value::Bytes => self.bytes(stored)?,
@@ -194,7 +204,7 @@ impl ValueSink for TextSink<'_> {
             Value::EnumMember {
                 name,
                 is_boolean: true,
-            } if is_json => append(self.out, format_args!("{}", name != Some(b"FALSE"))),
+            } if is_json => append_formatted(self.out, format_args!("{}", name != Some(b"FALSE"))),
             Value::EnumMember {
                 name: Some(name), ..
             } => self.text(name)?,
@@ -214,7 +224,7 @@ impl TextSink<'_> {
             return Ok(());
         }
         // Checked before writing, because the escaped text may be much longer than the text.
-        if text.len() > self.context.limit.minus_or_zero(self.out.len()) / ESCAPE {
+        if text.len() > self.context.limit.minus_or_zero(self.out.len()) / MAX_ESCAPE_BYTES {
             self.check(json_length(text))?;
         }
         write_json_text(text, self.out);
@@ -224,10 +234,10 @@ impl TextSink<'_> {
     fn reference(&mut self, target: Reference) -> Result<()> {
         let text = match target {
             Reference::Null => {
-                self.push("null");
+                self.push_text("null");
                 return Ok(());
             }
-            Reference::Dangling(place) => address(place),
+            Reference::Dangling(place) => address_text(place),
             Reference::Object(node) | Reference::Region(node) => self.context.node_path(node)?,
             Reference::Attribute { node, name } => {
                 let path = self.context.node_path(node)?;
@@ -237,7 +247,7 @@ impl TextSink<'_> {
             Reference::External {
                 file,
                 address: place,
-            } => [file, address(place)].join(&b':'),
+            } => [file, address_text(place)].join(&b':'),
         };
         self.text(&text)
     }
@@ -248,7 +258,7 @@ impl TextSink<'_> {
         within_quotes(self.is_json, self.out, |out| {
             out.extend_from_slice(b"0x");
             for byte in bytes {
-                append(out, format_args!("{byte:02x}"));
+                append_formatted(out, format_args!("{byte:02x}"));
             }
         });
         Ok(())

@@ -30,9 +30,9 @@ pub struct TextContext<'a> {
     pub paths: &'a NodePathResolver<'a>,
     /// The maximum length of the output in bytes.
     pub limit: usize,
-    fetched: Cell<u64>,
+    fetched_bytes: Cell<u64>,
     /// The number of elements in all variable-length sequences that were followed so far.
-    followed: Cell<u64>,
+    followed_count: Cell<u64>,
 }
 
 impl<'a> TextContext<'a> {
@@ -47,8 +47,8 @@ impl<'a> TextContext<'a> {
             container: Some(container),
             paths,
             limit,
-            fetched: Cell::new(0),
-            followed: Cell::new(0),
+            fetched_bytes: Cell::new(0),
+            followed_count: Cell::new(0),
         }
     }
 
@@ -58,18 +58,18 @@ impl<'a> TextContext<'a> {
             container: None,
             paths: &|_| Ok(None),
             limit,
-            fetched: Cell::new(0),
-            followed: Cell::new(0),
+            fetched_bytes: Cell::new(0),
+            followed_count: Cell::new(0),
         }
     }
 
     /// Returns the number of elements in all variable-length sequences that were followed so far.
     pub fn followed_elements(&self) -> u64 {
-        self.followed.get()
+        self.followed_count.get()
     }
 
     /// Returns the bytes that a variable-length element points to, or `None` for a null element.
-    fn fetch(&self, element: &[u8], base_size: usize) -> Result<Option<Vec<u8>>> {
+    fn fetch_content(&self, element: &[u8], base_size: usize) -> Result<Option<Vec<u8>>> {
         // Bytes may be padding without text, so the limit of the text alone does not bound them.
         const BYTES_PER_BYTE_OF_TEXT: u64 = 16;
         let Some(container) = self.container else {
@@ -84,15 +84,15 @@ impl<'a> TextContext<'a> {
             let most = limits::TEXT_ELEMENT_BYTES;
             return Err(Error::limit("a variable-length element of a value", most));
         }
-        let fetched = self.fetched.get().plus(length);
-        self.fetched.set(fetched);
+        let fetched = self.fetched_bytes.get().plus(length);
+        self.fetched_bytes.set(fetched);
         if fetched > most {
             return Err(Error::limit("variable-length bytes of a value", most));
         }
         container.read_variable_length(element, base_size, 0..length)
     }
 
-    fn target(&self, kind: ReferenceKind, element: &[u8]) -> Result<Reference> {
+    fn reference_target(&self, kind: ReferenceKind, element: &[u8]) -> Result<Reference> {
         match self.container {
             Some(container) => container.reference(kind, element),
             None => Ok(Reference::Null),
@@ -105,7 +105,7 @@ impl<'a> TextContext<'a> {
     /// Fails if the path cannot be determined now.
     pub fn node_path(&self, node: NodeId) -> Result<Vec<u8>> {
         let path = (self.paths)(node)?;
-        Ok(path.unwrap_or_else(|| address(node.number())))
+        Ok(path.unwrap_or_else(|| address_text(node.number())))
     }
 
     /// Checks that a text of `length` bytes is not too long.
@@ -121,7 +121,7 @@ impl<'a> TextContext<'a> {
 }
 
 /// Returns the text for an address in the file, `@0x…`, for an object without a path.
-pub(super) fn address(address: u64) -> Vec<u8> {
+pub(super) fn address_text(address: u64) -> Vec<u8> {
     format!("@{address:#x}").into_bytes()
 }
 
@@ -171,14 +171,14 @@ pub trait ValueSink {
     fn length(&self) -> usize;
 
     /// Appends brackets, commas, and the keys of maps.
-    fn push(&mut self, text: &str);
+    fn push_text(&mut self, text: &str);
 
     /// Appends a value whose stored bytes are `stored`. Returns `false` to receive the value's
     /// parts instead.
     ///
     /// # Errors
     /// Fails if the value cannot be written as text, or if its text is too long.
-    fn value(&mut self, value: Value<'_>, stored: &[u8]) -> Result<bool>;
+    fn write_value(&mut self, value: Value<'_>, stored: &[u8]) -> Result<bool>;
 
     /// Checks that the text is not too long with `more` bytes.
     ///
@@ -200,7 +200,7 @@ pub struct ElementWalker {
 enum WalkKind {
     /// A class without parts.
     Plain(Class),
-    Instant(Datetime64),
+    Datetime(Datetime64),
     Enumeration {
         base: Box<ElementWalker>,
         /// Stored values with their names, sorted by value without duplicates.
@@ -217,7 +217,7 @@ enum WalkKind {
     },
     Sequence {
         base: Box<ElementWalker>,
-        are_letters: bool,
+        are_byte_strings: bool,
     },
 }
 
@@ -239,20 +239,20 @@ impl ElementWalker {
     /// # Errors
     /// `Limit` for a datatype that is nested too deeply.
     pub fn new(datatype: &Datatype, key: &KeyText<'_>) -> Result<Self> {
-        Self::nested(datatype, key, limits::DATATYPE_DEPTH)
+        Self::new_nested(datatype, key, limits::DATATYPE_DEPTH)
     }
 
-    fn nested(datatype: &Datatype, key: &KeyText<'_>, depth: usize) -> Result<Self> {
+    fn new_nested(datatype: &Datatype, key: &KeyText<'_>, depth: usize) -> Result<Self> {
         let Some(depth) = depth.checked_sub(1) else {
             let most = to_u64(limits::DATATYPE_DEPTH);
             return Err(Error::limit("depth of a datatype", most));
         };
-        let inner = |base: &Datatype| Self::nested(base, key, depth).map(Box::new);
+        let inner = |base: &Datatype| Self::new_nested(base, key, depth).map(Box::new);
         let field = |name: &[u8], offset: u32, datatype: &Datatype| {
             Ok(WalkField {
                 key: key(name),
                 offset: to_usize(offset.into())?,
-                walk: Self::nested(datatype, key, depth)?,
+                walk: Self::new_nested(datatype, key, depth)?,
             })
         };
         let kind = match &datatype.class {
@@ -278,10 +278,10 @@ impl ElementWalker {
             },
             Class::VariableLength(base) => WalkKind::Sequence {
                 base: inner(base)?,
-                are_letters: base.size == 1 && matches!(base.class, Class::String { .. }),
+                are_byte_strings: base.size == 1 && matches!(base.class, Class::String { .. }),
             },
             class => match Datetime64::from_datatype(datatype) {
-                Some(instant) => WalkKind::Instant(instant),
+                Some(instant) => WalkKind::Datetime(instant),
                 None => WalkKind::Plain(class.clone()),
             },
         };
@@ -299,19 +299,19 @@ impl ElementWalker {
     /// # Errors
     /// Fails as `sink` does. `Corrupt` for an element that is too short, the container's error for
     /// an invalid pointer. Values that were already passed stay in the sink.
-    pub fn element(&self, element: &[u8], sink: &mut impl ValueSink) -> Result<()> {
-        let stored = part(element, 0, self.size)?;
+    pub fn walk_element(&self, element: &[u8], sink: &mut impl ValueSink) -> Result<()> {
+        let stored = element_part(element, 0, self.size)?;
         match &self.kind {
-            WalkKind::Plain(class) => plain(class, stored, sink)?,
-            WalkKind::Instant(instant) => {
+            WalkKind::Plain(class) => walk_plain(class, stored, sink)?,
+            WalkKind::Datetime(instant) => {
                 let mut text = Vec::new();
-                let is_there = instant.write(stored, &mut text);
+                let is_there = instant.write_text(stored, &mut text);
                 let value = if is_there {
                     Value::DateTime(&text)
                 } else {
                     Value::Null
                 };
-                sink.value(value, stored)?;
+                sink.write_value(value, stored)?;
             }
             WalkKind::Enumeration {
                 base,
@@ -324,19 +324,25 @@ impl ElementWalker {
                     name: found.map(|(_, name)| name.as_slice()),
                     is_boolean: *is_boolean,
                 };
-                if !sink.value(named, stored)? {
-                    base.element(stored, sink)?;
+                if !sink.write_value(named, stored)? {
+                    base.walk_element(stored, sink)?;
                 }
             }
-            WalkKind::Map { fields, is_complex } => map(fields, *is_complex, stored, sink)?,
-            WalkKind::Array { base, dims } => base.list(stored, dims, sink)?,
-            WalkKind::Sequence { base, are_letters } => {
-                let elements = sink.context().fetch(stored, base.size)?.unwrap_or_default();
-                if !*are_letters || !sink.value(Value::ByteStrings(&elements), stored)? {
+            WalkKind::Map { fields, is_complex } => walk_map(fields, *is_complex, stored, sink)?,
+            WalkKind::Array { base, dims } => base.walk_list(stored, dims, sink)?,
+            WalkKind::Sequence {
+                base,
+                are_byte_strings: are_letters,
+            } => {
+                let elements = sink
+                    .context()
+                    .fetch_content(stored, base.size)?
+                    .unwrap_or_default();
+                if !*are_letters || !sink.write_value(Value::ByteStrings(&elements), stored)? {
                     let count = to_u64(elements.len().checked_div(base.size).unwrap_or(0));
-                    let followed = &sink.context().followed;
+                    let followed = &sink.context().followed_count;
                     followed.set(followed.get().plus(count));
-                    base.list(&elements, &[count], sink)?;
+                    base.walk_list(&elements, &[count], sink)?;
                 }
             }
         }
@@ -347,63 +353,69 @@ impl ElementWalker {
     /// `dims`.
     ///
     /// # Errors
-    /// Fails as [`element`](Self::element) does. `Limit` for more elements than can be counted.
-    pub fn list(&self, elements: &[u8], dims: &[u64], sink: &mut impl ValueSink) -> Result<()> {
+    /// Fails as [`walk_element`](Self::walk_element) does. `Limit` for more elements than can be
+    /// counted.
+    pub fn walk_list(
+        &self,
+        elements: &[u8],
+        dims: &[u64],
+        sink: &mut impl ValueSink,
+    ) -> Result<()> {
         let Some((&count, inner)) = dims.split_first() else {
-            return self.element(elements, sink);
+            return self.walk_element(elements, sink);
         };
         let size = to_usize(product(inner)?)?.times(self.size);
-        sink.push("[");
+        sink.push_text("[");
         for index in 0..to_usize(count)? {
             if index > 0 {
-                sink.push(", ");
+                sink.push_text(", ");
             }
             let start = index.times(size);
-            self.list(part(elements, start, size)?, inner, sink)?;
+            self.walk_list(element_part(elements, start, size)?, inner, sink)?;
         }
-        sink.push("]");
+        sink.push_text("]");
         sink.check(0)
     }
 }
 
 /// Passes an element of a class without parts to `sink`.
-fn plain(class: &Class, stored: &[u8], sink: &mut impl ValueSink) -> Result<()> {
+fn walk_plain(class: &Class, stored: &[u8], sink: &mut impl ValueSink) -> Result<()> {
     let text;
-    let value =
-        match class {
-            &Class::Integer {
-                order,
-                signed,
-                bits,
-            } => number::integer(stored, order, signed, bits).map(Value::Integer),
-            Class::Float(format) => number::float_value(stored, format).map(Value::Real),
-            &Class::Bitfield { order, bits } => number::bits(stored, order, bits)
-                .map(|pattern| Value::Bits(pattern, bits.precision)),
-            &Class::Time { order, bits } => number::bits(stored, order, bits)
-                .map(|pattern| Value::Time(pattern, bits.precision)),
-            Class::Bool => Some(Value::Bool(stored.iter().any(|&byte| byte != 0))),
-            Class::String { padding, .. } => Some(Value::Text(without_padding(stored, *padding))),
-            Class::VariableString { padding, .. } => {
-                text = sink.context().fetch(stored, 1)?;
-                let text = text.as_deref();
-                Some(text.map_or(Value::Null, |text| {
-                    Value::Text(without_padding(text, *padding))
-                }))
-            }
-            Class::Ucs4(order) => {
-                text = Some(utf8(stored, *order));
-                text.as_deref().map(Value::Text)
-            }
-            Class::Reference(kind) => {
-                let target = sink.context().target(*kind, stored)?;
-                Some(Value::Reference(*kind, target))
-            }
-            _ => None,
-        };
-    sink.value(value.unwrap_or(Value::Bytes), stored).map(drop)
+    let value = match class {
+        &Class::Integer {
+            order,
+            signed,
+            bits,
+        } => number::decode_integer(stored, order, signed, bits).map(Value::Integer),
+        Class::Float(format) => number::float_value(stored, format).map(Value::Real),
+        &Class::Bitfield { order, bits } => number::bit_field(stored, order, bits)
+            .map(|pattern| Value::Bits(pattern, bits.precision)),
+        &Class::Time { order, bits } => number::bit_field(stored, order, bits)
+            .map(|pattern| Value::Time(pattern, bits.precision)),
+        Class::Bool => Some(Value::Bool(stored.iter().any(|&byte| byte != 0))),
+        Class::String { padding, .. } => Some(Value::Text(without_padding(stored, *padding))),
+        Class::VariableString { padding, .. } => {
+            text = sink.context().fetch_content(stored, 1)?;
+            let text = text.as_deref();
+            Some(text.map_or(Value::Null, |text| {
+                Value::Text(without_padding(text, *padding))
+            }))
+        }
+        Class::Ucs4(order) => {
+            text = Some(ucs4_to_utf8(stored, *order));
+            text.as_deref().map(Value::Text)
+        }
+        Class::Reference(kind) => {
+            let target = sink.context().reference_target(*kind, stored)?;
+            Some(Value::Reference(*kind, target))
+        }
+        _ => None,
+    };
+    sink.write_value(value.unwrap_or(Value::Bytes), stored)
+        .map(drop)
 }
 
-fn map(
+fn walk_map(
     fields: &[WalkField],
     is_complex: bool,
     stored: &[u8],
@@ -411,20 +423,20 @@ fn map(
 ) -> Result<()> {
     if is_complex
         && let Some(first) = fields.first()
-        && sink.value(Value::Complex(&first.walk), stored)?
+        && sink.write_value(Value::Complex(&first.walk), stored)?
     {
         return Ok(());
     }
-    sink.push("{");
+    sink.push_text("{");
     for (index, field) in fields.iter().enumerate() {
         if index > 0 {
-            sink.push(", ");
+            sink.push_text(", ");
         }
-        sink.push(&field.key);
-        let element = part(stored, field.offset, field.walk.size)?;
-        field.walk.element(element, sink)?;
+        sink.push_text(&field.key);
+        let element = element_part(stored, field.offset, field.walk.size)?;
+        field.walk.walk_element(element, sink)?;
     }
-    sink.push("}");
+    sink.push_text("}");
     Ok(())
 }
 
@@ -451,7 +463,7 @@ fn names_by_value(members: &[(Vec<u8>, Vec<u8>)]) -> Vec<(Vec<u8>, Vec<u8>)> {
 }
 
 /// Returns `size` bytes of `bytes` from `offset` on.
-fn part(bytes: &[u8], offset: usize, size: usize) -> Result<&[u8]> {
+fn element_part(bytes: &[u8], offset: usize, size: usize) -> Result<&[u8]> {
     let end = offset.checked_add(size);
     end.and_then(|end| bytes.get(offset..end))
         .ok_or_else(|| Error::corrupt("element: it is shorter than its datatype", None))
@@ -459,7 +471,7 @@ fn part(bytes: &[u8], offset: usize, size: usize) -> Result<&[u8]> {
 
 /// Converts UCS-4 characters of four bytes each to UTF-8, without padding NULs. An invalid
 /// character becomes U+FFFD.
-fn utf8(stored: &[u8], order: ByteOrder) -> Vec<u8> {
+fn ucs4_to_utf8(stored: &[u8], order: ByteOrder) -> Vec<u8> {
     let units = stored
         .chunks_exact(4)
         .map(|unit| match (order, <[u8; 4]>::try_from(unit)) {

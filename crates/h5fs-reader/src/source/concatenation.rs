@@ -15,22 +15,25 @@ pub struct Concatenation {
 
 #[derive(Debug)]
 struct SourceMember {
-    place: Extent,
+    extent: Extent,
     source: SharedSource,
 }
 
 impl SourceMember {
     /// Returns the part of a range that lies in this member, as an offset in the member and a
     /// length. Returns `None` if they do not overlap.
-    fn part(&self, (at, length): (u64, u64)) -> Option<(u64, u64)> {
-        let part = self.place.intersect(Extent::saturating(at, length));
-        let start = part.start().minus_or_zero(self.place.start());
+    fn overlap(&self, (at, length): (u64, u64)) -> Option<(u64, u64)> {
+        let part = self.extent.intersect(Extent::saturating(at, length));
+        let start = part.start().minus_or_zero(self.extent.start());
         (!part.is_empty()).then_some((start, part.length()))
     }
 
     fn new((start, source): (u64, SharedSource)) -> Result<Self> {
         let place = Extent::new(start, source.length(), "a member file")?;
-        Ok(SourceMember { place, source })
+        Ok(SourceMember {
+            extent: place,
+            source,
+        })
     }
 }
 
@@ -50,10 +53,10 @@ impl Concatenation {
 
     /// Returns the last member that starts at or before the address `at`, and the start address of
     /// the next member, or `u64::MAX` if there is none.
-    fn member(&self, at: u64) -> Result<(&SourceMember, u64)> {
+    fn member_at(&self, at: u64) -> Result<(&SourceMember, u64)> {
         let after = self
             .members
-            .partition_point(|member| member.place.start() <= at);
+            .partition_point(|member| member.extent.start() <= at);
         let member = after
             .checked_sub(1)
             .and_then(|index| self.members.get(index));
@@ -61,26 +64,26 @@ impl Concatenation {
         let before_all = || Error::corrupt("an address before the first member file", at);
         Ok((
             member.ok_or_else(before_all)?,
-            next.map_or(u64::MAX, |next| next.place.start()),
+            next.map_or(u64::MAX, |next| next.extent.start()),
         ))
     }
 }
 
 impl Source for Concatenation {
     fn length(&self) -> u64 {
-        self.members.last().map_or(0, |member| member.place.end())
+        self.members.last().map_or(0, |member| member.extent.end())
     }
 
     fn contiguous_bytes(&self, at: u64) -> u64 {
         let after = self
             .members
-            .partition_point(|member| member.place.start() <= at);
+            .partition_point(|member| member.extent.start() <= at);
         let mut end = at;
         for member in self.members.iter().skip(after.minus_or_zero(1)) {
-            if member.place.start() > end {
+            if member.extent.start() > end {
                 break;
             }
-            end = end.max(member.place.end());
+            end = end.max(member.extent.end());
         }
         end.minus_or_zero(at)
     }
@@ -97,7 +100,7 @@ impl Source for Concatenation {
 
     fn prefetch(&self, ranges: &[(u64, u64)], urgency: Urgency) {
         for member in &self.members {
-            let parts = ranges.iter().filter_map(|&range| member.part(range));
+            let parts = ranges.iter().filter_map(|&range| member.overlap(range));
             let parts: Vec<_> = parts.collect();
             if !parts.is_empty() {
                 member.source.prefetch(&parts, urgency);
@@ -107,7 +110,7 @@ impl Source for Concatenation {
 
     fn is_available(&self, at: u64, length: u64) -> bool {
         let has = |member: &SourceMember| {
-            let part = member.part((at, length));
+            let part = member.overlap((at, length));
             part.is_none_or(|(at, length)| member.source.is_available(at, length))
         };
         self.members.iter().all(has)
@@ -119,11 +122,11 @@ impl Source for Concatenation {
         Extent::new(at, to_u64(buffer.len()), "a read")?;
         let (mut at, mut rest) = (at, buffer);
         while !rest.is_empty() {
-            let (member, next) = self.member(at)?;
+            let (member, next) = self.member_at(at)?;
             let here = to_usize(next.minus_or_zero(at).min(to_u64(rest.len())))?;
             let (part, after) = rest.split_at_mut(here);
             member.source.read_cancellable(
-                at.minus_or_zero(member.place.start()),
+                at.minus_or_zero(member.extent.start()),
                 part,
                 is_wanted,
             )?;

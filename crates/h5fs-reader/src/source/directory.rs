@@ -101,7 +101,7 @@ pub trait Directory: Send + Sync + fmt::Debug {
 
     /// Returns the total size and the free space, in bytes, of the filesystem that contains the
     /// directory. Returns zeros if they are unknown.
-    fn capacity(&self) -> (u64, u64) {
+    fn total_and_free_bytes(&self) -> (u64, u64) {
         (0, 0)
     }
 
@@ -181,15 +181,15 @@ impl OpenContent {
     }
 
     /// Converts the content like [`into_source`](Self::into_source). The source counts as changed
-    /// only when the file's size or times change, see [`FileSource::with_state_by_times`].
+    /// only when the file's size or times change, see [`FileSource::ignoring_recent_writes`].
     ///
     /// # Errors
     /// Fails as [`into_source`](Self::into_source) does.
-    pub fn into_source_by_times(self, path: &Path) -> Result<SharedOpenSource> {
+    pub fn into_source_ignoring_recent_writes(self, path: &Path) -> Result<SharedOpenSource> {
         match self {
             OpenContent::File(file) => {
                 let source = FileSource::from_file(file, path, None)?;
-                Ok(Arc::new(source.with_state_by_times()))
+                Ok(Arc::new(source.ignoring_recent_writes()))
             }
             OpenContent::Object(object) => Ok(object),
         }

@@ -94,8 +94,8 @@ impl Identity {
     /// unknown.
     pub fn age(&self) -> Option<Duration> {
         match self {
-            Identity::File(fingerprint) => since(fingerprint.modified),
-            Identity::Object(object) => since((object.state.modified, 0)),
+            Identity::File(fingerprint) => elapsed_since(fingerprint.modified),
+            Identity::Object(object) => elapsed_since((object.state.modified, 0)),
             Identity::Directory(_) => None,
         }
     }
@@ -122,11 +122,11 @@ impl Fingerprint {
     /// future. The modification time is not used, because a program that copies a file may set it
     /// back.
     pub(crate) fn time_since_change(&self) -> Option<Duration> {
-        since(self.changed)
+        elapsed_since(self.changed)
     }
 }
 
-fn since((seconds, nanoseconds): (i64, i64)) -> Option<Duration> {
+fn elapsed_since((seconds, nanoseconds): (i64, i64)) -> Option<Duration> {
     let seconds = Duration::from_secs(u64::try_from(seconds).ok()?);
     let nanoseconds = Duration::from_nanos(u64::try_from(nanoseconds).ok()?);
     let then = SystemTime::UNIX_EPOCH.checked_add(seconds.checked_add(nanoseconds)?)?;

@@ -55,16 +55,16 @@ pub enum Scheme {
 }
 
 /// The URL schemes of Azure Data Lake, which shows the same storage as a filesystem.
-const ABFS: [&str; 2] = ["abfs://", "abfss://"];
+const DATA_LAKE_PREFIXES: [&str; 2] = ["abfs://", "abfss://"];
 
 /// Host suffixes of Azure storage accounts, after the account's name.
-const ACCOUNTS: [&str; 2] = [".dfs.core.windows.net", ".blob.core.windows.net"];
+const AZURE_HOST_SUFFIXES: [&str; 2] = [".dfs.core.windows.net", ".blob.core.windows.net"];
 
 /// The URL scheme of Hugging Face datasets, whose files are web pages.
-const DATASETS: &str = "hf://";
+const HUGGING_FACE_PREFIX: &str = "hf://";
 
 /// The federation of `osdf://` URLs.
-const OSDF: &str = "osg-htc.org";
+const OSDF_FEDERATION: &str = "osg-htc.org";
 
 /// The URL of an object, or of all objects with a prefix.
 #[derive(Clone, PartialEq, Eq)]
@@ -168,11 +168,11 @@ impl Scheme {
         (Scheme::S3, "s3://"),
         (Scheme::Google, "gs://"),
         (Scheme::Azure, "az://"),
-        (Scheme::Azure, ABFS[0]),
-        (Scheme::Azure, ABFS[1]),
+        (Scheme::Azure, DATA_LAKE_PREFIXES[0]),
+        (Scheme::Azure, DATA_LAKE_PREFIXES[1]),
         (Scheme::Http, "http://"),
         (Scheme::Https, "https://"),
-        (Scheme::Https, DATASETS),
+        (Scheme::Https, HUGGING_FACE_PREFIX),
         (Scheme::Pelican, "pelican://"),
         (Scheme::Pelican, "osdf://"),
     ];
@@ -215,15 +215,16 @@ impl Url {
                 "a URL may have at most {} bytes",
                 limits::URL_BYTES
             )),
-            false if ABFS.contains(&prefix) => Self::parse_data_lake(rest),
+            false if DATA_LAKE_PREFIXES.contains(&prefix) => Self::parse_data_lake(rest),
             false if scheme == Scheme::Azure => Self::parse_blob(rest),
-            false if prefix == DATASETS => {
+            false if prefix == HUGGING_FACE_PREFIX => {
                 dataset::web_page_url(rest).and_then(|page| Self::parse_web_page(scheme, &page))
             }
             false if scheme.has_keys() => Self::parse_object(scheme, rest),
-            false if prefix == "osdf://" => {
-                Self::parse_web_page(scheme, &format!("{OSDF}/{}", rest.trim_start_matches('/')))
-            }
+            false if prefix == "osdf://" => Self::parse_web_page(
+                scheme,
+                &format!("{OSDF_FEDERATION}/{}", rest.trim_start_matches('/')),
+            ),
             false => Self::parse_web_page(scheme, rest),
         };
         Some(parsed.map_err(Error::Usage))
@@ -298,7 +299,7 @@ impl Url {
     fn parse_data_lake(rest: &str) -> std::result::Result<Self, String> {
         let (authority, key) = rest.split_once('/').unwrap_or((rest, ""));
         let account = |host: &str| {
-            let mut ends = ACCOUNTS.iter();
+            let mut ends = AZURE_HOST_SUFFIXES.iter();
             ends.find_map(|end| host.strip_suffix(end).map(str::to_owned))
         };
         let (container, host) = authority.split_once('@').unwrap_or_default();

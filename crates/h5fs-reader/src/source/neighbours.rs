@@ -73,7 +73,7 @@ impl FileLocation {
 type RawFiles = Arc<Mutex<LruCache<(Arc<[FileLocation]>, Vec<u8>), Arc<Neighbour>>>>;
 
 /// Returns an empty cache of raw files.
-fn no_raw_files() -> RawFiles {
+fn empty_raw_file_cache() -> RawFiles {
     Arc::new(Mutex::new(LruCache::sparse(max_open_files(OPEN_RAW_FILES))))
 }
 
@@ -129,7 +129,7 @@ impl Neighbours {
             root,
             readers,
             is_strict: false,
-            raw_files: no_raw_files(),
+            raw_files: empty_raw_file_cache(),
             states: Arc::default(),
         }
     }
@@ -167,7 +167,7 @@ impl Neighbours {
             locations: Arc::new([]),
             readers: Readers::Owner,
             is_strict: false,
-            raw_files: no_raw_files(),
+            raw_files: empty_raw_file_cache(),
             states: Arc::default(),
         }
     }
@@ -188,7 +188,7 @@ impl Neighbours {
     pub fn for_neighbour(&self, located: &Path, real: &Path, readers: Readers) -> Self {
         Neighbours {
             readers,
-            raw_files: no_raw_files(),
+            raw_files: empty_raw_file_cache(),
             states: NeighbourStates::with_watcher(self.root.changes().cloned()),
             ..self.for_part(located, real)
         }
@@ -269,7 +269,7 @@ impl Neighbours {
             self.states.mark_unwatched();
             return Ok(None);
         };
-        let real = self.root.real(&path, &neighbour.opened())?;
+        let real = self.root.real_path(&path, &neighbour.opened())?;
         let part = self.for_part(&self.root.resolve_parent(&path)?, &real);
         Ok(Some((neighbour, part)))
     }
@@ -286,7 +286,7 @@ impl Neighbours {
             return Ok(None);
         };
         if self.readers != Readers::Owner {
-            let real = self.root.real(&path, &file.opened_identity())?;
+            let real = self.root.real_path(&path, &file.opened_identity())?;
             let way = self.root.directory_audiences(&real);
             if !self.readers.may_read(way, || file.audience())? {
                 return Err(unshared_file_error(&path));
@@ -375,7 +375,7 @@ impl Neighbours {
     /// # Errors
     /// Fails as [`locate`](Self::locate) does.
     pub fn locate_by_relative_name(&self, name: &[u8], is_wanted: &IsWanted<'_>) -> LocateResult {
-        let Some(name) = self.path(name)? else {
+        let Some(name) = self.allowed_path(name)? else {
             return Ok(None);
         };
         let found = self.root.open_next_to_source(name, is_wanted)?;
@@ -389,7 +389,7 @@ impl Neighbours {
         let failed = |error| OpenRefusal::Failed(path.clone(), error);
         let real = self
             .root
-            .real(&path, &file.opened_identity())
+            .real_path(&path, &file.opened_identity())
             .map_err(failed)?;
         let named = self.root.resolve_parent(&path).map_err(failed)?;
         let way = match self.readers {
@@ -412,7 +412,10 @@ impl Neighbours {
     }
 
     /// Converts `name` to a path. Returns `None` if a file cannot have that name.
-    fn path<'a>(&self, name: &'a [u8]) -> std::result::Result<Option<&'a Path>, OpenRefusal> {
+    fn allowed_path<'a>(
+        &self,
+        name: &'a [u8],
+    ) -> std::result::Result<Option<&'a Path>, OpenRefusal> {
         let bytes = |path: &Path| path.as_os_str().len().plus_one();
         let bases = self.locations.iter().map(|location| bytes(&location.base));
         let taken = bytes(self.root.path()).plus(bases.max().unwrap_or(0));
@@ -445,7 +448,7 @@ impl Neighbours {
             let failed = |error| OpenRefusal::Failed(path.to_path_buf(), error);
             missed(path).map_err(failed)
         };
-        let Some(name) = self.path(name)? else {
+        let Some(name) = self.allowed_path(name)? else {
             return Ok(None);
         };
         let (itself, beside) = if name.is_absolute() {
@@ -499,13 +502,13 @@ mod tests {
             Readers::Owner,
         );
         assert!(own.open(b"later", &|| true).unwrap().is_none());
-        assert!(own.states().is_settled());
+        assert!(own.states().can_notice_every_change());
         assert!(
             own.open_with_neighbours(b"later", &|| true)
                 .unwrap()
                 .is_none()
         );
-        assert!(!own.states().is_settled());
+        assert!(!own.states().can_notice_every_change());
     }
 
     /// Creates files where an absolute name was searched without success: at the name itself, and

@@ -28,7 +28,7 @@ impl Patch {
 
     /// Returns the range in the source below that stores the patch's bytes within `wanted`, a range
     /// of the overlay.
-    fn part(&self, wanted: Extent) -> Extent {
+    fn stored_part(&self, wanted: Extent) -> Extent {
         let part = self.at.intersect(wanted);
         let skipped = part.start().minus_or_zero(self.at.start());
         self.from.skip(skipped).first(part.length())
@@ -92,7 +92,7 @@ impl Overlay {
         let own = wanted.intersect(Extent::from_range(0, self.below.length()));
         let parts = self
             .overlapping_patches(wanted)
-            .map(move |patch| patch.part(wanted));
+            .map(move |patch| patch.stored_part(wanted));
         let all = (!own.is_empty()).then_some(own).into_iter().chain(parts);
         all.map(|part| (part.start(), part.length()))
     }
@@ -105,7 +105,7 @@ impl Overlay {
         buffer: &mut [u8],
         is_wanted: &IsWanted<'_>,
     ) -> Result<()> {
-        let from = patch.part(wanted);
+        let from = patch.stored_part(wanted);
         let start = to_usize(patch.at.start().minus_or_zero(wanted.start()))?;
         let part = buffer.get_mut(start..).unwrap_or_default();
         let part = part.get_mut(..to_usize(from.length())?).unwrap_or_default();

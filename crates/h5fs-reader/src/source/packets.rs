@@ -9,7 +9,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 ///
 /// # Errors
 /// Fails if the system cannot create more sockets.
-pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
+pub fn socket_pair() -> io::Result<(OwnedFd, OwnedFd)> {
     let (domain, kind) = (AddressFamily::UNIX, SocketType::SEQPACKET);
     Ok(socketpair(domain, kind, SocketFlags::CLOEXEC, None)?)
 }

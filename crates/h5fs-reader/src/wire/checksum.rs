@@ -7,15 +7,15 @@ use crate::wire::Count;
 
 /// Returns the lookup3 hash of `bytes`, from the initial value 0.
 pub fn lookup3(bytes: &[u8]) -> u32 {
-    let mut words = Words::new(bytes.len());
+    let mut words = HashState::new(bytes.len());
     let last = words.mix_all_but_last(bytes);
     words.finish(last)
 }
 
 /// Returns the lookup3 hash of `bytes`, with zeros in place of the four bytes from index `place`
 /// on. Used for a block that contains its own checksum there.
-pub(crate) fn lookup3_zeroing(bytes: &[u8], place: usize) -> u32 {
-    let mut words = Words::new(bytes.len());
+pub(crate) fn lookup3_with_zeros(bytes: &[u8], place: usize) -> u32 {
+    let mut words = HashState::new(bytes.len());
     // The first bytes, in whole blocks, that contain the four bytes at `place`. They are copied and
     // mixed in before the other bytes.
     let front = place.plus(4).next_multiple_of(BLOCK);
@@ -36,14 +36,14 @@ pub(crate) fn lookup3_zeroing(bytes: &[u8], place: usize) -> u32 {
 const BLOCK: usize = 12;
 
 /// The three words of the hash's internal state.
-struct Words(u32, u32, u32);
+struct HashState(u32, u32, u32);
 
-impl Words {
+impl HashState {
     fn new(length: usize) -> Self {
         // The algorithm takes the length modulo 2^32.
         let length = u32::try_from(length & 0xffff_ffff).unwrap_or(0);
         let start = 0xdead_beef_u32.wrapping_add(length);
-        Words(start, start, start)
+        HashState(start, start, start)
     }
 
     /// Mixes all blocks of twelve bytes into the state, except the last block, which is returned.
@@ -62,7 +62,7 @@ impl Words {
 
     fn mix_block(&mut self, block: &[u8]) {
         self.add(block);
-        let Words(a, b, c) = self;
+        let HashState(a, b, c) = self;
         mix(a, b, c);
     }
 
@@ -83,7 +83,7 @@ impl Words {
     fn finish(mut self, last: &[u8]) -> u32 {
         if !last.is_empty() {
             self.add(last);
-            let Words(a, b, c) = &mut self;
+            let HashState(a, b, c) = &mut self;
             finish(a, b, c);
         }
         self.2
@@ -132,7 +132,7 @@ mod tests {
         };
         for (place, length) in [(0, 4), (8, 12), (8, 13), (10, 24), (10, 25), (3, 100)] {
             let bytes: Vec<u8> = (1..=length).collect();
-            assert_eq!(lookup3_zeroing(&bytes, place), zeros_at(place, length));
+            assert_eq!(lookup3_with_zeros(&bytes, place), zeros_at(place, length));
         }
     }
 }

@@ -36,7 +36,7 @@ pub(super) fn complete(mut command: Command, words: &[OsString]) -> Completions 
         named.unwrap_or(&command),
         &before[usize::from(named.is_some())..],
     );
-    let mut found = line.end(current.as_bytes());
+    let mut found = line.complete_word(current.as_bytes());
     if before.is_empty() {
         let commands = command
             .get_subcommands()
@@ -66,7 +66,7 @@ struct TypedLine<'a> {
     /// The option that takes the word to complete as its value.
     awaits_value: Option<&'a Arg>,
     /// Whether `--` has ended the options.
-    is_over: bool,
+    has_ended_options: bool,
 }
 
 impl<'a> TypedLine<'a> {
@@ -75,14 +75,14 @@ impl<'a> TypedLine<'a> {
             command,
             operands: Vec::new(),
             awaits_value: None,
-            is_over: false,
+            has_ended_options: false,
         };
         for word in words {
             match word.as_bytes() {
                 _ if line.awaits_value.take().is_some() => {}
-                b"--" if !line.is_over => line.is_over = true,
-                [b'-', flags @ ..] if !flags.is_empty() && !line.is_over => {
-                    line.awaits_value = line.left_open(flags);
+                b"--" if !line.has_ended_options => line.has_ended_options = true,
+                [b'-', flags @ ..] if !flags.is_empty() && !line.has_ended_options => {
+                    line.awaits_value = line.option_awaiting_value(flags);
                 }
                 _ => line.operands.push(word),
             }
@@ -92,9 +92,11 @@ impl<'a> TypedLine<'a> {
 
     /// Returns the option that takes the next word as its value, if the last word is `-` followed
     /// by `flags`.
-    fn left_open(&self, flags: &[u8]) -> Option<&'a Arg> {
+    fn option_awaiting_value(&self, flags: &[u8]) -> Option<&'a Arg> {
         if let Some(name) = flags.strip_prefix(b"-") {
-            return self.long(name).filter(|option| takes_value(option));
+            return self
+                .find_long_option(name)
+                .filter(|option| takes_value(option));
         }
         let text = str::from_utf8(flags).ok()?;
         let mut letters = text.chars();
@@ -106,7 +108,7 @@ impl<'a> TypedLine<'a> {
         option.filter(|_| letters.next().is_none())
     }
 
-    fn long(&self, name: &[u8]) -> Option<&'a Arg> {
+    fn find_long_option(&self, name: &[u8]) -> Option<&'a Arg> {
         let mut options = self.command.get_arguments();
         options.find(|option| {
             option
@@ -116,23 +118,25 @@ impl<'a> TypedLine<'a> {
     }
 
     /// Returns the words that start with `current` and can follow the typed words.
-    fn end(&self, current: &[u8]) -> Completions {
+    fn complete_word(&self, current: &[u8]) -> Completions {
         if let Some(option) = self.awaits_value {
-            return values(option, b"", current);
+            return complete_value(option, b"", current);
         }
         match current {
-            [b'-', b'-', name @ ..] if !self.is_over && name.contains(&b'=') => {
+            [b'-', b'-', name @ ..] if !self.has_ended_options && name.contains(&b'=') => {
                 let equals = current.iter().position(|&byte| byte == b'=').unwrap_or(0);
                 let (flag, value) = current.split_at(equals + 1);
-                let option = self.long(&flag[2..equals]);
-                option.map_or_else(Completions::default, |option| values(option, flag, value))
+                let option = self.find_long_option(&flag[2..equals]);
+                option.map_or_else(Completions::default, |option| {
+                    complete_value(option, flag, value)
+                })
             }
-            [b'-', ..] if !self.is_over => self.options(),
-            _ => self.operand(current),
+            [b'-', ..] if !self.has_ended_options => self.complete_option(),
+            _ => self.complete_operand(current),
         }
     }
 
-    fn options(&self) -> Completions {
+    fn complete_option(&self) -> Completions {
         let shown = self
             .command
             .get_arguments()
@@ -150,7 +154,7 @@ impl<'a> TypedLine<'a> {
         }
     }
 
-    fn operand(&self, current: &[u8]) -> Completions {
+    fn complete_operand(&self, current: &[u8]) -> Completions {
         let has_paths = self
             .command
             .get_positionals()
@@ -190,11 +194,11 @@ fn takes_value(option: &Arg) -> bool {
 
 /// Returns the values of an option that start with `current`. Each value is preceded by the text
 /// `flag`.
-fn values(option: &Arg, flag: &[u8], current: &[u8]) -> Completions {
+fn complete_value(option: &Arg, flag: &[u8], current: &[u8]) -> Completions {
     let name = option.get_value_names().and_then(|names| names.first());
     if option.get_id() == "words" {
         return Completions {
-            candidates: words(flag, current),
+            candidates: complete_option_words(flag, current),
             with_files: false,
         };
     }
@@ -217,7 +221,7 @@ fn prefixed(before: &[u8], text: &str) -> Candidate {
 
 /// Returns the words of `-o` that can replace the last word in `current`. Each word is preceded by
 /// `flag` and the earlier words of `current`.
-fn words(flag: &[u8], current: &[u8]) -> Vec<Candidate> {
+fn complete_option_words(flag: &[u8], current: &[u8]) -> Vec<Candidate> {
     let last = current
         .iter()
         .rposition(|&byte| byte == b',')

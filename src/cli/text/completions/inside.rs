@@ -12,15 +12,15 @@ use h5fs_reader::source::location::Location;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 /// Maximum time for which a completion waits for the names in a source.
-const PATIENCE: Duration = Duration::from_secs(2);
+const LIST_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Maximum length of the list of names, in bytes.
-const MOST: usize = 1 << 20;
+const MAX_LIST_BYTES: usize = 1 << 20;
 
 /// Returns the paths in `source` that start with `typed`. Directories end with a slash. Returns an
 /// empty vector if the source is remote, cannot be listed, or cannot be listed in time.
 pub(super) fn complete_path(source: &OsStr, typed: &[u8]) -> Vec<Vec<u8>> {
-    let Some(source) = local(source) else {
+    let Some(source) = local_source(source) else {
         return Vec::new();
     };
     let end = typed
@@ -28,7 +28,7 @@ pub(super) fn complete_path(source: &OsStr, typed: &[u8]) -> Vec<Vec<u8>> {
         .rposition(|&byte| byte == b'/')
         .map_or(0, |slash| slash + 1);
     let (directory, name) = typed.split_at(end);
-    let listed = listed(&source, directory, name.starts_with(b".")).unwrap_or_default();
+    let listed = list_names(&source, directory, name.starts_with(b".")).unwrap_or_default();
     let names = listed
         .split(|&byte| byte == b'\n')
         .filter(|found| !found.is_empty() && found.starts_with(name));
@@ -37,7 +37,7 @@ pub(super) fn complete_path(source: &OsStr, typed: &[u8]) -> Vec<Vec<u8>> {
 
 /// Returns the path of a source that is a file or directory on this machine, or `None` for any
 /// other source.
-fn local(source: &OsStr) -> Option<PathBuf> {
+fn local_source(source: &OsStr) -> Option<PathBuf> {
     let Ok(Location::Path(path)) = Location::parse(source.to_owned()) else {
         return None;
     };
@@ -51,7 +51,7 @@ fn local(source: &OsStr) -> Option<PathBuf> {
 
 /// Returns the output of `h5fs ls` for a directory in `source`, or `None` if the output does not
 /// arrive in time or is too long.
-fn listed(source: &Path, directory: &[u8], with_hidden: bool) -> Option<Vec<u8>> {
+fn list_names(source: &Path, directory: &[u8], with_hidden: bool) -> Option<Vec<u8>> {
     let mut command = Command::new(std::env::current_exe().ok()?);
     command.args(["ls", "--quiet", "--slash", "--one"]);
     command.args(with_hidden.then_some("--all"));
@@ -65,7 +65,7 @@ fn listed(source: &Path, directory: &[u8], with_hidden: bool) -> Option<Vec<u8>>
         .stderr(Stdio::null());
     let mut child = command.spawn().ok()?;
     let output = child.stdout.take();
-    let text = output.and_then(|output| read_until(output, Instant::now() + PATIENCE));
+    let text = output.and_then(|output| read_before(output, Instant::now() + LIST_TIMEOUT));
     kill(&mut child);
     text
 }
@@ -76,7 +76,7 @@ fn kill(child: &mut Child) {
 }
 
 /// Reads the output of a process to its end. Returns `None` if the deadline passes before.
-fn read_until(mut output: ChildStdout, deadline: Instant) -> Option<Vec<u8>> {
+fn read_before(mut output: ChildStdout, deadline: Instant) -> Option<Vec<u8>> {
     let mut text = Vec::new();
     let mut piece = [0; 1 << 14];
     loop {
@@ -88,7 +88,7 @@ fn read_until(mut output: ChildStdout, deadline: Instant) -> Option<Vec<u8>> {
         }
         match output.read(&mut piece).ok()? {
             0 => return Some(text),
-            length if text.len() + length <= MOST => text.extend(&piece[..length]),
+            length if text.len() + length <= MAX_LIST_BYTES => text.extend(&piece[..length]),
             _ => return None,
         }
     }

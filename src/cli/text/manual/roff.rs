@@ -9,7 +9,7 @@ use std::iter::Peekable;
 use std::str::Lines;
 
 /// Maximum length of a line in bytes without a warning from mandoc.
-const WIDTH: usize = 79;
+const MAX_LINE_BYTES: usize = 79;
 
 /// Converts a text to roff. `made` returns the roff that replaces each `{name}`.
 pub(super) fn from_text(text: &str, made: impl Fn(&str) -> String) -> String {
@@ -60,21 +60,21 @@ pub(super) struct RoffPage {
 
 impl RoffPage {
     pub(super) fn heading(&mut self, macro_name: &str, text: &str) {
-        self.line(&format!(".{macro_name} \"{}\"", inline(text)));
+        self.line(&format!(".{macro_name} \"{}\"", inline_to_roff(text)));
         self.is_below_heading = true;
     }
 
     /// Adds a term and its description, both with markup.
     pub(super) fn item(&mut self, term: &str, body: &str) {
         self.line(".TP");
-        self.line(&inline(term));
-        self.filled(body);
+        self.line(&inline_to_roff(term));
+        self.add_filled(body);
         self.is_below_heading = false;
     }
 
     pub(super) fn paragraph(&mut self, text: &str) {
         self.begin_paragraph();
-        self.filled(text);
+        self.add_filled(text);
     }
 
     fn example<'a>(&mut self, first: &'a str, rest: impl Iterator<Item = &'a str>) {
@@ -92,7 +92,7 @@ impl RoffPage {
     pub(super) fn lines(&mut self, lines: &[String]) {
         let lines: Vec<String> = lines
             .iter()
-            .map(|line| escape_request(inline(line)))
+            .map(|line| escape_request(inline_to_roff(line)))
             .collect();
         self.line(&lines.join("\n.br\n"));
     }
@@ -114,12 +114,12 @@ impl RoffPage {
         self.roff.push('\n');
     }
 
-    /// Adds a text, wrapped to lines of at most [`WIDTH`] bytes.
-    fn filled(&mut self, text: &str) {
-        let text = inline(text);
+    /// Adds a text, wrapped to lines of at most [`MAX_LINE_BYTES`] bytes.
+    fn add_filled(&mut self, text: &str) {
+        let text = inline_to_roff(text);
         let mut line = String::new();
         for word in text.split_whitespace() {
-            if !line.is_empty() && width(&line) + 1 + width(word) > WIDTH {
+            if !line.is_empty() && mandoc_width(&line) + 1 + mandoc_width(word) > MAX_LINE_BYTES {
                 self.line(&escape_request(std::mem::take(&mut line)));
             }
             if !line.is_empty() {
@@ -133,7 +133,7 @@ impl RoffPage {
 
 /// Returns the length of a text in bytes as mandoc counts it: a non-ASCII character counts as an
 /// escape such as `\[u2026]`.
-fn width(text: &str) -> usize {
+fn mandoc_width(text: &str) -> usize {
     let widths = text
         .chars()
         .map(|character| if character.is_ascii() { 1 } else { 8 });
@@ -141,7 +141,7 @@ fn width(text: &str) -> usize {
 }
 
 /// Converts a text with markup to roff.
-pub(super) fn inline(text: &str) -> String {
+pub(super) fn inline_to_roff(text: &str) -> String {
     let mut roff = String::new();
     for (index, piece) in text.trim().split('`').enumerate() {
         let is_typed = index % 2 == 1;
@@ -200,7 +200,10 @@ mod tests {
     fn lines_are_short() {
         let text = "a-word's `~` ".repeat(40);
         let roff = from_text(&text, str::to_owned);
-        assert!(roff.lines().all(|line| line.len() <= WIDTH), "{roff}");
+        assert!(
+            roff.lines().all(|line| line.len() <= MAX_LINE_BYTES),
+            "{roff}"
+        );
         assert!(roff.lines().count() > 5);
     }
 }

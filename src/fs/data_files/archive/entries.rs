@@ -32,11 +32,11 @@ pub(super) const JOINED: u64 = 7;
 pub(super) const JOINED_STORE: u64 = 8;
 
 /// Highest inode number of the entries that exist in every archive.
-const LAST: u64 = JOINED_STORE;
+const LAST_FIXED: u64 = JOINED_STORE;
 
 /// The bit that is set in the inode numbers of files and directories of the archive, and clear in
 /// those of inodes within data files.
-const ENTRY: u64 = 1 << 63;
+const ENTRY_BIT: u64 = 1 << 63;
 
 /// The type of a file or directory of an archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,9 +77,9 @@ pub(super) struct EntryProperties {
     /// directory of objects.
     pub(super) is_original: bool,
     /// A hash of the state of the file for which `kind` was determined.
-    pub(super) state: u32,
+    pub(super) state_hash: u32,
     /// Inode number of the file in the filesystem that contains it, not in the mount.
-    pub(super) file: u64,
+    pub(super) file_ino: u64,
 }
 
 /// The files and directories of an archive with lookups that the kernel has not released.
@@ -91,27 +91,27 @@ pub(super) struct KnownEntries {
 /// Returns whether `ino` is the inode number of a file or directory of the archive, not of an inode
 /// within a data file. Entries that exist in every archive count too.
 pub(super) fn is_entry(ino: u64) -> bool {
-    ino & ENTRY != 0 || ino <= LAST
+    ino & ENTRY_BIT != 0 || ino <= LAST_FIXED
 }
 
 /// Returns the inode number of `name` in the directory `parent`: an FNV-1a hash.
 /// [`KnownEntries::add_lookup`] resolves collisions.
 pub(super) fn entry_number(parent: u64, name: &[u8]) -> u64 {
-    hash(parent, name) | ENTRY
+    hash(parent, name) | ENTRY_BIT
 }
 
 /// Returns the inode number in the mount for the inode `local` of the data file `entry`. The caller
 /// resolves collisions with other inodes.
 pub(super) fn member_inode_number(entry: u64, local: u64) -> u64 {
-    let hashed = hash(entry, &local.to_le_bytes()) & !ENTRY;
-    hashed.max(LAST + 1)
+    let hashed = hash(entry, &local.to_le_bytes()) & !ENTRY_BIT;
+    hashed.max(LAST_FIXED + 1)
 }
 
 /// Returns the inode number to try next if `ino` belongs to another entry with the same hash.
 pub(super) fn next_number(ino: u64) -> u64 {
-    match ino & ENTRY {
-        0 => (ino.wrapping_add(1) & !ENTRY).max(LAST + 1),
-        _ => ino.wrapping_add(1) | ENTRY,
+    match ino & ENTRY_BIT {
+        0 => (ino.wrapping_add(1) & !ENTRY_BIT).max(LAST_FIXED + 1),
+        _ => ino.wrapping_add(1) | ENTRY_BIT,
     }
 }
 
@@ -192,8 +192,8 @@ pub(super) fn joined_properties(parent: u64) -> EntryProperties {
         parent,
         kind: EntryKind::Joined,
         is_original: false,
-        state: 0,
-        file: 0,
+        state_hash: 0,
+        file_ino: 0,
     }
 }
 
@@ -207,8 +207,8 @@ fn properties_and_name(
         parent,
         kind: EntryKind::Directory,
         is_original,
-        state: 0,
-        file: 0,
+        state_hash: 0,
+        file_ino: 0,
     };
     match ino {
         ROOT => Some((fixed(ROOT, false), b"")),
@@ -228,8 +228,8 @@ mod tests {
             parent,
             kind: EntryKind::File,
             is_original: false,
-            state: 0,
-            file: 0,
+            state_hash: 0,
+            file_ino: 0,
         }
     }
 

@@ -58,8 +58,8 @@ impl FoundEntry {
             parent,
             kind: self.kind,
             is_original,
-            state: self.state,
-            file: self.info.entry_id,
+            state_hash: self.state,
+            file_ino: self.info.entry_id,
         }
     }
 }
@@ -103,9 +103,9 @@ impl EntryInspector {
             EntryType::Other => return Err(Error::NotFound),
             EntryType::File if is_original => EntryKind::File,
             EntryType::File => {
-                let known = known.filter(|known| known.state == state);
+                let known = known.filter(|known| known.state_hash == state);
                 let known = self
-                    .cached_type(&there.identity)
+                    .cached_kind(&there.identity)
                     .or(known.map(|known| known.kind));
                 match known {
                     Some(kind @ (EntryKind::DataFile | EntryKind::File)) => kind,
@@ -206,11 +206,11 @@ impl EntryInspector {
             true if detect::has_foreign_extension(name) => Some(EntryKind::File),
             _ => None,
         };
-        self.cached_type(state).or_else(by_name)
+        self.cached_kind(state).or_else(by_name)
     }
 
     /// Returns the cached type of the file with the identity `state`.
-    fn cached_type(&self, state: &Identity) -> Option<EntryKind> {
+    fn cached_kind(&self, state: &Identity) -> Option<EntryKind> {
         lock(&self.kinds).get(state).copied()
     }
 
@@ -221,7 +221,7 @@ impl EntryInspector {
         let Some(there) = there.ok().filter(|_| self.root.is_remote()) else {
             return false;
         };
-        let known = self.cached_type(&there.identity);
+        let known = self.cached_kind(&there.identity);
         let kind = known.map_or_else(|| self.kind_by_content(path, &there.identity), Ok);
         kind == Ok(EntryKind::File)
     }

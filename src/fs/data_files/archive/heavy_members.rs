@@ -1,5 +1,5 @@
 //! A limit for the total memory of the heavy data files (members) that requests use at the same
-//! time. A member is heavy if it occupies more than [`LIGHT`] bytes.
+//! time. A member is heavy if it occupies more than [`MAX_LIGHT_BYTES`] bytes.
 //!
 //! A closed member occupies its memory until its last request ends. Requests to heavy members
 //! therefore wait, in order of arrival, until all running ones together are within
@@ -18,15 +18,15 @@ use crate::fs::requests::Ino;
 use crate::limits;
 
 /// Maximum memory in bytes of a light member. Requests to light members do not wait for admission.
-pub(super) const LIGHT: u64 = limits::OPEN_MOUNTED_BYTES / 4;
+pub(super) const MAX_LIGHT_BYTES: u64 = limits::OPEN_MOUNTED_BYTES / 4;
 
 /// Time for which a member without requests stays admitted, so that the next request of the same
 /// program does not wait.
-const PAUSE: Duration = Duration::from_millis(10);
+const IDLE_ADMISSION_TIME: Duration = Duration::from_millis(10);
 
 /// Time after its admission for which further requests to a member start without waiting. After
 /// that, the member waits for admission again.
-const STAY: Duration = Duration::from_secs(1);
+const ADMISSION_TIME: Duration = Duration::from_secs(1);
 
 /// The heavy members that are admitted: their requests may run.
 #[derive(Default)]
@@ -37,7 +37,7 @@ type BusyMembers = HashMap<Ino, BusyMember>;
 struct BusyMember {
     weight: u64,
     requests: usize,
-    since: Instant,
+    admitted_at: Instant,
     /// Time when the member's last request ended.
     idle_since: Instant,
 }
@@ -53,15 +53,15 @@ impl HeavyMembers {
     /// memory may start. A request to a light member starts at once, and returns `None`.
     ///
     /// # Errors
-    /// [`Error::cancelled`](h5fs_reader::error::Error::cancelled) if the request is cancelled, or if
-    /// it runs in a quick slot and must be tried again in a heavy slot.
+    /// [`Error::cancelled`](h5fs_reader::error::Error::cancelled) if the request is cancelled, or
+    /// if it runs in a quick slot and must be tried again in a heavy slot.
     pub(super) fn begin_request(
         &self,
         entry: Ino,
         weight: u64,
         cancel: &CancelToken,
     ) -> Result<Option<HeavyRequest<'_>>> {
-        if weight <= LIGHT {
+        if weight <= MAX_LIGHT_BYTES {
             return Ok(None);
         }
         if !self.begin_if_admitted(entry) {
@@ -78,7 +78,8 @@ impl HeavyMembers {
     fn begin_if_admitted(&self, entry: Ino) -> bool {
         self.0.with_guarded(|members, _| {
             let own = members.get_mut(&entry);
-            let own = own.filter(|own| own.is_active() && own.since.elapsed() < STAY);
+            let own =
+                own.filter(|own| own.is_active() && own.admitted_at.elapsed() < ADMISSION_TIME);
             own.map(|own| own.requests = own.requests.saturating_add(1))
                 .is_some()
         })
@@ -92,21 +93,23 @@ impl BusyMember {
         BusyMember {
             weight: 0,
             requests: 0,
-            since: now,
+            admitted_at: now,
             idle_since: now,
         }
     }
 
     /// Registers a request to this member, after the member was admitted with `weight` bytes of
     /// memory.
-    fn begin(&mut self, weight: u64) {
+    fn add_request(&mut self, weight: u64) {
         self.weight = self.weight.max(weight);
         self.requests = self.requests.saturating_add(1);
-        self.since = Instant::now();
+        self.admitted_at = Instant::now();
     }
 
     fn is_active(&self) -> bool {
-        self.requests > 0 || self.idle_since.elapsed() < PAUSE && self.since.elapsed() < STAY
+        self.requests > 0
+            || self.idle_since.elapsed() < IDLE_ADMISSION_TIME
+                && self.admitted_at.elapsed() < ADMISSION_TIME
     }
 }
 
@@ -121,7 +124,7 @@ fn admit(members: &mut BusyMembers, entry: Ino, weight: u64) -> bool {
     let has_room = fits(taken, weight, limits::HEAVY_AT_WORK);
     if has_room {
         let own = members.entry(entry).or_insert_with(BusyMember::new);
-        own.begin(weight);
+        own.add_request(weight);
     }
     has_room
 }
@@ -183,7 +186,7 @@ mod tests {
         let heavy = HeavyMembers::default();
         let requests: Vec<_> = (0..3).map(|_| begin(&heavy, 1, HALF)).collect();
         let other = begin(&heavy, 2, HALF);
-        assert!(begin(&heavy, 3, LIGHT).is_none());
+        assert!(begin(&heavy, 3, MAX_LIGHT_BYTES).is_none());
         assert_eq!(requests.iter().flatten().count(), 3);
         assert!(other.is_some());
     }

@@ -32,26 +32,26 @@ use h5fs_reader::source::identity::{DirectoryIdentity, Identity};
 use h5fs_reader::source::open::SharedOpenSource;
 
 use crate::fs::data_files::archive::entry_inspector::EntryInspector;
-use crate::fs::data_files::archive::joined::listing::{FileListing, ListedFile, Lister};
+use crate::fs::data_files::archive::joined::listing::{FileLister, FileListing, ListedFile};
 use crate::fs::data_files::archive::joined::progress::ScanProgress;
 use crate::fs::data_files::archive::joined::source::{FilesState, OpenFiles};
-use crate::fs::data_files::archive::joined::watcher::Watcher;
+use crate::fs::data_files::archive::joined::watcher::DirectoryWatcher;
 use crate::fs::options::Options;
 
 /// Time for which the result of checking a local directory for changes is valid.
-const VALID: Duration = Duration::from_secs(1);
+const LOCAL_CHECK_VALIDITY: Duration = Duration::from_secs(1);
 
 /// Time for which the result of checking a remote directory for changes is valid. Each check needs
 /// a request for each page of the listing.
-const FAR_VALID: Duration = Duration::from_secs(30);
+const REMOTE_CHECK_VALIDITY: Duration = Duration::from_secs(30);
 
 /// Maximum number of files, omitted because a writer has locked them, whose lock is tried again by
 /// each check.
-const LOCKED: usize = 64;
+const MAX_LOCKED_FILES: usize = 64;
 
 /// The files of a directory that form a joined file, and the detection of changes.
 pub(super) struct JoinedFiles {
-    lister: Lister,
+    lister: FileLister,
     /// The listing of the files when the joined file was last opened.
     opened: Mutex<Arc<FileListing>>,
     /// The last check's time and its listing of the files, if this listing differs from `opened`.
@@ -75,7 +75,7 @@ impl JoinedFiles {
         options: &Options,
     ) -> Arc<Self> {
         Arc::new(JoinedFiles {
-            lister: Lister {
+            lister: FileLister {
                 root: Arc::clone(root),
                 inspector: Arc::clone(look),
                 choice,
@@ -95,10 +95,10 @@ impl JoinedFiles {
     /// Lists the files and opens them as one source, which reports when the files change.
     ///
     /// # Errors
-    /// Fails as [`Lister::list`] does.
+    /// Fails as [`FileLister::list`] does.
     pub(super) fn open(self: &Arc<Self>, cancel: &CancelToken) -> Result<SharedOpenSource> {
         let found = lock(&self.changed_listing).take();
-        let listing = match found.filter(|(when, _)| when.elapsed() < VALID) {
+        let listing = match found.filter(|(when, _)| when.elapsed() < LOCAL_CHECK_VALIDITY) {
             Some((_, listing)) => listing,
             None => {
                 if self.was_opened.swap(true, Ordering::Relaxed) {
@@ -116,20 +116,20 @@ impl JoinedFiles {
             state: hash,
         }));
         let valid = if self.root().is_remote() {
-            FAR_VALID
+            REMOTE_CHECK_VALIDITY
         } else {
-            VALID
+            LOCAL_CHECK_VALIDITY
         };
         let files = Arc::downgrade(self);
         let look = move || {
             files
                 .upgrade()
-                .is_some_and(|files| files.has_other_hash(hash))
+                .is_some_and(|files| files.is_listing_changed(hash))
         };
         Ok(Arc::new(OpenFiles {
             root: Arc::clone(self.root()),
             state: Arc::new(FilesState(identity)),
-            watcher: Watcher::new(valid, Box::new(look)),
+            watcher: DirectoryWatcher::new(valid, Box::new(look)),
             allow_other: self.lister.allow_other,
         }))
     }
@@ -155,7 +155,7 @@ impl JoinedFiles {
     }
 
     /// Lists the files again. Returns whether the new listing has a hash other than `hash`.
-    fn has_other_hash(&self, hash: u64) -> bool {
+    fn is_listing_changed(&self, hash: u64) -> bool {
         let is_one_free = self.has_unlocked_file();
         let when = Instant::now();
         // If the directory cannot be listed now, no change is known.
@@ -173,7 +173,7 @@ impl JoinedFiles {
     /// to lock it again.
     fn set_locked(&self, path: &Path) {
         let mut locked = lock(&self.locked);
-        if locked.len() < LOCKED && !locked.iter().any(|own| own == path) {
+        if locked.len() < MAX_LOCKED_FILES && !locked.iter().any(|own| own == path) {
             locked.push(path.to_path_buf());
         }
     }

@@ -46,7 +46,7 @@ impl Archive {
             ArchiveContent::InMember(inner) if inner.is_directory => {
                 self.with_open_member(handle, inner, cancel, |filesystem| {
                     let take = &mut |listed: DirEntry<'_>, entry: Option<&LookupEntry>| {
-                        self.pass_member_entry(&inner.member, inner.local, &listed, entry, take)
+                        self.pass_member_entry(&inner.member, inner.local_ino, &listed, entry, take)
                     };
                     filesystem.list_with_cancel(handle, cookie, detail, take, cancel)
                 })

@@ -18,7 +18,7 @@ pub(super) struct MemberInodes {
 struct MemberInode {
     member: Arc<ArchiveMember>,
     /// Inode number in the data file's own tree.
-    local: Ino,
+    local_ino: Ino,
     lookups: u64,
 }
 
@@ -30,7 +30,7 @@ impl MemberInodes {
         let mut ino = member_inode_number(member.entry, local);
         loop {
             match known.get_mut(&ino) {
-                Some(other) if other.local != local || other.member.entry != member.entry => {
+                Some(other) if other.local_ino != local || other.member.entry != member.entry => {
                     ino = next_number(ino);
                 }
                 Some(own) => {
@@ -44,7 +44,7 @@ impl MemberInodes {
                         ino,
                         MemberInode {
                             member,
-                            local,
+                            local_ino: local,
                             lookups,
                         },
                     );
@@ -60,7 +60,7 @@ impl MemberInodes {
         let mut known = lock(&self.known);
         let own = known.get_mut(&ino)?;
         own.lookups = own.lookups.saturating_sub(count);
-        let (member, local) = (Arc::clone(&own.member), own.local);
+        let (member, local) = (Arc::clone(&own.member), own.local_ino);
         let is_forgotten = own.lookups == 0;
         if is_forgotten {
             known.remove(&ino);
@@ -76,6 +76,6 @@ impl MemberInodes {
     pub(super) fn get(&self, ino: Ino) -> Option<(Arc<ArchiveMember>, Ino)> {
         let known = lock(&self.known);
         let own = known.get(&ino)?;
-        Some((Arc::clone(&own.member), own.local))
+        Some((Arc::clone(&own.member), own.local_ino))
     }
 }

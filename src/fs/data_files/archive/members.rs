@@ -16,7 +16,7 @@ use h5fs_reader::memory::lock::lock;
 use h5fs_reader::wire::to_u64;
 use lru::LruCache;
 
-use crate::fs::data_files::archive::heavy_members::{HeavyMembers, HeavyRequest, LIGHT};
+use crate::fs::data_files::archive::heavy_members::{HeavyMembers, HeavyRequest, MAX_LIGHT_BYTES};
 use crate::fs::data_files::mount::LastSeenState;
 use crate::fs::filesystem::Filesystem;
 use crate::fs::requests::{Ino, Requests};
@@ -25,7 +25,8 @@ use crate::fs::state::inodes::Inodes;
 use crate::limits;
 
 /// A function that opens a member.
-pub(super) type OpenMember = Box<dyn Fn(&OpeningArguments<'_>) -> Result<Filesystem> + Send + Sync>;
+pub(super) type OpenMemberFunction =
+    Box<dyn Fn(&OpeningArguments<'_>) -> Result<Filesystem> + Send + Sync>;
 
 /// The arguments for opening a data file. Inodes and the last seen state come from the previous
 /// time that the file was open.
@@ -77,7 +78,7 @@ const OPEN_JOINED: usize = 4;
 
 /// All data files of the archive that are open or have inodes known to the kernel.
 pub(super) struct ArchiveMembers {
-    open: OpenMember,
+    open: OpenMemberFunction,
     max_open: usize,
     known: Mutex<HashMap<Ino, KnownMember>>,
     recent: Mutex<RecentMembers>,
@@ -127,13 +128,13 @@ struct KnownMember {
     member: Arc<ArchiveMember>,
     is_open: bool,
     /// Number of handles and inodes of the data file that are in use.
-    uses: u64,
+    use_count: u64,
 }
 
 impl ArchiveMembers {
     /// Creates an empty set of data files. `open` opens a data file; at most `most` are open at the
     /// same time.
-    pub(super) fn new(open: OpenMember, most: usize) -> Self {
+    pub(super) fn new(open: OpenMemberFunction, most: usize) -> Self {
         ArchiveMembers {
             open,
             max_open: most.max(1),
@@ -159,7 +160,7 @@ impl ArchiveMembers {
                 weight: AtomicU64::new(0),
             }),
             is_open: false,
-            uses: 0,
+            use_count: 0,
         });
         Arc::clone(&known.member)
     }
@@ -226,7 +227,7 @@ impl ArchiveMembers {
         let (opened, _request) = self.begin_request(member, cancel)?;
         let answered = answer(&opened.filesystem);
         // The call may have filled caches of the member.
-        if opened.update_weight() > LIGHT / to_u64(self.max_open) {
+        if opened.weight_change() > MAX_LIGHT_BYTES / to_u64(self.max_open) {
             self.make_room(member, &opened);
         }
         answered
@@ -245,7 +246,7 @@ impl ArchiveMembers {
         };
         let request = begin()?;
         let opened = self.open_member(member, cancel)?;
-        if request.is_some() || member.weight() <= LIGHT {
+        if request.is_some() || member.weight() <= MAX_LIGHT_BYTES {
             return Ok((opened, request));
         }
         // Only opening the member revealed that it is heavy.
@@ -349,7 +350,7 @@ impl ArchiveMembers {
         let mut known = lock(&self.known);
         if let Some(own) = known.get_mut(&member.entry) {
             own.is_open = false;
-            if own.uses == 0 {
+            if own.use_count == 0 {
                 known.remove(&member.entry);
             }
         }
@@ -364,15 +365,15 @@ impl ArchiveMembers {
     pub(super) fn add_use(&self, member: &Arc<ArchiveMember>) {
         let mut known = lock(&self.known);
         let own = known_member(&mut known, member);
-        own.uses = own.uses.saturating_add(1);
+        own.use_count = own.use_count.saturating_add(1);
     }
 
     /// Subtracts one use of the data file whose directory has the inode number `entry`.
     pub(super) fn remove_use(&self, entry: Ino) {
         let mut known = lock(&self.known);
         if let Some(own) = known.get_mut(&entry) {
-            own.uses = own.uses.saturating_sub(1);
-            if own.uses == 0 && !own.is_open {
+            own.use_count = own.use_count.saturating_sub(1);
+            if own.use_count == 0 && !own.is_open {
                 known.remove(&entry);
             }
         }
@@ -387,7 +388,7 @@ fn known_member<'a>(
     all.entry(member.entry).or_insert_with(|| KnownMember {
         member: Arc::clone(member),
         is_open: false,
-        uses: 0,
+        use_count: 0,
     })
 }
 
@@ -411,7 +412,7 @@ impl ArchiveMember {
 impl OpenMemberFile {
     /// Measures the memory of the data file. Returns the absolute difference from the last recorded
     /// measurement, in bytes.
-    fn update_weight(&self) -> u64 {
+    fn weight_change(&self) -> u64 {
         let counted = self.measured_weight.load(Ordering::Relaxed);
         self.filesystem.weight().abs_diff(counted)
     }

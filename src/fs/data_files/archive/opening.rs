@@ -10,7 +10,7 @@ use h5fs_joined::choice::JoinChoice;
 use h5fs_joined::{ScanOptions, join};
 use h5fs_reader::array::Engine;
 use h5fs_reader::detect;
-use h5fs_reader::error::line::one_line;
+use h5fs_reader::error::line::escape_to_one_line;
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::source::directory::Directory;
 use h5fs_reader::source::local::audience::{Audience, Readers};
@@ -22,15 +22,15 @@ use crate::fs::data_files::archive::joined::JoinedFiles;
 use crate::fs::data_files::archive::joined::member::{ListingOpener, MemberOptions};
 use crate::fs::data_files::archive::joined::progress::ScanProgress;
 use crate::fs::data_files::archive::members::OpeningArguments;
-use crate::fs::data_files::indexes::Indexes;
-use crate::fs::data_files::mount::{LACKS, SharedResources};
+use crate::fs::data_files::indexes::PathIndexes;
+use crate::fs::data_files::mount::{MISSING_FILES_TARGET, SharedResources};
 use crate::fs::data_files::opening::{container_opener_with_caches, open_source};
 use crate::fs::data_files::other_files::{self, ArchiveLocation, OtherFiles};
 use crate::fs::data_files::watch::{SourceReopener, SourceWatch};
 use crate::fs::filesystem::Filesystem;
 use crate::fs::name::VIEWS;
 use crate::fs::options::Options;
-use crate::fs::state::errors::{ErrorKind, Errors};
+use crate::fs::state::errors::{ErrorKind, RecentErrors};
 use crate::limits;
 
 /// Opens the data files of an archive.
@@ -45,7 +45,7 @@ pub(super) struct MemberOpener {
     /// The resolver for names of other files that a data file in the directory references.
     neighbours: Arc<Neighbours>,
     /// Errors of all data files of the directory.
-    errors: Arc<Errors>,
+    errors: Arc<RecentErrors>,
     options: Options,
 }
 
@@ -53,7 +53,7 @@ impl MemberOpener {
     pub(super) fn new(
         (root, look): (&Arc<dyn Directory>, &Arc<EntryInspector>),
         progress: &Arc<ScanProgress>,
-        (engine, errors): (&Arc<Engine>, &Arc<Errors>),
+        (engine, errors): (&Arc<Engine>, &Arc<RecentErrors>),
         changes: Option<Arc<ChangeWatcher>>,
         options: &Options,
     ) -> Self {
@@ -68,7 +68,7 @@ impl MemberOpener {
             progress: Arc::clone(progress),
             shared: SharedResources {
                 engine: Arc::clone(engine),
-                indexes: Arc::new(Indexes::default()),
+                indexes: Arc::new(PathIndexes::default()),
             },
             caches: detect::Caches::default(),
             changes,
@@ -160,7 +160,7 @@ impl MemberOpener {
     fn joined_file_opener(
         &self,
         files: Arc<JoinedFiles>,
-        errors: Errors,
+        errors: RecentErrors,
     ) -> other_files::ContainerOpener {
         let (engine, caches) = (Arc::clone(&self.shared.engine), self.caches.clone());
         let threads = self.options.threads;
@@ -175,7 +175,7 @@ impl MemberOpener {
             let mut tell = OmissionReporter::new(&errors);
             for (name, reason) in &files.opened_listing().omitted {
                 let reason = format!("left out: {reason}");
-                tell.report(ErrorKind::Refused, &one_line(name), &reason);
+                tell.report(ErrorKind::Refused, &escape_to_one_line(name), &reason);
             }
             let listed = ListingOpener::new(&files, neighbours, &caches, options);
             let scanning = ScanOptions {
@@ -210,12 +210,12 @@ impl MemberOpener {
 /// Reports files and variables that are omitted from a joined file, in the list of errors and in
 /// the log.
 struct OmissionReporter<'a> {
-    errors: &'a Errors,
+    errors: &'a RecentErrors,
     count: usize,
 }
 
 impl<'a> OmissionReporter<'a> {
-    fn new(errors: &'a Errors) -> Self {
+    fn new(errors: &'a RecentErrors) -> Self {
         OmissionReporter { errors, count: 0 }
     }
 
@@ -223,7 +223,7 @@ impl<'a> OmissionReporter<'a> {
         self.errors.add(kind, object, reason);
         self.count += 1;
         if self.count <= limits::JOINED_TOLD {
-            log::warn!(target: LACKS, "{}: {reason}", self.errors.name(object));
+            log::warn!(target: MISSING_FILES_TARGET, "{}: {reason}", self.errors.name(object));
         }
     }
 
@@ -231,7 +231,7 @@ impl<'a> OmissionReporter<'a> {
     fn finish(self) {
         if let Some(more @ 1..) = self.count.checked_sub(limits::JOINED_TOLD) {
             let reason = format!("{more} more are not joined; see `.h5fs/errors`");
-            log::warn!(target: LACKS, "{}: {reason}", self.errors.name("/"));
+            log::warn!(target: MISSING_FILES_TARGET, "{}: {reason}", self.errors.name("/"));
         }
     }
 }

@@ -10,7 +10,7 @@ use h5fs_reader::error::{Error, Result};
 use h5fs_reader::memory::lock::lock;
 use h5fs_reader::source::directory::OpenContent;
 use h5fs_reader::source::identity::{Fingerprint, Identity};
-use h5fs_reader::source::local::descriptors::max_reader_files;
+use h5fs_reader::source::local::descriptors::max_ordinary_files;
 use h5fs_reader::source::open::SharedOpenSource;
 use h5fs_reader::source::{Urgency, read_block};
 use h5fs_reader::wire::to_u64;
@@ -26,7 +26,7 @@ use crate::fs::state::handle::Caching;
 use crate::limits;
 
 /// Maximum number of files for which the state at the last open is remembered.
-const KNOWN: NonZeroUsize = NonZeroUsize::new(limits::KNOWN_KINDS).unwrap();
+const MAX_KNOWN_STATES: NonZeroUsize = NonZeroUsize::new(limits::KNOWN_KINDS).unwrap();
 
 /// The ordinary files of an archive.
 pub(super) struct OrdinaryFiles {
@@ -34,14 +34,14 @@ pub(super) struct OrdinaryFiles {
     /// that the kernel's cached pages are still valid.
     states: Mutex<LruCache<Ino, Identity>>,
     /// A reference count of open local files: each open file holds a clone.
-    open: Arc<()>,
+    open_reference: Arc<()>,
 }
 
 impl Default for OrdinaryFiles {
     fn default() -> Self {
         OrdinaryFiles {
-            states: Mutex::new(LruCache::sparse(KNOWN)),
-            open: Arc::default(),
+            states: Mutex::new(LruCache::sparse(MAX_KNOWN_STATES)),
+            open_reference: Arc::default(),
         }
     }
 }
@@ -76,14 +76,14 @@ impl OrdinaryFiles {
     ) -> Result<(OrdinaryFile, Caching)> {
         match content {
             OpenContent::File(file) => {
-                if Arc::strong_count(&self.open) > max_reader_files() {
+                if Arc::strong_count(&self.open_reference) > max_ordinary_files() {
                     return Err(refusal_error(Errno::EMFILE, "number of open files"));
                 }
-                let failed = |error| Error::io(&error, path.display().to_string());
+                let failed = |error| Error::from_io(&error, path.display().to_string());
                 let metadata = file.metadata().map_err(failed)?;
                 let state = Identity::File(Fingerprint::from_metadata(&metadata));
                 let caching = self.record_open(ino, state);
-                let open = Arc::clone(&self.open);
+                let open = Arc::clone(&self.open_reference);
                 let file = OrdinaryFile::local((file, open), caching, metadata.len());
                 Ok((file, caching))
             }
@@ -149,7 +149,8 @@ impl OrdinaryFile {
         let (length, identity) = match self {
             OrdinaryFile::Local { file, .. } => {
                 let metadata = file.metadata();
-                let metadata = metadata.map_err(|error| Error::io(&error, "checking a file"))?;
+                let metadata =
+                    metadata.map_err(|error| Error::from_io(&error, "checking a file"))?;
                 let identity = Identity::File(Fingerprint::from_metadata(&metadata));
                 (metadata.len(), identity)
             }
@@ -174,7 +175,7 @@ impl OrdinaryFile {
                     SeekKind::Data => SeekFrom::Data(offset),
                     SeekKind::Hole => SeekFrom::Hole(offset),
                 };
-                seek(file, to).map_err(|errno| Error::io(&errno.into(), "seek"))
+                seek(file, to).map_err(|errno| Error::from_io(&errno.into(), "seek"))
             }
             (OrdinaryFile::Object { object, .. }, _) if offset >= object.length() => {
                 Err(refusal_error(Errno::ENXIO, "seek"))
@@ -194,7 +195,7 @@ fn read_local(file: &File, known: u64, offset: u64, length: usize) -> Result<Byt
             Ok(0) if at < known => return Err(stale_error()),
             Ok(0) => break,
             Ok(_) | Err(Errno::INTR) => {}
-            Err(errno) => return Err(Error::io(&errno.into(), "reading a file")),
+            Err(errno) => return Err(Error::from_io(&errno.into(), "reading a file")),
         }
         at = offset.saturating_add(to_u64(bytes.len()));
     }

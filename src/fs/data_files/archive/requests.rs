@@ -12,8 +12,9 @@ use crate::fs::data_files::archive::entries::{EntryKind, ORIGINAL, VIEWS, is_ent
 use crate::fs::data_files::archive::entry_inspector::LIFETIME;
 use crate::fs::data_files::archive::members::ArchiveMember;
 use crate::fs::data_files::archive::{
-    Archive, ArchiveContent, ERROR, InodeTarget, ORIGINALS, STORE, STORE_TARGET, TOLD, VIEW_NAMES,
-    is_caused_by_content, is_permanent, stale_if_missing, with_inode_number,
+    Archive, ArchiveContent, ERROR_ATTRIBUTE, InodeTarget, ORIGINALS, STATUS_FILES, STORE,
+    STORE_TARGET, VIEW_NAMES, is_caused_by_content, is_permanent, stale_if_missing,
+    with_inode_number,
 };
 use crate::fs::errno::{refusal_error, stale_error};
 use crate::fs::filesystem::Filesystem;
@@ -36,8 +37,8 @@ impl Requests for Archive {
         &self.traffic
     }
 
-    fn capacity(&self) -> (u64, u64) {
-        self.root.capacity()
+    fn total_and_free_bytes(&self) -> (u64, u64) {
+        self.root.total_and_free_bytes()
     }
 
     fn cache_lifetime(&self) -> Duration {
@@ -57,18 +58,18 @@ impl Requests for Archive {
         name: &[u8],
         cancel: &CancelToken,
     ) -> Result<LookupEntry> {
-        name::refuse_long(name)?;
+        name::check_name_length(name)?;
         match self.inode_target(parent)? {
             InodeTarget::Views if name == ORIGINALS => self.fixed_entry(ORIGINAL),
             InodeTarget::Views if name == STORE => self.store_link(),
             InodeTarget::Views => {
-                let mut told = TOLD.iter();
+                let mut told = STATUS_FILES.iter();
                 match told.find(|told| told.name == name) {
                     Some(told) => self.status_entry(told),
                     None => self.lookup_joined(name),
                 }
             }
-            InodeTarget::Status(_) | InodeTarget::Store => {
+            InodeTarget::Status(_) | InodeTarget::StoreLink => {
                 Err(refusal_error(Errno::ENOTDIR, "lookup"))
             }
             InodeTarget::Entry(place, path) => match place.kind {
@@ -138,7 +139,7 @@ impl Requests for Archive {
         match self.inode_target(ino)? {
             InodeTarget::Views => self.fixed_entry(VIEWS),
             InodeTarget::Status(told) => self.status_entry(told),
-            InodeTarget::Store => self.store_link(),
+            InodeTarget::StoreLink => self.store_link(),
             InodeTarget::Entry(place, _) if place.kind == EntryKind::Joined => {
                 self.fixed_entry(ino)
             }
@@ -163,7 +164,7 @@ impl Requests for Archive {
 
     fn readlink_with_cancel(&self, ino: Ino, cancel: &CancelToken) -> Result<Vec<u8>> {
         match self.inode_target(ino)? {
-            InodeTarget::Store => Ok(STORE_TARGET.to_vec()),
+            InodeTarget::StoreLink => Ok(STORE_TARGET.to_vec()),
             InodeTarget::Entry(place, path) if place.kind == EntryKind::Symlink => self
                 .inspector
                 .link_text((&path, place.is_original))
@@ -185,7 +186,9 @@ impl Requests for Archive {
                 });
                 match listed {
                     Ok(listed) => listed,
-                    Err(error) if is_caused_by_content(&error) => Ok(vec![ERROR.to_vec()]),
+                    Err(error) if is_caused_by_content(&error) => {
+                        Ok(vec![ERROR_ATTRIBUTE.to_vec()])
+                    }
                     Err(error) => Err(error),
                 }
             }
@@ -199,7 +202,7 @@ impl Requests for Archive {
     }
 
     fn getxattr_with_cancel(&self, ino: Ino, name: &[u8], cancel: &CancelToken) -> Result<Vec<u8>> {
-        xattr::user_name(name)?;
+        xattr::strip_user_prefix(name)?;
         match self.inode_target(ino)? {
             InodeTarget::Entry(place, path) if place.kind.has_objects() => {
                 let value = self.with_data_file((ino, place, &path), cancel, |root| {
@@ -207,7 +210,7 @@ impl Requests for Archive {
                 });
                 match value {
                     Ok(value) => value,
-                    Err(error) if is_caused_by_content(&error) && name == ERROR => {
+                    Err(error) if is_caused_by_content(&error) && name == ERROR_ATTRIBUTE => {
                         Ok(error.to_string().into_bytes())
                     }
                     Err(error) if is_caused_by_content(&error) => Err(xattr::no_attribute()),
@@ -231,7 +234,7 @@ impl Requests for Archive {
                 _ => Err(refusal_error(Errno::EISDIR, "open")),
             },
             InodeTarget::Views => Err(refusal_error(Errno::EISDIR, "open")),
-            InodeTarget::Store => Err(refusal_error(Errno::ELOOP, "open")),
+            InodeTarget::StoreLink => Err(refusal_error(Errno::ELOOP, "open")),
             InodeTarget::Status(told) => {
                 let text = self.status_texts.text_for_open(ino, || (told.text)(self));
                 self.insert(ArchiveContent::Text(text), Caching::Never)
@@ -248,7 +251,7 @@ impl Requests for Archive {
                 let names = VIEW_NAMES;
                 self.insert(ArchiveContent::Fixed { ino, names }, Caching::WhileOpen)
             }
-            InodeTarget::Status(_) | InodeTarget::Store => {
+            InodeTarget::Status(_) | InodeTarget::StoreLink => {
                 Err(refusal_error(Errno::ENOTDIR, "opendir"))
             }
             InodeTarget::Entry(place, path) => match place.kind {

@@ -9,7 +9,7 @@ use h5fs_reader::memory::lock::lock;
 use h5fs_reader::wire::to_u64;
 
 use crate::fs::data_files::archive::{Archive, ArchiveStatusFile};
-use crate::fs::data_files::missing_source::{stale_text, unanswered_text};
+use crate::fs::data_files::missing_source::{stale_status_line, unanswered_status_line};
 use crate::fs::metrics::{self, MountMetrics};
 use crate::fs::nodes::status;
 use crate::fs::stat::{FileKind, LookupEntry, Stat};
@@ -49,7 +49,7 @@ impl Archive {
             ("state", self.state_text()),
         ];
         facts.extend(self.scan_progress.text().map(|text| ("joined", text)));
-        facts.extend(self.metrics().facts());
+        facts.extend(self.metrics().status_values());
         status::fact_lines(&facts)
     }
 
@@ -60,9 +60,9 @@ impl Archive {
             Ok(()) => {
                 *gone = None;
                 let unanswered = self.root.unanswered_since();
-                unanswered.map_or_else(|| "serving".to_owned(), unanswered_text)
+                unanswered.map_or_else(|| "serving".to_owned(), unanswered_status_line)
             }
-            Err(why) => stale_text(&why, *gone.get_or_insert_with(SystemTime::now)),
+            Err(why) => stale_status_line(&why, *gone.get_or_insert_with(SystemTime::now)),
         }
     }
 
@@ -81,11 +81,11 @@ impl Archive {
         figures.add("open_files_bytes", bytes);
         figures.add("joined_files_read_total", self.scan_progress.opened_count());
         figures.add("handles_open", to_u64(self.handles.len()));
-        status::add_engine(&mut figures, &self.engine.statistics());
-        status::add_traffic(&mut figures, &self.traffic);
-        status::add_errors(&mut figures, &self.errors);
+        status::add_engine_metrics(&mut figures, &self.engine.statistics());
+        status::add_request_metrics(&mut figures, &self.traffic);
+        status::add_error_metrics(&mut figures, &self.errors);
         if let Some(counters) = self.root.counters() {
-            status::add_network(&mut figures, counters);
+            status::add_network_metrics(&mut figures, counters);
         }
         figures
     }

@@ -36,7 +36,7 @@ pub(super) struct OtherFilesState {
 /// The progress of searching links that no request has read, for the names of further files.
 pub(super) struct LinkSearch {
     /// Number of files whose links were searched so far: the source, followed by the known files.
-    pub(super) searched: u64,
+    pub(super) searched_count: u64,
     /// Time when the last search ended.
     pub(super) ended: Option<Instant>,
 }
@@ -82,7 +82,7 @@ impl OtherFilesState {
             views: HashMap::new(),
             ended: VecDeque::new(),
             search: LinkSearch {
-                searched: 0,
+                searched_count: 0,
                 ended: None,
             },
             open: LruCache::sparse(max_open_files(most)),
@@ -159,7 +159,7 @@ impl OtherFilesState {
 
     /// If `tree` is a tree of views, returns the tree number of its file's own tree, and the number
     /// of the same tree of views in the source.
-    pub(super) fn views(&mut self, tree: TreeNumber) -> Option<(TreeNumber, TreeNumber)> {
+    pub(super) fn views_tree(&mut self, tree: TreeNumber) -> Option<(TreeNumber, TreeNumber)> {
         match self.numbered_tree(tree)? {
             NumberedTree::Views(of, in_source) => Some((*of, *in_source)),
             NumberedTree::Ended | NumberedTree::File(_) => None,

@@ -29,7 +29,7 @@ pub(super) enum Stream {
 pub(super) struct ClientStream {
     stream: Stream,
     peer: Arc<Peer>,
-    stalled: Option<Pin<Box<Sleep>>>,
+    stall_timer: Option<Pin<Box<Sleep>>>,
     /// State since the client closed its sending side; `None` before.
     half_closed: Option<HalfClosedState>,
     /// Whether closing the connection before the response is complete must be reported as a reset.
@@ -40,25 +40,25 @@ pub(super) struct ClientStream {
 /// or has disconnected. Over a network, these cases look the same until the server sends bytes.
 struct HalfClosedState {
     /// Time at which the client is disconnected.
-    until: Instant,
+    disconnect_at: Instant,
     /// Timer for the next check of the client.
     check: Pin<Box<Sleep>>,
 }
 
 impl HalfClosedState {
-    const LOOK: Duration = Duration::from_millis(500);
+    const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
     fn now() -> Self {
         HalfClosedState {
-            until: Instant::now() + limits::HTTP_HALF_CLOSED,
-            check: Box::pin(sleep(Self::LOOK)),
+            disconnect_at: Instant::now() + limits::HTTP_HALF_CLOSED,
+            check: Box::pin(sleep(Self::CHECK_INTERVAL)),
         }
     }
 }
 
 impl Stream {
     /// Returns whether the client has closed both directions of the connection.
-    fn has_gone(&self) -> bool {
+    fn is_closed_by_client(&self) -> bool {
         let socket = match self {
             Stream::Network(stream) => stream.as_fd(),
             Stream::Unix(stream) => stream.as_fd(),
@@ -78,7 +78,7 @@ impl ClientStream {
         ClientStream {
             stream,
             peer,
-            stalled: None,
+            stall_timer: None,
             half_closed: None,
             resets_on_close: false,
         }
@@ -87,16 +87,16 @@ impl ClientStream {
     /// Returns `Ready` when a client that has closed its sending side no longer waits for a
     /// response.
     fn poll_half_closed(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let is_taking = self.stalled.is_some();
+        let is_taking = self.stall_timer.is_some();
         let is_waiting = self.peer.is_response_pending() || is_taking;
         let ended = self.half_closed.get_or_insert_with(HalfClosedState::now);
         loop {
-            let is_late = !is_taking && ended.until <= Instant::now();
-            if !is_waiting || is_late || self.stream.has_gone() {
+            let is_late = !is_taking && ended.disconnect_at <= Instant::now();
+            if !is_waiting || is_late || self.stream.is_closed_by_client() {
                 return Poll::Ready(Ok(()));
             }
             ready!(ended.check.as_mut().poll(context));
-            ended.check = Box::pin(sleep(HalfClosedState::LOOK));
+            ended.check = Box::pin(sleep(HalfClosedState::CHECK_INTERVAL));
         }
     }
 
@@ -122,14 +122,14 @@ impl ClientStream {
         context: &mut Context<'_>,
     ) -> Poll<io::Result<T>> {
         if written.is_ready() {
-            self.stalled = None;
+            self.stall_timer = None;
             if let Some(ended) = &mut self.half_closed {
-                ended.until = Instant::now() + limits::HTTP_HALF_CLOSED;
+                ended.disconnect_at = Instant::now() + limits::HTTP_HALF_CLOSED;
             }
             return written;
         }
         let begin = || Box::pin(sleep(limits::HTTP_IDLE));
-        let stalled = self.stalled.get_or_insert_with(begin);
+        let stalled = self.stall_timer.get_or_insert_with(begin);
         ready!(stalled.as_mut().poll(context));
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }

@@ -19,7 +19,7 @@ pub(super) struct RequestDispatcher {
     /// Number of requests so far, which gives each request a number.
     request_count: AtomicU64,
     /// Slots that limit the number of large pieces of responses in memory.
-    large: Arc<Semaphore>,
+    large_piece_slots: Arc<Semaphore>,
 }
 
 impl RequestDispatcher {
@@ -28,7 +28,7 @@ impl RequestDispatcher {
         RequestDispatcher {
             workers: Workers::with_receiving_thread(threads),
             request_count: AtomicU64::new(0),
-            large: Arc::new(Semaphore::new(limits::HTTP_LARGE_PIECES)),
+            large_piece_slots: Arc::new(Semaphore::new(limits::HTTP_LARGE_PIECES)),
         }
     }
 
@@ -39,7 +39,7 @@ impl RequestDispatcher {
 
     /// Reserves a slot for a large piece of a response. Returns `None` if no slot is free.
     pub(super) fn reserve_large_piece(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.large).try_acquire_owned().ok()
+        Arc::clone(&self.large_piece_slots).try_acquire_owned().ok()
     }
 
     /// Schedules `work`, which receives `held`. The returned future gives `held` back with the
@@ -73,7 +73,10 @@ impl RequestDispatcher {
                 Ok((held, done)) => (Some(held), done),
                 Err(_) => (
                     None,
-                    Err(Error::io(&io::ErrorKind::Other.into(), "a defect of h5fs")),
+                    Err(Error::from_io(
+                        &io::ErrorKind::Other.into(),
+                        "a defect of h5fs",
+                    )),
                 ),
             }
         })

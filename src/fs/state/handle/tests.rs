@@ -156,7 +156,7 @@ fn no_handle_is_made_of_a_state_that_is_over() {
     let insert = |handle| handles.insert(handle, open(), Caching::Never);
     let handle = insert(handles.new_handle()).unwrap().handle;
     file.end();
-    handles.retire();
+    handles.mark_all_stale();
     assert_eq!(errno_of(insert(handles.new_handle())), Errno::ESTALE);
     assert_eq!(errno_of(handles.replace(handle, open())), Errno::ESTALE);
     assert_eq!(errno_of(handles.get(handle)), Errno::ESTALE);

@@ -5,15 +5,15 @@
 //! needs memory. So entries are stored contiguously, and so are names.
 
 use h5fs_reader::memory::name_arena::{NameArena, NamePosition};
-use h5fs_reader::memory::positions::Positions;
+use h5fs_reader::memory::positions::PositionMap;
 
 /// Total length of removed names, in bytes, below which names are not compacted.
-const WASTE: usize = 64 << 10;
+const MAX_UNUSED_NAME_BYTES: usize = 64 << 10;
 
 /// A table of entries by inode number, each with a name and a lookup count.
 #[derive(Debug)]
 pub(in crate::fs) struct InodeTable<E> {
-    positions: Positions,
+    positions: PositionMap,
     slots: Vec<Slot<E>>,
     names: NameArena,
     /// Total length of the removed names that still occupy memory, in bytes.
@@ -33,7 +33,7 @@ pub(super) struct Slot<E> {
 impl<E> Default for InodeTable<E> {
     fn default() -> Self {
         InodeTable {
-            positions: Positions::default(),
+            positions: PositionMap::default(),
             slots: Vec::new(),
             names: NameArena::default(),
             unused: 0,
@@ -85,7 +85,7 @@ impl<E: Copy> InodeTable<E> {
                 let old = &mut self.slots[at];
                 slot.lookups = old.lookups;
                 let old = std::mem::replace(old, slot);
-                self.count_removed(old.name);
+                self.mark_name_unused(old.name);
             }
             None => {
                 // Four billion entries of one table would not fit into memory.
@@ -114,13 +114,13 @@ impl<E: Copy> InodeTable<E> {
             self.positions.replace(moved, from, at);
         }
         let removed = self.slots.swap_remove(index(at));
-        self.count_removed(removed.name);
+        self.mark_name_unused(removed.name);
     }
 
     /// Marks the memory of a name as unused. Compacts the buffer of names if most of it is unused.
-    fn count_removed(&mut self, name: NamePosition) {
+    fn mark_name_unused(&mut self, name: NamePosition) {
         self.unused += self.names.stored_bytes(name);
-        if self.unused < WASTE + self.names.weight() / 2 {
+        if self.unused < MAX_UNUSED_NAME_BYTES + self.names.weight() / 2 {
             return;
         }
         let old = std::mem::take(&mut self.names);

@@ -1,10 +1,10 @@
 //! `.h5fs/assembled`: the single array that the chunks of an ASDF `chunked-ndarray` form.
 
 use crate::fs::views::trees::view_tree::{
-    FileSize, OF_NOTHING, ViewForm, ViewTree, WITHOUT_FILES, boxed_view,
+    EMPTY_FORM, EMPTY_TREE, FileSize, ViewForm, ViewTree, boxed_view,
 };
 use crate::view::elements::raw::RawElements;
-use crate::view::texts::text::Text;
+use crate::view::texts::text::InMemoryContent;
 
 pub(super) const TREE: ViewTree = ViewTree {
     name: b"assembled",
@@ -20,13 +20,13 @@ pub(super) const TREE: ViewTree = ViewTree {
         open: |subject| {
             let array = subject.array()?;
             match array.byte_length()? {
-                0 => boxed_view(Some(Text::new(Vec::new()))),
+                0 => boxed_view(Some(InMemoryContent::new(Vec::new()))),
                 _ => boxed_view(Some(RawElements::new(
                     subject.file.reader(subject.node.id, &array)?,
                 ))),
             }
         },
-        ..OF_NOTHING
+        ..EMPTY_FORM
     }],
-    ..WITHOUT_FILES
+    ..EMPTY_TREE
 };

@@ -1,10 +1,10 @@
 //! `.h5fs/attrs`: the attributes of an object as files of its directory.
 
-use crate::fs::views::trees::view_tree::{TreeShape, ViewTree, WITHOUT_FILES};
+use crate::fs::views::trees::view_tree::{EMPTY_TREE, TreeShape, ViewTree};
 
 pub(super) const TREE: ViewTree = ViewTree {
     name: b"attrs",
     number: 4,
     shape: TreeShape::Attributes,
-    ..WITHOUT_FILES
+    ..EMPTY_TREE
 };

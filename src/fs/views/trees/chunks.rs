@@ -2,7 +2,7 @@
 
 use h5fs_reader::error::Error;
 
-use crate::fs::views::trees::view_tree::{FileSize, OF_NOTHING, ViewForm, ViewTree, WITHOUT_FILES};
+use crate::fs::views::trees::view_tree::{EMPTY_FORM, EMPTY_TREE, FileSize, ViewForm, ViewTree};
 use crate::view::texts::chunks::ChunkLines;
 
 pub(super) const TREE: ViewTree = ViewTree {
@@ -21,7 +21,7 @@ pub(super) const TREE: ViewTree = ViewTree {
                 "",
             )
         },
-        ..OF_NOTHING
+        ..EMPTY_FORM
     }],
-    ..WITHOUT_FILES
+    ..EMPTY_TREE
 };

@@ -2,26 +2,26 @@
 
 use std::sync::Arc;
 
-use h5fs_conventions::table_budget::Budget;
+use h5fs_conventions::table_budget::TableBudget;
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::{Array, Container, Node, NodeKind};
 
 use crate::fs::data_files::file_state::FileState;
 use crate::fs::views::trees::mask;
 use crate::fs::views::trees::view_tree::{
-    FileSize, OF_NOTHING, ViewForm, ViewSubject, ViewTree, WITHOUT_FILES, boxed_view,
+    EMPTY_FORM, EMPTY_TREE, FileSize, ViewForm, ViewSubject, ViewTree, boxed_view,
 };
 use crate::view::View;
 use crate::view::csv::CsvTable;
 use crate::view::csv::array;
-use crate::view::csv::fields::{ColumnReader, ShiftedFields};
+use crate::view::csv::fields::{ColumnReader, ShiftedColumns};
 use crate::view::elements::formatting_cost;
 use crate::view::table::TableConvention;
 use crate::view::table::column::{ColumnSource, GroupTable};
 use crate::view::table::group::Group;
-use crate::view::table::rows::{Rows, TableContext};
+use crate::view::table::rows::{TableContext, TableRows};
 use crate::view::table::runs;
-use crate::view::texts::text::Text;
+use crate::view::texts::text::InMemoryContent;
 
 pub(super) const TREE: ViewTree = ViewTree {
     name: b"csv",
@@ -54,10 +54,10 @@ pub(super) const TREE: ViewTree = ViewTree {
             }
         },
         has_rows: true,
-        is_intended: true,
-        ..OF_NOTHING
+        shows_intended_array: true,
+        ..EMPTY_FORM
     }],
-    ..WITHOUT_FILES
+    ..EMPTY_TREE
 };
 
 /// Returns whether the node is a group, other than a group whose members together form a single
@@ -68,8 +68,8 @@ pub(super) fn is_plain_group(node: &Node) -> bool {
 
 /// Returns the convention by which a group is a table, or `None` if the group is not a table.
 pub(super) fn convention(file: &FileState, node: &Node) -> Result<Option<TableConvention>> {
-    file.convention(node.id, || {
-        let (variables, budget) = (file.padded_variables(), Budget::default());
+    file.table_convention(node.id, || {
+        let (variables, budget) = (file.padded_variables(), TableBudget::default());
         TableConvention::detect(&group(file, &*variables, node, &budget))
     })
 }
@@ -78,7 +78,7 @@ pub(super) fn group<'a>(
     file: &'a FileState,
     container: &'a dyn Container,
     node: &Node,
-    budget: &'a Budget,
+    budget: &'a TableBudget,
 ) -> Group<'a> {
     Group {
         container,
@@ -96,12 +96,12 @@ pub(super) fn group_columns(subject: &ViewSubject<'_>) -> Result<GroupTable> {
     let (file, node) = (subject.file, subject.node);
     let convention = convention(file, node)?.ok_or(Error::NotFound)?;
     let variables = file.padded_variables();
-    let table = convention.table(&group(file, &*variables, node, &Budget::default()))?;
+    let table = convention.table(&group(file, &*variables, node, &TableBudget::default()))?;
     for column in &table.columns {
         if let ColumnSource::Runs { ends, rows } = &column.source {
             let check =
                 || runs::check_run_ends(ends, *rows, &file.engine, &file.effort.cancel_token());
-            let checked = || check().map(|()| Text::new(Vec::new()));
+            let checked = || check().map(|()| InMemoryContent::new(Vec::new()));
             file.cached_text(node.id, b".runs", checked)?;
         }
     }
@@ -112,27 +112,27 @@ pub(super) fn group_columns(subject: &ViewSubject<'_>) -> Result<GroupTable> {
 ///
 /// # Errors
 /// Fails if a column cannot be opened.
-pub(super) fn open_group_rows(subject: &ViewSubject<'_>, table: GroupTable) -> Result<Rows> {
+pub(super) fn open_group_rows(subject: &ViewSubject<'_>, table: GroupTable) -> Result<TableRows> {
     let file = subject.file;
     let surroundings = TableContext {
         engine: Arc::clone(&file.engine),
         container: file.padded_variables(),
         paths: subject.paths(),
     };
-    Rows::open(table, surroundings, subject.verify)
+    TableRows::open(table, surroundings, subject.verify)
 }
 
 /// Opens the CSV file of a group's table.
 fn group_table(subject: &ViewSubject<'_>) -> Result<Box<dyn View>> {
     let columns = group_columns(subject)?;
-    let shown_rows = subject.rows(columns.rows)?;
+    let shown_rows = subject.selected_rows(columns.rows)?;
     let rows = open_group_rows(subject, columns)?;
     if rows.names().is_empty() {
-        return boxed_view(Some(Text::new(Vec::new())));
+        return boxed_view(Some(InMemoryContent::new(Vec::new())));
     }
     let engine = Arc::clone(&subject.file.engine);
     let count = shown_rows.end - shown_rows.start;
-    let fields = ShiftedFields {
+    let fields = ShiftedColumns {
         fields: rows,
         first: shown_rows.start,
     };

@@ -7,7 +7,7 @@ use h5fs_reader::model::Node;
 use crate::fs::data_files::file_state::FileState;
 use crate::fs::views::trees::csv::{convention, group_columns, is_plain_group, open_group_rows};
 use crate::fs::views::trees::view_tree::{
-    FileSize, OF_NOTHING, ViewForm, ViewSubject, ViewTree, WITHOUT_FILES, boxed_if_some, boxed_view,
+    EMPTY_FORM, EMPTY_TREE, FileSize, ViewForm, ViewSubject, ViewTree, boxed_if_some, boxed_view,
 };
 use crate::limits;
 use crate::view::View;
@@ -16,8 +16,8 @@ use crate::view::pictures::fits;
 use crate::view::pictures::fits::attributes;
 use crate::view::pictures::fits::cards::Cards;
 use crate::view::pictures::fits::group::GroupRows;
-use crate::view::texts::bounds::CountBounds;
-use crate::view::texts::text::Text;
+use crate::view::texts::bounds::TextLengthLimits;
+use crate::view::texts::text::InMemoryContent;
 
 pub(super) const TREE: ViewTree = ViewTree {
     name: b"fits",
@@ -35,10 +35,10 @@ pub(super) const TREE: ViewTree = ViewTree {
                 Err(Error::NotFound)
             }
         },
-        is_intended: true,
-        ..OF_NOTHING
+        shows_intended_array: true,
+        ..EMPTY_FORM
     }],
-    ..WITHOUT_FILES
+    ..EMPTY_TREE
 };
 
 /// Returns the size of the FITS file of the object `node`, or `None` if the object has none. The
@@ -54,7 +54,10 @@ fn size(file: &FileState, node: &Node) -> Result<Option<FileSize>> {
 }
 
 fn array(subject: &ViewSubject<'_>, elements: Elements) -> Result<Option<Box<dyn View>>> {
-    Ok(boxed_if_some(fits::file(elements, &cards(subject)?)?))
+    Ok(boxed_if_some(fits::file(
+        elements,
+        &attribute_cards(subject)?,
+    )?))
 }
 
 fn group(subject: &ViewSubject<'_>) -> Result<Box<dyn View>> {
@@ -62,14 +65,16 @@ fn group(subject: &ViewSubject<'_>) -> Result<Box<dyn View>> {
         open_group_rows(subject, table)
     })?;
     let object = subject.node.id;
-    let bounds = CountBounds::new(subject.file.effort.cancel_token(), limits::COUNTED_BYTES);
-    let measure = || rows.measure_texts(&bounds).map(Text::new);
+    let bounds = TextLengthLimits::new(subject.file.effort.cancel_token(), limits::COUNTED_BYTES);
+    let measure = || rows.measure_texts(&bounds).map(InMemoryContent::new);
     let measured = subject.file.cached_text(object, b".fits", measure)?;
-    boxed_view(Some(rows.file(measured.bytes(), &cards(subject)?)?))
+    boxed_view(Some(
+        rows.file(measured.bytes(), &attribute_cards(subject)?)?,
+    ))
 }
 
 /// Returns the FITS header cards for the object's attributes.
-fn cards(subject: &ViewSubject<'_>) -> Result<Cards> {
+fn attribute_cards(subject: &ViewSubject<'_>) -> Result<Cards> {
     let path = subject.known_path()?;
     attributes::cards(&*subject.file.container, subject.node.id, &path)
 }

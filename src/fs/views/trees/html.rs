@@ -7,7 +7,7 @@ use h5fs_reader::model::{NodeId, NodeKind};
 use h5fs_reader::wire::to_usize;
 
 use crate::fs::views::trees::view_tree::{
-    FileSize, OF_NOTHING, ViewForm, ViewSubject, ViewTree, WITHOUT_FILES, boxed_view,
+    EMPTY_FORM, EMPTY_TREE, FileSize, ViewForm, ViewSubject, ViewTree, boxed_view,
 };
 use crate::fs::views::trees::{csv, mask};
 use crate::limits;
@@ -21,9 +21,9 @@ use crate::view::pictures::shaded::sample::{self, PixelMeaning};
 use crate::view::pictures::shaded::statistics::Shading;
 use crate::view::pictures::shaded::{self, DrawnArray, north};
 use crate::view::table::column::ColumnSource;
-use crate::view::texts::html::object::{GroupRows, PageObject};
+use crate::view::texts::html::object::{PageObject, PageTableRows};
 use crate::view::texts::html::{RenderedPage, parse_first_member, render};
-use crate::view::texts::text::Text;
+use crate::view::texts::text::InMemoryContent;
 
 pub(super) const TREE: ViewTree = ViewTree {
     name: b"html",
@@ -36,8 +36,8 @@ pub(super) const TREE: ViewTree = ViewTree {
             size: |_, _| Ok(Some(FileSize::Counted)),
             open: page,
             has_pages: true,
-            is_intended: true,
-            ..OF_NOTHING
+            shows_intended_array: true,
+            ..EMPTY_FORM
         },
         ViewForm {
             number: 47,
@@ -49,10 +49,10 @@ pub(super) const TREE: ViewTree = ViewTree {
                 Ok(drawn.map(|_| FileSize::Counted))
             },
             open_elements: Some(picture),
-            ..OF_NOTHING
+            ..EMPTY_FORM
         },
     ],
-    ..WITHOUT_FILES
+    ..EMPTY_TREE
 };
 
 /// Renders the page about an object. For a group, a selector may name a further page of its
@@ -67,7 +67,7 @@ fn page(subject: &ViewSubject<'_>) -> Result<Box<dyn View>> {
     let mut unkept = None;
     let kept = subject.file.cached_text(subject.node.id, &name, || {
         let page = render_page(subject, first)?;
-        let text = Text::new(page.text);
+        let text = InMemoryContent::new(page.text);
         if page.is_partial {
             // A page with a temporary error is not cached.
             Err(Error::cancelled()).inspect_err(|_| unkept = Some(text))
@@ -106,12 +106,12 @@ fn with_object(
         path,
         paths: subject.paths(),
         site,
-        read_part: &|selector| part(subject, selector.as_bytes()),
+        read_part: &|selector| selected_elements(subject, selector.as_bytes()),
         shading: &|| shading(subject),
         group_rows: &|| group_rows(subject),
         first_member: first,
         group,
-        draw_other: &|other, use_it| {
+        draw_member: &|other, use_it| {
             let site = site.for_object(other.node, &other.place);
             let drawn = ViewSubject {
                 file: subject.file,
@@ -131,7 +131,7 @@ fn with_object(
 
 /// Returns the first rows and columns of the table that the page shows. Returns `None` if the
 /// object is not a table.
-fn group_rows(subject: &ViewSubject<'_>) -> Result<Option<GroupRows>> {
+fn group_rows(subject: &ViewSubject<'_>) -> Result<Option<PageTableRows>> {
     let (file, node) = (subject.file, subject.node);
     if !csv::is_plain_group(node) || csv::convention(file, node)?.is_none() {
         return Ok(None);
@@ -141,7 +141,10 @@ fn group_rows(subject: &ViewSubject<'_>) -> Result<Option<GroupRows>> {
     table
         .columns
         .truncate(to_usize(limits::HTML_TABLE_COLUMNS)?);
-    let decoded = table.columns.iter().map(|column| decoded(&column.source));
+    let decoded = table
+        .columns
+        .iter()
+        .map(|column| decoded_bytes(&column.source));
     if decoded.fold(0, u64::saturating_add) > limits::HTML_DECODED {
         return Err(Error::limit(
             "bytes to decode for a page",
@@ -149,7 +152,7 @@ fn group_rows(subject: &ViewSubject<'_>) -> Result<Option<GroupRows>> {
         ));
     }
     let fields = csv::open_group_rows(subject, table)?;
-    Ok(Some(GroupRows {
+    Ok(Some(PageTableRows {
         fields: Box::new(fields),
         rows,
         columns,
@@ -157,11 +160,11 @@ fn group_rows(subject: &ViewSubject<'_>) -> Result<Option<GroupRows>> {
 }
 
 /// Returns the number of bytes that must be decoded for the first rows of a column.
-fn decoded(source: &ColumnSource) -> u64 {
+fn decoded_bytes(source: &ColumnSource) -> u64 {
     let part = match source {
         ColumnSource::Values(part)
         | ColumnSource::Masked { values: part, .. }
-        | ColumnSource::Places { values: part, .. }
+        | ColumnSource::BoundedIndices { values: part, .. }
         | ColumnSource::Categories { codes: part, .. }
         | ColumnSource::Lists { values: part, .. }
         | ColumnSource::Runs { ends: part, .. }
@@ -183,7 +186,7 @@ fn picture(subject: &ViewSubject<'_>, _: Elements) -> Result<Option<Box<dyn View
     Ok(Some(Box::new(text)))
 }
 
-fn draw_picture(subject: &ViewSubject<'_>, cancel: &CancelToken) -> Result<Text> {
+fn draw_picture(subject: &ViewSubject<'_>, cancel: &CancelToken) -> Result<InMemoryContent> {
     let (file, node) = (subject.file, subject.node);
     let container = &*file.container;
     let too_large = || Error::limit("bytes to decode for a picture", limits::HTML_PICTURE);
@@ -203,7 +206,7 @@ fn draw_picture(subject: &ViewSubject<'_>, cancel: &CancelToken) -> Result<Text>
     let selector = str::from_utf8(subject.selector).map_err(|_| Error::NotFound)?;
     let memory = file.engine.reserve_memory(0)?;
     with_drawable_array(subject, |drawn| {
-        let file = shaded::file(drawn, selector, look, &shading, (&memory, cancel))?;
+        let file = shaded::draw_png(drawn, selector, look, &shading, (&memory, cancel))?;
         file.ok_or(Error::NotFound)
     })
 }
@@ -222,7 +225,7 @@ fn shading(subject: &ViewSubject<'_>) -> Result<Option<Shading>> {
         with_drawable_array(subject, |drawn| {
             let nature = PixelMeaning::read(drawn, &image)?;
             let shading = sample::sample_shading(drawn, &image, nature)?.ok_or(Error::NotFound)?;
-            Ok(Text::new(shading.to_bytes()))
+            Ok(InMemoryContent::new(shading.to_bytes()))
         })
     });
     match kept {
@@ -241,21 +244,24 @@ fn with_drawable_array<T>(
         container: &*subject.file.container,
         node: subject.node,
         path: &|| subject.known_path(),
-        read_part: &|selector| part(subject, selector.as_bytes()),
+        read_part: &|selector| selected_elements(subject, selector.as_bytes()),
         cancel: subject.file.effort.cancel_token(),
     })
 }
 
 /// Returns the elements of the object's array that `selector` selects, and which of these elements
 /// are missing.
-fn part(subject: &ViewSubject<'_>, selector: &[u8]) -> Result<(Elements, Option<MissingValues>)> {
+fn selected_elements(
+    subject: &ViewSubject<'_>,
+    selector: &[u8],
+) -> Result<(Elements, Option<MissingValues>)> {
     let array = subject.array()?;
     let reader = subject.file.reader(subject.node.id, &array)?;
     let elements = match selector {
         b"" => Elements::from_reader(reader)?,
         text => {
             let selector = Selector::parse(text).ok_or(Error::NotFound)?;
-            ArrayPart::new(reader, &selector)?.elements(None)?
+            ArrayPart::new(reader, &selector)?.into_elements(None)?
         }
     };
     let selected = ViewSubject {

@@ -8,12 +8,12 @@ use h5fs_reader::model::{Node, NodeKind};
 use crate::fs::data_files::file_state::FileState;
 use crate::fs::views::trees::mask;
 use crate::fs::views::trees::view_tree::{
-    FileSize, OF_NOTHING, ViewForm, ViewSubject, ViewTree, WITHOUT_FILES, boxed_view,
+    EMPTY_FORM, EMPTY_TREE, FileSize, ViewForm, ViewSubject, ViewTree, boxed_view,
 };
 use crate::view::View;
 use crate::view::texts::asdf_json::AsdfJson;
-use crate::view::texts::json::Json;
-use crate::view::texts::text::Text;
+use crate::view::texts::json::ArrayJson;
+use crate::view::texts::text::InMemoryContent;
 
 pub(super) const TREE: ViewTree = ViewTree {
     name: b"json",
@@ -37,13 +37,13 @@ pub(super) const TREE: ViewTree = ViewTree {
             let engine = Arc::clone(&subject.file.engine);
             let elements = subject.intended_elements(elements)?;
             let missing = mask::masked_elements(subject, &elements)?;
-            let json = Json::new(elements, engine, container, subject.paths())?;
+            let json = ArrayJson::new(elements, engine, container, subject.paths())?;
             subject.open_units(json.with_missing(missing)).map(Some)
         }),
-        is_intended: true,
-        ..OF_NOTHING
+        shows_intended_array: true,
+        ..EMPTY_FORM
     }],
-    ..WITHOUT_FILES
+    ..EMPTY_TREE
 };
 
 /// Returns whether the node is a scalar, a mapping or a sequence of ASDF. Groups of HDF5 are not
@@ -59,7 +59,7 @@ fn open_value(subject: &ViewSubject<'_>) -> Result<Box<dyn View>> {
     let json = AsdfJson::new(Arc::clone(&subject.file.container), subject.node.id);
     let render = || {
         json.whole_text(&subject.file.effort.cancel_token())
-            .map(Text::new)
+            .map(InMemoryContent::new)
     };
     match subject.file.cached_text(subject.node.id, b".json", render) {
         Err(Error::Limit { .. } | Error::BudgetExceeded { .. }) => {

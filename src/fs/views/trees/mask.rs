@@ -11,12 +11,12 @@ use h5fs_reader::wire::to_u64;
 
 use crate::fs::data_files::file_state::FileState;
 use crate::fs::views::trees::view_tree::{
-    FileSize, OF_NOTHING, ViewForm, ViewSubject, ViewTree, WITHOUT_FILES, boxed_view, refuse_unread,
+    EMPTY_FORM, EMPTY_TREE, FileSize, ViewForm, ViewSubject, ViewTree, boxed_view, refuse_unread,
 };
 use crate::view::elements::Elements;
 use crate::view::elements::missing::MissingValues;
 use crate::view::elements::part::ArrayPart;
-use crate::view::texts::text::Text;
+use crate::view::texts::text::InMemoryContent;
 
 pub(super) const TREE: ViewTree = ViewTree {
     name: b"mask",
@@ -34,13 +34,13 @@ pub(super) const TREE: ViewTree = ViewTree {
             })
         },
         open: |subject| match checked_mask(subject)? {
-            Some(MaskSource::Number(text)) => boxed_view(Some(Text::new(text))),
+            Some(MaskSource::Number(text)) => boxed_view(Some(InMemoryContent::new(text))),
             Some(MaskSource::Array(array)) => subject.file.open_bytes(array),
             None => Err(Error::NotFound),
         },
-        ..OF_NOTHING
+        ..EMPTY_FORM
     }],
-    ..WITHOUT_FILES
+    ..EMPTY_TREE
 };
 
 /// The content of the mask file of an ndarray.
@@ -97,7 +97,7 @@ pub(super) fn masked_elements(
         b"" => Elements::from_reader(reader)?,
         selected => {
             let selector = Selector::parse(selected).ok_or(Error::NotFound)?;
-            ArrayPart::new(reader, &selector)?.elements(None)?
+            ArrayPart::new(reader, &selector)?.into_elements(None)?
         }
     };
     MissingValues::from_mask(mask, elements.dims.as_deref().unwrap_or_default()).map(Some)

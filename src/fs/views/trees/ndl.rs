@@ -8,10 +8,10 @@ use h5fs_reader::model::{Node, NodeKind};
 
 use crate::fs::data_files::file_state::FileState;
 use crate::fs::views::trees::view_tree::{
-    FileSize, OF_NOTHING, ViewForm, ViewSubject, ViewTree, WITHOUT_FILES,
+    EMPTY_FORM, EMPTY_TREE, FileSize, ViewForm, ViewSubject, ViewTree,
 };
 use crate::view::View;
-use crate::view::texts::ndl::{NdlDescription, NdlSource, Options};
+use crate::view::texts::ndl::{NdlDescription, NdlOptions, NdlSource};
 
 pub(super) const TREE: ViewTree = ViewTree {
     name: b"ndl",
@@ -22,17 +22,17 @@ pub(super) const TREE: ViewTree = ViewTree {
             suffix: b".yaml",
             size,
             open: |subject| open(subject, Syntax::Yaml),
-            ..OF_NOTHING
+            ..EMPTY_FORM
         },
         ViewForm {
             number: 29,
             suffix: b".json",
             size,
             open: |subject| open(subject, Syntax::Json),
-            ..OF_NOTHING
+            ..EMPTY_FORM
         },
     ],
-    ..WITHOUT_FILES
+    ..EMPTY_TREE
 };
 
 fn size(_: &FileState, node: &Node) -> Result<Option<FileSize>> {
@@ -50,9 +50,9 @@ fn open(subject: &ViewSubject<'_>, syntax: Syntax) -> Result<Box<dyn View>> {
         source,
         node: subject.node.id,
         path: subject.path.clone(),
-        options: Options {
+        options: NdlOptions {
             syntax,
-            ..Options::default()
+            ..NdlOptions::default()
         },
     };
     subject.open_sequential_text(description, " (`h5fs ndl` writes one of any length)")

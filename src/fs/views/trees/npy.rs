@@ -1,7 +1,7 @@
 //! `.h5fs/npy`: arrays, and parts of them, as NumPy files.
 
 use crate::fs::views::trees::view_tree::{
-    OF_NOTHING, ViewForm, ViewTree, WITHOUT_FILES, boxed_if_some, exact_size,
+    EMPTY_FORM, EMPTY_TREE, ViewForm, ViewTree, boxed_if_some, exact_size,
 };
 use crate::view::pictures::npy;
 
@@ -13,8 +13,8 @@ pub(super) const TREE: ViewTree = ViewTree {
         suffix: b".npy",
         size: |_, node| exact_size(node, npy::length),
         open_elements: Some(|_, elements| Ok(boxed_if_some(npy::file(elements)?))),
-        is_intended: true,
-        ..OF_NOTHING
+        shows_intended_array: true,
+        ..EMPTY_FORM
     }],
-    ..WITHOUT_FILES
+    ..EMPTY_TREE
 };

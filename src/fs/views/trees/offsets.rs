@@ -4,9 +4,9 @@
 use h5fs_reader::array::kinds::vlen::VariableLengthContent;
 
 use crate::fs::views::trees::view_tree::{
-    FileSize, OF_NOTHING, ViewForm, ViewTree, WITHOUT_FILES, boxed_view,
+    EMPTY_FORM, EMPTY_TREE, FileSize, ViewForm, ViewTree, boxed_view,
 };
-use crate::view::elements::variable_length::Offsets;
+use crate::view::elements::variable_length::ElementOffsets;
 
 pub(super) const TREE: ViewTree = ViewTree {
     name: b"offsets",
@@ -16,16 +16,16 @@ pub(super) const TREE: ViewTree = ViewTree {
         size: |file, node| match node.array() {
             Some(array) if VariableLengthContent::is_variable_length_array(array) => {
                 let array = file.variable_length(node.id, array)?;
-                Ok(Some(FileSize::Exact(Offsets::size(&array))))
+                Ok(Some(FileSize::Exact(ElementOffsets::size(&array))))
             }
             _ => Ok(None),
         },
         open: |subject| {
             let array = subject.array()?;
             let array = subject.file.variable_length(subject.node.id, &array)?;
-            boxed_view(Some(Offsets::new(array)))
+            boxed_view(Some(ElementOffsets::new(array)))
         },
-        ..OF_NOTHING
+        ..EMPTY_FORM
     }],
-    ..WITHOUT_FILES
+    ..EMPTY_TREE
 };

@@ -10,17 +10,17 @@ use crate::fs::data_files::file_state::FileState;
 use crate::fs::views::trees::csv::{convention, group_columns, is_plain_group};
 use crate::fs::views::trees::mask;
 use crate::fs::views::trees::view_tree::{
-    FileSize, OF_NOTHING, ViewForm, ViewSubject, ViewTree, WITHOUT_FILES, boxed_if_some,
+    EMPTY_FORM, EMPTY_TREE, FileSize, ViewForm, ViewSubject, ViewTree, boxed_if_some,
 };
 use crate::limits;
 use crate::view::View;
 use crate::view::elements::{Elements, element_type};
 use crate::view::parquet::{
-    BoundsCache, KeyValueMetadata, ParquetTable, Plan, PointerContext, TableFile, array_table,
+    BoundsCache, FilePlan, KeyValueMetadata, ParquetTable, PointerContext, TableFile, array_table,
     group_table, has_columns,
 };
-use crate::view::texts::bounds::CountBounds;
-use crate::view::texts::text::Text;
+use crate::view::texts::bounds::TextLengthLimits;
+use crate::view::texts::text::InMemoryContent;
 
 pub(super) const TREE: ViewTree = ViewTree {
     name: b"parquet",
@@ -39,10 +39,10 @@ pub(super) const TREE: ViewTree = ViewTree {
             }
         },
         has_rows: true,
-        is_intended: true,
-        ..OF_NOTHING
+        shows_intended_array: true,
+        ..EMPTY_FORM
     }],
-    ..WITHOUT_FILES
+    ..EMPTY_TREE
 };
 
 /// Returns the size of the Parquet file of the object `node`, or `None` if the object has none. The
@@ -70,10 +70,12 @@ fn array(subject: &ViewSubject<'_>, elements: Elements) -> Result<Option<Box<dyn
         missing,
         name,
         rows_per_chunk(subject),
-        pointers(subject),
-        description(subject, &path)?,
+        pointer_context(subject),
+        key_value_metadata(subject, &path)?,
     )?;
-    table.map(|table| file(subject, table)).transpose()
+    table
+        .map(|table| open_table_file(subject, table))
+        .transpose()
 }
 
 fn group(subject: &ViewSubject<'_>) -> Result<Box<dyn View>> {
@@ -88,12 +90,12 @@ fn group(subject: &ViewSubject<'_>) -> Result<Box<dyn View>> {
     let mut description = KeyValueMetadata::new(&subject.known_path()?);
     for column in &columns.columns {
         if let Some(node) = column.source.node() {
-            description.add(&*around.container, &column.name, node)?;
+            description.add_attributes(&*around.container, &column.name, node)?;
         }
     }
-    let rows = subject.rows(columns.rows)?;
+    let rows = subject.selected_rows(columns.rows)?;
     let table = group_table(&columns, &around, description)?;
-    file(subject, table.with_rows(rows))
+    open_table_file(subject, table.with_rows(rows))
 }
 
 /// Opens the Parquet file of a table. If the lengths of its pages are known only after their values
@@ -102,18 +104,21 @@ fn group(subject: &ViewSubject<'_>) -> Result<Box<dyn View>> {
 /// # Errors
 /// Fails if the lengths of the pages cannot be determined, or if the table exceeds a limit of the
 /// Parquet format.
-pub(super) fn file(subject: &ViewSubject<'_>, table: ParquetTable) -> Result<Box<dyn View>> {
-    let plan = Plan::new(table)?;
-    let file = if plan.should_count() {
+pub(super) fn open_table_file(
+    subject: &ViewSubject<'_>,
+    table: ParquetTable,
+) -> Result<Box<dyn View>> {
+    let plan = FilePlan::new(table)?;
+    let file = if plan.needs_counting() {
         // Texts stored once for each element are not longer than the file.
         let most = limits::COUNTED_BYTES.max(subject.file.origin.size);
-        let of_count = CountBounds::new(subject.file.effort.cancel_token(), most);
-        let counted = || plan.count_columns(&of_count).map(Text::new);
+        let of_count = TextLengthLimits::new(subject.file.effort.cancel_token(), most);
+        let counted = || plan.count_columns(&of_count).map(InMemoryContent::new);
         let shown = cache_name(subject, b".parquet ");
         let counted = subject.file.cached_text(subject.node.id, &shown, counted)?;
-        plan.file(counted.bytes(), bounds(subject))?
+        plan.file(counted.bytes(), bounds_cache(subject))?
     } else {
-        plan.file(&[], bounds(subject))?
+        plan.file(&[], bounds_cache(subject))?
     };
     boxed_if_some(Some(file)).ok_or(Error::NotFound)
 }
@@ -127,13 +132,13 @@ fn cache_name(subject: &ViewSubject<'_>, what: &[u8]) -> Vec<u8> {
 }
 
 /// Returns a function that caches the bounds (minimum and maximum) of the table's columns.
-fn bounds(subject: &ViewSubject<'_>) -> BoundsCache {
+fn bounds_cache(subject: &ViewSubject<'_>) -> BoundsCache {
     let (file, node) = (Arc::clone(subject.file), subject.node.id);
     let shown = cache_name(subject, b".parquet bounds ");
     Box::new(move |find| file.cached_text(node, &shown, find))
 }
 
-pub(super) fn pointers(subject: &ViewSubject<'_>) -> PointerContext {
+pub(super) fn pointer_context(subject: &ViewSubject<'_>) -> PointerContext {
     PointerContext {
         container: subject.file.padded_variables(),
         paths: subject.paths(),
@@ -156,9 +161,12 @@ fn rows_per_chunk(subject: &ViewSubject<'_>) -> u64 {
 ///
 /// # Errors
 /// Fails if an attribute cannot be read now.
-pub(super) fn description(subject: &ViewSubject<'_>, path: &[u8]) -> Result<KeyValueMetadata> {
+pub(super) fn key_value_metadata(
+    subject: &ViewSubject<'_>,
+    path: &[u8],
+) -> Result<KeyValueMetadata> {
     let mut description = KeyValueMetadata::new(path);
     let container = &*subject.file.container;
-    description.add(container, last_name(path), subject.node.id)?;
+    description.add_attributes(container, last_name(path), subject.node.id)?;
     Ok(description)
 }

@@ -3,7 +3,7 @@
 use h5fs_reader::error::Result;
 
 use crate::fs::views::trees::view_tree::{
-    FileSize, OF_NOTHING, TreeShape, ViewForm, ViewSubject, ViewTree, WITHOUT_FILES,
+    EMPTY_FORM, EMPTY_TREE, FileSize, TreeShape, ViewForm, ViewSubject, ViewTree,
 };
 use crate::view::View;
 use crate::view::elements::Elements;
@@ -22,9 +22,9 @@ pub(super) const TREE: ViewTree = ViewTree {
             Ok(picture.map(|_| FileSize::Counted))
         },
         open_elements: Some(picture),
-        ..OF_NOTHING
+        ..EMPTY_FORM
     }],
-    ..WITHOUT_FILES
+    ..EMPTY_TREE
 };
 
 fn picture(subject: &ViewSubject<'_>, elements: Elements) -> Result<Option<Box<dyn View>>> {

@@ -1,10 +1,10 @@
 //! `.h5fs/refs`: the elements of an array of references, as links to the referenced objects.
 
-use crate::fs::views::trees::view_tree::{TreeShape, ViewTree, WITHOUT_FILES};
+use crate::fs::views::trees::view_tree::{EMPTY_TREE, TreeShape, ViewTree};
 
 pub(super) const TREE: ViewTree = ViewTree {
     name: b"refs",
     number: 22,
     shape: TreeShape::References,
-    ..WITHOUT_FILES
+    ..EMPTY_TREE
 };

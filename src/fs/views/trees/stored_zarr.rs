@@ -2,11 +2,11 @@
 //! codecs for their filters. Copies then need no compression.
 
 use crate::fs::views::store_object::StoreKind;
-use crate::fs::views::trees::view_tree::{TreeShape, ViewTree, WITHOUT_FILES};
+use crate::fs::views::trees::view_tree::{EMPTY_TREE, TreeShape, ViewTree};
 
 pub(super) const TREE: ViewTree = ViewTree {
     name: b"stored.zarr",
     number: 32,
     shape: TreeShape::Store(StoreKind::Stored),
-    ..WITHOUT_FILES
+    ..EMPTY_TREE
 };

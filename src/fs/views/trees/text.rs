@@ -6,7 +6,7 @@ use h5fs_reader::error::Result;
 use h5fs_reader::model::datatype::Class;
 
 use crate::fs::views::trees::view_tree::{
-    FileSize, OF_NOTHING, ViewForm, ViewSubject, ViewTree, WITHOUT_FILES,
+    EMPTY_FORM, EMPTY_TREE, FileSize, ViewForm, ViewSubject, ViewTree,
 };
 use crate::limits;
 use crate::view::View;
@@ -26,9 +26,9 @@ pub(super) const TREE: ViewTree = ViewTree {
             Ok(kind.map(|_| FileSize::Counted))
         },
         open_elements: Some(strings),
-        ..OF_NOTHING
+        ..EMPTY_FORM
     }],
-    ..WITHOUT_FILES
+    ..EMPTY_TREE
 };
 
 fn strings(subject: &ViewSubject<'_>, elements: Elements) -> Result<Option<Box<dyn View>>> {

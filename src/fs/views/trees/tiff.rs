@@ -1,7 +1,7 @@
 //! `.h5fs/tiff`: arrays of numbers, and parts of them, as TIFF files.
 
 use crate::fs::views::trees::view_tree::{
-    FileSize, OF_NOTHING, ViewForm, ViewTree, WITHOUT_FILES, boxed_if_some,
+    EMPTY_FORM, EMPTY_TREE, FileSize, ViewForm, ViewTree, boxed_if_some,
 };
 use crate::view::pictures::picture_style::{PictureStyle, read_image};
 use crate::view::pictures::tiff;
@@ -27,8 +27,8 @@ pub(super) const TREE: ViewTree = ViewTree {
             )?;
             Ok(boxed_if_some(tiff::file(elements, look)?))
         }),
-        is_intended: true,
-        ..OF_NOTHING
+        shows_intended_array: true,
+        ..EMPTY_FORM
     }],
-    ..WITHOUT_FILES
+    ..EMPTY_TREE
 };

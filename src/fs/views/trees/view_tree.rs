@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
-use h5fs_conventions::table_budget::Budget;
+use h5fs_conventions::table_budget::TableBudget;
 use h5fs_reader::array::CancelToken;
 use h5fs_reader::error::{Error, Result, ignore_permanent};
 use h5fs_reader::model::datatype::ByteOrder;
@@ -24,10 +24,10 @@ use crate::view::table::anndata_codes;
 use crate::view::table::group::Group;
 use crate::view::table::pytables;
 use crate::view::texts::counted_text::{CountedFile, TextCount, TextUnits};
-use crate::view::texts::html::page_site::Site;
+use crate::view::texts::html::page_site::PageLinks;
 use crate::view::texts::json::SharedPaths;
 use crate::view::texts::streamed::{ResumableText, StreamedText};
-use crate::view::texts::text::Text;
+use crate::view::texts::text::InMemoryContent;
 
 /// A tree of views. The tree has the same directories as the file's own tree, and files that show
 /// some of the objects.
@@ -84,10 +84,10 @@ pub(in crate::fs) struct ViewForm {
     pub(in crate::fs) has_rows: bool,
     /// Whether a netCDF variable is shown with the current length of its dimensions, padded with
     /// fill values.
-    pub(in crate::fs) is_padded: bool,
+    pub(in crate::fs) shows_padded_variable: bool,
     /// Whether an array is shown as its writer intended, if that differs from the stored array:
     /// empty arrays of MATLAB.
-    pub(in crate::fs) is_intended: bool,
+    pub(in crate::fs) shows_intended_array: bool,
 }
 
 /// A function that opens the file of an array or a selection. It returns `None` if the elements
@@ -96,7 +96,7 @@ pub(in crate::fs) type ElementsViewer =
     fn(&ViewSubject<'_>, Elements) -> Result<Option<Box<dyn View>>>;
 
 /// A tree without files, as the default for the fields of rows of the table.
-pub(super) const WITHOUT_FILES: ViewTree = ViewTree {
+pub(super) const EMPTY_TREE: ViewTree = ViewTree {
     name: b"",
     number: 0,
     shape: TreeShape::Files,
@@ -105,7 +105,7 @@ pub(super) const WITHOUT_FILES: ViewTree = ViewTree {
 };
 
 /// A form that fits no object, as the default for the fields of forms.
-pub(super) const OF_NOTHING: ViewForm = ViewForm {
+pub(super) const EMPTY_FORM: ViewForm = ViewForm {
     number: 0,
     suffix: b"",
     size: |_, _| Ok(None),
@@ -113,8 +113,8 @@ pub(super) const OF_NOTHING: ViewForm = ViewForm {
     open_elements: None,
     has_pages: false,
     has_rows: false,
-    is_padded: false,
-    is_intended: false,
+    shows_padded_variable: false,
+    shows_intended_array: false,
 };
 
 /// The size of a file in a tree of views.
@@ -141,7 +141,7 @@ pub(in crate::fs) struct ViewSubject<'a> {
     /// if the option `verify` is set.
     pub(in crate::fs) verify: &'a dyn Fn(NodeId) -> Result<()>,
     /// Relative URLs of the files to which a page about the object links.
-    pub(in crate::fs) site: Option<&'a dyn Site>,
+    pub(in crate::fs) site: Option<&'a dyn PageLinks>,
 }
 
 impl ViewTree {
@@ -258,7 +258,7 @@ impl ViewForm {
     /// # Errors
     /// Fails if the object cannot be read, with a permanent or a temporary error.
     pub(in crate::fs) fn node(&self, file: &FileState, id: NodeId) -> Result<Arc<Node>> {
-        let node = if self.is_padded {
+        let node = if self.shows_padded_variable {
             file.padded_variables().node(id)
         } else {
             file.container.node(id)
@@ -283,7 +283,7 @@ impl ViewForm {
         file: &FileState,
         node: &Node,
     ) -> Result<Option<Arc<Node>>> {
-        if self.is_intended {
+        if self.shows_intended_array {
             file.intended_node(node)
         } else {
             Ok(None)
@@ -316,7 +316,7 @@ impl ViewForm {
         file: &FileState,
         node: &Node,
     ) -> Result<Option<FileSize>> {
-        if !self.is_padded || node.array().is_none() {
+        if !self.shows_padded_variable || node.array().is_none() {
             return self.size(file, node);
         }
         match self.node(file, node.id) {
@@ -411,7 +411,7 @@ impl<'a> ViewSubject<'a> {
     ///
     /// # Errors
     /// `NotFound` if the selector names no such rows.
-    pub(super) fn rows(&self, count: u64) -> Result<Range<u64>> {
+    pub(super) fn selected_rows(&self, count: u64) -> Result<Range<u64>> {
         if self.selector.is_empty() {
             return Ok(0..count);
         }
@@ -420,7 +420,7 @@ impl<'a> ViewSubject<'a> {
         let selection = selector.select(&row, &shape::Shape::fixed(vec![count]))?;
         let first = selection.offset;
         let is_next =
-            |axis: &Axis| axis.count < 2 || matches!(axis.places, AxisPositions::Strided(1));
+            |axis: &Axis| axis.count < 2 || matches!(axis.positions, AxisPositions::Strided(1));
         match &*selection.axes {
             [] => Ok(first..first.saturating_add(1)),
             [axis] if is_next(axis) => Ok(first..first.saturating_add(axis.count)),
@@ -451,7 +451,7 @@ impl<'a> ViewSubject<'a> {
         let root = Group {
             container,
             engine: &self.file.engine,
-            budget: &Budget::default(),
+            budget: &TableBudget::default(),
             id: container.root(),
         };
         let elements = anndata_codes::replace_codes(&root, self.node, elements)?;
@@ -501,9 +501,11 @@ impl<'a> ViewSubject<'a> {
         if self.file.is_growing()
             && let Some(whole) = short_text(&text)?
         {
-            return Ok(Box::new(Text::new(whole)));
+            return Ok(Box::new(InMemoryContent::new(whole)));
         }
-        let count = self.count(advice, || counts::count_parts(&text, &self.file.effort))?;
+        let count = self.count_text(advice, || {
+            counts::count_sequential_text(&text, &self.file.effort)
+        })?;
         Ok(Box::new(StreamedText::new(text, count.bytes())))
     }
 
@@ -519,13 +521,13 @@ impl<'a> ViewSubject<'a> {
         let (engine, effort) = (&self.file.engine, &self.file.effort);
         let advice = " (a selector after the name, such as [0:1000], reads a part; parquet/ has \
                       tables of any length)";
-        let count = self.count(advice, || counts::count_units(&units, engine, effort))?;
+        let count = self.count_text(advice, || counts::count_units(&units, engine, effort))?;
         Ok(Box::new(CountedFile::from_count(units, count)))
     }
 
     /// Returns the length and the resume points of the object's text, from the cache or from
     /// `count`. `advice` is used as in [`open_sequential_text`](Self::open_sequential_text).
-    fn count(
+    fn count_text(
         &self,
         advice: &str,
         count: impl FnOnce() -> counts::CountResult,

@@ -70,7 +70,7 @@ pub(super) fn matlab_elements(
     if !matches!(datatype.size, 1 | 2 | 4 | 8) || !is_whole(datatype.size) {
         return Ok(None);
     }
-    let class = attribute_value::text(container, node, b"MATLAB_class")?;
+    let class = attribute_value::attribute_text(container, node, b"MATLAB_class")?;
     if class.as_deref() != Some(b"char") {
         return Ok(None);
     }
@@ -185,7 +185,7 @@ impl MatlabRows {
         let stored = if self.is_read_whole() {
             self.read_matrices(elements, rows, cancel)?
         } else {
-            self.stretch(elements, rows, cancel)?
+            self.read_row_parts(elements, rows, cancel)?
         };
         let mut row = Vec::new();
         for number in rows.start..rows.end.min(stored.end) {
@@ -213,20 +213,20 @@ impl MatlabRows {
         let size = self.columns.saturating_mul(self.rows);
         let first = rows.start / self.rows;
         let count = rows.end.div_ceil(self.rows) - first;
-        let count = (elements.batch() / size.max(1)).max(1).min(count);
+        let count = (elements.batch_elements() / size.max(1)).max(1).min(count);
         Ok(MatrixColumns {
             bytes: elements
                 .read(first * size, count * size, cancel)?
                 .into_vec(),
             start: first * self.rows,
             end: (first + count) * self.rows,
-            column: self.rows,
+            elements_per_column: self.rows,
         })
     }
 
     /// Reads the first of `rows`, at most to the end of their matrix. Reads one part of each
     /// column.
-    fn stretch(
+    fn read_row_parts(
         &self,
         elements: &Elements,
         rows: &Range<u64>,
@@ -245,7 +245,7 @@ impl MatlabRows {
             bytes,
             start: rows.start,
             end: rows.start + count,
-            column: count,
+            elements_per_column: count,
         })
     }
 }
@@ -258,7 +258,7 @@ struct MatrixColumns {
     /// Number of the row after the last one that was read.
     end: u64,
     /// Number of elements that were read from each column.
-    column: u64,
+    elements_per_column: u64,
 }
 
 impl MatrixColumns {
@@ -266,11 +266,11 @@ impl MatrixColumns {
     /// for each of `columns` columns.
     fn elements(&self, number: u64, columns: u64) -> Result<impl Iterator<Item = usize>> {
         let (matrix, row) = (
-            (number - self.start) / self.column,
-            (number - self.start) % self.column,
+            (number - self.start) / self.elements_per_column,
+            (number - self.start) % self.elements_per_column,
         );
-        let first = to_usize(matrix * columns * self.column + row)?;
-        let step = to_usize(self.column)?;
+        let first = to_usize(matrix * columns * self.elements_per_column + row)?;
+        let step = to_usize(self.elements_per_column)?;
         Ok((0..to_usize(columns)?).map(move |column| first + column * step))
     }
 }
@@ -284,7 +284,9 @@ impl CodeUnit {
     /// Converts a string to UTF-8, and appends it to `out`. Invalid code units become U+FFFD.
     /// Strings that are stored as UTF-8 are copied unchanged.
     fn decode(self, stored: &[u8], out: &mut Vec<u8>) {
-        let units = stored.chunks_exact(self.size).map(|unit| self.number(unit));
+        let units = stored
+            .chunks_exact(self.size)
+            .map(|unit| self.code_unit_value(unit));
         let mut push = |character: Option<char>| {
             let character = character.unwrap_or(char::REPLACEMENT_CHARACTER);
             out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
@@ -299,7 +301,7 @@ impl CodeUnit {
         }
     }
 
-    fn number(self, unit: &[u8]) -> u32 {
+    fn code_unit_value(self, unit: &[u8]) -> u32 {
         let add = |number: u32, &byte: &u8| number << 8 | u32::from(byte);
         match self.order {
             ByteOrder::Big => unit.iter().fold(0, add),

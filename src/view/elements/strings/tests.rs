@@ -8,13 +8,13 @@ use super::*;
 use crate::view::View;
 use crate::view::elements::strings::matlab::{CodeUnit, MatlabElements};
 use crate::view::texts::counted_text::{CountedFile, TextCount};
-use crate::view::texts::text::Text;
+use crate::view::texts::text::InMemoryContent;
 
 fn elements(datatype: Datatype, dims: Option<&[u64]>, bytes: &[u8]) -> Elements {
     Elements {
         datatype,
         dims: dims.map(<[u64]>::to_vec),
-        content: Box::new(Text::new(bytes.to_vec())),
+        content: Box::new(InMemoryContent::new(bytes.to_vec())),
     }
 }
 

@@ -13,8 +13,8 @@ use std::ops::ControlFlow;
 use h5fs_reader::error::{Result, ignore_permanent};
 use h5fs_reader::model::attribute::AttributeContent;
 use h5fs_reader::model::datatype::Class;
-use h5fs_reader::model::number::is_computable;
-use h5fs_reader::model::paths::resolve;
+use h5fs_reader::model::number::is_decodable;
+use h5fs_reader::model::paths::resolve_path;
 use h5fs_reader::model::value::{TextContext, ValueWriter};
 use h5fs_reader::model::{Container, LinkTarget, NodeId, NodeKind, Scalar, ScalarValue};
 
@@ -117,7 +117,7 @@ fn find_meta(container: &dyn Container, path: &[u8]) -> Result<Option<NodeId>> {
     while let Some(end) = path.iter().rposition(|&byte| byte == b'/') {
         path = &path[..end];
         let name = [path, b"/meta"].concat();
-        let found = ignore_permanent(resolve(container, container.root(), &name))?.flatten();
+        let found = ignore_permanent(resolve_path(container, container.root(), &name))?.flatten();
         if found.is_some() {
             return Ok(found);
         }
@@ -161,7 +161,7 @@ fn card_value(container: &dyn Container, content: &AttributeContent) -> Result<O
     let datatype = &content.datatype;
     let has_value = match &datatype.class {
         Class::Integer { .. } | Class::Enumeration { .. } | Class::Bool => datatype.size <= 8,
-        Class::Float(format) => is_computable(format),
+        Class::Float(format) => is_decodable(format),
         Class::String { .. } | Class::VariableString { .. } => true,
         _ => false,
     };

@@ -64,15 +64,15 @@ impl Cards {
             let is_full = piece.len() + 3 > TEXT;
             if is_full && piece.len() + left > TEXT {
                 piece.push(b'&');
-                self.quoted(&start, &piece);
+                self.quoted_card(&start, &piece);
                 start = b"CONTINUE  ".to_vec();
                 piece.clear();
             }
         }
-        self.quoted(&start, &piece);
+        self.quoted_card(&start, &piece);
     }
 
-    fn quoted(&mut self, start: &[u8], text: &[u8]) {
+    fn quoted_card(&mut self, start: &[u8], text: &[u8]) {
         let text = String::from_utf8_lossy(text);
         self.card(&[start, format!("'{text:<8}'").as_bytes()].concat());
     }

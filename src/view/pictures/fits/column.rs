@@ -19,7 +19,7 @@ use h5fs_reader::wire::to_usize;
 use crate::limits;
 use crate::view::pictures::fits::cards::Cards;
 use crate::view::pictures::fits::number::{FitsNumber, RecordValues, ValueForm, ValueSlot};
-use crate::view::pictures::image::{Pixel, PixelKind};
+use crate::view::pictures::image::{PixelKind, PixelType};
 
 /// The columns of a binary table, in order.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ impl FitsColumns {
     pub(super) fn from_datatype(datatype: &Datatype) -> Option<Self> {
         let is_short = u64::from(datatype.size) <= limits::TEXT_ELEMENT_BYTES;
         let mut columns = Vec::new();
-        add(datatype, b"", 0, &mut columns);
+        add_columns(datatype, b"", 0, &mut columns);
         let is_table = (1..=limits::FITS_COLUMNS).contains(&columns.len());
         (is_short && is_table).then_some(FitsColumns(columns))
     }
@@ -93,7 +93,7 @@ pub(super) fn cards(columns: impl ExactSizeIterator<Item = FitsColumnDescription
     cards.fixed_format("TFIELDS", columns.len());
     for (number, column) in columns.enumerate() {
         let keyword = |name: &str| format!("{name}{}", number + 1);
-        let name = printable(&column.name);
+        let name = to_printable(&column.name);
         let short = shorten_to_card(&name);
         cards.text(&keyword("TTYPE"), &short);
         if short != name {
@@ -113,7 +113,7 @@ pub(super) fn cards(columns: impl ExactSizeIterator<Item = FitsColumnDescription
 }
 
 /// Replaces each character that a card cannot contain with `_`.
-fn printable(name: &[u8]) -> Vec<u8> {
+fn to_printable(name: &[u8]) -> Vec<u8> {
     let shown = |&byte: &u8| match byte {
         b' '..=b'~' => byte,
         _ => b'_',
@@ -153,14 +153,14 @@ impl FitsColumn {
         let count = dims
             .iter()
             .try_fold(1, |count: u64, &dim| count.checked_mul(dim))?;
-        let (form, code, each) = value_form(base)?;
+        let (form, code, each) = value_conversion(base)?;
         let values = ValueSlot {
             offset: to_usize(offset).ok()?,
             length: to_usize(size.checked_mul(count)?).ok()?,
             form,
         };
         let zero = match form {
-            ValueForm::Numbers(number) => number.zero(),
+            ValueForm::Numbers(number) => number.zero_offset(),
             _ => None,
         };
         // Each byte of a text counts as a value.
@@ -192,7 +192,7 @@ impl FitsColumn {
 }
 
 /// Appends the columns for a value of type `datatype` at `offset` in a record.
-fn add(datatype: &Datatype, name: &[u8], offset: u64, columns: &mut Vec<FitsColumn>) {
+fn add_columns(datatype: &Datatype, name: &[u8], offset: u64, columns: &mut Vec<FitsColumn>) {
     if columns.len() > limits::FITS_COLUMNS {
         return;
     }
@@ -206,16 +206,16 @@ fn add(datatype: &Datatype, name: &[u8], offset: u64, columns: &mut Vec<FitsColu
             _ => [name, b".", &member.name].concat(),
         };
         let offset = offset.saturating_add(member.offset.into());
-        add(&member.datatype, &name, offset, columns);
+        add_columns(&member.datatype, &name, offset, columns);
     }
 }
 
 /// Returns how values of a datatype are converted, the letter of their FITS type, and the number of
 /// FITS values for one stored value. Returns `None` if FITS does not have the datatype.
-fn value_form(datatype: &Datatype) -> Option<(ValueForm, char, u64)> {
+fn value_conversion(datatype: &Datatype) -> Option<(ValueForm, char, u64)> {
     let size = u64::from(datatype.size);
     let width = to_usize(size).ok().filter(|&width| width > 0)?;
-    if let Some(pixel) = Pixel::from_datatype(datatype) {
+    if let Some(pixel) = PixelType::from_datatype(datatype) {
         return Some(match (pixel.kind, pixel.bytes) {
             (PixelKind::Boolean, _) => (ValueForm::Logicals, 'L', 1),
             _ => (
@@ -228,7 +228,7 @@ fn value_form(datatype: &Datatype) -> Option<(ValueForm, char, u64)> {
     match &datatype.class {
         Class::Complex(part) => {
             let pixel =
-                Pixel::from_datatype(part).filter(|pixel| pixel.kind == PixelKind::Float)?;
+                PixelType::from_datatype(part).filter(|pixel| pixel.kind == PixelKind::Float)?;
             let code = if pixel.bytes == 8 { 'M' } else { 'C' };
             Some((ValueForm::Numbers(FitsNumber::from_pixel(pixel)), code, 1))
         }
@@ -249,7 +249,7 @@ fn value_form(datatype: &Datatype) -> Option<(ValueForm, char, u64)> {
     }
 }
 
-fn type_letter(pixel: Pixel) -> char {
+fn type_letter(pixel: PixelType) -> char {
     match (pixel.kind, pixel.bytes) {
         (PixelKind::Float, 8) => 'D',
         (PixelKind::Float, _) => 'E',

@@ -14,15 +14,15 @@ use h5fs_reader::wire::{to_u64, to_usize};
 
 use crate::limits;
 use crate::view::View;
-use crate::view::csv::fields::{Cell, Cells, ColumnReader};
+use crate::view::csv::fields::{CellKind, Cells, ColumnReader};
 use crate::view::pictures::fits::BLOCK;
 use crate::view::pictures::fits::cards::Cards;
 use crate::view::pictures::fits::column::{self, FitsColumn, FitsColumnDescription};
 use crate::view::pictures::fits::table_header;
 use crate::view::pictures::framed::FramedFile;
 use crate::view::table::column::{ColumnSource, GroupTable};
-use crate::view::table::rows::{Batch, Rows};
-use crate::view::texts::bounds::CountBounds;
+use crate::view::table::rows::{Batch, TableRows};
+use crate::view::texts::bounds::TextLengthLimits;
 
 /// Amount of row data to process at a time, in bytes: the larger of the bytes of the source and the
 /// bytes of the file.
@@ -30,11 +30,11 @@ const BATCH: u64 = 64 << 10;
 
 /// The rows of a group's table, before its FITS file is created.
 pub(crate) struct GroupRows {
-    rows: Rows,
+    rows: TableRows,
     count: u64,
     /// For each column, the FITS column of its values, and whether a value may be missing. `None`
     /// for a column of texts.
-    stored: Vec<Option<(FitsColumn, bool)>>,
+    fits_columns: Vec<Option<(FitsColumn, bool)>>,
 }
 
 /// The properties of a column of texts that are known only after all texts were read.
@@ -86,14 +86,14 @@ impl GroupRows {
     /// `Unsupported` for more columns than FITS allows; otherwise fails as `open` does.
     pub(crate) fn open(
         table: GroupTable,
-        open: impl FnOnce(GroupTable) -> Result<Rows>,
+        open: impl FnOnce(GroupTable) -> Result<TableRows>,
     ) -> Result<Self> {
         if table.columns.len() > limits::FITS_COLUMNS {
             let what = "a FITS table of more than 999 columns";
             return Err(Error::unsupported(what, None));
         }
         let stored = table.columns.iter().map(|column| match &column.source {
-            ColumnSource::Values(part) | ColumnSource::Places { values: part, .. } => {
+            ColumnSource::Values(part) | ColumnSource::BoundedIndices { values: part, .. } => {
                 FitsColumn::from_datatype(&column.name, &part.datatype, 0)
                     .map(|column| (column, false))
             }
@@ -107,7 +107,7 @@ impl GroupRows {
         });
         Ok(GroupRows {
             count: table.rows,
-            stored: stored.collect(),
+            fits_columns: stored.collect(),
             rows: open(table)?,
         })
     }
@@ -117,7 +117,7 @@ impl GroupRows {
     ///
     /// # Errors
     /// `Limit` for too many texts. Fails if a text cannot be read.
-    pub(crate) fn measure_texts(&self, bounds: &CountBounds) -> Result<Vec<u8>> {
+    pub(crate) fn measure_texts(&self, bounds: &TextLengthLimits) -> Result<Vec<u8>> {
         let columns: Vec<usize> = self.text_columns().collect();
         if self.count.saturating_mul(to_u64(columns.len())) > limits::COUNTED_VALUES {
             let most = limits::COUNTED_VALUES;
@@ -155,7 +155,7 @@ impl GroupRows {
         let texts = measured.iter().map(|&bytes| TextMeasure::from_bytes(bytes));
         let texts: Vec<TextMeasure> = texts.collect::<Result<_>>()?;
         let mut left = texts.iter();
-        let columns = self.stored.iter().zip(self.rows.names());
+        let columns = self.fits_columns.iter().zip(self.rows.names());
         let columns: Vec<FitsColumnDescription> = columns
             .map(|(stored, name)| match stored {
                 Some((column, _)) => column.description(),
@@ -166,7 +166,7 @@ impl GroupRows {
             })
             .collect();
         let stored = self
-            .stored
+            .fits_columns
             .iter()
             .flatten()
             .map(|(column, _)| column.values.size());
@@ -189,7 +189,7 @@ impl GroupRows {
 
     /// Returns the indices of the columns of texts.
     fn text_columns(&self) -> impl Iterator<Item = usize> {
-        let columns = self.stored.iter().enumerate();
+        let columns = self.fits_columns.iter().enumerate();
         columns.filter_map(|(number, stored)| stored.is_none().then_some(number))
     }
 
@@ -206,7 +206,7 @@ impl BinaryTableData {
         let batch = self.group.rows.read_batch(rows, cancel)?;
         for row in 0..count {
             let mut texts = self.texts.iter();
-            for (number, stored) in self.group.stored.iter().enumerate() {
+            for (number, stored) in self.group.fits_columns.iter().enumerate() {
                 match stored {
                     Some((column, may_miss)) => {
                         write_stored(&batch, row, (number, column), *may_miss, out)?;
@@ -232,7 +232,7 @@ fn write_stored(
 ) -> Result<()> {
     if may_miss {
         let cell = batch.write(row, number, limits::FITS_TEXT, &mut Vec::new())?;
-        if cell == Cell::Missing {
+        if cell == CellKind::Missing {
             match column.values.size() {
                 4 => out.extend(f32::NAN.to_be_bytes()),
                 _ => out.extend(f64::NAN.to_be_bytes()),

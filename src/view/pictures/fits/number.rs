@@ -4,14 +4,14 @@ use h5fs_reader::error::{Error, Result};
 use h5fs_reader::wire::to_u64;
 
 use crate::view::elements::converted::Conversion;
-use crate::view::pictures::image::{Pixel, PixelKind, half_to_single};
+use crate::view::pictures::image::{PixelKind, PixelType, half_to_single};
 
 /// A type of numbers that FITS can represent.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct FitsNumber(Pixel);
+pub(super) struct FitsNumber(PixelType);
 
 impl FitsNumber {
-    pub(super) fn from_pixel(pixel: Pixel) -> Self {
+    pub(super) fn from_pixel(pixel: PixelType) -> Self {
         FitsNumber(pixel)
     }
 
@@ -24,7 +24,7 @@ impl FitsNumber {
     }
 
     /// Returns the value of `BITPIX` for numbers of this type (4.4.1.1).
-    pub(super) fn bits(self) -> i128 {
+    pub(super) fn bitpix(self) -> i128 {
         let bits = 8 * i128::from(self.size());
         match self.0.kind {
             PixelKind::Float => -bits,
@@ -35,7 +35,7 @@ impl FitsNumber {
     /// Returns the value of `BZERO` or `TZEROn`, which a program adds to each number that it reads
     /// from the file; `None` if the value is 0. FITS has only unsigned bytes, and only signed
     /// integers of other sizes.
-    pub(super) fn zero(self) -> Option<i128> {
+    pub(super) fn zero_offset(self) -> Option<i128> {
         match (self.0.kind, self.0.bytes) {
             (PixelKind::Signed, 1) => Some(-128),
             (PixelKind::Unsigned, bytes @ 2..) => Some(1 << (8 * bytes - 1)),
@@ -46,7 +46,7 @@ impl FitsNumber {
     /// Returns whether stored numbers have the same bytes in the FITS file.
     pub(super) fn is_unchanged(self) -> bool {
         let is_in_order = self.0.bytes == 1 || self.0.is_big_endian;
-        is_in_order && self.zero().is_none() && !is_half(self.0)
+        is_in_order && self.zero_offset().is_none() && !is_half(self.0)
     }
 
     /// Converts stored numbers to FITS numbers, and appends them.
@@ -62,7 +62,7 @@ impl FitsNumber {
         }
         let start = out.len();
         out.extend_from_slice(stored);
-        let has_zero = self.zero().is_some();
+        let has_zero = self.zero_offset().is_some();
         for number in out[start..].chunks_exact_mut(pixel.bytes.into()) {
             if !pixel.is_big_endian {
                 number.reverse();
@@ -74,7 +74,7 @@ impl FitsNumber {
     }
 }
 
-fn is_half(pixel: Pixel) -> bool {
+fn is_half(pixel: PixelType) -> bool {
     (pixel.kind, pixel.bytes) == (PixelKind::Float, 2)
 }
 
@@ -135,7 +135,7 @@ impl ValueSlot {
         let stored = stored.ok_or_else(|| Error::corrupt("record: a field after its end", None))?;
         match self.form {
             ValueForm::Numbers(number) => number.write(stored, out),
-            ValueForm::Logicals => out.extend(stored.iter().map(|&byte| logical(byte))),
+            ValueForm::Logicals => out.extend(stored.iter().map(|&byte| fits_logical(byte))),
             ValueForm::Text { ends_at_nul, width } => {
                 for text in stored.chunks_exact(width.max(1)) {
                     let end = text.iter().position(|&byte| byte == 0 && ends_at_nul);
@@ -162,7 +162,7 @@ impl ValueSlot {
     }
 }
 
-fn logical(byte: u8) -> u8 {
+fn fits_logical(byte: u8) -> u8 {
     if byte == 0 { b'F' } else { b'T' }
 }
 
@@ -228,7 +228,7 @@ mod tests {
     use super::*;
 
     fn written(kind: PixelKind, bytes: u8, is_big_endian: bool, stored: &[u8]) -> Vec<u8> {
-        let pixel = Pixel {
+        let pixel = PixelType {
             kind,
             bytes,
             is_big_endian,

@@ -4,21 +4,21 @@ use h5fs_reader::error::Result;
 use h5fs_reader::model::number::FloatValue;
 use png::BitDepth;
 
-use crate::view::pictures::image::{Pixel, PixelKind};
+use crate::view::pictures::image::{PixelKind, PixelType};
 
 /// Number of characters reserved for a number in a text chunk, padded with spaces.
-pub(super) const TEXT: usize = 24;
+pub(super) const NUMBER_WIDTH: usize = 24;
 
 /// The properties of a PNG file's pixels that follow from the number type alone.
-pub(super) struct PixelForm {
+pub(super) struct PixelFormat {
     pub(super) depth: BitDepth,
     /// The keywords of the PNG text chunks from which a program can restore the values.
     pub(super) keywords: &'static [&'static str],
 }
 
-impl PixelForm {
+impl PixelFormat {
     /// Returns the form of pixels with `samples` numbers of the type `pixel`.
-    pub(super) fn from_pixel(pixel: Pixel, samples: u64) -> Self {
+    pub(super) fn from_pixel(pixel: PixelType, samples: u64) -> Self {
         let (depth, keywords): (_, &[_]) = match (pixel.kind, pixel.bytes) {
             (PixelKind::Boolean, _) if samples == 1 => (BitDepth::One, &[]),
             (PixelKind::Boolean, _) | (PixelKind::Unsigned, 1) => (BitDepth::Eight, &[]),
@@ -27,14 +27,14 @@ impl PixelForm {
             (PixelKind::Signed, 2) => (BitDepth::Sixteen, &["Offset"]),
             _ => (BitDepth::Sixteen, &["Minimum", "Maximum"]),
         };
-        PixelForm { depth, keywords }
+        PixelFormat { depth, keywords }
     }
 }
 
 /// The conversion of a picture's values to levels.
 #[derive(Clone)]
 pub(super) struct LevelConversion {
-    pixel: Pixel,
+    pixel: PixelType,
     scale: Scale,
     /// Whether each level is subtracted from the highest level, because the array has 0 for white.
     is_inverted: bool,
@@ -47,10 +47,10 @@ enum Scale {
     /// Booleans of a colour picture: the levels 0 and 255.
     Bytes,
     /// Unsigned integers, which are the levels.
-    Plain,
+    Unchanged,
     /// Signed integers. The level is the integer minus this number, which is the minimum of all
     /// integers, or 0 if no integer is negative.
-    From(i128),
+    MinusOffset(i128),
     /// Integers, scaled linearly between this minimum and this maximum.
     Integers(i128, i128),
     /// Floating-point numbers, scaled linearly between this finite minimum and maximum. Both are
@@ -59,27 +59,27 @@ enum Scale {
 }
 
 /// A range of values. It is extended with one row of a picture after another.
-pub(super) trait Range {
+pub(super) trait ValueRange {
     /// Extends the range to include the stored numbers of a row.
     fn include(&mut self, row: &[u8]);
 }
 
 /// The minimum and maximum of the numbers seen so far.
 struct Extremes<T> {
-    pixel: Pixel,
+    pixel: PixelType,
     /// A function that decodes a number from its stored bytes; `None` for a number that does not
     /// affect the range.
-    number: fn(Pixel, &[u8]) -> Option<T>,
-    found: Option<(T, T)>,
+    number: fn(PixelType, &[u8]) -> Option<T>,
+    range_so_far: Option<(T, T)>,
 }
 
-impl<T: PartialOrd + Copy> Range for Extremes<T> {
+impl<T: PartialOrd + Copy> ValueRange for Extremes<T> {
     fn include(&mut self, row: &[u8]) {
         for bytes in row.chunks_exact(self.pixel.bytes.into()) {
             let Some(number) = (self.number)(self.pixel, bytes) else {
                 continue;
             };
-            self.found = Some(match self.found {
+            self.range_so_far = Some(match self.range_so_far {
                 Some((least, most)) if number < least => (number, most),
                 Some((least, most)) if number > most => (least, number),
                 Some(found) => found,
@@ -96,34 +96,36 @@ impl LevelConversion {
     /// # Errors
     /// Fails with the errors of `look`.
     pub(super) fn from_pixel(
-        pixel: Pixel,
+        pixel: PixelType,
         samples: u64,
-        look: &mut dyn FnMut(&mut dyn Range) -> Result<()>,
+        look: &mut dyn FnMut(&mut dyn ValueRange) -> Result<()>,
     ) -> Result<Self> {
         let scale = match (pixel.kind, pixel.bytes) {
             (PixelKind::Boolean, _) if samples == 1 => Scale::Bits,
             (PixelKind::Boolean, _) => Scale::Bytes,
-            (PixelKind::Unsigned, 1 | 2) => Scale::Plain,
+            (PixelKind::Unsigned, 1 | 2) => Scale::Unchanged,
             (PixelKind::Float, _) => {
                 let mut range = Extremes {
                     pixel,
-                    number: |pixel, bytes| Some(pixel.float(bytes)).filter(|x| x.is_finite()),
-                    found: None,
+                    number: |pixel, bytes| {
+                        Some(pixel.decode_float(bytes)).filter(|x| x.is_finite())
+                    },
+                    range_so_far: None,
                 };
                 look(&mut range)?;
-                let (least, most) = range.found.unwrap_or((f64::NAN, f64::NAN));
+                let (least, most) = range.range_so_far.unwrap_or((f64::NAN, f64::NAN));
                 Scale::Floats(least, most)
             }
             (PixelKind::Signed | PixelKind::Unsigned, bytes) => {
                 let mut range = Extremes {
                     pixel,
-                    number: |pixel, bytes| Some(pixel.integer(bytes)),
-                    found: None,
+                    number: |pixel, bytes| Some(pixel.decode_integer(bytes)),
+                    range_so_far: None,
                 };
                 look(&mut range)?;
-                let (least, most) = range.found.unwrap_or((0, 0));
+                let (least, most) = range.range_so_far.unwrap_or((0, 0));
                 match bytes {
-                    1 | 2 => Scale::From(least.min(0)),
+                    1 | 2 => Scale::MinusOffset(least.min(0)),
                     _ => Scale::Integers(least, most),
                 }
             }
@@ -145,7 +147,7 @@ impl LevelConversion {
 
     /// Returns the keywords and texts of the PNG text chunks from which a program can restore the
     /// values.
-    pub(super) fn texts(&self) -> Vec<(&'static str, String)> {
+    pub(super) fn text_chunks(&self) -> Vec<(&'static str, String)> {
         let float = |value: f64| {
             let mut text = Vec::new();
             match self.pixel.bytes {
@@ -156,8 +158,8 @@ impl LevelConversion {
             String::from_utf8(text).unwrap_or_default()
         };
         match self.scale {
-            Scale::Bits | Scale::Bytes | Scale::Plain | Scale::From(0) => Vec::new(),
-            Scale::From(least) => vec![("Offset", least.to_string())],
+            Scale::Bits | Scale::Bytes | Scale::Unchanged | Scale::MinusOffset(0) => Vec::new(),
+            Scale::MinusOffset(least) => vec![("Offset", least.to_string())],
             Scale::Integers(least, most) => vec![
                 ("Minimum", least.to_string()),
                 ("Maximum", most.to_string()),
@@ -189,20 +191,22 @@ impl LevelConversion {
                 }
             }
             Scale::Bytes => out.extend(row.iter().map(|&byte| if byte == 0 { 0 } else { 255 })),
-            Scale::Plain if pixel.bytes == 1 || pixel.is_big_endian => out.extend_from_slice(row),
-            Scale::Plain => numbers.for_each(|bytes| out.extend(bytes.iter().rev())),
-            Scale::From(least) => numbers.for_each(|bytes| {
-                let above = (pixel.integer(bytes) - least) as u16;
+            Scale::Unchanged if pixel.bytes == 1 || pixel.is_big_endian => {
+                out.extend_from_slice(row)
+            }
+            Scale::Unchanged => numbers.for_each(|bytes| out.extend(bytes.iter().rev())),
+            Scale::MinusOffset(least) => numbers.for_each(|bytes| {
+                let above = (pixel.decode_integer(bytes) - least) as u16;
                 let start = 2 - usize::from(pixel.bytes);
                 out.extend_from_slice(&above.to_be_bytes()[start..]);
             }),
             Scale::Integers(least, most) => numbers.for_each(|bytes| {
-                let above = (pixel.integer(bytes) - least) as u64;
+                let above = (pixel.decode_integer(bytes) - least) as u64;
                 let level = integer_level(above, (most - least) as u64);
                 out.extend_from_slice(&level.to_be_bytes());
             }),
             Scale::Floats(least, most) => numbers.for_each(|bytes| {
-                let level = float_level(pixel.float(bytes), least, most);
+                let level = float_level(pixel.decode_float(bytes), least, most);
                 out.extend_from_slice(&level.to_be_bytes());
             }),
         }
@@ -241,8 +245,8 @@ fn float_level(value: f64, least: f64, most: f64) -> u16 {
 mod tests {
     use super::*;
 
-    fn pixel(kind: PixelKind, bytes: u8) -> Pixel {
-        Pixel {
+    fn pixel(kind: PixelKind, bytes: u8) -> PixelType {
+        PixelType {
             kind,
             bytes,
             is_big_endian: false,
@@ -250,15 +254,19 @@ mod tests {
     }
 
     /// Returns the converted row, and the text chunks.
-    fn levels(pixel: Pixel, samples: u64, row: &[u8]) -> (Vec<u8>, Vec<(&'static str, String)>) {
-        let mut look = |range: &mut dyn Range| {
+    fn levels(
+        pixel: PixelType,
+        samples: u64,
+        row: &[u8],
+    ) -> (Vec<u8>, Vec<(&'static str, String)>) {
+        let mut look = |range: &mut dyn ValueRange| {
             range.include(row);
             Ok(())
         };
         let levels = LevelConversion::from_pixel(pixel, samples, &mut look).unwrap();
         let mut out = Vec::new();
         levels.write(row, &mut out);
-        (out, levels.texts())
+        (out, levels.text_chunks())
     }
 
     fn sixteen(out: &[u8]) -> Vec<u16> {
@@ -288,7 +296,7 @@ mod tests {
             levels(plain, 1, &[1, 2, 255, 255]),
             (vec![2, 1, 255, 255], vec![])
         );
-        let big = Pixel {
+        let big = PixelType {
             is_big_endian: true,
             ..plain
         };
@@ -366,7 +374,7 @@ mod tests {
 
     #[test]
     fn single_and_half_floats_are_read_in_either_order() {
-        let single = Pixel {
+        let single = PixelType {
             is_big_endian: true,
             ..pixel(PixelKind::Float, 4)
         };

@@ -8,7 +8,7 @@ use h5fs_reader::wire::to_u64;
 use png::EncodingError;
 
 /// The encoded bytes of a picture. Their memory counts against the memory budget of open files.
-pub(in crate::view::pictures) struct Output<'a> {
+pub(in crate::view::pictures) struct EncoderOutput<'a> {
     pub(in crate::view::pictures) bytes: Vec<u8>,
     memory: &'a MemoryReservation,
     /// Memory in bytes that the encoder occupies in addition to its output.
@@ -18,7 +18,7 @@ pub(in crate::view::pictures) struct Output<'a> {
     error: Option<Error>,
 }
 
-impl<'a> Output<'a> {
+impl<'a> EncoderOutput<'a> {
     /// Creates an empty buffer. `beside` is the memory in bytes that the encoder occupies in
     /// addition to the buffer.
     ///
@@ -29,7 +29,7 @@ impl<'a> Output<'a> {
         beside: u64,
     ) -> Result<Self> {
         memory.resize(beside)?;
-        Ok(Output {
+        Ok(EncoderOutput {
             bytes: Vec::new(),
             memory,
             encoder_memory: beside,
@@ -59,7 +59,7 @@ impl<'a> Output<'a> {
     }
 }
 
-impl Write for Output<'_> {
+impl Write for EncoderOutput<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if let Err(error) = self.reserve(bytes.len()) {
             self.error = Some(error);
@@ -76,5 +76,5 @@ impl Write for Output<'_> {
 
 /// Converts an error of the encoder to an error of this crate.
 pub(in crate::view::pictures) fn encoder_error(error: EncodingError) -> Error {
-    Error::io(&error.into(), "encoding a picture")
+    Error::from_io(&error.into(), "encoding a picture")
 }

@@ -14,9 +14,9 @@ use crate::view::elements::Elements;
 use crate::view::pictures::appearance::{Appearance, Interlace};
 use crate::view::pictures::image::Image;
 use crate::view::pictures::palette::Palette;
-use crate::view::pictures::png::levels::{LevelConversion, PixelForm, Range};
-use crate::view::pictures::png::output::{Output, encoder_error};
-use crate::view::texts::text::Text;
+use crate::view::pictures::png::levels::{LevelConversion, PixelFormat, ValueRange};
+use crate::view::pictures::png::output::{EncoderOutput, encoder_error};
+use crate::view::texts::text::InMemoryContent;
 
 /// Amount of array data to read at a time, in bytes.
 const BATCH: u64 = 256 << 10;
@@ -31,7 +31,7 @@ pub(crate) struct Picture {
     /// The palette, if the numbers are palette indices.
     palette: Option<Palette>,
     /// Size of a stored pixel in bytes.
-    pixel: u64,
+    pixel_bytes: u64,
     pub(super) step: u64,
 }
 
@@ -41,7 +41,7 @@ impl Picture {
         Picture {
             step: reduction_step(image.height, image.width, pixel),
             palette,
-            pixel,
+            pixel_bytes: pixel,
             image,
             elements,
         }
@@ -69,11 +69,15 @@ impl Picture {
     ///
     /// # Errors
     /// `Limit` if the encoding takes too long. Fails if an element cannot be read.
-    pub(crate) fn encode(&self, memory: &MemoryReservation, cancel: &CancelToken) -> Result<Text> {
+    pub(crate) fn encode(
+        &self,
+        memory: &MemoryReservation,
+        cancel: &CancelToken,
+    ) -> Result<InMemoryContent> {
         // The rows of the encoder, and a stored and a converted row.
         const ROWS: u64 = 5;
         let row = self.shown_pixels(self.image.width) * self.image.samples * 8;
-        let mut output = Output::new(memory, ROWS * row)?;
+        let mut output = EncoderOutput::new(memory, ROWS * row)?;
         let started = Instant::now();
         let check = &mut || {
             if started.elapsed() > limits::PICTURE_TIME {
@@ -85,14 +89,14 @@ impl Picture {
         };
         let levels = self.levels(cancel, check)?;
         let encoded = self.write(&levels, (cancel, check), &mut output);
-        output.finish(encoded).map(Text::new)
+        output.finish(encoded).map(InMemoryContent::new)
     }
 
     fn write(
         &self,
         levels: &LevelConversion,
         (cancel, check): (&CancelToken, Check<'_>),
-        output: &mut Output<'_>,
+        output: &mut EncoderOutput<'_>,
     ) -> Result<()> {
         let size = |extent: u64| u32::try_from(self.shown_pixels(extent)).unwrap_or(0);
         let (height, width) = (size(self.image.height), size(self.image.width));
@@ -109,14 +113,18 @@ impl Picture {
             BitDepth::One => Filter::NoFilter,
             _ => Filter::Up,
         });
-        for (keyword, text) in levels.texts().into_iter().chain(self.known_texts()) {
+        for (keyword, text) in levels
+            .text_chunks()
+            .into_iter()
+            .chain(self.constant_text_chunks())
+        {
             let added = encoder.add_text_chunk(keyword.to_owned(), text);
             added.map_err(encoder_error)?;
         }
         let mut writer = encoder.write_header().map_err(encoder_error)?;
         let mut rows = writer.stream_writer().map_err(encoder_error)?;
         let mut row = Vec::new();
-        self.rows(cancel, check, &mut |stored| {
+        self.visit_rows(cancel, check, &mut |stored| {
             row.clear();
             levels.write(stored, &mut row);
             rows.write_all(&row)
@@ -148,12 +156,12 @@ impl Picture {
     }
 
     /// Returns the properties of the PNG file's pixels.
-    pub(super) fn pixel_form(&self) -> PixelForm {
-        PixelForm::from_pixel(self.image.pixel, self.image.samples)
+    pub(super) fn pixel_form(&self) -> PixelFormat {
+        PixelFormat::from_pixel(self.image.pixel, self.image.samples)
     }
 
     /// Returns the number of bits that `pixels` pixels take in the PNG file.
-    pub(super) fn bits(&self, pixels: u64) -> u64 {
+    pub(super) fn bit_count(&self, pixels: u64) -> u64 {
         let depth = u64::from(self.pixel_form().depth as u8);
         pixels
             .saturating_mul(self.image.samples)
@@ -161,7 +169,7 @@ impl Picture {
     }
 
     /// Returns the content of the chunk IHDR (PNG, 11.2.1).
-    pub(super) fn header(&self) -> Vec<u8> {
+    pub(super) fn ihdr_content(&self) -> Vec<u8> {
         let sizes = [self.image.width, self.image.height].map(|extent| self.shown_pixels(extent));
         let sizes = sizes.map(|size| u32::try_from(size).unwrap_or(0).to_be_bytes());
         let kind = [self.pixel_form().depth as u8, self.colours() as u8, 0, 0, 0];
@@ -175,8 +183,8 @@ impl Picture {
         let levels = LevelConversion::from_pixel(
             self.image.pixel,
             samples,
-            &mut |range: &mut dyn Range| {
-                self.rows(cancel, check, &mut |stored| {
+            &mut |range: &mut dyn ValueRange| {
+                self.visit_rows(cancel, check, &mut |stored| {
                     range.include(stored);
                     Ok(())
                 })
@@ -190,14 +198,14 @@ impl Picture {
     }
 
     /// Returns the text chunks that do not depend on the pixels.
-    pub(super) fn known_texts(&self) -> impl Iterator<Item = (&'static str, String)> {
+    pub(super) fn constant_text_chunks(&self) -> impl Iterator<Item = (&'static str, String)> {
         let step = (self.step > 1).then(|| ("Step", self.step.to_string()));
         let inverted = self.is_inverted().then(|| ("Inverted", "1".to_owned()));
         step.into_iter().chain(inverted)
     }
 
     /// Passes each shown row to `visit`: the shown pixels of the row, as stored.
-    pub(in crate::view::pictures) fn rows(
+    pub(in crate::view::pictures) fn visit_rows(
         &self,
         cancel: &CancelToken,
         check: Check<'_>,
@@ -208,7 +216,7 @@ impl Picture {
         for number in 0..self.shown_pixels(self.image.height) {
             check()?;
             row.clear();
-            self.pixels(number, 0..width, cancel, &mut row)?;
+            self.append_row_pixels(number, 0..width, cancel, &mut row)?;
             visit(&row)?;
         }
         Ok(())
@@ -216,7 +224,7 @@ impl Picture {
 
     /// Appends the pixels of the shown row `number` as stored. `span` is the range of shown
     /// columns.
-    pub(super) fn pixels(
+    pub(super) fn append_row_pixels(
         &self,
         number: u64,
         span: Span<u64>,
@@ -260,7 +268,7 @@ impl Picture {
             }
         }
         if origin.is_right {
-            reverse(&mut out[start..], to_usize(self.pixel)?);
+            reverse(&mut out[start..], to_usize(self.pixel_bytes)?);
         }
         Ok(())
     }

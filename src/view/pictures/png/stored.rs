@@ -17,7 +17,7 @@ use libdeflater::{Crc, adler32};
 
 use crate::view::View;
 use crate::view::elements::overlapping_bytes;
-use crate::view::pictures::png::levels::{LevelConversion, TEXT};
+use crate::view::pictures::png::levels::{LevelConversion, NUMBER_WIDTH};
 use crate::view::pictures::png::picture::Picture;
 
 /// Maximum number of bytes of rows in one stored block of the zlib stream. All blocks except the
@@ -42,9 +42,9 @@ const ADLER: u64 = 65_521;
 pub(crate) struct UncompressedPng {
     picture: Picture,
     /// Length of a row in bytes, including its filter type.
-    row: u64,
+    row_bytes: u64,
     /// Total length of all rows in bytes.
-    rows: u64,
+    total_row_bytes: u64,
     /// Length in bytes of the file before the first stored block.
     head: u64,
     levels: Mutex<Option<LevelConversion>>,
@@ -52,22 +52,22 @@ pub(crate) struct UncompressedPng {
     /// read yet.
     checksums: Mutex<Vec<Option<u32>>>,
     /// A cache of the stored block that was read last: its number, and its IDAT chunk.
-    last: Mutex<Option<(u64, Vec<u8>)>>,
+    last_block: Mutex<Option<(u64, Vec<u8>)>>,
 }
 
 impl UncompressedPng {
     pub(super) fn new(picture: Picture) -> Self {
         let row = 1 + picture
-            .bits(picture.shown_pixels(picture.image.width))
+            .bit_count(picture.shown_pixels(picture.image.width))
             .div_ceil(8);
         let mut stored = UncompressedPng {
-            rows: row.saturating_mul(picture.shown_pixels(picture.image.height)),
-            row,
+            total_row_bytes: row.saturating_mul(picture.shown_pixels(picture.image.height)),
+            row_bytes: row,
             picture,
             head: 0,
             levels: Mutex::default(),
             checksums: Mutex::default(),
-            last: Mutex::default(),
+            last_block: Mutex::default(),
         };
         stored.head = to_u64(stored.head(None).len());
         stored
@@ -79,35 +79,37 @@ impl UncompressedPng {
     }
 
     fn blocks(&self) -> u64 {
-        self.rows.div_ceil(BLOCK)
+        self.total_row_bytes.div_ceil(BLOCK)
     }
 
     fn tail_start(&self) -> u64 {
         let around = self.blocks().saturating_mul(CHUNK + BLOCK_HEADER);
-        self.head.saturating_add(self.rows).saturating_add(around)
+        self.head
+            .saturating_add(self.total_row_bytes)
+            .saturating_add(around)
     }
 
     /// Returns the bytes of the file before the first stored block. Without `levels`, returns a
     /// placeholder of the same length.
     fn head(&self, levels: Option<&LevelConversion>) -> Vec<u8> {
         let mut out = b"\x89PNG\r\n\x1a\n".to_vec();
-        chunk(&mut out, b"IHDR", &self.picture.header());
-        let texts = levels.map(LevelConversion::texts).unwrap_or_default();
+        append_chunk(&mut out, b"IHDR", &self.picture.ihdr_content());
+        let texts = levels.map(LevelConversion::text_chunks).unwrap_or_default();
         for keyword in self.picture.pixel_form().keywords {
             let found = texts.iter().find(|(found, _)| found == keyword);
             let text = found.map_or("0", |(_, text)| text);
-            let padded = format!("{keyword}\0{text:TEXT$}");
-            chunk(&mut out, b"tEXt", padded.as_bytes());
+            let padded = format!("{keyword}\0{text:NUMBER_WIDTH$}");
+            append_chunk(&mut out, b"tEXt", padded.as_bytes());
         }
-        for (keyword, text) in self.picture.known_texts() {
-            chunk(&mut out, b"tEXt", format!("{keyword}\0{text}").as_bytes());
+        for (keyword, text) in self.picture.constant_text_chunks() {
+            append_chunk(&mut out, b"tEXt", format!("{keyword}\0{text}").as_bytes());
         }
         if let Some(colours) = self.picture.palette_bytes() {
-            chunk(&mut out, b"PLTE", colours);
+            append_chunk(&mut out, b"PLTE", colours);
         }
         // The zlib header: no dictionary, fastest compression, and check bits that make it a
         // multiple of 31.
-        chunk(&mut out, b"IDAT", &[0x78, 0x01]);
+        append_chunk(&mut out, b"IDAT", &[0x78, 0x01]);
         out
     }
 
@@ -136,21 +138,21 @@ impl UncompressedPng {
 
     /// Returns the bytes of rows in stored block `number`: the filter type and the levels of each
     /// row.
-    fn content(&self, number: u64, cancel: &CancelToken) -> Result<Vec<u8>> {
+    fn block_rows(&self, number: u64, cancel: &CancelToken) -> Result<Vec<u8>> {
         let mut at = number.saturating_mul(BLOCK);
-        let end = at.saturating_add(BLOCK).min(self.rows);
+        let end = at.saturating_add(BLOCK).min(self.total_row_bytes);
         let mut out = Vec::with_capacity(to_usize(end.saturating_sub(at))?);
         self.with_levels(cancel, |levels| {
             while at < end {
                 cancel.check_cancelled()?;
-                let (row, first) = (at / self.row, at % self.row);
-                let last = (end - at).saturating_add(first).min(self.row);
+                let (row, first) = (at / self.row_bytes, at % self.row_bytes);
+                let last = (end - at).saturating_add(first).min(self.row_bytes);
                 if first == 0 {
                     // The filter type is None.
                     out.push(0);
                 }
                 let part = first.max(1) - 1..last - 1;
-                self.part(levels, row, part, cancel, &mut out)?;
+                self.append_row_part(levels, row, part, cancel, &mut out)?;
                 at = at.saturating_add(last - first);
             }
             Ok(())
@@ -164,7 +166,7 @@ impl UncompressedPng {
 
     /// Appends the bytes `range` of the levels of a row. The range is relative to the byte after
     /// the row's filter type.
-    fn part(
+    fn append_row_part(
         &self,
         levels: &LevelConversion,
         row: u64,
@@ -175,12 +177,13 @@ impl UncompressedPng {
         if range.is_empty() {
             return Ok(());
         }
-        let bits = self.picture.bits(1);
+        let bits = self.picture.bit_count(1);
         let first = range.start * 8 / bits;
         let width = self.picture.shown_pixels(self.picture.image.width);
         let end = (range.end * 8).div_ceil(bits).min(width);
         let (mut stored, mut written) = (Vec::new(), Vec::new());
-        self.picture.pixels(row, first..end, cancel, &mut stored)?;
+        self.picture
+            .append_row_pixels(row, first..end, cancel, &mut stored)?;
         levels.write(&stored, &mut written);
         let before = range.start - first * bits / 8;
         let range = before..before + (range.end - range.start);
@@ -189,15 +192,15 @@ impl UncompressedPng {
     }
 
     /// Returns the IDAT chunk that contains stored block `number`.
-    fn block(&self, number: u64, cancel: &CancelToken) -> Result<Vec<u8>> {
-        let content = self.content(number, cancel)?;
+    fn idat_chunk(&self, number: u64, cancel: &CancelToken) -> Result<Vec<u8>> {
+        let content = self.block_rows(number, cancel)?;
         let length = u16::try_from(content.len()).unwrap_or(u16::MAX);
         let mut block = vec![u8::from(number + 1 == self.blocks())];
         block.extend_from_slice(&length.to_le_bytes());
         block.extend_from_slice(&(!length).to_le_bytes());
         block.extend_from_slice(&content);
         let mut out = Vec::with_capacity(block.len() + to_usize(CHUNK)?);
-        chunk(&mut out, b"IDAT", &block);
+        append_chunk(&mut out, b"IDAT", &block);
         Ok(out)
     }
 
@@ -210,23 +213,23 @@ impl UncompressedPng {
                 .flatten();
             let sum = match kept {
                 Some(sum) => sum,
-                None => adler32(&self.content(number, cancel)?),
+                None => adler32(&self.block_rows(number, cancel)?),
             };
             let (own_low, own_high) = (u64::from(sum & 0xffff), u64::from(sum >> 16));
-            let length = BLOCK.min(self.rows - number * BLOCK);
+            let length = BLOCK.min(self.total_row_bytes - number * BLOCK);
             high = (high + own_high + length * (low + ADLER - 1)) % ADLER;
             low = (low + own_low + ADLER - 1) % ADLER;
         }
         let sum = u32::try_from(high << 16 | low).unwrap_or(0);
         let mut out = Vec::new();
-        chunk(&mut out, b"IDAT", &sum.to_be_bytes());
-        chunk(&mut out, b"IEND", b"");
+        append_chunk(&mut out, b"IDAT", &sum.to_be_bytes());
+        append_chunk(&mut out, b"IEND", b"");
         Ok(out)
     }
 
     /// Appends the beginning of `range`: the bytes that are in the same part of the file (head,
     /// block or tail) as the first one. Returns the offset after the appended bytes.
-    fn piece(
+    fn append_piece(
         &self,
         range: std::ops::Range<u64>,
         out: &mut Vec<u8>,
@@ -246,18 +249,21 @@ impl UncompressedPng {
         let width = CHUNK + BLOCK_HEADER + BLOCK;
         let number = (range.start - self.head) / width;
         let start = self.head + number * width;
-        if let Some((_, bytes)) = lock(&self.last).as_ref().filter(|(n, _)| *n == number) {
+        if let Some((_, bytes)) = lock(&self.last_block)
+            .as_ref()
+            .filter(|(n, _)| *n == number)
+        {
             return Ok(take(start, bytes));
         }
-        let bytes = self.block(number, cancel)?;
+        let bytes = self.idat_chunk(number, cancel)?;
         let end = take(start, &bytes);
-        *lock(&self.last) = Some((number, bytes));
+        *lock(&self.last_block) = Some((number, bytes));
         Ok(end)
     }
 }
 
 /// Appends a PNG chunk with this type and content (PNG, 5.3).
-fn chunk(out: &mut Vec<u8>, name: &[u8; 4], content: &[u8]) {
+fn append_chunk(out: &mut Vec<u8>, name: &[u8; 4], content: &[u8]) {
     let length = u32::try_from(content.len()).unwrap_or(u32::MAX);
     out.extend_from_slice(&length.to_be_bytes());
     let mut crc = Crc::new();
@@ -275,21 +281,21 @@ impl View for UncompressedPng {
 
     fn own_bytes(&self) -> u64 {
         let sums = lock(&self.checksums).capacity() * size_of::<Option<u32>>();
-        let last = lock(&self.last);
+        let last = lock(&self.last_block);
         let last = last.as_ref().map_or(0, |(_, bytes)| bytes.capacity());
         to_u64(sums + last)
     }
 
     fn forget(&self) {
         *lock(&self.checksums) = Vec::new();
-        *lock(&self.last) = None;
+        *lock(&self.last_block) = None;
     }
 
     fn read_for(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes> {
         let end = offset.saturating_add(to_u64(length)).min(self.bytes());
         let (mut at, mut out) = (offset, Vec::new());
         while at < end {
-            at = cancel.next_batch(at, self.piece(at..end, &mut out, cancel)?)?;
+            at = cancel.next_batch(at, self.append_piece(at..end, &mut out, cancel)?)?;
         }
         Ok(out.into())
     }

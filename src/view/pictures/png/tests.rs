@@ -12,9 +12,9 @@ use crate::view::View;
 use crate::view::cancellation::ends_with_its_second_read;
 use crate::view::pictures::appearance::Interlace;
 use crate::view::pictures::picture_style::PictureStyle;
-use crate::view::pictures::png::output::{Output, encoder_error};
+use crate::view::pictures::png::output::{EncoderOutput, encoder_error};
 use crate::view::pictures::png::picture::reduction_step;
-use crate::view::texts::text::Text;
+use crate::view::texts::text::InMemoryContent;
 
 /// An endless sequence of zeros.
 struct Zeros;
@@ -94,7 +94,11 @@ fn decoded_as(
 #[test]
 fn pixels_come_back() {
     let bytes = [1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 255, 255];
-    let (info, pixels, texts) = decoded(elements(unsigned(2), &[2, 3], Text::new(bytes.to_vec())));
+    let (info, pixels, texts) = decoded(elements(
+        unsigned(2),
+        &[2, 3],
+        InMemoryContent::new(bytes.to_vec()),
+    ));
     assert_eq!((info.width, info.height), (3, 2));
     assert_eq!(
         (info.color_type, info.bit_depth),
@@ -106,7 +110,7 @@ fn pixels_come_back() {
     let (info, pixels, _) = decoded(elements(
         unsigned(1),
         &[2, 2, 4],
-        Text::new(colours.clone()),
+        InMemoryContent::new(colours.clone()),
     ));
     assert_eq!(
         (info.color_type, info.bit_depth),
@@ -125,7 +129,7 @@ fn colours_stand_by_plane_or_line_and_the_first_pixel_in_any_corner() {
     let plane = elements(
         unsigned(1),
         &[3, 2, 3],
-        Text::new(planes.copied().collect()),
+        InMemoryContent::new(planes.copied().collect()),
     );
     let mut look = look(3);
     look.appearance.interlace = Some(Interlace::Plane);
@@ -135,7 +139,7 @@ fn colours_stand_by_plane_or_line_and_the_first_pixel_in_any_corner() {
     let lines = b"abcABC123defDEF456".to_vec();
     look.appearance.interlace = Some(Interlace::Line);
     look.appearance.origin.is_bottom = true;
-    let line = elements(unsigned(1), &[2, 3, 3], Text::new(lines));
+    let line = elements(unsigned(1), &[2, 3, 3], InMemoryContent::new(lines));
     assert_eq!(decoded_as(line, look.clone()).1, b"dD4eE5fF6aA1bB2cC3");
     look.appearance.interlace = None;
     look.appearance.origin.is_right = true;
@@ -143,7 +147,7 @@ fn colours_stand_by_plane_or_line_and_the_first_pixel_in_any_corner() {
     let grey = elements(
         unsigned(2),
         &[2, 2],
-        Text::new(vec![0, 0, 1, 0, 2, 0, 255, 255]),
+        InMemoryContent::new(vec![0, 0, 1, 0, 2, 0, 255, 255]),
     );
     let (_, pixels, texts) = decoded_as(grey, look);
     assert_eq!(pixels, [0, 0, 255, 253, 255, 254, 255, 255]);
@@ -180,7 +184,11 @@ fn every_so_manyth_pixel_of_a_large_picture_is_shown() {
     // The value of each pixel is its index in the row.
     let width = 1_000_005_u32;
     let row: Vec<u8> = (0..width).flat_map(u32::to_le_bytes).collect();
-    let (info, pixels, texts) = decoded(elements(unsigned(4), &[1, width.into()], Text::new(row)));
+    let (info, pixels, texts) = decoded(elements(
+        unsigned(4),
+        &[1, width.into()],
+        InMemoryContent::new(row),
+    ));
     assert_eq!((info.width, info.height), (500_003, 1));
     let last = u64::from(width - 1);
     let expected = |shown: u64| ((2 * shown * 65535 + last / 2) / last) as u16;
@@ -209,13 +217,13 @@ fn a_huge_picture_is_not_read_whole() {
     assert_eq!(picture.step, 1 << 15);
     let mut row = Vec::new();
     picture
-        .pixels(1023, 0..1024, &CancelToken::default(), &mut row)
+        .append_row_pixels(1023, 0..1024, &CancelToken::default(), &mut row)
         .unwrap();
     assert_eq!(row.len(), 1024);
 }
 
 /// Returns the error of an output that has too little memory for `more` bytes.
-fn refused(mut output: Output<'_>, more: usize) -> Error {
+fn refused(mut output: EncoderOutput<'_>, more: usize) -> Error {
     let written = output.write_all(&vec![0; more]);
     let written = written.map_err(|error| encoder_error(error.into()));
     output.finish(written).unwrap_err()
@@ -225,7 +233,7 @@ fn refused(mut output: Output<'_>, more: usize) -> Error {
 fn what_an_encoded_picture_takes_is_bounded() {
     let engine = Engine::new(0, 1);
     let memory = engine.reserve_memory(0).unwrap();
-    let mut output = Output::new(&memory, 1000).unwrap();
+    let mut output = EncoderOutput::new(&memory, 1000).unwrap();
     output.write_all(&[0; 100_000]).unwrap();
     let held = limits::OPEN_BYTES - 1000 - to_u64(output.bytes.capacity());
     assert!(engine.reserve_memory(held + 1).is_err());
@@ -248,7 +256,11 @@ fn what_an_encoded_picture_takes_is_bounded() {
 fn a_picture_for_which_there_is_no_memory_says_so() {
     let engine = Engine::new(0, 1);
     let _all_else = engine.reserve_memory(limits::OPEN_BYTES - 100_000).unwrap();
-    let picture = elements(unsigned(1), &[200, 1000], Text::new(noise(200_000)));
+    let picture = elements(
+        unsigned(1),
+        &[200, 1000],
+        InMemoryContent::new(noise(200_000)),
+    );
     let Some(PngFile::Compressed(picture)) = PngFile::from_elements(picture, look(2)) else {
         panic!("a small picture");
     };
@@ -271,7 +283,7 @@ fn a_picture_for_which_there_is_no_memory_says_so() {
 
 #[test]
 fn a_picture_that_cannot_be_read_is_an_error() {
-    let short = elements(unsigned(2), &[2, 3], Text::new(vec![0; 11]));
+    let short = elements(unsigned(2), &[2, 3], InMemoryContent::new(vec![0; 11]));
     assert!(matches!(encoded(short), Err(Error::Corrupt { .. })));
 }
 
@@ -309,7 +321,13 @@ fn a_stored_picture_is_the_compressed_one() {
         if datatype.is_boolean() {
             content.iter_mut().for_each(|byte| *byte &= 1);
         }
-        let of = || elements(datatype.clone(), dims, Text::new(content.clone()));
+        let of = || {
+            elements(
+                datatype.clone(),
+                dims,
+                InMemoryContent::new(content.clone()),
+            )
+        };
         let (compressed, pixels, _) = decoded(of());
         let whole = stored(of()).read_at(0, usize::MAX).unwrap().to_vec();
         assert_eq!(stored(of()).bytes(), to_u64(whole.len()));
@@ -338,7 +356,7 @@ fn the_checksum_is_that_of_all_rows() {
     let picture = stored(elements(
         unsigned(1),
         &[400, 500],
-        Text::new(content.clone()),
+        InMemoryContent::new(content.clone()),
     ));
     let rows: Vec<u8> = content
         .chunks(500)

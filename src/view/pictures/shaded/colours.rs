@@ -6,7 +6,7 @@
 
 /// A colour map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Colours {
+pub(crate) enum ColourMap {
     Grey,
     Viridis,
     /// Blue below the middle, and red above it.
@@ -27,7 +27,7 @@ const DIVERGING: [u32; 11] = [
 
 const GREY: [u32; 2] = [0, 0xff_ffff];
 
-impl Colours {
+impl ColourMap {
     /// Returns the red, green and blue at the position `share` in the range, from 0 (lower end) to
     /// 1 (upper end).
     pub(crate) fn colour_at(self, share: f64) -> [u8; 3] {
@@ -46,17 +46,17 @@ impl Colours {
     /// Returns the name of the colour map for a picture's legend on a page.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Colours::Grey => "grey",
-            Colours::Viridis => "viridis",
-            Colours::Diverging => "blue below 0, red above",
+            ColourMap::Grey => "grey",
+            ColourMap::Viridis => "viridis",
+            ColourMap::Diverging => "blue below 0, red above",
         }
     }
 
     fn stops(self) -> &'static [u32] {
         match self {
-            Colours::Grey => &GREY,
-            Colours::Viridis => &VIRIDIS,
-            Colours::Diverging => &DIVERGING,
+            ColourMap::Grey => &GREY,
+            ColourMap::Viridis => &VIRIDIS,
+            ColourMap::Diverging => &DIVERGING,
         }
     }
 }
@@ -75,19 +75,19 @@ mod tests {
     /// interpolation between eleven colours approximates.
     #[test]
     fn the_colours_of_a_map() {
-        assert_eq!(Colours::Viridis.colour_at(0.0), [68, 1, 84]);
-        assert_eq!(Colours::Viridis.colour_at(0.5), [33, 145, 140]);
-        assert_eq!(Colours::Viridis.colour_at(1.0), [253, 231, 37]);
-        assert_eq!(Colours::Grey.colour_at(0.5), [128, 128, 128]);
-        assert_eq!(Colours::Grey.colour_at(-3.0), [0, 0, 0]);
-        assert_eq!(Colours::Diverging.colour_at(0.5), [247, 247, 247]);
+        assert_eq!(ColourMap::Viridis.colour_at(0.0), [68, 1, 84]);
+        assert_eq!(ColourMap::Viridis.colour_at(0.5), [33, 145, 140]);
+        assert_eq!(ColourMap::Viridis.colour_at(1.0), [253, 231, 37]);
+        assert_eq!(ColourMap::Grey.colour_at(0.5), [128, 128, 128]);
+        assert_eq!(ColourMap::Grey.colour_at(-3.0), [0, 0, 0]);
+        assert_eq!(ColourMap::Diverging.colour_at(0.5), [247, 247, 247]);
     }
 
     /// Higher values are lighter (luminance by Rec. 709).
     #[test]
     fn viridis_grows_lighter() {
         let light = |share: f64| {
-            let [red, green, blue] = Colours::Viridis.colour_at(share).map(f64::from);
+            let [red, green, blue] = ColourMap::Viridis.colour_at(share).map(f64::from);
             0.2126 * red + 0.7152 * green + 0.0722 * blue
         };
         let all: Vec<f64> = (0..=100)

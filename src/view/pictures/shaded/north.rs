@@ -6,7 +6,7 @@ use h5fs_conventions::dimensions::{FindPath, is_scale, scales};
 use h5fs_conventions::stored_type::StoredType;
 use h5fs_reader::array::{Engine, Reader};
 use h5fs_reader::error::Result;
-use h5fs_reader::model::attribute_value::text;
+use h5fs_reader::model::attribute_value::attribute_text;
 use h5fs_reader::model::{Array, Container, Node, NodeId};
 use h5fs_reader::wire::to_usize;
 
@@ -54,11 +54,11 @@ fn is_latitude(container: &dyn Container, scale: NodeId) -> Result<bool> {
         b"degreeN",
         b"degreesN",
     ];
-    let unit = text(container, scale, b"units")?;
+    let unit = attribute_text(container, scale, b"units")?;
     if unit.is_some_and(|unit| units.contains(&&*unit)) {
         return Ok(true);
     }
-    let name = text(container, scale, b"standard_name")?;
+    let name = attribute_text(container, scale, b"standard_name")?;
     Ok(name.is_some_and(|name| name == b"latitude"))
 }
 
@@ -80,7 +80,7 @@ fn is_ascending(container: &dyn Container, engine: &Arc<Engine>, scale: NodeId) 
     let size = u64::from(stored.size());
     let at = |index: u64| -> Result<f64> {
         let bytes = reader.read(index.saturating_mul(size), to_usize(size)?)?;
-        Ok(stored.read(&bytes).as_f64())
+        Ok(stored.read_number(&bytes).as_f64())
     };
     Ok(count > 1 && at(count - 1)? > at(0)?)
 }

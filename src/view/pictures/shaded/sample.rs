@@ -9,22 +9,22 @@ use h5fs_reader::array::CancelToken;
 use h5fs_reader::error::Result;
 use h5fs_reader::model::Array;
 use h5fs_reader::model::array::Storage;
-use h5fs_reader::model::attribute_value::text;
+use h5fs_reader::model::attribute_value::attribute_text;
 use h5fs_reader::wire::{to_u64, to_usize};
 
 use crate::limits;
 use crate::view::elements::Elements;
 use crate::view::elements::missing::MissingValues;
-use crate::view::pictures::image::{Image, Pixel, PixelKind};
+use crate::view::pictures::image::{Image, PixelKind, PixelType};
 use crate::view::pictures::shaded::scale::Scale;
 use crate::view::pictures::shaded::statistics::{Shading, Statistics};
-use crate::view::pictures::shaded::{DrawnArray, has_many_sources, number};
+use crate::view::pictures::shaded::{DrawnArray, decode_number, has_many_sources};
 
 /// Size in bytes of a sampled piece of an array that is not chunked.
-const PIECE: u64 = 64 << 10;
+const PIECE_BYTES: u64 = 64 << 10;
 
 /// Number of consecutive values to read at a time from a sampled chunk or piece.
-const RUN: u64 = 256;
+const RUN_VALUES: u64 = 256;
 
 /// The meaning of an array's numbers, which determines the colours of its picture.
 #[derive(Debug, Clone, Copy, Default)]
@@ -52,7 +52,7 @@ impl PixelMeaning {
         let path = (drawn.path)()?;
         let groups = ancestor_groups(drawn.container, parent_path(&path))?;
         let class = match groups.last() {
-            Some(&group) => text(drawn.container, group, b"NX_class")?,
+            Some(&group) => attribute_text(drawn.container, group, b"NX_class")?,
             None => None,
         };
         let classes: [&[u8]; 2] = [b"NXdetector", b"NXdata"];
@@ -81,8 +81,8 @@ pub(crate) fn sample_shading(
     };
     let mut sample = Sample {
         statistics: Statistics {
-            pieces_read: plan.read,
-            pieces_total: plan.all,
+            pieces_read: plan.chunks_to_read,
+            pieces_total: plan.chunks_in_array,
             ..Statistics::default()
         },
         finite: Vec::new(),
@@ -97,7 +97,12 @@ pub(crate) fn sample_shading(
             break;
         }
         let (elements, missing) = drawn.pixels(&plan.selector(place), image.appearance)?;
-        sample.add_values(&elements, missing.as_ref(), plan.values(), &drawn.cancel)?;
+        sample.add_values(
+            &elements,
+            missing.as_ref(),
+            plan.values_per_chunk(),
+            &drawn.cancel,
+        )?;
     }
     let Sample {
         statistics,
@@ -116,10 +121,10 @@ pub(crate) fn sample_shading(
 struct SamplePlan {
     /// The dimensions of the array. `part` has the dimensions of a chunk or piece.
     dims: Vec<u64>,
-    part: Vec<u64>,
+    part_dims: Vec<u64>,
     /// The number of chunks or pieces to read. `all` is their number in the array.
-    read: u64,
-    all: u64,
+    chunks_to_read: u64,
+    chunks_in_array: u64,
 }
 
 impl SamplePlan {
@@ -134,7 +139,7 @@ impl SamplePlan {
             None if is_stream && bytes > limits::HTML_SAMPLED => return None,
             // A stream must be decoded from its beginning.
             None if is_stream => (dims.to_vec(), bytes),
-            None => (piece_dims(dims, itemsize), PIECE.max(itemsize)),
+            None => (piece_dims(dims, itemsize), PIECE_BYTES.max(itemsize)),
         };
         if cost > limits::HTML_PICTURE {
             return None;
@@ -152,9 +157,9 @@ impl SamplePlan {
         let affordable = (limits::HTML_SAMPLED / cost.max(1)).max(1);
         Some(SamplePlan {
             dims: dims.to_vec(),
-            part,
-            read: all.min(most).min(affordable),
-            all,
+            part_dims: part,
+            chunks_to_read: all.min(most).min(affordable),
+            chunks_in_array: all,
         })
     }
 
@@ -162,7 +167,10 @@ impl SamplePlan {
     /// are divided into ranges of equal length, and one is read from each range. Its position
     /// within the range varies, so that the sample includes several columns of the array.
     fn chunk_numbers(&self) -> impl Iterator<Item = u64> + '_ {
-        let (read, all) = (u128::from(self.read), u128::from(self.all));
+        let (read, all) = (
+            u128::from(self.chunks_to_read),
+            u128::from(self.chunks_in_array),
+        );
         (0..read).map(move |number| {
             let (start, end) = (number * all / read, (number + 1) * all / read);
             // The golden ratio, in thousandths.
@@ -174,7 +182,7 @@ impl SamplePlan {
     /// Returns the start and the length of a chunk or piece in each dimension.
     fn chunk_bounds(&self, place: u64) -> impl Iterator<Item = (u64, u64)> + use<> {
         let mut rest = place;
-        let along = self.dims.iter().zip(&self.part).rev();
+        let along = self.dims.iter().zip(&self.part_dims).rev();
         let mut bounds: Vec<_> = along
             .map(|(&extent, &part)| {
                 let count = extent.div_ceil(part);
@@ -195,8 +203,8 @@ impl SamplePlan {
     }
 
     /// Returns the maximum number of values to use from each chunk or piece that is read.
-    fn values(&self) -> u64 {
-        limits::HTML_SAMPLED_VALUES / self.read.max(1)
+    fn values_per_chunk(&self) -> u64 {
+        limits::HTML_SAMPLED_VALUES / self.chunks_to_read.max(1)
     }
 }
 
@@ -212,10 +220,10 @@ fn chunk_dims(dims: &[u64], chunk: &[u64]) -> Vec<u64> {
     part.collect()
 }
 
-/// Returns the dimensions of a piece of about `PIECE` contiguous bytes, for an array of dimensions
-/// `dims` with elements of `itemsize` bytes.
+/// Returns the dimensions of a piece of about `PIECE_BYTES` contiguous bytes, for an array of
+/// dimensions `dims` with elements of `itemsize` bytes.
 fn piece_dims(dims: &[u64], itemsize: u64) -> Vec<u64> {
-    let mut room = (PIECE / itemsize).max(1);
+    let mut room = (PIECE_BYTES / itemsize).max(1);
     let mut part: Vec<u64> = dims
         .iter()
         .rev()
@@ -244,7 +252,7 @@ impl Sample {
         most: u64,
         cancel: &CancelToken,
     ) -> Result<()> {
-        let Some(pixel) = Pixel::from_datatype(&elements.datatype) else {
+        let Some(pixel) = PixelType::from_datatype(&elements.datatype) else {
             return Ok(());
         };
         let count = elements.dims.iter().flatten().product::<u64>();
@@ -263,7 +271,7 @@ impl Sample {
                     self.statistics.add_masked();
                     continue;
                 }
-                let value = number(pixel, bytes);
+                let value = decode_number(pixel, bytes);
                 if self.statistics.add(value) {
                     self.finite.push(value);
                 }
@@ -276,16 +284,16 @@ impl Sample {
 /// Returns evenly spaced ranges of the indices below `count`. The ranges have about `most` indices
 /// in total.
 fn spaced_ranges(count: u64, most: u64) -> impl Iterator<Item = Range<u64>> {
-    let all = count.div_ceil(RUN);
+    let all = count.div_ceil(RUN_VALUES);
     let read = if count <= most {
         all
     } else {
-        (most / RUN).clamp(1, all.max(1))
+        (most / RUN_VALUES).clamp(1, all.max(1))
     };
     (0..read.min(all)).map(move |number| {
         let place = u128::from(number) * u128::from(all) / u128::from(read);
-        let first = u64::try_from(place).unwrap_or(0) * RUN;
-        first..(first + RUN).min(count)
+        let first = u64::try_from(place).unwrap_or(0) * RUN_VALUES;
+        first..(first + RUN_VALUES).min(count)
     })
 }
 
@@ -320,9 +328,12 @@ mod tests {
     fn a_bounded_number_of_chunks_is_read() {
         let counts = |dims: &[u64], chunk: &[u64]| {
             let plan = plan(dims, Some(chunk), false)?;
-            assert_eq!(plan.chunk_numbers().count() as u64, plan.read);
-            assert!(plan.chunk_numbers().all(|place| place < plan.all));
-            Some((plan.read, plan.all))
+            assert_eq!(plan.chunk_numbers().count() as u64, plan.chunks_to_read);
+            assert!(
+                plan.chunk_numbers()
+                    .all(|place| place < plan.chunks_in_array)
+            );
+            Some((plan.chunks_to_read, plan.chunks_in_array))
         };
         assert_eq!(counts(&[10, 20], &[10, 20]), Some((1, 1)));
         assert_eq!(counts(&[100, 512, 512], &[1, 512, 512]), Some((64, 100)));
@@ -334,15 +345,18 @@ mod tests {
         assert_eq!(counts(&[900, 4362, 8296], &[1, 4362, 8296]), Some((1, 900)));
         assert_eq!(counts(&[9, 1 << 14, 1 << 14], &[1, 1 << 14, 1 << 14]), None);
         let far = plan(&[100, 512, 512], Some(&[1, 512, 512]), true).unwrap();
-        assert_eq!(far.read, limits::HTML_FAR_SAMPLED_CHUNKS);
+        assert_eq!(far.chunks_to_read, limits::HTML_FAR_SAMPLED_CHUNKS);
         let flat = plan(&[1 << 20, 1 << 20], None, false).unwrap();
-        assert_eq!((flat.part.clone(), flat.read), (vec![1, 32_768], 64));
+        assert_eq!(
+            (flat.part_dims.clone(), flat.chunks_to_read),
+            (vec![1, 32_768], 64)
+        );
     }
 
     #[test]
     fn a_part_is_a_chunk() {
         let plan = plan(&[5, 7], Some(&[2, 3]), false).unwrap();
-        assert_eq!((plan.read, plan.all), (9, 9));
+        assert_eq!((plan.chunks_to_read, plan.chunks_in_array), (9, 9));
         let all: Vec<String> = plan
             .chunk_numbers()
             .map(|place| plan.selector(place))
@@ -358,7 +372,7 @@ mod tests {
         let plan = plan(&[100, 1280], Some(&[1, 128]), false).unwrap();
         let columns: std::collections::BTreeSet<u64> =
             plan.chunk_numbers().map(|at| at % 10).collect();
-        assert_eq!((plan.all, columns.len()), (1000, 10));
+        assert_eq!((plan.chunks_in_array, columns.len()), (1000, 10));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The scale of a picture: the position of each value in a range, and the choice of the range.
 
-use crate::view::pictures::image::{self, Pixel};
-use crate::view::pictures::shaded::colours::Colours;
+use crate::view::pictures::image::{self, PixelType};
+use crate::view::pictures::shaded::colours::ColourMap;
 
 /// A scale: a range of values, and the position of each value in the range.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -14,7 +14,7 @@ pub(crate) struct Scale {
     /// Whether the ends of the range are percentiles of the values; otherwise they are the minimum
     /// and maximum.
     pub(crate) is_between_percentiles: bool,
-    pub(crate) colours: Colours,
+    pub(crate) colours: ColourMap,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,24 +29,24 @@ const PERCENTILES: (f64, f64) = (0.01, 0.99);
 
 /// Minimum ratio of the upper to the lower end of a range of positive values for which the scale is
 /// logarithmic.
-const DECADES: f64 = 1e3;
+const MIN_LOG_RATIO: f64 = 1e3;
 
-/// Minimum ratio of the two ends, instead of `DECADES`, if half of the positive values are in the
-/// lowest tenth (`DARK`) of the range.
-const SKEWED: f64 = 10.0;
-const DARK: f64 = 0.1;
+/// Minimum ratio of the two ends, instead of `MIN_LOG_RATIO`, if half of the positive values are in
+/// the lowest tenth (`DARK_FRACTION`) of the range.
+const MIN_SKEWED_RATIO: f64 = 10.0;
+const DARK_FRACTION: f64 = 0.1;
 
 /// Maximum ratio of the distances of the two ends from 0 for which the scale is symmetric around 0.
-const LOPSIDED: f64 = 10.0;
+const MAX_ASYMMETRY: f64 = 10.0;
 
 impl Scale {
     /// Chooses a scale for finite `values`, and reorders the values. With `is_grey`, the values are
     /// shades of a picture, or counts of a detector. With `is_image`, they are shades of a picture.
     pub(crate) fn choose(values: &mut [f64], is_grey: bool, is_image: bool) -> Self {
         let colours = if is_grey {
-            Colours::Grey
+            ColourMap::Grey
         } else {
-            Colours::Viridis
+            ColourMap::Viridis
         };
         let found = percentiles(values);
         let linear = |low: f64, high: f64| Scale {
@@ -56,21 +56,21 @@ impl Scale {
             is_between_percentiles: found.is_some_and(|found| found.are_percentiles),
             colours,
         };
-        let Some(Ends { low, high, .. }) = found else {
+        let Some(RangeEnds { low, high, .. }) = found else {
             return linear(0.0, 1.0);
         };
         if is_image {
             return linear(low, high);
         }
-        if low < 0.0 && high > 0.0 && high / -low < LOPSIDED && -low / high < LOPSIDED {
+        if low < 0.0 && high > 0.0 && high / -low < MAX_ASYMMETRY && -low / high < MAX_ASYMMETRY {
             let most = high.max(-low);
             return Scale {
-                colours: Colours::Diverging,
+                colours: ColourMap::Diverging,
                 ..linear(-most, most)
             };
         }
         let is_positive = values.iter().all(|&value| value >= 0.0);
-        if is_positive && let Some(log) = logarithmic(values, high) {
+        if is_positive && let Some(log) = logarithmic_low(values, high) {
             return Scale {
                 kind: ScaleKind::Log,
                 low: log,
@@ -83,7 +83,7 @@ impl Scale {
     /// Returns the scale for colours whose samples are between `least` and `most`. Unsigned types
     /// have their full range. Other types have the range from 0 to 1 if it contains all samples, or
     /// otherwise the range of the samples.
-    pub(crate) fn for_colours(pixel: Pixel, least: f64, most: f64) -> Self {
+    pub(crate) fn for_colours(pixel: PixelType, least: f64, most: f64) -> Self {
         let (low, high) = match pixel.kind {
             image::PixelKind::Unsigned | image::PixelKind::Boolean => (0.0, pixel.max_value()),
             _ if least >= 0.0 && most <= 1.0 => (0.0, 1.0),
@@ -95,7 +95,7 @@ impl Scale {
             low,
             high,
             is_between_percentiles: false,
-            colours: Colours::Grey,
+            colours: ColourMap::Grey,
         }
     }
 
@@ -127,7 +127,7 @@ impl Scale {
 
 /// The ends of a range of values, before the kind of scale is chosen.
 #[derive(Clone, Copy)]
-struct Ends {
+struct RangeEnds {
     low: f64,
     high: f64,
     are_percentiles: bool,
@@ -135,17 +135,17 @@ struct Ends {
 
 /// Returns the 1st and the 99th percentile of `values`, or their minimum and maximum if the two
 /// percentiles are equal. Returns `None` without values.
-fn percentiles(values: &mut [f64]) -> Option<Ends> {
+fn percentiles(values: &mut [f64]) -> Option<RangeEnds> {
     let low = percentile(values, PERCENTILES.0)?;
     let high = percentile(values, PERCENTILES.1)?;
     if high > low {
-        return Some(Ends {
+        return Some(RangeEnds {
             low,
             high,
             are_percentiles: true,
         });
     }
-    Some(Ends {
+    Some(RangeEnds {
         low: values.iter().copied().fold(f64::INFINITY, f64::min),
         high: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
         are_percentiles: false,
@@ -154,7 +154,7 @@ fn percentiles(values: &mut [f64]) -> Option<Ends> {
 
 /// Returns the lower end of a logarithmic range of `values` whose upper end is `high`; `None` if a
 /// linear scale is better.
-fn logarithmic(values: &[f64], high: f64) -> Option<f64> {
+fn logarithmic_low(values: &[f64], high: f64) -> Option<f64> {
     let mut positive: Vec<f64> = values
         .iter()
         .copied()
@@ -162,8 +162,8 @@ fn logarithmic(values: &[f64], high: f64) -> Option<f64> {
         .collect();
     let low = percentile(&mut positive, PERCENTILES.0)?;
     let middle = percentile(&mut positive, 0.5)?;
-    let is_dark = high / low > SKEWED && (middle - low) / (high - low) < DARK;
-    (high / low > DECADES || is_dark).then_some(low)
+    let is_dark = high / low > MIN_SKEWED_RATIO && (middle - low) / (high - low) < DARK_FRACTION;
+    (high / low > MIN_LOG_RATIO || is_dark).then_some(low)
 }
 
 /// Returns the value at the fraction `part` of the sorted values, from 0 (minimum) to 1 (maximum).
@@ -202,10 +202,10 @@ mod tests {
             (scale.low - 1.0).abs() < 0.2 && (scale.high - 99.0).abs() < 0.2,
             "{scale:?}"
         );
-        assert_eq!(scale.colours, Colours::Viridis);
+        assert_eq!(scale.colours, ColourMap::Viridis);
         assert_eq!(
             Scale::choose(&mut ramp(5.0, 6.0), true, false).colours,
-            Colours::Grey
+            ColourMap::Grey
         );
     }
 
@@ -214,13 +214,13 @@ mod tests {
         let scale = linear_scale(&ramp(-20.0, 50.0));
         assert_eq!(
             (scale.colours, scale.low),
-            (Colours::Diverging, -scale.high)
+            (ColourMap::Diverging, -scale.high)
         );
         assert_eq!(scale.relative_position(0.0), Some(0.5));
         // Most of the range is on one side.
-        assert_eq!(linear_scale(&ramp(-1.0, 500.0)).colours, Colours::Viridis);
+        assert_eq!(linear_scale(&ramp(-1.0, 500.0)).colours, ColourMap::Viridis);
         let shades = Scale::choose(&mut ramp(-20.0, 50.0), true, true);
-        assert_eq!(shades.colours, Colours::Grey);
+        assert_eq!(shades.colours, ColourMap::Grey);
     }
 
     #[test]
@@ -288,7 +288,8 @@ mod tests {
     #[test]
     fn colours_have_the_range_of_their_type() {
         let of = |datatype, least, most| {
-            let scale = Scale::for_colours(Pixel::from_datatype(&datatype).unwrap(), least, most);
+            let scale =
+                Scale::for_colours(PixelType::from_datatype(&datatype).unwrap(), least, most);
             (scale.low, scale.high)
         };
         let unsigned = Datatype::integer(2, false, ByteOrder::Little);

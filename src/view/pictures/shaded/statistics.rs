@@ -2,7 +2,7 @@
 
 use h5fs_reader::error::{Error, Result};
 
-use crate::view::pictures::shaded::colours::Colours;
+use crate::view::pictures::shaded::colours::ColourMap;
 use crate::view::pictures::shaded::scale::{Scale, ScaleKind};
 
 /// The statistics of the sampled values of an array.
@@ -80,9 +80,9 @@ impl Shading {
             u64::from(scale.kind == ScaleKind::Log),
             u64::from(scale.is_between_percentiles),
             match scale.colours {
-                Colours::Grey => 0,
-                Colours::Viridis => 1,
-                Colours::Diverging => 2,
+                ColourMap::Grey => 0,
+                ColourMap::Viridis => 1,
+                ColourMap::Diverging => 2,
             },
         ];
         let numbers = floats.into_iter().chain(counts);
@@ -140,9 +140,9 @@ impl Shading {
                 high,
                 is_between_percentiles: percentiles == 1,
                 colours: match colours {
-                    0 => Colours::Grey,
-                    1 => Colours::Viridis,
-                    _ => Colours::Diverging,
+                    0 => ColourMap::Grey,
+                    1 => ColourMap::Viridis,
+                    _ => ColourMap::Diverging,
                 },
             },
         })

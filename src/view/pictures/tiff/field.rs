@@ -4,7 +4,7 @@
 use h5fs_reader::wire::to_u64;
 
 /// A field (entry) of an image file directory.
-pub(super) struct Field {
+pub(super) struct TiffField {
     pub(super) tag: u16,
     pub(super) value: FieldValue,
 }
@@ -17,10 +17,10 @@ pub(super) enum FieldValue {
     Offsets(Vec<u64>),
 }
 
-impl Field {
+impl TiffField {
     pub(super) fn ascii(tag: u16, text: &[u8]) -> Self {
         let value = FieldValue::Ascii([text, b"\0"].concat());
-        Field { tag, value }
+        TiffField { tag, value }
     }
 
     pub(super) fn short(tag: u16, number: u16) -> Self {
@@ -29,17 +29,17 @@ impl Field {
 
     pub(super) fn shorts(tag: u16, numbers: Vec<u16>) -> Self {
         let value = FieldValue::Shorts(numbers);
-        Field { tag, value }
+        TiffField { tag, value }
     }
 
     pub(super) fn long(tag: u16, number: u64) -> Self {
         let value = FieldValue::Long(number);
-        Field { tag, value }
+        TiffField { tag, value }
     }
 
     pub(super) fn offsets(tag: u16, numbers: Vec<u64>) -> Self {
         let value = FieldValue::Offsets(numbers);
-        Field { tag, value }
+        TiffField { tag, value }
     }
 }
 

@@ -158,7 +158,7 @@ fn a_count_that_takes_long_fails_for_now() {
         let started = Instant::now().checked_sub(elapsed);
         let started = started.expect("a machine that has run for a minute");
         let units = words(&[1; 10], None);
-        TextCount::since(started, &units, &engine, &RequestBudget::default())
+        TextCount::measure_since(started, &units, &engine, &RequestBudget::default())
     };
     assert!(count(limits::COUNTED_TIME).is_err_and(|error| error.is_transient()));
     assert!(count(limits::COUNTED_TIME / 2).is_ok_and(|count| count.is_some()));
@@ -170,7 +170,7 @@ fn marks_take_little() {
     let text = counted(&lengths);
     let count = &text.text().count;
     assert!(count.weight() <= 1 << 15, "{}", count.weight());
-    assert!(2 * 16 * to_u64(MARKS) <= limits::COUNTS);
+    assert!(2 * 16 * to_u64(MAX_MARKS) <= limits::COUNTS);
 }
 
 #[test]

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use h5fs_conventions::dimensions::{
-    ancestor_groups, has_no_values, is_scale, last_name, parent_path, scales, scales_from_list,
+    ancestor_groups, is_only_dimension, is_scale, last_name, parent_path, scales, scales_from_list,
 };
 use h5fs_conventions::stored_type::StoredType;
 use h5fs_reader::array::Reader;
 use h5fs_reader::error::Result;
-use h5fs_reader::model::attribute_value::text;
+use h5fs_reader::model::attribute_value::attribute_text;
 use h5fs_reader::model::{LinkTarget, NodeId, NodeKind};
 use h5fs_reader::wire::to_usize;
 
@@ -34,7 +34,7 @@ impl PageAxis {
             let offset = index.checked_mul(size)?;
             let element = reader.read(offset, to_usize(size).ok()?).ok()?;
             let mut out = Vec::new();
-            stored.write(&element, &mut out);
+            stored.write_number(&element, &mut out);
             Some(out)
         });
         own.unwrap_or_else(|| index.to_string().into_bytes())
@@ -79,7 +79,10 @@ pub(super) fn line_scale(object: &PageObject<'_>) -> Result<Option<NodeId>> {
 /// # Errors
 /// Fails if the attributes cannot be read.
 pub(super) fn scale_label(object: &PageObject<'_>, scale: NodeId) -> Result<Vec<u8>> {
-    Ok(join_unit(scale_name(object, scale)?, unit(object, scale)?))
+    Ok(join_unit(
+        scale_name(object, scale)?,
+        read_unit(object, scale)?,
+    ))
 }
 
 /// Returns the name of a dimension scale.
@@ -94,7 +97,7 @@ pub(super) fn scale_name(object: &PageObject<'_>, scale: NodeId) -> Result<Vec<u
 /// Returns the axis for a dimension of length `length`, whose coordinate values are in `scale`.
 fn scale_axis(object: &PageObject<'_>, scale: NodeId, length: u64) -> Result<PageAxis> {
     let label = scale_label(object, scale)?;
-    if has_no_values(&**object.container, scale)? {
+    if is_only_dimension(&**object.container, scale)? {
         return Ok(PageAxis { label, scale: None });
     }
     let node = object.container.node(scale)?;
@@ -115,19 +118,19 @@ fn scale_axis(object: &PageObject<'_>, scale: NodeId, length: u64) -> Result<Pag
 /// Fails if the attributes cannot be read.
 pub(super) fn values_label(object: &PageObject<'_>) -> Result<Vec<u8>> {
     let (container, node) = (&**object.container, object.node.id);
-    let name = match text(container, node, b"long_name")? {
+    let name = match attribute_text(container, node, b"long_name")? {
         Some(name) => name,
         None => last_name(object.path).to_vec(),
     };
-    let unit = match unit(object, node)? {
+    let unit = match read_unit(object, node)? {
         None => unit_of_quantity(object)?,
         unit => unit,
     };
     Ok(join_unit(name, unit))
 }
 
-fn unit(object: &PageObject<'_>, node: NodeId) -> Result<Option<Vec<u8>>> {
-    text(&**object.container, node, b"units")
+fn read_unit(object: &PageObject<'_>, node: NodeId) -> Result<Option<Vec<u8>>> {
+    attribute_text(&**object.container, node, b"units")
 }
 
 /// Returns the scalar `unit` of the ASDF mapping that contains the ndarray, as in a quantity of

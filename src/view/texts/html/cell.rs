@@ -2,7 +2,7 @@
 
 use h5fs_reader::error::{Error, Result};
 
-use crate::view::csv::fields::{Cell, Cells};
+use crate::view::csv::fields::{CellKind, Cells};
 use crate::view::texts::html::markup::{Html, Url};
 
 /// Maximum length of a cell's text in bytes.
@@ -22,9 +22,9 @@ pub(super) fn write(
 ) -> Result<()> {
     let mut text = Vec::new();
     match cells.write(row, column, MOST, &mut text) {
-        Ok(Cell::Missing) => html.markup("<td></td>"),
-        Ok(Cell::Unquoted) => html.markup("<td>").text(text).markup("</td>"),
-        Ok(Cell::Text) => {
+        Ok(CellKind::Missing) => html.markup("<td></td>"),
+        Ok(CellKind::Unquoted) => html.markup("<td>").text(text).markup("</td>"),
+        Ok(CellKind::Text) => {
             html.markup("<td class=\"text\">");
             match page {
                 Some(page) => html.link(page, text),

@@ -21,7 +21,7 @@ pub(super) fn write_attributes(object: &PageObject<'_>, draft: &mut PageDraft) {
         .container
         .attributes(object.node.id, &mut |attribute| {
             if count == 0 {
-                draft.heading("Attributes");
+                draft.write_heading("Attributes");
                 draft.body.markup("<dl>\n");
             }
             if count == limits::HTML_ATTRIBUTES || bytes >= limits::HTML_ATTRIBUTE_TEXT {
@@ -42,13 +42,13 @@ pub(super) fn write_attributes(object: &PageObject<'_>, draft: &mut PageDraft) {
             draft.body.markup("</dt><dd>");
             match attribute
                 .content
-                .and_then(|content| value(object, &content))
+                .and_then(|content| shown_value(object, &content))
             {
-                Ok(FactValue::Text(value)) => {
+                Ok(ShownValue::Text(value)) => {
                     bytes += value.len();
                     write_value(&value, draft);
                 }
-                Ok(FactValue::Links(links, length)) => {
+                Ok(ShownValue::Links(links, length)) => {
                     bytes += length;
                     draft.body.append_html(&links);
                 }
@@ -81,7 +81,7 @@ fn write_value(value: &[u8], draft: &mut PageDraft) {
 }
 
 /// The text or the links that a page shows for the value of an attribute.
-enum FactValue {
+enum ShownValue {
     Text(Vec<u8>),
     /// References to objects, as links, and the length of the links' texts in bytes.
     Links(Html, usize),
@@ -89,7 +89,7 @@ enum FactValue {
 
 /// Returns the text or the links that a page shows for an attribute's value. For a value that is
 /// too long, the text is the number of its elements.
-fn value(object: &PageObject<'_>, content: &AttributeContent) -> Result<FactValue> {
+fn shown_value(object: &PageObject<'_>, content: &AttributeContent) -> Result<ShownValue> {
     let text = match xattr_text(&**object.container, &*object.paths, content) {
         Err(Error::Limit { .. }) => {
             let count = content.shape.elements()?;
@@ -98,18 +98,18 @@ fn value(object: &PageObject<'_>, content: &AttributeContent) -> Result<FactValu
         Ok(text) if text.len() <= limits::HTML_TEXT => {
             let links = references::attribute_links(object, content)?;
             return Ok(match links {
-                Some(links) => FactValue::Links(links, text.len()),
-                None => FactValue::Text(text),
+                Some(links) => ShownValue::Links(links, text.len()),
+                None => ShownValue::Text(text),
             });
         }
         text => text?,
     };
-    Ok(FactValue::Text(text))
+    Ok(ShownValue::Text(text))
 }
 
 /// Writes the properties of the object: datatype, shape, storage and so on.
 pub(super) fn write_properties(object: &PageObject<'_>, draft: &mut PageDraft) {
-    draft.heading("Properties");
+    draft.write_heading("Properties");
     draft.body.markup("<dl>\n");
     let stored = object.site.stored_bytes(object.node);
     let stored = stored.filter(|_| object.node.array().is_some());

@@ -7,12 +7,12 @@ use h5fs_reader::wire::to_u64;
 use crate::limits;
 use crate::view::texts::html::cell;
 use crate::view::texts::html::markup::Html;
-use crate::view::texts::html::object::{GroupRows, PageObject};
+use crate::view::texts::html::object::{PageObject, PageTableRows};
 use crate::view::texts::html::page_draft::PageDraft;
 use crate::view::texts::html::script;
 
 /// Number of rows in the linked CSV file that continues the first rows on the page.
-const NEXT: u64 = 1000;
+const NEXT_ROWS: u64 = 1000;
 
 /// Writes the first rows of the table, if the object is a group that is a table.
 pub(super) fn write(object: &PageObject<'_>, draft: &mut PageDraft) {
@@ -20,11 +20,11 @@ pub(super) fn write(object: &PageObject<'_>, draft: &mut PageDraft) {
         Ok(Some(table)) if table.rows > 0 && !table.fields.names().is_empty() => table,
         Ok(_) => return,
         Err(error) => {
-            draft.heading("Table");
+            draft.write_heading("Table");
             return draft.write_error(&error);
         }
     };
-    draft.heading("Table");
+    draft.write_heading("Table");
     match rows(object, &table) {
         Ok(html) => drop(draft.body.append_html(&html)),
         Err(error) => draft.write_error(&error),
@@ -32,7 +32,7 @@ pub(super) fn write(object: &PageObject<'_>, draft: &mut PageDraft) {
     write_caption(object, &table, &mut draft.body);
 }
 
-fn rows(object: &PageObject<'_>, table: &GroupRows) -> Result<Html> {
+fn rows(object: &PageObject<'_>, table: &PageTableRows) -> Result<Html> {
     let mut html = Html::default();
     html.markup("<div class=\"wide\"");
     script::write_rows_url(object, (&[table.rows], 0), true, &mut html);
@@ -54,7 +54,7 @@ fn rows(object: &PageObject<'_>, table: &GroupRows) -> Result<Html> {
 }
 
 fn write_cells(
-    table: &GroupRows,
+    table: &PageTableRows,
     (row, cancel): (u64, &CancelToken),
     html: &mut Html,
 ) -> Result<()> {
@@ -63,13 +63,13 @@ fn write_cells(
         .try_for_each(|column| cell::write(&*cells, 0, column, None, html))
 }
 
-fn write_caption(object: &PageObject<'_>, table: &GroupRows, html: &mut Html) {
+fn write_caption(object: &PageObject<'_>, table: &PageTableRows, html: &mut Html) {
     let shown = table.rows.min(limits::HTML_TABLE_ROWS);
     html.markup("<p class=\"note\">").number(shown);
     html.markup(" of ").number(table.rows).markup(" rows, ");
     html.number(to_u64(table.fields.names().len()));
     html.markup(" of ").number(table.columns).markup(" columns");
-    let end = table.rows.min(shown + NEXT);
+    let end = table.rows.min(shown + NEXT_ROWS);
     if end > shown
         && let Some(url) = object.site.part_table_url(&format!("[{shown}:{end}]"))
     {

@@ -2,13 +2,13 @@
 
 use crate::view::pictures::image::Image;
 use crate::view::pictures::shaded;
-use crate::view::pictures::shaded::colours::Colours;
+use crate::view::pictures::shaded::colours::ColourMap;
 use crate::view::pictures::shaded::scale::{Scale, ScaleKind};
 use crate::view::pictures::shaded::statistics::Shading;
 use crate::view::texts::html::markup::Html;
 
 /// Number of equal intervals between the colours from which the bar's gradient is drawn.
-const STOPS: u8 = 20;
+const GRADIENT_STEPS: u8 = 20;
 
 /// The data for the legend of a picture, or of a stack of pictures.
 pub(super) struct Legend<'a> {
@@ -86,7 +86,7 @@ impl<'a> Legend<'a> {
         };
         let colours = scale.colours.name();
         let mut text = match (scale.kind, scale.colours) {
-            (ScaleKind::Linear, Colours::Diverging) => {
+            (ScaleKind::Linear, ColourMap::Diverging) => {
                 format!("From {low} to {high}, a range that contains {ends}; {colours}.")
             }
             (ScaleKind::Linear, _) => format!("From {low} to {high}, {ends}; {colours}."),
@@ -154,8 +154,8 @@ impl<'a> Legend<'a> {
         html.markup(
             " aria-label=\"the colours of the numbers beneath\"><linearGradient id=\"bar\">",
         );
-        for stop in 0..=STOPS {
-            let share = f64::from(stop) / f64::from(STOPS);
+        for stop in 0..=GRADIENT_STEPS {
+            let share = f64::from(stop) / f64::from(GRADIENT_STEPS);
             let is_inverted = self.image.appearance.is_zero_white;
             let shown = if is_inverted { 1.0 - share } else { share };
             let [red, green, blue] = scale.colours.colour_at(shown);
@@ -166,7 +166,7 @@ impl<'a> Legend<'a> {
         }
         html.markup("</linearGradient><rect width=\"1\" height=\"1\" fill=\"url(#bar)\"/></svg>\n");
         html.markup("<div class=\"along\">");
-        for text in ticks(scale) {
+        for text in tick_texts(scale) {
             html.markup("<span>").text(text).markup("</span>");
         }
         html.markup("</div></div>\n");
@@ -175,7 +175,7 @@ impl<'a> Legend<'a> {
 
 /// Returns the texts of the numbers below the bar: one at each quarter, or only those at the ends
 /// if a text is long.
-fn ticks(scale: &Scale) -> Vec<String> {
+fn tick_texts(scale: &Scale) -> Vec<String> {
     /// Maximum characters of a number so that five numbers fit side by side on a phone.
     const LONG: usize = 9;
     let width = scale.high - scale.low;
@@ -184,7 +184,7 @@ fn ticks(scale: &Scale) -> Vec<String> {
             .iter()
             .map(|&quarter| scale.value_at(f64::from(quarter) / 4.0));
         let texts = values.map(|value| {
-            if scale.kind == ScaleKind::Linear && is_far_off(value, width) {
+            if scale.kind == ScaleKind::Linear && has_common_digits(value, width) {
                 format_distinct(value, width)
             } else {
                 format_tick(value)
@@ -202,14 +202,14 @@ fn ticks(scale: &Scale) -> Vec<String> {
 
 /// Returns whether `value` is so large, compared with a range of length `width`, that all numbers
 /// of the range have the same first digits.
-fn is_far_off(value: f64, width: f64) -> bool {
+fn has_common_digits(value: f64, width: f64) -> bool {
     width > 0.0 && value.abs() < 1e15 && value.abs() / width > 20.0
 }
 
 /// Formats `value` with enough digits to distinguish it from other numbers of a range of length
 /// `width`.
 fn format_distinct(value: f64, width: f64) -> String {
-    if !is_far_off(value, width) {
+    if !has_common_digits(value, width) {
         return format_short(value);
     }
     let decimals = (2 - width.log10().floor() as i32).clamp(0, 12);
@@ -299,12 +299,12 @@ mod tests {
     #[test]
     fn numbers_far_from_0_are_told_apart() {
         let ticks = |low, high| {
-            ticks(&Scale {
+            tick_texts(&Scale {
                 kind: ScaleKind::Linear,
                 low,
                 high,
                 is_between_percentiles: true,
-                colours: Colours::Viridis,
+                colours: ColourMap::Viridis,
             })
         };
         assert_eq!(

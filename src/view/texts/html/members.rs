@@ -14,19 +14,19 @@ use crate::view::texts::attributes::shape_text;
 use crate::view::texts::html::markup::Html;
 use crate::view::texts::html::object::PageObject;
 use crate::view::texts::html::page_draft::{PageDraft, format_size};
-use crate::view::texts::html::page_site::{MemberTarget, SiteMember};
+use crate::view::texts::html::page_site::{LinkedMember, MemberTarget};
 use crate::view::texts::html::summary;
 
 /// Maximum number of members of a subgroup on the page of another group.
-const BRANCH: u64 = 20;
+const MAX_SUBMEMBERS: u64 = 20;
 
 /// Maximum depth of nested groups on one page.
-const LEVELS: u32 = 6;
+const MAX_LEVELS: u32 = 6;
 
 /// A member in the list of a page, and those of its own members that the page shows below it.
-struct Row {
+struct MemberRow {
     name: Vec<u8>,
-    member: SiteMember,
+    member: LinkedMember,
     submembers: ListedMembers,
 }
 
@@ -45,7 +45,7 @@ struct ListedMembers {
 /// The members that the page of a group shows: its own members, and members of its subgroups.
 #[derive(Default)]
 pub(super) struct PageMembers {
-    rows: Vec<Row>,
+    rows: Vec<MemberRow>,
     own: ListedMembers,
 }
 
@@ -80,7 +80,7 @@ impl PageMembers {
     }
 }
 
-fn collect_members(object: &PageObject<'_>, rows: &mut Vec<Row>) -> ListedMembers {
+fn collect_members(object: &PageObject<'_>, rows: &mut Vec<MemberRow>) -> ListedMembers {
     let group = object.node.id;
     let mut sorted = limits::ORDERED_MEMBERS;
     let from = (group, object.first_member, limits::HTML_ROWS);
@@ -92,11 +92,16 @@ fn collect_members(object: &PageObject<'_>, rows: &mut Vec<Row>) -> ListedMember
         let Some(group) = rows.get(number).and_then(|row| group_node(&row.member)) else {
             continue;
         };
-        if room == 0 || level == LEVELS {
+        if room == 0 || level == MAX_LEVELS {
             rows[number].submembers.has_more = true;
             continue;
         }
-        let inner = append_members(object, (group, 0, room.min(BRANCH)), &mut sorted, rows);
+        let inner = append_members(
+            object,
+            (group, 0, room.min(MAX_SUBMEMBERS)),
+            &mut sorted,
+            rows,
+        );
         groups.append(&mut below(&inner.rows, level + 1));
         rows[number].submembers = inner;
     }
@@ -104,7 +109,7 @@ fn collect_members(object: &PageObject<'_>, rows: &mut Vec<Row>) -> ListedMember
 }
 
 /// Returns the node of a member if it is a group; `None` for any other member.
-fn group_node(member: &SiteMember) -> Option<NodeId> {
+fn group_node(member: &LinkedMember) -> Option<NodeId> {
     match &member.target {
         MemberTarget::Object(node) if matches!(node.kind, NodeKind::Group) => Some(node.id),
         _ => None,
@@ -118,7 +123,7 @@ fn append_members(
     object: &PageObject<'_>,
     (group, first, most): (NodeId, u64, u64),
     sorted: &mut u64,
-    rows: &mut Vec<Row>,
+    rows: &mut Vec<MemberRow>,
 ) -> ListedMembers {
     let mut listed = ListedMembers::default();
     let mut is_unsorted = false;
@@ -129,7 +134,7 @@ fn append_members(
         }
         Some(link) => {
             listed.rows.push(rows.len());
-            rows.push(Row {
+            rows.push(MemberRow {
                 member: object.site.linked_member(group, &link),
                 name: link.name,
                 submembers: ListedMembers::default(),
@@ -153,7 +158,7 @@ fn append_members(
 
 fn write_list(
     object: &PageObject<'_>,
-    rows: &[Row],
+    rows: &[MemberRow],
     listed: &ListedMembers,
     draft: &mut PageDraft,
 ) {
@@ -178,7 +183,7 @@ fn write_list(
     }
 }
 
-fn write_row(object: &PageObject<'_>, row: &Row, draft: &mut PageDraft) {
+fn write_row(object: &PageObject<'_>, row: &MemberRow, draft: &mut PageDraft) {
     let html = &mut draft.body;
     html.markup("<div class=\"row\"><span class=\"name\">");
     match &row.member.page {
@@ -204,7 +209,7 @@ fn write_row(object: &PageObject<'_>, row: &Row, draft: &mut PageDraft) {
                 Ok(value) => (value, None),
                 Err(error) => (None, Some(error)),
             };
-            write_facts(object, node, value, html);
+            write_summary(object, node, value, html);
             html.markup("</div>");
             if let Some(error) = &node.error {
                 draft.write_error(error);
@@ -227,7 +232,12 @@ fn write_row(object: &PageObject<'_>, row: &Row, draft: &mut PageDraft) {
 
 /// Writes a summary of an object. For a single element, the summary is the datatype and the value.
 /// For any other array, it is the datatype, shape, filters and stored size.
-fn write_facts(object: &PageObject<'_>, node: &Arc<Node>, value: Option<Vec<u8>>, html: &mut Html) {
+fn write_summary(
+    object: &PageObject<'_>,
+    node: &Arc<Node>,
+    value: Option<Vec<u8>>,
+    html: &mut Html,
+) {
     let mut fact = |text: &[u8]| {
         html.markup("<span>").text(text).markup("</span>");
     };

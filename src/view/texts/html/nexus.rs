@@ -3,7 +3,7 @@
 //! shows the plot.
 
 use h5fs_reader::error::Result;
-use h5fs_reader::model::attribute_value::text;
+use h5fs_reader::model::attribute_value::attribute_text;
 use h5fs_reader::model::{Link, LinkTarget, NodeId, NodeKind};
 
 use crate::view::texts::html::object::{MemberObject, PageObject};
@@ -11,11 +11,11 @@ use crate::view::texts::html::page_draft::PageDraft;
 use crate::view::texts::html::{picture, plot};
 
 /// Maximum number of groups from the page's group to the group with the plotted data.
-const STEPS: usize = 8;
+const MAX_GROUPS: usize = 8;
 
 /// The array to plot: its group, the names of the links from the page's group to the array, and the
 /// last of these links.
-struct Signal {
+struct NexusSignal {
     group: NodeId,
     names: Vec<Vec<u8>>,
     link: Link,
@@ -23,7 +23,7 @@ struct Signal {
 
 /// Writes the default plot or picture of the group, and a link to the page of the plotted array.
 pub(super) fn write(object: &PageObject<'_>, draft: &mut PageDraft) {
-    let signal = match signal(object) {
+    let signal = match find_signal(object) {
         Ok(Some(signal)) => signal,
         Ok(None) => return,
         Err(error) => return draft.write_error(&error),
@@ -39,7 +39,11 @@ pub(super) fn write(object: &PageObject<'_>, draft: &mut PageDraft) {
 }
 
 /// Writes the plot or picture of the array, as on the array's own page.
-fn write_figure(object: &PageObject<'_>, signal: &Signal, draft: &mut PageDraft) -> Result<()> {
+fn write_figure(
+    object: &PageObject<'_>,
+    signal: &NexusSignal,
+    draft: &mut PageDraft,
+) -> Result<()> {
     let Some(place) = object.site.link_target(signal.group, &signal.link)? else {
         return Ok(());
     };
@@ -64,7 +68,7 @@ fn write_figure(object: &PageObject<'_>, signal: &Signal, draft: &mut PageDraft)
         path: if is_here { path } else { Vec::new() },
         group: signal.group,
     };
-    (object.draw_other)(&other, &mut |data| {
+    (object.draw_member)(&other, &mut |data| {
         picture::write(data, draft);
         plot::write(data, draft);
     })
@@ -72,13 +76,13 @@ fn write_figure(object: &PageObject<'_>, signal: &Signal, draft: &mut PageDraft)
 
 /// Finds the array to plot; `None` if the attributes do not name one. The search starts at the
 /// page's group, and follows the attribute `default` from group to group to the attribute `signal`.
-fn signal(object: &PageObject<'_>) -> Result<Option<Signal>> {
+fn find_signal(object: &PageObject<'_>) -> Result<Option<NexusSignal>> {
     let container = &**object.container;
     let (mut group, mut names) = (object.node.id, Vec::new());
-    for _ in 0..STEPS {
-        let (name, is_signal) = match text(container, group, b"signal")? {
+    for _ in 0..MAX_GROUPS {
+        let (name, is_signal) = match attribute_text(container, group, b"signal")? {
             Some(signal) => (signal, true),
-            None => match text(container, group, b"default")? {
+            None => match attribute_text(container, group, b"default")? {
                 Some(name) => (name, false),
                 None => return Ok(None),
             },
@@ -88,7 +92,7 @@ fn signal(object: &PageObject<'_>) -> Result<Option<Signal>> {
         };
         names.push(name);
         if is_signal {
-            return Ok(Some(Signal { group, names, link }));
+            return Ok(Some(NexusSignal { group, names, link }));
         }
         match link.target {
             LinkTarget::Hard(node) => group = node,

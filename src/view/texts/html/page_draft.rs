@@ -20,7 +20,7 @@ impl PageDraft {
         self.body.text(error.to_string()).markup("</p>\n");
     }
 
-    pub(super) fn heading(&mut self, text: &'static str) {
+    pub(super) fn write_heading(&mut self, text: &'static str) {
         self.body.markup("<h2>").markup(text).markup("</h2>\n");
     }
 }

@@ -8,7 +8,7 @@ use h5fs_reader::model::{Link, Node, NodeId};
 use crate::view::texts::html::markup::Url;
 
 /// The files of the mount that a page links to, with their URLs relative to the page.
-pub(crate) trait Site {
+pub(crate) trait PageLinks {
     /// Returns the name of the HDF5 or ASDF file that contains the object.
     fn source_name(&self) -> Vec<u8>;
 
@@ -50,7 +50,7 @@ pub(crate) trait Site {
     fn members_url(&self, first: u64) -> Option<Url>;
 
     /// Returns the URL of the object's only picture, or the number of its pictures.
-    fn pictures(&self) -> Pictures;
+    fn picture_files(&self) -> PictureFiles;
 
     /// Returns the URL of the PNG file with the exact values of picture `number` of a stack.
     fn frame_url(&self, number: u64) -> Option<Url>;
@@ -60,7 +60,7 @@ pub(crate) trait Site {
     fn drawn_picture_url(&self, number: Option<u64>) -> Option<Url>;
 
     /// Returns the target of a link in a group, and the page of the target.
-    fn linked_member(&self, group: NodeId, link: &Link) -> SiteMember;
+    fn linked_member(&self, group: NodeId, link: &Link) -> LinkedMember;
 
     /// Returns the object of the same file to which a link in a group leads; `None` if the link
     /// leads to another file or to no object.
@@ -75,7 +75,7 @@ pub(crate) trait Site {
 
     /// Returns the site for another object `node` that is drawn on the same page. `place` is the
     /// group and the name under which the object was found.
-    fn for_object<'s>(&'s self, node: &'s Node, place: &NamedObject) -> Box<dyn Site + 's>;
+    fn for_object<'s>(&'s self, node: &'s Node, place: &NamedObject) -> Box<dyn PageLinks + 's>;
 
     /// Returns the size in bytes that an object occupies in the file; `None` if it is unknown or
     /// costly to determine.
@@ -109,16 +109,16 @@ pub(crate) struct SiblingFile {
 }
 
 /// The picture files of an array.
-pub(crate) enum Pictures {
+pub(crate) enum PictureFiles {
     None,
     /// A single picture of the whole array.
     One(Url),
     /// A stack of this many pictures.
-    Frames(u64),
+    Stack(u64),
 }
 
 /// The target of a link in a group, and the page of the target.
-pub(crate) struct SiteMember {
+pub(crate) struct LinkedMember {
     pub(crate) target: MemberTarget,
     /// The URL of the linked object's page; `None` if the object does not have a page.
     pub(crate) page: Option<Url>,

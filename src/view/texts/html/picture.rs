@@ -15,11 +15,11 @@ use crate::view::texts::html::legend::Legend;
 use crate::view::texts::html::markup::{Html, Url};
 use crate::view::texts::html::object::PageObject;
 use crate::view::texts::html::page_draft::PageDraft;
-use crate::view::texts::html::page_site::Pictures;
+use crate::view::texts::html::page_site::PictureFiles;
 use crate::view::texts::html::script;
 
 /// Maximum number of pictures in a strip.
-const FRAMES: u64 = 8;
+const MAX_STRIP_PICTURES: u64 = 8;
 
 /// A picture on a page, and the PNG file to which the picture links.
 struct LinkedPicture {
@@ -29,9 +29,9 @@ struct LinkedPicture {
 
 /// Writes the pictures of the array, if it has any.
 pub(super) fn write(object: &PageObject<'_>, draft: &mut PageDraft) {
-    let (place, frames) = match object.site.pictures() {
-        Pictures::None => return,
-        Pictures::One(file) => {
+    let (place, frames) = match object.site.picture_files() {
+        PictureFiles::None => return,
+        PictureFiles::One(file) => {
             let drawn = object.site.drawn_picture_url(None);
             (
                 Some(LinkedPicture {
@@ -41,13 +41,13 @@ pub(super) fn write(object: &PageObject<'_>, draft: &mut PageDraft) {
                 None,
             )
         }
-        Pictures::Frames(count) => (linked_frame(object, 0), Some(count)),
+        PictureFiles::Stack(count) => (linked_picture(object, 0), Some(count)),
     };
     let Some((place, array)) = place.zip(object.node.array()) else {
         return;
     };
     if object.group.is_none() {
-        draft.heading("Picture");
+        draft.write_heading("Picture");
     }
     match pictures(object, array, &place, frames) {
         Ok(figure) => drop(draft.body.append_html(&figure)),
@@ -57,7 +57,7 @@ pub(super) fn write(object: &PageObject<'_>, draft: &mut PageDraft) {
 
 /// Returns picture `number` of a stack and the PNG file to which it links; `None` if the picture
 /// does not have a PNG file.
-fn linked_frame(object: &PageObject<'_>, number: u64) -> Option<LinkedPicture> {
+fn linked_picture(object: &PageObject<'_>, number: u64) -> Option<LinkedPicture> {
     Some(LinkedPicture {
         drawn_url: object.site.drawn_picture_url(Some(number)),
         file_url: object.site.frame_url(number)?,
@@ -191,7 +191,7 @@ fn write_strip(object: &PageObject<'_>, image: &Image, count: u64, html: &mut Ht
         let Some(LinkedPicture {
             drawn_url: Some(drawn),
             file_url: file,
-        }) = linked_frame(object, number)
+        }) = linked_picture(object, number)
         else {
             continue;
         };
@@ -207,7 +207,7 @@ fn write_strip(object: &PageObject<'_>, image: &Image, count: u64, html: &mut Ht
             .markup("</small></a>\n");
     }
     html.markup("</div>\n<p class=\"note\">")
-        .number(count.min(FRAMES));
+        .number(count.min(MAX_STRIP_PICTURES));
     html.markup(" of ")
         .number(count)
         .markup(" pictures, all in one range</p>\n");
@@ -215,7 +215,7 @@ fn write_strip(object: &PageObject<'_>, image: &Image, count: u64, html: &mut Ht
 
 /// Returns the numbers of the pictures in the strip of a stack of `count` pictures.
 fn spaced_frame_numbers(count: u64) -> impl Iterator<Item = u64> {
-    let shown = count.min(FRAMES);
+    let shown = count.min(MAX_STRIP_PICTURES);
     let steps = u128::from(shown.saturating_sub(1).max(1));
     let last = u128::from(count.saturating_sub(1));
     (0..shown).map(move |place| u64::try_from(u128::from(place) * last / steps).unwrap_or(0))

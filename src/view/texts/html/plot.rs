@@ -29,7 +29,7 @@ use crate::view::texts::html::plot::bins::{BinnedNumbers, NumberReader};
 use crate::view::texts::html::plot::decades::{Decades, decade_count};
 use crate::view::texts::html::plot::equal_width_bins::{PlacedBins, PositionedBin};
 use crate::view::texts::html::plot::plot_axis::PlotAxis;
-use crate::view::texts::html::plot::sampled_pieces::Pieces;
+use crate::view::texts::html::plot::sampled_pieces::SampledPieces;
 use crate::view::texts::html::script;
 
 /// The width and the height of the drawing, in SVG units.
@@ -74,7 +74,7 @@ fn is_number(datatype: &Datatype) -> bool {
 /// The line to draw, before its numbers are read.
 struct PlotLine {
     count: u64,
-    pieces: Pieces,
+    pieces: SampledPieces,
     axis: PlotAxis,
     /// Whether the coordinates of the dimension are ignored because they are too large to read.
     is_over_index: bool,
@@ -97,11 +97,12 @@ impl PlotLine {
     fn choose(object: &PageObject<'_>, array: &Array, along: PlotAxis, count: u64) -> Option<Self> {
         let is_remote = object.container.is_remote();
         let beside = along.coordinate.as_ref().map(|along| &*along.array);
-        let both = beside.and_then(|beside| Pieces::choose(array, Some(beside), count, is_remote));
+        let both =
+            beside.and_then(|beside| SampledPieces::choose(array, Some(beside), count, is_remote));
         let is_alone = beside.is_some() && both.is_none();
         Some(PlotLine {
             count,
-            pieces: both.or_else(|| Pieces::choose(array, None, count, is_remote))?,
+            pieces: both.or_else(|| SampledPieces::choose(array, None, count, is_remote))?,
             axis: along,
             is_over_index: is_alone,
         })
@@ -218,8 +219,8 @@ impl PlotLine {
                 if let Some(day) = &below.common_day {
                     html.markup(", ").text(day);
                 }
-                if units.datetime64().is_none() {
-                    html.markup(" (calendar ").text(units.calendar());
+                if units.datetime64_precision().is_none() {
+                    html.markup(" (calendar ").text(units.calendar_name());
                     html.markup(")");
                 }
                 &mut *html
@@ -297,7 +298,7 @@ fn place_by_index(bins: &[Bin]) -> PlacedBins {
         x: number as f64,
     });
     PlacedBins {
-        places: places.collect(),
+        positioned_bins: places.collect(),
         range: (0.0, bins.len().saturating_sub(1).max(1) as f64),
     }
 }
@@ -376,7 +377,7 @@ impl Drawing<'_> {
 fn write_path(placed: &PlacedBins, height: &dyn Fn(f64) -> f64, html: &mut Html) {
     let (first, end) = placed.range;
     let mut last = None;
-    for place in &placed.places {
+    for place in &placed.positioned_bins {
         match place.bin {
             Bin::Unread => {}
             Bin::Empty => last = None,
@@ -407,7 +408,11 @@ mod tests {
     }
 
     fn path_of(placed: &PlacedBins) -> String {
-        let bins: Vec<Bin> = placed.places.iter().map(|place| place.bin).collect();
+        let bins: Vec<Bin> = placed
+            .positioned_bins
+            .iter()
+            .map(|place| place.bin)
+            .collect();
         let (least, most) = value_range(&bins).unwrap();
         let lines = AxisLines::choose(least, most);
         let mut html = Html::default();
@@ -437,7 +442,7 @@ mod tests {
             x,
         };
         let placed = PlacedBins {
-            places: vec![place(0.0, 4.0), place(2.0, 1.0), place(4.0, 0.0)],
+            positioned_bins: vec![place(0.0, 4.0), place(2.0, 1.0), place(4.0, 0.0)],
             range: (0.0, 4.0),
         };
         let expected = "M640.0 240.0L640.0 240.0L160.0 120.0L160.0 120.0L0.0 0.0L0.0 0.0";

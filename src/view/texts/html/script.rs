@@ -27,7 +27,7 @@ use crate::view::texts::html::markup::{Html, Url};
 use crate::view::texts::html::object::PageObject;
 
 /// The JavaScript code that a server provides to its pages.
-pub(crate) const TEXT: &str = concat!(
+pub(crate) const SCRIPT: &str = concat!(
     "\"use strict\";\n(() => {\n",
     include_str!("script/numbers.js"),
     include_str!("script/rows.js"),
@@ -43,7 +43,7 @@ pub(crate) const TEXT: &str = concat!(
 
 /// Returns the version for the script's URL. The version changes whenever the script changes.
 pub(crate) fn version() -> String {
-    let digest = Sha256::digest(TEXT);
+    let digest = Sha256::digest(SCRIPT);
     digest.iter().take(8).map(|b| format!("{b:02x}")).collect()
 }
 

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use h5fs_reader::array::Reader;
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::array::Storage;
-use h5fs_reader::model::attribute_value::text;
+use h5fs_reader::model::attribute_value::attribute_text;
 use h5fs_reader::model::storage::{Filter, Pipeline};
 use h5fs_reader::model::{Array, Node, NodeKind, Shape};
 use h5fs_reader::wire::to_usize;
 
 use crate::limits;
-use crate::view::csv::array::ArrayFields;
+use crate::view::csv::array::ArrayColumns;
 use crate::view::csv::fields::ColumnReader;
 use crate::view::elements::Elements;
 use crate::view::texts::attributes::pipeline_text;
@@ -37,7 +37,7 @@ const KINDS: [&[u8]; 5] = [
 pub(super) fn kind_label(object: &PageObject<'_>, node: &Node) -> Result<Option<Vec<u8>>> {
     let container = &**object.container;
     let known = |name: &[u8]| -> Result<Option<Vec<u8>>> {
-        let text = text(container, node.id, name)?;
+        let text = attribute_text(container, node.id, name)?;
         Ok(text.filter(|text| !text.is_empty()))
     };
     let is_group = matches!(node.kind, NodeKind::Group);
@@ -85,7 +85,7 @@ pub(super) fn single_value(object: &PageObject<'_>, array: &Arc<Array>) -> Resul
     let reader = Reader::new(object.engine, Arc::clone(array))?;
     let elements = Elements::from_reader(Arc::new(reader))?;
     let container = Arc::clone(object.container);
-    let fields = ArrayFields::new(elements, b"", container, Arc::clone(&object.paths))?;
+    let fields = ArrayColumns::new(elements, b"", container, Arc::clone(&object.paths))?;
     let Some(fields) = fields.filter(|fields| fields.names().len() == 1) else {
         return Ok(None);
     };
@@ -103,13 +103,13 @@ pub(super) fn single_value(object: &PageObject<'_>, array: &Arc<Array>) -> Resul
 
 /// Describes in words the filters of an array, compression first.
 pub(super) fn describe_filters(pipeline: &Pipeline) -> String {
-    let mut words: Vec<(u8, String)> = pipeline.0.iter().map(filter).collect();
+    let mut words: Vec<(u8, String)> = pipeline.0.iter().map(filter_words).collect();
     words.sort_by_key(|(place, _)| *place);
     let words: Vec<String> = words.into_iter().map(|(_, word)| word).collect();
     words.join(", ")
 }
 
-fn filter(filter: &Filter) -> (u8, String) {
+fn filter_words(filter: &Filter) -> (u8, String) {
     let (place, word) = match (filter.id, filter.parameters.first()) {
         (1, Some(level)) => return (0, format!("gzip level {level}")),
         (1, None) => (0, "gzip"),

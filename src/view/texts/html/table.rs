@@ -10,7 +10,7 @@ use h5fs_reader::model::{Array, Shape};
 use h5fs_reader::wire::to_usize;
 
 use crate::limits;
-use crate::view::csv::array::ArrayFields;
+use crate::view::csv::array::ArrayColumns;
 use crate::view::csv::fields::ColumnReader;
 use crate::view::elements::{Elements, element_type};
 use crate::view::texts::html::markup::{Html, Url};
@@ -26,7 +26,7 @@ struct TableCorner {
     /// Number of rows and number of columns to show; 1 if the array does not have the dimension.
     shown: [u64; 2],
     /// Number of rows and number of columns of the array.
-    total: [u64; 2],
+    array_size: [u64; 2],
     /// Number of dimensions of the array.
     rank: usize,
 }
@@ -48,10 +48,10 @@ impl TableCorner {
         let mut corner = TableCorner {
             leading_dims: leading,
             shown: [all[0].min(most[0]), all[1].min(most[1])],
-            total: all,
+            array_size: all,
             rank,
         };
-        while corner.cost(array, itemsize) > limits::HTML_DECODED {
+        while corner.bytes_to_read(array, itemsize) > limits::HTML_DECODED {
             match corner.shown {
                 [1, 1] => return None,
                 [1, columns] => corner.shown[1] = columns / 2,
@@ -62,7 +62,7 @@ impl TableCorner {
     }
 
     /// Returns the number of bytes that must be decoded or read to show this part of the array.
-    fn cost(&self, array: &Array, itemsize: u64) -> u64 {
+    fn bytes_to_read(&self, array: &Array, itemsize: u64) -> u64 {
         let [rows, columns] = self.shown;
         let read = rows.saturating_mul(columns).saturating_mul(itemsize);
         let Some((chunk, bytes)) = array.filtered_chunk() else {
@@ -104,7 +104,7 @@ pub(super) fn write(object: &PageObject<'_>, draft: &mut PageDraft) {
     let Some(array) = object.node.array() else {
         return;
     };
-    draft.heading("Values");
+    draft.write_heading("Values");
     if array.shape == Shape::Null || array.shape.elements() == Ok(0) {
         draft.body.markup("<p class=\"note\">no elements</p>\n");
         return;
@@ -126,7 +126,7 @@ fn rows(object: &PageObject<'_>, array: &Arc<Array>) -> Result<Html> {
     let (elements, missing) = (object.read_part)(&corner.selector(None))?;
     let pages = target_pages(object, &elements)?;
     let container = Arc::clone(object.container);
-    let fields = ArrayFields::new(elements, b"", container, Arc::clone(&object.paths))?;
+    let fields = ArrayColumns::new(elements, b"", container, Arc::clone(&object.paths))?;
     let mut html = Html::default();
     let Some(fields) = fields.map(|fields| fields.with_missing(missing)) else {
         html.markup("<p class=\"note\">elements without a value</p>\n");
@@ -163,26 +163,26 @@ fn target_pages(object: &PageObject<'_>, elements: &Elements) -> Result<Vec<Opti
 }
 
 /// Returns the number of columns to show for each element of the array.
-fn shown_columns(fields: &ArrayFields) -> usize {
+fn shown_columns(fields: &ArrayColumns) -> usize {
     let most = to_usize(limits::HTML_TABLE_COLUMNS).unwrap_or(usize::MAX);
     fields.names().len().min(most)
 }
 
 /// Writes the header row: the names or numbers of the columns.
-fn write_head(corner: &TableCorner, fields: &ArrayFields, html: &mut Html) {
+fn write_head(corner: &TableCorner, fields: &ArrayColumns, html: &mut Html) {
     html.markup("<thead><tr><th></th>");
     let names = fields.names();
     let columns = shown_columns(fields);
     for element in 0..corner.shown[1] {
         for name in &names[..columns] {
             html.markup("<th>");
-            if corner.total[1] > 1 {
+            if corner.array_size[1] > 1 {
                 html.number(element).markup(" ");
             }
             html.text(name).markup("</th>");
         }
     }
-    if corner.total[1] > corner.shown[1] || names.len() > columns {
+    if corner.array_size[1] > corner.shown[1] || names.len() > columns {
         html.markup("<th>…</th>");
     }
     html.markup("</tr></thead>\n");
@@ -191,7 +191,7 @@ fn write_head(corner: &TableCorner, fields: &ArrayFields, html: &mut Html) {
 /// Writes the cells of row `row`.
 fn write_cells(
     corner: &TableCorner,
-    fields: &ArrayFields,
+    fields: &ArrayColumns,
     pages: &[Option<Url>],
     (row, cancel): (u64, &CancelToken),
     html: &mut Html,
@@ -225,8 +225,8 @@ fn write_label(object: &PageObject<'_>, corner: &TableCorner, row: u64, html: &m
 fn write_caption(corner: &TableCorner, html: &mut Html) {
     let mut parts = Vec::new();
     for (shown, all, name) in [
-        (corner.shown[0], corner.total[0], "rows"),
-        (corner.shown[1], corner.total[1], "columns"),
+        (corner.shown[0], corner.array_size[0], "rows"),
+        (corner.shown[1], corner.array_size[1], "columns"),
     ] {
         if shown < all {
             parts.push(format!("{shown} of {all} {name}"));

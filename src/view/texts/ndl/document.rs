@@ -7,13 +7,13 @@ use h5fs_reader::model::ndl::Syntax;
 
 use crate::limits;
 use crate::view::texts::ndl::dimensions::NdlCoordinate;
-use crate::view::texts::ndl::lines::{Lines, comment_text};
+use crate::view::texts::ndl::lines::{MapWriter, comment_text};
 use crate::view::texts::ndl::progress::{DocumentState, WriteStep};
 use crate::view::texts::ndl::source::NdlSource;
 
 /// The options of an NDL document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Options {
+pub struct NdlOptions {
     /// Maximum number of elements of an array whose values the document includes. Dimension
     /// coordinates have a limit of their own, `limits::NDL_VALUES`.
     pub values: u64,
@@ -24,12 +24,12 @@ pub struct Options {
 /// An NDL document during one call that writes a part of the document.
 pub(super) struct NdlDocument<'a> {
     pub(super) source: &'a NdlSource,
-    pub(super) options: Options,
+    pub(super) options: NdlOptions,
     /// A callback that receives the path of each object that cannot be read, and the error.
     pub(super) on_damaged: &'a mut dyn FnMut(&[u8], &Error),
     /// The path of the object that the document describes.
     pub(super) top_path: &'a [u8],
-    pub(super) lines: Lines<'a>,
+    pub(super) lines: MapWriter<'a>,
     /// Length of the output in bytes after which writing pauses.
     pub(super) pause_bytes: usize,
     pub(super) progress: &'a mut DocumentState,
@@ -47,7 +47,7 @@ impl NdlDocument<'_> {
     /// Returns the value in `found`. For an error, writes the error as a comment, reports it to the
     /// callback, and returns the default value. `name` is the name of the attribute, member or
     /// property that was read.
-    pub(super) fn report_error<T: Default>(&mut self, name: &[u8], found: Result<T>) -> T {
+    pub(super) fn value_or_report<T: Default>(&mut self, name: &[u8], found: Result<T>) -> T {
         found.unwrap_or_else(|error| {
             self.report_unreadable_part(name, &error);
             T::default()
@@ -71,7 +71,7 @@ impl NdlDocument<'_> {
     fn comment_on_damage(&mut self, name: &[u8], error: &Error) {
         let reason = comment_text(error.to_string().as_bytes());
         let comment = format!("{}: cannot be read: {reason}", comment_text(name));
-        self.lines.comment(&comment);
+        self.lines.write_comment(&comment);
     }
 
     /// Records that the document must also contain `coordinate`, if the coordinate is not below the
@@ -87,8 +87,8 @@ impl NdlDocument<'_> {
                 .is_some_and(|rest| rest.starts_with(b"/")),
         };
         if !below {
-            let (group, name) = split(path);
-            let bytes = &mut self.progress.elsewhere_names;
+            let (group, name) = split_path(path);
+            let bytes = &mut self.progress.needed_names_bytes;
             let beside = self.progress.needed_coordinates.entry(group.to_vec());
             let beside = beside.or_insert_with(|| {
                 *bytes += group.len() + ENTRY;
@@ -102,7 +102,7 @@ impl NdlDocument<'_> {
 
     /// Returns whether the names of the recorded coordinates exceed the limit of a document.
     pub(super) fn has_too_many_needed(&self) -> bool {
-        self.progress.elsewhere_names > limits::NDL_NAMES
+        self.progress.needed_names_bytes > limits::NDL_NAMES
     }
 }
 
@@ -115,7 +115,7 @@ pub(super) fn join_path(group: &[u8], name: &[u8]) -> Vec<u8> {
 }
 
 /// Splits the path of an object into the path of its group and the object's name.
-pub(super) fn split(path: &[u8]) -> (&[u8], &[u8]) {
+pub(super) fn split_path(path: &[u8]) -> (&[u8], &[u8]) {
     let slash = path.iter().rposition(|&byte| byte == b'/').unwrap_or(0);
     let (group, name) = path.split_at(slash);
     let group = if group.is_empty() { b"/" } else { group };

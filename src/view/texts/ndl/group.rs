@@ -7,7 +7,7 @@ use h5fs_reader::wire::to_u64;
 
 use crate::limits;
 use crate::view::texts::ndl::dimensions;
-use crate::view::texts::ndl::document::{NdlDocument, join_path, split};
+use crate::view::texts::ndl::document::{NdlDocument, join_path, split_path};
 use crate::view::texts::ndl::lines::comment_text as text;
 use crate::view::texts::ndl::progress::{
     ArraySection, AttributeQueue, MemberNames, SortedMembers, WriteStep,
@@ -43,13 +43,13 @@ impl NdlDocument<'_> {
 
     /// Writes the described object, an array, as a member of its group.
     fn write_single_array(&mut self, node: NodeId, array: &Array) {
-        let (group, name) = split(self.top_path);
-        self.lines.open(group);
+        let (group, name) = split_path(self.top_path);
+        self.lines.open_map(group);
         self.progress.path = group.to_vec();
         let member = MemberNames::from_iter([(name.to_vec(), node)]);
         self.push_step(WriteStep::Close);
         let is_coordinate = dimensions::is_coordinate(&*self.source.container, node, array);
-        if self.report_error(name, is_coordinate) {
+        if self.value_or_report(name, is_coordinate) {
             self.push_step(WriteStep::Arrays(ArraySection::coordinates(member)));
         } else {
             self.push_step(WriteStep::NeededInGroup);
@@ -81,7 +81,7 @@ impl NdlDocument<'_> {
 
     /// Begins the group at the current path. Its subgroups are written after its other members.
     fn begin_group(&mut self, group: NodeId) {
-        self.lines.open(&self.progress.path);
+        self.lines.open_map(&self.progress.path);
         self.progress.is_empty = true;
         self.progress.object.clone_from(&self.progress.path);
         match self.source.container.links(group) {
@@ -162,9 +162,9 @@ impl NdlDocument<'_> {
             }
         };
         let elsewhere = self.canonical_path_elsewhere(&object, &path);
-        if let Some(elsewhere) = self.report_error(&name, elsewhere) {
+        if let Some(elsewhere) = self.value_or_report(&name, elsewhere) {
             let comment = format!("{}: also {}", text(&name), text(&elsewhere));
-            self.lines.comment(&comment);
+            self.lines.write_comment(&comment);
             return Ok(());
         }
         self.progress.entries += 1;
@@ -177,7 +177,7 @@ impl NdlDocument<'_> {
             NodeKind::Scalar(_) => &mut found.texts,
             NodeKind::Array(array) => {
                 let is_coordinate = dimensions::is_coordinate(&*self.source.container, node, array);
-                if self.report_error(&name, is_coordinate) {
+                if self.value_or_report(&name, is_coordinate) {
                     &mut found.coordinates
                 } else {
                     &mut found.arrays
@@ -185,7 +185,7 @@ impl NdlDocument<'_> {
             }
             NodeKind::CommittedDatatype(datatype) => {
                 let comment = format!("{}: datatype {}", text(&name), ndl_type(datatype));
-                self.lines.comment(&comment);
+                self.lines.write_comment(&comment);
                 return Ok(());
             }
         };
@@ -241,6 +241,7 @@ impl NdlDocument<'_> {
             LinkTarget::UserDefined(class) => format!("user-defined link of class {class}"),
             LinkTarget::Damaged(error) => return self.report_unreadable(name, error),
         };
-        self.lines.comment(&format!("{}: {leads}", text(name)));
+        self.lines
+            .write_comment(&format!("{}: {leads}", text(name)));
     }
 }

@@ -1,9 +1,9 @@
 //! A document of nested maps with one key on each line, in YAML's block style or in JSON.
 
-use h5fs_reader::model::ndl::{FlowWriter, Syntax, is_long_key, text_in};
+use h5fs_reader::model::ndl::{FlowWriter, Syntax, is_long_key, quoted_text};
 
 /// A writer that appends indented keys and values of nested maps.
-pub(super) struct Lines<'a> {
+pub(super) struct MapWriter<'a> {
     out: &'a mut Vec<u8>,
     syntax: Syntax,
     place: KeyPosition,
@@ -18,10 +18,10 @@ pub(super) struct KeyPosition {
     is_next: bool,
 }
 
-impl<'a> Lines<'a> {
+impl<'a> MapWriter<'a> {
     /// Creates a writer that appends to `out`. Writing resumes at `place`.
     pub(super) fn new(out: &'a mut Vec<u8>, syntax: Syntax, place: KeyPosition) -> Self {
-        Lines { out, syntax, place }
+        MapWriter { out, syntax, place }
     }
 
     /// Returns the syntax of the document.
@@ -40,7 +40,7 @@ impl<'a> Lines<'a> {
     }
 
     /// Creates a writer for a value in flow style (on one line), in the syntax of the document.
-    pub(super) fn flow(&self) -> FlowWriter {
+    pub(super) fn flow_writer(&self) -> FlowWriter {
         FlowWriter::new(self.syntax)
     }
 
@@ -59,7 +59,7 @@ impl<'a> Lines<'a> {
     }
 
     /// Writes a comment, in YAML only. `text` has one line.
-    pub(super) fn comment(&mut self, text: &str) {
+    pub(super) fn write_comment(&mut self, text: &str) {
         if self.syntax == Syntax::Yaml {
             self.indent();
             self.write(&format!("# {text}\n"));
@@ -67,8 +67,8 @@ impl<'a> Lines<'a> {
     }
 
     /// Writes a key and its value, which is in flow style (on one line).
-    pub(super) fn pair(&mut self, key: &[u8], value: &str) {
-        self.key(key);
+    pub(super) fn write_pair(&mut self, key: &[u8], value: &str) {
+        self.write_key(key);
         match self.syntax {
             Syntax::Yaml => self.write(&format!(" {value}\n")),
             Syntax::Json => self.write(&format!(" {value}")),
@@ -76,15 +76,16 @@ impl<'a> Lines<'a> {
     }
 
     /// Writes a key whose value is a map. `inside` writes the keys of this map.
-    pub(super) fn map(&mut self, key: &[u8], inside: impl FnOnce(&mut Self)) {
-        self.open(key);
+    pub(super) fn write_map(&mut self, key: &[u8], inside: impl FnOnce(&mut Self)) {
+        self.open_map(key);
         inside(self);
-        self.close();
+        self.close_map();
     }
 
-    /// Opens a map as the value of a key. All keys until [`Lines::close`] belong to this map.
-    pub(super) fn open(&mut self, key: &[u8]) {
-        self.key(key);
+    /// Opens a map as the value of a key. All keys until [`MapWriter::close_map`] belong to this
+    /// map.
+    pub(super) fn open_map(&mut self, key: &[u8]) {
+        self.write_key(key);
         self.write(match self.syntax {
             Syntax::Yaml => "\n",
             Syntax::Json => " {",
@@ -93,8 +94,8 @@ impl<'a> Lines<'a> {
         self.place.is_next = false;
     }
 
-    /// Writes `{}` for an opened map without keys, in YAML. In JSON, [`open`](Self::open) and
-    /// [`close`](Self::close) write the braces.
+    /// Writes `{}` for an opened map without keys, in YAML. In JSON, [`open_map`](Self::open_map)
+    /// and [`close_map`](Self::close_map) write the braces.
     pub(super) fn write_empty_map(&mut self) {
         if self.syntax == Syntax::Yaml {
             self.indent();
@@ -103,7 +104,7 @@ impl<'a> Lines<'a> {
     }
 
     /// Closes the innermost open map.
-    pub(super) fn close(&mut self) {
+    pub(super) fn close_map(&mut self) {
         self.place.depth = self.place.depth.saturating_sub(1);
         if self.syntax == Syntax::Json {
             if self.place.is_next {
@@ -115,12 +116,12 @@ impl<'a> Lines<'a> {
         self.place.is_next = true;
     }
 
-    fn key(&mut self, key: &[u8]) {
+    fn write_key(&mut self, key: &[u8]) {
         if self.syntax == Syntax::Json {
             self.write(if self.place.is_next { ",\n" } else { "\n" });
         }
         self.indent();
-        let mut text = self.flow();
+        let mut text = self.flow_writer();
         if self.syntax == Syntax::Yaml && is_long_key(key) {
             text.push("? ");
             text.text(key);
@@ -150,16 +151,16 @@ impl<'a> Lines<'a> {
 
 /// Formats text for a comment, on one line.
 pub(super) fn comment_text(text: &[u8]) -> String {
-    text_in(Syntax::Yaml, text)
+    quoted_text(Syntax::Yaml, text)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn written(syntax: Syntax, write: impl FnOnce(&mut Lines<'_>)) -> String {
+    fn written(syntax: Syntax, write: impl FnOnce(&mut MapWriter<'_>)) -> String {
         let mut out = Vec::new();
-        let mut lines = Lines::new(&mut out, syntax, KeyPosition::default());
+        let mut lines = MapWriter::new(&mut out, syntax, KeyPosition::default());
         lines.begin();
         write(&mut lines);
         lines.end();
@@ -168,14 +169,14 @@ mod tests {
 
     #[test]
     fn maps_within_maps() {
-        let write = |lines: &mut Lines<'_>| {
-            lines.comment("why");
-            lines.map(b"/a", |lines| {
-                lines.pair(b"k", "1");
-                lines.map(b"m", |lines| lines.pair(b"no", "[2, 3]"));
-                lines.pair(b"z", "null");
+        let write = |lines: &mut MapWriter<'_>| {
+            lines.write_comment("why");
+            lines.write_map(b"/a", |lines| {
+                lines.write_pair(b"k", "1");
+                lines.write_map(b"m", |lines| lines.write_pair(b"no", "[2, 3]"));
+                lines.write_pair(b"z", "null");
             });
-            lines.map(b"/b", Lines::write_empty_map);
+            lines.write_map(b"/b", MapWriter::write_empty_map);
         };
         let yaml = "# why\n/a:\n  k: 1\n  m:\n    \"no\": [2, 3]\n  z: null\n/b:\n  {}\n";
         assert_eq!(written(Syntax::Yaml, write), yaml);
@@ -195,8 +196,8 @@ mod tests {
 
     #[test]
     fn a_long_key_is_said_to_be_one() {
-        let write = |lines: &mut Lines<'_>| {
-            lines.map(b"/a b", |lines| lines.pair(&[b'x'; 200], "[1]"));
+        let write = |lines: &mut MapWriter<'_>| {
+            lines.write_map(b"/a b", |lines| lines.write_pair(&[b'x'; 200], "[1]"));
         };
         let expected = format!("/a b:\n  ? \"{0}\"\n  : [1]\n", "x".repeat(200));
         assert_eq!(written(Syntax::Yaml, write), expected);

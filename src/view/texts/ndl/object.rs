@@ -3,13 +3,13 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use h5fs_conventions::dimensions::has_no_values;
+use h5fs_conventions::dimensions::is_only_dimension;
 use h5fs_reader::array::Reader;
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::array::Fill;
 use h5fs_reader::model::attribute::AttributeContent;
 use h5fs_reader::model::datatype::Class;
-use h5fs_reader::model::ndl::{FlowWriter, Syntax, ndl_type_in, text_in};
+use h5fs_reader::model::ndl::{FlowWriter, Syntax, ndl_type_in, quoted_text};
 use h5fs_reader::model::number::FloatValue;
 use h5fs_reader::model::storage::Filter;
 use h5fs_reader::model::{
@@ -18,10 +18,10 @@ use h5fs_reader::model::{
 use h5fs_reader::wire::{to_u64, to_usize};
 
 use crate::limits;
-use crate::view::texts::attributes::{byte_order, charset_name, filter_name, innermost};
+use crate::view::texts::attributes::{byte_order, charset_name, filter_name, innermost_type};
 use crate::view::texts::ndl::dimensions::{self, NdlCoordinate};
-use crate::view::texts::ndl::document::{NdlDocument, join_path, split};
-use crate::view::texts::ndl::lines::{Lines, comment_text};
+use crate::view::texts::ndl::document::{NdlDocument, join_path, split_path};
+use crate::view::texts::ndl::lines::{MapWriter, comment_text};
 use crate::view::texts::ndl::progress::{
     ArraySection, AttributeQueue, MemberNames, SectionKind, WriteStep,
 };
@@ -70,8 +70,8 @@ impl NdlDocument<'_> {
             match self.source.container.node(node) {
                 Ok(found) => {
                     if let NodeKind::Scalar(scalar) = &found.kind {
-                        let value = scalar_value(self.lines.flow(), scalar);
-                        self.lines.pair(name, &value);
+                        let value = scalar_value(self.lines.flow_writer(), scalar);
+                        self.lines.write_pair(name, &value);
                     }
                 }
                 Err(error) => self.report_unreadable(name, &error),
@@ -83,7 +83,7 @@ impl NdlDocument<'_> {
 
     fn end_attributes(&mut self, written: &AttributeQueue) {
         if written.is_open {
-            self.lines.close();
+            self.lines.close_map();
             self.progress.is_empty = false;
         }
         if let Some(error) = &written.failure {
@@ -95,13 +95,13 @@ impl NdlDocument<'_> {
     pub(super) fn write_next_array(&mut self, mut section: ArraySection) -> Result<()> {
         let Some((name, node)) = section.members.get(section.next) else {
             if section.is_open {
-                self.lines.close();
+                self.lines.close_map();
             }
             return Ok(());
         };
         if !std::mem::replace(&mut section.is_open, true) {
             self.progress.is_empty = false;
-            self.lines.open(match section.kind {
+            self.lines.open_map(match section.kind {
                 SectionKind::Coordinates => b"dimcoords",
                 SectionKind::Arrays => b"ndarrays",
             });
@@ -118,7 +118,7 @@ impl NdlDocument<'_> {
         section.next += 1;
         if let NodeKind::Array(array) = &found.kind {
             self.progress.object = join_path(&self.progress.path, name);
-            self.lines.open(name);
+            self.lines.open_map(name);
             let kind = section.kind;
             self.push_step(WriteStep::Arrays(section));
             self.push_step(WriteStep::Close);
@@ -152,10 +152,10 @@ impl NdlDocument<'_> {
         } else {
             size.to_string()
         };
-        self.lines.pair(b"size", &shown);
+        self.lines.write_pair(b"size", &shown);
         self.write_datatype(&array.datatype);
-        let is_bare = has_no_values(&*self.source.container, node);
-        if !self.report_error(b"value", is_bare) {
+        let is_bare = is_only_dimension(&*self.source.container, node);
+        if !self.value_or_report(b"value", is_bare) {
             self.write_value(array, limits::NDL_VALUES);
         }
         let present = is_unlimited.then(|| (&b"size"[..], size.to_string()));
@@ -165,7 +165,7 @@ impl NdlDocument<'_> {
     /// Writes an array of the current group that is not a coordinate.
     fn write_array(&mut self, node: NodeId, array: &Arc<Array>) {
         let coordinates = dimensions::coordinates(self.source, node, array, &self.progress.path);
-        let mut coordinates = self.report_error(b"shape", coordinates);
+        let mut coordinates = self.value_or_report(b"shape", coordinates);
         coordinates.resize(array.shape.dims().len(), None);
         let present = self.write_shape(array, &coordinates);
         self.write_datatype(&array.datatype);
@@ -177,7 +177,7 @@ impl NdlDocument<'_> {
 
     fn write_datatype(&mut self, datatype: &Datatype) {
         let datatype = ndl_type_in(self.options.syntax, datatype);
-        self.lines.pair(b"type", &datatype);
+        self.lines.write_pair(b"type", &datatype);
     }
 
     /// Writes the shape of an array. If the shape has an unlimited dimension, returns the storage
@@ -188,11 +188,11 @@ impl NdlDocument<'_> {
         coordinates: &[Option<NdlCoordinate>],
     ) -> Option<Directive> {
         let Shape::Simple { dims, max } = &array.shape else {
-            self.lines.comment("null dataspace");
-            self.lines.pair(b"shape", "[0]");
+            self.lines.write_comment("null dataspace");
+            self.lines.write_pair(b"shape", "[0]");
             return None;
         };
-        let mut shown = self.lines.flow();
+        let mut shown = self.lines.flow_writer();
         let mut is_open = false;
         let dimensions = dims.iter().zip(max).zip(coordinates);
         shown.list(dimensions, |((dim, max), coordinate), shown| {
@@ -200,7 +200,7 @@ impl NdlDocument<'_> {
                 Some(coordinate) => {
                     is_open |= coordinate.is_unlimited;
                     self.record_needed_coordinate(coordinate);
-                    let (parent, name) = split(&coordinate.path);
+                    let (parent, name) = split_path(&coordinate.path);
                     shown.text(if parent == self.progress.path {
                         name
                     } else {
@@ -214,7 +214,7 @@ impl NdlDocument<'_> {
                 None => shown.append(format_args!("{dim}")),
             };
         });
-        self.lines.pair(b"shape", &shown.finish());
+        self.lines.write_pair(b"shape", &shown.finish());
         let bounded = |(dim, max): (&u64, &Option<u64>)| max.is_some_and(|max| max > *dim);
         if dims.iter().zip(max).any(bounded) {
             let bounds: Vec<_> = max
@@ -222,7 +222,7 @@ impl NdlDocument<'_> {
                 .map(|max| max.map_or("null".to_owned(), |max| max.to_string()))
                 .collect();
             let comment = format!("may grow to [{}]", bounds.join(", "));
-            self.lines.comment(&comment);
+            self.lines.write_comment(&comment);
         }
         is_open.then(|| (&b"shape"[..], format!("{dims:?}")))
     }
@@ -230,8 +230,8 @@ impl NdlDocument<'_> {
     /// Writes the value of an array; a comment if the array has more than `most` elements.
     fn write_value(&mut self, array: &Arc<Array>, most: u64) {
         match read_value(self.source, self.options.syntax, array, most) {
-            Ok(value) => self.lines.pair(b"value", &value),
-            Err(Error::Limit { .. }) => self.lines.comment("value: too long to show"),
+            Ok(value) => self.lines.write_pair(b"value", &value),
+            Err(Error::Limit { .. }) => self.lines.write_comment("value: too long to show"),
             Err(error) => self.report_unreadable_part(b"value", &error),
         }
     }
@@ -246,12 +246,12 @@ impl NdlDocument<'_> {
             directives.push((b"chunk", format!("{chunk_shape:?}")));
         }
         if !array.pipeline.0.is_empty() {
-            let mut filters = self.lines.flow();
+            let mut filters = self.lines.flow_writer();
             filters.list(array.pipeline.0.iter(), write_filter);
             directives.push((b"filter", filters.finish()));
         }
-        let encoding = encoding(&array.datatype);
-        directives.extend(encoding.map(|(key, word)| (key, self.word(word))));
+        let encoding = encoding_directives(&array.datatype);
+        directives.extend(encoding.map(|(key, word)| (key, self.quote_word(word))));
         if let Fill::Value(element) = &array.fill
             && !array.datatype.has_pointers()
             && let Ok(fill) = value(
@@ -267,22 +267,22 @@ impl NdlDocument<'_> {
         if directives.is_empty() {
             return;
         }
-        self.lines.map(b"storage", |lines| {
+        self.lines.write_map(b"storage", |lines| {
             for (key, value) in &directives {
-                lines.pair(key, value);
+                lines.write_pair(key, value);
             }
         });
     }
 
-    fn word(&self, word: &str) -> String {
-        text_in(self.options.syntax, word.as_bytes())
+    fn quote_word(&self, word: &str) -> String {
+        quoted_text(self.options.syntax, word.as_bytes())
     }
 }
 
 /// Writes the key `attributes`, unless `is_open` says that it is already written.
-fn open_attributes_once(lines: &mut Lines<'_>, is_open: &mut bool) {
+fn open_attributes_once(lines: &mut MapWriter<'_>, is_open: &mut bool) {
     if !std::mem::replace(is_open, true) {
-        lines.open(b"attributes");
+        lines.open_map(b"attributes");
     }
 }
 
@@ -291,7 +291,7 @@ fn open_attributes_once(lines: &mut Lines<'_>, is_open: &mut bool) {
 /// type and value.
 fn write_attribute(
     source: &NdlSource,
-    lines: &mut Lines<'_>,
+    lines: &mut MapWriter<'_>,
     name: &[u8],
     content: Result<AttributeContent>,
     damaged: &mut dyn FnMut(&Error),
@@ -323,45 +323,45 @@ fn write_attribute(
         && is_scalar
         && value != "null"
     {
-        return lines.pair(name, value);
+        return lines.write_pair(name, value);
     }
-    lines.map(name, |lines| {
+    lines.write_map(name, |lines| {
         match &content.shape {
             Shape::Null => {
-                lines.comment("null dataspace");
-                lines.pair(b"shape", "[0]");
+                lines.write_comment("null dataspace");
+                lines.write_pair(b"shape", "[0]");
             }
-            Shape::Simple { dims, .. } => lines.pair(b"shape", &format!("{dims:?}")),
+            Shape::Simple { dims, .. } => lines.write_pair(b"shape", &format!("{dims:?}")),
         }
-        lines.pair(b"type", &ndl_type_in(lines.syntax(), &content.datatype));
+        lines.write_pair(b"type", &ndl_type_in(lines.syntax(), &content.datatype));
         match value {
-            Ok(value) => lines.pair(b"value", &value),
+            Ok(value) => lines.write_pair(b"value", &value),
             Err(error) => {
                 if !matches!(error, Error::Limit { .. }) {
                     damaged(&error);
                 }
-                lines.comment(&comment_text(error.to_string().as_bytes()));
-                lines.pair(b"value", "null");
+                lines.write_comment(&comment_text(error.to_string().as_bytes()));
+                lines.write_pair(b"value", "null");
             }
         }
-        let mut directives = lines.flow();
-        for (key, word) in encoding(&content.datatype) {
+        let mut directives = lines.flow_writer();
+        for (key, word) in encoding_directives(&content.datatype) {
             directives.push(if directives.length() > 0 { ", " } else { "{" });
             directives.key(key);
             directives.text(word.as_bytes());
         }
         if directives.length() > 0 {
             directives.push("}");
-            lines.pair(b"storage", &directives.finish());
+            lines.write_pair(b"storage", &directives.finish());
         }
     });
 }
 
 /// Writes an attribute whose value cannot be read: its name with a null value, and a comment with
 /// the reason.
-fn write_damaged(lines: &mut Lines<'_>, name: &[u8], error: &Error) {
-    lines.comment(&comment_text(error.to_string().as_bytes()));
-    lines.pair(name, "null");
+fn write_damaged(lines: &mut MapWriter<'_>, name: &[u8], error: &Error) {
+    lines.write_comment(&comment_text(error.to_string().as_bytes()));
+    lines.write_pair(name, "null");
 }
 
 /// Reads all elements of an array, and formats them as a value.
@@ -383,10 +383,10 @@ fn read_value(source: &NdlSource, syntax: Syntax, array: &Arc<Array>, most: u64)
 }
 
 /// Returns the storage directives with the byte order of numbers and the character set of strings.
-fn encoding(datatype: &Datatype) -> impl Iterator<Item = (&'static [u8], &'static str)> {
+fn encoding_directives(datatype: &Datatype) -> impl Iterator<Item = (&'static [u8], &'static str)> {
     let order = byte_order(datatype);
     let endian = matches!(order, "little" | "big").then_some((&b"endian"[..], order));
-    let charset = match &innermost(datatype).class {
+    let charset = match &innermost_type(datatype).class {
         Class::String { charset, .. } | Class::VariableString { charset, .. } => {
             Some(charset_name(*charset))
         }
@@ -418,7 +418,7 @@ fn write_filter(filter: &Filter, out: &mut FlowWriter) {
             out.map(b"id", |out| {
                 out.append(format_args!("{id}"));
                 if !parameters.is_empty() {
-                    out.next(b"parameters");
+                    out.next_key(b"parameters");
                     out.append(format_args!("{parameters:?}"));
                 }
             });

@@ -35,7 +35,7 @@ pub(crate) struct DocumentState {
     /// described object.
     pub(super) needed_coordinates: Coordinates,
     /// Total length in bytes of the names and group paths in `needed_coordinates`.
-    pub(super) elsewhere_names: usize,
+    pub(super) needed_names_bytes: usize,
 }
 
 /// A step of writing the document.
@@ -222,6 +222,6 @@ impl DocumentState {
         let steps: u64 = self.steps.iter().map(WriteStep::weight).sum();
         let visited = self.visited.capacity() * VISITED;
         let own = size_of::<DocumentState>() + self.path.capacity() + self.object.capacity();
-        to_u64(own + visited + self.elsewhere_names) + steps
+        to_u64(own + visited + self.needed_names_bytes) + steps
     }
 }

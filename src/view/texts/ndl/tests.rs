@@ -228,7 +228,7 @@ fn written(node: NodeId, path: &str, values: u64, syntax: Syntax) -> String {
         source,
         node,
         path: path.as_bytes().to_vec(),
-        options: Options { values, syntax },
+        options: NdlOptions { values, syntax },
     };
     let document = StreamedText::of_parts(description);
     let whole = document.read_at(0, 1 << 20).unwrap();

@@ -49,7 +49,7 @@ pub(super) fn value(
         context: TextContext::new(container, &*source.paths, limits::NDL_VALUE_BYTES),
         out: FlowWriter::new(syntax),
     };
-    walk.list(elements, dims, &mut text)?;
+    walk.walk_list(elements, dims, &mut text)?;
     Ok(text.out.finish())
 }
 
@@ -69,11 +69,11 @@ impl ValueSink for ValueText<'_> {
         self.out.length()
     }
 
-    fn push(&mut self, text: &str) {
+    fn push_text(&mut self, text: &str) {
         self.out.push(text);
     }
 
-    fn value(&mut self, value: Value<'_>, stored: &[u8]) -> Result<bool> {
+    fn write_value(&mut self, value: Value<'_>, stored: &[u8]) -> Result<bool> {
         match value {
             Value::EnumMember { .. } | Value::ByteStrings(_) | Value::Complex(_) => {
                 return Ok(false);
@@ -81,7 +81,9 @@ impl ValueSink for ValueText<'_> {
             Value::Bits(pattern, _) => self.out.append(format_args!("{pattern}")),
             Value::Bool(set) => self.out.push(if set { "1" } else { "0" }),
             Value::Null | Value::Reference(_, Reference::Null) => self.out.push("null"),
-            Value::Reference(ReferenceKind::Region, target) => self.region(&target, stored)?,
+            Value::Reference(ReferenceKind::Region, target) => {
+                self.write_region(&target, stored)?
+            }
             Value::Integer(_) | Value::Real(_) => {
                 let number = plain_text(value, stored, &self.context)?;
                 self.out.number(&number);
@@ -96,7 +98,7 @@ impl ValueSink for ValueText<'_> {
 }
 
 impl ValueText<'_> {
-    fn region(&mut self, target: &Reference, stored: &[u8]) -> Result<()> {
+    fn write_region(&mut self, target: &Reference, stored: &[u8]) -> Result<()> {
         let node = match *target {
             Reference::Region(node) => node,
             Reference::Dangling(at) => {
@@ -140,17 +142,17 @@ fn write_blocks(region: &Region, dims: &[u64], out: &mut FlowWriter) -> Result<(
         }
     };
     if let [(start, opposite)] = corners.as_slice() {
-        out.next(b"start");
+        out.next_key(b"start");
         out.append(format_args!("{start:?}"));
-        out.next(b"opposite");
+        out.next_key(b"opposite");
         out.append(format_args!("{opposite:?}"));
         return Ok(());
     }
-    out.next(b"blocks");
+    out.next_key(b"blocks");
     out.list(corners.iter(), |(start, opposite), out| {
         out.map(b"start", |out| {
             out.append(format_args!("{start:?}"));
-            out.next(b"opposite");
+            out.next_key(b"opposite");
             out.append(format_args!("{opposite:?}"));
         });
     });

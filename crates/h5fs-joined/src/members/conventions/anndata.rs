@@ -4,7 +4,7 @@
 //! are shown if they are equal in all files, and `obsp` is not joined.
 
 use h5fs_reader::error::Result;
-use h5fs_reader::model::attribute_value::numbers;
+use h5fs_reader::model::attribute_value::decode_integers;
 use h5fs_reader::model::datatype::Class;
 
 use crate::members::convention::{CodedField, Convention, FirstDimension, MemberTable, Relation};
@@ -51,7 +51,7 @@ fn add_table_rows(
 ) -> Convention {
     let group = ancestors(path).next().unwrap_or_default();
     let is_entry = encoding(file, group).is_some_and(is_sparse);
-    let has_rows = own.rows == FirstDimension::Following && !is_entry;
+    let has_rows = own.rows == FirstDimension::TableRows && !is_entry;
     own.with_table_rows(table.filter(|_| has_rows))
 }
 
@@ -275,8 +275,8 @@ fn compressed_rows(
         return own;
     }
     Convention {
-        rows: FirstDimension::FollowingButFirst,
-        relation: Relation::PointsTo {
+        rows: FirstDimension::RowEnds,
+        relation: Relation::SparseRowEnds {
             entries: child_path(matrix, b"data"),
             columns: sparse_column_count(file, matrix),
         },
@@ -288,7 +288,7 @@ fn compressed_rows(
 fn sparse_column_count(file: &MemberObjects<'_>, group: &[u8]) -> Option<u64> {
     let shape = file.attribute(group, b"shape");
     let shape = shape.or_else(|| file.attribute(group, b"h5sparse_shape"))?;
-    let numbers = numbers(&shape.datatype, &shape.elements)?;
+    let numbers = decode_integers(&shape.datatype, &shape.elements)?;
     u64::try_from(*numbers.get(1)?).ok()
 }
 

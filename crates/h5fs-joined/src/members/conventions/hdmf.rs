@@ -48,7 +48,7 @@ pub(super) fn convention(file: &MemberObjects<'_>, path: &Path) -> Result<Option
         let values = name.strip_suffix(b"_index").unwrap_or(name);
         let values = child_path(group, values);
         let own = own.with_reference(b"target", &values);
-        return Ok(Some(own.with_relation(Relation::EndsIn(values))));
+        return Ok(Some(own.with_relation(Relation::ListEndsIn(values))));
     }
     if let Some(names) = file.attribute_target(path, b"elements")? {
         let own = own.with_reference(b"elements", names);

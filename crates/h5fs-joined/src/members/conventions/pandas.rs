@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use h5fs_conventions::pandas_categories::ordered_members;
+use h5fs_conventions::pandas_categories::members_with_ordered_categories;
 use h5fs_reader::model::datatype::Class;
 
 use crate::members::convention::{CodedField, Convention, MemberTable, Relation};
@@ -44,7 +44,7 @@ fn index_convention(path: &Path) -> Convention {
     let why = "an index of PyTables applies to one file and is not joined";
     Convention::default()
         .with_required_group(&whole.into())
-        .with_relation(Relation::Unneeded(why.to_owned()))
+        .with_relation(Relation::RefusedWithGroup(why.to_owned()))
 }
 
 /// Returns the group of the frame that contains an array. A table of categories belongs to the
@@ -85,7 +85,7 @@ fn rows_convention(file: &MemberObjects<'_>, frame: &[u8], path: &Path) -> Conve
 fn coded_fields(file: &MemberObjects<'_>, frame: &[u8], path: &Path) -> Vec<CodedField> {
     let ordered = file.attribute(frame, b"info").map(|info| {
         let is_text = matches!(info.datatype.class, Class::String { .. });
-        let known = is_text.then(|| ordered_members(&info.elements));
+        let known = is_text.then(|| members_with_ordered_categories(&info.elements));
         known.flatten()
     });
     let meta = child_path(frame, b"meta");

@@ -26,16 +26,16 @@ use sha2::{Digest as _, Sha256};
 pub const MAGIC: &[u8; 8] = b"h5fsscan";
 
 /// Length in bytes of the marker, of the key and of a digest.
-const SECRET: usize = 16;
+const KEY_BYTES: usize = 16;
 
 /// Number of random bytes in the header of the file: the marker and the key.
-pub const RANDOM_BYTES: usize = 2 * SECRET;
+pub const RANDOM_BYTES: usize = 2 * KEY_BYTES;
 
 /// Length in bytes of the file's header.
 pub const HEADER_LENGTH: usize = MAGIC.len() + RANDOM_BYTES;
 
 /// Length in bytes of the fields before the content of a frame.
-const FRAME_HEADER_LENGTH: usize = SECRET + 1 + 4 + size_of::<Digest>();
+const FRAME_HEADER_LENGTH: usize = KEY_BYTES + 1 + 4 + size_of::<Digest>();
 
 /// Returns the header of a new cache file. `chance` contains random bytes for the frame marker and
 /// the hash key.
@@ -45,11 +45,11 @@ pub fn header_bytes(chance: &[u8; RANDOM_BYTES]) -> Vec<u8> {
 
 /// The identity of a frame: a keyed hash of its kind and its content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub(super) struct Digest([u8; SECRET]);
+pub(super) struct Digest([u8; KEY_BYTES]);
 
 /// A frame of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct RecordFrame<'f> {
+pub(super) struct CacheFrame<'f> {
     pub(super) kind: u8,
     pub(super) digest: Digest,
     pub(super) content: &'f [u8],
@@ -58,8 +58,8 @@ pub(super) struct RecordFrame<'f> {
 /// The decoded header of a cache file.
 #[derive(Debug)]
 pub(super) struct CacheHeader {
-    mark: [u8; SECRET],
-    key: [u8; SECRET],
+    marker: [u8; KEY_BYTES],
+    key: [u8; KEY_BYTES],
 }
 
 impl CacheHeader {
@@ -69,7 +69,7 @@ impl CacheHeader {
         let (mark, rest) = file.strip_prefix(MAGIC)?.split_first_chunk()?;
         let (key, rest) = rest.split_first_chunk()?;
         let (mark, key) = (*mark, *key);
-        Some((CacheHeader { mark, key }, rest))
+        Some((CacheHeader { marker: mark, key }, rest))
     }
 
     /// Returns the digest of a frame with this kind and content.
@@ -79,7 +79,7 @@ impl CacheHeader {
             .chain_update([kind])
             .chain_update(content)
             .finalize();
-        let mut own = [0; SECRET];
+        let mut own = [0; KEY_BYTES];
         own.iter_mut().zip(whole).for_each(|(to, from)| *to = from);
         Digest(own)
     }
@@ -87,7 +87,7 @@ impl CacheHeader {
     /// Appends a frame to `out`. Does nothing if the content has 4 GiB or more.
     pub(super) fn append(&self, kind: u8, digest: Digest, content: &[u8], out: &mut Vec<u8>) {
         if let Ok(length) = u32::try_from(content.len()) {
-            out.extend_from_slice(&self.mark);
+            out.extend_from_slice(&self.marker);
             out.push(kind);
             out.extend_from_slice(&length.to_le_bytes());
             out.extend_from_slice(&digest.0);
@@ -97,21 +97,21 @@ impl CacheHeader {
 
     /// Returns all valid frames in `file`, the bytes after the header. Hashes at most twice as many
     /// bytes as the file has, even if damaged frames contain wrong lengths.
-    pub(super) fn frames<'f>(&self, file: &'f [u8]) -> Vec<RecordFrame<'f>> {
+    pub(super) fn frames<'f>(&self, file: &'f [u8]) -> Vec<CacheFrame<'f>> {
         let (mut rest, mut left) = (file, file.len().saturating_mul(2));
         let mut frames = Vec::new();
-        let next = |rest: &[u8]| rest.windows(SECRET).position(|own| own == self.mark);
+        let next = |rest: &[u8]| rest.windows(KEY_BYTES).position(|own| own == self.marker);
         while let Some(begin) = next(rest) {
             rest = rest.get(begin..).unwrap_or_default();
             let Some(stated) = frame_at(rest) else {
-                rest = rest.get(SECRET..).unwrap_or_default();
+                rest = rest.get(KEY_BYTES..).unwrap_or_default();
                 continue;
             };
             let Some(less) = left.checked_sub(stated.content.len()) else {
                 break;
             };
             left = less;
-            let mut behind = SECRET;
+            let mut behind = KEY_BYTES;
             if self.digest(stated.kind, stated.content) == stated.digest {
                 behind = FRAME_HEADER_LENGTH.plus(stated.content.len());
                 frames.push(stated);
@@ -124,13 +124,13 @@ impl CacheHeader {
 
 /// Decodes the frame at the start of `bytes`, which begin with the frame marker. Does not verify
 /// the digest. Returns `None` if the frame extends past the end of `bytes`.
-fn frame_at(bytes: &[u8]) -> Option<RecordFrame<'_>> {
-    let rest = bytes.get(SECRET..)?;
+fn frame_at(bytes: &[u8]) -> Option<CacheFrame<'_>> {
+    let rest = bytes.get(KEY_BYTES..)?;
     let (&kind, rest) = rest.split_first()?;
     let (length, rest) = rest.split_first_chunk()?;
     let (digest, rest) = rest.split_first_chunk()?;
     let content = rest.get(..usize::try_from(u32::from_le_bytes(*length)).ok()?)?;
-    Some(RecordFrame {
+    Some(CacheFrame {
         kind,
         digest: Digest(*digest),
         content,
@@ -202,10 +202,10 @@ mod tests {
         let head = of_chance();
         let mut file = Vec::new();
         for left in (0..10_000_u32).rev() {
-            file.extend_from_slice(&head.mark);
+            file.extend_from_slice(&head.marker);
             file.push(7);
             file.extend_from_slice(&(left * FRAME_HEADER_LENGTH as u32).to_le_bytes());
-            file.extend_from_slice(&[0; SECRET]);
+            file.extend_from_slice(&[0; KEY_BYTES]);
         }
         add(&head, b"behind", &mut file);
         // Two of them exhaust the limit.

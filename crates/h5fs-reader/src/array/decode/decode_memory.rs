@@ -38,7 +38,7 @@ const MEDIUM: usize = 1;
 const LARGE: usize = 2;
 
 /// Returns the class of a decode that takes `bytes` bytes.
-fn class(bytes: u64) -> usize {
+fn decode_class(bytes: u64) -> usize {
     let ends = [limits::SMALL_DECODE, limits::MEDIUM_DECODE];
     ends.iter().filter(|&&end| bytes > end).count()
 }
@@ -48,7 +48,7 @@ pub(in crate::array) struct KeptChunk {
     key: ChunkKey,
     chunk: DecodedChunk,
     /// Memory in bytes that decoding the chunk took.
-    decode: u64,
+    decode_bytes: u64,
     used: Instant,
 }
 
@@ -71,7 +71,9 @@ impl DecodeMemory {
         let has_room =
             |_: &mut KeptChunks, decodes: &GateQueue| has_room(bytes, decodes, self.threads);
         let go_on = || check_wanted(is_wanted);
-        let permit = self.gate.enter((class(bytes), bytes), has_room, go_on)?;
+        let permit = self
+            .gate
+            .enter((decode_class(bytes), bytes), has_room, go_on)?;
         self.make_room(None);
         Ok(permit)
     }
@@ -104,11 +106,11 @@ impl DecodeMemory {
 
     /// Keeps a chunk for later reads if there is room. Decoding the chunk took `bytes` bytes of
     /// memory, which are free again.
-    pub(in crate::array) fn keep(&self, key: ChunkKey, chunk: &DecodedChunk, bytes: u64) {
+    pub(in crate::array) fn keep_chunk(&self, key: ChunkKey, chunk: &DecodedChunk, bytes: u64) {
         self.make_room(Some(KeptChunk {
             key,
             chunk: DecodedChunk::clone(chunk),
-            decode: bytes,
+            decode_bytes: bytes,
             used: Instant::now(),
         }));
     }
@@ -133,7 +135,7 @@ impl DecodeMemory {
         let mut gone = Vec::new();
         self.gate.with_guarded(|kept, decodes| {
             kept.extend(more);
-            while !is_within(kept, decodes, self.threads)
+            while !kept_chunks_fit(kept, decodes, self.threads)
                 && let Some(oldest) = kept.pop_front()
             {
                 gone.push(oldest);
@@ -144,14 +146,14 @@ impl DecodeMemory {
 
 /// Returns whether a decode of `bytes` bytes may begin.
 fn has_room(bytes: u64, decodes: &GateQueue, threads: usize) -> bool {
-    let class = class(bytes);
+    let class = decode_class(bytes);
     let (sum, many) = (
         decodes.admitted_weights(class).sum(),
         decodes.admitted_weights(class).count(),
     );
     match class {
         SMALL => {
-            let few = heavy(decodes).next().is_none() && many < threads;
+            let few = medium_and_large_decodes(decodes).next().is_none() && many < threads;
             few || fits(sum, bytes, limits::SMALL_DECODES)
         }
         MEDIUM => {
@@ -170,7 +172,7 @@ fn has_room(bytes: u64, decodes: &GateQueue, threads: usize) -> bool {
 }
 
 /// Returns the memory in bytes of each running medium and large decode.
-fn heavy(decodes: &GateQueue) -> impl Iterator<Item = u64> {
+fn medium_and_large_decodes(decodes: &GateQueue) -> impl Iterator<Item = u64> {
     decodes
         .admitted_weights(MEDIUM)
         .chain(decodes.admitted_weights(LARGE))
@@ -179,17 +181,20 @@ fn heavy(decodes: &GateQueue) -> impl Iterator<Item = u64> {
 /// Returns whether the medium and large decodes, with one more decode of `bytes` bytes, take at
 /// most `threads` times the memory of the largest of them.
 fn fits_promised_bytes(bytes: u64, decodes: &GateQueue, threads: usize) -> bool {
-    let sum: u64 = heavy(decodes).sum();
-    let largest = heavy(decodes).fold(bytes, u64::max);
+    let sum: u64 = medium_and_large_decodes(decodes).sum();
+    let largest = medium_and_large_decodes(decodes).fold(bytes, u64::max);
     sum.plus(bytes) <= largest.times(threads as u64)
 }
 
-fn is_within(kept: &KeptChunks, decodes: &GateQueue, threads: usize) -> bool {
+fn kept_chunks_fit(kept: &KeptChunks, decodes: &GateQueue, threads: usize) -> bool {
     let sizes = kept.iter().map(|kept| kept.chunk.capacity() as u64);
     let bytes: u64 = sizes.sum();
-    let largest = kept.iter().map(|kept| kept.decode).chain(heavy(decodes));
+    let largest = kept
+        .iter()
+        .map(|kept| kept.decode_bytes)
+        .chain(medium_and_large_decodes(decodes));
     let promised = largest.max().unwrap_or(0).times(threads as u64);
-    bytes.plus(heavy(decodes).sum()) <= promised
+    bytes.plus(medium_and_large_decodes(decodes).sum()) <= promised
         && (bytes <= limits::DECODE_BYTES || kept.len() == 1)
 }
 
@@ -298,7 +303,7 @@ mod tests {
         for (threads, stays) in [(1, false), (2, true)] {
             let memory = DecodeMemory::new(threads);
             drop(memory.acquired(2 * CHUNK));
-            memory.keep((0, 0), &chunk(CHUNK), 2 * CHUNK);
+            memory.keep_chunk((0, 0), &chunk(CHUNK), 2 * CHUNK);
             assert!(memory.find((0, 0)).is_some() && memory.find((0, 1)).is_none());
             drop(memory.acquired(1000));
             assert!(memory.find((0, 0)).is_some());
@@ -312,7 +317,7 @@ mod tests {
         let memory = DecodeMemory::new(64);
         let large = chunk(limits::DECODE_BYTES / 4);
         for number in 0..8 {
-            memory.keep((0, number), &large, MANY);
+            memory.keep_chunk((0, number), &large, MANY);
         }
         let kept = |memory: &DecodeMemory| {
             let numbers = 0..8_u64;

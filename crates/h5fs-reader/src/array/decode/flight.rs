@@ -13,12 +13,12 @@ use crate::memory::lock::{lock, wait_for};
 const CANCEL_CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The decodes in progress, by chunk.
-pub(in crate::array) struct Flights<T> {
-    table: Mutex<HashMap<ChunkKey, Arc<Flight<T>>>>,
+pub(in crate::array) struct RunningDecodes<T> {
+    table: Mutex<HashMap<ChunkKey, Arc<RunningDecode<T>>>>,
 }
 
 /// One decode in progress.
-pub(in crate::array) struct Flight<T> {
+pub(in crate::array) struct RunningDecode<T> {
     outcome: Mutex<Option<Result<T>>>,
     finished: Condvar,
     /// The tokens of all readers that joined the decode.
@@ -27,26 +27,26 @@ pub(in crate::array) struct Flight<T> {
 
 /// The role of a reader that needs a chunk: it uses the finished decode, waits for a running
 /// decode, or decodes the chunk itself.
-pub(in crate::array) enum FlightEntry<'a, T: Clone> {
+pub(in crate::array) enum DecodeRole<'a, T: Clone> {
     /// The decode is done, because another reader has just finished it.
     Ready(T),
     /// Another reader is decoding the chunk: wait for its outcome.
-    Wait(Arc<Flight<T>>),
+    Wait(Arc<RunningDecode<T>>),
     /// This reader is the first: it must decode the chunk.
-    Leader(FlightLeader<'a, T>),
+    Leader(DecodeLeader<'a, T>),
 }
 
-/// The obligation of the first reader to finish a shared decode. If a `FlightLeader` is dropped
+/// The obligation of the first reader to finish a shared decode. If a `DecodeLeader` is dropped
 /// without an outcome, the decode ends with an error.
-pub(in crate::array) struct FlightLeader<'a, T: Clone> {
-    flights: &'a Flights<T>,
-    flight: Arc<Flight<T>>,
+pub(in crate::array) struct DecodeLeader<'a, T: Clone> {
+    flights: &'a RunningDecodes<T>,
+    flight: Arc<RunningDecode<T>>,
     key: ChunkKey,
 }
 
-impl<T: Clone> Flights<T> {
+impl<T: Clone> RunningDecodes<T> {
     pub(in crate::array) fn new() -> Self {
-        Flights {
+        RunningDecodes {
             table: Mutex::new(HashMap::new()),
         }
     }
@@ -59,22 +59,22 @@ impl<T: Clone> Flights<T> {
         key: ChunkKey,
         token: &CancelToken,
         ready: impl FnOnce() -> Option<T>,
-    ) -> FlightEntry<'_, T> {
+    ) -> DecodeRole<'_, T> {
         let mut table = lock(&self.table);
         if let Some(flight) = table.get(&key) {
             lock(&flight.tokens).push(token.clone());
-            return FlightEntry::Wait(Arc::clone(flight));
+            return DecodeRole::Wait(Arc::clone(flight));
         }
         if let Some(outcome) = ready() {
-            return FlightEntry::Ready(outcome);
+            return DecodeRole::Ready(outcome);
         }
-        let flight = Arc::new(Flight {
+        let flight = Arc::new(RunningDecode {
             outcome: Mutex::new(None),
             finished: Condvar::new(),
             tokens: Mutex::new(vec![token.clone()]),
         });
         table.insert(key, Arc::clone(&flight));
-        FlightEntry::Leader(FlightLeader {
+        DecodeRole::Leader(DecodeLeader {
             flights: self,
             flight,
             key,
@@ -87,7 +87,7 @@ impl<T: Clone> Flights<T> {
     }
 }
 
-impl<T: Clone> Flight<T> {
+impl<T: Clone> RunningDecode<T> {
     /// Waits for the outcome of the decode.
     ///
     /// # Errors
@@ -112,7 +112,7 @@ impl<T: Clone> Flight<T> {
     }
 }
 
-impl<T: Clone> FlightLeader<'_, T> {
+impl<T: Clone> DecodeLeader<'_, T> {
     /// Returns whether a reader still waits for the decode.
     pub(in crate::array) fn is_wanted(&self) -> bool {
         self.flight.is_wanted()
@@ -124,11 +124,14 @@ impl<T: Clone> FlightLeader<'_, T> {
     }
 }
 
-impl<T: Clone> Drop for FlightLeader<'_, T> {
+impl<T: Clone> Drop for DecodeLeader<'_, T> {
     fn drop(&mut self) {
         lock(&self.flights.table).remove(&self.key);
         lock(&self.flight.outcome).get_or_insert_with(|| {
-            Err(Error::from_cause(Cause::Failed, "decoding a chunk stopped"))
+            Err(Error::from_cause(
+                Cause::Unavailable,
+                "decoding a chunk stopped",
+            ))
         });
         self.flight.finished.notify_all();
     }
@@ -141,8 +144,8 @@ mod tests {
 
     #[test]
     fn those_who_come_later_wait_for_the_first() {
-        let flights = Flights::<u32>::new();
-        let FlightEntry::Leader(lead) =
+        let flights = RunningDecodes::<u32>::new();
+        let DecodeRole::Leader(lead) =
             flights.join_or_begin((0, 0), &CancelToken::default(), || None)
         else {
             panic!("nobody was there before");
@@ -150,7 +153,7 @@ mod tests {
         std::thread::scope(|scope| {
             let waiters: Vec<_> = (0..4)
                 .map(|_| {
-                    let FlightEntry::Wait(flight) =
+                    let DecodeRole::Wait(flight) =
                         flights.join_or_begin((0, 0), &CancelToken::default(), || None)
                     else {
                         panic!("a flight is under way");
@@ -168,13 +171,13 @@ mod tests {
 
     #[test]
     fn a_panic_of_the_first_wakes_the_others() {
-        let flights = Flights::<u32>::new();
-        let FlightEntry::Leader(lead) =
+        let flights = RunningDecodes::<u32>::new();
+        let DecodeRole::Leader(lead) =
             flights.join_or_begin((0, 0), &CancelToken::default(), || None)
         else {
             panic!("nobody was there before");
         };
-        let FlightEntry::Wait(flight) =
+        let DecodeRole::Wait(flight) =
             flights.join_or_begin((0, 0), &CancelToken::default(), || None)
         else {
             panic!("a flight is under way");
@@ -187,26 +190,26 @@ mod tests {
         assert!(flight.wait(&CancelToken::default()).is_err());
         assert!(matches!(
             flights.join_or_begin((0, 0), &CancelToken::default(), || None),
-            FlightEntry::Leader(_)
+            DecodeRole::Leader(_)
         ));
     }
 
     #[test]
     fn it_is_wanted_until_all_who_joined_cancel() {
-        let flights = Flights::<u32>::new();
+        let flights = RunningDecodes::<u32>::new();
         let (first, second) = (Canceller::default(), Canceller::default());
-        let FlightEntry::Leader(lead) = flights.join_or_begin((0, 0), &first.token(), || None)
+        let DecodeRole::Leader(lead) = flights.join_or_begin((0, 0), &first.token(), || None)
         else {
             panic!("nobody was there before");
         };
-        let FlightEntry::Wait(_) = flights.join_or_begin((0, 0), &second.token(), || None) else {
+        let DecodeRole::Wait(_) = flights.join_or_begin((0, 0), &second.token(), || None) else {
             panic!("a flight is under way");
         };
         first.cancel();
         assert!(lead.is_wanted());
         drop(second);
         assert!(!lead.is_wanted());
-        let FlightEntry::Wait(_) = flights.join_or_begin((0, 0), &CancelToken::default(), || None)
+        let DecodeRole::Wait(_) = flights.join_or_begin((0, 0), &CancelToken::default(), || None)
         else {
             panic!("it has not landed yet");
         };

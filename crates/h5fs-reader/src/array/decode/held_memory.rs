@@ -15,7 +15,7 @@ pub(in crate::array) struct OpenObjectMemory(AtomicU64);
 /// back to the budget of all open objects.
 #[derive(Debug)]
 pub struct MemoryReservation {
-    holdings: Arc<OpenObjectMemory>,
+    open_memory: Arc<OpenObjectMemory>,
     bytes: Mutex<u64>,
 }
 
@@ -24,10 +24,13 @@ impl OpenObjectMemory {
     ///
     /// # Errors
     /// `Io` (`OutOfMemory`) if all open objects together would hold too many bytes.
-    pub(in crate::array) fn hold(self: &Arc<Self>, bytes: u64) -> Result<MemoryReservation> {
+    pub(in crate::array) fn reserve_for_object(
+        self: &Arc<Self>,
+        bytes: u64,
+    ) -> Result<MemoryReservation> {
         self.reserve(bytes)?;
         Ok(MemoryReservation {
-            holdings: Arc::clone(self),
+            open_memory: Arc::clone(self),
             bytes: Mutex::new(bytes),
         })
     }
@@ -56,8 +59,8 @@ impl MemoryReservation {
         let mut held = lock(&self.bytes);
         match bytes.checked_sub(*held) {
             Some(0) => return Ok(()),
-            Some(more) => self.holdings.reserve(more)?,
-            None => self.holdings.release(*held - bytes),
+            Some(more) => self.open_memory.reserve(more)?,
+            None => self.open_memory.release(*held - bytes),
         }
         *held = bytes;
         Ok(())
@@ -66,7 +69,7 @@ impl MemoryReservation {
 
 impl Drop for MemoryReservation {
     fn drop(&mut self) {
-        self.holdings.release(*lock(&self.bytes));
+        self.open_memory.release(*lock(&self.bytes));
     }
 }
 
@@ -77,18 +80,23 @@ mod tests {
     #[test]
     fn what_is_given_back_can_be_taken_again() {
         let holdings = Arc::new(OpenObjectMemory::default());
-        let most = holdings.hold(limits::OPEN_BYTES - 1).unwrap();
-        let one = holdings.hold(1).unwrap();
+        let most = holdings.reserve_for_object(limits::OPEN_BYTES - 1).unwrap();
+        let one = holdings.reserve_for_object(1).unwrap();
         for bytes in [1, u64::MAX] {
-            assert!(holdings.hold(bytes).unwrap_err().is_transient());
+            assert!(
+                holdings
+                    .reserve_for_object(bytes)
+                    .unwrap_err()
+                    .is_transient()
+            );
         }
         one.resize(2).unwrap_err();
         one.resize(0).unwrap();
         one.resize(1).unwrap();
-        holdings.hold(1).unwrap_err();
+        holdings.reserve_for_object(1).unwrap_err();
         drop(one);
-        drop(holdings.hold(1).unwrap());
+        drop(holdings.reserve_for_object(1).unwrap());
         drop(most);
-        holdings.hold(limits::OPEN_BYTES).unwrap();
+        holdings.reserve_for_object(limits::OPEN_BYTES).unwrap();
     }
 }

@@ -12,21 +12,21 @@ use crate::memory::lock::{lock, wait, wait_for};
 use crate::wire::Count;
 
 /// A queue of chunks that wait for a decode thread.
-pub(in crate::array) struct Queue {
+pub(in crate::array) struct DecodeQueue {
     state: Mutex<QueueState>,
     ready: Condvar,
 }
 
 #[derive(Default)]
 struct QueueState {
-    jobs: VecDeque<Job>,
+    jobs: VecDeque<DecodeJob>,
     /// Whether a decode thread must return from `next` to look for other work.
     is_woken: bool,
-    closed: bool,
+    is_closed: bool,
 }
 
 /// One chunk to decode, unless the decode is cancelled.
-pub(in crate::array) struct Job {
+pub(in crate::array) struct DecodeJob {
     pub(in crate::array) chunks: Arc<Chunks>,
     pub(in crate::array) number: u64,
     pub(in crate::array) token: CancelToken,
@@ -34,22 +34,22 @@ pub(in crate::array) struct Job {
 
 /// The answer of the queue to a decode thread that looks for its next chunk.
 pub(in crate::array) enum NextJob {
-    Job(Job),
+    Job(DecodeJob),
     /// The queue is empty at present.
-    Nothing,
+    Empty,
     /// The queue is closed.
-    End,
+    Closed,
 }
 
-impl Job {
+impl DecodeJob {
     fn key(&self) -> ChunkKey {
-        self.chunks.key(self.number)
+        self.chunks.cache_key(self.number)
     }
 }
 
-impl Queue {
+impl DecodeQueue {
     pub(in crate::array) fn new() -> Self {
-        Queue {
+        DecodeQueue {
             state: Mutex::default(),
             ready: Condvar::new(),
         }
@@ -66,15 +66,15 @@ impl Queue {
         let mut state = lock(&self.state);
         if chunks.is_remote() {
             // The same chunks may be queued again, if they could not be decoded the first time.
-            let again = |job: &Job| {
+            let again = |job: &DecodeJob| {
                 numbers
                     .iter()
-                    .any(|&number| chunks.key(number) == job.key())
+                    .any(|&number| chunks.cache_key(number) == job.key())
             };
             state.jobs.retain(|job| !again(job));
         }
         for &number in numbers.iter().rev() {
-            state.jobs.push_front(job(chunks, number, canceller));
+            state.jobs.push_front(new_job(chunks, number, canceller));
         }
         state.trim();
         drop(state);
@@ -96,7 +96,7 @@ impl Queue {
         let jobs = numbers.iter().take(taken);
         state
             .jobs
-            .extend(jobs.map(|&number| job(chunks, number, canceller)));
+            .extend(jobs.map(|&number| new_job(chunks, number, canceller)));
         drop(state);
         // Usually this is one chunk. Waking a thread that finds no work costs a hundredth of a
         // decode.
@@ -114,7 +114,7 @@ impl Queue {
     /// Closes the queue. The decode threads end once they have finished their current work.
     pub(in crate::array) fn close(&self) {
         let mut state = lock(&self.state);
-        state.closed = true;
+        state.is_closed = true;
         state.jobs.clear();
         drop(state);
         self.ready.notify_all();
@@ -132,15 +132,15 @@ impl Queue {
         let mut state = lock(&self.state);
         let mut has_waited = false;
         loop {
-            if state.closed {
-                return NextJob::End;
+            if state.is_closed {
+                return NextJob::Closed;
             }
             match state.jobs.pop_front() {
                 Some(job) if !job.token.is_cancelled() => return NextJob::Job(job),
                 Some(_) => {}
                 None if has_waited || state.is_woken => {
                     state.is_woken = false;
-                    return NextJob::Nothing;
+                    return NextJob::Empty;
                 }
                 None => {
                     state = self.wait(state, limit);
@@ -169,8 +169,8 @@ impl QueueState {
     }
 }
 
-fn job(chunks: &Arc<Chunks>, number: u64, canceller: &Canceller) -> Job {
-    Job {
+fn new_job(chunks: &Arc<Chunks>, number: u64, canceller: &Canceller) -> DecodeJob {
+    DecodeJob {
         chunks: Arc::clone(chunks),
         number,
         token: canceller.token(),

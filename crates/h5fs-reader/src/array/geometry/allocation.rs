@@ -30,7 +30,7 @@ impl Allocation {
     pub(in crate::array) fn dense(stored_bytes: u64, length: u64) -> Self {
         Allocation {
             stored_bytes,
-            data: whole(length),
+            data: whole_range(length),
             length,
         }
     }
@@ -40,7 +40,11 @@ impl Allocation {
     pub(in crate::array) fn unallocated(zero_fill: bool, length: u64) -> Self {
         Allocation {
             stored_bytes: 0,
-            data: if zero_fill { [].into() } else { whole(length) },
+            data: if zero_fill {
+                [].into()
+            } else {
+                whole_range(length)
+            },
             length,
         }
     }
@@ -70,7 +74,7 @@ impl Allocation {
             }
             walked.chunks += 1;
             walked.bytes = walked.bytes.plus(stored.length);
-            walked.bands.push(bands.band(place));
+            walked.bands.push(bands.band_number(place));
             ControlFlow::Continue(())
         });
         match walk {
@@ -80,14 +84,14 @@ impl Allocation {
         if walked.cut_off {
             return Ok(Allocation {
                 stored_bytes: walked.extrapolate(grid).min(chunked.source.length()),
-                data: whole(length),
+                data: whole_range(length),
                 length,
             });
         }
         let data = if zero_fill {
             bands.ranges(walked.bands, length)
         } else {
-            whole(length)
+            whole_range(length)
         };
         Ok(Allocation {
             // The sum exceeds the file's length if a damaged index lets chunks overlap.
@@ -120,7 +124,7 @@ impl Allocation {
     }
 }
 
-fn whole(length: u64) -> Arc<[Range<u64>]> {
+fn whole_range(length: u64) -> Arc<[Range<u64>]> {
     let whole = 0..length;
     if whole.is_empty() {
         [].into()
@@ -159,7 +163,7 @@ impl Bands {
     fn from_grid(grid: &Grid) -> Self {
         let dims = grid.dims();
         let axis = dims.iter().position(|&dim| dim > 1).unwrap_or(0);
-        let row: u64 = dims.iter().skip(axis + 1).product::<u64>() * grid.element();
+        let row: u64 = dims.iter().skip(axis + 1).product::<u64>() * grid.element_bytes();
         let rows = grid.chunk_shape().get(axis).copied().unwrap_or(1);
         Bands {
             axis,
@@ -167,7 +171,7 @@ impl Bands {
         }
     }
 
-    fn band(&self, place: &[u64]) -> u64 {
+    fn band_number(&self, place: &[u64]) -> u64 {
         place.get(self.axis).copied().unwrap_or(0)
     }
 

@@ -11,7 +11,7 @@ use crate::wire::Count;
 
 /// Largest gap between two runs, in bytes, that is read together with them. Reading such a gap
 /// costs about the same as one more system call.
-const GAP: u64 = 16 << 10;
+const MAX_GAP_BYTES: u64 = 16 << 10;
 
 /// Maximum number of bytes and maximum number of runs that one read from an unfiltered chunk
 /// covers.
@@ -29,14 +29,14 @@ pub(in crate::array) struct CopyPlan {
     reply_offset: usize,
     run: usize,
     /// The nested repetitions of the run, fastest first.
-    loops: Vec<Loop>,
+    loops: Vec<RunLoop>,
 }
 
 #[derive(Debug)]
-struct Loop {
+struct RunLoop {
     count: u64,
-    from: i64,
-    to: usize,
+    chunk_step: i64,
+    reply_step: usize,
 }
 
 impl CopyPlan {
@@ -45,7 +45,7 @@ impl CopyPlan {
     pub(in crate::array) fn new(grid: &Grid, slab: &Slab, place: &[u64]) -> CopyPlan {
         let mut plan = CopyPlan {
             chunk_offset: 0,
-            reply_offset: index(slab.at),
+            reply_offset: to_index(slab.range_offset),
             run: 1,
             loops: Vec::new(),
         };
@@ -56,8 +56,8 @@ impl CopyPlan {
             let first = slab.start[i].max(chunk_start);
             let count = slab_end.min(chunk_start + axis.chunk) - first;
             plan.chunk_offset += (first - chunk_start).cast_signed() * axis.chunk_stride;
-            plan.reply_offset += index((first - slab.start[i]) * slab_stride);
-            plan.repeat(count, axis.chunk_stride, index(slab_stride));
+            plan.reply_offset += to_index((first - slab.start[i]) * slab_stride);
+            plan.repeat(count, axis.chunk_stride, to_index(slab_stride));
             slab_stride *= slab.count[i];
         }
         plan
@@ -70,31 +70,35 @@ impl CopyPlan {
             return;
         }
         match self.loops.last_mut() {
-            None if from == self.run as i64 && to == self.run => self.run *= index(count),
+            None if from == self.run as i64 && to == self.run => self.run *= to_index(count),
             Some(inner)
-                if inner.from * inner.count.cast_signed() == from
-                    && inner.to * index(inner.count) == to =>
+                if inner.chunk_step * inner.count.cast_signed() == from
+                    && inner.reply_step * to_index(inner.count) == to =>
             {
                 inner.count *= count;
             }
-            _ => self.loops.push(Loop { count, from, to }),
+            _ => self.loops.push(RunLoop {
+                count,
+                chunk_step: from,
+                reply_step: to,
+            }),
         }
     }
 
     /// Returns the offset in the chunk of the first byte that the plan copies.
-    pub(in crate::array) fn first(&self) -> u64 {
+    pub(in crate::array) fn first_byte(&self) -> u64 {
         self.chunk_offset.cast_unsigned()
     }
 
     /// Returns the offset in the chunk of the last byte that the plan copies.
-    pub(in crate::array) fn last(&self) -> u64 {
+    pub(in crate::array) fn last_byte(&self) -> u64 {
         let loops = self.loops.iter();
-        let steps = loops.map(|step| (step.count - 1) * step.from.cast_unsigned());
-        self.first() + steps.sum::<u64>() + (self.run - 1) as u64
+        let steps = loops.map(|step| (step.count - 1) * step.chunk_step.cast_unsigned());
+        self.first_byte() + steps.sum::<u64>() + (self.run - 1) as u64
     }
 
     /// Returns the number of bytes of all runs of the plan.
-    pub(in crate::array) fn bytes(&self) -> u64 {
+    pub(in crate::array) fn byte_count(&self) -> u64 {
         let runs: u64 = self.loops.iter().map(|step| step.count).product();
         runs * self.run as u64
     }
@@ -122,7 +126,7 @@ impl CopyPlan {
 
     fn copy_with(&self, mut copy: impl FnMut(usize, usize)) {
         let Ok(()) = self.for_each_run(|from, to| {
-            copy(index(from.cast_unsigned()), to);
+            copy(to_index(from.cast_unsigned()), to);
             Ok::<_, Infallible>(())
         });
     }
@@ -137,7 +141,7 @@ impl CopyPlan {
 
     /// Copies the runs from an unfiltered chunk at offset `base` of `source` to `reply`. Reads also
     /// small gaps between the runs.
-    pub(in crate::array) fn read(
+    pub(in crate::array) fn copy_from_source(
         &self,
         source: &dyn Source,
         base: u64,
@@ -163,9 +167,9 @@ impl CopyPlan {
         window.flush(reply)
     }
 
-    /// Returns the ranges of the source that [`read`](Self::read) reads for the chunk at `base`,
-    /// each as an offset and a length. Returns at most `most` ranges.
-    pub(in crate::array) fn ranges(&self, base: u64, most: usize) -> Vec<(u64, u64)> {
+    /// Returns the ranges of the source that [`copy_from_source`](Self::copy_from_source) reads for
+    /// the chunk at `base`, each as an offset and a length. Returns at most `most` ranges.
+    pub(in crate::array) fn source_ranges(&self, base: u64, most: usize) -> Vec<(u64, u64)> {
         let mut ranges: Vec<(u64, u64)> = Vec::new();
         let run = self.run as u64;
         // If there are too many ranges, only the first ones are returned.
@@ -174,7 +178,7 @@ impl CopyPlan {
             let at = base + from.cast_unsigned();
             let is_full = ranges.len() >= most;
             match ranges.last_mut() {
-                Some((start, length)) if at.minus_or_zero(*start + *length) <= GAP => {
+                Some((start, length)) if at.minus_or_zero(*start + *length) <= MAX_GAP_BYTES => {
                     *length = at + run - *start;
                 }
                 _ if is_full => return Err(()),
@@ -186,7 +190,7 @@ impl CopyPlan {
     }
 
     /// Returns the length in bytes of every run of the plan.
-    pub(in crate::array) fn run(&self) -> usize {
+    pub(in crate::array) fn run_bytes(&self) -> usize {
         self.run
     }
 
@@ -201,13 +205,13 @@ impl CopyPlan {
             visit(from, to)?;
             for (done, step) in done.iter_mut().zip(&self.loops) {
                 *done += 1;
-                from += step.from;
-                to += step.to;
+                from += step.chunk_step;
+                to += step.reply_step;
                 if *done < step.count {
                     continue 'runs;
                 }
-                from -= step.from * step.count.cast_signed();
-                to -= step.to * index(step.count);
+                from -= step.chunk_step * step.count.cast_signed();
+                to -= step.reply_step * to_index(step.count);
                 *done = 0;
             }
             return Ok(());
@@ -233,7 +237,7 @@ impl ReadWindow<'_> {
             return true;
         };
         let run = self.run as u64;
-        from - (last.0 + run) <= GAP
+        from - (last.0 + run) <= MAX_GAP_BYTES
             && from + run - first.0 <= WINDOW_BYTES
             && self.runs.len() < WINDOW_RUNS
     }
@@ -248,11 +252,11 @@ impl ReadWindow<'_> {
             self.source
                 .read_cancellable(at, &mut reply[to..to + run], self.is_wanted)?;
         } else {
-            self.scratch.resize(index(last - first) + run, 0);
+            self.scratch.resize(to_index(last - first) + run, 0);
             self.source
                 .read_cancellable(at, &mut self.scratch, self.is_wanted)?;
             for &(from, to) in &self.runs {
-                let from = index(from - first);
+                let from = to_index(from - first);
                 reply[to..to + run].copy_from_slice(&self.scratch[from..from + run]);
             }
         }
@@ -262,7 +266,7 @@ impl ReadWindow<'_> {
 }
 
 /// Converts an offset that is known to lie within a buffer in memory.
-fn index(offset: u64) -> usize {
+fn to_index(offset: u64) -> usize {
     offset as usize
 }
 
@@ -286,11 +290,12 @@ mod tests {
         let mut reply = [0; 12];
         plan.copy(&[1, 2, 3, 4, 5, 6], &mut reply);
         assert_eq!(reply, [0, 0, 0, 1, 2, 3, 0, 0, 0, 4, 5, 6]);
-        assert_eq!((plan.first(), plan.last()), (0, 5));
+        assert_eq!((plan.first_byte(), plan.last_byte()), (0, 5));
 
         let source = MemorySource::new(vec![9, 9, 1, 2, 3, 4, 5, 6]);
         let mut read = [0; 12];
-        plan.read(&source, 2, &mut read, &|| true).unwrap();
+        plan.copy_from_source(&source, 2, &mut read, &|| true)
+            .unwrap();
         assert_eq!(read, reply);
     }
 

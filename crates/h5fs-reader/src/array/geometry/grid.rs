@@ -53,7 +53,7 @@ pub(in crate::array) struct Slab {
     /// Number of indices on each axis, none zero.
     pub(in crate::array) count: Vec<u64>,
     /// Offset of the box in the requested range of bytes, in bytes.
-    pub(in crate::array) at: u64,
+    pub(in crate::array) range_offset: u64,
 }
 
 impl Slab {
@@ -84,7 +84,7 @@ impl Grid {
         Ok(Grid {
             dims: dims.to_vec(),
             chunk: chunk.to_vec(),
-            axes: merged_axes(dims, chunk, &packed(chunk, element), element),
+            axes: merged_axes(dims, chunk, &packed_strides(chunk, element), element),
             element,
             chunk_bytes,
         })
@@ -95,7 +95,11 @@ impl Grid {
     ///
     /// # Errors
     /// `Corrupt` if the number of strides differs from the number of dimensions.
-    pub(in crate::array) fn strided(dims: &[u64], strides: &[i64], element: u64) -> Result<Self> {
+    pub(in crate::array) fn new_strided(
+        dims: &[u64],
+        strides: &[i64],
+        element: u64,
+    ) -> Result<Self> {
         if strides.len() != dims.len() {
             return Err(Error::corrupt(
                 format!("strides {strides:?} for an array of shape {dims:?}"),
@@ -114,7 +118,7 @@ impl Grid {
         self.chunk_bytes
     }
 
-    pub(in crate::array) fn element(&self) -> u64 {
+    pub(in crate::array) fn element_bytes(&self) -> u64 {
         self.element
     }
 
@@ -142,10 +146,10 @@ impl Grid {
     /// the order of their bytes. Their number is at most twice the number of axes, less one.
     pub(in crate::array) fn slabs(&self, start: u64, end: u64) -> Vec<Slab> {
         let mut slabs = Vec::new();
-        self.split(&mut Vec::new(), start, end, &mut slabs);
+        self.split_range(&mut Vec::new(), start, end, &mut slabs);
         let mut at = 0;
         for slab in &mut slabs {
-            slab.at = at;
+            slab.range_offset = at;
             at += slab.bytes();
         }
         slabs
@@ -154,7 +158,7 @@ impl Grid {
     /// Divides the byte range `from..to` into the rest of a first row, whole rows, and the
     /// beginning of a last row, and appends their boxes to `slabs`. Offsets count from the first
     /// byte whose leading indices are `prefix`.
-    fn split(&self, prefix: &mut Vec<u64>, from: u64, to: u64, slabs: &mut Vec<Slab>) {
+    fn split_range(&self, prefix: &mut Vec<u64>, from: u64, to: u64, slabs: &mut Vec<Slab>) {
         let stride = self.axes[prefix.len()].stride;
         let (mut first, last) = (from / stride, to / stride);
         let (head, tail) = (from % stride, to % stride);
@@ -182,7 +186,7 @@ impl Grid {
         slabs: &mut Vec<Slab>,
     ) {
         prefix.push(row);
-        self.split(prefix, from, to, slabs);
+        self.split_range(prefix, from, to, slabs);
         prefix.pop();
     }
 
@@ -197,7 +201,7 @@ impl Grid {
         Slab {
             start,
             count,
-            at: 0,
+            range_offset: 0,
         }
     }
 
@@ -219,7 +223,7 @@ impl Grid {
 
     /// Returns the grid coordinates of chunk `number` in the array's own dimensions, as the chunk
     /// index uses them.
-    pub(in crate::array) fn chunk_indices(&self, mut number: u64) -> Vec<u64> {
+    pub(in crate::array) fn chunk_coordinates(&self, mut number: u64) -> Vec<u64> {
         let mut place = vec![0; self.dims.len()];
         let sizes = self.dims.iter().zip(&self.chunk);
         for (place, (&dim, &chunk)) in place.iter_mut().zip(sizes).rev() {
@@ -264,7 +268,7 @@ impl Grid {
 
 /// Returns the distance in bytes from one element to the next in each dimension of a chunk without
 /// gaps.
-fn packed(chunk: &[u64], element: u64) -> Vec<i64> {
+fn packed_strides(chunk: &[u64], element: u64) -> Vec<i64> {
     let mut stride = element;
     let mut strides = vec![0; chunk.len()];
     for (packed, &steps) in strides.iter_mut().zip(chunk).rev() {
@@ -320,13 +324,17 @@ mod tests {
         assert_eq!(rows.axes.len(), 1);
         let images = Grid::new(&[100, 512, 512], &[1, 512, 512], 2).unwrap();
         assert_eq!(images.axes.len(), 1);
-        assert_eq!(images.chunk_indices(7), [7, 0, 0]);
+        assert_eq!(images.chunk_coordinates(7), [7, 0, 0]);
         // A chunk wider than the array has rows of its own length.
         let wide = Grid::new(&[4, 3], &[2, 5], 1).unwrap();
         assert_eq!(wide.axes.len(), 2);
         let scalar = Grid::new(&[], &[], 4).unwrap();
         assert_eq!(
-            (scalar.chunks(), scalar.chunk_indices(0), scalar.axes.len()),
+            (
+                scalar.chunks(),
+                scalar.chunk_coordinates(0),
+                scalar.axes.len()
+            ),
             (1, vec![], 1)
         );
     }
@@ -358,7 +366,7 @@ mod tests {
                 let steps = slab.start.iter().zip(&grid.axes);
                 let corner: u64 = steps.map(|(&s, a)| s * a.stride).sum();
                 prop_assert_eq!(corner, next);
-                prop_assert_eq!(slab.at, next - start);
+                prop_assert_eq!(slab.range_offset, next - start);
                 let bounds = slab.start.iter().zip(&slab.count);
                 for (axis, (first, count)) in grid.axes.iter().zip(bounds) {
                     prop_assert!(first + count <= axis.length);

@@ -69,12 +69,12 @@ impl<'a> Span<'a> {
         boxes.flat_map(|(i, (_, chunks))| {
             let (earlier, later) = self.boxes.split_at(i);
             let is_new = |place: &Vec<u64>| !earlier.iter().any(|(_, met)| met.contains(place));
-            let places = chunks.places().filter(is_new);
-            places.map(|place| self.part(later, &place))
+            let places = chunks.chunk_coordinates().filter(is_new);
+            places.map(|place| self.chunk_part(later, &place))
         })
     }
 
-    fn part(&self, boxes: &[(Slab, ChunkBox)], place: &[u64]) -> ChunkPart {
+    fn chunk_part(&self, boxes: &[(Slab, ChunkBox)], place: &[u64]) -> ChunkPart {
         let met = boxes.iter().filter(|(_, chunks)| chunks.contains(place));
         ChunkPart {
             number: self.grid.chunk_number(place),
@@ -90,7 +90,7 @@ impl<'a> Span<'a> {
         let (_, first) = self.boxes.first()?;
         let is_same = |(_, chunks): &(Slab, ChunkBox)| chunks == first;
         let is_one = first.first == first.last && self.boxes.iter().all(is_same);
-        is_one.then(|| self.part(&self.boxes, &first.first))
+        is_one.then(|| self.chunk_part(&self.boxes, &first.first))
     }
 
     /// Returns the highest number of a chunk that overlaps the span.
@@ -106,8 +106,11 @@ impl ChunkPart {
     /// unless the bytes are one run in the chunk: the plans copy `length` bytes, and the first and
     /// the last byte are `length - 1` apart.
     pub(in crate::array) fn contiguous_offset(&self, length: usize) -> Option<usize> {
-        let (first, last) = (self.plans.first()?.first(), self.plans.last()?.last());
-        let brought: u64 = self.plans.iter().map(CopyPlan::bytes).sum();
+        let (first, last) = (
+            self.plans.first()?.first_byte(),
+            self.plans.last()?.last_byte(),
+        );
+        let brought: u64 = self.plans.iter().map(CopyPlan::byte_count).sum();
         (brought == length as u64 && last - first + 1 == brought).then_some(first as usize)
     }
 }
@@ -133,11 +136,13 @@ impl ChunkBox {
     }
 
     /// Returns the grid coordinates of the chunks in C order.
-    fn places(&self) -> impl Iterator<Item = Vec<u64>> {
-        std::iter::successors(Some(self.first.clone()), |place| self.following(place))
+    fn chunk_coordinates(&self) -> impl Iterator<Item = Vec<u64>> {
+        std::iter::successors(Some(self.first.clone()), |place| {
+            self.next_coordinates(place)
+        })
     }
 
-    fn following(&self, place: &[u64]) -> Option<Vec<u64>> {
+    fn next_coordinates(&self, place: &[u64]) -> Option<Vec<u64>> {
         if place == self.last {
             return None;
         }
@@ -180,7 +185,7 @@ mod tests {
             let numbers = |start, end| {
                 let span = Span::new(&grid, start, end);
                 let parts: Vec<ChunkPart> = span.parts().collect();
-                let brought = parts.iter().flat_map(|part| &part.plans).map(CopyPlan::bytes);
+                let brought = parts.iter().flat_map(|part| &part.plans).map(CopyPlan::byte_count);
                 assert_eq!(brought.sum::<u64>(), end - start);
                 let mut numbers: Vec<u64> = parts.iter().map(|part| part.number).collect();
                 numbers.sort_unstable();
@@ -193,7 +198,7 @@ mod tests {
             let all = numbers(0, bytes);
             prop_assert_eq!(&all, &(0..grid.chunks()).collect::<Vec<_>>());
             for number in all {
-                let place = grid.chunk_indices(number);
+                let place = grid.chunk_coordinates(number);
                 prop_assert!(grid.is_inside(&place));
                 let back = place.iter().zip(dims.iter().zip(&chunk))
                     .fold(0, |n, (&p, (&d, &c))| n * d.div_ceil(c) + p);

@@ -12,11 +12,11 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::model::Datatype;
 use crate::model::array::ElementRecoder;
-use crate::model::datatype::{ByteOrder, Class, Float};
-use crate::model::number::{Integer, float_value, ieee_bytes, integer};
+use crate::model::datatype::{ByteOrder, Class, FloatFormat};
+use crate::model::number::{Integer, decode_integer, float_value, ieee_bytes};
 
 /// Maximum size in bytes of a number that is byte-swapped.
-const LONGEST_NUMBER: u32 = 1 << 10;
+const MAX_SWAPPED_BYTES: u32 = 1 << 10;
 
 /// The conversion of elements of one type to elements of another.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub(in crate::array) enum Conversion {
     Numbers { from: Datatype, to: Datatype },
     /// Each element of `from` bytes is converted by `by` to an element of `to` bytes.
     Recoded {
-        by: Arc<dyn ElementRecoder>,
+        recoder: Arc<dyn ElementRecoder>,
         from: usize,
         to: usize,
     },
@@ -75,7 +75,11 @@ impl Conversion {
         to: &Datatype,
     ) -> Self {
         let (from, to) = (from.size.max(1) as usize, to.size.max(1) as usize);
-        Conversion::Recoded { by, from, to }
+        Conversion::Recoded {
+            recoder: by,
+            from,
+            to,
+        }
     }
 
     /// Returns whether the conversion leaves all bytes unchanged.
@@ -92,7 +96,7 @@ impl Conversion {
                 to.chunks_exact_mut(*size).for_each(<[u8]>::reverse);
             }
             Conversion::Recoded {
-                by,
+                recoder: by,
                 from: size,
                 to: own,
             } => {
@@ -107,7 +111,7 @@ impl Conversion {
             } => {
                 let elements = from.chunks_exact(from_type.size as usize);
                 for (from, to) in elements.zip(to.chunks_exact_mut(to_type.size as usize)) {
-                    store(load(from, from_type)?, to_type, to);
+                    encode_number(decode_number(from, from_type)?, to_type, to);
                 }
             }
         }
@@ -138,7 +142,7 @@ fn are_only_swapped(from: &Datatype, to: &Datatype) -> bool {
         ) if bits.offset == 0 && to_bits.offset == 0 => (*order, *to_order),
         (Class::Float(from), Class::Float(to)) => {
             let order = to.order;
-            if *to != (Float { order, ..*from }) {
+            if *to != (FloatFormat { order, ..*from }) {
                 return false;
             }
             (from.order, order)
@@ -149,7 +153,7 @@ fn are_only_swapped(from: &Datatype, to: &Datatype) -> bool {
         (from_order, to_order),
         (ByteOrder::Little, ByteOrder::Big) | (ByteOrder::Big, ByteOrder::Little)
     );
-    from.size == to.size && from.size <= LONGEST_NUMBER && opposite
+    from.size == to.size && from.size <= MAX_SWAPPED_BYTES && opposite
 }
 
 /// Returns whether the type is an integer of up to 16 bytes or an IEEE 754 number of 2, 4 or 8
@@ -162,13 +166,13 @@ fn is_plain_number(datatype: &Datatype) -> bool {
     }
 }
 
-fn load(element: &[u8], datatype: &Datatype) -> Result<ConvertedNumber> {
+fn decode_number(element: &[u8], datatype: &Datatype) -> Result<ConvertedNumber> {
     let number = match &datatype.class {
         Class::Integer {
             order,
             signed,
             bits,
-        } => integer(element, *order, *signed, *bits).map(ConvertedNumber::Integer),
+        } => decode_integer(element, *order, *signed, *bits).map(ConvertedNumber::Integer),
         Class::Float(format) => {
             let number = float_value(element, format).and_then(|real| real.as_f64());
             number.map(ConvertedNumber::Real)
@@ -178,22 +182,22 @@ fn load(element: &[u8], datatype: &Datatype) -> Result<ConvertedNumber> {
     number.ok_or_else(|| Error::unsupported("a number of this type", None))
 }
 
-fn store(number: ConvertedNumber, datatype: &Datatype, element: &mut [u8]) {
+fn encode_number(number: ConvertedNumber, datatype: &Datatype, element: &mut [u8]) {
     let (bits, order) = match &datatype.class {
         Class::Integer {
             order,
             signed,
             bits,
         } => {
-            let field = clamped(number, *signed, bits.precision.into());
+            let field = clamped_bits(number, *signed, bits.precision.into());
             let placed = field.checked_shl(bits.offset.into());
             (placed.unwrap_or(0), *order)
         }
         Class::Float(format) => {
             let bits = match datatype.size {
-                2 => to_f16_bits(as_double(number)).into(),
-                4 => rounded(number).to_bits().into(),
-                _ => as_double(number).to_bits().into(),
+                2 => to_f16_bits(to_f64(number)).into(),
+                4 => to_f32(number).to_bits().into(),
+                _ => to_f64(number).to_bits().into(),
             };
             (bits, format.order)
         }
@@ -207,7 +211,7 @@ fn store(number: ConvertedNumber, datatype: &Datatype, element: &mut [u8]) {
 
 /// Returns the low `precision` bits of the number, clamped to the range of an integer with that
 /// many bits.
-fn clamped(number: ConvertedNumber, signed: bool, precision: u32) -> u128 {
+fn clamped_bits(number: ConvertedNumber, signed: bool, precision: u32) -> u128 {
     let ones = u128::MAX >> (128 - precision.clamp(1, 128));
     if !signed {
         let number = match number {
@@ -255,7 +259,7 @@ fn to_f16_bits(number: f64) -> u16 {
 }
 
 /// Converts the number to `f32` with one rounding, even if an integer has more bits than a double.
-fn rounded(number: ConvertedNumber) -> f32 {
+fn to_f32(number: ConvertedNumber) -> f32 {
     match number {
         ConvertedNumber::Integer(Integer::Signed(number)) => number as f32,
         ConvertedNumber::Integer(Integer::Unsigned(number)) => number as f32,
@@ -263,7 +267,7 @@ fn rounded(number: ConvertedNumber) -> f32 {
     }
 }
 
-fn as_double(number: ConvertedNumber) -> f64 {
+fn to_f64(number: ConvertedNumber) -> f64 {
     match number {
         ConvertedNumber::Integer(Integer::Signed(number)) => number as f64,
         ConvertedNumber::Integer(Integer::Unsigned(number)) => number as f64,

@@ -12,7 +12,7 @@ use crate::source::{SharedSource, Urgency};
 use crate::wire::{Count, Extent};
 
 /// Length in bytes of one piece of [`ExtentPieces`].
-const PIECE: u64 = 256 << 10;
+const PIECE_BYTES: u64 = 256 << 10;
 
 /// A list of stored extents, each with the range of the array's bytes that it contains.
 #[derive(Debug)]
@@ -125,7 +125,7 @@ impl PieceDecoder for ExtentPieces {
     }
 
     fn piece_bytes(&self) -> Result<u64> {
-        Ok(PIECE)
+        Ok(PIECE_BYTES)
     }
 
     fn stored_bytes(&self) -> u64 {
@@ -133,10 +133,10 @@ impl PieceDecoder for ExtentPieces {
     }
 
     fn stored_extents(&self, pieces: Range<u64>) -> Vec<StoredExtent> {
-        let end = pieces.end.times(PIECE).min(self.length);
+        let end = pieces.end.times(PIECE_BYTES).min(self.length);
         let met = self
             .extents
-            .overlapping(Extent::from_range(pieces.start.times(PIECE), end));
+            .overlapping(Extent::from_range(pieces.start.times(PIECE_BYTES), end));
         let part = |(source, extent): (&SharedSource, Extent)| StoredExtent {
             source: Arc::clone(source),
             extent,
@@ -145,9 +145,11 @@ impl PieceDecoder for ExtentPieces {
     }
 
     fn decode(&self, piece: u64, help: &mut DecodeContext<'_>) -> Result<Buffer> {
-        let start = piece.checked_mul(PIECE).filter(|&at| at < self.length);
+        let start = piece
+            .checked_mul(PIECE_BYTES)
+            .filter(|&at| at < self.length);
         let start = start.ok_or(Error::NotFound)?;
-        let piece = Extent::from_range(start, self.length).first(PIECE);
+        let piece = Extent::from_range(start, self.length).first(PIECE_BYTES);
         self.extents
             .read(start, piece.end(), (help.pool, help.is_wanted))
     }

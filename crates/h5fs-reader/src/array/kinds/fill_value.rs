@@ -40,7 +40,7 @@ impl FillValue {
     }
 
     /// Returns bytes `offset..end` of an array in which every element is the fill value.
-    pub(in crate::array) fn bytes(&self, offset: u64, end: u64) -> Vec<u8> {
+    pub(in crate::array) fn filled_bytes(&self, offset: u64, end: u64) -> Vec<u8> {
         let mut bytes = vec![0; (end - offset) as usize];
         if !self.is_zero() {
             self.fill(offset, &mut bytes);
@@ -76,8 +76,8 @@ mod tests {
     #[test]
     fn fill_begins_inside_an_element() {
         let value = FillValue(Some(b"abc"[..].into()));
-        assert_eq!(value.bytes(5, 13), b"cabcabca");
-        assert_eq!(value.bytes(7, 8), b"b");
-        assert_eq!(FillValue(None).bytes(7, 9), [0, 0]);
+        assert_eq!(value.filled_bytes(5, 13), b"cabcabca");
+        assert_eq!(value.filled_bytes(7, 8), b"b");
+        assert_eq!(FillValue(None).filled_bytes(7, 9), [0, 0]);
     }
 }

@@ -73,7 +73,10 @@ impl StoredArray {
     ///
     /// # Errors
     /// Fails as `new` does.
-    pub(in crate::array) fn in_pieces(engine: &Arc<Engine>, array: &Arc<Array>) -> Result<Self> {
+    pub(in crate::array) fn new_in_pieces(
+        engine: &Arc<Engine>,
+        array: &Arc<Array>,
+    ) -> Result<Self> {
         let mut stored = StoredArray::new(engine, array)?;
         if let StorageLocation::Extents(extents) = stored.location {
             let pieces: Arc<dyn PieceDecoder> = Arc::new(ExtentPieces::new(extents, stored.length));
@@ -97,7 +100,7 @@ impl StoredArray {
         cancel: &CancelToken,
     ) -> Result<Bytes> {
         match &self.location {
-            StorageLocation::Unallocated => Ok(self.fill.bytes(offset, end).into()),
+            StorageLocation::Unallocated => Ok(self.fill.filled_bytes(offset, end).into()),
             StorageLocation::Memory(bytes) => {
                 Ok(bytes[offset as usize..end as usize].to_vec().into())
             }
@@ -279,7 +282,7 @@ impl StoredArray {
                 let bytes = read_buffer(&*source, stored, means, "stored chunk")?;
                 Ok(bytes.into())
             }
-            ChunkContent::Absent => Ok(self.fill.bytes(offset, end).into()),
+            ChunkContent::Absent => Ok(self.fill.filled_bytes(offset, end).into()),
         }
     }
 
@@ -294,7 +297,7 @@ impl StoredArray {
             return None;
         };
         let number = chunks.grid.chunk_number_at(place)?;
-        let chunk = self.decoder().find_decoded(chunks.key(number))?;
+        let chunk = self.decoder().find_decoded(chunks.cache_key(number))?;
         let end = Extent::saturating(offset, length as u64).end();
         let end = end.min(chunk.len() as u64);
         let start = offset.min(end);
@@ -306,7 +309,7 @@ impl StoredArray {
     fn read_decoded(&self, chunks: &Chunks, span: &Span<'_>) -> Option<Bytes> {
         let part = span.single_part()?;
         let start = part.contiguous_offset(span.length())?;
-        let chunk = self.decoder().find_decoded(chunks.key(part.number))?;
+        let chunk = self.decoder().find_decoded(chunks.cache_key(part.number))?;
         Some(Bytes::shared(chunk, start..start + span.length()))
     }
 
@@ -340,7 +343,7 @@ impl StoredArray {
                 reply = self.decoder().pool.buffer(span.length())?;
             }
             for plan in &part.plans {
-                self.gather(&found, (plan, span.start()), &mut reply, cancel)?;
+                self.copy_chunk_part(&found, (plan, span.start()), &mut reply, cancel)?;
             }
             if chunks.is_remote() {
                 // Other chunks may have arrived meanwhile.
@@ -352,7 +355,7 @@ impl StoredArray {
 
     /// Copies the part of a chunk that `plan` describes into `reply`, which begins at byte `offset`
     /// of the array.
-    fn gather(
+    fn copy_chunk_part(
         &self,
         found: &ChunkContent,
         (plan, offset): (&CopyPlan, u64),
@@ -362,7 +365,7 @@ impl StoredArray {
         match found {
             ChunkContent::Decoded(chunk) => plan.copy(chunk, reply),
             ChunkContent::Raw(source, base) => {
-                plan.read(&**source, *base, reply, &|| !cancel.is_cancelled())?;
+                plan.copy_from_source(&**source, *base, reply, &|| !cancel.is_cancelled())?;
             }
             ChunkContent::Absent => plan.fill(&self.fill, offset, reply),
         }
@@ -451,7 +454,7 @@ impl StorageLocation {
             Storage::Inline(bytes) => Ok(StorageLocation::Memory(Arc::clone(bytes))),
             Storage::Extents(extents) => Ok(StorageLocation::Extents(Extents::new(extents))),
             Storage::Chunked(chunked) => {
-                let chunks = Chunks::from_grid(engine.number(array), array, chunked)?;
+                let chunks = Chunks::from_grid(engine.array_id(array), array, chunked)?;
                 Ok(StorageLocation::Chunks(Arc::new(chunks)))
             }
             Storage::Encoded(pieces) => StorageLocation::from_block(engine, array, pieces, length),
@@ -468,7 +471,7 @@ impl StorageLocation {
         pieces: &Arc<dyn PieceDecoder>,
         length: u64,
     ) -> Result<Self> {
-        let number = engine.number(array);
+        let number = engine.array_id(array);
         let turns = engine.decode_lock(number);
         let chunks = Chunks::from_block(number, pieces, turns, length)?;
         Ok(StorageLocation::Chunks(Arc::new(chunks)))

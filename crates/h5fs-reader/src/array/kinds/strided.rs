@@ -16,13 +16,13 @@ use crate::model::array::StridedLayout as Description;
 use crate::wire::Extent;
 
 /// Number of bytes that are fetched at a time from a block without pieces of its own.
-const PIECE: u64 = 64 << 10;
+const PIECE_BYTES: u64 = 64 << 10;
 
 /// Minimum number of bytes of a run of adjacent elements that is read directly from the file.
-const LONG_RUN: u64 = 4096;
+const LONG_RUN_BYTES: u64 = 4096;
 
 /// Maximum number of runs that are sorted and copied together.
-const BATCH: usize = 1 << 16;
+const BATCH_RUNS: usize = 1 << 16;
 
 /// A strided array over a block.
 #[derive(Debug)]
@@ -54,10 +54,12 @@ impl StridedReader {
         let Description {
             offset, strides, ..
         } = description;
-        let grid = Grid::strided(dims, strides, element)?;
+        let grid = Grid::new_strided(dims, strides, element)?;
         let base = match grid.axes().last() {
-            Some(run) if run.length >= LONG_RUN => StoredArray::new(engine, &description.base)?,
-            _ => StoredArray::in_pieces(engine, &description.base)?,
+            Some(run) if run.length >= LONG_RUN_BYTES => {
+                StoredArray::new(engine, &description.base)?
+            }
+            _ => StoredArray::new_in_pieces(engine, &description.base)?,
         };
         let reach = |sign: i128| {
             let steps = dims.iter().zip(strides).map(|(&dim, &stride)| {
@@ -119,14 +121,14 @@ impl StridedReader {
         for plan in span.parts().flat_map(|part| part.plans) {
             plan.for_each_run(|from, to| {
                 let at = (self.offset + from).cast_unsigned();
-                runs.push((at, to, plan.run()));
-                if runs.len() < BATCH {
+                runs.push((at, to, plan.run_bytes()));
+                if runs.len() < BATCH_RUNS {
                     return Ok(());
                 }
-                self.fetch(&mut runs, &mut reply, cancel)
+                self.copy_runs(&mut runs, &mut reply, cancel)
             })?;
         }
-        self.fetch(&mut runs, &mut reply, cancel)?;
+        self.copy_runs(&mut runs, &mut reply, cancel)?;
         Ok(reply.into())
     }
 
@@ -147,7 +149,7 @@ impl StridedReader {
     /// Copies `runs` from the block to `reply`. Each run is given by its offset in the block, its
     /// offset in the reply, and its length in bytes. The runs are sorted by their offset in the
     /// block, so that each piece is needed once, whatever the strides are.
-    fn fetch(
+    fn copy_runs(
         &self,
         runs: &mut Vec<(u64, usize, usize)>,
         reply: &mut [u8],
@@ -157,19 +159,19 @@ impl StridedReader {
         if let (Some(&(first, ..)), Some(&(last, _, length))) = (runs.first(), runs.last())
             && self.base.is_remote(first, last + length as u64)
         {
-            self.base.prefetch_ranges(self.pieces(runs), cancel)?;
+            self.base.prefetch_ranges(self.piece_ranges(runs), cancel)?;
         }
         let mut held = None;
         for (at, to, length) in runs.drain(..) {
-            self.copy(at, &mut held, &mut reply[to..to + length], cancel)?;
+            self.copy_bytes(at, &mut held, &mut reply[to..to + length], cancel)?;
         }
         Ok(())
     }
 
     /// Returns the byte ranges of the block's pieces that the sorted `runs` touch, without
     /// overlaps.
-    fn pieces(&self, runs: &[(u64, usize, usize)]) -> impl Iterator<Item = Range<u64>> {
-        let piece = self.base.chunk_bytes().unwrap_or(PIECE);
+    fn piece_ranges(&self, runs: &[(u64, usize, usize)]) -> impl Iterator<Item = Range<u64>> {
+        let piece = self.base.chunk_bytes().unwrap_or(PIECE_BYTES);
         let mut end = 0;
         runs.iter().filter_map(move |&(at, _, length)| {
             let start = (at / piece * piece).max(end);
@@ -181,7 +183,7 @@ impl StridedReader {
 
     /// Copies bytes from offset `at` of the block to `target`. `held` keeps the last piece for the
     /// next call.
-    fn copy(
+    fn copy_bytes(
         &self,
         mut at: u64,
         held: &mut Option<Piece>,
@@ -190,9 +192,9 @@ impl StridedReader {
     ) -> Result<()> {
         while !target.is_empty() {
             let rest = match held {
-                Some(held) if held.has(at) => &held.bytes[(at - held.start) as usize..],
+                Some(held) if held.contains(at) => &held.bytes[(at - held.start) as usize..],
                 _ => {
-                    *held = Some(self.piece(at, cancel)?);
+                    *held = Some(self.read_piece(at, cancel)?);
                     continue;
                 }
             };
@@ -206,8 +208,8 @@ impl StridedReader {
     }
 
     /// Reads the piece of the block that contains byte `at`.
-    fn piece(&self, at: u64, cancel: &CancelToken) -> Result<Piece> {
-        let length = self.base.chunk_bytes().unwrap_or(PIECE);
+    fn read_piece(&self, at: u64, cancel: &CancelToken) -> Result<Piece> {
+        let length = self.base.chunk_bytes().unwrap_or(PIECE_BYTES);
         let start = at / length * length;
         let end = Extent::saturating(start, length)
             .end()
@@ -221,7 +223,7 @@ impl StridedReader {
 }
 
 impl Piece {
-    fn has(&self, at: u64) -> bool {
+    fn contains(&self, at: u64) -> bool {
         at >= self.start && at - self.start < self.bytes.len() as u64
     }
 }
@@ -366,7 +368,7 @@ mod tests {
             extent: Extent::saturating(0, LENGTH),
         };
         let base = Arc::new(plain(&[LENGTH], 1, Storage::Extents(vec![extent])));
-        for (run, kept) in [(LONG_RUN - 1, 2), (LONG_RUN, 0)] {
+        for (run, kept) in [(LONG_RUN_BYTES - 1, 2), (LONG_RUN_BYTES, 0)] {
             let engine = Engine::new(1 << 20, 1);
             let (dims, strides) = ([64, run], [8 << 10, 1]);
             let expected: Vec<u8> = places(&dims, &strides, 1, 0)

@@ -17,7 +17,7 @@ use crate::memory::cancel::CancelToken;
 use crate::memory::shared_lru::{FileLru, SharedLru};
 use crate::model::Array;
 use crate::model::array::{Mapping, Mappings, OpenVirtualSource, Storage, VirtualSource};
-use crate::model::region::Runs;
+use crate::model::region::RegionRuns;
 use crate::source::local::descriptors::weight_per_open_file;
 use crate::wire::Count;
 
@@ -54,9 +54,9 @@ struct SourcePart {
     number: usize,
     /// Whether opening the source takes requests to a server.
     is_remote: bool,
-    runs: Runs,
-    first: u64,
-    end: u64,
+    runs: RegionRuns,
+    first_element: u64,
+    end_element: u64,
 }
 
 /// The state of one read request.
@@ -70,7 +70,7 @@ struct ReadRequest<'a> {
 /// The source array that a part's elements come from.
 pub(in crate::array) struct PartSource {
     reader: Box<dyn SourceReader>,
-    runs: Runs,
+    runs: RegionRuns,
     conversion: Conversion,
     weight: u64,
     _file: Option<Arc<dyn Any + Send + Sync>>,
@@ -105,7 +105,7 @@ impl VirtualArray {
         Ok(VirtualArray {
             fill: FillValue::from_array(array)?,
             array: Arc::clone(array),
-            parts: parts_of(mappings, array.shape.dims(), depth)?,
+            parts: non_empty_parts(mappings, array.shape.dims(), depth)?,
             sources: FileLru::new(sources),
             open_reader,
         })
@@ -139,7 +139,7 @@ impl VirtualArray {
         end: u64,
         cancel: &CancelToken,
     ) -> Result<Bytes> {
-        let mut reply = self.fill.bytes(offset, end);
+        let mut reply = self.fill.filled_bytes(offset, end);
         let size = u64::from(self.array.datatype.size);
         let wanted = offset / size..end.div_ceil(size);
         let mut left = (wanted.end - wanted.start).times(limits::VIRTUAL_OVERLAPS);
@@ -147,7 +147,8 @@ impl VirtualArray {
             cancel,
             opened: None,
         };
-        let is_touched = |part: &&SourcePart| part.first < wanted.end && wanted.start < part.end;
+        let is_touched =
+            |part: &&SourcePart| part.first_element < wanted.end && wanted.start < part.end_element;
         self.open_remote_sources(
             &self.parts.iter().filter(is_touched).collect::<Vec<_>>(),
             cancel,
@@ -188,7 +189,7 @@ impl VirtualArray {
                     opened: None,
                 };
                 if self.sources.get(part.number).is_none()
-                    && let Ok(Some(source)) = self.source(part, &mut request)
+                    && let Ok(Some(source)) = self.open_part_source(part, &mut request)
                 {
                     let weight = source.weight;
                     self.sources.put(part.number, source, weight);
@@ -221,14 +222,14 @@ impl VirtualArray {
         let end = offset + reply.len() as u64;
         let last = end.div_ceil(size);
         let run_at = |ordinal| {
-            let run = part.runs.from_ordinal(ordinal);
+            let run = part.runs.run_at(ordinal);
             run.filter(|run| run.element < last)
         };
         let mut ordinal = part.runs.selected_before(offset / size);
         if run_at(ordinal).is_none() {
             return Ok(());
         }
-        let Some(source) = self.source(part, request)? else {
+        let Some(source) = self.open_part_source(part, request)? else {
             return Ok(());
         };
         while let Some(run) = run_at(ordinal) {
@@ -253,7 +254,7 @@ impl VirtualArray {
     /// Returns the source array of `part`, opened if necessary, or `None` if the source is missing.
     /// Neither a missing source nor an error is remembered, because sources may appear and
     /// disappear.
-    fn source(
+    fn open_part_source(
         &self,
         part: &SourcePart,
         request: &mut ReadRequest<'_>,
@@ -277,7 +278,7 @@ impl VirtualArray {
                 "a virtual dataset with references or variable-length elements in another file";
             return Err(Error::unsupported(what, None));
         }
-        let runs = Runs::new(&mapping.source_region, array.shape.dims())?;
+        let runs = RegionRuns::new(&mapping.source_region, array.shape.dims())?;
         if runs.elements() != part.runs.elements() {
             return Err(Error::corrupt(
                 "virtual dataset: selections of different sizes",
@@ -317,7 +318,7 @@ impl ReadRequest<'_> {
 
 /// Returns the parts of a virtual array that have elements. The limit on the bytes of their runs is
 /// halved for each level of nesting, because nested arrays are in memory at the same time.
-fn parts_of(mappings: &Mappings, dims: &[u64], depth: usize) -> Result<Vec<SourcePart>> {
+fn non_empty_parts(mappings: &Mappings, dims: &[u64], depth: usize) -> Result<Vec<SourcePart>> {
     let most = limits::VIRTUAL_RUNS >> depth;
     let mut left = most;
     let mut parts = Vec::new();
@@ -336,20 +337,20 @@ fn parts_of(mappings: &Mappings, dims: &[u64], depth: usize) -> Result<Vec<Sourc
 impl SourcePart {
     /// Returns the part that `mapping` describes, or `None` if the mapping selects no elements.
     fn new(number: usize, mapping: &Mapping, dims: &[u64]) -> Result<Option<Self>> {
-        let runs = Runs::new(&mapping.region, dims)?;
+        let runs = RegionRuns::new(&mapping.region, dims)?;
         let elements = runs.elements();
-        let Some(first) = runs.from_ordinal(0) else {
+        let Some(first) = runs.run_at(0) else {
             return Ok(None);
         };
         let last = runs
-            .from_ordinal(elements - 1)
+            .run_at(elements - 1)
             .map_or(first.element, |run| run.element);
         Ok(Some(SourcePart {
             number,
             is_remote: mapping.source.is_remote(),
             runs,
-            first: first.element,
-            end: last + 1,
+            first_element: first.element,
+            end_element: last + 1,
         }))
     }
 }
@@ -367,7 +368,7 @@ impl PartSource {
     ) -> Result<()> {
         let (mut next, end) = (skipped, skipped + target.len() as u64);
         while next < end {
-            let Some(run) = self.runs.from_ordinal(ordinal + next / size) else {
+            let Some(run) = self.runs.run_at(ordinal + next / size) else {
                 break;
             };
             let within = next % size;
@@ -375,7 +376,7 @@ impl PartSource {
             let start = (next - skipped) as usize;
             let target = &mut target[start..start + length as usize];
             if self.conversion.is_identity() {
-                self.copy(run.element * size + within, target, cancel)?;
+                self.read_unconverted(run.element * size + within, target, cancel)?;
             } else {
                 let within = within as usize;
                 self.convert((run.element, within), size as usize, target, cancel)?;
@@ -385,7 +386,7 @@ impl PartSource {
         Ok(())
     }
 
-    fn copy(&self, offset: u64, target: &mut [u8], cancel: &CancelToken) -> Result<()> {
+    fn read_unconverted(&self, offset: u64, target: &mut [u8], cancel: &CancelToken) -> Result<()> {
         let bytes = self.reader.read(offset, target.len(), cancel)?;
         target.copy_from_slice(&bytes);
         Ok(())

@@ -21,10 +21,10 @@ use crate::model::{Array, Container, Datatype};
 use crate::wire::{Count, Extent};
 
 /// Number of elements in a block.
-const BLOCK: u64 = 4096;
+const BLOCK_ELEMENTS: u64 = 4096;
 
 /// Number of elements whose lengths a read examines first.
-const FIRST: u64 = 64;
+const FIRST_BATCH_ELEMENTS: u64 = 64;
 
 /// The stored elements of an array or of a part of one.
 pub trait StoredElements: Send + Sync {
@@ -130,7 +130,7 @@ impl VariableLengthContent {
 
     /// Returns the number of bytes after each element: one for a string's line feed, otherwise
     /// zero.
-    pub fn separator(&self) -> u64 {
+    pub fn separator_bytes(&self) -> u64 {
         match self.content {
             ElementKind::Strings { .. } => 1,
             ElementKind::Sequences { .. } => 0,
@@ -154,7 +154,7 @@ impl VariableLengthContent {
 
     /// Returns the memory in bytes that the list of block starts takes.
     pub fn weight(&self) -> u64 {
-        self.elements / BLOCK * size_of::<u64>() as u64
+        self.elements / BLOCK_ELEMENTS * size_of::<u64>() as u64
     }
 
     /// Reads the `length` bytes at `offset` of the content, fewer only at the end. `place` is the
@@ -177,19 +177,19 @@ impl VariableLengthContent {
         }
         let container = self.container_for(end - offset);
         let mut reply = vec![0; (end - offset) as usize];
-        let mut at = nearest(&starts, offset, *place);
-        let (mut count, mut is_full) = (FIRST, false);
+        let mut at = nearest_known_start(&starts, offset, *place);
+        let (mut count, mut is_full) = (FIRST_BATCH_ELEMENTS, false);
         while !is_full {
             cancel.check_cancelled()?;
             at.element = skip_empty(&starts, at);
-            let stored = self.block(at.element, count, cancel)?;
+            let stored = self.read_block(at.element, count, cancel)?;
             if stored.is_empty() {
                 return Err(Error::corrupt("variable-length dataset: has shrunk", None));
             }
             let mut parts = Vec::new();
             for (element, bytes) in self
                 .split_elements(&stored)
-                .zip(self.lengths(&*container, &stored)?)
+                .zip(self.content_lengths(&*container, &stored)?)
             {
                 let from = offset.minus_or_zero(at.start).min(bytes);
                 let to = end.minus_or_zero(at.start).min(bytes);
@@ -213,9 +213,9 @@ impl VariableLengthContent {
             }
             parts.sort_by_cached_key(|part| container.variable_length_offset(part.element));
             for part in parts {
-                self.fetch(&*container, &part, &mut reply)?;
+                self.copy_content(&*container, &part, &mut reply)?;
             }
-            count = (count * 4).min(BLOCK);
+            count = (count * 4).min(BLOCK_ELEMENTS);
         }
         *place = at;
         Ok(reply)
@@ -232,17 +232,17 @@ impl VariableLengthContent {
             .end()
             .min(self.elements + 1);
         let mut offsets = Vec::with_capacity(last.minus_or_zero(first) as usize);
-        let block = first / BLOCK;
+        let block = first / BLOCK_ELEMENTS;
         let Some(&start) = starts.get(block as usize) else {
             return Ok(offsets);
         };
         let mut at = ElementStart {
-            element: block * BLOCK,
+            element: block * BLOCK_ELEMENTS,
             start,
         };
         while at.element < last {
-            let stored = self.block(at.element, last - at.element, cancel)?;
-            for length in self.lengths(&*self.container, &stored)? {
+            let stored = self.read_block(at.element, last - at.element, cancel)?;
+            for length in self.content_lengths(&*self.container, &stored)? {
                 if (first..last).contains(&at.element) {
                     offsets.push(at.start);
                 }
@@ -262,7 +262,7 @@ impl VariableLengthContent {
     /// Returns the container with a metadata budget large enough to find the content of `elements`
     /// elements, even if each of them is in another heap collection.
     fn container_for(&self, elements: u64) -> Arc<dyn Container> {
-        let all = elements.plus(BLOCK);
+        let all = elements.plus(BLOCK_ELEMENTS);
         // An error of this budget is permanent, because every request would spend as much.
         let effort = RequestBudget::default().sub_budget(all.times(limits::COLLECTION_METADATA));
         Arc::clone(&self.container).for_request(&effort)
@@ -282,13 +282,16 @@ impl VariableLengthContent {
         let mut starts = vec![0];
         let mut total = 0_u64;
         let allocation = self.stored.known_allocation();
-        for first in (0..self.elements).step_by(BLOCK as usize) {
+        for first in (0..self.elements).step_by(BLOCK_ELEMENTS as usize) {
             cancel.check_cancelled()?;
-            let bytes = if self.is_stored(allocation.as_ref(), first) {
-                sum(&self.lengths(&*container, &self.block(first, BLOCK, cancel)?)?)
+            let bytes = if self.may_be_stored(allocation.as_ref(), first) {
+                checked_sum(&self.content_lengths(
+                    &*container,
+                    &self.read_block(first, BLOCK_ELEMENTS, cancel)?,
+                )?)
             } else {
                 self.null_length(&*container)?
-                    .checked_mul(self.count(first))
+                    .checked_mul(self.elements_to_block_end(first))
             };
             total = bytes
                 .and_then(|bytes| total.checked_add(bytes))
@@ -302,25 +305,25 @@ impl VariableLengthContent {
     }
 
     /// Returns the number of elements from `first` to the end of the block that contains `first`.
-    fn count(&self, first: u64) -> u64 {
-        let end = (first / BLOCK * BLOCK + BLOCK).min(self.elements);
+    fn elements_to_block_end(&self, first: u64) -> u64 {
+        let end = (first / BLOCK_ELEMENTS * BLOCK_ELEMENTS + BLOCK_ELEMENTS).min(self.elements);
         end.minus_or_zero(first)
     }
 
     /// Returns whether any element from `first` to the end of the block that contains `first` may
     /// be stored and not null.
-    fn is_stored(&self, allocation: Option<&Allocation>, first: u64) -> bool {
+    fn may_be_stored(&self, allocation: Option<&Allocation>, first: u64) -> bool {
         let size = self.size() as u64;
-        let end = (first + self.count(first)) * size;
+        let end = (first + self.elements_to_block_end(first)) * size;
         let data = |allocation: &Allocation| allocation.next_data(first * size);
         allocation.is_none_or(|allocation| data(allocation).is_some_and(|data| data < end))
     }
 
     /// Reads the stored elements from element `first` on, at most `most` elements, and only up to
     /// the end of the block that contains `first`.
-    fn block(&self, first: u64, most: u64, cancel: &CancelToken) -> Result<Vec<u8>> {
+    fn read_block(&self, first: u64, most: u64, cancel: &CancelToken) -> Result<Vec<u8>> {
         let size = self.size() as u64;
-        let length = self.count(first).min(most) * size;
+        let length = self.elements_to_block_end(first).min(most) * size;
         let block = self
             .stored
             .read_stored(first * size, length as usize, cancel)?;
@@ -330,7 +333,7 @@ impl VariableLengthContent {
 
     /// Returns the content length of each stored element. Elements that point to the same file
     /// offset are read one after another, because the content at that offset may exceed the cache.
-    fn lengths(&self, container: &dyn Container, stored: &[u8]) -> Result<Vec<u64>> {
+    fn content_lengths(&self, container: &dyn Container, stored: &[u8]) -> Result<Vec<u64>> {
         let mut elements: Vec<_> = self.split_elements(stored).enumerate().collect();
         let mut lengths = vec![0; elements.len()];
         if self.content == (ElementKind::Strings { end_at_nul: true }) {
@@ -338,14 +341,14 @@ impl VariableLengthContent {
             elements.sort_by_cached_key(|(_, element)| place(element));
         }
         for (number, element) in elements {
-            lengths[number] = self.length_of(container, element)?;
+            lengths[number] = self.content_length(container, element)?;
         }
         Ok(lengths)
     }
 
     /// Returns the content length of a null element.
     fn null_length(&self, container: &dyn Container) -> Result<u64> {
-        self.length_of(container, &vec![0; self.size()])
+        self.content_length(container, &vec![0; self.size()])
     }
 
     fn split_elements<'a>(&self, block: &'a [u8]) -> impl Iterator<Item = &'a [u8]> + use<'a> {
@@ -357,7 +360,7 @@ impl VariableLengthContent {
     }
 
     /// Returns the content length of an element.
-    fn length_of(&self, container: &dyn Container, element: &[u8]) -> Result<u64> {
+    fn content_length(&self, container: &dyn Container, element: &[u8]) -> Result<u64> {
         match self.content {
             ElementKind::Sequences { base_size } => {
                 let bytes = container.variable_length_bytes(element, base_size)?;
@@ -375,7 +378,7 @@ impl VariableLengthContent {
     }
 
     /// Copies the range of an element's content that `part` describes into `reply`.
-    fn fetch(
+    fn copy_content(
         &self,
         container: &dyn Container,
         part: &ElementPart<'_>,
@@ -411,7 +414,7 @@ struct ElementPart<'a> {
     place: usize,
 }
 
-fn sum(lengths: &[u64]) -> Option<u64> {
+fn checked_sum(lengths: &[u64]) -> Option<u64> {
     let add = |sum: u64, &length| sum.checked_add(length);
     lengths.iter().try_fold(0, add)
 }
@@ -419,11 +422,11 @@ fn sum(lengths: &[u64]) -> Option<u64> {
 /// Returns the index of the first element from `at` on that is not in a block whose elements are
 /// all empty.
 fn skip_empty(starts: &[u64], at: ElementStart) -> u64 {
-    let block = at.element / BLOCK;
+    let block = at.element / BLOCK_ELEMENTS;
     match starts.get(block as usize + 1) {
         Some(&end) if end <= at.start => {
             let ends = starts.partition_point(|&start| start <= at.start) as u64;
-            at.element.max((ends - 1) * BLOCK)
+            at.element.max((ends - 1) * BLOCK_ELEMENTS)
         }
         _ => at.element,
     }
@@ -431,12 +434,12 @@ fn skip_empty(starts: &[u64], at: ElementStart) -> u64 {
 
 /// Returns the last known position at or before `offset`: the end of the last read, or the
 /// beginning of a block.
-fn nearest(starts: &[u64], offset: u64, last: ElementStart) -> ElementStart {
+fn nearest_known_start(starts: &[u64], offset: u64, last: ElementStart) -> ElementStart {
     let block = starts
         .partition_point(|&start| start <= offset)
         .minus_or_zero(1);
     let block = ElementStart {
-        element: block as u64 * BLOCK,
+        element: block as u64 * BLOCK_ELEMENTS,
         start: starts[block],
     };
     if last.start <= offset && last.element > block.element {

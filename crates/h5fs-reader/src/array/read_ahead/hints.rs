@@ -25,7 +25,7 @@ pub(in crate::array) struct TouchedChunks(Mutex<TouchedSet>);
 struct TouchedSet {
     /// Distinct chunk numbers, fewer than [`limits::TOUCHED_CHUNKS`].
     chunks: Vec<u64>,
-    is_over: bool,
+    is_complete: bool,
 }
 
 impl TouchedChunks {
@@ -39,7 +39,7 @@ impl TouchedChunks {
         // A single touched chunk does not suggest that others follow.
         let enough = count.div_ceil(8).clamp(2, limits::TOUCHED_CHUNKS) as usize;
         let mut state = lock(&self.0);
-        if state.is_over {
+        if state.is_complete {
             return false;
         }
         for chunk in chunks.take(enough) {
@@ -47,11 +47,11 @@ impl TouchedChunks {
                 state.chunks.push(chunk);
             }
         }
-        state.is_over = state.chunks.len() >= enough;
-        if state.is_over {
+        state.is_complete = state.chunks.len() >= enough;
+        if state.is_complete {
             state.chunks = Vec::new();
         }
-        state.is_over
+        state.is_complete
     }
 }
 
@@ -85,7 +85,11 @@ impl Chunks {
                 }
                 Ok(ChunkForm::Raw(_, base)) => {
                     let plans = part.plans.iter();
-                    ranges.extend(plans.flat_map(|plan| plan.ranges(base, left)).take(left));
+                    ranges.extend(
+                        plans
+                            .flat_map(|plan| plan.source_ranges(base, left))
+                            .take(left),
+                    );
                 }
                 Ok(ChunkForm::Absent) | Err(_) => {}
             }
@@ -96,7 +100,7 @@ impl Chunks {
     /// Requests from the source the stored bytes of the chunks `numbers`, which later reads may
     /// need.
     pub(in crate::array) fn prefetch_expected(&self, numbers: Range<u64>) {
-        if let Some(block) = self.block() {
+        if let Some(block) = self.encoded_block() {
             return prefetch_pieces(block, numbers, Urgency::Expected);
         }
         let Some(chunked) = self.chunk_grid() else {
@@ -126,7 +130,7 @@ impl Chunks {
         }
         if let Some(chunked) = self.chunk_grid()
             && self.grid.chunks() <= limits::WHOLE_CHUNKS
-            && let Some(ranges) = all_ranges(chunked)
+            && let Some(ranges) = stored_ranges(chunked)
         {
             for ranges in ranges.chunks(limits::RANGES_AT_ONCE) {
                 prefetch_ranges(chunked, ranges, Urgency::Expected);
@@ -152,7 +156,7 @@ fn prefetch_ranges(chunked: &ChunkGrid, ranges: &[(u64, u64)], urgency: Urgency)
 /// Returns the offset and length of the stored bytes of all chunks, with adjacent ranges merged.
 /// Returns `None` if they exceed the limits for requesting a whole array, or if the chunk index
 /// cannot be read.
-pub(in crate::array) fn all_ranges(chunked: &ChunkGrid) -> Option<Vec<(u64, u64)>> {
+pub(in crate::array) fn stored_ranges(chunked: &ChunkGrid) -> Option<Vec<(u64, u64)>> {
     let mut ranges: Vec<Extent> = Vec::new();
     let mut bytes = 0_u64;
     let walked = chunked

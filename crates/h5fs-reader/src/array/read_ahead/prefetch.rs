@@ -37,11 +37,11 @@ struct PrefetchState {
     end: u64,
     /// Whether one read has already arrived, so that an adjacent next read makes the run
     /// sequential.
-    sequential: bool,
+    has_previous_read: bool,
     /// The number of the first chunk that no read of the current run has touched.
-    untouched: u64,
+    first_untouched: u64,
     /// The number of the first chunk that was not queued for decoding.
-    unqueued: u64,
+    first_unqueued: u64,
     ahead: ReadAheadWindow,
 }
 
@@ -115,7 +115,7 @@ impl ReadStream {
         }
         progress.end = progress.end.max(end);
         let next = progress.end;
-        let sequential = std::mem::replace(&mut progress.sequential, true);
+        let sequential = std::mem::replace(&mut progress.has_previous_read, true);
         sequential.then(|| progress.ahead.next_range(next, 1, length, u64::MAX))?
     }
 
@@ -141,8 +141,8 @@ impl ReadStream {
             *progress = PrefetchState::default();
         }
         progress.end = progress.end.max(end);
-        progress.untouched = progress.untouched.max(span.last_chunk() + 1);
-        let sequential = std::mem::replace(&mut progress.sequential, true);
+        progress.first_untouched = progress.first_untouched.max(span.last_chunk() + 1);
+        let sequential = std::mem::replace(&mut progress.has_previous_read, true);
         if sequential || chunks.grid.interleaved_chunks() > 1 {
             let claim = || CacheClaim::claim(decoder, decoder.sequential_cache_bytes(chunks));
             self.forward_claim.get_or_init(claim);
@@ -151,8 +151,8 @@ impl ReadStream {
             return None;
         }
         let depth = decoder.prefetch_depth(chunks);
-        let from = progress.untouched.max(progress.unqueued);
-        let mut to = (progress.untouched + depth).min(chunks.grid.chunks());
+        let from = progress.first_untouched.max(progress.first_unqueued);
+        let mut to = (progress.first_untouched + depth).min(chunks.grid.chunks());
         if chunks.is_remote() {
             // Chunks that have not arrived yet are queued by a later call.
             to = (from..to)
@@ -162,16 +162,16 @@ impl ReadStream {
         if from < to {
             // Chunks that are still to be read must not be evicted before chunks that were read
             // meanwhile.
-            for number in progress.untouched..from {
-                decoder.cache.touch(chunks.key(number));
+            for number in progress.first_untouched..from {
+                decoder.cache.touch(chunks.cache_key(number));
             }
             let numbers: Vec<u64> = (from..to).collect();
             let taken = decoder
                 .queue
                 .push_expected(chunks, &numbers, &self.canceller);
-            progress.unqueued = from + taken as u64;
+            progress.first_unqueued = from + taken as u64;
         }
-        let (next, bytes) = (progress.untouched, chunks.grid.chunk_bytes());
+        let (next, bytes) = (progress.first_untouched, chunks.grid.chunk_bytes());
         const MOST: u64 = limits::RANGES_AT_ONCE as u64;
         let asked = chunks.benefits_from_prefetch().then(|| {
             let count = chunks.grid.chunks();

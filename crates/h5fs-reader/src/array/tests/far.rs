@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use crate::array::read_ahead::hints::{TouchedChunks, all_ranges};
+use crate::array::read_ahead::hints::{TouchedChunks, stored_ranges};
 use crate::array::tests::sample::{Sample, Table, plain};
 use crate::array::{CancelToken, Engine, ReadStream, Reader};
 use crate::error::Result;
@@ -176,7 +176,7 @@ fn only_what_is_not_large_is_asked_for_as_a_whole() {
             panic!("a sample is chunked");
         };
         chunked.index = Arc::new(Table(lengths.iter().enumerate().map(chunk).collect()));
-        all_ranges(chunked)
+        stored_ranges(chunked)
     };
     let touching = [(50, 10), (20, 5), (60, 7), (10, 10)];
     assert_eq!(ranges(&touching), Some(vec![(10, 15), (50, 17)]));

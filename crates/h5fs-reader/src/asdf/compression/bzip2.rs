@@ -19,9 +19,9 @@ use std::thread;
 
 use crate::asdf::compression::bzip2::bit_marks::{BitMark, BitMarks};
 use crate::asdf::compression::bzip2::content::BlockContent;
-use crate::asdf::compression::bzip2::single_block::{SingleBlock, bits};
+use crate::asdf::compression::bzip2::single_block::{SingleBlock, read_bits};
 use crate::asdf::compression::encoded::EncodedBlock;
-use crate::asdf::compression::resumable_block::{Codec, ResumableBlock};
+use crate::asdf::compression::resumable_block::{ResumableBlock, ResumableCodec};
 use crate::error::{Error, Result};
 use crate::filter;
 use crate::limits;
@@ -36,11 +36,11 @@ const BLOCK_BYTES: u64 = 3 << 20;
 
 /// Number of magic numbers that are tried as the end of a bzip2 block. The next magic number may be
 /// compressed data with the same bits.
-const ENDS: usize = 3;
+const MAX_END_CANDIDATES: usize = 3;
 
 /// Maximum number of bzip2 blocks that are decoded at a time. The contents of that many fit into
 /// [`limits::BZIP2_KEPT`] bytes.
-const TOGETHER: usize = 8;
+const MAX_PARALLEL_BLOCKS: usize = 8;
 
 /// The bit at which the first bzip2 block begins, after `BZh` and a digit.
 const FIRST_BIT: u64 = 32;
@@ -59,7 +59,7 @@ pub struct Bzip2Progress {
     /// The consecutive bzip2 blocks from the start of the stream whose content offsets are known.
     chain: Vec<ChainLink>,
     /// The position after the last bzip2 block of `chain`.
-    tip: Tip,
+    tip: ChainEnd,
     /// The result of the check at the stream's end, once the chain has reached it.
     end: Option<Result<()>>,
     /// The contents of the most recently used bzip2 blocks, the most recent last. Each is preceded
@@ -76,7 +76,7 @@ struct ChainLink {
 }
 
 #[derive(Default, Clone, Copy)]
-struct Tip {
+struct ChainEnd {
     mark: usize,
     start: u64,
     /// The combined checksum of the bzip2 blocks before this position.
@@ -92,12 +92,12 @@ struct DecodedBlock {
 }
 
 /// A bzip2 block to decode.
-struct Job {
+struct DecodeJob {
     mark: usize,
     bit: u64,
     ends: Vec<(usize, u64)>,
     /// Whether no magic number follows the bzip2 block, because the stream may be truncated there.
-    is_cut: bool,
+    is_possibly_truncated: bool,
 }
 
 impl Bzip2Block {
@@ -128,7 +128,7 @@ impl Bzip2Block {
         }
         let jobs = progress.next_jobs(&self.encoded, (help.threads)())?;
         if jobs.is_empty() {
-            progress.end = Some(progress.checked_end(&self.encoded)?);
+            progress.end = Some(progress.check_end(&self.encoded)?);
             return Ok(());
         }
         for (job, decoded) in jobs.iter().zip(self.decode_all(&jobs, help)) {
@@ -151,7 +151,7 @@ impl Bzip2Block {
 
     /// Appends the content from byte `at` to `end` to `bytes`. Stops at the end of the bzip2 block
     /// that contains byte `at`.
-    fn copy(
+    fn append_content(
         &self,
         progress: &mut Bzip2Progress,
         at: u64,
@@ -162,24 +162,28 @@ impl Bzip2Block {
         let after = progress.chain.partition_point(|link| link.start <= at);
         let place = after.checked_sub(1).ok_or(Error::NotFound)?;
         let link = *progress.chain.get(place).ok_or(Error::NotFound)?;
-        if progress.kept(link.mark).is_none() {
+        if progress.cached_content(link.mark).is_none() {
             let jobs = progress.known_jobs(place, &self.encoded, (help.threads)())?;
             for (job, decoded) in jobs.iter().zip(self.decode_all(&jobs, help)).rev() {
                 match decoded {
-                    Ok(decoded) => progress.keep(job.mark, decoded.content),
+                    Ok(decoded) => progress.cache_content(job.mark, decoded.content),
                     Err(error) if job.mark == link.mark => return Err(error),
                     // The reader that needs the block reports the error again.
                     Err(_) => {}
                 }
             }
         }
-        let content = progress.kept(link.mark).ok_or(Error::NotFound)?;
+        let content = progress.cached_content(link.mark).ok_or(Error::NotFound)?;
         let within = |at: u64| at.checked_sub(link.start).ok_or(Error::NotFound);
         content.append(within(at)?..within(end)?, bytes)
     }
 
     /// Decodes bzip2 blocks in parallel, the first of them in this thread.
-    fn decode_all(&self, jobs: &[Job], help: &DecodeContext<'_>) -> Vec<Result<DecodedBlock>> {
+    fn decode_all(
+        &self,
+        jobs: &[DecodeJob],
+        help: &DecodeContext<'_>,
+    ) -> Vec<Result<DecodedBlock>> {
         let is_wanted = help.is_wanted;
         let Some((first, others)) = jobs.split_first() else {
             return Vec::new();
@@ -201,8 +205,8 @@ impl Bzip2Block {
         })
     }
 
-    fn decode_one(&self, job: &Job, is_wanted: &IsWanted<'_>) -> Result<DecodedBlock> {
-        if job.is_cut {
+    fn decode_one(&self, job: &DecodeJob, is_wanted: &IsWanted<'_>) -> Result<DecodedBlock> {
+        if job.is_possibly_truncated {
             return self.decode_to_the_end(job, is_wanted);
         }
         let mut error = self.encoded.corrupt("bzip2: ends too early");
@@ -237,9 +241,9 @@ impl Bzip2Block {
     }
 
     /// Decodes the last bzip2 block of a truncated stream.
-    fn decode_to_the_end(&self, job: &Job, is_wanted: &IsWanted<'_>) -> Result<DecodedBlock> {
+    fn decode_to_the_end(&self, job: &DecodeJob, is_wanted: &IsWanted<'_>) -> Result<DecodedBlock> {
         let to = self.encoded.stored.length().times(8);
-        let alone = SingleBlock::open(&self.encoded, job.bit, to)?;
+        let alone = SingleBlock::cut_without_end(&self.encoded, job.bit, to)?;
         let (content, _) = self.content(&alone, is_wanted)?;
         if content.length() == 0 {
             return Err(self.encoded.corrupt("bzip2: ends too early"));
@@ -251,20 +255,20 @@ impl Bzip2Block {
 
 impl Bzip2Progress {
     fn append(&mut self, decoded: DecodedBlock) {
-        let Tip { mark, start, sum } = self.tip;
+        let ChainEnd { mark, start, sum } = self.tip;
         self.chain.push(ChainLink { mark, start });
-        self.tip = Tip {
+        self.tip = ChainEnd {
             mark: decoded.next,
             start: start.plus(decoded.content.length()),
             sum: sum.rotate_left(1) ^ decoded.sum,
         };
-        self.keep(mark, decoded.content);
+        self.cache_content(mark, decoded.content);
     }
 
     /// Checks that the stream ends correctly at the tip, with the length in the header and the
     /// checksum of all blocks. The outer error is a failure to read, the inner result is that of
     /// the check.
-    fn checked_end(&mut self, encoded: &EncodedBlock) -> Result<Result<()>> {
+    fn check_end(&mut self, encoded: &EncodedBlock) -> Result<Result<()>> {
         let Some(mark) = self.mark(self.tip.mark, encoded)? else {
             if self.tip.mark > 0 && self.tip.start == encoded.decoded {
                 encoded.warn_truncated();
@@ -273,7 +277,7 @@ impl Bzip2Progress {
             return Ok(Err(encoded.corrupt("bzip2: a block is missing")));
         };
         let at = mark.bit.plus(48);
-        let bytes = bits(encoded, at, at.plus(32))?;
+        let bytes = read_bits(encoded, at, at.plus(32))?;
         Ok(if self.tip.start < encoded.decoded {
             Err(encoded.corrupt("block: ends before data_size"))
         } else if bytes != self.tip.sum.to_be_bytes() {
@@ -284,9 +288,9 @@ impl Bzip2Progress {
     }
 
     /// Returns the next bzip2 blocks from the tip on, or an empty list at the end of the stream.
-    fn next_jobs(&mut self, encoded: &EncodedBlock, threads: usize) -> Result<Vec<Job>> {
+    fn next_jobs(&mut self, encoded: &EncodedBlock, threads: usize) -> Result<Vec<DecodeJob>> {
         let mut jobs = Vec::new();
-        for number in (self.tip.mark..).take(threads.clamp(1, TOGETHER)) {
+        for number in (self.tip.mark..).take(threads.clamp(1, MAX_PARALLEL_BLOCKS)) {
             match self.mark(number, encoded)? {
                 Some(mark) if !mark.is_end => jobs.push(self.job(number, encoded)?),
                 _ => break,
@@ -302,11 +306,11 @@ impl Bzip2Progress {
         place: usize,
         encoded: &EncodedBlock,
         threads: usize,
-    ) -> Result<Vec<Job>> {
+    ) -> Result<Vec<DecodeJob>> {
         let before = place.checked_sub(1).and_then(|place| self.chain.get(place));
         let goes_on = before.is_some_and(|link| self.kept.iter().any(|kept| kept.0 == link.mark));
         let most = if goes_on {
-            threads.clamp(1, TOGETHER)
+            threads.clamp(1, MAX_PARALLEL_BLOCKS)
         } else {
             1
         };
@@ -318,22 +322,22 @@ impl Bzip2Progress {
             .collect()
     }
 
-    fn job(&mut self, mark: usize, encoded: &EncodedBlock) -> Result<Job> {
+    fn job(&mut self, mark: usize, encoded: &EncodedBlock) -> Result<DecodeJob> {
         let bit = self.mark(mark, encoded)?.ok_or(Error::NotFound)?.bit;
         let mut ends = Vec::new();
         let until = (bit / 8).plus(BLOCK_BYTES);
-        for number in (mark.plus_one()..).take(ENDS) {
+        for number in (mark.plus_one()..).take(MAX_END_CANDIDATES) {
             match self.marks.get(number, encoded, until)? {
                 Some(end) => ends.push((number, end.bit)),
                 None => break,
             }
         }
         let is_cut = ends.is_empty() && until >= encoded.stored.length();
-        Ok(Job {
+        Ok(DecodeJob {
             mark,
             bit,
             ends,
-            is_cut,
+            is_possibly_truncated: is_cut,
         })
     }
 
@@ -352,7 +356,7 @@ impl Bzip2Progress {
 
     /// Returns the cached content of the bzip2 block whose magic number has the index `mark`, and
     /// makes it the most recently used. Returns `None` if it is not cached.
-    fn kept(&mut self, mark: usize) -> Option<&BlockContent> {
+    fn cached_content(&mut self, mark: usize) -> Option<&BlockContent> {
         let place = self.kept.iter().position(|(kept, _)| *kept == mark)?;
         let entry = self.kept.remove(place)?;
         self.kept.push_back(entry);
@@ -361,7 +365,7 @@ impl Bzip2Progress {
 
     /// Caches the content of the bzip2 block whose magic number has the index `mark`. Drops the
     /// least recently used contents that no longer fit into the limit.
-    fn keep(&mut self, mark: usize, content: BlockContent) {
+    fn cache_content(&mut self, mark: usize, content: BlockContent) {
         self.kept.retain(|(kept, _)| *kept != mark);
         self.kept.push_back((mark, content));
         let mut bytes: u64 = self.kept.iter().map(|(_, content)| content.weight()).sum();
@@ -374,7 +378,7 @@ impl Bzip2Progress {
     }
 }
 
-impl Codec for Bzip2 {
+impl ResumableCodec for Bzip2 {
     type ResumeState = Bzip2Progress;
 
     fn decode(
@@ -390,7 +394,7 @@ impl Codec for Bzip2 {
         while bytes.len() < length {
             let before = bytes.len();
             let rest = wanted.skip(to_u64(before));
-            block.copy(progress, rest.start(), rest.end(), &mut bytes, help)?;
+            block.append_content(progress, rest.start(), rest.end(), &mut bytes, help)?;
             if bytes.len() == before {
                 return Err(Error::NotFound);
             }

@@ -111,7 +111,7 @@ impl ChunkWalk<'_> {
             return Ok(None);
         }
         let header = self.window.piece(Extent::saturating(at, 12))?;
-        let chunk = chunk_of(header, self.codec, at, start)?;
+        let chunk = parse_chunk_header(header, self.codec, at, start)?;
         let after = chunk.stored.end();
         if after > end {
             return Err(Error::corrupt("block: a chunk ends after the block", after));
@@ -154,14 +154,14 @@ impl ChunkTable {
     /// header, `Limit` for too many chunks.
     fn marks(&self) -> Result<Arc<[ChunkMark]>> {
         let _alone = lock(&self.walking);
-        if let Some(marks) = self.tables.0.get(self.encoded.block) {
+        if let Some(marks) = self.tables.0.get(self.encoded.block_offset) {
             return Ok(marks);
         }
         let marks: Arc<[ChunkMark]> = self.find_marks()?.into();
         let weight = to_u64(size_of_val(&*marks));
         self.tables
             .0
-            .put(self.encoded.block, Arc::clone(&marks), weight);
+            .put(self.encoded.block_offset, Arc::clone(&marks), weight);
         Ok(marks)
     }
 
@@ -223,7 +223,7 @@ impl ChunkTable {
 /// Parses the header of the chunk whose length field is at the file offset `at`. `header` contains
 /// the bytes from this offset on. `start` is the offset of the chunk's content in the block's
 /// content.
-fn chunk_of(header: &[u8], codec: ChunkCodec, at: u64, start: u64) -> Result<Chunk> {
+fn parse_chunk_header(header: &[u8], codec: ChunkCodec, at: u64, start: u64) -> Result<Chunk> {
     let cut = || Error::corrupt("block: the header of a chunk is truncated", at);
     let word = |place: usize| -> Result<[u8; 4]> {
         let bytes = header.get(place..).and_then(<[u8]>::first_chunk);
@@ -323,7 +323,7 @@ mod tests {
     fn table(bytes: Vec<u8>, decoded: u64) -> Result<ChunkTable> {
         let stored = u64::try_from(bytes.len()).unwrap();
         let encoded = EncodedBlock {
-            block: 0,
+            block_offset: 0,
             source: Arc::new(MemorySource::new(bytes)),
             stored: Extent::from(0..stored),
             decoded,

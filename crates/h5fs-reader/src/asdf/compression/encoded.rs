@@ -14,7 +14,7 @@ use crate::wire::{Count, Extent};
 #[derive(Debug, Clone)]
 pub struct EncodedBlock {
     /// The file offset of the block.
-    pub block: u64,
+    pub block_offset: u64,
     /// The file that contains the block.
     pub source: SharedSource,
     /// The range of the stored bytes in the file.
@@ -94,7 +94,7 @@ mod tests {
     #[test]
     fn a_piece_is_sought_where_it_would_be_if_all_were_as_dense() {
         let encoded = EncodedBlock {
-            block: 0,
+            block_offset: 0,
             source: Arc::new(MemorySource::new(Vec::new())),
             stored: Extent::from(1000..1500),
             decoded: 5000,

@@ -13,7 +13,7 @@ use crate::memory::buffer::Buffer;
 use crate::model::storage::{DecodeContext, PieceDecoder, StoredExtent};
 
 /// The codec of a block that is decoded in order.
-pub trait Codec: Sized {
+pub trait ResumableCodec: Sized {
     /// The decoder state from which a later call continues.
     type ResumeState: Any + Send + Default;
 
@@ -62,7 +62,7 @@ impl<C: fmt::Debug> fmt::Debug for ResumableBlock<C> {
     }
 }
 
-impl<C: Codec + fmt::Debug + Send + Sync> PieceDecoder for ResumableBlock<C> {
+impl<C: ResumableCodec + fmt::Debug + Send + Sync> PieceDecoder for ResumableBlock<C> {
     fn byte_length(&self) -> u64 {
         self.encoded.decoded
     }

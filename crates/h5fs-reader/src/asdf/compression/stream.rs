@@ -20,7 +20,7 @@ pub(crate) mod zstd_frames;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use crate::asdf::compression::resumable_block::{Codec, ResumableBlock};
+use crate::asdf::compression::resumable_block::{ResumableBlock, ResumableCodec};
 use crate::asdf::compression::stream::codec::{
     StoredReader, StreamCodec, StreamDecoder, at_end, fill,
 };
@@ -34,14 +34,14 @@ use crate::wire::{Count, to_u64, to_usize};
 
 /// Number of pieces that are kept, so that readers that overtake each other do not restart the
 /// stream.
-const KEPT: usize = 4;
+const KEPT_PIECES: usize = 4;
 
 /// Maximum distance, in pieces, between the concurrent requests of one sequential reader.
-const NEAR: u64 = 8;
+const MAX_REQUEST_DISTANCE: u64 = 8;
 
 /// Maximum number of pieces from the requested one to the end of its part for which all of them are
 /// decoded at once. This happens when decoding starts at the part a second time.
-const AT_ONCE: u64 = 32;
+const MAX_EXTRA_PIECES: u64 = 32;
 
 /// A block that is one stream.
 pub type StreamBlock = ResumableBlock<StreamCodec>;
@@ -53,7 +53,7 @@ pub struct StreamState {
     /// The independent parts, once the stream was searched for them.
     parts: Option<Arc<[StreamPart]>>,
     /// The numbers of the parts at which decoding has started before.
-    begun: BTreeSet<usize>,
+    started_parts: BTreeSet<usize>,
     /// Whether decoding from the beginning has reached damage.
     is_broken: bool,
 }
@@ -70,14 +70,14 @@ struct DecoderRun {
 
 impl DecoderRun {
     /// Returns the number of the first kept piece, or of the next piece if none is kept.
-    fn first(&self) -> u64 {
+    fn first_kept(&self) -> u64 {
         self.next.minus_or_zero(to_u64(self.kept.len()))
     }
 
     /// Returns whether the piece with this number is kept, or is among the next `most` pieces of
     /// the decoder.
     fn is_near(&self, piece: u64, most: u64) -> bool {
-        self.first() <= piece && piece < self.next.plus(most)
+        self.first_kept() <= piece && piece < self.next.plus(most)
     }
 }
 
@@ -89,10 +89,10 @@ impl StreamBlock {
         help: &mut DecodeContext<'_>,
     ) -> Result<Buffer> {
         let mut until = piece;
-        if state.is_broken || !state.run.is_near(piece, NEAR) {
+        if state.is_broken || !state.run.is_near(piece, MAX_REQUEST_DISTANCE) {
             until = self.seek(state, piece)?;
         }
-        let bytes = self.decode_on(state, piece, help)?;
+        let bytes = self.decode_up_to(state, piece, help)?;
         if until > piece {
             self.emit_extra_pieces(&mut state.run, until, help);
         }
@@ -101,7 +101,7 @@ impl StreamBlock {
 
     /// Continues the run up to the end of `piece`, and returns that piece. The piece must not be
     /// before the first kept one.
-    fn decode_on(
+    fn decode_up_to(
         &self,
         state: &mut StreamState,
         piece: u64,
@@ -122,7 +122,7 @@ impl StreamBlock {
                 return Err(error);
             }
         }
-        let place = to_usize(piece.minus_or_zero(run.first()))?;
+        let place = to_usize(piece.minus_or_zero(run.first_kept()))?;
         run.kept.get(place).cloned().ok_or(Error::NotFound)
     }
 
@@ -141,7 +141,7 @@ impl StreamBlock {
         state.parts = Some(Arc::clone(&parts));
         let start = piece.times(self.piece);
         let after = parts.partition_point(|part| part.content.start() <= start);
-        let comes_by = state.run.decoder.is_some() && state.run.first() <= piece;
+        let comes_by = state.run.decoder.is_some() && state.run.first_kept() <= piece;
         let place = after.checked_sub(1);
         let Some((place, part)) = place.and_then(|place| Some((place, parts.get(place)?))) else {
             if !comes_by {
@@ -153,8 +153,8 @@ impl StreamBlock {
             return Ok(piece);
         }
         let end = part.content.end().div_ceil(self.piece);
-        let is_known = !state.begun.insert(place);
-        let is_short = end.minus_or_zero(piece) <= AT_ONCE;
+        let is_known = !state.started_parts.insert(place);
+        let is_short = end.minus_or_zero(piece) <= MAX_EXTRA_PIECES;
         let from = part.content.start();
         state.run = DecoderRun::default();
         if place > 0 || state.is_broken {
@@ -192,7 +192,7 @@ impl StreamBlock {
                 return;
             }
         }
-        for (number, bytes) in (run.first()..).zip(&run.kept) {
+        for (number, bytes) in (run.first_kept()..).zip(&run.kept) {
             (help.on_extra_piece)(number, bytes.clone());
         }
     }
@@ -208,10 +208,10 @@ impl StreamBlock {
         if wanted.end() == self.encoded.decoded && !at_end(&mut **decoder)? {
             return Err(self.encoded.corrupt("block: longer than data_size"));
         }
-        if run.kept.len() >= KEPT
+        if run.kept.len() >= KEPT_PIECES
             && let Some(oldest) = run.kept.pop_front()
         {
-            let number = run.next.minus_or_zero(to_u64(KEPT));
+            let number = run.next.minus_or_zero(to_u64(KEPT_PIECES));
             (help.on_extra_piece)(number, oldest);
         }
         run.next = run.next.plus_one();
@@ -220,7 +220,7 @@ impl StreamBlock {
     }
 }
 
-impl Codec for StreamCodec {
+impl ResumableCodec for StreamCodec {
     type ResumeState = StreamState;
 
     fn decode(

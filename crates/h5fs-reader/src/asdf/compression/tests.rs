@@ -26,7 +26,7 @@ fn content() -> Vec<u8> {
 
 fn encoded(stored: &[u8], decoded: usize) -> EncodedBlock {
     EncodedBlock {
-        block: 0,
+        block_offset: 0,
         stored: Extent::from(3..3 + u64::try_from(stored.len()).unwrap()),
         decoded: u64::try_from(decoded).unwrap(),
         source: Arc::new(MemorySource::new([b"...", stored, b"..."].concat())),
@@ -557,7 +557,7 @@ fn what_streams_forget_for_others_is_decoded_again() {
     let content = content();
     let resumes = Arc::<DecoderStates>::default();
     let at = |place: usize, stored: &[u8]| EncodedBlock {
-        block: 0,
+        block_offset: 0,
         stored: Extent::saturating(to_u64(place), to_u64(stored.len())),
         source: Arc::new(MemorySource::new([&vec![b'.'; place], stored].concat())),
         ..encoded(stored, content.len())
@@ -623,7 +623,7 @@ fn block_pieces(code: &[u8; 4], stored: &[u8], decoded: usize) -> Result<Arc<dyn
     file.extend(stored);
     let source: SharedSource = Arc::new(MemorySource::new(file));
     let block = Block::read(&*source, 0).unwrap();
-    pieces(
+    open_piece_decoder(
         &source,
         &block,
         &BlockCaches::new(&SharedChunkTables::default()),

@@ -22,8 +22,8 @@ use miniz_oxide::inflate::core::{DecompressorOxide, decompress};
 
 use crate::asdf::compression::decoder_states::DecoderStates;
 use crate::asdf::compression::encoded::EncodedBlock;
-use crate::asdf::compression::resumable_block::{Codec, ResumableBlock};
-use crate::asdf::compression::zlib::in_order::{INPUT, InOrder, InflateStep};
+use crate::asdf::compression::resumable_block::{ResumableBlock, ResumableCodec};
+use crate::asdf::compression::zlib::in_order::{INPUT, InflateStep, SequentialInflater};
 use crate::asdf::scan;
 use crate::error::Result;
 use crate::limits;
@@ -40,7 +40,7 @@ const EXPANSION: u64 = 1032;
 const LEAST_DISTANCE: u64 = 4;
 
 /// Maximum distance, in pieces, between the concurrent requests of one sequential reader.
-const NEAR: u64 = 8;
+const MAX_REQUEST_DISTANCE: u64 = 8;
 
 /// Number of preceding bytes that the next byte may refer to (RFC 1951, 2).
 const WINDOW: usize = 32 << 10;
@@ -63,7 +63,7 @@ pub struct Zlib {
 /// The positions of both decoders in the stream, and the checkpoints.
 #[derive(Default)]
 pub struct ZlibProgress {
-    in_order: Option<InOrder>,
+    in_order: Option<SequentialInflater>,
     /// Whether the faster decoder found damage. Only the slower decoder is used from then on.
     is_refused: bool,
     /// The position before every [`Zlib::distance`]-th piece, as far as the slower decoder has
@@ -124,7 +124,8 @@ impl ZlibBlock {
     ///
     /// - the faster decoder has passed the piece, or has found damage,
     /// - the slower decoder can start nearer to the piece, or
-    /// - the piece is at least `NEAR` pieces ahead, and the faster decoder has not decoded more
+    /// - the piece is at least `MAX_REQUEST_DISTANCE` pieces ahead, and the faster decoder has not
+    ///   decoded more
     ///   pieces than that yet.
     fn in_order(
         &self,
@@ -133,13 +134,13 @@ impl ZlibBlock {
         help: &mut DecodeContext<'_>,
     ) -> Result<Option<Buffer>> {
         let next = progress.in_order.as_ref().map_or(0, |way| way.piece);
-        let goes_on = next <= piece && piece < next.times(2).max(next.plus(NEAR));
+        let goes_on = next <= piece && piece < next.times(2).max(next.plus(MAX_REQUEST_DISTANCE));
         if progress.is_refused || !goes_on || progress.nearest_start(piece) > next {
             return Ok(None);
         }
         let way = progress
             .in_order
-            .get_or_insert_with(|| InOrder::new(&self.encoded));
+            .get_or_insert_with(|| SequentialInflater::new(&self.encoded));
         loop {
             let number = way.piece;
             let InflateStep::Decoded(bytes) = way.step(&self.encoded, self.piece, help)? else {
@@ -260,7 +261,7 @@ impl ZlibBlock {
     }
 }
 
-impl Codec for Zlib {
+impl ResumableCodec for Zlib {
     type ResumeState = ZlibProgress;
 
     fn decode(
@@ -330,7 +331,7 @@ mod tests {
             read: AtomicU64::default(),
         });
         let encoded = EncodedBlock {
-            block: 0,
+            block_offset: 0,
             stored: Extent::from(0..source.length()),
             decoded,
             source: Arc::clone(&source) as Arc<dyn Source>,

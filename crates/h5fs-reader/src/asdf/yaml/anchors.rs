@@ -17,7 +17,7 @@ pub(super) enum AnchorNameEnd {
 }
 
 /// Returns the end of the name that begins at byte `at` of `text`, including its `&` or `*`.
-pub(super) fn name(text: &str, at: usize) -> AnchorNameEnd {
+pub(super) fn find_name_end(text: &str, at: usize) -> AnchorNameEnd {
     let rest = text.get(at..).unwrap_or_default();
     let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     let Some((name, after)) = rest.strip_prefix(['&', '*']).and_then(|name| {
@@ -43,13 +43,13 @@ mod tests {
 
     #[test]
     fn names_end_before_a_colon() {
-        assert_eq!(name("{*id: 1}", 1), AnchorNameEnd::Colon(4));
-        assert_eq!(name("&a-_9:", 0), AnchorNameEnd::Colon(5));
-        assert_eq!(name("*id : 1", 0), AnchorNameEnd::Whole);
-        assert_eq!(name("[*id]", 1), AnchorNameEnd::Whole);
-        assert_eq!(name("*a.b: 1", 0), AnchorNameEnd::Whole);
-        assert_eq!(name("&i:d 1", 0), AnchorNameEnd::Ambiguous(2));
-        assert_eq!(name("*é: 1", 0), AnchorNameEnd::Whole);
-        assert_eq!(name("x", 7), AnchorNameEnd::Whole);
+        assert_eq!(find_name_end("{*id: 1}", 1), AnchorNameEnd::Colon(4));
+        assert_eq!(find_name_end("&a-_9:", 0), AnchorNameEnd::Colon(5));
+        assert_eq!(find_name_end("*id : 1", 0), AnchorNameEnd::Whole);
+        assert_eq!(find_name_end("[*id]", 1), AnchorNameEnd::Whole);
+        assert_eq!(find_name_end("*a.b: 1", 0), AnchorNameEnd::Whole);
+        assert_eq!(find_name_end("&i:d 1", 0), AnchorNameEnd::Ambiguous(2));
+        assert_eq!(find_name_end("*é: 1", 0), AnchorNameEnd::Whole);
+        assert_eq!(find_name_end("x", 7), AnchorNameEnd::Whole);
     }
 }

@@ -24,7 +24,7 @@ use crate::wire::{Count, Extent, to_u64};
 /// `Corrupt` if the text is not YAML or refers to a missing anchor. `Limit` if the tree is too deep
 /// or has too many nodes.
 pub(crate) fn compose(text: &[u8], start: u64) -> Result<Document> {
-    let text = printable(text, start)?;
+    let text = decode_printable(text, start)?;
     // In YAML 1.1, U+0085 is also a line break. The parser knows only the line breaks of YAML 1.2.
     let mut text = if text.contains(NEXT_LINE) {
         Cow::Owned(text.replace(NEXT_LINE, "\n"))
@@ -36,7 +36,7 @@ pub(crate) fn compose(text: &[u8], start: u64) -> Result<Document> {
     }
     let mut left = limits::TREE_BYTES;
     loop {
-        let colon = match composed(&text, start)? {
+        let colon = match compose_once(&text, start)? {
             CompositionResult::Document(document) => return Ok(*document),
             CompositionResult::Colon(colon) => colon,
         };
@@ -51,17 +51,17 @@ pub(crate) fn compose(text: &[u8], start: u64) -> Result<Document> {
 /// Rewrites the text so that the parser treats U+2028 and U+2029 as in YAML 1.1.
 fn without_separators(text: &str, start: u64) -> Result<String> {
     let some = NormalizedText::new(text, false);
-    if let Ok((scalars, true)) = scalars(&some, start) {
-        return Ok(some.escaped(&scalars));
+    if let Ok((scalars, true)) = replaced_scalars(&some, start) {
+        return Ok(some.with_escapes(&scalars));
     }
     let all = NormalizedText::new(text, true);
-    let (scalars, _) = scalars(&all, start)?;
-    Ok(all.escaped(&scalars))
+    let (scalars, _) = replaced_scalars(&all, start)?;
+    Ok(all.with_escapes(&scalars))
 }
 
 /// Returns the scalars that contain a replaced separator. Also returns whether all separators that
 /// were not replaced are within quoted scalars.
-fn scalars(replaced: &NormalizedText, start: u64) -> Result<(Vec<Scalar>, bool)> {
+fn replaced_scalars(replaced: &NormalizedText, start: u64) -> Result<(Vec<Scalar>, bool)> {
     let composer = Composer::new(&replaced.text, start);
     let mut scalars = Vec::new();
     let mut quoted = 0_usize;
@@ -76,7 +76,7 @@ fn scalars(replaced: &NormalizedText, start: u64) -> Result<(Vec<Scalar>, bool)>
             let text = replaced.text.get(range.clone()).unwrap_or_default();
             quoted = quoted.plus(text.matches(SEPARATORS).count());
         }
-        if !replaced.is_in(&range) {
+        if !replaced.has_replaced_separator(&range) {
             continue;
         }
         let style = match style {
@@ -110,11 +110,13 @@ enum CompositionResult {
     Colon(usize),
 }
 
-fn composed(text: &str, start: u64) -> Result<CompositionResult> {
+fn compose_once(text: &str, start: u64) -> Result<CompositionResult> {
     let mut composer = Composer::new(text, start);
     let mut events = Parser::new_from_str_with_options(text, options());
     for event in &mut events {
-        match anchor(&event).map_or(AnchorNameEnd::Whole, |place| anchors::name(text, place)) {
+        match anchor_offset(&event).map_or(AnchorNameEnd::Whole, |place| {
+            anchors::find_name_end(text, place)
+        }) {
             AnchorNameEnd::Whole => {}
             AnchorNameEnd::Colon(colon) => return Ok(CompositionResult::Colon(colon)),
             AnchorNameEnd::Ambiguous(place) => return Err(composer.ambiguous(place)),
@@ -124,7 +126,7 @@ fn composed(text: &str, start: u64) -> Result<CompositionResult> {
             break;
         }
     }
-    composer.document.rest = match events.next() {
+    composer.document.trailing_error = match events.next() {
         None | Some(Ok((Event::StreamEnd, _))) => None,
         Some(Ok((_, span))) => Some(composer.corrupt("text after its end", &span)),
         Some(Err(error)) => Some(composer.syntax(&error)),
@@ -135,7 +137,7 @@ fn composed(text: &str, start: u64) -> Result<CompositionResult> {
 
 /// Returns the byte offset in the text if the event is an anchor or an alias, or a syntax error,
 /// which an anchor may have caused.
-fn anchor(event: &std::result::Result<(Event<'_>, Span), ScanError>) -> Option<usize> {
+fn anchor_offset(event: &std::result::Result<(Event<'_>, Span), ScanError>) -> Option<usize> {
     match event {
         Ok((Event::Anchor(..) | Event::Alias(_), span)) => span.start.byte_offset(),
         Ok(_) => None,
@@ -146,7 +148,7 @@ fn anchor(event: &std::result::Result<(Event<'_>, Span), ScanError>) -> Option<u
 const NEXT_LINE: char = '\u{85}';
 
 /// Decodes UTF-8 text. Fails if the text contains a character that YAML 1.1 does not allow.
-fn printable(text: &[u8], start: u64) -> Result<&str> {
+fn decode_printable(text: &[u8], start: u64) -> Result<&str> {
     let text = std::str::from_utf8(text).map_err(|error| {
         let at = Extent::saturating(start, to_u64(error.valid_up_to())).end();
         Error::corrupt("tree: not UTF-8", at)
@@ -336,7 +338,7 @@ impl<'a> Composer<'a> {
     fn name_collection(&mut self, node: NodeIndex, place: Range<usize>) -> Result<()> {
         let known = self.document.nodes.get(node.slot());
         let is_new = known.is_some_and(|node| {
-            node.name == yaml::NO_NAME && !matches!(node.kind, YamlKind::Scalar(_))
+            node.name_number == yaml::NO_NAME && !matches!(node.kind, YamlKind::Scalar(_))
         });
         if is_new && self.is_key_next() {
             let text = self.text.get(place).unwrap_or_default();
@@ -415,9 +417,9 @@ impl<'a> Composer<'a> {
     fn attach(&mut self, node: NodeIndex) {
         if self.is_key_next()
             && let Some(key) = self.document.nodes.get_mut(node.slot())
-            && key.name == yaml::NO_NAME
+            && key.name_number == yaml::NO_NAME
         {
-            key.name = 0;
+            key.name_number = 0;
             self.keys.push(node);
         }
         if !self.open.is_empty() {
@@ -442,7 +444,7 @@ impl<'a> Composer<'a> {
         document
             .collection_keys
             .sort_unstable_by_key(|&(key, _)| key);
-        keys::number(&mut document, &self.keys);
+        keys::assign_name_numbers(&mut document, &self.keys);
         document.shrink();
         Ok(document)
     }

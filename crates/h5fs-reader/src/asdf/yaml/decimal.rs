@@ -8,12 +8,12 @@ use std::fmt::Write;
 pub(super) struct Decimal(Vec<u32>);
 
 /// The base of a group: one more than the largest number of nine decimal digits.
-const GROUP: u64 = 1_000_000_000;
+const GROUP_BASE: u64 = 1_000_000_000;
 
 impl Decimal {
     /// Returns the number with these digits in `radix`, 10 or a power of two up to 16. Returns
     /// `None` for an empty text or other digits.
-    pub(super) fn of_digits(digits: &str, radix: u32) -> Option<Self> {
+    pub(super) fn from_digits(digits: &str, radix: u32) -> Option<Self> {
         // The number of digits that fit a factor of 32 bits.
         let together = match radix {
             2 => 30,
@@ -45,11 +45,11 @@ impl Decimal {
             let product = u64::from(*group).times(u64::from(factor));
             let sum = product.plus(carry);
             *group = low(sum);
-            carry = sum.checked_div(GROUP).unwrap_or(0);
+            carry = sum.checked_div(GROUP_BASE).unwrap_or(0);
         }
         while carry > 0 {
             self.0.push(low(carry));
-            carry = carry.checked_div(GROUP).unwrap_or(0);
+            carry = carry.checked_div(GROUP_BASE).unwrap_or(0);
         }
     }
 
@@ -73,7 +73,7 @@ impl Decimal {
 
 /// Returns the lowest nine decimal digits of a number.
 fn low(number: u64) -> u32 {
-    let group = number.checked_rem(GROUP).unwrap_or(0);
+    let group = number.checked_rem(GROUP_BASE).unwrap_or(0);
     u32::try_from(group).unwrap_or(0)
 }
 
@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn powers_of_two() {
         // Expected: 2^100 in Python, and the last digits and the length of 2^1000.
-        let of = |digits: &str, radix| Decimal::of_digits(digits, radix).unwrap().text();
+        let of = |digits: &str, radix| Decimal::from_digits(digits, radix).unwrap().text();
         let bits = format!("1{}", "0".repeat(100));
         assert_eq!(of(&bits, 2), "1267650600228229401496703205376");
         let digits = format!("10{}", "0".repeat(24));
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn digits_are_kept_and_zeros_before_them_are_not() {
-        let of = |digits: &str| Decimal::of_digits(digits, 10).map(|number| number.text());
+        let of = |digits: &str| Decimal::from_digits(digits, 10).map(|number| number.text());
         assert_eq!(
             of("1000000000000000000001").unwrap(),
             "1000000000000000000001"

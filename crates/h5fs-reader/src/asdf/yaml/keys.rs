@@ -8,11 +8,11 @@ use crate::asdf::yaml::{Document, NodeIndex};
 use crate::wire::{to_u64, to_usize};
 
 /// Assigns to each of these `keys` the number of its name.
-pub(super) fn number(document: &mut Document, keys: &[NodeIndex]) {
+pub(super) fn assign_name_numbers(document: &mut Document, keys: &[NodeIndex]) {
     let numbers = numbers(document, keys);
     for (key, number) in keys.iter().zip(numbers) {
         if let Some(node) = document.nodes.get_mut(key.slot()) {
-            node.name = number;
+            node.name_number = number;
         }
     }
 }
@@ -55,7 +55,7 @@ mod tests {
         let document = compose(text.as_bytes(), 0).unwrap();
         let keys = document.pairs(NodeIndex::ROOT).unwrap().iter();
         let mut keys: Vec<_> = keys
-            .map(|&(key, _)| (document.name(key), document.key_text(key)))
+            .map(|&(key, _)| (document.name_number(key), document.key_text(key)))
             .collect();
         keys.sort_unstable();
         let expected = [

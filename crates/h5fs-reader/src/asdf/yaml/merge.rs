@@ -10,18 +10,18 @@ use crate::wire::{Count, to_u64};
 
 /// The number of pairs that the merge keys of one tree may still read.
 #[derive(Debug)]
-pub(crate) struct Budget(usize);
+pub(crate) struct MergeBudget(usize);
 
-impl Budget {
+impl MergeBudget {
     /// Returns the number of pairs that merge keys have read so far.
     pub(crate) fn spent(&self) -> usize {
         limits::TREE_MERGED.minus_or_zero(self.0)
     }
 }
 
-impl Default for Budget {
+impl Default for MergeBudget {
     fn default() -> Self {
-        Budget(limits::TREE_MERGED)
+        MergeBudget(limits::TREE_MERGED)
     }
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct MergedEntries {
 pub(crate) fn entries(
     document: &Document,
     mapping: NodeIndex,
-    budget: &mut Budget,
+    budget: &mut MergeBudget,
 ) -> MergedEntries {
     let mut found = MergedPairs::new(document);
     let mut merges = found.add_own_pairs(document.pairs(mapping).unwrap_or_default());
@@ -78,7 +78,7 @@ fn no_mapping(document: &Document, operand: NodeIndex) -> Error {
     Error::corrupt(what, document.file_offset(operand))
 }
 
-fn charge(budget: &mut Budget, pairs: usize) -> Result<()> {
+fn charge(budget: &mut MergeBudget, pairs: usize) -> Result<()> {
     let most = to_u64(limits::TREE_MERGED);
     let left = budget.0.checked_sub(pairs.plus_one());
     budget.0 = left.ok_or_else(|| Error::limit("number of entries from merge keys", most))?;
@@ -124,7 +124,7 @@ mod tests {
     fn last(text: &str) -> (Vec<String>, bool) {
         let document = compose(text.as_bytes(), 0).unwrap();
         let mapping = *document.items(NodeIndex::ROOT).unwrap().last().unwrap();
-        let entries = entries(&document, mapping, &mut Budget::default());
+        let entries = entries(&document, mapping, &mut MergeBudget::default());
         let pairs = entries.pairs.iter();
         let pairs = pairs.map(|&(key, value)| {
             format!("{}={}", document.key_text(key), document.key_text(value))
@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn an_error_says_where_the_merged_node_stands() {
         let document = compose(b"{<<: [{k: 1}, text]}", 100).unwrap();
-        let error = entries(&document, NodeIndex::ROOT, &mut Budget::default()).error;
+        let error = entries(&document, NodeIndex::ROOT, &mut MergeBudget::default()).error;
         assert!(error.unwrap().to_string().ends_with("at byte 114)"));
     }
 }

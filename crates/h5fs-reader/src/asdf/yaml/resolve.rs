@@ -81,7 +81,7 @@ pub(crate) fn boolean(text: &str) -> Option<bool> {
 /// too long, or if the value exceeds 128 bits.
 pub(crate) fn integer(text: &str) -> Option<i128> {
     let plain = without_underscores(text)?;
-    let (negative, digits) = signed(&plain);
+    let (negative, digits) = split_sign(&plain);
     let value = if digits == "0" {
         0
     } else if let Some(binary) = digits.strip_prefix("0b") {
@@ -109,16 +109,16 @@ pub(crate) fn decimal(text: &str) -> Option<String> {
         return Some(value.to_string());
     }
     let plain = without_underscores(text)?;
-    let (negative, digits) = signed(&plain);
+    let (negative, digits) = split_sign(&plain);
     let number = if let Some(binary) = digits.strip_prefix("0b") {
-        Decimal::of_digits(binary, 2)?
+        Decimal::from_digits(binary, 2)?
     } else if let Some(hexadecimal) = digits.strip_prefix("0x") {
-        Decimal::of_digits(hexadecimal, 16)?
+        Decimal::from_digits(hexadecimal, 16)?
     } else if let Some(octal) = digits.strip_prefix('0') {
-        Decimal::of_digits(octal, 8)?
+        Decimal::from_digits(octal, 8)?
     } else {
         let (first, sixtieths) = digits.split_once(':').unwrap_or((digits, ""));
-        let mut number = Decimal::of_digits(first, 10)?;
+        let mut number = Decimal::from_digits(first, 10)?;
         for part in sixtieths.split(':').filter(|_| !sixtieths.is_empty()) {
             number.multiply_and_add(60, part.parse().ok()?);
         }
@@ -133,7 +133,7 @@ pub(crate) fn decimal(text: &str) -> Option<String> {
 /// long.
 pub(crate) fn float(text: &str) -> Option<f64> {
     let plain = without_underscores(text)?.to_ascii_lowercase();
-    let (negative, digits) = signed(&plain);
+    let (negative, digits) = split_sign(&plain);
     let value = match digits {
         ".inf" => f64::INFINITY,
         ".nan" => NAN,
@@ -167,7 +167,7 @@ fn without_underscores(text: &str) -> Option<Cow<'_, str>> {
 }
 
 /// Returns whether `text` begins with a minus, and the text after the sign.
-fn signed(text: &str) -> (bool, &str) {
+fn split_sign(text: &str) -> (bool, &str) {
     match text.strip_prefix('-') {
         Some(rest) => (true, rest),
         None => (false, text.strip_prefix('+').unwrap_or(text)),
@@ -198,7 +198,7 @@ fn is_sexagesimal(text: &str) -> bool {
 }
 
 fn is_int(text: &str) -> bool {
-    let (_, digits) = signed(text);
+    let (_, digits) = split_sign(text);
     if let Some(binary) = digits.strip_prefix("0b") {
         return has_only(binary, |byte| matches!(byte, b'0' | b'1' | b'_'));
     }
@@ -215,7 +215,7 @@ fn is_int(text: &str) -> bool {
 }
 
 fn is_float(text: &str) -> bool {
-    let (_, digits) = signed(text);
+    let (_, digits) = split_sign(text);
     if matches!(digits, ".inf" | ".Inf" | ".INF") || matches!(text, ".nan" | ".NaN" | ".NAN") {
         return true;
     }
@@ -245,7 +245,7 @@ fn is_float(text: &str) -> bool {
 
 /// Skips at most `most` digits at the start of `text` and returns the rest. Returns `None` if
 /// `text` starts with fewer than `least` digits.
-fn digits(text: &str, least: usize, most: usize) -> Option<&str> {
+fn skip_digits(text: &str, least: usize, most: usize) -> Option<&str> {
     let count = text
         .bytes()
         .take(most)
@@ -255,21 +255,21 @@ fn digits(text: &str, least: usize, most: usize) -> Option<&str> {
 }
 
 fn is_timestamp(text: &str) -> bool {
-    date(text, 2) == Some("") || date_and_time(text).is_some_and(is_zone)
+    skip_date(text, 2) == Some("") || skip_date_and_time(text).is_some_and(is_zone)
 }
 
 /// Skips a date `YYYY-MM-DD` at the start of `text`, with at least `least` digits for month and
 /// day. Returns the text after the date, or `None` if `text` does not start with one.
-fn date(text: &str, least: usize) -> Option<&str> {
-    let month = digits(text, 4, 4)?.strip_prefix('-')?;
-    let day = digits(month, least, 2)?.strip_prefix('-')?;
-    digits(day, least, 2)
+fn skip_date(text: &str, least: usize) -> Option<&str> {
+    let month = skip_digits(text, 4, 4)?.strip_prefix('-')?;
+    let day = skip_digits(month, least, 2)?.strip_prefix('-')?;
+    skip_digits(day, least, 2)
 }
 
 /// Skips a date, `T` or blanks, a time of day and its fraction at the start of `text`. Returns the
 /// text after them, or `None` if `text` does not start with them.
-fn date_and_time(text: &str) -> Option<&str> {
-    let rest = date(text, 1)?;
+fn skip_date_and_time(text: &str) -> Option<&str> {
+    let rest = skip_date(text, 1)?;
     let time = match rest.strip_prefix(['T', 't']) {
         Some(time) => time,
         None => {
@@ -277,11 +277,11 @@ fn date_and_time(text: &str) -> Option<&str> {
             (time.len() < rest.len()).then_some(time)?
         }
     };
-    let minutes = digits(time, 1, 2)?.strip_prefix(':')?;
-    let seconds = digits(minutes, 2, 2)?.strip_prefix(':')?;
-    let rest = digits(seconds, 2, 2)?;
+    let minutes = skip_digits(time, 1, 2)?.strip_prefix(':')?;
+    let seconds = skip_digits(minutes, 2, 2)?.strip_prefix(':')?;
+    let rest = skip_digits(seconds, 2, 2)?;
     match rest.strip_prefix('.') {
-        Some(fraction) => digits(fraction, 0, usize::MAX),
+        Some(fraction) => skip_digits(fraction, 0, usize::MAX),
         None => Some(rest),
     }
 }
@@ -298,10 +298,10 @@ fn is_zone(text: &str) -> bool {
     }
     let rest = zone
         .strip_prefix(['-', '+'])
-        .and_then(|hours| digits(hours, 1, 2));
+        .and_then(|hours| skip_digits(hours, 1, 2));
     match rest {
         Some("") => true,
-        Some(rest) => rest.strip_prefix(':').and_then(|m| digits(m, 2, 2)) == Some(""),
+        Some(rest) => rest.strip_prefix(':').and_then(|m| skip_digits(m, 2, 2)) == Some(""),
         None => false,
     }
 }

@@ -61,7 +61,7 @@ impl NormalizedText {
     }
 
     /// Returns whether the byte `range` of the text contains a replaced separator.
-    pub(super) fn is_in(&self, range: &Range<usize>) -> bool {
+    pub(super) fn has_replaced_separator(&self, range: &Range<usize>) -> bool {
         let next = self
             .places
             .partition_point(|(place, _)| *place < range.start);
@@ -71,7 +71,7 @@ impl NormalizedText {
 
     /// Returns the text in which each of `scalars` is rewritten in double quotes, with escapes
     /// instead of its separators. The scalars must be in the order of the text.
-    pub(super) fn escaped(&self, scalars: &[Scalar]) -> String {
+    pub(super) fn with_escapes(&self, scalars: &[Scalar]) -> String {
         let mut out = String::with_capacity(self.text.len());
         let mut end = 0;
         for scalar in scalars {
@@ -149,7 +149,7 @@ impl NormalizedText {
     ) -> &'t str {
         let end = text.find(|c| !matches!(c, ' ' | '\t' | '\r' | '\n'));
         let (white, behind) = text.split_at(end.unwrap_or(text.len()));
-        if self.is_in(&(place..place.plus(white.len()))) {
+        if self.has_replaced_separator(&(place..place.plus(white.len()))) {
             let breaks = self.breaks(white, place);
             let is_dropped = is_escaped || breaks.starts_with('\n');
             let kept = breaks.chars().skip(usize::from(is_dropped));
@@ -164,12 +164,14 @@ impl NormalizedText {
     /// Returns only the line breaks of `text`, which begins at byte `place` of the normalized text.
     fn breaks(&self, text: &str, place: usize) -> String {
         let breaks = text.match_indices('\n');
-        breaks.map(|(at, _)| self.at(place.plus(at))).collect()
+        breaks
+            .map(|(at, _)| self.line_break_at(place.plus(at)))
+            .collect()
     }
 
     /// Returns the line break that the original text contains at byte `place` of the normalized
     /// text: a separator or a line feed.
-    fn at(&self, place: usize) -> char {
+    fn line_break_at(&self, place: usize) -> char {
         let found = self.places.binary_search_by_key(&place, |(own, _)| *own);
         let found = found.ok().and_then(|found| self.places.get(found));
         found.map_or('\n', |(_, separator)| *separator)

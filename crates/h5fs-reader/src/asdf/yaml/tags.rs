@@ -18,9 +18,9 @@ pub(super) struct Tags {
     numbers: HashMap<Arc<str>, NonZero<u16>>,
     /// Number of bytes that all further tags in the tree's text may have together, counting each
     /// repetition.
-    written_left: usize,
+    occurrence_bytes_left: usize,
     /// Number of bytes that all further tags with new texts may have together.
-    kept_left: usize,
+    distinct_bytes_left: usize,
 }
 
 impl Tags {
@@ -28,8 +28,8 @@ impl Tags {
         Tags {
             texts: Vec::new(),
             numbers: HashMap::new(),
-            written_left: limits::TREE_TAGS_WRITTEN,
-            kept_left: limits::TREE_TAGS,
+            occurrence_bytes_left: limits::TREE_TAGS_WRITTEN,
+            distinct_bytes_left: limits::TREE_TAGS,
         }
     }
 
@@ -39,7 +39,7 @@ impl Tags {
     /// `Limit` for too many tags, or too much text in them.
     pub(super) fn number(&mut self, tag: &Tag) -> Result<Option<NonZero<u16>>> {
         let length = tag.handle().len().plus(tag.suffix().len());
-        let (left, most) = (&mut self.written_left, limits::TREE_TAGS_WRITTEN);
+        let (left, most) = (&mut self.occurrence_bytes_left, limits::TREE_TAGS_WRITTEN);
         spend(left, length, "bytes of the tree's tags", most)?;
         let full = format!("{}{}", tag.handle(), tag.suffix());
         if full == "!" || full.is_empty() {
@@ -49,7 +49,7 @@ impl Tags {
             return Ok(Some(number));
         }
         let cost = length.plus(limits::TREE_TAG);
-        let (left, most) = (&mut self.kept_left, limits::TREE_TAGS);
+        let (left, most) = (&mut self.distinct_bytes_left, limits::TREE_TAGS);
         spend(left, cost, "bytes of the tree's different tags", most)?;
         self.keep(full.into()).map(Some)
     }

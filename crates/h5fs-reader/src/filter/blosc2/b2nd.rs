@@ -4,7 +4,7 @@
 use crate::error::{Error, Result};
 use crate::filter::Context;
 use crate::filter::blosc::{Chunk, Scratch};
-use crate::filter::blosc2::size::{int32, int64};
+use crate::filter::blosc2::size::{read_size_i32, read_size_i64};
 use crate::limits;
 use crate::wire::{Count, Cursor};
 
@@ -38,9 +38,9 @@ impl BlockGrid {
         if !(1..=limits::RANK).contains(&rank) || type_bytes == 0 {
             return Err(cursor.corrupt("the rank or the type is missing"));
         }
-        let array = numbers(&mut cursor, rank, int64)?;
-        let chunk = numbers(&mut cursor, rank, int32)?;
-        let block = numbers(&mut cursor, rank, int32)?;
+        let array = numbers(&mut cursor, rank, read_size_i64)?;
+        let chunk = numbers(&mut cursor, rank, read_size_i32)?;
+        let block = numbers(&mut cursor, rank, read_size_i32)?;
         if array != chunk {
             return Err(cursor.unsupported("an array of several chunks"));
         }

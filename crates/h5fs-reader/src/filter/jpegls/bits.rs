@@ -4,11 +4,11 @@
 use crate::wire::Count;
 
 /// Number of bits in the window after a refill, unless the input has ended.
-const AT_HAND: u32 = 56;
+const MIN_READY_BITS: u32 = 56;
 
 /// A reader of the bits of a scan, whose bytes contain no marker.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Bits<'a> {
+pub(super) struct ScanBits<'a> {
     rest: &'a [u8],
     /// The next bits of the scan, the first one in the highest bit. Only the highest `ready` bits
     /// are valid. The lower bits are zero, or the next refill reads them again.
@@ -18,9 +18,9 @@ pub(super) struct Bits<'a> {
     after_ones: bool,
 }
 
-impl<'a> Bits<'a> {
+impl<'a> ScanBits<'a> {
     pub(super) fn new(bytes: &'a [u8]) -> Self {
-        Bits {
+        ScanBits {
             rest: bytes,
             window: 0,
             ready: 0,
@@ -50,7 +50,7 @@ impl<'a> Bits<'a> {
 
     #[inline(never)]
     fn filled_by_bytes(mut self) -> Self {
-        while self.ready < AT_HAND {
+        while self.ready < MIN_READY_BITS {
             let Some((&byte, rest)) = self.rest.split_first() else {
                 break;
             };
@@ -89,7 +89,7 @@ impl<'a> Bits<'a> {
     /// After exactly `most_zeros` zeros and a one, `escaped` bits contain the number less one.
     /// Returns `None` if the code is invalid or fewer bits remain.
     #[inline(always)]
-    pub(super) fn golomb(&mut self, k: u32, most_zeros: u32, escaped: u32) -> Option<u32> {
+    pub(super) fn read_golomb(&mut self, k: u32, most_zeros: u32, escaped: u32) -> Option<u32> {
         if self.ready < 32 {
             *self = self.filled();
         }
@@ -126,7 +126,7 @@ impl<'a> Bits<'a> {
 
     /// Returns whether only padding remains to be read: the padding of the last byte, and one byte
     /// that encoders add after 0xff.
-    pub(super) fn are_read(&self) -> bool {
+    pub(super) fn has_only_padding(&self) -> bool {
         let ready = usize::try_from(self.ready).unwrap_or(usize::MAX);
         self.rest.len().times(8).plus(ready) < 16
     }

@@ -5,14 +5,14 @@ use crate::wire::Count;
 /// The coding parameters that a stream presets. A zero means that the value follows from the other
 /// parameters.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Preset {
+pub(super) struct PresetParameters {
     pub(super) thresholds: [u16; 3],
     pub(super) reset: u16,
 }
 
 /// The coding parameters of one scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Coding {
+pub(super) struct CodingParameters {
     /// The largest possible value of a sample (MAXVAL).
     pub(super) max_value: i32,
     /// The largest difference between a decoded sample and the original (NEAR).
@@ -29,10 +29,10 @@ pub(super) struct Coding {
     pub(super) limit: u32,
 }
 
-impl Coding {
+impl CodingParameters {
     /// Computes the parameters of a scan of samples of `bits` bits. Returns `None` if one is
     /// outside its range.
-    pub(super) fn new(bits: u32, near: u8, preset: &Preset) -> Option<Self> {
+    pub(super) fn new(bits: u32, near: u8, preset: &PresetParameters) -> Option<Self> {
         let max_value = 1_i32.wrapping_shl(bits).wrapping_sub(1);
         let given = |value: u16, usual: i32| match i32::from(value) {
             0 => usual,
@@ -59,7 +59,7 @@ impl Coding {
             .checked_div(step)?
             .wrapping_add(1);
         let value_bits = bits_below(max_value.wrapping_add(1)).max(2);
-        Some(Coding {
+        Some(CodingParameters {
             max_value,
             near,
             thresholds,
@@ -78,7 +78,7 @@ impl Coding {
 
     /// Quantizes a difference of neighbouring samples to one of nine levels, -4 to 4.
     #[inline(always)]
-    pub(super) fn level(&self, difference: i32) -> i32 {
+    pub(super) fn gradient_level(&self, difference: i32) -> i32 {
         let size = difference.wrapping_abs();
         let level = i32::from(size > self.near)
             .wrapping_add(i32::from(size >= self.thresholds[0]))

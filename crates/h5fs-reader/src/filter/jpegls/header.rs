@@ -1,7 +1,7 @@
 //! The markers of a stream and their segments (ITU-T T.87, Annex C, and ITU-T T.81, Annex B).
 
 use crate::error::{Error, Result};
-use crate::filter::jpegls::coding::Preset;
+use crate::filter::jpegls::coding::PresetParameters;
 use crate::wire::Count;
 
 const START: u8 = 0xd8;
@@ -65,30 +65,30 @@ pub(super) struct Scan {
     pub(super) components: Vec<usize>,
     pub(super) near: u8,
     pub(super) interleave: Interleave,
-    pub(super) preset: Preset,
+    pub(super) preset: PresetParameters,
     /// Number of lines between two resets of the decoder. 0 means that the decoder is never reset.
     pub(super) restart_lines: usize,
 }
 
 /// A reader of the markers of a stream, with the parameters from the markers that were read so far.
 #[derive(Debug)]
-pub(super) struct Header<'a> {
+pub(super) struct MarkerReader<'a> {
     rest: &'a [u8],
     frame: Option<Frame>,
-    preset: Preset,
+    preset: PresetParameters,
     restart_lines: usize,
 }
 
-impl<'a> Header<'a> {
+impl<'a> MarkerReader<'a> {
     /// Creates a reader of the markers in `stream`.
     ///
     /// # Errors
     /// Fails if `stream` does not begin with the start marker of an image.
     pub(super) fn new(stream: &'a [u8]) -> Result<Self> {
-        let mut header = Header {
+        let mut header = MarkerReader {
             rest: stream,
             frame: None,
-            preset: Preset::default(),
+            preset: PresetParameters::default(),
             restart_lines: 0,
         };
         match header.marker()? {
@@ -111,7 +111,7 @@ impl<'a> Header<'a> {
     /// # Errors
     /// Fails if the segments before the scan are damaged, or need a feature that is not
     /// implemented.
-    pub(super) fn scan(&mut self) -> Result<Option<Scan>> {
+    pub(super) fn read_scan(&mut self) -> Result<Option<Scan>> {
         loop {
             let marker = self.marker()?;
             match marker {
@@ -124,7 +124,8 @@ impl<'a> Header<'a> {
                 FRAME => self.frame = Some(frame(self.segment()?)?),
                 PRESET => self.preset = preset(self.segment()?, self.frame()?.bits)?,
                 RESTARTS => {
-                    let number = big_endian(self.segment()?).filter(|lines| *lines <= MOST_LINES);
+                    let number =
+                        big_endian(self.segment()?).filter(|lines| *lines <= MAX_RESTART_LINES);
                     self.restart_lines = number.ok_or_else(|| corrupt("damaged DRI"))?;
                 }
                 0xe8 => refuse_transform(self.segment()?)?,
@@ -174,7 +175,7 @@ impl<'a> Header<'a> {
     }
 
     /// Returns the entropy-coded bytes up to the next marker, and moves to that marker.
-    pub(super) fn entropy(&mut self) -> &'a [u8] {
+    pub(super) fn read_entropy_coded(&mut self) -> &'a [u8] {
         let is_marker = |pair: &[u8]| matches!(pair, [0xff, 0x80..=0xff]);
         let end = self.rest.windows(2).position(is_marker);
         let (bytes, rest) = self.rest.split_at(end.unwrap_or(self.rest.len()));
@@ -186,7 +187,7 @@ impl<'a> Header<'a> {
     ///
     /// # Errors
     /// Fails if that marker is missing.
-    pub(super) fn restart(&mut self, number: usize) -> Result<()> {
+    pub(super) fn skip_restart(&mut self, number: usize) -> Result<()> {
         match usize::from(self.marker()?) {
             marker if marker == usize::from(RESTART) | number & 7 => Ok(()),
             _ => Err(corrupt("no restart marker")),
@@ -221,7 +222,7 @@ impl<'a> Header<'a> {
 }
 
 /// The largest number of lines between two restart markers that is accepted.
-const MOST_LINES: usize = 0xffff;
+const MAX_RESTART_LINES: usize = 0xffff;
 
 fn frame(segment: &[u8]) -> Result<Frame> {
     let damaged = || corrupt("damaged SOF55");
@@ -263,7 +264,7 @@ fn frame(segment: &[u8]) -> Result<Frame> {
 /// Reads the preset coding parameters from an LSE segment. Rejects a maximum sample value that is
 /// not the largest number of `bits` bits. CharLS, the only known encoder, writes such a value and
 /// ignores it.
-fn preset(segment: &[u8], bits: u32) -> Result<Preset> {
+fn preset(segment: &[u8], bits: u32) -> Result<PresetParameters> {
     let [1, numbers @ ..] = segment else {
         return Err(match segment.first() {
             Some(2 | 3) => unsupported("mapping tables"),
@@ -279,7 +280,7 @@ fn preset(segment: &[u8], bits: u32) -> Result<Preset> {
                     "a maximum sample value that differs from the maximum of its bits",
                 ));
             }
-            Ok(Preset {
+            Ok(PresetParameters {
                 thresholds: [t1, t2, t3].map(u16::from_be_bytes),
                 reset: u16::from_be_bytes(reset),
             })

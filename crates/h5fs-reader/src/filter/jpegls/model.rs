@@ -3,15 +3,15 @@
 //! neighbours are equal, a run of equal samples is coded (ITU-T T.87, Annex A, and Annex B for
 //! several components).
 
-use crate::filter::jpegls::bits::Bits;
-use crate::filter::jpegls::coding::{Coding, signed};
+use crate::filter::jpegls::bits::ScanBits;
+use crate::filter::jpegls::coding::{CodingParameters, signed};
 use crate::wire::Count;
 
 /// Number of contexts of samples. Context 0 stands for run mode, so its statistics are not used.
-const CONTEXTS: usize = 365;
+const CONTEXT_COUNT: usize = 365;
 
 /// The base-2 logarithms of the lengths of run segments, by RUNindex (table J in ITU-T T.87).
-const RUNS: [u32; 32] = [
+const RUN_LENGTH_LOGS: [u32; 32] = [
     0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8, 9, 10, 11, 12, 13,
     14, 15,
 ];
@@ -21,7 +21,7 @@ pub(super) type SampleLine = Vec<i32>;
 
 /// The statistics of the prediction errors in one context of regular mode.
 #[derive(Debug, Clone, Copy)]
-struct Errors {
+struct ErrorStatistics {
     /// The sum of the absolute prediction errors.
     sizes: u32,
     /// The number of prediction errors.
@@ -32,7 +32,7 @@ struct Errors {
     correction: i32,
 }
 
-impl Errors {
+impl ErrorStatistics {
     /// Returns the number of low bits in the Golomb code of an error. `sizes` is the sum of the
     /// absolute errors, and `count` is the number of errors.
     #[inline(always)]
@@ -42,7 +42,7 @@ impl Errors {
     }
 
     #[inline(always)]
-    fn add(&mut self, error: i32, coding: &Coding) {
+    fn add(&mut self, error: i32, coding: &CodingParameters) {
         self.bias = self.bias.wrapping_add(error.wrapping_mul(coding.step()));
         self.sizes = self.sizes.wrapping_add(error.unsigned_abs());
         if self.count == coding.reset {
@@ -65,7 +65,7 @@ impl Errors {
 /// The statistics of the prediction errors in one run-interruption context (ITU-T T.87, A.7.2,
 /// RItype 0 or 1).
 #[derive(Debug, Clone, Copy)]
-struct EndErrors {
+struct RunInterruptionErrors {
     sizes: u32,
     count: u32,
     negative: u32,
@@ -74,41 +74,41 @@ struct EndErrors {
 /// The state of the decoder: the coding parameters of the scan and the statistics of earlier
 /// errors.
 #[derive(Debug)]
-pub(super) struct Model {
-    coding: Coding,
-    errors: [Errors; CONTEXTS],
+pub(super) struct ScanDecoder {
+    coding: CodingParameters,
+    errors: [ErrorStatistics; CONTEXT_COUNT],
     /// Statistics for the samples that interrupt a run, by RItype: 0 if the sample above differs
     /// from the run, otherwise 1.
-    end_errors: [EndErrors; 2],
+    run_interruption_errors: [RunInterruptionErrors; 2],
 }
 
-impl Model {
-    pub(super) fn new(coding: Coding) -> Self {
+impl ScanDecoder {
+    pub(super) fn new(coding: CodingParameters) -> Self {
         let sizes = coding.range.unsigned_abs().wrapping_add(32).wrapping_shr(6);
         let sizes = sizes.max(2);
-        let errors = Errors {
+        let errors = ErrorStatistics {
             sizes,
             count: 1,
             bias: 0,
             correction: 0,
         };
-        let end_errors = EndErrors {
+        let end_errors = RunInterruptionErrors {
             sizes,
             count: 1,
             negative: 0,
         };
-        Model {
+        ScanDecoder {
             coding,
-            errors: [errors; CONTEXTS],
-            end_errors: [end_errors; 2],
+            errors: [errors; CONTEXT_COUNT],
+            run_interruption_errors: [end_errors; 2],
         }
     }
 
     /// Decodes one line of one component. `above` is the line above, and `run` is the component's
-    /// index into [`RUNS`]. Returns `None` if the bits are damaged or too few.
-    pub(super) fn line(
+    /// index into [`RUN_LENGTH_LOGS`]. Returns `None` if the bits are damaged or too few.
+    pub(super) fn decode_line(
         &mut self,
-        bits: &mut Bits<'_>,
+        bits: &mut ScanBits<'_>,
         above: &[i32],
         line: &mut [i32],
         run: &mut usize,
@@ -123,7 +123,7 @@ impl Model {
     #[inline(always)]
     fn line_of<const NEAR: bool>(
         &mut self,
-        whole: &mut Bits<'_>,
+        whole: &mut ScanBits<'_>,
         above: &[i32],
         line: &mut [i32],
         run: &mut usize,
@@ -134,36 +134,37 @@ impl Model {
         let (mut corner, mut up) = (*above.first()?, *above.get(1)?);
         let mut left = up;
         *line.first_mut()? = left;
-        let mut before = self.coding.level(up.wrapping_sub(corner));
+        let mut before = self.coding.gradient_level(up.wrapping_sub(corner));
         let mut at = 1_usize;
         while at <= width {
             let ahead = *above.get(at.plus_one())?;
-            let behind = self.coding.level(ahead.wrapping_sub(up));
+            let behind = self.coding.gradient_level(ahead.wrapping_sub(up));
             let context = behind
                 .wrapping_mul(81)
                 .wrapping_add(before.wrapping_mul(9))
-                .wrapping_add(self.coding.level(corner.wrapping_sub(left)));
+                .wrapping_add(self.coding.gradient_level(corner.wrapping_sub(left)));
             if context != 0 {
-                left = self.sample::<NEAR>(&mut bits, context, predicted(left, up, corner))?;
+                left =
+                    self.decode_sample::<NEAR>(&mut bits, context, predicted(left, up, corner))?;
                 *line.get_mut(at)? = left;
                 (corner, up, before) = (up, ahead, behind);
                 at = at.plus_one();
                 continue;
             }
-            let length = run_length(&mut bits, width.plus_one().minus_or_zero(at), run)?;
+            let length = decode_run_length(&mut bits, width.plus_one().minus_or_zero(at), run)?;
             let end = at.plus(length);
             line.get_mut(at..end)?.fill(left);
             at = end;
             if at <= width {
                 let above = *above.get(at)?;
-                let sample = self.end_of_run(&mut bits, left, above, *run)?;
+                let sample = self.decode_run_interruption(&mut bits, left, above, *run)?;
                 *line.get_mut(at)? = sample;
                 *run = run.minus_or_zero(1);
                 left = sample;
                 at = at.plus_one();
             }
             (corner, up) = (*above.get(at.minus_or_zero(1))?, *above.get(at)?);
-            before = self.coding.level(up.wrapping_sub(corner));
+            before = self.coding.gradient_level(up.wrapping_sub(corner));
         }
         *line.last_mut()? = left;
         *whole = bits;
@@ -172,9 +173,9 @@ impl Model {
 
     /// Decodes one line of each of several components whose samples alternate. Returns `None` if
     /// the bits are damaged or too few.
-    pub(super) fn samples(
+    pub(super) fn decode_interleaved_line(
         &mut self,
-        bits: &mut Bits<'_>,
+        bits: &mut ScanBits<'_>,
         above: &[SampleLine],
         lines: &mut [SampleLine],
         run: &mut usize,
@@ -193,15 +194,15 @@ impl Model {
                 for ((line, above), context) in lines.iter_mut().zip(above).zip(contexts) {
                     let prediction = Neighbours::at(line, above, at)?.predicted();
                     *line.get_mut(at)? = if self.coding.near == 0 {
-                        self.sample::<false>(bits, context, prediction)?
+                        self.decode_sample::<false>(bits, context, prediction)?
                     } else {
-                        self.sample::<true>(bits, context, prediction)?
+                        self.decode_sample::<true>(bits, context, prediction)?
                     };
                 }
                 at = at.plus_one();
                 continue;
             }
-            let length = run_length(bits, width.plus_one().minus_or_zero(at), run)?;
+            let length = decode_run_length(bits, width.plus_one().minus_or_zero(at), run)?;
             let end = at.plus(length);
             for line in lines.iter_mut() {
                 let left = *line.get(at.minus_or_zero(1))?;
@@ -211,7 +212,8 @@ impl Model {
             if at <= width {
                 for (line, above) in lines.iter_mut().zip(above) {
                     let (left, above) = (*line.get(at.minus_or_zero(1))?, *above.get(at)?);
-                    *line.get_mut(at)? = self.end_toward(bits, left, above, *run)?;
+                    *line.get_mut(at)? =
+                        self.decode_interruption_from_above(bits, left, above, *run)?;
                 }
                 *run = run.minus_or_zero(1);
                 at = at.plus_one();
@@ -224,7 +226,7 @@ impl Model {
     }
 
     fn context(&self, near: Neighbours) -> i32 {
-        let level = |to: i32, from: i32| self.coding.level(to.wrapping_sub(from));
+        let level = |to: i32, from: i32| self.coding.gradient_level(to.wrapping_sub(from));
         level(near.ahead, near.up)
             .wrapping_mul(81)
             .wrapping_add(level(near.up, near.corner).wrapping_mul(9))
@@ -233,9 +235,9 @@ impl Model {
 
     /// Decodes a sample in regular mode, that is, outside a run (A.4 to A.6).
     #[inline(always)]
-    fn sample<const NEAR: bool>(
+    fn decode_sample<const NEAR: bool>(
         &mut self,
-        bits: &mut Bits<'_>,
+        bits: &mut ScanBits<'_>,
         context: i32,
         prediction: i32,
     ) -> Option<i32> {
@@ -247,10 +249,10 @@ impl Model {
             .wrapping_add(signed(errors.correction, sign))
             .max(0)
             .min(coding.max_value);
-        let low_bits = Errors::low_bits(errors.sizes, errors.count);
+        let low_bits = ErrorStatistics::low_bits(errors.sizes, errors.count);
         let most_zeros = coding.limit.wrapping_sub(coding.error_bits).wrapping_sub(1);
         let code = bits
-            .golomb(low_bits, most_zeros, coding.error_bits)?
+            .read_golomb(low_bits, most_zeros, coding.error_bits)?
             .cast_signed();
         if !(0..=coding.range).contains(&code) {
             return None;
@@ -269,31 +271,31 @@ impl Model {
     }
 
     /// Decodes the sample that interrupts a run (A.7.2), in a scan whose samples do not alternate.
-    fn end_of_run(
+    fn decode_run_interruption(
         &mut self,
-        bits: &mut Bits<'_>,
+        bits: &mut ScanBits<'_>,
         left: i32,
         above: i32,
         run: usize,
     ) -> Option<i32> {
         if left.wrapping_sub(above).wrapping_abs() > self.coding.near {
-            return self.end_toward(bits, left, above, run);
+            return self.decode_interruption_from_above(bits, left, above, run);
         }
-        let error = self.end_error(bits, 1, run)?;
+        let error = self.decode_interruption_error(bits, 1, run)?;
         Some(reconstructed::<true>(&self.coding, left, error))
     }
 
     /// Decodes the sample that interrupts a run if the sample above differs from the run (RItype
     /// 0). The sample above is the prediction. The sign of the error is inverted if the run's value
     /// is larger than the sample above.
-    fn end_toward(
+    fn decode_interruption_from_above(
         &mut self,
-        bits: &mut Bits<'_>,
+        bits: &mut ScanBits<'_>,
         left: i32,
         above: i32,
         run: usize,
     ) -> Option<i32> {
-        let error = self.end_error(bits, 0, run)?;
+        let error = self.decode_interruption_error(bits, 0, run)?;
         let sign = above.wrapping_sub(left).wrapping_shr(31);
         Some(reconstructed::<true>(
             &self.coding,
@@ -302,17 +304,24 @@ impl Model {
         ))
     }
 
-    fn end_error(&mut self, bits: &mut Bits<'_>, kind: u32, run: usize) -> Option<i32> {
+    fn decode_interruption_error(
+        &mut self,
+        bits: &mut ScanBits<'_>,
+        kind: u32,
+        run: usize,
+    ) -> Option<i32> {
         let coding = &self.coding;
-        let errors = self.end_errors.get_mut(usize::try_from(kind).ok()?)?;
+        let errors = self
+            .run_interruption_errors
+            .get_mut(usize::try_from(kind).ok()?)?;
         let more = errors.count.wrapping_shr(1).wrapping_mul(kind);
-        let low_bits = Errors::low_bits(errors.sizes.wrapping_add(more), errors.count);
-        let run_bits = RUNS.get(run)?.wrapping_add(1);
+        let low_bits = ErrorStatistics::low_bits(errors.sizes.wrapping_add(more), errors.count);
+        let run_bits = RUN_LENGTH_LOGS.get(run)?.wrapping_add(1);
         let most_zeros = coding
             .limit
             .wrapping_sub(run_bits)
             .checked_sub(coding.error_bits.wrapping_add(1))?;
-        let code = bits.golomb(low_bits, most_zeros, coding.error_bits)?;
+        let code = bits.read_golomb(low_bits, most_zeros, coding.error_bits)?;
         if code > coding.range.unsigned_abs() {
             return None;
         }
@@ -372,7 +381,7 @@ fn predicted(left: i32, up: i32, corner: i32) -> i32 {
 
 /// Returns the sample for a prediction and an error of `error` steps (A.4.4, A.4.5).
 #[inline(always)]
-fn reconstructed<const NEAR: bool>(coding: &Coding, prediction: i32, error: i32) -> i32 {
+fn reconstructed<const NEAR: bool>(coding: &CodingParameters, prediction: i32, error: i32) -> i32 {
     if !NEAR {
         let sample = prediction.wrapping_add(error);
         return if sample < 0 {
@@ -393,12 +402,12 @@ fn reconstructed<const NEAR: bool>(coding: &Coding, prediction: i32, error: i32)
     sample.max(0).min(coding.max_value)
 }
 
-/// Decodes the length of a run of at most `room` samples, and adapts the index `run` into [`RUNS`]
-/// (A.7.1).
-fn run_length(bits: &mut Bits<'_>, room: usize, run: &mut usize) -> Option<usize> {
+/// Decodes the length of a run of at most `room` samples, and adapts the index `run` into
+/// [`RUN_LENGTH_LOGS`] (A.7.1).
+fn decode_run_length(bits: &mut ScanBits<'_>, room: usize, run: &mut usize) -> Option<usize> {
     let mut length = 0_usize;
     while length < room {
-        let log = *RUNS.get(*run)?;
+        let log = *RUN_LENGTH_LOGS.get(*run)?;
         if bits.read(1)? == 0 {
             let more = usize::try_from(bits.read(log)?).ok()?;
             return Some(length.plus(more)).filter(|length| *length < room);

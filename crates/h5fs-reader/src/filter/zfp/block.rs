@@ -31,7 +31,7 @@ impl Mode {
 
     /// Decodes a mode of twelve bits: fixed rate, fixed precision, reversible, or fixed accuracy.
     /// Returns `None` if the mode is out of range.
-    pub(super) fn short(mode: u64) -> Option<Self> {
+    pub(super) fn from_short_mode(mode: u64) -> Option<Self> {
         let all = Mode {
             min_bits: 1,
             max_bits: Self::MAX_BITS,
@@ -63,7 +63,7 @@ impl Mode {
 
     /// Decodes a mode from the 52 bits that follow twelve ones, which state each bound separately.
     /// Returns `None` if the bounds are invalid.
-    pub(super) fn long(mode: u64) -> Option<Self> {
+    pub(super) fn from_long_mode(mode: u64) -> Option<Self> {
         let field = |place: u32, width: u32| {
             let mask = 1_u64.wrapping_shl(width).wrapping_sub(1);
             i32::try_from(mode.wrapping_shr(place) & mask).ok()
@@ -83,7 +83,7 @@ impl Mode {
 }
 
 /// The integers of a block: its elements, or the mantissas of floats of the same size.
-pub(super) trait Int: Copy + Default {
+pub(super) trait BlockInteger: Copy + Default {
     const BYTES: usize;
     const BITS: u32;
     /// Number of bits that code the number of bit planes in reversible mode.
@@ -108,7 +108,7 @@ pub(super) trait Int: Copy + Default {
 
 macro_rules! int {
     ($int:ident, $uint:ident, $float:ident, $planes:literal, $exponent:literal) => {
-        impl Int for $int {
+        impl BlockInteger for $int {
             const BYTES: usize = size_of::<$int>();
             const BITS: u32 = $int::BITS;
             const PLANES_BITS: u32 = $planes;
@@ -185,7 +185,7 @@ pub(super) struct BlockDecoder<I> {
     block: Vec<I>,
 }
 
-impl<I: Int> BlockDecoder<I> {
+impl<I: BlockInteger> BlockDecoder<I> {
     /// Creates a decoder for arrays of `rank` dimensions, 1 to 4.
     pub(super) fn new(rank: usize, mode: Mode) -> Self {
         let order = order::block_order(rank);
@@ -280,12 +280,12 @@ impl<I: Int> BlockDecoder<I> {
             *self.block.get_mut(usize::from(place))? = I::from_negabinary(digits);
         }
         let undo = if self.mode.is_reversible() {
-            add_up
+            undo_differences
         } else {
             undo_transform
         };
         for dimension in (0..self.rank).rev() {
-            along(&mut self.block, dimension, undo);
+            for_each_quad(&mut self.block, dimension, undo);
         }
         Some(())
     }
@@ -345,7 +345,7 @@ fn read_planes(
 type Quad<'a, I> = [&'a mut I; 4];
 
 /// Calls `undo` with each group of four numbers that are adjacent in `dimension`.
-fn along<I: Int>(block: &mut [I], dimension: u32, undo: fn(Quad<'_, I>)) {
+fn for_each_quad<I: BlockInteger>(block: &mut [I], dimension: u32, undo: fn(Quad<'_, I>)) {
     let step = 1_usize.wrapping_shl(dimension.wrapping_mul(2));
     for part in block.chunks_exact_mut(step.wrapping_mul(4)) {
         let mut quarters = part.chunks_exact_mut(step);
@@ -357,7 +357,7 @@ fn along<I: Int>(block: &mut [I], dimension: u32, undo: fn(Quad<'_, I>)) {
 }
 
 /// Reverses ZFP's transform, which is close to a cosine transform.
-fn undo_transform<I: Int>([x, y, z, w]: Quad<'_, I>) {
+fn undo_transform<I: BlockInteger>([x, y, z, w]: Quad<'_, I>) {
     // The sum, and twice the other number less the sum.
     let turn = |one: I, other: I| {
         let sum = one.add(other);
@@ -372,7 +372,7 @@ fn undo_transform<I: Int>([x, y, z, w]: Quad<'_, I>) {
 }
 
 /// Reverses the transform of reversible mode: third-order differences.
-fn add_up<I: Int>([x, y, z, w]: Quad<'_, I>) {
+fn undo_differences<I: BlockInteger>([x, y, z, w]: Quad<'_, I>) {
     *w = w.add(*z);
     *z = z.add(*y);
     *w = w.add(*z);

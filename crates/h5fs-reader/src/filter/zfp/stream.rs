@@ -1,6 +1,6 @@
 //! ZFP's stream of bits: the lowest bit of each byte first, numbers from their lowest bit up.
 
-use crate::filter::bits::{AT_HAND, load};
+use crate::filter::bits::{MIN_READY_BITS, next_word};
 
 /// A reader of bits, which starts at the first bit of a byte slice.
 #[derive(Debug)]
@@ -22,11 +22,11 @@ impl<'a> BitStream<'a> {
         }
     }
 
-    /// Fills the window with at least `AT_HAND` bits, unless the input ends.
+    /// Fills the window with at least `MIN_READY_BITS` bits, unless the input ends.
     #[inline]
     fn refill(&mut self) {
         let filled = self.ready;
-        let next = load(&mut self.rest, &mut self.ready);
+        let next = next_word(&mut self.rest, &mut self.ready);
         self.window |= u64::from_le_bytes(next).wrapping_shl(filled);
     }
 
@@ -35,7 +35,7 @@ impl<'a> BitStream<'a> {
     pub(super) fn read(&mut self, width: u32) -> Option<u64> {
         if self.ready < width {
             self.refill();
-            if self.ready < width || width > AT_HAND {
+            if self.ready < width || width > MIN_READY_BITS {
                 return None;
             }
         }
@@ -56,7 +56,7 @@ impl<'a> BitStream<'a> {
     pub(super) fn skip(&mut self, count: u32) -> Option<()> {
         let mut left = count;
         while left > 0 {
-            let step = left.min(AT_HAND);
+            let step = left.min(MIN_READY_BITS);
             self.read(step)?;
             left = left.wrapping_sub(step);
         }

@@ -16,7 +16,7 @@ pub(super) const CHECKSUM: usize = 4;
 /// The address of a node and its numbers of records. They are stored in the parent or the header,
 /// not in the node itself.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Child {
+pub(super) struct ChildPointer {
     pub(super) at: Address,
     /// Number of records in the node.
     pub(super) used: u64,
@@ -35,9 +35,9 @@ pub(super) struct Levels {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct LevelLimits {
     /// Maximum number of records in one node.
-    most: u64,
+    max_records: u64,
     /// Maximum number of records in one node and all nodes below it.
-    most_total: u64,
+    max_total_records: u64,
 }
 
 impl Levels {
@@ -78,11 +78,14 @@ impl Levels {
             let Some(most) = most.filter(|&most| most > 0 && record_size > 0) else {
                 return Ok(None);
             };
-            let below = levels.levels.last().map_or(0, |level| level.most_total);
+            let below = levels
+                .levels
+                .last()
+                .map_or(0, |level| level.max_total_records);
             let most_total = most.plus_one().times(below);
             levels.levels.push(LevelLimits {
-                most,
-                most_total: most_total.plus(most),
+                max_records: most,
+                max_total_records: most_total.plus(most),
             });
         }
         Ok(Some(levels))
@@ -95,7 +98,9 @@ impl Levels {
     /// Returns the number of bytes of the field "Number of Records for Child Node". All levels use
     /// the width of a leaf's count.
     pub(super) fn used_width(&self) -> usize {
-        self.levels.first().map_or(1, |leaf| bytes_for(leaf.most))
+        self.levels
+            .first()
+            .map_or(1, |leaf| count_width(leaf.max_records))
     }
 
     /// Returns the number of bytes of the field "Total Number of Records for Child Node" in a node
@@ -105,7 +110,7 @@ impl Levels {
             0 | 1 => 0,
             _ => {
                 let below = self.levels.get(level.minus_or_zero(1));
-                below.map_or(8, |below| bytes_for(below.most_total))
+                below.map_or(8, |below| count_width(below.max_total_records))
             }
         }
     }
@@ -120,11 +125,16 @@ impl Levels {
     /// Fails with `Corrupt` if the numbers of records of `child`, a node of `level`, are
     /// impossible. `cursor`, which is after these numbers in the parent, gives the location of the
     /// error.
-    pub(super) fn check(&self, child: Child, level: usize, cursor: &Cursor<'_>) -> Result<()> {
+    pub(super) fn check_counts(
+        &self,
+        child: ChildPointer,
+        level: usize,
+        cursor: &Cursor<'_>,
+    ) -> Result<()> {
         let Some(limit) = self.levels.get(level) else {
             return Err(cursor.corrupt("has no such level"));
         };
-        if child.used > limit.most || child.total > limit.most_total {
+        if child.used > limit.max_records || child.total > limit.max_total_records {
             return Err(cursor.corrupt("more records than a node can hold"));
         }
         let below = child.total.checked_sub(child.used);
@@ -137,7 +147,7 @@ impl Levels {
 }
 
 /// Returns the number of bytes that the format reserves for a number from 0 to `most`.
-fn bytes_for(most: u64) -> usize {
+fn count_width(most: u64) -> usize {
     let bits = u64::BITS.minus_or_zero(most.leading_zeros());
     usize::try_from(bits.div_ceil(8)).unwrap_or(8).max(1)
 }

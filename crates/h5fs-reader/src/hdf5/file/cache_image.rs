@@ -54,7 +54,8 @@ pub(crate) fn overlay(
 }
 
 fn read_image(metadata: &Metadata, at: Address, length: u64) -> Result<Vec<Patch>> {
-    let block = metadata.block(at, length, WHAT, |block| verify_checksum(block, at, WHAT))?;
+    let block =
+        metadata.verified_block(at, length, WHAT, |block| verify_checksum(block, at, WHAT))?;
     let mut cursor = Cursor::new(&block, at, WHAT);
     cursor.expect_signature(b"MDCI")?;
     cursor.read_version(0..=0)?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::hdf5::file::cache_image::ImageStructureCounter;
 use crate::hdf5::file::metadata::{BlockCache, BlockRange, TimedBlock};
-use crate::hdf5::file::other_files::SourceFile;
+use crate::hdf5::file::other_files::VirtualSourceFile;
 use crate::hdf5::heap::global::ObjectDirectory;
 use crate::hdf5::object::Object;
 use crate::limits;
@@ -27,12 +27,12 @@ pub(crate) struct Caches {
     blocks: Arc<SharedLru<BlockRange, TimedBlock>>,
     objects: Arc<SharedLru<NodeId, Arc<Object>>>,
     heaps: Arc<SharedLru<u64, Arc<ObjectDirectory>>>,
-    other_files: Arc<SharedLru<Vec<u8>, Arc<dyn SourceFile>>>,
+    other_files: Arc<SharedLru<Vec<u8>, Arc<dyn VirtualSourceFile>>>,
     /// The counter of the structures in the metadata cache images of all open files.
     pub(crate) image_structures: ImageStructureCounter,
     /// The lock that admits one thread of the mount at a time to describe an object that takes much
     /// memory.
-    pub(crate) turns: Arc<FairLock>,
+    pub(crate) description_lock: Arc<FairLock>,
 }
 
 impl Default for Caches {
@@ -43,7 +43,7 @@ impl Default for Caches {
             heaps: SharedLru::new(GLOBAL_HEAP_CACHE),
             other_files: SharedLru::new(limits::VIRTUAL_SOURCES),
             image_structures: ImageStructureCounter::default(),
-            turns: Arc::default(),
+            description_lock: Arc::default(),
         }
     }
 }
@@ -61,13 +61,13 @@ impl Caches {
 
     /// Creates a new file's share of the cache of directories of global heap collections. The key
     /// is the absolute offset of the collection.
-    pub(crate) fn heaps(&self) -> FileLru<u64, Arc<ObjectDirectory>> {
+    pub(crate) fn heap_directories(&self) -> FileLru<u64, Arc<ObjectDirectory>> {
         FileLru::new(&self.heaps)
     }
 
     /// Creates a new file's share of the cache of open files that it references. The key is the
     /// normalized path.
-    pub(crate) fn other_files(&self) -> FileLru<Vec<u8>, Arc<dyn SourceFile>> {
+    pub(crate) fn other_files(&self) -> FileLru<Vec<u8>, Arc<dyn VirtualSourceFile>> {
         FileLru::new(&self.other_files)
     }
 }

@@ -44,11 +44,11 @@ pub(crate) fn open_block(
     neighbours: &Neighbours,
 ) -> Result<AssembledFile> {
     const WHAT: &str = "driver information block";
-    let prefix = metadata.unchecked_block(at, 16, WHAT)?;
+    let prefix = metadata.unverified_block(at, 16, WHAT)?;
     let mut cursor = Cursor::new(&prefix, at, WHAT);
     cursor.skip(1 + 3)?; // version, reserved
     let length = u64::from(cursor.u32()?).plus(16);
-    let block = metadata.unchecked_block(at, length, WHAT)?;
+    let block = metadata.unverified_block(at, length, WHAT)?;
     let mut cursor = Cursor::new(&block, at, WHAT);
     cursor.skip(8)?;
     let driver = cursor.read_array()?;
@@ -98,7 +98,7 @@ fn open_family(
     if member_size == 0 {
         return Err(information.corrupt("members of 0 bytes"));
     }
-    let members = family_members(first, member_size, neighbours, is_wanted)?;
+    let members = open_family_members(first, member_size, neighbours, is_wanted)?;
     let members = members
         .ok_or_else(|| information.corrupt("the file's name has no number 0: open member 0"))?;
     Ok(Arc::new(Concatenation::new(members)?))
@@ -117,7 +117,7 @@ pub(crate) fn open_unmarked_family(
     neighbours: &Neighbours,
     is_wanted: &IsWanted<'_>,
 ) -> Result<Option<SharedSource>> {
-    match family_members(first, first.length(), neighbours, is_wanted)? {
+    match open_family_members(first, first.length(), neighbours, is_wanted)? {
         Some(members) if form_one_file(&members, end_of_file) => {
             Ok(Some(Arc::new(Concatenation::new(members)?)))
         }
@@ -149,15 +149,15 @@ fn form_one_file(members: &[MemberFile], end_of_file: u64) -> bool {
 /// Returns all members of a family, or `None` if no name of the first member contains a number 0. A
 /// file that was opened by a symbolic link has two names. Of them, the name for which another
 /// member exists is used.
-fn family_members(
+fn open_family_members(
     first: &SharedSource,
     member_size: u64,
     neighbours: &Neighbours,
     is_wanted: &IsWanted<'_>,
 ) -> Result<Option<Vec<MemberFile>>> {
     let mut members = None;
-    for name in neighbours.own_names().filter_map(family_name) {
-        let found = members_called(name, first, member_size, neighbours, is_wanted)?;
+    for name in neighbours.own_names().filter_map(split_family_name) {
+        let found = open_members_called(name, first, member_size, neighbours, is_wanted)?;
         if found.len() > 1 {
             return Ok(Some(found));
         }
@@ -166,7 +166,7 @@ fn family_members(
     Ok(members)
 }
 
-fn members_called(
+fn open_members_called(
     (before, digits, after): FamilyName<'_>,
     first: &SharedSource,
     member_size: u64,
@@ -193,7 +193,7 @@ type FamilyName<'a> = (&'a [u8], usize, &'a [u8]);
 
 /// Returns the parts of `name` around its last number that consists only of zeros, or `None` if
 /// there is no such number.
-fn family_name(name: &[u8]) -> Option<FamilyName<'_>> {
+fn split_family_name(name: &[u8]) -> Option<FamilyName<'_>> {
     let is_zeros = |run: &[u8]| run.iter().all(|&byte| byte == b'0');
     let mut end = name.len();
     while let Some(last) = name.get(..end)?.iter().rposition(u8::is_ascii_digit) {
@@ -241,7 +241,7 @@ fn open_multi(
         .collect::<Result<Vec<_>>>()?;
     let mut problem = "the file's name does not match the names of its members".to_owned();
     let names = neighbours.own_names();
-    for stem in names.filter_map(|name| multi_stem(name, &templates)) {
+    for stem in names.filter_map(|name| match_template(name, &templates)) {
         let mut members: Vec<MemberFile> = Vec::new();
         for (start, template) in starts.iter().zip(&templates) {
             let name = replace_stem(template, stem);
@@ -304,7 +304,7 @@ fn header_member(map: [u8; USAGES]) -> u8 {
 
 /// Returns the text that replaces `%s` in the members' names, if `name` matches one of the
 /// `templates`.
-fn multi_stem<'a>(name: &'a [u8], templates: &[&[u8]]) -> Option<&'a [u8]> {
+fn match_template<'a>(name: &'a [u8], templates: &[&[u8]]) -> Option<&'a [u8]> {
     templates.iter().find_map(|template| {
         let (before, after) = split_template(template)?;
         name.strip_prefix(before)?.strip_suffix(after)
@@ -330,18 +330,21 @@ mod tests {
 
     #[test]
     fn the_number_in_a_family_name_is_found() {
-        assert_eq!(family_name(b"f00000.h5"), Some((&b"f"[..], 5, &b".h5"[..])));
         assert_eq!(
-            family_name(b"run7_0.h5"),
+            split_family_name(b"f00000.h5"),
+            Some((&b"f"[..], 5, &b".h5"[..]))
+        );
+        assert_eq!(
+            split_family_name(b"run7_0.h5"),
             Some((&b"run7_"[..], 1, &b".h5"[..]))
         );
-        assert_eq!(family_name(b"run10.h5"), None);
+        assert_eq!(split_family_name(b"run10.h5"), None);
     }
 
     #[test]
     fn the_stem_of_a_multi_name_is_found() {
         let templates: [&[u8]; 2] = [b"%s-s.h5", b"%s-r.h5"];
-        assert_eq!(multi_stem(b"x-s.h5", &templates), Some(&b"x"[..]));
+        assert_eq!(match_template(b"x-s.h5", &templates), Some(&b"x"[..]));
         assert_eq!(replace_stem(templates[1], b"x"), b"x-r.h5");
     }
 

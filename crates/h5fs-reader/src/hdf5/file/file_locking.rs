@@ -43,7 +43,7 @@ impl LockingPolicy {
                  reads the file anyway"
             ))),
             Ok(WriteLock::Unsupported(_)) if self == LockingPolicy::WherePossible => Ok(()),
-            Ok(WriteLock::Unsupported(error)) | Err(error) => Err(Error::io(
+            Ok(WriteLock::Unsupported(error)) | Err(error) => Err(Error::from_io(
                 &error,
                 format!("locking the file ({VARIABLE}=FALSE disables locking)"),
             )),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::error::{Error, Result};
-use crate::hdf5::file::number_form::{Address, NumberForm, Width};
+use crate::hdf5::file::number_form::{Address, NumberEncoding, Width};
 use crate::limits;
 use crate::memory::effort::RequestBudget;
 use crate::memory::shared_lru::FileLru;
@@ -32,10 +32,10 @@ pub(crate) type BlockCache = FileLru<BlockRange, TimedBlock>;
 #[derive(Debug)]
 pub(crate) struct Metadata {
     source: SharedSource,
-    form: NumberForm,
+    form: NumberEncoding,
     cache: Arc<BlockCache>,
     /// Cached blocks that were read before this time are not used.
-    since: Option<Instant>,
+    oldest_usable_read: Option<Instant>,
     /// The budget of the request that reads are charged to.
     effort: RequestBudget,
 }
@@ -43,18 +43,18 @@ pub(crate) struct Metadata {
 impl Metadata {
     /// Creates the metadata of a file whose addresses and lengths have the superblock's `form`.
     /// Blocks are cached in `cache`.
-    pub(crate) fn new(source: SharedSource, form: NumberForm, cache: BlockCache) -> Self {
+    pub(crate) fn new(source: SharedSource, form: NumberEncoding, cache: BlockCache) -> Self {
         Metadata {
             source,
             form,
             cache: Arc::new(cache),
-            since: None,
+            oldest_usable_read: None,
             effort: RequestBudget::default(),
         }
     }
 
     /// Drops all blocks of this file from the cache.
-    pub(crate) fn forget(&self) {
+    pub(crate) fn clear_cache(&self) {
         self.cache.clear();
     }
 
@@ -69,7 +69,7 @@ impl Metadata {
 
     /// Returns a view of the same metadata for one request, whose reads are charged to `effort`.
     pub(crate) fn with_effort(&self, effort: &RequestBudget) -> Arc<Self> {
-        self.copy(self.since, effort.clone())
+        self.copy(self.oldest_usable_read, effort.clone())
     }
 
     fn copy(&self, since: Option<Instant>, effort: RequestBudget) -> Arc<Self> {
@@ -77,7 +77,7 @@ impl Metadata {
             source: Arc::clone(&self.source),
             form: self.form,
             cache: Arc::clone(&self.cache),
-            since,
+            oldest_usable_read: since,
             effort,
         })
     }
@@ -146,7 +146,7 @@ impl Metadata {
     /// `Limit` for more than [`limits::METADATA_BLOCK`] bytes, `BudgetExceeded` if the request's
     /// budget is exhausted, `Corrupt` if the block extends past the end of the file, or the error
     /// of `verify`.
-    pub(crate) fn block(
+    pub(crate) fn verified_block(
         &self,
         at: Address,
         length: u64,
@@ -173,7 +173,7 @@ impl Metadata {
         mut make: impl FnMut() -> Result<B>,
     ) -> Result<Arc<[u8]>> {
         if let Some((block, read)) = self.cache.get((at, length))
-            && self.since.is_none_or(|since| read >= since)
+            && self.oldest_usable_read.is_none_or(|since| read >= since)
         {
             return Ok(block);
         }
@@ -187,9 +187,9 @@ impl Metadata {
         Ok(block)
     }
 
-    /// Returns a block like [`block`](Self::block), for a structure without a checksum. The
-    /// request's budget is not charged.
-    pub(crate) fn unchecked_block(
+    /// Returns a block like [`verified_block`](Self::verified_block), for a structure without a
+    /// checksum. The request's budget is not charged.
+    pub(crate) fn unverified_block(
         &self,
         at: Address,
         length: u64,
@@ -355,7 +355,7 @@ mod tests {
     }
 
     fn byte(metadata: &Metadata) -> u8 {
-        metadata.unchecked_block(at(0), 1, "byte").unwrap()[0]
+        metadata.unverified_block(at(0), 1, "byte").unwrap()[0]
     }
 
     #[test]
@@ -374,7 +374,7 @@ mod tests {
             [first] if *first >= 3 => Ok(()),
             _ => Err(Error::corrupt("byte: wrong checksum", None)),
         };
-        let read = |metadata: &Metadata| metadata.block(at(0), 1, "byte", whole);
+        let read = |metadata: &Metadata| metadata.verified_block(at(0), 1, "byte", whole);
         assert_eq!(*read(&metadata(true)).unwrap(), [3]);
         assert!(read(&metadata(false)).is_err());
     }

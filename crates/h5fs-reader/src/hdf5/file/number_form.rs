@@ -70,7 +70,7 @@ impl From<Address> for Option<u64> {
 
 /// The encoding of a file's addresses and lengths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct NumberForm {
+pub(crate) struct NumberEncoding {
     /// The absolute offset of address 0, which is the length of the user block.
     pub(crate) base: u64,
     /// Number of bytes of an address.
@@ -86,7 +86,7 @@ pub(crate) struct NumberForm {
 /// node numbers. The views support node numbers below 2^45.
 pub(crate) const MOVED_HEADER_RANGE: Range<u64> = 1 << 44..1 << 45;
 
-impl NumberForm {
+impl NumberEncoding {
     /// Reads the two widths of a file whose address 0 is at the absolute offset `base`.
     ///
     /// # Errors
@@ -96,7 +96,7 @@ impl NumberForm {
         let width = |bytes| {
             Width::new(bytes).ok_or_else(|| cursor.corrupt(&format!("numbers of {bytes} bytes")))
         };
-        Ok(NumberForm {
+        Ok(NumberEncoding {
             base,
             size_of_offsets: width(offsets)?,
             size_of_lengths: width(lengths)?,
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn addresses_are_absolute_undefined_or_past_all_files() {
-        let form = NumberForm::read(&mut Cursor::new(&[8, 4], 0, "test"), 512).unwrap();
+        let form = NumberEncoding::read(&mut Cursor::new(&[8, 4], 0, "test"), 512).unwrap();
         let address = |bytes: u64| form.address(&mut Cursor::new(&bytes.to_le_bytes(), 0, "test"));
         assert_eq!(address(96), Ok(Some(Address(608))));
         assert_eq!(address(u64::MAX), Ok(None));
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn far_object_headers_stand_below_the_end_of_node_numbers() {
-        let far = NumberForm {
+        let far = NumberEncoding {
             original_header_start: Some(5 << 61),
             ..testing::form(8)
         };

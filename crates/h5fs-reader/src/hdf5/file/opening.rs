@@ -21,7 +21,7 @@ pub(crate) struct OpeningBudget {
     /// The lock that admits one thread of the mount at a time to take much memory. The thread that
     /// holds the lock never waits for resources of threads that wait for the lock.
     turns: Arc<FairLock>,
-    under_way: Option<Arc<OutermostOpening>>,
+    outermost_opening: Option<Arc<OutermostOpening>>,
 }
 
 /// The common state of the outermost description or source and all nested ones.
@@ -37,12 +37,12 @@ struct OutermostOpening {
 impl OpeningBudget {
     /// Returns the full budget, which applies while no virtual dataset is being described. All
     /// files of a mount share the lock `turns`.
-    pub(crate) fn unlimited(turns: &Arc<FairLock>) -> Self {
+    pub(crate) fn full_budget(turns: &Arc<FairLock>) -> Self {
         OpeningBudget {
             levels: limits::VIRTUAL_DEPTH,
             bytes: limits::VIRTUAL_BYTES,
             turns: Arc::clone(turns),
-            under_way: None,
+            outermost_opening: None,
         }
     }
 
@@ -55,7 +55,7 @@ impl OpeningBudget {
             })
         };
         OpeningBudget {
-            under_way: Some(self.under_way.clone().unwrap_or_else(outermost)),
+            outermost_opening: Some(self.outermost_opening.clone().unwrap_or_else(outermost)),
             ..self.clone()
         }
     }
@@ -83,7 +83,7 @@ impl OpeningBudget {
     /// # Errors
     /// `Limit` if the description and the outer ones together take more than
     /// [`limits::VIRTUAL_BYTES`].
-    pub(crate) fn charge(&mut self, bytes: u64) -> Result<()> {
+    pub(crate) fn charge_memory(&mut self, bytes: u64) -> Result<()> {
         let Some(bytes) = self.bytes.checked_sub(bytes) else {
             self.exhaust();
             let what = "bytes of the parts of a virtual dataset";
@@ -98,7 +98,7 @@ impl OpeningBudget {
     /// [`limits::VIRTUAL_TURN`] bytes. Other threads then wait until the outermost description is
     /// complete.
     pub(crate) fn await_turn(&self, bytes: u64) {
-        if let Some(under_way) = &self.under_way
+        if let Some(under_way) = &self.outermost_opening
             && bytes > limits::VIRTUAL_TURN
         {
             let mut turn = lock(&under_way.turn);
@@ -113,7 +113,7 @@ impl OpeningBudget {
     /// `Limit` if more than [`limits::VIRTUAL_WORK`] bytes were parsed for one virtual dataset. The
     /// last object may not be the cause.
     pub(crate) fn charge_work(&self, bytes: u64) -> Result<()> {
-        let Some(under_way) = &self.under_way else {
+        let Some(under_way) = &self.outermost_opening else {
             return Ok(());
         };
         let large = if bytes < limits::VIRTUAL_SMALL {
@@ -133,7 +133,7 @@ impl OpeningBudget {
     /// Exhausts the work budget, so that all current descriptions fail. Otherwise, a nested
     /// description would be cached with an error that it would not have on its own.
     fn exhaust(&self) {
-        if let Some(under_way) = &self.under_way {
+        if let Some(under_way) = &self.outermost_opening {
             under_way.work.store(0, Ordering::Relaxed);
         }
     }
@@ -145,16 +145,20 @@ mod tests {
 
     #[test]
     fn what_is_opened_for_another_has_what_is_left() {
-        let none = OpeningBudget::unlimited(&Arc::default());
+        let none = OpeningBudget::full_budget(&Arc::default());
         none.charge_work(2 * limits::VIRTUAL_WORK)
             .expect("nothing is under way");
         let mut outermost = none.nested_description();
-        outermost.charge(limits::VIRTUAL_BYTES - 10).unwrap();
-        outermost.nested_source().unwrap().charge(10).unwrap();
+        outermost.charge_memory(limits::VIRTUAL_BYTES - 10).unwrap();
         outermost
             .nested_source()
             .unwrap()
-            .charge(10)
+            .charge_memory(10)
+            .unwrap();
+        outermost
+            .nested_source()
+            .unwrap()
+            .charge_memory(10)
             .expect("they are free again");
         outermost
             .nested_source()
@@ -182,7 +186,7 @@ mod tests {
         let is_taken =
             || turns.with_guarded(|(), works| works.admitted_weights(0).next().is_some());
         let [first, second] =
-            [(); 2].map(|()| OpeningBudget::unlimited(&turns).nested_description());
+            [(); 2].map(|()| OpeningBudget::full_budget(&turns).nested_description());
         first.await_turn(limits::VIRTUAL_TURN);
         assert!(!is_taken(), "that is not much");
         first.await_turn(limits::VIRTUAL_TURN + 1);

@@ -20,7 +20,7 @@ use crate::source::neighbours::Neighbours;
 use crate::wire::{Count, to_u64};
 
 /// A file that contains source datasets of virtual datasets.
-pub(crate) trait SourceFile: Container {
+pub(crate) trait VirtualSourceFile: Container {
     /// Returns a view of the file for a request whose metadata reads are charged to `effort`.
     /// `opening` is the budget for the virtual datasets that the request describes.
     fn container_for_request(
@@ -31,7 +31,7 @@ pub(crate) trait SourceFile: Container {
 }
 
 /// An opener for files that another file references.
-pub(crate) trait DataFileOpener: fmt::Debug + Send + Sync {
+pub(crate) trait OtherFileOpener: fmt::Debug + Send + Sync {
     /// Opens the file in `source`. Files that it references are looked up in `neighbours`. Metadata
     /// reads are charged to `effort`. `opening` is the budget for the virtual datasets that the
     /// request describes.
@@ -44,16 +44,16 @@ pub(crate) trait DataFileOpener: fmt::Debug + Send + Sync {
         neighbours: Arc<Neighbours>,
         effort: &RequestBudget,
         opening: &OpeningBudget,
-    ) -> Result<Arc<dyn SourceFile>>;
+    ) -> Result<Arc<dyn VirtualSourceFile>>;
 }
 
 /// The files that the datasets of one file reference. Recently used files stay open.
 #[derive(Debug)]
 pub(crate) struct OtherFiles {
-    own: Weak<dyn SourceFile>,
+    owner: Weak<dyn VirtualSourceFile>,
     neighbours: Arc<Neighbours>,
-    opener: Box<dyn DataFileOpener>,
-    open: FileLru<Vec<u8>, Arc<dyn SourceFile>>,
+    opener: Box<dyn OtherFileOpener>,
+    open_files: FileLru<Vec<u8>, Arc<dyn VirtualSourceFile>>,
     /// The full budget, because no virtual dataset is being described when the elements of an array
     /// are read.
     opening: OpeningBudget,
@@ -63,17 +63,17 @@ impl OtherFiles {
     /// Creates the set of files that the file `own` references. The files are looked up in
     /// `neighbours`, and `open` is the cache of open files.
     pub(crate) fn new(
-        own: Weak<dyn SourceFile>,
+        own: Weak<dyn VirtualSourceFile>,
         neighbours: Arc<Neighbours>,
-        opener: Box<dyn DataFileOpener>,
-        open: FileLru<Vec<u8>, Arc<dyn SourceFile>>,
+        opener: Box<dyn OtherFileOpener>,
+        open: FileLru<Vec<u8>, Arc<dyn VirtualSourceFile>>,
         opening: OpeningBudget,
     ) -> Self {
         OtherFiles {
-            own,
+            owner: own,
             neighbours,
             opener,
-            open,
+            open_files: open,
             opening,
         }
     }
@@ -84,18 +84,18 @@ impl OtherFiles {
 
     /// Returns the file called `name`, where `.` means the referencing file itself. Returns `None`
     /// if the file does not exist.
-    fn file(
+    fn open_file(
         &self,
         name: &[u8],
         effort: &RequestBudget,
         opening: &OpeningBudget,
-    ) -> Result<Option<Arc<dyn SourceFile>>> {
+    ) -> Result<Option<Arc<dyn VirtualSourceFile>>> {
         if name == b"." {
             let closed = || Error::from_cause(Cause::Stale, "the file itself");
-            return self.own.upgrade().map(Some).ok_or_else(closed);
+            return self.owner.upgrade().map(Some).ok_or_else(closed);
         }
         let key = normalize_path(name);
-        if let Some(file) = self.open.get(key.clone()) {
+        if let Some(file) = self.open_files.get(key.clone()) {
             return Ok(Some(file));
         }
         let cancel = effort.cancel_token();
@@ -108,7 +108,7 @@ impl OtherFiles {
         let file = self.opener.open(source, neighbours, effort, opening)?;
         let kept = Arc::clone(&file);
         let weight = weight_per_open_file(limits::VIRTUAL_SOURCES, limits::OPEN_VIRTUAL_SOURCES);
-        self.open.put(key, kept, weight);
+        self.open_files.put(key, kept, weight);
         Ok(Some(file))
     }
 }
@@ -144,11 +144,11 @@ impl SourceDataset {
         opening: &OpeningBudget,
     ) -> Result<Option<OpenVirtualSource>> {
         let opening = opening.nested_source()?;
-        let Some(file) = self.files.file(&self.file, effort, &opening)? else {
+        let Some(file) = self.files.open_file(&self.file, effort, &opening)? else {
             return Ok(None);
         };
         let opened = file.container_for_request(effort, &opening);
-        let Some(id) = paths::resolve(&*opened, opened.root(), &self.path)? else {
+        let Some(id) = paths::resolve_path(&*opened, opened.root(), &self.path)? else {
             return Ok(None);
         };
         match &opened.node(id)?.kind {

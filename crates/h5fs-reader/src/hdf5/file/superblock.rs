@@ -2,7 +2,7 @@
 //! (HDF5 3.0, II.A "Disk Format: Level 0A").
 
 use crate::error::{Error, Result};
-use crate::hdf5::file::number_form::{Address, NumberForm};
+use crate::hdf5::file::number_form::{Address, NumberEncoding};
 use crate::source::{Source, read_block};
 use crate::wire::checksum::lookup3;
 use crate::wire::{Count, Cursor};
@@ -11,7 +11,7 @@ const SIGNATURE: &[u8; 8] = b"\x89HDF\r\n\x1a\n";
 
 /// Number of bytes that are enough for a superblock of every version, whatever its sizes of offsets
 /// and lengths.
-const LONGEST: u64 = 512;
+const MAX_BYTES: u64 = 512;
 
 /// The fields of a superblock that a reader needs. Addresses are absolute file offsets.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub(crate) struct Superblock {
     /// the signature, if bytes were added or removed before the superblock. The offset of the
     /// signature is then used as the base address, and the stored end of the file is moved
     /// accordingly.
-    pub(crate) form: NumberForm,
+    pub(crate) form: NumberEncoding,
     /// File consistency flags, which are meaningful from version 3 on.
     pub(crate) consistency_flags: u8,
     /// The address of the object header of the superblock extension, if there is one.
@@ -39,13 +39,13 @@ pub(crate) struct Superblock {
 /// The program that is writing the file, or that never closed it, according to the consistency
 /// flags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Writer {
+pub(crate) enum WriterState {
     /// No writer.
     None,
     /// A single writer that appends and keeps the file readable for multiple readers (SWMR).
-    Appending,
+    Swmr,
     /// A writer that does not keep the file readable.
-    Any,
+    NotSwmr,
 }
 
 /// Finds the signature at offset 0, 512, or each double of the previous offset. Returns the offset
@@ -67,7 +67,7 @@ impl Superblock {
     /// `Corrupt` if the superblock is truncated, its checksum is wrong, or its sizes of offsets and
     /// lengths are not 2, 4, 8, 16 or 32. `Unsupported` for an unknown version.
     pub(crate) fn read(source: &dyn Source, at: u64) -> Result<Self> {
-        let length = source.length().minus_or_zero(at).min(LONGEST);
+        let length = source.length().minus_or_zero(at).min(MAX_BYTES);
         let block = read_block(source, at, length, "superblock")?;
         let mut cursor = Cursor::new(&block, at, "superblock");
         cursor.expect_signature(SIGNATURE)?;
@@ -80,22 +80,22 @@ impl Superblock {
 
     /// Returns the writer according to the file consistency flags, which have a meaning only from
     /// version 3 on.
-    pub(crate) fn writer(&self) -> Writer {
+    pub(crate) fn writer(&self) -> WriterState {
         const WRITE_ACCESS: u8 = 0b001;
         const SWMR_WRITE: u8 = 0b100;
         match (
             self.version,
             self.consistency_flags & (WRITE_ACCESS | SWMR_WRITE),
         ) {
-            (..3, _) | (_, 0) => Writer::None,
-            (_, flags) if flags == WRITE_ACCESS | SWMR_WRITE => Writer::Appending,
-            _ => Writer::Any,
+            (..3, _) | (_, 0) => WriterState::None,
+            (_, flags) if flags == WRITE_ACCESS | SWMR_WRITE => WriterState::Swmr,
+            _ => WriterState::NotSwmr,
         }
     }
 
     fn read_old(mut cursor: Cursor<'_>, version: u8, base: u64) -> Result<Self> {
         cursor.skip(4)?; // versions of free space, root entry and shared headers, reserved
-        let form = NumberForm::read(&mut cursor, base)?;
+        let form = NumberEncoding::read(&mut cursor, base)?;
         cursor.skip(1 + 2 + 2)?; // reserved, leaf and internal node K of groups
         cursor.skip(4)?; // consistency flags, unused in these versions
         if version == 1 {
@@ -103,10 +103,10 @@ impl Superblock {
         }
         let stored_base = cursor.uint(form.size_of_offsets.bytes())?;
         form.address(&mut cursor)?; // free space
-        let end_of_file = end_of_file(form, &mut cursor, stored_base)?;
+        let end_of_file = read_end_of_file(form, &mut cursor, stored_base)?;
         let driver_information = form.address(&mut cursor)?;
         cursor.skip(form.size_of_lengths.bytes())?; // link name offset of the root entry
-        let root = root(form, &mut cursor)?;
+        let root = read_root_address(form, &mut cursor)?;
         Ok(Superblock {
             version,
             form,
@@ -119,12 +119,12 @@ impl Superblock {
     }
 
     fn read_new(mut cursor: Cursor<'_>, version: u8, base: u64, block: &[u8]) -> Result<Self> {
-        let form = NumberForm::read(&mut cursor, base)?;
+        let form = NumberEncoding::read(&mut cursor, base)?;
         let consistency_flags = cursor.u8()?;
         let stored_base = cursor.uint(form.size_of_offsets.bytes())?;
         let extension = form.address(&mut cursor)?;
-        let end_of_file = end_of_file(form, &mut cursor, stored_base)?;
-        let root = root(form, &mut cursor)?;
+        let end_of_file = read_end_of_file(form, &mut cursor, stored_base)?;
+        let root = read_root_address(form, &mut cursor)?;
         let body = block.get(..cursor.position()).unwrap_or_default();
         if cursor.u32()? != lookup3(body) {
             return Err(Error::corrupt("superblock: wrong checksum", base));
@@ -141,14 +141,18 @@ impl Superblock {
     }
 }
 
-fn root(form: NumberForm, cursor: &mut Cursor<'_>) -> Result<Address> {
+fn read_root_address(form: NumberEncoding, cursor: &mut Cursor<'_>) -> Result<Address> {
     let root = form.address(cursor)?;
     root.ok_or_else(|| cursor.corrupt("the root group has no address"))
 }
 
 /// Reads the end-of-file address and returns it as an absolute offset. The offset is adjusted to
 /// the actual base address. Returns 0 for the undefined address.
-fn end_of_file(form: NumberForm, cursor: &mut Cursor<'_>, stored_base: u64) -> Result<u64> {
+fn read_end_of_file(
+    form: NumberEncoding,
+    cursor: &mut Cursor<'_>,
+    stored_base: u64,
+) -> Result<u64> {
     let stored = cursor.optional_uint(form.size_of_offsets.bytes())?;
     // An end before the base is clamped. The end is only compared with the file's length.
     let end = |stored: u64| {
@@ -186,11 +190,11 @@ mod tests {
             };
             superblock.writer()
         };
-        assert_eq!(writer(3, 0), Writer::None);
-        assert_eq!(writer(3, 1), Writer::Any);
-        assert_eq!(writer(3, 4), Writer::Any);
-        assert_eq!(writer(3, 5), Writer::Appending);
-        assert_eq!(writer(2, 5), Writer::None);
+        assert_eq!(writer(3, 0), WriterState::None);
+        assert_eq!(writer(3, 1), WriterState::NotSwmr);
+        assert_eq!(writer(3, 4), WriterState::NotSwmr);
+        assert_eq!(writer(3, 5), WriterState::Swmr);
+        assert_eq!(writer(2, 5), WriterState::None);
     }
 
     #[test]

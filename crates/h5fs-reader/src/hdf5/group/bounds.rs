@@ -10,8 +10,8 @@ pub(crate) struct LeafBounds {
     /// For each level from the root down: the keys on both sides of the child on the path, and the
     /// narrowest bounds that this level and the levels above set.
     levels: Vec<(KeyPair, KeyPair)>,
-    after: Option<Vec<u8>>,
-    last: Vec<u8>,
+    lower_bound: Option<Vec<u8>>,
+    upper_bound: Vec<u8>,
 }
 
 impl LeafBounds {
@@ -30,7 +30,7 @@ impl LeafBounds {
         self.levels.truncate(same.count());
         for keys in levels.get(self.levels.len()..).unwrap_or_default() {
             let closest = match self.levels.last() {
-                Some((_, above)) => closer(*above, *keys, &text)?,
+                Some((_, above)) => narrowest(*above, *keys, &text)?,
                 None => *keys,
             };
             self.levels.push((*keys, closest));
@@ -38,21 +38,25 @@ impl LeafBounds {
         let Some((_, (after, last))) = self.levels.last() else {
             return Ok(());
         };
-        self.after = after.map(&text).transpose()?;
-        self.last = text(*last)?;
+        self.lower_bound = after.map(&text).transpose()?;
+        self.upper_bound = text(*last)?;
         Ok(())
     }
 
     /// Returns whether a search for `name` reaches this leaf.
     pub(crate) fn may_contain(&self, name: &[u8]) -> bool {
-        let is_after = self.after.as_deref().is_none_or(|after| after < name);
-        is_after && name <= self.last.as_slice()
+        let is_after = self.lower_bound.as_deref().is_none_or(|after| after < name);
+        is_after && name <= self.upper_bound.as_slice()
     }
 }
 
 /// Returns the narrowest bounds that two pairs of keys set together: the lower key with the greater
 /// name, and the upper key with the lesser name.
-fn closer(above: KeyPair, own: KeyPair, text: impl Fn(u64) -> Result<Vec<u8>>) -> Result<KeyPair> {
+fn narrowest(
+    above: KeyPair,
+    own: KeyPair,
+    text: impl Fn(u64) -> Result<Vec<u8>>,
+) -> Result<KeyPair> {
     let after = match (above.0, own.0) {
         (Some(above), Some(own)) if above != own && text(above)? > text(own)? => Some(above),
         (above, own) => own.or(above),

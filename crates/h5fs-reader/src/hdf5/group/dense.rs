@@ -38,7 +38,7 @@ impl DenseLinks {
     }
 
     /// Opens the index by hash of the name. Each record begins with the hash.
-    fn index(&self) -> Result<BtreeV2> {
+    fn open_name_index(&self) -> Result<BtreeV2> {
         let headers = [self.name_index, self.heap].map(|at| (at, ASSUMED_HEADER_BYTES));
         self.metadata.prefetch(headers);
         let index = BtreeV2::open(Arc::clone(&self.metadata), self.name_index, NAME_INDEX)?;
@@ -47,7 +47,7 @@ impl DenseLinks {
 
     /// Finds the link called `name` by descent, first by the name's hash and then by the name.
     pub(crate) fn find(&self, name: &[u8]) -> Result<Option<Link>> {
-        let index = self.index()?;
+        let index = self.open_name_index()?;
         let heap = FractalHeap::open(&self.metadata, self.heap)?;
         let mut allowance = ListingAllowance::new(&self.metadata);
         let sought = lookup3(name);
@@ -101,7 +101,7 @@ pub(crate) struct DenseStream {
 impl DenseStream {
     /// Creates a stream of all links from the first.
     pub(crate) fn new(links: &DenseLinks) -> Result<Self> {
-        let index = links.index()?;
+        let index = links.open_name_index()?;
         let heap = FractalHeap::open(&links.metadata, links.heap)?;
         Ok(DenseStream {
             links: links.clone(),
@@ -134,7 +134,7 @@ impl DenseStream {
 
     /// Returns the error for a link that is skipped because the index has a wrong hash for its
     /// name. No search for the name finds the link.
-    fn misfiled(&self, name: &[u8]) -> Error {
+    fn wrong_hash_error(&self, name: &[u8]) -> Error {
         let what = format!("link {}: the index has another hash for it", quote(name));
         Error::corrupt(what, self.links.name_index)
     }
@@ -168,7 +168,7 @@ impl LinkStream for DenseStream {
                         return Ok(Some(link));
                     }
                     if !is_same {
-                        let error = self.misfiled(&link.name);
+                        let error = self.wrong_hash_error(&link.name);
                         self.failure.get_or_insert(error);
                     }
                     if passed.next().is_none() {

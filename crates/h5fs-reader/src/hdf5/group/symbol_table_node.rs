@@ -8,7 +8,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::hdf5::btree_v1::{ASSUMED_NODE_BYTES, EntryPosition, GroupBranch, Leaves};
+use crate::hdf5::btree_v1::{ASSUMED_NODE_BYTES, EntryPosition, GroupTreePath, SymbolTableNodes};
 use crate::hdf5::file::metadata::Metadata;
 use crate::hdf5::file::number_form::Address;
 use crate::hdf5::group::bounds::LeafBounds;
@@ -21,10 +21,10 @@ use crate::wire::{Count, Cursor, to_u64, to_usize};
 
 /// Maximum number of checkpoints that an open directory of an old-style group keeps of a long
 /// listing. Each takes about 80 bytes.
-const LISTING_MARKS: usize = 2048;
+const LISTING_CHECKPOINTS: usize = 2048;
 
 /// Minimum number of links between two checkpoints of a listing.
-const LISTING_MARKS_APART: u64 = 128;
+const MIN_CHECKPOINT_DISTANCE: u64 = 128;
 
 const WHAT: &str = "symbol table node";
 
@@ -66,36 +66,36 @@ impl SymbolTableLinks {
     /// be in another node.
     pub(crate) fn find(&self, name: &[u8]) -> Result<Option<Link>> {
         let heap = self.heap()?;
-        let branch = self.branch(&heap, name)?;
-        let entry = self.entry(&branch, &heap, name)?;
+        let branch = self.descend_to(&heap, name)?;
+        let entry = self.find_entry(&branch, &heap, name)?;
         entry.map(|entry| entry.link(&heap)).transpose()
     }
 
     /// Returns the path to the symbol table node that a search for `name` reaches.
-    fn branch(&self, heap: &LocalHeap, name: &[u8]) -> Result<GroupBranch> {
+    fn descend_to(&self, heap: &LocalHeap, name: &[u8]) -> Result<GroupTreePath> {
         let metadata = Arc::clone(&self.metadata);
-        GroupBranch::descend(metadata, self.table.btree, |offset| {
-            Ok(name.cmp(heap.text(offset)?.as_slice()))
+        GroupTreePath::descend(metadata, self.table.btree, |offset| {
+            Ok(name.cmp(heap.read_text(offset)?.as_slice()))
         })
     }
 
     /// Returns the first entry called `name` in the symbol table node at the end of `branch`.
-    fn entry(
+    fn find_entry(
         &self,
-        branch: &GroupBranch,
+        branch: &GroupTreePath,
         heap: &LocalHeap,
         name: &[u8],
     ) -> Result<Option<SymbolTableEntry>> {
         if let Some(leaf) = branch.leaf {
             let mut budget = self.metadata.source().length();
             for entry in read_node(&self.metadata, leaf, &mut budget)? {
-                if heap.is_text(entry.name_offset, name)? {
+                if heap.text_equals(entry.name_offset, name)? {
                     return Ok(Some(entry));
                 }
             }
         }
         branch.check_order(|offset| {
-            let key = heap.text(offset)?;
+            let key = heap.read_text(offset)?;
             self.metadata.effort().spend(to_u64(key.len()))?;
             Ok(key)
         })?;
@@ -112,13 +112,13 @@ impl SymbolTableLinks {
 
 impl SymbolTableEntry {
     fn link(&self, heap: &LocalHeap) -> Result<Link> {
-        let name = heap.text(self.name_offset)?;
+        let name = heap.read_text(self.name_offset)?;
         let target = match self.target {
             SymbolTarget::Object(address) => address
                 .try_into()
                 .map_or_else(LinkTarget::Damaged, LinkTarget::Hard),
             SymbolTarget::SoftLink { value_offset } => heap
-                .text(value_offset)
+                .read_text(value_offset)
                 .map_or_else(LinkTarget::Damaged, LinkTarget::Soft),
             SymbolTarget::Undefined => {
                 let what = "symbol table entry: it has no target";
@@ -152,7 +152,7 @@ fn read_node(metadata: &Metadata, at: Address, budget: &mut u64) -> Result<Vec<S
     *budget = budget
         .checked_sub(length)
         .ok_or_else(|| cursor.corrupt("it occurs more than once"))?;
-    let block = metadata.unchecked_block(at, length, WHAT)?;
+    let block = metadata.unverified_block(at, length, WHAT)?;
     let mut cursor = Cursor::new(&block, at, WHAT);
     cursor.skip(PREFIX)?;
     (0..symbols)
@@ -187,7 +187,7 @@ fn read_entry(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<SymbolTabl
 pub(crate) struct SymbolTableStream {
     links: SymbolTableLinks,
     heap: LocalHeap,
-    leaves: Leaves,
+    leaves: SymbolTableNodes,
     entries: VecDeque<SymbolTableEntry>,
     position: u64,
     /// Number of bytes of symbol table nodes that may still be read. Nodes do not overlap, so
@@ -197,7 +197,7 @@ pub(crate) struct SymbolTableStream {
     failure: Option<Error>,
     /// The number of nodes that were skipped since the last seek. Other expensive work counts like
     /// several skipped nodes.
-    passed: usize,
+    skipped_nodes: usize,
     /// The greatest name that was returned. A name that is not greater may have been returned
     /// before.
     last_name: Option<Vec<u8>>,
@@ -205,10 +205,10 @@ pub(crate) struct SymbolTableStream {
     /// of this node that the stream has passed.
     leaf: Option<Address>,
     passed_names: PassedNames,
-    marks: CheckpointList<NodeMark>,
+    checkpoints: CheckpointList<NodeCheckpoint>,
     bounds: LeafBounds,
     /// Whether `bounds` are the bounds of the node that the current `entries` are from.
-    is_bounded: bool,
+    has_current_bounds: bool,
 }
 
 /// The names of one symbol table node that a listing has passed: for each hash, the heap offset of
@@ -235,7 +235,7 @@ impl PassedNames {
 
 /// A checkpoint of a listing: the position before a symbol table node, and the byte budget that was
 /// left there.
-struct NodeMark {
+struct NodeCheckpoint {
     place: EntryPosition,
     budget: u64,
 }
@@ -244,7 +244,7 @@ impl SymbolTableStream {
     /// Creates a stream of all links from the first.
     pub(crate) fn new(links: SymbolTableLinks) -> Result<Self> {
         let heap = links.heap()?;
-        let leaves = Leaves::new(Arc::clone(&links.metadata), links.table.btree)?;
+        let leaves = SymbolTableNodes::new(Arc::clone(&links.metadata), links.table.btree)?;
         let entries = VecDeque::new();
         Ok(SymbolTableStream {
             budget: links.metadata.source().length(),
@@ -254,21 +254,21 @@ impl SymbolTableStream {
             entries,
             position: 0,
             failure: None,
-            passed: 0,
+            skipped_nodes: 0,
             last_name: None,
             leaf: None,
             passed_names: PassedNames::default(),
-            marks: CheckpointList::new(LISTING_MARKS, LISTING_MARKS_APART),
+            checkpoints: CheckpointList::new(LISTING_CHECKPOINTS, MIN_CHECKPOINT_DISTANCE),
             bounds: LeafBounds::default(),
-            is_bounded: false,
+            has_current_bounds: false,
         })
     }
 
     /// Reads the entries of the next symbol table node if `entries` is empty. Returns false after
     /// the last node.
-    fn fill(&mut self) -> Result<bool> {
+    fn read_next_node(&mut self) -> Result<bool> {
         while self.entries.is_empty() {
-            self.marks.record(self.position, || NodeMark {
+            self.checkpoints.record(self.position, || NodeCheckpoint {
                 place: self.leaves.position(),
                 budget: self.budget,
             });
@@ -281,7 +281,7 @@ impl SymbolTableStream {
                     self.entries = entries.into();
                     self.leaf = Some(leaf);
                     self.passed_names.offsets.clear();
-                    self.is_bounded = false;
+                    self.has_current_bounds = false;
                 }
                 Err(error) => {
                     _ = self.failure.get_or_insert(error);
@@ -297,8 +297,8 @@ impl SymbolTableStream {
     /// # Errors
     /// `Limit` if more than [`limits::PASSED_NODES`] nodes were skipped since the last seek.
     fn count_skipped(&mut self, nodes: usize) -> Result<()> {
-        self.passed = self.passed.plus(nodes);
-        if self.passed <= limits::PASSED_NODES {
+        self.skipped_nodes = self.skipped_nodes.plus(nodes);
+        if self.skipped_nodes <= limits::PASSED_NODES {
             return Ok(());
         }
         let most = to_u64(limits::PASSED_NODES);
@@ -315,16 +315,16 @@ impl SymbolTableStream {
         if self.last_name.as_ref() == Some(&link.name) {
             return Ok(None);
         }
-        if !self.is_bounded {
+        if !self.has_current_bounds {
             self.read_bounds()?;
-            self.is_bounded = true;
+            self.has_current_bounds = true;
         }
         if !self.bounds.may_contain(&link.name) {
             let what = format!("{WHAT}: a name is not at its sorted position");
             return Err(Error::corrupt(what, entry.at));
         }
         if let Some(before) = self.passed_names.add(&link.name, entry.name_offset)
-            && self.heap.is_text(before, &link.name)?
+            && self.heap.text_equals(before, &link.name)?
         {
             return Ok(None);
         }
@@ -341,14 +341,14 @@ impl SymbolTableStream {
     fn is_found_by_name(&mut self, entry: &SymbolTableEntry, name: &[u8]) -> Result<bool> {
         /// The cost of searching another symbol table node, counted in skipped nodes. When a seek
         /// skips a node of maximum size, the node counts the same.
-        const OTHER_NODE: usize = 1024;
+        const OTHER_NODE_COST: usize = 1024;
         self.count_skipped(1)?;
-        let branch = self.links.branch(&self.heap, name)?;
+        let branch = self.links.descend_to(&self.heap, name)?;
         if branch.leaf == self.leaf {
             return Ok(true);
         }
-        self.count_skipped(OTHER_NODE)?;
-        let found = self.links.entry(&branch, &self.heap, name)?;
+        self.count_skipped(OTHER_NODE_COST)?;
+        let found = self.links.find_entry(&branch, &self.heap, name)?;
         Ok(found.is_some_and(|found| found.at == entry.at))
     }
 
@@ -358,7 +358,7 @@ impl SymbolTableStream {
         const LONG: usize = 512;
         let mut greatest = None;
         for entry in entries {
-            let Ok(name) = self.heap.text(entry.name_offset) else {
+            let Ok(name) = self.heap.read_text(entry.name_offset) else {
                 continue;
             };
             self.count_skipped(name.len() / LONG)?;
@@ -372,9 +372,9 @@ impl SymbolTableStream {
     fn read_bounds(&mut self) -> Result<()> {
         const LONG: usize = 4096;
         let passed = Cell::new(0_usize);
-        let keys = self.leaves.keys()?;
+        let keys = self.leaves.path_keys()?;
         self.bounds.move_to(&keys, |offset| {
-            let key = self.heap.text(offset)?;
+            let key = self.heap.read_text(offset)?;
             passed.set(passed.get().plus(key.len() / LONG));
             Ok(key)
         })?;
@@ -384,7 +384,7 @@ impl SymbolTableStream {
     /// Moves to the last checkpoint at or before `position`, unless walking forward from the
     /// current position is shorter.
     fn seek_to_checkpoint(&mut self, position: u64) -> Result<()> {
-        if let Some((at, mark)) = self.marks.last_at_or_before(position)
+        if let Some((at, mark)) = self.checkpoints.last_at_or_before(position)
             && (position < self.position || self.position < at)
         {
             self.entries.clear();
@@ -409,11 +409,11 @@ impl LinkStream for SymbolTableStream {
     /// The tree does not count its links, so a seek starts at the last checkpoint before
     /// `position`.
     fn seek(&mut self, position: u64) -> Result<()> {
-        self.passed = 0;
+        self.skipped_nodes = 0;
         self.failure.take_if(|_| position == 0);
         let mut last: Option<Vec<u8>> = None;
         self.seek_to_checkpoint(position)?;
-        while self.position < position && self.fill()? {
+        while self.position < position && self.read_next_node()? {
             let skipped = position.minus_or_zero(self.position);
             let skipped = skipped.min(to_u64(self.entries.len()));
             let skipped_entries = to_usize(skipped)?;
@@ -431,7 +431,7 @@ impl LinkStream for SymbolTableStream {
     }
 
     fn next(&mut self) -> Result<Option<Link>> {
-        while self.fill()? {
+        while self.read_next_node()? {
             let Some(entry) = self.entries.pop_front() else {
                 break;
             };
@@ -454,7 +454,7 @@ impl LinkStream for SymbolTableStream {
         let met = self.passed_names.offsets.capacity();
         let met = met.times(size_of::<(u64, u64)>());
         let own = Count::sum([size_of::<Self>(), entries, names, met]);
-        let kept = self.leaves.weight().plus(self.marks.weight());
+        let kept = self.leaves.weight().plus(self.checkpoints.weight());
         to_u64(own).plus(kept)
     }
 }

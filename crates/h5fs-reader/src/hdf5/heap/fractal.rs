@@ -13,7 +13,7 @@ use crate::limits;
 use crate::memory::buffer::Buffer;
 use crate::model::storage::Pipeline;
 use crate::source::check_range;
-use crate::wire::checksum::lookup3_zeroing;
+use crate::wire::checksum::lookup3_with_zeros;
 use crate::wire::{Count, Cursor, to_u64, to_usize};
 
 /// Assumed length in bytes of a heap or B-tree header that was not read yet.
@@ -33,14 +33,14 @@ pub(crate) struct FractalHeap {
     pipeline: Pipeline,
     huge_objects: Option<Address>,
     table: DoublingTable,
-    root: Root,
+    root: RootBlock,
     /// Whether the caller will read most of the heap's objects, so that blocks are requested ahead.
-    is_wanted_whole: bool,
+    is_full_listing: bool,
 }
 
 /// The location of the root block, from which all managed objects are reached.
 #[derive(Debug)]
-struct Root {
+struct RootBlock {
     address: Option<Address>,
     /// Number of rows of the root indirect block, 0 if the root is a direct block.
     rows: u32,
@@ -85,7 +85,7 @@ struct DoublingTable {
 }
 
 /// A child block of an indirect block, by its entry in the doubling table.
-struct Child {
+struct ChildPosition {
     row: u32,
     entry: u64,
     /// Offset of the child's first byte in the part of the heap's address space that its parent
@@ -124,7 +124,7 @@ impl FractalHeap {
         };
         let verify = |block: &[u8]| verify_checksum(block, at, WHAT);
         let length = metadata.structure_size(3, 12, 26).plus(filtered);
-        let block = metadata.block(at, to_u64(length), WHAT, verify)?;
+        let block = metadata.verified_block(at, to_u64(length), WHAT, verify)?;
         Self::parse(metadata, at, filters_length, &block)
     }
 
@@ -175,19 +175,19 @@ impl FractalHeap {
             pipeline,
             huge_objects,
             table,
-            root: Root {
+            root: RootBlock {
                 address,
                 rows,
                 filtered,
             },
-            is_wanted_whole: false,
+            is_full_listing: false,
         })
     }
 
     /// Returns the same heap for a caller that will read most of its objects.
     pub(crate) fn for_full_listing(self) -> Self {
         FractalHeap {
-            is_wanted_whole: true,
+            is_full_listing: true,
             ..self
         }
     }
@@ -198,7 +198,7 @@ impl FractalHeap {
         allowance: &mut ListingAllowance,
         id: &[u8],
     ) -> Result<Vec<u8>> {
-        let object = self.object(id)?;
+        let object = self.read_object(id)?;
         allowance.spend(object.len());
         Ok(object)
     }
@@ -207,19 +207,19 @@ impl FractalHeap {
     ///
     /// # Errors
     /// `Corrupt` if the ID is invalid.
-    pub(crate) fn object(&self, id: &[u8]) -> Result<Vec<u8>> {
+    pub(crate) fn read_object(&self, id: &[u8]) -> Result<Vec<u8>> {
         let id = id.get(..self.id_length).unwrap_or(id);
         let mut cursor = Cursor::new(id, self.at, "fractal heap ID");
         let first = cursor.u8()?;
         match (first >> 6, first >> 4 & 0b11) {
-            (0, 0) => self.managed(&mut cursor),
+            (0, 0) => self.read_managed(&mut cursor),
             (0, 1) => self.read_huge(&mut cursor),
             (0, 2) => self.read_tiny(first & 0x0f, &mut cursor),
             (version, kind) => Err(cursor.unsupported(&format!("version {version}, type {kind}"))),
         }
     }
 
-    fn managed(&self, id: &mut Cursor<'_>) -> Result<Vec<u8>> {
+    fn read_managed(&self, id: &mut Cursor<'_>) -> Result<Vec<u8>> {
         let offset = id.uint(self.offset_width)?;
         let length = id.uint(self.length_width)?;
         let (block, start) = self.direct_block(offset)?;
@@ -247,11 +247,11 @@ impl FractalHeap {
         }
         for _ in 0..limits::TREE_DEPTH {
             let within = offset.checked_sub(block.start);
-            let child = within.and_then(|within| self.table.child(within));
+            let child = within.and_then(|within| self.table.child_at_offset(within));
             let child = child.filter(|child| child.row < rows).ok_or_else(nowhere)?;
             let found = self.child_entry(&block, rows, &child)?;
             let found = found.ok_or_else(nowhere)?;
-            if self.is_wanted_whole {
+            if self.is_full_listing {
                 self.prefetch_siblings(&block, rows, &child, &found);
             }
             block = found;
@@ -271,7 +271,13 @@ impl FractalHeap {
 
     /// Asks a remote source for the blocks after `child` in the indirect block `parent`, unless the
     /// block `found`, which is that child, is already available.
-    fn prefetch_siblings(&self, parent: &BlockEntry, rows: u32, child: &Child, found: &BlockEntry) {
+    fn prefetch_siblings(
+        &self,
+        parent: &BlockEntry,
+        rows: u32,
+        child: &ChildPosition,
+        found: &BlockEntry,
+    ) {
         let all = u64::from(rows).times(self.table.width);
         let later = child.entry.plus_one()..all;
         let siblings = later.filter_map(|entry| {
@@ -286,7 +292,7 @@ impl FractalHeap {
     }
 
     /// Returns the number of bytes that `block`, the block of `child`, has in the file.
-    fn stored_size(&self, child: &Child, block: &BlockEntry) -> u64 {
+    fn stored_size(&self, child: &ChildPosition, block: &BlockEntry) -> u64 {
         match child.row < self.table.max_direct_rows() {
             true if self.pipeline.0.is_empty() => block.size,
             true => block.filtered.0,
@@ -298,7 +304,7 @@ impl FractalHeap {
     }
 
     /// Returns the number of bytes that an indirect block stores for each direct block.
-    fn direct_entry(&self) -> u64 {
+    fn direct_entry_size(&self) -> u64 {
         if self.pipeline.0.is_empty() {
             to_u64(self.metadata.size_of_offsets().bytes())
         } else {
@@ -308,7 +314,7 @@ impl FractalHeap {
 
     /// Returns how many direct and how many indirect blocks an indirect block of `rows` rows can
     /// list.
-    fn entries(&self, rows: u32) -> (u64, u64) {
+    fn entry_counts(&self, rows: u32) -> (u64, u64) {
         let direct = u64::from(rows.min(self.table.max_direct_rows()));
         let indirect = u64::from(rows).minus_or_zero(direct);
         let width = self.table.width;
@@ -317,10 +323,15 @@ impl FractalHeap {
 
     /// Returns the number of bytes of an indirect block with `rows` rows.
     fn indirect_size(&self, rows: u32) -> u64 {
-        let (direct, indirect) = self.entries(rows);
+        let (direct, indirect) = self.entry_counts(rows);
         let offsets = to_u64(self.metadata.size_of_offsets().bytes());
-        let entries = direct.times(self.direct_entry());
-        Count::sum([self.block_prefix(), entries, indirect.times(offsets), 4])
+        let entries = direct.times(self.direct_entry_size());
+        Count::sum([
+            self.block_header_size(),
+            entries,
+            indirect.times(offsets),
+            4,
+        ])
     }
 
     /// Reads the location of `child` from the indirect block `parent` of `rows` rows. Returns
@@ -329,20 +340,20 @@ impl FractalHeap {
         &self,
         parent: &BlockEntry,
         rows: u32,
-        child: &Child,
+        child: &ChildPosition,
     ) -> Result<Option<BlockEntry>> {
         const WHAT: &str = "fractal heap indirect block";
         let metadata = &self.metadata;
         let address = parent.address;
         let offsets = to_u64(metadata.size_of_offsets().bytes());
-        let direct_entry = self.direct_entry();
-        let (direct, _) = self.entries(rows);
+        let direct_entry = self.direct_entry_size();
+        let (direct, _) = self.entry_counts(rows);
         let length = self.indirect_size(rows);
         let verify = |block: &[u8]| verify_checksum(block, address, WHAT);
-        let block = metadata.block(address, length, WHAT, verify)?;
+        let block = metadata.verified_block(address, length, WHAT, verify)?;
         let mut cursor = Cursor::new(&block, address, WHAT);
         cursor.expect_signature(b"FHIB")?;
-        self.check_place(&mut cursor, parent.start)?;
+        self.check_block_header(&mut cursor, parent.start)?;
         let (before, is_direct) = match child.entry.checked_sub(direct) {
             None => (child.entry.times(direct_entry), true),
             Some(after) => (direct.times(direct_entry).plus(after.times(offsets)), false),
@@ -368,14 +379,14 @@ impl FractalHeap {
 
     /// Returns the number of bytes of the header of every block: signature, version, heap address,
     /// block offset. Direct blocks may have a checksum after it.
-    fn block_prefix(&self) -> u64 {
+    fn block_header_size(&self) -> u64 {
         let others = self.offset_width.plus(4 + 1);
         to_u64(self.metadata.structure_size(1, 0, others))
     }
 
     /// Checks the version, heap address and block offset after a block's signature. `start` is the
     /// expected block offset. Thus a wrong block at the address is detected.
-    fn check_place(&self, cursor: &mut Cursor<'_>, start: u64) -> Result<()> {
+    fn check_block_header(&self, cursor: &mut Cursor<'_>, start: u64) -> Result<()> {
         cursor.read_version(0..=0)?;
         if self.metadata.address(cursor)? != Some(self.at) {
             return Err(cursor.corrupt("belongs to another heap"));
@@ -392,7 +403,7 @@ impl FractalHeap {
         let bytes = self.fetch_direct(block)?;
         let mut cursor = Cursor::new(&bytes, block.address, DIRECT_BLOCK);
         cursor.expect_signature(b"FHDB")?;
-        self.check_place(&mut cursor, block.start)?;
+        self.check_block_header(&mut cursor, block.start)?;
         Ok(bytes)
     }
 
@@ -400,7 +411,9 @@ impl FractalHeap {
         const WHAT: &str = DIRECT_BLOCK;
         let verify = |bytes: &[u8]| self.verify_direct(bytes, block.address);
         if self.pipeline.0.is_empty() {
-            return self.metadata.block(block.address, block.size, WHAT, verify);
+            return self
+                .metadata
+                .verified_block(block.address, block.size, WHAT, verify);
         }
         let (stored, filter_mask) = block.filtered;
         if block.size > limits::METADATA_BLOCK || stored > limits::METADATA_BLOCK {
@@ -426,10 +439,10 @@ impl FractalHeap {
             return Ok(());
         }
         let mut cursor = Cursor::new(bytes, at, DIRECT_BLOCK);
-        let place = to_usize(self.block_prefix())?;
+        let place = to_usize(self.block_header_size())?;
         cursor.skip(place)?;
         let stored = cursor.u32()?;
-        if lookup3_zeroing(bytes, place) == stored {
+        if lookup3_with_zeros(bytes, place) == stored {
             Ok(())
         } else {
             Err(cursor.corrupt("wrong checksum"))
@@ -447,7 +460,7 @@ impl FractalHeap {
             metadata.structure_size(1, 1, 0)
         };
         if self.id_length.minus_or_zero(1) >= in_id {
-            return self.huge_object(is_filtered, id);
+            return self.read_huge_at(is_filtered, id);
         }
         let key = id.uint(self.id_length.minus_or_zero(1).min(8))?;
         let missing = || id.corrupt("no huge object has that ID");
@@ -463,7 +476,7 @@ impl FractalHeap {
             Ok(key.cmp(&metadata.length(&mut cursor)?))
         };
         let record = index.find(&mut compare)?.ok_or_else(missing)?;
-        self.huge_object(
+        self.read_huge_at(
             is_filtered,
             &mut Cursor::new(&record, at, "huge object record"),
         )
@@ -472,7 +485,7 @@ impl FractalHeap {
     /// Reads the huge object whose address and length are next in `cursor`. Of an unfiltered object
     /// that is too long, only the first [`limits::HEAP_OBJECT`] bytes are returned. They contain
     /// the name if the object is an attribute.
-    fn huge_object(&self, is_filtered: bool, cursor: &mut Cursor<'_>) -> Result<Vec<u8>> {
+    fn read_huge_at(&self, is_filtered: bool, cursor: &mut Cursor<'_>) -> Result<Vec<u8>> {
         const WHAT: &str = "huge object";
         let address = self.metadata.defined_address(cursor)?.offset();
         let length = self.metadata.length(cursor)?;
@@ -546,7 +559,7 @@ impl DoublingTable {
             .plus(2)
     }
 
-    fn first_row(&self) -> u64 {
+    fn first_row_size(&self) -> u64 {
         self.width.times(self.starting_block_size)
     }
 
@@ -555,13 +568,13 @@ impl DoublingTable {
     fn rows_of_indirect(&self, size: u64) -> Option<u32> {
         let doublings = size
             .checked_ilog2()?
-            .checked_sub(self.first_row().ilog2())?;
+            .checked_sub(self.first_row_size().ilog2())?;
         doublings.checked_add(1)
     }
 
     /// Returns the child block that entry number `entry` of an indirect block describes. Returns
     /// `None` on overflow.
-    fn child_of_entry(&self, entry: u64) -> Option<Child> {
+    fn child_of_entry(&self, entry: u64) -> Option<ChildPosition> {
         let row = entry.checked_div(self.width)?;
         let column = entry.checked_rem(self.width)?;
         let doublings = u32::try_from(row.minus_or_zero(1)).ok()?;
@@ -571,7 +584,7 @@ impl DoublingTable {
             0 => 0,
             _ => self.width.checked_mul(size)?,
         };
-        Some(Child {
+        Some(ChildPosition {
             row: u32::try_from(row).ok()?,
             entry,
             start: before.checked_add(column.checked_mul(size)?)?,
@@ -581,8 +594,8 @@ impl DoublingTable {
 
     /// Returns the child block that contains the byte at `offset` of the part of the address space
     /// that its parent covers. Returns `None` on overflow.
-    fn child(&self, offset: u64) -> Option<Child> {
-        let first_row = self.first_row();
+    fn child_at_offset(&self, offset: u64) -> Option<ChildPosition> {
+        let first_row = self.first_row_size();
         let (row, row_start, size) = if offset < first_row {
             (0, 0, self.starting_block_size)
         } else {
@@ -603,7 +616,7 @@ impl DoublingTable {
             .checked_mul(self.width)?
             .checked_add(column)?;
         let start = row_start.checked_add(column.checked_mul(size)?)?;
-        Some(Child {
+        Some(ChildPosition {
             row,
             entry,
             start,
@@ -636,7 +649,7 @@ mod tests {
     fn offsets_lead_to_blocks() {
         let place = |offset| {
             TABLE
-                .child(offset)
+                .child_at_offset(offset)
                 .map(|child| (child.row, child.entry, child.start))
         };
         assert_eq!(place(0), Some((0, 0, 0)));
@@ -650,7 +663,7 @@ mod tests {
         for entry in 0..40 {
             let child = TABLE.child_of_entry(entry).unwrap();
             for offset in [child.start, child.start + child.size - 1] {
-                let found = TABLE.child(offset).unwrap();
+                let found = TABLE.child_at_offset(offset).unwrap();
                 let (place, own) = ((found.row, found.start, found.size), found.entry);
                 assert_eq!((place, own), ((child.row, child.start, child.size), entry));
             }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::hdf5::file::metadata::Metadata;
 use crate::hdf5::file::number_form::Address;
-use crate::hdf5::heap::texts::TextRuns;
+use crate::hdf5::heap::texts::NulFreeRanges;
 use crate::limits;
 use crate::memory::shared_lru::FileLru;
 use crate::source::check_range;
@@ -16,10 +16,10 @@ use crate::wire::{Count, Cursor, Extent, merge_ranges, to_u64};
 
 /// Number of bytes of a collection's header, and also of an object's header. Both are padded to a
 /// multiple of 8.
-const HEADER: u64 = 16;
+const PADDED_HEADER_BYTES: u64 = 16;
 
 /// Number of bytes that are read at a time when a collection's directory is built.
-const WINDOW: u64 = 16 << 10;
+const WINDOW_BYTES: u64 = 16 << 10;
 
 /// The directory of one global heap collection: the location of each object.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ pub(crate) struct ObjectDirectory {
 pub(crate) struct GlobalHeap {
     metadata: Arc<Metadata>,
     directories: Arc<FileLru<u64, Arc<ObjectDirectory>>>,
-    texts: Arc<TextRuns>,
+    texts: Arc<NulFreeRanges>,
 }
 
 impl GlobalHeap {
@@ -64,7 +64,7 @@ impl GlobalHeap {
     }
 
     /// Drops the remembered ends of long strings.
-    pub(crate) fn forget(&self) {
+    pub(crate) fn clear_text_ends(&self) {
         self.texts.clear();
     }
 
@@ -79,7 +79,7 @@ impl GlobalHeap {
         }
         different.retain(|&collection| self.directories.get(collection).is_none());
         // Most collections are shorter than the first read.
-        let ranges = merge_ranges(different.into_iter().map(|at| (at, WINDOW)));
+        let ranges = merge_ranges(different.into_iter().map(|at| (at, WINDOW_BYTES)));
         self.metadata.prefetch_at(ranges.into_iter());
     }
 
@@ -89,14 +89,14 @@ impl GlobalHeap {
     /// # Errors
     /// `Corrupt` if the collection has no or two objects `index`, or if the length differs. `Limit`
     /// for a range of more than [`limits::VARIABLE_LENGTH_BYTES`] bytes.
-    pub(crate) fn object_range(
+    pub(crate) fn read_object_range(
         &self,
         collection: Address,
         index: u32,
         length: u64,
         part: Range<u64>,
     ) -> Result<Vec<u8>> {
-        let (directory, object) = self.object(collection, index, length)?;
+        let (directory, object) = self.find_object(collection, index, length)?;
         let wanted = object.first(part.end).skip(part.start);
         if wanted.length() > limits::VARIABLE_LENGTH_BYTES {
             return Err(Error::limit(
@@ -104,24 +104,24 @@ impl GlobalHeap {
                 limits::VARIABLE_LENGTH_BYTES,
             ));
         }
-        self.bytes(&directory, wanted)
+        self.read_part(&directory, wanted)
     }
 
     /// Returns the first `length` bytes of object `index` in the collection at absolute offset
     /// `collection`.
     ///
     /// # Errors
-    /// Fails as [`object_range`](Self::object_range) does.
-    pub(crate) fn object_prefix(
+    /// Fails as [`read_object_range`](Self::read_object_range) does.
+    pub(crate) fn read_object_prefix(
         &self,
         collection: Address,
         index: u32,
         length: u64,
     ) -> Result<Vec<u8>> {
-        let directory = self.directory(collection)?;
+        let directory = self.read_directory(collection)?;
         let object = directory.find(index)?;
         if length <= object.length() {
-            self.bytes(&directory, object.first(length))
+            self.read_part(&directory, object.first(length))
         } else {
             let what = "global heap object: ends too early";
             Err(Error::corrupt(what, object.start()))
@@ -132,23 +132,23 @@ impl GlobalHeap {
     /// absolute offset `collection`. The object must have `length` bytes.
     ///
     /// # Errors
-    /// Fails as [`object_range`](Self::object_range) does.
+    /// Fails as [`read_object_range`](Self::read_object_range) does.
     pub(crate) fn text_length(&self, collection: Address, index: u32, length: u64) -> Result<u64> {
-        let (directory, object) = self.object(collection, index, length)?;
-        let fetch = |part: Range<u64>| self.bytes(&directory, part.into());
-        let end = self.texts.end(object.range(), fetch)?;
+        let (directory, object) = self.find_object(collection, index, length)?;
+        let fetch = |part: Range<u64>| self.read_part(&directory, part.into());
+        let end = self.texts.find_text_end(object.range(), fetch)?;
         Ok(end.minus_or_zero(object.start()))
     }
 
     /// Returns the directory of the collection and the extent of object `index`, which must have
     /// `length` bytes.
-    fn object(
+    fn find_object(
         &self,
         collection: Address,
         index: u32,
         length: u64,
     ) -> Result<(Arc<ObjectDirectory>, Extent)> {
-        let directory = self.directory(collection)?;
+        let directory = self.read_directory(collection)?;
         let object = directory.find(index)?;
         if length == object.length() {
             Ok((directory, object))
@@ -159,7 +159,7 @@ impl GlobalHeap {
     }
 
     /// Returns the bytes of `part`, a range of the file within an object of `directory`.
-    fn bytes(&self, directory: &ObjectDirectory, part: Extent) -> Result<Vec<u8>> {
+    fn read_part(&self, directory: &ObjectDirectory, part: Extent) -> Result<Vec<u8>> {
         match directory.kept(part) {
             Some(bytes) => Ok(bytes.to_vec()),
             None => {
@@ -173,31 +173,31 @@ impl GlobalHeap {
     /// Returns all bytes of object `index` in the collection at absolute offset `collection`.
     ///
     /// # Errors
-    /// Fails as [`object_range`](Self::object_range) does. `Limit` if the object is longer than
-    /// `most` bytes.
-    pub(crate) fn whole_object(
+    /// Fails as [`read_object_range`](Self::read_object_range) does. `Limit` if the object is
+    /// longer than `most` bytes.
+    pub(crate) fn read_whole_object(
         &self,
         collection: Address,
         index: u32,
         most: u64,
     ) -> Result<Vec<u8>> {
-        let size = self.object_bytes(collection, index)?;
+        let size = self.object_length(collection, index)?;
         if size > most {
             return Err(Error::limit("global heap object", most));
         }
-        self.object_range(collection, index, size, 0..size)
+        self.read_object_range(collection, index, size, 0..size)
     }
 
     /// Returns the length in bytes of object `index` in the collection at absolute offset
     /// `collection`.
     ///
     /// # Errors
-    /// Fails as [`object_range`](Self::object_range) does.
-    pub(crate) fn object_bytes(&self, collection: Address, index: u32) -> Result<u64> {
-        Ok(self.directory(collection)?.find(index)?.length())
+    /// Fails as [`read_object_range`](Self::read_object_range) does.
+    pub(crate) fn object_length(&self, collection: Address, index: u32) -> Result<u64> {
+        Ok(self.read_directory(collection)?.find(index)?.length())
     }
 
-    fn directory(&self, collection: Address) -> Result<Arc<ObjectDirectory>> {
+    fn read_directory(&self, collection: Address) -> Result<Arc<ObjectDirectory>> {
         if let Some(directory) = self.directories.get(collection.offset()) {
             return Ok(directory);
         }
@@ -261,8 +261,8 @@ impl ObjectDirectory {
         let size = metadata.length(&mut cursor)?;
         let collection = check_range(&**metadata.source(), at, size, WHAT)?;
         let mut objects = Vec::new();
-        let mut rest = collection.skip(HEADER);
-        while rest.length() >= HEADER {
+        let mut rest = collection.skip(PADDED_HEADER_BYTES);
+        while rest.length() >= PADDED_HEADER_BYTES {
             let header = window.header(rest.start())?;
             let mut cursor = Cursor::new(&header, rest.start(), "global heap object");
             let index = cursor.u16()?;
@@ -272,7 +272,7 @@ impl ObjectDirectory {
             if index == FREE_SPACE {
                 break;
             }
-            let data = rest.skip(HEADER);
+            let data = rest.skip(PADDED_HEADER_BYTES);
             if size > data.length() {
                 return Err(cursor.corrupt("reaches past its collection"));
             }
@@ -308,7 +308,9 @@ impl HeapWindow<'_> {
             return Ok(header);
         }
         let source = self.metadata.source();
-        let length = source.contiguous_bytes(at).clamp(HEADER, WINDOW);
+        let length = source
+            .contiguous_bytes(at)
+            .clamp(PADDED_HEADER_BYTES, WINDOW_BYTES);
         self.metadata.effort().spend(length)?;
         self.bytes = self
             .metadata

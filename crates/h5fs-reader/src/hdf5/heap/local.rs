@@ -10,10 +10,10 @@ use crate::wire::{Count, Cursor, to_u64, to_usize};
 
 /// Number of bytes that are read at a time, so that reading one name of a heap of many megabytes
 /// costs little.
-const PAGE: u64 = 4096;
+const PAGE_BYTES: u64 = 4096;
 
 /// Maximum number of bytes of a name that is read.
-const LONGEST_TEXT: usize = limits::LINK_TEXT;
+const MAX_TEXT_BYTES: usize = limits::LINK_TEXT;
 
 /// A local heap: NUL-terminated texts, found by their offset in the heap's data segment.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ impl LocalHeap {
     pub(crate) fn open(metadata: &Arc<Metadata>, at: Address) -> Result<Self> {
         const WHAT: &str = "local heap";
         let length = to_u64(metadata.structure_size(1, 2, 4 + 4));
-        let header = metadata.unchecked_block(at, length, WHAT)?;
+        let header = metadata.unverified_block(at, length, WHAT)?;
         let mut cursor = Cursor::new(&header, at, WHAT);
         cursor.expect_signature(b"HEAP")?;
         cursor.read_version(0..=0)?;
@@ -58,20 +58,20 @@ impl LocalHeap {
     /// # Errors
     /// `Corrupt` if the text begins or continues after the end of the data segment. `Limit` for a
     /// text that is too long.
-    pub(crate) fn text(&self, offset: u64) -> Result<Vec<u8>> {
+    pub(crate) fn read_text(&self, offset: u64) -> Result<Vec<u8>> {
         let mut text = Vec::new();
         let mut offset = offset;
         loop {
-            let page = self.page(offset)?;
-            let within = to_usize(offset.checked_rem(PAGE).unwrap_or(0))?;
+            let page = self.read_page(offset)?;
+            let within = to_usize(offset.checked_rem(PAGE_BYTES).unwrap_or(0))?;
             let part = page.get(within..).unwrap_or_default();
             if let Some(end) = part.iter().position(|&byte| byte == 0) {
                 text.extend_from_slice(part.get(..end).unwrap_or_default());
                 return Ok(text);
             }
             text.extend_from_slice(part);
-            if text.len() > LONGEST_TEXT {
-                return Err(Error::limit("name in a local heap", to_u64(LONGEST_TEXT)));
+            if text.len() > MAX_TEXT_BYTES {
+                return Err(Error::limit("name in a local heap", to_u64(MAX_TEXT_BYTES)));
             }
             offset = offset.plus(to_u64(part.len()));
         }
@@ -82,11 +82,11 @@ impl LocalHeap {
     ///
     /// # Errors
     /// Fails as [`LocalHeap::text`] does.
-    pub(crate) fn is_text(&self, offset: u64, wanted: &[u8]) -> Result<bool> {
+    pub(crate) fn text_equals(&self, offset: u64, wanted: &[u8]) -> Result<bool> {
         let (mut offset, mut wanted) = (offset, wanted);
         loop {
-            let page = self.page(offset)?;
-            let within = to_usize(offset.checked_rem(PAGE).unwrap_or(0))?;
+            let page = self.read_page(offset)?;
+            let within = to_usize(offset.checked_rem(PAGE_BYTES).unwrap_or(0))?;
             let part = page.get(within..).unwrap_or_default();
             if let Some((text, [after, ..])) = part.split_at_checked(wanted.len()) {
                 return Ok(text == wanted && *after == 0);
@@ -100,17 +100,17 @@ impl LocalHeap {
     }
 
     /// Returns the page of the heap's data segment that contains the byte at `offset`.
-    fn page(&self, offset: u64) -> Result<Arc<[u8]>> {
-        let start = offset.minus_or_zero(offset.checked_rem(PAGE).unwrap_or(0));
+    fn read_page(&self, offset: u64) -> Result<Arc<[u8]>> {
+        let start = offset.minus_or_zero(offset.checked_rem(PAGE_BYTES).unwrap_or(0));
         let at = self.data.after(start);
         let at = at.filter(|_| offset < self.size).ok_or_else(|| {
             Error::corrupt("local heap: a name is not within the heap", self.data)
         })?;
-        let length = PAGE.min(self.size.minus_or_zero(start));
+        let length = PAGE_BYTES.min(self.size.minus_or_zero(start));
         let rest = self.size.minus_or_zero(start).min(limits::HINTED_METADATA);
         self.metadata
             .prefetch_with_siblings(at, length, || [(at, rest)]);
-        self.metadata.unchecked_block(at, length, "local heap")
+        self.metadata.unverified_block(at, length, "local heap")
     }
 }
 
@@ -129,17 +129,17 @@ mod tests {
         let size = data.len() as u64;
         let header = [b"HEAP\0\0\0\0".to_vec(), words(&[size, 0, 64])].concat();
         let heap = LocalHeap::open(&file([(0, header), (64, data)]), at(0)).unwrap();
-        assert_eq!(heap.text(100).unwrap(), long);
-        assert_eq!(heap.is_text(100, &long), Ok(true));
+        assert_eq!(heap.read_text(100).unwrap(), long);
+        assert_eq!(heap.text_equals(100, &long), Ok(true));
         for other in [&long[..4999], &[b'n'; 5001], &long[..3996], b""] {
-            assert_eq!(heap.is_text(100, other), Ok(false));
+            assert_eq!(heap.text_equals(100, other), Ok(false));
         }
-        assert_eq!(heap.is_text(5101, b"name"), Ok(true));
-        assert_eq!(heap.is_text(5100, b""), Ok(true));
+        assert_eq!(heap.text_equals(5101, b"name"), Ok(true));
+        assert_eq!(heap.text_equals(5100, b""), Ok(true));
         // One text fills its first page, and another one exceeds the heap.
-        assert_eq!(heap.is_text(1104, &long[..3996]), Ok(true));
-        heap.text(5106).unwrap_err();
-        heap.is_text(5106, &[b"end", &[b'x'; 4096][..]].concat())
+        assert_eq!(heap.text_equals(1104, &long[..3996]), Ok(true));
+        heap.read_text(5106).unwrap_err();
+        heap.text_equals(5106, &[b"end", &[b'x'; 4096][..]].concat())
             .unwrap_err();
     }
 
@@ -149,7 +149,7 @@ mod tests {
             let header = [b"HEAP\0\0\0\0".to_vec(), words(&[size, 0, 64])].concat();
             LocalHeap::open(&file([(0, header), (64, vec![0; 8])]), at(0))
         };
-        assert_eq!(open(8).unwrap().text(0).unwrap(), b"");
+        assert_eq!(open(8).unwrap().read_text(0).unwrap(), b"");
         open(u64::MAX - 64).unwrap();
         let error = open(u64::MAX - 63).unwrap_err();
         assert!(

@@ -14,32 +14,32 @@ use crate::memory::lock::lock;
 use crate::wire::{Count, Extent, to_u64};
 
 /// Minimum length in bytes of a string whose end is remembered, and the length of the first read.
-const LONG: u64 = 1024;
+const MIN_REMEMBERED_BYTES: u64 = 1024;
 
 /// Number of bytes of each further read.
-const PIECE: u64 = 64 << 10;
+const NEXT_READ_BYTES: u64 = 64 << 10;
 
 /// Runs of a file's bytes without a NUL, as absolute offsets of the first byte and of the byte
 /// after the last.
 #[derive(Debug, Default)]
-pub(crate) struct TextRuns(Mutex<BTreeMap<u64, u64>>);
+pub(crate) struct NulFreeRanges(Mutex<BTreeMap<u64, u64>>);
 
-impl TextRuns {
+impl NulFreeRanges {
     /// Returns the absolute offset of the first NUL in the range `bytes` of the file, or the end of
     /// the range if there is no NUL. `fetch` reads a range of the file.
     ///
     /// # Errors
     /// Fails if `fetch` fails.
-    pub(crate) fn end(
+    pub(crate) fn find_text_end(
         &self,
         bytes: Range<u64>,
         fetch: impl Fn(Range<u64>) -> Result<Vec<u8>>,
     ) -> Result<u64> {
         let mut at = bytes.start;
-        let mut length = LONG;
+        let mut length = MIN_REMEMBERED_BYTES;
         while at < bytes.end {
             if let Some(end) = self.end_of_run(at) {
-                (at, length) = (end.min(bytes.end), LONG);
+                (at, length) = (end.min(bytes.end), MIN_REMEMBERED_BYTES);
                 continue;
             }
             let rest = Extent::from_range(at, bytes.end);
@@ -50,9 +50,9 @@ impl TextRuns {
                 break;
             }
             at = piece.end;
-            length = PIECE;
+            length = NEXT_READ_BYTES;
         }
-        if at.minus_or_zero(bytes.start) >= LONG {
+        if at.minus_or_zero(bytes.start) >= MIN_REMEMBERED_BYTES {
             self.remember(bytes.start..at);
         }
         Ok(at)
@@ -101,22 +101,25 @@ mod tests {
             fetched.set(fetched.get() + part.end - part.start);
             Ok(content[part.start as usize..part.end as usize].to_vec())
         };
-        let texts = TextRuns::default();
+        let texts = NulFreeRanges::default();
         for start in (0..500).rev().chain(0..500) {
-            assert_eq!(texts.end(start..LENGTH, fetch), Ok(1_000_000));
-            assert_eq!(texts.end(start..LENGTH - start, fetch), Ok(1_000_000));
+            assert_eq!(texts.find_text_end(start..LENGTH, fetch), Ok(1_000_000));
             assert_eq!(
-                texts.end(start..900_000 + start, fetch),
+                texts.find_text_end(start..LENGTH - start, fetch),
+                Ok(1_000_000)
+            );
+            assert_eq!(
+                texts.find_text_end(start..900_000 + start, fetch),
                 Ok(900_000 + start)
             );
         }
-        assert_eq!(texts.end(1_000_001..LENGTH, fetch), Ok(LENGTH));
+        assert_eq!(texts.find_text_end(1_000_001..LENGTH, fetch), Ok(LENGTH));
         assert!(
-            fetched.get() < 3 * LENGTH + 2000 * LONG,
+            fetched.get() < 3 * LENGTH + 2000 * MIN_REMEMBERED_BYTES,
             "{}",
             fetched.get()
         );
         texts.clear();
-        assert_eq!(texts.end(0..LENGTH, fetch), Ok(1_000_000));
+        assert_eq!(texts.find_text_end(0..LENGTH, fetch), Ok(1_000_000));
     }
 }

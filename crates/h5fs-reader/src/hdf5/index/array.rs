@@ -12,7 +12,7 @@ use crate::hdf5::file::metadata::{Metadata, verify_checksum};
 use crate::hdf5::file::number_form::Address;
 use crate::hdf5::index::entry::EntryForm;
 use crate::hdf5::index::numbering::Numbering;
-use crate::hdf5::index::{Geometry, chunks_along, is_bit_set};
+use crate::hdf5::index::{ChunkGeometry, chunks_along, is_bit_set};
 use crate::memory::effort::RequestBudget;
 use crate::model::storage::{ChunkIndex, ChunkVisitor, IndexCursor, StoredChunk};
 use crate::wire::{Count, Cursor, to_u64, to_usize};
@@ -43,7 +43,7 @@ pub(super) trait ChunkArray: Sized + fmt::Debug + Send + Sync {
 
 impl<A: ChunkArray> ChunkIndex for A {
     fn find(&self, place: &[u64]) -> Result<Option<StoredChunk>> {
-        match (self.chunks().root, self.chunks().number(place)) {
+        match (self.chunks().root, self.chunks().chunk_number(place)) {
             (Some(root), Some(number)) => self.chunk(root, number),
             _ => Ok(None),
         }
@@ -80,7 +80,7 @@ impl<A: ChunkArray> ChunkIndex for A {
 #[derive(Debug, Clone)]
 pub(super) struct NumberedChunks {
     pub(super) meta: Arc<Metadata>,
-    pub(super) geometry: Geometry,
+    pub(super) geometry: ChunkGeometry,
     pub(super) numbering: Numbering,
     pub(super) form: EntryForm,
     /// Absolute offset of the array's header, which is stored in all its blocks.
@@ -100,41 +100,41 @@ impl NumberedChunks {
 
     /// Returns the number of the chunk with the grid coordinates `place`, or `None` if the chunk is
     /// outside of the current extent.
-    fn number(&self, place: &[u64]) -> Option<u64> {
+    fn chunk_number(&self, place: &[u64]) -> Option<u64> {
         if self.geometry.is_in_extent(place) {
-            self.numbering.number(place)
+            self.numbering.chunk_number(place)
         } else {
             None
         }
     }
 
     /// Returns the number of bytes of `count` entries together.
-    pub(super) fn bytes(&self, count: u64) -> u64 {
+    pub(super) fn entries_size(&self, count: u64) -> u64 {
         count.times(to_u64(self.form.size))
     }
 
     /// Returns the number of bytes at the start of a block: signature, version, client ID and
     /// address of the array's header.
-    pub(super) fn prefix(&self) -> usize {
+    pub(super) fn block_prefix_size(&self) -> usize {
         self.meta.structure_size(1, 0, 6)
     }
 
-    /// Reads the block at `at`, see [`Block::read`].
+    /// Reads the block at `at`, see [`ArrayBlock::read`].
     pub(super) fn block(
         &self,
         at: Address,
         before: usize,
         after: u64,
         what: &'static str,
-    ) -> Result<Block> {
-        Block::read(&self.meta, at, before, after, what)
+    ) -> Result<ArrayBlock> {
+        ArrayBlock::read(&self.meta, at, before, after, what)
     }
 
     /// Returns a cursor after the signature, version, client ID and header address of `block`,
     /// which must belong to this array.
     pub(super) fn cursor_after_prefix<'b>(
         &self,
-        block: &'b Block,
+        block: &'b ArrayBlock,
         signature: &[u8],
     ) -> Result<Cursor<'b>> {
         let mut cursor = block.cursor_after_signature(signature, self.form.is_filtered())?;
@@ -149,14 +149,18 @@ impl NumberedChunks {
     /// pages.
     pub(super) fn content_bytes(&self, paging: Paging) -> u64 {
         match paging.pages() {
-            0 => self.bytes(paging.entries),
+            0 => self.entries_size(paging.entries),
             _ => 0,
         }
     }
 
     /// Returns the chunk that entry `i` of the data block `data` locates, or `None` if the chunk
     /// was never stored.
-    pub(super) fn entry_of(&self, data: &DataBlock<'_>, i: u64) -> Result<Option<StoredChunk>> {
+    pub(super) fn chunk_in_data_block(
+        &self,
+        data: &DataBlock<'_>,
+        i: u64,
+    ) -> Result<Option<StoredChunk>> {
         if data.paging.pages() == 0 {
             return self.entry(data.block, i);
         }
@@ -184,7 +188,7 @@ impl NumberedChunks {
             let Some(block) = self.page(data, page)? else {
                 continue;
             };
-            let (first, count) = paging.span(page);
+            let (first, count) = paging.page_span(page);
             let span = (start.plus(first), count);
             let visited = self.visit(&block, span, from, visit)?;
             if visited.is_break() {
@@ -196,7 +200,7 @@ impl NumberedChunks {
 
     /// Reads page `page` of the data block `data`. Returns `None` if the page was never written.
     /// Each page has its own checksum.
-    fn page(&self, data: &DataBlock<'_>, page: u64) -> Result<Option<Block>> {
+    fn page(&self, data: &DataBlock<'_>, page: u64) -> Result<Option<ArrayBlock>> {
         let DataBlock { block, paging, .. } = *data;
         if !is_bit_set(data.bitmap, data.first_bit.plus(page)) {
             return Ok(None);
@@ -213,14 +217,14 @@ impl NumberedChunks {
             let place = |page| Some((self.page_address(data, page)?, stride));
             later.filter(is_written).filter_map(place)
         });
-        let (_, count) = paging.span(page);
-        let page = self.block(at, 0, self.bytes(count), paging.what)?;
+        let (_, count) = paging.page_span(page);
+        let page = self.block(at, 0, self.entries_size(count), paging.what)?;
         Ok(Some(page))
     }
 
     /// Returns the number of bytes from one page of a data block to the next.
     fn page_stride(&self, paging: Paging) -> u64 {
-        self.bytes(paging.page_entries).plus(CHECKSUM)
+        self.entries_size(paging.page_entries).plus(CHECKSUM)
     }
 
     fn page_address(&self, data: &DataBlock<'_>, page: u64) -> Option<Address> {
@@ -228,9 +232,9 @@ impl NumberedChunks {
         data.block.end()?.after(before)
     }
 
-    pub(super) fn entry(&self, block: &Block, i: u64) -> Result<Option<StoredChunk>> {
+    pub(super) fn entry(&self, block: &ArrayBlock, i: u64) -> Result<Option<StoredChunk>> {
         let mut cursor = block.content()?;
-        cursor.skip(to_usize(self.bytes(i))?)?;
+        cursor.skip(to_usize(self.entries_size(i))?)?;
         self.form.read(&self.meta, &mut cursor)
     }
 
@@ -239,21 +243,21 @@ impl NumberedChunks {
     /// breaks, returns the number of the next chunk.
     pub(super) fn visit(
         &self,
-        block: &Block,
+        block: &ArrayBlock,
         (first, count): (u64, u64),
         from: u64,
         visit: &mut ChunkVisitor<'_>,
     ) -> Result<ControlFlow<u64>> {
         let skipped = from.minus_or_zero(first).min(count);
         let mut cursor = block.content()?;
-        cursor.skip(to_usize(self.bytes(skipped))?)?;
+        cursor.skip(to_usize(self.entries_size(skipped))?)?;
         let mut place = vec![0; self.geometry.rank()];
         for i in skipped..count {
             let Some(chunk) = self.form.read(&self.meta, &mut cursor)? else {
                 continue;
             };
             let number = first.plus(i);
-            self.numbering.write_chunk_indices(number, &mut place);
+            self.numbering.write_grid_coordinates(number, &mut place);
             if self.geometry.is_in_extent(&place) && visit(&place, chunk).is_break() {
                 return Ok(ControlFlow::Break(number.plus_one()));
             }
@@ -264,15 +268,15 @@ impl NumberedChunks {
 
 /// A block of an array whose checksum was verified.
 #[derive(Debug, Clone)]
-pub(super) struct Block {
+pub(super) struct ArrayBlock {
     bytes: Arc<[u8]>,
     at: Address,
     /// Number of bytes in the block before the entries, or before the bitmap of pages.
-    before: usize,
+    header_size: usize,
     what: &'static str,
 }
 
-impl Block {
+impl ArrayBlock {
     /// Reads the block at `at`, which has a header of `before` bytes, a content of `after` bytes,
     /// and a checksum of both.
     pub(super) fn read(
@@ -284,10 +288,10 @@ impl Block {
     ) -> Result<Self> {
         let length = Count::sum([to_u64(before), after, CHECKSUM]);
         let verify = |block: &[u8]| verify_checksum(block, at, what);
-        Ok(Block {
-            bytes: meta.block(at, length, what, verify)?,
+        Ok(ArrayBlock {
+            bytes: meta.verified_block(at, length, what, verify)?,
             at,
-            before,
+            header_size: before,
             what,
         })
     }
@@ -312,7 +316,7 @@ impl Block {
     /// Returns a cursor at the first entry of the block, or at its bitmap of pages.
     pub(super) fn content(&self) -> Result<Cursor<'_>> {
         let mut cursor = Cursor::new(&self.bytes, self.at, self.what);
-        cursor.skip(self.before)?;
+        cursor.skip(self.header_size)?;
         Ok(cursor)
     }
 
@@ -329,7 +333,7 @@ impl Block {
 
 /// A data block of an array. Its entries are in the block itself or in pages after it.
 pub(super) struct DataBlock<'b> {
-    pub(super) block: &'b Block,
+    pub(super) block: &'b ArrayBlock,
     pub(super) paging: Paging,
     /// The number of the chunk that the first entry of the data block locates.
     pub(super) start: u64,
@@ -380,7 +384,7 @@ impl Paging {
 
     /// Returns the number of the first entry of page `page`, and the number of entries of the page.
     /// The last page may be shorter.
-    pub(super) fn span(&self, page: u64) -> (u64, u64) {
+    pub(super) fn page_span(&self, page: u64) -> (u64, u64) {
         let first = page.times(self.page_entries);
         let rest = self.entries.minus_or_zero(first);
         (first, rest.min(self.page_entries))
@@ -396,8 +400,8 @@ mod tests {
         let paging = Paging::new(2500, 10, "page");
         assert_eq!(paging.pages(), 3);
         assert_eq!(paging.locate(1025), (1, 1));
-        assert_eq!(paging.span(1), (1024, 1024));
-        assert_eq!(paging.span(2), (2048, 452));
+        assert_eq!(paging.page_span(1), (1024, 1024));
+        assert_eq!(paging.page_span(2), (2048, 452));
         assert_eq!(Paging::new(1024, 10, "page").pages(), 0);
         assert_eq!(Paging::new(u64::MAX, 255, "page").pages(), 0);
     }

@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::hdf5::btree_v1::{BtreeV1, EntryPosition, Node};
 use crate::hdf5::file::metadata::Metadata;
 use crate::hdf5::file::number_form::Address;
-use crate::hdf5::index::{Geometry, StrayChunks, stored_chunk};
+use crate::hdf5::index::{ChunkGeometry, StrayChunkCounter, stored_chunk};
 use crate::memory::effort::RequestBudget;
 use crate::model::storage::{ChunkIndex, ChunkVisitor, IndexCursor, StoredChunk};
 use crate::wire::{Count, Cursor};
@@ -22,7 +22,7 @@ const SIZE_AND_MASK: usize = 8;
 #[derive(Debug)]
 pub(crate) struct BtreeV1Index {
     tree: BtreeV1,
-    geometry: Geometry,
+    geometry: ChunkGeometry,
     filtered: bool,
 }
 
@@ -33,12 +33,12 @@ impl BtreeV1Index {
     pub(crate) fn new(
         meta: Arc<Metadata>,
         root: Address,
-        geometry: Geometry,
+        geometry: ChunkGeometry,
         filtered: bool,
     ) -> Self {
         let rank = geometry.rank();
         BtreeV1Index {
-            tree: BtreeV1::chunks(meta, root, rank),
+            tree: BtreeV1::for_chunks(meta, root, rank),
             geometry,
             filtered,
         }
@@ -46,7 +46,7 @@ impl BtreeV1Index {
 
     /// Returns the chunk at `address` that the key at `cursor` describes, or `None` for the
     /// undefined address. Writes the chunk's grid coordinates to `place`.
-    fn chunk(
+    fn parse_chunk(
         &self,
         mut cursor: Cursor<'_>,
         address: Option<Address>,
@@ -55,7 +55,7 @@ impl BtreeV1Index {
         let at = cursor.offset();
         let length = u64::from(cursor.u32()?);
         let filter_mask = cursor.u32()?;
-        self.read_chunk_indices(&mut cursor, place)?;
+        self.read_grid_coordinates(&mut cursor, place)?;
         let Some(offset) = address else {
             return Ok(None);
         };
@@ -71,7 +71,7 @@ impl BtreeV1Index {
 
     /// Reads the chunk's offset in elements from `cursor`, and writes the chunk's grid coordinates
     /// to `place`.
-    fn read_chunk_indices(&self, cursor: &mut Cursor<'_>, place: &mut [u64]) -> Result<()> {
+    fn read_grid_coordinates(&self, cursor: &mut Cursor<'_>, place: &mut [u64]) -> Result<()> {
         for (along, &chunk) in place.iter_mut().zip(&self.geometry.chunk_shape) {
             let offset = cursor.u64()?;
             if offset.checked_rem(chunk) != Some(0) {
@@ -90,11 +90,11 @@ impl BtreeV1Index {
     fn check_order(&self, node: &Node, i: usize) -> Result<()> {
         let mut before: Option<Vec<u64>> = None;
         // The last key is only a bound.
-        for i in i.minus_or_zero(1)..i.plus(3).min(node.used()) {
+        for i in i.minus_or_zero(1)..i.plus(3).min(node.child_count()) {
             let mut cursor = node.key(i)?;
             cursor.skip(SIZE_AND_MASK)?;
             let mut place = vec![0; self.geometry.rank()];
-            self.read_chunk_indices(&mut cursor, &mut place)?;
+            self.read_grid_coordinates(&mut cursor, &mut place)?;
             if before.is_some_and(|before| before >= place) {
                 return Err(cursor.corrupt("the keys are not sorted"));
             }
@@ -107,12 +107,12 @@ impl BtreeV1Index {
         if !self.geometry.is_in_extent(place) {
             return Ok(None);
         }
-        let mut node = tree.root()?;
+        let mut node = tree.read_root()?;
         let mut path = Vec::new();
         loop {
             // Child i contains the chunks from key i on, before key i + 1.
-            let after = node.first_key(0, |key| Ok(self.compare(key, place)?.is_gt()))?;
-            let after = after.unwrap_or(node.used()).min(node.used());
+            let after = node.find_first_key(0, |key| Ok(self.compare(key, place)?.is_gt()))?;
+            let after = after.unwrap_or(node.child_count()).min(node.child_count());
             let Some(i) = after.checked_sub(1) else {
                 path.push((node, 0));
                 break;
@@ -130,7 +130,7 @@ impl BtreeV1Index {
                 return Err(node.key(i)?.corrupt("a chunk occurs twice"));
             }
             let mut found = place.to_vec();
-            return self.chunk(node.key(i)?, tree.child(&node, i)?, &mut found);
+            return self.parse_chunk(node.key(i)?, tree.child(&node, i)?, &mut found);
         }
         for (node, i) in path {
             self.check_order(&node, i)?;
@@ -175,22 +175,22 @@ impl ChunkIndex for BtreeV1Index {
     ) -> Result<()> {
         let mut entries = self.tree.with_effort(effort).entries()?;
         let mut place = vec![0; self.geometry.rank()];
-        let mut strays = StrayChunks::default();
+        let mut strays = StrayChunkCounter::default();
         if let Some((passed, at)) = from.0.split_first() {
-            strays = StrayChunks(*passed);
+            strays = StrayChunkCounter(*passed);
             entries.seek(&EntryPosition::from_numbers(at))?;
         }
         while let Some(entry) = entries.next_entry()? {
-            let chunk = self.chunk(entry.key()?, entry.child()?, &mut place)?;
+            let chunk = self.parse_chunk(entry.key()?, entry.child()?, &mut place)?;
             // After a dataset has shrunk, old libraries leave chunks outside of it in the index.
             let chunk = chunk.filter(|_| self.geometry.is_in_extent(&place));
             match chunk {
                 Some(chunk) if visit(&place, chunk).is_break() => break,
                 Some(_) => {}
-                None => strays.pass()?,
+                None => strays.count_one()?,
             }
         }
-        from.0 = [&[strays.0], entries.position().numbers().as_slice()].concat();
+        from.0 = [&[strays.0], entries.position().to_numbers().as_slice()].concat();
         Ok(())
     }
 }
@@ -218,7 +218,7 @@ mod tests {
 
     /// Opens a dataset of ten elements of two bytes in chunks of four.
     fn open(chunks: &[(u32, u32, u64, u64)], filtered: bool) -> BtreeV1Index {
-        let geometry = Geometry::new(vec![10], vec![None], vec![4], 8, 0).unwrap();
+        let geometry = ChunkGeometry::new(vec![10], vec![None], vec![4], 8, 0).unwrap();
         BtreeV1Index::new(file([(0, leaf(chunks))]), at(0), geometry, filtered)
     }
 
@@ -256,7 +256,7 @@ mod tests {
     #[test]
     fn a_damaged_key_hides_no_chunk() {
         let sound = [0, 4, 8, 12, 16, 20].map(|start| (8, 0, start, 500));
-        let geometry = || Geometry::new(vec![24], vec![None], vec![4], 8, 0).unwrap();
+        let geometry = || ChunkGeometry::new(vec![24], vec![None], vec![4], 8, 0).unwrap();
         for damaged in 0..sound.len() {
             for start in [0, 5, 6, 8, 16, 1 << 40, (1 << 40) + 1] {
                 let mut chunks = sound;

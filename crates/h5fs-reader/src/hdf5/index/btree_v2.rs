@@ -11,7 +11,7 @@ use crate::hdf5::btree_v2::BtreeV2;
 use crate::hdf5::file::metadata::Metadata;
 use crate::hdf5::file::number_form::Address;
 use crate::hdf5::index::entry::EntryForm;
-use crate::hdf5::index::{Geometry, StrayChunks};
+use crate::hdf5::index::{ChunkGeometry, StrayChunkCounter};
 use crate::memory::effort::RequestBudget;
 use crate::model::storage::{ChunkIndex, ChunkVisitor, IndexCursor, StoredChunk};
 use crate::wire::{Count, Cursor};
@@ -24,7 +24,7 @@ const FILTERED: u8 = 11;
 #[derive(Debug)]
 pub(crate) struct BtreeV2Index {
     meta: Arc<Metadata>,
-    geometry: Geometry,
+    geometry: ChunkGeometry,
     tree: BtreeV2,
     form: EntryForm,
     at: Address,
@@ -40,7 +40,7 @@ impl BtreeV2Index {
     pub(crate) fn open(
         meta: Arc<Metadata>,
         at: Address,
-        geometry: Geometry,
+        geometry: ChunkGeometry,
         filtered: bool,
     ) -> Result<Self> {
         let record_type = if filtered { FILTERED } else { UNFILTERED };
@@ -85,7 +85,7 @@ impl ChunkIndex for BtreeV2Index {
         };
         let mut records = self.current_tree()?.with_effort(effort).cursor(position);
         let mut place = vec![0; self.geometry.rank()];
-        let mut strays = StrayChunks(passed);
+        let mut strays = StrayChunkCounter(passed);
         while let Some(record) = records.next_record()? {
             let mut cursor = self.cursor(&record);
             let chunk = self.form.read(&self.meta, &mut cursor)?;
@@ -96,7 +96,7 @@ impl ChunkIndex for BtreeV2Index {
             match chunk {
                 Some(chunk) if visit(&place, chunk).is_break() => break,
                 Some(_) => {}
-                None => strays.pass()?,
+                None => strays.count_one()?,
             }
         }
         from.0 = vec![records.position(), strays.0];
@@ -154,7 +154,7 @@ mod tests {
             leaf.extend([1, 4, 0, 0, 0]); // the size in its highest byte, then the mask
             leaf.extend(words(place));
         }
-        let geometry = Geometry::new(vec![6, 6], vec![None; 2], vec![2, 2], 8, 0)?;
+        let geometry = ChunkGeometry::new(vec![6, 6], vec![None; 2], vec![2, 2], 8, 0)?;
         let meta = file([(0, sealed(header)), (100, sealed(leaf))]);
         BtreeV2Index::open(meta, at(0), geometry, true)
     }

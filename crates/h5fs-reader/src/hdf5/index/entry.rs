@@ -6,7 +6,7 @@
 
 use crate::error::Result;
 use crate::hdf5::file::metadata::Metadata;
-use crate::hdf5::index::{Geometry, stored_chunk};
+use crate::hdf5::index::{ChunkGeometry, stored_chunk};
 use crate::model::storage::StoredChunk;
 use crate::wire::{Count, Cursor};
 
@@ -31,7 +31,7 @@ impl EntryForm {
         meta: &Metadata,
         filtered: bool,
         size: usize,
-        geometry: &Geometry,
+        geometry: &ChunkGeometry,
         cursor: &Cursor<'_>,
     ) -> Result<Self> {
         let beside_address = size.checked_sub(meta.size_of_offsets().bytes());

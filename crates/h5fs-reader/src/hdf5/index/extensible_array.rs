@@ -14,8 +14,8 @@ use std::sync::Arc;
 use crate::error::Result;
 use crate::hdf5::file::metadata::Metadata;
 use crate::hdf5::file::number_form::Address;
-use crate::hdf5::index::Geometry;
-use crate::hdf5::index::array::{Block, ChunkArray, DataBlock, NumberedChunks, Paging};
+use crate::hdf5::index::ChunkGeometry;
+use crate::hdf5::index::array::{ArrayBlock, ChunkArray, DataBlock, NumberedChunks, Paging};
 use crate::hdf5::index::entry::EntryForm;
 use crate::hdf5::index::numbering::Numbering;
 use crate::memory::effort::RequestBudget;
@@ -35,13 +35,13 @@ const PAGE: &str = "extensible array data block page";
 #[derive(Debug, Clone)]
 pub(crate) struct ExtensibleArray {
     chunks: NumberedChunks,
-    sizes: Sizes,
+    sizes: CreationParameters,
 }
 
 /// The creation parameters in the header of an extensible array. The sizes of all its blocks follow
 /// from them.
 #[derive(Debug, Clone, Copy)]
-struct Sizes {
+struct CreationParameters {
     max_bits: u8,
     index_entries: u64,
     min_entries: u64,
@@ -68,13 +68,13 @@ impl SuperBlock {
     }
 }
 
-impl Sizes {
+impl CreationParameters {
     /// Reads the creation parameters, of one byte each, from the header.
     ///
     /// # Errors
     /// `Corrupt` if the parameters are impossible, such as a minimum that is not a power of two.
     fn read(cursor: &mut Cursor<'_>) -> Result<Self> {
-        let sizes = Sizes {
+        let sizes = CreationParameters {
             max_bits: cursor.u8()?,
             index_entries: u64::from(cursor.u8()?),
             min_entries: u64::from(cursor.u8()?),
@@ -82,7 +82,7 @@ impl Sizes {
             page_bits: cursor.u8()?,
         };
         let powers = sizes.min_entries.is_power_of_two() && sizes.min_pointers.is_power_of_two();
-        if !powers || sizes.max_bits > 64 || sizes.super_blocks() < sizes.direct() {
+        if !powers || sizes.max_bits > 64 || sizes.super_blocks() < sizes.direct_super_blocks() {
             return Err(cursor.corrupt("its sizes are not possible"));
         }
         Ok(sizes)
@@ -96,7 +96,7 @@ impl Sizes {
 
     /// Returns the number of super blocks whose data blocks are addressed by the index block, and
     /// not by a secondary block.
-    fn direct(&self) -> u32 {
+    fn direct_super_blocks(&self) -> u32 {
         let bits = self.min_pointers.checked_ilog2().unwrap_or(0);
         bits.times(2)
     }
@@ -125,7 +125,7 @@ impl Sizes {
 
     /// Returns the number of the super block that contains entry `i`, and the super block. `i` does
     /// not count the entries in the index block. Returns `None` after the last entry.
-    fn locate(&self, i: u64) -> Option<(u32, SuperBlock)> {
+    fn find_super_block(&self, i: u64) -> Option<(u32, SuperBlock)> {
         let doubled = i.checked_div(self.min_entries)?.checked_add(1)?;
         let u = doubled.checked_ilog2()?;
         (u < self.super_blocks()).then_some(())?;
@@ -145,11 +145,11 @@ impl Sizes {
 
 /// A super block, and the block that contains the addresses of its data blocks.
 #[derive(Debug)]
-struct Addresses {
+struct DataBlockAddresses {
     super_block: SuperBlock,
     paging: Paging,
     /// The index block or secondary block that contains the addresses.
-    block: Block,
+    block: ArrayBlock,
     /// Number of bytes from the start of the content of `block` to the address of the super block's
     /// first data block.
     before: u64,
@@ -168,20 +168,20 @@ impl ExtensibleArray {
     pub(crate) fn open(
         meta: Arc<Metadata>,
         at: Address,
-        geometry: Geometry,
+        geometry: ChunkGeometry,
         filtered: bool,
     ) -> Result<Self> {
         let statistics = meta.structure_size(0, 6, 0);
         let widths = meta.structure_size(1, 6, 0);
         // They follow signature, version, client, entry size and the sizes, which are twelve bytes.
-        let block = Block::read(&meta, at, 12, to_u64(widths), HEADER)?;
+        let block = ArrayBlock::read(&meta, at, 12, to_u64(widths), HEADER)?;
         let mut cursor = block.cursor_after_signature(b"EAHD", filtered)?;
         let entry_size = usize::from(cursor.u8()?);
-        let sizes = Sizes::read(&mut cursor)?;
+        let sizes = CreationParameters::read(&mut cursor)?;
         cursor.skip(statistics)?;
         let root = meta.address(&mut cursor)?;
         let form = EntryForm::new(&meta, filtered, entry_size, &geometry, &cursor)?;
-        let numbering = Numbering::unlimited(&geometry, at)?;
+        let numbering = Numbering::for_growing(&geometry, at)?;
         Ok(ExtensibleArray {
             chunks: NumberedChunks {
                 meta,
@@ -213,20 +213,20 @@ impl ChunkArray for ExtensibleArray {
         let Some(i) = number.checked_sub(self.sizes.index_entries) else {
             return self.chunks.entry(&index, number);
         };
-        let Some((u, super_block)) = self.sizes.locate(i) else {
+        let Some((u, super_block)) = self.sizes.find_super_block(i) else {
             return Ok(None);
         };
         let rest = i.minus_or_zero(super_block.start);
         let data_block = rest.checked_div(super_block.entries).unwrap_or(0);
         let entry = rest.checked_rem(super_block.entries).unwrap_or(0);
-        let Some(addresses) = self.addresses(&index, u)? else {
+        let Some(addresses) = self.locate_addresses(&index, u)? else {
             return Ok(None);
         };
         let Some(block) = self.read_data_block(&addresses, data_block)? else {
             return Ok(None);
         };
         let data_block = self.data_block(&addresses, data_block, &block)?;
-        self.chunks.entry_of(&data_block, entry)
+        self.chunks.chunk_in_data_block(&data_block, entry)
     }
 
     fn visit(
@@ -242,7 +242,7 @@ impl ChunkArray for ExtensibleArray {
             return Ok(visited);
         }
         let before = from.minus_or_zero(self.sizes.index_entries);
-        let first = self.sizes.locate(before).map(|(u, _)| u);
+        let first = self.sizes.find_super_block(before).map(|(u, _)| u);
         for u in first.unwrap_or(self.sizes.super_blocks())..self.sizes.super_blocks() {
             let visited = self.walk_super_block(&index, u, from, visit)?;
             if visited.is_break() {
@@ -256,12 +256,12 @@ impl ChunkArray for ExtensibleArray {
 impl ExtensibleArray {
     fn walk_super_block(
         &self,
-        index: &Block,
+        index: &ArrayBlock,
         u: u32,
         from: u64,
         visit: &mut ChunkVisitor<'_>,
     ) -> Result<ControlFlow<u64>> {
-        let Some(addresses) = self.addresses(index, u)? else {
+        let Some(addresses) = self.locate_addresses(index, u)? else {
             return Ok(ControlFlow::Continue(()));
         };
         let SuperBlock { start, entries, .. } = addresses.super_block;
@@ -280,16 +280,16 @@ impl ExtensibleArray {
         Ok(ControlFlow::Continue(()))
     }
 
-    fn index_block(&self, at: Address) -> Result<Block> {
-        let entries = self.chunks.bytes(self.sizes.index_entries);
+    fn index_block(&self, at: Address) -> Result<ArrayBlock> {
+        let entries = self.chunks.entries_size(self.sizes.index_entries);
         let super_blocks = self.sizes.super_blocks();
-        let secondary = super_blocks.minus_or_zero(self.sizes.direct());
+        let secondary = super_blocks.minus_or_zero(self.sizes.direct_super_blocks());
         let addresses = self
             .sizes
-            .blocks_before(self.sizes.direct())
+            .blocks_before(self.sizes.direct_super_blocks())
             .plus(u64::from(secondary));
         let content = entries.plus(self.address_bytes(addresses));
-        let prefix = self.chunks.prefix();
+        let prefix = self.chunks.block_prefix_size();
         let block = self.chunks.block(at, prefix, content, INDEX_BLOCK)?;
         self.chunks.cursor_after_prefix(&block, b"EAIB")?;
         Ok(block)
@@ -297,9 +297,9 @@ impl ExtensibleArray {
 
     /// Returns where the addresses of the data blocks of super block `u` are stored. `index` is the
     /// index block. Returns `None` if the super block was not written.
-    fn addresses(&self, index: &Block, u: u32) -> Result<Option<Addresses>> {
-        let entries = self.chunks.bytes(self.sizes.index_entries);
-        if u >= self.sizes.direct() {
+    fn locate_addresses(&self, index: &ArrayBlock, u: u32) -> Result<Option<DataBlockAddresses>> {
+        let entries = self.chunks.entries_size(self.sizes.index_entries);
+        if u >= self.sizes.direct_super_blocks() {
             let Some(at) = self.secondary_address(index, u)? else {
                 return Ok(None);
             };
@@ -308,7 +308,7 @@ impl ExtensibleArray {
         }
         let super_block = self.super_block(index, u)?;
         let first_block = self.sizes.blocks_before(u);
-        Ok(Some(Addresses {
+        Ok(Some(DataBlockAddresses {
             super_block,
             paging: self.sizes.paging(super_block),
             block: index.clone(),
@@ -320,17 +320,17 @@ impl ExtensibleArray {
 
     /// Returns the address of the secondary block of super block `u`, which the index block `index`
     /// stores after the addresses of data blocks. Returns `None` for the undefined address.
-    fn secondary_address(&self, index: &Block, u: u32) -> Result<Option<Address>> {
-        let direct = self.sizes.direct();
+    fn secondary_address(&self, index: &ArrayBlock, u: u32) -> Result<Option<Address>> {
+        let direct = self.sizes.direct_super_blocks();
         let slots = self.sizes.blocks_before(direct);
         let slots = slots.plus(u.minus_or_zero(direct).into());
-        let entries = self.chunks.bytes(self.sizes.index_entries);
+        let entries = self.chunks.entries_size(self.sizes.index_entries);
         self.address_at(index, entries.plus(self.address_bytes(slots)))
     }
 
     /// Asks a remote source for the secondary block of super block `u`, at address `at`, and the
     /// secondary blocks after it, unless the block at `at` is already available.
-    fn prefetch_secondary(&self, index: &Block, u: u32, at: Address) {
+    fn prefetch_secondary(&self, index: &ArrayBlock, u: u32, at: Address) {
         let length = |u| {
             let super_block = self.sizes.super_block(u)?;
             Some(
@@ -360,17 +360,22 @@ impl ExtensibleArray {
 
     /// Reads the secondary block of super block `u` at address `at`: the bitmap of pages, if there
     /// are any, and the addresses of the data blocks.
-    fn secondary_block(&self, index: &Block, u: u32, at: Address) -> Result<Addresses> {
+    fn secondary_block(
+        &self,
+        index: &ArrayBlock,
+        u: u32,
+        at: Address,
+    ) -> Result<DataBlockAddresses> {
         let super_block = self.super_block(index, u)?;
         let paging = self.sizes.paging(super_block);
         let bitmap = self.bitmap_bytes(super_block);
         let content = self.secondary_content(super_block);
         let prefix = self.offset_prefix();
         let block = self.chunks.block(at, prefix, content, SECONDARY_BLOCK)?;
-        if self.offset(&block, b"EASB")? != super_block.start {
+        if self.stored_block_offset(&block, b"EASB")? != super_block.start {
             return Err(block.corrupt("its offset in the array is wrong"));
         }
-        Ok(Addresses {
+        Ok(DataBlockAddresses {
             super_block,
             paging,
             block,
@@ -380,14 +385,18 @@ impl ExtensibleArray {
         })
     }
 
-    fn super_block(&self, index: &Block, u: u32) -> Result<SuperBlock> {
+    fn super_block(&self, index: &ArrayBlock, u: u32) -> Result<SuperBlock> {
         let super_block = self.sizes.super_block(u);
         super_block.ok_or_else(|| index.corrupt("the number of a super block is too large"))
     }
 
     /// Reads data block `i` of a super block, without the pages after it. Returns `None` if the
     /// block was never written.
-    fn read_data_block(&self, addresses: &Addresses, i: u64) -> Result<Option<Block>> {
+    fn read_data_block(
+        &self,
+        addresses: &DataBlockAddresses,
+        i: u64,
+    ) -> Result<Option<ArrayBlock>> {
         let address = |i| {
             let before = addresses.before.plus(self.address_bytes(i));
             self.address_at(&addresses.block, before)
@@ -403,7 +412,7 @@ impl ExtensibleArray {
         });
         let prefix = self.offset_prefix();
         let block = self.chunks.block(at, prefix, content, DATA_BLOCK)?;
-        let offset = self.offset(&block, b"EADB")?;
+        let offset = self.stored_block_offset(&block, b"EADB")?;
         let start = addresses.super_block.block_start(i);
         // For a data block that the index block addresses, the library counts blocks from the first
         // of all of them.
@@ -422,9 +431,9 @@ impl ExtensibleArray {
     /// each block.
     fn data_block<'b>(
         &self,
-        addresses: &'b Addresses,
+        addresses: &'b DataBlockAddresses,
         i: u64,
-        block: &'b Block,
+        block: &'b ArrayBlock,
     ) -> Result<DataBlock<'b>> {
         let bitmap = addresses.block.content()?;
         let paging = addresses.paging;
@@ -443,7 +452,7 @@ impl ExtensibleArray {
 
     /// Returns the address that `block` stores `before` bytes after the start of its content.
     /// Returns `None` for the undefined address.
-    fn address_at(&self, block: &Block, before: u64) -> Result<Option<Address>> {
+    fn address_at(&self, block: &ArrayBlock, before: u64) -> Result<Option<Address>> {
         let mut cursor = block.content()?;
         cursor.skip(to_usize(before)?)?;
         self.chunks.meta.address(&mut cursor)
@@ -451,7 +460,7 @@ impl ExtensibleArray {
 
     /// Returns the field "Block Offset" of `block`: the number of entries of the array before the
     /// block. A wrong block at the address is detected by this number.
-    fn offset(&self, block: &Block, signature: &[u8]) -> Result<u64> {
+    fn stored_block_offset(&self, block: &ArrayBlock, signature: &[u8]) -> Result<u64> {
         let mut cursor = self.chunks.cursor_after_prefix(block, signature)?;
         cursor.uint(self.sizes.offset_width())
     }
@@ -460,7 +469,7 @@ impl ExtensibleArray {
     /// signature to the content.
     fn offset_prefix(&self) -> usize {
         let width = self.sizes.offset_width();
-        self.chunks.prefix().plus(width)
+        self.chunks.block_prefix_size().plus(width)
     }
 
     fn address_bytes(&self, count: u64) -> u64 {
@@ -481,27 +490,27 @@ mod tests {
     /// block also has 25 secondary block addresses.
     #[test]
     fn super_blocks_double() {
-        let sizes = Sizes {
+        let sizes = CreationParameters {
             max_bits: 32,
             index_entries: 4,
             min_entries: 16,
             min_pointers: 4,
             page_bits: 10,
         };
-        assert_eq!(sizes.direct(), 4);
+        assert_eq!(sizes.direct_super_blocks(), 4);
         assert_eq!(sizes.blocks_before(4), 6);
-        assert_eq!(sizes.super_blocks() - sizes.direct(), 25);
+        assert_eq!(sizes.super_blocks() - sizes.direct_super_blocks(), 25);
         let entries: Vec<_> = (0..4)
             .map(|u| sizes.super_block(u).unwrap().entries)
             .collect();
         assert_eq!(entries, [16, 32, 32, 64]);
         // 16 + 32 + 2 * 32 = 112 entries come before the fourth.
-        assert_eq!(sizes.locate(111).unwrap().0, 2);
-        assert_eq!(sizes.locate(112).unwrap().0, 3);
+        assert_eq!(sizes.find_super_block(111).unwrap().0, 2);
+        assert_eq!(sizes.find_super_block(112).unwrap().0, 3);
         // Twenty-nine super blocks: 16 * (2^29 - 1) entries.
         let total = 16 * ((1 << 29) - 1);
-        assert_eq!(sizes.locate(total - 1).unwrap().0, 28);
-        assert_eq!(sizes.locate(total), None);
+        assert_eq!(sizes.find_super_block(total - 1).unwrap().0, 28);
+        assert_eq!(sizes.find_super_block(total), None);
     }
 
     /// Returns a small file:
@@ -553,7 +562,7 @@ mod tests {
     }
 
     fn open(blocks: [(usize, Vec<u8>); 6]) -> ExtensibleArray {
-        let geometry = Geometry::new(vec![31], vec![None], vec![1], 8, 0).unwrap();
+        let geometry = ChunkGeometry::new(vec![31], vec![None], vec![1], 8, 0).unwrap();
         ExtensibleArray::open(file(blocks), at(0), geometry, false).unwrap()
     }
 

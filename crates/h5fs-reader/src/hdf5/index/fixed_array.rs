@@ -9,8 +9,8 @@ use std::sync::Arc;
 use crate::error::Result;
 use crate::hdf5::file::metadata::Metadata;
 use crate::hdf5::file::number_form::Address;
-use crate::hdf5::index::Geometry;
-use crate::hdf5::index::array::{Block, ChunkArray, DataBlock, NumberedChunks, Paging};
+use crate::hdf5::index::ChunkGeometry;
+use crate::hdf5::index::array::{ArrayBlock, ChunkArray, DataBlock, NumberedChunks, Paging};
 use crate::hdf5::index::entry::EntryForm;
 use crate::hdf5::index::numbering::Numbering;
 use crate::memory::effort::RequestBudget;
@@ -37,12 +37,12 @@ impl FixedArray {
     pub(crate) fn open(
         meta: Arc<Metadata>,
         at: Address,
-        geometry: Geometry,
+        geometry: ChunkGeometry,
         filtered: bool,
     ) -> Result<Self> {
         let widths = meta.structure_size(1, 1, 0);
         // They follow signature, version, client, entry size and page bits, which are eight bytes.
-        let block = Block::read(&meta, at, 8, to_u64(widths), HEADER)?;
+        let block = ArrayBlock::read(&meta, at, 8, to_u64(widths), HEADER)?;
         let mut cursor = block.cursor_after_signature(b"FAHD", filtered)?;
         let entry_size = usize::from(cursor.u8()?);
         let page_bits = cursor.u8()?;
@@ -50,8 +50,8 @@ impl FixedArray {
         let root = meta.address(&mut cursor)?;
 
         let form = EntryForm::new(&meta, filtered, entry_size, &geometry, &cursor)?;
-        let numbering = Numbering::limited(&geometry, at)?;
-        if entries < numbering.total() {
+        let numbering = Numbering::for_fixed_size(&geometry, at)?;
+        if entries < numbering.chunk_count() {
             return Err(cursor.corrupt("fewer entries than chunks"));
         }
         Ok(FixedArray {
@@ -82,7 +82,8 @@ impl ChunkArray for FixedArray {
 
     fn chunk(&self, root: Address, number: u64) -> Result<Option<StoredChunk>> {
         let block = self.read_data_block(root)?;
-        self.chunks.entry_of(&self.data_block(&block)?, number)
+        self.chunks
+            .chunk_in_data_block(&self.data_block(&block)?, number)
     }
 
     fn visit(
@@ -100,8 +101,8 @@ impl ChunkArray for FixedArray {
 impl FixedArray {
     /// Reads the data block, which contains all entries, or the bitmap of its pages if it has
     /// pages.
-    fn read_data_block(&self, at: Address) -> Result<Block> {
-        let prefix = self.chunks.prefix();
+    fn read_data_block(&self, at: Address) -> Result<ArrayBlock> {
+        let prefix = self.chunks.block_prefix_size();
         let bitmap = self.paging.pages().div_ceil(8);
         let content = self.chunks.content_bytes(self.paging).max(bitmap);
         let block = self.chunks.block(at, prefix, content, DATA_BLOCK)?;
@@ -109,7 +110,7 @@ impl FixedArray {
         Ok(block)
     }
 
-    fn data_block<'b>(&self, block: &'b Block) -> Result<DataBlock<'b>> {
+    fn data_block<'b>(&self, block: &'b ArrayBlock) -> Result<DataBlock<'b>> {
         Ok(DataBlock {
             block,
             paging: self.paging,
@@ -143,8 +144,8 @@ mod tests {
         ]
     }
 
-    fn geometry() -> Geometry {
-        Geometry::new(vec![5], vec![Some(5)], vec![1], 8, 0).unwrap()
+    fn geometry() -> ChunkGeometry {
+        ChunkGeometry::new(vec![5], vec![Some(5)], vec![1], 8, 0).unwrap()
     }
 
     fn open(blocks: [(usize, Vec<u8>); 3]) -> Result<FixedArray> {
@@ -181,7 +182,7 @@ mod tests {
         let blocks = blocks();
         let filtered = FixedArray::open(file(blocks.clone()), at(0), geometry(), true);
         assert!(filtered.is_err());
-        let six = Geometry::new(vec![6], vec![Some(6)], vec![1], 8, 0).unwrap();
+        let six = ChunkGeometry::new(vec![6], vec![Some(6)], vec![1], 8, 0).unwrap();
         assert!(FixedArray::open(file(blocks), at(0), six, false).is_err());
     }
 }

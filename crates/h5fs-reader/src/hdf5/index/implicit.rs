@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::hdf5::file::metadata::Metadata;
 use crate::hdf5::file::number_form::Address;
 use crate::hdf5::index::numbering::Numbering;
-use crate::hdf5::index::{Geometry, step, stored_chunk};
+use crate::hdf5::index::{ChunkGeometry, advance_in_grid, stored_chunk};
 use crate::memory::effort::RequestBudget;
 use crate::model::storage::{ChunkIndex, ChunkVisitor, IndexCursor, StoredChunk};
 use crate::source::check_range;
@@ -19,7 +19,7 @@ use crate::source::check_range;
 #[derive(Debug)]
 pub(crate) struct ImplicitIndex {
     meta: Arc<Metadata>,
-    geometry: Geometry,
+    geometry: ChunkGeometry,
     numbering: Numbering,
     at: Address,
 }
@@ -29,8 +29,8 @@ impl ImplicitIndex {
     ///
     /// # Errors
     /// `Corrupt` for a dataset with an unlimited dimension.
-    pub(crate) fn new(meta: Arc<Metadata>, at: Address, geometry: Geometry) -> Result<Self> {
-        let numbering = Numbering::limited(&geometry, at)?;
+    pub(crate) fn new(meta: Arc<Metadata>, at: Address, geometry: ChunkGeometry) -> Result<Self> {
+        let numbering = Numbering::for_fixed_size(&geometry, at)?;
         Ok(ImplicitIndex {
             meta,
             geometry,
@@ -48,7 +48,7 @@ impl ChunkIndex for ImplicitIndex {
         let length = self.geometry.chunk_bytes;
         let before = self
             .numbering
-            .number(place)
+            .chunk_number(place)
             .and_then(|number| number.checked_mul(length));
         let offset = before
             .and_then(|before| self.at.after(before))
@@ -83,7 +83,7 @@ impl ChunkIndex for ImplicitIndex {
             let source = &**self.meta.source();
             check_range(source, chunk.offset, chunk.length, "implicit index: chunk")?;
             let is_enough = visit(&place, chunk).is_break();
-            if !step(&mut place, self.geometry.grid()) {
+            if !advance_in_grid(&mut place, self.geometry.chunk_counts()) {
                 break;
             }
             if is_enough {
@@ -106,7 +106,7 @@ mod tests {
     fn index(max: u64, file_bytes: usize) -> ImplicitIndex {
         let meta = file([(0, vec![0; file_bytes])]);
         let max = vec![Some(4), Some(max)];
-        let geometry = Geometry::new(vec![4, 3], max, vec![2, 2], 8, 0).unwrap();
+        let geometry = ChunkGeometry::new(vec![4, 3], max, vec![2, 2], 8, 0).unwrap();
         ImplicitIndex::new(meta, at(100), geometry).unwrap()
     }
 

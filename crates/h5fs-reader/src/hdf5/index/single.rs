@@ -4,14 +4,14 @@
 
 use crate::error::{Error, Result};
 use crate::hdf5::file::number_form::Address;
-use crate::hdf5::index::{Geometry, stored_chunk};
+use crate::hdf5::index::{ChunkGeometry, stored_chunk};
 use crate::memory::effort::RequestBudget;
 use crate::model::storage::{ChunkIndex, ChunkVisitor, IndexCursor, StoredChunk};
 
 /// The index of a dataset that has only one chunk.
 #[derive(Debug)]
 pub(crate) struct SingleChunkIndex {
-    geometry: Geometry,
+    geometry: ChunkGeometry,
     chunk: Option<StoredChunk>,
 }
 
@@ -25,10 +25,10 @@ impl SingleChunkIndex {
     pub(crate) fn new(
         address: Option<Address>,
         filtered: Option<(u64, u32)>,
-        geometry: Geometry,
+        geometry: ChunkGeometry,
         at: impl Into<Option<u64>> + Copy,
     ) -> Result<Self> {
-        if geometry.grid().any(|count| count > 1) {
+        if geometry.chunk_counts().any(|count| count > 1) {
             return Err(Error::corrupt(
                 "single chunk index: more than one chunk",
                 at,
@@ -72,8 +72,8 @@ mod tests {
     use super::*;
     use crate::hdf5::testing::at;
 
-    fn geometry(dims: [u64; 2]) -> Geometry {
-        Geometry::new(dims.to_vec(), vec![Some(4), Some(4)], vec![4, 4], 32, 0).unwrap()
+    fn geometry(dims: [u64; 2]) -> ChunkGeometry {
+        ChunkGeometry::new(dims.to_vec(), vec![Some(4), Some(4)], vec![4, 4], 32, 0).unwrap()
     }
 
     #[test]

@@ -26,13 +26,13 @@ pub(crate) fn read(
     if version == 3 {
         cursor.skip(1)?; // character set, which is often wrong for real names
     }
-    let name = part(version, name_size, cursor)?;
+    let name = read_part(version, name_size, cursor)?;
     // Like the HDF5 library, this ends the name before the last byte, whatever that byte is.
     let name = name.split_last().map_or(name, |(_, name)| name);
     if name.contains(&0) {
         return Err(cursor.corrupt("the name has another length than stated"));
     }
-    let parts = Parts {
+    let parts = AttributePrefix {
         metadata,
         shared,
         version,
@@ -42,13 +42,13 @@ pub(crate) fn read(
     };
     Ok(Attribute {
         name: name.to_vec(),
-        content: parts.content(cursor),
+        content: parts.read_content(cursor),
     })
 }
 
 /// Reads a part of the message, which has `size` bytes. In version 1, also skips the padding to a
 /// multiple of 8.
-fn part<'a>(version: u8, size: u16, cursor: &mut Cursor<'a>) -> Result<&'a [u8]> {
+fn read_part<'a>(version: u8, size: u16, cursor: &mut Cursor<'a>) -> Result<&'a [u8]> {
     let size = usize::from(size);
     let taken = cursor.read_bytes(size)?;
     if version == 1 {
@@ -62,7 +62,7 @@ fn part<'a>(version: u8, size: u16, cursor: &mut Cursor<'a>) -> Result<&'a [u8]>
 }
 
 /// The fields at the start of an attribute message that describe the parts after the name.
-struct Parts<'a> {
+struct AttributePrefix<'a> {
     metadata: &'a Metadata,
     shared: &'a SharedMessages,
     version: u8,
@@ -71,20 +71,24 @@ struct Parts<'a> {
     dataspace_size: u16,
 }
 
-impl Parts<'_> {
-    fn content(&self, cursor: &mut Cursor<'_>) -> Result<AttributeContent> {
+impl AttributePrefix<'_> {
+    fn read_content(&self, cursor: &mut Cursor<'_>) -> Result<AttributeContent> {
         const SHARED_DATATYPE: u8 = 0b01;
         const SHARED_DATASPACE: u8 = 0b10;
         let at = cursor.offset();
-        let body = part(self.version, self.datatype_size, cursor)?;
+        let body = read_part(self.version, self.datatype_size, cursor)?;
         let is_shared = self.flags & SHARED_DATATYPE != 0;
-        let body = self.shared.body(kind::DATATYPE, is_shared, body, at)?;
+        let body = self
+            .shared
+            .resolve_body(kind::DATATYPE, is_shared, body, at)?;
         let mut datatype = body.cursor("datatype message");
         let datatype = datatype::read(&mut datatype, self.metadata.size_of_offsets())?;
         let at = cursor.offset();
-        let body = part(self.version, self.dataspace_size, cursor)?;
+        let body = read_part(self.version, self.dataspace_size, cursor)?;
         let is_shared = self.flags & SHARED_DATASPACE != 0;
-        let body = self.shared.body(kind::DATASPACE, is_shared, body, at)?;
+        let body = self
+            .shared
+            .resolve_body(kind::DATASPACE, is_shared, body, at)?;
         let shape = dataspace::read(self.metadata, &mut body.cursor("dataspace message"))?;
         let elements = shape.elements()?;
         let bytes = elements

@@ -44,7 +44,7 @@ pub(crate) struct ChunkedLayout {
     /// The address of the index, `None` if the index does not exist yet.
     pub(crate) address: Option<Address>,
     /// Whether chunks that extend beyond the array are stored without filters.
-    pub(crate) partial_unfiltered: bool,
+    pub(crate) has_unfiltered_edge_chunks: bool,
 }
 
 /// The kind of a chunk index.
@@ -111,7 +111,7 @@ fn read_old(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<DataLayout> 
             address,
             size: None,
         }),
-        CHUNKED => chunks_of_btree_v1(dimensionality, address, cursor),
+        CHUNKED => read_chunked_btree_v1(dimensionality, address, cursor),
         _ => Err(cursor.unsupported(&format!("layout class {class}"))),
     }
 }
@@ -134,9 +134,9 @@ fn read_new(metadata: &Metadata, version: u8, cursor: &mut Cursor<'_>) -> Result
         (CHUNKED, 3) => {
             let dimensionality = cursor.u8()?;
             let address = metadata.address(cursor)?;
-            chunks_of_btree_v1(dimensionality, address, cursor)
+            read_chunked_btree_v1(dimensionality, address, cursor)
         }
-        (CHUNKED, _) => chunks(metadata, cursor),
+        (CHUNKED, _) => read_chunked(metadata, cursor),
         (VIRTUAL, 4..) => {
             let collection = metadata.address(cursor)?;
             Ok(DataLayout::Virtual {
@@ -148,24 +148,24 @@ fn read_new(metadata: &Metadata, version: u8, cursor: &mut Cursor<'_>) -> Result
     }
 }
 
-fn chunks_of_btree_v1(
+fn read_chunked_btree_v1(
     dimensionality: u8,
     address: Option<Address>,
     cursor: &mut Cursor<'_>,
 ) -> Result<DataLayout> {
-    let (shape, element_size) = chunk_dims(dimensionality, 4, cursor)?;
+    let (shape, element_size) = read_chunk_dims(dimensionality, 4, cursor)?;
     let index = ChunkIndexKind::BtreeV1;
     let chunks = ChunkedLayout {
         shape,
         element_size,
         index,
         address,
-        partial_unfiltered: false,
+        has_unfiltered_edge_chunks: false,
     };
     Ok(DataLayout::Chunked(chunks))
 }
 
-fn chunks(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<DataLayout> {
+fn read_chunked(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<DataLayout> {
     const PARTIAL_UNFILTERED: u8 = 0b01;
     const SINGLE_IS_FILTERED: u8 = 0b10;
     let flags = cursor.u8()?;
@@ -174,7 +174,7 @@ fn chunks(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<DataLayout> {
     }
     let dimensionality = cursor.u8()?;
     let width = usize::from(cursor.u8()?);
-    let (shape, element_size) = chunk_dims(dimensionality, width, cursor)?;
+    let (shape, element_size) = read_chunk_dims(dimensionality, width, cursor)?;
     let index = match cursor.u8()? {
         1 if flags & SINGLE_IS_FILTERED != 0 => {
             ChunkIndexKind::Single(Some((metadata.length(cursor)?, cursor.u32()?)))
@@ -194,7 +194,7 @@ fn chunks(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<DataLayout> {
         element_size,
         index,
         address,
-        partial_unfiltered,
+        has_unfiltered_edge_chunks: partial_unfiltered,
     }))
 }
 
@@ -207,7 +207,7 @@ impl ChunkIndexKind {
 
 /// Reads the shape of a chunk, and the size of an element in bytes, which the message stores as an
 /// additional dimension. Each number has `width` bytes.
-fn chunk_dims(
+fn read_chunk_dims(
     dimensionality: u8,
     width: usize,
     cursor: &mut Cursor<'_>,
@@ -279,7 +279,7 @@ mod tests {
             element_size: 2,
             index: ChunkIndexKind::BtreeV1,
             address: Some(at(2048)),
-            partial_unfiltered: false,
+            has_unfiltered_edge_chunks: false,
         };
         assert_eq!(
             parse(&[&old_prefix(1, 3, 2), ADDRESS, &dims]),

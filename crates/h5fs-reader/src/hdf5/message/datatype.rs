@@ -5,8 +5,8 @@ use crate::error::{Error, Result};
 use crate::hdf5::file::number_form::Width;
 use crate::limits;
 use crate::model::datatype::{
-    Bits, ByteOrder, Charset, Class, Datatype, Float, Member, Normalization, ReferenceKind,
-    StringPadding,
+    BitRange, ByteOrder, Charset, Class, Datatype, FloatFormat, Member, Normalization,
+    ReferenceKind, StringPadding,
 };
 use crate::wire::{Count, Cursor, to_u64};
 
@@ -57,7 +57,7 @@ impl ClassBits {
 }
 
 impl DatatypeReader<'_> {
-    fn nested(&mut self) -> Result<DatatypeReader<'_>> {
+    fn nested_reader(&mut self) -> Result<DatatypeReader<'_>> {
         let depth = self.depth.plus_one();
         if depth > limits::DATATYPE_DEPTH {
             return Err(Error::limit(
@@ -104,15 +104,19 @@ impl DatatypeReader<'_> {
             3 => string(bits, cursor)?,
             4 => Class::Bitfield {
                 order: bits.order(),
-                bits: number_bits(size, cursor)?,
+                bits: read_bits(size, cursor)?,
             },
             5 => opaque(bits, cursor)?,
-            6 => self.nested()?.compound(version, bits, size, cursor)?,
+            6 => self
+                .nested_reader()?
+                .compound(version, bits, size, cursor)?,
             7 => self.reference(bits, size, cursor)?,
-            8 => self.nested()?.enumeration(version, bits, size, cursor)?,
-            9 => self.nested()?.variable_length(bits, size, cursor)?,
-            10 => self.nested()?.array(version, size, cursor)?,
-            11 => self.nested()?.complex(size, cursor)?,
+            8 => self
+                .nested_reader()?
+                .enumeration(version, bits, size, cursor)?,
+            9 => self.nested_reader()?.variable_length(bits, size, cursor)?,
+            10 => self.nested_reader()?.array(version, size, cursor)?,
+            11 => self.nested_reader()?.complex(size, cursor)?,
             class => return Err(cursor.unsupported(&format!("datatype class {class}"))),
         };
         Ok(Datatype { size, class })
@@ -136,10 +140,10 @@ impl DatatypeReader<'_> {
         let offset = match version {
             1 | 2 => cursor.u32()?,
             // The offset has as many bytes as the compound's size needs, so it fits 32 bits.
-            _ => u32::try_from(cursor.uint(bytes_for(size))?).unwrap_or(u32::MAX),
+            _ => u32::try_from(cursor.uint(offset_width(size))?).unwrap_or(u32::MAX),
         };
         let dims = if version == 1 {
-            old_member_dims(cursor)?
+            read_old_member_dims(cursor)?
         } else {
             Vec::new()
         };
@@ -280,7 +284,7 @@ fn array_of(base: Datatype, dims: Vec<u32>, cursor: &Cursor<'_>) -> Result<Datat
 
 /// Reads the dimensions of a member of a compound datatype of version 1: the rank, then space for
 /// four dimensions.
-fn old_member_dims(cursor: &mut Cursor<'_>) -> Result<Vec<u32>> {
+fn read_old_member_dims(cursor: &mut Cursor<'_>) -> Result<Vec<u32>> {
     let rank = usize::from(cursor.u8()?);
     cursor.skip(3 + 4 + 4)?; // reserved, permutation, reserved
     let dims = [cursor.u32()?, cursor.u32()?, cursor.u32()?, cursor.u32()?];
@@ -300,7 +304,7 @@ fn padded_text(version: u8, cursor: &mut Cursor<'_>) -> Result<Vec<u8>> {
 }
 
 /// Returns the number of bytes that the format uses for a number from 0 to `most`.
-fn bytes_for(most: u32) -> usize {
+fn offset_width(most: u32) -> usize {
     match most {
         0..=0xff => 1,
         0x100..=0xffff => 2,
@@ -311,18 +315,18 @@ fn bytes_for(most: u32) -> usize {
 
 /// Reads the bit offset and precision of a number, which must lie within an element of `size`
 /// bytes.
-fn number_bits(size: u32, cursor: &mut Cursor<'_>) -> Result<Bits> {
+fn read_bits(size: u32, cursor: &mut Cursor<'_>) -> Result<BitRange> {
     let offset = cursor.u16()?;
     let precision = cursor.u16()?;
     let end = u32::from(offset).plus(u32::from(precision));
     if precision == 0 || end > size.times(8) {
         return Err(cursor.corrupt(&format!("{precision} bits at {offset} in {size} bytes")));
     }
-    Ok(Bits { offset, precision })
+    Ok(BitRange { offset, precision })
 }
 
 fn integer(bits: ClassBits, size: u32, cursor: &mut Cursor<'_>) -> Result<Class> {
-    let number = number_bits(size, cursor)?;
+    let number = read_bits(size, cursor)?;
     Ok(Class::Integer {
         order: bits.order(),
         signed: bits.is_set(3),
@@ -343,7 +347,7 @@ fn float(bits: ClassBits, size: u32, cursor: &mut Cursor<'_>) -> Result<Class> {
         2 => Normalization::Implied,
         other => return Err(cursor.unsupported(&format!("mantissa normalization {other}"))),
     };
-    let number = number_bits(size, cursor)?;
+    let number = read_bits(size, cursor)?;
     let [exponent, exponent_bits, mantissa, mantissa_bits] = cursor.read_array()?;
     let bias = cursor.u32()?;
     let end = size.times(8);
@@ -352,7 +356,7 @@ fn float(bits: ClassBits, size: u32, cursor: &mut Cursor<'_>) -> Result<Class> {
     if !fits(exponent, exponent_bits) || !fits(mantissa, mantissa_bits) || !fits(sign, 1) {
         return Err(cursor.corrupt("a floating-point number's fields reach past its end"));
     }
-    Ok(Class::Float(Float {
+    Ok(Class::Float(FloatFormat {
         order,
         bits: number,
         sign,
@@ -370,7 +374,7 @@ fn time(bits: ClassBits, size: u32, cursor: &mut Cursor<'_>) -> Result<Class> {
     if u32::from(precision) <= size.times(8) {
         Ok(Class::Time {
             order: bits.order(),
-            bits: Bits {
+            bits: BitRange {
                 offset: 0,
                 precision,
             },

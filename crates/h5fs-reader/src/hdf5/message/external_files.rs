@@ -37,7 +37,7 @@ pub(crate) fn read(
     let mut names = 0_usize;
     (0..used)
         .map(|_| {
-            let name = heap.text(metadata.length(cursor)?)?;
+            let name = heap.read_text(metadata.length(cursor)?)?;
             names = names.plus(name.len());
             if names > limits::RAW_FILE_NAMES {
                 let most = to_u64(limits::RAW_FILE_NAMES);

@@ -15,14 +15,14 @@ use crate::wire::{Cursor, to_usize};
 /// version or flag.
 pub(crate) fn read(kind: u16, element_size: u32, cursor: &mut Cursor<'_>) -> Result<Fill> {
     if kind == kind::FILL_VALUE_OLD {
-        return value(element_size, cursor);
+        return read_value(element_size, cursor);
     }
     match cursor.u8()? {
         version @ 1..=2 => {
             cursor.skip(2)?; // when space is allocated, when the value is written
             let defined = cursor.u8()? != 0;
             if defined || version == 1 && cursor.remaining() >= 4 {
-                value(element_size, cursor)
+                read_value(element_size, cursor)
             } else {
                 Ok(Fill::Zero)
             }
@@ -37,7 +37,7 @@ pub(crate) fn read(kind: u16, element_size: u32, cursor: &mut Cursor<'_>) -> Res
             }
             match (flags & HAS_VALUE, flags & UNDEFINED) {
                 (0, _) => Ok(Fill::Zero),
-                (_, 0) => match value(element_size, cursor)? {
+                (_, 0) => match read_value(element_size, cursor)? {
                     Fill::Zero => Err(cursor.corrupt("a value with size 0")),
                     value => Ok(value),
                 },
@@ -50,7 +50,7 @@ pub(crate) fn read(kind: u16, element_size: u32, cursor: &mut Cursor<'_>) -> Res
 
 /// Reads the size of a fill value, and the value after it. The sizes 0 and -1 mean the default
 /// value, which is zero.
-fn value(element_size: u32, cursor: &mut Cursor<'_>) -> Result<Fill> {
+fn read_value(element_size: u32, cursor: &mut Cursor<'_>) -> Result<Fill> {
     match cursor.u32()? {
         0 | u32::MAX => Ok(Fill::Zero),
         size if size == element_size => Ok(Fill::Value(

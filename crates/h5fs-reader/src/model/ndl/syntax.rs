@@ -79,7 +79,7 @@ impl FlowWriter {
     }
 
     /// Appends a map with the key `key`. `value` appends the value of the key, and may append
-    /// further keys with [`next`](Self::next).
+    /// further keys with [`next_key`](Self::next_key).
     pub fn map(&mut self, key: &[u8], value: impl FnOnce(&mut Self)) {
         self.text.push('{');
         self.key(key);
@@ -88,7 +88,7 @@ impl FlowWriter {
     }
 
     /// Appends a further key of the current map, after a comma.
-    pub fn next(&mut self, key: &[u8]) {
+    pub fn next_key(&mut self, key: &[u8]) {
         self.text.push_str(", ");
         self.key(key);
     }
@@ -114,13 +114,13 @@ impl FlowWriter {
             (Syntax::Yaml, "-inf") => self.push("-.inf"),
             _ if !is_decimal(plain) => self.text(number),
             (Syntax::Json, _) => self.push(plain),
-            (Syntax::Yaml, _) => self.push(&with_point(plain)),
+            (Syntax::Yaml, _) => self.push(&yaml_number(plain)),
         }
     }
 }
 
 /// Returns `text` as a string in `syntax`, quoted if necessary.
-pub fn text_in(syntax: Syntax, text: &[u8]) -> String {
+pub fn quoted_text(syntax: Syntax, text: &[u8]) -> String {
     let mut flow = FlowWriter::new(syntax);
     flow.text(text);
     flow.finish()
@@ -135,7 +135,7 @@ pub fn is_long_key(key: &[u8]) -> bool {
 
 /// Returns a decimal number in the form that every YAML parser recognizes as a number: with a point
 /// before an exponent and a sign after the `e`.
-fn with_point(number: &str) -> String {
+fn yaml_number(number: &str) -> String {
     let Some((digits, exponent)) = number.split_once(['e', 'E']) else {
         return number.to_owned();
     };
@@ -215,7 +215,7 @@ mod tests {
     use super::*;
 
     fn yaml(text: &[u8]) -> String {
-        text_in(Syntax::Yaml, text)
+        quoted_text(Syntax::Yaml, text)
     }
 
     #[test]

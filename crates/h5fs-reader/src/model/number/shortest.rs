@@ -10,18 +10,18 @@ use crate::wire::Count;
 
 /// An unsigned integer of any size, lowest 32 bits first, without leading zero words.
 #[derive(Clone)]
-struct Integer(Vec<u32>);
+struct BigInteger(Vec<u32>);
 
-impl Integer {
+impl BigInteger {
     /// Returns `number * 2^shift`.
-    fn shifted(number: u128, shift: u32) -> Self {
+    fn from_shifted(number: u128, shift: u32) -> Self {
         let (words, bits) = (shift.wrapping_shr(5), shift & 31);
         let mut all = vec![0; usize::try_from(words).unwrap_or(0)];
         for place in 0..4_u32 {
             let word = number.checked_shr(place.wrapping_mul(32)).unwrap_or(0);
             all.push(u32::try_from(word & 0xFFFF_FFFF).unwrap_or(0));
         }
-        let mut shifted = Integer(all);
+        let mut shifted = BigInteger(all);
         shifted.multiply(1_u32.wrapping_shl(bits));
         shifted.trimmed()
     }
@@ -49,13 +49,13 @@ impl Integer {
     }
 
     /// Multiplies the integer by ten `powers` times.
-    fn scale(&mut self, powers: u32) {
+    fn multiply_by_power_of_ten(&mut self, powers: u32) {
         for _ in 0..powers {
             self.multiply(10);
         }
     }
 
-    fn plus(&self, other: &Integer) -> Integer {
+    fn plus(&self, other: &BigInteger) -> BigInteger {
         let length = self.0.len().max(other.0.len());
         let mut carry = 0_u64;
         let mut sum = Vec::new();
@@ -68,11 +68,11 @@ impl Integer {
         if carry > 0 {
             sum.push(low_word(carry));
         }
-        Integer(sum)
+        BigInteger(sum)
     }
 
     /// Subtracts `other`, which must not be greater.
-    fn subtract(&mut self, other: &Integer) {
+    fn subtract(&mut self, other: &BigInteger) {
         let mut borrow = false;
         let mut places = other.0.iter();
         for word in &mut self.0 {
@@ -87,14 +87,14 @@ impl Integer {
         }
     }
 
-    fn compare(&self, other: &Integer) -> Ordering {
+    fn compare(&self, other: &BigInteger) -> Ordering {
         let by_length = self.0.len().cmp(&other.0.len());
         by_length.then_with(|| self.0.iter().rev().cmp(other.0.iter().rev()))
     }
 
     /// Divides the integer by `divisor`. Returns the quotient, which must be below ten, and keeps
     /// the remainder in `self`.
-    fn digit(&mut self, divisor: &Integer) -> u8 {
+    fn divide_digit(&mut self, divisor: &BigInteger) -> u8 {
         let mut digit = 0_u8;
         while digit < 9 && self.compare(divisor).is_ge() {
             self.subtract(divisor);
@@ -112,10 +112,10 @@ fn low_word(number: u64) -> u32 {
 /// that is smaller by less than `below / scale`, or larger by less than `above / scale`, is parsed
 /// as the same number.
 struct Remainder {
-    rest: Integer,
-    scale: Integer,
-    below: Integer,
-    above: Integer,
+    rest: BigInteger,
+    scale: BigInteger,
+    below: BigInteger,
+    above: BigInteger,
     /// Whether a decimal number halfway between two numbers of the format is parsed as this one.
     is_even: bool,
 }
@@ -135,10 +135,10 @@ impl Remainder {
         // All values are four times as large, so that a quarter of a spacing is an integer.
         // Exponents are small.
         Remainder {
-            rest: Integer::shifted(mantissa, up.plus(2)),
-            scale: Integer::shifted(1, down.plus(2)),
-            below: Integer::shifted(below, up),
-            above: Integer::shifted(2, up),
+            rest: BigInteger::from_shifted(mantissa, up.plus(2)),
+            scale: BigInteger::from_shifted(1, down.plus(2)),
+            below: BigInteger::from_shifted(below, up),
+            above: BigInteger::from_shifted(2, up),
             is_even: mantissa & 1 == 0,
         }
     }
@@ -154,13 +154,13 @@ impl Remainder {
     }
 
     /// Returns whether the digits so far, including the current one, are parsed as the number.
-    fn is_low(&self) -> bool {
+    fn can_end_rounded_down(&self) -> bool {
         self.is_within(self.rest.compare(&self.below))
     }
 
     /// Returns whether the digits so far, with the current one incremented, are parsed as the
     /// number.
-    fn is_high(&self) -> bool {
+    fn can_end_rounded_up(&self) -> bool {
         let reach = self.rest.plus(&self.above);
         self.is_within(self.scale.compare(&reach))
     }
@@ -170,10 +170,10 @@ impl Remainder {
     fn align(&mut self, power: i32) -> i32 {
         let powers = power.unsigned_abs();
         if power >= 0 {
-            self.scale.scale(powers);
+            self.scale.multiply_by_power_of_ten(powers);
         } else {
             for part in [&mut self.rest, &mut self.below, &mut self.above] {
-                part.scale(powers);
+                part.multiply_by_power_of_ten(powers);
             }
         }
         let mut tenfold = self.scale.clone();
@@ -182,7 +182,7 @@ impl Remainder {
             self.scale = tenfold;
             return power.wrapping_add(1);
         }
-        if self.rest.compare(&self.scale).is_lt() && !self.is_high() {
+        if self.rest.compare(&self.scale).is_lt() && !self.can_end_rounded_up() {
             self.multiply();
             return power.wrapping_sub(1);
         }
@@ -190,8 +190,8 @@ impl Remainder {
     }
 
     /// Returns whether the last digit, `digit`, has to be incremented.
-    fn rounds_up(&self, digit: u8) -> bool {
-        match (self.is_low(), self.is_high()) {
+    fn must_round_up(&self, digit: u8) -> bool {
+        match (self.can_end_rounded_down(), self.can_end_rounded_up()) {
             (true, false) => false,
             (false, _) => true,
             (true, true) => {
@@ -209,14 +209,14 @@ impl Remainder {
 /// Returns the shortest decimal digits of `mantissa * 2^exponent` in ASCII, and the first digit's
 /// power of ten. The mantissa must have all significant bits of its format. `power` is an estimate
 /// of the first digit's power of ten.
-pub(super) fn digits(mantissa: u128, exponent: i32, power: i32) -> (Vec<u8>, i32) {
+pub(super) fn shortest_digits(mantissa: u128, exponent: i32, power: i32) -> (Vec<u8>, i32) {
     let mut left = Remainder::new(mantissa, exponent);
     let power = left.align(power);
     let mut digits = Vec::new();
     loop {
-        let digit = left.rest.digit(&left.scale);
-        if left.is_low() || left.is_high() {
-            let up = u8::from(left.rounds_up(digit));
+        let digit = left.rest.divide_digit(&left.scale);
+        if left.can_end_rounded_down() || left.can_end_rounded_up() {
+            let up = u8::from(left.must_round_up(digit));
             digits.push(b'0'.wrapping_add(digit).wrapping_add(up));
             return (digits, power);
         }

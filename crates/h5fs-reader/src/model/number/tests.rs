@@ -3,20 +3,20 @@
 use super::*;
 use ByteOrder::{Big, Little, Vax};
 
-fn whole(size: u16) -> Bits {
-    Bits {
+fn whole(size: u16) -> BitRange {
+    BitRange {
         offset: 0,
         precision: size * 8,
     }
 }
 
-fn text(element: &[u8], format: &Float) -> String {
+fn text(element: &[u8], format: &FloatFormat) -> String {
     let mut out = Vec::new();
     float_value(element, format).unwrap().write_text(&mut out);
     String::from_utf8(out).unwrap()
 }
 
-fn ieee(size: u8, order: ByteOrder) -> Float {
+fn ieee(size: u8, order: ByteOrder) -> FloatFormat {
     match Datatype::ieee(size, order).class {
         Class::Float(format) => format,
         _ => unreachable!(),
@@ -25,11 +25,16 @@ fn ieee(size: u8, order: ByteOrder) -> Float {
 
 /// Returns a format without padding: the sign in the highest bit, then the exponent, then the
 /// mantissa.
-pub(crate) fn format(order: ByteOrder, exponent_bits: u8, mantissa_bits: u8, bias: u32) -> Float {
+pub(crate) fn format(
+    order: ByteOrder,
+    exponent_bits: u8,
+    mantissa_bits: u8,
+    bias: u32,
+) -> FloatFormat {
     let sign = exponent_bits + mantissa_bits;
-    Float {
+    FloatFormat {
         order,
-        bits: Bits {
+        bits: BitRange {
             offset: 0,
             precision: u16::from(sign) + 1,
         },
@@ -46,7 +51,9 @@ pub(crate) fn format(order: ByteOrder, exponent_bits: u8, mantissa_bits: u8, bia
 #[test]
 fn integers_of_every_size_and_order() {
     let text = |element: &[u8], order, signed, bits| {
-        integer(element, order, signed, bits).unwrap().to_string()
+        decode_integer(element, order, signed, bits)
+            .unwrap()
+            .to_string()
     };
     assert_eq!(text(&[0xFE], Little, true, whole(1)), "-2");
     assert_eq!(text(&[0x01, 0x02], Big, false, whole(2)), "258");
@@ -62,23 +69,23 @@ fn integers_of_every_size_and_order() {
     let least = i128::MIN.to_be_bytes();
     let digits = "-170141183460469231731687303715884105728";
     assert_eq!(text(&least, Big, true, whole(16)), digits);
-    assert_eq!(integer(&[0; 17], Little, true, whole(17)), None);
+    assert_eq!(decode_integer(&[0; 17], Little, true, whole(17)), None);
 }
 
 #[test]
 fn integers_within_padding() {
-    let field = Bits {
+    let field = BitRange {
         offset: 3,
         precision: 5,
     };
     // Bits 3..8 of 0b_1010_0111 0b_1111_1010 are 11111: bits 3-7 of the low byte.
     let element = [0b1111_1010, 0b1010_0111];
     assert_eq!(
-        integer(&element, Little, false, field),
+        decode_integer(&element, Little, false, field),
         Some(Integer::Unsigned(31))
     );
     assert_eq!(
-        integer(&element, Little, true, field),
+        decode_integer(&element, Little, true, field),
         Some(Integer::Signed(-1))
     );
 }
@@ -189,15 +196,15 @@ fn formats_beyond_all_arithmetic_have_no_value() {
     let quad = format(Little, 15, 112, 16_383);
     assert!(float_value(&[0xaa; 16], &quad).is_some());
     let strange = [
-        Float {
+        FloatFormat {
             mantissa_bits: 128,
             ..quad
         },
-        Float {
+        FloatFormat {
             exponent_bits: 31,
             ..quad
         },
-        Float {
+        FloatFormat {
             bias: 1 << 30,
             ..quad
         },

@@ -3,7 +3,7 @@
 use crate::limits;
 use crate::model::selection::Selection;
 use crate::model::selector::{
-    DimensionIndex, SelectorStep, closing_bracket, parse_index, parse_step, parts,
+    DimensionIndex, SelectorStep, closing_bracket, parse_index, parse_step, split_indices,
 };
 use crate::model::{Datatype, Shape, datatype::Class};
 use crate::wire::Count;
@@ -48,14 +48,14 @@ fn explain_bracket(inner: &[u8]) -> &'static str {
 fn explain_step(picked: &mut Selection, step: &SelectorStep, inner: &[u8]) -> Option<String> {
     match step {
         SelectorStep::Field(name) => {
-            let taken = picked.take_field(name);
+            let taken = picked.select_field(name);
             taken
                 .is_err()
                 .then(|| explain_field(&picked.datatype, name, inner))
         }
         SelectorStep::Indices(indices) => {
             let dims = picked.dims();
-            let taken = picked.apply(indices);
+            let taken = picked.apply_indices(indices);
             taken.is_err().then(|| explain_indices(indices, &dims))
         }
     }
@@ -67,7 +67,7 @@ fn explain_field(datatype: &Datatype, name: &[u8], inner: &[u8]) -> String {
     let shown = String::from_utf8_lossy(name);
     match &datatype.class {
         Class::Compound(members) => {
-            let names = listed(members.iter().map(|member| &member.name[..]));
+            let names = list_names(members.iter().map(|member| &member.name[..]));
             format!("there is no field `{shown}`; there are {names}")
         }
         _ if is_quoted => format!("there is no field `{shown}`: the elements have no fields"),
@@ -82,7 +82,7 @@ fn explain_field(datatype: &Datatype, name: &[u8], inner: &[u8]) -> String {
 
 /// Returns names separated by commas. A list that would exceed [`limits::NAMED_FIELDS`] bytes ends
 /// with `…`.
-fn listed<'n>(names: impl Iterator<Item = &'n [u8]>) -> String {
+fn list_names<'n>(names: impl Iterator<Item = &'n [u8]>) -> String {
     let mut text = String::new();
     for name in names {
         let name = String::from_utf8_lossy(name);
@@ -101,7 +101,7 @@ fn listed<'n>(names: impl Iterator<Item = &'n [u8]>) -> String {
 /// Explains why a text is not a list of indices.
 fn explain_non_indices(text: &str) -> String {
     let mut indices = Vec::new();
-    for part in parts(text) {
+    for part in split_indices(text) {
         match parse_index(part) {
             Some(index) => indices.push(index),
             None if has_step_of_zero(part) => return format!("`{part}` has a step of 0"),
@@ -134,14 +134,14 @@ fn explain_indices(indices: &[DimensionIndex], dims: &[u64]) -> String {
     }
     // A number outside 64 bits was replaced by another number, which the message must not show.
     let is_exact = |at: &i64| !matches!(*at, i64::MIN | i64::MAX);
-    let outside = outside(indices, dims).filter(is_exact);
+    let outside = first_out_of_range(indices, dims).filter(is_exact);
     let index = outside.map_or_else(String::new, |index| format!("{index} is "));
     format!("{index}out of range: the shape is {dims:?}")
 }
 
 /// Returns the first integer in `indices` that is out of range for its dimension, or `None` if all
 /// are in range.
-fn outside(indices: &[DimensionIndex], dims: &[u64]) -> Option<i64> {
+fn first_out_of_range(indices: &[DimensionIndex], dims: &[u64]) -> Option<i64> {
     let is_named = |index: &&DimensionIndex| **index != DimensionIndex::Ellipsis;
     let before = indices.iter().take_while(is_named).zip(dims);
     let behind = indices.iter().rev().take_while(is_named);
@@ -150,7 +150,7 @@ fn outside(indices: &[DimensionIndex], dims: &[u64]) -> Option<i64> {
         let most = i64::try_from(count).unwrap_or(i64::MAX);
         let is_outside = |at: &&i64| !(most.wrapping_neg()..most).contains(*at);
         match index {
-            DimensionIndex::At(at) => Some(at).filter(is_outside).copied(),
+            DimensionIndex::Integer(at) => Some(at).filter(is_outside).copied(),
             DimensionIndex::List(list) => list.iter().find(is_outside).copied(),
             DimensionIndex::Slice { .. } | DimensionIndex::Ellipsis => None,
         }

@@ -4,7 +4,7 @@ use super::*;
 use crate::error::Error;
 use crate::limits;
 use crate::model::NodeId;
-use crate::model::datatype::{Bits, ByteOrder, Charset, ReferenceKind, StringPadding};
+use crate::model::datatype::{BitRange, ByteOrder, Charset, ReferenceKind, StringPadding};
 use crate::testing::{Heap, int, member, type_of};
 
 fn single() -> Datatype {
@@ -32,7 +32,7 @@ fn both(datatype: &Datatype, element: &[u8]) -> (String, String) {
     let writer = ValueWriter::new(datatype).unwrap();
     let (mut text, mut json) = (Vec::new(), Vec::new());
     writer.text(element, &context, &mut text).unwrap();
-    writer.json(element, &context, &mut json).unwrap();
+    writer.write_json(element, &context, &mut json).unwrap();
     (
         String::from_utf8(text).unwrap(),
         String::from_utf8(json).unwrap(),
@@ -85,7 +85,7 @@ fn enumerations_by_name() {
 
 #[test]
 fn bits_and_bytes_in_hexadecimal() {
-    let bits = Bits {
+    let bits = BitRange {
         offset: 4,
         precision: 9,
     };

@@ -13,7 +13,7 @@ use rustix::io::Errno;
 const ATTRIBUTE: &str = "system.posix_acl_access";
 
 /// Maximum length in bytes of an access control list that is read: some 500 entries.
-const LONGEST: usize = 4096;
+const MAX_ATTRIBUTE_BYTES: usize = 4096;
 
 const VERSION: u32 = 2;
 
@@ -43,14 +43,14 @@ impl Acl {
     /// Returns the access control list of an open file, or `None` if the file has no list. A list
     /// that cannot be read grants no rights.
     pub fn from_file(file: impl AsFd) -> Option<Self> {
-        let mut value = [0; LONGEST];
+        let mut value = [0; MAX_ATTRIBUTE_BYTES];
         let length = fgetxattr(file, ATTRIBUTE, &mut value[..]);
         Self::from_attribute(length, &value)
     }
 
     /// Returns the list of the file or directory at `path`, like [`from_file`](Self::from_file).
     pub fn from_path(path: &Path) -> Option<Self> {
-        let mut value = [0; LONGEST];
+        let mut value = [0; MAX_ATTRIBUTE_BYTES];
         let length = getxattr(path, ATTRIBUTE, &mut value[..]);
         Self::from_attribute(length, &value)
     }
@@ -104,7 +104,7 @@ impl Acl {
     /// Returns whether the list lets a user read the file to whom the bits of
     /// [`restrict_mode`](Self::restrict_mode) deny reading. Users whose class `umask` excludes from
     /// reading are ignored.
-    pub fn is_finer_than_bits(&self, umask: u32) -> bool {
+    pub fn grants_more_than_mode(&self, umask: u32) -> bool {
         const READ: u32 = 0o4;
         let bits = self.restrict_mode(0);
         let (group, others) = (bits >> 3 & READ, bits & READ);
@@ -169,8 +169,8 @@ mod tests {
         ] {
             let acl = list(&[&[owner], entries].concat());
             assert_eq!(acl.restrict_mode(0o664), mode, "{entries:?}");
-            assert_eq!(acl.is_finer_than_bits(0), is_finer, "{entries:?}");
-            assert!(!acl.is_finer_than_bits(0o077), "{entries:?}");
+            assert_eq!(acl.grants_more_than_mode(0), is_finer, "{entries:?}");
+            assert!(!acl.grants_more_than_mode(0o077), "{entries:?}");
         }
     }
 

@@ -26,7 +26,7 @@ use crate::limits;
 use crate::memory::lock::lock;
 
 /// Filesystems whose files only this kernel can change, and only by calls that it reports.
-const LOCAL: [FsType; 8] = [
+const FULLY_REPORTED_FILESYSTEMS: [FsType; 8] = [
     statfs::EXT4_SUPER_MAGIC,
     statfs::BTRFS_SUPER_MAGIC,
     statfs::TMPFS_MAGIC,
@@ -63,8 +63,8 @@ struct FileEvents {
 pub struct FileWatch {
     changes: Arc<ChangeWatcher>,
     descriptor: WatchDescriptor,
-    signs: Arc<FileEvents>,
-    is_local: bool,
+    events: Arc<FileEvents>,
+    can_report_every_write: bool,
 }
 
 impl ChangeWatcher {
@@ -91,7 +91,8 @@ impl ChangeWatcher {
             | AddWatchFlags::IN_DELETE_SELF;
         // Another file may have taken the name, but the descriptor still refers to this file.
         let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-        let is_local = fstatfs(file).is_ok_and(|kind| LOCAL.contains(&kind.filesystem_type()));
+        let is_local = fstatfs(file)
+            .is_ok_and(|kind| FULLY_REPORTED_FILESYSTEMS.contains(&kind.filesystem_type()));
         let signs = Arc::<FileEvents>::default();
         let mut watched = self.lock();
         // Pending events are about other files.
@@ -108,8 +109,8 @@ impl ChangeWatcher {
         Some(FileWatch {
             changes: Arc::clone(self),
             descriptor,
-            signs,
-            is_local,
+            events: signs,
+            can_report_every_write: is_local,
         })
     }
 
@@ -183,18 +184,18 @@ impl ChangeWatcher {
 impl FileWatch {
     /// Returns whether the file was written, renamed or given other times since the watch began.
     pub fn is_changed(&self) -> bool {
-        self.signs.is_changed.load(Ordering::Acquire)
+        self.events.is_changed.load(Ordering::Acquire)
     }
 
     /// Returns whether a process that had the file open for writing has closed it since the watch
     /// began.
     pub fn is_closed(&self) -> bool {
-        self.signs.is_closed.load(Ordering::Acquire)
+        self.events.is_closed.load(Ordering::Acquire)
     }
 
     /// Returns whether the kernel reports every write to the file.
-    pub fn is_local(&self) -> bool {
-        self.is_local
+    pub fn can_report_every_write(&self) -> bool {
+        self.can_report_every_write
     }
 }
 
@@ -204,7 +205,7 @@ impl Drop for FileWatch {
         let Some(watching) = watched.get_mut(&self.descriptor) else {
             return;
         };
-        let own = Arc::as_ptr(&self.signs);
+        let own = Arc::as_ptr(&self.events);
         watching.retain(|signs| !std::ptr::eq(signs.as_ptr(), own));
         if watching.is_empty() {
             watched.remove(&self.descriptor);

@@ -8,7 +8,7 @@ use crate::wire::{Count, to_u64};
 
 /// Descriptors reserved for other uses: the mount, the log, the directories, and the files being
 /// read.
-const OTHERS: u64 = 32;
+const OTHER_DESCRIPTORS: u64 = 32;
 
 /// Descriptors that ordinary files (not data files), which programs open through the mount, must
 /// leave free, if the limit is at least twice as many.
@@ -33,14 +33,17 @@ pub(crate) fn weight_per_open_file(bytes: u64, most: NonZeroUsize) -> u64 {
 
 /// Returns how many ordinary files (not data files) a mount may keep open for programs, one
 /// descriptor each. The remaining descriptors serve lookups and listings.
-pub fn max_reader_files() -> usize {
+pub fn max_ordinary_files() -> usize {
     let limit = getrlimit(Resource::RLIMIT_NOFILE).map_or(u64::MAX, |(soft, _)| soft);
     let most = limit.minus_or_zero(RESERVED.min(limit / 2));
     usize::try_from(most).unwrap_or(usize::MAX)
 }
 
 fn clamp_to_limit(limit: u64, most: NonZeroUsize) -> NonZeroUsize {
-    let share = limit.minus_or_zero(OTHERS).checked_div(CACHES).unwrap_or(0);
+    let share = limit
+        .minus_or_zero(OTHER_DESCRIPTORS)
+        .checked_div(CACHES)
+        .unwrap_or(0);
     let share = usize::try_from(share).unwrap_or(usize::MAX);
     NonZeroUsize::new(share).map_or(NonZeroUsize::MIN, |share| share.min(most))
 }

@@ -48,12 +48,12 @@ struct FileState {
     watch: Option<FileWatch>,
     /// Whether the last write was so long ago that no write was in progress when the file was
     /// opened.
-    was_calm: bool,
+    had_no_recent_write: bool,
     /// Whether a writer may append to the file while others read.
     may_grow: AtomicBool,
     /// Whether the file counts as changed only when its size or times change, even if the last
     /// write is recent.
-    is_by_times: bool,
+    ignores_recent_write: bool,
 }
 
 impl OpenedState for FileState {
@@ -62,7 +62,7 @@ impl OpenedState for FileState {
     }
 
     fn has_no_pending_write(&self) -> bool {
-        self.was_calm || self.is_watched()
+        self.had_no_recent_write || self.is_watched()
     }
 
     fn has_ended(&self) -> bool {
@@ -72,9 +72,9 @@ impl OpenedState for FileState {
         }
         // Changes through mapped memory are visible only when the last writer closes the file.
         let is_left = || watch.is_some_and(FileWatch::is_closed);
-        !self.was_calm
-            && !self.is_by_times
-            && (is_left() || !self.is_watched() && is_calm(&self.fingerprint))
+        !self.had_no_recent_write
+            && !self.ignores_recent_write
+            && (is_left() || !self.is_watched() && has_no_recent_write(&self.fingerprint))
     }
 
     fn may_grow(&self) -> bool {
@@ -84,12 +84,14 @@ impl OpenedState for FileState {
 
 impl FileState {
     fn is_watched(&self) -> bool {
-        self.watch.as_ref().is_some_and(FileWatch::is_local)
+        self.watch
+            .as_ref()
+            .is_some_and(FileWatch::can_report_every_write)
     }
 }
 
 /// Returns whether the last write started so long ago that it has ended.
-fn is_calm(fingerprint: &Fingerprint) -> bool {
+fn has_no_recent_write(fingerprint: &Fingerprint) -> bool {
     let rest = fingerprint.time_since_change();
     rest.is_some_and(|rest| rest >= limits::UNSEEN_WRITE)
 }
@@ -147,7 +149,8 @@ impl FileSource {
     /// `Io` with the system's error: `EISDIR` for a directory, `EINVAL` for any other file that is
     /// not regular.
     pub fn open(path: &Path, changes: Option<&Arc<ChangeWatcher>>) -> Result<Self> {
-        let file = open(path).map_err(|error| Error::io(&error, path.display().to_string()))?;
+        let file =
+            open(path).map_err(|error| Error::from_io(&error, path.display().to_string()))?;
         Self::from_file(file, path, changes)
     }
 
@@ -158,7 +161,7 @@ impl FileSource {
         path: &Path,
         changes: Option<&Arc<ChangeWatcher>>,
     ) -> Result<Self> {
-        Self::new(file, changes).map_err(|error| Error::io(&error, path.display().to_string()))
+        Self::new(file, changes).map_err(|error| Error::from_io(&error, path.display().to_string()))
     }
 
     fn new(file: File, changes: Option<&Arc<ChangeWatcher>>) -> io::Result<Self> {
@@ -176,9 +179,9 @@ impl FileSource {
             fingerprint,
             identity: Identity::File(fingerprint),
             watch,
-            was_calm: is_calm(&fingerprint),
+            had_no_recent_write: has_no_recent_write(&fingerprint),
             may_grow: AtomicBool::new(false),
-            is_by_times: false,
+            ignores_recent_write: false,
         });
         Ok(FileSource { file, state })
     }
@@ -187,14 +190,14 @@ impl FileSource {
     /// even if the last write is recent. Changes through mapped memory become visible when the
     /// system updates the times.
     #[must_use]
-    pub(crate) fn with_state_by_times(self) -> Self {
+    pub(crate) fn ignoring_recent_writes(self) -> Self {
         let state = FileState {
             fingerprint: self.state.fingerprint,
             identity: self.state.identity.clone(),
             watch: None,
-            was_calm: self.state.was_calm,
+            had_no_recent_write: self.state.had_no_recent_write,
             may_grow: AtomicBool::new(false),
-            is_by_times: true,
+            ignores_recent_write: true,
         };
         FileSource {
             file: self.file,
@@ -211,7 +214,7 @@ impl FileSource {
     fn metadata(&self) -> Result<std::fs::Metadata> {
         self.file
             .metadata()
-            .map_err(|error| Error::io(&error, "stat of the source"))
+            .map_err(|error| Error::from_io(&error, "stat of the source"))
     }
 
     fn fingerprint(&self) -> Result<Fingerprint> {
@@ -276,7 +279,7 @@ impl Source for FileSource {
             .map_err(|error| match error.kind() {
                 io::ErrorKind::UnexpectedEof if self.was_in_file_at_open(at, buffer.len()) => {
                     Error::from_cause(
-                        Cause::Failed,
+                        Cause::Unavailable,
                         format!("read of {} bytes at {at}: ended early", buffer.len()),
                     )
                 }
@@ -287,7 +290,7 @@ impl Source for FileSource {
                     ),
                     at,
                 ),
-                _ => Error::io(&error, format!("read of {} bytes at {at}", buffer.len())),
+                _ => Error::from_io(&error, format!("read of {} bytes at {at}", buffer.len())),
             })
     }
 }
@@ -337,9 +340,9 @@ mod tests {
             fingerprint,
             identity: Identity::File(fingerprint),
             watch,
-            was_calm: is_calm(&fingerprint),
+            had_no_recent_write: has_no_recent_write(&fingerprint),
             may_grow: AtomicBool::new(false),
-            is_by_times: false,
+            ignores_recent_write: false,
         }
     }
 
@@ -367,12 +370,12 @@ mod tests {
         assert!(!young.has_no_pending_write() && !young.has_ended());
         // The file was young when it was opened, so bytes read at that time must not be kept.
         let grown_up = FileState {
-            was_calm: false,
+            had_no_recent_write: false,
             ..opened(LONG, None)
         };
         assert!(grown_up.has_ended());
         let by_times = FileState {
-            is_by_times: true,
+            ignores_recent_write: true,
             ..grown_up
         };
         assert!(!by_times.has_ended() && !by_times.has_no_pending_write());

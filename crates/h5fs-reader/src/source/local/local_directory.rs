@@ -40,7 +40,7 @@ pub struct LocalDirectory {
 }
 
 /// Number of bytes of a directory listing that are read at a time.
-const LISTING: usize = 32 << 10;
+const LISTING_BUFFER_BYTES: usize = 32 << 10;
 
 impl LocalDirectory {
     /// Opens the directory at `path`, an absolute path without symbolic links.
@@ -60,7 +60,7 @@ impl LocalDirectory {
     /// # Errors
     /// Fails with the system's error; `EXDEV` or `ELOOP` if the path leads out of the directory.
     fn metadata(&self, path: &Path) -> io::Result<Metadata> {
-        let there = self.at(path, OFlag::O_PATH | OFlag::O_NOFOLLOW)?;
+        let there = self.open_beneath(path, OFlag::O_PATH | OFlag::O_NOFOLLOW)?;
         File::from(there).metadata()
     }
 
@@ -70,7 +70,7 @@ impl LocalDirectory {
     /// # Errors
     /// Fails as [`metadata`](Self::metadata) does.
     fn audience(&self, path: &Path) -> io::Result<(Metadata, Audience)> {
-        let there = File::from(self.at(path, OFlag::O_PATH | OFlag::O_NOFOLLOW)?);
+        let there = File::from(self.open_beneath(path, OFlag::O_PATH | OFlag::O_NOFOLLOW)?);
         let metadata = there.metadata()?;
         // An `O_PATH` descriptor does not give access to extended attributes, but its path in
         // `/proc` does.
@@ -84,7 +84,7 @@ impl LocalDirectory {
         Ok((metadata, audience))
     }
 
-    fn at(&self, path: &Path, flags: OFlag) -> io::Result<OwnedFd> {
+    fn open_beneath(&self, path: &Path, flags: OFlag) -> io::Result<OwnedFd> {
         let how = OpenHow::new().flags(flags | OFlag::O_CLOEXEC).resolve(
             ResolveFlag::RESOLVE_BENEATH
                 | ResolveFlag::RESOLVE_NO_SYMLINKS
@@ -126,13 +126,16 @@ impl Directory for LocalDirectory {
     }
 
     fn read_link(&self, path: &Path) -> Result<OsString> {
-        let link = self.at(path, OFlag::O_PATH | OFlag::O_NOFOLLOW);
+        let link = self.open_beneath(path, OFlag::O_PATH | OFlag::O_NOFOLLOW);
         let text = link.and_then(|link| Ok(readlinkat(link.as_fd(), "")?));
         convert_result(text, path)
     }
 
     fn open(&self, path: &Path, _is_wanted: &IsWanted<'_>) -> Result<OpenedSource> {
-        let named = convert_result(self.at(path, OFlag::O_PATH | OFlag::O_NOFOLLOW), path)?;
+        let named = convert_result(
+            self.open_beneath(path, OFlag::O_PATH | OFlag::O_NOFOLLOW),
+            path,
+        )?;
         let file = convert_result(open_path_descriptor(&File::from(named)), path)?;
         let number = convert_result(file.metadata(), path)?.ino();
         let content = OpenContent::File(file);
@@ -143,7 +146,7 @@ impl Directory for LocalDirectory {
     }
 
     fn list(&self, path: &Path) -> Result<Box<dyn DirectoryEntries>> {
-        let opened = self.at(path, OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW);
+        let opened = self.open_beneath(path, OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW);
         let handle = convert_result(opened, path)?;
         let path = path.to_path_buf();
         Ok(Box::new(OpenDirectory { path, handle }))
@@ -159,7 +162,7 @@ impl Directory for LocalDirectory {
         Neighbours::new(&self.path.join("first"), policy, guard, readers)
     }
 
-    fn capacity(&self) -> (u64, u64) {
+    fn total_and_free_bytes(&self) -> (u64, u64) {
         let Ok(found) = fstatfs(&self.handle) else {
             return (0, 0);
         };
@@ -183,7 +186,7 @@ impl DirectoryEntries for OpenDirectory {
 
 fn list(directory: &OwnedFd, position: u64, visit: &mut Visit<'_>) -> io::Result<()> {
     seek(directory, SeekFrom::Start(position))?;
-    let mut buffer = Vec::with_capacity(LISTING);
+    let mut buffer = Vec::with_capacity(LISTING_BUFFER_BYTES);
     let mut names = RawDir::new(directory, buffer.spare_capacity_mut());
     while let Some(entry) = names.next() {
         let entry = entry?;
@@ -223,7 +226,7 @@ fn path_info(metadata: &Metadata) -> PathInfo {
 fn convert_result<T>(result: io::Result<T>, path: &Path) -> Result<T> {
     result.map_err(|error| match error.raw_os_error().map(Errno::from_raw) {
         Some(Errno::ENOENT | Errno::ENOTDIR) => Error::NotFound,
-        _ => Error::io(&error, path.display().to_string()),
+        _ => Error::from_io(&error, path.display().to_string()),
     })
 }
 

@@ -101,13 +101,13 @@ impl Root {
     ///
     /// # Errors
     /// `ESTALE` if another file exists there now.
-    pub(in crate::source) fn real(
+    pub(in crate::source) fn real_path(
         &self,
         path: &Path,
         opened: &Identity,
     ) -> crate::error::Result<PathBuf> {
         match self {
-            Root::Directory(_) => real(path, opened),
+            Root::Directory(_) => real_path(path, opened),
             Root::Prefix(_) => Ok(path.to_path_buf()),
         }
     }
@@ -132,15 +132,15 @@ impl Root {
 /// # Errors
 /// `Io` with the system's error.
 pub fn with_real_directory(path: &Path) -> crate::error::Result<PathBuf> {
-    let failed = |error: std::io::Error| Error::io(&error, path.display().to_string());
+    let failed = |error: std::io::Error| Error::from_io(&error, path.display().to_string());
     match (path.parent(), path.file_name()) {
         (Some(directory), Some(name)) => Ok(directory.canonicalize().map_err(failed)?.join(name)),
         _ => path.canonicalize().map_err(failed),
     }
 }
 
-fn real(path: &Path, opened: &Identity) -> crate::error::Result<PathBuf> {
-    let failed = |error: std::io::Error| Error::io(&error, path.display().to_string());
+fn real_path(path: &Path, opened: &Identity) -> crate::error::Result<PathBuf> {
+    let failed = |error: std::io::Error| Error::from_io(&error, path.display().to_string());
     let real = path.canonicalize().map_err(failed)?;
     let there = real.symlink_metadata().map_err(failed)?;
     if Identity::File(Fingerprint::from_metadata(&there)).is_of_same_file(opened) {

@@ -40,13 +40,13 @@ impl ForeignFilesystems {
         entries.iter().any(|entry| {
             // A file on a stacked filesystem may report a different device than the filesystem.
             let is_it = mount.map_or(entry.device == device, |mount| entry.id == mount);
-            is_it && may_wait(entry) && !self.devices_on_path.contains(&entry.device)
+            is_it && is_fuse_or_stacked(entry) && !self.devices_on_path.contains(&entry.device)
         })
     }
 }
 
 /// Returns whether requests to the mount of this entry may wait for another process.
-fn may_wait(entry: &MountEntry) -> bool {
+fn is_fuse_or_stacked(entry: &MountEntry) -> bool {
     /// Filesystem types whose files come from other filesystems.
     const STACKED: [&str; 4] = ["aufs", "ecryptfs", "overlay", "unionfs"];
     let kind = entry.kind.as_str();
@@ -68,10 +68,10 @@ mod tests {
             source: "".into(),
         };
         for kind in ["fuse.h5fs", "fuse", "overlay"] {
-            assert!(may_wait(&entry(kind)), "{kind}");
+            assert!(is_fuse_or_stacked(&entry(kind)), "{kind}");
         }
         for kind in ["tmpfs", "ext4", "fuseblk"] {
-            assert!(!may_wait(&entry(kind)), "{kind}");
+            assert!(!is_fuse_or_stacked(&entry(kind)), "{kind}");
         }
         let foreign = ForeignFilesystems::on_path_to(Path::new(MountTable::PATH)).unwrap();
         for path in ["/", "/proc", "/sys"] {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use lru::LruCache;
 
-use crate::error::line::one_line;
+use crate::error::line::escape_to_one_line;
 use crate::error::{Cause, Error, Result};
 use crate::memory::cancel::IsWanted;
 use crate::memory::lock::lock;
@@ -112,7 +112,7 @@ pub struct NeighbourStates {
     checked_event_count: AtomicU64,
     /// Whether a change of some neighbour may go unnoticed: the neighbour may have been half
     /// written when it was opened, or it did not exist and may appear.
-    unsettled: AtomicBool,
+    may_miss_changes: AtomicBool,
     absent: Arc<AbsentFileLog>,
     /// The name of the file, if its absent neighbours are reported together with the ones of other
     /// files.
@@ -143,7 +143,7 @@ impl Default for NeighbourStates {
             changed: AtomicBool::new(false),
             changes: None,
             checked_event_count: AtomicU64::new(0),
-            unsettled: AtomicBool::new(false),
+            may_miss_changes: AtomicBool::new(false),
             absent: Arc::default(),
             name: None,
         }
@@ -205,7 +205,7 @@ impl NeighbourStates {
             .as_ref()
             .map_or(0, |changes| changes.event_count());
         if told != self.checked_event_count.load(Ordering::Acquire)
-            || !due.is_empty() && !self.is_settled()
+            || !due.is_empty() && !self.can_notice_every_change()
         {
             self.check_all();
             self.checked_event_count.store(told, Ordering::Release);
@@ -220,7 +220,7 @@ impl NeighbourStates {
         whole: &Self,
         name: &Path,
     ) -> Arc<Self> {
-        let name = one_line(&name.display().to_string());
+        let name = escape_to_one_line(&name.display().to_string());
         Arc::new(NeighbourStates {
             changes: self.changes.clone(),
             absent: Arc::clone(&whole.absent),
@@ -244,14 +244,14 @@ impl NeighbourStates {
 
     /// Records that the content depends on a file whose changes are not reported.
     pub(in crate::source) fn mark_unwatched(&self) {
-        self.unsettled.store(true, Ordering::Relaxed);
+        self.may_miss_changes.store(true, Ordering::Relaxed);
     }
 
     /// Returns whether every change of a neighbour will be noticed. Returns false if a neighbour
     /// may have been half written when it was opened, because the end of that write does not change
     /// its times, or if an absent neighbour may appear.
-    pub fn is_settled(&self) -> bool {
-        !self.unsettled.load(Ordering::Relaxed)
+    pub fn can_notice_every_change(&self) -> bool {
+        !self.may_miss_changes.load(Ordering::Relaxed)
     }
 
     fn check_all(&self) {
@@ -283,7 +283,8 @@ impl NeighbourStates {
         let is_settled = state
             .as_ref()
             .is_none_or(|state| state.has_no_pending_write());
-        self.unsettled.fetch_or(!is_settled, Ordering::Relaxed);
+        self.may_miss_changes
+            .fetch_or(!is_settled, Ordering::Relaxed);
         let mut seen = lock(&self.states_by_path);
         // If the file is opened again, the first watch is kept, because it has seen the most
         // events.
@@ -426,15 +427,15 @@ mod tests {
         let file = fs::File::options().append(true).open(&path).unwrap();
         file.set_modified(later).unwrap();
         let states = Arc::new(NeighbourStates::default());
-        assert!(states.is_settled());
+        assert!(states.can_notice_every_change());
         open(&states, &path).unwrap();
-        assert!(!states.is_settled());
+        assert!(!states.can_notice_every_change());
         // On a local filesystem, the kernel reports the end of a write.
         let changes = ChangeWatcher::new().unwrap();
         let states = NeighbourStates::with_watcher(Some(Arc::clone(&changes)));
         let file = FileSource::open(&path, Some(&changes)).unwrap();
         states.open(&path, Arc::new(file)).unwrap();
-        assert!(states.is_settled());
+        assert!(states.can_notice_every_change());
     }
 
     /// Checks that growth by an expected writer is not a change.

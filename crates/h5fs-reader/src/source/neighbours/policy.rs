@@ -48,7 +48,7 @@ pub(in crate::source) fn refusal(name: &Path, why: &str) -> OpenRefusal {
 /// `why` comes from the policy or the system. The error is not "permission denied", because the
 /// user may read the requested file itself.
 pub(in crate::source) fn unreadable(name: &Path, why: &str) -> Error {
-    Error::from_cause(Cause::Failed, refusal_text(name, why))
+    Error::from_cause(Cause::Unavailable, refusal_text(name, why))
 }
 
 fn refusal_text(name: &Path, why: &str) -> String {

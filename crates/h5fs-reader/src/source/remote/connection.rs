@@ -31,18 +31,18 @@ use crate::source::remote::failure::{
 use crate::source::remote::message::{
     Counters, Failure, ListedName, OPEN_STAGED_BYTES, PACKET, Reply, Request,
 };
-use crate::source::remote::page_location::{PageLocation, fill};
-use crate::source::remote::pages::Pages;
+use crate::source::remote::page_location::{PageLocation, read_pages};
+use crate::source::remote::pages::PageTable;
 use crate::source::remote::segment::PAGE;
 use crate::source::remote::segments::Segments;
-use crate::source::remote::staging::{Staging, length};
+use crate::source::remote::staging::{StagedObject, length};
 use crate::wire::{Count, Extent, to_u64, to_usize};
 
 /// Number of bytes of the stage that are reserved for an object of unknown length.
-const REGION: u64 = 1 << 40;
+const UNKNOWN_LENGTH_REGION: u64 = 1 << 40;
 
 /// Maximum number of bytes of one read whose pages are pinned at the same time.
-const WINDOW: u64 = 4 << 20;
+const MAX_PINNED_BYTES: u64 = 4 << 20;
 
 /// Time limit for a request for the fetcher's counters, which does not depend on a server.
 const COUNTERS_TIMEOUT: Duration = Duration::from_secs(2);
@@ -74,7 +74,7 @@ pub struct ConnectionSettings {
 /// A connection to the fetcher. Dropping the connection ends it.
 #[derive(Debug)]
 pub struct Connection {
-    terms: ConnectionSettings,
+    settings: ConnectionSettings,
     shared: Arc<SharedConnection>,
 }
 
@@ -85,34 +85,34 @@ struct SharedConnection {
     stage: File,
     state: Mutex<ConnectionState>,
     /// Notified when a reply arrives.
-    answered: Condvar,
+    reply_arrived: Condvar,
     /// Notified when a packet is queued or the connection ends.
-    sending: Condvar,
+    packet_queued: Condvar,
 }
 
 #[derive(Debug)]
 struct ConnectionState {
-    pages: Pages,
+    pages: PageTable,
     segments: Segments,
-    calls: HashMap<u64, Call>,
+    calls: HashMap<u64, PendingCall>,
     last_id: u64,
     /// Offset in the stage where the next region starts.
-    free: u64,
+    next_region: u64,
     packets: VecDeque<Vec<u8>>,
     /// Warnings for the user who mounts.
     warnings: Vec<String>,
     /// Time of the first request that timed out since the server's last response.
     unanswered: Option<SystemTime>,
-    is_over: bool,
+    has_ended: bool,
 }
 
 /// A request other than `Fetch` whose reply is pending.
 #[derive(Debug)]
-enum Call {
+enum PendingCall {
     /// A caller waits for the reply. A part of the reply may have arrived.
     AwaitingReply(Option<Reply>),
     /// A check of the object's state that no caller waits for.
-    StateCheck(Arc<Staging>),
+    StateCheck(Arc<StagedObject>),
 }
 
 /// Pages that are pinned for one read. Dropping this value unpins them.
@@ -132,21 +132,21 @@ impl Connection {
             socket,
             stage,
             state: Mutex::new(ConnectionState {
-                pages: Pages::new(terms.max_staged_bytes),
+                pages: PageTable::new(terms.max_staged_bytes),
                 segments: Segments::new(),
                 calls: HashMap::new(),
                 last_id: 0,
-                free: 0,
+                next_region: 0,
                 packets: VecDeque::new(),
                 warnings: Vec::new(),
                 unanswered: None,
-                is_over: false,
+                has_ended: false,
             }),
-            answered: Condvar::new(),
-            sending: Condvar::new(),
+            reply_arrived: Condvar::new(),
+            packet_queued: Condvar::new(),
         });
         let connection = Arc::new(Connection {
-            terms,
+            settings: terms,
             shared: Arc::clone(&shared),
         });
         let own = Arc::clone(&shared);
@@ -157,7 +157,7 @@ impl Connection {
 
     /// Returns the displayed URL.
     pub fn url(&self) -> &Path {
-        &self.terms.url
+        &self.settings.url
     }
 
     /// Returns the warnings so far for the user who mounts.
@@ -167,22 +167,22 @@ impl Connection {
 
     /// Returns how long the state in a response is assumed to be current.
     pub(super) fn validity(&self) -> Duration {
-        self.terms.validity
+        self.settings.validity
     }
 
     /// Returns the user and group ID of the owner of the mounted files.
     pub(super) fn owner(&self) -> (u32, u32) {
-        self.terms.owner
+        self.settings.owner
     }
 
     /// Returns the maximum number of bytes of staged pages.
     pub(super) fn max_staged_bytes(&self) -> u64 {
-        self.terms.max_staged_bytes
+        self.settings.max_staged_bytes
     }
 
     /// Returns whether a mount uses the connection.
     pub(super) fn is_mounted(&self) -> bool {
-        self.terms.is_mounted
+        self.settings.is_mounted
     }
 
     /// Returns the URL up to its last `/`, without that `/`.
@@ -206,11 +206,11 @@ impl Connection {
         name: &[u8],
         length: Option<u64>,
         is_wanted: &IsWanted<'_>,
-    ) -> Result<Staging> {
+    ) -> Result<StagedObject> {
         let said = length.and_then(|length| length.checked_next_multiple_of(PAGE));
         // The region must fit the first bytes, which are staged even if the object's length has
         // changed.
-        let region = said.map_or(REGION, |said| said.max(OPEN_STAGED_BYTES));
+        let region = said.map_or(UNKNOWN_LENGTH_REGION, |said| said.max(OPEN_STAGED_BYTES));
         let opened = self.open_in(name, region, is_wanted)?;
         if opened.state().length <= region {
             return Ok(opened);
@@ -228,7 +228,7 @@ impl Connection {
         }
     }
 
-    fn open_in(&self, name: &[u8], bytes: u64, is_wanted: &IsWanted<'_>) -> Result<Staging> {
+    fn open_in(&self, name: &[u8], bytes: u64, is_wanted: &IsWanted<'_>) -> Result<StagedObject> {
         let region = self.shared.reserve(bytes)?;
         let (name, called) = (name.to_vec(), name.to_vec());
         let opened = self.call(is_wanted, |id| Request::Open { id, name, region });
@@ -244,11 +244,11 @@ impl Connection {
             return Err(unexpected_reply_error());
         };
         let staged = staged.min(state.length);
-        let opened = Staging::new(object, region, &called, state);
+        let opened = StagedObject::new(object, region, &called, state);
         let mut state = self.shared.state();
         if opened.state().length <= bytes {
             let used = opened.state().length.next_multiple_of(PAGE);
-            state.give_back(Extent::saturating(region, bytes).range(), used);
+            state.release_unused(Extent::saturating(region, bytes).range(), used);
             let whole = if staged == opened.state().length {
                 staged
             } else {
@@ -262,15 +262,15 @@ impl Connection {
     }
 
     /// Closes the object.
-    pub(super) fn close(&self, object: &Staging) {
+    pub(super) fn close(&self, object: &StagedObject) {
         let mut state = self.shared.state();
-        state.pages.forget(object);
+        state.pages.remove_object(object);
         state.queue_requests();
         state.send(&Request::Close {
             object: object.number,
         });
-        state.send(&Request::Drop {
-            place: object.region,
+        state.send(&Request::FreeStage {
+            stage_offset: object.region,
             length: object.state().length.next_multiple_of(PAGE),
         });
         self.shared.send_due_packets(state);
@@ -300,8 +300,8 @@ impl Connection {
     /// # Errors
     /// `Io` if the fetcher has ended or does not reply.
     pub fn counters(&self) -> Result<Counters> {
-        let patience = self.terms.reply_timeout.min(COUNTERS_TIMEOUT);
-        match self.call_with_timeout(patience, &|| true, |id| Request::Count { id })? {
+        let patience = self.settings.reply_timeout.min(COUNTERS_TIMEOUT);
+        match self.call_with_timeout(patience, &|| true, |id| Request::GetCounters { id })? {
             Reply::Counted { counters, .. } => Ok(counters),
             _ => Err(unexpected_reply_error()),
         }
@@ -314,10 +314,12 @@ impl Connection {
     }
 
     /// Sends a check of the object's state, without waiting for the reply.
-    pub(super) fn check_state(&self, object: &Arc<Staging>) {
+    pub(super) fn check_state(&self, object: &Arc<StagedObject>) {
         let mut state = self.shared.state();
         let id = state.next_id();
-        state.calls.insert(id, Call::StateCheck(Arc::clone(object)));
+        state
+            .calls
+            .insert(id, PendingCall::StateCheck(Arc::clone(object)));
         state.send(&Request::Check {
             id,
             object: object.number,
@@ -327,19 +329,19 @@ impl Connection {
 
     /// Returns whether the object is unchanged. If its state was not confirmed recently, sends a
     /// check and waits for the reply. Returns false if the check is inconclusive.
-    pub(super) fn is_unchanged(&self, object: &Arc<Staging>) -> bool {
+    pub(super) fn is_unchanged(&self, object: &Arc<StagedObject>) -> bool {
         if object.begin_check_if_due(self.validity()) {
             self.check_state(object);
         }
-        let deadline = Instant::now().checked_add(self.terms.reply_timeout);
+        let deadline = Instant::now().checked_add(self.settings.reply_timeout);
         let mut state = self.shared.state();
-        while object.is_being_checked() && !state.is_over {
+        while object.is_being_checked() && !state.has_ended {
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             if left == Some(Duration::ZERO) {
                 return false;
             }
             let step = left.unwrap_or(CANCEL_CHECK_INTERVAL);
-            let waited = self.shared.answered.wait_timeout(state, step);
+            let waited = self.shared.reply_arrived.wait_timeout(state, step);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         drop(state);
@@ -347,7 +349,12 @@ impl Connection {
     }
 
     /// Requests that these ranges of the object, each an offset and a length, be staged.
-    pub(super) fn prefetch(&self, object: &Arc<Staging>, ranges: &[(u64, u64)], urgency: Urgency) {
+    pub(super) fn prefetch(
+        &self,
+        object: &Arc<StagedObject>,
+        ranges: &[(u64, u64)],
+        urgency: Urgency,
+    ) {
         let mut pages: Vec<Range<u64>> = Vec::new();
         let ranges = ranges.iter().take(limits::HINTED_RANGES);
         pages.extend(ranges.map(|(offset, length)| object.pages_of(*offset, *length)));
@@ -367,9 +374,9 @@ impl Connection {
     }
 
     /// Returns whether these bytes of the object are staged.
-    pub(super) fn is_staged(&self, object: &Staging, at: u64, length: u64) -> bool {
+    pub(super) fn is_staged(&self, object: &StagedObject, at: u64, length: u64) -> bool {
         let pages = object.pages_of(at, length);
-        self.shared.state().pages.outcome(&pages) == Ok(true)
+        self.shared.state().pages.check_staged(&pages) == Ok(true)
     }
 
     /// Fills `buffer` with the object's bytes at `at`, which are all inside the object. If the
@@ -382,20 +389,20 @@ impl Connection {
     /// - Else the server's error.
     pub(super) fn read(
         &self,
-        object: &Arc<Staging>,
+        object: &Arc<StagedObject>,
         at: u64,
         buffer: &mut [u8],
         around: Range<u64>,
         is_wanted: &IsWanted<'_>,
     ) -> Result<()> {
         let all = to_u64(buffer.len());
-        if all > WINDOW {
-            let ahead = Extent::saturating(at, all).skip(WINDOW);
+        if all > MAX_PINNED_BYTES {
+            let ahead = Extent::saturating(at, all).skip(MAX_PINNED_BYTES);
             let ahead = [(ahead.start(), ahead.length())];
             self.prefetch(object, &ahead, Urgency::Expected);
         }
         let mut at = at;
-        for part in buffer.chunks_mut(to_usize(WINDOW)?) {
+        for part in buffer.chunks_mut(to_usize(MAX_PINNED_BYTES)?) {
             self.read_part(object, at, part, &around, is_wanted)?;
             at = Extent::saturating(at, to_u64(part.len())).end();
         }
@@ -404,7 +411,7 @@ impl Connection {
 
     fn read_part(
         &self,
-        object: &Arc<Staging>,
+        object: &Arc<StagedObject>,
         at: u64,
         part: &mut [u8],
         around: &Range<u64>,
@@ -413,7 +420,7 @@ impl Connection {
         for _ in 0..ATTEMPTS {
             let pinned = self.shared.pin(object, at, to_u64(part.len()), around)?;
             let places = self.await_staged(&pinned, is_wanted)?;
-            let wrong = fill(part, object, at, &places, &self.shared.stage)?;
+            let wrong = read_pages(part, object, at, &places, &self.shared.stage)?;
             if wrong.is_empty() {
                 return Ok(());
             }
@@ -431,13 +438,13 @@ impl Connection {
         pinned: &PinnedPages<'_>,
         is_wanted: &IsWanted<'_>,
     ) -> Result<Vec<PageLocation>> {
-        let deadline = Instant::now().checked_add(self.terms.reply_timeout);
+        let deadline = Instant::now().checked_add(self.settings.reply_timeout);
         let mut state = self.shared.state();
         loop {
-            if state.pages.outcome(&pinned.pages)? {
-                return Ok(state.pages.places(&pinned.pages));
+            if state.pages.check_staged(&pinned.pages)? {
+                return Ok(state.pages.locations(&pinned.pages));
             }
-            if state.is_over {
+            if state.has_ended {
                 return Err(fetcher_ended());
             }
             if !is_wanted() {
@@ -453,7 +460,7 @@ impl Connection {
             let step = left
                 .unwrap_or(CANCEL_CHECK_INTERVAL)
                 .min(CANCEL_CHECK_INTERVAL);
-            let waited = self.shared.answered.wait_timeout(state, step);
+            let waited = self.shared.reply_arrived.wait_timeout(state, step);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
@@ -465,7 +472,7 @@ impl Connection {
     /// - `EIO` if no reply arrives. The request is cancelled.
     /// - Else the server's error.
     fn call(&self, is_wanted: &IsWanted<'_>, of: impl FnOnce(u64) -> Request) -> Result<Reply> {
-        self.call_with_timeout(self.terms.reply_timeout, is_wanted, of)
+        self.call_with_timeout(self.settings.reply_timeout, is_wanted, of)
     }
 
     fn call_with_timeout(
@@ -477,17 +484,17 @@ impl Connection {
         let deadline = Instant::now().checked_add(patience);
         let mut state = self.shared.state();
         let id = state.next_id();
-        state.calls.insert(id, Call::AwaitingReply(None));
+        state.calls.insert(id, PendingCall::AwaitingReply(None));
         let is_sent = state.send(&of(id));
-        self.shared.sending.notify_one();
+        self.shared.packet_queued.notify_one();
         if !is_sent {
             state.calls.remove(&id);
             return Err(Error::limit("request to the fetcher", to_u64(PACKET)));
         }
         loop {
-            if let Some(Call::AwaitingReply(Some(reply))) = state.calls.get(&id)
+            if let Some(PendingCall::AwaitingReply(Some(reply))) = state.calls.get(&id)
                 && !matches!(reply, Reply::Listed { is_last: false, .. })
-                && let Some(Call::AwaitingReply(Some(reply))) = state.calls.remove(&id)
+                && let Some(PendingCall::AwaitingReply(Some(reply))) = state.calls.remove(&id)
             {
                 return match reply {
                     Reply::Failed { failure, text, .. } => {
@@ -497,7 +504,7 @@ impl Connection {
                 };
             }
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            let error = if state.is_over {
+            let error = if state.has_ended {
                 Some(fetcher_ended())
             } else if !is_wanted() {
                 Some(Error::cancelled())
@@ -517,7 +524,7 @@ impl Connection {
             let step = left
                 .unwrap_or(CANCEL_CHECK_INTERVAL)
                 .min(CANCEL_CHECK_INTERVAL);
-            let waited = self.shared.answered.wait_timeout(state, step);
+            let waited = self.shared.reply_arrived.wait_timeout(state, step);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
@@ -553,7 +560,7 @@ impl Drop for PinnedPages<'_> {
     fn drop(&mut self) {
         let mut state = self.shared.state();
         state.pages.unpin(&self.pages);
-        if state.pages.outcome(&self.pages) != Ok(true) {
+        if state.pages.check_staged(&self.pages) != Ok(true) {
             state.pages.cancel_runs(&self.pages, None);
         }
         self.shared.send_due_packets(state);
@@ -571,25 +578,25 @@ impl SharedConnection {
         let is_idle = state.packets.is_empty();
         drop(state);
         if !is_idle {
-            self.sending.notify_one();
+            self.packet_queued.notify_one();
         }
     }
 
     fn reserve(&self, bytes: u64) -> Result<u64> {
         let mut state = self.state();
-        let region = state.free;
+        let region = state.next_region;
         let end = region
             .checked_add(bytes)
             .filter(|end| i64::try_from(*end).is_ok());
-        state.free = end.ok_or_else(|| Error::limit("number of open objects", region))?;
+        state.next_region = end.ok_or_else(|| Error::limit("number of open objects", region))?;
         Ok(region)
     }
 
     /// Frees the first `length` bytes of a region, which no open object uses.
     fn drop_staged(&self, region: u64, length: u64) {
         let mut state = self.state();
-        state.send(&Request::Drop {
-            place: region,
+        state.send(&Request::FreeStage {
+            stage_offset: region,
             length,
         });
         self.send_due_packets(state);
@@ -599,7 +606,7 @@ impl SharedConnection {
     /// that are missing.
     fn pin(
         &self,
-        object: &Arc<Staging>,
+        object: &Arc<StagedObject>,
         at: u64,
         bytes: u64,
         around: &Range<u64>,
@@ -611,7 +618,7 @@ impl SharedConnection {
             shared: self,
             pages: pages.clone(),
         };
-        if state.pages.outcome(&pages) != Ok(false) {
+        if state.pages.check_staged(&pages) != Ok(false) {
             return Ok(pinned);
         }
         if let Some(why) = object.end_reason() {
@@ -630,12 +637,12 @@ impl SharedConnection {
     }
 
     /// Asks the fetcher to remove these corrupt pages from the disk cache.
-    fn discard_corrupt_pages(&self, object: &Staging, pages: &[u64]) {
+    fn discard_corrupt_pages(&self, object: &StagedObject, pages: &[u64]) {
         let mut state = self.state();
         for number in pages {
             if state.pages.discard_corrupt(*number) {
                 let bytes = object.bytes_of(&(*number..number.plus_one()));
-                state.send(&Request::Forget {
+                state.send(&Request::DiscardCorruptPage {
                     object: object.number,
                     offset: bytes.start,
                 });
@@ -648,12 +655,12 @@ impl SharedConnection {
     /// fail.
     fn end(&self) {
         let mut state = self.state();
-        state.is_over = true;
+        state.has_ended = true;
         state.pages.fail_all(&fetcher_ended());
         state.packets.clear();
         drop(state);
-        self.sending.notify_all();
-        self.answered.notify_all();
+        self.packet_queued.notify_all();
+        self.reply_arrived.notify_all();
     }
 }
 
@@ -665,15 +672,15 @@ impl ConnectionState {
 
     /// Frees the part of a region after its first `used` bytes, if the region is the last one in
     /// the stage.
-    fn give_back(&mut self, region: Range<u64>, used: u64) {
-        if self.free == region.end && used < length(&region) {
-            self.free = Extent::from(region).first(used).end();
+    fn release_unused(&mut self, region: Range<u64>, used: u64) {
+        if self.next_region == region.end && used < length(&region) {
+            self.next_region = Extent::from(region).first(used).end();
         }
     }
 
     /// Requests the wanted pages, within the limit of concurrent requests.
     fn request_pages(&mut self) {
-        if !self.is_over {
+        if !self.has_ended {
             let last_id = &mut self.last_id;
             self.pages.request_queued(&mut || {
                 *last_id = last_id.wrapping_add(1);
@@ -706,7 +713,7 @@ impl ConnectionState {
                 self.unanswered = None;
             }
             // The fetcher sends these replies without contacting the server.
-            Reply::Kept { .. } | Reply::Counted { .. } | Reply::Warned { .. } => {}
+            Reply::InSegment { .. } | Reply::Counted { .. } | Reply::Warning { .. } => {}
         }
     }
 
@@ -714,7 +721,7 @@ impl ConnectionState {
     fn send(&mut self, request: &Request) -> bool {
         let packet = request.encode();
         let fits = packet.len() <= PACKET;
-        if fits && !self.is_over {
+        if fits && !self.has_ended {
             self.packets.push_back(packet);
         }
         fits
@@ -723,6 +730,6 @@ impl ConnectionState {
 
 fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<()> {
     let thread = thread::Builder::new().name(name.to_owned()).spawn(run);
-    let failed = |error| Error::io(&error, "starting a thread for the fetcher");
+    let failed = |error| Error::from_io(&error, "starting a thread for the fetcher");
     thread.map(drop).map_err(failed)
 }

@@ -29,7 +29,7 @@ use crate::source::mounts::mount_guard::MountGuard;
 use crate::source::neighbours::Neighbours;
 use crate::source::neighbours::policy::OtherFilesPolicy;
 use crate::source::remote::connection::Connection;
-use crate::source::remote::directory::object_cache::KeptObjects;
+use crate::source::remote::directory::object_cache::OpenObjectCache;
 use crate::source::remote::failure::{is_missing, unexpected_reply_error};
 use crate::source::remote::listings::{Listings, NameListing, NamedEntry, entry_bytes};
 use crate::source::remote::message::{Counters, ListedType};
@@ -38,10 +38,10 @@ use crate::source::remote::state::ObjectState;
 use crate::wire::{Count, to_u64, to_usize};
 
 /// Number of low bits in a listing position that count the names within a page.
-const PLACE_BITS: u32 = 24;
+const NAME_INDEX_BITS: u32 = 24;
 
 /// Number of positions for `.` and `..`.
-const DOTS: u64 = 2;
+const DOT_ENTRIES: u64 = 2;
 
 /// A directory that is the prefix of a URL.
 #[derive(Debug, Clone)]
@@ -51,11 +51,11 @@ pub struct RemoteDirectory(Arc<Prefix>);
 struct Prefix {
     connection: Arc<Connection>,
     listings: Listings,
-    objects: KeptObjects,
+    objects: OpenObjectCache,
     path: PathBuf,
     /// Modification time of directories, in seconds since 1970. Stores record none, so this is the
     /// time of the mount.
-    began: i64,
+    mount_time: i64,
 }
 
 /// An open directory. One page of names is in memory at a time.
@@ -88,9 +88,9 @@ impl RemoteDirectory {
         let prefix = Prefix {
             connection: Arc::clone(connection),
             listings: Listings::new(connection),
-            objects: KeptObjects::new(),
+            objects: OpenObjectCache::new(),
             path: connection.prefix(),
-            began: i64::try_from(seconds).unwrap_or(0),
+            mount_time: i64::try_from(seconds).unwrap_or(0),
         };
         let is_empty = prefix
             .listings
@@ -99,13 +99,13 @@ impl RemoteDirectory {
             .is_empty();
         if is_empty && !prefix.listings.has_unlisted_names() {
             let name = connection.url().display().to_string();
-            return Err(Error::io(&Errno::ENOENT.into(), name));
+            return Err(Error::from_io(&Errno::ENOENT.into(), name));
         }
         Ok(RemoteDirectory(Arc::new(prefix)))
     }
 
-    fn directory(&self) -> PathInfo {
-        let attributes = self.attributes(0o040_555, 0, self.0.began);
+    fn directory_info(&self) -> PathInfo {
+        let attributes = self.attributes(0o040_555, 0, self.0.mount_time);
         self.entry_info(
             EntryType::Directory,
             attributes,
@@ -114,7 +114,7 @@ impl RemoteDirectory {
         )
     }
 
-    fn object(&self, path: &[u8], state: &ObjectState) -> PathInfo {
+    fn object_info(&self, path: &[u8], state: &ObjectState) -> PathInfo {
         let attributes = self.attributes(0o100_444, state.length, state.modified);
         self.entry_info(EntryType::File, attributes, path, state.comparable())
     }
@@ -126,7 +126,7 @@ impl RemoteDirectory {
         name: &[u8],
         state: ObjectState,
     ) -> PathInfo {
-        let number = number(&state);
+        let number = state_hash(&state);
         let name = name.to_vec();
         PathInfo {
             kind,
@@ -157,14 +157,14 @@ impl RemoteDirectory {
         is_wanted: &IsWanted<'_>,
     ) -> Result<Option<ListedType>> {
         let is_object = || {
-            let object = match self.0.objects.unchanged(path) {
+            let object = match self.0.objects.get_unchanged(path) {
                 None if may_be_opened => self.open_object(path, None, false, is_wanted)?,
                 kept => kept,
             };
             Ok(object.map(|object| ListedType::Object(object.object_state().clone())))
         };
         let named = self.0.listings.entry_at(path, is_wanted, is_object);
-        named.map_err(absent)
+        named.map_err(missing_to_not_found)
     }
 
     /// Opens the object at `path` on the server, and keeps it open. `length` is the expected
@@ -183,7 +183,7 @@ impl RemoteDirectory {
         };
         let found = found.map(Arc::new);
         if let Some(object) = &found {
-            self.0.objects.keep(path, object, is_read);
+            self.0.objects.insert(path, object, is_read);
         }
         Ok(found)
     }
@@ -191,19 +191,20 @@ impl RemoteDirectory {
     fn path_info(&self, path: &Path, may_be_opened: bool) -> Result<PathInfo> {
         let path = path.as_os_str().as_bytes();
         if path.is_empty() {
-            return Ok(self.directory());
+            return Ok(self.directory_info());
         }
         let found = self.entry(path, may_be_opened, &|| true)?;
         let found = found.ok_or(Error::NotFound)?;
-        self.at(path, &found).ok_or_else(unexpected_reply_error)
+        self.listed_info(path, &found)
+            .ok_or_else(unexpected_reply_error)
     }
 
     /// Converts an entry to metadata. Returns `None` if the listing has no metadata for the entry.
-    fn at(&self, path: &[u8], named: &ListedType) -> Option<PathInfo> {
+    fn listed_info(&self, path: &[u8], named: &ListedType) -> Option<PathInfo> {
         match named {
-            ListedType::Prefix => Some(self.directory()),
-            ListedType::Object(state) => Some(self.object(path, state)),
-            ListedType::Unseen => None,
+            ListedType::Prefix => Some(self.directory_info()),
+            ListedType::Object(state) => Some(self.object_info(path, state)),
+            ListedType::ObjectWithoutMetadata => None,
         }
     }
 }
@@ -233,7 +234,7 @@ impl Directory for RemoteDirectory {
     /// Always fails with `EINVAL`, because object stores have no symbolic links.
     fn read_link(&self, path: &Path) -> Result<OsString> {
         let name = path.display().to_string();
-        Err(Error::io(&Errno::EINVAL.into(), name))
+        Err(Error::from_io(&Errno::EINVAL.into(), name))
     }
 
     fn open(&self, path: &Path, is_wanted: &IsWanted<'_>) -> Result<OpenedSource> {
@@ -242,31 +243,33 @@ impl Directory for RemoteDirectory {
             Some(ListedType::Object(state)) => state,
             Some(ListedType::Prefix) => {
                 let name = path.display().to_string();
-                return Err(Error::io(&Errno::EISDIR.into(), name));
+                return Err(Error::from_io(&Errno::EISDIR.into(), name));
             }
-            Some(ListedType::Unseen) => return Err(unexpected_reply_error()),
+            Some(ListedType::ObjectWithoutMetadata) => return Err(unexpected_reply_error()),
             None => return Err(Error::NotFound),
         };
         let (listings, objects) = (&self.0.listings, &self.0.objects);
         let is_known =
             |object: &RemoteObject| object.object_state().comparable() == known.comparable();
-        let kept = objects.unchanged(name).filter(|object| is_known(object));
+        let kept = objects
+            .get_unchanged(name)
+            .filter(|object| is_known(object));
         let object = match kept {
             Some(object) => {
-                objects.keep(name, &object, true);
+                objects.insert(name, &object, true);
                 Some(object)
             }
             None => self.open_object(name, Some(known.length), true, is_wanted)?,
         };
         let Some(object) = object else {
-            listings.remember(name, None);
+            listings.cache_lookup(name, None);
             return Err(Error::NotFound);
         };
         if !is_known(&object) {
             let state = object.object_state().clone();
-            listings.remember(name, Some(ListedType::Object(state)));
+            listings.cache_lookup(name, Some(ListedType::Object(state)));
         }
-        let number = number(&object.object_state().comparable());
+        let number = state_hash(&object.object_state().comparable());
         let content = OpenContent::Object(object);
         Ok(OpenedSource {
             content,
@@ -313,7 +316,7 @@ impl Directory for RemoteDirectory {
 
 impl DirectoryEntries for OpenDirectory {
     fn visit(&mut self, position: u64, visit: &mut Visit<'_>) -> Result<()> {
-        for (name, next) in [(&b"."[..], 1), (b"..", DOTS)] {
+        for (name, next) in [(&b"."[..], 1), (b"..", DOT_ENTRIES)] {
             let listed = ListedEntry {
                 name,
                 is_directory: true,
@@ -324,9 +327,9 @@ impl DirectoryEntries for OpenDirectory {
                 return Ok(());
             }
         }
-        let place = position.minus_or_zero(DOTS);
-        let mut number = place >> PLACE_BITS;
-        let mut from = to_usize(place & ((1 << PLACE_BITS) - 1))?;
+        let place = position.minus_or_zero(DOT_ENTRIES);
+        let mut number = place >> NAME_INDEX_BITS;
+        let mut from = to_usize(place & ((1 << NAME_INDEX_BITS) - 1))?;
         while let Some(page) = self.page(to_usize(number)?)? {
             for (name, named) in page.names().get(from..).unwrap_or_default() {
                 from = from.plus_one();
@@ -334,8 +337,8 @@ impl DirectoryEntries for OpenDirectory {
                 let listed = ListedEntry {
                     name,
                     is_directory: *named == ListedType::Prefix,
-                    info: self.directory.at(&path, named),
-                    next: DOTS.plus(number << PLACE_BITS | to_u64(from)),
+                    info: self.directory.listed_info(&path, named),
+                    next: DOT_ENTRIES.plus(number << NAME_INDEX_BITS | to_u64(from)),
                 };
                 if visit(&listed) {
                     return Ok(());
@@ -366,7 +369,7 @@ impl OpenDirectory {
         let listings = &self.directory.0.listings;
         let page = match number {
             0 => listings.get_or_request(&self.prefix, &|| true)?,
-            _ => Arc::new(listings.page(&self.prefix, after, &|| true)?),
+            _ => Arc::new(listings.request_page(&self.prefix, after, &|| true)?),
         };
         let is_new = self.pages.len() == number.plus_one();
         if is_new && !page.is_whole() {
@@ -374,7 +377,7 @@ impl OpenDirectory {
             // A repeated token means that the listing is a cycle.
             if self.pages.iter().any(|place| place == next) {
                 let text = "the server's listing has no end";
-                return Err(Error::from_cause(Cause::Failed, text));
+                return Err(Error::from_cause(Cause::Unavailable, text));
             }
             self.pages.push(next.to_vec());
         }
@@ -402,13 +405,13 @@ impl OpenDirectory {
             self.gathered = None;
             if is_kept {
                 let whole = Arc::new(NameListing::new(names, Vec::new()));
-                self.directory.0.listings.keep(&self.prefix, whole);
+                self.directory.0.listings.cache_listing(&self.prefix, whole);
             }
         }
     }
 }
 
-fn number(state: &ObjectState) -> u64 {
+fn state_hash(state: &ObjectState) -> u64 {
     let mut hasher = DefaultHasher::new();
     state.hash(&mut hasher);
     hasher.finish()
@@ -416,7 +419,7 @@ fn number(state: &ObjectState) -> u64 {
 
 /// Converts the server's error for a missing bucket or prefix to `NotFound`. Returns any other
 /// error unchanged.
-fn absent(error: Error) -> Error {
+fn missing_to_not_found(error: Error) -> Error {
     if is_missing(&error) {
         Error::NotFound
     } else {

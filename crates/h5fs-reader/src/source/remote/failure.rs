@@ -2,7 +2,7 @@
 
 use nix::libc;
 
-use crate::error::line::one_line;
+use crate::error::line::escape_to_one_line;
 use crate::error::{Cause, Error};
 use crate::source::remote::message::Failure;
 
@@ -14,13 +14,13 @@ pub(super) fn is_missing(error: &Error) -> bool {
 
 /// Converts a failure of the fetcher to an error.
 pub(super) fn fetcher_failure_error(failure: Failure, text: &str) -> Error {
-    let text = one_line(text);
+    let text = escape_to_one_line(text);
     let cause = match failure {
         Failure::NotFound => Cause::System(libc::ENOENT),
         Failure::Denied => Cause::System(libc::EACCES),
         Failure::Changed => Cause::Stale,
         Failure::NoRanges => return Error::Usage(text),
-        Failure::TimedOut | Failure::Other => Cause::Failed,
+        Failure::TimedOut | Failure::Other => Cause::Unavailable,
         Failure::NoRoom => Cause::OutOfMemory,
     };
     Error::from_cause(cause, text)
@@ -33,15 +33,18 @@ pub(super) fn object_changed_error() -> Error {
 
 /// Returns the error for a fetcher that has ended or sent an invalid message.
 pub(super) fn fetcher_ended() -> Error {
-    Error::from_cause(Cause::Failed, "the fetcher has ended")
+    Error::from_cause(Cause::Unavailable, "the fetcher has ended")
 }
 
 /// Returns the error for a fetcher that did not reply in time.
 pub(super) fn fetcher_silent() -> Error {
-    Error::from_cause(Cause::Failed, "the fetcher does not answer")
+    Error::from_cause(Cause::Unavailable, "the fetcher does not answer")
 }
 
 /// Returns the error for a reply of the wrong type.
 pub(super) fn unexpected_reply_error() -> Error {
-    Error::from_cause(Cause::Failed, "the response does not belong to the request")
+    Error::from_cause(
+        Cause::Unavailable,
+        "the response does not belong to the request",
+    )
 }

@@ -124,7 +124,7 @@ impl Fetcher {
                     staged: 0,
                 });
             }
-            Request::Count { id } => self.say(&Reply::Counted {
+            Request::GetCounters { id } => self.say(&Reply::Counted {
                 id: *id,
                 counters: Counters {
                     requests: lock(&self.asked).len() as u64,
@@ -132,7 +132,10 @@ impl Fetcher {
                 },
             }),
             // Dropped bytes are overwritten, so that a later read of the page finds wrong bytes.
-            Request::Drop { place, length } if *length <= 64 * MIB => {
+            Request::FreeStage {
+                stage_offset: place,
+                length,
+            } if *length <= 64 * MIB => {
                 let gone = vec![0xee; *length as usize];
                 self.stage.write_all_at(&gone, *place).unwrap();
             }
@@ -166,7 +169,7 @@ const SOON: Duration = Duration::from_secs(5);
 /// Creates a fetcher like [`pair`], where the state in a response is assumed to be current for
 /// `valid`.
 pub fn start(kept: u64, patience: Duration, valid: Duration, habit: Box<Habit>) -> Pair {
-    let (own, other) = packets::pair().unwrap();
+    let (own, other) = packets::socket_pair().unwrap();
     let stage = tempfile::tempfile().unwrap();
     let fetcher = Arc::new(Fetcher {
         socket: other,

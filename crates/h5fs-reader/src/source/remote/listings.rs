@@ -21,13 +21,13 @@ use crate::wire::{Count, to_u64};
 
 /// Minimum duration of a failed listing request for its failure to be cached. Then not every name
 /// waits for the same failure.
-const LONG: Duration = Duration::from_secs(1);
+const MIN_CACHED_FAILURE_DURATION: Duration = Duration::from_secs(1);
 
 /// Maximum time for which the failure of a listing is cached.
-const KEPT_FAILURE: Duration = Duration::from_secs(10);
+const MAX_FAILURE_VALIDITY: Duration = Duration::from_secs(10);
 
 /// Maximum number of directories whose failed listing is cached.
-const FAILED: NonZeroUsize = NonZeroUsize::new(256).unwrap();
+const MAX_CACHED_FAILURES: NonZeroUsize = NonZeroUsize::new(256).unwrap();
 
 /// A name, and the type of its entry.
 pub(super) type NamedEntry = (Box<[u8]>, ListedType);
@@ -111,12 +111,12 @@ impl Listings {
     pub(super) fn new(connection: &Arc<Connection>) -> Self {
         Listings {
             connection: Arc::clone(connection),
-            has_others: is_of_web(connection),
+            has_others: is_web_directory(connection),
             kept: Mutex::new(ListingCache {
                 listings: LruCache::unbounded(),
                 bytes: 0,
                 lookups: LruCache::sparse(limits::LOOKED_NAMES),
-                failed: LruCache::sparse(FAILED),
+                failed: LruCache::sparse(MAX_CACHED_FAILURES),
             }),
         }
     }
@@ -132,7 +132,7 @@ impl Listings {
     ///
     /// # Errors
     /// Fails with the server's error, or with [`Error::cancelled`] if `is_wanted` returns false.
-    pub(super) fn page(
+    pub(super) fn request_page(
         &self,
         prefix: &[u8],
         after: &[u8],
@@ -143,10 +143,10 @@ impl Listings {
         let listed = self.connection.list(prefix, after, is_wanted);
         let (names, next) = listed.inspect_err(|error| {
             let took = began.elapsed();
-            if took >= LONG
+            if took >= MIN_CACHED_FAILURE_DURATION
                 && !error.is_cancelled()
                 && !is_missing(error)
-                && let Some(until) = Instant::now().checked_add(took.min(KEPT_FAILURE))
+                && let Some(until) = Instant::now().checked_add(took.min(MAX_FAILURE_VALIDITY))
             {
                 let failure = (until, error.clone());
                 lock(&self.kept).failed.put(asked.to_vec(), failure);
@@ -160,7 +160,11 @@ impl Listings {
     /// Returns the key of a cached failure: the directory, or for the web the name itself, because
     /// each name has its own request.
     fn failure_key<'p>(&self, path: &'p [u8]) -> &'p [u8] {
-        if self.has_others { path } else { split(path).0 }
+        if self.has_others {
+            path
+        } else {
+            split_directory(path).0
+        }
     }
 
     /// Fails if a recent listing of the directory failed slowly. Without this check, each of its
@@ -177,13 +181,13 @@ impl Listings {
     pub(super) fn cached(&self, prefix: &[u8]) -> Option<Arc<NameListing>> {
         let mut kept = lock(&self.kept);
         let known = kept.listings.get(prefix).cloned();
-        known.filter(|listing| listing.since.elapsed() < self.valid())
+        known.filter(|listing| listing.since.elapsed() < self.validity())
     }
 
     /// Returns the listing like [`cached`](Self::cached), and requests it if it is not cached.
     ///
     /// # Errors
-    /// Fails as [`page`](Self::page) does.
+    /// Fails as [`request_page`](Self::request_page) does.
     pub(super) fn get_or_request(
         &self,
         prefix: &[u8],
@@ -192,13 +196,13 @@ impl Listings {
         if let Some(known) = self.cached(prefix) {
             return Ok(known);
         }
-        let listing = Arc::new(self.page(prefix, b"", is_wanted)?);
-        self.keep(prefix, Arc::clone(&listing));
+        let listing = Arc::new(self.request_page(prefix, b"", is_wanted)?);
+        self.cache_listing(prefix, Arc::clone(&listing));
         Ok(listing)
     }
 
     /// Caches the listing of the directory `prefix`.
-    pub(super) fn keep(&self, prefix: &[u8], listing: Arc<NameListing>) {
+    pub(super) fn cache_listing(&self, prefix: &[u8], listing: Arc<NameListing>) {
         let bytes = |listing: &NameListing| listing.bytes();
         let mut kept = lock(&self.kept);
         kept.bytes = kept.bytes.plus(bytes(&listing));
@@ -217,14 +221,14 @@ impl Listings {
     /// `is_object` finds it first.
     ///
     /// # Errors
-    /// Fails as [`page`](Self::page) does, and as `is_object` does.
+    /// Fails as [`request_page`](Self::request_page) does, and as `is_object` does.
     pub(super) fn entry_at(
         &self,
         path: &[u8],
         is_wanted: &IsWanted<'_>,
         is_object: impl FnOnce() -> Result<Option<ListedType>>,
     ) -> Result<Option<ListedType>> {
-        let (prefix, name) = split(path);
+        let (prefix, name) = split_directory(path);
         if !is_file_name(name) || path.len() > limits::KEY_BYTES {
             return Ok(None);
         }
@@ -236,15 +240,15 @@ impl Listings {
             }
             (Some((_, named)), _) if self.has_others => return Ok(named),
             (_, Some(listing)) => match listing.get(name) {
-                None | Some(ListedType::Unseen) if self.has_others => {}
+                None | Some(ListedType::ObjectWithoutMetadata) if self.has_others => {}
                 named => return Ok(named.cloned()),
             },
             (_, None) => {}
         }
         self.refuse_failed(path)?;
         if self.has_others {
-            let named = self.page(path, b"", is_wanted)?.get(name).cloned();
-            self.remember(path, named.clone());
+            let named = self.request_page(path, b"", is_wanted)?.get(name).cloned();
+            self.cache_lookup(path, named.clone());
             return Ok(named);
         }
         // If one page contains all names of the directory, one request answers all lookups.
@@ -256,12 +260,12 @@ impl Listings {
             Some(object) => Some(object),
             None => self.look_up_name(path, name, is_wanted)?,
         };
-        self.remember(path, named.clone());
+        self.cache_lookup(path, named.clone());
         Ok(named)
     }
 
     /// Caches the result of looking up the name at `path`; `None` means that it does not exist.
-    pub(super) fn remember(&self, path: &[u8], named: Option<ListedType>) {
+    pub(super) fn cache_lookup(&self, path: &[u8], named: Option<ListedType>) {
         let mut kept = lock(&self.kept);
         kept.lookups.put(path.to_vec(), (Instant::now(), named));
     }
@@ -276,7 +280,7 @@ impl Listings {
 
     fn cached_lookup(&self, path: &[u8]) -> Option<(Instant, Option<ListedType>)> {
         let looked = lock(&self.kept).lookups.get(path).cloned();
-        looked.filter(|(when, _)| when.elapsed() < self.valid())
+        looked.filter(|(when, _)| when.elapsed() < self.validity())
     }
 
     /// Looks up one name of a large directory. Returns `None` if the name does not exist.
@@ -286,13 +290,13 @@ impl Listings {
         name: &[u8],
         is_wanted: &IsWanted<'_>,
     ) -> Result<Option<ListedType>> {
-        let page = self.page(path, b"", is_wanted)?;
+        let page = self.request_page(path, b"", is_wanted)?;
         let found = page.get(name).cloned();
         if found == Some(ListedType::Prefix) || page.is_whole() {
             return Ok(found);
         }
         // Other names may sort between the object and the prefix: `a`, `a-1`, `a/`.
-        let beneath = self.page(&[path, b"/"].concat(), b"", is_wanted)?;
+        let beneath = self.request_page(&[path, b"/"].concat(), b"", is_wanted)?;
         if beneath.names.is_empty() {
             Ok(found)
         } else {
@@ -300,19 +304,22 @@ impl Listings {
         }
     }
 
-    fn valid(&self) -> Duration {
+    fn validity(&self) -> Duration {
         self.connection.validity()
     }
 }
 
 /// Returns whether the URL of the connection is on a web server.
-fn is_of_web(connection: &Connection) -> bool {
+fn is_web_directory(connection: &Connection) -> bool {
     let location = Location::parse(connection.url().into());
     location.is_ok_and(|location| location.url().is_some_and(Url::is_web_page))
 }
 
 fn named_entry(listed: ListedName) -> Option<NamedEntry> {
-    let ListedName { name, named } = listed;
+    let ListedName {
+        name,
+        entry_type: named,
+    } = listed;
     is_file_name(&name).then(|| (name.into(), named))
 }
 
@@ -323,7 +330,7 @@ fn is_file_name(name: &[u8]) -> bool {
 }
 
 /// Splits a path into the directory, with a `/` at its end, and the name.
-fn split(path: &[u8]) -> (&[u8], &[u8]) {
+fn split_directory(path: &[u8]) -> (&[u8], &[u8]) {
     let slash = path.iter().rposition(|byte| *byte == b'/');
     let begin = slash.map_or(0, Count::plus_one);
     path.split_at_checked(begin).unwrap_or((b"", path))
@@ -370,12 +377,12 @@ mod tests {
         };
         let large = many(30_000);
         for name in [b"a/", b"b/", b"c/"] {
-            listings.keep(name, Arc::clone(&large));
+            listings.cache_listing(name, Arc::clone(&large));
             assert!(lock(&listings.kept).bytes <= limits::LISTED_BYTES);
         }
         assert!(listings.cached(b"a/").is_none() && listings.cached(b"c/").is_some());
         for number in 0..=limits::LISTED_DIRECTORIES {
-            listings.keep(format!("{number}/").as_bytes(), many(1));
+            listings.cache_listing(format!("{number}/").as_bytes(), many(1));
         }
         let kept = lock(&listings.kept).listings.len();
         assert_eq!(kept, limits::LISTED_DIRECTORIES);
@@ -383,8 +390,8 @@ mod tests {
 
     #[test]
     fn a_path_has_a_directory_and_a_name() {
-        assert_eq!(split(b"a/b/c.h5"), (&b"a/b/"[..], &b"c.h5"[..]));
-        assert_eq!(split(b"c.h5"), (&b""[..], &b"c.h5"[..]));
+        assert_eq!(split_directory(b"a/b/c.h5"), (&b"a/b/"[..], &b"c.h5"[..]));
+        assert_eq!(split_directory(b"c.h5"), (&b""[..], &b"c.h5"[..]));
     }
 
     #[test]

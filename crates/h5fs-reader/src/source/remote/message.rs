@@ -5,7 +5,7 @@
 //! packet that cannot be decoded ends the connection, and lengths are checked against the packet.
 //!
 //! Each request has a number, its `id`, which its replies repeat. The fetcher handles many requests
-//! concurrently and replies in any order. But it handles [`Drop`](Request::Drop),
+//! concurrently and replies in any order. But it handles [`FreeStage`](Request::FreeStage),
 //! [`Cancel`](Request::Cancel) and [`Close`](Request::Close) in sequence, before it reads the next
 //! packet.
 
@@ -38,7 +38,8 @@ pub enum Request {
         region: u64,
     },
     /// Fetches bytes of an object in the state in which it was opened. The replies are
-    /// [`Staged`](Reply::Staged) and [`Kept`](Reply::Kept), possibly several, or `Failed`.
+    /// [`Staged`](Reply::Staged) and [`InSegment`](Reply::InSegment), possibly several, or
+    /// `Failed`.
     Fetch {
         /// Number of the request.
         id: u64,
@@ -72,7 +73,7 @@ pub enum Request {
         after: Vec<u8>,
     },
     /// Requests the counters. The reply is [`Counted`](Reply::Counted).
-    Count {
+    GetCounters {
         /// Number of the request.
         id: u64,
     },
@@ -82,9 +83,9 @@ pub enum Request {
         id: u64,
     },
     /// Frees bytes of the stage. There is no reply.
-    Drop {
+    FreeStage {
         /// Offset of the bytes in the stage.
-        place: u64,
+        stage_offset: u64,
         /// Number of bytes to free.
         length: u64,
     },
@@ -93,9 +94,9 @@ pub enum Request {
         /// Number of the object.
         object: u32,
     },
-    /// Removes a corrupt page that was [`Kept`](Reply::Kept), so that the fetcher does not send it
-    /// again. There is no reply.
-    Forget {
+    /// Removes a corrupt page that was [`InSegment`](Reply::InSegment), so that the fetcher does
+    /// not send it again. There is no reply.
+    DiscardCorruptPage {
         /// Number of the object.
         object: u32,
         /// Offset of the page in the object.
@@ -128,7 +129,7 @@ pub enum Reply {
     /// Bytes of a `Fetch` have arrived, as for `Staged`, but the new bytes are in a
     /// [segment](super::segment::Segment). The packet carries the segment's file, open for reading.
     /// The reader of a page verifies its checksum.
-    Kept {
+    InSegment {
         /// Number of the request.
         id: u64,
         /// Number of bytes of the `Fetch` that have arrived so far.
@@ -155,7 +156,7 @@ pub enum Reply {
         counters: Counters,
     },
     /// A warning for the user who mounts. The message is not a reply to any request.
-    Warned {
+    Warning {
         /// Always 0, which is not the number of any request.
         id: u64,
         /// Text for the user.
@@ -178,7 +179,7 @@ pub struct ListedName {
     /// Last component of the path, without a `/`.
     pub name: Vec<u8>,
     /// Type of the entry.
-    pub named: ListedType,
+    pub entry_type: ListedType,
 }
 
 /// The type of an entry in a listing.
@@ -189,13 +190,13 @@ pub enum ListedType {
     /// An object in this state.
     Object(ObjectState),
     /// Probably an object, but the listing has no metadata: a request is needed.
-    Unseen,
+    ObjectWithoutMetadata,
 }
 
 impl ListedName {
     /// Returns the number of bytes of the name and of the object's entity tag.
     pub(super) fn bytes(&self) -> usize {
-        self.name.len().plus(self.named.tag_bytes())
+        self.name.len().plus(self.entry_type.tag_bytes())
     }
 }
 
@@ -204,7 +205,7 @@ impl ListedType {
     pub(super) fn tag_bytes(&self) -> usize {
         match self {
             ListedType::Object(state) => state.etag.len(),
-            ListedType::Prefix | ListedType::Unseen => 0,
+            ListedType::Prefix | ListedType::ObjectWithoutMetadata => 0,
         }
     }
 }
@@ -248,11 +249,11 @@ fields!(enum Request {
     2 Fetch { id object offset length is_needed }
     3 Check { id object }
     4 List { id prefix after }
-    5 Count { id }
+    5 GetCounters { id }
     6 Cancel { id }
-    7 Drop { place length }
+    7 FreeStage { stage_offset length }
     8 Close { object }
-    9 Forget { object offset }
+    9 DiscardCorruptPage { object offset }
 });
 
 fields!(enum Reply {
@@ -261,8 +262,8 @@ fields!(enum Reply {
     3 Listed { id is_last next entries }
     4 Counted { id counters }
     5 Failed { id failure text }
-    6 Kept { id length key }
-    7 Warned { id text }
+    6 InSegment { id length key }
+    7 Warning { id text }
 });
 
 fields!(enum Failure {
@@ -300,10 +301,10 @@ impl Reply {
         match self {
             Reply::Opened { id, .. }
             | Reply::Staged { id, .. }
-            | Reply::Kept { id, .. }
+            | Reply::InSegment { id, .. }
             | Reply::Listed { id, .. }
             | Reply::Counted { id, .. }
-            | Reply::Warned { id, .. }
+            | Reply::Warning { id, .. }
             | Reply::Failed { id, .. } => *id,
         }
     }
@@ -330,7 +331,7 @@ impl WireField for ListedType {
                 packet.push(1);
                 state.encode(packet);
             }
-            ListedType::Unseen => packet.push(2),
+            ListedType::ObjectWithoutMetadata => packet.push(2),
         }
     }
 
@@ -338,7 +339,7 @@ impl WireField for ListedType {
         match packet.u8()? {
             0 => Ok(ListedType::Prefix),
             1 => WireField::decode(packet).map(ListedType::Object),
-            2 => Ok(ListedType::Unseen),
+            2 => Ok(ListedType::ObjectWithoutMetadata),
             _ => Err(packet.corrupt("unknown kind")),
         }
     }
@@ -349,7 +350,7 @@ impl WireField for Vec<ListedName> {
     fn encode(&self, packet: &mut Vec<u8>) {
         for entry in self {
             entry.name.encode(packet);
-            entry.named.encode(packet);
+            entry.entry_type.encode(packet);
         }
     }
 
@@ -358,7 +359,10 @@ impl WireField for Vec<ListedName> {
         while packet.remaining() > 0 {
             let name = WireField::decode(packet)?;
             let named = WireField::decode(packet)?;
-            entries.push(ListedName { name, named });
+            entries.push(ListedName {
+                name,
+                entry_type: named,
+            });
         }
         Ok(entries)
     }
@@ -396,14 +400,14 @@ mod tests {
                 prefix: b"2026/".to_vec(),
                 after: b"token".to_vec(),
             },
-            Request::Count { id: 5 },
+            Request::GetCounters { id: 5 },
             Request::Cancel { id: 6 },
-            Request::Drop {
-                place: 7,
+            Request::FreeStage {
+                stage_offset: 7,
                 length: 65536,
             },
             Request::Close { object: u32::MAX },
-            Request::Forget {
+            Request::DiscardCorruptPage {
                 object: 10,
                 offset: 11,
             },
@@ -413,7 +417,7 @@ mod tests {
     fn replies() -> Vec<Reply> {
         let entry = |name: &[u8], named| ListedName {
             name: name.to_vec(),
-            named,
+            entry_type: named,
         };
         vec![
             Reply::Opened {
@@ -429,7 +433,7 @@ mod tests {
                 entries: vec![
                     entry(b"run.h5", ListedType::Object(a_state())),
                     entry(b"more", ListedType::Prefix),
-                    entry(b"a.h5", ListedType::Unseen),
+                    entry(b"a.h5", ListedType::ObjectWithoutMetadata),
                 ],
                 next: b"run.h5".to_vec(),
             },
@@ -448,12 +452,12 @@ mod tests {
                 failure: Failure::TimedOut,
                 text: "run.h5: no answer in 60 s".to_owned(),
             },
-            Reply::Kept {
+            Reply::InSegment {
                 id: 6,
                 length: 1 << 20,
                 key: ObjectKey([7; 32]),
             },
-            Reply::Warned {
+            Reply::Warning {
                 id: 0,
                 text: "nothing is cached".to_owned(),
             },

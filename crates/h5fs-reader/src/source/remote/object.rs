@@ -11,7 +11,7 @@ use crate::source::attributes::FileAttributes;
 use crate::source::open::{OpenSource, OpenedState, SharedState};
 use crate::source::remote::connection::Connection;
 use crate::source::remote::failure::is_missing;
-use crate::source::remote::staging::Staging;
+use crate::source::remote::staging::StagedObject;
 use crate::source::remote::state::ObjectState;
 use crate::source::{Source, Urgency};
 use crate::wire::{Count, Extent, to_u64};
@@ -24,7 +24,7 @@ const BLOCK: u64 = 256 << 10;
 #[derive(Debug)]
 pub struct RemoteObject {
     connection: Arc<Connection>,
-    staging: Arc<Staging>,
+    staging: Arc<StagedObject>,
     /// Offset of the first metadata page of the file, and the length of each such page.
     pages: OnceLock<(u64, u64)>,
     /// Whether the whole object was already requested because it is small.
@@ -43,7 +43,7 @@ impl RemoteObject {
         name: &[u8],
         is_wanted: &IsWanted<'_>,
     ) -> Result<Option<Self>> {
-        Self::opened(connection, name, None, is_wanted)
+        Self::open_with_length(connection, name, None, is_wanted)
     }
 
     /// Opens an object like [`find`](Self::find), with an expected length of `length` bytes.
@@ -56,10 +56,10 @@ impl RemoteObject {
         length: u64,
         is_wanted: &IsWanted<'_>,
     ) -> Result<Option<Self>> {
-        Self::opened(connection, name, Some(length), is_wanted)
+        Self::open_with_length(connection, name, Some(length), is_wanted)
     }
 
-    fn opened(
+    fn open_with_length(
         connection: &Arc<Connection>,
         name: &[u8],
         length: Option<u64>,
@@ -91,7 +91,7 @@ impl RemoteObject {
     /// Requests all bytes of a small object on the first access to bytes that are not staged,
     /// because one request replaces many. `is_there` returns whether the accessed bytes are staged.
     /// The object is requested as a whole only once: evicted bytes are later requested in parts.
-    fn request_all(&self, is_there: impl FnOnce() -> bool) {
+    fn request_small_object(&self, is_there: impl FnOnce() -> bool) {
         let small = if self.staging.is_url_object() {
             limits::SMALL_OBJECT
         } else {
@@ -142,7 +142,7 @@ impl RemoteObject {
 
 impl OpenSource for RemoteObject {
     fn opened_state(&self) -> SharedState {
-        Arc::<Staging>::clone(&self.staging)
+        Arc::<StagedObject>::clone(&self.staging)
     }
 
     /// Returns whether the server's responses have shown a change of the object. Starts a check in
@@ -179,7 +179,7 @@ impl Source for RemoteObject {
     }
 
     fn prefetch(&self, ranges: &[(u64, u64)], urgency: Urgency) {
-        self.request_all(|| {
+        self.request_small_object(|| {
             ranges
                 .iter()
                 .all(|(at, length)| self.is_available(*at, *length))
@@ -216,7 +216,7 @@ impl Source for RemoteObject {
         let wanted = Extent::checked(at, length).filter(|wanted| wanted.is_within(self.length()));
         let past_end = || format!("{length} bytes reach past the end of the object");
         let wanted = wanted.ok_or_else(|| Error::corrupt(past_end(), at))?;
-        self.request_all(|| self.is_available(at, length));
+        self.request_small_object(|| self.is_available(at, length));
         let around = self.fetch_range(wanted);
         self.connection
             .read(&self.staging, at, buffer, around, is_wanted)

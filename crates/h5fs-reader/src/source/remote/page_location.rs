@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::source::remote::segment::{PAGE, Segment};
-use crate::source::remote::staging::{Staging, length};
+use crate::source::remote::staging::{StagedObject, length};
 use crate::wire::{Count, Extent, to_u64, to_usize};
 
 /// Where the bytes of a page are stored.
@@ -29,9 +29,9 @@ impl PageLocation {
 ///
 /// # Errors
 /// `Io` if the stage cannot be read.
-pub(super) fn fill(
+pub(super) fn read_pages(
     buffer: &mut [u8],
-    object: &Staging,
+    object: &StagedObject,
     mut at: u64,
     places: &[PageLocation],
     stage: &File,
@@ -53,7 +53,9 @@ pub(super) fn fill(
             Some(PageLocation::Segment(_)) => {}
             _ => {
                 let read = stage.read_exact_at(part, Extent::saturating(object.region, at).end());
-                read.map_err(|error| Error::io(&error, format!("stage, {count} bytes at {at}")))?;
+                read.map_err(|error| {
+                    Error::from_io(&error, format!("stage, {count} bytes at {at}"))
+                })?;
             }
         }
         (left, number) = (more, pages.end);
@@ -64,7 +66,13 @@ pub(super) fn fill(
 
 /// Reads the object's bytes at offset `at`, which are a part of the page `number`, into `part`.
 /// Returns whether the whole page matches its checksum.
-fn read_page(part: &mut [u8], object: &Staging, at: u64, number: u64, segment: &Segment) -> bool {
+fn read_page(
+    part: &mut [u8],
+    object: &StagedObject,
+    at: u64,
+    number: u64,
+    segment: &Segment,
+) -> bool {
     let bytes = object.bytes_of(&(number..number.plus_one()));
     let number = bytes.start / PAGE;
     let Ok(whole) = to_usize(length(&bytes)) else {

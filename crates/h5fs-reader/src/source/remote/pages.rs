@@ -20,47 +20,47 @@ use crate::source::Urgency;
 use crate::source::remote::message::Request;
 use crate::source::remote::page_location::PageLocation;
 use crate::source::remote::segment::{PAGE, Segment};
-use crate::source::remote::staging::{Staging, length};
+use crate::source::remote::staging::{StagedObject, length};
 use crate::wire::{Count, Extent, to_u64};
 
 /// Maximum number of pages of one run (contiguous pages that are requested together), unless a
 /// single structure is longer.
-const RUN: u64 = (4 << 20) / PAGE;
+const MAX_RUN_PAGES: u64 = (4 << 20) / PAGE;
 
 /// Largest gap, in pages, that is fetched with its neighbours instead of splitting the request.
-const GAP: u64 = 1;
+const MAX_NEEDED_GAP: u64 = 1;
 
 /// Largest gap, in pages, that is fetched with its neighbours in a run that no reader waits for.
 /// The gap is at most half of the pages before it. A crawl wants scattered pages of each object,
 /// and a request costs more than these extra pages.
-const WIDE_GAP: u64 = 4;
+const MAX_EXPECTED_GAP: u64 = 4;
 
 /// Time after which a prefetched page that was not read may be dropped in favour of other
 /// prefetched pages.
-const STALE: Duration = Duration::from_secs(10);
+const UNREAD_PAGE_LIFETIME: Duration = Duration::from_secs(10);
 
 /// How long failed pages are not requested again. A kernel that reads ahead retries a failed read,
 /// and the reader would wait twice.
-pub(super) const FAILURE: Duration = Duration::from_millis(100);
+pub(super) const FAILURE_VALIDITY: Duration = Duration::from_millis(100);
 
 /// The table of the pages of the stage that are requested, staged or pinned.
 #[derive(Debug)]
-pub(super) struct Pages {
+pub(super) struct PageTable {
     table: HashMap<u64, PageEntry>,
     /// Staged pages that were read and are not pinned. The least recently read page is dropped
     /// first.
     read: LruCache<u64, ()>,
     /// Staged pages that no reader has read so far, with the time when they arrived.
     unread: LruCache<u64, Instant>,
-    /// Number of pages that are staged or requested. Its maximum is `most`.
-    taken: u64,
-    most: u64,
+    /// Number of pages that are staged or requested. Its maximum is `max_pages`.
+    used_pages: u64,
+    max_pages: u64,
     /// The runs in progress, by request number.
     runs_in_progress: HashMap<u64, PageRun>,
     needed: VecDeque<PageRun>,
     expected: VecDeque<PageRun>,
     /// Recently failed pages.
-    failures: VecDeque<Failure>,
+    failures: VecDeque<RunFailure>,
     /// Messages for the fetcher, in order.
     requests: Vec<Request>,
 }
@@ -89,7 +89,7 @@ enum PageState {
 /// Contiguous pages of one object, requested together.
 #[derive(Debug)]
 struct PageRun {
-    object: Arc<Staging>,
+    object: Arc<StagedObject>,
     pages: Range<u64>,
     /// First page that is not staged yet.
     next: u64,
@@ -98,21 +98,21 @@ struct PageRun {
 
 /// The failure of a range of pages.
 #[derive(Debug)]
-struct Failure {
+struct RunFailure {
     since: Instant,
     pages: Range<u64>,
     error: Error,
 }
 
-impl Pages {
+impl PageTable {
     /// Creates an empty table that keeps at most `bytes` bytes of pages.
     pub(super) fn new(bytes: u64) -> Self {
-        Pages {
+        PageTable {
             table: HashMap::new(),
             read: LruCache::unbounded(),
             unread: LruCache::unbounded(),
-            taken: 0,
-            most: bytes.div_ceil(PAGE),
+            used_pages: 0,
+            max_pages: bytes.div_ceil(PAGE),
             runs_in_progress: HashMap::new(),
             needed: VecDeque::new(),
             expected: VecDeque::new(),
@@ -129,7 +129,7 @@ impl Pages {
     /// Returns the number of pages that are staged or requested.
     #[cfg(test)]
     pub(super) fn staged_or_requested(&self) -> u64 {
-        self.taken
+        self.used_pages
     }
 
     /// Returns the number of remembered failed runs.
@@ -187,7 +187,7 @@ impl Pages {
     }
 
     /// Returns whether all of these pages are staged, or the error of a page that failed.
-    pub(super) fn outcome(&self, pages: &Range<u64>) -> Result<bool> {
+    pub(super) fn check_staged(&self, pages: &Range<u64>) -> Result<bool> {
         let mut is_staged = true;
         for number in pages.clone() {
             match self.table.get(&number).map(|page| &page.state) {
@@ -200,7 +200,7 @@ impl Pages {
     }
 
     /// Returns where the bytes of these pages are stored, up to the first page that is not staged.
-    pub(super) fn places(&self, pages: &Range<u64>) -> Vec<PageLocation> {
+    pub(super) fn locations(&self, pages: &Range<u64>) -> Vec<PageLocation> {
         let staged = pages.clone().map_while(|number| {
             let page = self.table.get(&number)?;
             match &page.state {
@@ -217,7 +217,7 @@ impl Pages {
         match self.table.get_mut(&number) {
             Some(page) if matches!(page.state, PageState::Staged(PageLocation::Segment(_))) => {
                 page.state = PageState::Missing;
-                self.taken = self.taken.minus_or_zero(1);
+                self.used_pages = self.used_pages.minus_or_zero(1);
                 true
             }
             _ => false,
@@ -225,7 +225,7 @@ impl Pages {
     }
 
     /// Drops the unpinned pages in a segment.
-    pub(super) fn drop_in(&mut self, segment: &Arc<Segment>) {
+    pub(super) fn drop_segment_pages(&mut self, segment: &Arc<Segment>) {
         let pages = self.table.iter().filter(|(_, page)| match &page.state {
             PageState::Staged(PageLocation::Segment(own)) => {
                 page.pins == 0 && Arc::ptr_eq(own, segment)
@@ -243,11 +243,11 @@ impl Pages {
     /// Requests pages like [`request`](Self::request), but at most as many as the table may keep.
     pub(super) fn request_ahead(
         &mut self,
-        object: &Arc<Staging>,
+        object: &Arc<StagedObject>,
         ranges: &[Range<u64>],
         urgency: Urgency,
     ) {
-        let mut left = self.most;
+        let mut left = self.max_pages;
         let within = ranges.iter().map_while(|range| {
             let pages = length(range).min(left);
             left = left.minus_or_zero(pages);
@@ -261,7 +261,7 @@ impl Pages {
     /// requested.
     pub(super) fn request(
         &mut self,
-        object: &Arc<Staging>,
+        object: &Arc<StagedObject>,
         ranges: &[Range<u64>],
         urgency: Urgency,
     ) {
@@ -289,7 +289,7 @@ impl Pages {
     /// Also fetches absent pages around the structure, within `block`.
     pub(super) fn request_around(
         &mut self,
-        object: &Arc<Staging>,
+        object: &Arc<StagedObject>,
         pages: &Range<u64>,
         block: &Range<u64>,
     ) {
@@ -318,8 +318,9 @@ impl Pages {
     /// Returns the error of a page that failed recently.
     fn failure_of(&self, number: u64) -> Option<&Error> {
         let mut failures = self.failures.iter();
-        let failure = failures
-            .find(|failure| failure.pages.contains(&number) && failure.since.elapsed() < FAILURE)?;
+        let failure = failures.find(|failure| {
+            failure.pages.contains(&number) && failure.since.elapsed() < FAILURE_VALIDITY
+        })?;
         Some(&failure.error)
     }
 
@@ -327,7 +328,7 @@ impl Pages {
     /// Ignores errors whose cause is not `Failed`.
     fn remember_failure(&mut self, pages: Range<u64>, error: &Error) {
         let Error::Io {
-            cause: Cause::Failed,
+            cause: Cause::Unavailable,
             ..
         } = error
         else {
@@ -336,7 +337,7 @@ impl Pages {
         if self.failures.len() >= limits::FAILED_RUNS {
             self.failures.pop_front();
         }
-        self.failures.push_back(Failure {
+        self.failures.push_back(RunFailure {
             since: Instant::now(),
             pages,
             error: error.clone(),
@@ -345,11 +346,11 @@ impl Pages {
 
     fn can_join(&self, run: &Range<u64>, number: u64, urgency: Urgency) -> bool {
         let wide = match urgency {
-            Urgency::Needed => GAP,
-            Urgency::Expected => (length(run) / 2).clamp(GAP, WIDE_GAP),
+            Urgency::Needed => MAX_NEEDED_GAP,
+            Urgency::Expected => (length(run) / 2).clamp(MAX_NEEDED_GAP, MAX_EXPECTED_GAP),
         };
         number.minus_or_zero(run.end) <= wide
-            && number.minus_or_zero(run.start) < RUN.min(self.most.wrapping_shr(2))
+            && number.minus_or_zero(run.start) < MAX_RUN_PAGES.min(self.max_pages.wrapping_shr(2))
             && (run.end..number)
                 .all(|between| self.is_lacking(between, urgency) || self.is_idle(between))
     }
@@ -372,7 +373,7 @@ impl Pages {
         }
     }
 
-    fn queue(&mut self, object: &Arc<Staging>, pages: Option<Range<u64>>, urgency: Urgency) {
+    fn queue(&mut self, object: &Arc<StagedObject>, pages: Option<Range<u64>>, urgency: Urgency) {
         let Some(pages) = pages else { return };
         for number in pages.clone() {
             let page = self.table.entry(number).or_insert(PageEntry {
@@ -394,12 +395,12 @@ impl Pages {
         };
         match urgency {
             Urgency::Needed => self.needed.push_back(run),
-            Urgency::Expected => self.expect(run),
+            Urgency::Expected => self.queue_expected(run),
         }
     }
 
     /// Queues a run that no reader waits for. If the queue is full, its oldest run is removed.
-    fn expect(&mut self, run: PageRun) {
+    fn queue_expected(&mut self, run: PageRun) {
         if self.expected.len() >= limits::EXPECTED_RUNS
             && let Some(oldest) = self.expected.pop_front()
         {
@@ -432,7 +433,7 @@ impl Pages {
         while let Some(run) = self.next_run() {
             for pages in self.queued_parts(&run) {
                 self.make_room(length(&pages));
-                self.ask_for(&run, pages, number());
+                self.start_run(&run, pages, number());
             }
         }
     }
@@ -454,10 +455,10 @@ impl Pages {
     /// Returns whether `pages` more expected pages may be requested. Expected pages may fill at
     /// most three quarters of the table, and may evict only pages that were read or are stale.
     fn may_expect(&mut self, pages: u64) -> bool {
-        let is_stale = |came: &Instant| came.elapsed() >= STALE;
+        let is_stale = |came: &Instant| came.elapsed() >= UNREAD_PAGE_LIFETIME;
         let fits = |own: &Self| {
-            let unread = to_u64(own.unread.len()).plus(own.asked_pages());
-            unread.plus(pages) <= own.most.minus_or_zero(own.most.wrapping_shr(2))
+            let unread = to_u64(own.unread.len()).plus(own.pages_in_progress());
+            unread.plus(pages) <= own.max_pages.minus_or_zero(own.max_pages.wrapping_shr(2))
         };
         while !fits(self)
             && let Some((&oldest, came)) = self.unread.peek_lru()
@@ -466,11 +467,11 @@ impl Pages {
             self.unread.pop_lru();
             self.drop_page(oldest);
         }
-        let free = self.most.minus_or_zero(self.taken);
+        let free = self.max_pages.minus_or_zero(self.used_pages);
         fits(self) && pages <= free.plus(to_u64(self.read.len()))
     }
 
-    fn asked_pages(&self) -> u64 {
+    fn pages_in_progress(&self) -> u64 {
         let runs = self.runs_in_progress.values();
         u64::sum(runs.map(|run| run.pages.end.minus_or_zero(run.next)))
     }
@@ -492,13 +493,13 @@ impl Pages {
         parts
     }
 
-    fn ask_for(&mut self, run: &PageRun, pages: Range<u64>, id: u64) {
+    fn start_run(&mut self, run: &PageRun, pages: Range<u64>, id: u64) {
         for number in pages.clone() {
             if let Some(page) = self.table.get_mut(&number) {
                 page.state = PageState::Requested;
             }
         }
-        self.taken = self.taken.plus(length(&pages));
+        self.used_pages = self.used_pages.plus(length(&pages));
         let bytes = run.object.bytes_of(&pages);
         self.requests.push(Request::Fetch {
             id,
@@ -518,7 +519,7 @@ impl Pages {
 
     /// Drops unpinned pages until `pages` more pages fit.
     fn make_room(&mut self, pages: u64) {
-        while self.taken.plus(pages) > self.most {
+        while self.used_pages.plus(pages) > self.max_pages {
             let oldest = self.read.pop_lru().map(|(number, ())| number);
             let oldest = oldest.or_else(|| self.unread.pop_lru().map(|(number, _)| number));
             match oldest {
@@ -531,7 +532,7 @@ impl Pages {
     /// Removes a staged page, and tells the fetcher to free its part of the stage.
     fn drop_page(&mut self, number: u64) {
         let page = self.table.remove(&number);
-        self.taken = self.taken.minus_or_zero(1);
+        self.used_pages = self.used_pages.minus_or_zero(1);
         if page
             .is_some_and(|page| matches!(page.state, PageState::Staged(PageLocation::Segment(_))))
         {
@@ -539,14 +540,14 @@ impl Pages {
         }
         let place = number.times(PAGE);
         match self.requests.last_mut() {
-            Some(Request::Drop {
-                place: first,
+            Some(Request::FreeStage {
+                stage_offset: first,
                 length,
             }) if first.checked_add(*length) == Some(place) => {
                 *length = length.plus(PAGE);
             }
-            _ => self.requests.push(Request::Drop {
-                place,
+            _ => self.requests.push(Request::FreeStage {
+                stage_offset: place,
                 length: PAGE,
             }),
         }
@@ -562,7 +563,7 @@ impl Pages {
         id: u64,
         bytes: u64,
         place: &PageLocation,
-    ) -> Result<Option<Arc<Staging>>> {
+    ) -> Result<Option<Arc<StagedObject>>> {
         let Some(run) = self.runs_in_progress.get_mut(&id) else {
             return Ok(None);
         };
@@ -607,7 +608,7 @@ impl Pages {
                 pins: 0,
             };
             self.table.entry(number).or_insert(page);
-            self.taken = self.taken.plus_one();
+            self.used_pages = self.used_pages.plus_one();
             self.stage(number, PageLocation::Stage);
         }
         self.make_room(0);
@@ -615,11 +616,11 @@ impl Pages {
 
     /// Records that the request of a run failed. Returns the run's object, or `None` if no run in
     /// progress has the number `id`.
-    pub(super) fn record_failed(&mut self, id: u64, error: &Error) -> Option<Arc<Staging>> {
+    pub(super) fn record_failed(&mut self, id: u64, error: &Error) -> Option<Arc<StagedObject>> {
         let run = self.runs_in_progress.remove(&id)?;
         self.remember_failure(run.next..run.pages.end, error);
         for number in run.next..run.pages.end {
-            self.taken = self.taken.minus_or_zero(1);
+            self.used_pages = self.used_pages.minus_or_zero(1);
             match self.table.get_mut(&number) {
                 Some(page) if page.pins > 0 => page.state = PageState::Failed(error.clone()),
                 _ => drop(self.table.remove(&number)),
@@ -672,7 +673,7 @@ impl Pages {
     }
 
     /// Removes a closed object and all its pages.
-    pub(super) fn forget(&mut self, object: &Staging) {
+    pub(super) fn remove_object(&mut self, object: &StagedObject) {
         let is_own = |run: &PageRun| run.object.number == object.number;
         let asked = self.runs_in_progress.iter().filter(|(_, run)| is_own(run));
         let asked: Vec<u64> = asked.map(|(id, _)| *id).collect();
@@ -691,7 +692,7 @@ impl Pages {
             if let Some(page) = self.table.remove(&number)
                 && matches!(page.state, PageState::Staged(_))
             {
-                self.taken = self.taken.minus_or_zero(1);
+                self.used_pages = self.used_pages.minus_or_zero(1);
             }
         }
     }

@@ -103,7 +103,7 @@ impl Segment {
     ///
     /// # Errors
     /// Fails with the system's error.
-    pub fn forget(&self, number: u64) -> io::Result<()> {
+    pub fn mark_absent(&self, number: u64) -> io::Result<()> {
         self.file.write_all_at(&ABSENT, checksum_offset(number))
     }
 }

@@ -15,12 +15,12 @@ use crate::wire::Count;
 /// The open segments. The one received longest ago is first.
 #[derive(Debug)]
 pub(super) struct Segments {
-    open: Vec<(Id, Weak<Segment>)>,
+    open: Vec<(SegmentId, Weak<Segment>)>,
     most: usize,
 }
 
 /// The identity of a segment: the device and inode of its file, and the object's key.
-type Id = (u64, u64, ObjectKey);
+type SegmentId = (u64, u64, ObjectKey);
 
 impl Segments {
     /// Creates an empty list.
@@ -40,7 +40,7 @@ impl Segments {
     pub(super) fn insert(&mut self, file: OwnedFd, key: ObjectKey) -> Result<Arc<Segment>> {
         let file = File::from(file);
         let metadata = file.metadata();
-        let metadata = metadata.map_err(|error| Error::io(&error, "the cache on disk"))?;
+        let metadata = metadata.map_err(|error| Error::from_io(&error, "the cache on disk"))?;
         if !metadata.is_file() {
             return Err(Error::corrupt(
                 "reply of the fetcher: not a regular file",

@@ -16,7 +16,7 @@ use crate::wire::{Count, Extent};
 
 /// A remote object in the state in which it was opened, with its region in the stage.
 #[derive(Debug)]
-pub(super) struct Staging {
+pub(super) struct StagedObject {
     /// Number by which the fetcher identifies the object.
     pub(super) number: u32,
     /// Offset in the stage of the object's first byte, a multiple of the page size.
@@ -25,7 +25,7 @@ pub(super) struct Staging {
     identity: Identity,
     /// The error for later reads, set once the object was found to be replaced or deleted.
     end_reason: OnceLock<Error>,
-    seen: Mutex<StateChecks>,
+    checks: Mutex<StateChecks>,
 }
 
 /// Results of the checks of an object's state.
@@ -34,36 +34,36 @@ struct StateChecks {
     /// Time when the state was last confirmed or the last check ended.
     last: Instant,
     /// Start time of the check in progress.
-    look: Option<Instant>,
+    check_start: Option<Instant>,
     /// Duration of the last conclusive check.
-    took: Duration,
+    last_check_duration: Duration,
     /// Whether the last check was inconclusive.
-    is_missed: bool,
+    is_inconclusive: bool,
 }
 
 /// Minimum interval between checks of an object whose responses do not identify its state, because
 /// they have neither an entity tag nor a date.
-const SAMPLED: Duration = Duration::from_millis(500);
+const SAMPLED_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// A check of an object whose responses do not identify its state downloads bytes. After each
 /// check, the pause is at least this many times the duration of the check.
-const REST: u32 = 10;
+const CHECK_PAUSE_FACTOR: u32 = 10;
 
-impl Staging {
+impl StagedObject {
     pub(super) fn new(number: u32, region: u64, name: &[u8], state: ObjectState) -> Self {
         let name = name.to_vec();
         let object = Arc::new(ObjectIdentity { name, state });
-        Staging {
+        StagedObject {
             number,
             region,
             identity: Identity::Object(Arc::clone(&object)),
             object,
             end_reason: OnceLock::new(),
-            seen: Mutex::new(StateChecks {
+            checks: Mutex::new(StateChecks {
                 last: Instant::now(),
-                look: None,
-                took: Duration::ZERO,
-                is_missed: false,
+                check_start: None,
+                last_check_duration: Duration::ZERO,
+                is_inconclusive: false,
             }),
         }
     }
@@ -113,21 +113,21 @@ impl Staging {
     /// confirms the state.
     pub(super) fn confirm(&self) {
         if !self.state().is_sampled() {
-            let mut seen = lock(&self.seen);
+            let mut seen = lock(&self.checks);
             seen.last = Instant::now();
-            seen.is_missed = false;
+            seen.is_inconclusive = false;
         }
     }
 
     /// Records the end of a check: the state is confirmed, the state has ended with an error, or
     /// the check was inconclusive (`None`).
     pub(super) fn record_check(&self, told: Option<Result<()>>) {
-        let mut seen = lock(&self.seen);
+        let mut seen = lock(&self.checks);
         seen.last = Instant::now();
-        let took = seen.look.take().map(|began| began.elapsed());
-        seen.is_missed = told.is_none();
+        let took = seen.check_start.take().map(|began| began.elapsed());
+        seen.is_inconclusive = told.is_none();
         match told {
-            Some(Ok(())) => seen.took = took.unwrap_or_default(),
+            Some(Ok(())) => seen.last_check_duration = took.unwrap_or_default(),
             Some(Err(why)) => self.end_state(why),
             None => {}
         }
@@ -136,35 +136,38 @@ impl Staging {
     /// Returns whether the state was confirmed within the time `valid`. Always false for an object
     /// whose responses do not identify its state.
     pub(super) fn is_fresh(&self, valid: Duration) -> bool {
-        let seen = lock(&self.seen);
-        let is_told = !self.state().is_sampled() && !seen.is_missed;
+        let seen = lock(&self.checks);
+        let is_told = !self.state().is_sampled() && !seen.is_inconclusive;
         is_told && !OpenedState::has_ended(self) && seen.last.elapsed() < valid
     }
 
     /// Returns whether a check is in progress.
     pub(super) fn is_being_checked(&self) -> bool {
-        lock(&self.seen).look.is_some()
+        lock(&self.checks).check_start.is_some()
     }
 
     /// Returns whether a check is due: the last confirmation is older than `valid`, and no check is
     /// in progress. If so, records the start of a check.
     pub(super) fn begin_check_if_due(&self, valid: Duration) -> bool {
-        let mut seen = lock(&self.seen);
+        let mut seen = lock(&self.checks);
         let valid = if self.state().is_sampled() {
-            seen.took.saturating_mul(REST).max(SAMPLED)
+            seen.last_check_duration
+                .saturating_mul(CHECK_PAUSE_FACTOR)
+                .max(SAMPLED_CHECK_INTERVAL)
         } else {
             valid
         };
-        let is_due =
-            !OpenedState::has_ended(self) && seen.look.is_none() && seen.last.elapsed() >= valid;
+        let is_due = !OpenedState::has_ended(self)
+            && seen.check_start.is_none()
+            && seen.last.elapsed() >= valid;
         if is_due {
-            seen.look = Some(Instant::now());
+            seen.check_start = Some(Instant::now());
         }
         is_due
     }
 }
 
-impl OpenedState for Staging {
+impl OpenedState for StagedObject {
     fn identity(&self) -> &Identity {
         &self.identity
     }
@@ -194,7 +197,7 @@ mod tests {
     fn looks_that_bring_bytes_take_a_small_part_of_the_time() {
         let mut state = ObjectState::default();
         state.set_sample(b"hash");
-        let object = Staging::new(0, 0, b"", state);
+        let object = StagedObject::new(0, 0, b"", state);
         let moment = Duration::from_millis(5);
         let await_look = || {
             while !object.begin_check_if_due(Duration::ZERO) {

@@ -27,7 +27,7 @@ use crate::source::remote::message::{
     Counters, Failure, ListedName, ListedType, PACKET, Reply, Request,
 };
 use crate::source::remote::object::RemoteObject;
-use crate::source::remote::pages::FAILURE;
+use crate::source::remote::pages::FAILURE_VALIDITY;
 use crate::source::remote::state::ObjectState;
 use crate::source::{Source, Urgency};
 use crate::testing::eventually;
@@ -365,8 +365,8 @@ fn a_change_leaves_old_bytes_or_estale() {
 #[test]
 fn failures_have_their_errors_and_pass() {
     let failures = [
-        (Failure::TimedOut, Cause::Failed),
-        (Failure::Other, Cause::Failed),
+        (Failure::TimedOut, Cause::Unavailable),
+        (Failure::Other, Cause::Unavailable),
         (Failure::Denied, Cause::System(nix::libc::EACCES)),
         (Failure::NoRoom, Cause::OutOfMemory),
     ];
@@ -387,14 +387,17 @@ fn failures_have_their_errors_and_pass() {
     for (_, expected) in failures {
         let (begun, before) = (Instant::now(), pair.fetched().len());
         assert_eq!(cause(read(&object, 0, 10)), expected);
-        if expected == Cause::Failed {
+        if expected == Cause::Unavailable {
             // A reader that retries at once gets the same error without a request; a later reader
             // does not.
             object.prefetch(&[(0, 10)], Urgency::Needed);
             assert_eq!(cause(read(&object, 5, 10)), expected);
             let asked = pair.fetched().len() - before;
-            assert!(asked == 1 || begun.elapsed() >= FAILURE, "{asked} times");
-            thread::sleep(FAILURE);
+            assert!(
+                asked == 1 || begun.elapsed() >= FAILURE_VALIDITY,
+                "{asked} times"
+            );
+            thread::sleep(FAILURE_VALIDITY);
         }
         lock(&left).pop();
     }
@@ -413,7 +416,7 @@ fn failures_are_remembered_within_the_limit() {
     );
     let object = pair.open(1000 * MIB);
     for number in 0..2 * limits::FAILED_RUNS as u64 {
-        assert_eq!(cause(read(&object, number * MIB, 10)), Cause::Failed);
+        assert_eq!(cause(read(&object, number * MIB, 10)), Cause::Unavailable);
     }
     assert_eq!(pair.connection.failures(), limits::FAILED_RUNS);
 }
@@ -444,14 +447,14 @@ fn silence_ends_in_an_error_within_the_patience() {
         64 * MIB,
         patience,
         Box::new(|fetcher, request| {
-            if !matches!(request, Request::Fetch { .. } | Request::Count { .. }) {
+            if !matches!(request, Request::Fetch { .. } | Request::GetCounters { .. }) {
                 fetcher.serve(request);
             }
         }),
     );
     let object = pair.open(MIB);
     let begun = Instant::now();
-    assert_eq!(cause(read(&object, 0, 10)), Cause::Failed);
+    assert_eq!(cause(read(&object, 0, 10)), Cause::Unavailable);
     pair.connection.counters().unwrap_err();
     assert!(begun.elapsed() < LONG);
     pair.wait_until(|asked| {
@@ -463,7 +466,7 @@ fn silence_ends_in_an_error_within_the_patience() {
     // A late reply is ignored.
     let late = lock(&pair.fetcher.asked).clone();
     late.iter().for_each(|request| pair.fetcher.serve(request));
-    assert_eq!(cause(read(&object, 0, 10)), Cause::Failed);
+    assert_eq!(cause(read(&object, 0, 10)), Cause::Unavailable);
 }
 
 #[test]
@@ -730,7 +733,7 @@ fn fetcher_with_listing(count: usize) -> Pair {
             is_last: true,
             entries: vec![ListedName {
                 name: b"a".to_vec(),
-                named: ListedType::Prefix,
+                entry_type: ListedType::Prefix,
             }],
             next: b"more".to_vec(),
         }),
@@ -832,7 +835,7 @@ fn a_listing_without_end_is_an_error_and_keeps_little() {
                     .fold(0, |sum, byte| sum * 256 + u64::from(*byte));
                 let name = |i: u64| ListedName {
                     name: format!("{number} {i} {}", "n".repeat(200)).into_bytes(),
-                    named: ListedType::Object(ObjectState::default()),
+                    entry_type: ListedType::Object(ObjectState::default()),
                 };
                 fetcher.say(&Reply::Listed {
                     id: *id,
@@ -873,7 +876,7 @@ fn a_page_comes_in_parts_within_the_bounds_of_a_page() {
             for part in 1..=parts {
                 let name = |number: usize| ListedName {
                     name: format!("{:010}", part * names + number).into_bytes(),
-                    named: ListedType::Prefix,
+                    entry_type: ListedType::Prefix,
                 };
                 fetcher.say(&Reply::Listed {
                     id: *id,
@@ -922,8 +925,8 @@ fn a_hostile_fetcher_ends_the_connection() {
         );
         let object = pair.open(MIB);
         let begun = Instant::now();
-        assert_eq!(cause(read(&object, 0, 10)), Cause::Failed);
-        assert_eq!(cause(read(&object, 0, 10)), Cause::Failed);
+        assert_eq!(cause(read(&object, 0, 10)), Cause::Unavailable);
+        assert_eq!(cause(read(&object, 0, 10)), Cause::Unavailable);
         pair.connection.counters().unwrap_err();
         assert!(begun.elapsed() < LONG);
     }

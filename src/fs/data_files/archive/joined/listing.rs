@@ -28,7 +28,7 @@ const LINKS: usize = 8;
 const DEPTH: usize = 32;
 
 /// Options and directory for listing the files that are joined.
-pub(super) struct Lister {
+pub(super) struct FileLister {
     pub(super) root: Arc<dyn Directory>,
     pub(super) inspector: Arc<EntryInspector>,
     pub(super) choice: JoinChoice,
@@ -56,11 +56,15 @@ impl FileListing {
     pub(super) fn weight(&self) -> u64 {
         /// Bytes that an allocation needs in addition to its content. Names are shared, but counted
         /// here.
-        const OWN: usize = 64;
+        const ALLOCATION_OVERHEAD: usize = 64;
         let file = |file: &ListedFile| size_of::<ListedFile>().plus(file.path.as_os_str().len());
-        let files = self.files.iter().map(|own| to_u64(file(own).plus(OWN)));
+        let files = self
+            .files
+            .iter()
+            .map(|own| to_u64(file(own).plus(ALLOCATION_OVERHEAD)));
         let left_out = self.omitted.iter();
-        let left_out = left_out.map(|(name, why)| to_u64(name.len() + why.len() + OWN));
+        let left_out =
+            left_out.map(|(name, why)| to_u64(name.len() + why.len() + ALLOCATION_OVERHEAD));
         u64::sum(files.chain(left_out))
     }
 }
@@ -88,7 +92,7 @@ impl DirectoryScan<'_> {
     ///
     /// # Errors
     /// `Limit` if there are too many links.
-    fn link(&mut self, path: PathBuf) -> Result<()> {
+    fn add_link(&mut self, path: PathBuf) -> Result<()> {
         if self.links.len() >= limits::JOINED_FILES {
             let most = to_u64(limits::JOINED_FILES);
             return Err(Error::limit("joined: links in a directory", most));
@@ -101,9 +105,9 @@ impl DirectoryScan<'_> {
     ///
     /// # Errors
     /// `Limit` if there are too many omitted files.
-    fn leave_out_temporary(&mut self) -> Result<()> {
+    fn omit_temporary_files(&mut self) -> Result<()> {
         let names: Vec<_> = self.files.iter().map(|(name, _)| name).collect();
-        let reasons = temporary::reasons(&names);
+        let reasons = temporary::omission_reasons(&names);
         for ((name, file), reason) in std::mem::take(&mut self.files).into_iter().zip(reasons) {
             match reason {
                 Some(reason) => self.omit(Path::new(OsStr::from_bytes(&name)), &reason)?,
@@ -128,7 +132,7 @@ impl DirectoryScan<'_> {
     }
 }
 
-impl Lister {
+impl FileLister {
     /// Lists the data files of the directory. `freed` is the number of times that a writer has
     /// unlocked an omitted file. This number is part of the listing's hash, so that an unlocked
     /// file counts as a change.
@@ -146,7 +150,7 @@ impl Lister {
         self.list_beneath(Path::new(""), 0, &mut found)?;
         self.add_link_targets(&mut found)?;
         found.files.sort_by(|(a, _), (b, _)| a.cmp(b));
-        found.leave_out_temporary()?;
+        found.omit_temporary_files()?;
         let DirectoryScan {
             files,
             omitted: left_out,
@@ -255,7 +259,7 @@ impl Lister {
                 Ok(()) => Ok(()),
             },
             EntryKind::DataFile => self.add_file(&path, path.clone(), looked.info.identity, found),
-            EntryKind::Symlink if self.is_chosen(&path) => found.link(path),
+            EntryKind::Symlink if self.is_chosen(&path) => found.add_link(path),
             EntryKind::Symlink | EntryKind::File | EntryKind::Joined => Ok(()),
         }
     }

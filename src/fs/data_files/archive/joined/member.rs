@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use h5fs_joined::members::{MemberKey, OpenMember, OpenedMember};
+use h5fs_joined::members::{MemberFiles, MemberKey, OpenedMember};
 use h5fs_reader::detect;
 use h5fs_reader::error::{Cause, Error, Result};
 use h5fs_reader::memory::cancel::CancelToken;
@@ -26,7 +26,7 @@ use crate::fs::errno;
 /// Minimum time since a file's last modification before the result of scanning the file is stored
 /// for later mounts. If a program writes to a memory map, the file's time changes only when the
 /// system writes the page to disk, up to half a minute later.
-const CALM: Duration = Duration::from_secs(60);
+const MIN_UNMODIFIED_TIME: Duration = Duration::from_secs(60);
 
 /// Options for opening the data files that form a joined file.
 #[derive(Debug, Clone, Copy)]
@@ -73,14 +73,14 @@ impl ListingOpener {
     }
 
     /// Opens the bytes of a data file in its current state, for a request with the token `cancel`.
-    fn source(&self, file: &ListedFile, cancel: &CancelToken) -> Result<SharedOpenSource> {
+    fn open_source(&self, file: &ListedFile, cancel: &CancelToken) -> Result<SharedOpenSource> {
         let root = self.files.root();
         let opened = root.open(&file.path, &|| !cancel.is_cancelled());
         let opened = opened
             .and_then(|opened| {
                 opened
                     .content
-                    .into_source_by_times(&root.absolute_path(&file.path))
+                    .into_source_ignoring_recent_writes(&root.absolute_path(&file.path))
             })
             .map_err(|error| match error {
                 error if root.is_remote() || !is_file_gone(&error) => error,
@@ -94,7 +94,7 @@ impl ListingOpener {
     }
 
     /// Parses an open data file and returns it as a member of the joined file.
-    fn member(&self, file: &ListedFile, source: SharedOpenSource) -> Result<OpenedMember> {
+    fn parse_member(&self, file: &ListedFile, source: SharedOpenSource) -> Result<OpenedMember> {
         let (options, absolute) = (self.options, self.files.root().absolute_path(&file.path));
         if !options.force {
             detect::refuse_locked(&*source).inspect_err(|_| self.files.set_locked(&file.path))?;
@@ -136,16 +136,16 @@ impl ListingOpener {
     }
 }
 
-impl OpenMember for ListingOpener {
+impl MemberFiles for ListingOpener {
     fn member_paths(&self) -> &[Arc<[u8]>] {
         &self.listing.names
     }
 
     fn open(&self, number: usize, cancel: &CancelToken) -> Result<OpenedMember> {
         let file = self.file(number)?;
-        let source = self.source(file, cancel)?;
+        let source = self.open_source(file, cancel)?;
         let opened = source.opened_identity();
-        let member = self.member(file, source)?;
+        let member = self.parse_member(file, source)?;
         if !opened.is_comparable_to(&file.state) {
             lock(&self.scanned).insert(number, opened);
         }
@@ -154,7 +154,7 @@ impl OpenMember for ListingOpener {
 
     fn reopen(&self, number: usize) -> Result<OpenedMember> {
         let file = self.file(number)?;
-        let opened = self.source(file, &CancelToken::default());
+        let opened = self.open_source(file, &CancelToken::default());
         let opened = opened.and_then(|source| {
             let is_same = source
                 .opened_identity()
@@ -171,7 +171,7 @@ impl OpenMember for ListingOpener {
                 self.neighbours.states().record_change();
             }
         })?;
-        self.member(file, source)
+        self.parse_member(file, source)
     }
 
     fn open_linked(
@@ -200,7 +200,7 @@ impl OpenMember for ListingOpener {
         let shows_changes = match &file.state {
             // A date has a resolution of a second, within which the object may change twice.
             Identity::Object(object) => !object.state.etag.is_empty(),
-            state => state.is_unmodified_for(CALM),
+            state => state.is_unmodified_for(MIN_UNMODIFIED_TIME),
         };
         let is_scanned_so = self
             .expected_state(number, file)

@@ -13,13 +13,13 @@ use h5fs_reader::source::directory::Directory;
 use h5fs_reader::source::identity::Identity;
 use h5fs_reader::source::open::{OpenSource, OpenedState, SharedState};
 
-use crate::fs::data_files::archive::joined::watcher::Watcher;
+use crate::fs::data_files::archive::joined::watcher::DirectoryWatcher;
 
 /// The files of one listing, as the open source of a joined file.
 pub(super) struct OpenFiles {
     pub(super) root: Arc<dyn Directory>,
     pub(super) state: Arc<FilesState>,
-    pub(super) watcher: Arc<Watcher>,
+    pub(super) watcher: Arc<DirectoryWatcher>,
     pub(super) allow_other: bool,
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use h5fs_reader::detect;
 
 /// Suffixes of names that programs use for incomplete files, downloads and backups.
-const ENDINGS: [&[u8]; 11] = [
+const TEMPORARY_SUFFIXES: [&[u8]; 11] = [
     b".tmp",
     b".temp",
     b".part",
@@ -24,7 +24,7 @@ const ENDINGS: [&[u8]; 11] = [
 
 /// Returns for each of the file names `names` the reason why the file is omitted as a temporary
 /// file, or `None` if it is not omitted.
-pub(super) fn reasons(names: &[&Arc<[u8]>]) -> Vec<Option<String>> {
+pub(super) fn omission_reasons(names: &[&Arc<[u8]>]) -> Vec<Option<String>> {
     let all: HashSet<&[u8]> = names.iter().map(|name| &***name).collect();
     let are_all_temporary = names.iter().all(|name| is_temporary(name));
     let reason = |name: &[u8]| {
@@ -41,7 +41,7 @@ pub(super) fn reasons(names: &[&Arc<[u8]>]) -> Vec<Option<String>> {
 }
 
 fn is_temporary(name: &[u8]) -> bool {
-    ENDINGS.iter().any(|ending| {
+    TEMPORARY_SUFFIXES.iter().any(|ending| {
         let own = name.len().checked_sub(ending.len());
         let own = own.and_then(|at| name.get(at..));
         own.is_some_and(|own| own.eq_ignore_ascii_case(ending))
@@ -68,7 +68,7 @@ mod tests {
     /// Returns the names that are not omitted.
     fn remaining<'n>(names: &[&'n str]) -> Vec<&'n str> {
         let own: Vec<Arc<[u8]>> = names.iter().map(|name| name.as_bytes().into()).collect();
-        let reasons = reasons(&own.iter().collect::<Vec<_>>());
+        let reasons = omission_reasons(&own.iter().collect::<Vec<_>>());
         let all = names.iter().zip(reasons);
         all.filter_map(|(name, reason)| reason.is_none().then_some(*name))
             .collect()

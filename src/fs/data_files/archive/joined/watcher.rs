@@ -21,7 +21,7 @@ use h5fs_reader::memory::lock::lock;
 const QUICK: Duration = Duration::from_millis(10);
 
 /// Checks a directory for changes in a background thread, and keeps the result of the last check.
-pub(super) struct Watcher {
+pub(super) struct DirectoryWatcher {
     /// Time after a check for which its result is valid.
     valid: Duration,
     check_changes: Box<ChangeCheck>,
@@ -41,11 +41,11 @@ struct WatcherState {
     is_checking: bool,
 }
 
-impl Watcher {
+impl DirectoryWatcher {
     /// Creates a watcher for a directory that has just been listed. A check calls `look`, and its
     /// result is valid for the time `valid`.
     pub(super) fn new(valid: Duration, look: Box<ChangeCheck>) -> Arc<Self> {
-        Arc::new(Watcher {
+        Arc::new(DirectoryWatcher {
             valid,
             check_changes: look,
             is_changed: AtomicBool::new(false),
@@ -62,7 +62,7 @@ impl Watcher {
     pub(super) fn is_changed(self: &Arc<Self>) -> bool {
         let mut state = lock(&self.state);
         if self.is_due(&state) {
-            self.begin(&mut state);
+            self.start_check(&mut state);
         }
         self.is_changed.load(Ordering::Relaxed)
     }
@@ -70,12 +70,13 @@ impl Watcher {
     /// Waits until a check has ended whose result is still valid. Starts a check if necessary.
     ///
     /// # Errors
-    /// [`Error::cancelled`](h5fs_reader::error::Error::cancelled) if `cancel` ends the request first.
+    /// [`Error::cancelled`](h5fs_reader::error::Error::cancelled) if `cancel` ends the request
+    /// first.
     pub(super) fn refresh(self: &Arc<Self>, cancel: &CancelToken) -> Result<()> {
         let began = Instant::now();
         let mut state = lock(&self.state);
         while self.is_due(&state) {
-            if !self.begin(&mut state) {
+            if !self.start_check(&mut state) {
                 // The system cannot start another thread.
                 drop(state);
                 self.run();
@@ -97,7 +98,7 @@ impl Watcher {
     }
 
     /// Starts a check unless one is in progress. Returns whether one is in progress.
-    fn begin(self: &Arc<Self>, state: &mut WatcherState) -> bool {
+    fn start_check(self: &Arc<Self>, state: &mut WatcherState) -> bool {
         if !state.is_checking {
             let own = Arc::clone(self);
             let thread = thread::Builder::new().name("look".to_owned());
@@ -115,7 +116,7 @@ impl Watcher {
 }
 
 /// A guard that records the end of a check, even after a panic.
-struct CheckGuard<'a>(&'a Watcher);
+struct CheckGuard<'a>(&'a DirectoryWatcher);
 
 impl Drop for CheckGuard<'_> {
     fn drop(&mut self) {
@@ -127,7 +128,7 @@ impl Drop for CheckGuard<'_> {
     }
 }
 
-impl fmt::Debug for Watcher {
+impl fmt::Debug for DirectoryWatcher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Watcher({:?})", self.is_changed)
     }
@@ -150,7 +151,7 @@ mod tests {
         end: Sender<bool>,
     }
 
-    fn watcher(valid: Duration) -> (Arc<Watcher>, PendingChecks) {
+    fn watcher(valid: Duration) -> (Arc<DirectoryWatcher>, PendingChecks) {
         let begun = Arc::<AtomicUsize>::default();
         let (end, ends): (Sender<bool>, Receiver<bool>) = channel();
         let (own, ends) = (Arc::clone(&begun), Mutex::new(ends));
@@ -159,7 +160,7 @@ mod tests {
             lock(&ends).recv().unwrap_or(false)
         };
         (
-            Watcher::new(valid, Box::new(look)),
+            DirectoryWatcher::new(valid, Box::new(look)),
             PendingChecks { begun, end },
         )
     }

@@ -4,7 +4,7 @@ use std::iter;
 
 /// Number of steps into which the range is divided, before the length of a step is rounded up to a
 /// round number.
-const LINES: f64 = 5.0;
+const STEPS: f64 = 5.0;
 
 /// A line of a plot's grid: its position, and its text.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,7 +34,7 @@ impl AxisLines {
                 (most + around).min(f64::MAX),
             )
         };
-        let rough = most / LINES - least / LINES;
+        let rough = most / STEPS - least / STEPS;
         let power = 10_f64.powf(rough.log10().floor());
         let rounded = [1.0, 2.0, 5.0, 10.0].map(|factor| factor * power);
         let step = rounded.into_iter().find(|step| *step >= rough);
@@ -46,7 +46,7 @@ impl AxisLines {
         let whole = lines.and_then(|lines| {
             let count = (most / lines.step).ceil() - (least / lines.step).floor();
             let last = lines.first + count * lines.step;
-            let fits = (1.0..=LINES + 2.0).contains(&count)
+            let fits = (1.0..=STEPS + 2.0).contains(&count)
                 && lines.first <= least
                 && last >= most
                 && last.is_finite();
@@ -65,15 +65,15 @@ impl AxisLines {
 
     /// Returns the lines with their texts.
     pub(super) fn marks(&self) -> Vec<LineMark> {
-        let values = self.values().into_iter();
+        let values = self.line_values().into_iter();
         let marks = values.map(|value| LineMark {
             relative_position: self.relative_position(value),
-            text: self.text(value),
+            text: self.format_value(value),
         });
         marks.collect()
     }
 
-    pub(super) fn values(&self) -> Vec<f64> {
+    pub(super) fn line_values(&self) -> Vec<f64> {
         let next = |value: &f64| Some(value + self.step);
         let values = iter::successors(Some(self.first), next);
         values.take(self.count as usize + 1).collect()
@@ -91,7 +91,7 @@ impl AxisLines {
     }
 
     /// Formats the value of a line, with enough digits to distinguish it from the other lines.
-    pub(super) fn text(&self, value: f64) -> String {
+    pub(super) fn format_value(&self, value: f64) -> String {
         let value = if value.abs() < self.step / 2.0 {
             0.0
         } else {
@@ -114,8 +114,8 @@ mod tests {
 
     fn texts(least: f64, most: f64) -> Vec<String> {
         let lines = AxisLines::choose(least, most);
-        let values = lines.values().into_iter();
-        values.map(|value| lines.text(value)).collect()
+        let values = lines.line_values().into_iter();
+        values.map(|value| lines.format_value(value)).collect()
     }
 
     #[test]
@@ -153,7 +153,7 @@ mod tests {
             );
             assert!((0.0..=1.0).contains(&top), "{least} {most} {lines:?}");
             assert!((0.0..=1.0).contains(&bottom) && bottom <= top);
-            assert!(lines.count <= 7 && lines.values().iter().all(|value| value.is_finite()));
+            assert!(lines.count <= 7 && lines.line_values().iter().all(|value| value.is_finite()));
         }
     }
 }

@@ -6,7 +6,7 @@ use h5fs_conventions::time::TimeUnits;
 use crate::view::texts::html::plot::axis_lines::{AxisLines, LineMark};
 
 /// Maximum index of the last element for which each element has a mark of its own.
-const LINES: u64 = 5;
+const LAST_MARKED_INDEX: u64 = 5;
 
 /// The marks on the horizontal axis of a line plot.
 #[derive(Debug, PartialEq)]
@@ -21,7 +21,7 @@ impl AxisMarks {
     /// Returns marks for the indices of an array of `count` elements.
     pub(super) fn for_indices(count: u64) -> Self {
         let last = count.saturating_sub(1);
-        if last > LINES {
+        if last > LAST_MARKED_INDEX {
             return Self::for_numbers(0.0, last as f64);
         }
         let marks = (0..=last).map(|index| LineMark {
@@ -38,10 +38,10 @@ impl AxisMarks {
     /// Returns marks at round numbers in the range from `least` to `most`.
     pub(super) fn for_numbers(least: f64, most: f64) -> Self {
         let lines = AxisLines::choose(least, most);
-        let values = lines.values().into_iter();
+        let values = lines.line_values().into_iter();
         let marks = values.map(|value| LineMark {
             relative_position: (value / 2.0 - least / 2.0) / (most / 2.0 - least / 2.0),
-            text: lines.text(value),
+            text: lines.format_value(value),
         });
         AxisMarks {
             marks: marks.filter(is_within).collect(),

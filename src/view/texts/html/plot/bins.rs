@@ -12,7 +12,7 @@ use crate::view::elements::Elements;
 use crate::view::elements::missing::MissingValues;
 use crate::view::texts::html::plot::bin::{BINS, Bin};
 use crate::view::texts::html::plot::equal_width_bins::{BinBuilder, PlacedBins, ReadCoordinates};
-use crate::view::texts::html::plot::sampled_pieces::Pieces;
+use crate::view::texts::html::plot::sampled_pieces::SampledPieces;
 
 /// A reader of the numbers of an array.
 pub(super) struct NumberReader {
@@ -39,7 +39,7 @@ impl NumberReader {
         Ok(each
             .map(|(place, element)| match missing.get(place) {
                 Some(true) => f64::NAN,
-                _ => self.stored.read(element).as_f64(),
+                _ => self.stored.read_number(element).as_f64(),
             })
             .collect())
     }
@@ -88,7 +88,7 @@ impl BinnedNumbers {
 pub(super) fn read(
     numbers: &NumberReader,
     along: Option<&ReadCoordinates<'_>>,
-    pieces: &Pieces,
+    pieces: &SampledPieces,
 ) -> Result<BinnedNumbers> {
     let count = pieces.count;
     let mut binned = BinnedNumbers {
@@ -107,7 +107,7 @@ pub(super) fn read(
     for piece in pieces.iter() {
         let mut at = piece.start;
         while at < piece.end {
-            let batch = numbers.elements.batch().min(piece.end - at);
+            let batch = numbers.elements.batch_elements().min(piece.end - at);
             let read = numbers.read(at, batch).unwrap_or_else(|error| {
                 binned.error.get_or_insert(error);
                 binned.interrupt_line(at, at + batch - 1, count);
@@ -136,7 +136,7 @@ pub(super) fn read(
 mod tests {
     use super::*;
     use crate::view::texts::html::plot::sampled_pieces::tests::array;
-    use crate::view::texts::text::Text;
+    use crate::view::texts::text::InMemoryContent;
     use h5fs_reader::wire::to_u64;
 
     fn bin_numbers(numbers: &[f64], along: Option<&[f64]>) -> BinnedNumbers {
@@ -148,12 +148,12 @@ mod tests {
             elements: Elements {
                 datatype: array.datatype.clone(),
                 dims: Some(vec![count]),
-                content: Box::new(Text::new(bytes.collect())),
+                content: Box::new(InMemoryContent::new(bytes.collect())),
             },
             missing: None,
             cancel: CancelToken::default(),
         };
-        let pieces = Pieces::choose(&array, None, count, false).unwrap();
+        let pieces = SampledPieces::choose(&array, None, count, false).unwrap();
         let along = along.map(|along| {
             |first: u64, count: u64| {
                 let first = to_usize(first)?;
@@ -193,12 +193,15 @@ mod tests {
             let of_root = |root: f64| if rises { root } else { 999.0 - root };
             let placed = bin_numbers(&numbers, Some(&squares)).placed_bins.unwrap();
             assert_eq!(placed.range, (0.0, 998_001.0));
-            assert_eq!(placed.places.len(), 640);
+            assert_eq!(placed.positioned_bins.len(), 640);
             // 39² = 1521, 40² = 1600.
             let ends = [of_root(0.0), of_root(39.0)];
             let first = Bin::Range(ends[0].min(ends[1]), ends[0].max(ends[1]));
-            assert_eq!((placed.places[0].bin, placed.places[0].x), (first, 760.5));
-            let last = placed.places[639];
+            assert_eq!(
+                (placed.positioned_bins[0].bin, placed.positioned_bins[0].x),
+                (first, 760.5)
+            );
+            let last = placed.positioned_bins[639];
             assert_eq!(last.bin, Bin::Range(of_root(999.0), of_root(999.0)));
             assert_eq!(last.x, 998_001.0);
         }
@@ -211,10 +214,13 @@ mod tests {
         assert_eq!(placed.range, (-5.0, 5.0));
         let bins = [Bin::Range(1.0, 1.0), Bin::Empty, Bin::Range(3.0, 3.0)];
         assert_eq!(
-            [0, 1, 2].map(|number: usize| placed.places[number].bin),
+            [0, 1, 2].map(|number: usize| placed.positioned_bins[number].bin),
             bins
         );
-        assert_eq!((placed.places[0].x, placed.places[2].x), (5.0, -5.0));
+        assert_eq!(
+            (placed.positioned_bins[0].x, placed.positioned_bins[2].x),
+            (5.0, -5.0)
+        );
         assert!(
             bin_numbers(&[1.0, 2.0], Some(&[3.0, 3.0]))
                 .placed_bins

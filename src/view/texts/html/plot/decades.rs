@@ -3,10 +3,10 @@
 use crate::view::texts::html::plot::axis_lines::LineMark;
 
 /// Maximum number of horizontal lines.
-const LINES: i32 = 7;
+const MAX_LINES: i32 = 7;
 
 /// Minimum number of decades between the smallest and the largest number of a logarithmic plot.
-const LEAST: f64 = 3.0;
+const MIN_DECADES: f64 = 3.0;
 
 /// Horizontal lines at powers of ten, at equal distances.
 #[derive(Debug, PartialEq, Eq)]
@@ -23,11 +23,11 @@ impl Decades {
     /// Chooses lines for the range from `least` to `most`. Returns `None` if `least` is not
     /// positive, or the range is too narrow for a logarithmic plot.
     pub(super) fn choose(least: f64, most: f64) -> Option<Self> {
-        if least <= 0.0 || decade_count(least, most) <= LEAST {
+        if least <= 0.0 || decade_count(least, most) <= MIN_DECADES {
             return None;
         }
         let (first, last) = (least.log10().floor() as i32, most.log10().ceil() as i32);
-        let step = (last - first + LINES - 2) / (LINES - 1);
+        let step = (last - first + MAX_LINES - 2) / (MAX_LINES - 1);
         let steps = (last - first + step - 1) / step;
         Some(Decades { first, step, steps })
     }

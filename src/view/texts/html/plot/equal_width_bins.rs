@@ -21,7 +21,7 @@ pub(super) struct PositionedBin {
 #[derive(Debug)]
 pub(super) struct PlacedBins {
     /// The bins in the order of the line.
-    pub(super) places: Vec<PositionedBin>,
+    pub(super) positioned_bins: Vec<PositionedBin>,
     /// The minimum and maximum of the coordinates. Their difference is finite and positive.
     pub(super) range: (f64, f64),
 }
@@ -64,7 +64,8 @@ impl BinBuilder {
             return Ok(Some(BinBuilder::Points(Vec::new())));
         }
         let ends = [along(0, 1)?, along(count - 1, 1)?].concat();
-        let Some(range) = range(&ends).filter(|_| ends.iter().all(|end| end.is_finite())) else {
+        let Some(range) = finite_range(&ends).filter(|_| ends.iter().all(|end| end.is_finite()))
+        else {
             return Ok(None);
         };
         let empty = EqualWidthBin {
@@ -100,8 +101,11 @@ impl BinBuilder {
         match self {
             BinBuilder::Points(places) => {
                 let along: Vec<f64> = places.iter().map(|place| place.x).collect();
-                let range = range(&along)?;
-                Some(PlacedBins { places, range })
+                let range = finite_range(&along)?;
+                Some(PlacedBins {
+                    positioned_bins: places,
+                    range,
+                })
             }
             BinBuilder::Sorted(sorted) => sorted.finish(),
         }
@@ -136,7 +140,7 @@ impl SortedBins {
             x: wide.least / 2.0 + wide.most / 2.0,
         });
         Some(PlacedBins {
-            places: places.collect(),
+            positioned_bins: places.collect(),
             range: self.range,
         })
     }
@@ -144,7 +148,7 @@ impl SortedBins {
 
 /// Returns the minimum and maximum of the finite numbers; `None` if their difference is zero or
 /// overflows.
-fn range(numbers: &[f64]) -> Option<(f64, f64)> {
+fn finite_range(numbers: &[f64]) -> Option<(f64, f64)> {
     let finite = numbers.iter().copied().filter(|number| number.is_finite());
     let ends = finite.map(|number| (number, number));
     let (least, most) = ends.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))?;

@@ -4,7 +4,7 @@
 
 use h5fs_conventions::dimensions::ancestor_groups;
 use h5fs_reader::error::Result;
-use h5fs_reader::model::attribute_value::{integers, text, texts};
+use h5fs_reader::model::attribute_value::{attribute_integers, attribute_text, attribute_texts};
 use h5fs_reader::model::{LinkTarget, NodeId};
 
 use crate::limits;
@@ -20,14 +20,14 @@ pub(super) fn find_axis(object: &PageObject<'_>) -> Result<Option<NodeId>> {
     let Some(group) = containing_group(object)? else {
         return Ok(None);
     };
-    if text(container, group, b"signal")?.is_some() {
-        let axes = texts(container, group, b"axes")?.unwrap_or_default();
+    if attribute_text(container, group, b"signal")?.is_some() {
+        let axes = attribute_texts(container, group, b"axes")?.unwrap_or_default();
         return match &*axes {
             [axis] => find_member(object, group, axis),
             _ => Ok(None),
         };
     }
-    if let Some(axes) = text(container, object.node.id, b"axes")? {
+    if let Some(axes) = attribute_text(container, object.node.id, b"axes")? {
         // Several names would be separated by colons or commas; such a text does not name a member.
         let axis = axes.strip_prefix(b"[").unwrap_or(&axes);
         let axis = axis.strip_suffix(b"]").unwrap_or(axis);
@@ -94,10 +94,10 @@ fn find_first_axis(object: &PageObject<'_>, group: NodeId) -> Result<Option<Node
 /// Returns an attribute as an integer, which may be stored as text; `None` if it is not an integer.
 fn integer_attribute(object: &PageObject<'_>, node: NodeId, name: &[u8]) -> Result<Option<i128>> {
     let container = &**object.container;
-    if let Some(numbers) = integers(container, node, name)? {
+    if let Some(numbers) = attribute_integers(container, node, name)? {
         return Ok(numbers.first().copied());
     }
-    let text = text(container, node, name)?;
+    let text = attribute_text(container, node, name)?;
     let text = text.as_deref().and_then(|text| str::from_utf8(text).ok());
     Ok(text.and_then(|text| text.trim().parse().ok()))
 }

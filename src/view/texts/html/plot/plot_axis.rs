@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use h5fs_conventions::dimensions::has_no_values;
+use h5fs_conventions::dimensions::is_only_dimension;
 use h5fs_conventions::stored_type::StoredType;
 use h5fs_conventions::time::TimeUnits;
 use h5fs_reader::array::Reader;
@@ -75,7 +75,7 @@ impl PlotCoordinate {
             [length] if length.checked_sub(1) == Some(count) => true,
             _ => return Ok(None),
         };
-        if StoredType::new(&array.datatype).is_none() || has_no_values(container, scale)? {
+        if StoredType::new(&array.datatype).is_none() || is_only_dimension(container, scale)? {
             return Ok(None);
         }
         let reader = Reader::new(object.engine, Arc::clone(array))?;

@@ -9,11 +9,11 @@ use h5fs_reader::model::array::Storage;
 use crate::limits;
 
 /// Number of elements in a piece of an array whose bytes need no decoding.
-const RUN: u64 = 512;
+const PIECE_ELEMENTS: u64 = 512;
 
 /// The choice of the pieces of an array to read for a line plot.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Pieces {
+pub(super) struct SampledPieces {
     /// Number of elements in a piece. The last piece may be shorter.
     length: u64,
     /// Number of pieces to read.
@@ -24,7 +24,7 @@ pub(super) struct Pieces {
     pub(super) count: u64,
 }
 
-impl Pieces {
+impl SampledPieces {
     /// Chooses the pieces to read of an array of `count` elements. `along` is its coordinate array,
     /// which is read in the same pieces. Returns `None` if even one piece is too large.
     pub(super) fn choose(
@@ -36,17 +36,22 @@ impl Pieces {
         let arrays = || [array].into_iter().chain(along);
         let bytes = arrays().map(|array| count.saturating_mul(itemsize(array)));
         let is_whole = bytes.fold(0, u64::saturating_add) <= limits::HTML_DECODED;
-        if arrays().any(is_in_order) && !is_whole {
+        if arrays().any(is_sequential) && !is_whole {
             return None;
         }
         let (length, own) = match array.filtered_chunk() {
             Some((chunk, bytes)) => (chunk.first().copied().unwrap_or(1).max(1), bytes),
-            None => (RUN, RUN.saturating_mul(itemsize(array))),
+            None => (
+                PIECE_ELEMENTS,
+                PIECE_ELEMENTS.saturating_mul(itemsize(array)),
+            ),
         };
         let all = count.div_ceil(length);
         let beside = along.map(|along| CoordinateCost::compute(along, count, length));
-        let most = beside.map_or(limits::HTML_DECODED / own.max(1), |along| along.pieces(own));
-        let is_scattered = is_remote || arrays().any(is_elsewhere);
+        let most = beside.map_or(limits::HTML_DECODED / own.max(1), |along| {
+            along.max_pieces(own)
+        });
+        let is_scattered = is_remote || arrays().any(is_virtual);
         let few = if is_scattered && !is_whole {
             limits::HTML_FAR_PIECES
         } else {
@@ -57,7 +62,7 @@ impl Pieces {
         } else {
             all.min(few).min(most)
         };
-        (read > 0).then_some(Pieces {
+        (read > 0).then_some(SampledPieces {
             length,
             pieces_read: read,
             pieces_total: all,
@@ -113,7 +118,7 @@ impl CoordinateCost {
 
     /// Returns the maximum number of pieces that a page may read together with their coordinates.
     /// `own` is the cost in bytes of reading a piece without its coordinates.
-    fn pieces(self, own: u64) -> u64 {
+    fn max_pieces(self, own: u64) -> u64 {
         let most = limits::HTML_DECODED;
         let with_all = most.saturating_sub(self.all) / own.max(1);
         with_all.max(most / own.saturating_add(self.piece).max(1))
@@ -126,11 +131,11 @@ fn itemsize(array: &Array) -> u64 {
 
 /// Returns whether the elements of the array can be read only from the beginning on, such as from a
 /// compressed stream.
-fn is_in_order(array: &Array) -> bool {
+fn is_sequential(array: &Array) -> bool {
     matches!(array.storage, Ok(Storage::Encoded(_) | Storage::Strided(_)))
 }
 
-fn is_elsewhere(array: &Array) -> bool {
+fn is_virtual(array: &Array) -> bool {
     matches!(array.storage, Ok(Storage::Virtual(_)))
 }
 
@@ -162,7 +167,7 @@ pub(super) mod tests {
     }
 
     fn pieces(count: u64, chunk: Option<u64>) -> Option<(u64, u64)> {
-        let pieces = Pieces::choose(&array(count, chunk), None, count, false)?;
+        let pieces = SampledPieces::choose(&array(count, chunk), None, count, false)?;
         assert_eq!(to_u64(pieces.iter().count()), pieces.pieces_read);
         assert_eq!(pieces.iter().next().unwrap().start, 0);
         Some((pieces.pieces_read, pieces.pieces_total))
@@ -185,9 +190,10 @@ pub(super) mod tests {
         // The number of chunks is limited, because many small chunks take long, too.
         assert_eq!(pieces(65_536, Some(1)), Some((65_536, 65_536)));
         assert_eq!(pieces(65_537, Some(1)), Some((4096, 65_537)));
-        let far = Pieces::choose(&array(1 << 40, None), None, 1 << 40, true).unwrap();
+        let far = SampledPieces::choose(&array(1 << 40, None), None, 1 << 40, true).unwrap();
         assert_eq!(far.pieces_read, limits::HTML_FAR_PIECES);
-        let four = Pieces::choose(&array(1 << 40, Some(1 << 20)), None, 1 << 40, false).unwrap();
+        let four =
+            SampledPieces::choose(&array(1 << 40, Some(1 << 20)), None, 1 << 40, false).unwrap();
         let last = four.iter().last().unwrap();
         assert_eq!(last, (1 << 40) - (1 << 20)..1 << 40);
     }
@@ -197,7 +203,7 @@ pub(super) mod tests {
     fn what_stands_along_an_array_takes_its_part() {
         let read = |count, own, along| {
             let along = array(count, along);
-            let pieces = Pieces::choose(&array(count, own), Some(&along), count, false);
+            let pieces = SampledPieces::choose(&array(count, own), Some(&along), count, false);
             pieces.map(|pieces| (pieces.pieces_read, pieces.pieces_total))
         };
         // The first case has 16 MiB for each array, the second one 32 MiB.

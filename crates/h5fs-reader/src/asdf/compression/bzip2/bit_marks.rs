@@ -8,10 +8,10 @@ use crate::limits;
 use crate::wire::{Count, to_u64};
 
 /// The magic number at the beginning of a bzip2 block (the digits of pi).
-const BLOCK: u64 = 0x3141_5926_5359;
+const BLOCK_MAGIC: u64 = 0x3141_5926_5359;
 
 /// The magic number after the last bzip2 block (the digits of the square root of pi).
-pub(super) const END: u64 = 0x1772_4538_5090;
+pub(super) const END_MAGIC: u64 = 0x1772_4538_5090;
 
 const MARK_BITS: u32 = 48;
 const MASK: u64 = (1 << MARK_BITS) - 1;
@@ -46,7 +46,7 @@ impl Default for BitMarks {
     fn default() -> Self {
         let mut shifts = Box::new([0; 256]);
         for shift in 0..8_u32 {
-            for mark in [BLOCK, END] {
+            for mark in [BLOCK_MAGIC, END_MAGIC] {
                 let byte = mark.wrapping_shl(shift).to_le_bytes()[3];
                 if let Some(shifts) = shifts.get_mut(usize::from(byte)) {
                     *shifts |= 1_u8.wrapping_shl(shift);
@@ -112,11 +112,11 @@ impl BitMarks {
         for shift in (0..8_u32).rev() {
             let bits = self.window.wrapping_shr(shift) & MASK;
             let after = u64::from(shift.wrapping_add(MARK_BITS));
-            let is_mark = bits == BLOCK || bits == END;
+            let is_mark = bits == BLOCK_MAGIC || bits == END_MAGIC;
             if shifts.wrapping_shr(shift) & 1 == 1 && is_mark && read >= after {
                 self.marks.push(BitMark {
                     bit: read.wrapping_sub(after),
-                    is_end: bits == END,
+                    is_end: bits == END_MAGIC,
                 });
             }
         }
@@ -134,11 +134,11 @@ mod tests {
     #[test]
     fn marks_are_found_at_every_bit() {
         for shift in 0..8_u32 {
-            let bits = [u128::from(BLOCK) << 72, u128::from(END) << 8];
+            let bits = [u128::from(BLOCK_MAGIC) << 72, u128::from(END_MAGIC) << 8];
             let bytes = (bits[0] | bits[1]) >> shift;
             let bytes = [&[0xff; 5][..], &bytes.to_be_bytes(), &[0; 3]].concat();
             let encoded = EncodedBlock {
-                block: 0,
+                block_offset: 0,
                 stored: Extent::from(0..24),
                 decoded: 0,
                 source: Arc::new(MemorySource::new(bytes)),

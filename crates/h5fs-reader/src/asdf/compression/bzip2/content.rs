@@ -8,10 +8,10 @@ use crate::error::Result;
 use crate::wire::{Count, to_u64, to_usize};
 
 /// Maximum number of bytes of content that is kept without an encoding of runs.
-const FLAT: usize = 2 << 20;
+const MAX_PLAIN_BYTES: usize = 2 << 20;
 
 /// Number of equal bytes after which a count follows.
-const EQUAL: usize = 4;
+const RUN_PREFIX: usize = 4;
 
 /// Maximum length of one run.
 const LONGEST: usize = 255;
@@ -22,7 +22,7 @@ pub(super) struct BlockContent {
     length: u64,
     bytes: Vec<u8>,
     /// Whether runs are encoded in `bytes`, as four equal bytes and a count.
-    is_short: bool,
+    is_run_encoded: bool,
     /// The length and the byte of the run at the end, which is not in `bytes` yet. Empty until runs
     /// are encoded.
     run: (usize, u8),
@@ -32,12 +32,12 @@ impl BlockContent {
     /// Appends decoded bytes to the content.
     pub(super) fn push(&mut self, part: &[u8]) {
         self.length = self.length.plus(to_u64(part.len()));
-        if !self.is_short && self.bytes.len().plus(part.len()) > FLAT {
-            self.is_short = true;
+        if !self.is_run_encoded && self.bytes.len().plus(part.len()) > MAX_PLAIN_BYTES {
+            self.is_run_encoded = true;
             let flat = std::mem::take(&mut self.bytes);
             self.push_runs(&flat);
         }
-        if self.is_short {
+        if self.is_run_encoded {
             self.push_runs(part);
         } else {
             self.bytes.extend_from_slice(part);
@@ -61,10 +61,10 @@ impl BlockContent {
         let (mut left, byte) = std::mem::take(&mut self.run);
         while left > 0 {
             let count = left.min(LONGEST);
-            let stored = count.min(EQUAL);
+            let stored = count.min(RUN_PREFIX);
             self.bytes.resize(self.bytes.len().plus(stored), byte);
-            let more = count.minus_or_zero(EQUAL);
-            let more = u8::try_from(more).ok().filter(|_| stored == EQUAL);
+            let more = count.minus_or_zero(RUN_PREFIX);
+            let more = u8::try_from(more).ok().filter(|_| stored == RUN_PREFIX);
             self.bytes.extend(more);
             left = left.minus_or_zero(count);
         }
@@ -93,7 +93,7 @@ impl BlockContent {
     /// `Limit` for offsets that exceed the address space.
     pub(super) fn append(&self, range: Range<u64>, to: &mut Vec<u8>) -> Result<()> {
         let range = to_usize(range.start)?..to_usize(range.end.min(self.length))?;
-        if !self.is_short {
+        if !self.is_run_encoded {
             to.extend_from_slice(self.bytes.get(range).unwrap_or_default());
             return Ok(());
         }
@@ -114,15 +114,18 @@ impl BlockContent {
 /// `None` at the end.
 fn next_run(rest: &mut &[u8]) -> Option<(u8, usize)> {
     let &byte = rest.first()?;
-    let equal = rest.iter().take(EQUAL).take_while(|&&other| other == byte);
+    let equal = rest
+        .iter()
+        .take(RUN_PREFIX)
+        .take_while(|&&other| other == byte);
     let equal = equal.count();
     *rest = rest.get(equal..)?;
-    if equal < EQUAL {
+    if equal < RUN_PREFIX {
         return Some((byte, equal));
     }
     let (&more, after) = rest.split_first()?;
     *rest = after;
-    Some((byte, EQUAL.plus(usize::from(more))))
+    Some((byte, RUN_PREFIX.plus(usize::from(more))))
 }
 
 #[cfg(test)]
@@ -155,8 +158,8 @@ mod tests {
         assert_eq!(content.length(), 46_000_000);
         assert!(content.weight() < 1_000_000);
         assert!(range(&content, 30_000_001..30_001_002) == [0; 1001]);
-        let short = kept(&zeros[..FLAT], 1 << 20);
-        assert!(!short.is_short);
+        let short = kept(&zeros[..MAX_PLAIN_BYTES], 1 << 20);
+        assert!(!short.is_run_encoded);
         assert!(range(&short, 7..9) == [0; 2]);
     }
 
@@ -169,7 +172,7 @@ mod tests {
             length in 0..4000_u64,
         ) {
             let bytes = content(&runs);
-            let mut shortened = BlockContent { is_short: true, ..BlockContent::default() };
+            let mut shortened = BlockContent { is_run_encoded: true, ..BlockContent::default() };
             bytes.chunks(part).for_each(|part| shortened.push(part));
             let shortened = shortened.finish();
             let whole = range(&shortened, 0..u64::MAX);

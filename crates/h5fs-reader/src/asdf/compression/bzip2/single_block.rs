@@ -1,6 +1,6 @@
 //! A single block of a bzip2 stream, converted into a stream of its own.
 
-use crate::asdf::compression::bzip2::bit_marks::END;
+use crate::asdf::compression::bzip2::bit_marks::END_MAGIC;
 use crate::asdf::compression::encoded::EncodedBlock;
 use crate::asdf::scan;
 use crate::error::Result;
@@ -16,13 +16,13 @@ pub(super) struct SingleBlock {
 impl SingleBlock {
     /// Returns the bzip2 block from bit `from` to bit `to` of the stream, as a complete stream.
     pub(super) fn cut(encoded: &EncodedBlock, from: u64, to: u64) -> Result<Self> {
-        let SingleBlock { mut stream, sum } = SingleBlock::open(encoded, from, to)?;
+        let SingleBlock { mut stream, sum } = SingleBlock::cut_without_end(encoded, from, to)?;
         let over = u32::try_from(to.minus_or_zero(from) % 8).unwrap_or(0);
         let rest = match over {
             0 => 0,
             _ => stream.pop().unwrap_or(0),
         };
-        let tail = u128::from(END) << 80 | u128::from(sum) << 48;
+        let tail = u128::from(END_MAGIC) << 80 | u128::from(sum) << 48;
         let tail = tail.wrapping_shr(over) | u128::from(rest) << 120;
         stream.extend_from_slice(&tail.to_be_bytes());
         Ok(SingleBlock { stream, sum })
@@ -30,12 +30,12 @@ impl SingleBlock {
 
     /// Returns the bzip2 block like `cut`, as a stream without the magic number and the checksum at
     /// its end.
-    pub(super) fn open(encoded: &EncodedBlock, from: u64, to: u64) -> Result<Self> {
+    pub(super) fn cut_without_end(encoded: &EncodedBlock, from: u64, to: u64) -> Result<Self> {
         let mut stream = scan::piece(&*encoded.source, encoded.stored.first(4))?;
         if !matches!(stream.as_slice(), [b'B', b'Z', b'h', b'1'..=b'9']) {
             return Err(encoded.corrupt("bzip2: the header is missing"));
         }
-        let block = bits(encoded, from, to)?;
+        let block = read_bits(encoded, from, to)?;
         let sum = block.get(6..10).and_then(|sum| sum.try_into().ok());
         let sum = u32::from_be_bytes(sum.unwrap_or_default());
         stream.extend_from_slice(&block);
@@ -44,7 +44,7 @@ impl SingleBlock {
 }
 
 /// Returns bits `from..to` of the stream. Unused bits of the last byte are zero.
-pub(super) fn bits(encoded: &EncodedBlock, from: u64, to: u64) -> Result<Vec<u8>> {
+pub(super) fn read_bits(encoded: &EncodedBlock, from: u64, to: u64) -> Result<Vec<u8>> {
     let part = encoded.stored.first(to.div_ceil(8)).skip(from / 8);
     let mut bytes = scan::piece(&*encoded.source, part)?;
     let shift = u32::try_from(from % 8).unwrap_or(0);

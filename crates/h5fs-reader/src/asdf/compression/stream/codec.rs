@@ -90,9 +90,9 @@ impl StreamCodec {
         Ok(match self {
             StreamCodec::Zstd => {
                 let decoder = zstd::stream::read::Decoder::with_buffer(stored);
-                let mut decoder = decoder.map_err(|error| damaged(&error))?;
+                let mut decoder = decoder.map_err(|error| convert_error(&error))?;
                 let limited = decoder.window_log_max(limits::ZSTD_WINDOW_LOG);
-                limited.map_err(|error| damaged(&error))?;
+                limited.map_err(|error| convert_error(&error))?;
                 Box::new(decoder)
             }
             StreamCodec::Lz4Frame => Box::new(FrameDecoder::new(stored)),
@@ -107,7 +107,7 @@ fn xz<R: Read>(stored: R) -> XzReader<R> {
 
 /// Converts the error of a decoder. If an error of the source caused it, returns the error of the
 /// source.
-pub fn damaged(error: &io::Error) -> Error {
+pub fn convert_error(error: &io::Error) -> Error {
     let cause = error.get_ref().and_then(|cause| cause.downcast_ref());
     let damaged = || Error::corrupt(format!("compressed stream: {error}"), None);
     cause.cloned().unwrap_or_else(damaged)
@@ -124,7 +124,7 @@ pub fn fill(decoder: &mut dyn Read, output: &mut [u8]) -> Result<usize> {
             Ok(0) => break,
             Ok(read) => filled = filled.plus(read),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(damaged(&error)),
+            Err(error) => return Err(convert_error(&error)),
         }
     }
     Ok(filled)

@@ -36,12 +36,12 @@ impl<S: Read + Seek, D: Read> ConsecutiveFrames<S, D> {
     }
 
     /// Starts decoding the next frame, if another frame follows.
-    fn follow(&mut self) -> io::Result<()> {
+    fn start_next_frame(&mut self) -> io::Result<()> {
         let Some(decoder) = self.decoder.take() else {
             return Ok(());
         };
         let mut stored = (self.end)(decoder);
-        if is_followed(&mut stored, self.magic)? {
+        if seek_next_frame(&mut stored, self.magic)? {
             self.decoder = Some((self.begin)(stored));
         }
         Ok(())
@@ -55,14 +55,14 @@ impl<S: Read + Seek, D: Read> Read for ConsecutiveFrames<S, D> {
             if read > 0 || buffer.is_empty() {
                 return Ok(read);
             }
-            self.follow()?;
+            self.start_next_frame()?;
         }
         Ok(0)
     }
 }
 
 /// Returns whether `magic` follows, after padding and skippable frames, and moves to it.
-fn is_followed<S: Read + Seek>(stored: &mut BufReader<S>, magic: &[u8]) -> io::Result<bool> {
+fn seek_next_frame<S: Read + Seek>(stored: &mut BufReader<S>, magic: &[u8]) -> io::Result<bool> {
     let mut padding = 0_u64;
     loop {
         let mut first = Vec::new();

@@ -23,7 +23,7 @@ const HEADER: u64 = 15;
 
 /// Maximum number of bytes that are decoded to determine the decoded lengths of the last blocks of
 /// frames.
-const PROVEN: u64 = 64 << 20;
+const MAX_PROBE_BYTES: u64 = 64 << 20;
 
 /// Returns the parts, or `None` if the stream does not consist of LZ4 frames with independent
 /// blocks.
@@ -35,7 +35,7 @@ pub fn parts(encoded: &EncodedBlock) -> Result<Option<PartList>> {
         encoded,
         rest: encoded.stored,
         parts: PartList::new(encoded.decoded),
-        budget: PROVEN,
+        budget: MAX_PROBE_BYTES,
         blocks: 0,
     };
     while !walk.rest.is_empty() {
@@ -59,9 +59,9 @@ struct Lz4FrameWalk<'a> {
 /// The header of an LZ4 frame ("Frame Descriptor").
 struct Header {
     bytes: Arc<[u8]>,
-    longest: u64,
-    has_sums: bool,
-    has_sum: bool,
+    max_block_bytes: u64,
+    has_block_checksums: bool,
+    has_content_checksum: bool,
     content: Option<u64>,
 }
 
@@ -99,16 +99,16 @@ impl Header {
         let content = rest.get(2..10).and_then(|bytes| bytes.try_into().ok());
         Some(Header {
             bytes: bytes.get(..if is_sized { 15 } else { 7 })?.into(),
-            longest,
-            has_sums: flags & 0b1_0000 != 0,
-            has_sum: flags & 0b100 != 0,
+            max_block_bytes: longest,
+            has_block_checksums: flags & 0b1_0000 != 0,
+            has_content_checksum: flags & 0b100 != 0,
             content: content.filter(|_| is_sized).map(u64::from_le_bytes),
         })
     }
 }
 
 impl Lz4FrameWalk<'_> {
-    fn word(&self) -> Result<Option<u32>> {
+    fn next_length_field(&self) -> Result<Option<u32>> {
         let bytes = scan::piece(&*self.encoded.source, self.rest.first(4))?;
         Ok(bytes.try_into().ok().map(u32::from_le_bytes))
     }
@@ -132,9 +132,9 @@ impl Lz4FrameWalk<'_> {
         self.rest = self.rest.skip(to_u64(header.bytes.len()));
         let start = self.parts.end();
         let mut before: Option<Block> = None;
-        while let Some(word) = self.word()? {
+        while let Some(word) = self.next_length_field()? {
             if word == 0 {
-                let after = if header.has_sum { 8 } else { 4 };
+                let after = if header.has_content_checksum { 8 } else { 4 };
                 self.rest = self.rest.skip(after);
                 return self.finish(&header, start, before);
             }
@@ -152,7 +152,7 @@ impl Lz4FrameWalk<'_> {
     /// or if there are too many blocks.
     fn block(&mut self, header: &Header, word: u32) -> Option<Block> {
         let length = u64::from(word & 0x7fff_ffff);
-        let bytes = length.plus(if header.has_sums { 8 } else { 4 });
+        let bytes = length.plus(if header.has_block_checksums { 8 } else { 4 });
         let block = Block {
             length,
             stored: self.rest.first(bytes),
@@ -160,7 +160,7 @@ impl Lz4FrameWalk<'_> {
         };
         self.rest = self.rest.skip(bytes);
         self.blocks = self.blocks.plus_one();
-        let is_right = length <= header.longest && block.stored.length() == bytes;
+        let is_right = length <= header.max_block_bytes && block.stored.length() == bytes;
         (is_right && self.blocks <= limits::BLOCK_CHUNKS).then_some(block)
     }
 
@@ -170,13 +170,13 @@ impl Lz4FrameWalk<'_> {
         let decoded = if block.is_raw {
             block.length
         } else {
-            header.longest
+            header.max_block_bytes
         };
         self.push(header, block, decoded).is_some()
     }
 
     fn push(&mut self, header: &Header, block: Block, decoded: u64) -> Option<()> {
-        self.parts.append(block.stored, decoded, &header.bytes)
+        self.parts.push_merged(block.stored, decoded, &header.bytes)
     }
 
     /// Adds the last block, if there is one, of a frame whose content begins at `start`. Returns
@@ -186,7 +186,9 @@ impl Lz4FrameWalk<'_> {
             let is_only = self.parts.end() == start;
             let decoded = match header.content {
                 _ if block.is_raw => Some(block.length),
-                Some(content) if is_only => Some(content).filter(|&all| all <= header.longest),
+                Some(content) if is_only => {
+                    Some(content).filter(|&all| all <= header.max_block_bytes)
+                }
                 _ => self.decoded_length(header, block)?,
             };
             let added = decoded.and_then(|decoded| self.push(header, block, decoded));
@@ -202,13 +204,13 @@ impl Lz4FrameWalk<'_> {
     /// Returns the decoded length of a block by decoding it. Returns `None` if the block is
     /// damaged, or if too much was already decoded to determine lengths.
     fn decoded_length(&mut self, header: &Header, block: Block) -> Result<Option<u64>> {
-        let Some(budget) = self.budget.checked_sub(header.longest) else {
+        let Some(budget) = self.budget.checked_sub(header.max_block_bytes) else {
             return Ok(None);
         };
         self.budget = budget;
         let at = block.stored.skip(4).start();
         let stored = source::read_block(&*self.encoded.source, at, block.length, "LZ4 block")?;
-        let most = DecodedLength::AtMost(to_usize(header.longest)?);
+        let most = DecodedLength::AtMost(to_usize(header.max_block_bytes)?);
         let decoded = filter::lz4::decode_block(&stored, most, &Context::default()).ok();
         Ok(decoded.map(|decoded| to_u64(decoded.len())))
     }

@@ -6,11 +6,11 @@ use crate::limits;
 use crate::wire::{Count, Extent};
 
 /// Maximum decoded length, in bytes, up to which neighbouring parts of short content are merged.
-const MERGED: u64 = 64 << 10;
+const MIN_MERGE_LIMIT: u64 = 64 << 10;
 
-/// Neighbouring parts of long content are merged up to a decoded length of 1/`PARTS` of the
+/// Neighbouring parts of long content are merged up to a decoded length of 1/`MERGE_DIVISOR` of the
 /// content.
-const PARTS: u64 = 16 << 10;
+const MERGE_DIVISOR: u64 = 16 << 10;
 
 /// A range of the stored bytes that can be decoded independently.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub struct StreamPart {
 pub struct PartList {
     list: Vec<StreamPart>,
     /// Maximum decoded length, in bytes, up to which neighbouring parts are merged.
-    merged: u64,
+    merge_limit: u64,
     decoded: u64,
 }
 
@@ -38,7 +38,7 @@ impl PartList {
     pub fn new(decoded: u64) -> Self {
         PartList {
             list: Vec::new(),
-            merged: MERGED.max(decoded / PARTS),
+            merge_limit: MIN_MERGE_LIMIT.max(decoded / MERGE_DIVISOR),
             decoded,
         }
     }
@@ -73,11 +73,11 @@ impl PartList {
 
     /// Appends a part like `push`. Merges the part with the previous one if both are adjacent and
     /// short enough.
-    pub fn append(&mut self, stored: Extent, decoded: u64, head: &Arc<[u8]>) -> Option<()> {
+    pub fn push_merged(&mut self, stored: Extent, decoded: u64, head: &Arc<[u8]>) -> Option<()> {
         if let Some(last) = self.list.last_mut()
             && last.stored.end() == stored.start()
             && let both = last.content.length().plus(decoded)
-            && both <= self.merged
+            && both <= self.merge_limit
             && let Some(content) = Extent::checked(last.content.start(), both)
             && content.is_within(self.decoded)
         {

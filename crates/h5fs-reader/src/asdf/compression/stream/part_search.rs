@@ -31,10 +31,10 @@ pub struct PartsReader {
     codec: StreamCodec,
     parts: Arc<[StreamPart]>,
     next: usize,
-    current: Option<Current>,
+    current: Option<CurrentPart>,
 }
 
-struct Current {
+struct CurrentPart {
     decoder: StreamDecoder<'static>,
     /// Number of bytes of content of the current part that are still to be read.
     left: u64,
@@ -57,7 +57,7 @@ impl PartsReader {
         }
     }
 
-    fn begin(&mut self) -> io::Result<Option<&mut Current>> {
+    fn begin(&mut self) -> io::Result<Option<&mut CurrentPart>> {
         if self.current.is_none() {
             let Some(part) = self.parts.get(self.next) else {
                 return Ok(None);
@@ -65,14 +65,17 @@ impl PartsReader {
             self.next = self.next.plus_one();
             let source = Arc::clone(&self.encoded.source);
             let (stored, tail) = match self.codec {
-                StreamCodec::Xz => (xz_streams::padded(part.stored), xz_streams::tail(part)),
+                StreamCodec::Xz => (
+                    xz_streams::with_padding(part.stored),
+                    xz_streams::index_and_footer(part),
+                ),
                 _ => (part.stored, Vec::new()),
             };
             let stored = StoredReader::new(source, stored);
             let head = Cursor::new(Arc::clone(&part.head));
             let stored = head.chain(stored).chain(Cursor::new(tail));
             let decoder = self.codec.part_decoder(BufReader::new(stored));
-            self.current = Some(Current {
+            self.current = Some(CurrentPart {
                 decoder: decoder.map_err(io::Error::other)?,
                 left: part.content.length(),
             });

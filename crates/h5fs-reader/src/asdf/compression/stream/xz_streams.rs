@@ -48,7 +48,7 @@ pub fn parts(encoded: &EncodedBlock) -> Result<Option<PartList>> {
     let mut rest = encoded.stored;
     let (mut streams, mut blocks) = (Vec::new(), 0_usize);
     while !rest.is_empty() {
-        let Some(stream) = last(encoded, rest)? else {
+        let Some(stream) = read_last_stream(encoded, rest)? else {
             return Ok(None);
         };
         rest = Extent::from_range(rest.start(), stream.stored.start());
@@ -68,13 +68,13 @@ pub fn parts(encoded: &EncodedBlock) -> Result<Option<PartList>> {
         let mut rest = stream.stored.skip(HEADER);
         for record in &stream.records {
             let stored = rest.first(record.unpadded);
-            let decoded = chunks.decoded(encoded, padded(stored))?;
+            let decoded = chunks.decoded_length(encoded, with_padding(stored))?;
             let is_right = decoded == Some(record.uncompressed);
             let mut push = || parts.push(stored, record.uncompressed, &stream.header);
             if !is_right || push().is_none() {
                 return Ok(None);
             }
-            rest = rest.skip(padded(stored).length());
+            rest = rest.skip(with_padding(stored).length());
         }
     }
     Ok(Some(parts))
@@ -82,7 +82,7 @@ pub fn parts(encoded: &EncodedBlock) -> Result<Option<PartList>> {
 
 /// Returns the last .xz stream in the range `streams`, which may end with padding. Returns `None`
 /// if the range does not end with a valid index and footer.
-fn last(encoded: &EncodedBlock, streams: Extent) -> Result<Option<Stream>> {
+fn read_last_stream(encoded: &EncodedBlock, streams: Extent) -> Result<Option<Stream>> {
     let Some(streams) = without_padding(encoded, streams)? else {
         return Ok(None);
     };
@@ -146,14 +146,14 @@ fn records(index: &[u8]) -> Option<Vec<IndexRecord>> {
     if crc32(content) != u32::from_le_bytes(*sum) {
         return None;
     }
-    let count = number(&mut rest)?;
+    let count = take_number(&mut rest)?;
     if count > to_u64(limits::STREAM_PARTS) {
         return None;
     }
     let records: Option<Vec<IndexRecord>> = (0..count)
         .map(|_| {
-            let unpadded = number(&mut rest).filter(|&unpadded| unpadded > 0)?;
-            let uncompressed = number(&mut rest)?;
+            let unpadded = take_number(&mut rest).filter(|&unpadded| unpadded > 0)?;
+            let uncompressed = take_number(&mut rest)?;
             Some(IndexRecord {
                 unpadded,
                 uncompressed,
@@ -165,7 +165,7 @@ fn records(index: &[u8]) -> Option<Vec<IndexRecord>> {
 
 /// Removes an integer of variable length from the front of `bytes`: seven bits per byte, lowest
 /// bits first. Returns `None` if it is truncated or longer than nine bytes.
-fn number(bytes: &mut &[u8]) -> Option<u64> {
+fn take_number(bytes: &mut &[u8]) -> Option<u64> {
     let mut number = 0;
     for place in 0..9_u32 {
         let (&byte, rest) = bytes.split_first()?;
@@ -193,13 +193,13 @@ fn padded_length(length: u64) -> u64 {
 }
 
 /// Returns the range of a block with its padding to a multiple of four bytes.
-pub fn padded(block: Extent) -> Extent {
+pub fn with_padding(block: Extent) -> Extent {
     Extent::saturating(block.start(), padded_length(block.length()))
 }
 
 /// Returns the bytes after the block in a stream that contains only this block: an index with one
 /// record, and a footer.
-pub fn tail(part: &StreamPart) -> Vec<u8> {
+pub fn index_and_footer(part: &StreamPart) -> Vec<u8> {
     let mut index = vec![0, 1];
     put_number(&mut index, part.stored.length());
     put_number(&mut index, part.content.length());

@@ -47,7 +47,7 @@ pub fn parts(encoded: &EncodedBlock) -> Result<Option<PartList>> {
             return Ok(None);
         }
         let frame = Extent::from_range(frame.start(), walk.rest.start());
-        if parts.append(frame, header.content, &no_head).is_none() {
+        if parts.push_merged(frame, header.content, &no_head).is_none() {
             return Ok(None);
         }
     }
@@ -58,7 +58,7 @@ pub fn parts(encoded: &EncodedBlock) -> Result<Option<PartList>> {
 struct Header {
     length: u64,
     content: u64,
-    has_sum: bool,
+    has_checksum: bool,
 }
 
 impl Header {
@@ -85,7 +85,7 @@ impl Header {
         Some(Header {
             length: u64::try_from(length).ok()?,
             content: content.plus(if size == 2 { 256 } else { 0 }),
-            has_sum: descriptor & 0b100 != 0,
+            has_checksum: descriptor & 0b100 != 0,
         })
     }
 }
@@ -114,7 +114,7 @@ impl ZstdFrameWalk<'_> {
                 _ => return Ok(None),
             };
             let is_last = block & 1 == 1;
-            let sum = if is_last && header.has_sum { 4 } else { 0 };
+            let sum = if is_last && header.has_checksum { 4 } else { 0 };
             let length = Count::sum([3, stored, sum]);
             self.blocks = self.blocks.plus_one();
             if length > self.rest.length() || self.blocks > limits::BLOCK_CHUNKS {

@@ -18,7 +18,7 @@ pub(crate) const INPUT: u64 = 128 << 10;
 const WINDOW_BITS: u8 = 15;
 
 /// The faster decoder of a zlib stream, with its position in the stream.
-pub struct InOrder {
+pub struct SequentialInflater {
     decoder: Inflate,
     /// The file offset of the next stored byte.
     at: u64,
@@ -26,7 +26,7 @@ pub struct InOrder {
     pub piece: u64,
     /// The buffer of the next piece and the number of its bytes that are already decoded, if an
     /// error or a cancelled reader interrupted the decoding.
-    begun: Option<(Buffer, usize)>,
+    partial_piece: Option<(Buffer, usize)>,
 }
 
 /// The result of decoding one piece.
@@ -36,14 +36,14 @@ pub enum InflateStep {
     Refused,
 }
 
-impl InOrder {
+impl SequentialInflater {
     /// Creates the decoder at the beginning of a block.
     pub fn new(block: &EncodedBlock) -> Self {
-        InOrder {
+        SequentialInflater {
             decoder: Inflate::new(true, WINDOW_BITS),
             at: block.stored.start(),
             piece: 0,
-            begun: None,
+            partial_piece: None,
         }
     }
 
@@ -56,7 +56,7 @@ impl InOrder {
         help: &DecodeContext<'_>,
     ) -> Result<InflateStep> {
         let wanted = block.piece(self.piece, size);
-        let (mut bytes, mut filled) = match self.begun.take() {
+        let (mut bytes, mut filled) = match self.partial_piece.take() {
             Some(begun) => begun,
             None => (help.pool.buffer(to_usize(wanted.length())?)?, 0),
         };
@@ -69,7 +69,7 @@ impl InOrder {
             }
             Ok(false) => Ok(InflateStep::Refused),
             Err(error) => {
-                self.begun = Some((bytes, filled));
+                self.partial_piece = Some((bytes, filled));
                 Err(error)
             }
         }

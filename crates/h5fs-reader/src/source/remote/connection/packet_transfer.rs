@@ -2,16 +2,16 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 
-use crate::error::line::one_line;
+use crate::error::line::escape_to_one_line;
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::memory::lock::wait;
 use crate::source::local::rights;
-use crate::source::remote::connection::{Call, ConnectionState, SharedConnection};
+use crate::source::remote::connection::{ConnectionState, PendingCall, SharedConnection};
 use crate::source::remote::failure::{fetcher_failure_error, object_changed_error};
 use crate::source::remote::message::{Failure, ListedName, PACKET, Reply, Request};
 use crate::source::remote::page_location::PageLocation;
-use crate::source::remote::staging::Staging;
+use crate::source::remote::staging::StagedObject;
 use crate::wire::Count;
 
 impl SharedConnection {
@@ -20,10 +20,10 @@ impl SharedConnection {
         let mut state = self.state();
         loop {
             let Some(packet) = state.packets.pop_front() else {
-                if state.is_over {
+                if state.has_ended {
                     return;
                 }
-                state = wait(&self.sending, state);
+                state = wait(&self.packet_queued, state);
                 continue;
             };
             drop(state);
@@ -39,7 +39,8 @@ impl SharedConnection {
     pub(super) fn receive_all(&self) {
         let mut packet = vec![0; PACKET.plus_one()];
         loop {
-            let (reply, files) = match rights::receive(self.socket.as_fd(), &mut packet) {
+            let (reply, files) = match rights::receive_with_files(self.socket.as_fd(), &mut packet)
+            {
                 Ok((0, _)) | Err(_) => return self.end(),
                 Ok((length, _)) if length > PACKET => {
                     (Err(Error::corrupt("the reply is too long", None)), vec![])
@@ -53,18 +54,18 @@ impl SharedConnection {
                 log::error!("the connection to the fetcher failed: {error}");
                 return self.end();
             }
-            self.answered.notify_all();
+            self.reply_arrived.notify_all();
         }
     }
 
     fn process_reply(&self, reply: Reply, files: Vec<OwnedFd>) -> Result<()> {
         let mut state = self.state();
         state.record_responsiveness(&reply);
-        if let Reply::Warned { text, .. } = reply {
+        if let Reply::Warning { text, .. } = reply {
             state
                 .warnings
                 .truncate(limits::EARLY_LINES.minus_or_zero(1));
-            state.warnings.push(one_line(&text));
+            state.warnings.push(escape_to_one_line(&text));
             return Ok(());
         }
         let id = reply.id();
@@ -76,8 +77,10 @@ impl SharedConnection {
             state.close_segments();
         } else if let Some(call) = state.calls.get_mut(&id) {
             match call {
-                Call::AwaitingReply(answer) => *answer = Some(prepend_names(answer.take(), reply)?),
-                Call::StateCheck(object) => {
+                PendingCall::AwaitingReply(answer) => {
+                    *answer = Some(prepend_names(answer.take(), reply)?)
+                }
+                PendingCall::StateCheck(object) => {
                     object.record_check(check_result(object, &reply));
                     state.calls.remove(&id);
                 }
@@ -112,12 +115,12 @@ impl ConnectionState {
     ) -> Result<Option<(u64, PageLocation)>> {
         let mut files = files.into_iter();
         match (reply, files.next(), files.next()) {
-            (Reply::Kept { length, key, .. }, Some(file), None) => {
+            (Reply::InSegment { length, key, .. }, Some(file), None) => {
                 let segment = self.segments.insert(file, *key)?;
                 Ok(Some((*length, PageLocation::Segment(segment))))
             }
             (Reply::Staged { length, .. }, None, None) => Ok(Some((*length, PageLocation::Stage))),
-            (Reply::Kept { .. }, ..) | (_, Some(_), _) => Err(Error::corrupt(
+            (Reply::InSegment { .. }, ..) | (_, Some(_), _) => Err(Error::corrupt(
                 "reply of the fetcher: wrong number of files",
                 None,
             )),
@@ -128,7 +131,7 @@ impl ConnectionState {
     /// Closes segments above the limit, except those that are being read.
     fn close_segments(&mut self) {
         for segment in self.segments.over_limit() {
-            self.pages.drop_in(&segment);
+            self.pages.drop_segment_pages(&segment);
         }
     }
 }
@@ -158,7 +161,7 @@ fn prepend_names(before: Option<Reply>, mut reply: Reply) -> Result<Reply> {
 
 /// Returns the result of a check: `Ok` if the reply confirms the object's state, or the error if
 /// the object was replaced or deleted. Returns `None` if the reply is inconclusive.
-fn check_result(object: &Staging, reply: &Reply) -> Option<Result<()>> {
+fn check_result(object: &StagedObject, reply: &Reply) -> Option<Result<()>> {
     match reply {
         Reply::Opened { state, .. } if state.is_same(object.state()) => Some(Ok(())),
         Reply::Opened { .. } => Some(Err(object_changed_error())),

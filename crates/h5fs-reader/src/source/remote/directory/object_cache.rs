@@ -12,7 +12,7 @@ use crate::wire::Count;
 
 /// The cached objects by name. The least recently used object is evicted first.
 #[derive(Debug)]
-pub(super) struct KeptObjects(Mutex<ObjectCache>);
+pub(super) struct OpenObjectCache(Mutex<ObjectCache>);
 
 #[derive(Debug)]
 struct ObjectCache {
@@ -27,17 +27,17 @@ struct KeptObject {
     is_read: bool,
 }
 
-impl KeptObjects {
+impl OpenObjectCache {
     /// Creates an empty cache.
     pub(super) fn new() -> Self {
-        KeptObjects(Mutex::new(ObjectCache {
+        OpenObjectCache(Mutex::new(ObjectCache {
             objects: LruCache::sparse(limits::KEPT_OBJECTS),
             unread: 0,
         }))
     }
 
     /// Returns the object called `name`, if it is cached and unchanged.
-    pub(super) fn unchanged(&self, name: &[u8]) -> Option<Arc<RemoteObject>> {
+    pub(super) fn get_unchanged(&self, name: &[u8]) -> Option<Arc<RemoteObject>> {
         let object = lock(&self.0)
             .objects
             .get(name)
@@ -47,7 +47,7 @@ impl KeptObjects {
 
     /// Caches the object called `name`. `is_read` states whether the caller reads the object, and
     /// does not only check its existence.
-    pub(super) fn keep(&self, name: &[u8], object: &Arc<RemoteObject>, is_read: bool) {
+    pub(super) fn insert(&self, name: &[u8], object: &Arc<RemoteObject>, is_read: bool) {
         let mut kept = lock(&self.0);
         let new = KeptObject {
             object: Arc::clone(object),

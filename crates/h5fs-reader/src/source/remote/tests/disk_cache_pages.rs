@@ -60,7 +60,7 @@ impl Cache {
 }
 
 fn kept(id: u64, length: u64) -> Reply {
-    Reply::Kept {
+    Reply::InSegment {
         id,
         length,
         key: KEY,
@@ -68,7 +68,7 @@ fn kept(id: u64, length: u64) -> Reply {
 }
 
 fn hand_over(fetcher: &Fetcher, reply: &Reply, files: &[BorrowedFd<'_>]) {
-    rights::send(fetcher.socket.as_fd(), &reply.encode(), files).unwrap();
+    rights::send_with_files(fetcher.socket.as_fd(), &reply.encode(), files).unwrap();
 }
 
 /// Creates a fetcher that stores each request's bytes in the segment of its first page, and sends
@@ -90,7 +90,7 @@ fn keeper(cache: &Arc<Cache>, most: u64) -> Pair {
 fn forgotten(pair: &Pair) -> Vec<u64> {
     let asked = lock(&pair.fetcher.asked);
     let pages = asked.iter().filter_map(|request| match request {
-        Request::Forget { offset, .. } => Some(*offset),
+        Request::DiscardCorruptPage { offset, .. } => Some(*offset),
         _ => None,
     });
     pages.collect()
@@ -151,7 +151,7 @@ fn pages_of_files_give_way_and_nothing_of_the_stage_is_dropped_for_them() {
         assert!(pair.connection.taken() <= MIB);
     }
     let asked = lock(&pair.fetcher.asked).clone();
-    let is_drop = |request: &Request| matches!(request, Request::Drop { .. });
+    let is_drop = |request: &Request| matches!(request, Request::FreeStage { .. });
     assert!(!asked.iter().any(is_drop), "{asked:?}");
     assert_eq!(cache.open(), 1, "the same file is open once");
     drop(object);
@@ -248,8 +248,8 @@ fn a_file_that_stays_wrong_is_an_error() {
     };
     let pair = pair(64 * MIB, LONG, Box::new(insist));
     let object = pair.open(MIB);
-    assert_eq!(cause(read(&object, 0, MIB)), Cause::Failed);
-    assert_eq!(cause(read(&object, MIB / 2, 10)), Cause::Failed);
+    assert_eq!(cause(read(&object, 0, MIB)), Cause::Unavailable);
+    assert_eq!(cause(read(&object, MIB / 2, 10)), Cause::Unavailable);
     assert!(pair.fetched().len() < 10);
     pair.connection.counters().unwrap();
 }
@@ -288,7 +288,7 @@ fn files_that_do_not_belong_to_a_reply_end_the_connection() {
             Request::Fetch { id, .. } => {
                 let mut reply = reply.clone();
                 if let Reply::Staged { id: own, .. }
-                | Reply::Kept { id: own, .. }
+                | Reply::InSegment { id: own, .. }
                 | Reply::Failed { id: own, .. } = &mut reply
                 {
                     *own = *id;
@@ -300,7 +300,7 @@ fn files_that_do_not_belong_to_a_reply_end_the_connection() {
         };
         let pair = pair(64 * MIB, LONG, Box::new(lie));
         let object = pair.open(MIB);
-        assert_eq!(cause(read(&object, 0, 10)), Cause::Failed, "{told}");
+        assert_eq!(cause(read(&object, 0, 10)), Cause::Unavailable, "{told}");
         pair.connection.counters().expect_err(&told);
     }
 }
