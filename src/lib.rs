@@ -1,48 +1,23 @@
-//! h5fs mounts an HDF5 or ASDF file, or a directory of them, as a read-only filesystem: groups are
-//! directories, datasets are raw files. This page describes the layers of the crate.
+//! The command `h5fs` mounts an HDF5 or ASDF file, or a directory of them, as a read-only filesystem:
+//! groups are directories, datasets are raw files.
 //!
-//! # Crates
+//! This crate is the command: its arguments, the supervisor, the sandboxed worker, the fetcher's
+//! process, and the commands without a mount. The rest is in the crates below, each of which
+//! documents its layers:
 //!
-//! This crate contains the command and everything above the formats. [`h5fs_reader`] reads HDF5 and
-//! ASDF, without a mount and without a network. [`h5fs_conventions`] knows the conventions of
-//! arrays, [`h5fs_joined`] shows many files as one, and [`h5fs_fetcher`] fetches sources by URL.
-//! CONTRIBUTING.md has the map of all crates.
+//! | crate | content |
+//! |---|---|
+//! | [`h5fs_tree`] | the tree of a mount: inodes, names, handles; FUSE and HTTP |
+//! | [`h5fs_view`] | the content of the files of a mount: CSV, Parquet, Zarr, pictures, pages |
+//! | [`h5fs_joined`] | many files as one |
+//! | `h5fs_conventions` | what CF, dimension scales, MATLAB and pandas say about arrays |
+//! | [`h5fs_fetcher`] | the bytes of sources by URL |
+//! | [`h5fs_reader`] | HDF5 and ASDF, from bytes to arrays |
 //!
-//! # Layers
-//!
-//! A file imports only from layers below its own. `tests/integration/layering.rs` checks this.
-//!
-//! | layer | modules | content |
-//! |---|---|---|
-//! | 9 | [`cli`] | the command: arguments, supervisor, sandboxed worker, fetcher, commands without a mount |
-//! | 8 | [`fs`] | inodes, names, handles, stat. Only files of `fs/fuse` use fuser, and only `fs/http/server.rs` uses hyper |
-//! | 6 | `view` | the content of a file of the mount: a length and a `read_for` |
-//! | 0 | [`limits`] | the limits of all crates |
-//!
-//! # Embedding
-//!
-//! A program reads the tree of a file without a mount:
-//!
-//! ```no_run
-//! use h5fs::fs::{Filesystem, Options, Requests};
-//!
-//! # fn main() -> h5fs_reader::error::Result<()> {
-//! let tree = Filesystem::open("run.h5".as_ref(), &Options::default())?;
-//! let entry = tree.resolve(b"/run/temp")?;
-//! let file = tree.open_file(entry.ino)?.handle;
-//! let bytes = tree.read(file, 0, 4096)?;
-//! println!("{} of {} bytes", bytes.len(), entry.attributes.size);
-//! tree.release(file);
-//! # Ok(())
-//! # }
-//! ```
-//!
-//! The modules for embedding programs and for tests are public. The compiler reports dead code in
-//! all other modules.
+//! A program that shows the tree of a file without a mount uses [`h5fs_tree`], and a program that
+//! reads a file uses [`h5fs_reader`].
 
 #![forbid(unsafe_code)]
 
 pub mod cli;
-pub mod fs;
 pub mod limits;
-mod view;

@@ -12,13 +12,13 @@ use std::process::ExitCode;
 use h5fs_fetcher::{DiskCache, Fetcher, RemoteSettings};
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::source::location::{Location, Url};
+use h5fs_tree::External;
 
 use crate::cli::args::{InspectCommand, Task};
 use crate::cli::mount::{opener, rotation};
 use crate::cli::sandbox::{self, NetworkReach};
 use crate::cli::text::logging::{self, LogDestination};
 use crate::cli::text::secrets;
-use crate::fs::External;
 
 /// Runs the fetcher: answers requests of the parsing process until the socket is closed.
 ///

@@ -36,6 +36,8 @@ use h5fs_reader::model::ndl::Syntax;
 use h5fs_reader::source::location::Location;
 use h5fs_reader::source::mounts::mount_table::MountTable;
 use h5fs_reader::wire::to_u64;
+use h5fs_tree::{FileKind, Requests};
+use h5fs_view::documents::ndl::NdlOptions;
 
 use crate::cli::args::{InspectCommand, ListFormat, Operands, ReadingArguments};
 use crate::cli::inspect::check::CheckOptions;
@@ -50,8 +52,6 @@ use crate::cli::mount::handover;
 use crate::cli::mount::mounted;
 use crate::cli::text::error_message::print_file_error;
 use crate::cli::text::logging::{self, LogDestination};
-use crate::fs::{FileKind, Requests};
-use crate::view::texts::ndl::NdlOptions;
 
 /// Runs a command that needs no mount. Returns its exit status.
 pub(super) fn run(inspect: &InspectCommand) -> Result<ExitCode> {

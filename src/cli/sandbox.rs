@@ -25,10 +25,10 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use h5fs_reader::error::{Error, Result};
+use h5fs_tree::{External, Options};
 use nix::fcntl::OFlag;
 use nix::sys::prctl::set_dumpable;
 
-use crate::fs::{External, Options};
 pub(super) use network_reach::NetworkReach;
 use resources::ResourceLimits;
 use seccomp::FileAccess;

@@ -5,13 +5,13 @@ use std::fs;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use h5fs::fs::{FileKind, Filesystem, Options, Requests};
 use h5fs_reader::detect::{self, Caches};
 use h5fs_reader::source::local::audience::Readers;
 use h5fs_reader::source::local::file::FileSource;
 use h5fs_reader::source::neighbours::Neighbours;
 use h5fs_reader::source::neighbours::policy::OtherFilesPolicy;
 use h5fs_reader::source::recording::Recording;
+use h5fs_tree::{FileKind, Filesystem, Options, Requests};
 
 use crate::harness::{LONG, eventually, run, script};
 
@@ -60,7 +60,7 @@ impl Far {
         ));
         let shared = Arc::clone(&source);
         let container = detect::open(shared, neighbours, &Caches::default(), false);
-        let origin = h5fs::fs::SourceAttributes::new(path.to_path_buf(), &metadata);
+        let origin = h5fs_tree::SourceAttributes::new(path.to_path_buf(), &metadata);
         let tree = Filesystem::new(container.expect("fixture"), origin, &Options::default());
         Far { source, tree }
     }

@@ -7,14 +7,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use h5fs::fs::{
-    Caching, FileKind, Filesystem, Ino, LookupEntry, OpenedHandle, Options, Requests,
-    SourceAttributes,
-};
 use h5fs_reader::detect::{self, Caches};
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::source::neighbours::Neighbours;
 use h5fs_reader::source::{IsWanted, SharedSource, Source};
+use h5fs_tree::{
+    Caching, FileKind, Filesystem, Ino, LookupEntry, OpenedHandle, Options, Requests,
+    SourceAttributes,
+};
 
 use crate::harness::{LONG, fixture, run, script};
 use crate::hostile::hdf5::Hdf5;
@@ -311,7 +311,7 @@ fn fails_now_and_then(path: &Path) {
             match found.and_then(|found| tree.getxattr(found.ino, attribute)) {
                 Ok(found) => assert_eq!(found, *value, "{}", attribute.escape_ascii()),
                 Err(error @ Error::Io { .. }) => {
-                    let number = h5fs::fs::errno::from_error(&error);
+                    let number = h5fs_tree::errno::from_error(&error);
                     assert_eq!(number, 5, "{}", attribute.escape_ascii());
                 }
                 Err(error) => panic!("{}: {error}", attribute.escape_ascii()),

@@ -6,12 +6,12 @@ use std::path::Path;
 use h5fs_fetcher::{CachedSource, DiskCache};
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::text::JsonObject;
+use h5fs_tree::timestamp_of;
 
 use crate::cli::args::CacheAction;
 use crate::cli::inspect::command_source::{self, Outcome};
 use crate::cli::text::printable::printable;
 use crate::cli::text::progress::format_bytes;
-use crate::fs::timestamp_of;
 
 /// Text that is shown for a source whose URL the cache does not contain.
 const UNKNOWN: &str = "(unknown)";

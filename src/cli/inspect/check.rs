@@ -16,6 +16,7 @@ use std::thread;
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::memory::lock::lock;
 use h5fs_reader::wire::to_u64;
+use h5fs_tree::{Defect, FileKind, Filesystem, Handle, Ino, Requests, SeekKind, errno};
 use nix::errno::Errno;
 
 use crate::cli::inspect::check_result::{
@@ -27,7 +28,6 @@ use crate::cli::options::default_threads;
 use crate::cli::text::error_message::reason_of;
 use crate::cli::text::printable::{printable, printable_bytes};
 use crate::cli::text::progress::{CompletedWork, ProgressLine, ProgressShare, TICK};
-use crate::fs::{Defect, FileKind, Filesystem, Handle, Ino, Requests, SeekKind, errno};
 
 /// Maximum number of objects that wait to be examined, and of faults that wait to be written.
 const QUEUE_LENGTH: usize = 256;

@@ -1,7 +1,8 @@
 //! The columns of a long listing: their content and their alignment.
 
+use h5fs_tree::{FileKind, Ino, Requests, Stat};
+
 use crate::cli::text::printable::printable_bytes;
-use crate::fs::{FileKind, Ino, Requests, Stat};
 
 /// Number of columns: mode, type, shape, chunks, filters, stored bytes, bytes.
 pub(in crate::cli) const COLUMNS: usize = 7;

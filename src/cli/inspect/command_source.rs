@@ -14,6 +14,7 @@ use h5fs_reader::source::directory::Directory;
 use h5fs_reader::source::local::local_directory::LocalDirectory;
 use h5fs_reader::source::location::{Location, Url};
 use h5fs_reader::source::remote::connection::Connection;
+use h5fs_tree::{Archive, Filesystem, Requests, ServedTree, UnreadSource};
 
 use crate::cli::args::ReadingArguments;
 use crate::cli::inspect::joined_names::{JOINED_PATH, is_joined_path, joined_name};
@@ -22,7 +23,6 @@ use crate::cli::text::advice;
 use crate::cli::text::error_message::{message_about, print_error};
 use crate::cli::text::printable::{printable, printable_bytes};
 use crate::cli::{options, sandbox, scans};
-use crate::fs::{self, Archive, Filesystem, Requests, ServedTree, UnreadSource};
 
 /// The source that a command reads, and how it is read.
 #[derive(Debug, Clone, Copy)]
@@ -68,7 +68,7 @@ pub(in crate::cli) fn open(source: CommandSource<'_>, verify: bool) -> Result<Fi
     open_file(source, read_options(source.reading, verify))
 }
 
-fn open_file(source: CommandSource<'_>, mut options: fs::Options) -> Result<Filesystem> {
+fn open_file(source: CommandSource<'_>, mut options: h5fs_tree::Options) -> Result<Filesystem> {
     let path = match source.file {
         Location::Path(path) => path,
         Location::Url(url) => return enter_remote(source, url, &options)?.open_file(&mut options),
@@ -87,7 +87,7 @@ fn open_file(source: CommandSource<'_>, mut options: fs::Options) -> Result<File
 fn enter_remote(
     source: CommandSource<'_>,
     url: &Url,
-    options: &fs::Options,
+    options: &h5fs_tree::Options,
 ) -> Result<RemoteSource> {
     let remote = RemoteSource::receive(url, &source.reading.remote.settings)?;
     let caged = RemoteSource::sandbox_options(options);
@@ -110,7 +110,7 @@ pub(in crate::cli) fn open_tree(
     source: CommandSource<'_>,
     paths: &[OsString],
 ) -> Result<ServedTree> {
-    let mut options = fs::Options {
+    let mut options = h5fs_tree::Options {
         ordered: true,
         scans: scans_for(source, paths),
         ..read_options(source.reading, false)
@@ -190,15 +190,15 @@ pub(in crate::cli) fn warn_directory(directory: &Path, how: &ReadingArguments) {
     }
 }
 
-fn read_options(how: &ReadingArguments, verify: bool) -> fs::Options {
-    fs::Options {
+fn read_options(how: &ReadingArguments, verify: bool) -> h5fs_tree::Options {
+    h5fs_tree::Options {
         force: how.force,
         strict: how.strict,
         partial: how.partial,
         cache_size: options::default_cache_size(),
         threads: options::default_threads(),
         verify,
-        ..fs::Options::default()
+        ..h5fs_tree::Options::default()
     }
 }
 

@@ -4,9 +4,9 @@
 //! characters matches itself. A dot at the start of a name is matched only by a dot.
 
 use h5fs_reader::error::{Error, Result};
+use h5fs_tree::{FileKind, Requests};
 
 use crate::cli::inspect::walk::{DirectoryNames, join};
-use crate::fs::{FileKind, Requests};
 
 /// Returns `path` itself if it exists or is not a pattern. Otherwise returns all paths that match
 /// the pattern, in the order of the directories.

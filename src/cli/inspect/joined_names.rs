@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 
 use h5fs_joined::choice::JoinChoice;
 use h5fs_reader::model::ndl::Syntax;
-
-use crate::view::texts::ndl::NdlOptions;
+use h5fs_view::documents::ndl::NdlOptions;
 
 /// Path of the directory in which all files of a source are joined.
 pub(in crate::cli) const JOINED_PATH: &str = ".h5fs/joined";

@@ -14,6 +14,7 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::unix::ffi::OsStrExt;
 
 use h5fs_reader::error::{Error, Result};
+use h5fs_tree::{FileKind, Ino, Requests};
 
 use crate::cli::args::ListFormat;
 use crate::cli::inspect::columns::{self, Cells, ColumnWidths};
@@ -25,7 +26,6 @@ use crate::cli::text::error_message::{message_about, print_error, print_file_err
 use crate::cli::text::printable::printable_bytes;
 use crate::cli::text::progress::{CompletedWork, ProgressLine};
 use crate::cli::text::style::{Coloring, Style};
-use crate::fs::{self, FileKind, Ino, Requests};
 
 /// Number of lines that are aligned with each other in a long listing. Later lines of the directory
 /// keep the column widths unless their texts are wider.
@@ -182,7 +182,7 @@ impl ListWriter<'_> {
 
     /// Finds the entry at a path. Follows a symbolic link as ls(1) does. In a long listing, or with
     /// `--directory`, follows it only if the path ends with `/`.
-    fn find(&self, path: &[u8]) -> Result<fs::LookupEntry> {
+    fn find(&self, path: &[u8]) -> Result<h5fs_tree::LookupEntry> {
         let itself = self.tree.find_path(path, false)?;
         let is_itself = self.format.long || self.format.directory;
         let follow = !is_itself || path.ends_with(b"/");

@@ -8,6 +8,7 @@ use h5fs_reader::error::{Error, Result};
 use h5fs_reader::source::location::{Location, Url};
 use h5fs_reader::source::remote::connection::Connection;
 use h5fs_reader::wire::to_u64;
+use h5fs_tree::{FileKind, Handle, Ino, Requests};
 
 use crate::cli::inspect::command_source::{self, CommandSource, Outcome, PIECE};
 use crate::cli::inspect::glob::expand_pattern;
@@ -15,7 +16,6 @@ use crate::cli::inspect::walk::DirectoryNames;
 use crate::cli::text::error_message::{print_error, print_file_error};
 use crate::cli::text::printable::printable;
 use crate::cli::text::progress::{CompletedWork, ProgressLine};
-use crate::fs::{FileKind, Handle, Ino, Requests};
 
 /// A walk that reads files, so that their bytes are cached, and discards the bytes.
 struct Prefetcher<'a> {

@@ -8,18 +8,16 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 use std::process::{Child, Stdio};
 
+use crate::cli::args::ReadingArguments;
+use crate::cli::inspect::parallel::ChildArguments;
+use crate::cli::mount::handover;
+use crate::cli::mount::remote_source::RemoteSource;
 use h5fs_reader::detect;
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::source::directory::{Directory, EntryType};
 use h5fs_reader::source::location::percent::{IN_NAME, percent_encode};
 use h5fs_reader::source::location::{Location, Url};
 use h5fs_reader::source::remote::directory::RemoteDirectory;
-
-use crate::cli::args::ReadingArguments;
-use crate::cli::inspect::parallel::ChildArguments;
-use crate::cli::mount::handover;
-use crate::cli::mount::remote_source::RemoteSource;
-use crate::fs;
 
 /// The connection to a fetcher that lists the names with a prefix.
 pub(in crate::cli) struct PrefixFiles {
@@ -57,7 +55,7 @@ impl PrefixFiles {
         let fetcher = Fetcher(fetcher);
         let source = RemoteSource::new(url, &how.remote.settings, ends);
         Ok(PrefixFiles {
-            directory: source.open_directory(&mut fs::Options::default())?,
+            directory: source.open_directory(&mut h5fs_tree::Options::default())?,
             url: url.clone(),
             _fetcher: fetcher,
         })

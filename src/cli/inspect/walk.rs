@@ -3,8 +3,7 @@
 use std::vec;
 
 use h5fs_reader::error::{Error, Result};
-
-use crate::fs::{FileKind, Filesystem, Handle, Ino, LookupEntry, Requests, Stat};
+use h5fs_tree::{FileKind, Filesystem, Handle, Ino, LookupEntry, Requests, Stat};
 
 /// Number of names fetched from a directory at a time.
 const BATCH: usize = 256;

@@ -19,12 +19,12 @@ use std::time::Duration;
 
 use h5fs_reader::memory::lock::lock;
 use h5fs_reader::source::local::rights;
+use h5fs_tree::fuse::EndedThreadFinder;
 use nix::errno::Errno;
 use nix::sys::signal::kill;
 use nix::unistd::Pid;
 
 use crate::cli::text::log_file::LogFile;
-use crate::fs::fuse::EndedThreadFinder;
 
 /// Maximum number of threads in one request.
 const MAX_THREADS: usize = 1024;

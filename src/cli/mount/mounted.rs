@@ -18,13 +18,13 @@ use h5fs_reader::model::text::JsonObject;
 use h5fs_reader::source::mounts::device::Device;
 use h5fs_reader::source::mounts::mount_table::{MountEntry, MountTable};
 use h5fs_reader::wire::to_u64;
+use h5fs_tree::ResidentMemory;
+use h5fs_tree::metrics::{self, MountMetrics};
 use nix::errno::Errno;
 
 use crate::cli::args::MountCommand;
 use crate::cli::inspect::command_source::{self, Outcome};
 use crate::cli::text::printable::printable_bytes;
-use crate::fs::ResidentMemory;
-use crate::fs::metrics::{self, MountMetrics};
 use crate::limits;
 
 /// Time limit for the answer of a mount.

@@ -9,12 +9,12 @@ use h5fs_reader::error::{Error, Result};
 use h5fs_reader::source::location::Url;
 use h5fs_reader::source::remote::connection::{Connection, ConnectionSettings};
 use h5fs_reader::source::remote::directory::RemoteDirectory;
+use h5fs_tree::{Archive, External, Filesystem, Options, ServedTree, UnreadSource};
 use nix::unistd::{getegid, geteuid};
 
 use crate::cli::mount::handover::{self, FetcherConnection};
 use crate::cli::options;
 use crate::cli::sandbox::{NOBODY, ShownSource, SourceUser};
-use crate::fs::{Archive, External, Filesystem, Options, ServedTree, UnreadSource};
 
 /// Time that is added to the fetcher's own time limit, so that the fetcher can report that it has
 /// given up.

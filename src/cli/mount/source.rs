@@ -9,14 +9,14 @@ use h5fs_reader::error::{Error, Result};
 use h5fs_reader::source::directory::Directory;
 use h5fs_reader::source::local::changes::ChangeWatcher;
 use h5fs_reader::source::local::local_directory::LocalDirectory;
+use h5fs_tree::{
+    Archive, External, Filesystem, MountGuard, Options, ResidentMemory, ServedTree, UnreadSource,
+};
 
 use crate::cli::mount::opener;
 use crate::cli::mount::remote_source::RemoteSource;
 use crate::cli::options::{self, Settings};
 use crate::cli::sandbox::{self, SourceUser};
-use crate::fs::{
-    Archive, External, Filesystem, MountGuard, Options, ResidentMemory, ServedTree, UnreadSource,
-};
 use crate::limits;
 
 /// An open source that has not been read yet.

@@ -23,6 +23,8 @@ use std::thread;
 use h5fs_reader::error::{Error, Result, io_error_message};
 use h5fs_reader::source::location::Location;
 use h5fs_reader::source::mounts::foreign::ForeignFilesystems;
+use h5fs_tree::MountGuard;
+use h5fs_tree::fuse::{self, EndedThreadFinder, MountOptions, ServedMount};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
@@ -39,8 +41,6 @@ use crate::cli::scans;
 use crate::cli::text::log_file::LogFile;
 use crate::cli::text::logging::{self, EarlyLog, LogDestination};
 use crate::cli::text::printable::printable;
-use crate::fs::MountGuard;
-use crate::fs::fuse::{self, EndedThreadFinder, MountOptions, ServedMount};
 use crate::limits;
 
 /// Mounts and serves until the mount ends.

@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 
 use h5fs_fetcher::RemoteSettings;
-
-use crate::fs::External;
+use h5fs_tree::External;
 
 /// The settings of a mount, after all options have been applied.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

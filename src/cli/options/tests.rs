@@ -1,7 +1,7 @@
 use h5fs_fetcher::RemoteSettings;
+use h5fs_tree::External;
 
 use super::*;
-use crate::fs::External;
 
 fn settings(text: &str) -> Settings {
     let mut settings = Settings::default();

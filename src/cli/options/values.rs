@@ -1,6 +1,7 @@
 //! Parsers of option values.
 
-use crate::fs::External;
+use h5fs_tree::External;
+
 use crate::limits;
 
 pub(super) fn required_value(value: Option<&str>) -> Result<&str, String> {

@@ -11,10 +11,10 @@
 //! ignores the limit for the real user root.
 
 use h5fs_reader::wire::to_u64;
+use h5fs_tree::Options;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use crate::cli::options::machine_memory;
-use crate::fs::Options;
 use crate::limits;
 
 /// The resource limits of a process.

@@ -11,12 +11,12 @@ use std::process::Command;
 use h5fs_reader::source::local::rights;
 use h5fs_reader::source::packets;
 use h5fs_reader::testing::skip;
+use h5fs_tree::MountGuard;
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, Flock, FlockArg, OFlag, fcntl};
 use nix::libc;
 
 use super::*;
-use crate::fs::MountGuard;
 
 /// Returns the file at `path` as a source that is read as an arbitrary user.
 fn file_at(path: &Path) -> ShownSource<'_> {

@@ -11,11 +11,10 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
 use h5fs_reader::error::{Error, Result};
+use h5fs_tree::http::is_usual_loopback;
 use nix::sys::stat::{Mode, umask};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
-
-use crate::fs::http::is_usual_loopback;
 
 /// The address at which the server listens.
 #[derive(Debug, Clone, PartialEq, Eq)]

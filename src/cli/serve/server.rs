@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::source::local::rights;
 use h5fs_reader::source::location::Location;
+use h5fs_tree::http::{Token, random};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -30,7 +31,6 @@ use crate::cli::serve::arguments::ServeCommand;
 use crate::cli::serve::listen::{BoundAddress, BoundSocket};
 use crate::cli::serve::worker::machine_name;
 use crate::cli::text::error_message::print_error;
-use crate::fs::http::{Token, random};
 
 /// Time in which the worker must exit after its supervision socket is closed.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(2);

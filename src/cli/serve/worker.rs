@@ -12,6 +12,8 @@ use std::thread;
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::source::local::rights;
 use h5fs_reader::source::location::Location;
+use h5fs_tree::Options;
+use h5fs_tree::http::{AccessRules, Listener, ServedTrees, Server, Token};
 
 use crate::cli::mount::handover;
 use crate::cli::mount::remote_source::{self, RemoteSource};
@@ -24,8 +26,6 @@ use crate::cli::scans;
 use crate::cli::serve::arguments::{ServeCommand, source_name};
 use crate::cli::serve::listen::ListenAddress;
 use crate::cli::text::logging::{self, LogDestination};
-use crate::fs::Options;
-use crate::fs::http::{AccessRules, Listener, ServedTrees, Server, Token};
 
 /// Maximum length in bytes of the message that carries the token with the socket.
 const TOKEN_MESSAGE_BYTES: usize = 64;

@@ -4,9 +4,9 @@
 mod roff;
 
 use clap::{Arg, Command};
+use h5fs_tree::GUIDE;
 
 use crate::cli::options::{REMOTE_HEADING, words_with_help};
-use crate::fs::GUIDE;
 use roff::RoffPage;
 
 /// Heading of the options that print a text and exit.

@@ -3,7 +3,7 @@
 
 #![no_main]
 
-use h5fs::fs::name::{escape, is_shortened, unescape};
+use h5fs_tree::name::{escape, is_shortened, unescape};
 use h5fs_reader::model::selector::{Selector, split};
 
 libfuzzer_sys::fuzz_target!(|name: &[u8]| {

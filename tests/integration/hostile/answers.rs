@@ -1,8 +1,8 @@
 //! The response of a tree at a path, summarized as one line. Tests of time and memory compare the
 //! line, so that no test passes because every request failed.
 
-use h5fs::fs::{FileKind, Requests};
 use h5fs_reader::error::Result;
+use h5fs_tree::{FileKind, Requests};
 
 use super::tree::Tree;
 

@@ -1,6 +1,6 @@
 //! ASDF files that no library would write.
 
-use h5fs::fs::{FileKind, Requests};
+use h5fs_tree::{FileKind, Requests};
 
 use super::tree::*;
 use super::visit::{Bounds, filesystem, walk};

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::FileExt;
 
-use h5fs::fs::{FileKind, Filesystem, Options, Requests};
+use h5fs_tree::{FileKind, Filesystem, Options, Requests};
 use nix::errno::Errno;
 
 use super::hdf5::*;

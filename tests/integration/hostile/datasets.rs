@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use h5fs::fs::{Filesystem, Options, Requests, SeekKind};
 use h5fs_reader::error::Error;
+use h5fs_tree::{Filesystem, Options, Requests, SeekKind};
 use nix::errno::Errno;
 
 use super::hdf5::*;

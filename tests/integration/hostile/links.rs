@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use h5fs::fs::{FileKind, Filesystem, Options, Requests};
+use h5fs_tree::{FileKind, Filesystem, Options, Requests};
 use nix::errno::Errno;
 
 use super::hdf5::*;

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use h5fs::fs::{Filesystem, Options};
+use h5fs_tree::{Filesystem, Options};
 
 use super::visit::{Bounds, walk};
 use crate::harness::fixtures;

@@ -1,6 +1,6 @@
 //! The cost of the mappings, aliases and references of one ASDF tree.
 
-use h5fs::fs::{FileKind, Requests};
+use h5fs_tree::{FileKind, Requests};
 
 use super::asdf::file;
 use super::requests::{costs_little, many};
@@ -91,7 +91,7 @@ fn a_cut_name_among_long_ways() {
         let text = format!("{before}bad:\n{links}  {long}: 1\n");
         let mut timed = costs_little(file(text, &[]));
         let bad = timed.tree.0.resolve(b"bad").expect("a group").ino;
-        let shown = h5fs::fs::name::escape(long.as_bytes(), false);
+        let shown = h5fs_tree::name::escape(long.as_bytes(), false);
         let found = timed.time("lookup of a cut name", "bad", |fs| fs.lookup(bad, &shown));
         assert!(found.is_some_and(|found| found.attributes.kind == FileKind::File));
     }

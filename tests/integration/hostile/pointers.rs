@@ -1,7 +1,7 @@
 //! The cost of a request if elements point to one object, to many collections, or to other
 //! datasets.
 
-use h5fs::fs::{FileKind, OpenedHandle, Requests};
+use h5fs_tree::{FileKind, OpenedHandle, Requests};
 
 use super::answers::GOOD;
 use super::hdf5::*;

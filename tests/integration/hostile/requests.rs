@@ -10,8 +10,8 @@
 
 use std::time::Duration;
 
-use h5fs::fs::{FileKind, Filesystem, Ino, OpenedHandle, Requests, SeekKind};
 use h5fs_reader::error::Result;
+use h5fs_tree::{FileKind, Filesystem, Ino, OpenedHandle, Requests, SeekKind};
 
 use nix::errno::Errno;
 
@@ -452,7 +452,7 @@ fn a_path_of_names_that_are_cut() {
     let mut timed = costs_little(file.beside_good(below));
     let mut at = timed.tree.0.resolve(b"bad").expect("the first").ino;
     loop {
-        let shown = h5fs::fs::name::escape(&[b'n'; 60_000], false);
+        let shown = h5fs_tree::name::escape(&[b'n'; 60_000], false);
         let next = timed.tree.0.lookup(at, &shown).expect("the next");
         at = next.ino;
         if next.attributes.kind == FileKind::File {

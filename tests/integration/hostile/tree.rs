@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use h5fs::fs::{FileKind, Filesystem, Handle, Requests, errno};
 use h5fs_reader::error::{Error, Result};
+use h5fs_tree::{FileKind, Filesystem, Handle, Requests, errno};
 use nix::errno::Errno;
 
 use super::processor::within;

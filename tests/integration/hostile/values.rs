@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use h5fs::fs::Requests;
+use h5fs_tree::Requests;
 use nix::errno::Errno;
 
 use super::hdf5::*;

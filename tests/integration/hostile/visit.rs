@@ -7,14 +7,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use h5fs::fs::{
-    FileKind, Filesystem, Ino, OpenedHandle, Options, Requests, SeekKind, SourceAttributes,
-};
 use h5fs_reader::detect::{self, Caches};
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::Container;
 use h5fs_reader::source::memory::MemorySource;
 use h5fs_reader::source::neighbours::Neighbours;
+use h5fs_tree::{
+    FileKind, Filesystem, Ino, OpenedHandle, Options, Requests, SeekKind, SourceAttributes,
+};
 
 /// Limits of a walk.
 #[derive(Debug, Clone, Copy)]

@@ -118,7 +118,7 @@ impl BlockCaches {
 /// - `Unsupported` for an unknown code or framing.
 /// - `Corrupt` if the framing is damaged or contradicts the block header.
 /// - `Limit` for far more stored bytes than the content can need.
-pub fn open_piece_decoder(
+pub(crate) fn open_piece_decoder(
     source: &SharedSource,
     block: &Block,
     caches: &BlockCaches,

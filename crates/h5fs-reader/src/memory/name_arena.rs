@@ -24,7 +24,7 @@ pub struct NamePosition(u32);
 
 impl NameArena {
     /// Size in bytes of a block.
-    pub const BLOCK_BYTES: usize = 64 << 10;
+    pub(crate) const BLOCK_BYTES: usize = 64 << 10;
 
     /// Adds a name and returns its position. Returns `None` if the name, or the arena, would be too
     /// long.

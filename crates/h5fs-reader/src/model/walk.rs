@@ -299,7 +299,7 @@ impl ElementWalker {
     /// # Errors
     /// Fails as `sink` does. `Corrupt` for an element that is too short, the container's error for
     /// an invalid pointer. Values that were already passed stay in the sink.
-    pub fn walk_element(&self, element: &[u8], sink: &mut impl ValueSink) -> Result<()> {
+    pub(crate) fn walk_element(&self, element: &[u8], sink: &mut impl ValueSink) -> Result<()> {
         let stored = element_part(element, 0, self.size)?;
         match &self.kind {
             WalkKind::Plain(class) => walk_plain(class, stored, sink)?,

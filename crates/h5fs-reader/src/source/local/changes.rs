@@ -194,7 +194,7 @@ impl FileWatch {
     }
 
     /// Returns whether the kernel reports every write to the file.
-    pub fn can_report_every_write(&self) -> bool {
+    pub(crate) fn can_report_every_write(&self) -> bool {
         self.can_report_every_write
     }
 }

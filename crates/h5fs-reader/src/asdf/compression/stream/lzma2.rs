@@ -26,7 +26,11 @@ impl ChunkCounter {
     ///
     /// # Errors
     /// `Io` if the block cannot be read.
-    pub fn decoded_length(&mut self, encoded: &EncodedBlock, block: Extent) -> Result<Option<u64>> {
+    pub(crate) fn decoded_length(
+        &mut self,
+        encoded: &EncodedBlock,
+        block: Extent,
+    ) -> Result<Option<u64>> {
         let piece = |part: Extent| scan::piece(&*encoded.source, part);
         let Some(&words) = piece(block.first(1))?.first() else {
             return Ok(None);

@@ -73,7 +73,12 @@ impl PartList {
 
     /// Appends a part like `push`. Merges the part with the previous one if both are adjacent and
     /// short enough.
-    pub fn push_merged(&mut self, stored: Extent, decoded: u64, head: &Arc<[u8]>) -> Option<()> {
+    pub(crate) fn push_merged(
+        &mut self,
+        stored: Extent,
+        decoded: u64,
+        head: &Arc<[u8]>,
+    ) -> Option<()> {
         if let Some(last) = self.list.last_mut()
             && last.stored.end() == stored.start()
             && let both = last.content.length().plus(decoded)

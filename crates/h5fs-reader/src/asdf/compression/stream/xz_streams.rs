@@ -193,13 +193,13 @@ fn padded_length(length: u64) -> u64 {
 }
 
 /// Returns the range of a block with its padding to a multiple of four bytes.
-pub fn with_padding(block: Extent) -> Extent {
+pub(crate) fn with_padding(block: Extent) -> Extent {
     Extent::saturating(block.start(), padded_length(block.length()))
 }
 
 /// Returns the bytes after the block in a stream that contains only this block: an index with one
 /// record, and a footer.
-pub fn index_and_footer(part: &StreamPart) -> Vec<u8> {
+pub(crate) fn index_and_footer(part: &StreamPart) -> Vec<u8> {
     let mut index = vec![0, 1];
     put_number(&mut index, part.stored.length());
     put_number(&mut index, part.content.length());

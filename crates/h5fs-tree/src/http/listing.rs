@@ -1,0 +1,354 @@
+//! Directory listings as HTML pages or JSON.
+
+use std::fmt::Write;
+
+use h5fs_reader::array::{Bytes, CancelToken};
+use h5fs_reader::error::Result;
+use h5fs_reader::error::line::is_bidi_control;
+use h5fs_reader::model::text;
+use h5fs_reader::wire::Count;
+
+use crate::http::content::StreamedContent;
+use crate::http::target::percent_encode;
+use crate::http::trees::{OpenedEntry, VIEWS};
+use crate::requests::{Ino, ListingDetail};
+use crate::stat::{DirEntry, FileKind, LookupEntry};
+use crate::state::traffic::RequestType;
+use crate::workers::{RequestObject, RequestSubject};
+
+/// The format of a listing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ListingFormat {
+    Page,
+    /// A JSON array with an object for each entry.
+    Json,
+}
+
+impl ListingFormat {
+    pub(super) fn media_type(self) -> &'static str {
+        match self {
+            ListingFormat::Page => "text/html; charset=utf-8",
+            ListingFormat::Json => "application/json",
+        }
+    }
+}
+
+/// Approximate number of bytes that a listing needs for an entry, in addition to its name.
+const ROW: usize = 64;
+
+/// An entry to write to a listing.
+struct ListingRow<'a> {
+    name: &'a [u8],
+    kind: FileKind,
+    size: Option<u64>,
+}
+
+/// The listing's text written so far, in one of the formats.
+struct ListingText {
+    form: ListingFormat,
+    text: String,
+    has_rows: bool,
+}
+
+impl ListingText {
+    fn new(form: ListingFormat, has_rows: bool) -> Self {
+        ListingText {
+            form,
+            text: String::new(),
+            has_rows,
+        }
+    }
+
+    /// Writes the text that precedes the entries of the directory at `path`. If `is_below` is true,
+    /// adds a link to the parent directory. If `has_views` is true, adds a link to the directory
+    /// `.h5fs`.
+    fn write_beginning(&mut self, path: &[u8], is_below: bool, has_views: bool) {
+        if self.form == ListingFormat::Json {
+            self.text.push('[');
+            return;
+        }
+        let title = format!("/{}", escape_html(path));
+        // Writing to a String cannot fail.
+        let _ = write!(
+            self.text,
+            "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+             <meta name=\"viewport\" content=\"width=device-width\">\n\
+             <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n\
+             </head>\n<body>\n<h1>{title}</h1>\n<ul>\n"
+        );
+        if is_below {
+            self.text.push_str("<li><a href=\"../\">../</a></li>\n");
+        }
+        if has_views {
+            self.text
+                .push_str("<li><a href=\".h5fs/\">.h5fs/</a></li>\n");
+        }
+    }
+
+    fn write_row(&mut self, row: &ListingRow<'_>) {
+        if self.form == ListingFormat::Json {
+            self.text.push_str(if self.has_rows { ",\n" } else { "\n" });
+            self.text.push_str(&row_json(row));
+        } else {
+            let (name, href) = (escape_html(row.name), percent_encode(row.name));
+            let (slash, query) = match row.kind {
+                FileKind::Directory => ("/", "?page"),
+                FileKind::File | FileKind::Symlink => ("", ""),
+            };
+            let size = row.size.map(|size| format!(" — {size} bytes"));
+            let size = size.unwrap_or_default();
+            let _ = writeln!(
+                self.text,
+                "<li><a href=\"./{href}{slash}{query}\">{name}{slash}</a>{size}</li>"
+            );
+        }
+        self.has_rows = true;
+    }
+
+    fn write_end(&mut self) {
+        self.text.push_str(match self.form {
+            ListingFormat::Page => "</ul>\n</body>\n</html>\n",
+            ListingFormat::Json => "\n]\n",
+        });
+    }
+}
+
+fn row_json(row: &ListingRow<'_>) -> String {
+    let mut object = text::JsonObject::default();
+    object.add_text("name", row.name);
+    object.add_text(
+        "kind",
+        match row.kind {
+            FileKind::Directory => "directory",
+            FileKind::File => "file",
+            FileKind::Symlink => "symlink",
+        },
+    );
+    if let Some(size) = row.size {
+        object.add_json("size", size);
+    }
+    object.finish()
+}
+
+/// Escapes a name for HTML.
+fn escape_html(name: &[u8]) -> String {
+    let mut text = String::with_capacity(name.len());
+    for chunk in name.utf8_chunks() {
+        for character in chunk.valid().chars() {
+            match character {
+                '&' => text.push_str("&amp;"),
+                '<' => text.push_str("&lt;"),
+                '>' => text.push_str("&gt;"),
+                '"' => text.push_str("&quot;"),
+                '\'' => text.push_str("&#39;"),
+                _ if character.is_control() || is_bidi_control(character) => {
+                    text.extend(character.escape_default());
+                }
+                _ => text.push(character),
+            }
+        }
+        for byte in chunk.invalid() {
+            // Writing to a String cannot fail.
+            let _ = write!(text, "\\x{byte:02x}");
+        }
+    }
+    text
+}
+
+/// Returns the listing of the root directory of a server with several sources.
+pub(super) fn sources_listing<'n>(
+    names: impl Iterator<Item = &'n [u8]>,
+    form: ListingFormat,
+) -> Vec<u8> {
+    let mut text = ListingText::new(form, false);
+    text.write_beginning(b"", false, false);
+    for name in names {
+        let (kind, size) = (FileKind::Directory, None);
+        text.write_row(&ListingRow { name, kind, size });
+    }
+    text.write_end();
+    text.text.into_bytes()
+}
+
+/// The listing of a directory, generated while it is sent.
+pub(super) struct StreamedListing {
+    open: OpenedEntry,
+    form: ListingFormat,
+    /// The directory's path, for the title of the HTML page.
+    path: Vec<u8>,
+    has_views: bool,
+    step: ListingStep,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ListingStep {
+    Begin,
+    /// Position of the next entry, and whether an entry was already written, so that a separator is
+    /// needed.
+    Entries(u64, bool),
+    Over,
+}
+
+impl StreamedListing {
+    /// Creates the listing of an open directory with the title `path`. If `has_views` is true, the
+    /// listing links to the directory `.h5fs`.
+    pub(super) fn new(
+        open: OpenedEntry,
+        form: ListingFormat,
+        path: Vec<u8>,
+        has_views: bool,
+    ) -> Self {
+        StreamedListing {
+            open,
+            form,
+            path,
+            has_views,
+            step: ListingStep::Begin,
+        }
+    }
+
+    /// Returns the text of the entries from the position `from`, about `most` bytes, and the
+    /// position of the next entry. The returned position is `None` after the last entry.
+    fn entries_text(
+        &self,
+        (from, has_rows): (u64, bool),
+        most: usize,
+        cancel: &CancelToken,
+    ) -> Result<(String, Option<u64>)> {
+        let tree = self.open.requests();
+        tree.traffic().count_request(RequestType::Readdirplus);
+        let (mut found, mut bytes, mut next) = (Vec::new(), 0_usize, None);
+        let mut counted: Vec<Ino> = Vec::new();
+        let mut take = |listed: DirEntry<'_>, entry: Option<&LookupEntry>| {
+            let is_dot = matches!(listed.name, b"." | b"..");
+            if bytes > 0 && bytes >= most {
+                return true;
+            }
+            next = Some(listed.next);
+            if !is_dot {
+                counted.extend(entry.map(|entry| entry.ino));
+                let known = listed.kind.map(|kind| (kind, entry.and_then(size)));
+                bytes = bytes.plus(listed.name.len()).plus(ROW);
+                found.push((listed.name.to_vec(), known));
+            }
+            false
+        };
+        let (handle, detail) = (self.open.handle(), ListingDetail::Attributes);
+        let listed = tree.list_with_cancel(handle, from, detail, &mut take, cancel);
+        counted.iter().for_each(|ino| tree.forget(*ino, 1));
+        match listed {
+            // The remaining entries will be requested again.
+            Err(error) if !(next.is_some() && error.is_cancelled()) => return Err(error),
+            _ => {}
+        }
+        let mut text = ListingText::new(self.form, has_rows);
+        for (name, known) in found {
+            let (kind, size) = match known {
+                Some(known) => known,
+                None => self.kind_and_size(&name, cancel)?,
+            };
+            text.write_row(&ListingRow {
+                name: &name,
+                kind,
+                size,
+            });
+        }
+        Ok((text.text, next))
+    }
+
+    /// Looks up `name` in the directory and returns its kind and size, for a name whose listing
+    /// entry has no attributes.
+    fn kind_and_size(&self, name: &[u8], cancel: &CancelToken) -> Result<(FileKind, Option<u64>)> {
+        let tree = self.open.requests();
+        let found = tree.lookup_with_cancel(self.open.place.ino(), name, cancel);
+        match found {
+            Ok(entry) => {
+                tree.forget(entry.ino, 1);
+                Ok((entry.attributes.kind, size(&entry)))
+            }
+            Err(error) if error.is_cancelled() => Err(error),
+            // Opening the entry reports the error.
+            Err(_) => Ok((FileKind::File, None)),
+        }
+    }
+}
+
+/// Returns the size of the regular file `entry` in bytes, if the size is known.
+fn size(entry: &LookupEntry) -> Option<u64> {
+    let stat = entry.is_sized.then_some(entry.attributes)?;
+    (stat.kind == FileKind::File).then_some(stat.size)
+}
+
+impl StreamedContent for StreamedListing {
+    fn request_subject(&self) -> RequestSubject {
+        let place = &self.open.place;
+        let file = place.requests().data_file_number(place.ino());
+        (RequestObject::Description(place.inode_key()), file)
+    }
+
+    fn remaining(&self) -> Option<u64> {
+        None
+    }
+
+    fn next_piece(&mut self, most: usize, cancel: &CancelToken) -> Result<Option<Bytes>> {
+        let (text, step) = match self.step {
+            ListingStep::Over => return Ok(None),
+            ListingStep::Begin => {
+                let mut text = ListingText::new(self.form, false);
+                text.write_beginning(&self.path, !self.path.is_empty(), self.has_views);
+                (text.text, ListingStep::Entries(0, false))
+            }
+            ListingStep::Entries(mut from, has_rows) => loop {
+                let (text, next) = self.entries_text((from, has_rows), most, cancel)?;
+                match next {
+                    // Only `.` and `..` were read.
+                    Some(next) if text.is_empty() => from = next,
+                    Some(next) => break (text, ListingStep::Entries(next, true)),
+                    None => {
+                        let mut text = ListingText::new(self.form, has_rows);
+                        text.write_end();
+                        break (text.text, ListingStep::Over);
+                    }
+                }
+            },
+        };
+        self.step = step;
+        Ok(Some(text.into_bytes().into()))
+    }
+}
+
+/// Returns whether the open directory contains a directory `.h5fs`, which listings omit.
+pub(super) fn has_views(open: &OpenedEntry, cancel: &CancelToken) -> bool {
+    let tree = open.requests();
+    let found = tree.lookup_with_cancel(open.place.ino(), VIEWS, cancel);
+    let found = found.inspect(|entry| tree.forget(entry.ino, 1));
+    found.is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_escaped_in_both_forms() {
+        let names = || [&b"a<b>&\"'"[..], b"run 1.h5", b"\xff:x"].into_iter();
+        let page = sources_listing(names(), ListingFormat::Page);
+        let page = str::from_utf8(&page).unwrap();
+        for part in [
+            "<a href=\"./a%3Cb%3E%26%22%27/?page\">a&lt;b&gt;&amp;&quot;&#39;/</a>",
+            "<a href=\"./run%201.h5/?page\">run 1.h5/</a>",
+            "<a href=\"./%FF%3Ax/?page\">\\xff:x/</a>",
+        ] {
+            assert!(page.contains(part), "{part}\n{page}");
+        }
+        let json = sources_listing(names(), ListingFormat::Json);
+        let json = str::from_utf8(&json).unwrap();
+        let value: serde_json::Value = serde_json::from_str(&json.replace("\\udcff", "?")).unwrap();
+        assert_eq!(value[0]["name"], "a<b>&\"'");
+        assert_eq!(value[2]["name"], "?:x");
+        assert_eq!(
+            sources_listing([].into_iter(), ListingFormat::Json),
+            b"[\n]\n"
+        );
+    }
+}
