@@ -87,7 +87,7 @@ impl DiskCache {
     /// Opens an existing cache, to list or trim it.
     ///
     /// # Errors
-    /// Fails as [`open`](Self::open) does. `NotFound` if the cache does not exist.
+    /// Fails as `open` does. `NotFound` if the cache does not exist.
     pub fn open_to_manage(directory: &Path) -> io::Result<Self> {
         Self::open_existing(std::path::absolute(directory)?.join(FORMAT_VERSION), 0)
     }

@@ -46,11 +46,11 @@ pub struct RemoteSettings {
     pub connections: Option<usize>,
     /// Maximum number of requests per second to one host.
     pub max_requests: Option<usize>,
-    /// Time for which a failed request is retried. Default: [`DEADLINE`].
+    /// Time for which a failed request is retried. Default: `DEADLINE`.
     pub timeout: Option<Duration>,
     /// The directory of the cache on disk.
     pub disk_cache: Option<PathBuf>,
-    /// Maximum size of the disk cache, in bytes. Default: [`DISK_CACHE_SIZE`].
+    /// Maximum size of the disk cache, in bytes. Default: `DISK_CACHE_SIZE`.
     pub disk_cache_size: Option<u64>,
 }
 

@@ -37,7 +37,7 @@ pub trait Source: Send + Sync + fmt::Debug {
     fn length(&self) -> u64;
 
     /// Returns whether a writer is active. If so, the length grows and a read may return
-    /// half-written bytes, see [`growing::retry_while_growing`].
+    /// half-written bytes, see `growing::retry_while_growing`.
     fn is_growing(&self) -> bool {
         false
     }

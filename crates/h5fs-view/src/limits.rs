@@ -120,7 +120,7 @@ pub const ZARR_RECORD: u32 = 1 << 20;
 pub const ZARR_ABSENT: usize = 4096;
 
 /// Maximum bytes of a document with consolidated metadata in a Zarr store. Two such documents fit
-/// into [`KEPT_TEXTS`].
+/// into the texts that an open file keeps (`KEPT_TEXTS`).
 pub const ZARR_CONSOLIDATED_BYTES: usize = 4 << 20;
 
 /// Maximum columns of one element in the csv view of an array.

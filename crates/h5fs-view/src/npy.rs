@@ -1,5 +1,5 @@
 //! A NumPy file: a header and the elements as stored, except that booleans and strings are
-//! normalized ([`normal`](crate::elements::normal)).
+//! normalized (`normal`).
 //!
 //! The header equals that of `numpy.save` byte for byte ("A Simple File Format for NumPy Arrays").
 //! The format version is 1.0, or 2.0 if the header is longer than 65 535 bytes, or 3.0 if a field

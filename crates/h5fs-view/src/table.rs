@@ -3,12 +3,12 @@
 //!
 //! | convention | attribute or tag of the group | columns |
 //! |---|---|---|
-//! | [AnnData](anndata) | `encoding-type` = `dataframe` | `_index`, then `column-order` |
-//! | [sparse matrix](sparse) | `encoding-type` = `csr_matrix`, `csc_matrix` | `row`, `col`, `value` |
-//! | [HDMF, NWB](dynamic_table) | `colnames` | `id`, then `colnames` |
-//! | [pandas](pandas) | `pandas_type` | the index, then the frame's order |
-//! | [astropy](astropy) | tag `table/table` | the members of `columns` |
-//! | [none](members) | none | members with the same length, or with the same dimension scale |
+//! | AnnData | `encoding-type` = `dataframe` | `_index`, then `column-order` |
+//! | sparse matrix | `encoding-type` = `csr_matrix`, `csc_matrix` | `row`, `col`, `value` |
+//! | HDMF, NWB | `colnames` | `id`, then `colnames` |
+//! | pandas | `pandas_type` | the index, then the frame's order |
+//! | astropy | tag `table/table` | the members of `columns` |
+//! | none | none | members with the same length, or with the same dimension scale |
 //!
 //! Columns have their names in the file. If the values of a column are arrays or compounds, each
 //! part is a column: `a[0][1]`, `a.b`. The columns are determined without reading their values.

@@ -20,7 +20,7 @@
 //!
 //! Every block provides its pieces through [`PieceDecoder::decode`]. The array engine caches
 //! pieces, waits for them, and lets one thread at a time decode a sequential block.
-//! [`DecoderStates`] keeps the state for continuing the decoding of such a block.
+//! `DecoderStates` keeps the state for continuing the decoding of such a block.
 //!
 //! A read decodes more than its pieces:
 //!
@@ -28,7 +28,7 @@
 //!   sequential read from the beginning.
 //! - `bzp2`: no further bytes, once the earlier bzip2 blocks were decoded to determine their
 //!   lengths.
-//! - The other streams: the bytes from the beginning of the read's [part](stream::part_search).
+//! - The other streams: the bytes from the beginning of the read's part.
 //!
 //! If a stream is one part, a read that goes backwards decodes it from its beginning. The pieces
 //! before the read go into the cache of chunks. Of these pieces, only the last ones are cached, up

@@ -62,7 +62,7 @@ pub fn attribute_text(
 /// not exist or does not consist of strings.
 ///
 /// # Errors
-/// Fails as [`content`] does.
+/// Fails as [`attribute_content`] does.
 pub fn attribute_texts(
     container: &dyn Container,
     node: NodeId,
@@ -114,7 +114,7 @@ pub fn decode_strings(
 /// does not exist or does not consist of integers.
 ///
 /// # Errors
-/// Fails as [`content`] does.
+/// Fails as [`attribute_content`] does.
 pub fn attribute_integers(
     container: &dyn Container,
     node: NodeId,
@@ -167,7 +167,7 @@ pub fn decode_integers(datatype: &Datatype, elements: &[u8]) -> Option<Vec<i128>
 /// first reference is used. A reference without a target is `None`.
 ///
 /// # Errors
-/// Fails as [`content`] does.
+/// Fails as [`attribute_content`] does.
 pub fn reference_targets(
     container: &dyn Container,
     node: NodeId,
@@ -189,7 +189,7 @@ pub fn reference_targets(
 /// target. Reads no other element.
 ///
 /// # Errors
-/// Fails as [`content`] does.
+/// Fails as [`attribute_content`] does.
 pub fn reference_target_at(
     container: &dyn Container,
     node: NodeId,

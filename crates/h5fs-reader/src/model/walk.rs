@@ -353,7 +353,7 @@ impl ElementWalker {
     /// `dims`.
     ///
     /// # Errors
-    /// Fails as [`walk_element`](Self::walk_element) does. `Limit` for more elements than can be
+    /// Fails as `walk_element` does. `Limit` for more elements than can be
     /// counted.
     pub fn walk_list(
         &self,

@@ -181,7 +181,7 @@ impl OpenContent {
     }
 
     /// Converts the content like [`into_source`](Self::into_source). The source counts as changed
-    /// only when the file's size or times change, see [`FileSource::ignoring_recent_writes`].
+    /// only when the file's size or times change, see `FileSource::ignoring_recent_writes`.
     ///
     /// # Errors
     /// Fails as [`into_source`](Self::into_source) does.

@@ -6,20 +6,20 @@
 //! | [`markup`] | the writer of HTML: markup, escaped text, URLs |
 //! | [`page_site`] | the locations of the files that a page links to |
 //! | [`object`] | the object of a page |
-//! | [`page_draft`] | a page in progress |
-//! | [`page`] | the frame: head, content security policy, style, breadcrumb trail |
-//! | [`members`] | the members of a group and of its subgroups |
-//! | [`summary`] | the short description of a member in a list |
-//! | [`group_table`] | the first rows of a group that is a table |
-//! | [`nexus`] | the default plot of a NeXus group |
-//! | [`recipes`] | commands to copy |
-//! | [`references`] | references to objects, as links |
-//! | [`table`], [`cell`] | the first rows of an array; a cell of a table |
-//! | [`plot`] | a line plot of an array of numbers with one dimension |
-//! | [`axes`] | the labels of axes: name, unit, values |
-//! | [`picture`], [`legend`] | the pictures of an array, which are separate files, and their legends |
+//! | `page_draft` | a page in progress |
+//! | `page` | the frame: head, content security policy, style, breadcrumb trail |
+//! | `members` | the members of a group and of its subgroups |
+//! | `summary` | the short description of a member in a list |
+//! | `group_table` | the first rows of a group that is a table |
+//! | `nexus` | the default plot of a NeXus group |
+//! | `recipes` | commands to copy |
+//! | `references` | references to objects, as links |
+//! | `table`, `cell` | the first rows of an array; a cell of a table |
+//! | `plot` | a line plot of an array of numbers with one dimension |
+//! | `axes` | the labels of axes: name, unit, values |
+//! | `picture`, `legend` | the pictures of an array, which are separate files, and their legends |
 //! | [`script`] | the script that a server provides, and the data that a page passes to it |
-//! | [`facts`] | related files; attributes; datatype, shape and storage |
+//! | `facts` | related files; attributes; datatype, shape and storage |
 
 mod axes;
 mod cell;

@@ -33,7 +33,7 @@ impl MissingValues {
     /// Creates the rule that elements equal to the number in `text` are missing.
     ///
     /// # Errors
-    /// Fails as [`parse_mask_number`] does.
+    /// Fails as `parse_mask_number` does.
     pub fn from_number_text(text: &[u8]) -> Result<Self> {
         parse_mask_number(text).map(MissingValues::EqualTo)
     }

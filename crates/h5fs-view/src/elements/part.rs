@@ -85,7 +85,7 @@ impl ArrayPart {
     /// the array has the items of the sequence.
     ///
     /// # Errors
-    /// Fails as [`content`](Self::content) does.
+    /// Fails as [`into_content`](Self::into_content) does.
     pub fn into_elements(self, array: Option<Arc<VariableLengthContent>>) -> Result<Elements> {
         if let (Class::VariableLength(base), Some(array)) = (&self.selection.datatype.class, array)
             && self.is_element()

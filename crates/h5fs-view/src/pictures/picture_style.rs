@@ -95,7 +95,7 @@ pub(crate) fn read_appearance(container: &dyn Container, node: &Node) -> Result<
 /// that cannot be drawn.
 ///
 /// # Errors
-/// Fails as [`read_appearance`] does.
+/// Fails as `read_appearance` does.
 pub fn read_image(container: &dyn Container, node: &Node) -> Result<Option<Image>> {
     let Some(array) = node.array() else {
         return Ok(None);

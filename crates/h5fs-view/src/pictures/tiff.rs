@@ -61,7 +61,7 @@ pub fn file(elements: Elements, look: PictureStyle) -> Result<Option<FramedFile>
 /// image does not have a TIFF file.
 ///
 /// # Errors
-/// Fails as [`file`] does.
+/// Fails as `file` does.
 pub fn length(image: Option<Image>) -> Result<Option<u64>> {
     image.as_ref().map_or(Ok(()), check_interlace)?;
     let colours = image.as_ref().and_then(|image| image.appearance.palette);

@@ -63,7 +63,7 @@ impl<'a> Group<'a> {
     ///
     /// # Errors
     /// `Corrupt` if the member does not exist; otherwise fails as
-    /// [`find_member`](Self::find_member) does.
+    /// `find_member` does.
     pub fn member(&self, name: &[u8]) -> Result<Arc<Node>> {
         let found = self.find_member(name);
         let found =

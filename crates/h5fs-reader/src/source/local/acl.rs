@@ -102,7 +102,7 @@ impl Acl {
     }
 
     /// Returns whether the list lets a user read the file to whom the bits of
-    /// [`restrict_mode`](Self::restrict_mode) deny reading. Users whose class `umask` excludes from
+    /// `restrict_mode` deny reading. Users whose class `umask` excludes from
     /// reading are ignored.
     pub fn grants_more_than_mode(&self, umask: u32) -> bool {
         const READ: u32 = 0o4;

@@ -78,7 +78,7 @@ impl SharedConnection {
         } else if let Some(call) = state.calls.get_mut(&id) {
             match call {
                 PendingCall::AwaitingReply(answer) => {
-                    *answer = Some(prepend_names(answer.take(), reply)?)
+                    *answer = Some(prepend_names(answer.take(), reply)?);
                 }
                 PendingCall::StateCheck(object) => {
                     object.record_check(check_result(object, &reply));
