@@ -110,7 +110,7 @@ impl Service {
                     lock(&service.objects).remove(&object);
                 }
                 Request::DiscardCorruptPage { object, offset } => {
-                    service.remove_corrupt_page(object, offset)
+                    service.remove_corrupt_page(object, offset);
                 }
                 Request::GetCounters { id } => service.reply(&Reply::Counted {
                     id,

@@ -92,7 +92,7 @@ impl AzureAccount {
                     account.key = Some(key);
                 }
                 "SharedAccessSignature" => {
-                    account.signature = Some(strip_question_mark(value).to_owned())
+                    account.signature = Some(strip_question_mark(value).to_owned());
                 }
                 "BlobEndpoint" => {
                     let location = Location::parse(value.into()).ok();

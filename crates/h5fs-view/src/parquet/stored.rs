@@ -282,10 +282,10 @@ impl StoredLeaf {
         match (&self.encoding, &*self.lists, self.location.size) {
             // Copying a few bytes is fast if their number is a constant.
             (ValueConversion::Copy, [], 4) => {
-                self.copy_values::<4>(bytes.chunks_exact(each), out)?
+                self.copy_values::<4>(bytes.chunks_exact(each), out)?;
             }
             (ValueConversion::Copy, [], 8) => {
-                self.copy_values::<8>(bytes.chunks_exact(each), out)?
+                self.copy_values::<8>(bytes.chunks_exact(each), out)?;
             }
             _ => {
                 for (number, row) in (0..).zip(self.location.rows.split_rows(bytes, count)?) {

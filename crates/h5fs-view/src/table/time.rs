@@ -113,7 +113,7 @@ impl Frequency {
     fn write(self, count: i64, out: &mut Vec<u8>) {
         match self {
             Frequency::Year => {
-                append_formatted(out, format_args!("{}", count.saturating_add(1970)))
+                append_formatted(out, format_args!("{}", count.saturating_add(1970)));
             }
             Frequency::Quarter => {
                 let (year, quarter) = (count.div_euclid(4), count.rem_euclid(4) + 1);

@@ -82,7 +82,7 @@ impl ValueSink for ValueText<'_> {
             Value::Bool(set) => self.out.push(if set { "1" } else { "0" }),
             Value::Null | Value::Reference(_, Reference::Null) => self.out.push("null"),
             Value::Reference(ReferenceKind::Region, target) => {
-                self.write_region(&target, stored)?
+                self.write_region(&target, stored)?;
             }
             Value::Integer(_) | Value::Real(_) => {
                 let number = plain_text(value, stored, &self.context)?;

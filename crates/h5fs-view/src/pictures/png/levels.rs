@@ -192,7 +192,7 @@ impl LevelConversion {
             }
             Scale::Bytes => out.extend(row.iter().map(|&byte| if byte == 0 { 0 } else { 255 })),
             Scale::Unchanged if pixel.bytes == 1 || pixel.is_big_endian => {
-                out.extend_from_slice(row)
+                out.extend_from_slice(row);
             }
             Scale::Unchanged => numbers.for_each(|bytes| out.extend(bytes.iter().rev())),
             Scale::MinusOffset(least) => numbers.for_each(|bytes| {
