@@ -2,7 +2,7 @@
 //! stores.
 
 use h5fs_reader::source::location::Scheme;
-use h5fs_reader::source::location::percent::{IN_NAME, IN_QUERY, percent_encode};
+use h5fs_reader::source::location::percent::{IN_NAME, UNRESERVED, percent_encode};
 use h5fs_reader::source::remote::message::Failure;
 use http::{HeaderName, HeaderValue, Method, header};
 
@@ -119,21 +119,21 @@ impl SourceAddress {
         if self.url.scheme() == Scheme::Azure {
             let mut query = "comp=list&delimiter=%2F".to_owned();
             if !token.is_empty() {
-                query += &format!("&marker={}", percent_encode(token, IN_QUERY));
+                query += &format!("&marker={}", percent_encode(token, UNRESERVED));
             }
             query += &format!(
                 "&prefix={}&restype=container",
-                percent_encode(&prefix, IN_QUERY)
+                percent_encode(&prefix, UNRESERVED)
             );
             return self.target("", Some(&query), region);
         }
         // Parameters are in alphabetical order, as the signature requires.
         let mut query = String::new();
         if !token.is_empty() {
-            query = format!("continuation-token={}&", percent_encode(token, IN_QUERY));
+            query = format!("continuation-token={}&", percent_encode(token, UNRESERVED));
         }
         query += "delimiter=%2F&encoding-type=url&list-type=2&prefix=";
-        query += &percent_encode(&prefix, IN_QUERY);
+        query += &percent_encode(&prefix, UNRESERVED);
         self.target("", Some(&query), region)
     }
 }

@@ -17,7 +17,7 @@ use base64::Engine;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
 use h5fs_reader::error::{Error, Result, io_error_message};
 use h5fs_reader::memory::lock::lock;
-use h5fs_reader::source::location::percent::{IN_QUERY, percent_encode};
+use h5fs_reader::source::location::percent::{UNRESERVED, percent_encode};
 use h5fs_reader::source::remote::message::Failure;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, header};
 use ring::rand::SystemRandom;
@@ -303,7 +303,7 @@ impl GoogleCredentials {
 fn encode_form(pairs: &[(&str, &str)]) -> String {
     let pairs = pairs
         .iter()
-        .map(|(name, value)| format!("{name}={}", percent_encode(value, IN_QUERY)));
+        .map(|(name, value)| format!("{name}={}", percent_encode(value, UNRESERVED)));
     pairs.collect::<Vec<_>>().join("&")
 }
 

@@ -4,12 +4,12 @@ use std::fmt::Write;
 
 use h5fs_reader::array::{Bytes, CancelToken};
 use h5fs_reader::error::Result;
-use h5fs_reader::error::line::is_bidi_control;
 use h5fs_reader::model::text;
 use h5fs_reader::wire::Count;
+use h5fs_view::documents::html::markup::escape_name;
 
 use crate::http::content::StreamedContent;
-use crate::http::target::percent_encode;
+use crate::http::target::encode_name;
 use crate::http::trees::{OpenedEntry, VIEWS};
 use crate::requests::{Ino, ListingDetail};
 use crate::stat::{DirEntry, FileKind, LookupEntry};
@@ -67,7 +67,7 @@ impl ListingText {
             self.text.push('[');
             return;
         }
-        let title = format!("/{}", escape_html(path));
+        let title = format!("/{}", escape_name(path));
         // Writing to a String cannot fail.
         let _ = write!(
             self.text,
@@ -90,7 +90,7 @@ impl ListingText {
             self.text.push_str(if self.has_rows { ",\n" } else { "\n" });
             self.text.push_str(&row_json(row));
         } else {
-            let (name, href) = (escape_html(row.name), percent_encode(row.name));
+            let (name, href) = (escape_name(row.name), encode_name(row.name));
             let (slash, query) = match row.kind {
                 FileKind::Directory => ("/", "?page"),
                 FileKind::File | FileKind::Symlink => ("", ""),
@@ -128,31 +128,6 @@ fn row_json(row: &ListingRow<'_>) -> String {
         object.add_json("size", size);
     }
     object.finish()
-}
-
-/// Escapes a name for HTML.
-fn escape_html(name: &[u8]) -> String {
-    let mut text = String::with_capacity(name.len());
-    for chunk in name.utf8_chunks() {
-        for character in chunk.valid().chars() {
-            match character {
-                '&' => text.push_str("&amp;"),
-                '<' => text.push_str("&lt;"),
-                '>' => text.push_str("&gt;"),
-                '"' => text.push_str("&quot;"),
-                '\'' => text.push_str("&#39;"),
-                _ if character.is_control() || is_bidi_control(character) => {
-                    text.extend(character.escape_default());
-                }
-                _ => text.push(character),
-            }
-        }
-        for byte in chunk.invalid() {
-            // Writing to a String cannot fail.
-            let _ = write!(text, "\\x{byte:02x}");
-        }
-    }
-    text
 }
 
 /// Returns the listing of the root directory of a server with several sources.

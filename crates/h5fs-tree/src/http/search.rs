@@ -17,7 +17,7 @@ use h5fs_reader::model::text;
 use h5fs_reader::wire::to_u64;
 
 use crate::http::content::StreamedContent;
-use crate::http::target::percent_encode;
+use crate::http::target::encode_name;
 use crate::http::trees::{ResolvedPath, VIEWS};
 use crate::limits;
 use crate::requests::{Ino, ListingDetail, Requests};
@@ -313,7 +313,7 @@ impl ObjectSearch {
             }
             page = place.names()[above..].to_vec();
         }
-        let page: Vec<_> = page.iter().map(|name| percent_encode(name)).collect();
+        let page: Vec<_> = page.iter().map(|name| encode_name(name)).collect();
         line.add_text("page", page.join("/"));
         Ok(())
     }

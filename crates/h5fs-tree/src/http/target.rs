@@ -1,7 +1,6 @@
 //! Parses the target of a request (path and query); RFC 9112, section 3.2, and RFC 3986.
 
-use std::fmt::Write;
-
+use h5fs_reader::source::location::percent::{UNRESERVED, percent_decode_strictly, percent_encode};
 use http::Uri;
 
 use crate::http::fault::RequestFault;
@@ -77,8 +76,8 @@ impl RequestTarget {
             (false, false) => "",
         };
         match self.names.last() {
-            Some(last) if self.is_directory => format!("../{}/{query}", percent_encode(last)),
-            Some(last) => format!("./{}{query}", percent_encode(last)),
+            Some(last) if self.is_directory => format!("../{}/{query}", encode_name(last)),
+            Some(last) => format!("./{}{query}", encode_name(last)),
             None => format!("./{query}"),
         }
     }
@@ -86,7 +85,7 @@ impl RequestTarget {
 
 /// Parses the percent-encoded text to search for.
 fn parse_search_text(text: &str) -> Result<Vec<u8>, RequestFault> {
-    let text = percent_decode(text)
+    let text = percent_decode_strictly(text)
         .ok_or_else(|| RequestFault::bad_request("`%` without two hexadecimal digits"))?;
     if (1..=limits::HTTP_WANTED).contains(&text.len()) {
         Ok(text)
@@ -97,9 +96,15 @@ fn parse_search_text(text: &str) -> Result<Vec<u8>, RequestFault> {
     }
 }
 
+/// Percent-encodes a name for a relative URL. All but unreserved characters are encoded, so that a
+/// name is never parsed as a scheme, a query or a fragment.
+pub(super) fn encode_name(name: &[u8]) -> String {
+    percent_encode(name, UNRESERVED)
+}
+
 /// Parses one percent-encoded name of the path.
 fn decode_name(text: &str) -> Result<Vec<u8>, RequestFault> {
-    let name = percent_decode(text)
+    let name = percent_decode_strictly(text)
         .ok_or_else(|| RequestFault::bad_request("`%` without two hexadecimal digits"))?;
     match &name[..] {
         b"" => Err(RequestFault::bad_request("an empty name")),
@@ -109,42 +114,6 @@ fn decode_name(text: &str) -> Result<Vec<u8>, RequestFault> {
         }
         _ => Ok(name),
     }
-}
-
-/// Decodes a percent-encoded text. Returns `None` if the encoding is invalid.
-fn percent_decode(text: &str) -> Option<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&first, behind)) = rest.split_first() {
-        rest = behind;
-        if first != b'%' {
-            bytes.push(first);
-            continue;
-        }
-        let (digits, behind) = rest.split_at_checked(2)?;
-        let digit = |byte: &u8| char::from(*byte).to_digit(16);
-        let [high, low] = digits else { return None };
-        let byte = digit(high)? * 16 + digit(low)?;
-        bytes.push(u8::try_from(byte).ok()?);
-        rest = behind;
-    }
-    Some(bytes)
-}
-
-/// Percent-encodes a name for a relative URL. All but unreserved characters (RFC 3986, section 2.3)
-/// are encoded, so that a name is never parsed as a scheme, a query or a fragment.
-pub(super) fn percent_encode(name: &[u8]) -> String {
-    let mut text = String::with_capacity(name.len());
-    for &byte in name {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                text.push(byte.into());
-            }
-            // Writing to a String cannot fail.
-            _ => drop(write!(text, "%{byte:02X}")),
-        }
-    }
-    text
 }
 
 #[cfg(test)]
@@ -225,8 +194,6 @@ mod tests {
 
     #[test]
     fn a_name_is_encoded_as_bytes() {
-        assert_eq!(percent_encode(b"a b:c?\xff/~"), "a%20b%3Ac%3F%FF%2F~");
-        let all: Vec<u8> = (0..=255).collect();
-        assert_eq!(percent_decode(&percent_encode(&all)), Some(all));
+        assert_eq!(encode_name(b"a b:c?\xff/~"), "a%20b%3Ac%3F%FF%2F~");
     }
 }

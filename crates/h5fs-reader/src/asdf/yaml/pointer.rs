@@ -1,5 +1,7 @@
 //! The target of a `$ref`: a URI whose fragment is a JSON Pointer (RFC 6901).
 
+use crate::source::location::percent::percent_decode;
+
 /// A parsed `$ref`: a file, and the path of a node in its tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Reference {
@@ -28,7 +30,7 @@ pub(crate) fn file_name(uri: &str) -> Vec<u8> {
     if has_scheme(uri) || uri.starts_with("//") {
         return uri.as_bytes().to_vec();
     }
-    percent_decoded(uri)
+    percent_decode(uri)
 }
 
 /// Returns whether a URI begins with a scheme, such as `http:` or `fits:`.
@@ -40,7 +42,7 @@ pub(crate) fn has_scheme(uri: &str) -> bool {
 }
 
 fn names(fragment: &str) -> Vec<Vec<u8>> {
-    let pointer = percent_decoded(fragment.trim_start_matches('/'));
+    let pointer = percent_decode(fragment.trim_start_matches('/'));
     if pointer.is_empty() {
         return Vec::new();
     }
@@ -66,36 +68,6 @@ fn replaced(text: &[u8], from: &[u8], to: u8) -> Vec<u8> {
         };
     }
     out
-}
-
-fn percent_decoded(text: &str) -> Vec<u8> {
-    let mut out = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&first, after)) = rest.split_first() {
-        let escape = (first == b'%').then(|| escaped(after)).flatten();
-        rest = match escape {
-            Some((byte, after)) => {
-                out.push(byte);
-                after
-            }
-            None => {
-                out.push(first);
-                after
-            }
-        };
-    }
-    out
-}
-
-/// Parses the two hexadecimal digits at the start of `text`. Returns their value and the text after
-/// them, or `None` if two digits are missing.
-fn escaped(text: &[u8]) -> Option<(u8, &[u8])> {
-    let (digits, after) = text.split_at_checked(2)?;
-    if !digits.iter().all(u8::is_ascii_hexdigit) {
-        return None;
-    }
-    let digits = std::str::from_utf8(digits).ok()?;
-    Some((u8::from_str_radix(digits, 16).ok()?, after))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! library `huggingface_hub`. See its documentation, "Interact with the Hub through the Filesystem
 //! API".
 
-use super::percent::{IN_NAME, IN_QUERY, percent_decode, percent_encode};
+use super::percent::{IN_NAME, UNRESERVED, percent_decode, percent_encode};
 
 /// Host that serves the files of the datasets.
 const HOST: &str = "huggingface.co";
@@ -23,7 +23,7 @@ pub(super) fn web_page_url(rest: &str) -> Result<String, String> {
         return Err(needed.to_owned());
     }
     let (revision, path) = (
-        percent_encode(revision, IN_QUERY),
+        percent_encode(revision, UNRESERVED),
         percent_encode(path, IN_NAME),
     );
     Ok(format!(

@@ -4,8 +4,9 @@
 /// yet.
 pub const IN_NAME: &[u8] = b"-._~/";
 
-/// Bytes that stay unencoded in the value of a query.
-pub const IN_QUERY: &[u8] = b"-._~";
+/// Bytes that are never encoded: the unreserved characters (section 2.3) that are not letters or
+/// digits.
+pub const UNRESERVED: &[u8] = b"-._~";
 
 /// Bytes that stay unchanged in a path or query that is already encoded.
 pub const IN_PATH: &[u8] = b"-._~/%:@!$&'()*+,;=?[]";
@@ -31,28 +32,54 @@ pub fn percent_encode(text: impl AsRef<[u8]>, kept: &[u8]) -> String {
 pub fn percent_decode(text: &str) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
-    while let [first, more @ ..] = rest {
-        let digits = more.get(..2).and_then(|two| std::str::from_utf8(two).ok());
-        let is_number = |digits: &&str| digits.bytes().all(|digit| digit.is_ascii_hexdigit());
-        let digits = digits.filter(is_number);
-        let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        rest = match (first, byte) {
-            (b'%', Some(byte)) => {
-                out.push(byte);
-                more.get(2..).unwrap_or_default()
-            }
-            _ => {
-                out.push(*first);
-                more
-            }
-        };
+    while let Some((&first, after)) = rest.split_first() {
+        let escape = (first == b'%').then(|| escaped_byte(after)).flatten();
+        let (byte, after) = escape.unwrap_or((first, after));
+        out.push(byte);
+        rest = after;
     }
     out
+}
+
+/// Returns the decoded text. Returns `None` if an escape is invalid.
+pub fn percent_decode_strictly(text: &str) -> Option<Vec<u8>> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&first, after)) = rest.split_first() {
+        let (byte, after) = match first {
+            b'%' => escaped_byte(after)?,
+            _ => (first, after),
+        };
+        out.push(byte);
+        rest = after;
+    }
+    Some(out)
+}
+
+/// Parses the two hexadecimal digits at the start of `text`, which follow a `%`. Returns their value
+/// and the text after them. Returns `None` if two digits are missing.
+fn escaped_byte(text: &[u8]) -> Option<(u8, &[u8])> {
+    let (digits, after) = text.split_at_checked(2)?;
+    if !digits.iter().all(u8::is_ascii_hexdigit) {
+        return None;
+    }
+    let digits = std::str::from_utf8(digits).ok()?;
+    Some((u8::from_str_radix(digits, 16).ok()?, after))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn strict_decoding_refuses_invalid_escapes() {
+        let all: Vec<u8> = (0..=255).collect();
+        let encoded = percent_encode(&all, UNRESERVED);
+        assert_eq!(percent_decode_strictly(&encoded), Some(all));
+        for invalid in ["%", "a%2", "%zz", "%+1"] {
+            assert_eq!(percent_decode_strictly(invalid), None, "{invalid}");
+        }
+    }
 
     #[test]
     fn what_is_encoded_is_decoded() {

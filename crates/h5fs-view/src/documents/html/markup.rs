@@ -27,21 +27,21 @@ impl Html {
     /// Appends bytes as escaped text. Characters that are not printable become escapes. A text of
     /// more than [`limits::HTML_TEXT`] characters is cut, and ends in `…`.
     pub(super) fn text(&mut self, text: impl AsRef<[u8]>) -> &mut Self {
-        self.limited_text(text.as_ref(), limits::HTML_TEXT)
+        self.limited_text(text.as_ref(), limits::HTML_TEXT, true)
     }
 
     /// Does the same as [`text`](Self::text), with the higher limit [`limits::HTML_LONG_TEXT`].
     pub(super) fn long_text(&mut self, text: impl AsRef<[u8]>) -> &mut Self {
-        self.limited_text(text.as_ref(), limits::HTML_LONG_TEXT)
+        self.limited_text(text.as_ref(), limits::HTML_LONG_TEXT, true)
     }
 
-    fn limited_text(&mut self, text: &[u8], mut room: usize) -> &mut Self {
+    fn limited_text(&mut self, text: &[u8], mut room: usize, keeps_lines: bool) -> &mut Self {
         for piece in text.utf8_chunks() {
             for character in piece.valid().chars() {
                 if !take_room(&mut room) {
                     return self.markup("…");
                 }
-                self.character(character);
+                self.character(character, keeps_lines);
             }
             for byte in piece.invalid() {
                 if !take_room(&mut room) {
@@ -87,14 +87,14 @@ impl Html {
         self.0.into_bytes()
     }
 
-    fn character(&mut self, character: char) {
+    fn character(&mut self, character: char, keeps_lines: bool) {
         match character {
             '&' => self.0.push_str("&amp;"),
             '<' => self.0.push_str("&lt;"),
             '>' => self.0.push_str("&gt;"),
             '"' => self.0.push_str("&quot;"),
             '\'' => self.0.push_str("&#39;"),
-            '\n' | '\t' => self.0.push(character),
+            '\n' | '\t' if keeps_lines => self.0.push(character),
             _ if character.is_control() || is_bidi_control(character) => {
                 self.0.extend(character.escape_default());
             }
@@ -137,6 +137,14 @@ impl Url {
         self.0.push('/');
         self
     }
+}
+
+/// Escapes a name for HTML. Characters that are not printable become escapes, line breaks among
+/// them.
+pub fn escape_name(name: &[u8]) -> String {
+    let mut html = Html::default();
+    html.limited_text(name, usize::MAX, false);
+    html.0
 }
 
 #[cfg(test)]
