@@ -131,8 +131,8 @@ pub(super) fn run(inspect: &InspectCommand) -> Result<ExitCode> {
     }
 }
 
-/// Returns the exit status of `h5fs check`, which distinguishes more results than success and
-/// failure.
+/// Returns the exit status of `h5fs check`: 0 if every object can be read, 1 after a fault, and 3
+/// if a source cannot be opened or cannot be read to its end. A closed output pipe counts as 0.
 fn check_status(sources: &[Location], outcome: Outcome<CheckVerdict>) -> ExitCode {
     const UNREAD: u8 = 3;
     match outcome {

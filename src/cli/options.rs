@@ -477,7 +477,8 @@ impl FromArgMatches for ServeFlags {
 /// The options of a source by URL that were given as flags.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct RemoteFlags {
-    /// Boxed because most command lines set none of them.
+    /// The settings that the flags define. Boxed because most command lines set none of these
+    /// flags.
     pub(crate) settings: Box<RemoteSettings>,
     /// The flags as the user wrote them, for the command line of another process.
     pub(crate) given: Vec<OsString>,

@@ -28,7 +28,7 @@ pub enum Calendar {
 /// A date in a calendar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Date {
-    /// The year, counted with a year 0.
+    /// The year in astronomical numbering: year 0 precedes year 1.
     pub year: i64,
     /// The month, counted from 1.
     pub month: u8,
@@ -96,8 +96,8 @@ impl Calendar {
         matches!(self, Calendar::Standard | Calendar::ProlepticGregorian)
     }
 
-    /// Converts a year as written in a date to the count with a year 0; `None` for a written year 0
-    /// in a calendar without one.
+    /// Converts a year as written in a date to astronomical numbering, in which year 0 precedes
+    /// year 1. Returns `None` for a written year 0 in a calendar without a year 0.
     pub(crate) fn year_from_written(self, written: i64) -> Option<i64> {
         match written {
             written if self.has_year_zero() => Some(written),
@@ -107,7 +107,8 @@ impl Calendar {
         }
     }
 
-    /// Converts a year, counted with a year 0, to the year as written in a date.
+    /// Converts a year in astronomical numbering, in which year 0 precedes year 1, to the year as
+    /// written in a date.
     pub(crate) fn written_year(self, year: i64) -> i64 {
         if year <= 0 && !self.has_year_zero() {
             year - 1

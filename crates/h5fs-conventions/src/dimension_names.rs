@@ -1,5 +1,5 @@
-//! The `dimension_names` of an array in its document. They come from dimension scales, labels, or
-//! the lengths of dimensions.
+//! The `dimension_names` in the Zarr metadata document of an array. They come from dimension
+//! scales, labels, or the lengths of dimensions.
 
 use h5fs_reader::error::{Result, ignore_permanent};
 use h5fs_reader::model::attribute_value::attribute_texts;
@@ -28,8 +28,9 @@ pub fn dimension_scales_and_labels(
     Ok((scales, labels.unwrap_or_default()))
 }
 
-/// Returns the names of the dimensions `dims` of an array in the store. The first `rank` dimensions
-/// are those of the array `node` in the file. Further dimensions belong to its elements.
+/// Returns the names of the dimensions of an array of shape `dims` in the Zarr store. The first
+/// `rank` dimensions are those of the array `node` in the file. Further dimensions belong to its
+/// elements.
 ///
 /// # Errors
 /// Fails as [`dimension_scales_and_labels`] does.
@@ -60,8 +61,8 @@ pub fn store_dimension_names(
     Ok(names)
 }
 
-/// Returns `name`, followed by a number if `others` already contains the name. Readers reject two
-/// dimensions of an array with the same name.
+/// Returns `name`, followed by a number if `others` already contains the name. Readers of Zarr
+/// stores reject two dimensions of an array with the same name.
 fn unique_name(name: &[u8], others: &[Vec<u8>]) -> Vec<u8> {
     let numbers = (1..).map(|number: usize| [name, format!("_{number}").as_bytes()].concat());
     let mut all = std::iter::once(name.to_vec()).chain(numbers);

@@ -40,7 +40,7 @@ pub struct PackingAttributes {
     pub add_offset: Option<Factor>,
     /// The values of `_FillValue` and `missing_value`.
     pub missing: Vec<ExactNumber>,
-    /// The lower bound in `valid_range` or `valid_min`. The field `valid_max` is the upper bound.
+    /// The smallest valid packed number: `valid_min`, or the first number of `valid_range`.
     pub valid_min: Option<ExactNumber>,
     /// The largest valid packed number: `valid_max`, or the second number of `valid_range`.
     pub valid_max: Option<ExactNumber>,
@@ -83,7 +83,7 @@ enum DecodedType {
     AsStored,
     Single,
     Double,
-    /// This integer type. None of the numbers is missing.
+    /// The integer type of `scale_factor`, because packed numbers are integers and none is missing.
     Integer(StoredType),
 }
 

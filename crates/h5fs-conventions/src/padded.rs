@@ -39,7 +39,7 @@ use h5fs_reader::wire::to_usize;
 use crate::dimensions::{is_only_dimension, is_scale, scale_from_list, scales_from_list};
 use crate::matlab_empty;
 
-/// A cache of the lengths of unlimited dimensions in one state of a file.
+/// A cache of the lengths of unlimited dimensions, for one state of the content of a file.
 pub struct DimensionLengths {
     /// The length of each dimension, by the node of its dimension scale; `None` for a limited
     /// dimension.
@@ -353,8 +353,8 @@ fn resize_array(array: &Arc<Array>, dims: Vec<u64>) -> Array {
         .zip(array.shape.dims())
         .all(|(dim, own)| dim <= own);
     let (pipeline, storage, fill) = match &array.storage {
-        // With `partial_unfiltered`, edge chunks are stored without filters. After the cut, other
-        // chunks would count as edge chunks.
+        // With `has_unfiltered_edge_chunks`, edge chunks are stored without filters. After the cut,
+        // other chunks would count as edge chunks.
         Ok(Storage::Chunked(chunked)) if is_cut && !chunked.has_unfiltered_edge_chunks => (
             array.pipeline.clone(),
             Ok(Storage::Chunked(chunked.clone())),

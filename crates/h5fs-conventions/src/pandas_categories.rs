@@ -18,8 +18,9 @@ pub fn parse_pickle(pickle: &[u8], budget: &TableBudget) -> Result<Option<Pickle
     Ok(Pickle::read(pickle))
 }
 
-/// Returns the members of the compound whose categories are ordered. `info` is the pickled
-/// attribute of this name. Returns `None` if the pickle is unsupported or too large.
+/// Returns the names of the compound members (the columns of a table) whose categories are ordered.
+/// `info` is the pickled value of the attribute `info` that pandas writes. Returns `None` if the
+/// pickle is unsupported or too large.
 pub fn members_with_ordered_categories(info: &[u8]) -> Option<HashSet<Vec<u8>>> {
     let budget = TableBudget::default();
     let info = parse_pickle(info, &budget).ok()??;

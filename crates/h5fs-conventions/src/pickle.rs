@@ -41,9 +41,9 @@ pub enum PickleValue {
     Object {
         /// The function or class.
         callable: ValueIndex,
-        /// A tuple.
+        /// The tuple of the arguments of the call.
         arguments: ValueIndex,
-        /// `None` if no state is assigned.
+        /// The state that is assigned to the new object; `None` if the pickle assigns none.
         state: Option<ValueIndex>,
     },
 }

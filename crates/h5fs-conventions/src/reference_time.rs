@@ -8,7 +8,7 @@
 /// The reference time in an attribute `units`, before the calendar is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReferenceTime {
-    /// The year as it is written.
+    /// The year as written in `units`. Only the calendar decides whether a year 0 exists.
     pub year: i64,
     pub month: u8,
     pub day: u8,

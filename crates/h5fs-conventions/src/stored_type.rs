@@ -35,7 +35,7 @@ enum StoredKind {
 }
 
 impl ExactNumber {
-    /// Returns the number, rounded to 64 bits.
+    /// Returns the nearest 64-bit float.
     pub fn as_f64(self) -> f64 {
         match self {
             ExactNumber::Integer(number) => number as f64,
@@ -51,7 +51,7 @@ impl ExactNumber {
         }
     }
 
-    /// Returns the number, rounded to 32 bits.
+    /// Returns the nearest 32-bit float.
     pub(crate) fn as_f32(self) -> f32 {
         match self {
             ExactNumber::Integer(number) => number as f32,
@@ -59,7 +59,7 @@ impl ExactNumber {
         }
     }
 
-    /// Returns whether the number is not a number (IEEE 754).
+    /// Returns whether the value is NaN. Always false for an integer.
     pub fn is_nan(self) -> bool {
         matches!(self, ExactNumber::Real(number) if number.is_nan())
     }

@@ -102,8 +102,9 @@ impl SourceAddress {
         }
     }
 
-    /// Returns the target of a request for the federation's configuration file, which names the
-    /// director. Returns `None` if the director is known, or if the source is not in a federation.
+    /// Returns the target of a request for the configuration of the source's Pelican federation,
+    /// which names the director. Returns `None` if the director is known, or if the source is not
+    /// in a federation.
     pub(super) fn configuration_target(&self) -> Option<Result<FetchTarget, FetchError>> {
         let is_wanted = self.url.scheme() == Scheme::Pelican && self.director.get().is_none();
         is_wanted.then(|| self.target(pelican::CONFIGURATION, None, ""))
@@ -338,8 +339,9 @@ fn azure_version_header() -> RequestHeader {
     (HeaderName::from_static("x-ms-version"), value)
 }
 
-/// Returns whether a host, with an optional port, is this machine. Tests run a federation on this
-/// machine.
+/// Returns whether a host, with an optional port, is this machine: `localhost`, a name below
+/// `localhost`, or a loopback address. Only on this machine, a Pelican federation is reached over
+/// http, because the tests run a federation here.
 fn is_this_machine(authority: &str) -> bool {
     let uri = format!("http://{authority}/").parse();
     uri.is_ok_and(|uri| hosts::is_this_machine(&uri))

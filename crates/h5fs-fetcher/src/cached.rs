@@ -28,8 +28,8 @@ pub(super) struct CachedObject<'a> {
 
 /// Where the next bytes of a requested range are.
 pub(super) enum NextLocation {
-    /// In this segment of the cache, up to this offset of the object. The segment contains many
-    /// consecutive pages.
+    /// In this segment of the cache, which contains many consecutive pages from the start of the
+    /// range on. The pages end at this offset in the object.
     Segment(Segment, u64),
     /// On the server, in this range. The preceding bytes were read from the cache.
     Server(Range<u64>),
@@ -64,7 +64,8 @@ impl<'a> CachedObject<'a> {
         ))
     }
 
-    /// Passes cached bytes at the start of `range` to the sink. Returns the offset after them.
+    /// Passes cached bytes at the start of `range` to the sink. Returns the offset in the object
+    /// after these bytes, which is the start of `range` if its first page is not cached.
     pub(super) fn read(&self, range: &Range<u64>, sink: &mut Sink<'_>) -> Result<u64, FetchError> {
         let mut at = range.start;
         while at < range.end

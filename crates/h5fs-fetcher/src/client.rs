@@ -41,7 +41,8 @@ pub(super) struct HttpClient {
     /// The agent for requests that a proxy forwards.
     forwarding_agent: Option<Agent>,
     proxies: Proxies,
-    /// Time limit for each step of an exchange.
+    /// Time limit for each step of an exchange: resolving the host, connecting, sending the
+    /// request, receiving the response header, and each read of the body.
     pub(super) step_timeout: Duration,
     /// Whether any server has answered. Until then, an unreachable host counts as a wrong host
     /// name, and the request is not retried.
@@ -225,8 +226,8 @@ impl HttpClient {
     }
 }
 
-/// Returns whether this process may not connect (because of its resolver or its sandbox), rather
-/// than the server refusing the connection.
+/// Returns whether an error means that the resolver or the sandbox of this process forbids the
+/// connection. A server that refuses a connection causes a different error.
 fn is_refusal(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::PermissionDenied
 }
@@ -306,8 +307,8 @@ impl HttpResponse {
         })
     }
 
-    /// Reads the whole body, of at most `most` bytes. Calls `goes_on` with the number of bytes
-    /// after each read. Stops if `goes_on` fails.
+    /// Reads the whole body, of at most `most` bytes. After each read, calls `goes_on` with the
+    /// number of bytes that were read. Stops if `goes_on` fails.
     ///
     /// # Errors
     /// `Other` if the body is too long. Otherwise fails with the error of reading or of `goes_on`.

@@ -420,7 +420,7 @@ impl RequestSender {
         }
     }
 
-    /// Checks whether a server at `from` may redirect to `to`.
+    /// Fails unless a server at `from` may redirect to `to`.
     fn check_redirect(&self, from: &Uri, to: &Uri) -> Result<(), FetchError> {
         let refused = |why: &str| {
             Err(self.redirect_refused_error(format!("a redirect {why} is not followed")))

@@ -83,7 +83,8 @@ impl FetchError {
         Self::temporary(TIMED_OUT)
     }
 
-    /// Returns whether nothing but the elapsed time limit is known about the failure.
+    /// Returns whether the failure is only that the time limit has elapsed, without the message of
+    /// an earlier attempt.
     pub(super) fn is_timeout(&self) -> bool {
         self.text == TIMED_OUT
     }

@@ -252,7 +252,9 @@ impl ServerChoice {
     }
 }
 
-/// Refuses secrets that any host on the way to the server could read.
+/// Fails if requests to `url` would contain a secret that any host on the way to the server could
+/// read. `sends_bearer` says whether they contain a token or a shared access signature. `is_hidden`
+/// says whether they are encrypted or do not leave this machine.
 fn refuse_exposed_secrets(url: &Url, sends_bearer: bool, is_hidden: bool) -> Result<()> {
     let exposed = match (sends_bearer, url.user_info()) {
         (true, _) => "a token and a shared access signature",

@@ -9,9 +9,9 @@ use http::Uri;
 pub(super) enum AddressPolicy {
     /// All addresses. This applies to hosts that the user named.
     Anywhere,
-    /// Public and private addresses.
+    /// Public and private addresses, but no link-local addresses and no metadata services.
     Private,
-    /// Public addresses only.
+    /// Public addresses only. Metadata services are not public.
     Public,
 }
 
@@ -83,7 +83,8 @@ pub(super) fn may_receive_secrets(uri: &Uri) -> bool {
     uri.scheme_str() == Some("https") || is_this_machine(uri)
 }
 
-/// Returns whether a URI is the address of a metadata service.
+/// Returns whether the host of a URI is the IP address of a metadata service. Any link-local or
+/// unspecified address counts as one.
 pub(super) fn is_metadata_service(uri: &Uri) -> bool {
     literal_address(uri).is_some_and(is_link_local)
 }
@@ -184,7 +185,8 @@ fn is_private_name(host: &str) -> bool {
     PRIVATE_TOP_LABELS.contains(&last)
 }
 
-/// Returns whether an address is link-local or belongs to a metadata service.
+/// Returns whether an address is link-local or unspecified (`0.0.0.0`, `::`), or belongs to a
+/// metadata service.
 pub(super) fn is_link_local(address: IpAddr) -> bool {
     /// The metadata services of Alibaba Cloud and Amazon.
     const SERVICES: [IpAddr; 2] = [

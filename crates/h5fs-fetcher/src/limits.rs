@@ -64,9 +64,9 @@ pub const CACHED_NAME: usize = 4096;
 /// Bytes of the stack of a connection's thread.
 pub const CONNECTION_STACK: usize = 512 << 10;
 
-/// Maximum bytes of writable memory of the network process, in addition to its connections.
+/// Maximum bytes of writable memory of the fetcher's process, in addition to its connections.
 pub const FETCHING_BYTES: u64 = 256 << 20;
 
-/// Maximum bytes of memory of the network process for each connection: its stack, its buffers, and
-/// TLS.
+/// Maximum bytes of memory of the fetcher's process for each connection: its stack, its buffers,
+/// and TLS.
 pub const CONNECTION_BYTES: u64 = 4 << 20;

@@ -105,8 +105,8 @@ impl Login {
         ))
     }
 
-    /// Returns the paths of the login files that the options name: of the token, the headers, the
-    /// cookies, and netrc.
+    /// Returns the paths of the login files that the options name: the token file, the header file,
+    /// the cookie file and the netrc file.
     pub(super) fn login_files(settings: &RemoteSettings) -> Vec<PathBuf> {
         let netrc = settings.netrc.as_ref().and_then(netrc_file);
         [

@@ -31,7 +31,8 @@ use crate::fetch_error::FetchError;
 use crate::names::page::NamesPage;
 
 /// Parses one page of an object store's listing. All keys of the page must start with `prefix`. A
-/// key's name is the part after the last `/` of `prefix`. A key without such a part is skipped.
+/// key's name is the part of the key after the last `/` of `prefix`. A key is skipped if this part
+/// is empty or is not a valid name.
 ///
 /// # Errors
 /// Fails if the page exceeds a limit. An incomplete page, or a page with keys that do not start

@@ -44,7 +44,8 @@ pub(super) struct BodyRate {
 }
 
 impl BodyRate {
-    /// Starts the measurement. Enough bytes must arrive in each period of the length `step`.
+    /// Starts the measurement. At least `SLOWEST / 4` bytes must arrive in each period of the
+    /// length `step`.
     pub(super) fn new(step: Duration) -> Self {
         BodyRate {
             step,
@@ -91,7 +92,7 @@ impl<'a> RetryBudget<'a> {
         }
     }
 
-    /// Sets whether the request is a prefetch.
+    /// Sets whether the request is a prefetch, for which no program waits yet.
     pub(super) fn with_prefetch(self, is_expected: bool) -> Self {
         RetryBudget {
             is_prefetch: is_expected,

@@ -207,8 +207,9 @@ impl Service {
         })
     }
 
-    /// Opens an object from the disk cache if the server still has the cached state. Returns the
-    /// state, and the number of the object's first bytes that were written to the stage.
+    /// Opens an object from the disk cache. Returns the object's state, and the number of its first
+    /// bytes that were written to the stage, at the offset `region`. Returns `None` if the cache
+    /// contains no state of the object, or if the object has another state on the server.
     fn open_cached(
         &self,
         job: &FetchJob,

@@ -58,7 +58,8 @@ pub(super) enum Renumbering {
     /// Replaces number i by element i of the list. A negative number means a missing value and
     /// becomes -1.
     CodeTable(Arc<[u64]>),
-    /// Adds `by` to each number. A number greater than `most` is an error.
+    /// Adds `by` to each number of the file. A number that is negative or greater than `most`
+    /// before the addition is an error.
     Offset {
         by: u64,
         most: u64,

@@ -78,7 +78,8 @@ impl FileNames {
     }
 }
 
-/// A virtual source whose every element is the name of one file.
+/// A virtual source with one element for each row of a file. Every element is the name of that
+/// file.
 #[derive(Debug)]
 struct FileNameSource {
     name: Path,

@@ -72,7 +72,8 @@ pub(super) struct Member {
     pub(super) lengths: Box<[u64]>,
     /// The stored lengths of variables that are shorter than their dimensions, by variable index.
     stored_lengths: Vec<(usize, Box<[u64]>)>,
-    /// What the scan read of each variable's elements.
+    /// For each variable of the skeleton, its elements or a summary of them, as far as the scan
+    /// read them.
     pub(super) summaries: Box<[ElementSummary]>,
     /// Paths of objects that the joined file cannot show, each with the reason.
     pub(super) refusals: Vec<(Path, String)>,
@@ -264,14 +265,17 @@ impl Members {
         Ok(MemberVariable { file, node, array })
     }
 
-    /// Returns whether this number of members may be opened again to compare their elements.
+    /// Returns whether this number of members may be opened again to compare their elements. If
+    /// there are more than [`MAX_OPEN_MEMBERS`], they must be local, and their number is subtracted
+    /// from the budget for opening members again.
     pub(super) fn can_reopen(&self, files: usize) -> bool {
         files <= MAX_OPEN_MEMBERS.get()
             || !self.is_remote() && reserve(&self.reopen_budget, to_u64(files))
     }
 
-    /// Returns two hashes of the elements of a member's variable. Returns `None` if the budget for
-    /// comparisons does not suffice, or the elements are in files that may not be shown.
+    /// Returns two hashes of the elements of a member's variable. Returns `None` if the variable is
+    /// too large, the budget for comparisons does not suffice, or the elements are in files that
+    /// may not be shown.
     ///
     /// # Errors
     /// Fails if the elements cannot be read.

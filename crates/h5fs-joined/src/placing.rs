@@ -237,8 +237,8 @@ fn is_shared_in_memory(
     is_alike && Arc::ptr_eq(first, elements)
 }
 
-/// Returns the index of the variable with a dimension's coordinates, and what the scan of the
-/// member read of them.
+/// Returns the index of the variable with a dimension's coordinates, and the summary of its
+/// elements. Returns `None` if there is no such variable, or the scan did not read its elements.
 fn coordinate_values<'m>(
     members: &'m Members,
     member: &'m Member,

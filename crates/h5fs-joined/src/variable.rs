@@ -43,7 +43,7 @@ struct JoinedForm {
     meaning: JoinedNumbers,
 }
 
-/// What the numbers of a joined array are, in comparison with the stored numbers.
+/// The conversion of the stored numbers of the members to the numbers of a joined array.
 #[derive(Clone, Copy)]
 enum JoinedNumbers {
     /// The stored numbers, unchanged.
@@ -58,8 +58,8 @@ enum JoinedNumbers {
 enum VariablePlacement {
     /// The elements of the first member only, because all members have equal elements.
     FirstMemberOnly,
-    /// Arranged along the joined dimensions. If `is_new` is set, a new dimension is the first
-    /// dimension of the array.
+    /// The elements of all members, arranged along the joined dimensions. If `is_new` is set, a new
+    /// dimension is the first dimension of the array.
     AlongAxes { is_new: bool },
     /// A scalar of each member, repeated along the only joined dimension.
     RepeatedScalar,
@@ -289,8 +289,8 @@ impl<'a, 'm> VariableJoin<'a, 'm> {
         added.into_iter().chain(own).collect()
     }
 
-    /// Returns the first dimension of each axis. `wanted` receives whether an axis has a new
-    /// dimension, and selects the axes.
+    /// Returns the first dimension of each axis that `wanted` selects. The argument of `wanted` is
+    /// whether the axis has a new dimension.
     fn axis_dims(&self, wanted: impl Fn(bool) -> bool) -> Vec<OutputDimension> {
         let axes = self
             .shared_variable

@@ -1,5 +1,5 @@
-//! The one error type of the library. The type contains no errno for replies: only `fs/errno.rs`
-//! converts these errors to the numbers that the kernel receives.
+//! The one error type of the library. The type contains no errno for replies: only the module
+//! `errno` of `h5fs-tree` converts these errors to the numbers that the kernel receives.
 
 pub mod line;
 
@@ -205,7 +205,7 @@ pub fn quote(name: &[u8]) -> String {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            // The text is the whole reason.
+            // For these causes, `what` already contains the whole reason.
             Error::Io {
                 cause: Cause::Unavailable | Cause::Forbidden | Cause::Missing,
                 what,

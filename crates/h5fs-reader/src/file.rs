@@ -139,8 +139,8 @@ impl File {
     }
 }
 
-/// Returns the lengths of the dimensions of a shape. A null dataspace has one dimension without
-/// elements.
+/// Returns the lengths of the dimensions of a shape. A null dataspace has one dimension of length
+/// 0.
 fn dims(shape: &Shape) -> Vec<u64> {
     match shape {
         Shape::Null => vec![0],

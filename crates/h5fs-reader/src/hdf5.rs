@@ -69,7 +69,8 @@ use crate::wire::{Count, Cursor};
 pub(crate) struct File {
     context: Context,
     root: NodeId,
-    /// The error that the root group shows if the file is shorter than its superblock claims.
+    /// The error that is stored in the root group's node if the file is shorter than its superblock
+    /// claims.
     truncation_error: Option<Error>,
     objects: Arc<FileLru<NodeId, Arc<Object>>>,
 }
@@ -100,7 +101,7 @@ impl File {
     }
 
     /// Opens a file like [`open`](Self::open), for a request whose metadata reads are charged to
-    /// `effort`. `opening` is the budget for the virtual datasets that the request describes.
+    /// `effort`. `opening` is the budget for reading the metadata of virtual datasets.
     fn open_with_budget(
         source: SharedSource,
         neighbours: Arc<Neighbours>,
@@ -173,7 +174,7 @@ impl File {
     }
 
     /// Returns a view of the same file for a request whose metadata reads are charged to `effort`.
-    /// `opening` is the budget for the virtual datasets that the request describes.
+    /// `opening` is the budget for reading the metadata of virtual datasets.
     fn with_effort(&self, effort: &RequestBudget, opening: &OpeningBudget) -> Arc<Self> {
         Arc::new(File {
             context: self.context.with_effort(effort, opening.clone()),
@@ -466,7 +467,7 @@ fn check_truncated(superblock: &Superblock, source: &dyn Source) -> Option<Error
 }
 
 /// Returns the file family whose first member is `first`, for a `first` that is shorter than its
-/// superblock claims. If no such family exists, returns `first`, which is then truncated.
+/// superblock claims. Returns `first` itself if it is not too short, or if no such family exists.
 ///
 /// # Errors
 /// [`Error::cancelled`] once the request of `effort` is cancelled.

@@ -32,7 +32,7 @@
 //! # Layers
 //!
 //! A source file imports other modules only from lower layers. The workspace's test
-//! `tests/integration/layering.rs` checks this.
+//! `tests/integration/layering.rs` checks this rule.
 //!
 //! | layer | modules | content |
 //! |---|---|---|

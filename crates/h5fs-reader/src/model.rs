@@ -176,14 +176,16 @@ pub trait Container: Send + Sync {
     /// Reads only the element itself, not its content.
     ///
     /// # Errors
-    /// `Limit` for an element over the limit.
+    /// `Limit` for an element of more than
+    /// [`limits::VARIABLE_LENGTH_BYTES`](crate::limits::VARIABLE_LENGTH_BYTES).
     fn variable_length_bytes(&self, element: &[u8], base_size: u64) -> Result<Option<u64>>;
 
     /// Returns the range `part` of the bytes that a stored variable-length element points to,
     /// truncated where they end. Returns `None` for a null element.
     ///
     /// # Errors
-    /// `Corrupt` for an element with an invalid pointer, `Limit` for one over the limit.
+    /// `Corrupt` for an element with an invalid pointer. `Limit` for an element of more than
+    /// [`limits::VARIABLE_LENGTH_BYTES`](crate::limits::VARIABLE_LENGTH_BYTES).
     fn read_variable_length(
         &self,
         element: &[u8],

@@ -54,8 +54,9 @@ pub trait Source: Send + Sync + fmt::Debug {
         None
     }
 
-    /// Returns the approximate memory of the source's description in bytes, which is counted for
-    /// each array with elements in the source. Returns 0 if many arrays share the source.
+    /// Returns the approximate memory in bytes of the source's own data structures, such as a file
+    /// name. The memory is counted for each array with elements in the source. Returns 0 if many
+    /// arrays share the source.
     fn weight(&self) -> u64 {
         0
     }

@@ -1,4 +1,4 @@
-//! The limits on what the readers of a tree can make the program keep or do.
+//! Limits on the memory, the open files and the work that programs which read a tree can cause.
 
 /// The limits of the crates `h5fs-view`, `h5fs-joined` and those below.
 pub use h5fs_joined::limits::*;
@@ -11,15 +11,15 @@ pub const SLOW_REQUEST: std::time::Duration = std::time::Duration::from_millis(1
 /// Maximum concurrent slow requests ([`SLOW_REQUEST`]), in addition to one request for each thread.
 pub const SLOW_REQUESTS: usize = 16;
 
-/// Maximum further concurrent requests in a mounted directory, each for a file for which no other
-/// request runs.
+/// Maximum concurrent requests in a mounted directory, in addition to [`SLOW_REQUESTS`] and one for
+/// each thread, that are each for a file for which no other request runs.
 pub const FILE_PLACES: usize = 16;
 
 /// Time that an idle thread waits for a request before it ends.
 pub const IDLE_WORKER: std::time::Duration = std::time::Duration::from_secs(10);
 
 /// Maximum objects below one opened directory of a remote source whose metadata the crawler
-/// (`fs/data_files/crawl.rs`) fetches before a program requests it.
+/// (`data_files/crawl.rs`) fetches before a program requests it.
 pub const CRAWLED_OBJECTS: usize = 4096;
 
 /// Maximum chunks whose chunk index the crawler fetches below one opened directory of a remote
@@ -70,17 +70,18 @@ pub const OPEN_HANDLE: u64 = 1 << 10;
 /// Maximum errors that `.h5fs/errors` lists.
 pub const LAST_ERRORS: usize = 1000;
 
-/// Maximum inodes that are kept after the kernel has forgotten them, with `noforget`.
+/// Maximum inodes that are kept after the kernel has forgotten them, if the mount option `noforget`
+/// is set.
 pub const FORGOTTEN_INODES: usize = 1 << 18;
 
 /// Maximum objects of a mounted file whose last error is remembered.
 pub const OBJECT_ERRORS: usize = 1024;
 
-/// Initial size in bytes of the cache of decoded chunks, without `cache_size`. A larger cache would
-/// mostly contain bytes that the kernel's page cache also contains. A small cache soon reuses freed
-/// memory, which is still in the processor's cache. Decoding into such memory is a third faster
-/// than decoding into fresh memory. It is a sixth faster than decoding into memory that was freed
-/// 32 MiB ago.
+/// Initial size in bytes of the cache of decoded chunks, if the option `cache_size` is not set. A
+/// larger cache would mostly contain bytes that the kernel's page cache also contains. A small
+/// cache soon reuses freed memory, which is still in the processor's cache. Decoding into such
+/// memory is a third faster than decoding into fresh memory. It is a sixth faster than decoding
+/// into memory that was freed 32 MiB ago.
 pub const CACHE_LEAST: u64 = 8 << 20;
 
 /// Maximum bytes of attribute values that one `listxattr` request formats. Their lengths show which
@@ -97,7 +98,8 @@ pub const HALF_WRITTEN: std::time::Duration = std::time::Duration::from_secs(1);
 /// objects missing in the store.
 pub const ZARR_LINKS: usize = 16_384;
 
-/// Maximum links below a group of a Zarr store, and fields, in the group's consolidated metadata.
+/// Maximum total of links below a group, and of record fields, that are read for the consolidated
+/// metadata of the group in a Zarr store. Above it, the group has no consolidated metadata.
 pub const ZARR_CONSOLIDATED_LINKS: usize = 4096;
 
 /// Maximum nesting of groups in the consolidated metadata of a Zarr store.
@@ -116,7 +118,8 @@ pub const SEARCH_PAUSE: std::time::Duration = std::time::Duration::from_secs(1);
 /// Maximum other files, reached through external links, that are kept open.
 pub const OPEN_MOUNTED_FILES: usize = 16;
 
-/// Maximum data files of a mounted directory that are kept open, without `open_files`.
+/// Maximum data files of a mounted directory that are kept open, if the option `open_files` is not
+/// set.
 pub const OPEN_MEMBERS: usize = 64;
 
 /// Maximum files of a mounted directory that are remembered as data files or ordinary files, about
@@ -134,7 +137,8 @@ pub const OPEN_MOUNTED_BYTES: u64 = 16 << 20;
 /// take more, and requests in further files of this size wait.
 pub const HEAVY_AT_WORK: u64 = 32 << 20;
 
-/// Maximum names of a page's path from the root. The last names are shown.
+/// Maximum names in the path, from the root to the object, that a page shows. Of a longer path, the
+/// page shows the last names.
 pub const HTML_TRAIL: usize = 32;
 
 /// Maximum links into other files that a page follows, to show the valid ones as hyperlinks.
@@ -155,15 +159,15 @@ pub const HTTP_FIELDS: usize = 64;
 /// Maximum ranges of one request.
 pub const HTTP_RANGES: usize = 64;
 
-/// Maximum time of a connection without a request, for sending a request, or without receiving any
-/// part of a response.
+/// Maximum time until a client has sent the next request's header, and maximum time during which a
+/// client accepts no byte of a response.
 pub const HTTP_IDLE: std::time::Duration = std::time::Duration::from_secs(60);
 
 /// Maximum time for a client to authenticate.
 pub const HTTP_ENTRY: std::time::Duration = std::time::Duration::from_secs(5);
 
-/// Maximum time for the next part of a response if the client has closed its sending side. The
-/// client may have disconnected.
+/// Maximum time between two writes of a response to a client that has closed its sending side.
+/// After it, the server assumes that the client has disconnected.
 pub const HTTP_HALF_CLOSED: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// Maximum bytes of a response that are in memory at a time for each client.

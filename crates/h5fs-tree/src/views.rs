@@ -1,5 +1,5 @@
 //! The directory of views, `.h5fs`, and the table of its entries. The directory `.h5fs` of an
-//! externally linked file contains only the trees of views.
+//! externally linked file contains only the trees of views and the views of the root object.
 //!
 //! Most entries are trees of views, which have a table of their own. Every other entry is a
 //! [`NonTreeEntry`]: a node in its own source file, and a row of [`ENTRIES_BEFORE_TREES`] or

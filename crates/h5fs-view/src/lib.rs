@@ -1,7 +1,8 @@
 //! The content of the files of a mount. Each content has a length and a `read_for`.
 //!
-//! Each open file has its own view, so a view may hold the state of one reader. Examples are a
-//! prefetch stream, and the position in a text that is generated from front to back.
+//! Each open file has its own view, so a view may contain state that depends on the previous reads
+//! of this open file. Examples are a prefetch stream, and the position in a text that is generated
+//! from front to back.
 //!
 //! # Layers
 //!

@@ -6,8 +6,8 @@ pub use h5fs_conventions::limits::*;
 /// Maximum bytes of one extended attribute's value, and of one object's list of names.
 pub const XATTR_BYTES: usize = 65_536;
 
-/// Maximum bytes of one element in `json`, and of its text, that are not added to the memory that
-/// [`OPEN_BYTES`] limits while the element is written.
+/// Maximum bytes of one array element in `json`, and of its text, for which no memory is reserved
+/// from [`OPEN_BYTES`] while the element is written.
 pub const UNCOUNTED_ELEMENT: usize = 256 << 10;
 
 /// Maximum values in a text (`csv`, `json`, `text`) whose length in bytes is found by formatting
@@ -46,8 +46,8 @@ pub const PICTURE_EDGE: u64 = 1_000_000;
 /// only after compression. Reading and compressing this many numbers takes about a second.
 pub const PICTURE_COMPRESSED: u64 = 4 << 20;
 
-/// Maximum bytes of an array that are read for a picture in `png`, counting one page for each
-/// isolated pixel.
+/// Maximum bytes of an array that are read for a picture in `png`. A pixel that is read separately
+/// counts as a memory page of 4096 bytes.
 pub const PICTURE_TOUCHED: u64 = 4 << 30;
 
 /// Maximum time for the encoding of a picture in `png`.
@@ -193,7 +193,8 @@ pub const HTML_TEXT: usize = 512;
 /// Maximum characters of a long text on a page: a scalar, or an unfolded attribute.
 pub const HTML_LONG_TEXT: usize = 65_536;
 
-/// Maximum attributes of a page that are not folded.
+/// Maximum attributes of a page that are visible at once. Further attributes are visible after the
+/// user expands the list.
 pub const HTML_UNFOLDED: usize = 12;
 
 /// Maximum bytes of the only element of an array, and of its chunk, that is shown next to the

@@ -13,8 +13,8 @@ pub trait View: Send + Sync {
         0
     }
 
-    /// Returns the cost of reading the whole content, without the cost of its elements. The unit is
-    /// the cost of formatting one value.
+    /// Returns the cost of locating and decoding all chunks of the content. The cost of its
+    /// elements is not included. The unit is the cost of formatting one value.
     fn chunk_values(&self) -> u64 {
         0
     }

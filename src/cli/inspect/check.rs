@@ -479,7 +479,7 @@ impl SourceCheck<'_> {
     }
 }
 
-/// Returns the lines of `.h5fs/errors`.
+/// Returns the text of `.h5fs/errors`, or an empty text if this file cannot be read.
 fn read_errors(filesystem: &Filesystem) -> String {
     let read = || -> Result<String> {
         let file = filesystem.resolve(b".h5fs/errors")?;

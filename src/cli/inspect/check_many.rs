@@ -102,7 +102,7 @@ struct CombinedReport {
     output: BufWriter<File>,
     /// Whether each line is a JSON object.
     json: bool,
-    /// Name of the file whose process is being read.
+    /// Name of the file whose process's output is being read.
     name: Vec<u8>,
     /// The bytes after the last complete line.
     line: Vec<u8>,

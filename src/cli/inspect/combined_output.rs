@@ -22,8 +22,8 @@ pub(in crate::cli) enum OutputLayout {
     Mapped(Syntax),
 }
 
-/// Reads each of `sources` in a separate process, and writes the outputs in the form `form`.
-/// Returns whether all sources could be read.
+/// Reads each of `sources` in a separate process, and combines the outputs as `form` says. Returns
+/// whether all sources could be read.
 pub(in crate::cli) fn write_combined(
     sources: &mut Sources<'_>,
     arguments: &ChildArguments,

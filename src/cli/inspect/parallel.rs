@@ -27,8 +27,8 @@ use crate::cli::text::printable::{printable, printable_untrusted};
 use crate::cli::text::progress::TICK;
 use crate::limits;
 
-/// Maximum number of sources that are found before they are read, so that their total number
-/// becomes known.
+/// Maximum number of found sources that wait to be read. The search runs this far ahead of the
+/// reading, so that the total number of sources is known early.
 const MAX_FOUND: usize = 1 << 16;
 
 /// Maximum number of sources whose processes run before their output is written.
@@ -147,7 +147,8 @@ struct SourceCount {
 }
 
 impl SourceCount {
-    /// Finds sources and sends them to the threads, until the threads have ended.
+    /// Finds sources and sends them to the threads that read them, until no source is left or these
+    /// threads have ended.
     fn send_sources(&self, sources: &mut Sources<'_>, find: &SyncSender<Location>) {
         for source in sources {
             self.found.fetch_add(1, Ordering::Relaxed);

@@ -227,7 +227,7 @@ struct TreeWalk<'a> {
 struct WalkLevel<'a> {
     directory: Ino,
     names: DirectoryNames<'a>,
-    /// Length in bytes of the directory's path within `path`.
+    /// Length in bytes of the directory's path, which is the start of [`TreeWalk::path`].
     path: usize,
 }
 

@@ -52,7 +52,8 @@ pub(in crate::cli::mount) fn watch_worker(worker: &mut Child, sender: &Sender<Mo
     });
 }
 
-/// Sends an event when the launcher exits, which closes its end of the standard input.
+/// Sends an event when the launcher exits. Its exit closes the pipe at this process's standard
+/// input.
 pub(in crate::cli::mount) fn watch_launcher(sender: &Sender<MountEvent>) {
     let sender = sender.clone();
     thread::spawn(move || {

@@ -1,5 +1,5 @@
 //! A source as the parsing process opens it: with the privileges of the user that called the
-//! program, before the process enters its sandbox. No byte has been read.
+//! program, before the process enters its sandbox. No byte of the source has been read.
 
 use std::fs::File;
 use std::path::Path;

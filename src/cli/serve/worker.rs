@@ -194,7 +194,8 @@ pub(in crate::cli) fn machine_name() -> Option<String> {
     (!name.is_empty()).then(|| name.to_owned())
 }
 
-/// Enters the sandbox, which permits what any of the sources needs.
+/// Enters the sandbox, which permits what any of the sources needs. `number` is the descriptor of
+/// the listening socket.
 fn enter(
     serve: &ServeCommand,
     sources: &[(&Location, MountSource)],

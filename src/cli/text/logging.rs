@@ -28,7 +28,7 @@ pub(crate) enum LogDestination {
     Terminal,
     /// Standard error, for warnings of a command. Each line names the source.
     Warnings { source: PathBuf },
-    /// The end of this file. Each line names the mount.
+    /// The file at `path`, to which lines are appended. Each line names the mount.
     File { path: PathBuf, mount: PathBuf },
     /// The socket of the system log. Each line names the mount.
     System { mount: PathBuf },

@@ -191,7 +191,7 @@ fn is_same(one: &Arg, other: &Arg) -> bool {
     one.get_id() == other.get_id() && help(one) == help(other)
 }
 
-/// Returns the paths of [`GUIDE`] without their descriptions.
+/// Returns roff that lists the paths below `.h5fs` in [`GUIDE`], without their descriptions.
 fn paths_of_views() -> String {
     let mut page = RoffPage::default();
     let paths = GUIDE.iter().flat_map(|row| row.paths);

@@ -2,7 +2,7 @@
 //!
 //! Every user can read the command lines of all processes. So a command that is called with such a
 //! URL immediately executes itself again with a redacted URL. The secret is passed in the
-//! environment, which only the same user can read. The parsing process receives neither.
+//! environment, which only the same user can read. The parsing process does not receive the secret.
 
 use std::ffi::OsString;
 use std::io;

@@ -13,7 +13,8 @@ pub struct RoundTimes {
     /// Each round time with its text, which has only those parts of the date and the time that the
     /// distance between the times needs.
     pub times: Vec<(Ticks, String)>,
-    /// The day of all times, if their texts are only times of day.
+    /// The date that all times share, if their texts contain only the time of day; otherwise
+    /// `None`.
     pub common_day: Option<String>,
 }
 

@@ -31,7 +31,7 @@ struct AzureListing {
 /// Parses one page of the blobs whose names start with `prefix`.
 ///
 /// # Errors
-/// Fails as [`parse`](crate::names::parse) does.
+/// Fails as [`parse_store_page`](crate::names::parse_store_page) does.
 pub(super) fn parse_page(body: &[u8], prefix: &[u8]) -> Result<NamesPage, FetchError> {
     let mut document = AzureListing::default();
     xml::parse_document(body, "EnumerationResults", &mut document)?;

@@ -146,7 +146,8 @@ impl<'a> HtmlTokenizer<'a> {
         }
     }
 
-    /// Returns the attribute value at the start of `text`, and continues after the value.
+    /// Returns the attribute value at the start of `text`, and moves the tokenizer to the end of
+    /// the value.
     fn take_value(&mut self, text: &'a str) -> &'a str {
         let quote = text.chars().next().filter(|c| matches!(c, '"' | '\''));
         let (value, behind) = match quote {

@@ -68,7 +68,8 @@ impl NameSet {
     }
 }
 
-/// Returns an item of a page for this name. Returns `None` if no file can have this name.
+/// Returns the entry of a page for an object or directory called `name`, of the type `named`.
+/// Returns `None` if no file can have this name.
 pub(super) fn listed_name(name: &[u8], named: ListedType) -> Option<ListedName> {
     let has_room = (1..=limits::KEY_BYTES).contains(&name.len());
     let is_plain = has_room && !name.contains(&b'/') && !name.contains(&0);

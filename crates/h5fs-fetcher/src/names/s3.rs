@@ -29,7 +29,7 @@ struct S3Listing {
 /// Parses one page of the keys that start with `prefix`.
 ///
 /// # Errors
-/// Fails as [`parse`](crate::names::parse) does.
+/// Fails as [`parse_store_page`](crate::names::parse_store_page) does.
 pub(super) fn parse_page(body: &[u8], prefix: &[u8]) -> Result<NamesPage, FetchError> {
     let mut document = S3Listing::default();
     xml::parse_document(body, "ListBucketResult", &mut document)?;

@@ -8,8 +8,8 @@ use crate::fetch_error::FetchError;
 use crate::limits;
 use crate::names::page::invalid_page;
 
-/// A visitor of the elements of an XML document. The path of an element contains the local names of
-/// its parents and its own, without the root.
+/// A visitor of the elements of an XML document. The `path` of an element consists of the local
+/// names of its ancestors, without the root, and of the element's own local name.
 pub(super) trait ElementVisitor {
     /// Handles the start of an element.
     ///
@@ -41,7 +41,7 @@ struct XmlParser<'a> {
     /// The required name of the root element.
     root: &'a str,
     elements: &'a mut dyn ElementVisitor,
-    /// The names of the open elements.
+    /// The local names of the open elements. The root is the first one.
     path: Vec<String>,
     /// Whether the root was closed. No element may follow.
     is_closed: bool,

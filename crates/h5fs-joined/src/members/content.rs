@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits;
 
-/// What a scan read of the elements of one variable of a member.
+/// The elements of one variable of a member, or a summary of them, as far as the scan read them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ElementSummary {
     /// The elements were not read.

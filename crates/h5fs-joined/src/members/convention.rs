@@ -53,7 +53,8 @@ pub(crate) enum Relation {
     /// The array is the `indptr` of a sparse matrix with this number of columns. `entries` is an
     /// array with one element for each stored value of the matrix.
     SparseRowEnds { entries: Path, columns: Option<u64> },
-    /// The elements are numbers of names in this array.
+    /// Each element is the number of a name in the array `names`. `is_ordered` says whether the
+    /// names are ordered categories.
     Codes { names: Path, is_ordered: bool },
     /// The elements are records. Each of these fields contains numbers of names in the field's own
     /// array.
@@ -179,7 +180,8 @@ impl Convention {
         }
     }
 
-    /// Returns the rules with a first dimension that has no rows.
+    /// Returns the rules with a first dimension that has no rows: the arrays of all files must be
+    /// equal.
     pub(super) fn with_fixed_rows(self) -> Self {
         Convention {
             rows: FirstDimension::EqualInAllFiles,

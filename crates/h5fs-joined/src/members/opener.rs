@@ -72,7 +72,7 @@ pub trait MemberFiles: Send + Sync {
 
 /// An open file: a member, or the target of a link.
 pub struct OpenedMember {
-    /// Its objects.
+    /// The container with the objects of the file.
     pub container: Arc<dyn Container>,
     /// The other files that the content of this file refers to.
     pub neighbours: Arc<Neighbours>,

@@ -37,7 +37,8 @@ pub(crate) struct MemberScan {
     pub(crate) lengths: Box<[u64]>,
     /// Stored lengths of variables that are shorter than their dimensions, by variable index.
     pub(crate) stored_lengths: Vec<(usize, Box<[u64]>)>,
-    /// What the scan read of each variable's elements.
+    /// For each variable of the skeleton, its elements or a summary of them, as far as the scan
+    /// read them.
     pub(crate) summaries: Box<[ElementSummary]>,
     /// Paths of objects that the joined file cannot show, each with the reason.
     pub(crate) refusals: Vec<(Path, String)>,

@@ -49,7 +49,7 @@ pub(crate) struct Dimension {
 pub(crate) struct Variable {
     pub(crate) path: Path,
     pub(crate) datatype: Datatype,
-    /// The index of each dimension in the skeleton.
+    /// For each dimension of the array, its index in the list of dimensions of the skeleton.
     pub(crate) dims: Vec<usize>,
     pub(crate) chunk_shape: Option<Vec<u64>>,
     pub(crate) fill: Fill,
@@ -67,7 +67,7 @@ pub(crate) struct Variable {
 /// The role of a variable in its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) enum VariableRole {
-    /// A variable with data.
+    /// A data variable: none of the other roles.
     Data,
     /// A variable with the coordinates of its own dimension.
     Coordinate,

@@ -68,10 +68,11 @@ const MAX_COMPARED_TEXT_BYTES: usize = 256;
 const TOLERANCE: f64 = 1000.0;
 
 impl Coordinate {
-    /// Converts what the scan read of a variable with `length` elements to coordinates.
+    /// Converts the elements of a variable, or their summary, to coordinates. `length` is the
+    /// number of elements.
     ///
     /// # Errors
-    /// `Unsupported` if a value is missing, or the elements are not known.
+    /// `Unsupported` if a value is missing, or the scan did not read the elements.
     pub(crate) fn from_variable(
         variable: &Variable,
         known: &ElementSummary,

@@ -17,7 +17,7 @@ use crate::placing::coordinate::Coordinate;
 use crate::variable::comparison::SkeletonVariable;
 use crate::variable::{VariableJoin, VariablePlacement};
 
-/// A member, and its variable in the form that the member's skeleton describes.
+/// A member, and the description of one of its variables by the member's skeleton.
 type MemberAndVariable<'m> = (&'m Member, SkeletonVariable<'m>);
 
 /// The result of comparing the elements of two members.
@@ -29,7 +29,7 @@ enum Comparison {
     TooLarge,
 }
 
-/// Hashes of elements that were not read during the scan, but for the comparison.
+/// Hashes of elements that the scan did not read, and that are read only to compare members.
 #[derive(Default)]
 struct DeferredHashes {
     can_read: Option<bool>,

@@ -195,9 +195,9 @@ impl VariableJoin<'_, '_> {
         Ok(Some(recipes))
     }
 
-    /// Returns the conversion of numbers that refer to elements of the array `target`. In each
-    /// file, the number of elements in the preceding files is added. With `are_rows`, the numbers
-    /// are indices of rows; otherwise they are ends of lists.
+    /// Returns the conversion of numbers that refer to elements of the array `target`. The
+    /// conversion adds the number of elements in the preceding files to each number. With
+    /// `are_rows`, the numbers are indices of rows; otherwise they are ends of lists.
     fn offset_type(&self, target: &Path, are_rows: bool) -> OmissionResult<Option<RecodedType>> {
         let placement = &self.shared_variable.comparison.placed_members.placement;
         let target = self.shared_variable.comparison.variable(target);

@@ -79,7 +79,7 @@ struct EvictedChunks {
     max_evicted_bytes: u64,
 }
 
-/// Counters of the cache's work so far.
+/// The bytes of the chunks in the cache, and the numbers of hits, misses and evictions so far.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CacheCounters {
     pub(super) bytes: u64,
@@ -135,8 +135,9 @@ impl Cache {
         drop(evicted);
     }
 
-    /// Sets the capacity to the needed bytes, within bounds. Removes and returns the chunks over
-    /// the capacity.
+    /// Sets the capacity to the initial capacity plus `extra_capacity`, or to the claimed bytes if
+    /// they are more, but at most to the maximum capacity. Evicts chunks that exceed the new
+    /// capacity, and returns them.
     fn adjust_capacity(&self, entries: &mut CacheEntries) -> Vec<DecodedChunk> {
         let CacheSize {
             initial_bytes: least,

@@ -100,7 +100,7 @@ impl Chunks {
     ///
     /// # Errors
     /// `Corrupt` if the block is shorter or the data that separates its pieces is damaged, `Limit`
-    /// for pieces over the limit.
+    /// for pieces of more than [`limits::CHUNK_BYTES`].
     pub(super) fn from_block(
         number: u64,
         pieces: &Arc<dyn PieceDecoder>,
@@ -192,8 +192,8 @@ impl Chunks {
     /// the request of `effort` is cancelled.
     ///
     /// # Errors
-    /// `Corrupt` if the index is damaged or points outside the source, `Limit` for a chunk over the
-    /// limit. [`Error::cancelled`] once the request is cancelled.
+    /// `Corrupt` if the index is damaged or points outside the source, `Limit` for an encoded chunk
+    /// of more than [`limits::CHUNK_BYTES`]. [`Error::cancelled`] once the request is cancelled.
     pub(super) fn locate(&self, number: u64, effort: &RequestBudget) -> Result<ChunkForm> {
         match &self.origin {
             ChunkOrigin::Grid(chunked) => self.locate_in(chunked, number, effort),

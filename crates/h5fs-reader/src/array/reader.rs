@@ -47,7 +47,7 @@ impl Reader {
     /// - The description's error, if the storage is not readable.
     /// - `Unsupported` for a filter that cannot be decoded.
     /// - `Corrupt` if the description contradicts itself.
-    /// - `Limit` for pieces of a block over the limit.
+    /// - `Limit` for an encoded block in pieces of more than `limits::CHUNK_BYTES`.
     /// - `Io` (`OutOfMemory`) if the descriptions of all open arrays take too much memory.
     pub fn new(engine: &Arc<Engine>, array: Arc<Array>) -> Result<Reader> {
         Self::new_nested(engine, array, 0)

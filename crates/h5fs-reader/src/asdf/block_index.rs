@@ -36,8 +36,9 @@ pub(crate) fn read_in_last(source: &dyn Source, bytes: u64) -> Result<Option<Vec
     Ok(std::str::from_utf8(text).ok().and_then(offsets))
 }
 
-/// Parses the numbers of a YAML document that contains only a list, in flow or block style. A
-/// composed YAML tree would take far more memory than the numbers.
+/// Parses the numbers of a YAML document that contains only a list, in flow or block style. Returns
+/// `None` if the document contains anything else, or if the numbers are not increasing or too many.
+/// A composed YAML tree would take far more memory than the numbers.
 fn offsets(text: &str) -> Option<Vec<u64>> {
     let text = text.split_once("---").map_or(text, |(_, list)| list);
     let text = text.split("\n...").next().unwrap_or(text).trim_ascii();

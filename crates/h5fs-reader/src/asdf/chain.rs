@@ -41,9 +41,9 @@ pub(crate) fn find_first_block(source: &dyn Source, from: u64) -> Result<BlockLi
     Ok(blocks)
 }
 
-/// Returns the offsets that the block index lists in `gap`, the bytes before the first block that
-/// was found. The headers of these blocks are overwritten with other bytes. Without these blocks,
-/// each block number would refer to a wrong block.
+/// Returns the offsets of blocks with overwritten headers: those that the block index lists in
+/// `gap`, the bytes before the first block that was found. If the list of blocks lacked them, each
+/// block number would refer to a wrong block.
 fn lost_blocks(source: &dyn Source, gap: Range<u64>) -> Result<Vec<u64>> {
     let length = gap.end.minus_or_zero(gap.start);
     if length < HEADER || scan::find_nonzero(source, &gap)?.is_none() {
@@ -189,8 +189,8 @@ fn next_structure(
     })
 }
 
-/// Determines which structure follows a block with the streamed flag. Without this flag, the block
-/// would end at `next`.
+/// Determines which structure follows a block with the streamed flag. `next` is the offset at which
+/// the block would end without this flag, or `None` if that is past the end of the file.
 fn structure_after_streamed(
     window: &mut Window<'_>,
     block: &Block,
@@ -206,8 +206,9 @@ fn structure_after_streamed(
     })
 }
 
-/// Adds the blocks after the break in the chain to `blocks`, from the block index. Adds none if the
-/// index contradicts the blocks before the break.
+/// Adds the blocks after the break in the chain to `blocks`, from the block index. Then clears
+/// `chain_error`. Changes nothing if the index contradicts the blocks before the break, or if no
+/// block begins at any of the further offsets.
 fn recover(source: &dyn Source, blocks: &mut BlockList) -> Result<()> {
     let Some(index) = block_index::read(source)? else {
         return Ok(());

@@ -121,7 +121,8 @@ impl Contents {
         }
     }
 
-    /// Returns the location of `length` bytes of an uncompressed block's content, from `offset` on.
+    /// Returns the location in the file of `length` bytes of an uncompressed block's content, from
+    /// the offset `offset` in the content on.
     ///
     /// # Errors
     /// `Corrupt` if the end overflows.
@@ -133,8 +134,9 @@ impl Contents {
         })
     }
 
-    /// Compares the block with its checksum. The specification requires the checksum of the stored
-    /// bytes, but most compressed blocks were written with the checksum of the decoded bytes.
+    /// Compares the block with the checksum in its header, if it has one. The specification
+    /// requires the checksum of the stored bytes, but most compressed blocks were written with the
+    /// checksum of the decoded bytes.
     ///
     /// # Errors
     /// `Corrupt` if the checksum matches neither the stored nor the decoded bytes. Otherwise fails
@@ -174,7 +176,7 @@ impl Contents {
     }
 }
 
-/// Returns an array of bytes with the length of the block's content.
+/// Returns the description of the block's content as an array of bytes, which `storage` provides.
 fn bytes(block: &Block, storage: Result<Storage>) -> Array {
     Array {
         datatype: Datatype::integer(1, false, ByteOrder::Little),

@@ -12,7 +12,7 @@ use crate::wire::{Count, to_u64};
 ///
 /// # Errors
 /// - `Unsupported` for a scalar type with an unknown name.
-/// - `Corrupt` if the node is not a datatype or its elements exceed 4 GiB.
+/// - `Corrupt` if the node is not a datatype, or if one element would exceed 4 GiB.
 /// - `Limit` if it is nested too deeply, has too many fields or too long names, or takes too much
 ///   effort.
 pub(crate) fn parse(
@@ -202,7 +202,8 @@ pub(crate) fn scalar(name: &str, order: ByteOrder) -> Option<Datatype> {
     })
 }
 
-/// Returns the type `[ascii, length]` or `[ucs4, length]`, or `None` if it is too long.
+/// Returns the type `[ascii, length]` or `[ucs4, length]`, or `None` if `length` is negative or the
+/// size of an element in bytes exceeds 32 bits.
 fn string(kind: &str, length: i128, order: ByteOrder) -> Option<Datatype> {
     let length = u32::try_from(length).ok()?;
     match kind {

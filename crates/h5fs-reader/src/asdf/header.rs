@@ -114,8 +114,8 @@ fn tree_end(text: &mut TextWindow<'_>, start: u64) -> Result<(u64, Option<Error>
     }
 }
 
-/// Finds the end like `tree_end`, without a check of the tree's length. The search for the end
-/// stops when that length exceeds the limit.
+/// Finds the end of the tree like `tree_end`. The search stops once it has passed
+/// [`limits::TREE_BYTES`], but may return an end that is up to one piece after this limit.
 fn any_tree_end(text: &mut TextWindow<'_>, start: u64) -> Result<(u64, Option<Error>)> {
     let mut searched = start;
     loop {

@@ -45,7 +45,7 @@ pub(crate) struct Tree {
     /// For each mapping, at the same indices as its `entries`: the slots of the entries, sorted by
     /// the text of the key and then by [`MappingEntry::number`].
     sorted: Vec<u32>,
-    /// Details that few mappings have.
+    /// The details of the mappings that have any, by node. Most mappings have none.
     details: HashMap<NodeIndex, MappingDetails>,
     /// The separator between a key's text and its number, in the names of different keys with equal
     /// text. No key of the document ends in the separator and a number.
@@ -523,9 +523,9 @@ fn entry_at(entries: &[MappingEntry], slot: u32) -> Option<&MappingEntry> {
     entries.get(to_usize(u64::from(slot)).ok()?)
 }
 
-/// Chooses the separator of [`Tree::mark`]: a `%` and the smallest number of tildes for which no
-/// key of the document ends in the separator and a number. A long run of tildes in one key thus
-/// does not make other names long.
+/// Chooses [`Tree::separator`]: a `%` and the smallest number of tildes for which no key of the
+/// document ends in the separator and a number. A long run of tildes in one key thus does not make
+/// other names long.
 fn choose_separator(document: &Document) -> String {
     let tildes = document.keys().filter_map(|key| {
         let text = key.trim_end_matches(|c: char| c.is_ascii_digit());

@@ -5,9 +5,9 @@
 use crate::filter::shuffle::{copy_unshuffled_tail, transposed, unshuffle};
 use crate::wire::Count;
 
-/// Writes the bytes of `planes` into `elements`, in the order of the elements of `size` bytes. Both
-/// slices have the same length. Only a multiple of 8 elements is shuffled, and the bytes after the
-/// last such element are copied unchanged.
+/// Reverses a bit shuffle: `planes` contains the shuffled bits of elements of `size` bytes, and the
+/// elements are written into `elements`. Both slices have the same length. Only a multiple of 8
+/// elements is shuffled, and the bytes after the last such element are copied unchanged.
 pub(crate) fn unbitshuffle(planes: &[u8], size: usize, scratch: &mut Vec<u8>, elements: &mut [u8]) {
     let unit = size.times(8);
     let left = planes.len().checked_rem(unit).unwrap_or(0);

@@ -263,12 +263,13 @@ fn damaged() -> Error {
     Error::corrupt("Blosc: damaged block", None)
 }
 
-/// The part of a chunk's header after its first sixteen bytes, or the equivalent values if that
-/// part is absent.
+/// The filters and the special value from the last sixteen bytes of a Blosc 2 header. A shorter
+/// header has the equivalent values in its flags.
 struct Header {
     /// The numbers of the block's filters in encoding order, each with its parameter.
     slots: [(u8, u8); 6],
-    /// The number of a special value that the chunk repeats, or 0 if the chunk consists of blocks.
+    /// The code of the special value that the chunk repeats (see `special_value`), or 0 if the
+    /// chunk consists of blocks.
     special: u8,
 }
 
@@ -448,6 +449,7 @@ impl BloscBlocks<'_> {
     }
 
     /// Reverses the filters of the block in `scratch.joined` and writes the elements into `output`.
+    /// `first` is the decoded block 0.
     fn decode_filters(
         &self,
         type_bytes: usize,

@@ -2,8 +2,8 @@
 
 use crate::memory::buffer::BufferPool;
 
-/// The resources that one decode at a time uses, whatever its filters. The context keeps no content
-/// of a chunk.
+/// The resources for decoding one chunk at a time, whatever its filters. The context keeps no
+/// content of a chunk.
 #[derive(Default)]
 pub struct Context {
     /// The pool that provides the buffers of results.

@@ -26,8 +26,8 @@ pub fn decode(bytes: Buffer, parameters: &[u32], context: &Context) -> Result<Bu
     Ok(elements)
 }
 
-/// Writes the bytes of `shuffled` into `elements`, in the order of the elements of `size` bytes.
-/// Both slices have the same length.
+/// Reverses a byte shuffle: `shuffled` contains the shuffled bytes of elements of `size` bytes, and
+/// the elements are written into `elements`. Both slices have the same length.
 pub(crate) fn unshuffle(shuffled: &[u8], size: usize, elements: &mut [u8]) {
     let count = elements.len().checked_div(size).unwrap_or(0);
     let whole = count.times(size);

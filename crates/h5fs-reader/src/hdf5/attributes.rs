@@ -23,7 +23,7 @@ use crate::wire::{Count, Cursor, to_usize};
 /// Record type of the version 2 B-tree that indexes attributes by the hash of the name.
 const NAME_INDEX_TYPE: u8 = 8;
 
-/// Number of bytes of an attribute's creation order in the attribute info message.
+/// Number of bytes of the field "Maximum Creation Index" in the attribute info message.
 const CREATION_ORDER_BYTES: usize = 2;
 
 /// Number of bytes of a fractal heap ID in a record of the name index.

@@ -204,7 +204,7 @@ impl Node {
         self.used
     }
 
-    /// Returns a cursor at key `i`, from 0 to [`used`](Self::used) inclusive.
+    /// Returns a cursor at key `i`, from 0 to [`child_count`](Self::child_count) inclusive.
     pub(crate) fn key(&self, i: usize) -> Result<Cursor<'_>> {
         self.entry(i, self.used.plus_one())
     }
@@ -219,8 +219,8 @@ impl Node {
         Ok(cursor)
     }
 
-    /// Returns the index of the first key in `from..=used` for which `is_past` returns true, or
-    /// `None` if there is none. `is_past` must also return true for all keys after that one.
+    /// Returns the index of the first key in `from..=child_count` for which `is_past` returns true,
+    /// or `None` if there is none. `is_past` must also return true for all keys after that one.
     pub(crate) fn find_first_key(
         &self,
         from: usize,
@@ -274,7 +274,7 @@ impl EntryPosition {
         std::iter::once(self.budget).chain(taken).collect()
     }
 
-    /// Restores the position from the result of [`numbers`](Self::numbers).
+    /// Restores the position from the result of [`to_numbers`](Self::to_numbers).
     pub(crate) fn from_numbers(numbers: &[u64]) -> Self {
         let (budget, taken) = numbers.split_first().unwrap_or((&0, &[]));
         let taken = taken.iter();
@@ -594,8 +594,8 @@ mod tests {
         }
     }
 
-    /// Checks that a name has one leaf. A key is the greatest name on its left. In this test, a
-    /// name's offset in the heap is used as the name.
+    /// Checks that a search for a name reaches only one leaf. A key is the greatest name in the
+    /// child before it. In this test, a name's offset in the heap is used as the name.
     #[test]
     fn a_name_has_one_leaf() {
         let find = |name: u64| {
@@ -609,7 +609,8 @@ mod tests {
         assert_eq!(find(41), None);
     }
 
-    /// With K = 1 and chunks added in descending order, the library writes a tree that is a list.
+    /// Checks that a tree may have 256 levels. With K = 1 and chunks added in descending order, the
+    /// HDF5 library writes a tree with one child per node.
     #[test]
     fn trees_may_be_as_deep_as_a_level_can_say() {
         let inner = (1..=255_u8).rev().map(|level| {
@@ -620,7 +621,8 @@ mod tests {
         assert_eq!(leaves(file(&nodes)), Ok(vec![1111]));
     }
 
-    /// Overlapping nodes, each with the maximum number of entries.
+    /// Checks that a path of large nodes is rejected. The nodes overlap, and each one has the
+    /// maximum number of entries.
     #[test]
     fn the_nodes_of_a_branch_are_not_too_large_together() {
         let wide = |level: u8, child: u64| {
@@ -653,7 +655,8 @@ mod tests {
         assert!(leaves(same_level).is_err());
     }
 
-    /// Ten paths to one node would be a billion paths in nine levels.
+    /// Checks that a walk fails if many children are the same node. With ten equal children per
+    /// node, nine levels would have a billion paths.
     #[test]
     fn no_node_is_met_over_and_over() {
         let children = [0, 200].repeat(10);

@@ -159,7 +159,7 @@ fn layout_name(layout: &DataLayout, is_external: bool) -> Layout {
     }
 }
 
-/// A dataset's reader, datatype and shape, from which its storage is described.
+/// The inputs for constructing the [`Storage`] of a dataset.
 struct StorageParts<'a> {
     reader: &'a DatasetReader<'a>,
     datatype: &'a Datatype,

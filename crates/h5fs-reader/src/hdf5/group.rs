@@ -30,7 +30,7 @@ pub(crate) const GROUP_MESSAGE_TYPES: [u16; 4] = [
     kind::GROUP_INFO,
 ];
 
-/// Number of bytes of a link's creation order in the link info message.
+/// Number of bytes of the field "Maximum Creation Index" in the link info message.
 const CREATION_ORDER_BYTES: usize = 8;
 
 /// The links of a group, in one of three forms.
@@ -38,8 +38,8 @@ const CREATION_ORDER_BYTES: usize = 8;
 pub(crate) enum Group {
     /// An old-style group, whose links are in a version 1 B-tree and a local heap.
     SymbolTable(SymbolTable),
-    /// A new-style group with few links, which are in the object header. The error is that of the
-    /// first link that cannot be read.
+    /// A new-style group with few links, which are in the object header. The second field is the
+    /// error of the first link that cannot be read.
     Compact(Arc<Vec<Link>>, Option<Error>),
     /// A new-style group with many links, which are on a fractal heap.
     Dense(DenseStorageInfo),
@@ -93,8 +93,9 @@ impl Group {
         }
     }
 
-    /// Returns all links in index order. A link that cannot be read is skipped, and the first error
-    /// is returned at the end.
+    /// Returns all links: of an old-style group by name, of a compact group in the order of the
+    /// header messages, and of a dense group by the hash of the name. A link that cannot be read is
+    /// skipped, and the first error is returned at the end.
     pub(crate) fn links(&self, metadata: &Arc<Metadata>) -> Result<Box<dyn LinkStream>> {
         Ok(match self {
             Group::SymbolTable(table) => {

@@ -39,7 +39,7 @@ impl ChunkGeometry {
     /// - `dims` are the current dimensions.
     /// - `max` are the maximum dimensions (`None`: unlimited).
     /// - `chunk_shape` is the number of elements of a chunk in each dimension.
-    /// - `chunk_bytes` is the size of a chunk before all filters.
+    /// - `chunk_bytes` is the number of bytes of a chunk before filters are applied.
     /// - `at` is the absolute offset that errors state.
     ///
     /// # Errors

@@ -17,51 +17,51 @@ pub(crate) mod symbol_table;
 
 /// The type numbers of header messages.
 pub(crate) mod kind {
-    /// NIL: unused space.
+    /// Type of the message "NIL", which marks unused space.
     pub(crate) const NIL: u16 = 0x00;
-    /// Dataspace.
+    /// Type of the message "Dataspace".
     pub(crate) const DATASPACE: u16 = 0x01;
-    /// Link info.
+    /// Type of the message "Link info".
     pub(crate) const LINK_INFO: u16 = 0x02;
-    /// Datatype.
+    /// Type of the message "Datatype".
     pub(crate) const DATATYPE: u16 = 0x03;
-    /// Fill value, old.
+    /// Type of the message "Fill value, old".
     pub(crate) const FILL_VALUE_OLD: u16 = 0x04;
-    /// Fill value.
+    /// Type of the message "Fill value".
     pub(crate) const FILL_VALUE: u16 = 0x05;
-    /// Link.
+    /// Type of the message "Link".
     pub(crate) const LINK: u16 = 0x06;
-    /// External data files.
+    /// Type of the message "External data files".
     pub(crate) const EXTERNAL_FILES: u16 = 0x07;
-    /// Data layout.
+    /// Type of the message "Data layout".
     pub(crate) const DATA_LAYOUT: u16 = 0x08;
-    /// Group info.
+    /// Type of the message "Group info".
     pub(crate) const GROUP_INFO: u16 = 0x0a;
-    /// Data storage – filter pipeline.
+    /// Type of the message "Data storage – filter pipeline".
     pub(crate) const FILTER_PIPELINE: u16 = 0x0b;
-    /// Attribute.
+    /// Type of the message "Attribute".
     pub(crate) const ATTRIBUTE: u16 = 0x0c;
-    /// Object comment.
+    /// Type of the message "Object comment".
     pub(crate) const OBJECT_COMMENT: u16 = 0x0d;
-    /// Object modification time, old.
+    /// Type of the message "Object modification time, old".
     pub(crate) const MODIFICATION_TIME_OLD: u16 = 0x0e;
-    /// Shared message table.
+    /// Type of the message "Shared message table".
     pub(crate) const SHARED_MESSAGE_TABLE: u16 = 0x0f;
-    /// Object header continuation.
+    /// Type of the message "Object header continuation".
     pub(crate) const CONTINUATION: u16 = 0x10;
-    /// Symbol table.
+    /// Type of the message "Symbol table".
     pub(crate) const SYMBOL_TABLE: u16 = 0x11;
-    /// Object modification time.
+    /// Type of the message "Object modification time".
     pub(crate) const MODIFICATION_TIME: u16 = 0x12;
-    /// Driver info.
+    /// Type of the message "Driver info".
     pub(crate) const DRIVER_INFO: u16 = 0x14;
-    /// Attribute info.
+    /// Type of the message "Attribute info".
     pub(crate) const ATTRIBUTE_INFO: u16 = 0x15;
-    /// Object reference count.
+    /// Type of the message "Object reference count".
     pub(crate) const REFERENCE_COUNT: u16 = 0x16;
-    /// File space info.
+    /// Type of the message "File space info".
     pub(crate) const FILE_SPACE_INFO: u16 = 0x17;
-    /// Metadata cache image (HDF5 1.10; not in the specification).
+    /// Type of the message "metadata cache image" (HDF5 1.10; not in the specification).
     pub(crate) const CACHE_IMAGE: u16 = 0x18;
     /// Message types that are never shared, because they refer to other structures.
     pub(crate) const NEVER_SHARED: [u16; 7] = [

@@ -9,8 +9,8 @@ use crate::wire::{Cursor, to_u64};
 /// Reads one stored selection.
 ///
 /// # Errors
-/// `Corrupt` for an impossible pattern. `Unsupported` for points, which the libraries do not map
-/// either, and for unknown versions.
+/// `Corrupt` for an impossible pattern. `Unsupported` for a selection of points, which the HDF5
+/// libraries do not accept in virtual datasets either, and for unknown versions.
 pub(crate) fn read(cursor: &mut Cursor<'_>) -> Result<Region> {
     const NONE: u32 = 0;
     const POINTS: u32 = 1;

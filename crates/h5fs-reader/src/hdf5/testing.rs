@@ -17,7 +17,7 @@ pub(crate) fn at(offset: u64) -> Address {
     Address::new(0, offset).unwrap()
 }
 
-/// Returns a number form in which addresses and lengths have `bytes` bytes each.
+/// Returns an encoding in which addresses and lengths have `bytes` bytes each.
 pub(crate) fn form(bytes: u8) -> NumberEncoding {
     let width = Width::new(bytes).unwrap();
     NumberEncoding {

@@ -1,7 +1,7 @@
 //! Cancellation of unwanted work, and postponement of work that would block other requests.
 //!
 //! A request first runs in a slot for quick work. The attempt ends when it reaches work that may
-//! take long, or when the slot is needed by others. The request then starts again in a slot for
+//! take long, or when other requests need the slot. The request then starts again in a slot for
 //! heavy work; there are few such slots.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};

@@ -20,7 +20,8 @@ use crate::wire::Count;
 /// The number of bytes left in an unlimited budget.
 const UNBOUNDED: u64 = u64::MAX;
 
-/// A budget of bytes that may still be read. Clones share one grant. The default is unlimited.
+/// The number of metadata bytes that a request may still read. Clones share the remaining bytes.
+/// The default is unlimited.
 #[derive(Debug, Clone, Default)]
 pub struct RequestBudget(Option<Arc<Grant>>);
 
@@ -29,8 +30,8 @@ struct Grant {
     remaining_bytes: AtomicU64,
     /// The budget of which this one is a part. Unlimited if this one is not a part.
     parent: RequestBudget,
-    /// The size of this part if it was granted in full, else the `granted_bytes` of the budget that
-    /// contains it.
+    /// The size in bytes of this part, if the whole budget had enough bytes left for the full size.
+    /// Otherwise the `granted_bytes` of the budget that contains this part.
     granted_bytes: Option<u64>,
     skipped_wait: Option<SkippedWait>,
     /// The token of the request that currently uses the budget.

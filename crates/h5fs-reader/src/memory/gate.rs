@@ -1,4 +1,4 @@
-//! A gate where memory-intensive work waits until there is room.
+//! A gate where memory-intensive work waits until enough of the work before it has ended.
 //!
 //! Work has a class and a weight. Within a class, work enters in the order of arrival, so heavy
 //! work is never overtaken. The caller's rule decides which work may run together, and is called

@@ -87,13 +87,13 @@ pub enum FloatValue {
     FewerBitsThanDouble {
         /// The number.
         value: f64,
-        /// A decimal number that is nearer to zero than `value`, by a distance less than `below`,
-        /// is parsed as `value` in this format.
+        /// A decimal number that is nearer to zero than `value`, by a distance less than this
+        /// tolerance, is parsed as `value` in this format.
         tolerance_towards_zero: f64,
-        /// A decimal number that is farther from zero than `value`, by a distance less than
-        /// `above`, is parsed as `value` in this format.
+        /// A decimal number that is farther from zero than `value`, by a distance less than this
+        /// tolerance, is parsed as `value` in this format.
         tolerance_from_zero: f64,
-        /// Number of significant bits of the format.
+        /// Number of mantissa bits, including the leading one (11 for a 16-bit float).
         bits: u32,
     },
     /// A number within the range of 64-bit floats whose format in memory has more significant bits
@@ -104,7 +104,7 @@ pub enum FloatValue {
         value: f64,
         /// The mantissa, not zero.
         mantissa: u128,
-        /// The power of two.
+        /// The exponent of the factor `2^exponent`.
         exponent: i32,
     },
     /// A finite number outside the range of 64-bit floats: `mantissa * 2^exponent`.
@@ -113,7 +113,7 @@ pub enum FloatValue {
         negative: bool,
         /// The mantissa, not zero.
         mantissa: u128,
-        /// The power of two.
+        /// The exponent of the factor `2^exponent`.
         exponent: i32,
     },
 }
@@ -269,8 +269,8 @@ fn decode_fields(word: u128, format: &FloatFormat, size: u32) -> Option<FloatVal
     ))
 }
 
-/// Number of significant bits of the extended format that programs such as h5py use in memory for
-/// numbers from elements of more than 8 bytes.
+/// Number of mantissa bits, including the leading one, of the extended format that programs such as
+/// h5py use in memory for numbers from elements of more than 8 bytes.
 const EXTENDED_BITS: u32 = 64;
 
 /// Returns the size in bytes of the IEEE 754 format that programs such as h5py use in memory for
@@ -332,7 +332,8 @@ fn infinity_or_nan(negative: bool, mantissa: u128, mantissa_bits: u32, implied: 
     }
 }
 
-/// Returns `mantissa * 2^power` in a format with `significant_bits`.
+/// Returns `mantissa * 2^power` in a format with `significant_bits`. If `spacing_halves_below` is
+/// true, the next number towards zero is only half as far away as the next number from zero.
 fn scaled_float(
     negative: bool,
     mantissa: u128,

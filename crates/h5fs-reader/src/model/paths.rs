@@ -118,7 +118,7 @@ pub struct PathIndex {
     entries: Vec<PathEntry>,
     positions: PositionMap,
     names: NameArena,
-    /// The names of other files that links lead into, and their bytes in memory.
+    /// The names of other files that links lead into. They take `file_bytes` bytes of memory.
     files: BTreeSet<Box<[u8]>>,
     file_bytes: usize,
     complete: bool,

@@ -38,7 +38,7 @@ pub use crate::model::walk::{NodePathResolver, TextContext};
 #[derive(Debug)]
 pub struct ValueWriter {
     walk: ElementWalker,
-    /// Whether the text of an element is JSON.
+    /// Whether the text of an element is JSON: for compounds, arrays and variable-length sequences.
     is_nested: bool,
     /// The writer of each part of a complex number. `None` for elements of another type.
     complex_part: Option<Box<ValueWriter>>,

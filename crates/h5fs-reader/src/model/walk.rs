@@ -108,7 +108,7 @@ impl<'a> TextContext<'a> {
         Ok(path.unwrap_or_else(|| address_text(node.number())))
     }
 
-    /// Checks that a text of `length` bytes is not too long.
+    /// Checks that a text of `length` bytes does not exceed the maximum length `limit`.
     ///
     /// # Errors
     /// `Limit` if the text is too long.
@@ -148,17 +148,17 @@ pub enum Value<'a> {
     Reference(ReferenceKind, Reference),
     /// Uninterpreted bytes: opaque, or a number of more than 128 bits.
     Bytes,
-    /// A value of an enumeration. A sink that does not accept it receives the number.
+    /// A value of an enumeration. A sink that refuses this value receives the number instead.
     EnumMember {
         /// The name, if the value has one.
         name: Option<&'a [u8]>,
         /// Whether the enumeration is a boolean with the names FALSE and TRUE.
         is_boolean: bool,
     },
-    /// A sequence of strings of one byte. A sink that does not accept it receives a list.
+    /// A sequence of strings of one byte. A sink that refuses this value receives a list instead.
     ByteStrings(&'a [u8]),
-    /// A complex number, with the walker for each of its two parts. A sink that does not accept it
-    /// receives a map of `r` and `i`.
+    /// A complex number, with the walker for each of its two parts. A sink that refuses this value
+    /// receives a map of `r` and `i` instead.
     Complex(&'a ElementWalker),
 }
 
@@ -180,7 +180,8 @@ pub trait ValueSink {
     /// Fails if the value cannot be written as text, or if its text is too long.
     fn write_value(&mut self, value: Value<'_>, stored: &[u8]) -> Result<bool>;
 
-    /// Checks that the text is not too long with `more` bytes.
+    /// Checks that the text so far and `more` further bytes together do not exceed the maximum
+    /// length.
     ///
     /// # Errors
     /// `Limit` if the text is too long.
@@ -229,7 +230,7 @@ struct WalkField {
     walk: ElementWalker,
 }
 
-/// A function that returns a name as a key of a map, with its colon.
+/// A function that formats the name of a compound member as the key of a map, with a colon.
 pub type KeyText<'k> = dyn Fn(&[u8]) -> String + 'k;
 
 impl ElementWalker {

@@ -37,8 +37,8 @@ pub trait Directory: Send + Sync + fmt::Debug {
         }
     }
 
-    /// Returns whether opening a file needs a request to a server. Metadata of an entry comes from
-    /// a listing or from a small request.
+    /// Returns whether opening a file needs a request to a server. If so, the metadata of an entry
+    /// comes from a listing or from a small request.
     fn is_remote(&self) -> bool {
         false
     }
@@ -90,8 +90,8 @@ pub trait Directory: Send + Sync + fmt::Debug {
     /// Discards cached listings, so that the next listing sends a request to the server.
     fn forget_listings(&self) {}
 
-    /// Returns access to the files of the directory for one file among them, which is shown to the
-    /// users `readers`.
+    /// Returns the access of a file in this directory to the other files that it references.
+    /// `readers` are the users to whom that file is shown.
     fn neighbours(
         &self,
         policy: OtherFilesPolicy,
@@ -124,7 +124,7 @@ pub struct PathInfo {
     pub kind: EntryType,
     /// Attributes of the entry.
     pub attributes: FileAttributes,
-    /// Number of stored bytes in units of 512.
+    /// Storage space of the entry in units of 512 bytes, as in `st_blocks`.
     pub blocks: u64,
     /// Identity of the current state, for comparison with other states.
     pub identity: Identity,

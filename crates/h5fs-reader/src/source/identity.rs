@@ -68,8 +68,9 @@ impl Identity {
         }
     }
 
-    /// Returns whether `listed`, an identity from a listing, states the same facts about the object
-    /// as this identity from a response, apart from their notation.
+    /// Returns whether `listed`, an identity from a listing, has the same length and the same
+    /// entity tag as this identity from a response, apart from the notation of the tag. Without
+    /// tags, the dates must be equal. Identities of files and directories must be equal.
     pub fn is_comparable_to(&self, listed: &Self) -> bool {
         match (self, listed) {
             (Identity::Object(own), Identity::Object(listed)) => {
@@ -79,8 +80,8 @@ impl Identity {
         }
     }
 
-    /// Returns whether the file has not been written for at least `time`. An object is never
-    /// written in place: a new object replaces it.
+    /// Returns whether the file has not been changed for at least `time`. Returns true for an
+    /// object, because it is never written in place, and for a directory.
     pub fn is_unmodified_for(&self, time: Duration) -> bool {
         match self {
             Identity::File(fingerprint) => fingerprint
@@ -118,9 +119,9 @@ impl Fingerprint {
         (self.device, self.inode) == (other.device, other.inode)
     }
 
-    /// Returns the time since the content or attributes changed, or `None` if that is in the
-    /// future. The modification time is not used, because a program that copies a file may set it
-    /// back.
+    /// Returns the time since the status change time (`st_ctime`), or `None` if the status change
+    /// time is in the future. The modification time is not used, because a program that copies a
+    /// file may set it back.
     pub(crate) fn time_since_change(&self) -> Option<Duration> {
         elapsed_since(self.changed)
     }

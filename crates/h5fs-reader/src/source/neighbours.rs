@@ -82,9 +82,9 @@ fn empty_raw_file_cache() -> RawFiles {
 pub struct LocatedNeighbour {
     /// The open file.
     pub file: SharedOpenSource,
-    /// An absolute path. Symbolic links are resolved, so that one file has one path. If a link in
-    /// another directory leads to the file, this is the link's path: neighbours are searched next
-    /// to the link.
+    /// The absolute path next to which the file's own neighbours are searched. This is `real_path`,
+    /// unless a symbolic link in another directory leads to the file. Then it is the path of that
+    /// link, in which only the last component is a link.
     pub path: PathBuf,
     /// The path without any symbolic link.
     pub real_path: PathBuf,

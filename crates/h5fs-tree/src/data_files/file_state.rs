@@ -63,7 +63,7 @@ pub(crate) struct OpenedFile {
     pub(crate) container: Arc<dyn Container>,
     pub(crate) origin: Arc<SourceAttributes>,
     pub(crate) neighbours: Arc<Neighbours>,
-    /// The state in which the file was opened.
+    /// The state in which the file was opened. `None` if the file is not watched for changes.
     pub(crate) state: Option<Arc<dyn OpenedState>>,
     /// The watch for changes of an externally linked file. `None` for the source, which
     /// [`Mount`](super::mount::Mount) watches.
@@ -314,7 +314,8 @@ impl FileState {
         self.opened
     }
 
-    /// Returns the identity of the state in which the file was opened.
+    /// Returns the identity of the state in which the file was opened. Returns `None` if the file
+    /// is not watched for changes.
     pub(crate) fn identity(&self) -> Option<Identity> {
         self.state.as_ref().map(|state| state.identity().clone())
     }
@@ -324,8 +325,8 @@ impl FileState {
         self.container.is_growing()
     }
 
-    /// Returns whether replies about the file may be cached. If so, no writer appends to it, and no
-    /// unnoticed write was in progress when it or a neighbour was opened.
+    /// Returns whether replies about the file may be cached. If so, no writer appends to the file,
+    /// and every later change of the file and of the files that it references will be noticed.
     pub(crate) fn is_cacheable(&self) -> bool {
         let own = self
             .state
@@ -358,8 +359,8 @@ impl FileState {
         self.opened.elapsed() < GROWTH_CHECK_INTERVAL
     }
 
-    /// Returns whether `watch` watches this file, which an external link leads to. The file may
-    /// have changed since.
+    /// Returns whether `watch` watches this file, to which an external link leads. The file may
+    /// have changed since it was opened in this state.
     pub(crate) fn is_same_file(&self, watch: &SourceWatch) -> bool {
         let own = self.watch.as_ref().map(SourceWatch::identity);
         own.is_some_and(|own| own.is_of_same_file(&watch.identity()))
@@ -412,8 +413,8 @@ impl FileState {
         ))
     }
 
-    /// Returns a node with the array that its writer intended, if that differs from the stored
-    /// array.
+    /// Returns a node with the array that the writer of `node` intended, or `None` if the stored
+    /// array is the intended one. They differ for empty arrays of MATLAB.
     pub(crate) fn intended_node(&self, node: &Node) -> Result<Option<Arc<Node>>> {
         matlab_empty::empty_array_node(&*self.container, &self.engine, node)
     }

@@ -70,7 +70,7 @@ impl MissingSource {
         self.reason = why;
     }
 
-    /// Returns the line for `.h5fs/status`.
+    /// Returns the line for `.h5fs/status` that says why and since when the source is missing.
     pub(crate) fn status_line(&self) -> String {
         stale_status_line(&self.reason, self.since)
     }

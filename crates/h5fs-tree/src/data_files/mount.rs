@@ -212,7 +212,8 @@ impl Mount {
         read_root_error(&*self.current_if_open()?.container)
     }
 
-    /// Returns the state in which the source was last seen.
+    /// Returns the state in which the source was last seen, or `None` if the source is not watched
+    /// for changes.
     pub(crate) fn last_seen(&self) -> Option<LastSeenState> {
         Some(LastSeenState {
             state: self.watch.as_ref()?.identity(),
@@ -527,9 +528,9 @@ impl Mount {
         Ok((self.other_files.file_of_tree(&source, inode.tree)?, inode))
     }
 
-    /// Returns the most recently shown state of the file of which `file` is a state. Never reopens
-    /// the file: reopening waits until the old state is dropped, and the caller may hold the old
-    /// state.
+    /// Returns the most recently shown state of the file of which `file` is a state, or `None` if
+    /// that file is not open. Never reopens the file: reopening waits until the old state is
+    /// dropped, and the caller may hold the old state.
     pub(crate) fn last_shown_state(&self, file: &FileState) -> Option<Arc<FileState>> {
         let source = self.current_if_open()?;
         match file.tree {

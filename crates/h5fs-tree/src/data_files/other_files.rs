@@ -165,7 +165,7 @@ impl OtherFiles {
         neighbours.fail_on_absent(options.strict)
     }
 
-    /// Returns the reason why the file to which the name `name` in `live` leads is not shown.
+    /// Returns the reason why the file that `live` references by the name `name` is not shown.
     /// Returns `None` if the file is shown.
     pub(crate) fn hidden_reason(&self, live: &FileState, name: &[u8]) -> Option<HiddenReason> {
         match live.neighbours.locate(name, &|| true) {
@@ -221,8 +221,8 @@ impl OtherFiles {
         (self.open)(source, Arc::clone(neighbours), cancel)
     }
 
-    /// Returns the location of the file to which the name `name` in `live` leads. Returns `None` if
-    /// the file does not exist or may not be opened.
+    /// Returns the location of the file that `live` references by the name `name`. Returns `None`
+    /// if the file does not exist or may not be opened.
     pub(crate) fn shown_location(&self, live: &FileState, name: &[u8]) -> Option<ShownLocation> {
         let Some(path) = self.locate(live, name)? else {
             return Some(ShownLocation::Root);
@@ -235,7 +235,7 @@ impl OtherFiles {
         Some(ShownLocation::Other(self.shown_name(live, &path)))
     }
 
-    /// Returns the path of the file to which the name `name` in `live` leads. The inner `None`
+    /// Returns the path of the file that `live` references by the name `name`. The inner `None`
     /// means the source itself. The outer `None` means that the file does not exist or may not be
     /// opened.
     fn locate(&self, live: &FileState, name: &[u8]) -> Option<Option<PathBuf>> {
@@ -260,8 +260,8 @@ impl OtherFiles {
         shown
     }
 
-    /// Returns the entry of the file to which the name `name` in `live` leads: in `.h5fs/external`,
-    /// or in the mounted directory. Returns `None` if the name leads to the source itself.
+    /// Returns the entry, in `.h5fs/external` or in the mounted directory, of the file that `live`
+    /// references by the name `name`. Returns `None` if the name leads to the source itself.
     ///
     /// # Errors
     /// `NotFound` if the file does not exist or may not be opened; otherwise the errors of

@@ -16,7 +16,8 @@ use h5fs_reader::source::remote::connection::Connection;
 use h5fs_reader::source::remote::object::RemoteObject;
 use nix::errno::Errno;
 
-/// Time for which the result of a check for changes is valid while no request reads the source.
+/// Time for which the result of a check for changes is valid, unless `OpenedState::has_ended`
+/// reports the end of the opened state earlier.
 const CHECK_VALIDITY: Duration = Duration::from_millis(100);
 
 /// Time after a change during which another change may get the same time stamp, and the writer may

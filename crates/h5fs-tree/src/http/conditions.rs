@@ -31,7 +31,7 @@ pub(super) enum ConditionResult {
 impl Validators {
     /// Returns the validators of the content at `path`. The validators are empty if two states of
     /// the content cannot be distinguished. `seed` identifies this server process, because another
-    /// version may show different content.
+    /// version of this program may show different content.
     pub(super) fn for_version(path: &[u8], version: &Version, seed: u64) -> Self {
         if version.identity.is_none() {
             return Validators::default();

@@ -6,7 +6,7 @@
 //! | `{"path": …, "page": …, "attribute": …, "value": …}` | the name or the value of this attribute contains the text |
 //! | `{"path": …, "error": …}` | the object cannot be read |
 //! | `{"objects": …}` | the number of objects searched so far |
-//! | `{"objects": …, "is_whole": …}` | the end: whether all objects were searched, or the limit of results was reached |
+//! | `{"objects": …, "is_whole": …}` | the end of the results; `is_whole` is false if the search ended early at the limit of results |
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -59,7 +59,7 @@ pub(super) struct ObjectSearch {
     has_ended: bool,
 }
 
-/// A directory on the path of the search, which is not completely searched.
+/// A directory that the search has entered but not completely searched.
 struct SearchLevel {
     root: Arc<ResolvedPath>,
     opened: OpenedHandle,

@@ -153,7 +153,7 @@ async fn accept_all(listener: AsyncListener, shared: Arc<ServerContext>) -> ! {
 
 /// Waits for one of the limited connection slots. If all are taken, disconnects the oldest client
 /// without access, if there is one. Meanwhile, new connections wait in the operating system's
-/// queue.
+/// queue. Returns `None` only if the semaphore `places` is closed.
 async fn wait_for_slot(
     places: &Arc<Semaphore>,
     clients: &UnauthorizedClients,

@@ -144,8 +144,9 @@ impl ResolvedPath {
         self.ino() ^ tree.rotate_right(8)
     }
 
-    /// Returns the names after the last directory of views (`.h5fs`) on the path. A name `.h5fs` is
-    /// a directory of views only in the root of a tree or of a data file.
+    /// Returns the names after the last directory of views (`.h5fs`) on the path, or `None` if the
+    /// path has no such directory. A name `.h5fs` is a directory of views only in the root of a
+    /// tree or of a data file.
     pub(super) fn names_in_views(&self) -> Option<&[Vec<u8>]> {
         let (names, inos) = (&self.found.names, &self.found.looked_up);
         let is_file = |ino: Ino| self.requests().data_file_number(ino) == Some(ino);

@@ -148,8 +148,9 @@ impl<'a> LinkResolution<'a> {
     }
 }
 
-/// Opens the file to which the name `name` in `file` leads. Its reads count against the budget of
-/// the request that uses `file`. Returns `None` if the mount does not show the file.
+/// Opens the file that `file` references by the name `name`. Reads of the opened file count against
+/// the budget of the request that uses `file`. Returns `None` if the mount does not show the
+/// referenced file.
 fn open_other_file(mount: &Mount, file: &FileState, name: &[u8]) -> Result<Option<Arc<FileState>>> {
     let source = mount.current_file()?;
     if source.generation != file.generation {

@@ -123,8 +123,8 @@ impl<'a> Namespace<'a> {
         self.indexed_parent_and_name(group)
     }
 
-    /// Returns the group that contains the object, and the object's shown name in it, according to
-    /// the object-to-path index. Returns `None` if the index lacks the object.
+    /// Returns the parent group of the object `group`, and the object's shown name in the parent,
+    /// according to the object-to-path index. Returns `None` if the index lacks the object.
     pub(crate) fn indexed_parent_and_name(&self, group: NodeId) -> Option<(NodeId, Box<[u8]>)> {
         self.known_parent_and_name(group).ok().flatten()
     }

@@ -152,8 +152,9 @@ pub(crate) struct ObjectDescription {
 }
 
 impl ObjectDescription {
-    /// Describes a file in `.h5fs` for its extended attributes. The fault is the error of opening
-    /// the file, if that is known without reading. Errors of earlier reads are reported as well.
+    /// Describes a file in `.h5fs` for its extended attributes. `content_error` is the error of
+    /// opening the file, or the error that every read would return, if that is known without
+    /// reading.
     pub(crate) fn from_opening(node: &dyn FsNode, target: &TargetInode<'_>) -> Self {
         let fault = match node.open(target) {
             Ok(view) => view.failure().cloned(),

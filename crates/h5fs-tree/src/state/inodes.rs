@@ -178,9 +178,9 @@ impl Inodes {
         }
     }
 
-    /// Ends the trees with the number `tree`, because their externally linked file has changed. Its
-    /// inodes stay until the kernel forgets them, as if they belonged to an earlier state of the
-    /// source.
+    /// Ends the tree with the number `tree`, because the externally linked file that it shows has
+    /// changed. The inodes of the tree stay until the kernel forgets them, as if they belonged to
+    /// an earlier state of the source.
     pub(crate) fn end_tree(&self, tree: TreeNumber) {
         let before = self.generation.load(Ordering::Relaxed).wrapping_sub(1);
         for shard in &self.shards {

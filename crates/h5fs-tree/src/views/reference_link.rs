@@ -126,7 +126,8 @@ fn open_references(file: &FileState, object: NodeId) -> Result<References> {
     References::new(elements)?.ok_or(Error::NotFound)
 }
 
-/// Returns the text of the symbolic link for a reference to the object `node`.
+/// Returns the text of the symbolic link for a reference to the object `node`. Returns `None` if
+/// the path of the link's own directory is unknown.
 fn text(target: &TargetInode<'_>, node: NodeId) -> Result<Option<Vec<u8>>> {
     let space = target.namespace();
     let found = ignore_permanent(target.file.container.node(node))?;
@@ -157,7 +158,8 @@ fn dangling_text(address: u64, reason: &str) -> Vec<u8> {
     format!("@{address:#x}: {reason}").into_bytes()
 }
 
-/// Returns the shown names from the root to the object, which is not a group.
+/// Returns the shown names from the root to the object, which is not a group. Returns `None` if its
+/// path is unknown.
 fn path_names(space: &Namespace<'_>, object: NodeId) -> Option<Vec<Box<[u8]>>> {
     let (group, name) = space.indexed_parent_and_name(object)?;
     let mut way = space.path(group)?;
@@ -166,7 +168,7 @@ fn path_names(space: &Namespace<'_>, object: NodeId) -> Option<Vec<Box<[u8]>>> {
 }
 
 /// Returns the number of directories between the root and the link: `.h5fs`, the tree, the groups,
-/// and the array.
+/// and the array. Returns `None` if the path of the array's group is unknown.
 fn directory_depth(target: &TargetInode<'_>) -> Option<usize> {
     const OUTER: usize = 3;
     let (space, inode) = (target.namespace(), target.inode);

@@ -49,7 +49,8 @@ pub(crate) struct PageSite<'a> {
     /// The group and the shown name by which the object was found.
     location: Option<(NodeId, Box<[u8]>)>,
     names: OnceCell<Option<ShownNames>>,
-    /// Path of the directory of the page, if the page is about an object other than `node`.
+    /// Path of the directory of the page, if `node` is shown on the page about another object.
+    /// `None` if the page is about `node` itself.
     directory: Option<ShownNames>,
     /// Number of links into other files that the page may still follow.
     remaining_other_links: Cell<u64>,
@@ -179,7 +180,9 @@ impl<'a> PageSite<'a> {
         self.page_url(self.mount.other_files.file_root_path(self.file), names)
     }
 
-    /// Returns the relative URL of a view of a part of the object in the tree called `tree`.
+    /// Returns the relative URL of the view, in the tree called `tree`, of the part of the object
+    /// that `selector` selects. Returns `None` if the object has no file in that tree, or if its
+    /// path is unknown or too long.
     fn part_url(&self, tree: &[u8], selector: &str) -> Option<Url> {
         let tree = tree_named(tree)?;
         let form = tree.forms.first()?;

@@ -337,8 +337,8 @@ fn entry(directory: &TargetInode<'_>, name: Vec<u8>, kind: FileKind) -> Result<P
 }
 
 /// Passes the entries of a directory of chunks to `visit`: the chunks whose first indices are
-/// `above`, or directories that contain such chunks. Directories may be empty. The position of an
-/// entry in the listing is its next index.
+/// `above`, or directories that contain such chunks. Directories may be empty. The name of an entry
+/// is the chunk index that follows `above`, and also the position of the entry in the listing.
 fn list_chunks(
     directory: &TargetInode<'_>,
     listing: &mut ListingState,

@@ -133,10 +133,11 @@ impl ObjectDocuments<'_> {
         }
     }
 
-    /// Adds the documents of the objects below the group at `path`, at most `depth` levels deep.
+    /// Adds the documents of the objects below the group at `path`.
     ///
     /// # Errors
-    /// `Limit` if the group contains too many objects; fails if an object cannot be read.
+    /// `Limit` if the group contains too many objects, or groups nested more than `depth` levels
+    /// deep; fails if an object cannot be read.
     fn add_group(&mut self, group: NodeId, path: &[u8], depth: usize) -> Result<()> {
         let depth = depth.checked_sub(1).ok_or_else(too_many_objects_error)?;
         let directory = ViewGroup::new(self.mount, self.file, self.tree, group)?;

@@ -228,7 +228,7 @@ pub(crate) fn group_document(
 }
 
 /// Adds the object `object` to `attributes`, if it is an ASDF scalar or a group of scalars. Returns
-/// whether the store contains the object as an attribute or as an entry.
+/// false if the store contains the object neither as an attribute nor as an entry.
 fn add_scalar_attributes(
     file: &FileState,
     link: &Link,
@@ -246,8 +246,9 @@ fn add_scalar_attributes(
     }
 }
 
-/// Returns the metadata document of an array, or of a field of an array. A field has no attributes
-/// of its own. The document of a group of fields contains the documents of its `members`.
+/// Returns the metadata document of an array, or of a field of an array. `is_whole` is false for a
+/// field, which has no attributes. The document of a group of fields contains the documents of its
+/// `members`.
 ///
 /// # Errors
 /// Fails if a part cannot be read.

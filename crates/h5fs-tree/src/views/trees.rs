@@ -2,22 +2,22 @@
 //!
 //! # A new tree
 //!
-//! 1. Write `src/fs/views/trees/NAME.rs` with a `TREE`: its name, a number that no tree has or had
-//!    (even, from 20 on), and the forms of its files. The fields of a form are:
+//! 1. Write `views/trees/NAME.rs` with a `TREE`: its name, a number that no tree has or had (even,
+//!    from 20 on), and the forms of its files. The fields of a form are:
 //!    - `number`: odd; the first form has the tree's number plus 1
 //!    - `suffix`: the suffix of the file names
 //!    - `size`: the size of an object's file, or `None` if the object has no such file
 //!    - `open`: opens the file
 //!    - `open_elements`, in place of `open`: opens the file of an array or of a selection
 //!
-//!    The rest comes from `..WITHOUT_FILES` and `..OF_NOTHING`.
+//!    The other fields come from `..EMPTY_TREE` and `..EMPTY_FORM`.
 //! 2. Add the tree here twice: `mod NAME;`, and a row of [`TREES`] at its position in the listing
 //!    of `.h5fs`.
 //!
 //! No other change is needed: directories, links, names, lookup, `stat`, listings and handles are
 //! the same in all trees. The content of a file is a [`View`](h5fs_view::view::View). A view of more
-//! than a few lines gets a file in `src/view`, where it is tested without a tree. A text whose
-//! length is known only after its bytes are counted (`ViewSubject::open_units`,
+//! than a few lines gets a file in the crate `h5fs-view`, where it is tested without a tree. A text
+//! whose length is known only after its bytes are counted (`ViewSubject::open_units`,
 //! `ViewSubject::open_sequential_text`) has the size `FileSize::Counted`.
 
 mod assembled;

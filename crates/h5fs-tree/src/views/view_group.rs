@@ -421,7 +421,9 @@ impl<'a> ViewGroup<'a> {
     }
 
     /// Returns the text of a symbolic link from this directory to an object in the Zarr store.
-    /// `link` is the object's group and its name there.
+    /// `link` is the hard link to the object: the group that contains it, and its name as in the
+    /// file. Returns `None` if the object is the root, if netCDF has renamed it, or if a path is
+    /// unknown.
     fn link_text_to(&self, link: Option<(NodeId, Vec<u8>)>) -> Option<Vec<u8>> {
         let (group, name) = link?;
         // Only netCDF creates such names, and netCDF does not create links.

@@ -65,8 +65,8 @@ struct RowNumberCells<'a> {
     first: u64,
 }
 
-/// Maximum distance between two needed elements that are read together. The elements between them
-/// are read and discarded.
+/// Maximum distance in elements between two needed elements that are read together. The elements
+/// between them are read and discarded.
 const GAP: u64 = 16;
 
 impl DecodedColumn {
@@ -214,8 +214,9 @@ impl DecodedColumn {
     }
 }
 
-/// Returns, for each row, the index in `wanted` of the row's element number, which is in `of_rows`.
-/// Returns `None` for a row whose element number is not in `wanted`.
+/// Returns, for each row, where `wanted` contains the row's element number. `of_rows` has the
+/// element number of each row, and `wanted` is sorted. Returns `None` for a row whose element
+/// number is not in `wanted`.
 fn element_slots(of_rows: &[u64], wanted: &[u64]) -> Vec<Option<usize>> {
     let mut last: Option<usize> = None;
     let each = of_rows.iter().map(|element| {
@@ -246,8 +247,8 @@ impl ColumnReader for DecodedColumn {
     }
 
     fn row_bytes(&self) -> u64 {
-        /// Memory in bytes for an element that rows share: its text, and the entries for finding
-        /// it.
+        /// Estimated memory in bytes per row, in addition to the stored element, if rows share
+        /// elements: the text of the element, and the entries that find it.
         const SHARED: u64 = 64;
         let shared = if self.row_mapping.is_some() {
             SHARED

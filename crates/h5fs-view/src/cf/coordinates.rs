@@ -153,8 +153,9 @@ impl CoordinateFinder<'_> {
         }))
     }
 
-    /// Returns the arrays in the variable's group, of at most `limits::COORDINATE_LINKS` links.
-    /// Also returns all names in the attributes `coordinates` of the members and of the group.
+    /// Returns the arrays among the first `limits::COORDINATE_LINKS` links of the variable's group,
+    /// and all names in the attributes `coordinates` of these arrays and of the group. Later links
+    /// are ignored, and so are all links after `limits::COORDINATE_NAMES` bytes of names.
     fn group_members(&self) -> Result<(Vec<GroupMember>, HashSet<Vec<u8>>)> {
         let mut members = Vec::new();
         let mut named = HashSet::new();

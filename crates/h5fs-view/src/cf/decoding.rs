@@ -203,7 +203,8 @@ impl Decoding {
     /// Decodes an element, and appends the bytes in the type of [`numpy_type`](Self::numpy_type).
     ///
     /// # Errors
-    /// Fails as [`write`](Self::write) does.
+    /// `Limit` for a time out of range, and for an integer that the type of `scale_factor` cannot
+    /// represent.
     pub(super) fn decode(&self, element: &[u8], out: &mut Vec<u8>) -> Result<()> {
         match self {
             Decoding::Numbers(packing) => packing.decode(element, out)?,

@@ -1,15 +1,17 @@
-//! The variables of a group that share one table: those over the axes of the main variables.
+//! The variables of a group that share one table: all variables whose dimensions are the chosen set
+//! of axes.
 //!
-//! Each axis has a dimension scale. Of several sets of axes, the first by this order is chosen:
+//! Each axis has a dimension scale. If the variables have several sets of axes, one set is chosen.
+//! The following sets are preferred, the most important criterion first:
 //!
 //! 1. sets with a variable of numbers, not texts
 //! 2. sets with a field: a variable that has `cell_methods`, `grid_mapping` or `mesh`
 //! 3. sets with more axes
 //!
-//! After these criteria, sets with more variables are preferred, and then the first set. The
-//! following variables are excluded, unless there are no others: scales, variables with `cf_role`,
-//! and variables that are named in `coordinates`, `bounds`, `climatology`, `formula_terms` or the
-//! attributes of a mesh.
+//! If several sets are equal by these criteria, the set with the most variables is chosen, and
+//! otherwise the first set. The following variables are excluded, unless the group has no others:
+//! scales, variables with `cf_role`, and variables that are named in `coordinates`, `bounds`,
+//! `climatology`, `formula_terms` or the attributes of a mesh.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

@@ -231,7 +231,7 @@ fn text_lengths(container: &dyn Container, path: &[u8]) -> Result<HashMap<NodeId
 }
 
 /// Passes the arrays in the group of the object at `path` to `visit` until `visit` returns false.
-/// At most `limits::COORDINATE_LINKS` links are examined.
+/// Links after the first `limits::COORDINATE_LINKS` are ignored.
 fn visit_arrays(
     container: &dyn Container,
     path: &[u8],

@@ -1,9 +1,9 @@
 //! The long table of a variable: a row for each value, with a column for each coordinate.
 //!
 //! The columns are those of xarray's `to_dataframe`. First come the dimensions, then the
-//! coordinates of dimensions with an integer index and all other coordinates, then the variable.
-//! For a dimension without a coordinate variable, the column has the row's index in the dimension,
-//! and is named like the dimension's scale.
+//! coordinates of dimensions for which the selection has a single index, then all other
+//! coordinates, then the variable. For a dimension without a coordinate variable, the column has
+//! the row's index in the dimension, and is named like the dimension's scale.
 
 use std::ops::Range;
 use std::sync::Arc;

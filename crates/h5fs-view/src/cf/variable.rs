@@ -143,7 +143,8 @@ impl Variable {
     }
 }
 
-/// Returns the decoding of numbers, and whether an attribute of the array requires it.
+/// Returns the decoding of numbers, and whether the array has an attribute that defines it (such as
+/// `scale_factor`).
 fn number_decoding(
     container: &dyn Container,
     node: NodeId,

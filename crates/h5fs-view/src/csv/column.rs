@@ -137,7 +137,8 @@ impl Columns {
         self.list[column].write(element, context, out)
     }
 
-    /// Returns whether [`length`](Self::length) supports all elements.
+    /// Returns whether [`cells_length`](Self::cells_length) can compute the length of the cells of
+    /// each element.
     pub(crate) fn can_measure_cells(&self) -> bool {
         let mut columns = self.list.iter();
         columns.all(|column| column.length.is_some() && !column.is_padded)

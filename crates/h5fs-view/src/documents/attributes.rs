@@ -103,7 +103,8 @@ fn elements<'a>(content: &'a AttributeContent, writer: &ValueWriter) -> Result<&
     elements.ok_or_else(|| Error::corrupt("attribute: fewer bytes than its shape", None))
 }
 
-/// Returns the YAML document that describes a committed datatype, with the value of NDL's `type`.
+/// Returns the YAML document that describes a committed datatype: the key `type`, with the datatype
+/// in the notation of NDL.
 pub fn committed_text(datatype: &Datatype) -> Vec<u8> {
     format!("type: {}\n", ndl_type(datatype)).into_bytes()
 }

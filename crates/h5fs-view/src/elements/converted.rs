@@ -29,7 +29,7 @@ impl<F: Fn(&[u8], &mut Vec<u8>) + Send + Sync> Conversion for F {
 pub struct ConvertedElements<C> {
     /// The elements before the conversion.
     pub content: Box<dyn View>,
-    /// The conversion of some elements.
+    /// The conversion of a single element.
     pub conversion: C,
     /// The number of elements.
     pub count: u64,

@@ -1,4 +1,4 @@
-//! Elements whose bytes or text are long. Only a few of them are written at a time.
+//! Elements whose bytes or text are long. Each open file writes only one of them at a time.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};

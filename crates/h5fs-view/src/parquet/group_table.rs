@@ -332,7 +332,7 @@ impl FieldArrays<'_> {
         Ok(Some((ColumnType::STRING, dictionary(&values))))
     }
 
-    /// Returns a dictionary of categories that are numbers.
+    /// Returns a dictionary of `count` categories that are numbers, and the type of its values.
     fn number_dictionary(
         &mut self,
         encoded: ValueEncoding,

@@ -114,8 +114,8 @@ pub(super) trait LeafValues: Send + Sync {
         None
     }
 
-    /// Returns the minimum and the maximum of the values in some rows, in PLAIN encoding. Returns
-    /// `None` if they are unknown until the values are read.
+    /// Returns the minimum and the maximum of the values in the rows `_rows`, in PLAIN encoding.
+    /// Returns `None` if they are unknown until the values are read.
     fn bounds(&self, _rows: Range<u64>) -> Option<[Vec<u8>; 2]> {
         None
     }

@@ -333,7 +333,8 @@ impl LongValues {
 
 impl LeafValues for LongValues {
     fn row_bytes(&self) -> u64 {
-        /// Memory in bytes for finding an element that several rows share.
+        /// Estimated memory in bytes per row, in addition to the stored element, of the entries
+        /// that find an element shared by several rows.
         const SHARED: u64 = 32;
         let shared = if self.column.row_mapping().is_some() {
             SHARED

@@ -8,7 +8,8 @@ use crate::limits;
 /// Default number of rows in a row group. Readers use one thread for each row group.
 const DEFAULT_ROWS: u64 = 1 << 17;
 
-/// Maximum number of rows in a row group that is enlarged to a whole number of the source's chunks.
+/// Maximum value of the least common multiple of eight and the rows of a source chunk. The rows of
+/// a group are rounded to a multiple of it. If it is greater, row groups may divide chunks.
 const MAX_ROWS: u64 = 1 << 20;
 
 /// Amount of source data in one row group, in bytes. The columns of a row group are read one after

@@ -191,7 +191,8 @@ fn is_sort_candidate(column: &LeafColumn) -> bool {
 
 /// Returns the bounds of a column whose values never decrease or never increase, one record for
 /// each row group. Returns `None` for other columns, and if the column has more than `left` values.
-/// Subtracts the values that were read from `left`.
+/// `left` is the number of values that may still be read for the whole file. It is reduced by the
+/// number of values in the row groups that were read.
 fn sorted_bounds(
     column: &LeafColumn,
     layout: &FileLayout,

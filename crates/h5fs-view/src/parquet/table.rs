@@ -58,7 +58,7 @@ impl KeyValueMetadata {
     }
 
     /// Adds the attributes of the array `node` as the description of `column`. If an attribute
-    /// cannot be read, its value in the footer is the reason.
+    /// cannot be read because of a permanent error, its value in the footer is the error message.
     ///
     /// # Errors
     /// Fails with a temporary error of an attribute.
@@ -88,8 +88,8 @@ impl KeyValueMetadata {
     }
 }
 
-/// Returns the attributes of an array that describe its columns. If an attribute cannot be read,
-/// the reason takes the place of its text.
+/// Returns the attributes of an array that describe its columns. If an attribute cannot be read
+/// because of a permanent error, the error message takes the place of its text.
 ///
 /// # Errors
 /// Fails with a temporary error of an attribute.

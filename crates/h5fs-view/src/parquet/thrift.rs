@@ -128,7 +128,7 @@ impl StructWriter {
     }
 
     /// Creates a struct for the fields after field `number`. The fields up to `number` were encoded
-    /// in another `Struct`.
+    /// by another `StructWriter`.
     pub(super) fn after_field(number: i16) -> Self {
         StructWriter {
             bytes: Vec::new(),

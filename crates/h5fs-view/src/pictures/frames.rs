@@ -38,8 +38,9 @@ impl PictureStack {
         Ok(image.and_then(|image| Self::from_image(&image, suffix)))
     }
 
-    /// Returns whether the array `node` has, or may have, several pictures. If its attributes
-    /// cannot be read, listing its directory reports the error.
+    /// Returns whether the array `node` has several pictures. If its attributes cannot be read,
+    /// returns true for more than two dimensions, and listing the directory of the pictures reports
+    /// the error.
     pub fn has_frames(container: &dyn Container, node: &Node) -> bool {
         let may_have = || {
             let array = node.array();

@@ -82,7 +82,7 @@ pub enum ColumnSource {
     /// The value of a row is the number of the run that contains the row, counted from 0. `ends`
     /// has the beginning of each run, and the end of the last run.
     Runs {
-        /// The ends of the runs.
+        /// The beginning of each run, and the end of the last run.
         ends: RowField,
         /// The number of rows.
         rows: u64,
@@ -295,8 +295,8 @@ impl ColumnSource {
         rows.saturating_add(others)
     }
 
-    /// Returns the approximate memory in bytes of the array and the text for missing values. Memory
-    /// that this source shares with the previous column `before` is not included.
+    /// Returns the approximate memory in bytes of the source's array and of its text for missing
+    /// values. Either is left out if the previous column `before` has the same one.
     fn shared_weight(&self, before: Option<&ColumnSource>) -> u64 {
         let array = before.and_then(ColumnSource::row_field);
         let is_new = |own: &&RowField| !array.is_some_and(|array| array.has_same_array(own));

@@ -141,7 +141,7 @@ pub(super) fn write_scalar(pickle: &Pickle, item: ValueIndex, out: &mut Vec<u8>)
     Some(())
 }
 
-/// Returns the year, the month and the day of a Python `datetime.parse_date`; `None` for any other
+/// Returns the year, the month and the day of a Python `datetime.date`; `None` for any other
 /// object. A pickle stores the date as bytes.
 fn parse_date(pickle: &Pickle, item: ValueIndex) -> Option<(u16, u8, u8)> {
     let (b"date", &[state]) = pickle.constructor_call(item)? else {

@@ -52,7 +52,7 @@ pub(super) fn frame_table(group: &Group<'_>) -> Result<GroupTable> {
 /// Returns the table of a series: the index and the values.
 ///
 /// # Errors
-/// Fails as [`frame`] does.
+/// Fails as [`frame_table`] does.
 pub(super) fn series_table(group: &Group<'_>) -> Result<GroupTable> {
     let name = read_name(group, group.id)?;
     let name = name.unwrap_or_else(|| single_label(b"values"));

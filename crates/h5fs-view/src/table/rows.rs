@@ -55,7 +55,7 @@ pub struct TableRows {
     sequence_items_read: AtomicU64,
 }
 
-/// A text that represents a missing value.
+/// The text, or the set of texts, that represents a missing value.
 enum MissingText {
     Text(Arc<[u8]>),
     /// Any text that represents this number.
@@ -74,7 +74,7 @@ pub struct Batch<'a> {
     table: &'a TableRows,
     first: u64,
     own: &'a [RowArray],
-    /// The bytes of the batch's rows in each array of `own`.
+    /// For each array of `own`, the bytes of the batch's rows.
     arrays: Vec<Bytes>,
     /// The token of the request that the rows are read for.
     cancel: CancelToken,
@@ -97,7 +97,7 @@ enum OpenColumn {
     Value(ColumnLocation),
     /// A stored value, which is missing where the mask (the second location) is not zero.
     Masked(ColumnLocation, Box<ColumnLocation>),
-    /// A stored value, which is missing if its text represents a missing value by the second field.
+    /// A stored value, which is missing if its text is one that the second field describes.
     MissingIf(ColumnLocation, MissingText),
     /// The code of a category. The value is the name of the category.
     Category(ColumnLocation, Box<CategoryNames>),
@@ -471,7 +471,7 @@ fn stored_time(place: &ColumnLocation, bytes: &[u8]) -> Result<Option<i64>> {
 }
 
 impl MissingText {
-    /// Returns whether `text` represents a missing value.
+    /// Returns whether a value whose text is `text` is missing.
     fn is_missing_text(&self, text: &[u8]) -> bool {
         match self {
             MissingText::Text(absent) => **absent == *text,

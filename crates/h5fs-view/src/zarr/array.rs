@@ -415,7 +415,8 @@ impl ZarrArray {
     }
 
     /// Returns whether the numbers in the file are big-endian. Returns `None` if converting them
-    /// takes more than a change of byte order, or if they are only a part of the file's elements.
+    /// takes more than a change of byte order, or if the store's element is only a part of an
+    /// element of the file, such as a field of a record.
     pub(super) fn is_big_endian(&self) -> Option<bool> {
         self.data_type
             .is_big_endian()

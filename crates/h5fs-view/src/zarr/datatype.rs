@@ -267,8 +267,8 @@ fn float(stored: u32, format: &FloatFormat) -> Option<(DataTypeKind, Conversion)
     ))
 }
 
-/// Returns whether a floating-point format with `significant` significant bits and exponent bias
-/// `bias` represents all numbers of `format`.
+/// Returns whether the IEEE 754 format with exponent bias `bias` and a significand of `significant`
+/// bits (including the implicit bit) represents all numbers of `format`.
 fn can_represent(format: &FloatFormat, significant: i64, bias: i64) -> bool {
     let mantissa = i64::from(format.mantissa_bits);
     let own_bias = i64::from(format.bias);

@@ -4,7 +4,8 @@
 //! Decodes belong to one of three classes by size, and no decode waits for a decode of a larger
 //! class. Within a class, decodes start in order of arrival. Small decodes have memory of their
 //! own. Medium and large decodes together never take more than the number of threads times the
-//! largest of them. Large decodes always leave one such share to the medium ones.
+//! largest of them. If there are several threads, fewer large decodes than threads run at a time,
+//! which leaves memory for medium decodes.
 //!
 //! A chunk that is larger than the cache is kept here for the next reads, so that not every read
 //! decodes the chunk again. Kept chunks count as memory of decoding. They are dropped if a decode
@@ -27,17 +28,20 @@ pub(in crate::array) struct DecodeMemory {
     gate: Arc<Gate<KeptChunks>>,
 }
 
-/// The kept chunks, least recently used first.
+/// Decoded chunks that are too large for the cache and are kept in memory, least recently used
+/// first.
 pub(in crate::array) type KeptChunks = VecDeque<KeptChunk>;
 
-/// The granted bytes of one decode. Dropping the permit gives the bytes back.
+/// The permission of one decode to take a granted number of bytes of memory. Dropping the permit
+/// makes these bytes available to other decodes.
 pub(in crate::array) type Permit = GateTicket<KeptChunks>;
 
 const SMALL: usize = 0;
 const MEDIUM: usize = 1;
 const LARGE: usize = 2;
 
-/// Returns the class of a decode that takes `bytes` bytes.
+/// Returns the size class of a decode that takes `bytes` bytes of memory: `SMALL`, `MEDIUM` or
+/// `LARGE`.
 fn decode_class(bytes: u64) -> usize {
     let ends = [limits::SMALL_DECODE, limits::MEDIUM_DECODE];
     ends.iter().filter(|&&end| bytes > end).count()

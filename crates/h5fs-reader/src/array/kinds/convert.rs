@@ -27,7 +27,7 @@ pub(in crate::array) enum Conversion {
     Swap { size: usize },
     /// Both types are numbers.
     Numbers { from: Datatype, to: Datatype },
-    /// Each element of `from` bytes is converted by `by` to an element of `to` bytes.
+    /// Each element of `from` bytes is converted by `recoder` to an element of `to` bytes.
     Recoded {
         recoder: Arc<dyn ElementRecoder>,
         from: usize,

@@ -2,8 +2,8 @@
 //! runs are expanded. Each begins with a magic number of 48 bits at any bit position. The bzip2
 //! blocks are independent, so several are decoded at the same time, each as a stream of one block.
 //!
-//! A bzip2 block with few symbols may decode to 45 MB, but the cached content takes at most the
-//! bytes of the symbols (`content`).
+//! A bzip2 block with few symbols may decode to 45 MB. The cache therefore keeps long content with
+//! encoded runs, which takes at most about one byte for each symbol (module `content`).
 //!
 //! A bzip2 block's decoded length is known only after decoding. A first read far ahead therefore
 //! decodes all earlier bzip2 blocks once. Later reads find the bzip2 block of any offset without
@@ -225,7 +225,8 @@ impl Bzip2Block {
         Err(error)
     }
 
-    /// Returns the content of a stream of one bzip2 block, and whether it is complete.
+    /// Decodes a stream of one bzip2 block. Returns the content, and whether the stream is
+    /// complete.
     fn content(
         &self,
         alone: &SingleBlock,
@@ -266,8 +267,8 @@ impl Bzip2Progress {
     }
 
     /// Checks that the stream ends correctly at the tip, with the length in the header and the
-    /// checksum of all blocks. The outer error is a failure to read, the inner result is that of
-    /// the check.
+    /// checksum of all blocks. The outer error is a failure to read. The inner error is the failure
+    /// of the check.
     fn check_end(&mut self, encoded: &EncodedBlock) -> Result<Result<()>> {
         let Some(mark) = self.mark(self.tip.mark, encoded)? else {
             if self.tip.mark > 0 && self.tip.start == encoded.decoded {

@@ -17,8 +17,8 @@ use crate::model::storage::{DecodeContext, PieceDecoder, StoredExtent};
 use crate::source::read_buffer;
 use crate::wire::{Count, Extent, to_u64, to_usize};
 
-/// Maximum number of chunks of one ASDF block whose positions are kept. Another chunk is found by a
-/// walk from the nearest earlier kept position.
+/// Maximum number of chunks of one ASDF block whose positions are kept. Any other chunk is found by
+/// a walk from the last kept position before it.
 const CHUNK_MARKS: usize = 1 << 16;
 
 /// Maximum number of bytes of the chunk positions in ASDF blocks, for all files of a mount
@@ -44,8 +44,8 @@ pub struct ChunkTable {
     tables: Arc<ChunkTables>,
     /// Locked while the chunk headers are read, so that only one thread reads them. The order in
     /// which the array engine decodes pieces does not ensure this: the headers are needed before
-    /// the array is opened, and pieces are decoded in parallel. Each of them may need the headers
-    /// again after `tables` evicted the positions.
+    /// the array is opened, and pieces are decoded in parallel. Decoding a piece may need the
+    /// headers again, if `tables` has evicted the positions.
     walking: Mutex<()>,
 }
 

@@ -1,9 +1,9 @@
 //! Blocks that are one stream and whose decoder cannot be copied. Decoding starts at the beginning
 //! and continues after the last decoded piece.
 //!
-//! Sequential reads decode each byte once, however the readers are interleaved within the kept
-//! pieces. A read that goes backwards or far ahead begins at the nearest independent part, if the
-//! stream has such parts. Otherwise, a read that goes backwards decodes the stream from the
+//! Concurrent sequential readers decode each byte once, as long as they are at most `KEPT_PIECES`
+//! pieces apart. A read that goes backwards or far ahead begins at the nearest independent part, if
+//! the stream has such parts. Otherwise, a read that goes backwards decodes the stream from the
 //! beginning, unless the array engine still caches the piece. A checksum of the whole stream is
 //! verified for a reader that goes from the beginning to the end. A part's checksum is verified
 //! before the part's last bytes are returned.
@@ -32,15 +32,15 @@ use crate::memory::cancel::check_wanted;
 use crate::model::storage::DecodeContext;
 use crate::wire::{Count, to_u64, to_usize};
 
-/// Number of pieces that are kept, so that readers that overtake each other do not restart the
-/// stream.
+/// Number of the most recently decoded pieces that are kept in memory, so that readers that
+/// overtake each other do not restart the decoder.
 const KEPT_PIECES: usize = 4;
 
 /// Maximum distance, in pieces, between the concurrent requests of one sequential reader.
 const MAX_REQUEST_DISTANCE: u64 = 8;
 
-/// Maximum number of pieces from the requested one to the end of its part for which all of them are
-/// decoded at once. This happens when decoding starts at the part a second time.
+/// When decoding starts at a part a second time, all pieces from the requested one to the end of
+/// the part are decoded at once, if they are at most this many.
 const MAX_EXTRA_PIECES: u64 = 32;
 
 /// A block that is one stream.
@@ -58,7 +58,7 @@ pub struct StreamState {
     is_broken: bool,
 }
 
-/// A run of the decoder through the stream.
+/// A decoder at its current position in the stream, with the pieces that it decoded last.
 #[derive(Default)]
 struct DecoderRun {
     decoder: Option<StreamDecoder<'static>>,
@@ -99,8 +99,8 @@ impl StreamBlock {
         Ok(bytes)
     }
 
-    /// Continues the run up to the end of `piece`, and returns that piece. The piece must not be
-    /// before the first kept one.
+    /// Continues decoding up to the end of `piece`, and returns that piece. The piece must not be
+    /// before the first kept piece.
     fn decode_up_to(
         &self,
         state: &mut StreamState,
@@ -131,8 +131,9 @@ impl StreamBlock {
     }
 
     /// Moves the decoder to the last part that begins at or before `piece`, or to the beginning.
-    /// Does nothing if the current run will reach the piece sooner. Returns the end of the pieces
-    /// that should be decoded too, or `piece` if no other piece should.
+    /// Does nothing if the current run will reach the piece sooner. Returns the number of the piece
+    /// up to which (exclusive) the following pieces should be decoded too, or `piece` if only this
+    /// piece should be decoded.
     fn seek(&self, state: &mut StreamState, piece: u64) -> Result<u64> {
         let parts = match &state.parts {
             Some(parts) => Arc::clone(parts),
@@ -163,8 +164,8 @@ impl StreamBlock {
         Ok(if is_known && is_short { end } else { piece })
     }
 
-    /// Starts a run at the part with the number `place`, whose content begins at byte `from`. The
-    /// run's first piece is the first one that begins at or after this byte.
+    /// Creates a decoder at the part with the index `place`, whose content begins at byte `from`.
+    /// The first piece that it decodes is the first one that begins at or after this byte.
     fn run_from(&self, parts: Arc<[StreamPart]>, place: usize, from: u64) -> Result<DecoderRun> {
         let next = from.div_ceil(self.piece);
         let passed_over = next.times(self.piece).minus_or_zero(from);

@@ -125,8 +125,7 @@ impl ZlibBlock {
     /// - the faster decoder has passed the piece, or has found damage,
     /// - the slower decoder can start nearer to the piece, or
     /// - the piece is at least `MAX_REQUEST_DISTANCE` pieces ahead, and the faster decoder has not
-    ///   decoded more
-    ///   pieces than that yet.
+    ///   decoded more pieces than that yet.
     fn in_order(
         &self,
         progress: &mut ZlibProgress,
@@ -226,8 +225,9 @@ impl ZlibBlock {
         Ok(piece)
     }
 
-    /// Decodes into `output` after the window, until `output` is full or the stream ends. Returns
-    /// the index in `output` after the last decoded byte.
+    /// Decodes from `position` into `output`, which begins with the window of `position`, until
+    /// `output` is full or the stream ends. Returns the index in `output` after the last decoded
+    /// byte.
     fn inflate(
         &self,
         position: &mut Position,

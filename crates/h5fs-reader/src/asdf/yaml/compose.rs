@@ -199,7 +199,7 @@ struct Composer<'a> {
     anchors: Vec<Option<NodeIndex>>,
     open: Vec<OpenCollection>,
     /// The children so far of all open collections, the outermost collection first. The children of
-    /// a mapping are its keys and values in turn.
+    /// a mapping are its keys and values, alternately.
     children: Vec<NodeIndex>,
     /// The nodes that are keys of mappings, each node once.
     keys: Vec<NodeIndex>,
@@ -333,8 +333,8 @@ impl<'a> Composer<'a> {
         Ok(())
     }
 
-    /// Stores the text of a collection, which is at `place`, as its name. Does so only if the
-    /// collection is about to be used as a key for the first time.
+    /// If the collection `node` is about to become a key, and was not a key before, stores its
+    /// text, the byte range `place`, as its name.
     fn name_collection(&mut self, node: NodeIndex, place: Range<usize>) -> Result<()> {
         let known = self.document.nodes.get(node.slot());
         let is_new = known.is_some_and(|node| {

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use crate::asdf::yaml::{Document, NodeIndex};
 use crate::wire::{to_u64, to_usize};
 
-/// Assigns to each of these `keys` the number of its name.
+/// Sets `YamlNode::name_number` of each of `keys`.
 pub(super) fn assign_name_numbers(document: &mut Document, keys: &[NodeIndex]) {
     let numbers = numbers(document, keys);
     for (key, number) in keys.iter().zip(numbers) {

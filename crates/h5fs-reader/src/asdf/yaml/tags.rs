@@ -75,8 +75,8 @@ impl Tags {
     }
 }
 
-/// Subtracts `bytes` from the remaining bytes, `left`. Fails with the limit `most` if too few
-/// remain.
+/// Subtracts `bytes` from the remaining bytes, `left`. Fails with a `Limit` error if too few
+/// remain. The error names `what` is limited, and the limit `most`.
 fn spend(left: &mut usize, bytes: usize, what: &'static str, most: usize) -> Result<()> {
     *left = left
         .checked_sub(bytes)

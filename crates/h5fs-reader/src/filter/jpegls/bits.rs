@@ -28,7 +28,8 @@ impl<'a> ScanBits<'a> {
         }
     }
 
-    /// Returns this reader with a full window, or with all remaining bits if they are fewer.
+    /// Returns this reader with at least `MIN_READY_BITS` bits in the window, or with all remaining
+    /// bits if they are fewer.
     #[inline(always)]
     fn filled(mut self) -> Self {
         const LOW: u64 = u64::from_ne_bytes([0x01; 8]);

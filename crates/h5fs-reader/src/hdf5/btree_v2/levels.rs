@@ -1,8 +1,9 @@
 //! The capacities of the nodes of a version 2 B-tree, and the widths of the counts that follow from
 //! them.
 //!
-//! HDF5 3.0, III.A.2, "Number of Records in Child Node". The specification's formula for the total
-//! of a subtree is wrong near powers of 256. This module computes the widths that real files use.
+//! HDF5 3.0, III.A.2, "Number of Records in Child Node". The specification's formula for the
+//! maximum number of records in a subtree is wrong near powers of 256. This module computes the
+//! widths that real files use.
 
 use crate::error::{Error, Result};
 use crate::hdf5::file::number_form::{Address, Width};

@@ -20,13 +20,13 @@ pub(crate) struct Context {
     pub(crate) heap: GlobalHeap,
     /// The files that this file's datasets reference.
     pub(crate) other_files: Arc<OtherFiles>,
-    /// The budget for the virtual datasets that the request describes.
+    /// The budget for reading the metadata of virtual datasets.
     pub(crate) opening: OpeningBudget,
 }
 
 impl Context {
     /// Returns a view of the same file for a request whose metadata reads are charged to `effort`.
-    /// `opening` is the budget for the virtual datasets that the request describes.
+    /// `opening` is the budget for reading the metadata of virtual datasets.
     pub(crate) fn with_effort(&self, effort: &RequestBudget, opening: OpeningBudget) -> Self {
         self.with_metadata(self.metadata.with_effort(effort), opening)
     }

@@ -23,7 +23,8 @@ const USAGES: usize = 6;
 /// A whole file, assembled from several files if a driver distributes it.
 pub(crate) struct AssembledFile {
     pub(crate) source: SharedSource,
-    /// The original start address of moved object headers, see `NumberForm::original_header_start`.
+    /// The original start address of moved object headers, see
+    /// `NumberEncoding::original_header_start`.
     pub(crate) original_header_start: Option<u64>,
 }
 

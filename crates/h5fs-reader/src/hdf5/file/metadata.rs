@@ -109,8 +109,8 @@ impl Metadata {
         self.form.size_of_offsets
     }
 
-    /// Returns the number of bytes of a structure with these numbers of addresses, lengths and
-    /// other bytes.
+    /// Returns the number of bytes of a structure of `addresses` addresses, `lengths` lengths and
+    /// `others` other bytes.
     pub(crate) fn structure_size(&self, addresses: usize, lengths: usize, others: usize) -> usize {
         self.form.structure_size(addresses, lengths, others)
     }
@@ -128,13 +128,13 @@ impl Metadata {
             .ok_or_else(|| cursor.corrupt("an address is undefined"))
     }
 
-    /// Reads the next length in bytes.
+    /// Reads the next length field, in the superblock's size of lengths.
     pub(crate) fn length(&self, cursor: &mut Cursor<'_>) -> Result<u64> {
         cursor.uint(self.form.size_of_lengths.bytes())
     }
 
-    /// Reads the next length in bytes. Returns `None` if all bits are one, which means an undefined
-    /// or unlimited value.
+    /// Reads the next length field, in the superblock's size of lengths. Returns `None` if all bits
+    /// are one, which means an undefined or unlimited value.
     pub(crate) fn optional_length(&self, cursor: &mut Cursor<'_>) -> Result<Option<u64>> {
         cursor.optional_uint(self.form.size_of_lengths.bytes())
     }

@@ -78,12 +78,13 @@ pub(crate) struct NumberEncoding {
     /// Number of bytes of a length.
     pub(crate) size_of_lengths: Width,
     /// The original start address of the object headers in a file of the multi driver, if these
-    /// addresses are too large for node numbers. The headers are moved to [`MOVED_HEADER_RANGE`].
+    /// addresses are too large for the node IDs that the views support. The headers are moved to
+    /// [`MOVED_HEADER_RANGE`].
     pub(crate) original_header_start: Option<u64>,
 }
 
-/// The address range to which object headers are moved, if their own addresses are too large for
-/// node numbers. The views support node numbers below 2^45.
+/// The address range to which object headers are moved, if their own addresses are too large to be
+/// node IDs. The views support only node IDs below 2^45.
 pub(crate) const MOVED_HEADER_RANGE: Range<u64> = 1 << 44..1 << 45;
 
 impl NumberEncoding {
@@ -128,8 +129,8 @@ impl NumberEncoding {
         place.map_or(address, Address)
     }
 
-    /// Returns the number of bytes of a structure with these numbers of addresses, lengths and
-    /// other bytes.
+    /// Returns the number of bytes of a structure of `addresses` addresses, `lengths` lengths and
+    /// `others` other bytes.
     pub(crate) fn structure_size(&self, addresses: usize, lengths: usize, others: usize) -> usize {
         // A saturated size is refused like any other size over `limits::METADATA_BLOCK`.
         let addresses = addresses.times(self.size_of_offsets.bytes());

@@ -1,6 +1,7 @@
-//! The budget for describing a virtual dataset or opening one of its sources. The extent of a
-//! virtual dataset may depend on other virtual datasets, any number of times and even cyclically.
-//! Only one thread of a mount at a time may describe an object that takes much memory.
+//! The budget for describing a virtual dataset or opening one of its sources. To describe a virtual
+//! dataset means to read its list of parts and to compute its extent. The extent may depend on
+//! other virtual datasets, any number of times and even cyclically. Only one thread of a mount at a
+//! time may describe an object that takes much memory.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -11,9 +12,10 @@ use crate::memory::gate::{FairLock, FairLockGuard};
 use crate::memory::lock::lock;
 use crate::wire::{Count, to_u64};
 
-/// The budget for describing a virtual dataset or opening one of its sources. Both may be nested: a
-/// source may be another virtual dataset. A nested description or source receives a copy of the
-/// remaining memory and nesting levels of its parent. The work of all of them is counted together.
+/// The budget for describing a virtual dataset (reading its list of parts and computing its extent)
+/// or opening one of its sources. Both may be nested: a source may be another virtual dataset. A
+/// nested description or source receives a copy of the remaining memory and nesting levels of its
+/// parent. The work of all of them is counted together.
 #[derive(Debug, Clone)]
 pub(crate) struct OpeningBudget {
     levels: usize,
@@ -94,9 +96,9 @@ impl OpeningBudget {
         Ok(())
     }
 
-    /// Waits until no other thread takes much memory, if the caller takes more than
-    /// [`limits::VIRTUAL_TURN`] bytes. Other threads then wait until the outermost description is
-    /// complete.
+    /// Acquires the lock `turns` if a virtual dataset is being described and `bytes`, the memory
+    /// that the caller takes, exceeds [`limits::VIRTUAL_TURN`]. Waits while another thread holds
+    /// the lock. The lock is held until the outermost description is complete.
     pub(crate) fn await_turn(&self, bytes: u64) {
         if let Some(under_way) = &self.outermost_opening
             && bytes > limits::VIRTUAL_TURN
@@ -110,8 +112,8 @@ impl OpeningBudget {
     /// source may have one.
     ///
     /// # Errors
-    /// `Limit` if more than [`limits::VIRTUAL_WORK`] bytes were parsed for one virtual dataset. The
-    /// last object may not be the cause.
+    /// `Limit` if more than [`limits::VIRTUAL_WORK`] bytes were parsed for one virtual dataset.
+    /// Earlier objects may have used most of this limit.
     pub(crate) fn charge_work(&self, bytes: u64) -> Result<()> {
         let Some(under_way) = &self.outermost_opening else {
             return Ok(());

@@ -22,7 +22,7 @@ use crate::wire::{Count, to_u64};
 /// A file that contains source datasets of virtual datasets.
 pub(crate) trait VirtualSourceFile: Container {
     /// Returns a view of the file for a request whose metadata reads are charged to `effort`.
-    /// `opening` is the budget for the virtual datasets that the request describes.
+    /// `opening` is the budget for reading the metadata of virtual datasets.
     fn container_for_request(
         &self,
         effort: &RequestBudget,
@@ -33,8 +33,8 @@ pub(crate) trait VirtualSourceFile: Container {
 /// An opener for files that another file references.
 pub(crate) trait OtherFileOpener: fmt::Debug + Send + Sync {
     /// Opens the file in `source`. Files that it references are looked up in `neighbours`. Metadata
-    /// reads are charged to `effort`. `opening` is the budget for the virtual datasets that the
-    /// request describes.
+    /// reads are charged to `effort`. `opening` is the budget for reading the metadata of virtual
+    /// datasets.
     ///
     /// # Errors
     /// Fails if the file is damaged or unsupported.
@@ -54,8 +54,8 @@ pub(crate) struct OtherFiles {
     neighbours: Arc<Neighbours>,
     opener: Box<dyn OtherFileOpener>,
     open_files: FileLru<Vec<u8>, Arc<dyn VirtualSourceFile>>,
-    /// The full budget, because no virtual dataset is being described when the elements of an array
-    /// are read.
+    /// The budget for opening sources while elements are read. It is the full budget, because no
+    /// virtual dataset is being described at that time.
     opening: OpeningBudget,
 }
 

@@ -15,8 +15,9 @@ pub(crate) struct LeafBounds {
 }
 
 impl LeafBounds {
-    /// Moves to the leaf on the path between the key pairs `levels`, from the root down. `text`
-    /// reads the name at an offset in the group's local heap.
+    /// Sets the bounds to those of another leaf. `levels` contains, from the root down, the keys
+    /// before and after each child on the path to that leaf. `text` reads the name at an offset in
+    /// the group's local heap.
     ///
     /// # Errors
     /// Fails if `text` fails.
@@ -73,7 +74,7 @@ fn narrowest(
 mod tests {
     use super::*;
 
-    /// Returns one letter for each offset.
+    /// Returns a name of one letter, whose code is `offset`.
     fn text(offset: u64) -> Result<Vec<u8>> {
         Ok(vec![u8::try_from(offset).unwrap()])
     }

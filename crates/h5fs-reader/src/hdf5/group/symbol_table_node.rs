@@ -401,7 +401,7 @@ impl LinkStream for SymbolTableStream {
         self.position
     }
 
-    /// The tree is sorted by name.
+    /// Returns true, because the tree is sorted by name.
     fn is_in_order(&self) -> bool {
         true
     }
@@ -465,7 +465,7 @@ mod tests {
     use crate::hdf5::testing::{at, file, words};
     use crate::testing::processor_time;
 
-    /// Returns the links of a group with one node, whose names are in this order.
+    /// Returns the links of a group with one node, which contains `names` in the given order.
     fn links(names: &[impl AsRef<[u8]>]) -> SymbolTableStream {
         const NODE: usize = 4096;
         let mut heap = vec![0];
@@ -510,7 +510,7 @@ mod tests {
         SymbolTableStream::new(SymbolTableLinks::new(&metadata, &table)).unwrap()
     }
 
-    /// Returns the names, and the numbers of the entries.
+    /// Returns the name of each link in `stream`, with the number of its entry in the node.
     fn listed(stream: &mut SymbolTableStream) -> Result<Vec<(Vec<u8>, u64)>> {
         let mut all = Vec::new();
         while let Some(link) = stream.next()? {

@@ -192,7 +192,8 @@ impl FractalHeap {
         }
     }
 
-    /// Returns an object like [`object`](Self::object), and subtracts its length from `allowance`.
+    /// Returns an object like [`read_object`](Self::read_object), and subtracts its length from
+    /// `allowance`.
     pub(crate) fn object_within_allowance(
         &self,
         allowance: &mut ListingAllowance,
@@ -551,7 +552,7 @@ impl DoublingTable {
         }
     }
 
-    /// Returns the number of rows of the table that consist of direct blocks.
+    /// Returns the number of rows of the doubling table that consist of direct blocks.
     fn max_direct_rows(&self) -> u32 {
         let doublings = self.max_direct_block_size.ilog2();
         doublings
@@ -563,8 +564,8 @@ impl DoublingTable {
         self.width.times(self.starting_block_size)
     }
 
-    /// Returns the number of rows of an indirect block that spans `size` bytes, or `None` if `size`
-    /// is less than one row.
+    /// Returns the number of rows of an indirect block that covers `size` bytes of the heap's
+    /// address space, or `None` if `size` is less than one row.
     fn rows_of_indirect(&self, size: u64) -> Option<u32> {
         let doublings = size
             .checked_ilog2()?

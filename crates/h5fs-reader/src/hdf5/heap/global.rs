@@ -25,8 +25,8 @@ const WINDOW_BYTES: u64 = 16 << 10;
 #[derive(Debug)]
 pub(crate) struct ObjectDirectory {
     at: u64,
-    /// The first bytes of the collection, if reading the directory left them in memory: all bytes
-    /// of a small collection. Empty for a large collection.
+    /// The first bytes of the collection, if one read contained all object headers. Empty for a
+    /// collection whose directory needed several reads.
     bytes: Vec<u8>,
     /// The index of each object and the extent of its data in the file, sorted by index.
     objects: Vec<(u16, Extent)>,

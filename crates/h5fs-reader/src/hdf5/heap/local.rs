@@ -81,7 +81,7 @@ impl LocalHeap {
     /// bytes that the comparison needs.
     ///
     /// # Errors
-    /// Fails as [`LocalHeap::text`] does.
+    /// Fails as [`LocalHeap::read_text`] does.
     pub(crate) fn text_equals(&self, offset: u64, wanted: &[u8]) -> Result<bool> {
         let (mut offset, mut wanted) = (offset, wanted);
         loop {

@@ -105,8 +105,8 @@ impl ChunkIndex for BtreeV2Index {
 }
 
 impl BtreeV2Index {
-    /// Returns the tree with the header that is stored now. While a writer inserts chunks, the
-    /// nodes change and no longer agree with the header that was read first.
+    /// Returns the tree, with its header read again if the file is growing. While a writer inserts
+    /// chunks, the nodes change and no longer agree with the header that was read first.
     fn current_tree(&self) -> Result<BtreeV2> {
         if !self.meta.source().is_growing() {
             return Ok(self.tree.clone());

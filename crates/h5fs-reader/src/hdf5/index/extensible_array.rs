@@ -173,7 +173,8 @@ impl ExtensibleArray {
     ) -> Result<Self> {
         let statistics = meta.structure_size(0, 6, 0);
         let widths = meta.structure_size(1, 6, 0);
-        // They follow signature, version, client, entry size and the sizes, which are twelve bytes.
+        // The fields of `widths` bytes follow signature, version, client, entry size and the sizes,
+        // which are twelve bytes.
         let block = ArrayBlock::read(&meta, at, 12, to_u64(widths), HEADER)?;
         let mut cursor = block.cursor_after_signature(b"EAHD", filtered)?;
         let entry_size = usize::from(cursor.u8()?);
@@ -414,8 +415,8 @@ impl ExtensibleArray {
         let block = self.chunks.block(at, prefix, content, DATA_BLOCK)?;
         let offset = self.stored_block_offset(&block, b"EADB")?;
         let start = addresses.super_block.block_start(i);
-        // For a data block that the index block addresses, the library counts blocks from the first
-        // of all of them.
+        // For a data block that the index block addresses, the HDF5 library computes the offset
+        // from the number of the block among all data blocks.
         let counted = addresses
             .super_block
             .block_start(addresses.first_block.plus(i));

@@ -41,7 +41,8 @@ impl FixedArray {
         filtered: bool,
     ) -> Result<Self> {
         let widths = meta.structure_size(1, 1, 0);
-        // They follow signature, version, client, entry size and page bits, which are eight bytes.
+        // The fields of `widths` bytes follow signature, version, client, entry size and page bits,
+        // which are eight bytes.
         let block = ArrayBlock::read(&meta, at, 8, to_u64(widths), HEADER)?;
         let mut cursor = block.cursor_after_signature(b"FAHD", filtered)?;
         let entry_size = usize::from(cursor.u8()?);

@@ -17,9 +17,9 @@ pub(crate) struct DenseStorageInfo {
 }
 
 impl DenseStorageInfo {
-    /// Reads the body of a link info or attribute info message, whose creation order has
-    /// `order_size` bytes. Returns `None` if the links or attributes are in the object header
-    /// instead.
+    /// Reads the body of a link info or attribute info message, whose field "Maximum Creation
+    /// Index" has `order_size` bytes. Returns `None` if the links or attributes are in the object
+    /// header instead.
     ///
     /// # Errors
     /// `Corrupt` for a heap without an index or an index without a heap, `Unsupported` for an

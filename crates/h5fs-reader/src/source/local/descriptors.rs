@@ -6,15 +6,15 @@ use nix::sys::resource::{Resource, getrlimit};
 
 use crate::wire::{Count, to_u64};
 
-/// Descriptors reserved for other uses: the mount, the log, the directories, and the files being
-/// read.
+/// Number of descriptors that the caches leave free for the mount, the log, the directories, and
+/// the files being read.
 const OTHER_DESCRIPTORS: u64 = 32;
 
 /// Descriptors that ordinary files (not data files), which programs open through the mount, must
 /// leave free, if the limit is at least twice as many.
 const RESERVED: u64 = 1024;
 
-/// Number of caches of open files that a mount may fill at the same time.
+/// Number of caches of open files that share the descriptors of a mount equally.
 const CACHES: u64 = 8;
 
 /// Returns how many files one cache may keep open: at least one and at most `most`. A low

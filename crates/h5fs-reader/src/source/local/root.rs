@@ -150,7 +150,7 @@ fn real_path(path: &Path, opened: &Identity) -> crate::error::Result<PathBuf> {
     }
 }
 
-/// The directory of the mounted source. Its policy applies to all files.
+/// The directory of the mounted source. Its policy applies to all files that are opened through it.
 #[derive(Debug)]
 pub(in crate::source) struct SourceDirectory {
     path: PathBuf,

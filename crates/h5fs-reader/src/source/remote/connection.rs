@@ -47,8 +47,8 @@ const MAX_PINNED_BYTES: u64 = 4 << 20;
 /// Time limit for a request for the fetcher's counters, which does not depend on a server.
 const COUNTERS_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Maximum number of times that corrupt pages of the disk cache are requested. The first time, they
-/// are removed from the cache.
+/// Maximum number of attempts to read pages that are corrupt in the disk cache. After each failed
+/// attempt, the fetcher removes the corrupt pages from the cache.
 const ATTEMPTS: usize = 3;
 
 /// Interval at which a caller that waits for a reply checks for cancellation.
@@ -373,7 +373,7 @@ impl Connection {
         self.shared.send_due_packets(state);
     }
 
-    /// Returns whether these bytes of the object are staged.
+    /// Returns whether `length` bytes of the object at offset `at` are staged.
     pub(super) fn is_staged(&self, object: &StagedObject, at: u64, length: u64) -> bool {
         let pages = object.pages_of(at, length);
         self.shared.state().pages.check_staged(&pages) == Ok(true)

@@ -218,8 +218,8 @@ impl Directory for RemoteDirectory {
         true
     }
 
-    /// Returns the metadata of the entry for all users of the mount, because all of them may read
-    /// the entry.
+    /// Returns the metadata of the entry. Ignores `_for_others`, because all users of the mount may
+    /// read the entry.
     fn path_info(&self, path: &Path, _for_others: bool) -> Result<PathInfo> {
         self.path_info(path, false)
     }

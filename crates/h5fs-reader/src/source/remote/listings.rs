@@ -19,8 +19,8 @@ use crate::source::remote::failure::is_missing;
 use crate::source::remote::message::{ListedName, ListedType};
 use crate::wire::{Count, to_u64};
 
-/// Minimum duration of a failed listing request for its failure to be cached. Then not every name
-/// waits for the same failure.
+/// Minimum duration of a failed listing request whose failure is cached. Lookups of other names in
+/// the directory then fail at once, instead of waiting for the same failure.
 const MIN_CACHED_FAILURE_DURATION: Duration = Duration::from_secs(1);
 
 /// Maximum time for which the failure of a listing is cached.

@@ -16,8 +16,8 @@ use crate::source::remote::state::ObjectState;
 use crate::source::{Source, Urgency};
 use crate::wire::{Count, Extent, to_u64};
 
-/// Block size for a read without a hint. Such a read is of metadata, and further metadata is
-/// usually close.
+/// Minimum size in bytes of the blocks to which a short read is extended. A short read is usually
+/// of metadata, and further metadata is usually close.
 const BLOCK: u64 = 256 << 10;
 
 /// An object in the state in which it was opened. Bytes of another state are never returned.
@@ -110,7 +110,9 @@ impl RemoteObject {
         }
     }
 
-    /// Returns the range to fetch for `wanted`. A short range is extended to whole blocks.
+    /// Returns the range to fetch for `wanted`. A range shorter than one block is extended to whole
+    /// blocks. A block has the size of a metadata page, within limits, or [`BLOCK`] bytes if there
+    /// are no metadata pages.
     fn fetch_range(&self, wanted: Extent) -> Range<u64> {
         let at = wanted.start();
         let known = self.pages.get().filter(|(base, _)| *base <= at);
@@ -127,8 +129,9 @@ impl RemoteObject {
         at.minus_or_zero(past)..end.unwrap_or(u64::MAX)
     }
 
-    /// Extends expected ranges of a file with metadata pages to whole blocks, because other reads
-    /// of the same page will follow. Staged ranges are omitted.
+    /// Extends expected ranges of a file with metadata pages as [`fetch_range`](Self::fetch_range)
+    /// does, because other reads of the same page will follow. Omits staged ranges, and ranges
+    /// beyond the first `limits::HINTED_RANGES`.
     fn blocks_of(&self, ranges: &[(u64, u64)]) -> Vec<(u64, u64)> {
         let ranges = ranges.iter().take(limits::HINTED_RANGES);
         let absent = ranges.filter(|(at, length)| !self.is_available(*at, *length));
@@ -195,8 +198,9 @@ impl Source for RemoteObject {
         self.connection.is_staged(&self.staging, at, length)
     }
 
-    /// Prefetches the first page of a mounted object, which contains all metadata of a small file.
-    /// A command, or one of many objects beneath a prefix, needs little of that page.
+    /// Records the pages. If a mount shows this object alone, prefetches the first page, which
+    /// contains all metadata of a small file. A single command, or one of many objects beneath a
+    /// prefix, needs too little of that page.
     fn set_metadata_pages(&self, base: u64, length: u64) {
         // The pages of a file never change. A second file in the same object does not replace them.
         let is_mounted = self.connection.is_mounted() && self.staging.is_url_object();

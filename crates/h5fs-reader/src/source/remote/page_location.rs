@@ -24,8 +24,9 @@ impl PageLocation {
     }
 }
 
-/// Fills `buffer` with the object's bytes at offset `at`. `places` contains where each of their
-/// pages is stored. Returns the numbers of pages in segments that failed verification.
+/// Fills `buffer` with the object's bytes at offset `at`. `places` contains the location of each
+/// page that contains these bytes. Returns the numbers of pages in segments that failed
+/// verification.
 ///
 /// # Errors
 /// `Io` if the stage cannot be read.

@@ -27,12 +27,13 @@ use crate::wire::{Count, Extent, to_u64};
 /// single structure is longer.
 const MAX_RUN_PAGES: u64 = (4 << 20) / PAGE;
 
-/// Largest gap, in pages, that is fetched with its neighbours instead of splitting the request.
+/// Largest gap, in pages, between wanted pages of one run that a reader waits for. The pages of the
+/// gap are fetched too, because another run costs more.
 const MAX_NEEDED_GAP: u64 = 1;
 
-/// Largest gap, in pages, that is fetched with its neighbours in a run that no reader waits for.
-/// The gap is at most half of the pages before it. A crawl wants scattered pages of each object,
-/// and a request costs more than these extra pages.
+/// Largest gap, in pages, between wanted pages of one run that no reader waits for. A gap of
+/// several pages is also at most half as long as the run before it. A crawl wants scattered pages
+/// of each object, and a request costs more than these extra pages.
 const MAX_EXPECTED_GAP: u64 = 4;
 
 /// Time after which a prefetched page that was not read may be dropped in favour of other
@@ -325,7 +326,7 @@ impl PageTable {
     }
 
     /// Records failed pages, so that a retry of the read does not wait for the same failure again.
-    /// Ignores errors whose cause is not `Failed`.
+    /// Ignores errors whose cause is not `Cause::Unavailable`.
     fn remember_failure(&mut self, pages: Range<u64>, error: &Error) {
         let Error::Io {
             cause: Cause::Unavailable,

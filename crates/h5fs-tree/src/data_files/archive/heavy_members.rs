@@ -73,8 +73,8 @@ impl HeavyMembers {
         Ok(Some(HeavyRequest { heavy: self, entry }))
     }
 
-    /// Starts a request to the member `entry` if the member is still admitted. Returns whether it
-    /// is.
+    /// Starts a request to the member `entry` if the member is still admitted. Returns whether the
+    /// request was started.
     fn begin_if_admitted(&self, entry: Ino) -> bool {
         self.0.with_guarded(|members, _| {
             let own = members.get_mut(&entry);

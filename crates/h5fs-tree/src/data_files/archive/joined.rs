@@ -45,8 +45,8 @@ const LOCAL_CHECK_VALIDITY: Duration = Duration::from_secs(1);
 /// a request for each page of the listing.
 const REMOTE_CHECK_VALIDITY: Duration = Duration::from_secs(30);
 
-/// Maximum number of files, omitted because a writer has locked them, whose lock is tried again by
-/// each check.
+/// Maximum number of omitted files for which each check for changes tests whether a writer still
+/// has them locked.
 const MAX_LOCKED_FILES: usize = 64;
 
 /// The files of a directory that form a joined file, and the detection of changes.
@@ -154,7 +154,7 @@ impl JoinedFiles {
             .list(self.unlock_count.load(Ordering::Relaxed), cancel)
     }
 
-    /// Lists the files again. Returns whether the new listing has a hash other than `hash`.
+    /// Lists the files again. Returns whether the hash of the new listing differs from `hash`.
     fn is_listing_changed(&self, hash: u64) -> bool {
         let is_one_free = self.has_unlocked_file();
         let when = Instant::now();

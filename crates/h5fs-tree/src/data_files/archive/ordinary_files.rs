@@ -33,7 +33,8 @@ pub(super) struct OrdinaryFiles {
     /// The states of files when they were last opened, by inode number. An unchanged state means
     /// that the kernel's cached pages are still valid.
     states: Mutex<LruCache<Ino, Identity>>,
-    /// A reference count of open local files: each open file holds a clone.
+    /// A value of which each open local file holds a clone. Its reference count thus gives the
+    /// number of open local files, which is limited.
     open_reference: Arc<()>,
 }
 
@@ -53,7 +54,7 @@ pub(super) enum OrdinaryFile {
         /// Length in bytes when the file was opened. The kernel may still assume this length. 0 if
         /// the kernel caches nothing.
         length: u64,
-        /// A clone of the reference count of open local files.
+        /// A clone of `OrdinaryFiles::open_reference`, which counts this file as open.
         _open: Arc<()>,
     },
     Object {

@@ -198,9 +198,9 @@ impl NdlDocument<'_> {
         Ok(())
     }
 
-    /// Returns where the document describes the object if not at `path`: at its canonical path, or
-    /// at an earlier link of an object without a canonical path (the text `above`). Returns `None`
-    /// if the object must be described at `path`.
+    /// Returns the canonical path of the object, if the document describes the object there and not
+    /// at `path`. For an object without a canonical path that was already described at an earlier
+    /// link, returns the word `above`. Returns `None` if the object must be described at `path`.
     fn canonical_path_elsewhere(&mut self, node: &Node, path: &[u8]) -> Result<Option<Vec<u8>>> {
         let visited = &mut self.progress.visited;
         if node.link_count <= 1 && !visited.contains(&node.id) {

@@ -58,7 +58,8 @@ enum Scale {
     Floats(f64, f64),
 }
 
-/// A range of values. It is extended with one row of a picture after another.
+/// A range of values (minimum and maximum), to which the rows of a picture are added one after
+/// another.
 pub(super) trait ValueRange {
     /// Extends the range to include the stored numbers of a row.
     fn include(&mut self, row: &[u8]);
@@ -67,8 +68,8 @@ pub(super) trait ValueRange {
 /// The minimum and maximum of the numbers seen so far.
 struct Extremes<T> {
     pixel: PixelType,
-    /// A function that decodes a number from its stored bytes; `None` for a number that does not
-    /// affect the range.
+    /// A function that decodes a number from its stored bytes. Returns `None` for a number that is
+    /// not included in the range, such as NaN.
     number: fn(PixelType, &[u8]) -> Option<T>,
     range_so_far: Option<(T, T)>,
 }
@@ -90,8 +91,9 @@ impl<T: PartialOrd + Copy> ValueRange for Extremes<T> {
 }
 
 impl LevelConversion {
-    /// Returns the conversion for a picture whose pixels have `samples` numbers of type `pixel`.
-    /// `look` is called with a range, to which it passes all rows of the picture.
+    /// Returns the conversion for a picture whose pixels have `samples` numbers of type `pixel`. If
+    /// the conversion depends on the values, calls `look` with an empty range, to which `look` must
+    /// add every row of the picture.
     ///
     /// # Errors
     /// Fails with the errors of `look`.

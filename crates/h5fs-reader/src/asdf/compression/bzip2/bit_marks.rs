@@ -104,8 +104,8 @@ impl BitMarks {
         }
     }
 
-    /// Records the magic numbers that end in the last searched byte, at one of these bit shifts
-    /// from its end.
+    /// Records the magic numbers that end in the last searched byte. For each set bit i of
+    /// `shifts`, a magic number may end i bits before the end of this byte.
     fn record_marks(&mut self, shifts: u8) {
         let read = self.searched.times(8);
         // A larger shift means that the mark is further forward.

@@ -19,7 +19,7 @@ pub(crate) const LZ4_MAGIC: &[u8] = &[0x04, 0x22, 0x4d, 0x18];
 /// The magic bytes of an .xz stream.
 pub(crate) const XZ_MAGIC: &[u8] = &[0xfd, b'7', b'z', b'X', b'Z', 0];
 
-/// A decoder that returns the content in order.
+/// A reader that decodes a stream and returns its content in order.
 pub type StreamDecoder<'a> = Box<dyn Read + Send + 'a>;
 
 /// The compression of a stream.
@@ -37,7 +37,7 @@ impl StreamCodec {
     /// Decodes a whole stream.
     ///
     /// # Errors
-    /// `Corrupt` for a damaged stream, or one whose decoded length `length` does not allow.
+    /// `Corrupt` for a damaged stream, or a decoded length that `length` does not allow.
     pub fn decode(
         self,
         stored: &[u8],
@@ -105,8 +105,8 @@ fn xz<R: Read>(stored: R) -> XzReader<R> {
     XzReader::new_mem_limit(stored, false, limits::XZ_KIB)
 }
 
-/// Converts the error of a decoder. If an error of the source caused it, returns the error of the
-/// source.
+/// Converts the error of a decoder to `Corrupt`. If the error contains an error of this crate, such
+/// as a failure to read the source, returns that error.
 pub fn convert_error(error: &io::Error) -> Error {
     let cause = error.get_ref().and_then(|cause| cause.downcast_ref());
     let damaged = || Error::corrupt(format!("compressed stream: {error}"), None);
@@ -130,7 +130,7 @@ pub fn fill(decoder: &mut dyn Read, output: &mut [u8]) -> Result<usize> {
     Ok(filled)
 }
 
-/// Returns whether the stream has ended.
+/// Returns whether `decoder` has returned all bytes of the stream. Otherwise, skips one byte.
 ///
 /// # Errors
 /// Fails if the stream is damaged at this position.

@@ -20,7 +20,8 @@ pub struct ConsecutiveFrames<S, D> {
 
 impl<S: Read + Seek, D: Read> ConsecutiveFrames<S, D> {
     /// Creates the reader. `begin` creates a decoder of one frame, which begins with `magic`. `end`
-    /// returns the bytes after the frame.
+    /// converts a decoder that has reached the end of its frame into a reader of the following
+    /// stored bytes.
     pub fn new(
         stored: BufReader<S>,
         magic: &'static [u8],

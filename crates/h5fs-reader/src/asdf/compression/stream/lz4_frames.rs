@@ -25,8 +25,8 @@ const HEADER: u64 = 15;
 /// frames.
 const MAX_PROBE_BYTES: u64 = 64 << 20;
 
-/// Returns the parts, or `None` if the stream does not consist of LZ4 frames with independent
-/// blocks.
+/// Returns the independent parts of the stream, or `None` if the stream does not consist of LZ4
+/// frames with independent blocks.
 ///
 /// # Errors
 /// `Io` if the stream cannot be read.

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use crate::limits;
 use crate::wire::{Count, Extent};
 
-/// Maximum decoded length, in bytes, up to which neighbouring parts of short content are merged.
+/// The value of `PartList::merge_limit` for short content, in bytes.
 const MIN_MERGE_LIMIT: u64 = 64 << 10;
 
-/// Neighbouring parts of long content are merged up to a decoded length of 1/`MERGE_DIVISOR` of the
-/// content.
+/// The value of `PartList::merge_limit` for long content is the length of the content divided by
+/// this number.
 const MERGE_DIVISOR: u64 = 16 << 10;
 
 /// A range of the stored bytes that can be decoded independently.
@@ -27,14 +27,14 @@ pub struct StreamPart {
 #[derive(Debug)]
 pub struct PartList {
     list: Vec<StreamPart>,
-    /// Maximum decoded length, in bytes, up to which neighbouring parts are merged.
+    /// Maximum decoded length, in bytes, of a part that is merged from neighbouring parts.
     merge_limit: u64,
     decoded: u64,
 }
 
 impl PartList {
-    /// Creates an empty list for `decoded` bytes of content. Parts of long content are longer, so
-    /// that their number is bounded.
+    /// Creates an empty list for `decoded` bytes of content. In long content, more parts are
+    /// merged, so that the number of merged parts is bounded.
     pub fn new(decoded: u64) -> Self {
         PartList {
             list: Vec::new(),
@@ -71,8 +71,8 @@ impl PartList {
         Some(())
     }
 
-    /// Appends a part like `push`. Merges the part with the previous one if both are adjacent and
-    /// short enough.
+    /// Appends a part like `push`. Merges the part with the previous one if their stored bytes are
+    /// adjacent and both together decode to at most `merge_limit` bytes.
     pub(crate) fn push_merged(
         &mut self,
         stored: Extent,

@@ -39,8 +39,8 @@ struct IndexRecord {
     uncompressed: u64,
 }
 
-/// Returns the parts, or `None` if there is only one .xz block or the indices contradict the
-/// blocks.
+/// Returns the independent parts of the stream, or `None` if there is only one .xz block or the
+/// indices contradict the blocks.
 ///
 /// # Errors
 /// `Io` if the stream cannot be read.

@@ -14,8 +14,8 @@ use crate::wire::{Count, Extent};
 /// dictionary, content size.
 const HEADER: u64 = 18;
 
-/// Returns the parts, or `None` if the stream does not consist of several Zstandard frames with a
-/// content size.
+/// Returns the independent parts of the stream, or `None` if the stream does not consist of several
+/// Zstandard frames with a content size.
 ///
 /// # Errors
 /// `Io` if the stream cannot be read.

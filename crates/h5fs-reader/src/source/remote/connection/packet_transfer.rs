@@ -107,7 +107,8 @@ impl ConnectionState {
     /// stored. Returns `None` for a reply of another type.
     ///
     /// # Errors
-    /// `Corrupt` if files do not belong to the reply.
+    /// `Corrupt` if the number of files does not match the type of the reply, or a file is not a
+    /// regular file.
     fn record_arrival(
         &mut self,
         reply: &Reply,

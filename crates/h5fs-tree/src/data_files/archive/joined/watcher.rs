@@ -97,7 +97,8 @@ impl DirectoryWatcher {
         !self.is_changed.load(Ordering::Relaxed) && state.checked_at.elapsed() >= self.valid
     }
 
-    /// Starts a check unless one is in progress. Returns whether one is in progress.
+    /// Starts a check unless one is in progress. Returns false if no check is in progress
+    /// afterwards, because the system refused to start a thread.
     fn start_check(self: &Arc<Self>, state: &mut WatcherState) -> bool {
         if !state.is_checking {
             let own = Arc::clone(self);

@@ -5,7 +5,8 @@ use h5fs_conventions::time::TimeUnits;
 
 use crate::documents::html::plot::axis_lines::{AxisLines, LineMark};
 
-/// Maximum index of the last element for which each element has a mark of its own.
+/// Maximum index of the last element of an array whose elements all have marks. In a longer array,
+/// only round indices have marks.
 const LAST_MARKED_INDEX: u64 = 5;
 
 /// The marks on the horizontal axis of a line plot.
