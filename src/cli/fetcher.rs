@@ -34,7 +34,7 @@ pub(super) fn run(task: &Task) -> Result<ExitCode> {
     else {
         return Err(Error::Usage("a URL is required".to_owned()));
     };
-    rotation::block_signal();
+    rotation::block_reopen_signal();
     if let Some(destination) = log_destination(task) {
         logging::start(&destination)?;
     }

@@ -10,7 +10,7 @@ use h5fs_reader::source::local::audience::Readers;
 use h5fs_reader::source::local::file::FileSource;
 use h5fs_reader::source::neighbours::Neighbours;
 use h5fs_reader::source::neighbours::policy::OtherFilesPolicy;
-use h5fs_reader::source::recording::Recording;
+use h5fs_reader::source::recording::RoundTripRecorder;
 use h5fs_tree::{FileKind, Filesystem, Options, Requests};
 
 use crate::harness::{LONG, eventually, run, script};
@@ -43,7 +43,7 @@ impl Files {
 
 /// A file and its tree.
 struct Far {
-    source: Arc<Recording>,
+    source: Arc<RoundTripRecorder>,
     tree: Filesystem,
 }
 
@@ -51,7 +51,7 @@ impl Far {
     fn open(path: &Path) -> Self {
         let file = FileSource::open(path, None).expect("fixture");
         let metadata = fs::metadata(path).expect("fixture");
-        let source = Recording::with_block_size(Arc::new(file), BLOCK);
+        let source = RoundTripRecorder::with_block_size(Arc::new(file), BLOCK);
         let neighbours = Arc::new(Neighbours::new(
             path,
             OtherFilesPolicy::WithinDirectory,

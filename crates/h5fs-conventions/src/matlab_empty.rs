@@ -31,7 +31,7 @@ pub fn empty_array_node(
     let Some(array) = node.array().filter(|array| may_be_dimensions(array)) else {
         return Ok(None);
     };
-    if !is_empty(container, node.id)? {
+    if !has_matlab_empty_attribute(container, node.id)? {
         return Ok(None);
     }
     let class = attribute_value::attribute_text(container, node.id, b"MATLAB_class")?;
@@ -53,7 +53,7 @@ pub fn empty_array_node(
 ///
 /// # Errors
 /// Fails if the attribute cannot be read.
-pub fn is_empty(container: &dyn Container, node: NodeId) -> Result<bool> {
+pub fn has_matlab_empty_attribute(container: &dyn Container, node: NodeId) -> Result<bool> {
     let empty = attribute_value::attribute_integers(container, node, b"MATLAB_empty")?;
     Ok(empty.is_some_and(|empty| empty.iter().any(|&value| value != 0)))
 }

@@ -131,7 +131,7 @@ impl PaddedContainer {
         let length = if self.inner.is_growing() {
             self.growing_length(scale)?
         } else {
-            max_length(self.variable_lengths(&*self.inner, scale)?)
+            max_length(self.lengths_of_variables(&*self.inner, scale)?)
         };
         let mut known = lock(&self.lengths.length_by_scale);
         // All views of one state of the file use the length that was found first.
@@ -151,7 +151,7 @@ impl PaddedContainer {
                 sleep(READ_PAUSE);
             }
             let before = found.take();
-            found = self.variable_lengths(&*self.fresh_container(), scale)?;
+            found = self.lengths_of_variables(&*self.fresh_container(), scale)?;
             let is_settled = before == found && found.as_deref().is_none_or(have_equal_lengths);
             if found.is_none() || is_settled {
                 break;
@@ -182,7 +182,11 @@ impl PaddedContainer {
     /// Returns the length of each variable over the dimension that `scale` describes; `None` if the
     /// dimension is limited. The attribute `REFERENCE_LIST` of the scale names the variables. The
     /// length of a scale without values is not included.
-    fn variable_lengths(&self, file: &dyn Container, scale: NodeId) -> Result<Option<Vec<u64>>> {
+    fn lengths_of_variables(
+        &self,
+        file: &dyn Container,
+        scale: NodeId,
+    ) -> Result<Option<Vec<u64>>> {
         let node = file.node(scale)?;
         let shape = node.array().map(|array| &array.shape);
         let Some(shape) = shape.filter(|shape| shape.max().first() == Some(&None)) else {
@@ -194,7 +198,7 @@ impl PaddedContainer {
         }
         for (user, axis) in variables_over_scale(file, scale)? {
             self.effort.spend(VARIABLE_COST)?;
-            match variable_length(file, user, axis, scale) {
+            match length_of_variable(file, user, axis, scale) {
                 // If a variable was deleted, its address may now hold something else.
                 Err(error) if !error.is_transient() && !(self.is_linked)(user)? => {}
                 length => lengths.extend(length?),
@@ -284,7 +288,7 @@ fn referenced_node(
 /// Returns the length of the variable `user` in dimension `axis`. Returns `None` unless the
 /// object's own `DIMENSION_LIST` names the scale: if the variable was deleted, another object may
 /// be at its address.
-fn variable_length(
+fn length_of_variable(
     file: &dyn Container,
     user: NodeId,
     axis: usize,

@@ -40,7 +40,7 @@ pub enum Tick {
 }
 
 /// A time, as the number of [`Tick`]s since 1970-01-01.
-pub type Ticks = i64;
+pub type TicksSinceEpoch = i64;
 
 /// Maximum length in bytes of a time's text.
 pub const TEXT_BYTES: usize = 29;
@@ -132,7 +132,7 @@ impl TimeUnits {
     }
 
     /// Converts a time to nanoseconds since the calendar's 1970-01-01.
-    pub fn nanoseconds(&self, time: Ticks) -> i128 {
+    pub fn nanoseconds(&self, time: TicksSinceEpoch) -> i128 {
         i128::from(time) * i128::from(self.tick.nanoseconds())
     }
 
@@ -141,7 +141,7 @@ impl TimeUnits {
     ///
     /// # Errors
     /// `Limit` for a time that does not fit in 64 bits.
-    pub fn convert_to_ticks(&self, number: ExactNumber) -> Result<Option<Ticks>> {
+    pub fn convert_to_ticks(&self, number: ExactNumber) -> Result<Option<TicksSinceEpoch>> {
         let since = match number {
             // NumPy uses this number for `NaT`.
             ExactNumber::Integer(number) if number == i128::from(i64::MIN) => return Ok(None),
@@ -151,9 +151,9 @@ impl TimeUnits {
         };
         let ticks = since.and_then(|since| since.checked_add(self.reference));
         // The lowest number is `NaT`.
-        let ticks = ticks.and_then(|ticks| Ticks::try_from(ticks).ok());
-        let ticks = ticks.filter(|&ticks| ticks > Ticks::MIN);
-        let most = Ticks::MAX.unsigned_abs();
+        let ticks = ticks.and_then(|ticks| TicksSinceEpoch::try_from(ticks).ok());
+        let ticks = ticks.filter(|&ticks| ticks > TicksSinceEpoch::MIN);
+        let most = TicksSinceEpoch::MAX.unsigned_abs();
         ticks
             .map(Some)
             .ok_or_else(|| Error::limit("cf: distance of a time from 1970", most))
@@ -227,11 +227,11 @@ impl TimeUnits {
 
     /// Appends a time as text in ISO 8601: `2000-01-31T12:00:00`, with six or nine decimals if they
     /// are not zero.
-    pub fn write(&self, time: Ticks, out: &mut Vec<u8>) {
+    pub fn write(&self, time: TicksSinceEpoch, out: &mut Vec<u8>) {
         self.write_ticks(time, self.tick, out);
     }
 
-    fn write_ticks(&self, time: Ticks, tick: Tick, out: &mut Vec<u8>) {
+    fn write_ticks(&self, time: TicksSinceEpoch, tick: Tick, out: &mut Vec<u8>) {
         let per_second = tick.per_second();
         let (seconds, fraction) = (time.div_euclid(per_second), time.rem_euclid(per_second));
         let (days, second) = (

@@ -27,7 +27,7 @@ use base64::prelude::BASE64_STANDARD;
 use h5fs_reader::source::location::percent::{IN_NAME, IN_PATH};
 use h5fs_reader::source::location::signature::without_signature;
 use h5fs_reader::source::location::{Scheme, Url};
-use h5fs_reader::source::remote::message::Failure;
+use h5fs_reader::source::remote::message::FailureKind;
 use http::{HeaderName, HeaderValue, Method, Uri};
 
 use crate::client::RequestHeader;
@@ -105,7 +105,9 @@ impl SourceAddress {
     /// Returns the target of a request for the configuration of the source's Pelican federation,
     /// which names the director. Returns `None` if the director is known, or if the source is not
     /// in a federation.
-    pub(super) fn configuration_target(&self) -> Option<Result<FetchTarget, FetchError>> {
+    pub(super) fn federation_configuration_target(
+        &self,
+    ) -> Option<Result<FetchTarget, FetchError>> {
         let is_wanted = self.url.scheme() == Scheme::Pelican && self.director.get().is_none();
         is_wanted.then(|| self.target(pelican::CONFIGURATION, None, ""))
     }
@@ -145,7 +147,7 @@ impl SourceAddress {
         name: &[u8],
         region: &str,
     ) -> Result<FetchTarget, FetchError> {
-        let absent = || FetchError::new(Failure::NotFound, "no such object");
+        let absent = || FetchError::new(FailureKind::NotFound, "no such object");
         if name.is_empty() {
             let own = format!("{}{}", self.base_url(), self.url.file_name());
             return self.target(&own, None, region);
@@ -545,7 +547,7 @@ mod tests {
         for out in ["../b.h5", "/b.h5", "sub//b", "./b", "sub/..", "b\0"] {
             let refused = address(true).object_target(out.as_bytes(), "");
             assert!(
-                refused.is_err_and(|trouble| trouble.failure == Failure::NotFound),
+                refused.is_err_and(|trouble| trouble.failure == FailureKind::NotFound),
                 "{out}"
             );
         }

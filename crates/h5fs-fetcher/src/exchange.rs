@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use h5fs_reader::memory::lock::lock;
-use h5fs_reader::source::remote::message::{Counters, Failure};
+use h5fs_reader::source::remote::message::{Counters, FailureKind};
 use h5fs_reader::source::remote::state::ObjectState;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri, header};
 
@@ -195,7 +195,7 @@ impl RequestSender {
         target: &FetchTarget,
     ) -> FetchError {
         let may_log_in = !target.is_signed && !self.login.is_configured();
-        if trouble.failure == Failure::Denied && may_log_in {
+        if trouble.failure == FailureKind::Denied && may_log_in {
             trouble.text += LOGIN_HINT;
         }
         trouble
@@ -232,7 +232,7 @@ impl RequestSender {
     /// Requests the configuration of a Pelican federation, and remembers the director that it
     /// names.
     fn find_director(&self, allowed: &AttemptLimit<'_>) -> Result<(), FetchError> {
-        let Some(target) = self.address.configuration_target() else {
+        let Some(target) = self.address.federation_configuration_target() else {
             return Ok(());
         };
         let target = target?;
@@ -589,8 +589,8 @@ fn status_error(answer: &HttpResponse, code: &str, shown: &str) -> FetchError {
         code => format!("{shown}: the server answers {status} {code}"),
     };
     match status {
-        _ if is_refusal(answer.status, code) => FetchError::new(Failure::Denied, text),
-        404 | 410 => FetchError::new(Failure::NotFound, text),
+        _ if is_refusal(answer.status, code) => FetchError::new(FailureKind::Denied, text),
+        404 | 410 => FetchError::new(FailureKind::NotFound, text),
         412 => FetchError::entity_tag_changed(),
         408 | 425 | 429 | 500 | 502..=504 | 509 => FetchError {
             remedy: Remedy::Retry(retry_after(answer)),

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use h5fs_reader::source::remote::message::Failure;
+use h5fs_reader::source::remote::message::FailureKind;
 
 /// The reason why a request failed, and the action that may help.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FetchError {
-    pub(super) failure: Failure,
+    pub(super) failure: FailureKind,
     /// Message for the user, without secrets.
     pub(super) text: String,
     pub(super) remedy: Remedy,
@@ -34,7 +34,7 @@ const TIMED_OUT: &str = "no response arrived in time";
 
 impl FetchError {
     /// Returns a permanent failure.
-    pub(super) fn new(failure: Failure, text: impl Into<String>) -> Self {
+    pub(super) fn new(failure: FailureKind, text: impl Into<String>) -> Self {
         FetchError {
             failure,
             text: text.into(),
@@ -44,14 +44,14 @@ impl FetchError {
 
     /// Returns a permanent failure of the kind `Other`.
     pub(super) fn permanent(text: impl Into<String>) -> Self {
-        Self::new(Failure::Other, text)
+        Self::new(FailureKind::Other, text)
     }
 
     /// Returns a failure after which a new login may help.
     pub(super) fn login_needed(text: impl Into<String>) -> Self {
         FetchError {
             remedy: Remedy::Login,
-            ..Self::new(Failure::Denied, text)
+            ..Self::new(FailureKind::Denied, text)
         }
     }
 
@@ -71,7 +71,7 @@ impl FetchError {
     /// time, the failure is a timeout.
     pub(super) fn temporary(text: impl Into<String>) -> Self {
         FetchError {
-            failure: Failure::TimedOut,
+            failure: FailureKind::TimedOut,
             text: text.into(),
             remedy: Remedy::Retry(None),
         }
@@ -91,12 +91,12 @@ impl FetchError {
 
     /// Returns the failure that the object has changed since it was opened.
     pub(super) fn object_changed() -> Self {
-        Self::new(Failure::Changed, "the object has changed")
+        Self::new(FailureKind::Changed, "the object has changed")
     }
 
     /// Returns the failure that only the entity tag of the object has changed.
     pub(super) fn entity_tag_changed() -> Self {
-        Self::new(Failure::Changed, ENTITY_TAG_CHANGED)
+        Self::new(FailureKind::Changed, ENTITY_TAG_CHANGED)
     }
 
     /// Returns whether only the entity tag of the object has changed.

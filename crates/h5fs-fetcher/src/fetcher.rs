@@ -247,7 +247,7 @@ impl ServerChoice {
         Ok(ServerChoice {
             region,
             endpoint,
-            is_dual_stack: profile.is_dual,
+            is_dual_stack: profile.is_dual_stack,
         })
     }
 }

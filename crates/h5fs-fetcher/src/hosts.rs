@@ -10,7 +10,7 @@ pub(super) enum AddressPolicy {
     /// All addresses. This applies to hosts that the user named.
     Anywhere,
     /// Public and private addresses, but no link-local addresses and no metadata services.
-    Private,
+    PublicOrPrivate,
     /// Public addresses only. Metadata services are not public.
     Public,
 }
@@ -20,12 +20,12 @@ impl AddressPolicy {
     /// private network may redirect into that network. A public server may not.
     pub(super) fn for_server(uri: &Uri) -> Self {
         if is_this_machine(uri) {
-            return AddressPolicy::Private;
+            return AddressPolicy::PublicOrPrivate;
         }
         let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
         let mut addresses = (host, port(uri)).to_socket_addrs().into_iter().flatten();
         if addresses.any(|address| is_private(address.ip())) {
-            AddressPolicy::Private
+            AddressPolicy::PublicOrPrivate
         } else {
             AddressPolicy::Public
         }
@@ -36,7 +36,7 @@ impl AddressPolicy {
         let is_refused = || is_metadata_name(host) || is_odd_address(host);
         match self {
             AddressPolicy::Anywhere => true,
-            AddressPolicy::Private => !is_refused(),
+            AddressPolicy::PublicOrPrivate => !is_refused(),
             AddressPolicy::Public => !is_refused() && !is_private_name(host),
         }
     }
@@ -44,8 +44,8 @@ impl AddressPolicy {
     pub(super) fn allows_address(self, address: IpAddr) -> bool {
         match self {
             AddressPolicy::Anywhere => true,
-            AddressPolicy::Private => !is_link_local(address),
-            AddressPolicy::Public => !is_link_local(address) && !is_private(address),
+            AddressPolicy::PublicOrPrivate => !is_link_local_or_metadata(address),
+            AddressPolicy::Public => !is_link_local_or_metadata(address) && !is_private(address),
         }
     }
 }
@@ -86,7 +86,7 @@ pub(super) fn may_receive_secrets(uri: &Uri) -> bool {
 /// Returns whether the host of a URI is the IP address of a metadata service. Any link-local or
 /// unspecified address counts as one.
 pub(super) fn is_metadata_service(uri: &Uri) -> bool {
-    literal_address(uri).is_some_and(is_link_local)
+    literal_address(uri).is_some_and(is_link_local_or_metadata)
 }
 
 /// Returns whether a credentials service at this URI may be asked for credentials. It must use TLS,
@@ -187,7 +187,7 @@ fn is_private_name(host: &str) -> bool {
 
 /// Returns whether an address is link-local or unspecified (`0.0.0.0`, `::`), or belongs to a
 /// metadata service.
-pub(super) fn is_link_local(address: IpAddr) -> bool {
+pub(super) fn is_link_local_or_metadata(address: IpAddr) -> bool {
     /// The metadata services of Alibaba Cloud and Amazon.
     const SERVICES: [IpAddr; 2] = [
         IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
@@ -232,7 +232,7 @@ mod tests {
             "0.0.0.0",
         ] {
             assert!(
-                !AddressPolicy::Private.allows_address(address(service)),
+                !AddressPolicy::PublicOrPrivate.allows_address(address(service)),
                 "{service}"
             );
             assert!(
@@ -271,14 +271,20 @@ mod tests {
             "nas.local..",
         ] {
             assert!(!AddressPolicy::Public.allows_name(private), "{private}");
-            assert!(AddressPolicy::Private.allows_name(private), "{private}");
+            assert!(
+                AddressPolicy::PublicOrPrivate.allows_name(private),
+                "{private}"
+            );
         }
         for service in METADATA_HOSTS
             .into_iter()
             .chain(["METADATA.google.internal.", "metadata.."])
         {
             assert!(!AddressPolicy::Public.allows_name(service), "{service}");
-            assert!(!AddressPolicy::Private.allows_name(service), "{service}");
+            assert!(
+                !AddressPolicy::PublicOrPrivate.allows_name(service),
+                "{service}"
+            );
             assert!(AddressPolicy::Anywhere.allows_name(service), "{service}");
         }
         for public in ["example.org", "s3.eu-west-1.amazonaws.com.", "a1.b2.c3"] {
@@ -302,7 +308,7 @@ mod tests {
             "[::1].",
         ] {
             assert!(!AddressPolicy::Public.allows_name(odd), "{odd}");
-            assert!(!AddressPolicy::Private.allows_name(odd), "{odd}");
+            assert!(!AddressPolicy::PublicOrPrivate.allows_name(odd), "{odd}");
             assert!(AddressPolicy::Anywhere.allows_name(odd), "{odd}");
         }
         // Addresses are checked by other rules.
@@ -347,7 +353,7 @@ mod tests {
                 "{private}"
             );
             assert!(
-                AddressPolicy::Private.allows_address(address(private)),
+                AddressPolicy::PublicOrPrivate.allows_address(address(private)),
                 "{private}"
             );
         }
@@ -358,6 +364,9 @@ mod tests {
             );
         }
         let local = "http://127.0.0.1:9000/".parse().unwrap();
-        assert_eq!(AddressPolicy::for_server(&local), AddressPolicy::Private);
+        assert_eq!(
+            AddressPolicy::for_server(&local),
+            AddressPolicy::PublicOrPrivate
+        );
     }
 }

@@ -9,7 +9,7 @@
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
-use h5fs_reader::memory::gate::{Gate, GateTicket};
+use h5fs_reader::memory::gate::{AdmissionGate, AdmissionTicket};
 
 use crate::limits;
 use crate::retries::{AbortReason, AttemptLimit};
@@ -23,14 +23,14 @@ const CLASSES: [(usize, usize); 2] = [
 
 /// The slots in all size classes.
 #[derive(Debug, Default)]
-pub(crate) struct PageSlots(Arc<Gate<()>>);
+pub(crate) struct PageSlots(Arc<AdmissionGate<()>>);
 
 /// The slots that one page occupies, or several pages of one directory that are combined.
 #[derive(Debug)]
 pub(crate) struct PageReservation<'a> {
     all: &'a PageSlots,
     bytes: Cell<usize>,
-    taken: RefCell<Vec<GateTicket<()>>>,
+    taken: RefCell<Vec<AdmissionTicket<()>>>,
 }
 
 impl PageSlots {

@@ -10,10 +10,10 @@ use crate::limits;
 const CANCEL_CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Length of the pause before the second attempt.
-const PAUSE: Duration = Duration::from_millis(50);
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
 
 /// Maximum length of a pause, except for a pause that the server requests.
-const LONGEST: Duration = Duration::from_secs(5);
+const MAX_PAUSE: Duration = Duration::from_secs(5);
 
 /// The time limit of one request, and the pauses between its attempts.
 #[derive(Clone)]
@@ -135,9 +135,9 @@ impl<'a> RetryBudget<'a> {
     /// twice as long as the previous pause. The pauses are randomized, so that several requests are
     /// not retried at the same time.
     pub(super) fn pause(&mut self, wish: Option<Duration>) -> Result<(), AbortReason> {
-        let longest = PAUSE
+        let longest = FIRST_PAUSE
             .saturating_mul(1 << self.attempts.min(10))
-            .min(LONGEST);
+            .min(MAX_PAUSE);
         self.attempts = self.attempts.saturating_add(1);
         let pause = wish.unwrap_or_else(|| jittered(longest));
         let over = Instant::now() + pause;

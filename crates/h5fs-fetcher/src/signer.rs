@@ -27,7 +27,7 @@ use crate::signer::files::CredentialFiles;
 
 /// The credentials of an object store, which sign its requests.
 pub(super) enum Signer {
-    Amazon(Box<amazon::Signer>),
+    Amazon(Box<amazon::AmazonSigner>),
     Google(google::AccessTokens),
     Azure(azure::AccountKey),
 }
@@ -50,7 +50,7 @@ impl Signer {
         {
             return Err(Error::Usage(reason));
         }
-        let signer = amazon::Signer::new(settings, client, region, (files, None));
+        let signer = amazon::AmazonSigner::new(settings, client, region, (files, None));
         Ok(Signer::Amazon(Box::new(signer)))
     }
 
@@ -67,7 +67,7 @@ impl Signer {
         let variable = |name: &str| std::env::var(name).ok().filter(|text| !text.is_empty());
         let keys = variable("GS_ACCESS_KEY_ID").zip(variable("GS_SECRET_ACCESS_KEY"));
         if keys.is_some() && settings.credentials.is_none() {
-            let signer = amazon::Signer::new(settings, client, "auto", (files, keys));
+            let signer = amazon::AmazonSigner::new(settings, client, "auto", (files, keys));
             return Ok(Signer::Amazon(Box::new(signer)));
         }
         let file = google::credentials_file(settings);
@@ -105,7 +105,7 @@ impl Signer {
     /// Returns the port of the server that issues tokens, if it may differ from 80 and 443.
     pub(super) fn token_server_port(&self) -> Option<u16> {
         match self {
-            Signer::Google(tokens) => Some(tokens.port()),
+            Signer::Google(tokens) => Some(tokens.token_server_port()),
             Signer::Amazon(_) | Signer::Azure(_) => None,
         }
     }

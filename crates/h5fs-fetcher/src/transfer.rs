@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use h5fs_reader::error::io_error_message;
-use h5fs_reader::source::remote::message::Failure;
+use h5fs_reader::source::remote::message::FailureKind;
 use h5fs_reader::source::remote::state::ObjectState;
 use h5fs_reader::wire::{to_u64, to_usize};
 use http::{HeaderMap, HeaderValue, header};
@@ -320,7 +320,7 @@ fn parse_part(answer: &HttpResponse, range: &Range<u64>) -> Result<ResponsePart,
             return Ok(ResponsePart { end: 0, state });
         }
         let text = "the server supports no ranges";
-        return Err(FetchError::new(Failure::NoRanges, text));
+        return Err(FetchError::new(FailureKind::NoRanges, text));
     };
     if is_encoded(answer) {
         return Err(FetchError::permanent("the server encodes the response"));
@@ -489,7 +489,7 @@ mod tests {
             let trouble = found(&wrong).unwrap_err();
             assert_eq!(trouble.remedy, Remedy::Retry(None), "{wrong:?}");
         }
-        assert_eq!(found(&[]).unwrap_err().failure, Failure::NoRanges);
+        assert_eq!(found(&[]).unwrap_err().failure, FailureKind::NoRanges);
         for coding in [
             vec![right, ("content-encoding", "gzip")],
             // The length is the length of the encoded body.
@@ -508,7 +508,7 @@ mod tests {
             let packed = found(&coding).unwrap_err();
             assert_eq!(
                 (packed.failure, packed.remedy),
-                (Failure::Other, Remedy::None)
+                (FailureKind::Other, Remedy::None)
             );
         }
         assert_eq!(

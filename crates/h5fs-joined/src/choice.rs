@@ -67,14 +67,14 @@ impl JoinChoice {
     }
 
     /// Returns whether the choice includes the file at `path`, relative to the directory.
-    pub fn has_path(&self, path: &[u8]) -> bool {
+    pub fn includes_path(&self, path: &[u8]) -> bool {
         let Some(pattern) = &self.pattern else {
             return true;
         };
         let part = if pattern.contains(&b'/') {
             path
         } else {
-            crate::paths::split(path).1
+            crate::paths::split_path(path).1
         };
         matches_pattern(pattern, part)
     }
@@ -130,12 +130,12 @@ mod tests {
         assert_eq!(named("joined"), Some(JoinChoice::all_files()));
         let choice = named("joined[tas_*.nc]").unwrap();
         assert_eq!(choice.join, JoinDimension::Differing);
-        assert!(choice.has_path(b"r1/tas_2001.nc") && !choice.has_path(b"pr_2001.nc"));
+        assert!(choice.includes_path(b"r1/tas_2001.nc") && !choice.includes_path(b"pr_2001.nc"));
         let beneath = named("joined[r?%2F*.nc]").unwrap();
         assert!(
-            beneath.has_path(b"r1/a.nc")
-                && !beneath.has_path(b"r1/s/a.nc")
-                && !beneath.has_path(b"a.nc")
+            beneath.includes_path(b"r1/a.nc")
+                && !beneath.includes_path(b"r1/s/a.nc")
+                && !beneath.includes_path(b"a.nc")
         );
         let of = |name: &str| named(name).unwrap().join;
         assert_eq!(

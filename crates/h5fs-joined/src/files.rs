@@ -40,7 +40,7 @@ impl FileNames {
     /// `Limit` if there are too many files.
     pub(super) fn mappings(&self, members: &Members, datatype: &Datatype) -> Result<Mappings> {
         let count = to_u64(self.placed_members.members.len());
-        let each = to_u64(size_of::<FileNameSource>() + size_of::<RegionAxis>() + 100);
+        let each = to_u64(size_of::<RepeatedFileName>() + size_of::<RegionAxis>() + 100);
         if count.times(each.plus(datatype.size.into())) > limits::VIRTUAL_BYTES {
             let most = limits::VIRTUAL_BYTES;
             return Err(Error::limit("bytes of the parts of a joined array", most));
@@ -67,7 +67,7 @@ impl FileNames {
             (rows > 0).then(|| Mapping {
                 region: Region::Regular(vec![axis]),
                 source_region: Region::All,
-                source: Arc::new(FileNameSource {
+                source: Arc::new(RepeatedFileName {
                     name: Path::clone(&members.list[member].name),
                     rows,
                     datatype: datatype.clone(),
@@ -81,13 +81,13 @@ impl FileNames {
 /// A virtual source with one element for each row of a file. Every element is the name of that
 /// file.
 #[derive(Debug)]
-struct FileNameSource {
+struct RepeatedFileName {
     name: Path,
     rows: u64,
     datatype: Datatype,
 }
 
-impl VirtualSource for FileNameSource {
+impl VirtualSource for RepeatedFileName {
     fn open(&self, _cancel: &CancelToken) -> Result<Option<OpenVirtualSource>> {
         let mut name = self.name.to_vec();
         name.resize(to_usize(self.datatype.size.into())?, 0);
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn every_row_of_a_file_has_its_name() {
-        let source = FileNameSource {
+        let source = RepeatedFileName {
             name: Path::from(&b"a.h5"[..]),
             rows: 3,
             datatype: text_type(6),

@@ -226,7 +226,7 @@ impl MappedArray {
             .placed_parts(members)
             .filter_map(|(place_in_list, place, part)| {
                 let member = &members.list[place_in_list];
-                let dims = &members.skeleton(member).variables[part.variable_index].dims;
+                let dims = &members.add_skeleton(member).variables[part.variable_index].dims;
                 let own = dims.iter().map(|&dim| member.lengths[dim]);
                 let stored: Vec<u64> = own.collect();
                 let lengths =
@@ -301,7 +301,7 @@ impl MemberArray {
 
     /// Returns the variable as the scan of the member found it.
     fn scanned_variable(&self) -> &Variable {
-        &self.members.skeleton(self.member()).variables[self.variable_index]
+        &self.members.add_skeleton(self.member()).variables[self.variable_index]
     }
 
     fn open_source(&self, cancel: &CancelToken) -> Result<OpenVirtualSource> {

@@ -178,7 +178,7 @@ impl Members {
     }
 
     /// Returns the skeleton of a member.
-    pub(super) fn skeleton(&self, member: &Member) -> &Skeleton {
+    pub(super) fn add_skeleton(&self, member: &Member) -> &Skeleton {
         &self.skeletons[member.skeleton]
     }
 
@@ -240,7 +240,7 @@ impl Members {
         variable: usize,
         effort: &RequestBudget,
     ) -> Result<MemberVariable> {
-        let scanned = &self.skeleton(member).variables[variable];
+        let scanned = &self.add_skeleton(member).variables[variable];
         let name = || {
             let (file, path) = (member.name.escape_ascii(), scanned.path.escape_ascii());
             format!("{file}:/{path}")
@@ -268,7 +268,7 @@ impl Members {
     /// Returns whether this number of members may be opened again to compare their elements. If
     /// there are more than [`MAX_OPEN_MEMBERS`], they must be local, and their number is subtracted
     /// from the budget for opening members again.
-    pub(super) fn can_reopen(&self, files: usize) -> bool {
+    pub(super) fn reserve_reopening(&self, files: usize) -> bool {
         files <= MAX_OPEN_MEMBERS.get()
             || !self.is_remote() && reserve(&self.reopen_budget, to_u64(files))
     }
@@ -475,7 +475,7 @@ impl<'f> ScanResults<'f> {
         if let (Some(kept), Some(key)) = (&mut self.cache, key) {
             kept.write_member(key, &scan);
         }
-        let skeleton = self.skeleton(scan.skeleton, scan.common_metadata);
+        let skeleton = self.add_skeleton(scan.skeleton, scan.common_metadata);
         self.list.push(Member {
             number,
             name: Path::clone(name),
@@ -499,7 +499,7 @@ impl<'f> ScanResults<'f> {
 
     /// Returns the index of a skeleton, which is added if it is new. Removes attributes and scalars
     /// from the skeleton's common values unless `common` also has them.
-    fn skeleton(&mut self, skeleton: Arc<Skeleton>, common: CommonMetadata) -> usize {
+    fn add_skeleton(&mut self, skeleton: Arc<Skeleton>, common: CommonMetadata) -> usize {
         if let Some(&number) = self.skeletons.get(&skeleton) {
             self.common_metadata[number].retain_equal(&common);
             return number;

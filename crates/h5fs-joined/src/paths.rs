@@ -27,7 +27,7 @@ pub(crate) fn child_path(group: &[u8], name: &[u8]) -> Path {
 }
 
 /// Splits a path into the path of its group and the name in this group.
-pub(crate) fn split(path: &[u8]) -> (&[u8], &[u8]) {
+pub(crate) fn split_path(path: &[u8]) -> (&[u8], &[u8]) {
     match path.iter().rposition(|&byte| byte == b'/') {
         Some(at) => (&path[..at], &path[at + 1..]),
         None => (b"", path),

@@ -16,14 +16,14 @@ use h5fs_reader::wire::Count;
 use crate::choice::JoinDimension;
 use crate::limits;
 use crate::members::content::ElementSummary;
-use crate::members::convention::FirstDimension;
+use crate::members::convention::FirstDimensionMeaning;
 use crate::members::skeleton::VariableRole;
 use crate::members::{Member, Members};
-use crate::paths::{Omission, OmissionResult, Path, split};
+use crate::paths::{Omission, OmissionResult, Path, split_path};
 use crate::placing::coordinate::{Coordinate, CoordinateSummary};
 use crate::placing::member_kind::MemberKind;
 use crate::placing::placement::{JoinAxis, JoinedDimension, Placement};
-use crate::placing::position::{ValueBlocks, order_by_coordinate};
+use crate::placing::position::{CoordinateBlocks, order_by_coordinate};
 
 /// A dimension that members of one kind have.
 pub(super) struct KindDimension {
@@ -31,7 +31,7 @@ pub(super) struct KindDimension {
     has_name: bool,
     is_unlimited: bool,
     /// The meaning of the dimension by a convention, for example rows of a table.
-    rows: FirstDimension,
+    rows: FirstDimensionMeaning,
     /// For each member of the kind, the dimension's index in the member's skeleton.
     dimension_indices: Vec<Option<usize>>,
 }
@@ -64,13 +64,14 @@ pub(super) fn place_members(
         JoinDimension::NewForFiles => Placement::without_axes(kind.members.len()),
         JoinDimension::First => join_in_name_order(members, kind, &all, |facts| {
             facts.has_table_rows()
-                || facts.rows == FirstDimension::Unknown && is_first_dimension(members, kind, facts)
+                || facts.rows == FirstDimensionMeaning::Unknown
+                    && is_first_dimension(members, kind, facts)
         }),
         JoinDimension::Differing | JoinDimension::Named(_)
             if !has_tables && all.iter().any(|facts| facts.has_name) =>
         {
             let wanted = |facts: &&KindDimension| match join {
-                JoinDimension::Named(name) => split(&facts.key).1 == name,
+                JoinDimension::Named(name) => split_path(&facts.key).1 == name,
                 _ => true,
             };
             find_joined_dimension(members, kind, &all, wanted, told)?
@@ -113,7 +114,7 @@ pub(super) fn place_members(
 fn kind_dimensions(members: &Members, kind: &MemberKind) -> OmissionResult<Vec<KindDimension>> {
     let mut all: BTreeMap<(usize, Path), KindDimension> = BTreeMap::new();
     for (place, &member) in kind.members.iter().enumerate() {
-        let skeleton = members.skeleton(&members.list[member]);
+        let skeleton = members.add_skeleton(&members.list[member]);
         for (number, dim) in skeleton.dimensions.iter().enumerate() {
             let depth = dim.key.iter().filter(|&&byte| byte == b'/').count();
             let facts = all
@@ -122,11 +123,11 @@ fn kind_dimensions(members: &Members, kind: &MemberKind) -> OmissionResult<Vec<K
                     key: Path::clone(&dim.key),
                     has_name: dim.has_name,
                     is_unlimited: true,
-                    rows: FirstDimension::Unknown,
+                    rows: FirstDimensionMeaning::Unknown,
                     dimension_indices: vec![None; kind.members.len()],
                 });
             facts.is_unlimited &= dim.is_unlimited;
-            if facts.rows == FirstDimension::Unknown {
+            if facts.rows == FirstDimensionMeaning::Unknown {
                 facts.rows = dim.rows;
             }
             facts.dimension_indices[place] = Some(number);
@@ -144,7 +145,7 @@ impl KindDimension {
     fn has_table_rows(&self) -> bool {
         matches!(
             self.rows,
-            FirstDimension::TableRows | FirstDimension::RowEnds
+            FirstDimensionMeaning::TableRows | FirstDimensionMeaning::RowEnds
         )
     }
 
@@ -244,7 +245,11 @@ fn coordinate_values<'m>(
     member: &'m Member,
     dim: usize,
 ) -> Option<(usize, &'m ElementSummary)> {
-    let variable = members.skeleton(member).dimensions.get(dim)?.coordinate?;
+    let variable = members
+        .add_skeleton(member)
+        .dimensions
+        .get(dim)?
+        .coordinate?;
     let known = member.summaries.get(variable)?;
     let has_some = matches!(
         known,
@@ -275,7 +280,7 @@ impl KindDimension {
         if member.stored_lengths(variable).is_some() {
             return Err(refused(&"it has fewer values than its dimension"));
         }
-        let variable = &members.skeleton(member).variables[variable];
+        let variable = &members.add_skeleton(member).variables[variable];
         let own = Coordinate::from_variable(variable, known, member.lengths[number]);
         own.map_err(|error| refused(&error))
     }
@@ -286,7 +291,7 @@ impl KindDimension {
         members: &Members,
         kind: &MemberKind,
         lies: &[Option<CoordinateSummary>],
-    ) -> OmissionResult<ValueBlocks> {
+    ) -> OmissionResult<CoordinateBlocks> {
         let has_nan = |lie: &Option<CoordinateSummary>| lie.as_ref().is_some_and(|lie| lie.has_nan);
         if let Some(place) = lies.iter().position(has_nan) {
             let name = &members.list[kind.members[place]].name;
@@ -336,10 +341,10 @@ fn find_joined_dimension(
             bare.contains(&facts.key)
         }));
     }
-    let group = split(&joined[0].0.key).0.to_vec();
+    let group = split_path(&joined[0].0.key).0.to_vec();
     let (own, others): (Vec<_>, Vec<_>) = joined
         .into_iter()
-        .partition(|(facts, _)| split(&facts.key).0 == group);
+        .partition(|(facts, _)| split_path(&facts.key).0 == group);
     let mut placement = Placement::without_axes(kind.members.len());
     let is_one = own.len() == 1;
     for (facts, values) in &own {
@@ -369,7 +374,7 @@ fn find_joined_dimension(
 }
 
 impl Placement {
-    fn add_axis(&mut self, facts: &KindDimension, blocks: &ValueBlocks) {
+    fn add_axis(&mut self, facts: &KindDimension, blocks: &CoordinateBlocks) {
         for (places, own) in self.member_blocks.iter_mut().zip(&blocks.member_blocks) {
             places.push(own.unwrap_or(0));
         }
@@ -402,7 +407,7 @@ impl JoinAxis {
                 lengths[block] = length.unwrap_or(0);
             }
             self.dims.push(match facts.rows {
-                FirstDimension::RowEnds => {
+                FirstDimensionMeaning::RowEnds => {
                     JoinedDimension::new_omitting_first(&facts.key, &lengths)
                 }
                 _ => JoinedDimension::new(&facts.key, &lengths),
@@ -443,7 +448,7 @@ fn is_first_dimension(members: &Members, kind: &MemberKind, facts: &KindDimensio
         .iter()
         .zip(&facts.dimension_indices)
         .any(|(&member, &number)| {
-            let skeleton = members.skeleton(&members.list[member]);
+            let skeleton = members.add_skeleton(&members.list[member]);
             let mut data = skeleton
                 .variables
                 .iter()
@@ -459,7 +464,7 @@ fn row_dimensions(members: &Members, kind: &MemberKind, all: &[KindDimension]) -
     let first: Vec<&KindDimension> = all
         .iter()
         .filter(|facts| {
-            facts.rows == FirstDimension::Unknown && is_first_dimension(members, kind, facts)
+            facts.rows == FirstDimensionMeaning::Unknown && is_first_dimension(members, kind, facts)
         })
         .collect();
     let lengths = |facts: &KindDimension| facts.lengths(members, kind).collect::<Vec<_>>();
@@ -485,7 +490,7 @@ fn is_table_dimension(members: &Members, kind: &MemberKind, facts: &KindDimensio
         .iter()
         .zip(&facts.dimension_indices)
         .any(|(&member, &number)| {
-            let skeleton = members.skeleton(&members.list[member]);
+            let skeleton = members.add_skeleton(&members.list[member]);
             skeleton.variables.iter().any(|variable| {
                 let is_table = matches!(variable.datatype.class, Class::Compound(_));
                 is_table && variable.dims.len() == 1 && variable.dims.first().copied() == number

@@ -12,7 +12,7 @@ use crate::element_recoding::{JOINED_FILE_PREFIX, PREFIX_BYTES};
 use crate::joined_array::JoinedArray;
 use crate::members::content::{text_attribute, text_list_attribute};
 use crate::members::skeleton::NamedAttribute;
-use crate::paths::{Path, split};
+use crate::paths::{Path, split_path};
 
 /// Returns the H5DS attributes of an array: those that mark it as a dimension scale, and those that
 /// name its dimensions.
@@ -23,7 +23,7 @@ pub(super) fn dimension_attributes(
     let mut own = Vec::new();
     if made.is_scale {
         own.push((b"CLASS".to_vec(), text_attribute(b"DIMENSION_SCALE")));
-        let name = split(&made.path).1;
+        let name = split_path(&made.path).1;
         let length = made.dims.first().map_or(0, |dim| dim.length);
         let mark = "This is a netCDF dimension but not a netCDF variable.";
         let text = if made.is_scale_without_values {
@@ -47,7 +47,7 @@ pub(super) fn dimension_attributes(
         .iter()
         .zip(&found)
         .map(|(dim, found)| match found {
-            None if dim.has_name => split(&dim.key).1.to_vec(),
+            None if dim.has_name => split_path(&dim.key).1.to_vec(),
             _ => Vec::new(),
         });
     let labels: Vec<Vec<u8>> = labels.collect();

@@ -14,9 +14,9 @@ use crate::files::FileNames;
 use crate::joined_array::{ArrayContent, JoinedArray, OutputDimension};
 use crate::limits;
 use crate::members::content::{text_attribute, text_list_attribute};
-use crate::members::convention::{Convention, MemberTable, Relation};
+use crate::members::convention::{ConventionRules, ElementRelation, MemberTable};
 use crate::members::skeleton::NamedAttribute;
-use crate::paths::{Omission, Path, child_path, split};
+use crate::paths::{Omission, Path, child_path, split_path};
 use crate::variable::comparison::MemberComparison;
 
 /// The path of a group, and the group's attributes.
@@ -34,9 +34,9 @@ pub(super) fn omit_dependents(
     let conventions = paths.iter().filter_map(|path| {
         let alike = compared.variable(path);
         let convention = &alike.skeleton_variables.first()?.variable.convention;
-        (*convention != Convention::default()).then_some((path, convention))
+        (*convention != ConventionRules::default()).then_some((path, convention))
     });
-    let conventions: HashMap<&Path, &Convention> = conventions.collect();
+    let conventions: HashMap<&Path, &ConventionRules> = conventions.collect();
     loop {
         let gone: HashSet<Path> = absent.iter().cloned().collect();
         let reasons = AbsentArrayIndex::new(&conventions, &gone);
@@ -68,7 +68,7 @@ pub(super) fn reported_path(compared: &MemberComparison<'_>, path: Path) -> Path
         .first()
         .map(|own| &own.variable.convention);
     match convention {
-        Some(own) if matches!(own.relation, Relation::RefusedWithGroup(_)) => {
+        Some(own) if matches!(own.relation, ElementRelation::RefusedWithGroup(_)) => {
             own.whole.clone().unwrap_or(path)
         }
         _ => path,
@@ -86,7 +86,10 @@ struct AbsentArrayIndex<'a> {
 }
 
 impl<'a> AbsentArrayIndex<'a> {
-    fn new(conventions: &HashMap<&'a Path, &'a Convention>, absent: &'a HashSet<Path>) -> Self {
+    fn new(
+        conventions: &HashMap<&'a Path, &'a ConventionRules>,
+        absent: &'a HashSet<Path>,
+    ) -> Self {
         let mut reasons = AbsentArrayIndex {
             absent,
             absent_in_group: HashMap::new(),
@@ -108,7 +111,7 @@ impl<'a> AbsentArrayIndex<'a> {
     }
 
     /// Returns the absent array that makes the array at `path` meaningless, if there is one.
-    fn absent_array(&self, path: &Path, own: &'a Convention) -> Option<&'a Path> {
+    fn absent_array(&self, path: &Path, own: &'a ConventionRules) -> Option<&'a Path> {
         let of_whole = own
             .whole
             .as_ref()
@@ -118,7 +121,7 @@ impl<'a> AbsentArrayIndex<'a> {
             .into_iter()
             .find(|target| self.absent.contains(*target));
         let user = match own.relation {
-            Relation::Names => self.absent_by_names.get(path),
+            ElementRelation::Names => self.absent_by_names.get(path),
             _ => None,
         };
         target.or(of_whole.copied()).or(user.copied())
@@ -156,7 +159,7 @@ pub(super) fn complete_tables(
 ) {
     for table in merge_tables(compared) {
         let files = file_name_column(compared, &table, arrays);
-        let name = files.as_ref().map(|made| split(&made.path).1.to_vec());
+        let name = files.as_ref().map(|made| split_path(&made.path).1.to_vec());
         arrays.extend(files);
         let Some((attribute, columns)) = &table.columns else {
             continue;
@@ -181,7 +184,7 @@ pub(super) fn complete_tables(
     }
     for made in &*arrays {
         if let Some(shape) = matrix_shape(compared, made) {
-            set_attribute(groups, split(&made.path).0, b"shape", shape);
+            set_attribute(groups, split_path(&made.path).0, b"shape", shape);
         }
     }
 }
@@ -272,7 +275,7 @@ fn unused_path(compared: &MemberComparison<'_>, table: &MemberTable) -> Path {
 fn matrix_shape(compared: &MemberComparison<'_>, made: &JoinedArray) -> Option<AttributeContent> {
     let alike = compared.variable(&made.path);
     let convention = &alike.skeleton_variables.first()?.variable.convention;
-    let Relation::SparseRowEnds { columns, .. } = &convention.relation else {
+    let ElementRelation::SparseRowEnds { columns, .. } = &convention.relation else {
         return None;
     };
     let placement = &compared.placed_members.placement;
@@ -299,20 +302,20 @@ mod tests {
     /// Tests codes without categories, categories without codes, and a group that lacks an array.
     #[test]
     fn what_means_nothing_without_an_absent_array_is_absent() {
-        let whole = |relation| Convention {
+        let whole = |relation| ConventionRules {
             whole: Some(path("ct")),
             relation,
-            ..Convention::default()
+            ..ConventionRules::default()
         };
         let names = path("ct/categories");
-        let codes = whole(Relation::Codes {
+        let codes = whole(ElementRelation::Codes {
             names: Path::clone(&names),
             is_ordered: false,
         });
         let [own, mask, alone] = [
-            whole(Relation::Names),
-            whole(Relation::None),
-            Convention::default(),
+            whole(ElementRelation::Names),
+            whole(ElementRelation::None),
+            ConventionRules::default(),
         ];
         let codes_path = path("ct/codes");
         let conventions = HashMap::from([(&codes_path, &codes), (&names, &own)]);

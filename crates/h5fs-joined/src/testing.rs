@@ -27,7 +27,7 @@ use crate::container::JoinedContainer;
 use crate::joined_array::JoinedArray;
 use crate::members::content::{text_attribute, text_list_attribute};
 use crate::members::{MemberFiles, MemberKey, OpenedMember};
-use crate::paths::{Omission, Path, split};
+use crate::paths::{Omission, Path, split_path};
 use crate::{ScanOptions, join};
 
 /// The datatype and the bytes of an array's elements.
@@ -184,7 +184,7 @@ impl TestFile {
 
     /// Adds a link at `path`. Creates the groups of the path that do not exist.
     pub(crate) fn link(mut self, path: &str, target: LinkTarget) -> Self {
-        let (group, name) = split(path.as_bytes());
+        let (group, name) = split_path(path.as_bytes());
         let group = self.group(group);
         self.links.insert((group, name.to_vec()), target);
         self
@@ -201,7 +201,7 @@ impl TestFile {
         if path.is_empty() {
             return 0;
         }
-        let (above, name) = split(path);
+        let (above, name) = split_path(path);
         let above = self.group(above);
         // Not by its whole path: a path may have more links than are followed.
         if let Some(LinkTarget::Hard(node)) = self.links.get(&(above, name.to_vec())) {
@@ -506,7 +506,7 @@ impl JoinedTest {
     /// Returns the reason why the object at `path` is omitted. Checks that an attribute of its
     /// group lists the object as absent.
     pub(crate) fn reason(&self, path: &str) -> String {
-        let (group, name) = split(path.as_bytes());
+        let (group, name) = split_path(path.as_bytes());
         let group = String::from_utf8(group.to_vec()).unwrap();
         let absent = self.texts(&group, "_h5fs_absent").unwrap_or_default();
         let name = String::from_utf8(name.to_vec()).unwrap();

@@ -18,7 +18,7 @@ use crate::members::content::{
     TreeScalar, number_attribute, pad_texts, text_attribute, text_list_attribute,
 };
 use crate::members::skeleton::NamedAttribute;
-use crate::paths::{Omission, OmissionResult, Path, child_path, split};
+use crate::paths::{Omission, OmissionResult, Path, child_path, split_path};
 use crate::placing::member_kind::{MemberKind, group_into_kinds};
 use crate::placing::place_members;
 use crate::placing::placement::{
@@ -155,7 +155,7 @@ impl Tree {
         });
         self.paths.insert(path.into(), number);
         if !path.is_empty() {
-            let (above, name) = split(path);
+            let (above, name) = split_path(path);
             let above = self.find_or_add_group(above);
             if let Some(above) = self.nodes.get_mut(above as usize) {
                 above.children.insert(name.into(), number);
@@ -207,7 +207,7 @@ impl Tree {
 
     /// Records that the object at `path` is absent from its group.
     fn record_omission(&mut self, path: &Path) {
-        let (group, name) = split(path);
+        let (group, name) = split_path(path);
         self.find_or_add_group(group);
         let names = self.omitted_names.entry(group.into()).or_default();
         if !names.iter().any(|own| own == name) {
@@ -322,7 +322,7 @@ impl JoinedKind {
         let refused = compared.refusals();
         for path in compared.variables() {
             // If a member cannot show a group, all objects in the group are refused too.
-            let above = std::iter::successors(Some(&*path), |path| Some(split(path).0));
+            let above = std::iter::successors(Some(&*path), |path| Some(split_path(path).0));
             let mut above = above.take_while(|path| !path.is_empty());
             let made = match above.find_map(|path| refused.get(path)) {
                 Some(reason) => Err(reason.clone()),
@@ -361,7 +361,7 @@ impl JoinedKind {
         let absent: HashSet<&Path> = self.omitted_paths.iter().collect();
         let mut refused = Vec::new();
         for made in &self.arrays {
-            let bounded = compared.bounded_array(&made.path);
+            let bounded = compared.array_with_bounds(&made.path);
             if let Some(bounded) = bounded.filter(|bounded| absent.contains(bounded)) {
                 let reason = format!(
                     "it contains the bounds of {}, which is absent",
@@ -415,12 +415,12 @@ impl JoinedKind {
         let of_root = others.iter().filter(|other| other.group.is_empty());
         let groups = of_root.flat_map(|other| other.groups.iter().map(|(path, _)| path));
         let groups: HashSet<&Path> = groups.collect();
-        let lengths = known.values().flat_map(|made| named_lengths(made));
+        let lengths = known.values().flat_map(|made| named_dimensions(made));
         let lengths: HashMap<&Path, u64> = lengths.collect();
         let is_alike = |made: &JoinedArray| {
             let other = known.get(&made.path);
             // A dimension has one length in the whole tree.
-            let mut dims = named_lengths(made);
+            let mut dims = named_dimensions(made);
             let fits = dims.all(|(key, own)| lengths.get(key).is_none_or(|length| *length == own));
             let is_known = other.is_none_or(|other| is_same_array(other, made));
             is_known && fits && !groups.contains(&made.path)
@@ -441,7 +441,7 @@ impl JoinedKind {
 }
 
 /// Iterates over the dimensions of an array that have a name. Returns their keys and lengths.
-fn named_lengths(made: &JoinedArray) -> impl Iterator<Item = (&Path, u64)> {
+fn named_dimensions(made: &JoinedArray) -> impl Iterator<Item = (&Path, u64)> {
     let named = made.dims.iter().filter(|dim| dim.has_name);
     named.map(|dim| (&dim.key, dim.length))
 }

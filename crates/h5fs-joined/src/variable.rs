@@ -26,7 +26,7 @@ use crate::joined_array::{ArrayContent, JoinedArray, OutputDimension};
 use crate::limits;
 use crate::member_mapping::{MappedArray, MappedPart, RecodingPlan};
 use crate::members::content::text_attribute;
-use crate::members::convention::Relation;
+use crate::members::convention::ElementRelation;
 use crate::members::skeleton::{
     NamedAttribute, PACKING_ATTRIBUTES, VALID_RANGE_ATTRIBUTES, VariableRole,
 };
@@ -40,12 +40,12 @@ use crate::variable::refusal::check_convention;
 /// The datatype of a joined array, and the meaning of its numbers.
 struct JoinedForm {
     datatype: Datatype,
-    meaning: JoinedNumbers,
+    meaning: NumberConversion,
 }
 
 /// The conversion of the stored numbers of the members to the numbers of a joined array.
 #[derive(Clone, Copy)]
-enum JoinedNumbers {
+enum NumberConversion {
     /// The stored numbers, unchanged.
     Stored,
     /// The unpacked numbers.
@@ -86,7 +86,7 @@ pub(super) fn join_variable(
         return Ok(None);
     }
     check_convention(&alike)?;
-    let has_names = alike.first_variable().convention.relation == Relation::Names;
+    let has_names = alike.first_variable().convention.relation == ElementRelation::Names;
     if has_names && compared.placed_members.members.len() > 1 {
         let names = MergedNames::merge(&alike)?;
         if !names.are_equal {
@@ -198,7 +198,7 @@ impl<'a, 'm> VariableJoin<'a, 'm> {
         let form = match &related {
             Some(related) => JoinedForm {
                 datatype: related.datatype.clone(),
-                meaning: JoinedNumbers::Stored,
+                meaning: NumberConversion::Stored,
             },
             None => self.joined_form()?,
         };
@@ -211,7 +211,7 @@ impl<'a, 'm> VariableJoin<'a, 'm> {
             Some(related) => (self.map_dependent(&related, &standing), related.datatype),
             None => self.build_content(&standing, &form, &dims)?,
         };
-        let fill = self.fill(&standing, &form, &datatype)?;
+        let fill = self.fill_value(&standing, &form, &datatype)?;
         let first = self.shared_variable.first_variable();
         let chunk_shape = self.chunk_shape(&dims);
         let made = JoinedArray {
@@ -324,7 +324,8 @@ impl<'a, 'm> VariableJoin<'a, 'm> {
             return self.repeat_scalars(&shape, form);
         }
         let is_small = first.role != VariableRole::Data;
-        if matches!(form.meaning, JoinedNumbers::Times(..)) || is_small && self.has_known_elements()
+        if matches!(form.meaning, NumberConversion::Times(..))
+            || is_small && self.has_known_elements()
         {
             return self.gather_elements(standing, form, &shape);
         }
@@ -361,7 +362,7 @@ impl<'a, 'm> VariableJoin<'a, 'm> {
         let parts = self.shared_variable.skeleton_variables.iter().map(|own| {
             let recipe = match (&spans, form.meaning, &own.variable.meaning.packing) {
                 (Some(spans), ..) => RecodingPlan::PrefixPointers(Arc::clone(spans)),
-                (None, JoinedNumbers::Unpacked, Some(packing)) => {
+                (None, NumberConversion::Unpacked, Some(packing)) => {
                     RecodingPlan::Unpack(Arc::new(packing.clone()), datatype.size as usize)
                 }
                 _ if should_pad_text(&own.variable.datatype, &datatype) => {
@@ -387,7 +388,7 @@ impl<'a, 'm> VariableJoin<'a, 'm> {
 
     /// Returns the fill value of the joined array: the value of its elements that no member
     /// provides.
-    fn fill(
+    fn fill_value(
         &self,
         standing: &VariablePlacement,
         form: &JoinedForm,
@@ -418,7 +419,7 @@ impl<'a, 'm> VariableJoin<'a, 'm> {
             };
             format!("{why}, and without a fill value")
         };
-        if let JoinedNumbers::Unpacked = form.meaning {
+        if let NumberConversion::Unpacked = form.meaning {
             return nan_fill(datatype).ok_or_else(none);
         }
         if !self.has_holes(standing) {
@@ -505,7 +506,7 @@ impl<'a, 'm> VariableJoin<'a, 'm> {
             .attributes(&self.shared_variable.path);
         let first = self.shared_variable.first_variable();
         match form.meaning {
-            JoinedNumbers::Stored => {
+            NumberConversion::Stored => {
                 // If all members have equivalent attributes, one of them is kept.
                 for name in [&b"units"[..], b"calendar"] {
                     let is_there = own.iter().any(|(own, _)| own == name);
@@ -514,8 +515,8 @@ impl<'a, 'm> VariableJoin<'a, 'm> {
                     }
                 }
             }
-            JoinedNumbers::Unpacked => own.retain(|(name, _)| !is_packing_attribute(name)),
-            JoinedNumbers::Times(unit, calendar) => {
+            NumberConversion::Unpacked => own.retain(|(name, _)| !is_packing_attribute(name)),
+            NumberConversion::Times(unit, calendar) => {
                 own.retain(|(name, _)| !is_time_attribute(name));
                 let is_bounds = matches!(first.role, VariableRole::Bounds(_))
                     && first.attribute(b"units").is_none();

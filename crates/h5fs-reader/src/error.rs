@@ -234,7 +234,7 @@ impl fmt::Display for Error {
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Cause::System(number) => return f.write_str(&system_text(*number)),
+            Cause::System(number) => return f.write_str(&errno_message(*number)),
             Cause::Unavailable | Cause::Forbidden | Cause::Missing => "Input/output error",
             Cause::OutOfMemory => "Cannot allocate memory",
             Cause::Stale => "Stale file handle",
@@ -244,7 +244,7 @@ impl fmt::Display for Cause {
 }
 
 /// Returns the system's message for an errno.
-fn system_text(number: i32) -> String {
+fn errno_message(number: i32) -> String {
     io_error_message(&io::Error::from_raw_os_error(number))
 }
 

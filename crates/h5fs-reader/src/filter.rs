@@ -31,7 +31,7 @@ pub mod szip;
 pub mod zfp;
 pub mod zstd;
 
-pub use context::Context;
+pub use context::DecoderResources;
 pub use length::DecodedLength;
 
 use crate::error::{Error, Result};
@@ -70,7 +70,7 @@ const BLOSC2: u16 = 32026;
 /// A function that reverses one filter: it turns encoded bytes and the filter's parameters into
 /// bytes of the given length.
 type FilterDecoder =
-    fn(Buffer, &[u32], DecodedLength, &mut Context, &IsWanted<'_>) -> Result<Buffer>;
+    fn(Buffer, &[u32], DecodedLength, &mut DecoderResources, &IsWanted<'_>) -> Result<Buffer>;
 
 /// Returns the decoder of the filter that is registered as `id`, or `None` if the filter is not
 /// supported.
@@ -157,7 +157,7 @@ pub fn decode(
     filter_mask: u32,
     stored: Buffer,
     chunk_bytes: usize,
-    context: &mut Context,
+    context: &mut DecoderResources,
     is_wanted: &IsWanted<'_>,
 ) -> Result<Buffer> {
     if to_u64(chunk_bytes) > limits::CHUNK_BYTES {
@@ -268,7 +268,7 @@ mod tests {
     use super::*;
 
     fn decode(pipeline: &Pipeline, mask: u32, stored: Vec<u8>, bytes: usize) -> Result<Vec<u8>> {
-        let context = &mut Context::default();
+        let context = &mut DecoderResources::default();
         super::decode(pipeline, mask, stored.into(), bytes, context, &|| true).map(Buffer::into_vec)
     }
 

@@ -44,7 +44,7 @@ use crate::hdf5::file::caches::Caches;
 use crate::hdf5::file::context::Context;
 use crate::hdf5::file::driver_info::AssembledFile;
 use crate::hdf5::file::metadata::Metadata;
-use crate::hdf5::file::number_form::{Address, NumberEncoding};
+use crate::hdf5::file::number_form::{Address, AddressEncoding};
 use crate::hdf5::file::opening::OpeningBudget;
 use crate::hdf5::file::other_files::{OtherFileOpener, OtherFiles, VirtualSourceFile};
 use crate::hdf5::file::superblock::{Superblock, WriterState};
@@ -131,11 +131,11 @@ impl File {
             Some(source) => source.into(),
             None => assemble_file(source, &superblock, &neighbours, caches, effort)?,
         };
-        let form = NumberEncoding {
+        let form = AddressEncoding {
             original_header_start: far_headers,
-            ..superblock.form
+            ..superblock.address_encoding
         };
-        let metadata = Arc::new(Metadata::new(source, form, caches.blocks()));
+        let metadata = Arc::new(Metadata::new(source, form, caches.new_block_cache()));
         let shared = read_shared_messages(&metadata.with_effort(effort), &superblock)?;
         let cut_off = check_truncated(&superblock, &**metadata.source());
         let opener = FileOpener {
@@ -147,21 +147,21 @@ impl File {
         let root = root_header.try_into()?;
         let file = Arc::new_cyclic(|own: &Weak<File>| File {
             context: Context {
-                heap: GlobalHeap::new(Arc::clone(&metadata), caches.heap_directories()),
+                heap: GlobalHeap::new(Arc::clone(&metadata), caches.new_heap_directory_cache()),
                 shared: shared.with_metadata(&metadata),
                 metadata,
                 other_files: Arc::new(OtherFiles::new(
                     own.clone(),
                     neighbours,
                     Box::new(opener),
-                    caches.other_files(),
+                    caches.new_other_file_cache(),
                     OpeningBudget::full_budget(&caches.description_lock),
                 )),
                 opening: OpeningBudget::full_budget(&caches.description_lock),
             },
             root,
             truncation_error: cut_off,
-            objects: Arc::new(caches.objects()),
+            objects: Arc::new(caches.new_object_cache()),
         });
         let root = file.with_effort(effort, opening).read_object(root)?;
         match root.node.kind {
@@ -414,10 +414,14 @@ fn assemble_file(
     caches: &Caches,
     effort: &RequestBudget,
 ) -> Result<AssembledFile> {
-    let metadata = Metadata::new(Arc::clone(&first), superblock.form, caches.blocks());
+    let metadata = Metadata::new(
+        Arc::clone(&first),
+        superblock.address_encoding,
+        caches.new_block_cache(),
+    );
     let metadata = metadata.with_effort(effort);
     if let Some(at) = superblock.driver_information {
-        return driver_info::open_block(&metadata, at, neighbours);
+        return driver_info::open_members_from_block(&metadata, at, neighbours);
     }
     let Some(at) = superblock.extension else {
         return find_unmarked_family(first, superblock, neighbours, effort)
@@ -431,11 +435,13 @@ fn assemble_file(
     let header = ObjectHeader::read(&metadata, at)?;
     announce_pages(&metadata, &header);
     if let Some(message) = header.find(kind::DRIVER_INFO) {
-        return driver_info::open_message(&metadata, &message, neighbours);
+        return driver_info::open_members_from_message(&metadata, &message, neighbours);
     }
     match header.find(kind::CACHE_IMAGE) {
-        Some(message) => cache_image::overlay(&metadata, &message, &caches.image_structures)
-            .map(AssembledFile::from),
+        Some(message) => {
+            cache_image::apply_cache_image(&metadata, &message, &caches.image_structures)
+                .map(AssembledFile::from)
+        }
         None => Ok(first.into()),
     }
 }

@@ -237,14 +237,19 @@ impl Filesystem {
     ///
     /// # Errors
     /// Fails as [`open_file_with_cancel`](Requests::open_file_with_cancel) does.
-    fn open_file_as(&self, handle: Handle, ino: Ino, cancel: &CancelToken) -> Result<OpenedHandle> {
+    fn open_file_under_handle(
+        &self,
+        handle: Handle,
+        ino: Ino,
+        cancel: &CancelToken,
+    ) -> Result<OpenedHandle> {
         cancel.check_cancelled()?;
         let (file, inode) = self.mount.find_inode(ino)?;
         let document = match self.mount.pins.pinned_document(ino, &file, &inode)? {
             Some(document) => document,
             None => self.open_document(&file, (ino, &inode), cancel)?,
         };
-        let caching = if document.file.is_growing() || document.view.is_of_the_moment() {
+        let caching = if document.file.is_growing() || document.view.changes_at_each_open() {
             Caching::Never
         } else if document.view.is_uncached() {
             Caching::SequentialOnly
@@ -262,7 +267,7 @@ impl Filesystem {
     ///
     /// # Errors
     /// Fails as [`opendir_with_cancel`](Requests::opendir_with_cancel) does.
-    fn open_directory_as(
+    fn open_directory_under_handle(
         &self,
         handle: Handle,
         ino: Ino,
@@ -283,7 +288,7 @@ impl Filesystem {
         let was_unsure = mount.inodes.set_incomplete(ino, false);
         // The root has the same inode number in all states of the source, so the kernel may have
         // cached a listing of an earlier state.
-        let is_of_now = ino != inode::ROOT || mount.is_relisted(file.generation);
+        let is_of_now = ino != inode::ROOT || mount.has_dropped_root_listings(file.generation);
         let is_lasting =
             is_of_now && node.is_listing_cacheable() && !was_unsure && file.is_cacheable();
         let caching = if is_lasting {
@@ -314,9 +319,9 @@ impl Filesystem {
         cancel: &CancelToken,
     ) -> Result<OpenedHandle> {
         if is_directory {
-            self.open_directory_as(handle, ino, cancel)
+            self.open_directory_under_handle(handle, ino, cancel)
         } else {
-            self.open_file_as(handle, ino, cancel)
+            self.open_file_under_handle(handle, ino, cancel)
         }
     }
 
@@ -592,17 +597,17 @@ impl Requests for Filesystem {
         self.with_node(ino, cancel, |node, target| {
             match node.describe_for_xattrs(target) {
                 Some(described) => xattr::described_object(target, &described).get(name),
-                None => Err(xattr::no_attribute()),
+                None => Err(xattr::missing_attribute_error()),
             }
         })
     }
 
     fn open_file_with_cancel(&self, ino: Ino, cancel: &CancelToken) -> Result<OpenedHandle> {
-        self.open_file_as(self.mount.handles.new_handle(), ino, cancel)
+        self.open_file_under_handle(self.mount.handles.new_handle(), ino, cancel)
     }
 
     fn opendir_with_cancel(&self, ino: Ino, cancel: &CancelToken) -> Result<OpenedHandle> {
-        self.open_directory_as(self.mount.handles.new_handle(), ino, cancel)
+        self.open_directory_under_handle(self.mount.handles.new_handle(), ino, cancel)
     }
 
     fn has_display_order(&self, _directory: Ino) -> bool {

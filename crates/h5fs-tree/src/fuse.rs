@@ -263,7 +263,7 @@ fn watch_source(
                 let _ = notifier.inval_inode(INodeNo(ino), 0, 0);
             }
             if let Some(now) = now {
-                filesystem.mount.set_relisted(now);
+                filesystem.mount.set_root_listings_dropped(now);
             }
         }
         drop(late);

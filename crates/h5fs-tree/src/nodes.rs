@@ -33,7 +33,7 @@ use crate::views::frame::FrameFile;
 use crate::views::reference_link::ReferenceLink;
 use crate::views::store::{StoreDirectory, StoreFile};
 use crate::views::view_nodes::{ViewDirectory, ViewFile, ViewLink};
-use crate::views::{self, Views};
+use crate::views::{self, ViewsRootDirectory};
 
 /// Returns the node that implements requests about `inode`.
 pub(super) fn node_for(inode: &Inode) -> &'static dyn FsNode {
@@ -43,7 +43,7 @@ pub(super) fn node_for(inode: &Inode) -> &'static dyn FsNode {
         NodeType::Link => &ObjectLink,
         NodeType::DamagedLink => &DamagedLink,
         NodeType::Unreadable => &UnreadableObject,
-        NodeType::Views => &Views,
+        NodeType::Views => &ViewsRootDirectory,
         NodeType::ViewsEntry => views::non_tree_node(&inode.name).unwrap_or(&UnreadableObject),
         NodeType::Block => &BlockFile,
         NodeType::Spelling => &SpellingLink,

@@ -45,7 +45,7 @@ use crate::views::trees::{ROOT_FILES, TREES};
 use crate::views::view_nodes::{ViewDirectory, ViewFile, is_size_counted};
 
 /// The directory of views, `.h5fs`.
-pub(super) struct Views;
+pub(super) struct ViewsRootDirectory;
 
 /// An entry of `.h5fs` other than a tree of views.
 struct NonTreeEntry {
@@ -129,7 +129,7 @@ struct ViewsRow {
     form_number: Option<TreeNumber>,
 }
 
-impl FsNode for Views {
+impl FsNode for ViewsRootDirectory {
     fn kind(&self) -> FileKind {
         FileKind::Directory
     }

@@ -302,7 +302,7 @@ impl WorkerPool {
         let mut state = self.state();
         state.idle_count -= 1;
         loop {
-            match state.next(Instant::now()) {
+            match state.next_step(Instant::now()) {
                 WorkerStep::Job(waiting) => {
                     WorkerPool::wake_worker(self, state);
                     WorkerPool::run_job(self, false, waiting);
@@ -331,7 +331,7 @@ impl PoolState {
         self.quick_queue.is_empty() && self.heavy_queue.is_empty() && self.abandoned.is_empty()
     }
 
-    fn next(&mut self, now: Instant) -> WorkerStep {
+    fn next_step(&mut self, now: Instant) -> WorkerStep {
         let next = self.abandoned.pop_front();
         let may_begin = |of| self.slots.can_start(of, now);
         let next = next.or_else(|| self.quick_queue.remove_first(may_begin));

@@ -14,7 +14,7 @@ use crate::elements::Elements;
 use crate::elements::missing::MissingValues;
 use crate::elements::strings::{StringStorage, Strings};
 use crate::json::{ArrayJson, SharedPaths};
-use crate::text_files::counted_text::{CountedFile, TextCount};
+use crate::text_files::counted_text::{CountedFile, TextLengthIndex};
 use crate::text_files::text::InMemoryContent;
 use crate::view::View;
 
@@ -151,7 +151,7 @@ fn texts_of_masked_elements_end_with_their_request() {
 fn counts_of_texts_end_with_their_request() {
     let count = |table: &CsvTable, cancel: &CancelToken| {
         let (effort, _granted) = RequestBudget::unlimited_until_cancelled(cancel);
-        TextCount::measure(table, &Engine::new(0, 1), &effort)
+        TextLengthIndex::measure(table, &Engine::new(0, 1), &effort)
     };
     let mask = |content| csv(zeros(), masked(content));
     ends_with_its_second_read(COUNT / 4, mask, count);

@@ -31,14 +31,14 @@ use h5fs_reader::error::{Error, Result};
 use h5fs_reader::wire::{to_u64, to_usize};
 
 use crate::csv::fields::{CellKind, ColumnReader};
-use crate::elements::long_elements::{LongElements, PaceTimer};
+use crate::elements::long_elements::{LongElementLimiter, PaceTimer};
 use crate::limits;
 use crate::text_files::counted_text::{TextUnits, UniformUnits};
 
 /// A CSV table: rows of cells, after an optional header line.
 pub struct CsvTable {
     column_readers: Vec<Box<dyn ColumnReader>>,
-    long_elements: LongElements,
+    long_elements: LongElementLimiter,
     /// The line with the names of the columns; empty for a table without a header.
     header: Vec<u8>,
     rows: u64,
@@ -121,7 +121,7 @@ impl CsvTable {
     ) -> Self {
         CsvTable {
             column_readers: fields,
-            long_elements: LongElements::new(engine),
+            long_elements: LongElementLimiter::new(engine),
             header: Vec::new(),
             rows,
             rows_per_line: per_line,
@@ -131,7 +131,7 @@ impl CsvTable {
     }
 
     /// Returns the number of units before the first row: 1 with a header line, otherwise 0.
-    fn header_units(&self) -> u64 {
+    fn header_unit_count(&self) -> u64 {
         u64::from(!self.header.is_empty())
     }
 
@@ -161,7 +161,7 @@ impl CsvTable {
         cancel: &CancelToken,
         out: &mut Vec<u8>,
     ) -> Result<u64> {
-        let is_long = LongElements::is_long(self.row_bytes());
+        let is_long = LongElementLimiter::is_long(self.row_bytes());
         let room = is_long
             .then(|| self.long_elements.reserve_memory())
             .transpose()?;
@@ -267,7 +267,7 @@ impl CsvTable {
 /// The units of the text are the header line, if any, and the rows.
 impl TextUnits for CsvTable {
     fn count(&self) -> u64 {
-        self.rows + self.header_units()
+        self.rows + self.header_unit_count()
     }
 
     fn value_count(&self) -> u64 {
@@ -282,7 +282,7 @@ impl TextUnits for CsvTable {
 
     fn uniform_units(&self) -> Option<UniformUnits> {
         let width = self.row_width?;
-        let first = match self.header_units() {
+        let first = match self.header_unit_count() {
             0 => width,
             _ => to_u64(self.header.len()),
         };
@@ -299,7 +299,7 @@ impl TextUnits for CsvTable {
         cancel: &CancelToken,
         out: &mut Vec<u8>,
     ) -> Result<u64> {
-        let headers = self.header_units();
+        let headers = self.header_unit_count();
         if units.start < headers {
             out.extend_from_slice(&self.header);
             return Ok(headers);
@@ -315,7 +315,7 @@ impl TextUnits for CsvTable {
         cancel: &CancelToken,
         scratch: &mut Vec<u8>,
     ) -> Result<(u64, u64)> {
-        let headers = self.header_units();
+        let headers = self.header_unit_count();
         if units.start >= headers {
             let rows = units.start - headers..units.end - headers;
             if let Some((next, bytes)) = self.measure_rows(rows, enough, cancel, scratch)? {

@@ -118,8 +118,8 @@ impl View for FramedFile {
         }
     }
 
-    fn is_given_up(&self) -> bool {
-        self.content.is_given_up()
+    fn stops_on_cancel(&self) -> bool {
+        self.content.stops_on_cancel()
     }
 }
 

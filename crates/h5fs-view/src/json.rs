@@ -19,7 +19,7 @@ use h5fs_reader::model::value::{TextContext, ValueWriter};
 use h5fs_reader::model::{Container, NodeId};
 use h5fs_reader::wire::{to_u64, to_usize};
 
-use crate::elements::long_elements::{LongElements, PaceTimer};
+use crate::elements::long_elements::{LongElementLimiter, PaceTimer};
 use crate::elements::missing::MissingValues;
 use crate::elements::{Elements, formatting_cost, reading_cost};
 use crate::limits;
@@ -32,7 +32,7 @@ pub type SharedPaths = Arc<dyn Fn(NodeId) -> Result<Option<Vec<u8>>> + Send + Sy
 /// The JSON text of an array. Writing can start at any element.
 pub struct ArrayJson {
     elements: Elements,
-    long_elements: LongElements,
+    long_elements: LongElementLimiter,
     container: Arc<dyn Container>,
     paths: SharedPaths,
     missing: Option<MissingValues>,
@@ -95,7 +95,7 @@ impl ArrayJson {
             return Err(Error::limit("size of an element as JSON", most));
         }
         Ok(ArrayJson {
-            long_elements: LongElements::new(engine),
+            long_elements: LongElementLimiter::new(engine),
             container,
             paths,
             missing: None,
@@ -127,7 +127,7 @@ impl ArrayJson {
         out: &mut Vec<u8>,
     ) -> Result<u64> {
         let size = self.writer.size();
-        let is_long = LongElements::is_long(to_u64(size));
+        let is_long = LongElementLimiter::is_long(to_u64(size));
         let room = is_long
             .then(|| self.long_elements.reserve_memory())
             .transpose()?;

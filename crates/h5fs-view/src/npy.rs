@@ -41,7 +41,7 @@ pub(crate) fn file_of_type(descr: &str, elements: Elements) -> Result<Option<Fra
     let Some(header) = header(descr, dims) else {
         return Ok(None);
     };
-    let bytes = bytes(elements.datatype.size, dims)?;
+    let bytes = total_element_bytes(elements.datatype.size, dims)?;
     FramedFile::new(header, elements.content, bytes, 1).map(Some)
 }
 
@@ -67,11 +67,11 @@ pub(crate) fn length_of_type(descr: &str, size: u32, dims: &[u64]) -> Result<Opt
     let Some(header) = header(descr, dims) else {
         return Ok(None);
     };
-    framed::length(to_u64(header.len()), bytes(size, dims)?, 1).map(Some)
+    framed::length(to_u64(header.len()), total_element_bytes(size, dims)?, 1).map(Some)
 }
 
 /// Returns the total size in bytes of elements of `size` bytes with dimensions `dims`.
-fn bytes(size: u32, dims: &[u64]) -> Result<u64> {
+fn total_element_bytes(size: u32, dims: &[u64]) -> Result<u64> {
     Ok(product(dims)?.saturating_mul(size.into()))
 }
 

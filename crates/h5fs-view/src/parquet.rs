@@ -53,7 +53,7 @@ mod thrift;
 
 pub use columns::{array_table, has_columns};
 pub use file::FilePlan;
-pub use group_table::{TableFile, group_table};
+pub use group_table::{TableSource, group_table};
 pub use long_table::long_table;
 pub use statistics::BoundsCache;
 pub use stored::PointerContext;

@@ -25,14 +25,14 @@ pub trait View: Send + Sync {
     }
 
     /// Returns whether each open generates a new text, such as the current status.
-    fn is_of_the_moment(&self) -> bool {
+    fn changes_at_each_open(&self) -> bool {
         false
     }
 
     /// Returns whether the kernel must not cache the content. This is the case if each open
     /// generates a new text, or if the content can only be read from front to back.
     fn is_uncached(&self) -> bool {
-        self.is_of_the_moment()
+        self.changes_at_each_open()
     }
 
     /// Returns the error of every read, if the view knows it without reading.
@@ -69,7 +69,7 @@ pub trait View: Send + Sync {
     }
 
     /// Returns whether a read stops when its request is cancelled.
-    fn is_given_up(&self) -> bool {
+    fn stops_on_cancel(&self) -> bool {
         false
     }
 

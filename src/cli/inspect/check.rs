@@ -277,7 +277,7 @@ impl SourceCheck<'_> {
     /// Walks the tree, examines the directories, and queues all other objects.
     fn walk(&self, met: &SyncSender<PendingObject>, found: &SyncSender<CheckFault>) {
         if self.options.joined {
-            self.report_absent(found);
+            self.report_unjoined_files(found);
         }
         let mut seen = HashSet::new();
         let mut told = None;
@@ -320,7 +320,7 @@ impl SourceCheck<'_> {
 
     /// Reports each file that could not be joined. The file `.h5fs/errors` of the joined files
     /// lists them.
-    fn report_absent(&self, found: &SyncSender<CheckFault>) {
+    fn report_unjoined_files(&self, found: &SyncSender<CheckFault>) {
         for line in read_errors(self.filesystem).lines() {
             // Each line starts with a timestamp.
             let told = line

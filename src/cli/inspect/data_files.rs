@@ -56,7 +56,7 @@ impl MatchingFiles {
 
     fn is_match(&self, path: &Path) -> bool {
         let within = path.strip_prefix(&self.directory).unwrap_or(path);
-        self.choice.has_path(within.as_os_str().as_bytes())
+        self.choice.includes_path(within.as_os_str().as_bytes())
     }
 }
 

@@ -85,7 +85,7 @@ pub(in crate::cli::mount) fn start_fetcher(
     let (mut process, ends) = handover::start_fetcher(call, errors).map_err(failed)?;
     match process.stderr.take() {
         Some(errors) if mount.foreground => drop(forward_errors(errors)),
-        Some(errors) => rotation::log_lines(errors),
+        Some(errors) => rotation::log_fetcher_lines(errors),
         None => {}
     }
     thread::spawn(move || {

@@ -111,7 +111,7 @@ pub(in crate::cli) fn run(arguments: &[OsString]) -> Result<ExitCode> {
         _ => (Path::new(""), None),
     };
     let owner = owner.ok_or_else(|| Error::Usage("a path and a user are required".to_owned()))?;
-    rotation::block_signal();
+    rotation::block_reopen_signal();
     sandbox::enter_opener(path, owner)?;
     let socket = io::stdin();
     let mut question = [0];

@@ -45,7 +45,7 @@ pub(in crate::cli) fn register_reopen_signal() -> Result<Arc<AtomicBool>> {
 
 /// Blocks SIGUSR1 in a process that has a supervisor, because users may send the signal to all
 /// processes of a mount. This function must be called before any other thread starts.
-pub(in crate::cli) fn block_signal() {
+pub(in crate::cli) fn block_reopen_signal() {
     let mut signals = SigSet::empty();
     signals.add(Signal::SIGUSR1);
     if let Err(errno) = signals.thread_block() {
@@ -82,7 +82,7 @@ pub(in crate::cli) fn watch_log_file(
 }
 
 /// Starts a thread that logs the lines that the fetcher writes to standard error.
-pub(in crate::cli) fn log_lines(errors: ChildStderr) {
+pub(in crate::cli) fn log_fetcher_lines(errors: ChildStderr) {
     thread::spawn(move || {
         each_line(errors, |line| {
             let (level, text) = level_and_text(line);

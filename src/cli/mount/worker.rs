@@ -49,7 +49,7 @@ pub(in crate::cli) fn run(mount: &MountCommand) -> Result<ExitCode> {
     // Must precede the change of the working directory, to resolve relative paths.
     let point = std::path::absolute(&mount.mountpoint);
     let point = point.unwrap_or_else(|_| mount.mountpoint.clone());
-    rotation::block_signal();
+    rotation::block_reopen_signal();
     let log = logging::start(&LogDestination::for_mount(mount))?;
     let (find_gone, answers) = callers::ended_thread_finder();
     match start(mount, &log.early, find_gone) {

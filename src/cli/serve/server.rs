@@ -117,7 +117,7 @@ impl ServerSupervisor {
     ) -> Result<Self> {
         let failed = |error| Error::from_io(&error, "starting the worker");
         let ends = match serve.sources.first() {
-            Some(Location::Url(_)) => Some(fetcher(call, sender)?),
+            Some(Location::Url(_)) => Some(start_fetcher(call, sender)?),
             _ => None,
         };
         let started = call.restart_command(Role::Worker).and_then(|mut command| {
@@ -212,7 +212,10 @@ impl ServerSupervisor {
 }
 
 /// Starts the fetcher for a source by URL. The fetcher exits when the worker has exited.
-fn fetcher(call: &Invocation, sender: &Sender<ServerEvent>) -> Result<handover::FetcherConnection> {
+fn start_fetcher(
+    call: &Invocation,
+    sender: &Sender<ServerEvent>,
+) -> Result<handover::FetcherConnection> {
     let started = handover::start_fetcher(call, Stdio::piped());
     let (mut process, ends) =
         started.map_err(|error| Error::from_io(&error, "starting the fetcher"))?;

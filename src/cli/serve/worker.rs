@@ -35,7 +35,7 @@ const TOKEN_MESSAGE_BYTES: usize = 64;
 /// # Errors
 /// `Usage` if the process was not started by the keeper.
 pub(in crate::cli) fn run(serve: &ServeCommand) -> Result<ExitCode> {
-    rotation::block_signal();
+    rotation::block_reopen_signal();
     logging::start(&LogDestination::Terminal)?;
     match start(serve) {
         Ok(ready) => ready.serve(),

@@ -64,7 +64,7 @@ fn synopsis(command: &Command) -> String {
     let usage = |command: &Command| command.clone().render_usage().to_string();
     let usages = std::iter::once(usage(command)).chain(command.get_subcommands().map(usage));
     let lines: Vec<String> = usages.flat_map(|usage| usage_lines(&usage)).collect();
-    page.lines(&lines);
+    page.add_lines(&lines);
     page.roff
 }
 
@@ -75,11 +75,11 @@ fn usage_lines(usage: &str) -> Vec<String> {
         .map(|line| line.trim_start_matches("Usage:").trim());
     // The usage lines of the subcommands are more specific.
     let lines = lines.filter(|line| !line.ends_with("<COMMAND>"));
-    lines.map(mark_up).collect()
+    lines.map(mark_up_usage).collect()
 }
 
 /// Marks the program and the subcommand as literal text, and the rest as placeholders.
-fn mark_up(usage: &str) -> String {
+fn mark_up_usage(usage: &str) -> String {
     let place = usage.find(" [").or(usage.find(" <")).unwrap_or(usage.len());
     let (typed, replaced) = usage.split_at(place);
     let replaced = replaced.replace(['<', '>'], "*");
@@ -96,7 +96,7 @@ fn options_below<'a>(command: &'a Command, heading: Option<&str>) -> Vec<&'a Arg
 fn arguments(arguments: Vec<&Arg>) -> String {
     let mut page = RoffPage::default();
     for argument in arguments {
-        page.item(&option_term(argument), &explanation(argument));
+        page.add_item(&option_term(argument), &explanation(argument));
     }
     page.roff
 }
@@ -148,7 +148,7 @@ fn subcommand_sections(command: &Command) -> String {
         }
         page.paragraph(&description(subcommand));
         let own = options(subcommand)
-            .filter(|option| !elsewhere.iter().any(|other| is_same(option, other)));
+            .filter(|option| !elsewhere.iter().any(|other| is_same_option(option, other)));
         page.insert(&arguments(own.collect()));
     }
     page.roff
@@ -172,7 +172,7 @@ fn common_options(command: &Command) -> Vec<&Arg> {
         return Vec::new();
     };
     let shared = options(one)
-        .filter(|option| options(other).any(|other| is_same(option, other)))
+        .filter(|option| options(other).any(|other| is_same_option(option, other)))
         .filter(|option| option.get_help_heading().is_none());
     shared.collect()
 }
@@ -186,7 +186,7 @@ fn options(command: &Command) -> impl Iterator<Item = &Arg> {
 }
 
 /// Returns whether `one` and `other` are the same option.
-fn is_same(one: &Arg, other: &Arg) -> bool {
+fn is_same_option(one: &Arg, other: &Arg) -> bool {
     let help = |argument: &Arg| argument.get_help().map(ToString::to_string);
     one.get_id() == other.get_id() && help(one) == help(other)
 }
@@ -204,7 +204,7 @@ fn views_guide() -> String {
     let mut page = RoffPage::default();
     for row in GUIDE {
         let paths: Vec<String> = row.paths.iter().map(|path| format!("`{path}`")).collect();
-        page.item(&paths.join(", "), row.content);
+        page.add_item(&paths.join(", "), row.content);
     }
     page.roff
 }
@@ -217,7 +217,7 @@ fn option_words() -> String {
             Some((word, value)) => format!("`{word}=`*{value}*"),
             None => format!("`{synopsis}`"),
         };
-        page.item(&term, &help);
+        page.add_item(&term, &help);
     }
     page.roff
 }

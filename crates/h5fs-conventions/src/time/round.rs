@@ -5,14 +5,14 @@ use std::iter;
 use h5fs_reader::model::number::append_formatted;
 
 use crate::calendar::Date;
-use crate::time::{DAY_SECONDS, Ticks, TimeUnits};
+use crate::time::{DAY_SECONDS, TicksSinceEpoch, TimeUnits};
 
 /// Round times for the axis of a plot, with their texts.
 #[derive(Debug, PartialEq, Eq)]
 pub struct RoundTimes {
     /// Each round time with its text, which has only those parts of the date and the time that the
     /// distance between the times needs.
-    pub times: Vec<(Ticks, String)>,
+    pub times: Vec<(TicksSinceEpoch, String)>,
     /// The date that all times share, if their texts contain only the time of day; otherwise
     /// `None`.
     pub common_day: Option<String>,
@@ -20,7 +20,7 @@ pub struct RoundTimes {
 
 /// The distance between two neighbouring round times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum RoundStep {
+enum RoundTimeInterval {
     Seconds(i64),
     /// This many days, counted from the first day of each month.
     Days(u8),
@@ -35,14 +35,15 @@ const ROUND_SECONDS: [i64; 17] = [
 const ROUND_DAYS: [u8; 4] = [1, 2, 5, 10];
 const ROUND_MONTHS: [u8; 3] = [1, 3, 6];
 
-impl RoundStep {
+impl RoundTimeInterval {
     /// Returns all steps, shortest first, with their approximate lengths in seconds.
-    fn all() -> impl Iterator<Item = (RoundStep, i64)> {
-        let seconds = ROUND_SECONDS.map(|seconds| (RoundStep::Seconds(seconds), seconds));
-        let days = ROUND_DAYS.map(|days| (RoundStep::Days(days), i64::from(days) * DAY_SECONDS));
+    fn all() -> impl Iterator<Item = (RoundTimeInterval, i64)> {
+        let seconds = ROUND_SECONDS.map(|seconds| (RoundTimeInterval::Seconds(seconds), seconds));
+        let days =
+            ROUND_DAYS.map(|days| (RoundTimeInterval::Days(days), i64::from(days) * DAY_SECONDS));
         let months = ROUND_MONTHS.map(|months| {
             (
-                RoundStep::Months(months),
+                RoundTimeInterval::Months(months),
                 i64::from(months) * 30 * DAY_SECONDS,
             )
         });
@@ -50,7 +51,7 @@ impl RoundStep {
         let years = powers.flat_map(|power| [1, 2, 5].map(|factor| power.saturating_mul(factor)));
         let years = years.map(|years| {
             (
-                RoundStep::Years(years),
+                RoundTimeInterval::Years(years),
                 years.saturating_mul(365 * DAY_SECONDS),
             )
         });
@@ -60,8 +61,10 @@ impl RoundStep {
     /// Returns the maximum number of steps for which the texts fit next to each other on the axis.
     fn max_steps(self) -> i64 {
         match self {
-            RoundStep::Seconds(_) => 4,
-            RoundStep::Days(_) | RoundStep::Months(_) | RoundStep::Years(_) => 5,
+            RoundTimeInterval::Seconds(_) => 4,
+            RoundTimeInterval::Days(_)
+            | RoundTimeInterval::Months(_)
+            | RoundTimeInterval::Years(_) => 5,
         }
     }
 }
@@ -69,20 +72,21 @@ impl RoundStep {
 impl TimeUnits {
     /// Returns round times from `first` to `last`, few enough that their texts fit next to each
     /// other on the axis. The result is empty if no whole second is in the range.
-    pub fn round_times(&self, first: Ticks, last: Ticks) -> RoundTimes {
+    pub fn round_times(&self, first: TicksSinceEpoch, last: TicksSinceEpoch) -> RoundTimes {
         let per_second = self.tick.per_second();
         let (first, last) = (
             -(-first).div_euclid(per_second),
             last.div_euclid(per_second),
         );
         let width = last.saturating_sub(first);
-        let fits =
-            |(step, seconds): &(RoundStep, i64)| width / (*seconds).max(1) <= step.max_steps();
-        let step = RoundStep::all().find(fits);
-        let step = step.map_or(RoundStep::Seconds(1), |(step, _)| step);
+        let fits = |(step, seconds): &(RoundTimeInterval, i64)| {
+            width / (*seconds).max(1) <= step.max_steps()
+        };
+        let step = RoundTimeInterval::all().find(fits);
+        let step = step.map_or(RoundTimeInterval::Seconds(1), |(step, _)| step);
         let seconds: Vec<i64> = self.round_seconds(step, first, last);
         let day = match (step, seconds.first(), seconds.last()) {
-            (RoundStep::Seconds(_), Some(&one), Some(&other))
+            (RoundTimeInterval::Seconds(_), Some(&one), Some(&other))
                 if self.day_of(one) == self.day_of(other) =>
             {
                 Some(self.date_text(one, 3))
@@ -91,10 +95,10 @@ impl TimeUnits {
         };
         let is_one_day = day.is_some();
         let text = |seconds| match step {
-            RoundStep::Years(_) => self.date_text(seconds, 1),
-            RoundStep::Months(_) => self.date_text(seconds, 2),
-            RoundStep::Days(_) => self.date_text(seconds, 3),
-            RoundStep::Seconds(step) => {
+            RoundTimeInterval::Years(_) => self.date_text(seconds, 1),
+            RoundTimeInterval::Months(_) => self.date_text(seconds, 2),
+            RoundTimeInterval::Days(_) => self.date_text(seconds, 3),
+            RoundTimeInterval::Seconds(step) => {
                 let time = time_text(seconds, step % 60 != 0);
                 if is_one_day {
                     time
@@ -115,17 +119,17 @@ impl TimeUnits {
 
     /// Returns the round times from `first` to `last` that are one `step` apart, all in seconds
     /// since 1970-01-01.
-    fn round_seconds(&self, step: RoundStep, first: i64, last: i64) -> Vec<i64> {
+    fn round_seconds(&self, step: RoundTimeInterval, first: i64, last: i64) -> Vec<i64> {
         let is_within = |seconds: &i64| (first..=last).contains(seconds);
         match step {
-            RoundStep::Seconds(step) => {
+            RoundTimeInterval::Seconds(step) => {
                 let whole = -(-first).div_euclid(step) * step;
                 let next = |seconds: &i64| seconds.checked_add(step);
                 iter::successors(Some(whole), next)
                     .take_while(is_within)
                     .collect()
             }
-            RoundStep::Days(step) => {
+            RoundTimeInterval::Days(step) => {
                 let days = self.day_of(first)..=self.day_of(last);
                 let is_round = |day: &i64| {
                     let day = self.calendar.date_of_day(*day).day;
@@ -138,7 +142,7 @@ impl TimeUnits {
                     .filter(is_within)
                     .collect()
             }
-            RoundStep::Months(step) => {
+            RoundTimeInterval::Months(step) => {
                 let (begin, end) = (self.date_of(first), self.date_of(last));
                 let months = (begin.year..=end.year).flat_map(|year| {
                     (1..=12)
@@ -148,7 +152,7 @@ impl TimeUnits {
                 let begun = months.filter_map(|(year, month)| self.month_start(year, month));
                 begun.filter(is_within).collect()
             }
-            RoundStep::Years(step) => {
+            RoundTimeInterval::Years(step) => {
                 let (begin, end) = (self.date_of(first).year, self.date_of(last).year);
                 let years = begin.div_euclid(step)..=end.div_euclid(step);
                 let begun =
@@ -275,7 +279,7 @@ mod tests {
             let calendar = Some(calendars[which].as_bytes());
             let units = TimeUnits::parse(b"s since 1970-01-01", calendar).unwrap();
             for (a, b) in [(a, b), (a, a.saturating_add(near))] {
-                let (first, last) = (a.min(b).max(Ticks::MIN + 1), a.max(b));
+                let (first, last) = (a.min(b).max(TicksSinceEpoch::MIN + 1), a.max(b));
                 let times = units.round_times(first, last).times;
                 prop_assert!(times.len() <= 8, "{times:?}");
                 prop_assert!(times.iter().all(|(time, _)| (first..=last).contains(time)));

@@ -3,7 +3,7 @@
 
 use h5fs_reader::source::location::Scheme;
 use h5fs_reader::source::location::percent::{IN_NAME, UNRESERVED, percent_encode};
-use h5fs_reader::source::remote::message::Failure;
+use h5fs_reader::source::remote::message::FailureKind;
 use http::{HeaderName, HeaderValue, Method, header};
 
 use crate::address::{FetchTarget, SourceAddress, paths};
@@ -114,7 +114,8 @@ impl SourceAddress {
             ));
         }
         let prefix = std::str::from_utf8(prefix);
-        let prefix = prefix.map_err(|_| FetchError::new(Failure::NotFound, "no such prefix"))?;
+        let prefix =
+            prefix.map_err(|_| FetchError::new(FailureKind::NotFound, "no such prefix"))?;
         let prefix = format!("{}{prefix}", self.url.directory());
         if self.url.scheme() == Scheme::Azure {
             let mut query = "comp=list&delimiter=%2F".to_owned();

@@ -9,7 +9,7 @@ use crate::limits;
 
 /// Number of names that fit in one packet to the parsing process, together with the marker of the
 /// next page. Names and entity tags count with their maximum length.
-const NAMES: usize =
+const NAMES_PER_PACKET: usize =
     (PACKET - 2 * limits::KEY_BYTES) / (limits::KEY_BYTES + limits::ETAG_BYTES + 32);
 
 /// One page of the names directly below a prefix or in a directory.
@@ -31,7 +31,8 @@ impl NamesPage {
     /// Removes and returns the first names of the page, as many as fit in one packet. Returns
     /// `None` if all remaining names fit in one packet.
     pub(crate) fn take_packet(&mut self) -> Option<Vec<ListedName>> {
-        (self.names.len() > NAMES).then(|| self.names.drain(..NAMES).collect())
+        (self.names.len() > NAMES_PER_PACKET)
+            .then(|| self.names.drain(..NAMES_PER_PACKET).collect())
     }
 }
 
@@ -115,7 +116,7 @@ mod tests {
             };
             assert!(reply.encode().len() <= PACKET);
         }
-        assert!((1..=NAMES).contains(&page.names.len()));
+        assert!((1..=NAMES_PER_PACKET).contains(&page.names.len()));
         come.extend(page.names);
         assert_eq!(come, names);
     }

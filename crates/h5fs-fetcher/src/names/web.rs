@@ -13,7 +13,7 @@
 use std::sync::OnceLock;
 
 use h5fs_reader::memory::lock::lock;
-use h5fs_reader::source::remote::message::{Failure, ListedType};
+use h5fs_reader::source::remote::message::{FailureKind, ListedType};
 use http::{HeaderMap, Uri};
 
 use crate::address::listing::ListingProtocol;
@@ -103,7 +103,7 @@ impl NamesRequest<'_> {
             }
             Err(trouble) => trouble,
         };
-        if first.remedy != Remedy::None || first.failure == Failure::NotFound {
+        if first.remedy != Remedy::None || first.failure == FailureKind::NotFound {
             return Err(first);
         }
         match self.request_page(transfer, self.prefix, ListingProtocol::WebDav) {
@@ -269,7 +269,7 @@ impl NamesRequest<'_> {
         let allowed = transfer.retry_budget.attempt_limit(left);
         let answer = match self.exchange.request(&wanted, &[], &allowed) {
             Ok(answer) => answer,
-            Err(trouble) if trouble.failure == Failure::NotFound => return Ok(None),
+            Err(trouble) if trouble.failure == FailureKind::NotFound => return Ok(None),
             Err(trouble) if trouble.remedy != Remedy::None => return Err(trouble),
             Err(_) => return self.look_up_by_range(transfer),
         };
@@ -319,7 +319,7 @@ fn expired_login_error(text: String) -> FetchError {
 fn found_or_none<T>(found: Result<T, FetchError>) -> Result<Option<T>, FetchError> {
     match found {
         Ok(found) => Ok(Some(found)),
-        Err(trouble) if trouble.failure == Failure::NotFound => Ok(None),
+        Err(trouble) if trouble.failure == FailureKind::NotFound => Ok(None),
         Err(trouble) => Err(trouble),
     }
 }

@@ -22,10 +22,10 @@ const MIN_RATE: f64 = 1.0;
 const MIN_REQUESTS_TO_REDUCE: u32 = 10;
 
 /// Pause after the first refusal. Each successive refusal doubles the pause.
-const PAUSE: Duration = Duration::from_millis(100);
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
 
 /// The longest pause, except for a pause that the host requests.
-const LONGEST: Duration = Duration::from_secs(1);
+const MAX_PAUSE: Duration = Duration::from_secs(1);
 
 /// Time without a refusal after which the rate is unbounded again.
 const ESTIMATE_LIFETIME: Duration = Duration::from_secs(30);
@@ -140,7 +140,7 @@ impl Rate {
         if self.last_refusal.is_some_and(|refused| sent <= refused) {
             return;
         }
-        self.pause = (self.pause * 2).clamp(PAUSE, LONGEST);
+        self.pause = (self.pause * 2).clamp(FIRST_PAUSE, MAX_PAUSE);
         self.pause_end = self.pause_end.max(now + self.pause);
         self.reduce_rate(now);
         self.last_refusal = Some(now);
@@ -305,10 +305,10 @@ mod tests {
         for _ in 0..100 {
             rate.count_accepted(begun);
         }
-        let mut now = begun + PAUSE;
+        let mut now = begun + FIRST_PAUSE;
         rate.count_refused(begun, now, None);
         for _ in 0..60 {
-            assert!(rate.time_until_permitted(now) <= LONGEST);
+            assert!(rate.time_until_permitted(now) <= MAX_PAUSE);
             now += rate.time_until_permitted(now);
             rate.count_sent(now);
             now += Duration::from_millis(10);
@@ -316,7 +316,7 @@ mod tests {
         }
         let current = rate.current_limit(now).unwrap();
         assert!((60.0..110.0).contains(&current), "{current}");
-        let later = now + ESTIMATE_LIFETIME + LONGEST;
+        let later = now + ESTIMATE_LIFETIME + MAX_PAUSE;
         assert_eq!(rate.current_limit(later), None);
     }
 }

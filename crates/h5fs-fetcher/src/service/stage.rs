@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 
 use h5fs_reader::error::io_error_message;
-use h5fs_reader::source::remote::message::Failure;
+use h5fs_reader::source::remote::message::FailureKind;
 use rustix::fs::{FallocateFlags, fallocate};
 
 use crate::fetch_error::FetchError;
@@ -28,7 +28,7 @@ impl Stage {
     pub(crate) fn write(&self, region: u64, at: u64, bytes: &[u8]) -> Result<(), FetchError> {
         let no_room = |error: io::Error| {
             FetchError::new(
-                Failure::NoRoom,
+                FailureKind::NoRoom,
                 format!("the cache in memory: {}", io_error_message(&error)),
             )
         };
@@ -67,6 +67,6 @@ mod tests {
         stage.drop_bytes(region + (1 << 20), 65536);
         assert_eq!(file.metadata().unwrap().blocks(), 0);
         let beyond = stage.write(u64::MAX, 1, b"x").unwrap_err();
-        assert_eq!(beyond.failure, Failure::NoRoom);
+        assert_eq!(beyond.failure, FailureKind::NoRoom);
     }
 }

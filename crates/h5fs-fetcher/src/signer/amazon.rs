@@ -12,7 +12,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
 use h5fs_reader::memory::lock::lock;
-use h5fs_reader::source::remote::message::Failure;
+use h5fs_reader::source::remote::message::FailureKind;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
 use reqsign_aws_v4::{
     Credential, DefaultCredentialProvider, EMPTY_STRING_SHA256, ProfileCredentialProvider,
@@ -34,7 +34,7 @@ const PUBLIC_BUCKET_HINT: &str = "for a public bucket, use `anonymous`";
 pub(super) type AccessKeyPair = (String, String);
 
 /// The credentials that sign the requests of one mount.
-pub(crate) struct Signer {
+pub(crate) struct AmazonSigner {
     settings: RemoteSettings,
     client: Arc<HttpClient>,
     files: CredentialFiles,
@@ -47,7 +47,7 @@ struct RegionalSigner {
     signer: reqsign_core::Signer<Credential>,
 }
 
-impl Signer {
+impl AmazonSigner {
     /// Creates a signer that uses `keys`. Without keys, the signer looks for credentials where the
     /// AWS tools do. Named files are opened through `files`.
     pub(super) fn new(
@@ -57,7 +57,7 @@ impl Signer {
         (files, keys): (CredentialFiles, Option<AccessKeyPair>),
     ) -> Self {
         let signer = create_signer(settings, &client, (&files, keys.as_ref()), region);
-        Signer {
+        AmazonSigner {
             settings: settings.clone(),
             client,
             files,
@@ -105,7 +105,7 @@ impl Signer {
             let reason = reason.or_else(refused_service_reason);
             let reason = reason.unwrap_or_else(|| PUBLIC_BUCKET_HINT.to_owned());
             FetchError {
-                failure: Failure::Denied,
+                failure: FailureKind::Denied,
                 text: no_credentials_message(&reason),
                 remedy: if error.is_retryable() {
                     Remedy::Retry(None)

@@ -14,7 +14,7 @@ use base64::prelude::BASE64_STANDARD;
 use h5fs_reader::error::{Error, Result, io_error_message};
 use h5fs_reader::source::location::percent::percent_decode;
 use h5fs_reader::source::location::{Location, Url};
-use h5fs_reader::source::remote::message::Failure;
+use h5fs_reader::source::remote::message::FailureKind;
 use http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
 use jiff::Timestamp;
 use jiff::fmt::rfc2822::DateTimePrinter;
@@ -146,7 +146,7 @@ impl AccountKey {
         }
         let Some(key) = &self.key else {
             let text = no_credentials_message("for a public container, use `anonymous`");
-            return Err(FetchError::new(Failure::Denied, text));
+            return Err(FetchError::new(FailureKind::Denied, text));
         };
         let wrong = || FetchError::permanent("requests cannot be signed");
         let date = DateTimePrinter::new().timestamp_to_rfc9110_string(&Timestamp::now());
@@ -282,7 +282,7 @@ mod tests {
         let refused = AzureAccount::default()
             .signer("acct")
             .sign(&uri, HeaderMap::new());
-        assert!(refused.is_err_and(|trouble| trouble.failure == Failure::Denied));
+        assert!(refused.is_err_and(|trouble| trouble.failure == FailureKind::Denied));
         let account = AzureAccount {
             signature: Some("sig=x".to_owned()),
             ..AzureAccount::default()

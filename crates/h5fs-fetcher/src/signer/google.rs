@@ -18,7 +18,7 @@ use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
 use h5fs_reader::error::{Error, Result, io_error_message};
 use h5fs_reader::memory::lock::lock;
 use h5fs_reader::source::location::percent::{UNRESERVED, percent_encode};
-use h5fs_reader::source::remote::message::Failure;
+use h5fs_reader::source::remote::message::FailureKind;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, header};
 use ring::rand::SystemRandom;
 use ring::signature::{RSA_PKCS1_SHA256, RsaKeyPair};
@@ -122,7 +122,7 @@ impl AccessTokens {
     }
 
     /// Returns the port of the server that issues tokens.
-    pub(crate) fn port(&self) -> u16 {
+    pub(crate) fn token_server_port(&self) -> u16 {
         hosts::port(&self.found.server)
     }
 
@@ -201,7 +201,7 @@ impl AccessTokens {
             None => "for a public bucket, use `anonymous`".to_owned(),
         };
         FetchError {
-            failure: Failure::Denied,
+            failure: FailureKind::Denied,
             text: no_credentials_message(&reason),
             remedy,
         }

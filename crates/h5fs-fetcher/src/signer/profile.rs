@@ -18,7 +18,7 @@ pub(crate) struct Profile {
     pub(crate) region: Option<String>,
     pub(crate) endpoint: Option<String>,
     /// Whether requests use dual-stack servers, which also have IPv6 addresses.
-    pub(crate) is_dual: bool,
+    pub(crate) is_dual_stack: bool,
 }
 
 /// Returns the region and the server for S3. Options take precedence over the environment, and the
@@ -35,8 +35,8 @@ pub(crate) fn find_profile(settings: &RemoteSettings) -> Profile {
     Profile {
         region: settings.region.clone().or(region).or(profile.region),
         endpoint: server.or(profile.endpoint),
-        is_dual: variable(&"AWS_USE_DUALSTACK_ENDPOINT")
-            .map_or(profile.is_dual, |text| is_true(&text)),
+        is_dual_stack: variable(&"AWS_USE_DUALSTACK_ENDPOINT")
+            .map_or(profile.is_dual_stack, |text| is_true(&text)),
     }
 }
 
@@ -235,7 +235,7 @@ fn parse_profile(text: &str, wanted: &str) -> Profile {
                 "region" => profile.region = value,
                 "endpoint_url" => profile.endpoint = value,
                 "use_dualstack_endpoint" => {
-                    profile.is_dual = value.is_some_and(|value| is_true(&value));
+                    profile.is_dual_stack = value.is_some_and(|value| is_true(&value));
                 }
                 _ => {}
             }
@@ -293,7 +293,7 @@ mod tests {
         let lab = Profile {
             region: Some("eu-west-1".to_owned()),
             endpoint: Some("http://127.0.0.1:9000".to_owned()),
-            is_dual: true,
+            is_dual_stack: true,
         };
         assert_eq!(parse_profile(text, "lab"), lab);
         assert_eq!(

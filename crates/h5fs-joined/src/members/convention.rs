@@ -10,14 +10,14 @@ use crate::paths::Path;
 
 /// The rules of AnnData, pandas or HDMF for an array. The default contains no rules.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub(crate) struct Convention {
+pub(crate) struct ConventionRules {
     /// The group or column whose arrays are meaningful only together. If one of them is omitted,
     /// all are.
     pub(crate) whole: Option<Path>,
-    pub(crate) rows: FirstDimension,
+    pub(crate) rows: FirstDimensionMeaning,
     /// The array whose first dimension has the rows of this array's table.
     pub(crate) table: Option<Path>,
-    pub(crate) relation: Relation,
+    pub(crate) relation: ElementRelation,
     /// The array with the column labels of a matrix.
     pub(crate) labels: Option<Path>,
     /// The name of an attribute that refers to another array or group, and the path of this target.
@@ -29,7 +29,7 @@ pub(crate) struct Convention {
 
 /// The meaning of an array's first dimension.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub(crate) enum FirstDimension {
+pub(crate) enum FirstDimensionMeaning {
     #[default]
     Unknown,
     /// Rows of a table. The rows of all files are concatenated.
@@ -43,7 +43,7 @@ pub(crate) enum FirstDimension {
 
 /// The dependence of an array's elements on the elements of another array.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub(crate) enum Relation {
+pub(crate) enum ElementRelation {
     #[default]
     None,
     /// The elements are row numbers of this array (HDMF `DynamicTableRegion`).
@@ -88,15 +88,15 @@ pub(crate) struct MemberTable {
     pub(crate) has_files: bool,
 }
 
-impl Relation {
+impl ElementRelation {
     /// Returns the paths of the arrays that the elements depend on.
     pub(crate) fn target_arrays(&self) -> Vec<&Path> {
         match self {
-            Relation::RowsOf(path)
-            | Relation::ListEndsIn(path)
-            | Relation::SparseRowEnds { entries: path, .. }
-            | Relation::Codes { names: path, .. } => vec![path],
-            Relation::Fields(fields) => fields.iter().map(|field| &field.names).collect(),
+            ElementRelation::RowsOf(path)
+            | ElementRelation::ListEndsIn(path)
+            | ElementRelation::SparseRowEnds { entries: path, .. }
+            | ElementRelation::Codes { names: path, .. } => vec![path],
+            ElementRelation::Fields(fields) => fields.iter().map(|field| &field.names).collect(),
             _ => Vec::new(),
         }
     }
@@ -105,7 +105,7 @@ impl Relation {
     pub(crate) fn is_index(&self) -> bool {
         matches!(
             self,
-            Relation::ListEndsIn(_) | Relation::SparseRowEnds { .. }
+            ElementRelation::ListEndsIn(_) | ElementRelation::SparseRowEnds { .. }
         )
     }
 }
@@ -116,13 +116,13 @@ impl CodedField {
     }
 }
 
-impl Relation {
+impl ElementRelation {
     /// Returns the approximate memory that the relation refers to in bytes, in addition to its own
     /// size.
     fn weight(&self) -> u64 {
         match self {
-            Relation::Fields(fields) => u64::sum(fields.iter().map(CodedField::weight)),
-            Relation::Refused(reason) | Relation::RefusedWithGroup(reason) => {
+            ElementRelation::Fields(fields) => u64::sum(fields.iter().map(CodedField::weight)),
+            ElementRelation::Refused(reason) | ElementRelation::RefusedWithGroup(reason) => {
                 allocation_size(reason.len())
             }
             other => u64::sum(
@@ -135,7 +135,7 @@ impl Relation {
     }
 }
 
-impl Convention {
+impl ConventionRules {
     /// Returns the approximate memory that the rules refer to in bytes, in addition to their own
     /// size.
     pub(super) fn weight(&self) -> u64 {
@@ -157,58 +157,58 @@ impl Convention {
 
     /// Creates the rules for an array with rows of a table.
     pub(super) fn new_rows() -> Self {
-        Convention {
-            rows: FirstDimension::TableRows,
-            ..Convention::default()
+        ConventionRules {
+            rows: FirstDimensionMeaning::TableRows,
+            ..ConventionRules::default()
         }
     }
 
     /// Creates the rules for an array of names that other arrays refer to by number.
     pub(super) fn new_names(whole: Option<Path>) -> Self {
-        Convention {
+        ConventionRules {
             whole,
-            rows: FirstDimension::EqualInAllFiles,
-            relation: Relation::Names,
-            ..Convention::default()
+            rows: FirstDimensionMeaning::EqualInAllFiles,
+            relation: ElementRelation::Names,
+            ..ConventionRules::default()
         }
     }
 
     pub(super) fn new_refused(reason: impl Into<String>) -> Self {
-        Convention {
-            relation: Relation::Refused(reason.into()),
-            ..Convention::default()
+        ConventionRules {
+            relation: ElementRelation::Refused(reason.into()),
+            ..ConventionRules::default()
         }
     }
 
     /// Returns the rules with a first dimension that has no rows: the arrays of all files must be
     /// equal.
-    pub(super) fn with_fixed_rows(self) -> Self {
-        Convention {
-            rows: FirstDimension::EqualInAllFiles,
+    pub(super) fn with_first_dimension_equal(self) -> Self {
+        ConventionRules {
+            rows: FirstDimensionMeaning::EqualInAllFiles,
             ..self
         }
     }
 
     /// Returns the rules with `whole` as the group whose arrays are meaningful only together.
     pub(super) fn with_required_group(self, whole: &Path) -> Self {
-        Convention {
+        ConventionRules {
             whole: Some(Path::clone(whole)),
             ..self
         }
     }
 
-    pub(super) fn with_relation(self, relation: Relation) -> Self {
-        Convention { relation, ..self }
+    pub(super) fn with_relation(self, relation: ElementRelation) -> Self {
+        ConventionRules { relation, ..self }
     }
 
     /// Returns the rules with `table` as the array that has the same rows.
     pub(super) fn with_table_rows(self, table: Option<Path>) -> Self {
-        Convention { table, ..self }
+        ConventionRules { table, ..self }
     }
 
     /// Returns the rules with the attribute `attribute`, which refers to the object at `path`.
     pub(super) fn with_reference(self, attribute: &[u8], path: &Path) -> Self {
-        Convention {
+        ConventionRules {
             reference: Some((attribute.to_vec(), Path::clone(path))),
             ..self
         }

@@ -13,7 +13,7 @@ mod pandas;
 
 use h5fs_reader::error::Result;
 
-use crate::members::convention::{Convention, MemberTable};
+use crate::members::convention::{ConventionRules, MemberTable};
 use crate::members::conventions::described::MemberObjects;
 use crate::paths::Path;
 
@@ -23,7 +23,7 @@ use crate::paths::Path;
 /// Fails if an attribute cannot be read now.
 pub(super) fn find_conventions(
     file: &MemberObjects<'_>,
-) -> Result<(Vec<Convention>, Vec<MemberTable>)> {
+) -> Result<(Vec<ConventionRules>, Vec<MemberTable>)> {
     let mut conventions = Vec::with_capacity(file.arrays.len());
     for found in file.arrays {
         conventions.push(convention(file, &found.path)?);
@@ -38,7 +38,7 @@ pub(super) fn find_conventions(
     Ok((conventions, tables))
 }
 
-fn convention(file: &MemberObjects<'_>, path: &Path) -> Result<Convention> {
+fn convention(file: &MemberObjects<'_>, path: &Path) -> Result<ConventionRules> {
     if let Some(own) = anndata::convention(file, path)? {
         return Ok(own);
     }

@@ -12,11 +12,11 @@ use h5fs_reader::error::Result;
 use h5fs_reader::model::attribute_value::attribute_text;
 use h5fs_reader::model::{Array, Container, NodeId};
 
-use crate::members::convention::{Convention, FirstDimension};
+use crate::members::convention::{ConventionRules, FirstDimensionMeaning};
 use crate::members::links::OpenFile;
 use crate::members::skeleton::{Dimension, NumberMeaning, Variable, VariableRole};
-use crate::members::walk::{FoundArray, Objects};
-use crate::paths::{Path, child_path, split};
+use crate::members::walk::{FoundArray, WalkedObjects};
+use crate::paths::{Path, child_path, split_path};
 
 /// The variables of a member, and the dimensions that they share.
 pub(super) struct VariableLayout {
@@ -30,7 +30,7 @@ pub(super) struct VariableLayout {
 }
 
 impl VariableLayout {
-    pub(super) fn scan(objects: &Objects) -> Result<Self> {
+    pub(super) fn scan(objects: &WalkedObjects) -> Result<Self> {
         let own = choose_array_paths(&objects.arrays)?;
         let mut layout = VariableLayout {
             variables: Vec::new(),
@@ -80,7 +80,7 @@ impl VariableLayout {
                 is_scale: is_scale && has_own_name,
                 marks: Vec::new(),
                 meaning: NumberMeaning::default(),
-                convention: Convention::default(),
+                convention: ConventionRules::default(),
             });
         }
         layout.classify_variables(&objects.arrays);
@@ -122,7 +122,7 @@ impl VariableLayout {
                 has_name: key.is_some(),
                 key: key.unwrap_or_else(|| unnamed_dimension_key(path, axis)),
                 is_unlimited,
-                rows: FirstDimension::Unknown,
+                rows: FirstDimensionMeaning::Unknown,
                 coordinate: None,
             });
             self.lengths.push(length);
@@ -162,7 +162,7 @@ impl VariableLayout {
 
     /// Stores the rules of conventions in the variables and dimensions that they apply to.
     /// `conventions` has one item for each variable.
-    pub(super) fn apply_conventions(&mut self, conventions: Vec<Convention>) {
+    pub(super) fn apply_conventions(&mut self, conventions: Vec<ConventionRules>) {
         for (variable, convention) in self.variables.iter_mut().zip(conventions) {
             let dim = variable.dims.first().copied();
             if let Some(dim) = dim.and_then(|dim| self.dimensions.get_mut(dim)) {
@@ -188,7 +188,7 @@ impl VariableLayout {
             };
             let has_name = self.dimensions[*own].has_name || self.dimensions[rows].has_name;
             if *own != rows && !has_name && self.lengths[*own] == self.lengths[rows] {
-                self.dimensions[*own].rows = FirstDimension::Unknown;
+                self.dimensions[*own].rows = FirstDimensionMeaning::Unknown;
                 *own = rows;
             }
         }
@@ -202,9 +202,9 @@ impl VariableLayout {
         for of in 0..self.variables.len() {
             let variable = &self.variables[of];
             let name = variable
-                .text(b"bounds")
-                .or_else(|| variable.text(b"climatology"));
-            let path = name.map(|name| child_path(split(&variable.path).0, name));
+                .attribute_text(b"bounds")
+                .or_else(|| variable.attribute_text(b"climatology"));
+            let path = name.map(|name| child_path(split_path(&variable.path).0, name));
             if let Some(&number) = path
                 .and_then(|path| numbers.get(&path))
                 .filter(|&&number| number != of)
@@ -226,12 +226,12 @@ fn choose_array_paths(arrays: &[FoundArray]) -> Result<HashMap<(*const OpenFile,
             Entry::Vacant(entry) => _ = entry.insert(number),
             Entry::Occupied(mut entry) => {
                 let is_scale = scales::is_scale(found.container(), found.node)?;
-                let name = split(&found.path).1;
+                let name = split_path(&found.path).1;
                 if is_scale
                     && scale_name(found.container(), found.node)?.as_deref() == Some(name)
                     && arrays
                         .get(*entry.get())
-                        .is_some_and(|first| split(&first.path).1 != name)
+                        .is_some_and(|first| split_path(&first.path).1 != name)
                 {
                     entry.insert(number);
                 }
@@ -244,7 +244,7 @@ fn choose_array_paths(arrays: &[FoundArray]) -> Result<HashMap<(*const OpenFile,
 /// Returns a function that converts the name of an object to its path. The object is in the same
 /// group as the object at `path`.
 fn sibling_path(path: &[u8]) -> impl Fn(Vec<u8>) -> Path {
-    let group = split(path).0.to_vec();
+    let group = split_path(path).0.to_vec();
     move |name| child_path(&group, &name)
 }
 

@@ -17,7 +17,7 @@ use h5fs_reader::wire::{Count, to_u64};
 
 use crate::limits;
 use crate::members::content::{self, ElementSummary, TreeScalar, hash_pair};
-use crate::members::convention::{FirstDimension, Relation};
+use crate::members::convention::{ElementRelation, FirstDimensionMeaning};
 use crate::members::conventions;
 use crate::members::conventions::described::MemberObjects;
 use crate::members::layout::VariableLayout;
@@ -277,9 +277,9 @@ fn variable_time_units(skeleton: &Skeleton, number: usize) -> Option<TimeUnits> 
         _ => None,
     };
     let text = |name: &[u8]| {
-        let of_bounded = || bounded.and_then(|bounded| bounded.text(name));
+        let of_bounded = || bounded.and_then(|bounded| bounded.attribute_text(name));
         if own.attribute(name).is_some() {
-            own.text(name)
+            own.attribute_text(name)
         } else {
             of_bounded()
         }
@@ -330,7 +330,7 @@ impl MemberScan {
                 match self.required_summary(variable, array)? {
                     // The array must be equal in all files.
                     RequestedSummary::Nothing
-                        if variable.convention.rows == FirstDimension::EqualInAllFiles =>
+                        if variable.convention.rows == FirstDimensionMeaning::EqualInAllFiles =>
                     {
                         RequestedSummary::Hash
                     }
@@ -353,7 +353,7 @@ impl MemberScan {
                 (None, RequestedSummary::Hash) => RequestedSummary::Nothing,
                 // If a list does not fit, its column is reported.
                 (None, RequestedSummary::Elements)
-                    if variable.convention.relation == Relation::Names =>
+                    if variable.convention.relation == ElementRelation::Names =>
                 {
                     RequestedSummary::Nothing
                 }
@@ -375,7 +375,7 @@ impl MemberScan {
                 RequestedSummary::Ends => content::summarize_ends(engine, array),
                 RequestedSummary::Index => {
                     let entries = target_length(variable, arrays).unwrap_or(u64::MAX);
-                    let begins = variable.convention.rows == FirstDimension::RowEnds;
+                    let begins = variable.convention.rows == FirstDimensionMeaning::RowEnds;
                     content::summarize_index(engine, array, entries, begins)
                 }
                 RequestedSummary::Elements => read()
@@ -396,7 +396,9 @@ impl MemberScan {
         if variable.role == VariableRole::Dimension {
             return Ok(RequestedSummary::Nothing);
         }
-        if variable.convention.relation == Relation::Names && bytes <= limits::JOINED_COORDINATE {
+        if variable.convention.relation == ElementRelation::Names
+            && bytes <= limits::JOINED_COORDINATE
+        {
             return Ok(RequestedSummary::Elements);
         }
         if variable.convention.relation.is_index() {

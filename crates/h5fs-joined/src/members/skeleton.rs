@@ -13,7 +13,7 @@ use h5fs_reader::wire::{Count, to_u64};
 use serde::{Deserialize, Serialize};
 
 use crate::members::content;
-use crate::members::convention::{Convention, FirstDimension, MemberTable};
+use crate::members::convention::{ConventionRules, FirstDimensionMeaning, MemberTable};
 use crate::paths::Path;
 
 /// The name and the value of an attribute.
@@ -39,7 +39,7 @@ pub(crate) struct Dimension {
     pub(crate) has_name: bool,
     pub(crate) is_unlimited: bool,
     /// The meaning of the dimension by a convention, for example rows of a table.
-    pub(crate) rows: FirstDimension,
+    pub(crate) rows: FirstDimensionMeaning,
     /// The index of the variable with the coordinates of this dimension.
     pub(crate) coordinate: Option<usize>,
 }
@@ -61,7 +61,7 @@ pub(crate) struct Variable {
     /// The meaning of the numbers according to these attributes, or the reason why it is unknown.
     pub(crate) meaning: NumberMeaning,
     /// The rules of a convention for the variable's elements.
-    pub(crate) convention: Convention,
+    pub(crate) convention: ConventionRules,
 }
 
 /// The role of a variable in its file.
@@ -158,7 +158,7 @@ impl Variable {
     }
 
     /// Returns the text of an attribute in `marks`.
-    pub(crate) fn text(&self, name: &[u8]) -> Option<&[u8]> {
+    pub(crate) fn attribute_text(&self, name: &[u8]) -> Option<&[u8]> {
         self.attribute(name).and_then(content::attribute_text)
     }
 
@@ -170,7 +170,7 @@ impl Variable {
     }
 
     /// Returns whether equal stored elements have the same meaning in `self` and `other`.
-    pub(crate) fn is_same_meaning(&self, other: &Self) -> bool {
+    pub(crate) fn has_same_meaning(&self, other: &Self) -> bool {
         (self.datatype == other.datatype || is_same_text_type(&self.datatype, &other.datatype))
             && self.packing_attributes() == other.packing_attributes()
             && self.meaning.time == other.meaning.time
@@ -178,8 +178,8 @@ impl Variable {
 
     /// Returns whether the attribute `name` has the same value in `self` and `other`. Texts may
     /// differ in their padding.
-    pub(crate) fn is_same_attribute(&self, other: &Self, name: &[u8]) -> bool {
-        let texts = || self.text(name).zip(other.text(name));
+    pub(crate) fn has_same_attribute(&self, other: &Self, name: &[u8]) -> bool {
+        let texts = || self.attribute_text(name).zip(other.attribute_text(name));
         self.attribute(name) == other.attribute(name)
             || texts().is_some_and(|(own, other)| own == other)
     }
@@ -256,9 +256,9 @@ mod tests {
     use h5fs_reader::testing::int;
 
     use crate::members::content::text_attribute;
-    use crate::members::convention::{CodedField, Relation};
+    use crate::members::convention::{CodedField, ElementRelation};
 
-    fn weight(convention: Convention) -> u64 {
+    fn weight(convention: ConventionRules) -> u64 {
         let variable = Variable {
             path: b"df/table"[..].into(),
             datatype: int(4),
@@ -285,21 +285,21 @@ mod tests {
     fn what_a_convention_says_has_a_weight() {
         let long = "x".repeat(1000);
         let path = || Path::from(long.as_bytes());
-        let terms = Convention {
+        let terms = ConventionRules {
             terms: vec![(b"non_index_axes".to_vec(), text_attribute(long.as_bytes()))],
-            ..Convention::default()
+            ..ConventionRules::default()
         };
         let coded = CodedField {
             name: long.as_bytes().to_vec(),
             names: path(),
             is_ordered: false,
         };
-        let fields =
-            Convention::new_rows().with_relation(Relation::Fields(vec![coded.clone(), coded]));
-        let places = Convention::new_rows()
+        let fields = ConventionRules::new_rows()
+            .with_relation(ElementRelation::Fields(vec![coded.clone(), coded]));
+        let places = ConventionRules::new_rows()
             .with_required_group(&path())
             .with_table_rows(Some(path()));
-        let plain = weight(Convention::default());
+        let plain = weight(ConventionRules::default());
         for (convention, bytes) in [(terms, 1000), (fields, 4000), (places, 2000)] {
             let own = weight(convention.clone()) - plain;
             assert!((bytes..bytes + 500).contains(&own), "{own}: {convention:?}");

@@ -16,7 +16,7 @@ use crate::paths::{Path, child_path};
 
 /// The objects of a member: its groups, arrays and scalars.
 #[derive(Default)]
-pub(super) struct Objects {
+pub(super) struct WalkedObjects {
     pub(super) groups: Vec<(ObjectLocation, Path)>,
     pub(super) arrays: Vec<FoundArray>,
     pub(super) scalars: BTreeMap<Path, TreeScalar>,
@@ -42,11 +42,14 @@ impl FoundArray {
 ///
 /// # Errors
 /// Fails if an object cannot be read. `Limit` if there are too many.
-pub(super) fn walk_member(opener: &dyn MemberFiles, member: &Arc<OpenFile>) -> Result<Objects> {
+pub(super) fn walk_member(
+    opener: &dyn MemberFiles,
+    member: &Arc<OpenFile>,
+) -> Result<WalkedObjects> {
     let mut walk = MemberWalk {
         opener,
         member,
-        objects: Objects::default(),
+        objects: WalkedObjects::default(),
         remaining_links: limits::JOINED_OBJECTS,
         visited: HashSet::from([member.container().root()]),
         links: VecDeque::new(),
@@ -75,7 +78,7 @@ impl GroupTrail {
 }
 
 /// A link to follow later: a further name of an object, or a link to another file.
-struct LinkedName {
+struct DeferredLink {
     path: Path,
     target: LinkTarget,
     /// The group that contains the link.
@@ -85,12 +88,12 @@ struct LinkedName {
 struct MemberWalk<'w> {
     opener: &'w dyn MemberFiles,
     member: &'w Arc<OpenFile>,
-    objects: Objects,
+    objects: WalkedObjects,
     /// Number of links that may still be read.
     remaining_links: usize,
     /// Objects of the member that the walk over hard links has visited.
     visited: HashSet<NodeId>,
-    links: VecDeque<LinkedName>,
+    links: VecDeque<DeferredLink>,
 }
 
 impl MemberWalk<'_> {
@@ -132,7 +135,7 @@ impl MemberWalk<'_> {
                 let node = match link.target {
                     LinkTarget::Hard(node) if is_linked || self.visited.insert(node) => node,
                     target => {
-                        self.links.push_back(LinkedName {
+                        self.links.push_back(DeferredLink {
                             path: place,
                             target,
                             group: Arc::clone(&group),
@@ -211,8 +214,8 @@ impl MemberWalk<'_> {
     ///
     /// # Errors
     /// Fails if the target cannot be read now, but may be readable later.
-    fn follow(&mut self, link: LinkedName) -> Result<()> {
-        let LinkedName {
+    fn follow(&mut self, link: DeferredLink) -> Result<()> {
+        let DeferredLink {
             path,
             target,
             group,

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use crate::members::Members;
 use crate::members::skeleton::{Skeleton, VariableRole};
-use crate::paths::{Omission, Path, split};
+use crate::paths::{Omission, Path, split_path};
 
 /// The members of one kind, sorted by name.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ impl MemberKind {
             if !name.is_empty() {
                 name.push(b'+');
             }
-            name.extend_from_slice(split(path).1);
+            name.extend_from_slice(split_path(path).1);
         }
         name
     }
@@ -75,7 +75,7 @@ pub(crate) fn group_into_kinds(members: &Members, told: &mut Vec<Omission>) -> V
     let mut kinds: Vec<MemberKind> = Vec::new();
     let mut numbers = HashMap::new();
     for (place, member) in members.list.iter().enumerate() {
-        let skeleton = members.skeleton(member);
+        let skeleton = members.add_skeleton(member);
         let mut own = data_variables(skeleton).map(|(path, _)| path).peekable();
         if own.peek().is_none() {
             let what = member.name.escape_ascii().to_string();

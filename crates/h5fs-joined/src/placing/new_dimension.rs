@@ -9,7 +9,7 @@ use h5fs_reader::wire::{Count, to_u64};
 use crate::instants;
 use crate::members::skeleton::Variable;
 use crate::members::{Member, Members};
-use crate::paths::{OmissionResult, Path, split};
+use crate::paths::{OmissionResult, Path, split_path};
 use crate::placing::member_kind::MemberKind;
 use crate::placing::placement::{
     JoinAxis, JoinedDimension, NewDimension, NewDimensionValues, Placement,
@@ -128,13 +128,13 @@ fn unused_name(members: &Members, kind: &MemberKind, name: &Path) -> Path {
 /// members are in one directory. A directory `member=r1` becomes the value `r1` of a dimension
 /// `member`.
 fn split_by_directory(members: &Members, kind: &MemberKind) -> Option<MemberSplit> {
-    let directory = |&member: &usize| split(&members.list[member].name).0;
+    let directory = |&member: &usize| split_path(&members.list[member].name).0;
     let all: BTreeSet<&[u8]> = kind.members.iter().map(directory).collect();
     if all.len() < 2 {
         return None;
     }
     let named = |path: &[u8]| -> Option<(Vec<u8>, Vec<u8>)> {
-        let name = split(path).1;
+        let name = split_path(path).1;
         let equals = name.iter().position(|&byte| byte == b'=')?;
         Some((name[..equals].to_vec(), name[equals + 1..].to_vec()))
     };
@@ -163,9 +163,9 @@ fn split_by_directory(members: &Members, kind: &MemberKind) -> Option<MemberSpli
 
 /// Returns whether a variable is a scalar time, which is the time of the whole file.
 fn is_scalar_time(variable: &Variable) -> bool {
-    let name = split(&variable.path).1;
-    let is_called =
-        matches!(name, b"time" | b"t") || variable.text(b"standard_name") == Some(b"time");
+    let name = split_path(&variable.path).1;
+    let is_called = matches!(name, b"time" | b"t")
+        || variable.attribute_text(b"standard_name") == Some(b"time");
     variable.dims.is_empty() && variable.meaning.time.is_some() && is_called
 }
 
@@ -179,7 +179,7 @@ fn split_by_time(members: &Members, kind: &MemberKind) -> OmissionResult<Option<
     let Some(&first) = kind.members.first() else {
         return Ok(None);
     };
-    let candidates = members.skeleton(&members.list[first]).variables.iter();
+    let candidates = members.add_skeleton(&members.list[first]).variables.iter();
     for candidate in candidates.filter(|variable| is_scalar_time(variable)) {
         let all = kind.members.iter().map(|&member| &members.list[member]);
         let all: Option<Vec<MemberTime<'_>>> = all
@@ -207,7 +207,7 @@ struct MemberTime<'m> {
 impl<'m> MemberTime<'m> {
     /// Returns the scalar time at `path` of a member, or `None` if the member has no such variable.
     fn from_member(members: &'m Members, member: &'m Member, path: &[u8]) -> Option<Self> {
-        let mut variables = members.skeleton(member).variables.iter().enumerate();
+        let mut variables = members.add_skeleton(member).variables.iter().enumerate();
         let (number, variable) = variables.find(|(_, variable)| &*variable.path == path)?;
         if !is_scalar_time(variable) {
             return None;
@@ -273,7 +273,7 @@ fn split_by_name(members: &Members, kind: &MemberKind) -> MemberSplit {
     let stems = kind
         .members
         .iter()
-        .map(|&member| file_stem(split(&members.list[member].name).1));
+        .map(|&member| file_stem(split_path(&members.list[member].name).1));
     let stems: Vec<&[u8]> = stems.collect();
     let (begin, end) = common_affixes(&stems);
     let parts = stems

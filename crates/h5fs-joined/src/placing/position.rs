@@ -6,7 +6,7 @@ use crate::paths::OmissionResult;
 use crate::placing::coordinate::{CoordinateSummary, OrderedValue};
 
 /// The blocks into which a joined dimension is divided.
-pub(crate) struct ValueBlocks {
+pub(crate) struct CoordinateBlocks {
     pub(crate) lengths: Vec<u64>,
     /// For each member of the kind, the index of its block. `None` if the member lacks the
     /// dimension.
@@ -24,14 +24,14 @@ pub(crate) struct ValueBlocks {
 pub(crate) fn order_by_coordinate(
     lies: &[Option<CoordinateSummary>],
     are_same: impl Fn(usize, usize) -> OmissionResult<bool>,
-) -> OmissionResult<ValueBlocks> {
+) -> OmissionResult<CoordinateBlocks> {
     let all = lies.iter().enumerate();
     let mut order: Vec<(usize, &CoordinateSummary)> = all
         .filter_map(|(at, lie)| Some((at, lie.as_ref()?)))
         .collect();
     let falls = are_all_descending(&order);
     order.sort_by(|(a, a_lie), (b, b_lie)| compare(a_lie, b_lie, falls).then_with(|| a.cmp(b)));
-    let mut blocks = ValueBlocks {
+    let mut blocks = CoordinateBlocks {
         lengths: Vec::new(),
         member_blocks: vec![None; lies.len()],
         overlapping_members: None,

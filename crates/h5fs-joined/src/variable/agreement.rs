@@ -10,7 +10,7 @@ use h5fs_reader::wire::to_usize;
 use crate::limits;
 use crate::members::Member;
 use crate::members::content::ElementSummary;
-use crate::members::convention::FirstDimension;
+use crate::members::convention::FirstDimensionMeaning;
 use crate::members::skeleton::{Variable, VariableRole};
 use crate::paths::OmissionResult;
 use crate::placing::coordinate::Coordinate;
@@ -22,7 +22,7 @@ type MemberAndVariable<'m> = (&'m Member, SkeletonVariable<'m>);
 
 /// The result of comparing the elements of two members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Comparison {
+enum ElementComparison {
     Equal,
     Different,
     /// The elements have more bytes than the limit for comparisons.
@@ -58,7 +58,9 @@ impl<'m> VariableJoin<'_, 'm> {
             .occurrences()
             .map(|(member, _, own)| (member, own));
         let first = all.next()?;
-        Some(all.all(|other| compare_elements(first, other, true) == Some(Comparison::Equal)))
+        Some(
+            all.all(|other| compare_elements(first, other, true) == Some(ElementComparison::Equal)),
+        )
     }
 
     /// Checks that all members with the same block on each axis of the array have equal elements,
@@ -84,22 +86,23 @@ impl<'m> VariableJoin<'_, 'm> {
             for &other in others {
                 let (one, two) = (first.0.name.escape_ascii(), other.0.name.escape_ascii());
                 match self.compare(first, other, &mut late)? {
-                    Comparison::Equal => {}
-                    Comparison::Different if self.variable_axes(standing).is_empty() => {
+                    ElementComparison::Equal => {}
+                    ElementComparison::Different if self.variable_axes(standing).is_empty() => {
                         return Err(format!("it differs between files ({one}, {two})"));
                     }
-                    Comparison::Different => {
+                    ElementComparison::Different => {
                         return Err(format!(
                             "it differs between files of the same place ({one}, {two})"
                         ));
                     }
-                    Comparison::TooLarge
-                        if first.1.variable.convention.rows == FirstDimension::EqualInAllFiles =>
+                    ElementComparison::TooLarge
+                        if first.1.variable.convention.rows
+                            == FirstDimensionMeaning::EqualInAllFiles =>
                     {
                         let why = "it must be the same in all files, and is too large to compare";
                         return Err(why.to_owned());
                     }
-                    Comparison::TooLarge => {
+                    ElementComparison::TooLarge => {
                         let most = limits::JOINED_COMPARED;
                         let why = format!("not compared, because it has more than {most} bytes");
                         let why = || format!("{why}: {one} is shown, not {two}");
@@ -148,7 +151,7 @@ impl<'m> VariableJoin<'_, 'm> {
         first: MemberAndVariable<'m>,
         other: MemberAndVariable<'m>,
         late: &mut DeferredHashes,
-    ) -> OmissionResult<Comparison> {
+    ) -> OmissionResult<ElementComparison> {
         if let Some(known) = compare_elements(first, other, self.are_bounds_of_one_place()) {
             return Ok(known);
         }
@@ -161,13 +164,13 @@ impl<'m> VariableJoin<'_, 'm> {
         if [first, other].iter().any(|own| known_hash(*own).is_none())
             && is_too_large_to_compare(first)
         {
-            return Ok(Comparison::TooLarge);
+            return Ok(ElementComparison::TooLarge);
         }
         let (one, two) = (self.hash(first, late)?, self.hash(other, late)?);
         Ok(if one == two {
-            Comparison::Equal
+            ElementComparison::Equal
         } else {
-            Comparison::Different
+            ElementComparison::Different
         })
     }
 
@@ -184,8 +187,8 @@ impl<'m> VariableJoin<'_, 'm> {
         }
         let members = self.shared_variable.comparison.members;
         let may_read = late.can_read;
-        let may_read =
-            may_read.unwrap_or_else(|| members.can_reopen(self.shared_variable.member_count()));
+        let may_read = may_read
+            .unwrap_or_else(|| members.reserve_reopening(self.shared_variable.member_count()));
         late.can_read = Some(may_read);
         let not_compared = || "it was not compared in all files".to_owned();
         if !may_read {
@@ -221,7 +224,7 @@ fn compare_elements(
     first: MemberAndVariable<'_>,
     other: MemberAndVariable<'_>,
     are_bounds: bool,
-) -> Option<Comparison> {
+) -> Option<ElementComparison> {
     let known =
         |(member, own): MemberAndVariable<'_>| member.summaries.get(own.variable_index).cloned();
     let (Some(one @ ElementSummary::Elements(_)), Some(two @ ElementSummary::Elements(_))) =
@@ -232,14 +235,14 @@ fn compare_elements(
     let (a, b) = (first.1.variable, other.1.variable);
     let lengths = [first, other].map(|(member, own)| member.variable_lengths(own));
     if has_same_meaning(first.1, other.1) && one == two && lengths[0] == lengths[1] {
-        return Some(Comparison::Equal);
+        return Some(ElementComparison::Equal);
     }
     let is_number = |own: &Variable| own.meaning.packing.is_some();
     if a.attribute(b"units") != b.attribute(b"units") && a.meaning.time.is_none()
         || !is_number(a)
         || !is_number(b)
     {
-        return Some(Comparison::Different);
+        return Some(ElementComparison::Different);
     }
     let count = |lengths: &[u64]| product(lengths).unwrap_or(u64::MAX);
     let [one, two] = [
@@ -249,7 +252,7 @@ fn compare_elements(
     let (Ok(one), Ok(two)) = (one, two) else {
         // Some values are missing, so the elements are equal only if the bytes and their meaning
         // are equal.
-        return Some(Comparison::Different);
+        return Some(ElementComparison::Different);
     };
     let each = lengths[0]
         .last()
@@ -259,9 +262,9 @@ fn compare_elements(
     let are_near = || are_bounds && one.are_nearly_equal_bounds(&two, each);
     let are_equal = lengths[0] == lengths[1] && (one.is_equal(&two) || are_near());
     Some(if are_equal {
-        Comparison::Equal
+        ElementComparison::Equal
     } else {
-        Comparison::Different
+        ElementComparison::Different
     })
 }
 
@@ -273,7 +276,7 @@ fn known_hash((member, own): MemberAndVariable<'_>) -> Option<[u64; 2]> {
 }
 
 fn has_same_meaning(one: SkeletonVariable<'_>, other: SkeletonVariable<'_>) -> bool {
-    one.skeleton_index == other.skeleton_index || one.variable.is_same_meaning(other.variable)
+    one.skeleton_index == other.skeleton_index || one.variable.has_same_meaning(other.variable)
 }
 
 /// Returns whether the elements of a member have more bytes than the limit for comparisons.

@@ -195,7 +195,7 @@ impl<'m> MemberComparison<'m> {
 
     /// Returns the path of the array whose bounds the array at `path` contains. Returns `None` if
     /// the array contains no bounds, or has units of its own.
-    pub(crate) fn bounded_array(&self, path: &Path) -> Option<&'m Path> {
+    pub(crate) fn array_with_bounds(&self, path: &Path) -> Option<&'m Path> {
         let (number, place) = *self.variables.get(path)?.first()?;
         let skeleton = &self.members.skeletons[number];
         let own = &skeleton.variables[place];
@@ -284,7 +284,7 @@ impl<'m> SharedVariable<'m> {
             return Some(true);
         }
         let first = self.first_variable();
-        if !self.variables().all(|own| own.is_same_meaning(first)) {
+        if !self.variables().all(|own| own.has_same_meaning(first)) {
             return Some(false);
         }
         self.are_hashes_equal()
@@ -377,7 +377,7 @@ impl Member {
 /// Iterates over the members that have no data variable, and therefore belong to no kind.
 pub(crate) fn members_without_data(members: &Members) -> impl Iterator<Item = &Member> {
     let all = members.list.iter();
-    all.filter(move |member| !has_data(members.skeleton(member)))
+    all.filter(move |member| !has_data(members.add_skeleton(member)))
 }
 
 /// Iterates over the objects that a member cannot show: path and reason.

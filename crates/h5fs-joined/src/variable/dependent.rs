@@ -11,7 +11,7 @@ use h5fs_reader::wire::to_usize;
 use crate::element_recoding::{FieldCopy, FileRenumberings, Renumbering};
 use crate::joined_array::ArrayContent;
 use crate::member_mapping::{FieldRenumbering, MappedPart, RecodingPlan, recoding_plans_weight};
-use crate::members::convention::{CodedField, FirstDimension, Relation};
+use crate::members::convention::{CodedField, ElementRelation, FirstDimensionMeaning};
 use crate::paths::{OmissionResult, Path};
 use crate::placing::placement::JoinedDimension;
 use crate::variable::common_type::common_datatype;
@@ -66,7 +66,7 @@ impl VariableJoin<'_, '_> {
             return Ok(None);
         }
         match &self.shared_variable.first_variable().convention.relation {
-            Relation::Codes { names, is_ordered } => {
+            ElementRelation::Codes { names, is_ordered } => {
                 let whole = [CodedElements {
                     field: None,
                     names,
@@ -74,15 +74,16 @@ impl VariableJoin<'_, '_> {
                 }];
                 self.merged_codes_type(&whole, standing)
             }
-            Relation::Fields(fields) => {
+            ElementRelation::Fields(fields) => {
                 let fields: Vec<_> = fields.iter().map(CodedElements::from).collect();
                 self.merged_codes_type(&fields, standing)
             }
-            Relation::RowsOf(rows) => self.offset_type(rows, true),
-            Relation::ListEndsIn(entries) | Relation::SparseRowEnds { entries, .. } => {
-                self.offset_type(entries, false)
+            ElementRelation::RowsOf(rows) => self.offset_type(rows, true),
+            ElementRelation::ListEndsIn(entries)
+            | ElementRelation::SparseRowEnds { entries, .. } => self.offset_type(entries, false),
+            ElementRelation::None if self.has_differing_records() => {
+                self.merged_codes_type(&[], standing)
             }
-            Relation::None if self.has_differing_records() => self.merged_codes_type(&[], standing),
             _ => Ok(None),
         }
     }
@@ -96,7 +97,7 @@ impl VariableJoin<'_, '_> {
             .variables()
             .any(|own| own.datatype != first.datatype);
         let are_records = matches!(first.datatype.class, Class::Compound(_));
-        differ && are_records && first.convention.rows == FirstDimension::TableRows
+        differ && are_records && first.convention.rows == FirstDimensionMeaning::TableRows
     }
 
     /// Returns the conversion of numbers of names to numbers in the merged list of names. Either

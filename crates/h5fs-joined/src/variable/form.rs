@@ -9,7 +9,7 @@ use crate::members::skeleton::{FLAG_ATTRIBUTES, QUANTITY_ATTRIBUTES, Variable};
 use crate::paths::OmissionResult;
 use crate::variable::common_type::common_datatype;
 use crate::variable::comparison::SkeletonVariable;
-use crate::variable::{JoinedForm, JoinedNumbers, VariableJoin};
+use crate::variable::{JoinedForm, NumberConversion, VariableJoin};
 
 impl VariableJoin<'_, '_> {
     /// Returns the datatype of the joined array, and what its numbers mean.
@@ -57,7 +57,7 @@ impl VariableJoin<'_, '_> {
             let is_wide = !types().all(|own| is_single(&own));
             return Ok(JoinedForm {
                 datatype: Datatype::ieee(if is_wide { 8 } else { 4 }, ByteOrder::Little),
-                meaning: JoinedNumbers::Unpacked,
+                meaning: NumberConversion::Unpacked,
             });
         }
         self.stored_form()
@@ -78,7 +78,7 @@ impl VariableJoin<'_, '_> {
                 let (own, is_there) = (other.variable, other.variable.attribute(name).is_some());
                 let may_lack = QUANTITY_ATTRIBUTES.contains(&name)
                     && !(is_there && first.attribute(name).is_some());
-                !may_lack && !own.is_same_attribute(first, name)
+                !may_lack && !own.has_same_attribute(first, name)
             };
             if let Some(other) = others.find(differs) {
                 return Err(self.difference_text(name, *other));
@@ -88,11 +88,12 @@ impl VariableJoin<'_, '_> {
     }
 
     fn difference_text(&self, name: &[u8], other: SkeletonVariable<'_>) -> String {
-        let text = |variable: &Variable| match (variable.text(name), variable.attribute(name)) {
-            (Some(text), _) => text.escape_ascii().to_string(),
-            (None, Some(_)) => "numbers".to_owned(),
-            (None, None) => "none".to_owned(),
-        };
+        let text =
+            |variable: &Variable| match (variable.attribute_text(name), variable.attribute(name)) {
+                (Some(text), _) => text.escape_ascii().to_string(),
+                (None, Some(_)) => "numbers".to_owned(),
+                (None, None) => "none".to_owned(),
+            };
         let [own, others] = [self.shared_variable.first_variable(), other.variable].map(text);
         let (one, file) = self.shared_variable.differing_file_names(other);
         let name = name.escape_ascii();
@@ -121,7 +122,7 @@ impl VariableJoin<'_, '_> {
         })?;
         Ok(JoinedForm {
             datatype,
-            meaning: JoinedNumbers::Stored,
+            meaning: NumberConversion::Stored,
         })
     }
 
@@ -152,7 +153,7 @@ impl VariableJoin<'_, '_> {
         }
         Ok(JoinedForm {
             datatype: Datatype::integer(8, true, ByteOrder::Little),
-            meaning: JoinedNumbers::Times(family.coarsest_unit(), calendar),
+            meaning: NumberConversion::Times(family.coarsest_unit(), calendar),
         })
     }
 }

@@ -20,7 +20,7 @@ use crate::members::{Member, Members};
 use crate::paths::OmissionResult;
 use crate::variable::comparison::{SharedVariable, SkeletonVariable};
 use crate::variable::{
-    JoinedForm, JoinedNumbers, VariableJoin, VariablePlacement, nan_fill, padding_byte,
+    JoinedForm, NumberConversion, VariableJoin, VariablePlacement, nan_fill, padding_byte,
 };
 
 impl VariableJoin<'_, '_> {
@@ -42,7 +42,7 @@ impl VariableJoin<'_, '_> {
         form: &JoinedForm,
         size: usize,
     ) -> OmissionResult<Vec<u8>> {
-        if let JoinedNumbers::Times(unit, _) = form.meaning {
+        if let NumberConversion::Times(unit, _) = form.meaning {
             let times =
                 SharedVariable::member_instants(member, own).ok_or_else(unread_elements_reason)?;
             let numbers = times.iter().map(|&time| unit.to_number(time));
@@ -95,7 +95,7 @@ impl VariableJoin<'_, '_> {
         if size > 16 {
             return Err("it differs between files".to_owned());
         }
-        let mut out = GatheredBlock::new(self.shared_variable.comparison.members, shape, size)?;
+        let mut out = ElementCollector::new(self.shared_variable.comparison.members, shape, size)?;
         let axis = &self
             .shared_variable
             .comparison
@@ -125,7 +125,7 @@ impl VariableJoin<'_, '_> {
         shape: &[u64],
     ) -> OmissionResult<(ArrayContent, Datatype)> {
         let size = self.element_size(form).ok_or_else(unread_elements_reason)?;
-        let mut out = GatheredBlock::new(self.shared_variable.comparison.members, shape, size)?;
+        let mut out = ElementCollector::new(self.shared_variable.comparison.members, shape, size)?;
         let added = usize::from(matches!(
             standing,
             VariablePlacement::AlongAxes { is_new: true }
@@ -154,14 +154,14 @@ fn unread_elements_reason() -> String {
 }
 
 /// The elements of an array in memory while they are collected from the members.
-struct GatheredBlock {
+struct ElementCollector {
     elements: Vec<u8>,
     /// For each element, whether a member has provided it.
     present: Vec<bool>,
     size: usize,
 }
 
-impl GatheredBlock {
+impl ElementCollector {
     /// Allocates memory for all elements.
     fn new(members: &Members, shape: &[u64], size: usize) -> OmissionResult<Self> {
         let count = product(shape).ok();
@@ -175,7 +175,7 @@ impl GatheredBlock {
                 "it needs more than {most} bytes of memory, or too many together with other arrays"
             )
         })?;
-        Ok(GatheredBlock {
+        Ok(ElementCollector {
             elements: vec![0; count.saturating_mul(size)],
             present: vec![false; count],
             size,
@@ -269,7 +269,7 @@ fn convert_elements(
         .chunks_exact(own.max(1))
         .zip(out.chunks_exact_mut(size.max(1)));
     match (&form.meaning, &variable.meaning.packing) {
-        (JoinedNumbers::Unpacked, Some(packing)) => {
+        (NumberConversion::Unpacked, Some(packing)) => {
             let recoding = RecodingPlan::Unpack(Arc::new(packing.clone()), size).recoding(0);
             for (stored, element) in pairs {
                 recoding
@@ -303,8 +303,8 @@ mod tests {
     use super::*;
     use h5fs_reader::model::datatype::ByteOrder;
 
-    fn block(count: usize, size: usize) -> GatheredBlock {
-        GatheredBlock {
+    fn block(count: usize, size: usize) -> ElementCollector {
+        ElementCollector {
             elements: vec![0; count * size],
             present: vec![false; count],
             size,

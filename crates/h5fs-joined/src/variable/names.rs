@@ -51,7 +51,7 @@ impl MergedNames {
             else {
                 return Err(format!("it has too many names to compare: /{path}"));
             };
-            if !is_same_kind(&datatype, &own.variable.datatype) {
+            if !can_share_list(&datatype, &own.variable.datatype) {
                 return Err(format!("its names have several types: /{path}"));
             }
             let list = taken.entry((elements.as_ptr(), count)).or_insert_with(|| {
@@ -185,11 +185,11 @@ fn is_text(class: &Class) -> bool {
 
 /// Returns whether one list can contain names of both datatypes: any two text types, or two equal
 /// types.
-fn is_same_kind(a: &Datatype, b: &Datatype) -> bool {
+fn can_share_list(a: &Datatype, b: &Datatype) -> bool {
     match (&a.class, &b.class) {
         (Class::Compound(a), Class::Compound(b)) => match (&a[..], &b[..]) {
             ([a_index, a], [b_index, b]) => {
-                a_index == b_index && a.name == b.name && is_same_kind(&a.datatype, &b.datatype)
+                a_index == b_index && a.name == b.name && can_share_list(&a.datatype, &b.datatype)
             }
             _ => false,
         },
@@ -285,9 +285,9 @@ mod tests {
     #[test]
     fn texts_and_numbers_are_not_in_one_list() {
         let number = Datatype::integer(8, true, ByteOrder::Little);
-        assert!(is_same_kind(&text_type(1), &text_type(4)) && is_same_kind(&number, &number));
-        assert!(!is_same_kind(&number, &text_type(8)));
-        assert!(!is_same_kind(
+        assert!(can_share_list(&text_type(1), &text_type(4)) && can_share_list(&number, &number));
+        assert!(!can_share_list(&number, &text_type(8)));
+        assert!(!can_share_list(
             &number,
             &Datatype::integer(4, true, ByteOrder::Little)
         ));

@@ -2,7 +2,7 @@
 //! HDMF).
 
 use crate::members::content::ElementSummary;
-use crate::members::convention::{Convention, Relation};
+use crate::members::convention::{ConventionRules, ElementRelation};
 use crate::paths::{OmissionResult, Path};
 use crate::variable::comparison::{SharedVariable, SkeletonVariable};
 
@@ -15,7 +15,9 @@ pub(super) fn check_convention(alike: &SharedVariable<'_>) -> OmissionResult<()>
         return Ok(());
     }
     let own = &alike.first_variable().convention;
-    if let Relation::Refused(reason) | Relation::RefusedWithGroup(reason) = &own.relation {
+    if let ElementRelation::Refused(reason) | ElementRelation::RefusedWithGroup(reason) =
+        &own.relation
+    {
         return Err(reason.clone());
     }
     let differs = |other: &&SkeletonVariable<'_>| other.variable.convention != *own;
@@ -78,7 +80,7 @@ fn check_rows(alike: &SharedVariable<'_>) -> OmissionResult<()> {
 }
 
 /// Describes how the rules of a variable differ between two files.
-fn describe_difference(own: &Convention, other: &Convention) -> String {
+fn describe_difference(own: &ConventionRules, other: &ConventionRules) -> String {
     let mut terms = own.terms.iter().chain(&other.terms);
     let both = |name: &[u8]| {
         [own, other].map(|of| {
@@ -126,25 +128,25 @@ mod tests {
 
     #[test]
     fn the_attribute_that_differs_is_named() {
-        let with = |text: &[u8]| Convention {
+        let with = |text: &[u8]| ConventionRules {
             terms: vec![
                 (b"a".to_vec(), text_attribute(b"x")),
                 (b"info".to_vec(), text_attribute(text)),
             ],
-            ..Convention::default()
+            ..ConventionRules::default()
         };
         assert_eq!(
             describe_difference(&with(b"1"), &with(b"2")),
             "attributes info differ"
         );
-        let lacks = Convention::default();
+        let lacks = ConventionRules::default();
         assert_eq!(
             describe_difference(&lacks, &with(b"2")),
             "attributes a differ"
         );
-        let refused = Convention {
-            relation: Relation::Names,
-            ..Convention::default()
+        let refused = ConventionRules {
+            relation: ElementRelation::Names,
+            ..ConventionRules::default()
         };
         assert_eq!(
             describe_difference(&lacks, &refused),

@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::members::skeleton::{Skeleton, Variable, VariableRole};
-use crate::paths::{Path, child_path, split};
+use crate::paths::{Path, child_path, split_path};
 
 /// For the path of each time variable, the paths of related time variables: those that it names in
 /// its attributes, and those whose attributes name it.
@@ -37,9 +37,11 @@ fn related_paths<'s>(
         _ => None,
     };
     let marks = [&b"bounds"[..], b"climatology", b"ancillary_variables"];
-    let texts = marks.into_iter().filter_map(|mark| variable.text(mark));
+    let texts = marks
+        .into_iter()
+        .filter_map(|mark| variable.attribute_text(mark));
     let names = texts.flat_map(|text| text.split(u8::is_ascii_whitespace));
-    let group = split(&variable.path).0;
+    let group = split_path(&variable.path).0;
     let names = names.filter(|name| !name.is_empty());
     let bounded = bounded.map(|bounded| Path::clone(&bounded.path));
     names.map(|name| child_path(group, name)).chain(bounded)

@@ -68,12 +68,12 @@ struct CacheEntries {
     /// Number of bytes to add to the initial capacity so that each chunk would have been decoded
     /// only once.
     extra_capacity: u64,
-    evicted: EvictedChunks,
+    evicted: EvictedChunkKeys,
 }
 
 /// The keys and weights of evicted chunks, as many as a cache of the maximum capacity would still
 /// contain.
-struct EvictedChunks {
+struct EvictedChunkKeys {
     chunks: LruCache<ChunkKey, u64>,
     bytes: u64,
     max_evicted_bytes: u64,
@@ -97,7 +97,7 @@ impl Cache {
             evictions: 0,
             claimed: 0,
             extra_capacity: 0,
-            evicted: EvictedChunks {
+            evicted: EvictedChunkKeys {
                 chunks: LruCache::sparse(DEPARTED_CHUNKS),
                 bytes: 0,
                 max_evicted_bytes: size.max_bytes.minus_or_zero(size.initial_bytes),
@@ -229,7 +229,7 @@ impl CacheEntries {
     }
 }
 
-impl EvictedChunks {
+impl EvictedChunkKeys {
     fn put(&mut self, key: ChunkKey, bytes: u64) {
         let forgotten = self.chunks.push(key, bytes).map_or(0, |(_, bytes)| bytes);
         self.bytes = self.bytes + bytes - forgotten;

@@ -238,7 +238,7 @@ impl Chunks {
         if let Some(block) = self.remote_block() {
             // Only the block's decoder knows which bytes a piece needs, so the whole block is
             // checked.
-            let parts = block.stored_extents(0..self.grid.chunks());
+            let parts = block.stored_extents(0..self.grid.chunk_count());
             let is_here = |StoredExtent { source, extent }: &StoredExtent| {
                 source.is_available(extent.start(), extent.length())
             };
@@ -329,7 +329,7 @@ impl Chunks {
         &self,
         encoded: EncodedChunk,
         help: &mut DecodeContext<'_>,
-        context: &mut filter::Context,
+        context: &mut filter::DecoderResources,
     ) -> Result<Buffer> {
         // A panic in a codec becomes an error of this chunk and does not end the thread.
         let decoded = catch_unwind(AssertUnwindSafe(|| match (&self.origin, encoded.stored) {
@@ -357,7 +357,7 @@ impl Chunks {
         chunked: &ChunkGrid,
         stored: StoredChunk,
         help: &DecodeContext<'_>,
-        context: &mut filter::Context,
+        context: &mut filter::DecoderResources,
     ) -> Result<Buffer> {
         let StoredChunk { offset, length, .. } = stored;
         let bytes = self.grid.chunk_bytes() as usize;

@@ -29,7 +29,7 @@ use crate::source::SharedSource;
 use crate::wire::Count;
 
 /// Target for the total decoded bytes of the chunks that are decoded ahead of one reader. The
-/// number of these chunks has its own bounds, see `wanted_depth`.
+/// number of these chunks has its own bounds, see `target_prefetch_depth`.
 const PREFETCH_BYTES: u64 = 8 << 20;
 
 /// Number of chunks that are decoded ahead of a reader if the chunks must be decoded one after
@@ -72,7 +72,7 @@ pub(super) struct ChunkDecoder {
     memory: DecodeMemory,
     pub(super) pool: BufferPool,
     /// The idle filter contexts, at most one for each thread.
-    contexts: Mutex<Vec<filter::Context>>,
+    contexts: Mutex<Vec<filter::DecoderResources>>,
     decoded: AtomicU64,
 }
 
@@ -232,7 +232,7 @@ impl ChunkDecoder {
     pub(super) fn find_decoded(&self, key: ChunkKey) -> Option<DecodedChunk> {
         self.cache
             .get_without_miss(key)
-            .or_else(|| self.memory.find(key))
+            .or_else(|| self.memory.find_kept_chunk(key))
     }
 
     /// Returns chunk `number` for a reader. The chunk comes from the cache, from a thread that is
@@ -247,7 +247,11 @@ impl ChunkDecoder {
             return self.load(chunks, number, &|| !cancel.is_cancelled());
         }
         let key = chunks.cache_key(number);
-        if let Some(chunk) = self.cache.get(key).or_else(|| self.memory.find(key)) {
+        if let Some(chunk) = self
+            .cache
+            .get(key)
+            .or_else(|| self.memory.find_kept_chunk(key))
+        {
             return Ok(ChunkContent::Decoded(chunk));
         }
         if chunks.is_sequential() || chunks.decode_bytes(None) > limits::SMALL_DECODE {
@@ -275,7 +279,7 @@ impl ChunkDecoder {
     /// Decodes queued chunks until the queue is closed.
     fn decode_queued(&self) {
         loop {
-            match self.queue.next(self.memory.forget_idle()) {
+            match self.queue.next(self.memory.drop_idle_chunks()) {
                 NextJob::Job(job) => self.decode_ahead(&job.chunks, job.number, &job.token),
                 NextJob::Empty => {}
                 NextJob::Closed => return,
@@ -310,7 +314,7 @@ impl ChunkDecoder {
     /// Returns how many chunks may be decoded ahead of one reader. The number is small enough that
     /// these chunks do not evict chunks that the reader still needs.
     pub(super) fn prefetch_depth(&self, chunks: &Chunks) -> u64 {
-        if !chunks.is_encoded() || !self.memory.fits_twice(chunks.decode_bytes(None)) {
+        if !chunks.is_encoded() || !self.memory.fits_two_decodes(chunks.decode_bytes(None)) {
             return 0;
         }
         let room = self.cache.capacity() / entry_bytes(chunks.grid.chunk_bytes());
@@ -318,12 +322,12 @@ impl ChunkDecoder {
             // Decoding continues while the reader copies.
             return SEQUENTIAL_DEPTH.min(room / 4);
         }
-        self.wanted_depth(chunks)
+        self.target_prefetch_depth(chunks)
             .min(room / 2)
             .min(room.minus_or_zero(chunks.grid.interleaved_chunks()))
     }
 
-    fn wanted_depth(&self, chunks: &Chunks) -> u64 {
+    fn target_prefetch_depth(&self, chunks: &Chunks) -> u64 {
         let least = (2 * self.threads as u64).clamp(4, 8);
         let most = limits::PREFETCH_CHUNKS as u64;
         (PREFETCH_BYTES / chunks.grid.chunk_bytes()).clamp(least, most)
@@ -339,8 +343,8 @@ impl ChunkDecoder {
             1 => 1,
             band => band.times(2),
         };
-        let kept = bands.plus(self.wanted_depth(chunks));
-        entry.times(kept.min(chunks.grid.chunks()))
+        let kept = bands.plus(self.target_prefetch_depth(chunks));
+        entry.times(kept.min(chunks.grid.chunk_count()))
     }
 
     /// Returns the cache capacity in bytes that a reader going backwards needs so that a block
@@ -348,11 +352,14 @@ impl ChunkDecoder {
     /// one decode may fill only half of the cache.
     pub(super) fn backward_cache_bytes(&self, chunks: &Chunks) -> u64 {
         let entry = entry_bytes(chunks.grid.chunk_bytes());
-        entry.times(chunks.grid.chunks()).times(2)
+        entry.times(chunks.grid.chunk_count()).times(2)
     }
 
     fn peek_decoded(&self, key: ChunkKey) -> Option<ChunkContent> {
-        let kept = self.cache.peek(key).or_else(|| self.memory.find(key));
+        let kept = self
+            .cache
+            .peek(key)
+            .or_else(|| self.memory.find_kept_chunk(key));
         kept.map(ChunkContent::Decoded)
     }
 
@@ -426,7 +433,7 @@ impl ChunkDecoder {
             on_extra_piece: &mut pass,
         };
         let spare = lock(&self.contexts).pop();
-        let mut context = spare.unwrap_or_else(|| filter::Context::new(&self.pool));
+        let mut context = spare.unwrap_or_else(|| filter::DecoderResources::new(&self.pool));
         let decoded = chunks.decode(encoded, &mut help, &mut context);
         let mut contexts = lock(&self.contexts);
         contexts.push(context);

@@ -191,7 +191,7 @@ impl Reader {
 
     /// Returns whether bytes are slow to read because they have to be decoded, or collected from a
     /// strided block or from several sources.
-    pub fn is_encoded(&self) -> bool {
+    pub fn is_slow_to_read(&self) -> bool {
         match &self.content {
             ReaderStorage::Stored(stored) => stored.is_encoded(),
             ReaderStorage::Strided(_) | ReaderStorage::Virtual(_) => true,

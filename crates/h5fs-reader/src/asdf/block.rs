@@ -164,7 +164,7 @@ impl Block {
         let mut rest = source::check_range(source, self.data_offset, self.stored_bytes, "block")?;
         let mut sum = Md5::new();
         while !rest.is_empty() {
-            sum.update(scan::piece(source, rest.first(PIECE))?);
+            sum.update(scan::read_truncated(source, rest.first(PIECE))?);
             rest = rest.skip(PIECE);
         }
         Ok(sum.finalize()[..] == self.checksum)

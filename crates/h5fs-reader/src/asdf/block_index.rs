@@ -31,7 +31,7 @@ pub(crate) fn read_in_last(source: &dyn Source, bytes: u64) -> Result<Option<Vec
         return Ok(None);
     };
     let behind = Extent::from_range(at, length).skip(to_u64(MAGIC.len()));
-    let text = scan::piece(source, behind)?;
+    let text = scan::read_truncated(source, behind)?;
     let text = text.split(|&byte| byte == 0).next().unwrap_or_default();
     Ok(std::str::from_utf8(text).ok().and_then(offsets))
 }

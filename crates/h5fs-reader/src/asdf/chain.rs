@@ -31,7 +31,7 @@ pub(crate) struct BlockList {
 ///
 /// # Errors
 /// `Io` if the source cannot be read.
-pub(crate) fn find_first_block(source: &dyn Source, from: u64) -> Result<BlockList> {
+pub(crate) fn list_first_block(source: &dyn Source, from: u64) -> Result<BlockList> {
     let mut blocks = BlockList::default();
     let range = Extent::saturating(from, limits::BLOCK_SEARCH).range();
     if let Some(at) = scan::find(source, &range, MAGIC)? {
@@ -271,7 +271,7 @@ mod tests {
     use crate::asdf::block::tests::block;
     use crate::memory::cancel::IsWanted;
     use crate::source::memory::MemorySource;
-    use crate::source::recording::Recording;
+    use crate::source::recording::RoundTripRecorder;
 
     fn walked(bytes: Vec<u8>) -> (BlockList, Vec<Result<Block>>) {
         let source = MemorySource::new(bytes);
@@ -334,10 +334,10 @@ mod tests {
         let offsets = (0..50).map(|number| format!("- {}\n", number * 100_000));
         let list: String = offsets.collect();
         let index = format!("#ASDF BLOCK INDEX\n%YAML 1.1\n---\n{list}...\n");
-        let far = Recording::new([blocks.clone(), index.into_bytes()].concat());
+        let far = RoundTripRecorder::new([blocks.clone(), index.into_bytes()].concat());
         assert_eq!(walk_blocks(&*far, 0).unwrap().list.len(), 50);
         assert!(far.round_trips() <= 4, "{}", far.round_trips());
-        let without = Recording::new(blocks);
+        let without = RoundTripRecorder::new(blocks);
         assert_eq!(walk_blocks(&*without, 0).unwrap().list.len(), 50);
         assert!(without.round_trips() > 4);
     }
@@ -407,9 +407,9 @@ mod tests {
             (Ok(1), Ok(1))
         );
         let source = MemorySource::new(bytes.clone());
-        assert_eq!(find_first_block(&source, 0).unwrap().list, [3]);
+        assert_eq!(list_first_block(&source, 0).unwrap().list, [3]);
         // An index that begins elsewhere does not describe the gap.
-        assert_eq!(find_first_block(&source, 4).unwrap().list, [59]);
+        assert_eq!(list_first_block(&source, 4).unwrap().list, [59]);
         let end = bytes.len() - index.len();
         bytes.truncate(end);
         assert_eq!(places(&walked(bytes).1), [Some(59)]);

@@ -8,9 +8,9 @@
 
 use std::sync::Arc;
 
-use crate::asdf::content::Contents;
+use crate::asdf::content::BlockContents;
 use crate::asdf::datatype;
-use crate::asdf::external::Externals;
+use crate::asdf::external::ExternalFiles;
 use crate::asdf::fields::{self, Fields, MeteredDocument};
 use crate::asdf::ndarray::{self, DataBlock};
 use crate::asdf::tree::Tree;
@@ -34,14 +34,14 @@ pub(crate) struct NdarrayContext {
     /// The tree that contains the ndarrays.
     pub(crate) tree: Arc<Tree>,
     /// The blocks of this file.
-    pub(crate) contents: Arc<Contents>,
+    pub(crate) contents: Arc<BlockContents>,
     /// The blocks of other files.
-    pub(crate) externals: Arc<Externals>,
+    pub(crate) externals: Arc<ExternalFiles>,
 }
 
 /// Returns whether a resolved tag denotes a chunked ndarray, with any version or without a version.
-pub(crate) fn is_tag(tag: &str) -> bool {
-    ndarray::is_tag_of("core/chunked-ndarray", tag)
+pub(crate) fn is_chunked_ndarray_tag(tag: &str) -> bool {
+    ndarray::is_tag_of_schema("core/chunked-ndarray", tag)
 }
 
 /// Describes the chunked ndarray at `node`. Does not read the elements of any chunk.
@@ -59,7 +59,7 @@ pub(crate) fn describe(
     let fields = Fields::new(parser.document, node)?;
     let (dims, chunks) = parser.extent_and_chunks(&fields)?;
     let datatype = parser.datatype(&fields, chunks.first())?;
-    parser.check_bytes(datatype.size)?;
+    parser.check_inline_bytes(datatype.size)?;
     let mappings = chunks.into_iter().map(|chunk| chunk.mapping(context));
     let storage = match shape::product(&dims)? {
         0 => Storage::Empty,
@@ -276,7 +276,7 @@ impl<'a> Parser<'a> {
 
     /// Checks that all inline elements of the chunks, of `size` bytes each, together do not exceed
     /// [`limits::INLINE_BYTES`].
-    fn check_bytes(&self, size: u32) -> Result<()> {
+    fn check_inline_bytes(&self, size: u32) -> Result<()> {
         let elements = limits::CHUNK_ELEMENTS.minus_or_zero(self.elements_left);
         match elements.times(u64::from(size)) {
             0..=limits::INLINE_BYTES => Ok(()),

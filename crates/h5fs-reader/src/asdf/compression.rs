@@ -151,7 +151,7 @@ pub(crate) fn open_piece_decoder(
 }
 
 fn framing(encoded: &EncodedBlock, block: &Block) -> Result<Framing> {
-    let first = scan::piece(&*encoded.source, encoded.stored.first(32))?;
+    let first = scan::read_truncated(&*encoded.source, encoded.stored.first(32))?;
     let is_frame = first.starts_with(LZ4_MAGIC);
     Ok(match &block.compression {
         b"zlib" => Framing::Zlib,

@@ -4,8 +4,8 @@ use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 use crate::asdf::chunked_ndarray::{self, NdarrayContext};
-use crate::asdf::content::Contents;
-use crate::asdf::external::Externals;
+use crate::asdf::content::BlockContents;
+use crate::asdf::external::ExternalFiles;
 use crate::asdf::fields::{Fields, MeteredDocument};
 use crate::asdf::header::{self, Header};
 use crate::asdf::ndarray::{self, DataBlock, Ndarray};
@@ -21,7 +21,7 @@ use crate::limits;
 use crate::memory::effort::RequestBudget;
 use crate::model::attribute::{Attribute, Reference};
 use crate::model::datatype::ReferenceKind;
-use crate::model::extras::{AsdfExtras, BlockHeaderFields, Mask, ReadAll};
+use crate::model::extras::{ArrayBytesReader, AsdfExtras, BlockHeaderFields, Mask};
 use crate::model::link::{Link, LinkStream, LinkTarget};
 use crate::model::storage::StoredExtent;
 use crate::model::{Array, Container, Node, NodeId, NodeKind, Scalar, ScalarValue};
@@ -40,8 +40,8 @@ pub struct File {
     /// The error that explains why the root group lacks the tree or a part of it.
     error: Option<Error>,
     tree: Arc<Tree>,
-    contents: Arc<Contents>,
-    externals: Arc<Externals>,
+    contents: Arc<BlockContents>,
+    externals: Arc<ExternalFiles>,
     nodes: Arc<NodeCache>,
     /// The budget that is charged when a node is converted to the model.
     effort: RequestBudget,
@@ -92,8 +92,12 @@ impl File {
         }
         let blocks = chain::walk_blocks(&*source, header.end)?;
         Ok(File {
-            contents: Arc::new(Contents::new(Arc::clone(&source), blocks, &caches.tables)),
-            externals: Arc::new(Externals::new(neighbours, caches.tables.clone())),
+            contents: Arc::new(BlockContents::new(
+                Arc::clone(&source),
+                blocks,
+                &caches.tables,
+            )),
+            externals: Arc::new(ExternalFiles::new(neighbours, caches.tables.clone())),
             source,
             header: Arc::new(header),
             error,
@@ -141,7 +145,7 @@ impl File {
                 (NodeKind::Array(Arc::new(array)), error)
             }
         };
-        let assembled = self.assembled(index);
+        let assembled = self.chunked_array_of(index);
         let unassembled = assembled.as_ref().and_then(|array| array.as_ref().err());
         error = error
             .or_else(|| self.tree.error(index).cloned())
@@ -160,10 +164,10 @@ impl File {
     }
 
     /// Returns the array that the members of a group form, if the group is a chunked ndarray.
-    fn assembled(&self, index: NodeIndex) -> Option<Result<Array>> {
+    fn chunked_array_of(&self, index: NodeIndex) -> Option<Result<Array>> {
         let tag = self.tree.document().tag(index)?;
-        let is_chunked =
-            self.tree.kind(index) == AsdfNodeKind::Group && chunked_ndarray::is_tag(tag);
+        let is_chunked = self.tree.kind(index) == AsdfNodeKind::Group
+            && chunked_ndarray::is_chunked_ndarray_tag(tag);
         is_chunked.then(|| chunked_ndarray::describe(&self.context(), &self.effort, index))
     }
 
@@ -179,7 +183,7 @@ impl File {
         }
     }
 
-    fn verify(&self, held: &DataBlock, read_all: &ReadAll<'_>) -> Result<()> {
+    fn verify(&self, held: &DataBlock, read_all: &ArrayBytesReader<'_>) -> Result<()> {
         match held {
             DataBlock::Internal(place) => self.contents.verify(*place, read_all),
             DataBlock::External(other) => other.verify(0, read_all),
@@ -209,7 +213,7 @@ fn is_empty_tree(text: &str) -> bool {
 }
 
 fn read_range(source: &SharedSource, range: &Range<u64>) -> Result<Vec<u8>> {
-    scan::piece(&**source, range.clone())
+    scan::read_truncated(&**source, range.clone())
 }
 
 fn id(index: NodeIndex) -> NodeId {
@@ -223,7 +227,7 @@ fn scalar(document: &Document, index: NodeIndex) -> Scalar {
     let value = match document.core_tag(index) {
         Some(CoreTag::Null) => Some(ScalarValue::Null),
         Some(CoreTag::Bool) => resolve::boolean(text).map(ScalarValue::Bool),
-        Some(CoreTag::Int) => resolve::decimal(text).map(ScalarValue::Int),
+        Some(CoreTag::Int) => resolve::integer_as_decimal(text).map(ScalarValue::Int),
         Some(CoreTag::Float) => resolve::float(text).map(ScalarValue::Float),
         Some(CoreTag::Timestamp) => Some(ScalarValue::Timestamp),
         Some(CoreTag::Binary) => Some(ScalarValue::Binary),
@@ -240,7 +244,7 @@ fn scalar(document: &Document, index: NodeIndex) -> Scalar {
 }
 
 /// Returns the error of an alias to `node`, which has no path or a path that is too long.
-fn no_path(tree: &Tree, node: NodeIndex) -> Error {
+fn missing_path_error(tree: &Tree, node: NodeIndex) -> Error {
     let what = "alias: its node has no path, or the path is too long";
     Error::corrupt(what, tree.document().file_offset(node))
 }
@@ -255,7 +259,7 @@ fn link(tree: &Tree, group: NodeIndex, slot: usize) -> Option<Link> {
             let node = id(node);
             LinkTarget::Reference { file, node }
         }
-        EntryTarget::Unreachable(node) => LinkTarget::Damaged(no_path(tree, node)),
+        EntryTarget::Unreachable(node) => LinkTarget::Damaged(missing_path_error(tree, node)),
         EntryTarget::TooLong => {
             let most = to_u64(limits::TREE_PATH);
             LinkTarget::Damaged(Error::limit("text of a reference", most))
@@ -315,7 +319,7 @@ impl Container for File {
             LinkTarget::Reference { node, .. } => (self.index(*node)?, Tree::reference_names),
             _ => return Ok(Vec::new()),
         };
-        path(&self.tree, node).ok_or_else(|| no_path(&self.tree, node))
+        path(&self.tree, node).ok_or_else(|| missing_path_error(&self.tree, node))
     }
 
     fn attributes(
@@ -433,7 +437,7 @@ impl AsdfExtras for File {
         Ok(Some(block))
     }
 
-    fn verify_array(&self, id: NodeId, read_all: &ReadAll<'_>) -> Result<()> {
+    fn verify_array(&self, id: NodeId, read_all: &ArrayBytesReader<'_>) -> Result<()> {
         let DescribedNode { node, block } = self.describe_cached(id)?;
         if node.assembled_array.is_some() {
             let blocks =
@@ -445,7 +449,7 @@ impl AsdfExtras for File {
         block.try_for_each(|block| self.verify(block, read_all))
     }
 
-    fn verify_block(&self, number: usize, read_all: &ReadAll<'_>) -> Result<()> {
+    fn verify_block(&self, number: usize, read_all: &ArrayBytesReader<'_>) -> Result<()> {
         self.contents.verify(number, read_all)
     }
 

@@ -16,7 +16,7 @@ use crate::memory::lock::lock;
 use crate::model::Shape;
 use crate::model::array::{Array, Fill, Layout, Storage};
 use crate::model::datatype::{ByteOrder, Datatype};
-use crate::model::extras::ReadAll;
+use crate::model::extras::ArrayBytesReader;
 use crate::model::storage::{Pipeline, StoredExtent};
 use crate::source::SharedSource;
 use crate::wire::{Count, Extent};
@@ -26,7 +26,7 @@ const BLOCK_CACHE: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
 
 /// The blocks of a file with their content.
 #[derive(Debug)]
-pub(crate) struct Contents {
+pub(crate) struct BlockContents {
     source: SharedSource,
     blocks: BlockList,
     cached: Mutex<LruCache<usize, Arc<CachedBlock>>>,
@@ -55,9 +55,9 @@ impl CachedBlock {
     }
 }
 
-impl Contents {
+impl BlockContents {
     pub(crate) fn new(source: SharedSource, blocks: BlockList, tables: &SharedChunkTables) -> Self {
-        Contents {
+        BlockContents {
             source,
             verified_blocks: blocks.list.iter().map(|_| AtomicBool::default()).collect(),
             blocks,
@@ -79,16 +79,16 @@ impl Contents {
     }
 
     fn cached_block(&self, place: usize) -> Result<Arc<CachedBlock>> {
-        if let Some(cached_block) = self.cached().get(&place) {
+        if let Some(cached_block) = self.lock_cache().get(&place) {
             return Ok(Arc::clone(cached_block));
         }
         let block = Block::read(&*self.source, self.blocks.block_offset(place)?)?;
-        let mut cached = self.cached();
+        let mut cached = self.lock_cache();
         let cached_block = cached.get_or_insert(place, || Arc::new(CachedBlock::new(block)));
         Ok(Arc::clone(cached_block))
     }
 
-    fn cached(&self) -> MutexGuard<'_, LruCache<usize, Arc<CachedBlock>>> {
+    fn lock_cache(&self) -> MutexGuard<'_, LruCache<usize, Arc<CachedBlock>>> {
         lock(&self.cached)
     }
 
@@ -141,7 +141,7 @@ impl Contents {
     /// # Errors
     /// `Corrupt` if the checksum matches neither the stored nor the decoded bytes. Otherwise fails
     /// if the block cannot be read.
-    pub(crate) fn verify(&self, place: usize, read_all: &ReadAll<'_>) -> Result<()> {
+    pub(crate) fn verify(&self, place: usize, read_all: &ArrayBytesReader<'_>) -> Result<()> {
         let cached = self.cached_block(place)?;
         let is_verified = self.verified_blocks.get(place).ok_or(Error::NotFound)?;
         let mut fault = lock(&cached.fault);
@@ -151,7 +151,7 @@ impl Contents {
         if let Some(error) = &*fault {
             return Err(error.clone());
         }
-        let verified = self.verified(place, &cached.block, read_all);
+        let verified = self.compare_checksum(place, &cached.block, read_all);
         match &verified {
             Ok(()) => is_verified.store(true, Ordering::Relaxed),
             Err(error) if error.is_transient() => {}
@@ -160,7 +160,12 @@ impl Contents {
         verified
     }
 
-    fn verified(&self, place: usize, block: &Block, read_all: &ReadAll<'_>) -> Result<()> {
+    fn compare_checksum(
+        &self,
+        place: usize,
+        block: &Block,
+        read_all: &ArrayBytesReader<'_>,
+    ) -> Result<()> {
         block.content_length()?;
         if !block.has_checksum() || block.matches_checksum(&*self.source)? {
             return Ok(());

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use lru::LruCache;
 
 use crate::asdf::compression::chunk_table::SharedChunkTables;
-use crate::asdf::content::Contents;
+use crate::asdf::content::BlockContents;
 use crate::asdf::{chain, header};
 use crate::error::{Cause, Error, Result, quote};
 use crate::limits;
@@ -20,22 +20,22 @@ use crate::source::neighbours::neighbour::Neighbour;
 
 /// A file with its first block, or the error of reading that block. A damaged file also stays open,
 /// so that a change of the file is detected.
-type OpenedFile = (Arc<Neighbour>, Result<Arc<Contents>>);
+type OpenedFile = (Arc<Neighbour>, Result<Arc<BlockContents>>);
 
 /// The other ASDF files that the ndarrays of one file refer to, opened when they are needed. The
 /// neighbours decide which files may be opened. The most recently used files stay open. A file with
 /// several names is opened once.
 #[derive(Debug)]
-pub(crate) struct Externals {
+pub(crate) struct ExternalFiles {
     neighbours: Arc<Neighbours>,
     tables: SharedChunkTables,
     files: Mutex<LruCache<Identity, OpenedFile>>,
 }
 
-impl Externals {
+impl ExternalFiles {
     /// Creates the set of other files of one ASDF file. No file is open yet.
     pub(crate) fn new(neighbours: Arc<Neighbours>, tables: SharedChunkTables) -> Self {
-        Externals {
+        ExternalFiles {
             neighbours,
             tables,
             files: Mutex::new(LruCache::sparse(max_open_files(limits::OPEN_NEIGHBOURS))),
@@ -51,14 +51,14 @@ impl Externals {
     /// # Errors
     /// `Io` if the file is missing or may not be opened. [`Error::cancelled`] once the request of
     /// `effort` is cancelled. Otherwise fails if it is not an ASDF file.
-    pub(crate) fn open(&self, name: &[u8], effort: &RequestBudget) -> Result<Arc<Contents>> {
+    pub(crate) fn open(&self, name: &[u8], effort: &RequestBudget) -> Result<Arc<BlockContents>> {
         let cancel = effort.cancel_token();
         let is_wanted = || !cancel.is_cancelled();
         let Some(file) = self.neighbours.open(name, &is_wanted)? else {
             let what = format!("other ASDF file {}: missing", quote(name));
             return Err(Error::from_cause(Cause::Missing, what));
         };
-        let state = file.opened();
+        let state = file.opened_identity();
         if let Some((_, known)) = self.files().get(&state) {
             return known.clone();
         }
@@ -77,11 +77,11 @@ fn first_block(
     source: SharedSource,
     tables: &SharedChunkTables,
     effort: &RequestBudget,
-) -> Result<Contents> {
+) -> Result<BlockContents> {
     let header = header::read(&*source)?;
     effort.spend(header.end)?;
-    let blocks = chain::find_first_block(&*source, header.end)?;
-    Ok(Contents::new(source, blocks, tables))
+    let blocks = chain::list_first_block(&*source, header.end)?;
+    Ok(BlockContents::new(source, blocks, tables))
 }
 
 #[cfg(test)]
@@ -106,7 +106,7 @@ mod tests {
             None,
             Readers::Owner,
         );
-        let externals = Externals::new(Arc::new(neighbours), SharedChunkTables::default());
+        let externals = ExternalFiles::new(Arc::new(neighbours), SharedChunkTables::default());
         let open = |name: &[u8]| externals.open(name, &RequestBudget::default());
         let first = open(b"a").unwrap();
         assert_eq!(first.blocks().list.len(), 1, "the others are not looked at");

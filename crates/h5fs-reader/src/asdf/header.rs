@@ -37,7 +37,7 @@ pub(crate) struct Header {
 /// # Errors
 /// `Io` if the source cannot be read.
 pub(crate) fn is_asdf(source: &dyn Source) -> Result<bool> {
-    let first = scan::piece(source, 0..6)?;
+    let first = scan::read_truncated(source, 0..6)?;
     let rest = first.strip_prefix(MAGIC).unwrap_or_default();
     Ok(rest.first().is_some_and(|&byte| is_blank(byte)))
 }
@@ -106,7 +106,7 @@ fn version(line: &[u8]) -> Result<String> {
 /// Returns the file offset after the tree that begins at `start`, and the error if the tree's end
 /// is invalid or the tree is too long.
 fn tree_end(text: &mut TextWindow<'_>, start: u64) -> Result<(u64, Option<Error>)> {
-    let (end, error) = any_tree_end(text, start)?;
+    let (end, error) = find_tree_end(text, start)?;
     if end.minus_or_zero(start) > limits::TREE_BYTES {
         Ok((end, Some(too_long())))
     } else {
@@ -116,12 +116,12 @@ fn tree_end(text: &mut TextWindow<'_>, start: u64) -> Result<(u64, Option<Error>
 
 /// Finds the end of the tree like `tree_end`. The search stops once it has passed
 /// [`limits::TREE_BYTES`], but may return an end that is up to one piece after this limit.
-fn any_tree_end(text: &mut TextWindow<'_>, start: u64) -> Result<(u64, Option<Error>)> {
+fn find_tree_end(text: &mut TextWindow<'_>, start: u64) -> Result<(u64, Option<Error>)> {
     let mut searched = start;
     loop {
         text.read_from(searched)?;
         let (bytes, is_last) = (text.bytes_from(searched), text.is_last());
-        let marker = end_marker(bytes, is_last);
+        let marker = find_after_end_marker(bytes, is_last);
         let block = scan::find_in(bytes, block::MAGIC);
         let end = text.end();
         match (marker, block) {
@@ -130,13 +130,13 @@ fn any_tree_end(text: &mut TextWindow<'_>, start: u64) -> Result<(u64, Option<Er
             }
             (_, Some(block)) => {
                 let end = offset_after(searched, block);
-                return Ok((end, Some(no_end(end))));
+                return Ok((end, Some(missing_end_error(end))));
             }
-            _ if is_last => return Ok((end, Some(no_end(end)))),
+            _ if is_last => return Ok((end, Some(missing_end_error(end)))),
             _ if end.minus_or_zero(start) >= limits::TREE_BYTES => {
                 return Ok((end, Some(too_long())));
             }
-            _ => searched = end.minus_or_zero(TextWindow::LEAST).max(start),
+            _ => searched = end.minus_or_zero(TextWindow::MIN_AVAILABLE).max(start),
         }
     }
 }
@@ -145,13 +145,13 @@ fn too_long() -> Error {
     Error::limit("bytes of the tree's text", limits::TREE_BYTES)
 }
 
-fn no_end(at: u64) -> Error {
+fn missing_end_error(at: u64) -> Error {
     Error::corrupt("tree: its end marker (...) is missing", at)
 }
 
 /// Returns the index in `bytes` after the first line that contains only `...`, or `None` if there
 /// is no such line. `whole` states that `bytes` reaches the end of the file.
-fn end_marker(bytes: &[u8], whole: bool) -> Option<usize> {
+fn find_after_end_marker(bytes: &[u8], whole: bool) -> Option<usize> {
     let mut from = 0;
     loop {
         let rest = bytes.get(from..)?;
@@ -183,7 +183,7 @@ impl<'a> TextWindow<'a> {
 
     /// Number of bytes that are available after every position, unless the file ends first. Enough
     /// for an end marker with its line breaks, or a block's magic bytes.
-    const LEAST: u64 = 8;
+    const MIN_AVAILABLE: u64 = 8;
 
     fn new(source: &'a dyn Source) -> Self {
         TextWindow {
@@ -212,13 +212,14 @@ impl<'a> TextWindow<'a> {
             .unwrap_or_default()
     }
 
-    /// Returns the bytes of the file from the offset `at` on: more than `LEAST` bytes, unless the
+    /// Returns the bytes of the file from the offset `at` on: more than `MIN_AVAILABLE` bytes, unless the
     /// file ends first. Reads another piece if necessary.
     fn read_from(&mut self, at: u64) -> Result<&[u8]> {
-        let is_short = self.end() <= Extent::saturating(at, Self::LEAST).end() && !self.is_last();
+        let is_short =
+            self.end() <= Extent::saturating(at, Self::MIN_AVAILABLE).end() && !self.is_last();
         if at < self.start || is_short {
             self.start = at;
-            self.bytes = scan::piece(self.source, Extent::saturating(at, Self::PIECE))?;
+            self.bytes = scan::read_truncated(self.source, Extent::saturating(at, Self::PIECE))?;
         }
         Ok(self.bytes_from(at))
     }

@@ -6,9 +6,9 @@
 
 use std::sync::Arc;
 
-use crate::asdf::content::Contents;
+use crate::asdf::content::BlockContents;
 use crate::asdf::datatype;
-use crate::asdf::external::Externals;
+use crate::asdf::external::ExternalFiles;
 use crate::asdf::fields::{self, Fields, MeteredDocument};
 use crate::asdf::inline;
 use crate::asdf::yaml::{NodeIndex, pointer};
@@ -36,16 +36,16 @@ pub(crate) enum DataBlock {
     /// A block of this file, by its index in the file's list of blocks.
     Internal(usize),
     /// The first block of another file.
-    External(Arc<Contents>),
+    External(Arc<BlockContents>),
 }
 
 /// Returns whether a resolved tag denotes an ndarray, with any version or without a version.
-pub(crate) fn is_tag(tag: &str) -> bool {
-    is_tag_of("core/ndarray", tag)
+pub(crate) fn is_ndarray_tag(tag: &str) -> bool {
+    is_tag_of_schema("core/ndarray", tag)
 }
 
 /// Returns whether a resolved tag denotes the schema `name`, with any version or without a version.
-pub(crate) fn is_tag_of(name: &str, tag: &str) -> bool {
+pub(crate) fn is_tag_of_schema(name: &str, tag: &str) -> bool {
     let Some((before, version)) = tag.rsplit_once(name) else {
         return false;
     };
@@ -60,8 +60,8 @@ pub(crate) fn is_tag_of(name: &str, tag: &str) -> bool {
 /// Describes the ndarray at `node`. Damage becomes an error of the array's storage.
 pub(crate) fn describe(
     document: MeteredDocument<'_>,
-    contents: &Contents,
-    externals: &Externals,
+    contents: &BlockContents,
+    externals: &ExternalFiles,
     node: NodeIndex,
 ) -> Ndarray {
     let effort = fields::description_budget(document.effort());
@@ -87,8 +87,8 @@ pub(crate) fn describe(
 /// elements in the tree.
 pub(crate) fn extent(
     document: MeteredDocument<'_>,
-    contents: &Contents,
-    externals: &Externals,
+    contents: &BlockContents,
+    externals: &ExternalFiles,
     node: NodeIndex,
 ) -> Result<(Vec<u64>, bool)> {
     let effort = fields::description_budget(document.effort());
@@ -101,7 +101,7 @@ pub(crate) fn extent(
     match parser.elements(node)? {
         NdarrayElements::Inline(inline) => Ok((parser.inline_dims(&inline)?, true)),
         NdarrayElements::Stored(fields, source) => {
-            let array = parser.stored(&fields, source, &mut None)?;
+            let array = parser.block_array(&fields, source, &mut None)?;
             array.storage?;
             Ok((array.shape.dims().to_vec(), false))
         }
@@ -115,8 +115,8 @@ pub(crate) fn extent(
 /// Fails if the block does not exist, or if its file cannot be opened.
 pub(crate) fn data_block(
     document: MeteredDocument<'_>,
-    contents: &Contents,
-    externals: &Externals,
+    contents: &BlockContents,
+    externals: &ExternalFiles,
     node: NodeIndex,
 ) -> Result<Option<DataBlock>> {
     if document.items(node).is_some() {
@@ -191,8 +191,8 @@ fn damaged(layout: Layout, error: Error) -> Array {
 
 struct Parser<'a> {
     document: MeteredDocument<'a>,
-    contents: &'a Contents,
-    externals: &'a Externals,
+    contents: &'a BlockContents,
+    externals: &'a ExternalFiles,
 }
 
 /// The length of a dimension.
@@ -220,8 +220,8 @@ struct InlineData {
 impl<'a> Parser<'a> {
     fn array(&self, node: NodeIndex, block: &mut Option<DataBlock>) -> Result<Array> {
         match self.elements(node)? {
-            NdarrayElements::Inline(inline) => self.inline(inline),
-            NdarrayElements::Stored(fields, source) => self.stored(&fields, source, block),
+            NdarrayElements::Inline(inline) => self.inline_array(inline),
+            NdarrayElements::Stored(fields, source) => self.block_array(&fields, source, block),
         }
     }
 
@@ -260,7 +260,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn inline(&self, array: InlineData) -> Result<Array> {
+    fn inline_array(&self, array: InlineData) -> Result<Array> {
         let inline = inline::read(self.document, array.data, array.datatype, array.order)?;
         Ok(Array {
             datatype: inline.datatype,
@@ -300,7 +300,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn stored(
+    fn block_array(
         &self,
         fields: &Fields<'_>,
         source: NodeIndex,
@@ -420,7 +420,7 @@ struct BlockView {
 
 impl BlockView {
     /// Returns the array whose elements are in the block with the index `place` of `contents`.
-    fn array_over(&self, contents: &Contents, place: usize, layout: Layout) -> Result<Array> {
+    fn array_over(&self, contents: &BlockContents, place: usize, layout: Layout) -> Result<Array> {
         let block = contents.block(place)?;
         let size = block.content_length()?;
         let dims = self.dims(size)?;
@@ -428,7 +428,7 @@ impl BlockView {
         Ok(self.array(self.shape(&dims), layout, storage))
     }
 
-    fn storage(&self, contents: &Contents, place: usize, dims: &[u64]) -> Result<Storage> {
+    fn storage(&self, contents: &BlockContents, place: usize, dims: &[u64]) -> Result<Storage> {
         let block = contents.block(place)?;
         let bytes = shape::product(dims)?.checked_mul(u64::from(self.datatype.size));
         let bytes = bytes.ok_or_else(too_large)?;

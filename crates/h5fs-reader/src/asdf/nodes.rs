@@ -10,7 +10,7 @@ use crate::memory::shared_lru::{FileLru, SharedLru};
 use crate::model::{Node, NodeId, NodeKind};
 use crate::wire::{Count, to_u64};
 
-/// Capacity in bytes of the cache of nodes of at most `SMALL` bytes, for all ASDF files of a mount
+/// Capacity in bytes of the cache of nodes of at most `MAX_SMALL_NODE_BYTES` bytes, for all ASDF files of a mount
 /// together.
 const SMALL_CACHE_BYTES: u64 = 4 << 20;
 
@@ -19,11 +19,11 @@ const SMALL_CACHE_BYTES: u64 = 4 << 20;
 const LARGE_CACHE_BYTES: u64 = 32 << 20;
 
 /// Maximum number of bytes of a node in the cache of small nodes.
-const SMALL: u64 = 64 << 10;
+const MAX_SMALL_NODE_BYTES: u64 = 64 << 10;
 
 /// Additional weight in bytes of a node whose elements are in another file. Such a node keeps that
 /// file open, so few of them are cached.
-const OPEN_FILE: u64 = 32 << 10;
+const OPEN_FILE_WEIGHT: u64 = 32 << 10;
 
 /// A node of the model, and the block that contains its elements.
 #[derive(Debug, Clone)]
@@ -43,7 +43,7 @@ impl DescribedNode {
             _ => 0,
         };
         let file = match self.block {
-            Some(DataBlock::External(_)) => OPEN_FILE,
+            Some(DataBlock::External(_)) => OPEN_FILE_WEIGHT,
             _ => 0,
         };
         own.plus(content).plus(file)
@@ -97,7 +97,7 @@ impl NodeCache {
     pub(crate) fn put(&self, id: NodeId, known: DescribedNode) {
         let weight = known.weight();
         match weight {
-            0..=SMALL => self.small.put(id, known, weight),
+            0..=MAX_SMALL_NODE_BYTES => self.small.put(id, known, weight),
             _ => self.large.put(id, known, weight),
         }
     }

@@ -142,7 +142,7 @@ fn encode_integer(value: i128, size: u32, signed: bool, order: ByteOrder) -> Opt
         (_, true) => i64::try_from(value).ok()?.to_be_bytes().to_vec(),
         (_, false) => u64::try_from(value).ok()?.to_be_bytes().to_vec(),
     };
-    Some(ordered(bytes, order))
+    Some(from_big_endian(bytes, order))
 }
 
 fn encode_float(value: f64, size: u32, order: ByteOrder) -> Vec<u8> {
@@ -158,10 +158,10 @@ fn encode_float(value: f64, size: u32, order: ByteOrder) -> Vec<u8> {
             .map(<[u8]>::to_vec),
         _ => Some(bits.to_be_bytes().to_vec()),
     };
-    ordered(bytes.unwrap_or_default(), order)
+    from_big_endian(bytes.unwrap_or_default(), order)
 }
 
-fn ordered(mut big: Vec<u8>, order: ByteOrder) -> Vec<u8> {
+fn from_big_endian(mut big: Vec<u8>, order: ByteOrder) -> Vec<u8> {
     if order != ByteOrder::Big {
         big.reverse();
     }

@@ -17,7 +17,7 @@ const PIECE: u64 = 64 << 10;
 pub(crate) fn find(source: &dyn Source, range: &Range<u64>, pattern: &[u8]) -> Result<Option<u64>> {
     let mut rest = Extent::from_range(range.start, range.end.min(source.length()));
     while !rest.is_empty() {
-        let bytes = piece(source, extend_for_pattern(rest.first(PIECE), pattern))?;
+        let bytes = read_truncated(source, extend_for_pattern(rest.first(PIECE), pattern))?;
         if let Some(place) = find_in(&bytes, pattern) {
             return Ok(Some(rest.skip(to_u64(place)).start()));
         }
@@ -39,7 +39,7 @@ pub(crate) fn find_last(
     let mut rest = Extent::from_range(range.start, range.end.min(source.length()));
     while !rest.is_empty() {
         let last = rest.last(PIECE);
-        let bytes = piece(source, extend_for_pattern(last, pattern))?;
+        let bytes = read_truncated(source, extend_for_pattern(last, pattern))?;
         let places = bytes.windows(pattern.len().max(1));
         if let Some(place) = places.into_iter().rposition(|window| window == pattern) {
             return Ok(Some(last.skip(to_u64(place)).start()));
@@ -62,7 +62,7 @@ fn extend_for_pattern(part: Extent, pattern: &[u8]) -> Extent {
 pub(crate) fn find_nonzero(source: &dyn Source, range: &Range<u64>) -> Result<Option<u64>> {
     let mut rest = Extent::from_range(range.start, range.end.min(source.length()));
     while !rest.is_empty() {
-        let bytes = piece(source, rest.first(PIECE))?;
+        let bytes = read_truncated(source, rest.first(PIECE))?;
         if let Some(place) = bytes.iter().position(|&byte| byte != 0) {
             return Ok(Some(rest.skip(to_u64(place)).start()));
         }
@@ -82,7 +82,7 @@ pub(crate) fn find_in(bytes: &[u8], pattern: &[u8]) -> Option<usize> {
 ///
 /// # Errors
 /// `Io` if the source cannot be read.
-pub(crate) fn piece(source: &dyn Source, part: impl Into<Extent>) -> Result<Vec<u8>> {
+pub(crate) fn read_truncated(source: &dyn Source, part: impl Into<Extent>) -> Result<Vec<u8>> {
     let part = part.into();
     let end = part.end().min(source.length());
     let length = end.minus_or_zero(part.start());

@@ -331,7 +331,7 @@ fn the_chunks_of_an_ndarray_lie_where_they_start() {
     };
     let runs = |mapping: Mapping| {
         let runs = RegionRuns::new(&mapping.region, array.shape.dims()).unwrap();
-        (runs.run_at(0).unwrap().element, runs.elements())
+        (runs.run_at(0).unwrap().element, runs.selected_count())
     };
     let runs: Vec<_> = mappings.iter().map(runs).collect();
     assert_eq!(runs, [(3, 3), (2, 1), (0, 3)]);

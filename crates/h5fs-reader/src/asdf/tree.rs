@@ -159,7 +159,11 @@ impl Tree {
         let is_root = node == NodeIndex::ROOT;
         if document.text(node).is_some() {
             AsdfNodeKind::Text
-        } else if !is_root && document.tag(node).is_some_and(|tag| ndarray::is_tag(tag)) {
+        } else if !is_root
+            && document
+                .tag(node)
+                .is_some_and(|tag| ndarray::is_ndarray_tag(tag))
+        {
             AsdfNodeKind::Ndarray
         } else if !is_root && self.uri(node).is_some() {
             AsdfNodeKind::Reference

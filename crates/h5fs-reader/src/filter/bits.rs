@@ -55,7 +55,7 @@ impl<'a> BitReader<'a> {
     }
 
     /// Skips `count` bits of the window, at most `ready`.
-    fn pass(&mut self, count: u32) {
+    fn skip_ready(&mut self, count: u32) {
         self.window = self.window.unbounded_shl(count);
         self.ready = self.ready.wrapping_sub(count);
     }
@@ -70,7 +70,7 @@ impl<'a> BitReader<'a> {
             }
         }
         let number = self.window.unbounded_shr(64_u32.wrapping_sub(width));
-        self.pass(width);
+        self.skip_ready(width);
         Some(number)
     }
 
@@ -92,7 +92,7 @@ impl<'a> BitReader<'a> {
         loop {
             let run = self.window.leading_zeros();
             if run < self.ready {
-                self.pass(run.wrapping_add(1));
+                self.skip_ready(run.wrapping_add(1));
                 return zeros.checked_add(run);
             }
             zeros = zeros.checked_add(self.ready)?;

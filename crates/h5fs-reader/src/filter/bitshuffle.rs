@@ -8,7 +8,7 @@
 use crate::error::{Error, Result};
 use crate::filter::bit_planes::unbitshuffle;
 use crate::filter::blocks::BlockReader;
-use crate::filter::{Context, DecodedLength, lz4, zstd};
+use crate::filter::{DecodedLength, DecoderResources, lz4, zstd};
 use crate::memory::buffer::Buffer;
 use crate::wire::{Count, to_usize};
 
@@ -28,7 +28,7 @@ pub fn decode(
     stored: &[u8],
     parameters: &[u32],
     length: DecodedLength,
-    context: &mut Context,
+    context: &mut DecoderResources,
 ) -> Result<Buffer> {
     let parameter = |place: usize| to_usize(parameters.get(place).copied().unwrap_or(0).into());
     let size = parameter(2)?;
@@ -54,7 +54,7 @@ fn decode_uncompressed(
     size: usize,
     block: usize,
     length: DecodedLength,
-    context: &Context,
+    context: &DecoderResources,
 ) -> Result<Buffer> {
     let mut output = context
         .pool
@@ -89,7 +89,7 @@ fn decode_compressed(
     size: usize,
     codec: Codec,
     length: DecodedLength,
-    context: &mut Context,
+    context: &mut DecoderResources,
 ) -> Result<Buffer> {
     let mut blocks = BlockReader::new("bitshuffle", stored);
     let total = length.check("bitshuffle", blocks.read_decoded_length()?)?;
@@ -147,7 +147,8 @@ mod tests {
     use super::*;
 
     fn decode(stored: &[u8], parameters: &[u32], length: DecodedLength) -> Result<Vec<u8>> {
-        super::decode(stored, parameters, length, &mut Context::default()).map(Buffer::into_vec)
+        super::decode(stored, parameters, length, &mut DecoderResources::default())
+            .map(Buffer::into_vec)
     }
 
     /// Chunks that hdf5plugin 7.1 stored for 21 `u2` numbers, `np.arange(21) * 100`, in blocks of

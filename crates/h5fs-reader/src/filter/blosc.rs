@@ -14,7 +14,7 @@ use std::borrow::Cow;
 use crate::error::{Error, Result};
 use crate::filter::bit_planes::unbitshuffle;
 use crate::filter::shuffle::{self, unshuffle};
-use crate::filter::{Context, DecodedLength};
+use crate::filter::{DecodedLength, DecoderResources};
 use crate::memory::buffer::{Buffer, BufferPool};
 use crate::wire::{Count, Cursor, to_usize};
 use codec::Codec;
@@ -24,7 +24,11 @@ use codec::Codec;
 /// # Errors
 /// `Corrupt` for damaged or truncated bytes, or a decoded length that `length` does not allow.
 /// `Unsupported` for codecs and filters of Blosc 2's plugins.
-pub fn decode(chunk: &[u8], length: DecodedLength, context: &mut Context) -> Result<Buffer> {
+pub fn decode(
+    chunk: &[u8],
+    length: DecodedLength,
+    context: &mut DecoderResources,
+) -> Result<Buffer> {
     let chunk = Chunk::new(chunk)?;
     let mut output = context.pool.buffer(length.check("Blosc", chunk.bytes)?)?;
     chunk.decode_into(&mut output, context)?;
@@ -33,14 +37,14 @@ pub fn decode(chunk: &[u8], length: DecodedLength, context: &mut Context) -> Res
 
 /// Buffers and codec state for decoding one block at a time.
 pub(crate) struct Scratch<'a> {
-    context: &'a mut Context,
+    context: &'a mut DecoderResources,
     joined: Buffer,
     other: Buffer,
     planes: Vec<u8>,
 }
 
 impl<'a> Scratch<'a> {
-    pub(crate) fn new(context: &'a mut Context) -> Self {
+    pub(crate) fn new(context: &'a mut DecoderResources) -> Self {
         Scratch {
             context,
             joined: Buffer::default(),
@@ -115,7 +119,7 @@ impl<'a> Chunk<'a> {
         if type_bytes == 0 || (block_bytes == 0 && total > 0) {
             return Err(cursor.corrupt("the type size or block size is 0"));
         }
-        let header = Header::read(&mut cursor, version, flags)?;
+        let header = BlockTransforms::read(&mut cursor, version, flags)?;
         let content = chunk
             .get(cursor.position()..)
             .ok_or_else(|| cursor.corrupt("ends too early"))?;
@@ -169,23 +173,27 @@ impl<'a> Chunk<'a> {
     }
 
     /// Decodes the whole chunk into `output`, which has the chunk's length.
-    pub(crate) fn decode_into(&self, output: &mut [u8], context: &mut Context) -> Result<()> {
+    pub(crate) fn decode_into(
+        &self,
+        output: &mut [u8],
+        context: &mut DecoderResources,
+    ) -> Result<()> {
         let mut scratch = Scratch::new(context);
         let first = self.block_bytes.min(output.len());
         let (first, others) = output.split_at_mut_checked(first).unwrap_or_default();
         if first.is_empty() {
             return Ok(());
         }
-        self.block(0, &mut scratch, &[], first)?;
+        self.decode_block(0, &mut scratch, &[], first)?;
         for (number, block) in (1..).zip(others.chunks_mut(self.block_bytes)) {
-            self.block(number, &mut scratch, first, block)?;
+            self.decode_block(number, &mut scratch, first, block)?;
         }
         Ok(())
     }
 
     /// Decodes block `number` into `output`, which has the block's length. `first` is the decoded
     /// block 0.
-    pub(crate) fn block(
+    pub(crate) fn decode_block(
         &self,
         number: usize,
         scratch: &mut Scratch<'_>,
@@ -265,7 +273,7 @@ fn damaged() -> Error {
 
 /// The filters and the special value from the last sixteen bytes of a Blosc 2 header. A shorter
 /// header has the equivalent values in its flags.
-struct Header {
+struct BlockTransforms {
     /// The numbers of the block's filters in encoding order, each with its parameter.
     slots: [(u8, u8); 6],
     /// The code of the special value that the chunk repeats (see `special_value`), or 0 if the
@@ -273,13 +281,13 @@ struct Header {
     special: u8,
 }
 
-impl Header {
+impl BlockTransforms {
     const SHUFFLE: u8 = 1;
     const BITSHUFFLE: u8 = 4;
     const DELTA: u8 = 8;
 
     fn read(cursor: &mut Cursor<'_>, version: u8, flags: u8) -> Result<Self> {
-        const BOTH: u8 = Header::SHUFFLE | Header::BITSHUFFLE;
+        const BOTH: u8 = BlockTransforms::SHUFFLE | BlockTransforms::BITSHUFFLE;
         let mut slots = [(0, 0); 6];
         if version <= 2 || flags & BOTH != BOTH {
             let [.., delta, shuffle] = &mut slots;
@@ -291,7 +299,7 @@ impl Header {
             if version > 2 && flags & Self::DELTA != 0 {
                 delta.0 = 3;
             }
-            return Ok(Header { slots, special: 0 });
+            return Ok(BlockTransforms { slots, special: 0 });
         }
         let filters: [u8; 6] = cursor.read_array()?;
         cursor.skip(1)?;
@@ -313,7 +321,7 @@ impl Header {
             let [.., last] = &mut slots;
             *last = (0, 0);
         }
-        Ok(Header {
+        Ok(BlockTransforms {
             slots,
             special: flags.wrapping_shr(4) & 7,
         })
@@ -365,9 +373,9 @@ impl BloscBlocks<'_> {
         number: usize,
         streams: usize,
         output: &mut [u8],
-        context: &mut Context,
+        context: &mut DecoderResources,
     ) -> Result<()> {
-        let mut cursor = self.start(number)?;
+        let mut cursor = self.block_cursor(number)?;
         for output in output.chunks_mut(stream_bytes(output.len(), streams)?) {
             if let Some(raw) = self.decode_stream(&mut cursor, output, context)? {
                 output.copy_from_slice(raw);
@@ -391,9 +399,9 @@ impl BloscBlocks<'_> {
         streams: usize,
         joined: &mut [u8],
         output: &mut [u8],
-        context: &mut Context,
+        context: &mut DecoderResources,
     ) -> Result<()> {
-        let mut cursor = self.start(number)?;
+        let mut cursor = self.block_cursor(number)?;
         let mut planes = Vec::with_capacity(streams);
         for plane in joined.chunks_mut(stream_bytes(output.len(), streams)?) {
             let raw = self.decode_stream(&mut cursor, plane, context)?;
@@ -405,7 +413,7 @@ impl BloscBlocks<'_> {
     }
 
     /// Returns a cursor at the stored bytes of block `number`.
-    fn start(&self, number: usize) -> Result<Cursor<'_>> {
+    fn block_cursor(&self, number: usize) -> Result<Cursor<'_>> {
         let start = self.starts.get(number).copied().map(u32::from_le_bytes);
         let start = to_usize(start.ok_or_else(damaged)?.into())?;
         let stored = self.chunk.get(start..).ok_or_else(damaged)?;
@@ -422,7 +430,7 @@ impl BloscBlocks<'_> {
         &self,
         cursor: &mut Cursor<'a>,
         output: &mut [u8],
-        context: &mut Context,
+        context: &mut DecoderResources,
     ) -> Result<Option<&'a [u8]>> {
         let length = i32::from_le_bytes(cursor.read_array()?);
         if length <= 0 {
@@ -528,7 +536,7 @@ mod tests {
     use super::*;
 
     fn decode(stored: &[u8], length: DecodedLength) -> Result<Vec<u8>> {
-        super::decode(stored, length, &mut Context::default()).map(Buffer::into_vec)
+        super::decode(stored, length, &mut DecoderResources::default()).map(Buffer::into_vec)
     }
 
     // Chunks that hdf5plugin 7.1 stored for `np.arange(300) % 7` as `<u2`, level 9.

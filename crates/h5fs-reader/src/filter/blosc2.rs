@@ -11,7 +11,7 @@ mod size;
 
 use crate::error::{Error, Result};
 use crate::filter::blosc::Chunk;
-use crate::filter::{Context, DecodedLength};
+use crate::filter::{DecodedLength, DecoderResources};
 use crate::memory::buffer::Buffer;
 use crate::wire::{Cursor, to_usize};
 use b2nd::BlockGrid;
@@ -26,7 +26,11 @@ const SIGNATURE: &[u8] = b"\x9e\xa8b2frame\0";
 /// `Corrupt` for damaged or truncated bytes, or a decoded length that `length` does not allow.
 /// `Unsupported` for codecs and filters of plugins, chunks of varying length, and arrays of several
 /// chunks.
-pub fn decode(bytes: &[u8], length: DecodedLength, context: &mut Context) -> Result<Buffer> {
+pub fn decode(
+    bytes: &[u8],
+    length: DecodedLength,
+    context: &mut DecoderResources,
+) -> Result<Buffer> {
     let frame = Frame::new(bytes)?;
     let layer = match frame.metalayer(b"b2nd")? {
         Some(layer) => Some(layer),
@@ -126,7 +130,7 @@ impl<'a> Frame<'a> {
     }
 
     /// Returns the offsets of the `count` chunks, each as eight little-endian bytes.
-    fn offsets(&self, count: usize, context: &mut Context) -> Result<Vec<u8>> {
+    fn offsets(&self, count: usize, context: &mut DecoderResources) -> Result<Vec<u8>> {
         let index = self.chunks.get(self.stored..).ok_or_else(damaged)?;
         let index = Chunk::new(index)?;
         let bytes = count.checked_mul(8).ok_or_else(damaged)?;
@@ -152,7 +156,11 @@ impl<'a> Frame<'a> {
     }
 
     /// Decodes a frame without an array: its chunks, one after another.
-    fn decode_plain(&self, length: DecodedLength, context: &mut Context) -> Result<Buffer> {
+    fn decode_plain(
+        &self,
+        length: DecodedLength,
+        context: &mut DecoderResources,
+    ) -> Result<Buffer> {
         let mut output = context
             .pool
             .buffer(length.check("Blosc2 frame", self.bytes)?)?;
@@ -169,7 +177,7 @@ impl<'a> Frame<'a> {
         &self,
         boxes: &BlockGrid,
         length: DecodedLength,
-        context: &mut Context,
+        context: &mut DecoderResources,
     ) -> Result<Buffer> {
         let total = length.check("Blosc2 array", boxes.array_bytes())?;
         let offsets = self.offsets(1, context)?;
@@ -190,7 +198,7 @@ mod tests {
     use super::*;
 
     fn decode(stored: &[u8], length: DecodedLength) -> Result<Vec<u8>> {
-        super::decode(stored, length, &mut Context::default()).map(Buffer::into_vec)
+        super::decode(stored, length, &mut DecoderResources::default()).map(Buffer::into_vec)
     }
 
     /// Chunks that hdf5plugin 7.1 stored for `np.arange(12, dtype='<i2')`, and for the same numbers

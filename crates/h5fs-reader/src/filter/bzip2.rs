@@ -4,7 +4,7 @@
 use bzip2::{Decompress, Status};
 
 use crate::error::{Error, Result};
-use crate::filter::{Context, DecodedLength};
+use crate::filter::{DecodedLength, DecoderResources};
 use crate::memory::buffer::Buffer;
 use crate::memory::cancel::{IsWanted, check_wanted};
 use crate::wire::Count;
@@ -21,7 +21,7 @@ const STEP_BYTES: usize = 1 << 20;
 pub fn decode(
     stream: &[u8],
     length: DecodedLength,
-    context: &Context,
+    context: &DecoderResources,
     is_wanted: &IsWanted<'_>,
 ) -> Result<Buffer> {
     length.fill("bzip2", &context.pool, |output| {
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     fn decode(stored: &[u8], length: DecodedLength) -> Result<Vec<u8>> {
-        super::decode(stored, length, &Context::default(), &|| true).map(Buffer::into_vec)
+        super::decode(stored, length, &DecoderResources::default(), &|| true).map(Buffer::into_vec)
     }
 
     /// Python's `bz2.compress(b'abc' * 100)`.

@@ -5,7 +5,7 @@ use crate::memory::buffer::BufferPool;
 /// The resources for decoding one chunk at a time, whatever its filters. The context keeps no
 /// content of a chunk.
 #[derive(Default)]
-pub struct Context {
+pub struct DecoderResources {
     /// The pool that provides the buffers of results.
     pub(super) pool: BufferPool,
     /// The decompressor of libdeflate, with tables of some kilobytes. Created when it is first
@@ -16,12 +16,12 @@ pub struct Context {
     pub(super) zstd: Option<zstd::bulk::Decompressor<'static>>,
 }
 
-impl Context {
+impl DecoderResources {
     /// Creates a context whose decoders take their buffers from `pool`.
     pub fn new(pool: &BufferPool) -> Self {
-        Context {
+        DecoderResources {
             pool: pool.clone(),
-            ..Context::default()
+            ..DecoderResources::default()
         }
     }
 

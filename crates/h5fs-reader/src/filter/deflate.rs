@@ -8,15 +8,19 @@
 use libdeflater::{DecompressionError, Decompressor};
 
 use crate::error::{Error, Result};
-use crate::filter::{Context, DecodedLength};
+use crate::filter::{DecodedLength, DecoderResources};
 use crate::memory::buffer::Buffer;
 
 /// Returns the decoded bytes of the zlib stream at the start of `stream`.
 ///
 /// # Errors
 /// `Corrupt` for a damaged or truncated stream, or a decoded length that `length` does not allow.
-pub fn decode(stream: &[u8], length: DecodedLength, context: &mut Context) -> Result<Buffer> {
-    let Context { pool, deflate, .. } = context;
+pub fn decode(
+    stream: &[u8],
+    length: DecodedLength,
+    context: &mut DecoderResources,
+) -> Result<Buffer> {
+    let DecoderResources { pool, deflate, .. } = context;
     length.fill("deflate", pool, |output| {
         decode_into(stream, output, deflate)
     })
@@ -45,7 +49,7 @@ mod tests {
     use super::*;
 
     fn decode(stored: &[u8], length: DecodedLength) -> Result<Vec<u8>> {
-        super::decode(stored, length, &mut Context::default()).map(Buffer::into_vec)
+        super::decode(stored, length, &mut DecoderResources::default()).map(Buffer::into_vec)
     }
 
     /// Python's `zlib.compress(b'a' * 300)`.

@@ -19,7 +19,7 @@ use header::{Frame, Interleave, MarkerReader, Scan, corrupt};
 use model::{SampleLine, ScanDecoder};
 
 use crate::error::Result;
-use crate::filter::{Context, DecodedLength};
+use crate::filter::{DecodedLength, DecoderResources};
 use crate::memory::buffer::Buffer;
 use crate::memory::cancel::{IsWanted, check_wanted};
 use crate::wire::Count;
@@ -37,7 +37,7 @@ const CANCEL_CHECK_SAMPLES: usize = 1 << 19;
 pub fn decode(
     stream: &[u8],
     length: DecodedLength,
-    context: &Context,
+    context: &DecoderResources,
     is_wanted: &IsWanted<'_>,
 ) -> Result<Buffer> {
     let mut header = MarkerReader::new(stream)?;

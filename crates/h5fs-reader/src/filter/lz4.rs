@@ -9,7 +9,7 @@
 
 use crate::error::{Error, Result};
 use crate::filter::blocks::BlockReader;
-use crate::filter::{Context, DecodedLength};
+use crate::filter::{DecodedLength, DecoderResources};
 use crate::memory::buffer::Buffer;
 
 /// Returns the decoded bytes of a chunk of filter 32004.
@@ -20,7 +20,7 @@ use crate::memory::buffer::Buffer;
 ///
 /// # Errors
 /// `Corrupt` for damaged or truncated bytes, or a decoded length that `length` does not allow.
-pub fn decode(stored: &[u8], length: DecodedLength, context: &Context) -> Result<Buffer> {
+pub fn decode(stored: &[u8], length: DecodedLength, context: &DecoderResources) -> Result<Buffer> {
     let mut blocks = BlockReader::new("LZ4", stored);
     let total = length.check("LZ4", blocks.read_decoded_length()?)?;
     let block_bytes = blocks.read_length()?;
@@ -65,7 +65,7 @@ fn decode_block_prefix(block: &[u8], output: &mut [u8]) -> Result<usize> {
 pub(crate) fn decode_block(
     block: &[u8],
     length: DecodedLength,
-    context: &Context,
+    context: &DecoderResources,
 ) -> Result<Buffer> {
     length.fill("LZ4", &context.pool, |output| {
         decode_block_prefix(block, output)
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     fn decode(stored: &[u8], length: DecodedLength) -> Result<Vec<u8>> {
-        super::decode(stored, length, &Context::default()).map(Buffer::into_vec)
+        super::decode(stored, length, &DecoderResources::default()).map(Buffer::into_vec)
     }
 
     /// The chunk that `hdf5plugin.LZ4(nbytes=16)` of hdf5plugin 7.1 stored for `DATA`: LZ4 blocks
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn a_bare_block_gives_its_bytes() {
-        let block = |length| decode_block(BLOCK, length, &Context::default());
+        let block = |length| decode_block(BLOCK, length, &DecoderResources::default());
         assert_eq!(
             *block(DecodedLength::Exactly(300)).unwrap(),
             *b"abc".repeat(100)

@@ -9,14 +9,14 @@
 
 use crate::error::{Error, Result};
 use crate::filter::history::History;
-use crate::filter::{Context, DecodedLength};
+use crate::filter::{DecodedLength, DecoderResources};
 use crate::memory::buffer::Buffer;
 
 /// Returns the decoded bytes of a whole LZF stream.
 ///
 /// # Errors
 /// `Corrupt` for a damaged or truncated stream, or a decoded length that `length` does not allow.
-pub fn decode(stream: &[u8], length: DecodedLength, context: &Context) -> Result<Buffer> {
+pub fn decode(stream: &[u8], length: DecodedLength, context: &DecoderResources) -> Result<Buffer> {
     length.fill("LZF", &context.pool, |output| {
         let mut history = History::new(output);
         let mut rest = stream;
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     fn decode(stored: &[u8], length: DecodedLength) -> Result<Vec<u8>> {
-        super::decode(stored, length, &Context::default()).map(Buffer::into_vec)
+        super::decode(stored, length, &DecoderResources::default()).map(Buffer::into_vec)
     }
 
     /// The chunk that h5py 3.16 stored for `np.arange(200, dtype='u1') % 5` with

@@ -11,7 +11,7 @@
 
 use crate::error::{Error, Result};
 use crate::filter::bits::{self, BitReader, PackedNumbers};
-use crate::filter::{Context, DecodedLength};
+use crate::filter::{DecodedLength, DecoderResources};
 use crate::limits;
 use crate::memory::buffer::Buffer;
 use crate::wire::{Count, to_usize};
@@ -25,7 +25,7 @@ pub fn decode(
     stored: Buffer,
     parameters: &[u32],
     length: DecodedLength,
-    context: &Context,
+    context: &DecoderResources,
 ) -> Result<Buffer> {
     let mut numbers = Parameters(parameters.iter());
     let (_, as_is, elements) = (numbers.next()?, numbers.next()?, numbers.next()?);
@@ -39,18 +39,20 @@ pub fn decode(
     if let Some(numbers) = datatype.numbers(&stored) {
         let mut output = context.pool.buffer(total)?;
         bits::store_elements(numbers, size, datatype.is_big_endian(), &mut output)
-            .ok_or_else(short)?;
+            .ok_or_else(too_short_error)?;
         return Ok(output);
     }
     let mut output = Buffer::from(vec![0; total]);
     let mut bits = BitReader::new(&stored);
     for element in output.chunks_exact_mut(size) {
-        datatype.unpack(&mut bits, element).ok_or_else(short)?;
+        datatype
+            .unpack(&mut bits, element)
+            .ok_or_else(too_short_error)?;
     }
     Ok(output)
 }
 
-fn short() -> Error {
+fn too_short_error() -> Error {
     Error::corrupt("nbit: ends too early", None)
 }
 
@@ -240,7 +242,13 @@ mod tests {
     use super::*;
 
     fn decode(stored: Vec<u8>, parameters: &[u32], length: DecodedLength) -> Result<Vec<u8>> {
-        super::decode(stored.into(), parameters, length, &Context::default()).map(Buffer::into_vec)
+        super::decode(
+            stored.into(),
+            parameters,
+            length,
+            &DecoderResources::default(),
+        )
+        .map(Buffer::into_vec)
     }
 
     /// Chunks that libhdf5 (h5py 3.16, `set_nbit`) stored for numbers of 12 bits at offset 4 in

@@ -19,7 +19,7 @@
 
 use crate::error::{Error, Result};
 use crate::filter::bits::{self, BitReader, PackedNumbers};
-use crate::filter::{Context, DecodedLength};
+use crate::filter::{DecodedLength, DecoderResources};
 use crate::memory::buffer::Buffer;
 use crate::wire::{Count, Cursor, to_usize};
 
@@ -32,7 +32,7 @@ pub fn decode(
     stored: Buffer,
     parameters: &[u32],
     length: DecodedLength,
-    context: &Context,
+    context: &DecoderResources,
 ) -> Result<Buffer> {
     let scheme = ScaleOffsetParameters::new(parameters)?;
     if scheme.as_is {
@@ -189,7 +189,13 @@ mod tests {
     use super::*;
 
     fn decode(stored: Vec<u8>, parameters: &[u32], length: DecodedLength) -> Result<Vec<u8>> {
-        super::decode(stored.into(), parameters, length, &Context::default()).map(Buffer::into_vec)
+        super::decode(
+            stored.into(),
+            parameters,
+            length,
+            &DecoderResources::default(),
+        )
+        .map(Buffer::into_vec)
     }
 
     // Chunks that h5py 3.16 stored with `scaleoffset=0` for integers and `scaleoffset=2` for

@@ -3,7 +3,7 @@
 //! element.
 
 use crate::error::{Error, Result};
-use crate::filter::Context;
+use crate::filter::DecoderResources;
 use crate::memory::buffer::Buffer;
 use crate::wire::Count;
 
@@ -11,7 +11,7 @@ use crate::wire::Count;
 ///
 /// # Errors
 /// `Corrupt` if the parameter is missing or zero.
-pub fn decode(bytes: Buffer, parameters: &[u32], context: &Context) -> Result<Buffer> {
+pub fn decode(bytes: Buffer, parameters: &[u32], context: &DecoderResources) -> Result<Buffer> {
     let size = parameters
         .first()
         .and_then(|&size| usize::try_from(size).ok());
@@ -88,7 +88,7 @@ fn join_tile<'a>(plane: impl Fn(usize) -> &'a [u8], size: usize, elements: &mut 
     let mut byte = 0_usize;
     while size.minus_or_zero(byte) >= 8 {
         let planes = [0, 1, 2, 3, 4, 5, 6, 7].map(|next| plane(byte.wrapping_add(next)));
-        join8_of(elements, size, byte, planes);
+        join_eight_planes(elements, size, byte, planes);
         byte = byte.wrapping_add(8);
     }
     for byte in byte..size {
@@ -169,7 +169,7 @@ fn join_rest(elements: &mut [u8], size: usize, planes: &[&[u8]]) {
 /// Writes the bytes from index `byte` to `byte + 7` of every element. Eight bytes of each of eight
 /// planes form a square that is transposed in registers. This takes an eighth of the loads and
 /// stores of a copy by single bytes, whatever the element's size.
-fn join8_of(elements: &mut [u8], size: usize, byte: usize, planes: [&[u8]; 8]) {
+fn join_eight_planes(elements: &mut [u8], size: usize, byte: usize, planes: [&[u8]; 8]) {
     let mut squares = elements.chunks_exact_mut(size.times(8));
     for (square, columns) in squares.by_ref().zip(transposed(planes)) {
         for (element, column) in square.chunks_exact_mut(size).zip(columns) {
@@ -228,7 +228,7 @@ mod tests {
     use super::*;
 
     fn decode(bytes: Vec<u8>, parameters: &[u32]) -> Result<Vec<u8>> {
-        super::decode(bytes.into(), parameters, &Context::default()).map(Buffer::into_vec)
+        super::decode(bytes.into(), parameters, &DecoderResources::default()).map(Buffer::into_vec)
     }
 
     /// Shuffles as the format is defined: byte j of element i is stored at `j * count + i`.

@@ -9,7 +9,7 @@
 use crate::error::{Error, Result};
 use crate::filter::bits::BitReader;
 use crate::filter::shuffle::unshuffle;
-use crate::filter::{Context, DecodedLength};
+use crate::filter::{DecodedLength, DecoderResources};
 use crate::memory::buffer::Buffer;
 use crate::wire::{Count, Cursor, to_usize};
 
@@ -26,7 +26,7 @@ pub fn decode(
     stored: &[u8],
     parameters: &[u32],
     length: DecodedLength,
-    context: &Context,
+    context: &DecoderResources,
 ) -> Result<Buffer> {
     let mut cursor = Cursor::new(stored, None, "szip");
     let total = length.check("szip", to_usize(cursor.u32()?.into())?)?;
@@ -106,7 +106,7 @@ impl SzipParameters {
     }
 
     /// Decodes samples until they fill `total` bytes.
-    fn decode(&self, stream: &[u8], total: usize, context: &Context) -> Result<Buffer> {
+    fn decode(&self, stream: &[u8], total: usize, context: &DecoderResources) -> Result<Buffer> {
         let blocks = self.scanline.div_ceil(self.block);
         let mut interval = vec![0_u32; blocks.times(self.block)];
         let mut bits = BitReader::new(stream);
@@ -304,7 +304,8 @@ mod tests {
     use super::*;
 
     fn decode(stored: &[u8], parameters: &[u32], length: DecodedLength) -> Result<Vec<u8>> {
-        super::decode(stored, parameters, length, &Context::default()).map(Buffer::into_vec)
+        super::decode(stored, parameters, length, &DecoderResources::default())
+            .map(Buffer::into_vec)
     }
 
     // Parameters and chunk as libhdf5 2.0 (h5py 3.16, `set_szip`) stored them.

@@ -12,10 +12,10 @@ mod order;
 mod stream;
 
 use crate::error::{Error, Result};
-use crate::filter::{Context, DecodedLength};
+use crate::filter::{DecodedLength, DecoderResources};
 use crate::memory::buffer::Buffer;
 use crate::wire::{Count, to_usize};
-use block::{BlockDecoder, BlockInteger, Mode};
+use block::{BlockDecoder, Mode, ZfpInteger};
 use stream::BitStream;
 
 /// Returns the decoded bytes of a chunk.
@@ -27,7 +27,7 @@ pub fn decode(
     stored: &[u8],
     parameters: &[u32],
     length: DecodedLength,
-    context: &Context,
+    context: &DecoderResources,
 ) -> Result<Buffer> {
     let words = parameters.get(1..).unwrap_or_default();
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
@@ -120,7 +120,7 @@ impl Header {
         stored: &[u8],
         big_endian: bool,
         length: DecodedLength,
-        context: &Context,
+        context: &DecoderResources,
     ) -> Result<Buffer> {
         let total = self.scalar.bytes();
         let total = self
@@ -140,7 +140,7 @@ impl Header {
     }
 
     /// Decodes the array block by block, the fastest dimension first.
-    fn array<I: BlockInteger>(
+    fn array<I: ZfpInteger>(
         &self,
         floats: bool,
         stored: &[u8],
@@ -165,7 +165,7 @@ impl Header {
 
     /// Writes the part of a block that is within the array to `output`, in rows of the fastest
     /// dimension. `origin` is the position of the block's first element.
-    fn scatter<I: BlockInteger>(
+    fn scatter<I: ZfpInteger>(
         &self,
         block: &[I],
         origin: [usize; 4],
@@ -218,7 +218,8 @@ mod tests {
     use super::*;
 
     fn decode(stored: &[u8], parameters: &[u32], length: DecodedLength) -> Result<Vec<u8>> {
-        super::decode(stored, parameters, length, &Context::default()).map(Buffer::into_vec)
+        super::decode(stored, parameters, length, &DecoderResources::default())
+            .map(Buffer::into_vec)
     }
 
     // Parameters and chunk as hdf5plugin 7.1 stored them.

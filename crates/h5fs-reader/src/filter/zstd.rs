@@ -3,15 +3,19 @@
 use zstd::bulk::Decompressor;
 
 use crate::error::{Error, Result};
-use crate::filter::{Context, DecodedLength};
+use crate::filter::{DecodedLength, DecoderResources};
 use crate::memory::buffer::Buffer;
 
 /// Returns the decoded bytes of the Zstandard frames in `frames`.
 ///
 /// # Errors
 /// `Corrupt` for damaged or truncated frames, or a decoded length that `length` does not allow.
-pub fn decode(frames: &[u8], length: DecodedLength, context: &mut Context) -> Result<Buffer> {
-    let Context { pool, zstd, .. } = context;
+pub fn decode(
+    frames: &[u8],
+    length: DecodedLength,
+    context: &mut DecoderResources,
+) -> Result<Buffer> {
+    let DecoderResources { pool, zstd, .. } = context;
     length.fill("zstd", pool, |output| decode_into(frames, output, zstd))
 }
 
@@ -37,7 +41,7 @@ mod tests {
     use super::*;
 
     fn decode(stored: &[u8], length: DecodedLength) -> Result<Vec<u8>> {
-        super::decode(stored, length, &mut Context::default()).map(Buffer::into_vec)
+        super::decode(stored, length, &mut DecoderResources::default()).map(Buffer::into_vec)
     }
 
     /// `zstandard.compress(b'abc' * 100)` of Python's zstandard 0.25.

@@ -85,7 +85,7 @@ impl BtreeV1 {
     pub(crate) fn child(&self, node: &Node, i: usize) -> Result<Option<Address>> {
         let mut cursor = node.entry(i, node.used)?;
         cursor.skip(node.key_size)?;
-        self.meta.address(&mut cursor)
+        self.meta.read_address(&mut cursor)
     }
 
     /// Returns the address of a child like [`child`](Self::child). Fails with `Corrupt` for the
@@ -160,7 +160,7 @@ impl BtreeV1 {
 
     /// Returns key `i` of a group's `node`: the offset of a name in the group's local heap.
     fn name_offset(&self, node: &Node, i: usize) -> Result<u64> {
-        self.meta.length(&mut node.key(i)?)
+        self.meta.read_length(&mut node.key(i)?)
     }
 
     fn node(&self, at: Address, above: u64) -> Result<Node> {
@@ -500,7 +500,7 @@ impl GroupTreePath {
         while let Some(node) = next.take() {
             // Child i contains the names after key i, up to and including key i + 1.
             let key = node.find_first_key(1, |mut key| {
-                let name = tree.meta.length(&mut key)?;
+                let name = tree.meta.read_length(&mut key)?;
                 Ok(compare(name)? != Ordering::Greater)
             })?;
             match key.map(|key| key.minus_or_zero(1)) {

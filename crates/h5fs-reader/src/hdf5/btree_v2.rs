@@ -10,7 +10,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::hdf5::btree_v2::levels::{CHECKSUM, ChildPointer, Levels, NODE_PREFIX};
+use crate::hdf5::btree_v2::levels::{CHECKSUM, ChildPointer, NODE_PREFIX, NodeCapacities};
 use crate::hdf5::file::metadata::{Metadata, verify_checksum};
 use crate::hdf5::file::number_form::Address;
 use crate::memory::effort::RequestBudget;
@@ -27,7 +27,7 @@ pub(crate) struct BtreeV2 {
     record_type: u8,
     record_size: usize,
     records: u64,
-    levels: Levels,
+    levels: NodeCapacities,
     root: Option<ChildPointer>,
     order: Option<RecordOrder>,
 }
@@ -94,11 +94,12 @@ impl BtreeV2 {
         let record_size = usize::from(cursor.u16()?);
         let depth = usize::from(cursor.u16()?);
         cursor.skip(2)?; // split and merge percent
-        let root = meta.address(&mut cursor)?;
+        let root = meta.read_address(&mut cursor)?;
         let used = u64::from(cursor.u16()?);
-        let records = meta.length(&mut cursor)?;
+        let records = meta.read_length(&mut cursor)?;
 
-        let Some(levels) = Levels::new(node_size, record_size, meta.size_of_offsets(), depth)?
+        let Some(levels) =
+            NodeCapacities::new(node_size, record_size, meta.size_of_offsets(), depth)?
         else {
             return Err(cursor.corrupt("nodes cannot hold a record"));
         };
@@ -112,7 +113,11 @@ impl BtreeV2 {
             (_, 0, 0) => None,
             (_, _, 0) => return Err(cursor.corrupt("counts of records contradict each other")),
             (None, ..) => return Err(cursor.corrupt("records without a root node")),
-            (Some(at), used, total) => Some(ChildPointer { at, used, total }),
+            (Some(at), used, total) => Some(ChildPointer {
+                at,
+                record_count: used,
+                total_count: total,
+            }),
         };
         if let Some(root) = root {
             levels.check_counts(root, depth, &cursor)?;
@@ -288,7 +293,7 @@ impl BtreeV2 {
     /// Returns the number of records of the node `child`, and the node's length in bytes.
     fn size_of_node(&self, child: ChildPointer, level: usize) -> (usize, u64) {
         // A u16 count is from the header. A wider count was checked against the node's size.
-        let used = usize::try_from(child.used).unwrap_or(usize::MAX);
+        let used = usize::try_from(child.record_count).unwrap_or(usize::MAX);
         let children = match level {
             0 => 0,
             _ => used.plus_one(),
@@ -345,9 +350,9 @@ impl BtreeV2 {
     fn node_with_checked_total(&self, child: ChildPointer, level: usize) -> Result<Node> {
         let node = self.read_node(child, level)?;
         if level > 0 {
-            let mut left = child.total.checked_sub(child.used);
+            let mut left = child.total_count.checked_sub(child.record_count);
             for i in 0..=node.used {
-                let below = self.read_child(&node, i)?.total;
+                let below = self.read_child(&node, i)?.total_count;
                 left = left.and_then(|left| left.checked_sub(below));
             }
             if left != Some(0) {
@@ -370,13 +375,17 @@ impl BtreeV2 {
         let records = node.used.times(self.record_size);
         let before = i.times(self.levels.pointer_size(node.level));
         cursor.skip(Count::sum([NODE_PREFIX, records, before]))?;
-        let at = self.meta.defined_address(&mut cursor)?;
-        let used = cursor.uint(self.levels.used_width())?;
-        let total = match self.levels.total_width(node.level) {
+        let at = self.meta.read_defined_address(&mut cursor)?;
+        let used = cursor.uint(self.levels.record_count_width())?;
+        let total = match self.levels.total_count_width(node.level) {
             0 => used,
             width => cursor.uint(width)?,
         };
-        let child = ChildPointer { at, used, total };
+        let child = ChildPointer {
+            at,
+            record_count: used,
+            total_count: total,
+        };
         self.levels
             .check_counts(child, node.level.minus_or_zero(1), &cursor)?;
         Ok(child)
@@ -491,7 +500,7 @@ impl RecordCursor {
                 }
             }
         }
-        Err(too_few_records(root.at))
+        Err(too_few_records_error(root.at))
     }
 
     /// Builds the path from `root` to the record with the number `position`, by the total number of
@@ -527,17 +536,17 @@ impl RecordCursor {
         let mut before = before;
         for i in 0..=node.used {
             let child = self.tree.read_child(node, i)?;
-            before = match before.checked_sub(child.total) {
+            before = match before.checked_sub(child.total_count) {
                 None => return Ok((i, Some((child, before)))),
                 Some(0) if i < node.used => return Ok((i, None)),
                 Some(rest) => rest.minus_or_zero(1),
             };
         }
-        Err(too_few_records(node.at))
+        Err(too_few_records_error(node.at))
     }
 }
 
-fn too_few_records(at: Address) -> Error {
+fn too_few_records_error(at: Address) -> Error {
     Error::corrupt(format!("{INTERNAL}: fewer records than counted"), at)
 }
 

@@ -62,7 +62,7 @@ impl DatasetReader<'_> {
             }
         };
         Ok(Array {
-            layout: layout_name(&layout, is_external),
+            layout: layout_kind(&layout, is_external),
             datatype,
             shape,
             fill: fill.unwrap_or(Fill::Zero),
@@ -149,7 +149,7 @@ impl DatasetReader<'_> {
     }
 }
 
-fn layout_name(layout: &DataLayout, is_external: bool) -> Layout {
+fn layout_kind(layout: &DataLayout, is_external: bool) -> Layout {
     match layout {
         DataLayout::Compact(_) => Layout::Compact,
         DataLayout::Contiguous { .. } if is_external => Layout::External,

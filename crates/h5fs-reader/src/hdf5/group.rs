@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::hdf5::file::metadata::Metadata;
-use crate::hdf5::group::dense::{DenseLinks, DenseStream};
-use crate::hdf5::group::symbol_table_node::{SymbolTableLinks, SymbolTableStream};
+use crate::hdf5::group::dense::{DenseLinkStream, DenseLinks};
+use crate::hdf5::group::symbol_table_node::{SymbolTableLinkStream, SymbolTableLinks};
 use crate::hdf5::message::on_heap::DenseStorageInfo;
 use crate::hdf5::message::symbol_table::SymbolTable;
 use crate::hdf5::message::{kind, link};
@@ -100,12 +100,14 @@ impl Group {
         Ok(match self {
             Group::SymbolTable(table) => {
                 let links = SymbolTableLinks::new(metadata, table);
-                Box::new(SymbolTableStream::new(links)?)
+                Box::new(SymbolTableLinkStream::new(links)?)
             }
             Group::Compact(links, failure) => {
                 Box::new(LinksInMemory::new(Arc::clone(links), failure.clone()))
             }
-            Group::Dense(place) => Box::new(DenseStream::new(&DenseLinks::new(metadata, place))?),
+            Group::Dense(place) => {
+                Box::new(DenseLinkStream::new(&DenseLinks::new(metadata, place))?)
+            }
         })
     }
 }

@@ -248,8 +248,8 @@ impl ObjectHeader {
             if place.kind == kind::CONTINUATION {
                 let data = bytes.get(place.data.clone()).unwrap_or_default();
                 let mut target = Cursor::new(data, cursor.offset(), "continuation message");
-                let next = metadata.defined_address(&mut target)?;
-                let length = metadata.length(&mut target)?;
+                let next = metadata.read_defined_address(&mut target)?;
+                let length = metadata.read_length(&mut target)?;
                 if length == 0 {
                     return Err(target.corrupt("a block with size 0"));
                 }

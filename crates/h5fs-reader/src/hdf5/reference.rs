@@ -149,7 +149,7 @@ impl ElementPointers<'_> {
     /// Reads an address. Returns `None` for address 0 and the undefined address, which both are
     /// null pointers.
     fn read_pointer(&self, cursor: &mut Cursor<'_>) -> Result<Option<Address>> {
-        let address = self.metadata.address(cursor)?;
+        let address = self.metadata.read_address(cursor)?;
         Ok(address.filter(|address| address.offset() != self.metadata.base()))
     }
 
@@ -286,7 +286,10 @@ mod tests {
     #[test]
     fn an_address_where_no_object_can_be_is_no_node() {
         let metadata = file([(0, vec![0; 1000])]);
-        let heap = GlobalHeap::new(metadata.clone(), Caches::default().heap_directories());
+        let heap = GlobalHeap::new(
+            metadata.clone(),
+            Caches::default().new_heap_directory_cache(),
+        );
         let pointers = ElementPointers {
             metadata: &metadata,
             heap: &heap,

@@ -15,13 +15,13 @@ use crate::wire::{Count, Cursor, to_u64};
 #[derive(Debug)]
 pub(crate) struct SharedMessages {
     metadata: Arc<Metadata>,
-    indexes: Arc<[MessageIndex]>,
+    indexes: Arc<[SharedMessageIndex]>,
 }
 
 /// One index of the shared message table: the message types that it contains, as a bit mask, and
 /// their heap.
 #[derive(Debug)]
-struct MessageIndex {
+struct SharedMessageIndex {
     message_types: u16,
     heap: Option<Address>,
 }
@@ -56,7 +56,7 @@ impl SharedMessages {
     pub(crate) fn with_table(metadata: Arc<Metadata>, message: &RawMessage<'_>) -> Result<Self> {
         let mut cursor = Cursor::new(message.data, message.at, "shared message table message");
         cursor.skip(1)?; // version
-        let table = metadata.defined_address(&mut cursor)?;
+        let table = metadata.read_defined_address(&mut cursor)?;
         let count = cursor.u8()?;
         let indexes = read_table(&metadata, table, count)?.into();
         Ok(SharedMessages { metadata, indexes })
@@ -116,7 +116,7 @@ impl SharedMessages {
     /// Reads the shared message of type `kind` whose fractal heap ID is `id`. `at` is the location
     /// for errors.
     pub(crate) fn read_from_heap(&self, kind: u16, id: &[u8], at: u64) -> Result<Vec<u8>> {
-        let holds = |index: &&MessageIndex| {
+        let holds = |index: &&SharedMessageIndex| {
             index
                 .message_types
                 .checked_shr(u32::from(kind))
@@ -137,7 +137,7 @@ impl SharedMessages {
     /// Returns the message of type `kind` in the object header whose address is next in `cursor`.
     /// The message must not be shared itself, so that no chain is possible.
     fn read_committed(&self, kind: u16, cursor: &mut Cursor<'_>) -> Result<Vec<u8>> {
-        let at = self.metadata.defined_address(cursor)?;
+        let at = self.metadata.read_defined_address(cursor)?;
         let header = ObjectHeader::read(&self.metadata, at)?;
         match header.find(kind) {
             Some(message) if !message.is_shared() => Ok(message.data.to_vec()),
@@ -156,7 +156,7 @@ impl SharedMessages {
 /// Number of bytes of a fractal heap ID in a shared message.
 const HEAP_ID: usize = 8;
 
-fn read_table(metadata: &Metadata, at: Address, count: u8) -> Result<Vec<MessageIndex>> {
+fn read_table(metadata: &Metadata, at: Address, count: u8) -> Result<Vec<SharedMessageIndex>> {
     const WHAT: &str = "shared message table";
     let entry = metadata.structure_size(2, 0, 1 + 1 + 2 + 4 + 2 + 2 + 2);
     let length = entry.times(usize::from(count)).plus(4 + 4);
@@ -171,13 +171,13 @@ fn read_table(metadata: &Metadata, at: Address, count: u8) -> Result<Vec<Message
 
 /// Reads one index of the shared message table. A reader needs only the heap, because a shared
 /// message contains the heap ID of its body. The list or B-tree of the index is only for writers.
-fn read_index(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<MessageIndex> {
+fn read_index(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<SharedMessageIndex> {
     cursor.skip(1 + 1)?; // version, kind of index
     let message_types = cursor.u16()?;
     cursor.skip(4 + 2 + 2 + 2)?; // smallest size, cutoffs, number of messages
-    metadata.address(cursor)?; // the list or B-tree
-    Ok(MessageIndex {
+    metadata.read_address(cursor)?; // the list or B-tree
+    Ok(SharedMessageIndex {
         message_types,
-        heap: metadata.address(cursor)?,
+        heap: metadata.read_address(cursor)?,
     })
 }

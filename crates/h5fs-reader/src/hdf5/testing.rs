@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::error::Result;
 use crate::hdf5::file::caches::Caches;
 use crate::hdf5::file::metadata::Metadata;
-use crate::hdf5::file::number_form::{Address, NumberEncoding, Width};
+use crate::hdf5::file::number_form::{Address, AddressEncoding, Width};
 use crate::memory::effort::RequestBudget;
 use crate::model::storage::{ChunkIndex, IndexCursor, StoredChunk};
 use crate::source::memory::MemorySource;
@@ -18,9 +18,9 @@ pub(crate) fn at(offset: u64) -> Address {
 }
 
 /// Returns an encoding in which addresses and lengths have `bytes` bytes each.
-pub(crate) fn form(bytes: u8) -> NumberEncoding {
+pub(crate) fn form(bytes: u8) -> AddressEncoding {
     let width = Width::new(bytes).unwrap();
-    NumberEncoding {
+    AddressEncoding {
         base: 0,
         size_of_offsets: width,
         size_of_lengths: width,
@@ -35,7 +35,7 @@ pub(crate) fn file(blocks: impl IntoIterator<Item = (usize, Vec<u8>)>) -> Arc<Me
         file.resize(file.len().max(at + block.len()), 0);
         file[at..at + block.len()].copy_from_slice(&block);
     }
-    let cache = Caches::default().blocks();
+    let cache = Caches::default().new_block_cache();
     let source = Arc::new(MemorySource::new(file));
     Arc::new(Metadata::new(source, form(8), cache))
 }

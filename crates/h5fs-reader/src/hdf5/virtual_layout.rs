@@ -45,7 +45,7 @@ pub(crate) fn read(
 ) -> Result<(Shape, Mappings)> {
     let mut opening = context.opening.nested_description();
     let heap = &context.heap;
-    opening.await_turn(heap.object_length(at, index)?);
+    opening.lock_if_large(heap.object_length(at, index)?);
     let block = heap.read_whole_object(at, index, limits::VIRTUAL_LIST)?;
     let (entries, regions) = read_entries(&context.metadata, &block, at, &mut opening)?;
     drop(block);
@@ -91,9 +91,9 @@ fn read_entries(
     verify_checksum(block, at, WHAT)?;
     let mut cursor = Cursor::new(block, at, WHAT);
     let version = cursor.read_version(0..=1)?;
-    let count = metadata.length(&mut cursor)?;
+    let count = metadata.read_length(&mut cursor)?;
     if count > to_u64(limits::VIRTUAL_MAPPINGS) {
-        return Err(too_many_mappings());
+        return Err(too_many_mappings_error());
     }
     let (mut entries, mut regions) = (Vec::new(), RegionList::default());
     for _ in 0..count {
@@ -130,7 +130,7 @@ fn read_entry(
     const SAME_FILE: u8 = 4;
     let flags = if version == 0 { 0 } else { cursor.u8()? };
     let shared = |cursor: &mut Cursor<'_>| {
-        let index = metadata.length(cursor)?;
+        let index = metadata.read_length(cursor)?;
         let entry = usize::try_from(index)
             .ok()
             .and_then(|index| earlier.get(index));
@@ -179,7 +179,7 @@ fn share_name(
     Ok(name.into())
 }
 
-fn too_many_mappings() -> Error {
+fn too_many_mappings_error() -> Error {
     Error::limit(
         "mappings of a virtual dataset",
         to_u64(limits::VIRTUAL_MAPPINGS),
@@ -293,7 +293,7 @@ impl VirtualLayoutBuilder<'_> {
             &one_step(&entry.source, source_dimension, source_axis),
             &one_step(&entry.target, target_dimension, target_axis),
         )?;
-        let length = Some(source_axis.selected_before(extent));
+        let length = Some(source_axis.count_selected_before(extent));
         let target_axis = RegionAxis {
             length,
             ..target_axis
@@ -327,7 +327,7 @@ impl VirtualLayoutBuilder<'_> {
                 continue;
             };
             let extent = self.dims.get(dimension).copied().unwrap_or(0);
-            let length = Some(axis.selected_before(extent));
+            let length = Some(axis.count_selected_before(extent));
             if length == Some(0) {
                 continue;
             }
@@ -366,7 +366,7 @@ impl VirtualLayoutBuilder<'_> {
             let start = number
                 .checked_mul(axis.stride)
                 .and_then(|offset| offset.checked_add(axis.start))
-                .ok_or_else(too_many_mappings)?;
+                .ok_or_else(too_many_mappings_error)?;
             let stride = axis.block;
             let block = RegionAxis {
                 start,
@@ -384,7 +384,7 @@ impl VirtualLayoutBuilder<'_> {
                 return Ok(());
             }
         }
-        Err(too_many_mappings())
+        Err(too_many_mappings_error())
     }
 
     fn extend_dim(&mut self, dimension: usize, end: u64) {
@@ -470,7 +470,7 @@ impl VirtualLayoutBuilder<'_> {
         region: RegionPosition,
     ) -> Result<()> {
         if self.mappings.len() >= limits::VIRTUAL_MAPPINGS {
-            return Err(too_many_mappings());
+            return Err(too_many_mappings_error());
         }
         self.opening.charge_memory(to_u64(size_of::<Mapping>()))?;
         self.mappings.push(region, source_region, source);

@@ -23,10 +23,10 @@ const UNBOUNDED: u64 = u64::MAX;
 /// The number of metadata bytes that a request may still read. Clones share the remaining bytes.
 /// The default is unlimited.
 #[derive(Debug, Clone, Default)]
-pub struct RequestBudget(Option<Arc<Grant>>);
+pub struct RequestBudget(Option<Arc<SharedBudget>>);
 
 #[derive(Debug)]
-struct Grant {
+struct SharedBudget {
     remaining_bytes: AtomicU64,
     /// The budget of which this one is a part. Unlimited if this one is not a part.
     parent: RequestBudget,
@@ -59,7 +59,7 @@ pub struct RequestBudgetGuard(RequestBudget);
 impl RequestBudget {
     /// Creates a budget of `bytes` bytes.
     pub fn new(bytes: u64) -> Self {
-        RequestBudget(Some(Arc::new(Grant {
+        RequestBudget(Some(Arc::new(SharedBudget {
             remaining_bytes: AtomicU64::new(bytes),
             parent: RequestBudget::default(),
             granted_bytes: None,
@@ -71,7 +71,7 @@ impl RequestBudget {
     /// Creates the budget of a request that must not wait for a remote source. Work that would have
     /// to wait requests the missing bytes and then fails.
     pub fn non_blocking() -> Self {
-        RequestBudget(Some(Arc::new(Grant {
+        RequestBudget(Some(Arc::new(SharedBudget {
             remaining_bytes: AtomicU64::new(limits::REQUEST_METADATA),
             parent: RequestBudget::default(),
             granted_bytes: None,
@@ -140,7 +140,7 @@ impl RequestBudget {
         } else {
             self.0.as_ref().and_then(|grant| grant.granted_bytes)
         };
-        RequestBudget(Some(Arc::new(Grant {
+        RequestBudget(Some(Arc::new(SharedBudget {
             remaining_bytes: AtomicU64::new(left),
             parent: self.clone(),
             granted_bytes: in_full,
@@ -225,7 +225,7 @@ impl RequestBudget {
     }
 
     fn remaining(&self) -> u64 {
-        let left = |grant: &Arc<Grant>| grant.remaining_bytes.load(Ordering::Relaxed);
+        let left = |grant: &Arc<SharedBudget>| grant.remaining_bytes.load(Ordering::Relaxed);
         self.0.as_ref().map_or(UNBOUNDED, left)
     }
 

@@ -17,25 +17,25 @@ const RECHECK_INTERVAL: Duration = Duration::from_millis(10);
 /// A gate that admits work when a rule of the caller permits it. The gate also guards a value of
 /// type `T`, which the rule reads.
 #[derive(Debug, Default)]
-pub struct Gate<T> {
-    state: Mutex<GateState<T>>,
+pub struct AdmissionGate<T> {
+    state: Mutex<AdmissionState<T>>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct GateState<T> {
+struct AdmissionState<T> {
     guarded: T,
-    queue: GateQueue,
+    queue: AdmissionQueue,
     /// The number that the next arriving work receives.
     next_number: u64,
 }
 
 /// All work that waits at a gate or was admitted, in the order of arrival.
 #[derive(Debug, Default)]
-pub struct GateQueue(Vec<GateEntry>);
+pub struct AdmissionQueue(Vec<AdmissionEntry>);
 
 #[derive(Debug)]
-struct GateEntry {
+struct AdmissionEntry {
     number: u64,
     class: usize,
     weight: u64,
@@ -45,8 +45,8 @@ struct GateEntry {
 /// The ticket of one piece of work that waits at a gate or was admitted. Dropping the ticket ends
 /// the work's stay, which makes room for other work.
 #[derive(Debug)]
-pub struct GateTicket<T> {
-    gate: Arc<Gate<T>>,
+pub struct AdmissionTicket<T> {
+    gate: Arc<AdmissionGate<T>>,
     number: u64,
 }
 
@@ -56,7 +56,7 @@ pub fn fits(taken: u64, weight: u64, most: u64) -> bool {
     taken == 0 || taken.plus(weight) <= most
 }
 
-impl<T> Gate<T> {
+impl<T> AdmissionGate<T> {
     /// Waits until the work is the first that waits in its `class` and `has_room` returns true.
     /// Calls `go_on` before each wait. Both functions are called again after each change, and at
     /// regular intervals.
@@ -66,18 +66,18 @@ impl<T> Gate<T> {
     pub fn enter<E>(
         self: &Arc<Self>,
         (class, weight): (usize, u64),
-        mut has_room: impl FnMut(&mut T, &GateQueue) -> bool,
+        mut has_room: impl FnMut(&mut T, &AdmissionQueue) -> bool,
         go_on: impl Fn() -> Result<(), E>,
-    ) -> Result<GateTicket<T>, E> {
+    ) -> Result<AdmissionTicket<T>, E> {
         // The ticket `place` is dropped after the lock guard, because dropping the ticket takes the
         // lock.
         let place = self.enqueue(class, weight);
         let mut state = lock(&self.state);
-        let mut lets_in = |GateState {
+        let mut lets_in = |AdmissionState {
                                guarded,
                                queue: works,
                                ..
-                           }: &mut GateState<T>| {
+                           }: &mut AdmissionState<T>| {
             works.is_first(place.number, class) && has_room(guarded, works)
         };
         while !lets_in(&mut state) {
@@ -90,7 +90,7 @@ impl<T> Gate<T> {
     }
 
     /// Reads the guarded value, or changes it in a way that does not make more room.
-    pub fn with_guarded<R>(&self, look: impl FnOnce(&mut T, &GateQueue) -> R) -> R {
+    pub fn with_guarded<R>(&self, look: impl FnOnce(&mut T, &AdmissionQueue) -> R) -> R {
         let state = &mut *lock(&self.state);
         look(&mut state.guarded, &state.queue)
     }
@@ -102,21 +102,21 @@ impl<T> Gate<T> {
         self.wake(state);
     }
 
-    fn enqueue(self: &Arc<Self>, class: usize, weight: u64) -> GateTicket<T> {
+    fn enqueue(self: &Arc<Self>, class: usize, weight: u64) -> AdmissionTicket<T> {
         let mut state = lock(&self.state);
         let number = state.next_number;
         state.next_number = number.wrapping_add(1);
-        state.queue.0.push(GateEntry {
+        state.queue.0.push(AdmissionEntry {
             number,
             class,
             weight,
             is_admitted: false,
         });
         let gate = Arc::clone(self);
-        GateTicket { gate, number }
+        AdmissionTicket { gate, number }
     }
 
-    fn wake(&self, state: MutexGuard<'_, GateState<T>>) {
+    fn wake(&self, state: MutexGuard<'_, AdmissionState<T>>) {
         let somebody_waits = state.queue.0.iter().any(|work| !work.is_admitted);
         drop(state);
         if somebody_waits {
@@ -125,7 +125,7 @@ impl<T> Gate<T> {
     }
 }
 
-impl<T> GateTicket<T> {
+impl<T> AdmissionTicket<T> {
     /// Reduces the weight of the work to `weight`.
     pub fn reduce_weight(&self, weight: u64) {
         let mut state = lock(&self.gate.state);
@@ -137,7 +137,7 @@ impl<T> GateTicket<T> {
     }
 }
 
-impl GateQueue {
+impl AdmissionQueue {
     /// Returns the weight of each admitted piece of work of `class`.
     pub fn admitted_weights(&self, class: usize) -> impl Iterator<Item = u64> {
         let inside = self
@@ -152,7 +152,7 @@ impl GateQueue {
         self.waiting(class).next().map(|first| first.weight)
     }
 
-    fn waiting(&self, class: usize) -> impl Iterator<Item = &GateEntry> {
+    fn waiting(&self, class: usize) -> impl Iterator<Item = &AdmissionEntry> {
         let all = self.0.iter();
         all.filter(move |work| work.class == class && !work.is_admitted)
     }
@@ -169,7 +169,7 @@ impl GateQueue {
     }
 }
 
-impl<T> Drop for GateTicket<T> {
+impl<T> Drop for AdmissionTicket<T> {
     fn drop(&mut self) {
         let mut state = lock(&self.gate.state);
         state.queue.0.retain(|work| work.number != self.number);
@@ -178,10 +178,10 @@ impl<T> Drop for GateTicket<T> {
 }
 
 /// A gate that admits one caller at a time, in the order of arrival.
-pub type FairLock = Gate<()>;
+pub type FairLock = AdmissionGate<()>;
 
 /// The exclusive turn of one caller at a [`FairLock`]. Dropping the guard admits the next caller.
-pub type FairLockGuard = GateTicket<()>;
+pub type FairLockGuard = AdmissionTicket<()>;
 
 impl FairLock {
     /// Waits for the caller's turn. Calls `go_on` before each wait.
@@ -207,7 +207,7 @@ impl FairLock {
 }
 
 #[cfg(test)]
-impl<T> Gate<T> {
+impl<T> AdmissionGate<T> {
     /// Returns the number of waiting callers.
     pub(crate) fn waiting(&self) -> usize {
         let state = lock(&self.state);
@@ -236,13 +236,13 @@ mod tests {
 
     /// Enters a gate where each class has a room of `MOST`, or gives up after `patience` checks.
     fn enter(
-        gate: &Arc<Gate<()>>,
+        gate: &Arc<AdmissionGate<()>>,
         class: usize,
         weight: u64,
         patience: u64,
     ) -> Result<FairLockGuard> {
         let looks = AtomicU64::new(0);
-        let has_room = |(): &mut (), works: &GateQueue| {
+        let has_room = |(): &mut (), works: &AdmissionQueue| {
             fits(works.admitted_weights(class).sum(), weight, MOST)
         };
         let is_patient = || looks.fetch_add(1, Ordering::Relaxed) < patience;
@@ -250,7 +250,7 @@ mod tests {
         gate.enter((class, weight), has_room, go_on)
     }
 
-    fn refuses(gate: &Arc<Gate<()>>, class: usize, weight: u64) -> bool {
+    fn refuses(gate: &Arc<AdmissionGate<()>>, class: usize, weight: u64) -> bool {
         enter(gate, class, weight, 0).is_err_and(|error| error.is_cancelled())
     }
 

@@ -8,7 +8,7 @@ use crate::wire::{Count, to_u64};
 #[derive(Debug)]
 pub struct CheckpointList<P> {
     /// The checkpoints, each with its position, in ascending order of position.
-    marks: Vec<(u64, P)>,
+    checkpoints: Vec<(u64, P)>,
     /// Minimum distance between the positions of two checkpoints.
     min_distance: u64,
     /// Exclusive upper bound of the number of checkpoints.
@@ -19,7 +19,7 @@ impl<P> CheckpointList<P> {
     /// Creates a list of fewer than `most` checkpoints, at least `apart` positions from each other.
     pub fn new(most: usize, apart: u64) -> Self {
         CheckpointList {
-            marks: Vec::new(),
+            checkpoints: Vec::new(),
             min_distance: apart,
             capacity: most,
         }
@@ -29,16 +29,16 @@ impl<P> CheckpointList<P> {
     /// if the last checkpoint is too near.
     pub fn record(&mut self, position: u64, place: impl FnOnce() -> P) {
         let next = self
-            .marks
+            .checkpoints
             .last()
             .map(|(last, _)| last.plus(self.min_distance));
         if next.is_some_and(|next| position < next) {
             return;
         }
-        self.marks.push((position, place()));
-        if self.marks.len() >= self.capacity {
+        self.checkpoints.push((position, place()));
+        if self.checkpoints.len() >= self.capacity {
             let mut is_kept = false;
-            self.marks.retain(|_| {
+            self.checkpoints.retain(|_| {
                 is_kept = !is_kept;
                 is_kept
             });
@@ -49,19 +49,19 @@ impl<P> CheckpointList<P> {
     /// Returns the memory in bytes of the list, without the memory that the recorded states point
     /// to.
     pub fn weight(&self) -> u64 {
-        to_u64(self.marks.capacity().times(size_of::<(u64, P)>()))
+        to_u64(self.checkpoints.capacity().times(size_of::<(u64, P)>()))
     }
 
     /// Returns the recorded states without their positions.
     pub(crate) fn into_states(self) -> impl Iterator<Item = P> {
-        self.marks.into_iter().map(|(_, place)| place)
+        self.checkpoints.into_iter().map(|(_, place)| place)
     }
 
     /// Returns the last state that was recorded at or before `position`, and the position at which
     /// it was recorded. Returns `None` if there is no such state.
     pub fn last_at_or_before(&self, position: u64) -> Option<(u64, &P)> {
-        let behind = self.marks.partition_point(|(at, _)| *at <= position);
-        let (at, place) = self.marks.get(behind.checked_sub(1)?)?;
+        let behind = self.checkpoints.partition_point(|(at, _)| *at <= position);
+        let (at, place) = self.checkpoints.get(behind.checked_sub(1)?)?;
         Some((*at, place))
     }
 }
@@ -77,7 +77,7 @@ mod tests {
         for position in (0..1_000_000).step_by(8) {
             marks.record(position, || position);
         }
-        assert!(marks.marks.len() < 2048);
+        assert!(marks.checkpoints.len() < 2048);
         for position in (0..1_000_000).step_by(999) {
             let (at, place) = marks.last_at_or_before(position).unwrap();
             assert_eq!(at, *place);

@@ -98,7 +98,7 @@ pub fn decode_strings(
     let each = elements.chunks_exact(writer.size().max(1));
     each.map(|element| {
         let mut text = Vec::new();
-        writer.text(element, &context, &mut text)?;
+        writer.write_text(element, &context, &mut text)?;
         // A string of one byte takes as much memory as one of fifty.
         let taken = text.len().plus(size_of::<Vec<u8>>());
         left = left.checked_sub(taken).ok_or_else(|| {

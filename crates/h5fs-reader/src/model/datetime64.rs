@@ -113,7 +113,7 @@ impl Datetime64 {
                 let each = 10_i64.checked_pow(of_second.checked_sub(power)?)?;
                 let each = each.checked_mul(self.multiple)?;
                 return Some(StepLength {
-                    per_number: each,
+                    ticks_per_step: each,
                     is_nanosecond,
                 });
             }
@@ -121,7 +121,7 @@ impl Datetime64 {
         };
         let each = seconds.checked_mul(1_000_000)?.checked_mul(self.multiple)?;
         Some(StepLength {
-            per_number: each,
+            ticks_per_step: each,
             is_nanosecond: false,
         })
     }
@@ -154,7 +154,7 @@ impl Datetime64 {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StepLength {
     /// Number of ticks in one step of the stored number.
-    pub per_number: i64,
+    pub ticks_per_step: i64,
     /// Whether a tick is a nanosecond. Otherwise a tick is a microsecond.
     pub is_nanosecond: bool,
 }
@@ -268,6 +268,6 @@ mod tests {
         assert_eq!(big.tick_count(&7_i64.to_be_bytes()), Some(7));
         assert_eq!(big.tick_count(&i64::MIN.to_be_bytes()), None);
         assert!(!big.write_text(&i64::MIN.to_be_bytes(), &mut Vec::new()));
-        assert_eq!(big.step_length().unwrap().per_number, 1);
+        assert_eq!(big.step_length().unwrap().ticks_per_step, 1);
     }
 }

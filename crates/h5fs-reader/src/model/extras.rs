@@ -49,7 +49,7 @@ pub trait AsdfExtras: Send + Sync {
     ///
     /// # Errors
     /// Fails as `verify_block` does.
-    fn verify_array(&self, id: NodeId, read_all: &ReadAll<'_>) -> Result<()>;
+    fn verify_array(&self, id: NodeId, read_all: &ArrayBytesReader<'_>) -> Result<()>;
 
     /// Compares the checksum in the header of block `number` with the block's bytes, and remembers
     /// the result. The whole block is read and decoded with `read_all`. A block without a checksum
@@ -57,7 +57,7 @@ pub trait AsdfExtras: Send + Sync {
     ///
     /// # Errors
     /// `Corrupt` if the checksum differs. Otherwise fails if the block cannot be read.
-    fn verify_block(&self, number: usize, read_all: &ReadAll<'_>) -> Result<()>;
+    fn verify_block(&self, number: usize, read_all: &ArrayBytesReader<'_>) -> Result<()>;
 
     /// Returns the mask of the ndarray's missing elements. Returns `None` if the ndarray has none.
     fn mask(&self, id: NodeId) -> Result<Option<Mask>>;
@@ -65,7 +65,7 @@ pub trait AsdfExtras: Send + Sync {
 
 /// A function that reads an array's bytes and passes them on in order, decoded within the limits
 /// for decoding.
-pub type ReadAll<'a> = dyn Fn(&Arc<Array>, &mut dyn FnMut(&[u8])) -> Result<()> + 'a;
+pub type ArrayBytesReader<'a> = dyn Fn(&Arc<Array>, &mut dyn FnMut(&[u8])) -> Result<()> + 'a;
 
 /// The fields of a block's header.
 #[derive(Debug, Clone, PartialEq, Eq)]

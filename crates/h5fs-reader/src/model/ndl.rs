@@ -42,44 +42,46 @@ pub fn ndl_type_in(syntax: Syntax, datatype: &Datatype) -> String {
 fn write_type(datatype: &Datatype, out: &mut FlowWriter) {
     let size = datatype.size;
     match &datatype.class {
-        Class::Integer { signed, bits, .. } => match keyword(size, *signed) {
-            Some(keyword) => out.text(keyword),
+        Class::Integer { signed, bits, .. } => match integer_keyword(size, *signed) {
+            Some(keyword) => out.write_text(keyword),
             None => write_opaque(size, &integer_name(*signed, *bits), out),
         },
-        Class::Bitfield { bits, .. } => match keyword(size, false) {
-            Some(keyword) => out.text(keyword),
+        Class::Bitfield { bits, .. } => match integer_keyword(size, false) {
+            Some(keyword) => out.write_text(keyword),
             None => write_opaque(size, &format!("bitfield{}", bits.precision), out),
         },
         Class::Float(format) => match number::ieee_bytes(size, format) {
-            Some(4) => out.text(b"float32"),
-            Some(8) => out.text(b"float64"),
+            Some(4) => out.write_text(b"float32"),
+            Some(8) => out.write_text(b"float64"),
             _ => write_opaque(size, &float_name(size, format), out),
         },
         Class::Time { bits, .. } => write_opaque(size, &format!("time{}", bits.precision), out),
         Class::String { .. } | Class::VariableString { .. } | Class::Ucs4(_) => {
-            out.text(b"string");
+            out.write_text(b"string");
         }
         Class::Bool => {
             let members = [(&b"FALSE"[..], "0"), (b"TRUE", "1")];
             write_members(b"int8", members.into_iter(), out);
         }
         Class::Opaque { tag } => write_opaque_bytes(size, tag, out),
-        Class::Reference(ReferenceKind::Object | ReferenceKind::Standard) => out.text(b"objref"),
-        Class::Reference(ReferenceKind::Region) => out.map(b"regref", |out| {
-            out.map(b"selection", |out| out.text(b"block"));
+        Class::Reference(ReferenceKind::Object | ReferenceKind::Standard) => {
+            out.write_text(b"objref")
+        }
+        Class::Reference(ReferenceKind::Region) => out.write_map(b"regref", |out| {
+            out.write_map(b"selection", |out| out.write_text(b"block"));
         }),
         Class::Compound(members) => write_compound(size, members, out),
         Class::Enumeration { base, members } => write_enumeration(size, base, members, out),
-        Class::Complex(base) => out.map(b"compound", |out| {
-            out.list([b"r", b"i"].iter(), |part, out| {
-                out.map(*part, |out| write_type(base, out));
+        Class::Complex(base) => out.write_map(b"compound", |out| {
+            out.write_list([b"r", b"i"].iter(), |part, out| {
+                out.write_map(*part, |out| write_type(base, out));
             });
         }),
-        Class::VariableLength(base) => out.map(b"vlen", |out| {
-            out.map(b"base", |out| write_type(base, out));
+        Class::VariableLength(base) => out.write_map(b"vlen", |out| {
+            out.write_map(b"base", |out| write_type(base, out));
         }),
-        Class::Array { base, dims } => out.map(b"array", |out| {
-            out.map(b"base", |out| {
+        Class::Array { base, dims } => out.write_map(b"array", |out| {
+            out.write_map(b"base", |out| {
                 write_type(base, out);
                 out.next_key(b"shape");
                 out.append(format_args!("{dims:?}"));
@@ -89,7 +91,7 @@ fn write_type(datatype: &Datatype, out: &mut FlowWriter) {
 }
 
 /// Returns NDL's keyword for an integer type of `size` bytes, or `None` if NDL has none.
-fn keyword(size: u32, signed: bool) -> Option<&'static [u8]> {
+fn integer_keyword(size: u32, signed: bool) -> Option<&'static [u8]> {
     match (size, signed) {
         (1, true) => Some(b"int8"),
         (2, true) => Some(b"int16"),
@@ -132,12 +134,12 @@ fn write_opaque(size: u32, tag: &str, out: &mut FlowWriter) {
 }
 
 fn write_opaque_bytes(size: u32, tag: &[u8], out: &mut FlowWriter) {
-    out.map(b"opaque", |out| {
-        out.map(b"size", |out| {
+    out.write_map(b"opaque", |out| {
+        out.write_map(b"size", |out| {
             out.append(format_args!("{size}"));
             if !tag.is_empty() {
                 out.next_key(b"tag");
-                out.text(tag);
+                out.write_text(tag);
             }
         });
     });
@@ -147,9 +149,9 @@ fn write_compound(size: u32, members: &[Member], out: &mut FlowWriter) {
     if members.is_empty() {
         return write_opaque(size, "compound", out);
     }
-    out.map(b"compound", |out| {
-        out.list(members.iter(), |member, out| {
-            out.map(&member.name, |out| write_type(&member.datatype, out));
+    out.write_map(b"compound", |out| {
+        out.write_list(members.iter(), |member, out| {
+            out.write_map(&member.name, |out| write_type(&member.datatype, out));
         });
     });
 }
@@ -181,7 +183,7 @@ fn write_enumeration(
     let Some(numbers) = numbers else {
         return write_opaque(size, "enum", out);
     };
-    let base = keyword(base.size, signed).unwrap_or_default();
+    let base = integer_keyword(base.size, signed).unwrap_or_default();
     write_members(base, numbers.into_iter(), out);
 }
 
@@ -192,18 +194,18 @@ fn write_members<'a>(
     members: impl Iterator<Item = (&'a [u8], impl Display)>,
     out: &mut FlowWriter,
 ) {
-    out.map(b"enum", |out| {
+    out.write_map(b"enum", |out| {
         out.push("{");
         if !base.is_empty() {
-            out.key(b"base");
-            out.text(base);
+            out.write_key(b"base");
+            out.write_text(base);
             out.push(", ");
         }
-        out.key(b"members");
+        out.write_key(b"members");
         out.push("{");
         for (index, (name, number)) in members.enumerate() {
             out.push(if index > 0 { ", " } else { "" });
-            out.key(name);
+            out.write_key(name);
             out.append(format_args!("{number}"));
         }
         out.push("}}");

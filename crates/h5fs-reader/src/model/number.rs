@@ -139,11 +139,11 @@ fn element_word(element: &[u8], order: ByteOrder) -> Option<u128> {
 
 /// Returns `count` bits of `word` from bit `place` on.
 fn bit_range(word: u128, place: u32, count: u32) -> u128 {
-    word.checked_shr(place).unwrap_or(0) & ones(count)
+    word.checked_shr(place).unwrap_or(0) & low_bits_mask(count)
 }
 
 /// Returns a number whose lowest `count` bits are set.
-fn ones(count: u32) -> u128 {
+fn low_bits_mask(count: u32) -> u128 {
     u128::MAX
         .checked_shr(128_u32.minus_or_zero(count))
         .unwrap_or(0)
@@ -169,7 +169,11 @@ pub fn decode_integer(
     }
     let precision = u32::from(field.precision);
     let negative = bit_range(number, precision.minus_or_zero(1), 1) == 1;
-    let extension = if negative { !ones(precision) } else { 0 };
+    let extension = if negative {
+        !low_bits_mask(precision)
+    } else {
+        0
+    };
     Some(Integer::Signed((number | extension).cast_signed()))
 }
 
@@ -224,7 +228,7 @@ fn decode_fields(word: u128, format: &FloatFormat, size: u32) -> Option<FloatVal
     let mantissa = bit_range(word, format.mantissa.into(), mantissa_bits);
     let implied = format.normalization == Normalization::Implied;
     let vax = format.order == ByteOrder::Vax;
-    if exponent == ones(exponent_bits) && !vax {
+    if exponent == low_bits_mask(exponent_bits) && !vax {
         let number = infinity_or_nan(negative, mantissa, mantissa_bits, implied);
         return Some(FloatValue::Double(number));
     }
@@ -235,7 +239,7 @@ fn decode_fields(word: u128, format: &FloatFormat, size: u32) -> Option<FloatVal
     }
     let implied_one = match exponent {
         0 => 0,
-        _ if implied => ones(mantissa_bits).checked_add(1)?,
+        _ if implied => low_bits_mask(mantissa_bits).checked_add(1)?,
         _ => 0,
     };
     let significant_bits = mantissa_bits.plus(u32::from(implied));
@@ -247,7 +251,7 @@ fn decode_fields(word: u128, format: &FloatFormat, size: u32) -> Option<FloatVal
     let mantissa = mantissa | implied_one;
     let value = nearest_double(mantissa, power).filter(|_| mantissa != 0);
     let value = value.map(|value| value.copysign(if negative { -1.0 } else { 1.0 }));
-    match (memory_bytes(format, size), value) {
+    match (memory_format_bytes(format, size), value) {
         (Some(2), _) => return Some(half_float(negative, mantissa, power)),
         (Some(4), Some(value)) => return Some(FloatValue::Single(to_f32(value))),
         (Some(8), Some(value)) => return Some(FloatValue::Double(value)),
@@ -276,7 +280,7 @@ const EXTENDED_BITS: u32 = 64;
 /// Returns the size in bytes of the IEEE 754 format that programs such as h5py use in memory for
 /// numbers of this format. That format is the smallest one that represents all numbers and is at
 /// least `size` bytes long. Returns `None` if there is none, and for VAX.
-fn memory_bytes(format: &FloatFormat, size: u32) -> Option<u8> {
+fn memory_format_bytes(format: &FloatFormat, size: u32) -> Option<u8> {
     let fits = |&(bytes, mantissa_bits, least, most): &(u8, u8, i64, i64)| {
         let bias = i64::from(format.bias);
         let largest = 1_i64.checked_shl(format.exponent_bits.into());
@@ -304,7 +308,8 @@ fn half_float(negative: bool, mantissa: u128, power: i32) -> FloatValue {
     let shift = SIGNIFICANT_BITS.minus_or_zero(length).min(room);
     let mantissa = mantissa.checked_shl(shift).unwrap_or(mantissa);
     let power = power.saturating_sub_unsigned(shift);
-    let is_power_of_two = mantissa.checked_sub(1) == Some(ones(SIGNIFICANT_BITS.minus_or_zero(1)));
+    let is_power_of_two =
+        mantissa.checked_sub(1) == Some(low_bits_mask(SIGNIFICANT_BITS.minus_or_zero(1)));
     let spacing_halves_below = is_power_of_two && power > LEAST_POWER;
     scaled_float(
         negative,
@@ -388,7 +393,7 @@ fn nearest_double(mantissa: u128, power: i32) -> Option<f64> {
     let excess = length.minus_or_zero(f64::MANTISSA_DIGITS);
     let kept = mantissa.checked_shr(excess)?;
     let lost = bit_range(mantissa, 0, excess);
-    let half = ones(excess).checked_add(1)?.checked_shr(1)?;
+    let half = low_bits_mask(excess).checked_add(1)?.checked_shr(1)?;
     let up = excess > 0 && (lost > half || (lost == half && bit_range(kept, 0, 1) == 1));
     let kept = kept.checked_add(u128::from(up))?;
     let power = power.checked_add_unsigned(excess)?;
@@ -473,7 +478,7 @@ impl FloatValue {
                 value,
                 mantissa,
                 exponent,
-            } => write_wide(out, value, mantissa, exponent),
+            } => write_extended_precision(out, value, mantissa, exponent),
             FloatValue::OutOfDoubleRange {
                 negative,
                 mantissa,
@@ -502,18 +507,18 @@ fn fewest_digits(value: f64, below: f64, above: f64) -> f64 {
 
 /// Returns whether a number with the absolute value `size` is written without an exponent. Numbers
 /// from `exponent_from` on are written with one.
-fn is_plain(size: f64, exponent_from: f64) -> bool {
+fn is_written_without_exponent(size: f64, exponent_from: f64) -> bool {
     size == 0.0 || (1e-4..exponent_from).contains(&size)
 }
 
 /// Returns the text length of a finite number without an exponent. Returns `None` for other
 /// numbers.
-pub(super) fn plain_length(
+pub(super) fn length_without_exponent(
     number: impl zmij::Float,
     value: f64,
     exponent_from: f64,
 ) -> Option<usize> {
-    let is_plain = is_plain(value.abs(), exponent_from);
+    let is_plain = is_written_without_exponent(value.abs(), exponent_from);
     is_plain.then(|| zmij::Buffer::new().format_finite(number).len())
 }
 
@@ -531,7 +536,7 @@ where
     let size = value.abs();
     let mut buffer = zmij::Buffer::new();
     let text = buffer.format_finite(number);
-    if is_plain(size, exponent_from) {
+    if is_written_without_exponent(size, exponent_from) {
         return out.extend_from_slice(text.as_bytes());
     }
     match text.split_once('e') {
@@ -546,7 +551,7 @@ where
 }
 
 /// Appends `mantissa * 2^exponent`, whose nearest double is `value`, in its shortest digits.
-fn write_wide(out: &mut Vec<u8>, value: f64, mantissa: u128, exponent: i32) {
+fn write_extended_precision(out: &mut Vec<u8>, value: f64, mantissa: u128, exponent: i32) {
     const EXPONENT_FROM: i32 = 16;
     let mut buffer = [0; 32];
     let guess = format_ascii(&mut buffer, format_args!("{value:e}"));

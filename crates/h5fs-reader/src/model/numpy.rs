@@ -28,7 +28,7 @@ pub fn numpy_descr(datatype: &Datatype) -> Option<String> {
 /// - floating-point formats other than IEEE 754's 2, 4 and 8 bytes
 /// - compounds whose members overlap or share a name
 pub fn numpy_literal(datatype: &Datatype) -> Option<String> {
-    let (base, dims) = without_dims(datatype);
+    let (base, dims) = innermost_type_and_dims(datatype);
     let base = element_literal(base)?;
     Some(match dims.as_slice() {
         [] => base,
@@ -38,7 +38,7 @@ pub fn numpy_literal(datatype: &Datatype) -> Option<String> {
 
 /// Returns the innermost element type of nested arrays and all their dimensions, because NumPy does
 /// not support arrays of arrays.
-fn without_dims(mut datatype: &Datatype) -> (&Datatype, Vec<u32>) {
+fn innermost_type_and_dims(mut datatype: &Datatype) -> (&Datatype, Vec<u32>) {
     let mut all = Vec::new();
     while let Class::Array { base, dims } = &datatype.class {
         all.extend_from_slice(dims);
@@ -70,22 +70,22 @@ fn element_literal(datatype: &Datatype) -> Option<String> {
         Class::Bitfield { order, bits } => integer_literal(size, *order, *bits, 'u'),
         Class::Float(format) => {
             number::ieee_bytes(size, format)?;
-            quoted(byte_order_sign(format.order)?, 'f', size)
+            quoted_type(byte_order_sign(format.order)?, 'f', size)
         }
-        Class::String { .. } => quoted('|', 'S', size),
+        Class::String { .. } => quoted_type('|', 'S', size),
         Class::Ucs4(order) => {
             let characters = size.checked_div(4).filter(|_| size.is_multiple_of(4))?;
-            quoted(byte_order_sign(*order)?, 'U', characters)
+            quoted_type(byte_order_sign(*order)?, 'U', characters)
         }
-        Class::Bool => quoted('|', 'b', size).filter(|_| size == 1),
+        Class::Bool => quoted_type('|', 'b', size).filter(|_| size == 1),
         Class::Opaque { .. } => match Datetime64::numpy_type(datatype) {
             Some(descr) => Some(format!("'{descr}'")),
-            None => quoted('|', 'V', size),
+            None => quoted_type('|', 'V', size),
         },
         Class::Enumeration { base, .. } => element_literal(base),
         Class::Complex(base) => match &base.class {
             Class::Float(format) if number::ieee_bytes(base.size, format)? > 2 => {
-                quoted(byte_order_sign(format.order)?, 'c', size)
+                quoted_type(byte_order_sign(format.order)?, 'c', size)
             }
             _ => None,
         },
@@ -101,8 +101,8 @@ fn element_literal(datatype: &Datatype) -> Option<String> {
 fn integer_literal(size: u32, order: ByteOrder, bits: BitRange, kind: char) -> Option<String> {
     let whole = bits.offset == 0 && u32::from(bits.precision) == size.checked_mul(8)?;
     match size {
-        1 if whole => quoted('|', kind, size),
-        2 | 4 | 8 if whole => quoted(byte_order_sign(order)?, kind, size),
+        1 if whole => quoted_type('|', kind, size),
+        2 | 4 | 8 if whole => quoted_type(byte_order_sign(order)?, kind, size),
         _ => None,
     }
 }
@@ -115,7 +115,7 @@ fn byte_order_sign(order: ByteOrder) -> Option<char> {
     }
 }
 
-fn quoted(sign: char, kind: char, size: u32) -> Option<String> {
+fn quoted_type(sign: char, kind: char, size: u32) -> Option<String> {
     Some(format!("'{sign}{kind}{size}'"))
 }
 
@@ -152,7 +152,7 @@ fn padding_field(bytes: u32) -> Option<String> {
 }
 
 fn field_literal(member: &Member) -> Option<String> {
-    let (base, dims) = without_dims(&member.datatype);
+    let (base, dims) = innermost_type_and_dims(&member.datatype);
     // NumPy would read the field as padding.
     if member.name.is_empty() && matches!(base.class, Class::Opaque { .. }) {
         return None;

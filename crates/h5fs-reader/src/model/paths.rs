@@ -229,7 +229,7 @@ impl PathIndex {
             };
             left.links = left.links.checked_sub(link.cost())?;
             if let Some(file) = link.target.other_file_name() {
-                self.keep_file(file, left);
+                self.record_other_file(file, left);
             }
             if let LinkTarget::Hard(node) = link.target {
                 left.make_room(self.weight());
@@ -250,8 +250,8 @@ impl PathIndex {
 
     /// Records the name of another file that a link leads into. If there are too many names, only
     /// the first ones are recorded.
-    fn keep_file(&mut self, file: &[u8], left: &mut WalkBudget<'_>) {
-        let bytes = self.file_bytes.plus(file_bytes(file));
+    fn record_other_file(&mut self, file: &[u8], left: &mut WalkBudget<'_>) {
+        let bytes = self.file_bytes.plus(file_name_weight(file));
         if bytes <= limits::NAMED_FILES && !self.files.contains(file) {
             left.make_room(self.weight());
             self.files.insert(file.into());
@@ -398,7 +398,7 @@ impl PathIndex {
 }
 
 /// Returns the memory in bytes that the name of a file takes in the set of names.
-fn file_bytes(name: &[u8]) -> usize {
+fn file_name_weight(name: &[u8]) -> usize {
     name.len().plus(64)
 }
 

@@ -67,7 +67,7 @@ impl RegionAxis {
     }
 
     /// Returns the number of selected indices below `end`, as if the pattern were unlimited.
-    pub(crate) fn selected_before(&self, end: u64) -> u64 {
+    pub(crate) fn count_selected_before(&self, end: u64) -> u64 {
         let span = end.minus_or_zero(self.start);
         let blocks = span.checked_div(self.stride).unwrap_or(0);
         let rest = span.checked_rem(self.stride).unwrap_or(0);
@@ -183,7 +183,7 @@ impl RegionRuns {
     }
 
     /// Returns the number of selected elements.
-    pub fn elements(&self) -> u64 {
+    pub fn selected_count(&self) -> u64 {
         match &self.0 {
             RunPattern::Regular(axes) => {
                 let lengths = axes.iter().map(|(axis, _)| axis.length.unwrap_or(0));
@@ -196,7 +196,7 @@ impl RegionRuns {
     /// Returns the rest of a run from the selected element with number `ordinal` on. Returns `None`
     /// after the last selected element.
     pub(crate) fn run_at(&self, ordinal: u64) -> Option<Run> {
-        if ordinal >= self.elements() {
+        if ordinal >= self.selected_count() {
             return None;
         }
         match &self.0 {
@@ -210,12 +210,12 @@ impl RegionRuns {
     }
 
     /// Returns the number of selected elements before element `element` of the array.
-    pub(crate) fn selected_before(&self, element: u64) -> u64 {
+    pub(crate) fn count_selected_before(&self, element: u64) -> u64 {
         match &self.0 {
-            RunPattern::Regular(axes) => regular_selected_before(axes, element),
+            RunPattern::Regular(axes) => count_regular_selected_before(axes, element),
             RunPattern::Listed(runs) => {
                 let index = runs.partition_point(|run| run.element.plus(run.length) <= element);
-                let elements = self.elements();
+                let elements = self.selected_count();
                 runs.get(index).map_or(elements, |run| {
                     run.ordinal.plus(element.minus_or_zero(run.element))
                 })
@@ -305,7 +305,7 @@ fn regular_run(axes: &[(RegionAxis, u64)], ordinal: u64) -> Option<Run> {
 
 /// Returns the number of selected elements before `element`. The count continues on the next axis
 /// only while the element's own index is selected.
-fn regular_selected_before(axes: &[(RegionAxis, u64)], element: u64) -> u64 {
+fn count_regular_selected_before(axes: &[(RegionAxis, u64)], element: u64) -> u64 {
     let mut rest = element;
     let mut ordinal = 0_u64;
     for (place, (axis, stride)) in axes.iter().enumerate() {
@@ -316,7 +316,7 @@ fn regular_selected_before(axes: &[(RegionAxis, u64)], element: u64) -> u64 {
             .fold(1, u64::times);
         let step = rest.checked_div(*stride).unwrap_or(0);
         rest = rest.checked_rem(*stride).unwrap_or(0);
-        let before = axis.selected_before(step).min(steps);
+        let before = axis.count_selected_before(step).min(steps);
         ordinal = ordinal.plus(before.times(inner));
         let is_selected = before < steps && axis.selected_index(before) == step;
         if !is_selected {
@@ -424,7 +424,7 @@ mod tests {
                 length: None,
             };
             RegionAxis {
-                length: Some(axis.selected_before(dim)),
+                length: Some(axis.count_selected_before(dim)),
                 ..axis
             }
         })
@@ -443,7 +443,7 @@ mod tests {
             prop_assert_eq!(all_elements(&runs), elements.clone());
             for element in 0..dims.iter().product::<u64>() {
                 let before = elements.iter().filter(|&&selected| selected < element).count();
-                prop_assert_eq!(runs.selected_before(element), before as u64);
+                prop_assert_eq!(runs.count_selected_before(element), before as u64);
             }
         }
     }
@@ -471,7 +471,7 @@ mod tests {
         let blocks = vec![(vec![0, 0], vec![1, 1]), (vec![1, 1], vec![1, 2])];
         let runs = RegionRuns::new(&Region::Blocks(blocks), &[2, 3]).unwrap();
         assert_eq!(all_elements(&runs), [0, 1, 3, 4, 5]);
-        assert_eq!(runs.selected_before(2), 2);
+        assert_eq!(runs.count_selected_before(2), 2);
     }
 
     #[test]

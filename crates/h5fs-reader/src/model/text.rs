@@ -14,13 +14,13 @@ pub fn without_padding(bytes: &[u8], padding: StringPadding) -> &[u8] {
             let end = bytes.iter().position(|&byte| byte == 0);
             end.and_then(|end| bytes.get(..end)).unwrap_or(bytes)
         }
-        StringPadding::NullPadded => without_last(bytes, 0),
-        StringPadding::SpacePadded => without_last(without_last(bytes, b' '), 0),
+        StringPadding::NullPadded => without_trailing(bytes, 0),
+        StringPadding::SpacePadded => without_trailing(without_trailing(bytes, b' '), 0),
     }
 }
 
 /// Returns the bytes up to and including the last one that is not `pad`.
-fn without_last(bytes: &[u8], pad: u8) -> &[u8] {
+fn without_trailing(bytes: &[u8], pad: u8) -> &[u8] {
     let text = bytes.iter().rposition(|&byte| byte != pad);
     let length = text.map_or(0, Count::plus_one);
     bytes.get(..length).unwrap_or(bytes)

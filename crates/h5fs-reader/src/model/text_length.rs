@@ -3,7 +3,7 @@
 
 use crate::model::Datatype;
 use crate::model::datatype::{BitRange, ByteOrder, Class};
-use crate::model::number::{FloatValue, ieee_bytes, plain_length};
+use crate::model::number::{FloatValue, ieee_bytes, length_without_exponent};
 use crate::wire::Count;
 
 /// A calculator of text lengths for numbers of one type.
@@ -84,13 +84,13 @@ impl TextLengthCalculator {
             }
             (NumberKind::Float, 4) => {
                 let number = f32::from_bits(u32::try_from(word).ok()?);
-                let length = plain_length(number, number.into(), 1e6);
+                let length = length_without_exponent(number, number.into(), 1e6);
                 length
                     .unwrap_or_else(|| written_length(FloatValue::Single(number), as_json, scratch))
             }
             (NumberKind::Float, _) => {
                 let number = f64::from_bits(word);
-                let length = plain_length(number, number, 1e16);
+                let length = length_without_exponent(number, number, 1e16);
                 length
                     .unwrap_or_else(|| written_length(FloatValue::Double(number), as_json, scratch))
             }
@@ -143,7 +143,7 @@ mod tests {
         let mut scratch = Vec::new();
         for element in elements.chunks(writer.size()) {
             let (mut text, mut json) = (Vec::new(), Vec::new());
-            writer.text(element, &context, &mut text).unwrap();
+            writer.write_text(element, &context, &mut text).unwrap();
             writer.write_json(element, &context, &mut json).unwrap();
             let found = [false, true].map(|json| length.length(element, json, &mut scratch));
             assert_eq!(found, [Some(text.len()), Some(json.len())], "{element:?}");

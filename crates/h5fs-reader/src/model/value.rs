@@ -77,7 +77,12 @@ impl ValueWriter {
     /// `Limit` once `out` exceeds the limit of `context`, `Corrupt` for an element that is too
     /// short. The container's error for an invalid pointer. The text that was already appended
     /// stays in `out`.
-    pub fn text(&self, element: &[u8], context: &TextContext<'_>, out: &mut Vec<u8>) -> Result<()> {
+    pub fn write_text(
+        &self,
+        element: &[u8],
+        context: &TextContext<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
         if let Some(part) = &self.complex_part {
             return part.write_complex(element, context, out);
         }
@@ -131,16 +136,16 @@ impl ValueWriter {
         out: &mut Vec<u8>,
     ) -> Result<()> {
         let (real, imaginary) = element.split_at(self.size().min(element.len()));
-        self.text(real, context, out)?;
+        self.write_text(real, context, out)?;
         drop_point_zero(out);
         let middle = out.len();
-        self.text(imaginary, context, out)?;
+        self.write_text(imaginary, context, out)?;
         drop_point_zero(out);
         if out.get(middle) != Some(&b'-') {
             out.insert(middle, b'+');
         }
         out.push(b'j');
-        context.check(out.len())
+        context.check_length(out.len())
     }
 }
 
@@ -195,11 +200,11 @@ impl ValueSink for TextSink<'_> {
                 });
             }
             Value::Bool(set) => append_formatted(self.out, format_args!("{set}")),
-            Value::Text(text) | Value::DateTime(text) => self.text(text)?,
+            Value::Text(text) | Value::DateTime(text) => self.write_text(text)?,
             Value::Null if is_json => self.push_text("null"),
             Value::Null => {}
-            Value::Reference(_, target) => self.reference(target)?,
-            Value::Bytes => self.bytes(stored)?,
+            Value::Reference(_, target) => self.append_reference(target)?,
+            Value::Bytes => self.append_hexadecimal(stored)?,
             // A byte without a name is true, as in NumPy.
             Value::EnumMember {
                 name,
@@ -207,7 +212,7 @@ impl ValueSink for TextSink<'_> {
             } if is_json => append_formatted(self.out, format_args!("{}", name != Some(b"FALSE"))),
             Value::EnumMember {
                 name: Some(name), ..
-            } => self.text(name)?,
+            } => self.write_text(name)?,
             Value::EnumMember { name: None, .. } | Value::ByteStrings(_) | Value::Complex(_) => {
                 return Ok(false);
             }
@@ -217,21 +222,21 @@ impl ValueSink for TextSink<'_> {
 }
 
 impl TextSink<'_> {
-    fn text(&mut self, text: &[u8]) -> Result<()> {
-        self.check(text.len())?;
+    fn write_text(&mut self, text: &[u8]) -> Result<()> {
+        self.check_length(text.len())?;
         if !self.is_json {
             self.out.extend_from_slice(text);
             return Ok(());
         }
         // Checked before writing, because the escaped text may be much longer than the text.
         if text.len() > self.context.limit.minus_or_zero(self.out.len()) / MAX_ESCAPE_BYTES {
-            self.check(json_length(text))?;
+            self.check_length(json_length(text))?;
         }
         write_json_text(text, self.out);
         Ok(())
     }
 
-    fn reference(&mut self, target: Reference) -> Result<()> {
+    fn append_reference(&mut self, target: Reference) -> Result<()> {
         let text = match target {
             Reference::Null => {
                 self.push_text("null");
@@ -249,12 +254,12 @@ impl TextSink<'_> {
                 address: place,
             } => [file, address_text(place)].join(&b':'),
         };
-        self.text(&text)
+        self.write_text(&text)
     }
 
     /// Appends `bytes` in hexadecimal: `0x` and two digits for each byte.
-    fn bytes(&mut self, bytes: &[u8]) -> Result<()> {
-        self.check(bytes.len().times(2))?;
+    fn append_hexadecimal(&mut self, bytes: &[u8]) -> Result<()> {
+        self.check_length(bytes.len().times(2))?;
         within_quotes(self.is_json, self.out, |out| {
             out.extend_from_slice(b"0x");
             for byte in bytes {

@@ -112,7 +112,7 @@ impl<'a> TextContext<'a> {
     ///
     /// # Errors
     /// `Limit` if the text is too long.
-    pub fn check(&self, length: usize) -> Result<()> {
+    pub fn check_length(&self, length: usize) -> Result<()> {
         if length > self.limit {
             return Err(Error::limit("text of a value", to_u64(self.limit)));
         }
@@ -185,8 +185,8 @@ pub trait ValueSink {
     ///
     /// # Errors
     /// `Limit` if the text is too long.
-    fn check(&self, more: usize) -> Result<()> {
-        self.context().check(self.length().plus(more))
+    fn check_length(&self, more: usize) -> Result<()> {
+        self.context().check_length(self.length().plus(more))
     }
 }
 
@@ -231,7 +231,7 @@ struct WalkField {
 }
 
 /// A function that formats the name of a compound member as the key of a map, with a colon.
-pub type KeyText<'k> = dyn Fn(&[u8]) -> String + 'k;
+pub type KeyFormatter<'k> = dyn Fn(&[u8]) -> String + 'k;
 
 impl ElementWalker {
     /// Creates a walker for elements of `datatype`. `key` returns the text of the key of each
@@ -239,11 +239,11 @@ impl ElementWalker {
     ///
     /// # Errors
     /// `Limit` for a datatype that is nested too deeply.
-    pub fn new(datatype: &Datatype, key: &KeyText<'_>) -> Result<Self> {
+    pub fn new(datatype: &Datatype, key: &KeyFormatter<'_>) -> Result<Self> {
         Self::new_nested(datatype, key, limits::DATATYPE_DEPTH)
     }
 
-    fn new_nested(datatype: &Datatype, key: &KeyText<'_>, depth: usize) -> Result<Self> {
+    fn new_nested(datatype: &Datatype, key: &KeyFormatter<'_>, depth: usize) -> Result<Self> {
         let Some(depth) = depth.checked_sub(1) else {
             let most = to_u64(limits::DATATYPE_DEPTH);
             return Err(Error::limit("depth of a datatype", most));
@@ -275,7 +275,7 @@ impl ElementWalker {
             },
             Class::Array { base, dims } => WalkKind::Array {
                 base: inner(base)?,
-                dims: dims_of(dims),
+                dims: list_dims(dims),
             },
             Class::VariableLength(base) => WalkKind::Sequence {
                 base: inner(base)?,
@@ -347,7 +347,7 @@ impl ElementWalker {
                 }
             }
         }
-        sink.check(0)
+        sink.check_length(0)
     }
 
     /// Passes the values of `elements` in C order to `sink`, in lists nested like the dimensions
@@ -375,7 +375,7 @@ impl ElementWalker {
             self.walk_list(element_part(elements, start, size)?, inner, sink)?;
         }
         sink.push_text("]");
-        sink.check(0)
+        sink.check_length(0)
     }
 }
 
@@ -443,7 +443,7 @@ fn walk_map(
 
 /// Returns the dimensions of the nested lists for an element that is an array. Returns a single
 /// dimension of length 0 if the array has no elements.
-fn dims_of(dims: &[u32]) -> Vec<u64> {
+fn list_dims(dims: &[u32]) -> Vec<u64> {
     if dims.contains(&0) {
         vec![0]
     } else {

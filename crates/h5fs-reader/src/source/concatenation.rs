@@ -143,7 +143,7 @@ mod tests {
 
     use super::*;
     use crate::source::memory::MemorySource;
-    use crate::source::recording::Recording;
+    use crate::source::recording::RoundTripRecorder;
 
     fn members(parts: &[(u64, &[u8])]) -> Concatenation {
         let member = |(start, bytes): &(u64, &[u8])| {
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn a_hint_goes_to_each_member_that_it_meets() {
-        let far = || Recording::new(vec![0; 10]);
+        let far = || RoundTripRecorder::new(vec![0; 10]);
         let (first, second) = (far(), far());
         let members: Vec<(u64, SharedSource)> = vec![(0, first.clone()), (100, second.clone())];
         let split = Concatenation::new(members).unwrap();

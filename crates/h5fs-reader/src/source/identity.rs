@@ -74,7 +74,7 @@ impl Identity {
     pub fn is_comparable_to(&self, listed: &Self) -> bool {
         match (self, listed) {
             (Identity::Object(own), Identity::Object(listed)) => {
-                own.state.comparable() == listed.state.comparable()
+                own.state.to_comparable_form() == listed.state.to_comparable_form()
             }
             (own, listed) => own == listed,
         }

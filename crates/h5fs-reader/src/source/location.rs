@@ -131,7 +131,7 @@ impl Location {
     pub fn parse(text: OsString) -> Result<Self> {
         match text.to_str().map(Url::parse) {
             Some(Some(url)) => Ok(Location::Url(url?)),
-            _ if Scheme::is_scheme_prefix(text.as_encoded_bytes()) => {
+            _ if Scheme::begins_with_scheme(text.as_encoded_bytes()) => {
                 Err(Error::Usage("a URL must be UTF-8".to_owned()))
             }
             _ => Ok(Location::Path(text.into())),
@@ -190,7 +190,7 @@ impl Scheme {
     }
 
     /// Returns whether the text begins with a URL scheme.
-    fn is_scheme_prefix(text: &[u8]) -> bool {
+    fn begins_with_scheme(text: &[u8]) -> bool {
         let starts = |(_, prefix): &(Scheme, &str)| {
             let prefix = prefix.as_bytes();
             let start = text.get(..prefix.len());

@@ -228,7 +228,7 @@ impl Neighbours {
 
     /// Returns the names of the file to which these neighbours belong. The name by which the file
     /// was opened comes first.
-    pub(crate) fn own_names(&self) -> impl Iterator<Item = &[u8]> {
+    pub(crate) fn referencing_file_names(&self) -> impl Iterator<Item = &[u8]> {
         self.locations
             .iter()
             .map(|location| location.name.as_bytes())
@@ -269,7 +269,7 @@ impl Neighbours {
             self.states.mark_unwatched();
             return Ok(None);
         };
-        let real = self.root.real_path(&path, &neighbour.opened())?;
+        let real = self.root.real_path(&path, &neighbour.opened_identity())?;
         let part = self.for_part(&self.root.resolve_parent(&path)?, &real);
         Ok(Some((neighbour, part)))
     }
@@ -331,7 +331,7 @@ impl Neighbours {
     /// Fails as [`open`](Self::open) does, and with `Corrupt` if the file does not exist. Failures
     /// are not cached, because the file may appear later.
     pub(crate) fn open_raw(&self, name: &[u8], is_wanted: &IsWanted<'_>) -> Result<Arc<Neighbour>> {
-        if let Some(file) = self.opened_raw(name) {
+        if let Some(file) = self.find_open_raw(name) {
             return Ok(file);
         }
         let missing = || {
@@ -344,7 +344,7 @@ impl Neighbours {
     }
 
     /// Returns the raw file called `name` if it is open.
-    pub(crate) fn opened_raw(&self, name: &[u8]) -> Option<Arc<Neighbour>> {
+    pub(crate) fn find_open_raw(&self, name: &[u8]) -> Option<Arc<Neighbour>> {
         lock(&self.raw_files).get(&self.raw_key(name)).cloned()
     }
 
@@ -672,7 +672,7 @@ mod tests {
         );
         let a = inner.join("sub/a");
         let other = own.for_neighbour(&a, &a, Readers::Owner);
-        assert_eq!(other.own_names().collect::<Vec<_>>(), [b"a"]);
+        assert_eq!(other.referencing_file_names().collect::<Vec<_>>(), [b"a"]);
         assert_eq!(name(&other, "a").as_deref(), Some("sub/a"));
         assert_eq!(name(&other, "../a").as_deref(), Some("a"));
         assert_eq!(name(&other, "b"), None);

@@ -102,7 +102,7 @@ pub enum WriteLock {
 
 impl WriteLock {
     /// Converts the error of a refused shared lock to the state of the writer's lock.
-    pub(super) fn refused(errno: Errno) -> io::Result<Self> {
+    pub(super) fn from_lock_error(errno: Errno) -> io::Result<Self> {
         match errno {
             Errno::EWOULDBLOCK => Ok(WriteLock::Held),
             Errno::ENOLCK | Errno::ENOSYS | Errno::EOPNOTSUPP => {
@@ -120,11 +120,11 @@ mod tests {
     #[test]
     fn a_filesystem_without_locks_is_told_from_one_that_fails() {
         for errno in [Errno::ENOLCK, Errno::ENOSYS, Errno::EOPNOTSUPP] {
-            let lock = WriteLock::refused(errno).unwrap();
+            let lock = WriteLock::from_lock_error(errno).unwrap();
             assert!(matches!(lock, WriteLock::Unsupported(_)), "{errno}");
         }
-        let taken = WriteLock::refused(Errno::EWOULDBLOCK).unwrap();
+        let taken = WriteLock::from_lock_error(Errno::EWOULDBLOCK).unwrap();
         assert!(matches!(taken, WriteLock::Held));
-        WriteLock::refused(Errno::EIO).unwrap_err();
+        WriteLock::from_lock_error(Errno::EIO).unwrap_err();
     }
 }

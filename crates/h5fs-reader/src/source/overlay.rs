@@ -171,7 +171,7 @@ mod tests {
 
     use super::*;
     use crate::source::memory::MemorySource;
-    use crate::source::recording::Recording;
+    use crate::source::recording::RoundTripRecorder;
 
     /// Creates an overlay over ten bytes. Each patch is given as target offset, length and stored
     /// offset.
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn a_hint_leads_to_where_the_bytes_stand() {
-        let far = Recording::new(b"0123456789".to_vec());
+        let far = RoundTripRecorder::new(b"0123456789".to_vec());
         let patch = |at, length, from| Patch::new(at, length, from).unwrap();
         let patches = vec![patch(2, 3, 7), patch(9, 3, 4)];
         let overlay = Overlay::new(far.clone(), patches).unwrap();

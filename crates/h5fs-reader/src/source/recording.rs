@@ -20,7 +20,7 @@ use crate::source::{SharedSource, Source, Urgency};
 use crate::wire::{Count, Extent, to_u64};
 
 /// A source that behaves like a remote one, without delays.
-pub struct Recording {
+pub struct RoundTripRecorder {
     source: SharedSource,
     /// Size of the blocks in which bytes arrive.
     block: u64,
@@ -30,7 +30,7 @@ pub struct Recording {
 #[derive(Default)]
 struct RequestLog {
     /// All announced ranges.
-    asked: Vec<(u64, u64, Urgency)>,
+    announced: Vec<(u64, u64, Urgency)>,
     /// Ranges requested since the last round trip.
     in_flight: Vec<(u64, u64)>,
     /// Start and end of the ranges that have arrived: ascending and disjoint.
@@ -69,7 +69,7 @@ impl RequestLog {
     }
 }
 
-impl Recording {
+impl RoundTripRecorder {
     /// Creates a source of `bytes`. Exactly the requested bytes arrive, not whole blocks.
     pub fn new(bytes: Vec<u8>) -> Arc<Self> {
         Self::with_block_size(Arc::new(MemorySource::new(bytes)), 1)
@@ -77,7 +77,7 @@ impl Recording {
 
     /// Creates a source whose bytes arrive in blocks of `block` bytes.
     pub fn with_block_size(source: SharedSource, block: u64) -> Arc<Self> {
-        Arc::new(Recording {
+        Arc::new(RoundTripRecorder {
             source,
             block,
             record: Mutex::default(),
@@ -98,7 +98,7 @@ impl Recording {
 
     /// Returns the announced ranges.
     pub fn announced_ranges(&self) -> Vec<(u64, u64, Urgency)> {
-        lock(&self.record).asked.clone()
+        lock(&self.record).announced.clone()
     }
 
     /// Returns the base and the length of the pages that a caller has announced with
@@ -108,18 +108,18 @@ impl Recording {
     }
 
     /// Resets the record: no bytes have arrived, and the counts are zero.
-    pub fn forget(&self) {
+    pub fn reset(&self) {
         *lock(&self.record) = RequestLog::default();
     }
 }
 
-impl fmt::Debug for Recording {
+impl fmt::Debug for RoundTripRecorder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Recording({:?})", self.source)
     }
 }
 
-impl Source for Recording {
+impl Source for RoundTripRecorder {
     fn length(&self) -> u64 {
         self.source.length()
     }
@@ -131,7 +131,7 @@ impl Source for Recording {
     fn prefetch(&self, ranges: &[(u64, u64)], urgency: Urgency) {
         let mut record = lock(&self.record);
         for &(at, length) in ranges {
-            record.asked.push((at, length, urgency));
+            record.announced.push((at, length, urgency));
             record
                 .in_flight
                 .push((at, Extent::saturating(at, length).end()));
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn what_is_known_before_a_read_comes_with_it() {
-        let far = Recording::with_block_size(Arc::new(MemorySource::new(vec![7; 100])), 10);
+        let far = RoundTripRecorder::with_block_size(Arc::new(MemorySource::new(vec![7; 100])), 10);
         far.prefetch(&[(31, 2), (80, 20)], Urgency::Expected);
         assert!(!far.is_available(31, 2));
         far.read_at(5, &mut [0; 3]).unwrap();

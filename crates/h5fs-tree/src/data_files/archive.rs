@@ -67,7 +67,7 @@ use crate::options::Options;
 use crate::requests::{Ino, Requests};
 use crate::stat::{FileKind, LookupEntry, Stat};
 use crate::state::errors::{ErrorKind, RecentErrors};
-use crate::state::handle::{Caching, Handle, Handles, Openable, OpenedHandle};
+use crate::state::handle::{Caching, Handle, HandleTarget, Handles, OpenedHandle};
 use crate::state::inode::ROOT;
 use crate::state::status_texts::StatusTexts;
 use crate::state::traffic::RequestCounters;
@@ -196,7 +196,7 @@ struct OpenMemberInode {
     is_cancelled_on_close: bool,
 }
 
-impl Openable for OpenEntry {
+impl HandleTarget for OpenEntry {
     fn is_cancelled_on_close(&self) -> bool {
         matches!(&self.content, ArchiveContent::InMember(inner) if inner.is_cancelled_on_close)
     }
@@ -413,7 +413,7 @@ impl Archive {
     /// Logs why the data file at `path` cannot be opened, and returns the error. Returns `ESTALE`
     /// if the path is no longer a data file.
     fn log_open_error(&self, path: &Path, error: Error) -> Error {
-        if is_caused_by_content(&error) && self.inspector.was_mistyped(path) {
+        if is_caused_by_content(&error) && self.inspector.is_ordinary_by_content(path) {
             return stale_error();
         }
         self.record_error(path, &error);

@@ -32,7 +32,7 @@ use h5fs_view::text_files::text::InMemoryContent;
 use h5fs_view::view::View;
 
 use crate::data_files::crawl::Crawler;
-use crate::data_files::indexes::FileIndex;
+use crate::data_files::indexes::FilePathIndex;
 use crate::data_files::watch::SourceWatch;
 use crate::errno::{is_fault, stale_error};
 use crate::limits;
@@ -94,7 +94,7 @@ pub(crate) struct SharedFileState {
     opened: Instant,
     state: Option<Arc<dyn OpenedState>>,
     watch: Option<SourceWatch>,
-    index: Arc<FileIndex>,
+    index: Arc<FilePathIndex>,
     /// Cancels running requests when the state ends.
     end_canceller: Canceller,
     has_ended: AtomicBool,
@@ -160,7 +160,7 @@ impl FileState {
         tree: TreeNumber,
         opened: OpenedFile,
         engine: Arc<Engine>,
-        index: Arc<FileIndex>,
+        index: Arc<FilePathIndex>,
     ) -> Self {
         FileState {
             container: opened.container,
@@ -209,7 +209,7 @@ impl FileState {
 
     /// Returns this state with the budget of the request that uses the state `other` of another
     /// file.
-    pub(crate) fn for_same_request(&self, other: &FileState) -> Arc<Self> {
+    pub(crate) fn with_budget_of(&self, other: &FileState) -> Arc<Self> {
         let effort = other.effort.clone();
         Arc::new(FileState {
             container: Arc::clone(&self.container).for_request(&effort),
@@ -394,7 +394,7 @@ impl FileState {
     }
 
     /// Creates an empty index for an externally linked file of the same mount.
-    pub(crate) fn index_for_linked_file(&self) -> Arc<FileIndex> {
+    pub(crate) fn index_for_linked_file(&self) -> Arc<FilePathIndex> {
         Arc::new(self.index.for_linked_file())
     }
 
@@ -477,7 +477,7 @@ impl FileState {
 
     /// Returns the content of the variable-length array of `node`, which caches the offsets of its
     /// elements.
-    pub(crate) fn variable_length(
+    pub(crate) fn variable_length_content(
         &self,
         node: NodeId,
         array: &Arc<Array>,
@@ -500,7 +500,7 @@ impl FileState {
     /// Returns the variable-length content of the part of an array that `selector` names. The
     /// result is cached, because a lookup, `stat` and an open need it one after another. For
     /// growing files, the result is not cached.
-    pub(crate) fn variable_length_part(
+    pub(crate) fn variable_length_part_content(
         &self,
         node: NodeId,
         selector: &[u8],

@@ -29,15 +29,15 @@ impl Default for PathIndexes {
 }
 
 /// The path index of one file, which maps objects to paths.
-pub(crate) struct FileIndex {
+pub(crate) struct FilePathIndex {
     all: Arc<PathIndexes>,
     own: FileLru<(), Arc<PathIndex>>,
 }
 
-impl FileIndex {
+impl FilePathIndex {
     /// Creates the index of one file. `all` limits the memory of all indexes.
     pub(crate) fn new(all: &Arc<PathIndexes>) -> Self {
-        FileIndex {
+        FilePathIndex {
             all: Arc::clone(all),
             own: FileLru::new(&all.kept),
         }
@@ -89,7 +89,7 @@ mod tests {
         Arc::new(fake)
     }
 
-    fn is_cached(index: &FileIndex) -> bool {
+    fn is_cached(index: &FilePathIndex) -> bool {
         index.own.get(()).is_some()
     }
 
@@ -98,7 +98,7 @@ mod tests {
         let all = Arc::default();
         let half = usize::try_from(PATH_INDEXES / 3).unwrap();
         let (large, small) = (of_names(half), of_names(1000));
-        let files: [FileIndex; 5] = std::array::from_fn(|_| FileIndex::new(&all));
+        let files: [FilePathIndex; 5] = std::array::from_fn(|_| FilePathIndex::new(&all));
         files[0].get(&small);
         for file in &files[1..] {
             let index = file.get(&large);
@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn room_is_made_before_it_is_taken() {
         let all = Arc::default();
-        let (first, second) = (FileIndex::new(&all), FileIndex::new(&all));
+        let (first, second) = (FilePathIndex::new(&all), FilePathIndex::new(&all));
         let names = limits::PATH_INDEX_NAMES / 2;
         first.get(&of_names(names));
         let held = std::cell::Cell::new(0);

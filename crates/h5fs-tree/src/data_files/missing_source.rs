@@ -19,7 +19,7 @@ use h5fs_reader::source::neighbours::Neighbours;
 use nix::errno::Errno;
 
 use crate::data_files::file_state::{FileState, OpenedFile};
-use crate::data_files::indexes::FileIndex;
+use crate::data_files::indexes::FilePathIndex;
 use crate::errno::stale_error;
 use crate::stat::SourceAttributes;
 use crate::state::errors::timestamp_of;
@@ -50,7 +50,7 @@ impl MissingSource {
             watch: None,
             shown_name: [].into(),
         };
-        let index = Arc::new(FileIndex::new(&Arc::default()));
+        let index = Arc::new(FilePathIndex::new(&Arc::default()));
         let engine = Engine::new(0, 1);
         MissingSource {
             file: Arc::new(FileState::new(

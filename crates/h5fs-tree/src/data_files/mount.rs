@@ -17,7 +17,7 @@ use h5fs_reader::source::remote::connection::Connection;
 use nix::errno::Errno;
 
 use crate::data_files::file_state::{FileState, OpenedFile};
-use crate::data_files::indexes::{FileIndex, PathIndexes};
+use crate::data_files::indexes::{FilePathIndex, PathIndexes};
 use crate::data_files::missing_source::{self, MissingSource};
 use crate::data_files::opening::open_source;
 use crate::data_files::other_files::OtherFiles;
@@ -27,12 +27,12 @@ use crate::names::namespace::Namespace;
 use crate::options::Options;
 use crate::stat::{FileKind, LookupEntry, SourceAttributes, Stat};
 use crate::state::errors::{ErrorKind, RecentErrors};
-use crate::state::faults::Faults;
+use crate::state::faults::ObjectFaults;
 use crate::state::handle::{Handles, OpenInode};
 use crate::state::inode::{self, Inode};
 use crate::state::inodes::Inodes;
 use crate::state::listing::{ListedAttributes, ListingState};
-use crate::state::pins::Pins;
+use crate::state::pins::DocumentPins;
 use crate::state::status_texts::StatusTexts;
 use crate::state::traffic::RequestCounters;
 use crate::views::trees;
@@ -84,10 +84,10 @@ pub(crate) struct Mount {
     /// has its own.
     engine: Option<Arc<Engine>>,
     pub(crate) other_files: OtherFiles,
-    pub(crate) pins: Pins,
+    pub(crate) pins: DocumentPins,
     pub(crate) status_texts: StatusTexts,
     pub(crate) handles: Handles<OpenInode>,
-    pub(crate) faults: Faults,
+    pub(crate) faults: ObjectFaults,
     pub(crate) errors: RecentErrors,
     pub(crate) started_at: Instant,
     pub(crate) traffic: RequestCounters,
@@ -119,7 +119,7 @@ pub(crate) struct LastSeenState {
 impl LastSeenState {
     /// Returns the generation of the source now that its identity is `now`. If the source has
     /// changed other than by appending, the generation increases.
-    pub(crate) fn generation_in(&self, now: &Identity) -> u32 {
+    pub(crate) fn generation_for_identity(&self, now: &Identity) -> u32 {
         let has_grown = self.is_growing && self.state.is_of_same_file(now);
         if self.state == *now || has_grown {
             self.generation
@@ -166,10 +166,10 @@ impl Mount {
             indexes: indexes.unwrap_or_default(),
             engine,
             other_files: others,
-            pins: Pins::default(),
+            pins: DocumentPins::default(),
             status_texts: StatusTexts::default(),
             handles: Handles::default(),
-            faults: Faults::default(),
+            faults: ObjectFaults::default(),
             errors,
             started_at: Instant::now(),
             traffic: RequestCounters::default(),
@@ -198,7 +198,7 @@ impl Mount {
         if let Some(outdate) = self.invalidator.get() {
             outdate(&self.inodes_outdated_by(Some(generation)));
         }
-        let index = Arc::new(FileIndex::new(&self.indexes));
+        let index = Arc::new(FilePathIndex::new(&self.indexes));
         let file = FileState::new(generation, inode::SOURCE, opened, engine, index);
         *lock(&self.file) = Some(Arc::new(file));
         *lock(&self.missing) = None;
@@ -331,13 +331,13 @@ impl Mount {
 
     /// Returns whether the kernel has dropped all cached listings of the root from before the state
     /// with this generation.
-    pub(crate) fn is_relisted(&self, generation: u32) -> bool {
+    pub(crate) fn has_dropped_root_listings(&self, generation: u32) -> bool {
         self.relisted_generation.load(Ordering::Acquire) == generation
     }
 
     /// Records that the kernel has dropped all cached listings of the root from before the state
     /// with this generation.
-    pub(crate) fn set_relisted(&self, generation: u32) {
+    pub(crate) fn set_root_listings_dropped(&self, generation: u32) {
         self.relisted_generation
             .store(generation, Ordering::Release);
     }
@@ -605,7 +605,7 @@ impl Mount {
     /// name of the file precedes the path; for a view, the name of its tree does.
     pub(crate) fn object_name(&self, file: &Arc<FileState>, inode: &Inode) -> String {
         let path = self.namespace(file).file_path(inode, 1).unwrap_or_default();
-        let tree = trees::tree_with_number(self.other_files.number_in_source(inode.tree));
+        let tree = trees::tree_with_number(self.other_files.tree_number_in_source(inode.tree));
         let place = match (&*file.shown_name, tree) {
             (b"", None) => String::new(),
             (b"", Some(tree)) => format!("{}:", tree.name.escape_ascii()),

@@ -176,7 +176,7 @@ impl OtherFiles {
     }
 
     /// Returns the shown names from the root of the mount to the directory of the file at `place`.
-    pub(crate) fn root_path(&self, place: &ShownLocation) -> Vec<Box<[u8]>> {
+    pub(crate) fn location_path(&self, place: &ShownLocation) -> Vec<Box<[u8]>> {
         let source = self
             .archive_location
             .as_ref()
@@ -192,8 +192,8 @@ impl OtherFiles {
     }
 
     /// Returns the shown names from the root of the mount to the directory of the open file `file`.
-    pub(crate) fn file_root_path(&self, file: &FileState) -> Vec<Box<[u8]>> {
-        self.root_path(&match &*file.shown_name {
+    pub(crate) fn file_location_path(&self, file: &FileState) -> Vec<Box<[u8]>> {
+        self.location_path(&match &*file.shown_name {
             b"" => ShownLocation::Root,
             shown => ShownLocation::Other(shown.to_vec()),
         })
@@ -524,7 +524,7 @@ impl OtherFiles {
     /// Returns the number, in the source, of the tree of views whose number in its own file is
     /// `tree`; the inverse of [`tree_number`](Self::tree_number). Returns `tree` itself if it is
     /// not a tree of views of an externally linked file.
-    pub(crate) fn number_in_source(&self, tree: TreeNumber) -> TreeNumber {
+    pub(crate) fn tree_number_in_source(&self, tree: TreeNumber) -> TreeNumber {
         if tree < FIRST_FILE {
             return tree;
         }
@@ -551,7 +551,7 @@ impl OtherFiles {
             if !live.is_changed() {
                 return Ok(live);
             }
-            lock(&self.state).end_file(tree, &self.inodes);
+            lock(&self.state).end_trees_of_file(tree, &self.inodes);
             return Err(stale_error());
         }
         let mut state = lock(&self.state);

@@ -110,7 +110,7 @@ impl Relay {
     /// Fails if the system cannot create more sockets.
     pub(super) fn new(device: OwnedFd) -> io::Result<(Self, OwnedFd)> {
         let (socket, other) = packets::socket_pair()?;
-        rustix::io::write(&socket, &init_request())?;
+        rustix::io::write(&socket, &build_init_request())?;
         let relay = Relay {
             device,
             socket,
@@ -149,9 +149,9 @@ impl Relay {
         run(Box::new(move |relay| {
             relay.answer_interrupted(&to_give_up, &callers);
         }));
-        run(Box::new(move |relay| relay.pass_replies(&undone)));
+        run(Box::new(move |relay| relay.forward_replies(&undone)));
         run(Box::new(move |relay| {
-            relay.pass_requests(&packets, &interrupted);
+            relay.forward_requests(&packets, &interrupted);
             // Each thread of the session ends after one of these requests.
             for _ in 0..threads {
                 relay.send_packet(&packets, &build_request(DESTROY, 1, 0, &[]));
@@ -162,7 +162,7 @@ impl Relay {
     /// Forwards the kernel's requests to fuser until the filesystem is unmounted. Interrupted
     /// requests are sent to the channel `interrupted`. The calling thread never waits for fuser, so
     /// that it receives interrupts at once.
-    fn pass_requests(&self, packets: &PacketQueue, interrupted: &Sender<(Instant, u64)>) {
+    fn forward_requests(&self, packets: &PacketQueue, interrupted: &Sender<(Instant, u64)>) {
         // The kernel requires room for a write of the same length as a read.
         let mut buffer = vec![0; MAX_READ as usize + MAX_HEADERS];
         loop {
@@ -184,7 +184,7 @@ impl Relay {
                 _ => self.record_request(unique, opcode, u64_at(packet, 16).unwrap_or_default()),
             }
             if matches!(opcode, READDIR | READDIRPLUS) {
-                shorten_listing(packet);
+                limit_listing_size(packet);
             }
             self.send_packet(packets, packet);
         }
@@ -252,7 +252,7 @@ impl Relay {
 
     /// Forwards fuser's replies and notifications to the kernel. `undone` receives requests to
     /// fuser that undo replies which the kernel does not get.
-    fn pass_replies(&self, undone: &PacketQueue) {
+    fn forward_replies(&self, undone: &PacketQueue) {
         let mut buffer = vec![0; MAX_PAYLOAD as usize + MAX_HEADERS];
         loop {
             let packet = match rustix::io::read(&self.socket, &mut buffer) {
@@ -298,7 +298,7 @@ fn should_read_again(errno: Errno) -> bool {
 
 /// Limits the buffer size in a request to list a directory, so that the reply fits into one packet.
 /// In `struct fuse_read_in`, the buffer size follows a handle and an offset.
-fn shorten_listing(request: &mut [u8]) {
+fn limit_listing_size(request: &mut [u8]) {
     let room = request.get_mut(IN_HEADER + 16..).unwrap_or_default();
     if let Some(room) = room.first_chunk_mut() {
         *room = u32::from_ne_bytes(*room).min(MAX_PAYLOAD).to_ne_bytes();
@@ -314,12 +314,14 @@ fn build_undo_requests(asked: &UnansweredRequest, unique: u64, reply: &[u8]) -> 
         _ => return Vec::new(),
     };
     match asked.opcode {
-        LOOKUP => forget_request(body).into_iter().collect(),
-        READDIRPLUS => listed_entries(body).filter_map(forget_request).collect(),
-        OPEN => release_request(RELEASE, asked, unique, body)
+        LOOKUP => build_forget_request(body).into_iter().collect(),
+        READDIRPLUS => listed_entries(body)
+            .filter_map(build_forget_request)
+            .collect(),
+        OPEN => build_release_request(RELEASE, asked, unique, body)
             .into_iter()
             .collect(),
-        OPENDIR => release_request(RELEASEDIR, asked, unique, body)
+        OPENDIR => build_release_request(RELEASEDIR, asked, unique, body)
             .into_iter()
             .collect(),
         _ => Vec::new(),
@@ -329,7 +331,7 @@ fn build_undo_requests(asked: &UnansweredRequest, unique: u64, reply: &[u8]) -> 
 /// Returns a request to fuser that releases one lookup of an inode. `entry` is fuser's reply, a
 /// `struct fuse_entry_out`. Returns `None` if `entry` contains no inode, because the name does not
 /// exist or was not looked up.
-fn forget_request(entry: &[u8]) -> Option<Vec<u8>> {
+fn build_forget_request(entry: &[u8]) -> Option<Vec<u8>> {
     let node = u64_at(entry, 0).filter(|node| *node != 0)?;
     Some(build_request(FORGET, 0, node, &1_u64.to_ne_bytes()))
 }
@@ -337,7 +339,7 @@ fn forget_request(entry: &[u8]) -> Option<Vec<u8>> {
 /// Returns a request to fuser that closes the handle in `opened`, the content of the reply to an
 /// open. The request has an odd number. The kernel's request numbers are even, so fuser's reply
 /// matches no request of the kernel.
-fn release_request(
+fn build_release_request(
     opcode: u32,
     asked: &UnansweredRequest,
     unique: u64,
@@ -390,7 +392,7 @@ fn copy_into(to: &mut [u8], place: std::ops::Range<usize>, from: &[u8]) {
 
 /// Returns a `FUSE_INIT` request, the first request of a session, with version 7.40 and every
 /// capability. The kernel learns which capabilities fuser uses when fuser mounts.
-fn init_request() -> Vec<u8> {
+fn build_init_request() -> Vec<u8> {
     let fields = [7, 40, MAX_PAYLOAD, u32::MAX, u32::MAX];
     let mut body: Vec<u8> = fields.into_iter().flat_map(u32::to_ne_bytes).collect();
     body.resize(64, 0);
@@ -534,10 +536,10 @@ mod tests {
             (MAX_READ, MAX_PAYLOAD),
         ] {
             let mut packet = asked(room);
-            shorten_listing(&mut packet);
+            limit_listing_size(&mut packet);
             assert_eq!(packet, asked(left));
         }
-        shorten_listing(&mut asked(MAX_READ)[..IN_HEADER + 18]);
+        limit_listing_size(&mut asked(MAX_READ)[..IN_HEADER + 18]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use h5fs_reader::memory::gate::{FairLock, FairLockGuard, GateQueue};
+use h5fs_reader::memory::gate::{AdmissionQueue, FairLock, FairLockGuard};
 use h5fs_reader::wire::to_u64;
 use http::HeaderMap;
 use http::header::ACCEPT_ENCODING;
@@ -48,7 +48,7 @@ impl TextCompressor {
     pub(super) fn reserve(&self, length: u64) -> Option<TextReservation> {
         // The text and, in the worst case, the same length again.
         let weight = length.saturating_mul(2);
-        let has_room = |_: &mut (), works: &GateQueue| {
+        let has_room = |_: &mut (), works: &AdmissionQueue| {
             let taken = works.admitted_weights(0).fold(0, u64::saturating_add);
             taken.saturating_add(weight) <= limits::HTTP_PACKED
         };

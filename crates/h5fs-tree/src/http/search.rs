@@ -337,7 +337,7 @@ impl ObjectSearch {
     /// Appends a result line to `out`, unless the limit of results is reached.
     fn append_result(&mut self, line: text::JsonObject, out: &mut Vec<u8>) {
         if self.line_count < limits::HTTP_FOUND {
-            append(line, out);
+            append_line(line, out);
         }
         self.line_count = self.line_count.saturating_add(1);
     }
@@ -350,7 +350,7 @@ impl ObjectSearch {
         if self.has_ended {
             line.add_json("is_whole", self.line_count <= limits::HTTP_FOUND);
         }
-        append(line, out);
+        append_line(line, out);
     }
 }
 
@@ -437,7 +437,7 @@ fn read_entries(
     }
 }
 
-fn append(line: text::JsonObject, out: &mut Vec<u8>) {
+fn append_line(line: text::JsonObject, out: &mut Vec<u8>) {
     out.extend_from_slice(line.finish().as_bytes());
     out.push(b'\n');
 }

@@ -28,8 +28,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::http::access::AccessRules;
 use crate::http::fault::RequestFault;
 use crate::http::gzip::{self, TextCompressor};
-use crate::http::server::client_stream::{ClientStream, Stream};
-use crate::http::server::clock::Clock;
+use crate::http::server::client_stream::{ClientSocket, ClientStream};
+use crate::http::server::clock::TokioTimer;
 use crate::http::server::dispatcher::RequestDispatcher;
 use crate::http::server::peer::{Peer, PendingResponse};
 use crate::http::server::response_body::ResponseBody;
@@ -129,12 +129,12 @@ async fn accept_all(listener: AsyncListener, shared: Arc<ServerContext>) -> ! {
                 let taken = listener.accept().await;
                 taken.map(|(stream, _)| {
                     let _ = stream.set_nodelay(true);
-                    Stream::Network(stream)
+                    ClientSocket::Network(stream)
                 })
             }
             AsyncListener::Unix(listener) => {
                 let taken = listener.accept().await;
-                taken.map(|(stream, _)| Stream::Unix(stream))
+                taken.map(|(stream, _)| ClientSocket::Unix(stream))
             }
         };
         let Ok(stream) = taken else {
@@ -165,7 +165,11 @@ async fn wait_for_slot(
 }
 
 /// Serves the requests of one connection, which occupies the slot `place`.
-async fn serve_connection(stream: Stream, shared: Arc<ServerContext>, place: OwnedSemaphorePermit) {
+async fn serve_connection(
+    stream: ClientSocket,
+    shared: Arc<ServerContext>,
+    place: OwnedSemaphorePermit,
+) {
     let (client, mut sent_away) = shared.clients.register(limits::HTTP_ENTRY);
     let peer = Arc::new(Peer::new(client));
     let answer = service_fn(|request| {
@@ -175,7 +179,7 @@ async fn serve_connection(stream: Stream, shared: Arc<ServerContext>, place: Own
         async move { Ok::<_, Infallible>(shared.answer(request, answering).await) }
     });
     let connection = http1::Builder::new()
-        .timer(Clock)
+        .timer(TokioTimer)
         .header_read_timeout(limits::HTTP_IDLE)
         .max_buf_size(limits::HTTP_HEAD)
         .max_headers(limits::HTTP_FIELDS)

@@ -287,7 +287,7 @@ impl Site {
             _ if asked.target.is_directory => {
                 Err(refusal_error(nix::errno::Errno::ENOTDIR, "a file"))
             }
-            _ => self.file(asked, place, cancel),
+            _ => self.respond_with_file(asked, place, cancel),
         }
     }
 
@@ -330,7 +330,7 @@ impl Site {
         {
             return Ok(redirect(&asked.with_token(PAGE), None));
         }
-        let open = OpenedEntry::directory(place, cancel)?;
+        let open = OpenedEntry::open_directory(place, cancel)?;
         let has_views = listing::has_views(&open, cancel);
         let listing = StreamedListing::new(open, form, asked.path(), has_views);
         let answer = listing_response_builder(form);
@@ -340,7 +340,7 @@ impl Site {
         ))
     }
 
-    fn file(
+    fn respond_with_file(
         &self,
         asked: &AdmittedRequest,
         place: ResolvedPath,
@@ -353,7 +353,7 @@ impl Site {
         tree.traffic().count_request(RequestType::Open);
         let kind = media::media_type(place.names_in_views());
         let names = place.names().join(&b'/');
-        let open = OpenedEntry::file(place, cancel)?;
+        let open = OpenedEntry::open_file(place, cancel)?;
         let version = open.requests().content_version(open.handle(), cancel)?;
         let validators = match open.opened.caching {
             Caching::Never => Validators::default(),
@@ -374,7 +374,7 @@ impl Site {
             return Ok(response_without_content(verdict, &sent, kind));
         }
         match ranges {
-            RequestedRanges::Unsatisfiable => Ok(range_not_satisfiable(version.length)),
+            RequestedRanges::Unsatisfiable => Ok(range_not_satisfiable_response(version.length)),
             RequestedRanges::Whole => match room {
                 Some(room) => compressed_response((open, version, room), &validators, kind, cancel),
                 None => file_response((open, version), &validators, kind, &[]),
@@ -481,7 +481,7 @@ fn response_without_content(
     fault_response(&RequestFault::new(StatusCode::PRECONDITION_FAILED, reason))
 }
 
-fn range_not_satisfiable(length: u64) -> Response<ResponseContent> {
+fn range_not_satisfiable_response(length: u64) -> Response<ResponseContent> {
     let reason = "no such range of bytes, or too many";
     let mut answer = fault_response(&RequestFault::new(
         StatusCode::RANGE_NOT_SATISFIABLE,

@@ -186,7 +186,7 @@ impl OpenedEntry {
     ///
     /// # Errors
     /// Fails as [`open_file_with_cancel`](Requests::open_file_with_cancel) does.
-    pub(super) fn file(place: ResolvedPath, cancel: &CancelToken) -> Result<Self> {
+    pub(super) fn open_file(place: ResolvedPath, cancel: &CancelToken) -> Result<Self> {
         let opened = place
             .requests()
             .open_file_with_cancel(place.ino(), cancel)?;
@@ -197,7 +197,7 @@ impl OpenedEntry {
     ///
     /// # Errors
     /// Fails as [`opendir_with_cancel`](Requests::opendir_with_cancel) does.
-    pub(super) fn directory(place: ResolvedPath, cancel: &CancelToken) -> Result<Self> {
+    pub(super) fn open_directory(place: ResolvedPath, cancel: &CancelToken) -> Result<Self> {
         let opened = place.requests().opendir_with_cancel(place.ino(), cancel)?;
         Ok(OpenedEntry { place, opened })
     }

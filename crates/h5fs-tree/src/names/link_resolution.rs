@@ -158,9 +158,9 @@ fn open_other_file(mount: &Mount, file: &FileState, name: &[u8]) -> Result<Optio
     }
     match mount.other_files.entry(&source, file, name) {
         Ok(None | Some(OtherFileEntry::Spelling(ShownLocation::Root))) => {
-            Ok(Some(source.for_same_request(file)))
+            Ok(Some(source.with_budget_of(file)))
         }
-        Ok(Some(OtherFileEntry::File(other))) => Ok(Some(other.for_same_request(file))),
+        Ok(Some(OtherFileEntry::File(other))) => Ok(Some(other.with_budget_of(file))),
         // The name has just changed.
         Ok(Some(OtherFileEntry::Spelling(_))) => Err(stale_error()),
         Err(Error::NotFound) => Ok(None),

@@ -347,9 +347,9 @@ impl ShownGroup<'_> {
         names: impl Iterator<Item = Vec<u8>>,
     ) -> Option<Vec<u8>> {
         let others = self.namespace.other_files;
-        let mut from = others.file_root_path(self.namespace.file);
+        let mut from = others.file_location_path(self.namespace.file);
         from.extend_from_slice(self.path()?);
-        let mut to = others.root_path(place);
+        let mut to = others.location_path(place);
         to.extend(names.map(Into::into));
         Some(symlink::relative_link_text(&from, &to))
     }

@@ -34,7 +34,7 @@ impl FsNode for BlocksDirectory {
         let number = number.and_then(|name| name.parse::<usize>().ok());
         let number = number.filter(|number| number.to_string().as_bytes() == name);
         let number = number.ok_or(Error::NotFound)?;
-        if number >= extras(file)?.block_count() {
+        if number >= asdf_extras(file)?.block_count() {
             return Err(Error::NotFound);
         }
         let inode = Inode {
@@ -55,7 +55,7 @@ impl FsNode for BlocksDirectory {
         first: u64,
         visit: &mut ListingCallback<'_>,
     ) -> Result<()> {
-        let count = to_u64(extras(target.file)?.block_count());
+        let count = to_u64(asdf_extras(target.file)?.block_count());
         indexed::list_all(target, first, visit, count, |number| {
             Ok(PlainEntry {
                 name: number.to_string().into_bytes(),
@@ -67,7 +67,7 @@ impl FsNode for BlocksDirectory {
 
     /// Reports an error if the search for blocks ended before the end of the file.
     fn examine(&self, target: &TargetInode<'_>, _: &mut DefectCallback<'_>) -> Result<()> {
-        let error = extras(target.file)?.blocks_error().cloned();
+        let error = asdf_extras(target.file)?.blocks_error().cloned();
         error.map_or(Ok(()), Err)
     }
 }
@@ -78,7 +78,7 @@ impl FsNode for BlockFile {
     }
 
     fn stat(&self, target: &TargetInode<'_>) -> Result<LookupEntry> {
-        let (extras, number) = (extras(target.file)?, block_number(target));
+        let (extras, number) = (asdf_extras(target.file)?, block_number(target));
         let array = ignore_permanent(extras.block_content(number))?;
         let facts = ignore_permanent(extras.block_header(number))?;
         // Opening the block will report why the block cannot be read.
@@ -92,7 +92,7 @@ impl FsNode for BlockFile {
     }
 
     fn open(&self, target: &TargetInode<'_>) -> Result<Box<dyn View>> {
-        let (extras, number) = (extras(target.file)?, block_number(target));
+        let (extras, number) = (asdf_extras(target.file)?, block_number(target));
         if target.mount.options.verify {
             let file = target.file;
             extras.verify_block(number, &|array, visit| read_all(file, array, visit))?;
@@ -102,19 +102,21 @@ impl FsNode for BlockFile {
 
     fn describe_for_xattrs(&self, target: &TargetInode<'_>) -> Option<ObjectDescription> {
         let facts =
-            extras(target.file).and_then(|extras| extras.block_header(block_number(target)));
+            asdf_extras(target.file).and_then(|extras| extras.block_header(block_number(target)));
         let facts = ignore_permanent(facts);
         Some(ObjectDescription {
             node: None,
             content_error: self.open(target).err(),
             builtin_attributes: facts.map(|facts| {
-                facts.map_or_else(BuiltinAttributes::new, |facts| facts_as_text(&facts))
+                facts.map_or_else(BuiltinAttributes::new, |facts| {
+                    block_builtin_attributes(&facts)
+                })
             }),
         })
     }
 }
 
-fn extras(file: &FileState) -> Result<&dyn AsdfExtras> {
+fn asdf_extras(file: &FileState) -> Result<&dyn AsdfExtras> {
     file.container.asdf_extras().ok_or(Error::NotFound)
 }
 
@@ -136,7 +138,7 @@ fn block_number(target: &TargetInode<'_>) -> usize {
 }
 
 /// Returns the built-in extended attributes of a block as text.
-fn facts_as_text(facts: &BlockHeaderFields) -> BuiltinAttributes {
+fn block_builtin_attributes(facts: &BlockHeaderFields) -> BuiltinAttributes {
     let number = |number: u64| number.to_string().into_bytes();
     let mut all = vec![
         (COMPRESSION, facts.compression.clone().into_bytes()),

@@ -11,7 +11,7 @@ use h5fs_reader::model::{Array, Node, NodeId, NodeKind};
 use h5fs_reader::wire::to_u64;
 use h5fs_view::documents::attributes::committed_text;
 use h5fs_view::elements::raw::RawElements;
-use h5fs_view::elements::variable_length::ItemContent;
+use h5fs_view::elements::variable_length::VariableLengthFile;
 use h5fs_view::text_files::text::InMemoryContent;
 use h5fs_view::view::View;
 
@@ -56,7 +56,7 @@ pub(crate) fn measure(
     Ok(match &node.kind {
         NodeKind::Array(array) if VariableLengthContent::is_variable_length_array(array) => {
             if at_any_cost {
-                let content = file.variable_length(node.id, array);
+                let content = file.variable_length_content(node.id, array);
                 // Opening the object will report why the object cannot be read.
                 match ignore_permanent(
                     content.and_then(|content| content.length(&file.effort.cancel_token())),
@@ -132,8 +132,8 @@ pub(crate) fn open(file: &FileState, node: &Node) -> Result<Box<dyn View>> {
             Ok(Box::new(InMemoryContent::new(Vec::new())))
         }
         NodeKind::Array(array) if VariableLengthContent::is_variable_length_array(array) => {
-            let content = file.variable_length(node.id, array)?;
-            Ok(Box::new(ItemContent::new(
+            let content = file.variable_length_content(node.id, array)?;
+            Ok(Box::new(VariableLengthFile::new(
                 content,
                 &file.effort.cancel_token(),
             )?))

@@ -17,9 +17,9 @@ use crate::nodes::node::{FsNode, ObjectDescription, TargetInode};
 use crate::nodes::object;
 use crate::stat::{FileKind, LookupEntry};
 use crate::state::inode::{self, Inode, NodeType, TreeNumber};
-use crate::views::site::PageSite;
+use crate::views::site::HtmlPageLocation;
 use crate::views::trees;
-use crate::views::trees::view_tree::{ViewForm, ViewSubject, refuse_unread};
+use crate::views::trees::view_tree::{ViewForm, ViewSubject, refuse_temporarily_unreadable};
 use crate::views::view_group::ViewGroup;
 
 /// A part of an array, as a regular file.
@@ -136,7 +136,7 @@ fn lookup_part(
 ) -> Result<LookupEntry> {
     let file = &place.file;
     let (group, name) = place.link.as_ref().ok_or(Error::NotFound)?;
-    let in_source = mount.other_files.number_in_source(tree);
+    let in_source = mount.other_files.tree_number_in_source(tree);
     let is_of_views = trees::tree_with_number(in_source).is_some();
     let tree = if is_of_views {
         mount.other_files.tree_number(file, in_source)?
@@ -202,7 +202,7 @@ fn linked_object(directory: &TargetInode<'_>, shown: &[u8]) -> Result<Option<Lin
         directory
             .mount
             .other_files
-            .number_in_source(directory.inode.tree),
+            .tree_number_in_source(directory.inode.tree),
     );
     let root_name = tree.and_then(|tree| tree.root_name);
     if group == file.container.root() && root_name == Some(shown) {
@@ -244,7 +244,7 @@ fn open_part(
     let is_of_group = node.array().is_none();
     match form.filter(|form| form.has_pages || form.has_rows && is_of_group) {
         Some(form) => (form.open)(&ViewSubject {
-            site: Some(&PageSite::new(mount, file, node, None)),
+            site: Some(&HtmlPageLocation::new(mount, file, node, None)),
             ..ViewSubject::for_part(file, node, form, selector)
         }),
         None => open_selected(file, node, selector, form),
@@ -278,7 +278,7 @@ pub(crate) fn open_selected(
             let whole = part.variable_length_values(Arc::clone(&file.container))?;
             Some(Arc::new(whole))
         }
-        true => Some(file.variable_length_part(node.id, &selector, &part)?),
+        true => Some(file.variable_length_part_content(node.id, &selector, &part)?),
         false => None,
     };
     let Some(form) = form else {
@@ -296,7 +296,7 @@ pub(crate) fn open_selected(
 fn selected_part(file: &FileState, node: &Node, selector: &[u8]) -> Result<ArrayPart> {
     let selector = Selector::parse(selector).ok_or(Error::NotFound)?;
     let array = node.array().ok_or(Error::NotFound)?;
-    refuse_unread(array)?;
+    refuse_temporarily_unreadable(array)?;
     // The selection is checked before any read, because a part that does not exist must not appear
     // damaged.
     selector.select(&array.datatype, &array.shape)?;

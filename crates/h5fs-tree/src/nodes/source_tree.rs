@@ -219,7 +219,7 @@ pub(crate) fn lookup_link_entry(
     found: &LinkEntry,
     at_any_cost: bool,
 ) -> Result<LookupEntry> {
-    refuse_unread(mount, directory.namespace.file, found)?;
+    refuse_temporarily_unreadable(mount, directory.namespace.file, found)?;
     let file = directory.namespace.file;
     TargetInode::add_lookup(mount, file, found.ino, &found.inode, |target| {
         describe(target, directory, found, at_any_cost)
@@ -249,7 +249,11 @@ fn lookup_views(root: &TargetInode<'_>) -> Result<LookupEntry> {
     })
 }
 
-fn refuse_unread(mount: &Mount, file: &Arc<FileState>, found: &LinkEntry) -> Result<()> {
+fn refuse_temporarily_unreadable(
+    mount: &Mount,
+    file: &Arc<FileState>,
+    found: &LinkEntry,
+) -> Result<()> {
     match &found.object {
         Some(Err(error)) if error.is_transient() => {
             mount.record_error(file, found.ino, &found.inode, error);
@@ -335,7 +339,7 @@ fn stat_object(target: &TargetInode<'_>) -> Result<LookupEntry> {
 fn stat_link(target: &TargetInode<'_>) -> Result<LookupEntry> {
     let directory = target.directory();
     let found = directory.find(&target.inode.name)?;
-    refuse_unread(target.mount, target.file, &found)?;
+    refuse_temporarily_unreadable(target.mount, target.file, &found)?;
     describe(target, &directory, &found, true)
 }
 

@@ -84,7 +84,7 @@ pub(crate) fn strip_user_prefix(name: &[u8]) -> Result<&[u8]> {
 }
 
 /// Returns `ENODATA`, the error for an extended attribute that does not exist.
-pub(crate) fn no_attribute() -> Error {
+pub(crate) fn missing_attribute_error() -> Error {
     refusal_error(Errno::ENODATA, "extended attribute")
 }
 
@@ -95,7 +95,7 @@ impl DescribedObject<'_> {
     /// Fails if the object's list of attributes is damaged.
     pub(crate) fn list(&self) -> Result<Vec<Vec<u8>>> {
         let mut list = XattrNames::default();
-        for (name, value) in self.builtin() {
+        for (name, value) in self.builtin_attributes() {
             if list.add(name.as_bytes(), value.len()).is_break() {
                 return Ok(list.names);
             }
@@ -122,25 +122,27 @@ impl DescribedObject<'_> {
     /// `ENODATA` if the attribute does not exist, `E2BIG` if its value is too long.
     pub(crate) fn get(&self, name: &[u8]) -> Result<Vec<u8>> {
         if name.starts_with(BUILTIN) {
-            let mut all = self.builtin().into_iter();
+            let mut all = self.builtin_attributes().into_iter();
             let found = all.find(|(builtin, _)| builtin.as_bytes() == name);
             let is_known = found.is_some() && (name != PATH || !self.path.is_empty());
             return match &self.unread {
                 Some(error) if !is_known && name != ERROR.as_bytes() => Err(error.clone()),
-                _ => found.map(|(_, value)| value).ok_or_else(no_attribute),
+                _ => found
+                    .map(|(_, value)| value)
+                    .ok_or_else(missing_attribute_error),
             };
         }
-        let unread = || self.unread.clone().unwrap_or_else(no_attribute);
+        let unread = || self.unread.clone().unwrap_or_else(missing_attribute_error);
         let node = self.node.filter(|_| is_shown(name)).ok_or_else(unread)?;
         let found = self.space.file.container.attribute(node.id, name)?;
-        let content = found.ok_or_else(no_attribute)?.content?;
+        let content = found.ok_or_else(missing_attribute_error)?.content?;
         match self.value_text(&content) {
             Err(Error::Limit { .. }) => Err(refusal_error(Errno::E2BIG, "extended attribute")),
             text => text,
         }
     }
 
-    fn builtin(&self) -> Vec<(&'static str, Vec<u8>)> {
+    fn builtin_attributes(&self) -> Vec<(&'static str, Vec<u8>)> {
         let mut all = match self.node {
             Some(node) => attributes::builtin_attributes(node, &self.path),
             None => Vec::new(),

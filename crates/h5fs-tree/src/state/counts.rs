@@ -11,7 +11,7 @@ use h5fs_reader::memory::effort::RequestBudget;
 use h5fs_reader::memory::lock::lock;
 use h5fs_reader::memory::weighted_lru::WeightedLru;
 use h5fs_reader::model::NodeId;
-use h5fs_view::text_files::counted_text::{TextCount, TextUnits};
+use h5fs_view::text_files::counted_text::{TextLengthIndex, TextUnits};
 use h5fs_view::text_files::streamed::ResumableText;
 
 use crate::limits;
@@ -30,7 +30,7 @@ pub(crate) struct CountKey {
 
 /// The result of counting the bytes of a text: its length and its resume points. `Ok(None)` means
 /// that the text is longer than the limit for counting.
-pub(crate) type CountResult = Result<Option<Arc<TextCount>>>;
+pub(crate) type CountResult = Result<Option<Arc<TextLengthIndex>>>;
 
 /// The result of counting the bytes of a text; `None` until it is available. Calls for the same
 /// text wait for the lock, so that the bytes are counted only once.
@@ -100,7 +100,7 @@ pub(crate) fn count_units(
     if units.uniform_units().is_none() && units.value_count() > limits::QUICK_VALUES {
         effort.cancel_token().require_heavy_slot()?;
     }
-    let count = TextCount::measure(units, engine, effort)?;
+    let count = TextLengthIndex::measure(units, engine, effort)?;
     Ok(count.map(Arc::new))
 }
 
@@ -113,8 +113,9 @@ pub(crate) fn count_sequential_text(
     text: &impl ResumableText,
     effort: &RequestBudget,
 ) -> CountResult {
-    let count =
-        TextCount::measure_parts(text, effort, || effort.cancel_token().require_heavy_slot())?;
+    let count = TextLengthIndex::measure_parts(text, effort, || {
+        effort.cancel_token().require_heavy_slot()
+    })?;
     Ok(count.map(Arc::new))
 }
 

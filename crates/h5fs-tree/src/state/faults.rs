@@ -10,7 +10,7 @@ use lru::LruCache;
 use crate::limits;
 
 /// The last error of each object that could not be read, by inode number.
-pub(crate) struct Faults(Mutex<LruCache<u64, ObjectFault>>);
+pub(crate) struct ObjectFaults(Mutex<LruCache<u64, ObjectFault>>);
 
 /// The error of an object that could not be read.
 struct ObjectFault {
@@ -19,14 +19,14 @@ struct ObjectFault {
     is_temporary: bool,
 }
 
-impl Default for Faults {
+impl Default for ObjectFaults {
     fn default() -> Self {
         let most = NonZeroUsize::new(limits::OBJECT_ERRORS).unwrap_or(NonZeroUsize::MIN);
-        Faults(Mutex::new(LruCache::sparse(most)))
+        ObjectFaults(Mutex::new(LruCache::sparse(most)))
     }
 }
 
-impl Faults {
+impl ObjectFaults {
     /// Records `error` as the last error of the object `ino`. Returns whether it differs from the
     /// object's previous error.
     pub(crate) fn record(&self, ino: u64, error: &Error) -> bool {

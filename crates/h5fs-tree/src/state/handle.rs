@@ -13,7 +13,7 @@ use crate::data_files::file_state::FileState;
 use crate::errno::{refusal_error, stale_error};
 use crate::limits;
 use crate::state::listing::ListingState;
-use crate::state::pins::{OpenDocument, Pin};
+use crate::state::pins::{DocumentPin, OpenDocument};
 
 /// The handle of an open file or directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -56,7 +56,7 @@ pub(crate) struct OpenInode {
     pub(crate) file: Arc<FileState>,
     pub(crate) content: HandleContent,
     reserved_memory: MemoryReservation,
-    _pin: Option<Pin>,
+    _pin: Option<DocumentPin>,
 }
 
 impl OpenInode {
@@ -64,7 +64,10 @@ impl OpenInode {
     ///
     /// # Errors
     /// `Io` (`ENOMEM`) if all open files together need too much memory.
-    pub(crate) fn file(ino: u64, (document, pin): (OpenDocument, Option<Pin>)) -> Result<Self> {
+    pub(crate) fn file(
+        ino: u64,
+        (document, pin): (OpenDocument, Option<DocumentPin>),
+    ) -> Result<Self> {
         let file = Arc::clone(&document.file);
         Self::new(ino, file, HandleContent::File(document), pin)
     }
@@ -81,7 +84,7 @@ impl OpenInode {
         ino: u64,
         file: Arc<FileState>,
         content: HandleContent,
-        pin: Option<Pin>,
+        pin: Option<DocumentPin>,
     ) -> Result<Self> {
         let held = file
             .engine
@@ -142,7 +145,7 @@ impl HandleContent {
 }
 
 /// An open file or directory, as an entry of [`Handles`].
-pub(crate) trait Openable {
+pub(crate) trait HandleTarget {
     /// Returns whether reads of this file are cancelled when the thread that reads has closed the
     /// file or ended.
     fn is_cancelled_on_close(&self) -> bool;
@@ -152,10 +155,10 @@ pub(crate) trait Openable {
     fn has_ended(&self) -> bool;
 }
 
-impl Openable for OpenInode {
+impl HandleTarget for OpenInode {
     fn is_cancelled_on_close(&self) -> bool {
         match &self.content {
-            HandleContent::File(document) => document.view.is_given_up(),
+            HandleContent::File(document) => document.view.stops_on_cancel(),
             HandleContent::Directory(_) => false,
         }
     }
@@ -182,7 +185,7 @@ impl<O> Default for Handles<O> {
     }
 }
 
-impl<O: Openable> Handles<O> {
+impl<O: HandleTarget> Handles<O> {
     /// Returns a handle that was never used before.
     pub(crate) fn new_handle(&self) -> Handle {
         Handle(self.last.fetch_add(1, Ordering::Relaxed).wrapping_add(1))
@@ -267,7 +270,7 @@ impl<O: Openable> Handles<O> {
     }
 }
 
-fn refuse_ended(open: &impl Openable) -> Result<()> {
+fn refuse_ended(open: &impl HandleTarget) -> Result<()> {
     if open.has_ended() {
         return Err(stale_error());
     }

@@ -95,16 +95,16 @@ type DocumentsByInode = HashMap<u64, (OpenDocument, usize)>;
 /// The bindings of inodes to the open documents of growing files, with the number of handles of
 /// each.
 #[derive(Clone, Default)]
-pub(crate) struct Pins(Arc<Mutex<DocumentsByInode>>);
+pub(crate) struct DocumentPins(Arc<Mutex<DocumentsByInode>>);
 
 /// A guard for one handle of a document. The inode stays bound to the document until all its guards
 /// are dropped.
-pub(crate) struct Pin {
-    pins: Pins,
+pub(crate) struct DocumentPin {
+    pins: DocumentPins,
     ino: u64,
 }
 
-impl Drop for Pin {
+impl Drop for DocumentPin {
     fn drop(&mut self) {
         let mut pins = lock(&self.pins.0);
         if let Some((_, handles)) = pins.get_mut(&self.ino) {
@@ -118,7 +118,7 @@ impl Drop for Pin {
     }
 }
 
-impl Pins {
+impl DocumentPins {
     /// Binds the inode `ino` to `document`. If the inode is bound already, its binding stays,
     /// unless `document` is the bound document with bytes appended. Returns the bound document, and
     /// a guard if a binding is necessary.
@@ -127,7 +127,7 @@ impl Pins {
         ino: u64,
         inode: &Inode,
         document: OpenDocument,
-    ) -> (OpenDocument, Option<Pin>) {
+    ) -> (OpenDocument, Option<DocumentPin>) {
         if !document.is_pinned(inode) {
             return (document, None);
         }
@@ -146,9 +146,9 @@ impl Pins {
         (pinned, Some(self.guard(ino)))
     }
 
-    fn guard(&self, ino: u64) -> Pin {
+    fn guard(&self, ino: u64) -> DocumentPin {
         let pins = self.clone();
-        Pin { pins, ino }
+        DocumentPin { pins, ino }
     }
 
     /// Returns the document to which the inode `ino` is bound, unless its reads also return bytes

@@ -9,7 +9,7 @@ use h5fs_reader::error::Error;
 use h5fs_reader::source::remote::fake::{
     Fetcher, LONG, Pair, fetcher_with_checks, normal_fetcher, pair,
 };
-use h5fs_reader::source::remote::message::{Failure, Request};
+use h5fs_reader::source::remote::message::{FailureKind, Request};
 use nix::errno::Errno;
 
 use super::{content, errno_of, names};
@@ -116,7 +116,7 @@ fn an_object_that_goes_is_stale() {
             Request::Fetch { id, .. } | Request::Open { id, .. }
                 if is_gone.load(Ordering::Relaxed) =>
             {
-                fetcher.fail(*id, Failure::NotFound);
+                fetcher.fail(*id, FailureKind::NotFound);
             }
             _ => fetcher.serve(request),
         }),
@@ -137,10 +137,10 @@ fn an_object_that_goes_is_stale() {
 #[test]
 fn what_cannot_be_opened_has_its_errno() {
     let failures = [
-        (Failure::NotFound, Errno::ENOENT),
-        (Failure::Denied, Errno::EACCES),
-        (Failure::TimedOut, Errno::EIO),
-        (Failure::NoRanges, Errno::EINVAL),
+        (FailureKind::NotFound, Errno::ENOENT),
+        (FailureKind::Denied, Errno::EACCES),
+        (FailureKind::TimedOut, Errno::EIO),
+        (FailureKind::NoRanges, Errno::EINVAL),
     ];
     for (failure, errno) in failures {
         let habit = move |fetcher: &Fetcher, request: &Request| match request {

@@ -42,7 +42,7 @@ const TABLE_TREES: [&[u8]; 4] = [TABLES, b"cf", b"parquet", b"fits"];
 const PICTURES: &[u8] = b"png";
 
 /// The location of the page about an object, from which it links to other files.
-pub(crate) struct PageSite<'a> {
+pub(crate) struct HtmlPageLocation<'a> {
     mount: &'a Mount,
     file: &'a Arc<FileState>,
     node: &'a Node,
@@ -56,7 +56,7 @@ pub(crate) struct PageSite<'a> {
     remaining_other_links: Cell<u64>,
 }
 
-impl<'a> PageSite<'a> {
+impl<'a> HtmlPageLocation<'a> {
     /// Creates the location of the page about `node`. `met` is the group and the name by which the
     /// node was found.
     pub(crate) fn new(
@@ -65,7 +65,7 @@ impl<'a> PageSite<'a> {
         node: &'a Node,
         met: Option<(NodeId, &[u8])>,
     ) -> Self {
-        PageSite {
+        HtmlPageLocation {
             mount,
             file,
             node,
@@ -76,14 +76,14 @@ impl<'a> PageSite<'a> {
         }
     }
 
-    fn space(&self) -> Namespace<'a> {
+    fn namespace(&self) -> Namespace<'a> {
         self.mount.namespace(self.file)
     }
 
     /// Returns the path of the object from the root of its file.
     fn names(&self) -> Option<&[Box<[u8]>]> {
         let names = self.names.get_or_init(|| {
-            let (space, id) = (self.space(), self.node.id);
+            let (space, id) = (self.namespace(), self.node.id);
             if matches!(self.node.kind, NodeKind::Group) {
                 return space.path(id);
             }
@@ -107,7 +107,8 @@ impl<'a> PageSite<'a> {
         let tree = tree_named(PAGES)?;
         let names = self.names()?;
         let above = names.split_last().map_or(&[][..], |(_, above)| above);
-        let mut directory = self.tree_path(self.mount.other_files.file_root_path(self.file), tree);
+        let mut directory =
+            self.tree_path(self.mount.other_files.file_location_path(self.file), tree);
         directory.extend(directory_names(tree, above));
         Some(directory)
     }
@@ -177,7 +178,7 @@ impl<'a> PageSite<'a> {
     /// Returns the relative URL of the page about another object, which has the path `names` in the
     /// same data file.
     fn page_url_in_file(&self, names: &[Box<[u8]>]) -> Option<Url> {
-        self.page_url(self.mount.other_files.file_root_path(self.file), names)
+        self.page_url(self.mount.other_files.file_location_path(self.file), names)
     }
 
     /// Returns the relative URL of the view, in the tree called `tree`, of the part of the object
@@ -187,14 +188,14 @@ impl<'a> PageSite<'a> {
         let tree = tree_named(tree)?;
         let form = tree.forms.first()?;
         let is_there = form.size(self.file, self.node).ok()?.is_some();
-        let way = self.mount.other_files.file_root_path(self.file);
+        let way = self.mount.other_files.file_location_path(self.file);
         let names = self.names().filter(|_| is_there)?;
         self.view_url(way, tree, form, names, selector)
     }
 
     /// Returns the pictures of the object as the tree of PNG files shows them. Returns `None` if
     /// the object is not an image stack.
-    fn frames(&self) -> Option<PictureStack> {
+    fn picture_stack(&self) -> Option<PictureStack> {
         let form = tree_named(PICTURES)?.forms.first()?;
         PictureStack::from_node(&*self.file.container, self.node, form.suffix).ok()?
     }
@@ -219,11 +220,11 @@ impl<'a> PageSite<'a> {
                 names
             }
         };
-        self.page_url(others.file_root_path(&place.file), &names)
+        self.page_url(others.file_location_path(&place.file), &names)
     }
 }
 
-impl PageLinks for PageSite<'_> {
+impl PageLinks for HtmlPageLocation<'_> {
     fn source_name(&self) -> Vec<u8> {
         use std::os::unix::ffi::OsStrExt;
         let path = &self.file.origin.path;
@@ -251,7 +252,7 @@ impl PageLinks for PageSite<'_> {
         let Some(names) = self.names() else {
             return Ok(Vec::new());
         };
-        let way = || self.mount.other_files.file_root_path(self.file);
+        let way = || self.mount.other_files.file_location_path(self.file);
         let own = [way(), names.to_vec()].concat();
         let own = self.url(&own).map(|url| SiblingFile {
             tree: b"",
@@ -289,13 +290,17 @@ impl PageLinks for PageSite<'_> {
     }
 
     fn is_root(&self) -> bool {
-        let is_mount = self.mount.other_files.file_root_path(self.file).is_empty();
+        let is_mount = self
+            .mount
+            .other_files
+            .file_location_path(self.file)
+            .is_empty();
         is_mount && self.names().is_some_and(<[_]>::is_empty)
     }
 
     fn attribute_url(&self, name: &[u8]) -> Option<Url> {
         let tree = tree_named(b"attrs")?;
-        let mut way = self.tree_path(self.mount.other_files.file_root_path(self.file), tree);
+        let mut way = self.tree_path(self.mount.other_files.file_location_path(self.file), tree);
         way.extend(directory_names(tree, self.names()?));
         way.push(name::escape(&[b"@", name].concat(), false).into());
         self.url(&way)
@@ -312,11 +317,11 @@ impl PageLinks for PageSite<'_> {
     }
 
     fn npy_url_of(&self, node: NodeId, as_meant: bool) -> Option<Url> {
-        let (group, name) = self.space().indexed_parent_and_name(node)?;
+        let (group, name) = self.namespace().indexed_parent_and_name(node)?;
         let node = self.file.container.node(node).ok()?;
-        let site = PageSite {
+        let site = HtmlPageLocation {
             directory: self.directory(),
-            ..PageSite::new(self.mount, self.file, &node, Some((group, &name)))
+            ..HtmlPageLocation::new(self.mount, self.file, &node, Some((group, &name)))
         };
         site.npy_url(as_meant)
     }
@@ -326,7 +331,7 @@ impl PageLinks for PageSite<'_> {
             return None;
         }
         let tree = tree_named(PAGES)?;
-        let way = self.mount.other_files.file_root_path(self.file);
+        let way = self.mount.other_files.file_location_path(self.file);
         let names = self.tree_path(way, tree);
         Some(self.url(&names)?.with_trailing_slash())
     }
@@ -343,7 +348,7 @@ impl PageLinks for PageSite<'_> {
         if object::content_fault(self.file, self.node).is_some() {
             return PictureFiles::None;
         }
-        match (self.part_url(PICTURES, ""), self.frames()) {
+        match (self.part_url(PICTURES, ""), self.picture_stack()) {
             (Some(url), _) => PictureFiles::One(url),
             (None, Some(frames)) => PictureFiles::Stack(frames.count),
             (None, None) => PictureFiles::None,
@@ -352,9 +357,9 @@ impl PageLinks for PageSite<'_> {
 
     fn frame_url(&self, number: u64) -> Option<Url> {
         let tree = tree_named(PICTURES)?;
-        let mut way = self.tree_path(self.mount.other_files.file_root_path(self.file), tree);
+        let mut way = self.tree_path(self.mount.other_files.file_location_path(self.file), tree);
         way.extend(directory_names(tree, self.names()?));
-        way.push(self.frames()?.name(number).into());
+        way.push(self.picture_stack()?.name(number).into());
         self.url(&way)
     }
 
@@ -362,15 +367,15 @@ impl PageLinks for PageSite<'_> {
         let tree = tree_named(PAGES)?;
         let form = tree.forms.iter().find(|form| form.suffix == b".png")?;
         let selector = match number {
-            Some(number) => String::from_utf8(self.frames()?.selector(number)).ok()?,
+            Some(number) => String::from_utf8(self.picture_stack()?.selector(number)).ok()?,
             None => String::new(),
         };
-        let way = self.mount.other_files.file_root_path(self.file);
+        let way = self.mount.other_files.file_location_path(self.file);
         self.view_url(way, tree, form, self.names()?, &selector)
     }
 
     fn linked_member(&self, group: NodeId, link: &Link) -> LinkedMember {
-        let directory = self.space().directory(group);
+        let directory = self.namespace().directory(group);
         let found = directory.link_entry(link.clone());
         let is_here = matches!(found.inode.node_type, NodeType::Group | NodeType::Object);
         let page = || {
@@ -395,7 +400,7 @@ impl PageLinks for PageSite<'_> {
                 )
             }
             (_, LinkTarget::Hard(node)) => {
-                let names = self.space().path(*node);
+                let names = self.namespace().path(*node);
                 let page = names.and_then(|names| self.page_url_in_file(&names));
                 let text = directory.link_text(&found.target);
                 (
@@ -440,7 +445,7 @@ impl PageLinks for PageSite<'_> {
     }
 
     fn object_page_url(&self, node: NodeId) -> Option<Url> {
-        let space = self.space();
+        let space = self.namespace();
         if matches!(self.file.container.node(node).ok()?.kind, NodeKind::Group) {
             return self.page_url_in_file(&space.path(node)?);
         }
@@ -451,11 +456,11 @@ impl PageLinks for PageSite<'_> {
     }
 
     fn for_object<'s>(&'s self, node: &'s Node, place: &NamedObject) -> Box<dyn PageLinks + 's> {
-        let is_root = place.group == self.space().root();
+        let is_root = place.group == self.namespace().root();
         let name = name::escape(&place.name, is_root);
-        Box::new(PageSite {
+        Box::new(HtmlPageLocation {
             directory: self.directory(),
-            ..PageSite::new(self.mount, self.file, node, Some((place.group, &name)))
+            ..HtmlPageLocation::new(self.mount, self.file, node, Some((place.group, &name)))
         })
     }
 

@@ -23,7 +23,7 @@ use crate::stat::{FileKind, LookupEntry};
 use crate::state::counts::{CountKey, count_units};
 use crate::state::inode::{self, Inode, NodeType};
 use crate::state::listing::{ListingCallback, ListingState};
-use crate::views::store_chunks::ChunkNames;
+use crate::views::store_chunks::ChunkDirectorySearch;
 use crate::views::store_document::document;
 use crate::views::store_object::{StoreKind, find, store_name};
 use crate::views::trees;
@@ -78,7 +78,7 @@ impl FsNode for StoreFile {
     fn stat(&self, target: &TargetInode<'_>) -> Result<LookupEntry> {
         let node = target.file.padded_variables().node(target.inode.node)?;
         let path = &*target.inode.name;
-        let length = match chunk_entry(target, &node, path)? {
+        let length = match array_store_entry(target, &node, path)? {
             Some(StoreEntry::Chunk(array, place)) => chunk_length(&array, &place)?,
             _ => None,
         };
@@ -100,7 +100,7 @@ impl FsNode for StoreFile {
     fn open(&self, target: &TargetInode<'_>) -> Result<Box<dyn View>> {
         let node = target.file.padded_variables().node(target.inode.node)?;
         let path = &*target.inode.name;
-        match chunk_entry(target, &node, path)? {
+        match array_store_entry(target, &node, path)? {
             Some(StoreEntry::Chunk(array, place)) => open_chunk(target, &node, array, &place),
             _ => Ok(Box::new(document(
                 target,
@@ -118,7 +118,11 @@ impl FsNode for StoreFile {
 
 /// Returns the store's entry at `path` below the directory of the array `node`. Returns `None` if
 /// `node` is a group.
-fn chunk_entry(target: &TargetInode<'_>, node: &Node, path: &[u8]) -> Result<Option<StoreEntry>> {
+fn array_store_entry(
+    target: &TargetInode<'_>,
+    node: &Node,
+    path: &[u8],
+) -> Result<Option<StoreEntry>> {
     let store = store_kind(target)?;
     let found = node.array();
     let found = found.map(|array| find(target.file, (node, array), path, store));
@@ -127,7 +131,10 @@ fn chunk_entry(target: &TargetInode<'_>, node: &Node, path: &[u8]) -> Result<Opt
 
 /// Returns which kind of chunks the target's store has: decoded or as stored.
 fn store_kind(target: &TargetInode<'_>) -> Result<StoreKind> {
-    let number = target.mount.other_files.number_in_source(target.inode.tree);
+    let number = target
+        .mount
+        .other_files
+        .tree_number_in_source(target.inode.tree);
     let tree = trees::tree_with_number(number);
     tree.and_then(ViewTree::store).ok_or(Error::NotFound)
 }
@@ -207,7 +214,7 @@ fn chunk_exists(array: &ZarrArray, place: &[u64]) -> Result<bool> {
 fn entry_inode_number(directory: &TargetInode<'_>, path: &[u8]) -> Result<u64> {
     let (file, others) = (directory.file, &directory.mount.other_files);
     // The number after the tree's own is free, because this tree has no forms of files.
-    let in_source = others.number_in_source(directory.inode.tree) + 1;
+    let in_source = others.tree_number_in_source(directory.inode.tree) + 1;
     let tree = others.tree_number(file, in_source)?;
     Ok(inode::link_number(
         file.generation,
@@ -346,8 +353,8 @@ fn list_chunks(
     first: u64,
     visit: &mut ListingCallback<'_>,
 ) -> Result<()> {
-    let names = ChunkNames::new(array, above);
-    let kind = if names.are_chunks() {
+    let names = ChunkDirectorySearch::new(array, above);
+    let kind = if names.has_chunk_entries() {
         FileKind::File
     } else {
         FileKind::Directory

@@ -18,17 +18,17 @@ const BATCH: usize = 1024;
 
 /// The search for the entries of a directory of chunks. The name of each entry is one index of its
 /// chunks.
-pub(crate) struct ChunkNames<'a> {
+pub(crate) struct ChunkDirectorySearch<'a> {
     array: &'a ZarrArray,
     /// The chunk indices that the path of the directory contains.
     parent_indices: &'a [u64],
     /// Maximum number of entries in the directory.
     width: u64,
-    search: ChunkSearch<'a>,
+    search: ChunkSearchMethod<'a>,
 }
 
 /// The method of finding which entries exist.
-enum ChunkSearch<'a> {
+enum ChunkSearchMethod<'a> {
     /// All entries exist.
     All,
     /// The chunk index is queried for each entry.
@@ -52,37 +52,39 @@ pub(crate) struct IndexWalk {
     lowest_names: BTreeSet<u64>,
 }
 
-impl<'a> ChunkNames<'a> {
+impl<'a> ChunkDirectorySearch<'a> {
     pub(crate) fn new(array: &'a ZarrArray, above: &'a [u64]) -> Self {
         let width = if array.has_no_chunks() {
             0
         } else {
             array.chunk_counts().nth(above.len()).unwrap_or(0)
         };
-        let mut names = ChunkNames {
+        let mut names = ChunkDirectorySearch {
             array,
             parent_indices: above,
             width,
-            search: ChunkSearch::All,
+            search: ChunkSearchMethod::All,
         };
-        if names.are_chunks() && !array.has_all_chunks() {
+        if names.has_chunk_entries() && !array.has_file_for_every_chunk() {
             names.search = match array.chunk_index() {
-                Some(index) if width > MAX_QUERIED_CHUNKS && array.has_stored_shape() => {
-                    ChunkSearch::Walk(index)
+                Some(index) if width > MAX_QUERIED_CHUNKS && array.has_stored_chunk_shape() => {
+                    ChunkSearchMethod::Walk(index)
                 }
-                Some(index) if width > MAX_QUERIED_CHUNKS => ChunkSearch::WalkConverted(index),
-                Some(_) => ChunkSearch::Query,
+                Some(index) if width > MAX_QUERIED_CHUNKS => {
+                    ChunkSearchMethod::WalkConverted(index)
+                }
+                Some(_) => ChunkSearchMethod::Query,
                 None if array.has_source_grid() && width <= MAX_QUERIED_CHUNKS => {
-                    ChunkSearch::Query
+                    ChunkSearchMethod::Query
                 }
-                None => ChunkSearch::All,
+                None => ChunkSearchMethod::All,
             };
         }
         names
     }
 
     /// Returns whether the entries of the directory are chunks, not further directories.
-    pub(crate) fn are_chunks(&self) -> bool {
+    pub(crate) fn has_chunk_entries(&self) -> bool {
         self.parent_indices.len() + 1 == self.array.dims.len()
     }
 
@@ -100,14 +102,14 @@ impl<'a> ChunkNames<'a> {
     ) -> Result<Option<(Option<u64>, u64)>> {
         let is_there = match self.search {
             _ if at >= self.width => return Ok(None),
-            ChunkSearch::All => true,
-            ChunkSearch::Query => self
+            ChunkSearchMethod::All => true,
+            ChunkSearchMethod::Query => self
                 .array
                 .has_chunk_file(&[self.parent_indices, &[at]].concat())?,
-            ChunkSearch::Walk(index) => {
+            ChunkSearchMethod::Walk(index) => {
                 return walk.find(index, (self.parent_indices, self.width), at, effort);
             }
-            ChunkSearch::WalkConverted(index) => {
+            ChunkSearchMethod::WalkConverted(index) => {
                 let around = |place: &[u64]| {
                     let around = self.array.containing_chunk(place);
                     let number = around.strip_prefix(self.parent_indices)?.first().copied();

@@ -272,7 +272,7 @@ pub(crate) fn array_document(
     };
     match shown {
         StoreNode::Fields(record) => {
-            absent_fields(record, &mut attributes);
+            add_absent_fields(record, &mut attributes);
             Ok(document::group_document(&attributes.finish(), members))
         }
         StoreNode::Array(shown) => {
@@ -314,7 +314,7 @@ pub(crate) fn chunk_grid(
     })
 }
 
-fn absent_fields(record: &RecordArray, attributes: &mut ZarrAttributes) {
+fn add_absent_fields(record: &RecordArray, attributes: &mut ZarrAttributes) {
     for name in record.field_names() {
         if record.field(name).is_none() {
             attributes.record_omission(name::escape(name, false));

@@ -86,7 +86,7 @@ impl<'a> ViewGroup<'a> {
         number: TreeNumber,
         object: NodeId,
     ) -> Result<Self> {
-        let in_source = mount.other_files.number_in_source(number);
+        let in_source = mount.other_files.tree_number_in_source(number);
         let tree = trees::tree_with_number(in_source).ok_or(Error::NotFound)?;
         Ok(ViewGroup {
             file,
@@ -160,7 +160,7 @@ impl<'a> ViewGroup<'a> {
     pub(crate) fn find(&self, shown: &[u8]) -> Result<ViewEntry> {
         let forms = match self.source_entry(shown) {
             Ok(found) => self.entries_of_object(&found)?,
-            Err(Error::NotFound) => self.root_files()?,
+            Err(Error::NotFound) => self.files_of_own_group()?,
             Err(error) => return Err(error),
         };
         let mut forms = forms.into_iter();
@@ -200,7 +200,7 @@ impl<'a> ViewGroup<'a> {
     ///
     /// # Errors
     /// Fails if the root cannot be read now.
-    pub(crate) fn root_files(&self) -> Result<Vec<ViewEntry>> {
+    pub(crate) fn files_of_own_group(&self) -> Result<Vec<ViewEntry>> {
         if self.tree.store().is_some() {
             return self.document_entry().map(|document| vec![document]);
         }
@@ -455,7 +455,7 @@ impl<'a> ViewGroup<'a> {
 
     /// Returns the entry that a listing shows for the object `found`, which cannot be read because
     /// of a temporary error.
-    pub(crate) fn unread_entry(&self, found: &LinkEntry) -> ViewEntry {
+    pub(crate) fn temporarily_unreadable_entry(&self, found: &LinkEntry) -> ViewEntry {
         let shown = self.directory_name(&found.inode.name);
         ViewEntry {
             ino: self.link_number(&shown),
@@ -638,7 +638,8 @@ impl<'a> ViewGroup<'a> {
             PathStart::Here => 0,
             PathStart::Root => self.source.path()?.len(),
             PathStart::Other(place) => {
-                return self.link_text_across(self.mount.other_files.root_path(place), names);
+                return self
+                    .link_text_to_other_file(self.mount.other_files.location_path(place), names);
             }
         };
         let up = std::iter::repeat_n(b"..".to_vec(), up);
@@ -652,14 +653,17 @@ impl<'a> ViewGroup<'a> {
     fn soft_link_text_to_group(&self, place: &LinkedObject, form: &ViewForm) -> Option<Vec<u8>> {
         let path = self.mount.namespace(&place.file).path(place.node.id)?;
         let names = self.tree.shown_path(&path, Some(form), true)?;
-        self.link_text_across(self.mount.other_files.file_root_path(&place.file), names)
+        self.link_text_to_other_file(
+            self.mount.other_files.file_location_path(&place.file),
+            names,
+        )
     }
 
     /// Returns the text of a symbolic link from this directory to a path in the same tree of
     /// another file. `way` is the path to the root of that file, and `names` are the names in the
     /// tree.
-    fn link_text_across(&self, way: Vec<Box<[u8]>>, names: Vec<Vec<u8>>) -> Option<Vec<u8>> {
-        let mut here = self.tree_root_path(self.mount.other_files.file_root_path(self.file));
+    fn link_text_to_other_file(&self, way: Vec<Box<[u8]>>, names: Vec<Vec<u8>>) -> Option<Vec<u8>> {
+        let mut here = self.tree_root_path(self.mount.other_files.file_location_path(self.file));
         here.extend(self.group_path(self.object)?);
         let mut there = self.tree_root_path(way);
         there.extend(names.into_iter().map(Into::into));

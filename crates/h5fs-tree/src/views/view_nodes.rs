@@ -26,7 +26,7 @@ use crate::state::listing::{
 use crate::views::attribute_file;
 use crate::views::frame;
 use crate::views::reference_link;
-use crate::views::site::PageSite;
+use crate::views::site::HtmlPageLocation;
 use crate::views::store::{self, StoreFile};
 use crate::views::trees;
 use crate::views::trees::view_tree::{FileSize, TreeShape, ViewForm, ViewSubject};
@@ -134,7 +134,12 @@ impl FsNode for ViewFile {
             selector: b"",
             path: viewed_path(target, &node, found.as_ref().map(|(_, found)| found))?,
             verify: &|node| object::verify_checksum(target.mount, target.file, node),
-            site: Some(&PageSite::new(target.mount, target.file, &node, met)),
+            site: Some(&HtmlPageLocation::new(
+                target.mount,
+                target.file,
+                &node,
+                met,
+            )),
         })
     }
 
@@ -181,7 +186,7 @@ fn view_group<'a>(target: &TargetInode<'a>) -> Result<ViewGroup<'a>> {
 
 /// Returns the form whose files have the tree number `number` in the file that contains them.
 fn form_with_number(mount: &Mount, number: TreeNumber) -> Option<&'static ViewForm> {
-    trees::form_with_number(mount.other_files.number_in_source(number))
+    trees::form_with_number(mount.other_files.tree_number_in_source(number))
 }
 
 /// Increments the lookup count of the entry `shown`, other than an attribute, and returns its
@@ -326,7 +331,7 @@ fn list(
         mount.mark_incomplete(target.ino, listing);
     }
     let names = &attributes.names;
-    let root_files = group.root_files()?;
+    let root_files = group.files_of_own_group()?;
     let before = to_u64(names.len() + root_files.len());
     let is_of_group = group.is_group_directory();
     indexed::list(target, first, visit, |at| {
@@ -378,7 +383,7 @@ fn entries_of_link(
     if !forms.as_ref().is_ok_and(is_lasting) || found.target.other_file_name().is_some() {
         target.mount.mark_incomplete(target.ino, listing);
     }
-    let mut forms = forms.unwrap_or_else(|_| vec![group.unread_entry(&found)]);
+    let mut forms = forms.unwrap_or_else(|_| vec![group.temporarily_unreadable_entry(&found)]);
     forms.drain(..to_usize(at % places)?.min(forms.len()));
     Ok(Some((forms, places * behind)))
 }

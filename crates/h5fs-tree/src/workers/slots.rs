@@ -34,14 +34,15 @@ impl RequestSlots {
 
     /// Returns the maximum number of running requests in the quick slots that are open to all
     /// files.
-    fn max_open_quick(&self) -> usize {
+    fn max_unreserved_quick(&self) -> usize {
         self.threads.saturating_add(limits::SLOW_REQUESTS)
     }
 
     /// Returns the maximum number of running requests in all quick slots, including the slots
     /// reserved for files without a running request.
     fn max_quick(&self) -> usize {
-        self.max_open_quick().saturating_add(limits::FILE_PLACES)
+        self.max_unreserved_quick()
+            .saturating_add(limits::FILE_PLACES)
     }
 
     /// Returns the maximum number of running requests in all slots.
@@ -83,7 +84,8 @@ impl RequestSlots {
     fn is_file_free(&self, file: DataFileNumber) -> bool {
         let is_other = || self.running_in(false).all(|other| other.subject.1 != file);
         let count = self.running_in(false).count();
-        count < self.max_open_quick() || file.is_some() && count < self.max_quick() && is_other()
+        count < self.max_unreserved_quick()
+            || file.is_some() && count < self.max_quick() && is_other()
     }
 
     /// Returns whether a quick slot for requests of this kind is free: contents and other requests
@@ -112,7 +114,7 @@ impl RequestSlots {
     /// If all quick slots are taken, postpones the most recently started slow request. Returns the
     /// time until another request may become slow or leave its slot.
     pub(super) fn postpone_slow(&self, now: Instant) -> Duration {
-        if self.running_in(false).count() < self.max_open_quick() {
+        if self.running_in(false).count() < self.max_unreserved_quick() {
             let fast = self.running_in(false).filter(|other| !is_slow(other, now));
             let oldest = fast.map(|other| other.started).min();
             let slow = oldest.map(|since| since + limits::SLOW_REQUEST);

@@ -67,7 +67,7 @@ struct RowNumberCells<'a> {
 
 /// Maximum distance in elements between two needed elements that are read together. The elements
 /// between them are read and discarded.
-const GAP: u64 = 16;
+const MAX_GAP_ELEMENTS: u64 = 16;
 
 impl DecodedColumn {
     /// Creates a column of the `stored` elements, which `decoding` decodes. `place` is the mapping
@@ -102,7 +102,7 @@ impl DecodedColumn {
     }
 
     /// Returns the number of elements of the variable or coordinate.
-    pub(crate) fn count(&self) -> u64 {
+    pub(crate) fn element_count(&self) -> u64 {
         self.count
     }
 
@@ -197,7 +197,7 @@ impl DecodedColumn {
             cell_ends: Vec::new(),
             texts: Vec::new(),
         };
-        for near in wanted.chunk_by(|a, b| b - a <= GAP) {
+        for near in wanted.chunk_by(|a, b| b - a <= MAX_GAP_ELEMENTS) {
             let [first, .., last] = near else {
                 cells
                     .bytes
@@ -249,9 +249,9 @@ impl ColumnReader for DecodedColumn {
     fn row_bytes(&self) -> u64 {
         /// Estimated memory in bytes per row, in addition to the stored element, if rows share
         /// elements: the text of the element, and the entries that find it.
-        const SHARED: u64 = 64;
+        const SHARED_ROW_BYTES: u64 = 64;
         let shared = if self.row_mapping.is_some() {
-            SHARED
+            SHARED_ROW_BYTES
         } else {
             0
         };

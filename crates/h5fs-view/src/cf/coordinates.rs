@@ -10,7 +10,7 @@ use h5fs_reader::error::{Result, ignore_permanent};
 use h5fs_reader::model::attribute_value::attribute_text;
 use h5fs_reader::model::{Container, LinkTarget, NodeId};
 
-use crate::cf::siblings::Siblings;
+use crate::cf::siblings::GroupVariableCache;
 use crate::cf::variable::Variable;
 use crate::json::SharedPaths;
 use crate::limits;
@@ -30,7 +30,7 @@ pub(super) struct CoordinateFinder<'a> {
     /// The variable whose coordinates are searched, and its path.
     pub(super) variable: &'a Variable,
     pub(super) path: &'a [u8],
-    pub(super) siblings: &'a Siblings,
+    pub(super) siblings: &'a GroupVariableCache,
 }
 
 /// A member of the variable's group, which may be a coordinate.

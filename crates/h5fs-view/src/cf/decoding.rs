@@ -2,7 +2,7 @@
 
 use h5fs_conventions::packing::Packing;
 use h5fs_conventions::stored_type::{ExactNumber, StoredType};
-use h5fs_conventions::time::{TEXT_BYTES, Tick, Ticks, TimeUnits};
+use h5fs_conventions::time::{TEXT_BYTES, Tick, TicksSinceEpoch, TimeUnits};
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::Datatype;
 use h5fs_reader::model::datatype::{ByteOrder, Charset, Class, StringPadding};
@@ -47,7 +47,7 @@ pub(crate) enum DecodedKind {
 }
 
 /// The value of `NaT` in `datetime64`.
-const NO_TIME: Ticks = Ticks::MIN;
+const NO_TIME: TicksSinceEpoch = TicksSinceEpoch::MIN;
 
 /// Size in bytes of a time as a NumPy string, which has four bytes for each character.
 const TIME_TEXT_BYTES: usize = 4 * TEXT_BYTES;
@@ -189,7 +189,7 @@ impl Decoding {
             }
             Decoding::Times(packing, units) if units.datetime64_precision().is_some() => {
                 let time = decode_time(packing, units, element)?;
-                out.extend(time.into_iter().flat_map(Ticks::to_le_bytes));
+                out.extend(time.into_iter().flat_map(TicksSinceEpoch::to_le_bytes));
                 Ok(time.is_some())
             }
             Decoding::Booleans(packing) => {
@@ -268,7 +268,7 @@ impl Decoding {
                 Ok(CellKind::Unquoted)
             }
             Decoding::Texts(writer) => {
-                writer.text(element, context, out)?;
+                writer.write_text(element, context, out)?;
                 Ok(CellKind::Text)
             }
             Decoding::Characters => {
@@ -281,7 +281,11 @@ impl Decoding {
 }
 
 /// Decodes an element to a time; `None` if the element is missing.
-fn decode_time(packing: &Packing, units: &TimeUnits, element: &[u8]) -> Result<Option<Ticks>> {
+fn decode_time(
+    packing: &Packing,
+    units: &TimeUnits,
+    element: &[u8],
+) -> Result<Option<TicksSinceEpoch>> {
     match packing.decode_number(element) {
         Some(number) => units.convert_to_ticks(number),
         None => Ok(None),

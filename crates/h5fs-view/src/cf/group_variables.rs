@@ -24,7 +24,7 @@ use h5fs_reader::wire::to_u64;
 
 use crate::cf::coordinates::split_names;
 use crate::cf::decoding::DecodedKind;
-use crate::cf::siblings::Siblings;
+use crate::cf::siblings::GroupVariableCache;
 use crate::cf::variable::Variable;
 use crate::limits;
 use crate::table::group::{Group, check_table_size};
@@ -98,7 +98,7 @@ pub fn has_variables(group: &Group<'_>) -> Result<bool> {
 pub fn shared_table_variables(group: &Group<'_>, path: &[u8]) -> Result<Vec<GroupVariable>> {
     let mut all = Vec::new();
     let mut named_by_others = HashSet::new();
-    let siblings = Siblings::default();
+    let siblings = GroupVariableCache::default();
     let mut bytes = read_names(group, group.id, &mut named_by_others)?;
     let is_whole = visit_members(group, &mut |link, node| {
         let is_group = |link: &Link| matches!(link.target, LinkTarget::Hard(node) if group.container.is_likely_group(node));

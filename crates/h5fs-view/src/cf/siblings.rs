@@ -18,7 +18,7 @@ use crate::limits;
 /// The variables of one group, with the cached results of two searches: boundary variables, and
 /// lengths of texts.
 #[derive(Default)]
-pub(super) struct Siblings {
+pub(super) struct GroupVariableCache {
     boundaries: OnceCell<BoundaryNames>,
     /// For each dimension scale of the group's variables: whether its dimension is the length of
     /// texts.
@@ -68,7 +68,7 @@ impl TimeAttributes {
     }
 }
 
-impl Siblings {
+impl GroupVariableCache {
     /// Returns the units of the variable at `path` if its numbers are times. As in xarray, a
     /// boundary variable inherits the units and the calendar that it lacks from its time
     /// coordinate.

@@ -18,10 +18,10 @@ use crate::cf::column::{DecodedColumn, RowNumberColumn};
 use crate::cf::coordinates::{Coordinate, CoordinateFinder};
 use crate::cf::group_variables::GroupVariable;
 use crate::cf::row_mapping::VariableRows;
-use crate::cf::siblings::Siblings;
+use crate::cf::siblings::GroupVariableCache;
 use crate::cf::variable::Variable;
 use crate::csv::CsvTable;
-use crate::csv::fields::{ColumnReader, ShiftedColumns};
+use crate::csv::fields::{ColumnReader, ColumnsFromRow};
 use crate::elements::Elements;
 use crate::json::SharedPaths;
 
@@ -125,11 +125,11 @@ pub fn create_csv_table(
 ) -> Result<CsvTable> {
     let first = shown.start;
     let fields = long.columns.into_iter().map(|column| match column {
-        LongColumn::Decoded(column) => Box::new(ShiftedColumns {
+        LongColumn::Decoded(column) => Box::new(ColumnsFromRow {
             fields: *column,
             first,
         }) as Box<dyn ColumnReader>,
-        LongColumn::RowNumbers(fields) => Box::new(ShiftedColumns { fields, first }),
+        LongColumn::RowNumbers(fields) => Box::new(ColumnsFromRow { fields, first }),
     });
     let count = shown.end.saturating_sub(first);
     Ok(CsvTable::with_header(fields.collect(), count, engine)?.pad_if_long())
@@ -148,7 +148,7 @@ fn coordinate_columns(
         paths: &around.paths,
         variable,
         path,
-        siblings: &Siblings::default(),
+        siblings: &GroupVariableCache::default(),
     };
     let mut columns = Vec::new();
     let mut taken = Vec::new();

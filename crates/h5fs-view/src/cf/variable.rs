@@ -16,7 +16,7 @@ use h5fs_reader::model::value::ValueWriter;
 use h5fs_reader::model::{Array, Container, Node, NodeId, Shape};
 
 use crate::cf::decoding::Decoding;
-use crate::cf::siblings::Siblings;
+use crate::cf::siblings::GroupVariableCache;
 
 /// A variable of the netCDF conventions: an array with named dimensions, and a rule that decodes
 /// its elements.
@@ -42,7 +42,7 @@ impl Variable {
         node: &Node,
         path: &FindPath<'_>,
     ) -> Result<Option<Self>> {
-        Self::from_node_with_siblings(container, node, path, &Siblings::default())
+        Self::from_node_with_siblings(container, node, path, &GroupVariableCache::default())
     }
 
     /// Like [`from_node`](Self::from_node), but uses the cached searches in `siblings`.
@@ -53,7 +53,7 @@ impl Variable {
         container: &dyn Container,
         node: &Node,
         path: &FindPath<'_>,
-        siblings: &Siblings,
+        siblings: &GroupVariableCache,
     ) -> Result<Option<Self>> {
         let root = container.root();
         let is_of_netcdf = || attribute_exists(container, root, b"_NCProperties");
@@ -69,7 +69,7 @@ impl Variable {
         container: &dyn Container,
         node: &Node,
         path: &FindPath<'_>,
-        siblings: &Siblings,
+        siblings: &GroupVariableCache,
     ) -> Result<Option<Self>> {
         Self::from_node_if(container, node, path, siblings, &|| Ok(true))
     }
@@ -78,7 +78,7 @@ impl Variable {
         container: &dyn Container,
         node: &Node,
         path: &FindPath<'_>,
-        siblings: &Siblings,
+        siblings: &GroupVariableCache,
         is_expected: &dyn Fn() -> Result<bool>,
     ) -> Result<Option<Self>> {
         let Some(array) = node.array().filter(|array| array.shape != Shape::Null) else {
@@ -170,7 +170,7 @@ fn text_decoding(
     array: &Array,
     scales: &[Option<NodeId>],
     path: &FindPath<'_>,
-    siblings: &Siblings,
+    siblings: &GroupVariableCache,
 ) -> Result<Decoding> {
     let are_characters = array.datatype.size == 1
         && matches!(array.datatype.class, Class::String { .. })

@@ -13,7 +13,7 @@ use h5fs_reader::model::{Container, Datatype};
 use h5fs_reader::wire::to_usize;
 
 use crate::csv::CsvTable;
-use crate::csv::column::Columns;
+use crate::csv::column::DatatypeColumns;
 use crate::csv::fields::{CellKind, Cells, ColumnReader};
 use crate::elements::missing::MissingValues;
 use crate::elements::{Elements, reading_cost};
@@ -23,7 +23,7 @@ use crate::limits;
 /// The CSV columns of an array's elements. Each element is a row.
 pub struct ArrayColumns {
     elements: Elements,
-    columns: Columns,
+    columns: DatatypeColumns,
     missing: Option<MissingValues>,
     container: Arc<dyn Container>,
     paths: SharedPaths,
@@ -51,7 +51,7 @@ impl ArrayColumns {
         container: Arc<dyn Container>,
         paths: SharedPaths,
     ) -> Result<Option<Self>> {
-        let columns = Columns::from_datatype(&elements.datatype, name)?;
+        let columns = DatatypeColumns::from_datatype(&elements.datatype, name)?;
         Ok(columns.map(|columns| ArrayColumns {
             elements,
             columns,

@@ -41,7 +41,7 @@ const MAX_ELEMENT_BYTES: u64 = limits::TEXT_ELEMENT_BYTES;
 
 /// A column of cells, and where its values are in an element.
 #[derive(Debug)]
-struct Column {
+struct DatatypeColumn {
     kind: ColumnKind,
     /// The offset of the column's value in an element, in bytes.
     offset: usize,
@@ -69,22 +69,22 @@ enum ColumnKind {
 
 /// The CSV columns for elements of one datatype; at least one column.
 #[derive(Debug)]
-pub struct Columns {
-    list: Vec<Column>,
+pub struct DatatypeColumns {
+    list: Vec<DatatypeColumn>,
     names: Vec<Vec<u8>>,
     /// Total length of all column names in bytes.
     name_bytes: u64,
     values: u64,
 }
 
-impl Columns {
+impl DatatypeColumns {
     /// Returns the columns of `datatype`. The name of each column begins with `name`. Returns
     /// `None` if the datatype does not have columns, such as a compound without members.
     ///
     /// # Errors
     /// `Limit` for too many columns, or an element that is too long.
     pub fn from_datatype(datatype: &Datatype, name: &[u8]) -> Result<Option<Self>> {
-        let mut columns = Columns {
+        let mut columns = DatatypeColumns {
             list: Vec::new(),
             names: Vec::new(),
             name_bytes: 0,
@@ -94,7 +94,7 @@ impl Columns {
             return Err(Error::limit("size of an element as csv", MAX_ELEMENT_BYTES));
         }
         columns.add_columns(datatype, name.to_vec(), 0)?;
-        // A group's table has one `Columns` value for each of its columns.
+        // A group's table has one `DatatypeColumns` value for each of its columns.
         columns.list.shrink_to_fit();
         columns.names.shrink_to_fit();
         Ok((!columns.list.is_empty()).then_some(columns))
@@ -126,7 +126,7 @@ impl Columns {
     /// Appends the cell of `element` in column `column`.
     ///
     /// # Errors
-    /// Fails as [`ValueWriter::text`] does.
+    /// Fails as [`ValueWriter::write_text`] does.
     pub fn write(
         &self,
         element: &[u8],
@@ -206,7 +206,7 @@ impl Columns {
         let kind = ColumnKind::from_datatype(&datatype);
         let is_number = matches!(kind, ColumnKind::Integer | ColumnKind::Float);
         let padding = is_number.then(|| Padding::for_numbers(&datatype));
-        self.list.push(Column {
+        self.list.push(DatatypeColumn {
             kind,
             offset: to_usize(offset)?,
             padding: padding.flatten(),
@@ -240,7 +240,7 @@ impl ColumnKind {
     }
 }
 
-impl Column {
+impl DatatypeColumn {
     fn write(
         &self,
         element: &[u8],
@@ -249,7 +249,7 @@ impl Column {
     ) -> Result<CellKind> {
         let bytes = element.get(self.offset..).unwrap_or_default();
         let start = out.len();
-        self.writer.text(bytes, context, out)?;
+        self.writer.write_text(bytes, context, out)?;
         match self.kind {
             ColumnKind::Text => return Ok(CellKind::Text),
             ColumnKind::Reference if out.get(start..) == Some(b"null") => {
@@ -287,11 +287,13 @@ mod tests {
     use h5fs_reader::model::datatype::ByteOrder;
     use h5fs_reader::testing::{int, member, type_of};
 
-    fn columns(datatype: &Datatype) -> Columns {
-        Columns::from_datatype(datatype, b"").unwrap().unwrap()
+    fn columns(datatype: &Datatype) -> DatatypeColumns {
+        DatatypeColumns::from_datatype(datatype, b"")
+            .unwrap()
+            .unwrap()
     }
 
-    fn cell(columns: &Columns, element: &[u8]) -> String {
+    fn cell(columns: &DatatypeColumns, element: &[u8]) -> String {
         let mut out = b"before,".to_vec();
         let context = TextContext::without_pointers(usize::MAX);
         columns.write(element, 0, &context, &mut out).unwrap();
@@ -394,16 +396,20 @@ mod tests {
         let dims = vec![1 << 16, 1 << 16];
         let many = type_of(8, Class::Array { base, dims });
         assert!(matches!(
-            Columns::from_datatype(&many, b""),
+            DatatypeColumns::from_datatype(&many, b""),
             Err(Error::Limit { .. })
         ));
         let base = Box::new(type_of(0, Class::Compound(vec![])));
         let dims = vec![u32::MAX];
         let empty = type_of(0, Class::Array { base, dims });
-        assert!(Columns::from_datatype(&empty, b"").unwrap().is_none());
+        assert!(
+            DatatypeColumns::from_datatype(&empty, b"")
+                .unwrap()
+                .is_none()
+        );
         let long = type_of(u32::MAX, Class::Opaque { tag: vec![] });
         assert!(matches!(
-            Columns::from_datatype(&long, b""),
+            DatatypeColumns::from_datatype(&long, b""),
             Err(Error::Limit { .. })
         ));
     }

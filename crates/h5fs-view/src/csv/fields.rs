@@ -63,14 +63,14 @@ pub trait ColumnReader: Send + Sync {
 }
 
 /// Columns whose first rows are skipped.
-pub struct ShiftedColumns<F> {
+pub struct ColumnsFromRow<F> {
     /// The columns with all their rows.
     pub fields: F,
     /// The row of `fields` that becomes row 0.
     pub first: u64,
 }
 
-impl<F: ColumnReader> ColumnReader for ShiftedColumns<F> {
+impl<F: ColumnReader> ColumnReader for ColumnsFromRow<F> {
     fn names(&self) -> &[Vec<u8>] {
         self.fields.names()
     }

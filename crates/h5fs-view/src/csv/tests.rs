@@ -116,7 +116,7 @@ fn a_row_of_the_most_columns_is_whole() {
         assert_eq!(line.len(), limits::CSV_COLUMNS);
         assert!(line.iter().all(|cell| *cell == "-123"));
     }
-    let refused = column::Columns::from_datatype(&members(most + 1), b"");
+    let refused = column::DatatypeColumns::from_datatype(&members(most + 1), b"");
     assert!(matches!(refused, Err(Error::Limit { .. })));
 }
 

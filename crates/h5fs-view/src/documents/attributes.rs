@@ -54,7 +54,7 @@ fn value_lines_up_to(
             out.push(b'\n');
         }
         let (element, after) = rest.split_at(writer.size());
-        writer.text(element, &context, &mut out)?;
+        writer.write_text(element, &context, &mut out)?;
         rest = after;
     }
     Ok(out)
@@ -81,7 +81,7 @@ pub fn xattr_text(
     let elements = elements(content, &writer)?;
     match content.shape.elements()? {
         0 => {}
-        1 => writer.text(elements, &context, &mut out)?,
+        1 => writer.write_text(elements, &context, &mut out)?,
         _ => writer.write_json_array(elements, content.shape.dims(), &context, &mut out)?,
     }
     Ok(out)
@@ -344,8 +344,8 @@ fn fill_text(array: &Array) -> Option<Vec<u8>> {
     };
     let mut out = Vec::new();
     let context = TextContext::without_pointers(limits::XATTR_BYTES);
-    let written =
-        ValueWriter::new(datatype).and_then(|writer| writer.text(element, &context, &mut out));
+    let written = ValueWriter::new(datatype)
+        .and_then(|writer| writer.write_text(element, &context, &mut out));
     written.is_ok().then_some(out)
 }
 
@@ -364,7 +364,7 @@ fn enumeration_text(base: &Datatype, members: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> 
         out.push(b'=');
         // A value that is shorter than its datatype is damaged. Its name is written without a
         // value.
-        let _shown = writer.text(value, &context, &mut out);
+        let _shown = writer.write_text(value, &context, &mut out);
     }
     out
 }

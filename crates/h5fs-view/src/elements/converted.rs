@@ -76,8 +76,8 @@ impl<C: Conversion> View for ConvertedElements<C> {
         Ok(out.into())
     }
 
-    fn is_given_up(&self) -> bool {
-        self.content.is_given_up()
+    fn stops_on_cancel(&self) -> bool {
+        self.content.stops_on_cancel()
     }
 }
 

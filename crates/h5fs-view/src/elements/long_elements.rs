@@ -14,7 +14,7 @@ const LONG: usize = limits::TEXT_ELEMENT_BYTES as usize;
 
 /// The state of one open file that limits its long elements: a lock, so that they are written one
 /// at a time, and the memory budget.
-pub(crate) struct LongElements {
+pub(crate) struct LongElementLimiter {
     engine: Arc<Engine>,
     long_element_lock: Mutex<()>,
 }
@@ -25,10 +25,10 @@ pub(crate) struct ReservedMemory<'a> {
     _held: MemoryReservation,
 }
 
-impl LongElements {
+impl LongElementLimiter {
     pub(crate) fn new(engine: Arc<Engine>) -> Self {
         let turn = Mutex::default();
-        LongElements {
+        LongElementLimiter {
             engine,
             long_element_lock: turn,
         }

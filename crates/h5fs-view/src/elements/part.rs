@@ -12,7 +12,7 @@ use h5fs_reader::model::shape::product;
 use h5fs_reader::model::{Array, Container, Datatype};
 
 use crate::elements::Elements;
-use crate::elements::variable_length::ItemContent;
+use crate::elements::variable_length::VariableLengthFile;
 use crate::view::View;
 
 /// The part of an array that a selector such as `[0:10,3]` picks.
@@ -76,8 +76,8 @@ impl ArrayPart {
     ) -> Result<Box<dyn View>> {
         Ok(match array {
             None => Box::new(self.selected_elements()?),
-            Some(array) if self.is_element() => Box::new(ItemContent::from_element(array)?),
-            Some(array) => Box::new(ItemContent::new(array, cancel)?),
+            Some(array) if self.is_element() => Box::new(VariableLengthFile::from_element(array)?),
+            Some(array) => Box::new(VariableLengthFile::new(array, cancel)?),
         })
     }
 
@@ -90,7 +90,7 @@ impl ArrayPart {
         if let (Class::VariableLength(base), Some(array)) = (&self.selection.datatype.class, array)
             && self.is_element()
         {
-            return sequence_elements(base, ItemContent::from_element(array)?);
+            return sequence_elements(base, VariableLengthFile::from_element(array)?);
         }
         Ok(Elements {
             datatype: self.selection.datatype.clone(),
@@ -110,7 +110,7 @@ impl ArrayPart {
 }
 
 /// Returns a variable-length sequence as an array of its items, which have the datatype `base`.
-fn sequence_elements(base: &Datatype, content: ItemContent) -> Result<Elements> {
+fn sequence_elements(base: &Datatype, content: VariableLengthFile) -> Result<Elements> {
     let bytes = content.length();
     let count = bytes.checked_div(base.size.into()).unwrap_or(0);
     let whole = Selection::all_elements(base, &[count])?;

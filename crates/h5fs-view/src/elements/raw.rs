@@ -63,8 +63,8 @@ impl View for RawElements {
         self.reader.try_read(&self.stream, offset, length)
     }
 
-    fn is_given_up(&self) -> bool {
-        self.reader.is_encoded()
+    fn stops_on_cancel(&self) -> bool {
+        self.reader.is_slow_to_read()
     }
 
     fn data_at(&self, offset: u64) -> Result<Option<u64>> {

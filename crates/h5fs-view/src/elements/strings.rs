@@ -135,7 +135,7 @@ impl Strings {
                 let rows = match stored {
                     matlab::MatlabElements::Chars(unit) => matlab::MatlabRows::new(dims, unit)?,
                     matlab::MatlabElements::Dimensions => {
-                        matlab::MatlabRows::empty_array(&elements, cancel)?
+                        matlab::MatlabRows::from_empty_array(&elements, cancel)?
                     }
                 };
                 check_length(rows.row_bytes())?;
@@ -165,7 +165,7 @@ impl Strings {
         let _room = self.reserve_memory(u64::from(self.elements.datatype.size))?;
         let context = TextContext::without_pointers(usize::MAX);
         self.write_batch(strings, 1, (enough, cancel), out, |element, out| {
-            writer.text(element, &context, out)
+            writer.write_text(element, &context, out)
         })
     }
 
@@ -180,7 +180,7 @@ impl Strings {
         out: &mut Vec<u8>,
     ) -> Result<u64> {
         self.write_batch(strings, 1, (enough, cancel), out, |element, out| {
-            let length = self.variable_length(element, ends_at_nul)?;
+            let length = self.pointed_string_length(element, ends_at_nul)?;
             let _room = self.reserve_memory(length)?;
             let text = match length {
                 0 => None,
@@ -191,7 +191,7 @@ impl Strings {
         })
     }
 
-    fn variable_length(&self, element: &[u8], ends_at_nul: bool) -> Result<u64> {
+    fn pointed_string_length(&self, element: &[u8], ends_at_nul: bool) -> Result<u64> {
         let length = if ends_at_nul {
             self.container.text_length(element)?
         } else {
@@ -316,7 +316,7 @@ impl TextUnits for Strings {
                 self.write_characters(*length, &units, enough, cancel, out)
             }
             StringConversion::Rows(rows) => {
-                let _room = self.reserve_memory(rows.read_size())?;
+                let _room = self.reserve_memory(rows.whole_matrix_bytes())?;
                 rows.write(&self.elements, &units, enough, cancel, out)
             }
         }

@@ -13,13 +13,13 @@ use crate::view::View;
 
 /// The file of a variable-length array: its strings, each followed by a line feed, or the items of
 /// all its sequences.
-pub struct ItemContent {
+pub struct VariableLengthFile {
     array: Arc<VariableLengthContent>,
     length: u64,
     last_start: Mutex<ElementStart>,
 }
 
-impl ItemContent {
+impl VariableLengthFile {
     /// Creates the file of `array`. If the lengths of the elements are not known yet, reads them,
     /// unless `cancel` cancels the request.
     ///
@@ -27,7 +27,7 @@ impl ItemContent {
     /// Fails if an element cannot be read.
     pub fn new(array: Arc<VariableLengthContent>, cancel: &CancelToken) -> Result<Self> {
         let length = array.length(cancel)?;
-        Ok(ItemContent {
+        Ok(VariableLengthFile {
             array,
             length,
             last_start: Mutex::default(),
@@ -40,15 +40,15 @@ impl ItemContent {
     /// Fails as [`new`](Self::new) does.
     pub(crate) fn from_element(array: Arc<VariableLengthContent>) -> Result<Self> {
         let separator = array.separator_bytes();
-        let content = ItemContent::new(array, &CancelToken::default())?;
-        Ok(ItemContent {
+        let content = VariableLengthFile::new(array, &CancelToken::default())?;
+        Ok(VariableLengthFile {
             length: content.length.saturating_sub(separator),
             ..content
         })
     }
 }
 
-impl View for ItemContent {
+impl View for VariableLengthFile {
     fn length(&self) -> u64 {
         self.length
     }
@@ -85,7 +85,7 @@ impl ElementOffsets {
 
     /// Returns the length of the file of offsets, in bytes.
     pub fn size(array: &VariableLengthContent) -> u64 {
-        (array.elements() + 1) * OFFSET_BYTES
+        (array.element_count() + 1) * OFFSET_BYTES
     }
 }
 

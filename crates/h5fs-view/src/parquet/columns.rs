@@ -26,9 +26,9 @@ use crate::limits;
 use crate::parquet::encoding::ValueEncoding;
 use crate::parquet::field::{Field, FieldContent, utf8_name};
 use crate::parquet::leaf::{Leaf, PageLayout};
-use crate::parquet::ragged::{SequenceValues, Sequences};
+use crate::parquet::ragged::{SequenceLists, SequenceValues};
 use crate::parquet::stored::{
-    MissingValueRule, PointerContext, RowBytes, StoredLeaf, ValueLocation,
+    ArrayRows, MissingValueRule, PointerContext, StoredLeaf, ValueLocation,
 };
 use crate::parquet::table::{KeyValueMetadata, ParquetFields, ParquetTable};
 
@@ -109,7 +109,7 @@ pub fn array_table(
         return Err(Error::limit("bytes of a row of a Parquet file", most));
     }
     let mut builder = FieldBuilder::new(
-        RowBytes {
+        ArrayRows {
             content: Arc::from(elements.content),
             row_bytes: size.saturating_mul(of_row),
         },
@@ -158,7 +158,7 @@ struct ColumnMask {
 
 /// A builder of Parquet fields, which visits the members of a datatype.
 pub(super) struct FieldBuilder {
-    rows: RowBytes,
+    rows: ArrayRows,
     pointers: Arc<PointerContext>,
     mask: Option<ColumnMask>,
     leaves: u64,
@@ -168,7 +168,7 @@ pub(super) struct FieldBuilder {
 }
 
 impl FieldBuilder {
-    pub(super) fn new(rows: RowBytes, pointers: Arc<PointerContext>) -> Self {
+    pub(super) fn new(rows: ArrayRows, pointers: Arc<PointerContext>) -> Self {
         FieldBuilder {
             rows,
             pointers,
@@ -368,7 +368,7 @@ impl FieldBuilder {
         let Some(encoded) = ValueEncoding::from_item_type(base)? else {
             return Ok(None);
         };
-        let sequences = Sequences {
+        let sequences = SequenceLists {
             location: ValueLocation {
                 rows: self.rows.clone(),
                 offset: to_usize(offset)?,

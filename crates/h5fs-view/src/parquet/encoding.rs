@@ -232,7 +232,7 @@ fn instant_encoding(datatype: &Datatype) -> Result<ValueEncoding> {
     Ok(ValueEncoding {
         kind: ColumnType::timestamp(unit, false),
         body: PageLayout::Plain(8),
-        encoding: ValueConversion::Ticks(stored, ticks.per_number.into()),
+        encoding: ValueConversion::Ticks(stored, ticks.ticks_per_step.into()),
     })
 }
 
@@ -378,7 +378,7 @@ fn enumeration_texts(base: &Datatype, members: &[(Vec<u8>, Vec<u8>)]) -> Result<
     let context = TextContext::without_pointers(limits::PARQUET_TEXT);
     let texts = (0..=u8::MAX).map(|byte| {
         let mut text = Vec::new();
-        writer.text(&[byte], &context, &mut text)?;
+        writer.write_text(&[byte], &context, &mut text)?;
         let mut value = Vec::with_capacity(text.len() + 4);
         push_text(&text, &mut value)?;
         Ok(value)
@@ -456,7 +456,7 @@ impl ValueConversion {
             }
             ValueConversion::Path(_, writer) | ValueConversion::ComputedText(writer) => {
                 let mut text = Vec::new();
-                writer.text(value, context, &mut text)?;
+                writer.write_text(value, context, &mut text)?;
                 push_text(&text, out)?;
             }
         }

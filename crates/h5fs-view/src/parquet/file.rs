@@ -59,12 +59,12 @@ impl FilePlan {
         let flat = FlatFields::flatten(fields.fields);
         let columns = flat.columns;
         let row_bytes = columns.iter().map(|column| column.leaf.values.row_bytes());
-        let page_bytes = columns.iter().map(page_bytes);
+        let page_bytes = columns.iter().map(max_page_bytes_per_row);
         let demand = RowGroupParameters {
             rows: rows.end.saturating_sub(rows.start),
             chunk_rows: unit,
             row_bytes: row_bytes.max().unwrap_or(0),
-            page_bytes: page_bytes.max().unwrap_or(0),
+            page_bytes_per_row: page_bytes.max().unwrap_or(0),
             columns: to_u64(columns.len()),
         };
         Ok(FilePlan {
@@ -87,7 +87,7 @@ impl FilePlan {
         columns.filter(|column| column.leaf.has_counted_length())
     }
 
-    fn count(&self) -> u64 {
+    fn row_count(&self) -> u64 {
         self.rows.end.saturating_sub(self.rows.start)
     }
 
@@ -99,20 +99,20 @@ impl FilePlan {
     /// Fails if a value cannot be read.
     pub fn count_columns(&self, bounds: &TextLengthLimits) -> Result<Vec<u8>> {
         let columns = to_u64(self.counted_columns().count());
-        if self.count().saturating_mul(columns) > limits::COUNTED_VALUES {
+        if self.row_count().saturating_mul(columns) > limits::COUNTED_VALUES {
             let what = "texts of a Parquet file (a selector after the name reads fewer rows)";
             return Err(Error::limit(what, limits::COUNTED_VALUES));
         }
-        if self.count().saturating_mul(columns) > limits::QUICK_VALUES {
+        if self.row_count().saturating_mul(columns) > limits::QUICK_VALUES {
             bounds.cancel().require_heavy_slot()?;
         }
         let mut counts = Vec::new();
-        for group in 0..self.count().div_ceil(self.group_rows) {
+        for group in 0..self.row_count().div_ceil(self.group_rows) {
             let first = group.saturating_mul(self.group_rows);
             let first = self.rows.start.saturating_add(first);
             let rows = first..self.rows.end.min(first.saturating_add(self.group_rows));
             for column in self.counted_columns() {
-                let ColumnCounts { bytes, entries } = count(column, rows.clone(), bounds)?;
+                let ColumnCounts { bytes, entries } = count_column(column, rows.clone(), bounds)?;
                 counts.extend([bytes, entries].into_iter().flat_map(u64::to_le_bytes));
             }
         }
@@ -147,7 +147,7 @@ impl FilePlan {
 }
 
 /// Returns the maximum number of bytes that one row adds to a page of the column.
-fn page_bytes(column: &LeafColumn) -> u64 {
+fn max_page_bytes_per_row(column: &LeafColumn) -> u64 {
     let values = match column.leaf.kind.physical {
         PhysicalType::Boolean => 1,
         _ => column
@@ -164,7 +164,11 @@ fn page_bytes(column: &LeafColumn) -> u64 {
 
 /// Counts the bytes of a column's values in the rows `rows`, and its list entries (elements and
 /// empty lists).
-fn count(column: &LeafColumn, rows: Range<u64>, bounds: &TextLengthLimits) -> Result<ColumnCounts> {
+fn count_column(
+    column: &LeafColumn,
+    rows: Range<u64>,
+    bounds: &TextLengthLimits,
+) -> Result<ColumnCounts> {
     let Some(lists) = &column.leaf.variable_lists else {
         let bytes = count_bytes(column, rows, bounds)?;
         return Ok(ColumnCounts { bytes, entries: 0 });
@@ -282,7 +286,7 @@ impl View for ParquetFile {
         Ok(window.out.into())
     }
 
-    fn is_given_up(&self) -> bool {
+    fn stops_on_cancel(&self) -> bool {
         true
     }
 }

@@ -153,7 +153,8 @@ fn row_group_metadata(
     let rows = layout.group_row_range(number);
     let chunks = columns.iter().enumerate();
     let chunks = chunks.map(|(at, column)| {
-        let statistics = bounds.add(known_statistics(column, &rows), (number, at), column);
+        let statistics =
+            bounds.add_to_statistics(known_statistics(column, &rows), (number, at), column);
         let metadata =
             column_chunk_metadata(column, &group, at, start).struct_field(12, statistics);
         StructWriter::default().i64(2, 0).struct_field(3, metadata)

@@ -33,7 +33,7 @@ use crate::parquet::leaf::{Dictionary, EncodedValues, Leaf, PageLayout};
 use crate::parquet::ragged::IndexedLists;
 use crate::parquet::runs::RunNumbers;
 use crate::parquet::schema::{ColumnType, PhysicalType, TimestampUnit};
-use crate::parquet::stored::{MissingValueRule, PointerContext, RowBytes, ValueLocation};
+use crate::parquet::stored::{ArrayRows, MissingValueRule, PointerContext, ValueLocation};
 use crate::parquet::table::{KeyValueMetadata, ParquetFields, ParquetTable};
 use crate::parquet::texts::TextColumn;
 use crate::table::column::{Column, ColumnSource, GroupTable, MissingRule, RowField};
@@ -44,7 +44,7 @@ use crate::table::time::{PandasTime, TimeUnit};
 const MAX_TIME_TEXT_BYTES: u64 = 64;
 
 /// The file that contains the group, and the functions that access its other objects.
-pub struct TableFile<'a> {
+pub struct TableSource<'a> {
     /// Reads the elements of arrays.
     pub engine: Arc<Engine>,
     /// The objects of the file.
@@ -63,7 +63,7 @@ pub struct TableFile<'a> {
 /// Fails if an array is known to be unreadable; `Limit` for too many fields.
 pub fn group_table(
     table: &GroupTable,
-    around: &TableFile<'_>,
+    around: &TableSource<'_>,
     description: KeyValueMetadata,
 ) -> Result<ParquetTable> {
     let mut opening = FieldArrays {
@@ -157,7 +157,7 @@ fn find_split_value(columns: &[Column]) -> Result<Option<(Vec<u8>, ColumnSource,
 
 /// The open arrays of a group's table, which are shared by its fields.
 struct FieldArrays<'a> {
-    table_file: &'a TableFile<'a>,
+    table_file: &'a TableSource<'a>,
     pointers: Arc<PointerContext>,
     readers: HashMap<*const Array, Arc<Reader>>,
     is_nan_missing: bool,
@@ -474,9 +474,9 @@ impl FieldArrays<'_> {
 
     /// Opens the rows of an array for a single column, so that the array's prefetching follows this
     /// column alone.
-    fn open_rows(&mut self, part: &RowField) -> Result<RowBytes> {
+    fn open_rows(&mut self, part: &RowField) -> Result<ArrayRows> {
         let reader = self.open_reader(part)?;
-        Ok(RowBytes {
+        Ok(ArrayRows {
             content: Arc::new(RawElements::new(reader)),
             row_bytes: part.row_bytes()?,
         })

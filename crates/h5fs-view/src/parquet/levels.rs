@@ -22,7 +22,7 @@ pub(super) fn bit_packed_bytes(count: u64, bits: u32) -> u64 {
 
 /// Returns the bytes `range` of a bit-packed run of one-bit numbers. `is_set` returns whether the
 /// number at a position is 1.
-pub(super) fn bits(range: Range<u64>, is_set: impl Fn(u64) -> bool) -> Vec<u8> {
+pub(super) fn pack_level_bits(range: Range<u64>, is_set: impl Fn(u64) -> bool) -> Vec<u8> {
     let byte = |at: u64| {
         let bits = (0..8_u8).map(|bit| u8::from(is_set(8 * at + u64::from(bit))) << bit);
         bits.fold(0, |all, bit| all | bit)
@@ -40,21 +40,21 @@ pub(super) struct ListLevels<'a> {
 
 impl ListLevels<'_> {
     /// Returns the number of bits in one level, which depends on the depth of the lists.
-    fn bits(&self) -> u32 {
+    fn pack_level_bits(&self) -> u32 {
         usize::BITS - self.lists.len().leading_zeros()
     }
 
     /// Returns the length in bytes of all levels of the page.
     pub(super) fn length(&self) -> u64 {
-        let repetition =
-            bit_packed_header(self.count).len() as u64 + bit_packed_bytes(self.count, self.bits());
+        let repetition = bit_packed_header(self.count).len() as u64
+            + bit_packed_bytes(self.count, self.pack_level_bits());
         4 + repetition + self.definition_levels().len() as u64
     }
 
     /// Returns the bytes before the repetition levels: their length, and the header of their run.
     pub(super) fn repetition_head(&self) -> Vec<u8> {
         let head = bit_packed_header(self.count);
-        let length = head.len() as u64 + bit_packed_bytes(self.count, self.bits());
+        let length = head.len() as u64 + bit_packed_bytes(self.count, self.pack_level_bits());
         let mut out = (length as u32).to_le_bytes().to_vec();
         out.extend(head);
         out
@@ -62,12 +62,12 @@ impl ListLevels<'_> {
 
     /// Returns the length in bytes of the run of repetition levels.
     pub(super) fn repetition_run_length(&self) -> u64 {
-        bit_packed_bytes(self.count, self.bits())
+        bit_packed_bytes(self.count, self.pack_level_bits())
     }
 
     /// Returns the bytes `range` of the run of repetition levels.
     pub(super) fn repetition_run(&self, range: Range<u64>) -> Vec<u8> {
-        let bits = u64::from(self.bits());
+        let bits = u64::from(self.pack_level_bits());
         // Eight levels of n bits take n bytes.
         let (first, last) = (range.start / bits, range.end.div_ceil(bits));
         let mut out = Vec::new();

@@ -151,8 +151,8 @@ fn column_leaf(
     let (kind, body) = (encoded.kind, encoded.body);
     let may_miss = may_miss || kind.is_real();
     let is_shared = column.row_mapping().is_some();
-    let count = column.count();
-    let values = LongValues {
+    let count = column.element_count();
+    let values = DecodedValues {
         column,
         kind,
         encoding: has_encoding.then_some(encoded.encoding),
@@ -188,7 +188,7 @@ fn text_encoding(body: PageLayout) -> ValueEncoding {
 /// Returns a column with a dictionary of the coordinate's values; `None` if a row may have no
 /// value, if a value is missing, or if the values are too long for a dictionary. `body` is the
 /// layout that the values would have without a dictionary.
-fn dictionary_leaf(values: &LongValues, body: &PageLayout, count: u64) -> Result<Option<Leaf>> {
+fn dictionary_leaf(values: &DecodedValues, body: &PageLayout, count: u64) -> Result<Option<Leaf>> {
     let kind = values.kind;
     let Some(place) = values.column.row_mapping() else {
         return Ok(None);
@@ -227,7 +227,7 @@ fn dictionary_leaf(values: &LongValues, body: &PageLayout, count: u64) -> Result
 }
 
 /// The decoded elements of a variable or a coordinate, as values of a Parquet column.
-struct LongValues {
+struct DecodedValues {
     column: DecodedColumn,
     kind: ColumnType,
     /// The encoding of stored values, or of decoded integers; `None` for values that are decoded to
@@ -238,7 +238,7 @@ struct LongValues {
     pointers: Arc<PointerContext>,
 }
 
-impl LongValues {
+impl DecodedValues {
     /// Appends the Parquet value of an element. Returns false if the element is missing.
     fn push_element(&self, element: &[u8], out: &mut Vec<u8>) -> Result<bool> {
         let PointerContext { container, paths } = &*self.pointers;
@@ -331,13 +331,13 @@ impl LongValues {
     }
 }
 
-impl LeafValues for LongValues {
+impl LeafValues for DecodedValues {
     fn row_bytes(&self) -> u64 {
         /// Estimated memory in bytes per row, in addition to the stored element, of the entries
         /// that find an element shared by several rows.
-        const SHARED: u64 = 32;
+        const SHARED_ROW_BYTES: u64 = 32;
         let shared = if self.column.row_mapping().is_some() {
-            SHARED
+            SHARED_ROW_BYTES
         } else {
             0
         };

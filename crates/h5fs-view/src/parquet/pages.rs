@@ -14,7 +14,7 @@ use crate::parquet::field::LeafColumn;
 use crate::parquet::headers::{dictionary_header, page_header};
 use crate::parquet::layout::ChunkLayout;
 use crate::parquet::leaf::{EncodedValues, Leaf, PageLayout};
-use crate::parquet::levels::{ListLevels, bit_packed_bytes, bit_packed_header, bits};
+use crate::parquet::levels::{ListLevels, bit_packed_bytes, bit_packed_header, pack_level_bits};
 use crate::parquet::ragged;
 use crate::parquet::schema::PhysicalType;
 
@@ -267,7 +267,7 @@ fn write_levels(
     let entries = own.chunk.entries;
     if let Some(lists) = &own.column.leaf.variable_lists {
         for are_definitions in [false, true] {
-            write_bits(entries, window, |range| {
+            add_level_bits(entries, window, |range| {
                 ragged::level_bits(&**lists, &own.rows, &range, are_definitions, cancel)
             })?;
         }
@@ -288,10 +288,10 @@ fn write_levels(
     if !leaf.is_optional {
         return Ok(());
     }
-    write_bits(entries, window, |range| {
+    add_level_bits(entries, window, |range| {
         let first = 8 * range.start;
         let present = rows_with_value(own, first..8 * range.end, cancel)?;
-        Ok(bits(range, |number| {
+        Ok(pack_level_bits(range, |number| {
             let place = usize::try_from(number - first).ok();
             place.and_then(|place| present.get(place)) == Some(&true)
         }))
@@ -300,7 +300,7 @@ fn write_levels(
 
 /// Adds the repetition or definition levels of `entries` entries to the window, one bit each.
 /// `make` returns the bytes of the packed levels in a range.
-fn write_bits(
+fn add_level_bits(
     entries: u64,
     window: &mut PageWindow,
     make: impl FnOnce(Range<u64>) -> Result<Vec<u8>>,
@@ -410,7 +410,7 @@ fn pack_present_booleans(
 /// Packs booleans to bits, and returns the bytes `range` of all packed booleans. `values` are the
 /// booleans from number `first` on.
 fn pack_bits(values: &[u8], range: Range<u64>, first: u64) -> Vec<u8> {
-    bits(range, |number| {
+    pack_level_bits(range, |number| {
         let place = number.checked_sub(first);
         let place = place.and_then(|place| usize::try_from(place).ok());
         place.and_then(|place| values.get(place)) == Some(&1)

@@ -150,7 +150,7 @@ impl ListLengths for IndexedLists {
 
 /// Lists that are stored as HDF5's variable-length sequences.
 #[derive(Clone)]
-pub(super) struct Sequences {
+pub(super) struct SequenceLists {
     /// The location of the pointers to the sequences.
     pub(super) location: ValueLocation,
     /// Size of an element in bytes.
@@ -158,7 +158,7 @@ pub(super) struct Sequences {
     pub(super) pointers: Arc<PointerContext>,
 }
 
-impl ListLengths for Sequences {
+impl ListLengths for SequenceLists {
     fn lengths(&self, rows: Range<u64>, cancel: &CancelToken) -> Result<Vec<u64>> {
         let mut lengths = Vec::with_capacity(to_usize(rows.end - rows.start)?);
         self.location.visit_rows(rows, cancel, &mut |pointer| {
@@ -179,7 +179,7 @@ impl ListLengths for Sequences {
 
 /// The elements of variable-length sequences.
 pub(super) struct SequenceValues {
-    pub(super) sequences: Sequences,
+    pub(super) sequences: SequenceLists,
     pub(super) encoding: ValueConversion,
 }
 
@@ -210,7 +210,7 @@ impl SequenceValues {
     /// Appends the elements of the sequence that `pointer` leads to.
     fn push_elements(&self, pointer: &[u8], out: &mut Vec<u8>) -> Result<()> {
         const MOST: u64 = limits::TEXT_ELEMENT_BYTES;
-        let Sequences { size, pointers, .. } = &self.sequences;
+        let SequenceLists { size, pointers, .. } = &self.sequences;
         let PointerContext { container, paths } = &**pointers;
         let context = TextContext::new(&**container, &**paths, limits::PARQUET_TEXT);
         let length = container.variable_length_bytes(pointer, *size)?;

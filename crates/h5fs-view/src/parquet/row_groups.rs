@@ -26,7 +26,7 @@ pub(super) struct RowGroupParameters {
     /// columns in the array.
     pub(super) row_bytes: u64,
     /// Maximum number of bytes that one row adds to the data page of a column.
-    pub(super) page_bytes: u64,
+    pub(super) page_bytes_per_row: u64,
     pub(super) columns: u64,
 }
 
@@ -37,7 +37,7 @@ impl RowGroupParameters {
     /// # Errors
     /// `Limit` if the table does not fit in a Parquet file.
     pub(super) fn group_rows(&self) -> Result<u64> {
-        let unit = match round_to_eight(self.chunk_rows) {
+        let unit = match lcm_with_eight(self.chunk_rows) {
             unit if unit <= MAX_ROWS => unit,
             _ => 8,
         };
@@ -52,7 +52,7 @@ impl RowGroupParameters {
         let groups = groups.clamp(1, limits::PARQUET_GROUPS);
         let least = self.rows.div_ceil(groups);
         let rows = rows.max(least.checked_next_multiple_of(unit).unwrap_or(u64::MAX));
-        let most = limits::PARQUET_PAGE / self.page_bytes.max(1);
+        let most = limits::PARQUET_PAGE / self.page_bytes_per_row.max(1);
         // If a page cannot hold whole chunks, the group is smaller.
         let rows = if rows <= most { rows } else { most / 8 * 8 };
         let is_enough = rows >= 8 && rows >= least;
@@ -62,7 +62,7 @@ impl RowGroupParameters {
 }
 
 /// Returns the least common multiple of `unit` and eight.
-fn round_to_eight(unit: u64) -> u64 {
+fn lcm_with_eight(unit: u64) -> u64 {
     let unit = unit.max(1);
     let twos = unit.trailing_zeros().min(3);
     unit.saturating_mul(8 >> twos)
@@ -80,7 +80,7 @@ mod tests {
         rows: 10_000_000,
         chunk_rows: 1,
         row_bytes: 8,
-        page_bytes: 8,
+        page_bytes_per_row: 8,
         columns: 8,
     };
 
@@ -134,7 +134,7 @@ mod tests {
         };
         assert!(matches!(long.group_rows(), Err(Error::Limit { .. })));
         let heavy = RowGroupParameters {
-            page_bytes: 1 << 30,
+            page_bytes_per_row: 1 << 30,
             ..NARROW
         };
         assert!(matches!(heavy.group_rows(), Err(Error::Limit { .. })));

@@ -149,7 +149,7 @@ impl Statistics {
 impl ValueBounds<'_> {
     /// Adds the bounds of a column in row group `group` to its statistics. Without bounds, adds a
     /// placeholder of the same length.
-    pub(super) fn add(
+    pub(super) fn add_to_statistics(
         self,
         statistics: StructWriter,
         (group, number): (u64, usize),
@@ -384,7 +384,7 @@ mod tests {
         let records = statistics.with_bounds(&columns, &layout, &cancel, |found| {
             let lengths = [found, statistics.placeholders()];
             let lengths = lengths.map(|bounds| {
-                let added = bounds.add(StructWriter::default(), (1, 0), &columns[0]);
+                let added = bounds.add_to_statistics(StructWriter::default(), (1, 0), &columns[0]);
                 added.finish().len()
             });
             assert_eq!(lengths[0], lengths[1]);

@@ -32,7 +32,7 @@ pub struct PointerContext {
 
 /// A view of the rows of an array, one after another.
 #[derive(Clone)]
-pub(super) struct RowBytes {
+pub(super) struct ArrayRows {
     pub(super) content: Arc<dyn View>,
     /// Length of a row in bytes.
     pub(super) row_bytes: u64,
@@ -41,7 +41,7 @@ pub(super) struct RowBytes {
 /// The location of a column's value in each row of an array.
 #[derive(Clone)]
 pub(super) struct ValueLocation {
-    pub(super) rows: RowBytes,
+    pub(super) rows: ArrayRows,
     /// The offset of the value in the row, in bytes.
     pub(super) offset: usize,
     /// Size of the value in bytes.
@@ -86,7 +86,7 @@ pub(super) enum MissingValueRule {
     },
 }
 
-impl RowBytes {
+impl ArrayRows {
     /// Splits `bytes` into `count` rows, which may have a length of zero.
     fn split_rows<'a>(
         &self,

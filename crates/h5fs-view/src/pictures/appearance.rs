@@ -48,7 +48,7 @@ pub struct Origin {
 
 impl Interlace {
     /// Returns the number of axes after the axis of the samples.
-    pub(crate) fn axes_after(self) -> usize {
+    pub(crate) fn axes_after_samples(self) -> usize {
         match self {
             Interlace::Pixel => 0,
             Interlace::Line => 1,
@@ -68,7 +68,7 @@ impl Interlace {
     /// Returns whether an array with dimensions `dims` has more than two dimensions, and three or
     /// four samples on this mode's axis.
     pub(super) fn has_colour_samples(self, dims: &[u64]) -> bool {
-        let colours = dims.iter().rev().nth(self.axes_after());
+        let colours = dims.iter().rev().nth(self.axes_after_samples());
         dims.len() > 2 && matches!(colours, Some(3 | 4))
     }
 }

@@ -24,7 +24,7 @@ use crate::elements::{Elements, element_type, numpy_datatype};
 use crate::framed::FramedFile;
 use crate::pictures::fits::cards::Cards;
 use crate::pictures::fits::column::FitsColumns;
-use crate::pictures::fits::number::{FitsNumber, RecordValues};
+use crate::pictures::fits::number::{FitsNumberType, RecordConversion};
 use crate::pictures::image::PixelType;
 use crate::view::View;
 
@@ -75,7 +75,7 @@ impl HduKind {
 fn image(pixel: PixelType, elements: Elements, attributes: &Cards) -> Result<FramedFile> {
     let elements = normalize(elements)?;
     let dims = elements.dims.unwrap_or_default();
-    let number = FitsNumber::from_pixel(pixel);
+    let number = FitsNumberType::from_pixel(pixel);
     let mut cards = Cards::default();
     cards.logical("SIMPLE", true);
     cards.integer("BITPIX", number.bitpix());
@@ -91,7 +91,11 @@ fn image(pixel: PixelType, elements: Elements, attributes: &Cards) -> Result<Fra
     let content = if number.is_unchanged() {
         elements.content
     } else {
-        converted_view(elements.content, RecordValues::from_number(number), count)
+        converted_view(
+            elements.content,
+            RecordConversion::from_number(number),
+            count,
+        )
     };
     let bytes = count.saturating_mul(size);
     FramedFile::new(cards.header(), content, bytes, BLOCK)
@@ -126,7 +130,7 @@ fn table_header(columns: &Cards, width: u64, rows: u64, attributes: &Cards) -> V
     [primary.header(), cards.header()].concat()
 }
 
-fn converted_view(content: Box<dyn View>, record: RecordValues, count: u64) -> Box<dyn View> {
+fn converted_view(content: Box<dyn View>, record: RecordConversion, count: u64) -> Box<dyn View> {
     Box::new(ConvertedElements {
         content,
         count,

@@ -60,7 +60,7 @@ pub struct DrawnArray<'a> {
 impl DrawnArray<'_> {
     /// Returns the elements of the picture that `selector` picks. Colours are as stored, and other
     /// numbers are decoded by the netCDF conventions.
-    fn pixels(
+    fn picture_elements(
         &self,
         selector: &str,
         appearance: Appearance,
@@ -68,12 +68,12 @@ impl DrawnArray<'_> {
         if appearance.has_colours() {
             (self.read_part)(selector)
         } else {
-            self.numbers(selector)
+            self.decoded_elements(selector)
         }
     }
 
     /// Returns the elements that `selector` picks, decoded by the netCDF conventions.
-    pub fn numbers(&self, selector: &str) -> Result<(Elements, Option<MissingValues>)> {
+    pub fn decoded_elements(&self, selector: &str) -> Result<(Elements, Option<MissingValues>)> {
         let (elements, missing) = (self.read_part)(selector)?;
         let stored = elements.datatype.clone();
         let elements = decoded::decode_numbers(self.container, self.node, self.path, elements)?;
@@ -167,7 +167,7 @@ pub fn draw_png(
     shading: &Shading,
     (memory, cancel): (&MemoryReservation, &CancelToken),
 ) -> Result<Option<InMemoryContent>> {
-    let (elements, missing) = drawn.pixels(selector, look.appearance)?;
+    let (elements, missing) = drawn.picture_elements(selector, look.appearance)?;
     let dims = elements.dims.clone().unwrap_or_default();
     let image = Image::from_datatype(&elements.datatype, &dims, look.appearance);
     let Some(image) = image.filter(is_picture) else {
@@ -222,7 +222,7 @@ impl ShadedPicture<'_> {
             }
             (1, None) => {
                 encoder.set_color(ColorType::Indexed);
-                encoder.set_palette(self.colours());
+                encoder.set_palette(self.png_palette());
                 encoder.set_trns(vec![0]);
             }
             (3, _) => encoder.set_color(ColorType::Rgb),
@@ -259,7 +259,7 @@ impl ShadedPicture<'_> {
 
     /// Returns the palette of the PNG file: a transparent colour, followed by the colours of the
     /// scale from its lower end to its upper end.
-    fn colours(&self) -> Vec<u8> {
+    fn png_palette(&self) -> Vec<u8> {
         let last = f64::from(COLOURS - 1);
         let is_inverted = self.image.appearance.is_zero_white;
         let colour = |number: u8| {

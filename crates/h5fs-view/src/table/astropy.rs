@@ -19,7 +19,7 @@ use crate::table::column::{GroupTable, MissingRule, RowField};
 use crate::table::group::{Group, malformed_member_error, node_field, unsupported_member_error};
 
 /// Maximum depth of nested mappings within a column.
-const DEPTH: usize = 4;
+const MAX_COLUMN_DEPTH: usize = 4;
 
 /// Returns whether the ASDF tag of the group is the tag of an astropy table.
 ///
@@ -54,7 +54,7 @@ pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
             _ => None,
         };
         let name = names.get(number).cloned().or(own).unwrap_or(link.name);
-        columns.add(&list, &node, &name, DEPTH)?;
+        columns.add(&list, &node, &name, MAX_COLUMN_DEPTH)?;
         number += 1;
         if columns.list.len() > limits::CSV_COLUMNS {
             break;

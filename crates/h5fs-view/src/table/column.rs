@@ -195,7 +195,7 @@ impl RowField {
         };
         let count = element_count(dims)?;
         if count > to_u64(limits::CSV_COLUMNS) {
-            return Err(too_many_columns());
+            return Err(too_many_columns_error());
         }
         if base.weight().saturating_mul(count) > limits::TABLE_BYTES {
             return Err(table_weight_error());
@@ -277,9 +277,9 @@ impl ColumnSource {
     pub(super) fn weight(&self) -> u64 {
         let rows = self.row_field().map_or(0, RowField::weight);
         let others = match self {
-            ColumnSource::Categories { names, .. } => {
-                names.weight().saturating_add(names.shared_weight(None))
-            }
+            ColumnSource::Categories { names, .. } => names
+                .weight()
+                .saturating_add(names.weight_not_shared_with(None)),
             ColumnSource::Masked {
                 missing: MissingRule::MaskNotZero(mask),
                 ..
@@ -297,7 +297,7 @@ impl ColumnSource {
 
     /// Returns the approximate memory in bytes of the source's array and of its text for missing
     /// values. Either is left out if the previous column `before` has the same one.
-    fn shared_weight(&self, before: Option<&ColumnSource>) -> u64 {
+    fn weight_not_shared_with(&self, before: Option<&ColumnSource>) -> u64 {
         let array = before.and_then(ColumnSource::row_field);
         let is_new = |own: &&RowField| !array.is_some_and(|array| array.has_same_array(own));
         let array = self.row_field().filter(is_new);
@@ -334,13 +334,13 @@ impl GroupTable {
             return Err(Error::corrupt(what, None));
         }
         if self.columns.len() >= limits::CSV_COLUMNS {
-            return Err(too_many_columns());
+            return Err(too_many_columns_error());
         }
         let last = self.columns.last().map(|column| &column.source);
         self.weight = self
             .weight
             .saturating_add(source.weight())
-            .saturating_add(source.shared_weight(last))
+            .saturating_add(source.weight_not_shared_with(last))
             .saturating_add(to_u64(size_of::<Column>()))
             .saturating_add(allocation_size(name.len()));
         if self.weight > limits::TABLE_BYTES {
@@ -364,7 +364,7 @@ impl GroupTable {
     ) -> Result<()> {
         self.split_values = self.split_values.saturating_add(1);
         if self.split_values > 2 * limits::CSV_COLUMNS {
-            return Err(too_many_columns());
+            return Err(too_many_columns_error());
         }
         if let Some(part) = values.datatype.complex_part() {
             let imaginary = values.subfield(part.size.into(), part.clone());
@@ -482,7 +482,7 @@ pub(super) fn table_weight_error() -> Error {
     Error::limit("bytes of the columns of a table", limits::TABLE_BYTES)
 }
 
-fn too_many_columns() -> Error {
+fn too_many_columns_error() -> Error {
     Error::limit("columns of a table", to_u64(limits::CSV_COLUMNS))
 }
 

@@ -10,7 +10,7 @@ use h5fs_reader::model::number::{self, Integer};
 use h5fs_reader::model::value::{TextContext, ValueWriter};
 use h5fs_reader::wire::{to_u64, to_usize};
 
-use crate::csv::column::Columns;
+use crate::csv::column::DatatypeColumns;
 use crate::csv::fields::CellKind;
 use crate::elements::formatting_cost;
 use crate::elements::raw;
@@ -46,7 +46,7 @@ struct RowValue {
 /// The format of a value's text.
 enum TextFormat {
     /// The format of CSV cells.
-    Cell(Columns),
+    Cell(DatatypeColumns),
     /// JSON.
     Json(ValueWriter),
 }
@@ -265,7 +265,7 @@ impl RowValue {
     fn new(part: &RowField) -> Result<Self> {
         let columns = match part.datatype.class {
             Class::Array { .. } => None,
-            _ => Columns::from_datatype(&part.datatype, b"")?,
+            _ => DatatypeColumns::from_datatype(&part.datatype, b"")?,
         };
         let text = match columns.filter(|columns| columns.names().len() == 1) {
             Some(columns) => TextFormat::Cell(columns),

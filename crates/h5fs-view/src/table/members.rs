@@ -24,7 +24,7 @@ use crate::table::group::{Group, check_table_size};
 
 /// The property that all columns of a table share: a number of rows, or a dimension scale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct RowShape {
+struct RowDimension {
     count: u64,
     scale: Option<NodeId>,
 }
@@ -34,7 +34,7 @@ struct ColumnCandidate {
     name: Vec<u8>,
     order: Option<u64>,
     node: Arc<Node>,
-    rows: RowShape,
+    rows: RowDimension,
 }
 
 impl ColumnCandidate {
@@ -66,7 +66,7 @@ pub(super) fn is_table(group: &Group<'_>) -> Result<bool> {
 /// `Limit` for too many columns. Fails if the members cannot be read.
 pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
     let mut members = Vec::new();
-    let mut counts: HashMap<RowShape, usize> = HashMap::new();
+    let mut counts: HashMap<RowDimension, usize> = HashMap::new();
     let mut weight = 0;
     let all = visit_candidates(group, DamagePolicy::Fail, &mut |member| {
         *counts.entry(member.rows).or_default() += 1;
@@ -77,7 +77,7 @@ pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
     })?;
     check_table_size(weight, all)?;
     members.sort_by(|one, other| one.sort_key().cmp(&other.sort_key()));
-    let count = |rows: RowShape| counts.get(&rows).copied().unwrap_or(0);
+    let count = |rows: RowDimension| counts.get(&rows).copied().unwrap_or(0);
     let most = members.iter().map(|member| count(member.rows)).max();
     let mut chosen = members.iter().map(|member| member.rows);
     let Some(rows) = chosen.find(|&rows| Some(count(rows)) == most) else {
@@ -152,7 +152,7 @@ fn column_candidate(
 
 /// Returns the row shape of a one-dimensional array with elements. Returns `None` for any other
 /// object, and for a netCDF dimension without values.
-fn row_shape(group: &Group<'_>, node: &Node) -> Result<Option<RowShape>> {
+fn row_shape(group: &Group<'_>, node: &Node) -> Result<Option<RowDimension>> {
     let NodeKind::Array(array) = &node.kind else {
         return Ok(None);
     };
@@ -166,9 +166,9 @@ fn row_shape(group: &Group<'_>, node: &Node) -> Result<Option<RowShape>> {
     if is_scale(container, node.id)? {
         let has_values = !is_only_dimension(container, node.id)?;
         let scale = Some(node.id);
-        return Ok(has_values.then_some(RowShape { count, scale }));
+        return Ok(has_values.then_some(RowDimension { count, scale }));
     }
     let scales = scales_from_list(container, node.id)?;
     let scale = scales.first().copied().flatten();
-    Ok(Some(RowShape { count, scale }))
+    Ok(Some(RowDimension { count, scale }))
 }

@@ -85,7 +85,7 @@ impl<'a> PandasFrame<'a> {
             rows: node_field(&node, TABLE)?,
             attributes: read_attributes(group, &node)?,
             info: read_info(group)?,
-            levels: levels(group)?,
+            levels: index_level_names(group)?,
             missing: missing_text(group)?,
         })
     }
@@ -315,7 +315,7 @@ fn read_info(group: &Group<'_>) -> Result<Option<PickledInfo>> {
 }
 
 /// Returns the names of the levels of a multi-level index; empty for any other index.
-fn levels(group: &Group<'_>) -> Result<Vec<Vec<u8>>> {
+fn index_level_names(group: &Group<'_>) -> Result<Vec<Vec<u8>>> {
     const LEVELS: &[u8] = b"levels";
     let Some(levels) = read_pickle(group, LEVELS)? else {
         return Ok(Vec::new());

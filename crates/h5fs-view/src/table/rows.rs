@@ -402,9 +402,10 @@ impl ColumnArrays<'_> {
                     }
                 }
             }
-            ColumnSource::Categories { codes, names } => {
-                OpenColumn::Category(self.locate(codes)?, Box::new(self.names(names)?))
-            }
+            ColumnSource::Categories { codes, names } => OpenColumn::Category(
+                self.locate(codes)?,
+                Box::new(self.open_category_names(names)?),
+            ),
             ColumnSource::Lists { ends, values } => {
                 let ends = ends.iter().map(|ends| self.open_values(ends));
                 OpenColumn::List(Box::new(ListColumn {
@@ -423,7 +424,7 @@ impl ColumnArrays<'_> {
         })
     }
 
-    fn names(&self, names: &ColumnSource) -> Result<CategoryNames> {
+    fn open_category_names(&self, names: &ColumnSource) -> Result<CategoryNames> {
         let mut opening = ColumnArrays {
             level: self.level.saturating_add(1),
             arrays: Vec::new(),

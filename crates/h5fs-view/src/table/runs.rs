@@ -81,7 +81,7 @@ impl Runs {
         if last.1.contains(&element) {
             return Ok(last.0);
         }
-        let place = |number: u64| self.run_end(number, cancel);
+        let place = |number: u64| self.run_start(number, cancel);
         let number = find_run(element, self.ends.rows().saturating_sub(1), &place)?;
         let run = place(number)?..place(number.saturating_add(1))?;
         if !run.contains(&element) {
@@ -92,7 +92,7 @@ impl Runs {
         Ok(number)
     }
 
-    fn run_end(&self, number: u64, cancel: &CancelToken) -> Result<u64> {
+    fn run_start(&self, number: u64, cancel: &CancelToken) -> Result<u64> {
         let rows = self.ends.read(number..number.saturating_add(1), cancel)?;
         let value = self.ends.row_values(&rows, 1).next();
         let nothing = || Error::corrupt("table: an index that is too short", None);

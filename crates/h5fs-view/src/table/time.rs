@@ -70,7 +70,7 @@ impl TimeUnit {
     };
 
     /// Returns the number of decimals that are needed to write a fraction of a second in this unit.
-    fn digits(self) -> usize {
+    fn fraction_digits(self) -> usize {
         self.per_second.max(1).ilog10().try_into().unwrap_or(0)
     }
 }
@@ -145,7 +145,7 @@ impl Frequency {
                 write_minutes(seconds.div_euclid(60), out);
                 append_formatted(out, format_args!(":{:02}", seconds.rem_euclid(60)));
                 if unit.per_second > 1 {
-                    let digits = unit.digits();
+                    let digits = unit.fraction_digits();
                     append_formatted(out, format_args!(".{fraction:0digits$}"));
                 }
             }
@@ -201,7 +201,7 @@ fn write_clock(seconds: i64, fraction: i64, unit: TimeUnit, out: &mut Vec<u8>) {
     if fraction == 0 {
         return;
     }
-    let digits = unit.digits();
+    let digits = unit.fraction_digits();
     append_formatted(out, format_args!(".{fraction:0digits$}"));
     while out.ends_with(b"0") {
         out.pop();

@@ -94,7 +94,7 @@ pub struct UniformUnits {
 
 /// The length of a text, and the offsets in it at which units begin.
 #[derive(Debug)]
-pub struct TextCount {
+pub struct TextLengthIndex {
     bytes: u64,
     unit_offsets: UnitOffsets,
 }
@@ -115,7 +115,7 @@ pub type CountedFile<U> = StreamedText<UnitText<U>>;
 /// A text of units, whose length is known.
 pub struct UnitText<U> {
     units: U,
-    count: Arc<TextCount>,
+    count: Arc<TextLengthIndex>,
 }
 
 /// Minimum distance in bytes between two offsets that are recorded as marks.
@@ -127,7 +127,7 @@ const MAX_MARKS: usize = (limits::COUNTED_BYTES / MARK_DISTANCE as u64) as usize
 /// Number of units in a share. A thread measures one share at a time.
 const SHARE_UNITS: u64 = 8192;
 
-impl TextCount {
+impl TextLengthIndex {
     /// Counts the length of the text of `units`; `None` if the text is too long to be counted.
     /// `effort` is the metadata budget of the request.
     ///
@@ -208,7 +208,7 @@ impl TextCount {
             bytes += to_u64(part.len());
             if !is_more {
                 let places = UnitOffsets::FirstOnly;
-                return Ok(Some(TextCount {
+                return Ok(Some(TextLengthIndex {
                     bytes,
                     unit_offsets: places,
                 }));
@@ -233,7 +233,7 @@ impl TextCount {
         let bytes = others.checked_mul(even.unit_length);
         let bytes = bytes.and_then(|bytes| bytes.checked_add(even.first_length));
         let bytes = bytes.filter(|&bytes| bytes <= MOST);
-        Ok(TextCount {
+        Ok(TextLengthIndex {
             bytes: bytes.ok_or_else(|| Error::limit("size of a text", MOST))?,
             unit_offsets: UnitOffsets::Uniform(even),
         })
@@ -347,13 +347,13 @@ impl CountInProgress<'_> {
         Ok(stretches)
     }
 
-    fn result(self) -> Result<Option<TextCount>> {
+    fn result(self) -> Result<Option<TextLengthIndex>> {
         let found = self.found.into_inner();
         let found = found.unwrap_or_else(std::sync::PoisonError::into_inner);
         if let Some(error) = found.error {
             return Err(error);
         }
-        Ok((!self.has_ended.into_inner()).then_some(TextCount {
+        Ok((!self.has_ended.into_inner()).then_some(TextLengthIndex {
             bytes: found.bytes,
             unit_offsets: UnitOffsets::Marked(found.marks),
         }))
@@ -377,7 +377,7 @@ impl PartialCount {
 impl<T: ResumableText> StreamedText<T> {
     /// Creates a file with the text `text`, and counts the text's length.
     pub(crate) fn of_parts(text: T) -> Self {
-        let count = TextCount::measure_parts(&text, &RequestBudget::default(), || Ok(()));
+        let count = TextLengthIndex::measure_parts(&text, &RequestBudget::default(), || Ok(()));
         let length = count.expect("a text").expect("a short one").bytes;
         StreamedText::new(text, length)
     }
@@ -387,7 +387,7 @@ impl<T: ResumableText> StreamedText<T> {
 impl<U: TextUnits> CountedFile<U> {
     /// Creates a file with the text of `units`, and counts the text's length.
     pub(crate) fn of_units(units: U) -> Self {
-        let count = TextCount::measure(&units, &Engine::new(0, 2), &RequestBudget::default());
+        let count = TextLengthIndex::measure(&units, &Engine::new(0, 2), &RequestBudget::default());
         let count = count.expect("a text").expect("a short one");
         Self::from_count(units, Arc::new(count))
     }
@@ -396,7 +396,7 @@ impl<U: TextUnits> CountedFile<U> {
 impl<U: TextUnits> CountedFile<U> {
     /// Creates a file with the text of `units`. `count` is the length of this text, which was
     /// counted before.
-    pub fn from_count(units: U, count: Arc<TextCount>) -> Self {
+    pub fn from_count(units: U, count: Arc<TextLengthIndex>) -> Self {
         let length = count.bytes;
         StreamedText::new(UnitText { units, count }, length)
     }

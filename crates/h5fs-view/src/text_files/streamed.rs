@@ -112,7 +112,7 @@ impl<T: ResumableText> StreamedText<T> {
     }
 
     /// Locks the state of the open file. Resets the state if a panic has poisoned the lock.
-    fn state(&self) -> MutexGuard<'_, ReaderPosition<T::ResumePoint>> {
+    fn lock_state(&self) -> MutexGuard<'_, ReaderPosition<T::ResumePoint>> {
         self.without_poison(lock(&self.state))
     }
 
@@ -214,7 +214,7 @@ impl<T: ResumableText> View for StreamedText<T> {
     }
 
     fn own_bytes(&self) -> u64 {
-        let state = self.state();
+        let state = self.lock_state();
         let place = state.place.as_ref();
         let place = place.map_or(0, |place| self.text.progress_bytes(place));
         let piece = to_u64(state.piece.capacity());
@@ -225,7 +225,7 @@ impl<T: ResumableText> View for StreamedText<T> {
     }
 
     fn forget(&self) {
-        *self.state() = ReaderPosition::default();
+        *self.lock_state() = ReaderPosition::default();
     }
 
     fn read_for(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes> {
@@ -440,7 +440,7 @@ mod tests {
         let canceller = Canceller::default();
         let token = canceller.token();
         canceller.cancel();
-        let held = text.state();
+        let held = text.lock_state();
         let broken_off = text.read_for(0, 8, &token);
         assert!(broken_off.is_err_and(|error| error.is_cancelled()));
         drop(held);
@@ -451,7 +451,7 @@ mod tests {
     fn a_text_that_panics_is_begun_anew() {
         let text = numbers(u32::MAX, Ok(()));
         text.read_at(0, 8).unwrap();
-        text.state().place = Some(u32::MAX - 1);
+        text.lock_state().place = Some(u32::MAX - 1);
         let panics = || text.read_at(8, 1).is_ok();
         assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics)).is_err());
         assert_eq!(&text.read_at(8, 8).unwrap()[..], b"0000001\n");

@@ -79,7 +79,7 @@ impl View for InMemoryContent {
         to_u64(self.bytes.len())
     }
 
-    fn is_of_the_moment(&self) -> bool {
+    fn changes_at_each_open(&self) -> bool {
         self.is_of_the_moment
     }
 

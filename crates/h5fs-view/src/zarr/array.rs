@@ -269,7 +269,7 @@ impl ZarrArray {
     /// Returns whether the store has no chunk files for the array.
     pub fn has_no_chunks(&self) -> bool {
         let is_stored = !matches!(self.array.storage, Ok(Storage::Empty | Storage::Fill));
-        self.dims.contains(&0) || !is_stored && !self.has_all_chunks()
+        self.dims.contains(&0) || !is_stored && !self.has_file_for_every_chunk()
     }
 
     /// Returns the indices of a chunk in the file's chunk grid, from its indices in the store. The
@@ -282,7 +282,7 @@ impl ZarrArray {
 
     /// Returns whether chunks that are not stored are also files in the store. This is the case if
     /// the fill value is an integer that a double cannot represent, because readers could round it.
-    pub fn has_all_chunks(&self) -> bool {
+    pub fn has_file_for_every_chunk(&self) -> bool {
         const EXACT: u64 = 1 << 53;
         let number = || self.converted_fill_value(&TextContext::without_pointers(0));
         self.data_type.is_long_integer()
@@ -299,7 +299,7 @@ impl ZarrArray {
     /// # Errors
     /// Fails if the chunk index cannot be read.
     pub fn has_chunk_file(&self, place: &[u64]) -> Result<bool> {
-        if self.has_all_chunks() {
+        if self.has_file_for_every_chunk() {
             return Ok(true);
         }
         match &self.array.storage {
@@ -373,7 +373,7 @@ impl ZarrArray {
     }
 
     /// Returns whether the store's chunks have the same shape as the file's chunks.
-    pub fn has_stored_shape(&self) -> bool {
+    pub fn has_stored_chunk_shape(&self) -> bool {
         let own = self.file_chunk_indices(&self.chunk_shape);
         self.array.chunk_shape.as_deref() == Some(own)
     }

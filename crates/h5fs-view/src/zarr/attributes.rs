@@ -280,7 +280,7 @@ impl ValueSink for AttributeWriter<'_> {
 impl AttributeWriter<'_> {
     /// Writes a text, or the base64 of its bytes if it is not UTF-8.
     fn write_text_value(&mut self, text: &[u8]) -> Result<()> {
-        self.check(text.len())?;
+        self.check_length(text.len())?;
         match std::str::from_utf8(text) {
             Ok(_) => json::write_string(text, &mut self.out),
             Err(_) => json::write_base64(text, &mut self.out),

@@ -37,7 +37,7 @@ impl SelectedBlock {
         Ok(SelectedBlock {
             axes: counts.zip(shape.iter().copied()).collect(),
             size,
-            is_encoded: reader.is_encoded(),
+            is_encoded: reader.is_slow_to_read(),
             selected: SelectedElements::new(reader, &selection)?,
         })
     }

@@ -53,7 +53,7 @@ impl ChunkElements {
         let is_stored = array.stored_grid().is_none() || array.has_stored_chunk(place)?;
         let content = if !is_stored {
             ElementSource::Fill(array.element_fill_value())
-        } else if array.has_stored_shape() && array.stored_grid().is_some() {
+        } else if array.has_stored_chunk_shape() && array.stored_grid().is_some() {
             ElementSource::Chunk(reader()?, own.to_vec())
         } else {
             ElementSource::Block(SelectedBlock::new(
@@ -97,7 +97,7 @@ impl ChunkElements {
 
     fn is_encoded(&self) -> bool {
         match &self.content {
-            ElementSource::Chunk(reader, _) => reader.is_encoded(),
+            ElementSource::Chunk(reader, _) => reader.is_slow_to_read(),
             ElementSource::Block(block) => block.is_encoded(),
             ElementSource::Fill(_) => false,
         }
@@ -224,7 +224,7 @@ impl View for ChunkFile {
         })
     }
 
-    fn is_given_up(&self) -> bool {
+    fn stops_on_cancel(&self) -> bool {
         self.stored.is_encoded()
     }
 }

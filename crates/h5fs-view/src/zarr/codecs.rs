@@ -36,7 +36,7 @@ fn bytes_codec(endian: &str) -> String {
 /// do not have a codec for a filter, or if the elements need a conversion.
 pub(super) fn stored_codecs(array: &ZarrArray) -> Option<Vec<String>> {
     let chunked = array.stored_grid()?;
-    if chunked.pipeline.0.is_empty() || array.has_all_chunks() {
+    if chunked.pipeline.0.is_empty() || array.has_file_for_every_chunk() {
         return None;
     }
     let sticks_out = || {

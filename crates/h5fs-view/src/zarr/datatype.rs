@@ -168,7 +168,7 @@ impl DataType {
             } => {
                 for element in elements.chunks_exact(self.stored) {
                     let number = number::decode_integer(element, *order, *signed, *bits);
-                    let number = match number.ok_or_else(not_a_number)? {
+                    let number = match number.ok_or_else(not_a_number_error)? {
                         Integer::Signed(number) => number.cast_unsigned(),
                         Integer::Unsigned(number) => number,
                     };
@@ -180,7 +180,7 @@ impl DataType {
                 for element in elements.chunks_exact(self.stored) {
                     let number =
                         number::float_value(element, format).and_then(|real| real.as_f64());
-                    let number = number.ok_or_else(not_a_number)?;
+                    let number = number.ok_or_else(not_a_number_error)?;
                     match self.size() {
                         Some(4) => out.extend_from_slice(&(number as f32).to_le_bytes()),
                         _ => out.extend_from_slice(&number.to_le_bytes()),
@@ -198,7 +198,7 @@ impl DataType {
                 for element in elements.chunks_exact(self.stored) {
                     let start = out.len();
                     out.extend_from_slice(&[0; 4]);
-                    writer.text(element, context, out)?;
+                    writer.write_text(element, context, out)?;
                     let length = u32::try_from(out.len() - start - 4);
                     let length =
                         length.map_err(|_| Error::limit("text", to_u64(u32::MAX as usize)))?;
@@ -210,7 +210,7 @@ impl DataType {
     }
 }
 
-fn not_a_number() -> Error {
+fn not_a_number_error() -> Error {
     Error::unsupported("a number of this type", None)
 }
 

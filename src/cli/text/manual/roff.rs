@@ -28,11 +28,11 @@ pub(super) fn from_text(text: &str, made: impl Fn(&str) -> String) -> String {
             debug_assert!(!roff.is_empty(), "nothing is made for {name}");
             page.insert(&roff);
         } else if let Some(first) = line.strip_prefix("    ") {
-            page.example(first, continued(&mut lines, "    "));
+            page.example(first, take_indented_lines(&mut lines, "    "));
         } else if let Some(body) = lines.peek().and_then(|next| next.strip_prefix(": ")) {
             lines.next();
-            let rest: Vec<&str> = continued(&mut lines, "  ").collect();
-            page.item(line, &format!("{body} {}", rest.join(" ")));
+            let rest: Vec<&str> = take_indented_lines(&mut lines, "  ").collect();
+            page.add_item(line, &format!("{body} {}", rest.join(" ")));
         } else if !line.is_empty() {
             let rest: Vec<&str> =
                 std::iter::from_fn(|| lines.next_if(|next| !next.is_empty())).collect();
@@ -43,7 +43,7 @@ pub(super) fn from_text(text: &str, made: impl Fn(&str) -> String) -> String {
 }
 
 /// Returns the following lines that start with `indent`, without the indent.
-fn continued<'a>(
+fn take_indented_lines<'a>(
     lines: &mut Peekable<Lines<'a>>,
     indent: &'static str,
 ) -> impl Iterator<Item = &'a str> {
@@ -65,7 +65,7 @@ impl RoffPage {
     }
 
     /// Adds a term and its description, both with markup.
-    pub(super) fn item(&mut self, term: &str, body: &str) {
+    pub(super) fn add_item(&mut self, term: &str, body: &str) {
         self.line(".TP");
         self.line(&inline_to_roff(term));
         self.add_filled(body);
@@ -89,7 +89,7 @@ impl RoffPage {
     }
 
     /// Adds lines with markup, without joining them.
-    pub(super) fn lines(&mut self, lines: &[String]) {
+    pub(super) fn add_lines(&mut self, lines: &[String]) {
         let lines: Vec<String> = lines
             .iter()
             .map(|line| escape_request(inline_to_roff(line)))

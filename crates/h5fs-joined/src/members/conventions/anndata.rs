@@ -7,7 +7,9 @@ use h5fs_reader::error::Result;
 use h5fs_reader::model::attribute_value::decode_integers;
 use h5fs_reader::model::datatype::Class;
 
-use crate::members::convention::{CodedField, Convention, FirstDimension, MemberTable, Relation};
+use crate::members::convention::{
+    CodedField, ConventionRules, ElementRelation, FirstDimensionMeaning, MemberTable,
+};
 use crate::members::conventions::described::{MemberObjects, ancestors, names_between};
 use crate::paths::{Path, child_path};
 
@@ -16,7 +18,7 @@ use crate::paths::{Path, child_path};
 ///
 /// # Errors
 /// Fails if an attribute cannot be read now.
-pub(super) fn convention(file: &MemberObjects<'_>, path: &Path) -> Result<Option<Convention>> {
+pub(super) fn convention(file: &MemberObjects<'_>, path: &Path) -> Result<Option<ConventionRules>> {
     if let Some(root) = ancestors(path).find(|above| is_anndata_object(file, above)) {
         let own = root_array_convention(file, root, path)?;
         let table = row_labels(file, &child_path(root, b"obs"));
@@ -37,7 +39,7 @@ pub(super) fn convention(file: &MemberObjects<'_>, path: &Path) -> Result<Option
     let is_part = matches!(name, b"data" | b"indices" | b"indptr" | b"shape");
     Ok((is_matrix && is_part).then(|| {
         let why = "a sparse matrix without encoding-type is not supported here";
-        Convention::new_refused(why).with_required_group(&group.into())
+        ConventionRules::new_refused(why).with_required_group(&group.into())
     }))
 }
 
@@ -45,20 +47,20 @@ pub(super) fn convention(file: &MemberObjects<'_>, path: &Path) -> Result<Option
 /// sparse matrix are not rows.
 fn add_table_rows(
     file: &MemberObjects<'_>,
-    own: Convention,
+    own: ConventionRules,
     path: &[u8],
     table: Option<Path>,
-) -> Convention {
+) -> ConventionRules {
     let group = ancestors(path).next().unwrap_or_default();
     let is_entry = encoding(file, group).is_some_and(is_sparse);
-    let has_rows = own.rows == FirstDimension::TableRows && !is_entry;
+    let has_rows = own.rows == FirstDimensionMeaning::TableRows && !is_entry;
     own.with_table_rows(table.filter(|_| has_rows))
 }
 
 fn encoding<'a>(file: &MemberObjects<'a>, group: &[u8]) -> Option<&'a [u8]> {
-    let own = file.text(group, b"encoding-type");
+    let own = file.attribute_text(group, b"encoding-type");
     let own = own.filter(|_| file.is_group(group));
-    own.or_else(|| file.text(group, b"h5sparse_format"))
+    own.or_else(|| file.attribute_text(group, b"h5sparse_format"))
 }
 
 fn is_known_encoding(encoding: &[u8]) -> bool {
@@ -80,7 +82,11 @@ fn is_anndata_object(file: &MemberObjects<'_>, group: &[u8]) -> bool {
 }
 
 /// Returns the rules for an array in the AnnData object at `root`.
-fn root_array_convention(file: &MemberObjects<'_>, root: &[u8], path: &Path) -> Result<Convention> {
+fn root_array_convention(
+    file: &MemberObjects<'_>,
+    root: &[u8],
+    path: &Path,
+) -> Result<ConventionRules> {
     let names = names_between(root, path);
     let first = names.first().copied().unwrap_or_default();
     let base = child_path(root, first);
@@ -116,14 +122,14 @@ fn root_array_convention(file: &MemberObjects<'_>, root: &[u8], path: &Path) -> 
             path,
             row_labels(file, &child_path(root, b"raw.var")),
         ),
-        b"obsp" => Ok(Convention::new_refused(
+        b"obsp" => Ok(ConventionRules::new_refused(
             "pairs of rows refer to one file and are not joined",
         )),
-        b"obsmap" => Ok(Convention::new_refused(
+        b"obsmap" => Ok(ConventionRules::new_refused(
             "row numbers refer to one file and are not joined",
         )),
-        b"uns" if is_category_name_list(file, root, path) => Ok(Convention::new_names(None)),
-        _ => Ok(value_convention(file, &base, path, None)?.with_fixed_rows()),
+        b"uns" if is_category_name_list(file, root, path) => Ok(ConventionRules::new_names(None)),
+        _ => Ok(value_convention(file, &base, path, None)?.with_first_dimension_equal()),
     }
 }
 
@@ -163,7 +169,7 @@ fn row_labels(file: &MemberObjects<'_>, table: &[u8]) -> Option<Path> {
     if file.array(table).is_some() {
         return Some(table.into());
     }
-    let name = file.text(table, b"_index").unwrap_or(b"_index");
+    let name = file.attribute_text(table, b"_index").unwrap_or(b"_index");
     let index = child_path(table, name);
     let values = child_path(&index, b"values");
     [index, values]
@@ -178,13 +184,13 @@ fn value_convention(
     base: &[u8],
     path: &Path,
     labels: Option<Path>,
-) -> Result<Convention> {
+) -> Result<ConventionRules> {
     let (mut group, mut labels) = (base, labels);
     for child in names_between(base, path) {
         match encoding(file, group) {
             None | Some(b"dict" | b"dataframe" | b"raw" | b"anndata") => {
                 if child == b"__categories" {
-                    return Ok(Convention::new_names(None));
+                    return Ok(ConventionRules::new_names(None));
                 }
             }
             Some(encoding) => {
@@ -216,40 +222,44 @@ fn encoded_part_convention(
     (group, encoding): (&[u8], &[u8]),
     child: &[u8],
     labels: Option<Path>,
-) -> Convention {
+) -> ConventionRules {
     let whole = Path::from(group);
     match encoding {
         b"categorical" => categorical_convention(file, &whole, child),
         b"csr_matrix" | b"csr" => compressed_rows(file, &whole, child, labels),
         encoding if encoding.starts_with(b"nullable-") => {
-            Convention::new_rows().with_required_group(&whole)
+            ConventionRules::new_rows().with_required_group(&whole)
         }
         encoding if is_sparse(encoding) => {
             let why = "a matrix compressed by columns (csc) is not joined along its rows";
-            Convention::new_refused(why).with_required_group(&whole)
+            ConventionRules::new_refused(why).with_required_group(&whole)
         }
         encoding => {
             let encoding = encoding.escape_ascii();
             let why = format!("encoding-type {encoding} is not supported here");
-            Convention::new_refused(why).with_required_group(&whole)
+            ConventionRules::new_refused(why).with_required_group(&whole)
         }
     }
 }
 
 /// Returns the rules for the codes or the categories of a categorical column.
-fn categorical_convention(file: &MemberObjects<'_>, column: &Path, child: &[u8]) -> Convention {
+fn categorical_convention(
+    file: &MemberObjects<'_>,
+    column: &Path,
+    child: &[u8],
+) -> ConventionRules {
     let names = child_path(column, b"categories");
     if file.is_group(&names) {
         // Categories with missing names are a group of values and mask.
         let why = "categories that are a group are not supported in joined files";
-        return Convention::new_refused(why).with_required_group(column);
+        return ConventionRules::new_refused(why).with_required_group(column);
     }
     if child == b"categories" {
-        return Convention::new_names(Some(Path::clone(column)));
+        return ConventionRules::new_names(Some(Path::clone(column)));
     }
     let is_ordered = is_ordered(file, column);
-    let codes = Relation::Codes { names, is_ordered };
-    Convention::new_rows()
+    let codes = ElementRelation::Codes { names, is_ordered };
+    ConventionRules::new_rows()
         .with_required_group(column)
         .with_relation(codes)
 }
@@ -266,17 +276,17 @@ fn compressed_rows(
     matrix: &Path,
     child: &[u8],
     labels: Option<Path>,
-) -> Convention {
-    let own = Convention {
+) -> ConventionRules {
+    let own = ConventionRules {
         labels,
-        ..Convention::new_rows().with_required_group(matrix)
+        ..ConventionRules::new_rows().with_required_group(matrix)
     };
     if child != b"indptr" {
         return own;
     }
-    Convention {
-        rows: FirstDimension::RowEnds,
-        relation: Relation::SparseRowEnds {
+    ConventionRules {
+        rows: FirstDimensionMeaning::RowEnds,
+        relation: ElementRelation::SparseRowEnds {
             entries: child_path(matrix, b"data"),
             columns: sparse_column_count(file, matrix),
         },
@@ -296,24 +306,24 @@ fn plain_array_convention(
     file: &MemberObjects<'_>,
     path: &Path,
     labels: Option<Path>,
-) -> Result<Convention> {
-    let own = Convention {
+) -> Result<ConventionRules> {
+    let own = ConventionRules {
         labels,
-        ..Convention::new_rows()
+        ..ConventionRules::new_rows()
     };
     // Before version 0.8, the codes of a column refer to their categories.
     if let Some(names) = file.attribute_target(path, b"categories")? {
         let is_ordered = is_ordered(file, names);
         let own = own.with_reference(b"categories", names);
         let names = Path::clone(names);
-        return Ok(own.with_relation(Relation::Codes { names, is_ordered }));
+        return Ok(own.with_relation(ElementRelation::Codes { names, is_ordered }));
     }
     let root = ancestors(path).next().unwrap_or_default();
     let fields = coded_fields(file, root, path);
     Ok(if fields.is_empty() {
         own
     } else {
-        own.with_relation(Relation::Fields(fields))
+        own.with_relation(ElementRelation::Fields(fields))
     })
 }
 
@@ -327,7 +337,10 @@ pub(super) fn table(file: &MemberObjects<'_>, group: &Path) -> Option<MemberTabl
     Some(MemberTable {
         group: Path::clone(group),
         rows: row_labels(file, group)?,
-        columns: Some((b"column-order".to_vec(), file.texts(group, b"column-order"))),
+        columns: Some((
+            b"column-order".to_vec(),
+            file.attribute_texts(group, b"column-order"),
+        )),
         has_files: matches!(first, None | Some(Some(b"obs"))),
     })
 }

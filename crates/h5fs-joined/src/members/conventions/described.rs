@@ -14,7 +14,7 @@ use crate::members::content;
 use crate::members::links::{ObjectLocation, OpenFile};
 use crate::members::skeleton::NamedAttribute;
 use crate::members::walk::FoundArray;
-use crate::paths::{Path, split};
+use crate::paths::{Path, split_path};
 
 /// The groups and arrays of a member, with their attributes.
 pub(crate) struct MemberObjects<'a> {
@@ -101,13 +101,13 @@ impl<'a> MemberObjects<'a> {
         all.find(|(own, _)| own == name).map(|(_, content)| content)
     }
 
-    pub(super) fn text(&self, path: &[u8], name: &[u8]) -> Option<&'a [u8]> {
+    pub(super) fn attribute_text(&self, path: &[u8], name: &[u8]) -> Option<&'a [u8]> {
         self.attribute(path, name).and_then(content::attribute_text)
     }
 
     /// Returns the texts of an attribute that is a list of texts. Returns no texts if the attribute
     /// is missing or has another type.
-    pub(super) fn texts(&self, path: &[u8], name: &[u8]) -> Vec<Vec<u8>> {
+    pub(super) fn attribute_texts(&self, path: &[u8], name: &[u8]) -> Vec<Vec<u8>> {
         let content = self.attribute(path, name);
         let content = content.filter(|own| matches!(own.datatype.class, Class::String { .. }));
         content.map_or_else(Vec::new, |content| {
@@ -158,7 +158,7 @@ fn file_identity(file: &Arc<OpenFile>) -> usize {
 pub(super) fn ancestors(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = (!path.is_empty()).then_some(path);
     std::iter::from_fn(move || {
-        let (above, _) = split(rest?);
+        let (above, _) = split_path(rest?);
         rest = (!above.is_empty()).then_some(above);
         Some(above)
     })

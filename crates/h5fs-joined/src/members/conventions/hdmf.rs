@@ -3,26 +3,26 @@
 
 use h5fs_reader::error::Result;
 
-use crate::members::convention::{Convention, MemberTable, Relation};
+use crate::members::convention::{ConventionRules, ElementRelation, MemberTable};
 use crate::members::conventions::described::{MemberObjects, ancestors};
-use crate::paths::{Path, child_path, split};
+use crate::paths::{Path, child_path, split_path};
 
 /// Returns HDMF's rules for an array of a dynamic table, or `None` for any other array.
 ///
 /// # Errors
 /// Fails if an attribute cannot be read now.
-pub(super) fn convention(file: &MemberObjects<'_>, path: &Path) -> Result<Option<Convention>> {
-    let is_region = file.text(path, b"neurodata_type") == Some(b"DynamicTableRegion");
+pub(super) fn convention(file: &MemberObjects<'_>, path: &Path) -> Result<Option<ConventionRules>> {
+    let is_region = file.attribute_text(path, b"neurodata_type") == Some(b"DynamicTableRegion");
     let group = ancestors(path).next().unwrap_or_default();
     if !is_table(file, group) {
         let why = "references to rows outside a table are not joined";
-        return Ok(is_region.then(|| Convention::new_refused(why)));
+        return Ok(is_region.then(|| ConventionRules::new_refused(why)));
     }
-    let name = split(path).1;
-    let columns = file.texts(group, b"colnames");
+    let name = split_path(path).1;
+    let columns = file.attribute_texts(group, b"colnames");
     let ids = child_path(group, b"id");
     if name == b"id" {
-        return Ok(Some(Convention::new_rows().with_table_rows(Some(ids))));
+        return Ok(Some(ConventionRules::new_rows().with_table_rows(Some(ids))));
     }
     // Values of lists are not rows. The ends of lists within lists are not rows either.
     let is_of_rows = !file.has_object(&[&path[..], b"_index"].concat());
@@ -34,13 +34,13 @@ pub(super) fn convention(file: &MemberObjects<'_>, path: &Path) -> Result<Option
         let is_enumeration = name
             .strip_suffix(b"_elements")
             .is_some_and(|base| columns.iter().any(|own| own == base));
-        return Ok(is_enumeration.then(|| Convention::new_names(None)));
+        return Ok(is_enumeration.then(|| ConventionRules::new_names(None)));
     }
     let is_list = file.has_object(&[&whole[..], b"_index"].concat());
     let own = if is_list {
-        Convention::new_rows().with_required_group(&whole)
+        ConventionRules::new_rows().with_required_group(&whole)
     } else {
-        Convention::new_rows()
+        ConventionRules::new_rows()
     };
     let own = own.with_table_rows(table);
     if name != column {
@@ -48,14 +48,14 @@ pub(super) fn convention(file: &MemberObjects<'_>, path: &Path) -> Result<Option
         let values = name.strip_suffix(b"_index").unwrap_or(name);
         let values = child_path(group, values);
         let own = own.with_reference(b"target", &values);
-        return Ok(Some(own.with_relation(Relation::ListEndsIn(values))));
+        return Ok(Some(own.with_relation(ElementRelation::ListEndsIn(values))));
     }
     if let Some(names) = file.attribute_target(path, b"elements")? {
         let own = own.with_reference(b"elements", names);
         let names = Path::clone(names);
         let is_ordered = false;
         return Ok(Some(
-            own.with_relation(Relation::Codes { names, is_ordered }),
+            own.with_relation(ElementRelation::Codes { names, is_ordered }),
         ));
     }
     if is_region {
@@ -65,10 +65,10 @@ pub(super) fn convention(file: &MemberObjects<'_>, path: &Path) -> Result<Option
         return Ok(Some(match table {
             Some((table, ids)) => own
                 .with_reference(b"table", table)
-                .with_relation(Relation::RowsOf(ids)),
-            None => {
-                Convention::new_refused("the file does not contain the table that it refers to")
-            }
+                .with_relation(ElementRelation::RowsOf(ids)),
+            None => ConventionRules::new_refused(
+                "the file does not contain the table that it refers to",
+            ),
         }));
     }
     Ok(Some(own))
@@ -81,15 +81,15 @@ fn is_table(file: &MemberObjects<'_>, group: &[u8]) -> bool {
 /// Returns the name of the column to which an array of values, or an index array, belongs.
 fn column_name(file: &MemberObjects<'_>, path: &Path) -> Result<Vec<u8>> {
     let mut path = Path::clone(path);
-    while let Some(base) = split(&path).1.strip_suffix(b"_index") {
-        let above = child_path(split(&path).0, base);
+    while let Some(base) = split_path(&path).1.strip_suffix(b"_index") {
+        let above = child_path(split_path(&path).0, base);
         let target = file.attribute_target(&path, b"target")?;
         if !target.is_some_and(|target| file.is_same_object(target, &above)) {
             break;
         }
         path = above;
     }
-    Ok(split(&path).1.to_vec())
+    Ok(split_path(&path).1.to_vec())
 }
 
 /// Returns the table that a dynamic-table group represents, or `None` for any other group.
@@ -97,7 +97,10 @@ pub(super) fn table(file: &MemberObjects<'_>, group: &Path) -> Option<MemberTabl
     is_table(file, group).then(|| MemberTable {
         group: Path::clone(group),
         rows: child_path(group, b"id"),
-        columns: Some((b"colnames".to_vec(), file.texts(group, b"colnames"))),
+        columns: Some((
+            b"colnames".to_vec(),
+            file.attribute_texts(group, b"colnames"),
+        )),
         has_files: true,
     })
 }

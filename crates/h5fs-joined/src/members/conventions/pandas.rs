@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use h5fs_conventions::pandas_categories::members_with_ordered_categories;
 use h5fs_reader::model::datatype::Class;
 
-use crate::members::convention::{CodedField, Convention, MemberTable, Relation};
+use crate::members::convention::{CodedField, ConventionRules, ElementRelation, MemberTable};
 use crate::members::conventions::described::{MemberObjects, ancestors, names_between};
 use crate::members::skeleton::NamedAttribute;
 use crate::paths::{Path, child_path};
@@ -25,26 +25,28 @@ const GROUP_ATTRIBUTES: [&[u8]; 6] = [
 const FIELD_SUFFIXES: [&[u8]; 4] = [b"_kind", b"_dtype", b"_meta", b"_nan_rep"];
 
 /// Returns the rules of pandas for an array of a frame or a series, or `None` for any other array.
-pub(super) fn convention(file: &MemberObjects<'_>, path: &Path) -> Option<Convention> {
+pub(super) fn convention(file: &MemberObjects<'_>, path: &Path) -> Option<ConventionRules> {
     let frame = enclosing_frame(file, path)?;
     let names = names_between(&frame, path);
-    let is_table = file.text(&frame, b"pandas_type")?.ends_with(b"_table");
+    let is_table = file
+        .attribute_text(&frame, b"pandas_type")?
+        .ends_with(b"_table");
     Some(match names[..] {
         [b"table"] if is_table => rows_convention(file, &frame, path),
-        [b"meta", _, b"meta", b"table"] if is_table => Convention::new_names(None),
+        [b"meta", _, b"meta", b"table"] if is_table => ConventionRules::new_names(None),
         [.., b"_i_table", _, _] => index_convention(path),
         [name] if !is_table => fixed_format_convention(file, &frame, name, path),
-        _ => Convention::default(),
+        _ => ConventionRules::default(),
     })
 }
 
 /// Returns the rules for an array of the index that PyTables uses to find rows of a table.
-fn index_convention(path: &Path) -> Convention {
+fn index_convention(path: &Path) -> ConventionRules {
     let whole = ancestors(path).nth(1).unwrap_or_default();
     let why = "an index of PyTables applies to one file and is not joined";
-    Convention::default()
+    ConventionRules::default()
         .with_required_group(&whole.into())
-        .with_relation(Relation::RefusedWithGroup(why.to_owned()))
+        .with_relation(ElementRelation::RefusedWithGroup(why.to_owned()))
 }
 
 /// Returns the group of the frame that contains an array. A table of categories belongs to the
@@ -56,7 +58,7 @@ fn enclosing_frame(file: &MemberObjects<'_>, path: &[u8]) -> Option<Path> {
     for group in groups {
         let is_meta = frame
             .is_some_and(|frame| matches!(names_between(frame, group)[..], [b"meta", _, b"meta"]));
-        if file.text(group, b"pandas_type").is_some() && !is_meta {
+        if file.attribute_text(group, b"pandas_type").is_some() && !is_meta {
             frame = Some(group);
         }
     }
@@ -64,20 +66,20 @@ fn enclosing_frame(file: &MemberObjects<'_>, path: &[u8]) -> Option<Path> {
 }
 
 /// Returns the rules for an array of rows in the format `table`.
-fn rows_convention(file: &MemberObjects<'_>, frame: &[u8], path: &Path) -> Convention {
+fn rows_convention(file: &MemberObjects<'_>, frame: &[u8], path: &Path) -> ConventionRules {
     let fields = coded_fields(file, frame, path);
     let of_group = file.attributes(frame).iter();
     let of_group = of_group.filter(|(name, _)| GROUP_ATTRIBUTES.contains(&&**name));
     let of_fields = file.attributes(path).iter();
     let of_fields = of_fields.filter(|own| is_field_attribute(own));
     let relation = if fields.is_empty() {
-        Relation::None
+        ElementRelation::None
     } else {
-        Relation::Fields(fields)
+        ElementRelation::Fields(fields)
     };
-    Convention {
+    ConventionRules {
         terms: of_group.chain(of_fields).cloned().collect(),
-        ..Convention::new_rows().with_relation(relation)
+        ..ConventionRules::new_rows().with_relation(relation)
     }
 }
 
@@ -91,7 +93,7 @@ fn coded_fields(file: &MemberObjects<'_>, frame: &[u8], path: &Path) -> Vec<Code
     let meta = child_path(frame, b"meta");
     let named = file.attributes(path).iter().filter_map(|(name, _)| {
         let field = name.strip_suffix(b"_meta")?;
-        let is_category = file.text(path, name) == Some(b"category");
+        let is_category = file.attribute_text(path, name) == Some(b"category");
         is_category.then(|| CodedField {
             name: field.to_vec(),
             names: child_path(&child_path(&meta, field), b"meta/table"),
@@ -124,7 +126,7 @@ fn fixed_format_convention(
     frame: &[u8],
     name: &[u8],
     path: &Path,
-) -> Convention {
+) -> ConventionRules {
     let whole = Path::from(frame);
     let is_pickled = file
         .array(path)
@@ -132,15 +134,17 @@ fn fixed_format_convention(
     let is_transposed = file.attribute(path, b"transposed");
     let is_transposed = is_transposed.is_some_and(|own| own.elements.iter().any(|&byte| byte != 0));
     let own = match name {
-        _ if is_pickled => Convention::new_refused("Python objects are not joined"),
-        b"axis0" => Convention::default().with_fixed_rows(),
-        b"axis1" | b"index" | b"values" => Convention::new_rows(),
+        _ if is_pickled => ConventionRules::new_refused("Python objects are not joined"),
+        b"axis0" => ConventionRules::default().with_first_dimension_equal(),
+        b"axis1" | b"index" | b"values" => ConventionRules::new_rows(),
         _ if !name.starts_with(b"block") => {
-            Convention::new_refused("an index of several levels is not joined")
+            ConventionRules::new_refused("an index of several levels is not joined")
         }
-        _ if name.ends_with(b"_items") => Convention::default().with_fixed_rows(),
-        _ if name.ends_with(b"_values") && is_transposed => Convention::new_rows(),
-        _ => Convention::new_refused("columns of this kind in the format fixed are not joined"),
+        _ if name.ends_with(b"_items") => ConventionRules::default().with_first_dimension_equal(),
+        _ if name.ends_with(b"_values") && is_transposed => ConventionRules::new_rows(),
+        _ => {
+            ConventionRules::new_refused("columns of this kind in the format fixed are not joined")
+        }
     };
     let terms = file.attributes(path).iter();
     let terms = terms.filter(|(name, _)| {
@@ -150,7 +154,7 @@ fn fixed_format_convention(
         )
     });
     let terms = terms.cloned().collect();
-    Convention {
+    ConventionRules {
         terms,
         ..own.with_required_group(&whole)
     }
@@ -159,7 +163,7 @@ fn fixed_format_convention(
 /// Returns the table that the group of a frame or a series represents, or `None` for any other
 /// group.
 pub(super) fn table(file: &MemberObjects<'_>, group: &Path) -> Option<MemberTable> {
-    file.text(group, b"pandas_type")?;
+    file.attribute_text(group, b"pandas_type")?;
     let names = [&b"table"[..], b"axis1", b"index"].map(|name| child_path(group, name));
     let rows = names.into_iter().find(|path| file.array(path).is_some())?;
     let is_meta = enclosing_frame(file, &child_path(group, b"table"))? != *group;

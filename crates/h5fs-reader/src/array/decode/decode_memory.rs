@@ -19,13 +19,13 @@ use crate::array::cache::{ChunkKey, DecodedChunk};
 use crate::error::Result;
 use crate::limits;
 use crate::memory::cancel::{IsWanted, check_wanted};
-use crate::memory::gate::{Gate, GateQueue, GateTicket, fits};
+use crate::memory::gate::{AdmissionGate, AdmissionQueue, AdmissionTicket, fits};
 use crate::wire::Count;
 
 /// The memory that running decodes may take.
 pub(in crate::array) struct DecodeMemory {
     threads: usize,
-    gate: Arc<Gate<KeptChunks>>,
+    gate: Arc<AdmissionGate<KeptChunks>>,
 }
 
 /// Decoded chunks that are too large for the cache and are kept in memory, least recently used
@@ -34,7 +34,7 @@ pub(in crate::array) type KeptChunks = VecDeque<KeptChunk>;
 
 /// The permission of one decode to take a granted number of bytes of memory. Dropping the permit
 /// makes these bytes available to other decodes.
-pub(in crate::array) type Permit = GateTicket<KeptChunks>;
+pub(in crate::array) type DecodePermit = AdmissionTicket<KeptChunks>;
 
 const SMALL: usize = 0;
 const MEDIUM: usize = 1;
@@ -71,9 +71,13 @@ impl DecodeMemory {
     /// # Errors
     /// [`Error::cancelled`](crate::error::Error::cancelled) once the decode is not wanted any
     /// longer.
-    pub(in crate::array) fn acquire(&self, bytes: u64, is_wanted: &IsWanted<'_>) -> Result<Permit> {
+    pub(in crate::array) fn acquire(
+        &self,
+        bytes: u64,
+        is_wanted: &IsWanted<'_>,
+    ) -> Result<DecodePermit> {
         let has_room =
-            |_: &mut KeptChunks, decodes: &GateQueue| has_room(bytes, decodes, self.threads);
+            |_: &mut KeptChunks, decodes: &AdmissionQueue| has_room(bytes, decodes, self.threads);
         let go_on = || check_wanted(is_wanted);
         let permit = self
             .gate
@@ -86,18 +90,18 @@ impl DecodeMemory {
     pub(in crate::array) fn running_decodes(&self) -> usize {
         let classes = [SMALL, MEDIUM, LARGE];
         let many =
-            |decodes: &GateQueue| classes.map(|class| decodes.admitted_weights(class).count());
+            |decodes: &AdmissionQueue| classes.map(|class| decodes.admitted_weights(class).count());
         self.gate
             .with_guarded(|_, decodes| many(decodes).iter().sum())
     }
 
     /// Returns whether the budget has room for two decodes of `bytes` bytes.
-    pub(in crate::array) fn fits_twice(&self, bytes: u64) -> bool {
+    pub(in crate::array) fn fits_two_decodes(&self, bytes: u64) -> bool {
         bytes <= limits::DECODE_BYTES / 2
     }
 
     /// Returns the kept chunk with this key, and marks it as used.
-    pub(in crate::array) fn find(&self, key: ChunkKey) -> Option<DecodedChunk> {
+    pub(in crate::array) fn find_kept_chunk(&self, key: ChunkKey) -> Option<DecodedChunk> {
         self.gate.with_guarded(|kept, _| {
             let place = kept.iter().position(|kept| kept.key == key)?;
             let mut found = kept.remove(place)?;
@@ -121,7 +125,7 @@ impl DecodeMemory {
 
     /// Drops the chunks that were not read for [`limits::KEPT_TIME`]. Returns the time until the
     /// next chunk may become idle.
-    pub(in crate::array) fn forget_idle(&self) -> Option<Duration> {
+    pub(in crate::array) fn drop_idle_chunks(&self) -> Option<Duration> {
         let now = Instant::now();
         let idle = |kept: &KeptChunk| now.duration_since(kept.used);
         let (_gone, next) = self.gate.with_guarded(|kept, _| {
@@ -149,7 +153,7 @@ impl DecodeMemory {
 }
 
 /// Returns whether a decode of `bytes` bytes may begin.
-fn has_room(bytes: u64, decodes: &GateQueue, threads: usize) -> bool {
+fn has_room(bytes: u64, decodes: &AdmissionQueue, threads: usize) -> bool {
     let class = decode_class(bytes);
     let (sum, many) = (
         decodes.admitted_weights(class).sum(),
@@ -166,17 +170,17 @@ fn has_room(bytes: u64, decodes: &GateQueue, threads: usize) -> bool {
             let next = decodes.first_waiting_weight(LARGE);
             let left = next.map_or(u64::MAX, |next| next.times(threads as u64 - 1));
             let fits = fits(sum, bytes, limits::MEDIUM_DECODES.min(left));
-            fits && fits_promised_bytes(bytes, decodes, threads)
+            fits && fits_medium_and_large_budget(bytes, decodes, threads)
         }
         _ => {
             let may = many == 0 || many + 1 < threads && fits(sum, bytes, limits::DECODE_BYTES);
-            may && fits_promised_bytes(bytes, decodes, threads)
+            may && fits_medium_and_large_budget(bytes, decodes, threads)
         }
     }
 }
 
 /// Returns the memory in bytes of each running medium and large decode.
-fn medium_and_large_decodes(decodes: &GateQueue) -> impl Iterator<Item = u64> {
+fn medium_and_large_decodes(decodes: &AdmissionQueue) -> impl Iterator<Item = u64> {
     decodes
         .admitted_weights(MEDIUM)
         .chain(decodes.admitted_weights(LARGE))
@@ -184,13 +188,13 @@ fn medium_and_large_decodes(decodes: &GateQueue) -> impl Iterator<Item = u64> {
 
 /// Returns whether the medium and large decodes, with one more decode of `bytes` bytes, take at
 /// most `threads` times the memory of the largest of them.
-fn fits_promised_bytes(bytes: u64, decodes: &GateQueue, threads: usize) -> bool {
+fn fits_medium_and_large_budget(bytes: u64, decodes: &AdmissionQueue, threads: usize) -> bool {
     let sum: u64 = medium_and_large_decodes(decodes).sum();
     let largest = medium_and_large_decodes(decodes).fold(bytes, u64::max);
     sum.plus(bytes) <= largest.times(threads as u64)
 }
 
-fn kept_chunks_fit(kept: &KeptChunks, decodes: &GateQueue, threads: usize) -> bool {
+fn kept_chunks_fit(kept: &KeptChunks, decodes: &AdmissionQueue, threads: usize) -> bool {
     let sizes = kept.iter().map(|kept| kept.chunk.capacity() as u64);
     let bytes: u64 = sizes.sum();
     let largest = kept
@@ -209,7 +213,7 @@ mod tests {
     use super::*;
 
     impl DecodeMemory {
-        fn acquired(&self, bytes: u64) -> Permit {
+        fn acquired(&self, bytes: u64) -> DecodePermit {
             self.acquire(bytes, &|| true).unwrap()
         }
 
@@ -308,11 +312,14 @@ mod tests {
             let memory = DecodeMemory::new(threads);
             drop(memory.acquired(2 * CHUNK));
             memory.keep_chunk((0, 0), &chunk(CHUNK), 2 * CHUNK);
-            assert!(memory.find((0, 0)).is_some() && memory.find((0, 1)).is_none());
+            assert!(
+                memory.find_kept_chunk((0, 0)).is_some()
+                    && memory.find_kept_chunk((0, 1)).is_none()
+            );
             drop(memory.acquired(1000));
-            assert!(memory.find((0, 0)).is_some());
+            assert!(memory.find_kept_chunk((0, 0)).is_some());
             drop(memory.acquired(2 * CHUNK));
-            assert_eq!(memory.find((0, 0)).is_some(), stays);
+            assert_eq!(memory.find_kept_chunk((0, 0)).is_some(), stays);
         }
     }
 
@@ -326,17 +333,17 @@ mod tests {
         let kept = |memory: &DecodeMemory| {
             let numbers = 0..8_u64;
             numbers
-                .filter(|&number| memory.find((0, number)).is_some())
+                .filter(|&number| memory.find_kept_chunk((0, number)).is_some())
                 .count()
         };
         assert!((3..=4).contains(&kept(&memory)));
-        assert!(memory.forget_idle().is_some());
+        assert!(memory.drop_idle_chunks().is_some());
         memory.gate.with_guarded(|kept, _| {
             for kept in kept {
                 kept.used = Instant::now().checked_sub(limits::KEPT_TIME).unwrap();
             }
         });
-        assert_eq!(memory.forget_idle(), None);
+        assert_eq!(memory.drop_idle_chunks(), None);
         assert_eq!(kept(&memory), 0);
     }
 }

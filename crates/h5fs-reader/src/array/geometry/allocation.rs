@@ -61,7 +61,7 @@ impl Allocation {
         zero_fill: bool,
         length: u64,
     ) -> Result<Self> {
-        let mut walked = IndexCount::default();
+        let mut walked = CountedChunks::default();
         let bands = Bands::from_grid(grid);
         let effort = RequestBudget::for_request();
         let walk = chunked.index.walk(&effort, &mut |place, stored| {
@@ -135,18 +135,18 @@ fn whole_range(length: u64) -> Arc<[Range<u64>]> {
 
 /// The number and the stored bytes of the chunks that a walk over the chunk index has visited.
 #[derive(Default)]
-struct IndexCount {
+struct CountedChunks {
     chunks: u64,
     bytes: u64,
     bands: Vec<u64>,
     cut_off: bool,
 }
 
-impl IndexCount {
+impl CountedChunks {
     /// Returns the estimated stored bytes of all chunks, assuming that the remaining chunks are
     /// like the counted ones.
     fn extrapolate(&self, grid: &Grid) -> u64 {
-        let all = u128::from(self.bytes) * u128::from(grid.chunks());
+        let all = u128::from(self.bytes) * u128::from(grid.chunk_count());
         u64::try_from(all / u128::from(self.chunks.max(1))).unwrap_or(u64::MAX)
     }
 }

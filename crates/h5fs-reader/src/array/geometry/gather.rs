@@ -158,7 +158,7 @@ impl CopyPlan {
         };
         self.for_each_run(|from, to| {
             let from = from.cast_unsigned();
-            if !window.can_take(from) {
+            if !window.can_add_run(from) {
                 window.flush(reply)?;
             }
             window.runs.push((from, to));
@@ -232,7 +232,7 @@ struct ReadWindow<'a> {
 impl ReadWindow<'_> {
     /// Returns whether the run at offset `from` of the chunk should be read together with the runs
     /// before it.
-    fn can_take(&self, from: u64) -> bool {
+    fn can_add_run(&self, from: u64) -> bool {
         let (Some(first), Some(last)) = (self.runs.first(), self.runs.last()) else {
             return true;
         };

@@ -40,7 +40,7 @@ pub(in crate::array) struct GridAxis {
 
 impl GridAxis {
     /// Returns the number of chunks in this dimension of the array.
-    fn chunks(self) -> u64 {
+    fn chunk_count(self) -> u64 {
         self.length.div_ceil(self.chunk)
     }
 }
@@ -138,8 +138,8 @@ impl Grid {
     }
 
     /// Returns the number of chunks that overlap the array.
-    pub(in crate::array) fn chunks(&self) -> u64 {
-        self.axes.iter().map(|axis| axis.chunks()).product()
+    pub(in crate::array) fn chunk_count(&self) -> u64 {
+        self.axes.iter().map(|axis| axis.chunk_count()).product()
     }
 
     /// Returns the boxes that together cover bytes `start..end` (not empty, inside the array), in
@@ -209,7 +209,9 @@ impl Grid {
     /// merged dimensions.
     pub(in crate::array) fn chunk_number(&self, place: &[u64]) -> u64 {
         let axes = self.axes.iter().zip(place);
-        axes.fold(0, |number, (axis, &place)| number * axis.chunks() + place)
+        axes.fold(0, |number, (axis, &place)| {
+            number * axis.chunk_count() + place
+        })
     }
 
     /// Returns the number of chunks that a sequential reader of all bytes reads alternately, row by
@@ -218,7 +220,7 @@ impl Grid {
         let mut axes = self.axes.iter();
         // Along these axes, each step is another chunk.
         let _ = axes.find(|axis| axis.chunk.min(axis.length) > 1);
-        axes.map(|axis| axis.chunks()).product()
+        axes.map(|axis| axis.chunk_count()).product()
     }
 
     /// Returns the grid coordinates of chunk `number` in the array's own dimensions, as the chunk
@@ -331,7 +333,7 @@ mod tests {
         let scalar = Grid::new(&[], &[], 4).unwrap();
         assert_eq!(
             (
-                scalar.chunks(),
+                scalar.chunk_count(),
                 scalar.chunk_coordinates(0),
                 scalar.axes.len()
             ),

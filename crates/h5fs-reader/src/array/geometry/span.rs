@@ -171,7 +171,7 @@ mod tests {
         let grid = Grid::new(&[1 << 60, 3], &[1 << 20, 2], 2).unwrap();
         let end = 3 * (1 << 61);
         let span = Span::new(&grid, end - 7, end);
-        assert_eq!(span.last_chunk(), grid.chunks() - 1);
+        assert_eq!(span.last_chunk(), grid.chunk_count() - 1);
     }
 
     proptest! {
@@ -196,7 +196,7 @@ mod tests {
             let (start, end) = range(bytes, ends);
             prop_assert!(numbers(start, end).windows(2).all(|pair| pair[0] < pair[1]));
             let all = numbers(0, bytes);
-            prop_assert_eq!(&all, &(0..grid.chunks()).collect::<Vec<_>>());
+            prop_assert_eq!(&all, &(0..grid.chunk_count()).collect::<Vec<_>>());
             for number in all {
                 let place = grid.chunk_coordinates(number);
                 prop_assert!(grid.is_inside(&place));

@@ -200,7 +200,10 @@ impl StoredArray {
     /// Records that a read touched the chunks `numbers`. Requests all chunks of the array from the
     /// source once readers have touched enough chunks.
     fn record_touched(&self, chunks: &Arc<Chunks>, numbers: impl Iterator<Item = u64>) {
-        if self.touched.record_touches(numbers, chunks.grid.chunks()) {
+        if self
+            .touched
+            .record_touches(numbers, chunks.grid.chunk_count())
+        {
             chunks.prefetch_all();
         }
     }

@@ -35,7 +35,7 @@ pub(in crate::array) trait SourceReader: Send + Sync {
 }
 
 /// A function that creates the reader of a source array.
-pub(in crate::array) type OpenReader =
+pub(in crate::array) type ReaderFactory =
     dyn Fn(Arc<Array>) -> Result<Box<dyn SourceReader>> + Send + Sync;
 
 /// A virtual array: the parts that sources fill, and the fill value for the rest.
@@ -45,7 +45,7 @@ pub(in crate::array) struct VirtualArray {
     parts: Vec<SourcePart>,
     /// The most recently used source arrays, by the number of the part that each source fills.
     sources: FileLru<usize, Arc<PartSource>>,
-    open_reader: Box<OpenReader>,
+    open_reader: Box<ReaderFactory>,
 }
 
 /// The range of the virtual array that one source fills.
@@ -88,7 +88,7 @@ impl VirtualArray {
         mappings: &Mappings,
         depth: usize,
         sources: &Arc<SharedLru<usize, Arc<PartSource>>>,
-        open_reader: Box<OpenReader>,
+        open_reader: Box<ReaderFactory>,
     ) -> Result<Self> {
         if depth >= limits::VIRTUAL_DEPTH {
             let most = limits::VIRTUAL_DEPTH as u64;
@@ -225,7 +225,7 @@ impl VirtualArray {
             let run = part.runs.run_at(ordinal);
             run.filter(|run| run.element < last)
         };
-        let mut ordinal = part.runs.selected_before(offset / size);
+        let mut ordinal = part.runs.count_selected_before(offset / size);
         if run_at(ordinal).is_none() {
             return Ok(());
         }
@@ -279,7 +279,7 @@ impl VirtualArray {
             return Err(Error::unsupported(what, None));
         }
         let runs = RegionRuns::new(&mapping.source_region, array.shape.dims())?;
-        if runs.elements() != part.runs.elements() {
+        if runs.selected_count() != part.runs.selected_count() {
             return Err(Error::corrupt(
                 "virtual dataset: selections of different sizes",
                 None,
@@ -338,7 +338,7 @@ impl SourcePart {
     /// Returns the part that `mapping` describes, or `None` if the mapping selects no elements.
     fn new(number: usize, mapping: &Mapping, dims: &[u64]) -> Result<Option<Self>> {
         let runs = RegionRuns::new(&mapping.region, dims)?;
-        let elements = runs.elements();
+        let elements = runs.selected_count();
         let Some(first) = runs.run_at(0) else {
             return Ok(None);
         };

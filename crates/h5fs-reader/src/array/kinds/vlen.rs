@@ -148,7 +148,7 @@ impl VariableLengthContent {
     }
 
     /// Returns the number of elements.
-    pub fn elements(&self) -> u64 {
+    pub fn element_count(&self) -> u64 {
         self.elements
     }
 

@@ -124,12 +124,12 @@ impl Chunks {
     pub(in crate::array) fn prefetch_all(&self) {
         if let Some(block) = self.remote_block() {
             if block.stored_bytes() <= limits::WHOLE_BYTES {
-                prefetch_pieces(block, 0..self.grid.chunks(), Urgency::Expected);
+                prefetch_pieces(block, 0..self.grid.chunk_count(), Urgency::Expected);
             }
             return;
         }
         if let Some(chunked) = self.chunk_grid()
-            && self.grid.chunks() <= limits::WHOLE_CHUNKS
+            && self.grid.chunk_count() <= limits::WHOLE_CHUNKS
             && let Some(ranges) = stored_ranges(chunked)
         {
             for ranges in ranges.chunks(limits::RANGES_AT_ONCE) {

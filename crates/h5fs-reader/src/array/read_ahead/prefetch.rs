@@ -152,7 +152,7 @@ impl ReadStream {
         }
         let depth = decoder.prefetch_depth(chunks);
         let from = progress.first_untouched.max(progress.first_unqueued);
-        let mut to = (progress.first_untouched + depth).min(chunks.grid.chunks());
+        let mut to = (progress.first_untouched + depth).min(chunks.grid.chunk_count());
         if chunks.is_remote() {
             // Chunks that have not arrived yet are queued by a later call.
             to = (from..to)
@@ -174,7 +174,7 @@ impl ReadStream {
         let (next, bytes) = (progress.first_untouched, chunks.grid.chunk_bytes());
         const MOST: u64 = limits::RANGES_AT_ONCE as u64;
         let asked = chunks.benefits_from_prefetch().then(|| {
-            let count = chunks.grid.chunks();
+            let count = chunks.grid.chunk_count();
             progress.ahead.next_range(next, bytes, count, MOST)
         });
         asked.flatten()

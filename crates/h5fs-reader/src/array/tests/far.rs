@@ -12,7 +12,7 @@ use crate::limits;
 use crate::memory::cancel::IsWanted;
 use crate::model::array::{Storage, StridedLayout};
 use crate::model::storage::{StoredChunk, StoredExtent};
-use crate::source::recording::Recording;
+use crate::source::recording::RoundTripRecorder;
 use crate::source::{SharedSource, Source, Urgency};
 use crate::wire::Extent;
 
@@ -26,9 +26,9 @@ fn reader_from(sample: &Sample, engine: &Arc<Engine>, source: SharedSource) -> R
     Reader::new(engine, Arc::new(array)).unwrap()
 }
 
-fn far_reader(sample: &Sample, engine: &Arc<Engine>) -> (Reader, Arc<Recording>) {
+fn far_reader(sample: &Sample, engine: &Arc<Engine>) -> (Reader, Arc<RoundTripRecorder>) {
     let (file, _) = sample.file();
-    let far = Recording::new(file);
+    let far = RoundTripRecorder::new(file);
     (reader_from(sample, engine, far.clone()), far)
 }
 
@@ -197,7 +197,7 @@ fn only_what_is_not_large_is_asked_for_as_a_whole() {
 /// waited.
 #[derive(Debug)]
 struct Watched {
-    far: Arc<Recording>,
+    far: Arc<RoundTripRecorder>,
     ahead: AtomicUsize,
     waited: AtomicUsize,
 }
@@ -234,7 +234,7 @@ fn threads_that_decode_ahead_wait_for_nothing() {
     let sample = Sample::new(&[300, 64], &[1, 64], 4);
     let (file, _) = sample.file();
     let source = Arc::new(Watched {
-        far: Recording::new(file),
+        far: RoundTripRecorder::new(file),
         ahead: AtomicUsize::new(0),
         waited: AtomicUsize::new(0),
     });
@@ -250,7 +250,7 @@ fn threads_that_decode_ahead_wait_for_nothing() {
 }
 
 /// Returns an array of bytes in these extents of one source, each an offset and a length.
-fn extents(far: &Arc<Recording>, parts: &[(u64, u64)]) -> Storage {
+fn extents(far: &Arc<RoundTripRecorder>, parts: &[(u64, u64)]) -> Storage {
     let extent = |&(offset, length): &(u64, u64)| StoredExtent {
         source: far.clone(),
         extent: Extent::saturating(offset, length),
@@ -260,7 +260,7 @@ fn extents(far: &Arc<Recording>, parts: &[(u64, u64)]) -> Storage {
 
 #[test]
 fn what_stands_in_extents_is_asked_for_as_it_is_read() {
-    let far = Recording::new((0..200).collect());
+    let far = RoundTripRecorder::new((0..200).collect());
     let storage = extents(&far, &[(100, 50), (0, 50)]);
     let array = Arc::new(plain(&[100], 1, storage));
     let reader = Reader::new(&Engine::new(1 << 20, 1), array).unwrap();
@@ -283,7 +283,7 @@ fn what_stands_in_extents_is_asked_for_as_it_is_read() {
 
 #[test]
 fn the_pieces_under_strides_are_asked_for_at_once() {
-    let far = Recording::new(vec![7; 4 << 20]);
+    let far = RoundTripRecorder::new(vec![7; 4 << 20]);
     let base = Arc::new(plain(&[4 << 20], 1, extents(&far, &[(0, 4 << 20)])));
     let strided = StridedLayout {
         base,

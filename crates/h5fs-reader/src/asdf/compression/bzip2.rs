@@ -212,7 +212,7 @@ impl Bzip2Block {
         let mut error = self.encoded.corrupt("bzip2: ends too early");
         for &(next, end) in &job.ends {
             let alone = SingleBlock::cut(&self.encoded, job.bit, end)?;
-            match self.content(&alone, is_wanted) {
+            match self.decode_content(&alone, is_wanted) {
                 Ok((content, true)) => {
                     let sum = alone.sum;
                     return Ok(DecodedBlock { content, sum, next });
@@ -227,7 +227,7 @@ impl Bzip2Block {
 
     /// Decodes a stream of one bzip2 block. Returns the content, and whether the stream is
     /// complete.
-    fn content(
+    fn decode_content(
         &self,
         alone: &SingleBlock,
         is_wanted: &IsWanted<'_>,
@@ -245,7 +245,7 @@ impl Bzip2Block {
     fn decode_to_the_end(&self, job: &DecodeJob, is_wanted: &IsWanted<'_>) -> Result<DecodedBlock> {
         let to = self.encoded.stored.length().times(8);
         let alone = SingleBlock::cut_without_end(&self.encoded, job.bit, to)?;
-        let (content, _) = self.content(&alone, is_wanted)?;
+        let (content, _) = self.decode_content(&alone, is_wanted)?;
         if content.length() == 0 {
             return Err(self.encoded.corrupt("bzip2: ends too early"));
         }
@@ -270,7 +270,7 @@ impl Bzip2Progress {
     /// checksum of all blocks. The outer error is a failure to read. The inner error is the failure
     /// of the check.
     fn check_end(&mut self, encoded: &EncodedBlock) -> Result<Result<()>> {
-        let Some(mark) = self.mark(self.tip.mark, encoded)? else {
+        let Some(mark) = self.find_mark(self.tip.mark, encoded)? else {
             if self.tip.mark > 0 && self.tip.start == encoded.decoded {
                 encoded.warn_truncated();
                 return Ok(Ok(()));
@@ -292,7 +292,7 @@ impl Bzip2Progress {
     fn next_jobs(&mut self, encoded: &EncodedBlock, threads: usize) -> Result<Vec<DecodeJob>> {
         let mut jobs = Vec::new();
         for number in (self.tip.mark..).take(threads.clamp(1, MAX_PARALLEL_BLOCKS)) {
-            match self.mark(number, encoded)? {
+            match self.find_mark(number, encoded)? {
                 Some(mark) if !mark.is_end => jobs.push(self.job(number, encoded)?),
                 _ => break,
             }
@@ -324,7 +324,7 @@ impl Bzip2Progress {
     }
 
     fn job(&mut self, mark: usize, encoded: &EncodedBlock) -> Result<DecodeJob> {
-        let bit = self.mark(mark, encoded)?.ok_or(Error::NotFound)?.bit;
+        let bit = self.find_mark(mark, encoded)?.ok_or(Error::NotFound)?.bit;
         let mut ends = Vec::new();
         let until = (bit / 8).plus(BLOCK_BYTES);
         for number in (mark.plus_one()..).take(MAX_END_CANDIDATES) {
@@ -345,7 +345,7 @@ impl Bzip2Progress {
     /// Returns the magic number with the index `number`. Returns `None` if it is not within a
     /// block's maximum length of the previous magic number. The first magic number must directly
     /// follow the stream's header.
-    fn mark(&mut self, number: usize, encoded: &EncodedBlock) -> Result<Option<BitMark>> {
+    fn find_mark(&mut self, number: usize, encoded: &EncodedBlock) -> Result<Option<BitMark>> {
         let until = match number.checked_sub(1) {
             None => FIRST_BIT,
             Some(before) => self.marks.known_mark(before).map_or(0, |mark| mark.bit),

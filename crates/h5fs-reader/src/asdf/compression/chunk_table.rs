@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use crate::asdf::compression::encoded::EncodedBlock;
 use crate::asdf::window::Window;
 use crate::error::{Error, Result};
-use crate::filter::{self, Context, DecodedLength};
+use crate::filter::{self, DecodedLength, DecoderResources};
 use crate::limits;
 use crate::memory::buffer::Buffer;
 use crate::memory::lock::lock;
@@ -205,7 +205,7 @@ impl ChunkTable {
     }
 
     fn chunk(&self, chunk: Chunk, help: &DecodeContext<'_>) -> Result<Buffer> {
-        let context = &mut Context::new(help.pool);
+        let context = &mut DecoderResources::new(help.pool);
         let source = &*self.encoded.source;
         let stored = (chunk.stored.start(), chunk.stored.length());
         let stored = read_buffer(source, stored, (help.pool, help.is_wanted), "chunk")?;

@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use crate::asdf::compression::resumable_block::{ResumableBlock, ResumableCodec};
 use crate::asdf::compression::stream::codec::{
-    StoredReader, StreamCodec, StreamDecoder, at_end, fill,
+    SourceRangeReader, StreamCodec, StreamDecoder, fill, is_at_end,
 };
 use crate::asdf::compression::stream::part_list::StreamPart;
 use crate::asdf::compression::stream::part_search::PartsReader;
@@ -126,8 +126,8 @@ impl StreamBlock {
         run.kept.get(place).cloned().ok_or(Error::NotFound)
     }
 
-    fn stored(&self) -> StoredReader {
-        StoredReader::new(Arc::clone(&self.encoded.source), self.encoded.stored)
+    fn stored(&self) -> SourceRangeReader {
+        SourceRangeReader::new(Arc::clone(&self.encoded.source), self.encoded.stored)
     }
 
     /// Moves the decoder to the last part that begins at or before `piece`, or to the beginning.
@@ -137,7 +137,7 @@ impl StreamBlock {
     fn seek(&self, state: &mut StreamState, piece: u64) -> Result<u64> {
         let parts = match &state.parts {
             Some(parts) => Arc::clone(parts),
-            None => part_search::find(&self.encoded, self.codec)?,
+            None => part_search::find_parts(&self.encoded, self.codec)?,
         };
         state.parts = Some(Arc::clone(&parts));
         let start = piece.times(self.piece);
@@ -206,7 +206,7 @@ impl StreamBlock {
         if fill(&mut **decoder, &mut bytes)? < bytes.len() {
             return Err(self.encoded.corrupt("block: ends before data_size"));
         }
-        if wanted.end() == self.encoded.decoded && !at_end(&mut **decoder)? {
+        if wanted.end() == self.encoded.decoded && !is_at_end(&mut **decoder)? {
             return Err(self.encoded.corrupt("block: longer than data_size"));
         }
         if run.kept.len() >= KEPT_PIECES

@@ -9,7 +9,7 @@ use super::stream::codec;
 use super::stream::part_list::StreamPart;
 use super::stream::part_search::{self, PartsReader};
 use super::*;
-use crate::filter::{Context, DecodedLength};
+use crate::filter::{DecodedLength, DecoderResources};
 use crate::memory::buffer::{Buffer, BufferPool};
 use crate::model::storage::DecodeContext;
 use crate::source::memory::MemorySource;
@@ -210,7 +210,7 @@ proptest! {
         let ours = (0..5).map(|number| pieces.decode_alone(number)).collect::<Result<Vec<_>>>();
         let ours = ours.map(|pieces| pieces.iter().flat_map(|piece| piece.to_vec()).collect());
         let theirs = crate::filter::deflate::decode(
-            &stored, DecodedLength::Exactly(content.len()), &mut Context::default());
+            &stored, DecodedLength::Exactly(content.len()), &mut DecoderResources::default());
         prop_assert_eq!(ours.ok(), theirs.ok().map(Buffer::into_vec));
     }
 }
@@ -299,7 +299,7 @@ const LZ4: &[u8] = &[
 fn an_lz4_frame_has_one_length() {
     let decode = |frame, length| {
         let length = DecodedLength::Exactly(length);
-        StreamCodec::Lz4Frame.decode(frame, length, &mut Context::default())
+        StreamCodec::Lz4Frame.decode(frame, length, &mut DecoderResources::default())
     };
     assert_eq!(decode(LZ4, 300), Ok(b"abc".repeat(100).into()));
     for length in [0, 299, 301] {
@@ -334,7 +334,7 @@ fn lz4_frame(blocks: &[Data<'_>]) -> Vec<u8> {
 }
 
 fn found(stored: &[u8], decoded: usize, codec: StreamCodec) -> Arc<[StreamPart]> {
-    part_search::find(&encoded(stored, decoded), codec).unwrap()
+    part_search::find_parts(&encoded(stored, decoded), codec).unwrap()
 }
 
 /// Returns the content from every part on.
@@ -361,7 +361,7 @@ fn assert_parts(stored: &[u8], content: &[u8], codec: StreamCodec, starts: &[usi
     let whole = codec.decode(
         stored,
         DecodedLength::Exactly(content.len()),
-        &mut Context::default(),
+        &mut DecoderResources::default(),
     );
     assert!(whole.as_deref() == Ok(content));
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::asdf::compression::encoded::EncodedBlock;
 use crate::asdf::compression::stream::codec::StreamCodec;
 use crate::error::{Error, Result};
-use crate::filter::{self, Context, DecodedLength};
+use crate::filter::{self, DecodedLength, DecoderResources};
 use crate::limits;
 use crate::memory::buffer::Buffer;
 use crate::model::storage::{DecodeContext, PieceDecoder, StoredExtent};
@@ -55,7 +55,7 @@ impl WholeBlock {
     }
 
     fn decoded(&self, help: &DecodeContext<'_>) -> Result<Buffer> {
-        let context = &mut Context::new(help.pool);
+        let context = &mut DecoderResources::new(help.pool);
         let length = DecodedLength::Exactly(to_usize(self.encoded.decoded)?);
         let stored = self.encoded.read(help.pool, help.is_wanted)?;
         match self.codec {

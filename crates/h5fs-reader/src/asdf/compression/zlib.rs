@@ -126,7 +126,7 @@ impl ZlibBlock {
     /// - the slower decoder can start nearer to the piece, or
     /// - the piece is at least `MAX_REQUEST_DISTANCE` pieces ahead, and the faster decoder has not
     ///   decoded more pieces than that yet.
-    fn in_order(
+    fn decode_in_order(
         &self,
         progress: &mut ZlibProgress,
         piece: u64,
@@ -157,7 +157,7 @@ impl ZlibBlock {
     }
 
     /// Returns the nearest position at or before `piece` at which the slower decoder can start.
-    fn nearest(&self, progress: &mut ZlibProgress, piece: u64) -> Position {
+    fn nearest_position(&self, progress: &mut ZlibProgress, piece: u64) -> Position {
         let last = progress.last.take_if(|last| last.piece <= piece);
         let mut checkpoints = progress.checkpoints.iter();
         let checkpoint = checkpoints.rfind(|position| position.piece <= piece);
@@ -176,7 +176,7 @@ impl ZlibBlock {
 
     /// Decodes from `position` up to the end of `piece`, and returns that piece. Creates the
     /// checkpoints on the way that do not exist yet.
-    fn forward(
+    fn decode_forward(
         &self,
         position: &mut Position,
         piece: u64,
@@ -239,7 +239,7 @@ impl ZlibBlock {
         while at < output.len() {
             check_wanted(is_wanted)?;
             let rest = Extent::from_range(position.at, end);
-            let input = scan::piece(&*self.encoded.source, rest.first(INPUT))?;
+            let input = scan::read_truncated(&*self.encoded.source, rest.first(INPUT))?;
             let (status, used, written) =
                 decompress(&mut position.decoder, &input, output, at, FLAGS);
             position.at = rest.skip(to_u64(used)).start();
@@ -270,11 +270,11 @@ impl ResumableCodec for Zlib {
         piece: u64,
         help: &mut DecodeContext<'_>,
     ) -> Result<Buffer> {
-        if let Some(bytes) = block.in_order(progress, piece, help)? {
+        if let Some(bytes) = block.decode_in_order(progress, piece, help)? {
             return Ok(bytes);
         }
-        let mut position = block.nearest(progress, piece);
-        let bytes = block.forward(&mut position, piece, &mut progress.checkpoints, help);
+        let mut position = block.nearest_position(progress, piece);
+        let bytes = block.decode_forward(&mut position, piece, &mut progress.checkpoints, help);
         progress.last = Some(position);
         bytes
     }

@@ -247,7 +247,7 @@ impl<'a> Composer<'a> {
             }
             Event::SequenceEnd | Event::MappingEnd => self.end(span)?,
             Event::Alias(anchor) => {
-                self.charge()?;
+                self.count_node()?;
                 let Some(node) = self.anchors.get(anchor).copied().flatten() else {
                     return Err(self.corrupt("unknown anchor", span));
                 };
@@ -384,7 +384,7 @@ impl<'a> Composer<'a> {
         tag: Option<NonZero<u16>>,
         span: &Span,
     ) -> Result<NodeIndex> {
-        self.charge()?;
+        self.count_node()?;
         let at = span.start.byte_offset().unwrap_or(0);
         let at = u32::try_from(to_u64(at)).unwrap_or(u32::MAX);
         let node = self.document.push(kind, held, tag, at);
@@ -404,7 +404,7 @@ impl<'a> Composer<'a> {
     }
 
     /// Counts a node or an alias. Fails if the document has too many of them.
-    fn charge(&mut self) -> Result<()> {
+    fn count_node(&mut self) -> Result<()> {
         self.count = self.count.plus_one();
         if self.count > limits::TREE_NODES {
             return Err(too_many());

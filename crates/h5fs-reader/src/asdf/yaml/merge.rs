@@ -55,7 +55,7 @@ pub(crate) fn entries(
             NodeContent::Sequence(items) => charge(budget, items.len())
                 .and_then(|()| operands(document, items))
                 .map(|items| merges.extend(items.iter().rev())),
-            NodeContent::Scalar(_) => Err(no_mapping(document, operand)),
+            NodeContent::Scalar(_) => Err(not_a_mapping_error(document, operand)),
         };
         if let Err(why) = step {
             error = Some(why);
@@ -70,10 +70,12 @@ pub(crate) fn entries(
 /// Returns the items of a merge list. Fails if one of them is not a mapping.
 fn operands<'a>(document: &Document, items: &'a [NodeIndex]) -> Result<&'a [NodeIndex]> {
     let other = items.iter().find(|&&item| document.pairs(item).is_none());
-    other.map_or(Ok(items), |&other| Err(no_mapping(document, other)))
+    other.map_or(Ok(items), |&other| {
+        Err(not_a_mapping_error(document, other))
+    })
 }
 
-fn no_mapping(document: &Document, operand: NodeIndex) -> Error {
+fn not_a_mapping_error(document: &Document, operand: NodeIndex) -> Error {
     let what = "merge key (<<): its value is not a mapping";
     Error::corrupt(what, document.file_offset(operand))
 }

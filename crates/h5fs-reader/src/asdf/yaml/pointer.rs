@@ -48,11 +48,11 @@ fn names(fragment: &str) -> Vec<Vec<u8>> {
     }
     pointer
         .split(|&byte| byte == b'/')
-        .map(|token| replaced(&replaced(token, b"~1", b'/'), b"~0", b'~'))
+        .map(|token| replace_bytes(&replace_bytes(token, b"~1", b'/'), b"~0", b'~'))
         .collect()
 }
 
-fn replaced(text: &[u8], from: &[u8], to: u8) -> Vec<u8> {
+fn replace_bytes(text: &[u8], from: &[u8], to: u8) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text;
     while let Some((&first, after)) = rest.split_first() {

@@ -104,7 +104,7 @@ pub(crate) fn integer(text: &str) -> Option<i128> {
 
 /// Returns the value of a scalar of type `Int`, of any size, in decimal digits. Returns `None` if
 /// the text is not an integer, or if the text or its value is too long.
-pub(crate) fn decimal(text: &str) -> Option<String> {
+pub(crate) fn integer_as_decimal(text: &str) -> Option<String> {
     if let Some(value) = integer(text) {
         return Some(value.to_string());
     }
@@ -361,7 +361,7 @@ mod tests {
     /// Expected: Python's values of `2**200`, `10**60` and 60 to the power of 30.
     #[test]
     fn whole_numbers_of_any_size() {
-        let of = |text: &str| decimal(text).unwrap();
+        let of = |text: &str| integer_as_decimal(text).unwrap();
         assert_eq!(of("-0x1_F"), "-31");
         let power = "1606938044258990275541962092341162602522202993782792835301376";
         assert_eq!(of(&format!("0x1{}", "0".repeat(50))), power);
@@ -373,9 +373,9 @@ mod tests {
         );
         let power = "221073919720733357899776000000000000000000000000000000";
         assert_eq!(of(&format!("1{}", ":0".repeat(30))), power);
-        assert_eq!(decimal("1x"), None);
+        assert_eq!(integer_as_decimal("1x"), None);
         let most = format!("0x{}", "f".repeat(limits::NUMBER_TEXT - 2));
-        assert_eq!(decimal(&most), None);
+        assert_eq!(integer_as_decimal(&most), None);
     }
 
     #[test]

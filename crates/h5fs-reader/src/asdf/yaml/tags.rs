@@ -51,10 +51,10 @@ impl Tags {
         let cost = length.plus(limits::TREE_TAG);
         let (left, most) = (&mut self.distinct_bytes_left, limits::TREE_TAGS);
         spend(left, cost, "bytes of the tree's different tags", most)?;
-        self.keep(full.into()).map(Some)
+        self.add_text(full.into()).map(Some)
     }
 
-    fn keep(&mut self, full: Arc<str>) -> Result<NonZero<u16>> {
+    fn add_text(&mut self, full: Arc<str>) -> Result<NonZero<u16>> {
         self.texts.push(Arc::clone(&full));
         let number = u16::try_from(self.texts.len()).ok().and_then(NonZero::new);
         let most = u64::from(u16::MAX);

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::filter::blosc::blosclz;
-use crate::filter::{Context, DecodedLength, deflate, lz4, zstd};
+use crate::filter::{DecodedLength, DecoderResources, deflate, lz4, zstd};
 
 /// The codec of a block's streams, identified by the number in the flags of the chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +35,7 @@ impl Codec {
         self,
         stream: &[u8],
         output: &mut [u8],
-        context: &mut Context,
+        context: &mut DecoderResources,
     ) -> Result<()> {
         let written = match self {
             Codec::BloscLz => blosclz::decode_into(stream, output)

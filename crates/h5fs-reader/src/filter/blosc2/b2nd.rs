@@ -2,7 +2,7 @@
 //! padded to a whole number of boxes (Blosc's README_B2ND_METALAYER).
 
 use crate::error::{Error, Result};
-use crate::filter::Context;
+use crate::filter::DecoderResources;
 use crate::filter::blosc::{Chunk, Scratch};
 use crate::filter::blosc2::size::{read_size_i32, read_size_i64};
 use crate::limits;
@@ -91,7 +91,7 @@ impl BlockGrid {
         &self,
         chunk: &Chunk<'_>,
         output: &mut [u8],
-        context: &mut Context,
+        context: &mut DecoderResources,
     ) -> Result<()> {
         if chunk.block_bytes != self.block_bytes {
             return Err(Error::corrupt(
@@ -102,11 +102,11 @@ impl BlockGrid {
         let blocks = self.padded_bytes.checked_div(self.block_bytes).unwrap_or(0);
         let mut scratch = Scratch::new(context);
         let mut first = vec![0; self.block_bytes];
-        chunk.block(0, &mut scratch, &[], &mut first)?;
+        chunk.decode_block(0, &mut scratch, &[], &mut first)?;
         copy_box(&self.runs(0), &first, output);
         let mut block = vec![0; self.block_bytes];
         for number in 1..blocks {
-            chunk.block(number, &mut scratch, &first, &mut block)?;
+            chunk.decode_block(number, &mut scratch, &first, &mut block)?;
             copy_box(&self.runs(number), &block, output);
         }
         Ok(())
@@ -218,7 +218,7 @@ mod tests {
             .decode_into(
                 &Chunk::new(&chunk).unwrap(),
                 &mut output,
-                &mut Context::default(),
+                &mut DecoderResources::default(),
             )
             .unwrap();
         assert_eq!(output, [1, 2, 3, 4, 5, 6, 7, 8, 9]);

@@ -31,7 +31,7 @@ impl<'a> ScanBits<'a> {
     /// Returns this reader with at least `MIN_READY_BITS` bits in the window, or with all remaining
     /// bits if they are fewer.
     #[inline(always)]
-    fn filled(mut self) -> Self {
+    fn refilled(mut self) -> Self {
         const LOW: u64 = u64::from_ne_bytes([0x01; 8]);
         const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
         if let Some(bytes) = self.rest.first_chunk::<8>() {
@@ -67,7 +67,7 @@ impl<'a> ScanBits<'a> {
 
     /// Skips `count` bits of the window, at most `ready`.
     #[inline(always)]
-    fn pass(&mut self, count: u32) {
+    fn skip_ready(&mut self, count: u32) {
         self.window = self.window.unbounded_shl(count);
         self.ready = self.ready.wrapping_sub(count);
     }
@@ -76,13 +76,13 @@ impl<'a> ScanBits<'a> {
     #[inline(always)]
     pub(super) fn read(&mut self, width: u32) -> Option<u32> {
         if self.ready < width {
-            *self = self.filled();
+            *self = self.refilled();
             if self.ready < width {
                 return None;
             }
         }
         let number = self.window.unbounded_shr(64_u32.wrapping_sub(width));
-        self.pass(width);
+        self.skip_ready(width);
         u32::try_from(number).ok()
     }
 
@@ -92,7 +92,7 @@ impl<'a> ScanBits<'a> {
     #[inline(always)]
     pub(super) fn read_golomb(&mut self, k: u32, most_zeros: u32, escaped: u32) -> Option<u32> {
         if self.ready < 32 {
-            *self = self.filled();
+            *self = self.refilled();
         }
         let zeros = self.window.leading_zeros();
         let length = zeros.wrapping_add(1).wrapping_add(k);
@@ -101,9 +101,9 @@ impl<'a> ScanBits<'a> {
             *self = rest;
             return Some(number);
         }
-        self.pass(zeros.wrapping_add(1));
+        self.skip_ready(zeros.wrapping_add(1));
         let low = self.window.unbounded_shr(64_u32.wrapping_sub(k));
-        self.pass(k);
+        self.skip_ready(k);
         let high = u64::from(zeros).wrapping_shl(k);
         u32::try_from(high | low).ok()
     }

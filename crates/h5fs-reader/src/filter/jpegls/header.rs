@@ -118,7 +118,7 @@ impl<'a> MarkerReader<'a> {
                 END => return Ok(None),
                 SCAN => {
                     let segment = self.segment()?;
-                    return self.scan_of(segment).map(Some);
+                    return self.parse_scan(segment).map(Some);
                 }
                 FRAME if self.frame.is_some() => return Err(corrupt("two frames")),
                 FRAME => self.frame = Some(frame(self.segment()?)?),
@@ -137,7 +137,7 @@ impl<'a> MarkerReader<'a> {
         }
     }
 
-    fn scan_of(&self, segment: &[u8]) -> Result<Scan> {
+    fn parse_scan(&self, segment: &[u8]) -> Result<Scan> {
         let damaged = || corrupt("damaged SOS");
         let (&count, rest) = segment.split_first().ok_or_else(damaged)?;
         let (components, rest) = rest

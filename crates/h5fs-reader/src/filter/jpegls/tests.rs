@@ -112,7 +112,7 @@ fn stream(hex: &str) -> Vec<u8> {
 }
 
 fn decoded(stream: &[u8], length: DecodedLength) -> Result<Vec<u8>> {
-    decode(stream, length, &Context::default(), &|| true).map(Buffer::into_vec)
+    decode(stream, length, &DecoderResources::default(), &|| true).map(Buffer::into_vec)
 }
 
 #[track_caller]
@@ -182,7 +182,7 @@ fn a_decoder_that_is_not_wanted_any_more_ends() {
     let unwanted = decode(
         &stream(BYTES),
         DecodedLength::Exactly(391),
-        &Context::default(),
+        &DecoderResources::default(),
         &|| false,
     );
     assert_eq!(unwanted.err(), Some(crate::error::Error::cancelled()));

@@ -83,7 +83,7 @@ impl Mode {
 }
 
 /// The integers of a block: its elements, or the mantissas of floats of the same size.
-pub(super) trait BlockInteger: Copy + Default {
+pub(super) trait ZfpInteger: Copy + Default {
     const BYTES: usize;
     const BITS: u32;
     /// Number of bits that code the number of bit planes in reversible mode.
@@ -108,7 +108,7 @@ pub(super) trait BlockInteger: Copy + Default {
 
 macro_rules! int {
     ($int:ident, $uint:ident, $float:ident, $planes:literal, $exponent:literal) => {
-        impl BlockInteger for $int {
+        impl ZfpInteger for $int {
             const BYTES: usize = size_of::<$int>();
             const BITS: u32 = $int::BITS;
             const PLANES_BITS: u32 = $planes;
@@ -185,7 +185,7 @@ pub(super) struct BlockDecoder<I> {
     block: Vec<I>,
 }
 
-impl<I: BlockInteger> BlockDecoder<I> {
+impl<I: ZfpInteger> BlockDecoder<I> {
     /// Creates a decoder for arrays of `rank` dimensions, 1 to 4.
     pub(super) fn new(rank: usize, mode: Mode) -> Self {
         let order = order::block_order(rank);
@@ -345,7 +345,7 @@ fn read_planes(
 type Quad<'a, I> = [&'a mut I; 4];
 
 /// Calls `undo` with each group of four numbers that are adjacent in `dimension`.
-fn for_each_quad<I: BlockInteger>(block: &mut [I], dimension: u32, undo: fn(Quad<'_, I>)) {
+fn for_each_quad<I: ZfpInteger>(block: &mut [I], dimension: u32, undo: fn(Quad<'_, I>)) {
     let step = 1_usize.wrapping_shl(dimension.wrapping_mul(2));
     for part in block.chunks_exact_mut(step.wrapping_mul(4)) {
         let mut quarters = part.chunks_exact_mut(step);
@@ -357,7 +357,7 @@ fn for_each_quad<I: BlockInteger>(block: &mut [I], dimension: u32, undo: fn(Quad
 }
 
 /// Reverses ZFP's transform, which is close to a cosine transform.
-fn undo_transform<I: BlockInteger>([x, y, z, w]: Quad<'_, I>) {
+fn undo_transform<I: ZfpInteger>([x, y, z, w]: Quad<'_, I>) {
     // The sum, and twice the other number less the sum.
     let turn = |one: I, other: I| {
         let sum = one.add(other);
@@ -372,7 +372,7 @@ fn undo_transform<I: BlockInteger>([x, y, z, w]: Quad<'_, I>) {
 }
 
 /// Reverses the transform of reversible mode: third-order differences.
-fn undo_differences<I: BlockInteger>([x, y, z, w]: Quad<'_, I>) {
+fn undo_differences<I: ZfpInteger>([x, y, z, w]: Quad<'_, I>) {
     *w = w.add(*z);
     *z = z.add(*y);
     *w = w.add(*z);

@@ -20,15 +20,15 @@ pub(super) const CHECKSUM: usize = 4;
 pub(super) struct ChildPointer {
     pub(super) at: Address,
     /// Number of records in the node.
-    pub(super) used: u64,
+    pub(super) record_count: u64,
     /// Number of records in the node and all nodes below it.
-    pub(super) total: u64,
+    pub(super) total_count: u64,
 }
 
 /// The maximum number of records in the nodes of each level, from the leaves (level 0) up. The
 /// widths of counts follow from these numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Levels {
+pub(super) struct NodeCapacities {
     size_of_offsets: Width,
     levels: Vec<LevelLimits>,
 }
@@ -41,7 +41,7 @@ struct LevelLimits {
     max_total_records: u64,
 }
 
-impl Levels {
+impl NodeCapacities {
     /// Computes the limits of all levels of a tree whose root has `depth` levels below it. Returns
     /// `None` if a node of some level cannot contain a single record.
     ///
@@ -64,7 +64,7 @@ impl Levels {
         if branch > limits::TREE_BRANCH {
             return Err(Error::limit("nodes of a B-tree", limits::TREE_BRANCH));
         }
-        let mut levels = Levels {
+        let mut levels = NodeCapacities {
             size_of_offsets,
             levels: Vec::new(),
         };
@@ -98,7 +98,7 @@ impl Levels {
 
     /// Returns the number of bytes of the field "Number of Records for Child Node". All levels use
     /// the width of a leaf's count.
-    pub(super) fn used_width(&self) -> usize {
+    pub(super) fn record_count_width(&self) -> usize {
         self.levels
             .first()
             .map_or(1, |leaf| count_width(leaf.max_records))
@@ -106,7 +106,7 @@ impl Levels {
 
     /// Returns the number of bytes of the field "Total Number of Records for Child Node" in a node
     /// of `level`. The field is absent directly above the leaves.
-    pub(super) fn total_width(&self, level: usize) -> usize {
+    pub(super) fn total_count_width(&self, level: usize) -> usize {
         match level {
             0 | 1 => 0,
             _ => {
@@ -120,7 +120,11 @@ impl Levels {
     /// leaf.
     pub(super) fn pointer_size(&self, level: usize) -> usize {
         let address = self.size_of_offsets.bytes();
-        Count::sum([address, self.used_width(), self.total_width(level)])
+        Count::sum([
+            address,
+            self.record_count_width(),
+            self.total_count_width(level),
+        ])
     }
 
     /// Fails with `Corrupt` if the numbers of records of `child`, a node of `level`, are
@@ -135,10 +139,10 @@ impl Levels {
         let Some(limit) = self.levels.get(level) else {
             return Err(cursor.corrupt("has no such level"));
         };
-        if child.used > limit.max_records || child.total > limit.max_total_records {
+        if child.record_count > limit.max_records || child.total_count > limit.max_total_records {
             return Err(cursor.corrupt("more records than a node can hold"));
         }
-        let below = child.total.checked_sub(child.used);
+        let below = child.total_count.checked_sub(child.record_count);
         match below {
             Some(0) => Ok(()),
             Some(_) if level > 0 => Ok(()),
@@ -161,17 +165,17 @@ mod tests {
     fn widths_change_at_powers_of_256() {
         let width = Width::new(8).unwrap();
         let levels = |node_size, record_size| {
-            let levels = Levels::new(node_size, record_size, width, 2).unwrap();
+            let levels = NodeCapacities::new(node_size, record_size, width, 2).unwrap();
             levels.unwrap()
         };
-        assert_eq!(levels(10 + 255 * 4, 4).used_width(), 1);
-        assert_eq!(levels(10 + 256 * 4, 4).used_width(), 2);
+        assert_eq!(levels(10 + 255 * 4, 4).record_count_width(), 1);
+        assert_eq!(levels(10 + 256 * 4, 4).record_count_width(), 2);
         // With 1654 bytes, a leaf contains 16 records and a node above contains (1644 - 9) / 109 =
         // 15. The total is 15 + 16 * 16 = 271, which takes two bytes. The specification's 16 * 15 =
         // 240 would take one.
         let levels = levels(1654, 100);
-        assert_eq!(levels.total_width(1), 0);
-        assert_eq!(levels.total_width(2), 2);
+        assert_eq!(levels.total_count_width(1), 0);
+        assert_eq!(levels.total_count_width(2), 2);
         assert_eq!(levels.pointer_size(2), 8 + 1 + 2);
     }
 }

@@ -36,17 +36,17 @@ struct CountedImage {
 /// # Errors
 /// `Corrupt` for a wrong checksum, a truncated structure, and a structure outside of the file.
 /// `Limit` for too many structures.
-pub(crate) fn overlay(
+pub(crate) fn apply_cache_image(
     metadata: &Metadata,
     message: &RawMessage<'_>,
     all: &ImageStructureCounter,
 ) -> Result<SharedSource> {
     let mut cursor = Cursor::new(message.data, message.at, "metadata cache image message");
     cursor.skip(1)?; // version
-    let Some(at) = metadata.address(&mut cursor)? else {
+    let Some(at) = metadata.read_address(&mut cursor)? else {
         return Ok(Arc::clone(metadata.source()));
     };
-    let length = metadata.length(&mut cursor)?;
+    let length = metadata.read_length(&mut cursor)?;
     let patches = read_image(metadata, at, length)?;
     let count = patches.len();
     let overlay = Overlay::new(Arc::clone(metadata.source()), patches)?;
@@ -60,10 +60,10 @@ fn read_image(metadata: &Metadata, at: Address, length: u64) -> Result<Vec<Patch
     cursor.expect_signature(b"MDCI")?;
     cursor.read_version(0..=0)?;
     cursor.skip(1)?;
-    metadata.length(&mut cursor)?; // the image's length again
+    metadata.read_length(&mut cursor)?; // the image's length again
     let entries = to_usize(u64::from(cursor.u32()?))?;
     if entries > limits::CACHE_IMAGE_ENTRIES {
-        return Err(too_many());
+        return Err(too_many_structures_error());
     }
     (0..entries)
         .map(|_| read_entry(metadata, &mut cursor))
@@ -74,15 +74,15 @@ fn read_entry(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<Patch> {
     cursor.skip(1 + 1 + 1 + 1 + 2 + 2)?; // type, flags, ring, age, children, dirty children
     let parents = usize::from(cursor.u16()?);
     cursor.skip(4)?; // rank in the least recently used list
-    let at = metadata.defined_address(cursor)?.offset();
-    let length = metadata.length(cursor)?;
+    let at = metadata.read_defined_address(cursor)?.offset();
+    let length = metadata.read_length(cursor)?;
     cursor.skip(metadata.structure_size(parents, 0, 0))?;
     let from = cursor.offset();
     cursor.skip(to_usize(length)?)?;
     Patch::new(at, length, from)
 }
 
-fn too_many() -> Error {
+fn too_many_structures_error() -> Error {
     let most = to_u64(limits::CACHE_IMAGE_ENTRIES);
     Error::limit("structures in metadata cache images", most)
 }
@@ -98,7 +98,7 @@ impl CountedImage {
         if before.plus(count) <= limits::CACHE_IMAGE_ENTRIES {
             Ok(counted)
         } else {
-            Err(too_many())
+            Err(too_many_structures_error())
         }
     }
 }

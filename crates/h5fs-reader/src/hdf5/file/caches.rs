@@ -50,24 +50,24 @@ impl Default for Caches {
 
 impl Caches {
     /// Creates a new file's share of the cache of metadata blocks.
-    pub(crate) fn blocks(&self) -> BlockCache {
+    pub(crate) fn new_block_cache(&self) -> BlockCache {
         FileLru::new(&self.blocks)
     }
 
     /// Creates a new file's share of the cache of parsed objects. The key is the object's identity.
-    pub(crate) fn objects(&self) -> FileLru<NodeId, Arc<Object>> {
+    pub(crate) fn new_object_cache(&self) -> FileLru<NodeId, Arc<Object>> {
         FileLru::new(&self.objects)
     }
 
     /// Creates a new file's share of the cache of directories of global heap collections. The key
     /// is the absolute offset of the collection.
-    pub(crate) fn heap_directories(&self) -> FileLru<u64, Arc<ObjectDirectory>> {
+    pub(crate) fn new_heap_directory_cache(&self) -> FileLru<u64, Arc<ObjectDirectory>> {
         FileLru::new(&self.heaps)
     }
 
     /// Creates a new file's share of the cache of open files that it references. The key is the
     /// normalized path.
-    pub(crate) fn other_files(&self) -> FileLru<Vec<u8>, Arc<dyn VirtualSourceFile>> {
+    pub(crate) fn new_other_file_cache(&self) -> FileLru<Vec<u8>, Arc<dyn VirtualSourceFile>> {
         FileLru::new(&self.other_files)
     }
 }

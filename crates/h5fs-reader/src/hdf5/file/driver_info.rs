@@ -39,7 +39,7 @@ impl From<SharedSource> for AssembledFile {
 
 /// Reads the driver information block (version 0) at absolute offset `at`, and opens the member
 /// files of its driver.
-pub(crate) fn open_block(
+pub(crate) fn open_members_from_block(
     metadata: &Metadata,
     at: Address,
     neighbours: &Neighbours,
@@ -58,7 +58,7 @@ pub(crate) fn open_block(
 
 /// Reads the driver info message of the superblock extension, and opens the member files of its
 /// driver.
-pub(crate) fn open_message(
+pub(crate) fn open_members_from_message(
     metadata: &Metadata,
     message: &RawMessage<'_>,
     neighbours: &Neighbours,
@@ -157,7 +157,10 @@ fn open_family_members(
     is_wanted: &IsWanted<'_>,
 ) -> Result<Option<Vec<MemberFile>>> {
     let mut members = None;
-    for name in neighbours.own_names().filter_map(split_family_name) {
+    for name in neighbours
+        .referencing_file_names()
+        .filter_map(split_family_name)
+    {
         let found = open_members_called(name, first, member_size, neighbours, is_wanted)?;
         if found.len() > 1 {
             return Ok(Some(found));
@@ -241,7 +244,7 @@ fn open_multi(
         })
         .collect::<Result<Vec<_>>>()?;
     let mut problem = "the file's name does not match the names of its members".to_owned();
-    let names = neighbours.own_names();
+    let names = neighbours.referencing_file_names();
     for stem in names.filter_map(|name| match_template(name, &templates)) {
         let mut members: Vec<MemberFile> = Vec::new();
         for (start, template) in starts.iter().zip(&templates) {

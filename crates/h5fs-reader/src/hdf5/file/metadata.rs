@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::error::{Error, Result};
-use crate::hdf5::file::number_form::{Address, NumberEncoding, Width};
+use crate::hdf5::file::number_form::{Address, AddressEncoding, Width};
 use crate::limits;
 use crate::memory::effort::RequestBudget;
 use crate::memory::shared_lru::FileLru;
@@ -32,7 +32,7 @@ pub(crate) type BlockCache = FileLru<BlockRange, TimedBlock>;
 #[derive(Debug)]
 pub(crate) struct Metadata {
     source: SharedSource,
-    form: NumberEncoding,
+    address_encoding: AddressEncoding,
     cache: Arc<BlockCache>,
     /// Cached blocks that were read before this time are not used.
     oldest_usable_read: Option<Instant>,
@@ -43,10 +43,10 @@ pub(crate) struct Metadata {
 impl Metadata {
     /// Creates the metadata of a file whose addresses and lengths have the superblock's `form`.
     /// Blocks are cached in `cache`.
-    pub(crate) fn new(source: SharedSource, form: NumberEncoding, cache: BlockCache) -> Self {
+    pub(crate) fn new(source: SharedSource, form: AddressEncoding, cache: BlockCache) -> Self {
         Metadata {
             source,
-            form,
+            address_encoding: form,
             cache: Arc::new(cache),
             oldest_usable_read: None,
             effort: RequestBudget::default(),
@@ -75,7 +75,7 @@ impl Metadata {
     fn copy(&self, since: Option<Instant>, effort: RequestBudget) -> Arc<Self> {
         Arc::new(Metadata {
             source: Arc::clone(&self.source),
-            form: self.form,
+            address_encoding: self.address_encoding,
             cache: Arc::clone(&self.cache),
             oldest_usable_read: since,
             effort,
@@ -94,7 +94,7 @@ impl Metadata {
 
     /// Returns the absolute offset of address 0.
     pub(crate) fn base(&self) -> u64 {
-        self.form.base
+        self.address_encoding.base
     }
 
     /// Returns the absolute offset of the first byte that can belong to an element. The shortest
@@ -106,37 +106,38 @@ impl Metadata {
 
     /// Returns the number of bytes of an address.
     pub(crate) fn size_of_offsets(&self) -> Width {
-        self.form.size_of_offsets
+        self.address_encoding.size_of_offsets
     }
 
     /// Returns the number of bytes of a structure of `addresses` addresses, `lengths` lengths and
     /// `others` other bytes.
     pub(crate) fn structure_size(&self, addresses: usize, lengths: usize, others: usize) -> usize {
-        self.form.structure_size(addresses, lengths, others)
+        self.address_encoding
+            .structure_size(addresses, lengths, others)
     }
 
     /// Reads the next address as an absolute file offset. Returns `None` for the undefined address
     /// (all bits one).
-    pub(crate) fn address(&self, cursor: &mut Cursor<'_>) -> Result<Option<Address>> {
-        self.form.address(cursor)
+    pub(crate) fn read_address(&self, cursor: &mut Cursor<'_>) -> Result<Option<Address>> {
+        self.address_encoding.read_address(cursor)
     }
 
     /// Reads the next address as an absolute file offset. Fails with `Corrupt` for the undefined
     /// address.
-    pub(crate) fn defined_address(&self, cursor: &mut Cursor<'_>) -> Result<Address> {
-        self.address(cursor)?
+    pub(crate) fn read_defined_address(&self, cursor: &mut Cursor<'_>) -> Result<Address> {
+        self.read_address(cursor)?
             .ok_or_else(|| cursor.corrupt("an address is undefined"))
     }
 
     /// Reads the next length field, in the superblock's size of lengths.
-    pub(crate) fn length(&self, cursor: &mut Cursor<'_>) -> Result<u64> {
-        cursor.uint(self.form.size_of_lengths.bytes())
+    pub(crate) fn read_length(&self, cursor: &mut Cursor<'_>) -> Result<u64> {
+        cursor.uint(self.address_encoding.size_of_lengths.bytes())
     }
 
     /// Reads the next length field, in the superblock's size of lengths. Returns `None` if all bits
     /// are one, which means an undefined or unlimited value.
-    pub(crate) fn optional_length(&self, cursor: &mut Cursor<'_>) -> Result<Option<u64>> {
-        cursor.optional_uint(self.form.size_of_lengths.bytes())
+    pub(crate) fn read_optional_length(&self, cursor: &mut Cursor<'_>) -> Result<Option<u64>> {
+        cursor.optional_uint(self.address_encoding.size_of_lengths.bytes())
     }
 
     /// Returns the `length` bytes at absolute offset `at`, from the cache or from the file.
@@ -351,7 +352,11 @@ mod tests {
 
     fn metadata(is_growing: bool) -> Arc<Metadata> {
         let source = Arc::new(Rewritten(Mutex::new(0), is_growing));
-        Arc::new(Metadata::new(source, form(8), Caches::default().blocks()))
+        Arc::new(Metadata::new(
+            source,
+            form(8),
+            Caches::default().new_block_cache(),
+        ))
     }
 
     fn byte(metadata: &Metadata) -> u8 {

@@ -70,7 +70,7 @@ impl From<Address> for Option<u64> {
 
 /// The encoding of a file's addresses and lengths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct NumberEncoding {
+pub(crate) struct AddressEncoding {
     /// The absolute offset of address 0, which is the length of the user block.
     pub(crate) base: u64,
     /// Number of bytes of an address.
@@ -87,7 +87,7 @@ pub(crate) struct NumberEncoding {
 /// node IDs. The views support only node IDs below 2^45.
 pub(crate) const MOVED_HEADER_RANGE: Range<u64> = 1 << 44..1 << 45;
 
-impl NumberEncoding {
+impl AddressEncoding {
     /// Reads the two widths of a file whose address 0 is at the absolute offset `base`.
     ///
     /// # Errors
@@ -97,7 +97,7 @@ impl NumberEncoding {
         let width = |bytes| {
             Width::new(bytes).ok_or_else(|| cursor.corrupt(&format!("numbers of {bytes} bytes")))
         };
-        Ok(NumberEncoding {
+        Ok(AddressEncoding {
             base,
             size_of_offsets: width(offsets)?,
             size_of_lengths: width(lengths)?,
@@ -110,7 +110,7 @@ impl NumberEncoding {
     ///
     /// # Errors
     /// `Corrupt` if the offset overflows.
-    pub(crate) fn address(&self, cursor: &mut Cursor<'_>) -> Result<Option<Address>> {
+    pub(crate) fn read_address(&self, cursor: &mut Cursor<'_>) -> Result<Option<Address>> {
         let Some(relative) = cursor.optional_uint(self.size_of_offsets.bytes())? else {
             return Ok(None);
         };
@@ -152,8 +152,9 @@ mod tests {
 
     #[test]
     fn addresses_are_absolute_undefined_or_past_all_files() {
-        let form = NumberEncoding::read(&mut Cursor::new(&[8, 4], 0, "test"), 512).unwrap();
-        let address = |bytes: u64| form.address(&mut Cursor::new(&bytes.to_le_bytes(), 0, "test"));
+        let form = AddressEncoding::read(&mut Cursor::new(&[8, 4], 0, "test"), 512).unwrap();
+        let address =
+            |bytes: u64| form.read_address(&mut Cursor::new(&bytes.to_le_bytes(), 0, "test"));
         assert_eq!(address(96), Ok(Some(Address(608))));
         assert_eq!(address(u64::MAX), Ok(None));
         address(u64::MAX - 511).unwrap_err();
@@ -162,7 +163,7 @@ mod tests {
 
     #[test]
     fn far_object_headers_stand_below_the_end_of_node_numbers() {
-        let far = NumberEncoding {
+        let far = AddressEncoding {
             original_header_start: Some(5 << 61),
             ..testing::form(8)
         };

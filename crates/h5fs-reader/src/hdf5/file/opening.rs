@@ -22,7 +22,7 @@ pub(crate) struct OpeningBudget {
     bytes: u64,
     /// The lock that admits one thread of the mount at a time to take much memory. The thread that
     /// holds the lock never waits for resources of threads that wait for the lock.
-    turns: Arc<FairLock>,
+    description_lock: Arc<FairLock>,
     outermost_opening: Option<Arc<OutermostOpening>>,
 }
 
@@ -31,9 +31,9 @@ pub(crate) struct OpeningBudget {
 struct OutermostOpening {
     /// Number of bytes of large objects that may still be parsed.
     work: AtomicU64,
-    /// The guard of the lock `turns`. It is held from the time when a description or source takes
+    /// The guard of the lock `description_lock`. It is held from the time when a description or source takes
     /// much memory until the outermost one is complete.
-    turn: Mutex<Option<FairLockGuard>>,
+    description_guard: Mutex<Option<FairLockGuard>>,
 }
 
 impl OpeningBudget {
@@ -43,7 +43,7 @@ impl OpeningBudget {
         OpeningBudget {
             levels: limits::VIRTUAL_DEPTH,
             bytes: limits::VIRTUAL_BYTES,
-            turns: Arc::clone(turns),
+            description_lock: Arc::clone(turns),
             outermost_opening: None,
         }
     }
@@ -53,7 +53,7 @@ impl OpeningBudget {
         let outermost = || {
             Arc::new(OutermostOpening {
                 work: AtomicU64::new(limits::VIRTUAL_WORK),
-                turn: Mutex::default(),
+                description_guard: Mutex::default(),
             })
         };
         OpeningBudget {
@@ -92,19 +92,19 @@ impl OpeningBudget {
             return Err(Error::limit(what, limits::VIRTUAL_BYTES));
         };
         self.bytes = bytes;
-        self.await_turn(limits::VIRTUAL_BYTES.minus_or_zero(bytes));
+        self.lock_if_large(limits::VIRTUAL_BYTES.minus_or_zero(bytes));
         Ok(())
     }
 
-    /// Acquires the lock `turns` if a virtual dataset is being described and `bytes`, the memory
+    /// Acquires the lock `description_lock` if a virtual dataset is being described and `bytes`, the memory
     /// that the caller takes, exceeds [`limits::VIRTUAL_TURN`]. Waits while another thread holds
     /// the lock. The lock is held until the outermost description is complete.
-    pub(crate) fn await_turn(&self, bytes: u64) {
+    pub(crate) fn lock_if_large(&self, bytes: u64) {
         if let Some(under_way) = &self.outermost_opening
             && bytes > limits::VIRTUAL_TURN
         {
-            let mut turn = lock(&under_way.turn);
-            turn.get_or_insert_with(|| self.turns.await_turn());
+            let mut turn = lock(&under_way.description_guard);
+            turn.get_or_insert_with(|| self.description_lock.await_turn());
         }
     }
 
@@ -189,15 +189,15 @@ mod tests {
             || turns.with_guarded(|(), works| works.admitted_weights(0).next().is_some());
         let [first, second] =
             [(); 2].map(|()| OpeningBudget::full_budget(&turns).nested_description());
-        first.await_turn(limits::VIRTUAL_TURN);
+        first.lock_if_large(limits::VIRTUAL_TURN);
         assert!(!is_taken(), "that is not much");
-        first.await_turn(limits::VIRTUAL_TURN + 1);
+        first.lock_if_large(limits::VIRTUAL_TURN + 1);
         first
             .nested_source()
             .unwrap()
-            .await_turn(limits::VIRTUAL_TURN + 1);
+            .lock_if_large(limits::VIRTUAL_TURN + 1);
         std::thread::scope(|scope| {
-            scope.spawn(|| second.await_turn(limits::VIRTUAL_TURN + 1));
+            scope.spawn(|| second.lock_if_large(limits::VIRTUAL_TURN + 1));
             turns.await_waiting(1);
             drop(first);
         });

@@ -2,7 +2,7 @@
 //! (HDF5 3.0, II.A "Disk Format: Level 0A").
 
 use crate::error::{Error, Result};
-use crate::hdf5::file::number_form::{Address, NumberEncoding};
+use crate::hdf5::file::number_form::{Address, AddressEncoding};
 use crate::source::{Source, read_block};
 use crate::wire::checksum::lookup3;
 use crate::wire::{Count, Cursor};
@@ -22,7 +22,7 @@ pub(crate) struct Superblock {
     /// the signature, if bytes were added or removed before the superblock. The offset of the
     /// signature is then used as the base address, and the stored end of the file is moved
     /// accordingly.
-    pub(crate) form: NumberEncoding,
+    pub(crate) address_encoding: AddressEncoding,
     /// File consistency flags, which are meaningful from version 3 on.
     pub(crate) consistency_flags: u8,
     /// The address of the object header of the superblock extension, if there is one.
@@ -95,21 +95,21 @@ impl Superblock {
 
     fn read_old(mut cursor: Cursor<'_>, version: u8, base: u64) -> Result<Self> {
         cursor.skip(4)?; // versions of free space, root entry and shared headers, reserved
-        let form = NumberEncoding::read(&mut cursor, base)?;
+        let form = AddressEncoding::read(&mut cursor, base)?;
         cursor.skip(1 + 2 + 2)?; // reserved, leaf and internal node K of groups
         cursor.skip(4)?; // consistency flags, unused in these versions
         if version == 1 {
             cursor.skip(2 + 2)?; // K of indexed storage, reserved
         }
         let stored_base = cursor.uint(form.size_of_offsets.bytes())?;
-        form.address(&mut cursor)?; // free space
+        form.read_address(&mut cursor)?; // free space
         let end_of_file = read_end_of_file(form, &mut cursor, stored_base)?;
-        let driver_information = form.address(&mut cursor)?;
+        let driver_information = form.read_address(&mut cursor)?;
         cursor.skip(form.size_of_lengths.bytes())?; // link name offset of the root entry
         let root = read_root_address(form, &mut cursor)?;
         Ok(Superblock {
             version,
-            form,
+            address_encoding: form,
             consistency_flags: 0,
             extension: None,
             driver_information,
@@ -119,10 +119,10 @@ impl Superblock {
     }
 
     fn read_new(mut cursor: Cursor<'_>, version: u8, base: u64, block: &[u8]) -> Result<Self> {
-        let form = NumberEncoding::read(&mut cursor, base)?;
+        let form = AddressEncoding::read(&mut cursor, base)?;
         let consistency_flags = cursor.u8()?;
         let stored_base = cursor.uint(form.size_of_offsets.bytes())?;
-        let extension = form.address(&mut cursor)?;
+        let extension = form.read_address(&mut cursor)?;
         let end_of_file = read_end_of_file(form, &mut cursor, stored_base)?;
         let root = read_root_address(form, &mut cursor)?;
         let body = block.get(..cursor.position()).unwrap_or_default();
@@ -131,7 +131,7 @@ impl Superblock {
         }
         Ok(Superblock {
             version,
-            form,
+            address_encoding: form,
             consistency_flags,
             extension,
             driver_information: None,
@@ -141,15 +141,15 @@ impl Superblock {
     }
 }
 
-fn read_root_address(form: NumberEncoding, cursor: &mut Cursor<'_>) -> Result<Address> {
-    let root = form.address(cursor)?;
+fn read_root_address(form: AddressEncoding, cursor: &mut Cursor<'_>) -> Result<Address> {
+    let root = form.read_address(cursor)?;
     root.ok_or_else(|| cursor.corrupt("the root group has no address"))
 }
 
 /// Reads the end-of-file address and returns it as an absolute offset. The offset is adjusted to
 /// the actual base address. Returns 0 for the undefined address.
 fn read_end_of_file(
-    form: NumberEncoding,
+    form: AddressEncoding,
     cursor: &mut Cursor<'_>,
     stored_base: u64,
 ) -> Result<u64> {
@@ -203,7 +203,7 @@ mod tests {
         let at = find_signature(&source).unwrap();
         let superblock = Superblock::read(&source, at).unwrap();
         assert_eq!(
-            (superblock.form.base, superblock.root),
+            (superblock.address_encoding.base, superblock.root),
             (1024, testing::at(1024 + 96))
         );
         assert_eq!(superblock.end_of_file, 1024 + 2048);

@@ -31,7 +31,7 @@ impl LeafBounds {
         self.levels.truncate(same.count());
         for keys in levels.get(self.levels.len()..).unwrap_or_default() {
             let closest = match self.levels.last() {
-                Some((_, above)) => narrowest(*above, *keys, &text)?,
+                Some((_, above)) => narrower_bounds(*above, *keys, &text)?,
                 None => *keys,
             };
             self.levels.push((*keys, closest));
@@ -53,7 +53,7 @@ impl LeafBounds {
 
 /// Returns the narrowest bounds that two pairs of keys set together: the lower key with the greater
 /// name, and the upper key with the lesser name.
-fn narrowest(
+fn narrower_bounds(
     above: KeyPair,
     own: KeyPair,
     text: impl Fn(u64) -> Result<Vec<u8>>,

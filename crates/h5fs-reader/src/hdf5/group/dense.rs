@@ -58,7 +58,7 @@ impl DenseLinks {
                 Ordering::Equal => {}
                 order => return Ok(order),
             }
-            let link = self.read(&heap, &mut allowance, &mut cursor)?;
+            let link = self.read_link(&heap, &mut allowance, &mut cursor)?;
             let order = name.cmp(&link.name);
             if order.is_eq() {
                 found = Some(link);
@@ -70,7 +70,7 @@ impl DenseLinks {
     }
 
     /// Reads the heap ID at the cursor `record`, and the link with this ID from `heap`.
-    fn read(
+    fn read_link(
         &self,
         heap: &FractalHeap,
         allowance: &mut ListingAllowance,
@@ -86,7 +86,7 @@ impl DenseLinks {
 }
 
 /// A stream of the links of a group in the order of the hashes of their names.
-pub(crate) struct DenseStream {
+pub(crate) struct DenseLinkStream {
     links: DenseLinks,
     heap: FractalHeap,
     records: RecordCursor,
@@ -98,12 +98,12 @@ pub(crate) struct DenseStream {
     last_name: Option<Vec<u8>>,
 }
 
-impl DenseStream {
+impl DenseLinkStream {
     /// Creates a stream of all links from the first.
     pub(crate) fn new(links: &DenseLinks) -> Result<Self> {
         let index = links.open_name_index()?;
         let heap = FractalHeap::open(&links.metadata, links.heap)?;
-        Ok(DenseStream {
+        Ok(DenseLinkStream {
             links: links.clone(),
             heap: heap.for_full_listing(),
             records: index.cursor(0),
@@ -118,17 +118,17 @@ impl DenseStream {
     fn name_before(&mut self, position: u64) -> Option<Vec<u8>> {
         self.records.seek(position.checked_sub(1)?);
         let record = self.records.next_record().ok()??;
-        let (_, link) = self.read(&record).ok()?;
+        let (_, link) = self.read_link(&record).ok()?;
         Some(link.name)
     }
 
     /// Reads the hash and the link of a `record` of the index.
-    fn read(&mut self, record: &[u8]) -> Result<(u32, Link)> {
+    fn read_link(&mut self, record: &[u8]) -> Result<(u32, Link)> {
         let mut cursor = Cursor::new(record, self.links.name_index, "link name record");
         let hash = cursor.u32()?;
         let link = self
             .links
-            .read(&self.heap, &mut self.allowance, &mut cursor)?;
+            .read_link(&self.heap, &mut self.allowance, &mut cursor)?;
         Ok((hash, link))
     }
 
@@ -140,7 +140,7 @@ impl DenseStream {
     }
 }
 
-impl LinkStream for DenseStream {
+impl LinkStream for DenseLinkStream {
     fn position(&self) -> u64 {
         self.records.position()
     }
@@ -160,7 +160,7 @@ impl LinkStream for DenseStream {
         let mut passed = 0..limits::PASSED_LINKS;
         while let Some(record) = self.records.next_record()? {
             self.allowance.check(self.links.heap)?;
-            match self.read(&record) {
+            match self.read_link(&record) {
                 Ok((hash, link)) => {
                     let is_same = self.last_name.as_ref() == Some(&link.name);
                     if !is_same && lookup3(&link.name) == hash {

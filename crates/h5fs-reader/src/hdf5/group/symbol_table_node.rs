@@ -164,8 +164,8 @@ fn read_entry(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<SymbolTabl
     const GROUP: u32 = 1;
     const SOFT_LINK: u32 = 2;
     let at = cursor.offset();
-    let name_offset = metadata.length(cursor)?;
-    let object = metadata.address(cursor)?;
+    let name_offset = metadata.read_length(cursor)?;
+    let object = metadata.read_address(cursor)?;
     let cache_type = cursor.u32()?;
     cursor.skip(4)?;
     let value_offset = u64::from(cursor.u32()?);
@@ -184,7 +184,7 @@ fn read_entry(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<SymbolTabl
 }
 
 /// A stream of the links of an old-style group in the order of their names.
-pub(crate) struct SymbolTableStream {
+pub(crate) struct SymbolTableLinkStream {
     links: SymbolTableLinks,
     heap: LocalHeap,
     leaves: SymbolTableNodes,
@@ -240,13 +240,13 @@ struct NodeCheckpoint {
     budget: u64,
 }
 
-impl SymbolTableStream {
+impl SymbolTableLinkStream {
     /// Creates a stream of all links from the first.
     pub(crate) fn new(links: SymbolTableLinks) -> Result<Self> {
         let heap = links.heap()?;
         let leaves = SymbolTableNodes::new(Arc::clone(&links.metadata), links.table.btree)?;
         let entries = VecDeque::new();
-        Ok(SymbolTableStream {
+        Ok(SymbolTableLinkStream {
             budget: links.metadata.source().length(),
             links,
             heap,
@@ -310,7 +310,7 @@ impl SymbolTableStream {
     ///
     /// # Errors
     /// `Corrupt` if a search for the name would reach another node.
-    fn read(&mut self, entry: &SymbolTableEntry) -> Result<Option<Link>> {
+    fn read_link(&mut self, entry: &SymbolTableEntry) -> Result<Option<Link>> {
         let link = entry.link(&self.heap)?;
         if self.last_name.as_ref() == Some(&link.name) {
             return Ok(None);
@@ -396,7 +396,7 @@ impl SymbolTableStream {
     }
 }
 
-impl LinkStream for SymbolTableStream {
+impl LinkStream for SymbolTableLinkStream {
     fn position(&self) -> u64 {
         self.position
     }
@@ -436,7 +436,7 @@ impl LinkStream for SymbolTableStream {
                 break;
             };
             self.position = self.position.plus_one();
-            match self.read(&entry) {
+            match self.read_link(&entry) {
                 Ok(Some(link)) => return Ok(Some(link)),
                 Ok(None) => {}
                 Err(error) => _ = self.failure.get_or_insert(error),
@@ -466,7 +466,7 @@ mod tests {
     use crate::testing::processor_time;
 
     /// Returns the links of a group with one node, which contains `names` in the given order.
-    fn links(names: &[impl AsRef<[u8]>]) -> SymbolTableStream {
+    fn links(names: &[impl AsRef<[u8]>]) -> SymbolTableLinkStream {
         const NODE: usize = 4096;
         let mut heap = vec![0];
         let mut node = [&b"SNOD\x01\0"[..], &(names.len() as u16).to_le_bytes()].concat();
@@ -507,11 +507,11 @@ mod tests {
             btree: at(64),
             heap: at(0),
         };
-        SymbolTableStream::new(SymbolTableLinks::new(&metadata, &table)).unwrap()
+        SymbolTableLinkStream::new(SymbolTableLinks::new(&metadata, &table)).unwrap()
     }
 
     /// Returns the name of each link in `stream`, with the number of its entry in the node.
-    fn listed(stream: &mut SymbolTableStream) -> Result<Vec<(Vec<u8>, u64)>> {
+    fn listed(stream: &mut SymbolTableLinkStream) -> Result<Vec<(Vec<u8>, u64)>> {
         let mut all = Vec::new();
         while let Some(link) = stream.next()? {
             let LinkTarget::Hard(node) = link.target else {

@@ -45,7 +45,7 @@ struct RootBlock {
     /// Number of rows of the root indirect block, 0 if the root is a direct block.
     rows: u32,
     /// Stored size and filter mask of a filtered direct root block.
-    filtered: (u64, u32),
+    stored_size_and_mask: (u64, u32),
 }
 
 /// The number of bytes of heap objects that one listing may still read. Objects do not overlap, so
@@ -102,7 +102,7 @@ struct BlockEntry {
     /// Number of bytes of the heap's address space that the block covers.
     size: u64,
     /// Stored size and filter mask of a direct block, if the heap has filters.
-    filtered: (u64, u32),
+    stored_size_and_mask: (u64, u32),
 }
 
 impl FractalHeap {
@@ -135,22 +135,22 @@ impl FractalHeap {
         cursor.skip(2)?; // length of the filters' description
         let flags = cursor.u8()?;
         let max_managed_size = u64::from(cursor.u32()?);
-        metadata.length(&mut cursor)?; // next huge object ID
-        let huge_objects = metadata.address(&mut cursor)?;
-        metadata.length(&mut cursor)?; // free space in managed blocks
-        metadata.address(&mut cursor)?; // free space manager
+        metadata.read_length(&mut cursor)?; // next huge object ID
+        let huge_objects = metadata.read_address(&mut cursor)?;
+        metadata.read_length(&mut cursor)?; // free space in managed blocks
+        metadata.read_address(&mut cursor)?; // free space manager
         cursor.skip(metadata.structure_size(0, 8, 0))?; // spaces, iterator, object statistics
         let width = u64::from(cursor.u16()?);
-        let starting_block_size = metadata.length(&mut cursor)?;
-        let max_direct_block_size = metadata.length(&mut cursor)?;
+        let starting_block_size = metadata.read_length(&mut cursor)?;
+        let max_direct_block_size = metadata.read_length(&mut cursor)?;
         let max_heap_bits = u32::from(cursor.u16()?);
         cursor.skip(2)?; // starting rows of the root indirect block
-        let address = metadata.address(&mut cursor)?;
+        let address = metadata.read_address(&mut cursor)?;
         let rows = u32::from(cursor.u16()?);
         let (filtered, pipeline) = match filters {
             0 => ((0, 0), Pipeline::default()),
             length => {
-                let filtered = (metadata.length(&mut cursor)?, cursor.u32()?);
+                let filtered = (metadata.read_length(&mut cursor)?, cursor.u32()?);
                 let at = cursor.offset();
                 let body = cursor.read_bytes(length)?;
                 let mut body = Cursor::new(body, at, "filter pipeline message");
@@ -178,7 +178,7 @@ impl FractalHeap {
             root: RootBlock {
                 address,
                 rows,
-                filtered,
+                stored_size_and_mask: filtered,
             },
             is_full_listing: false,
         })
@@ -240,7 +240,7 @@ impl FractalHeap {
             address: self.root.address.ok_or_else(nowhere)?,
             start: 0,
             size: self.table.starting_block_size,
-            filtered: self.root.filtered,
+            stored_size_and_mask: self.root.stored_size_and_mask,
         };
         let mut rows = self.root.rows;
         if rows == 0 {
@@ -296,7 +296,7 @@ impl FractalHeap {
     fn stored_size(&self, child: &ChildPosition, block: &BlockEntry) -> u64 {
         match child.row < self.table.max_direct_rows() {
             true if self.pipeline.0.is_empty() => block.size,
-            true => block.filtered.0,
+            true => block.stored_size_and_mask.0,
             false => {
                 let rows = self.table.rows_of_indirect(block.size);
                 self.indirect_size(rows.unwrap_or(0))
@@ -360,11 +360,11 @@ impl FractalHeap {
             Some(after) => (direct.times(direct_entry).plus(after.times(offsets)), false),
         };
         cursor.skip(to_usize(before)?)?;
-        let Some(address) = metadata.address(&mut cursor)? else {
+        let Some(address) = metadata.read_address(&mut cursor)? else {
             return Ok(None);
         };
         let filtered = if is_direct && !self.pipeline.0.is_empty() {
-            (metadata.length(&mut cursor)?, cursor.u32()?)
+            (metadata.read_length(&mut cursor)?, cursor.u32()?)
         } else {
             (0, 0)
         };
@@ -374,7 +374,7 @@ impl FractalHeap {
             address,
             start,
             size: child.size,
-            filtered,
+            stored_size_and_mask: filtered,
         }))
     }
 
@@ -389,7 +389,7 @@ impl FractalHeap {
     /// expected block offset. Thus a wrong block at the address is detected.
     fn check_block_header(&self, cursor: &mut Cursor<'_>, start: u64) -> Result<()> {
         cursor.read_version(0..=0)?;
-        if self.metadata.address(cursor)? != Some(self.at) {
+        if self.metadata.read_address(cursor)? != Some(self.at) {
             return Err(cursor.corrupt("belongs to another heap"));
         }
         if cursor.uint(self.offset_width)? == start {
@@ -416,7 +416,7 @@ impl FractalHeap {
                 .metadata
                 .verified_block(block.address, block.size, WHAT, verify);
         }
-        let (stored, filter_mask) = block.filtered;
+        let (stored, filter_mask) = block.stored_size_and_mask;
         if block.size > limits::METADATA_BLOCK || stored > limits::METADATA_BLOCK {
             return Err(Error::limit(WHAT, limits::METADATA_BLOCK));
         }
@@ -474,7 +474,7 @@ impl FractalHeap {
         let mut compare = |record: &[u8]| -> Result<Ordering> {
             let mut cursor = Cursor::new(record, at, "huge object record");
             cursor.skip(key_at)?;
-            Ok(key.cmp(&metadata.length(&mut cursor)?))
+            Ok(key.cmp(&metadata.read_length(&mut cursor)?))
         };
         let record = index.find(&mut compare)?.ok_or_else(missing)?;
         self.read_huge_at(
@@ -488,8 +488,8 @@ impl FractalHeap {
     /// the name if the object is an attribute.
     fn read_huge_at(&self, is_filtered: bool, cursor: &mut Cursor<'_>) -> Result<Vec<u8>> {
         const WHAT: &str = "huge object";
-        let address = self.metadata.defined_address(cursor)?.offset();
-        let length = self.metadata.length(cursor)?;
+        let address = self.metadata.read_defined_address(cursor)?.offset();
+        let length = self.metadata.read_length(cursor)?;
         if !is_filtered {
             check_range(&**self.metadata.source(), address, length, WHAT)?;
             let first = length.min(limits::HEAP_OBJECT);
@@ -497,7 +497,7 @@ impl FractalHeap {
             return self.metadata.read_uncached(address, first, WHAT);
         }
         let filter_mask = cursor.u32()?;
-        let size = self.metadata.length(cursor)?;
+        let size = self.metadata.read_length(cursor)?;
         if length.max(size) > limits::HEAP_OBJECT {
             return Err(Error::limit(WHAT, limits::HEAP_OBJECT));
         }
@@ -507,7 +507,7 @@ impl FractalHeap {
     }
 
     fn decode_filters(&self, filter_mask: u32, stored: Vec<u8>, length: usize) -> Result<Vec<u8>> {
-        let context = &mut filter::Context::default();
+        let context = &mut filter::DecoderResources::default();
         let stored = stored.into();
         filter::decode(
             &self.pipeline,

@@ -160,7 +160,7 @@ impl GlobalHeap {
 
     /// Returns the bytes of `part`, a range of the file within an object of `directory`.
     fn read_part(&self, directory: &ObjectDirectory, part: Extent) -> Result<Vec<u8>> {
-        match directory.kept(part) {
+        match directory.bytes_in_memory(part) {
             Some(bytes) => Ok(bytes.to_vec()),
             None => {
                 let (at, length) = (part.start(), part.length());
@@ -240,7 +240,7 @@ impl ObjectDirectory {
     }
 
     /// Returns the bytes of the range `part` of the file, if the directory has them in memory.
-    fn kept(&self, part: Extent) -> Option<&[u8]> {
+    fn bytes_in_memory(&self, part: Extent) -> Option<&[u8]> {
         let start = usize::try_from(part.start().checked_sub(self.at)?).ok()?;
         let end = start.checked_add(usize::try_from(part.length()).ok()?)?;
         self.bytes.get(start..end)
@@ -258,7 +258,7 @@ impl ObjectDirectory {
         cursor.expect_signature(b"GCOL")?;
         cursor.read_version(1..=1)?;
         cursor.skip(3)?;
-        let size = metadata.length(&mut cursor)?;
+        let size = metadata.read_length(&mut cursor)?;
         let collection = check_range(&**metadata.source(), at, size, WHAT)?;
         let mut objects = Vec::new();
         let mut rest = collection.skip(PADDED_HEADER_BYTES);
@@ -267,7 +267,7 @@ impl ObjectDirectory {
             let mut cursor = Cursor::new(&header, rest.start(), "global heap object");
             let index = cursor.u16()?;
             cursor.skip(2 + 4)?; // reference count (0 for some valid objects), reserved
-            let size = metadata.length(&mut cursor)?;
+            let size = metadata.read_length(&mut cursor)?;
             const FREE_SPACE: u16 = 0;
             if index == FREE_SPACE {
                 break;
@@ -304,7 +304,7 @@ impl HeapWindow<'_> {
     /// Returns the header of a collection or an object at absolute offset `at`. Reads a new window
     /// if the header is not in the window.
     fn header(&mut self, at: u64) -> Result<[u8; 16]> {
-        if let Some(header) = self.kept(at) {
+        if let Some(header) = self.bytes_in_memory(at) {
             return Ok(header);
         }
         let source = self.metadata.source();
@@ -316,12 +316,12 @@ impl HeapWindow<'_> {
             .metadata
             .read_uncached(at, length, "global heap collection")?;
         self.start = at;
-        let header = self.kept(at);
+        let header = self.bytes_in_memory(at);
         header.ok_or_else(|| Error::corrupt("global heap collection: ends too early", at))
     }
 
     /// Returns the header at absolute offset `at`, or `None` if its bytes are not in the window.
-    fn kept(&self, at: u64) -> Option<[u8; 16]> {
+    fn bytes_in_memory(&self, at: u64) -> Option<[u8; 16]> {
         let within = usize::try_from(at.checked_sub(self.start)?).ok()?;
         self.bytes.get(within..)?.first_chunk().copied()
     }

@@ -36,9 +36,9 @@ impl LocalHeap {
         cursor.expect_signature(b"HEAP")?;
         cursor.read_version(0..=0)?;
         cursor.skip(3)?;
-        let size = metadata.length(&mut cursor)?;
-        metadata.length(&mut cursor)?; // the free list, which only writers use
-        let data = metadata.defined_address(&mut cursor)?;
+        let size = metadata.read_length(&mut cursor)?;
+        metadata.read_length(&mut cursor)?; // the free list, which only writers use
+        let data = metadata.read_defined_address(&mut cursor)?;
         let end = data.after(size);
         let end =
             end.ok_or_else(|| cursor.corrupt("its data reaches past the end of all files"))?;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::hdf5::file::metadata::{Metadata, verify_checksum};
 use crate::hdf5::file::number_form::Address;
-use crate::hdf5::index::entry::EntryForm;
+use crate::hdf5::index::entry::ChunkEntryFormat;
 use crate::hdf5::index::numbering::Numbering;
 use crate::hdf5::index::{ChunkGeometry, chunks_along, is_bit_set};
 use crate::memory::effort::RequestBudget;
@@ -25,7 +25,7 @@ pub(super) trait ChunkArray: Sized + fmt::Debug + Send + Sync {
     fn with_effort(&self, effort: &RequestBudget) -> Self;
 
     /// Returns the common part of the array.
-    fn chunks(&self) -> &NumberedChunks;
+    fn chunks(&self) -> &ChunkArrayLayout;
 
     /// Returns the chunk with the number `number`, or `None` if it was never stored. `root` is the
     /// address of the array's first block.
@@ -78,21 +78,21 @@ impl<A: ChunkArray> ChunkIndex for A {
 /// The common part of fixed and extensible arrays: the numbers of the chunks, and the form of their
 /// entries.
 #[derive(Debug, Clone)]
-pub(super) struct NumberedChunks {
+pub(super) struct ChunkArrayLayout {
     pub(super) meta: Arc<Metadata>,
     pub(super) geometry: ChunkGeometry,
     pub(super) numbering: Numbering,
-    pub(super) form: EntryForm,
+    pub(super) form: ChunkEntryFormat,
     /// Absolute offset of the array's header, which is stored in all its blocks.
     pub(super) header: Address,
     /// Absolute offset of the array's first block, or `None` if no block was ever written.
     pub(super) root: Option<Address>,
 }
 
-impl NumberedChunks {
+impl ChunkArrayLayout {
     /// Returns a view of the same chunks whose reads are charged to `effort`.
     pub(super) fn with_effort(&self, effort: &RequestBudget) -> Self {
-        NumberedChunks {
+        ChunkArrayLayout {
             meta: self.meta.with_effort(effort),
             ..self.clone()
         }
@@ -120,7 +120,7 @@ impl NumberedChunks {
     }
 
     /// Reads the block at `at`, see [`ArrayBlock::read`].
-    pub(super) fn block(
+    pub(super) fn read_block(
         &self,
         at: Address,
         before: usize,
@@ -138,7 +138,7 @@ impl NumberedChunks {
         signature: &[u8],
     ) -> Result<Cursor<'b>> {
         let mut cursor = block.cursor_after_signature(signature, self.form.is_filtered())?;
-        if self.meta.address(&mut cursor)? == Some(self.header) {
+        if self.meta.read_address(&mut cursor)? == Some(self.header) {
             Ok(cursor)
         } else {
             Err(cursor.corrupt("belongs to another array"))
@@ -147,7 +147,7 @@ impl NumberedChunks {
 
     /// Returns the number of bytes of the entries in a data block itself, which is 0 if they are in
     /// pages.
-    pub(super) fn content_bytes(&self, paging: Paging) -> u64 {
+    pub(super) fn inline_entries_size(&self, paging: Paging) -> u64 {
         match paging.pages() {
             0 => self.entries_size(paging.entries),
             _ => 0,
@@ -165,7 +165,7 @@ impl NumberedChunks {
             return self.entry(data.block, i);
         }
         let (page, i) = data.paging.locate(i);
-        match self.page(data, page)? {
+        match self.read_page(data, page)? {
             Some(page) => self.entry(&page, i),
             None => Ok(None),
         }
@@ -185,7 +185,7 @@ impl NumberedChunks {
         }
         let (first_page, _) = paging.locate(from.minus_or_zero(start));
         for page in first_page..paging.pages() {
-            let Some(block) = self.page(data, page)? else {
+            let Some(block) = self.read_page(data, page)? else {
                 continue;
             };
             let (first, count) = paging.page_span(page);
@@ -200,7 +200,7 @@ impl NumberedChunks {
 
     /// Reads page `page` of the data block `data`. Returns `None` if the page was never written.
     /// Each page has its own checksum.
-    fn page(&self, data: &DataBlock<'_>, page: u64) -> Result<Option<ArrayBlock>> {
+    fn read_page(&self, data: &DataBlock<'_>, page: u64) -> Result<Option<ArrayBlock>> {
         let DataBlock { block, paging, .. } = *data;
         if !is_bit_set(data.bitmap, data.first_bit.plus(page)) {
             return Ok(None);
@@ -218,7 +218,7 @@ impl NumberedChunks {
             later.filter(is_written).filter_map(place)
         });
         let (_, count) = paging.page_span(page);
-        let page = self.block(at, 0, self.entries_size(count), paging.what)?;
+        let page = self.read_block(at, 0, self.entries_size(count), paging.what)?;
         Ok(Some(page))
     }
 
@@ -233,7 +233,7 @@ impl NumberedChunks {
     }
 
     pub(super) fn entry(&self, block: &ArrayBlock, i: u64) -> Result<Option<StoredChunk>> {
-        let mut cursor = block.content()?;
+        let mut cursor = block.content_cursor()?;
         cursor.skip(to_usize(self.entries_size(i))?)?;
         self.form.read(&self.meta, &mut cursor)
     }
@@ -249,7 +249,7 @@ impl NumberedChunks {
         visit: &mut ChunkVisitor<'_>,
     ) -> Result<ControlFlow<u64>> {
         let skipped = from.minus_or_zero(first).min(count);
-        let mut cursor = block.content()?;
+        let mut cursor = block.content_cursor()?;
         cursor.skip(to_usize(self.entries_size(skipped))?)?;
         let mut place = vec![0; self.geometry.rank()];
         for i in skipped..count {
@@ -314,7 +314,7 @@ impl ArrayBlock {
     }
 
     /// Returns a cursor at the first entry of the block, or at its bitmap of pages.
-    pub(super) fn content(&self) -> Result<Cursor<'_>> {
+    pub(super) fn content_cursor(&self) -> Result<Cursor<'_>> {
         let mut cursor = Cursor::new(&self.bytes, self.at, self.what);
         cursor.skip(self.header_size)?;
         Ok(cursor)

@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::hdf5::btree_v2::BtreeV2;
 use crate::hdf5::file::metadata::Metadata;
 use crate::hdf5::file::number_form::Address;
-use crate::hdf5::index::entry::EntryForm;
+use crate::hdf5::index::entry::ChunkEntryFormat;
 use crate::hdf5::index::{ChunkGeometry, StrayChunkCounter};
 use crate::memory::effort::RequestBudget;
 use crate::model::storage::{ChunkIndex, ChunkVisitor, IndexCursor, StoredChunk};
@@ -26,7 +26,7 @@ pub(crate) struct BtreeV2Index {
     meta: Arc<Metadata>,
     geometry: ChunkGeometry,
     tree: BtreeV2,
-    form: EntryForm,
+    form: ChunkEntryFormat,
     at: Address,
     record_type: u8,
 }
@@ -48,7 +48,7 @@ impl BtreeV2Index {
         let place_size = geometry.rank().times(8);
         let entry_size = tree.record_size().minus_or_zero(place_size);
         let cursor = Cursor::new(&[], at, RECORD);
-        let form = EntryForm::new(&meta, filtered, entry_size, &geometry, &cursor)?;
+        let form = ChunkEntryFormat::new(&meta, filtered, entry_size, &geometry, &cursor)?;
         Ok(BtreeV2Index {
             meta,
             geometry,

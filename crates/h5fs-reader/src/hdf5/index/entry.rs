@@ -13,7 +13,7 @@ use crate::wire::{Count, Cursor};
 const FILTER_MASK: usize = 4;
 
 #[derive(Debug, Clone, Copy)]
-pub(super) struct EntryForm {
+pub(super) struct ChunkEntryFormat {
     /// Number of bytes of the whole entry.
     pub(super) size: usize,
     /// Number of bytes of the stored size, or `None` if entries do not contain a size.
@@ -22,7 +22,7 @@ pub(super) struct EntryForm {
     chunk_bytes: u64,
 }
 
-impl EntryForm {
+impl ChunkEntryFormat {
     /// Creates the form of entries of `size` bytes. `cursor` is the location for errors.
     ///
     /// # Errors
@@ -42,7 +42,7 @@ impl EntryForm {
             }
             _ => return Err(cursor.corrupt("the size of an entry is not possible")),
         };
-        Ok(EntryForm {
+        Ok(ChunkEntryFormat {
             size,
             length_width,
             chunk_bytes: geometry.chunk_bytes,
@@ -61,7 +61,7 @@ impl EntryForm {
         cursor: &mut Cursor<'_>,
     ) -> Result<Option<StoredChunk>> {
         let at = cursor.offset();
-        let address = meta.address(cursor)?;
+        let address = meta.read_address(cursor)?;
         let (length, filter_mask) = match self.length_width {
             Some(width) => (cursor.uint(width)?, cursor.u32()?),
             None => (self.chunk_bytes, 0),

@@ -15,8 +15,8 @@ use crate::error::Result;
 use crate::hdf5::file::metadata::Metadata;
 use crate::hdf5::file::number_form::Address;
 use crate::hdf5::index::ChunkGeometry;
-use crate::hdf5::index::array::{ArrayBlock, ChunkArray, DataBlock, NumberedChunks, Paging};
-use crate::hdf5::index::entry::EntryForm;
+use crate::hdf5::index::array::{ArrayBlock, ChunkArray, ChunkArrayLayout, DataBlock, Paging};
+use crate::hdf5::index::entry::ChunkEntryFormat;
 use crate::hdf5::index::numbering::Numbering;
 use crate::memory::effort::RequestBudget;
 use crate::model::storage::{ChunkVisitor, StoredChunk};
@@ -34,7 +34,7 @@ const PAGE: &str = "extensible array data block page";
 /// The index of a dataset whose chunks are in an extensible array.
 #[derive(Debug, Clone)]
 pub(crate) struct ExtensibleArray {
-    chunks: NumberedChunks,
+    chunks: ChunkArrayLayout,
     sizes: CreationParameters,
 }
 
@@ -154,9 +154,9 @@ struct DataBlockAddresses {
     /// first data block.
     before: u64,
     /// Number of addresses of data blocks in `block` before those of this super block.
-    first_block: u64,
+    addresses_before: u64,
     /// Whether the content of `block` begins with the bitmap of written pages.
-    bitmap: bool,
+    has_bitmap: bool,
 }
 
 impl ExtensibleArray {
@@ -180,11 +180,11 @@ impl ExtensibleArray {
         let entry_size = usize::from(cursor.u8()?);
         let sizes = CreationParameters::read(&mut cursor)?;
         cursor.skip(statistics)?;
-        let root = meta.address(&mut cursor)?;
-        let form = EntryForm::new(&meta, filtered, entry_size, &geometry, &cursor)?;
+        let root = meta.read_address(&mut cursor)?;
+        let form = ChunkEntryFormat::new(&meta, filtered, entry_size, &geometry, &cursor)?;
         let numbering = Numbering::for_growing(&geometry, at)?;
         Ok(ExtensibleArray {
-            chunks: NumberedChunks {
+            chunks: ChunkArrayLayout {
                 meta,
                 geometry,
                 numbering,
@@ -205,7 +205,7 @@ impl ChunkArray for ExtensibleArray {
         }
     }
 
-    fn chunks(&self) -> &NumberedChunks {
+    fn chunks(&self) -> &ChunkArrayLayout {
         &self.chunks
     }
 
@@ -291,7 +291,7 @@ impl ExtensibleArray {
             .plus(u64::from(secondary));
         let content = entries.plus(self.address_bytes(addresses));
         let prefix = self.chunks.block_prefix_size();
-        let block = self.chunks.block(at, prefix, content, INDEX_BLOCK)?;
+        let block = self.chunks.read_block(at, prefix, content, INDEX_BLOCK)?;
         self.chunks.cursor_after_prefix(&block, b"EAIB")?;
         Ok(block)
     }
@@ -314,8 +314,8 @@ impl ExtensibleArray {
             paging: self.sizes.paging(super_block),
             block: index.clone(),
             before: entries.plus(self.address_bytes(first_block)),
-            first_block,
-            bitmap: false,
+            addresses_before: first_block,
+            has_bitmap: false,
         }))
     }
 
@@ -371,8 +371,10 @@ impl ExtensibleArray {
         let paging = self.sizes.paging(super_block);
         let bitmap = self.bitmap_bytes(super_block);
         let content = self.secondary_content(super_block);
-        let prefix = self.offset_prefix();
-        let block = self.chunks.block(at, prefix, content, SECONDARY_BLOCK)?;
+        let prefix = self.block_header_size();
+        let block = self
+            .chunks
+            .read_block(at, prefix, content, SECONDARY_BLOCK)?;
         if self.stored_block_offset(&block, b"EASB")? != super_block.start {
             return Err(block.corrupt("its offset in the array is wrong"));
         }
@@ -381,8 +383,8 @@ impl ExtensibleArray {
             paging,
             block,
             before: bitmap,
-            first_block: 0,
-            bitmap: true,
+            addresses_before: 0,
+            has_bitmap: true,
         })
     }
 
@@ -405,21 +407,21 @@ impl ExtensibleArray {
         let Some(at) = address(i)? else {
             return Ok(None);
         };
-        let content = self.chunks.content_bytes(addresses.paging);
+        let content = self.chunks.inline_entries_size(addresses.paging);
         let length = content.plus(ASSUMED_PREFIX_BYTES);
         self.chunks.meta.prefetch_with_siblings(at, length, || {
             let later = i.plus_one()..addresses.super_block.blocks;
             later.filter_map(|i| Some((address(i).ok()??, length)))
         });
-        let prefix = self.offset_prefix();
-        let block = self.chunks.block(at, prefix, content, DATA_BLOCK)?;
+        let prefix = self.block_header_size();
+        let block = self.chunks.read_block(at, prefix, content, DATA_BLOCK)?;
         let offset = self.stored_block_offset(&block, b"EADB")?;
         let start = addresses.super_block.block_start(i);
         // For a data block that the index block addresses, the HDF5 library computes the offset
         // from the number of the block among all data blocks.
         let counted = addresses
             .super_block
-            .block_start(addresses.first_block.plus(i));
+            .block_start(addresses.addresses_before.plus(i));
         if offset == start || offset == counted {
             Ok(Some(block))
         } else {
@@ -436,9 +438,9 @@ impl ExtensibleArray {
         i: u64,
         block: &'b ArrayBlock,
     ) -> Result<DataBlock<'b>> {
-        let bitmap = addresses.block.content()?;
+        let bitmap = addresses.block.content_cursor()?;
         let paging = addresses.paging;
-        if paging.pages() > 0 && !addresses.bitmap {
+        if paging.pages() > 0 && !addresses.has_bitmap {
             return Err(bitmap.unsupported("paged data block without a bitmap"));
         }
         let before = addresses.super_block.block_start(i);
@@ -454,9 +456,9 @@ impl ExtensibleArray {
     /// Returns the address that `block` stores `before` bytes after the start of its content.
     /// Returns `None` for the undefined address.
     fn address_at(&self, block: &ArrayBlock, before: u64) -> Result<Option<Address>> {
-        let mut cursor = block.content()?;
+        let mut cursor = block.content_cursor()?;
         cursor.skip(to_usize(before)?)?;
-        self.chunks.meta.address(&mut cursor)
+        self.chunks.meta.read_address(&mut cursor)
     }
 
     /// Returns the field "Block Offset" of `block`: the number of entries of the array before the
@@ -468,7 +470,7 @@ impl ExtensibleArray {
 
     /// Returns the number of bytes of the header of a secondary block or data block, from the
     /// signature to the content.
-    fn offset_prefix(&self) -> usize {
+    fn block_header_size(&self) -> usize {
         let width = self.sizes.offset_width();
         self.chunks.block_prefix_size().plus(width)
     }

@@ -10,8 +10,8 @@ use crate::error::Result;
 use crate::hdf5::file::metadata::Metadata;
 use crate::hdf5::file::number_form::Address;
 use crate::hdf5::index::ChunkGeometry;
-use crate::hdf5::index::array::{ArrayBlock, ChunkArray, DataBlock, NumberedChunks, Paging};
-use crate::hdf5::index::entry::EntryForm;
+use crate::hdf5::index::array::{ArrayBlock, ChunkArray, ChunkArrayLayout, DataBlock, Paging};
+use crate::hdf5::index::entry::ChunkEntryFormat;
 use crate::hdf5::index::numbering::Numbering;
 use crate::memory::effort::RequestBudget;
 use crate::model::storage::{ChunkVisitor, StoredChunk};
@@ -24,7 +24,7 @@ const PAGE: &str = "fixed array data block page";
 /// The index of a dataset whose chunks are in a fixed array.
 #[derive(Debug, Clone)]
 pub(crate) struct FixedArray {
-    chunks: NumberedChunks,
+    chunks: ChunkArrayLayout,
     paging: Paging,
 }
 
@@ -47,16 +47,16 @@ impl FixedArray {
         let mut cursor = block.cursor_after_signature(b"FAHD", filtered)?;
         let entry_size = usize::from(cursor.u8()?);
         let page_bits = cursor.u8()?;
-        let entries = meta.length(&mut cursor)?;
-        let root = meta.address(&mut cursor)?;
+        let entries = meta.read_length(&mut cursor)?;
+        let root = meta.read_address(&mut cursor)?;
 
-        let form = EntryForm::new(&meta, filtered, entry_size, &geometry, &cursor)?;
+        let form = ChunkEntryFormat::new(&meta, filtered, entry_size, &geometry, &cursor)?;
         let numbering = Numbering::for_fixed_size(&geometry, at)?;
         if entries < numbering.chunk_count() {
             return Err(cursor.corrupt("fewer entries than chunks"));
         }
         Ok(FixedArray {
-            chunks: NumberedChunks {
+            chunks: ChunkArrayLayout {
                 meta,
                 geometry,
                 numbering,
@@ -77,7 +77,7 @@ impl ChunkArray for FixedArray {
         }
     }
 
-    fn chunks(&self) -> &NumberedChunks {
+    fn chunks(&self) -> &ChunkArrayLayout {
         &self.chunks
     }
 
@@ -105,8 +105,8 @@ impl FixedArray {
     fn read_data_block(&self, at: Address) -> Result<ArrayBlock> {
         let prefix = self.chunks.block_prefix_size();
         let bitmap = self.paging.pages().div_ceil(8);
-        let content = self.chunks.content_bytes(self.paging).max(bitmap);
-        let block = self.chunks.block(at, prefix, content, DATA_BLOCK)?;
+        let content = self.chunks.inline_entries_size(self.paging).max(bitmap);
+        let block = self.chunks.read_block(at, prefix, content, DATA_BLOCK)?;
         self.chunks.cursor_after_prefix(&block, b"FADB")?;
         Ok(block)
     }
@@ -116,7 +116,7 @@ impl FixedArray {
             block,
             paging: self.paging,
             start: 0,
-            bitmap: block.content()?.rest(),
+            bitmap: block.content_cursor()?.rest(),
             first_bit: 0,
         })
     }

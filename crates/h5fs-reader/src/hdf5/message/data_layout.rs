@@ -96,7 +96,7 @@ fn read_old(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<DataLayout> 
     cursor.skip(5)?;
     let address = match class {
         COMPACT => None,
-        _ => metadata.address(cursor)?,
+        _ => metadata.read_address(cursor)?,
     };
     match class {
         COMPACT => {
@@ -125,20 +125,20 @@ fn read_new(metadata: &Metadata, version: u8, cursor: &mut Cursor<'_>) -> Result
             ))
         }
         (CONTIGUOUS, _) => {
-            let address = metadata.address(cursor)?;
+            let address = metadata.read_address(cursor)?;
             Ok(DataLayout::Contiguous {
                 address,
-                size: Some(metadata.length(cursor)?),
+                size: Some(metadata.read_length(cursor)?),
             })
         }
         (CHUNKED, 3) => {
             let dimensionality = cursor.u8()?;
-            let address = metadata.address(cursor)?;
+            let address = metadata.read_address(cursor)?;
             read_chunked_btree_v1(dimensionality, address, cursor)
         }
         (CHUNKED, _) => read_chunked(metadata, cursor),
         (VIRTUAL, 4..) => {
-            let collection = metadata.address(cursor)?;
+            let collection = metadata.read_address(cursor)?;
             Ok(DataLayout::Virtual {
                 collection,
                 index: cursor.u32()?,
@@ -177,7 +177,7 @@ fn read_chunked(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<DataLayo
     let (shape, element_size) = read_chunk_dims(dimensionality, width, cursor)?;
     let index = match cursor.u8()? {
         1 if flags & SINGLE_IS_FILTERED != 0 => {
-            ChunkIndexKind::Single(Some((metadata.length(cursor)?, cursor.u32()?)))
+            ChunkIndexKind::Single(Some((metadata.read_length(cursor)?, cursor.u32()?)))
         }
         1 => ChunkIndexKind::Single(None),
         2 => ChunkIndexKind::Implicit,
@@ -187,7 +187,7 @@ fn read_chunked(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<DataLayo
         5 => ChunkIndexKind::BtreeV2.skip_parameters(4 + 1 + 1, cursor)?,
         index => return Err(cursor.unsupported(&format!("chunk index type {index}"))),
     };
-    let address = metadata.address(cursor)?;
+    let address = metadata.read_address(cursor)?;
     let partial_unfiltered = flags & PARTIAL_UNFILTERED != 0;
     Ok(DataLayout::Chunked(ChunkedLayout {
         shape,

@@ -28,13 +28,13 @@ pub(crate) fn read(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<Shape
         _ => return Err(cursor.unsupported(&format!("version {version}"))),
     }
     let dims = (0..rank)
-        .map(|_| metadata.length(cursor))
+        .map(|_| metadata.read_length(cursor))
         .collect::<Result<Vec<_>>>()?;
     if flags & 1 == 0 {
         return Ok(Shape::fixed(dims));
     }
     let max = (0..rank)
-        .map(|_| metadata.optional_length(cursor)) // `None` means unlimited
+        .map(|_| metadata.read_optional_length(cursor)) // `None` means unlimited
         .collect::<Result<Vec<_>>>()?;
     let over = |(dim, max): (&u64, &Option<u64>)| max.is_some_and(|max| *dim > max);
     if dims.iter().zip(&max).any(over) {

@@ -33,11 +33,11 @@ pub(crate) fn read(
     cursor.read_version(1..=1)?;
     cursor.skip(3 + 2)?; // reserved, allocated slots
     let used = cursor.u16()?;
-    let heap = LocalHeap::open(metadata, metadata.defined_address(cursor)?)?;
+    let heap = LocalHeap::open(metadata, metadata.read_defined_address(cursor)?)?;
     let mut names = 0_usize;
     (0..used)
         .map(|_| {
-            let name = heap.read_text(metadata.length(cursor)?)?;
+            let name = heap.read_text(metadata.read_length(cursor)?)?;
             names = names.plus(name.len());
             if names > limits::RAW_FILE_NAMES {
                 let most = to_u64(limits::RAW_FILE_NAMES);
@@ -45,8 +45,8 @@ pub(crate) fn read(
             }
             Ok(ExternalFileSlot {
                 name,
-                offset: metadata.length(cursor)?,
-                size: metadata.length(cursor)?,
+                offset: metadata.read_length(cursor)?,
+                size: metadata.read_length(cursor)?,
             })
         })
         .collect()

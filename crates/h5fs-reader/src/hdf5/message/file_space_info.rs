@@ -17,8 +17,8 @@ pub(crate) fn page_length(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Resul
     cursor.read_version(1..=1)?;
     let strategy = cursor.u8()?;
     cursor.skip(1)?; // whether free space is persistent
-    metadata.length(cursor)?; // smallest free space that is tracked
-    let length = metadata.length(cursor)?;
+    metadata.read_length(cursor)?; // smallest free space that is tracked
+    let length = metadata.read_length(cursor)?;
     Ok((strategy == PAGE && length >= LEAST).then_some(length))
 }
 

@@ -39,7 +39,7 @@ fn target(metadata: &Metadata, link_type: u8, cursor: &mut Cursor<'_>) -> Result
     const SOFT: u8 = 1;
     const EXTERNAL: u8 = 64;
     if link_type == HARD {
-        let object = metadata.defined_address(cursor)?;
+        let object = metadata.read_defined_address(cursor)?;
         return object.try_into().map(LinkTarget::Hard);
     }
     let length = usize::from(cursor.u16()?);

@@ -39,10 +39,10 @@ impl DenseStorageInfo {
         if flags & ORDER_TRACKED != 0 {
             cursor.skip(order_size)?; // the highest creation order so far
         }
-        let heap = metadata.address(cursor)?;
+        let heap = metadata.read_address(cursor)?;
         // An index by creation order may follow. For attributes, the name index also contains the
         // creation order.
-        match (heap, metadata.address(cursor)?) {
+        match (heap, metadata.read_address(cursor)?) {
             (Some(heap), Some(name_index)) => Ok(Some(DenseStorageInfo { heap, name_index })),
             (None, None) => Ok(None),
             (Some(_), None) => Err(cursor.corrupt("a heap without an index of names")),

@@ -17,10 +17,10 @@ pub(crate) struct SymbolTable {
 impl SymbolTable {
     /// Reads the body of a symbol table message.
     pub(crate) fn read(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<Self> {
-        let btree = metadata.defined_address(cursor)?;
+        let btree = metadata.read_defined_address(cursor)?;
         Ok(SymbolTable {
             btree,
-            heap: metadata.defined_address(cursor)?,
+            heap: metadata.read_defined_address(cursor)?,
         })
     }
 }

@@ -59,7 +59,7 @@ impl FlowWriter {
 
     /// Appends `text` as a string. JSON always quotes it, and YAML only if a parser might read
     /// another type. Bytes that are not UTF-8 become `\udcXX`, as in Python's `surrogateescape`.
-    pub fn text(&mut self, text: &[u8]) {
+    pub fn write_text(&mut self, text: &[u8]) {
         match self.syntax {
             Syntax::Yaml => write_yaml_text(text, &mut self.text),
             Syntax::Json => self.text.push_str(&json_text(text)),
@@ -67,22 +67,22 @@ impl FlowWriter {
     }
 
     /// Appends a key of a map and its colon.
-    pub fn key(&mut self, key: &[u8]) {
+    pub fn write_key(&mut self, key: &[u8]) {
         if self.syntax == Syntax::Yaml && is_long_key(key) {
             self.text.push_str("? ");
-            self.text(key);
+            self.write_text(key);
             self.text.push(' ');
         } else {
-            self.text(key);
+            self.write_text(key);
         }
         self.text.push_str(": ");
     }
 
     /// Appends a map with the key `key`. `value` appends the value of the key, and may append
     /// further keys with [`next_key`](Self::next_key).
-    pub fn map(&mut self, key: &[u8], value: impl FnOnce(&mut Self)) {
+    pub fn write_map(&mut self, key: &[u8], value: impl FnOnce(&mut Self)) {
         self.text.push('{');
-        self.key(key);
+        self.write_key(key);
         value(self);
         self.text.push('}');
     }
@@ -90,11 +90,15 @@ impl FlowWriter {
     /// Appends a further key of the current map, after a comma.
     pub fn next_key(&mut self, key: &[u8]) {
         self.text.push_str(", ");
-        self.key(key);
+        self.write_key(key);
     }
 
     /// Appends a list. `item` appends each of `items`.
-    pub fn list<T>(&mut self, items: impl Iterator<Item = T>, mut item: impl FnMut(T, &mut Self)) {
+    pub fn write_list<T>(
+        &mut self,
+        items: impl Iterator<Item = T>,
+        mut item: impl FnMut(T, &mut Self),
+    ) {
         self.text.push('[');
         for (index, one) in items.enumerate() {
             self.text.push_str(if index > 0 { ", " } else { "" });
@@ -105,14 +109,14 @@ impl FlowWriter {
 
     /// Appends a number in Python's or C's notation. Text that is not a decimal number is appended
     /// as text.
-    pub fn number(&mut self, number: &[u8]) {
+    pub fn write_number(&mut self, number: &[u8]) {
         let plain = std::str::from_utf8(number).unwrap_or_default();
         match (self.syntax, plain) {
             (Syntax::Json, "nan" | "inf" | "-inf") => self.push("null"),
             (Syntax::Yaml, "nan") => self.push(".nan"),
             (Syntax::Yaml, "inf") => self.push(".inf"),
             (Syntax::Yaml, "-inf") => self.push("-.inf"),
-            _ if !is_decimal(plain) => self.text(number),
+            _ if !is_decimal(plain) => self.write_text(number),
             (Syntax::Json, _) => self.push(plain),
             (Syntax::Yaml, _) => self.push(&yaml_number(plain)),
         }
@@ -122,7 +126,7 @@ impl FlowWriter {
 /// Returns `text` as a string in `syntax`, quoted if necessary.
 pub fn quoted_text(syntax: Syntax, text: &[u8]) -> String {
     let mut flow = FlowWriter::new(syntax);
-    flow.text(text);
+    flow.write_text(text);
     flow.finish()
 }
 
@@ -246,7 +250,7 @@ mod tests {
         let number = |number: &[u8]| {
             [Syntax::Yaml, Syntax::Json].map(|syntax| {
                 let mut flow = FlowWriter::new(syntax);
-                flow.number(number);
+                flow.write_number(number);
                 flow.finish()
             })
         };
@@ -264,7 +268,7 @@ mod tests {
         let key = |length| {
             [Syntax::Yaml, Syntax::Json].map(|syntax| {
                 let mut flow = FlowWriter::new(syntax);
-                flow.key(&vec![b'x'; length]);
+                flow.write_key(&vec![b'x'; length]);
                 flow.finish().replace(&"x".repeat(length), "x")
             })
         };

@@ -167,7 +167,7 @@ impl Remainder {
 
     /// Moves the decimal point so that the first digit is next. `power` is an estimate of the first
     /// digit's power of ten, and the result is the exact power.
-    fn align(&mut self, power: i32) -> i32 {
+    fn align_first_digit(&mut self, power: i32) -> i32 {
         let powers = power.unsigned_abs();
         if power >= 0 {
             self.scale.multiply_by_power_of_ten(powers);
@@ -211,7 +211,7 @@ impl Remainder {
 /// of the first digit's power of ten.
 pub(super) fn shortest_digits(mantissa: u128, exponent: i32, power: i32) -> (Vec<u8>, i32) {
     let mut left = Remainder::new(mantissa, exponent);
-    let power = left.align(power);
+    let power = left.align_first_digit(power);
     let mut digits = Vec::new();
     loop {
         let digit = left.rest.divide_digit(&left.scale);

@@ -31,7 +31,7 @@ fn both(datatype: &Datatype, element: &[u8]) -> (String, String) {
     let context = TextContext::new(&heap, &paths, 1000);
     let writer = ValueWriter::new(datatype).unwrap();
     let (mut text, mut json) = (Vec::new(), Vec::new());
-    writer.text(element, &context, &mut text).unwrap();
+    writer.write_text(element, &context, &mut text).unwrap();
     writer.write_json(element, &context, &mut json).unwrap();
     (
         String::from_utf8(text).unwrap(),
@@ -145,19 +145,19 @@ fn hostile_types_and_values_end() {
     let dims = vec![1 << 16, 1 << 16];
     let writer = ValueWriter::new(&type_of(0, Class::Array { base, dims })).unwrap();
     let context = TextContext::without_pointers(1000);
-    let ended = writer.text(&[], &context, &mut Vec::new());
+    let ended = writer.write_text(&[], &context, &mut Vec::new());
     assert!(matches!(ended, Err(Error::Limit { .. })));
 
     // Long padding without text, over and over.
     let heap = Heap(vec![vec![0; 10_000]]);
     let context = TextContext::new(&heap, &|_| Ok(None), 1000);
     let writer = ValueWriter::new(&vlen_string()).unwrap();
-    let ended = (0..3).try_for_each(|_| writer.text(&[0], &context, &mut Vec::new()));
+    let ended = (0..3).try_for_each(|_| writer.write_text(&[0], &context, &mut Vec::new()));
     assert!(matches!(ended, Err(Error::Limit { .. })));
 
     // A member that stands outside its record.
     let outside = type_of(1, Class::Compound(vec![member("a", 1, int(1))]));
     let writer = ValueWriter::new(&outside).unwrap();
-    let ended = writer.text(&[0], &TextContext::without_pointers(1000), &mut Vec::new());
+    let ended = writer.write_text(&[0], &TextContext::without_pointers(1000), &mut Vec::new());
     assert!(matches!(ended, Err(Error::Corrupt { .. })));
 }

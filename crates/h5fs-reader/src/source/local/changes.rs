@@ -189,7 +189,7 @@ impl FileWatch {
 
     /// Returns whether a process that had the file open for writing has closed it since the watch
     /// began.
-    pub fn is_closed(&self) -> bool {
+    pub fn has_writer_closed(&self) -> bool {
         self.events.is_closed.load(Ordering::Acquire)
     }
 
@@ -234,13 +234,13 @@ mod tests {
         assert!(!watch.is_changed() && changes.event_count() == 0);
         writer.write_all_at(b"new", 0).unwrap();
         changes.read_pending();
-        assert!(watch.is_changed() && !watch.is_closed());
+        assert!(watch.is_changed() && !watch.has_writer_closed());
         // A new watch reports only later changes.
         let later = changes.watch(file.as_file()).unwrap();
         drop(writer);
         changes.wait(Duration::from_secs(60));
         changes.read_pending();
-        assert!(!later.is_changed() && later.is_closed() && watch.is_closed());
+        assert!(!later.is_changed() && later.has_writer_closed() && watch.has_writer_closed());
     }
 
     #[test]

@@ -33,7 +33,7 @@ pub(crate) fn weight_per_open_file(bytes: u64, most: NonZeroUsize) -> u64 {
 
 /// Returns how many ordinary files (not data files) a mount may keep open for programs, one
 /// descriptor each. The remaining descriptors serve lookups and listings.
-pub fn max_ordinary_files() -> usize {
+pub fn max_open_ordinary_files() -> usize {
     let limit = getrlimit(Resource::RLIMIT_NOFILE).map_or(u64::MAX, |(soft, _)| soft);
     let most = limit.minus_or_zero(RESERVED.min(limit / 2));
     usize::try_from(most).unwrap_or(usize::MAX)

@@ -71,7 +71,7 @@ impl OpenedState for FileState {
             return true;
         }
         // Changes through mapped memory are visible only when the last writer closes the file.
-        let is_left = || watch.is_some_and(FileWatch::is_closed);
+        let is_left = || watch.is_some_and(FileWatch::has_writer_closed);
         !self.had_no_recent_write
             && !self.ignores_recent_write
             && (is_left() || !self.is_watched() && has_no_recent_write(&self.fingerprint))
@@ -244,7 +244,7 @@ impl OpenSource for FileSource {
         let file = self.file.try_clone()?;
         match Flock::lock(file, FlockArg::LockSharedNonblock) {
             Ok(_lock) => Ok(WriteLock::Free),
-            Err((_, errno)) => WriteLock::refused(errno),
+            Err((_, errno)) => WriteLock::from_lock_error(errno),
         }
     }
 }

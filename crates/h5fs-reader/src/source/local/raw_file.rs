@@ -38,7 +38,7 @@ impl Source for RawFile {
 
     /// Prefetches only from an open file, because opening a remote file waits for its server.
     fn prefetch(&self, ranges: &[(u64, u64)], urgency: Urgency) {
-        if let Some(file) = self.neighbours.opened_raw(&self.name) {
+        if let Some(file) = self.neighbours.find_open_raw(&self.name) {
             let within = ranges.iter().filter_map(|&(at, length)| {
                 let there = file.length().checked_sub(at)?;
                 Some((at, length.min(there)))
@@ -48,7 +48,7 @@ impl Source for RawFile {
     }
 
     fn is_available(&self, at: u64, length: u64) -> bool {
-        match self.neighbours.opened_raw(&self.name) {
+        match self.neighbours.find_open_raw(&self.name) {
             Some(file) => {
                 let there = file.length().minus_or_zero(at);
                 file.is_available(at, length.min(there))

@@ -18,7 +18,7 @@ use crate::source::local::changes::ChangeWatcher;
 use crate::source::local::file::{FileSource, open_path_descriptor};
 use crate::source::mounts::mount_guard::MountGuard;
 use crate::source::neighbours::policy::{
-    OpenRefusal, OpenedPath, OtherFilesPolicy, refusal, unreadable,
+    OpenRefusal, OpenedPath, OtherFilesPolicy, refusal, unreadable_error,
 };
 use crate::source::remote::prefix::Prefix;
 use crate::wire::Count;
@@ -286,7 +286,7 @@ impl SourceDirectory {
 
     fn open_beneath(&self, name: &Path, resolve: ResolveFlag) -> OpenedPath {
         let path = self.path.join(name);
-        let failed = |why: &str| OpenRefusal::Failed(path.clone(), unreadable(&path, why));
+        let failed = |why: &str| OpenRefusal::Failed(path.clone(), unreadable_error(&path, why));
         let handle = self.handle.as_ref();
         let handle = handle.map_err(|errno| match errno {
             Errno::EDEADLK => refusal(&path, errno.desc()),

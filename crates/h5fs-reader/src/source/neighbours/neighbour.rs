@@ -37,7 +37,7 @@ pub struct Neighbour {
 
 impl Neighbour {
     /// Returns the identity of the file when it was opened.
-    pub fn opened(&self) -> Identity {
+    pub fn opened_identity(&self) -> Identity {
         self.file.opened_identity()
     }
 

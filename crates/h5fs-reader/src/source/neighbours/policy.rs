@@ -47,7 +47,7 @@ pub(in crate::source) fn refusal(name: &Path, why: &str) -> OpenRefusal {
 /// Returns the error for a part of the content that is in the file `name`, which cannot be read;
 /// `why` comes from the policy or the system. The error is not "permission denied", because the
 /// user may read the requested file itself.
-pub(in crate::source) fn unreadable(name: &Path, why: &str) -> Error {
+pub(in crate::source) fn unreadable_error(name: &Path, why: &str) -> Error {
     Error::from_cause(Cause::Unavailable, refusal_text(name, why))
 }
 

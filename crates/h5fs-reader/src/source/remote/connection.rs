@@ -26,15 +26,15 @@ use crate::memory::lock::lock;
 use crate::source::Urgency;
 use crate::source::open::OpenedState;
 use crate::source::remote::failure::{
-    fetcher_ended, fetcher_failure_error, fetcher_silent, unexpected_reply_error,
+    fetcher_ended_error, fetcher_failure_error, fetcher_silent_error, unexpected_reply_error,
 };
 use crate::source::remote::message::{
-    Counters, Failure, ListedName, OPEN_STAGED_BYTES, PACKET, Reply, Request,
+    Counters, FailureKind, ListedName, OPEN_STAGED_BYTES, PACKET, Reply, Request,
 };
 use crate::source::remote::page_location::{PageLocation, read_pages};
 use crate::source::remote::pages::PageTable;
 use crate::source::remote::segment::PAGE;
-use crate::source::remote::segments::Segments;
+use crate::source::remote::segments::OpenSegments;
 use crate::source::remote::staging::{StagedObject, length};
 use crate::wire::{Count, Extent, to_u64, to_usize};
 
@@ -93,7 +93,7 @@ struct SharedConnection {
 #[derive(Debug)]
 struct ConnectionState {
     pages: PageTable,
-    segments: Segments,
+    segments: OpenSegments,
     calls: HashMap<u64, PendingCall>,
     last_id: u64,
     /// Offset in the stage where the next region starts.
@@ -133,7 +133,7 @@ impl Connection {
             stage,
             state: Mutex::new(ConnectionState {
                 pages: PageTable::new(terms.max_staged_bytes),
-                segments: Segments::new(),
+                segments: OpenSegments::new(),
                 calls: HashMap::new(),
                 last_id: 0,
                 next_region: 0,
@@ -427,7 +427,7 @@ impl Connection {
             self.shared.discard_corrupt_pages(object, &wrong);
         }
         Err(fetcher_failure_error(
-            Failure::Other,
+            FailureKind::Other,
             "wrong bytes in the cache on disk",
         ))
     }
@@ -445,14 +445,14 @@ impl Connection {
                 return Ok(state.pages.locations(&pinned.pages));
             }
             if state.has_ended {
-                return Err(fetcher_ended());
+                return Err(fetcher_ended_error());
             }
             if !is_wanted() {
                 return Err(Error::cancelled());
             }
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             if left == Some(Duration::ZERO) {
-                let error = fetcher_silent();
+                let error = fetcher_silent_error();
                 state.pages.cancel_runs(&pinned.pages, Some(&error));
                 self.shared.send_due_packets(state);
                 return Err(error);
@@ -505,11 +505,11 @@ impl Connection {
             }
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             let error = if state.has_ended {
-                Some(fetcher_ended())
+                Some(fetcher_ended_error())
             } else if !is_wanted() {
                 Some(Error::cancelled())
             } else if left == Some(Duration::ZERO) {
-                Some(fetcher_silent())
+                Some(fetcher_silent_error())
             } else {
                 None
             };
@@ -656,7 +656,7 @@ impl SharedConnection {
     fn end(&self) {
         let mut state = self.state();
         state.has_ended = true;
-        state.pages.fail_all(&fetcher_ended());
+        state.pages.fail_all(&fetcher_ended_error());
         state.packets.clear();
         drop(state);
         self.packet_queued.notify_all();
@@ -691,7 +691,7 @@ impl ConnectionState {
     }
 
     fn queue_requests(&mut self) {
-        let requests: Vec<Request> = self.pages.requests().collect();
+        let requests: Vec<Request> = self.pages.take_requests().collect();
         for request in requests {
             self.send(&request);
         }
@@ -701,13 +701,16 @@ impl ConnectionState {
     fn record_responsiveness(&mut self, reply: &Reply) {
         match reply {
             Reply::Failed { failure, .. } => match failure {
-                Failure::TimedOut => {
+                FailureKind::TimedOut => {
                     self.unanswered.get_or_insert_with(SystemTime::now);
                 }
-                Failure::NotFound | Failure::Denied | Failure::Changed | Failure::NoRanges => {
+                FailureKind::NotFound
+                | FailureKind::Denied
+                | FailureKind::Changed
+                | FailureKind::NoRanges => {
                     self.unanswered = None;
                 }
-                Failure::NoRoom | Failure::Other => {}
+                FailureKind::NoRoom | FailureKind::Other => {}
             },
             Reply::Opened { .. } | Reply::Staged { .. } | Reply::Listed { .. } => {
                 self.unanswered = None;

@@ -31,7 +31,7 @@ use crate::source::neighbours::policy::OtherFilesPolicy;
 use crate::source::remote::connection::Connection;
 use crate::source::remote::directory::object_cache::OpenObjectCache;
 use crate::source::remote::failure::{is_missing, unexpected_reply_error};
-use crate::source::remote::listings::{Listings, NameListing, NamedEntry, entry_bytes};
+use crate::source::remote::listings::{CachedListings, NameListing, NamedEntry, entry_bytes};
 use crate::source::remote::message::{Counters, ListedType};
 use crate::source::remote::object::RemoteObject;
 use crate::source::remote::state::ObjectState;
@@ -50,7 +50,7 @@ pub struct RemoteDirectory(Arc<Prefix>);
 #[derive(Debug)]
 struct Prefix {
     connection: Arc<Connection>,
-    listings: Listings,
+    listings: CachedListings,
     objects: OpenObjectCache,
     path: PathBuf,
     /// Modification time of directories, in seconds since 1970. Stores record none, so this is the
@@ -87,7 +87,7 @@ impl RemoteDirectory {
         let seconds = now.map_or(0, |now| now.as_secs());
         let prefix = Prefix {
             connection: Arc::clone(connection),
-            listings: Listings::new(connection),
+            listings: CachedListings::new(connection),
             objects: OpenObjectCache::new(),
             path: connection.prefix(),
             mount_time: i64::try_from(seconds).unwrap_or(0),
@@ -116,7 +116,12 @@ impl RemoteDirectory {
 
     fn object_info(&self, path: &[u8], state: &ObjectState) -> PathInfo {
         let attributes = self.attributes(0o100_444, state.length, state.modified);
-        self.entry_info(EntryType::File, attributes, path, state.comparable())
+        self.entry_info(
+            EntryType::File,
+            attributes,
+            path,
+            state.to_comparable_form(),
+        )
     }
 
     fn entry_info(
@@ -249,8 +254,9 @@ impl Directory for RemoteDirectory {
             None => return Err(Error::NotFound),
         };
         let (listings, objects) = (&self.0.listings, &self.0.objects);
-        let is_known =
-            |object: &RemoteObject| object.object_state().comparable() == known.comparable();
+        let is_known = |object: &RemoteObject| {
+            object.object_state().to_comparable_form() == known.to_comparable_form()
+        };
         let kept = objects
             .get_unchanged(name)
             .filter(|object| is_known(object));
@@ -269,7 +275,7 @@ impl Directory for RemoteDirectory {
             let state = object.object_state().clone();
             listings.cache_lookup(name, Some(ListedType::Object(state)));
         }
-        let number = state_hash(&object.object_state().comparable());
+        let number = state_hash(&object.object_state().to_comparable_form());
         let content = OpenContent::Object(object);
         Ok(OpenedSource {
             content,

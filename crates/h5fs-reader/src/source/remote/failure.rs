@@ -4,7 +4,7 @@ use nix::libc;
 
 use crate::error::line::escape_to_one_line;
 use crate::error::{Cause, Error};
-use crate::source::remote::message::Failure;
+use crate::source::remote::message::FailureKind;
 
 /// Returns whether a request failed because the object does not exist.
 pub(super) fn is_missing(error: &Error) -> bool {
@@ -13,15 +13,15 @@ pub(super) fn is_missing(error: &Error) -> bool {
 }
 
 /// Converts a failure of the fetcher to an error.
-pub(super) fn fetcher_failure_error(failure: Failure, text: &str) -> Error {
+pub(super) fn fetcher_failure_error(failure: FailureKind, text: &str) -> Error {
     let text = escape_to_one_line(text);
     let cause = match failure {
-        Failure::NotFound => Cause::System(libc::ENOENT),
-        Failure::Denied => Cause::System(libc::EACCES),
-        Failure::Changed => Cause::Stale,
-        Failure::NoRanges => return Error::Usage(text),
-        Failure::TimedOut | Failure::Other => Cause::Unavailable,
-        Failure::NoRoom => Cause::OutOfMemory,
+        FailureKind::NotFound => Cause::System(libc::ENOENT),
+        FailureKind::Denied => Cause::System(libc::EACCES),
+        FailureKind::Changed => Cause::Stale,
+        FailureKind::NoRanges => return Error::Usage(text),
+        FailureKind::TimedOut | FailureKind::Other => Cause::Unavailable,
+        FailureKind::NoRoom => Cause::OutOfMemory,
     };
     Error::from_cause(cause, text)
 }
@@ -32,12 +32,12 @@ pub(super) fn object_changed_error() -> Error {
 }
 
 /// Returns the error for a fetcher that has ended or sent an invalid message.
-pub(super) fn fetcher_ended() -> Error {
+pub(super) fn fetcher_ended_error() -> Error {
     Error::from_cause(Cause::Unavailable, "the fetcher has ended")
 }
 
 /// Returns the error for a fetcher that did not reply in time.
-pub(super) fn fetcher_silent() -> Error {
+pub(super) fn fetcher_silent_error() -> Error {
     Error::from_cause(Cause::Unavailable, "the fetcher does not answer")
 }
 

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use crate::memory::lock::lock;
 use crate::source::packets;
 use crate::source::remote::connection::{Connection, ConnectionSettings};
-use crate::source::remote::message::{Counters, Failure, PACKET, Reply, Request};
+use crate::source::remote::message::{Counters, FailureKind, PACKET, Reply, Request};
 use crate::source::remote::object::RemoteObject;
 use crate::source::remote::state::ObjectState;
 
@@ -70,7 +70,7 @@ impl Fetcher {
     }
 
     /// Replies that the request with this number has failed.
-    pub fn fail(&self, id: u64, failure: Failure) {
+    pub fn fail(&self, id: u64, failure: FailureKind) {
         let text = "run.h5: as the test says".to_owned();
         self.say(&Reply::Failed { id, failure, text });
     }
@@ -102,7 +102,7 @@ impl Fetcher {
                         staged: 0,
                     });
                 }
-                None => self.fail(*id, Failure::NotFound),
+                None => self.fail(*id, FailureKind::NotFound),
             },
             Request::Fetch {
                 id,

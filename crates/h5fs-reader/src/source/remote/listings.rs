@@ -43,7 +43,7 @@ pub(super) struct NameListing {
 
 /// The cached listings of a store.
 #[derive(Debug)]
-pub(super) struct Listings {
+pub(super) struct CachedListings {
     connection: Arc<Connection>,
     /// Whether names may exist that no listing contains, as in a web directory.
     has_others: bool,
@@ -107,9 +107,9 @@ pub(super) fn entry_bytes((name, named): &NamedEntry) -> u64 {
     to_u64(own.plus(name.len()).plus(named.tag_bytes()))
 }
 
-impl Listings {
+impl CachedListings {
     pub(super) fn new(connection: &Arc<Connection>) -> Self {
-        Listings {
+        CachedListings {
             connection: Arc::clone(connection),
             has_others: is_web_directory(connection),
             kept: Mutex::new(ListingCache {
@@ -367,7 +367,7 @@ mod tests {
     #[test]
     fn listings_are_kept_within_their_bounds() {
         let pair = normal_fetcher();
-        let listings = Listings::new(&pair.connection);
+        let listings = CachedListings::new(&pair.connection);
         let many = |count: usize| {
             let entry = |i: usize| (format!("{i:0200}").into_bytes().into(), ListedType::Prefix);
             Arc::new(NameListing::new(

@@ -12,7 +12,7 @@
 mod field;
 
 use crate::error::Result;
-use crate::source::remote::message::field::{WireField, fields, packed, unpacked};
+use crate::source::remote::message::field::{WireField, decode_packet, encode_packet, fields};
 use crate::source::remote::segment::ObjectKey;
 use crate::source::remote::state::ObjectState;
 use crate::wire::{Count, Cursor};
@@ -167,7 +167,7 @@ pub enum Reply {
         /// Number of the request.
         id: u64,
         /// Category of the failure.
-        failure: Failure,
+        failure: FailureKind,
         /// Text for the user, which names the object and contains no secret.
         text: String,
     },
@@ -212,7 +212,7 @@ impl ListedType {
 
 /// The category of a failed request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Failure {
+pub enum FailureKind {
     /// The object does not exist: 404.
     NotFound,
     /// The server denies access with these credentials: 401, 403.
@@ -266,7 +266,7 @@ fields!(enum Reply {
     7 Warning { id text }
 });
 
-fields!(enum Failure {
+fields!(enum FailureKind {
     0 NotFound {}
     1 Denied {}
     2 Changed {}
@@ -283,7 +283,7 @@ fields!(struct Counters { requests bytes retries waited disk_bytes });
 impl Request {
     /// Encodes the request as a packet.
     pub fn encode(&self) -> Vec<u8> {
-        packed(self)
+        encode_packet(self)
     }
 
     /// Decodes the request in a packet.
@@ -291,7 +291,7 @@ impl Request {
     /// # Errors
     /// `Corrupt` if the packet is not an encoded request.
     pub fn decode(packet: &[u8]) -> Result<Self> {
-        unpacked(packet, "request to the fetcher")
+        decode_packet(packet, "request to the fetcher")
     }
 }
 
@@ -311,7 +311,7 @@ impl Reply {
 
     /// Encodes the reply as a packet.
     pub fn encode(&self) -> Vec<u8> {
-        packed(self)
+        encode_packet(self)
     }
 
     /// Decodes the reply in a packet.
@@ -319,7 +319,7 @@ impl Reply {
     /// # Errors
     /// `Corrupt` if the packet is not an encoded reply.
     pub fn decode(packet: &[u8]) -> Result<Self> {
-        unpacked(packet, "reply of the fetcher")
+        decode_packet(packet, "reply of the fetcher")
     }
 }
 
@@ -449,7 +449,7 @@ mod tests {
             },
             Reply::Failed {
                 id: 5,
-                failure: Failure::TimedOut,
+                failure: FailureKind::TimedOut,
                 text: "run.h5: no answer in 60 s".to_owned(),
             },
             Reply::InSegment {
@@ -480,7 +480,7 @@ mod tests {
         assert_eq!(close.encode(), b"\x08\x02\x01\0\0\0\0\0\0");
         let failed = Reply::Failed {
             id: 1,
-            failure: Failure::NoRoom,
+            failure: FailureKind::NoRoom,
             text: "no".to_owned(),
         };
         let packet = b"\x05\x01\0\0\0\0\0\0\0\x05\x02\0\0\0no";

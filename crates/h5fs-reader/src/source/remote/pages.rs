@@ -123,7 +123,7 @@ impl PageTable {
     }
 
     /// Removes and returns the messages for the fetcher.
-    pub(super) fn requests(&mut self) -> impl Iterator<Item = Request> {
+    pub(super) fn take_requests(&mut self) -> impl Iterator<Item = Request> {
         self.requests.drain(..)
     }
 
@@ -450,12 +450,13 @@ impl PageTable {
             return None;
         }
         let pages = length(&self.expected.front()?.pages);
-        self.may_expect(pages).then(|| self.expected.pop_front())?
+        self.can_request_expected(pages)
+            .then(|| self.expected.pop_front())?
     }
 
     /// Returns whether `pages` more expected pages may be requested. Expected pages may fill at
     /// most three quarters of the table, and may evict only pages that were read or are stale.
-    fn may_expect(&mut self, pages: u64) -> bool {
+    fn can_request_expected(&mut self, pages: u64) -> bool {
         let is_stale = |came: &Instant| came.elapsed() >= UNREAD_PAGE_LIFETIME;
         let fits = |own: &Self| {
             let unread = to_u64(own.unread.len()).plus(own.pages_in_progress());

@@ -13,7 +13,7 @@ use crate::limits;
 use crate::memory::cancel::IsWanted;
 use crate::memory::lock::lock;
 use crate::source::neighbours::policy::{
-    OpenRefusal, OpenedPath, OtherFilesPolicy, refusal, unreadable,
+    OpenRefusal, OpenedPath, OtherFilesPolicy, refusal, unreadable_error,
 };
 use crate::source::open::{OpenSource, SharedOpenSource};
 use crate::source::remote::connection::Connection;
@@ -63,7 +63,7 @@ impl Prefix {
             let error = if error.is_cancelled() {
                 error
             } else {
-                unreadable(&place, &error.to_string())
+                unreadable_error(&place, &error.to_string())
             };
             OpenRefusal::Failed(place.clone(), error)
         };

@@ -14,7 +14,7 @@ use crate::wire::Count;
 
 /// The open segments. The one received longest ago is first.
 #[derive(Debug)]
-pub(super) struct Segments {
+pub(super) struct OpenSegments {
     open: Vec<(SegmentId, Weak<Segment>)>,
     most: usize,
 }
@@ -22,11 +22,11 @@ pub(super) struct Segments {
 /// The identity of a segment: the device and inode of its file, and the object's key.
 type SegmentId = (u64, u64, ObjectKey);
 
-impl Segments {
+impl OpenSegments {
     /// Creates an empty list.
     pub(super) fn new() -> Self {
         let most = NonZeroUsize::new(limits::OPEN_SEGMENTS).unwrap_or(NonZeroUsize::MIN);
-        Segments {
+        OpenSegments {
             open: Vec::new(),
             most: max_open_files(most).get(),
         }

@@ -66,7 +66,7 @@ impl ObjectState {
     /// the quotes of a tag, and only one of the two may have fractions of seconds. If there is a
     /// tag, the date is ignored.
     #[must_use]
-    pub(crate) fn comparable(&self) -> Self {
+    pub(crate) fn to_comparable_form(&self) -> Self {
         let tag = self.etag.as_slice();
         let tag = tag.strip_prefix(b"W/").unwrap_or(tag);
         let tag = tag.strip_prefix(b"\"").unwrap_or(tag);
@@ -81,7 +81,7 @@ impl ObjectState {
     /// Returns whether no known fact distinguishes the two states. A listing may contain fewer
     /// facts than a response.
     pub fn is_consistent_with(&self, other: &Self) -> bool {
-        let (one, two) = (self.comparable(), other.comparable());
+        let (one, two) = (self.to_comparable_form(), other.to_comparable_form());
         let are_tagged = !one.etag.is_empty() && !two.etag.is_empty();
         let are_dated = self.modified != 0 && other.modified != 0;
         self.length == other.length

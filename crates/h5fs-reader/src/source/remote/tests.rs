@@ -24,7 +24,7 @@ use crate::source::remote::fake::{
     Fetcher, LONG, Pair, bytes, fetcher_with_checks, normal_fetcher, pair, start,
 };
 use crate::source::remote::message::{
-    Counters, Failure, ListedName, ListedType, PACKET, Reply, Request,
+    Counters, FailureKind, ListedName, ListedType, PACKET, Reply, Request,
 };
 use crate::source::remote::object::RemoteObject;
 use crate::source::remote::pages::FAILURE_VALIDITY;
@@ -345,7 +345,7 @@ fn a_change_leaves_old_bytes_or_estale() {
         LONG,
         Box::new(|fetcher, request| match request {
             Request::Fetch { id, offset, .. } if *offset >= 8 * MIB => {
-                fetcher.fail(*id, Failure::Changed);
+                fetcher.fail(*id, FailureKind::Changed);
             }
             _ => fetcher.serve(request),
         }),
@@ -365,10 +365,10 @@ fn a_change_leaves_old_bytes_or_estale() {
 #[test]
 fn failures_have_their_errors_and_pass() {
     let failures = [
-        (Failure::TimedOut, Cause::Unavailable),
-        (Failure::Other, Cause::Unavailable),
-        (Failure::Denied, Cause::System(nix::libc::EACCES)),
-        (Failure::NoRoom, Cause::OutOfMemory),
+        (FailureKind::TimedOut, Cause::Unavailable),
+        (FailureKind::Other, Cause::Unavailable),
+        (FailureKind::Denied, Cause::System(nix::libc::EACCES)),
+        (FailureKind::NoRoom, Cause::OutOfMemory),
     ];
     let left: Vec<_> = failures.iter().map(|(failure, _)| *failure).rev().collect();
     let left = Arc::new(Mutex::new(left));
@@ -410,7 +410,7 @@ fn failures_are_remembered_within_the_limit() {
         64 * MIB,
         LONG,
         Box::new(|fetcher, request| match request {
-            Request::Fetch { id, .. } => fetcher.fail(*id, Failure::TimedOut),
+            Request::Fetch { id, .. } => fetcher.fail(*id, FailureKind::TimedOut),
             _ => fetcher.serve(request),
         }),
     );
@@ -427,7 +427,7 @@ fn an_object_that_goes_is_stale_and_one_that_is_absent_is_missing() {
         64 * MIB,
         LONG,
         Box::new(|fetcher, request| match request {
-            Request::Fetch { id, .. } => fetcher.fail(*id, Failure::NotFound),
+            Request::Fetch { id, .. } => fetcher.fail(*id, FailureKind::NotFound),
             _ => fetcher.serve(request),
         }),
     );
@@ -940,7 +940,7 @@ fn replies_to_no_question_change_nothing() {
         Box::new(|fetcher, request| {
             let id = 1 << 40;
             fetcher.say(&Reply::Staged { id, length: 10 });
-            fetcher.fail(id, Failure::Changed);
+            fetcher.fail(id, FailureKind::Changed);
             fetcher.say(&Reply::Counted {
                 id,
                 counters: Counters::default(),

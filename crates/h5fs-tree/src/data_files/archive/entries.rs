@@ -96,7 +96,7 @@ pub(super) fn is_entry(ino: u64) -> bool {
 
 /// Returns the inode number of `name` in the directory `parent`: an FNV-1a hash.
 /// [`KnownEntries::add_lookup`] resolves collisions.
-pub(super) fn entry_number(parent: u64, name: &[u8]) -> u64 {
+pub(super) fn entry_inode_number(parent: u64, name: &[u8]) -> u64 {
     hash(parent, name) | ENTRY_BIT
 }
 
@@ -108,7 +108,7 @@ pub(super) fn member_inode_number(entry: u64, local: u64) -> u64 {
 }
 
 /// Returns the inode number to try next if `ino` belongs to another entry with the same hash.
-pub(super) fn next_number(ino: u64) -> u64 {
+pub(super) fn next_candidate_number(ino: u64) -> u64 {
     match ino & ENTRY_BIT {
         0 => (ino.wrapping_add(1) & !ENTRY_BIT).max(LAST_FIXED + 1),
         _ => ino.wrapping_add(1) | ENTRY_BIT,
@@ -128,11 +128,11 @@ impl KnownEntries {
     /// inode number.
     pub(super) fn add_lookup(&self, name: &[u8], place: EntryProperties) -> u64 {
         let mut table = lock(&self.table);
-        let mut ino = entry_number(place.parent, name);
+        let mut ino = entry_inode_number(place.parent, name);
         loop {
             match table.get(ino) {
                 Some((known, other)) if known.parent != place.parent || other != name => {
-                    ino = next_number(ino);
+                    ino = next_candidate_number(ino);
                     continue;
                 }
                 Some(_) => {
@@ -166,7 +166,7 @@ impl KnownEntries {
     /// kernel has forgotten it.
     pub(super) fn known_properties(&self, parent: u64, name: &[u8]) -> Option<EntryProperties> {
         let table = lock(&self.table);
-        let (place, known) = table.get(entry_number(parent, name))?;
+        let (place, known) = table.get(entry_inode_number(parent, name))?;
         (place.parent == parent && known == name).then_some(place)
     }
 
@@ -260,14 +260,15 @@ mod tests {
     #[test]
     fn numbers_of_entries_and_of_inodes_within_do_not_meet() {
         for local in [1, 96, 1 << 62, u64::MAX] {
-            let within = member_inode_number(entry_number(ROOT, b"a"), local);
+            let within = member_inode_number(entry_inode_number(ROOT, b"a"), local);
             assert!(
-                !is_entry(within) && !is_entry(next_number(within)),
+                !is_entry(within) && !is_entry(next_candidate_number(within)),
                 "{local}"
             );
         }
         assert!(
-            is_entry(entry_number(ROOT, b"a")) && is_entry(next_number(entry_number(ROOT, b"a")))
+            is_entry(entry_inode_number(ROOT, b"a"))
+                && is_entry(next_candidate_number(entry_inode_number(ROOT, b"a")))
         );
     }
 }

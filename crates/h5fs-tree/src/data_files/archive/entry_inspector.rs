@@ -216,7 +216,7 @@ impl EntryInspector {
 
     /// Returns whether the remote file at `path`, which could not be opened as a data file, is an
     /// ordinary file according to its content. Its name alone had suggested a data file.
-    pub(super) fn was_mistyped(&self, path: &Path) -> bool {
+    pub(super) fn is_ordinary_by_content(&self, path: &Path) -> bool {
         let there = self.root.path_info(path, false);
         let Some(there) = there.ok().filter(|_| self.root.is_remote()) else {
             return false;
@@ -266,10 +266,10 @@ impl EntryInspector {
                 Stat {
                     size,
                     blocks,
-                    ..self.own_stat(ino, kind, found)
+                    ..self.stat_of_original(ino, kind, found)
                 }
             }
-            _ => self.own_stat(ino, kind, found),
+            _ => self.stat_of_original(ino, kind, found),
         };
         LookupEntry {
             ino,
@@ -281,7 +281,7 @@ impl EntryInspector {
     }
 
     /// Returns the attributes of an ordinary file or a link, copied from the file itself.
-    fn own_stat(&self, ino: u64, kind: FileKind, found: &FoundEntry) -> Stat {
+    fn stat_of_original(&self, ino: u64, kind: FileKind, found: &FoundEntry) -> Stat {
         let (options, attributes) = (&self.options, &found.info.attributes);
         let mode = match kind {
             FileKind::Symlink => 0o777,

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use h5fs_reader::error::Result;
 use h5fs_reader::memory::cancel::CancelToken;
-use h5fs_reader::memory::gate::{Gate, GateQueue, fits};
+use h5fs_reader::memory::gate::{AdmissionGate, AdmissionQueue, fits};
 
 use crate::limits;
 use crate::requests::Ino;
@@ -30,7 +30,7 @@ const ADMISSION_TIME: Duration = Duration::from_secs(1);
 
 /// The heavy members that are admitted: their requests may run.
 #[derive(Default)]
-pub(super) struct HeavyMembers(Arc<Gate<BusyMembers>>);
+pub(super) struct HeavyMembers(Arc<AdmissionGate<BusyMembers>>);
 
 type BusyMembers = HashMap<Ino, BusyMember>;
 
@@ -66,7 +66,8 @@ impl HeavyMembers {
         }
         if !self.begin_if_admitted(entry) {
             cancel.require_heavy_slot()?;
-            let admit = |members: &mut BusyMembers, _: &GateQueue| admit(members, entry, weight);
+            let admit =
+                |members: &mut BusyMembers, _: &AdmissionQueue| admit(members, entry, weight);
             self.0
                 .enter((0, weight), admit, || cancel.check_cancelled())?;
         }

@@ -34,7 +34,7 @@ use h5fs_reader::source::open::SharedOpenSource;
 use crate::data_files::archive::entry_inspector::EntryInspector;
 use crate::data_files::archive::joined::listing::{FileLister, FileListing, ListedFile};
 use crate::data_files::archive::joined::progress::ScanProgress;
-use crate::data_files::archive::joined::source::{FilesState, OpenFiles};
+use crate::data_files::archive::joined::source::{JoinedSourceState, OpenJoinedSource};
 use crate::data_files::archive::joined::watcher::DirectoryWatcher;
 use crate::options::Options;
 
@@ -126,9 +126,9 @@ impl JoinedFiles {
                 .upgrade()
                 .is_some_and(|files| files.is_listing_changed(hash))
         };
-        Ok(Arc::new(OpenFiles {
+        Ok(Arc::new(OpenJoinedSource {
             root: Arc::clone(self.root()),
-            state: Arc::new(FilesState(identity)),
+            state: Arc::new(JoinedSourceState(identity)),
             watcher: DirectoryWatcher::new(valid, Box::new(look)),
             allow_other: self.lister.allow_other,
         }))
@@ -180,14 +180,14 @@ impl JoinedFiles {
 
     /// Records that the state of the remote file `file` when opened differed from its state in the
     /// listing.
-    fn mark_distrusted(&self, file: &ListedFile) {
+    fn ignore_stored_scan(&self, file: &ListedFile) {
         if self.root().is_remote() {
             let own = (file.path.clone(), file.state.clone());
             lock(&self.distrusted).insert(own);
         }
     }
 
-    fn is_distrusted(&self, file: &ListedFile) -> bool {
+    fn ignores_stored_scan(&self, file: &ListedFile) -> bool {
         let distrusted = lock(&self.distrusted);
         !distrusted.is_empty() && distrusted.contains(&(file.path.clone(), file.state.clone()))
     }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::data_files::archive::entries::{
-    EntryKind, EntryProperties, entry_number, member_inode_number,
+    EntryKind, EntryProperties, entry_inode_number, member_inode_number,
 };
 use crate::data_files::archive::members::ArchiveMember;
 use crate::data_files::archive::root_names::shown_name;
@@ -80,7 +80,7 @@ impl Archive {
         entry: Option<&LookupEntry>,
         take: &mut AttributesCallback<'_>,
     ) -> bool {
-        let ino = self.listed_number(member, directory, listed);
+        let ino = self.listed_inode_number(member, directory, listed);
         let is_dot = matches!(listed.name, b"." | b"..");
         let Some(entry) = entry.filter(|_| !is_dot) else {
             return take(DirEntry { ino, ..*listed }, None);
@@ -98,7 +98,12 @@ impl Archive {
 
     /// Returns the inode number in the mount for the entry `listed` of a directory within a data
     /// file.
-    fn listed_number(&self, member: &ArchiveMember, directory: Ino, listed: &DirEntry<'_>) -> Ino {
+    fn listed_inode_number(
+        &self,
+        member: &ArchiveMember,
+        directory: Ino,
+        listed: &DirEntry<'_>,
+    ) -> Ino {
         match (listed.name, listed.ino) {
             (b"..", _) if directory == ROOT => {
                 let entry = self.entries.get(member.entry);
@@ -176,7 +181,7 @@ impl Archive {
             b"." => (directory.ino, Some(FileKind::Directory)),
             b".." => (directory.place.parent, Some(FileKind::Directory)),
             name => (
-                entry_number(directory.ino, name),
+                entry_inode_number(directory.ino, name),
                 self.listed_kind(directory, listed)?,
             ),
         })

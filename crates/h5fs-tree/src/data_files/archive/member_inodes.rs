@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use h5fs_reader::memory::lock::lock;
 
-use crate::data_files::archive::entries::{member_inode_number, next_number};
+use crate::data_files::archive::entries::{member_inode_number, next_candidate_number};
 use crate::data_files::archive::members::ArchiveMember;
 use crate::requests::Ino;
 
@@ -31,7 +31,7 @@ impl MemberInodes {
         loop {
             match known.get_mut(&ino) {
                 Some(other) if other.local_ino != local || other.member.entry != member.entry => {
-                    ino = next_number(ino);
+                    ino = next_candidate_number(ino);
                 }
                 Some(own) => {
                     own.lookups = own.lookups.saturating_add(1);

@@ -96,7 +96,7 @@ impl MemberOpener {
         }
         let now = watch.identity();
         let seen = opening.last_seen.as_ref();
-        let generation = seen.map_or(0, |seen| seen.generation_in(&now));
+        let generation = seen.map_or(0, |seen| seen.generation_for_identity(&now));
         let others = OtherFiles::new(
             &absolute,
             container_opener_with_caches(options, &self.caches),
@@ -137,7 +137,7 @@ impl MemberOpener {
         let generation = opening
             .last_seen
             .as_ref()
-            .map_or(0, |seen| seen.generation_in(&now));
+            .map_or(0, |seen| seen.generation_for_identity(&now));
         let errors = self.errors.for_file(&place);
         let join = self.joined_file_opener(files, errors.clone());
         let others = OtherFiles::new(&absolute, join).for_member(

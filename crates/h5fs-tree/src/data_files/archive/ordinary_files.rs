@@ -10,7 +10,7 @@ use h5fs_reader::error::{Error, Result};
 use h5fs_reader::memory::lock::lock;
 use h5fs_reader::source::directory::OpenContent;
 use h5fs_reader::source::identity::{Fingerprint, Identity};
-use h5fs_reader::source::local::descriptors::max_ordinary_files;
+use h5fs_reader::source::local::descriptors::max_open_ordinary_files;
 use h5fs_reader::source::open::SharedOpenSource;
 use h5fs_reader::source::{Urgency, read_block};
 use h5fs_reader::wire::to_u64;
@@ -77,7 +77,7 @@ impl OrdinaryFiles {
     ) -> Result<(OrdinaryFile, Caching)> {
         match content {
             OpenContent::File(file) => {
-                if Arc::strong_count(&self.open_reference) > max_ordinary_files() {
+                if Arc::strong_count(&self.open_reference) > max_open_ordinary_files() {
                     return Err(refusal_error(Errno::EMFILE, "number of open files"));
                 }
                 let failed = |error| Error::from_io(&error, path.display().to_string());

@@ -79,7 +79,7 @@ impl Requests for Archive {
                     match self.lookup_in_member((&member, ROOT), name, cancel) {
                         Err(error)
                             if is_caused_by_content(&error)
-                                && self.inspector.was_mistyped(&path) =>
+                                && self.inspector.is_ordinary_by_content(&path) =>
                         {
                             Err(stale_error())
                         }
@@ -213,7 +213,9 @@ impl Requests for Archive {
                     Err(error) if is_caused_by_content(&error) && name == ERROR_ATTRIBUTE => {
                         Ok(error.to_string().into_bytes())
                     }
-                    Err(error) if is_caused_by_content(&error) => Err(xattr::no_attribute()),
+                    Err(error) if is_caused_by_content(&error) => {
+                        Err(xattr::missing_attribute_error())
+                    }
                     Err(error) => Err(error),
                 }
             }
@@ -222,7 +224,7 @@ impl Requests for Archive {
                     file.getxattr_with_cancel(local, name, cancel)
                 })
             }
-            _ => Err(xattr::no_attribute()),
+            _ => Err(xattr::missing_attribute_error()),
         }
     }
 

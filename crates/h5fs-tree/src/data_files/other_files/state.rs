@@ -21,9 +21,9 @@ pub(super) struct OtherFilesState {
     pub(super) generation: u32,
     /// Shown names of the files, in the order in which links to them were found.
     pub(super) found_names: Vec<Box<[u8]>>,
-    pub(super) names: HashMap<Box<[u8]>, NamedFile>,
+    pub(super) names: HashMap<Box<[u8]>, KnownLinkedFile>,
     /// The tree for each tree number from [`FIRST_FILE`] on.
-    pub(super) numbers: Vec<NumberedTree>,
+    pub(super) numbers: Vec<TreeNumberUse>,
     /// Numbers of trees of views of externally linked files. The key is the tree number of the
     /// file's own tree, and the number of the same tree of views in the source.
     pub(super) views: HashMap<(TreeNumber, TreeNumber), TreeNumber>,
@@ -42,7 +42,7 @@ pub(super) struct LinkSearch {
 }
 
 /// A file to which an external link leads.
-pub(super) struct NamedFile {
+pub(super) struct KnownLinkedFile {
     /// The file's name as a link of the source would contain it.
     pub(super) name: Vec<u8>,
     /// Tree number of the file's own tree when the file was last open.
@@ -52,18 +52,18 @@ pub(super) struct NamedFile {
 }
 
 /// The use of a tree number.
-pub(super) enum NumberedTree {
+pub(super) enum TreeNumberUse {
     /// The tree has ended, because its file has changed.
     Ended,
     /// The file's own tree.
-    File(Box<FileTree>),
+    File(Box<LastSeenFile>),
     /// A tree of views: the tree number of its file's own tree, and the number of the same tree of
     /// views in the source.
     Views(TreeNumber, TreeNumber),
 }
 
 /// A file that was opened, and the state in which it was last seen.
-pub(super) struct FileTree {
+pub(super) struct LastSeenFile {
     pub(super) shown: Box<[u8]>,
     /// The last seen state. It is checked for changes even while the file is closed, because the
     /// kernel may cache bytes of the file.
@@ -91,13 +91,17 @@ impl OtherFilesState {
 
     /// Returns the record of the file shown as `shown`, adding a record with `name` if necessary.
     /// Returns `None` if too many files are known.
-    pub(super) fn find_or_add(&mut self, shown: &[u8], name: &[u8]) -> Option<&mut NamedFile> {
+    pub(super) fn find_or_add(
+        &mut self,
+        shown: &[u8],
+        name: &[u8],
+    ) -> Option<&mut KnownLinkedFile> {
         if !self.names.contains_key(shown) {
             if self.found_names.len() >= limits::MOUNTED_FILES {
                 return None;
             }
             self.found_names.push(shown.into());
-            let known = NamedFile {
+            let known = KnownLinkedFile {
                 name: name.to_vec(),
                 tree: None,
                 open_error: None,
@@ -145,14 +149,14 @@ impl OtherFilesState {
         files.map(|(_, live)| live.container.weight()).sum()
     }
 
-    pub(super) fn file(&mut self, tree: TreeNumber) -> Option<&mut FileTree> {
+    pub(super) fn file(&mut self, tree: TreeNumber) -> Option<&mut LastSeenFile> {
         match self.numbered_tree(tree)? {
-            NumberedTree::File(file) => Some(file),
-            NumberedTree::Ended | NumberedTree::Views(..) => None,
+            TreeNumberUse::File(file) => Some(file),
+            TreeNumberUse::Ended | TreeNumberUse::Views(..) => None,
         }
     }
 
-    pub(super) fn numbered_tree(&mut self, tree: TreeNumber) -> Option<&mut NumberedTree> {
+    pub(super) fn numbered_tree(&mut self, tree: TreeNumber) -> Option<&mut TreeNumberUse> {
         let place = tree.checked_sub(FIRST_FILE)?;
         self.numbers.get_mut(usize::from(place))
     }
@@ -161,18 +165,18 @@ impl OtherFilesState {
     /// of the same tree of views in the source.
     pub(super) fn views_tree(&mut self, tree: TreeNumber) -> Option<(TreeNumber, TreeNumber)> {
         match self.numbered_tree(tree)? {
-            NumberedTree::Views(of, in_source) => Some((*of, *in_source)),
-            NumberedTree::Ended | NumberedTree::File(_) => None,
+            TreeNumberUse::Views(of, in_source) => Some((*of, *in_source)),
+            TreeNumberUse::Ended | TreeNumberUse::File(_) => None,
         }
     }
 
     /// Ends the file's own tree, with the number `tree`, and its trees of views, because the file
     /// has changed.
-    pub(super) fn end_file(&mut self, tree: TreeNumber, inodes: &Inodes) {
+    pub(super) fn end_trees_of_file(&mut self, tree: TreeNumber, inodes: &Inodes) {
         self.open.pop(&tree);
         let place = self.numbered_tree(tree);
-        let ended = place.map(|place| std::mem::replace(place, NumberedTree::Ended));
-        let Some(NumberedTree::File(file)) = ended else {
+        let ended = place.map(|place| std::mem::replace(place, TreeNumberUse::Ended));
+        let Some(TreeNumberUse::File(file)) = ended else {
             return;
         };
         if let Some(known) = self.names.get_mut(&file.shown) {
@@ -182,7 +186,7 @@ impl OtherFilesState {
         let views: Vec<TreeNumber> = views.map(|(_, number)| number).collect();
         for number in views.into_iter().chain([tree]) {
             if let Some(place) = self.numbered_tree(number) {
-                *place = NumberedTree::Ended;
+                *place = TreeNumberUse::Ended;
             }
             self.ended.push_back(number);
             inodes.end_tree(number);
@@ -203,19 +207,21 @@ impl OtherFilesState {
         if self.file(of).is_none() {
             return Err(stale_error());
         }
-        let tree = self.free_number(inodes).ok_or_else(too_many_files_error)?;
+        let tree = self
+            .find_free_number(inodes)
+            .ok_or_else(too_many_files_error)?;
         if let Some(place) = self.numbered_tree(tree) {
-            *place = NumberedTree::Views(of, in_source);
+            *place = TreeNumberUse::Views(of, in_source);
         }
         self.views.insert((of, in_source), tree);
         Ok(tree)
     }
 
     /// Returns a free tree number, or `None` if all are in use.
-    pub(super) fn free_number(&mut self, inodes: &Inodes) -> Option<TreeNumber> {
+    pub(super) fn find_free_number(&mut self, inodes: &Inodes) -> Option<TreeNumber> {
         let next = u16::try_from(self.numbers.len()).ok();
         if let Some(tree) = next.and_then(|place| FIRST_FILE.checked_add(place)) {
-            self.numbers.push(NumberedTree::Ended);
+            self.numbers.push(TreeNumberUse::Ended);
             return Some(tree);
         }
         let used = inodes.tree_numbers();
@@ -245,12 +251,14 @@ impl OtherFilesState {
             if is_same {
                 return Ok(tree);
             }
-            self.end_file(tree, inodes);
+            self.end_trees_of_file(tree, inodes);
         }
-        let tree = self.free_number(inodes).ok_or_else(too_many_files_error)?;
+        let tree = self
+            .find_free_number(inodes)
+            .ok_or_else(too_many_files_error)?;
         if let Some(place) = self.numbered_tree(tree) {
             let (shown, state) = (shown.into(), Arc::clone(state));
-            *place = NumberedTree::File(Box::new(FileTree {
+            *place = TreeNumberUse::File(Box::new(LastSeenFile {
                 shown,
                 state,
                 readers,

@@ -19,7 +19,7 @@ use crate::http::server::peer::Peer;
 use crate::limits;
 
 /// The socket of a connection.
-pub(super) enum Stream {
+pub(super) enum ClientSocket {
     Network(TcpStream),
     Unix(UnixStream),
 }
@@ -27,7 +27,7 @@ pub(super) enum Stream {
 /// The socket of a connection with a timeout, as hyper uses it. A client that accepts no bytes for
 /// [`limits::HTTP_IDLE`] is disconnected.
 pub(super) struct ClientStream {
-    stream: Stream,
+    stream: ClientSocket,
     peer: Arc<Peer>,
     stall_timer: Option<Pin<Box<Sleep>>>,
     /// State since the client closed its sending side; `None` before.
@@ -48,7 +48,7 @@ struct HalfClosedState {
 impl HalfClosedState {
     const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
-    fn now() -> Self {
+    fn starting_now() -> Self {
         HalfClosedState {
             disconnect_at: Instant::now() + limits::HTTP_HALF_CLOSED,
             check: Box::pin(sleep(Self::CHECK_INTERVAL)),
@@ -56,12 +56,12 @@ impl HalfClosedState {
     }
 }
 
-impl Stream {
+impl ClientSocket {
     /// Returns whether the client has closed both directions of the connection.
     fn is_closed_by_client(&self) -> bool {
         let socket = match self {
-            Stream::Network(stream) => stream.as_fd(),
-            Stream::Unix(stream) => stream.as_fd(),
+            ClientSocket::Network(stream) => stream.as_fd(),
+            ClientSocket::Unix(stream) => stream.as_fd(),
         };
         let mut looked = [PollFd::new(socket, PollFlags::empty())];
         let gone = PollFlags::POLLHUP | PollFlags::POLLERR;
@@ -74,7 +74,7 @@ impl Stream {
 }
 
 impl ClientStream {
-    pub(super) fn new(stream: Stream, peer: Arc<Peer>) -> Self {
+    pub(super) fn new(stream: ClientSocket, peer: Arc<Peer>) -> Self {
         ClientStream {
             stream,
             peer,
@@ -89,7 +89,9 @@ impl ClientStream {
     fn poll_half_closed(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let is_taking = self.stall_timer.is_some();
         let is_waiting = self.peer.is_response_pending() || is_taking;
-        let ended = self.half_closed.get_or_insert_with(HalfClosedState::now);
+        let ended = self
+            .half_closed
+            .get_or_insert_with(HalfClosedState::starting_now);
         loop {
             let is_late = !is_taking && ended.disconnect_at <= Instant::now();
             if !is_waiting || is_late || self.stream.is_closed_by_client() {
@@ -104,8 +106,8 @@ impl ClientStream {
     /// the end of the connection marks the end of a response, so that the client can detect an
     /// incomplete response.
     fn reset_on_early_close(&mut self) -> io::Result<()> {
-        if let Stream::Network(stream) = &self.stream
-            && self.peer.is_unbounded()
+        if let ClientSocket::Network(stream) = &self.stream
+            && self.peer.is_close_delimited()
             && !self.resets_on_close
         {
             set_socket_linger(stream, Some(Duration::ZERO))?;
@@ -138,11 +140,11 @@ impl ClientStream {
 macro_rules! on_stream {
     ($wire:expr, $stream:ident => $call:expr) => {
         match &mut $wire.stream {
-            Stream::Network($stream) => {
+            ClientSocket::Network($stream) => {
                 let $stream = Pin::new($stream);
                 $call
             }
-            Stream::Unix($stream) => {
+            ClientSocket::Unix($stream) => {
                 let $stream = Pin::new($stream);
                 $call
             }
@@ -188,7 +190,7 @@ impl Write for ClientStream {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if let Stream::Network(stream) = &self.stream
+        if let ClientSocket::Network(stream) = &self.stream
             && self.resets_on_close
         {
             if !self.peer.is_complete() {

@@ -9,9 +9,9 @@ use hyper::rt::{Sleep, Timer};
 
 /// hyper's timer, implemented with tokio.
 #[derive(Debug)]
-pub(super) struct Clock;
+pub(super) struct TokioTimer;
 
-impl Timer for Clock {
+impl Timer for TokioTimer {
     fn sleep(&self, duration: Duration) -> Pin<Box<dyn Sleep>> {
         Box::pin(TokioSleep(Box::pin(tokio::time::sleep(duration))))
     }

@@ -39,7 +39,7 @@ impl Peer {
 
     /// Returns whether the current response has neither a length nor an end marker, so that only
     /// the end of the connection ends it.
-    pub(super) fn is_unbounded(&self) -> bool {
+    pub(super) fn is_close_delimited(&self) -> bool {
         self.is_unbounded.load(Ordering::Relaxed)
     }
 
@@ -58,7 +58,7 @@ impl PendingResponse {
 
     /// Records that the response has neither a length nor an end marker, so that only the end of
     /// the connection ends it.
-    pub(super) fn set_unbounded(&self) {
+    pub(super) fn set_close_delimited(&self) {
         self.0.is_unbounded.store(true, Ordering::Relaxed);
     }
 

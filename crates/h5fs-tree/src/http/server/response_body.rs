@@ -50,7 +50,7 @@ impl ResponseBody {
             ResponseContent::Pieces(pieces) => BodyState::Pieces(pieces),
         };
         if is_old && matches!(&state, BodyState::Pieces(pieces) if pieces.remaining().is_none()) {
-            answering.set_unbounded();
+            answering.set_close_delimited();
         }
         ResponseBody {
             dispatcher: questions,
@@ -62,13 +62,13 @@ impl ResponseBody {
 
     /// Starts to generate the next piece of the content. The piece is large if a slot for large
     /// pieces is free and the client reads fast.
-    fn start_next(&self, pieces: Box<dyn StreamedContent>) -> BodyState {
+    fn start_next_piece(&self, pieces: Box<dyn StreamedContent>) -> BodyState {
         let room = self.reserve_large_piece();
         self.request_piece(pieces, room)
     }
 
     /// Starts to generate the next piece before hyper requests it, if the piece is large.
-    fn start_ahead(&self, pieces: Box<dyn StreamedContent>) -> BodyState {
+    fn start_large_piece_early(&self, pieces: Box<dyn StreamedContent>) -> BodyState {
         match self.reserve_large_piece() {
             Some(room) => self.request_piece(pieces, Some(room)),
             None => BodyState::Pieces(pieces),
@@ -146,7 +146,7 @@ impl Body for ResponseBody {
                 BodyState::Whole(bytes) => {
                     return Poll::Ready(Some(Ok(Frame::data(bytes))));
                 }
-                BodyState::Pieces(pieces) => self.state = self.start_next(pieces),
+                BodyState::Pieces(pieces) => self.state = self.start_next_piece(pieces),
                 BodyState::Waiting(mut next, left) => {
                     let Poll::Ready((pieces, piece)) = next.as_mut().poll(context) else {
                         self.state = BodyState::Waiting(next, left);
@@ -162,7 +162,7 @@ impl Body for ResponseBody {
                     if let Some(pieces) = pieces {
                         self.state = match pieces.remaining() {
                             Some(0) => BodyState::Over,
-                            _ => self.start_ahead(pieces),
+                            _ => self.start_large_piece_early(pieces),
                         };
                     }
                     self.last_piece_at = Some(Instant::now());

@@ -21,7 +21,7 @@ use h5fs_view::view::View;
 
 use crate::data_files::file_state::FileState;
 use crate::limits;
-use crate::views::trees::csv::{group, is_plain_group};
+use crate::views::trees::csv::{is_plain_group, table_group};
 use crate::views::trees::parquet;
 use crate::views::trees::view_tree::{
     EMPTY_FORM, EMPTY_TREE, FileSize, ViewForm, ViewSubject, ViewTree, boxed_if_some,
@@ -75,7 +75,7 @@ fn table_size(file: &FileState, node: &Node) -> Result<Option<FileSize>> {
     let is_there = if is_plain_group(node) {
         file.has_variables(node.id, || {
             let (variables, budget) = (file.padded_variables(), TableBudget::default());
-            group_variables::has_variables(&group(file, &*variables, node, &budget))
+            group_variables::has_variables(&table_group(file, &*variables, node, &budget))
         })?
     } else {
         netcdf_variable(file, node)?.is_some()
@@ -146,7 +146,7 @@ fn group_parquet(subject: &ViewSubject<'_>) -> Result<Box<dyn View>> {
     let long = group_columns(
         members,
         &path,
-        &surroundings(subject, &elements_opener(subject)),
+        &variable_context(subject, &elements_opener(subject)),
     )?;
     if to_u64(long.columns.len()) > limits::PARQUET_COLUMNS {
         let most = limits::PARQUET_COLUMNS;
@@ -176,7 +176,7 @@ fn shared_table_variables(subject: &ViewSubject<'_>) -> Result<(Vec<GroupVariabl
     let path = subject.known_path()?;
     let path = path.strip_suffix(b"/").unwrap_or(&path).to_vec();
     let variables = file.padded_variables();
-    let group = group(file, &*variables, subject.node, &budget);
+    let group = table_group(file, &*variables, subject.node, &budget);
     Ok((
         group_variables::shared_table_variables(&group, &path)?,
         path,
@@ -189,7 +189,7 @@ fn group_table(subject: &ViewSubject<'_>) -> Result<LongTable> {
     group_columns(
         members,
         &path,
-        &surroundings(subject, &elements_opener(subject)),
+        &variable_context(subject, &elements_opener(subject)),
     )
 }
 
@@ -202,14 +202,17 @@ fn long_table(subject: &ViewSubject<'_>, elements: Elements) -> Result<LongTable
         &subject.known_path()?,
         elements,
         selector(subject)?.as_ref(),
-        &surroundings(subject, &elements_opener(subject)),
+        &variable_context(subject, &elements_opener(subject)),
     )
 }
 
-fn surroundings<'a>(subject: &ViewSubject<'_>, open: &'a OpenElements<'a>) -> VariableContext<'a> {
+fn variable_context<'a>(
+    subject: &ViewSubject<'_>,
+    open: &'a OpenElements<'a>,
+) -> VariableContext<'a> {
     VariableContext {
         container: subject.file.padded_variables(),
-        paths: subject.paths(),
+        paths: subject.path_finder(),
         open,
     }
 }

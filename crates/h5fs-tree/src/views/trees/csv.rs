@@ -7,7 +7,7 @@ use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::{Array, Container, Node, NodeKind};
 use h5fs_view::csv::CsvTable;
 use h5fs_view::csv::array;
-use h5fs_view::csv::fields::{ColumnReader, ShiftedColumns};
+use h5fs_view::csv::fields::{ColumnReader, ColumnsFromRow};
 use h5fs_view::elements::formatting_cost;
 use h5fs_view::table::TableConvention;
 use h5fs_view::table::column::{ColumnSource, GroupTable};
@@ -42,7 +42,7 @@ pub(super) const TREE: ViewTree = ViewTree {
             let container = Arc::clone(&subject.file.container);
             let elements = subject.intended_elements(elements)?;
             let missing = mask::masked_elements(subject, &elements)?;
-            let paths = subject.paths();
+            let paths = subject.path_finder();
             let table = array::table(elements, missing, engine, container, paths)?;
             table.map(|table| subject.open_units(table)).transpose()
         }),
@@ -70,11 +70,11 @@ pub(super) fn is_plain_group(node: &Node) -> bool {
 pub(super) fn convention(file: &FileState, node: &Node) -> Result<Option<TableConvention>> {
     file.table_convention(node.id, || {
         let (variables, budget) = (file.padded_variables(), TableBudget::default());
-        TableConvention::detect(&group(file, &*variables, node, &budget))
+        TableConvention::detect(&table_group(file, &*variables, node, &budget))
     })
 }
 
-pub(super) fn group<'a>(
+pub(super) fn table_group<'a>(
     file: &'a FileState,
     container: &'a dyn Container,
     node: &Node,
@@ -96,7 +96,12 @@ pub(super) fn group_columns(subject: &ViewSubject<'_>) -> Result<GroupTable> {
     let (file, node) = (subject.file, subject.node);
     let convention = convention(file, node)?.ok_or(Error::NotFound)?;
     let variables = file.padded_variables();
-    let table = convention.table(&group(file, &*variables, node, &TableBudget::default()))?;
+    let table = convention.table(&table_group(
+        file,
+        &*variables,
+        node,
+        &TableBudget::default(),
+    ))?;
     for column in &table.columns {
         if let ColumnSource::Runs { ends, rows } = &column.source {
             let check =
@@ -117,7 +122,7 @@ pub(super) fn open_group_rows(subject: &ViewSubject<'_>, table: GroupTable) -> R
     let surroundings = TableContext {
         engine: Arc::clone(&file.engine),
         container: file.padded_variables(),
-        paths: subject.paths(),
+        paths: subject.path_finder(),
     };
     TableRows::open(table, surroundings, subject.verify)
 }
@@ -132,7 +137,7 @@ fn group_table(subject: &ViewSubject<'_>) -> Result<Box<dyn View>> {
     }
     let engine = Arc::clone(&subject.file.engine);
     let count = shown_rows.end - shown_rows.start;
-    let fields = ShiftedColumns {
+    let fields = ColumnsFromRow {
         fields: rows,
         first: shown_rows.start,
     };

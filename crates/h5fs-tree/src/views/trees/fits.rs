@@ -27,10 +27,10 @@ pub(super) const TREE: ViewTree = ViewTree {
         number: 39,
         suffix: b".fits",
         size,
-        open_elements: Some(array),
+        open_elements: Some(open_array),
         open: |subject| {
             if is_plain_group(subject.node) {
-                group(subject)
+                open_group(subject)
             } else {
                 Err(Error::NotFound)
             }
@@ -53,14 +53,14 @@ fn size(file: &FileState, node: &Node) -> Result<Option<FileSize>> {
     Ok(has_file.then_some(FileSize::Counted))
 }
 
-fn array(subject: &ViewSubject<'_>, elements: Elements) -> Result<Option<Box<dyn View>>> {
+fn open_array(subject: &ViewSubject<'_>, elements: Elements) -> Result<Option<Box<dyn View>>> {
     Ok(boxed_if_some(fits::file(
         elements,
         &attribute_cards(subject)?,
     )?))
 }
 
-fn group(subject: &ViewSubject<'_>) -> Result<Box<dyn View>> {
+fn open_group(subject: &ViewSubject<'_>) -> Result<Box<dyn View>> {
     let rows = GroupRows::open(group_columns(subject)?, |table| {
         open_group_rows(subject, table)
     })?;

@@ -34,7 +34,7 @@ pub(super) const TREE: ViewTree = ViewTree {
             number: 41,
             suffix: b".html",
             size: |_, _| Ok(Some(FileSize::Counted)),
-            open: page,
+            open: open_page,
             has_pages: true,
             shows_intended_array: true,
             ..EMPTY_FORM
@@ -48,7 +48,7 @@ pub(super) const TREE: ViewTree = ViewTree {
                 let drawn = drawn.filter(|(image, array)| shaded::can_draw(array, image));
                 Ok(drawn.map(|_| FileSize::Counted))
             },
-            open_elements: Some(picture),
+            open_elements: Some(open_picture),
             ..EMPTY_FORM
         },
     ],
@@ -57,7 +57,7 @@ pub(super) const TREE: ViewTree = ViewTree {
 
 /// Renders the page about an object. For a group, a selector may name a further page of its
 /// members.
-fn page(subject: &ViewSubject<'_>) -> Result<Box<dyn View>> {
+fn open_page(subject: &ViewSubject<'_>) -> Result<Box<dyn View>> {
     let first = match subject.selector {
         b"" => 0,
         selected if matches!(subject.node.kind, NodeKind::Group) => parse_first_member(selected)?,
@@ -104,7 +104,7 @@ fn with_object(
         engine: &subject.file.engine,
         node: subject.node,
         path,
-        paths: subject.paths(),
+        paths: subject.path_finder(),
         site,
         read_part: &|selector| selected_elements(subject, selector.as_bytes()),
         shading: &|| shading(subject),
@@ -175,7 +175,7 @@ fn decoded_bytes(source: &ColumnSource) -> u64 {
 }
 
 /// Draws the picture of an array, or one picture of an image stack, as the object's page shows it.
-fn picture(subject: &ViewSubject<'_>, _: Elements) -> Result<Option<Box<dyn View>>> {
+fn open_picture(subject: &ViewSubject<'_>, _: Elements) -> Result<Option<Box<dyn View>>> {
     let file = subject.file;
     let name = [b".shaded", subject.selector].concat();
     let text = file.cached_text(subject.node.id, &name, || {

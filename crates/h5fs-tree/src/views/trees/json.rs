@@ -37,7 +37,7 @@ pub(super) const TREE: ViewTree = ViewTree {
             let engine = Arc::clone(&subject.file.engine);
             let elements = subject.intended_elements(elements)?;
             let missing = mask::masked_elements(subject, &elements)?;
-            let json = ArrayJson::new(elements, engine, container, subject.paths())?;
+            let json = ArrayJson::new(elements, engine, container, subject.path_finder())?;
             subject.open_units(json.with_missing(missing)).map(Some)
         }),
         shows_intended_array: true,

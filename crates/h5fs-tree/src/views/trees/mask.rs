@@ -15,7 +15,8 @@ use h5fs_view::text_files::text::InMemoryContent;
 
 use crate::data_files::file_state::FileState;
 use crate::views::trees::view_tree::{
-    EMPTY_FORM, EMPTY_TREE, FileSize, ViewForm, ViewSubject, ViewTree, boxed_view, refuse_unread,
+    EMPTY_FORM, EMPTY_TREE, FileSize, ViewForm, ViewSubject, ViewTree, boxed_view,
+    refuse_temporarily_unreadable,
 };
 
 pub(super) const TREE: ViewTree = ViewTree {
@@ -27,7 +28,7 @@ pub(super) const TREE: ViewTree = ViewTree {
             Ok(match mask_of(file, node)? {
                 Some(MaskSource::Number(text)) => Some(FileSize::Exact(to_u64(text.len()))),
                 Some(MaskSource::Array(array)) => {
-                    refuse_unread(&array)?;
+                    refuse_temporarily_unreadable(&array)?;
                     Some(FileSize::Exact(array.byte_length()?))
                 }
                 None => None,

@@ -44,7 +44,7 @@ fn open(subject: &ViewSubject<'_>, syntax: Syntax) -> Result<Box<dyn View>> {
     let source = NdlSource {
         container: Arc::clone(&subject.file.container),
         engine: Arc::clone(&subject.file.engine),
-        paths: subject.paths(),
+        paths: subject.path_finder(),
     };
     let description = NdlDescription {
         source,

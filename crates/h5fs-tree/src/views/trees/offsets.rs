@@ -15,14 +15,16 @@ pub(super) const TREE: ViewTree = ViewTree {
         number: 19,
         size: |file, node| match node.array() {
             Some(array) if VariableLengthContent::is_variable_length_array(array) => {
-                let array = file.variable_length(node.id, array)?;
+                let array = file.variable_length_content(node.id, array)?;
                 Ok(Some(FileSize::Exact(ElementOffsets::size(&array))))
             }
             _ => Ok(None),
         },
         open: |subject| {
             let array = subject.array()?;
-            let array = subject.file.variable_length(subject.node.id, &array)?;
+            let array = subject
+                .file
+                .variable_length_content(subject.node.id, &array)?;
             boxed_view(Some(ElementOffsets::new(array)))
         },
         ..EMPTY_FORM

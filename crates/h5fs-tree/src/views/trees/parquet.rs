@@ -7,8 +7,8 @@ use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::Node;
 use h5fs_view::elements::{Elements, element_type};
 use h5fs_view::parquet::{
-    BoundsCache, FilePlan, KeyValueMetadata, ParquetTable, PointerContext, TableFile, array_table,
-    group_table, has_columns,
+    BoundsCache, FilePlan, KeyValueMetadata, ParquetTable, PointerContext, TableSource,
+    array_table, group_table, has_columns,
 };
 use h5fs_view::text_files::bounds::TextLengthLimits;
 use h5fs_view::text_files::text::InMemoryContent;
@@ -30,10 +30,10 @@ pub(super) const TREE: ViewTree = ViewTree {
         number: 43,
         suffix: b".parquet",
         size,
-        open_elements: Some(array),
+        open_elements: Some(open_array),
         open: |subject| {
             if is_plain_group(subject.node) {
-                group(subject)
+                open_group(subject)
             } else {
                 Err(Error::NotFound)
             }
@@ -60,7 +60,7 @@ fn size(file: &FileState, node: &Node) -> Result<Option<FileSize>> {
     Ok(has_file.then_some(FileSize::Counted))
 }
 
-fn array(subject: &ViewSubject<'_>, elements: Elements) -> Result<Option<Box<dyn View>>> {
+fn open_array(subject: &ViewSubject<'_>, elements: Elements) -> Result<Option<Box<dyn View>>> {
     let elements = subject.intended_elements(elements)?;
     let missing = mask::masked_elements(subject, &elements)?;
     let path = subject.known_path()?;
@@ -78,11 +78,11 @@ fn array(subject: &ViewSubject<'_>, elements: Elements) -> Result<Option<Box<dyn
         .transpose()
 }
 
-fn group(subject: &ViewSubject<'_>) -> Result<Box<dyn View>> {
-    let around = TableFile {
+fn open_group(subject: &ViewSubject<'_>) -> Result<Box<dyn View>> {
+    let around = TableSource {
         engine: Arc::clone(&subject.file.engine),
         container: subject.file.padded_variables(),
-        paths: subject.paths(),
+        paths: subject.path_finder(),
         verify: subject.verify,
         cancel: subject.file.effort.cancel_token(),
     };
@@ -141,7 +141,7 @@ fn bounds_cache(subject: &ViewSubject<'_>) -> BoundsCache {
 pub(super) fn pointer_context(subject: &ViewSubject<'_>) -> PointerContext {
     PointerContext {
         container: subject.file.padded_variables(),
-        paths: subject.paths(),
+        paths: subject.path_finder(),
     }
 }
 

@@ -21,13 +21,13 @@ pub(super) const TREE: ViewTree = ViewTree {
             let picture = read_image(&*file.container, node)?.filter(png::is_picture);
             Ok(picture.map(|_| FileSize::Counted))
         },
-        open_elements: Some(picture),
+        open_elements: Some(open_picture),
         ..EMPTY_FORM
     }],
     ..EMPTY_TREE
 };
 
-fn picture(subject: &ViewSubject<'_>, elements: Elements) -> Result<Option<Box<dyn View>>> {
+fn open_picture(subject: &ViewSubject<'_>, elements: Elements) -> Result<Option<Box<dyn View>>> {
     let (file, object) = (subject.file, subject.node.id);
     let look = PictureStyle::read(
         &*file.container,

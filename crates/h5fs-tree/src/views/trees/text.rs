@@ -7,7 +7,7 @@ use h5fs_reader::model::datatype::Class;
 use h5fs_view::elements::Elements;
 use h5fs_view::elements::strings::matlab::MatlabElements;
 use h5fs_view::elements::strings::{StringStorage, Strings};
-use h5fs_view::elements::variable_length::ItemContent;
+use h5fs_view::elements::variable_length::VariableLengthFile;
 use h5fs_view::view::View;
 
 use crate::limits;
@@ -25,13 +25,13 @@ pub(super) const TREE: ViewTree = ViewTree {
             let kind = StringStorage::from_node(&*file.container, node)?;
             Ok(kind.map(|_| FileSize::Counted))
         },
-        open_elements: Some(strings),
+        open_elements: Some(open_strings),
         ..EMPTY_FORM
     }],
     ..EMPTY_TREE
 };
 
-fn strings(subject: &ViewSubject<'_>, elements: Elements) -> Result<Option<Box<dyn View>>> {
+fn open_strings(subject: &ViewSubject<'_>, elements: Elements) -> Result<Option<Box<dyn View>>> {
     let (file, node) = (subject.file, subject.node);
     if let Some(content) = source_tree_content(subject)? {
         return Ok(Some(Box::new(content)));
@@ -58,7 +58,7 @@ fn strings(subject: &ViewSubject<'_>, elements: Elements) -> Result<Option<Box<d
 
 /// Returns the content of the same array in the file's own tree, if the array has variable-length
 /// strings. Its text is the same there.
-fn source_tree_content(subject: &ViewSubject<'_>) -> Result<Option<ItemContent>> {
+fn source_tree_content(subject: &ViewSubject<'_>) -> Result<Option<VariableLengthFile>> {
     let Some(array) = subject.node.array().filter(|_| subject.selector.is_empty()) else {
         return Ok(None);
     };
@@ -66,6 +66,8 @@ fn source_tree_content(subject: &ViewSubject<'_>) -> Result<Option<ItemContent>>
     if !is_served || !matches!(array.datatype.class, Class::VariableString { .. }) {
         return Ok(None);
     }
-    let content = subject.file.variable_length(subject.node.id, array)?;
-    ItemContent::new(content, &subject.file.effort.cancel_token()).map(Some)
+    let content = subject
+        .file
+        .variable_length_content(subject.node.id, array)?;
+    VariableLengthFile::new(content, &subject.file.effort.cancel_token()).map(Some)
 }

@@ -17,7 +17,7 @@ use h5fs_view::json::SharedPaths;
 use h5fs_view::table::anndata_codes;
 use h5fs_view::table::group::Group;
 use h5fs_view::table::pytables;
-use h5fs_view::text_files::counted_text::{CountedFile, TextCount, TextUnits};
+use h5fs_view::text_files::counted_text::{CountedFile, TextLengthIndex, TextUnits};
 use h5fs_view::text_files::streamed::{ResumableText, StreamedText};
 use h5fs_view::text_files::text::InMemoryContent;
 use h5fs_view::view::View;
@@ -331,7 +331,7 @@ impl ViewForm {
 
 /// Fails if the array cannot be read because of a temporary error. The length of the array may
 /// depend on the part that cannot be read.
-pub(crate) fn refuse_unread(array: &Array) -> Result<()> {
+pub(crate) fn refuse_temporarily_unreadable(array: &Array) -> Result<()> {
     match &array.storage {
         Err(error) if error.is_transient() => Err(error.clone()),
         _ => Ok(()),
@@ -472,7 +472,7 @@ impl<'a> ViewSubject<'a> {
 
     /// Returns a function that finds the paths of objects by node ID, for texts that mention other
     /// objects.
-    pub(super) fn paths(&self) -> SharedPaths {
+    pub(super) fn path_finder(&self) -> SharedPaths {
         let file = Arc::clone(self.file);
         Arc::new(move |node: NodeId| file.path_index().checked_path(node))
     }
@@ -519,7 +519,7 @@ impl<'a> ViewSubject<'a> {
         &self,
         advice: &str,
         count: impl FnOnce() -> counts::CountResult,
-    ) -> Result<Arc<TextCount>> {
+    ) -> Result<Arc<TextLengthIndex>> {
         let text = CountKey {
             form_number: self.form_number,
             node: self.node.id,

@@ -6,7 +6,7 @@ use crate::csv::fields::{CellKind, Cells};
 use crate::documents::html::markup::{Html, Url};
 
 /// Maximum length of a cell's text in bytes.
-const MOST: usize = 4096;
+const MAX_CELL_BYTES: usize = 4096;
 
 /// Writes the cell in row `row` and column `column` of `cells`. If the cell references an object,
 /// `page` is the page of that object.
@@ -21,7 +21,7 @@ pub(super) fn write(
     html: &mut Html,
 ) -> Result<()> {
     let mut text = Vec::new();
-    match cells.write(row, column, MOST, &mut text) {
+    match cells.write(row, column, MAX_CELL_BYTES, &mut text) {
         Ok(CellKind::Missing) => html.markup("<td></td>"),
         Ok(CellKind::Unquoted) => html.markup("<td>").text(text).markup("</td>"),
         Ok(CellKind::Text) => {

@@ -25,14 +25,14 @@ pub(super) fn write(object: &PageObject<'_>, draft: &mut PageDraft) {
         }
     };
     draft.write_heading("Table");
-    match rows(object, &table) {
+    match render_rows(object, &table) {
         Ok(html) => drop(draft.body.append_html(&html)),
         Err(error) => draft.write_error(&error),
     }
     write_caption(object, &table, &mut draft.body);
 }
 
-fn rows(object: &PageObject<'_>, table: &PageTableRows) -> Result<Html> {
+fn render_rows(object: &PageObject<'_>, table: &PageTableRows) -> Result<Html> {
     let mut html = Html::default();
     html.markup("<div class=\"wide\"");
     script::write_rows_url(object, (&[table.rows], 0), true, &mut html);

@@ -177,7 +177,7 @@ impl<'a> Legend<'a> {
 /// if a text is long.
 fn tick_texts(scale: &Scale) -> Vec<String> {
     /// Maximum characters of a number so that five numbers fit side by side on a phone.
-    const LONG: usize = 9;
+    const MAX_TICK_CHARACTERS: usize = 9;
     let width = scale.high - scale.low;
     let of = |quarters: &[u8]| -> Vec<String> {
         let values = quarters
@@ -193,7 +193,7 @@ fn tick_texts(scale: &Scale) -> Vec<String> {
         texts.collect()
     };
     let all = of(&[0, 1, 2, 3, 4]);
-    if all.iter().all(|text| text.len() <= LONG) {
+    if all.iter().all(|text| text.len() <= MAX_TICK_CHARACTERS) {
         all
     } else {
         of(&[0, 4])

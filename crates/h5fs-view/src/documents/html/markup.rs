@@ -38,13 +38,13 @@ impl Html {
     fn limited_text(&mut self, text: &[u8], mut room: usize, keeps_lines: bool) -> &mut Self {
         for piece in text.utf8_chunks() {
             for character in piece.valid().chars() {
-                if !take_room(&mut room) {
+                if !decrement_room(&mut room) {
                     return self.markup("…");
                 }
                 self.character(character, keeps_lines);
             }
             for byte in piece.invalid() {
-                if !take_room(&mut room) {
+                if !decrement_room(&mut room) {
                     return self.markup("…");
                 }
                 self.formatted(format_args!("\\x{byte:02x}"));
@@ -109,7 +109,7 @@ impl Html {
 }
 
 /// Subtracts one from `room`, unless it is 0. Returns whether it was not 0.
-fn take_room(room: &mut usize) -> bool {
+fn decrement_room(room: &mut usize) -> bool {
     let rest = room.checked_sub(1);
     *room = rest.unwrap_or(0);
     rest.is_some()

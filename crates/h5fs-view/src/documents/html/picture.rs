@@ -49,7 +49,7 @@ pub(super) fn write(object: &PageObject<'_>, draft: &mut PageDraft) {
     if object.group.is_none() {
         draft.write_heading("Picture");
     }
-    match pictures(object, array, &place, frames) {
+    match render_pictures(object, array, &place, frames) {
         Ok(figure) => drop(draft.body.append_html(&figure)),
         Err(error) => draft.write_error(&error),
     }
@@ -64,7 +64,7 @@ fn linked_picture(object: &PageObject<'_>, number: u64) -> Option<LinkedPicture>
     })
 }
 
-fn pictures(
+fn render_pictures(
     object: &PageObject<'_>,
     array: &Arc<Array>,
     place: &LinkedPicture,

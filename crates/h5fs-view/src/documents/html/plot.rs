@@ -22,11 +22,11 @@ use crate::documents::html::legend::format_short;
 use crate::documents::html::markup::Html;
 use crate::documents::html::object::PageObject;
 use crate::documents::html::page_draft::PageDraft;
-use crate::documents::html::plot::axis_lines::{AxisLines, LineMark};
+use crate::documents::html::plot::axis_lines::{AxisLines, AxisMark};
 use crate::documents::html::plot::axis_marks::AxisMarks;
 use crate::documents::html::plot::bin::Bin;
 use crate::documents::html::plot::bins::{BinnedNumbers, NumberReader};
-use crate::documents::html::plot::decades::{Decades, decade_count};
+use crate::documents::html::plot::decades::{DecadeLines, decade_count};
 use crate::documents::html::plot::equal_width_bins::{PlacedBins, PositionedBin};
 use crate::documents::html::plot::plot_axis::PlotAxis;
 use crate::documents::html::plot::sampled_pieces::SampledPieces;
@@ -145,7 +145,7 @@ impl PlotLine {
         self.write_label(&below, is_over_index, &mut html);
         self.write_caption(&binned, is_over_index, &mut html);
         html.markup("</figure>\n");
-        if let Some(decades) = Decades::choose(range.0, range.1) {
+        if let Some(decades) = DecadeLines::choose(range.0, range.1) {
             self.write_by_logarithm(&drawing, &decades, is_over_index, &mut html);
         }
         Ok((html, binned))
@@ -266,7 +266,7 @@ impl PlotLine {
     fn write_by_logarithm(
         &self,
         drawing: &Drawing<'_>,
-        decades_: &Decades,
+        decades_: &DecadeLines,
         is_over_index: bool,
         html: &mut Html,
     ) {
@@ -317,7 +317,7 @@ impl Drawing<'_> {
     /// Writes the label, the numbers at the left, the drawing, and the numbers below it. `share`
     /// converts a value to its position on the vertical axis, from 0 at the first of `marks` to 1
     /// at the last.
-    fn write(&self, marks: &[LineMark], share: &dyn Fn(f64) -> f64, html: &mut Html) {
+    fn write(&self, marks: &[AxisMark], share: &dyn Fn(f64) -> f64, html: &mut Html) {
         html.markup("<div class=\"label\">").text(self.label);
         html.markup("</div>\n<div class=\"ticks\">");
         for mark in marks.iter().rev() {
@@ -341,7 +341,7 @@ impl Drawing<'_> {
     }
 
     /// Writes the horizontal lines, and the vertical lines at the numbers below the drawing.
-    fn write_lines(&self, marks: &[LineMark], html: &mut Html) {
+    fn write_lines(&self, marks: &[AxisMark], html: &mut Html) {
         html.markup("<path class=\"across\" d=\"");
         for mark in marks {
             let y = HEIGHT - HEIGHT * mark.relative_position;

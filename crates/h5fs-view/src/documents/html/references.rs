@@ -78,7 +78,7 @@ fn write(
     let writer = ValueWriter::new(datatype)?;
     let context = TextContext::new(&**object.container, &*object.paths, limits::XATTR_BYTES);
     let mut text = Vec::new();
-    writer.text(element, &context, &mut text)?;
+    writer.write_text(element, &context, &mut text)?;
     match target_page(object, datatype, element)? {
         Some(page) => html.link(&page, text),
         None => html.text(text),

@@ -130,7 +130,7 @@ fn missing_values(object: &PageObject<'_>) -> Result<Option<MissingValues>> {
         read_part: object.read_part,
         cancel: object.cancel.clone(),
     };
-    drawn.numbers("").map(|(_, missing)| missing)
+    drawn.decoded_elements("").map(|(_, missing)| missing)
 }
 
 /// The coordinates of a line plot, for the page's script.

@@ -20,7 +20,7 @@ use crate::limits;
 
 /// Attributes by which conventions name the kind of an object: NeXus, NWB, AnnData, BioSimulations,
 /// PyTables.
-const KINDS: [&[u8]; 5] = [
+const KIND_ATTRIBUTES: [&[u8]; 5] = [
     b"NX_class",
     b"neurodata_type",
     b"encoding-type",
@@ -28,7 +28,7 @@ const KINDS: [&[u8]; 5] = [
     b"TITLE",
 ];
 
-/// Returns the kind of `node` from the attributes in `KINDS`, or the long name and unit of an
+/// Returns the kind of `node` from the attributes in `KIND_ATTRIBUTES`, or the long name and unit of an
 /// array. Returns `None` if no such attribute exists. In a remote source, only groups are examined,
 /// because each attribute may need a request.
 ///
@@ -55,7 +55,7 @@ pub(super) fn kind_label(object: &PageObject<'_>, node: &Node) -> Result<Option<
             return Ok(Some(parts.join(&b' ')));
         }
     }
-    for name in KINDS {
+    for name in KIND_ATTRIBUTES {
         if let Some(kind) = known(name)? {
             return Ok(Some(kind));
         }

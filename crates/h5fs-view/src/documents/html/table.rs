@@ -109,14 +109,14 @@ pub(super) fn write(object: &PageObject<'_>, draft: &mut PageDraft) {
         draft.body.markup("<p class=\"note\">no elements</p>\n");
         return;
     }
-    match rows(object, array) {
+    match render_table(object, array) {
         Ok(table) => drop(draft.body.append_html(&table)),
         Err(error) => draft.write_error(&error),
     }
 }
 
 /// Returns the table with the first rows, and its caption.
-fn rows(object: &PageObject<'_>, array: &Arc<Array>) -> Result<Html> {
+fn render_table(object: &PageObject<'_>, array: &Arc<Array>) -> Result<Html> {
     let (datatype, dims) = element_type(&array.datatype, &array.shape)?;
     let dims = dims.unwrap_or_default();
     let is_record =

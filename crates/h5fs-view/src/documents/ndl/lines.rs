@@ -15,7 +15,7 @@ pub(super) struct KeyPosition {
     /// Number of enclosing maps, which is the level of indentation.
     depth: usize,
     /// Whether the current map already has a key.
-    is_next: bool,
+    has_key: bool,
 }
 
 impl<'a> MapWriter<'a> {
@@ -91,7 +91,7 @@ impl<'a> MapWriter<'a> {
             Syntax::Json => " {",
         });
         self.place.depth += 1;
-        self.place.is_next = false;
+        self.place.has_key = false;
     }
 
     /// Writes `{}` for an opened map without keys, in YAML. In JSON, [`open_map`](Self::open_map)
@@ -107,33 +107,33 @@ impl<'a> MapWriter<'a> {
     pub(super) fn close_map(&mut self) {
         self.place.depth = self.place.depth.saturating_sub(1);
         if self.syntax == Syntax::Json {
-            if self.place.is_next {
+            if self.place.has_key {
                 self.write("\n");
                 self.indent();
             }
             self.write("}");
         }
-        self.place.is_next = true;
+        self.place.has_key = true;
     }
 
     fn write_key(&mut self, key: &[u8]) {
         if self.syntax == Syntax::Json {
-            self.write(if self.place.is_next { ",\n" } else { "\n" });
+            self.write(if self.place.has_key { ",\n" } else { "\n" });
         }
         self.indent();
         let mut text = self.flow_writer();
         if self.syntax == Syntax::Yaml && is_long_key(key) {
             text.push("? ");
-            text.text(key);
+            text.write_text(key);
             text.push("\n");
             self.write(&text.finish());
             self.indent();
         } else {
-            text.text(key);
+            text.write_text(key);
             self.write(&text.finish());
         }
         self.write(":");
-        self.place.is_next = true;
+        self.place.has_key = true;
     }
 
     fn indent(&mut self) {

@@ -25,7 +25,7 @@ use crate::documents::ndl::progress::{
     ArraySection, AttributeQueue, MemberNames, SectionKind, WriteStep,
 };
 use crate::documents::ndl::source::NdlSource;
-use crate::documents::ndl::value::value;
+use crate::documents::ndl::value::format_value;
 use crate::elements::innermost_type;
 use crate::limits;
 
@@ -71,7 +71,7 @@ impl NdlDocument<'_> {
             match self.source.container.node(node) {
                 Ok(found) => {
                     if let NodeKind::Scalar(scalar) = &found.kind {
-                        let value = scalar_value(self.lines.flow_writer(), scalar);
+                        let value = format_scalar(self.lines.flow_writer(), scalar);
                         self.lines.write_pair(name, &value);
                     }
                 }
@@ -196,13 +196,13 @@ impl NdlDocument<'_> {
         let mut shown = self.lines.flow_writer();
         let mut is_open = false;
         let dimensions = dims.iter().zip(max).zip(coordinates);
-        shown.list(dimensions, |((dim, max), coordinate), shown| {
+        shown.write_list(dimensions, |((dim, max), coordinate), shown| {
             match coordinate {
                 Some(coordinate) => {
                     is_open |= coordinate.is_unlimited;
                     self.record_needed_coordinate(coordinate);
                     let (parent, name) = split_path(&coordinate.path);
-                    shown.text(if parent == self.progress.path {
+                    shown.write_text(if parent == self.progress.path {
                         name
                     } else {
                         &coordinate.path
@@ -248,14 +248,14 @@ impl NdlDocument<'_> {
         }
         if !array.pipeline.0.is_empty() {
             let mut filters = self.lines.flow_writer();
-            filters.list(array.pipeline.0.iter(), write_filter);
+            filters.write_list(array.pipeline.0.iter(), write_filter);
             directives.push((b"filter", filters.finish()));
         }
         let encoding = encoding_directives(&array.datatype);
         directives.extend(encoding.map(|(key, word)| (key, self.quote_word(word))));
         if let Fill::Value(element) = &array.fill
             && !array.datatype.has_pointers()
-            && let Ok(fill) = value(
+            && let Ok(fill) = format_value(
                 self.source,
                 self.options.syntax,
                 &array.datatype,
@@ -306,7 +306,7 @@ fn write_attribute(
     };
     let value = match content.shape {
         Shape::Null => Ok("[]".to_owned()),
-        Shape::Simple { ref dims, .. } => value(
+        Shape::Simple { ref dims, .. } => format_value(
             source,
             lines.syntax(),
             &content.datatype,
@@ -348,8 +348,8 @@ fn write_attribute(
         let mut directives = lines.flow_writer();
         for (key, word) in encoding_directives(&content.datatype) {
             directives.push(if directives.length() > 0 { ", " } else { "{" });
-            directives.key(key);
-            directives.text(word.as_bytes());
+            directives.write_key(key);
+            directives.write_text(word.as_bytes());
         }
         if directives.length() > 0 {
             directives.push("}");
@@ -379,7 +379,9 @@ fn read_value(source: &NdlSource, syntax: Syntax, array: &Arc<Array>, most: u64)
     let elements = reader.read(0, to_usize(length)?)?;
     match array.shape {
         Shape::Null => Ok("[]".to_owned()),
-        Shape::Simple { ref dims, .. } => value(source, syntax, &array.datatype, dims, &elements),
+        Shape::Simple { ref dims, .. } => {
+            format_value(source, syntax, &array.datatype, dims, &elements)
+        }
     }
 }
 
@@ -406,17 +408,17 @@ fn write_filter(filter: &Filter, out: &mut FlowWriter) {
     let name = name.as_bytes();
     let parameters = &filter.parameters;
     match (filter.id, parameters.first()) {
-        (DEFLATE, Some(level)) => out.map(name, |out| {
-            out.map(b"level", |out| out.append(format_args!("{level}")));
+        (DEFLATE, Some(level)) => out.write_map(name, |out| {
+            out.write_map(b"level", |out| out.append(format_args!("{level}")));
         }),
-        (..=LAST_OF_HDF5, None) | (2 | 3, _) => out.text(name),
-        (..=LAST_OF_HDF5, _) => out.map(name, |out| {
-            out.map(b"parameters", |out| {
+        (..=LAST_OF_HDF5, None) | (2 | 3, _) => out.write_text(name),
+        (..=LAST_OF_HDF5, _) => out.write_map(name, |out| {
+            out.write_map(b"parameters", |out| {
                 out.append(format_args!("{parameters:?}"));
             });
         }),
-        (id, _) => out.map(name, |out| {
-            out.map(b"id", |out| {
+        (id, _) => out.write_map(name, |out| {
+            out.write_map(b"id", |out| {
                 out.append(format_args!("{id}"));
                 if !parameters.is_empty() {
                     out.next_key(b"parameters");
@@ -428,7 +430,7 @@ fn write_filter(filter: &Filter, out: &mut FlowWriter) {
 }
 
 /// Formats the value of an ASDF scalar in NDL: a number, a boolean, null or text.
-fn scalar_value(mut out: FlowWriter, scalar: &Scalar) -> String {
+fn format_scalar(mut out: FlowWriter, scalar: &Scalar) -> String {
     match &scalar.value {
         ScalarValue::Null => out.push("null"),
         ScalarValue::Bool(value) => out.append(format_args!("{value}")),
@@ -436,13 +438,13 @@ fn scalar_value(mut out: FlowWriter, scalar: &Scalar) -> String {
         ScalarValue::Float(value) => {
             let mut number = Vec::new();
             FloatValue::Double(*value).write_text(&mut number);
-            out.number(&number);
+            out.write_number(&number);
         }
         ScalarValue::Complex(..)
         | ScalarValue::Timestamp
         | ScalarValue::Binary
         | ScalarValue::String => {
-            out.text(scalar.text.as_bytes());
+            out.write_text(scalar.text.as_bytes());
         }
     }
     out.finish()

@@ -10,7 +10,7 @@ use h5fs_reader::wire::to_u64;
 use crate::documents::ndl::lines::KeyPosition;
 
 /// Nodes of dimension coordinates, by the path of their group and then by name.
-pub(super) type Coordinates = BTreeMap<Vec<u8>, BTreeMap<Vec<u8>, NodeId>>;
+pub(super) type CoordinatesByPath = BTreeMap<Vec<u8>, BTreeMap<Vec<u8>, NodeId>>;
 
 /// The state of an NDL document between two calls that write parts of it.
 #[derive(Default)]
@@ -33,7 +33,7 @@ pub struct DocumentState {
     pub(super) names: usize,
     /// Dimension coordinates that the shapes in the document name, but that are not below the
     /// described object.
-    pub(super) needed_coordinates: Coordinates,
+    pub(super) needed_coordinates: CoordinatesByPath,
     /// Total length in bytes of the names and group paths in `needed_coordinates`.
     pub(super) needed_names_bytes: usize,
 }

@@ -31,7 +31,7 @@ use crate::limits;
 ///
 /// # Errors
 /// `Limit` if the text is too long. Fails with the container's error if a pointer is invalid.
-pub(super) fn value(
+pub(super) fn format_value(
     source: &NdlSource,
     syntax: Syntax,
     datatype: &Datatype,
@@ -40,11 +40,11 @@ pub(super) fn value(
 ) -> Result<String> {
     let walk = ElementWalker::new(datatype, &|name| {
         let mut key = FlowWriter::new(syntax);
-        key.key(name);
+        key.write_key(name);
         key.finish()
     })?;
     let container = &*source.container;
-    let mut text = ValueText {
+    let mut text = NdlValueWriter {
         container,
         context: TextContext::new(container, &*source.paths, limits::NDL_VALUE_BYTES),
         out: FlowWriter::new(syntax),
@@ -54,13 +54,13 @@ pub(super) fn value(
 }
 
 /// A value of an NDL document while it is written.
-struct ValueText<'a> {
+struct NdlValueWriter<'a> {
     container: &'a dyn Container,
     context: TextContext<'a>,
     out: FlowWriter,
 }
 
-impl ValueSink for ValueText<'_> {
+impl ValueSink for NdlValueWriter<'_> {
     fn context(&self) -> &TextContext<'_> {
         &self.context
     }
@@ -86,18 +86,18 @@ impl ValueSink for ValueText<'_> {
             }
             Value::Integer(_) | Value::Real(_) => {
                 let number = plain_text(value, stored, &self.context)?;
-                self.out.number(&number);
+                self.out.write_number(&number);
             }
             _ => {
                 let text = plain_text(value, stored, &self.context)?;
-                self.out.text(&text);
+                self.out.write_text(&text);
             }
         }
         Ok(true)
     }
 }
 
-impl ValueText<'_> {
+impl NdlValueWriter<'_> {
     fn write_region(&mut self, target: &Reference, stored: &[u8]) -> Result<()> {
         let node = match *target {
             Reference::Region(node) => node,
@@ -110,8 +110,8 @@ impl ValueText<'_> {
             }
         };
         self.out.push("{");
-        self.out.key(b"target");
-        self.out.text(&self.context.node_path(node)?);
+        self.out.write_key(b"target");
+        self.out.write_text(&self.context.node_path(node)?);
         let target = self.container.node(node)?;
         if let NodeKind::Array(array) = &target.kind
             && let Some(region) = self.container.region(stored)?
@@ -149,8 +149,8 @@ fn write_blocks(region: &Region, dims: &[u64], out: &mut FlowWriter) -> Result<(
         return Ok(());
     }
     out.next_key(b"blocks");
-    out.list(corners.iter(), |(start, opposite), out| {
-        out.map(b"start", |out| {
+    out.write_list(corners.iter(), |(start, opposite), out| {
+        out.write_map(b"start", |out| {
             out.append(format_args!("{start:?}"));
             out.next_key(b"opposite");
             out.append(format_args!("{opposite:?}"));

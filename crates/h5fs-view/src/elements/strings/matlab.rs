@@ -74,7 +74,7 @@ pub(super) fn matlab_elements(
     if class.as_deref() != Some(b"char") {
         return Ok(None);
     }
-    if matlab_empty::is_empty(container, node)? {
+    if matlab_empty::has_matlab_empty_attribute(container, node)? {
         return Ok(Some(MatlabElements::Dimensions));
     }
     let size = to_usize(datatype.size.into())?;
@@ -111,7 +111,7 @@ impl MatlabRows {
     ///
     /// # Errors
     /// `Corrupt` if none of the dimensions is zero. Fails if the dimensions cannot be read.
-    pub(super) fn empty_array(elements: &Elements, cancel: &CancelToken) -> Result<Self> {
+    pub(super) fn from_empty_array(elements: &Elements, cancel: &CancelToken) -> Result<Self> {
         let rank = elements.dims.as_deref().map_or(Ok(0), product)?;
         let most = to_u64(limits::RANK);
         if rank > most {
@@ -164,7 +164,7 @@ impl MatlabRows {
     }
 
     /// Returns the length of a matrix in bytes if whole matrices are read at once; otherwise 0.
-    pub(super) fn read_size(&self) -> u64 {
+    pub(super) fn whole_matrix_bytes(&self) -> u64 {
         if self.is_read_whole() {
             self.matrix_bytes()
         } else {

@@ -6,7 +6,7 @@ use h5fs_reader::testing::{Heap, type_of};
 
 use super::*;
 use crate::elements::strings::matlab::{CodeUnit, MatlabElements};
-use crate::text_files::counted_text::{CountedFile, TextCount};
+use crate::text_files::counted_text::{CountedFile, TextLengthIndex};
 use crate::text_files::text::InMemoryContent;
 use crate::view::View;
 
@@ -266,7 +266,7 @@ fn too_many_strings_are_not_counted() {
         let datatype = string(size, StringPadding::NullPadded);
         let many = elements(datatype, Some(&[most + 1]), b"");
         let strings = strings_of(many, StringStorage::Strings).unwrap();
-        let count = TextCount::measure(&strings, &strings.engine, &Default::default());
+        let count = TextLengthIndex::measure(&strings, &strings.engine, &Default::default());
         assert!(count.unwrap().is_none(), "of {size} bytes");
     }
 }

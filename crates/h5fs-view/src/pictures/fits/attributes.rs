@@ -172,7 +172,7 @@ fn card_value(container: &dyn Container, content: &AttributeContent) -> Result<O
     let element = content.elements.get(..writer.size()).unwrap_or_default();
     let most = limits::FITS_CARDS * super::cards::CARD;
     let mut text = Vec::new();
-    writer.text(
+    writer.write_text(
         element,
         &TextContext::new(container, &|_| Ok(None), most),
         &mut text,

@@ -18,7 +18,9 @@ use h5fs_reader::wire::to_usize;
 
 use crate::limits;
 use crate::pictures::fits::cards::Cards;
-use crate::pictures::fits::number::{FitsNumber, RecordValues, ValueForm, ValueSlot};
+use crate::pictures::fits::number::{
+    FitsNumberType, FitsValueConversion, RecordConversion, ValueSlot,
+};
 use crate::pictures::image::{PixelKind, PixelType};
 
 /// The columns of a binary table, in order.
@@ -57,10 +59,10 @@ impl FitsColumns {
 
     /// Returns the conversion of a stored record of `stored_size` bytes to a row of the binary
     /// table.
-    pub(super) fn record_conversion(&self, stored_size: u32) -> RecordValues {
+    pub(super) fn record_conversion(&self, stored_size: u32) -> RecordConversion {
         let values = self.0.iter().map(|column| column.values.clone());
         let stored_size = to_usize(stored_size.into()).unwrap_or(usize::MAX);
-        RecordValues::new(values.collect(), stored_size)
+        RecordConversion::new(values.collect(), stored_size)
     }
 }
 
@@ -160,7 +162,7 @@ impl FitsColumn {
             form,
         };
         let zero = match form {
-            ValueForm::Numbers(number) => number.zero_offset(),
+            FitsValueConversion::Numbers(number) => number.zero_offset(),
             _ => None,
         };
         // Each byte of a text counts as a value.
@@ -212,14 +214,14 @@ fn add_columns(datatype: &Datatype, name: &[u8], offset: u64, columns: &mut Vec<
 
 /// Returns how values of a datatype are converted, the letter of their FITS type, and the number of
 /// FITS values for one stored value. Returns `None` if FITS does not have the datatype.
-fn value_conversion(datatype: &Datatype) -> Option<(ValueForm, char, u64)> {
+fn value_conversion(datatype: &Datatype) -> Option<(FitsValueConversion, char, u64)> {
     let size = u64::from(datatype.size);
     let width = to_usize(size).ok().filter(|&width| width > 0)?;
     if let Some(pixel) = PixelType::from_datatype(datatype) {
         return Some(match (pixel.kind, pixel.bytes) {
-            (PixelKind::Boolean, _) => (ValueForm::Logicals, 'L', 1),
+            (PixelKind::Boolean, _) => (FitsValueConversion::Logicals, 'L', 1),
             _ => (
-                ValueForm::Numbers(FitsNumber::from_pixel(pixel)),
+                FitsValueConversion::Numbers(FitsNumberType::from_pixel(pixel)),
                 type_letter(pixel),
                 1,
             ),
@@ -230,21 +232,25 @@ fn value_conversion(datatype: &Datatype) -> Option<(ValueForm, char, u64)> {
             let pixel =
                 PixelType::from_datatype(part).filter(|pixel| pixel.kind == PixelKind::Float)?;
             let code = if pixel.bytes == 8 { 'M' } else { 'C' };
-            Some((ValueForm::Numbers(FitsNumber::from_pixel(pixel)), code, 1))
+            Some((
+                FitsValueConversion::Numbers(FitsNumberType::from_pixel(pixel)),
+                code,
+                1,
+            ))
         }
         Class::String { padding, .. } => {
             let ends_at_nul = *padding == StringPadding::NullTerminated;
-            Some((ValueForm::Text { ends_at_nul, width }, 'A', size))
+            Some((FitsValueConversion::Text { ends_at_nul, width }, 'A', size))
         }
         Class::Ucs4(order) => {
             let is_big_endian = *order == ByteOrder::Big;
-            let form = ValueForm::Ucs4 {
+            let form = FitsValueConversion::Ucs4 {
                 is_big_endian,
                 width,
             };
             Some((form, 'A', size))
         }
-        Class::Opaque { .. } => Some((ValueForm::Bytes, 'B', size)),
+        Class::Opaque { .. } => Some((FitsValueConversion::Bytes, 'B', size)),
         _ => None,
     }
 }

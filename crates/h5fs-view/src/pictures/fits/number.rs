@@ -8,11 +8,11 @@ use crate::pictures::image::{PixelKind, PixelType, half_to_single};
 
 /// A type of numbers that FITS can represent.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct FitsNumber(PixelType);
+pub(super) struct FitsNumberType(PixelType);
 
-impl FitsNumber {
+impl FitsNumberType {
     pub(super) fn from_pixel(pixel: PixelType) -> Self {
-        FitsNumber(pixel)
+        FitsNumberType(pixel)
     }
 
     /// Returns the size in bytes of a number in the FITS file.
@@ -93,12 +93,12 @@ pub(super) struct ValueSlot {
     pub(super) offset: usize,
     /// Length of the values in the record, in bytes.
     pub(super) length: usize,
-    pub(super) form: ValueForm,
+    pub(super) form: FitsValueConversion,
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(super) enum ValueForm {
-    Numbers(FitsNumber),
+pub(super) enum FitsValueConversion {
+    Numbers(FitsNumberType),
     /// Booleans, which become the letters `T` and `F`.
     Logicals,
     /// Strings of `width` bytes each. With `ends_at_nul`, a string ends at its first NUL.
@@ -120,7 +120,7 @@ impl ValueSlot {
     /// Returns the length in bytes of the values in a row of the FITS table.
     pub(super) fn size(&self) -> usize {
         match self.form {
-            ValueForm::Numbers(number) if is_half(number.0) => 2 * self.length,
+            FitsValueConversion::Numbers(number) if is_half(number.0) => 2 * self.length,
             _ => self.length,
         }
     }
@@ -134,9 +134,11 @@ impl ValueSlot {
         let stored = stored.and_then(|stored| stored.get(..self.length));
         let stored = stored.ok_or_else(|| Error::corrupt("record: a field after its end", None))?;
         match self.form {
-            ValueForm::Numbers(number) => number.write(stored, out),
-            ValueForm::Logicals => out.extend(stored.iter().map(|&byte| fits_logical(byte))),
-            ValueForm::Text { ends_at_nul, width } => {
+            FitsValueConversion::Numbers(number) => number.write(stored, out),
+            FitsValueConversion::Logicals => {
+                out.extend(stored.iter().map(|&byte| fits_logical(byte)))
+            }
+            FitsValueConversion::Text { ends_at_nul, width } => {
                 for text in stored.chunks_exact(width.max(1)) {
                     let end = text.iter().position(|&byte| byte == 0 && ends_at_nul);
                     let end = end.unwrap_or(text.len());
@@ -144,7 +146,7 @@ impl ValueSlot {
                     out.resize(out.len() + text.len() - end, 0);
                 }
             }
-            ValueForm::Ucs4 {
+            FitsValueConversion::Ucs4 {
                 is_big_endian,
                 width,
             } => {
@@ -156,7 +158,7 @@ impl ValueSlot {
                     out.resize(end, 0);
                 }
             }
-            ValueForm::Bytes => out.extend_from_slice(stored),
+            FitsValueConversion::Bytes => out.extend_from_slice(stored),
         }
         Ok(())
     }
@@ -182,27 +184,27 @@ fn write_character(bytes: &[u8], is_big_endian: bool, out: &mut Vec<u8>) {
 
 /// The conversion of a stored record to a row of the FITS table.
 #[derive(Debug, Clone)]
-pub(super) struct RecordValues {
+pub(super) struct RecordConversion {
     values: Vec<ValueSlot>,
     stored_size: usize,
 }
 
-impl RecordValues {
+impl RecordConversion {
     /// Creates the conversion of a record of `stored_size` bytes.
     pub(super) fn new(values: Vec<ValueSlot>, stored_size: usize) -> Self {
-        RecordValues {
+        RecordConversion {
             values,
             stored_size,
         }
     }
 
     /// Creates the conversion of a single number.
-    pub(super) fn from_number(number: FitsNumber) -> Self {
+    pub(super) fn from_number(number: FitsNumberType) -> Self {
         let length = usize::from(number.0.bytes);
         let values = ValueSlot {
             offset: 0,
             length,
-            form: ValueForm::Numbers(number),
+            form: FitsValueConversion::Numbers(number),
         };
         Self::new(vec![values], length)
     }
@@ -216,7 +218,7 @@ impl RecordValues {
     }
 }
 
-impl Conversion for RecordValues {
+impl Conversion for RecordConversion {
     fn convert(&self, element: &[u8], out: &mut Vec<u8>) -> Result<()> {
         let mut values = self.values.iter();
         values.try_for_each(|values| values.write(element, out))
@@ -234,7 +236,7 @@ mod tests {
             is_big_endian,
         };
         let mut out = Vec::new();
-        FitsNumber::from_pixel(pixel).write(stored, &mut out);
+        FitsNumberType::from_pixel(pixel).write(stored, &mut out);
         out
     }
 
@@ -282,14 +284,14 @@ mod tests {
             assert_eq!(out.len(), values.size());
             out
         };
-        let text = |ends_at_nul| ValueForm::Text {
+        let text = |ends_at_nul| FitsValueConversion::Text {
             ends_at_nul,
             width: 4,
         };
         assert_eq!(write(text(true), b"a\0bcd\0\0\0"), b"a\0\0\0d\0\0\0");
         assert_eq!(write(text(false), b"a\0bc"), b"a\0bc");
-        assert_eq!(write(ValueForm::Logicals, &[0, 1, 2]), b"FTT");
-        let wide = ValueForm::Ucs4 {
+        assert_eq!(write(FitsValueConversion::Logicals, &[0, 1, 2]), b"FTT");
+        let wide = FitsValueConversion::Ucs4 {
             is_big_endian: true,
             width: 8,
         };

@@ -70,14 +70,14 @@ struct Extremes<T> {
     pixel: PixelType,
     /// A function that decodes a number from its stored bytes. Returns `None` for a number that is
     /// not included in the range, such as NaN.
-    number: fn(PixelType, &[u8]) -> Option<T>,
+    decode_number: fn(PixelType, &[u8]) -> Option<T>,
     range_so_far: Option<(T, T)>,
 }
 
 impl<T: PartialOrd + Copy> ValueRange for Extremes<T> {
     fn include(&mut self, row: &[u8]) {
         for bytes in row.chunks_exact(self.pixel.bytes.into()) {
-            let Some(number) = (self.number)(self.pixel, bytes) else {
+            let Some(number) = (self.decode_number)(self.pixel, bytes) else {
                 continue;
             };
             self.range_so_far = Some(match self.range_so_far {
@@ -109,7 +109,7 @@ impl LevelConversion {
             (PixelKind::Float, _) => {
                 let mut range = Extremes {
                     pixel,
-                    number: |pixel, bytes| {
+                    decode_number: |pixel, bytes| {
                         Some(pixel.decode_float(bytes)).filter(|x| x.is_finite())
                     },
                     range_so_far: None,
@@ -121,7 +121,7 @@ impl LevelConversion {
             (PixelKind::Signed | PixelKind::Unsigned, bytes) => {
                 let mut range = Extremes {
                     pixel,
-                    number: |pixel, bytes| Some(pixel.decode_integer(bytes)),
+                    decode_number: |pixel, bytes| Some(pixel.decode_integer(bytes)),
                     range_so_far: None,
                 };
                 look(&mut range)?;

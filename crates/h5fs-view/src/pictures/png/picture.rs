@@ -83,7 +83,7 @@ impl Picture {
                 cancel.check_cancelled()
             }
         };
-        let levels = self.levels(cancel, check)?;
+        let levels = self.level_conversion(cancel, check)?;
         let encoded = self.write(&levels, (cancel, check), &mut output);
         output.finish(encoded).map(InMemoryContent::new)
     }
@@ -97,8 +97,8 @@ impl Picture {
         let size = |extent: u64| u32::try_from(self.shown_pixels(extent)).unwrap_or(0);
         let (height, width) = (size(self.image.height), size(self.image.width));
         let mut encoder = Encoder::new(output, width, height);
-        let depth = self.pixel_form().depth;
-        encoder.set_color(self.colours());
+        let depth = self.pixel_format().depth;
+        encoder.set_color(self.color_type());
         encoder.set_depth(depth);
         if let Some(palette) = &self.palette {
             encoder.set_palette(palette.bytes());
@@ -130,7 +130,7 @@ impl Picture {
         writer.finish().map_err(encoder_error)
     }
 
-    fn colours(&self) -> ColorType {
+    fn color_type(&self) -> ColorType {
         match self.image.samples {
             1 if self.palette.is_some() => ColorType::Indexed,
             1 => ColorType::Grayscale,
@@ -152,13 +152,13 @@ impl Picture {
     }
 
     /// Returns the properties of the PNG file's pixels.
-    pub(super) fn pixel_form(&self) -> PixelFormat {
+    pub(super) fn pixel_format(&self) -> PixelFormat {
         PixelFormat::from_pixel(self.image.pixel, self.image.samples)
     }
 
     /// Returns the number of bits that `pixels` pixels take in the PNG file.
     pub(super) fn bit_count(&self, pixels: u64) -> u64 {
-        let depth = u64::from(self.pixel_form().depth as u8);
+        let depth = u64::from(self.pixel_format().depth as u8);
         pixels
             .saturating_mul(self.image.samples)
             .saturating_mul(depth)
@@ -168,13 +168,23 @@ impl Picture {
     pub(super) fn ihdr_content(&self) -> Vec<u8> {
         let sizes = [self.image.width, self.image.height].map(|extent| self.shown_pixels(extent));
         let sizes = sizes.map(|size| u32::try_from(size).unwrap_or(0).to_be_bytes());
-        let kind = [self.pixel_form().depth as u8, self.colours() as u8, 0, 0, 0];
+        let kind = [
+            self.pixel_format().depth as u8,
+            self.color_type() as u8,
+            0,
+            0,
+            0,
+        ];
         [sizes.as_flattened(), &kind].concat()
     }
 
     /// Returns the conversion of values to levels. For some number types, this reads all shown
     /// pixels.
-    pub(super) fn levels(&self, cancel: &CancelToken, check: Check<'_>) -> Result<LevelConversion> {
+    pub(super) fn level_conversion(
+        &self,
+        cancel: &CancelToken,
+        check: Check<'_>,
+    ) -> Result<LevelConversion> {
         let samples = self.image.samples;
         let levels = LevelConversion::from_pixel(
             self.image.pixel,

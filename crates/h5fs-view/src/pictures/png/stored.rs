@@ -78,12 +78,12 @@ impl UncompressedPng {
         self.tail_start().saturating_add(TAIL)
     }
 
-    fn blocks(&self) -> u64 {
+    fn block_count(&self) -> u64 {
         self.total_row_bytes.div_ceil(BLOCK)
     }
 
     fn tail_start(&self) -> u64 {
-        let around = self.blocks().saturating_mul(CHUNK + BLOCK_HEADER);
+        let around = self.block_count().saturating_mul(CHUNK + BLOCK_HEADER);
         self.head
             .saturating_add(self.total_row_bytes)
             .saturating_add(around)
@@ -95,7 +95,7 @@ impl UncompressedPng {
         let mut out = b"\x89PNG\r\n\x1a\n".to_vec();
         append_chunk(&mut out, b"IHDR", &self.picture.ihdr_content());
         let texts = levels.map(LevelConversion::text_chunks).unwrap_or_default();
-        for keyword in self.picture.pixel_form().keywords {
+        for keyword in self.picture.pixel_format().keywords {
             let found = texts.iter().find(|(found, _)| found == keyword);
             let text = found.map_or("0", |(_, text)| text);
             let padded = format!("{keyword}\0{text:NUMBER_WIDTH$}");
@@ -127,7 +127,7 @@ impl UncompressedPng {
                 cancel.require_heavy_slot()?;
                 none.insert(
                     self.picture
-                        .levels(cancel, &mut || cancel.check_cancelled())?,
+                        .level_conversion(cancel, &mut || cancel.check_cancelled())?,
                 )
             }
         };
@@ -157,7 +157,7 @@ impl UncompressedPng {
             }
             Ok(())
         })?;
-        lock(&self.checksums).resize(to_usize(self.blocks())?, None);
+        lock(&self.checksums).resize(to_usize(self.block_count())?, None);
         if let Some(sum) = lock(&self.checksums).get_mut(to_usize(number)?) {
             *sum = Some(adler32(&out));
         }
@@ -195,7 +195,7 @@ impl UncompressedPng {
     fn idat_chunk(&self, number: u64, cancel: &CancelToken) -> Result<Vec<u8>> {
         let content = self.block_rows(number, cancel)?;
         let length = u16::try_from(content.len()).unwrap_or(u16::MAX);
-        let mut block = vec![u8::from(number + 1 == self.blocks())];
+        let mut block = vec![u8::from(number + 1 == self.block_count())];
         block.extend_from_slice(&length.to_le_bytes());
         block.extend_from_slice(&(!length).to_le_bytes());
         block.extend_from_slice(&content);
@@ -206,7 +206,7 @@ impl UncompressedPng {
 
     fn tail(&self, cancel: &CancelToken) -> Result<Vec<u8>> {
         let (mut low, mut high) = (1, 0);
-        for number in 0..self.blocks() {
+        for number in 0..self.block_count() {
             let kept = lock(&self.checksums)
                 .get(to_usize(number)?)
                 .copied()
@@ -300,7 +300,7 @@ impl View for UncompressedPng {
         Ok(out.into())
     }
 
-    fn is_given_up(&self) -> bool {
+    fn stops_on_cancel(&self) -> bool {
         true
     }
 }

@@ -96,7 +96,8 @@ pub fn sample_shading(
             sample.statistics.pieces_read = to_u64(number);
             break;
         }
-        let (elements, missing) = drawn.pixels(&plan.selector(place), image.appearance)?;
+        let (elements, missing) =
+            drawn.picture_elements(&plan.selector(place), image.appearance)?;
         sample.add_values(
             &elements,
             missing.as_ref(),

@@ -78,10 +78,10 @@ impl TextUnits for Still {
 
 #[test]
 fn a_text_whose_units_are_not_written_is_no_endless_one() {
-    let counted = TextCount::measure(&Still, &Engine::new(0, 2), &RequestBudget::default());
+    let counted = TextLengthIndex::measure(&Still, &Engine::new(0, 2), &RequestBudget::default());
     assert!(matches!(counted, Err(Error::Corrupt { .. })), "{counted:?}");
     let places = UnitOffsets::FirstOnly;
-    let count = Arc::new(TextCount {
+    let count = Arc::new(TextLengthIndex {
         bytes: 9,
         unit_offsets: places,
     });
@@ -142,7 +142,7 @@ fn a_text_that_is_too_long_is_not_counted() {
     }
     let engine = Engine::new(0, 2);
     let count = |values, bytes| {
-        TextCount::measure(&Many(values, bytes), &engine, &RequestBudget::default()).unwrap()
+        TextLengthIndex::measure(&Many(values, bytes), &engine, &RequestBudget::default()).unwrap()
     };
     let most = limits::COUNTED_VALUES;
     assert!(count(most + 1, 0).is_none());
@@ -158,7 +158,7 @@ fn a_count_that_takes_long_fails_for_now() {
         let started = Instant::now().checked_sub(elapsed);
         let started = started.expect("a machine that has run for a minute");
         let units = words(&[1; 10], None);
-        TextCount::measure_since(started, &units, &engine, &RequestBudget::default())
+        TextLengthIndex::measure_since(started, &units, &engine, &RequestBudget::default())
     };
     assert!(count(limits::COUNTED_TIME).is_err_and(|error| error.is_transient()));
     assert!(count(limits::COUNTED_TIME / 2).is_ok_and(|count| count.is_some()));
@@ -177,7 +177,8 @@ fn marks_take_little() {
 fn readers_of_one_text_share_its_marks() {
     let lengths = vec![90; 100_000];
     let engine = Engine::new(0, 1);
-    let count = TextCount::measure(&words(&lengths, None), &engine, &RequestBudget::default());
+    let count =
+        TextLengthIndex::measure(&words(&lengths, None), &engine, &RequestBudget::default());
     let count = Arc::new(count.unwrap().unwrap());
     let text = Arc::new(words(&lengths, None));
     let readers = (0..64).map(|_| CountedFile::from_count(Arc::clone(&text), Arc::clone(&count)));
@@ -198,7 +199,8 @@ fn readers_of_one_text_share_its_marks() {
 fn a_text_that_has_changed_is_not_cut() {
     let engine = Engine::new(0, 1);
     for (counted, read) in [([3, 3], [3, 1]), ([3, 1], [3, 3])] {
-        let count = TextCount::measure(&words(&counted, None), &engine, &RequestBudget::default());
+        let count =
+            TextLengthIndex::measure(&words(&counted, None), &engine, &RequestBudget::default());
         let count = Arc::new(count.unwrap().unwrap());
         let text = CountedFile::from_count(words(&read, None), count);
         assert!(text.read_at(0, 100).is_err());
@@ -209,8 +211,9 @@ fn a_text_that_has_changed_is_not_cut() {
 fn what_cannot_be_written_is_no_end() {
     let engine = Engine::new(0, 1);
     let damaged = words(&[1; 1000], Some(321));
-    assert!(TextCount::measure(&damaged, &engine, &RequestBudget::default()).is_err());
-    let sound = TextCount::measure(&words(&[1; 1000], None), &engine, &RequestBudget::default());
+    assert!(TextLengthIndex::measure(&damaged, &engine, &RequestBudget::default()).is_err());
+    let sound =
+        TextLengthIndex::measure(&words(&[1; 1000], None), &engine, &RequestBudget::default());
     let stream = CountedFile::from_count(damaged, Arc::new(sound.unwrap().unwrap()));
     assert_eq!(stream.read_at(0, 2 * 321).unwrap().len(), 2 * 321);
     assert!(stream.read_at(0, 10_000).is_err());
@@ -270,7 +273,7 @@ fn a_text_of_parts_is_counted_from_front_to_back() {
             heavy.set(heavy.get() + 1);
             Ok(())
         };
-        let count = TextCount::measure_parts(
+        let count = TextLengthIndex::measure_parts(
             &Parts(parts.to_vec()),
             &RequestBudget::default(),
             begin_heavy,

@@ -81,7 +81,7 @@ impl BitMarks {
                 return Err(Error::limit("blocks of a bzip2 stream", most));
             }
             let rest = encoded.stored.skip(self.searched);
-            let bytes = scan::piece(&*encoded.source, rest.first(PIECE))?;
+            let bytes = scan::read_truncated(&*encoded.source, rest.first(PIECE))?;
             self.search(&bytes);
         }
         Ok(self.marks.get(number).copied())

@@ -14,7 +14,7 @@ const MAX_PLAIN_BYTES: usize = 2 << 20;
 const RUN_PREFIX: usize = 4;
 
 /// Maximum length of one run.
-const LONGEST: usize = 255;
+const MAX_RUN_LENGTH: usize = 255;
 
 /// The decoded content of one bzip2 block.
 #[derive(Debug, Default)]
@@ -60,7 +60,7 @@ impl BlockContent {
     fn end_run(&mut self) {
         let (mut left, byte) = std::mem::take(&mut self.run);
         while left > 0 {
-            let count = left.min(LONGEST);
+            let count = left.min(MAX_RUN_LENGTH);
             let stored = count.min(RUN_PREFIX);
             self.bytes.resize(self.bytes.len().plus(stored), byte);
             let more = count.minus_or_zero(RUN_PREFIX);

@@ -31,7 +31,7 @@ impl SingleBlock {
     /// Returns the bzip2 block like `cut`, as a stream without the magic number and the checksum at
     /// its end.
     pub(super) fn cut_without_end(encoded: &EncodedBlock, from: u64, to: u64) -> Result<Self> {
-        let mut stream = scan::piece(&*encoded.source, encoded.stored.first(4))?;
+        let mut stream = scan::read_truncated(&*encoded.source, encoded.stored.first(4))?;
         if !matches!(stream.as_slice(), [b'B', b'Z', b'h', b'1'..=b'9']) {
             return Err(encoded.corrupt("bzip2: the header is missing"));
         }
@@ -46,7 +46,7 @@ impl SingleBlock {
 /// Returns bits `from..to` of the stream. Unused bits of the last byte are zero.
 pub(super) fn read_bits(encoded: &EncodedBlock, from: u64, to: u64) -> Result<Vec<u8>> {
     let part = encoded.stored.first(to.div_ceil(8)).skip(from / 8);
-    let mut bytes = scan::piece(&*encoded.source, part)?;
+    let mut bytes = scan::read_truncated(&*encoded.source, part)?;
     let shift = u32::try_from(from % 8).unwrap_or(0);
     let mut before = 0_u8;
     for byte in bytes.iter_mut().rev() {

@@ -7,7 +7,7 @@ use lzma_rust2::XzReader;
 
 use crate::asdf::compression::stream::consecutive_frames::ConsecutiveFrames;
 use crate::error::{Error, Result};
-use crate::filter::{self, Context, DecodedLength};
+use crate::filter::{self, DecodedLength, DecoderResources};
 use crate::limits;
 use crate::memory::buffer::Buffer;
 use crate::source::SharedSource;
@@ -42,7 +42,7 @@ impl StreamCodec {
         self,
         stored: &[u8],
         length: DecodedLength,
-        context: &mut Context,
+        context: &mut DecoderResources,
     ) -> Result<Buffer> {
         let name = match self {
             StreamCodec::Zstd => return filter::zstd::decode(stored, length, context),
@@ -52,7 +52,7 @@ impl StreamCodec {
         let mut decoder = self.decoder(Cursor::new(stored))?;
         length.fill(name, context.pool(), |output| {
             let written = fill(&mut decoder, output)?;
-            let is_end = written < output.len() || at_end(&mut decoder)?;
+            let is_end = written < output.len() || is_at_end(&mut decoder)?;
             Ok(written.plus(usize::from(!is_end)))
         })
     }
@@ -134,21 +134,21 @@ pub fn fill(decoder: &mut dyn Read, output: &mut [u8]) -> Result<usize> {
 ///
 /// # Errors
 /// Fails if the stream is damaged at this position.
-pub(crate) fn at_end(decoder: &mut dyn Read) -> Result<bool> {
+pub(crate) fn is_at_end(decoder: &mut dyn Read) -> Result<bool> {
     Ok(fill(decoder, &mut [0])? == 0)
 }
 
 /// A reader of a byte range of a source.
-pub struct StoredReader {
+pub struct SourceRangeReader {
     source: SharedSource,
     all: Extent,
     left: Extent,
 }
 
-impl StoredReader {
+impl SourceRangeReader {
     /// Creates a reader of the byte range `all` of `source`.
     pub fn new(source: SharedSource, all: Extent) -> Self {
-        StoredReader {
+        SourceRangeReader {
             source,
             all,
             left: all,
@@ -156,7 +156,7 @@ impl StoredReader {
     }
 }
 
-impl Read for StoredReader {
+impl Read for SourceRangeReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = to_u64(buffer.len()).min(self.left.length());
         let room = usize::try_from(count)
@@ -173,7 +173,7 @@ impl Read for StoredReader {
     }
 }
 
-impl Seek for StoredReader {
+impl Seek for SourceRangeReader {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         let (start, end) = (self.all.start(), self.all.end());
         let at = match to {

@@ -13,7 +13,7 @@ use crate::asdf::compression::stream::codec::LZ4_MAGIC;
 use crate::asdf::compression::stream::part_list::PartList;
 use crate::asdf::scan;
 use crate::error::Result;
-use crate::filter::{self, Context, DecodedLength};
+use crate::filter::{self, DecodedLength, DecoderResources};
 use crate::limits;
 use crate::source;
 use crate::wire::{Count, Extent, to_u64, to_usize};
@@ -30,7 +30,7 @@ const MAX_PROBE_BYTES: u64 = 64 << 20;
 ///
 /// # Errors
 /// `Io` if the stream cannot be read.
-pub fn parts(encoded: &EncodedBlock) -> Result<Option<PartList>> {
+pub fn find_parts(encoded: &EncodedBlock) -> Result<Option<PartList>> {
     let mut walk = Lz4FrameWalk {
         encoded,
         rest: encoded.stored,
@@ -39,7 +39,7 @@ pub fn parts(encoded: &EncodedBlock) -> Result<Option<PartList>> {
         blocks: 0,
     };
     while !walk.rest.is_empty() {
-        if walk.frame()?.is_none() {
+        if walk.walk_frame()?.is_none() {
             return Ok(None);
         }
     }
@@ -109,18 +109,18 @@ impl Header {
 
 impl Lz4FrameWalk<'_> {
     fn next_length_field(&self) -> Result<Option<u32>> {
-        let bytes = scan::piece(&*self.encoded.source, self.rest.first(4))?;
+        let bytes = scan::read_truncated(&*self.encoded.source, self.rest.first(4))?;
         Ok(bytes.try_into().ok().map(u32::from_le_bytes))
     }
 
     /// Walks over one frame or skippable frame. Returns `None` if neither follows, if the blocks
     /// are not independent, or if there are too many frames and blocks.
-    fn frame(&mut self) -> Result<Option<()>> {
+    fn walk_frame(&mut self) -> Result<Option<()>> {
         self.blocks = self.blocks.plus_one();
         if self.blocks > limits::BLOCK_CHUNKS {
             return Ok(None);
         }
-        let first = scan::piece(&*self.encoded.source, self.rest.first(HEADER))?;
+        let first = scan::read_truncated(&*self.encoded.source, self.rest.first(HEADER))?;
         if let [0x50..=0x5f, 0x2a, 0x4d, 0x18, a, b, c, d, ..] = *first {
             let length = u32::from_le_bytes([a, b, c, d]);
             self.rest = self.rest.skip(u64::from(length).plus(8));
@@ -138,7 +138,7 @@ impl Lz4FrameWalk<'_> {
                 self.rest = self.rest.skip(after);
                 return self.finish(&header, start, before);
             }
-            let block = self.block(&header, word);
+            let block = self.walk_block(&header, word);
             let block = block.filter(|_| before.is_none_or(|block| self.add(&header, block)));
             if block.is_none() {
                 return Ok(None);
@@ -150,7 +150,7 @@ impl Lz4FrameWalk<'_> {
 
     /// Walks over a block whose length field is `word`. Returns `None` if its length is impossible,
     /// or if there are too many blocks.
-    fn block(&mut self, header: &Header, word: u32) -> Option<Block> {
+    fn walk_block(&mut self, header: &Header, word: u32) -> Option<Block> {
         let length = u64::from(word & 0x7fff_ffff);
         let bytes = length.plus(if header.has_block_checksums { 8 } else { 4 });
         let block = Block {
@@ -211,7 +211,7 @@ impl Lz4FrameWalk<'_> {
         let at = block.stored.skip(4).start();
         let stored = source::read_block(&*self.encoded.source, at, block.length, "LZ4 block")?;
         let most = DecodedLength::AtMost(to_usize(header.max_block_bytes)?);
-        let decoded = filter::lz4::decode_block(&stored, most, &Context::default()).ok();
+        let decoded = filter::lz4::decode_block(&stored, most, &DecoderResources::default()).ok();
         Ok(decoded.map(|decoded| to_u64(decoded.len())))
     }
 }

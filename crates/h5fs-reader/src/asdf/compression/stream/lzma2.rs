@@ -31,7 +31,7 @@ impl ChunkCounter {
         encoded: &EncodedBlock,
         block: Extent,
     ) -> Result<Option<u64>> {
-        let piece = |part: Extent| scan::piece(&*encoded.source, part);
+        let piece = |part: Extent| scan::read_truncated(&*encoded.source, part);
         let Some(&words) = piece(block.first(1))?.first() else {
             return Ok(None);
         };

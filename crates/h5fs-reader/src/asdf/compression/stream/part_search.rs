@@ -4,7 +4,7 @@ use std::io::{self, BufReader, Cursor, Read};
 use std::sync::Arc;
 
 use crate::asdf::compression::encoded::EncodedBlock;
-use crate::asdf::compression::stream::codec::{StoredReader, StreamCodec, StreamDecoder};
+use crate::asdf::compression::stream::codec::{SourceRangeReader, StreamCodec, StreamDecoder};
 use crate::asdf::compression::stream::part_list::{PartList, StreamPart};
 use crate::asdf::compression::stream::{lz4_frames, xz_streams, zstd_frames};
 use crate::error::{Error, Result};
@@ -15,11 +15,11 @@ use crate::wire::{Count, to_u64};
 ///
 /// # Errors
 /// `Io` if the stream cannot be read.
-pub fn find(encoded: &EncodedBlock, codec: StreamCodec) -> Result<Arc<[StreamPart]>> {
+pub fn find_parts(encoded: &EncodedBlock, codec: StreamCodec) -> Result<Arc<[StreamPart]>> {
     let parts = match codec {
-        StreamCodec::Zstd => zstd_frames::parts(encoded)?,
-        StreamCodec::Lz4Frame => lz4_frames::parts(encoded)?,
-        StreamCodec::Xz => xz_streams::parts(encoded)?,
+        StreamCodec::Zstd => zstd_frames::find_parts(encoded)?,
+        StreamCodec::Lz4Frame => lz4_frames::find_parts(encoded)?,
+        StreamCodec::Xz => xz_streams::find_parts(encoded)?,
     };
     let list = parts.and_then(PartList::finish);
     Ok(list.unwrap_or_default())
@@ -71,7 +71,7 @@ impl PartsReader {
                 ),
                 _ => (part.stored, Vec::new()),
             };
-            let stored = StoredReader::new(source, stored);
+            let stored = SourceRangeReader::new(source, stored);
             let head = Cursor::new(Arc::clone(&part.head));
             let stored = head.chain(stored).chain(Cursor::new(tail));
             let decoder = self.codec.part_decoder(BufReader::new(stored));

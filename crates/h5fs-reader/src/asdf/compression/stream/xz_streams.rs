@@ -44,7 +44,7 @@ struct IndexRecord {
 ///
 /// # Errors
 /// `Io` if the stream cannot be read.
-pub fn parts(encoded: &EncodedBlock) -> Result<Option<PartList>> {
+pub fn find_parts(encoded: &EncodedBlock) -> Result<Option<PartList>> {
     let mut rest = encoded.stored;
     let (mut streams, mut blocks) = (Vec::new(), 0_usize);
     while !rest.is_empty() {
@@ -86,7 +86,7 @@ fn read_last_stream(encoded: &EncodedBlock, streams: Extent) -> Result<Option<St
     let Some(streams) = without_padding(encoded, streams)? else {
         return Ok(None);
     };
-    let read = |part: Extent| scan::piece(&*encoded.source, part);
+    let read = |part: Extent| scan::read_truncated(&*encoded.source, part);
     let footer = read(streams.last(HEADER))?;
     let Some(index_bytes) = index_length(&footer) else {
         return Ok(None);
@@ -118,9 +118,9 @@ fn read_last_stream(encoded: &EncodedBlock, streams: Extent) -> Result<Option<St
 /// Returns the range of the streams without the padding after the last one. Returns `None` if the
 /// padding is too long or not a multiple of four bytes.
 fn without_padding(encoded: &EncodedBlock, streams: Extent) -> Result<Option<Extent>> {
-    let mut bytes = scan::piece(&*encoded.source, streams.last(4))?;
+    let mut bytes = scan::read_truncated(&*encoded.source, streams.last(4))?;
     if bytes.ends_with(&[0]) {
-        bytes = scan::piece(&*encoded.source, streams.last(PADDING))?;
+        bytes = scan::read_truncated(&*encoded.source, streams.last(PADDING))?;
     }
     let zeros = bytes.iter().rev().take_while(|&&byte| byte == 0).count();
     let is_padding = zeros < bytes.len() && zeros.is_multiple_of(4);

@@ -19,7 +19,7 @@ const HEADER: u64 = 18;
 ///
 /// # Errors
 /// `Io` if the stream cannot be read.
-pub fn parts(encoded: &EncodedBlock) -> Result<Option<PartList>> {
+pub fn find_parts(encoded: &EncodedBlock) -> Result<Option<PartList>> {
     let mut walk = ZstdFrameWalk {
         encoded,
         rest: encoded.stored,
@@ -29,7 +29,7 @@ pub fn parts(encoded: &EncodedBlock) -> Result<Option<PartList>> {
     let no_head = Arc::default();
     while !walk.rest.is_empty() {
         let frame = walk.rest;
-        let first = scan::piece(&*encoded.source, frame.first(HEADER))?;
+        let first = scan::read_truncated(&*encoded.source, frame.first(HEADER))?;
         if let [0x50..=0x5f, 0x2a, 0x4d, 0x18, a, b, c, d, ..] = *first {
             let length = u32::from_le_bytes([a, b, c, d]);
             walk.rest = frame.skip(u64::from(length).plus(8));
@@ -43,7 +43,7 @@ pub fn parts(encoded: &EncodedBlock) -> Result<Option<PartList>> {
             return Ok(None);
         };
         // Parts are not useful in a stream of one frame, so its blocks are not walked.
-        if header.content >= encoded.decoded || walk.frame(&header)?.is_none() {
+        if header.content >= encoded.decoded || walk.walk_frame(&header)?.is_none() {
             return Ok(None);
         }
         let frame = Extent::from_range(frame.start(), walk.rest.start());
@@ -100,10 +100,10 @@ struct ZstdFrameWalk<'a> {
 impl ZstdFrameWalk<'_> {
     /// Walks over a frame's header and its blocks. Returns `None` if a block is invalid or
     /// truncated, or if there are too many blocks.
-    fn frame(&mut self, header: &Header) -> Result<Option<()>> {
+    fn walk_frame(&mut self, header: &Header) -> Result<Option<()>> {
         self.rest = self.rest.skip(header.length);
         loop {
-            let bytes = scan::piece(&*self.encoded.source, self.rest.first(3))?;
+            let bytes = scan::read_truncated(&*self.encoded.source, self.rest.first(3))?;
             let &[low, middle, high] = bytes.as_slice() else {
                 return Ok(None);
             };

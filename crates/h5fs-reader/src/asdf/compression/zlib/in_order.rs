@@ -89,7 +89,7 @@ impl SequentialInflater {
         loop {
             check_wanted(help.is_wanted)?;
             let rest = Extent::from_range(self.at, end);
-            let input = scan::piece(&*block.source, rest.first(INPUT))?;
+            let input = scan::read_truncated(&*block.source, rest.first(INPUT))?;
             let (used, written) = (self.decoder.total_in(), self.decoder.total_out());
             let output = bytes.get_mut(*filled..).unwrap_or_default();
             // Without free space in the output, the decoder continues to the next byte or to the

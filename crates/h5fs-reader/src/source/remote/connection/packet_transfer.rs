@@ -9,7 +9,7 @@ use crate::memory::lock::wait;
 use crate::source::local::rights;
 use crate::source::remote::connection::{ConnectionState, PendingCall, SharedConnection};
 use crate::source::remote::failure::{fetcher_failure_error, object_changed_error};
-use crate::source::remote::message::{Failure, ListedName, PACKET, Reply, Request};
+use crate::source::remote::message::{FailureKind, ListedName, PACKET, Reply, Request};
 use crate::source::remote::page_location::PageLocation;
 use crate::source::remote::staging::StagedObject;
 use crate::wire::Count;
@@ -173,10 +173,10 @@ fn check_result(object: &StagedObject, reply: &Reply) -> Option<Result<()>> {
 
 /// Returns the error for later reads of the object if the failure shows that the object was
 /// replaced or deleted. Returns `None` for any other failure.
-fn failure_error(failure: Failure, text: &str) -> Option<Error> {
+fn failure_error(failure: FailureKind, text: &str) -> Option<Error> {
     match failure {
-        Failure::Changed => Some(fetcher_failure_error(failure, text)),
-        Failure::NotFound => Some(object_changed_error()),
+        FailureKind::Changed => Some(fetcher_failure_error(failure, text)),
+        FailureKind::NotFound => Some(object_changed_error()),
         _ => None,
     }
 }

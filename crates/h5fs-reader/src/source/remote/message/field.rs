@@ -50,7 +50,7 @@ macro_rules! fields {
 pub(super) use fields;
 
 /// Encodes a message as a packet.
-pub(super) fn packed(message: &impl WireField) -> Vec<u8> {
+pub(super) fn encode_packet(message: &impl WireField) -> Vec<u8> {
     let mut packet = Vec::new();
     message.encode(&mut packet);
     packet
@@ -59,8 +59,8 @@ pub(super) fn packed(message: &impl WireField) -> Vec<u8> {
 /// Decodes the message in a packet.
 ///
 /// # Errors
-/// `Corrupt` if the packet was not made by [`packed`].
-pub(super) fn unpacked<T: WireField>(packet: &[u8], structure: &'static str) -> Result<T> {
+/// `Corrupt` if the packet was not made by [`encode_packet`].
+pub(super) fn decode_packet<T: WireField>(packet: &[u8], structure: &'static str) -> Result<T> {
     let mut packet = Cursor::new(packet, None, structure);
     let message = T::decode(&mut packet)?;
     match packet.remaining() {

@@ -268,7 +268,7 @@ fn files_that_do_not_belong_to_a_reply_end_the_connection() {
     };
     let failed = Reply::Failed {
         id: 0,
-        failure: Failure::Other,
+        failure: FailureKind::Other,
         text: String::new(),
     };
     let whole = kept(0, 256 * KIB);

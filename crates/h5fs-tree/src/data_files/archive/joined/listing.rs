@@ -247,7 +247,7 @@ impl FileLister {
         depth: usize,
         found: &mut DirectoryScan<'_>,
     ) -> Result<()> {
-        if self.is_private(&looked) {
+        if self.is_unreadable_for_others(&looked) {
             return found.omit(&path, "not every user may read it");
         }
         match looked.kind {
@@ -288,12 +288,12 @@ impl FileLister {
 
     /// Returns whether the user's choice of files includes the file with this path.
     fn is_chosen(&self, name: &Path) -> bool {
-        self.choice.has_path(name.as_os_str().as_bytes())
+        self.choice.includes_path(name.as_os_str().as_bytes())
     }
 
     /// Returns whether some users who can read the joined file have no permission to read this
     /// file.
-    fn is_private(&self, looked: &Looked) -> bool {
+    fn is_unreadable_for_others(&self, looked: &Looked) -> bool {
         const ALL: u32 = 0o444;
         const ALL_SEARCH: u32 = 0o555;
         let wanted = match looked.kind {
@@ -307,11 +307,11 @@ impl FileLister {
 
     /// Returns whether some users who can read the joined file may not enter a directory on the
     /// path of this file.
-    fn is_hidden(&self, path: &Path) -> bool {
+    fn is_unreachable_for_others(&self, path: &Path) -> bool {
         self.allow_other
             && path.ancestors().skip(1).any(|above| {
                 let looked = self.inspector.inspect(above, false, None);
-                looked.is_ok_and(|looked| self.is_private(&looked))
+                looked.is_ok_and(|looked| self.is_unreadable_for_others(&looked))
             })
     }
 
@@ -354,7 +354,10 @@ impl FileLister {
             }
             let found = self.inspector.inspect(&at, false, None)?;
             match found.kind {
-                EntryKind::DataFile if self.is_private(&found) || self.is_hidden(&at) => {
+                EntryKind::DataFile
+                    if self.is_unreadable_for_others(&found)
+                        || self.is_unreachable_for_others(&at) =>
+                {
                     return refused("not every user may read it");
                 }
                 EntryKind::DataFile => return Ok(Some((at, found.info.identity))),

@@ -167,7 +167,7 @@ impl MemberFiles for ListingOpener {
         });
         let source = opened.inspect_err(|error| {
             if errno::is_stale(error) {
-                self.files.mark_distrusted(file);
+                self.files.ignore_stored_scan(file);
                 self.neighbours.states().record_change();
             }
         })?;
@@ -205,7 +205,7 @@ impl MemberFiles for ListingOpener {
         let is_scanned_so = self
             .expected_state(number, file)
             .is_consistent_with(&file.state);
-        let is_known = shows_changes && is_scanned_so && !self.files.is_distrusted(file);
+        let is_known = shows_changes && is_scanned_so && !self.files.ignores_stored_scan(file);
         let is_shared = self.neighbours.readers() != Readers::Owner;
         let how = (self.options.force, self.options.verify, is_shared);
         is_known.then(|| member_key((&file.path, &file.state), how))

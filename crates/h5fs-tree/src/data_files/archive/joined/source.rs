@@ -16,18 +16,18 @@ use h5fs_reader::source::open::{OpenSource, OpenedState, SharedState};
 use crate::data_files::archive::joined::watcher::DirectoryWatcher;
 
 /// The files of one listing, as the open source of a joined file.
-pub(super) struct OpenFiles {
+pub(super) struct OpenJoinedSource {
     pub(super) root: Arc<dyn Directory>,
-    pub(super) state: Arc<FilesState>,
+    pub(super) state: Arc<JoinedSourceState>,
     pub(super) watcher: Arc<DirectoryWatcher>,
     pub(super) allow_other: bool,
 }
 
 /// A state of a joined file's source: one hash for the states of all its data files.
 #[derive(Debug)]
-pub(super) struct FilesState(pub(super) Identity);
+pub(super) struct JoinedSourceState(pub(super) Identity);
 
-impl OpenedState for FilesState {
+impl OpenedState for JoinedSourceState {
     fn identity(&self) -> &Identity {
         &self.0
     }
@@ -41,13 +41,13 @@ impl OpenedState for FilesState {
     }
 }
 
-impl fmt::Debug for OpenFiles {
+impl fmt::Debug for OpenJoinedSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "OpenFiles({:?})", self.root)
     }
 }
 
-impl Source for OpenFiles {
+impl Source for OpenJoinedSource {
     fn length(&self) -> u64 {
         0
     }
@@ -64,9 +64,9 @@ impl Source for OpenFiles {
     }
 }
 
-impl OpenSource for OpenFiles {
+impl OpenSource for OpenJoinedSource {
     fn opened_state(&self) -> SharedState {
-        Arc::<FilesState>::clone(&self.state)
+        Arc::<JoinedSourceState>::clone(&self.state)
     }
 
     fn is_changed(&self) -> bool {

@@ -4,11 +4,11 @@ use std::iter;
 
 /// Number of steps into which the range is divided, before the length of a step is rounded up to a
 /// round number.
-const STEPS: f64 = 5.0;
+const APPROXIMATE_STEPS: f64 = 5.0;
 
 /// A line of a plot's grid: its position, and its text.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct LineMark {
+pub(super) struct AxisMark {
     /// The position of the line, from 0 at the beginning of the drawing to 1 at the end.
     pub(super) relative_position: f64,
     pub(super) text: String,
@@ -34,7 +34,7 @@ impl AxisLines {
                 (most + around).min(f64::MAX),
             )
         };
-        let rough = most / STEPS - least / STEPS;
+        let rough = most / APPROXIMATE_STEPS - least / APPROXIMATE_STEPS;
         let power = 10_f64.powf(rough.log10().floor());
         let rounded = [1.0, 2.0, 5.0, 10.0].map(|factor| factor * power);
         let step = rounded.into_iter().find(|step| *step >= rough);
@@ -46,7 +46,7 @@ impl AxisLines {
         let whole = lines.and_then(|lines| {
             let count = (most / lines.step).ceil() - (least / lines.step).floor();
             let last = lines.first + count * lines.step;
-            let fits = (1.0..=STEPS + 2.0).contains(&count)
+            let fits = (1.0..=APPROXIMATE_STEPS + 2.0).contains(&count)
                 && lines.first <= least
                 && last >= most
                 && last.is_finite();
@@ -64,9 +64,9 @@ impl AxisLines {
     }
 
     /// Returns the lines with their texts.
-    pub(super) fn marks(&self) -> Vec<LineMark> {
+    pub(super) fn marks(&self) -> Vec<AxisMark> {
         let values = self.line_values().into_iter();
-        let marks = values.map(|value| LineMark {
+        let marks = values.map(|value| AxisMark {
             relative_position: self.relative_position(value),
             text: self.format_value(value),
         });

@@ -3,7 +3,7 @@
 use h5fs_conventions::stored_type::ExactNumber;
 use h5fs_conventions::time::TimeUnits;
 
-use crate::documents::html::plot::axis_lines::{AxisLines, LineMark};
+use crate::documents::html::plot::axis_lines::{AxisLines, AxisMark};
 
 /// Maximum index of the last element of an array whose elements all have marks. In a longer array,
 /// only round indices have marks.
@@ -12,7 +12,7 @@ const LAST_MARKED_INDEX: u64 = 5;
 /// The marks on the horizontal axis of a line plot.
 #[derive(Debug, PartialEq)]
 pub(super) struct AxisMarks {
-    pub(super) marks: Vec<LineMark>,
+    pub(super) marks: Vec<AxisMark>,
     pub(super) has_times: bool,
     /// The common day of all marks, if their texts are only times of day.
     pub(super) common_day: Option<String>,
@@ -25,7 +25,7 @@ impl AxisMarks {
         if last > LAST_MARKED_INDEX {
             return Self::for_numbers(0.0, last as f64);
         }
-        let marks = (0..=last).map(|index| LineMark {
+        let marks = (0..=last).map(|index| AxisMark {
             relative_position: index as f64 / last.max(1) as f64,
             text: index.to_string(),
         });
@@ -40,7 +40,7 @@ impl AxisMarks {
     pub(super) fn for_numbers(least: f64, most: f64) -> Self {
         let lines = AxisLines::choose(least, most);
         let values = lines.line_values().into_iter();
-        let marks = values.map(|value| LineMark {
+        let marks = values.map(|value| AxisMark {
             relative_position: (value / 2.0 - least / 2.0) / (most / 2.0 - least / 2.0),
             text: lines.format_value(value),
         });
@@ -64,10 +64,10 @@ impl AxisMarks {
         let (first, last) = (time(least)?, time(most)?);
         let round = units.round_times(first, last);
         let width = i128::from(last) - i128::from(first);
-        let marks: Vec<LineMark> = round
+        let marks: Vec<AxisMark> = round
             .times
             .into_iter()
-            .map(|(time, text)| LineMark {
+            .map(|(time, text)| AxisMark {
                 relative_position: (i128::from(time) - i128::from(first)) as f64 / width as f64,
                 text,
             })
@@ -81,7 +81,7 @@ impl AxisMarks {
 }
 
 /// Returns whether a mark is between the left and the right end of the drawing.
-fn is_within(mark: &LineMark) -> bool {
+fn is_within(mark: &AxisMark) -> bool {
     (-1e-9..=1.0 + 1e-9).contains(&mark.relative_position)
 }
 

@@ -1,6 +1,6 @@
 //! Horizontal lines of a logarithmic plot at powers of ten.
 
-use crate::documents::html::plot::axis_lines::LineMark;
+use crate::documents::html::plot::axis_lines::AxisMark;
 
 /// Maximum number of horizontal lines.
 const MAX_LINES: i32 = 7;
@@ -10,7 +10,7 @@ const MIN_DECADES: f64 = 3.0;
 
 /// Horizontal lines at powers of ten, at equal distances.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Decades {
+pub(super) struct DecadeLines {
     /// The exponent of ten at the first line.
     first: i32,
     /// Number of decades between two lines.
@@ -19,7 +19,7 @@ pub(super) struct Decades {
     steps: i32,
 }
 
-impl Decades {
+impl DecadeLines {
     /// Chooses lines for the range from `least` to `most`. Returns `None` if `least` is not
     /// positive, or the range is too narrow for a logarithmic plot.
     pub(super) fn choose(least: f64, most: f64) -> Option<Self> {
@@ -29,11 +29,11 @@ impl Decades {
         let (first, last) = (least.log10().floor() as i32, most.log10().ceil() as i32);
         let step = (last - first + MAX_LINES - 2) / (MAX_LINES - 1);
         let steps = (last - first + step - 1) / step;
-        Some(Decades { first, step, steps })
+        Some(DecadeLines { first, step, steps })
     }
 
     /// Returns the lines with their texts.
-    pub(super) fn marks(&self) -> Vec<LineMark> {
+    pub(super) fn marks(&self) -> Vec<AxisMark> {
         let last = self.first + self.steps * self.step;
         let is_plain = self.first >= -3 && last <= 6;
         let marks = (0..=self.steps).map(|number| {
@@ -47,7 +47,7 @@ impl Decades {
                 ),
                 _ => format!("1e{exponent}"),
             };
-            LineMark {
+            AxisMark {
                 relative_position: f64::from(number) / f64::from(self.steps),
                 text,
             }
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     fn texts(least: f64, most: f64) -> Vec<String> {
-        let decades = Decades::choose(least, most).unwrap();
+        let decades = DecadeLines::choose(least, most).unwrap();
         decades.marks().into_iter().map(|mark| mark.text).collect()
     }
 
@@ -92,15 +92,15 @@ mod tests {
     #[test]
     fn only_positive_numbers_far_apart_have_them() {
         for (least, most) in [(0.0, 1e9), (-1.0, 1e9), (1.0, 1000.0), (7.0, 7.0)] {
-            assert_eq!(Decades::choose(least, most), None);
+            assert_eq!(DecadeLines::choose(least, most), None);
         }
-        assert!(Decades::choose(1.0, 1001.0).is_some());
+        assert!(DecadeLines::choose(1.0, 1001.0).is_some());
     }
 
     /// Calculated by hand: the range from 0.01 to 100 has four decades, with 1 in the middle.
     #[test]
     fn a_value_stands_at_its_logarithm() {
-        let decades = Decades::choose(0.02, 30.0).unwrap();
+        let decades = DecadeLines::choose(0.02, 30.0).unwrap();
         let shares = [0.01, 0.1, 1.0, 10.0, 100.0].map(|value| decades.relative_position(value));
         assert_eq!(shares, [0.0, 0.25, 0.5, 0.75, 1.0]);
         assert!((decades.relative_position(0.02) - std::f64::consts::LOG10_2 / 4.0).abs() < 1e-5);
