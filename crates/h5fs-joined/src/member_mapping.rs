@@ -216,12 +216,11 @@ impl MappedArray {
         const PART: usize = 200;
         let each = PART.plus(self.dimension_axes.len().times(size_of::<RegionAxis>()));
         let count = self.placed_parts(members).count();
-        if to_u64(count.times(each)) > limits::VIRTUAL_BYTES {
-            return Err(Error::limit(
-                "bytes of the parts of a joined array",
-                limits::VIRTUAL_BYTES,
-            ));
-        }
+        Error::check_limit(
+            to_u64(count.times(each)),
+            limits::VIRTUAL_BYTES,
+            "bytes of the parts of a joined array",
+        )?;
         let parts = self
             .placed_parts(members)
             .filter_map(|(place_in_list, place, part)| {

@@ -333,9 +333,7 @@ impl Dataset {
     fn read_selection(&self, selection: &Selection) -> Result<Values> {
         let most = self.file.0.read_bytes;
         let length = selection.byte_length()?;
-        if length > most {
-            return Err(Error::limit("bytes of a read", most));
-        }
+        Error::check_limit(length, most, "bytes of a read")?;
         let reader = Reader::new(&self.file.0.engine, Arc::clone(&self.array))?;
         let selected = SelectedElements::new(Arc::new(reader), selection)?;
         let length = to_usize(length)?;

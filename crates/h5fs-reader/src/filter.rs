@@ -128,9 +128,7 @@ pub fn check(pipeline: &Pipeline) -> Result<()> {
 /// # Errors
 /// Fails as [`check`] does.
 pub(crate) fn check_masked(pipeline: &Pipeline, filter_mask: u32) -> Result<()> {
-    if pipeline.0.len() > limits::FILTERS {
-        return Err(Error::limit("filters", to_u64(limits::FILTERS)));
-    }
+    Error::check_limit(pipeline.0.len(), limits::FILTERS, "filters")?;
     let is_applied = |index: u32| filter_mask.checked_shr(index).unwrap_or(0) & 1 == 0;
     let unknown_filter = (0_u32..)
         .zip(&pipeline.0)
@@ -160,12 +158,8 @@ pub fn decode(
     context: &mut DecoderResources,
     is_wanted: &IsWanted<'_>,
 ) -> Result<Buffer> {
-    if to_u64(chunk_bytes) > limits::CHUNK_BYTES {
-        return Err(Error::limit("bytes of a chunk", limits::CHUNK_BYTES));
-    }
-    if pipeline.0.len() > limits::FILTERS {
-        return Err(Error::limit("filters", to_u64(limits::FILTERS)));
-    }
+    Error::check_limit(to_u64(chunk_bytes), limits::CHUNK_BYTES, "bytes of a chunk")?;
+    Error::check_limit(pipeline.0.len(), limits::FILTERS, "filters")?;
     let applied: Vec<&Filter> = (0..32)
         .zip(&pipeline.0)
         .filter(|(place, _)| filter_mask.unbounded_shr(*place) & 1 == 0)

@@ -199,9 +199,7 @@ impl CsvTable {
                         stretched = Some(before..out.len());
                     }
                     out.push(b',');
-                    if out.len() - start > most {
-                        return Err(Error::limit("a row of a csv", to_u64(most)));
-                    }
+                    Error::check_limit(out.len() - start, most, "a row of a csv")?;
                 }
                 match (self.row_width, stretched) {
                     (Some(width), Some(cell)) => {

@@ -91,9 +91,11 @@ impl ArrayJson {
         paths: SharedPaths,
     ) -> Result<Self> {
         let most = limits::TEXT_ELEMENT_BYTES;
-        if u64::from(elements.datatype.size) > most {
-            return Err(Error::limit("size of an element as JSON", most));
-        }
+        Error::check_limit(
+            u64::from(elements.datatype.size),
+            most,
+            "size of an element as JSON",
+        )?;
         Ok(ArrayJson {
             long_elements: LongElementLimiter::new(engine),
             container,

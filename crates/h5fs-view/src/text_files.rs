@@ -1,4 +1,5 @@
-//! Files whose content is text. Some are kept in memory, and some are generated while they are read.
+//! Files whose content is text. Some are kept in memory, and some are generated while they are
+//! read.
 //!
 //! | file | content |
 //! |---|---|

@@ -258,12 +258,11 @@ fn convert_elements(
 ) -> Result<Vec<u8>> {
     let own = elements.len() / count.max(1);
     let bytes = to_u64(size.saturating_mul(count));
-    if bytes > limits::JOINED_INLINE {
-        return Err(Error::limit(
-            "joined: bytes of elements in memory",
-            limits::JOINED_INLINE,
-        ));
-    }
+    Error::check_limit(
+        bytes,
+        limits::JOINED_INLINE,
+        "joined: bytes of elements in memory",
+    )?;
     let mut out = vec![padding_byte(&form.datatype); to_usize(bytes)?];
     let pairs = elements
         .chunks_exact(own.max(1))

@@ -326,9 +326,7 @@ impl<'a> Parser<'a> {
     fn parse_lengths(&self, node: NodeIndex) -> Result<Vec<u64>> {
         let bad = || self.corrupt(node, "shape or start is not a list of numbers");
         let items = self.document.items(node).ok_or_else(bad)?;
-        if items.len() > limits::RANK {
-            return Err(Error::limit("rank", to_u64(limits::RANK)));
-        }
+        Error::check_limit(items.len(), limits::RANK, "rank")?;
         let length = |&item: &NodeIndex| {
             let length = fields::integer(self.document, item)?;
             length

@@ -212,8 +212,8 @@ impl<'a> TextWindow<'a> {
             .unwrap_or_default()
     }
 
-    /// Returns the bytes of the file from the offset `at` on: more than `MIN_AVAILABLE` bytes, unless the
-    /// file ends first. Reads another piece if necessary.
+    /// Returns the bytes of the file from the offset `at` on: more than `MIN_AVAILABLE` bytes,
+    /// unless the file ends first. Reads another piece if necessary.
     fn read_from(&mut self, at: u64) -> Result<&[u8]> {
         let is_short =
             self.end() <= Extent::saturating(at, Self::MIN_AVAILABLE).end() && !self.is_last();

@@ -52,9 +52,7 @@ pub(crate) fn read(
         return Err(corrupt(document, data, "inline data: text with length 0"));
     }
     let size = shape::product(&dims)?.times(u64::from(datatype.size));
-    if size > limits::INLINE_BYTES {
-        return Err(Error::limit("bytes of inline data", limits::INLINE_BYTES));
-    }
+    Error::check_limit(size, limits::INLINE_BYTES, "bytes of inline data")?;
     document.effort().spend(size)?;
     let mut bytes = Vec::with_capacity(to_usize(size)?);
     visit_elements(document, data, &dims, &mut |element| {
@@ -117,9 +115,7 @@ pub(crate) fn extent(
         && !is_record(here)
     {
         dims.push(to_u64(items.len()));
-        if dims.len() > limits::RANK {
-            return Err(Error::limit("rank", to_u64(limits::RANK)));
-        }
+        Error::check_limit(dims.len(), limits::RANK, "rank")?;
         match items.first() {
             Some(&first) => here = first,
             None => break,

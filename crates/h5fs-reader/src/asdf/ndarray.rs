@@ -18,7 +18,7 @@ use crate::model::array::{Array, Fill, Layout, Storage, StridedLayout};
 use crate::model::datatype::{ByteOrder, Class, Datatype};
 use crate::model::storage::Pipeline;
 use crate::model::{Shape, shape};
-use crate::wire::{Count, to_u64};
+use crate::wire::Count;
 
 /// The description of a node with an ndarray's tag.
 #[derive(Debug)]
@@ -365,9 +365,7 @@ impl<'a> Parser<'a> {
     fn shape(&self, node: NodeIndex) -> Result<Vec<DimensionLength>> {
         let items = self.document.items(node);
         let items = items.ok_or_else(|| self.corrupt(node, "shape is not a list"))?;
-        if items.len() > limits::RANK {
-            return Err(Error::limit("rank", to_u64(limits::RANK)));
-        }
+        Error::check_limit(items.len(), limits::RANK, "rank")?;
         let length = |(place, &item): (usize, &NodeIndex)| match self.document.text(item) {
             Some("*") if place == 0 => Ok(DimensionLength::Open),
             _ => self.unsigned(item, "shape").map(DimensionLength::Fixed),

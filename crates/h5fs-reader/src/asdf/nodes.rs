@@ -10,8 +10,8 @@ use crate::memory::shared_lru::{FileLru, SharedLru};
 use crate::model::{Node, NodeId, NodeKind};
 use crate::wire::{Count, to_u64};
 
-/// Capacity in bytes of the cache of nodes of at most `MAX_SMALL_NODE_BYTES` bytes, for all ASDF files of a mount
-/// together.
+/// Capacity in bytes of the cache of nodes of at most `MAX_SMALL_NODE_BYTES` bytes, for all ASDF
+/// files of a mount together.
 const SMALL_CACHE_BYTES: u64 = 4 << 20;
 
 /// Capacity in bytes of the cache of larger nodes, which are inline ndarrays and long texts, for

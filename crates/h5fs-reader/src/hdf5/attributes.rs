@@ -155,9 +155,11 @@ impl<'a> Attributes<'a> {
         hand_on: &mut dyn FnMut(Result<Attribute>) -> ControlFlow<()>,
     ) -> Result<()> {
         let index = self.open_name_index(dense)?;
-        if index.record_count() > limits::ATTRIBUTES {
-            return Err(Error::limit("attributes of an object", limits::ATTRIBUTES));
-        }
+        Error::check_limit(
+            index.record_count(),
+            limits::ATTRIBUTES,
+            "attributes of an object",
+        )?;
         let mut records = Vec::new();
         let mut cursor = index.cursor(0);
         let mut last = 0;

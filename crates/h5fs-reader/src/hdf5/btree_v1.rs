@@ -177,9 +177,7 @@ impl BtreeV1 {
         let entries = used.times(entry_size);
         let length = prefix.plus(entries).plus(self.key_size);
         let branch = above.plus(to_u64(length));
-        if branch > limits::TREE_BRANCH {
-            return Err(Error::limit(NODE, limits::TREE_BRANCH));
-        }
+        Error::check_limit(branch, limits::TREE_BRANCH, NODE)?;
         Ok(Node {
             block: self.meta.unverified_block(at, to_u64(length), NODE)?,
             at,

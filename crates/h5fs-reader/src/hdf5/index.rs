@@ -52,9 +52,7 @@ impl ChunkGeometry {
         chunk_bytes: u64,
         at: impl Into<Option<u64>> + Copy,
     ) -> Result<Self> {
-        if dims.len() > limits::RANK {
-            return Err(Error::limit("rank", to_u64(limits::RANK)));
-        }
+        Error::check_limit(dims.len(), limits::RANK, "rank")?;
         if dims.len() != chunk_shape.len() || dims.len() != max.len() {
             return Err(Error::corrupt(
                 "the rank of a chunk differs from its dataset",

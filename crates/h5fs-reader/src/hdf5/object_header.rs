@@ -224,12 +224,11 @@ impl ObjectHeader {
         continuations: &mut VecDeque<(Address, u64)>,
     ) -> Result<()> {
         self.bytes = self.bytes.plus(to_u64(bytes.len()));
-        if self.bytes > limits::HEADER_BYTES {
-            return Err(Error::limit(
-                "bytes of an object header",
-                limits::HEADER_BYTES,
-            ));
-        }
+        Error::check_limit(
+            self.bytes,
+            limits::HEADER_BYTES,
+            "bytes of an object header",
+        )?;
         if self.blocks.len() >= limits::HEADER_CHUNKS {
             let most = to_u64(limits::HEADER_CHUNKS);
             return Err(Error::limit("continuations of an object header", most));
@@ -403,9 +402,7 @@ impl Metadata {
     /// Reads the `length` bytes at `at` without caching them, because the parsed object is cached
     /// instead.
     fn read(&self, at: Address, length: u64, what: &'static str) -> Result<Vec<u8>> {
-        if length > limits::HEADER_BYTES {
-            return Err(Error::limit(what, limits::HEADER_BYTES));
-        }
+        Error::check_limit(length, limits::HEADER_BYTES, what)?;
         self.effort().spend(length)?;
         self.read_uncached(at.offset(), length, what)
     }

@@ -124,9 +124,7 @@ impl Selection {
             self.axes.extend(axes_in_c_order(&dims, base.size)?);
             self.datatype = Datatype::clone(base);
         }
-        if self.axes.len() > limits::SELECTION_RANK {
-            return Err(Error::limit("rank", to_u64(limits::SELECTION_RANK)));
-        }
+        Error::check_limit(self.axes.len(), limits::SELECTION_RANK, "rank")?;
         Ok(())
     }
 

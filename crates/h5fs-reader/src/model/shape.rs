@@ -4,7 +4,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::wire::to_u64;
 
 /// The extent of an array. HDF5: dataspace. ASDF: `shape`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -51,9 +50,7 @@ impl Shape {
         match self {
             Shape::Null => Ok(0),
             Shape::Simple { dims, .. } => {
-                if dims.len() > limits::RANK {
-                    return Err(Error::limit("rank", to_u64(limits::RANK)));
-                }
+                Error::check_limit(dims.len(), limits::RANK, "rank")?;
                 product(dims)
             }
         }

@@ -86,9 +86,7 @@ impl<'a> TextContext<'a> {
         }
         let fetched = self.fetched_bytes.get().plus(length);
         self.fetched_bytes.set(fetched);
-        if fetched > most {
-            return Err(Error::limit("variable-length bytes of a value", most));
-        }
+        Error::check_limit(fetched, most, "variable-length bytes of a value")?;
         container.read_variable_length(element, base_size, 0..length)
     }
 
@@ -113,9 +111,7 @@ impl<'a> TextContext<'a> {
     /// # Errors
     /// `Limit` if the text is too long.
     pub fn check_length(&self, length: usize) -> Result<()> {
-        if length > self.limit {
-            return Err(Error::limit("text of a value", to_u64(self.limit)));
-        }
+        Error::check_limit(length, self.limit, "text of a value")?;
         Ok(())
     }
 }

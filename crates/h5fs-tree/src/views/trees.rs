@@ -15,9 +15,9 @@
 //!    of `.h5fs`.
 //!
 //! No other change is needed: directories, links, names, lookup, `stat`, listings and handles are
-//! the same in all trees. The content of a file is a [`View`](h5fs_view::view::View). A view of more
-//! than a few lines gets a file in the crate `h5fs-view`, where it is tested without a tree. A text
-//! whose length is known only after its bytes are counted (`ViewSubject::open_units`,
+//! the same in all trees. The content of a file is a [`View`](h5fs_view::view::View). A view of
+//! more than a few lines gets a file in the crate `h5fs-view`, where it is tested without a tree. A
+//! text whose length is known only after its bytes are counted (`ViewSubject::open_units`,
 //! `ViewSubject::open_sequential_text`) has the size `FileSize::Counted`.
 
 mod assembled;

@@ -90,9 +90,11 @@ impl DatatypeColumns {
             name_bytes: 0,
             values: 0,
         };
-        if u64::from(datatype.size) > MAX_ELEMENT_BYTES {
-            return Err(Error::limit("size of an element as csv", MAX_ELEMENT_BYTES));
-        }
+        Error::check_limit(
+            u64::from(datatype.size),
+            MAX_ELEMENT_BYTES,
+            "size of an element as csv",
+        )?;
         columns.add_columns(datatype, name.to_vec(), 0)?;
         // A group's table has one `DatatypeColumns` value for each of its columns.
         columns.list.shrink_to_fit();
@@ -194,12 +196,11 @@ impl DatatypeColumns {
             return Err(Error::limit("columns of a csv", most));
         }
         self.name_bytes = self.name_bytes.saturating_add(to_u64(name.len()));
-        if self.name_bytes > MAX_ELEMENT_BYTES {
-            return Err(Error::limit(
-                "names of the columns of a csv",
-                MAX_ELEMENT_BYTES,
-            ));
-        }
+        Error::check_limit(
+            self.name_bytes,
+            MAX_ELEMENT_BYTES,
+            "names of the columns of a csv",
+        )?;
         self.names.push(name);
         self.values = self.values.saturating_add(formatting_cost(datatype));
         let datatype = numpy_datatype(datatype);

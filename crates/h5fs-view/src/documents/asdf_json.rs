@@ -219,9 +219,7 @@ impl ResumableText for AsdfJson {
     ) -> Result<bool> {
         loop {
             cancel.check_cancelled()?;
-            if place.written > limits::ASDF_JSON {
-                return Err(Error::limit("text as JSON", limits::ASDF_JSON));
-            }
+            Error::check_limit(place.written, limits::ASDF_JSON, "text as JSON")?;
             let before = out.len();
             let is_more = self.write_part(place, out)?;
             place.written = place.written.saturating_add(to_u64(out.len() - before));

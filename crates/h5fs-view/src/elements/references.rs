@@ -75,8 +75,8 @@ impl References {
         }
     }
 
-    /// Returns the number of the element called `name`, as [`element_name`](Self::element_name) returns it. Returns
-    /// `None` if no element has this name.
+    /// Returns the number of the element called `name`, as [`element_name`](Self::element_name)
+    /// returns it. Returns `None` if no element has this name.
     pub fn element_number(&self, name: &[u8]) -> Option<u64> {
         let indices = std::str::from_utf8(name).ok()?.split(',');
         let indices: Vec<u64> = indices

@@ -247,9 +247,7 @@ impl FileLayout {
         }
         let pages = self.last_group.chunks.iter().map(ChunkLayout::page_bytes);
         check_page_length(pages.max().unwrap_or(0))?;
-        if self.footer_offset() > MOST {
-            return Err(Error::limit("size of a Parquet file", MOST));
-        }
+        Error::check_limit(self.footer_offset(), MOST, "size of a Parquet file")?;
         Ok(())
     }
 

@@ -229,9 +229,11 @@ impl ArrayValues {
     /// the rows cannot be read.
     pub(super) fn read(&self, rows: Range<u64>, cancel: &CancelToken) -> Result<Bytes> {
         let most = limits::TEXT_ELEMENT_BYTES;
-        if self.bytes(rows.end.saturating_sub(rows.start)) > most {
-            return Err(Error::limit("bytes of a cell of a table", most));
-        }
+        Error::check_limit(
+            self.bytes(rows.end.saturating_sub(rows.start)),
+            most,
+            "bytes of a cell of a table",
+        )?;
         self.array.read(&rows, cancel)
     }
 

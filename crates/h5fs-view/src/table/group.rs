@@ -142,9 +142,7 @@ impl<'a> Group<'a> {
     /// the array cannot be read.
     fn read_values(&self, part: &RowField) -> Result<Vec<u8>> {
         let most = to_u64(limits::CSV_COLUMNS);
-        if part.rows() > most {
-            return Err(Error::limit("names of a table", most));
-        }
+        Error::check_limit(part.rows(), most, "names of a table")?;
         let most = to_u64(limits::ATTRIBUTE_TEXT);
         let (rows, row) = (part.rows(), to_usize(part.row_bytes()?)?);
         let length = rows.checked_mul(to_u64(row)).filter(|&all| all <= most);

@@ -137,9 +137,7 @@ impl TableRows {
         let arrays = opening.arrays;
         let row_bytes = arrays.iter().map(|array| to_u64(array.row_bytes())).sum();
         let most = limits::TEXT_ELEMENT_BYTES;
-        if row_bytes > most {
-            return Err(Error::limit("bytes of a row of a table", most));
-        }
+        Error::check_limit(row_bytes, most, "bytes of a row of a table")?;
         Ok(TableRows {
             context: surroundings,
             weight,

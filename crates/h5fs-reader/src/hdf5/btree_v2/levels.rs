@@ -54,16 +54,9 @@ impl NodeCapacities {
         size_of_offsets: Width,
         depth: usize,
     ) -> Result<Option<Self>> {
-        if depth > limits::TREE_DEPTH {
-            return Err(Error::limit(
-                "levels of a B-tree",
-                to_u64(limits::TREE_DEPTH),
-            ));
-        }
+        Error::check_limit(depth, limits::TREE_DEPTH, "levels of a B-tree")?;
         let branch = node_size.times(to_u64(depth.plus_one()));
-        if branch > limits::TREE_BRANCH {
-            return Err(Error::limit("nodes of a B-tree", limits::TREE_BRANCH));
-        }
+        Error::check_limit(branch, limits::TREE_BRANCH, "nodes of a B-tree")?;
         let mut levels = NodeCapacities {
             size_of_offsets,
             levels: Vec::new(),

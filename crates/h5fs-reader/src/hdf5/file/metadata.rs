@@ -200,9 +200,7 @@ impl Metadata {
     }
 
     fn fetch(&self, at: Address, length: u64, what: &'static str) -> Result<Arc<[u8]>> {
-        if length > limits::METADATA_BLOCK {
-            return Err(Error::limit(what, limits::METADATA_BLOCK));
-        }
+        Error::check_limit(length, limits::METADATA_BLOCK, what)?;
         self.check_available(at.offset(), length)?;
         let place = (at.offset(), length);
         read_shared_block(&*self.source, place, what, &self.is_wanted())

@@ -31,8 +31,8 @@ pub(crate) struct OpeningBudget {
 struct OutermostOpening {
     /// Number of bytes of large objects that may still be parsed.
     work: AtomicU64,
-    /// The guard of the lock `description_lock`. It is held from the time when a description or source takes
-    /// much memory until the outermost one is complete.
+    /// The guard of the lock `description_lock`. It is held from the time when a description or
+    /// source takes much memory until the outermost one is complete.
     description_guard: Mutex<Option<FairLockGuard>>,
 }
 
@@ -96,9 +96,9 @@ impl OpeningBudget {
         Ok(())
     }
 
-    /// Acquires the lock `description_lock` if a virtual dataset is being described and `bytes`, the memory
-    /// that the caller takes, exceeds [`limits::VIRTUAL_TURN`]. Waits while another thread holds
-    /// the lock. The lock is held until the outermost description is complete.
+    /// Acquires the lock `description_lock` if a virtual dataset is being described and `bytes`,
+    /// the memory that the caller takes, exceeds [`limits::VIRTUAL_TURN`]. Waits while another
+    /// thread holds the lock. The lock is held until the outermost description is complete.
     pub(crate) fn lock_if_large(&self, bytes: u64) {
         if let Some(under_way) = &self.outermost_opening
             && bytes > limits::VIRTUAL_TURN

@@ -498,9 +498,7 @@ impl FractalHeap {
         }
         let filter_mask = cursor.u32()?;
         let size = self.metadata.read_length(cursor)?;
-        if length.max(size) > limits::HEAP_OBJECT {
-            return Err(Error::limit(WHAT, limits::HEAP_OBJECT));
-        }
+        Error::check_limit(length.max(size), limits::HEAP_OBJECT, WHAT)?;
         self.metadata.effort().spend(length.plus(size))?;
         let stored = self.metadata.read_uncached(address, length, WHAT)?;
         self.decode_filters(filter_mask, stored, to_usize(size)?)

@@ -98,12 +98,11 @@ impl GlobalHeap {
     ) -> Result<Vec<u8>> {
         let (directory, object) = self.find_object(collection, index, length)?;
         let wanted = object.first(part.end).skip(part.start);
-        if wanted.length() > limits::VARIABLE_LENGTH_BYTES {
-            return Err(Error::limit(
-                "variable-length element",
-                limits::VARIABLE_LENGTH_BYTES,
-            ));
-        }
+        Error::check_limit(
+            wanted.length(),
+            limits::VARIABLE_LENGTH_BYTES,
+            "variable-length element",
+        )?;
         self.read_part(&directory, wanted)
     }
 
@@ -182,9 +181,7 @@ impl GlobalHeap {
         most: u64,
     ) -> Result<Vec<u8>> {
         let size = self.object_length(collection, index)?;
-        if size > most {
-            return Err(Error::limit("global heap object", most));
-        }
+        Error::check_limit(size, most, "global heap object")?;
         self.read_object_range(collection, index, size, 0..size)
     }
 

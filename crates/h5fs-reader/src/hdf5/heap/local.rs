@@ -70,9 +70,7 @@ impl LocalHeap {
                 return Ok(text);
             }
             text.extend_from_slice(part);
-            if text.len() > MAX_TEXT_BYTES {
-                return Err(Error::limit("name in a local heap", to_u64(MAX_TEXT_BYTES)));
-            }
+            Error::check_limit(text.len(), MAX_TEXT_BYTES, "name in a local heap")?;
             offset = offset.plus(to_u64(part.len()));
         }
     }

@@ -59,12 +59,7 @@ impl ClassBits {
 impl DatatypeReader<'_> {
     fn nested_reader(&mut self) -> Result<DatatypeReader<'_>> {
         let depth = self.depth.plus_one();
-        if depth > limits::DATATYPE_DEPTH {
-            return Err(Error::limit(
-                "depth of a datatype",
-                to_u64(limits::DATATYPE_DEPTH),
-            ));
-        }
+        Error::check_limit(depth, limits::DATATYPE_DEPTH, "depth of a datatype")?;
         Ok(DatatypeReader {
             size_of_offsets: self.size_of_offsets,
             parts: self.parts,

@@ -56,8 +56,8 @@ pub fn percent_decode_strictly(text: &str) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// Parses the two hexadecimal digits at the start of `text`, which follow a `%`. Returns their value
-/// and the text after them. Returns `None` if two digits are missing.
+/// Parses the two hexadecimal digits at the start of `text`, which follow a `%`. Returns their
+/// value and the text after them. Returns `None` if two digits are missing.
 fn escaped_byte(text: &[u8]) -> Option<(u8, &[u8])> {
     let (digits, after) = text.split_at_checked(2)?;
     if !digits.iter().all(u8::is_ascii_hexdigit) {

@@ -145,12 +145,11 @@ fn group_rows(subject: &ViewSubject<'_>) -> Result<Option<PageTableRows>> {
         .columns
         .iter()
         .map(|column| decoded_bytes(&column.source));
-    if decoded.fold(0, u64::saturating_add) > limits::HTML_DECODED {
-        return Err(Error::limit(
-            "bytes to decode for a page",
-            limits::HTML_DECODED,
-        ));
-    }
+    Error::check_limit(
+        decoded.fold(0, u64::saturating_add),
+        limits::HTML_DECODED,
+        "bytes to decode for a page",
+    )?;
     let fields = csv::open_group_rows(subject, table)?;
     Ok(Some(PageTableRows {
         fields: Box::new(fields),

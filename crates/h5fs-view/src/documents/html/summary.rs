@@ -28,9 +28,9 @@ const KIND_ATTRIBUTES: [&[u8]; 5] = [
     b"TITLE",
 ];
 
-/// Returns the kind of `node` from the attributes in `KIND_ATTRIBUTES`, or the long name and unit of an
-/// array. Returns `None` if no such attribute exists. In a remote source, only groups are examined,
-/// because each attribute may need a request.
+/// Returns the kind of `node` from the attributes in `KIND_ATTRIBUTES`, or the long name and unit
+/// of an array. Returns `None` if no such attribute exists. In a remote source, only groups are
+/// examined, because each attribute may need a request.
 ///
 /// # Errors
 /// Fails if an attribute cannot be read.

@@ -368,9 +368,7 @@ fn write_damaged(lines: &mut MapWriter<'_>, name: &[u8], error: &Error) {
 /// Reads all elements of an array, and formats them as a value.
 fn read_value(source: &NdlSource, syntax: Syntax, array: &Arc<Array>, most: u64) -> Result<String> {
     let count = array.shape.elements()?;
-    if count > most {
-        return Err(Error::limit("elements of a value", most));
-    }
+    Error::check_limit(count, most, "elements of a value")?;
     let length = array.byte_length()?;
     if length > to_u64(limits::NDL_VALUE_BYTES) {
         return Err(Error::limit("bytes of a value", length));

@@ -114,9 +114,7 @@ impl MatlabRows {
     pub(super) fn from_empty_array(elements: &Elements, cancel: &CancelToken) -> Result<Self> {
         let rank = elements.dims.as_deref().map_or(Ok(0), product)?;
         let most = to_u64(limits::RANK);
-        if rank > most {
-            return Err(Error::limit("rank of a MATLAB array", most));
-        }
+        Error::check_limit(rank, most, "rank of a MATLAB array")?;
         let stored = elements.read(0, rank, cancel)?;
         let dims = matlab_empty::to_hdf5_order(&elements.datatype, &stored);
         let dims = dims.ok_or_else(|| {

@@ -176,12 +176,7 @@ impl FileLister {
         depth: usize,
         found: &mut DirectoryScan<'_>,
     ) -> Result<()> {
-        if depth > DEPTH {
-            return Err(Error::limit(
-                "joined: directories within directories",
-                to_u64(DEPTH),
-            ));
-        }
+        Error::check_limit(depth, DEPTH, "joined: directories within directories")?;
         let mut names = Vec::new();
         self.root.list(directory)?.visit(0, &mut |listed| {
             if !listed.name.starts_with(b".") {
