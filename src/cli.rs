@@ -21,7 +21,9 @@
 //! Each process is started by executing the program again with the user's arguments. No process is
 //! forked without `exec`.
 
+mod advice;
 mod args;
+mod browser;
 mod fetcher;
 mod inspect;
 mod invocation;
@@ -31,6 +33,7 @@ mod sandbox;
 mod scans;
 mod serve;
 mod text;
+mod view_command;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -39,13 +42,15 @@ use std::process::ExitCode;
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::source::location::Location;
 
-use args::{MountCommand, Program, Task};
+use args::{MountCommand, Task};
+use invocation::Program;
 use invocation::{Invocation, Role};
 use text::error_message::print_error;
 use text::printable::printable;
 
-use crate::cli::mount::{handover, launcher, mounted, opener, supervisor, view, worker};
-use crate::cli::text::{advice, completions, secrets};
+use crate::cli::inspect::mounted;
+use crate::cli::mount::{handover, launcher, opener, supervisor, worker};
+use crate::cli::text::{completions, secrets};
 
 /// Exit status for a wrong command line. Every other failure exits with 1.
 const USAGE_STATUS: u8 = 2;
@@ -110,7 +115,7 @@ fn perform(call: &Invocation) -> Result<ExitCode> {
             }
             _ => inspect::run(&inspect),
         },
-        Task::View(mount) => view::run(call, mount),
+        Task::View(mount) => view_command::run(call, mount),
         Task::Serve(serve) => match call.role {
             Role::Worker => serve::worker::run(&serve),
             _ => serve::server::run(call, &serve),

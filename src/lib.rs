@@ -1,5 +1,5 @@
-//! The command `h5fs` mounts an HDF5 or ASDF file, or a directory of them, as a read-only filesystem:
-//! groups are directories, datasets are raw files.
+//! The command `h5fs` mounts an HDF5 or ASDF file, or a directory of them, as a read-only
+//! filesystem: groups are directories, datasets are raw files.
 //!
 //! This crate is the command: its arguments, the supervisor, the sandboxed worker, the fetcher's
 //! process, and the commands without a mount. The rest is in the crates below, each of which

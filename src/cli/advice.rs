@@ -6,7 +6,8 @@ use std::path::Path;
 use h5fs_reader::error::{Error, Result};
 use nix::errno::Errno;
 
-use crate::cli::args::{MountCommand, Program};
+use crate::cli::args::MountCommand;
+use crate::cli::invocation::Program;
 use crate::cli::text::logging;
 use crate::cli::text::printable::printable;
 use crate::cli::text::synonyms::{looks_like_command, unknown_command_error};

@@ -12,9 +12,11 @@ use clap_complete::Shell;
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::source::location::Location;
 
+use crate::cli::invocation::Program;
 use crate::cli::options::{self, Flags, OptionWords, RemoteFlags, Settings};
 use crate::cli::serve::arguments::{ServeArguments, ServeCommand};
 use crate::cli::text::completions;
+use crate::cli::text::logging::LogDestination;
 use crate::cli::text::manual::{self, PRINTING_HEADING};
 use crate::cli::text::refusal;
 use crate::cli::text::schemes;
@@ -490,15 +492,6 @@ struct HelperArguments {
     kind: Option<OsString>,
 }
 
-/// The name under which the program was called.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Program {
-    /// `h5fs`.
-    Command,
-    /// `mount.h5fs`, called by mount(8).
-    MountHelper,
-}
-
 /// What a command line asks the program to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Task {
@@ -531,6 +524,22 @@ pub(crate) struct MountCommand {
     pub(crate) mountpoint: PathBuf,
     pub(crate) foreground: bool,
     pub(crate) settings: Settings,
+}
+
+impl MountCommand {
+    /// Returns the destination of the log of this mount.
+    pub(crate) fn log_destination(&self) -> LogDestination {
+        let point = std::path::absolute(&self.mountpoint);
+        let point = point.unwrap_or_else(|_| self.mountpoint.clone());
+        match &self.settings.log_file {
+            _ if self.foreground => LogDestination::Terminal,
+            Some(path) => LogDestination::File {
+                path: path.clone(),
+                mount: point,
+            },
+            None => LogDestination::System { mount: point },
+        }
+    }
 }
 
 /// Returns the clap parser for an argument that is a path or a URL.

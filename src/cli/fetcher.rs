@@ -185,7 +185,7 @@ pub(super) fn inspected_source(inspect: &InspectCommand) -> Option<(&Location, &
 fn log_destination(task: &Task) -> Option<LogDestination> {
     match task {
         Task::Mount(mount) if mount.settings.log_file.is_some() => Some(LogDestination::Terminal),
-        Task::Mount(mount) => Some(LogDestination::for_mount(mount)),
+        Task::Mount(mount) => Some(mount.log_destination()),
         _ => std::env::var_os("H5FS_LOG").map(|_| LogDestination::Terminal),
     }
 }

@@ -18,6 +18,7 @@ pub(in crate::cli) mod glob;
 pub(in crate::cli) mod joined_names;
 pub(in crate::cli) mod list;
 pub(in crate::cli) mod listed_json;
+pub(in crate::cli) mod mounted;
 pub(in crate::cli) mod named_sources;
 pub(in crate::cli) mod parallel;
 pub(in crate::cli) mod prefetch;
@@ -49,7 +50,6 @@ use crate::cli::inspect::glob::expand_pattern;
 use crate::cli::inspect::named_sources::NamedSources;
 use crate::cli::inspect::parallel::ChildArguments;
 use crate::cli::mount::handover;
-use crate::cli::mount::mounted;
 use crate::cli::text::error_message::print_file_error;
 use crate::cli::text::logging::{self, LogDestination};
 

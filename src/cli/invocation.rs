@@ -8,13 +8,20 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-use crate::cli::args::Program;
-
 /// The arguments of one run of the program, with the program's name and its role.
 pub(super) struct Invocation {
     pub(super) program: Program,
     pub(super) role: Role,
     pub(super) arguments: Vec<OsString>,
+}
+
+/// The name under which the program was called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Program {
+    /// `h5fs`.
+    Command,
+    /// `mount.h5fs`, called by mount(8).
+    MountHelper,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,5 @@
 //! The commands that mount, and the processes of a mount.
 
-pub(in crate::cli) mod browser;
 pub(in crate::cli) mod callers;
 pub(in crate::cli) mod children;
 pub(in crate::cli) mod events;
@@ -8,7 +7,6 @@ pub(in crate::cli) mod handover;
 pub(in crate::cli) mod heartbeat;
 pub(in crate::cli) mod launcher;
 pub(in crate::cli) mod mount_point;
-pub(in crate::cli) mod mounted;
 pub(in crate::cli) mod mounts;
 pub(in crate::cli) mod notify;
 pub(in crate::cli) mod opener;
@@ -17,5 +15,4 @@ pub(in crate::cli) mod report;
 pub(in crate::cli) mod rotation;
 pub(in crate::cli) mod source;
 pub(in crate::cli) mod supervisor;
-pub(in crate::cli) mod view;
 pub(in crate::cli) mod worker;

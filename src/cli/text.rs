@@ -1,6 +1,5 @@
 //! Text for the user: help, manual pages, messages, logs and colours.
 
-pub(in crate::cli) mod advice;
 pub(in crate::cli) mod completions;
 pub(in crate::cli) mod error_message;
 pub(in crate::cli) mod example;

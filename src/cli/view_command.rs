@@ -7,12 +7,12 @@ use std::process::ExitCode;
 use h5fs_reader::error::{Error, Result, io_error_message};
 use nix::unistd::mkdtemp;
 
+use crate::cli::advice;
 use crate::cli::args::MountCommand;
 use crate::cli::invocation::Invocation;
 use crate::cli::mount::supervisor;
 use crate::cli::serve::arguments::ServeCommand;
 use crate::cli::serve::server;
-use crate::cli::text::advice;
 use crate::cli::text::error_message::print_error;
 
 /// Mounts until the user interrupts the program or the mount ends. Removes the mount and its

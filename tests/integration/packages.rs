@@ -155,36 +155,42 @@ fn the_licences_of_what_is_linked_are_collected() {
     }
 }
 
-#[test]
-fn the_crate_has_what_builds_it_and_no_more() {
+/// Returns the files in the package of a crate.
+fn packaged(name: &str) -> Vec<String> {
     let mut list = Command::new(env!("CARGO"));
     list.args([
         "package",
-        "--package=h5fs",
         "--list",
         "--locked",
         "--offline",
         "--allow-dirty",
     ]);
-    let list = run(list.current_dir(in_repository("")), LONG).success();
-    let text = list.text();
-    let files: Vec<&str> = text.lines().collect();
-    for file in [
-        "Cargo.lock",
-        "Cargo.toml",
-        "LICENSE",
-        "README.md",
-        "src/main.rs",
+    list.args(["--package", name])
+        .current_dir(in_repository(""));
+    let list = run(&mut list, LONG).success();
+    list.text().lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn each_crate_has_what_builds_it_and_no_more() {
+    for (name, needed) in [
+        ("h5fs", &["README.md", "src/main.rs", "docs/limits.md"][..]),
+        ("h5fs-tree", &["src/http/server.rs"]),
+        // The style of pages.
+        ("h5fs-view", &["src/documents/html/style.css"]),
+        ("h5fs-joined", &["src/lib.rs"]),
+        ("h5fs-conventions", &["src/lib.rs"]),
+        ("h5fs-fetcher", &["src/lib.rs"]),
+        ("h5fs-reader", &["src/lib.rs"]),
     ] {
-        assert!(files.contains(&file), "{file}");
-    }
-    // The style of pages, and the document that a unit test compares with the limits.
-    for file in ["src/view/texts/html/style.css", "docs/limits.md"] {
-        assert!(files.contains(&file), "{file}");
-    }
-    for directory in ["tests/", "scripts/", "packaging/", ".ci/", "docs/gallery/"] {
-        let there = files.iter().find(|file| file.starts_with(directory));
-        assert_eq!(there, None);
+        let files = packaged(name);
+        for file in ["Cargo.lock", "Cargo.toml", "LICENSE"].iter().chain(needed) {
+            assert!(files.iter().any(|found| found == file), "{name}: {file}");
+        }
+        for directory in ["tests/", "scripts/", "packaging/", ".ci/", "docs/gallery/"] {
+            let there = files.iter().find(|file| file.starts_with(directory));
+            assert_eq!(there, None, "{name}");
+        }
     }
 }
 

@@ -16,10 +16,10 @@ use h5fs_reader::source::location::{Location, Url};
 use h5fs_reader::source::remote::connection::Connection;
 use h5fs_tree::{Archive, Filesystem, Requests, ServedTree, UnreadSource};
 
+use crate::cli::advice;
 use crate::cli::args::ReadingArguments;
 use crate::cli::inspect::joined_names::{JOINED_PATH, is_joined_path, joined_name};
 use crate::cli::mount::remote_source::RemoteSource;
-use crate::cli::text::advice;
 use crate::cli::text::error_message::{message_about, print_error};
 use crate::cli::text::printable::{printable, printable_bytes};
 use crate::cli::{options, sandbox, scans};

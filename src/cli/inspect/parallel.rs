@@ -18,8 +18,9 @@ use h5fs_reader::error::{Error, Result};
 use h5fs_reader::memory::lock::lock;
 use h5fs_reader::source::location::Location;
 
-use crate::cli::args::{Program, ReadingArguments};
+use crate::cli::args::ReadingArguments;
 use crate::cli::inspect::command_source::Outcome;
+use crate::cli::invocation::Program;
 use crate::cli::invocation::{Invocation, Role};
 use crate::cli::options;
 use crate::cli::text::error_message::{message_about, print_error};

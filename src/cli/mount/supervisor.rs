@@ -33,8 +33,8 @@ use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 
 use crate::cli::args::MountCommand;
+use crate::cli::browser;
 use crate::cli::invocation::Invocation;
-use crate::cli::mount::browser;
 use crate::cli::mount::callers::SupervisionSocket;
 use crate::cli::mount::children::{
     describe_exit, forward_errors, signal_name, start_fetcher, start_worker,
@@ -51,7 +51,7 @@ use crate::cli::mount::rotation;
 use crate::cli::sandbox;
 use crate::cli::scans;
 use crate::cli::text::error_message::print_error;
-use crate::cli::text::logging::{self, LogDestination};
+use crate::cli::text::logging;
 use crate::limits;
 
 /// Time in which a worker must exit after its mount is gone.
@@ -204,7 +204,7 @@ impl Supervisor {
         let point = mount_point::resolve_mount_point(&point_name).map_err(of_point)?;
         let lock = mounts::lock_mount_point(&point);
         let place = FreeMountPoint::check(&point).map_err(of_point)?;
-        let log = logging::start(&LogDestination::for_mount(mount))
+        let log = logging::start(&mount.log_destination())
             .map_err(|error| log_failure_report(mount, &error))?;
         let of_source = |error: Error| failure(&mount.source.name(), &error);
         let asked = rotation::register_reopen_signal().map_err(of_source)?;

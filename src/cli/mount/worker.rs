@@ -39,7 +39,7 @@ use crate::cli::options;
 use crate::cli::sandbox;
 use crate::cli::scans;
 use crate::cli::text::log_file::LogFile;
-use crate::cli::text::logging::{self, EarlyLog, LogDestination};
+use crate::cli::text::logging::{self, EarlyLog};
 use crate::cli::text::printable::printable;
 use crate::limits;
 
@@ -50,7 +50,7 @@ pub(in crate::cli) fn run(mount: &MountCommand) -> Result<ExitCode> {
     let point = std::path::absolute(&mount.mountpoint);
     let point = point.unwrap_or_else(|_| mount.mountpoint.clone());
     rotation::block_reopen_signal();
-    let log = logging::start(&LogDestination::for_mount(mount))?;
+    let log = logging::start(&mount.log_destination())?;
     let (find_gone, answers) = callers::ended_thread_finder();
     match start(mount, &log.early, find_gone) {
         Ok(mounted) => {

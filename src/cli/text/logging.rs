@@ -16,7 +16,6 @@ use h5fs_reader::error::Result;
 use h5fs_reader::memory::lock::lock;
 use log::{Level, LevelFilter, Log, Metadata, Record};
 
-use crate::cli::args::MountCommand;
 use crate::cli::text::log_file::LogFile;
 use crate::cli::text::printable::printable;
 use crate::limits;
@@ -32,22 +31,6 @@ pub(crate) enum LogDestination {
     File { path: PathBuf, mount: PathBuf },
     /// The socket of the system log. Each line names the mount.
     System { mount: PathBuf },
-}
-
-impl LogDestination {
-    /// Returns the destination for the log of a mount.
-    pub(crate) fn for_mount(mount: &MountCommand) -> Self {
-        let point = std::path::absolute(&mount.mountpoint);
-        let point = point.unwrap_or_else(|_| mount.mountpoint.clone());
-        match &mount.settings.log_file {
-            _ if mount.foreground => LogDestination::Terminal,
-            Some(path) => LogDestination::File {
-                path: path.clone(),
-                mount: point,
-            },
-            None => LogDestination::System { mount: point },
-        }
-    }
 }
 
 /// The lines that are logged before the mount is ready, if there is no syslog. They are stored and
