@@ -307,9 +307,7 @@ fn may_import(floors: Floors, module: &str, import: &str) -> bool {
         // an item of the crate's root, such as a re-export, belongs to no layer
         return false;
     };
-    match () {
-        () => other < own || (other == own && KNOTS.contains(&(floors, own))),
-    }
+    other < own || (other == own && KNOTS.contains(&(floors, own)))
 }
 
 #[test]

@@ -65,7 +65,7 @@ fn write_type(datatype: &Datatype, out: &mut FlowWriter) {
         }
         Class::Opaque { tag } => write_opaque_bytes(size, tag, out),
         Class::Reference(ReferenceKind::Object | ReferenceKind::Standard) => {
-            out.write_text(b"objref")
+            out.write_text(b"objref");
         }
         Class::Reference(ReferenceKind::Region) => out.write_map(b"regref", |out| {
             out.write_map(b"selection", |out| out.write_text(b"block"));

@@ -136,7 +136,7 @@ impl ValueSlot {
         match self.form {
             FitsValueConversion::Numbers(number) => number.write(stored, out),
             FitsValueConversion::Logicals => {
-                out.extend(stored.iter().map(|&byte| fits_logical(byte)))
+                out.extend(stored.iter().map(|&byte| fits_logical(byte)));
             }
             FitsValueConversion::Text { ends_at_nul, width } => {
                 for text in stored.chunks_exact(width.max(1)) {
