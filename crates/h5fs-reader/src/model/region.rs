@@ -183,7 +183,7 @@ impl RegionRuns {
     }
 
     /// Returns the number of selected elements.
-    pub fn selected_count(&self) -> u64 {
+    pub(crate) fn selected_count(&self) -> u64 {
         match &self.0 {
             RunPattern::Regular(axes) => {
                 let lengths = axes.iter().map(|(axis, _)| axis.length.unwrap_or(0));

@@ -98,7 +98,7 @@ impl ValueWriter {
     /// Appends an element as JSON on one line.
     ///
     /// # Errors
-    /// Fails as [`ValueWriter::text`] does.
+    /// Fails as [`ValueWriter::write_text`] does.
     pub fn write_json(
         &self,
         element: &[u8],
@@ -111,7 +111,7 @@ impl ValueWriter {
     /// Appends elements in C order as JSON on one line, in brackets nested like `dims`.
     ///
     /// # Errors
-    /// Fails as [`ValueWriter::text`] does. `Limit` for more elements than can be counted.
+    /// Fails as [`ValueWriter::write_text`] does. `Limit` for more elements than can be counted.
     pub fn write_json_array(
         &self,
         elements: &[u8],
@@ -152,7 +152,7 @@ impl ValueWriter {
 /// Returns the text of a value that has no parts. The result is empty for any other value.
 ///
 /// # Errors
-/// Fails as [`ValueWriter::text`] does.
+/// Fails as [`ValueWriter::write_text`] does.
 pub fn plain_text(value: Value<'_>, stored: &[u8], context: &TextContext<'_>) -> Result<Vec<u8>> {
     let mut out = Vec::new();
     let mut text = TextSink {

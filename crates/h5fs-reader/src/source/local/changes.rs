@@ -189,7 +189,7 @@ impl FileWatch {
 
     /// Returns whether a process that had the file open for writing has closed it since the watch
     /// began.
-    pub fn has_writer_closed(&self) -> bool {
+    pub(crate) fn has_writer_closed(&self) -> bool {
         self.events.is_closed.load(Ordering::Acquire)
     }
 

@@ -30,7 +30,7 @@ const MAX_PROBE_BYTES: u64 = 64 << 20;
 ///
 /// # Errors
 /// `Io` if the stream cannot be read.
-pub fn find_parts(encoded: &EncodedBlock) -> Result<Option<PartList>> {
+pub(crate) fn find_parts(encoded: &EncodedBlock) -> Result<Option<PartList>> {
     let mut walk = Lz4FrameWalk {
         encoded,
         rest: encoded.stored,

@@ -15,7 +15,7 @@ use crate::wire::{Count, to_u64};
 ///
 /// # Errors
 /// `Io` if the stream cannot be read.
-pub fn find_parts(encoded: &EncodedBlock, codec: StreamCodec) -> Result<Arc<[StreamPart]>> {
+pub(crate) fn find_parts(encoded: &EncodedBlock, codec: StreamCodec) -> Result<Arc<[StreamPart]>> {
     let parts = match codec {
         StreamCodec::Zstd => zstd_frames::find_parts(encoded)?,
         StreamCodec::Lz4Frame => lz4_frames::find_parts(encoded)?,

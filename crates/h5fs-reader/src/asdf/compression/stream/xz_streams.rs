@@ -44,7 +44,7 @@ struct IndexRecord {
 ///
 /// # Errors
 /// `Io` if the stream cannot be read.
-pub fn find_parts(encoded: &EncodedBlock) -> Result<Option<PartList>> {
+pub(crate) fn find_parts(encoded: &EncodedBlock) -> Result<Option<PartList>> {
     let mut rest = encoded.stored;
     let (mut streams, mut blocks) = (Vec::new(), 0_usize);
     while !rest.is_empty() {

@@ -19,7 +19,7 @@ const HEADER: u64 = 18;
 ///
 /// # Errors
 /// `Io` if the stream cannot be read.
-pub fn find_parts(encoded: &EncodedBlock) -> Result<Option<PartList>> {
+pub(crate) fn find_parts(encoded: &EncodedBlock) -> Result<Option<PartList>> {
     let mut walk = ZstdFrameWalk {
         encoded,
         rest: encoded.stored,
