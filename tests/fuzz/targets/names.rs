@@ -4,7 +4,7 @@
 #![no_main]
 
 use h5fs_tree::name::{escape, is_shortened, unescape};
-use h5fs_reader::model::selector::{Selector, split};
+use h5fs_reader::model::selector::{Selector, split_selector};
 
 libfuzzer_sys::fuzz_target!(|name: &[u8]| {
     for at_root in [true, false] {
@@ -20,7 +20,7 @@ libfuzzer_sys::fuzz_target!(|name: &[u8]| {
         }
     }
     let _ = Selector::parse(name);
-    for (array, selector) in split(name) {
+    for (array, selector) in split_selector(name) {
         assert_eq!([array, selector].concat(), name);
         let _ = Selector::parse(selector);
     }
