@@ -173,7 +173,7 @@ pub(in crate::cli) fn refuse_unmatched(tree: &dyn Requests, paths: &[OsString]) 
 /// Prints a warning that only a part of the source can be shown. Prints nothing with `--quiet`, or
 /// if the log already contains the warning.
 pub(in crate::cli) fn warn(source: CommandSource<'_>, warning: Option<String>) {
-    let is_logged = log::log_enabled!(target: "h5fs::fs", log::Level::Warn);
+    let is_logged = log::log_enabled!(target: "h5fs_tree", log::Level::Warn);
     if let Some(text) = warning.filter(|_| !source.reading.quiet && !is_logged) {
         let name = source.file.name();
         print_error(&message_about(

@@ -129,7 +129,7 @@ fn unknown_level_in(value: &str) -> Option<String> {
     let mut words = filters.split(',').map(str::trim);
     let is_known = |word: &str| {
         let level = word.rsplit_once('=').map_or(word, |(_, level)| level);
-        let is_module = word == "h5fs" || word.contains("::");
+        let is_module = word.starts_with("h5fs") || word.contains("::");
         word.is_empty() || level.parse::<LevelFilter>().is_ok() || is_module
     };
     words.find(|word| !is_known(word)).map(str::to_owned)
@@ -366,9 +366,10 @@ mod tests {
         for known in [
             "",
             "off",
-            "WARN,h5fs::fs=trace",
+            "WARN,h5fs_tree::http=trace",
             "debug/text",
             "h5fs",
+            "h5fs_view",
             "fuser::mnt",
         ] {
             assert_eq!(unknown_level_in(known), None, "{known}");
