@@ -6,11 +6,15 @@ import re
 import sys
 
 FLOORS = {
-    0: ("error", "limits"),
-    1: ("source", "wire"),
-    2: ("model",),
-    3: ("filter",),
-    4: ("hdf5", "asdf", "detect"),
+    0: ("limits",),
+    1: ("error",),
+    2: ("wire",),
+    3: ("memory",),
+    4: ("source",),
+    5: ("model",),
+    6: ("filter",),
+    7: ("hdf5", "asdf"),
+    8: ("detect",),
 }
 
 

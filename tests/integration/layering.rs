@@ -1,6 +1,6 @@
-//! The layers of the crates. A file imports only from layers below its own, no format imports
-//! another, and no two files of a layer import each other. The tables are the same as in the
-//! `lib.rs` of the crates. No file may have a mutable static.
+//! The layers of the crates. A file imports only from layers below its own, and no two files of a
+//! layer import each other. If the `lib.rs` of a crate numbers the layers, the numbers are those of
+//! the crate's table here. No file may have a mutable static.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -169,7 +169,7 @@ fn floor(floors: Floors, module: &str) -> Option<u8> {
         .map(|(_, floor)| *floor)
 }
 
-/// Returns the source files of each crate by module path: `src/fs/nodes.rs` is `fs::nodes`.
+/// Returns the source files of each crate by module path: `src/nodes/object.rs` is `nodes::object`.
 fn sources() -> Vec<BTreeMap<String, String>> {
     CRATES.iter().map(|(top, _)| sources_below(top)).collect()
 }

@@ -156,7 +156,8 @@ fn directories_are_listed_and_data_files_have_pages() {
     assert_eq!(evil.field("content-type"), "application/octet-stream");
 }
 
-/// RFC 9110, section 14, defines the expected responses. `src/fs/http/ranges.rs` tests more cases.
+/// RFC 9110, section 14, defines the expected responses. `http/ranges.rs` of h5fs-tree
+/// tests more cases.
 #[test]
 fn ranges_are_sent() {
     let bytes: Vec<u8> = (0..=255).collect();

@@ -15,7 +15,7 @@
 //! | 2 | [`packing`], [`time`] | scaled numbers with missing values; numbers as times |
 //! | 2 | [`dimensions`], [`matlab_empty`] | dimension scales; empty arrays of MATLAB |
 //! | 2 | [`pickle`], [`table_budget`] | pickled Python values; the budget for finding the columns of a table |
-//! | 1 | [`stored_type`], [`calendar`], [`csv_field`] | exact arithmetic with stored numbers; calendars; fields of CSV |
+//! | 1 | [`stored_type`], [`calendar`], `reference_time`, [`csv_field`] | exact arithmetic with stored numbers; calendars; reference times of units; fields of CSV |
 //! | 0 | [`limits`] | the limits of this crate |
 
 #![forbid(unsafe_code)]

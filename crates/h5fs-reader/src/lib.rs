@@ -36,13 +36,17 @@
 //!
 //! | layer | modules | content |
 //! |---|---|---|
-//! | 6 | [`file`](mod@file) | files, groups and datasets for other programs |
-//! | 5 | `array` | byte ranges of arrays: chunks, cache, prefetch, gather |
-//! | 4 | [`hdf5`], [`asdf`], [`detect`] | the formats, which describe objects. No format imports another one |
-//! | 3 | [`filter`] | codecs: bytes to bytes, with limited output |
-//! | 2 | [`model`] | the data model that both formats share |
-//! | 1 | [`source`], [`wire`], [`memory`] | bytes of files; cursors and checksums; buffers and bounded caches |
-//! | 0 | [`error`], [`limits`] | the error type; every limit |
+//! | 9 | [`file`](mod@file) | files, groups and datasets for other programs |
+//! | 8 | [`detect`] | which format a file has |
+//! | 7 | `array` | byte ranges of arrays: chunks, cache, prefetch, gather |
+//! | 7 | [`hdf5`], [`asdf`] | the formats, which describe objects. No format imports another one |
+//! | 6 | [`filter`] | codecs: bytes to bytes, with limited output |
+//! | 5 | [`model`] | the data model that both formats share |
+//! | 4 | [`source`] | the bytes of files: local, remote, or in memory |
+//! | 3 | [`memory`] | buffers, bounded caches, and the budgets of requests |
+//! | 2 | [`wire`] | cursors over bytes, and checksums |
+//! | 1 | [`error`] | the error type |
+//! | 0 | [`limits`] | the limits of this crate |
 
 #![forbid(unsafe_code)]
 // Most numbers come from files.
