@@ -3,7 +3,7 @@
 
 #![no_main]
 
-use h5fs_reader::filter::{Context, decode};
+use h5fs_reader::filter::{DecoderResources, decode};
 use h5fs_reader::model::storage::{Filter, Pipeline};
 
 const FILTERS: [u16; 17] = [
@@ -31,7 +31,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     };
     let length = length % CHUNK;
     let stored = stored.to_vec().into();
-    let (pipeline, context) = (Pipeline(vec![filter]), &mut Context::default());
+    let (pipeline, context) = (Pipeline(vec![filter]), &mut DecoderResources::default());
     if let Ok(decoded) = decode(&pipeline, 0, stored, length, context, &|| true) {
         assert_eq!(decoded.len(), length);
     }

@@ -3,8 +3,8 @@
 
 #![no_main]
 
-use h5fs_tree::name::{escape, is_shortened, unescape};
 use h5fs_reader::model::selector::{Selector, split_selector};
+use h5fs_tree::name::{escape, is_shortened, unescape};
 
 libfuzzer_sys::fuzz_target!(|name: &[u8]| {
     for at_root in [true, false] {

@@ -56,7 +56,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
         _ => WholeCodec::Stream(StreamCodec::Xz),
     };
     let encoded = EncodedBlock {
-        block: 0,
+        block_offset: 0,
         source: Arc::new(MemorySource::new(stored.to_vec())),
         stored: Extent::saturating(0, stored.len() as u64),
         decoded: u64::from(u16::from_le_bytes([*low, *high])),
