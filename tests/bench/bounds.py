@@ -146,16 +146,21 @@ BOUNDS = [
     ),
     Bound("list-old", "`ls -f` of 1 000 000 links, old group", "3 s", list_all("links-old.h5")),
     Bound("list-new", "`ls -f` of 1 000 000 links, new group", "3 s", list_all("links-new.h5")),
-    Bound("decoded-rows", "chunks decoded by `cat`: whole rows", "each once", decoded("rows.h5")),
+    Bound(
+        "decoded-rows",
+        "chunks that `cat` of a dataset decodes, if each chunk has whole rows",
+        "each once",
+        decoded("rows.h5"),
+    ),
     Bound(
         "decoded-columns",
-        "chunks decoded by `cat`: whole columns",
+        "chunks that `cat` of a dataset decodes, if each chunk has whole columns",
         "each once",
         decoded("columns.h5"),
     ),
     Bound(
         "decoded-cubes",
-        "chunks decoded by `cat`: cubes of 3 dimensions",
+        "chunks that `cat` of a dataset decodes, if chunks are cubes of 3 dimensions",
         "each once",
         decoded("cubes.h5"),
     ),
@@ -168,14 +173,15 @@ BOUNDS = [
     ),
     Bound(
         "memory-csv",
-        "the same, in the CSV of 10 000 000 float64",
+        "memory while 64 readers read at random positions of the CSV of 10 000 000 float64, "
+        "with `cache_size=64M` and `threads=4`",
         "promised",
         memory("doubles.h5", 13, ".h5fs/csv/d.csv"),
         "fio",
     ),
     Bound(
         "csv-stat",
-        "first `stat` of the CSV of 10 000 000 float64",
+        "processor time of the first `stat` of the CSV of 10 000 000 float64",
         "1 s of a processor",
         count_rows,
     ),

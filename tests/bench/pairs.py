@@ -345,14 +345,14 @@ PAIRS = [
     Pair(
         "h5dump", "`cat`, shuffle and gzip", "gzip-shuffle.h5", peer=h5dump, share=4, needs="h5dump"
     ),
-    Pair("rows", "`cat`, shuffle and gzip, whole rows", "rows.h5", share=4),
-    Pair("columns", "`cat`, shuffle and gzip, whole columns", "columns.h5", share=4),
-    Pair("cubes", "`cat`, shuffle and gzip, cubes", "cubes.h5", share=4),
-    Pair("contiguous", "`cat`, contiguous", "contiguous.h5", (0.2, 0.4), plain_file),
+    Pair("rows", "`cat`, shuffle and gzip, each chunk has whole rows", "rows.h5", share=4),
+    Pair("columns", "`cat`, shuffle and gzip, each chunk has whole columns", "columns.h5", share=4),
+    Pair("cubes", "`cat`, shuffle and gzip, chunks are cubes", "cubes.h5", share=4),
+    Pair("contiguous", "`cat`, contiguous dataset", "contiguous.h5", (0.2, 0.4), plain_file),
     Pair("unfiltered", "`cat`, chunks without a filter", "unfiltered.h5", (0.2, 0.4), plain_file),
     Pair(
         "second",
-        "second `cat`, shuffle and gzip",
+        "second `cat` of the same dataset, shuffle and gzip",
         "gzip-shuffle.h5",
         (0.85,),
         plain_file_again,
@@ -432,7 +432,7 @@ PAIRS = [
     ),
     Joined(
         "open",
-        "`xarray.open_zarr` of 1000 files as one",
+        "`xarray.open_zarr` of a joined file of 1000 files",
         15,
         joined.many_opened,
         joined.opened,
@@ -447,8 +447,20 @@ PAIRS = [
         "h5netcdf",
         knows=True,
     ),
-    Joined("whole", "a variable of 1000 files as one, once opened", 2, joined.each_whole, joined.whole),
-    Joined("point", "one place at all times of 1000 files, once opened", 2, joined.each_point, joined.point),
+    Joined(
+        "whole",
+        "one variable of a joined file of 1000 files, when the files are already joined",
+        2,
+        joined.each_whole,
+        joined.whole,
+    ),
+    Joined(
+        "point",
+        "one grid point at all times of a joined file of 1000 files, when the files are already joined",
+        2,
+        joined.each_point,
+        joined.point,
+    ),
     *(
         Part(choose, kind, reader)
         for kind in KINDS
@@ -467,7 +479,7 @@ PAIRS = [
     ),
     Pair(
         "duckdb",
-        "a mean of 10 000 000 float64 by DuckDB, of their CSV",
+        "the mean of 10 000 000 float64, by DuckDB from their CSV",
         "doubles.h5",
         (2,),
         csv_to_duckdb,
