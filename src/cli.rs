@@ -128,7 +128,7 @@ fn perform(call: &Invocation) -> Result<ExitCode> {
     }
 }
 
-/// Mounts as the process that the user called, and prints warnings about surprising behaviour.
+/// Runs the command that mounts, in the launcher. Prints warnings about surprising behaviour.
 fn start(call: &Invocation, mount: &MountCommand) -> Result<ExitCode> {
     if mount.settings.remount {
         return mounted::remount(mount).map(|()| ExitCode::SUCCESS);

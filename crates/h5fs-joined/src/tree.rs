@@ -61,7 +61,7 @@ pub(super) enum TreeEntry {
 }
 
 /// The groups and arrays that result from joining the members of one kind.
-struct JoinedKind {
+struct JoinedSubtree {
     /// The path of the group that contains the result. Empty if it is in the root group.
     group: Path,
     groups: Vec<(Path, Vec<NamedAttribute>)>,
@@ -83,13 +83,13 @@ impl Tree {
         choice: &JoinChoice,
         told: &mut Vec<Omission>,
     ) -> Result<Self> {
-        let mut parts: Vec<JoinedKind> = Vec::new();
+        let mut parts: Vec<JoinedSubtree> = Vec::new();
         let mut refused = Vec::new();
         for kind in group_into_kinds(members, told) {
             let mut own = Vec::new();
             let placement = place_members(members, &kind, &choice.join, &mut own);
             let part = placement
-                .and_then(|placement| JoinedKind::join(members, &kind, placement, &mut own));
+                .and_then(|placement| JoinedSubtree::join(members, &kind, placement, &mut own));
             match part {
                 Ok(mut part) => {
                     part.choose_group(&kind, &parts);
@@ -164,7 +164,7 @@ impl Tree {
         number
     }
 
-    fn add_kind(&mut self, part: JoinedKind) {
+    fn add_kind(&mut self, part: JoinedSubtree) {
         let within = |path: &Path| path_in_group(&part.group, path);
         for (path, attributes) in part.groups {
             let path = within(&path);
@@ -280,7 +280,7 @@ fn path_in_group(group: &Path, path: &Path) -> Path {
     }
 }
 
-impl JoinedKind {
+impl JoinedSubtree {
     /// Joins the members of one kind.
     ///
     /// # Errors
@@ -303,7 +303,7 @@ impl JoinedKind {
             reason: reason.to_owned(),
         }));
         let groups = compared.groups().into_iter();
-        let mut part = JoinedKind {
+        let mut part = JoinedSubtree {
             group: Path::default(),
             groups: groups
                 .map(|path| (Path::clone(&path), compared.attributes(&path)))
@@ -408,7 +408,7 @@ impl JoinedKind {
     /// of the kind that another kind also has in the root group is equal in both, and no other
     /// object or dimension conflicts. Otherwise it is a new group, which is named after the data
     /// variables of the kind. If this name exists, a number is appended.
-    fn choose_group(&mut self, kind: &MemberKind, others: &[JoinedKind]) {
+    fn choose_group(&mut self, kind: &MemberKind, others: &[JoinedSubtree]) {
         let of_root = others.iter().filter(|other| other.group.is_empty());
         let known = of_root.flat_map(|other| other.arrays.iter().map(|made| (&made.path, made)));
         let known: HashMap<&Path, &JoinedArray> = known.collect();
@@ -433,7 +433,7 @@ impl JoinedKind {
         let names = (2..).map(|number: usize| [&name, format!("_{number}").as_bytes()].concat());
         let mut names = std::iter::once(name.clone()).chain(names).map(Path::from);
         let is_free = |name: &Path| {
-            let is_other = |other: &JoinedKind| other.group == *name;
+            let is_other = |other: &JoinedSubtree| other.group == *name;
             !others.iter().any(is_other) && !known.contains_key(name) && !groups.contains(name)
         };
         self.group = names.find(is_free).unwrap_or_default();
@@ -450,7 +450,7 @@ fn named_dimensions(made: &JoinedArray) -> impl Iterator<Item = (&Path, u64)> {
 /// are already reported as absent. Returns the paths of the reported objects.
 fn report_refused_objects(
     members: &Members,
-    parts: &[JoinedKind],
+    parts: &[JoinedSubtree],
     told: &mut Vec<Omission>,
 ) -> BTreeSet<Path> {
     let absent: HashSet<&Path> = parts.iter().flat_map(|part| &part.omitted_paths).collect();
@@ -469,7 +469,7 @@ fn report_refused_objects(
 }
 
 /// Omits scalars that differ between kinds whose results are in the same group.
-fn omit_differing_scalars(parts: &mut [JoinedKind], told: &mut Vec<Omission>) {
+fn omit_differing_scalars(parts: &mut [JoinedSubtree], told: &mut Vec<Omission>) {
     let absent = parts.iter().flat_map(|part| {
         let paths = part.omitted_paths.iter();
         paths.map(move |path| path_in_group(&part.group, path))
@@ -573,7 +573,7 @@ fn new_coordinate_array(
 /// Returns the list of joined files as CSV. A line contains the path of a file, the group of the
 /// joined file that contains its data, the name of a joined dimension, and the offset and length of
 /// the file's block along this dimension.
-fn joined_files_csv(members: &Members, parts: &[JoinedKind]) -> Vec<u8> {
+fn joined_files_csv(members: &Members, parts: &[JoinedSubtree]) -> Vec<u8> {
     let mut out = b"file,group,dimension,first,length\r\n".to_vec();
     for part in parts {
         let placement = &part.placed_members.placement;
@@ -698,7 +698,7 @@ mod tests {
         );
     }
 
-    fn part(group: &str, scalars: &[(&str, &str)]) -> JoinedKind {
+    fn part(group: &str, scalars: &[(&str, &str)]) -> JoinedSubtree {
         let same = |text: &str| {
             TreeScalar(Scalar {
                 text: text.to_owned(),
@@ -707,7 +707,7 @@ mod tests {
         };
         let scalars = scalars.iter();
         let scalars = scalars.map(|(path, text)| (Path::from(path.as_bytes()), same(text)));
-        JoinedKind {
+        JoinedSubtree {
             group: group.as_bytes().into(),
             groups: Vec::new(),
             arrays: Vec::new(),
@@ -745,7 +745,7 @@ mod tests {
         parts[1].omitted_paths.push(Path::from(&b"meta/lamp"[..]));
         let mut told = Vec::new();
         omit_differing_scalars(&mut parts, &mut told);
-        let names = |part: &JoinedKind| {
+        let names = |part: &JoinedSubtree| {
             let paths = part.scalars.keys();
             let paths = paths.map(|path| String::from_utf8_lossy(path).into_owned());
             paths.collect::<Vec<_>>()

@@ -31,7 +31,8 @@ pub(crate) struct JoinAxis {
     pub(crate) new_dimension: Option<NewDimension>,
     /// Whether the coordinates of two blocks overlap.
     pub(crate) has_overlap: bool,
-    /// Whether tables are joined by rows along this axis, each along its own dimension.
+    /// Whether this axis joins the rows of tables. Each table has its own dimension of rows, which
+    /// no other variable has.
     pub(crate) has_tables: bool,
 }
 

@@ -131,7 +131,8 @@ impl<'a> TargetInode<'a> {
             .with_size(to_u64(length), None)
     }
 
-    /// Records `error` as the error of the target, and logs it once.
+    /// Records `error` as the error of the object that this inode shows. Logs only the first error
+    /// of an object.
     pub(crate) fn record_error(&self, error: &Error) {
         self.mount
             .record_error(self.file, self.ino, self.inode, error);

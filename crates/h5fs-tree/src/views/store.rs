@@ -25,7 +25,7 @@ use crate::state::inode::{self, Inode, NodeType};
 use crate::state::listing::{ListingCallback, ListingState};
 use crate::views::store_chunks::ChunkDirectorySearch;
 use crate::views::store_document::document;
-use crate::views::store_object::{StoreKind, find, store_name};
+use crate::views::store_object::{StoreChunks, find, store_name};
 use crate::views::trees;
 use crate::views::trees::view_tree::ViewTree;
 
@@ -130,7 +130,7 @@ fn array_store_entry(
 }
 
 /// Returns which kind of chunks the target's store has: decoded or as stored.
-fn store_kind(target: &TargetInode<'_>) -> Result<StoreKind> {
+fn store_kind(target: &TargetInode<'_>) -> Result<StoreChunks> {
     let number = target
         .mount
         .other_files

@@ -18,7 +18,7 @@ use crate::name;
 use crate::nodes::node::TargetInode;
 use crate::state::inode::TreeNumber;
 use crate::views::store_object::{
-    StoreKind, array_document, chunk_grid, find, group_document, store_name,
+    StoreChunks, array_document, chunk_grid, find, group_document, store_name,
 };
 use crate::views::view_group::ViewGroup;
 
@@ -34,11 +34,11 @@ pub(crate) fn document(
     target: &TargetInode<'_>,
     node: &Node,
     path: &[u8],
-    store: StoreKind,
+    store: StoreChunks,
 ) -> Result<InMemoryContent> {
     let kind: &[u8] = match store {
-        StoreKind::Decoded => b"file.zarr:",
-        StoreKind::Stored => b"stored.zarr:",
+        StoreChunks::Decoded => b"file.zarr:",
+        StoreChunks::Stored => b"stored.zarr:",
     };
     let key = [kind, path].concat();
     let mut unkept = None;
@@ -60,7 +60,7 @@ fn write_document(
     target: &TargetInode<'_>,
     node: &Node,
     path: &[u8],
-    store: StoreKind,
+    store: StoreChunks,
 ) -> Result<(Vec<u8>, bool)> {
     let file = target.file;
     let Some(array) = node.array() else {
@@ -95,7 +95,7 @@ struct ObjectDocuments<'a> {
     mount: &'a Mount,
     file: &'a Arc<FileState>,
     tree: TreeNumber,
-    store: StoreKind,
+    store: StoreChunks,
     variables: Arc<dyn Container>,
     documents: JsonObject,
     paths: HashSet<Vec<u8>>,
@@ -112,7 +112,7 @@ impl ObjectDocuments<'_> {
     /// Fails if the request is cancelled.
     fn collect_documents(
         target: &TargetInode<'_>,
-        store: StoreKind,
+        store: StoreChunks,
         add: impl FnOnce(&mut ObjectDocuments<'_>) -> Result<()>,
     ) -> Result<(Option<JsonObject>, bool)> {
         let file = target.file.with_partial_budget(SUBGROUP_BUDGET);

@@ -22,7 +22,7 @@ use crate::name;
 
 /// The kind of chunks that a Zarr store contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum StoreKind {
+pub(crate) enum StoreChunks {
     /// Decoded chunks.
     Decoded,
     /// Chunks as stored in the file, for each array whose filters Zarr readers can decode. Other
@@ -168,7 +168,7 @@ pub(crate) fn find(
     file: &FileState,
     (node, array): (&Node, &Arc<Array>),
     path: &[u8],
-    store: StoreKind,
+    store: StoreChunks,
 ) -> Result<StoreEntry> {
     let grid = chunk_grid(file, node, array, store)?;
     StoreEntry::find(array, grid, path, field_name).ok_or(Error::NotFound)
@@ -293,9 +293,9 @@ pub(crate) fn chunk_grid(
     file: &FileState,
     node: &Node,
     array: &Arc<Array>,
-    store: StoreKind,
+    store: StoreChunks,
 ) -> Result<ChunkGridKind> {
-    if store == StoreKind::Decoded {
+    if store == StoreChunks::Decoded {
         return Ok(ChunkGridKind::Decoded);
     }
     let Some(StoreNode::Array(array)) = StoreNode::from_array(array, ChunkGridKind::Stored) else {

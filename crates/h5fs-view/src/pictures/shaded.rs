@@ -73,7 +73,10 @@ impl DrawnArray<'_> {
     }
 
     /// Returns the elements that `selector` picks, decoded by the netCDF conventions.
-    pub(crate) fn decoded_elements(&self, selector: &str) -> Result<(Elements, Option<MissingValues>)> {
+    pub(crate) fn decoded_elements(
+        &self,
+        selector: &str,
+    ) -> Result<(Elements, Option<MissingValues>)> {
         let (elements, missing) = (self.read_part)(selector)?;
         let stored = elements.datatype.clone();
         let elements = decoded::decode_numbers(self.container, self.node, self.path, elements)?;

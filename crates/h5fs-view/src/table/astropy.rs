@@ -87,7 +87,7 @@ impl AstropyColumns {
     /// `Unsupported` for a column without an array.
     fn add(&mut self, group: &Group<'_>, node: &Node, name: &[u8], depth: usize) -> Result<()> {
         let before = self.list.len();
-        self.add_within(group, node, name, depth)?;
+        self.add_nested_columns(group, node, name, depth)?;
         if self.list.len() > before {
             Ok(())
         } else {
@@ -96,7 +96,7 @@ impl AstropyColumns {
     }
 
     /// Adds the arrays in a column, or in a part of a column, which may contain no array.
-    fn add_within(
+    fn add_nested_columns(
         &mut self,
         group: &Group<'_>,
         node: &Node,
@@ -118,7 +118,7 @@ impl AstropyColumns {
         let column = group.group_at(node.id);
         for inner in [&b"data"[..], b"value"] {
             if let Some(inner) = column.find_member(inner)? {
-                return self.add_within(&column, &inner, name, depth);
+                return self.add_nested_columns(&column, &inner, name, depth);
             }
         }
         let mut links = column.container.links(column.id)?;
@@ -127,7 +127,7 @@ impl AstropyColumns {
                 break;
             }
             if let Some(node) = column.follow_link(&link)? {
-                self.add_within(&column, &node, &[name, b".", &link.name].concat(), depth)?;
+                self.add_nested_columns(&column, &node, &[name, b".", &link.name].concat(), depth)?;
             }
         }
         Ok(())

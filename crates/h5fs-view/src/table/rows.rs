@@ -32,7 +32,8 @@ const CACHED_NAMES_BYTES: u64 = 1 << 20;
 pub struct TableContext {
     /// The engine that reads arrays.
     pub engine: Arc<Engine>,
-    /// The container that follows pointers.
+    /// The container of the table. It reads values of variable length, whose stored bytes only point
+    /// to them.
     pub container: Arc<dyn Container>,
     /// The function that finds the paths of referenced objects.
     pub paths: SharedPaths,

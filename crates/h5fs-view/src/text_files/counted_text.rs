@@ -280,9 +280,9 @@ struct CountInProgress<'a> {
     found: Mutex<PartialCount>,
 }
 
-/// The consecutive stretches of one share of the units. For each stretch: the number of the unit
-/// after it, and its length in bytes.
-type Stretches = Vec<(u64, u64)>;
+/// Consecutive ranges of units that one thread has measured. For each range: the number of the unit
+/// after it, and the length of its text in bytes.
+type MeasuredRanges = Vec<(u64, u64)>;
 
 /// The result of a count so far: the total length of all shares before the first unfinished one,
 /// and the lengths of later shares that are already finished.
@@ -290,7 +290,7 @@ struct PartialCount {
     shares: u64,
     bytes: u64,
     marks: CheckpointList<u64>,
-    ahead: BTreeMap<u64, Stretches>,
+    ahead: BTreeMap<u64, MeasuredRanges>,
     error: Option<Error>,
 }
 
@@ -318,7 +318,7 @@ impl CountInProgress<'_> {
             }
             self.effort.renew();
             match self.count(share, &mut scratch) {
-                Ok(stretches) => lock(&self.found).add(share, stretches),
+                Ok(measured) => lock(&self.found).add(share, measured),
                 Err(error) => {
                     self.has_ended.store(true, Ordering::Relaxed);
                     lock(&self.found).error.get_or_insert(error);
@@ -327,24 +327,24 @@ impl CountInProgress<'_> {
         }
     }
 
-    fn count(&self, share: u64, scratch: &mut Vec<u8>) -> Result<Stretches> {
+    fn count(&self, share: u64, scratch: &mut Vec<u8>) -> Result<MeasuredRanges> {
         let end = (share * SHARE_UNITS + SHARE_UNITS).min(self.units.count());
         let mut at = share * SHARE_UNITS;
-        let mut stretches = Vec::new();
+        let mut measured = Vec::new();
         while at < end && !self.has_ended.load(Ordering::Relaxed) {
             scratch.clear();
             let cancel = self.bounds.cancel();
             let (next, bytes) = self
                 .units
                 .measure(at..end, MARK_DISTANCE, cancel, scratch)?;
-            stretches.push((next, bytes));
+            measured.push((next, bytes));
             at = cancel.next_batch(at, next)?;
             let is_short = self.bounds.add_bytes(bytes)?;
             if !is_short || self.units.sequence_items_read() > limits::COUNTED_VALUES {
                 self.has_ended.store(true, Ordering::Relaxed);
             }
         }
-        Ok(stretches)
+        Ok(measured)
     }
 
     fn result(self) -> Result<Option<TextLengthIndex>> {
@@ -361,10 +361,10 @@ impl CountInProgress<'_> {
 }
 
 impl PartialCount {
-    fn add(&mut self, share: u64, stretches: Stretches) {
-        self.ahead.insert(share, stretches);
-        while let Some(stretches) = self.ahead.remove(&self.shares) {
-            for (next, bytes) in stretches {
+    fn add(&mut self, share: u64, measured: MeasuredRanges) {
+        self.ahead.insert(share, measured);
+        while let Some(measured) = self.ahead.remove(&self.shares) {
+            for (next, bytes) in measured {
                 self.bytes += bytes;
                 self.marks.record(self.bytes, || next);
             }

@@ -35,7 +35,7 @@ pub(in crate::array) struct StridedReader {
 }
 
 /// The most recently read piece of the block.
-struct Piece {
+struct HeldBytes {
     start: u64,
     bytes: Bytes,
 }
@@ -186,7 +186,7 @@ impl StridedReader {
     fn copy_bytes(
         &self,
         mut at: u64,
-        held: &mut Option<Piece>,
+        held: &mut Option<HeldBytes>,
         mut target: &mut [u8],
         cancel: &CancelToken,
     ) -> Result<()> {
@@ -208,7 +208,7 @@ impl StridedReader {
     }
 
     /// Reads the piece of the block that contains byte `at`.
-    fn read_piece(&self, at: u64, cancel: &CancelToken) -> Result<Piece> {
+    fn read_piece(&self, at: u64, cancel: &CancelToken) -> Result<HeldBytes> {
         let length = self.base.chunk_bytes().unwrap_or(PIECE_BYTES);
         let start = at / length * length;
         let end = Extent::saturating(start, length)
@@ -218,11 +218,11 @@ impl StridedReader {
             return Err(Error::corrupt("block under an array: too short", None));
         }
         let bytes = self.base.read(start, end, None, cancel)?;
-        Ok(Piece { start, bytes })
+        Ok(HeldBytes { start, bytes })
     }
 }
 
-impl Piece {
+impl HeldBytes {
     fn contains(&self, at: u64) -> bool {
         at >= self.start && at - self.start < self.bytes.len() as u64
     }

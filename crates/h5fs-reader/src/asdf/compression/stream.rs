@@ -52,7 +52,7 @@ pub struct StreamState {
     run: DecoderRun,
     /// The independent parts, once the stream was searched for them.
     parts: Option<Arc<[StreamPart]>>,
-    /// The numbers of the parts at which decoding has started before.
+    /// The numbers of the independent parts at whose beginnings decoding has started before.
     started_parts: BTreeSet<usize>,
     /// Whether decoding from the beginning has reached damage.
     is_broken: bool,

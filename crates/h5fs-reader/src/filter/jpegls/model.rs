@@ -114,14 +114,14 @@ impl ScanDecoder {
         run: &mut usize,
     ) -> Option<()> {
         if self.coding.near == 0 {
-            self.line_of::<false>(bits, above, line, run)
+            self.decode_line_with::<false>(bits, above, line, run)
         } else {
-            self.line_of::<true>(bits, above, line, run)
+            self.decode_line_with::<true>(bits, above, line, run)
         }
     }
 
     #[inline(always)]
-    fn line_of<const NEAR: bool>(
+    fn decode_line_with<const NEAR: bool>(
         &mut self,
         whole: &mut ScanBits<'_>,
         above: &[i32],

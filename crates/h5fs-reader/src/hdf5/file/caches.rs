@@ -65,8 +65,8 @@ impl Caches {
         FileLru::new(&self.heaps)
     }
 
-    /// Creates a new file's share of the cache of open files that it references. The key is the
-    /// normalized path.
+    /// Creates the cache of the other files that a newly opened file references. The cache counts
+    /// towards the capacity that all files of a mount share. The key is the normalized path.
     pub(crate) fn new_other_file_cache(&self) -> FileLru<Vec<u8>, Arc<dyn VirtualSourceFile>> {
         FileLru::new(&self.other_files)
     }

@@ -13,10 +13,10 @@ use tokio::time::{Sleep, sleep};
 
 /// Connected clients without access, in the order of their connections.
 #[derive(Default)]
-pub(super) struct UnauthorizedClients(Mutex<ClientQueue>);
+pub(super) struct UnauthorizedClients(Mutex<RegisteredClients>);
 
 #[derive(Default)]
-struct ClientQueue {
+struct RegisteredClients {
     next: u64,
     all: BTreeMap<u64, oneshot::Sender<()>>,
 }

@@ -27,7 +27,7 @@ use crate::limits;
 use crate::name;
 use crate::state::counts::{self, CountKey};
 use crate::state::inode::TreeNumber;
-use crate::views::store_object::{StoreKind, source_tree_name, store_name};
+use crate::views::store_object::{StoreChunks, source_tree_name, store_name};
 
 /// A tree of views. The tree has the same directories as the file's own tree, and files that show
 /// some of the objects.
@@ -60,7 +60,7 @@ pub(crate) enum TreeShape {
     /// Image stacks, with a file of the first form for each picture.
     Frames,
     /// Arrays of a Zarr store, with their document and chunks. A group contains its document.
-    Store(StoreKind),
+    Store(StoreChunks),
 }
 
 /// A form of the files in a tree of views: a suffix, and functions for the size and the content of
@@ -145,7 +145,7 @@ pub(crate) struct ViewSubject<'a> {
 
 impl ViewTree {
     /// Returns the kind of chunks in the tree, if the tree is a Zarr store.
-    pub(crate) fn store(&self) -> Option<StoreKind> {
+    pub(crate) fn store(&self) -> Option<StoreChunks> {
         match self.shape {
             TreeShape::Store(store) => Some(store),
             _ => None,
