@@ -27,6 +27,7 @@ mod browser;
 mod fetcher;
 mod inspect;
 mod invocation;
+mod listen;
 mod mount;
 mod options;
 mod sandbox;

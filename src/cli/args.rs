@@ -1,6 +1,8 @@
 //! The definition of the command line. `--help`, the manual page and the completions are generated
 //! from it.
 
+pub(in crate::cli) mod serve_arguments;
+
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
@@ -12,9 +14,9 @@ use clap_complete::Shell;
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::source::location::Location;
 
+use crate::cli::args::serve_arguments::{ServeArguments, ServeCommand};
 use crate::cli::invocation::Program;
 use crate::cli::options::{self, Flags, OptionWords, RemoteFlags, Settings};
-use crate::cli::serve::arguments::{ServeArguments, ServeCommand};
 use crate::cli::text::completions;
 use crate::cli::text::logging::LogDestination;
 use crate::cli::text::manual::{self, PRINTING_HEADING};

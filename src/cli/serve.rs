@@ -8,7 +8,5 @@
 //! line. The worker opens the sources, enters its sandbox, and answers requests. A source by URL
 //! also has a fetcher, as in a mount.
 
-pub(in crate::cli) mod arguments;
-pub(in crate::cli) mod listen;
 pub(in crate::cli) mod server;
 pub(in crate::cli) mod worker;

@@ -9,9 +9,9 @@ use nix::unistd::mkdtemp;
 
 use crate::cli::advice;
 use crate::cli::args::MountCommand;
+use crate::cli::args::serve_arguments::ServeCommand;
 use crate::cli::invocation::Invocation;
 use crate::cli::mount::supervisor;
-use crate::cli::serve::arguments::ServeCommand;
 use crate::cli::serve::server;
 use crate::cli::text::error_message::print_error;
 

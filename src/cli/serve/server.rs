@@ -18,7 +18,9 @@ use h5fs_tree::http::{Token, random};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
+use crate::cli::args::serve_arguments::ServeCommand;
 use crate::cli::invocation::{Invocation, Role};
+use crate::cli::listen::{BoundAddress, BoundSocket};
 use crate::cli::mount::children::{allocator_settings, describe_exit, forward_errors};
 use crate::cli::mount::events::hangup_is_ignored;
 use crate::cli::mount::handover;
@@ -27,8 +29,6 @@ use crate::cli::mount::report::{Report, Reports};
 use crate::cli::mount::supervisor::{FETCHER_GONE, JOINT_EXIT_INTERVAL};
 use crate::cli::sandbox;
 use crate::cli::scans;
-use crate::cli::serve::arguments::ServeCommand;
-use crate::cli::serve::listen::{BoundAddress, BoundSocket};
 use crate::cli::serve::worker::machine_name;
 use crate::cli::text::error_message::print_error;
 

@@ -15,6 +15,8 @@ use h5fs_reader::source::location::Location;
 use h5fs_tree::Options;
 use h5fs_tree::http::{AccessRules, Listener, ServedTrees, Server, Token};
 
+use crate::cli::args::serve_arguments::{ServeCommand, source_name};
+use crate::cli::listen::ListenAddress;
 use crate::cli::mount::handover;
 use crate::cli::mount::remote_source::{self, RemoteSource};
 use crate::cli::mount::report::Report;
@@ -23,8 +25,6 @@ use crate::cli::mount::source::{MountSource, filesystem_options};
 use crate::cli::mount::worker::raise_open_file_limit;
 use crate::cli::sandbox;
 use crate::cli::scans;
-use crate::cli::serve::arguments::{ServeCommand, source_name};
-use crate::cli::serve::listen::ListenAddress;
 use crate::cli::text::logging::{self, LogDestination};
 
 /// Maximum length in bytes of the message that carries the token with the socket.

@@ -10,8 +10,8 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use h5fs_reader::error;
 use h5fs_reader::source::location::Location;
 
+use crate::cli::listen::{self, ListenAddress};
 use crate::cli::options::{self, OptionWords, ServeFlags, Settings};
-use crate::cli::serve::listen::{self, ListenAddress};
 use crate::cli::text::printable::printable_bytes;
 use crate::cli::text::schemes;
 use crate::limits;
