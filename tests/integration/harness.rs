@@ -464,6 +464,13 @@ impl Process {
         Self::read(self.pid).is_some_and(|now| now.start == self.start)
     }
 
+    /// Waits until this process has ended. A process that is ending has lost its program and its
+    /// arguments, so that [`processes_of`] finds it no longer.
+    #[track_caller]
+    pub(crate) fn must_end(&self, limit: Duration) {
+        eventually(limit, "the process's end", || !self.is_alive());
+    }
+
     /// Returns the number of the process's threads.
     pub(crate) fn threads(&self) -> usize {
         let tasks = fs::read_dir(format!("/proc/{}/task", self.pid));
@@ -483,10 +490,16 @@ impl Process {
 
     /// Returns the peak memory of the process in bytes.
     pub(crate) fn peak(&self) -> u64 {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.pid)).expect("status");
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        let kilobytes = line.and_then(|line| line.split_whitespace().next());
-        kilobytes.expect("VmHWM").parse::<u64>().expect("a number") << 10
+        self.peak_if_running().expect("a process that runs")
+    }
+
+    /// Returns the peak memory of the process in bytes, unless the process is ending or has ended.
+    pub(crate) fn peak_if_running(&self) -> Option<u64> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.pid)).ok()?;
+        let mut lines = status.lines();
+        let peak = lines.find_map(|line| line.strip_prefix("VmHWM:"))?;
+        let kilobytes = peak.split_whitespace().next().expect("a figure");
+        Some(kilobytes.parse::<u64>().expect("a number") << 10)
     }
 
     pub(crate) fn signal(&self, signal: Signal) {

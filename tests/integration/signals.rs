@@ -46,7 +46,8 @@ fn killing_the_worker_unmounts() {
         let (worker, supervisor) = mount.worker_and_supervisor(&source);
         worker.signal(signal);
         mount.must_be_gone(SOON);
-        assert!(!worker.is_alive() && !supervisor.is_alive());
+        worker.must_end(SOON);
+        supervisor.must_end(SOON);
     }
 }
 
@@ -59,7 +60,8 @@ fn a_worker_that_outlives_its_unmount_is_killed() {
     worker.signal(Signal::SIGSTOP);
     mount.unmount();
     mount.must_be_gone(SOON);
-    assert!(!worker.is_alive() && !supervisor.is_alive());
+    worker.must_end(SOON);
+    supervisor.must_end(SOON);
 }
 
 /// After a lazy unmount, processes with an open file can still use the mount.
@@ -100,7 +102,7 @@ fn without_its_supervisor_the_worker_serves_until_the_unmount() {
         assert_eq!(fs::read(mount.at("contiguous")).expect("served").len(), 400);
         mount.unmount();
         mount.must_be_gone(SOON);
-        assert!(!worker.is_alive());
+        worker.must_end(SOON);
     }
 }
 

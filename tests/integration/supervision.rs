@@ -103,7 +103,7 @@ fn a_covered_mount_goes_as_soon_as_it_is_uncovered() {
             Signal::SIGKILL => worker.signal(signal),
             _ => supervisor.signal(signal),
         }
-        eventually(SOON, "the worker's end", || !worker.is_alive());
+        worker.must_end(SOON);
         assert!(cover.is_there() && supervisor.is_alive());
         assert_eq!(mounts_at(&mount.path), 2);
         cover.remove();
@@ -163,9 +163,8 @@ fn another_mount_that_has_taken_the_place_stays() {
     run(unmount.arg("-uz").arg(&mount.path), SOON).success();
     run(&mut h5fs([&source, &mount.path]), MOUNT_LIMIT).success();
     supervisor.signal(Signal::SIGTERM);
-    eventually(SOON, "the first one's end", || {
-        !supervisor.is_alive() && !worker.is_alive()
-    });
+    supervisor.must_end(SOON);
+    worker.must_end(SOON);
     drop(open);
     assert_eq!(fs::read(mount.at("contiguous")).expect("served").len(), 400);
     assert_eq!(mount.processes().len(), 2);
@@ -240,12 +239,8 @@ fn a_worker_that_says_what_it_cannot_mean_loses_its_mount() {
         // the write fails once the supervisor has read enough
         let written = pipe.write_all(said);
         assert_eq!(written.is_err(), said.len() == flood.len());
-        if supervisor.is_alive() {
-            assert!(
-                supervisor.peak() < peak + (8 << 20),
-                "{}",
-                supervisor.peak()
-            );
+        if let Some(after) = supervisor.peak_if_running() {
+            assert!(after < peak + (8 << 20), "{after}");
         }
         drop(pipe);
         mount.must_be_gone(SOON);
