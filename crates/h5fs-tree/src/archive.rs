@@ -49,16 +49,16 @@ use h5fs_reader::wire::to_u64;
 use h5fs_view::text_files::text::InMemoryContent;
 use lru::LruCache;
 
-use crate::data_files::archive::entries::{
+use crate::archive::entries::{
     ERRORS, EntryKind, EntryProperties, JOINED, JOINED_STORE, KnownEntries, METRICS, ORIGINAL,
     STATUS, VIEWS, is_entry, joined_properties,
 };
-use crate::data_files::archive::entry_inspector::{EntryInspector, FoundEntry};
-use crate::data_files::archive::joined::progress::ScanProgress;
-use crate::data_files::archive::member_inodes::MemberInodes;
-use crate::data_files::archive::members::{ArchiveMember, ArchiveMembers};
-use crate::data_files::archive::opening::MemberOpener;
-use crate::data_files::archive::ordinary_files::{OrdinaryFile, OrdinaryFiles};
+use crate::archive::entry_inspector::{EntryInspector, FoundEntry};
+use crate::archive::joined::progress::ScanProgress;
+use crate::archive::member_inodes::MemberInodes;
+use crate::archive::members::{ArchiveMember, ArchiveMembers};
+use crate::archive::opening::MemberOpener;
+use crate::archive::ordinary_files::{OrdinaryFile, OrdinaryFiles};
 use crate::errno::{is_denied, is_fault, stale_error};
 use crate::filesystem::Filesystem;
 use crate::limits;

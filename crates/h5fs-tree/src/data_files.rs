@@ -1,24 +1,24 @@
-//! The data files of a mount: the source, the members of a directory of files, and the targets of
-//! external links. This module tracks which files are open and how they change.
+//! One data file of a mount and the targets of its external links: which files are open, and how
+//! they change.
 //!
 //! | file | content |
 //! |---|---|
-//! | `served_tree` | what is mounted: one file, or a directory of files |
-//! | `archive` | a directory of files; each data file in it is a `Filesystem` |
 //! | `mount` | one file in its current state, and the transition to the next |
 //! | `file_state` | a file in one of its states, and results derived from it |
+//! | `open_inode`, `pins` | open files and directories; the states to which open files are bound |
 //! | `other_files` | the targets of external links |
 //! | `unread_source`, `opening`, `watch` | opening a file, and detecting changes |
+//! | `missing_source` | what is shown while the source cannot be opened |
 //! | `indexes`, `crawl` | the paths of objects; read-ahead of metadata in remote files |
 
-pub(super) mod archive;
 pub(super) mod crawl;
 pub(super) mod file_state;
 pub(super) mod indexes;
 pub(super) mod missing_source;
 pub(super) mod mount;
+pub(super) mod open_inode;
 pub(super) mod opening;
 pub(super) mod other_files;
-pub(super) mod served_tree;
+pub(super) mod pins;
 pub(super) mod unread_source;
 pub(super) mod watch;

@@ -20,24 +20,25 @@ use nix::errno::Errno;
 use crate::data_files::file_state::{FileState, OpenedFile};
 use crate::data_files::missing_source;
 use crate::data_files::mount::{LastSeenState, Mount, SharedResources};
+use crate::data_files::open_inode::{HandleContent, OpenInode};
 use crate::data_files::opening::{container_opener, open_source, refuse_unsupported_acl};
 use crate::data_files::other_files::OtherFiles;
+use crate::data_files::pins::OpenDocument;
 use crate::data_files::unread_source::UnreadSource;
 use crate::data_files::watch::SourceWatch;
 use crate::errno::{refusal_error, stale_error, too_long_error};
-use crate::nodes;
+use crate::node_table;
 use crate::nodes::node::{Defect, FsNode, TargetInode};
 use crate::nodes::xattr;
 use crate::options::Options;
 use crate::requests::{AttributesCallback, Ino, ListingDetail, Requests, SeekKind, Version};
 use crate::stat::{DirEntry, FileKind, LookupEntry, SourceAttributes};
 use crate::state::errors::RecentErrors;
-use crate::state::handle::{Caching, Handle, HandleContent, OpenInode, OpenedHandle};
+use crate::state::handle::{Caching, Handle, OpenedHandle};
 use crate::state::inode::{self, Inode, NodeType};
 use crate::state::listing::{DOT_ENTRIES, ListedAttributes, ListingCallback, ListingEntry};
-use crate::state::pins::OpenDocument;
 use crate::state::traffic::RequestCounters;
-use crate::views::fixed_inodes;
+use crate::views;
 
 /// The tree of one file, as a mount shows it.
 pub struct Filesystem {
@@ -96,7 +97,7 @@ impl Filesystem {
         watch: Option<SourceWatch>,
     ) -> Self {
         Filesystem {
-            mount: Mount::new(opened, options, others, watch, fixed_inodes, None),
+            mount: Mount::new(opened, options, others, watch, views::FACTS, None),
         }
     }
 
@@ -111,7 +112,7 @@ impl Filesystem {
     ) -> Self {
         let (watch, shared) = (Some(watch), Some(shared));
         Filesystem {
-            mount: Mount::new(opened, options, others, watch, fixed_inodes, shared),
+            mount: Mount::new(opened, options, others, watch, views::FACTS, shared),
         }
     }
 
@@ -168,7 +169,7 @@ impl Filesystem {
         let (file, inode) = self.mount.find_inode(ino)?;
         let (file, _granted) = file.for_request(cancel);
         let answered = answer(
-            nodes::node_for(&inode),
+            node_table::node_for(&inode),
             &self.target_inode(&file, ino, &inode),
         );
         self.mount.log_missing_files(&file);
@@ -205,7 +206,7 @@ impl Filesystem {
         // The budget is unlimited, because the kernel does not wait for this call.
         let (file, inode) = self.mount.find_inode(ino)?;
         let target = self.target_inode(&file, ino, &inode);
-        nodes::node_for(&inode).examine(&target, find)
+        node_table::node_for(&inode).examine(&target, find)
     }
 
     fn open_document(
@@ -227,7 +228,7 @@ impl Filesystem {
     ) -> Result<Box<dyn View>> {
         let (file, _granted) = file.for_request(cancel);
         let target = self.target_inode(&file, ino, inode);
-        let opened = nodes::node_for(inode).open(&target);
+        let opened = node_table::node_for(inode).open(&target);
         opened
             .inspect_err(|error| target.record_error(error))
             .map_err(|error| file.convert_error(error))
@@ -278,7 +279,7 @@ impl Filesystem {
         let (file, inode) = mount.find_inode(ino)?;
         // Without a source, the directory cannot be listed.
         mount.current_file()?;
-        let node = nodes::node_for(&inode);
+        let node = node_table::node_for(&inode);
         if node.kind() != FileKind::Directory {
             return Err(refusal_error(Errno::ENOTDIR, "opendir"));
         }
@@ -405,7 +406,7 @@ impl Filesystem {
         }
         let target = self.target_inode(&open.file, open.ino, &inode);
         let first = cookie.max(DOT_ENTRIES);
-        nodes::node_for(&inode).list(&target, &mut lock(listing), first, visit)
+        node_table::node_for(&inode).list(&target, &mut lock(listing), first, visit)
     }
 
     /// Returns the open file or directory of a handle. Fails if the file has changed since it was

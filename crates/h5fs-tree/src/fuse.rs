@@ -16,10 +16,10 @@ use h5fs_reader::source::mounts::device::Device;
 use h5fs_reader::source::mounts::mount_id::read_fdinfo_field;
 
 use crate::data_files::mount::InodeInvalidator;
-use crate::data_files::served_tree::ServedTree;
 use crate::fuse::adapter::{Adapter, ServedTreeCell};
 use crate::fuse::relay::Relay;
 use crate::fuse::released_lookups::ReleasedLookups;
+use crate::served_tree::ServedTree;
 use crate::workers::{WaitingCallers, Workers};
 
 mod adapter;

@@ -9,13 +9,17 @@
 //! |---|---|
 //! | `fuse`, `http` | protocol of the kernel and of HTTP clients: decode, call, reply |
 //! | `workers` | the scheduling of requests |
-//! | `requests` | the kernel's requests, implemented by a single file and by a directory of files |
-//! | `data_files` | the data files: the source, the members of a directory, the targets of links |
-//! | `filesystem`, `document` | the requests about one file, as methods; NDL documents of objects |
+//! | `served_tree` | what is mounted: one file, or a directory of files |
+//! | `archive` | a directory of files; each data file in it is a `Filesystem` |
+//! | `document`, `path_resolution` | NDL documents of objects; paths, for commands that do not mount |
+//! | `filesystem` | the requests about one file |
+//! | `node_table` | for each type of inode, the node that implements requests about it |
 //! | `views` | `.h5fs` and its trees of views: CSV files, pictures, Zarr stores … |
-//! | `nodes` | the table of node types; the nodes of the file's own tree; methods common to all nodes |
-//! | `names` | links as names, paths, and the targets of links |
-//! | `state` | state of a file: inode numbers, handles, listings, counts, errors |
+//! | `nodes` | the nodes of the file's own tree; methods common to all nodes |
+//! | `names` | links as names, and the targets of links |
+//! | `data_files` | the open source and the targets of its external links, and how they change |
+//! | `requests` | the trait with the kernel's requests, for one file and for a directory of files |
+//! | `state` | inode numbers, handles, listings, counts, errors |
 //! | `stat`, `options`, `name`, `errno`, `metrics` | attributes, options, escaped names, error numbers, metrics |
 //!
 //! # Embedding
@@ -50,20 +54,24 @@ mod fake;
 #[cfg(test)]
 mod tests;
 
+mod archive;
 mod data_files;
 mod document;
 mod filesystem;
 mod names;
+mod node_table;
 mod nodes;
 mod options;
+mod path_resolution;
 mod requests;
+mod resident_memory;
+mod served_tree;
 mod stat;
 mod state;
 mod views;
 mod workers;
 
-pub use data_files::archive::Archive;
-pub use data_files::served_tree::ServedTree;
+pub use archive::Archive;
 pub use data_files::unread_source::UnreadSource;
 pub use filesystem::Filesystem;
 /// Prevents the mount from accessing itself.
@@ -75,10 +83,11 @@ pub use options::Options;
 pub use requests::{
     AttributesCallback, EntryCallback, Ino, ListingDetail, Requests, SeekKind, Version,
 };
+pub use resident_memory::ResidentMemory;
+pub use served_tree::ServedTree;
 pub use stat::{DirEntry, FileKind, LookupEntry, SourceAttributes, Stat};
 pub use state::errors::timestamp_of;
 pub use state::handle::{Caching, Handle, OpenedHandle};
-pub use state::resident_memory::ResidentMemory;
 pub use state::traffic::{RequestCounters, RequestType};
 /// Describes the content of `.h5fs` for users.
 pub use views::guide::{GUIDE, GuideRow};

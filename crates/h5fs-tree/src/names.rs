@@ -1,7 +1,5 @@
-//! Names and paths: the directory entries for the links of a group, the targets of links, and path
-//! resolution.
+//! Names: the directory entries for the links of a group, and the targets of links.
 
 pub(super) mod link_resolution;
 pub(super) mod namespace;
-pub(super) mod path_resolution;
 pub(super) mod symlink;

@@ -9,7 +9,7 @@ use h5fs_reader::source::mounts::mount_guard::MountGuard;
 use h5fs_reader::source::neighbours::policy::OtherFilesPolicy as External;
 
 use crate::limits;
-use crate::state::resident_memory::ResidentMemory;
+use crate::resident_memory::ResidentMemory;
 
 /// Options that control how the mount shows a file.
 #[derive(Debug, Clone)]

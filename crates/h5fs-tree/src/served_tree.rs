@@ -2,7 +2,7 @@
 
 use std::ops::Deref;
 
-use crate::data_files::archive::Archive;
+use crate::archive::Archive;
 use crate::filesystem::Filesystem;
 use crate::requests::Requests;
 

@@ -9,6 +9,7 @@ pub(super) mod attribute_file;
 pub(super) mod frame;
 pub(super) mod guide;
 pub(super) mod reference_link;
+pub(super) mod selection;
 pub(super) mod site;
 pub(super) mod store;
 pub(super) mod store_chunks;
@@ -26,7 +27,7 @@ use h5fs_reader::model::NodeId;
 use h5fs_reader::wire::to_usize;
 
 use crate::data_files::file_state::FileState;
-use crate::data_files::mount::Mount;
+use crate::data_files::mount::{Mount, ViewFacts};
 use crate::data_files::other_files;
 use crate::name;
 use crate::nodes::blocks::BlocksDirectory;
@@ -289,9 +290,15 @@ fn row_entry(views: &TargetInode<'_>, row: &ViewsRow) -> Result<LookupEntry> {
     row.node.stat(&target)
 }
 
+/// What the mount of every file must know about the trees of views.
+pub(super) const FACTS: ViewFacts = ViewFacts {
+    fixed_inodes,
+    tree_name: |number| trees::tree_with_number(number).map(|tree| tree.name),
+};
+
 /// Returns the inodes that exist in the mount of every file: the root, `.h5fs`, and the entries of
 /// `.h5fs`.
-pub(super) fn fixed_inodes(generation: u32, root: NodeId) -> Vec<(u64, Inode)> {
+fn fixed_inodes(generation: u32, root: NodeId) -> Vec<(u64, Inode)> {
     let views = inode::number_in_generation(generation, inode::VIEWS);
     let entry = |node_type, tree, parent, name: &[u8]| Inode {
         node_type,

@@ -19,8 +19,8 @@ use h5fs_reader::source::identity::Identity;
 use lru::LruCache;
 use nix::errno::Errno;
 
-use crate::data_files::archive::entries::{EntryKind, EntryProperties};
-use crate::data_files::archive::root_names;
+use crate::archive::entries::{EntryKind, EntryProperties};
+use crate::archive::root_names;
 use crate::errno::refusal_error;
 use crate::limits;
 use crate::options::Options;

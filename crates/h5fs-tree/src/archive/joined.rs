@@ -31,11 +31,11 @@ use h5fs_reader::source::directory::Directory;
 use h5fs_reader::source::identity::{DirectoryIdentity, Identity};
 use h5fs_reader::source::open::SharedOpenSource;
 
-use crate::data_files::archive::entry_inspector::EntryInspector;
-use crate::data_files::archive::joined::listing::{FileLister, FileListing, ListedFile};
-use crate::data_files::archive::joined::progress::ScanProgress;
-use crate::data_files::archive::joined::source::{JoinedSourceState, OpenJoinedSource};
-use crate::data_files::archive::joined::watcher::DirectoryWatcher;
+use crate::archive::entry_inspector::EntryInspector;
+use crate::archive::joined::listing::{FileLister, FileListing, ListedFile};
+use crate::archive::joined::progress::ScanProgress;
+use crate::archive::joined::source::{JoinedSourceState, OpenJoinedSource};
+use crate::archive::joined::watcher::DirectoryWatcher;
 use crate::options::Options;
 
 /// Time for which the result of checking a local directory for changes is valid.

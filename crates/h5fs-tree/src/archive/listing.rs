@@ -5,12 +5,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::data_files::archive::entries::{
+use crate::archive::entries::{
     EntryKind, EntryProperties, entry_inode_number, member_inode_number,
 };
-use crate::data_files::archive::members::ArchiveMember;
-use crate::data_files::archive::root_names::shown_name;
-use crate::data_files::archive::{Archive, ArchiveContent, FixedEntry, with_inode_number};
+use crate::archive::members::ArchiveMember;
+use crate::archive::root_names::shown_name;
+use crate::archive::{Archive, ArchiveContent, FixedEntry, with_inode_number};
 use crate::errno::{refusal_error, stale_error};
 use crate::requests::{AttributesCallback, Ino, ListingDetail, Requests};
 use crate::stat::{DirEntry, FileKind, LookupEntry};

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use h5fs_reader::memory::lock::lock;
 
-use crate::data_files::archive::entries::{member_inode_number, next_candidate_number};
-use crate::data_files::archive::members::ArchiveMember;
+use crate::archive::entries::{member_inode_number, next_candidate_number};
+use crate::archive::members::ArchiveMember;
 use crate::requests::Ino;
 
 /// The inodes within data files that have lookups which the kernel has not released.

@@ -16,7 +16,7 @@ use h5fs_reader::memory::lock::lock;
 use h5fs_reader::wire::to_u64;
 use lru::LruCache;
 
-use crate::data_files::archive::heavy_members::{HeavyMembers, HeavyRequest, MAX_LIGHT_BYTES};
+use crate::archive::heavy_members::{HeavyMembers, HeavyRequest, MAX_LIGHT_BYTES};
 use crate::data_files::mount::LastSeenState;
 use crate::filesystem::Filesystem;
 use crate::limits;

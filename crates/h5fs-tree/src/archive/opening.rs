@@ -17,11 +17,11 @@ use h5fs_reader::source::local::audience::{Audience, Readers};
 use h5fs_reader::source::local::changes::ChangeWatcher;
 use h5fs_reader::source::neighbours::Neighbours;
 
-use crate::data_files::archive::entry_inspector::EntryInspector;
-use crate::data_files::archive::joined::JoinedFiles;
-use crate::data_files::archive::joined::member::{ListingOpener, MemberOptions};
-use crate::data_files::archive::joined::progress::ScanProgress;
-use crate::data_files::archive::members::OpeningArguments;
+use crate::archive::entry_inspector::EntryInspector;
+use crate::archive::joined::JoinedFiles;
+use crate::archive::joined::member::{ListingOpener, MemberOptions};
+use crate::archive::joined::progress::ScanProgress;
+use crate::archive::members::OpeningArguments;
 use crate::data_files::indexes::PathIndexes;
 use crate::data_files::mount::{MISSING_FILES_TARGET, SharedResources};
 use crate::data_files::opening::{container_opener_with_caches, open_source};

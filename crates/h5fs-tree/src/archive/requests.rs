@@ -9,10 +9,10 @@ use h5fs_reader::error::{Error, Result};
 use h5fs_view::view::View;
 use nix::errno::Errno;
 
-use crate::data_files::archive::entries::{EntryKind, ORIGINAL, VIEWS, is_entry};
-use crate::data_files::archive::entry_inspector::LIFETIME;
-use crate::data_files::archive::members::ArchiveMember;
-use crate::data_files::archive::{
+use crate::archive::entries::{EntryKind, ORIGINAL, VIEWS, is_entry};
+use crate::archive::entry_inspector::LIFETIME;
+use crate::archive::members::ArchiveMember;
+use crate::archive::{
     Archive, ArchiveContent, ERROR_ATTRIBUTE, InodeTarget, ORIGINALS, STATUS_FILES, STORE,
     STORE_TARGET, VIEW_NAMES, is_caused_by_content, is_permanent, stale_if_missing,
     with_inode_number,

@@ -9,7 +9,7 @@ use h5fs_reader::memory::lock::lock;
 use h5fs_reader::wire::to_u64;
 use h5fs_view::view::View;
 
-use crate::data_files::archive::{Archive, ArchiveStatusFile};
+use crate::archive::{Archive, ArchiveStatusFile};
 use crate::data_files::missing_source::{stale_status_line, unanswered_status_line};
 use crate::metrics::{self, MountMetrics};
 use crate::nodes::status;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use h5fs_reader::array::Engine;
 use h5fs_reader::detect;
-use h5fs_reader::error::{Error, Result, quote};
+use h5fs_reader::error::{Error, Result};
 use h5fs_reader::memory::cancel::CancelToken;
 use h5fs_reader::memory::lock::lock;
 use h5fs_reader::model::{Container, NodeId};
@@ -19,23 +19,22 @@ use nix::errno::Errno;
 use crate::data_files::file_state::{FileState, OpenedFile};
 use crate::data_files::indexes::{FilePathIndex, PathIndexes};
 use crate::data_files::missing_source::{self, MissingSource};
+use crate::data_files::open_inode::OpenInode;
 use crate::data_files::opening::open_source;
 use crate::data_files::other_files::OtherFiles;
+use crate::data_files::pins::DocumentPins;
 use crate::data_files::watch::SourceWatch;
-use crate::errno::{is_fault, refusal_error, stale_error};
-use crate::names::namespace::Namespace;
+use crate::errno::{refusal_error, stale_error};
 use crate::options::Options;
 use crate::stat::{FileKind, LookupEntry, SourceAttributes, Stat};
 use crate::state::errors::{ErrorKind, RecentErrors};
 use crate::state::faults::ObjectFaults;
-use crate::state::handle::{Handles, OpenInode};
-use crate::state::inode::{self, Inode};
+use crate::state::handle::Handles;
+use crate::state::inode::{self, Inode, TreeNumber};
 use crate::state::inodes::Inodes;
 use crate::state::listing::{ListedAttributes, ListingState};
-use crate::state::pins::DocumentPins;
 use crate::state::status_texts::StatusTexts;
 use crate::state::traffic::RequestCounters;
-use crate::views::trees;
 
 /// Maximum time for which opening a changed source waits until requests to its old state have
 /// ended, so that the old and the new state are not in memory together.
@@ -48,9 +47,15 @@ pub(crate) const MISSING_FILES_TARGET: &str = "h5fs::lacks";
 /// inodes. Requests wait for the function, so it must not block.
 pub(crate) type InodeInvalidator = Box<dyn Fn(&[u64]) + Send + Sync>;
 
-/// A function that returns the inodes that every mount has, such as the root and `.h5fs`. Its
-/// arguments are the generation and the root object of the source.
-pub(crate) type FixedInodes = fn(generation: u32, root: NodeId) -> Vec<(u64, Inode)>;
+/// What a mount must know about the trees of views, whose modules are in a higher layer.
+#[derive(Clone, Copy)]
+pub(crate) struct ViewFacts {
+    /// Returns the inodes that every mount has, such as the root and `.h5fs`. The arguments are the
+    /// generation and the root object of the source.
+    pub(crate) fixed_inodes: fn(generation: u32, root: NodeId) -> Vec<(u64, Inode)>,
+    /// Returns the name of the tree of views whose number in the source is the argument.
+    pub(crate) tree_name: fn(TreeNumber) -> Option<&'static [u8]>,
+}
 
 /// Resources shared by the files of one mount.
 #[derive(Clone)]
@@ -78,7 +83,7 @@ pub(crate) struct Mount {
     relisted_generation: AtomicU32,
     last_reopening: Mutex<LastReopening>,
     pub(crate) inodes: Arc<Inodes>,
-    fixed_inodes: FixedInodes,
+    view_facts: ViewFacts,
     indexes: Arc<PathIndexes>,
     /// The engine that reads arrays for all files of the mount. If `None`, each state of the source
     /// has its own.
@@ -140,7 +145,7 @@ impl Mount {
         options: &Options,
         others: OtherFiles,
         watch: Option<SourceWatch>,
-        fixed: FixedInodes,
+        view_facts: ViewFacts,
         shared: Option<(SharedResources, u32, RecentErrors)>,
     ) -> Self {
         let (shared, generation, errors) = match shared {
@@ -162,7 +167,7 @@ impl Mount {
                 event_count: 0,
             }),
             inodes: Arc::clone(others.inodes()),
-            fixed_inodes: fixed,
+            view_facts,
             indexes: indexes.unwrap_or_default(),
             engine,
             other_files: others,
@@ -190,7 +195,7 @@ impl Mount {
                 .add(ErrorKind::from_error(&error), "/", &error.to_string());
             log::warn!("{}: {error}", opened.origin.path.display());
         }
-        for (ino, inode) in (self.fixed_inodes)(generation, node) {
+        for (ino, inode) in (self.view_facts.fixed_inodes)(generation, node) {
             self.inodes.insert_unreferenced(ino, &inode);
         }
         self.other_files.reset(generation);
@@ -506,14 +511,6 @@ impl Mount {
         Ok(())
     }
 
-    pub(crate) fn namespace<'a>(&'a self, file: &'a Arc<FileState>) -> Namespace<'a> {
-        Namespace {
-            file,
-            inodes: &self.inodes,
-            other_files: &self.other_files,
-        }
-    }
-
     /// Returns the inode with the number `ino`, and the state of the file that contains the inode.
     pub(crate) fn find_inode(&self, ino: u64) -> Result<(Arc<FileState>, Inode)> {
         self.read_notifications();
@@ -584,39 +581,6 @@ impl Mount {
         file.origin.stat(ino, kind, &self.options)
     }
 
-    /// Records the error of the object `inode`, and logs it unless the same error was logged
-    /// before.
-    pub(crate) fn record_error(
-        &self,
-        file: &Arc<FileState>,
-        ino: u64,
-        inode: &Inode,
-        error: &Error,
-    ) {
-        let is_lasting = is_fault(error) && !file.is_half_written();
-        if !is_lasting || !self.faults.record(ino, error) {
-            return;
-        }
-        let object = self.object_name(file, inode);
-        self.report(ErrorKind::from_error(error), &object, &error.to_string());
-    }
-
-    /// Returns the path of an object for messages. For an object of an externally linked file, the
-    /// name of the file precedes the path; for a view, the name of its tree does.
-    pub(crate) fn object_name(&self, file: &Arc<FileState>, inode: &Inode) -> String {
-        let path = self.namespace(file).file_path(inode, 1).unwrap_or_default();
-        let tree = trees::tree_with_number(self.other_files.tree_number_in_source(inode.tree));
-        let place = match (&*file.shown_name, tree) {
-            (b"", None) => String::new(),
-            (b"", Some(tree)) => format!("{}:", tree.name.escape_ascii()),
-            (shown, None) => format!("{}:", shown.escape_ascii()),
-            (shown, Some(tree)) => {
-                format!("{}:{}:", shown.escape_ascii(), tree.name.escape_ascii())
-            }
-        };
-        format!("{place}{}", quote(&path))
-    }
-
     /// Logs the names of referenced files that reads of `file` have found to be missing.
     pub(crate) fn log_missing_files(&self, file: &FileState) {
         for lack in file.neighbours.states().take_new_absent_files() {
@@ -626,7 +590,20 @@ impl Mount {
         }
     }
 
-    fn report(&self, kind: ErrorKind, object: &str, reason: &str) {
+    /// Returns the file and the tree of views that contain an inode, as the start of its name in
+    /// messages. Returns an empty text for an inode in the source's own tree.
+    pub(crate) fn name_prefix(&self, file: &FileState, inode: &Inode) -> String {
+        let number = self.other_files.tree_number_in_source(inode.tree);
+        let tree = (self.view_facts.tree_name)(number);
+        let parts = [Some(&*file.shown_name), tree].into_iter().flatten();
+        let parts = parts.filter(|part| !part.is_empty());
+        parts
+            .map(|part| format!("{}:", part.escape_ascii()))
+            .collect()
+    }
+
+    /// Records and logs an error of the object called `object`.
+    pub(crate) fn report(&self, kind: ErrorKind, object: &str, reason: &str) {
         self.errors.add(kind, object, reason);
         log::warn!("{}: {reason}", self.errors.name(object));
     }

@@ -22,7 +22,6 @@ use h5fs_reader::error::{Error, Result};
 use h5fs_reader::memory::cancel::CancelToken;
 use h5fs_reader::wire::to_u64;
 
-use crate::data_files::served_tree::ServedTree;
 use crate::errno;
 use crate::fuse::readers::ReadRegistry;
 use crate::fuse::relay::Relay;
@@ -33,6 +32,7 @@ use crate::fuse::reply::{
 };
 use crate::limits;
 use crate::requests::{ListingDetail, Requests, SeekKind};
+use crate::served_tree::ServedTree;
 use crate::stat::{BLOCK_SIZE, DirEntry, LookupEntry};
 use crate::state::handle::Handle;
 use crate::state::traffic::RequestType;

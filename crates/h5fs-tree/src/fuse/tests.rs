@@ -20,8 +20,8 @@ use rustix::fs::RawDir;
 use tempfile::TempDir;
 
 use super::{MountOptions, ServedMount, mount};
-use crate::data_files::served_tree::ServedTree;
 use crate::fake::{FakeContainer, ROOT};
+use crate::served_tree::ServedTree;
 
 struct Mount {
     mounted: Option<ServedMount>,

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use h5fs_reader::array::CancelToken;
 use h5fs_reader::error::Result;
 
-use crate::data_files::served_tree::ServedTree;
-use crate::names::path_resolution::ResolvedEntry;
+use crate::path_resolution::ResolvedEntry;
 use crate::requests::{Ino, Requests};
+use crate::served_tree::ServedTree;
 use crate::stat::LookupEntry;
 use crate::state::handle::{Handle, OpenedHandle};
 

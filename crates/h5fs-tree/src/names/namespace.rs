@@ -15,14 +15,17 @@
 use std::cell::{OnceCell, RefCell};
 use std::sync::Arc;
 
-use h5fs_reader::error::{Error, Result};
+use h5fs_reader::error::{Error, Result, quote};
 use h5fs_reader::model::{Link, LinkTarget, Node, NodeId, NodeKind};
 
 use crate::data_files::file_state::FileState;
+use crate::data_files::mount::Mount;
 use crate::data_files::other_files::{OtherFiles, ShownLocation};
+use crate::errno::is_fault;
 use crate::limits;
 use crate::name;
 use crate::names::symlink;
+use crate::state::errors::ErrorKind;
 use crate::state::inode::{self, Inode, NodeType};
 use crate::state::inodes::Inodes;
 
@@ -54,6 +57,41 @@ pub(crate) struct ShownGroup<'a> {
     /// The last group for which this directory contains an alias, with the text of the symbolic
     /// link. Cached because a group may contain many aliases of one group.
     last_alias: RefCell<Option<(NodeId, Result<Vec<u8>>)>>,
+}
+
+impl Mount {
+    /// Returns the directory tree of `file`.
+    pub(crate) fn namespace<'a>(&'a self, file: &'a Arc<FileState>) -> Namespace<'a> {
+        Namespace {
+            file,
+            inodes: &self.inodes,
+            other_files: &self.other_files,
+        }
+    }
+
+    /// Records the error of the object `inode`, and logs it unless the same error was logged
+    /// before.
+    pub(crate) fn record_error(
+        &self,
+        file: &Arc<FileState>,
+        ino: u64,
+        inode: &Inode,
+        error: &Error,
+    ) {
+        let is_lasting = is_fault(error) && !file.is_half_written();
+        if !is_lasting || !self.faults.record(ino, error) {
+            return;
+        }
+        let object = self.object_name(file, inode);
+        self.report(ErrorKind::from_error(error), &object, &error.to_string());
+    }
+
+    /// Returns the path of an object for messages. For an object of an externally linked file, the
+    /// name of the file precedes the path; for a view, the name of its tree does.
+    pub(crate) fn object_name(&self, file: &Arc<FileState>, inode: &Inode) -> String {
+        let path = self.namespace(file).file_path(inode, 1).unwrap_or_default();
+        format!("{}{}", self.name_prefix(file, inode), quote(&path))
+    }
 }
 
 impl<'a> Namespace<'a> {

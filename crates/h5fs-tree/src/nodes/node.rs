@@ -1,7 +1,7 @@
 //! The trait of the nodes of the mount, with a method for each request.
 //!
 //! A node has no state. The request supplies the inode and the file that contains the inode.
-//! `nodes.rs` maps each type of inode to its node.
+//! `node_table.rs` maps each type of inode to its node.
 
 use std::sync::Arc;
 

@@ -31,6 +31,15 @@ pub(crate) enum StoredSize {
     Unknown,
 }
 
+/// Fails if the array cannot be read because of a temporary error. The length of the array may
+/// depend on the part that cannot be read.
+pub(crate) fn refuse_temporarily_unreadable(array: &Array) -> Result<()> {
+    match &array.storage {
+        Err(error) if error.is_transient() => Err(error.clone()),
+        _ => Ok(()),
+    }
+}
+
 /// Returns the size of the object's content in bytes. Returns 0 if the content cannot be served or
 /// its size is expensive to determine.
 fn content_size(node: &Node) -> u64 {

@@ -16,15 +16,15 @@ use crate::errno::stale_error;
 use crate::name;
 use crate::names::namespace::{LinkEntry, ShownGroup};
 use crate::nodes::indexed::{self, IndexedEntry};
+use crate::nodes::missing_targets;
 use crate::nodes::node::{
     BuiltinAttributes, Defect, DefectCallback, FsNode, ObjectDescription, TargetInode,
 };
 use crate::nodes::object::{self, StoredSize};
-use crate::nodes::selection;
+use crate::nodes::selection::{self, GroupSelections, SelectionDirectory};
 use crate::stat::{FileKind, LookupEntry};
 use crate::state::inode::{self, Inode, NodeType};
 use crate::state::listing::{ListedAttributes, ListingCallback, ListingEntry, ListingState};
-use crate::state::missing_targets;
 
 /// A directory that shows the links of a group.
 pub(crate) struct GroupDirectory;
@@ -65,7 +65,7 @@ impl FsNode for GroupDirectory {
     }
 
     fn absence_reason(&self, target: &TargetInode<'_>, name: &[u8]) -> Result<Option<String>> {
-        selection::absence_reason(target, name)
+        GroupSelections(target).absence_reason(name)
     }
 
     fn list(

@@ -12,9 +12,9 @@ use h5fs_view::view::View;
 use crate::metrics::{self, MountMetrics};
 use crate::nodes::node::{FsNode, TargetInode};
 use crate::options::Options;
+use crate::resident_memory::ResidentMemory;
 use crate::stat::{FileKind, LookupEntry};
 use crate::state::errors::RecentErrors;
-use crate::state::resident_memory::ResidentMemory;
 use crate::state::traffic::RequestCounters;
 
 /// A text file about the current state of the mount. The function returns its text.

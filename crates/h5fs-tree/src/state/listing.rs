@@ -8,7 +8,7 @@ use h5fs_reader::model::link_order;
 use h5fs_reader::model::{Container, Link, LinkStream, NodeId};
 
 use crate::stat::{FileKind, LookupEntry};
-use crate::views::store_chunks::IndexWalk;
+use crate::state::index_walk::IndexWalk;
 
 /// Number of the entries `.` and `..`, with which every listing starts.
 pub(crate) const DOT_ENTRIES: u64 = 2;

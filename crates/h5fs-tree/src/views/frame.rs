@@ -10,10 +10,11 @@ use h5fs_view::view::View;
 use crate::name;
 use crate::nodes::indexed::{self, PlainEntry};
 use crate::nodes::node::{FsNode, ObjectDescription, TargetInode};
-use crate::nodes::selection::{self, SelectionView};
+use crate::nodes::selection::SelectionView;
 use crate::stat::{FileKind, LookupEntry};
 use crate::state::inode::NodeType;
 use crate::state::listing::ListingCallback;
+use crate::views::selection;
 use crate::views::trees::view_tree::ViewForm;
 use crate::views::view_group::ViewGroup;
 
@@ -81,7 +82,7 @@ fn open_picture(target: &TargetInode<'_>) -> Result<SelectionView> {
     let frames = &stack.frames;
     let number = frames.parse_name(&inode.name).ok_or(Error::NotFound)?;
     let selector = frames.selector(number);
-    let view = selection::open_selected(file, &stack.node, &selector, Some(stack.form))?;
+    let view = selection::open_selected(file, &stack.node, &selector, stack.form)?;
     Ok((view, stack.node))
 }
 

@@ -161,7 +161,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::data_files::archive;
+    use crate::archive;
     use crate::views;
     use crate::views::trees::{ROOT_FILES, TREES};
 

@@ -17,7 +17,6 @@ use crate::names::symlink;
 use crate::nodes::indexed::{self, IndexedEntries, IndexedEntry};
 use crate::nodes::node::{FsNode, ObjectDescription, TargetInode};
 use crate::nodes::object;
-use crate::nodes::selection;
 use crate::stat::{FileKind, LookupEntry};
 use crate::state::inode::{self, NodeType, TreeNumber};
 use crate::state::listing::{
@@ -26,6 +25,7 @@ use crate::state::listing::{
 use crate::views::attribute_file;
 use crate::views::frame;
 use crate::views::reference_link;
+use crate::views::selection;
 use crate::views::site::HtmlPageLocation;
 use crate::views::store::{self, StoreFile};
 use crate::views::trees;
@@ -73,13 +73,13 @@ impl FsNode for ViewDirectory {
             _ => {}
         }
         match group.find(name) {
-            Err(Error::NotFound) => selection::lookup_selection(target, name),
+            Err(Error::NotFound) => selection::lookup_selection(target, &group, name),
             found => lookup_view_entry(target.mount, target.file, &found?),
         }
     }
 
     fn absence_reason(&self, target: &TargetInode<'_>, name: &[u8]) -> Result<Option<String>> {
-        selection::absence_reason(target, name)
+        selection::absence_reason(target, &view_group(target)?, name)
     }
 
     /// Returns true for Zarr stores. Their readers request many names that do not exist, and no

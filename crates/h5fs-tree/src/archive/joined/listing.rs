@@ -15,9 +15,9 @@ use h5fs_reader::source::identity::Identity;
 use h5fs_reader::wire::{Count, to_u64};
 use nix::errno::Errno;
 
-use crate::data_files::archive::entries::EntryKind;
-use crate::data_files::archive::entry_inspector::{EntryInspector, FoundEntry as Looked};
-use crate::data_files::archive::joined::temporary;
+use crate::archive::entries::EntryKind;
+use crate::archive::entry_inspector::{EntryInspector, FoundEntry as Looked};
+use crate::archive::joined::temporary;
 use crate::errno::{self, is_denied};
 use crate::limits;
 
@@ -42,11 +42,11 @@ pub(super) struct FileLister {
 
 /// The data files of a directory at one time, sorted by path.
 #[derive(Debug, Default)]
-pub(in crate::data_files::archive) struct FileListing {
+pub(in crate::archive) struct FileListing {
     pub(super) names: Vec<Arc<[u8]>>,
     pub(super) files: Vec<ListedFile>,
     /// Paths of omitted files and directories, each with the reason.
-    pub(in crate::data_files::archive) omitted: Vec<(String, String)>,
+    pub(in crate::archive) omitted: Vec<(String, String)>,
     /// A hash of the paths and states of all files.
     pub(super) hash: u64,
 }

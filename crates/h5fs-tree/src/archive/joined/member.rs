@@ -19,8 +19,8 @@ use h5fs_reader::source::open::SharedOpenSource;
 use nix::errno::Errno;
 use sha2::{Digest, Sha256};
 
-use crate::data_files::archive::joined::JoinedFiles;
-use crate::data_files::archive::joined::listing::{FileListing, ListedFile};
+use crate::archive::joined::JoinedFiles;
+use crate::archive::joined::listing::{FileListing, ListedFile};
 use crate::errno;
 
 /// Minimum time since a file's last modification before the result of scanning the file is stored
@@ -30,15 +30,15 @@ const MIN_UNMODIFIED_TIME: Duration = Duration::from_secs(60);
 
 /// Options for opening the data files that form a joined file.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::data_files::archive) struct MemberOptions {
-    pub(in crate::data_files::archive) force: bool,
-    pub(in crate::data_files::archive) verify: bool,
+pub(in crate::archive) struct MemberOptions {
+    pub(in crate::archive) force: bool,
+    pub(in crate::archive) verify: bool,
     /// Whether a data file is omitted that cannot be opened because of a temporary error.
-    pub(in crate::data_files::archive) partial: bool,
+    pub(in crate::archive) partial: bool,
 }
 
 /// Opens the data files of one listing, for a joined file.
-pub(in crate::data_files::archive) struct ListingOpener {
+pub(in crate::archive) struct ListingOpener {
     files: Arc<JoinedFiles>,
     listing: Arc<FileListing>,
     neighbours: Arc<Neighbours>,
@@ -52,7 +52,7 @@ pub(in crate::data_files::archive) struct ListingOpener {
 
 impl ListingOpener {
     /// Creates an opener for the files of the most recent listing of `files`.
-    pub(in crate::data_files::archive) fn new(
+    pub(in crate::archive) fn new(
         files: &Arc<JoinedFiles>,
         neighbours: Arc<Neighbours>,
         caches: &detect::Caches,

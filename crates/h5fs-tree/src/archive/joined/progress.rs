@@ -6,7 +6,7 @@ use h5fs_reader::wire::to_u64;
 
 /// The progress of scanning the data files of a joined file.
 #[derive(Debug, Default)]
-pub(in crate::data_files::archive) struct ScanProgress {
+pub(in crate::archive) struct ScanProgress {
     scanned: AtomicUsize,
     total: AtomicUsize,
     /// Number of data files that were opened for scans since the directory was mounted.
@@ -15,14 +15,14 @@ pub(in crate::data_files::archive) struct ScanProgress {
 
 impl ScanProgress {
     /// Returns the progress as text for `.h5fs/status`, or `None` if no scan is in progress.
-    pub(in crate::data_files::archive) fn text(&self) -> Option<String> {
+    pub(in crate::archive) fn text(&self) -> Option<String> {
         let all = self.total.load(Ordering::Relaxed);
         let done = self.scanned.load(Ordering::Relaxed);
         (all > 0).then(|| format!("{done} of {all} files"))
     }
 
     /// Returns the number of data files that were opened for scans since the directory was mounted.
-    pub(in crate::data_files::archive) fn opened_count(&self) -> u64 {
+    pub(in crate::archive) fn opened_count(&self) -> u64 {
         to_u64(self.opened.load(Ordering::Relaxed))
     }
 
@@ -39,7 +39,7 @@ impl ScanProgress {
             .fetch_add(usize::from(!was_known), Ordering::Relaxed);
     }
 
-    pub(in crate::data_files::archive) fn end(&self) {
+    pub(in crate::archive) fn end(&self) {
         self.begin(0);
     }
 }

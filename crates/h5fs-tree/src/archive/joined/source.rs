@@ -13,7 +13,7 @@ use h5fs_reader::source::directory::Directory;
 use h5fs_reader::source::identity::Identity;
 use h5fs_reader::source::open::{OpenSource, OpenedState, SharedState};
 
-use crate::data_files::archive::joined::watcher::DirectoryWatcher;
+use crate::archive::joined::watcher::DirectoryWatcher;
 
 /// The files of one listing, as the open source of a joined file.
 pub(super) struct OpenJoinedSource {

@@ -1,12 +1,12 @@
 use std::sync::Arc;
 
-use h5fs_reader::memory::lock::lock;
 use h5fs_reader::testing::eventually;
 use nix::errno::Errno;
 
+use crate::data_files::open_inode::OpenInode;
 use crate::fake::{FakeContainer, ROOT};
 use crate::limits;
-use crate::state::handle::{Handles, OpenInode};
+use crate::state::handle::Handles;
 use crate::tests::errno_of;
 use crate::{Caching, Filesystem, Handle, Requests};
 
@@ -140,10 +140,10 @@ fn a_source_that_changes_right_after_an_open_leaves_no_handle_behind() {
         Errno::ESTALE
     );
     assert_eq!(errno_of(tree.read(file, 0, 10)), Errno::ESTALE);
-    assert_eq!(lock(&tree.mount.handles.open).len(), 2);
+    assert_eq!(tree.mount.handles.len(), 2);
     tree.release(listing);
     tree.release(file);
-    assert!(lock(&tree.mount.handles.open).is_empty());
+    assert_eq!(tree.mount.handles.len(), 0);
 }
 
 /// An open during a change of the source must not keep the old state in memory.

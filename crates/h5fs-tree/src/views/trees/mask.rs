@@ -14,9 +14,9 @@ use h5fs_view::elements::part::ArrayPart;
 use h5fs_view::text_files::text::InMemoryContent;
 
 use crate::data_files::file_state::FileState;
+use crate::nodes::object::refuse_temporarily_unreadable;
 use crate::views::trees::view_tree::{
     EMPTY_FORM, EMPTY_TREE, FileSize, ViewForm, ViewSubject, ViewTree, boxed_view,
-    refuse_temporarily_unreadable,
 };
 
 pub(super) const TREE: ViewTree = ViewTree {

@@ -329,15 +329,6 @@ impl ViewForm {
     }
 }
 
-/// Fails if the array cannot be read because of a temporary error. The length of the array may
-/// depend on the part that cannot be read.
-pub(crate) fn refuse_temporarily_unreadable(array: &Array) -> Result<()> {
-    match &array.storage {
-        Err(error) if error.is_transient() => Err(error.clone()),
-        _ => Ok(()),
-    }
-}
-
 /// Returns the exact size of an array's file, which `length` computes. Returns `None` if the object
 /// has no file of this form.
 pub(super) fn exact_size(
