@@ -4,7 +4,7 @@ use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::attribute_value::{attribute_content, attribute_text, with_attribute_name};
 use h5fs_reader::model::datatype::Class;
 use h5fs_reader::model::{Container, NodeId};
-use h5fs_reader::wire::{to_u64, to_usize};
+use h5fs_reader::wire::to_usize;
 
 use crate::limits;
 use crate::packing::{Factor, PackingAttributes};
@@ -98,10 +98,11 @@ fn read_numbers(
     };
     let size = to_usize(stored.size().into())?;
     let elements = content.elements.chunks_exact(size.max(1));
-    if elements.len() > limits::MISSING_VALUES {
-        let most = to_u64(limits::MISSING_VALUES);
-        return Err(Error::limit("cf: values that stand for missing ones", most));
-    }
+    Error::check_limit(
+        elements.len(),
+        limits::MISSING_VALUES,
+        "cf: values that stand for missing ones",
+    )?;
     Ok(Some(
         elements
             .map(|element| stored.read_number(element))

@@ -41,10 +41,11 @@ impl FileNames {
     pub(super) fn mappings(&self, members: &Members, datatype: &Datatype) -> Result<Mappings> {
         let count = to_u64(self.placed_members.members.len());
         let each = to_u64(size_of::<RepeatedFileName>() + size_of::<RegionAxis>() + 100);
-        if count.times(each.plus(datatype.size.into())) > limits::VIRTUAL_BYTES {
-            let most = limits::VIRTUAL_BYTES;
-            return Err(Error::limit("bytes of the parts of a joined array", most));
-        }
+        Error::check_limit(
+            count.times(each.plus(datatype.size.into())),
+            limits::VIRTUAL_BYTES,
+            "bytes of the parts of a joined array",
+        )?;
         let placement = &self.placed_members.placement;
         let members_with_places = self
             .placed_members

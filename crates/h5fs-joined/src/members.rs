@@ -136,10 +136,7 @@ impl Members {
         told: &mut Vec<Omission>,
     ) -> Result<Self> {
         let files = opener.member_paths().len();
-        if files > limits::JOINED_FILES {
-            let most = to_u64(limits::JOINED_FILES);
-            return Err(Error::limit("joined: files of a directory", most));
-        }
+        Error::check_limit(files, limits::JOINED_FILES, "joined: files of a directory")?;
         opener.report_start();
         let gathered = scan_members(engine, &*opener, scanning);
         if let Some(error) = gathered.failure {

@@ -120,6 +120,21 @@ impl Error {
         Ok(())
     }
 
+    /// Checks that one more can be added to `count` things, of which `max` are allowed. `what`
+    /// describes what is counted.
+    ///
+    /// # Errors
+    /// `Limit` if `count` has reached `max`.
+    pub fn check_room<N>(count: N, max: N, what: impl Into<Cow<'static, str>>) -> Result<()>
+    where
+        N: Copy + PartialOrd + TryInto<u64>,
+    {
+        if count >= max {
+            return Err(Self::limit(what, max.try_into().unwrap_or(u64::MAX)));
+        }
+        Ok(())
+    }
+
     /// Returns whether a later attempt may succeed, for example after a disk did not answer.
     /// Returns false for damage in a file, which always recurs.
     pub fn is_transient(&self) -> bool {

@@ -363,20 +363,18 @@ fn append_zeros_to_fraction(cell: Range<usize>, end: usize, out: &mut Vec<u8>) -
 fn format_header<'a>(names: impl Iterator<Item = &'a Vec<u8>>) -> Result<Vec<u8>> {
     let mut out = Vec::new();
     for (number, name) in names.enumerate() {
-        if number >= limits::CSV_COLUMNS {
-            let most = to_u64(limits::CSV_COLUMNS);
-            return Err(Error::limit("columns of a csv", most));
-        }
+        Error::check_room(number, limits::CSV_COLUMNS, "columns of a csv")?;
         if needs_quotes(name) {
             append_quoted(name, &mut out);
         } else {
             out.extend_from_slice(name);
         }
         out.push(b',');
-        if to_u64(out.len()) > limits::TEXT_ELEMENT_BYTES {
-            let most = limits::TEXT_ELEMENT_BYTES;
-            return Err(Error::limit("names of the columns of a csv", most));
-        }
+        Error::check_limit(
+            to_u64(out.len()),
+            limits::TEXT_ELEMENT_BYTES,
+            "names of the columns of a csv",
+        )?;
     }
     out.pop();
     out.push(b'\n');

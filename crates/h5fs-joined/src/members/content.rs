@@ -255,10 +255,11 @@ pub(crate) fn read_elements(
 pub(crate) fn pad_texts(texts: &[Vec<u8>]) -> Result<(Datatype, Arc<[u8]>)> {
     let longest = texts.iter().map(Vec::len).max().unwrap_or(0).max(1);
     let bytes = longest.saturating_mul(texts.len());
-    if to_u64(bytes) > limits::JOINED_INLINE {
-        let most = limits::JOINED_INLINE;
-        return Err(Error::limit("joined: bytes of texts of one length", most));
-    }
+    Error::check_limit(
+        to_u64(bytes),
+        limits::JOINED_INLINE,
+        "joined: bytes of texts of one length",
+    )?;
     let mut elements = Vec::with_capacity(bytes);
     for text in texts {
         elements.extend_from_slice(text);

@@ -81,13 +81,11 @@ impl OpenFile {
         if let Some(open) = lock(&self.linked_files).get(name) {
             return Ok(Some(Arc::clone(open)));
         }
-        if self.depth >= limits::JOINED_LINKED {
-            let most = to_u64(limits::JOINED_LINKED);
-            return Err(Error::limit(
-                "joined: number of files in a chain of links",
-                most,
-            ));
-        }
+        Error::check_room(
+            self.depth,
+            limits::JOINED_LINKED,
+            "joined: number of files in a chain of links",
+        )?;
         let Some(opened) = opener.open_linked(&self.opened, name, cancel)? else {
             return Ok(None);
         };

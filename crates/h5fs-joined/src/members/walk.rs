@@ -123,10 +123,11 @@ impl MemberWalk<'_> {
                     return Err(Error::unsupported(what, None));
                 }
                 let place = child_path(&path, &link.name);
-                if place.len() > limits::FILE_PATH {
-                    let most = to_u64(limits::FILE_PATH);
-                    return Err(Error::limit("joined: bytes of a path in a file", most));
-                }
+                Error::check_limit(
+                    place.len(),
+                    limits::FILE_PATH,
+                    "joined: bytes of a path in a file",
+                )?;
                 if is_too_deep(&place) {
                     let most = limits::PATH_LINKS;
                     self.refuse(&place, &format!("it is in more than {most} groups"));

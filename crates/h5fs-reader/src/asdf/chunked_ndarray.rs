@@ -200,17 +200,16 @@ impl<'a> Parser<'a> {
     fn chunks(&mut self, node: NodeIndex, dims: &[u64]) -> Result<Vec<ChunkNdarray>> {
         let nodes = self.document.document().items(node);
         let nodes = nodes.ok_or_else(|| self.corrupt(node, "chunks is not a list"))?;
-        if nodes.len() > limits::VIRTUAL_MAPPINGS {
-            let most = to_u64(limits::VIRTUAL_MAPPINGS);
-            return Err(Error::limit("chunks of a chunked ndarray", most));
-        }
-        if nodes.len().times(dims.len()) > limits::CHUNK_AXES {
-            let most = to_u64(limits::CHUNK_AXES);
-            return Err(Error::limit(
-                "total number of dimensions of all chunks",
-                most,
-            ));
-        }
+        Error::check_limit(
+            nodes.len(),
+            limits::VIRTUAL_MAPPINGS,
+            "chunks of a chunked ndarray",
+        )?;
+        Error::check_limit(
+            nodes.len().times(dims.len()),
+            limits::CHUNK_AXES,
+            "total number of dimensions of all chunks",
+        )?;
         nodes.iter().map(|&node| self.chunk(node, dims)).collect()
     }
 

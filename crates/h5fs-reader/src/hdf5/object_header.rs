@@ -229,10 +229,11 @@ impl ObjectHeader {
             limits::HEADER_BYTES,
             "bytes of an object header",
         )?;
-        if self.blocks.len() >= limits::HEADER_CHUNKS {
-            let most = to_u64(limits::HEADER_CHUNKS);
-            return Err(Error::limit("continuations of an object header", most));
-        }
+        Error::check_room(
+            self.blocks.len(),
+            limits::HEADER_CHUNKS,
+            "continuations of an object header",
+        )?;
         let block = self.blocks.len();
         let mut cursor = Cursor::new(
             bytes.get(..messages.end).unwrap_or_default(),
@@ -254,10 +255,11 @@ impl ObjectHeader {
                 }
                 continuations.push_back((next, length));
             }
-            if self.messages.len() >= limits::HEADER_MESSAGES {
-                let most = to_u64(limits::HEADER_MESSAGES);
-                return Err(Error::limit("messages of an object header", most));
-            }
+            Error::check_room(
+                self.messages.len(),
+                limits::HEADER_MESSAGES,
+                "messages of an object header",
+            )?;
             self.messages.push(place);
         }
         // Writers convert a gap into a NIL message, and the HDF5 library refuses both in one block.

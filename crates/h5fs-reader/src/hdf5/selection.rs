@@ -98,10 +98,11 @@ fn read_axis(width: usize, cursor: &mut Cursor<'_>) -> Result<RegionAxis> {
 /// Reads the blocks of an irregular hyperslab: for each block, its first and its last corner.
 fn read_blocks(rank: usize, width: usize, cursor: &mut Cursor<'_>) -> Result<Region> {
     let count = cursor.uint(width)?;
-    if count > to_u64(limits::REGION_RUNS) {
-        let most = to_u64(limits::REGION_RUNS);
-        return Err(Error::limit("blocks of an irregular selection", most));
-    }
+    Error::check_limit(
+        count,
+        to_u64(limits::REGION_RUNS),
+        "blocks of an irregular selection",
+    )?;
     let place = |cursor: &mut Cursor<'_>| match cursor.uint(width)? {
         u64::MAX => Err(cursor.corrupt("a selection of index 2^64 - 1, which no element has")),
         place => Ok(place),

@@ -168,13 +168,11 @@ fn share_name(
     if let Some(last) = last.filter(|last| ***last == *name) {
         return Ok(Arc::clone(last));
     }
-    if name.len() > limits::VIRTUAL_NAME {
-        let most = to_u64(limits::VIRTUAL_NAME);
-        return Err(Error::limit(
-            "bytes of a virtual dataset's source's name",
-            most,
-        ));
-    }
+    Error::check_limit(
+        name.len(),
+        limits::VIRTUAL_NAME,
+        "bytes of a virtual dataset's source's name",
+    )?;
     opening.charge_memory(memory::allocation_size(name.len()))?;
     Ok(name.into())
 }

@@ -336,10 +336,11 @@ fn listed_runs(blocks: &[(Vec<u64>, Vec<u64>)], dims: &[u64]) -> Result<Vec<Run>
         while let Some(run) = block.run_at(ordinal) {
             ordinal = ordinal.plus(run.length);
             runs.push(run);
-            if runs.len() > limits::REGION_RUNS {
-                let most = to_u64(limits::REGION_RUNS);
-                return Err(Error::limit("runs of an irregular selection", most));
-            }
+            Error::check_limit(
+                runs.len(),
+                limits::REGION_RUNS,
+                "runs of an irregular selection",
+            )?;
         }
     }
     runs.sort_unstable_by_key(|run| run.element);

@@ -80,10 +80,11 @@ impl<'a> TextContext<'a> {
         let length = container
             .variable_length_bytes(element, base_size)?
             .unwrap_or(0);
-        if length > limits::TEXT_ELEMENT_BYTES {
-            let most = limits::TEXT_ELEMENT_BYTES;
-            return Err(Error::limit("a variable-length element of a value", most));
-        }
+        Error::check_limit(
+            length,
+            limits::TEXT_ELEMENT_BYTES,
+            "a variable-length element of a value",
+        )?;
         let fetched = self.fetched_bytes.get().plus(length);
         self.fetched_bytes.set(fetched);
         Error::check_limit(fetched, most, "variable-length bytes of a value")?;

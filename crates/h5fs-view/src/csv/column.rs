@@ -191,10 +191,7 @@ impl DatatypeColumns {
     }
 
     fn push_column(&mut self, datatype: &Datatype, name: Vec<u8>, offset: u64) -> Result<()> {
-        if self.list.len() >= limits::CSV_COLUMNS {
-            let most = to_u64(limits::CSV_COLUMNS);
-            return Err(Error::limit("columns of a csv", most));
-        }
+        Error::check_room(self.list.len(), limits::CSV_COLUMNS, "columns of a csv")?;
         self.name_bytes = self.name_bytes.saturating_add(to_u64(name.len()));
         Error::check_limit(
             self.name_bytes,

@@ -104,10 +104,11 @@ pub fn array_table(
         (TableKind::Matrix(columns), Some([rows, ..])) => (*rows, *columns),
         _ => (dims.map_or(Ok(0), product)?, 1),
     };
-    if size.saturating_mul(of_row) > limits::TEXT_ELEMENT_BYTES {
-        let most = limits::TEXT_ELEMENT_BYTES;
-        return Err(Error::limit("bytes of a row of a Parquet file", most));
-    }
+    Error::check_limit(
+        size.saturating_mul(of_row),
+        limits::TEXT_ELEMENT_BYTES,
+        "bytes of a row of a Parquet file",
+    )?;
     let mut builder = FieldBuilder::new(
         ArrayRows {
             content: Arc::from(elements.content),
@@ -225,10 +226,11 @@ impl FieldBuilder {
                 format!("{path}.{name}")
             };
             self.name_bytes = self.name_bytes.saturating_add(path.len() as u64);
-            if self.name_bytes > limits::PARQUET_NAMES {
-                let most = limits::PARQUET_NAMES;
-                return Err(Error::limit("names of the columns of a Parquet file", most));
-            }
+            Error::check_limit(
+                self.name_bytes,
+                limits::PARQUET_NAMES,
+                "names of the columns of a Parquet file",
+            )?;
             let offset = offset.saturating_add(member.offset.into());
             if let Some(content) = self.field_content(&path, &member.datatype, offset, lists)? {
                 fields.push(Field { name, content });
@@ -331,10 +333,11 @@ impl FieldBuilder {
         absent: Option<MissingValueRule>,
     ) -> Result<Option<FieldContent>> {
         self.leaves += 1;
-        if self.leaves > limits::PARQUET_COLUMNS {
-            let most = limits::PARQUET_COLUMNS;
-            return Err(Error::limit("columns of a Parquet file", most));
-        }
+        Error::check_limit(
+            self.leaves,
+            limits::PARQUET_COLUMNS,
+            "columns of a Parquet file",
+        )?;
         let is_optional = absent.is_some();
         let stored = StoredLeaf {
             location: ValueLocation {

@@ -64,10 +64,11 @@ impl Footer {
             }
             let described = row_group_metadata(columns, layout, number, statistics.placeholders());
             footer.groups_length += to_u64(described.len());
-            if footer.metadata_length() > limits::PARQUET_FOOTER {
-                let most = limits::PARQUET_FOOTER;
-                return Err(Error::limit("bytes of the footer of a Parquet file", most));
-            }
+            Error::check_limit(
+                footer.metadata_length(),
+                limits::PARQUET_FOOTER,
+                "bytes of the footer of a Parquet file",
+            )?;
         }
         Ok(footer)
     }

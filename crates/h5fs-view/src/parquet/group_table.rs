@@ -79,10 +79,11 @@ pub fn group_table(
     };
     let rows = table.rows;
     let mut fields = Vec::with_capacity(table.columns.len());
-    if to_u64(table.columns.len()) > limits::PARQUET_COLUMNS {
-        let most = limits::PARQUET_COLUMNS;
-        return Err(Error::limit("columns of a Parquet file", most));
-    }
+    Error::check_limit(
+        to_u64(table.columns.len()),
+        limits::PARQUET_COLUMNS,
+        "columns of a Parquet file",
+    )?;
     let mut columns = &table.columns[..];
     while let [column, others @ ..] = columns {
         let whole = find_split_value(columns)?;

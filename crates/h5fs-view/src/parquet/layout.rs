@@ -371,9 +371,10 @@ fn level_bytes(entries: u64) -> u64 {
 }
 
 fn check_page_length(bytes: u64) -> Result<()> {
-    if bytes > limits::PARQUET_PAGE {
-        let most = limits::PARQUET_PAGE;
-        return Err(Error::limit("bytes of a page of a Parquet file", most));
-    }
+    Error::check_limit(
+        bytes,
+        limits::PARQUET_PAGE,
+        "bytes of a page of a Parquet file",
+    )?;
     Ok(())
 }

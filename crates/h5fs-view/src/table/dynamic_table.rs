@@ -11,7 +11,6 @@ use h5fs_reader::error::{Error, Result};
 use h5fs_reader::memory::distinct::deduplicate_by_name;
 use h5fs_reader::model::attribute_value::{attribute_exists, reference_targets};
 use h5fs_reader::model::{NodeId, NodeKind};
-use h5fs_reader::wire::to_u64;
 
 use crate::limits;
 use crate::table::column::{ColumnSource, GroupTable, RowField};
@@ -77,10 +76,7 @@ fn index_arrays(group: &Group<'_>, name: &[u8], mut node: NodeId) -> Result<Vec<
         if target.first() != Some(&Some(node)) {
             break;
         }
-        if ends.len() >= limits::TABLE_LISTS {
-            let most = to_u64(limits::TABLE_LISTS);
-            return Err(Error::limit("nested lists in a table", most));
-        }
+        Error::check_room(ends.len(), limits::TABLE_LISTS, "nested lists in a table")?;
         ends.push(node_field(&index, &name)?);
         node = index.id;
     }

@@ -166,10 +166,11 @@ impl<'a> Group<'a> {
         let element = reader.read(0, to_usize(part.datatype.size.into())?)?;
         let length = self.container.variable_length_bytes(&element, 1)?;
         let length = length.unwrap_or(0);
-        if length > limits::TEXT_ELEMENT_BYTES {
-            let most = limits::TEXT_ELEMENT_BYTES;
-            return Err(Error::limit("bytes of a Python pickle", most));
-        }
+        Error::check_limit(
+            length,
+            limits::TEXT_ELEMENT_BYTES,
+            "bytes of a Python pickle",
+        )?;
         self.budget.spend(length)?;
         let bytes = self
             .container

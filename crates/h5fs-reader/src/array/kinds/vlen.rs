@@ -114,10 +114,11 @@ impl VariableLengthContent {
         let Some(content) = ElementKind::from_datatype(datatype) else {
             return Ok(None);
         };
-        if elements > limits::VARIABLE_LENGTH_ELEMENTS {
-            let most = limits::VARIABLE_LENGTH_ELEMENTS;
-            return Err(Error::limit("elements of a variable-length dataset", most));
-        }
+        Error::check_limit(
+            elements,
+            limits::VARIABLE_LENGTH_ELEMENTS,
+            "elements of a variable-length dataset",
+        )?;
         Ok(Some(VariableLengthContent {
             stored,
             container,

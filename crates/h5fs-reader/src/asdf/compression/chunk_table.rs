@@ -178,9 +178,7 @@ impl ChunkTable {
                 break;
             };
             let most = to_u64(limits::BLOCK_CHUNKS);
-            if number >= most {
-                return Err(Error::limit("chunks of a compressed block", most));
-            }
+            Error::check_room(number, most, "chunks of a compressed block")?;
             longest.stored = longest.stored.max(chunk.stored.length());
             longest.decoded = longest.decoded.max(chunk.content.length());
             marks.record(number, || mark);

@@ -389,10 +389,7 @@ impl<'a> Composer<'a> {
         let at = u32::try_from(to_u64(at)).unwrap_or(u32::MAX);
         let node = self.document.push(kind, held, tag, at);
         let node = node.ok_or_else(too_many)?;
-        if anchor > limits::TREE_ANCHORS {
-            let most = to_u64(limits::TREE_ANCHORS);
-            return Err(Error::limit("number of the tree's anchors", most));
-        }
+        Error::check_limit(anchor, limits::TREE_ANCHORS, "number of the tree's anchors")?;
         if anchor != 0 {
             let known = self.anchors.len().max(anchor.plus_one());
             self.anchors.resize(known, None);

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::hdf5::file::metadata::Metadata;
 use crate::hdf5::heap::local::LocalHeap;
 use crate::limits;
-use crate::wire::{Count, Cursor, to_u64};
+use crate::wire::{Count, Cursor};
 
 /// A range of an external raw file that contains elements.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,10 +39,11 @@ pub(crate) fn read(
         .map(|_| {
             let name = heap.read_text(metadata.read_length(cursor)?)?;
             names = names.plus(name.len());
-            if names > limits::RAW_FILE_NAMES {
-                let most = to_u64(limits::RAW_FILE_NAMES);
-                return Err(Error::limit("names of external data files", most));
-            }
+            Error::check_limit(
+                names,
+                limits::RAW_FILE_NAMES,
+                "names of external data files",
+            )?;
             Ok(ExternalFileSlot {
                 name,
                 offset: metadata.read_length(cursor)?,

@@ -365,10 +365,7 @@ impl OpenDirectory {
         {
             return Ok(Some(Arc::clone(page)));
         }
-        if number >= limits::LISTED_PAGES {
-            let most = to_u64(limits::LISTED_PAGES);
-            return Err(Error::limit("pages of a listing", most));
-        }
+        Error::check_room(number, limits::LISTED_PAGES, "pages of a listing")?;
         let Some(after) = self.pages.get(number) else {
             return Ok(None);
         };

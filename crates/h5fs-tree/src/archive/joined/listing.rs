@@ -93,10 +93,11 @@ impl DirectoryScan<'_> {
     /// # Errors
     /// `Limit` if there are too many links.
     fn add_link(&mut self, path: PathBuf) -> Result<()> {
-        if self.links.len() >= limits::JOINED_FILES {
-            let most = to_u64(limits::JOINED_FILES);
-            return Err(Error::limit("joined: links in a directory", most));
-        }
+        Error::check_room(
+            self.links.len(),
+            limits::JOINED_FILES,
+            "joined: links in a directory",
+        )?;
         self.links.push(path);
         Ok(())
     }
@@ -122,10 +123,11 @@ impl DirectoryScan<'_> {
     /// # Errors
     /// `Limit` if there are too many omitted files.
     fn omit(&mut self, path: &Path, reason: &str) -> Result<()> {
-        if self.omitted.len() >= limits::JOINED_FILES {
-            let most = to_u64(limits::JOINED_FILES);
-            return Err(Error::limit("joined: number of files left out", most));
-        }
+        Error::check_room(
+            self.omitted.len(),
+            limits::JOINED_FILES,
+            "joined: number of files left out",
+        )?;
         let name = path.display().to_string();
         self.omitted.push((name, reason.to_owned()));
         Ok(())
@@ -184,10 +186,11 @@ impl FileLister {
             }
             names.len() > limits::JOINED_NAMES
         })?;
-        if names.len() > limits::JOINED_NAMES {
-            let most = to_u64(limits::JOINED_NAMES);
-            return Err(Error::limit("joined: names in a directory", most));
-        }
+        Error::check_limit(
+            names.len(),
+            limits::JOINED_NAMES,
+            "joined: names in a directory",
+        )?;
         for (name, there) in names {
             found.cancel.check_cancelled()?;
             let path = directory.join(OsStr::from_bytes(&name));
@@ -320,10 +323,11 @@ impl FileLister {
         if !self.is_chosen(name) {
             return Ok(());
         }
-        if found.files.len() >= limits::JOINED_FILES {
-            let most = to_u64(limits::JOINED_FILES);
-            return Err(Error::limit("joined: files of a directory", most));
-        }
+        Error::check_room(
+            found.files.len(),
+            limits::JOINED_FILES,
+            "joined: files of a directory",
+        )?;
         let name = name.as_os_str().as_bytes().into();
         found.files.push((name, ListedFile { path, state }));
         Ok(())

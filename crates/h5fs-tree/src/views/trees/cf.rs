@@ -148,10 +148,11 @@ fn group_parquet(subject: &ViewSubject<'_>) -> Result<Box<dyn View>> {
         &path,
         &variable_context(subject, &elements_opener(subject)),
     )?;
-    if to_u64(long.columns.len()) > limits::PARQUET_COLUMNS {
-        let most = limits::PARQUET_COLUMNS;
-        return Err(Error::limit("columns of a Parquet file", most));
-    }
+    Error::check_limit(
+        to_u64(long.columns.len()),
+        limits::PARQUET_COLUMNS,
+        "columns of a Parquet file",
+    )?;
     let rows = subject.selected_rows(long.rows)?;
     let table = long_parquet(long, unit, parquet::pointer_context(subject), description)?;
     parquet::open_table_file(subject, table.with_rows(rows))

@@ -190,10 +190,11 @@ impl NdlDocument<'_> {
             }
         };
         self.progress.names += name.len();
-        if self.progress.names > limits::NDL_NAMES {
-            let most = to_u64(limits::NDL_NAMES);
-            return Err(Error::limit("names of a document's objects", most));
-        }
+        Error::check_limit(
+            self.progress.names,
+            limits::NDL_NAMES,
+            "names of a document's objects",
+        )?;
         list.push(&name, node);
         Ok(())
     }

@@ -119,10 +119,11 @@ impl GroupRows {
     /// `Limit` for too many texts. Fails if a text cannot be read.
     pub fn measure_texts(&self, bounds: &TextLengthLimits) -> Result<Vec<u8>> {
         let columns: Vec<usize> = self.text_columns().collect();
-        if self.count.saturating_mul(to_u64(columns.len())) > limits::COUNTED_VALUES {
-            let most = limits::COUNTED_VALUES;
-            return Err(Error::limit("texts of a FITS table", most));
-        }
+        Error::check_limit(
+            self.count.saturating_mul(to_u64(columns.len())),
+            limits::COUNTED_VALUES,
+            "texts of a FITS table",
+        )?;
         let mut texts = vec![TextMeasure::NONE; columns.len()];
         let mut text = Vec::new();
         let mut first = if columns.is_empty() { self.count } else { 0 };

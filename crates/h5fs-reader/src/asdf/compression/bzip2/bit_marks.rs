@@ -5,7 +5,7 @@ use crate::asdf::compression::encoded::EncodedBlock;
 use crate::asdf::scan;
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::wire::{Count, to_u64};
+use crate::wire::Count;
 
 /// The magic number at the beginning of a bzip2 block (the digits of pi).
 const BLOCK_MAGIC: u64 = 0x3141_5926_5359;
@@ -76,10 +76,11 @@ impl BitMarks {
     ) -> Result<Option<BitMark>> {
         let until = until.min(encoded.stored.length());
         while self.marks.len() <= number && self.searched < until {
-            if self.marks.len() >= limits::BLOCK_CHUNKS {
-                let most = to_u64(limits::BLOCK_CHUNKS);
-                return Err(Error::limit("blocks of a bzip2 stream", most));
-            }
+            Error::check_room(
+                self.marks.len(),
+                limits::BLOCK_CHUNKS,
+                "blocks of a bzip2 stream",
+            )?;
             let rest = encoded.stored.skip(self.searched);
             let bytes = scan::read_truncated(&*encoded.source, rest.first(PIECE))?;
             self.search(&bytes);
