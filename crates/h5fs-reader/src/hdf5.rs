@@ -3,7 +3,7 @@
 //!
 //! Section numbers refer to the "HDF5 File Format Specification Version 3.0". Reading starts with
 //! `superblock` → `object_header` → `message` → `group`, `dataset`, `attributes`. These use `heap`,
-//! `btree_v1`, `btree_v2` and `index`.
+//! `btree_v1`, `btree_v2` and `index`. [`encode`] writes structures for computed files.
 //!
 //! # Arithmetic
 //!
@@ -21,6 +21,7 @@ mod attributes;
 mod btree_v1;
 mod btree_v2;
 mod dataset;
+pub mod encode;
 pub(crate) mod file;
 mod group;
 mod heap;

@@ -7,7 +7,8 @@ use crate::source::{Source, read_block};
 use crate::wire::checksum::lookup3;
 use crate::wire::{Count, Cursor};
 
-const SIGNATURE: &[u8; 8] = b"\x89HDF\r\n\x1a\n";
+/// The first bytes of a superblock.
+pub(crate) const SIGNATURE: &[u8; 8] = b"\x89HDF\r\n\x1a\n";
 
 /// Number of bytes that are enough for a superblock of every version, whatever its sizes of offsets
 /// and lengths.

@@ -299,7 +299,7 @@ fn padded_text(version: u8, cursor: &mut Cursor<'_>) -> Result<Vec<u8>> {
 }
 
 /// Returns the number of bytes that the format uses for a number from 0 to `most`.
-fn offset_width(most: u32) -> usize {
+pub(crate) fn offset_width(most: u32) -> usize {
     match most {
         0..=0xff => 1,
         0x100..=0xffff => 2,
