@@ -1,21 +1,21 @@
 //! The messages between the worker, which parses, and the fetcher.
 //!
-//! Each message is one packet on a pair of `SOCK_SEQPACKET` sockets. Numbers are little-endian. A
-//! text is its length in 4 bytes, followed by its bytes. Each end treats the other as hostile: a
-//! packet that cannot be decoded ends the connection, and lengths are checked against the packet.
+//! Each message is one packet on a pair of `SOCK_SEQPACKET` sockets, encoded by the crate
+//! `postcard`. Each end treats the other as hostile: a packet that cannot be decoded ends the
+//! connection, and lengths are checked against the packet.
 //!
 //! Each request has a number, its `id`, which its replies repeat. The fetcher handles many requests
 //! concurrently and replies in any order. But it handles [`FreeStage`](Request::FreeStage),
 //! [`Cancel`](Request::Cancel) and [`Close`](Request::Close) in sequence, before it reads the next
 //! packet.
 
-mod field;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
-use crate::error::Result;
-use crate::source::remote::message::field::{WireField, decode_packet, encode_packet, fields};
+use crate::error::{Error, Result};
 use crate::source::remote::segment::ObjectKey;
 use crate::source::remote::state::ObjectState;
-use crate::wire::{Count, Cursor};
+use crate::wire::Count;
 
 /// Maximum number of bytes of one packet.
 pub const PACKET: usize = 64 << 10;
@@ -24,7 +24,7 @@ pub const PACKET: usize = 64 << 10;
 pub const OPEN_STAGED_BYTES: u64 = 256 << 10;
 
 /// A message from the worker to the fetcher.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Request {
     /// Opens an object. The reply is [`Opened`](Reply::Opened) or [`Failed`](Reply::Failed). Up to
     /// [`OPEN_STAGED_BYTES`] bytes of the object may be staged in advance.
@@ -105,7 +105,7 @@ pub enum Request {
 }
 
 /// A message from the fetcher to the worker.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Reply {
     /// The object exists. This is the reply to `Open` and `Check`.
     Opened {
@@ -174,7 +174,7 @@ pub enum Reply {
 }
 
 /// A name in a listing.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ListedName {
     /// Last component of the path, without a `/`.
     pub name: Vec<u8>,
@@ -183,7 +183,7 @@ pub struct ListedName {
 }
 
 /// The type of an entry in a listing.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ListedType {
     /// A prefix with further names beneath it.
     Prefix,
@@ -211,7 +211,7 @@ impl ListedType {
 }
 
 /// The category of a failed request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FailureKind {
     /// The object does not exist: 404.
     NotFound,
@@ -230,7 +230,7 @@ pub enum FailureKind {
 }
 
 /// Network counters.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
     /// Number of HTTP requests sent, including retries.
     pub requests: u64,
@@ -243,42 +243,6 @@ pub struct Counters {
     /// Number of bytes read from the disk cache.
     pub disk_bytes: u64,
 }
-
-fields!(enum Request {
-    1 Open { id name region }
-    2 Fetch { id object offset length is_needed }
-    3 Check { id object }
-    4 List { id prefix after }
-    5 GetCounters { id }
-    6 Cancel { id }
-    7 FreeStage { stage_offset length }
-    8 Close { object }
-    9 DiscardCorruptPage { object offset }
-});
-
-fields!(enum Reply {
-    1 Opened { id object state staged }
-    2 Staged { id length }
-    3 Listed { id is_last next entries }
-    4 Counted { id counters }
-    5 Failed { id failure text }
-    6 InSegment { id length key }
-    7 Warning { id text }
-});
-
-fields!(enum FailureKind {
-    0 NotFound {}
-    1 Denied {}
-    2 Changed {}
-    3 NoRanges {}
-    4 TimedOut {}
-    5 NoRoom {}
-    6 Other {}
-});
-
-fields!(struct ObjectKey { 0 });
-fields!(struct ObjectState { length modified etag });
-fields!(struct Counters { requests bytes retries waited disk_bytes });
 
 impl Request {
     /// Encodes the request as a packet.
@@ -323,48 +287,19 @@ impl Reply {
     }
 }
 
-impl WireField for ListedType {
-    fn encode(&self, packet: &mut Vec<u8>) {
-        match self {
-            ListedType::Prefix => packet.push(0),
-            ListedType::Object(state) => {
-                packet.push(1);
-                state.encode(packet);
-            }
-            ListedType::ObjectWithoutMetadata => packet.push(2),
-        }
-    }
-
-    fn decode(packet: &mut Cursor<'_>) -> Result<Self> {
-        match packet.u8()? {
-            0 => Ok(ListedType::Prefix),
-            1 => WireField::decode(packet).map(ListedType::Object),
-            2 => Ok(ListedType::ObjectWithoutMetadata),
-            _ => Err(packet.corrupt("unknown kind")),
-        }
-    }
+fn encode_packet(message: &impl Serialize) -> Vec<u8> {
+    // Encoding fails only for sequences of unknown length, which messages do not contain.
+    postcard::to_allocvec(message).unwrap_or_default()
 }
 
-/// Encodes and decodes a list of names, which fills the rest of the packet.
-impl WireField for Vec<ListedName> {
-    fn encode(&self, packet: &mut Vec<u8>) {
-        for entry in self {
-            entry.name.encode(packet);
-            entry.entry_type.encode(packet);
-        }
-    }
-
-    fn decode(packet: &mut Cursor<'_>) -> Result<Self> {
-        let mut entries = Vec::new();
-        while packet.remaining() > 0 {
-            let name = WireField::decode(packet)?;
-            let named = WireField::decode(packet)?;
-            entries.push(ListedName {
-                name,
-                entry_type: named,
-            });
-        }
-        Ok(entries)
+/// Decodes the message in a packet. `what` describes the message.
+///
+/// # Errors
+/// `Corrupt` if the packet was not made by [`encode_packet`].
+fn decode_packet<T: DeserializeOwned>(packet: &[u8], what: &'static str) -> Result<T> {
+    match postcard::take_from_bytes(packet) {
+        Ok((message, [])) => Ok(message),
+        _ => Err(Error::corrupt(what, None)),
     }
 }
 
@@ -475,19 +410,6 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_has_the_number_of_its_kind_and_then_its_fields() {
-        let close = Request::Close { object: 258 };
-        assert_eq!(close.encode(), b"\x08\x02\x01\0\0\0\0\0\0");
-        let failed = Reply::Failed {
-            id: 1,
-            failure: FailureKind::NoRoom,
-            text: "no".to_owned(),
-        };
-        let packet = b"\x05\x01\0\0\0\0\0\0\0\x05\x02\0\0\0no";
-        assert_eq!(failed.encode(), packet);
-    }
-
-    #[test]
     fn a_packet_that_is_cut_or_too_long_is_refused() {
         let packets = requests().iter().map(Request::encode).collect::<Vec<_>>();
         for packet in packets {
@@ -496,12 +418,27 @@ mod tests {
             }
             assert!(Request::decode(&[&packet[..], b"x"].concat()).is_err());
         }
-        for packet in [0, 4, 5].map(|which| replies()[which].encode()) {
+        for packet in replies().iter().map(Reply::encode) {
             for end in 0..packet.len() {
                 assert!(Reply::decode(&packet[..end]).is_err());
             }
             assert!(Reply::decode(&[&packet[..], b"x"].concat()).is_err());
         }
         assert!(Request::decode(&[10; 9]).is_err() && Reply::decode(&[10; 9]).is_err());
+    }
+
+    /// The length of a list is not trusted before its entries are decoded.
+    #[test]
+    fn a_list_that_claims_more_names_than_its_packet_holds_is_refused() {
+        let listed = Reply::Listed {
+            id: 1,
+            is_last: true,
+            entries: Vec::new(),
+            next: Vec::new(),
+        };
+        let mut packet = listed.encode();
+        let count = packet.len() - 2;
+        packet.splice(count..=count, [0xff, 0xff, 0xff, 0xff, 0x0f]);
+        assert!(Reply::decode(&packet).is_err());
     }
 }

@@ -13,6 +13,7 @@ use std::os::unix::fs::FileExt;
 
 use libdeflater::{Crc, adler32};
 use rustix::fs::{Advice, fadvise};
+use serde::{Deserialize, Serialize};
 
 use crate::wire::{Count, to_u64, to_usize};
 
@@ -29,7 +30,7 @@ const CHECKSUM: u64 = 8;
 const FIRST_PAGE: u64 = PAGES * CHECKSUM;
 
 /// The identity of an object in one state: a hash.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ObjectKey(pub [u8; 32]);
 
 /// An open segment: a file of the disk cache with pages of one object and their checksums.

@@ -1,7 +1,9 @@
 //! The state of an object, as its server reports it.
 
+use serde::{Deserialize, Serialize};
+
 /// The facts that distinguish one state of an object from another.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ObjectState {
     /// Length in bytes.
     pub length: u64,
