@@ -9,7 +9,7 @@ use crate::model::datatype::{
     BitRange, ByteOrder, Charset, Class, Datatype, FloatFormat, Member, Normalization,
     ReferenceKind, StringPadding,
 };
-use crate::wire::{Count, to_u64, to_usize};
+use crate::wire::{Count, to_usize};
 
 const WHAT: &str = "datatype message";
 
@@ -97,7 +97,7 @@ pub fn hdf5_datatype(datatype: &Datatype) -> Result<Datatype> {
 /// Converts a datatype that is nested in `depth` others.
 fn convert(datatype: &Datatype, depth: usize) -> Result<Datatype> {
     Error::check_limit(depth, limits::DATATYPE_DEPTH, "depth of a datatype")?;
-    let inner = |base: &Datatype| convert(base, depth.plus_one()).map(Box::new);
+    let inner = |base: &Datatype| convert(base, depth.plus_one());
     let class = match &datatype.class {
         Class::Bool => boolean(),
         Class::Complex(base) => complex(&inner(base)?),
@@ -110,14 +110,14 @@ fn convert(datatype: &Datatype, depth: usize) -> Result<Datatype> {
                 Ok(Member {
                     name: member.name.clone(),
                     offset: member.offset,
-                    datatype: *inner(&member.datatype)?,
+                    datatype: inner(&member.datatype)?,
                 })
             };
             Class::Compound(members.iter().map(convert_member).collect::<Result<_>>()?)
         }
-        Class::VariableLength(base) => Class::VariableLength(inner(base)?),
+        Class::VariableLength(base) => Class::VariableLength(Box::new(inner(base)?)),
         Class::Array { base, dims } => Class::Array {
-            base: inner(base)?,
+            base: Box::new(inner(base)?),
             dims: dims.clone(),
         },
         class => class.clone(),

@@ -1,5 +1,4 @@
-//! Global heap collections, and the variable-length elements that point to their objects (HDF5 3.0,
-//! III.E).
+//! Global heap collections, and the elements that point to their objects (HDF5 3.0, III.E).
 //!
 //! A collection consists of these parts:
 //!
@@ -24,8 +23,8 @@ pub const MAX_OBJECTS: u16 = u16::MAX;
 /// Minimum number of bytes of a collection.
 const MIN_COLLECTION: u64 = 4096;
 
-/// Number of bytes of a variable-length element.
-pub const ELEMENT_LENGTH: usize = 16;
+/// A variable-length element that points to no object.
+pub const NULL_ELEMENT: [u8; 16] = [0; 16];
 
 const WHAT: &str = "bytes of a global heap collection";
 
@@ -126,12 +125,10 @@ pub fn encode_collection(objects: &[&[u8]]) -> Result<Vec<u8>> {
 /// Returns a variable-length element of `count` base elements, or bytes of a text. They are the
 /// data of object `index` of the collection at `collection`. An element without base elements is
 /// [`NULL_ELEMENT`].
-pub fn encode_element(count: u32, collection: u64, index: u16) -> [u8; ELEMENT_LENGTH] {
+pub fn encode_element(count: u32, collection: u64, index: u16) -> [u8; 16] {
     let mut element = NULL_ELEMENT;
-    let [low, high] = index.to_le_bytes();
     let fields = count.to_le_bytes().into_iter();
-    let fields = fields.chain(collection.to_le_bytes());
-    let fields = fields.chain([low, high]);
+    let fields = fields.chain(encode_heap_id(collection, index));
     element
         .iter_mut()
         .zip(fields)
@@ -139,8 +136,13 @@ pub fn encode_element(count: u32, collection: u64, index: u16) -> [u8; ELEMENT_L
     element
 }
 
-/// A variable-length element that points to no object.
-pub const NULL_ELEMENT: [u8; ELEMENT_LENGTH] = [0; ELEMENT_LENGTH];
+/// Returns the global heap ID of object `index` of the collection at `collection`. A region
+/// reference is such an ID.
+pub fn encode_heap_id(collection: u64, index: u16) -> [u8; 12] {
+    let [a, b, c, d, e, f, g, h] = collection.to_le_bytes();
+    let [low, high] = index.to_le_bytes();
+    [a, b, c, d, e, f, g, h, low, high, 0, 0]
+}
 
 #[cfg(test)]
 mod tests {
