@@ -46,6 +46,13 @@ pub const CRAWLS: usize = 16;
 /// open generate it only once.
 pub const KEPT_TEXTS: u64 = (8 << 20) + (64 << 10);
 
+/// Maximum bytes of other results that an open data file caches for views: the table convention of
+/// a group, and the plans of computed HDF5 files.
+pub const KEPT_DERIVED: u64 = 12 << 20;
+
+/// Maximum bytes of the lengths of unlimited dimensions that an open data file caches.
+pub const DIMENSION_LENGTHS: u64 = 1 << 20;
+
 /// Time after which a listing returns the entries found so far. The next request continues the
 /// listing.
 pub const LISTING_TIME: std::time::Duration = std::time::Duration::from_millis(250);

@@ -1,6 +1,7 @@
 //! A mounted file in one of its states: the open container, and caches of results derived from its
 //! content. A change of the file by a writer begins a new state.
 
+use std::any::Any;
 use std::hash::Hash;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,7 +28,6 @@ use h5fs_reader::source::open::OpenedState;
 use h5fs_reader::wire::to_u64;
 use h5fs_view::elements::part::ArrayPart;
 use h5fs_view::elements::raw::RawElements;
-use h5fs_view::table::TableConvention;
 use h5fs_view::text_files::text::InMemoryContent;
 use h5fs_view::view::View;
 
@@ -52,7 +52,7 @@ const GROWTH_CHECK_INTERVAL: Duration = Duration::from_millis(200);
 /// shown.
 type ShortenedNameKey = (NodeId, Box<[u8]>);
 
-/// The cache key of a text: the object, and the name of the text.
+/// The cache key of a text or another result: the object, and the name of the result.
 type TextKey = (NodeId, Box<[u8]>);
 
 /// The cache key of a part of an array: the node of the array, and the selector.
@@ -106,16 +106,10 @@ pub(crate) struct SharedFileState {
     /// Texts about objects, or the permanent errors of creating them.
     texts: Mutex<WeightedLru<TextKey, Result<InMemoryContent>>>,
     counts: CountCache,
-    conventions: Mutex<WeightedLru<NodeId, Option<TableConvention>>>,
-    /// For groups of an ASDF file: whether the group contains an array, at any depth.
-    groups_with_arrays: Mutex<WeightedLru<NodeId, bool>>,
-    /// For groups: whether the group has netCDF variables with the same dimensions, so that they
-    /// can share a table.
-    groups_with_variables: Mutex<WeightedLru<NodeId, bool>>,
+    /// Other results that views derive from objects, or the permanent errors of deriving them.
+    derived: Mutex<WeightedLru<TextKey, Result<Arc<dyn Any + Send + Sync>>>>,
     /// The lengths of unlimited dimensions, by dimension.
     lengths: Arc<DimensionLengths>,
-    /// For arrays: whether every stored chunk was encoded by all filters, none skipped.
-    fully_filtered: Mutex<WeightedLru<NodeId, bool>>,
 }
 
 /// A cache of results that are derived from one state of a file.
@@ -185,11 +179,8 @@ impl FileState {
                 shortened_names: Mutex::new(WeightedLru::new(SHORTENED_NAME_BYTES)),
                 texts: Mutex::new(WeightedLru::new(limits::KEPT_TEXTS)),
                 counts: CountCache::default(),
-                conventions: Mutex::new(WeightedLru::new(limits::CONVENTIONS)),
-                groups_with_arrays: Mutex::new(WeightedLru::new(limits::CONVENTIONS)),
-                groups_with_variables: Mutex::new(WeightedLru::new(limits::CONVENTIONS)),
-                lengths: Arc::new(DimensionLengths::new(limits::CONVENTIONS)),
-                fully_filtered: Mutex::new(WeightedLru::new(limits::CONVENTIONS)),
+                derived: Mutex::new(WeightedLru::new(limits::KEPT_DERIVED)),
+                lengths: Arc::new(DimensionLengths::new(limits::DIMENSION_LENGTHS)),
             }),
         }
     }
@@ -287,7 +278,7 @@ impl FileState {
     }
 
     /// Returns all caches of results that are derived from this state.
-    fn caches(&self) -> [&dyn FileCache; 11] {
+    fn caches(&self) -> [&dyn FileCache; 8] {
         [
             &self.readers,
             &self.variable_length,
@@ -295,11 +286,8 @@ impl FileState {
             &self.shortened_names,
             &self.texts,
             &self.counts.0,
-            &self.conventions,
-            &self.groups_with_arrays,
-            &self.groups_with_variables,
+            &self.derived,
             &*self.lengths,
-            &self.fully_filtered,
         ]
     }
 
@@ -570,72 +558,36 @@ impl FileState {
         }
     }
 
-    /// Returns the convention by which `group` is a table, from the cache or from `find`. The
-    /// result is cached, because a listing, a lookup and `stat` need it one after another. For
-    /// growing files, the result is not cached.
-    pub(crate) fn table_convention(
+    /// Returns a result that a view derives from `object`, from the cache or from `find`, because a
+    /// listing, a lookup and `stat` need it one after another. `name` identifies the result among
+    /// those of the object. `weight` returns the memory of the result in bytes. Permanent errors
+    /// are cached too. For growing files, nothing is cached.
+    pub(crate) fn derived<T: Any + Send + Sync>(
         &self,
-        group: NodeId,
-        find: impl FnOnce() -> Result<Option<TableConvention>>,
-    ) -> Result<Option<TableConvention>> {
-        if let Some(known) = lock(&self.conventions).get(&group) {
-            return Ok(*known);
+        object: NodeId,
+        name: &[u8],
+        weight: impl FnOnce(&T) -> u64,
+        find: impl FnOnce() -> Result<T>,
+    ) -> Result<Arc<T>> {
+        let key: TextKey = (object, name.into());
+        let known = lock(&self.derived).get(&key).cloned();
+        if let Some(Ok(known)) = known.map(|known| Ok(known?.downcast::<T>())).transpose()? {
+            return Ok(known);
         }
-        let found = find()?;
-        if !self.is_growing() {
-            lock(&self.conventions).put(group, found, 0);
+        let found = find().map(Arc::new);
+        let may_be_kept = !found.as_ref().is_err_and(Error::is_transient);
+        if may_be_kept && !self.is_growing() {
+            let own = found
+                .as_ref()
+                .map_or(to_u64(size_of::<Error>()), |found| weight(found));
+            let weight = own.saturating_add(to_u64(name.len()));
+            let kept = found
+                .clone()
+                .map(|found| found as Arc<dyn Any + Send + Sync>);
+            let gone = lock(&self.derived).put(key, kept, weight);
+            drop(gone);
         }
-        Ok(found)
-    }
-
-    /// Returns whether `group` contains an array, from the cache or from `find`.
-    pub(crate) fn has_arrays(
-        &self,
-        group: NodeId,
-        find: impl FnOnce() -> Result<bool>,
-    ) -> Result<bool> {
-        if let Some(known) = lock(&self.groups_with_arrays).get(&group) {
-            return Ok(*known);
-        }
-        let found = find()?;
-        lock(&self.groups_with_arrays).put(group, found, 0);
-        Ok(found)
-    }
-
-    /// Returns whether `group` has netCDF variables that can share a table. The result comes from
-    /// the cache or from `find`, and is not cached for growing files.
-    pub(crate) fn has_variables(
-        &self,
-        group: NodeId,
-        find: impl FnOnce() -> Result<bool>,
-    ) -> Result<bool> {
-        if let Some(known) = lock(&self.groups_with_variables).get(&group) {
-            return Ok(*known);
-        }
-        let found = find()?;
-        if !self.is_growing() {
-            lock(&self.groups_with_variables).put(group, found, 0);
-        }
-        Ok(found)
-    }
-
-    /// Returns whether every stored chunk of the array of `node` was encoded by all filters of the
-    /// array, none skipped. The result comes from the cache or from `find`. Always false for
-    /// growing files, because later chunks may skip a filter.
-    pub(crate) fn is_fully_filtered(
-        &self,
-        node: NodeId,
-        find: impl FnOnce() -> Result<bool>,
-    ) -> Result<bool> {
-        if self.is_growing() {
-            return Ok(false);
-        }
-        if let Some(known) = lock(&self.fully_filtered).get(&node) {
-            return Ok(*known);
-        }
-        let found = find()?;
-        lock(&self.fully_filtered).put(node, found, 0);
-        Ok(found)
+        found
     }
 
     /// Returns the name, as in the file, of the link that the directory of `group` shows as

@@ -56,7 +56,10 @@ pub(crate) fn store_presence(file: &FileState, node: &Node) -> Result<StorePrese
         let is_group = matches!(node.kind, NodeKind::Group);
         // A mapping or a sequence without arrays is an attribute.
         let is_value = || match container.asdf_extras() {
-            Some(_) => Ok(!file.has_arrays(node.id, || has_arrays(container, node.id))?),
+            Some(_) => {
+                let found = || has_arrays(container, node.id);
+                Ok(!*file.derived(node.id, b"has arrays", |_| 0, found)?)
+            }
             None => Ok(false),
         };
         return Ok(
@@ -304,10 +307,17 @@ pub(crate) fn chunk_grid(
     if !codecs::has_known_codecs(&array) {
         return Ok(ChunkGridKind::Decoded);
     }
-    let found = file.is_fully_filtered(node.id, || {
-        codecs::has_all_filtered_chunks(&array, &file.effort)
-    });
-    Ok(if ignore_permanent(found)?.unwrap_or(false) {
+    // Later chunks of a growing file may skip a filter.
+    if file.is_growing() {
+        return Ok(ChunkGridKind::Decoded);
+    }
+    let found = file.derived(
+        node.id,
+        b"is fully filtered",
+        |_| 0,
+        || codecs::has_all_filtered_chunks(&array, &file.effort),
+    );
+    Ok(if ignore_permanent(found)?.is_some_and(|all| *all) {
         ChunkGridKind::Stored
     } else {
         ChunkGridKind::Decoded

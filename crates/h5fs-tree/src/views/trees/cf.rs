@@ -73,10 +73,15 @@ pub(super) const TREE: ViewTree = ViewTree {
 /// table's lines must be counted. Returns `None` if the object is not a table.
 fn table_size(file: &FileState, node: &Node) -> Result<Option<FileSize>> {
     let is_there = if is_plain_group(node) {
-        file.has_variables(node.id, || {
-            let (variables, budget) = (file.padded_variables(), TableBudget::default());
-            group_variables::has_variables(&table_group(file, &*variables, node, &budget))
-        })?
+        *file.derived(
+            node.id,
+            b"has variables",
+            |_| 0,
+            || {
+                let (variables, budget) = (file.padded_variables(), TableBudget::default());
+                group_variables::has_variables(&table_group(file, &*variables, node, &budget))
+            },
+        )?
     } else {
         netcdf_variable(file, node)?.is_some()
     };

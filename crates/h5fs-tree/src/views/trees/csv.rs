@@ -68,10 +68,16 @@ pub(super) fn is_plain_group(node: &Node) -> bool {
 
 /// Returns the convention by which a group is a table, or `None` if the group is not a table.
 pub(super) fn convention(file: &FileState, node: &Node) -> Result<Option<TableConvention>> {
-    file.table_convention(node.id, || {
-        let (variables, budget) = (file.padded_variables(), TableBudget::default());
-        TableConvention::detect(&table_group(file, &*variables, node, &budget))
-    })
+    let found = file.derived(
+        node.id,
+        b"table convention",
+        |_| 0,
+        || {
+            let (variables, budget) = (file.padded_variables(), TableBudget::default());
+            TableConvention::detect(&table_group(file, &*variables, node, &budget))
+        },
+    );
+    found.map(|found| *found)
 }
 
 pub(super) fn table_group<'a>(
