@@ -4,13 +4,13 @@
 use std::collections::HashMap;
 
 use h5fs_reader::model::attribute::AttributeContent;
-use h5fs_reader::model::datatype::{Class, ReferenceKind};
+use h5fs_reader::model::datatype::{Charset, Class, ReferenceKind, StringPadding};
 use h5fs_reader::model::{Datatype, NodeId, Shape};
 use h5fs_reader::wire::to_u64;
 
 use crate::element_recoding::{JOINED_FILE_PREFIX, PREFIX_BYTES};
 use crate::joined_array::JoinedArray;
-use crate::members::content::{text_attribute, text_list_attribute};
+use crate::members::content::text_list_attribute;
 use crate::members::skeleton::NamedAttribute;
 use crate::paths::{Path, split_path};
 
@@ -22,7 +22,7 @@ pub(super) fn dimension_attributes(
 ) -> Vec<NamedAttribute> {
     let mut own = Vec::new();
     if made.is_scale {
-        own.push((b"CLASS".to_vec(), text_attribute(b"DIMENSION_SCALE")));
+        own.push((b"CLASS".to_vec(), terminated_text(b"DIMENSION_SCALE")));
         let name = split_path(&made.path).1;
         let length = made.dims.first().map_or(0, |dim| dim.length);
         let mark = "This is a netCDF dimension but not a netCDF variable.";
@@ -31,7 +31,7 @@ pub(super) fn dimension_attributes(
         } else {
             name.to_vec()
         };
-        own.push((b"NAME".to_vec(), text_attribute(&text)));
+        own.push((b"NAME".to_vec(), terminated_text(&text)));
     }
     let found: Vec<Option<u32>> = made
         .dims
@@ -55,6 +55,23 @@ pub(super) fn dimension_attributes(
         own.push((b"DIMENSION_LABELS".to_vec(), text_list_attribute(&labels)));
     }
     own
+}
+
+/// Returns a text that ends with a NUL, as the HDF5 library writes it. The library recognizes a
+/// dimension scale only by such a text.
+fn terminated_text(text: &[u8]) -> AttributeContent {
+    let elements = [text, b"\0"].concat();
+    AttributeContent {
+        datatype: Datatype {
+            size: u32::try_from(elements.len()).unwrap_or(u32::MAX),
+            class: Class::String {
+                padding: StringPadding::NullTerminated,
+                charset: Charset::Ascii,
+            },
+        },
+        shape: Shape::fixed(Vec::new()),
+        elements: elements.into(),
+    }
 }
 
 /// Returns the value of the attribute `DIMENSION_LIST`, which refers to the scales of an array. For
