@@ -154,6 +154,7 @@ const VIEW: Floors = &[
     ("npy", 4),
     ("json", 3),
     ("framed", 3),
+    ("hdf5_file", 3),
     ("zarr", 3),
     ("elements", 2),
     ("text_files", 1),

@@ -28,6 +28,7 @@ mod faults;
 mod fetcher;
 mod fixtures;
 mod harness;
+mod hdf5_file;
 mod helper;
 mod hostile;
 mod inspect;

@@ -16,6 +16,7 @@
 //! | 5 | [`table`] | tables of pandas, AnnData, HDMF, astropy, and groups of columns |
 //! | 4 | [`csv`], [`npy`] | rows of cells; the format of NumPy |
 //! | 3 | [`json`], [`framed`], [`zarr`] | elements as JSON; a header before elements; a file as a Zarr store |
+//! | 3 | [`hdf5_file`] | a computed HDF5 file |
 //! | 2 | [`elements`] | the elements of an array: a datatype, dimensions and bytes |
 //! | 1 | [`text_files`] | texts in memory, and texts that are generated while they are read |
 //! | 0 | [`view`], [`limits`] | the trait of all contents; the limits of this crate |
@@ -27,6 +28,7 @@ pub mod csv;
 pub mod documents;
 pub mod elements;
 pub mod framed;
+pub mod hdf5_file;
 pub mod json;
 pub mod limits;
 pub mod npy;

@@ -139,10 +139,6 @@ pub const COORDINATES: usize = 64;
 /// Maximum links of one group that are examined for its table, if no convention names the columns.
 pub const TABLE_MEMBERS: usize = 65_536;
 
-/// Maximum bytes of each cache of facts about the objects of an open data file, such as the table
-/// convention of each group.
-pub const CONVENTIONS: u64 = 1 << 20;
-
 /// Maximum nesting of lists in a column of a group's table.
 pub const TABLE_LISTS: usize = 8;
 
@@ -247,3 +243,18 @@ pub const HTML_SAMPLED: u64 = 64 << 20;
 
 /// Maximum values that are sampled for the range of values of a picture on a page.
 pub const HTML_SAMPLED_VALUES: u64 = 1 << 20;
+
+/// Maximum bytes of the metadata of a computed HDF5 file, and of the descriptions from which it is
+/// computed.
+pub const HDF5_FILE_METADATA: u64 = 8 << 20;
+
+/// Maximum object references in one element of a dataset of a computed HDF5 file. A dataset with
+/// more is absent.
+pub const HDF5_FILE_REFERENCES: usize = 256;
+
+/// Maximum bytes of the list of objects and attributes that a computed HDF5 file does not have.
+pub const HDF5_FILE_ABSENCES: usize = 32 << 10;
+
+/// Number of variable-length elements whose lengths are read when a computed HDF5 file is opened,
+/// without a slot for heavy work.
+pub const HDF5_FILE_MEASURED: u64 = 4096;

@@ -100,6 +100,12 @@ pub static GUIDE: &[GuideRow] = &[
         "zarr.md",
     ),
     row(
+        &["file.h5", "hdf5/PATH.h5"],
+        "the file, a group or a dataset as an HDF5 file without filters, virtual datasets and \
+         external files, for every HDF5 tool",
+        "#hdf5-and-netcdf-tools",
+    ),
+    row(
         &["chunks/PATH.tsv"],
         "the stored chunks, one per line: first element, file offset, stored bytes, filter mask",
         "",

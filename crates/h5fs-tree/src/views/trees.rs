@@ -27,6 +27,7 @@ mod chunks;
 mod csv;
 mod file_zarr;
 mod fits;
+mod hdf5;
 mod html;
 mod json;
 mod mask;
@@ -53,6 +54,7 @@ pub(crate) static TREES: &[ViewTree] = &[
     csv::TREE,
     file_zarr::TREE,
     fits::TREE,
+    hdf5::TREE,
     html::TREE,
     json::TREE,
     mask::TREE,
@@ -79,6 +81,11 @@ pub(crate) struct RootFile {
 
 /// The views of the root object in `.h5fs`, in listing order.
 pub(crate) static ROOT_FILES: &[RootFile] = &[
+    RootFile {
+        name: b"file.h5",
+        number: 49,
+        needs_extras: false,
+    },
     RootFile {
         name: b"ndl.yaml",
         number: 15,

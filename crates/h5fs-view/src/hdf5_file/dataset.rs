@@ -1,0 +1,241 @@
+//! A dataset of the computed file: its type, its shape, and how its bytes are computed.
+
+use std::sync::Arc;
+
+use h5fs_reader::array::CancelToken;
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::array::Fill;
+use h5fs_reader::model::{Array, Datatype, NodeId, Shape, shape};
+use h5fs_reader::wire::to_u64;
+
+use crate::hdf5_file::Hdf5Source;
+use crate::hdf5_file::elements::{ElementConversion, OrAbsent, computed_datatype};
+use crate::hdf5_file::heap_layout::{HeapLayout, HeapSource};
+use crate::limits;
+
+/// A dataset of the computed file.
+pub(super) struct Dataset {
+    pub(super) node: NodeId,
+    pub(super) datatype: Datatype,
+    pub(super) shape: Shape,
+    /// The fill value, one element in the computed file. `None` for the default, zero.
+    pub(super) fill: Option<Arc<[u8]>>,
+    pub(super) conversion: ElementConversion,
+    /// The positions of the values of variable-length elements.
+    pub(super) heap: Option<HeapLayout>,
+    /// Number of bytes of all elements.
+    pub(super) element_bytes: u64,
+    /// The chunks, if the first dimension is unlimited.
+    pub(super) chunks: Option<RowChunks>,
+}
+
+/// Chunks of whole rows, stored one after another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct RowChunks {
+    /// Number of rows (indices of the first dimension) in a chunk.
+    pub(super) rows: u64,
+    /// Number of bytes of a chunk.
+    pub(super) bytes: u64,
+    pub(super) count: u64,
+}
+
+impl Dataset {
+    /// Plans the dataset for the array of `node`. Returns the reason if the computed file cannot
+    /// have it.
+    ///
+    /// # Errors
+    /// Fails if a variable-length element cannot be read now, or if the request is cancelled.
+    pub(super) fn plan(
+        source: &Hdf5Source,
+        node: NodeId,
+        array: &Arc<Array>,
+        cancel: &CancelToken,
+    ) -> Result<OrAbsent<Self>> {
+        let Ok(elements) = array.shape.elements() else {
+            return Ok(Err("more elements than a file can have"));
+        };
+        let typed = ElementConversion::from_datatype(&array.datatype)
+            .and_then(|conversion| Ok((conversion, computed_datatype(&array.datatype)?)));
+        let (conversion, datatype) = match typed {
+            Ok(typed) => typed,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        let heap = match conversion {
+            ElementConversion::VariableLength { base_size } if elements > 0 => {
+                match measure_heap(source, node, array, (elements, base_size), cancel)? {
+                    Ok(heap) => Some(heap),
+                    Err(reason) => return Ok(Err(reason)),
+                }
+            }
+            _ => None,
+        };
+        let Some(element_bytes) = elements.checked_mul(datatype.size.into()) else {
+            return Ok(Err("more bytes than a file can have"));
+        };
+        let chunks = RowChunks::from_shape(&array.shape, datatype.size.into());
+        Ok(Ok(Dataset {
+            node,
+            shape: computed_shape(&array.shape, chunks.is_some()),
+            fill: match &array.fill {
+                Fill::Value(element) if conversion == ElementConversion::None => {
+                    Some(Arc::clone(element))
+                }
+                _ => None,
+            },
+            datatype,
+            conversion,
+            heap,
+            element_bytes,
+            chunks,
+        }))
+    }
+
+    /// Returns the number of bytes that the elements take in the computed file. The last chunk is
+    /// whole.
+    pub(super) fn stored_bytes(&self) -> u64 {
+        let chunks = self
+            .chunks
+            .map(|chunks| chunks.count.saturating_mul(chunks.bytes));
+        chunks.unwrap_or(self.element_bytes)
+    }
+
+    /// Returns whether elements contain object references.
+    pub(super) fn has_references(&self) -> bool {
+        matches!(self.conversion, ElementConversion::References(_))
+    }
+
+    /// Returns the memory in bytes that the description takes.
+    pub(super) fn weight(&self) -> u64 {
+        let own = to_u64(size_of::<Dataset>() + 32 * self.shape.dims().len());
+        let fill = self.fill.as_ref().map_or(0, |fill| to_u64(fill.len()));
+        let heap = self.heap.as_ref().map_or(0, HeapLayout::weight);
+        [own, fill, heap, self.datatype.weight()]
+            .into_iter()
+            .fold(0, u64::saturating_add)
+    }
+}
+
+fn measure_heap(
+    source: &Hdf5Source,
+    node: NodeId,
+    array: &Arc<Array>,
+    (elements, base_size): (u64, u64),
+    cancel: &CancelToken,
+) -> Result<OrAbsent<HeapLayout>> {
+    if elements > limits::VARIABLE_LENGTH_ELEMENTS {
+        return Ok(Err("too many variable-length elements"));
+    }
+    if elements > limits::HDF5_FILE_MEASURED {
+        cancel.require_heavy_slot()?;
+    }
+    let reader = match (source.open_array)(node, array) {
+        Ok(reader) => reader,
+        Err(error) if error.is_transient() => return Err(error),
+        Err(_) => return Ok(Err("variable-length elements that cannot be read")),
+    };
+    let source = HeapSource {
+        reader: &reader,
+        container: &*source.container,
+        cancel,
+    };
+    HeapLayout::measure(source, elements, base_size).map(Ok)
+}
+
+/// Returns the shape in the computed file. Only the first dimension may stay unlimited.
+fn computed_shape(shape: &Shape, is_unlimited: bool) -> Shape {
+    match shape {
+        Shape::Null => Shape::Null,
+        Shape::Simple { dims, .. } => {
+            let mut max: Vec<Option<u64>> = dims.iter().copied().map(Some).collect();
+            if let Some(first) = max.first_mut().filter(|_| is_unlimited) {
+                *first = None;
+            }
+            Shape::Simple {
+                dims: dims.clone(),
+                max,
+            }
+        }
+    }
+}
+
+impl RowChunks {
+    /// Number of bytes of a small chunk. A chunk has more only if there would be too many chunks.
+    const SMALL: u64 = 1 << 20;
+
+    /// Number of chunks for which one node of a B-tree suffices.
+    const FEW: u64 = 64;
+
+    /// Maximum number of bytes of a chunk, which the format stores in 32 bits.
+    const LARGEST: u64 = u32::MAX as u64;
+
+    /// Returns the chunks of an array of this shape whose elements have `element_size` bytes in the
+    /// computed file. Returns `None` unless the first dimension is unlimited.
+    fn from_shape(shape: &Shape, element_size: u64) -> Option<Self> {
+        let Some(None) = shape.max().first() else {
+            return None;
+        };
+        let (&count, inner) = shape.dims().split_first()?;
+        let row = shape::product(inner).ok()?.checked_mul(element_size)?;
+        if row == 0 || row > Self::LARGEST {
+            return None;
+        }
+        let rows = (Self::SMALL / row).max(count.div_ceil(Self::FEW)).max(1);
+        let rows = rows.min(Self::LARGEST / row).min(count.max(1));
+        Some(RowChunks {
+            rows,
+            bytes: rows.saturating_mul(row),
+            count: count.div_ceil(rows),
+        })
+    }
+
+    /// Returns the shape of a chunk of an array with the dimensions `dims`.
+    pub(super) fn shape(&self, dims: &[u64]) -> Vec<u64> {
+        let mut shape = dims.to_vec();
+        if let Some(first) = shape.first_mut() {
+            *first = self.rows;
+        }
+        shape
+    }
+}
+
+/// Returns an error for a dataset that has ended.
+pub(super) fn missing_array_error() -> Error {
+    Error::corrupt("computed HDF5 file: an object is no array any more", None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn growing(dims: &[u64]) -> Shape {
+        let mut max: Vec<Option<u64>> = dims.iter().copied().map(Some).collect();
+        max[0] = None;
+        let dims = dims.to_vec();
+        Shape::Simple { dims, max }
+    }
+
+    #[test]
+    fn an_unlimited_first_dimension_has_chunks_of_whole_rows() {
+        let chunks = |dims: &[u64], size| RowChunks::from_shape(&growing(dims), size);
+        let few = RowChunks {
+            rows: 10,
+            bytes: 240,
+            count: 1,
+        };
+        assert_eq!(chunks(&[10, 3], 8), Some(few));
+        let many = chunks(&[1 << 40], 1).unwrap();
+        assert_eq!(many.bytes, u64::from(u32::MAX));
+        assert_eq!(many.count, (1_u64 << 40).div_ceil(many.rows));
+        // 640 MiB in chunks of 10 MiB
+        assert_eq!(chunks(&[640, 1 << 20], 1).unwrap().count, 64);
+        assert_eq!(chunks(&[0, 5], 4).unwrap().count, 0);
+        assert_eq!(chunks(&[5, 0], 4), None);
+        assert_eq!(RowChunks::from_shape(&Shape::fixed(vec![4]), 4), None);
+        assert_eq!(RowChunks::from_shape(&Shape::Null, 4), None);
+    }
+
+    #[test]
+    fn a_row_of_more_than_a_chunk_is_stored_contiguously() {
+        assert_eq!(RowChunks::from_shape(&growing(&[2, 1 << 32]), 1), None);
+    }
+}
