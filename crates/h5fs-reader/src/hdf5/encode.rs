@@ -97,16 +97,15 @@ fn charset_number(charset: Charset) -> u8 {
     }
 }
 
-/// Checks that `name` does not contain a NUL, because the HDF5 library ends names at a NUL.
+/// Checks that the HDF5 library accepts `name`. The library ends names at a NUL, and an empty name
+/// also hides the other attributes of the object.
 ///
 /// # Errors
-/// `Unsupported` for a name with a NUL. `what` names the structure in the error.
+/// `Unsupported` for an empty name or a name with a NUL. `what` names the structure in the error.
 fn check_name(name: &[u8], what: &'static str) -> Result<()> {
-    if name.contains(&0) {
-        return Err(Error::unsupported(
-            format!("{what}: a name that contains a NUL"),
-            None,
-        ));
+    if name.is_empty() || name.contains(&0) {
+        let what = format!("{what}: a name that is empty or contains a NUL");
+        return Err(Error::unsupported(what, None));
     }
     Ok(())
 }

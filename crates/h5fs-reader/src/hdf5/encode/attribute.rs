@@ -30,7 +30,8 @@ pub struct AttributeMessage<'a> {
 /// their size.
 ///
 /// # Errors
-/// `Limit` for a message of 64 KiB or more, `Unsupported` for a name with a NUL.
+/// `Limit` for a message of 64 KiB or more, `Unsupported` for a name that is empty or contains a
+/// NUL.
 pub fn encode(attribute: &AttributeMessage<'_>) -> Result<Message> {
     const VERSION: u8 = 3;
     const SHARED_DATATYPE: u8 = 0b01;
@@ -138,9 +139,15 @@ mod tests {
         assert_eq!(longest.data().len(), 65_535);
         let longer = encoded(b"a", &int32(), &elements);
         assert!(matches!(longer, Err(Error::Limit { .. })));
-        let long_name = encoded(&elements, &int32(), &[]);
-        assert!(matches!(long_name, Err(Error::Unsupported { .. })));
         let long_name = encoded(&[b'n'; 70_000], &int32(), &[]);
         assert!(matches!(long_name, Err(Error::Limit { .. })));
+    }
+
+    #[test]
+    fn names_that_the_library_refuses_are_refused() {
+        for name in [&b""[..], b"a\0b"] {
+            let attribute = encoded(name, &int32(), &[0; 4]);
+            assert!(matches!(attribute, Err(Error::Unsupported { .. })));
+        }
     }
 }

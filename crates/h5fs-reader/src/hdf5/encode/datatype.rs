@@ -50,7 +50,8 @@ const VARIABLE_LENGTH_ELEMENT: u32 = 16;
 /// - a datatype without an [`hdf5_datatype`]
 /// - a pointer whose size is not the size for addresses of 8 bytes: 8 for an object reference, 12
 ///   for a region reference, 16 for a variable-length element
-/// - a name or a tag with a NUL, a compound without members, or elements of 0 bytes
+/// - an empty name, a name or a tag with a NUL, a compound or an enumeration without members, or
+///   elements of 0 bytes
 /// - an integer in VAX order
 ///
 /// `Limit` for too many levels, members or dimensions, and for a message of 64 KiB or more.
@@ -258,7 +259,9 @@ impl DatatypeEncoder {
     /// Adds an opaque datatype. Its tag is padded with NULs to a multiple of 8 bytes.
     fn add_opaque(&mut self, tag: &[u8], size: u32) -> Result<()> {
         const MOST: u8 = 248;
-        check_name(tag, WHAT)?;
+        if tag.contains(&0) {
+            return Err(unsupported("a tag that contains a NUL"));
+        }
         let padded = tag.len().next_multiple_of(8);
         let length = u8::try_from(padded).ok().filter(|length| *length <= MOST);
         let what = "tag of an opaque datatype";
@@ -269,9 +272,6 @@ impl DatatypeEncoder {
     }
 
     fn add_compound(&mut self, members: &[Member], size: u32) -> Result<()> {
-        if members.is_empty() {
-            return Err(unsupported("a compound without members"));
-        }
         self.add_prefix(class::COMPOUND, count_bits(members.len())?, size);
         members
             .iter()
@@ -394,8 +394,12 @@ fn text_bits(padding: StringPadding, charset: Charset) -> u32 {
     padding | u32::from(charset_number(charset)) << 4
 }
 
-/// Returns the bits of a number of members, which are 16.
+/// Returns the bits of a number of members, which are 16. HDF5 1.10 refuses a datatype without
+/// members.
 fn count_bits(count: usize) -> Result<u32> {
+    if count == 0 {
+        return Err(unsupported("a datatype without members"));
+    }
     let bits = u16::try_from(count);
     let what = "members of a datatype";
     Ok(bits
@@ -610,6 +614,10 @@ mod tests {
     fn what_hdf5_1_8_cannot_express_is_refused() {
         let compound = |members| Class::Compound(members);
         let opaque = |tag: &[u8]| Class::Opaque { tag: tag.to_vec() };
+        let enumeration = |members| Class::Enumeration {
+            base: Box::new(integer(4)),
+            members,
+        };
         let vax = Datatype::integer(4, true, ByteOrder::Vax).class;
         let unsupported = [
             (4, Class::Ucs4(ByteOrder::Little)),
@@ -620,14 +628,20 @@ mod tests {
             (4, opaque(b"a\0b")),
             (4, vax),
             (4, compound(vec![])),
+            (4, enumeration(vec![])),
+            (4, enumeration(vec![(b"".to_vec(), vec![0; 4])])),
             (4, compound(vec![member(b"a\0b", 0, integer(4))])),
+            (4, compound(vec![member(b"", 0, integer(4))])),
         ];
         for (size, class) in unsupported {
             let failure = encode(&typed(size, class)).unwrap_err();
             assert!(matches!(failure, Error::Unsupported { .. }), "{failure}");
         }
         let past = typed(4, compound(vec![member(b"a", 1, integer(4))]));
-        assert!(matches!(encode(&past), Err(Error::Corrupt { .. })));
+        let long = typed(4, enumeration(vec![(b"a".to_vec(), vec![0; 5])]));
+        for inconsistent in [past, long] {
+            assert!(matches!(encode(&inconsistent), Err(Error::Corrupt { .. })));
+        }
     }
 
     #[test]

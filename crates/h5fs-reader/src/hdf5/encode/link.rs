@@ -72,8 +72,8 @@ pub fn encode(link: &LinkMessage<'_>) -> Result<Message> {
 
 fn check_texts(link: &LinkMessage<'_>) -> Result<()> {
     check_name(link.name, WHAT)?;
-    if link.name.is_empty() || link.target == LinkInformation::Soft(&[]) {
-        let what = format!("{WHAT}: an empty name or an empty soft link");
+    if link.target == LinkInformation::Soft(&[]) {
+        let what = format!("{WHAT}: an empty soft link");
         return Err(Error::unsupported(what, None));
     }
     Ok(())

@@ -3,9 +3,10 @@
 use crate::hdf5::encode::Message;
 use crate::hdf5::message::kind;
 
-/// Encodes a time in seconds since 1970 UTC. The HDF5 library ignores this message in a version 2
-/// object header, see
-/// [`with_modification_time`](crate::hdf5::encode::object_header::ObjectHeader::with_modification_time).
+/// Encodes a time in seconds since 1970 UTC. `H5Oget_info` ignores this message in a version 2
+/// object header, and takes the time from
+/// [`with_modification_time`](super::object_header::ObjectHeader::with_modification_time). The older
+/// `H5Gget_objinfo` reads both.
 pub fn encode(seconds: u32) -> Message {
     const VERSION: u8 = 1;
     let mut data = vec![VERSION, 0, 0, 0];

@@ -43,8 +43,8 @@ impl ObjectHeader {
     }
 
     /// Sets the modification time, in seconds since 1970 UTC. The header also needs an access,
-    /// change and birth time, which become the same time. The HDF5 library reads the time of a
-    /// version 2 header only from here, and never from a message.
+    /// change and birth time, which become the same time. `H5Oget_info` takes the time of a version
+    /// 2 header only from these fields, and ignores the modification time message.
     #[must_use]
     pub fn with_modification_time(mut self, seconds: u32) -> Self {
         self.modification_time = Some(seconds);
