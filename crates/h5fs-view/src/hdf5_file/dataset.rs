@@ -4,14 +4,19 @@ use std::sync::Arc;
 
 use h5fs_reader::array::CancelToken;
 use h5fs_reader::error::{Error, Result};
+use h5fs_reader::hdf5::encode::fill_value::{self, FillValue};
+use h5fs_reader::hdf5::encode::{dataspace, datatype};
 use h5fs_reader::model::array::Fill;
 use h5fs_reader::model::{Array, Datatype, NodeId, Shape, shape};
 use h5fs_reader::wire::to_u64;
 
 use crate::hdf5_file::Hdf5Source;
-use crate::hdf5_file::elements::{ElementConversion, OrAbsent, computed_datatype};
+use crate::hdf5_file::elements::{AbsenceReason, ElementConversion, OrAbsent, computed_datatype};
 use crate::hdf5_file::heap_layout::{HeapLayout, HeapSource};
 use crate::limits;
+
+/// The reason why an object is absent whose type or shape the format cannot express.
+pub(super) const UNKNOWN_TYPE: AbsenceReason = "a type or a shape that HDF5 1.8 does not have";
 
 /// A dataset of the computed file.
 pub(super) struct Dataset {
@@ -60,6 +65,9 @@ impl Dataset {
             Ok(typed) => typed,
             Err(reason) => return Ok(Err(reason)),
         };
+        if datatype::encode(&datatype).is_err() || dataspace::encode(&array.shape).is_err() {
+            return Ok(Err(UNKNOWN_TYPE));
+        }
         let heap = match conversion {
             ElementConversion::VariableLength { base_size } if elements > 0 => {
                 match measure_heap(source, node, array, (elements, base_size), cancel)? {
@@ -77,7 +85,10 @@ impl Dataset {
             node,
             shape: computed_shape(&array.shape, chunks.is_some()),
             fill: match &array.fill {
-                Fill::Value(element) if conversion == ElementConversion::None => {
+                Fill::Value(element)
+                    if conversion == ElementConversion::None
+                        && fill_value::encode(FillValue::Value(element)).is_ok() =>
+                {
                     Some(Arc::clone(element))
                 }
                 _ => None,

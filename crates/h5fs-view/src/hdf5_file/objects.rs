@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 
 use h5fs_reader::array::CancelToken;
 use h5fs_reader::error::{Error, Result};
+use h5fs_reader::hdf5::encode::datatype;
 use h5fs_reader::memory::allocation_size;
 use h5fs_reader::model::{
     Attribute, Container, Datatype, Link, LinkTarget, Node, NodeId, NodeKind,
@@ -14,7 +15,8 @@ use h5fs_reader::wire::to_u64;
 
 use crate::hdf5_file::Hdf5Source;
 use crate::hdf5_file::absences::Absences;
-use crate::hdf5_file::dataset::Dataset;
+use crate::hdf5_file::dataset::{Dataset, UNKNOWN_TYPE};
+use crate::hdf5_file::elements::computed_datatype;
 use crate::hdf5_file::scalar::ScalarDataset;
 use crate::limits;
 
@@ -221,15 +223,19 @@ impl<'a> ObjectCollector<'a> {
     /// `None` if the computed file has none.
     fn planned_link(&mut self, group: usize, link: Link) -> Result<Option<PlannedLink>> {
         let path = [&self.path_of(group), &b"/"[..], &link.name].concat();
-        if link.name.contains(&b'/') || link.name.is_empty() || link.name == b"." {
-            self.found
-                .absences
-                .add(&path, "a name that HDF5 does not allow");
+        if !is_allowed_name(&link.name) {
+            let reason = "a name that HDF5 does not allow";
+            self.found.absences.add(&path, reason);
             return Ok(None);
         }
         let target = match link.target {
             LinkTarget::Hard(node) | LinkTarget::Alias(node) => {
                 self.object_number(node, &path)?.map(PlannedTarget::Object)
+            }
+            LinkTarget::Soft(target) if !is_allowed_path(&target) => {
+                let reason = "a soft link with a path that HDF5 does not allow";
+                self.found.absences.add(&path, reason);
+                None
             }
             LinkTarget::Soft(path) => Some(PlannedTarget::Soft(path)),
             LinkTarget::Reference { file: None, .. } => {
@@ -295,9 +301,15 @@ impl<'a> ObjectCollector<'a> {
                     }
                 }
             }
-            NodeKind::CommittedDatatype(datatype) => {
-                ObjectContent::CommittedDatatype(datatype.clone())
-            }
+            NodeKind::CommittedDatatype(datatype) => match computed_datatype(datatype) {
+                Ok(datatype) if datatype::encode(&datatype).is_ok() => {
+                    ObjectContent::CommittedDatatype(datatype)
+                }
+                _ => {
+                    self.found.absences.add(path, UNKNOWN_TYPE);
+                    return Ok(None);
+                }
+            },
             NodeKind::Scalar(scalar) => ObjectContent::Scalar(ScalarDataset::from_scalar(scalar)),
         };
         let number = self.add(path, content, attributes)?;
@@ -331,6 +343,18 @@ impl<'a> ObjectCollector<'a> {
         }
         Ok(found)
     }
+}
+
+/// Maximum bytes of a name, and of the path in a soft link, so that both fit in one message.
+const LONGEST_NAME: usize = 32 << 10;
+
+fn is_allowed_name(name: &[u8]) -> bool {
+    let is_text = !name.is_empty() && name.len() <= LONGEST_NAME;
+    is_text && name != b"." && !name.contains(&b'/') && !name.contains(&0)
+}
+
+fn is_allowed_path(path: &[u8]) -> bool {
+    !path.is_empty() && path.len() < LONGEST_NAME && !path.contains(&0)
 }
 
 /// Returns the memory in bytes that an attribute takes.
