@@ -146,6 +146,7 @@ const TREE: Floors = &[
 
 const VIEW: Floors = &[
     ("documents", 8),
+    ("netcdf", 8),
     ("pictures", 7),
     ("parquet", 7),
     ("cf", 6),

@@ -49,6 +49,7 @@ mod metrics;
 mod missing;
 mod mistakes;
 mod neighbours;
+mod netcdf;
 #[allow(dead_code, reason = "the fetcher's own tests need more of it")]
 #[path = "../objects/mod.rs"]
 mod objects;

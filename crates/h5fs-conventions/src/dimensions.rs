@@ -16,6 +16,10 @@ use h5fs_reader::model::{Container, LinkTarget, NodeId, NodeKind};
 
 use crate::limits;
 
+/// The prefix that netCDF adds to the name of a variable which has the name of a dimension but is
+/// not its coordinate.
+pub const NON_COORDINATE_PREFIX: &[u8] = b"_nc4_non_coord_";
+
 /// Returns whether the array is a dimension scale.
 ///
 /// # Errors

@@ -11,6 +11,7 @@
 //! | layer | modules | content |
 //! |---|---|---|
 //! | 8 | [`documents`] | documents about objects: attributes, NDL, ASDF as JSON, HTML pages |
+//! | 8 | [`netcdf`] | a group as a netCDF classic file |
 //! | 7 | [`pictures`], [`parquet`] | PNG, TIFF and FITS; Parquet |
 //! | 6 | [`cf`] | variables decoded by the netCDF conventions, with their coordinates |
 //! | 5 | [`table`] | tables of pandas, AnnData, HDMF, astropy, and groups of columns |
@@ -31,6 +32,7 @@ pub mod framed;
 pub mod hdf5_file;
 pub mod json;
 pub mod limits;
+pub mod netcdf;
 pub mod npy;
 pub mod parquet;
 pub mod pictures;

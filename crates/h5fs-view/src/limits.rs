@@ -105,6 +105,22 @@ pub const PARQUET_SAID: usize = 256;
 /// Maximum bytes of an attribute of a column in the footer of a Parquet file.
 pub const PARQUET_SAID_TEXT: usize = 4096;
 
+/// Maximum bytes of a name in a netCDF file, as netCDF's library defines it (`NC_MAX_NAME`).
+pub const NETCDF_NAME: usize = 256;
+
+/// Maximum variables of a netCDF file. Each of them is an open array.
+pub const NETCDF_VARIABLES: usize = 8192;
+
+/// Maximum dimensions of a netCDF file.
+pub const NETCDF_DIMENSIONS: usize = 16_384;
+
+/// Maximum bytes of the header of a netCDF file, which is in memory while the file is open.
+pub const NETCDF_HEADER: usize = 16 << 20;
+
+/// Maximum bytes of a text of variable length in a netCDF file. Each text of the variable takes as
+/// many bytes as the longest one.
+pub const NETCDF_TEXT: usize = 64 << 10;
+
 /// Maximum columns of a matrix of MATLAB's chars with more than [`TEXT_ELEMENT_BYTES`] bytes. A
 /// part of each column is read for each row.
 pub const CHAR_COLUMNS: u64 = 4096;

@@ -15,6 +15,9 @@ const JSON: &str = "application/json";
 
 const YAML: &str = "application/yaml";
 
+/// Media type of netCDF classic files.
+const NETCDF: &str = "application/x-netcdf";
+
 /// Returns the media type of the file at a path. `view` contains the names after the last `.h5fs`
 /// of the path, or is `None` if the path has no `.h5fs`.
 pub(super) fn media_type(view: Option<&[Vec<u8>]>) -> &'static str {
@@ -37,6 +40,7 @@ fn document_media_type(name: &[u8]) -> &'static str {
     match name {
         b"ndl.yaml" | b"tree.yaml" => YAML,
         b"tree.json" => JSON,
+        b"file.nc" => NETCDF,
         b"status" | b"errors" | b"metrics" => TEXT,
         _ => BYTES,
     }
@@ -51,6 +55,7 @@ fn view_media_type(tree: &[u8], name: &[u8]) -> &'static str {
         (b"png" | b"html", b".png") => "image/png",
         (b"tiff", b".tif") => "image/tiff",
         (b"fits", b".fits") => "application/fits",
+        (b"netcdf", b".nc") => NETCDF,
         (b"csv" | b"cf", b".csv") => "text/csv; charset=utf-8",
         (b"chunks", b".tsv") => "text/tab-separated-values; charset=utf-8",
         (b"text", b".txt") => TEXT,
@@ -84,6 +89,8 @@ mod tests {
             ("cf/t.csv", "text/csv; charset=utf-8"),
             ("png/a/000001.png", "image/png"),
             ("tiff/a.tif", "image/tiff"),
+            ("netcdf/a.nc", NETCDF),
+            ("file.nc", NETCDF),
             ("npy/a.npy", BYTES),
             ("file.zarr/a/zarr.json", JSON),
             ("file.zarr/a/c/0/0", BYTES),

@@ -106,6 +106,11 @@ pub static GUIDE: &[GuideRow] = &[
         "#hdf5-and-netcdf-tools",
     ),
     row(
+        &["file.nc", "netcdf/PATH.nc"],
+        "the root, any group, or an array with its coordinates, as a netCDF classic file",
+        "#netcdf-classic-files",
+    ),
+    row(
         &["chunks/PATH.tsv"],
         "the stored chunks, one per line: first element, file offset, stored bytes, filter mask",
         "",

@@ -101,7 +101,7 @@ pub(crate) fn store_presence(file: &FileState, node: &Node) -> Result<StorePrese
 }
 
 /// Returns whether the group contains an array, at any depth.
-fn has_arrays(container: &dyn Container, group: NodeId) -> Result<bool> {
+pub(crate) fn has_arrays(container: &dyn Container, group: NodeId) -> Result<bool> {
     let mut open = vec![container.links(group)?];
     while let Some(links) = open.last_mut() {
         let Some(link) = links.next()? else {
@@ -119,10 +119,6 @@ fn has_arrays(container: &dyn Container, group: NodeId) -> Result<bool> {
     }
     Ok(false)
 }
-
-/// The prefix that netCDF adds to the name of a variable which has the name of a dimension but is
-/// not its coordinate.
-pub(crate) const NON_COORDINATE_PREFIX: &[u8] = b"_nc4_non_coord_";
 
 /// Returns the name in a Zarr store for the name `shown` in the file's own tree. Names with a
 /// special meaning for Zarr readers are escaped. [`source_tree_name`] is the inverse.

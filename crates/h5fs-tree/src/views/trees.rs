@@ -32,6 +32,7 @@ mod html;
 mod json;
 mod mask;
 mod ndl;
+mod netcdf;
 mod npy;
 mod offsets;
 mod parquet;
@@ -59,6 +60,7 @@ pub(crate) static TREES: &[ViewTree] = &[
     json::TREE,
     mask::TREE,
     ndl::TREE,
+    netcdf::TREE,
     npy::TREE,
     offsets::TREE,
     parquet::TREE,
@@ -89,6 +91,11 @@ pub(crate) static ROOT_FILES: &[RootFile] = &[
     RootFile {
         name: b"ndl.yaml",
         number: 15,
+        needs_extras: false,
+    },
+    RootFile {
+        name: b"file.nc",
+        number: 51,
         needs_extras: false,
     },
     RootFile {

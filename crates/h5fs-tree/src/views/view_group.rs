@@ -11,6 +11,7 @@
 
 use std::sync::Arc;
 
+use h5fs_conventions::dimensions::NON_COORDINATE_PREFIX;
 use h5fs_reader::error::{Error, Result, ignore_permanent};
 use h5fs_reader::model::{Link, LinkTarget, Node, NodeId, NodeKind};
 use h5fs_reader::wire::to_u64;
@@ -27,7 +28,7 @@ use crate::names::link_resolution::{LinkedObject, is_link_loop, resolve_link_tar
 use crate::names::namespace::{LinkEntry, Namespace, ShownGroup};
 use crate::names::symlink;
 use crate::state::inode::{self, Inode, NodeType, TreeNumber};
-use crate::views::store_object::{NON_COORDINATE_PREFIX, StorePresence, store_presence};
+use crate::views::store_object::{StorePresence, store_presence};
 use crate::views::trees;
 use crate::views::trees::view_tree::{TreeShape, ViewForm, ViewTree};
 

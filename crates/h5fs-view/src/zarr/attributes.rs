@@ -21,11 +21,11 @@ use crate::zarr::json::{self, to_utf8};
 
 /// The store's attribute that lists the objects and attributes of the file that the store does not
 /// have.
-const ABSENT_ATTRIBUTE: &[u8] = b"_h5fs_absent";
+pub(crate) const ABSENT_ATTRIBUTE: &[u8] = b"_h5fs_absent";
 
 /// Attributes about the structure of the HDF5 file, which the store does not have. The document has
 /// the names of dimensions in another member.
-const HIDDEN_ATTRIBUTES: &[&[u8]] = &[
+pub(crate) const HIDDEN_ATTRIBUTES: &[&[u8]] = &[
     b"CLASS",
     b"NAME",
     b"DIMENSION_LIST",
@@ -40,7 +40,7 @@ const HIDDEN_ATTRIBUTES: &[&[u8]] = &[
 
 /// Attributes with which readers decode the elements of an array and find its coordinates. If one
 /// were missing, readers would read wrong values.
-const DECODING_ATTRIBUTES: &[&[u8]] = &[
+pub(crate) const DECODING_ATTRIBUTES: &[&[u8]] = &[
     b"_FillValue",
     b"missing_value",
     b"scale_factor",

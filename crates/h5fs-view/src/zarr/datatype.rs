@@ -15,7 +15,7 @@ use h5fs_reader::wire::{to_u64, to_usize};
 /// The data type of an array in the store, and the conversion of elements to it.
 #[derive(Debug)]
 pub struct DataType {
-    pub(super) kind: DataTypeKind,
+    pub(crate) kind: DataTypeKind,
     conversion: Conversion,
     /// Size in bytes of an element in the file.
     stored: usize,
@@ -23,7 +23,7 @@ pub struct DataType {
 
 /// A Zarr data type, and the size of its elements in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum DataTypeKind {
+pub(crate) enum DataTypeKind {
     Bool,
     Integer { size: usize, signed: bool },
     Float { size: usize },
@@ -126,7 +126,7 @@ impl DataType {
 
     /// Returns whether the numbers in the file are big-endian. Returns `None` if converting them
     /// takes more than a change of byte order.
-    pub(super) fn is_big_endian(&self) -> Option<bool> {
+    pub(crate) fn is_big_endian(&self) -> Option<bool> {
         match (&self.conversion, self.kind) {
             (Conversion::Copy, _) => Some(false),
             (Conversion::ReverseBytes(_), DataTypeKind::Utf32 { .. }) => None,

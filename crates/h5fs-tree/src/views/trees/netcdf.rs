@@ -1,0 +1,92 @@
+//! `.h5fs/netcdf` and `.h5fs/file.nc`: groups, and arrays with their coordinate variables, as netCDF
+//! classic files.
+
+use std::sync::Arc;
+
+use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::{Array, Node, NodeId};
+use h5fs_view::elements::Elements;
+use h5fs_view::netcdf::group_file::{array_file, group_file, is_variable};
+use h5fs_view::netcdf::source::{MeasureTexts, NetcdfSource};
+use h5fs_view::text_files::bounds::TextLengthLimits;
+use h5fs_view::text_files::text::InMemoryContent;
+use h5fs_view::view::View;
+
+use crate::data_files::file_state::FileState;
+use crate::limits;
+use crate::views::store_object::has_arrays;
+use crate::views::trees::csv::is_plain_group;
+use crate::views::trees::view_tree::{
+    EMPTY_FORM, EMPTY_TREE, FileSize, ViewForm, ViewSubject, ViewTree,
+};
+
+pub(super) const TREE: ViewTree = ViewTree {
+    name: b"netcdf",
+    number: 50,
+    forms: &[ViewForm {
+        number: 51,
+        suffix: b".nc",
+        size,
+        open,
+        shows_padded_variable: true,
+        ..EMPTY_FORM
+    }],
+    ..EMPTY_TREE
+};
+
+/// Returns the size of the netCDF file of the object `node`, or `None` if the object has none. The
+/// size is [`FileSize::Counted`], because the header contains attributes, which a listing does not
+/// read.
+fn size(file: &FileState, node: &Node) -> Result<Option<FileSize>> {
+    let has_file = match node.array() {
+        Some(array) => is_variable(array)?,
+        None => is_plain_group(node) && is_group_of_variables(file, node.id)?,
+    };
+    Ok(has_file.then_some(FileSize::Counted))
+}
+
+/// Returns whether a group has a file. A mapping or a sequence of ASDF has none if no array is in
+/// it, unless it is the root.
+fn is_group_of_variables(file: &FileState, group: NodeId) -> Result<bool> {
+    let container = &*file.container;
+    if container.asdf_extras().is_none() || group == container.root() {
+        return Ok(true);
+    }
+    file.has_arrays(group, || has_arrays(container, group))
+}
+
+fn open(subject: &ViewSubject<'_>) -> Result<Box<dyn View>> {
+    let file = subject.file;
+    let open = |node: NodeId, array: &Arc<Array>| {
+        (subject.verify)(node)?;
+        Elements::from_reader(file.reader(node, array)?)
+    };
+    let paths = |node| file.path_index().checked_path(node);
+    let source = NetcdfSource {
+        container: file.padded_variables(),
+        stored: &*file.container,
+        engine: &file.engine,
+        paths: &paths,
+        open: &open,
+        text_width: &|node, measure| text_width(file, node, measure),
+    };
+    let opened = match subject.node.array() {
+        Some(_) => array_file(&source, subject.node, &subject.known_path()?)?,
+        None if is_plain_group(subject.node) => group_file(&source, subject.node.id)?,
+        None => return Err(Error::NotFound),
+    };
+    Ok(Box::new(opened))
+}
+
+/// Returns the length of the longest text of an array, from the cache or from `measure`. All files
+/// with this array need the length, and permanent errors are cached too.
+fn text_width(file: &FileState, node: NodeId, measure: &MeasureTexts<'_>) -> Result<u64> {
+    let bounds = TextLengthLimits::new(file.effort.cancel_token(), limits::COUNTED_BYTES);
+    let measured = || {
+        let width: u64 = measure(&bounds)?;
+        Ok(InMemoryContent::new(width.to_le_bytes().to_vec()))
+    };
+    let measured = file.cached_text(node, b".nc width", measured)?;
+    let width = measured.bytes().first_chunk().copied();
+    Ok(u64::from_le_bytes(width.unwrap_or_default()))
+}
