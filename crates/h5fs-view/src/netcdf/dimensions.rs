@@ -23,6 +23,9 @@ pub(super) struct SourceDimension {
     pub(super) is_unlimited: bool,
 }
 
+/// A dimension scale, and its name in its group.
+pub(super) type NamedScale = (NodeId, Vec<u8>);
+
 /// The dimensions of a file, in the order of the header.
 #[derive(Default)]
 pub(super) struct DimensionTable {
@@ -48,7 +51,7 @@ impl DimensionTable {
     pub(super) fn add_scales(
         &mut self,
         source: &NetcdfSource<'_>,
-        scales: &[(NodeId, Vec<u8>)],
+        scales: &[NamedScale],
     ) -> Result<()> {
         let mut numbered = Vec::new();
         for (scale, name) in scales {

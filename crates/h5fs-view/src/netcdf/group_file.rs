@@ -7,13 +7,13 @@ use h5fs_conventions::dimensions::{NON_COORDINATE_PREFIX, is_only_dimension, is_
 use h5fs_conventions::table_budget::TableBudget;
 use h5fs_reader::error::{Error, Result, ignore_permanent};
 use h5fs_reader::model::link_order::links_in_display_order;
-use h5fs_reader::model::{Array, Link, Node, NodeId, NodeKind};
+use h5fs_reader::model::{Array, Container, Link, Node, NodeId, NodeKind};
 use h5fs_reader::wire::to_u64;
 
 use crate::limits;
 use crate::netcdf::absent::{AbsentParts, Converted, Omission};
 use crate::netcdf::attributes::{NetcdfAttribute, NetcdfAttributes};
-use crate::netcdf::dimensions::{DimensionTable, record_dimension};
+use crate::netcdf::dimensions::{DimensionTable, NamedScale, record_dimension};
 use crate::netcdf::file::NetcdfFile;
 use crate::netcdf::header::{FileDimension, FormatVersion, Header, VariableHeader};
 use crate::netcdf::layout::{DataShape, Layout};
@@ -24,12 +24,14 @@ use crate::table::group::Group;
 use crate::view::View;
 use crate::zarr::attributes::ABSENT_ATTRIBUTE;
 
-/// Returns whether the file of an array would have the array.
+/// Returns whether the array `array` of `node` is a variable, so that the array has a file.
 ///
 /// # Errors
-/// `Limit` for an array that is longer than any file can be.
-pub fn is_variable(array: &Array) -> Result<bool> {
-    variables::has_values(array)
+/// `Limit` for an array that is longer than any file can be. Fails if the attributes that mark a
+/// dimension without values cannot be read.
+pub fn is_variable(container: &dyn Container, node: NodeId, array: &Array) -> Result<bool> {
+    Ok(variables::has_values(array)?
+        && !(is_scale(container, node)? && is_only_dimension(container, node)?))
 }
 
 /// Creates the file of a group: its variables, and the coordinate variables of dimensions that other
@@ -146,10 +148,7 @@ impl<'a> FilePlan<'a> {
 
     /// Splits the members of a group: returns those that describe a dimension, and those that are
     /// variables. Most dimension scales are both.
-    fn split_scales(
-        &mut self,
-        members: Vec<Member>,
-    ) -> Result<(Vec<(NodeId, Vec<u8>)>, Vec<Member>)> {
+    fn split_scales(&mut self, members: Vec<Member>) -> Result<(Vec<NamedScale>, Vec<Member>)> {
         let container = &*self.source.container;
         let (mut scales, mut variables) = (Vec::new(), Vec::new());
         for (name, node) in members {

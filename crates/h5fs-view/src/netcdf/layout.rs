@@ -46,7 +46,7 @@ impl Layout {
     /// # Errors
     /// `Limit` if the file is longer than any file can be.
     pub(super) fn new(header_bytes: u64, shapes: &[DataShape], record_count: u64) -> Result<Self> {
-        let places = shapes.iter().map(|shape| VariablePlace::new(shape));
+        let places = shapes.iter().map(VariablePlace::new);
         let mut places: Vec<VariablePlace> = places.collect::<Result<_>>()?;
         let mut end = header_bytes;
         for place in places.iter_mut().filter(|place| !place.is_record) {

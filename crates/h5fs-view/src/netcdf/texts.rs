@@ -71,9 +71,10 @@ pub(super) fn longest_text(
         let batch = elements.read(first, next - first, bounds.cancel())?;
         container.prefetch_variable_length(&batch, size);
         for element in batch.chunks_exact(size) {
-            let length = match ends_at_nul {
-                true => container.text_length(element)?,
-                false => container.variable_length_bytes(element, 1)?.unwrap_or(0),
+            let length = if ends_at_nul {
+                container.text_length(element)?
+            } else {
+                container.variable_length_bytes(element, 1)?.unwrap_or(0)
             };
             longest = length.max(longest);
         }

@@ -43,14 +43,17 @@ enum VariableValues {
     Texts(u64),
 }
 
-/// Returns whether the elements of an array can be values of a netCDF variable.
+/// Returns whether the elements of an array can be values of a netCDF variable. Of its dimensions,
+/// only an unlimited first one can have length 0, because it can be the record dimension.
 ///
 /// # Errors
 /// `Limit` for an array that is longer than any file can be.
 pub(super) fn has_values(array: &Array) -> Result<bool> {
     let (datatype, dims) = element_type(&array.datatype, &array.shape)?;
+    let records = usize::from(array.shape.max().first() == Some(&None));
+    let has_dims = dims.is_some_and(|dims| dims.iter().skip(records).all(|dim| *dim > 0));
     let is_text = || StringStorage::from_field_type(&datatype).is_some();
-    Ok(dims.is_some() && (is_text() || NumberConversion::from_datatype(&datatype).is_some()))
+    Ok(has_dims && (is_text() || NumberConversion::from_datatype(&datatype).is_some()))
 }
 
 impl SourceVariable {

@@ -39,7 +39,7 @@ pub(super) const TREE: ViewTree = ViewTree {
 /// read.
 fn size(file: &FileState, node: &Node) -> Result<Option<FileSize>> {
     let has_file = match node.array() {
-        Some(array) => is_variable(array)?,
+        Some(array) => is_variable(&*file.container, node.id, array)?,
         None => is_plain_group(node) && is_group_of_variables(file, node.id)?,
     };
     Ok(has_file.then_some(FileSize::Counted))
