@@ -56,10 +56,7 @@ pub(crate) fn store_presence(file: &FileState, node: &Node) -> Result<StorePrese
         let is_group = matches!(node.kind, NodeKind::Group);
         // A mapping or a sequence without arrays is an attribute.
         let is_value = || match container.asdf_extras() {
-            Some(_) => {
-                let found = || has_arrays(container, node.id);
-                Ok(!*file.derived(node.id, b"has arrays", |_| 0, found)?)
-            }
+            Some(_) => Ok(!group_has_arrays(file, node.id)?),
             None => Ok(false),
         };
         return Ok(
@@ -100,8 +97,15 @@ pub(crate) fn store_presence(file: &FileState, node: &Node) -> Result<StorePrese
     })
 }
 
+/// Returns whether the group contains an array, at any depth. The result is kept with the file.
+pub(crate) fn group_has_arrays(file: &FileState, group: NodeId) -> Result<bool> {
+    let find = || has_arrays(&*file.container, group);
+    file.derived(group, b"has arrays", |_| 0, find)
+        .map(|found| *found)
+}
+
 /// Returns whether the group contains an array, at any depth.
-pub(crate) fn has_arrays(container: &dyn Container, group: NodeId) -> Result<bool> {
+fn has_arrays(container: &dyn Container, group: NodeId) -> Result<bool> {
     let mut open = vec![container.links(group)?];
     while let Some(links) = open.last_mut() {
         let Some(link) = links.next()? else {

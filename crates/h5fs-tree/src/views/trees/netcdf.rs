@@ -14,7 +14,7 @@ use h5fs_view::view::View;
 
 use crate::data_files::file_state::FileState;
 use crate::limits;
-use crate::views::store_object::has_arrays;
+use crate::views::store_object::group_has_arrays;
 use crate::views::trees::csv::is_plain_group;
 use crate::views::trees::view_tree::{
     EMPTY_FORM, EMPTY_TREE, FileSize, ViewForm, ViewSubject, ViewTree,
@@ -52,7 +52,7 @@ fn is_group_of_variables(file: &FileState, group: NodeId) -> Result<bool> {
     if container.asdf_extras().is_none() || group == container.root() {
         return Ok(true);
     }
-    file.has_arrays(group, || has_arrays(container, group))
+    group_has_arrays(file, group)
 }
 
 fn open(subject: &ViewSubject<'_>) -> Result<Box<dyn View>> {
