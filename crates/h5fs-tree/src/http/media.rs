@@ -15,6 +15,9 @@ const JSON: &str = "application/json";
 
 const YAML: &str = "application/yaml";
 
+/// Media type of HDF5 files.
+const HDF5: &str = "application/x-hdf5";
+
 /// Media type of netCDF classic files.
 const NETCDF: &str = "application/x-netcdf";
 
@@ -40,6 +43,7 @@ fn document_media_type(name: &[u8]) -> &'static str {
     match name {
         b"ndl.yaml" | b"tree.yaml" => YAML,
         b"tree.json" => JSON,
+        b"file.h5" => HDF5,
         b"file.nc" => NETCDF,
         b"status" | b"errors" | b"metrics" => TEXT,
         _ => BYTES,
@@ -55,6 +59,7 @@ fn view_media_type(tree: &[u8], name: &[u8]) -> &'static str {
         (b"png" | b"html", b".png") => "image/png",
         (b"tiff", b".tif") => "image/tiff",
         (b"fits", b".fits") => "application/fits",
+        (b"hdf5", b".h5") => HDF5,
         (b"netcdf", b".nc") => NETCDF,
         (b"csv" | b"cf", b".csv") => "text/csv; charset=utf-8",
         (b"chunks", b".tsv") => "text/tab-separated-values; charset=utf-8",
@@ -91,6 +96,8 @@ mod tests {
             ("tiff/a.tif", "image/tiff"),
             ("netcdf/a.nc", NETCDF),
             ("file.nc", NETCDF),
+            ("hdf5/a.h5", HDF5),
+            ("file.h5", HDF5),
             ("npy/a.npy", BYTES),
             ("file.zarr/a/zarr.json", JSON),
             ("file.zarr/a/c/0/0", BYTES),
