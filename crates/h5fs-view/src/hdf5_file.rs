@@ -29,6 +29,7 @@ mod objects;
 mod plan;
 mod range_writer;
 mod scalar;
+mod source;
 #[cfg(test)]
 mod tests;
 
@@ -38,8 +39,6 @@ use std::sync::{Arc, Mutex};
 use h5fs_reader::array::{Bytes, CancelToken, Reader};
 use h5fs_reader::error::Result;
 use h5fs_reader::memory::lock::lock;
-use h5fs_reader::model::datatype::ReferenceKind;
-use h5fs_reader::model::{Array, Container, NodeId, Reference};
 use h5fs_reader::wire::{to_u64, to_usize};
 
 use crate::elements::raw::RawElements;
@@ -50,19 +49,8 @@ pub use crate::hdf5_file::objects::RootGroup;
 pub use crate::hdf5_file::plan::Hdf5Plan;
 use crate::hdf5_file::plan::{Segment, SegmentContent};
 use crate::hdf5_file::range_writer::RangeWriter;
+pub use crate::hdf5_file::source::{ArrayOpener, Hdf5Source};
 use crate::view::View;
-
-/// A function that opens the array of a node for reading.
-pub type ArrayOpener = Arc<dyn Fn(NodeId, &Arc<Array>) -> Result<Arc<Reader>> + Send + Sync>;
-
-/// The source of a computed HDF5 file.
-#[derive(Clone)]
-pub struct Hdf5Source {
-    /// The file whose objects are shown.
-    pub container: Arc<dyn Container>,
-    /// Opens the arrays of the file.
-    pub open_array: ArrayOpener,
-}
 
 /// Number of arrays that a file keeps open, so that reads in order decode each chunk once.
 const OPEN_ARRAYS: usize = 4;
@@ -195,18 +183,6 @@ impl Hdf5File {
         let end = to_usize(range.end - first)?.min(bytes.len());
         out.extend_from_slice(bytes.get(start..end).unwrap_or_default());
         Ok(())
-    }
-}
-
-/// Returns the node to which a stored object reference points, or `None` if it points to none.
-///
-/// # Errors
-/// Fails if the reference cannot be read now.
-fn referenced_node(container: &dyn Container, reference: &[u8]) -> Result<Option<NodeId>> {
-    match container.reference(ReferenceKind::Object, reference) {
-        Ok(Reference::Object(node)) => Ok(Some(node)),
-        Err(error) if error.is_transient() => Err(error),
-        _ => Ok(None),
     }
 }
 

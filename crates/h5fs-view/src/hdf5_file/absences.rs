@@ -33,7 +33,7 @@ impl Absences {
     }
 
     /// Adds the absences of `other` behind its own.
-    pub(super) fn append(&mut self, other: Absences) {
+    pub(super) fn append(&mut self, other: &Absences) {
         self.text.push_str(&other.text);
         self.unlisted = self.unlisted.saturating_add(other.unlisted);
     }

@@ -10,7 +10,7 @@ use h5fs_reader::wire::{to_u64, to_usize};
 
 use crate::hdf5_file::elements::{OrAbsent, computed_datatype};
 use crate::hdf5_file::metadata_heap::MetadataHeap;
-use crate::hdf5_file::referenced_node;
+use crate::hdf5_file::source::referenced_node;
 use crate::limits;
 
 /// Converts values to the computed file.

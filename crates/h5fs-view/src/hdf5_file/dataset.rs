@@ -10,9 +10,9 @@ use h5fs_reader::model::array::Fill;
 use h5fs_reader::model::{Array, Datatype, NodeId, Shape, shape};
 use h5fs_reader::wire::to_u64;
 
-use crate::hdf5_file::Hdf5Source;
 use crate::hdf5_file::elements::{AbsenceReason, ElementConversion, OrAbsent, computed_datatype};
 use crate::hdf5_file::heap_layout::{HeapLayout, HeapSource};
+use crate::hdf5_file::source::Hdf5Source;
 use crate::limits;
 
 /// The reason why an object is absent whose type or shape the format cannot express.

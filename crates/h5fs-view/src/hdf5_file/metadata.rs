@@ -12,7 +12,6 @@ use h5fs_reader::model::datatype::Charset;
 use h5fs_reader::model::{Attribute, Datatype, NodeId, Shape};
 use h5fs_reader::wire::to_u64;
 
-use crate::hdf5_file::Hdf5Source;
 use crate::hdf5_file::absences::{self, Absences};
 use crate::hdf5_file::attribute_values::{ConvertedValue, ValueConverter};
 use crate::hdf5_file::dataset::Dataset;
@@ -21,6 +20,7 @@ use crate::hdf5_file::objects::{
     ObjectContent, PlannedLink, PlannedObject, PlannedObjects, PlannedTarget,
 };
 use crate::hdf5_file::scalar::text_datatype;
+use crate::hdf5_file::source::Hdf5Source;
 use crate::limits;
 
 /// The addresses of the structures in the computed file. They are 0 while the sizes are computed.

@@ -13,11 +13,11 @@ use h5fs_reader::model::{
 };
 use h5fs_reader::wire::to_u64;
 
-use crate::hdf5_file::Hdf5Source;
 use crate::hdf5_file::absences::Absences;
 use crate::hdf5_file::dataset::{Dataset, UNKNOWN_TYPE};
 use crate::hdf5_file::elements::computed_datatype;
 use crate::hdf5_file::scalar::ScalarDataset;
+use crate::hdf5_file::source::Hdf5Source;
 use crate::limits;
 
 /// The group at the root of the computed file.
@@ -101,7 +101,7 @@ impl<'a> ObjectCollector<'a> {
         match root {
             RootGroup::Group(group) => {
                 let attributes = collector.attributes(*group)?;
-                collector.add_group(*group, attributes, Vec::new())?;
+                collector.add_group(*group, attributes, b"")?;
             }
             RootGroup::Named(objects) => collector.add_named(objects)?,
         }
@@ -165,9 +165,9 @@ impl<'a> ObjectCollector<'a> {
         &mut self,
         group: NodeId,
         attributes: Vec<Attribute>,
-        path: Vec<u8>,
+        path: &[u8],
     ) -> Result<usize> {
-        let number = self.add(&path, ObjectContent::Group(Vec::new()), attributes)?;
+        let number = self.add(path, ObjectContent::Group(Vec::new()), attributes)?;
         self.found.numbers.insert(group, number);
         self.pending.push((number, group));
         Ok(number)
@@ -287,7 +287,7 @@ impl<'a> ObjectCollector<'a> {
         let attributes = self.attributes(node.id)?;
         let content = match &node.kind {
             NodeKind::Group => {
-                return self.add_group(node.id, attributes, path.to_vec()).map(Some);
+                return self.add_group(node.id, attributes, path).map(Some);
             }
             NodeKind::Array(array) => {
                 match Dataset::plan(self.source, node.id, array, self.cancel)? {
@@ -325,9 +325,10 @@ impl<'a> ObjectCollector<'a> {
         let result = self.container().attributes(node, &mut |attribute| {
             bytes = bytes.saturating_add(attribute_bytes(&attribute));
             found.push(attribute);
-            match bytes > limits::HDF5_FILE_METADATA {
-                true => ControlFlow::Break(()),
-                false => ControlFlow::Continue(()),
+            if bytes > limits::HDF5_FILE_METADATA {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
             }
         });
         match result {

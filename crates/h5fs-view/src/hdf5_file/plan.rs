@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use h5fs_reader::array::CancelToken;
 use h5fs_reader::error::{Error, Result};
+use h5fs_reader::hdf5::encode::object_header::ObjectHeader;
 use h5fs_reader::hdf5::encode::superblock::{self, Superblock};
 use h5fs_reader::memory::effort::RequestBudget;
 use h5fs_reader::model::{Container, NodeId};
@@ -17,7 +18,7 @@ use crate::hdf5_file::metadata::{Addresses, HeaderWriter};
 use crate::hdf5_file::objects::{
     ObjectCollector, ObjectContent, PlannedObject, PlannedObjects, RootGroup,
 };
-use crate::hdf5_file::{Hdf5Source, referenced_node};
+use crate::hdf5_file::source::{Hdf5Source, referenced_node};
 
 /// The elements of an array begin at a multiple of this many bytes.
 const ELEMENT_ALIGNMENT: u64 = 4096;
@@ -183,11 +184,11 @@ impl<'a> Planner<'a> {
     fn measure_metadata(&mut self, cancel: &CancelToken) -> Result<()> {
         let mut writer = HeaderWriter::new(self.source, &self.planned, &self.addresses, None);
         let headers = writer.headers(cancel)?;
-        let mut lengths: Vec<u64> = headers.iter().map(|header| header.length()).collect();
+        let mut lengths: Vec<u64> = headers.iter().map(ObjectHeader::length).collect();
         drop(headers);
         let heap = to_u64(std::mem::take(&mut writer.heap).into_bytes()?.len());
         let absences = std::mem::take(&mut writer.absences);
-        self.planned.absences.append(absences);
+        self.planned.absences.append(&absences);
         self.absent = self.planned.absences.text();
         if self.absent.is_some() {
             let absent = self.absent.as_deref();
