@@ -11,7 +11,7 @@
 //! | [`dataspace`], [`datatype`], [`fill_value`], [`data_layout`] | messages of a dataset |
 //! | [`attribute`] | attribute message, attribute info message |
 //! | [`link`] | link message, link info message, group info message |
-//! | [`modification_time`], [`reference_count`] | messages of any object |
+//! | [`reference_count`] | the number of hard links to an object |
 //! | [`btree_v1`] | node of a version 1 B-tree of chunks |
 //! | [`global_heap`] | global heap collection, and the elements that point to it |
 //!
@@ -28,7 +28,6 @@ pub mod datatype;
 pub mod fill_value;
 pub mod global_heap;
 pub mod link;
-pub mod modification_time;
 pub mod object_header;
 pub mod reference_count;
 pub mod superblock;
@@ -40,9 +39,6 @@ use crate::model::datatype::Charset;
 
 /// Message flag: the data of the message never change.
 const CONSTANT: u8 = 0b001;
-
-/// Message flag: the data of the message are a pointer to its body.
-const SHARED: u8 = 0b010;
 
 /// Message flag: a writer must not move the message to a heap of shared messages.
 const DO_NOT_SHARE: u8 = 0b100;
@@ -69,10 +65,6 @@ impl Message {
     /// Returns the data of the message, without its type, length and flags.
     pub fn data(&self) -> &[u8] {
         &self.data
-    }
-
-    fn is_shared(&self) -> bool {
-        self.flags & SHARED != 0
     }
 }
 

@@ -198,7 +198,8 @@ impl Block<'_> {
                 let value = container.read_variable_length(element, base_size, part)?;
                 Ok(value.unwrap_or_default())
             })?;
-            out.write_zeros(length.next_multiple_of(8) - length);
+            let padded = global_heap::object_length(length)? - global_heap::HEADER_LENGTH;
+            out.write_zeros(padded - length);
         }
         self.source.cancel.check_cancelled()?;
         let free = end.saturating_sub(out.position);

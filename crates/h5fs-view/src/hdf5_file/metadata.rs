@@ -95,7 +95,10 @@ impl<'a> HeaderWriter<'a> {
     /// Fails if an attribute cannot be read now.
     pub(super) fn header(&mut self, number: usize) -> Result<ObjectHeader> {
         let object = &self.planned.objects[number];
-        let mut header = ObjectHeader::default();
+        let mut header = match object.modified {
+            Some(seconds) => ObjectHeader::new().with_modification_time(seconds),
+            None => ObjectHeader::new(),
+        };
         match &object.content {
             ObjectContent::Group(links) => self.add_links(links, &mut header)?,
             ObjectContent::Dataset(dataset) => self.add_dataset(number, dataset, &mut header)?,

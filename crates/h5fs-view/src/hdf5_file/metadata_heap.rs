@@ -2,11 +2,8 @@
 //! metadata.
 
 use h5fs_reader::error::Result;
-use h5fs_reader::hdf5::encode::global_heap;
+use h5fs_reader::hdf5::encode::global_heap::{self, MAX_OBJECTS};
 use h5fs_reader::wire::to_u64;
-
-/// Number of values in one collection. The index of an object in a collection has 16 bits.
-const VALUES: u16 = 32_000;
 
 /// The values of all attributes, in collections one after another.
 #[derive(Default)]
@@ -33,12 +30,12 @@ impl MetadataHeap {
     /// # Errors
     /// `Limit` if the values are too long for a heap.
     pub(super) fn add(&mut self, value: Vec<u8>) -> Result<(u64, u16)> {
-        if self.open.len() >= VALUES.into() {
+        if self.open.len() >= MAX_OBJECTS.into() {
             self.close()?;
         }
         self.open.push(value);
         let address = self.address.saturating_add(to_u64(self.complete.len()));
-        let index = u16::try_from(self.open.len()).unwrap_or(VALUES);
+        let index = u16::try_from(self.open.len()).unwrap_or(MAX_OBJECTS);
         Ok((address, index))
     }
 

@@ -33,6 +33,8 @@ pub(super) struct PlannedObject {
     pub(super) path: Vec<u8>,
     pub(super) content: ObjectContent,
     pub(super) attributes: Vec<Attribute>,
+    /// Time of the last modification in seconds since 1970, if the source has it.
+    pub(super) modified: Option<u32>,
     /// Number of hard links to the object.
     pub(super) link_count: u32,
 }
@@ -147,6 +149,7 @@ impl<'a> ObjectCollector<'a> {
             path: path.to_vec(),
             content,
             attributes,
+            modified: None,
             link_count: 0,
         });
         Ok(number)
@@ -313,6 +316,10 @@ impl<'a> ObjectCollector<'a> {
             NodeKind::Scalar(scalar) => ObjectContent::Scalar(ScalarDataset::from_scalar(scalar)),
         };
         let number = self.add(path, content, attributes)?;
+        let modified = node.modified.and_then(|time| u32::try_from(time).ok());
+        if let Some(object) = self.found.objects.get_mut(number) {
+            object.modified = modified;
+        }
         self.found.numbers.insert(node.id, number);
         Ok(Some(number))
     }

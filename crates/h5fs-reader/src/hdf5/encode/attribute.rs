@@ -34,7 +34,7 @@ pub struct AttributeMessage<'a> {
 /// NUL.
 pub fn encode(attribute: &AttributeMessage<'_>) -> Result<Message> {
     const VERSION: u8 = 3;
-    const SHARED_DATATYPE: u8 = 0b01;
+    const FLAGS: u8 = 0;
     let AttributeMessage {
         name,
         charset,
@@ -43,12 +43,7 @@ pub fn encode(attribute: &AttributeMessage<'_>) -> Result<Message> {
         elements,
     } = attribute;
     check_name(name, WHAT)?;
-    let flags = if datatype.is_shared() {
-        SHARED_DATATYPE
-    } else {
-        0
-    };
-    let mut data = vec![VERSION, flags];
+    let mut data = vec![VERSION, FLAGS];
     let name_size = name.len().plus_one();
     for size in [name_size, datatype.data.len(), dataspace.data.len()] {
         data.extend(length_field(size, WHAT)?.to_le_bytes());
@@ -108,17 +103,6 @@ mod tests {
         let message = encoded(b"a", &int32(), &[7, 0, 0, 0]).unwrap();
         let mut expected = b"\x03\0\x02\0\x0c\0\x04\0\0a\0".to_vec();
         expected.extend([0x10, 8, 0, 0, 4, 0, 0, 0, 0, 0, 32, 0]);
-        expected.extend([2, 0, 0, 0]);
-        expected.extend([7, 0, 0, 0]);
-        assert_eq!(message.data(), expected);
-    }
-
-    /// The expected bytes are written from the specification.
-    #[test]
-    fn a_committed_datatype_is_a_pointer() {
-        let message = encoded(b"a", &datatype::encode_shared(0x335), &[7, 0, 0, 0]).unwrap();
-        let mut expected = b"\x03\x01\x02\0\x0a\0\x04\0\0a\0".to_vec();
-        expected.extend([3, 2, 0x35, 3, 0, 0, 0, 0, 0, 0]);
         expected.extend([2, 0, 0, 0]);
         expected.extend([7, 0, 0, 0]);
         assert_eq!(message.data(), expected);

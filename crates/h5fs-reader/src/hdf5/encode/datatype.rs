@@ -1,7 +1,7 @@
 //! The datatype message, versions 1 to 3 (HDF5 3.0, IV.A.2.d).
 
 use crate::error::{Error, Result};
-use crate::hdf5::encode::{CONSTANT, Message, SHARED, charset_number, check_name};
+use crate::hdf5::encode::{CONSTANT, Message, charset_number, check_name};
 use crate::hdf5::message::datatype::offset_width;
 use crate::hdf5::message::kind;
 use crate::limits;
@@ -35,7 +35,7 @@ const REGION_REFERENCE: u32 = 12;
 /// Number of bytes of a stored variable-length element: a length and a global heap ID.
 const VARIABLE_LENGTH_ELEMENT: u32 = 16;
 
-/// Encodes the [`hdf5_datatype`] of `datatype`. The datatype and all its parts have the lowest
+/// Encodes `datatype`, with `Bool` and `Complex` in the forms that h5py uses. The datatype and all its parts have the lowest
 /// version that can express them, so that HDF5 1.8 reads it:
 ///
 /// | version | condition |
@@ -47,7 +47,7 @@ const VARIABLE_LENGTH_ELEMENT: u32 = 16;
 /// # Errors
 /// `Unsupported` for
 ///
-/// - a datatype without an [`hdf5_datatype`]
+/// - UCS-4 text and the references of HDF5 1.12
 /// - a pointer whose size is not the size for addresses of 8 bytes: 8 for an object reference, 12
 ///   for a region reference, 16 for a variable-length element
 /// - an empty name, a name or a tag with a NUL, a compound or an enumeration without members, or
@@ -66,20 +66,6 @@ pub fn encode(datatype: &Datatype) -> Result<Message> {
     Message::new(kind::DATATYPE, CONSTANT, encoder.data, WHAT)
 }
 
-/// Encodes a pointer to the datatype of the committed datatype whose object header is at `address`
-/// (shared message, version 3; IV.A.2).
-pub fn encode_shared(address: u64) -> Message {
-    const VERSION: u8 = 3;
-    const COMMITTED: u8 = 2;
-    let mut data = vec![VERSION, COMMITTED];
-    data.extend(address.to_le_bytes());
-    Message {
-        kind: kind::DATATYPE,
-        flags: CONSTANT | SHARED,
-        data,
-    }
-}
-
 /// Returns a datatype of HDF5 1.8 for the same stored bytes, in the forms that h5py uses:
 ///
 /// | class | result |
@@ -91,7 +77,7 @@ pub fn encode_shared(address: u64) -> Message {
 /// # Errors
 /// `Unsupported` for UCS-4 text and for the references of HDF5 1.12. `Limit` for datatypes that are
 /// nested too deeply.
-pub fn hdf5_datatype(datatype: &Datatype) -> Result<Datatype> {
+pub(super) fn hdf5_datatype(datatype: &Datatype) -> Result<Datatype> {
     convert(datatype, 0)
 }
 
@@ -589,8 +575,6 @@ mod tests {
         let sequence = typed(16, Class::VariableLength(Box::new(integer(2))));
         let expected = [&[0x19, 0, 0, 0, 16, 0, 0, 0], &INT16[..]].concat();
         assert_eq!(data(&sequence), expected);
-        // Written from the specification.
-        assert_eq!(encode_shared(0x335).data(), b"\x03\x02\x35\x03\0\0\0\0\0\0");
     }
 
     /// h5py's types for `bool` and `complex128`.

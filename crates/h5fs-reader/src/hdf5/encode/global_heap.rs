@@ -128,7 +128,7 @@ pub fn encode_collection(objects: &[&[u8]]) -> Result<Vec<u8>> {
 pub fn encode_element(count: u32, collection: u64, index: u16) -> [u8; 16] {
     let mut element = NULL_ELEMENT;
     let fields = count.to_le_bytes().into_iter();
-    let fields = fields.chain(encode_heap_id(collection, index));
+    let fields = fields.chain(heap_id(collection, index));
     element
         .iter_mut()
         .zip(fields)
@@ -136,9 +136,8 @@ pub fn encode_element(count: u32, collection: u64, index: u16) -> [u8; 16] {
     element
 }
 
-/// Returns the global heap ID of object `index` of the collection at `collection`. A region
-/// reference is such an ID.
-pub fn encode_heap_id(collection: u64, index: u16) -> [u8; 12] {
+/// Returns the global heap ID of object `index` of the collection at `collection`.
+fn heap_id(collection: u64, index: u16) -> [u8; 12] {
     let [a, b, c, d, e, f, g, h] = collection.to_le_bytes();
     let [low, high] = index.to_le_bytes();
     [a, b, c, d, e, f, g, h, low, high, 0, 0]

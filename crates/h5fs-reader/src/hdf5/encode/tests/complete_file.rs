@@ -115,7 +115,7 @@ fn header_places(places: &Places) -> [u64; 7] {
 
 /// Returns the headers in the order of [`header_places`].
 fn headers(places: &Places) -> [ObjectHeader; 7] {
-    let committed = [int_message(4), reference_count::encode(3)];
+    let committed = [int_message(4)];
     [
         root(places),
         inner_group(places),
@@ -184,13 +184,13 @@ fn group_messages(links: &[(&str, LinkInformation<'_>)]) -> Vec<Message> {
     messages
 }
 
-/// A contiguous dataset whose datatype is committed. It has two names and a fill value.
+/// A contiguous dataset. It has two names and a fill value.
 fn numbers(places: &Places) -> ObjectHeader {
-    let pointer = datatype::encode_shared(places.datatype);
-    let unit = scalar_attribute("unit", &pointer, &(-1_i32).to_le_bytes());
+    let int32 = int_message(4);
+    let unit = scalar_attribute("unit", &int32, &(-1_i32).to_le_bytes());
     header(&[
         space(&Shape::fixed(vec![2, 3])),
-        pointer,
+        int32,
         fill_value::encode(FillValue::Value(&7_i32.to_le_bytes())).unwrap(),
         data_layout::encode_contiguous(Some(places.numbers_data), 24),
         reference_count::encode(2),
