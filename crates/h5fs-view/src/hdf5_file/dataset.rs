@@ -179,8 +179,12 @@ impl RowChunks {
     /// Maximum number of bytes of a chunk, which the format stores in 32 bits.
     const LARGEST: u64 = u32::MAX as u64;
 
+    /// Maximum number of chunks. The index of this many chunks has about a mebibyte.
+    const MOST: u64 = 16_384;
+
     /// Returns the chunks of an array of this shape whose elements have `element_size` bytes in the
-    /// computed file. Returns `None` unless the first dimension is unlimited.
+    /// computed file. Returns `None` unless the first dimension is unlimited, and for arrays of
+    /// more than 64 TiB.
     fn from_shape(shape: &Shape, element_size: u64) -> Option<Self> {
         let Some(None) = shape.max().first() else {
             return None;
@@ -192,11 +196,12 @@ impl RowChunks {
         }
         let rows = (Self::SMALL / row).max(count.div_ceil(Self::FEW)).max(1);
         let rows = rows.min(Self::LARGEST / row).min(count.max(1));
-        Some(RowChunks {
+        let chunks = RowChunks {
             rows,
             bytes: rows.saturating_mul(row),
             count: count.div_ceil(rows),
-        })
+        };
+        Some(chunks).filter(|chunks| chunks.count <= Self::MOST)
     }
 
     /// Returns the shape of a chunk of an array with the dimensions `dims`.
@@ -243,6 +248,12 @@ mod tests {
         assert_eq!(chunks(&[5, 0], 4), None);
         assert_eq!(RowChunks::from_shape(&Shape::fixed(vec![4]), 4), None);
         assert_eq!(RowChunks::from_shape(&Shape::Null, 4), None);
+    }
+
+    #[test]
+    fn an_array_of_too_many_chunks_is_stored_contiguously() {
+        assert!(RowChunks::from_shape(&growing(&[1 << 45]), 1).is_some());
+        assert_eq!(RowChunks::from_shape(&growing(&[1 << 57]), 1), None);
     }
 
     #[test]

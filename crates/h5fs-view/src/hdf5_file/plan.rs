@@ -19,6 +19,7 @@ use crate::hdf5_file::objects::{
     ObjectCollector, ObjectContent, PlannedObject, PlannedObjects, RootGroup,
 };
 use crate::hdf5_file::source::{Hdf5Source, referenced_node};
+use crate::limits;
 
 /// The elements of an array begin at a multiple of this many bytes.
 const ELEMENT_ALIGNMENT: u64 = 4096;
@@ -220,7 +221,11 @@ impl<'a> Planner<'a> {
                 _ => {}
             }
         }
-        Ok(())
+        Error::check_limit(
+            self.end,
+            limits::HDF5_FILE_METADATA,
+            "bytes of the metadata of a computed HDF5 file",
+        )
     }
 
     /// Determines the positions of the elements, and then of the values of variable length.
