@@ -214,7 +214,7 @@ impl RowChunks {
     }
 }
 
-/// Returns an error for a dataset that has ended.
+/// Returns the error of reading a dataset whose node is no array any more.
 pub(super) fn missing_array_error() -> Error {
     Error::corrupt("computed HDF5 file: an object is no array any more", None)
 }

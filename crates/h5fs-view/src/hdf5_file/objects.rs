@@ -178,7 +178,10 @@ impl<'a> ObjectCollector<'a> {
 
     /// Adds the links of the group `group`, which is the object `number`, and their targets.
     fn read_links(&mut self, number: usize, group: NodeId) -> Result<()> {
-        let mut links = self.container().links(group)?;
+        let mut links = match self.container().links(group) {
+            Ok(links) => links,
+            Err(error) => return self.omit(&self.path_of(number), error),
+        };
         let mut found = Vec::new();
         loop {
             match links.next() {
@@ -187,10 +190,8 @@ impl<'a> ObjectCollector<'a> {
                     found.push(link);
                 }
                 Ok(None) => break,
-                Err(error) if error.is_transient() => return Err(error),
                 Err(error) => {
-                    let path = self.path_of(number);
-                    self.found.absences.add(&path, &error.to_string());
+                    self.omit(&self.path_of(number), error)?;
                     break;
                 }
             }
@@ -201,6 +202,18 @@ impl<'a> ObjectCollector<'a> {
                 self.add_link(number, link);
             }
         }
+        Ok(())
+    }
+
+    /// Records that the object at `path` cannot be read, unless a later attempt may succeed.
+    ///
+    /// # Errors
+    /// Fails with a temporary error.
+    fn omit(&mut self, path: &[u8], error: Error) -> Result<()> {
+        if error.is_transient() {
+            return Err(error);
+        }
+        self.found.absences.add(path, &error.to_string());
         Ok(())
     }
 
@@ -242,9 +255,16 @@ impl<'a> ObjectCollector<'a> {
             }
             LinkTarget::Soft(path) => Some(PlannedTarget::Soft(path)),
             LinkTarget::Reference { file: None, .. } => {
-                let names = self.container().alias_path(&link.target)?;
-                let names = names.iter().flat_map(|name| [b"/", &name[..]].concat());
-                Some(PlannedTarget::Soft(names.collect()))
+                match self.container().alias_path(&link.target) {
+                    Ok(names) => {
+                        let names = names.iter().flat_map(|name| [b"/", &name[..]].concat());
+                        Some(PlannedTarget::Soft(names.collect()))
+                    }
+                    Err(error) => {
+                        self.omit(&path, error)?;
+                        None
+                    }
+                }
             }
             LinkTarget::External { .. } | LinkTarget::Reference { .. } => {
                 self.found.absences.add(&path, "a link into another file");
@@ -255,9 +275,8 @@ impl<'a> ObjectCollector<'a> {
                 self.found.absences.add(&path, &reason);
                 None
             }
-            LinkTarget::Damaged(error) if error.is_transient() => return Err(error),
             LinkTarget::Damaged(error) => {
-                self.found.absences.add(&path, &error.to_string());
+                self.omit(&path, error)?;
                 None
             }
         };
@@ -274,11 +293,7 @@ impl<'a> ObjectCollector<'a> {
         self.cancel.check_cancelled()?;
         let node = match self.container().node(node) {
             Ok(node) => node,
-            Err(error) if error.is_transient() => return Err(error),
-            Err(error) => {
-                self.found.absences.add(path, &error.to_string());
-                return Ok(None);
-            }
+            Err(error) => return self.omit(path, error).map(|()| None),
         };
         if let Some(error) = node.transient_error() {
             return Err(error.clone());

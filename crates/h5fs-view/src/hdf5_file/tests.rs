@@ -111,6 +111,9 @@ fn any_range_is_that_of_the_whole() {
     }
 }
 
+/// The number of the group of [`ManyGroups`] whose links cannot be read.
+const DAMAGED: u32 = 7;
+
 /// A file whose root has this many empty groups, each with an attribute of this many bytes.
 struct ManyGroups {
     groups: u32,
@@ -139,6 +142,9 @@ impl Container for ManyGroups {
     }
 
     fn links(&self, group: NodeId) -> Result<Box<dyn LinkStream>> {
+        if group == NodeId::from_index(DAMAGED) {
+            return Err(Error::corrupt("symbol table", None));
+        }
         let count = if group == self.root() { self.groups } else { 0 };
         let links = (1..=count).map(|number| Link {
             name: number.to_string().into_bytes(),
@@ -215,7 +221,7 @@ fn a_file_of_too_much_metadata_is_refused() {
 }
 
 #[test]
-fn each_group_is_found_in_the_computed_file() {
+fn a_damaged_group_is_told_and_the_others_are_found() {
     let groups = 300;
     let container: Arc<dyn Container> = Arc::new(ManyGroups {
         groups,
@@ -232,4 +238,9 @@ fn each_group_is_found_in_the_computed_file() {
     let copied = File::open(&copy).unwrap();
     assert_eq!(names(&copied.root().unwrap()).len(), groups as usize);
     assert!(matches!(copied.get("/299").unwrap(), Object::Group(_)));
+    let absent = copied.root().unwrap().attribute("_h5fs_absent").unwrap();
+    assert_eq!(
+        absent.unwrap().texts().unwrap(),
+        ["/7: symbol table (corrupt)"]
+    );
 }
