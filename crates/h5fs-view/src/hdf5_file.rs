@@ -37,7 +37,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use h5fs_reader::array::{Bytes, CancelToken, Reader};
-use h5fs_reader::error::Result;
+use h5fs_reader::error::{Error, Result};
 use h5fs_reader::memory::lock::lock;
 use h5fs_reader::wire::{to_u64, to_usize};
 
@@ -118,7 +118,7 @@ impl Hdf5File {
             SegmentContent::Elements => range.end.min(dataset.element_bytes),
             SegmentContent::Collections => range.end,
         };
-        let end = out.len().saturating_add(to_usize(wanted)?);
+        let before = to_u64(out.len());
         if range.start < present {
             let array = self.open_array(number, dataset)?;
             let range = range.start..present;
@@ -149,8 +149,11 @@ impl Hdf5File {
                 _ => {}
             }
         }
+        if to_u64(out.len()) != before + present.saturating_sub(range.start) {
+            return Err(Error::corrupt("array: fewer elements than its shape", None));
+        }
         // After the last row, the last chunk contains zeros.
-        out.resize(end, 0);
+        out.resize(to_usize(before + wanted)?, 0);
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use h5fs_reader::error::Result;
+use h5fs_reader::error::{Error, Result};
 use h5fs_reader::wire::{to_u64, to_usize};
 
 /// A writer that keeps only the bytes whose offsets are in `range`.
@@ -45,7 +45,8 @@ impl<'a> RangeWriter<'a> {
     /// Writes `length` bytes of which `read` returns a part.
     ///
     /// # Errors
-    /// Fails with the error of `read`, which is called only for wanted bytes.
+    /// Fails with the error of `read`, which is called only for wanted bytes. `Corrupt` if `read`
+    /// returns another number of bytes.
     pub(super) fn write_part(
         &mut self,
         length: u64,
@@ -57,7 +58,9 @@ impl<'a> RangeWriter<'a> {
         }
         let wanted = to_usize(part.end - part.start)?;
         let mut bytes = read(part)?;
-        bytes.resize(wanted, 0);
+        if bytes.len() != wanted {
+            return Err(Error::corrupt("a value shorter than its length", None));
+        }
         self.out.append(&mut bytes);
         Ok(())
     }
