@@ -13,7 +13,7 @@ use crate::hdf5::file::number_form::Address;
 use crate::hdf5::heap::fractal::{ASSUMED_HEADER_BYTES, FractalHeap, ListingAllowance};
 use crate::hdf5::message::on_heap::DenseStorageInfo;
 use crate::hdf5::message::{attribute, kind};
-use crate::hdf5::object_header::ObjectHeader;
+use crate::hdf5::object_header::{ObjectHeader, RawMessage};
 use crate::hdf5::shared::SharedMessages;
 use crate::limits;
 use crate::model::Attribute;
@@ -79,9 +79,9 @@ impl<'a> Attributes<'a> {
     }
 
     /// Calls `visit` with each attribute from number `next` on until `visit` breaks, and sets
-    /// `next` to the number after the last one. Compact attributes are in the order of their
-    /// messages in the header. Dense attributes are in creation order if it is known, otherwise in
-    /// the order of the names' hashes. An attribute that cannot be read is skipped.
+    /// `next` to the number after the last one. The attributes are in
+    /// creation order if it is known. Otherwise, compact attributes are in the order of their
+    /// messages in the header, and dense attributes in the order of the names' hashes. An attribute that cannot be read is skipped.
     ///
     /// # Errors
     /// Returns the error of the first skipped attribute.
@@ -133,17 +133,17 @@ impl<'a> Attributes<'a> {
 
     fn compact_attributes(&self, first: usize) -> impl Iterator<Item = Result<Attribute>> {
         let messages = self.header.messages();
-        messages
-            .filter(|message| message.kind == kind::ATTRIBUTE)
-            .skip(first)
-            .map(|message| {
-                let body = self.shared.resolve(&message)?;
-                attribute::read(
-                    self.metadata,
-                    self.shared,
-                    &mut body.cursor("attribute message"),
-                )
-            })
+        let attributes = messages.filter(|message| message.kind == kind::ATTRIBUTE);
+        let mut attributes: Vec<RawMessage<'_>> = attributes.collect();
+        attributes.sort_by_key(|message| message.creation_index);
+        attributes.into_iter().skip(first).map(|message| {
+            let body = self.shared.resolve(&message)?;
+            attribute::read(
+                self.metadata,
+                self.shared,
+                &mut body.cursor("attribute message"),
+            )
+        })
     }
 
     /// Visits dense attributes through the name index, which is complete. In some files, the index

@@ -48,6 +48,8 @@ pub(crate) struct RawMessage<'a> {
     pub(crate) kind: u16,
     /// The message's flags.
     pub(crate) flags: u8,
+    /// The creation index of an attribute, or 0 if the header does not store it.
+    pub(crate) creation_index: u16,
     /// The message's data.
     pub(crate) data: &'a [u8],
     /// Absolute offset of the data.
@@ -71,6 +73,7 @@ struct Block {
 struct MessageLocation {
     kind: u16,
     flags: u8,
+    creation_index: u16,
     block: usize,
     data: Range<usize>,
 }
@@ -123,6 +126,7 @@ impl ObjectHeader {
             Some(RawMessage {
                 kind: place.kind,
                 flags: place.flags,
+                creation_index: place.creation_index,
                 data,
                 at,
             })
@@ -354,16 +358,16 @@ fn read_message(
     version: HeaderVersion,
     block: usize,
 ) -> Result<MessageLocation> {
-    let (kind, size, flags) = match version {
+    let (kind, size, flags, creation_index) = match version {
         HeaderVersion::One => {
-            let fields = (cursor.u16()?, cursor.u16()?, cursor.u8()?);
+            let fields = (cursor.u16()?, cursor.u16()?, cursor.u8()?, 0);
             cursor.skip(3)?;
             fields
         }
         HeaderVersion::Two { creation_index } => {
-            let fields = (u16::from(cursor.u8()?), cursor.u16()?, cursor.u8()?);
-            cursor.skip(if creation_index { 2 } else { 0 })?;
-            fields
+            let (kind, size, flags) = (cursor.u8()?, cursor.u16()?, cursor.u8()?);
+            let index = if creation_index { cursor.u16()? } else { 0 };
+            (kind.into(), size, flags, index)
         }
     };
     const MUST_BE_KNOWN: u8 = 0x80;
@@ -378,6 +382,7 @@ fn read_message(
     Ok(MessageLocation {
         kind,
         flags,
+        creation_index,
         block,
         data: start..cursor.position(),
     })
