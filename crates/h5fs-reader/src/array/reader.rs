@@ -8,8 +8,10 @@ use crate::array::engine::Engine;
 use crate::array::geometry::allocation::Allocation;
 use crate::array::kinds::stored::StoredArray;
 use crate::array::kinds::strided::StridedReader;
-use crate::array::kinds::virtual_array::{SourceReader, VirtualArray};
+use crate::array::kinds::virtual_array::VirtualArray;
 use crate::array::read_ahead::prefetch::ReadStream;
+use crate::array::selected::SelectedElements;
+use crate::array::stored_elements::{SourceReader, StoredElements};
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::memory::cancel::CancelToken;
@@ -37,6 +39,7 @@ pub struct Reader {
 enum ReaderStorage {
     Stored(StoredArray),
     Strided(StridedReader),
+    Selected(SelectedElements),
     Virtual(VirtualArray),
 }
 
@@ -130,6 +133,7 @@ impl Reader {
         match &self.content {
             ReaderStorage::Stored(stored) => stored.read(offset, end, stream, cancel),
             ReaderStorage::Strided(strided) => strided.read(offset, end, stream, cancel),
+            ReaderStorage::Selected(elements) => elements.read_to(offset, end, cancel),
             ReaderStorage::Virtual(parts) => parts.read(offset, end, cancel),
         }
     }
@@ -153,7 +157,7 @@ impl Reader {
         match &self.content {
             ReaderStorage::Stored(stored) => stored.try_read(offset, end, Some(stream)),
             ReaderStorage::Strided(strided) => strided.try_read(offset, end, Some(stream)),
-            ReaderStorage::Virtual(_) => Ok(None),
+            ReaderStorage::Selected(_) | ReaderStorage::Virtual(_) => Ok(None),
         }
     }
 
@@ -171,7 +175,7 @@ impl Reader {
     ) -> Result<Bytes> {
         match &self.content {
             ReaderStorage::Stored(stored) => stored.read_chunk(place, offset, length, cancel),
-            ReaderStorage::Strided(_) | ReaderStorage::Virtual(_) => Err(Error::NotFound),
+            _ => Err(Error::NotFound),
         }
     }
 
@@ -179,7 +183,7 @@ impl Reader {
     pub fn try_read_chunk(&self, place: &[u64], offset: u64, length: usize) -> Option<Bytes> {
         match &self.content {
             ReaderStorage::Stored(stored) => stored.try_read_chunk(place, offset, length),
-            ReaderStorage::Strided(_) | ReaderStorage::Virtual(_) => None,
+            _ => None,
         }
     }
 
@@ -194,7 +198,7 @@ impl Reader {
     pub fn is_slow_to_read(&self) -> bool {
         match &self.content {
             ReaderStorage::Stored(stored) => stored.is_encoded(),
-            ReaderStorage::Strided(_) | ReaderStorage::Virtual(_) => true,
+            _ => true,
         }
     }
 
@@ -231,7 +235,9 @@ impl Reader {
             ReaderStorage::Strided(strided) => {
                 Allocation::dense(strided.stored_bytes(self.length)?, self.length)
             }
-            ReaderStorage::Virtual(_) => Allocation::dense(self.length, self.length),
+            ReaderStorage::Selected(_) | ReaderStorage::Virtual(_) => {
+                Allocation::dense(self.length, self.length)
+            }
         };
         Ok(self.allocation.get_or_init(|| found).clone())
     }
@@ -242,8 +248,28 @@ impl SourceReader for Reader {
         &self.array
     }
 
-    fn read(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes> {
+    fn is_remote(&self) -> bool {
+        self.is_remote()
+    }
+
+    fn read_source(
+        &self,
+        stream: Option<&ReadStream>,
+        offset: u64,
+        length: usize,
+        cancel: &CancelToken,
+    ) -> Result<Bytes> {
+        self.read_in_stream(stream, offset, length, cancel)
+    }
+}
+
+impl StoredElements for Reader {
+    fn read_stored(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes> {
         self.read_with_cancel(offset, length, cancel)
+    }
+
+    fn known_allocation(&self) -> Option<Allocation> {
+        self.allocation().ok()
     }
 }
 
@@ -252,6 +278,11 @@ impl ReaderStorage {
         Ok(match &array.storage {
             Ok(Storage::Strided(strided)) if length > 0 => {
                 ReaderStorage::Strided(StridedReader::new(engine, array, strided)?)
+            }
+            Ok(Storage::Selected(selected)) if length > 0 => {
+                let base = Reader::new_nested(engine, Arc::clone(&selected.base), depth)?;
+                let selection = &selected.selection;
+                ReaderStorage::Selected(SelectedElements::new(Arc::new(base), selection)?)
             }
             Ok(Storage::Virtual(mappings)) if length > 0 => {
                 ReaderStorage::Virtual(open_virtual_array(engine, array, mappings, depth)?)
@@ -266,6 +297,7 @@ impl ReaderStorage {
         match self {
             ReaderStorage::Stored(stored) => stored.is_remote(0, length.min(1)),
             ReaderStorage::Strided(strided) => strided.is_remote(),
+            ReaderStorage::Selected(elements) => elements.is_remote(),
             ReaderStorage::Virtual(_) => false,
         }
     }
@@ -275,6 +307,7 @@ impl ReaderStorage {
         match (self, &array.storage) {
             (ReaderStorage::Virtual(parts), _) => parts.weight(),
             (ReaderStorage::Strided(_), Ok(Storage::Strided(strided))) => strided.base.weight(),
+            (ReaderStorage::Selected(_), Ok(Storage::Selected(selected))) => selected.base.weight(),
             _ => 0,
         }
     }

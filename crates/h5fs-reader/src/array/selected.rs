@@ -8,9 +8,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::array::bytes::Bytes;
-use crate::array::kinds::vlen::StoredElements;
 use crate::array::read_ahead::prefetch::ReadStream;
-use crate::array::reader::Reader;
+use crate::array::stored_elements::{SourceReader, StoredElements};
 use crate::error::{Error, Result};
 use crate::memory::cancel::CancelToken;
 use crate::model::array::{Array, Storage};
@@ -25,8 +24,9 @@ const MAX_SPAN_BYTES: u64 = 1 << 20;
 const MAX_RUN_GAP: u64 = 4096;
 
 /// The selected elements of one array.
+#[derive(Debug)]
 pub struct SelectedElements {
-    reader: Arc<Reader>,
+    reader: Arc<dyn SourceReader>,
     stream: ReadStream,
     offset: u64,
     /// Length of a run in bytes. A run is contiguous both in the selection and in the array.
@@ -44,7 +44,7 @@ impl SelectedElements {
     ///
     /// # Errors
     /// `Limit` if the selection has more bytes than a file can have.
-    pub fn new(reader: Arc<Reader>, selection: &Selection) -> Result<Self> {
+    pub fn new(reader: Arc<dyn SourceReader>, selection: &Selection) -> Result<Self> {
         let mut run = u64::from(selection.datatype.size);
         let mut axes = selection.axes.clone();
         axes.retain(|axis| axis.count != 1);
@@ -59,7 +59,7 @@ impl SelectedElements {
             });
         }
         Ok(SelectedElements {
-            row_bytes: array_row_bytes(&reader),
+            row_bytes: array_row_bytes(reader.array()),
             stream: ReadStream::new(),
             offset: selection.offset,
             run_bytes: run,
@@ -74,6 +74,11 @@ impl SelectedElements {
         self.reader.array()
     }
 
+    /// Returns whether the array's bytes are in a remote source.
+    pub(in crate::array) fn is_remote(&self) -> bool {
+        self.reader.is_remote()
+    }
+
     /// Returns the number of bytes of all selected elements.
     pub fn length(&self) -> u64 {
         self.length
@@ -85,7 +90,20 @@ impl SelectedElements {
     /// # Errors
     /// Fails if the elements cannot be read. [`Error::cancelled`] once the request is cancelled.
     pub fn read(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes> {
-        let end = offset.plus(to_u64(length)).min(self.length);
+        self.read_to(offset, offset.plus(to_u64(length)).min(self.length), cancel)
+    }
+
+    /// Returns the bytes of the selected elements from `offset` to `end`, which is not behind the
+    /// last one.
+    ///
+    /// # Errors
+    /// Fails as [`read`](Self::read) does.
+    pub(in crate::array) fn read_to(
+        &self,
+        offset: u64,
+        end: u64,
+        cancel: &CancelToken,
+    ) -> Result<Bytes> {
         if offset >= end {
             return Ok(Bytes::from(Vec::new()));
         }
@@ -217,7 +235,7 @@ impl SelectedElements {
         let is_long = self.run_bytes > MAX_RUN_GAP
             || length > usize::try_from(MAX_RUN_GAP).unwrap_or(usize::MAX);
         let stream = is_long.then_some(&self.stream);
-        let bytes = self.reader.read_in_stream(stream, offset, length, cancel)?;
+        let bytes = self.reader.read_source(stream, offset, length, cancel)?;
         if bytes.len() == length {
             Ok(bytes)
         } else {
@@ -233,8 +251,7 @@ fn is_dense(axis: &Axis, run: u64) -> bool {
 
 /// Returns the length in bytes of one row of the array's last dimension, or `u64::MAX` for an array
 /// that is not stored in chunks.
-fn array_row_bytes(reader: &Reader) -> u64 {
-    let array = reader.array();
+fn array_row_bytes(array: &Array) -> u64 {
     let dense = matches!(
         array.storage,
         Ok(Storage::Inline(_) | Storage::Extents(_) | Storage::Fill)
@@ -257,6 +274,7 @@ impl StoredElements for SelectedElements {
 mod tests {
     use super::*;
     use crate::array::Engine;
+    use crate::array::Reader;
     use crate::model::Shape;
     use crate::model::array::{Fill, Layout};
     use crate::model::selector::Selector;
@@ -284,7 +302,7 @@ mod tests {
         let array = reader.array();
         let selector = Selector::parse(text.as_bytes()).unwrap();
         let selection = selector.select(&array.datatype, &array.shape).unwrap();
-        SelectedElements::new(Arc::clone(reader), &selection).unwrap()
+        SelectedElements::new(reader.clone(), &selection).unwrap()
     }
 
     fn numbers(bytes: &[u8]) -> Vec<u16> {

@@ -16,6 +16,7 @@ use crate::memory::allocation_size;
 use crate::memory::cancel::CancelToken;
 use crate::model::region::Region;
 use crate::model::regions::{RegionList, RegionPosition};
+use crate::model::selection::Selection;
 use crate::model::storage::{ChunkGrid, PieceDecoder, Pipeline, StoredExtent};
 use crate::model::{Datatype, Shape};
 use crate::wire::{Count, Extent, to_u64, to_usize};
@@ -152,6 +153,8 @@ pub enum Storage {
     Encoded(Arc<dyn PieceDecoder>),
     /// ASDF: elements at strides in the bytes of a block.
     Strided(StridedLayout),
+    /// A selection of the elements of another array.
+    Selected(SelectedLayout),
     /// HDF5: parts of other datasets. If several parts cover an element, the last part is used.
     Virtual(Mappings),
 }
@@ -181,6 +184,15 @@ pub struct StridedLayout {
     /// Bytes from one element to the next in each dimension, slowest first. Strides may be zero or
     /// negative. The rank equals the array's rank, and every element lies within the base.
     pub strides: Vec<i64>,
+}
+
+/// A selection of the elements of another array.
+#[derive(Debug, Clone)]
+pub struct SelectedLayout {
+    /// The array whose elements are selected.
+    pub base: Arc<Array>,
+    /// The selected elements.
+    pub selection: Selection,
 }
 
 /// An open source array of a virtual array.

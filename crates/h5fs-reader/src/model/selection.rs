@@ -9,9 +9,10 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::limits;
+use crate::model::datatype::{ByteOrder, Class};
 use crate::model::selector::{DimensionIndex, Selector, SelectorStep};
 use crate::model::shape::product;
-use crate::model::{Datatype, Shape, datatype::Class};
+use crate::model::{Datatype, Shape};
 use crate::wire::{Count, to_u64, to_usize};
 
 /// A selection of an array's elements, or of parts of them, in any order.
@@ -84,6 +85,81 @@ impl Selector {
             })?;
         }
         Ok(dimensions)
+    }
+
+    /// Returns the positions along the dimension `dimension` that the selector picks from an array
+    /// with the dimensions `dims`, whose elements are not compound.
+    ///
+    /// # Errors
+    /// `NotFound` if the array does not have the selected part.
+    pub fn positions(&self, dims: &[u64], dimension: usize) -> Result<DimensionPositions> {
+        let stride = |other| i64::from(other == dimension);
+        let numbered = dims.iter().enumerate();
+        let mut selection = Selection {
+            datatype: Datatype::integer(1, false, ByteOrder::Little),
+            axes: numbered
+                .map(|(other, &count)| Axis::at_stride(count, stride(other)))
+                .collect(),
+            offset: 0,
+        };
+        for step in &self.0 {
+            match step {
+                SelectorStep::Field(_) => return Err(Error::NotFound),
+                SelectorStep::Indices(indices) => selection.apply_indices(indices)?,
+            }
+        }
+        let kept = self.dimensions(dims.len())?;
+        let kept = kept.iter().position(|&kept| kept == dimension);
+        Ok(DimensionPositions {
+            first: selection.offset,
+            axis: kept.and_then(|at| selection.axes.get(at).cloned()),
+        })
+    }
+}
+
+/// The selected positions along one dimension of an array.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DimensionPositions {
+    /// The first selected position.
+    pub first: u64,
+    /// The selected positions, with distances in positions instead of bytes. `None` if the
+    /// dimension does not remain, because one position was selected by its number.
+    pub axis: Option<Axis>,
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "what a selection picks is inside the array, whose bytes 63 bits count"
+)]
+impl DimensionPositions {
+    /// Returns the selection of an array of `datatype` and `dims` that has these positions along
+    /// its first dimension, and all elements along the others.
+    ///
+    /// # Errors
+    /// `NotFound` if the array has no dimension. `Limit` for an array larger than any file.
+    pub fn rows(&self, datatype: &Datatype, dims: &[u64]) -> Result<Selection> {
+        let mut selection = Selection::all_elements(datatype, dims)?;
+        if dims.is_empty() {
+            return Err(Error::NotFound);
+        }
+        let all = selection.axes.remove(0);
+        let first = i64::try_from(self.first).unwrap_or(i64::MAX);
+        let row = all.byte_distance(1);
+        selection.offset = selection
+            .offset
+            .saturating_add_signed(first.saturating_mul(row));
+        if let Some(axis) = &self.axis {
+            let scaled = |distance: i64| distance.saturating_mul(row);
+            let positions = match &axis.positions {
+                AxisPositions::Strided(stride) => AxisPositions::Strided(scaled(*stride)),
+                AxisPositions::Listed(listed) => {
+                    AxisPositions::Listed(listed.iter().map(|&distance| scaled(distance)).collect())
+                }
+            };
+            let count = axis.count;
+            selection.axes.insert(0, Axis { count, positions });
+        }
+        Ok(selection)
     }
 }
 
@@ -609,5 +685,45 @@ mod tests {
             prop_assert_eq!(found.dims(), vec![2, along.len() as u64]);
             prop_assert_eq!(picked(&found), expected);
         }
+    }
+
+    #[test]
+    fn positions_along_a_dimension_are_those_of_numpy() {
+        let dims = [9, 4, 7];
+        let positions = |text: &str, dimension| {
+            let selector = Selector::parse(text.as_bytes()).unwrap();
+            let found = selector.positions(&dims, dimension).unwrap();
+            let axis = found.axis.map(|axis| {
+                let at = |place| found.first.saturating_add_signed(axis.byte_distance(place));
+                (0..axis.count).map(at).collect::<Vec<_>>()
+            });
+            axis.ok_or(found.first)
+        };
+        assert_eq!(positions("[2:5]", 0), Ok(vec![2, 3, 4]));
+        assert_eq!(positions("[2:5]", 1), Ok(vec![0, 1, 2, 3]));
+        assert_eq!(positions("[::-4]", 0), Ok(vec![8, 4, 0]));
+        assert_eq!(positions("[-1]", 0), Err(8));
+        assert_eq!(positions("[:,3,[5,0]]", 1), Err(3));
+        assert_eq!(positions("[:,3,[5,0]]", 2), Ok(vec![5, 0]));
+        assert_eq!(positions("[1:][2,1:][::2]", 1), Ok(vec![1, 3]));
+        let outside = Selector::parse(b"[9]").unwrap();
+        assert_eq!(outside.positions(&dims, 0), Err(Error::NotFound));
+    }
+
+    #[test]
+    fn rows_at_positions_have_all_other_elements() {
+        let positions = Selector::parse(b"[::2]").unwrap().positions(&[5, 3], 0);
+        let rows = positions
+            .unwrap()
+            .rows(&Datatype::integer(2, false, ByteOrder::Little), &[5, 4]);
+        let rows = rows.unwrap();
+        assert_eq!((rows.dims(), rows.offset), (vec![3, 4], 0));
+        assert_eq!(rows.axes[0].byte_distance(2), 2 * 2 * 4 * 2);
+        let last = Selector::parse(b"[-1]").unwrap().positions(&[5, 3], 0);
+        let last = last
+            .unwrap()
+            .rows(&Datatype::integer(2, false, ByteOrder::Little), &[5]);
+        let last = last.unwrap();
+        assert_eq!((last.dims(), last.offset), (vec![], 4 * 2));
     }
 }

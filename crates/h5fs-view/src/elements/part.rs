@@ -105,7 +105,8 @@ impl ArrayPart {
     }
 
     fn selected_elements(&self) -> Result<SelectedElements> {
-        SelectedElements::new(Arc::clone(&self.reader), &self.selection)
+        let reader = Arc::clone(&self.reader);
+        SelectedElements::new(reader, &self.selection)
     }
 }
 

@@ -461,7 +461,7 @@ impl StorageLocation {
                 Ok(StorageLocation::Chunks(Arc::new(chunks)))
             }
             Storage::Encoded(pieces) => StorageLocation::from_block(engine, array, pieces, length),
-            Storage::Strided(_) | Storage::Virtual(_) => {
+            Storage::Strided(_) | Storage::Selected(_) | Storage::Virtual(_) => {
                 Err(Error::corrupt("strides over an array of this kind", None))
             }
         }

@@ -9,9 +9,9 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
-use crate::array::bytes::Bytes;
 use crate::array::geometry::allocation::Allocation;
 use crate::array::reader::Reader;
+use crate::array::stored_elements::StoredElements;
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::memory::cancel::CancelToken;
@@ -25,31 +25,6 @@ const BLOCK_ELEMENTS: u64 = 4096;
 
 /// Number of elements whose lengths a read examines first.
 const FIRST_BATCH_ELEMENTS: u64 = 64;
-
-/// The stored elements of an array or of a part of one.
-pub trait StoredElements: Send + Sync {
-    /// Reads at most `length` bytes of the stored elements from `offset` on. Fewer bytes are
-    /// returned only at the end.
-    ///
-    /// # Errors
-    /// Fails if the bytes cannot be read. [`Error::cancelled`] once the request is cancelled.
-    fn read_stored(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes>;
-
-    /// Returns which bytes of the stored elements are in the file, or `None` if that is not known.
-    fn known_allocation(&self) -> Option<Allocation> {
-        None
-    }
-}
-
-impl StoredElements for Reader {
-    fn read_stored(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes> {
-        self.read_with_cancel(offset, length, cancel)
-    }
-
-    fn known_allocation(&self) -> Option<Allocation> {
-        self.allocation().ok()
-    }
-}
 
 /// The content of a variable-length array as one sequence of bytes.
 pub struct VariableLengthContent {
