@@ -12,6 +12,7 @@
 //! |---|---|---|
 //! | 3 | [`attributes`], [`pandas_categories`] | the attributes of packed numbers and of times; ordered categories |
 //! | 3 | [`padded`], [`dimension_names`] | arrays that are shorter than their unlimited dimension; the names of an array's dimensions |
+//! | 3 | [`selected_part`] | a part of an array, with its dimension scales cut along |
 //! | 2 | [`packing`], [`time`] | scaled numbers with missing values; numbers as times |
 //! | 2 | [`dimensions`], [`matlab_empty`] | dimension scales; empty arrays of MATLAB |
 //! | 2 | [`pickle`], [`table_budget`] | pickled Python values; the budget for finding the columns of a table |
@@ -32,6 +33,7 @@ pub mod padded;
 pub mod pandas_categories;
 pub mod pickle;
 mod reference_time;
+pub mod selected_part;
 pub mod stored_type;
 pub mod table_budget;
 pub mod time;

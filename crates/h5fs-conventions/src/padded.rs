@@ -13,7 +13,6 @@
 
 use std::collections::HashSet;
 use std::fmt;
-use std::ops::{ControlFlow, Range};
 use std::sync::{Arc, Mutex};
 use std::thread::sleep;
 use std::time::Duration;
@@ -25,15 +24,13 @@ use h5fs_reader::memory::effort::RequestBudget;
 use h5fs_reader::memory::lock::lock;
 use h5fs_reader::memory::weighted_lru::WeightedLru;
 use h5fs_reader::model::array::{Array, Fill, Mapping, OpenVirtualSource, Storage, VirtualSource};
-use h5fs_reader::model::attribute::Attribute;
 use h5fs_reader::model::attribute_value::{attribute_content, check_value_count, decode_integers};
 use h5fs_reader::model::datatype::{ByteOrder, Class, Member, ReferenceKind};
 use h5fs_reader::model::number::ieee_bytes;
+use h5fs_reader::model::overlay::ContainerOverlay;
 use h5fs_reader::model::region::{Region, RegionAxis};
 use h5fs_reader::model::storage::Pipeline;
-use h5fs_reader::model::{
-    AsdfExtras, Container, Link, LinkStream, LinkTarget, Node, NodeId, NodeKind, Reference, Shape,
-};
+use h5fs_reader::model::{Container, Node, NodeId, NodeKind, Reference, Shape};
 use h5fs_reader::wire::to_usize;
 
 use crate::dimensions::{is_only_dimension, is_scale, scale_from_list, scales_from_list};
@@ -107,7 +104,9 @@ impl PaddedContainer {
     /// result is empty if no dimension is unlimited.
     fn unlimited_lengths(&self, id: NodeId, array: &Array) -> Result<Vec<Option<u64>>> {
         let max = array.shape.max();
-        if max.iter().all(Option::is_some) || array.storage.is_err() {
+        // The arrays of a joined file have the length of their dimensions already.
+        let is_joined = self.inner.members_csv().is_some();
+        if is_joined || max.iter().all(Option::is_some) || array.storage.is_err() {
             return Ok(Vec::new());
         }
         let mut scales = scales_from_list(&*self.inner, id)?;
@@ -453,8 +452,12 @@ impl fmt::Debug for PaddedContainer {
     }
 }
 
-impl Container for PaddedContainer {
-    fn node(&self, id: NodeId) -> Result<Arc<Node>> {
+impl ContainerOverlay for PaddedContainer {
+    fn inner(&self) -> &Arc<dyn Container> {
+        &self.inner
+    }
+
+    fn overlay_node(&self, id: NodeId) -> Result<Arc<Node>> {
         let node = self.inner.node(id)?;
         let NodeKind::Array(array) = &node.kind else {
             return Ok(node);
@@ -495,8 +498,7 @@ impl Container for PaddedContainer {
         Ok(Arc::new(node.with_array(Arc::new(array))))
     }
 
-    fn for_request(self: Arc<Self>, effort: &RequestBudget) -> Arc<dyn Container> {
-        let inner = Arc::clone(&self.inner).for_request(effort);
+    fn with_inner(&self, inner: Arc<dyn Container>, effort: &RequestBudget) -> Arc<dyn Container> {
         Arc::new(PaddedContainer {
             inner,
             engine: Arc::clone(&self.engine),
@@ -504,116 +506,6 @@ impl Container for PaddedContainer {
             lengths: Arc::clone(&self.lengths),
             is_linked: Arc::clone(&self.is_linked),
         })
-    }
-
-    fn root(&self) -> NodeId {
-        self.inner.root()
-    }
-
-    fn is_growing(&self) -> bool {
-        self.inner.is_growing()
-    }
-
-    fn fresh_view(self: Arc<Self>) -> Option<Arc<dyn Container>> {
-        Arc::clone(&self.inner).fresh_view()
-    }
-
-    fn weight(&self) -> u64 {
-        self.inner.weight()
-    }
-
-    fn is_remote(&self) -> bool {
-        self.inner.is_remote()
-    }
-
-    fn prefetch_nodes(&self, nodes: &[NodeId]) {
-        self.inner.prefetch_nodes(nodes);
-    }
-
-    fn prefetch_subtree(&self, group: NodeId) {
-        self.inner.prefetch_subtree(group);
-    }
-
-    fn prefetch_variable_length(&self, elements: &[u8], size: usize) {
-        self.inner.prefetch_variable_length(elements, size);
-    }
-
-    fn drop_caches(&self) {
-        self.inner.drop_caches();
-    }
-
-    fn is_likely_group(&self, id: NodeId) -> bool {
-        self.inner.is_likely_group(id)
-    }
-
-    fn link(&self, group: NodeId, name: &[u8]) -> Result<Option<Link>> {
-        self.inner.link(group, name)
-    }
-
-    fn links(&self, group: NodeId) -> Result<Box<dyn LinkStream>> {
-        self.inner.links(group)
-    }
-
-    fn alias_path(&self, target: &LinkTarget) -> Result<Vec<Vec<u8>>> {
-        self.inner.alias_path(target)
-    }
-
-    fn attributes(
-        &self,
-        id: NodeId,
-        visit: &mut dyn FnMut(Attribute) -> ControlFlow<()>,
-    ) -> Result<()> {
-        self.inner.attributes(id, visit)
-    }
-
-    fn attributes_from(
-        &self,
-        id: NodeId,
-        next: &mut u64,
-        visit: &mut dyn FnMut(Attribute) -> ControlFlow<()>,
-    ) -> Result<()> {
-        self.inner.attributes_from(id, next, visit)
-    }
-
-    fn attribute(&self, id: NodeId, name: &[u8]) -> Result<Option<Attribute>> {
-        self.inner.attribute(id, name)
-    }
-
-    fn variable_length_bytes(&self, element: &[u8], base_size: u64) -> Result<Option<u64>> {
-        self.inner.variable_length_bytes(element, base_size)
-    }
-
-    fn read_variable_length(
-        &self,
-        element: &[u8],
-        base_size: u64,
-        part: Range<u64>,
-    ) -> Result<Option<Vec<u8>>> {
-        self.inner.read_variable_length(element, base_size, part)
-    }
-
-    fn variable_length_offset(&self, element: &[u8]) -> u64 {
-        self.inner.variable_length_offset(element)
-    }
-
-    fn text_length(&self, element: &[u8]) -> Result<u64> {
-        self.inner.text_length(element)
-    }
-
-    fn reference(&self, kind: ReferenceKind, element: &[u8]) -> Result<Reference> {
-        self.inner.reference(kind, element)
-    }
-
-    fn region(&self, element: &[u8]) -> Result<Option<Region>> {
-        self.inner.region(element)
-    }
-
-    fn members_csv(&self) -> Option<&[u8]> {
-        self.inner.members_csv()
-    }
-
-    fn asdf_extras(&self) -> Option<&dyn AsdfExtras> {
-        self.inner.asdf_extras()
     }
 }
 

@@ -394,6 +394,10 @@ impl Container for File {
     fn region(&self, element: &[u8]) -> Result<Option<Region>> {
         self.context.pointers().region(element)
     }
+
+    fn encoded_region(&self, element: &[u8]) -> Result<Option<(NodeId, Vec<u8>)>> {
+        self.context.pointers().encoded_region(element)
+    }
 }
 
 /// Returns the error for a file that is open for writing. Its structures may contradict each other.

@@ -24,6 +24,7 @@ pub mod ndl;
 pub mod node;
 pub mod number;
 pub mod numpy;
+pub mod overlay;
 pub mod paths;
 pub mod region;
 pub(crate) mod regions;
@@ -213,6 +214,15 @@ pub trait Container: Send + Sync {
     /// Returns the elements that a stored region reference selects, whatever their number of runs.
     /// Returns `None` if the selection cannot be read. ASDF does not define region references.
     fn region(&self, _element: &[u8]) -> Result<Option<region::Region>> {
+        Ok(None)
+    }
+
+    /// Returns the array to which a stored region reference points, and the encoded selection (HDF5
+    /// 3.0, VIII.A "Dataspace Selection"). Returns `None` for a null or dangling reference.
+    ///
+    /// # Errors
+    /// `Limit` for a selection of more than [`limits::REGION_BYTES`](crate::limits::REGION_BYTES).
+    fn encoded_region(&self, _element: &[u8]) -> Result<Option<(NodeId, Vec<u8>)>> {
         Ok(None)
     }
 

@@ -1,12 +1,14 @@
 //! Tests of the lengths of dimensions, in a file that contains only scales and variables.
 
 use std::collections::HashMap;
+use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use h5fs_reader::error::Error;
 use h5fs_reader::model::array::{Fill, Layout};
 use h5fs_reader::model::attribute::AttributeContent;
 use h5fs_reader::model::datatype::{Charset, Datatype, StringPadding};
+use h5fs_reader::model::{Attribute, Link, LinkStream};
 use h5fs_reader::testing::{int, member, type_of};
 
 use super::*;

@@ -193,6 +193,31 @@ impl ElementPointers<'_> {
     /// Returns the selection of a region reference. Returns `None` for a null reference, and for a
     /// selection that is damaged or unsupported, such as one of points.
     pub(crate) fn region(&self, element: &[u8]) -> Result<Option<Region>> {
+        let Some((collection, object)) = self.region_object(element)? else {
+            return Ok(None);
+        };
+        let mut cursor = Cursor::new(&object, collection, "region reference");
+        cursor.skip(self.metadata.size_of_offsets().bytes())?;
+        Ok(selection::read(&mut cursor).ok())
+    }
+
+    /// Returns the array to which a region reference points, and the encoded selection. Returns
+    /// `None` for a null or dangling reference.
+    pub(crate) fn encoded_region(&self, element: &[u8]) -> Result<Option<(NodeId, Vec<u8>)>> {
+        let Some((collection, object)) = self.region_object(element)? else {
+            return Ok(None);
+        };
+        let mut cursor = Cursor::new(&object, collection, "region reference");
+        let array = self.read_pointer(&mut cursor)?;
+        Ok(match self.reference_to(array, Reference::Region) {
+            Reference::Region(node) => Some((node, cursor.rest().to_vec())),
+            _ => None,
+        })
+    }
+
+    /// Returns the heap object of a region reference, and the address of its collection. Returns
+    /// `None` for a null reference.
+    fn region_object(&self, element: &[u8]) -> Result<Option<(Address, Vec<u8>)>> {
         let mut cursor = Cursor::new(element, None, "reference element");
         let (Some(collection), index) = self.read_heap_id(&mut cursor)? else {
             return Ok(None);
@@ -200,9 +225,7 @@ impl ElementPointers<'_> {
         let object = self
             .heap
             .read_whole_object(collection, index, limits::REGION_BYTES)?;
-        let mut cursor = Cursor::new(&object, collection, "region reference");
-        cursor.skip(self.metadata.size_of_offsets().bytes())?;
-        Ok(selection::read(&mut cursor).ok())
+        Ok(Some((collection, object)))
     }
 
     /// Reads an element of type `H5T_STD_REF`, which states its own reference type. A reference to

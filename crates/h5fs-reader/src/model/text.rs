@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use crate::model::datatype::StringPadding;
+use crate::model::datatype::{ByteOrder, StringPadding};
 use crate::model::number::append_formatted;
 use crate::wire::Count;
 
@@ -24,6 +24,21 @@ fn without_trailing(bytes: &[u8], pad: u8) -> &[u8] {
     let text = bytes.iter().rposition(|&byte| byte != pad);
     let length = text.map_or(0, Count::plus_one);
     bytes.get(..length).unwrap_or(bytes)
+}
+
+/// Converts UCS-4 characters of four bytes each to UTF-8, without padding NULs. An invalid
+/// character becomes U+FFFD.
+pub fn ucs4_to_utf8(stored: &[u8], order: ByteOrder) -> Vec<u8> {
+    let units = stored
+        .chunks_exact(4)
+        .map(|unit| match (order, <[u8; 4]>::try_from(unit)) {
+            (ByteOrder::Big, Ok(unit)) => u32::from_be_bytes(unit),
+            (_, Ok(unit)) => u32::from_le_bytes(unit),
+            (_, Err(_)) => 0,
+        });
+    let characters = units.map(|unit| char::from_u32(unit).unwrap_or(char::REPLACEMENT_CHARACTER));
+    let text: String = characters.collect();
+    text.trim_end_matches('\0').as_bytes().to_vec()
 }
 
 /// Appends text as a JSON string, quotes included; bytes that are not UTF-8 become `\udcXX`.

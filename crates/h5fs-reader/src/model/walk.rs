@@ -9,11 +9,11 @@ use std::cell::Cell;
 
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::model::datatype::{ByteOrder, Class, ReferenceKind};
+use crate::model::datatype::{Class, ReferenceKind};
 use crate::model::datetime64::Datetime64;
 use crate::model::number::{self, FloatValue, Integer};
 use crate::model::shape::product;
-use crate::model::text::without_padding;
+use crate::model::text::{ucs4_to_utf8, without_padding};
 use crate::model::{Container, Datatype, NodeId, Reference};
 use crate::wire::{Count, to_u64, to_usize};
 
@@ -465,19 +465,4 @@ fn element_part(bytes: &[u8], offset: usize, size: usize) -> Result<&[u8]> {
     let end = offset.checked_add(size);
     end.and_then(|end| bytes.get(offset..end))
         .ok_or_else(|| Error::corrupt("element: it is shorter than its datatype", None))
-}
-
-/// Converts UCS-4 characters of four bytes each to UTF-8, without padding NULs. An invalid
-/// character becomes U+FFFD.
-fn ucs4_to_utf8(stored: &[u8], order: ByteOrder) -> Vec<u8> {
-    let units = stored
-        .chunks_exact(4)
-        .map(|unit| match (order, <[u8; 4]>::try_from(unit)) {
-            (ByteOrder::Big, Ok(unit)) => u32::from_be_bytes(unit),
-            (_, Ok(unit)) => u32::from_le_bytes(unit),
-            (_, Err(_)) => 0,
-        });
-    let characters = units.map(|unit| char::from_u32(unit).unwrap_or(char::REPLACEMENT_CHARACTER));
-    let text: String = characters.collect();
-    text.trim_end_matches('\0').as_bytes().to_vec()
 }
