@@ -11,16 +11,20 @@
 //! | `objects` | collects the objects from the container |
 //! | `dataset`, `scalar`, `elements` | the type, shape and conversion of each dataset |
 //! | `chunk_index` | the B-tree of the chunks of a growing dataset |
+//! | `asdf_attributes` | attributes for what an ASDF file has in other places |
 //! | `attribute_values`, `metadata_heap` | the values of attributes, with the addresses of the computed file |
 //! | `metadata` | the bytes of the metadata |
 //! | `plan` | the position of everything in the file |
-//! | `heap_layout` | the values of a variable-length array |
+//! | `element_source` | the stored elements of an array, and their conversion |
+//! | `heap_layout` | the values to which the elements of an array point |
 //! | `absences` | the list of what the computed file does not have |
 
 mod absences;
+mod asdf_attributes;
 mod attribute_values;
 mod chunk_index;
 mod dataset;
+mod element_source;
 mod elements;
 mod heap_layout;
 mod metadata;
@@ -36,15 +40,13 @@ mod tests;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
-use h5fs_reader::array::{Bytes, CancelToken, Reader};
+use h5fs_reader::array::{Bytes, CancelToken};
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::memory::lock::lock;
 use h5fs_reader::wire::{to_u64, to_usize};
 
-use crate::elements::raw::RawElements;
-use crate::hdf5_file::dataset::{Dataset, missing_array_error};
-use crate::hdf5_file::elements::ElementConversion;
-use crate::hdf5_file::heap_layout::HeapSource;
+use crate::hdf5_file::dataset::{Dataset, OpenElements, missing_array_error};
+use crate::hdf5_file::element_source::{ElementSource, HeapPointer};
 pub use crate::hdf5_file::objects::RootGroup;
 pub use crate::hdf5_file::plan::Hdf5Plan;
 use crate::hdf5_file::plan::{Segment, SegmentContent};
@@ -60,13 +62,25 @@ pub struct Hdf5File {
     plan: Arc<Hdf5Plan>,
     source: Hdf5Source,
     /// The arrays that were read last, with the numbers of their segments.
-    open: Mutex<Vec<(usize, Arc<OpenArray>)>>,
+    open: Mutex<Vec<(usize, Arc<OpenElements>)>>,
 }
 
-/// An array that is open for reading.
-struct OpenArray {
-    reader: Arc<Reader>,
-    elements: RawElements,
+/// A segment with the stored elements of an array.
+struct StoredSegment {
+    start: u64,
+    /// Number of bytes of the elements.
+    length: u64,
+    elements: Arc<OpenElements>,
+}
+
+impl StoredSegment {
+    fn file(&self) -> &dyn View {
+        &self.elements.file
+    }
+
+    fn end(&self) -> u64 {
+        self.start.saturating_add(self.length)
+    }
 }
 
 impl Hdf5File {
@@ -80,7 +94,7 @@ impl Hdf5File {
     }
 
     /// Returns the open array of the segment with this number.
-    fn open_array(&self, number: usize, dataset: &Dataset) -> Result<Arc<OpenArray>> {
+    fn open_array(&self, number: usize, dataset: &Dataset) -> Result<Arc<OpenElements>> {
         let mut open = lock(&self.open);
         if let Some(at) = open.iter().position(|(own, _)| *own == number) {
             let found = open.remove(at);
@@ -91,17 +105,34 @@ impl Hdf5File {
         drop(open);
         let node = self.source.container.node(dataset.node)?;
         let array = node.array().ok_or_else(missing_array_error)?;
-        let reader = (self.source.open_array)(dataset.node, array)?;
-        let opened = Arc::new(OpenArray {
-            elements: RawElements::new(Arc::clone(&reader)),
-            reader,
-        });
+        let opened = Arc::new(dataset.open(&self.source, array)?);
         let mut open = lock(&self.open);
         if open.len() >= OPEN_ARRAYS {
             open.remove(0);
         }
         open.push((number, Arc::clone(&opened)));
         Ok(opened)
+    }
+
+    /// Returns the segment at `position` if its bytes are stored elements of the source, which may
+    /// have holes.
+    fn stored_at(&self, position: u64) -> Result<Option<StoredSegment>> {
+        let plan::Part::Segment(number, segment) = self.plan.part_at(position) else {
+            return Ok(None);
+        };
+        let dataset = self.plan.dataset(segment);
+        let length = segment.length.min(dataset.element_bytes);
+        let is_stored = segment.content == SegmentContent::Elements
+            && dataset.conversion.is_identity()
+            && position - segment.start < length;
+        if !is_stored {
+            return Ok(None);
+        }
+        Ok(Some(StoredSegment {
+            start: segment.start,
+            length,
+            elements: self.open_array(number, dataset)?,
+        }))
     }
 
     /// Appends the bytes of a segment in `range`, which is relative to its start.
@@ -122,31 +153,35 @@ impl Hdf5File {
         if range.start < present {
             let array = self.open_array(number, dataset)?;
             let range = range.start..present;
-            match (&segment.content, &dataset.conversion, &dataset.heap) {
-                (SegmentContent::Elements, ElementConversion::None, _) => {
+            let source = ElementSource {
+                reader: &array.reader,
+                container: &*self.source.container,
+                addresses: self.plan.addresses(),
+                cancel,
+            };
+            let conversion = &dataset.conversion;
+            match (segment.content, &dataset.heap) {
+                (SegmentContent::Elements, _) if conversion.is_identity() => {
                     let length = to_usize(range.end - range.start)?;
-                    let bytes = array.elements.read_for(range.start, length, cancel)?;
+                    let bytes = array.file.read_for(range.start, length, cancel)?;
                     out.extend_from_slice(&bytes);
                 }
-                (SegmentContent::Elements, ElementConversion::References(offsets), _) => {
-                    self.read_references(&array, dataset, offsets, range, cancel, out)?;
+                (SegmentContent::Elements, None) => {
+                    convert_elements(&source, dataset, &mut RangeWriter::new(range, out))?;
                 }
-                (content, _, Some(heap)) => {
-                    let source = HeapSource {
-                        reader: &array.reader,
-                        container: &*self.source.container,
-                        cancel,
-                    };
+                (content, Some(heap)) => {
                     let mut out = RangeWriter::new(range, out);
                     match content {
                         SegmentContent::Elements => {
                             let address = self.plan.collections_address(segment);
-                            heap.write_elements(source, address, &mut out)?;
+                            heap.write_elements(&source, conversion, address, &mut out)?;
                         }
-                        SegmentContent::Collections => heap.write_collections(source, &mut out)?,
+                        SegmentContent::Collections => {
+                            heap.write_collections(&source, conversion, &mut out)?;
+                        }
                     }
                 }
-                _ => {}
+                (SegmentContent::Collections, None) => {}
             }
         }
         if to_u64(out.len()) != before + present.saturating_sub(range.start) {
@@ -156,37 +191,28 @@ impl Hdf5File {
         out.resize(to_usize(before + wanted)?, 0);
         Ok(())
     }
+}
 
-    /// Appends elements whose object references get the addresses of the computed file.
-    fn read_references(
-        &self,
-        array: &OpenArray,
-        dataset: &Dataset,
-        offsets: &[usize],
-        range: Range<u64>,
-        cancel: &CancelToken,
-        out: &mut Vec<u8>,
-    ) -> Result<()> {
-        let size = u64::from(dataset.datatype.size).max(1);
-        let first = range.start / size * size;
-        let last = range.end.div_ceil(size).saturating_mul(size);
-        let bytes = array
-            .elements
-            .read_for(first, to_usize(last - first)?, cancel)?;
-        let mut bytes = bytes.into_vec();
-        for element in bytes.chunks_exact_mut(to_usize(size)?) {
-            for &offset in offsets {
-                if let Some(reference) = element.get_mut(offset..offset.saturating_add(8)) {
-                    let address = self.plan.address_of(&*self.source.container, reference)?;
-                    reference.copy_from_slice(&address.to_le_bytes());
-                }
-            }
-        }
-        let start = to_usize(range.start - first)?;
-        let end = to_usize(range.end - first)?.min(bytes.len());
-        out.extend_from_slice(bytes.get(start..end).unwrap_or_default());
-        Ok(())
+/// Writes the elements in the range of `out` of a dataset without values on a heap.
+fn convert_elements(
+    source: &ElementSource<'_>,
+    dataset: &Dataset,
+    out: &mut RangeWriter<'_>,
+) -> Result<()> {
+    let size = u64::from(dataset.datatype.size).max(1);
+    let first = out.range.start / size * size;
+    let last = out.range.end.div_ceil(size).saturating_mul(size);
+    let length = to_usize(last - first)?;
+    let stored = source
+        .reader
+        .read_with_cancel(first, length, source.cancel)?;
+    out.position = first;
+    let size = to_usize(size)?;
+    let mut no_pointer = HeapPointer::default;
+    for element in stored.chunks_exact(size) {
+        out.write(&source.convert(&dataset.conversion, element, size, &mut no_pointer)?);
     }
+    Ok(())
 }
 
 impl View for Hdf5File {
@@ -228,5 +254,37 @@ impl View for Hdf5File {
 
     fn stops_on_cancel(&self) -> bool {
         true
+    }
+
+    fn data_at(&self, offset: u64) -> Result<Option<u64>> {
+        let mut position = offset;
+        while position < self.plan.length() {
+            let Some(stored) = self.stored_at(position)? else {
+                return Ok(Some(position));
+            };
+            let data = stored.file().data_at(position - stored.start)?;
+            match data.filter(|&data| data < stored.length) {
+                Some(data) => return Ok(Some(stored.start + data)),
+                None => position = stored.end(),
+            }
+        }
+        Ok(None)
+    }
+
+    fn hole_at(&self, offset: u64) -> Result<u64> {
+        let mut position = offset;
+        while position < self.plan.length() {
+            match self.stored_at(position)? {
+                Some(stored) => {
+                    let hole = stored.file().hole_at(position - stored.start)?;
+                    if hole < stored.length {
+                        return Ok(stored.start + hole);
+                    }
+                    position = stored.end();
+                }
+                None => position = self.plan.next_segment(position),
+            }
+        }
+        Ok(self.plan.length())
     }
 }

@@ -264,9 +264,9 @@ pub const HTML_SAMPLED_VALUES: u64 = 1 << 20;
 /// computed.
 pub const HDF5_FILE_METADATA: u64 = 8 << 20;
 
-/// Maximum object references in one element of a dataset of a computed HDF5 file. A dataset with
-/// more is absent.
-pub const HDF5_FILE_REFERENCES: usize = 256;
+/// Maximum references and variable-length values in one element of a dataset of a computed HDF5
+/// file. A dataset with more is absent.
+pub const HDF5_FILE_CONVERTED_PARTS: usize = 256;
 
 /// Maximum bytes of the list of objects and attributes that a computed HDF5 file does not have.
 pub const HDF5_FILE_ABSENCES: usize = 32 << 10;

@@ -5,10 +5,12 @@ use h5fs_reader::error::{Error, Result};
 use h5fs_reader::hdf5::encode::global_heap;
 use h5fs_reader::model::attribute::AttributeContent;
 use h5fs_reader::model::datatype::{Class, Member, ReferenceKind};
+use h5fs_reader::model::text::ucs4_to_utf8;
 use h5fs_reader::model::{Container, Datatype, NodeId};
 use h5fs_reader::wire::{to_u64, to_usize};
 
-use crate::hdf5_file::elements::{OrAbsent, computed_datatype};
+use crate::hdf5_file::element_source::HeapPointer;
+use crate::hdf5_file::elements::{OrAbsent, computed_datatype, needs_conversion};
 use crate::hdf5_file::metadata_heap::MetadataHeap;
 use crate::hdf5_file::source::referenced_node;
 use crate::limits;
@@ -43,7 +45,7 @@ impl ValueConverter<'_> {
             Ok(datatype) => datatype,
             Err(reason) => return Ok(Err(reason)),
         };
-        if !content.datatype.has_pointers() {
+        if !needs_conversion(&content.datatype) {
             let elements = content.elements.to_vec();
             return Ok(Ok(ConvertedValue { datatype, elements }));
         }
@@ -88,10 +90,19 @@ impl ValueConverter<'_> {
                 let count = to_u64(stored.len() / size);
                 self.add_to_heap(count, value, out)?;
             }
-            Class::Compound(members) if datatype.has_pointers() => {
+            Class::Reference(ReferenceKind::Region) => {
+                let pointer = self.region_pointer(element)?;
+                out.extend_from_slice(&pointer.to_region());
+            }
+            Class::Ucs4(order) => {
+                let mut text = ucs4_to_utf8(element, *order);
+                text.resize(element.len(), 0);
+                out.append(&mut text);
+            }
+            Class::Compound(members) if needs_conversion(datatype) => {
                 self.add_record(members, element, out)?;
             }
-            Class::Array { base, .. } if datatype.has_pointers() => {
+            Class::Array { base, .. } if needs_conversion(datatype) => {
                 let size = to_usize(base.size.into())?.max(1);
                 for element in element.chunks_exact(size) {
                     self.add_element(base, element, out)?;
@@ -107,7 +118,7 @@ impl ValueConverter<'_> {
         let mut converted = record.to_vec();
         for member in members
             .iter()
-            .filter(|member| member.datatype.has_pointers())
+            .filter(|member| needs_conversion(&member.datatype))
         {
             let start = to_usize(member.offset.into())?;
             let end = start.saturating_add(to_usize(member.datatype.size.into())?);
@@ -128,10 +139,7 @@ impl ValueConverter<'_> {
     fn read_value(&mut self, element: &[u8], base_size: u64) -> Result<Vec<u8>> {
         let length = self.container.variable_length_bytes(element, base_size)?;
         let length = length.unwrap_or(0);
-        let most = limits::HDF5_FILE_METADATA;
-        let left = self.remaining_bytes.checked_sub(length);
-        *self.remaining_bytes =
-            left.ok_or_else(|| Error::limit("variable-length values of attributes", most))?;
+        self.charge(length)?;
         if length == 0 {
             return Ok(Vec::new());
         }
@@ -139,6 +147,32 @@ impl ValueConverter<'_> {
             .container
             .read_variable_length(element, base_size, 0..length)?;
         Ok(value.unwrap_or_default())
+    }
+
+    /// Returns the pointer to the address and the selection of a region reference.
+    fn region_pointer(&mut self, reference: &[u8]) -> Result<HeapPointer> {
+        let Some((array, selection)) = self.container.encoded_region(reference)? else {
+            return Ok(HeapPointer::default());
+        };
+        self.charge(to_u64(selection.len()))?;
+        let address = (self.address_of)(array).unwrap_or(0).to_le_bytes();
+        let value = [&address[..], &selection].concat();
+        let length = to_u64(value.len());
+        let (address, index) = self.heap.add(value)?;
+        Ok(HeapPointer {
+            length,
+            address,
+            index,
+        })
+    }
+
+    /// Subtracts `length` from the bytes that may still be read.
+    fn charge(&mut self, length: u64) -> Result<()> {
+        let most = limits::HDF5_FILE_METADATA;
+        let left = self.remaining_bytes.checked_sub(length);
+        *self.remaining_bytes =
+            left.ok_or_else(|| Error::limit("variable-length values of attributes", most))?;
+        Ok(())
     }
 
     /// Appends the element for a value of `count` base elements. An empty value needs no heap.

@@ -1,17 +1,21 @@
 //! A dataset of the computed file: its type, its shape, and how its bytes are computed.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use h5fs_reader::array::CancelToken;
+use h5fs_reader::array::{CancelToken, Reader};
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::hdf5::encode::fill_value::{self, FillValue};
 use h5fs_reader::hdf5::encode::{dataspace, datatype};
 use h5fs_reader::model::array::Fill;
+use h5fs_reader::model::attribute::AttributeContent;
 use h5fs_reader::model::{Array, Datatype, NodeId, Shape, shape};
 use h5fs_reader::wire::to_u64;
 
+use crate::elements::raw::RawElements;
+use crate::hdf5_file::element_source::ElementSource;
 use crate::hdf5_file::elements::{AbsenceReason, ElementConversion, OrAbsent, computed_datatype};
-use crate::hdf5_file::heap_layout::{HeapLayout, HeapSource};
+use crate::hdf5_file::heap_layout::{ElementSizes, HeapLayout};
 use crate::hdf5_file::source::Hdf5Source;
 use crate::limits;
 
@@ -23,10 +27,12 @@ pub(super) struct Dataset {
     pub(super) node: NodeId,
     pub(super) datatype: Datatype,
     pub(super) shape: Shape,
-    /// The fill value, one element in the computed file. `None` for the default, zero.
-    pub(super) fill: Option<Arc<[u8]>>,
+    /// The fill value, one element of the source. `None` for the default, zero.
+    pub(super) fill: Option<AttributeContent>,
+    /// Bytes of an element of the source.
+    stored_size: u64,
     pub(super) conversion: ElementConversion,
-    /// The positions of the values of variable-length elements.
+    /// The positions of the values to which elements point.
     pub(super) heap: Option<HeapLayout>,
     /// Number of bytes of all elements.
     pub(super) element_bytes: u64,
@@ -44,9 +50,16 @@ pub(super) struct RowChunks {
     pub(super) count: u64,
 }
 
+/// The elements of a dataset, open for reading.
+pub(super) struct OpenElements {
+    pub(super) reader: Arc<Reader>,
+    /// The same bytes, as a file whose reads in order decode each chunk once.
+    pub(super) file: RawElements,
+}
+
 impl Dataset {
-    /// Plans the dataset for the array of `node`. Returns the reason if the computed file cannot
-    /// have it.
+    /// Plans the dataset for the array of `node`. Returns the reason if the computed file cannot have
+    /// it.
     ///
     /// # Errors
     /// Fails if a variable-length element cannot be read now, or if the request is cancelled.
@@ -56,49 +69,94 @@ impl Dataset {
         array: &Arc<Array>,
         cancel: &CancelToken,
     ) -> Result<OrAbsent<Self>> {
-        let Ok(elements) = array.shape.elements() else {
+        let (stored_type, shape) = (&array.datatype, &array.shape);
+        let Ok(elements) = shape.elements() else {
             return Ok(Err("more elements than a file can have"));
         };
-        let typed = ElementConversion::from_datatype(&array.datatype)
-            .and_then(|conversion| Ok((conversion, computed_datatype(&array.datatype)?)));
+        let typed = ElementConversion::from_datatype(stored_type)
+            .and_then(|conversion| Ok((conversion, computed_datatype(stored_type)?)));
         let (conversion, datatype) = match typed {
             Ok(typed) => typed,
             Err(reason) => return Ok(Err(reason)),
         };
-        if datatype::encode(&datatype).is_err() || dataspace::encode(&array.shape).is_err() {
+        if datatype::encode(&datatype).is_err() || dataspace::encode(shape).is_err() {
             return Ok(Err(UNKNOWN_TYPE));
         }
-        let heap = match conversion {
-            ElementConversion::VariableLength { base_size } if elements > 0 => {
-                match measure_heap(source, node, array, (elements, base_size), cancel)? {
-                    Ok(heap) => Some(heap),
-                    Err(reason) => return Ok(Err(reason)),
-                }
-            }
-            _ => None,
-        };
         let Some(element_bytes) = elements.checked_mul(datatype.size.into()) else {
             return Ok(Err("more bytes than a file can have"));
         };
-        let chunks = RowChunks::from_shape(&array.shape, datatype.size.into());
-        Ok(Ok(Dataset {
+        let chunks = RowChunks::from_shape(shape, datatype.size.into());
+        let mut dataset = Dataset {
             node,
-            shape: computed_shape(&array.shape, chunks.is_some()),
+            shape: computed_shape(shape, chunks.is_some()),
             fill: match &array.fill {
-                Fill::Value(element)
-                    if conversion == ElementConversion::None
-                        && fill_value::encode(FillValue::Value(element)).is_ok() =>
-                {
-                    Some(Arc::clone(element))
+                Fill::Value(element) if fill_value::encode(FillValue::Value(element)).is_ok() => {
+                    Some(AttributeContent {
+                        datatype: stored_type.clone(),
+                        shape: Shape::fixed(Vec::new()),
+                        elements: Arc::clone(element),
+                    })
                 }
                 _ => None,
             },
+            stored_size: stored_type.size.into(),
             datatype,
             conversion,
-            heap,
+            heap: None,
             element_bytes,
             chunks,
-        }))
+        };
+        if dataset.conversion.heap_parts() > 0 && elements > 0 {
+            match dataset.measure_heap(source, array, elements, cancel)? {
+                Ok(heap) => dataset.heap = Some(heap),
+                Err(reason) => return Ok(Err(reason)),
+            }
+        }
+        Ok(Ok(dataset))
+    }
+
+    /// Opens the elements of the dataset, which belong to `array`.
+    ///
+    /// # Errors
+    /// Fails if the array cannot be read.
+    pub(super) fn open(&self, source: &Hdf5Source, array: &Arc<Array>) -> Result<OpenElements> {
+        let reader = (source.open_array)(self.node, array)?;
+        Ok(OpenElements {
+            file: RawElements::new(Arc::clone(&reader)),
+            reader,
+        })
+    }
+
+    fn measure_heap(
+        &self,
+        source: &Hdf5Source,
+        array: &Arc<Array>,
+        elements: u64,
+        cancel: &CancelToken,
+    ) -> Result<OrAbsent<HeapLayout>> {
+        if elements > limits::VARIABLE_LENGTH_ELEMENTS {
+            return Ok(Err("too many variable-length elements"));
+        }
+        if elements > limits::HDF5_FILE_MEASURED {
+            cancel.require_heavy_slot()?;
+        }
+        let opened = match self.open(source, array) {
+            Ok(opened) => opened,
+            Err(error) if error.is_transient() => return Err(error),
+            Err(_) => return Ok(Err("variable-length elements that cannot be read")),
+        };
+        let source = ElementSource {
+            reader: &opened.reader,
+            container: &*source.container,
+            addresses: &HashMap::new(),
+            cancel,
+        };
+        let sizes = ElementSizes {
+            elements,
+            stored_size: self.stored_size,
+            size: self.datatype.size.into(),
+        };
+        HeapLayout::measure(&source, &self.conversion, sizes).map(Ok)
     }
 
     /// Returns the number of bytes that the elements take in the computed file. The last chunk is
@@ -110,46 +168,20 @@ impl Dataset {
         chunks.unwrap_or(self.element_bytes)
     }
 
-    /// Returns whether elements contain object references.
-    pub(super) fn has_references(&self) -> bool {
-        matches!(self.conversion, ElementConversion::References(_))
-    }
-
     /// Returns the memory in bytes that the description takes.
     pub(super) fn weight(&self) -> u64 {
         let own = to_u64(size_of::<Dataset>() + 32 * self.shape.dims().len());
-        let fill = self.fill.as_ref().map_or(0, |fill| to_u64(fill.len()));
+        let fill = self.fill.as_ref();
+        let fill = fill.map_or(0, |fill| to_u64(fill.elements.len()));
         let heap = self.heap.as_ref().map_or(0, HeapLayout::weight);
-        [own, fill, heap, self.datatype.weight()]
+        let types = self
+            .datatype
+            .weight()
+            .saturating_add(self.conversion.weight());
+        [own, fill, heap, types]
             .into_iter()
             .fold(0, u64::saturating_add)
     }
-}
-
-fn measure_heap(
-    source: &Hdf5Source,
-    node: NodeId,
-    array: &Arc<Array>,
-    (elements, base_size): (u64, u64),
-    cancel: &CancelToken,
-) -> Result<OrAbsent<HeapLayout>> {
-    if elements > limits::VARIABLE_LENGTH_ELEMENTS {
-        return Ok(Err("too many variable-length elements"));
-    }
-    if elements > limits::HDF5_FILE_MEASURED {
-        cancel.require_heavy_slot()?;
-    }
-    let reader = match (source.open_array)(node, array) {
-        Ok(reader) => reader,
-        Err(error) if error.is_transient() => return Err(error),
-        Err(_) => return Ok(Err("variable-length elements that cannot be read")),
-    };
-    let source = HeapSource {
-        reader: &reader,
-        container: &*source.container,
-        cancel,
-    };
-    HeapLayout::measure(source, elements, base_size).map(Ok)
 }
 
 /// Returns the shape in the computed file. Only the first dimension may stay unlimited.

@@ -1,71 +1,80 @@
-//! The heap collections with the values of a variable-length array: one collection for each block
-//! of elements, at an offset that is known without reading the values.
+//! The heap collections with the values of an array whose elements point to a heap: one collection
+//! for each block of elements, at an offset that is known without reading the values.
 
-use h5fs_reader::array::{Bytes, CancelToken, Reader};
+use h5fs_reader::array::Bytes;
 use h5fs_reader::error::{Result, ignore_permanent};
 use h5fs_reader::hdf5::encode::global_heap;
-use h5fs_reader::model::Container;
 use h5fs_reader::wire::{to_u64, to_usize};
 
+use crate::hdf5_file::element_source::{ElementSource, HeapPointer};
+use crate::hdf5_file::elements::{ConvertedPart, ElementConversion};
 use crate::hdf5_file::range_writer::RangeWriter;
 
-/// Number of elements whose values are in one collection. The index of an object in a collection
-/// has 16 bits.
-const BLOCK: u64 = 4096;
+/// Maximum number of values in one collection, unless one element has more. The index of an object
+/// in a collection has 16 bits.
+const COLLECTION_VALUES: u64 = 4096;
 
 /// The positions of the heap collections of one array.
 #[derive(Debug)]
 pub(super) struct HeapLayout {
     elements: u64,
-    /// Bytes of one stored element of the source.
+    /// Number of elements whose values are in one collection.
+    block: u64,
+    /// Bytes of an element of the source.
     stored_size: u64,
-    /// Bytes of one base element of a sequence, or 1 for a string.
-    base_size: u64,
+    /// Bytes of an element of the computed file.
+    size: u64,
     /// The offset of each block's collection from the first collection, and the end of the last
     /// one, in bytes.
     starts: Vec<u64>,
 }
 
-/// The array whose values are read, and its file.
+/// The sizes of an array whose elements point to a heap.
 #[derive(Clone, Copy)]
-pub(super) struct HeapSource<'a> {
-    pub(super) reader: &'a Reader,
-    pub(super) container: &'a dyn Container,
-    pub(super) cancel: &'a CancelToken,
+pub(super) struct ElementSizes {
+    pub(super) elements: u64,
+    pub(super) stored_size: u64,
+    pub(super) size: u64,
 }
 
-/// The stored elements of a block, and the bytes of the value of each element.
+/// The stored elements of a block, and the bytes of their values, in order.
 struct Block<'a> {
     stored: Bytes,
     stored_size: usize,
     lengths: Vec<u64>,
-    base_size: u64,
-    source: HeapSource<'a>,
+    conversion: &'a ElementConversion,
+    source: &'a ElementSource<'a>,
 }
 
 impl HeapLayout {
-    /// Reads the lengths of all elements, and computes the positions of the collections. A block
-    /// that cannot be read has no collection, and reading its elements reports the error.
+    /// Reads the lengths of all values, and computes the positions of the collections. A block that
+    /// cannot be read has no collection, and reading its elements reports the error.
     ///
     /// # Errors
     /// Fails if an element cannot be read now, or if the request is cancelled.
-    pub(super) fn measure(source: HeapSource<'_>, elements: u64, base_size: u64) -> Result<Self> {
+    pub(super) fn measure(
+        source: &ElementSource<'_>,
+        conversion: &ElementConversion,
+        sizes: ElementSizes,
+    ) -> Result<Self> {
+        let values = to_u64(conversion.heap_parts()).max(1);
         let mut layout = HeapLayout {
-            elements,
-            stored_size: source.reader.array().datatype.size.into(),
-            base_size: base_size.max(1),
+            elements: sizes.elements,
+            block: (COLLECTION_VALUES / values).max(1),
+            stored_size: sizes.stored_size,
+            size: sizes.size,
             starts: vec![0],
         };
         let mut end = 0_u64;
         let mut first = 0;
-        while first < elements {
-            let block = ignore_permanent(layout.read_block(source, first / BLOCK))?;
-            let length = block.map_or(Ok(0), |block| block.collection_length())?;
-            end = end.saturating_add(length);
+        while first < layout.elements {
+            let block = layout.read_block(source, conversion, first / layout.block);
+            let length = ignore_permanent(block)?.map_or(Ok(0), |block| block.collection_length());
+            end = end.saturating_add(length?);
             layout.starts.push(end);
             first = source
                 .cancel
-                .next_batch(first, first.saturating_add(BLOCK))?;
+                .next_batch(first, first.saturating_add(layout.block))?;
         }
         Ok(layout)
     }
@@ -80,28 +89,30 @@ impl HeapLayout {
         to_u64(self.starts.capacity() * size_of::<u64>())
     }
 
-    fn read_block<'a>(&self, source: HeapSource<'a>, number: u64) -> Result<Block<'a>> {
-        let first = number.saturating_mul(BLOCK);
-        let count = BLOCK.min(self.elements.saturating_sub(first));
+    fn read_block<'a>(
+        &self,
+        source: &'a ElementSource<'a>,
+        conversion: &'a ElementConversion,
+        number: u64,
+    ) -> Result<Block<'a>> {
+        let first = number.saturating_mul(self.block);
+        let count = self.block.min(self.elements.saturating_sub(first));
         let offset = first.saturating_mul(self.stored_size);
         let length = to_usize(count.saturating_mul(self.stored_size))?;
         let stored = source
             .reader
             .read_with_cancel(offset, length, source.cancel)?;
-        let stored_size = to_usize(self.stored_size)?;
-        let lengths = stored.chunks_exact(stored_size.max(1)).map(|element| {
-            let bytes = source
-                .container
-                .variable_length_bytes(element, self.base_size)?;
-            Ok(bytes.unwrap_or(0))
-        });
-        Ok(Block {
-            lengths: lengths.collect::<Result<_>>()?,
+        let mut block = Block {
             stored,
-            stored_size,
-            base_size: self.base_size,
+            stored_size: to_usize(self.stored_size)?.max(1),
+            lengths: Vec::new(),
+            conversion,
             source,
-        })
+        };
+        let pointers = block.pointers();
+        let lengths = pointers.map(|(part, pointer)| source.value_length(part, pointer));
+        block.lengths = lengths.collect::<Result<_>>()?;
+        Ok(block)
     }
 
     /// Writes the elements that are in the range of `out`, which begins with the first element.
@@ -111,19 +122,20 @@ impl HeapLayout {
     /// Fails if an element in the range cannot be read.
     pub(super) fn write_elements(
         &self,
-        source: HeapSource<'_>,
+        source: &ElementSource<'_>,
+        conversion: &ElementConversion,
         address: u64,
         out: &mut RangeWriter<'_>,
     ) -> Result<()> {
-        let block_bytes = BLOCK * to_u64(global_heap::NULL_ELEMENT.len());
+        let block_bytes = self.block.saturating_mul(self.size).max(1);
         let blocks = out.range.start / block_bytes..out.range.end.div_ceil(block_bytes);
         for (number, start) in blocks
             .clone()
             .zip(self.starts.iter().skip(to_usize(blocks.start)?))
         {
             out.position = number.saturating_mul(block_bytes);
-            let block = self.read_block(source, number)?;
-            block.write_elements(address.saturating_add(*start), out);
+            let block = self.read_block(source, conversion, number)?;
+            block.write_elements(address.saturating_add(*start), to_usize(self.size)?, out)?;
         }
         Ok(())
     }
@@ -135,7 +147,8 @@ impl HeapLayout {
     /// Fails if a value in the range cannot be read.
     pub(super) fn write_collections(
         &self,
-        source: HeapSource<'_>,
+        source: &ElementSource<'_>,
+        conversion: &ElementConversion,
         out: &mut RangeWriter<'_>,
     ) -> Result<()> {
         let first = self
@@ -148,7 +161,7 @@ impl HeapLayout {
             }
             if start < end {
                 out.position = start;
-                let block = self.read_block(source, to_u64(number))?;
+                let block = self.read_block(source, conversion, to_u64(number))?;
                 block.write_collection(end - start, out)?;
             }
         }
@@ -157,6 +170,12 @@ impl HeapLayout {
 }
 
 impl Block<'_> {
+    /// Iterates over the pointers to a heap in the stored elements.
+    fn pointers(&self) -> impl Iterator<Item = (&ConvertedPart, &[u8])> {
+        let elements = self.stored.chunks_exact(self.stored_size);
+        elements.flat_map(|element| self.conversion.heap_pointers(element))
+    }
+
     /// Returns the number of bytes of the block's collection, or 0 if no element has a value.
     fn collection_length(&self) -> Result<u64> {
         let mut lengths = self.lengths.iter().copied().filter(|&length| length > 0);
@@ -167,37 +186,38 @@ impl Block<'_> {
     }
 
     /// Writes the elements of the block, whose collection is at `address`.
-    fn write_elements(&self, address: u64, out: &mut RangeWriter<'_>) {
+    fn write_elements(&self, address: u64, size: usize, out: &mut RangeWriter<'_>) -> Result<()> {
         let mut index = 0;
-        for &length in &self.lengths {
-            let count = u32::try_from(length / self.base_size).unwrap_or(u32::MAX);
-            let element = if length > 0 {
+        let mut lengths = self.lengths.iter();
+        let mut next_pointer = || {
+            let length = lengths.next().copied().unwrap_or(0);
+            if length > 0 {
                 index += 1;
-                global_heap::encode_element(count, address, index)
-            } else {
-                global_heap::NULL_ELEMENT
-            };
-            out.write(&element);
+            }
+            HeapPointer {
+                length,
+                address,
+                index,
+            }
+        };
+        for element in self.stored.chunks_exact(self.stored_size) {
+            let source = self.source;
+            let converted = source.convert(self.conversion, element, size, &mut next_pointer)?;
+            out.write(&converted);
         }
+        Ok(())
     }
 
     /// Writes the collection of the block, which has `length` bytes.
     fn write_collection(&self, length: u64, out: &mut RangeWriter<'_>) -> Result<()> {
         let end = out.position.saturating_add(length);
         out.write(&global_heap::encode_collection_header(length));
-        let elements = self.stored.chunks_exact(self.stored_size.max(1));
         let mut index = 0;
-        for (element, &length) in elements
-            .zip(&self.lengths)
-            .filter(|(_, length)| **length > 0)
-        {
+        let values = self.pointers().zip(&self.lengths);
+        for ((part, pointer), &length) in values.filter(|(_, length)| **length > 0) {
             index += 1;
             out.write(&global_heap::encode_object_header(index, length));
-            let (container, base_size) = (self.source.container, self.base_size);
-            out.write_part(length, |part| {
-                let value = container.read_variable_length(element, base_size, part)?;
-                Ok(value.unwrap_or_default())
-            })?;
+            out.write_part(length, |range| self.source.read_value(part, pointer, range))?;
             let padded = global_heap::object_length(length)? - global_heap::HEADER_LENGTH;
             out.write_zeros(padded - length);
         }

@@ -15,6 +15,7 @@ use h5fs_reader::wire::to_u64;
 use crate::hdf5_file::absences::{self, Absences};
 use crate::hdf5_file::attribute_values::{ConvertedValue, ValueConverter};
 use crate::hdf5_file::dataset::Dataset;
+use crate::hdf5_file::elements::OrAbsent;
 use crate::hdf5_file::metadata_heap::MetadataHeap;
 use crate::hdf5_file::objects::{
     ObjectContent, PlannedLink, PlannedObject, PlannedObjects, PlannedTarget,
@@ -94,7 +95,8 @@ impl<'a> HeaderWriter<'a> {
     /// # Errors
     /// Fails if an attribute cannot be read now.
     pub(super) fn header(&mut self, number: usize) -> Result<ObjectHeader> {
-        let object = &self.planned.objects[number];
+        let planned = self.planned;
+        let object = &planned.objects[number];
         let mut header = match object.modified {
             Some(seconds) => ObjectHeader::new().with_modification_time(seconds),
             None => ObjectHeader::new(),
@@ -147,17 +149,17 @@ impl<'a> HeaderWriter<'a> {
     }
 
     fn add_dataset(
-        &self,
+        &mut self,
         number: usize,
         dataset: &Dataset,
         header: &mut ObjectHeader,
     ) -> Result<()> {
-        add_array(
-            header,
-            &dataset.shape,
-            &dataset.datatype,
-            dataset.fill.as_deref(),
-        )?;
+        // A fill value that the computed file cannot have is the default.
+        let fill = match &dataset.fill {
+            Some(fill) => self.convert(fill)?.ok().map(|value| value.elements),
+            None => None,
+        };
+        add_array(header, &dataset.shape, &dataset.datatype, fill.as_deref())?;
         let layout = match dataset.chunks {
             Some(chunks) => {
                 let index = self.addresses.chunk_indexes.get(number).copied().flatten();
@@ -207,6 +209,23 @@ impl<'a> HeaderWriter<'a> {
         Ok(())
     }
 
+    /// Converts a value to the computed file. Returns the reason if the computed file cannot have
+    /// it.
+    fn convert(&mut self, content: &AttributeContent) -> Result<OrAbsent<ConvertedValue>> {
+        let (planned, addresses) = (self.planned, self.addresses);
+        let address_of = |node: NodeId| {
+            let number = planned.numbers.get(&node)?;
+            addresses.headers.get(*number).copied()
+        };
+        let mut converter = ValueConverter {
+            container: &*self.source.container,
+            address_of: &address_of,
+            heap: &mut self.heap,
+            remaining_bytes: &mut self.remaining_bytes,
+        };
+        converter.convert(content)
+    }
+
     /// Returns the attribute message, or `None` if the computed file cannot have the attribute.
     fn encode_attribute(
         &mut self,
@@ -223,18 +242,7 @@ impl<'a> HeaderWriter<'a> {
                 return Ok(None);
             }
         };
-        let (planned, addresses) = (self.planned, self.addresses);
-        let address_of = |node: NodeId| {
-            let number = planned.numbers.get(&node)?;
-            addresses.headers.get(*number).copied()
-        };
-        let mut converter = ValueConverter {
-            container: &*self.source.container,
-            address_of: &address_of,
-            heap: &mut self.heap,
-            remaining_bytes: &mut self.remaining_bytes,
-        };
-        let value = match converter.convert(content)? {
+        let value = match self.convert(content)? {
             Ok(value) => value,
             Err(reason) => {
                 self.absences.add_attribute(path, &attribute.name, reason);

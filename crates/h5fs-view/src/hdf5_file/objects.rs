@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use h5fs_reader::array::CancelToken;
-use h5fs_reader::error::{Error, Result};
+use h5fs_reader::error::{Error, Result, ignore_permanent};
 use h5fs_reader::hdf5::encode::datatype;
 use h5fs_reader::memory::allocation_size;
 use h5fs_reader::model::{
@@ -14,6 +14,7 @@ use h5fs_reader::model::{
 use h5fs_reader::wire::to_u64;
 
 use crate::hdf5_file::absences::Absences;
+use crate::hdf5_file::asdf_attributes;
 use crate::hdf5_file::dataset::{Dataset, UNKNOWN_TYPE};
 use crate::hdf5_file::elements::computed_datatype;
 use crate::hdf5_file::scalar::ScalarDataset;
@@ -41,7 +42,7 @@ pub(super) struct PlannedObject {
 
 pub(super) enum ObjectContent {
     Group(Vec<PlannedLink>),
-    Dataset(Dataset),
+    Dataset(Box<Dataset>),
     Scalar(ScalarDataset),
     CommittedDatatype(Datatype),
 }
@@ -102,7 +103,10 @@ impl<'a> ObjectCollector<'a> {
         };
         match root {
             RootGroup::Group(group) => {
-                let attributes = collector.attributes(*group)?;
+                let mut attributes = collector.attributes(*group)?;
+                if *group == source.container.root() {
+                    attributes.extend(asdf_attributes::tree_attribute(&*source.container)?);
+                }
                 collector.add_group(*group, attributes, b"")?;
             }
             RootGroup::Named(objects) => collector.add_named(objects)?,
@@ -199,8 +203,30 @@ impl<'a> ObjectCollector<'a> {
         found.sort_by(|one, other| (one.order, &one.name).cmp(&(other.order, &other.name)));
         for link in found {
             if let Some(link) = self.planned_link(number, link)? {
+                self.add_units(group, &link)?;
                 self.add_link(number, link);
             }
+        }
+        Ok(())
+    }
+
+    /// Adds the unit of an ASDF quantity to its ndarray, if `link` leads to the ndarray.
+    fn add_units(&mut self, group: NodeId, link: &PlannedLink) -> Result<()> {
+        let PlannedTarget::Object(target) = link.target else {
+            return Ok(());
+        };
+        if link.name != b"value" {
+            return Ok(());
+        }
+        let units = asdf_attributes::units_attribute(self.container(), group);
+        if let Some(Some(units)) = ignore_permanent(units)?
+            && let Some(object) = self.found.objects.get_mut(target)
+            && object
+                .attributes
+                .iter()
+                .all(|other| other.name != units.name)
+        {
+            object.attributes.push(units);
         }
         Ok(())
     }
@@ -302,7 +328,11 @@ impl<'a> ObjectCollector<'a> {
     }
 
     fn add_node(&mut self, node: &Node, path: &[u8]) -> Result<Option<usize>> {
-        let attributes = self.attributes(node.id)?;
+        let mut attributes = self.attributes(node.id)?;
+        attributes.extend(asdf_attributes::fill_value_attribute(
+            self.container(),
+            node,
+        )?);
         let content = match &node.kind {
             NodeKind::Group => {
                 return self.add_group(node.id, attributes, path).map(Some);
@@ -311,7 +341,7 @@ impl<'a> ObjectCollector<'a> {
                 match Dataset::plan(self.source, node.id, array, self.cancel)? {
                     Ok(dataset) => {
                         self.charge(dataset.weight())?;
-                        ObjectContent::Dataset(dataset)
+                        ObjectContent::Dataset(Box::new(dataset))
                     }
                     Err(reason) => {
                         self.found.absences.add(path, reason);

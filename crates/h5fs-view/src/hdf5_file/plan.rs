@@ -8,7 +8,7 @@ use h5fs_reader::error::{Error, Result};
 use h5fs_reader::hdf5::encode::object_header::ObjectHeader;
 use h5fs_reader::hdf5::encode::superblock::{self, Superblock};
 use h5fs_reader::memory::effort::RequestBudget;
-use h5fs_reader::model::{Container, NodeId};
+use h5fs_reader::model::NodeId;
 use h5fs_reader::wire::{to_u64, to_usize};
 
 use crate::hdf5_file::chunk_index::ChunkIndex;
@@ -18,7 +18,7 @@ use crate::hdf5_file::metadata::{Addresses, HeaderWriter};
 use crate::hdf5_file::objects::{
     ObjectCollector, ObjectContent, PlannedObject, PlannedObjects, RootGroup,
 };
-use crate::hdf5_file::source::{Hdf5Source, referenced_node};
+use crate::hdf5_file::source::Hdf5Source;
 use crate::limits;
 
 /// The elements of an array begin at a multiple of this many bytes.
@@ -96,6 +96,11 @@ impl Hdf5Plan {
         datasets.fold(to_u64(own + addresses), u64::saturating_add)
     }
 
+    /// Returns the address of the header of each node that an element can refer to.
+    pub(super) fn addresses(&self) -> &HashMap<NodeId, u64> {
+        &self.addresses
+    }
+
     pub(super) fn dataset(&self, segment: &Segment) -> &Dataset {
         &self.datasets[segment.dataset]
     }
@@ -105,14 +110,13 @@ impl Hdf5Plan {
         self.collections.get(segment.dataset).copied().unwrap_or(0)
     }
 
-    /// Returns the address of the object to which a stored reference points, or 0.
-    ///
-    /// # Errors
-    /// Fails if the reference cannot be read now.
-    pub(super) fn address_of(&self, container: &dyn Container, reference: &[u8]) -> Result<u64> {
-        let node = referenced_node(container, reference)?;
-        let address = node.and_then(|node| self.addresses.get(&node));
-        Ok(address.copied().unwrap_or(0))
+    /// Returns the start of the first segment after `position`, or the length of the file.
+    pub(super) fn next_segment(&self, position: u64) -> u64 {
+        let next = self
+            .segments
+            .partition_point(|segment| segment.start <= position);
+        let next = self.segments.get(next);
+        next.map_or(self.length, |segment| segment.start)
     }
 
     /// Returns what the file contains at `position`, which is before its end.
@@ -265,7 +269,7 @@ impl<'a> Planner<'a> {
     fn datasets(&self) -> impl Iterator<Item = (usize, &Dataset)> {
         let objects = self.planned.objects.iter().enumerate();
         objects.filter_map(|(number, object)| match &object.content {
-            ObjectContent::Dataset(dataset) => Some((number, dataset)),
+            ObjectContent::Dataset(dataset) => Some((number, &**dataset)),
             _ => None,
         })
     }
@@ -329,7 +333,9 @@ impl<'a> Planner<'a> {
     }
 
     fn into_plan(self, metadata: Vec<u8>) -> Hdf5Plan {
-        let has_references = self.datasets().any(|(_, dataset)| dataset.has_references());
+        let has_references = self
+            .datasets()
+            .any(|(_, dataset)| dataset.conversion.has_references());
         let numbers = self.planned.numbers.iter().filter(|_| has_references);
         let addresses = numbers
             .filter_map(|(node, &number)| Some((*node, *self.addresses.headers.get(number)?)));
@@ -350,7 +356,7 @@ impl<'a> Planner<'a> {
                 .objects
                 .into_iter()
                 .filter_map(|object| match object.content {
-                    ObjectContent::Dataset(dataset) => Some(dataset),
+                    ObjectContent::Dataset(dataset) => Some(*dataset),
                     _ => None,
                 })
                 .collect(),
