@@ -100,3 +100,30 @@ fn a_group_and_a_dataset_are_files_of_their_own() {
     let found = dataset.windows(elements.len()).any(|part| part == elements);
     assert!(found && dataset.len() < whole.len());
 }
+
+/// Writes an array with dimension scales, and checks a mount of it.
+#[track_caller]
+fn check_parts(command: &str) {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let source = directory.path().join("scales.h5");
+    run(script("hdf5_parts.py").arg("write").arg(&source), LONG).success();
+    let mount = Mount::new(&source);
+    compare(&source, &mount.at(".h5fs/file.h5"));
+    let mut check = script("hdf5_parts.py");
+    run(check.arg(command).arg(&source).arg(&mount.path), LONG).success();
+}
+
+#[test]
+fn a_part_of_an_array_is_a_file_with_parts_of_its_scales() {
+    check_parts("check");
+}
+
+#[test]
+fn a_part_of_a_variable_is_a_classic_file() {
+    check_parts("classic");
+}
+
+#[test]
+fn chunks_that_were_never_written_are_holes() {
+    check_parts("holes");
+}

@@ -74,6 +74,10 @@ impl SelectionDirectory for ViewSelections<'_> {
     fn open_part(&self, place: &LinkedObject, selector: &[u8]) -> Result<Box<dyn View>> {
         let (file, node, form) = (&place.file, &*place.node, self.form);
         let is_of_group = node.array().is_none();
+        if form.has_parts && !is_of_group {
+            let selector = name::unescape(selector, false).ok_or(Error::NotFound)?;
+            return (form.open)(&ViewSubject::for_part(file, node, form, &selector));
+        }
         if form.has_pages || form.has_rows && is_of_group {
             let location = HtmlPageLocation::new(self.target.mount, file, node, None);
             return (form.open)(&ViewSubject {
@@ -149,8 +153,9 @@ pub(crate) fn absence_reason(
 /// Splits the name `shown` in the directory of `group` into the object's name, as the file's own
 /// tree shows it, and the form of the file.
 fn split_form(group: &ViewGroup<'_>, shown: &[u8]) -> Result<(Vec<u8>, &'static ViewForm)> {
-    let can_be_selected =
-        |form: &ViewForm| form.open_elements.is_some() || form.has_pages || form.has_rows;
+    let can_be_selected = |form: &ViewForm| {
+        form.open_elements.is_some() || form.has_pages || form.has_parts || form.has_rows
+    };
     let mut names = group.object_names(shown);
     let found = names.find(|(form, _)| can_be_selected(form));
     found

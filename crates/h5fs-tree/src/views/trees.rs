@@ -36,6 +36,7 @@ mod netcdf;
 mod npy;
 mod offsets;
 mod parquet;
+mod part;
 mod png;
 mod refs;
 mod stored_zarr;

@@ -53,12 +53,17 @@ pub fn group_file(source: &NetcdfSource<'_>, group: NodeId) -> Result<NetcdfFile
     plan.finish()
 }
 
-/// Creates the file of the array `node` at `path`: the array, and the coordinate variables of its
-/// dimensions.
+/// Creates the file of the array `node` at `path`: the array, the coordinate variables of its
+/// dimensions, and those of `scales` that have one value.
 ///
 /// # Errors
 /// `Unsupported` if netCDF does not have such an array. Otherwise fails as [`group_file`] does.
-pub fn array_file(source: &NetcdfSource<'_>, node: &Node, path: &[u8]) -> Result<NetcdfFile> {
+pub fn array_file(
+    source: &NetcdfSource<'_>,
+    node: &Node,
+    path: &[u8],
+    scales: &[NodeId],
+) -> Result<NetcdfFile> {
     let mut plan = FilePlan::new(source);
     plan.done.insert(node.id);
     plan.add_variable(last_name(path), node)?;
@@ -66,6 +71,9 @@ pub fn array_file(source: &NetcdfSource<'_>, node: &Node, path: &[u8]) -> Result
         return Err(plan.absent.into_error());
     }
     plan.add_coordinates()?;
+    for &scale in scales {
+        plan.add_single_value(scale)?;
+    }
     plan.finish()
 }
 
@@ -183,18 +191,37 @@ impl<'a> FilePlan<'a> {
         let container = Arc::clone(&self.source.container);
         while let Some(scale) = self.next_scale() {
             self.done.insert(scale);
-            if ignore_permanent(is_only_dimension(&*container, scale))?.unwrap_or(true) {
-                continue;
-            }
-            let path = (self.source.paths)(scale)?.unwrap_or_default();
-            let name = last_name(&path);
-            if self.variables.iter().all(|variable| variable.name != name)
-                && let Some(node) = ignore_permanent(container.node(scale))?
-            {
-                self.add_variable(name, &node)?;
+            if let Some(node) = ignore_permanent(container.node(scale))? {
+                self.add_coordinate(&node)?;
             }
         }
         Ok(())
+    }
+
+    fn add_coordinate(&mut self, node: &Node) -> Result<()> {
+        let container = &*self.source.container;
+        if ignore_permanent(is_only_dimension(container, node.id))?.unwrap_or(true) {
+            return Ok(());
+        }
+        let path = (self.source.paths)(node.id)?.unwrap_or_default();
+        let name = last_name(&path);
+        if self.variables.iter().all(|variable| variable.name != name) {
+            self.add_variable(name, node)?;
+        }
+        Ok(())
+    }
+
+    /// Adds the coordinate variable of a dimension of which a part of the array has one position.
+    fn add_single_value(&mut self, scale: NodeId) -> Result<()> {
+        let node = ignore_permanent(self.source.container.node(scale))?;
+        let is_single = |node: &Arc<Node>| {
+            let array = node.array();
+            array.is_some_and(|array| array.shape.dims().is_empty())
+        };
+        match node.filter(is_single) {
+            Some(node) if self.done.insert(scale) => self.add_coordinate(&node),
+            _ => Ok(()),
+        }
     }
 
     fn next_scale(&self) -> Option<NodeId> {

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use h5fs_conventions::dimensions::{self, last_name};
+use h5fs_conventions::selected_part::SelectedPart;
 use h5fs_reader::error::Result;
-use h5fs_reader::model::{Node, NodeKind};
+use h5fs_reader::model::{Array, Container, Node, NodeId, NodeKind};
 use h5fs_view::hdf5_file::{ArrayOpener, Hdf5File, Hdf5Plan, Hdf5Source, RootGroup};
 use h5fs_view::view::View;
 
 use crate::data_files::file_state::FileState;
+use crate::views::trees::part::{self, ShownPart};
 use crate::views::trees::view_tree::{
     EMPTY_FORM, EMPTY_TREE, FileSize, ViewForm, ViewSubject, ViewTree,
 };
@@ -22,6 +24,7 @@ pub(super) const TREE: ViewTree = ViewTree {
         suffix: b".h5",
         size,
         open,
+        has_parts: true,
         ..EMPTY_FORM
     }],
     ..EMPTY_TREE
@@ -36,35 +39,44 @@ fn size(_: &FileState, node: &Node) -> Result<Option<FileSize>> {
 
 fn open(subject: &ViewSubject<'_>) -> Result<Box<dyn View>> {
     let file = subject.file;
+    let part = ShownPart::new(subject, &file.container)?;
+    let part = part.map(|part| part.container);
     let source = Hdf5Source {
-        container: Arc::clone(&file.container),
-        open_array: array_opener(file),
+        container: match &part {
+            Some(part) => Arc::clone(part) as Arc<dyn Container>,
+            None => Arc::clone(&file.container),
+        },
+        open_array: array_opener(file, part),
     };
-    let plan = || Hdf5Plan::new(&source, &root_group(subject)?, &file.effort);
-    let name = b"computed HDF5 file";
-    let plan = file.derived(subject.node.id, name, Hdf5Plan::weight, plan)?;
+    let plan = || {
+        Hdf5Plan::new(
+            &source,
+            &root_group(subject, &*source.container)?,
+            &file.effort,
+        )
+    };
+    let name = [b"computed HDF5 file", subject.selector].concat();
+    let plan = file.derived(subject.node.id, &name, Hdf5Plan::weight, plan)?;
     Ok(Box::new(Hdf5File::new(plan, source)))
 }
 
-fn array_opener(file: &Arc<FileState>) -> ArrayOpener {
+fn array_opener(file: &Arc<FileState>, part: Option<Arc<SelectedPart>>) -> ArrayOpener {
     let file = Arc::clone(file);
-    Arc::new(move |node, array| file.reader(node, array))
+    Arc::new(move |node, array| ShownPart::reader(part.as_deref(), &file, node, array))
 }
 
 /// Returns the root of the computed file: the group itself, or a group with the dataset and the
 /// dimension scales to which it refers.
-fn root_group(subject: &ViewSubject<'_>) -> Result<RootGroup> {
-    let (container, node) = (&*subject.file.container, subject.node);
-    let NodeKind::Array(array) = &node.kind else {
+fn root_group(subject: &ViewSubject<'_>, container: &dyn Container) -> Result<RootGroup> {
+    let node = subject.node;
+    if !matches!(node.kind, NodeKind::Array(_)) {
         return Ok(RootGroup::Group(node.id));
-    };
-    let path = subject.known_path()?;
-    let rank = array.shape.dims().len();
-    let is_scale = dimensions::is_scale(container, node.id)?;
-    let known_path = || Ok(path.clone());
-    let scales = dimensions::scales(container, node.id, rank, &known_path, is_scale)?;
-    let mut objects = vec![(name_of(&path), node.id)];
-    for scale in scales.into_iter().flatten() {
+    }
+    let mut objects = vec![(name_of(&subject.known_path()?), node.id)];
+    for scale in part::scales(subject, node)?.into_iter().flatten() {
+        if is_without_meaning(container, scale)? {
+            continue;
+        }
         let path = subject.file.path_index().checked_path(scale)?;
         let name = name_of(&path.unwrap_or_default());
         if objects
@@ -75,6 +87,13 @@ fn root_group(subject: &ViewSubject<'_>) -> Result<RootGroup> {
         }
     }
     Ok(RootGroup::Named(objects))
+}
+
+/// Returns whether a scale is only a dimension, of which one position was selected.
+fn is_without_meaning(container: &dyn Container, scale: NodeId) -> Result<bool> {
+    let node = container.node(scale)?;
+    let is_single = |array: &Arc<Array>| array.shape.dims().is_empty();
+    Ok(node.array().is_some_and(is_single) && dimensions::is_only_dimension(container, scale)?)
 }
 
 /// Returns the name of the object at `path`; `data` for an object without a name.

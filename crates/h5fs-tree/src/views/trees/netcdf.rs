@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use h5fs_reader::error::{Error, Result};
-use h5fs_reader::model::{Array, Node, NodeId};
+use h5fs_reader::model::{Array, Container, Node, NodeId};
 use h5fs_view::elements::Elements;
 use h5fs_view::netcdf::group_file::{array_file, group_file, is_variable};
 use h5fs_view::netcdf::source::{MeasureTexts, NetcdfSource};
@@ -16,6 +16,7 @@ use crate::data_files::file_state::FileState;
 use crate::limits;
 use crate::views::store_object::group_has_arrays;
 use crate::views::trees::csv::is_plain_group;
+use crate::views::trees::part::ShownPart;
 use crate::views::trees::view_tree::{
     EMPTY_FORM, EMPTY_TREE, FileSize, ViewForm, ViewSubject, ViewTree,
 };
@@ -28,6 +29,7 @@ pub(super) const TREE: ViewTree = ViewTree {
         suffix: b".nc",
         size,
         open,
+        has_parts: true,
         shows_padded_variable: true,
         ..EMPTY_FORM
     }],
@@ -57,36 +59,63 @@ fn is_group_of_variables(file: &FileState, group: NodeId) -> Result<bool> {
 
 fn open(subject: &ViewSubject<'_>) -> Result<Box<dyn View>> {
     let file = subject.file;
+    let part = ShownPart::new(subject, &file.padded_variables())?;
+    let scales = part.as_ref().map(|part| part.scales.clone());
+    let part = part.map(|part| part.container);
     let open = |node: NodeId, array: &Arc<Array>| {
         (subject.verify)(node)?;
-        Elements::from_reader(file.reader(node, array)?)
+        Elements::from_reader(ShownPart::reader(part.as_deref(), file, node, array)?)
     };
     let paths = |node| file.path_index().checked_path(node);
+    let container = match &part {
+        Some(part) => Arc::clone(part) as Arc<dyn Container>,
+        None => file.padded_variables(),
+    };
+    let stored = stored_part(subject)?.unwrap_or_else(|| match &part {
+        Some(_) => Arc::clone(&container),
+        None => Arc::clone(&file.container),
+    });
     let source = NetcdfSource {
-        container: file.padded_variables(),
-        stored: &*file.container,
+        container: Arc::clone(&container),
+        stored: &*stored,
         engine: &file.engine,
         paths: &paths,
         open: &open,
-        text_width: &|node, measure| text_width(file, node, measure),
+        text_width: &|node, measure| text_width(subject, node, measure),
     };
     let opened = match subject.node.array() {
-        Some(_) => array_file(&source, subject.node, &subject.known_path()?)?,
+        Some(_) => {
+            let node = container.node(subject.node.id)?;
+            let path = subject.known_path()?;
+            array_file(&source, &node, &path, &scales.unwrap_or_default())?
+        }
         None if is_plain_group(subject.node) => group_file(&source, subject.node.id)?,
         None => return Err(Error::NotFound),
     };
     Ok(Box::new(opened))
 }
 
+/// Returns the selected part of the stored array, which says which dimensions are unlimited.
+/// Returns `None` if the stored array, which can be shorter than the shown one, does not have it.
+fn stored_part(subject: &ViewSubject<'_>) -> Result<Option<Arc<dyn Container>>> {
+    match ShownPart::new(subject, &subject.file.container) {
+        Ok(part) => Ok(part.map(|part| part.container as Arc<dyn Container>)),
+        Err(Error::NotFound) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 /// Returns the length of the longest text of an array, from the cache or from `measure`. All files
 /// with this array need the length, and permanent errors are cached too.
-fn text_width(file: &FileState, node: NodeId, measure: &MeasureTexts<'_>) -> Result<u64> {
+fn text_width(subject: &ViewSubject<'_>, node: NodeId, measure: &MeasureTexts<'_>) -> Result<u64> {
+    let file = subject.file;
     let bounds = TextLengthLimits::new(file.effort.cancel_token(), limits::COUNTED_BYTES);
     let measured = || {
         let width: u64 = measure(&bounds)?;
         Ok(InMemoryContent::new(width.to_le_bytes().to_vec()))
     };
-    let measured = file.cached_text(node, b".nc width", measured)?;
+    let name = [b".nc width", subject.selector].concat();
+    let measured = file.cached_text(node, &name, measured)?;
     let width = measured.bytes().first_chunk().copied();
     Ok(u64::from_le_bytes(width.unwrap_or_default()))
 }

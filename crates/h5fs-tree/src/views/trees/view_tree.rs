@@ -80,6 +80,8 @@ pub(crate) struct ViewForm {
     pub(crate) open_elements: Option<ElementsViewer>,
     /// Whether `open` also opens further pages about a group, which selectors name.
     pub(crate) has_pages: bool,
+    /// Whether `open` also opens parts of an array, which selectors name.
+    pub(crate) has_parts: bool,
     /// Whether `open` also opens ranges of rows of a group's table, which selectors name.
     pub(crate) has_rows: bool,
     /// Whether a netCDF variable is shown with the current length of its dimensions, padded with
@@ -111,6 +113,7 @@ pub(super) const EMPTY_FORM: ViewForm = ViewForm {
     open: |_| Err(Error::NotFound),
     open_elements: None,
     has_pages: false,
+    has_parts: false,
     has_rows: false,
     shows_padded_variable: false,
     shows_intended_array: false,
