@@ -39,6 +39,9 @@ pub(super) struct OutputDimension {
     pub(super) key: Path,
     pub(super) has_name: bool,
     pub(super) length: u64,
+    /// Whether the members are joined along the dimension, so that another member would make it
+    /// longer.
+    pub(super) is_joined: bool,
 }
 
 /// The origin of the elements of a joined array.
@@ -76,12 +79,18 @@ impl JoinedArray {
             }
         };
         let shape = self.shape();
+        // netCDF's tools need an unlimited dimension to compute means of the records.
+        let is_unlimited =
+            |at: usize| at == 0 && self.dims.first().is_some_and(|dim| dim.is_joined);
+        let numbered = shape.iter().enumerate();
+        let max = numbered.map(|(at, &length)| (!is_unlimited(at)).then_some(length));
+        let max = max.collect();
         let chunk_shape = self.chunk_shape.clone();
         let chunk_shape =
             chunk_shape.filter(|chunk| chunk.len() == shape.len() && !chunk.contains(&0));
         Array {
             datatype: self.datatype.clone(),
-            shape: Shape::fixed(shape),
+            shape: Shape::Simple { dims: shape, max },
             fill: self.fill.clone(),
             layout,
             chunk_shape: chunk_shape.filter(|_| layout == Layout::Virtual),

@@ -244,6 +244,7 @@ fn file_name_column(
             key: Path::clone(&rows.key),
             has_name: rows.has_name,
             length: rows.length,
+            is_joined: true,
         }],
         fill: Fill::Zero,
         chunk_shape: None,

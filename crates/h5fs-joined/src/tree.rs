@@ -559,6 +559,7 @@ fn new_coordinate_array(
             key: Path::clone(&new.name),
             has_name: true,
             length,
+            is_joined: true,
         }],
         fill: Fill::Zero,
         chunk_shape: None,

@@ -278,6 +278,7 @@ impl<'a, 'm> VariableJoin<'a, 'm> {
                     key: Path::clone(&dim.key),
                     has_name: dim.has_name,
                     length: joined.map_or(length, JoinedDimension::length),
+                    is_joined: joined.is_some(),
                 }
             });
         let added = match standing {
@@ -305,6 +306,7 @@ impl<'a, 'm> VariableJoin<'a, 'm> {
             key: Path::clone(&dim.key),
             has_name: !dim.key.contains(&0),
             length: dim.length(),
+            is_joined: true,
         })
         .collect()
     }

@@ -88,6 +88,7 @@ impl MergedNames {
             key: Path::clone(&dim.key),
             has_name: dim.has_name,
             length: self.name_count(),
+            is_joined: false,
         });
         Ok(JoinedArray {
             path: Path::clone(&alike.path),
