@@ -51,7 +51,7 @@ pub(crate) static FAMILIES: &[MetricFamily] = &[
     MetricFamily {
         name: "resident_memory_bytes",
         label: None,
-        status_name: None,
+        status_name: Some("memory bytes"),
         help: "Resident memory of the process that serves the mount.",
     },
     status_family("inodes", "inodes known", "Inode numbers in use."),

@@ -9,7 +9,7 @@ use h5fs_reader::source::mounts::mount_guard::MountGuard;
 use h5fs_reader::source::neighbours::policy::OtherFilesPolicy as External;
 
 use crate::limits;
-use crate::resident_memory::ResidentMemory;
+use crate::mount_process::MountProcess;
 
 /// Options that control how the mount shows a file.
 #[derive(Debug, Clone)]
@@ -56,8 +56,8 @@ pub struct Options {
     /// Whether pages about objects reference the script that makes them interactive, which only a
     /// server provides.
     pub scripts: bool,
-    /// The memory usage of the process, if `.h5fs/status` reports it.
-    pub resident: Option<ResidentMemory>,
+    /// The process that serves the mount, if `.h5fs/status` describes it.
+    pub process: Option<MountProcess>,
 }
 
 impl Default for Options {
@@ -81,7 +81,7 @@ impl Default for Options {
             scans: None,
             ordered: false,
             scripts: false,
-            resident: None,
+            process: None,
         }
     }
 }

@@ -10,7 +10,7 @@ use h5fs_reader::source::directory::Directory;
 use h5fs_reader::source::local::changes::ChangeWatcher;
 use h5fs_reader::source::local::local_directory::LocalDirectory;
 use h5fs_tree::{
-    Archive, External, Filesystem, MountGuard, Options, ResidentMemory, ServedTree, UnreadSource,
+    Archive, External, Filesystem, MountGuard, MountProcess, Options, ServedTree, UnreadSource,
 };
 
 use crate::cli::mount::opener;
@@ -160,6 +160,6 @@ pub(in crate::cli) fn filesystem_options(
         ordered: false,
         scripts: false,
         scans,
-        resident: ResidentMemory::open(),
+        process: Some(MountProcess::open()),
     }
 }

@@ -48,6 +48,7 @@ impl Archive {
             ("source", source.to_string()),
             ("state", self.state_text()),
         ];
+        facts.extend(status::process_facts(&self.options));
         facts.extend(self.scan_progress.text().map(|text| ("joined", text)));
         facts.extend(self.metrics().status_values());
         status::fact_lines(&facts)

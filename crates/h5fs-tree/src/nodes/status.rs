@@ -10,9 +10,9 @@ use h5fs_reader::wire::{Count, to_u64};
 use h5fs_view::view::View;
 
 use crate::metrics::{self, MountMetrics};
+use crate::mount_process::MountProcess;
 use crate::nodes::node::{FsNode, TargetInode};
 use crate::options::Options;
-use crate::resident_memory::ResidentMemory;
 use crate::stat::{FileKind, LookupEntry};
 use crate::state::errors::RecentErrors;
 use crate::state::traffic::RequestCounters;
@@ -81,7 +81,8 @@ pub(crate) fn initial_metrics(source: &Path, is_up: bool, options: &Options) -> 
         samples: Vec::new(),
     };
     figures.add("up", u64::from(is_up));
-    if let Some(bytes) = options.resident.as_ref().and_then(ResidentMemory::bytes) {
+    let process = options.process.as_ref();
+    if let Some(bytes) = process.and_then(MountProcess::resident_bytes) {
         figures.add("resident_memory_bytes", bytes);
     }
     figures
@@ -132,8 +133,17 @@ fn status_text(target: &TargetInode<'_>) -> Vec<u8> {
         ("source", source.to_string()),
         ("state", target.mount.source_status()),
     ];
+    facts.extend(process_facts(&target.mount.options));
     facts.extend(mount_metrics(target).status_values());
     fact_lines(&facts)
+}
+
+/// Returns the facts about the process that serves the mount.
+pub(crate) fn process_facts(
+    options: &Options,
+) -> impl Iterator<Item = (&'static str, String)> + use<> {
+    let facts = options.process.as_ref().map(MountProcess::facts);
+    facts.into_iter().flatten()
 }
 
 /// Returns a text with one line for each fact: its name and its value.
