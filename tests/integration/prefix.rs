@@ -28,6 +28,19 @@ fn requests(server: &Server) -> (usize, usize) {
     (lists, seen.len() - lists)
 }
 
+/// Programs do not expect these calls to fail with `EINTR`, and on other filesystems they do not.
+#[test]
+fn a_signal_with_a_handler_interrupts_no_call() {
+    let server = Server::start();
+    let tiny = fs::read(fixture("tiny.latest.h5")).expect("a file");
+    for name in ["a.h5", "b.h5"] {
+        server.put(&format!("/data/run/{name}"), tiny.clone());
+    }
+    let mount = mounted(&server, "run/");
+    server.faults(|to| to.latency = Duration::from_millis(1500));
+    run(script("signalled.py").arg(&mount.path), LONG).success();
+}
+
 /// Uploads all files of a directory to `/data/PREFIX`.
 pub(crate) fn put_all(server: &Server, directory: &Path, prefix: &str) {
     for path in tree(directory).iter().filter(|path| path.is_file()) {

@@ -42,6 +42,9 @@ const CHANGE_PAUSE: Duration = Duration::from_millis(50);
 /// threads that have waited for at least this time are checked.
 const CALLER_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
+/// Interval at which an interruptible mount checks whether interrupted threads were killed.
+const INTERRUPT_CHECK_INTERVAL: Duration = Duration::from_millis(250);
+
 /// A function that receives the IDs of threads which wait for replies. It returns the threads that
 /// have ended, or will end as soon as they receive a reply.
 pub type EndedThreadFinder = Box<dyn Fn(&[u32]) -> Vec<u32> + Send>;
@@ -53,6 +56,8 @@ pub struct MountOptions {
     pub allow_other: bool,
     /// Name of the source that the operating system shows in its list of mounts.
     pub fsname: OsString,
+    /// Whether no file of the mount can be executed.
+    pub no_exec: bool,
     /// Further mount options, passed to the kernel unchanged (`context=…`).
     pub kernel_options: Vec<String>,
     /// Whether inodes remain available after the kernel has forgotten them, as an NFS server needs.
@@ -183,17 +188,15 @@ impl UnservedMount {
         let watched = Arc::downgrade(&self.filesystem);
         let threads = self.threads;
         let session = self.session.spawn().map_err(|error| mount_error(&error))?;
-        let outer = self.relayed.map(
-            |RelaySession {
-                 owner_session: outer,
-                 relay,
-             }| {
-                Relay::start(&relay, threads, self.callers.clone());
-                outer
-            },
-        );
+        let relayed = self
+            .relayed
+            .map(|relayed| (relayed.owner_session, relayed.relay));
+        let (outer, relay) = relayed.unzip();
+        if let Some(relay) = &relay {
+            Relay::start(relay, threads);
+        }
         if let Some(find_gone) = find_gone {
-            thread::spawn(move || watch_callers(&self.callers, &find_gone));
+            thread::spawn(move || watch_callers(&self.callers, relay.as_deref(), &find_gone));
         }
         let notifier = session.notifier();
         // An archive's replies are cached only briefly, so they need no invalidation.
@@ -210,17 +213,27 @@ impl UnservedMount {
     }
 }
 
-/// Repeatedly cancels the work for callers whose threads have ended, according to `find_gone`.
-fn watch_callers(callers: &WaitingCallers, find_gone: &EndedThreadFinder) {
-    while let Some(waiting) = callers.threads_waiting_for(CALLER_CHECK_INTERVAL) {
+/// Repeatedly cancels the work for callers whose threads have ended, according to `find_gone`. The
+/// relay of an interruptible mount then replies to killed threads.
+fn watch_callers(callers: &WaitingCallers, relay: Option<&Relay>, find_gone: &EndedThreadFinder) {
+    let interval = match relay {
+        Some(_) => INTERRUPT_CHECK_INTERVAL,
+        None => CALLER_CHECK_INTERVAL,
+    };
+    while let Some(mut waiting) = callers.threads_waiting_for(CALLER_CHECK_INTERVAL) {
+        let interrupted = relay.map(Relay::interrupted_threads).unwrap_or_default();
+        waiting.extend(interrupted);
         let gone = match &*waiting {
             [] => Vec::new(),
             waiting => find_gone(waiting),
         };
         if !gone.is_empty() {
             callers.cancel_ended(|caller| gone.contains(&caller.thread));
+            if let Some(relay) = relay {
+                relay.reply_to_killed(&gone);
+            }
         }
-        thread::sleep(CALLER_CHECK_INTERVAL);
+        thread::sleep(interval);
     }
 }
 
@@ -312,6 +325,9 @@ fn config(options: &MountOptions) -> Config {
     if options.allow_other {
         config.acl = SessionACL::All;
         config.mount_options.push(MountOption::DefaultPermissions);
+    }
+    if options.no_exec {
+        config.mount_options.push(MountOption::NoExec);
     }
     let kernel = options
         .kernel_options

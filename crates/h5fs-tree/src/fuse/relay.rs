@@ -6,29 +6,26 @@
 //! early reply by `FUSE_INTERRUPT`. fuser rejects that request, and the kernel does not repeat it.
 //!
 //! So fuser gets a socket in place of `/dev/fuse`, and the relay forwards every message between the
-//! two. The relay itself replies `EINTR` to an interrupted request, and drops the late reply. A
-//! signal does not always end its process, and programs do not expect `EINTR` from `stat`. So an
-//! interrupted request still has [`INTERRUPT_GRACE`] to complete.
+//! two. A signal does not always end its process, and programs do not expect `EINTR` from `stat`. So
+//! an interrupted request completes like any other, as on a local filesystem. Only if the thread was
+//! killed does the relay itself reply `EINTR`, and drops the late reply.
 //!
 //! The bytes of a read bypass fuser and the socket: each copy is expensive, and a packet is short.
 //!
 //! The structures are from `linux/fuse.h`, 7.40, in native byte order.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::{Duration, Instant};
 
 use h5fs_reader::memory::lock::lock;
 use h5fs_reader::source::packets;
 use rustix::io::Errno;
 use rustix::net::{SendFlags, send};
-
-use crate::workers::WaitingCallers;
 
 /// Maximum bytes of one read. The kernel uses the same maximum without a relay.
 pub(super) const MAX_READ: u32 = 1 << 20;
@@ -36,9 +33,6 @@ pub(super) const MAX_READ: u32 = 1 << 20;
 /// Maximum bytes of one socket packet, in addition to the headers. A packet must fit into the
 /// smallest socket buffer that an operating system may have.
 const MAX_PAYLOAD: u32 = 128 << 10;
-
-/// Time for which an interrupted request may continue before the relay replies `EINTR`.
-const INTERRUPT_GRACE: Duration = Duration::from_millis(500);
 
 /// Maximum bytes of the headers of one message between the kernel and fuser.
 const MAX_HEADERS: usize = 8192;
@@ -97,6 +91,10 @@ struct PacketQueue {
 struct UnansweredRequest {
     opcode: u32,
     node: u64,
+    /// The thread that waits for the reply, or 0 if it is unknown.
+    thread: u32,
+    /// Whether a signal has interrupted the thread.
+    is_interrupted: bool,
     /// Whether the relay has already replied `EINTR`, so that fuser's reply must be dropped.
     has_interrupt_reply: bool,
 }
@@ -130,28 +128,23 @@ impl Relay {
     }
 
     /// Starts the threads that forward messages until the filesystem is unmounted. `threads` is the
-    /// number of threads with which fuser receives requests. `callers` cancels the work for
-    /// interrupted requests.
-    pub(super) fn start(relay: &Arc<Self>, threads: usize, callers: WaitingCallers) {
+    /// number of threads with which fuser receives requests.
+    pub(super) fn start(relay: &Arc<Self>, threads: usize) {
         let (sender, to_feed) = channel();
         let waiting = Arc::<AtomicUsize>::default();
         let packets = PacketQueue {
             sender,
             waiting: Arc::clone(&waiting),
         };
-        let (interrupted, to_give_up) = channel();
         let run = |work: Box<dyn FnOnce(&Relay) + Send>| {
             let relay = Arc::clone(relay);
             thread::spawn(move || work(&relay));
         };
         let undone = packets.clone();
         run(Box::new(move |relay| relay.send_queued(&to_feed, &waiting)));
-        run(Box::new(move |relay| {
-            relay.answer_interrupted(&to_give_up, &callers);
-        }));
         run(Box::new(move |relay| relay.forward_replies(&undone)));
         run(Box::new(move |relay| {
-            relay.forward_requests(&packets, &interrupted);
+            relay.forward_requests(&packets);
             // Each thread of the session ends after one of these requests.
             for _ in 0..threads {
                 relay.send_packet(&packets, &build_request(DESTROY, 1, 0, &[]));
@@ -159,10 +152,9 @@ impl Relay {
         }));
     }
 
-    /// Forwards the kernel's requests to fuser until the filesystem is unmounted. Interrupted
-    /// requests are sent to the channel `interrupted`. The calling thread never waits for fuser, so
-    /// that it receives interrupts at once.
-    fn forward_requests(&self, packets: &PacketQueue, interrupted: &Sender<(Instant, u64)>) {
+    /// Forwards the kernel's requests to fuser until the filesystem is unmounted. The calling thread
+    /// never waits for fuser, so that it receives interrupts at once.
+    fn forward_requests(&self, packets: &PacketQueue) {
         // The kernel requires room for a write of the same length as a read.
         let mut buffer = vec![0; MAX_READ as usize + MAX_HEADERS];
         loop {
@@ -177,11 +169,13 @@ impl Relay {
             match opcode {
                 INTERRUPT => {
                     let unique = u64_at(packet, IN_HEADER).unwrap_or_default();
-                    let _ = interrupted.send((Instant::now() + INTERRUPT_GRACE, unique));
+                    if let Some(asked) = lock(&self.requests).get_mut(&unique) {
+                        asked.is_interrupted = true;
+                    }
                     continue;
                 }
                 FORGET | BATCH_FORGET => {}
-                _ => self.record_request(unique, opcode, u64_at(packet, 16).unwrap_or_default()),
+                _ => self.record_request(unique, opcode, packet),
             }
             if matches!(opcode, READDIR | READDIRPLUS) {
                 limit_listing_size(packet);
@@ -190,10 +184,12 @@ impl Relay {
         }
     }
 
-    fn record_request(&self, unique: u64, opcode: u32, node: u64) {
+    fn record_request(&self, unique: u64, opcode: u32, packet: &[u8]) {
         let asked = UnansweredRequest {
             opcode,
-            node,
+            node: u64_at(packet, 16).unwrap_or_default(),
+            thread: u32_at(packet, 32).unwrap_or_default(),
+            is_interrupted: false,
             has_interrupt_reply: false,
         };
         lock(&self.requests).insert(unique, asked);
@@ -217,24 +213,26 @@ impl Relay {
         }
     }
 
-    fn answer_interrupted(&self, interrupted: &Receiver<(Instant, u64)>, callers: &WaitingCallers) {
-        for (due, unique) in interrupted {
-            thread::sleep(due.saturating_duration_since(Instant::now()));
-            self.reply_interrupted(unique);
-            callers.cancel_ended(|caller| caller.unique == unique);
-        }
+    /// Returns the threads that a signal has interrupted while they wait for a reply.
+    pub(super) fn interrupted_threads(&self) -> BTreeSet<u32> {
+        let requests = lock(&self.requests);
+        let interrupted = requests
+            .values()
+            .filter(|asked| asked.is_interrupted && !asked.has_interrupt_reply);
+        let threads = interrupted.map(|asked| asked.thread);
+        threads.filter(|thread| *thread != 0).collect()
     }
 
-    /// Replies `EINTR` to the interrupted request `unique`, unless fuser has already replied.
-    fn reply_interrupted(&self, unique: u64) {
+    /// Replies `EINTR` to all requests of these threads, which were killed.
+    pub(super) fn reply_to_killed(&self, threads: &[u32]) {
         let mut requests = lock(&self.requests);
-        if let Some(asked) = requests.get_mut(&unique)
-            && !asked.has_interrupt_reply
-        {
-            asked.has_interrupt_reply = true;
-            let reply = out_header(OUT_HEADER, -Errno::INTR.raw_os_error(), unique);
-            // A request that ended with the mount needs no reply.
-            let _ = rustix::io::write(&self.device, &reply);
+        for (unique, asked) in requests.iter_mut() {
+            if threads.contains(&asked.thread) && !asked.has_interrupt_reply {
+                asked.has_interrupt_reply = true;
+                let reply = out_header(OUT_HEADER, -Errno::INTR.raw_os_error(), *unique);
+                // A request that ended with the mount needs no reply.
+                let _ = rustix::io::write(&self.device, &reply);
+            }
         }
     }
 
@@ -444,6 +442,8 @@ mod tests {
         UnansweredRequest {
             opcode,
             node: 5,
+            thread: 3,
+            is_interrupted: true,
             has_interrupt_reply: true,
         }
     }
