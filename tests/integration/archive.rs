@@ -159,6 +159,7 @@ fn own_bytes_and_views() {
     assert_eq!(
         names(&mount.at(".h5fs")),
         [
+            "README.txt",
             "errors",
             "joined",
             "joined.zarr",

@@ -51,7 +51,7 @@ use lru::LruCache;
 
 use crate::archive::entries::{
     ERRORS, EntryKind, EntryProperties, JOINED, JOINED_STORE, KnownEntries, METRICS, ORIGINAL,
-    STATUS, VIEWS, is_entry, joined_properties,
+    README, STATUS, VIEWS, is_entry, joined_properties,
 };
 use crate::archive::entry_inspector::{EntryInspector, FoundEntry};
 use crate::archive::joined::progress::ScanProgress;
@@ -71,6 +71,7 @@ use crate::state::handle::{Caching, Handle, HandleTarget, Handles, OpenedHandle}
 use crate::state::inode::ROOT;
 use crate::state::status_texts::StatusTexts;
 use crate::state::traffic::RequestCounters;
+use crate::views::readme;
 
 /// Maximum number of paths for which the archive remembers the last logged error.
 const MAX_LOGGED_PATHS: NonZeroUsize = NonZeroUsize::new(limits::OBJECT_ERRORS).unwrap();
@@ -108,6 +109,11 @@ const STATUS_FILES: &[ArchiveStatusFile] = &[
         ino: ERRORS,
         text: |archive| archive.errors.text(),
     },
+    ArchiveStatusFile {
+        name: readme::NAME,
+        ino: README,
+        text: |_| readme::text(),
+    },
 ];
 
 impl ArchiveStatusFile {
@@ -125,6 +131,7 @@ const VIEW_NAMES: &[FixedEntry] = &[
     STATUS_FILES[0].as_fixed_entry(),
     STATUS_FILES[1].as_fixed_entry(),
     STATUS_FILES[2].as_fixed_entry(),
+    STATUS_FILES[3].as_fixed_entry(),
 ];
 
 /// Iterates over the names in the directory `.h5fs` of an archive.

@@ -58,13 +58,13 @@ mod archive;
 mod data_files;
 mod document;
 mod filesystem;
+mod mount_process;
 mod names;
 mod node_table;
 mod nodes;
 mod options;
 mod path_resolution;
 mod requests;
-mod resident_memory;
 mod served_tree;
 mod stat;
 mod state;
@@ -78,12 +78,12 @@ pub use filesystem::Filesystem;
 pub use h5fs_reader::source::mounts::mount_guard::MountGuard;
 /// Determines which other files the mounted file may reference.
 pub use h5fs_reader::source::neighbours::policy::OtherFilesPolicy as External;
+pub use mount_process::MountProcess;
 pub use nodes::node::Defect;
 pub use options::Options;
 pub use requests::{
     AttributesCallback, EntryCallback, Ino, ListingDetail, Requests, SeekKind, Version,
 };
-pub use resident_memory::ResidentMemory;
 pub use served_tree::ServedTree;
 pub use stat::{DirEntry, FileKind, LookupEntry, SourceAttributes, Stat};
 pub use state::errors::timestamp_of;

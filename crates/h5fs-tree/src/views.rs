@@ -8,6 +8,7 @@
 pub(super) mod attribute_file;
 pub(super) mod frame;
 pub(super) mod guide;
+pub(super) mod readme;
 pub(super) mod reference_link;
 pub(super) mod selection;
 pub(super) mod site;
@@ -42,6 +43,7 @@ use crate::state::inode::{self, Inode, NodeType, TreeNumber};
 use crate::state::listing::{
     DOT_ENTRIES, ListedAttributes, ListingCallback, ListingEntry, ListingState,
 };
+use crate::views::readme::Readme;
 use crate::views::trees::{ROOT_FILES, TREES};
 use crate::views::view_nodes::{ViewDirectory, ViewFile, is_size_counted};
 
@@ -60,6 +62,12 @@ struct NonTreeEntry {
 
 /// Entries listed before the trees of views.
 static ENTRIES_BEFORE_TREES: &[NonTreeEntry] = &[
+    NonTreeEntry {
+        name: readme::NAME,
+        number: inode::README,
+        node: &Readme,
+        is_present: |mount, _| mount.options.views,
+    },
     NonTreeEntry {
         name: other_files::DIRECTORY_NAME,
         number: inode::EXTERNAL,

@@ -31,8 +31,11 @@ pub(super) const ERRORS: u64 = 6;
 pub(super) const JOINED: u64 = 7;
 pub(super) const JOINED_STORE: u64 = 8;
 
+/// Inode number of `.h5fs/README.txt`.
+pub(super) const README: u64 = 9;
+
 /// Highest inode number of the entries that exist in every archive.
-const LAST_FIXED: u64 = JOINED_STORE;
+const LAST_FIXED: u64 = README;
 
 /// The bit that is set in the inode numbers of files and directories of the archive, and clear in
 /// those of inodes within data files.

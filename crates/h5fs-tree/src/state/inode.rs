@@ -42,6 +42,9 @@ pub(crate) const METRICS: u64 = FIRST_OUTSIDE_SOURCE | 6;
 /// Inode number of `.h5fs/members.csv`, the list of a joined file's members.
 pub(crate) const MEMBERS: u64 = FIRST_OUTSIDE_SOURCE | 7;
 
+/// Inode number of `.h5fs/README.txt`, the description of `.h5fs`.
+pub(crate) const README: u64 = FIRST_OUTSIDE_SOURCE | 8;
+
 /// The bit that is set in the inode numbers of links other than hard links.
 pub(crate) const LINK_BIT: u64 = 1 << 63;
 const FIRST_OUTSIDE_SOURCE: u64 = NodeId::END;

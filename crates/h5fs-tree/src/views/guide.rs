@@ -163,6 +163,11 @@ pub static GUIDE: &[GuideRow] = &[
         "",
     ),
     row(&["metrics"], "the numbers of `status` for Prometheus", ""),
+    row(
+        &["README.txt"],
+        "a description of `.h5fs`, for people and programs",
+        "",
+    ),
 ];
 
 #[cfg(test)]
