@@ -28,6 +28,7 @@ mod fetcher;
 mod inspect;
 mod invocation;
 mod listen;
+mod machine;
 mod mount;
 mod options;
 mod sandbox;
@@ -50,7 +51,7 @@ use text::error_message::print_error;
 use text::printable::printable;
 
 use crate::cli::inspect::mounted;
-use crate::cli::mount::{handover, launcher, opener, supervisor, worker};
+use crate::cli::mount::{handover, launcher, mounts, opener, supervisor, worker};
 use crate::cli::text::{completions, secrets};
 
 /// Exit status for a wrong command line. Every other failure exits with 1.
@@ -134,6 +135,7 @@ fn start(call: &Invocation, mount: &MountCommand) -> Result<ExitCode> {
     if mount.settings.remount {
         return mounted::remount(mount).map(|()| ExitCode::SUCCESS);
     }
+    mounts::clear_dead_mount(&mount.mountpoint)?;
     advice::refuse_mistakes(call.program, mount)?;
     let advice = advice::mount_warnings(call.program, mount);
     if mount.foreground {

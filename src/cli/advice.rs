@@ -54,9 +54,9 @@ fn is_in_dead_mount(path: &Path) -> bool {
 /// Returns warnings to print after mounting.
 pub(in crate::cli) fn mount_warnings(program: Program, mount: &MountCommand) -> Vec<String> {
     let point = mount.mountpoint.display();
-    let is_empty = |path: &Path| {
+    let hides_names = |path: &Path| {
         path.read_dir()
-            .is_ok_and(|mut names| names.next().is_none())
+            .is_ok_and(|mut names| names.next().is_some())
     };
     let mut advice = Vec::new();
     // mount(8) already prints this warning for its helpers.
@@ -69,7 +69,7 @@ pub(in crate::cli) fn mount_warnings(program: Program, mount: &MountCommand) -> 
              debug, trace"
         ));
     }
-    if mount.mountpoint.is_dir() && !is_empty(&mount.mountpoint) {
+    if hides_names(&mount.mountpoint) {
         advice.push(format!(
             "warning: {point}: is not empty; the mount hides its content"
         ));

@@ -16,11 +16,14 @@ use h5fs_reader::source::mounts::mount_id::{MountId, MountRoot};
 use h5fs_reader::source::mounts::mount_table::{MountEntry, MountTable};
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
-use nix::mount::{MntFlags, umount2};
+use nix::mount::{MntFlags, MsFlags, umount2};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::statvfs::fstatvfs;
 
 use crate::cli::text::fusermount;
+
+/// Filesystem type of this program's mounts in the mount table.
+const KIND: &str = "fuse.h5fs";
 
 /// Time limit for waiting until another process has finished mounting at the same path.
 const MOUNT_POINT_LOCK: Duration = Duration::from_secs(10);
@@ -67,7 +70,6 @@ impl FreeMountPoint {
     /// # Errors
     /// Fails as [`FreeMountPoint::check`] does.
     pub(crate) fn find_own_mount(&self, device: Option<Device>) -> Result<OwnMount> {
-        const KIND: &str = "fuse.h5fs";
         let is_here =
             |mount: &&MountEntry| mount.point == self.point && mount.parent == self.parent_mount_id;
         let is_own = |mount: &&MountEntry| {
@@ -87,6 +89,42 @@ impl FreeMountPoint {
             bdi_inode: bdi_inode(mount.device).ok().flatten(),
         })
     }
+}
+
+/// Unmounts a dead mount at `point`: one that this program made for the same user, and that no
+/// process serves any more. All other mounts stay.
+///
+/// # Errors
+/// Fails if the mount table cannot be read, or if the mount cannot be unmounted.
+pub(in crate::cli) fn clear_dead_mount(point: &Path) -> Result<()> {
+    let Some(point) = resolve_parent(point) else {
+        return Ok(());
+    };
+    let user = nix::unistd::geteuid().as_raw();
+    let is_own = |mount: &&MountEntry| mount.kind == KIND && mount.user == Some(user);
+    loop {
+        let table = read_mount_table()?;
+        let topmost = table.iter().rfind(|mount| mount.point == point);
+        let Some(mount) = topmost.filter(is_own) else {
+            return Ok(());
+        };
+        let is_dead = MountRoot::at(&point).is_ok_and(|root| {
+            root.id.number == mount.id && probe(&root.root) == Err(Errno::ENOTCONN)
+        });
+        if !is_dead {
+            return Ok(());
+        }
+        log::info!("{}: clearing a dead mount", point.display());
+        detach(&point)?;
+    }
+}
+
+/// Returns the absolute path without symbolic links in its parent directories. The last name can be
+/// a dead mount, which cannot be resolved.
+fn resolve_parent(point: &Path) -> Option<PathBuf> {
+    let point = std::path::absolute(point).ok()?;
+    let parent = point.parent()?.canonicalize().ok()?;
+    Some(parent.join(point.file_name()?))
 }
 
 fn occupied_error() -> Error {
@@ -360,4 +398,21 @@ pub(crate) fn find_fusermount() -> Result<PathBuf> {
             let is_conda = std::env::var_os("CONDA_PREFIX").is_some();
             Error::Usage(fusermount::missing_message(&system, is_conda))
         })
+}
+/// Makes the kernel follow no symbolic link in the mount at `point`, which it does since Linux 5.10.
+/// fuser and fusermount3 do not know this option.
+///
+/// # Errors
+/// `Usage` if the user must not change the mount, because only root can. `Io` if the kernel does not
+/// know the option.
+pub(super) fn forbid_symlinks(point: &Path, no_exec: bool) -> Result<()> {
+    const MS_NOSYMFOLLOW: MsFlags = MsFlags::from_bits_retain(256);
+    let mut flags = MsFlags::MS_REMOUNT | MsFlags::MS_BIND | MsFlags::MS_RDONLY;
+    flags |= MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MS_NOSYMFOLLOW;
+    flags.set(MsFlags::MS_NOEXEC, no_exec);
+    let none = None::<&str>;
+    nix::mount::mount(none, point, none, flags, none).map_err(|errno| match errno {
+        Errno::EPERM => Error::Usage("-o nosymfollow: only root can set this option".to_owned()),
+        errno => Error::from_io(&errno.into(), "-o nosymfollow"),
+    })
 }

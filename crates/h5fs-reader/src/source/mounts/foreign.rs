@@ -66,6 +66,7 @@ mod tests {
             point: "/mnt/fuse".into(),
             kind: kind.to_owned(),
             source: "".into(),
+            user: None,
         };
         for kind in ["fuse.h5fs", "fuse", "overlay"] {
             assert!(is_fuse_or_stacked(&entry(kind)), "{kind}");

@@ -31,6 +31,8 @@ pub struct MountEntry {
     pub kind: String,
     /// The name of the filesystem's source, as the filesystem reports it.
     pub source: OsString,
+    /// ID of the user who mounted a FUSE filesystem.
+    pub user: Option<u32>,
 }
 
 impl MountTable {
@@ -97,6 +99,8 @@ impl MountEntry {
         let mut rest = fields.skip_while(|field| *field != b"-").skip(1);
         let kind = rest.next()?;
         let source = rest.next().unwrap_or_default();
+        let mut options = rest.next().unwrap_or_default().split(|byte| *byte == b',');
+        let user = options.find_map(|option| option.strip_prefix(b"user_id="));
         Some(MountEntry {
             id: id.parse().ok()?,
             parent: parent.parse().ok()?,
@@ -104,6 +108,7 @@ impl MountEntry {
             point: OsString::from_vec(unescape(point)).into(),
             kind: std::str::from_utf8(kind).ok()?.to_owned(),
             source: OsString::from_vec(unescape(source)),
+            user: user.and_then(|user| std::str::from_utf8(user).ok()?.parse().ok()),
         })
     }
 }
@@ -144,8 +149,11 @@ mod tests {
             point: "/mnt 2".into(),
             kind: "ext3".to_owned(),
             source: "/dev/root".into(),
+            user: None,
         };
         assert_eq!(MountEntry::parse(line), Some(expected));
+        let line = b"36 35 0:57 / /mnt/data ro,nosuid shared:1 - fuse.h5fs data.h5 ro,user_id=1000,group_id=0";
+        assert_eq!(MountEntry::parse(line).unwrap().user, Some(1000));
         for incomplete in ["", "36 35 0:57 / /a rw", "36 35 0:57 / /a rw -"] {
             assert_eq!(MountEntry::parse(incomplete.as_bytes()), None);
         }
