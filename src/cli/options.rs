@@ -17,6 +17,7 @@ use clap::{ArgMatches, Args, Command, FromArgMatches};
 use h5fs_fetcher::RemoteSettings;
 use h5fs_reader::array::CacheSize;
 
+use crate::cli::machine::usable_memory;
 use crate::limits;
 use option::{MountOption, OptionValue};
 pub(crate) use settings::Settings;
@@ -193,8 +194,6 @@ const IGNORED_WORDS: &[&str] = &[
     "nodev",
     "suid",
     "nosuid",
-    "exec",
-    "noexec",
     "atime",
     "noatime",
     "diratime",
@@ -214,8 +213,6 @@ const IGNORED_WORDS: &[&str] = &[
     "nomand",
     "iversion",
     "noiversion",
-    "symfollow",
-    "nosymfollow",
     "auto",
     "noauto",
     "nouser",
@@ -352,6 +349,14 @@ fn set_word(to: &mut Settings, word: &str) -> Result<(), String> {
         }
         // mount(8) passes `user` on to a helper as `user=NAME`.
         "comment" | "user" => {}
+        "exec" | "noexec" => {
+            refuse_value(value)?;
+            to.no_exec = name == "noexec";
+        }
+        "symfollow" | "nosymfollow" => {
+            refuse_value(value)?;
+            to.no_symlinks = name == "nosymfollow";
+        }
         "remount" => {
             refuse_value(value)?;
             to.remount = true;
@@ -521,10 +526,10 @@ impl FromArgMatches for RemoteFlags {
 }
 
 /// Returns the default cache size. The cache starts with [`limits::CACHE_LEAST`]. The cache may
-/// grow to a quarter of the machine's memory, within [`limits::CACHE_MOST`], if more reads are then
-/// answered from it.
+/// grow to a quarter of the memory that this process may use, within [`limits::CACHE_MOST`], if more
+/// reads are then answered from it.
 pub(crate) fn default_cache_size() -> CacheSize {
-    let memory = machine_memory().unwrap_or(0);
+    let memory = usable_memory().unwrap_or(0);
     let most = (memory / 4).clamp(*limits::CACHE_MOST.start(), *limits::CACHE_MOST.end());
     CacheSize {
         initial_bytes: limits::CACHE_LEAST.min(most),
@@ -532,22 +537,7 @@ pub(crate) fn default_cache_size() -> CacheSize {
     }
 }
 
-/// Returns the size of the machine's memory in bytes.
-pub(crate) fn machine_memory() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    total_memory(&text)
-}
-
-/// Parses the line `MemTotal:  16384 kB` of /proc/meminfo. Returns the size in bytes.
-fn total_memory(meminfo: &str) -> Option<u64> {
-    let line = meminfo
-        .lines()
-        .find_map(|line| line.strip_prefix("MemTotal:"))?;
-    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    kibibytes.checked_mul(1024)
-}
-
-/// Returns the number of cores, but at least two, so that one slow request does not block all
+/// Returns the number of cores that this process may use, but at least two, so that one slow request does not block all
 /// others.
 pub(crate) fn default_threads() -> usize {
     std::thread::available_parallelism()

@@ -140,6 +140,9 @@ fn start(
         return Err(alone());
     }
     let unserved = fuse::mount(&point, &mount_options(mount, &path)).map_err(of_point)?;
+    if mount.settings.no_symlinks {
+        mounts::forbid_symlinks(&point, mount.settings.no_exec).map_err(of_point)?;
+    }
     let device = place
         .find_own_mount(unserved.device())
         .map_err(of_point)?
@@ -230,6 +233,7 @@ fn mount_options(mount: &MountCommand, source: &Path) -> MountOptions {
     MountOptions {
         allow_other: settings.allow_other,
         fsname: settings.fsname.clone().map_or_else(name, Into::into),
+        no_exec: settings.no_exec,
         kernel_options: settings.kernel.clone(),
         no_forget: settings.no_forget,
         threads: if is_remote {

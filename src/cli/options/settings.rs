@@ -40,6 +40,10 @@ pub(crate) struct Settings {
     pub(crate) log_file: Option<PathBuf>,
     /// The source's name in the mount table. Default: the source's path.
     pub(crate) fsname: Option<String>,
+    /// Whether no file of the mount can be executed.
+    pub(crate) no_exec: bool,
+    /// Whether the kernel follows no symbolic link in the mount.
+    pub(crate) no_symlinks: bool,
     /// Options that are passed to the kernel unchanged.
     pub(crate) kernel: Vec<String>,
     /// Settings of a source by URL.

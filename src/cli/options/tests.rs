@@ -63,19 +63,21 @@ fn a_line_of_fstab() {
 #[test]
 fn every_word_of_mount_is_accepted() {
     let line = "async,atime,noatime,auto,noauto,defaults,dev,nodev,diratime,nodiratime,dirsync,\
-                exec,noexec,group,iversion,noiversion,mand,nomand,_netdev,nofail,relatime,\
+                noexec,exec,group,iversion,noiversion,mand,nomand,_netdev,nofail,relatime,\
                 norelatime,strictatime,nostrictatime,lazytime,nolazytime,suid,nosuid,silent,\
-                loud,owner,ro,sync,user,nouser,users,nosymfollow,X-mount.mkdir=0755,\
+                loud,owner,ro,sync,user,nouser,users,X-mount.mkdir=0755,\
                 x-systemd.requires=/data,comment=a";
     assert_eq!(settings(line), Settings::default());
     assert!(settings("remount,ro").remount);
+    assert!(settings("user,exec,noexec").no_exec);
+    assert!(settings("nosymfollow").no_symlinks);
 }
 
 #[test]
 fn every_word_of_our_own() {
     let all = "allow_other,uid=1,gid=2,umask=027,cache_size=3M,threads=4,open_files=5,\
                direct_io,external=any,verify=on,sandbox=off,force,strict,partial,noviews,noforget,run_as=7,log_file=/a\\,b,\
-               fsname=data,context=\"s:c0,c1\"";
+               fsname=data,noexec,nosymfollow,context=\"s:c0,c1\"";
     let expected = Settings {
         allow_other: true,
         uid: Some(1),
@@ -98,6 +100,8 @@ fn every_word_of_our_own() {
         run_as: Some(7),
         log_file: Some("/a,b".into()),
         fsname: Some("data".to_owned()),
+        no_exec: true,
+        no_symlinks: true,
         kernel: vec!["context=\"s:c0,c1\"".to_owned()],
         remote: RemoteSettings::default(),
     };
@@ -140,11 +144,4 @@ fn what_is_wrong_is_named() {
         let error = parse_words(text).unwrap_err();
         assert!(error.contains(&format!("`{named}`")), "{text}: {error}");
     }
-}
-
-#[test]
-fn memory_of_the_machine() {
-    let text = "MemTotal:       16384 kB\nMemFree:  1 kB\n";
-    assert_eq!(total_memory(text), Some(16 << 20));
-    assert_eq!(total_memory("MemFree: 1 kB\n"), None);
 }

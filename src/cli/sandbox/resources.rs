@@ -14,7 +14,7 @@ use h5fs_reader::wire::to_u64;
 use h5fs_tree::Options;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
-use crate::cli::options::machine_memory;
+use crate::cli::machine::usable_memory;
 use crate::limits;
 
 /// The resource limits of a process.
@@ -32,7 +32,7 @@ pub(super) struct ResourceLimits {
 impl ResourceLimits {
     /// Returns the limits of a process that shows a source with these `options`.
     pub(super) fn for_options(options: &Options) -> Self {
-        let data = data_limit(options, machine_memory().unwrap_or(0));
+        let data = data_limit(options, usable_memory().unwrap_or(0));
         let there = threads_of_the_system();
         ResourceLimits {
             data_bytes: data,
@@ -75,13 +75,13 @@ fn lower_limit(resource: Resource, most: u64) -> nix::Result<()> {
     setrlimit(resource, most, most)
 }
 
-/// Returns the limit of private writable memory in bytes. `machine` is the size of the machine's
-/// memory in bytes.
-fn data_limit(options: &Options, machine: u64) -> u64 {
+/// Returns the limit of private writable memory in bytes. `memory` is the memory in bytes that this
+/// process may use.
+fn data_limit(options: &Options, memory: u64) -> u64 {
     let threads = to_u64(options.threads).saturating_mul(limits::THREAD_BYTES);
     // For a name that was looked up, the kernel needs sixteen times the memory that this process
     // needs.
-    let names = machine / 16;
+    let names = memory / 16;
     [options.cache_size.max_bytes, threads, names]
         .into_iter()
         .fold(limits::SERVING_BYTES, u64::saturating_add)
