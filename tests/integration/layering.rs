@@ -42,6 +42,7 @@ const CLI: Floors = &[
     ("scans", 3),
     ("options", 2),
     ("invocation", 1),
+    ("machine", 1),
     ("listen", 1),
 ];
 
@@ -49,6 +50,7 @@ const CONVENTIONS: Floors = &[
     ("attributes", 3),
     ("dimension_names", 3),
     ("padded", 3),
+    ("selected_part", 3),
     ("pandas_categories", 3),
     ("dimensions", 2),
     ("matlab_empty", 2),
@@ -140,7 +142,7 @@ const TREE: Floors = &[
     ("workers", 1),
     ("errno", 0),
     ("metrics", 0),
-    ("resident_memory", 0),
+    ("mount_process", 0),
     ("limits", 0),
 ];
 

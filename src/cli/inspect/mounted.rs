@@ -18,7 +18,7 @@ use h5fs_reader::model::text::JsonObject;
 use h5fs_reader::source::mounts::device::Device;
 use h5fs_reader::source::mounts::mount_table::{MountEntry, MountTable};
 use h5fs_reader::wire::to_u64;
-use h5fs_tree::ResidentMemory;
+use h5fs_tree::MountProcess;
 use h5fs_tree::metrics::{self, MountMetrics};
 use nix::errno::Errno;
 
@@ -42,9 +42,13 @@ const FILESYSTEM_TYPE: &str = "fuse.h5fs";
 /// The state of a mount, according to its answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum MountState {
-    /// The mount answers with the text of the requested file. The text is empty if the file is
-    /// missing.
+    /// The mount answers with the text of the requested file. The text is empty if the mount has no
+    /// views.
     Serving(String),
+    /// The source of the mount has disappeared, and the mount has no text about that.
+    Stale,
+    /// The mount answers with this error.
+    Failing(String),
     /// The program that served the mount has ended.
     Dead,
     /// The mount has not answered in time.
@@ -83,9 +87,25 @@ impl MountState {
     fn query(point: &Path, name: &str) -> Self {
         match point.metadata().and_then(|_| read_text(point, name)) {
             Ok(text) => MountState::Serving(text),
-            Err(error) if error.raw_os_error() == Some(Errno::ENOTCONN as i32) => MountState::Dead,
-            Err(error) if error.kind() == ErrorKind::PermissionDenied => MountState::Inaccessible,
-            Err(_) => MountState::Serving(String::new()),
+            // Without views, the mount has no such file. Listing the root needs the source.
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                let listed = fs::read_dir(point).and_then(|mut entries| entries.next().transpose());
+                match listed {
+                    Ok(_) => MountState::Serving(String::new()),
+                    Err(error) => MountState::from_error(&error),
+                }
+            }
+            Err(error) => MountState::from_error(&error),
+        }
+    }
+
+    fn from_error(error: &io::Error) -> Self {
+        match error.raw_os_error().map(Errno::from_raw) {
+            Some(Errno::ENOTCONN) => MountState::Dead,
+            Some(Errno::ESTALE) => MountState::Stale,
+            Some(Errno::EACCES | Errno::EPERM) => MountState::Inaccessible,
+            Some(errno) => MountState::Failing(format!("failing: {}", errno.desc())),
+            None => MountState::Failing(format!("failing: {error}")),
         }
     }
 
@@ -94,6 +114,8 @@ impl MountState {
     fn name(&self) -> &str {
         match self {
             MountState::Serving(_) => self.fact("state").unwrap_or("serving"),
+            MountState::Stale => "stale",
+            MountState::Failing(name) => name,
             MountState::Dead => "dead",
             MountState::Hanging => "hanging",
             MountState::Inaccessible => "closed",
@@ -106,7 +128,7 @@ impl MountState {
         match self {
             MountState::Serving(_) => !self.name().starts_with("stale"),
             MountState::Inaccessible => true,
-            MountState::Dead | MountState::Hanging => false,
+            _ => false,
         }
     }
 
@@ -237,9 +259,9 @@ fn mount_metrics(mount: &MountEntry, state: MountState) -> MountMetrics {
     };
     match state {
         MountState::Serving(text) => figures.samples = metrics::parse_samples(&text),
-        MountState::Dead | MountState::Hanging => figures.add("up", 0),
         // Only the mount's own user can find out whether it is up.
         MountState::Inaccessible => return figures,
+        _ => figures.add("up", 0),
     }
     if figures.samples.is_empty() {
         // The mount answers, but without views.
@@ -309,17 +331,13 @@ fn facts(mount: &MountEntry, state: &MountState) -> Vec<MountFact> {
         MountFact::text("source", mount.source.as_bytes()),
         MountFact::text("state", state.name().as_bytes()),
     ];
-    if let Some(worker) = find_worker(mount.device) {
+    if let Some(worker) = WorkerProcess::of_mount(mount, state) {
         facts.push(MountFact::new("pid", &worker.pid));
-        facts.extend(
-            worker
-                .resident_bytes()
-                .map(|bytes| MountFact::new("memory bytes", &bytes.to_string())),
-        );
+        let memory = worker.memory_bytes.map(|bytes| bytes.to_string());
+        facts.extend(memory.map(|bytes| MountFact::new("memory bytes", &bytes)));
     }
-    let rest = state
-        .facts()
-        .filter(|(name, _)| !["source", "state"].contains(name));
+    let shown = ["source", "state", "pid", "memory bytes"];
+    let rest = state.facts().filter(|(name, _)| !shown.contains(name));
     facts.extend(rest.map(|(name, value)| MountFact::new(name, value)));
     facts
 }
@@ -351,8 +369,8 @@ fn format_table(rows: &[(MountEntry, MountState)]) -> String {
     let fact = |state: &MountState, name: &str| state.fact(name).unwrap_or("-").to_owned();
     let mut lines = vec![HEADINGS.map(str::to_owned)];
     lines.extend(rows.iter().map(|(mount, state)| {
-        let worker = find_worker(mount.device);
-        let memory = worker.as_ref().and_then(WorkerProcess::resident_bytes);
+        let worker = WorkerProcess::of_mount(mount, state);
+        let memory = worker.as_ref().and_then(|worker| worker.memory_bytes);
         let memory = memory.map(|bytes| format!("{} MiB", bytes >> 20));
         let unknown = || "-".to_owned();
         [
@@ -387,9 +405,25 @@ fn format_table(rows: &[(MountEntry, MountState)]) -> String {
 
 /// The process that serves a mount.
 struct WorkerProcess {
-    /// Directory of the process in /proc.
-    process: PathBuf,
     pid: String,
+    /// The resident memory of the process, if it is known.
+    memory_bytes: Option<u64>,
+}
+
+impl WorkerProcess {
+    /// Returns the process that serves a mount: the process with the mount's connection if `/proc`
+    /// shows it, otherwise the one that the mount itself states. A mount in another namespace
+    /// states the process ID in that namespace. Returns `None` if neither is known.
+    fn of_mount(mount: &MountEntry, state: &MountState) -> Option<Self> {
+        find_worker(mount.device).or_else(|| {
+            Some(WorkerProcess {
+                pid: state.fact("pid")?.to_owned(),
+                memory_bytes: state
+                    .fact("memory bytes")
+                    .and_then(|text| text.parse().ok()),
+            })
+        })
+    }
 }
 
 /// Finds the process that serves the filesystem with this device number. Returns `None` if the
@@ -400,16 +434,11 @@ fn find_worker(device: Device) -> Option<WorkerProcess> {
         let line = fs::read(process.join("cmdline")).unwrap_or_default();
         line.starts_with(b"h5fs: worker\0") && is_serving(process, device)
     })?;
-    let pid = process.file_name()?.to_str()?.to_owned();
-    Some(WorkerProcess { process, pid })
-}
-
-impl WorkerProcess {
-    /// Returns the resident memory of the process, in bytes.
-    fn resident_bytes(&self) -> Option<u64> {
-        let status = fs::read_to_string(self.process.join("status")).ok()?;
-        ResidentMemory::parse_resident_bytes(&status)
-    }
+    let status = fs::read_to_string(process.join("status")).ok();
+    Some(WorkerProcess {
+        pid: process.file_name()?.to_str()?.to_owned(),
+        memory_bytes: status.and_then(|status| MountProcess::parse_resident_bytes(&status)),
+    })
 }
 
 /// Returns whether the process has the FUSE connection of the filesystem open. Kernels before 6.17
