@@ -5,8 +5,12 @@ set -eu
 cd "$(dirname "$0")"
 if [ "$(id -u)" = 0 ]; then own=/usr/local; else own=$HOME/.local; fi
 prefix=${1:-$own}
-mkdir -p "$prefix"
-cp -R bin sbin share "$prefix"
-find bin sbin share ! -type d | sed "s|^|$prefix/|"
+find bin sbin share ! -type d | while read -r file; do
+    mkdir -p "$prefix/$(dirname "$file")"
+    # A program that runs, because a mount exists, can be replaced but not overwritten.
+    cp -P "$file" "$prefix/$file.new"
+    mv -f "$prefix/$file.new" "$prefix/$file"
+    echo "$prefix/$file"
+done
 # mount(8) searches only this directory.
 if [ "$prefix" = /usr/local ]; then ln -sfn "$prefix/bin/h5fs" /usr/sbin/mount.h5fs; fi
