@@ -20,6 +20,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.append(os.path.join(HERE, "../soak"))
 warnings.simplefilter("ignore")
 
+import computed  # noqa: E402
 import conventions  # noqa: E402,F401  (each module registers its fixtures)
 import copies  # noqa: E402
 import damage  # noqa: E402
@@ -112,7 +113,7 @@ def cells_of(fixture, h5fs, directory, pool):
             yield Cell(fixture.file, view, tool, wrong)
         if h5py.is_hdf5(path) and not fixture.is_large:
             yield from hdf5_cells(fixture, path, views, read)
-            for view, tool, wrong in stores.rows(path, views):
+            for view, tool, wrong in (*stores.rows(path, views), *computed.rows(path, views)):
                 yield Cell(fixture.file, view, tool, wrong)
         for view, tool, wrong in (*documents.tree_rows(views), *fixture.others(path, views)):
             yield Cell(fixture.file, view, tool, wrong)
@@ -165,6 +166,10 @@ def main():
                 print("== joined-random", flush=True)
                 for view, tool, wrong in joined_random.rows(os.path.abspath(given.binary)):
                     cells.append(Cell("joined-random", view, tool, wrong))
+            if fnmatch.fnmatch("computed", given.only):
+                print("== computed", flush=True)
+                for view, tool, wrong in computed.joined_rows(os.path.abspath(given.binary), directory):
+                    cells.append(Cell("computed", view, tool, wrong))
             if fnmatch.fnmatch("served", given.only):
                 print("== served", flush=True)
                 for view, tool, wrong in served.rows(os.path.abspath(given.binary), directory):
