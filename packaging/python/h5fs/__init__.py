@@ -9,7 +9,7 @@ The program parses the files in its own sandboxed process, never in the process 
 
 from __future__ import annotations
 
-from .errors import AccessError, Error, NotFoundError, ServerEndedError
+from .errors import AccessError, Error, NotDirectoryError, NotFoundError, ServerEndedError
 from .mounting import mount
 from .program import package_version
 from .source import Entry, Source, open
@@ -18,6 +18,7 @@ __all__ = [
     "AccessError",
     "Entry",
     "Error",
+    "NotDirectoryError",
     "NotFoundError",
     "ServerEndedError",
     "Source",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import io
 import itertools
 import math
 import os
@@ -16,7 +17,6 @@ from .errors import NotFoundError
 from .source import Source
 
 Index = Union[int, slice, "numpy.ndarray[Any, Any]"]
-Array = "numpy.ndarray[Any, Any]"
 
 # Threads that request the chunks of one selection. The server decodes them in its own threads.
 REQUESTS = max(2, min(8, os.cpu_count() or 2))
@@ -24,10 +24,17 @@ REQUESTS = max(2, min(8, os.cpu_count() or 2))
 # A selection of fewer bytes is read by the calling thread alone.
 PARALLEL_BYTES = 1 << 20
 
+# The largest selection that the server is asked to make of several chunks in one request.
+SELECTED_BYTES = 8 << 20
+
 NAMES = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 # The codes of numpy for the Zarr types that have a length.
-SIZED_TYPES = {"null_terminated_bytes": ("S", 1), "raw_bytes": ("V", 1), "fixed_length_utf32": ("<U", 4)}
+SIZED_TYPES = {
+    "null_terminated_bytes": ("S", 1),
+    "raw_bytes": ("V", 1),
+    "fixed_length_utf32": ("<U", 4),
+}
 
 _executor: Optional[ThreadPoolExecutor] = None
 
@@ -139,10 +146,11 @@ def outer(indices: List[Any], lengths: Tuple[int, ...]) -> Any:
 class ChunkedArray:
     """An array of a Zarr store. It may be pickled, and several threads may read it."""
 
-    def __init__(self, source: Source, path: str, metadata: Dict[str, Any]) -> None:
+    def __init__(self, source: Source, path: str, view: str, metadata: Dict[str, Any]) -> None:
         self.source = source
-        # The path of the array's directory in the source.
+        # The path of the array's directory in the store, and of its .npy view without the suffix.
         self.path = path
+        self.view = view
         self.shape: Tuple[int, ...] = tuple(metadata["shape"])
         self.dtype = parse_type(metadata["data_type"])
         self.chunks: Tuple[int, ...] = tuple(metadata["chunk_grid"]["configuration"]["chunk_shape"])
@@ -152,6 +160,10 @@ class ChunkedArray:
         """Returns a selection. The index of an axis is an integer, a slice, or a one-dimensional
         array of integers, independent of the other axes."""
         axes = [split_axis(*each) for each in zip(key, self.shape, self.chunks)]
+        if self._has_smaller_selector(key, axes):
+            selected = self._select(key)
+            if selected is not None:
+                return selected
         out = numpy.empty(tuple(count for _, count in axes), self.dtype)
         combinations = list(itertools.product(*(pieces for pieces, _ in axes)))
         if len(combinations) > 1 and out.nbytes >= PARALLEL_BYTES:
@@ -159,7 +171,44 @@ class ChunkedArray:
         else:
             for pieces in combinations:
                 self._read(pieces, out)
-        return out[tuple(0 if isinstance(index, (int, numpy.integer)) else slice(None) for index in key)]
+        single = (isinstance(index, (int, numpy.integer)) for index in key)
+        return out[tuple(0 if is_single else slice(None) for is_single in single)]
+
+    def _has_smaller_selector(
+        self, key: Tuple[Index, ...], axes: List[Tuple[List[Piece], int]]
+    ) -> bool:
+        """Returns whether the selection has less than half the bytes of the chunk rows that
+        contain it. The server then selects. It has selectors for integers and slices only."""
+        if self.dtype.kind not in "biufc" or "%" in self.view or not key:
+            return False
+        if any(isinstance(each, numpy.ndarray) for each in key):
+            return False
+        if any(isinstance(each, slice) and each.step not in (None, 1) for each in key):
+            return False
+        selected: int = math.prod(count for _, count in axes)
+        rest = zip(axes[1:], self.chunks[1:])
+        in_chunks: int = axes[0][1] * math.prod(len(part) * chunk for (part, _), chunk in rest)
+        return 0 < selected * 2 < in_chunks and selected * self.dtype.itemsize <= SELECTED_BYTES
+
+    def _select(self, key: Tuple[Index, ...]) -> Optional[numpy.ndarray[Any, Any]]:
+        """Returns a selection from the .npy view. Returns `None` if the view shows another array
+        than the store: the store has records that the file lacks, or names of its own."""
+        texts, shape = [], []
+        for each, length in zip(key, self.shape):
+            if isinstance(each, slice):
+                start, stop, _ = each.indices(length)
+                texts.append(f"{start}:{stop}")
+                shape.append(stop - start)
+            else:
+                texts.append(str(int(each)))
+        try:
+            content = self.source.read(f"{self.view}[{','.join(texts)}].npy")
+        except NotFoundError:
+            return None
+        found: numpy.ndarray[Any, Any] = numpy.load(io.BytesIO(content), allow_pickle=False)
+        if found.shape != tuple(shape) or found.dtype.newbyteorder("=") != self.dtype:
+            return None
+        return found.astype(self.dtype, copy=False)
 
     def _read(self, pieces: Tuple[Piece, ...], out: numpy.ndarray[Any, Any]) -> None:
         """Copies the selected elements of one chunk to their places in the result."""
@@ -176,8 +225,9 @@ class ChunkedArray:
             target = contiguous_part(out, result, rows)
             block = numpy.empty(rows, self.dtype) if target is None else target
             if block.nbytes:
-                bytes_of_block = memoryview(block.reshape(-1).view(numpy.uint8))
-                self.source.read_into(path, bytes_of_block, first * row_bytes)
+                self.source.read_into(
+                    path, block.reshape(-1).view(numpy.uint8).data, first * row_bytes
+                )
             if target is None:
                 inside = [piece.inside for piece in pieces]
                 if inside:

@@ -17,6 +17,10 @@ class AccessError(Error, PermissionError):
     """A source or a path that the user may not read."""
 
 
+class NotDirectoryError(Error, NotADirectoryError):
+    """A path that is a file, and is used as a directory."""
+
+
 class ServerEndedError(Error):
     """The end of a server, for example because another process killed it. The next open starts
     another server."""
@@ -28,7 +32,19 @@ PREFIX = "h5fs: "
 NOTES = ("h5fs: listening on ", "h5fs: warning: ")
 
 # Endings of the program's lines, and the exceptions that Python users expect for them.
-ENDINGS = {"no such file or directory": NotFoundError, "permission denied": AccessError}
+ENDINGS = {
+    "no such file or directory": NotFoundError,
+    "not a directory": NotDirectoryError,
+    "permission denied": AccessError,
+}
+
+
+def typed_error(text: str) -> Error:
+    """Returns the exception with this text."""
+    for ending, error in ENDINGS.items():
+        if text.lower().endswith(ending):
+            return error(text)
+    return Error(text)
 
 
 def program_error(standard_error: IO[bytes], fallback: str) -> Error:
@@ -38,19 +54,13 @@ def program_error(standard_error: IO[bytes], fallback: str) -> Error:
     lines = standard_error.read().decode(errors="replace").splitlines()
     lines = [line for line in lines if not line.startswith(NOTES)]
     line = lines[-1] if lines else fallback
-    text = line[len(PREFIX) :] if line.startswith(PREFIX) else line
-    for ending, error in ENDINGS.items():
-        if text.lower().endswith(ending):
-            return error(text)
-    return Error(text)
+    return typed_error(line[len(PREFIX) :] if line.startswith(PREFIX) else line)
 
 
 def response_error(status: int, path: str, reason: str) -> Error:
     """Returns the exception for an HTTP response with this status. `reason` is its body."""
     lines = reason.strip().splitlines()
-    text = f"{path or '/'}: {lines[0] if lines else f'HTTP status {status}'}"
-    if status == 404:
-        return NotFoundError(text)
-    if status == 403:
-        return AccessError(text)
-    return Error(text)
+    error = typed_error(f"{path or '/'}: {lines[0] if lines else f'HTTP status {status}'}")
+    if type(error) is Error and status in (403, 404):
+        return (AccessError if status == 403 else NotFoundError)(str(error))
+    return error

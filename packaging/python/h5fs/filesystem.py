@@ -12,7 +12,10 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
 from typing import Any, Dict, List, Optional, Union
 
-from fsspec.spec import AbstractBufferedFile, AbstractFileSystem
+from fsspec.spec import (  # type: ignore[import-untyped]
+    AbstractBufferedFile,
+    AbstractFileSystem,
+)
 
 from .errors import Error
 from .location import SourceName

@@ -12,7 +12,7 @@ from collections import OrderedDict
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 from urllib.parse import unquote
 
-from .errors import Error
+from .errors import Error, NotDirectoryError
 from .location import SourceName, locate
 from .server import Server
 
@@ -197,7 +197,7 @@ class Source:
             kind = response.headers.get_content_type()
             content = response.read()
         if kind != "application/json" or response.status != 200:
-            raise NotADirectoryError(f"{path}: not a directory")
+            raise NotDirectoryError(f"{path}: not a directory")
         entries = []
         for entry in json.loads(content):
             if entry["kind"] == "symlink":

@@ -13,7 +13,6 @@ import numpy
 HIDDEN = {
     "CLASS",
     "DIMENSION_LIST",
-    "DIMENSION_LABELS",
     "NAME",
     "REFERENCE_LIST",
     "_NCProperties",
@@ -22,7 +21,7 @@ HIDDEN = {
     "_nc3_strict",
 }
 
-NAMES = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+NAMES: Dict[Any, float] = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
 def numeric_type(entry: Dict[str, Any]) -> Optional[numpy.dtype[Any]]:
@@ -36,30 +35,67 @@ def numeric_type(entry: Dict[str, Any]) -> Optional[numpy.dtype[Any]]:
         dtype = numpy.dtype(name)
     except TypeError:
         return None
+    if dtype.kind not in "iufc":
+        return None
     is_big = entry.get("storage", {}).get("endian") == "big"
-    return dtype.newbyteorder(">" if is_big else "<") if dtype.kind in "iufc" else None
+    stored = dtype.newbyteorder(">" if is_big else "<")
+    return dtype if stored.isnative else stored
 
 
-def typed_value(value: Any, entry: Any) -> Any:
-    """Returns the value of an attribute in the Zarr store with the type of its NDL entry."""
-    dtype = numeric_type(entry) if isinstance(entry, dict) else None
+def typed_value(stored: Any, entry: Any) -> Any:
+    """Returns the value of an attribute with its type in the file. `stored` is the value in the
+    Zarr store, and `entry` is the NDL entry. NDL has exact texts and integers, but no NaN and no
+    infinities. A value that is not a number or a text is the value of the store."""
+    if isinstance(entry, str):
+        return entry
+    if not isinstance(entry, dict) or "value" not in entry:
+        return stored
+    value = entry["value"]
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    if entry.get("type") == "string":
+        return stored if value is None else value
+    if is_boolean(entry["type"]):
+        return numpy.array(value, bool)[()]
+    if is_complex(entry["type"]) and isinstance(stored, list) and len(stored) == 2:
+        parts = [float(NAMES[part] if part in NAMES else part) for part in stored]
+        return numpy.complex128(complex(*parts))
+    dtype = numeric_type(entry)
     if dtype is None:
-        return value
+        return stored
     dtype = dtype.newbyteorder("=")
-    if isinstance(value, str) and value not in NAMES and dtype.kind in "fc":
-        # xarray's form of `_FillValue`: base64 of a float64, or of two.
-        wide = numpy.dtype("<f8" if dtype.kind == "f" else "<c16")
-        return numpy.frombuffer(base64.b64decode(value), wide)[0].astype(dtype)
-    try:
-        return plain_value(value, dtype)
-    except (OverflowError, TypeError, ValueError):
-        # A complex number in a form of its own, or a value that the store has converted.
-        return value
+    if isinstance(stored, str) and stored not in NAMES and dtype.kind == "f":
+        # The store has the `_FillValue` of floats as the base64 of a float64.
+        stored = numpy.frombuffer(base64.b64decode(stored), "<f8")[0]
+    for candidate in (value, stored):
+        try:
+            return plain_value(candidate, dtype)
+        except (OverflowError, TypeError, ValueError):
+            # NDL has null for NaN. The store may have converted the value to another type.
+            continue
+    return stored
+
+
+def is_boolean(kind: Any) -> bool:
+    """Returns whether an NDL type is the enumeration that h5py writes for booleans."""
+    return isinstance(kind, dict) and kind.get("enum", {}).get("members") == {"FALSE": 0, "TRUE": 1}
+
+
+def is_complex(kind: Any) -> bool:
+    """Returns whether an NDL type is the compound of `r` and `i` that h5py writes."""
+    fields = kind.get("compound", []) if isinstance(kind, dict) else []
+    return [name for field in fields for name in field] == ["r", "i"]
 
 
 def plain_value(value: Any, dtype: numpy.dtype[Any]) -> Any:
+    """Returns a number or an array of numbers of this type. Fails if a part of it is null."""
     if isinstance(value, list):
-        return numpy.array([NAMES.get(each, each) if isinstance(each, str) else each for each in value], dtype)
+        numbers = [NAMES.get(each, each) if isinstance(each, str) else each for each in value]
+        if None in numbers:
+            raise TypeError("null is not a number")
+        return numpy.array(numbers, dtype)
+    if value is None:
+        raise TypeError("null is not a number")
     return dtype.type(NAMES.get(value, value) if isinstance(value, str) else value)
 
 
@@ -72,7 +108,28 @@ def attributes(stored: Dict[str, Any], described: Dict[str, Any]) -> Dict[str, A
         dtype = numeric_type(missing)
         if dtype is not None and dtype.kind == "f" and missing.get("value") in (None, [None]):
             typed["missing_value"] = dtype.newbyteorder("=").type(math.nan)
-    return {name: value for name, value in typed.items() if name not in HIDDEN}
+    # The order of the file.
+    names = [name for name in described if name in typed]
+    names += [name for name in typed if name not in described]
+    return {name: typed[name] for name in names if name not in HIDDEN}
+
+
+def add_text_fill_value(typed: Dict[str, Any], described: Dict[str, Any], dtype: Any) -> None:
+    """Adds the `_FillValue` of a variable of texts, which the Zarr store reports as absent because
+    `xarray.open_zarr` cannot read it."""
+    absent = typed.get("_h5fs_absent", [])
+    names = [absent] if isinstance(absent, str) else list(absent)
+    entry = described.get("_FillValue")
+    value = entry.get("value") if isinstance(entry, dict) else entry
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    if "@_FillValue" not in names or not isinstance(value, str) or dtype.kind not in "SO":
+        return
+    typed["_FillValue"] = value if dtype.kind == "O" else numpy.bytes_(value.encode())
+    names.remove("@_FillValue")
+    typed["_h5fs_absent"] = names
+    if not names:
+        del typed["_h5fs_absent"]
 
 
 def storage_encoding(entry: Dict[str, Any], dims: Any, dtype: numpy.dtype[Any]) -> Dict[str, Any]:
@@ -89,12 +146,14 @@ def storage_encoding(entry: Dict[str, Any], dims: Any, dtype: numpy.dtype[Any]) 
     kind = entry.get("type")
     if isinstance(kind, dict) and "enum" in kind and dtype.kind in "iu":
         metadata = {"enum": kind["enum"]["members"], "enum_name": kind["enum"].get("name")}
-        encoding["dtype"] = numpy.dtype(dtype, metadata=metadata)  # type: ignore[call-overload]
+        encoding["dtype"] = numpy.dtype(dtype, metadata=metadata)
     encoding["contiguous"] = chunks is None
     encoding["chunksizes"] = tuple(chunks) if chunks and len(chunks) == len(dims) else None
     encoding["zlib"] = "deflate" in filters
     if encoding["zlib"]:
         encoding["complevel"] = filters["deflate"].get("level")
+    if "lzf" in filters:
+        encoding.update(compression="lzf", compression_opts=None)
     for name in ("shuffle", "fletcher32", "szip", "zstd", "bzip2", "blosc"):
         encoding[name] = name in filters
     return encoding

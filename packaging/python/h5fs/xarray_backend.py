@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Any, Dict, Iterable, Optional, Tuple, Union
+from typing import Any, Dict, Iterable, List, Optional, Tuple
 
 import numpy
 import xarray
@@ -20,7 +20,7 @@ from .chunked_array import ChunkedArray
 from .errors import Error, NotFoundError
 from .source import Source
 from .source import open as open_source
-from .typed_attributes import attributes, storage_encoding
+from .typed_attributes import add_text_fill_value, attributes, storage_encoding
 
 # Names of the program's mount that differ from the names in the file.
 ESCAPES = {"%2F": "/", "%5C": "\\", "%2E": ".", "%25": "%"}
@@ -41,17 +41,31 @@ def plain_name(name: str) -> str:
     return re.sub("|".join(ESCAPES), lambda found: ESCAPES[found[0]], name)
 
 
+def dimension_names(stored: List[str], described: List[Any]) -> Tuple[str, ...]:
+    """Returns the names of an array's dimensions. Zarr forbids equal names, so the store has
+    `x`, `x_1` for an array over `x` and `x`. The NDL shape has the names of the file."""
+    names = list(stored)
+    for axis, dimension in enumerate(described[: len(names)]):
+        if isinstance(dimension, str):
+            name = dimension.rsplit("/", 1)[-1]
+            if re.fullmatch(re.escape(name) + r"_\d+", names[axis]):
+                names[axis] = name
+    return tuple(names)
+
+
 class LazyArray(BackendArray):
     """An array of the store, of which xarray reads selections when values are needed."""
 
     def __init__(self, array: ChunkedArray) -> None:
-        self.array = array
+        self.chunked = array
         self.shape = array.shape
         self.dtype = array.dtype
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
         support = indexing.IndexingSupport.OUTER
-        return indexing.explicit_indexing_adapter(key, self.shape, support, self.array.__getitem__)
+        return indexing.explicit_indexing_adapter(
+            key, self.shape, support, self.chunked.__getitem__
+        )
 
 
 class GroupStore(AbstractDataStore):
@@ -62,7 +76,7 @@ class GroupStore(AbstractDataStore):
         self.source = source
         self.group = group.strip("/")
         self.owns_source = owns_source
-        self.path = "/".join(part for part in [f"{source.data_file}.h5fs/file.zarr", self.group] if part)
+        self.path = f"{source.data_file}.h5fs/file.zarr/{self.group}".rstrip("/")
         try:
             self.document = source.read_json(f"{self.path}/zarr.json")
         except NotFoundError as error:
@@ -116,17 +130,21 @@ class GroupStore(AbstractDataStore):
         return found
 
     def _variable(self, name: str, document: Dict[str, Any]) -> xarray.Variable:
-        array = ChunkedArray(self.source, f"{self.path}/{name}", document)
+        inside = f"{self.group}/{name}".lstrip("/")
+        view = f"{self.source.data_file}.h5fs/npy/{inside}"
+        array = ChunkedArray(self.source, f"{self.path}/{name}", view, document)
         entry = self._described(name)
         described = entry.get("attributes", {})
-        dims = tuple(document["dimension_names"])
+        dims = dimension_names(document["dimension_names"], entry.get("shape", []))
         encoding = storage_encoding(entry, dims, array.dtype)
-        chunks = (max(1, min(pair)) for pair in zip(array.chunks, array.shape))
-        encoding["preferred_chunks"] = dict(zip(dims, chunks))
+        if encoding["chunksizes"]:
+            encoding["preferred_chunks"] = dict(zip(dims, encoding["chunksizes"]))
         encoding["source"] = self.source.location
         encoding["original_shape"] = array.shape
         data = indexing.LazilyIndexedArray(LazyArray(array))
-        return xarray.Variable(dims, data, attributes(document["attributes"], described), encoding)
+        typed = attributes(document["attributes"], described)
+        add_text_fill_value(typed, described, array.dtype)
+        return xarray.Variable(dims, data, typed, encoding)
 
     def _described(self, name: str) -> Dict[str, Any]:
         for kind in ("ndarrays", "dimcoords"):
@@ -138,13 +156,6 @@ class GroupStore(AbstractDataStore):
 
     def get_attrs(self) -> Dict[str, Any]:
         return attributes(self.document["attributes"], self.description.get("attributes", {}))
-
-    def get_dimensions(self) -> Dict[str, int]:
-        return {
-            name: size
-            for variable in self.get_variables().values()
-            for name, size in zip(variable.dims, variable.shape)
-        }  # type: ignore[misc]
 
     def get_encoding(self) -> Dict[str, Any]:
         scales = self.description.get("dimcoords", {})
@@ -160,7 +171,7 @@ class H5fsBackendEntrypoint(BackendEntrypoint):
     """The engine `h5fs`. Further keyword arguments of `xarray.open_dataset` are the long options
     of `h5fs serve`, with `_` for `-`."""
 
-    description = "Open HDF5, netCDF-4 and ASDF files, and many of them as one, with the program h5fs"
+    description = "Open HDF5, netCDF-4 and ASDF files, and many of them as one, with h5fs"
     url = "https://pypi.org/project/h5fs/"
     supports_groups = True
     open_dataset_parameters = ("filename_or_obj", *DECODERS, "group")
@@ -172,7 +183,7 @@ class H5fsBackendEntrypoint(BackendEntrypoint):
             return os.fspath(filename_or_obj).endswith(".asdf")
         return isinstance(filename_or_obj, Source)
 
-    def open_dataset(  # type: ignore[override]
+    def open_dataset(
         self, filename_or_obj: Any, *, group: Optional[str] = None, **options: Any
     ) -> xarray.Dataset:
         decoders = {name: options.pop(name) for name in DECODERS if name in options}
@@ -185,7 +196,7 @@ class H5fsBackendEntrypoint(BackendEntrypoint):
                 source.close()
             raise
 
-    def open_groups_as_dict(  # type: ignore[override]
+    def open_groups_as_dict(
         self, filename_or_obj: Any, *, group: Optional[str] = None, **options: Any
     ) -> Dict[str, xarray.Dataset]:
         decoders = {name: options.pop(name) for name in DECODERS if name in options}
@@ -194,7 +205,7 @@ class H5fsBackendEntrypoint(BackendEntrypoint):
         try:
             datasets = {}
             for path in GroupStore(source, top, False).groups():
-                inner = "/".join(part for part in (top, path) if part)
+                inner = f"{top}/{path}".strip("/")
                 # The root's dataset closes the source of all groups.
                 store = GroupStore(source, inner, owns_source and not path)
                 name = "/" + "/".join(plain_name(part) for part in path.split("/"))
@@ -205,9 +216,7 @@ class H5fsBackendEntrypoint(BackendEntrypoint):
                 source.close()
             raise
 
-    def open_datatree(  # type: ignore[override]
-        self, filename_or_obj: Any, **options: Any
-    ) -> xarray.DataTree:
+    def open_datatree(self, filename_or_obj: Any, **options: Any) -> xarray.DataTree:
         datasets = self.open_groups_as_dict(filename_or_obj, **options)
         tree = xarray.DataTree.from_dict(datasets)
         for name, dataset in datasets.items():
