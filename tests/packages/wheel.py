@@ -3,7 +3,7 @@
 content of the wheel.
 
 If the wheel is for this processor, installs it in an empty environment. Then reads an h5py file
-with `h5fs ls`, `h5fs cat`, `python -m h5fs` and a mount."""
+with `h5fs ls`, `h5fs cat`, `python -m h5fs`, `h5fs.open` and a mount."""
 
 import os
 import platform
@@ -30,13 +30,17 @@ def pip(*arguments):
 def look_inside(wheel):
     """Checks that the required files exist, and that no path of the build machine occurs."""
     with zipfile.ZipFile(wheel) as archive:
-        files = {name.split("/", 1)[1]: archive.read(name) for name in archive.namelist()}
+        names = archive.namelist()
+        files = {name.split("/", 1)[1]: archive.read(name) for name in names}
     for name in ["licenses/LICENSE", "licenses/THIRD-PARTY.txt", "sboms/h5fs.cdx.json"]:
         assert files[name], name
     program = files["scripts/h5fs"]
     homes = [os.getcwd(), os.path.expanduser("~"), os.environ.get("CARGO_HOME", "/.cargo/registry")]
     for home in homes:
         assert home.encode() not in program, f"{home} is in the program"
+    for name in ["h5fs/py.typed", "h5fs/xarray_backend.py", "h5fs/filesystem.py"]:
+        assert name in names, name
+    assert b"h5fs.filesystem:H5fsFileSystem" in files["entry_points.txt"]
     metadata = files["METADATA"].decode()
     assert "\nLicense-Expression: MIT\n" in metadata, metadata[:2000]
 
@@ -55,6 +59,9 @@ def use(wheel, directory):
     assert said(h5fs, "cat", source, "group/squares") == values.tobytes()
     assert said(*module, "cat", source, "group/squares") == values.tobytes()
     assert said(*module, "--version") == said(h5fs, "--version")
+    # The package itself needs no other package.
+    program = f"import h5fs; print(h5fs.open({source!r}).read('group/squares').hex())"
+    assert said(module[0], "-c", program) == values.tobytes().hex().encode() + b"\n"
     misused = subprocess.run([*module, "ls", "--none"], stderr=subprocess.PIPE)
     assert misused.returncode == 2, misused
     if not os.path.exists("/dev/fuse"):

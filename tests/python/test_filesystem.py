@@ -92,6 +92,7 @@ def test_a_killed_server_is_an_error_once(own_file, children):
     (process,) = children.processes()
     source = filesystem.source
     os.kill(process, signal.SIGKILL)
+    source.server.child.wait()
     with pytest.raises(h5fs.ServerEndedError):
         source.read("table")
     assert filesystem.cat("table")

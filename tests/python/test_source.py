@@ -13,6 +13,7 @@ import time
 import h5fs
 import numpy
 import pytest
+import xarray
 from h5fs.program import find_program, option_arguments
 
 PATIENCE = 60  # seconds until an awaited state counts as absent
@@ -96,8 +97,11 @@ def test_a_damaged_chunk_is_an_error(directory, tmp_path):
     content[position + 50 : position + 58] = b"damaged!"
     (tmp_path / "damaged.h5").write_bytes(content)
     with h5fs.open(tmp_path / "damaged.h5") as source:
-        with pytest.raises(h5fs.Error, match="g/values"):
+        with pytest.raises(h5fs.Error, match="g/values: .*chunk .*deflate: damaged"):
             source.read("g/values")
+        dataset = xarray.open_dataset(source, engine="h5fs", group="g")
+        with pytest.raises(OSError, match="chunk .*deflate: damaged"):
+            dataset["values"].load()
 
 
 def test_options_are_the_long_options():
@@ -162,6 +166,7 @@ def test_a_killed_server_is_an_error_and_the_next_open_works(own_file, children)
     with h5fs.open(own_file) as source:
         (process,) = children.processes()
         os.kill(process, signal.SIGKILL)
+        source.server.child.wait()
         with pytest.raises(h5fs.ServerEndedError, match="x.h5: the server has ended"):
             source.read("g/values")
         with h5fs.open(own_file) as other:

@@ -112,7 +112,9 @@ class Server:
         self, method: str, target: str, headers: Dict[str, str]
     ) -> tuple[UnixConnection, http.client.HTTPResponse]:
         """Sends a request on an idle connection, or on a new one if the server has closed the idle
-        connection."""
+        connection. Fails if the server has ended, even if a part of it still answers."""
+        if not self.is_running:
+            raise self.end_error()
         while True:
             with self._lock:
                 is_idle = bool(self._idle)

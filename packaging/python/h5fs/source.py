@@ -184,7 +184,14 @@ class Source:
         read, or the server has ended."""
         if not self.server.is_running:
             return self.server.end_error()
-        return Error(f"{path}: a part of it cannot be read: see .h5fs/errors")
+        try:
+            lines = self.read(".h5fs/errors").decode(errors="replace").splitlines()
+        except OSError:
+            lines = []
+        # A line is a time, the object, and the reason. The last one is of this response, unless
+        # another thread has just read another damaged part.
+        reason = lines[-1].split(" ", 1)[-1] if lines else "the response ended early"
+        return Error(f"{path}: {reason}")
 
     def read_json(self, path: str) -> Any:
         return json.loads(self.read(path))
