@@ -45,7 +45,9 @@ def files():
 
 def normal(variable):
     """Returns a variable whose unnamed dimensions have the names of their axes."""
-    dims = [f"axis{n}" if str(d).startswith("phony_dim_") else d for n, d in enumerate(variable.dims)]
+    dims = [
+        f"axis{n}" if str(d).startswith("phony_dim_") else d for n, d in enumerate(variable.dims)
+    ]
     return xarray.Variable(dims, variable.data, variable.attrs)
 
 

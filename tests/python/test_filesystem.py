@@ -71,7 +71,10 @@ def test_a_chain_names_the_source(url):
 def test_options_of_the_source(directory):
     from h5fs.filesystem import H5fsFileSystem
 
-    s3 = {"target_protocol": "s3", "target_options": {"anon": True, "endpoint_url": "http://[::1]:9"}}
+    s3 = {
+        "target_protocol": "s3",
+        "target_options": {"anon": True, "endpoint_url": "http://[::1]:9"},
+    }
     filesystem = H5fsFileSystem("bucket/x.h5", **s3, timeout=1)
     assert filesystem._source_name == "s3://bucket/x.h5"
     assert filesystem._options == {"anonymous": True, "endpoint": "http://[::1]:9", "timeout": 1}

@@ -24,16 +24,16 @@ RESERVED = {"foreground", "listen", "no_token", "o"}
 
 def find_program() -> str:
     """Returns the path of the program: the value of `H5FS_PROGRAM`, or the program that pip
-    installed with this package (in the environment, for the user, or with `--target`), or the
+    installed with this package (with `--target`, in the environment, or for the user), or the
     program on the PATH."""
     override = os.environ.get(OVERRIDE)
     if override:
         return override
     packages = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     directories = [
+        os.path.join(packages, "bin"),
         sysconfig.get_path("scripts"),
         sysconfig.get_path("scripts", f"{os.name}_user"),
-        os.path.join(packages, "bin"),
     ]
     for directory in directories:
         path = os.path.join(directory, "h5fs")
