@@ -38,6 +38,7 @@ def write_hdf5(path):
         file["table"] = table
         file["link"] = h5py.SoftLink("/g/values")
         file["odd%2Fname"] = numpy.arange(3)
+        file["back\\slash"] = numpy.arange(2)
 
 
 def write_netcdf(path):

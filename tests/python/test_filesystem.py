@@ -23,7 +23,9 @@ def url(directory):
 
 
 def test_paths(filesystem):
-    assert sorted(filesystem.ls("", detail=False)) == ["g", "link", "odd%252Fname", "table"]
+    assert sorted(filesystem.ls("", detail=False)) == [
+        *["back\\slash", "g", "link", "odd%252Fname", "table"],
+    ]
     values = {"name": "g/values", "type": "file", "size": 480_000}
     assert filesystem.ls("g") == filesystem.ls("g/values") == [values]
     assert filesystem.info("h5fs://g/values/") == values
@@ -31,9 +33,7 @@ def test_paths(filesystem):
     assert filesystem.exists("table") and not filesystem.exists("none")
     assert filesystem.isdir("g") and filesystem.isfile("link")
     assert "table" in filesystem.find("") and "g/values" in filesystem.find("")
-    assert filesystem.glob(".h5fs/csv/*.csv") == [
-        *[".h5fs/csv/link.csv", ".h5fs/csv/odd%252Fname.csv", ".h5fs/csv/table.csv"],
-    ]
+    assert filesystem.glob(".h5fs/csv/t*.csv") == [".h5fs/csv/table.csv"]
     with pytest.raises(FileNotFoundError):
         filesystem.ls("none")
 

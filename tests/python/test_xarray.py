@@ -63,7 +63,10 @@ def test_a_missing_group_is_an_error(directory):
 
 def test_a_file_without_netcdf(directory):
     with xarray.open_dataset(directory / "x.h5", engine="h5fs") as dataset:
-        assert dataset["odd%2Fname"].values.tolist() == [0, 1, 2]
+        assert dataset["odd%252Fname"].values.tolist() == [0, 1, 2]
+        assert dataset["back\\slash"].values.tolist() == [0, 1]
+    with xarray.open_datatree(directory / "x.h5", engine="h5fs") as tree:
+        assert "odd%252Fname" in tree and tree["g/values"].shape == (100, 30, 40)
 
 
 def test_selections(directory):

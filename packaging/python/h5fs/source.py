@@ -38,30 +38,41 @@ class Registry:
         # A finalizer may run in a thread that already holds the lock.
         self.lock = threading.RLock()
         self.servers: Dict[Key, Tuple[Server, int]] = {}
+        self.starts: Dict[Key, threading.Lock] = {}
         self.kept: OrderedDict[Key, Source] = OrderedDict()
 
     def acquire(self, key: Key, source: str, options: Dict[str, object]) -> Server:
-        """Returns the running server for this key, or starts one."""
+        """Returns the running server for this key, or starts one. Servers of other keys may start
+        at the same time."""
         with self.lock:
-            server, users = self.servers.get(key, (None, 0))
-            if server is None or not server.is_running:
-                if server is not None:
-                    server.stop()
-                server, users = Server(source, options), 0
-            self.servers[key] = (server, users + 1)
-            return server
+            start = self.starts.setdefault(key, threading.Lock())
+        with start:
+            with self.lock:
+                server, users = self.servers.get(key, (None, 0))
+                if server is not None and server.is_running:
+                    self.servers[key] = (server, users + 1)
+                    return server
+            started = Server(source, options)
+            with self.lock:
+                self.servers[key] = (started, 1)
+        if server is not None:
+            server.stop()
+        return started
 
     def release(self, key: Key, released: Server) -> None:
         """Ends the server if no other source uses it."""
+        # A forked process must not wait for a lock that its parent held.
+        if released.owner != os.getpid():
+            return
         with self.lock:
             server, users = self.servers.get(key, (None, 0))
+            if server is released and users > 1:
+                self.servers[key] = (released, users - 1)
+                return
             if server is released:
-                if users > 1:
-                    self.servers[key] = (released, users - 1)
-                    return
                 del self.servers[key]
-            if not released.is_running or server is released:
-                released.stop()
+        # Also if another server has replaced it, because it has died.
+        released.stop()
 
     def stop_all(self) -> None:
         with self.lock:
@@ -236,13 +247,17 @@ def _kept_source(location: str, data_file: str, options: Dict[str, object]) -> S
     registry = _registry
     with registry.lock:
         source = registry.kept.get(key)
-        if source is None or not source.is_running:
-            source = Source(location, data_file, options)
+    if source is None or not source.is_running:
+        source = Source(location, data_file, options)
+    with registry.lock:
         registry.kept[key] = source
         registry.kept.move_to_end(key)
-        while len(registry.kept) > KEPT_SOURCES:
-            registry.kept.popitem(last=False)
-        return source
+        surplus = [
+            registry.kept.popitem(last=False) for _ in range(len(registry.kept) - KEPT_SOURCES)
+        ]
+    # An array that still uses a surplus source keeps it open.
+    del surplus
+    return source
 
 
 def open(source: SourceName, **options: object) -> Source:

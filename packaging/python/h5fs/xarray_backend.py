@@ -22,9 +22,6 @@ from .source import Source
 from .source import open as open_source
 from .typed_attributes import add_text_fill_value, attributes, storage_encoding
 
-# Names of the program's mount that differ from the names in the file.
-ESCAPES = {"%2F": "/", "%5C": "\\", "%2E": ".", "%25": "%"}
-
 DECODERS = (
     "mask_and_scale",
     "decode_times",
@@ -37,8 +34,9 @@ DECODERS = (
 
 
 def plain_name(name: str) -> str:
-    """Returns the name of an object in the file for its name in the store."""
-    return re.sub("|".join(ESCAPES), lambda found: ESCAPES[found[0]], name)
+    """Returns the name of a variable for its name in the store. A slash in a name stays `%2F`, as
+    in the mount, because xarray has no names with a slash."""
+    return name.replace("%5C", "\\")
 
 
 def dimension_names(stored: List[str], described: List[Any]) -> Tuple[str, ...]:
