@@ -81,6 +81,10 @@ class Server:
             connection.close()
         end_child(self.child)
         self._standard_error.close()
+        self._remove_socket()
+
+    def _remove_socket(self) -> None:
+        """Removes the socket of a server that was killed. Any other server removes it itself."""
         try:
             os.unlink(self.socket_path)
         except FileNotFoundError:
@@ -147,6 +151,7 @@ class Server:
             status: object = self.child.wait(1.0)
         except Exception:
             status = "none"
+        self._remove_socket()
         text = f"the server has ended with status {status}"
         error = program_error(self._standard_error, text)
         detail = "" if str(error) == text else f": {error}"

@@ -54,9 +54,8 @@ class Registry:
                     return server
             started = Server(source, options)
             with self.lock:
+                # The sources of a server that has died still release it.
                 self.servers[key] = (started, 1)
-        if server is not None:
-            server.stop()
         return started
 
     def release(self, key: Key, released: Server) -> None:
