@@ -10,7 +10,6 @@ import os
 import re
 from typing import Any, Dict, Iterable, List, Optional, Tuple
 
-import numpy
 import xarray
 from xarray.backends import AbstractDataStore, BackendArray, BackendEntrypoint
 from xarray.backends.store import StoreBackendEntrypoint
