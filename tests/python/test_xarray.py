@@ -135,7 +135,7 @@ def test_asdf(directory):
 
 def test_a_directory_is_one_dataset(directory):
     months = sorted((directory / "months").iterdir())
-    expected = xarray.concat([xarray.open_dataset(month) for month in months], "time")
+    expected = xarray.concat([xarray.load_dataset(month) for month in months], "time")
     for source in [directory / "months", months, f"{directory}/months[2025-*.nc]"]:
         with xarray.open_dataset(source, engine="h5fs") as dataset:
             assert dataset.sizes == {"time": 12 * 28, "x": 4}
