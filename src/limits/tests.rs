@@ -89,15 +89,17 @@ fn bounds() -> Vec<(&'static str, String)> {
         bytes: SLOWEST RESPONSE_HEADERS ERROR_BODY LISTING_BYTES SMALL_LISTING MEDIUM_LISTING AWS_FILE CONNECTION_STACK
             FETCHING_BYTES
             CONNECTION_BYTES;
-        count: HTTP_SOURCES HTTP_CONNECTIONS HTTP_WAITING HTTP_FIELDS HTTP_RANGES HTTP_LARGE_PIECES HTTP_FOUND HTTP_SEARCH_DEPTH HTTP_WANTED;
-        bytes: HTTP_HEAD HTTP_PIECE HTTP_LARGE_PIECE HTTP_GZIP HTTP_PACKED;
+        count: HTTP_SOURCES HTTP_CONNECTIONS HTTP_WAITING HTTP_FIELDS HTTP_RANGES HTTP_LARGE_PIECES HTTP_FOUND HTTP_SEARCH_DEPTH HTTP_WANTED DAV_PROPERTIES;
+        bytes: HTTP_HEAD HTTP_PIECE HTTP_LARGE_PIECE HTTP_GZIP HTTP_PACKED DAV_BODY;
         time: HTTP_IDLE HTTP_ENTRY HTTP_HALF_CLOSED;
         time: SLOW_REQUEST LISTING_TIME GROWING_TIME COUNTED_TIME KEPT_TIME MOUNT_LOOK UNMOUNTED_WORKER SEARCH_PAUSE ERROR_TIME
             HALF_WRITTEN;
     }
     .to_vec();
     let (least, most) = (bytes(*CACHE_MOST.start()), bytes(*CACHE_MOST.end()));
-    let share = format!("a quarter of the machine's memory, but {least} to {most}");
+    let share = format!(
+        "a quarter of the machine's memory, or of the memory limit of the control group, but {least} to {most}"
+    );
     bounds.push(("CACHE_MOST", share));
     bounds.push(("LOCATED_CHUNKS", count(LOCATED_CHUNKS.get() as u64)));
     bounds.push(("LOOKED_NAMES", count(LOOKED_NAMES.get() as u64)));

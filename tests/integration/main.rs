@@ -84,4 +84,5 @@ mod truncated;
 mod unread;
 mod views;
 mod web;
+mod webdav;
 mod zarr;

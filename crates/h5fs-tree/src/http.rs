@@ -14,11 +14,13 @@
 //! | `preferences`, `random` | preferences of clients; random words that cannot be guessed |
 //! | `trees` | one source or several, and paths in them |
 //! | `content`, `listing`, `search` | the bytes of files, directories as texts, search results |
+//! | `dav` | WebDAV: the properties of files as XML |
 //! | `fault` | refusals |
 
 mod access;
 mod conditions;
 mod content;
+mod dav;
 mod fault;
 mod gzip;
 mod listing;

@@ -190,6 +190,12 @@ pub const HTTP_LARGE_PIECES: usize = 16;
 /// Maximum bytes of the text that a search request of a page looks for.
 pub const HTTP_WANTED: usize = 256;
 
+/// Maximum bytes of the body of a request for properties (WebDAV).
+pub const DAV_BODY: usize = 64 << 10;
+
+/// Maximum properties that a request names (WebDAV).
+pub const DAV_PROPERTIES: usize = 100;
+
 /// Maximum names, attributes and errors that one search finds.
 pub const HTTP_FOUND: u64 = 1000;
 

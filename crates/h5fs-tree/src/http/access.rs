@@ -12,6 +12,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use http::header::{ACCEPT, AUTHORIZATION, COOKIE, HOST, ORIGIN};
 use http::request::Parts;
 use http::uri::Authority;
@@ -126,15 +128,20 @@ impl AccessRules {
                 RequestHost::Shared => Err(shared_host_fault(token, parts)),
             };
         }
-        let is_bearer = header_values(&parts.headers, &AUTHORIZATION)
+        let has_credentials = header_values(&parts.headers, &AUTHORIZATION)
             .filter_map(|text| text.split_once(' '))
-            .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
-            .any(|(_, text)| token.matches(text.trim()));
+            .any(
+                |(scheme, text)| match scheme.to_ascii_lowercase().as_str() {
+                    "bearer" => token.matches(text.trim()),
+                    "basic" => basic_password(text.trim()).is_some_and(|text| token.matches(&text)),
+                    _ => false,
+                },
+            );
         let has_cookie = match host {
             RequestHost::Own(host) => self.has_cookie(&parts.headers, &token.cookie_value(&host)),
             RequestHost::Shared => false,
         };
-        if is_bearer || has_cookie {
+        if has_credentials || has_cookie {
             Ok(Admission::Granted)
         } else {
             Err(missing_token_fault())
@@ -295,6 +302,15 @@ fn is_page_request(headers: &HeaderMap) -> bool {
     quality_value(headers, &ACCEPT, "text/html") > 0.0
 }
 
+/// Returns the password in the credentials of the scheme `Basic` (RFC 7617). File managers send the
+/// token this way, because they cannot send other headers.
+fn basic_password(credentials: &str) -> Option<String> {
+    let decoded = BASE64_STANDARD.decode(credentials).ok()?;
+    let text = String::from_utf8(decoded).ok()?;
+    text.split_once(':')
+        .map(|(_, password)| password.to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use http::HeaderName;
@@ -356,7 +372,13 @@ mod tests {
         assert!(value.len() == 32 && value != TOKEN, "{value}");
         let cookie = format!("a=b; {pair}");
         assert_eq!(asked("/x", &[(COOKIE, &cookie)]), Ok(Admission::Granted));
-        let basic = format!("Basic {TOKEN}");
+        let basic = |text: &str| format!("Basic {}", BASE64_STANDARD.encode(text));
+        let own_basic = basic(&format!("any user:{TOKEN}"));
+        assert_eq!(
+            asked("/x", &[(AUTHORIZATION, &own_basic)]),
+            Ok(Admission::Granted)
+        );
+        let (as_user, plain) = (basic(&format!("{TOKEN}:")), format!("Basic {TOKEN}"));
         let elsewhere = format!("h5fs-8081={value}");
         let bare = format!("h5fs-8080={TOKEN}");
         let as_token = format!("Bearer {value}");
@@ -364,7 +386,8 @@ mod tests {
             &[][..],
             &[(AUTHORIZATION, "Bearer 0123456789abcdee")],
             &[(AUTHORIZATION, "Bearer ")],
-            &[(AUTHORIZATION, &*basic)],
+            &[(AUTHORIZATION, &*as_user)],
+            &[(AUTHORIZATION, &*plain)],
             &[(AUTHORIZATION, &*as_token)],
             &[(COOKIE, &*elsewhere)],
             &[(COOKIE, &*bare)],

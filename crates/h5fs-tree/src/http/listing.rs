@@ -1,6 +1,7 @@
 //! Directory listings as HTML pages or JSON.
 
 use std::fmt::Write;
+use std::sync::Arc;
 
 use h5fs_reader::array::{Bytes, CancelToken};
 use h5fs_reader::error::Result;
@@ -9,6 +10,7 @@ use h5fs_reader::wire::Count;
 use h5fs_view::documents::html::markup::escape_name;
 
 use crate::http::content::StreamedContent;
+use crate::http::dav::{self, DavEntry, PropertyRequest};
 use crate::http::target::encode_name;
 use crate::http::trees::{OpenedEntry, VIEWS};
 use crate::requests::{Ino, ListingDetail};
@@ -17,18 +19,46 @@ use crate::state::traffic::RequestType;
 use crate::workers::{RequestObject, RequestSubject};
 
 /// The format of a listing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ListingFormat {
     Page,
     /// A JSON array with an object for each entry.
     Json,
+    /// The properties of the directory and of its entries, as WebDAV has them.
+    Properties(Arc<ListedProperties>),
+}
+
+/// The properties that a listing for WebDAV has.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct ListedProperties {
+    /// The path of the directory as in URLs.
+    pub(super) href: String,
+    pub(super) request: PropertyRequest,
+    pub(super) own: ListedDirectory,
+}
+
+/// The directory that is listed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ListedDirectory {
+    pub(super) name: Vec<u8>,
+    /// Time of the last modification in seconds since 1970.
+    pub(super) modified: Option<i64>,
 }
 
 impl ListingFormat {
-    pub(super) fn media_type(self) -> &'static str {
+    pub(super) fn media_type(&self) -> &'static str {
         match self {
             ListingFormat::Page => "text/html; charset=utf-8",
             ListingFormat::Json => "application/json",
+            ListingFormat::Properties(_) => "application/xml; charset=utf-8",
+        }
+    }
+
+    /// Returns whether the listing has the entries of the directory, and not only the directory.
+    fn has_entries(&self) -> bool {
+        match self {
+            ListingFormat::Properties(listed) => listed.request.has_entries,
+            _ => true,
         }
     }
 }
@@ -39,8 +69,26 @@ const ROW: usize = 64;
 /// An entry to write to a listing.
 struct ListingRow<'a> {
     name: &'a [u8],
+    facts: EntryFacts,
+}
+
+/// What a listing says about an entry besides its name.
+#[derive(Clone, Copy)]
+struct EntryFacts {
     kind: FileKind,
     size: Option<u64>,
+    /// Time of the last modification in seconds since 1970.
+    modified: Option<i64>,
+}
+
+impl EntryFacts {
+    fn new(kind: FileKind, entry: Option<&LookupEntry>) -> Self {
+        EntryFacts {
+            kind,
+            size: entry.and_then(size),
+            modified: entry.map(|entry| entry.attributes.modified.0),
+        }
+    }
 }
 
 /// The listing's text written so far, in one of the formats.
@@ -63,9 +111,20 @@ impl ListingText {
     /// adds a link to the parent directory. If `has_views` is true, adds a link to the directory
     /// `.h5fs`.
     fn write_beginning(&mut self, path: &[u8], is_below: bool, has_views: bool) {
-        if self.form == ListingFormat::Json {
-            self.text.push('[');
-            return;
+        match &self.form {
+            ListingFormat::Json => return self.text.push('['),
+            ListingFormat::Properties(listed) => {
+                self.text.push_str(dav::BEGINNING);
+                let own = DavEntry {
+                    href: &listed.href,
+                    name: &listed.own.name,
+                    kind: FileKind::Directory,
+                    size: None,
+                    modified: listed.own.modified,
+                };
+                return dav::write_properties(&own, &listed.request.properties, &mut self.text);
+            }
+            ListingFormat::Page => {}
         }
         let title = format!("/{}", escape_name(path));
         // Writing to a String cannot fail.
@@ -86,31 +145,51 @@ impl ListingText {
     }
 
     fn write_row(&mut self, row: &ListingRow<'_>) {
-        if self.form == ListingFormat::Json {
-            self.text.push_str(if self.has_rows { ",\n" } else { "\n" });
-            self.text.push_str(&row_json(row));
-        } else {
-            let (name, href) = (escape_name(row.name), encode_name(row.name));
-            let (slash, query) = match row.kind {
-                FileKind::Directory => ("/", "?page"),
-                FileKind::File | FileKind::Symlink => ("", ""),
-            };
-            let size = row.size.map(|size| format!(" — {size} bytes"));
-            let size = size.unwrap_or_default();
-            let _ = writeln!(
-                self.text,
-                "<li><a href=\"./{href}{slash}{query}\">{name}{slash}</a>{size}</li>"
-            );
+        match &self.form {
+            ListingFormat::Json => {
+                self.text.push_str(if self.has_rows { ",\n" } else { "\n" });
+                self.text.push_str(&row_json(row));
+            }
+            ListingFormat::Page => self.text.push_str(&row_html(row)),
+            ListingFormat::Properties(listed) => {
+                let EntryFacts {
+                    kind,
+                    size,
+                    modified,
+                } = row.facts;
+                let slash = if kind == FileKind::Directory { "/" } else { "" };
+                let href = format!("{}{}{slash}", listed.href, encode_name(row.name));
+                let entry = DavEntry {
+                    href: &href,
+                    name: row.name,
+                    kind,
+                    size,
+                    modified,
+                };
+                dav::write_properties(&entry, &listed.request.properties, &mut self.text);
+            }
         }
         self.has_rows = true;
     }
 
     fn write_end(&mut self) {
-        self.text.push_str(match self.form {
+        self.text.push_str(match &self.form {
+            ListingFormat::Properties(_) => dav::END,
             ListingFormat::Page => "</ul>\n</body>\n</html>\n",
             ListingFormat::Json => "\n]\n",
         });
     }
+}
+
+fn row_html(row: &ListingRow<'_>) -> String {
+    let (name, href) = (escape_name(row.name), encode_name(row.name));
+    let (slash, query) = match row.facts.kind {
+        FileKind::Directory => ("/", "?page"),
+        FileKind::File | FileKind::Symlink => ("", ""),
+    };
+    let size = row.facts.size.map(|size| format!(" — {size} bytes"));
+    let size = size.unwrap_or_default();
+    format!("<li><a href=\"./{href}{slash}{query}\">{name}{slash}</a>{size}</li>\n")
 }
 
 fn row_json(row: &ListingRow<'_>) -> String {
@@ -118,13 +197,13 @@ fn row_json(row: &ListingRow<'_>) -> String {
     object.add_text("name", row.name);
     object.add_text(
         "kind",
-        match row.kind {
+        match row.facts.kind {
             FileKind::Directory => "directory",
             FileKind::File => "file",
             FileKind::Symlink => "symlink",
         },
     );
-    if let Some(size) = row.size {
+    if let Some(size) = row.facts.size {
         object.add_json("size", size);
     }
     object.finish()
@@ -133,13 +212,13 @@ fn row_json(row: &ListingRow<'_>) -> String {
 /// Returns the listing of the root directory of a server with several sources.
 pub(super) fn sources_listing<'n>(
     names: impl Iterator<Item = &'n [u8]>,
-    form: ListingFormat,
+    form: &ListingFormat,
 ) -> Vec<u8> {
-    let mut text = ListingText::new(form, false);
+    let mut text = ListingText::new(form.clone(), false);
     text.write_beginning(b"", false, false);
-    for name in names {
-        let (kind, size) = (FileKind::Directory, None);
-        text.write_row(&ListingRow { name, kind, size });
+    for name in names.filter(|_| form.has_entries()) {
+        let facts = EntryFacts::new(FileKind::Directory, None);
+        text.write_row(&ListingRow { name, facts });
     }
     text.write_end();
     text.text.into_bytes()
@@ -202,7 +281,7 @@ impl StreamedListing {
             next = Some(listed.next);
             if !is_dot {
                 counted.extend(entry.map(|entry| entry.ino));
-                let known = listed.kind.map(|kind| (kind, entry.and_then(size)));
+                let known = listed.kind.map(|kind| EntryFacts::new(kind, entry));
                 bytes = bytes.plus(listed.name.len()).plus(ROW);
                 found.push((listed.name.to_vec(), known));
             }
@@ -216,34 +295,29 @@ impl StreamedListing {
             Err(error) if !(next.is_some() && error.is_cancelled()) => return Err(error),
             _ => {}
         }
-        let mut text = ListingText::new(self.form, has_rows);
+        let mut text = ListingText::new(self.form.clone(), has_rows);
         for (name, known) in found {
-            let (kind, size) = match known {
+            let facts = match known {
                 Some(known) => known,
-                None => self.kind_and_size(&name, cancel)?,
+                None => self.look_up_facts(&name, cancel)?,
             };
-            text.write_row(&ListingRow {
-                name: &name,
-                kind,
-                size,
-            });
+            text.write_row(&ListingRow { name: &name, facts });
         }
         Ok((text.text, next))
     }
 
-    /// Looks up `name` in the directory and returns its kind and size, for a name whose listing
-    /// entry has no attributes.
-    fn kind_and_size(&self, name: &[u8], cancel: &CancelToken) -> Result<(FileKind, Option<u64>)> {
+    /// Looks up `name` in the directory, for a name whose listing entry has no attributes.
+    fn look_up_facts(&self, name: &[u8], cancel: &CancelToken) -> Result<EntryFacts> {
         let tree = self.open.requests();
         let found = tree.lookup_with_cancel(self.open.place.ino(), name, cancel);
         match found {
             Ok(entry) => {
                 tree.forget(entry.ino, 1);
-                Ok((entry.attributes.kind, size(&entry)))
+                Ok(EntryFacts::new(entry.attributes.kind, Some(&entry)))
             }
             Err(error) if error.is_cancelled() => Err(error),
             // Opening the entry reports the error.
-            Err(_) => Ok((FileKind::File, None)),
+            Err(_) => Ok(EntryFacts::new(FileKind::File, None)),
         }
     }
 }
@@ -269,9 +343,14 @@ impl StreamedContent for StreamedListing {
         let (text, step) = match self.step {
             ListingStep::Over => return Ok(None),
             ListingStep::Begin => {
-                let mut text = ListingText::new(self.form, false);
+                let mut text = ListingText::new(self.form.clone(), false);
                 text.write_beginning(&self.path, !self.path.is_empty(), self.has_views);
-                (text.text, ListingStep::Entries(0, false))
+                if self.form.has_entries() {
+                    (text.text, ListingStep::Entries(0, false))
+                } else {
+                    text.write_end();
+                    (text.text, ListingStep::Over)
+                }
             }
             ListingStep::Entries(mut from, has_rows) => loop {
                 let (text, next) = self.entries_text((from, has_rows), most, cancel)?;
@@ -280,7 +359,7 @@ impl StreamedContent for StreamedListing {
                     Some(next) if text.is_empty() => from = next,
                     Some(next) => break (text, ListingStep::Entries(next, true)),
                     None => {
-                        let mut text = ListingText::new(self.form, has_rows);
+                        let mut text = ListingText::new(self.form.clone(), has_rows);
                         text.write_end();
                         break (text.text, ListingStep::Over);
                     }
@@ -307,7 +386,7 @@ mod tests {
     #[test]
     fn names_are_escaped_in_both_forms() {
         let names = || [&b"a<b>&\"'"[..], b"run 1.h5", b"\xff:x"].into_iter();
-        let page = sources_listing(names(), ListingFormat::Page);
+        let page = sources_listing(names(), &ListingFormat::Page);
         let page = str::from_utf8(&page).unwrap();
         for part in [
             "<a href=\"./a%3Cb%3E%26%22%27/?page\">a&lt;b&gt;&amp;&quot;&#39;/</a>",
@@ -316,13 +395,13 @@ mod tests {
         ] {
             assert!(page.contains(part), "{part}\n{page}");
         }
-        let json = sources_listing(names(), ListingFormat::Json);
+        let json = sources_listing(names(), &ListingFormat::Json);
         let json = str::from_utf8(&json).unwrap();
         let value: serde_json::Value = serde_json::from_str(&json.replace("\\udcff", "?")).unwrap();
         assert_eq!(value[0]["name"], "a<b>&\"'");
         assert_eq!(value[2]["name"], "?:x");
         assert_eq!(
-            sources_listing([].into_iter(), ListingFormat::Json),
+            sources_listing([].into_iter(), &ListingFormat::Json),
             b"[\n]\n"
         );
     }

@@ -34,7 +34,7 @@ use crate::http::server::dispatcher::RequestDispatcher;
 use crate::http::server::peer::{Peer, PendingResponse};
 use crate::http::server::response_body::ResponseBody;
 use crate::http::server::unauthorized::UnauthorizedClients;
-use crate::http::site::{Site, fault_response};
+use crate::http::site::{EarlyResponse, Site, fault_response};
 use crate::http::trees::ServedTrees;
 use crate::limits;
 use crate::workers::RequestObject;
@@ -210,6 +210,15 @@ impl ServerContext {
         if is_let_in {
             answering.grant_access();
         }
+        let asked = match asked {
+            Ok(asked) if asked.may_have_body() => match read_body(body).await {
+                Ok(body) => asked
+                    .with_body(&body)
+                    .map_err(|fault| EarlyResponse::refusal(&fault)),
+                Err(fault) => Err(EarlyResponse::refusal(&fault)),
+            },
+            asked => asked,
+        };
         let mut answer = match asked {
             Err(turned) => turned.response,
             Ok(_) if self.dispatcher.is_overloaded() => fault_response(&overload_fault()),
@@ -232,6 +241,25 @@ impl ServerContext {
         let questions = Arc::clone(&self.dispatcher);
         answer.map(|content| ResponseBody::new(questions, content, answering, is_old))
     }
+}
+
+/// Reads the body of a request, which names properties.
+///
+/// # Errors
+/// 413 for a body of more than [`limits::DAV_BODY`] bytes, 400 for one that breaks off.
+async fn read_body(mut body: Incoming) -> std::result::Result<Vec<u8>, RequestFault> {
+    let mut bytes = Vec::new();
+    while let Some(frame) = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
+        let broken = |_| RequestFault::bad_request("the body of the request breaks off");
+        if let Ok(part) = frame.map_err(broken)?.into_data() {
+            bytes.extend_from_slice(&part);
+        }
+        if bytes.len() > limits::DAV_BODY {
+            let reason = "the body of the request is too long";
+            return Err(RequestFault::new(StatusCode::PAYLOAD_TOO_LARGE, reason));
+        }
+    }
+    Ok(bytes)
 }
 
 fn hash(path: &[u8]) -> u64 {

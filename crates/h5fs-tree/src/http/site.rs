@@ -22,9 +22,12 @@ use crate::errno::{is_stale, refusal_error};
 use crate::http::access::{AccessRules, Admission};
 use crate::http::conditions::{ConditionResult, Validators};
 use crate::http::content::{ContentPart, FileParts, ResponseContent};
+use crate::http::dav::{self, DavEntry, PropertyRequest, RequestedProperties};
 use crate::http::fault::RequestFault;
 use crate::http::gzip::{self, TextCompressor, TextReservation};
-use crate::http::listing::{self, ListingFormat, StreamedListing};
+use crate::http::listing::{
+    self, ListedDirectory, ListedProperties, ListingFormat, StreamedListing,
+};
 use crate::http::media;
 use crate::http::multipart;
 use crate::http::preferences::quality_value;
@@ -52,7 +55,14 @@ const PAGE_POLICY: &str = "default-src 'none'; img-src 'self' data:; style-src '
 /// it never changes.
 const IMMUTABLE: &str = "private, max-age=31536000, immutable";
 
-const METHODS: &str = "GET, HEAD";
+/// The methods of all resources.
+const METHODS: &str = "OPTIONS, GET, HEAD, PROPFIND";
+
+/// The method of WebDAV that requests properties.
+const PROPFIND: &str = "PROPFIND";
+
+/// The header that says whether the properties of a directory's entries are requested, too.
+const DEPTH: HeaderName = HeaderName::from_static("depth");
 
 /// Path, relative to a data file's directory, of the page about the data file.
 const PAGE: &str = ".h5fs/html/index.html";
@@ -79,6 +89,8 @@ pub(super) struct AdmittedRequest {
     method: Method,
     version: http::Version,
     headers: HeaderMap,
+    /// The requested properties, if the method is PROPFIND.
+    properties: Option<PropertyRequest>,
 }
 
 /// A response produced without opening a tree: a refusal, a CORS preflight, or a login redirect.
@@ -89,6 +101,14 @@ pub(super) struct EarlyResponse {
 }
 
 impl EarlyResponse {
+    /// Creates an early response to a client with access, for example to an invalid body.
+    pub(super) fn refusal(fault: &RequestFault) -> Box<Self> {
+        Box::new(EarlyResponse {
+            response: fault_response(fault),
+            is_admitted: true,
+        })
+    }
+
     /// Creates an early response to a client without access.
     fn without_access(answer: Response<ResponseContent>) -> Box<Self> {
         let is_let_in = false;
@@ -119,6 +139,22 @@ impl AdmittedRequest {
             Some(token) => format!("{reference}?token={token}"),
             None => reference.to_owned(),
         }
+    }
+
+    /// Reads which properties a PROPFIND request asks for from its body.
+    ///
+    /// # Errors
+    /// Returns the refusal of an invalid body.
+    pub(super) fn with_body(mut self, body: &[u8]) -> std::result::Result<Self, RequestFault> {
+        if let Some(request) = &mut self.properties {
+            request.properties = RequestedProperties::parse(body)?;
+        }
+        Ok(self)
+    }
+
+    /// Returns whether the request may have a body.
+    pub(super) fn may_have_body(&self) -> bool {
+        self.properties.is_some()
     }
 
     /// Returns the path of the request as written in its URL, before it is looked up in a tree.
@@ -154,12 +190,18 @@ impl Site {
         if parts.method == Method::OPTIONS && self.access.allowed_origin(&parts.headers).is_some() {
             return Err(EarlyResponse::without_access(preflight_response()));
         }
-        if ![Method::GET, Method::HEAD].contains(&parts.method) {
-            let reason = "this server is read-only: use GET or HEAD";
+        if parts.method == Method::OPTIONS {
+            return Err(EarlyResponse::without_access(options_response()));
+        }
+        let properties = property_request(parts)
+            .map_err(|fault| EarlyResponse::without_access(fault_response(&fault)))?;
+        let is_read = [Method::GET, Method::HEAD].contains(&parts.method);
+        if !is_read && properties.is_none() {
+            let reason = "this server is read-only: use GET, HEAD or PROPFIND";
             let fault = RequestFault::new(StatusCode::METHOD_NOT_ALLOWED, reason);
             return Err(EarlyResponse::without_access(fault_response(&fault)));
         }
-        if has_body {
+        if has_body && properties.is_none() {
             let reason = "a request for a file must not have a body";
             let fault = RequestFault::new(StatusCode::PAYLOAD_TOO_LARGE, reason);
             return Err(EarlyResponse::without_access(fault_response(&fault)));
@@ -170,6 +212,7 @@ impl Site {
                 method: parts.method.clone(),
                 version: parts.version,
                 headers: parts.headers.clone(),
+                properties,
             }),
             Ok(Admission::StoreToken(cookie)) => {
                 let answer = login_response(&parts.headers, target, &cookie);
@@ -179,7 +222,15 @@ impl Site {
                     is_admitted: is_let_in,
                 }))
             }
-            Err(fault) => Err(EarlyResponse::without_access(fault_response(&fault))),
+            Err(fault) => {
+                let mut answer = fault_response(&fault);
+                // A browser would show its own dialog for a password in place of the reason.
+                if parts.method.as_str() == PROPFIND && fault.status == StatusCode::UNAUTHORIZED {
+                    let challenge = HeaderValue::from_static("Basic realm=\"h5fs\"");
+                    answer.headers_mut().append(WWW_AUTHENTICATE, challenge);
+                }
+                Err(EarlyResponse::without_access(answer))
+            }
         }
     }
 
@@ -271,9 +322,9 @@ impl Site {
             PathDestination::Tree(tree, names) => (tree, names),
             PathDestination::Nowhere => return Err(Error::NotFound),
             PathDestination::Root => {
-                let form = listing_format(asked);
-                let text = listing::sources_listing(self.trees.names(), form);
-                return Ok(complete_response(form, text));
+                let form = listing_format(asked, None);
+                let text = listing::sources_listing(self.trees.names(), &form);
+                return Ok(complete_response(&form, text));
             }
         };
         let place = ResolvedPath::find(&self.trees, within, cancel)?;
@@ -282,12 +333,17 @@ impl Site {
             .traffic()
             .count_request(RequestType::Lookup);
         match place.entry().attributes.kind {
-            FileKind::Directory if !asked.target.is_directory => Ok(redirect_to_slash(asked)),
+            FileKind::Directory if !asked.target.is_directory && asked.properties.is_none() => {
+                Ok(redirect_to_slash(asked))
+            }
             FileKind::Directory => self.directory_response(asked, place, cancel),
             _ if asked.target.is_directory => {
                 Err(refusal_error(nix::errno::Errno::ENOTDIR, "a file"))
             }
-            _ => self.respond_with_file(asked, place, cancel),
+            _ => match &asked.properties {
+                Some(request) => file_properties(asked, &place, request, cancel),
+                None => self.respond_with_file(asked, place, cancel),
+            },
         }
     }
 
@@ -314,7 +370,7 @@ impl Site {
         place: ResolvedPath,
         cancel: &CancelToken,
     ) -> Result<Response<ResponseContent>> {
-        let form = listing_format(asked);
+        let form = listing_format(asked, Some(&place));
         refuse_unreadable(&place)?;
         if let Some(sought) = &asked.target.search_text {
             let search = ObjectSearch::new(&place, sought, cancel)?;
@@ -332,8 +388,8 @@ impl Site {
         }
         let open = OpenedEntry::open_directory(place, cancel)?;
         let has_views = listing::has_views(&open, cancel);
+        let answer = listing_response_builder(&form);
         let listing = StreamedListing::new(open, form, asked.path(), has_views);
-        let answer = listing_response_builder(form);
         Ok(build_response(
             answer,
             ResponseContent::Pieces(Box::new(listing)),
@@ -412,8 +468,75 @@ fn requested_ranges(
     field.map_or(RequestedRanges::Whole, |field| parse_ranges(field, length))
 }
 
-/// Returns the format in which the request wants a directory listing.
-fn listing_format(asked: &AdmittedRequest) -> ListingFormat {
+/// Returns the properties that a request with the method PROPFIND asks for, apart from its body.
+/// Returns `None` for any other method.
+///
+/// # Errors
+/// 403 for the properties of a whole tree, which the standard allows to refuse (RFC 4918, 9.1).
+fn property_request(parts: &Parts) -> std::result::Result<Option<PropertyRequest>, RequestFault> {
+    if parts.method.as_str() != PROPFIND {
+        return Ok(None);
+    }
+    let depth = parts.headers.get(&DEPTH).map(HeaderValue::as_bytes);
+    let has_entries = match depth {
+        Some(b"0") => false,
+        Some(b"1") => true,
+        _ => {
+            let reason = "the properties of a whole tree are not listed: send `Depth: 0` or `1`";
+            return Err(RequestFault::new(StatusCode::FORBIDDEN, reason));
+        }
+    };
+    Ok(Some(PropertyRequest {
+        has_entries,
+        properties: RequestedProperties::All,
+    }))
+}
+
+/// Returns the response with the properties of the file `place`.
+fn file_properties(
+    asked: &AdmittedRequest,
+    place: &ResolvedPath,
+    request: &PropertyRequest,
+    cancel: &CancelToken,
+) -> Result<Response<ResponseContent>> {
+    let entry = place.requests().getattr_with_cancel(place.ino(), cancel)?;
+    let attributes = entry.attributes;
+    let href = dav::directory_href(&asked.target.names);
+    let entry = DavEntry {
+        href: href.trim_end_matches('/'),
+        name: asked.target.names.last().map_or(b"", Vec::as_slice),
+        kind: FileKind::File,
+        size: Some(attributes.size),
+        modified: Some(attributes.modified.0),
+    };
+    let mut text = dav::BEGINNING.to_owned();
+    dav::write_properties(&entry, &request.properties, &mut text);
+    text.push_str(dav::END);
+    let answer = Response::builder()
+        .status(StatusCode::MULTI_STATUS)
+        .header(CONTENT_TYPE, "application/xml; charset=utf-8")
+        .header(CACHE_CONTROL, "no-store")
+        .header(CONTENT_LENGTH, text.len());
+    Ok(build_response(
+        answer,
+        ResponseContent::Whole(text.into_bytes().into()),
+    ))
+}
+
+/// Returns the format in which the request wants the listing of a directory. `place` is `None` for
+/// the root of a server with several sources.
+fn listing_format(asked: &AdmittedRequest, place: Option<&ResolvedPath>) -> ListingFormat {
+    if let Some(request) = &asked.properties {
+        let attributes = place.map(|place| place.entry().attributes);
+        return ListingFormat::Properties(Arc::new(ListedProperties {
+            href: dav::directory_href(&asked.target.names),
+            request: request.clone(),
+            own: ListedDirectory {
+                name: asked.target.names.last().cloned().unwrap_or_default(),
+                modified: attributes.map(|attributes| attributes.modified.0),
+            },
+        }));
+    }
     let [json, page] =
         ["application/json", "text/html"].map(|kind| quality_value(&asked.headers, &ACCEPT, kind));
     if json > 0.0 && json >= page {
@@ -559,14 +682,19 @@ fn compressed_response(
     Ok(build_response(answer, ResponseContent::Whole(packed)))
 }
 
-fn listing_response_builder(form: ListingFormat) -> Builder {
+fn listing_response_builder(form: &ListingFormat) -> Builder {
+    let status = match form {
+        ListingFormat::Properties(_) => StatusCode::MULTI_STATUS,
+        ListingFormat::Page | ListingFormat::Json => StatusCode::OK,
+    };
     Response::builder()
+        .status(status)
         .header(CONTENT_TYPE, form.media_type())
         .header(CACHE_CONTROL, "no-store")
         .header(VARY, ACCEPT.as_str())
 }
 
-fn complete_response(form: ListingFormat, text: Vec<u8>) -> Response<ResponseContent> {
+fn complete_response(form: &ListingFormat, text: Vec<u8>) -> Response<ResponseContent> {
     let answer = listing_response_builder(form).header(CONTENT_LENGTH, text.len());
     build_response(answer, ResponseContent::Whole(text.into()))
 }
@@ -626,6 +754,18 @@ fn login_response(
         .header(CACHE_CONTROL, "no-store")
         .header(CONTENT_LENGTH, text.len());
     build_response(answer, ResponseContent::Whole(text.into()))
+}
+
+/// Responds to OPTIONS: the server is read-only, and file managers can mount it by WebDAV.
+fn options_response() -> Response<ResponseContent> {
+    let answer = Response::builder()
+        .status(StatusCode::OK)
+        .header(ALLOW, METHODS)
+        .header("DAV", dav::CLASS)
+        // Without it, the file manager of Windows uses another protocol.
+        .header("MS-Author-Via", "DAV")
+        .header(CONTENT_LENGTH, 0);
+    build_response(answer, ResponseContent::Empty)
 }
 
 /// Responds to a CORS preflight of an allowed origin.
