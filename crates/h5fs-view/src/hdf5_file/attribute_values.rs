@@ -77,18 +77,20 @@ impl ValueConverter<'_> {
             }
             Class::VariableString { .. } => {
                 let text = self.read_value(element, 1)?;
-                let length = to_u64(text.len());
-                self.add_to_heap(length, text, out)?;
+                let length = text.as_ref().map_or(0, Vec::len);
+                self.add_to_heap(to_u64(length), text, out)?;
             }
             Class::VariableLength(base) => {
                 let size = to_usize(base.size.into())?.max(1);
-                let stored = self.read_value(element, base.size.into())?;
+                let Some(stored) = self.read_value(element, base.size.into())? else {
+                    return self.add_to_heap(0, None, out);
+                };
                 let mut value = Vec::new();
                 for element in stored.chunks_exact(size) {
                     self.add_element(base, element, &mut value)?;
                 }
                 let count = to_u64(stored.len() / size);
-                self.add_to_heap(count, value, out)?;
+                self.add_to_heap(count, Some(value), out)?;
             }
             Class::Reference(ReferenceKind::Region) => {
                 let pointer = self.region_pointer(element)?;
@@ -136,17 +138,16 @@ impl ValueConverter<'_> {
         Ok(())
     }
 
-    fn read_value(&mut self, element: &[u8], base_size: u64) -> Result<Vec<u8>> {
-        let length = self.container.variable_length_bytes(element, base_size)?;
-        let length = length.unwrap_or(0);
+    /// Returns the value to which an element points, or `None` for a null pointer.
+    fn read_value(&mut self, element: &[u8], base_size: u64) -> Result<Option<Vec<u8>>> {
+        let Some(length) = self.container.variable_length_bytes(element, base_size)? else {
+            return Ok(None);
+        };
         self.charge(length)?;
-        if length == 0 {
-            return Ok(Vec::new());
-        }
         let value = self
             .container
             .read_variable_length(element, base_size, 0..length)?;
-        Ok(value.unwrap_or_default())
+        Ok(Some(value.unwrap_or_default()))
     }
 
     /// Returns the pointer to the address and the selection of a region reference.
@@ -175,12 +176,12 @@ impl ValueConverter<'_> {
         Ok(())
     }
 
-    /// Appends the element for a value of `count` base elements. An empty value needs no heap.
-    fn add_to_heap(&mut self, count: u64, value: Vec<u8>, out: &mut Vec<u8>) -> Result<()> {
-        if value.is_empty() {
+    /// Appends the element for a value of `count` base elements. `None` is a null pointer.
+    fn add_to_heap(&mut self, count: u64, value: Option<Vec<u8>>, out: &mut Vec<u8>) -> Result<()> {
+        let Some(value) = value else {
             out.extend_from_slice(&global_heap::NULL_ELEMENT);
             return Ok(());
-        }
+        };
         let (address, index) = self.heap.add(value)?;
         let count = u32::try_from(count).unwrap_or(u32::MAX);
         out.extend_from_slice(&global_heap::encode_element(count, address, index));

@@ -25,8 +25,8 @@ pub(super) struct ElementSource<'a> {
     pub(super) cancel: &'a CancelToken,
 }
 
-/// A pointer of the computed file to a value of `length` bytes in a heap collection. A value of no
-/// bytes is not on the heap.
+/// A pointer of the computed file to a value of `length` bytes in a heap collection. The index of a
+/// null pointer is 0.
 #[derive(Clone, Copy, Default)]
 pub(super) struct HeapPointer {
     pub(super) length: u64,
@@ -37,7 +37,7 @@ pub(super) struct HeapPointer {
 impl HeapPointer {
     /// Returns the bytes of a pointer to a sequence of base elements of `base_size` bytes.
     fn to_sequence(self, base_size: u64) -> [u8; 16] {
-        if self.length == 0 {
+        if self.index == 0 {
             return global_heap::NULL_ELEMENT;
         }
         let count = u32::try_from(self.length / base_size.max(1)).unwrap_or(u32::MAX);
@@ -48,7 +48,7 @@ impl HeapPointer {
     /// object there.
     pub(super) fn to_region(self) -> [u8; REGION_REFERENCE as usize] {
         let mut reference = [0; REGION_REFERENCE as usize];
-        if self.length > 0 {
+        if self.index > 0 {
             reference[..8].copy_from_slice(&self.address.to_le_bytes());
             reference[8..].copy_from_slice(&u32::from(self.index).to_le_bytes());
         }
@@ -75,17 +75,20 @@ impl ElementSource<'_> {
     }
 
     /// Returns the number of bytes of the value to which `pointer` points, in the computed file.
+    /// Returns `None` for a null pointer, which libraries tell from an empty value.
     ///
     /// # Errors
     /// Fails if the length cannot be read.
-    pub(super) fn value_length(&self, part: &ConvertedPart, pointer: &[u8]) -> Result<u64> {
+    pub(super) fn value_length(&self, part: &ConvertedPart, pointer: &[u8]) -> Result<Option<u64>> {
         match part.kind {
             PartKind::Sequence { base_size, .. } => {
-                let length = self.container.variable_length_bytes(pointer, base_size)?;
-                Ok(length.unwrap_or(0))
+                self.container.variable_length_bytes(pointer, base_size)
             }
-            PartKind::Region => Ok(to_u64(self.region_value(pointer)?.len())),
-            PartKind::Reference | PartKind::Ucs4(_) => Ok(0),
+            PartKind::Region => {
+                let length = to_u64(self.region_value(pointer)?.len());
+                Ok(Some(length).filter(|length| *length > 0))
+            }
+            PartKind::Reference | PartKind::Ucs4(_) => Ok(None),
         }
     }
 

@@ -41,7 +41,8 @@ pub(super) struct ElementSizes {
 struct Block<'a> {
     stored: Bytes,
     stored_size: usize,
-    lengths: Vec<u64>,
+    /// `None` for null pointers.
+    lengths: Vec<Option<u64>>,
     conversion: &'a ElementConversion,
     source: &'a ElementSource<'a>,
 }
@@ -178,7 +179,7 @@ impl Block<'_> {
 
     /// Returns the number of bytes of the block's collection, or 0 if no element has a value.
     fn collection_length(&self) -> Result<u64> {
-        let mut lengths = self.lengths.iter().copied().filter(|&length| length > 0);
+        let mut lengths = self.lengths.iter().copied().flatten();
         match lengths.next() {
             Some(first) => global_heap::collection_length([first].into_iter().chain(lengths)),
             None => Ok(0),
@@ -190,10 +191,10 @@ impl Block<'_> {
         let mut index = 0;
         let mut lengths = self.lengths.iter();
         let mut next_pointer = || {
-            let length = lengths.next().copied().unwrap_or(0);
-            if length > 0 {
-                index += 1;
-            }
+            let Some(length) = lengths.next().copied().flatten() else {
+                return HeapPointer::default();
+            };
+            index += 1;
             HeapPointer {
                 length,
                 address,
@@ -213,8 +214,10 @@ impl Block<'_> {
         let end = out.position.saturating_add(length);
         out.write(&global_heap::encode_collection_header(length));
         let mut index = 0;
-        let values = self.pointers().zip(&self.lengths);
-        for ((part, pointer), &length) in values.filter(|(_, length)| **length > 0) {
+        for ((part, pointer), length) in self.pointers().zip(&self.lengths) {
+            let Some(length) = *length else {
+                continue;
+            };
             index += 1;
             out.write(&global_heap::encode_object_header(index, length));
             out.write_part(length, |range| self.source.read_value(part, pointer, range))?;
