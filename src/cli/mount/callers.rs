@@ -177,10 +177,12 @@ fn receive_numbers(leash: &mut impl Read, count: u32) -> io::Result<Vec<u32>> {
 }
 
 /// Returns whether a thread has ended, or will end as soon as it receives its answer. In the second
-/// case, a `SIGKILL` is pending for the thread's process; see proc(5), /proc/PID/status.
+/// case, a `SIGKILL` is pending for the thread's process, or the thread closes its files because it
+/// exits; see proc(5), /proc/PID/status and /proc/PID/stat.
 fn has_ended(thread: u32) -> bool {
-    match std::fs::read_to_string(format!("/proc/{thread}/status")) {
-        Ok(status) => is_killed(&status),
+    let read = |name: &str| std::fs::read_to_string(format!("/proc/{thread}/{name}"));
+    match read("status") {
+        Ok(status) => is_killed(&status) || read("stat").is_ok_and(|stat| is_exiting(&stat)),
         // `/proc` may hide the processes of other users.
         Err(_) => {
             let there = i32::try_from(thread).map(|thread| kill(Pid::from_raw(thread), None));
@@ -201,6 +203,17 @@ fn is_killed(status: &str) -> bool {
     all.fold(0, |all, signals| all | signals) & SIGKILL != 0
 }
 
+/// Returns whether the flags in a text of /proc/PID/stat say that the thread exits. The flags are
+/// the seventh field after the name, which is in parentheses and may contain any character.
+fn is_exiting(stat: &str) -> bool {
+    const PF_EXITING: u64 = 4;
+    let flags = stat.rsplit_once(')').and_then(|(_, rest)| {
+        let flags = rest.split_whitespace().nth(6)?;
+        flags.parse::<u64>().ok()
+    });
+    flags.is_some_and(|flags| flags & PF_EXITING != 0)
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::Seek;
@@ -208,6 +221,15 @@ mod tests {
     use std::thread;
 
     use super::*;
+
+    #[test]
+    fn a_thread_that_exits_has_gone() {
+        let stat = |flags: u64| format!("7 (a) b) R 1 7 7 0 -1 {flags} 94 0 0 0");
+        assert!(is_exiting(&stat(0x40_0104)) && !is_exiting(&stat(0x40_0100)));
+        assert!(!is_exiting("7 (a") && !is_exiting(""));
+        let own = std::fs::read_to_string("/proc/self/stat").unwrap();
+        assert!(!is_exiting(&own));
+    }
 
     #[test]
     fn who_is_killed_has_gone() {
