@@ -27,6 +27,7 @@ use crate::source::identity::{Fingerprint, Identity};
 use crate::source::local::acl::Acl;
 use crate::source::local::audience::{Audience, Readers};
 use crate::source::local::file::open_path_descriptor;
+use crate::source::local::root::NO_OPENAT2;
 use crate::source::mounts::mount_guard::MountGuard;
 use crate::source::neighbours::Neighbours;
 use crate::source::neighbours::policy::OtherFilesPolicy;
@@ -95,7 +96,10 @@ impl LocalDirectory {
         } else {
             path
         };
-        Ok(openat2(self.handle.as_fd(), name, how)?)
+        openat2(self.handle.as_fd(), name, how).map_err(|errno| match errno {
+            Errno::ENOSYS => io::Error::other(NO_OPENAT2),
+            errno => errno.into(),
+        })
     }
 }
 

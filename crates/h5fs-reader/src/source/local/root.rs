@@ -23,6 +23,10 @@ use crate::source::neighbours::policy::{
 use crate::source::remote::prefix::Prefix;
 use crate::wire::Count;
 
+/// The reason for an error of a system that cannot open a file beneath a directory.
+pub(super) const NO_OPENAT2: &str =
+    "this kernel or container has no openat2(2), which Linux has since version 5.6";
+
 /// The directory or prefix of the mounted source.
 #[derive(Debug)]
 pub(in crate::source) enum Root {
@@ -310,6 +314,7 @@ impl SourceDirectory {
                 name,
                 "external=within: it leads outside the source's directory",
             )),
+            Err(Errno::ENOSYS) => Err(failed(NO_OPENAT2)),
             Err(errno) => Err(failed(errno.desc())),
         }
     }
