@@ -29,7 +29,7 @@ pub mod kinds;
 mod read_ahead;
 mod reader;
 mod selected;
-pub mod stored_elements;
+mod stored_elements;
 
 pub use crate::memory::cancel::{CancelToken, Canceller};
 pub use bytes::Bytes;

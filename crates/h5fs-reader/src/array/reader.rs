@@ -8,10 +8,10 @@ use crate::array::engine::Engine;
 use crate::array::geometry::allocation::Allocation;
 use crate::array::kinds::stored::StoredArray;
 use crate::array::kinds::strided::StridedReader;
-use crate::array::kinds::virtual_array::VirtualArray;
+use crate::array::kinds::virtual_array::{SourceReader, VirtualArray};
 use crate::array::read_ahead::prefetch::ReadStream;
-use crate::array::selected::SelectedElements;
-use crate::array::stored_elements::{SourceReader, StoredElements};
+use crate::array::selected::{SelectableArray, SelectedElements};
+use crate::array::stored_elements::StoredElements;
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::memory::cancel::CancelToken;
@@ -248,11 +248,21 @@ impl SourceReader for Reader {
         &self.array
     }
 
+    fn read(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes> {
+        self.read_with_cancel(offset, length, cancel)
+    }
+}
+
+impl SelectableArray for Reader {
+    fn array(&self) -> &Arc<Array> {
+        &self.array
+    }
+
     fn is_remote(&self) -> bool {
         self.is_remote()
     }
 
-    fn read_source(
+    fn read_in_order(
         &self,
         stream: Option<&ReadStream>,
         offset: u64,

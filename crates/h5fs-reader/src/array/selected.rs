@@ -4,12 +4,13 @@
 //! near each other are read together, including the bytes between them, if that does not touch
 //! further chunks.
 
+use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
 use crate::array::bytes::Bytes;
 use crate::array::read_ahead::prefetch::ReadStream;
-use crate::array::stored_elements::{SourceReader, StoredElements};
+use crate::array::stored_elements::StoredElements;
 use crate::error::{Error, Result};
 use crate::memory::cancel::CancelToken;
 use crate::model::array::{Array, Storage};
@@ -23,10 +24,34 @@ const MAX_SPAN_BYTES: u64 = 1 << 20;
 /// Maximum distance in bytes of runs that are read together.
 const MAX_RUN_GAP: u64 = 4096;
 
+/// A reader of an array whose elements can be selected.
+pub trait SelectableArray: fmt::Debug + Send + Sync {
+    /// Returns the description of the array.
+    fn array(&self) -> &Arc<Array>;
+
+    /// Returns whether the array's bytes are in a remote source.
+    fn is_remote(&self) -> bool;
+
+    /// Reads at most `length` bytes of the array from `offset` on. Fewer bytes are returned only at
+    /// the end. For reads that belong to `stream`, the chunks that a sequential reader needs next
+    /// are decoded ahead.
+    ///
+    /// # Errors
+    /// Fails if a part of the bytes cannot be read or decoded.
+    /// [`Error::cancelled`](crate::error::Error::cancelled) once the request is cancelled.
+    fn read_in_order(
+        &self,
+        stream: Option<&ReadStream>,
+        offset: u64,
+        length: usize,
+        cancel: &CancelToken,
+    ) -> Result<Bytes>;
+}
+
 /// The selected elements of one array.
 #[derive(Debug)]
 pub struct SelectedElements {
-    reader: Arc<dyn SourceReader>,
+    reader: Arc<dyn SelectableArray>,
     stream: ReadStream,
     offset: u64,
     /// Length of a run in bytes. A run is contiguous both in the selection and in the array.
@@ -44,7 +69,7 @@ impl SelectedElements {
     ///
     /// # Errors
     /// `Limit` if the selection has more bytes than a file can have.
-    pub fn new(reader: Arc<dyn SourceReader>, selection: &Selection) -> Result<Self> {
+    pub fn new(reader: Arc<dyn SelectableArray>, selection: &Selection) -> Result<Self> {
         let mut run = u64::from(selection.datatype.size);
         let mut axes = selection.axes.clone();
         axes.retain(|axis| axis.count != 1);
@@ -235,7 +260,7 @@ impl SelectedElements {
         let is_long = self.run_bytes > MAX_RUN_GAP
             || length > usize::try_from(MAX_RUN_GAP).unwrap_or(usize::MAX);
         let stream = is_long.then_some(&self.stream);
-        let bytes = self.reader.read_source(stream, offset, length, cancel)?;
+        let bytes = self.reader.read_in_order(stream, offset, length, cancel)?;
         if bytes.len() == length {
             Ok(bytes)
         } else {

@@ -10,7 +10,6 @@ use std::thread;
 use crate::array::bytes::Bytes;
 use crate::array::kinds::convert::Conversion;
 use crate::array::kinds::fill_value::FillValue;
-use crate::array::stored_elements::SourceReader;
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::memory;
@@ -21,6 +20,19 @@ use crate::model::array::{Mapping, Mappings, OpenVirtualSource, Storage, Virtual
 use crate::model::region::RegionRuns;
 use crate::source::local::descriptors::weight_per_open_file;
 use crate::wire::Count;
+
+/// A reader of an array that is a source of a virtual array.
+pub(in crate::array) trait SourceReader: Send + Sync {
+    /// Returns the description of the source array.
+    fn array(&self) -> &Arc<Array>;
+
+    /// Reads the `length` bytes at `offset` of the source array, all within the array.
+    ///
+    /// # Errors
+    /// Fails if a part of the bytes cannot be read or decoded. [`Error::cancelled`] once the
+    /// request is cancelled.
+    fn read(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes>;
+}
 
 /// A function that creates the reader of a source array.
 pub(in crate::array) type ReaderFactory =
@@ -375,9 +387,7 @@ impl PartSource {
     }
 
     fn read_unconverted(&self, offset: u64, target: &mut [u8], cancel: &CancelToken) -> Result<()> {
-        let bytes = self
-            .reader
-            .read_source(None, offset, target.len(), cancel)?;
+        let bytes = self.reader.read(offset, target.len(), cancel)?;
         target.copy_from_slice(&bytes);
         Ok(())
     }
@@ -393,9 +403,9 @@ impl PartSource {
     ) -> Result<()> {
         let own_size = self.reader.array().datatype.size as usize;
         let elements = (within + target.len()).div_ceil(size);
-        let bytes =
-            self.reader
-                .read_source(None, first * own_size as u64, elements * own_size, cancel)?;
+        let bytes = self
+            .reader
+            .read(first * own_size as u64, elements * own_size, cancel)?;
         if target.len() == elements * size {
             return self.conversion.apply(&bytes, target);
         }
