@@ -322,10 +322,12 @@ impl StreamedListing {
     }
 }
 
-/// Returns the size of the regular file `entry` in bytes, if the size is known.
+/// Returns the size of the regular file `entry` in bytes, if the size is known. A listing leaves out
+/// sizes that must be counted first, and its entry is then not cacheable and has size 0.
 fn size(entry: &LookupEntry) -> Option<u64> {
     let stat = entry.is_sized.then_some(entry.attributes)?;
-    (stat.kind == FileKind::File).then_some(stat.size)
+    let is_known = stat.size > 0 || entry.is_cacheable;
+    (stat.kind == FileKind::File && is_known).then_some(stat.size)
 }
 
 impl StreamedContent for StreamedListing {
