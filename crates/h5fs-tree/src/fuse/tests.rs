@@ -46,7 +46,11 @@ impl Mount {
         };
         let served = ServedTree::File(Box::new(fake.into_filesystem()));
         Some(Mount {
-            mounted: Some(unserved.serve(served, None).unwrap()),
+            mounted: Some(
+                unserved
+                    .serve(served, Some(Box::new(killed_threads)))
+                    .unwrap(),
+            ),
             directory,
         })
     }
@@ -54,6 +58,23 @@ impl Mount {
     fn path(&self, path: impl AsRef<Path>) -> PathBuf {
         self.directory.path().join(path)
     }
+}
+
+/// Returns those of the threads for which a `SIGKILL` is pending.
+fn killed_threads(threads: &[u32]) -> Vec<u32> {
+    const SIGKILL: u64 = 1 << 8;
+    let is_killed = |thread: &u32| {
+        let status = fs::read_to_string(format!("/proc/{thread}/status")).unwrap_or_default();
+        let pending = |line: &str| {
+            let signals = line
+                .strip_prefix("SigPnd:")
+                .or(line.strip_prefix("ShdPnd:"))?;
+            u64::from_str_radix(signals.trim(), 16).ok()
+        };
+        let mut pending = status.lines().filter_map(pending);
+        pending.any(|signals| signals & SIGKILL != 0)
+    };
+    threads.iter().copied().filter(is_killed).collect()
 }
 
 impl Drop for Mount {

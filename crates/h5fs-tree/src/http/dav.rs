@@ -77,6 +77,7 @@ impl RequestedProperties {
         let mut reader = NsReader::from_str(text);
         reader.config_mut().expand_empty_elements = true;
         let (mut path, mut found, mut names) = (Vec::new(), None, Vec::new());
+        let mut has_root = false;
         loop {
             let (namespace, event) = reader.read_resolved_event().map_err(|_| invalid(()))?;
             match event {
@@ -88,7 +89,7 @@ impl RequestedProperties {
                         ResolveResult::Unknown(_) => return Err(invalid(())),
                     };
                     match (&*path, &*name) {
-                        ([], "propfind") if namespace == NAMESPACE => {}
+                        ([], "propfind") if namespace == NAMESPACE && !has_root => has_root = true,
                         ([], _) => return Err(invalid(())),
                         ([_], "propname") => found = Some(RequestedProperties::Names),
                         ([_], "allprop") => found = Some(RequestedProperties::All),
@@ -107,7 +108,7 @@ impl RequestedProperties {
                 }
                 Event::End(_) => drop(path.pop()),
                 Event::DocType(_) => return Err(invalid(())),
-                Event::Eof if path.is_empty() => break,
+                Event::Eof if path.is_empty() && has_root => break,
                 Event::Eof => return Err(invalid(())),
                 _ => {}
             }

@@ -54,6 +54,11 @@ impl ListingFormat {
         }
     }
 
+    /// Returns whether links are shown as their targets.
+    fn shows_targets(&self) -> bool {
+        matches!(self, ListingFormat::Properties(_))
+    }
+
     /// Returns whether the listing has the entries of the directory, and not only the directory.
     fn has_entries(&self) -> bool {
         match self {
@@ -298,12 +303,29 @@ impl StreamedListing {
         let mut text = ListingText::new(self.form.clone(), has_rows);
         for (name, known) in found {
             let facts = match known {
+                // WebDAV has no links, so the entry is shown as its target.
+                Some(known) if known.kind == FileKind::Symlink && self.form.shows_targets() => {
+                    self.target_facts(&name, cancel)?
+                }
                 Some(known) => known,
                 None => self.look_up_facts(&name, cancel)?,
             };
             text.write_row(&ListingRow { name: &name, facts });
         }
         Ok((text.text, next))
+    }
+
+    /// Returns what the listing says about the target of the link `name`. A link without a target
+    /// is a file without a size.
+    fn target_facts(&self, name: &[u8], cancel: &CancelToken) -> Result<EntryFacts> {
+        match self.open.place.descendant(name, cancel) {
+            Ok(target) => {
+                let entry = target.entry();
+                Ok(EntryFacts::new(entry.attributes.kind, Some(entry)))
+            }
+            Err(error) if error.is_cancelled() => Err(error),
+            Err(_) => Ok(EntryFacts::new(FileKind::File, None)),
+        }
     }
 
     /// Looks up `name` in the directory, for a name whose listing entry has no attributes.
