@@ -48,11 +48,12 @@ impl SelectedPart {
         let dims = array.shape.dims();
         // The dimensions of a member of a record can be those of its own array.
         let dimensions = selector.dimensions(dims.len()).unwrap_or_default();
-        let mut positions: HashMap<NodeId, DimensionPositions> = HashMap::new();
+        let mut positions: HashMap<NodeId, (u64, DimensionPositions)> = HashMap::new();
         for (dimension, scale) in scales.iter().enumerate().take(dims.len()) {
             let (Some(scale), Ok(selected)) = (scale, selector.positions(dims, dimension)) else {
                 continue;
             };
+            let selected = (dims[dimension], selected);
             let earlier = positions.insert(*scale, selected.clone());
             if earlier.is_some_and(|earlier| earlier != selected) {
                 let what = "a part in which two dimensions with one scale have different positions";
@@ -60,9 +61,9 @@ impl SelectedPart {
             }
         }
         let mut arrays = HashMap::new();
-        for (scale, positions) in positions {
+        for (scale, (length, positions)) in positions {
             let scale = inner.node(scale)?;
-            if let Some(selected) = SelectedArray::scale(&scale, &positions)? {
+            if let Some(selected) = SelectedArray::scale(&scale, length, &positions)? {
                 arrays.insert(scale.id, selected);
             }
         }
@@ -120,13 +121,14 @@ impl SelectedArray {
         }
     }
 
-    /// Selects the values of a dimension scale. Returns `None` for a scale without values.
-    fn scale(scale: &Node, positions: &DimensionPositions) -> Result<Option<Self>> {
+    /// Selects the values of the scale of a dimension of this length. Returns `None` for a scale of
+    /// another length, which stays whole.
+    fn scale(scale: &Node, length: u64, positions: &DimensionPositions) -> Result<Option<Self>> {
         let Some(array) = scale.array() else {
             return Ok(None);
         };
         let dims = array.shape.dims();
-        if dims.is_empty() {
+        if dims.first() != Some(&length) {
             return Ok(None);
         }
         let selection = positions.rows(&array.datatype, dims)?;
@@ -254,6 +256,23 @@ mod tests {
         assert_eq!(max("[2:5]"), [None, Some(4), Some(7)]);
         assert_eq!(max("[3]"), [Some(4), Some(7)]);
         assert_eq!(max("[:,0,1:]"), [None, Some(6)]);
+    }
+
+    #[test]
+    fn a_scale_of_another_length_stays_whole() {
+        let selector = Selector::parse(b"[-1]").unwrap();
+        let positions = selector.positions(&[9, 4, 7], 0).unwrap();
+        let whole = part("[:]").node;
+        assert!(
+            SelectedArray::scale(&whole, 9, &positions)
+                .unwrap()
+                .is_some()
+        );
+        assert!(
+            SelectedArray::scale(&whole, 10, &positions)
+                .unwrap()
+                .is_none()
+        );
     }
 
     #[test]
