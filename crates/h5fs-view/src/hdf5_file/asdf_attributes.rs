@@ -113,15 +113,15 @@ fn text_attribute(name: &[u8], text: Vec<u8>) -> Attribute {
 fn encode_number(text: &[u8], datatype: &Datatype) -> Option<Vec<u8>> {
     let size = datatype.size;
     let (mut bytes, order) = match &datatype.class {
-        Class::Integer { order, signed, .. } => {
+        Class::Integer { order, signed, .. } if (1..=8).contains(&size) => {
             let number: i128 = str::from_utf8(text).ok()?.trim().parse().ok()?;
             let bits = 8 * size;
             let range = match signed {
                 true => -(1_i128 << (bits - 1))..1 << (bits - 1),
                 false => 0..1 << bits,
             };
-            let is_allowed = (1..=8).contains(&size) && range.contains(&number);
-            (is_allowed.then(|| number.to_le_bytes().to_vec())?, *order)
+            let bytes = range.contains(&number).then(|| number.to_le_bytes())?;
+            (bytes.to_vec(), *order)
         }
         Class::Float(format) if ieee_bytes(size, format).is_some() => {
             let number = parse_mask_number(text).ok()?;
