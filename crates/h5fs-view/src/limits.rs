@@ -268,6 +268,10 @@ pub const HDF5_FILE_METADATA: u64 = 8 << 20;
 /// file. A dataset with more is absent.
 pub const HDF5_FILE_CONVERTED_PARTS: usize = 256;
 
+/// Maximum bytes of an element with references or variable-length values in a computed HDF5 file,
+/// because such elements are converted in memory. A dataset with larger elements is absent.
+pub const HDF5_FILE_CONVERTED_BYTES: u64 = 1 << 20;
+
 /// Maximum bytes of the list of objects and attributes that a computed HDF5 file does not have.
 pub const HDF5_FILE_ABSENCES: usize = 32 << 10;
 

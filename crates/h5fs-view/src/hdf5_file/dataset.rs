@@ -134,7 +134,9 @@ impl Dataset {
         elements: u64,
         cancel: &CancelToken,
     ) -> Result<OrAbsent<HeapLayout>> {
-        if elements > limits::VARIABLE_LENGTH_ELEMENTS {
+        // As many bytes as the longest array of sequences has.
+        let most = limits::VARIABLE_LENGTH_ELEMENTS.saturating_mul(16);
+        if elements.saturating_mul(self.stored_size) > most {
             return Ok(Err("too many variable-length elements"));
         }
         if elements > limits::HDF5_FILE_MEASURED {

@@ -85,6 +85,7 @@ impl ElementSource<'_> {
                 self.container.variable_length_bytes(pointer, base_size)
             }
             PartKind::Region => {
+                self.cancel.check_cancelled()?;
                 let length = to_u64(self.region_value(pointer)?.len());
                 Ok(Some(length).filter(|length| *length > 0))
             }

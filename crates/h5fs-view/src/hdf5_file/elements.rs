@@ -62,6 +62,9 @@ impl ElementConversion {
     pub(super) fn from_datatype(datatype: &Datatype) -> OrAbsent<Self> {
         let mut conversion = ElementConversion::default();
         if needs_conversion(datatype) {
+            if u64::from(datatype.size) > limits::HDF5_FILE_CONVERTED_BYTES {
+                return Err(TOO_LARGE);
+            }
             conversion.add_parts(datatype, 0)?;
         }
         Ok(conversion)
@@ -143,7 +146,7 @@ impl ElementConversion {
             return Err("elements of too many references or variable-length values");
         }
         let sizes = to_usize(start).and_then(|start| Ok((start, to_usize(datatype.size.into())?)));
-        let (offset, stored_size) = sizes.map_err(|_| "elements that are too large")?;
+        let (offset, stored_size) = sizes.map_err(|_| TOO_LARGE)?;
         self.parts.push(ConvertedPart {
             offset,
             stored_size,
@@ -167,6 +170,8 @@ impl PartKind {
         matches!(self, PartKind::Sequence { .. } | PartKind::Region)
     }
 }
+
+const TOO_LARGE: AbsenceReason = "elements with references that are too large";
 
 const UNKNOWN_REFERENCE: AbsenceReason = "references of HDF5 1.12, or without 8 bytes";
 
@@ -296,6 +301,19 @@ mod tests {
         assert_eq!(parts(&int(4)), Ok(vec![]));
         let nested = type_of(16, Class::VariableLength(Box::new(list)));
         assert!(parts(&nested).is_err());
+    }
+
+    #[test]
+    fn large_elements_that_need_a_conversion_are_absent() {
+        let record = |size: u64, datatype| {
+            let size = u32::try_from(size).unwrap();
+            let members = vec![member("only", 0, datatype)];
+            ElementConversion::from_datatype(&type_of(size, Class::Compound(members)))
+        };
+        let most = limits::HDF5_FILE_CONVERTED_BYTES;
+        assert!(record(most, reference()).is_ok());
+        assert!(record(most + 1, reference()).is_err());
+        assert!(record(most + 1, int(4)).is_ok());
     }
 
     #[test]

@@ -14,6 +14,9 @@ use crate::hdf5_file::range_writer::RangeWriter;
 /// in a collection has 16 bits.
 const COLLECTION_VALUES: u64 = 4096;
 
+/// Maximum stored bytes that are read for one collection, unless one element has more.
+const BLOCK_BYTES: u64 = 1 << 20;
+
 /// The positions of the heap collections of one array.
 #[derive(Debug)]
 pub(super) struct HeapLayout {
@@ -59,9 +62,10 @@ impl HeapLayout {
         sizes: ElementSizes,
     ) -> Result<Self> {
         let values = to_u64(conversion.heap_parts()).max(1);
+        let fitting = BLOCK_BYTES / sizes.stored_size.max(1);
         let mut layout = HeapLayout {
             elements: sizes.elements,
-            block: (COLLECTION_VALUES / values).max(1),
+            block: (COLLECTION_VALUES / values).min(fitting).max(1),
             stored_size: sizes.stored_size,
             size: sizes.size,
             starts: vec![0],
