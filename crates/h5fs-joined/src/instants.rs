@@ -1,6 +1,8 @@
 //! Converts times of several members to one unit (CF 1.12, 4.4).
 
 use h5fs_reader::error::{Error, Result};
+use h5fs_reader::model::Datatype;
+use h5fs_reader::model::datatype::ByteOrder;
 
 use h5fs_conventions::stored_type::ExactNumber;
 use h5fs_conventions::time::TimeUnits;
@@ -30,21 +32,28 @@ pub(super) fn to_nanoseconds(units: &TimeUnits, number: ExactNumber) -> Result<O
     Ok(time.map(|time| units.nanoseconds(time)))
 }
 
-/// A unit in which all times are integers.
+/// A unit in which all times are integers, and the integer type for them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct JoinedTimeUnit {
     name: &'static str,
     nanoseconds: i128,
+    integers: IntegerWidth,
 }
 
 impl JoinedTimeUnit {
     /// Returns the coarsest unit in which all times are integers.
     pub(super) fn coarsest(times: impl Iterator<Item = i128>) -> Self {
         // A unit divides all times if and only if it divides their greatest common divisor.
-        let common = times.fold(0, greatest_divisor);
+        let (common, farthest) = times.fold((0, 0), |(common, farthest), time: i128| {
+            (greatest_divisor(common, time), time.abs().max(farthest))
+        });
         let whole = UNITS.iter().find(|(_, unit)| common % unit == 0);
         let &(name, nanoseconds) = whole.unwrap_or(&("nanoseconds", 1));
-        JoinedTimeUnit { name, nanoseconds }
+        JoinedTimeUnit {
+            name,
+            nanoseconds,
+            integers: IntegerWidth::for_magnitude(farthest / nanoseconds),
+        }
     }
 
     /// Returns the text of the attribute `units` for this unit.
@@ -52,15 +61,67 @@ impl JoinedTimeUnit {
         format!("{} since 1970-01-01", self.name)
     }
 
-    /// Converts a time in nanoseconds to a number of this unit. The time must be a multiple of the
-    /// unit.
+    /// Returns the datatype of the numbers of this unit.
+    pub(super) fn datatype(self) -> Datatype {
+        self.integers.datatype()
+    }
+
+    /// Converts times in nanoseconds to the bytes of numbers of this unit. The times must be
+    /// multiples of the unit.
     ///
     /// # Errors
-    /// `Limit` if the result does not fit in 64 bits.
-    pub(super) fn to_number(self, time: i128) -> Result<i64> {
-        let number = i64::try_from(time / self.nanoseconds);
-        let most = i64::MAX.unsigned_abs();
-        number.map_err(|_| Error::limit("joined: distance of a time from 1970", most))
+    /// `Limit` if a number does not fit in the datatype.
+    pub(super) fn numbers(self, times: &[i128]) -> Result<Vec<u8>> {
+        let numbers = times.iter().map(|time| time / self.nanoseconds);
+        self.integers.bytes(numbers)
+    }
+}
+
+/// The size of signed little-endian integers. Classic netCDF files before CDF-5 have only the
+/// narrow ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum IntegerWidth {
+    Bits32,
+    Bits64,
+}
+
+impl IntegerWidth {
+    /// Returns the smallest width for numbers up to this magnitude, or 64 bits if there is none.
+    pub(super) fn for_magnitude(magnitude: i128) -> Self {
+        match i32::try_from(magnitude) {
+            Ok(_) => Self::Bits32,
+            Err(_) => Self::Bits64,
+        }
+    }
+
+    pub(super) fn datatype(self) -> Datatype {
+        let bytes = match self {
+            Self::Bits32 => 4,
+            Self::Bits64 => 8,
+        };
+        Datatype::integer(bytes, true, ByteOrder::Little)
+    }
+
+    /// # Errors
+    /// `Limit` if a number does not fit.
+    pub(super) fn bytes(self, numbers: impl Iterator<Item = i128>) -> Result<Vec<u8>> {
+        let too_large = |most: u64| Error::limit("joined: distance of a time from 1970", most);
+        let mut bytes = Vec::new();
+        for number in numbers {
+            match self {
+                Self::Bits32 => {
+                    let number = i32::try_from(number);
+                    let number = number.map_err(|_| too_large(i32::MAX.unsigned_abs().into()))?;
+                    bytes.extend(number.to_le_bytes());
+                }
+                Self::Bits64 => {
+                    let number = i64::try_from(number);
+                    let number = number.map_err(|_| too_large(i64::MAX.unsigned_abs()))?;
+                    bytes.extend(number.to_le_bytes());
+                }
+            }
+        }
+        Ok(bytes)
     }
 }
 
@@ -109,7 +170,10 @@ mod tests {
             .unwrap();
         let unit = JoinedTimeUnit::coarsest([noon, noon + 86_400_000_000_000].into_iter());
         assert_eq!(unit.units_text(), "hours since 1970-01-01");
-        assert_eq!(unit.to_number(noon), Ok(271_764));
+        assert_eq!(
+            unit.numbers(&[noon]),
+            Ok(271_764_i32.to_le_bytes().to_vec())
+        );
         assert_eq!(
             JoinedTimeUnit::coarsest(std::iter::once(0)).units_text(),
             "days since 1970-01-01"
@@ -118,11 +182,30 @@ mod tests {
             JoinedTimeUnit::coarsest(std::iter::once(1)).units_text(),
             "nanoseconds since 1970-01-01"
         );
-        assert!(
-            JoinedTimeUnit::coarsest(std::iter::once(1))
-                .to_number(i128::MAX)
-                .is_err()
-        );
+        let nanoseconds = JoinedTimeUnit::coarsest(std::iter::once(1));
+        assert!(nanoseconds.numbers(&[i128::MAX]).is_err());
+    }
+
+    /// In 2038, the seconds since 1970 pass 32 bits.
+    #[test]
+    fn integers_are_as_narrow_as_the_times_allow() {
+        let second = 1_000_000_000;
+        for (last, bytes) in [(0x7fff_ffff, 4), (0x8000_0000_i64, 8)] {
+            let times = [second, i128::from(last) * second];
+            let unit = JoinedTimeUnit::coarsest(times.into_iter());
+            let unit_name = "seconds since 1970-01-01";
+            assert_eq!(
+                (&*unit.units_text(), unit.datatype().size),
+                (unit_name, bytes)
+            );
+            let expected = [1, last].map(|number: i64| number.to_le_bytes());
+            let width = usize::try_from(bytes).unwrap();
+            let expected: Vec<u8> = expected
+                .iter()
+                .flat_map(|all| all[..width].to_vec())
+                .collect();
+            assert_eq!(unit.numbers(&times), Ok(expected));
+        }
     }
 
     #[test]

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use h5fs_conventions::csv_field::append_field;
 use h5fs_reader::error::Result;
+use h5fs_reader::model::Scalar;
 use h5fs_reader::model::array::Fill;
-use h5fs_reader::model::datatype::ByteOrder;
-use h5fs_reader::model::{Datatype, Scalar};
 use h5fs_reader::wire::{Count, to_u64};
 
 use crate::choice::JoinChoice;
+use crate::instants::IntegerWidth;
 use crate::joined_array::{ArrayContent, JoinedArray, OutputDimension};
 use crate::member_mapping::PlacedMembers;
 use crate::members::Members;
@@ -520,19 +520,18 @@ fn new_coordinate_array(
     new: &NewDimension,
 ) -> OmissionResult<JoinedArray> {
     let length = axis.dims.first().map_or(0, JoinedDimension::length);
-    let number = Datatype::integer(8, true, ByteOrder::Little);
-    let integers = |values: &[i64]| {
-        values
-            .iter()
-            .flat_map(|value| value.to_le_bytes())
-            .collect()
-    };
     let mut attributes = Vec::new();
     let (datatype, elements): (_, Arc<[u8]>) = match &new.values {
         NewDimensionValues::Texts(values) => {
             pad_texts(values).map_err(|error| error.to_string())?
         }
-        NewDimensionValues::Integers(values) => (number, integers(values)),
+        NewDimensionValues::Integers(values) => {
+            let farthest = values.iter().map(|value| value.unsigned_abs()).max();
+            let integers = IntegerWidth::for_magnitude(farthest.unwrap_or(0).into());
+            let numbers = integers.bytes(values.iter().map(|&value| value.into()));
+            let numbers = numbers.map_err(|error| error.to_string())?;
+            (integers.datatype(), numbers.into())
+        }
         NewDimensionValues::Times(values) => {
             let family = compared.time_family(&new.name);
             let unit = family.coarsest_unit();
@@ -546,10 +545,8 @@ fn new_coordinate_array(
             ));
             let calendar = family.common_calendar().ok_or("calendars differ")?;
             attributes.push((b"calendar".to_vec(), text_attribute(calendar.as_bytes())));
-            let numbers: Result<Vec<i64>> =
-                values.iter().map(|&value| unit.to_number(value)).collect();
-            let numbers = numbers.map_err(|error| error.to_string())?;
-            (number, integers(&numbers))
+            let numbers = unit.numbers(values).map_err(|error| error.to_string())?;
+            (unit.datatype(), numbers.into())
         }
     };
     Ok(JoinedArray {

@@ -151,9 +151,10 @@ impl VariableJoin<'_, '_> {
                 "{what}, and some are missing or too many to be read"
             ));
         }
+        let unit = family.coarsest_unit();
         Ok(JoinedForm {
-            datatype: Datatype::integer(8, true, ByteOrder::Little),
-            meaning: NumberConversion::Times(family.coarsest_unit(), calendar),
+            datatype: unit.datatype(),
+            meaning: NumberConversion::Times(unit, calendar),
         })
     }
 }

@@ -45,11 +45,7 @@ impl VariableJoin<'_, '_> {
         if let NumberConversion::Times(unit, _) = form.meaning {
             let times =
                 SharedVariable::member_instants(member, own).ok_or_else(unread_elements_reason)?;
-            let numbers = times.iter().map(|&time| unit.to_number(time));
-            let numbers = numbers
-                .collect::<Result<Vec<i64>>>()
-                .map_err(|error| error.to_string())?;
-            return Ok(numbers.into_iter().flat_map(i64::to_le_bytes).collect());
+            return unit.numbers(&times).map_err(|error| error.to_string());
         }
         let Some(ElementSummary::Elements(elements)) = member.summaries.get(own.variable_index)
         else {
