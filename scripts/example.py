@@ -36,9 +36,9 @@ def main(path):
             ("latitude", latitude, "degrees_north"),
             ("longitude", longitude, "degrees_east"),
         ):
-            f[f"axes/{name}"] = values
-            f[f"axes/{name}"].attrs["units"] = units
-            f[f"axes/{name}"].make_scale(name)
+            f[name] = values
+            f[name].attrs["units"] = units
+            f[name].make_scale(name)
         made = f.create_dataset(
             "surface/temperature",
             data=temperature.astype("<f4"),
@@ -48,7 +48,7 @@ def main(path):
             shuffle=True,
         )
         for axis, name in enumerate(("day", "latitude", "longitude")):
-            made.dims[axis].attach_scale(f[f"axes/{name}"])
+            made.dims[axis].attach_scale(f[name])
         made.attrs["units"] = "K"
         made.attrs["long_name"] = "air temperature at 2 m"
         made.attrs["valid_range"] = np.array([180, 340], "<f4")
@@ -63,7 +63,7 @@ def main(path):
         weather = 3 * np.sin(day / 2.3) * np.sin(day / 17) + 2 * np.sin(day / 5.1)
         f["surface/north"] = (temperature[:, latitude > 60].mean(axis=(1, 2)) + weather).astype("<f4")
         f["surface/north"].attrs["units"] = "K"
-        f["surface/north"].dims[0].attach_scale(f["axes/day"])
+        f["surface/north"].dims[0].attach_scale(f["day"])
         f["latest"] = h5py.SoftLink("/surface/temperature")
 
 

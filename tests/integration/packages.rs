@@ -315,8 +315,8 @@ fn completions_work_in_bash() {
     }
     assert_eq!(completed(&["check", "--rec"]), "");
     assert_eq!(
-        completed(&["cat", "climate.h5", "axes/"]),
-        "axes/day axes/latitude axes/longitude"
+        completed(&["cat", "climate.h5", "surface/"]),
+        "surface/land surface/north surface/temperature"
     );
     assert_eq!(
         completed(&["ls", "climate.h5", ".h5fs/csv/stat"]),
@@ -354,8 +354,8 @@ fn completions_work_in_fish() {
         assert_eq!(completed(&line.join(" ")), [word], "{line:?}");
     }
     assert!(completed("check --rec").is_empty());
-    let names = ["axes/day", "axes/latitude", "axes/longitude"];
-    assert_eq!(completed("cat climate.h5 axes/"), names);
+    let names = ["surface/land", "surface/north", "surface/temperature"];
+    assert_eq!(completed("cat climate.h5 surface/"), names);
 }
 
 #[test]
