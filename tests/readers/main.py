@@ -8,12 +8,14 @@ prepares what it needs and calls it."""
 import argparse
 import fnmatch
 import itertools
+import multiprocessing
 import os
 import subprocess
 import sys
 import tempfile
+import time
 import warnings
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -134,6 +136,47 @@ def frames_of(python, binary, directory):
     return Cell(name, "csv", "pandas", wrong)
 
 
+# Further parts, which make their own sources: they take the program and a directory for them.
+PARTS = {
+    "hostile": hostile.rows,
+    "damage": damage.rows,
+    "joined": joined.rows,
+    "joined-random": lambda binary, _: joined_random.rows(binary),
+    "computed": computed.joined_rows,
+    "served": served.rows,
+}
+
+
+def names(pattern):
+    """Returns the names of the files of fixtures and of the parts that match."""
+    known = [*PARTS, *(fixture.file for fixture in FIXTURES)]
+    return [name for name in known if fnmatch.fnmatch(name, pattern)]
+
+
+def cells_named(name, binary):
+    """Returns the results of one fixture or part. Uses a directory of its own for all files."""
+    begun = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="h5fs-readers-") as directory:
+        tempfile.tempdir = directory
+        if name in PARTS:
+            cells = [Cell(name, *row) for row in PARTS[name](binary, directory)]
+        else:
+            fixture = next(fixture for fixture in FIXTURES if fixture.file == name)
+            with ThreadPoolExecutor(2) as pool:
+                cells = list(cells_of(fixture, binary, directory, pool))
+        tempfile.tempdir = None
+    print(f"== {name}: {time.monotonic() - begun:.0f} s", flush=True)
+    return cells
+
+
+def all_cells(pattern, binary):
+    """Compares all that matches, in a process for each processor. Most tools use one. Processes are
+    spawned, because libraries with threads do not survive a fork."""
+    with ProcessPoolExecutor(os.cpu_count(), multiprocessing.get_context("spawn")) as pool:
+        for cells in pool.map(cells_named, names(pattern), itertools.repeat(binary)):
+            yield from cells
+
+
 def main():
     parser = argparse.ArgumentParser(prog="scripts/readers", description=__doc__)
     parser.add_argument("--binary", metavar="PATH", required=True, help="the h5fs to try")
@@ -142,41 +185,12 @@ def main():
     parser.add_argument("--only", default="*", help="fixtures whose file's name matches")
     parser.add_argument("--markdown", metavar="FILE", help="write the tables there, too")
     given = parser.parse_args()
-    cells = []
+    binary = os.path.abspath(given.binary)
+    cells = list(all_cells(given.only, binary))
     with tempfile.TemporaryDirectory(prefix="h5fs-readers-") as directory:
-        tempfile.tempdir = directory
-        with ThreadPoolExecutor(2) as pool:
-            for fixture in FIXTURES:
-                if fnmatch.fnmatch(fixture.file, given.only):
-                    print(f"== {fixture.file}", flush=True)
-                    cells += cells_of(fixture, os.path.abspath(given.binary), directory, pool)
-            if fnmatch.fnmatch("hostile", given.only):
-                print("== hostile", flush=True)
-                for view, tool, wrong in hostile.rows(os.path.abspath(given.binary), directory):
-                    cells.append(Cell("hostile", view, tool, wrong))
-            if fnmatch.fnmatch("damage", given.only):
-                print("== damage", flush=True)
-                for name, tool, wrong in damage.rows(os.path.abspath(given.binary), directory):
-                    cells.append(Cell("damage", name, tool, wrong))
-            if fnmatch.fnmatch("joined", given.only):
-                print("== joined", flush=True)
-                for view, tool, wrong in joined.rows(os.path.abspath(given.binary), directory):
-                    cells.append(Cell("joined", view, tool, wrong))
-            if fnmatch.fnmatch("joined-random", given.only):
-                print("== joined-random", flush=True)
-                for view, tool, wrong in joined_random.rows(os.path.abspath(given.binary)):
-                    cells.append(Cell("joined-random", view, tool, wrong))
-            if fnmatch.fnmatch("computed", given.only):
-                print("== computed", flush=True)
-                for view, tool, wrong in computed.joined_rows(os.path.abspath(given.binary), directory):
-                    cells.append(Cell("computed", view, tool, wrong))
-            if fnmatch.fnmatch("served", given.only):
-                print("== served", flush=True)
-                for view, tool, wrong in served.rows(os.path.abspath(given.binary), directory):
-                    cells.append(Cell("served", view, tool, wrong))
-            for python in (sys.executable, *given.pandas):
-                cell = frames_of(python, os.path.abspath(given.binary), directory)
-                cells += [cell] if fnmatch.fnmatch(cell.fixture, given.only) else []
+        for python in (sys.executable, *given.pandas):
+            cell = frames_of(python, binary, directory)
+            cells += [cell] if fnmatch.fnmatch(cell.fixture, given.only) else []
     print(report.text(cells))
     if given.markdown:
         with open(given.markdown, "w") as file:
