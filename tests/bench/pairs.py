@@ -100,6 +100,14 @@ def h5dump_each(source, plain):
     return ((peers.h5dump_names, source),)
 
 
+def h5repack(source, plain):
+    return ((peers.h5repack, source),)
+
+
+def ncdump(source, plain):
+    return ((peers.ncdump, source),)
+
+
 def h5py_array(source, plain):
     return ((stores.h5py_array, source),)
 
@@ -229,6 +237,18 @@ class Opening(Pair):
     def warm(self, h5fs, source, plain):
         with Mount(h5fs, source) as mount:
             alone(stores.same_dataset, source, mount.at(self.entry))
+        (way,) = self.peer(source, plain)
+        return way
+
+
+class Computed(Pair):
+    """A comparison of the computed HDF5 file with its source, on a new mount."""
+
+    def warm(self, h5fs, source, plain):
+        forget(source)
+        cat(source)
+        with Mount(h5fs, source) as mount:
+            alone(peers.same_datasets, source, mount.at(self.entry))
         (way,) = self.peer(source, plain)
         return way
 
@@ -487,6 +507,27 @@ PAIRS = [
         share=13,
         needs="pandas",
         entry=".h5fs/csv/d.csv",
+    ),
+    Computed(
+        "hdf5-copy",
+        "`cp` of `file.h5`, shuffle and gzip",
+        "gzip-shuffle.h5",
+        (1,),
+        h5repack,
+        lambda path, source: timed("cp", path, "/dev/null"),
+        needs="h5repack",
+        entry=".h5fs/file.h5",
+    ),
+    Computed(
+        "hdf5-open",
+        "`ncdump -h` of `file.h5` with 2000 variables",
+        "variables.h5",
+        (0.67,),
+        ncdump,
+        lambda path, source: peers.ncdump(path),
+        count=2000,
+        needs="ncdump",
+        entry=".h5fs/file.h5",
     ),
     Query("rec", "records of 8 float64"),
     Query("cols", "8 columns of float64"),
