@@ -9,8 +9,9 @@
 //! - The *worker* opens the source, mounts, enters its sandbox, and then reads and serves the
 //!   source.
 //!
-//! In the foreground, and for `h5fs view`, the launcher is also the supervisor. `h5fs serve` has a
-//! worker without a mount, and is its own supervisor: see `serve`.
+//! In the foreground, and for `h5fs view`, the launcher is also the supervisor. `h5fs serve` and a
+//! mount that another program has made have a worker that mounts nothing, and a *keeper* in place of
+//! the supervisor: see `serve`, `attached_mount` and `keeper`.
 //!
 //! Two more processes exist in some cases:
 //!
@@ -23,10 +24,12 @@
 
 mod advice;
 mod args;
+mod attached_mount;
 mod browser;
 mod fetcher;
 mod inspect;
 mod invocation;
+mod keeper;
 mod listen;
 mod machine;
 mod mount;
@@ -122,10 +125,12 @@ fn perform(call: &Invocation) -> Result<ExitCode> {
             Role::Worker => serve::worker::run(&serve),
             _ => serve::server::run(call, &serve),
         },
-        Task::Mount(mount) => match call.role {
-            Role::Worker => worker::run(&mount),
-            Role::Supervisor => Ok(supervisor::run_detached(call, &mount)),
-            Role::Launcher | Role::Opener | Role::Fetcher => start(call, &mount),
+        Task::Mount(mount) => match (call.role, mount.fuse_descriptor()) {
+            (Role::Worker, Some(_)) => attached_mount::serve(&mount),
+            (_, Some(number)) => attached_mount::run(call, &mount, number),
+            (Role::Worker, None) => worker::run(&mount),
+            (Role::Supervisor, None) => Ok(supervisor::run_detached(call, &mount)),
+            (Role::Launcher | Role::Opener | Role::Fetcher, None) => start(call, &mount),
         },
     }
 }

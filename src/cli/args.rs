@@ -412,7 +412,7 @@ struct MountArguments {
     #[arg(required = true, value_parser = location_parser())]
     source: Option<Location>,
 
-    /// The directory to mount it on
+    /// The directory to mount it on, or /dev/fd/N for a mount of another program
     #[arg(required = true)]
     mountpoint: Option<PathBuf>,
 
@@ -529,6 +529,13 @@ pub(crate) struct MountCommand {
 }
 
 impl MountCommand {
+    /// Returns the number of the file descriptor in a mount point `/dev/fd/N`: the open `/dev/fuse`
+    /// of a mount that another program has made.
+    pub(crate) fn fuse_descriptor(&self) -> Option<i32> {
+        let number = self.mountpoint.to_str()?.strip_prefix("/dev/fd/")?;
+        number.parse().ok().filter(|number| *number >= 0)
+    }
+
     /// Returns the destination of the log of this mount.
     pub(crate) fn log_destination(&self) -> LogDestination {
         let point = std::path::absolute(&self.mountpoint);
@@ -606,12 +613,19 @@ fn command_task(line: Vec<OsString>) -> clap::error::Result<Task> {
     }
     let mount = arguments.mount;
     match (mount.source, mount.mountpoint) {
-        (Some(source), Some(mountpoint)) => Ok(Task::Mount(MountCommand {
-            source,
-            mountpoint,
-            foreground: mount.foreground,
-            settings: settings(&mount.words, Some(&mount.flags))?,
-        })),
+        (Some(source), Some(mountpoint)) => {
+            let mut command = MountCommand {
+                source,
+                mountpoint,
+                foreground: mount.foreground,
+                settings: settings(&mount.words, Some(&mount.flags))?,
+            };
+            if command.fuse_descriptor().is_some() {
+                // Whoever can see this mount may be another user.
+                (command.foreground, command.settings.allow_other) = (true, true);
+            }
+            Ok(Task::Mount(command))
+        }
         _ => Err(Arguments::command().error(
             ErrorKind::MissingRequiredArgument,
             "SOURCE and MOUNTPOINT are required",

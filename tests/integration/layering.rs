@@ -29,9 +29,11 @@ const KNOTS: &[(Floors, u8)] = &[];
 const COMMAND: Floors = &[("cli", 1), ("limits", 0)];
 
 const CLI: Floors = &[
-    ("view_command", 9),
-    ("serve", 8),
+    ("view_command", 10),
+    ("attached_mount", 9),
+    ("serve", 9),
     ("inspect", 8),
+    ("keeper", 8),
     ("fetcher", 8),
     ("mount", 7),
     ("advice", 6),

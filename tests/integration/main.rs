@@ -8,6 +8,7 @@ mod access;
 mod archive;
 mod archive_policy;
 mod asdf;
+mod attached;
 mod audience;
 mod bench;
 mod cached;

@@ -2,7 +2,7 @@
 //! use the crate fuser.
 
 use std::ffi::{OsStr, OsString};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Weak};
@@ -101,30 +101,17 @@ pub struct ServedMount {
 /// # Errors
 /// `Io` if the operating system refuses to mount, `Usage` if the mount helper (`fusermount3`) does.
 pub fn mount(mountpoint: &Path, options: &MountOptions) -> Result<UnservedMount> {
+    if !options.interruptible {
+        return without_relay(options, |adapter, config| {
+            Session::new(adapter, mountpoint, config)
+        });
+    }
     let filesystem = Arc::new(ServedTreeCell::default());
     let workers = Workers::new(options.threads);
     let callers = workers.waiting_callers();
-    let adapter = |workers, relay: Option<Arc<Relay>>| Adapter {
-        filesystem: Arc::clone(&filesystem),
-        workers,
-        readers: Arc::default(),
-        max_read: options.interruptible.then_some(relay::MAX_READ),
-        relay,
-        released_lookups: options.no_forget.then(|| Arc::new(ReleasedLookups::new())),
-    };
+    let adapter = |workers, relay| adapter(&filesystem, options, workers, relay);
     let config = config(options);
     let threads = config.n_threads.unwrap_or(1);
-    if !options.interruptible {
-        let adapter = adapter(workers, None);
-        let session = Session::new(adapter, mountpoint, &config).map_err(|e| mount_error(&e))?;
-        return Ok(UnservedMount {
-            session,
-            relayed: None,
-            filesystem,
-            callers,
-            threads,
-        });
-    }
     let unasked = adapter(Workers::new(options.threads), None);
     let outer = Session::new(unasked, mountpoint, &config).map_err(|e| mount_error(&e))?;
     let relayed = || {
@@ -146,6 +133,59 @@ pub fn mount(mountpoint: &Path, options: &MountOptions) -> Result<UnservedMount>
         callers,
         threads,
     })
+}
+
+/// Takes over a mount that another program has made with `device`, an open `/dev/fuse`. That program
+/// decides who may use the mount, so every user is served. Signals interrupt no call, because the
+/// threads that wait may be in another PID namespace.
+///
+/// # Errors
+/// `Io` if the kernel does not begin to use the mount.
+pub fn attach(device: OwnedFd, options: &MountOptions) -> Result<UnservedMount> {
+    let options = MountOptions {
+        allow_other: true,
+        interruptible: false,
+        ..options.clone()
+    };
+    without_relay(&options, |adapter, config| {
+        Session::from_fd(adapter, device, config.acl, config.clone())
+    })
+}
+
+/// Creates a mount whose requests fuser reads from the kernel itself.
+fn without_relay(
+    options: &MountOptions,
+    open: impl FnOnce(Adapter, &Config) -> std::io::Result<Session<Adapter>>,
+) -> Result<UnservedMount> {
+    let filesystem = Arc::new(ServedTreeCell::default());
+    let workers = Workers::new(options.threads);
+    let callers = workers.waiting_callers();
+    let config = config(options);
+    let adapter = adapter(&filesystem, options, workers, None);
+    let session = open(adapter, &config).map_err(|error| mount_error(&error))?;
+    Ok(UnservedMount {
+        session,
+        relayed: None,
+        filesystem,
+        callers,
+        threads: config.n_threads.unwrap_or(1),
+    })
+}
+
+fn adapter(
+    filesystem: &Arc<ServedTreeCell>,
+    options: &MountOptions,
+    workers: Workers,
+    relay: Option<Arc<Relay>>,
+) -> Adapter {
+    Adapter {
+        filesystem: Arc::clone(filesystem),
+        workers,
+        readers: Arc::default(),
+        max_read: options.interruptible.then_some(relay::MAX_READ),
+        relay,
+        released_lookups: options.no_forget.then(|| Arc::new(ReleasedLookups::new())),
+    }
 }
 
 /// Converts an error of mounting. An error without an errno contains a text of the mount helper, or

@@ -113,18 +113,9 @@ fn start(
             mount.mountpoint.display().to_string(),
         ))
     })?;
-    let path = match &mount.source {
-        Location::Path(path) => absolute(path).map_err(of_source)?,
-        Location::Url(url) => url.to_string().into(),
-    };
+    let (path, source) = open_source(mount)?;
     let of_content = |error: Error| open_error_report(mount, &path, &error);
     let scans = scans::mount_cache_path(&mount.source, &mount.settings);
-    let source = match &mount.source {
-        Location::Path(_) => MountSource::open(&path, &mount.settings),
-        Location::Url(url) => RemoteSource::receive(url, &mount.settings.remote)
-            .map(|source| MountSource::Object(source.for_mount())),
-    };
-    let source = source.map_err(of_content)?;
     if source.is_hidden_by(&point) {
         let reason = "the mount would hide its own source";
         return Err(Report::failure(&mount.mountpoint, reason));
@@ -180,6 +171,24 @@ fn start(
     unserved.serve(served, Some(find_gone)).map_err(of_point)
 }
 
+/// Opens the source of a mount. Returns its absolute path or its URL, too.
+pub(in crate::cli) fn open_source(
+    mount: &MountCommand,
+) -> std::result::Result<(PathBuf, MountSource), Report> {
+    let of_source = |error: Error| failure(&mount.source.name(), &error);
+    let path = match &mount.source {
+        Location::Path(path) => absolute(path).map_err(of_source)?,
+        Location::Url(url) => url.to_string().into(),
+    };
+    let source = match &mount.source {
+        Location::Path(_) => MountSource::open(&path, &mount.settings),
+        Location::Url(url) => RemoteSource::receive(url, &mount.settings.remote)
+            .map(|source| MountSource::Object(source.for_mount())),
+    };
+    let source = source.map_err(|error| open_error_report(mount, &path, &error))?;
+    Ok((path, source))
+}
+
 /// Raises the limit of open files of this process, because one source may refer to more files than
 /// the default limit permits.
 pub(in crate::cli) fn raise_open_file_limit() {
@@ -198,7 +207,7 @@ pub(in crate::cli) fn raise_open_file_limit() {
 /// block, can be recognised later. Must precede the mount, which may cover the path, and the
 /// sandbox, in which the mount table cannot be opened. Returns `None` if the mount table cannot be
 /// opened.
-fn find_foreign_filesystems(source: &Path) -> Option<Arc<ForeignFilesystems>> {
+pub(in crate::cli) fn find_foreign_filesystems(source: &Path) -> Option<Arc<ForeignFilesystems>> {
     let found = ForeignFilesystems::on_path_to(source);
     let unknown = |error| {
         let reason = io_error_message(&error);
@@ -209,7 +218,11 @@ fn find_foreign_filesystems(source: &Path) -> Option<Arc<ForeignFilesystems>> {
 
 /// Returns the report of an error that occurred when the source was opened. The absolute path of
 /// the source is replaced by the name that the user gave.
-fn open_error_report(mount: &MountCommand, source: &Path, error: &Error) -> Report {
+pub(in crate::cli) fn open_error_report(
+    mount: &MountCommand,
+    source: &Path,
+    error: &Error,
+) -> Report {
     let text = error.to_string();
     let absolute = format!("{}: ", source.display());
     Report::failure(
@@ -218,7 +231,7 @@ fn open_error_report(mount: &MountCommand, source: &Path, error: &Error) -> Repo
     )
 }
 
-fn failure(file: &Path, error: &Error) -> Report {
+pub(in crate::cli) fn failure(file: &Path, error: &Error) -> Report {
     Report::failure(file, &error.to_string())
 }
 
@@ -226,7 +239,7 @@ fn absolute(path: &Path) -> Result<PathBuf> {
     std::path::absolute(path).map_err(|error| Error::from_io(&error, path.display().to_string()))
 }
 
-fn mount_options(mount: &MountCommand, source: &Path) -> MountOptions {
+pub(in crate::cli) fn mount_options(mount: &MountCommand, source: &Path) -> MountOptions {
     let settings = &mount.settings;
     let name = || source.as_os_str().to_owned();
     let is_remote = mount.source.path().is_none();
