@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use h5fs_reader::detect::{self, Caches};
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::source::neighbours::Neighbours;
-use h5fs_reader::source::{IsWanted, SharedSource, Source};
+use h5fs_reader::source::{SharedSource, Source, WantedCheck};
 use h5fs_tree::{
     Caching, FileKind, Filesystem, Ino, LookupEntry, OpenedHandle, Options, Requests,
     SourceAttributes,
@@ -69,7 +69,7 @@ impl Source for Disk {
         self.content.len() as u64
     }
 
-    fn read_cancellable(&self, at: u64, buffer: &mut [u8], _: &IsWanted<'_>) -> Result<()> {
+    fn read_cancellable(&self, at: u64, buffer: &mut [u8], _: &WantedCheck<'_>) -> Result<()> {
         let read = self.reads.fetch_add(1, Ordering::SeqCst);
         let first = self.first_failure.load(Ordering::SeqCst);
         let every = self.every.load(Ordering::SeqCst);

@@ -37,7 +37,7 @@ pub use length::DecodedLength;
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::memory::buffer::Buffer;
-use crate::memory::cancel::{IsWanted, check_wanted};
+use crate::memory::cancel::{WantedCheck, check_wanted};
 use crate::model::storage::{Filter, Pipeline};
 use crate::wire::{Count, to_u64};
 
@@ -70,7 +70,7 @@ const BLOSC2: u16 = 32026;
 /// A function that reverses one filter: it turns encoded bytes and the filter's parameters into
 /// bytes of the given length.
 type FilterDecoder =
-    fn(Buffer, &[u32], DecodedLength, &mut DecoderResources, &IsWanted<'_>) -> Result<Buffer>;
+    fn(Buffer, &[u32], DecodedLength, &mut DecoderResources, &WantedCheck<'_>) -> Result<Buffer>;
 
 /// Returns the decoder of the filter that is registered as `id`, or `None` if the filter is not
 /// supported.
@@ -156,7 +156,7 @@ pub fn decode(
     stored: Buffer,
     chunk_bytes: usize,
     context: &mut DecoderResources,
-    is_wanted: &IsWanted<'_>,
+    is_wanted: &WantedCheck<'_>,
 ) -> Result<Buffer> {
     Error::check_limit(to_u64(chunk_bytes), limits::CHUNK_BYTES, "bytes of a chunk")?;
     Error::check_limit(pipeline.0.len(), limits::FILTERS, "filters")?;

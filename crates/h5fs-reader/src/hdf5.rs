@@ -207,7 +207,7 @@ impl File {
     fn with_group<T>(
         &self,
         id: NodeId,
-        then: impl FnOnce(&group::Group) -> Result<T>,
+        then: impl FnOnce(&group::GroupLinks) -> Result<T>,
     ) -> Result<T> {
         let object = self.read_object(id)?;
         match &object.group {

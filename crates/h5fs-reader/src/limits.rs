@@ -390,12 +390,12 @@ pub const VIRTUAL_DEPTH: usize = 16;
 /// kernel a kilobyte. For all other files, only the times show a change.
 pub const FILE_WATCHES: usize = 4096;
 
-/// Number of concurrent requests to the network process (the fetcher) from which on even a request
-/// for bytes that a reader waits for must wait.
+/// Maximum number of concurrent requests to the network process (the fetcher). While this many are
+/// running, even a request for bytes that a reader waits for is delayed.
 pub const NEEDED_RUNS_ASKED: usize = 64;
 
-/// Number of concurrent requests to the network process (the fetcher) from which on read-ahead
-/// requests must wait.
+/// Maximum number of concurrent requests to the network process (the fetcher) with which a
+/// read-ahead request is sent. While this many are running, read-ahead requests wait.
 pub const EXPECTED_RUNS_ASKED: usize = 64;
 
 /// Maximum number of read-ahead requests that wait to be sent to the network process (the fetcher).

@@ -27,7 +27,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::memory::buffer::{Buffer, BufferPool};
-pub use crate::memory::cancel::IsWanted;
+pub use crate::memory::cancel::WantedCheck;
 use crate::wire::{Count, Extent, to_usize};
 
 /// Bytes with a length, readable from any thread at any offset. The bytes are immutable, except in
@@ -105,7 +105,12 @@ pub trait Source: Send + Sync + fmt::Debug {
     /// # Errors
     /// - `Corrupt` if the source ends before the buffer is full: a format points past the end.
     /// - [`Error::cancelled`] if no request waits for the bytes.
-    fn read_cancellable(&self, at: u64, buffer: &mut [u8], is_wanted: &IsWanted<'_>) -> Result<()>;
+    fn read_cancellable(
+        &self,
+        at: u64,
+        buffer: &mut [u8],
+        is_wanted: &WantedCheck<'_>,
+    ) -> Result<()>;
 
     /// Reads like [`read_cancellable`](Self::read_cancellable), without cancellation.
     ///
@@ -144,7 +149,7 @@ pub(crate) fn read_block_cancellable(
     source: &dyn Source,
     (at, length): (u64, u64),
     what: &str,
-    is_wanted: &IsWanted<'_>,
+    is_wanted: &WantedCheck<'_>,
 ) -> Result<Vec<u8>> {
     check_range(source, at, length, what)?;
     let mut block = vec![0; to_usize(length)?];
@@ -161,7 +166,7 @@ pub(crate) fn read_shared_block(
     source: &dyn Source,
     (at, length): (u64, u64),
     what: &str,
-    is_wanted: &IsWanted<'_>,
+    is_wanted: &WantedCheck<'_>,
 ) -> Result<Arc<[u8]>> {
     check_range(source, at, length, what)?;
     let mut block: Arc<[u8]> = std::iter::repeat_n(0, to_usize(length)?).collect();
@@ -177,7 +182,7 @@ pub(crate) fn read_shared_block(
 pub(crate) fn read_buffer(
     source: &dyn Source,
     (at, length): (u64, u64),
-    (pool, is_wanted): (&BufferPool, &IsWanted<'_>),
+    (pool, is_wanted): (&BufferPool, &WantedCheck<'_>),
     what: &str,
 ) -> Result<Buffer> {
     check_range(source, at, length, what)?;

@@ -51,7 +51,7 @@ impl From<u64> for CacheSize {
 }
 
 /// The cache of decoded chunks of all arrays.
-pub(super) struct Cache {
+pub(super) struct ChunkCache {
     size: CacheSize,
     capacity: AtomicU64,
     entries: Mutex<CacheEntries>,
@@ -88,7 +88,7 @@ pub(super) struct CacheCounters {
     pub(super) evictions: u64,
 }
 
-impl Cache {
+impl ChunkCache {
     /// Returns an empty cache.
     pub(super) fn new(size: CacheSize) -> Self {
         let entries = CacheEntries {
@@ -103,7 +103,7 @@ impl Cache {
                 max_evicted_bytes: size.max_bytes.minus_or_zero(size.initial_bytes),
             },
         };
-        Cache {
+        ChunkCache {
             size,
             capacity: AtomicU64::new(size.initial_bytes),
             entries: Mutex::new(entries),
@@ -264,7 +264,7 @@ mod tests {
 
     #[test]
     fn the_longest_unused_goes_and_bytes_stay_within() {
-        let cache = Cache::new((3 * (100 + ENTRY_BYTES)).into());
+        let cache = ChunkCache::new((3 * (100 + ENTRY_BYTES)).into());
         let chunk = Arc::new(vec![0; 100].into());
         for number in 0..3 {
             cache.put((0, number), &chunk);
@@ -282,7 +282,7 @@ mod tests {
 
     #[test]
     fn what_is_larger_than_the_cache_evicts_nothing() {
-        let cache = Cache::new(1000.into());
+        let cache = ChunkCache::new(1000.into());
         cache.put((0, 0), &Arc::new(vec![0; 10].into()));
         cache.put((0, 1), &Arc::new(vec![0; 1001].into()));
         assert!(cache.peek((0, 0)).is_some() && cache.peek((0, 1)).is_none());
@@ -291,7 +291,7 @@ mod tests {
 
     #[test]
     fn claims_give_room_up_to_the_most_and_only_as_long_as_they_stand() {
-        let cache = Cache::new(CacheSize {
+        let cache = ChunkCache::new(CacheSize {
             initial_bytes: 1000,
             max_bytes: 3000,
         });
@@ -309,7 +309,7 @@ mod tests {
 
     #[test]
     fn a_chunk_that_is_decoded_again_makes_room_for_itself() {
-        let cache = Cache::new(CacheSize {
+        let cache = ChunkCache::new(CacheSize {
             initial_bytes: 1000,
             max_bytes: 5000,
         });
@@ -333,7 +333,7 @@ mod tests {
 
     #[test]
     fn one_that_is_larger_than_the_cache_makes_room_for_itself() {
-        let cache = Cache::new(CacheSize {
+        let cache = ChunkCache::new(CacheSize {
             initial_bytes: 1000,
             max_bytes: 5000,
         });

@@ -13,7 +13,7 @@ use crate::error::{Cause, Error, Result};
 use crate::filter;
 use crate::limits;
 use crate::memory::buffer::Buffer;
-use crate::memory::cancel::{IsWanted, check_wanted};
+use crate::memory::cancel::{WantedCheck, check_wanted};
 use crate::memory::effort::RequestBudget;
 use crate::memory::gate::{FairLock, FairLockGuard};
 use crate::memory::lock::lock;
@@ -25,7 +25,7 @@ use crate::wire::Count;
 
 /// The chunks of one array, or the pieces of its encoded block.
 #[derive(Debug)]
-pub(super) struct Chunks {
+pub(super) struct ArrayChunks {
     /// The number that identifies the array in its engine.
     array: u64,
     pub(super) grid: Grid,
@@ -74,7 +74,7 @@ pub(super) struct EncodedChunk {
     pub(super) stored: Option<StoredChunk>,
 }
 
-impl Chunks {
+impl ArrayChunks {
     /// Returns the chunks of `array`, which must not be empty.
     ///
     /// # Errors
@@ -85,7 +85,7 @@ impl Chunks {
         if let Err(error) = filter::check(&chunked.pipeline) {
             check_never_applied(chunked, error)?;
         }
-        Ok(Chunks {
+        Ok(ArrayChunks {
             array: number,
             grid,
             origin: ChunkOrigin::Grid(chunked.clone()),
@@ -116,7 +116,7 @@ impl Chunks {
         }
         let piece = pieces.piece_bytes()?;
         check_chunk_size(piece)?;
-        Ok(Chunks {
+        Ok(ArrayChunks {
             array: number,
             grid: Grid::new(&[length], &[piece], 1)?,
             origin: ChunkOrigin::Block(PieceBlock {
@@ -179,7 +179,10 @@ impl Chunks {
     ///
     /// # Errors
     /// [`Error::cancelled`] once the decode is not wanted any longer.
-    pub(super) fn wait_for_turn(&self, is_wanted: &IsWanted<'_>) -> Result<Option<FairLockGuard>> {
+    pub(super) fn wait_for_turn(
+        &self,
+        is_wanted: &WantedCheck<'_>,
+    ) -> Result<Option<FairLockGuard>> {
         match &self.origin {
             ChunkOrigin::Block(block) if block.pieces.is_sequential() => {
                 block.decode_lock.wait(|| check_wanted(is_wanted)).map(Some)

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::thread;
 
-use crate::array::cache::{Cache, CacheSize, ChunkKey, DecodedChunk, entry_bytes};
-use crate::array::chunks::{ChunkForm, Chunks, EncodedChunk};
+use crate::array::cache::{CacheSize, ChunkCache, ChunkKey, DecodedChunk, entry_bytes};
+use crate::array::chunks::{ArrayChunks, ChunkForm, EncodedChunk};
 use crate::array::decode::decode_memory::DecodeMemory;
 use crate::array::decode::flight::{DecodeLeader, DecodeRole, RunningDecodes};
 use crate::array::decode::held_memory::{MemoryReservation, OpenObjectMemory};
@@ -18,7 +18,7 @@ use crate::error::Result;
 use crate::filter;
 use crate::limits;
 use crate::memory::buffer::{Buffer, BufferPool};
-use crate::memory::cancel::{CancelToken, IsWanted, check_wanted};
+use crate::memory::cancel::{CancelToken, WantedCheck, check_wanted};
 use crate::memory::effort::RequestBudget;
 use crate::memory::gate::FairLock;
 use crate::memory::lock::lock;
@@ -65,7 +65,7 @@ struct ArrayIdTable {
 /// The decoder of chunks. Each chunk is decoded once, however many readers wait for it. The decode
 /// threads share the decoder.
 pub(super) struct ChunkDecoder {
-    pub(super) cache: Cache,
+    pub(super) cache: ChunkCache,
     pub(super) queue: DecodeQueue,
     pub(super) threads: usize,
     flights: RunningDecodes<ChunkContent>,
@@ -110,7 +110,7 @@ impl Engine {
     pub fn new(cache_size: impl Into<CacheSize>, threads: usize) -> Arc<Engine> {
         let threads = threads.max(1);
         let decoder = Arc::new(ChunkDecoder {
-            cache: Cache::new(cache_size.into()),
+            cache: ChunkCache::new(cache_size.into()),
             queue: DecodeQueue::new(),
             threads,
             flights: RunningDecodes::new(),
@@ -239,7 +239,7 @@ impl ChunkDecoder {
     /// decoding the chunk, or from a decode in this call.
     pub(super) fn get_or_decode(
         &self,
-        chunks: &Chunks,
+        chunks: &ArrayChunks,
         number: u64,
         cancel: &CancelToken,
     ) -> Result<ChunkContent> {
@@ -290,7 +290,7 @@ impl ChunkDecoder {
     /// Decodes chunk `number` into the cache, unless the chunk is cached or being decoded. Skips
     /// chunks whose bytes have not arrived: decode threads never wait for a remote source, only
     /// readers do.
-    fn decode_ahead(&self, chunks: &Chunks, number: u64, cancel: &CancelToken) {
+    fn decode_ahead(&self, chunks: &ArrayChunks, number: u64, cancel: &CancelToken) {
         if !chunks.is_available(number) {
             return;
         }
@@ -306,14 +306,14 @@ impl ChunkDecoder {
 
     /// Returns whether chunk `number`, which a reader needs soon, is cached or being decoded. Marks
     /// a cached chunk as used, so that it is not evicted next.
-    pub(super) fn is_cached_or_decoding(&self, chunks: &Chunks, number: u64) -> bool {
+    pub(super) fn is_cached_or_decoding(&self, chunks: &ArrayChunks, number: u64) -> bool {
         let key = chunks.cache_key(number);
         self.cache.touch(key) || self.flights.contains(key)
     }
 
     /// Returns how many chunks may be decoded ahead of one reader. The number is small enough that
     /// these chunks do not evict chunks that the reader still needs.
-    pub(super) fn prefetch_depth(&self, chunks: &Chunks) -> u64 {
+    pub(super) fn prefetch_depth(&self, chunks: &ArrayChunks) -> u64 {
         if !chunks.is_encoded() || !self.memory.fits_two_decodes(chunks.decode_bytes(None)) {
             return 0;
         }
@@ -327,7 +327,7 @@ impl ChunkDecoder {
             .min(room.minus_or_zero(chunks.grid.interleaved_chunks()))
     }
 
-    fn target_prefetch_depth(&self, chunks: &Chunks) -> u64 {
+    fn target_prefetch_depth(&self, chunks: &ArrayChunks) -> u64 {
         let least = (2 * self.threads as u64).clamp(4, 8);
         let most = limits::PREFETCH_CHUNKS as u64;
         (PREFETCH_BYTES / chunks.grid.chunk_bytes()).clamp(least, most)
@@ -335,7 +335,7 @@ impl ChunkDecoder {
 
     /// Returns the cache capacity in bytes that a sequential reader needs so that each chunk is
     /// decoded only once.
-    pub(super) fn sequential_cache_bytes(&self, chunks: &Chunks) -> u64 {
+    pub(super) fn sequential_cache_bytes(&self, chunks: &ArrayChunks) -> u64 {
         let entry = entry_bytes(chunks.grid.chunk_bytes());
         // The kernel sends several requests at a time, so the first request of a band overtakes the
         // last one of the previous band.
@@ -350,7 +350,7 @@ impl ChunkDecoder {
     /// Returns the cache capacity in bytes that a reader going backwards needs so that a block
     /// whose pieces must be decoded in order is decoded only once. The factor two exists because
     /// one decode may fill only half of the cache.
-    pub(super) fn backward_cache_bytes(&self, chunks: &Chunks) -> u64 {
+    pub(super) fn backward_cache_bytes(&self, chunks: &ArrayChunks) -> u64 {
         let entry = entry_bytes(chunks.grid.chunk_bytes());
         entry.times(chunks.grid.chunk_count()).times(2)
     }
@@ -366,7 +366,7 @@ impl ChunkDecoder {
     fn decode_as_leader(
         &self,
         lead: DecodeLeader<'_, ChunkContent>,
-        chunks: &Chunks,
+        chunks: &ArrayChunks,
         number: u64,
     ) -> Result<ChunkContent> {
         let found = self.load(chunks, number, &|| lead.is_wanted());
@@ -374,7 +374,12 @@ impl ChunkDecoder {
         found
     }
 
-    fn load(&self, chunks: &Chunks, number: u64, is_wanted: &IsWanted<'_>) -> Result<ChunkContent> {
+    fn load(
+        &self,
+        chunks: &ArrayChunks,
+        number: u64,
+        is_wanted: &WantedCheck<'_>,
+    ) -> Result<ChunkContent> {
         match chunks.locate(number, &RequestBudget::default())? {
             ChunkForm::Absent => Ok(ChunkContent::Absent),
             ChunkForm::Raw(source, offset) => Ok(ChunkContent::Raw(source, offset)),
@@ -408,10 +413,10 @@ impl ChunkDecoder {
 
     fn decode(
         &self,
-        chunks: &Chunks,
+        chunks: &ArrayChunks,
         number: u64,
         encoded: EncodedChunk,
-        is_wanted: &IsWanted<'_>,
+        is_wanted: &WantedCheck<'_>,
     ) -> Result<Buffer> {
         // Of the chunks that a long decode passes, only the last ones are cached, so that they do
         // not evict everything else.

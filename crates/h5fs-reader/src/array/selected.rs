@@ -118,8 +118,8 @@ impl SelectedElements {
         self.read_to(offset, offset.plus(to_u64(length)).min(self.length), cancel)
     }
 
-    /// Returns the bytes of the selected elements from `offset` to `end`, which is not behind the
-    /// last one.
+    /// Returns the bytes of the selected elements from `offset` to `end`, which must not exceed the
+    /// length of the selection.
     ///
     /// # Errors
     /// Fails as [`read`](Self::read) does.
@@ -307,8 +307,8 @@ mod tests {
     use crate::testing::int;
     use proptest::prelude::*;
 
-    /// Returns a reader of 2-byte numbers that count from 0.
-    fn counting(dims: &[u64]) -> Arc<Reader> {
+    /// Returns the reader of an array of 2-byte numbers: 0, 1, 2 and so on.
+    fn counting_reader(dims: &[u64]) -> Arc<Reader> {
         let count = dims.iter().product::<u64>() as u16;
         let bytes: Vec<u8> = (0..count).flat_map(u16::to_le_bytes).collect();
         let array = Array {
@@ -337,10 +337,10 @@ mod tests {
             .collect()
     }
 
-    /// Expected: `numpy.arange(24).reshape(2, 3, 4)[…].ravel()`.
+    /// The expected numbers are those of `numpy.arange(24).reshape(2, 3, 4)[…].ravel()`.
     #[test]
     fn as_numpy_copies() {
-        let reader = counting(&[2, 3, 4]);
+        let reader = counting_reader(&[2, 3, 4]);
         let all = |text| numbers(&part(&view(&reader, text), 0, 1000));
         assert_eq!(all("[1, :, ::-2]"), [15, 13, 19, 17, 23, 21]);
         assert_eq!(all("[::-1, 1:, 0]"), [16, 20, 4, 8]);
@@ -375,7 +375,7 @@ mod tests {
             steps in prop::array::uniform3(prop_oneof![1_i64..4, -3_i64..0]),
             start in 0_u64..60, length in 0_usize..60, short_rows: bool,
         ) {
-            let reader = counting(&[3, 4, 5]);
+            let reader = counting_reader(&[3, 4, 5]);
             let [a, b, c] = steps;
             let mut view = view(&reader, &format!("[::{a},::{b},::{c}]"));
             let mut expected = Vec::new();
@@ -403,7 +403,7 @@ mod tests {
             list in prop::collection::vec(0_u16..5, 0..9), before: bool,
             start in 0_u64..60, length in 0_usize..60, short_rows: bool,
         ) {
-            let reader = counting(&[5, 5]);
+            let reader = counting_reader(&[5, 5]);
             let mut expected = Vec::new();
             let text = if before {
                 expected.extend(list.iter().flat_map(|i| (0..5).rev().map(move |j| i * 5 + j)));

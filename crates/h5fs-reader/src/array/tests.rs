@@ -354,9 +354,9 @@ fn holes_are_bands_without_a_chunk() {
 
 /// An endless index that claims this many chunks of a huge array, with 7 bytes each.
 #[derive(Debug)]
-struct Endless(u64);
+struct EndlessChunkIndex(u64);
 
-impl ChunkIndex for Endless {
+impl ChunkIndex for EndlessChunkIndex {
     fn find(&self, _: &[u64]) -> Result<Option<StoredChunk>> {
         Ok(None)
     }
@@ -414,7 +414,7 @@ fn extrapolates(chunks: u64) {
     let Ok(Storage::Chunked(chunked)) = &mut array.storage else {
         panic!("a sample is chunked");
     };
-    chunked.index = Arc::new(Endless(chunks));
+    chunked.index = Arc::new(EndlessChunkIndex(chunks));
     chunked.source = Arc::new(MemorySource::new(vec![0; 8 << 20]));
     let reader = Reader::new(&Engine::new(0, 1), Arc::new(array)).unwrap();
     let allocation = reader.allocation().unwrap();
@@ -519,11 +519,11 @@ fn one_read_of_many_chunks_is_decoded_by_all_threads() {
 
 /// A block that decodes all earlier pieces before each piece, and counts the decoded pieces.
 #[derive(Debug, Default)]
-struct OneWay {
+struct SequentialBlock {
     decoded: AtomicU64,
 }
 
-impl PieceDecoder for OneWay {
+impl PieceDecoder for SequentialBlock {
     fn byte_length(&self) -> u64 {
         64_000
     }
@@ -554,7 +554,7 @@ impl PieceDecoder for OneWay {
 #[test]
 fn going_backwards_through_a_stream_is_not_quadratic() {
     let read_backwards = |cache_bytes| {
-        let block = Arc::new(OneWay::default());
+        let block = Arc::new(SequentialBlock::default());
         let storage = Storage::Encoded(Arc::clone(&block) as Arc<dyn PieceDecoder>);
         let array = Arc::new(plain(&[64_000], 1, storage));
         let reader = Reader::new(&Engine::new(cache_bytes, 1), array).unwrap();

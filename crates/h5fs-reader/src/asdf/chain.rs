@@ -269,11 +269,11 @@ impl BlockList {
 mod tests {
     use super::*;
     use crate::asdf::block::tests::block;
-    use crate::memory::cancel::IsWanted;
+    use crate::memory::cancel::WantedCheck;
     use crate::source::memory::MemorySource;
     use crate::source::recording::RoundTripRecorder;
 
-    fn walked(bytes: Vec<u8>) -> (BlockList, Vec<Result<Block>>) {
+    fn walk_file(bytes: Vec<u8>) -> (BlockList, Vec<Result<Block>>) {
         let source = MemorySource::new(bytes);
         let blocks = walk_blocks(&source, 0).unwrap();
         let list = blocks.list.iter();
@@ -286,17 +286,20 @@ mod tests {
         list.iter().map(at).collect()
     }
 
-    fn first(list: &[Result<Block>]) -> &Block {
+    fn first_block(list: &[Result<Block>]) -> &Block {
         list[0].as_ref().unwrap()
     }
 
     #[test]
     fn blocks_follow_their_allocated_sizes() {
         let bytes = [b"\xd3\xd3BL ".to_vec(), block(b"abc", 5), block(b"", 0)].concat();
-        let (blocks, list) = walked([bytes, b"\0\0\0\0\0".to_vec()].concat());
+        let (blocks, list) = walk_file([bytes, b"\0\0\0\0\0".to_vec()].concat());
         assert_eq!(places(&list), [Some(5), Some(64)]);
         assert_eq!(
-            (first(&list).data_offset, first(&list).content_length()),
+            (
+                first_block(&list).data_offset,
+                first_block(&list).content_length()
+            ),
             (59, Ok(3))
         );
         assert_eq!(
@@ -318,9 +321,9 @@ mod tests {
         let mut second = block(b"ab", 2);
         second[0] = b'x';
         let bytes = [block(b"ab", 2), second, block(b"cd", 2), index].concat();
-        let (_, list) = walked(bytes.clone());
+        let (_, list) = walk_file(bytes.clone());
         assert_eq!(places(&list), [Some(0), None, Some(112)]);
-        let (without, list) = walked(bytes[..168].to_vec());
+        let (without, list) = walk_file(bytes[..168].to_vec());
         assert_eq!(places(&list), [Some(0)]);
         assert!(
             without.list_index(-1, 7).is_err(),
@@ -349,18 +352,21 @@ mod tests {
             bytes[21] = 4;
             bytes
         };
-        let (_, list) = walked([full(b"abcdefghi"), block(b"jk", 2)].concat());
+        let (_, list) = walk_file([full(b"abcdefghi"), block(b"jk", 2)].concat());
         assert_eq!(places(&list), [Some(0), Some(63)]);
         assert_eq!(
-            (first(&list).allocated_size, first(&list).content_length()),
+            (
+                first_block(&list).allocated_size,
+                first_block(&list).content_length()
+            ),
             (4, Ok(9))
         );
         // Either no block follows, or a block begins where the allocated size ends. In both cases,
         // the wrong size is unknown.
-        let (_, last) = walked(full(b"abcdefghi"));
-        assert!(first(&last).content_length().is_err());
+        let (_, last) = walk_file(full(b"abcdefghi"));
+        assert!(first_block(&last).content_length().is_err());
         let within = [full(b"abcd\xd3BLK!"), block(b"jk", 2)].concat();
-        assert!(first(&walked(within).1).content_length().is_err());
+        assert!(first_block(&walk_file(within).1).content_length().is_err());
     }
 
     #[test]
@@ -369,26 +375,26 @@ mod tests {
         let index = b"#ASDF BLOCK INDEX\n%YAML 1.1\n---\n- 0\n- 56\n- 112\n...\n";
         let mut hidden = chain.clone();
         hidden[56..60].fill(0);
-        let (blocks, list) = walked([&hidden[..], index].concat());
+        let (blocks, list) = walk_file([&hidden[..], index].concat());
         assert_eq!(
             (places(&list), blocks.list_index(-1, 7)),
             (vec![Some(0), None, Some(112)], Ok(2))
         );
-        let (blocks, _) = walked(hidden.clone());
+        let (blocks, _) = walk_file(hidden.clone());
         assert!(blocks.list_index(-1, 7).is_err() && blocks.list_index(0, 7) == Ok(0));
         // The last block is completely overwritten.
         hidden[112..].fill(0);
         hidden[56..112].fill(0);
-        let (blocks, _) = walked([&hidden[..], index].concat());
+        let (blocks, _) = walk_file([&hidden[..], index].concat());
         assert!(blocks.list_index(-1, 7).is_err() && blocks.list_index(1, 7).is_err());
         // No block is missing if the index agrees, or if only zeros follow.
         let zeros = vec![0; 100_000];
-        let (blocks, _) = walked([&chain[..], &zeros, index].concat());
+        let (blocks, _) = walk_file([&chain[..], &zeros, index].concat());
         assert_eq!(
             (blocks.list_index(-1, 7), blocks.chain_error),
             (Ok(2), None)
         );
-        let (blocks, _) = walked([&chain[..], &zeros].concat());
+        let (blocks, _) = walk_file([&chain[..], &zeros].concat());
         assert_eq!(
             (blocks.list_index(-1, 7), blocks.chain_error),
             (Ok(2), None)
@@ -400,7 +406,7 @@ mod tests {
         let index = b"#ASDF BLOCK INDEX\n%YAML 1.1\n---\n- 3\n- 59\n...\n";
         let mut bytes = [&b"\n\0 "[..], &block(b"ab", 2), &block(b"cd", 2), index].concat();
         bytes[3] = 0;
-        let (blocks, list) = walked(bytes.clone());
+        let (blocks, list) = walk_file(bytes.clone());
         assert_eq!(places(&list), [None, Some(59)]);
         assert_eq!(
             (blocks.list_index(1, 7), blocks.list_index(-1, 7)),
@@ -412,7 +418,7 @@ mod tests {
         assert_eq!(list_first_block(&source, 4).unwrap().list, [59]);
         let end = bytes.len() - index.len();
         bytes.truncate(end);
-        assert_eq!(places(&walked(bytes).1), [Some(59)]);
+        assert_eq!(places(&walk_file(bytes).1), [Some(59)]);
     }
 
     #[test]
@@ -420,18 +426,18 @@ mod tests {
         let index = b"#ASDF BLOCK INDEX\n%YAML 1.1\n---\n- 0\n- 56\n...\n";
         let mut chain = [block(b"ab", 2), block(b"cd", 2)].concat();
         chain[9] = 1;
-        let (blocks, _) = walked([&chain[..], index].concat());
+        let (blocks, _) = walk_file([&chain[..], index].concat());
         assert_eq!(blocks.list_index(-1, 7), Ok(1));
-        let (blocks, _) = walked(chain);
+        let (blocks, _) = walk_file(chain);
         assert!(blocks.list_index(-1, 7).is_err() && blocks.list_index(1, 7).is_err());
         assert_eq!(blocks.list_index(0, 7), Ok(0));
     }
 
-    /// A file on a disk that cannot read the bytes in this range.
+    /// A source that fails if a read touches bytes in this range, as on a damaged disk.
     #[derive(Debug)]
-    struct Disk(MemorySource, Range<u64>);
+    struct DamagedDisk(MemorySource, Range<u64>);
 
-    impl Source for Disk {
+    impl Source for DamagedDisk {
         fn length(&self) -> u64 {
             self.0.length()
         }
@@ -440,7 +446,7 @@ mod tests {
             &self,
             at: u64,
             buffer: &mut [u8],
-            is_wanted: &IsWanted<'_>,
+            is_wanted: &WantedCheck<'_>,
         ) -> Result<()> {
             let end = at + to_u64(buffer.len());
             if at < self.1.end && end > self.1.start {
@@ -455,10 +461,10 @@ mod tests {
     fn a_header_that_cannot_be_read_hides_no_indexed_blocks() {
         const NEXT: u64 = 100_000;
         let chain = block(b"ab", NEXT - 54).repeat(3);
-        let walked = |index: &str, bad| {
+        let walk_damaged = |index: &str, bad| {
             let index = format!("#ASDF BLOCK INDEX\n%YAML 1.1\n---\n{index}...\n");
             let bytes = [&chain[..], index.as_bytes()].concat();
-            let blocks = walk_blocks(&Disk(MemorySource::new(bytes), bad), 0);
+            let blocks = walk_blocks(&DamagedDisk(MemorySource::new(bytes), bad), 0);
             blocks.map(|blocks| (blocks.list, blocks.chain_error))
         };
         let (second, third) = (NEXT, 2 * NEXT);
@@ -470,14 +476,14 @@ mod tests {
             third + 53..third + 54,
             second..third + 1,
         ] {
-            assert_eq!(walked(index, bad), Ok((vec![0, second, third], None)));
+            assert_eq!(walk_damaged(index, bad), Ok((vec![0, second, third], None)));
         }
         for index in [
             "- 0\n- 100001\n- 200000\n",
             "- 0\n- 100000\n- 200001\n",
             "- 0\n",
         ] {
-            let walked = walked(index, second + 30..second + 31);
+            let walked = walk_damaged(index, second + 30..second + 31);
             assert!(matches!(walked, Err(Error::Io { .. })), "{index}");
         }
     }
@@ -491,7 +497,7 @@ mod tests {
         streamed[14..38].fill(0xff);
         streamed.extend(b"\xd3BLK and more");
         for (bytes, is_broken) in [(huge, true), (streamed, false)] {
-            let (blocks, list) = walked(bytes);
+            let (blocks, list) = walk_file(bytes);
             assert_eq!((list.len(), blocks.chain_error.is_some()), (1, is_broken));
         }
     }

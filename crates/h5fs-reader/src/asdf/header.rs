@@ -282,7 +282,7 @@ mod tests {
     }
 
     /// Splits a file: returns its tree's text, and its bytes after the header.
-    fn cut(bytes: &[u8]) -> (String, Vec<u8>) {
+    fn tree_and_rest(bytes: &[u8]) -> (String, Vec<u8>) {
         let header = header(bytes).unwrap();
         let usize = |at: u64| usize::try_from(at).unwrap();
         let tree = header.tree.unwrap_or(0..0);
@@ -294,19 +294,19 @@ mod tests {
     #[test]
     fn the_tree_ends_with_the_line_of_its_marker() {
         let (tree, rest) =
-            cut(b"#ASDF 1.0.0\n#ASDF_STANDARD 1.6.0\n%YAML 1.1\n---\na: ...b\n...\n  ");
+            tree_and_rest(b"#ASDF 1.0.0\n#ASDF_STANDARD 1.6.0\n%YAML 1.1\n---\na: ...b\n...\n  ");
         assert_eq!(tree, "%YAML 1.1\n---\na: ...b\n...\n");
         assert_eq!(rest, b"  ");
-        let (tree, _) = cut(b"#ASDF 1.0.0\r\n%YAML 1.1\r\n---\r\na: b\r\n...\r\n");
+        let (tree, _) = tree_and_rest(b"#ASDF 1.0.0\r\n%YAML 1.1\r\n---\r\na: b\r\n...\r\n");
         assert_eq!(tree, "%YAML 1.1\r\n---\r\na: b\r\n...\r\n");
-        let (tree, _) = cut(b"#ASDF 1.0.0\n \0%YAML 1.1\n--- 1\n...");
+        let (tree, _) = tree_and_rest(b"#ASDF 1.0.0\n \0%YAML 1.1\n--- 1\n...");
         assert_eq!(tree, "%YAML 1.1\n--- 1\n...");
     }
 
     #[test]
     fn a_file_may_have_no_tree() {
         assert_eq!(header(b"#ASDF 1.0.0").unwrap().tree, None);
-        let (tree, rest) = cut(b"#ASDF 1.0.0\n# note\xd3BLK...");
+        let (tree, rest) = tree_and_rest(b"#ASDF 1.0.0\n# note\xd3BLK...");
         assert_eq!((tree.as_str(), &rest[..]), ("", &b"\xd3BLK..."[..]));
     }
 

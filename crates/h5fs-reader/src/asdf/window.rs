@@ -89,14 +89,14 @@ impl<'a> Window<'a> {
 
 #[cfg(test)]
 mod tests {
-    use crate::memory::cancel::IsWanted;
+    use crate::memory::cancel::WantedCheck;
     use std::sync::atomic::{AtomicU64, Ordering};
 
     use super::*;
     use crate::error::Error;
 
-    /// A source whose bytes are the low bytes of their offsets. Those from 900 000 on cannot be
-    /// read.
+    /// A source that counts its reads. Each byte is the low byte of its offset. The bytes from
+    /// offset 900 000 on cannot be read.
     #[derive(Debug, Default)]
     struct CountedSource(AtomicU64);
 
@@ -105,7 +105,7 @@ mod tests {
             1_000_000
         }
 
-        fn read_cancellable(&self, at: u64, buffer: &mut [u8], _: &IsWanted<'_>) -> Result<()> {
+        fn read_cancellable(&self, at: u64, buffer: &mut [u8], _: &WantedCheck<'_>) -> Result<()> {
             self.0.fetch_add(1, Ordering::Relaxed);
             for (at, byte) in (at..).zip(buffer) {
                 if at >= 900_000 {

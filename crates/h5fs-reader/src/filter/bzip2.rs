@@ -6,7 +6,7 @@ use bzip2::{Decompress, Status};
 use crate::error::{Error, Result};
 use crate::filter::{DecodedLength, DecoderResources};
 use crate::memory::buffer::Buffer;
-use crate::memory::cancel::{IsWanted, check_wanted};
+use crate::memory::cancel::{WantedCheck, check_wanted};
 use crate::wire::Count;
 
 /// Number of bytes that are decoded in one step: slightly more than a bzip2 block of the usual
@@ -22,7 +22,7 @@ pub fn decode(
     stream: &[u8],
     length: DecodedLength,
     context: &DecoderResources,
-    is_wanted: &IsWanted<'_>,
+    is_wanted: &WantedCheck<'_>,
 ) -> Result<Buffer> {
     length.fill("bzip2", &context.pool, |output| {
         let mut decoder = Decompress::new(false);
@@ -73,7 +73,7 @@ pub(crate) fn decode_truncated(stream: &[u8], most: u64) -> Result<(Vec<u8>, boo
 pub(crate) fn decode_in_parts(
     stream: &[u8],
     most: u64,
-    is_wanted: &IsWanted<'_>,
+    is_wanted: &WantedCheck<'_>,
     take: &mut dyn FnMut(&[u8]),
 ) -> Result<bool> {
     let mut decoder = Decompress::new(false);

@@ -21,7 +21,7 @@ use model::{SampleLine, ScanDecoder};
 use crate::error::Result;
 use crate::filter::{DecodedLength, DecoderResources};
 use crate::memory::buffer::Buffer;
-use crate::memory::cancel::{IsWanted, check_wanted};
+use crate::memory::cancel::{WantedCheck, check_wanted};
 use crate::wire::Count;
 
 /// Number of samples that are decoded between two calls of `is_wanted`.
@@ -38,7 +38,7 @@ pub fn decode(
     stream: &[u8],
     length: DecodedLength,
     context: &DecoderResources,
-    is_wanted: &IsWanted<'_>,
+    is_wanted: &WantedCheck<'_>,
 ) -> Result<Buffer> {
     let mut header = MarkerReader::new(stream)?;
     let mut next = header.read_scan()?;
@@ -65,7 +65,7 @@ fn decode_scan(
     header: &mut MarkerReader<'_>,
     scan: &Scan,
     output: &mut [u8],
-    is_wanted: &IsWanted<'_>,
+    is_wanted: &WantedCheck<'_>,
 ) -> Result<()> {
     let frame = header.frame()?;
     let coding = CodingParameters::new(frame.bits, scan.near, &scan.preset)

@@ -4,7 +4,7 @@
 //! Parameters: their number, whether the data were stored unchanged, elements of the chunk, and the
 //! datatype as a tree. When decoding, bits that are not stored become 0. The nodes of the tree are:
 //!
-//! - 1 atomic: size, byte order, precision, offset
+//! - 1 number: size, byte order, precision, offset
 //! - 2 array: size, element type
 //! - 3 compound: size, members, each an offset and a type
 //! - 4 any other type: size
@@ -81,7 +81,7 @@ impl Parameters<'_> {
 /// The parts of a datatype that packing depends on.
 #[derive(Debug)]
 enum PackedType {
-    Atomic(Atomic),
+    Number(PackedNumber),
     /// An array: its size in bytes, which is a multiple of the element's size, and its element
     /// type.
     Array(usize, Box<PackedType>),
@@ -93,7 +93,7 @@ enum PackedType {
 
 /// A number whose significant bits are at an offset within its bytes.
 #[derive(Debug)]
-struct Atomic {
+struct PackedNumber {
     size: usize,
     big_endian: bool,
     precision: u32,
@@ -106,7 +106,7 @@ impl PackedType {
         let class = numbers.next()?;
         let size = numbers.size()?;
         match class {
-            1 => Atomic::read(numbers, size).map(PackedType::Atomic),
+            1 => PackedNumber::read(numbers, size).map(PackedType::Number),
             2 => match PackedType::read(numbers, depth)? {
                 // The inner size is the size of an element or of a part of it, but all bytes of the
                 // whole array are stored unchanged.
@@ -138,7 +138,7 @@ impl PackedType {
     /// Returns the size of an element in bytes, not 0.
     fn size(&self) -> usize {
         match self {
-            PackedType::Atomic(atomic) => atomic.size,
+            PackedType::Number(number) => number.size,
             PackedType::Array(size, _)
             | PackedType::Compound(size, _)
             | PackedType::Bytes(size) => *size,
@@ -148,7 +148,7 @@ impl PackedType {
     /// Returns an iterator over the elements if each is a number of 1, 2, 4 or 8 bytes. Such
     /// elements can be decoded together. Returns `None` for any other datatype.
     fn numbers<'a>(&self, stored: &'a [u8]) -> Option<impl Iterator<Item = u64> + use<'a>> {
-        let PackedType::Atomic(Atomic {
+        let PackedType::Number(PackedNumber {
             size: 1 | 2 | 4 | 8,
             precision,
             offset,
@@ -162,14 +162,14 @@ impl PackedType {
     }
 
     fn is_big_endian(&self) -> bool {
-        matches!(self, PackedType::Atomic(atomic) if atomic.big_endian)
+        matches!(self, PackedType::Number(number) if number.big_endian)
     }
 
     /// Writes one element into `output`, which contains zeros. Returns `None` if too few bits
     /// remain.
     fn unpack(&self, bits: &mut BitReader<'_>, output: &mut [u8]) -> Option<()> {
         match self {
-            PackedType::Atomic(atomic) => atomic.unpack(bits, output),
+            PackedType::Number(number) => number.unpack(bits, output),
             PackedType::Array(_, base) => output
                 .chunks_exact_mut(base.size())
                 .try_for_each(|element| base.unpack(bits, element)),
@@ -185,7 +185,7 @@ impl PackedType {
     }
 }
 
-impl Atomic {
+impl PackedNumber {
     /// Size of the largest number: a quadruple-precision float.
     const MOST_BYTES: usize = 16;
 
@@ -197,7 +197,7 @@ impl Atomic {
         if size > Self::MOST_BYTES || order > 1 || end.is_none_or(|end| end > room) {
             return Err(damaged());
         }
-        Ok(Atomic {
+        Ok(PackedNumber {
             size,
             big_endian: order == 1,
             precision: u32::try_from(precision).map_err(|_| damaged())?,

@@ -114,7 +114,7 @@ fn join4(elements: &mut [u8], planes: [&[u8]; 4]) {
     let (blocks, after) = elements.as_chunks_mut::<{ 4 * BLOCK }>();
     let [a, b, c, d] = planes.map(|plane| plane.as_chunks::<BLOCK>().0);
     for ((((block, a), b), c), d) in blocks.iter_mut().zip(a).zip(b).zip(c).zip(d) {
-        let joined = fours(&pairs(a, b), &pairs(c, d));
+        let joined = interleave_pairs(&pairs(a, b), &pairs(c, d));
         let (elements, _) = block.as_chunks_mut::<4>();
         for (element, joined) in elements.iter_mut().zip(joined) {
             *element = joined.to_le_bytes();
@@ -130,8 +130,8 @@ fn join8(elements: &mut [u8], planes: [&[u8]; 8]) {
     let low = a.iter().zip(b).zip(c).zip(d);
     let high = e.iter().zip(f).zip(g).zip(h);
     for ((block, (((a, b), c), d)), (((e, f), g), h)) in blocks.iter_mut().zip(low).zip(high) {
-        let low = fours(&pairs(a, b), &pairs(c, d));
-        let high = fours(&pairs(e, f), &pairs(g, h));
+        let low = interleave_pairs(&pairs(a, b), &pairs(c, d));
+        let high = interleave_pairs(&pairs(e, f), &pairs(g, h));
         let (elements, _) = block.as_chunks_mut::<8>();
         for ((element, low), high) in elements.iter_mut().zip(low).zip(high) {
             let joined = u64::from(low) | u64::from(high).wrapping_shl(32);
@@ -151,7 +151,7 @@ fn pairs(low: &[u8; BLOCK], high: &[u8; BLOCK]) -> [u16; BLOCK] {
 }
 
 #[inline]
-fn fours(low: &[u16; BLOCK], high: &[u16; BLOCK]) -> [u32; BLOCK] {
+fn interleave_pairs(low: &[u16; BLOCK], high: &[u16; BLOCK]) -> [u32; BLOCK] {
     let mut fours = [0; BLOCK];
     for ((four, &low), &high) in fours.iter_mut().zip(low).zip(high) {
         *four = u32::from(low) | u32::from(high).wrapping_shl(16);

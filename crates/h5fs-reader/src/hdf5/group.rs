@@ -33,9 +33,9 @@ pub(crate) const GROUP_MESSAGE_TYPES: [u16; 4] = [
 /// Number of bytes of the field "Maximum Creation Index" in the link info message.
 const CREATION_ORDER_BYTES: usize = 8;
 
-/// The links of a group, in one of three forms.
+/// The links of a group, in the form in which the file stores them.
 #[derive(Debug)]
-pub(crate) enum Group {
+pub(crate) enum GroupLinks {
     /// An old-style group, whose links are in a version 1 B-tree and a local heap.
     SymbolTable(SymbolTable),
     /// A new-style group with few links, which are in the object header. The second field is the
@@ -45,7 +45,7 @@ pub(crate) enum Group {
     Dense(DenseStorageInfo),
 }
 
-impl Group {
+impl GroupLinks {
     /// Reads the group with this `header`. Returns `None` if the object is not a group.
     ///
     /// # Errors
@@ -54,13 +54,13 @@ impl Group {
         if let Some(message) = header.find(kind::SYMBOL_TABLE) {
             let mut cursor = Cursor::new(message.data, message.at, "symbol table message");
             let table = SymbolTable::read(metadata, &mut cursor)?;
-            return Ok(Some(Group::SymbolTable(table)));
+            return Ok(Some(GroupLinks::SymbolTable(table)));
         }
         if let Some(message) = header.find(kind::LINK_INFO) {
             let mut cursor = Cursor::new(message.data, message.at, "link info message");
             return Ok(Some(
                 match DenseStorageInfo::read(metadata, CREATION_ORDER_BYTES, &mut cursor)? {
-                    Some(links) => Group::Dense(links),
+                    Some(links) => GroupLinks::Dense(links),
                     None => Self::compact(metadata, header),
                 },
             ));
@@ -81,15 +81,17 @@ impl Group {
             })
             .collect();
         deduplicate_by_name(&mut links, |link| &link.name);
-        Group::Compact(Arc::new(links), failure)
+        GroupLinks::Compact(Arc::new(links), failure)
     }
 
     /// Returns the link called `name`, or `None` if the group has no such link.
     pub(crate) fn link(&self, metadata: &Arc<Metadata>, name: &[u8]) -> Result<Option<Link>> {
         match self {
-            Group::SymbolTable(table) => SymbolTableLinks::new(metadata, table).find(name),
-            Group::Compact(links, _) => Ok(links.iter().find(|link| link.name == name).cloned()),
-            Group::Dense(place) => DenseLinks::new(metadata, place).find(name),
+            GroupLinks::SymbolTable(table) => SymbolTableLinks::new(metadata, table).find(name),
+            GroupLinks::Compact(links, _) => {
+                Ok(links.iter().find(|link| link.name == name).cloned())
+            }
+            GroupLinks::Dense(place) => DenseLinks::new(metadata, place).find(name),
         }
     }
 
@@ -98,14 +100,14 @@ impl Group {
     /// skipped, and the first error is returned at the end.
     pub(crate) fn links(&self, metadata: &Arc<Metadata>) -> Result<Box<dyn LinkStream>> {
         Ok(match self {
-            Group::SymbolTable(table) => {
+            GroupLinks::SymbolTable(table) => {
                 let links = SymbolTableLinks::new(metadata, table);
                 Box::new(SymbolTableLinkStream::new(links)?)
             }
-            Group::Compact(links, failure) => {
+            GroupLinks::Compact(links, failure) => {
                 Box::new(LinksInMemory::new(Arc::clone(links), failure.clone()))
             }
-            Group::Dense(place) => {
+            GroupLinks::Dense(place) => {
                 Box::new(DenseLinkStream::new(&DenseLinks::new(metadata, place))?)
             }
         })

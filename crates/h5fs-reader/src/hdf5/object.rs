@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::hdf5::dataset::DatasetReader;
 use crate::hdf5::file::context::Context;
 use crate::hdf5::file::number_form::Address;
-use crate::hdf5::group::Group;
+use crate::hdf5::group::GroupLinks;
 use crate::hdf5::message::{kind, modification_time, object_comment};
 use crate::hdf5::object_header::ObjectHeader;
 use crate::model::{Link, Node, NodeKind};
@@ -18,7 +18,7 @@ pub(crate) struct Object {
     /// The node that represents the object in the data model.
     pub(crate) node: Arc<Node>,
     /// The links of the object, or `None` if it is not a group.
-    pub(crate) group: Option<Group>,
+    pub(crate) group: Option<GroupLinks>,
 }
 
 /// Types of header messages that only datasets have. An object with one of them is a dataset, even
@@ -40,7 +40,7 @@ impl Object {
     /// Fails if the header or a required message is damaged or unsupported.
     pub(crate) fn read(context: &Context, at: Address, error: Option<Error>) -> Result<Self> {
         let header = ObjectHeader::read(&context.metadata, at)?;
-        let group = Group::read(&context.metadata, &header)?;
+        let group = GroupLinks::read(&context.metadata, &header)?;
         let reader = DatasetReader {
             context,
             header: &header,
@@ -81,7 +81,7 @@ impl Object {
     /// Returns the approximate memory in bytes that the object takes.
     pub(crate) fn weight(&self) -> u64 {
         let content = match (&self.group, &self.node.kind) {
-            (Some(Group::Compact(links, _)), _) => links.iter().map(Link::weight).sum(),
+            (Some(GroupLinks::Compact(links, _)), _) => links.iter().map(Link::weight).sum(),
             (_, NodeKind::Array(array)) => array.weight(),
             (_, NodeKind::CommittedDatatype(datatype)) => datatype.weight(),
             _ => 0,

@@ -30,15 +30,15 @@ pub struct RequestSlot {
     work_class: AtomicU8,
 }
 
-/// A function that returns whether a request still waits for the work. If not, the work ends with
-/// [`Error::cancelled`].
-pub type IsWanted<'a> = dyn Fn() -> bool + Sync + 'a;
+/// A function that returns whether a request still waits for the result of the work. If it returns
+/// false, the work ends with [`Error::cancelled`].
+pub type WantedCheck<'a> = dyn Fn() -> bool + Sync + 'a;
 
 /// Checks whether a request still waits for the work.
 ///
 /// # Errors
 /// [`Error::cancelled`] if no request waits.
-pub(crate) fn check_wanted(is_wanted: &IsWanted<'_>) -> Result<()> {
+pub(crate) fn check_wanted(is_wanted: &WantedCheck<'_>) -> Result<()> {
     if is_wanted() {
         Ok(())
     } else {

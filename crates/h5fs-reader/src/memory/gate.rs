@@ -250,7 +250,7 @@ mod tests {
         gate.enter((class, weight), has_room, go_on)
     }
 
-    fn refuses(gate: &Arc<AdmissionGate<()>>, class: usize, weight: u64) -> bool {
+    fn is_refused(gate: &Arc<AdmissionGate<()>>, class: usize, weight: u64) -> bool {
         enter(gate, class, weight, 0).is_err_and(|error| error.is_cancelled())
     }
 
@@ -287,10 +287,10 @@ mod tests {
     fn one_that_is_too_heavy_is_let_in_alone() {
         let gate = Arc::default();
         let light = [1, MOST - 1].map(|weight| enter(&gate, 0, weight, 0).unwrap());
-        assert!(refuses(&gate, 0, 10 * MOST));
+        assert!(is_refused(&gate, 0, 10 * MOST));
         drop(light);
         let _heavy = enter(&gate, 0, 10 * MOST, 0).unwrap();
-        assert!(refuses(&gate, 0, 1));
+        assert!(is_refused(&gate, 0, 1));
     }
 
     #[test]
@@ -300,7 +300,10 @@ mod tests {
         thread::scope(|scope| {
             let heavy = scope.spawn(|| enter(&gate, 0, MOST, u64::MAX).map(drop));
             gate.await_waiting(1);
-            assert!(refuses(&gate, 0, 1), "there is room, and one came before");
+            assert!(
+                is_refused(&gate, 0, 1),
+                "there is room, and one came before"
+            );
             drop(light);
             heavy.join().unwrap().unwrap();
         });
@@ -316,7 +319,7 @@ mod tests {
             }
             gate.await_waiting(8);
             let fast: Vec<_> = (0..MOST).map(|_| enter(&gate, 1, 1, 0)).collect();
-            assert!(fast.iter().all(Result::is_ok) && refuses(&gate, 1, 1));
+            assert!(fast.iter().all(Result::is_ok) && is_refused(&gate, 1, 1));
             assert_eq!(gate.waiting(), 8);
             drop(slow);
         });

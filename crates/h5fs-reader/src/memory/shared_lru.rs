@@ -190,17 +190,19 @@ mod tests {
         assert!(all.lock().keys.is_empty());
     }
 
-    /// A value that holds the share of another file.
+    /// A cached value that owns another file's share of the same cache.
     #[derive(Clone)]
-    struct Holder(#[expect(dead_code, reason = "is only held")] Option<Arc<FileLru<u8, Holder>>>);
+    struct CacheOwner(
+        #[expect(dead_code, reason = "is only held")] Option<Arc<FileLru<u8, CacheOwner>>>,
+    );
 
     #[test]
     fn a_value_that_holds_a_share_can_be_the_last_to_do_so() {
         let all = SharedLru::new(500);
         let (one, other) = (FileLru::new(&all), FileLru::new(&all));
-        other.put(0, Holder(None), 100);
-        one.put(1, Holder(Some(Arc::new(other))), 100);
-        one.put(2, Holder(None), 200);
+        other.put(0, CacheOwner(None), 100);
+        one.put(1, CacheOwner(Some(Arc::new(other))), 100);
+        one.put(2, CacheOwner(None), 200);
         assert!(one.get(1).is_none());
     }
 }

@@ -84,7 +84,7 @@ mod tests {
 
     use crate::model::LinkTarget;
 
-    fn given(links: Vec<Link>) -> LinksInMemory {
+    fn links_in_memory(links: Vec<Link>) -> LinksInMemory {
         LinksInMemory::new(Arc::new(links), None)
     }
 
@@ -100,7 +100,7 @@ mod tests {
     fn names(links: &[(&str, Option<u64>)]) -> Vec<String> {
         let all = links.iter().map(|&(name, order)| link(name, order));
         let mut room = u64::MAX;
-        let mut sorted = read_sorted(&mut given(all.collect()), &mut room).unwrap();
+        let mut sorted = read_sorted(&mut links_in_memory(all.collect()), &mut room).unwrap();
         assert_eq!(room, u64::MAX - to_u64(links.len()));
         let names = std::iter::from_fn(|| sorted.next().unwrap());
         names
@@ -122,7 +122,7 @@ mod tests {
     fn links_and_their_bytes_are_bounded() {
         let read = |links: Vec<Link>, mut room: u64| {
             let before = room;
-            let sorted = read_sorted(&mut given(links), &mut room);
+            let sorted = read_sorted(&mut links_in_memory(links), &mut room);
             (sorted.is_some(), before - room)
         };
         let many = |count: u64| (0..count).map(|n| link(&n.to_string(), None)).collect();

@@ -445,7 +445,7 @@ mod tests {
     }
 
     /// Returns the selected elements' numbers in the array, in the selection's order.
-    fn picked(selection: &Selection) -> Vec<u64> {
+    fn selected_numbers(selection: &Selection) -> Vec<u64> {
         let size = i64::from(selection.datatype.size);
         let mut places = vec![selection.offset.cast_signed()];
         for axis in &selection.axes {
@@ -459,7 +459,8 @@ mod tests {
     #[test]
     fn as_numpy_has_it() {
         let pick = |text: &str, dims: &[u64]| {
-            select(text, &int(2), dims).map(|selection| (selection.dims(), picked(&selection)))
+            select(text, &int(2), dims)
+                .map(|selection| (selection.dims(), selected_numbers(&selection)))
         };
         assert_eq!(pick("[1,::2]", &[2, 3]), Ok((vec![2], vec![3, 5])));
         assert_eq!(pick("[::-1]", &[3]), Ok((vec![3], vec![2, 1, 0])));
@@ -514,7 +515,7 @@ mod tests {
     fn a_list_as_numpy_has_it() {
         let pick = |text: &str| {
             let found = select(text, &int(2), &[2, 3, 4]);
-            found.map(|selection| (selection.dims(), picked(&selection)))
+            found.map(|selection| (selection.dims(), selected_numbers(&selection)))
         };
         let from_12: Vec<u64> = (12..24).chain(0..12).chain(12..24).collect();
         assert_eq!(pick("[[1,0,-1],:]"), Ok((vec![3, 3, 4], from_12)));
@@ -655,7 +656,7 @@ mod tests {
                 expected = expected.iter().flat_map(along).collect();
             }
             let expected: Vec<u64> = expected.iter().map(|place| *place as u64).collect();
-            prop_assert_eq!(picked(&found), expected);
+            prop_assert_eq!(selected_numbers(&found), expected);
         }
 
         /// A list applied to a list, with slices before and after it.
@@ -683,7 +684,7 @@ mod tests {
                 .flat_map(|row| along.iter().map(move |place| row + place))
                 .collect();
             prop_assert_eq!(found.dims(), vec![2, along.len() as u64]);
-            prop_assert_eq!(picked(&found), expected);
+            prop_assert_eq!(selected_numbers(&found), expected);
         }
     }
 

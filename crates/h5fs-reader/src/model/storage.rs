@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::error::Result;
 use crate::memory;
 use crate::memory::buffer::{Buffer, BufferPool};
-use crate::memory::cancel::IsWanted;
+use crate::memory::cancel::WantedCheck;
 use crate::memory::effort::RequestBudget;
 use crate::source::SharedSource;
 use crate::wire::{Count, Extent};
@@ -78,7 +78,7 @@ pub struct DecodeContext<'a> {
     /// The pool for the memory of decoded bytes.
     pub pool: &'a BufferPool,
     /// Returns whether the result is still wanted. Checked between parts of the work.
-    pub is_wanted: &'a IsWanted<'a>,
+    pub is_wanted: &'a WantedCheck<'a>,
     /// Receives the number and the bytes of each further piece that was decoded on the way to the
     /// requested one. A reader that goes backwards needs these pieces next, so the receiver may
     /// keep them.

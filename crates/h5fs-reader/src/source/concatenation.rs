@@ -1,7 +1,7 @@
 //! One address space made of several sources: the members of an HDF5 family, split or multi file.
 
 use crate::error::{Error, Result};
-use crate::memory::cancel::IsWanted;
+use crate::memory::cancel::WantedCheck;
 use crate::source::{SharedSource, Source, Urgency};
 use crate::wire::{Count, Extent, to_u64, to_usize};
 
@@ -116,7 +116,12 @@ impl Source for Concatenation {
         self.members.iter().all(has)
     }
 
-    fn read_cancellable(&self, at: u64, buffer: &mut [u8], is_wanted: &IsWanted<'_>) -> Result<()> {
+    fn read_cancellable(
+        &self,
+        at: u64,
+        buffer: &mut [u8],
+        is_wanted: &WantedCheck<'_>,
+    ) -> Result<()> {
         // The check guarantees progress of the loop below: every address that the loop reads has a
         // successor.
         Extent::new(at, to_u64(buffer.len()), "a read")?;

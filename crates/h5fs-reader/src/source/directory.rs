@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use crate::error::Result;
-use crate::memory::cancel::IsWanted;
+use crate::memory::cancel::WantedCheck;
 use crate::source::attributes::FileAttributes;
 use crate::source::identity::Identity;
 use crate::source::local::audience::Readers;
@@ -79,7 +79,7 @@ pub trait Directory: Send + Sync + fmt::Debug {
     /// Fails as [`path_info`](Self::path_info) does, and with
     /// [`Error::cancelled`](crate::error::Error::cancelled) if `is_wanted` returns false while a
     /// server is waited for.
-    fn open(&self, path: &Path, is_wanted: &IsWanted<'_>) -> Result<OpenedSource>;
+    fn open(&self, path: &Path, is_wanted: &WantedCheck<'_>) -> Result<OpenedSource>;
 
     /// Opens the directory at `path` for listing.
     ///
@@ -203,11 +203,11 @@ pub trait DirectoryEntries: Send {
     ///
     /// # Errors
     /// Fails with the error of the system or the server.
-    fn visit(&mut self, position: u64, visit: &mut Visit<'_>) -> Result<()>;
+    fn visit(&mut self, position: u64, visit: &mut EntryVisitor<'_>) -> Result<()>;
 }
 
-/// A callback for each name. It returns `true` to stop the listing.
-pub type Visit<'a> = dyn FnMut(&ListedEntry<'_>) -> bool + 'a;
+/// A function that receives each entry of a directory. It returns `true` to stop the listing.
+pub type EntryVisitor<'a> = dyn FnMut(&ListedEntry<'_>) -> bool + 'a;
 
 /// An entry of a directory listing.
 #[derive(Debug, Clone)]

@@ -1,7 +1,7 @@
 //! Sources in memory, for decoded blocks and for tests without files on disk.
 
 use crate::error::{Error, Result};
-use crate::memory::cancel::IsWanted;
+use crate::memory::cancel::WantedCheck;
 use crate::source::Source;
 use crate::wire::{to_u64, to_usize};
 
@@ -21,7 +21,7 @@ impl Source for MemorySource {
         to_u64(self.0.len())
     }
 
-    fn read_cancellable(&self, at: u64, buffer: &mut [u8], _: &IsWanted<'_>) -> Result<()> {
+    fn read_cancellable(&self, at: u64, buffer: &mut [u8], _: &WantedCheck<'_>) -> Result<()> {
         let start = to_usize(at)?;
         let bytes = start
             .checked_add(buffer.len())

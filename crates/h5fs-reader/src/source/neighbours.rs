@@ -15,7 +15,7 @@ use lru::LruCache;
 
 use crate::error::{Cause, Error, Result, quote};
 use crate::limits;
-use crate::memory::cancel::IsWanted;
+use crate::memory::cancel::WantedCheck;
 use crate::memory::lock::lock;
 use crate::source::local::audience::Readers;
 use crate::source::local::changes::ChangeWatcher;
@@ -249,7 +249,7 @@ impl Neighbours {
     /// - `Io` if the policy or the system refuses access, or the file is not a regular file.
     /// - `ESTALE` if another state of the file was opened before.
     /// - [`Error::cancelled`] if `is_wanted` returns false while a server is waited for.
-    pub fn open(&self, name: &[u8], is_wanted: &IsWanted<'_>) -> Result<Option<Arc<Neighbour>>> {
+    pub fn open(&self, name: &[u8], is_wanted: &WantedCheck<'_>) -> Result<Option<Arc<Neighbour>>> {
         let opened = self.open_with_path(name, is_wanted)?;
         Ok(opened.map(|(neighbour, _)| neighbour))
     }
@@ -261,7 +261,7 @@ impl Neighbours {
     pub fn open_with_neighbours(
         &self,
         name: &[u8],
-        is_wanted: &IsWanted<'_>,
+        is_wanted: &WantedCheck<'_>,
     ) -> Result<Option<(Arc<Neighbour>, Self)>> {
         let Some((neighbour, path)) = self.open_with_path(name, is_wanted)? else {
             // The elements of the file are shown as the fill value, and no event reports the file's
@@ -278,7 +278,7 @@ impl Neighbours {
     fn open_with_path(
         &self,
         name: &[u8],
-        is_wanted: &IsWanted<'_>,
+        is_wanted: &WantedCheck<'_>,
     ) -> Result<Option<(Arc<Neighbour>, PathBuf)>> {
         let missed = |path: &Path| self.states.record_absence(path);
         let found = self.find(name, &missed, is_wanted);
@@ -330,7 +330,11 @@ impl Neighbours {
     /// # Errors
     /// Fails as [`open`](Self::open) does, and with `Corrupt` if the file does not exist. Failures
     /// are not cached, because the file may appear later.
-    pub(crate) fn open_raw(&self, name: &[u8], is_wanted: &IsWanted<'_>) -> Result<Arc<Neighbour>> {
+    pub(crate) fn open_raw(
+        &self,
+        name: &[u8],
+        is_wanted: &WantedCheck<'_>,
+    ) -> Result<Arc<Neighbour>> {
         if let Some(file) = self.find_open_raw(name) {
             return Ok(file);
         }
@@ -364,7 +368,7 @@ impl Neighbours {
     /// # Errors
     /// Fails as [`open`](Self::open) does, and with `ESTALE` if the file is replaced or moved
     /// during the call.
-    pub fn locate(&self, name: &[u8], is_wanted: &IsWanted<'_>) -> LocateResult {
+    pub fn locate(&self, name: &[u8], is_wanted: &WantedCheck<'_>) -> LocateResult {
         let found = self.find(name, &|_| Ok(()), is_wanted)?;
         found.map(|found| self.located(found)).transpose()
     }
@@ -374,7 +378,11 @@ impl Neighbours {
     ///
     /// # Errors
     /// Fails as [`locate`](Self::locate) does.
-    pub fn locate_by_relative_name(&self, name: &[u8], is_wanted: &IsWanted<'_>) -> LocateResult {
+    pub fn locate_by_relative_name(
+        &self,
+        name: &[u8],
+        is_wanted: &WantedCheck<'_>,
+    ) -> LocateResult {
         let Some(name) = self.allowed_path(name)? else {
             return Ok(None);
         };
@@ -442,7 +450,7 @@ impl Neighbours {
         &self,
         name: &[u8],
         missed: &dyn Fn(&Path) -> Result<()>,
-        is_wanted: &IsWanted<'_>,
+        is_wanted: &WantedCheck<'_>,
     ) -> OpenedPath {
         let missed = |path: &Path| {
             let failed = |error| OpenRefusal::Failed(path.to_path_buf(), error);

@@ -2,7 +2,7 @@
 //! a cache image.
 
 use crate::error::{Error, Result};
-use crate::memory::cancel::IsWanted;
+use crate::memory::cancel::WantedCheck;
 use crate::source::{SharedSource, Source, Urgency, check_range};
 use crate::wire::{Count, Extent, to_u64, to_usize};
 
@@ -22,7 +22,8 @@ impl Patch {
     /// `Corrupt` if the end of either range exceeds 64 bits.
     pub fn new(at: u64, length: u64, from: u64) -> Result<Self> {
         let both = Extent::checked(at, length).zip(Extent::checked(from, length));
-        let (at, from) = both.ok_or_else(|| misplaced("reaches past the last address", from))?;
+        let (at, from) =
+            both.ok_or_else(|| cache_image_error("reaches past the last address", from))?;
         Ok(Patch { at, from })
     }
 
@@ -35,7 +36,7 @@ impl Patch {
     }
 }
 
-fn misplaced(fault: &str, from: u64) -> Error {
+fn cache_image_error(fault: &str, from: u64) -> Error {
     Error::corrupt(format!("a structure in the cache image {fault}"), from)
 }
 
@@ -62,10 +63,10 @@ impl Overlay {
         for patch in &patches {
             let (at, from) = (patch.at.start(), patch.from.start());
             if at < end {
-                return Err(misplaced("overlaps another", from));
+                return Err(cache_image_error("overlaps another", from));
             }
             if at > length {
-                return Err(misplaced("is past the end of the file", from));
+                return Err(cache_image_error("is past the end of the file", from));
             }
             end = patch.at.end();
             length = length.max(end);
@@ -103,7 +104,7 @@ impl Overlay {
         &self,
         (patch, wanted): (&Patch, Extent),
         buffer: &mut [u8],
-        is_wanted: &IsWanted<'_>,
+        is_wanted: &WantedCheck<'_>,
     ) -> Result<()> {
         let from = patch.stored_part(wanted);
         let start = to_usize(patch.at.start().minus_or_zero(wanted.start()))?;
@@ -150,7 +151,12 @@ impl Source for Overlay {
         self.below.set_metadata_pages(base, length);
     }
 
-    fn read_cancellable(&self, at: u64, buffer: &mut [u8], is_wanted: &IsWanted<'_>) -> Result<()> {
+    fn read_cancellable(
+        &self,
+        at: u64,
+        buffer: &mut [u8],
+        is_wanted: &WantedCheck<'_>,
+    ) -> Result<()> {
         let wanted = check_range(self, at, to_u64(buffer.len()), "a read")?;
         let below = self.below.length().minus_or_zero(at);
         let below = to_usize(below.min(to_u64(buffer.len())))?;

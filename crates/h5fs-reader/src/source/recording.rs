@@ -13,7 +13,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use crate::error::Result;
-use crate::memory::cancel::IsWanted;
+use crate::memory::cancel::WantedCheck;
 use crate::memory::lock::lock;
 use crate::source::memory::MemorySource;
 use crate::source::{SharedSource, Source, Urgency};
@@ -40,7 +40,7 @@ struct RequestLog {
 }
 
 impl RequestLog {
-    fn has(&self, start: u64, end: u64) -> bool {
+    fn has_arrived(&self, start: u64, end: u64) -> bool {
         let before = self.arrived.partition_point(|&(from, _)| from <= start);
         let range = before
             .checked_sub(1)
@@ -48,7 +48,7 @@ impl RequestLog {
         start >= end || range.is_some_and(|&(_, until)| end <= until)
     }
 
-    fn arrive(&mut self, block: u64) {
+    fn record_arrival(&mut self, block: u64) {
         let whole = |(start, end): (u64, u64)| {
             let before = start.checked_rem(block).unwrap_or(0);
             let end = end.checked_next_multiple_of(block).unwrap_or(u64::MAX);
@@ -139,19 +139,24 @@ impl Source for RoundTripRecorder {
     }
 
     fn is_available(&self, at: u64, length: u64) -> bool {
-        lock(&self.record).has(at, Extent::saturating(at, length).end())
+        lock(&self.record).has_arrived(at, Extent::saturating(at, length).end())
     }
 
     fn set_metadata_pages(&self, base: u64, length: u64) {
         lock(&self.record).pages = Some((base, length));
     }
 
-    fn read_cancellable(&self, at: u64, buffer: &mut [u8], is_wanted: &IsWanted<'_>) -> Result<()> {
+    fn read_cancellable(
+        &self,
+        at: u64,
+        buffer: &mut [u8],
+        is_wanted: &WantedCheck<'_>,
+    ) -> Result<()> {
         let end = Extent::saturating(at, to_u64(buffer.len())).end();
         let mut record = lock(&self.record);
-        if !record.has(at, end) {
+        if !record.has_arrived(at, end) {
             record.in_flight.push((at, end));
-            record.arrive(self.block);
+            record.record_arrival(self.block);
         }
         drop(record);
         self.source.read_cancellable(at, buffer, is_wanted)

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use h5fs_reader::error::Error;
 use h5fs_reader::source::remote::fake::{
-    Fetcher, LONG, Pair, fetcher_with_checks, normal_fetcher, pair,
+    FakeConnection, FakeFetcher, LONG, connect_fake_fetcher, fetcher_with_checks, normal_fetcher,
 };
 use h5fs_reader::source::remote::message::{FailureKind, Request};
 use nix::errno::Errno;
@@ -39,14 +39,14 @@ fn leading_to(other: &str) -> Vec<u8> {
     tree.into_bytes()
 }
 
-fn mounted(pair: &Pair) -> Result<Filesystem, Error> {
+fn mounted(pair: &FakeConnection) -> Result<Filesystem, Error> {
     Filesystem::from_source(
         UnreadSource::open_remote(&pair.connection)?,
         &Options::default(),
     )
 }
 
-fn opened(pair: &Pair) -> Vec<String> {
+fn opened(pair: &FakeConnection) -> Vec<String> {
     let open = pair.fetcher.open.lock().unwrap();
     let names = open
         .iter()
@@ -109,7 +109,7 @@ fn an_object_that_is_replaced_is_not_mixed_with_the_next() {
 fn an_object_that_goes_is_stale() {
     let gone = Arc::new(AtomicBool::new(false));
     let is_gone = Arc::clone(&gone);
-    let pair = pair(
+    let pair = connect_fake_fetcher(
         64 << 20,
         LONG,
         Box::new(move |fetcher, request| match request {
@@ -143,11 +143,11 @@ fn what_cannot_be_opened_has_its_errno() {
         (FailureKind::NoRanges, Errno::EINVAL),
     ];
     for (failure, errno) in failures {
-        let habit = move |fetcher: &Fetcher, request: &Request| match request {
+        let behaviour = move |fetcher: &FakeFetcher, request: &Request| match request {
             Request::Open { id, .. } => fetcher.fail(*id, failure),
             _ => fetcher.serve(request),
         };
-        let pair = pair(64 << 20, LONG, Box::new(habit));
+        let pair = connect_fake_fetcher(64 << 20, LONG, Box::new(behaviour));
         assert_eq!(errno_of(mounted(&pair).map(drop)), errno);
     }
 }

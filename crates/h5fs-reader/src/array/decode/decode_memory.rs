@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use crate::array::cache::{ChunkKey, DecodedChunk};
 use crate::error::Result;
 use crate::limits;
-use crate::memory::cancel::{IsWanted, check_wanted};
+use crate::memory::cancel::{WantedCheck, check_wanted};
 use crate::memory::gate::{AdmissionGate, AdmissionQueue, AdmissionTicket, fits};
 use crate::wire::Count;
 
@@ -74,7 +74,7 @@ impl DecodeMemory {
     pub(in crate::array) fn acquire(
         &self,
         bytes: u64,
-        is_wanted: &IsWanted<'_>,
+        is_wanted: &WantedCheck<'_>,
     ) -> Result<DecodePermit> {
         let has_room =
             |_: &mut KeptChunks, decodes: &AdmissionQueue| has_room(bytes, decodes, self.threads);

@@ -5,7 +5,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 use crate::array::cache::ChunkKey;
-use crate::array::chunks::Chunks;
+use crate::array::chunks::ArrayChunks;
 use crate::limits;
 use crate::memory::cancel::{CancelToken, Canceller};
 use crate::memory::lock::{lock, wait, wait_for};
@@ -27,7 +27,7 @@ struct QueueState {
 
 /// One chunk to decode, unless the decode is cancelled.
 pub(in crate::array) struct DecodeJob {
-    pub(in crate::array) chunks: Arc<Chunks>,
+    pub(in crate::array) chunks: Arc<ArrayChunks>,
     pub(in crate::array) number: u64,
     pub(in crate::array) token: CancelToken,
 }
@@ -59,7 +59,7 @@ impl DecodeQueue {
     /// are the chunk numbers in the order in which the reader waits for them.
     pub(in crate::array) fn push_urgent(
         &self,
-        chunks: &Arc<Chunks>,
+        chunks: &Arc<ArrayChunks>,
         numbers: &[u64],
         canceller: &Canceller,
     ) {
@@ -85,7 +85,7 @@ impl DecodeQueue {
     /// number of queued chunks.
     pub(in crate::array) fn push_expected(
         &self,
-        chunks: &Arc<Chunks>,
+        chunks: &Arc<ArrayChunks>,
         numbers: &[u64],
         canceller: &Canceller,
     ) -> usize {
@@ -169,7 +169,7 @@ impl QueueState {
     }
 }
 
-fn new_job(chunks: &Arc<Chunks>, number: u64, canceller: &Canceller) -> DecodeJob {
+fn new_job(chunks: &Arc<ArrayChunks>, number: u64, canceller: &Canceller) -> DecodeJob {
     DecodeJob {
         chunks: Arc::clone(chunks),
         number,

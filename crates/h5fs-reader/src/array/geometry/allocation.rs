@@ -62,7 +62,7 @@ impl Allocation {
         length: u64,
     ) -> Result<Self> {
         let mut walked = CountedChunks::default();
-        let bands = Bands::from_grid(grid);
+        let bands = ChunkRows::from_grid(grid);
         let effort = RequestBudget::for_request();
         let walk = chunked.index.walk(&effort, &mut |place, stored| {
             if !grid.is_inside(place) {
@@ -151,21 +151,21 @@ impl CountedChunks {
     }
 }
 
-/// Rows of chunks in the slowest dimension that has more than one element. Each row is contiguous
-/// in the array.
-struct Bands {
+/// Rows of chunks along the slowest dimension that has more than one element. The elements of each
+/// row are contiguous in the array.
+struct ChunkRows {
     axis: usize,
-    /// Length of a band in bytes. The array's last band may be shorter.
+    /// Length in bytes of the array's part in one row of chunks. The last row may be shorter.
     bytes: u64,
 }
 
-impl Bands {
+impl ChunkRows {
     fn from_grid(grid: &Grid) -> Self {
         let dims = grid.dims();
         let axis = dims.iter().position(|&dim| dim > 1).unwrap_or(0);
         let row: u64 = dims.iter().skip(axis + 1).product::<u64>() * grid.element_bytes();
         let rows = grid.chunk_shape().get(axis).copied().unwrap_or(1);
-        Bands {
+        ChunkRows {
             axis,
             bytes: row.times(rows),
         }

@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use crate::array::geometry::grid::{Grid, Slab};
 use crate::array::kinds::fill_value::FillValue;
 use crate::error::Result;
-use crate::memory::cancel::IsWanted;
+use crate::memory::cancel::WantedCheck;
 use crate::source::Source;
 use crate::wire::Count;
 
@@ -146,7 +146,7 @@ impl CopyPlan {
         source: &dyn Source,
         base: u64,
         reply: &mut [u8],
-        is_wanted: &IsWanted<'_>,
+        is_wanted: &WantedCheck<'_>,
     ) -> Result<()> {
         let mut window = ReadWindow {
             source,
@@ -222,7 +222,7 @@ impl CopyPlan {
 /// Runs that are read with one system call.
 struct ReadWindow<'a> {
     source: &'a dyn Source,
-    is_wanted: &'a IsWanted<'a>,
+    is_wanted: &'a WantedCheck<'a>,
     base: u64,
     run: usize,
     runs: Vec<(u64, usize)>,

@@ -1,12 +1,12 @@
 //! The chunks that a range of an array's bytes overlaps, and the part of each chunk in the range.
-//! Reading, decoding ahead and copying all use a [`Span`].
+//! Reading, decoding ahead and copying all use a [`ByteSpan`].
 
 use crate::array::geometry::gather::CopyPlan;
 use crate::array::geometry::grid::{Grid, Slab};
 
 /// A range of an array's bytes, with the chunks that overlap the range.
 #[derive(Debug)]
-pub(in crate::array) struct Span<'a> {
+pub(in crate::array) struct ByteSpan<'a> {
     grid: &'a Grid,
     start: u64,
     end: u64,
@@ -31,7 +31,7 @@ struct ChunkBox {
     last: Vec<u64>,
 }
 
-impl<'a> Span<'a> {
+impl<'a> ByteSpan<'a> {
     /// Returns the span of bytes `start..end` (not empty, inside the array) of the array that
     /// `grid` divides.
     pub(in crate::array) fn new(grid: &'a Grid, start: u64, end: u64) -> Self {
@@ -39,7 +39,7 @@ impl<'a> Span<'a> {
             let chunks = ChunkBox::overlapping(grid, &slab);
             (slab, chunks)
         });
-        Span {
+        ByteSpan {
             boxes: boxes.collect(),
             grid,
             start,
@@ -170,7 +170,7 @@ mod tests {
     fn the_last_bytes_of_the_largest_array_are_in_its_last_chunk() {
         let grid = Grid::new(&[1 << 60, 3], &[1 << 20, 2], 2).unwrap();
         let end = 3 * (1 << 61);
-        let span = Span::new(&grid, end - 7, end);
+        let span = ByteSpan::new(&grid, end - 7, end);
         assert_eq!(span.last_chunk(), grid.chunk_count() - 1);
     }
 
@@ -183,7 +183,7 @@ mod tests {
             let grid = Grid::new(&dims, &chunk, element).unwrap();
             let bytes = dims.iter().product::<u64>() * element;
             let numbers = |start, end| {
-                let span = Span::new(&grid, start, end);
+                let span = ByteSpan::new(&grid, start, end);
                 let parts: Vec<ChunkPart> = span.parts().collect();
                 let brought = parts.iter().flat_map(|part| &part.plans).map(CopyPlan::byte_count);
                 assert_eq!(brought.sum::<u64>(), end - start);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::memory::buffer::{Buffer, BufferPool};
-use crate::memory::cancel::IsWanted;
+use crate::memory::cancel::WantedCheck;
 use crate::model::storage::{DecodeContext, PieceDecoder, StoredExtent};
 use crate::source::{SharedSource, Urgency};
 use crate::wire::{Count, Extent};
@@ -83,7 +83,7 @@ impl Extents {
         &self,
         offset: u64,
         end: u64,
-        (pool, is_wanted): (&BufferPool, &IsWanted<'_>),
+        (pool, is_wanted): (&BufferPool, &WantedCheck<'_>),
     ) -> Result<Buffer> {
         let mut reply = pool.buffer((end - offset) as usize)?;
         let mut rest = &mut reply[..];

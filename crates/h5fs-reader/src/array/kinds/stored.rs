@@ -6,11 +6,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::array::bytes::Bytes;
-use crate::array::chunks::Chunks;
+use crate::array::chunks::ArrayChunks;
 use crate::array::engine::{ChunkContent, ChunkDecoder, Engine};
 use crate::array::geometry::allocation::Allocation;
 use crate::array::geometry::gather::CopyPlan;
-use crate::array::geometry::span::{ChunkPart, Span};
+use crate::array::geometry::span::{ByteSpan, ChunkPart};
 use crate::array::kinds::extents::{ExtentPieces, Extents};
 use crate::array::kinds::fill_value::FillValue;
 use crate::array::read_ahead::hints::TouchedChunks;
@@ -18,7 +18,7 @@ use crate::array::read_ahead::prefetch::ReadStream;
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::memory::buffer::Buffer;
-use crate::memory::cancel::{CancelToken, Canceller, IsWanted};
+use crate::memory::cancel::{CancelToken, Canceller, WantedCheck};
 use crate::memory::effort::RequestBudget;
 use crate::model::Array;
 use crate::model::array::Storage;
@@ -42,7 +42,7 @@ enum StorageLocation {
     Unallocated,
     Memory(Arc<[u8]>),
     Extents(Extents),
-    Chunks(Arc<Chunks>),
+    ArrayChunks(Arc<ArrayChunks>),
 }
 
 impl StoredArray {
@@ -115,11 +115,11 @@ impl StoredArray {
                     extents.prefetch(once(ahead), Urgency::Expected);
                 }
                 let is_wanted = || !cancel.is_cancelled();
-                let means: (_, &IsWanted<'_>) = (&self.decoder().pool, &is_wanted);
+                let means: (_, &WantedCheck<'_>) = (&self.decoder().pool, &is_wanted);
                 Ok(extents.read(offset, end, means)?.into())
             }
-            StorageLocation::Chunks(chunks) => {
-                let span = Span::new(&chunks.grid, offset, end);
+            StorageLocation::ArrayChunks(chunks) => {
+                let span = ByteSpan::new(&chunks.grid, offset, end);
                 if chunks.is_remote() {
                     self.prefetch_span(chunks, &span, cancel)?;
                 }
@@ -142,7 +142,7 @@ impl StoredArray {
     pub(in crate::array) fn is_remote(&self, offset: u64, end: u64) -> bool {
         match &self.location {
             StorageLocation::Extents(extents) => extents.is_remote(offset, end),
-            StorageLocation::Chunks(chunks) => chunks.is_remote(),
+            StorageLocation::ArrayChunks(chunks) => chunks.is_remote(),
             StorageLocation::Unallocated | StorageLocation::Memory(_) => false,
         }
     }
@@ -161,9 +161,9 @@ impl StoredArray {
             StorageLocation::Extents(extents) if extents.is_remote(0, 1) => {
                 extents.prefetch(ranges, Urgency::Needed);
             }
-            StorageLocation::Chunks(chunks) if chunks.is_remote() => {
+            StorageLocation::ArrayChunks(chunks) if chunks.is_remote() => {
                 for range in ranges.take(limits::RANGES_AT_ONCE) {
-                    let span = Span::new(&chunks.grid, range.start, range.end);
+                    let span = ByteSpan::new(&chunks.grid, range.start, range.end);
                     self.prefetch_span(chunks, &span, cancel)?;
                 }
             }
@@ -180,8 +180,8 @@ impl StoredArray {
     /// index.
     fn prefetch_span(
         &self,
-        chunks: &Arc<Chunks>,
-        span: &Span<'_>,
+        chunks: &Arc<ArrayChunks>,
+        span: &ByteSpan<'_>,
         cancel: &CancelToken,
     ) -> Result<()> {
         let (effort, _granted) = RequestBudget::unlimited_until_cancelled(cancel);
@@ -199,7 +199,7 @@ impl StoredArray {
 
     /// Records that a read touched the chunks `numbers`. Requests all chunks of the array from the
     /// source once readers have touched enough chunks.
-    fn record_touched(&self, chunks: &Arc<Chunks>, numbers: impl Iterator<Item = u64>) {
+    fn record_touched(&self, chunks: &Arc<ArrayChunks>, numbers: impl Iterator<Item = u64>) {
         if self
             .touched
             .record_touches(numbers, chunks.grid.chunk_count())
@@ -227,7 +227,7 @@ impl StoredArray {
         end: u64,
         stream: Option<&ReadStream>,
     ) -> Result<Option<Bytes>> {
-        let StorageLocation::Chunks(chunks) = &self.location else {
+        let StorageLocation::ArrayChunks(chunks) = &self.location else {
             if self.is_remote(offset, end) {
                 return Ok(None);
             }
@@ -239,7 +239,7 @@ impl StoredArray {
         if !chunks.is_encoded() || chunks.is_remote() {
             return Ok(None);
         }
-        let span = Span::new(&chunks.grid, offset, end);
+        let span = ByteSpan::new(&chunks.grid, offset, end);
         let bytes = self.read_decoded(chunks, &span);
         if let (Some(_), Some(stream)) = (&bytes, stream) {
             stream.record_chunk_read(self.decoder(), chunks, &span);
@@ -259,7 +259,7 @@ impl StoredArray {
         length: usize,
         cancel: &CancelToken,
     ) -> Result<Bytes> {
-        let StorageLocation::Chunks(chunks) = &self.location else {
+        let StorageLocation::ArrayChunks(chunks) = &self.location else {
             return Err(Error::NotFound);
         };
         let number = chunks.grid.chunk_number_at(place).ok_or(Error::NotFound)?;
@@ -281,7 +281,7 @@ impl StoredArray {
             ChunkContent::Raw(source, base) => {
                 let stored = (base + offset, end - offset);
                 let is_wanted = || !cancel.is_cancelled();
-                let means: (_, &IsWanted<'_>) = (&self.decoder().pool, &is_wanted);
+                let means: (_, &WantedCheck<'_>) = (&self.decoder().pool, &is_wanted);
                 let bytes = read_buffer(&*source, stored, means, "stored chunk")?;
                 Ok(bytes.into())
             }
@@ -296,7 +296,7 @@ impl StoredArray {
         offset: u64,
         length: usize,
     ) -> Option<Bytes> {
-        let StorageLocation::Chunks(chunks) = &self.location else {
+        let StorageLocation::ArrayChunks(chunks) = &self.location else {
             return None;
         };
         let number = chunks.grid.chunk_number_at(place)?;
@@ -309,7 +309,7 @@ impl StoredArray {
 
     /// Returns the bytes of the span if they are contiguous in one chunk that is already decoded,
     /// otherwise `None`.
-    fn read_decoded(&self, chunks: &Chunks, span: &Span<'_>) -> Option<Bytes> {
+    fn read_decoded(&self, chunks: &ArrayChunks, span: &ByteSpan<'_>) -> Option<Bytes> {
         let part = span.single_part()?;
         let start = part.contiguous_offset(span.length())?;
         let chunk = self.decoder().find_decoded(chunks.cache_key(part.number))?;
@@ -318,8 +318,8 @@ impl StoredArray {
 
     fn read_chunks(
         &self,
-        chunks: &Arc<Chunks>,
-        span: &Span<'_>,
+        chunks: &Arc<ArrayChunks>,
+        span: &ByteSpan<'_>,
         cancel: &CancelToken,
     ) -> Result<Bytes> {
         let mut parts = span.parts();
@@ -379,7 +379,7 @@ impl StoredArray {
     /// several chunks. Dropping `canceller` removes the chunks from the queue.
     fn queue_chunks(
         &self,
-        chunks: &Arc<Chunks>,
+        chunks: &Arc<ArrayChunks>,
         parts: &VecDeque<ChunkPart>,
         canceller: &Canceller,
     ) {
@@ -398,14 +398,14 @@ impl StoredArray {
 
     /// Returns whether the array is in chunks or pieces that may have to be decoded.
     pub(in crate::array) fn is_encoded(&self) -> bool {
-        matches!(&self.location, StorageLocation::Chunks(chunks) if chunks.is_encoded())
+        matches!(&self.location, StorageLocation::ArrayChunks(chunks) if chunks.is_encoded())
     }
 
     /// Returns the number of decoded bytes of a chunk or piece, which are best read at a time.
     /// Returns `None` for an array that is not in chunks.
     pub(in crate::array) fn chunk_bytes(&self) -> Option<u64> {
         match &self.location {
-            StorageLocation::Chunks(chunks) => Some(chunks.grid.chunk_bytes()),
+            StorageLocation::ArrayChunks(chunks) => Some(chunks.grid.chunk_bytes()),
             _ => None,
         }
     }
@@ -423,7 +423,7 @@ impl StoredArray {
             StorageLocation::Memory(_) | StorageLocation::Extents(_) => {
                 return Ok(Allocation::dense(self.length, self.length));
             }
-            StorageLocation::Chunks(chunks) => chunks,
+            StorageLocation::ArrayChunks(chunks) => chunks,
         };
         match chunks.chunk_grid() {
             Some(chunked) => Allocation::from_chunks(&chunks.grid, chunked, zero_fill, self.length),
@@ -457,8 +457,8 @@ impl StorageLocation {
             Storage::Inline(bytes) => Ok(StorageLocation::Memory(Arc::clone(bytes))),
             Storage::Extents(extents) => Ok(StorageLocation::Extents(Extents::new(extents))),
             Storage::Chunked(chunked) => {
-                let chunks = Chunks::from_grid(engine.array_id(array), array, chunked)?;
-                Ok(StorageLocation::Chunks(Arc::new(chunks)))
+                let chunks = ArrayChunks::from_grid(engine.array_id(array), array, chunked)?;
+                Ok(StorageLocation::ArrayChunks(Arc::new(chunks)))
             }
             Storage::Encoded(pieces) => StorageLocation::from_block(engine, array, pieces, length),
             Storage::Strided(_) | Storage::Selected(_) | Storage::Virtual(_) => {
@@ -476,7 +476,7 @@ impl StorageLocation {
     ) -> Result<Self> {
         let number = engine.array_id(array);
         let turns = engine.decode_lock(number);
-        let chunks = Chunks::from_block(number, pieces, turns, length)?;
-        Ok(StorageLocation::Chunks(Arc::new(chunks)))
+        let chunks = ArrayChunks::from_block(number, pieces, turns, length)?;
+        Ok(StorageLocation::ArrayChunks(Arc::new(chunks)))
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::array::bytes::Bytes;
 use crate::array::engine::Engine;
 use crate::array::geometry::grid::Grid;
-use crate::array::geometry::span::Span;
+use crate::array::geometry::span::ByteSpan;
 use crate::array::kinds::stored::StoredArray;
 use crate::array::read_ahead::prefetch::ReadStream;
 use crate::error::{Error, Result};
@@ -35,7 +35,7 @@ pub(in crate::array) struct StridedReader {
 }
 
 /// The most recently read piece of the block.
-struct HeldBytes {
+struct CurrentPiece {
     start: u64,
     bytes: Bytes,
 }
@@ -115,7 +115,7 @@ impl StridedReader {
         if let Some((base, start)) = self.contiguous_base() {
             return base.read(start + offset, start + end, stream, cancel);
         }
-        let span = Span::new(&self.grid, offset, end);
+        let span = ByteSpan::new(&self.grid, offset, end);
         let mut reply = vec![0; span.length()];
         let mut runs = Vec::new();
         for plan in span.parts().flat_map(|part| part.plans) {
@@ -186,7 +186,7 @@ impl StridedReader {
     fn copy_bytes(
         &self,
         mut at: u64,
-        held: &mut Option<HeldBytes>,
+        held: &mut Option<CurrentPiece>,
         mut target: &mut [u8],
         cancel: &CancelToken,
     ) -> Result<()> {
@@ -208,7 +208,7 @@ impl StridedReader {
     }
 
     /// Reads the piece of the block that contains byte `at`.
-    fn read_piece(&self, at: u64, cancel: &CancelToken) -> Result<HeldBytes> {
+    fn read_piece(&self, at: u64, cancel: &CancelToken) -> Result<CurrentPiece> {
         let length = self.base.chunk_bytes().unwrap_or(PIECE_BYTES);
         let start = at / length * length;
         let end = Extent::saturating(start, length)
@@ -218,11 +218,11 @@ impl StridedReader {
             return Err(Error::corrupt("block under an array: too short", None));
         }
         let bytes = self.base.read(start, end, None, cancel)?;
-        Ok(HeldBytes { start, bytes })
+        Ok(CurrentPiece { start, bytes })
     }
 }
 
-impl HeldBytes {
+impl CurrentPiece {
     fn contains(&self, at: u64) -> bool {
         at >= self.start && at - self.start < self.bytes.len() as u64
     }
@@ -243,7 +243,8 @@ mod tests {
     use crate::source::memory::MemorySource;
     use crate::wire::Extent;
 
-    /// A block whose byte `i` is `byte(i)`. The block counts decoded pieces.
+    /// A block of computed bytes: byte `i` is `byte(i)`. The block counts how many pieces were
+    /// decoded.
     #[derive(Debug)]
     struct CountingBlock {
         bytes: u64,

@@ -7,7 +7,7 @@
 use std::ops::{ControlFlow, Range};
 use std::sync::Mutex;
 
-use crate::array::chunks::{ChunkForm, Chunks};
+use crate::array::chunks::{ArrayChunks, ChunkForm};
 use crate::array::geometry::span::ChunkPart;
 use crate::limits;
 use crate::memory::effort::RequestBudget;
@@ -55,7 +55,7 @@ impl TouchedChunks {
     }
 }
 
-impl Chunks {
+impl ArrayChunks {
     /// Requests from the source the bytes that a read of `parts` waits for. The wait for the chunk
     /// index ends once the request of `effort` is cancelled.
     pub(in crate::array) fn prefetch_needed<'p>(

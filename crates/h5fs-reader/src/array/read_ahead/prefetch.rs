@@ -4,9 +4,9 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock};
 
-use crate::array::chunks::Chunks;
+use crate::array::chunks::ArrayChunks;
 use crate::array::engine::ChunkDecoder;
-use crate::array::geometry::span::Span;
+use crate::array::geometry::span::ByteSpan;
 use crate::limits;
 use crate::memory::cancel::Canceller;
 use crate::memory::lock::lock;
@@ -125,8 +125,8 @@ impl ReadStream {
     pub(in crate::array) fn record_chunk_read(
         &self,
         decoder: &Arc<ChunkDecoder>,
-        chunks: &Arc<Chunks>,
-        span: &Span<'_>,
+        chunks: &Arc<ArrayChunks>,
+        span: &ByteSpan<'_>,
     ) -> Option<Range<u64>> {
         let (offset, end) = (span.start(), span.end());
         let mut progress = lock(&self.progress);

@@ -9,7 +9,7 @@ use crate::array::tests::sample::{Sample, Table, plain};
 use crate::array::{Engine, Reader};
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::memory::cancel::{CancelToken, Canceller, IsWanted, RequestSlot};
+use crate::memory::cancel::{CancelToken, Canceller, RequestSlot, WantedCheck};
 use crate::model::array::{
     Array, ElementRecoder, Mapping, OpenVirtualSource, Storage, StridedLayout, VirtualSource,
 };
@@ -22,12 +22,12 @@ use crate::wire::Extent;
 
 /// A remote source whose server never answers.
 #[derive(Debug, Default)]
-struct Silent {
+struct SilentSource {
     is_asked: AtomicBool,
     is_left: AtomicBool,
 }
 
-impl Source for Silent {
+impl Source for SilentSource {
     fn length(&self) -> u64 {
         1 << 20
     }
@@ -36,7 +36,7 @@ impl Source for Silent {
         true
     }
 
-    fn read_cancellable(&self, _: u64, _: &mut [u8], is_wanted: &IsWanted<'_>) -> Result<()> {
+    fn read_cancellable(&self, _: u64, _: &mut [u8], is_wanted: &WantedCheck<'_>) -> Result<()> {
         self.is_asked.store(true, Ordering::SeqCst);
         eventually("nobody waits for the bytes", || !is_wanted());
         self.is_left.store(true, Ordering::SeqCst);
@@ -46,13 +46,13 @@ impl Source for Silent {
 
 /// A whole array as a source of a virtual one.
 #[derive(Debug)]
-struct Whole {
+struct WholeArraySource {
     array: Arc<Array>,
     is_remote: bool,
     recode: Option<Arc<dyn ElementRecoder>>,
 }
 
-impl VirtualSource for Whole {
+impl VirtualSource for WholeArraySource {
     fn open(&self, _: &CancelToken) -> Result<Option<OpenVirtualSource>> {
         Ok(Some(OpenVirtualSource {
             array: Arc::clone(&self.array),
@@ -80,9 +80,9 @@ impl VirtualSource for Whole {
 
 /// A recoding that keeps each element unchanged.
 #[derive(Debug)]
-struct Same;
+struct UnchangedElements;
 
-impl ElementRecoder for Same {
+impl ElementRecoder for UnchangedElements {
     fn recode(&self, stored: &[u8], element: &mut [u8]) -> Result<()> {
         element.copy_from_slice(stored);
         Ok(())
@@ -97,7 +97,7 @@ fn integers(size: u16, array: Array) -> Arc<Array> {
     })
 }
 
-fn virtual_over(whole: Whole, size: u16) -> Arc<Array> {
+fn virtual_over(whole: WholeArraySource, size: u16) -> Arc<Array> {
     let dims = whole.array.shape.dims().to_vec();
     let mapping = Mapping {
         region: Region::All,
@@ -108,8 +108,8 @@ fn virtual_over(whole: Whole, size: u16) -> Arc<Array> {
     integers(size, plain(&dims, size.into(), storage))
 }
 
-fn near(array: &Arc<Array>) -> Whole {
-    Whole {
+fn read_locally(array: &Arc<Array>) -> WholeArraySource {
+    WholeArraySource {
         array: Arc::clone(array),
         is_remote: false,
         recode: None,
@@ -117,7 +117,7 @@ fn near(array: &Arc<Array>) -> Whole {
 }
 
 /// Returns 1000 bytes in extents, in chunks, and in chunks with a filter.
-fn stored(source: &Arc<Silent>) -> [Arc<Array>; 3] {
+fn stored(source: &Arc<SilentSource>) -> [Arc<Array>; 3] {
     let source = || -> SharedSource { Arc::clone(source) as SharedSource };
     let extent = StoredExtent {
         source: source(),
@@ -150,21 +150,21 @@ fn stored(source: &Arc<Silent>) -> [Arc<Array>; 3] {
 
 /// Returns arrays over another array, one of each kind.
 fn arrays_over(base: &Arc<Array>) -> Vec<Arc<Array>> {
-    let recoded = Whole {
-        recode: Some(Arc::new(Same)),
-        ..near(base)
+    let recoded = WholeArraySource {
+        recode: Some(Arc::new(UnchangedElements)),
+        ..read_locally(base)
     };
     let strided = Storage::Strided(StridedLayout {
         base: Arc::clone(base),
         offset: 0,
         strides: vec![2],
     });
-    let once = virtual_over(near(base), 1);
+    let once = virtual_over(read_locally(base), 1);
     vec![
-        virtual_over(near(&once), 1),
+        virtual_over(read_locally(&once), 1),
         once,
         virtual_over(recoded, 1),
-        virtual_over(near(base), 2),
+        virtual_over(read_locally(base), 2),
         integers(1, plain(&[500], 1, strided)),
     ]
 }
@@ -174,7 +174,7 @@ fn a_cancelled_read_leaves_the_source_at_once() {
     for kind in 0..3 {
         let kinds = arrays_over(&stored(&Arc::default())[kind]).len();
         for number in 0..kinds {
-            let silent = Arc::<Silent>::default();
+            let silent = Arc::<SilentSource>::default();
             let array = arrays_over(&stored(&silent)[kind]).swap_remove(number);
             let reader = Reader::new(&Engine::new(1 << 20, 1), array).unwrap();
             let canceller = Canceller::default();
@@ -230,9 +230,9 @@ fn a_read_counts_as_heavy_where_the_source_does() {
 #[test]
 fn opening_a_far_source_counts_as_heavy() {
     let array = numbered(1000);
-    let far = Whole {
+    let far = WholeArraySource {
         is_remote: true,
-        ..near(&array)
+        ..read_locally(&array)
     };
     let reader = Reader::new(&Engine::new(1 << 20, 1), virtual_over(far, 1)).unwrap();
     assert!(is_put_off(&reader));

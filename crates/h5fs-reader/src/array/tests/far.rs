@@ -9,7 +9,7 @@ use crate::array::tests::sample::{Sample, Table, plain};
 use crate::array::{CancelToken, Engine, ReadStream, Reader};
 use crate::error::Result;
 use crate::limits;
-use crate::memory::cancel::IsWanted;
+use crate::memory::cancel::WantedCheck;
 use crate::model::array::{Storage, StridedLayout};
 use crate::model::storage::{StoredChunk, StoredExtent};
 use crate::source::recording::RoundTripRecorder;
@@ -219,7 +219,12 @@ impl Source for Watched {
         self.far.is_available(at, length)
     }
 
-    fn read_cancellable(&self, at: u64, buffer: &mut [u8], is_wanted: &IsWanted<'_>) -> Result<()> {
+    fn read_cancellable(
+        &self,
+        at: u64,
+        buffer: &mut [u8],
+        is_wanted: &WantedCheck<'_>,
+    ) -> Result<()> {
         if thread::current().name() == Some("decode") {
             let waits = !self.is_available(at, buffer.len() as u64);
             self.ahead.fetch_add(1, Ordering::SeqCst);

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use crate::array::{Engine, Reader};
 use crate::error::Result;
-use crate::memory::cancel::IsWanted;
+use crate::memory::cancel::WantedCheck;
 use crate::memory::effort::RequestBudget;
 use crate::model::Shape;
 use crate::model::array::{Array, Fill, Layout, Storage};
@@ -65,7 +65,12 @@ impl Source for CountingSource {
         self.bytes.length()
     }
 
-    fn read_cancellable(&self, at: u64, buffer: &mut [u8], is_wanted: &IsWanted<'_>) -> Result<()> {
+    fn read_cancellable(
+        &self,
+        at: u64,
+        buffer: &mut [u8],
+        is_wanted: &WantedCheck<'_>,
+    ) -> Result<()> {
         self.reads.fetch_add(1, Ordering::SeqCst);
         self.read_bytes
             .fetch_add(buffer.len() as u64, Ordering::SeqCst);

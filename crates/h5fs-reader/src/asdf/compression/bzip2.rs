@@ -26,7 +26,7 @@ use crate::error::{Error, Result};
 use crate::filter;
 use crate::limits;
 use crate::memory::buffer::Buffer;
-use crate::memory::cancel::{IsWanted, check_wanted};
+use crate::memory::cancel::{WantedCheck, check_wanted};
 use crate::model::storage::DecodeContext;
 use crate::wire::{Count, to_u64, to_usize};
 
@@ -62,8 +62,8 @@ pub struct Bzip2Progress {
     tip: ChainEnd,
     /// The result of the check at the stream's end, once the chain has reached it.
     end: Option<Result<()>>,
-    /// The contents of the most recently used bzip2 blocks, the most recent last. Each is preceded
-    /// by the index of its block's magic number.
+    /// The contents of the most recently used bzip2 blocks, the most recent last. Each content is
+    /// stored with the index of its block's magic number.
     kept: VecDeque<(usize, BlockContent)>,
 }
 
@@ -120,7 +120,8 @@ impl Bzip2Block {
         }
     }
 
-    /// Extends the chain by the next bzip2 blocks, or finds the end of the stream.
+    /// Decodes the next bzip2 blocks of the stream and appends them to `progress.chain`, or detects the
+    /// end of the stream.
     fn advance(&self, progress: &mut Bzip2Progress, help: &DecodeContext<'_>) -> Result<()> {
         if let Some(end) = &progress.end {
             end.clone()?;
@@ -205,7 +206,7 @@ impl Bzip2Block {
         })
     }
 
-    fn decode_one(&self, job: &DecodeJob, is_wanted: &IsWanted<'_>) -> Result<DecodedBlock> {
+    fn decode_one(&self, job: &DecodeJob, is_wanted: &WantedCheck<'_>) -> Result<DecodedBlock> {
         if job.is_possibly_truncated {
             return self.decode_to_the_end(job, is_wanted);
         }
@@ -230,7 +231,7 @@ impl Bzip2Block {
     fn decode_content(
         &self,
         alone: &SingleBlock,
-        is_wanted: &IsWanted<'_>,
+        is_wanted: &WantedCheck<'_>,
     ) -> Result<(BlockContent, bool)> {
         let mut content = BlockContent::default();
         let most = self.encoded.decoded;
@@ -242,7 +243,11 @@ impl Bzip2Block {
     }
 
     /// Decodes the last bzip2 block of a truncated stream.
-    fn decode_to_the_end(&self, job: &DecodeJob, is_wanted: &IsWanted<'_>) -> Result<DecodedBlock> {
+    fn decode_to_the_end(
+        &self,
+        job: &DecodeJob,
+        is_wanted: &WantedCheck<'_>,
+    ) -> Result<DecodedBlock> {
         let to = self.encoded.stored.length().times(8);
         let alone = SingleBlock::cut_without_end(&self.encoded, job.bit, to)?;
         let (content, _) = self.decode_content(&alone, is_wanted)?;

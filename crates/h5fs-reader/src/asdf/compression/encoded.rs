@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::memory::buffer::{Buffer, BufferPool};
-use crate::memory::cancel::IsWanted;
+use crate::memory::cancel::WantedCheck;
 use crate::model::storage::StoredExtent;
 use crate::source::{SharedSource, read_buffer};
 use crate::wire::{Count, Extent};
@@ -54,7 +54,7 @@ impl EncodedBlock {
     }
 
     /// Reads all stored bytes.
-    pub(super) fn read(&self, pool: &BufferPool, is_wanted: &IsWanted<'_>) -> Result<Buffer> {
+    pub(super) fn read(&self, pool: &BufferPool, is_wanted: &WantedCheck<'_>) -> Result<Buffer> {
         let stored = (self.stored.start(), self.stored.length());
         read_buffer(&*self.source, stored, (pool, is_wanted), "block")
     }

@@ -64,7 +64,7 @@ fn zlib_block(encoded: EncodedBlock) -> Box<dyn PieceDecoder> {
     Box::new(ZlibBlock::new(encoded, PIECE, Arc::default()).unwrap())
 }
 
-fn whole(encoded: EncodedBlock, codec: WholeCodec) -> Box<dyn PieceDecoder> {
+fn open_whole_block(encoded: EncodedBlock, codec: WholeCodec) -> Box<dyn PieceDecoder> {
     Box::new(WholeBlock::new(encoded, codec).unwrap())
 }
 
@@ -225,8 +225,9 @@ const XZ: &[u8] = &[
 
 #[test]
 fn xz_streams_are_decoded() {
-    let decode =
-        |decoded| whole(encoded(XZ, decoded), WholeCodec::Stream(StreamCodec::Xz)).decode_alone(0);
+    let decode = |decoded| {
+        open_whole_block(encoded(XZ, decoded), WholeCodec::Stream(StreamCodec::Xz)).decode_alone(0)
+    };
     assert_eq!(decode(300), Ok(b"abc".repeat(100).into()));
     assert!(decode(299).is_err() && decode(301).is_err());
     let long = stream_block(encoded(XZ, 300), StreamCodec::Xz);
@@ -539,14 +540,14 @@ fn a_bzip2_stream_without_its_end_is_read() {
     let content = content();
     let mut stored = bzip2(&content);
     stored.truncate(stored.len() - 9);
-    let at_once = whole(encoded(&stored, content.len()), WholeCodec::Bzip2);
+    let at_once = open_whole_block(encoded(&stored, content.len()), WholeCodec::Bzip2);
     assert!(*at_once.decode_alone(0).unwrap() == *content);
     let pieces = bzip2_block(encoded(&stored, content.len()));
     assert!(pieces.decode_alone(4).unwrap()[..] == content[262_144..]);
     assert!(pieces.decode_alone(0).unwrap()[..] == content[..65_536]);
     // The last block itself is truncated.
     stored.truncate(stored.len() - 9);
-    let at_once = whole(encoded(&stored, content.len()), WholeCodec::Bzip2);
+    let at_once = open_whole_block(encoded(&stored, content.len()), WholeCodec::Bzip2);
     assert!(at_once.decode_alone(0).is_err());
     let pieces = bzip2_block(encoded(&stored, content.len()));
     assert!(pieces.decode_alone(4).is_err() && pieces.decode_alone(0).is_ok());

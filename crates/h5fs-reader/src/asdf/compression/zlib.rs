@@ -28,7 +28,7 @@ use crate::asdf::scan;
 use crate::error::Result;
 use crate::limits;
 use crate::memory::buffer::Buffer;
-use crate::memory::cancel::{IsWanted, check_wanted};
+use crate::memory::cancel::{WantedCheck, check_wanted};
 use crate::model::storage::DecodeContext;
 use crate::wire::{Count, Extent, to_u64, to_usize};
 
@@ -232,7 +232,7 @@ impl ZlibBlock {
         &self,
         position: &mut Position,
         output: &mut [u8],
-        is_wanted: &IsWanted<'_>,
+        is_wanted: &WantedCheck<'_>,
     ) -> Result<usize> {
         let end = self.encoded.stored.end();
         let mut at = position.window.len();
@@ -309,7 +309,7 @@ mod tests {
             &self,
             at: u64,
             buffer: &mut [u8],
-            is_wanted: &IsWanted<'_>,
+            is_wanted: &WantedCheck<'_>,
         ) -> Result<()> {
             self.read.fetch_add(to_u64(buffer.len()), Ordering::Relaxed);
             self.bytes.read_cancellable(at, buffer, is_wanted)

@@ -3,7 +3,7 @@
 use super::*;
 use crate::wire::crc32::crc32;
 
-/// `image(23, 17, 8, 0)` encoded by hdf5plugin 7.1.
+/// `test_image(23, 17, 8, 0)` encoded by hdf5plugin 7.1.
 const BYTES: &str = "\
     ffd8fff7000b080017001101011100ffda0008010100000000957a81bc0003afb40000094623389804232380488c\
     88504c08db3968c9b3b18308451c0024039ce910000006137bc8c00000379fb6a1c3e51e08e60e29412096d98a43\
@@ -13,7 +13,7 @@ const BYTES: &str = "\
     c0e73932740000064f568556051a1222405e097001c00480008074db2c94c8c973508000007c178146efa8b56050\
     84b2cec0039f78b4c54255b0ffd9\
     ";
-/// `image(15, 18, 12, 0)`, encoded the same way.
+/// `test_image(15, 18, 12, 0)`, encoded the same way.
 const TWELVE: &str = "\
     ffd8fff7000b0c000f001201011100ffda0008010100000000a2c5870f9e7b8b0e18418e2468d24799962294a3e0\
     d252a8f4b182aa549d155554fc4289544d2f841b2e4cf308b365d338fb2e4cf3028cf2c142ea2d69bd208a9425b5\
@@ -21,7 +21,7 @@ const TWELVE: &str = "\
     bbabb35490847d421a11ddbb64067ff77700055bb6f9bc0009b6ecef687ff7d6090dca52b9708212ba9766295cbb\
     412b1620ffd9\
     ";
-/// `image(15, 18, 16, 0)`, encoded the same way.
+/// `test_image(15, 18, 16, 0)`, encoded the same way.
 const SIXTEEN: &str = "\
     ffd8fff7000b10000f001201011100fff8000d01ffff0012004301140040ffda0008010100000000a02c0580700c\
     39e43b80b00e01806b1c0480d01a0480f03320c40502814078418240a0a0a03c12c42082828150261462a0a0a0a0\
@@ -30,7 +30,7 @@ const SIXTEEN: &str = "\
     22448910fa256c468d1a0bc60c4c9122443e951c11a34682f19b14a448910fa8474488d1a179b3f3c3e362e0e6d5\
     83b06e1983dd360dc1985e0d7ff85e2b024774aaaa86670841550d4fb5955519bb422a114220ffd9\
     ";
-/// Three components, `image(12, 15, 8, 0)` to `image(12, 15, 8, 2)`, interleave mode 0.
+/// Three components, `test_image(12, 15, 8, 0)` to `test_image(12, 15, 8, 2)`, interleave mode 0.
 const PLANES: &str = "\
     ffd8fff7001108000c000f03011100021100031100ffda0008010100000000957a81bc0003afb5188ce268108c84\
     11910a09811b620c9b1c04c308450801ce74880000030857718000006f3f6cf3078239838003722cc521e3997c84\
@@ -42,7 +42,7 @@ const PLANES: &str = "\
     21e14000012db3161d08e604879156290140006cbd423a806a278296a88000001660e08000002e5202c596514000\
     0451d9672837eee02175992044383feee10a88ee110e04fddcc0ffd9\
     ";
-/// Three components, `image(12, 15, 8, 0)` to `image(12, 15, 8, 2)`, interleave mode 1.
+/// Three components, `test_image(12, 15, 8, 0)` to `test_image(12, 15, 8, 2)`, interleave mode 1.
 const LINES: &str = "\
     ffd8fff7001108000c000f03011100021100031100ffda000c03010002000300000100957a81bc0003afb41fbf80\
     0000ad77770045ddd83fbbbb000001d4a529400189ce734623389a042321111312787ed9b6d9af179482648a0984\
@@ -53,7 +53,7 @@ const LINES: &str = "\
     9ba0dd11144a66659240811114484066691e0fd111246d50411160fd11104c662b6040a199904ab566110e050889\
     e504443a1c09d113c0ffd9\
     ";
-/// Three components, `image(12, 15, 8, 0)` to `image(12, 15, 8, 2)`, interleave mode 2.
+/// Three components, `test_image(12, 15, 8, 0)` to `test_image(12, 15, 8, 2)`, interleave mode 2.
 const PIXELS: &str = "\
     ffd8fff7001108000c000f03011100021100031100ffda000c0301000200030000020040000029e004197adbeebe\
     060000015a000001d0b8c5c5adaddac00000272100016ad6b5ad6b5ad6b344cc988c9b6723092f38df72326da511\
@@ -64,7 +64,7 @@ const PIXELS: &str = "\
     021ca252423336b032823117a20908f160407e7e888888888a24826252936b315194cd620e810e1c0a1a19d11111\
     11110f78ffd9\
     ";
-/// `image(23, 17, 8, 0)` with an error of at most 2.
+/// `test_image(23, 17, 8, 0)` with an error of at most 2.
 const NEAR: &str = "\
     ffd8fff7000b080017001101011100ffda0008010100020000b983e03e60001d1596124a14a4b2c094b0524962c1\
     123923fd0007ee80000ff405751889cd432b3113894e2b7111300a8810001b790000136cb1b123878888c8c15802\
@@ -72,7 +72,7 @@ const NEAR: &str = "\
     dccc201cc60804636c2002300048204ac608462201a000442215ca2046677a3998dc5124642c5201050081c66c96\
     19428000000ce28a34d628c12cb0632392a350ffd9\
     ";
-/// `image(23, 17, 8, 0)` with thresholds 5, 9, 30 and counters halved at 17.
+/// `test_image(23, 17, 8, 0)` with thresholds 5, 9, 30 and counters halved at 17.
 const PRESET: &str = "\
     ffd8fff7000b080017001101011100fff8000d0100ff00050009001e0011ffda0008010100000000955540de0001\
     d7da000004a3323898042323804b191c504c0844ce5a082290715831d8873900e749c400000184def23000000de2\
@@ -85,7 +85,7 @@ const PRESET: &str = "\
 
 /// Returns an image of squares. Half of them contain a curved surface, the others a constant, so
 /// that runs occur.
-fn image(lines: usize, width: usize, bits: u32, component: usize) -> Vec<usize> {
+fn test_image(lines: usize, width: usize, bits: u32, component: usize) -> Vec<usize> {
     let sample = |y: usize, x: usize| match (y / 4 + x / 5) % 2 {
         0 => y * y * 2 + x * 3 + x * y + 40 * component,
         _ => 100 * component,
@@ -116,35 +116,35 @@ fn decoded(stream: &[u8], length: DecodedLength) -> Result<Vec<u8>> {
 }
 
 #[track_caller]
-fn is(hex: &str, expected: Vec<u8>) {
+fn assert_decodes_to(hex: &str, expected: Vec<u8>) {
     let length = DecodedLength::Exactly(expected.len());
     assert_eq!(decoded(&stream(hex), length), Ok(expected));
 }
 
 #[test]
 fn samples_of_one_and_two_bytes() {
-    is(BYTES, bytes(&image(23, 17, 8, 0)));
-    is(PRESET, bytes(&image(23, 17, 8, 0)));
-    is(TWELVE, pairs(&image(15, 18, 12, 0)));
-    is(SIXTEEN, pairs(&image(15, 18, 16, 0)));
+    assert_decodes_to(BYTES, bytes(&test_image(23, 17, 8, 0)));
+    assert_decodes_to(PRESET, bytes(&test_image(23, 17, 8, 0)));
+    assert_decodes_to(TWELVE, pairs(&test_image(15, 18, 12, 0)));
+    assert_decodes_to(SIXTEEN, pairs(&test_image(15, 18, 16, 0)));
 }
 
 #[test]
 fn several_components() {
-    let planes = [0, 1, 2].map(|component| bytes(&image(12, 15, 8, component)));
+    let planes = [0, 1, 2].map(|component| bytes(&test_image(12, 15, 8, component)));
     let places = 0..planes[0].len();
     let pixels: Vec<u8> = places
         .flat_map(|place| [0, 1, 2].map(|c| planes[c][place]))
         .collect();
-    is(PLANES, planes.concat());
-    is(LINES, pixels.clone());
-    is(PIXELS, pixels);
+    assert_decodes_to(PLANES, planes.concat());
+    assert_decodes_to(LINES, pixels.clone());
+    assert_decodes_to(PIXELS, pixels);
 }
 
 /// The expected sum is `zlib.crc32` of the bytes that hdf5plugin decodes.
 #[test]
 fn samples_that_are_nearly_those_of_the_image() {
-    let image = bytes(&image(23, 17, 8, 0));
+    let image = bytes(&test_image(23, 17, 8, 0));
     let near = decoded(&stream(NEAR), DecodedLength::Exactly(image.len())).unwrap();
     assert!(
         near.iter()

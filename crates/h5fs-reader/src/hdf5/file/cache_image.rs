@@ -10,7 +10,7 @@ use crate::hdf5::file::metadata::{Metadata, verify_checksum};
 use crate::hdf5::file::number_form::Address;
 use crate::hdf5::object_header::RawMessage;
 use crate::limits;
-use crate::memory::cancel::IsWanted;
+use crate::memory::cancel::WantedCheck;
 use crate::source::overlay::{Overlay, Patch};
 use crate::source::{SharedSource, Source, Urgency};
 use crate::wire::{Count, Cursor, to_u64, to_usize};
@@ -134,7 +134,12 @@ impl Source for CountedImage {
         self.overlay.set_metadata_pages(base, length);
     }
 
-    fn read_cancellable(&self, at: u64, buffer: &mut [u8], is_wanted: &IsWanted<'_>) -> Result<()> {
+    fn read_cancellable(
+        &self,
+        at: u64,
+        buffer: &mut [u8],
+        is_wanted: &WantedCheck<'_>,
+    ) -> Result<()> {
         self.overlay.read_cancellable(at, buffer, is_wanted)
     }
 }

@@ -10,7 +10,7 @@ use crate::hdf5::file::number_form::{Address, MOVED_HEADER_RANGE};
 use crate::hdf5::file::superblock::find_signature;
 use crate::hdf5::object_header::RawMessage;
 use crate::limits;
-use crate::memory::cancel::IsWanted;
+use crate::memory::cancel::WantedCheck;
 use crate::source::SharedSource;
 use crate::source::concatenation::Concatenation;
 use crate::source::neighbours::Neighbours;
@@ -23,8 +23,8 @@ const USAGES: usize = 6;
 /// A whole file, assembled from several files if a driver distributes it.
 pub(crate) struct AssembledFile {
     pub(crate) source: SharedSource,
-    /// The original start address of moved object headers, see
-    /// `NumberEncoding::original_header_start`.
+    /// The original start address of the object headers, if they were moved; see
+    /// `AddressEncoding::original_header_start`.
     pub(crate) original_header_start: Option<u64>,
 }
 
@@ -93,7 +93,7 @@ fn open_family(
     first: &SharedSource,
     information: &mut Cursor<'_>,
     neighbours: &Neighbours,
-    is_wanted: &IsWanted<'_>,
+    is_wanted: &WantedCheck<'_>,
 ) -> Result<SharedSource> {
     let member_size = information.u64()?;
     if member_size == 0 {
@@ -116,7 +116,7 @@ pub(crate) fn open_unmarked_family(
     first: &SharedSource,
     end_of_file: u64,
     neighbours: &Neighbours,
-    is_wanted: &IsWanted<'_>,
+    is_wanted: &WantedCheck<'_>,
 ) -> Result<Option<SharedSource>> {
     match open_family_members(first, first.length(), neighbours, is_wanted)? {
         Some(members) if form_one_file(&members, end_of_file) => {
@@ -154,7 +154,7 @@ fn open_family_members(
     first: &SharedSource,
     member_size: u64,
     neighbours: &Neighbours,
-    is_wanted: &IsWanted<'_>,
+    is_wanted: &WantedCheck<'_>,
 ) -> Result<Option<Vec<MemberFile>>> {
     let mut members = None;
     for name in neighbours
@@ -175,7 +175,7 @@ fn open_members_called(
     first: &SharedSource,
     member_size: u64,
     neighbours: &Neighbours,
-    is_wanted: &IsWanted<'_>,
+    is_wanted: &WantedCheck<'_>,
 ) -> Result<Vec<MemberFile>> {
     let mut members: Vec<MemberFile> = vec![(0, Arc::clone(first))];
     for number in 1..=limits::FAMILY_MEMBERS {
@@ -221,7 +221,7 @@ fn split_family_name(name: &[u8]) -> Option<FamilyName<'_>> {
 fn open_multi(
     information: &mut Cursor<'_>,
     neighbours: &Neighbours,
-    is_wanted: &IsWanted<'_>,
+    is_wanted: &WantedCheck<'_>,
 ) -> Result<AssembledFile> {
     let map: [u8; USAGES] = information.read_array()?;
     information.skip(2)?;

@@ -325,13 +325,13 @@ mod tests {
     use super::*;
     use crate::hdf5::file::caches::Caches;
     use crate::hdf5::testing::{at, form};
-    use crate::source::{IsWanted, Source};
+    use crate::source::{Source, WantedCheck};
 
-    /// A file of one byte, which changes with each read.
+    /// A file of one byte, whose content changes at each read.
     #[derive(Debug)]
-    struct Rewritten(Mutex<u8>, bool);
+    struct ChangingSource(Mutex<u8>, bool);
 
-    impl Source for Rewritten {
+    impl Source for ChangingSource {
         fn length(&self) -> u64 {
             1
         }
@@ -340,7 +340,7 @@ mod tests {
             self.1
         }
 
-        fn read_cancellable(&self, _: u64, buffer: &mut [u8], _: &IsWanted<'_>) -> Result<()> {
+        fn read_cancellable(&self, _: u64, buffer: &mut [u8], _: &WantedCheck<'_>) -> Result<()> {
             let mut next = self.0.lock().unwrap();
             buffer.fill(*next);
             *next += 1;
@@ -349,7 +349,7 @@ mod tests {
     }
 
     fn metadata(is_growing: bool) -> Arc<Metadata> {
-        let source = Arc::new(Rewritten(Mutex::new(0), is_growing));
+        let source = Arc::new(ChangingSource(Mutex::new(0), is_growing));
         Arc::new(Metadata::new(
             source,
             form(8),

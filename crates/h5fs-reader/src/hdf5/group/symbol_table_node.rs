@@ -201,10 +201,10 @@ pub(crate) struct SymbolTableLinkStream {
     /// The greatest name that was returned. A name that is not greater may have been returned
     /// before.
     last_name: Option<Vec<u8>>,
-    /// The symbol table node that the current `entries` are from. `passed_names` contains the names
+    /// The symbol table node that the current `entries` are from. `listed_names` contains the names
     /// of this node that the stream has passed.
     leaf: Option<Address>,
-    passed_names: PassedNames,
+    listed_names: ListedNameHashes,
     checkpoints: CheckpointList<NodeCheckpoint>,
     bounds: LeafBounds,
     /// Whether `bounds` are the bounds of the node that the current `entries` are from.
@@ -214,12 +214,12 @@ pub(crate) struct SymbolTableLinkStream {
 /// The names of one symbol table node that a listing has passed: for each hash, the heap offset of
 /// the first name with that hash. A node has at most 65,535 names.
 #[derive(Default)]
-struct PassedNames {
+struct ListedNameHashes {
     hasher: RandomState,
     offsets: HashMap<u64, u64>,
 }
 
-impl PassedNames {
+impl ListedNameHashes {
     /// Adds the name at `offset` in the local heap. If an earlier name has the same hash, returns
     /// the offset of that name instead.
     fn add(&mut self, name: &[u8], offset: u64) -> Option<u64> {
@@ -257,7 +257,7 @@ impl SymbolTableLinkStream {
             skipped_nodes: 0,
             last_name: None,
             leaf: None,
-            passed_names: PassedNames::default(),
+            listed_names: ListedNameHashes::default(),
             checkpoints: CheckpointList::new(LISTING_CHECKPOINTS, MIN_CHECKPOINT_DISTANCE),
             bounds: LeafBounds::default(),
             has_current_bounds: false,
@@ -280,7 +280,7 @@ impl SymbolTableLinkStream {
                     self.count_skipped(usize::from(entries.is_empty()))?;
                     self.entries = entries.into();
                     self.leaf = Some(leaf);
-                    self.passed_names.offsets.clear();
+                    self.listed_names.offsets.clear();
                     self.has_current_bounds = false;
                 }
                 Err(error) => {
@@ -323,7 +323,7 @@ impl SymbolTableLinkStream {
             let what = format!("{WHAT}: a name is not at its sorted position");
             return Err(Error::corrupt(what, entry.at));
         }
-        if let Some(before) = self.passed_names.add(&link.name, entry.name_offset)
+        if let Some(before) = self.listed_names.add(&link.name, entry.name_offset)
             && self.heap.text_equals(before, &link.name)?
         {
             return Ok(None);
@@ -362,7 +362,7 @@ impl SymbolTableLinkStream {
                 continue;
             };
             self.count_skipped(name.len() / LONG)?;
-            self.passed_names.add(&name, entry.name_offset);
+            self.listed_names.add(&name, entry.name_offset);
             greatest = greatest.max(Some(name));
         }
         Ok(greatest)
@@ -451,7 +451,7 @@ impl LinkStream for SymbolTableLinkStream {
         let name = self.last_name.as_ref().map_or(0, Vec::len);
         // The last name and the two bounds have about the same length.
         let names = name.times(3);
-        let met = self.passed_names.offsets.capacity();
+        let met = self.listed_names.offsets.capacity();
         let met = met.times(size_of::<(u64, u64)>());
         let own = Count::sum([size_of::<Self>(), entries, names, met]);
         let kept = self.leaves.weight().plus(self.checkpoints.weight());
@@ -511,7 +511,7 @@ mod tests {
     }
 
     /// Returns the name of each link in `stream`, with the number of its entry in the node.
-    fn listed(stream: &mut SymbolTableLinkStream) -> Result<Vec<(Vec<u8>, u64)>> {
+    fn names_and_entries(stream: &mut SymbolTableLinkStream) -> Result<Vec<(Vec<u8>, u64)>> {
         let mut all = Vec::new();
         while let Some(link) = stream.next()? {
             let LinkTarget::Hard(node) = link.target else {
@@ -527,10 +527,13 @@ mod tests {
         let names = [b"c", b"b", b"c", b"a", b"b"].map(|name| name.to_vec());
         let mut stream = links(&names);
         let all = [("c", 0), ("b", 1), ("a", 3)].map(|(name, at)| (name.into(), at));
-        assert_eq!(listed(&mut stream).unwrap(), all);
+        assert_eq!(names_and_entries(&mut stream).unwrap(), all);
         for first in 1..=2 {
             stream.seek(first).unwrap();
-            assert_eq!(listed(&mut stream).unwrap(), all[first as usize..]);
+            assert_eq!(
+                names_and_entries(&mut stream).unwrap(),
+                all[first as usize..]
+            );
         }
         assert!(stream.links.find(b"b").unwrap().is_some());
     }
@@ -542,7 +545,7 @@ mod tests {
         let names = (0..COUNT).rev();
         let names: Vec<_> = names.map(|n| format!("{n:05}").into_bytes()).collect();
         let before = processor_time();
-        assert_eq!(listed(&mut links(&names)).unwrap().len(), COUNT);
+        assert_eq!(names_and_entries(&mut links(&names)).unwrap().len(), COUNT);
         assert!((processor_time() - before).as_secs() < 60);
     }
 

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::hdf5::file::metadata::{Metadata, verify_checksum};
 use crate::hdf5::file::number_form::Address;
 use crate::hdf5::index::entry::ChunkEntryFormat;
-use crate::hdf5::index::numbering::Numbering;
+use crate::hdf5::index::numbering::ChunkNumbering;
 use crate::hdf5::index::{ChunkGeometry, chunks_along, is_bit_set};
 use crate::memory::effort::RequestBudget;
 use crate::model::storage::{ChunkIndex, ChunkVisitor, IndexCursor, StoredChunk};
@@ -81,7 +81,7 @@ impl<A: ChunkArray> ChunkIndex for A {
 pub(super) struct ChunkArrayLayout {
     pub(super) meta: Arc<Metadata>,
     pub(super) geometry: ChunkGeometry,
-    pub(super) numbering: Numbering,
+    pub(super) numbering: ChunkNumbering,
     pub(super) form: ChunkEntryFormat,
     /// Absolute offset of the array's header, which is stored in all its blocks.
     pub(super) header: Address,

@@ -17,7 +17,7 @@ use crate::hdf5::file::number_form::Address;
 use crate::hdf5::index::ChunkGeometry;
 use crate::hdf5::index::array::{ArrayBlock, ChunkArray, ChunkArrayLayout, DataBlock, Paging};
 use crate::hdf5::index::entry::ChunkEntryFormat;
-use crate::hdf5::index::numbering::Numbering;
+use crate::hdf5::index::numbering::ChunkNumbering;
 use crate::memory::effort::RequestBudget;
 use crate::model::storage::{ChunkVisitor, StoredChunk};
 use crate::wire::{Count, Cursor, to_u64, to_usize};
@@ -182,7 +182,7 @@ impl ExtensibleArray {
         cursor.skip(statistics)?;
         let root = meta.read_address(&mut cursor)?;
         let form = ChunkEntryFormat::new(&meta, filtered, entry_size, &geometry, &cursor)?;
-        let numbering = Numbering::for_growing(&geometry, at)?;
+        let numbering = ChunkNumbering::for_growing(&geometry, at)?;
         Ok(ExtensibleArray {
             chunks: ChunkArrayLayout {
                 meta,

@@ -12,7 +12,7 @@ use crate::hdf5::file::number_form::Address;
 use crate::hdf5::index::ChunkGeometry;
 use crate::hdf5::index::array::{ArrayBlock, ChunkArray, ChunkArrayLayout, DataBlock, Paging};
 use crate::hdf5::index::entry::ChunkEntryFormat;
-use crate::hdf5::index::numbering::Numbering;
+use crate::hdf5::index::numbering::ChunkNumbering;
 use crate::memory::effort::RequestBudget;
 use crate::model::storage::{ChunkVisitor, StoredChunk};
 use crate::wire::to_u64;
@@ -51,7 +51,7 @@ impl FixedArray {
         let root = meta.read_address(&mut cursor)?;
 
         let form = ChunkEntryFormat::new(&meta, filtered, entry_size, &geometry, &cursor)?;
-        let numbering = Numbering::for_fixed_size(&geometry, at)?;
+        let numbering = ChunkNumbering::for_fixed_size(&geometry, at)?;
         if entries < numbering.chunk_count() {
             return Err(cursor.corrupt("fewer entries than chunks"));
         }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::hdf5::file::metadata::Metadata;
 use crate::hdf5::file::number_form::Address;
-use crate::hdf5::index::numbering::Numbering;
+use crate::hdf5::index::numbering::ChunkNumbering;
 use crate::hdf5::index::{ChunkGeometry, advance_in_grid, stored_chunk};
 use crate::memory::effort::RequestBudget;
 use crate::model::storage::{ChunkIndex, ChunkVisitor, IndexCursor, StoredChunk};
@@ -20,7 +20,7 @@ use crate::source::check_range;
 pub(crate) struct ImplicitIndex {
     meta: Arc<Metadata>,
     geometry: ChunkGeometry,
-    numbering: Numbering,
+    numbering: ChunkNumbering,
     at: Address,
 }
 
@@ -30,7 +30,7 @@ impl ImplicitIndex {
     /// # Errors
     /// `Corrupt` for a dataset with an unlimited dimension.
     pub(crate) fn new(meta: Arc<Metadata>, at: Address, geometry: ChunkGeometry) -> Result<Self> {
-        let numbering = Numbering::for_fixed_size(&geometry, at)?;
+        let numbering = ChunkNumbering::for_fixed_size(&geometry, at)?;
         Ok(ImplicitIndex {
             meta,
             geometry,

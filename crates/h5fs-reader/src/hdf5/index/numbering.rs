@@ -9,7 +9,7 @@ use crate::hdf5::index::{ChunkGeometry, chunks_along};
 
 /// The numbering of the chunks of one grid.
 #[derive(Debug, Clone)]
-pub(super) struct Numbering {
+pub(super) struct ChunkNumbering {
     /// The dimensions, slowest first, each with its stride: the difference between the numbers of
     /// chunks that are neighbours in that dimension.
     strides: Vec<(usize, u64)>,
@@ -17,14 +17,14 @@ pub(super) struct Numbering {
     chunk_count: Option<u64>,
 }
 
-impl Numbering {
+impl ChunkNumbering {
     /// Creates the numbering for a grid without an unlimited dimension. `at` is the location of the
     /// index, for errors.
     pub(super) fn for_fixed_size(
         geometry: &ChunkGeometry,
         at: impl Into<Option<u64>> + Copy,
     ) -> Result<Self> {
-        let numbering = Numbering::new(geometry, at)?;
+        let numbering = ChunkNumbering::new(geometry, at)?;
         match numbering.chunk_count {
             Some(_) => Ok(numbering),
             None => Err(Error::corrupt(
@@ -42,7 +42,7 @@ impl Numbering {
     ) -> Result<Self> {
         let unlimited = geometry.max.iter().filter(|max| max.is_none()).count();
         match unlimited {
-            1 => Numbering::new(geometry, at),
+            1 => ChunkNumbering::new(geometry, at),
             _ => Err(Error::corrupt(
                 "extensible array: not exactly one dimension is unlimited",
                 at,
@@ -69,7 +69,7 @@ impl Numbering {
         strides.extend(unlimited.map(|dimension| (dimension, stride)));
         strides.reverse();
         let total = unlimited.is_none().then_some(stride);
-        Ok(Numbering {
+        Ok(ChunkNumbering {
             strides,
             chunk_count: total,
         })
@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn maximum_dimensions_count() {
         let geometry = geometry(&[4, 4], &[Some(4), Some(10)], &[2, 2]);
-        let numbering = Numbering::for_fixed_size(&geometry, 0).unwrap();
+        let numbering = ChunkNumbering::for_fixed_size(&geometry, 0).unwrap();
         assert_eq!(numbering.chunk_number(&[1, 0]), Some(5));
         assert_eq!(numbering.chunk_count(), 10);
         let mut place = [0; 2];
@@ -130,23 +130,23 @@ mod tests {
     #[test]
     fn the_unlimited_dimension_is_slowest() {
         let geometry = geometry(&[4, 6, 3], &[Some(4), None, Some(3)], &[2, 2, 1]);
-        let numbering = Numbering::for_growing(&geometry, 0).unwrap();
+        let numbering = ChunkNumbering::for_growing(&geometry, 0).unwrap();
         // 2 chunks in the first dimension, 3 in the last: (row 1, column 2, layer 1).
         assert_eq!(numbering.chunk_number(&[1, 2, 1]), Some(2 * 6 + 3 + 1));
         let mut place = [0; 3];
         numbering.write_grid_coordinates(16, &mut place);
         assert_eq!(place, [1, 2, 1]);
-        assert!(Numbering::for_fixed_size(&geometry, 0).is_err());
+        assert!(ChunkNumbering::for_fixed_size(&geometry, 0).is_err());
     }
 
     #[test]
     fn numbers_that_do_not_fit_are_refused() {
         let huge = geometry(&[1, 1], &[Some(u64::MAX), Some(3)], &[1, 1]);
-        assert!(Numbering::for_fixed_size(&huge, 0).is_err());
+        assert!(ChunkNumbering::for_fixed_size(&huge, 0).is_err());
         let shrunk = geometry(&[5], &[Some(4)], &[1]);
-        assert!(Numbering::for_fixed_size(&shrunk, 0).is_err());
+        assert!(ChunkNumbering::for_fixed_size(&shrunk, 0).is_err());
         let endless = geometry(&[1, 1], &[None, Some(3)], &[1, 1]);
-        let numbering = Numbering::for_growing(&endless, 0).unwrap();
+        let numbering = ChunkNumbering::for_growing(&endless, 0).unwrap();
         assert_eq!(numbering.chunk_number(&[u64::MAX, 0]), None);
     }
 }

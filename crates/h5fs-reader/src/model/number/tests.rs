@@ -3,7 +3,7 @@
 use super::*;
 use ByteOrder::{Big, Little, Vax};
 
-fn whole(size: u16) -> BitRange {
+fn all_bits(size: u16) -> BitRange {
     BitRange {
         offset: 0,
         precision: size * 8,
@@ -55,21 +55,21 @@ fn integers_of_every_size_and_order() {
             .unwrap()
             .to_string()
     };
-    assert_eq!(text(&[0xFE], Little, true, whole(1)), "-2");
-    assert_eq!(text(&[0x01, 0x02], Big, false, whole(2)), "258");
+    assert_eq!(text(&[0xFE], Little, true, all_bits(1)), "-2");
+    assert_eq!(text(&[0x01, 0x02], Big, false, all_bits(2)), "258");
     assert_eq!(
-        text(&[0x01, 0x00, 0x80], Little, true, whole(3)),
+        text(&[0x01, 0x00, 0x80], Little, true, all_bits(3)),
         "-8388607"
     );
     // VAX: the more significant word comes first, each word little-endian.
     assert_eq!(
-        text(&[2, 1, 4, 3], Vax, false, whole(4)),
+        text(&[2, 1, 4, 3], Vax, false, all_bits(4)),
         0x0102_0304.to_string()
     );
     let least = i128::MIN.to_be_bytes();
     let digits = "-170141183460469231731687303715884105728";
-    assert_eq!(text(&least, Big, true, whole(16)), digits);
-    assert_eq!(decode_integer(&[0; 17], Little, true, whole(17)), None);
+    assert_eq!(text(&least, Big, true, all_bits(16)), digits);
+    assert_eq!(decode_integer(&[0; 17], Little, true, all_bits(17)), None);
 }
 
 #[test]

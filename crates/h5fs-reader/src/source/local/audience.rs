@@ -5,8 +5,8 @@ use crate::error::Result;
 use crate::source::attributes::FileAttributes;
 use crate::source::local::acl::Acl;
 
-/// Group and permission bits of a file or directory. For a file with an access control list, the
-/// bits grant no user more than the list.
+/// The users other than the owner who may read a file or directory, as its group and its permission
+/// bits. For a file with an access control list, the bits grant no user more rights than the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Audience {
     group: u32,

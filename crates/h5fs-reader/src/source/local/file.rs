@@ -16,7 +16,7 @@ use rustix::fs::{Advice, fadvise};
 
 use crate::error::{Cause, Error, Result};
 use crate::limits;
-use crate::memory::cancel::IsWanted;
+use crate::memory::cancel::WantedCheck;
 use crate::source::attributes::FileAttributes;
 use crate::source::identity::{Fingerprint, Identity};
 use crate::source::local::acl::Acl;
@@ -273,7 +273,7 @@ impl Source for FileSource {
         }
     }
 
-    fn read_cancellable(&self, at: u64, buffer: &mut [u8], _: &IsWanted<'_>) -> Result<()> {
+    fn read_cancellable(&self, at: u64, buffer: &mut [u8], _: &WantedCheck<'_>) -> Result<()> {
         self.file
             .read_exact_at(buffer, at)
             .map_err(|error| match error.kind() {
@@ -305,7 +305,7 @@ impl Source for GrowingFile {
         now.max(self.0.length())
     }
 
-    fn read_cancellable(&self, at: u64, buffer: &mut [u8], _: &IsWanted<'_>) -> Result<()> {
+    fn read_cancellable(&self, at: u64, buffer: &mut [u8], _: &WantedCheck<'_>) -> Result<()> {
         self.0.read_at(at, buffer)
     }
 

@@ -18,10 +18,11 @@ use nix::sys::statfs::fstatfs;
 use rustix::fs::{FileType, RawDir, SeekFrom, seek};
 
 use crate::error::{Error, Result};
-use crate::memory::cancel::IsWanted;
+use crate::memory::cancel::WantedCheck;
 use crate::source::attributes::FileAttributes;
 use crate::source::directory::{
-    Directory, DirectoryEntries, EntryType, ListedEntry, OpenContent, OpenedSource, PathInfo, Visit,
+    Directory, DirectoryEntries, EntryType, EntryVisitor, ListedEntry, OpenContent, OpenedSource,
+    PathInfo,
 };
 use crate::source::identity::{Fingerprint, Identity};
 use crate::source::local::acl::Acl;
@@ -135,7 +136,7 @@ impl Directory for LocalDirectory {
         convert_result(text, path)
     }
 
-    fn open(&self, path: &Path, _is_wanted: &IsWanted<'_>) -> Result<OpenedSource> {
+    fn open(&self, path: &Path, _is_wanted: &WantedCheck<'_>) -> Result<OpenedSource> {
         let named = convert_result(
             self.open_beneath(path, OFlag::O_PATH | OFlag::O_NOFOLLOW),
             path,
@@ -183,12 +184,12 @@ struct OpenDirectory {
 }
 
 impl DirectoryEntries for OpenDirectory {
-    fn visit(&mut self, position: u64, visit: &mut Visit<'_>) -> Result<()> {
+    fn visit(&mut self, position: u64, visit: &mut EntryVisitor<'_>) -> Result<()> {
         convert_result(list(&self.handle, position, visit), &self.path)
     }
 }
 
-fn list(directory: &OwnedFd, position: u64, visit: &mut Visit<'_>) -> io::Result<()> {
+fn list(directory: &OwnedFd, position: u64, visit: &mut EntryVisitor<'_>) -> io::Result<()> {
     seek(directory, SeekFrom::Start(position))?;
     let mut buffer = Vec::with_capacity(LISTING_BUFFER_BYTES);
     let mut names = RawDir::new(directory, buffer.spare_capacity_mut());

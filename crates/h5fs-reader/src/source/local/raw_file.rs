@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::memory::cancel::IsWanted;
+use crate::memory::cancel::WantedCheck;
 use crate::source::neighbours::Neighbours;
 use crate::source::{Source, Urgency};
 use crate::wire::{Count, to_u64, to_usize};
@@ -57,7 +57,12 @@ impl Source for RawFile {
         }
     }
 
-    fn read_cancellable(&self, at: u64, buffer: &mut [u8], is_wanted: &IsWanted<'_>) -> Result<()> {
+    fn read_cancellable(
+        &self,
+        at: u64,
+        buffer: &mut [u8],
+        is_wanted: &WantedCheck<'_>,
+    ) -> Result<()> {
         let file = self.neighbours.open_raw(&self.name, is_wanted)?;
         let there = file.length().minus_or_zero(at).min(to_u64(buffer.len()));
         let (there, past_end) = buffer.split_at_mut(to_usize(there)?);

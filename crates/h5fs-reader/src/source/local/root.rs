@@ -10,7 +10,7 @@ use nix::fcntl::{OFlag, OpenHow, ResolveFlag, open, openat2};
 use nix::sys::stat::Mode;
 
 use crate::error::{Cause, Error};
-use crate::memory::cancel::IsWanted;
+use crate::memory::cancel::WantedCheck;
 use crate::source::identity::{Fingerprint, Identity};
 use crate::source::local::acl::Acl;
 use crate::source::local::audience::Audience;
@@ -80,7 +80,7 @@ impl Root {
     pub(in crate::source) fn open_next_to_source(
         &self,
         path: &Path,
-        is_wanted: &IsWanted<'_>,
+        is_wanted: &WantedCheck<'_>,
     ) -> OpenedPath {
         match self {
             Root::Directory(directory) => directory.open_next_to_source(path),

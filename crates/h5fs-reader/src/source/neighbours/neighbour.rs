@@ -13,7 +13,7 @@ use lru::LruCache;
 
 use crate::error::line::escape_to_one_line;
 use crate::error::{Cause, Error, Result};
-use crate::memory::cancel::IsWanted;
+use crate::memory::cancel::WantedCheck;
 use crate::memory::lock::lock;
 use crate::source::identity::Identity;
 use crate::source::local::changes::ChangeWatcher;
@@ -87,7 +87,12 @@ impl Source for Neighbour {
         self.file.metadata_pages()
     }
 
-    fn read_cancellable(&self, at: u64, buffer: &mut [u8], is_wanted: &IsWanted<'_>) -> Result<()> {
+    fn read_cancellable(
+        &self,
+        at: u64,
+        buffer: &mut [u8],
+        is_wanted: &WantedCheck<'_>,
+    ) -> Result<()> {
         let read = self.file.read_cancellable(at, buffer, is_wanted);
         self.check()?;
         read

@@ -21,7 +21,7 @@ use rustix::net::{Shutdown, shutdown};
 
 use crate::error::{Cause, Error, Result};
 use crate::limits;
-use crate::memory::cancel::IsWanted;
+use crate::memory::cancel::WantedCheck;
 use crate::memory::lock::lock;
 use crate::source::Urgency;
 use crate::source::open::OpenedState;
@@ -205,7 +205,7 @@ impl Connection {
         &self,
         name: &[u8],
         length: Option<u64>,
-        is_wanted: &IsWanted<'_>,
+        is_wanted: &WantedCheck<'_>,
     ) -> Result<StagedObject> {
         let said = length.and_then(|length| length.checked_next_multiple_of(PAGE));
         // The region must fit the first bytes, which are staged even if the object's length has
@@ -228,7 +228,12 @@ impl Connection {
         }
     }
 
-    fn open_in(&self, name: &[u8], bytes: u64, is_wanted: &IsWanted<'_>) -> Result<StagedObject> {
+    fn open_in(
+        &self,
+        name: &[u8],
+        bytes: u64,
+        is_wanted: &WantedCheck<'_>,
+    ) -> Result<StagedObject> {
         let region = self.shared.reserve(bytes)?;
         let (name, called) = (name.to_vec(), name.to_vec());
         let opened = self.call(is_wanted, |id| Request::Open { id, name, region });
@@ -286,7 +291,7 @@ impl Connection {
         &self,
         prefix: &[u8],
         after: &[u8],
-        is_wanted: &IsWanted<'_>,
+        is_wanted: &WantedCheck<'_>,
     ) -> Result<(Vec<ListedName>, Vec<u8>)> {
         let (prefix, after) = (prefix.to_vec(), after.to_vec());
         match self.call(is_wanted, |id| Request::List { id, prefix, after })? {
@@ -393,7 +398,7 @@ impl Connection {
         at: u64,
         buffer: &mut [u8],
         around: Range<u64>,
-        is_wanted: &IsWanted<'_>,
+        is_wanted: &WantedCheck<'_>,
     ) -> Result<()> {
         let all = to_u64(buffer.len());
         if all > MAX_PINNED_BYTES {
@@ -415,7 +420,7 @@ impl Connection {
         at: u64,
         part: &mut [u8],
         around: &Range<u64>,
-        is_wanted: &IsWanted<'_>,
+        is_wanted: &WantedCheck<'_>,
     ) -> Result<()> {
         for _ in 0..ATTEMPTS {
             let pinned = self.shared.pin(object, at, to_u64(part.len()), around)?;
@@ -436,7 +441,7 @@ impl Connection {
     fn await_staged(
         &self,
         pinned: &PinnedPages<'_>,
-        is_wanted: &IsWanted<'_>,
+        is_wanted: &WantedCheck<'_>,
     ) -> Result<Vec<PageLocation>> {
         let deadline = Instant::now().checked_add(self.settings.reply_timeout);
         let mut state = self.shared.state();
@@ -465,27 +470,31 @@ impl Connection {
         }
     }
 
-    /// Sends the request that `of` creates for a new request number, and waits for the reply.
+    /// Sends the request that `build` creates for a new request number, and waits for the reply.
     ///
     /// # Errors
     /// - [`Error::cancelled`] if `is_wanted` returns false. The request is cancelled.
     /// - `EIO` if no reply arrives. The request is cancelled.
     /// - Else the server's error.
-    fn call(&self, is_wanted: &IsWanted<'_>, of: impl FnOnce(u64) -> Request) -> Result<Reply> {
-        self.call_with_timeout(self.settings.reply_timeout, is_wanted, of)
+    fn call(
+        &self,
+        is_wanted: &WantedCheck<'_>,
+        build: impl FnOnce(u64) -> Request,
+    ) -> Result<Reply> {
+        self.call_with_timeout(self.settings.reply_timeout, is_wanted, build)
     }
 
     fn call_with_timeout(
         &self,
         patience: Duration,
-        is_wanted: &IsWanted<'_>,
-        of: impl FnOnce(u64) -> Request,
+        is_wanted: &WantedCheck<'_>,
+        build: impl FnOnce(u64) -> Request,
     ) -> Result<Reply> {
         let deadline = Instant::now().checked_add(patience);
         let mut state = self.shared.state();
         let id = state.next_id();
         state.calls.insert(id, PendingCall::AwaitingReply(None));
-        let is_sent = state.send(&of(id));
+        let is_sent = state.send(&build(id));
         self.shared.packet_queued.notify_one();
         if !is_sent {
             state.calls.remove(&id);
@@ -533,7 +542,7 @@ impl Connection {
 #[cfg(test)]
 impl Connection {
     /// Returns the number of bytes of the pages that are staged or requested.
-    pub(super) fn taken(&self) -> u64 {
+    pub(super) fn staged_bytes(&self) -> u64 {
         self.shared.state().pages.staged_or_requested().times(PAGE)
     }
 

@@ -18,10 +18,11 @@ use nix::errno::Errno;
 
 use crate::error::{Cause, Error, Result};
 use crate::limits;
-use crate::memory::cancel::IsWanted;
+use crate::memory::cancel::WantedCheck;
 use crate::source::attributes::FileAttributes;
 use crate::source::directory::{
-    Directory, DirectoryEntries, EntryType, ListedEntry, OpenContent, OpenedSource, PathInfo, Visit,
+    Directory, DirectoryEntries, EntryType, EntryVisitor, ListedEntry, OpenContent, OpenedSource,
+    PathInfo,
 };
 use crate::source::identity::{Identity, ObjectIdentity};
 use crate::source::local::audience::Readers;
@@ -159,7 +160,7 @@ impl RemoteDirectory {
         &self,
         path: &[u8],
         may_be_opened: bool,
-        is_wanted: &IsWanted<'_>,
+        is_wanted: &WantedCheck<'_>,
     ) -> Result<Option<ListedType>> {
         let is_object = || {
             let object = match self.0.objects.get_unchanged(path) {
@@ -179,7 +180,7 @@ impl RemoteDirectory {
         path: &[u8],
         length: Option<u64>,
         is_read: bool,
-        is_wanted: &IsWanted<'_>,
+        is_wanted: &WantedCheck<'_>,
     ) -> Result<Option<Arc<RemoteObject>>> {
         let connection = &self.0.connection;
         let found = match length {
@@ -242,7 +243,7 @@ impl Directory for RemoteDirectory {
         Err(Error::from_io(&Errno::EINVAL.into(), name))
     }
 
-    fn open(&self, path: &Path, is_wanted: &IsWanted<'_>) -> Result<OpenedSource> {
+    fn open(&self, path: &Path, is_wanted: &WantedCheck<'_>) -> Result<OpenedSource> {
         let name = path.as_os_str().as_bytes();
         let known = match self.entry(name, true, is_wanted)? {
             Some(ListedType::Object(state)) => state,
@@ -321,7 +322,7 @@ impl Directory for RemoteDirectory {
 }
 
 impl DirectoryEntries for OpenDirectory {
-    fn visit(&mut self, position: u64, visit: &mut Visit<'_>) -> Result<()> {
+    fn visit(&mut self, position: u64, visit: &mut EntryVisitor<'_>) -> Result<()> {
         for (name, next) in [(&b"."[..], 1), (b"..", DOT_ENTRIES)] {
             let listed = ListedEntry {
                 name,

@@ -37,7 +37,7 @@ pub fn bytes(at: u64, length: u64) -> Vec<u8> {
 }
 
 /// A fetcher with its objects and the requests that it has received.
-pub struct Fetcher {
+pub struct FakeFetcher {
     /// The fetcher's end of the connection.
     pub socket: OwnedFd,
     stage: File,
@@ -55,24 +55,24 @@ struct Object {
     content: Option<Arc<[u8]>>,
 }
 
-/// The behaviour of a fetcher: a function called for each request.
-pub type Habit = dyn Fn(&Fetcher, &Request) + Send;
+/// The behaviour of a fake fetcher: a function that is called with each request.
+pub type FetcherBehaviour = dyn Fn(&FakeFetcher, &Request) + Send;
 
-impl Fetcher {
+impl FakeFetcher {
     /// Sends a reply.
-    pub fn say(&self, reply: &Reply) {
-        self.say_bytes(&reply.encode());
+    pub fn send_reply(&self, reply: &Reply) {
+        self.send_packet(&reply.encode());
     }
 
     /// Sends a packet, which need not be a valid reply.
-    pub fn say_bytes(&self, packet: &[u8]) {
+    pub fn send_packet(&self, packet: &[u8]) {
         let _gone = rustix::io::write(&self.socket, packet);
     }
 
     /// Replies that the request with this number has failed.
     pub fn fail(&self, id: u64, failure: FailureKind) {
         let text = "run.h5: as the test says".to_owned();
-        self.say(&Reply::Failed { id, failure, text });
+        self.send_reply(&Reply::Failed { id, failure, text });
     }
 
     /// Writes a range of an open object to the stage.
@@ -95,7 +95,7 @@ impl Fetcher {
                 Some(Object { state, .. }) => {
                     let mut open = lock(&self.open);
                     open.push((name.clone(), *region));
-                    self.say(&Reply::Opened {
+                    self.send_reply(&Reply::Opened {
                         id: *id,
                         object: open.len() as u32 - 1,
                         state: state.clone(),
@@ -113,18 +113,18 @@ impl Fetcher {
             } => {
                 self.write(*object, *offset, *length);
                 let (id, length) = (*id, *length);
-                self.say(&Reply::Staged { id, length });
+                self.send_reply(&Reply::Staged { id, length });
             }
             Request::Check { id, object } => {
                 let name = lock(&self.open)[*object as usize].0.clone();
-                self.say(&Reply::Opened {
+                self.send_reply(&Reply::Opened {
                     id: *id,
                     object: *object,
                     state: lock(&self.objects)[&name].state.clone(),
                     staged: 0,
                 });
             }
-            Request::GetCounters { id } => self.say(&Reply::Counted {
+            Request::GetCounters { id } => self.send_reply(&Reply::Counted {
                 id: *id,
                 counters: Counters {
                     requests: lock(&self.asked).len() as u64,
@@ -144,34 +144,43 @@ impl Fetcher {
     }
 }
 
-/// A fetcher, and the connection to it.
-pub struct Pair {
+/// A fake fetcher, and a connection to it.
+pub struct FakeConnection {
     /// The fetcher.
-    pub fetcher: Arc<Fetcher>,
+    pub fetcher: Arc<FakeFetcher>,
     /// The worker's connection to the fetcher.
     pub connection: Arc<Connection>,
 }
 
-/// Creates a fetcher with the behaviour `habit`. The connection keeps at most `kept` bytes of
-/// staged pages, and waits at most `patience` for a reply.
-pub fn pair(kept: u64, patience: Duration, habit: Box<Habit>) -> Pair {
-    start(kept, patience, LONG, habit)
+/// Starts a fake fetcher with the behaviour `behaviour`, and connects to it. The connection keeps
+/// at most `kept` bytes of staged pages, and waits at most `patience` for a reply.
+pub fn connect_fake_fetcher(
+    kept: u64,
+    patience: Duration,
+    behaviour: Box<FetcherBehaviour>,
+) -> FakeConnection {
+    start(kept, patience, LONG, behaviour)
 }
 
 /// Creates a fetcher that serves every request. The state of its objects is assumed to be current
 /// for only `SOON`.
-pub fn fetcher_with_checks() -> Pair {
-    start(64 * MIB, LONG, SOON, Box::new(Fetcher::serve))
+pub fn fetcher_with_checks() -> FakeConnection {
+    start(64 * MIB, LONG, SOON, Box::new(FakeFetcher::serve))
 }
 
 const SOON: Duration = Duration::from_secs(5);
 
-/// Creates a fetcher like [`pair`], where the state in a response is assumed to be current for
+/// Creates a fetcher like [`connect_fake_fetcher`], where the state in a response is assumed to be current for
 /// `valid`.
-pub fn start(kept: u64, patience: Duration, valid: Duration, habit: Box<Habit>) -> Pair {
+pub fn start(
+    kept: u64,
+    patience: Duration,
+    valid: Duration,
+    behaviour: Box<FetcherBehaviour>,
+) -> FakeConnection {
     let (own, other) = packets::socket_pair().unwrap();
     let stage = tempfile::tempfile().unwrap();
-    let fetcher = Arc::new(Fetcher {
+    let fetcher = Arc::new(FakeFetcher {
         socket: other,
         stage: stage.try_clone().unwrap(),
         objects: Mutex::default(),
@@ -184,7 +193,7 @@ pub fn start(kept: u64, patience: Duration, valid: Duration, habit: Box<Habit>) 
         while let Ok(length @ 1..) = rustix::io::read(&served.socket, &mut *packet) {
             let request = Request::decode(&packet[..length]).unwrap();
             lock(&served.asked).push(request.clone());
-            habit(&served, &request);
+            behaviour(&served, &request);
         }
     });
     let terms = ConnectionSettings {
@@ -196,21 +205,21 @@ pub fn start(kept: u64, patience: Duration, valid: Duration, habit: Box<Habit>) 
         is_mounted: true,
     };
     let connection = Connection::start(own, stage, terms).unwrap();
-    Pair {
+    FakeConnection {
         fetcher,
         connection,
     }
 }
 
 /// Creates a fetcher that serves every request.
-pub fn normal_fetcher() -> Pair {
-    pair(64 * MIB, LONG, Box::new(Fetcher::serve))
+pub fn normal_fetcher() -> FakeConnection {
+    connect_fake_fetcher(64 * MIB, LONG, Box::new(FakeFetcher::serve))
 }
 
 /// A time limit that no operation should reach.
 pub const LONG: Duration = Duration::from_secs(60);
 
-impl Pair {
+impl FakeConnection {
     /// Adds an object of this length, with the content of [`bytes`].
     pub fn put(&self, name: &str, length: u64, etag: &str) {
         let state = ObjectState {

@@ -11,7 +11,7 @@ use lru::LruCache;
 
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::memory::cancel::IsWanted;
+use crate::memory::cancel::WantedCheck;
 use crate::memory::lock::lock;
 use crate::source::location::{Location, Url};
 use crate::source::remote::connection::Connection;
@@ -136,7 +136,7 @@ impl CachedListings {
         &self,
         prefix: &[u8],
         after: &[u8],
-        is_wanted: &IsWanted<'_>,
+        is_wanted: &WantedCheck<'_>,
     ) -> Result<NameListing> {
         let asked = self.failure_key(prefix);
         let began = Instant::now();
@@ -191,7 +191,7 @@ impl CachedListings {
     pub(super) fn get_or_request(
         &self,
         prefix: &[u8],
-        is_wanted: &IsWanted<'_>,
+        is_wanted: &WantedCheck<'_>,
     ) -> Result<Arc<NameListing>> {
         if let Some(known) = self.cached(prefix) {
             return Ok(known);
@@ -225,7 +225,7 @@ impl CachedListings {
     pub(super) fn entry_at(
         &self,
         path: &[u8],
-        is_wanted: &IsWanted<'_>,
+        is_wanted: &WantedCheck<'_>,
         is_object: impl FnOnce() -> Result<Option<ListedType>>,
     ) -> Result<Option<ListedType>> {
         let (prefix, name) = split_directory(path);
@@ -288,7 +288,7 @@ impl CachedListings {
         &self,
         path: &[u8],
         name: &[u8],
-        is_wanted: &IsWanted<'_>,
+        is_wanted: &WantedCheck<'_>,
     ) -> Result<Option<ListedType>> {
         let page = self.request_page(path, b"", is_wanted)?;
         let found = page.get(name).cloned();

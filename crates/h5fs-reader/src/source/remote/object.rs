@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::memory::cancel::IsWanted;
+use crate::memory::cancel::WantedCheck;
 use crate::source::attributes::FileAttributes;
 use crate::source::open::{OpenSource, OpenedState, SharedState};
 use crate::source::remote::connection::Connection;
@@ -41,7 +41,7 @@ impl RemoteObject {
     pub fn find(
         connection: &Arc<Connection>,
         name: &[u8],
-        is_wanted: &IsWanted<'_>,
+        is_wanted: &WantedCheck<'_>,
     ) -> Result<Option<Self>> {
         Self::open_with_length(connection, name, None, is_wanted)
     }
@@ -54,7 +54,7 @@ impl RemoteObject {
         connection: &Arc<Connection>,
         name: &[u8],
         length: u64,
-        is_wanted: &IsWanted<'_>,
+        is_wanted: &WantedCheck<'_>,
     ) -> Result<Option<Self>> {
         Self::open_with_length(connection, name, Some(length), is_wanted)
     }
@@ -63,7 +63,7 @@ impl RemoteObject {
         connection: &Arc<Connection>,
         name: &[u8],
         length: Option<u64>,
-        is_wanted: &IsWanted<'_>,
+        is_wanted: &WantedCheck<'_>,
     ) -> Result<Option<Self>> {
         match connection.open(name, length, is_wanted) {
             Ok(staging) => Ok(Some(RemoteObject {
@@ -215,7 +215,12 @@ impl Source for RemoteObject {
         self.pages.get().copied()
     }
 
-    fn read_cancellable(&self, at: u64, buffer: &mut [u8], is_wanted: &IsWanted<'_>) -> Result<()> {
+    fn read_cancellable(
+        &self,
+        at: u64,
+        buffer: &mut [u8],
+        is_wanted: &WantedCheck<'_>,
+    ) -> Result<()> {
         let length = to_u64(buffer.len());
         let wanted = Extent::checked(at, length).filter(|wanted| wanted.is_within(self.length()));
         let past_end = || format!("{length} bytes reach past the end of the object");

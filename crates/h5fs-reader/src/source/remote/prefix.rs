@@ -10,7 +10,7 @@ use lru::LruCache;
 
 use crate::error::Error;
 use crate::limits;
-use crate::memory::cancel::IsWanted;
+use crate::memory::cancel::WantedCheck;
 use crate::memory::lock::lock;
 use crate::source::neighbours::policy::{
     OpenRefusal, OpenedPath, OtherFilesPolicy, refusal, unreadable_error,
@@ -54,7 +54,7 @@ impl Prefix {
     /// Opens the object at the relative `path`. No policy allows a path outside the prefix: the
     /// user has not chosen to contact other servers or prefixes. If `is_wanted` returns false, the
     /// error is [`Error::cancelled`].
-    pub(in crate::source) fn open(&self, path: &Path, is_wanted: &IsWanted<'_>) -> OpenedPath {
+    pub(in crate::source) fn open(&self, path: &Path, is_wanted: &WantedCheck<'_>) -> OpenedPath {
         let Some(name) = name(path) else {
             return Err(refusal(path, "it leads outside the source's prefix"));
         };
@@ -75,7 +75,7 @@ impl Prefix {
     fn find(
         &self,
         name: Vec<u8>,
-        is_wanted: &IsWanted<'_>,
+        is_wanted: &WantedCheck<'_>,
     ) -> crate::error::Result<Option<Arc<RemoteObject>>> {
         if let Some((since, found)) = lock(&self.known).get(&name)
             && since.elapsed() < self.connection.validity()

@@ -21,7 +21,8 @@ use crate::source::neighbours::policy::OtherFilesPolicy;
 use crate::source::open::OpenSource;
 use crate::source::remote::directory::RemoteDirectory;
 use crate::source::remote::fake::{
-    Fetcher, LONG, Pair, bytes, fetcher_with_checks, normal_fetcher, pair, start,
+    FakeConnection, FakeFetcher, LONG, bytes, connect_fake_fetcher, fetcher_with_checks,
+    normal_fetcher, start,
 };
 use crate::source::remote::message::{
     Counters, FailureKind, ListedName, ListedType, PACKET, Reply, Request,
@@ -99,7 +100,7 @@ fn a_small_object_comes_as_a_whole() {
 /// The bytes of a small object evict at most a quarter of the staged bytes.
 #[test]
 fn a_small_object_that_is_much_of_the_cache_comes_in_parts() {
-    let pair = pair(16 * MIB, LONG, Box::new(Fetcher::serve));
+    let pair = connect_fake_fetcher(16 * MIB, LONG, Box::new(FakeFetcher::serve));
     read(&pair.open(4 * MIB), MIB, 10).unwrap();
     assert_eq!(pair.fetched(), [(0, 4 * MIB, false)]);
     read(&pair.open(4 * MIB + 1), MIB, 10).unwrap();
@@ -109,7 +110,7 @@ fn a_small_object_that_is_much_of_the_cache_comes_in_parts() {
 /// Evicted bytes return in parts as they are read.
 #[test]
 fn a_small_object_comes_as_a_whole_once() {
-    let pair = pair(8 * MIB, LONG, Box::new(Fetcher::serve));
+    let pair = connect_fake_fetcher(8 * MIB, LONG, Box::new(FakeFetcher::serve));
     pair.put("other", 100 * MIB, "\"1\"");
     let other = RemoteObject::find(&pair.connection, b"other", &|| true).unwrap();
     let small = pair.open(2 * MIB);
@@ -118,7 +119,7 @@ fn a_small_object_comes_as_a_whole_once() {
     let before = pair.fetched().len();
     assert_eq!(read(&small, MIB, 10).unwrap(), bytes(MIB, 10));
     assert_eq!(pair.fetched()[before..], [(MIB, 256 * KIB, true)]);
-    assert!(pair.connection.taken() <= 8 * MIB);
+    assert!(pair.connection.staged_bytes() <= 8 * MIB);
 }
 
 #[test]
@@ -237,7 +238,7 @@ fn what_is_expected_close_together_is_asked_for_together() {
 /// The fetcher does not reply until the test lets it.
 #[test]
 fn what_is_waited_for_comes_first_and_requests_are_bounded() {
-    let pair = pair(
+    let pair = connect_fake_fetcher(
         256 * MIB,
         LONG,
         Box::new(|fetcher, request| {
@@ -277,7 +278,7 @@ fn what_is_waited_for_comes_first_and_requests_are_bounded() {
 
 #[test]
 fn guesses_that_are_too_many_give_way() {
-    let pair = pair(
+    let pair = connect_fake_fetcher(
         1 << 30,
         LONG,
         Box::new(|fetcher, request| {
@@ -298,23 +299,23 @@ fn guesses_that_are_too_many_give_way() {
 
 #[test]
 fn pages_that_are_kept_are_within_their_bound() {
-    let pair = pair(MIB, LONG, Box::new(Fetcher::serve));
+    let pair = connect_fake_fetcher(MIB, LONG, Box::new(FakeFetcher::serve));
     let object = pair.open(40 * MIB);
     for round in 0..2 {
         for at in (0..40 * MIB).step_by(MIB as usize) {
             assert_eq!(read(&object, at, MIB).unwrap(), bytes(at, MIB), "{round}");
-            assert!(pair.connection.taken() <= MIB);
+            assert!(pair.connection.staged_bytes() <= MIB);
         }
     }
     // A read longer than the limit is read in parts.
     let all = read(&object, 3, 40 * MIB - 3).unwrap();
     assert!(all == bytes(3, 40 * MIB - 3));
-    assert!(pair.connection.taken() <= MIB);
+    assert!(pair.connection.staged_bytes() <= MIB);
 }
 
 #[test]
 fn guesses_leave_a_part_of_what_was_read() {
-    let pair = pair(4 * MIB, LONG, Box::new(Fetcher::serve));
+    let pair = connect_fake_fetcher(4 * MIB, LONG, Box::new(FakeFetcher::serve));
     let object = pair.open(100 * MIB);
     read(&object, 99 * MIB, 1).unwrap();
     object.prefetch(&[(0, 50 * MIB)], Urgency::Expected);
@@ -340,7 +341,7 @@ fn guesses_leave_a_part_of_what_was_read() {
 
 #[test]
 fn a_change_leaves_old_bytes_or_estale() {
-    let pair = pair(
+    let pair = connect_fake_fetcher(
         64 * MIB,
         LONG,
         Box::new(|fetcher, request| match request {
@@ -373,7 +374,7 @@ fn failures_have_their_errors_and_pass() {
     let left: Vec<_> = failures.iter().map(|(failure, _)| *failure).rev().collect();
     let left = Arc::new(Mutex::new(left));
     let failing = Arc::clone(&left);
-    let pair = pair(
+    let pair = connect_fake_fetcher(
         64 * MIB,
         LONG,
         Box::new(move |fetcher, request| match request {
@@ -406,7 +407,7 @@ fn failures_have_their_errors_and_pass() {
 
 #[test]
 fn failures_are_remembered_within_the_limit() {
-    let pair = pair(
+    let pair = connect_fake_fetcher(
         64 * MIB,
         LONG,
         Box::new(|fetcher, request| match request {
@@ -423,7 +424,7 @@ fn failures_are_remembered_within_the_limit() {
 
 #[test]
 fn an_object_that_goes_is_stale_and_one_that_is_absent_is_missing() {
-    let pair = pair(
+    let pair = connect_fake_fetcher(
         64 * MIB,
         LONG,
         Box::new(|fetcher, request| match request {
@@ -443,7 +444,7 @@ fn an_object_that_goes_is_stale_and_one_that_is_absent_is_missing() {
 #[test]
 fn silence_ends_in_an_error_within_the_patience() {
     let patience = Duration::from_secs(2);
-    let pair = pair(
+    let pair = connect_fake_fetcher(
         64 * MIB,
         patience,
         Box::new(|fetcher, request| {
@@ -471,7 +472,7 @@ fn silence_ends_in_an_error_within_the_patience() {
 
 #[test]
 fn a_reader_that_has_gone_waits_no_longer() {
-    let pair = pair(
+    let pair = connect_fake_fetcher(
         64 * MIB,
         LONG,
         Box::new(|fetcher, request| {
@@ -494,8 +495,8 @@ fn a_reader_that_has_gone_waits_no_longer() {
 }
 
 /// Creates a fetcher that does not reply to requests for opening an object.
-fn fetcher_without_openings() -> Pair {
-    pair(
+fn fetcher_without_openings() -> FakeConnection {
+    connect_fake_fetcher(
         64 * MIB,
         LONG,
         Box::new(|fetcher, request| {
@@ -579,7 +580,7 @@ fn a_cancelled_opening_of_another_object_is_unwanted() {
 
 #[test]
 fn what_has_come_is_read_before_the_rest() {
-    let pair = pair(
+    let pair = connect_fake_fetcher(
         64 * MIB,
         LONG,
         Box::new(|fetcher, request| match request {
@@ -587,7 +588,7 @@ fn what_has_come_is_read_before_the_rest() {
                 id, object, offset, ..
             } => {
                 fetcher.write(*object, *offset, MIB);
-                fetcher.say(&Reply::Staged {
+                fetcher.send_reply(&Reply::Staged {
                     id: *id,
                     length: MIB + 7,
                 });
@@ -606,14 +607,14 @@ fn what_has_come_is_read_before_the_rest() {
 
 #[test]
 fn the_beginning_of_an_object_may_come_with_it() {
-    let pair = pair(
+    let pair = connect_fake_fetcher(
         64 * MIB,
         LONG,
         Box::new(|fetcher, request| match request {
             Request::Open { id, region, .. } => {
                 lock(&fetcher.open).push((Vec::new(), *region));
                 fetcher.write(0, 0, 100 * KIB);
-                fetcher.say(&Reply::Opened {
+                fetcher.send_reply(&Reply::Opened {
                     id: *id,
                     object: 0,
                     state: ObjectState {
@@ -652,7 +653,7 @@ fn a_look_finds_another_state() {
     assert_eq!(checks.count(), 1);
 }
 
-fn looks(fetcher: &Fetcher) -> Vec<Request> {
+fn check_requests(fetcher: &FakeFetcher) -> Vec<Request> {
     let asked = lock(&fetcher.asked).clone();
     let is_look = |request: &Request| matches!(request, Request::Check { .. });
     asked.into_iter().filter(is_look).collect()
@@ -662,7 +663,7 @@ fn looks(fetcher: &Fetcher) -> Vec<Request> {
 /// time.
 #[test]
 fn nobody_waits_for_a_look_at_what_no_answer_tells_apart() {
-    let pair = pair(
+    let pair = connect_fake_fetcher(
         64 * MIB,
         Duration::from_millis(600),
         Box::new(|fetcher, request| {
@@ -680,7 +681,7 @@ fn nobody_waits_for_a_look_at_what_no_answer_tells_apart() {
         assert!(!object.is_changed());
         thread::sleep(Duration::from_millis(5));
     }
-    let asked = looks(&pair.fetcher);
+    let asked = check_requests(&pair.fetcher);
     assert_eq!(asked.len(), 1);
     pair.put("", MIB, "\0two");
     pair.fetcher.serve(&asked[0]);
@@ -695,7 +696,7 @@ fn bytes_of_what_no_answer_tells_apart_do_not_stand_for_a_look() {
         .unwrap()
         .unwrap();
     let mut at = 0;
-    while looks(&pair.fetcher).is_empty() {
+    while check_requests(&pair.fetcher).is_empty() {
         read(&object, at, 10).unwrap();
         at += MIB;
         assert!(!object.is_changed());
@@ -716,7 +717,7 @@ fn objects_have_regions_of_their_own_and_leave_nothing() {
     let open = lock(&pair.fetcher.open).clone();
     assert!(open[1].1 > open[0].1 + 3 * MIB);
     drop((first, other));
-    assert_eq!(pair.connection.taken(), 0);
+    assert_eq!(pair.connection.staged_bytes(), 0);
     pair.wait_until(|asked| {
         let closed = asked
             .iter()
@@ -726,9 +727,9 @@ fn objects_have_regions_of_their_own_and_leave_nothing() {
 }
 
 /// Creates a fetcher whose one listed page omits all `count` objects and has a token for more.
-fn fetcher_with_listing(count: usize) -> Pair {
-    let list = |fetcher: &Fetcher, request: &Request| match request {
-        Request::List { id, .. } => fetcher.say(&Reply::Listed {
+fn fetcher_with_listing(count: usize) -> FakeConnection {
+    let list = |fetcher: &FakeFetcher, request: &Request| match request {
+        Request::List { id, .. } => fetcher.send_reply(&Reply::Listed {
             id: *id,
             is_last: true,
             entries: vec![ListedName {
@@ -747,7 +748,7 @@ fn fetcher_with_listing(count: usize) -> Pair {
 }
 
 /// Returns the number of requests of one type.
-fn count(pair: &Pair, is_one: fn(&Request) -> bool) -> usize {
+fn count(pair: &FakeConnection, is_one: fn(&Request) -> bool) -> usize {
     lock(&pair.fetcher.asked)
         .iter()
         .filter(|request| is_one(request))
@@ -825,7 +826,7 @@ fn a_region_fits_whatever_length_was_told() {
 /// Uses a server whose listing never ends, with new names or the same page again and again.
 #[test]
 fn a_listing_without_end_is_an_error_and_keeps_little() {
-    let pair = pair(
+    let pair = connect_fake_fetcher(
         64 * MIB,
         LONG,
         Box::new(|fetcher, request| match request {
@@ -837,7 +838,7 @@ fn a_listing_without_end_is_an_error_and_keeps_little() {
                     name: format!("{number} {i} {}", "n".repeat(200)).into_bytes(),
                     entry_type: ListedType::Object(ObjectState::default()),
                 };
-                fetcher.say(&Reply::Listed {
+                fetcher.send_reply(&Reply::Listed {
                     id: *id,
                     is_last: true,
                     entries: (0..10).map(name).collect(),
@@ -869,7 +870,7 @@ fn a_listing_without_end_is_an_error_and_keeps_little() {
 fn a_page_comes_in_parts_within_the_bounds_of_a_page() {
     // Sends `parts` replies of `names` names of ten bytes.
     let listed = |parts: usize, names: usize| {
-        let say = move |fetcher: &Fetcher, request: &Request| {
+        let say = move |fetcher: &FakeFetcher, request: &Request| {
             let Request::List { id, .. } = request else {
                 return fetcher.serve(request);
             };
@@ -878,7 +879,7 @@ fn a_page_comes_in_parts_within_the_bounds_of_a_page() {
                     name: format!("{:010}", part * names + number).into_bytes(),
                     entry_type: ListedType::Prefix,
                 };
-                fetcher.say(&Reply::Listed {
+                fetcher.send_reply(&Reply::Listed {
                     id: *id,
                     is_last: part == parts,
                     entries: (0..names).map(name).collect(),
@@ -886,7 +887,7 @@ fn a_page_comes_in_parts_within_the_bounds_of_a_page() {
                 });
             }
         };
-        let pair = pair(64 * MIB, LONG, Box::new(say));
+        let pair = connect_fake_fetcher(64 * MIB, LONG, Box::new(say));
         pair.connection
             .list(b"", b"", &|| true)
             .map(|(names, _)| names)
@@ -900,22 +901,22 @@ fn a_page_comes_in_parts_within_the_bounds_of_a_page() {
 /// Checks that each invalid message ends the connection and wakes waiting readers at once.
 #[test]
 fn a_hostile_fetcher_ends_the_connection() {
-    let lies: [fn(&Fetcher, u64); 5] = [
-        |fetcher, _| fetcher.say_bytes(b"nonsense"),
-        |fetcher, _| fetcher.say_bytes(&[5; 9]),
+    let lies: [fn(&FakeFetcher, u64); 5] = [
+        |fetcher, _| fetcher.send_packet(b"nonsense"),
+        |fetcher, _| fetcher.send_packet(&[5; 9]),
         |fetcher, id| {
-            fetcher.say(&Reply::Staged {
+            fetcher.send_reply(&Reply::Staged {
                 id,
                 length: 1 << 40,
             });
         },
-        |fetcher, _| fetcher.say_bytes(&vec![1; PACKET + 1]),
+        |fetcher, _| fetcher.send_packet(&vec![1; PACKET + 1]),
         |fetcher, _| {
             rustix::net::shutdown(&fetcher.socket, rustix::net::Shutdown::Both).unwrap();
         },
     ];
     for lie in lies {
-        let pair = pair(
+        let pair = connect_fake_fetcher(
             64 * MIB,
             LONG,
             Box::new(move |fetcher, request| match request {
@@ -934,14 +935,14 @@ fn a_hostile_fetcher_ends_the_connection() {
 
 #[test]
 fn replies_to_no_question_change_nothing() {
-    let pair = pair(
+    let pair = connect_fake_fetcher(
         64 * MIB,
         LONG,
         Box::new(|fetcher, request| {
             let id = 1 << 40;
-            fetcher.say(&Reply::Staged { id, length: 10 });
+            fetcher.send_reply(&Reply::Staged { id, length: 10 });
             fetcher.fail(id, FailureKind::Changed);
-            fetcher.say(&Reply::Counted {
+            fetcher.send_reply(&Reply::Counted {
                 id,
                 counters: Counters::default(),
             });
@@ -957,7 +958,7 @@ fn replies_to_no_question_change_nothing() {
 /// Stages, reads and drops pages in many threads at the same time.
 #[test]
 fn many_readers_in_a_small_cache_read_right_bytes() {
-    let pair = pair(2 * MIB, LONG, Box::new(Fetcher::serve));
+    let pair = connect_fake_fetcher(2 * MIB, LONG, Box::new(FakeFetcher::serve));
     let object = pair.open(32 * MIB + 77);
     thread::scope(|scope| {
         for reader in 0..8_u64 {
@@ -975,5 +976,5 @@ fn many_readers_in_a_small_cache_read_right_bytes() {
             });
         }
     });
-    assert!(pair.connection.taken() <= 2 * MIB);
+    assert!(pair.connection.staged_bytes() <= 2 * MIB);
 }

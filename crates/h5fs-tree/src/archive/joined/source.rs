@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use h5fs_reader::error::{Error, Result};
-use h5fs_reader::memory::cancel::{CancelToken, IsWanted};
+use h5fs_reader::memory::cancel::{CancelToken, WantedCheck};
 use h5fs_reader::source::Source;
 use h5fs_reader::source::attributes::FileAttributes;
 use h5fs_reader::source::directory::Directory;
@@ -56,7 +56,7 @@ impl Source for OpenJoinedSource {
         self.root.is_remote()
     }
 
-    fn read_cancellable(&self, at: u64, _: &mut [u8], _: &IsWanted<'_>) -> Result<()> {
+    fn read_cancellable(&self, at: u64, _: &mut [u8], _: &WantedCheck<'_>) -> Result<()> {
         Err(Error::corrupt(
             "joined: a joined file has no bytes of its own",
             at,

@@ -139,7 +139,7 @@ mod tests {
         runs.collect::<Vec<_>>().concat()
     }
 
-    fn kept(bytes: &[u8], part: usize) -> BlockContent {
+    fn content_in_parts(bytes: &[u8], part: usize) -> BlockContent {
         let mut content = BlockContent::default();
         bytes.chunks(part).for_each(|part| content.push(part));
         content.finish()
@@ -154,11 +154,11 @@ mod tests {
     #[test]
     fn a_long_run_takes_little() {
         let zeros = vec![0; 46_000_000];
-        let content = kept(&zeros, 1 << 20);
+        let content = content_in_parts(&zeros, 1 << 20);
         assert_eq!(content.length(), 46_000_000);
         assert!(content.weight() < 1_000_000);
         assert!(range(&content, 30_000_001..30_001_002) == [0; 1001]);
-        let short = kept(&zeros[..MAX_PLAIN_BYTES], 1 << 20);
+        let short = content_in_parts(&zeros[..MAX_PLAIN_BYTES], 1 << 20);
         assert!(!short.is_run_encoded);
         assert!(range(&short, 7..9) == [0; 2]);
     }
@@ -180,7 +180,7 @@ mod tests {
             let (from, to) = (start as usize, (start + length) as usize);
             let expected = bytes.get(from..to.min(bytes.len())).unwrap_or_default();
             prop_assert_eq!(&range(&shortened, start..start + length)[..], expected);
-            prop_assert_eq!(&range(&kept(&bytes, part), start..start + length)[..], expected);
+            prop_assert_eq!(&range(&content_in_parts(&bytes, part), start..start + length)[..], expected);
         }
     }
 }

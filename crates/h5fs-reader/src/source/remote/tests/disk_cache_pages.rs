@@ -27,7 +27,7 @@ impl Cache {
     }
 
     /// Writes bytes of the object, whose first page is at `offset`, to a file, and opens the file.
-    fn keep(&self, name: u64, offset: u64, length: u64) -> File {
+    fn write_segment(&self, name: u64, offset: u64, length: u64) -> File {
         let mut options = File::options();
         let file = options.read(true).write(true).create(true).truncate(false);
         let segment = Segment::new(file.open(self.path(name)).unwrap(), KEY);
@@ -59,7 +59,7 @@ impl Cache {
     }
 }
 
-fn kept(id: u64, length: u64) -> Reply {
+fn segment_reply(id: u64, length: u64) -> Reply {
     Reply::InSegment {
         id,
         length,
@@ -67,27 +67,27 @@ fn kept(id: u64, length: u64) -> Reply {
     }
 }
 
-fn hand_over(fetcher: &Fetcher, reply: &Reply, files: &[BorrowedFd<'_>]) {
+fn hand_over(fetcher: &FakeFetcher, reply: &Reply, files: &[BorrowedFd<'_>]) {
     rights::send_with_files(fetcher.socket.as_fd(), &reply.encode(), files).unwrap();
 }
 
 /// Creates a fetcher that stores each request's bytes in the segment of its first page, and sends
 /// that segment.
-fn keeper(cache: &Arc<Cache>, most: u64) -> Pair {
+fn keeper(cache: &Arc<Cache>, most: u64) -> FakeConnection {
     let cache = Arc::clone(cache);
-    let keep = move |fetcher: &Fetcher, request: &Request| match request {
+    let keep = move |fetcher: &FakeFetcher, request: &Request| match request {
         Request::Fetch {
             id, offset, length, ..
         } => {
-            let file = cache.keep(*offset / PAGE / PAGES, *offset, *length);
-            hand_over(fetcher, &kept(*id, *length), &[file.as_fd()]);
+            let file = cache.write_segment(*offset / PAGE / PAGES, *offset, *length);
+            hand_over(fetcher, &segment_reply(*id, *length), &[file.as_fd()]);
         }
         _ => fetcher.serve(request),
     };
-    pair(most, LONG, Box::new(keep))
+    connect_fake_fetcher(most, LONG, Box::new(keep))
 }
 
-fn forgotten(pair: &Pair) -> Vec<u64> {
+fn discarded_pages(pair: &FakeConnection) -> Vec<u64> {
     let asked = lock(&pair.fetcher.asked);
     let pages = asked.iter().filter_map(|request| match request {
         Request::DiscardCorruptPage { offset, .. } => Some(*offset),
@@ -101,7 +101,7 @@ fn forgotten(pair: &Pair) -> Vec<u64> {
 fn a_range_may_stand_in_the_stage_and_in_files() {
     let cache = Cache::new();
     let own = Arc::clone(&cache);
-    let mixed = move |fetcher: &Fetcher, request: &Request| match request {
+    let mixed = move |fetcher: &FakeFetcher, request: &Request| match request {
         Request::Fetch {
             id,
             object,
@@ -114,16 +114,16 @@ fn a_range_may_stand_in_the_stage_and_in_files() {
                 if (at / PAGE).is_multiple_of(2) {
                     fetcher.write(*object, first, page);
                     let (id, length) = (*id, at + page);
-                    fetcher.say(&Reply::Staged { id, length });
+                    fetcher.send_reply(&Reply::Staged { id, length });
                 } else {
-                    let file = own.keep(first % 3, first, page);
-                    hand_over(fetcher, &kept(*id, at + page), &[file.as_fd()]);
+                    let file = own.write_segment(first % 3, first, page);
+                    hand_over(fetcher, &segment_reply(*id, at + page), &[file.as_fd()]);
                 }
             }
         }
         _ => fetcher.serve(request),
     };
-    let pair = pair(64 * MIB, LONG, Box::new(mixed));
+    let pair = connect_fake_fetcher(64 * MIB, LONG, Box::new(mixed));
     let length = 10 * MIB + PAGE + 5;
     let object = pair.open(length);
     assert!(read(&object, 0, length).unwrap() == bytes(0, length));
@@ -148,7 +148,7 @@ fn pages_of_files_give_way_and_nothing_of_the_stage_is_dropped_for_them() {
     let object = pair.open(20 * MIB + 5);
     for _ in 0..2 {
         assert!(read(&object, 3, 20 * MIB).unwrap() == bytes(3, 20 * MIB));
-        assert!(pair.connection.taken() <= MIB);
+        assert!(pair.connection.staged_bytes() <= MIB);
     }
     let asked = lock(&pair.fetcher.asked).clone();
     let is_drop = |request: &Request| matches!(request, Request::FreeStage { .. });
@@ -170,16 +170,16 @@ fn few_files_are_open_at_a_time() {
     let most = max_open_files(NonZeroUsize::new(limits::OPEN_SEGMENTS).unwrap()).get();
     let cache = Cache::new();
     let own = Arc::clone(&cache);
-    let keep = move |fetcher: &Fetcher, request: &Request| match request {
+    let keep = move |fetcher: &FakeFetcher, request: &Request| match request {
         Request::Fetch {
             id, offset, length, ..
         } => {
-            let file = own.keep(offset / (4 * PAGE), *offset, *length);
-            hand_over(fetcher, &kept(*id, *length), &[file.as_fd()]);
+            let file = own.write_segment(offset / (4 * PAGE), *offset, *length);
+            hand_over(fetcher, &segment_reply(*id, *length), &[file.as_fd()]);
         }
         _ => fetcher.serve(request),
     };
-    let pair = pair(256 * MIB, LONG, Box::new(keep));
+    let pair = connect_fake_fetcher(256 * MIB, LONG, Box::new(keep));
     let object = pair.open(files * 4 * PAGE);
     thread::scope(|scope| {
         for reader in 0..4 {
@@ -212,25 +212,25 @@ fn a_file_that_changes_gives_no_wrong_byte() {
     for damage in damages {
         for was_read in [false, true] {
             let cache = Cache::new();
-            let file = cache.keep(0, 0, 3 * MIB);
+            let file = cache.write_segment(0, 0, 3 * MIB);
             let first = Mutex::new(true);
-            let once = move |fetcher: &Fetcher, request: &Request| match request {
+            let once = move |fetcher: &FakeFetcher, request: &Request| match request {
                 Request::Fetch { id, length, .. } if std::mem::take(&mut *lock(&first)) => {
-                    hand_over(fetcher, &kept(*id, *length), &[file.as_fd()]);
+                    hand_over(fetcher, &segment_reply(*id, *length), &[file.as_fd()]);
                 }
                 _ => fetcher.serve(request),
             };
-            let pair = pair(64 * MIB, LONG, Box::new(once));
+            let pair = connect_fake_fetcher(64 * MIB, LONG, Box::new(once));
             let object = pair.open(3 * MIB);
             if was_read {
                 assert!(read(&object, 0, 3 * MIB).unwrap() == bytes(0, 3 * MIB));
             }
             damage(&cache);
             assert!(read(&object, 10, 3 * MIB - 20).unwrap() == bytes(10, 3 * MIB - 20));
-            let forgotten = forgotten(&pair);
+            let forgotten = discarded_pages(&pair);
             assert!(forgotten.len() > 40, "{forgotten:?}");
             assert!(forgotten.iter().all(|offset| offset % PAGE == 0));
-            assert_eq!(pair.connection.taken(), 3 * MIB);
+            assert_eq!(pair.connection.staged_bytes(), 3 * MIB);
         }
     }
 }
@@ -238,15 +238,15 @@ fn a_file_that_changes_gives_no_wrong_byte() {
 #[test]
 fn a_file_that_stays_wrong_is_an_error() {
     let cache = Cache::new();
-    let file = cache.keep(0, 0, MIB);
+    let file = cache.write_segment(0, 0, MIB);
     cache.flip(0);
-    let insist = move |fetcher: &Fetcher, request: &Request| match request {
+    let insist = move |fetcher: &FakeFetcher, request: &Request| match request {
         Request::Fetch { id, length, .. } => {
-            hand_over(fetcher, &kept(*id, *length), &[file.as_fd()]);
+            hand_over(fetcher, &segment_reply(*id, *length), &[file.as_fd()]);
         }
         _ => fetcher.serve(request),
     };
-    let pair = pair(64 * MIB, LONG, Box::new(insist));
+    let pair = connect_fake_fetcher(64 * MIB, LONG, Box::new(insist));
     let object = pair.open(MIB);
     assert_eq!(cause(read(&object, 0, MIB)), Cause::Unavailable);
     assert_eq!(cause(read(&object, MIB / 2, 10)), Cause::Unavailable);
@@ -271,7 +271,7 @@ fn files_that_do_not_belong_to_a_reply_end_the_connection() {
         failure: FailureKind::Other,
         text: String::new(),
     };
-    let whole = kept(0, 256 * KIB);
+    let whole = segment_reply(0, 256 * KIB);
     let lies = [
         (whole.clone(), vec![of(directory.path())]),
         (whole.clone(), vec![of(Path::new("/dev/zero"))]),
@@ -280,11 +280,11 @@ fn files_that_do_not_belong_to_a_reply_end_the_connection() {
         (whole, vec![regular(), regular()]),
         (staged, vec![regular()]),
         (failed, vec![regular()]),
-        (kept(0, 1 << 40), vec![regular()]),
+        (segment_reply(0, 1 << 40), vec![regular()]),
     ];
     for (reply, files) in lies {
         let told = format!("{reply:?} {files:?}");
-        let lie = move |fetcher: &Fetcher, request: &Request| match request {
+        let lie = move |fetcher: &FakeFetcher, request: &Request| match request {
             Request::Fetch { id, .. } => {
                 let mut reply = reply.clone();
                 if let Reply::Staged { id: own, .. }
@@ -298,7 +298,7 @@ fn files_that_do_not_belong_to_a_reply_end_the_connection() {
             }
             _ => fetcher.serve(request),
         };
-        let pair = pair(64 * MIB, LONG, Box::new(lie));
+        let pair = connect_fake_fetcher(64 * MIB, LONG, Box::new(lie));
         let object = pair.open(MIB);
         assert_eq!(cause(read(&object, 0, 10)), Cause::Unavailable, "{told}");
         pair.connection.counters().expect_err(&told);
