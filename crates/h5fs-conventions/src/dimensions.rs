@@ -128,7 +128,7 @@ fn has_dimension_id(container: &dyn Container, node: NodeId, number: i128) -> Re
 
 /// A function that finds the path of an object, with names as in the file. It is called only if the
 /// path is needed.
-pub type FindPath<'a> = dyn Fn() -> Result<Vec<u8>> + 'a;
+pub type PathFinder<'a> = dyn Fn() -> Result<Vec<u8>> + 'a;
 
 /// Returns the part of a path after the last `/`.
 pub fn last_name(path: &[u8]) -> &[u8] {
@@ -150,7 +150,7 @@ pub fn scales(
     container: &dyn Container,
     node: NodeId,
     rank: usize,
-    path: &FindPath<'_>,
+    path: &PathFinder<'_>,
     is_scale: bool,
 ) -> Result<Vec<Option<NodeId>>> {
     let mut scales = scales_from_list(container, node)?;

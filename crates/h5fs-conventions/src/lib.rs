@@ -12,7 +12,7 @@
 //! |---|---|---|
 //! | 3 | [`attributes`], [`pandas_categories`] | the attributes of packed numbers and of times; ordered categories |
 //! | 3 | [`padded`], [`dimension_names`] | arrays that are shorter than their unlimited dimension; the names of an array's dimensions |
-//! | 3 | [`selected_part`] | a part of an array, with its dimension scales cut along |
+//! | 3 | [`selected_part`] | a part of an array, with the same part of its dimension scales |
 //! | 2 | [`packing`], [`time`] | scaled numbers with missing values; numbers as times |
 //! | 2 | [`dimensions`], [`matlab_empty`] | dimension scales; empty arrays of MATLAB |
 //! | 2 | [`pickle`], [`table_budget`] | pickled Python values; the budget for finding the columns of a table |

@@ -1,4 +1,4 @@
-//! The limits on what a convention can make the program read or keep.
+//! The limits on the reads and the memory that the conventions need for one file.
 
 /// The limits of the reader.
 pub use h5fs_reader::limits::*;

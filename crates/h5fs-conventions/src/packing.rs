@@ -275,7 +275,7 @@ mod tests {
     use super::*;
     use h5fs_reader::testing::int;
 
-    fn single(number: f32) -> Option<Factor> {
+    fn float32_factor(number: f32) -> Option<Factor> {
         factor(
             ExactNumber::Real(number.into()),
             &Datatype::ieee(4, ByteOrder::Little),
@@ -307,7 +307,7 @@ mod tests {
         )
     }
 
-    fn doubles(packing: &Packing, elements: &[u8]) -> Vec<f64> {
+    fn decode_to_f64(packing: &Packing, elements: &[u8]) -> Vec<f64> {
         let mut out = Vec::new();
         for element in elements.chunks_exact(packing.stored.size().into()) {
             packing.decode(element, &mut out).unwrap();
@@ -343,11 +343,17 @@ mod tests {
         assert_eq!(of(&int(4), None, None), [real(8), (4, true)]);
         assert_eq!(of(&ieee(4), None, None), [real(4); 2]);
         assert_eq!(of(&ieee(8), None, None), [real(8); 2]);
-        assert_eq!(of(&int(2), single(0.1), single(1.0)), [real(4); 2]);
-        assert_eq!(of(&int(4), single(0.1), single(1.0)), [real(8); 2]);
-        assert_eq!(of(&int(4), single(0.1), None), [real(4); 2]);
-        assert_eq!(of(&int(2), None, single(1.0)), [real(8); 2]);
-        assert_eq!(of(&int(1), single(0.1), double(1.0)), [real(8); 2]);
+        assert_eq!(
+            of(&int(2), float32_factor(0.1), float32_factor(1.0)),
+            [real(4); 2]
+        );
+        assert_eq!(
+            of(&int(4), float32_factor(0.1), float32_factor(1.0)),
+            [real(8); 2]
+        );
+        assert_eq!(of(&int(4), float32_factor(0.1), None), [real(4); 2]);
+        assert_eq!(of(&int(2), None, float32_factor(1.0)), [real(8); 2]);
+        assert_eq!(of(&int(1), float32_factor(0.1), double(1.0)), [real(8); 2]);
         assert_eq!(of(&ieee(4), double(0.1), None), [real(8); 2]);
     }
 
@@ -396,7 +402,7 @@ mod tests {
                 ..PackingAttributes::default()
             },
         );
-        let found = doubles(&packed, &[0, 3, 0xFF, 7, 100, 101, 0x80]);
+        let found = decode_to_f64(&packed, &[0, 3, 0xFF, 7, 100, 101, 0x80]);
         assert_eq!(found[..2], [10.0, 11.5]);
         assert!(found[2].is_nan() && found[3].is_nan() && found[5].is_nan());
         assert_eq!((found[4], found[6]), (60.0, -54.0));
@@ -405,8 +411,8 @@ mod tests {
     #[test]
     fn single_numbers_are_rounded_after_each_step() {
         let attributes = PackingAttributes {
-            scale_factor: single(0.1),
-            add_offset: single(1000.0),
+            scale_factor: float32_factor(0.1),
+            add_offset: float32_factor(1000.0),
             ..PackingAttributes::default()
         };
         let mut out = Vec::new();
@@ -425,7 +431,7 @@ mod tests {
             scale_factor: double(1.0),
             ..PackingAttributes::default()
         };
-        let found = doubles(&packing(&int(1), &attributes), &[0xFE, 0xFA, 0xFF]);
+        let found = decode_to_f64(&packing(&int(1), &attributes), &[0xFE, 0xFA, 0xFF]);
         assert!(found[0].is_nan() && found[2].is_nan());
         assert_eq!(found[1], 250.0);
         let attributes = PackingAttributes {
@@ -457,6 +463,6 @@ mod tests {
             scale_factor: double(f64::NAN),
             ..PackingAttributes::default()
         };
-        assert!(doubles(&packing(&int(1), &attributes), &[1])[0].is_nan());
+        assert!(decode_to_f64(&packing(&int(1), &attributes), &[1])[0].is_nan());
     }
 }

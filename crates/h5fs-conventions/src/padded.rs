@@ -70,7 +70,7 @@ const READ_PAUSE: Duration = Duration::from_millis(4);
 const VARIABLE_COST: u64 = 64;
 
 /// A function that returns whether any link of the file leads to a node.
-pub type IsLinked = dyn Fn(NodeId) -> Result<bool> + Send + Sync;
+pub type LinkedCheck = dyn Fn(NodeId) -> Result<bool> + Send + Sync;
 
 /// A container that shows variables with the full length of their unlimited dimensions.
 pub struct PaddedContainer {
@@ -79,7 +79,7 @@ pub struct PaddedContainer {
     /// The metadata budget of the request that examines variables.
     effort: RequestBudget,
     lengths: Arc<DimensionLengths>,
-    is_linked: Arc<IsLinked>,
+    is_linked: Arc<LinkedCheck>,
 }
 
 impl PaddedContainer {
@@ -89,7 +89,7 @@ impl PaddedContainer {
         engine: Arc<Engine>,
         effort: RequestBudget,
         lengths: Arc<DimensionLengths>,
-        is_linked: Arc<IsLinked>,
+        is_linked: Arc<LinkedCheck>,
     ) -> Self {
         PaddedContainer {
             inner,

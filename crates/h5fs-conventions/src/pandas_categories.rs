@@ -49,8 +49,8 @@ pub fn members_with_ordered_categories(info: &[u8]) -> Option<HashSet<Vec<u8>>> 
 mod tests {
     use super::*;
 
-    /// What pandas 2.3 writes of the columns `kind` (ordered), `n`, and the data columns `o2`
-    /// (ordered) and `plain`.
+    /// The bytes that pandas 2.3 writes for the columns `kind` (ordered) and `n`, and the data
+    /// columns `o2` (ordered) and `plain`.
     #[test]
     fn ordered_categories_are_found_in_info() {
         let info = b"(dp0\nI1\n(dp1\nVnames\np2\n(lp3\nNasVtype\np4\nVIndex\np5\nssVindex\np6\n(dp7\ns\

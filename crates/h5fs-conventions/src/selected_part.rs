@@ -1,4 +1,5 @@
-//! The part of an array that a selector picks, with its dimension scales cut along, as a container.
+//! The part of an array that a selector picks, as a container. The values of its dimension scales
+//! are selected at the same positions.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,7 +22,7 @@ pub struct SelectedPart {
     arrays: Arc<HashMap<NodeId, SelectedArray>>,
 }
 
-/// An array of which elements are selected.
+/// An array, reduced to its selected elements.
 struct SelectedArray {
     node: Arc<Node>,
     /// Number of dimensions of the whole array.
@@ -147,7 +148,7 @@ impl SelectedArray {
             b"CLASS" | b"_Netcdf4Dimid" if self.dimensions.is_empty() => None,
             b"DIMENSION_LIST" | b"DIMENSION_LABELS" | b"_Netcdf4Coordinates" if !is_whole => {
                 let content = attribute.content.ok()?;
-                let content = self.of_remaining_dimensions(&content)?;
+                let content = self.remaining_elements(&content)?;
                 let content = Ok(content);
                 Some(Attribute {
                     content,
@@ -158,9 +159,9 @@ impl SelectedArray {
         }
     }
 
-    /// Returns the elements for the dimensions that remain, of an attribute with one element for
-    /// each dimension. Returns `None` for any other attribute, and if no dimension remains.
-    fn of_remaining_dimensions(&self, content: &AttributeContent) -> Option<AttributeContent> {
+    /// Returns the value of an attribute that has one element for each dimension, reduced to the
+    /// dimensions that remain. Returns `None` for any other attribute, and if no dimension remains.
+    fn remaining_elements(&self, content: &AttributeContent) -> Option<AttributeContent> {
         let size = to_usize(content.datatype.size.into()).ok()?.max(1);
         let all: Vec<&[u8]> = content.elements.chunks_exact(size).collect();
         if self.dimensions.is_empty() || all.len() != self.rank {

@@ -63,13 +63,13 @@ impl File {
         file.variable(SCALE, &[2], &[]);
         let (padding, charset) = (StringPadding::NullPadded, Charset::Ascii);
         let class = type_of(15, Class::String { padding, charset });
-        file.mark(SCALE, "CLASS", class, b"DIMENSION_SCALE");
+        file.add_attribute(SCALE, "CLASS", class, b"DIMENSION_SCALE");
         let members = vec![
             member("dataset", 0, reference()),
             member("dimension", 1, int(1)),
         ];
         let list = type_of(2, Class::Compound(members));
-        file.mark(SCALE, "REFERENCE_LIST", list, &users.concat());
+        file.add_attribute(SCALE, "REFERENCE_LIST", list, &users.concat());
         file
     }
 
@@ -79,11 +79,11 @@ impl File {
         self.nodes
             .insert(NodeId::for_test(id.into()), node(id, kind));
         if !scales.is_empty() {
-            self.mark(id, "DIMENSION_LIST", reference(), scales);
+            self.add_attribute(id, "DIMENSION_LIST", reference(), scales);
         }
     }
 
-    fn mark(&mut self, id: u8, name: &str, datatype: Datatype, elements: &[u8]) {
+    fn add_attribute(&mut self, id: u8, name: &str, datatype: Datatype, elements: &[u8]) {
         let shape = Shape::fixed(vec![elements.len() as u64 / u64::from(datatype.size)]);
         let elements = elements.into();
         let content = AttributeContent {

@@ -1,6 +1,6 @@
 //! Views with the decoded elements of a variable: bytes, and NumPy files.
 
-use h5fs_conventions::dimensions::FindPath;
+use h5fs_conventions::dimensions::PathFinder;
 use h5fs_conventions::packing::Packing;
 use h5fs_conventions::time::TimeUnits;
 use h5fs_reader::error::Result;
@@ -25,7 +25,7 @@ use crate::view::View;
 pub(crate) fn decode_numbers(
     container: &dyn Container,
     node: &Node,
-    path: &FindPath<'_>,
+    path: &PathFinder<'_>,
     stored: Elements,
 ) -> Result<Elements> {
     let variable = Variable::from_node(container, node, path)?;
@@ -43,7 +43,7 @@ pub(crate) fn decode_numbers(
 pub(crate) fn decode_numbers_or_times(
     container: &dyn Container,
     node: &Node,
-    path: &FindPath<'_>,
+    path: &PathFinder<'_>,
     stored: Elements,
 ) -> Result<(Elements, Option<TimeUnits>)> {
     let variable = Variable::from_node(container, node, path)?;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use h5fs_conventions::attributes;
-use h5fs_conventions::dimensions::{self, FindPath};
+use h5fs_conventions::dimensions::{self, PathFinder};
 use h5fs_conventions::packing::{Packing, PackingAttributes};
 use h5fs_conventions::stored_type::StoredType;
 use h5fs_conventions::time::TimeUnits;
@@ -40,7 +40,7 @@ impl Variable {
     pub fn from_node(
         container: &dyn Container,
         node: &Node,
-        path: &FindPath<'_>,
+        path: &PathFinder<'_>,
     ) -> Result<Option<Self>> {
         Self::from_node_with_siblings(container, node, path, &GroupVariableCache::default())
     }
@@ -52,7 +52,7 @@ impl Variable {
     pub(super) fn from_node_with_siblings(
         container: &dyn Container,
         node: &Node,
-        path: &FindPath<'_>,
+        path: &PathFinder<'_>,
         siblings: &GroupVariableCache,
     ) -> Result<Option<Self>> {
         let root = container.root();
@@ -68,7 +68,7 @@ impl Variable {
     pub(super) fn from_reference(
         container: &dyn Container,
         node: &Node,
-        path: &FindPath<'_>,
+        path: &PathFinder<'_>,
         siblings: &GroupVariableCache,
     ) -> Result<Option<Self>> {
         Self::from_node_if(container, node, path, siblings, &|| Ok(true))
@@ -77,7 +77,7 @@ impl Variable {
     fn from_node_if(
         container: &dyn Container,
         node: &Node,
-        path: &FindPath<'_>,
+        path: &PathFinder<'_>,
         siblings: &GroupVariableCache,
         is_expected: &dyn Fn() -> Result<bool>,
     ) -> Result<Option<Self>> {
@@ -169,7 +169,7 @@ fn text_decoding(
     container: &dyn Container,
     array: &Array,
     scales: &[Option<NodeId>],
-    path: &FindPath<'_>,
+    path: &PathFinder<'_>,
     siblings: &GroupVariableCache,
 ) -> Result<Decoding> {
     let are_characters = array.datatype.size == 1

@@ -14,7 +14,7 @@ pub mod statistics;
 use std::io::Write;
 use std::time::Instant;
 
-use h5fs_conventions::dimensions::FindPath;
+use h5fs_conventions::dimensions::PathFinder;
 use h5fs_reader::array::{CancelToken, MemoryReservation};
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::array::{Fill, Storage};
@@ -50,7 +50,7 @@ pub struct DrawnArray<'a> {
     /// The object of the array.
     pub node: &'a Node,
     /// Finds the path of an object.
-    pub path: &'a FindPath<'a>,
+    pub path: &'a PathFinder<'a>,
     /// Reads the elements that a selector picks.
     pub read_part: &'a ReadPart<'a>,
     /// The token of the request that draws the array.

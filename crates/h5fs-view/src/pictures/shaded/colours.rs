@@ -4,7 +4,7 @@
 //! colour-blind readers. Values on both sides of 0 use red and blue from ColorBrewer's RdBu.
 //! Pictures use grey.
 
-/// A colour map.
+/// A colour map: the colour of each position between the lowest and the highest value of a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ColourMap {
     Grey,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use h5fs_conventions::dimensions::{FindPath, is_scale, scales};
+use h5fs_conventions::dimensions::{PathFinder, is_scale, scales};
 use h5fs_conventions::stored_type::StoredType;
 use h5fs_reader::array::{Engine, Reader};
 use h5fs_reader::error::Result;
@@ -23,7 +23,7 @@ pub fn page_appearance(
     container: &dyn Container,
     engine: &Arc<Engine>,
     node: &Node,
-    path: &FindPath<'_>,
+    path: &PathFinder<'_>,
 ) -> Result<Appearance> {
     let mut appearance = read_appearance(container, node)?;
     let Some(array) = node.array().filter(|_| !appearance.is_image) else {
