@@ -23,18 +23,20 @@ use crate::members::Members;
 use crate::scales::joined_file_sequence;
 use crate::tree::{Tree, TreeEntry, TreeNode};
 
-/// The cache of described arrays may use the memory limit of virtual datasets divided by this
-/// number.
+/// Divisor that gives the memory limit of the cache of array descriptions: the limit for the
+/// sources of virtual datasets, divided by this number.
 const NODE_CACHE_DIVISOR: u64 = 4;
 
-/// The container of a file, and a pointer as this file stores it.
+/// A pointer as a member's file stores it (a variable-length element or a reference), and the
+/// container of this file, which resolves the pointer.
 type StoredPointer<'e> = (Arc<dyn Container>, &'e [u8]);
 
-/// The members of a directory, shown as one file.
+/// The members of a directory, shown as the container of one joined file.
 pub struct JoinedContainer {
     members: Arc<Members>,
     tree: Arc<Tree>,
-    /// Cache of recently described arrays. Each has as many mappings as there are members.
+    /// Cache of recently used array descriptions. A description may contain a mapping for each
+    /// member, so that descriptions of all arrays would take too much memory.
     nodes: Mutex<WeightedLru<NodeId, Arc<Node>>>,
 }
 
@@ -76,8 +78,9 @@ impl JoinedContainer {
         })
     }
 
-    /// Splits a pointer of the joined file into the file that it points into and the pointer as
-    /// this file stores it. Returns `None` if the pointer does not point into a file.
+    /// Splits a pointer of the joined file into the member's file that contains the target, and the
+    /// pointer as this file stores it. Returns `None` for a null pointer, and if the target is only
+    /// in the joined file.
     fn resolve_pointer<'e>(&self, element: &'e [u8]) -> Result<Option<StoredPointer<'e>>> {
         match split_pointer(element) {
             Some((file, own)) => {
@@ -136,7 +139,7 @@ impl Container for JoinedContainer {
 
     fn links(&self, group: NodeId) -> Result<Box<dyn LinkStream>> {
         self.node(group)?;
-        Ok(Box::new(Links {
+        Ok(Box::new(JoinedLinkStream {
             tree: Arc::clone(&self.tree),
             group,
             position: 0,
@@ -197,8 +200,8 @@ impl Container for JoinedContainer {
         }
     }
 
-    /// Returns the number of the file that a pointer points into, so that the pointers of each file
-    /// are read together.
+    /// Returns the number of the file that a pointer points into. The caller sorts pointers by this
+    /// number, so that the pointers into one file are read together.
     fn variable_length_offset(&self, element: &[u8]) -> u64 {
         split_pointer(element).map_or(0, |(file, _)| to_u64(file))
     }
@@ -240,16 +243,17 @@ fn link(name: &[u8], number: u32) -> Link {
     }
 }
 
-/// The links of a group, sorted by name.
-struct Links {
+/// A stream of the links of one group of the joined file, sorted by name.
+struct JoinedLinkStream {
     tree: Arc<Tree>,
     group: NodeId,
     position: u64,
-    /// The name of the last returned link, if known.
+    /// The name of the last returned link. `None` after a seek, when the next link is found by its
+    /// position instead.
     last: Option<Box<[u8]>>,
 }
 
-impl LinkStream for Links {
+impl LinkStream for JoinedLinkStream {
     fn position(&self) -> u64 {
         self.position
     }

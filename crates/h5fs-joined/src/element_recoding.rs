@@ -14,8 +14,8 @@ use h5fs_reader::model::attribute_value::decode_integers;
 use h5fs_reader::model::datatype::{ByteOrder, Class, Member};
 use h5fs_reader::wire::{Count, to_u64, to_usize};
 
-/// Length in bytes of the prefix that the joined file writes before each pointer of a member. The
-/// prefix is the number of the member's file plus one, or [`JOINED_FILE_PREFIX`].
+/// Length in bytes of the prefix that the joined file writes before each pointer that comes from a
+/// member's file. The prefix is the number of this file plus one, or [`JOINED_FILE_PREFIX`].
 pub(super) const PREFIX_BYTES: usize = 8;
 
 /// The prefix of a pointer to an object that only the joined file has. The number of the object's
@@ -31,15 +31,15 @@ pub(super) enum Recoding {
     PadText(u8),
     /// Writes a prefix before each pointer.
     PrefixPointers {
-        spans: Arc<[Span]>,
+        spans: Arc<[CopiedSpan]>,
         prefix: [u8; PREFIX_BYTES],
     },
     /// Converts each field separately.
     RecodeFields(Vec<(FieldCopy, Renumbering)>),
 }
 
-/// The byte range of a field in a stored element, and its byte range in the joined element. A whole
-/// element counts as one field.
+/// The byte range of a field in a stored element, and the byte range of the field in the joined
+/// element. An element that is not a record counts as one field.
 #[derive(Debug, Clone)]
 pub(super) struct FieldCopy {
     pub(super) source_bytes: Range<usize>,
@@ -55,11 +55,11 @@ pub(super) struct FieldCopy {
 #[derive(Debug, Clone)]
 pub(super) enum Renumbering {
     Unchanged,
-    /// Replaces number i by element i of the list. A negative number means a missing value and
+    /// Replaces the number i by element i of the list. A negative number is a missing value and
     /// becomes -1.
     CodeTable(Arc<[u64]>),
-    /// Adds `by` to each number of the file. A number that is negative or greater than `most`
-    /// before the addition is an error.
+    /// Adds `by` to each number of the file. A number is invalid if it is negative, or greater than
+    /// `most` before the addition.
     Offset {
         by: u64,
         most: u64,
@@ -72,8 +72,7 @@ pub(super) type FileRenumberings = HashMap<usize, Renumbering>;
 /// Returns the approximate memory of the renumberings in bytes. Files with equal lists of codes
 /// share the memory of the list.
 pub(super) fn renumberings_weight(numberings: &FileRenumberings) -> u64 {
-    /// Approximate size in bytes of a hash map's own data for each entry, in addition to the key
-    /// and the value.
+    /// Approximate size in bytes of an entry of the hash map, without its key and its value.
     const ENTRY: usize = 16;
     let entry = size_of::<(usize, Renumbering)>().plus(ENTRY);
     let codes = numberings.values().filter_map(|own| match own {
@@ -153,7 +152,7 @@ pub(super) fn write_integer(number: i128, datatype: &Datatype, element: &mut [u8
 
 /// A range of bytes that is copied unchanged from the stored element to the joined element.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Span {
+pub(super) struct CopiedSpan {
     source_start: usize,
     target_start: usize,
     length: usize,
@@ -233,7 +232,7 @@ pub(super) fn has_references(datatype: &Datatype) -> bool {
 
 /// Returns the element type with a prefix before each pointer, and the spans that convert a stored
 /// element. Returns `None` if the type is too long, or contains references or nested pointers.
-pub(super) fn add_pointer_prefixes(datatype: &Datatype) -> Option<(Datatype, Vec<Span>)> {
+pub(super) fn add_pointer_prefixes(datatype: &Datatype) -> Option<(Datatype, Vec<CopiedSpan>)> {
     let mut spans = Vec::new();
     let own = add_prefixes_within(datatype, 0, 0, &mut spans)?;
     Some((own, spans))
@@ -246,7 +245,7 @@ fn add_prefixes_within(
     datatype: &Datatype,
     from: usize,
     to: usize,
-    spans: &mut Vec<Span>,
+    spans: &mut Vec<CopiedSpan>,
 ) -> Option<Datatype> {
     if spans.len() > MAX_SPANS {
         return None;
@@ -285,7 +284,7 @@ fn add_prefixes_within(
         class => class.clone(),
     };
     let is_pointer = datatype.has_pointers();
-    spans.push(Span {
+    spans.push(CopiedSpan {
         source_start: from,
         target_start: to,
         length: size,
@@ -298,7 +297,12 @@ fn add_prefixes_within(
     })
 }
 
-fn compound(members: &[Member], from: usize, to: usize, spans: &mut Vec<Span>) -> Option<Datatype> {
+fn compound(
+    members: &[Member],
+    from: usize,
+    to: usize,
+    spans: &mut Vec<CopiedSpan>,
+) -> Option<Datatype> {
     let mut offset = 0_usize;
     let mut own = Vec::new();
     for member in members {

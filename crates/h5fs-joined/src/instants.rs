@@ -133,8 +133,10 @@ fn greatest_divisor(a: i128, b: i128) -> i128 {
     a
 }
 
-/// Returns the common calendar of all units, or `None` if the calendars differ. `lowest` returns
-/// the earliest time, in nanoseconds since 1970-01-01.
+/// Returns the common calendar of all `units`. `standard` and `proleptic_gregorian` have the common
+/// calendar `standard` if no time precedes the reform of 1582, because they are equal from then on.
+/// `lowest` returns the earliest time, in nanoseconds since 1970-01-01. Returns `None` if the
+/// calendars differ.
 pub(super) fn common_calendar(
     units: &[TimeUnits],
     lowest: impl FnOnce() -> Option<i128>,
@@ -161,7 +163,7 @@ mod tests {
         TimeUnits::parse(units.as_bytes(), Some(calendar.as_bytes())).unwrap()
     }
 
-    /// Calculated by hand: 271 764 hours are 11 323.5 days.
+    /// The expected values were calculated by hand: 271 764 hours are 11 323.5 days.
     #[test]
     fn the_coarsest_unit_in_which_all_are_whole() {
         let days = units("days since 2001-01-01", "standard");

@@ -35,7 +35,8 @@ pub(super) struct JoinedArray {
 /// A dimension of a joined array.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct OutputDimension {
-    /// The path of the scale if the dimension has one, or else its label or a unique key.
+    /// The key that identifies the dimension in the joined file: the path of its scale, otherwise
+    /// its label, otherwise a key that no other dimension has.
     pub(super) key: Path,
     pub(super) has_name: bool,
     pub(super) length: u64,

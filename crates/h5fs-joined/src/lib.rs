@@ -71,26 +71,26 @@ pub use crate::members::member_cache::frames as kept;
 use crate::members::{MemberFiles, Members};
 pub use crate::paths::Omission;
 
-/// Joins the members that `open` opens, as `choice` selects. Returns the joined file, and a report
-/// of everything that is omitted.
+/// Joins the files (members) that `open` lists and opens. `choice` selects files and the joined
+/// dimension. Returns the joined file, and a report of everything that it omits.
 ///
 /// # Errors
-/// Fails if a member cannot be read now, the scans of all members need too much memory, or the
-/// request is cancelled.
+/// Fails if a member cannot be read at the moment, the scans of all members need too much memory,
+/// or the request is cancelled.
 pub fn join(
     engine: &Arc<Engine>,
     open: Box<dyn MemberFiles>,
     choice: &JoinChoice,
     scanning: &ScanOptions<'_>,
 ) -> Result<(Arc<JoinedContainer>, Vec<Omission>)> {
-    let mut told = Vec::new();
+    let mut omissions = Vec::new();
     if open.member_paths().is_empty() {
-        told.push(Omission {
+        omissions.push(Omission {
             subject: "/".to_owned(),
             reason: "no data file exists, or none matches".to_owned(),
         });
     }
-    let members = Members::scan(engine, open, scanning, &mut told)?;
-    let tree = tree::Tree::join(&members, choice, &mut told)?;
-    Ok((Arc::new(JoinedContainer::new(members, tree)), told))
+    let members = Members::scan(engine, open, scanning, &mut omissions)?;
+    let tree = tree::Tree::join(&members, choice, &mut omissions)?;
+    Ok((Arc::new(JoinedContainer::new(members, tree)), omissions))
 }

@@ -1,4 +1,4 @@
-//! The limits on what a directory of files can make a joined file keep or read.
+//! The limits on the memory and the work that joining the files of a directory may take.
 
 /// The limits of the crates `h5fs-conventions` and `h5fs-reader`.
 pub use h5fs_conventions::limits::*;
@@ -38,16 +38,17 @@ pub const JOINED_COORDINATE: u64 = 1 << 20;
 /// value, the last value and a hash are kept. A file with a longer coordinate is not joined.
 pub const JOINED_LONG: u64 = 1 << 30;
 
-/// Maximum product of two numbers, for files that have variables in common and are joined: the
-/// number of files, and the number of their different dimensions.
+/// Maximum product of two numbers, for files that share variables and are joined: the number of
+/// files, and the number of different dimensions in all of them. The product bounds the memory for
+/// the position of each file along each dimension.
 pub const JOINED_PLACES: usize = 4 << 20;
 
 /// Maximum bytes of a variable without a joined dimension that is compared in all joined files. For
 /// a larger variable, the variable of the first file is shown.
 pub const JOINED_COMPARED: u64 = 64 << 10;
 
-/// Maximum sources of one virtual dataset that are checked for existence when its file is scanned
-/// for the joined file.
+/// Maximum sources of one virtual dataset whose existence is checked when its file is scanned for
+/// the joined file.
 pub const JOINED_SOURCES: usize = 1024;
 
 /// Maximum files that are opened again to compare small variables that may grow, for all variables

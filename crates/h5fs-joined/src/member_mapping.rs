@@ -16,7 +16,8 @@ use h5fs_reader::model::region::{Region, RegionAxis};
 use h5fs_reader::wire::{Count, to_u64};
 
 use crate::element_recoding::{
-    FieldCopy, FileRenumberings, Recoding, Renumbering, Span, file_prefix, renumberings_weight,
+    CopiedSpan, FieldCopy, FileRenumberings, Recoding, Renumbering, file_prefix,
+    renumberings_weight,
 };
 use crate::limits;
 use crate::members::skeleton::Variable;
@@ -35,8 +36,9 @@ pub(super) struct PlacedMembers {
 #[derive(Debug)]
 pub(super) struct MappedArray {
     pub(super) placed_members: Arc<PlacedMembers>,
-    /// For each dimension of the array, the index of its join axis and its index in the axis.
-    /// `None` if the dimension is not joined.
+    /// For each dimension of the array, the index of the axis along which members are joined, and
+    /// the dimension's index among the dimensions of this axis. `None` if the dimension is not
+    /// joined.
     pub(super) dimension_axes: Vec<Option<(usize, usize)>>,
     /// Number of new dimensions before the dimensions that the members have.
     pub(super) new_dimension_count: usize,
@@ -63,7 +65,7 @@ pub(super) enum RecodingPlan {
     /// Texts are padded to a greater length with this byte.
     PadText(u8),
     /// The elements contain pointers, which receive a prefix.
-    PrefixPointers(Arc<[Span]>),
+    PrefixPointers(Arc<[CopiedSpan]>),
     /// The numbers in some fields are renumbered, differently for each file.
     RenumberFields(Arc<[FieldRenumbering]>),
 }
@@ -151,10 +153,10 @@ impl MappedArray {
         to_u64(parts).plus(recoding_plans_weight(recipes))
     }
 
-    /// Iterates over the members that contribute to the array: the position in [`Members::list`],
-    /// the member's block on each join axis, and the contribution. If several members have the same
-    /// block on each axis of the array, their elements are equal, so only the first of these
-    /// members is returned.
+    /// Iterates over the members that contribute elements to the array. Returns the position in
+    /// [`Members::list`], the member's block on each join axis, and the contribution. Members with
+    /// the same block on each axis of the array have equal elements, so only the first of them is
+    /// returned.
     pub(super) fn placed_parts<'m>(
         &'m self,
         members: &'m Members,
@@ -225,7 +227,7 @@ impl MappedArray {
             .placed_parts(members)
             .filter_map(|(place_in_list, place, part)| {
                 let member = &members.list[place_in_list];
-                let dims = &members.add_skeleton(member).variables[part.variable_index].dims;
+                let dims = &members.member_skeleton(member).variables[part.variable_index].dims;
                 let own = dims.iter().map(|&dim| member.lengths[dim]);
                 let stored: Vec<u64> = own.collect();
                 let lengths =
@@ -265,7 +267,7 @@ impl MappedArray {
     }
 }
 
-/// Returns the region of an array without the first `cuts` elements of each dimension.
+/// Returns the region of an array without the first `cuts[i]` elements of each dimension i.
 fn region_after_cuts(lengths: &[u64], cuts: &[u64]) -> Region {
     if cuts.iter().all(|&cut| cut == 0) {
         return Region::All;
@@ -300,7 +302,7 @@ impl MemberArray {
 
     /// Returns the variable as the scan of the member found it.
     fn scanned_variable(&self) -> &Variable {
-        &self.members.add_skeleton(self.member()).variables[self.variable_index]
+        &self.members.member_skeleton(self.member()).variables[self.variable_index]
     }
 
     fn open_source(&self, cancel: &CancelToken) -> Result<OpenVirtualSource> {

@@ -123,8 +123,8 @@ struct ScanResults<'f> {
 }
 
 impl Members {
-    /// Scans all members, except those whose scans are in the cache file. Adds each omitted member
-    /// to `told`.
+    /// Scans all members, except those whose scans are in the cache file. Adds each member that
+    /// must be omitted to `omissions`.
     ///
     /// # Errors
     /// Fails if the scans need too much memory, a member cannot be read now but may be readable
@@ -133,7 +133,7 @@ impl Members {
         engine: &Arc<Engine>,
         opener: Box<dyn MemberFiles>,
         scanning: &ScanOptions<'_>,
-        told: &mut Vec<Omission>,
+        omissions: &mut Vec<Omission>,
     ) -> Result<Self> {
         let files = opener.member_paths().len();
         Error::check_limit(files, limits::JOINED_FILES, "joined: files of a directory")?;
@@ -146,7 +146,7 @@ impl Members {
         list.sort_by_key(|member| member.number);
         let mut unread = gathered.omissions;
         unread.sort_by_key(|(number, _)| *number);
-        told.extend(unread.into_iter().map(|(_, told)| told));
+        omissions.extend(unread.into_iter().map(|(_, omission)| omission));
         let mut skeletons: Vec<_> = gathered.skeletons.into_iter().collect();
         skeletons.sort_by_key(|(_, number)| *number);
         let rest = limits::JOINED_BYTES.minus_or_zero(gathered.weight);
@@ -168,14 +168,14 @@ impl Members {
         })
     }
 
-    /// Reserves bytes in the budget for joined arrays in memory. Returns whether the budget
-    /// suffices.
+    /// Reserves memory for a joined array in the budget for arrays in memory. Returns false if the
+    /// budget does not suffice.
     pub(super) fn reserve_inline(&self, bytes: u64) -> bool {
         reserve(&self.inline_budget, bytes)
     }
 
     /// Returns the skeleton of a member.
-    pub(super) fn add_skeleton(&self, member: &Member) -> &Skeleton {
+    pub(super) fn member_skeleton(&self, member: &Member) -> &Skeleton {
         &self.skeletons[member.skeleton]
     }
 
@@ -237,7 +237,7 @@ impl Members {
         variable: usize,
         effort: &RequestBudget,
     ) -> Result<MemberVariable> {
-        let scanned = &self.add_skeleton(member).variables[variable];
+        let scanned = &self.member_skeleton(member).variables[variable];
         let name = || {
             let (file, path) = (member.name.escape_ascii(), scanned.path.escape_ascii());
             format!("{file}:/{path}")
@@ -262,9 +262,9 @@ impl Members {
         Ok(MemberVariable { file, node, array })
     }
 
-    /// Returns whether this number of members may be opened again to compare their elements. If
-    /// there are more than [`MAX_OPEN_MEMBERS`], they must be local, and their number is subtracted
-    /// from the budget for opening members again.
+    /// Returns whether `files` members may be opened again to compare their elements. Members that
+    /// fit into the cache of open members are free. More members must be local, and their number is
+    /// subtracted from the budget for opening members again.
     pub(super) fn reserve_reopening(&self, files: usize) -> bool {
         files <= MAX_OPEN_MEMBERS.get()
             || !self.is_remote() && reserve(&self.reopen_budget, to_u64(files))
@@ -324,7 +324,8 @@ impl AsRef<PendingMembers<Arc<OpenFile>>> for Members {
     }
 }
 
-/// Subtracts bytes from the remaining budget `left`. Returns whether the budget suffices.
+/// Subtracts bytes from the remaining budget `left`. Returns false, and subtracts nothing, if the
+/// budget does not suffice.
 fn reserve(left: &AtomicU64, bytes: u64) -> bool {
     let order = Ordering::Relaxed;
     let rest = |left: u64| left.checked_sub(bytes);
@@ -435,9 +436,9 @@ impl<'f> ScanResults<'f> {
         known
     }
 
-    /// Records the scan of a member, and stores it in the cache file under `key` if the member has
-    /// a key. An error is paired with a flag that says whether the member is omitted because of the
-    /// error.
+    /// Adds the scan of a member to the results, and stores it in the cache file under `key` if the
+    /// member has a key. For an error, the flag in `scanned` states whether the member is omitted
+    /// because of the error.
     fn add_scan(
         &mut self,
         number: usize,
@@ -494,8 +495,8 @@ impl<'f> ScanResults<'f> {
         }
     }
 
-    /// Returns the index of a skeleton, which is added if it is new. Removes attributes and scalars
-    /// from the skeleton's common values unless `common` also has them.
+    /// Adds a skeleton to the list, unless an equal one exists. Returns its index. Attributes and
+    /// scalars stay common to all members with this skeleton only if `common` has the same values.
     fn add_skeleton(&mut self, skeleton: Arc<Skeleton>, common: CommonMetadata) -> usize {
         if let Some(&number) = self.skeletons.get(&skeleton) {
             self.common_metadata[number].retain_equal(&common);

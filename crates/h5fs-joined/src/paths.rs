@@ -6,7 +6,7 @@ use std::sync::Arc;
 /// of the root is empty.
 pub(crate) type Path = Arc<[u8]>;
 
-/// A value, or the reason why the array or member is omitted.
+/// The result of joining an array or placing a member: a value, or the reason for an omission.
 pub(crate) type OmissionResult<T> = Result<T, String>;
 
 /// A member or object that the joined file omits, with the reason.

@@ -56,7 +56,7 @@ pub(super) fn place_members(
     members: &Members,
     kind: &MemberKind,
     join: &JoinDimension,
-    told: &mut Vec<Omission>,
+    omissions: &mut Vec<Omission>,
 ) -> OmissionResult<Placement> {
     let all = kind_dimensions(members, kind)?;
     let has_tables = all.iter().any(KindDimension::has_table_rows);
@@ -74,7 +74,7 @@ pub(super) fn place_members(
                 JoinDimension::Named(name) => split_path(&facts.key).1 == name,
                 _ => true,
             };
-            find_joined_dimension(members, kind, &all, wanted, told)?
+            find_joined_dimension(members, kind, &all, wanted, omissions)?
         }
         _ => {
             let grows = row_dimensions(members, kind, &all);
@@ -114,7 +114,7 @@ pub(super) fn place_members(
 fn kind_dimensions(members: &Members, kind: &MemberKind) -> OmissionResult<Vec<KindDimension>> {
     let mut all: BTreeMap<(usize, Path), KindDimension> = BTreeMap::new();
     for (place, &member) in kind.members.iter().enumerate() {
-        let skeleton = members.add_skeleton(&members.list[member]);
+        let skeleton = members.member_skeleton(&members.list[member]);
         for (number, dim) in skeleton.dimensions.iter().enumerate() {
             let depth = dim.key.iter().filter(|&&byte| byte == b'/').count();
             let facts = all
@@ -220,9 +220,9 @@ impl KindDimension {
     }
 }
 
-/// Returns whether the members at the positions `of` and `place` of the kind share the same
-/// coordinates of the dimension `number` in memory, with the same meaning. Then the coordinates
-/// need not be compared.
+/// Returns whether two members, given by their positions in the kind, share the same coordinates of
+/// the dimension `number` in memory, with the same meaning. The coordinates then need not be
+/// compared.
 fn is_shared_in_memory(
     members: &Members,
     kind: &MemberKind,
@@ -246,7 +246,7 @@ fn coordinate_values<'m>(
     dim: usize,
 ) -> Option<(usize, &'m ElementSummary)> {
     let variable = members
-        .add_skeleton(member)
+        .member_skeleton(member)
         .dimensions
         .get(dim)?
         .coordinate?;
@@ -280,26 +280,28 @@ impl KindDimension {
         if member.stored_lengths(variable).is_some() {
             return Err(refused(&"it has fewer values than its dimension"));
         }
-        let variable = &members.add_skeleton(member).variables[variable];
+        let variable = &members.member_skeleton(member).variables[variable];
         let own = Coordinate::from_variable(variable, known, member.lengths[number]);
         own.map_err(|error| refused(&error))
     }
 
-    /// Divides the coordinates of all members into blocks along the dimension.
+    /// Divides the dimension into blocks, so that each member's coordinates are one block.
     fn divide_into_blocks(
         &self,
         members: &Members,
         kind: &MemberKind,
-        lies: &[Option<CoordinateSummary>],
+        summaries: &[Option<CoordinateSummary>],
     ) -> OmissionResult<CoordinateBlocks> {
-        let has_nan = |lie: &Option<CoordinateSummary>| lie.as_ref().is_some_and(|lie| lie.has_nan);
-        if let Some(place) = lies.iter().position(has_nan) {
+        let has_nan = |summary: &Option<CoordinateSummary>| {
+            summary.as_ref().is_some_and(|summary| summary.has_nan)
+        };
+        if let Some(place) = summaries.iter().position(has_nan) {
             let name = &members.list[kind.members[place]].name;
             let key = self.key.escape_ascii();
             return Err(format!("{key} of {}: it contains NaN", name.escape_ascii()));
         }
-        order_by_coordinate(lies, |a, b| {
-            if lies[a] != lies[b] && !can_be_nearly_equal(&lies[a], &lies[b]) {
+        order_by_coordinate(summaries, |a, b| {
+            if summaries[a] != summaries[b] && !can_be_nearly_equal(&summaries[a], &summaries[b]) {
                 return Ok(false);
             }
             let [a, b] = [a, b].map(|place| self.read_coordinate(members, kind, place));
@@ -309,21 +311,22 @@ impl KindDimension {
 }
 
 /// Returns whether two members have the same number of coordinates, so that their coordinates may
-/// be equal except for rounding.
+/// differ only by rounding.
 fn can_be_nearly_equal(a: &Option<CoordinateSummary>, b: &Option<CoordinateSummary>) -> bool {
-    let length = |lie: &Option<CoordinateSummary>| lie.as_ref().map(|lie| lie.length);
+    let length =
+        |summary: &Option<CoordinateSummary>| summary.as_ref().map(|summary| summary.length);
     length(a) == length(b)
 }
 
-/// Chooses the joined dimensions: those whose coordinates differ between members, in the first
-/// group that has such a dimension. Dimensions of other groups whose coordinates differ are joined
-/// on the same axis.
+/// Chooses the joined dimensions among those that `wanted` selects: the dimensions of one group
+/// whose coordinates differ between members. This group is the first one that has such a dimension.
+/// Dimensions of other groups whose coordinates differ are joined on the same axis.
 fn find_joined_dimension(
     members: &Members,
     kind: &MemberKind,
     all: &[KindDimension],
     wanted: impl Fn(&&KindDimension) -> bool,
-    told: &mut Vec<Omission>,
+    omissions: &mut Vec<Omission>,
 ) -> OmissionResult<Placement> {
     let mut joined = Vec::new();
     let mut bare = Vec::new();
@@ -355,7 +358,7 @@ fn find_joined_dimension(
         if let (Some(overlap), false) = (&overlap, is_one) {
             return Err(format!("{}: {overlap}", facts.key.escape_ascii()));
         }
-        told.extend(overlap.map(|reason| Omission {
+        omissions.extend(overlap.map(|reason| Omission {
             subject: format!("/{}", facts.key.escape_ascii()),
             reason,
         }));
@@ -448,7 +451,7 @@ fn is_first_dimension(members: &Members, kind: &MemberKind, facts: &KindDimensio
         .iter()
         .zip(&facts.dimension_indices)
         .any(|(&member, &number)| {
-            let skeleton = members.add_skeleton(&members.list[member]);
+            let skeleton = members.member_skeleton(&members.list[member]);
             let mut data = skeleton
                 .variables
                 .iter()
@@ -457,9 +460,9 @@ fn is_first_dimension(members: &Members, kind: &MemberKind, facts: &KindDimensio
         })
 }
 
-/// Returns the keys of the row dimensions of members whose dimensions have no names. These are the
-/// first dimensions of arrays that can grow or differ in length, of tables, and of arrays with the
-/// same number of rows.
+/// Returns the keys of the dimensions that contain rows, for members whose dimensions have no
+/// names. These are the first dimensions of tables, of arrays that can grow or differ in length,
+/// and of arrays with the same number of rows.
 fn row_dimensions(members: &Members, kind: &MemberKind, all: &[KindDimension]) -> Vec<Path> {
     let first: Vec<&KindDimension> = all
         .iter()
@@ -490,7 +493,7 @@ fn is_table_dimension(members: &Members, kind: &MemberKind, facts: &KindDimensio
         .iter()
         .zip(&facts.dimension_indices)
         .any(|(&member, &number)| {
-            let skeleton = members.add_skeleton(&members.list[member]);
+            let skeleton = members.member_skeleton(&members.list[member]);
             skeleton.variables.iter().any(|variable| {
                 let is_table = matches!(variable.datatype.class, Class::Compound(_));
                 is_table && variable.dims.len() == 1 && variable.dims.first().copied() == number
@@ -500,10 +503,10 @@ fn is_table_dimension(members: &Members, kind: &MemberKind, facts: &KindDimensio
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::{JoinedTest, TestFile, f64s, i32s, joined, joined_by, text};
+    use crate::testing::{JoinedTest, TestFile, f64s, i32s, join_as_named, join_files, text};
 
-    /// Joins files with these values of `x` and a number for each value.
-    fn along(values: &[&[f64]]) -> JoinedTest {
+    /// Joins files in which `x` has these values, together with a numeric variable along `x`.
+    fn join_along_x(values: &[&[f64]]) -> JoinedTest {
         let files = values.iter().enumerate().map(|(n, values)| {
             let length = values.len() as u64;
             let own = vec![n as i32; values.len()];
@@ -512,36 +515,36 @@ mod tests {
                 .with_variable("v", &[("x", length)], i32s(&own), &[]);
             (["b.nc", "a.nc", "c.nc"][n], file)
         });
-        joined(files.collect())
+        join_files(files.collect())
     }
 
     #[test]
     fn files_follow_each_other_by_their_coordinates() {
-        let shown = along(&[&[4.0, 5.0], &[1.0], &[2.0, 3.0]]);
+        let shown = join_along_x(&[&[4.0, 5.0], &[1.0], &[2.0, 3.0]]);
         assert_eq!(shown.numbers("x"), [1.0, 2.0, 3.0, 4.0, 5.0]);
         assert_eq!(shown.numbers("v"), [1.0, 2.0, 2.0, 0.0, 0.0]);
-        let shown = along(&[&[2.0, 1.0], &[5.0, 4.0]]);
+        let shown = join_along_x(&[&[2.0, 1.0], &[5.0, 4.0]]);
         assert_eq!(shown.numbers("x"), [5.0, 4.0, 2.0, 1.0]);
     }
 
     #[test]
     fn coordinates_that_were_rounded_are_shared() {
-        let shown = along(&[&[0.0, 1.0], &[0.0, 1.0005]]);
+        let shown = join_along_x(&[&[0.0, 1.0], &[0.0, 1.0005]]);
         assert_eq!(shown.numbers("x"), [0.0, 1.0]);
         assert_eq!(shown.dims("v"), [2, 2]);
     }
 
     #[test]
     fn blocks_that_overlap_are_kept_and_reported() {
-        let shown = along(&[&[0.0, 1.0, 2.0], &[2.0, 3.0]]);
+        let shown = join_along_x(&[&[0.0, 1.0, 2.0], &[2.0, 3.0]]);
         assert_eq!(shown.numbers("x"), [0.0, 1.0, 2.0, 2.0, 3.0]);
-        assert_eq!(shown.remark("x"), "b.nc and a.nc overlap");
+        assert_eq!(shown.reported_reason("x"), "b.nc and a.nc overlap");
         assert!(shown.has_attribute("x", "_h5fs_overlap"));
     }
 
     #[test]
     fn coordinates_with_nan_are_refused() {
-        let shown = along(&[&[0.0, 1.0], &[f64::NAN, 3.0]]);
+        let shown = join_along_x(&[&[0.0, 1.0], &[f64::NAN, 3.0]]);
         assert!(shown.names().is_empty());
         assert!(
             shown.omissions()[0].contains("missing values"),
@@ -556,7 +559,7 @@ mod tests {
         let other = TestFile::new()
             .with_variable("x", &[("x", 2)], f64s(&[0.0, 1.0]), &[])
             .with_variable("v", &[("x", 2)], i32s(&[3, 4]), &[]);
-        let shown = joined(vec![("0.nc", bare), ("1.nc", other)]);
+        let shown = join_files(vec![("0.nc", bare), ("1.nc", other)]);
         assert!(
             shown.omissions()[0].contains("some files have no coordinate"),
             "{:?}",
@@ -575,7 +578,7 @@ mod tests {
                 .with_variable("time", &[("time", 1)], f64s(&[first]), &marks)
                 .with_variable("v", &[("time", 1)], f64s(&[first]), &[])
         };
-        let shown = joined(vec![
+        let shown = join_files(vec![
             ("0.nc", file(0.0, "noleap")),
             ("1.nc", file(1.0, "360_day")),
         ]);
@@ -590,9 +593,14 @@ mod tests {
     #[test]
     fn without_a_coordinate_files_follow_their_names() {
         let file = |values: &[i32]| {
-            TestFile::new().growing("v", &[("time", values.len() as u64)], i32s(values), &[])
+            TestFile::new().with_unlimited_variable(
+                "v",
+                &[("time", values.len() as u64)],
+                i32s(values),
+                &[],
+            )
         };
-        let shown = joined(vec![("a.nc", file(&[7, 8])), ("b.nc", file(&[1]))]);
+        let shown = join_files(vec![("a.nc", file(&[7, 8])), ("b.nc", file(&[1]))]);
         assert_eq!(shown.numbers("v"), [7.0, 8.0, 1.0]);
     }
 
@@ -602,13 +610,13 @@ mod tests {
             TestFile::new().with_variable("v", &[("", values.len() as u64)], i32s(values), &[])
         };
         let files = vec![("1.h5", file(&[7, 8])), ("2.h5", file(&[1, 2]))];
-        let shown = joined(files.clone());
+        let shown = join_files(files.clone());
         assert_eq!(
             (shown.dims("v"), shown.numbers("v")),
             (vec![2, 2], vec![7.0, 8.0, 1.0, 2.0])
         );
-        assert_eq!(joined_by("joined[*,join=0]", files).dims("v"), [4]);
-        let shown = joined(vec![("1.h5", file(&[7, 8])), ("2.h5", file(&[1]))]);
+        assert_eq!(join_as_named("joined[*,join=0]", files).dims("v"), [4]);
+        let shown = join_files(vec![("1.h5", file(&[7, 8])), ("2.h5", file(&[1]))]);
         assert_eq!(shown.numbers("v"), [7.0, 8.0, 1.0]);
     }
 
@@ -622,7 +630,7 @@ mod tests {
         let files = ["member=r1/a.nc", "member=r2/a.nc"]
             .into_iter()
             .zip([file(1.0), file(2.0)]);
-        let shown = joined(files.collect());
+        let shown = join_files(files.collect());
         assert_eq!(shown.dims("v"), [2, 2]);
         assert_eq!(shown.dims("member"), [2]);
         // No property distinguishes these files: the directory, time and block are equal.
@@ -630,7 +638,7 @@ mod tests {
             .with_variable("x", &[("x", 2)], f64s(&[5.0, 6.0]), &[])
             .with_variable("v", &[("x", 2)], f64s(&[0.0, 0.0]), &[]);
         let files = vec![("a.nc", file(1.0)), ("b.nc", file(2.0)), ("c.nc", other)];
-        let shown = joined(files);
+        let shown = join_files(files);
         assert!(shown.omissions()[0].contains("several files for the same place: a.nc, b.nc"));
     }
 }

@@ -14,8 +14,8 @@ use crate::members::content::text_list_attribute;
 use crate::members::skeleton::NamedAttribute;
 use crate::paths::{Path, split_path};
 
-/// Returns the H5DS attributes of an array: those that mark it as a dimension scale, and those that
-/// name its dimensions.
+/// Returns the H5DS attributes of an array: `CLASS` and `NAME` of a dimension scale, and
+/// `DIMENSION_LIST` and `DIMENSION_LABELS` of an array with dimensions.
 pub(super) fn dimension_attributes(
     made: &JoinedArray,
     scales: &HashMap<Path, u32>,
@@ -57,8 +57,8 @@ pub(super) fn dimension_attributes(
     own
 }
 
-/// Returns a text that ends with a NUL, as the HDF5 library writes it. The library recognizes a
-/// dimension scale only by such a text.
+/// Returns a text attribute that ends with a NUL, as the HDF5 library writes it. The library
+/// recognizes a dimension scale only if `CLASS` ends with a NUL.
 fn terminated_text(text: &[u8]) -> AttributeContent {
     let elements = [text, b"\0"].concat();
     AttributeContent {
@@ -112,8 +112,9 @@ pub(super) fn reference_attribute(number: u32) -> AttributeContent {
     }
 }
 
-/// Returns the content of a sequence that belongs to the joined file itself, not to a member. The
-/// content is one reference. Returns `None` for a sequence in a member.
+/// Returns the content of a variable-length sequence that only the joined file has, such as an
+/// element of `DIMENSION_LIST`: one reference. Returns `None` for a sequence that comes from a
+/// member.
 pub(super) fn joined_file_sequence(element: &[u8]) -> Option<&[u8]> {
     let (prefix, own) = element.split_first_chunk::<PREFIX_BYTES>()?;
     (*prefix == JOINED_FILE_PREFIX).then_some(own)

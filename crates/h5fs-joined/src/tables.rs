@@ -28,7 +28,7 @@ pub(super) fn omit_dependents(
     compared: &MemberComparison<'_>,
     arrays: &mut Vec<JoinedArray>,
     absent: &mut Vec<Path>,
-    told: &mut Vec<Omission>,
+    omissions: &mut Vec<Omission>,
 ) {
     let paths = compared.variables();
     let conventions = paths.iter().filter_map(|path| {
@@ -46,7 +46,7 @@ pub(super) fn omit_dependents(
             let Some(other) = own.and_then(|own| reasons.absent_array(&made.path, own)) else {
                 return true;
             };
-            told.push(Omission {
+            omissions.push(Omission {
                 subject: format!("/{}", made.path.escape_ascii()),
                 reason: format!("it needs /{}, which is absent", other.escape_ascii()),
             });

@@ -1,4 +1,4 @@
-//! HDF5-like files in memory for the tests of this module, and the files joined from them.
+//! HDF5-like files in memory for the tests of this crate, and the files joined from them.
 
 use std::collections::BTreeMap;
 use std::ops::{ControlFlow, Range};
@@ -67,8 +67,8 @@ pub(crate) fn f64s(values: &[f64]) -> TestElements {
     }
 }
 
-/// The names and values of an attribute list.
-pub(crate) type Marks<'a> = &'a [(&'a str, AttributeContent)];
+/// A list of attributes: names and values.
+pub(crate) type TestAttributes<'a> = &'a [(&'a str, AttributeContent)];
 
 pub(crate) fn text(text: &str) -> AttributeContent {
     text_attribute(text.as_bytes())
@@ -82,7 +82,7 @@ pub(crate) fn number(elements: TestElements) -> AttributeContent {
     }
 }
 
-/// Returns the attribute `units` with a unit of days, followed by the attributes `others`.
+/// Returns a list of attributes: `units` with a unit of days, then the attributes `others`.
 pub(crate) fn days<'a>(others: &[(&'a str, AttributeContent)]) -> Vec<(&'a str, AttributeContent)> {
     let units = [("units", text("days since 2000-01-01"))];
     units.into_iter().chain(others.iter().cloned()).collect()
@@ -115,19 +115,19 @@ impl TestFile {
         path: &str,
         dims: &[(&str, u64)],
         elements: TestElements,
-        marks: Marks<'_>,
+        marks: TestAttributes<'_>,
     ) -> Self {
         let max = dims.iter().map(|(_, length)| Some(*length)).collect();
         self.array(path, (dims, max), elements, marks)
     }
 
     /// Adds a variable at `path` whose dimensions are unlimited.
-    pub(crate) fn growing(
+    pub(crate) fn with_unlimited_variable(
         self,
         path: &str,
         dims: &[(&str, u64)],
         elements: TestElements,
-        marks: Marks<'_>,
+        marks: TestAttributes<'_>,
     ) -> Self {
         let max = vec![None; dims.len()];
         self.array(path, (dims, max), elements, marks)
@@ -138,7 +138,7 @@ impl TestFile {
         path: &str,
         (dims, max): (&[(&str, u64)], Vec<Option<u64>>),
         elements: TestElements,
-        marks: Marks<'_>,
+        marks: TestAttributes<'_>,
     ) -> Self {
         let array = Array {
             datatype: elements.datatype,
@@ -170,7 +170,7 @@ impl TestFile {
     }
 
     /// Adds attributes to the group at `path`. Creates the group if it does not exist.
-    pub(crate) fn described(mut self, path: &str, marks: Marks<'_>) -> Self {
+    pub(crate) fn with_group_attributes(mut self, path: &str, marks: TestAttributes<'_>) -> Self {
         let group = self.group(path.as_bytes()) as usize;
         let marks = marks.iter().cloned();
         self.objects[group]
@@ -322,7 +322,7 @@ impl MemberFiles for TestFiles {
     }
 
     fn open(&self, number: usize, _: &CancelToken) -> Result<OpenedMember> {
-        Ok(opened(&self.files[number]))
+        Ok(opened_member(&self.files[number]))
     }
 
     fn reopen(&self, number: usize) -> Result<OpenedMember> {
@@ -345,7 +345,7 @@ impl MemberFiles for TestFiles {
     ) -> Result<Option<OpenedMember>> {
         let mut others = self.others.iter();
         let found = others.find(|(own, _)| own.as_bytes() == name);
-        Ok(found.map(|(_, file)| opened(file)))
+        Ok(found.map(|(_, file)| opened_member(file)))
     }
 
     fn cache_key(&self, _number: usize) -> Option<MemberKey> {
@@ -365,7 +365,7 @@ impl MemberFiles for TestFiles {
     fn report_scanned(&self, _was_known: bool) {}
 }
 
-fn opened(file: &TestFile) -> OpenedMember {
+fn opened_member(file: &TestFile) -> OpenedMember {
     OpenedMember {
         container: Arc::new(file.clone()),
         neighbours: Arc::new(Neighbours::unavailable()),
@@ -376,28 +376,28 @@ fn opened(file: &TestFile) -> OpenedMember {
 pub(crate) struct JoinedTest {
     joined: Arc<JoinedContainer>,
     engine: Arc<Engine>,
-    told: Vec<Omission>,
+    omissions: Vec<Omission>,
 }
 
 /// Joins files with these names by their coordinates.
-pub(crate) fn joined(files: Vec<(&str, TestFile)>) -> JoinedTest {
-    made(b"joined", files, Vec::new())
+pub(crate) fn join_files(files: Vec<(&str, TestFile)>) -> JoinedTest {
+    joined_array(b"joined", files, Vec::new())
 }
 
 /// Joins files as the name of a joined directory says, for example `joined[*,join=file]`.
-pub(crate) fn joined_by(choice: &str, files: Vec<(&str, TestFile)>) -> JoinedTest {
-    made(choice.as_bytes(), files, Vec::new())
+pub(crate) fn join_as_named(choice: &str, files: Vec<(&str, TestFile)>) -> JoinedTest {
+    joined_array(choice.as_bytes(), files, Vec::new())
 }
 
 /// Joins `files`, whose links may lead to the files `others`.
-pub(crate) fn with_others(
+pub(crate) fn join_with_link_targets(
     files: Vec<(&str, TestFile)>,
     others: Vec<(&'static str, TestFile)>,
 ) -> JoinedTest {
-    made(b"joined", files, others)
+    joined_array(b"joined", files, others)
 }
 
-fn made(
+fn joined_array(
     choice: &[u8],
     files: Vec<(&str, TestFile)>,
     others: Vec<(&'static str, TestFile)>,
@@ -419,11 +419,11 @@ fn made(
         cache_file: None,
         cancel: &CancelToken::default(),
     };
-    let (joined, told) = join(&engine, Box::new(files), &choice, &scanning).unwrap();
+    let (joined, omissions) = join(&engine, Box::new(files), &choice, &scanning).unwrap();
     JoinedTest {
         joined,
         engine,
-        told,
+        omissions,
     }
 }
 
@@ -437,7 +437,7 @@ impl JoinedTest {
     fn array(&self, path: &str) -> Arc<Array> {
         let node = self.node(path);
         let array = node.as_ref().and_then(|node| node.array());
-        Arc::clone(array.unwrap_or_else(|| panic!("no {path}: {:?}", self.told)))
+        Arc::clone(array.unwrap_or_else(|| panic!("no {path}: {:?}", self.omissions)))
     }
 
     /// Returns the names of the objects in the root group.
@@ -450,10 +450,10 @@ impl JoinedTest {
     }
 
     /// Returns the joined array at `path`.
-    pub(crate) fn made(&self, path: &str) -> &JoinedArray {
+    pub(crate) fn joined_array(&self, path: &str) -> &JoinedArray {
         let node = self
             .node(path)
-            .unwrap_or_else(|| panic!("no {path}: {:?}", self.told));
+            .unwrap_or_else(|| panic!("no {path}: {:?}", self.omissions));
         self.joined.joined_array(node.id).unwrap()
     }
 
@@ -513,26 +513,30 @@ impl JoinedTest {
         assert!(
             absent.contains(&name),
             "{path}: {absent:?}, {:?}",
-            self.told
+            self.omissions
         );
         assert!(self.node(path).is_none(), "{path}");
-        self.remark(path)
+        self.reported_reason(path)
     }
 
     /// Returns the reported reason for an object, which need not be absent.
-    pub(crate) fn remark(&self, path: &str) -> String {
+    pub(crate) fn reported_reason(&self, path: &str) -> String {
         let what = format!("/{path}");
-        let told = self.told.iter().find(|told| told.subject == what);
-        told.unwrap_or_else(|| panic!("{path}: {:?}", self.told))
+        let omission = self
+            .omissions
+            .iter()
+            .find(|omission| omission.subject == what);
+        omission
+            .unwrap_or_else(|| panic!("{path}: {:?}", self.omissions))
             .reason
             .clone()
     }
 
     /// Returns all reported omissions as text.
     pub(crate) fn omissions(&self) -> Vec<String> {
-        let lines = self.told.iter();
+        let lines = self.omissions.iter();
         lines
-            .map(|told| format!("{}: {}", told.subject, told.reason))
+            .map(|omissions| format!("{}: {}", omissions.subject, omissions.reason))
             .collect()
     }
 }

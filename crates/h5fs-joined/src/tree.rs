@@ -33,11 +33,11 @@ use crate::variable::{is_time_attribute, join_variable};
 #[derive(Debug, Default)]
 pub(super) struct Tree {
     pub(super) nodes: Vec<TreeNode>,
-    /// The list of joined files as CSV, with the offset and the length of each file along the
-    /// joined dimensions.
+    /// The list of joined files as CSV. A line contains the offset and the length of one file along
+    /// a joined dimension.
     pub(super) file_list: Vec<u8>,
     paths: HashMap<Path, u32>,
-    /// Whether the root group already has the attributes of a member kind.
+    /// Whether the root group already has the attributes of the members of some kind.
     has_root: bool,
     /// Approximate memory in bytes of the placements of all members.
     placement_bytes: u64,
@@ -81,11 +81,11 @@ impl Tree {
     pub(super) fn join(
         members: &Members,
         choice: &JoinChoice,
-        told: &mut Vec<Omission>,
+        omissions: &mut Vec<Omission>,
     ) -> Result<Self> {
         let mut parts: Vec<JoinedSubtree> = Vec::new();
         let mut refused = Vec::new();
-        for kind in group_into_kinds(members, told) {
+        for kind in group_into_kinds(members, omissions) {
             let mut own = Vec::new();
             let placement = place_members(members, &kind, &choice.join, &mut own);
             let part = placement
@@ -105,10 +105,10 @@ impl Tree {
                     refused.extend(kind.data_variables);
                 }
             }
-            told.append(&mut own);
+            omissions.append(&mut own);
         }
-        omit_differing_scalars(&mut parts, told);
-        refused.extend(report_refused_objects(members, &parts, told));
+        omit_differing_scalars(&mut parts, omissions);
+        refused.extend(report_refused_objects(members, &parts, omissions));
         let mut tree = Tree::default();
         tree.find_or_add_group(b"");
         let joined: usize = parts
@@ -289,7 +289,7 @@ impl JoinedSubtree {
         members: &Members,
         kind: &MemberKind,
         placement: Placement,
-        told: &mut Vec<Omission>,
+        omissions: &mut Vec<Omission>,
     ) -> OmissionResult<Self> {
         let placed = Arc::new(PlacedMembers {
             members: kind.members.clone(),
@@ -298,7 +298,7 @@ impl JoinedSubtree {
         let compared = MemberComparison::new(members, &placed);
         let common = compared.scalars();
         let reason = "it differs between files";
-        told.extend(common.differing_scalars.iter().map(|path| Omission {
+        omissions.extend(common.differing_scalars.iter().map(|path| Omission {
             subject: format!("/{}", path.escape_ascii()),
             reason: reason.to_owned(),
         }));
@@ -326,7 +326,7 @@ impl JoinedSubtree {
             let mut above = above.take_while(|path| !path.is_empty());
             let made = match above.find_map(|path| refused.get(path)) {
                 Some(reason) => Err(reason.clone()),
-                None => join_variable(&compared, &path, told),
+                None => join_variable(&compared, &path, omissions),
             };
             match made {
                 Ok(made) => part.arrays.extend(made),
@@ -338,7 +338,7 @@ impl JoinedSubtree {
                     let path = reported_path(&compared, path);
                     // All arrays of a refused whole have the same path, which is reported once.
                     if part.omitted_paths.last() != Some(&path) {
-                        part.omit_object(path, reason, told);
+                        part.omit_object(path, reason, omissions);
                     }
                 }
             }
@@ -346,18 +346,27 @@ impl JoinedSubtree {
         for (path, reason) in refused {
             part.scalars.remove(&path);
             if !part.omitted_paths.contains(&path) {
-                part.omit_object(path, reason, told);
+                part.omit_object(path, reason, omissions);
             }
         }
-        part.omit_dependent_bounds(&compared, told);
-        part.omit_group_conflicts(told);
-        omit_dependents(&compared, &mut part.arrays, &mut part.omitted_paths, told);
+        part.omit_dependent_bounds(&compared, omissions);
+        part.omit_group_conflicts(omissions);
+        omit_dependents(
+            &compared,
+            &mut part.arrays,
+            &mut part.omitted_paths,
+            omissions,
+        );
         complete_tables(&compared, &mut part.arrays, &mut part.groups);
         Ok(part)
     }
 
     /// Omits bounds that have the units of an omitted array, because they have none of their own.
-    fn omit_dependent_bounds(&mut self, compared: &MemberComparison<'_>, told: &mut Vec<Omission>) {
+    fn omit_dependent_bounds(
+        &mut self,
+        compared: &MemberComparison<'_>,
+        omissions: &mut Vec<Omission>,
+    ) {
         let absent: HashSet<&Path> = self.omitted_paths.iter().collect();
         let mut refused = Vec::new();
         for made in &self.arrays {
@@ -373,13 +382,13 @@ impl JoinedSubtree {
         self.arrays
             .retain(|made| refused.iter().all(|(path, _)| *path != made.path));
         for (path, reason) in refused {
-            self.omit_object(path, reason, told);
+            self.omit_object(path, reason, omissions);
         }
     }
 
-    fn omit_object(&mut self, path: Path, reason: String, told: &mut Vec<Omission>) {
+    fn omit_object(&mut self, path: Path, reason: String, omissions: &mut Vec<Omission>) {
         let what = format!("/{}", path.escape_ascii());
-        told.push(Omission {
+        omissions.push(Omission {
             subject: what,
             reason,
         });
@@ -387,7 +396,7 @@ impl JoinedSubtree {
     }
 
     /// Omits arrays whose path is the path of a group in other members.
-    fn omit_group_conflicts(&mut self, told: &mut Vec<Omission>) {
+    fn omit_group_conflicts(&mut self, omissions: &mut Vec<Omission>) {
         let groups: HashSet<&Path> = self.groups.iter().map(|(path, _)| path).collect();
         let are_both = |made: &JoinedArray| groups.contains(&made.path);
         let both: Vec<Path> = self
@@ -397,7 +406,7 @@ impl JoinedSubtree {
             .map(|made| Path::clone(&made.path))
             .collect();
         self.arrays.retain(|made| !both.contains(&made.path));
-        told.extend(both.iter().map(|path| Omission {
+        omissions.extend(both.iter().map(|path| Omission {
             subject: format!("/{}", path.escape_ascii()),
             reason: "it is an array in some files, and a group in others".to_owned(),
         }));
@@ -451,7 +460,7 @@ fn named_dimensions(made: &JoinedArray) -> impl Iterator<Item = (&Path, u64)> {
 fn report_refused_objects(
     members: &Members,
     parts: &[JoinedSubtree],
-    told: &mut Vec<Omission>,
+    omissions: &mut Vec<Omission>,
 ) -> BTreeSet<Path> {
     let absent: HashSet<&Path> = parts.iter().flat_map(|part| &part.omitted_paths).collect();
     let mut refused = BTreeSet::new();
@@ -460,7 +469,7 @@ fn report_refused_objects(
             continue;
         }
         let what = format!("/{}", path.escape_ascii());
-        told.push(Omission {
+        omissions.push(Omission {
             subject: what,
             reason,
         });
@@ -469,7 +478,7 @@ fn report_refused_objects(
 }
 
 /// Omits scalars that differ between kinds whose results are in the same group.
-fn omit_differing_scalars(parts: &mut [JoinedSubtree], told: &mut Vec<Omission>) {
+fn omit_differing_scalars(parts: &mut [JoinedSubtree], omissions: &mut Vec<Omission>) {
     let absent = parts.iter().flat_map(|part| {
         let paths = part.omitted_paths.iter();
         paths.map(move |path| path_in_group(&part.group, path))
@@ -496,14 +505,15 @@ fn omit_differing_scalars(parts: &mut [JoinedSubtree], told: &mut Vec<Omission>)
         part.scalars.retain(|path, _| !is_differing(path));
     }
     let news = differing.iter().filter(|path| !absent.contains(*path));
-    told.extend(news.map(|path| Omission {
+    omissions.extend(news.map(|path| Omission {
         subject: format!("/{}", path.escape_ascii()),
         reason: "it differs between files that have no variable in common".to_owned(),
     }));
 }
 
-/// Returns whether two arrays have equal descriptions and equal elements. Returns false unless the
-/// elements of both arrays are in memory or are all the fill value.
+/// Returns whether two arrays have the same description and the same elements. Elements are
+/// compared only if both arrays have them in memory or contain only fill values. Otherwise returns
+/// false.
 fn is_same_array(a: &JoinedArray, b: &JoinedArray) -> bool {
     let are_same = match (&a.content, &b.content) {
         (ArrayContent::InMemory(a), ArrayContent::InMemory(b)) => a == b,
@@ -611,10 +621,10 @@ fn joined_files_csv(members: &Members, parts: &[JoinedSubtree]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{TestFile, f64s, i32s, joined, text};
+    use crate::testing::{TestFile, f64s, i32s, join_files, text};
     use h5fs_reader::model::ScalarValue;
 
-    fn series(name: &str, first: f64) -> TestFile {
+    fn file_with_series(name: &str, first: f64) -> TestFile {
         let values = f64s(&[first, first + 1.0]);
         TestFile::new()
             .with_variable(
@@ -628,9 +638,14 @@ mod tests {
 
     #[test]
     fn kinds_of_the_same_dimensions_are_one_group_and_others_have_their_own() {
-        let files = |other| vec![("a.nc", series("a", 0.0)), ("b.nc", series("b", other))];
-        assert_eq!(joined(files(0.0)).names(), ["a", "b", "time"]);
-        let shown = joined(files(5.0));
+        let files = |other| {
+            vec![
+                ("a.nc", file_with_series("a", 0.0)),
+                ("b.nc", file_with_series("b", other)),
+            ]
+        };
+        assert_eq!(join_files(files(0.0)).names(), ["a", "b", "time"]);
+        let shown = join_files(files(5.0));
         assert_eq!(shown.names(), ["a", "b", "time"]);
         assert_eq!(shown.numbers("b/b"), [5.0, 6.0]);
         assert_eq!(shown.numbers("time"), [0.0, 1.0]);
@@ -638,11 +653,12 @@ mod tests {
 
     #[test]
     fn files_that_share_a_variable_with_a_third_are_of_its_kind() {
-        let both = series("a", 2.0).with_variable("b", &[("time", 2)], f64s(&[2.0, 3.0]), &[]);
-        let shown = joined(vec![
-            ("0.nc", series("a", 0.0)),
+        let both =
+            file_with_series("a", 2.0).with_variable("b", &[("time", 2)], f64s(&[2.0, 3.0]), &[]);
+        let shown = join_files(vec![
+            ("0.nc", file_with_series("a", 0.0)),
             ("1.nc", both),
-            ("2.nc", series("b", 4.0)),
+            ("2.nc", file_with_series("b", 4.0)),
         ]);
         assert_eq!(shown.dims("a"), [6]);
         assert!(shown.numbers("a")[4].is_nan() && shown.numbers("b")[0].is_nan());
@@ -651,18 +667,18 @@ mod tests {
     #[test]
     fn a_file_without_arrays_is_reported() {
         let scalar = TestFile::new().with_variable("n", &[], i32s(&[1]), &[]);
-        let shown = joined(vec![("0.nc", series("a", 0.0)), ("1.nc", scalar)]);
+        let shown = join_files(vec![("0.nc", file_with_series("a", 0.0)), ("1.nc", scalar)]);
         assert_eq!(shown.omissions(), ["1.nc: has no data to join"]);
     }
 
     #[test]
     fn an_array_that_is_a_group_in_another_file_is_absent() {
-        let one = series("a", 0.0).with_variable("g", &[], i32s(&[1]), &[]);
-        let other = series("a", 2.0).with_variable("g/n", &[], i32s(&[1]), &[]);
-        let shown = joined(vec![("0.nc", one), ("1.nc", other)]);
+        let one = file_with_series("a", 0.0).with_variable("g", &[], i32s(&[1]), &[]);
+        let other = file_with_series("a", 2.0).with_variable("g/n", &[], i32s(&[1]), &[]);
+        let shown = join_files(vec![("0.nc", one), ("1.nc", other)]);
         assert!(
             shown
-                .remark("g")
+                .reported_reason("g")
                 .starts_with("it is an array in some files")
         );
         assert_eq!(shown.texts("", "_h5fs_absent").unwrap(), ["g"]);
@@ -672,23 +688,23 @@ mod tests {
     fn attributes_that_differ_are_dropped() {
         let file = |first: f64, own: &str| {
             let marks = [("title", text("all")), ("history", text(own))];
-            series("a", first).with_variable("v", &[("time", 2)], f64s(&[0.0; 2]), &marks)
+            file_with_series("a", first).with_variable("v", &[("time", 2)], f64s(&[0.0; 2]), &marks)
         };
-        let shown = joined(vec![("0.nc", file(0.0, "x")), ("1.nc", file(2.0, "y"))]);
+        let shown = join_files(vec![("0.nc", file(0.0, "x")), ("1.nc", file(2.0, "y"))]);
         assert_eq!(shown.texts("v", "title").unwrap(), ["all"]);
         assert!(!shown.has_attribute("v", "history"));
     }
 
-    /// Bounds without units have those of their variable.
+    /// Checks that bounds without units of their own are omitted if their coordinate is omitted.
     #[test]
     fn bounds_of_an_absent_coordinate_are_absent() {
         let file = |first: f64, units: &str| {
             let marks = [("units", text(units)), ("bounds", text("z_bnds"))];
-            series("a", first)
+            file_with_series("a", first)
                 .with_variable("z", &[("z", 1)], f64s(&[3.0]), &marks)
                 .with_variable("z_bnds", &[("z", 1), ("nv", 2)], f64s(&[2.0, 4.0]), &[])
         };
-        let shown = joined(vec![("0.nc", file(0.0, "m")), ("1.nc", file(2.0, "km"))]);
+        let shown = join_files(vec![("0.nc", file(0.0, "m")), ("1.nc", file(2.0, "km"))]);
         assert!(shown.reason("z").starts_with("units differ"));
         assert_eq!(
             shown.reason("z_bnds"),
@@ -741,8 +757,8 @@ mod tests {
         ];
         // The scalar differs within the second kind.
         parts[1].omitted_paths.push(Path::from(&b"meta/lamp"[..]));
-        let mut told = Vec::new();
-        omit_differing_scalars(&mut parts, &mut told);
+        let mut omissions = Vec::new();
+        omit_differing_scalars(&mut parts, &mut omissions);
         let names = |part: &JoinedSubtree| {
             let paths = part.scalars.keys();
             let paths = paths.map(|path| String::from_utf8_lossy(path).into_owned());
@@ -752,8 +768,11 @@ mod tests {
         assert_eq!(names(&parts[1]), ["meta/level", "meta/mission"]);
         // Another tree has its own scalars.
         assert_eq!(names(&parts[2]), ["meta/unit"]);
-        let told: Vec<_> = told.iter().map(|told| told.subject.as_str()).collect();
-        assert_eq!(told, ["/meta/unit"]);
+        let omissions: Vec<_> = omissions
+            .iter()
+            .map(|omission| omission.subject.as_str())
+            .collect();
+        assert_eq!(omissions, ["/meta/unit"]);
         assert_eq!(parts[0].omitted_paths.len(), 2);
     }
 }

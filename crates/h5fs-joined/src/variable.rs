@@ -54,7 +54,7 @@ enum NumberConversion {
     Times(JoinedTimeUnit, &'static str),
 }
 
-/// The way in which the elements of the members are arranged in the joined array.
+/// How the elements of the members are arranged in the joined array.
 enum VariablePlacement {
     /// The elements of the first member only, because all members have equal elements.
     FirstMemberOnly,
@@ -73,7 +73,7 @@ enum VariablePlacement {
 pub(super) fn join_variable(
     compared: &MemberComparison<'_>,
     path: &Path,
-    told: &mut Vec<Omission>,
+    omissions: &mut Vec<Omission>,
 ) -> OmissionResult<Option<JoinedArray>> {
     let alike = compared.variable(path);
     let axes = &compared.placed_members.placement.axes;
@@ -95,7 +95,7 @@ pub(super) fn join_variable(
     }
     let rules = VariableJoin::new(&alike)?;
     let (made, remark) = rules.build_array()?;
-    told.extend(remark.map(|reason| Omission {
+    omissions.extend(remark.map(|reason| Omission {
         subject: format!("/{}", path.escape_ascii()),
         reason,
     }));
@@ -193,8 +193,8 @@ impl<'a, 'm> VariableJoin<'a, 'm> {
         if let Some(refusal) = refusals.next() {
             return Err(refusal.clone());
         }
-        let standing = self.placement()?;
-        let related = self.recoded_type(&standing)?;
+        let arrangement = self.placement()?;
+        let related = self.recoded_type(&arrangement)?;
         let form = match &related {
             Some(related) => JoinedForm {
                 datatype: related.datatype.clone(),
@@ -202,16 +202,16 @@ impl<'a, 'm> VariableJoin<'a, 'm> {
             },
             None => self.joined_form()?,
         };
-        let remark = self.check_agreement(&standing)?;
-        let dims = self.dims(&standing);
+        let remark = self.check_agreement(&arrangement)?;
+        let dims = self.dims(&arrangement);
         if dims.len() > limits::RANK {
             return Err("it would have too many dimensions".to_owned());
         }
         let (content, datatype) = match related {
-            Some(related) => (self.map_dependent(&related, &standing), related.datatype),
-            None => self.build_content(&standing, &form, &dims)?,
+            Some(related) => (self.map_dependent(&related, &arrangement), related.datatype),
+            None => self.build_content(&arrangement, &form, &dims)?,
         };
-        let fill = self.fill_value(&standing, &form, &datatype)?;
+        let fill = self.fill_value(&arrangement, &form, &datatype)?;
         let first = self.shared_variable.first_variable();
         let chunk_shape = self.chunk_shape(&dims);
         let made = JoinedArray {
@@ -261,7 +261,7 @@ impl<'a, 'm> VariableJoin<'a, 'm> {
         }
     }
 
-    fn dims(&self, standing: &VariablePlacement) -> Vec<OutputDimension> {
+    fn dims(&self, arrangement: &VariablePlacement) -> Vec<OutputDimension> {
         let placement = &self.shared_variable.comparison.placed_members.placement;
         let first = self.shared_variable.occurrences().next();
         let lengths = first
@@ -281,7 +281,7 @@ impl<'a, 'm> VariableJoin<'a, 'm> {
                     is_joined: joined.is_some(),
                 }
             });
-        let added = match standing {
+        let added = match arrangement {
             VariablePlacement::FirstMemberOnly => Vec::new(),
             VariablePlacement::RepeatedScalar => self.axis_dims(|new| !new),
             VariablePlacement::AlongAxes { is_new: true } => self.axis_dims(|new| new),
@@ -290,8 +290,8 @@ impl<'a, 'm> VariableJoin<'a, 'm> {
         added.into_iter().chain(own).collect()
     }
 
-    /// Returns the first dimension of each axis that `wanted` selects. The argument of `wanted` is
-    /// whether the axis has a new dimension.
+    /// Returns the first dimension of each axis for which `wanted` returns true. The argument of
+    /// `wanted` states whether the axis has a new dimension.
     fn axis_dims(&self, wanted: impl Fn(bool) -> bool) -> Vec<OutputDimension> {
         let axes = self
             .shared_variable
@@ -313,7 +313,7 @@ impl<'a, 'm> VariableJoin<'a, 'm> {
 
     fn build_content(
         &self,
-        standing: &VariablePlacement,
+        arrangement: &VariablePlacement,
         form: &JoinedForm,
         dims: &[OutputDimension],
     ) -> OmissionResult<(ArrayContent, Datatype)> {
@@ -322,16 +322,16 @@ impl<'a, 'm> VariableJoin<'a, 'm> {
             return Ok((ArrayContent::AllFill, form.datatype.clone()));
         }
         let shape: Vec<u64> = dims.iter().map(|dim| dim.length).collect();
-        if let VariablePlacement::RepeatedScalar = standing {
+        if let VariablePlacement::RepeatedScalar = arrangement {
             return self.repeat_scalars(&shape, form);
         }
         let is_small = first.role != VariableRole::Data;
         if matches!(form.meaning, NumberConversion::Times(..))
             || is_small && self.has_known_elements()
         {
-            return self.gather_elements(standing, form, &shape);
+            return self.gather_elements(arrangement, form, &shape);
         }
-        let (mapped, datatype) = self.mapped_array(standing, form)?;
+        let (mapped, datatype) = self.mapped_array(arrangement, form)?;
         Ok((ArrayContent::Mapped(mapped), datatype))
     }
 
@@ -347,7 +347,7 @@ impl<'a, 'm> VariableJoin<'a, 'm> {
 
     fn mapped_array(
         &self,
-        standing: &VariablePlacement,
+        arrangement: &VariablePlacement,
         form: &JoinedForm,
     ) -> OmissionResult<(MappedArray, Datatype)> {
         let has_pointers = form.datatype.has_pointers();
@@ -382,7 +382,7 @@ impl<'a, 'm> VariableJoin<'a, 'm> {
             )
         });
         let added = usize::from(matches!(
-            standing,
+            arrangement,
             VariablePlacement::AlongAxes { is_new: true }
         ));
         Ok((self.map_members(added, parts.collect()), datatype))
@@ -392,7 +392,7 @@ impl<'a, 'm> VariableJoin<'a, 'm> {
     /// provides.
     fn fill_value(
         &self,
-        standing: &VariablePlacement,
+        arrangement: &VariablePlacement,
         form: &JoinedForm,
         datatype: &Datatype,
     ) -> OmissionResult<Fill> {
@@ -407,7 +407,7 @@ impl<'a, 'm> VariableJoin<'a, 'm> {
         };
         let is_real = matches!(datatype.class, Class::Float(_));
         let is_whole = matches!(
-            standing,
+            arrangement,
             VariablePlacement::FirstMemberOnly | VariablePlacement::RepeatedScalar
         );
         if is_whole || first.role == VariableRole::Dimension {
@@ -424,7 +424,7 @@ impl<'a, 'm> VariableJoin<'a, 'm> {
         if let NumberConversion::Unpacked = form.meaning {
             return nan_fill(datatype).ok_or_else(none);
         }
-        if !self.has_holes(standing) {
+        if !self.has_holes(arrangement) {
             return Ok(own());
         }
         let marked = first
@@ -437,15 +437,16 @@ impl<'a, 'm> VariableJoin<'a, 'm> {
         }
     }
 
-    /// Returns whether the joined array has a block for which no file has the variable.
-    fn has_holes(&self, standing: &VariablePlacement) -> bool {
+    /// Returns whether the joined array has elements that no file provides, because the files of
+    /// some block lack the variable.
+    fn has_holes(&self, arrangement: &VariablePlacement) -> bool {
         let axes = &self
             .shared_variable
             .comparison
             .placed_members
             .placement
             .axes;
-        let own = self.variable_axes(standing);
+        let own = self.variable_axes(arrangement);
         let blocks = own.iter().map(|&axis| axes[axis].block_count.max(1));
         let all = blocks.fold(1_usize, Count::times);
         let places = self.shared_variable.occurrences().map(|(_, place, _)| {
@@ -456,7 +457,7 @@ impl<'a, 'm> VariableJoin<'a, 'm> {
     }
 
     /// Returns the indices of the axes along which the variable is joined.
-    fn variable_axes(&self, standing: &VariablePlacement) -> Vec<usize> {
+    fn variable_axes(&self, arrangement: &VariablePlacement) -> Vec<usize> {
         let axes = &self
             .shared_variable
             .comparison
@@ -469,7 +470,7 @@ impl<'a, 'm> VariableJoin<'a, 'm> {
             .flatten()
             .map(|(axis, _)| *axis)
             .collect();
-        if let VariablePlacement::AlongAxes { is_new: true } = standing {
+        if let VariablePlacement::AlongAxes { is_new: true } = arrangement {
             own.extend((0..axes.len()).filter(|&axis| axes[axis].new_dimension.is_some()));
         }
         own
@@ -594,10 +595,12 @@ fn nan_fill(datatype: &Datatype) -> Option<Fill> {
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::{JoinedTest, TestFile, days, f64s, i16s, i32s, joined, joined_by, number};
+    use crate::testing::{
+        JoinedTest, TestFile, days, f64s, i16s, i32s, join_as_named, join_files, number,
+    };
 
-    /// Joins three files of two days each. `own` adds variables to the file with the given number.
-    fn three(own: impl Fn(TestFile, i32) -> TestFile) -> JoinedTest {
+    /// Joins three files of two days each. `own(file, number)` adds variables to file `number`.
+    fn join_three_files(own: impl Fn(TestFile, i32) -> TestFile) -> JoinedTest {
         let files = ["0.nc", "1.nc", "2.nc"].into_iter().zip(0..);
         let files = files.map(|(name, n)| {
             let first = f64::from(n) * 2.0;
@@ -607,13 +610,13 @@ mod tests {
                 .with_variable("v", &[("time", 2)], days_of, &[]);
             (name, own(file, n))
         });
-        joined(files.collect())
+        join_files(files.collect())
     }
 
     #[test]
     fn what_a_file_lacks_is_fill_there() {
         let mark = [("_FillValue", number(i16s(&[-9])))];
-        let shown = three(|file, n| match n {
+        let shown = join_three_files(|file, n| match n {
             1 => file,
             n => file
                 .with_variable("real", &[("time", 2)], f64s(&[f64::from(n); 2]), &[])
@@ -632,7 +635,7 @@ mod tests {
 
     #[test]
     fn scalars_that_differ_are_repeated() {
-        let shown = three(|file, n| {
+        let shown = join_three_files(|file, n| {
             file.with_variable("orbit", &[], i32s(&[n]), &[])
                 .with_variable("height", &[], f64s(&[2.5]), &[])
         });
@@ -645,7 +648,7 @@ mod tests {
 
     #[test]
     fn arrays_that_differ_and_are_not_joined_are_absent() {
-        let shown = three(|file, n| {
+        let shown = join_three_files(|file, n| {
             file.with_variable("x", &[("x", 2)], f64s(&[0.0, 1.0]), &[])
                 .with_variable("mask", &[("x", 2)], i32s(&[0, n]), &[])
                 .with_variable("same", &[("x", 2)], i32s(&[0, 1]), &[])
@@ -656,7 +659,7 @@ mod tests {
 
     #[test]
     fn dimensions_and_lengths_that_differ_are_absent() {
-        let shown = three(|file, n| {
+        let shown = join_three_files(|file, n| {
             let long = vec![0; if n == 1 { 3 } else { 2 }];
             let name = if n == 1 { "b" } else { "a" };
             file.with_variable("length", &[("time", 2), ("z", 1)], i32s(&[0; 2]), &[])
@@ -676,26 +679,26 @@ mod tests {
         assert_eq!(shown.dims("length"), [6, 1]);
     }
 
-    /// The expected values are those that netCDF4 reads from the first file.
+    /// The expected values are the ones that netCDF4 reads from the first file.
     #[test]
     fn a_variable_shorter_than_its_dimension_is_filled_as_netcdf_fills_it() {
         let file = |first: f64, own: &dyn Fn(TestFile) -> TestFile| {
             let times = f64s(&[first, first + 1.0]);
             own(TestFile::new()
-                .growing("time", &[("time", 2)], times.clone(), &days(&[]))
-                .growing("v", &[("time", 2)], times, &[]))
+                .with_unlimited_variable("time", &[("time", 2)], times.clone(), &days(&[]))
+                .with_unlimited_variable("v", &[("time", 2)], times, &[]))
         };
         let short = file(0.0, &|file| {
-            file.growing("a", &[("time", 1)], i16s(&[5]), &[])
-                .growing("b", &[("time", 1)], f64s(&[5.0]), &[])
-                .growing("c", &[("time", 0)], i32s(&[]), &[])
+            file.with_unlimited_variable("a", &[("time", 1)], i16s(&[5]), &[])
+                .with_unlimited_variable("b", &[("time", 1)], f64s(&[5.0]), &[])
+                .with_unlimited_variable("c", &[("time", 0)], i32s(&[]), &[])
         });
         let whole = file(2.0, &|file| {
-            file.growing("a", &[("time", 2)], i32s(&[6, 7]), &[])
-                .growing("b", &[("time", 2)], f64s(&[6.0, 7.0]), &[])
-                .growing("c", &[("time", 2)], i32s(&[6, 7]), &[])
+            file.with_unlimited_variable("a", &[("time", 2)], i32s(&[6, 7]), &[])
+                .with_unlimited_variable("b", &[("time", 2)], f64s(&[6.0, 7.0]), &[])
+                .with_unlimited_variable("c", &[("time", 2)], i32s(&[6, 7]), &[])
         });
-        let shown = joined(vec![("0.nc", short), ("1.nc", whole)]);
+        let shown = join_files(vec![("0.nc", short), ("1.nc", whole)]);
         assert_eq!(shown.numbers("a"), [5.0, -32_767.0, 6.0, 7.0]);
         assert_eq!(shown.numbers("b"), [5.0, 15.0 * 2_f64.powi(119), 6.0, 7.0]);
         assert_eq!(
@@ -706,7 +709,7 @@ mod tests {
 
     #[test]
     fn what_is_a_coordinate_in_some_files_only_is_absent() {
-        let shown = three(|file, n| {
+        let shown = join_three_files(|file, n| {
             let dim = if n == 1 { "time" } else { "y" };
             file.with_variable("y", &[(dim, 2)], f64s(&[0.0, 1.0]), &[])
         });
@@ -727,8 +730,8 @@ mod tests {
         };
         let files = vec![("r9.nc", file(9)), ("r10.nc", file(10))];
         for shown in [
-            joined(files.clone()),
-            joined_by("joined[*,join=file]", files),
+            join_files(files.clone()),
+            join_as_named("joined[*,join=file]", files),
         ] {
             assert_eq!(shown.numbers("file"), [9.0, 10.0]);
             assert_eq!(shown.numbers("v"), [9.0, 9.0, 10.0, 10.0]);

@@ -11,8 +11,8 @@ use crate::paths::Path;
 /// The rules of AnnData, pandas or HDMF for an array. The default contains no rules.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct ConventionRules {
-    /// The group or column whose arrays are meaningful only together. If one of them is omitted,
-    /// all are.
+    /// The group or column whose arrays are meaningful only together. If one of these arrays is
+    /// omitted, all of them are.
     pub(crate) whole: Option<Path>,
     pub(crate) rows: FirstDimensionMeaning,
     /// The array whose first dimension has the rows of this array's table.
@@ -27,15 +27,15 @@ pub(crate) struct ConventionRules {
     pub(crate) terms: Vec<(Vec<u8>, AttributeContent)>,
 }
 
-/// The meaning of an array's first dimension.
+/// The meaning of the elements along an array's first dimension.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) enum FirstDimensionMeaning {
     #[default]
     Unknown,
     /// Rows of a table. The rows of all files are concatenated.
     TableRows,
-    /// Ends of the rows of a sparse matrix (`indptr`): one element more than the matrix has rows.
-    /// The first element is omitted in every file except the first.
+    /// Ends of the rows of a sparse matrix (the array `indptr` of csr): one element more than the
+    /// matrix has rows. The first element, 0, is omitted in every file except the first.
     RowEnds,
     /// No rows: the arrays of all files must be equal.
     EqualInAllFiles,

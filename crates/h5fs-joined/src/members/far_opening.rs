@@ -118,7 +118,7 @@ mod tests {
 
     use super::*;
 
-    /// A server that responds only after `answers` is set.
+    /// A server that responds only after the flag `answers` is set.
     #[derive(Default)]
     struct Server {
         openings: PendingMembers<usize>,

@@ -65,7 +65,8 @@ impl OpenFile {
         self.opened.neighbours.states().has_found_change()
     }
 
-    /// Returns whether no other file was opened or searched for to read the content of this file.
+    /// Returns whether reading this file's content has needed no other file, not even a search for
+    /// a missing one.
     pub(super) fn has_used_no_other_files(&self) -> bool {
         self.opened.neighbours.states().is_empty()
     }

@@ -28,7 +28,8 @@ use crate::paths::Path;
 /// changes.
 const RECORD_VERSION: u32 = 6;
 
-/// The kind byte of a frame that contains a skeleton. The next constants are the other kinds.
+/// Kind byte of a frame that contains a skeleton. The constants after this one are the kind bytes
+/// of other frames.
 const SKELETON_FRAME: u8 = 1;
 const ATTRIBUTES_FRAME: u8 = 2;
 const ELEMENTS_FRAME: u8 = 3;

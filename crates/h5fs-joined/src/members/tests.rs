@@ -18,7 +18,7 @@ fn scan_of(group: String, values: Vec<ElementSummary>) -> MemberScan {
     }
 }
 
-fn gathered(scans: impl Iterator<Item = MemberScan>) -> ScanResults<'static> {
+fn collect_scans(scans: impl Iterator<Item = MemberScan>) -> ScanResults<'static> {
     let mut gathered = ScanResults::default();
     for (number, scan) in scans.enumerate() {
         gathered.add_scan(number, &Path::from(&b"name"[..]), Ok(scan), None);
@@ -28,7 +28,8 @@ fn gathered(scans: impl Iterator<Item = MemberScan>) -> ScanResults<'static> {
 
 #[test]
 fn files_that_differ_have_a_bound() {
-    let differ = |count| gathered((0..count).map(|n: usize| scan_of(n.to_string(), Vec::new())));
+    let differ =
+        |count| collect_scans((0..count).map(|n: usize| scan_of(n.to_string(), Vec::new())));
     assert!(differ(limits::JOINED_SKELETONS).failure.is_none());
     let failed = differ(limits::JOINED_SKELETONS + 1).failure;
     assert!(matches!(failed, Some(Error::Limit { .. })));
@@ -44,7 +45,7 @@ fn what_is_kept_has_a_bound_and_equal_elements_count_once() {
             elements[0] = first(n);
             vec![ElementSummary::Elements(elements.into())]
         });
-        gathered(known.map(|known| scan_of(String::new(), known)))
+        collect_scans(known.map(|known| scan_of(String::new(), known)))
     };
     let alike = of(&|_| 7);
     assert!(alike.failure.is_none() && alike.weight < 2 * MIB as u64);

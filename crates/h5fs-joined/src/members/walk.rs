@@ -281,7 +281,8 @@ fn is_other_file_error(error: &Error) -> bool {
     )
 }
 
-/// Returns whether a path has more names than are followed when the object is opened again.
+/// Returns whether a path has more names than [`limits::PATH_LINKS`], so that an object at this
+/// path could be listed but not opened.
 fn is_too_deep(path: &[u8]) -> bool {
     let slashes = path.iter().filter(|&&byte| byte == b'/');
     slashes.count() >= limits::PATH_LINKS
@@ -291,7 +292,7 @@ fn is_too_deep(path: &[u8]) -> bool {
 mod tests {
     use super::is_too_deep;
     use crate::testing::{
-        JoinedTest, TestElements, TestFile, days, f64s, i32s, joined, with_others,
+        JoinedTest, TestElements, TestFile, days, f64s, i32s, join_files, join_with_link_targets,
     };
     use h5fs_reader::model::datatype::{Charset, Class, StringPadding};
     use h5fs_reader::model::{Datatype, LinkTarget};
@@ -307,7 +308,7 @@ mod tests {
     fn with_link(path: &str, target: LinkTarget) -> JoinedTest {
         let one = file(0).link(path, target);
         let other = file(2).with_variable(path, &[("time", 2)], i32s(&[8, 9]), &[]);
-        joined(vec![("0.nc", one), ("1.nc", other)])
+        join_files(vec![("0.nc", one), ("1.nc", other)])
     }
 
     #[test]
@@ -332,7 +333,7 @@ mod tests {
             .link("g/root", LinkTarget::Soft(b"/".to_vec()))
             .link("g/again", LinkTarget::Soft(b"/g".to_vec()));
         let other = grouped(2).with_variable("h/u", &[("", 1)], i32s(&[5]), &[]);
-        let shown = joined(vec![("0.nc", one), ("1.nc", other)]);
+        let shown = join_files(vec![("0.nc", one), ("1.nc", other)]);
         assert!(shown.reason("h/u").starts_with("it differs between files"));
         assert_eq!(shown.names(), ["g", "h", "time", "v"]);
     }
@@ -358,8 +359,8 @@ mod tests {
         }
     }
 
-    /// Opening follows at most `PATH_LINKS` names, so a deeper object would be listed but
-    /// unreadable.
+    /// Checks that an object is omitted if its path has more than `PATH_LINKS` names, because it
+    /// could be listed but not opened.
     #[test]
     fn a_path_may_have_as_many_names_as_are_followed() {
         let path = |names: usize| vec!["g"; names].join("/").into_bytes();
@@ -387,11 +388,11 @@ mod tests {
                 file(2).with_variable("w", &[("time", 2)], i32s(&[8, 9]), &[]),
             ),
         ];
-        let shown = with_others(files, vec![("other.h5", other)]);
+        let shown = join_with_link_targets(files, vec![("other.h5", other)]);
         assert_eq!(shown.numbers("w"), [6.0, 7.0, 8.0, 9.0]);
     }
 
-    /// The texts themselves are not in the member.
+    /// The texts themselves are in another file than the member.
     #[test]
     fn texts_of_another_file_are_absent() {
         let (padding, charset) = (StringPadding::NullTerminated, Charset::Utf8);
@@ -410,7 +411,7 @@ mod tests {
                 file(2).with_variable("w", &[("time", 2)], texts, &[]),
             ),
         ];
-        let shown = with_others(files, vec![("other.h5", other)]);
+        let shown = join_with_link_targets(files, vec![("other.h5", other)]);
         assert!(shown.reason("w").contains("it is in another file"));
     }
 }

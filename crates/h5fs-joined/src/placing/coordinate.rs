@@ -28,11 +28,11 @@ enum CoordinateValues {
     /// Integers. Times are in nanoseconds.
     Integers(Vec<i128>),
     Reals(Vec<f64>),
-    /// Texts, or opaque elements as bytes.
+    /// Texts. Opaque elements are also compared as bytes.
     Texts(Vec<Box<[u8]>>),
 }
 
-/// A single coordinate, which can be ordered.
+/// One coordinate, in a form that can be sorted.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum OrderedValue {
     Integer(i128),
@@ -110,7 +110,7 @@ impl Coordinate {
         let are_equal = match (&self.values, &other.values) {
             (CoordinateValues::Integers(_), CoordinateValues::Reals(_))
             | (CoordinateValues::Reals(_), CoordinateValues::Integers(_)) => {
-                self.values.reals() == other.values.reals()
+                self.values.as_floats() == other.values.as_floats()
             }
             (own, other) => own == other,
         };
@@ -122,7 +122,7 @@ impl Coordinate {
     /// on.
     pub(crate) fn are_nearly_equal_bounds(&self, other: &Self, each: usize) -> bool {
         let of = |own: &Self, number| {
-            let reals = own.values.reals().into_iter().skip(number);
+            let reals = own.values.as_floats().into_iter().skip(number);
             reals.step_by(each).collect::<Vec<_>>()
         };
         let are_whole = self.hash.is_none() && other.hash.is_none();
@@ -254,11 +254,11 @@ impl CoordinateValues {
             (CoordinateValues::Integers(a), CoordinateValues::Integers(b)) => a == b,
             (CoordinateValues::Texts(a), CoordinateValues::Texts(b)) => a == b,
             (CoordinateValues::Texts(_), _) | (_, CoordinateValues::Texts(_)) => false,
-            (a, b) => are_nearly_equal(&a.reals(), &b.reals()),
+            (a, b) => are_nearly_equal(&a.as_floats(), &b.as_floats()),
         }
     }
 
-    fn reals(&self) -> Vec<f64> {
+    fn as_floats(&self) -> Vec<f64> {
         self.iter_values().map(|step| step.as_f64()).collect()
     }
 }
@@ -281,13 +281,13 @@ mod tests {
 
     #[test]
     fn values_that_were_rounded_are_the_same() {
-        let reals = |values: &[f64]| CoordinateValues::Reals(values.to_vec());
-        let grid = reals(&[-89.5, -79.5, -69.5]);
-        assert!(grid.is_nearly_equal(&reals(&[-89.499, -79.5, -69.5])));
-        assert!(!grid.is_nearly_equal(&reals(&[-89.4, -79.5, -69.5])));
-        assert!(!grid.is_nearly_equal(&reals(&[-89.5, -79.5])));
-        assert!(!reals(&[1.0]).is_nearly_equal(&reals(&[1.000_001])));
-        assert!(CoordinateValues::Integers(vec![1, 2]).is_nearly_equal(&reals(&[1.0, 2.0])));
+        let floats = |values: &[f64]| CoordinateValues::Reals(values.to_vec());
+        let grid = floats(&[-89.5, -79.5, -69.5]);
+        assert!(grid.is_nearly_equal(&floats(&[-89.499, -79.5, -69.5])));
+        assert!(!grid.is_nearly_equal(&floats(&[-89.4, -79.5, -69.5])));
+        assert!(!grid.is_nearly_equal(&floats(&[-89.5, -79.5])));
+        assert!(!floats(&[1.0]).is_nearly_equal(&floats(&[1.000_001])));
+        assert!(CoordinateValues::Integers(vec![1, 2]).is_nearly_equal(&floats(&[1.0, 2.0])));
         assert!(
             !CoordinateValues::Integers(vec![0, 5000])
                 .is_nearly_equal(&CoordinateValues::Integers(vec![3, 5000]))

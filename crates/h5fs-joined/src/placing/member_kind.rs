@@ -1,5 +1,6 @@
-//! Divides members into kinds. Two members have the same kind if both have a data variable with the
-//! same path and the same dimension names. A chain of such pairs also belongs to one kind.
+//! Divides members into kinds. The members of one kind are joined with each other. Two members
+//! belong to the same kind if both have a data variable with the same path and the same dimension
+//! names, or if a chain of such pairs connects them.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -7,7 +8,7 @@ use crate::members::Members;
 use crate::members::skeleton::{Skeleton, VariableRole};
 use crate::paths::{Omission, Path, split_path};
 
-/// The members of one kind, sorted by name.
+/// A set of members that are joined with each other (a *kind*), sorted by name.
 #[derive(Debug)]
 pub(crate) struct MemberKind {
     /// Positions of the members in [`Members::list`].
@@ -20,7 +21,7 @@ impl MemberKind {
     /// Returns a name that consists of the names of the data variables. A group gets this name if
     /// the objects of the kind cannot be in the root group.
     pub(crate) fn name(&self) -> Vec<u8> {
-        /// Length in bytes beyond which no further variable is added to the name.
+        /// Length in bytes of the name at which no further variable is added to it.
         const ENOUGH: usize = 40;
         let mut name = Vec::new();
         for path in &self.data_variables {
@@ -57,7 +58,10 @@ pub(crate) fn has_data(skeleton: &Skeleton) -> bool {
 }
 
 /// Divides the members into kinds. The kind of the first member comes first.
-pub(crate) fn group_into_kinds(members: &Members, told: &mut Vec<Omission>) -> Vec<MemberKind> {
+pub(crate) fn group_into_kinds(
+    members: &Members,
+    omissions: &mut Vec<Omission>,
+) -> Vec<MemberKind> {
     // For each skeleton, a skeleton of the same kind with a lower number. The first skeleton of a
     // kind refers to itself.
     let mut others: Vec<usize> = (0..members.skeletons.len()).collect();
@@ -75,12 +79,12 @@ pub(crate) fn group_into_kinds(members: &Members, told: &mut Vec<Omission>) -> V
     let mut kinds: Vec<MemberKind> = Vec::new();
     let mut numbers = HashMap::new();
     for (place, member) in members.list.iter().enumerate() {
-        let skeleton = members.add_skeleton(member);
+        let skeleton = members.member_skeleton(member);
         let mut own = data_variables(skeleton).map(|(path, _)| path).peekable();
         if own.peek().is_none() {
             let what = member.name.escape_ascii().to_string();
             let reason = "has no data to join".to_owned();
-            told.push(Omission {
+            omissions.push(Omission {
                 subject: what,
                 reason,
             });

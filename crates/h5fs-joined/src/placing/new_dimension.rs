@@ -15,8 +15,8 @@ use crate::placing::placement::{
     JoinAxis, JoinedDimension, NewDimension, NewDimensionValues, Placement,
 };
 
-/// A new dimension, and the index of each member along it.
-struct MemberSplit {
+/// A new dimension, and the position of each member along it.
+struct MemberPositions {
     dimension: NewDimension,
     member_blocks: Vec<usize>,
 }
@@ -124,10 +124,10 @@ fn unused_name(members: &Members, kind: &MemberKind, name: &Path) -> Path {
     free.into()
 }
 
-/// Returns a new dimension whose values are the directories of the members, or `None` if all
-/// members are in one directory. A directory `member=r1` becomes the value `r1` of a dimension
-/// `member`.
-fn split_by_directory(members: &Members, kind: &MemberKind) -> Option<MemberSplit> {
+/// Returns a new dimension whose coordinates are the names of the members' directories. A directory
+/// `member=r1` becomes the coordinate `r1` of a dimension `member`. Returns `None` if all members
+/// are in one directory.
+fn split_by_directory(members: &Members, kind: &MemberKind) -> Option<MemberPositions> {
     let directory = |&member: &usize| split_path(&members.list[member].name).0;
     let all: BTreeSet<&[u8]> = kind.members.iter().map(directory).collect();
     if all.len() < 2 {
@@ -152,7 +152,7 @@ fn split_by_directory(members: &Members, kind: &MemberKind) -> Option<MemberSpli
     };
     let numbers: BTreeMap<&[u8], usize> = all.iter().copied().zip(0..).collect();
     let of = kind.members.iter().map(|member| numbers[directory(member)]);
-    Some(MemberSplit {
+    Some(MemberPositions {
         member_blocks: of.collect(),
         dimension: NewDimension {
             name: name.into(),
@@ -175,11 +175,14 @@ fn is_scalar_time(variable: &Variable) -> bool {
 /// # Errors
 /// Fails if a time is missing or out of range, or the calendars differ, because another dimension
 /// would hide this error.
-fn split_by_time(members: &Members, kind: &MemberKind) -> OmissionResult<Option<MemberSplit>> {
+fn split_by_time(members: &Members, kind: &MemberKind) -> OmissionResult<Option<MemberPositions>> {
     let Some(&first) = kind.members.first() else {
         return Ok(None);
     };
-    let candidates = members.add_skeleton(&members.list[first]).variables.iter();
+    let candidates = members
+        .member_skeleton(&members.list[first])
+        .variables
+        .iter();
     for candidate in candidates.filter(|variable| is_scalar_time(variable)) {
         let all = kind.members.iter().map(|&member| &members.list[member]);
         let all: Option<Vec<MemberTime<'_>>> = all
@@ -207,7 +210,7 @@ struct MemberTime<'m> {
 impl<'m> MemberTime<'m> {
     /// Returns the scalar time at `path` of a member, or `None` if the member has no such variable.
     fn from_member(members: &'m Members, member: &'m Member, path: &[u8]) -> Option<Self> {
-        let mut variables = members.add_skeleton(member).variables.iter().enumerate();
+        let mut variables = members.member_skeleton(member).variables.iter().enumerate();
         let (number, variable) = variables.find(|(_, variable)| &*variable.path == path)?;
         if !is_scalar_time(variable) {
             return None;
@@ -232,7 +235,7 @@ impl<'m> MemberTime<'m> {
 fn split_by_distinct_times(
     path: &Path,
     all: &[MemberTime<'_>],
-) -> OmissionResult<Option<MemberSplit>> {
+) -> OmissionResult<Option<MemberPositions>> {
     let known = all.iter().filter_map(|own| own.time.as_ref().ok().copied());
     let sorted: BTreeSet<i128> = known.clone().collect();
     if sorted.is_empty() || sorted.len() != known.clone().count() {
@@ -258,7 +261,7 @@ fn split_by_distinct_times(
     }
     let sorted: Vec<i128> = sorted.into_iter().collect();
     let of = known.map(|time| sorted.binary_search(&time).unwrap_or(0));
-    Ok(Some(MemberSplit {
+    Ok(Some(MemberPositions {
         member_blocks: of.collect(),
         dimension: NewDimension {
             name: Path::clone(path),
@@ -269,7 +272,7 @@ fn split_by_distinct_times(
 
 /// Returns the new dimension `file`. Its values are the names of the members without their common
 /// prefix and suffix.
-fn split_by_name(members: &Members, kind: &MemberKind) -> MemberSplit {
+fn split_by_name(members: &Members, kind: &MemberKind) -> MemberPositions {
     let stems = kind
         .members
         .iter()
@@ -294,7 +297,7 @@ fn split_by_name(members: &Members, kind: &MemberKind) -> MemberSplit {
     let name = b"file"[..].into();
     let Some(numbers) = numbers else {
         let values = NewDimensionValues::Texts(parts);
-        return MemberSplit {
+        return MemberPositions {
             member_blocks: (0..kind.members.len()).collect(),
             dimension: NewDimension { name, values },
         };
@@ -308,7 +311,7 @@ fn split_by_name(members: &Members, kind: &MemberKind) -> MemberSplit {
     }
     let values =
         NewDimensionValues::Integers(order.iter().map(|&member| numbers[member]).collect());
-    MemberSplit {
+    MemberPositions {
         member_blocks: of,
         dimension: NewDimension { name, values },
     }
@@ -382,11 +385,12 @@ mod tests {
         assert_eq!(parse_number(b"-1"), None);
     }
     use crate::testing::{
-        JoinedTest, Marks, TestFile, days, f64s, i32s, joined, number as one, text,
+        JoinedTest, TestAttributes, TestFile, days, f64s, i32s, join_files, number as one, text,
     };
 
-    /// Joins images of one line, each with its own time.
-    fn images(times: &[i32], marks: &[Marks<'_>]) -> JoinedTest {
+    /// Joins images of one line each. The variable `time` of image i is the scalar `times[i]` with
+    /// the attributes `marks[i]`.
+    fn join_images(times: &[i32], marks: &[TestAttributes<'_>]) -> JoinedTest {
         let files = times.iter().zip(marks).map(|(&time, marks)| {
             let file = TestFile::new()
                 .with_variable("x", &[("x", 2)], f64s(&[0.0, 1.0]), &[])
@@ -394,7 +398,7 @@ mod tests {
                 .with_variable("v", &[("x", 2)], f64s(&[f64::from(time); 2]), &[]);
             ("image.nc", file)
         });
-        joined(files.collect())
+        join_files(files.collect())
     }
 
     #[test]
@@ -406,7 +410,7 @@ mod tests {
             ("valid_max", one(i32s(&[99]))),
             ("long_name", text("when")),
         ];
-        let shown = images(&[6, 4], &[&packed, &packed]);
+        let shown = join_images(&[6, 4], &[&packed, &packed]);
         // 2000-01-05 and 2000-01-06.
         assert_eq!(shown.numbers("time"), [10_961.0, 10_962.0]);
         assert_eq!(shown.numbers("v"), [4.0, 4.0, 6.0, 6.0]);
@@ -415,7 +419,7 @@ mod tests {
             assert!(!shown.has_attribute("time", name), "{name}");
         }
         for missing in [-1, 100] {
-            let shown = images(&[6, missing], &[&packed, &packed]);
+            let shown = join_images(&[6, missing], &[&packed, &packed]);
             assert!(shown.names().is_empty());
             assert!(
                 shown.omissions()[0].contains("a missing time"),
@@ -430,7 +434,7 @@ mod tests {
         let calendar = |name: &str| [("calendar", text(name))];
         let [standard, noleap, proleptic] =
             ["standard", "noleap", "proleptic_gregorian"].map(calendar);
-        let shown = images(&[6, 7], &[&standard, &noleap]);
+        let shown = join_images(&[6, 7], &[&standard, &noleap]);
         assert!(shown.names().is_empty());
         assert!(
             shown.omissions()[0].contains("calendars differ"),
@@ -438,14 +442,14 @@ mod tests {
             shown.omissions()
         );
         // After the calendar reform, both calendars are equal.
-        let shown = images(&[6, 7], &[&standard, &proleptic]);
+        let shown = join_images(&[6, 7], &[&standard, &proleptic]);
         assert_eq!(shown.texts("time", "calendar").unwrap(), ["standard"]);
     }
 
     #[test]
     fn scalar_times_out_of_range_are_refused() {
         let far = [("scale_factor", one(f64s(&[1e9])))];
-        let shown = images(&[0, 1], &[&far, &far]);
+        let shown = join_images(&[0, 1], &[&far, &far]);
         assert!(shown.names().is_empty());
         assert!(
             shown.omissions()[0].contains("time of image.nc"),
@@ -456,7 +460,7 @@ mod tests {
 
     #[test]
     fn equal_scalar_times_leave_the_names_to_tell_files_apart() {
-        let shown = images(&[6, 6], &[&[], &[]]);
+        let shown = join_images(&[6, 6], &[&[], &[]]);
         assert_eq!(shown.names(), ["file", "time", "v", "x"]);
         assert_eq!(shown.numbers("time"), [6.0]);
     }

@@ -19,8 +19,8 @@ pub(crate) struct Placement {
     pub(crate) unjoined_dimensions: HashSet<Path>,
 }
 
-/// A direction along which members are joined. The axis is divided into consecutive blocks, and
-/// each member belongs to one of them.
+/// A direction along which members are joined: one joined dimension, or several that are joined
+/// together. The axis is divided into consecutive blocks, and each member belongs to one of them.
 #[derive(Debug)]
 pub(crate) struct JoinAxis {
     /// The dimensions that are joined along this axis, usually one. Dimensions of several groups
@@ -57,7 +57,7 @@ impl JoinedDimension {
         self.block_starts.get(block).copied().unwrap_or(0)
     }
 
-    /// Returns the number of elements that the joined dimension omits at the start of a block.
+    /// Returns the number of elements at the start of a block that the joined dimension leaves out.
     pub(crate) fn omitted_count(&self, block: usize) -> u64 {
         u64::from(self.is_first_element_omitted && block > 0)
     }

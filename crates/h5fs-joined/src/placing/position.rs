@@ -22,22 +22,22 @@ pub(crate) struct CoordinateBlocks {
 /// # Errors
 /// Fails as `are_same` does.
 pub(crate) fn order_by_coordinate(
-    lies: &[Option<CoordinateSummary>],
+    summaries: &[Option<CoordinateSummary>],
     are_same: impl Fn(usize, usize) -> OmissionResult<bool>,
 ) -> OmissionResult<CoordinateBlocks> {
-    let all = lies.iter().enumerate();
+    let all = summaries.iter().enumerate();
     let mut order: Vec<(usize, &CoordinateSummary)> = all
-        .filter_map(|(at, lie)| Some((at, lie.as_ref()?)))
+        .filter_map(|(at, summary)| Some((at, summary.as_ref()?)))
         .collect();
     let falls = are_all_descending(&order);
     order.sort_by(|(a, a_lie), (b, b_lie)| compare(a_lie, b_lie, falls).then_with(|| a.cmp(b)));
     let mut blocks = CoordinateBlocks {
         lengths: Vec::new(),
-        member_blocks: vec![None; lies.len()],
+        member_blocks: vec![None; summaries.len()],
         overlapping_members: None,
     };
     let mut last: Option<(usize, &CoordinateSummary)> = None;
-    for (at, lie) in order {
+    for (at, summary) in order {
         let is_known = match last {
             Some((other, _)) => are_same(other, at)?,
             None => false,
@@ -45,12 +45,12 @@ pub(crate) fn order_by_coordinate(
         if !is_known {
             if let Some((other, before)) = last
                 && blocks.overlapping_members.is_none()
-                && are_overlapping(before, lie, falls)
+                && are_overlapping(before, summary, falls)
             {
                 blocks.overlapping_members = Some((other, at));
             }
-            blocks.lengths.push(lie.length);
-            last = Some((at, lie));
+            blocks.lengths.push(summary.length);
+            last = Some((at, summary));
         }
         blocks.member_blocks[at] = blocks.lengths.len().checked_sub(1);
     }
@@ -60,10 +60,13 @@ pub(crate) fn order_by_coordinate(
 /// Returns whether the coordinates of every member with more than one coordinate descend. Returns
 /// false if there is no such member.
 fn are_all_descending(order: &[(usize, &CoordinateSummary)]) -> bool {
-    let mut long = order.iter().filter(|(_, lie)| lie.length > 1).peekable();
+    let mut long = order
+        .iter()
+        .filter(|(_, summary)| summary.length > 1)
+        .peekable();
     long.peek().is_some()
-        && long.all(|(_, lie)| {
-            let ends = lie.first_and_last.as_ref();
+        && long.all(|(_, summary)| {
+            let ends = summary.first_and_last.as_ref();
             ends.is_some_and(|(first, last)| first.compare(last) == Ordering::Greater)
         })
 }
@@ -110,13 +113,14 @@ mod tests {
 
     #[test]
     fn blocks_follow_each_other_by_their_values() {
-        let lies = [
+        let summaries = [
             summarize(10, 12, 3),
             None,
             summarize(0, 4, 5),
             summarize(10, 12, 3),
         ];
-        let blocks = order_by_coordinate(&lies, |a, b| Ok(lies[a] == lies[b])).unwrap();
+        let blocks =
+            order_by_coordinate(&summaries, |a, b| Ok(summaries[a] == summaries[b])).unwrap();
         assert_eq!(blocks.lengths, [5, 3]);
         assert_eq!(blocks.member_blocks, [Some(1), None, Some(0), Some(1)]);
         assert_eq!(blocks.overlapping_members, None);
@@ -124,14 +128,14 @@ mod tests {
 
     #[test]
     fn falling_blocks_fall_and_overlaps_are_found() {
-        let lies = [summarize(4, 0, 5), summarize(9, 5, 5)];
-        let blocks = order_by_coordinate(&lies, |_, _| Ok(false)).unwrap();
+        let summaries = [summarize(4, 0, 5), summarize(9, 5, 5)];
+        let blocks = order_by_coordinate(&summaries, |_, _| Ok(false)).unwrap();
         assert_eq!(
             (blocks.member_blocks, blocks.overlapping_members),
             (vec![Some(1), Some(0)], None)
         );
-        let lies = [summarize(0, 4, 5), summarize(4, 6, 3)];
-        let blocks = order_by_coordinate(&lies, |_, _| Ok(false)).unwrap();
+        let summaries = [summarize(0, 4, 5), summarize(4, 6, 3)];
+        let blocks = order_by_coordinate(&summaries, |_, _| Ok(false)).unwrap();
         assert_eq!(blocks.overlapping_members, Some((0, 1)));
     }
 }

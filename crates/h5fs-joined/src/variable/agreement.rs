@@ -29,7 +29,7 @@ enum ElementComparison {
     TooLarge,
 }
 
-/// Hashes of elements that the scan did not read, and that are read only to compare members.
+/// Hashes of elements that the scan skipped. They are computed only when members must be compared.
 #[derive(Default)]
 struct DeferredHashes {
     can_read: Option<bool>,
@@ -71,14 +71,16 @@ impl<'m> VariableJoin<'_, 'm> {
     /// Fails with the reason if the variable must be absent.
     pub(super) fn check_agreement(
         &self,
-        standing: &VariablePlacement,
+        arrangement: &VariablePlacement,
     ) -> OmissionResult<Option<String>> {
-        if matches!(standing, VariablePlacement::RepeatedScalar) || self.is_placement_coordinate() {
+        if matches!(arrangement, VariablePlacement::RepeatedScalar)
+            || self.is_placement_coordinate()
+        {
             return Ok(None);
         }
         let mut remark = None;
         let mut late = DeferredHashes::default();
-        for together in self.group_by_place(standing) {
+        for together in self.group_by_place(arrangement) {
             let Some((&first, others)) = together.split_first() else {
                 continue;
             };
@@ -87,7 +89,7 @@ impl<'m> VariableJoin<'_, 'm> {
                 let (one, two) = (first.0.name.escape_ascii(), other.0.name.escape_ascii());
                 match self.compare(first, other, &mut late)? {
                     ElementComparison::Equal => {}
-                    ElementComparison::Different if self.variable_axes(standing).is_empty() => {
+                    ElementComparison::Different if self.variable_axes(arrangement).is_empty() => {
                         return Err(format!("it differs between files ({one}, {two})"));
                     }
                     ElementComparison::Different => {
@@ -129,8 +131,8 @@ impl<'m> VariableJoin<'_, 'm> {
 
     /// Returns the members that have the variable, grouped by their blocks on the axes of the
     /// array.
-    fn group_by_place(&self, standing: &VariablePlacement) -> Vec<Vec<MemberAndVariable<'m>>> {
-        let axes = self.variable_axes(standing);
+    fn group_by_place(&self, arrangement: &VariablePlacement) -> Vec<Vec<MemberAndVariable<'m>>> {
+        let axes = self.variable_axes(arrangement);
         let placement = &self.shared_variable.comparison.placed_members.placement;
         let mut groups: HashMap<Vec<usize>, Vec<MemberAndVariable<'m>>> = HashMap::new();
         for (member, place, own) in self.shared_variable.occurrences() {
@@ -288,10 +290,10 @@ fn is_too_large_to_compare((member, own): MemberAndVariable<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::{JoinedTest, TestFile, days, f64s, i32s, joined};
+    use crate::testing::{JoinedTest, TestFile, days, f64s, i32s, join_files};
 
-    /// Joins two tiles at each time. `own` adds variables to the file of a tile.
-    fn tiles(times: i32, own: impl Fn(TestFile, f64, f64) -> TestFile) -> JoinedTest {
+    /// Joins two tiles for each time. `own` adds variables to the file of a tile.
+    fn join_tiles(times: i32, own: impl Fn(TestFile, f64, f64) -> TestFile) -> JoinedTest {
         let mut names = Vec::new();
         let mut files = Vec::new();
         for time in 0..times {
@@ -305,16 +307,16 @@ mod tests {
                 files.push(own(file, time, x));
             }
         }
-        joined(names.iter().map(String::as_str).zip(files).collect())
+        join_files(names.iter().map(String::as_str).zip(files).collect())
     }
 
-    /// There are more files at one place than the permitted number of overlapping parts of an
-    /// array.
+    /// There are more files with the same block than the permitted number of overlapping parts of
+    /// an array.
     #[test]
     fn what_is_equal_at_one_place_is_shown_once() {
-        let shown = tiles(20, |file, time, x| {
+        let shown = join_tiles(20, |file, time, x| {
             file.with_variable("area", &[("x", 2)], f64s(&[x, 7.0]), &[])
-                .growing("flag", &[("time", 1)], f64s(&[time]), &[])
+                .with_unlimited_variable("flag", &[("time", 1)], f64s(&[time]), &[])
         });
         assert_eq!(shown.numbers("area"), [0.0, 7.0, 2.0, 7.0]);
         assert_eq!(
@@ -327,9 +329,9 @@ mod tests {
 
     #[test]
     fn what_differs_at_one_place_is_absent() {
-        let shown = tiles(2, |file, time, x| {
+        let shown = join_tiles(2, |file, time, x| {
             file.with_variable("area", &[("x", 2)], f64s(&[x + time, 7.0]), &[])
-                .growing("flag", &[("time", 1)], f64s(&[time + x]), &[])
+                .with_unlimited_variable("flag", &[("time", 1)], f64s(&[time + x]), &[])
                 .with_variable("mask", &[("x", 2)], f64s(&[time, 7.0]), &[])
         });
         for name in ["area", "flag", "mask"] {
@@ -344,7 +346,7 @@ mod tests {
     #[test]
     fn bounds_are_compared_at_one_place() {
         let shown = |error: f64| {
-            tiles(3, |file, time, x| {
+            join_tiles(3, |file, time, x| {
                 let edges = [time, time + 1.0 + if x > 0.0 { error } else { 0.0 }];
                 let bounds = [("bounds", crate::testing::text("time_bnds"))];
                 file.with_variable("time", &[("time", 1)], f64s(&[time]), &days(&bounds))
@@ -364,7 +366,7 @@ mod tests {
 
     #[test]
     fn numbers_of_other_types_are_not_taken_for_equal() {
-        let shown = tiles(2, |file, time, _| {
+        let shown = join_tiles(2, |file, time, _| {
             let area = if time > 0.0 {
                 i32s(&[1, 2])
             } else {
@@ -381,12 +383,12 @@ mod tests {
 
     #[test]
     fn what_is_large_is_reported_as_not_compared() {
-        let shown = tiles(2, |file, time, x| {
+        let shown = join_tiles(2, |file, time, x| {
             let area = vec![x + time; 20_000];
             file.with_variable("area", &[("x", 2), ("z", 10_000)], f64s(&area), &[])
         });
         assert_eq!(shown.dims("area"), [4, 10_000]);
-        let remark = shown.remark("area");
+        let remark = shown.reported_reason("area");
         assert!(
             remark.starts_with("not compared, because it has more than 65536 bytes: 0_0.nc"),
             "{remark}"

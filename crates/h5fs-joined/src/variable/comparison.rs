@@ -377,7 +377,7 @@ impl Member {
 /// Iterates over the members that have no data variable, and therefore belong to no kind.
 pub(crate) fn members_without_data(members: &Members) -> impl Iterator<Item = &Member> {
     let all = members.list.iter();
-    all.filter(move |member| !has_data(members.add_skeleton(member)))
+    all.filter(move |member| !has_data(members.member_skeleton(member)))
 }
 
 /// Iterates over the objects that a member cannot show: path and reason.

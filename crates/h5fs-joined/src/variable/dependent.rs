@@ -44,8 +44,8 @@ impl<'a> From<&'a CodedField> for CodedElements<'a> {
 }
 
 impl CodedElements<'_> {
-    /// Returns the reason why ordered categories are not joined: lists that differ have no common
-    /// order. pandas and AnnData also refuse such categories, or discard the order.
+    /// Returns the reason why different lists of ordered categories are not joined: they have no
+    /// common order. pandas and AnnData also reject such categories, or discard the order.
     fn refusal(&self) -> String {
         let what = "its ordered categories differ between files";
         match self.field {
@@ -60,7 +60,7 @@ impl VariableJoin<'_, '_> {
     /// elements stay unchanged.
     pub(super) fn recoded_type(
         &self,
-        standing: &VariablePlacement,
+        arrangement: &VariablePlacement,
     ) -> OmissionResult<Option<RecodedType>> {
         if self.shared_variable.comparison.placed_members.members.len() < 2 {
             return Ok(None);
@@ -72,17 +72,17 @@ impl VariableJoin<'_, '_> {
                     names,
                     is_ordered: *is_ordered,
                 }];
-                self.merged_codes_type(&whole, standing)
+                self.merged_codes_type(&whole, arrangement)
             }
             ElementRelation::Fields(fields) => {
                 let fields: Vec<_> = fields.iter().map(CodedElements::from).collect();
-                self.merged_codes_type(&fields, standing)
+                self.merged_codes_type(&fields, arrangement)
             }
             ElementRelation::RowsOf(rows) => self.offset_type(rows, true),
             ElementRelation::ListEndsIn(entries)
             | ElementRelation::SparseRowEnds { entries, .. } => self.offset_type(entries, false),
             ElementRelation::None if self.has_differing_records() => {
-                self.merged_codes_type(&[], standing)
+                self.merged_codes_type(&[], arrangement)
             }
             _ => Ok(None),
         }
@@ -105,7 +105,7 @@ impl VariableJoin<'_, '_> {
     fn merged_codes_type(
         &self,
         coded: &[CodedElements<'_>],
-        standing: &VariablePlacement,
+        arrangement: &VariablePlacement,
     ) -> OmissionResult<Option<RecodedType>> {
         let mut lists = Vec::new();
         for own in coded {
@@ -127,7 +127,7 @@ impl VariableJoin<'_, '_> {
             return Ok(None);
         }
         if matches!(
-            standing,
+            arrangement,
             VariablePlacement::FirstMemberOnly | VariablePlacement::RepeatedScalar
         ) {
             return Err("the names of its numbers differ between files".to_owned());
@@ -262,7 +262,7 @@ impl VariableJoin<'_, '_> {
     pub(super) fn map_dependent(
         &self,
         related: &RecodedType,
-        standing: &VariablePlacement,
+        arrangement: &VariablePlacement,
     ) -> ArrayContent {
         let parts = self.shared_variable.skeleton_variables.iter().map(|own| {
             let recipe = related.recoding_plans.get(&own.skeleton_index);
@@ -277,15 +277,16 @@ impl VariableJoin<'_, '_> {
             )
         });
         let added = usize::from(matches!(
-            standing,
+            arrangement,
             VariablePlacement::AlongAxes { is_new: true }
         ));
         ArrayContent::Mapped(self.map_members(added, parts.collect()))
     }
 }
 
-/// Returns the conversion of numbers in the file that has this block. With `are_rows`, the numbers
-/// are indices below the length of the block; otherwise they are ends, at most this length.
+/// Returns how the numbers in one file are converted, if the file has this block. With `are_rows`,
+/// the numbers are indices below the length of the block. Otherwise, they are ends of lists, at
+/// most this length.
 fn offset_renumbering(dim: &JoinedDimension, block: usize, are_rows: bool) -> Renumbering {
     let by = dim.block_start(block);
     let length = dim.block_start(block.saturating_add(1)).saturating_sub(by);
@@ -491,16 +492,16 @@ mod tests {
     use h5fs_reader::testing::{int, member, type_of};
 
     use crate::joined_array::JoinedArray;
-    use crate::testing::{JoinedTest, TestFile, i16s, i32s, joined, text};
-    /// Files of one row, each with its own list of two categories, `number` and `number + 1`. The
-    /// mark that `mark` gives makes files differ in structure.
-    fn cells(mark: impl Fn(i32) -> String) -> JoinedTest {
+    use crate::testing::{JoinedTest, TestFile, i16s, i32s, join_files, text};
+    /// Joins files of one row. File i has the categories `i` and `i + 1`, and an attribute with the
+    /// text `mark(i)`. Different texts give the files different structures.
+    fn join_cells(mark: impl Fn(i32) -> String) -> JoinedTest {
         let names: Vec<String> = (0..40).map(|number| format!("{number:02}.h5ad")).collect();
         let files = names.iter().zip(0..).map(|(name, number)| {
             let file = TestFile::new()
-                .described("", &[("encoding-type", text("anndata"))])
-                .described("obs", &[("encoding-type", text("dataframe"))])
-                .described("obs/ct", &[("encoding-type", text("categorical"))])
+                .with_group_attributes("", &[("encoding-type", text("anndata"))])
+                .with_group_attributes("obs", &[("encoding-type", text("dataframe"))])
+                .with_group_attributes("obs/ct", &[("encoding-type", text("categorical"))])
                 .with_variable("obs/_index", &[("", 1)], i32s(&[number]), &[])
                 .with_variable(
                     "obs/ct/categories",
@@ -512,7 +513,7 @@ mod tests {
             let file = file.with_variable("obs/ct/codes", &[("", 1)], i16s(&[0]), &mark);
             (&name[..], file)
         });
-        joined(files.collect())
+        join_files(files.collect())
     }
 
     fn numberings(made: &JoinedArray) -> Vec<&Arc<FileRenumberings>> {
@@ -529,12 +530,12 @@ mod tests {
         fields.map(|own| &own.by_file).collect()
     }
 
-    /// 40 files of 40 structures have 40 entries, not 1600.
+    /// Checks that 40 files with 40 different structures have 40 renumberings in memory, not 1600.
     #[test]
     fn numbers_of_files_are_in_memory_once_however_many_structures_they_have() {
         let (one, many) = (
-            cells(|_| "n".to_owned()),
-            cells(|number| format!("n{number}")),
+            join_cells(|_| "n".to_owned()),
+            join_cells(|number| format!("n{number}")),
         );
         let [one, many] = [&one, &many].map(|shown| {
             let codes: Vec<f64> = (0..40).map(f64::from).collect();
@@ -544,7 +545,7 @@ mod tests {
                 "{:?}",
                 shown.omissions()
             );
-            shown.made("obs/ct/codes")
+            shown.joined_array("obs/ct/codes")
         });
         assert_eq!((numberings(one).len(), numberings(many).len()), (1, 40));
         let shared: HashSet<_> = numberings(many).into_iter().map(Arc::as_ptr).collect();
@@ -562,7 +563,7 @@ mod tests {
         );
     }
 
-    /// A signed byte has codes up to 127, and an unsigned byte has offsets up to 255.
+    /// Checks that a signed byte holds codes up to 127, and an unsigned byte offsets up to 255.
     #[test]
     fn numbers_get_a_type_that_holds_the_joined_ones() {
         let int = |size, signed| Datatype::integer(size, signed, ByteOrder::Big);
@@ -584,8 +585,8 @@ mod tests {
         );
     }
 
-    /// The expected type is the type of the records that `numpy.concatenate` returns for fields
-    /// `S2` and `S5`.
+    /// The expected type is the record type that `numpy.concatenate` returns for fields `S2` and
+    /// `S5`.
     #[test]
     fn texts_of_records_have_the_longest_type() {
         let record = |size, dims: Vec<u32>| {

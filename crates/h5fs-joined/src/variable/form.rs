@@ -12,7 +12,8 @@ use crate::variable::comparison::SkeletonVariable;
 use crate::variable::{JoinedForm, NumberConversion, VariableJoin};
 
 impl VariableJoin<'_, '_> {
-    /// Returns the datatype of the joined array, and what its numbers mean.
+    /// Returns the datatype of the joined array and how its numbers are interpreted: as stored,
+    /// unpacked, or as times in a common unit.
     pub(super) fn joined_form(&self) -> OmissionResult<JoinedForm> {
         let alike = self.shared_variable;
         let first = alike.first_variable();
@@ -162,25 +163,30 @@ impl VariableJoin<'_, '_> {
 #[cfg(test)]
 mod tests {
     use crate::testing::{
-        JoinedTest, Marks, TestElements, TestFile, f64s, i16s, i32s, joined, number, text,
+        JoinedTest, TestAttributes, TestElements, TestFile, f64s, i16s, i32s, join_files, number,
+        text,
     };
 
-    /// Joins two files with a variable, one after the other.
-    fn two(one: (TestElements, Marks<'_>), other: (TestElements, Marks<'_>)) -> JoinedTest {
-        let file = |first: f64, (elements, marks): (TestElements, Marks<'_>)| {
+    /// Joins two files along `x`. The variable `v` is `one` in the first file, and `other` in the
+    /// second.
+    fn join_two_files(
+        one: (TestElements, TestAttributes<'_>),
+        other: (TestElements, TestAttributes<'_>),
+    ) -> JoinedTest {
+        let file = |first: f64, (elements, marks): (TestElements, TestAttributes<'_>)| {
             let values = f64s(&[first, first + 1.0]);
             TestFile::new()
                 .with_variable("x", &[("x", 2)], values.clone(), &[])
                 .with_variable("own", &[("x", 2)], values, &[])
                 .with_variable("v", &[("x", 2)], elements, marks)
         };
-        joined(vec![("0.nc", file(0.0, one)), ("1.nc", file(2.0, other))])
+        join_files(vec![("0.nc", file(0.0, one)), ("1.nc", file(2.0, other))])
     }
 
     #[test]
     fn numbers_that_are_packed_alike_stay_packed() {
         let marks = [("scale_factor", number(f64s(&[0.5])))];
-        let shown = two((i16s(&[1, 2]), &marks), (i16s(&[3, 4]), &marks));
+        let shown = join_two_files((i16s(&[1, 2]), &marks), (i16s(&[3, 4]), &marks));
         assert_eq!(shown.numbers("v"), [1.0, 2.0, 3.0, 4.0]);
         assert!(shown.has_attribute("v", "scale_factor"));
     }
@@ -192,7 +198,7 @@ mod tests {
             ("add_offset", number(f64s(&[100.0]))),
             ("_FillValue", number(i16s(&[4]))),
         ];
-        let shown = two((i16s(&[1, 2]), &half), (i16s(&[3, 4]), &offset));
+        let shown = join_two_files((i16s(&[1, 2]), &half), (i16s(&[3, 4]), &offset));
         let numbers = shown.numbers("v");
         assert_eq!(numbers[..3], [0.5, 1.0, 103.0]);
         assert!(numbers[3].is_nan());
@@ -201,7 +207,7 @@ mod tests {
             datatype: h5fs_reader::model::Datatype::integer(8, true, super::ByteOrder::Little),
             bytes: vec![0; 16],
         };
-        let shown = two((i16s(&[1, 2]), &half), (long, &[]));
+        let shown = join_two_files((i16s(&[1, 2]), &half), (long, &[]));
         assert!(
             shown.reason("v").contains("64-bit integers"),
             "{:?}",
@@ -212,14 +218,14 @@ mod tests {
     #[test]
     fn valid_ranges_that_differ_are_applied() {
         let [low, high] = [[2], [9]].map(|most| [("valid_max", number(i16s(&most)))]);
-        let numbers = two((i16s(&[1, 3]), &low), (i16s(&[1, 3]), &high)).numbers("v");
+        let numbers = join_two_files((i16s(&[1, 3]), &low), (i16s(&[1, 3]), &high)).numbers("v");
         assert!(numbers[1].is_nan());
         assert_eq!((numbers[0], numbers[2], numbers[3]), (1.0, 1.0, 3.0));
     }
 
     #[test]
     fn types_that_differ_become_the_smallest_that_holds_both() {
-        let shown = two((i16s(&[1, 2]), &[]), (i32s(&[3, 4]), &[]));
+        let shown = join_two_files((i16s(&[1, 2]), &[]), (i32s(&[3, 4]), &[]));
         assert_eq!(
             (shown.numbers("v"), shown.datatype("v").size),
             (vec![1.0, 2.0, 3.0, 4.0], 4)
@@ -256,10 +262,10 @@ mod tests {
             ),
         ] {
             let (one, other) = (marks(name, one), marks(name, other));
-            let shown = two((i16s(&[1, 2]), &one), (i16s(&[1, 2]), &other));
+            let shown = join_two_files((i16s(&[1, 2]), &one), (i16s(&[1, 2]), &other));
             assert_eq!(shown.reason("v"), reason);
             // A file without the attribute agrees with any other file.
-            let shown = two((i16s(&[1, 2]), &one), (i16s(&[1, 2]), &[]));
+            let shown = join_two_files((i16s(&[1, 2]), &one), (i16s(&[1, 2]), &[]));
             let may_lack = ["standard_name", "positive"].contains(&name);
             assert_eq!(shown.names().contains(&"v".to_owned()), may_lack, "{name}");
         }

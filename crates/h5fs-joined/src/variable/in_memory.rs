@@ -80,8 +80,8 @@ impl VariableJoin<'_, '_> {
             .map(|size| size.max(1))
     }
 
-    /// Returns the elements of an array in which the scalar of each member fills the member's
-    /// block.
+    /// Returns the elements of an array in which the scalar of each member is repeated throughout
+    /// the member's block.
     pub(super) fn repeat_scalars(
         &self,
         shape: &[u64],
@@ -116,14 +116,14 @@ impl VariableJoin<'_, '_> {
     /// Returns the elements of all members as one array in memory.
     pub(super) fn gather_elements(
         &self,
-        standing: &VariablePlacement,
+        arrangement: &VariablePlacement,
         form: &JoinedForm,
         shape: &[u64],
     ) -> OmissionResult<(ArrayContent, Datatype)> {
         let size = self.element_size(form).ok_or_else(unread_elements_reason)?;
         let mut out = ElementCollector::new(self.shared_variable.comparison.members, shape, size)?;
         let added = usize::from(matches!(
-            standing,
+            arrangement,
             VariablePlacement::AlongAxes { is_new: true }
         ));
         let mapped = self.map_members(added, HashMap::new());

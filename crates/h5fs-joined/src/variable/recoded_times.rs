@@ -96,10 +96,12 @@ fn has_one_type(alike: &SharedVariable<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::{Marks, TestElements, TestFile, days, f64s, i32s, joined, text};
+    use crate::testing::{
+        TestAttributes, TestElements, TestFile, days, f64s, i32s, join_files, text,
+    };
     use h5fs_reader::model::attribute::AttributeContent;
 
-    /// Hours from 1970-01-01 to 2000-01-01.
+    /// Number of hours from 1970-01-01 to 2000-01-01.
     const Y2000: f64 = 262_968.0;
 
     fn bounded<'a>(
@@ -111,8 +113,13 @@ mod tests {
         days(&all)
     }
 
-    /// Returns a file with a day, whose bounds are half a day before and after it.
-    fn day(number: f64, time: TestElements, mark: &str, edges: Marks<'_>) -> TestFile {
+    /// Returns a file with one day, whose bounds are half a day before and after it.
+    fn file_with_day(
+        number: f64,
+        time: TestElements,
+        mark: &str,
+        edges: TestAttributes<'_>,
+    ) -> TestFile {
         let bounds = f64s(&[number - 0.5, number + 0.5]);
         TestFile::new()
             .with_variable("time", &[("time", 1)], time, &bounded(mark, &[]))
@@ -123,9 +130,9 @@ mod tests {
     #[test]
     fn bounds_are_recoded_with_a_coordinate_of_two_types() {
         for mark in ["bounds", "climatology"] {
-            let shown = joined(vec![
-                ("0.nc", day(0.0, i32s(&[0]), mark, &[])),
-                ("1.nc", day(1.0, f64s(&[1.0]), mark, &[])),
+            let shown = join_files(vec![
+                ("0.nc", file_with_day(0.0, i32s(&[0]), mark, &[])),
+                ("1.nc", file_with_day(1.0, f64s(&[1.0]), mark, &[])),
             ]);
             // 32-bit integers and floats have a common type, so nothing is converted.
             assert_eq!(shown.numbers("time"), [0.0, 1.0]);
@@ -134,9 +141,9 @@ mod tests {
                 bytes: number.to_le_bytes().to_vec(),
                 ..i64s()
             };
-            let shown = joined(vec![
-                ("0.nc", day(0.0, longs(0), mark, &[])),
-                ("1.nc", day(1.0, f64s(&[1.0]), mark, &[])),
+            let shown = join_files(vec![
+                ("0.nc", file_with_day(0.0, longs(0), mark, &[])),
+                ("1.nc", file_with_day(1.0, f64s(&[1.0]), mark, &[])),
             ]);
             assert_eq!(shown.numbers("time"), [Y2000, Y2000 + 24.0]);
             let edges = [-12.0, 12.0, 12.0, 36.0].map(|hours| Y2000 + hours);
@@ -162,9 +169,12 @@ mod tests {
     #[test]
     fn bounds_of_another_reference_move_their_coordinate() {
         let since = [("units", text("days since 2000-01-02"))];
-        let shown = joined(vec![
-            ("0.nc", day(0.0, f64s(&[0.0]), "bounds", &days(&[]))),
-            ("1.nc", day(1.0, f64s(&[1.0]), "bounds", &since)),
+        let shown = join_files(vec![
+            (
+                "0.nc",
+                file_with_day(0.0, f64s(&[0.0]), "bounds", &days(&[])),
+            ),
+            ("1.nc", file_with_day(1.0, f64s(&[1.0]), "bounds", &since)),
         ]);
         assert_eq!(shown.numbers("time"), [Y2000, Y2000 + 24.0]);
         let edges = [-12.0, 12.0, 36.0, 60.0].map(|hours| Y2000 + hours);
@@ -184,7 +194,7 @@ mod tests {
                 .with_variable("edges", &[("nv", 2)], f64s(&[number - 0.5, number]), &[])
                 .with_variable("v", &[("x", 1)], f64s(&[number]), &[])
         };
-        let shown = joined(vec![("a.nc", image(2.0)), ("b.nc", image(1.0))]);
+        let shown = join_files(vec![("a.nc", image(2.0)), ("b.nc", image(1.0))]);
         assert_eq!(shown.numbers("time"), [Y2000 + 24.0, Y2000 + 48.0]);
         assert_eq!(
             shown.numbers("edges"),
@@ -196,9 +206,12 @@ mod tests {
     #[test]
     fn bounds_with_a_missing_time_are_absent_where_they_must_be_recoded() {
         let since = [("units", text("days since 2000-01-02"))];
-        let shown = joined(vec![
-            ("0.nc", day(f64::NAN, f64s(&[0.0]), "bounds", &days(&[]))),
-            ("1.nc", day(1.0, f64s(&[1.0]), "bounds", &since)),
+        let shown = join_files(vec![
+            (
+                "0.nc",
+                file_with_day(f64::NAN, f64s(&[0.0]), "bounds", &days(&[])),
+            ),
+            ("1.nc", file_with_day(1.0, f64s(&[1.0]), "bounds", &since)),
         ]);
         assert_eq!(
             shown.texts("time", "units").unwrap(),
@@ -232,7 +245,7 @@ mod tests {
                 )
                 .with_variable("v", &[("time", 1)], f64s(&[number]), &[])
         };
-        let shown = joined(vec![("0.nc", noleap(0.0)), ("1.nc", noleap(60.0))]);
+        let shown = join_files(vec![("0.nc", noleap(0.0)), ("1.nc", noleap(60.0))]);
         // The calendars do not differ.
         assert_eq!(shown.numbers("edges"), [0.0, 1.0, 60.0, 61.0]);
         assert!(shown.omissions().is_empty(), "{:?}", shown.omissions());

@@ -149,7 +149,7 @@ impl<'a> MemberObjects<'a> {
     }
 }
 
-/// Returns a number that no other open file has.
+/// Returns a number that identifies the open file among all open files.
 fn file_identity(file: &Arc<OpenFile>) -> usize {
     Arc::as_ptr(file).addr()
 }

@@ -103,8 +103,9 @@ fn coded_fields(file: &MemberObjects<'_>, frame: &[u8], path: &Path) -> Vec<Code
     named.collect()
 }
 
-/// Returns whether the categories of a field have an order, according to the attribute `info` of
-/// the frame. An `info` that cannot be decoded counts as an order.
+/// Returns whether the categories of a field are ordered, according to the attribute `info` of the
+/// frame. If `info` cannot be decoded, the categories are assumed to be ordered, because ordered
+/// categories are joined only if they are equal.
 fn is_ordered(info: Option<&Option<HashSet<Vec<u8>>>>, field: &[u8]) -> bool {
     match info {
         None => false,
