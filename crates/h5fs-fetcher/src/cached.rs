@@ -9,7 +9,7 @@ use h5fs_reader::wire::to_u64;
 
 use crate::disk_cache::{DiskCache, page_length};
 use crate::fetch_error::FetchError;
-use crate::transfer::Sink;
+use crate::transfer::ByteSink;
 
 /// Minimum number of consecutive cached pages for which the parsing process receives the cache file
 /// itself. Fewer pages are copied to the stage, because they usually contain metadata, which is
@@ -53,7 +53,7 @@ impl<'a> CachedObject<'a> {
         &self,
         range: &Range<u64>,
         hands_over: bool,
-        sink: &mut Sink<'_>,
+        sink: &mut ByteSink<'_>,
     ) -> Result<NextLocation, FetchError> {
         if hands_over && let Some((segment, end)) = self.find_segment(range) {
             return Ok(NextLocation::Segment(segment, end));
@@ -66,7 +66,11 @@ impl<'a> CachedObject<'a> {
 
     /// Passes cached bytes at the start of `range` to the sink. Returns the offset in the object
     /// after these bytes, which is the start of `range` if its first page is not cached.
-    pub(super) fn read(&self, range: &Range<u64>, sink: &mut Sink<'_>) -> Result<u64, FetchError> {
+    pub(super) fn read(
+        &self,
+        range: &Range<u64>,
+        sink: &mut ByteSink<'_>,
+    ) -> Result<u64, FetchError> {
         let mut at = range.start;
         while at < range.end
             && let Some(page) = self.cached_page(at / PAGE)

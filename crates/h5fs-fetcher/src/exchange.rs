@@ -21,7 +21,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri,
 
 use crate::address::{FetchTarget, IN_REFERENCE, SourceAddress, percent_decode, percent_encode};
 use crate::client::{AddressPolicy, HttpClient, HttpResponse, RequestHeader};
-use crate::fetch_error::{FetchError, Remedy};
+use crate::fetch_error::{FetchError, RetryAction};
 use crate::hosts;
 use crate::limits;
 use crate::login::Login;
@@ -184,7 +184,7 @@ impl RequestSender {
                 Ok(answer) => {
                     answer.is_redirected && answer.is_html() && !answer.status.is_success()
                 }
-                Err(trouble) => trouble.remedy == Remedy::Login,
+                Err(trouble) => trouble.retry_action == RetryAction::Login,
             }
     }
 
@@ -593,7 +593,7 @@ fn status_error(answer: &HttpResponse, code: &str, shown: &str) -> FetchError {
         404 | 410 => FetchError::new(FailureKind::NotFound, text),
         412 => FetchError::entity_tag_changed(),
         408 | 425 | 429 | 500 | 502..=504 | 509 => FetchError {
-            remedy: Remedy::Retry(retry_after(answer)),
+            retry_action: RetryAction::Retry(retry_after(answer)),
             ..FetchError::temporary(text)
         },
         _ => FetchError::permanent(text),

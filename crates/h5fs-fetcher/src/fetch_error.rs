@@ -10,12 +10,12 @@ pub(super) struct FetchError {
     pub(super) failure: FailureKind,
     /// Message for the user, without secrets.
     pub(super) text: String,
-    pub(super) remedy: Remedy,
+    pub(super) retry_action: RetryAction,
 }
 
 /// The action after which a failed request may succeed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Remedy {
+pub(super) enum RetryAction {
     /// No action helps.
     None,
     /// Another attempt. If the server requests a pause, the pause precedes the attempt.
@@ -38,7 +38,7 @@ impl FetchError {
         FetchError {
             failure,
             text: text.into(),
-            remedy: Remedy::None,
+            retry_action: RetryAction::None,
         }
     }
 
@@ -50,7 +50,7 @@ impl FetchError {
     /// Returns a failure after which a new login may help.
     pub(super) fn login_needed(text: impl Into<String>) -> Self {
         FetchError {
-            remedy: Remedy::Login,
+            retry_action: RetryAction::Login,
             ..Self::new(FailureKind::Denied, text)
         }
     }
@@ -58,12 +58,12 @@ impl FetchError {
     /// Returns the failure as permanent if it can only be fixed by a login, because a new login has
     /// already been tried.
     pub(super) fn permanent_after_login(self) -> Self {
-        match self.remedy {
-            Remedy::Login => FetchError {
-                remedy: Remedy::None,
+        match self.retry_action {
+            RetryAction::Login => FetchError {
+                retry_action: RetryAction::None,
                 ..self
             },
-            Remedy::None | Remedy::Retry(_) => self,
+            RetryAction::None | RetryAction::Retry(_) => self,
         }
     }
 
@@ -73,7 +73,7 @@ impl FetchError {
         FetchError {
             failure: FailureKind::TimedOut,
             text: text.into(),
-            remedy: Remedy::Retry(None),
+            retry_action: RetryAction::Retry(None),
         }
     }
 

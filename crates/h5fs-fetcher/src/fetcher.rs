@@ -23,7 +23,7 @@ use crate::service::{self, Service};
 use crate::settings::RemoteSettings;
 use crate::signer::azure::AzureAccount;
 use crate::signer::files::{CredentialFiles, StartOpener};
-use crate::signer::profile::{self, Profile};
+use crate::signer::profile::{self, S3Profile};
 use crate::signer::{self, Signer};
 
 /// Region of a bucket until the server reports its actual region.
@@ -227,7 +227,7 @@ impl ServerChoice {
         let scheme = url.scheme();
         let profile = match scheme {
             Scheme::S3 => profile::find_profile(settings),
-            _ => Profile::default(),
+            _ => S3Profile::default(),
         };
         let access_point = url.access_point();
         let region = access_point.map(|point| point.region.to_owned());

@@ -25,7 +25,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
 
 use crate::client::RequestHeader;
 use crate::hosts::may_receive_secrets;
-use crate::settings::{NetrcChoice as Asked, RemoteSettings};
+use crate::settings::{NetrcChoice, RemoteSettings};
 use crate::signer::files::CredentialFiles;
 use crate::signer::profile;
 use cookies::Cookies;
@@ -232,12 +232,12 @@ impl Login {
     }
 }
 
-/// Returns the path of the netrc file: the file that the option names, the file that `NETRC` names,
-/// or `~/.netrc`.
-fn netrc_file(asked: &Asked) -> Option<PathBuf> {
-    match asked {
-        Asked::File(path) => Some(path.clone()),
-        Asked::DefaultFile => profile::file_from_variable("NETRC", ".netrc"),
+/// Returns the path of the netrc file: the path in `choice`. For the default file, returns the path
+/// in the environment variable `NETRC`, or `~/.netrc`.
+fn netrc_file(choice: &NetrcChoice) -> Option<PathBuf> {
+    match choice {
+        NetrcChoice::File(path) => Some(path.clone()),
+        NetrcChoice::DefaultFile => profile::file_from_variable("NETRC", ".netrc"),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Rate limits: the number of requests per second to one host, over all connections.
 //!
 //! The number never exceeds the limit that the user sets. Once a host has refused requests, the
-//! rate also adapts to the host; see [`Rate`]. Requests that a program waits for are sent before
+//! rate also adapts to the host; see [`RequestRate`]. Requests that a program waits for are sent before
 //! prefetches. Within both groups, the order is first in, first out.
 
 mod rate;
@@ -17,7 +17,7 @@ use http::Uri;
 use crate::hosts;
 use crate::limits;
 use crate::retries::{AbortReason, AttemptLimit};
-use rate::Rate;
+use rate::RequestRate;
 
 /// Interval at which a waiting request checks whether it was cancelled.
 const CANCEL_CHECK_INTERVAL: Duration = Duration::from_millis(100);
@@ -36,7 +36,7 @@ struct HostLimit(Mutex<HostState>);
 
 #[derive(Debug)]
 struct HostState {
-    rate: Rate,
+    rate: RequestRate,
     /// The threads that wait to send a request, in the order in which they may send it.
     waiting: BTreeMap<QueuePosition, Thread>,
     last: u64,
@@ -91,7 +91,7 @@ impl RateLimits {
 impl HostLimit {
     fn new(most: Option<usize>) -> Self {
         HostLimit(Mutex::new(HostState {
-            rate: Rate::new(most, Instant::now()),
+            rate: RequestRate::new(most, Instant::now()),
             waiting: BTreeMap::new(),
             last: 0,
         }))
@@ -172,7 +172,7 @@ mod tests {
         "http://host/a".parse().unwrap()
     }
 
-    /// The request that a program waits for arrives after a prefetch, but is permitted first.
+    /// A request that a program waits for arrives after a prefetch, but is permitted before it.
     #[test]
     fn a_request_that_a_reader_waits_for_goes_first() {
         let turns = RateLimits::new(Some(1));

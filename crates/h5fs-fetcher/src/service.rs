@@ -57,7 +57,7 @@ pub(super) struct Service {
     queue: JobQueue,
     objects: Mutex<HashMap<u32, Arc<OpenObject>>>,
     last_object: AtomicU32,
-    /// Whether a warning about changed entity tags has been logged.
+    /// Whether a warning that the server changes entity tags of unchanged objects has been logged.
     is_retagged: AtomicBool,
 }
 

@@ -661,8 +661,8 @@ fn a_redirect_that_died_goes_back_to_its_origin() {
             });
         }
     };
-    type Death = Box<dyn FnOnce(&mut objects::server::Faults)>;
-    let ways: [(&str, Death); 8] = [
+    type ServerFault = Box<dyn FnOnce(&mut objects::server::Faults)>;
+    let ways: [(&str, ServerFault); 8] = [
         ("404", Box::new(|to| to.status = Some(404))),
         ("403", Box::new(|to| to.status = Some(403))),
         ("410", Box::new(|to| to.status = Some(410))),

@@ -20,7 +20,7 @@ use jiff::fmt::rfc2822;
 
 use crate::client::{HttpResponse, RequestHeader};
 use crate::exchange::{ConnectionCounters, RequestSender, TargetBuilder};
-use crate::fetch_error::{FetchError, Remedy};
+use crate::fetch_error::{FetchError, RetryAction};
 use crate::limits;
 use crate::page_budget::PageReservation;
 use crate::retries::{AbortReason, BodyRate, RetryBudget};
@@ -29,7 +29,7 @@ use crate::retries::{AbortReason, BodyRate, RetryBudget};
 const READ_SIZE: usize = 64 << 10;
 
 /// A function that receives bytes of an object and their offset.
-pub(super) type Sink<'a> = dyn FnMut(u64, &[u8]) -> Result<(), FetchError> + 'a;
+pub(super) type ByteSink<'a> = dyn FnMut(u64, &[u8]) -> Result<(), FetchError> + 'a;
 
 /// The reason why a transfer ended early.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ impl From<AbortReason> for TransferStop {
         match end {
             AbortReason::Cancelled => TransferStop::Cancelled,
             AbortReason::TimedOut => TransferStop::Failed(FetchError {
-                remedy: Remedy::None,
+                retry_action: RetryAction::None,
                 ..FetchError::timed_out()
             }),
         }
@@ -91,7 +91,7 @@ impl<'a> Transfer<'a> {
     pub(super) fn open(
         &mut self,
         most: u64,
-        sink: &mut Sink<'_>,
+        sink: &mut ByteSink<'_>,
     ) -> Result<ObjectState, TransferStop> {
         let mut state = None;
         let mut at = 0;
@@ -115,7 +115,7 @@ impl<'a> Transfer<'a> {
         &mut self,
         range: Range<u64>,
         state: &ObjectState,
-        sink: &mut Sink<'_>,
+        sink: &mut ByteSink<'_>,
     ) -> Result<(), TransferStop> {
         let mut expected = Some(state.clone());
         let mut at = range.start;
@@ -209,12 +209,12 @@ impl<'a> Transfer<'a> {
             self.has_dropped_redirect = true;
             return Ok(());
         }
-        let is_of_login = trouble.remedy == Remedy::Login && !self.is_renewed;
+        let is_of_login = trouble.retry_action == RetryAction::Login && !self.is_renewed;
         if is_of_login && self.exchange.login.renew() {
             self.is_renewed = true;
             return Ok(());
         }
-        let Remedy::Retry(wish) = trouble.remedy else {
+        let RetryAction::Retry(wish) = trouble.retry_action else {
             return Err(TransferStop::Failed(trouble.permanent_after_login()));
         };
         log::debug!("retrying: {}", trouble.text);
@@ -235,7 +235,7 @@ impl<'a> Transfer<'a> {
         range: &Range<u64>,
         expected: &mut Option<ObjectState>,
         at: &mut u64,
-        sink: &mut Sink<'_>,
+        sink: &mut ByteSink<'_>,
     ) -> Result<(), TransferStop> {
         self.retry_budget.check()?;
         let mut headers = vec![range_header(range)?];
@@ -279,7 +279,7 @@ impl<'a> Transfer<'a> {
         answer: &mut HttpResponse,
         end: u64,
         at: &mut u64,
-        sink: &mut Sink<'_>,
+        sink: &mut ByteSink<'_>,
     ) -> Result<(), TransferStop> {
         let mut buffer = vec![0; READ_SIZE];
         let mut pace = BodyRate::new(self.exchange.client.step_timeout);
@@ -487,7 +487,7 @@ mod tests {
             vec![right, ("content-length", "99")],
         ] {
             let trouble = found(&wrong).unwrap_err();
-            assert_eq!(trouble.remedy, Remedy::Retry(None), "{wrong:?}");
+            assert_eq!(trouble.retry_action, RetryAction::Retry(None), "{wrong:?}");
         }
         assert_eq!(found(&[]).unwrap_err().failure, FailureKind::NoRanges);
         for coding in [
@@ -507,8 +507,8 @@ mod tests {
         ] {
             let packed = found(&coding).unwrap_err();
             assert_eq!(
-                (packed.failure, packed.remedy),
-                (FailureKind::Other, Remedy::None)
+                (packed.failure, packed.retry_action),
+                (FailureKind::Other, RetryAction::None)
             );
         }
         assert_eq!(

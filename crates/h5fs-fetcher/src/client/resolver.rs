@@ -123,7 +123,8 @@ impl Resolver for PermittedResolver {
 mod tests {
     use super::*;
 
-    /// A replaced file of the resolver is hidden by the sandbox.
+    /// If a host is not found, the resolver returns its last known addresses: after the resolver's
+    /// file was replaced, the sandbox hides the new file.
     #[test]
     fn a_host_that_is_not_found_any_more_has_its_last_addresses() {
         let names = PermittedResolver::new(AddressPolicy::Anywhere, Vec::new());

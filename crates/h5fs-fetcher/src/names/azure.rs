@@ -116,7 +116,7 @@ mod tests {
     use super::*;
     use h5fs_reader::source::remote::message::{ListedName, ListedType};
 
-    /// Written from the reference of `List Blobs`.
+    /// A page of a listing, written from the reference of `List Blobs`.
     const PAGE: &str = r#"<?xml version="1.0" encoding="utf-8"?>
 <EnumerationResults ServiceEndpoint="https://acct.blob.core.windows.net/" ContainerName="data">
   <Prefix>runs/</Prefix><MaxResults>5000</MaxResults><Delimiter>/</Delimiter>

@@ -16,9 +16,9 @@ pub(super) struct BaseDirectory {
     parts: Vec<Vec<u8>>,
 }
 
-/// What a link in a directory's page leads to.
+/// The destination of a link in a directory's page.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Reference {
+pub(super) enum HrefTarget {
     /// A name in the directory.
     Child {
         name: Vec<u8>,
@@ -51,14 +51,14 @@ impl BaseDirectory {
     }
 
     /// Resolves a link relative to the directory.
-    pub(super) fn resolve(&self, reference: &str) -> Reference {
+    pub(super) fn resolve(&self, reference: &str) -> HrefTarget {
         let reference = reference.trim();
         if reference.contains(['?', '#']) || reference.is_empty() {
-            return Reference::Elsewhere;
+            return HrefTarget::Elsewhere;
         }
         match self.absolute_path(reference) {
             Some(path) => self.resolve_path(path),
-            None if has_scheme(reference) => Reference::Elsewhere,
+            None if has_scheme(reference) => HrefTarget::Elsewhere,
             None => resolve_relative(reference),
         }
     }
@@ -93,9 +93,9 @@ impl BaseDirectory {
     }
 
     /// Resolves the absolute path of a link.
-    fn resolve_path(&self, path: &str) -> Reference {
+    fn resolve_path(&self, path: &str) -> HrefTarget {
         let Some(path) = path.strip_prefix('/') else {
-            return Reference::Elsewhere;
+            return HrefTarget::Elsewhere;
         };
         let (path, is_directory) = match path.strip_suffix('/') {
             Some(path) => (path, true),
@@ -107,23 +107,23 @@ impl BaseDirectory {
         };
         let own = &self.parts;
         match parts.strip_prefix(&own[..]) {
-            Some([]) => Reference::Itself,
-            Some([name]) if is_name(name) => Reference::Child {
+            Some([]) => HrefTarget::Itself,
+            Some([name]) if is_name(name) => HrefTarget::Child {
                 name: name.clone(),
                 is_directory,
             },
-            None if own.split_last().is_some_and(|(_, above)| parts == above) => Reference::Parent,
-            _ => Reference::Elsewhere,
+            None if own.split_last().is_some_and(|(_, above)| parts == above) => HrefTarget::Parent,
+            _ => HrefTarget::Elsewhere,
         }
     }
 }
 
 /// Resolves a link that does not start with `/`.
-fn resolve_relative(reference: &str) -> Reference {
+fn resolve_relative(reference: &str) -> HrefTarget {
     let reference = reference.strip_prefix("./").unwrap_or(reference);
     match reference {
-        "" | "." => return Reference::Itself,
-        ".." | "../" => return Reference::Parent,
+        "" | "." => return HrefTarget::Itself,
+        ".." | "../" => return HrefTarget::Parent,
         _ => {}
     }
     let (name, is_directory) = match reference.strip_suffix('/') {
@@ -132,9 +132,9 @@ fn resolve_relative(reference: &str) -> Reference {
     };
     let decoded = percent_decode(name);
     if name.contains('/') || !is_name(&decoded) {
-        return Reference::Elsewhere;
+        return HrefTarget::Elsewhere;
     }
-    Reference::Child {
+    HrefTarget::Child {
         name: decoded,
         is_directory,
     }
@@ -162,7 +162,7 @@ mod tests {
 
     fn resolved(base: &str, reference: &str) -> String {
         match BaseDirectory::from_uri(&base.parse().unwrap()).resolve(reference) {
-            Reference::Child { name, is_directory } => {
+            HrefTarget::Child { name, is_directory } => {
                 let end = if is_directory { "/" } else { "" };
                 format!("{}{end}", String::from_utf8_lossy(&name))
             }

@@ -12,7 +12,7 @@
 //! Sizes in these pages are rounded, and are not parsed.
 
 use crate::fetch_error::FetchError;
-use crate::names::href::{BaseDirectory, Reference};
+use crate::names::href::{BaseDirectory, HrefTarget};
 use crate::names::json;
 use crate::names::page::{NameSet, NamesPage, invalid_page};
 
@@ -48,9 +48,9 @@ pub(super) fn parse_page(
             continue;
         };
         match base.resolve(&reference) {
-            Reference::Child { name, is_directory } => names.add(name, is_directory)?,
-            Reference::Parent => is_index = true,
-            Reference::Itself | Reference::Elsewhere => {}
+            HrefTarget::Child { name, is_directory } => names.add(name, is_directory)?,
+            HrefTarget::Parent => is_index = true,
+            HrefTarget::Itself | HrefTarget::Elsewhere => {}
         }
     }
     match is_index {
@@ -255,15 +255,15 @@ mod tests {
             .unwrap_or_else(|| panic!("no index page: {text}"))
     }
 
-    /// Page of nginx's autoindex module, written from its source.
+    /// An index page of nginx's autoindex module, written from the module's source.
     const NGINX: &str = "<html>\r\n<head><title>Index of /data/</title></head>\r\n<body>\r\n\
         <h1>Index of /data/</h1><hr><pre><a href=\"../\">../</a>\r\n\
         <a href=\"2026/\">2026/</a>                  26-Nov-2026 10:00                   -\r\n\
         <a href=\"run%201.h5\">run 1.h5</a>          26-Nov-2026 10:00                2048\r\n\
         </pre><hr></body>\r\n</html>\r\n";
 
-    /// Page of Apache's mod_autoindex with its fancy table and its sort links, written from its
-    /// documentation.
+    /// An index page of Apache's mod_autoindex with its fancy table and its sort links, written
+    /// from the module's documentation.
     const APACHE: &str = "<!DOCTYPE HTML PUBLIC \"-//W3C//DTD HTML 3.2 Final//EN\">\n<html>\n \
         <head>\n  <title>Index of /data</title>\n </head>\n <body>\n<h1>Index of /data</h1>\n\
         <table><tr><th><a href=\"?C=N;O=D\">Name</a></th><th><a href=\"?C=S;O=A\">Size</a></th>\
@@ -273,7 +273,8 @@ mod tests {
         <address>Apache/2.4 Server at <a href=\"mailto:joe@host\">host</a></address>\n\
         </body></html>\n";
 
-    /// Written from the templates of other servers.
+    /// An index page of lighttpd. This page and the next ones are written from the templates of the
+    /// servers.
     const LIGHTTPD: &str = "<!DOCTYPE html><html><head><title>Index of /data/</title>\
         <style>a { color: red } /* <a href=\"no.h5\"> */</style></head><body>\
         <table><tr class=d><td class=n><a href=\"../\">..</a>/</td></tr>\

@@ -106,7 +106,8 @@ mod tests {
     use super::*;
     use h5fs_reader::source::remote::message::ListedType;
 
-    /// Pages written from the documentation and source of Caddy and the documentation of nginx.
+    /// An index page of Caddy. This page and the next ones are written from the documentation and
+    /// source of Caddy and the documentation of nginx.
     const CADDY: &str = r#"[{"name":"run 1.h5","size":4,"url":"./run%201.h5","mod_time":"2026-11-26T10:00:00Z","mode":420,"is_dir":false,"is_symlink":false},
         {"name":"sub/","size":4096,"url":"./sub/","mod_time":"2026-11-26T10:00:00Z","mode":2147484141,"is_dir":true,"is_symlink":false}]"#;
     const NGINX: &str = r#"[

@@ -118,7 +118,7 @@ mod tests {
     use super::*;
     use h5fs_reader::source::remote::message::{ListedName, ListedType};
 
-    /// The documentation of Amazon S3 shows this response of `ListObjectsV2`.
+    /// A response of `ListObjectsV2` from the documentation of Amazon S3.
     const PAGE: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
 <ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">
   <Name>example-bucket</Name><Prefix>photos%2F2006%2F</Prefix><KeyCount>3</KeyCount>
@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(page, NamesPage { names, next });
     }
 
-    /// Pages of other servers, written from their sources and documentation.
+    /// The pages are written from the sources and the documentation of other servers.
     #[test]
     fn pages_of_other_servers_are_read() {
         let root = "<ListBucketResult xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">";
@@ -299,8 +299,8 @@ mod tests {
         assert_eq!(next("<NextContinuationToken/>").as_deref(), Ok(""));
     }
 
-    /// A cache that ignores the query sends such a page. So does a server that encodes keys without
-    /// saying so.
+    /// A cache that ignores the query sends such a page. So does a server that encodes keys but
+    /// does not declare the encoding.
     #[test]
     fn a_page_of_other_names_is_refused() {
         let key = |key: &str| format!("<Contents><Key>{key}</Key><Size>1</Size></Contents>");

@@ -10,7 +10,7 @@ use h5fs_reader::source::location::percent::percent_decode;
 
 use crate::address::paths::{THREDDS_CATALOG, THREDDS_SERVICES, thredds_files};
 use crate::fetch_error::FetchError;
-use crate::names::href::{BaseDirectory, Reference};
+use crate::names::href::{BaseDirectory, HrefTarget};
 use crate::names::page::{NameSet, NamesPage};
 use crate::names::xml::{self, ElementVisitor, XmlAttributes};
 
@@ -117,7 +117,7 @@ impl Catalog<'_> {
     fn subdirectory(&self, href: &str) -> Option<Vec<u8>> {
         let directory = href.strip_suffix(THREDDS_CATALOG)?;
         match self.base.resolve(directory) {
-            Reference::Child {
+            HrefTarget::Child {
                 name,
                 is_directory: true,
             } => Some(name),
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
     use h5fs_reader::source::remote::message::ListedType;
 
-    /// Written from the description of InvCatalog 1.0 and of `datasetScan`.
+    /// A catalog of a `datasetScan`, written from the description of InvCatalog 1.0.
     const CATALOG_OF_SCAN: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
 <catalog xmlns="http://www.unidata.ucar.edu/namespaces/thredds/InvCatalog/v1.0"
     xmlns:xlink="http://www.w3.org/1999/xlink" version="1.2">

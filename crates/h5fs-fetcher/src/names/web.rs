@@ -20,7 +20,7 @@ use crate::address::listing::ListingProtocol;
 use crate::address::{FetchTarget, SourceAddress, paths};
 use crate::client::{self, HttpResponse};
 use crate::exchange::{RequestSender, TargetBuilder, leads_to_directory};
-use crate::fetch_error::{FetchError, Remedy};
+use crate::fetch_error::{FetchError, RetryAction};
 use crate::limits;
 use crate::names::href::BaseDirectory;
 use crate::names::page::{NameSet, NamesPage, listed_name};
@@ -103,7 +103,7 @@ impl NamesRequest<'_> {
             }
             Err(trouble) => trouble,
         };
-        if first.remedy != Remedy::None || first.failure == FailureKind::NotFound {
+        if first.retry_action != RetryAction::None || first.failure == FailureKind::NotFound {
             return Err(first);
         }
         match self.request_page(transfer, self.prefix, ListingProtocol::WebDav) {
@@ -270,7 +270,7 @@ impl NamesRequest<'_> {
         let answer = match self.exchange.request(&wanted, &[], &allowed) {
             Ok(answer) => answer,
             Err(trouble) if trouble.failure == FailureKind::NotFound => return Ok(None),
-            Err(trouble) if trouble.remedy != Remedy::None => return Err(trouble),
+            Err(trouble) if trouble.retry_action != RetryAction::None => return Err(trouble),
             Err(_) => return self.look_up_by_range(transfer),
         };
         if self.leads_to_directory()? {

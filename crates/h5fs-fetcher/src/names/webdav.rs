@@ -6,7 +6,7 @@ use h5fs_reader::source::remote::state::ObjectState;
 
 use crate::fetch_error::FetchError;
 use crate::limits;
-use crate::names::href::{BaseDirectory, Reference};
+use crate::names::href::{BaseDirectory, HrefTarget};
 use crate::names::page::{NamesPage, invalid_page, listed_name};
 use crate::names::xml::{self, ElementVisitor};
 use crate::transfer::parse_date;
@@ -132,7 +132,7 @@ impl WebDavListing<'_> {
         }
         let named = std::mem::take(&mut self.found).into_listed_type();
         let href = std::mem::take(&mut self.href);
-        if let Reference::Child { name, .. } = self.base.resolve(&href) {
+        if let HrefTarget::Child { name, .. } = self.base.resolve(&href) {
             self.names.extend(listed_name(&name, named));
         }
         Ok(())
@@ -143,7 +143,7 @@ impl WebDavListing<'_> {
 mod tests {
     use super::*;
 
-    /// Written from the examples of RFC 4918, section 9.1.
+    /// A `multistatus` response, written from the examples of RFC 4918, section 9.1.
     const ANSWER: &str = r#"<?xml version="1.0" encoding="utf-8" ?>
 <D:multistatus xmlns:D="DAV:">
   <D:response><D:href>/dav/runs/</D:href><D:propstat><D:prop>

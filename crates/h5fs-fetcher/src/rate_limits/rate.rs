@@ -30,15 +30,15 @@ const MAX_PAUSE: Duration = Duration::from_secs(1);
 /// Time without a refusal after which the rate is unbounded again.
 const ESTIMATE_LIFETIME: Duration = Duration::from_secs(30);
 
-/// Maximum delay of a request by which the next request may be sent earlier, so that delays do not
-/// lower the rate.
+/// If a request is sent late, the next one may be sent earlier by the same time, but at most by
+/// this duration. Short delays thus do not lower the rate.
 const SLACK: Duration = Duration::from_millis(10);
 
 const SECOND: Duration = Duration::from_secs(1);
 
 /// The request rate of one host.
 #[derive(Debug)]
-pub(super) struct Rate {
+pub(super) struct RequestRate {
     /// Maximum number of requests per second that the user permits.
     most: Option<f64>,
     /// Estimated number of requests per second that the host accepts.
@@ -85,10 +85,10 @@ impl RequestCounts {
     }
 }
 
-impl Rate {
+impl RequestRate {
     pub(super) fn new(most: Option<usize>, now: Instant) -> Self {
         let most = most.and_then(|most| u32::try_from(most).ok());
-        Rate {
+        RequestRate {
             most: most.map(f64::from),
             estimate: None,
             next_permitted: now,
@@ -201,9 +201,9 @@ mod tests {
     /// Simulates a host that accepts `limit` requests in each second and refuses others. Each of a
     /// number of connections sends one request at a time, which takes `latency`. Returns the
     /// numbers of accepted and refused requests.
-    fn simulated(limit: u32, connections: usize, latency: Duration, seconds: u64) -> (u32, u32) {
+    fn simulate(limit: u32, connections: usize, latency: Duration, seconds: u64) -> (u32, u32) {
         let begun = Instant::now();
-        let mut rate = Rate::new(None, begun);
+        let mut rate = RequestRate::new(None, begun);
         let mut now = begun;
         let (mut taken, mut refused) = (0, 0);
         // Time of the response, time of the request, and whether the request is accepted.
@@ -244,7 +244,7 @@ mod tests {
     #[test]
     fn a_host_is_asked_for_about_what_it_takes() {
         for (limit, latency) in [(100, 1), (100, 30), (50, 10), (1000, 10)] {
-            let (taken, refused) = simulated(limit, 64, Duration::from_millis(latency), 60);
+            let (taken, refused) = simulate(limit, 64, Duration::from_millis(latency), 60);
             let told = format!("{limit}/s, {latency} ms: {taken} taken, {refused} refused");
             assert!(refused * 20 <= taken + refused, "{told}");
             assert!(taken >= limit * 60 / 3 * 2, "{told}");
@@ -254,7 +254,7 @@ mod tests {
     #[test]
     fn a_rate_that_the_user_sets_is_kept() {
         let begun = Instant::now();
-        let mut rate = Rate::new(Some(50), begun);
+        let mut rate = RequestRate::new(Some(50), begun);
         let mut sent = Vec::new();
         let mut now = begun;
         while sent.len() < 500 {
@@ -280,7 +280,7 @@ mod tests {
     #[test]
     fn nothing_is_sent_while_the_host_wishes_so() {
         let begun = Instant::now();
-        let mut rate = Rate::new(None, begun);
+        let mut rate = RequestRate::new(None, begun);
         rate.count_sent(begun);
         let wish = Duration::from_secs(7);
         rate.count_refused(begun, begun, Some(wish));
@@ -298,7 +298,7 @@ mod tests {
     #[test]
     fn an_outage_leaves_the_rate() {
         let begun = Instant::now();
-        let mut rate = Rate::new(None, begun);
+        let mut rate = RequestRate::new(None, begun);
         for _ in 0..200 {
             rate.count_sent(begun);
         }

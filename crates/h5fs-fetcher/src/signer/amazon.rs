@@ -21,7 +21,7 @@ use reqsign_aws_v4::{
 use reqsign_core::OsEnv;
 
 use crate::client::HttpClient;
-use crate::fetch_error::{FetchError, Remedy};
+use crate::fetch_error::{FetchError, RetryAction};
 use crate::hosts;
 use crate::settings::RemoteSettings;
 use crate::signer::files::{CredentialFiles, CredentialServiceClient, no_credentials_message};
@@ -107,10 +107,10 @@ impl AmazonSigner {
             FetchError {
                 failure: FailureKind::Denied,
                 text: no_credentials_message(&reason),
-                remedy: if error.is_retryable() {
-                    Remedy::Retry(None)
+                retry_action: if error.is_retryable() {
+                    RetryAction::Retry(None)
                 } else {
-                    Remedy::None
+                    RetryAction::None
                 },
             }
         })?;

@@ -224,7 +224,8 @@ fn strip_question_mark(signature: &str) -> &str {
 mod tests {
     use super::*;
 
-    /// The example of "Authorize with Shared Key" for the metadata of a container.
+    /// The expected text is the example of "Authorize with Shared Key" for the metadata of a
+    /// container.
     #[test]
     fn what_is_signed_is_the_text_of_the_reference() {
         let uri = "https://myaccount.blob.core.windows.net/mycontainer\

@@ -21,8 +21,9 @@ pub(super) fn no_credentials_message(reason: &str) -> String {
     format!("no valid credentials are found ({reason})")
 }
 
-/// Starts a process outside the sandbox that opens one file, and returns the function that requests
-/// the open file from that process.
+/// A function that starts a process outside the sandbox. The process opens one file, at the path
+/// that is the argument. The function returns another function, which requests the open file from
+/// the process.
 pub type StartOpener<'a> = dyn Fn(&Path) -> io::Result<SourceOpener> + 'a;
 
 /// The credentials files. An opener process outside the sandbox opens each file that the options or

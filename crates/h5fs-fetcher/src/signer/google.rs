@@ -25,14 +25,14 @@ use ring::signature::{RSA_PKCS1_SHA256, RsaKeyPair};
 use serde_json::{Value, json};
 
 use crate::client::HttpClient;
-use crate::fetch_error::{FetchError, Remedy};
+use crate::fetch_error::{FetchError, RetryAction};
 use crate::hosts;
 use crate::limits;
 use crate::settings::RemoteSettings;
 use crate::signer::files::{CredentialFiles, no_credentials_message};
 use crate::signer::profile;
 
-/// The permission that a token is requested for.
+/// The OAuth scope of requested tokens: reading the storage.
 const SCOPE: &str = "https://www.googleapis.com/auth/devstorage.read_only";
 
 /// Address of the metadata service on a machine in Google Cloud.
@@ -172,30 +172,30 @@ impl AccessTokens {
         let found = found.as_ref().unwrap_or(&self.found);
         let request = found
             .token_request()
-            .ok_or_else(|| self.no_credentials(Remedy::None))?;
+            .ok_or_else(|| self.no_credentials(RetryAction::None))?;
         let answer = self.client.send(request, false, self.client.step_timeout);
         let is_vain = matches!(found.origin, TokenOrigin::Machine)
             && !self.has_received_token.load(Ordering::Relaxed);
         let mut answer = answer.map_err(|trouble| {
             self.no_credentials(if is_vain {
-                Remedy::None
+                RetryAction::None
             } else {
-                trouble.remedy
+                trouble.retry_action
             })
         })?;
         let body = answer.read_body_within(limits::AWS_FILE, self.client.step_timeout)?;
-        let remedy = match answer.status.as_u16() {
+        let retry_action = match answer.status.as_u16() {
             200 => {
                 self.has_received_token.store(true, Ordering::Relaxed);
-                return token(&body).ok_or_else(|| self.no_credentials(Remedy::None));
+                return token(&body).ok_or_else(|| self.no_credentials(RetryAction::None));
             }
-            429 | 500..=599 => Remedy::Retry(None),
-            _ => Remedy::None,
+            429 | 500..=599 => RetryAction::Retry(None),
+            _ => RetryAction::None,
         };
-        Err(self.no_credentials(remedy))
+        Err(self.no_credentials(retry_action))
     }
 
-    fn no_credentials(&self, remedy: Remedy) -> FetchError {
+    fn no_credentials(&self, retry_action: RetryAction) -> FetchError {
         let reason = match &self.file {
             Some(file) => format!("{}: no token was issued", file.display()),
             None => "for a public bucket, use `anonymous`".to_owned(),
@@ -203,7 +203,7 @@ impl AccessTokens {
         FetchError {
             failure: FailureKind::Denied,
             text: no_credentials_message(&reason),
-            remedy,
+            retry_action,
         }
     }
 }
@@ -389,7 +389,8 @@ mod tests {
         String::from_utf8(request.into_body()).unwrap()
     }
 
-    /// An integration test compares the signature with Python's own computation.
+    /// Does not check the signature. An integration test compares it with the result of a Python
+    /// library.
     #[test]
     fn a_service_account_signs_what_it_asks_for() {
         let found = GoogleCredentials::parse(&account()).unwrap();

@@ -14,7 +14,7 @@ use crate::settings::RemoteSettings;
 
 /// The S3 settings that a profile of the AWS tools contains.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Profile {
+pub(crate) struct S3Profile {
     pub(crate) region: Option<String>,
     pub(crate) endpoint: Option<String>,
     /// Whether requests use dual-stack servers, which also have IPv6 addresses.
@@ -23,7 +23,7 @@ pub(crate) struct Profile {
 
 /// Returns the region and the server for S3. Options take precedence over the environment, and the
 /// environment over the profile.
-pub(crate) fn find_profile(settings: &RemoteSettings) -> Profile {
+pub(crate) fn find_profile(settings: &RemoteSettings) -> S3Profile {
     let profile = read_profile(settings);
     let variable = |name: &&str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let region = ["AWS_REGION", "AWS_DEFAULT_REGION"]
@@ -32,7 +32,7 @@ pub(crate) fn find_profile(settings: &RemoteSettings) -> Profile {
     let server = ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"]
         .iter()
         .find_map(variable);
-    Profile {
+    S3Profile {
         region: settings.region.clone().or(region).or(profile.region),
         endpoint: server.or(profile.endpoint),
         is_dual_stack: variable(&"AWS_USE_DUALSTACK_ENDPOINT")
@@ -120,7 +120,7 @@ pub(crate) fn file_from_variable(variable: &str, usual: &str) -> Option<PathBuf>
     }
 }
 
-fn read_profile(settings: &RemoteSettings) -> Profile {
+fn read_profile(settings: &RemoteSettings) -> S3Profile {
     let path = file_from_variable("AWS_CONFIG_FILE", ".aws/config");
     let text = path
         .and_then(|path| read_small_file(File::open(path).ok()?).ok())
@@ -219,8 +219,8 @@ pub(crate) fn read_small_file(file: File) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-fn parse_profile(text: &str, wanted: &str) -> Profile {
-    let mut profile = Profile::default();
+fn parse_profile(text: &str, wanted: &str) -> S3Profile {
+    let mut profile = S3Profile::default();
     let mut is_wanted = false;
     for line in text.lines() {
         // An indented line belongs to the setting above it.
@@ -290,7 +290,7 @@ mod tests {
         let text = "[default]\nregion = us-west-2\n\n# lab\n[profile lab]\nregion=eu-west-1\n\
                     s3 =\n  region = no\nendpoint_url = http://127.0.0.1:9000\n\
                     use_dualstack_endpoint = True\n[profile other]\n";
-        let lab = Profile {
+        let lab = S3Profile {
             region: Some("eu-west-1".to_owned()),
             endpoint: Some("http://127.0.0.1:9000".to_owned()),
             is_dual_stack: true,
@@ -300,6 +300,6 @@ mod tests {
             parse_profile(text, "default").region.as_deref(),
             Some("us-west-2")
         );
-        assert_eq!(parse_profile(text, "other"), Profile::default());
+        assert_eq!(parse_profile(text, "other"), S3Profile::default());
     }
 }

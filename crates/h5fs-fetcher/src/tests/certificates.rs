@@ -11,7 +11,7 @@ use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use super::*;
 
 /// A certificate and its key.
-struct Own {
+struct TestCertificate {
     params: CertificateParams,
     pem: String,
     certificate: CertificateDer<'static>,
@@ -19,12 +19,12 @@ struct Own {
 }
 
 /// Creates a self-signed certificate of an authority, as `openssl req -x509` does.
-fn self_signed(name: &str) -> Own {
+fn self_signed(name: &str) -> TestCertificate {
     let key = KeyPair::generate().unwrap();
     let mut params = CertificateParams::new([name.to_owned()]).unwrap();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let made = params.self_signed(&key).unwrap();
-    Own {
+    TestCertificate {
         params,
         pem: made.pem(),
         certificate: made.der().clone(),
@@ -33,12 +33,12 @@ fn self_signed(name: &str) -> Own {
 }
 
 /// Creates a certificate that another one has signed.
-fn signed_by(authority: &Own, name: &str) -> Own {
+fn signed_by(authority: &TestCertificate, name: &str) -> TestCertificate {
     let key = KeyPair::generate().unwrap();
     let params = CertificateParams::new([name.to_owned()]).unwrap();
     let issuer = Issuer::from_params(&authority.params, &authority.key);
     let made = params.signed_by(&key, &issuer).unwrap();
-    Own {
+    TestCertificate {
         params,
         pem: made.pem(),
         certificate: made.der().clone(),
@@ -47,7 +47,7 @@ fn signed_by(authority: &Own, name: &str) -> Own {
 }
 
 /// Serves `bytes` over TLS for any request, until the test ends. Returns the port.
-fn serve(own: &Own, bytes: &'static [u8]) -> u16 {
+fn serve(own: &TestCertificate, bytes: &'static [u8]) -> u16 {
     let key = PrivateKeyDer::try_from(own.key.serialize_der()).unwrap();
     let config =
         ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
@@ -86,7 +86,7 @@ fn answer(stream: &mut BufReader<impl Read + Write>, bytes: &[u8]) -> Option<()>
 }
 
 /// Returns the response to a client that trusts only `pem`.
-fn asked(url: &str, pem: &str) -> Result<Vec<u8>> {
+fn response_with_trust(url: &str, pem: &str) -> Result<Vec<u8>> {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("ca.pem");
     std::fs::write(&path, pem).unwrap();
@@ -103,18 +103,23 @@ fn the_certificates_of_a_file_are_trusted_and_no_other() {
     let (own, other) = (self_signed("127.0.0.1"), self_signed("127.0.0.1"));
     let of_authority = signed_by(&other, "127.0.0.1");
     let of_another_name = self_signed("example.org");
-    let url = |own: &Own| format!("https://127.0.0.1:{}/a.h5", serve(own, b"hello"));
+    let url = |own: &TestCertificate| format!("https://127.0.0.1:{}/a.h5", serve(own, b"hello"));
     let both = format!("{}{}", other.pem, own.pem);
     for pem in [&own.pem, &both] {
-        assert_eq!(asked(&url(&own), pem).unwrap(), b"hello");
+        assert_eq!(response_with_trust(&url(&own), pem).unwrap(), b"hello");
     }
-    assert_eq!(asked(&url(&of_authority), &other.pem).unwrap(), b"hello");
+    assert_eq!(
+        response_with_trust(&url(&of_authority), &other.pem).unwrap(),
+        b"hello"
+    );
     for (served, trusted) in [
         (&own, &other),
         (&of_authority, &own),
         (&of_another_name, &of_another_name),
     ] {
-        let error = asked(&url(served), &trusted.pem).unwrap_err().to_string();
+        let error = response_with_trust(&url(served), &trusted.pem)
+            .unwrap_err()
+            .to_string();
         assert!(
             error.contains("TLS: ") && error.contains("certificate"),
             "{error}"

@@ -250,7 +250,7 @@ fn a_token_that_is_refused_is_read_again() {
 }
 
 /// The response of a server whose login has expired, in place of an object.
-type Expired = Box<dyn Fn(&Server) -> (u16, Vec<(&'static str, String)>)>;
+type ExpiredLoginResponse = Box<dyn Fn(&Server) -> (u16, Vec<(&'static str, String)>)>;
 
 fn page() -> Vec<(&'static str, String)> {
     vec![("content-type", "Text/HTML; charset=utf-8".to_owned())]
@@ -260,7 +260,7 @@ fn page() -> Vec<(&'static str, String)> {
 #[test]
 fn a_login_that_expires_without_a_401_is_read_again() {
     let bytes = content(LARGE);
-    let ways: [(&str, Expired); 6] = [
+    let ways: [(&str, ExpiredLoginResponse); 6] = [
         ("a page", Box::new(|_| (200, page()))),
         (
             "a redirect to a page of another server",
