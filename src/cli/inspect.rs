@@ -44,7 +44,7 @@ use crate::cli::args::{InspectCommand, ListFormat, Operands, ReadingArguments};
 use crate::cli::inspect::check::CheckOptions;
 use crate::cli::inspect::check_result::CheckVerdict;
 use crate::cli::inspect::combined_output::OutputLayout;
-use crate::cli::inspect::command_source::{CommandSource, CommandStop, Outcome, PIECE};
+use crate::cli::inspect::command_source::{CommandResult, CommandSource, CommandStop, PIECE};
 use crate::cli::inspect::data_files::DataFiles;
 use crate::cli::inspect::glob::expand_pattern;
 use crate::cli::inspect::named_sources::NamedSources;
@@ -133,7 +133,7 @@ pub(super) fn run(inspect: &InspectCommand) -> Result<ExitCode> {
 
 /// Returns the exit status of `h5fs check`: 0 if every object can be read, 1 after a fault, and 3
 /// if a source cannot be opened or cannot be read to its end. A closed output pipe counts as 0.
-fn check_status(sources: &[Location], outcome: Outcome<CheckVerdict>) -> ExitCode {
+fn check_status(sources: &[Location], outcome: CommandResult<CheckVerdict>) -> ExitCode {
     const UNREAD: u8 = 3;
     match outcome {
         Ok(CheckVerdict::Sound) | Err(CommandStop::ReaderGone) => ExitCode::SUCCESS,
@@ -165,7 +165,7 @@ fn start_log(inspect: &InspectCommand) -> Result<()> {
     logging::start(&LogDestination::Warnings { source }).map(drop)
 }
 
-fn list_all(format: ListFormat, operands: &Operands) -> Result<Outcome<bool>> {
+fn list_all(format: ListFormat, operands: &Operands) -> Result<CommandResult<bool>> {
     let named = NamedSources::parse(operands)?;
     if let [file] = &named.sources[..] {
         return Ok(list::list(
@@ -184,7 +184,7 @@ fn list_all(format: ListFormat, operands: &Operands) -> Result<Outcome<bool>> {
     Ok(run_on_sources(named, arguments, &operands.how, form))
 }
 
-fn copy_all(operands: &Operands) -> Result<Outcome<bool>> {
+fn copy_all(operands: &Operands) -> Result<CommandResult<bool>> {
     let named = NamedSources::parse(operands)?;
     if named.paths.is_empty() {
         return Err(Error::Usage("cat: PATH is missing".to_owned()));
@@ -201,7 +201,7 @@ fn copy_all(operands: &Operands) -> Result<Outcome<bool>> {
     ))
 }
 
-fn describe_all(operands: &Operands, options: NdlOptions) -> Result<Outcome<bool>> {
+fn describe_all(operands: &Operands, options: NdlOptions) -> Result<CommandResult<bool>> {
     let mut named = NamedSources::parse(operands)?;
     if named.paths.len() > 1 {
         let text = "ndl: at most one PATH";
@@ -264,7 +264,7 @@ fn run_on_sources(
     mut arguments: ChildArguments,
     how: &ReadingArguments,
     form: OutputLayout,
-) -> Outcome<bool> {
+) -> CommandResult<bool> {
     arguments.flag("--one");
     arguments.paths = named.paths;
     let mut sources = named.sources.into_iter();
@@ -287,7 +287,7 @@ fn check_all(
     sources: &[Location],
     options: CheckOptions,
     how: &ReadingArguments,
-) -> Outcome<CheckVerdict> {
+) -> CommandResult<CheckVerdict> {
     match sources {
         [directory] if options.joined => check::check(source(directory, how), options),
         [file] if !is_directory(file) && !data_files::has_pattern(file) => {
@@ -299,7 +299,7 @@ fn check_all(
 
 /// Writes the bytes of the files at `paths` to standard output. Returns whether all of them could
 /// be read.
-fn copy_files(source: CommandSource<'_>, paths: &[OsString]) -> Outcome<bool> {
+fn copy_files(source: CommandSource<'_>, paths: &[OsString]) -> CommandResult<bool> {
     let tree = command_source::open_tree(source, paths)?;
     command_source::warn(source, tree.partial_file_warning());
     command_source::refuse_unmatched(tree.requests(), paths)?;
@@ -328,7 +328,11 @@ fn copy_files(source: CommandSource<'_>, paths: &[OsString]) -> Outcome<bool> {
 }
 
 /// Writes the description of one object in the Ndarray Data Language.
-fn describe(source: CommandSource<'_>, path: Option<&OsStr>, options: NdlOptions) -> Outcome<bool> {
+fn describe(
+    source: CommandSource<'_>,
+    path: Option<&OsStr>,
+    options: NdlOptions,
+) -> CommandResult<bool> {
     let filesystem = command_source::open(source, false)?;
     let fault = filesystem.root_error();
     command_source::warn(source, fault.map(|error| error.to_string()));
@@ -359,7 +363,7 @@ fn describe(source: CommandSource<'_>, path: Option<&OsStr>, options: NdlOptions
     Ok(is_whole)
 }
 
-fn copy_file(tree: &dyn Requests, path: &[u8], output: &mut File) -> Outcome<()> {
+fn copy_file(tree: &dyn Requests, path: &[u8], output: &mut File) -> CommandResult<()> {
     let found = tree.find_path(path, true)?;
     if found.attributes.kind == FileKind::Directory {
         return Err(Error::Usage("is a directory".to_owned()).into());

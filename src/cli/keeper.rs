@@ -21,7 +21,7 @@ use crate::cli::invocation::{Invocation, Role};
 use crate::cli::mount::children::{allocator_settings, describe_exit, forward_errors};
 use crate::cli::mount::events::hangup_is_ignored;
 use crate::cli::mount::handover;
-use crate::cli::mount::report::{Report, Reports};
+use crate::cli::mount::report::{Report, ReportReader};
 use crate::cli::mount::supervisor::{FETCHER_GONE, JOINT_EXIT_INTERVAL};
 use crate::cli::sandbox;
 use crate::cli::text::error_message::print_error;
@@ -180,7 +180,7 @@ fn start_fetcher(
 
 fn watch_worker(output: ChildStdout, sender: Sender<KeeperEvent>) {
     thread::spawn(move || {
-        let mut reports = Reports::from_supervisor(output);
+        let mut reports = ReportReader::from_supervisor(output);
         loop {
             let event = match reports.next() {
                 Ok(Some(Report::Warning(text))) => KeeperEvent::Warning(text),

@@ -265,7 +265,7 @@ mod tests {
 
     const PLACE: &str = "joined/00112233445566778899aabbccddeeff";
 
-    fn written(path: &Path, begin: &[u8], bytes: u64, age: u64) {
+    fn write_cache_file(path: &Path, begin: &[u8], bytes: u64, age: u64) {
         let mut options = OpenOptions::new();
         let options = options.write(true).create(true).truncate(true).mode(0o600);
         let mut file = options.open(path).unwrap();
@@ -287,12 +287,12 @@ mod tests {
         assert_eq!(length(&open(Some(&place)).unwrap()), EMPTY_LENGTH);
         let head = std::fs::read(&place).unwrap();
         for bytes in [77, FULL_LENGTH - 1] {
-            written(&place, KEPT, bytes, 9);
+            write_cache_file(&place, KEPT, bytes, 9);
             assert_eq!(length(&open(Some(&place)).unwrap()), bytes);
             delete_if_unused(&place);
         }
         for bytes in [EMPTY_LENGTH - 1, FULL_LENGTH, limits::JOINED_KEPT] {
-            written(&place, KEPT, bytes, 9);
+            write_cache_file(&place, KEPT, bytes, 9);
             let used = open(Some(&place)).unwrap();
             assert_eq!(length(&used), EMPTY_LENGTH);
             delete_if_unused(&place);
@@ -308,9 +308,9 @@ mod tests {
     fn files_that_were_used_longest_ago_go_first() {
         let home = tempfile::tempdir().unwrap();
         let [old, middle, new] = [1, 2, 3].map(|number| home.path().join(digits(number)));
-        written(&old, KEPT, 100, 300);
-        written(&middle, KEPT, 100, 200);
-        written(&new, KEPT, 100, 100);
+        write_cache_file(&old, KEPT, 100, 300);
+        write_cache_file(&middle, KEPT, 100, 200);
+        write_cache_file(&new, KEPT, 100, 100);
         let directory = ScanDirectory::open(home.path()).unwrap();
         shrink(&directory, (9, 200), &new).unwrap();
         assert_eq!(
@@ -326,10 +326,10 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let at = |number| home.path().join(digits(number));
         for number in 0..5 {
-            written(&at(number), KEPT, 100, number.into());
+            write_cache_file(&at(number), KEPT, 100, number.into());
         }
-        written(&at(5), KEPT, EMPTY_LENGTH, 0);
-        written(&at(6), KEPT, EMPTY_LENGTH, 0);
+        write_cache_file(&at(5), KEPT, EMPTY_LENGTH, 0);
+        write_cache_file(&at(6), KEPT, EMPTY_LENGTH, 0);
         let used = File::open(at(6)).unwrap();
         flock(&used, FlockOperation::NonBlockingLockShared).unwrap();
         let directory = ScanDirectory::open(home.path()).unwrap();
@@ -342,14 +342,14 @@ mod tests {
     fn what_was_not_made_here_is_not_deleted() {
         let home = tempfile::tempdir().unwrap();
         let at = |name: &str| home.path().join(name);
-        written(&at("results-2024.nc"), KEPT, 50, 900);
-        written(&at(&digits(1)), b"\x89HDF\r\n\x1a\n", 50, 900);
-        written(&at(&digits(2)), KEPT, 50, 900);
+        write_cache_file(&at("results-2024.nc"), KEPT, 50, 900);
+        write_cache_file(&at(&digits(1)), b"\x89HDF\r\n\x1a\n", 50, 900);
+        write_cache_file(&at(&digits(2)), KEPT, 50, 900);
         std::fs::set_permissions(at(&digits(2)), PermissionsExt::from_mode(0o644)).unwrap();
-        written(&at(&digits(3)), b"", 0, 900);
+        write_cache_file(&at(&digits(3)), b"", 0, 900);
         std::fs::create_dir(at(&digits(4))).unwrap();
         symlink(at("results-2024.nc"), at(&digits(5))).unwrap();
-        written(&at(&digits(6)), KEPT, 50, 100);
+        write_cache_file(&at(&digits(6)), KEPT, 50, 100);
         let before = home.path().read_dir().unwrap().count();
         let directory = ScanDirectory::open(home.path()).unwrap();
         shrink(&directory, (0, 0), Path::new("")).unwrap();
@@ -360,7 +360,7 @@ mod tests {
         assert!(at(&digits(1)).exists());
         // A path that another kind of file occupies is left unchanged.
         std::fs::create_dir(at("joined")).unwrap();
-        written(&at(PLACE), b"\x89HDF\r\n\x1a\n", limits::JOINED_KEPT, 900);
+        write_cache_file(&at(PLACE), b"\x89HDF\r\n\x1a\n", limits::JOINED_KEPT, 900);
         assert!(open(Some(&at(PLACE))).is_none());
         assert_eq!(at(PLACE).metadata().unwrap().len(), limits::JOINED_KEPT);
     }
@@ -370,7 +370,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let data = home.path().join("data");
         DirBuilder::new().mode(0o700).create(&data).unwrap();
-        written(&data.join(digits(1)), KEPT, 50, 900);
+        write_cache_file(&data.join(digits(1)), KEPT, 50, 900);
         symlink(&data, home.path().join("joined")).unwrap();
         assert!(open(Some(&home.path().join(PLACE))).is_none());
         assert_eq!(data.read_dir().unwrap().count(), 1);

@@ -9,7 +9,7 @@ use h5fs_reader::model::text::JsonObject;
 use h5fs_tree::timestamp_of;
 
 use crate::cli::args::CacheAction;
-use crate::cli::inspect::command_source::{self, Outcome};
+use crate::cli::inspect::command_source::{self, CommandResult};
 use crate::cli::text::printable::printable;
 use crate::cli::text::progress::format_bytes;
 
@@ -40,7 +40,7 @@ pub(in crate::cli) fn run(
     directory: &Path,
     size: Option<u64>,
     json: bool,
-) -> Outcome<()> {
+) -> CommandResult<()> {
     let failed = |error| Error::from_io(&error, directory.display().to_string());
     let cache = DiskCache::open_to_manage(directory).map_err(failed)?;
     let text = match act {

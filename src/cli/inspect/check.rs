@@ -22,7 +22,7 @@ use nix::errno::Errno;
 use crate::cli::inspect::check_result::{
     self, CheckFault, CheckMessage, CheckResult, CheckSummary, CheckVerdict,
 };
-use crate::cli::inspect::command_source::{self, CommandSource, CommandStop, Outcome, PIECE};
+use crate::cli::inspect::command_source::{self, CommandResult, CommandSource, CommandStop, PIECE};
 use crate::cli::inspect::walk::{VisitedItem, walk, walk_views};
 use crate::cli::options::default_threads;
 use crate::cli::text::error_message::reason_of;
@@ -62,7 +62,7 @@ pub(in crate::cli) struct CheckOptions {
 pub(in crate::cli) fn check(
     source: CommandSource<'_>,
     options: CheckOptions,
-) -> Outcome<CheckVerdict> {
+) -> CommandResult<CheckVerdict> {
     let mut checked = CheckResult::default();
     match check_source(source, options, &mut checked) {
         Err(CommandStop::Failed(error)) => return report_unopened(source, error, options, checked),
@@ -83,7 +83,7 @@ fn check_source(
     source: CommandSource<'_>,
     options: CheckOptions,
     checked: &mut CheckResult,
-) -> Outcome<()> {
+) -> CommandResult<()> {
     // Must precede the sandbox, which hides whether an output is a terminal and how many processors
     // exist.
     let (mut progress, threads) = (ProgressLine::new(), default_threads());
@@ -122,7 +122,7 @@ fn report_unopened(
     error: Error,
     options: CheckOptions,
     checked: CheckResult,
-) -> Outcome<CheckVerdict> {
+) -> CommandResult<CheckVerdict> {
     let mut output = command_source::stdout_file()?;
     let name = source.file.name();
     let name = name.as_os_str().as_bytes();
@@ -217,7 +217,11 @@ impl Drop for UncountedPart<'_> {
 
 impl SourceCheck<'_> {
     /// Runs the threads of the check and writes the faults. Returns the counts of the whole check.
-    fn run(&self, progress: &mut ProgressLine, output: &mut impl Write) -> Outcome<CheckResult> {
+    fn run(
+        &self,
+        progress: &mut ProgressLine,
+        output: &mut impl Write,
+    ) -> CommandResult<CheckResult> {
         thread::scope(|scope| {
             let (found, faults) = sync_channel(QUEUE_LENGTH);
             let (met, objects) = sync_channel(QUEUE_LENGTH);
@@ -247,7 +251,7 @@ impl SourceCheck<'_> {
         faults: &Receiver<CheckFault>,
         progress: &mut ProgressLine,
         output: &mut impl Write,
-    ) -> Outcome<CheckResult> {
+    ) -> CommandResult<CheckResult> {
         let mut checked = CheckResult::default();
         loop {
             match faults.recv_timeout(TICK) {

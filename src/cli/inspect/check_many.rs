@@ -16,7 +16,7 @@ use crate::cli::inspect::check::{CheckOptions, ReportFormat};
 use crate::cli::inspect::check_result::{
     self, CheckFault, CheckMessage, CheckSummary, CheckVerdict,
 };
-use crate::cli::inspect::command_source::{self, Outcome};
+use crate::cli::inspect::command_source::{self, CommandResult};
 use crate::cli::inspect::data_files::DataFiles;
 use crate::cli::inspect::joined_names::JOINED_PATH;
 use crate::cli::inspect::parallel::{self, ChildArguments, OutputFollower};
@@ -30,7 +30,7 @@ pub(in crate::cli) fn check(
     sources: &[Location],
     options: CheckOptions,
     how: &ReadingArguments,
-) -> Outcome<CheckVerdict> {
+) -> CommandResult<CheckVerdict> {
     let (data, json) = (options.data, options.form == ReportFormat::Json);
     let mut arguments = ChildArguments::for_command("check", how);
     arguments.flag("--records");
@@ -116,7 +116,7 @@ struct CombinedReport {
 
 impl CombinedReport {
     /// Handles a complete line of a process's output: one message.
-    fn handle_line(&mut self) -> Outcome<()> {
+    fn handle_line(&mut self) -> CommandResult<()> {
         let line = std::mem::take(&mut self.line);
         match CheckMessage::from_line(&String::from_utf8_lossy(line.trim_ascii_end())) {
             CheckMessage::Totals(done) => {
@@ -138,7 +138,7 @@ impl CombinedReport {
         Ok(())
     }
 
-    fn report_fault(&mut self, fault: &CheckFault) -> Outcome<()> {
+    fn report_fault(&mut self, fault: &CheckFault) -> CommandResult<()> {
         self.progress.clear();
         self.sum.checked.count(fault.kind);
         let line = if self.json {
@@ -150,7 +150,7 @@ impl CombinedReport {
     }
 
     /// Writes that a source cannot be opened, and counts it.
-    fn report_unopened(&mut self, name: &[u8], reason: &str) -> Outcome<()> {
+    fn report_unopened(&mut self, name: &[u8], reason: &str) -> CommandResult<()> {
         self.sum.unopened += 1;
         if self.json {
             writeln!(
@@ -164,7 +164,7 @@ impl CombinedReport {
 }
 
 impl OutputFollower for CombinedReport {
-    fn begin(&mut self, name: &[u8]) -> Outcome<()> {
+    fn begin(&mut self, name: &[u8]) -> CommandResult<()> {
         self.name = name.to_vec();
         if self.is_joined {
             self.name.extend_from_slice(b"/");
@@ -173,7 +173,7 @@ impl OutputFollower for CombinedReport {
         Ok(())
     }
 
-    fn output(&mut self, bytes: &[u8]) -> Outcome<()> {
+    fn output(&mut self, bytes: &[u8]) -> CommandResult<()> {
         for part in bytes.split_inclusive(|&byte| byte == b'\n') {
             self.line.extend_from_slice(part);
             if part.ends_with(b"\n") || self.line.len() > limits::REPORT_BYTES {
@@ -183,12 +183,12 @@ impl OutputFollower for CombinedReport {
         Ok(())
     }
 
-    fn clear_progress(&mut self) -> Outcome<()> {
+    fn clear_progress(&mut self) -> CommandResult<()> {
         self.progress.clear();
         Ok(self.output.flush()?)
     }
 
-    fn end(&mut self, _is_whole: bool) -> Outcome<()> {
+    fn end(&mut self, _is_whole: bool) -> CommandResult<()> {
         self.sum.files += u64::from(!self.is_joined);
         if !self.line.is_empty() {
             self.handle_line()?;
@@ -205,7 +205,7 @@ impl OutputFollower for CombinedReport {
         self.report_unopened(&name, reason)
     }
 
-    fn show_progress(&mut self, ended: u64, all: Option<u64>) -> Outcome<()> {
+    fn show_progress(&mut self, ended: u64, all: Option<u64>) -> CommandResult<()> {
         self.output.flush()?;
         self.progress
             .update_for_files(ended, all, self.sum.checked.completed);

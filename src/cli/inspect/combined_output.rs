@@ -6,8 +6,8 @@ use std::io::{self, Write};
 use h5fs_reader::model::ndl::Syntax;
 use h5fs_reader::model::text::json_text;
 
-use crate::cli::inspect::command_source::{self, Outcome};
-use crate::cli::inspect::parallel::{self, ChildArguments, OutputFollower, Sources};
+use crate::cli::inspect::command_source::{self, CommandResult};
+use crate::cli::inspect::parallel::{self, ChildArguments, OutputFollower, SourceIterator};
 use crate::cli::text::error_message::print_error;
 use crate::cli::text::printable::printable_bytes;
 
@@ -25,11 +25,11 @@ pub(in crate::cli) enum OutputLayout {
 /// Reads each of `sources` in a separate process, and combines the outputs as `form` says. Returns
 /// whether all sources could be read.
 pub(in crate::cli) fn write_combined(
-    sources: &mut Sources<'_>,
+    sources: &mut SourceIterator<'_>,
     arguments: &ChildArguments,
     jobs: Option<usize>,
     form: OutputLayout,
-) -> Outcome<bool> {
+) -> CommandResult<bool> {
     let mut writer = CombinedWriter {
         form,
         output: command_source::stdout_file()?,
@@ -57,7 +57,7 @@ struct CombinedWriter {
 
 impl CombinedWriter {
     /// Writes the end of the combined output, and the total on standard error.
-    fn finish(&mut self) -> Outcome<()> {
+    fn finish(&mut self) -> CommandResult<()> {
         match (self.form, self.sources) {
             (OutputLayout::Mapped(_), 0) => self.output.write_all(b"{}\n")?,
             (OutputLayout::Mapped(Syntax::Json), _) => self.output.write_all(b"\n}\n")?,
@@ -83,7 +83,7 @@ impl CombinedWriter {
 }
 
 impl OutputFollower for CombinedWriter {
-    fn begin(&mut self, name: &[u8]) -> Outcome<()> {
+    fn begin(&mut self, name: &[u8]) -> CommandResult<()> {
         let is_first = self.sources == 0;
         self.sources += 1;
         (self.is_empty, self.is_at_start) = (true, true);
@@ -98,7 +98,7 @@ impl OutputFollower for CombinedWriter {
         Ok(self.output.write_all(before.as_bytes())?)
     }
 
-    fn output(&mut self, bytes: &[u8]) -> Outcome<()> {
+    fn output(&mut self, bytes: &[u8]) -> CommandResult<()> {
         self.is_empty = false;
         match self.form {
             OutputLayout::Mapped(Syntax::Yaml) => self.write_indented(bytes)?,
@@ -107,7 +107,7 @@ impl OutputFollower for CombinedWriter {
         Ok(())
     }
 
-    fn end(&mut self, is_whole: bool) -> Outcome<()> {
+    fn end(&mut self, is_whole: bool) -> CommandResult<()> {
         self.faulty += u64::from(!is_whole);
         if self.is_empty {
             match self.form {

@@ -57,7 +57,7 @@ impl From<io::Error> for CommandStop {
     }
 }
 
-pub(in crate::cli) type Outcome<T> = std::result::Result<T, CommandStop>;
+pub(in crate::cli) type CommandResult<T> = std::result::Result<T, CommandStop>;
 
 /// Opens the source with the caller's privileges, and drops these privileges before it reads the
 /// first byte. If `verify` is set, each ASDF block's checksum is verified before the block is read.

@@ -18,7 +18,7 @@ use h5fs_tree::{FileKind, Ino, Requests};
 
 use crate::cli::args::ListFormat;
 use crate::cli::inspect::columns::{self, Cells, ColumnWidths};
-use crate::cli::inspect::command_source::{self, CommandSource, Outcome};
+use crate::cli::inspect::command_source::{self, CommandResult, CommandSource};
 use crate::cli::inspect::glob::expand_pattern;
 use crate::cli::inspect::listed_json::JsonEntry;
 use crate::cli::inspect::walk::{DirectoryNames, NamedInode, join};
@@ -36,7 +36,7 @@ pub(in crate::cli) fn list(
     source: CommandSource<'_>,
     paths: &[OsString],
     format: ListFormat,
-) -> Outcome<bool> {
+) -> CommandResult<bool> {
     // Must precede the sandbox, which hides whether an output is a terminal.
     let escape = format.terminal || io::stdout().is_terminal();
     let paint = Coloring::for_output(escape);
@@ -103,7 +103,7 @@ struct ListWriter<'a> {
 }
 
 impl ListWriter<'_> {
-    fn write_all(&mut self, paths: &[OsString]) -> Outcome<()> {
+    fn write_all(&mut self, paths: &[OsString]) -> CommandResult<()> {
         if self.format.json {
             self.output.write_all(b"[")?;
         }
@@ -132,7 +132,7 @@ impl ListWriter<'_> {
     }
 
     /// Lists files first, and then each directory under its name, as ls(1) does.
-    fn list_paths(&mut self, paths: &[Vec<u8>]) -> Outcome<()> {
+    fn list_paths(&mut self, paths: &[Vec<u8>]) -> CommandResult<()> {
         let mut directories = Vec::new();
         for path in paths {
             if let Some(directory) = self.write_entry(path)? {
@@ -145,7 +145,7 @@ impl ListWriter<'_> {
         Ok(())
     }
 
-    fn list_path(&mut self, path: &[u8]) -> Outcome<()> {
+    fn list_path(&mut self, path: &[u8]) -> CommandResult<()> {
         match self.write_entry(path)? {
             Some(directory) => self.list_directories(directory, self.format.recursive),
             None => Ok(()),
@@ -154,7 +154,7 @@ impl ListWriter<'_> {
 
     /// Writes the line of the entry at `path`. If the entry is a directory to list, returns it
     /// instead.
-    fn write_entry(&mut self, path: &[u8]) -> Outcome<Option<PendingDirectory>> {
+    fn write_entry(&mut self, path: &[u8]) -> CommandResult<Option<PendingDirectory>> {
         let found = match self.find(path) {
             Ok(found) => found,
             Err(error) => {
@@ -198,7 +198,7 @@ impl ListWriter<'_> {
 
     /// Lists a directory. In a recursive listing, lists all directories in it as well, each before
     /// its content.
-    fn list_directories(&mut self, first: PendingDirectory, with_names: bool) -> Outcome<()> {
+    fn list_directories(&mut self, first: PendingDirectory, with_names: bool) -> CommandResult<()> {
         let mut steps = vec![ListStep::List(first)];
         while let Some(step) = steps.pop() {
             let next = match step {
@@ -227,7 +227,10 @@ impl ListWriter<'_> {
     }
 
     /// Lists one directory. Returns its subdirectories if they must be listed as well.
-    fn list_directory(&mut self, directory: &PendingDirectory) -> Outcome<Vec<PendingDirectory>> {
+    fn list_directory(
+        &mut self,
+        directory: &PendingDirectory,
+    ) -> CommandResult<Vec<PendingDirectory>> {
         let mut beneath = Vec::new();
         let mut lines = Vec::new();
         let mut widths = ColumnWidths::default();
@@ -355,7 +358,7 @@ impl ListWriter<'_> {
         &mut self,
         lines: &mut Vec<ListingLine>,
         widths: &mut ColumnWidths,
-    ) -> Outcome<()> {
+    ) -> CommandResult<()> {
         self.clear_progress();
         for cells in lines.iter().filter_map(|line| line.cells.as_ref()) {
             widths.widen_to(cells);
@@ -384,7 +387,7 @@ impl ListWriter<'_> {
         Ok(())
     }
 
-    fn write_json(&mut self, line: &ListingLine) -> Outcome<()> {
+    fn write_json(&mut self, line: &ListingLine) -> CommandResult<()> {
         let Some(cells) = &line.cells else {
             return Ok(());
         };

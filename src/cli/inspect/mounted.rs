@@ -23,7 +23,7 @@ use h5fs_tree::metrics::{self, MountMetrics};
 use nix::errno::Errno;
 
 use crate::cli::args::MountCommand;
-use crate::cli::inspect::command_source::{self, Outcome};
+use crate::cli::inspect::command_source::{self, CommandResult};
 use crate::cli::text::printable::printable_bytes;
 use crate::limits;
 
@@ -160,7 +160,7 @@ fn read_text(point: &Path, name: &str) -> io::Result<String> {
 
 /// Prints the status of the mount at `point`. Returns whether the mount answers and has not lost
 /// its source.
-pub(in crate::cli) fn status(point: &Path, json: bool) -> Outcome<bool> {
+pub(in crate::cli) fn status(point: &Path, json: bool) -> CommandResult<bool> {
     let mount = mount_at(point, own_mounts()?)?;
     let state = PendingQuery::send(&mount.point, STATUS).state();
     let facts = facts(&mount, &state);
@@ -176,7 +176,7 @@ pub(in crate::cli) fn status(point: &Path, json: bool) -> Outcome<bool> {
 
 /// Prints a line for each mount of this machine. Returns whether all of them answer and have not
 /// lost their sources.
-pub(in crate::cli) fn list(json: bool) -> Outcome<bool> {
+pub(in crate::cli) fn list(json: bool) -> CommandResult<bool> {
     let asked = own_mounts()?.into_iter().map(|mount| {
         let asked = PendingQuery::send(&mount.point, STATUS);
         (mount, asked)
@@ -203,7 +203,7 @@ pub(in crate::cli) fn list(json: bool) -> Outcome<bool> {
 
 /// Prints the metrics of the mounts at these points as one Prometheus text. Without points, prints
 /// the metrics of all mounts of this machine.
-pub(in crate::cli) fn metrics(points: &[PathBuf]) -> Outcome<()> {
+pub(in crate::cli) fn metrics(points: &[PathBuf]) -> CommandResult<()> {
     let all = own_mounts()?;
     let chosen = if points.is_empty() {
         topmost(all)

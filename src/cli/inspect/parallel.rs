@@ -19,7 +19,7 @@ use h5fs_reader::memory::lock::lock;
 use h5fs_reader::source::location::Location;
 
 use crate::cli::args::ReadingArguments;
-use crate::cli::inspect::command_source::Outcome;
+use crate::cli::inspect::command_source::CommandResult;
 use crate::cli::invocation::Program;
 use crate::cli::invocation::{Invocation, Role};
 use crate::cli::options;
@@ -56,24 +56,24 @@ type RunningSource = (Location, Receiver<SourceMessage>);
 /// The recipient of the processes' output, one source after the other.
 pub(in crate::cli) trait OutputFollower {
     /// Starts the output of the source with this `name`.
-    fn begin(&mut self, name: &[u8]) -> Outcome<()>;
+    fn begin(&mut self, name: &[u8]) -> CommandResult<()>;
 
     /// Handles bytes of the current source's output.
-    fn output(&mut self, bytes: &[u8]) -> Outcome<()>;
+    fn output(&mut self, bytes: &[u8]) -> CommandResult<()>;
 
     /// Prepares the terminal for a line on standard error, for example by clearing the progress
     /// line.
-    fn clear_progress(&mut self) -> Outcome<()> {
+    fn clear_progress(&mut self) -> CommandResult<()> {
         Ok(())
     }
 
     /// Handles the end of the process of the current source. `is_whole` says whether the process
     /// succeeded.
-    fn end(&mut self, is_whole: bool) -> Outcome<()>;
+    fn end(&mut self, is_whole: bool) -> CommandResult<()>;
 
     /// Shows the progress. Called before each other method and at intervals. `ended` is the number
     /// of processes that have ended, and `all` the number of sources if it is known.
-    fn show_progress(&mut self, _ended: u64, _all: Option<u64>) -> Outcome<()> {
+    fn show_progress(&mut self, _ended: u64, _all: Option<u64>) -> CommandResult<()> {
         Ok(())
     }
 }
@@ -150,7 +150,7 @@ struct SourceCount {
 impl SourceCount {
     /// Finds sources and sends them to the threads that read them, until no source is left or these
     /// threads have ended.
-    fn send_sources(&self, sources: &mut Sources<'_>, find: &SyncSender<Location>) {
+    fn send_sources(&self, sources: &mut SourceIterator<'_>, find: &SyncSender<Location>) {
         for source in sources {
             self.found.fetch_add(1, Ordering::Relaxed);
             if find.send(source).is_err() {
@@ -160,24 +160,24 @@ impl SourceCount {
         self.is_found_final.store(true, Ordering::Release);
     }
 
-    fn report(&self, follow: &mut dyn OutputFollower) -> Outcome<()> {
+    fn report(&self, follow: &mut dyn OutputFollower) -> CommandResult<()> {
         let is_whole = self.is_found_final.load(Ordering::Acquire);
         let all = is_whole.then(|| self.found.load(Ordering::Relaxed));
         follow.show_progress(self.ended.load(Ordering::Relaxed), all)
     }
 }
 
-/// An iterator over the sources to read.
-pub(in crate::cli) type Sources<'a> = dyn Iterator<Item = Location> + Send + 'a;
+/// An iterator over the sources to read, which other threads can advance.
+pub(in crate::cli) type SourceIterator<'a> = dyn Iterator<Item = Location> + Send + 'a;
 
 /// Reads each of `sources` in a separate process. Passes the output of the processes to `follow`,
 /// in the order of the sources.
 pub(in crate::cli) fn read_sources(
-    sources: &mut Sources<'_>,
+    sources: &mut SourceIterator<'_>,
     arguments: &ChildArguments,
     jobs: Option<usize>,
     follow: &mut dyn OutputFollower,
-) -> Outcome<()> {
+) -> CommandResult<()> {
     let jobs = jobs.unwrap_or_else(options::default_threads);
     let count = &SourceCount::default();
     thread::scope(|scope| {
@@ -224,7 +224,7 @@ fn deliver(
     turns: &Receiver<RunningSource>,
     count: &SourceCount,
     follow: &mut dyn OutputFollower,
-) -> Outcome<()> {
+) -> CommandResult<()> {
     while let Some((source, news)) = receive(turns, count, follow)? {
         let source = source.name();
         let name = source.as_os_str().as_bytes();
@@ -249,7 +249,7 @@ fn receive<T>(
     from: &Receiver<T>,
     count: &SourceCount,
     follow: &mut dyn OutputFollower,
-) -> Outcome<Option<T>> {
+) -> CommandResult<Option<T>> {
     loop {
         let came = from.recv_timeout(TICK);
         count.report(follow)?;

@@ -10,7 +10,7 @@ use h5fs_reader::source::remote::connection::Connection;
 use h5fs_reader::wire::to_u64;
 use h5fs_tree::{FileKind, Handle, Ino, Requests};
 
-use crate::cli::inspect::command_source::{self, CommandSource, Outcome, PIECE};
+use crate::cli::inspect::command_source::{self, CommandResult, CommandSource, PIECE};
 use crate::cli::inspect::glob::expand_pattern;
 use crate::cli::inspect::walk::DirectoryNames;
 use crate::cli::text::error_message::{print_error, print_file_error};
@@ -45,7 +45,7 @@ struct PrefetchLevel<'a> {
 pub(in crate::cli) fn prefetch(
     source: CommandSource<'_>,
     paths: &[OsString],
-) -> Result<Outcome<bool>> {
+) -> Result<CommandResult<bool>> {
     let url = match source.file {
         Location::Url(url) => url,
         Location::Path(path) => {
@@ -60,7 +60,7 @@ pub(in crate::cli) fn prefetch(
     Ok(read_all(source, url, paths))
 }
 
-fn read_all(source: CommandSource<'_>, url: &Url, paths: &[OsString]) -> Outcome<bool> {
+fn read_all(source: CommandSource<'_>, url: &Url, paths: &[OsString]) -> CommandResult<bool> {
     // Must precede the sandbox, which hides whether an output is a terminal.
     let progress = ProgressLine::new();
     let (tree, connection) = command_source::open_remote(source, url)?;

@@ -88,15 +88,15 @@ pub(in crate::cli) fn ended_thread_finder() -> (EndedThreadFinder, Sender<Vec<u3
 fn query_ended(threads: &[u32], answers: &Receiver<Vec<u32>>) -> Option<Vec<u32>> {
     // Drops late answers, which belong to earlier requests.
     while answers.try_recv().is_ok() {}
-    send(&mut SupervisorPipe, threads).ok()?;
+    send(&mut WorkerSupervisionSocket, threads).ok()?;
     answers.recv_timeout(ANSWER_TIMEOUT).ok()
 }
 
-/// The worker's end of the supervision socket, which is its standard input. The end of the file
+/// The worker's end of the supervision socket, which is the worker's standard input. End of file
 /// means that the supervisor has died.
-struct SupervisorPipe;
+struct WorkerSupervisionSocket;
 
-impl Write for SupervisorPipe {
+impl Write for WorkerSupervisionSocket {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         Ok(rustix::io::write(io::stdin(), bytes)?)
     }

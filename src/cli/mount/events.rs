@@ -10,7 +10,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::cli::mount::heartbeat::ProbeStep;
-use crate::cli::mount::report::{InvalidReport, Report, Reports};
+use crate::cli::mount::report::{InvalidReport, Report, ReportReader};
 
 /// An event that the supervisor waits for.
 pub(in crate::cli::mount) enum MountEvent {
@@ -40,7 +40,7 @@ pub(in crate::cli::mount) fn watch_worker(worker: &mut Child, sender: &Sender<Mo
     };
     let sender = sender.clone();
     thread::spawn(move || {
-        let mut reports = Reports::from_worker(output);
+        let mut reports = ReportReader::from_worker(output);
         let last = loop {
             match reports.next() {
                 Ok(Some(report)) => drop(sender.send(MountEvent::Report(report))),

@@ -8,7 +8,7 @@ use h5fs_reader::error::{Error, Result};
 use crate::cli::args::MountCommand;
 use crate::cli::invocation::{Invocation, Role};
 use crate::cli::mount::mounts::FreeMountPoint;
-use crate::cli::mount::report::{InvalidReport, Report, Reports};
+use crate::cli::mount::report::{InvalidReport, Report, ReportReader};
 use crate::cli::mount::supervisor;
 use crate::cli::text::error_message::print_error;
 
@@ -50,7 +50,7 @@ pub(in crate::cli) fn run(call: &Invocation, mount: &MountCommand) -> Result<Exi
 
 /// Prints the warnings that the supervisor sends, and returns the report that follows the warnings.
 fn receive_report(output: ChildStdout) -> std::result::Result<Option<Report>, InvalidReport> {
-    let mut reports = Reports::from_supervisor(output);
+    let mut reports = ReportReader::from_supervisor(output);
     let mut report = reports.next();
     while let Ok(Some(Report::Warning(text))) = &report {
         print_error(text);

@@ -146,7 +146,7 @@ pub(crate) struct OwnMount {
 }
 
 /// Whether a path reaches the mount.
-enum Visibility {
+enum MountVisibility {
     /// The mount no longer exists.
     Gone,
     /// Another mount covers the mount, or covers a directory on its path.
@@ -178,20 +178,20 @@ impl OwnMount {
         self.bdi_inode.is_some() && now.is_ok_and(|now| now != self.bdi_inode)
     }
 
-    fn visibility(&self, table: &[MountEntry]) -> Visibility {
+    fn visibility(&self, table: &[MountEntry]) -> MountVisibility {
         let is_own = |mount: &&MountEntry| (mount.id, mount.device) == (self.number, self.device);
         // The mount point may have been renamed since.
         let Some(mount) = table.iter().find(is_own) else {
-            return Visibility::Gone;
+            return MountVisibility::Gone;
         };
         match root_at(&mount.point) {
-            Ok(root) if root.id.number != self.number => Visibility::Covered,
+            Ok(root) if root.id.number != self.number => MountVisibility::Covered,
             Ok(root) if self.id.is_none_or(|own| own == root.id) => {
-                Visibility::Visible(mount.point.clone(), root)
+                MountVisibility::Visible(mount.point.clone(), root)
             }
             // The mount number was reused for a mount of another program.
-            Ok(_) => Visibility::Gone,
-            Err(_) => Visibility::Covered,
+            Ok(_) => MountVisibility::Gone,
+            Err(_) => MountVisibility::Covered,
         }
     }
 
@@ -204,8 +204,8 @@ impl OwnMount {
             return Some(root.root);
         }
         match self.visibility(&read_mount_table().ok()?) {
-            Visibility::Visible(_, root) => Some(root.root),
-            Visibility::Gone | Visibility::Covered => None,
+            MountVisibility::Visible(_, root) => Some(root.root),
+            MountVisibility::Gone | MountVisibility::Covered => None,
         }
     }
 
@@ -223,9 +223,9 @@ impl OwnMount {
     pub(crate) fn unmount(&self) -> Result<UnmountResult> {
         let table = read_mount_table()?;
         match self.visibility(&table) {
-            Visibility::Gone => Ok(UnmountResult::Done),
-            Visibility::Covered => Ok(UnmountResult::Deferred),
-            Visibility::Visible(point, root) => {
+            MountVisibility::Gone => Ok(UnmountResult::Done),
+            MountVisibility::Covered => Ok(UnmountResult::Deferred),
+            MountVisibility::Visible(point, root) => {
                 // While this mount exists, its filesystem's number is not reused.
                 let mut copies = table
                     .iter()
@@ -236,8 +236,10 @@ impl OwnMount {
                 // Another program may have mounted at this path after the check. In that case the
                 // call has unmounted that mount instead.
                 match self.visibility(&read_mount_table()?) {
-                    Visibility::Gone => Ok(UnmountResult::Done),
-                    Visibility::Covered | Visibility::Visible(..) => Ok(UnmountResult::Deferred),
+                    MountVisibility::Gone => Ok(UnmountResult::Done),
+                    MountVisibility::Covered | MountVisibility::Visible(..) => {
+                        Ok(UnmountResult::Deferred)
+                    }
                 }
             }
         }

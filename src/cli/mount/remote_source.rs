@@ -23,8 +23,8 @@ const REPLY_GRACE: Duration = Duration::from_secs(10);
 /// Time for which the last known state of an object is trusted.
 const STATE_VALIDITY: Duration = Duration::from_secs(30);
 
-/// Default number of requests to the mount that are answered at a time. Such requests wait for the
-/// network, not for a processor.
+/// Minimum number of requests that are answered at a time, because requests to a remote source wait
+/// for the network, not for a processor. A user can set a lower number for a mount.
 const MIN_THREADS: usize = 16;
 
 /// A source by URL, with the connection to the fetcher. Nothing has been requested yet.

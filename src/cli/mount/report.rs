@@ -81,8 +81,8 @@ fn message_about_file(file: &Path, reason: &str) -> String {
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::cli) struct InvalidReport;
 
-/// The reports of one process, read in their only valid order.
-pub(in crate::cli) struct Reports<R> {
+/// A reader of the reports of one process. A report that arrives out of order is an error.
+pub(in crate::cli) struct ReportReader<R> {
     input: BufReader<R>,
     may_report_mounted: bool,
     /// Number of warnings that are still accepted.
@@ -90,10 +90,10 @@ pub(in crate::cli) struct Reports<R> {
     is_finished: bool,
 }
 
-impl<R: Read> Reports<R> {
+impl<R: Read> ReportReader<R> {
     /// Reads the reports of a worker: `Mounted`, then any warnings, then one final report.
     pub(in crate::cli) fn from_worker(input: R) -> Self {
-        Reports {
+        ReportReader {
             input: BufReader::new(input),
             may_report_mounted: true,
             warnings_left: limits::EARLY_LINES + 1,
@@ -103,7 +103,7 @@ impl<R: Read> Reports<R> {
 
     /// Reads the reports of a supervisor: any warnings, then one final report.
     pub(in crate::cli) fn from_supervisor(input: R) -> Self {
-        Reports {
+        ReportReader {
             may_report_mounted: false,
             ..Self::from_worker(input)
         }
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     fn read(lines: &[u8]) -> (Vec<Report>, bool) {
-        let mut reports = Reports::from_worker(lines);
+        let mut reports = ReportReader::from_worker(lines);
         let mut read = Vec::new();
         loop {
             match reports.next() {
@@ -169,7 +169,7 @@ mod tests {
             read(b"mounted\nready\n").0,
             [Report::Mounted, Report::Ready]
         );
-        let one = Reports::from_supervisor(&b"ready\n"[..]).next();
+        let one = ReportReader::from_supervisor(&b"ready\n"[..]).next();
         assert_eq!(one, Ok(Some(Report::Ready)));
     }
 
@@ -220,7 +220,7 @@ mod tests {
             }
         }
         assert_eq!(
-            Reports::from_worker(Endless(flood)).next(),
+            ReportReader::from_worker(Endless(flood)).next(),
             Err(InvalidReport)
         );
         assert!(sent <= limits::REPORT_BYTES * 2, "{sent}");

@@ -400,7 +400,7 @@ mod tests {
         }
     }
 
-    fn may(files: FileAccess, call: i64, arguments: &[i64]) -> bool {
+    fn is_permitted(files: FileAccess, call: i64, arguments: &[i64]) -> bool {
         let mut all = [0; 6];
         for (argument, value) in all.iter_mut().zip(arguments) {
             *argument = *value as u64;
@@ -411,18 +411,18 @@ mod tests {
 
     #[test]
     fn clients_come_by_the_one_socket() {
-        let may = |clients, call, arguments: &[u64]| {
+        let may_call = |clients, call, arguments: &[u64]| {
             let mut all = [0; 6];
             all[..arguments.len()].copy_from_slice(arguments);
             let programs = filter_programs(FileAccess::Landlocked, clients).unwrap();
             programs.iter().all(|program| passes(program, call, all))
         };
-        assert!(may(Some(7), libc::SYS_accept4, &[7]));
-        assert!(!may(Some(7), libc::SYS_accept4, &[8]));
-        assert!(!may(None, libc::SYS_accept4, &[7]));
+        assert!(may_call(Some(7), libc::SYS_accept4, &[7]));
+        assert!(!may_call(Some(7), libc::SYS_accept4, &[8]));
+        assert!(!may_call(None, libc::SYS_accept4, &[7]));
         let option = |level: i32, name: i32| {
             let arguments = [9, level as u64, name as u64];
-            may(Some(7), libc::SYS_setsockopt, &arguments)
+            may_call(Some(7), libc::SYS_setsockopt, &arguments)
         };
         assert!(option(libc::IPPROTO_TCP, libc::TCP_NODELAY));
         assert!(option(libc::SOL_SOCKET, libc::SO_LINGER));
@@ -432,7 +432,10 @@ mod tests {
             libc::SYS_recvfrom,
             libc::SYS_shutdown,
         ] {
-            assert!(may(Some(7), call, &[9]) && !may(None, call, &[9]), "{call}");
+            assert!(
+                may_call(Some(7), call, &[9]) && !may_call(None, call, &[9]),
+                "{call}"
+            );
         }
         for call in [
             libc::SYS_bind,
@@ -440,7 +443,7 @@ mod tests {
             libc::SYS_connect,
             libc::SYS_socket,
         ] {
-            assert!(!may(Some(7), call, &[7]), "{call}");
+            assert!(!may_call(Some(7), call, &[7]), "{call}");
         }
     }
 
@@ -457,7 +460,7 @@ mod tests {
         let plain = [MAP_PRIVATE, MAP_ANONYMOUS];
         let map = |protection, kind: &[i32]| {
             let arguments = [0, 4096, protection, flags(kind), -1, 0];
-            may(FileAccess::Landlocked, libc::SYS_mmap, &arguments)
+            is_permitted(FileAccess::Landlocked, libc::SYS_mmap, &arguments)
         };
         assert!(map(written, &plain));
         assert!(map(written, &[MAP_PRIVATE, MAP_ANONYMOUS, libc::MAP_STACK]));
@@ -467,7 +470,7 @@ mod tests {
         assert!(!map(written, &[MAP_PRIVATE, MAP_ANONYMOUS, MAP_GROWSDOWN]));
         assert!(!map(written, &[MAP_PRIVATE, MAP_ANONYMOUS, MAP_HUGETLB]));
         let protect = |to| {
-            may(
+            is_permitted(
                 FileAccess::Landlocked,
                 libc::SYS_mprotect,
                 &[4096, 4096, to],
@@ -478,7 +481,7 @@ mod tests {
 
     #[test]
     fn threads_alone_are_started() {
-        let clone = |flags| may(FileAccess::Landlocked, libc::SYS_clone, &[flags]);
+        let clone = |flags| is_permitted(FileAccess::Landlocked, libc::SYS_clone, &[flags]);
         // The flags that glibc and musl pass to `clone`.
         assert!(clone(0x003d_0f00) && clone(0x007d_0f00));
         let child = i64::from(libc::SIGCHLD);
@@ -486,15 +489,17 @@ mod tests {
         for more in [libc::CLONE_NEWUSER, libc::CLONE_PTRACE, libc::CLONE_PIDFD] {
             assert!(!clone(0x003d_0f00 | i64::from(more)), "{more:#x}");
         }
-        assert!(!may(FileAccess::Landlocked, libc::SYS_clone3, &[]));
+        assert!(!is_permitted(FileAccess::Landlocked, libc::SYS_clone3, &[]));
         let own = i64::from(own_process_id());
-        let signal = |process| may(FileAccess::Landlocked, libc::SYS_tgkill, &[process, 1, 6]);
+        let signal =
+            |process| is_permitted(FileAccess::Landlocked, libc::SYS_tgkill, &[process, 1, 6]);
         assert!(signal(own) && !signal(own + 1) && !signal(0));
     }
 
     #[test]
     fn files_are_opened_for_reading_if_at_all() {
-        let open = |files, how: &[i32]| may(files, libc::SYS_openat, &[-100, 1, flags(how)]);
+        let open =
+            |files, how: &[i32]| is_permitted(files, libc::SYS_openat, &[-100, 1, flags(how)]);
         let read = [libc::O_RDONLY, libc::O_CLOEXEC, libc::O_NONBLOCK];
         assert!(open(FileAccess::Landlocked, &read) && !open(FileAccess::None, &read));
         for how in [libc::O_WRONLY, libc::O_RDWR, libc::O_CREAT, libc::O_TRUNC] {
@@ -505,9 +510,9 @@ mod tests {
             &[libc::O_TMPFILE, libc::O_RDWR]
         ));
         for (files, opens) in [(FileAccess::Landlocked, true), (FileAccess::None, false)] {
-            assert_eq!(may(files, libc::SYS_openat2, &[]), opens);
-            assert_eq!(may(files, libc::SYS_recvmsg, &[3]), !opens);
-            assert!(may(files, libc::SYS_recvmsg, &[0]));
+            assert_eq!(is_permitted(files, libc::SYS_openat2, &[]), opens);
+            assert_eq!(is_permitted(files, libc::SYS_recvmsg, &[3]), !opens);
+            assert!(is_permitted(files, libc::SYS_recvmsg, &[0]));
         }
     }
 
@@ -521,25 +526,29 @@ mod tests {
         ];
         let watch = libc::SYS_inotify_add_watch;
         for call in by_path.into_iter().chain([watch]) {
-            assert!(may(FileAccess::Landlocked, call, &[]) && may(FileAccess::Listed, call, &[]));
-            assert!(!may(FileAccess::Network, call, &[]), "{call}");
+            assert!(
+                is_permitted(FileAccess::Landlocked, call, &[])
+                    && is_permitted(FileAccess::Listed, call, &[])
+            );
+            assert!(!is_permitted(FileAccess::Network, call, &[]), "{call}");
         }
         assert!(
             by_path
                 .iter()
-                .all(|call| !may(FileAccess::None, *call, &[]))
+                .all(|call| !is_permitted(FileAccess::None, *call, &[]))
         );
         // Watches a file whose descriptor was received.
-        assert!(may(FileAccess::None, watch, &[]));
+        assert!(is_permitted(FileAccess::None, watch, &[]));
     }
 
     #[test]
     fn what_is_open_is_not_turned_against_others() {
-        let control = |command: i32| may(FileAccess::None, libc::SYS_fcntl, &[3, command.into()]);
+        let control =
+            |command: i32| is_permitted(FileAccess::None, libc::SYS_fcntl, &[3, command.into()]);
         assert!(control(libc::F_DUPFD_CLOEXEC));
         let close_on_exec = |set: i32| {
             let arguments = [3, libc::F_SETFD.into(), set.into()];
-            may(FileAccess::None, libc::SYS_fcntl, &arguments)
+            is_permitted(FileAccess::None, libc::SYS_fcntl, &arguments)
         };
         assert!(close_on_exec(libc::FD_CLOEXEC) && !close_on_exec(0));
         for command in [
@@ -553,11 +562,11 @@ mod tests {
         ] {
             assert!(!control(command), "{command}");
         }
-        let lock = |how: i32| may(FileAccess::None, libc::SYS_flock, &[3, how.into()]);
+        let lock = |how: i32| is_permitted(FileAccess::None, libc::SYS_flock, &[3, how.into()]);
         assert!(lock(libc::LOCK_SH | libc::LOCK_NB) && lock(libc::LOCK_UN));
         assert!(!lock(libc::LOCK_SH) && !lock(libc::LOCK_EX | libc::LOCK_NB));
         let send = |address| {
-            may(
+            is_permitted(
                 FileAccess::None,
                 libc::SYS_sendto,
                 &[3, 1, 1, 0, address, 0],
@@ -605,15 +614,15 @@ mod tests {
             libc::SYS_keyctl,
             libc::SYS_fsetxattr,
         ] {
-            assert!(!may(FileAccess::Landlocked, call, &[]), "{call}");
+            assert!(!is_permitted(FileAccess::Landlocked, call, &[]), "{call}");
         }
         // The limits of the own process cannot be set.
-        assert!(!may(
+        assert!(!is_permitted(
             FileAccess::Landlocked,
             libc::SYS_prlimit64,
             &[0, 2, 4096]
         ));
-        let control = |option| may(FileAccess::None, libc::SYS_prctl, &[option]);
+        let control = |option| is_permitted(FileAccess::None, libc::SYS_prctl, &[option]);
         assert!(control(libc::PR_SET_NAME.into()));
         assert!(!control(libc::PR_SET_DUMPABLE.into()));
     }
