@@ -1,4 +1,4 @@
-//! The parts of the source that a file leaves out, each with the reason.
+//! The parts of the source that a computed netCDF file leaves out, each with the reason.
 
 use std::fmt::Display;
 
@@ -6,7 +6,7 @@ use h5fs_reader::error::{self, Error, quote};
 
 use crate::limits;
 
-/// The reason why a part of the source is not in the file.
+/// The reason why a part of the source is not in the computed netCDF file.
 #[derive(Debug)]
 pub(super) enum Omission {
     /// The file leaves the part out, and its attribute `_h5fs_absent` says why.
@@ -15,7 +15,7 @@ pub(super) enum Omission {
     Temporary(Error),
 }
 
-/// The result of converting a part of the source to the classic model.
+/// The result of converting a part of the source to the classic netCDF data model.
 pub(super) type Converted<T> = Result<T, Omission>;
 
 impl Omission {

@@ -1,6 +1,6 @@
-//! The attributes of a group and of a variable.
+//! The attributes of a computed netCDF file: those of a group, and those of its variables.
 //!
-//! | attribute in the source | attribute in the file |
+//! | attribute in the source | attribute in the netCDF file |
 //! |---|---|
 //! | one text | `char` |
 //! | numbers, booleans, enumerations, in one dimension | the same number type as for variables |
@@ -25,7 +25,7 @@ use crate::netcdf::names::NameSpace;
 use crate::netcdf::types::{NetcdfType, NumberConversion, datatype_words};
 use crate::zarr::attributes::{ABSENT_ATTRIBUTE, DECODING_ATTRIBUTES, HIDDEN_ATTRIBUTES};
 
-/// An attribute of the file.
+/// An attribute in a computed netCDF file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct NetcdfAttribute {
     pub(super) name: Vec<u8>,
@@ -34,12 +34,12 @@ pub(super) struct NetcdfAttribute {
     pub(super) values: Vec<u8>,
 }
 
-/// The attributes of one owner.
+/// The attributes of one variable, or the global attributes of a netCDF file.
 #[derive(Default)]
 pub(super) struct NetcdfAttributes {
     pub(super) list: Vec<NetcdfAttribute>,
     names: NameSpace,
-    /// Bytes of all names and values.
+    /// Number of bytes of all names and values.
     pub(super) bytes: usize,
 }
 

@@ -1,4 +1,4 @@
-//! The dimensions of a file.
+//! The dimensions of a computed netCDF file.
 //!
 //! A dimension is described by a dimension scale, or has no scale. Dimensions without a scale are
 //! found as in netCDF's library: a variable shares a dimension of the same length, or gets a new one
@@ -15,7 +15,7 @@ use h5fs_reader::wire::to_u64;
 use crate::limits;
 use crate::netcdf::source::NetcdfSource;
 
-/// A dimension.
+/// A dimension of the source, which becomes a dimension of the netCDF file.
 #[derive(Debug, Clone)]
 pub(super) struct SourceDimension {
     pub(super) name: Vec<u8>,
@@ -26,15 +26,17 @@ pub(super) struct SourceDimension {
 /// A dimension scale, and its name in its group.
 pub(super) type NamedScale = (NodeId, Vec<u8>);
 
-/// The dimensions of a file, in the order of the header.
+/// The dimensions of a netCDF file, in the order of its header. Variables refer to a dimension by its
+/// index in this order.
 #[derive(Default)]
 pub(super) struct DimensionTable {
     dimensions: Vec<SourceDimension>,
-    /// The dimension of each scale that was looked up; `None` for a scale that describes none.
+    /// The index of the dimension of each scale that was looked up; `None` for a scale that describes
+    /// no dimension.
     by_scale: HashMap<NodeId, Option<usize>>,
-    /// The dimensions of each length. The flag is set for unlimited dimensions.
+    /// The indices of the dimensions of each length. The flag is set for unlimited dimensions.
     by_length: HashMap<(u64, bool), Vec<usize>>,
-    /// The dimension for the characters of texts of each length.
+    /// The index of the dimension for the characters of texts of each length.
     by_text_length: HashMap<u64, usize>,
 }
 

@@ -1,4 +1,4 @@
-//! Any range of the bytes of a file.
+//! A computed netCDF file, of which any range of bytes can be read.
 
 use std::ops::Range;
 
@@ -25,7 +25,7 @@ pub struct NetcdfFile {
     recorded: Vec<FileVariable>,
 }
 
-/// The data of a variable, and its place in the file.
+/// The data of a variable, and the location of the data in the file.
 struct FileVariable {
     place: VariablePlace,
     /// The values of all records, one after another, without padding.
@@ -34,7 +34,7 @@ struct FileVariable {
     padding: &'static [u8],
 }
 
-/// The values of a variable that a part of the file has.
+/// The values of a variable that are in a range of the file.
 struct RecordPart<'a> {
     variable: &'a FileVariable,
     /// The offset of `bytes` in the variable's content.

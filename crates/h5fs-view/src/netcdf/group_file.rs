@@ -1,4 +1,5 @@
-//! The plan of a file: its variables, dimensions and attributes, from a group or an array.
+//! The plan of a netCDF file: the variables, dimensions and attributes that a group or an array
+//! becomes.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -77,10 +78,10 @@ pub fn array_file(
     plan.finish()
 }
 
-/// A name and the object that has it.
+/// The name of a member of a group, and the member.
 type Member = (Vec<u8>, Arc<Node>);
 
-/// The content of a file while it is collected.
+/// The plan of a netCDF file while its variables, dimensions and attributes are collected.
 struct FilePlan<'a> {
     source: &'a NetcdfSource<'a>,
     dimensions: DimensionTable,

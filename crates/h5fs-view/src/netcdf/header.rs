@@ -1,4 +1,4 @@
-//! The header of a file, in the grammar of the format:
+//! The header of a netCDF classic file, in the grammar of the format:
 //!
 //! ```text
 //! header     = 'C' 'D' 'F' version numrecs dim_list gatt_list var_list
@@ -17,7 +17,7 @@ use crate::netcdf::attributes::NetcdfAttribute;
 use crate::netcdf::layout::{Layout, VariablePlace};
 use crate::netcdf::types::NetcdfType;
 
-/// The version of the format.
+/// The version of the netCDF classic format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FormatVersion {
     /// CDF-1: offsets of 32 bits.
@@ -28,7 +28,7 @@ pub(super) enum FormatVersion {
     Data64,
 }
 
-/// A dimension of the file.
+/// A dimension in the header of a netCDF file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FileDimension {
     pub(super) name: Vec<u8>,
@@ -36,7 +36,7 @@ pub(super) struct FileDimension {
     pub(super) length: u64,
 }
 
-/// The description of a variable in the header.
+/// The description of a variable in the header of a netCDF file.
 #[derive(Debug)]
 pub(super) struct VariableHeader {
     pub(super) name: Vec<u8>,
@@ -46,7 +46,7 @@ pub(super) struct VariableHeader {
     pub(super) netcdf_type: NetcdfType,
 }
 
-/// The content of a header.
+/// The content of the header of a netCDF file.
 pub(super) struct Header {
     pub(super) record_count: u64,
     pub(super) dimensions: Vec<FileDimension>,
@@ -87,7 +87,7 @@ impl Header {
     }
 }
 
-/// The bytes of a header while it is written.
+/// A writer of the header of a netCDF file, with the bytes written so far.
 struct HeaderWriter {
     version: FormatVersion,
     bytes: Vec<u8>,

@@ -1,12 +1,12 @@
-//! The offsets of a file's variables, and of its records.
+//! The offsets of the variables and records in a netCDF file.
 
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::shape::product;
 
-/// The shape of a variable's data.
+/// The shape of a variable's data, from which its size in the netCDF file follows.
 #[derive(Debug, Clone)]
 pub(super) struct DataShape {
-    /// The dimensions, slowest first, without the record dimension.
+    /// The lengths of the dimensions, slowest first, without the record dimension.
     pub(super) dims: Vec<u64>,
     /// Whether the variable has the record dimension, which is then its first one.
     pub(super) is_record: bool,
@@ -14,29 +14,29 @@ pub(super) struct DataShape {
     pub(super) value_bytes: u64,
 }
 
-/// The place of a variable in the file.
+/// The offset and the size of a variable's data in the netCDF file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct VariablePlace {
     /// The offset of the variable's first byte in the file, in the first record if the variable has
     /// records.
     pub(super) begin: u64,
-    /// The bytes of the variable's values: of one record, if the variable has records.
+    /// Number of bytes of the variable's values: of one record, if the variable has records.
     pub(super) bytes: u64,
     /// The same number of bytes, rounded up to a multiple of four.
     pub(super) padded_bytes: u64,
     pub(super) is_record: bool,
 }
 
-/// The offsets in a file.
+/// The offsets of all variables in a netCDF file, and the file's length.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Layout {
     /// The places of all variables, in the order of the header.
     pub(super) places: Vec<VariablePlace>,
     /// The offset of the first record.
     pub(super) records_begin: u64,
-    /// The bytes from one record to the next.
+    /// The distance in bytes from one record to the next.
     pub(super) record_bytes: u64,
-    /// The length of the file.
+    /// The length of the file in bytes.
     pub(super) length: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The source of a file, and how its arrays are opened.
+//! The source of a computed netCDF file, and the functions that open its arrays.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub type TextWidth<'a> = dyn Fn(NodeId, &MeasureTexts<'_>) -> Result<u64> + 'a;
 /// one.
 pub type MeasureTexts<'a> = dyn Fn(&TextLengthLimits) -> Result<u64> + 'a;
 
-/// The source of a file.
+/// The source of a computed netCDF file: the mounted file, with the functions that read it.
 pub struct NetcdfSource<'a> {
     /// The container, with each variable padded to the length of its dimensions.
     pub container: Arc<dyn Container>,

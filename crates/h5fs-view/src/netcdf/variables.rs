@@ -20,7 +20,7 @@ use crate::text_files::text::InMemoryContent;
 use crate::view::View;
 use crate::zarr::chunk::UnreadableChunk;
 
-/// An array of the source that is a variable of the file.
+/// An array of the source that becomes a variable of the netCDF file.
 pub(super) struct SourceVariable {
     /// The name in the source.
     pub(super) name: Vec<u8>,
@@ -34,7 +34,7 @@ pub(super) struct SourceVariable {
     values: VariableValues,
 }
 
-/// The values of a variable.
+/// The conversion of an array's elements to the values of a netCDF variable.
 enum VariableValues {
     Numbers(NumberConversion),
     /// Characters of one byte each, unchanged.

@@ -32,7 +32,7 @@ use crate::parquet::stored::{
 };
 use crate::parquet::table::{KeyValueMetadata, ParquetFields, ParquetTable};
 
-/// How an array becomes a table.
+/// The rule that divides an array into the rows of a table.
 enum TableKind {
     /// One row for each element.
     Elements,

@@ -58,7 +58,7 @@ pub enum ColumnSource {
     /// The values are `names`. For each row, `codes` has the index of its name, or a negative
     /// number for a missing value.
     Categories {
-        /// The index of each row's name.
+        /// For each row, the index of its category's name.
         codes: RowField,
         /// The names of the categories.
         names: Arc<ColumnSource>,

@@ -112,7 +112,7 @@ enum UnitOffsets {
 /// An open file whose content is a text of units.
 pub type CountedFile<U> = StreamedText<UnitText<U>>;
 
-/// A text of units, whose length is known.
+/// A text of units (such as lines), whose length in bytes was counted before.
 pub struct UnitText<U> {
     units: U,
     count: Arc<TextLengthIndex>,

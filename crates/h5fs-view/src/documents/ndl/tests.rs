@@ -22,7 +22,7 @@ use crate::view::View;
 
 /// A file whose nodes are identified by numbers. A variable-length element is one byte; a reference
 /// is the number of its node.
-struct Small;
+struct NdlTestFile;
 
 const ROOT: NodeId = NodeId::for_test(2);
 const TIME: NodeId = NodeId::for_test(3);
@@ -134,7 +134,7 @@ impl LinkStream for Links {
     }
 }
 
-impl Container for Small {
+impl Container for NdlTestFile {
     fn for_request(self: Arc<Self>, _: &RequestBudget) -> Arc<dyn Container> {
         self
     }
@@ -220,7 +220,7 @@ fn written(node: NodeId, path: &str, values: u64, syntax: Syntax) -> String {
         })
     };
     let source = NdlSource {
-        container: Arc::new(Small),
+        container: Arc::new(NdlTestFile),
         engine: Engine::new(0, 1),
         paths: Arc::new(paths),
     };

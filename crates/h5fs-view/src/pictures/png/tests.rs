@@ -17,9 +17,9 @@ use crate::text_files::text::InMemoryContent;
 use crate::view::View;
 
 /// An endless sequence of zeros.
-struct Zeros;
+struct ZeroContent;
 
-impl View for Zeros {
+impl View for ZeroContent {
     fn length(&self) -> u64 {
         0
     }
@@ -157,8 +157,11 @@ fn colours_stand_by_plane_or_line_and_the_first_pixel_in_any_corner() {
 #[test]
 fn a_stack_and_a_line_are_no_picture() {
     for dims in [&[4][..], &[2, 4, 5], &[0, 4], &[]] {
-        let found =
-            encoded_as(elements(unsigned(1), dims, Zeros), PictureStyle::default()).unwrap();
+        let found = encoded_as(
+            elements(unsigned(1), dims, ZeroContent),
+            PictureStyle::default(),
+        )
+        .unwrap();
         assert!(found.is_none(), "{dims:?}");
     }
 }
@@ -212,7 +215,7 @@ fn every_so_manyth_pixel_of_a_large_picture_is_shown() {
 fn a_huge_picture_is_not_read_whole() {
     let side = 1 << 25;
     let image = Image::from_datatype(&unsigned(1), &[side, side], look(2).appearance).unwrap();
-    let huge = elements(unsigned(1), &[side, side], Zeros);
+    let huge = elements(unsigned(1), &[side, side], ZeroContent);
     let picture = Picture::new(image, huge, None);
     assert_eq!(picture.step, 1 << 15);
     let mut row = Vec::new();
@@ -374,8 +377,8 @@ fn the_checksum_is_that_of_all_rows() {
 #[test]
 fn the_length_of_a_large_picture_costs_no_pixel() {
     /// Pixels that must not be read.
-    struct Untouched;
-    impl View for Untouched {
+    struct UnreadablePixels;
+    impl View for UnreadablePixels {
         fn length(&self) -> u64 {
             0
         }
@@ -390,7 +393,7 @@ fn the_length_of_a_large_picture_costs_no_pixel() {
         dims: Some(vec![8192, 8192]),
         content,
     };
-    let picture = PngFile::from_elements(large(Box::new(Untouched)), look(2)).unwrap();
+    let picture = PngFile::from_elements(large(Box::new(UnreadablePixels)), look(2)).unwrap();
     let PngFile::Stored(picture) = picture else {
         panic!("a large picture is stored");
     };
@@ -402,7 +405,7 @@ fn the_length_of_a_large_picture_costs_no_pixel() {
     assert_eq!(picture.length(), head + to_u64(rows) + 17 * blocks + 28);
     assert_eq!(picture.read_at(0, 1).err(), Some(Error::NotFound));
     let bytes = unsigned(1);
-    let flat = elements(bytes, &[8192, 8192], Zeros);
+    let flat = elements(bytes, &[8192, 8192], ZeroContent);
     assert!(matches!(
         PngFile::from_elements(flat, look(2)),
         Some(PngFile::Stored(_))
@@ -411,7 +414,7 @@ fn the_length_of_a_large_picture_costs_no_pixel() {
 
 #[test]
 fn a_reader_that_is_gone_ends_the_work() {
-    let picture = stored(elements(unsigned(4), &[2000, 2000], Zeros));
+    let picture = stored(elements(unsigned(4), &[2000, 2000], ZeroContent));
     let canceller = h5fs_reader::array::Canceller::default();
     let token = canceller.token();
     canceller.cancel();

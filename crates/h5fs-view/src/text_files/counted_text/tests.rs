@@ -6,12 +6,12 @@ use super::*;
 use crate::view::View;
 
 /// Units of these lengths. The unit `damaged` cannot be written.
-struct Words {
+struct SizedUnits {
     lengths: Vec<usize>,
     damaged: Option<u64>,
 }
 
-impl TextUnits for Words {
+impl TextUnits for SizedUnits {
     fn count(&self) -> u64 {
         self.lengths.len() as u64
     }
@@ -38,7 +38,7 @@ impl TextUnits for Words {
     }
 }
 
-impl TextUnits for Arc<Words> {
+impl TextUnits for Arc<SizedUnits> {
     fn count(&self) -> u64 {
         (**self).count()
     }
@@ -54,19 +54,19 @@ impl TextUnits for Arc<Words> {
     }
 }
 
-fn words(lengths: &[usize], damaged: Option<u64>) -> Words {
+fn words(lengths: &[usize], damaged: Option<u64>) -> SizedUnits {
     let lengths = lengths.to_vec();
-    Words { lengths, damaged }
+    SizedUnits { lengths, damaged }
 }
 
-fn counted(lengths: &[usize]) -> CountedFile<Words> {
+fn counted(lengths: &[usize]) -> CountedFile<SizedUnits> {
     CountedFile::of_units(words(lengths, None))
 }
 
 /// Units whose `write` never writes anything.
-struct Still;
+struct EmptyUnits;
 
-impl TextUnits for Still {
+impl TextUnits for EmptyUnits {
     fn count(&self) -> u64 {
         5
     }
@@ -78,14 +78,15 @@ impl TextUnits for Still {
 
 #[test]
 fn a_text_whose_units_are_not_written_is_no_endless_one() {
-    let counted = TextLengthIndex::measure(&Still, &Engine::new(0, 2), &RequestBudget::default());
+    let counted =
+        TextLengthIndex::measure(&EmptyUnits, &Engine::new(0, 2), &RequestBudget::default());
     assert!(matches!(counted, Err(Error::Corrupt { .. })), "{counted:?}");
     let places = UnitOffsets::FirstOnly;
     let count = Arc::new(TextLengthIndex {
         bytes: 9,
         unit_offsets: places,
     });
-    let read = CountedFile::from_count(Still, count).read_at(0, 9);
+    let read = CountedFile::from_count(EmptyUnits, count).read_at(0, 9);
     assert!(matches!(read, Err(Error::Corrupt { .. })), "{read:?}");
 }
 
@@ -114,8 +115,8 @@ fn many_units_are_counted_in_order() {
 
 #[test]
 fn a_text_that_is_too_long_is_not_counted() {
-    struct Many(u64, u64);
-    impl TextUnits for Many {
+    struct UniformUnitsOfLength(u64, u64);
+    impl TextUnits for UniformUnitsOfLength {
         fn count(&self) -> u64 {
             self.0
         }
@@ -142,7 +143,12 @@ fn a_text_that_is_too_long_is_not_counted() {
     }
     let engine = Engine::new(0, 2);
     let count = |values, bytes| {
-        TextLengthIndex::measure(&Many(values, bytes), &engine, &RequestBudget::default()).unwrap()
+        TextLengthIndex::measure(
+            &UniformUnitsOfLength(values, bytes),
+            &engine,
+            &RequestBudget::default(),
+        )
+        .unwrap()
     };
     let most = limits::COUNTED_VALUES;
     assert!(count(most + 1, 0).is_none());
