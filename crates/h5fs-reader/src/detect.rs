@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn data_files_are_named_by_their_endings() {
+    fn data_files_are_recognized_by_extension() {
         for data in ["run.h5", "RUN.NXS", "a.b.asdf", "sub.d/t2m.nc"] {
             assert!(has_data_file_extension(data.as_bytes()), "{data}");
         }

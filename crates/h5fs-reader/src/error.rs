@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reason_stands_alone_and_numbers_are_left_out() {
+    fn messages_contain_no_error_numbers() {
         let failed = Error::from_cause(Cause::Unavailable, "a decoder stopped");
         assert_eq!(failed.to_string(), "a decoder stopped");
         let of = |error: io::Error| Error::from_io(&error, "a.h5").to_string();

@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn filters_are_undone_from_last_to_first() {
+    fn filters_are_reversed_from_last_to_first() {
         let (pipeline, stored) = arange6();
         let expected = [0, 0, 1, 0, 2, 0, 3, 0, 4, 0, 5, 0];
         assert_eq!(check(&pipeline), Ok(()));
@@ -318,7 +318,7 @@ mod tests {
 
     /// The writer's library rounds before it stores, so the reader returns the stored numbers.
     #[test]
-    fn rounded_numbers_stay_as_they_are() {
+    fn rounding_filters_leave_numbers_unchanged() {
         for id in [BITGROOM, GRANULAR_BITROUND] {
             let pipeline = Pipeline(vec![filter(id, &[3, 0, 4]), filter(SHUFFLE, &[2])]);
             let decoded = decode(&pipeline, 0, vec![1, 2, 3, 4], 4);

@@ -263,7 +263,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longest_unused_goes_and_bytes_stay_within() {
+    fn the_least_recently_used_chunk_is_evicted() {
         let cache = ChunkCache::new((3 * (100 + ENTRY_BYTES)).into());
         let chunk = Arc::new(vec![0; 100].into());
         for number in 0..3 {
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_larger_than_the_cache_evicts_nothing() {
+    fn an_oversized_chunk_evicts_nothing() {
         let cache = ChunkCache::new(1000.into());
         cache.put((0, 0), &Arc::new(vec![0; 10].into()));
         cache.put((0, 1), &Arc::new(vec![0; 1001].into()));
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn claims_give_room_up_to_the_most_and_only_as_long_as_they_stand() {
+    fn claims_raise_the_capacity_until_released() {
         let cache = ChunkCache::new(CacheSize {
             initial_bytes: 1000,
             max_bytes: 3000,
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chunk_that_is_decoded_again_makes_room_for_itself() {
+    fn decoding_a_chunk_again_grows_the_cache() {
         let cache = ChunkCache::new(CacheSize {
             initial_bytes: 1000,
             max_bytes: 5000,
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_larger_than_the_cache_makes_room_for_itself() {
+    fn a_large_chunk_grows_the_cache() {
         let cache = ChunkCache::new(CacheSize {
             initial_bytes: 1000,
             max_bytes: 5000,

@@ -339,7 +339,7 @@ mod tests {
 
     /// The expected numbers are those of `numpy.arange(24).reshape(2, 3, 4)[…].ravel()`.
     #[test]
-    fn as_numpy_copies() {
+    fn selections_equal_numpy_copies() {
         let reader = counting_reader(&[2, 3, 4]);
         let all = |text| numbers(&part(&view(&reader, text), 0, 1000));
         assert_eq!(all("[1, :, ::-2]"), [15, 13, 19, 17, 23, 21]);
@@ -371,7 +371,7 @@ mod tests {
         /// Any range of the content is the same range of the whole, whether it is read in one piece
         /// or across rows.
         #[test]
-        fn any_range_is_a_part_of_the_whole(
+        fn any_range_equals_its_part_of_the_selection(
             steps in prop::array::uniform3(prop_oneof![1_i64..4, -3_i64..0]),
             start in 0_u64..60, length in 0_usize..60, short_rows: bool,
         ) {
@@ -399,7 +399,7 @@ mod tests {
         /// The same holds for any range of the elements that a list picks, on the last axis or on
         /// an earlier one.
         #[test]
-        fn any_range_of_a_list_is_a_part_of_the_whole(
+        fn any_range_of_a_list_equals_its_part_of_the_selection(
             list in prop::collection::vec(0_u16..5, 0..9), before: bool,
             start in 0_u64..60, length in 0_usize..60, short_rows: bool,
         ) {

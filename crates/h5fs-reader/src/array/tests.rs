@@ -109,7 +109,7 @@ fn a_chunk_is_decoded_once_for_all_who_wait() {
 }
 
 #[test]
-fn the_cache_keeps_within_its_bytes() {
+fn the_cache_size_is_not_exceeded() {
     let sample = Sample::new(&[100_000], &[1000], 1);
     let engine = Engine::new(10_000, 1);
     let (reader, _) = sample.reader(&engine);
@@ -138,7 +138,7 @@ fn decoded_in_order(engine: &Arc<Engine>, sample: &Sample, step: usize) -> u64 {
 }
 
 #[test]
-fn the_cache_grows_for_a_band_so_that_its_chunks_are_decoded_once() {
+fn the_cache_grows_to_hold_a_row_of_chunks() {
     // Columns: each row of 64 kB overlaps all 16 chunks.
     let columns = Sample::new(&[20, 64_000], &[20, 4000], 1);
     let size = CacheSize {
@@ -156,7 +156,7 @@ fn the_cache_grows_for_a_band_so_that_its_chunks_are_decoded_once() {
 }
 
 #[test]
-fn damage_is_an_error_of_its_chunk_alone() {
+fn damage_affects_only_its_chunk() {
     let sample = Sample::new(&[30], &[10], 1);
     let (mut file, mut table) = sample.file();
     let middle = table.0[&vec![1]];
@@ -235,7 +235,7 @@ fn extents_follow_each_other() {
 }
 
 #[test]
-fn fill_inline_and_nothing() {
+fn fill_inline_and_empty_storage_are_read() {
     let engine = Engine::new(0, 1);
     let mut array = plain(&[1 << 40], 3, Storage::Fill);
     array.fill = Fill::Value(b"abc"[..].into());
@@ -262,7 +262,7 @@ fn fill_inline_and_nothing() {
 }
 
 #[test]
-fn what_cannot_be_undone_is_refused_at_once() {
+fn unsupported_filters_are_rejected_at_once() {
     let engine = Engine::new(0, 1);
     let (array, _) = Sample::new(&[10], &[5], 1).array();
     let mut array = Arc::into_inner(array).unwrap();
@@ -282,7 +282,7 @@ fn what_cannot_be_undone_is_refused_at_once() {
 /// Checks that the limit applies to decoding only: if no such chunk is stored, none is ever in
 /// memory.
 #[test]
-fn a_filtered_chunk_over_the_limit_is_refused_where_it_is_stored() {
+fn an_oversized_filtered_chunk_is_rejected_only_if_stored() {
     let engine = Engine::new(1 << 20, 1);
     let mut sample = Sample::new(&[10], &[limits::CHUNK_BYTES + 1], 1);
     sample.absent = |_| true;
@@ -318,7 +318,7 @@ fn a_filtered_chunk_over_the_limit_is_refused_where_it_is_stored() {
 }
 
 #[test]
-fn holes_are_bands_without_a_chunk() {
+fn holes_are_rows_without_stored_chunks() {
     // Five bands of two chunks; only the chunks 2, 3 and 9 are stored: bands 1 and 4.
     let sample = Sample {
         absent: |number| ![2, 3, 9].contains(&number),
@@ -382,7 +382,7 @@ impl ChunkIndex for EndlessChunkIndex {
 }
 
 #[test]
-fn no_more_is_stored_than_the_file_has() {
+fn stored_bytes_do_not_exceed_the_file() {
     let mut array = Arc::into_inner(Sample::new(&[2], &[1], 1).array().0).unwrap();
     let Ok(Storage::Chunked(chunked)) = &mut array.storage else {
         panic!("a sample is chunked");
@@ -399,7 +399,7 @@ fn no_more_is_stored_than_the_file_has() {
 }
 
 #[test]
-fn a_walk_that_is_cut_off_is_extrapolated() {
+fn an_incomplete_walk_is_extrapolated() {
     for chunks in [1000, u64::MAX] {
         extrapolates(chunks);
     }
@@ -481,7 +481,7 @@ fn a_random_reader_causes_no_other_decodes() {
 }
 
 #[test]
-fn a_seek_drops_what_is_queued() {
+fn a_seek_drops_queued_chunks() {
     // All chunks after the first one wait until the stream is dropped.
     let sample = Sample {
         waits: |source, at| at > FIRST_CHUNK && !source.released.load(Ordering::SeqCst),

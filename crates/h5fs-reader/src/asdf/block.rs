@@ -245,7 +245,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn lying_headers_are_errors_of_their_block() {
+    fn contradictory_headers_are_errors_of_their_block() {
         let mut huge = block(b"ab", 2);
         huge[14..22].fill(0xff);
         assert!(read(huge).unwrap().content_length().is_ok());

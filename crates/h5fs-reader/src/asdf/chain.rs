@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn the_headers_of_a_far_chain_come_together() {
+    fn remote_block_headers_are_requested_together() {
         let blocks: Vec<u8> = (0..50).flat_map(|_| block(&[7; 99_946], 99_946)).collect();
         let offsets = (0..50).map(|number| format!("- {}\n", number * 100_000));
         let list: String = offsets.collect();
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_that_is_longer_than_its_room_is_one_where_the_next_follows_it() {
+    fn an_overfull_block_is_valid_if_the_next_follows_it() {
         let full = |content: &[u8]| {
             let mut bytes = block(content, 9);
             bytes[21] = 4;
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn a_first_block_without_magic_is_not_passed_over() {
+    fn a_first_block_without_magic_is_still_counted() {
         let index = b"#ASDF BLOCK INDEX\n%YAML 1.1\n---\n- 3\n- 59\n...\n";
         let mut bytes = [&b"\n\0 "[..], &block(b"ab", 2), &block(b"cd", 2), index].concat();
         bytes[3] = 0;
@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_that_others_follow_is_hardly_streamed() {
+    fn a_streamed_flag_before_other_blocks_is_ignored() {
         let index = b"#ASDF BLOCK INDEX\n%YAML 1.1\n---\n- 0\n- 56\n...\n";
         let mut chain = [block(b"ab", 2), block(b"cd", 2)].concat();
         chain[9] = 1;

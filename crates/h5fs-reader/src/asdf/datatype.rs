@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_and_structures_are_told_apart() {
+    fn strings_and_structures_are_distinguished() {
         assert_eq!(parsed("[ascii, 4]").unwrap().size, 4);
         assert_eq!(parsed("[ucs4, 4]").unwrap().size, 16);
         assert_eq!(parsed("[ascii, 0]").unwrap().size, 0);
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn names_count_as_often_as_they_are_used() {
+    fn repeated_names_count_each_time() {
         let name = "n".repeat(limits::FIELD_NAMES / 4);
         let fields = |count: usize| {
             let field = format!("&f {{name: {name}, datatype: int8}}");
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_datatype_is_an_error() {
+    fn invalid_datatypes_are_rejected() {
         for bad in [
             "int7",
             "{a: 1}",

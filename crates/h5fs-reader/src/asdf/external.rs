@@ -91,7 +91,7 @@ mod tests {
     use crate::source::neighbours::policy::OtherFilesPolicy;
 
     #[test]
-    fn a_file_is_one_whatever_it_is_called() {
+    fn a_file_with_several_names_is_opened_once() {
         let directory = tempfile::tempdir().unwrap();
         let top = directory.path().canonicalize().unwrap();
         let block = [&b"\xd3BLK\0\x30\0\0\0\0"[..], &[0; 44]].concat();

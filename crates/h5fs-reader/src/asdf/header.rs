@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tree_ends_with_the_line_of_its_marker() {
+    fn the_tree_ends_after_its_end_marker() {
         let (tree, rest) =
             tree_and_rest(b"#ASDF 1.0.0\n#ASDF_STANDARD 1.6.0\n%YAML 1.1\n---\na: ...b\n...\n  ");
         assert_eq!(tree, "%YAML 1.1\n---\na: ...b\n...\n");

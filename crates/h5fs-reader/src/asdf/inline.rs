@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn types_are_told_from_the_scalars() {
+    fn datatypes_are_inferred_from_scalars() {
         let name = |data| inline(data, "~").unwrap().datatype;
         let scalar = |name| datatype::scalar(name, ByteOrder::Little).unwrap();
         assert_eq!(name("[1, true, 2.5]"), scalar("float64"));
@@ -457,7 +457,7 @@ mod tests {
 
     /// Expected bytes: `numpy.array(VALUES, DTYPE).tobytes()`.
     #[test]
-    fn scalars_are_text_only_as_they_are_written() {
+    fn scalars_become_text_only_unchanged() {
         let texts = "[ab, 12, -1.5, '0x1', 2001-12-14, =, ~]";
         let same = ["ab", "12", "-1.5", "0x1", "2001-12-14", "=", "0"];
         let bytes = inline(texts, "[ascii, 10]").unwrap().bytes;
@@ -494,7 +494,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_and_texts_count_as_often_as_they_are_met() {
+    fn repeated_lists_and_texts_count_each_time() {
         let mut lists = "&l0 []".to_owned();
         for level in 1..10 {
             let below = format!(", *l{}", level - 1).repeat(9);
@@ -517,7 +517,7 @@ mod tests {
     /// Checks numbers that are text in YAML 1.1: those without a point, or with an exponent without
     /// a sign.
     #[test]
-    fn text_that_spells_a_number_is_one_where_the_datatype_says_so() {
+    fn numeric_text_is_a_number_for_a_numeric_datatype() {
         assert_eq!(
             inline("[1e5, \"7\"]", "float64").unwrap().bytes,
             [1e5_f64.to_le_bytes(), 7_f64.to_le_bytes()].concat()

@@ -108,7 +108,7 @@ fn elements(file: &File, name: &str) -> Result<Vec<u8>> {
 }
 
 #[test]
-fn ndarrays_lie_over_blocks_as_they_say() {
+fn ndarrays_select_bytes_of_blocks() {
     let nd = "!core/ndarray-1.1.0 {byteorder: big, datatype:";
     let tree = format!(
         "a: {nd} uint16, source: 0, shape: [2, 2]}}\n\
@@ -137,7 +137,7 @@ fn ndarrays_lie_over_blocks_as_they_say() {
 const LZ4: &[u8] = b"\0\0\0\x09\x04\0\0\0\x40abcd\0\0\0\x07\x02\0\0\0\x20ef";
 
 #[test]
-fn compressed_blocks_are_decoded_under_their_ndarrays() {
+fn compressed_blocks_are_decoded_for_ndarrays() {
     let nd = "!core/ndarray-1.0.0 {byteorder: little, datatype: uint8,";
     let tree = format!(
         "whole: {nd} source: 0, shape: [6]}}\n\
@@ -184,7 +184,7 @@ fn checksums_may_cover_stored_or_decoded_bytes() {
 }
 
 #[test]
-fn scalars_are_their_text_and_null_is_nothing() {
+fn scalar_files_contain_their_text() {
     let file = open("{i: 0x1F, s: 'it''s', n: ~, e: '', t: !x/y 1}", &[]);
     let text = |name: &str| {
         let link = file.link(file.root(), name.as_bytes()).unwrap().unwrap();
@@ -207,7 +207,7 @@ fn scalars_are_their_text_and_null_is_nothing() {
 }
 
 #[test]
-fn links_are_given_by_names() {
+fn links_have_names_and_targets() {
     let tree =
         "{'a/b': &x {'': 1}, alias: *x, ref: {$ref: '#/a~1b/'}, other: {$ref: 'o%20p.asdf#/q'}}";
     let file = open(tree, &[]);
@@ -229,7 +229,7 @@ fn links_are_given_by_names() {
 }
 
 #[test]
-fn a_tree_that_cannot_be_read_leaves_the_blocks() {
+fn blocks_are_shown_without_a_readable_tree() {
     let file = open("a: [1, 2", &[plain(b"content")]);
     let root = file.node(file.root()).unwrap();
     assert!(matches!(root.kind, NodeKind::Group));
@@ -249,7 +249,7 @@ fn a_tree_that_cannot_be_read_leaves_the_blocks() {
 }
 
 #[test]
-fn a_root_of_text_is_no_tree_and_an_empty_one_is() {
+fn a_text_root_is_an_error_and_an_empty_root_is_not() {
     for (tree, is_tree) in [("words", false), ("7", false), ("~", true), ("", true)] {
         let file = open(tree, &[plain(b"content")]);
         let root = file.node(file.root()).unwrap();
@@ -285,7 +285,7 @@ fn masks_are_numbers_or_ndarrays() {
 
 /// Expected: NumPy's mask of what the asdf library reads, `[[False, True], [True, False]]`.
 #[test]
-fn nulls_of_inline_data_are_its_mask() {
+fn inline_nulls_form_a_mask() {
     let nd = "!core/ndarray-1.1.0";
     let tree = format!(
         "{{n: {nd} {{datatype: int8, data: [[1, null], [~, 4]]}}, l: {nd} [1, null],
@@ -319,7 +319,7 @@ fn chunked(chunks: &[(&str, &str)]) -> String {
 }
 
 #[test]
-fn the_chunks_of_an_ndarray_lie_where_they_start() {
+fn chunks_are_placed_at_their_start() {
     let row = "{source: 0, datatype: uint8, byteorder: big, shape: [1, 3]}";
     let open_ended = "{source: 0, datatype: uint8, byteorder: big, shape: ['*', 3]}";
     let tree = chunked(&[("[1, 0]", row), ("[0, 2]", "[[5]]"), ("[0, 0]", open_ended)]);
@@ -346,7 +346,7 @@ fn the_chunks_of_an_ndarray_lie_where_they_start() {
 }
 
 #[test]
-fn what_is_wrong_with_chunks_is_an_error_of_their_group() {
+fn invalid_chunks_are_an_error_of_their_group() {
     let one = "{datatype: uint8, data: [[1]], shape: [1, 1]}";
     let cases = [
         (("[0, 3]", one), "is not inside its array"),
@@ -379,7 +379,7 @@ fn what_is_wrong_with_chunks_is_an_error_of_their_group() {
 }
 
 #[test]
-fn the_same_long_chunk_again_and_again_ends() {
+fn a_repeated_long_chunk_is_rejected() {
     let numbers = vec!["1"; 20_000].join(", ");
     let chunks = format!(
         "&c {{start: [0], ndarray: [{numbers}]}}{}",
@@ -407,7 +407,7 @@ fn a_large_inline_array_is_made_once() {
 }
 
 #[test]
-fn what_is_no_ndarray_is_an_error_of_its_node() {
+fn an_invalid_ndarray_is_an_error_of_its_node() {
     let file = open(
         "{bad: !core/ndarray-1.1.0 {source: 0}, good: 1}",
         &[plain(b"x")],
@@ -499,7 +499,7 @@ fn merged_entries_and_references_are_bounded() {
 }
 
 #[test]
-fn other_files_are_opened_beside_the_source() {
+fn other_files_are_opened_next_to_the_source() {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(
         directory.path().join("o p.asdf"),

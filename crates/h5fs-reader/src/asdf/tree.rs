@@ -626,7 +626,7 @@ mod tests {
     }
 
     #[test]
-    fn merged_entries_are_links_to_where_they_come_from() {
+    fn merged_entries_are_links_to_their_origin() {
         let lines = listing("{b: &b {k: 1}, d: {<<: *b, own: 2}, i: {<<: {only: 3}}}");
         assert_eq!(
             lines,
@@ -643,7 +643,7 @@ mod tests {
     }
 
     #[test]
-    fn references_lead_to_names_as_shown() {
+    fn references_use_the_shown_names() {
         let lines = listing("{r: {$ref: '#/x/7'}, x: {7: a, '7': b}, s: {$ref: ''}, n: {$ref: 5}}");
         let expected = [
             "/n/",
@@ -676,7 +676,7 @@ mod tests {
     }
 
     #[test]
-    fn collections_as_keys_are_called_what_stands_there() {
+    fn collection_keys_are_named_by_their_text() {
         let lines = listing("{a: &s [1], *s : x, '*s': y, ? [2, 3] : z}");
         assert_eq!(lines, ["/*s", "/*s%~2", "/[2, 3]", "/a/", "/a/0"]);
         let lines = listing("[&a {*a : 1}, {? &b {*b : 2} : 3, *a : 4}]");
@@ -691,7 +691,7 @@ mod tests {
     }
 
     #[test]
-    fn an_alias_bomb_has_as_many_entries_as_its_text() {
+    fn an_alias_bomb_does_not_multiply_entries() {
         let mut text = String::from("- &l0 [x]\n");
         for level in 1..30 {
             let below = format!("*l{}, ", level - 1).repeat(9);

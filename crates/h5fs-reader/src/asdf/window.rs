@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_far_apart_is_read_alone() {
+    fn distant_structures_are_read_separately() {
         let source = CountedSource::default();
         let mut window = Window::new(&source);
         for at in (0..9).map(|place| place * 100_000) {

@@ -182,7 +182,7 @@ mod tests {
     use crate::source::memory::MemorySource;
 
     #[test]
-    fn each_is_known_by_its_mark() {
+    fn formats_are_recognized_by_signature() {
         for other in &FOREIGN_FORMATS {
             let (offset, mark) = other.signature;
             let mut bytes = vec![0; usize::try_from(offset).unwrap()];
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_known_by_how_they_begin() {
+    fn text_formats_are_recognized_by_their_beginning() {
         let described = |text: &str| describe(&MemorySource::new(text.as_bytes().to_vec()));
         for (text, name) in [
             ("<!DOCTYPE html>\n<html>", "an HTML page"),

@@ -35,7 +35,7 @@ fn a_group_lists_its_links() {
 
 /// Expected: `f["surface/temperature"][…]` and `f["stations/position"]["lat"]`.
 #[test]
-fn selections_are_those_of_numpy() {
+fn selections_equal_numpy() {
     let temperature = dataset("surface/temperature");
     let part = temperature.select("[0, 10:12, 5]").unwrap();
     assert_eq!(part.shape, [2]);

@@ -203,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_of_one_width_are_those_that_the_reader_reads() {
+    fn packed_numbers_agree_with_the_bit_reader() {
         let bytes: Vec<u8> = (0..60_u8).map(|byte| byte.wrapping_mul(77)).collect();
         for width in 1..=PackedNumbers::WIDEST {
             let mut reader = BitReader::new(&bytes);

@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_that_are_no_blocks_are_damage() {
+    fn invalid_block_sizes_are_damage() {
         let (parameters, stored) = STORED[1];
         for block in [0_u32, 1, 15] {
             let mut stored = stored.to_vec();

@@ -594,7 +594,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_never_panics_and_truncation_is_seen() {
+    fn damage_never_panics_and_truncation_is_detected() {
         for chunk in [BLOSCLZ, LZ4, SNAPPY, ZLIB, ZSTD, DELTA] {
             for end in 0..chunk.len() {
                 assert!(

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_without_its_end_gives_its_blocks() {
+    fn a_truncated_stream_returns_its_complete_blocks() {
         let whole = Ok((b"abc".repeat(100), true));
         assert_eq!(decode_truncated(ABC, 300), whole);
         assert!(decode_truncated(ABC, 299).is_err());
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_and_excess_are_seen() {
+    fn damage_and_excess_are_detected() {
         for length in [0, 299, 301] {
             assert!(
                 decode(ABC, DecodedLength::Exactly(length)).is_err(),

@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn every_truncation_and_a_wrong_checksum_are_seen() {
+    fn every_truncation_and_a_wrong_checksum_are_detected() {
         for end in 0..A300.len() {
             assert!(
                 decode(&A300[..end], DecodedLength::AtMost(300)).is_err(),

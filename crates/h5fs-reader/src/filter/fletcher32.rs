@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_seen() {
+    fn damage_is_detected() {
         let (data, checksum) = STORED[0];
         let bytes = [data, &checksum].concat();
         for place in 0..bytes.len() {

@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_outside_the_buffer_is_touched() {
+    fn nothing_outside_the_buffer_is_accessed() {
         let mut buffer = [0; 4];
         let mut history = History::new(&mut buffer);
         history.append_literals(b"ab").unwrap();

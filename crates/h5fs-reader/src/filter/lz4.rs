@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_and_excess_are_seen() {
+    fn damage_and_excess_are_detected() {
         assert!(decode(STORED, DecodedLength::AtMost(DATA.len() - 1)).is_err());
         for end in 0..STORED.len() {
             assert!(
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bare_block_gives_its_bytes() {
+    fn a_raw_block_is_decoded() {
         let block = |length| decode_block(BLOCK, length, &DecoderResources::default());
         assert_eq!(
             *block(DecodedLength::Exactly(300)).unwrap(),

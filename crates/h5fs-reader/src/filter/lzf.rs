@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_and_excess_are_seen() {
+    fn damage_and_excess_are_detected() {
         for length in [0, 199, 201] {
             assert!(decode(STORED, DecodedLength::Exactly(length)).is_err());
         }

@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn data_may_be_stored_as_they_are() {
+    fn unfiltered_data_is_copied() {
         assert_eq!(
             decode(vec![1, 2], &[3, 1, 2], DecodedLength::Exactly(2)),
             Ok(vec![1, 2])
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_are_not_believed() {
+    fn invalid_parameters_are_rejected() {
         let bombs: [&[u32]; 7] = [
             &[],
             &[8, 0, u32::MAX, 1, 4, 0, 12, 4],

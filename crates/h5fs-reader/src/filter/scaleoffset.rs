@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn all_ones_are_the_fill_value() {
+    fn codes_of_all_ones_are_the_fill_value() {
         let (parameters, stored) = FILLED;
         assert_eq!(
             decode(stored.to_vec(), parameters, DecodedLength::Exactly(4)),

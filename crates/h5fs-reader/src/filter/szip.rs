@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_never_panics_and_truncation_is_seen() {
+    fn damage_never_panics_and_truncation_is_detected() {
         for (parameters, stored) in [PREDICTED, PLANES] {
             for end in 0..stored.len() - 1 {
                 assert!(

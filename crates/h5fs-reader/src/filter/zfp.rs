@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn reversible_arrays_are_what_they_were() {
+    fn reversible_arrays_are_restored_exactly() {
         let squares: Vec<u8> = (0..20_i64).flat_map(|n| (n * n).to_le_bytes()).collect();
         assert_eq!(read(REVERSIBLE, 160), squares);
         let quarters = [-0.5_f64, -0.25, 0.0, 0.25, 0.5];
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn lossy_arrays_are_what_the_reference_reads() {
+    fn lossy_arrays_agree_with_the_reference() {
         assert_eq!(read(RATE, 64), RATE_READ.map(f32::to_le_bytes).concat());
         assert_eq!(
             read(ACCURACY, 108),

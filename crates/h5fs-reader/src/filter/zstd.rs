@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_and_excess_are_seen() {
+    fn damage_and_excess_are_detected() {
         for frame in [ABC, UNSIZED] {
             for length in [0, 299, 301] {
                 assert!(

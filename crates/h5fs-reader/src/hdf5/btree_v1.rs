@@ -572,13 +572,13 @@ mod tests {
     }
 
     #[test]
-    fn leaves_come_in_order() {
+    fn leaves_are_visited_in_order() {
         assert_eq!(leaves(small_tree()), Ok(vec![1111, 2222, 3333]));
         assert_eq!(leaves(file(&[node(0, &[0])])), Ok(vec![]));
     }
 
     #[test]
-    fn a_place_can_be_gone_back_to() {
+    fn a_position_can_be_restored() {
         let mut leaves = SymbolTableNodes::new(small_tree(), at(0)).unwrap();
         let mut places = Vec::new();
         for _ in 0..4 {
@@ -610,7 +610,7 @@ mod tests {
     /// Checks that a tree may have 256 levels. With K = 1 and chunks added in descending order, the
     /// HDF5 library writes a tree with one child per node.
     #[test]
-    fn trees_may_be_as_deep_as_a_level_can_say() {
+    fn trees_may_have_256_levels() {
         let inner = (1..=255_u8).rev().map(|level| {
             let child = (256 - u64::from(level)) * 100;
             node(level, &[0, child, 9])
@@ -645,7 +645,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_must_fall() {
+    fn levels_must_decrease() {
         let own_child = file(&[node(1, &[0, 0, 9])]);
         assert!(leaves(Arc::clone(&own_child)).is_err());
         assert!(GroupTreePath::descend(own_child, at(0), |_| Ok(Ordering::Less)).is_err());
@@ -656,7 +656,7 @@ mod tests {
     /// Checks that a walk fails if many children are the same node. With ten equal children per
     /// node, nine levels would have a billion paths.
     #[test]
-    fn no_node_is_met_over_and_over() {
+    fn repeated_children_are_rejected() {
         let children = [0, 200].repeat(10);
         let root = node(1, &[children, vec![0]].concat());
         let meta = file(&[root, node(0, &[0, 1111, 9])]);
@@ -664,7 +664,7 @@ mod tests {
     }
 
     #[test]
-    fn only_nodes_of_the_trees_own_type_count() {
+    fn nodes_of_another_type_are_rejected() {
         let meta = small_tree();
         assert!(
             BtreeV1::for_chunks(Arc::clone(&meta), at(0), 1)

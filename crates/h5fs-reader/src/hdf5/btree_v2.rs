@@ -634,7 +634,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_leaf_is_an_error_on_the_way_to_it_alone() {
+    fn a_damaged_leaf_fails_only_searches_that_reach_it() {
         let mut blocks = small_tree();
         blocks[3][8] ^= 1;
         let tree = open(&blocks).unwrap();
@@ -661,7 +661,7 @@ mod tests {
     }
 
     #[test]
-    fn counted_records_are_all() {
+    fn record_counts_must_match() {
         let [_, root, a, b, c] = small_tree();
         for total in [7, 9] {
             let blocks = [
@@ -699,7 +699,7 @@ mod tests {
 
     /// Checks that a node that is its own child is read as a leaf one level lower, and refused.
     #[test]
-    fn a_circle_ends() {
+    fn a_cyclic_node_is_rejected() {
         let own_child = node(b"BTIN", &[[9, 0]], &[(64, 1), (64, 1)]);
         let tree = open(&[header(1, 64, 1, 3), own_child]).unwrap();
         assert!(tree.cursor(0).next_record().is_err());

@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn chunks_that_stick_out_are_held() {
+    fn partial_edge_chunks_are_in_the_extent() {
         let geometry = ChunkGeometry::new(vec![5, 4], vec![None; 2], vec![2, 2], 4, 0).unwrap();
         assert!(geometry.is_in_extent(&[2, 1]));
         assert!(!geometry.is_in_extent(&[3, 0]));

@@ -307,7 +307,7 @@ mod tests {
     use crate::hdf5::testing::file;
 
     #[test]
-    fn an_address_where_no_object_can_be_is_no_node() {
+    fn an_impossible_address_is_dangling() {
         let metadata = file([(0, vec![0; 1000])]);
         let heap = GlobalHeap::new(
             metadata.clone(),

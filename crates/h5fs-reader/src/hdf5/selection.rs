@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_element_has_the_last_number() {
+    fn the_last_64_bit_index_is_rejected() {
         let block = |last: u64| {
             let (hyperslab, rank, blocks) = (2_u32, 1_u32, 1_u64);
             let mut stored = [hyperslab.to_le_bytes(), 2_u32.to_le_bytes()].concat();

@@ -558,7 +558,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_hold_the_number_of_their_block() {
+    fn source_names_contain_the_block_number() {
         assert_eq!(format_name(b"run_%b.h5", b"12"), b"run_12.h5");
         assert_eq!(format_name(b"100%%b", b"12"), b"100%b");
         assert_eq!(format_name(b"100%% of %b", b"%b"), b"100% of %b");

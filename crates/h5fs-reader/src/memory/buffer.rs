@@ -221,7 +221,7 @@ mod tests {
     use crate::wire::to_usize;
 
     #[test]
-    fn a_long_one_begins_with_a_page() {
+    fn a_long_buffer_starts_at_a_page_boundary() {
         for length in [PAGE_ALIGNED_FROM, PAGE_ALIGNED_FROM + 1, 1 << 20, 1_234_567] {
             let mut buffer = BufferPool::default().buffer(length).unwrap();
             buffer.copy_from_slice(&b"abcd".repeat(length.div_ceil(4))[..length]);
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_that_hardly_differ_have_the_same_room() {
+    fn similar_lengths_are_rounded_to_the_same_capacity() {
         assert_eq!(rounded_length(PAGE_ALIGNED_FROM - 1), PAGE_ALIGNED_FROM - 1);
         assert_eq!(rounded_length(PAGE_ALIGNED_FROM), PAGE_ALIGNED_FROM);
         // A sixteenth of 2^19 is 2^15.
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pool_keeps_the_latest_within_its_bound() {
+    fn the_pool_keeps_the_latest_memory_within_its_limit() {
         let pool = BufferPool::default();
         let half = to_usize(limits::POOL_BYTES / 2).unwrap();
         let kept = || lock(&pool.0).iter().map(Vec::capacity).collect::<Vec<_>>();

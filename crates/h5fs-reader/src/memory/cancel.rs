@@ -218,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_loop_that_stands_still_or_is_cancelled_ends() {
+    fn a_stalled_or_cancelled_loop_ends() {
         let canceller = Canceller::default();
         let token = canceller.token();
         assert_eq!(token.next_batch(3, 4), Ok(4));
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn heavy_work_is_put_off_once() {
+    fn heavy_work_is_postponed_once() {
         let ticket = Arc::<RequestSlot>::default();
         let token = CancelToken::default().with_slot(&ticket);
         assert_eq!(token.check_cancelled(), Ok(()));
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_holds_is_waited_for_in_a_heavy_place() {
+    fn a_held_mutex_is_awaited_only_in_a_heavy_slot() {
         let (held, ticket) = (Mutex::new(1), Arc::<RequestSlot>::default());
         let token = CancelToken::default().with_slot(&ticket);
         let guard = held.lock().unwrap();
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn who_meets_the_end_of_another_tries_again() {
+    fn a_cancellation_of_other_work_is_retried() {
         let other = Canceller::default().token();
         let ended = other.check_cancelled();
         assert!(ended.is_err());

@@ -15,7 +15,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_of_equal_names_stays_in_its_place() {
+    fn the_first_of_equal_names_is_kept() {
         let mut items = vec![("b", 1), ("a", 2), ("b", 3), ("c", 4), ("a", 5)];
         deduplicate_by_name(&mut items, |(name, _)| name.as_bytes());
         assert_eq!(items, [("b", 1), ("a", 2), ("c", 4)]);

@@ -248,7 +248,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_grant_lasts_until_it_is_spent() {
+    fn a_budget_lasts_until_it_is_spent() {
         const ALL: u64 = limits::REQUEST_METADATA;
         let none = RequestBudget::default();
         none.spend(2 * ALL)
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bound_of_a_request_ends_with_it() {
+    fn the_limit_of_a_request_ends_with_it() {
         const ALL: u64 = limits::REQUEST_METADATA;
         let effort = RequestBudget::for_request();
         for _ in 0..2 {
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_glance_is_over_where_it_would_wait() {
+    fn non_blocking_work_fails_instead_of_waiting() {
         let (glance, has_waited) = (RequestBudget::non_blocking(), Arc::new(AtomicU64::new(0)));
         let part = glance.sub_budget(100);
         assert!(part.is_non_blocking() && !RequestBudget::for_request().is_non_blocking());
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_is_taken_from_the_whole() {
+    fn a_sub_budget_is_charged_to_its_parent() {
         let lasting = RequestBudget::default().sub_budget(10).spend(11);
         assert!(
             !lasting

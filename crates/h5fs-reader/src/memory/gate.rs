@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn each_comes_in_the_order_of_its_coming() {
+    fn work_is_admitted_in_order_of_arrival() {
         let (turns, order) = (Arc::<FairLock>::default(), Mutex::new(Vec::new()));
         let first = turns.await_turn();
         thread::scope(|scope| {
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn who_gives_up_holds_up_nobody() {
+    fn cancelled_work_does_not_block_others() {
         let turns = Arc::<FairLock>::default();
         let first = turns.await_turn();
         let refused = turns.wait(|| Err(Error::cancelled()));
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_too_heavy_is_let_in_alone() {
+    fn oversized_work_runs_alone() {
         let gate = Arc::default();
         let light = [1, MOST - 1].map(|weight| enter(&gate, 0, weight, 0).unwrap());
         assert!(is_refused(&gate, 0, 10 * MOST));
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_heavy_one_is_passed_by_no_lighter_one() {
+    fn heavy_work_is_not_overtaken() {
         let gate = Arc::default();
         let light = enter(&gate, 0, 1, 0).unwrap();
         thread::scope(|scope| {
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_class_has_its_room_however_many_of_another_wait() {
+    fn classes_do_not_wait_for_each_other() {
         let gate = Arc::default();
         let slow = enter(&gate, 0, 10 * MOST, 0).unwrap();
         thread::scope(|scope| {
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_loses_nothing() {
+    fn a_panic_releases_the_gate() {
         let turns = Arc::<FairLock>::default();
         let panics = |work: &dyn Fn()| catch_unwind(AssertUnwindSafe(work)).is_err();
         assert!(panics(&|| {

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_way_has_few_marks_and_a_near_one_for_each_place() {
+    fn checkpoints_are_few_and_evenly_spaced() {
         let mut marks = CheckpointList::new(2048, 128);
         assert!(marks.last_at_or_before(5).is_none());
         for position in (0..1_000_000).step_by(8) {

@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_all_lengths_are_found_again_in_little_more_than_they_take() {
+    fn stored_names_are_returned_with_little_overhead() {
         let name = |i: usize| vec![i.to_le_bytes()[0]; i * i * 7919 % 65_536 / (1 + i % 30)];
         let mut names = NameArena::default();
         let places: Vec<_> = (0..1000).map(|i| names.put(&name(i)).unwrap()).collect();

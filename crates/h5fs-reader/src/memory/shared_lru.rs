@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_takes_the_place_of_another_goes_with_its_file() {
+    fn replaced_values_are_dropped_with_their_file() {
         let all = SharedLru::new(1000);
         let (one, other) = (FileLru::new(&all), FileLru::new(&all));
         one.put(1, "old", 100);
@@ -197,7 +197,7 @@ mod tests {
     );
 
     #[test]
-    fn a_value_that_holds_a_share_can_be_the_last_to_do_so() {
+    fn a_value_may_own_the_share_of_another_file() {
         let all = SharedLru::new(500);
         let (one, other) = (FileLru::new(&all), FileLru::new(&all));
         other.put(0, CacheOwner(None), 100);

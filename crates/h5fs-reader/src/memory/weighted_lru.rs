@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_heaviest_and_the_oldest_go() {
+    fn oversized_and_oldest_values_are_dropped() {
         let mut kept = WeightedLru::new(3 * (WeightedLru::<u8, u8>::OVERHEAD + 100));
         for key in [1, 2, 3] {
             kept.put(key, key, 100);

@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_that_no_part_covers() {
+    fn overlapping_finds_only_covering_mappings() {
         let part = |start, length| Mapping {
             region: Region::Regular(vec![RegionAxis {
                 start,
@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_put_in_comes_out() {
+    fn stored_regions_are_returned_unchanged() {
         let axis = |start| RegionAxis {
             start,
             ..RegionAxis::all_indices(3)

@@ -237,7 +237,7 @@ mod tests {
 
     /// Expected: texts for which `numpy.datetime64(text)` equals `numpy.datetime64(count, unit)`.
     #[test]
-    fn instants_as_numpy_has_them() {
+    fn times_are_formatted_as_in_numpy() {
         assert_eq!(text("Y", -1), "1969-01-01");
         assert_eq!(text("2M", 3), "1970-07-01");
         assert_eq!(text("W", 1), "1970-01-08");
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_that_name_no_instants() {
+    fn other_tags_are_not_datetime64() {
         for tag in [
             "",
             "M8[s]",

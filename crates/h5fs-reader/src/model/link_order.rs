@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn as_they_were_made_or_by_name() {
+    fn links_are_in_creation_order_or_by_name() {
         let made = [("b", Some(1)), ("c", Some(2)), ("a", Some(0))];
         assert_eq!(names(&made), ["a", "b", "c"]);
         let made = [("b", Some(0)), ("c", Some(7)), ("a", Some(2))];

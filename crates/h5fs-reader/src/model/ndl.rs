@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn types_without_a_word() {
+    fn types_without_a_keyword_are_opaque() {
         let half = Datatype::ieee(2, ByteOrder::Little);
         assert_eq!(ndl_type(&half), "{opaque: {size: 2, tag: float16}}");
         let complex = type_of(4, Class::Complex(Box::new(half)));

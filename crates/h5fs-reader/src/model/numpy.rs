@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn what_numpy_cannot_say() {
+    fn types_without_a_numpy_equivalent() {
         assert_eq!(numpy_descr(&int(3)), None);
         assert_eq!(
             numpy_descr(&Datatype::integer(4, true, ByteOrder::Vax)),

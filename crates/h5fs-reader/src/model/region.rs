@@ -450,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_rows_are_one_run() {
+    fn complete_rows_are_one_run() {
         let rows = RegionAxis {
             start: 2,
             stride: 3,
@@ -476,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn a_region_stays_inside_its_array() {
+    fn a_region_outside_its_array_is_rejected() {
         let region = Region::Regular(vec![RegionAxis::all_indices(11)]);
         assert!(RegionRuns::new(&region, &[10]).is_err());
         assert!(RegionRuns::new(&Region::Blocks(vec![(vec![9], vec![10])]), &[10]).is_err());

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn null_and_the_empty_string_are_two_files() {
+    fn null_and_the_empty_string_have_different_files() {
         let file = |value| {
             let text = String::new();
             Scalar { text, value }.file_text()

@@ -457,7 +457,7 @@ mod tests {
 
     /// Expected: the same indices of `numpy.arange(n).reshape(dims)`.
     #[test]
-    fn as_numpy_has_it() {
+    fn selections_equal_numpy_indexing() {
         let pick = |text: &str, dims: &[u64]| {
             select(text, &int(2), dims)
                 .map(|selection| (selection.dims(), selected_numbers(&selection)))
@@ -512,7 +512,7 @@ mod tests {
 
     /// Expected: the same indices of `numpy.arange(24).reshape(2, 3, 4)`.
     #[test]
-    fn a_list_as_numpy_has_it() {
+    fn list_selections_equal_numpy_indexing() {
         let pick = |text: &str| {
             let found = select(text, &int(2), &[2, 3, 4]);
             found.map(|selection| (selection.dims(), selected_numbers(&selection)))
@@ -635,7 +635,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn slices_pick_what_a_walk_meets(
+        fn slices_select_the_same_elements_as_a_walk(
             axes in prop::collection::vec((0_u64..7, bounds()), 0..4)
         ) {
             let text = |&SliceBounds(start, stop, step): &SliceBounds| {
@@ -661,7 +661,7 @@ mod tests {
 
         /// A list applied to a list, with slices before and after it.
         #[test]
-        fn lists_pick_their_places(
+        fn lists_select_their_indices(
             list in prop::collection::vec(-7_i64..7, 0..9),
             again in prop::collection::vec(0_usize..9, 0..9),
             bounds in bounds(),
@@ -689,7 +689,7 @@ mod tests {
     }
 
     #[test]
-    fn positions_along_a_dimension_are_those_of_numpy() {
+    fn positions_along_a_dimension_equal_numpy() {
         let dims = [9, 4, 7];
         let positions = |text: &str, dimension| {
             let selector = Selector::parse(text.as_bytes()).unwrap();

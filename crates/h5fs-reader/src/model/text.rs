@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_of_json() {
+    fn json_objects_are_formatted() {
         assert_eq!(JsonObject::default().finish(), "{}");
         let mut object = JsonObject::default();
         object.add_text("a \"b\"", b"caf\xe9");

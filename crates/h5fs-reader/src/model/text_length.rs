@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn other_types_are_written() {
+    fn other_types_have_no_calculator() {
         assert_eq!(TextLengthCalculator::from_datatype(&int(3)), None);
         assert_eq!(
             TextLengthCalculator::from_datatype(&Datatype::ieee(2, ByteOrder::Little)),

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hint_goes_to_each_member_that_it_meets() {
+    fn a_prefetch_goes_to_each_overlapping_member() {
         let far = || RoundTripRecorder::new(vec![0; 10]);
         let (first, second) = (far(), far());
         let members: Vec<(u64, SharedSource)> = vec![(0, first.clone()), (100, second.clone())];
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_between_members_is_no_data() {
+    fn a_gap_between_members_cannot_be_read() {
         let split = members(&[(0, b"abc"), (100, b"raw")]);
         let mut bytes = [0; 4];
         assert!(split.read_at(0, &mut bytes).is_err());

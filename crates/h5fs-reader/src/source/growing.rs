@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_appended_can_be_read() {
+    fn appended_bytes_can_be_read() {
         let (written, source) = file(b"old");
         let growing = GrowingFile(Arc::clone(&source));
         std::fs::write(written.path(), b"old and new").unwrap();
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_passes_only_while_the_file_grows() {
+    fn damage_is_retried_only_while_the_file_grows() {
         let (_written, source) = file(b"");
         let growing = GrowingFile(Arc::clone(&source));
         let mut looks = 0;
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_that_nobody_is_writing_is_looked_at_once() {
+    fn damage_without_a_writer_is_not_retried() {
         let (written, source) = file(b"");
         let long_ago = std::time::SystemTime::now() - Duration::from_secs(60);
         written.as_file().set_modified(long_ago).unwrap();

@@ -480,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_no_url_is_a_path() {
+    fn other_texts_are_paths() {
         for text in [
             "run.h5",
             "./s3:/a",
@@ -497,7 +497,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_of_s3_is_taken_as_it_stands() {
+    fn an_s3_key_is_used_literally() {
         let object = url("S3://bucket/a b/c%20d?e#f.h5");
         assert_eq!(object.scheme(), Scheme::S3);
         assert_eq!(object.authority(), "bucket");
@@ -514,7 +514,7 @@ mod tests {
     }
 
     #[test]
-    fn an_access_point_stands_for_a_bucket() {
+    fn an_access_point_replaces_a_bucket() {
         let text = "s3://arn:aws:s3:us-west-2:123456789012:accesspoint/lab/a b/c.h5";
         let object = url(text);
         assert_eq!(object.to_string(), text);
@@ -628,7 +628,7 @@ mod tests {
     }
 
     #[test]
-    fn an_at_sign_may_stand_in_a_path() {
+    fn a_path_may_contain_an_at_sign() {
         for (text, authority, path) in [
             ("http://h:8080/a@b/c.h5", "h:8080", "a@b/c.h5"),
             ("http://h/a@b", "h", "a@b"),
@@ -643,7 +643,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_that_is_wrong_is_no_path() {
+    fn an_invalid_url_is_an_error() {
         let long = format!("http://host/{}", "a".repeat(limits::URL_BYTES));
         for wrong in [
             "s3://",

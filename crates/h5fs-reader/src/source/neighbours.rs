@@ -501,7 +501,7 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn nothing_is_kept_while_a_part_is_absent() {
+    fn changes_may_be_missed_while_a_part_is_absent() {
         let (_outer, inner) = files();
         let own = Neighbours::new(
             &inner.join("a"),
@@ -522,7 +522,7 @@ mod tests {
     /// Creates files where an absolute name was searched without success: at the name itself, and
     /// at its last component.
     #[test]
-    fn a_file_that_comes_where_it_was_sought_is_a_change() {
+    fn a_file_that_appears_at_a_searched_path_is_a_change() {
         for comes in ["sub/later", "later"] {
             let (_outer, inner) = files();
             let own = Neighbours::new(
@@ -596,7 +596,7 @@ mod tests {
     }
 
     #[test]
-    fn no_way_leads_into_the_mount() {
+    fn no_path_leads_into_the_mount() {
         let (_outer, inner) = files();
         std::os::unix::fs::symlink("sub/../sub", inner.join("to-sub")).unwrap();
         std::os::unix::fs::symlink("loop", inner.join("loop")).unwrap();
@@ -649,7 +649,7 @@ mod tests {
     }
 
     #[test]
-    fn a_way_that_ends_is_not_gone_on() {
+    fn a_path_is_not_followed_after_a_missing_component() {
         let (_outer, inner) = files();
         let own = Neighbours::new(
             &inner.join("b"),
@@ -670,7 +670,7 @@ mod tests {
     }
 
     #[test]
-    fn a_neighbour_sees_its_own_directory_but_no_more() {
+    fn a_neighbour_can_open_files_of_its_own_directory_only() {
         let (outer, inner) = files();
         let own = Neighbours::new(
             &inner.join("b"),
@@ -709,7 +709,7 @@ mod tests {
 
     /// Replaces a file by a FIFO without a writer and by a link out of the directory, in turns.
     #[test]
-    fn what_takes_the_place_of_a_file_is_neither_waited_for_nor_read() {
+    fn a_replacement_of_a_file_is_neither_awaited_nor_read() {
         let (_outer, inner) = files();
         nix::unistd::mkfifo(&inner.join("fifo"), Mode::S_IRWXU).unwrap();
         let own = Neighbours::new(

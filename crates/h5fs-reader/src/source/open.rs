@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_filesystem_without_locks_is_told_from_one_that_fails() {
+    fn missing_lock_support_differs_from_failure() {
         for errno in [Errno::ENOLCK, Errno::ENOSYS, Errno::EOPNOTSUPP] {
             let lock = WriteLock::from_lock_error(errno).unwrap();
             assert!(matches!(lock, WriteLock::Unsupported(_)), "{errno}");

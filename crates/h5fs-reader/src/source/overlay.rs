@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn patches_win_wherever_a_read_begins() {
+    fn patches_replace_bytes_at_any_offset() {
         let overlay = overlay(&[(9, 3, 4), (2, 3, 7), (6, 0, 0)]).unwrap();
         let read = |at, length| {
             let mut bytes = vec![b'?'; length];
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hint_leads_to_where_the_bytes_stand() {
+    fn a_prefetch_is_sent_to_the_stored_offset() {
         let far = RoundTripRecorder::new(b"0123456789".to_vec());
         let patch = |at, length, from| Patch::new(at, length, from).unwrap();
         let patches = vec![patch(2, 3, 7), patch(9, 3, 4)];

@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_known_before_a_read_comes_with_it() {
+    fn announced_ranges_arrive_with_the_next_read() {
         let far = RoundTripRecorder::with_block_size(Arc::new(MemorySource::new(vec![7; 100])), 10);
         far.prefetch(&[(31, 2), (80, 20)], Urgency::Expected);
         assert!(!far.is_available(31, 2));

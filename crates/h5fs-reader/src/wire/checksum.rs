@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn leaves_a_place_out() {
+    fn the_checksum_field_counts_as_zeros() {
         let zeros_at = |place: usize, length: u8| {
             let mut bytes: Vec<u8> = (1..=length).collect();
             bytes[place..place + 4].fill(0);

@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn an_early_end_names_structure_and_place() {
+    fn a_truncation_error_names_structure_and_offset() {
         let mut cursor = Cursor::new(&[1, 2, 3], 100, "superblock");
         cursor.skip(1).unwrap();
         let error = cursor.u32().unwrap_err();
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn all_bits_one_is_no_number_of_any_width() {
+    fn all_bits_set_means_undefined() {
         for width in [2, 8, 16, 32] {
             let mut bytes = vec![0xff; width];
             let mut cursor = Cursor::new(&bytes, 0, "test");

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn none_reaches_past_the_last_address() {
+    fn extents_end_within_64_bits() {
         let last = Extent::new(u64::MAX - 3, 3, "test").unwrap();
         assert_eq!((last.end(), last.range().count()), (u64::MAX, 3));
         let error = Extent::new(u64::MAX - 3, 4, "test").unwrap_err();

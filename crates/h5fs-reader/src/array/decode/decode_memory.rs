@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sum_stays_within_and_the_oversized_is_alone() {
+    fn decode_memory_is_limited_and_oversized_decodes_run_alone() {
         let memory = DecodeMemory::new(8);
         let taken = AtomicU64::new(0);
         std::thread::scope(|scope| {
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_one_waits_for_no_large_one() {
+    fn small_decodes_do_not_wait_for_large_ones() {
         let memory = DecodeMemory::new(1);
         let large = memory.acquired(10 * MANY);
         std::thread::scope(|scope| {
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_medium_one_waits_for_no_large_one_but_is_no_more_than_promised() {
+    fn medium_decodes_stay_within_the_budget() {
         const LITTLE: u64 = limits::SMALL_DECODE + 1;
         let memory = DecodeMemory::new(2);
         let large = memory.acquired(10 * MANY);
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_nobody_wants_any_more_does_not_wait() {
+    fn a_cancelled_decode_stops_waiting() {
         let memory = DecodeMemory::new(1);
         let large = memory.acquired(10 * MANY);
         let looks = AtomicU64::new(0);
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_one_is_not_passed_for_ever() {
+    fn a_large_decode_is_not_starved() {
         let memory = DecodeMemory::new(2);
         let first = memory.acquired(MANY);
         std::thread::scope(|scope| {
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kept_chunk_goes_where_another_decode_needs_its_room() {
+    fn kept_chunks_are_dropped_for_running_decodes() {
         const CHUNK: u64 = limits::SMALL_DECODE;
         for (threads, stays) in [(1, false), (2, true)] {
             let memory = DecodeMemory::new(threads);
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn kept_chunks_have_a_bound_and_an_end() {
+    fn kept_chunks_are_limited_and_expire() {
         let memory = DecodeMemory::new(64);
         let large = chunk(limits::DECODE_BYTES / 4);
         for number in 0..8 {

@@ -143,7 +143,7 @@ mod tests {
     use crate::memory::cancel::Canceller;
 
     #[test]
-    fn those_who_come_later_wait_for_the_first() {
+    fn later_readers_wait_for_the_first() {
         let flights = RunningDecodes::<u32>::new();
         let DecodeRole::Leader(lead) =
             flights.join_or_begin((0, 0), &CancelToken::default(), || None)
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_wanted_until_all_who_joined_cancel() {
+    fn a_decode_is_wanted_until_all_readers_cancel() {
         let flights = RunningDecodes::<u32>::new();
         let (first, second) = (Canceller::default(), Canceller::default());
         let DecodeRole::Leader(lead) = flights.join_or_begin((0, 0), &first.token(), || None)

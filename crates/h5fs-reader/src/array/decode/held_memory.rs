@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_given_back_can_be_taken_again() {
+    fn released_memory_can_be_reserved_again() {
         let holdings = Arc::new(OpenObjectMemory::default());
         let most = holdings.reserve_for_object(limits::OPEN_BYTES - 1).unwrap();
         let one = holdings.reserve_for_object(1).unwrap();

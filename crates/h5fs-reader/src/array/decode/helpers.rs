@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn those_that_are_done_can_help_again() {
+    fn released_helper_threads_are_reused() {
         let free = FreeHelperThreads::new(3);
         let two = free.take(2);
         let one = free.take(2);

@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chunk_goes_to_its_columns() {
+    fn a_chunk_is_copied_to_its_columns() {
         let grid = grid();
         // Rows 2 and 3, from byte 12 to the end.
         let slabs = grid.slabs(12, 24);

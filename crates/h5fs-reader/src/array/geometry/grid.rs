@@ -321,7 +321,7 @@ mod tests {
     use crate::array::tests::sample::{range, shapes};
 
     #[test]
-    fn whole_inner_dimensions_merge() {
+    fn complete_inner_dimensions_are_merged() {
         let rows = Grid::new(&[10], &[3], 8).unwrap();
         assert_eq!(rows.axes.len(), 1);
         let images = Grid::new(&[100, 512, 512], &[1, 512, 512], 2).unwrap();

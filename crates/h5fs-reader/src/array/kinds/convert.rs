@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_are_none_keep_their_bits() {
+    fn nan_keeps_its_bits() {
         let from = Datatype::ieee(2, ByteOrder::Big);
         let to = Datatype::ieee(2, ByteOrder::Little);
         assert_eq!(convert(&from, &to, &[0x7c, 0x04]), [0x04, 0x7c]);
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn fractions_are_cut_off() {
+    fn fractions_are_truncated() {
         let real = Datatype::ieee(8, ByteOrder::Little);
         let byte = Datatype::integer(1, true, ByteOrder::Little);
         assert_eq!(convert(&real, &byte, &(-3.9_f64).to_le_bytes()), [0xfd]);

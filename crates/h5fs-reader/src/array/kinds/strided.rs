@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn arrays_over_one_block_share_what_is_decoded() {
+    fn arrays_over_one_block_share_decoded_pieces() {
         let engine = Engine::new(1 << 20, 1);
         let (base, block) = block(1000, 300);
         // The last piece is shorter. The array's elements are contiguous, so the read needs no
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn a_read_needs_each_piece_once_though_nothing_is_kept() {
+    fn a_read_decodes_each_piece_once_without_a_cache() {
         let engine = Engine::new(0, 1);
         let (base, block) = block(100, 10);
         let transposed =
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_of_a_file_are_kept_for_elements_that_stand_apart() {
+    fn pieces_are_cached_for_strided_elements() {
         const LENGTH: u64 = 512 << 10;
         let extent = StoredExtent {
             source: Arc::new(MemorySource::new((0..LENGTH).map(byte).collect())),

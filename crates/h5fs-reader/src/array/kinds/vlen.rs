@@ -506,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_walk_waits_for_a_heavy_place_and_is_given_up() {
+    fn a_long_walk_needs_a_heavy_slot_and_can_be_cancelled() {
         let many = vec![0; usize::try_from(limits::QUICK_VALUES).unwrap() + 1];
         let array = strings(&many, vec![b"a".to_vec()]);
         let ticket = Arc::<RequestSlot>::default();
@@ -524,7 +524,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_part_is_what_the_whole_has_there(
+        fn any_part_equals_its_range_of_the_whole(
             elements in prop::collection::vec(0..4_u8, 0..9000),
             reads in prop::collection::vec((0..40_000_u64, 0..9000_usize), 1..6),
         ) {

@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn more_and_more_is_asked_for_ahead_of_a_reader() {
+    fn the_read_ahead_window_grows() {
         const CHUNK: u64 = 64 << 10;
         let mut ahead = ReadAheadWindow::default();
         let mut batches = Vec::new();
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_units_are_asked_for_at_once_than_may_be() {
+    fn the_number_of_units_per_request_is_limited() {
         let mut ahead = ReadAheadWindow::default();
         assert_eq!(ahead.next_range(0, 1, 1 << 30, 100), Some(0..100));
         assert_eq!(ahead.next_range(49, 1, 1 << 30, 100), None);
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chunk_larger_than_what_is_ahead_is_asked_for_alone() {
+    fn a_chunk_larger_than_the_window_is_requested_alone() {
         let mut ahead = ReadAheadWindow::default();
         assert_eq!(ahead.next_range(3, 1 << 30, 100, 4096), Some(3..4));
         assert_eq!(ahead.next_range(3, 1 << 30, 100, 4096), None);

@@ -214,7 +214,7 @@ fn is_put_off(reader: &Reader) -> bool {
 }
 
 #[test]
-fn a_read_counts_as_heavy_where_the_source_does() {
+fn a_read_is_heavy_if_its_source_is() {
     for (bytes, is_heavy) in [(limits::SMALL_DECODE, true), (1000, false)] {
         let array = || numbered(bytes);
         let engine = || Engine::new(0, 1);

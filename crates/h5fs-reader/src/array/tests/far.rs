@@ -39,7 +39,7 @@ fn read_on(reader: &Reader, stream: &ReadStream, offset: u64, length: usize) -> 
 }
 
 #[test]
-fn the_chunks_of_a_read_are_asked_for_at_once() {
+fn the_chunks_of_a_read_are_requested_together() {
     let sample = Sample::new(&[64, 64], &[8, 32], 4);
     let (reader, far) = far_reader(&sample, &Engine::new(1 << 20, 2));
     let expected = sample.expected();
@@ -56,7 +56,7 @@ fn the_chunks_of_a_read_are_asked_for_at_once() {
 }
 
 #[test]
-fn of_a_chunk_without_filters_only_the_runs_are_asked_for() {
+fn only_the_needed_runs_of_an_unfiltered_chunk_are_requested() {
     let sample = Sample {
         deflate: false,
         ..Sample::new(&[4, 100_000], &[4, 60_000], 1)
@@ -88,7 +88,7 @@ fn a_sequential_reader_waits_twice() {
 }
 
 #[test]
-fn whoever_reads_on_without_a_handle_is_read_ahead_for_as_well() {
+fn reads_without_a_handle_are_read_ahead() {
     let sample = Sample::new(&[400, 64], &[2, 64], 4);
     let (reader, far) = far_reader(&sample, &Engine::new(1 << 20, 2));
     for (i, part) in sample.expected().chunks(512).enumerate() {
@@ -98,7 +98,7 @@ fn whoever_reads_on_without_a_handle_is_read_ahead_for_as_well() {
 }
 
 #[test]
-fn an_array_of_which_much_was_touched_is_asked_for_as_a_whole() {
+fn an_array_is_requested_whole_after_several_touched_chunks() {
     let sample = Sample::new(&[80, 64], &[1, 64], 4);
     let (reader, far) = far_reader(&sample, &Engine::new(1 << 20, 2));
     let touch = |chunk: u64| reader.read(chunk * 256, 1).unwrap();
@@ -123,7 +123,7 @@ fn an_array_of_which_much_was_touched_is_asked_for_as_a_whole() {
 /// Checks that the chunks of a store are requested as a whole too, in whatever order they are
 /// opened.
 #[test]
-fn an_array_of_which_many_chunks_were_read_is_asked_for_as_a_whole() {
+fn an_array_is_requested_whole_after_many_read_chunks() {
     let sample = Sample::new(&[80, 64], &[1, 64], 4);
     let (reader, far) = far_reader(&sample, &Engine::new(1 << 20, 2));
     let expected = sample.expected();
@@ -141,7 +141,7 @@ fn an_array_of_which_many_chunks_were_read_is_asked_for_as_a_whole() {
 }
 
 #[test]
-fn one_chunk_is_not_enough_to_ask_for_others() {
+fn one_touched_chunk_does_not_request_the_array() {
     let enough = |chunks: &[u64], count| {
         let touched = TouchedChunks::default();
         let mut asked = chunks
@@ -160,7 +160,7 @@ fn one_chunk_is_not_enough_to_ask_for_others() {
 }
 
 #[test]
-fn only_what_is_not_large_is_asked_for_as_a_whole() {
+fn large_arrays_are_not_requested_whole() {
     let ranges = |lengths: &[(u64, u64)]| {
         let chunk = |(i, &(offset, length)): (usize, &(u64, u64))| {
             let filter_mask = 0;
@@ -235,7 +235,7 @@ impl Source for Watched {
 }
 
 #[test]
-fn threads_that_decode_ahead_wait_for_nothing() {
+fn decode_threads_never_wait_for_the_source() {
     let sample = Sample::new(&[300, 64], &[1, 64], 4);
     let (file, _) = sample.file();
     let source = Arc::new(Watched {
@@ -264,7 +264,7 @@ fn extents(far: &Arc<RoundTripRecorder>, parts: &[(u64, u64)]) -> Storage {
 }
 
 #[test]
-fn what_stands_in_extents_is_asked_for_as_it_is_read() {
+fn extents_are_requested_as_they_are_read() {
     let far = RoundTripRecorder::new((0..200).collect());
     let storage = extents(&far, &[(100, 50), (0, 50)]);
     let array = Arc::new(plain(&[100], 1, storage));
@@ -287,7 +287,7 @@ fn what_stands_in_extents_is_asked_for_as_it_is_read() {
 }
 
 #[test]
-fn the_pieces_under_strides_are_asked_for_at_once() {
+fn the_pieces_of_strided_elements_are_requested_together() {
     let far = RoundTripRecorder::new(vec![7; 4 << 20]);
     let base = Arc::new(plain(&[4 << 20], 1, extents(&far, &[(0, 4 << 20)])));
     let strided = StridedLayout {

@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_chunks_every_so_many_th_is_kept() {
+    fn positions_of_many_chunks_are_thinned() {
         let count = 2 * CHUNK_MARKS + 3;
         let content: Vec<u8> = (0..count).map(|place| place.to_le_bytes()[0]).collect();
         let bytes: Vec<u8> = content.iter().flat_map(|byte| chunk(&[*byte])).collect();

@@ -92,7 +92,7 @@ mod tests {
     use crate::source::memory::MemorySource;
 
     #[test]
-    fn a_piece_is_sought_where_it_would_be_if_all_were_as_dense() {
+    fn estimated_extents_assume_uniform_compression() {
         let encoded = EncodedBlock {
             block_offset: 0,
             source: Arc::new(MemorySource::new(Vec::new())),

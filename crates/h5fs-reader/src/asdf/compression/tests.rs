@@ -136,7 +136,7 @@ fn a_stream_of_another_length_is_corrupt() {
 }
 
 #[test]
-fn a_cut_stream_gives_what_is_there() {
+fn a_truncated_stream_returns_its_complete_pieces() {
     let content = content();
     let cut = |stored: &mut Vec<u8>| stored.truncate(stored.len() * 9 / 10);
     for pieces in long(&content, content.len(), cut) {
@@ -149,7 +149,7 @@ fn a_cut_stream_gives_what_is_there() {
 }
 
 #[test]
-fn what_no_zlib_stream_can_hold_is_refused() {
+fn an_impossible_zlib_length_is_rejected() {
     let claim = encoded(&zlib(b"abc"), 1 << 40);
     assert!(ZlibBlock::new(claim, PIECE, Arc::default()).is_err());
 }
@@ -186,7 +186,7 @@ fn the_checksum_of_a_long_zlib_stream_is_verified() {
 }
 
 #[test]
-fn every_cut_of_a_long_zlib_stream_is_seen() {
+fn every_truncation_of_a_long_zlib_stream_is_detected() {
     let content = content();
     let stored = zlib(&content);
     for end in (0..8).map(|cut| stored.len() - 1 - cut) {
@@ -236,7 +236,7 @@ fn xz_streams_are_decoded() {
 
 /// Checks streams of eighteen pieces, with zlib checkpoints before every fourth.
 #[test]
-fn many_decode_one_stream_at_once() {
+fn concurrent_readers_decode_one_stream() {
     let content = content().repeat(4);
     let (bzip2, zlib) = (bzip2(&content), zlib(&content));
     let bzip2 = &*bzip2_block(encoded(&bzip2, content.len()));
@@ -382,7 +382,7 @@ fn independent_lz4_blocks_are_parts() {
 }
 
 #[test]
-fn lz4_blocks_of_a_writer_that_flushed_are_no_parts() {
+fn flushed_lz4_blocks_are_not_parts() {
     let content = content();
     // As many blocks as if all but the last were full.
     let (first, rest) = content.split_at(65_536);
@@ -398,7 +398,7 @@ fn lz4_blocks_of_a_writer_that_flushed_are_no_parts() {
 }
 
 #[test]
-fn frames_that_hold_nothing_are_counted_too() {
+fn empty_frames_are_counted() {
     let content = content();
     let skipped = [0x50, 0x2a, 0x4d, 0x18, 0, 0, 0, 0];
     let behind = |count: usize| {
@@ -414,7 +414,7 @@ fn frames_that_hold_nothing_are_counted_too() {
 }
 
 #[test]
-fn many_tiny_parts_are_made_few() {
+fn tiny_parts_are_merged() {
     let content = content();
     let bytes: Vec<_> = content[..200_000].chunks(1).map(Data::Raw).collect();
     let stored = lz4_frame(&bytes);
@@ -432,7 +432,7 @@ fn many_tiny_parts_are_made_few() {
 }
 
 #[test]
-fn zstd_frames_are_parts_where_they_say_their_lengths() {
+fn zstd_frames_with_content_sizes_are_parts() {
     let content = content();
     let frames: Vec<_> = content
         .chunks(100_000)
@@ -453,7 +453,7 @@ fn zstd_frames_are_parts_where_they_say_their_lengths() {
 }
 
 #[test]
-fn a_part_that_is_come_to_again_is_handed_over_whole() {
+fn a_revisited_part_is_decoded_completely() {
     let content = content().repeat(3);
     let frames: Vec<u8> = content
         .chunks(4 << 16)
@@ -500,7 +500,7 @@ fn xz_streams_are_parts() {
 }
 
 #[test]
-fn cut_headers_are_no_parts() {
+fn truncated_headers_are_not_parts() {
     let content = content();
     let lz4 = lz4_frame(&content.chunks(65_536).map(Data::Raw).collect::<Vec<_>>());
     let zstd = zstd::bulk::compress(&content, 1).unwrap().repeat(2);
@@ -536,7 +536,7 @@ fn a_window_over_the_limit_is_refused() {
 }
 
 #[test]
-fn a_bzip2_stream_without_its_end_is_read() {
+fn a_truncated_bzip2_stream_is_read() {
     let content = content();
     let mut stored = bzip2(&content);
     stored.truncate(stored.len() - 9);
@@ -554,7 +554,7 @@ fn a_bzip2_stream_without_its_end_is_read() {
 }
 
 #[test]
-fn what_streams_forget_for_others_is_decoded_again() {
+fn evicted_decoder_states_are_recreated() {
     let content = content();
     let resumes = Arc::<DecoderStates>::default();
     let at = |place: usize, stored: &[u8]| EncodedBlock {
@@ -632,7 +632,7 @@ fn block_pieces(code: &[u8; 4], stored: &[u8], decoded: usize) -> Result<Arc<dyn
 }
 
 #[test]
-fn the_code_and_the_first_bytes_say_the_framing() {
+fn the_framing_follows_from_code_and_first_bytes() {
     let framed = |stored: &[u8]| {
         let length = u32::try_from(stored.len()).unwrap().to_be_bytes();
         [&length, stored].concat()
@@ -683,7 +683,7 @@ fn long_blocks_are_decoded_in_pieces() {
 }
 
 #[test]
-fn a_block_that_is_stored_in_far_too_many_bytes_is_not_read_whole() {
+fn a_block_with_too_many_stored_bytes_is_rejected() {
     let content = b"goodness".to_vec();
     let surplus = usize::try_from(limits::BLOCK_SURPLUS).unwrap();
     let lengthened = |stored: &[u8], length: usize| {

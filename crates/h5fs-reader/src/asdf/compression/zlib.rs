@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_in_order_needs_no_checkpoint_and_one_that_goes_back_has_them() {
+    fn only_backward_reads_create_checkpoints() {
         let content = content(99_500);
         let (block, _) = block(zlib(&content), to_u64(content.len()), 1000);
         let state = |progress: &mut ZlibProgress| {
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_before_damage_is_read_in_any_order() {
+    fn pieces_before_damage_are_read_in_any_order() {
         let content = content(99_500);
         let mut stored = zlib(&content);
         let middle = stored.len() / 2;
@@ -426,7 +426,7 @@ mod tests {
     /// Checks empty blocks of fixed codes. Each takes ten bits (RFC 1951, 3.2.6: three for its
     /// header, seven for the end-of-block code), and a decoder rebuilds its tables for each.
     #[test]
-    fn empty_deflate_blocks_are_read_once_and_given_up_when_nobody_waits() {
+    fn decoding_empty_deflate_blocks_can_be_cancelled() {
         const CONTENT: &[u8] = b"goodness";
         const EMPTY: [u8; 5] = [0x02, 0x08, 0x20, 0x80, 0x00];
         let stream = zlib(CONTENT);

@@ -567,7 +567,7 @@ mod tests {
 
     /// In PyYAML, `{?b: 1}` has the key `b`.
     #[test]
-    fn a_question_mark_within_brackets_is_no_text() {
+    fn a_question_mark_in_brackets_is_rejected() {
         for text in ["{?b: 1}", "[1, ?2]", "[?]", "a:\n- {b: &c ?d}"] {
             assert!(compose(text.as_bytes(), 0).is_err(), "{text}");
         }
@@ -584,7 +584,7 @@ mod tests {
     }
 
     #[test]
-    fn colons_behind_anchors_are_bounded() {
+    fn colons_after_anchors_are_limited() {
         let text = |count| format!("{{a: &id k{}}}", ", *id: 1".repeat(count));
         assert_eq!(
             document(&text(100)).pairs(NodeIndex::ROOT).unwrap().len(),
@@ -595,7 +595,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_an_error_that_says_where() {
+    fn errors_state_the_position_of_damage() {
         let error = compose(b"a: 1\nb: [1, 2\nc: 3\n", 100).unwrap_err();
         assert!(error.to_string().contains("line"), "{error}");
         assert!(compose(b"a: *nowhere", 0).is_err());

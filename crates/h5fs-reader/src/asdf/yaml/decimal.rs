@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn digits_are_kept_and_zeros_before_them_are_not() {
+    fn leading_zeros_are_dropped() {
         let of = |digits: &str| Decimal::from_digits(digits, 10).map(|number| number.text());
         assert_eq!(
             of("1000000000000000000001").unwrap(),

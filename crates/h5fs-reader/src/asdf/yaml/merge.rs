@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn own_keys_win_and_earlier_mappings_of_a_list() {
+    fn own_keys_and_earlier_mappings_take_precedence() {
         let (pairs, _) = last("[&a {k: 1, n: 1}, {<<: [*a, {k: 2, z: 2}], n: 3, n: 4}]");
         assert_eq!(pairs, ["k=1", "z=2", "n=4"]);
     }
@@ -146,13 +146,13 @@ mod tests {
     }
 
     #[test]
-    fn merging_oneself_and_merging_text_end() {
+    fn cyclic_and_invalid_merges_end() {
         assert_eq!(last("[&a {<<: *a, k: 1}]"), (vec!["k=1".to_owned()], false));
         assert_eq!(last("[{<<: text, k: 1}]"), (vec!["k=1".to_owned()], true));
     }
 
     #[test]
-    fn an_error_says_where_the_merged_node_stands() {
+    fn an_error_states_the_offset_of_the_merged_node() {
         let document = compose(b"{<<: [{k: 1}, text]}", 100).unwrap();
         let error = entries(&document, NodeIndex::ROOT, &mut MergeBudget::default()).error;
         assert!(error.unwrap().to_string().ends_with("at byte 114)"));

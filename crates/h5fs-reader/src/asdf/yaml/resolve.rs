@@ -360,7 +360,7 @@ mod tests {
 
     /// Expected: Python's values of `2**200`, `10**60` and 60 to the power of 30.
     #[test]
-    fn whole_numbers_of_any_size() {
+    fn integers_of_any_size_are_converted() {
         let of = |text: &str| integer_as_decimal(text).unwrap();
         assert_eq!(of("-0x1_F"), "-31");
         let power = "1606938044258990275541962092341162602522202993782792835301376";
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_is_no_number() {
+    fn too_long_text_is_not_a_number() {
         let digits = |count| "0".repeat(count);
         let (most, more) = (digits(limits::NUMBER_TEXT), digits(limits::NUMBER_TEXT + 1));
         assert_eq!(

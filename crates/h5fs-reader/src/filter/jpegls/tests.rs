@@ -143,7 +143,7 @@ fn several_components() {
 
 /// The expected sum is `zlib.crc32` of the bytes that hdf5plugin decodes.
 #[test]
-fn samples_that_are_nearly_those_of_the_image() {
+fn near_lossless_samples_are_within_the_bound() {
     let image = bytes(&test_image(23, 17, 8, 0));
     let near = decoded(&stream(NEAR), DecodedLength::Exactly(image.len())).unwrap();
     assert!(
@@ -155,7 +155,7 @@ fn samples_that_are_nearly_those_of_the_image() {
 }
 
 #[test]
-fn cut_and_damaged_streams_end() {
+fn truncated_and_damaged_streams_are_rejected() {
     for hex in [BYTES, SIXTEEN, PIXELS, NEAR] {
         let whole = stream(hex);
         for end in 0..whole.len() {
@@ -178,7 +178,7 @@ fn cut_and_damaged_streams_end() {
 }
 
 #[test]
-fn a_decoder_that_is_not_wanted_any_more_ends() {
+fn an_unwanted_decode_is_cancelled() {
     let unwanted = decode(
         &stream(BYTES),
         DecodedLength::Exactly(391),

@@ -99,7 +99,7 @@ mod tests {
 
     /// The attribute that h5py wrote for `attrs["a"] = np.int32(7)` with `libver="v108"`.
     #[test]
-    fn the_bytes_are_those_of_the_library() {
+    fn the_bytes_equal_those_of_the_library() {
         let message = encoded(b"a", &int32(), &[7, 0, 0, 0]).unwrap();
         let mut expected = b"\x03\0\x02\0\x0c\0\x04\0\0a\0".to_vec();
         expected.extend([0x10, 8, 0, 0, 4, 0, 0, 0, 0, 0, 32, 0]);
@@ -110,7 +110,7 @@ mod tests {
 
     /// The expected bytes are written from the specification.
     #[test]
-    fn the_info_locates_nothing() {
+    fn the_info_message_has_no_addresses() {
         let expected = [&[0, 1, 2, 1][..], &[0xff; 16]].concat();
         assert_eq!(encode_info(0x102).data(), expected);
     }

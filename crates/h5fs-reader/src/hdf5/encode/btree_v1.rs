@@ -130,7 +130,7 @@ mod tests {
     /// The leaf that h5py wrote for a dataset of shape (4, 3) in chunks of (2, 3) with
     /// `dtype="<i2"`, except for the last key. The library leaves the offset (2, 3) there.
     #[test]
-    fn the_bytes_are_those_of_the_library() {
+    fn the_bytes_equal_those_of_the_library() {
         let children = [child(0, 0x1839), child(2, 0x1845)];
         let mut expected = b"TREE\x01\0\x02\0".to_vec();
         expected.extend([0xff; 16]);

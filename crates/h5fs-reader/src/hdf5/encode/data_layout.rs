@@ -75,7 +75,7 @@ mod tests {
 
     /// The layout of a dataset that h5py wrote with `libver="v108"`.
     #[test]
-    fn contiguous_bytes_are_those_of_the_library() {
+    fn contiguous_layout_equals_the_library() {
         let layout = encode_contiguous(Some(0x1800), 24);
         let expected = [3, 1, 0, 0x18, 0, 0, 0, 0, 0, 0, 24, 0, 0, 0, 0, 0, 0, 0];
         assert_eq!(layout.data(), expected);
@@ -87,7 +87,7 @@ mod tests {
     /// The layout of a dataset that h5py wrote with `chunks=(2, 3)`, `dtype="<i2"` and
     /// `libver="v108"`.
     #[test]
-    fn chunked_bytes_are_those_of_the_library() {
+    fn chunked_layout_equals_the_library() {
         let layout = encode_chunked(Some(0x2000), &[2, 3], 2).unwrap();
         let mut expected = vec![3, 2, 3, 0, 0x20, 0, 0, 0, 0, 0, 0];
         expected.extend([2, 0, 0, 0, 3, 0, 0, 0, 2, 0, 0, 0]);

@@ -63,7 +63,7 @@ mod tests {
     /// The expected messages are from files that h5py wrote with `libver="v108"`. The library also
     /// stores maximum dimensions that equal the dimensions.
     #[test]
-    fn the_bytes_are_those_of_the_library() {
+    fn the_bytes_equal_those_of_the_library() {
         assert_eq!(data(&Shape::Null), [2, 0, 0, 2]);
         assert_eq!(data(&Shape::fixed(vec![])), [2, 0, 0, 0]);
         let growing = Shape::Simple {

@@ -450,7 +450,7 @@ mod tests {
 
     /// `STD_I32LE`, `STD_U16BE`, `IEEE_F64LE`, `IEEE_F16BE`, `UNIX_D32LE` and `STD_B16BE`.
     #[test]
-    fn numbers_are_those_of_the_library() {
+    fn number_types_equal_the_library() {
         assert_eq!(data(&integer(4)), INT32);
         let unsigned = Datatype::integer(2, false, ByteOrder::Big);
         assert_eq!(data(&unsigned), [0x10, 1, 0, 0, 2, 0, 0, 0, 0, 0, 16, 0]);
@@ -477,7 +477,7 @@ mod tests {
     /// Fixed strings from h5py, and the variable-length string of an attribute in a file that h5py
     /// wrote.
     #[test]
-    fn texts_are_those_of_the_library() {
+    fn text_types_equal_the_library() {
         let (padding, charset) = (StringPadding::NullPadded, Charset::Ascii);
         let text = data(&typed(5, Class::String { padding, charset }));
         assert_eq!(text, [0x13, 0x01, 0, 0, 5, 0, 0, 0]);
@@ -566,7 +566,7 @@ mod tests {
     }
 
     #[test]
-    fn pointers_are_those_of_the_library() {
+    fn pointer_types_equal_the_library() {
         let reference = |kind, size| data(&typed(size, Class::Reference(kind)));
         let object = reference(ReferenceKind::Object, 8);
         assert_eq!(object, [0x17, 0, 0, 0, 8, 0, 0, 0]);
@@ -579,7 +579,7 @@ mod tests {
 
     /// h5py's types for `bool` and `complex128`.
     #[test]
-    fn classes_without_hdf5_1_8_become_those_of_h5py() {
+    fn newer_classes_become_the_types_of_h5py() {
         let mut expected = vec![0x18, 2, 0, 0, 1, 0, 0, 0];
         expected.extend([0x10, 8, 0, 0, 1, 0, 0, 0, 0, 0, 8, 0]);
         expected.extend(b"FALSE\0\0\0TRUE\0\0\0\0\x00\x01");
@@ -595,7 +595,7 @@ mod tests {
     }
 
     #[test]
-    fn what_hdf5_1_8_cannot_express_is_refused() {
+    fn types_that_hdf5_1_8_cannot_express_are_rejected() {
         let compound = |members| Class::Compound(members);
         let opaque = |tag: &[u8]| Class::Opaque { tag: tag.to_vec() };
         let enumeration = |members| Class::Enumeration {

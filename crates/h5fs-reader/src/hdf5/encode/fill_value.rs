@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_fits_its_message() {
+    fn the_length_of_a_fill_value_is_limited() {
         let longest = vec![1; 65_535 - 6];
         encode(FillValue::Value(&longest)).unwrap();
         for length in [65_535 - 5, 70_000] {

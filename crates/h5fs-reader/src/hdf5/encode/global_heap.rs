@@ -150,7 +150,7 @@ mod tests {
     /// The collection that h5py wrote for the strings "hé" and "cdé". The library leaves reference
     /// counts at 0, and the specification demands a positive count.
     #[test]
-    fn the_bytes_are_those_of_the_library() {
+    fn the_bytes_equal_those_of_the_library() {
         let collection = encode_collection(&["hé".as_bytes(), "cdé".as_bytes()]).unwrap();
         let mut expected = b"GCOL\x01\0\0\0\0\x10\0\0\0\0\0\0".to_vec();
         expected.extend(b"\x01\0\x01\0\0\0\0\0\x03\0\0\0\0\0\0\0h\xc3\xa9\0\0\0\0\0");

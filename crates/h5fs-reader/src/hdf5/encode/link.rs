@@ -127,7 +127,7 @@ mod tests {
 
     /// The links of a group that h5py wrote with `track_order=True` and `libver="v108"`.
     #[test]
-    fn the_bytes_are_those_of_the_library() {
+    fn the_bytes_equal_those_of_the_library() {
         let soft = LinkMessage {
             name: b"soft",
             charset: Charset::Ascii,

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_is_as_small_as_the_reader_demands() {
+    fn the_length_of_a_header_is_limited() {
         let mut header = ObjectHeader::new();
         let long = message(kind::LINK, 0, &[0; 65_535]);
         let failure = (0..300).find_map(|_| header.add(&long).err());

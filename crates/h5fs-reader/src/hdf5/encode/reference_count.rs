@@ -23,7 +23,7 @@ mod tests {
 
     /// The message of a group with two names that h5py wrote with `libver="v108"`.
     #[test]
-    fn the_bytes_are_those_of_the_library() {
+    fn the_bytes_equal_those_of_the_library() {
         assert_eq!(encode(2).data(), [0, 2, 0, 0, 0]);
     }
 }

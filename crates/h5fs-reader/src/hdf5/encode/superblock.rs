@@ -46,7 +46,7 @@ mod tests {
 
     /// The superblock of a file that h5py wrote with `libver="v108"`.
     #[test]
-    fn the_bytes_are_those_of_the_library() {
+    fn the_bytes_equal_those_of_the_library() {
         let superblock = Superblock {
             root: 0x30,
             end_of_file: 0x3408,

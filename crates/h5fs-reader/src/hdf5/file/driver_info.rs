@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn members_come_in_the_order_of_first_use() {
+    fn members_are_in_order_of_first_use() {
         assert_eq!(distinct_members([1, 1, 3, 1, 1, 1]), [1, 3]);
         assert_eq!(distinct_members([0; 6]), [1, 2, 3, 4, 5, 6]);
         assert_eq!(header_member([0; 6]), 6);

@@ -69,7 +69,7 @@ mod tests {
     use crate::source::local::file::FileSource;
 
     #[test]
-    fn words_are_the_librarys() {
+    fn policy_values_are_parsed_as_in_the_library() {
         let of = |value: &str| LockingPolicy::parse(Some(OsStr::new(value)));
         assert_eq!(
             (of("FALSE"), of("0")),
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_system_without_locks_matters_only_where_they_are_asked_for() {
+    fn missing_lock_support_is_an_error_only_if_locks_are_required() {
         let unsupported = || Ok(WriteLock::Unsupported(io::ErrorKind::Unsupported.into()));
         assert!(LockingPolicy::WherePossible.check(unsupported()).is_ok());
         assert!(LockingPolicy::Always.check(unsupported()).is_err());
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lock_is_given_back() {
+    fn the_tested_lock_is_released() {
         use nix::fcntl::{Flock, FlockArg};
         let written = tempfile::NamedTempFile::new().unwrap();
         let source = FileSource::open(written.path(), None).unwrap();

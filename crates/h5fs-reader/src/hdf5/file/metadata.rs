@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn what_hangs_on_what_was_just_read_is_not_from_before() {
+    fn a_fresh_view_ignores_older_cached_blocks() {
         let all = metadata(true);
         assert_eq!((byte(&all), byte(&all)), (0, 0));
         let later = all.fresh_view();
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_half_written_is_read_again() {
+    fn half_written_blocks_are_read_again() {
         let whole = |bytes: &[u8]| match bytes {
             [first] if *first >= 3 => Ok(()),
             _ => Err(Error::corrupt("byte: wrong checksum", None)),

@@ -145,7 +145,7 @@ mod tests {
     use crate::hdf5::testing;
 
     #[test]
-    fn widths_are_those_of_the_specification() {
+    fn widths_match_the_specification() {
         let widths = (0..=u8::MAX).filter_map(Width::new).map(Width::bytes);
         assert_eq!(widths.collect::<Vec<_>>(), [2, 4, 8, 16, 32]);
     }
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn far_object_headers_stand_below_the_end_of_node_numbers() {
+    fn moved_object_headers_have_valid_node_ids() {
         let far = AddressEncoding {
             original_header_start: Some(5 << 61),
             ..testing::form(8)

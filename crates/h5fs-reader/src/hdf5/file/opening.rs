@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_opened_for_another_has_what_is_left() {
+    fn nested_openings_share_the_remaining_budget() {
         let none = OpeningBudget::full_budget(&Arc::default());
         none.charge_work(2 * limits::VIRTUAL_WORK)
             .expect("nothing is under way");
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn one_thread_at_a_time_takes_much() {
+    fn one_thread_at_a_time_takes_much_memory() {
         let turns = Arc::<FairLock>::default();
         let is_taken =
             || turns.with_guarded(|(), works| works.admitted_weights(0).next().is_some());

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_say_who_writes_from_version_3_on() {
+    fn consistency_flags_apply_from_version_3() {
         let source = MemorySource::new(version_0(0));
         let read = Superblock::read(&source, 0).unwrap();
         let writer = |version, consistency_flags| {
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_begin_behind_the_user_block() {
+    fn addresses_begin_after_the_user_block() {
         let source = MemorySource::new(version_0(1024));
         let at = find_signature(&source).unwrap();
         let superblock = Superblock::read(&source, at).unwrap();
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn the_signature_stands_at_doubling_offsets_only() {
+    fn the_signature_is_found_only_at_doubling_offsets() {
         assert_eq!(
             find_signature(&MemorySource::new(version_0(512))),
             Some(512)

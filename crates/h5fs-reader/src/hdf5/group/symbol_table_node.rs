@@ -550,7 +550,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seek_over_long_names_has_an_end() {
+    fn a_seek_over_long_names_is_limited() {
         let name = vec![b'x'; 60_000];
         let names = vec![&name[..]; usize::from(u16::MAX)];
         let sought = links(&names).seek(names.len() as u64);

@@ -118,7 +118,7 @@ mod tests {
     use crate::hdf5::testing::{at, file, words};
 
     #[test]
-    fn texts_are_told_apart_across_pages() {
+    fn texts_are_compared_across_pages() {
         let long = [b'n'; 5000];
         let mut data = vec![0; 100];
         data.extend(long);
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn no_heap_reaches_past_all_files() {
+    fn a_heap_past_64_bits_is_rejected() {
         let open = |size: u64| {
             let header = [b"HEAP\0\0\0\0".to_vec(), words(&[size, 0, 64])].concat();
             LocalHeap::open(&file([(0, header), (64, vec![0; 8])]), at(0))

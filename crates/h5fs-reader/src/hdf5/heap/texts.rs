@@ -92,7 +92,7 @@ mod tests {
     /// Checks strings within each other, with the inner ones first, with the outer ones first, and
     /// with a later end.
     #[test]
-    fn bytes_are_looked_through_once() {
+    fn bytes_are_searched_once() {
         const LENGTH: u64 = 1 << 20;
         let mut content = vec![b'x'; 1 << 20];
         content[1_000_000] = 0;

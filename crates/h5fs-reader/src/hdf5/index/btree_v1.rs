@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn chunks_beside_the_grid_are_damage() {
+    fn chunks_off_the_grid_are_damage() {
         assert!(walked(&open(&[(8, 0, 3, 500)], false)).is_err());
         assert!(open(&[(0, 0, 4, 500)], true).find(&[1]).is_err());
     }

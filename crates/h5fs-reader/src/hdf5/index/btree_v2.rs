@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn the_record_size_says_how_wide_sizes_are() {
+    fn the_width_of_sizes_follows_from_the_record_size() {
         for (width, length) in [(1, 1), (2, 0x100), (5, 0x1_0000_0000)] {
             let index = open(width, &[[0, 1], [1, 0]]).unwrap();
             let chunk = StoredChunk {

@@ -585,7 +585,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_stands_in_for_no_other() {
+    fn a_block_at_a_wrong_address_is_rejected() {
         let mut blocks = blocks();
         let twice = [b"EASB\0\0", &words(&[0])[..], &[14, 0b1010_0000, 0]].concat();
         blocks[3].1 = sealed([twice, words(&[500, 500])].concat());

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_page_is_an_error_there_alone() {
+    fn a_damaged_page_affects_only_its_chunks() {
         let mut blocks = blocks();
         blocks[2].1[3] ^= 1;
         let array = open(blocks).unwrap();

@@ -112,7 +112,7 @@ mod tests {
 
     /// Checks rows of five chunks, two of them in the extent.
     #[test]
-    fn chunks_of_the_extent_are_met() {
+    fn chunks_in_the_extent_are_visited() {
         let mut met = Vec::new();
         index(10, 200)
             .walk(&RequestBudget::default(), &mut |place, chunk| {

@@ -117,7 +117,7 @@ mod tests {
 
     /// Checks two rows of five chunks each, two of them in the current extent.
     #[test]
-    fn maximum_dimensions_count() {
+    fn chunks_are_numbered_over_maximum_dimensions() {
         let geometry = geometry(&[4, 4], &[Some(4), Some(10)], &[2, 2]);
         let numbering = ChunkNumbering::for_fixed_size(&geometry, 0).unwrap();
         assert_eq!(numbering.chunk_number(&[1, 0]), Some(5));

@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn filters_decide_who_says_the_size() {
+    fn the_source_of_the_chunk_size_depends_on_filters() {
         let raw = SingleChunkIndex::new(Some(at(100)), None, geometry([4, 3]), 0).unwrap();
         let length =
             |index: &SingleChunkIndex| index.find(&[0, 0]).unwrap().map(|chunk| chunk.length);

@@ -251,7 +251,7 @@ mod tests {
     const ADDRESS: &[u8] = &2048_u64.to_le_bytes();
 
     #[test]
-    fn old_versions_say_little() {
+    fn old_versions_lack_the_size() {
         let contiguous = DataLayout::Contiguous {
             address: Some(at(2048)),
             size: None,
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_dimension_of_an_old_chunk_is_its_element() {
+    fn the_last_chunk_dimension_is_the_element_size() {
         let dims: Vec<u8> = [4_u32, 5, 2].iter().flat_map(|n| n.to_le_bytes()).collect();
         let chunks = ChunkedLayout {
             shape: vec![4, 5],
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unknown_or_cut_is_refused() {
+    fn unknown_or_truncated_layouts_are_rejected() {
         let unknown = parse(&[&old_prefix(1, 1, 7), ADDRESS]);
         assert!(matches!(unknown, Err(Error::Unsupported { .. })));
         let cut = parse(&[&old_prefix(2, 1, 0), &[3, 0, 0, 0], &[3, 0, 0, 0], b"ab"]);

@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn yaml_sees_text_in_text() {
+    fn yaml_reads_text_as_text() {
         assert_eq!(yaml(b"/run 1/temp.x"), "/run 1/temp.x");
         for text in [
             "",
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_key_is_said_to_be_one() {
+    fn a_long_key_is_marked_in_yaml() {
         let key = |length| {
             [Syntax::Yaml, Syntax::Json].map(|syntax| {
                 let mut flow = FlowWriter::new(syntax);

@@ -192,7 +192,7 @@ fn extended_precision() {
 }
 
 #[test]
-fn formats_beyond_all_arithmetic_have_no_value() {
+fn unsupported_float_formats_have_no_value() {
     let quad = format(Little, 15, 112, 16_383);
     assert!(float_value(&[0xaa; 16], &quad).is_some());
     let strange = [

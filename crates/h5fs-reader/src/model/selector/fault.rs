@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_picks_nothing_has_a_fault() {
+    fn invalid_selectors_are_explained() {
         for (text, wanted) in [
             ("[999]", "999 is out of range: the shape is [365, 36, 72]"),
             ("[-366]", "-366 is out of range: the shape is [365, 36, 72]"),
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fields_that_there_are_are_named() {
+    fn missing_fields_are_explained_with_existing_names() {
         let inner = type_of(
             4,
             Class::Compound(vec![member("x", 0, int(2)), member("y", 2, int(2))]),

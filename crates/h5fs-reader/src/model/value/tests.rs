@@ -65,7 +65,7 @@ fn strings_lose_their_padding() {
 
 /// Expected text: `str(numpy.complex64(x))` without its parentheses.
 #[test]
-fn complex_numbers_as_numpy_writes_them() {
+fn complex_numbers_are_formatted_as_in_numpy() {
     let complex = type_of(8, Class::Complex(Box::new(float32())));
     let element = |r: f32, i: f32| [r.to_le_bytes(), i.to_le_bytes()].concat();
     let expected = owned_pair("1+2j", r#"{"r": 1.0, "i": 2.0}"#);
@@ -157,7 +157,7 @@ fn nested_values_are_json_on_one_line() {
 }
 
 #[test]
-fn hostile_types_and_values_end() {
+fn hostile_types_and_values_are_rejected() {
     let mut deep = int(1);
     for _ in 0..limits::DATATYPE_DEPTH {
         deep = type_of(1, Class::VariableLength(Box::new(deep)));

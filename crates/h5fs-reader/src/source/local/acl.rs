@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn bits_give_nobody_more_than_the_list() {
+    fn restricted_mode_grants_no_more_than_the_list() {
         use tag::*;
         let owner = (1, 6);
         for (entries, mode, is_finer) in [
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_cannot_be_read_gives_nobody_anything() {
+    fn an_unreadable_list_grants_nothing() {
         let closed = Some(Acl::default());
         for value in [&b""[..], &[1, 0, 0, 0], &[2, 0, 0, 0, 4]] {
             assert_eq!(

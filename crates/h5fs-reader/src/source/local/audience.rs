@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_narrower_file_is_told() {
+    fn narrower_permissions_are_detected() {
         let file = |group, mode| Audience {
             group,
             mode,

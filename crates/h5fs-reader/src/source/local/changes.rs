@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_is_told_of_once_it_has_ended() {
+    fn a_write_is_reported_after_it_ended() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let changes = ChangeWatcher::new().unwrap();
         let watch = changes.watch(file.as_file()).unwrap();
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_closed_is_watched_on() {
+    fn a_closed_file_is_still_watched() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let changes = ChangeWatcher::new().unwrap();
         let opened = File::open(file.path()).unwrap();
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_goes_is_told_of() {
+    fn a_removed_name_is_reported() {
         let directory = tempfile::tempdir().unwrap();
         let [path, other] = ["source", "other"].map(|name| directory.path().join(name));
         let changes = ChangeWatcher::new().unwrap();

@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn caches_leave_descriptors_for_what_is_read() {
+    fn caches_leave_descriptors_for_reads() {
         let share = |limit| clamp_to_limit(limit, NonZeroUsize::new(256).unwrap()).get();
         assert_eq!(share(16), 1);
         assert_eq!(share(64), 4);

@@ -351,7 +351,7 @@ mod tests {
     /// Checks that the open does not wait: an open of a leased file can wait for
     /// `lease-break-time`.
     #[test]
-    fn what_is_named_is_opened_without_waiting() {
+    fn a_path_descriptor_is_opened_without_waiting() {
         use nix::fcntl::{FcntlArg, fcntl};
         use rustix::fs::{CWD, Mode, OFlags, openat};
         let file = tempfile::NamedTempFile::new().unwrap();
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_watches_is_settled_after_its_time() {
+    fn an_unwatched_file_settles_after_a_time() {
         assert!(opened(LONG, None).has_no_pending_write() && !opened(LONG, None).has_ended());
         let young = opened(LONG / 2, None);
         assert!(!young.has_no_pending_write() && !young.has_ended());
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_watched_is_settled_at_once() {
+    fn a_watched_file_settles_at_once() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let changes = ChangeWatcher::new().unwrap();
         let watch = || changes.watch(file.as_file());

@@ -268,7 +268,7 @@ mod tests {
 
     /// Checks that a FIFO is not even opened briefly: another process may wait for that.
     #[test]
-    fn a_fifo_that_has_taken_the_place_of_a_file_is_not_opened() {
+    fn a_fifo_in_place_of_a_file_is_not_opened() {
         use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
 
         let directory = tempfile::tempdir().unwrap();
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listing_goes_on_at_any_position() {
+    fn a_listing_continues_at_any_position() {
         let directory = tempfile::tempdir().unwrap();
         for i in 0..3000 {
             std::fs::write(directory.path().join(format!("file {i}")), "").unwrap();

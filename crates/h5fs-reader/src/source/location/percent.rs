@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_encoded_is_decoded() {
+    fn percent_encoding_is_decoded() {
         assert_eq!(percent_decode("a%20b%2Fc%"), b"a b/c%");
         assert_eq!(percent_decode("%zz%+1%C3%BC"), "%zz%+1ü".as_bytes());
         assert_eq!(percent_encode("a b/ü%", IN_NAME), "a%20b/%C3%BC%25");

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_signature_is_known_by_its_parameters() {
+    fn signatures_are_recognized_by_their_parameters() {
         for (query, rest) in [
             ("versionId=1&X-Amz-Signature=2&X-Amz-Date=3", "versionId=1"),
             ("X-Goog-Signature=2&alt=media", "alt=media"),

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_stands_on_the_filesystem_that_stat_tells() {
+    fn the_device_of_a_path_agrees_with_stat() {
         for path in ["/", "/proc", "/proc/self", "/dev/null"] {
             let path = Path::new(path);
             let told = path.symlink_metadata().unwrap().dev();

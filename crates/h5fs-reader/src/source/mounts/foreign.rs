@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn foreign_filesystems_are_told_from_those_of_the_kernel() {
+    fn fuse_and_stacked_filesystems_are_recognized() {
         let entry = |kind: &str| MountEntry {
             id: 36,
             parent: 35,

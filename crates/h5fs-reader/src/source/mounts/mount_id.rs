@@ -81,7 +81,7 @@ mod tests {
     use crate::source::mounts::mount_table::MountTable;
 
     #[test]
-    fn a_mount_has_the_number_that_the_table_tells() {
+    fn mount_ids_agree_with_the_mount_table() {
         let table = MountTable::open().unwrap().entries().unwrap();
         let proc = table
             .iter()

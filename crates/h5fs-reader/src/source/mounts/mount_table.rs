@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_of_the_table() {
+    fn a_line_of_the_mount_table_is_parsed() {
         // The example of proc(5), with a blank in the mount point.
         let line =
             br"36 35 98:0 /mnt1 /mnt\0402 rw,noatime master:1 - ext3 /dev/root rw,errors=continue";
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_tells_of_proc() {
+    fn the_table_contains_proc() {
         let entries = MountTable::open().unwrap().entries().unwrap();
         let is_proc = |entry: &MountEntry| entry.kind == "proc" && *entry.point == *"/proc";
         assert!(entries.iter().any(is_proc));

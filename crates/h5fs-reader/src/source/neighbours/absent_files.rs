@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_is_told_once_up_to_a_bound() {
+    fn each_absent_file_is_reported_once_up_to_a_limit() {
         let absent = AbsentFileLog::default();
         let objects =
             |absent: &AbsentFileLog| absent.take_new().into_iter().map(|lack| lack.object);

@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_open_once_whatever_it_is_called() {
+    fn a_neighbour_with_several_names_is_opened_once() {
         let directory = tempfile::tempdir().unwrap();
         let [path, link, other] = ["raw", "link", "other"].map(|name| directory.path().join(name));
         fs::write(&path, b"one").unwrap();
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_nobody_reads_is_looked_at() {
+    fn an_unread_neighbour_is_checked() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("raw");
         fs::write(&path, b"old").unwrap();
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_was_closed_is_the_same_when_it_is_opened_again() {
+    fn a_reopened_neighbour_must_be_unchanged() {
         let directory = tempfile::tempdir().unwrap();
         let [path, other] = ["raw", "./other"].map(|name| directory.path().join(name));
         fs::write(&path, b"old").unwrap();
@@ -406,7 +406,7 @@ mod tests {
     /// Finishes a write after the file was opened and closed again. The file's time is the start of
     /// the write.
     #[test]
-    fn a_file_that_was_closed_is_watched_on() {
+    fn a_closed_neighbour_is_still_watched() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("raw");
         fs::write(&path, b"old").unwrap();
@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_kept_of_what_may_be_half_written() {
+    fn half_written_neighbours_may_miss_changes() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("raw");
         fs::write(&path, b"new").unwrap();

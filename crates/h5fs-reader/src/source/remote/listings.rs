@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn listings_are_kept_within_their_bounds() {
+    fn cached_listings_are_limited() {
         let pair = normal_fetcher();
         let listings = CachedListings::new(&pair.connection);
         let many = |count: usize| {

@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_the_same_at_the_other_end() {
+    fn messages_are_decoded_unchanged() {
         for request in requests() {
             assert_eq!(Request::decode(&request.encode()), Ok(request));
         }
@@ -429,7 +429,7 @@ mod tests {
 
     /// The length of a list is not trusted before its entries are decoded.
     #[test]
-    fn a_list_that_claims_more_names_than_its_packet_holds_is_refused() {
+    fn a_list_longer_than_its_packet_is_rejected() {
         let listed = Reply::Listed {
             id: 1,
             is_last: true,

@@ -194,7 +194,7 @@ mod tests {
     use std::thread::sleep;
 
     #[test]
-    fn looks_that_bring_bytes_take_a_small_part_of_the_time() {
+    fn checks_that_download_bytes_are_rare() {
         let mut state = ObjectState::default();
         state.set_sample(b"hash");
         let object = StagedObject::new(0, 0, b"", state);

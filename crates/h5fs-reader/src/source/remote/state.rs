@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_state_is_a_tag_a_length_and_a_date() {
+    fn states_are_compared_by_tag_length_and_date() {
         for (text, tag) in [
             (&b"\"1\""[..], &b"\"1\""[..]),
             (b"W/\"1\"", b"W/\"1\""),
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listing_may_know_less_of_a_state_and_contradicts_no_other() {
+    fn a_listing_may_contain_fewer_facts_about_a_state() {
         let state = |etag: &[u8], modified| ObjectState {
             length: 5,
             etag: etag.to_vec(),

@@ -50,7 +50,7 @@ fn cause(read: Result<Vec<u8>>) -> Cause {
 }
 
 #[test]
-fn metadata_brings_what_stands_around_it() {
+fn short_reads_fetch_whole_blocks() {
     let pair = normal_fetcher();
     let object = pair.open(10 * MIB + 5);
     assert_eq!(object.length(), 10 * MIB + 5);
@@ -73,7 +73,7 @@ fn metadata_brings_what_stands_around_it() {
 /// A small object of 8 MiB takes two requests, because a run has at most 4 MiB. A longer object
 /// arrives in parts.
 #[test]
-fn a_small_object_comes_as_a_whole() {
+fn a_small_object_is_fetched_whole() {
     let pair = normal_fetcher();
     let small = pair.open(limits::SMALL_OBJECT);
     for at in (0..limits::SMALL_OBJECT - 1000).step_by(100 * KIB as usize) {
@@ -99,7 +99,7 @@ fn a_small_object_comes_as_a_whole() {
 
 /// The bytes of a small object evict at most a quarter of the staged bytes.
 #[test]
-fn a_small_object_that_is_much_of_the_cache_comes_in_parts() {
+fn a_small_object_is_fetched_in_parts_by_a_small_cache() {
     let pair = connect_fake_fetcher(16 * MIB, LONG, Box::new(FakeFetcher::serve));
     read(&pair.open(4 * MIB), MIB, 10).unwrap();
     assert_eq!(pair.fetched(), [(0, 4 * MIB, false)]);
@@ -109,7 +109,7 @@ fn a_small_object_that_is_much_of_the_cache_comes_in_parts() {
 
 /// Evicted bytes return in parts as they are read.
 #[test]
-fn a_small_object_comes_as_a_whole_once() {
+fn a_small_object_is_fetched_whole_only_once() {
     let pair = connect_fake_fetcher(8 * MIB, LONG, Box::new(FakeFetcher::serve));
     pair.put("other", 100 * MIB, "\"1\"");
     let other = RemoteObject::find(&pair.connection, b"other", &|| true).unwrap();
@@ -148,7 +148,7 @@ fn a_paged_file_is_read_by_its_pages() {
 }
 
 #[test]
-fn a_first_page_is_brought_within_the_limit_and_of_the_urls_object_alone() {
+fn the_first_page_is_prefetched_only_for_the_url_object() {
     let pair = normal_fetcher();
     let object = pair.open(20 * MIB);
     object.set_metadata_pages(0, 16 * MIB);
@@ -161,7 +161,7 @@ fn a_first_page_is_brought_within_the_limit_and_of_the_urls_object_alone() {
 }
 
 #[test]
-fn what_is_there_brings_no_more_of_its_page() {
+fn staged_bytes_do_not_fetch_their_page() {
     let pair = normal_fetcher();
     let object = pair.open(20 * MIB);
     // No page size is known yet.
@@ -179,7 +179,7 @@ fn what_is_there_brings_no_more_of_its_page() {
 }
 
 #[test]
-fn near_ranges_are_asked_for_together() {
+fn near_ranges_are_requested_together() {
     let pair = normal_fetcher();
     let object = pair.open(64 * MIB);
     // Nine chunks of 1 MiB with gaps of 40 KiB, in reverse order; a distant range; and one inside
@@ -208,7 +208,7 @@ fn near_ranges_are_asked_for_together() {
 
 /// Staged pages are fetched again if many pages around them are wanted; others are not.
 #[test]
-fn what_is_expected_close_together_is_asked_for_together() {
+fn near_expected_ranges_are_requested_together() {
     const PAGE: u64 = 64 * KIB;
     let pair = normal_fetcher();
     let object = pair.open(64 * MIB);
@@ -237,7 +237,7 @@ fn what_is_expected_close_together_is_asked_for_together() {
 
 /// The fetcher does not reply until the test lets it.
 #[test]
-fn what_is_waited_for_comes_first_and_requests_are_bounded() {
+fn needed_runs_come_first_and_requests_are_limited() {
     let pair = connect_fake_fetcher(
         256 * MIB,
         LONG,
@@ -277,7 +277,7 @@ fn what_is_waited_for_comes_first_and_requests_are_bounded() {
 }
 
 #[test]
-fn guesses_that_are_too_many_give_way() {
+fn excess_prefetches_are_dropped() {
     let pair = connect_fake_fetcher(
         1 << 30,
         LONG,
@@ -298,7 +298,7 @@ fn guesses_that_are_too_many_give_way() {
 }
 
 #[test]
-fn pages_that_are_kept_are_within_their_bound() {
+fn staged_pages_are_limited() {
     let pair = connect_fake_fetcher(MIB, LONG, Box::new(FakeFetcher::serve));
     let object = pair.open(40 * MIB);
     for round in 0..2 {
@@ -314,7 +314,7 @@ fn pages_that_are_kept_are_within_their_bound() {
 }
 
 #[test]
-fn guesses_leave_a_part_of_what_was_read() {
+fn prefetches_leave_room_for_read_pages() {
     let pair = connect_fake_fetcher(4 * MIB, LONG, Box::new(FakeFetcher::serve));
     let object = pair.open(100 * MIB);
     read(&object, 99 * MIB, 1).unwrap();
@@ -364,7 +364,7 @@ fn a_change_leaves_old_bytes_or_estale() {
 }
 
 #[test]
-fn failures_have_their_errors_and_pass() {
+fn failures_are_reported_and_retried() {
     let failures = [
         (FailureKind::TimedOut, Cause::Unavailable),
         (FailureKind::Other, Cause::Unavailable),
@@ -423,7 +423,7 @@ fn failures_are_remembered_within_the_limit() {
 }
 
 #[test]
-fn an_object_that_goes_is_stale_and_one_that_is_absent_is_missing() {
+fn a_deleted_object_is_stale_and_an_absent_one_missing() {
     let pair = connect_fake_fetcher(
         64 * MIB,
         LONG,
@@ -442,7 +442,7 @@ fn an_object_that_goes_is_stale_and_one_that_is_absent_is_missing() {
 }
 
 #[test]
-fn silence_ends_in_an_error_within_the_patience() {
+fn a_silent_fetcher_is_an_error_within_the_time_limit() {
     let patience = Duration::from_secs(2);
     let pair = connect_fake_fetcher(
         64 * MIB,
@@ -471,7 +471,7 @@ fn silence_ends_in_an_error_within_the_patience() {
 }
 
 #[test]
-fn a_reader_that_has_gone_waits_no_longer() {
+fn a_cancelled_reader_stops_waiting() {
     let pair = connect_fake_fetcher(
         64 * MIB,
         LONG,
@@ -516,7 +516,7 @@ fn is_cancel(request: &Request) -> bool {
 }
 
 #[test]
-fn a_cancelled_opening_waits_no_longer() {
+fn a_cancelled_opening_stops_waiting() {
     let pair = fetcher_without_openings();
     pair.put("", MIB, "\"1\"");
     let canceller = Canceller::default();
@@ -579,7 +579,7 @@ fn a_cancelled_opening_of_another_object_is_unwanted() {
 }
 
 #[test]
-fn what_has_come_is_read_before_the_rest() {
+fn arrived_bytes_are_read_before_the_rest() {
     let pair = connect_fake_fetcher(
         64 * MIB,
         LONG,
@@ -606,7 +606,7 @@ fn what_has_come_is_read_before_the_rest() {
 }
 
 #[test]
-fn the_beginning_of_an_object_may_come_with_it() {
+fn opening_may_stage_the_first_bytes() {
     let pair = connect_fake_fetcher(
         64 * MIB,
         LONG,
@@ -635,7 +635,7 @@ fn the_beginning_of_an_object_may_come_with_it() {
 }
 
 #[test]
-fn a_look_finds_another_state() {
+fn a_check_detects_another_state() {
     let pair = fetcher_with_checks();
     let object = pair.open(MIB);
     assert!(!object.is_changed());
@@ -662,7 +662,7 @@ fn check_requests(fetcher: &FakeFetcher) -> Vec<Request> {
 /// The fetcher does not reply to a check until the test lets it. Two checks would start in this
 /// time.
 #[test]
-fn nobody_waits_for_a_look_at_what_no_answer_tells_apart() {
+fn checks_of_sampled_objects_do_not_block() {
     let pair = connect_fake_fetcher(
         64 * MIB,
         Duration::from_millis(600),
@@ -689,7 +689,7 @@ fn nobody_waits_for_a_look_at_what_no_answer_tells_apart() {
 }
 
 #[test]
-fn bytes_of_what_no_answer_tells_apart_do_not_stand_for_a_look() {
+fn bytes_of_sampled_objects_do_not_confirm_the_state() {
     let pair = normal_fetcher();
     pair.put("", 1000 * MIB, "\0one");
     let object = RemoteObject::find(&pair.connection, b"", &|| true)
@@ -705,7 +705,7 @@ fn bytes_of_what_no_answer_tells_apart_do_not_stand_for_a_look() {
 }
 
 #[test]
-fn objects_have_regions_of_their_own_and_leave_nothing() {
+fn objects_have_separate_regions_and_free_them() {
     let pair = normal_fetcher();
     let first = pair.open(3 * MIB + 1);
     pair.put("other", MIB, "\"o\"");
@@ -771,7 +771,7 @@ fn objects_of_a_prefix_stay_open_within_the_limit() {
 }
 
 #[test]
-fn an_object_that_is_opened_again_is_compared_once_it_is_due() {
+fn a_reopened_object_is_checked_when_due() {
     let pair = fetcher_with_listing(1);
     let directory = RemoteDirectory::open(&pair.connection).unwrap();
     let path = Path::new("o0");
@@ -799,7 +799,7 @@ fn an_object_that_is_opened_again_is_compared_once_it_is_due() {
 
 /// A listing may be outdated: the object is longer now.
 #[test]
-fn a_region_fits_whatever_length_was_told() {
+fn a_region_fits_any_actual_length() {
     let pair = normal_fetcher();
     for (name, length) in [("a", 3 * MIB), ("b", 300 * KIB), ("c", 0)] {
         pair.put(name, length, name);
@@ -825,7 +825,7 @@ fn a_region_fits_whatever_length_was_told() {
 
 /// Uses a server whose listing never ends, with new names or the same page again and again.
 #[test]
-fn a_listing_without_end_is_an_error_and_keeps_little() {
+fn an_endless_listing_is_an_error() {
     let pair = connect_fake_fetcher(
         64 * MIB,
         LONG,
@@ -867,7 +867,7 @@ fn a_listing_without_end_is_an_error_and_keeps_little() {
 }
 
 #[test]
-fn a_page_comes_in_parts_within_the_bounds_of_a_page() {
+fn a_page_in_several_replies_is_limited() {
     // Sends `parts` replies of `names` names of ten bytes.
     let listed = |parts: usize, names: usize| {
         let say = move |fetcher: &FakeFetcher, request: &Request| {
@@ -934,7 +934,7 @@ fn a_hostile_fetcher_ends_the_connection() {
 }
 
 #[test]
-fn replies_to_no_question_change_nothing() {
+fn unrequested_replies_are_ignored() {
     let pair = connect_fake_fetcher(
         64 * MIB,
         LONG,

@@ -165,7 +165,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_range_is_what_was_put_in(
+        fn any_range_equals_the_input(
             runs in proptest::collection::vec((0..3_u8, 0..600_usize), 0..30),
             part in 1..700_usize,
             start in 0..9000_u64,

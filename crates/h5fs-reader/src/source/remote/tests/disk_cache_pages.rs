@@ -98,7 +98,7 @@ fn discarded_pages(pair: &FakeConnection) -> Vec<u64> {
 
 /// In each range, pages are alternately staged and stored in a segment.
 #[test]
-fn a_range_may_stand_in_the_stage_and_in_files() {
+fn a_range_may_be_in_the_stage_and_in_segments() {
     let cache = Cache::new();
     let own = Arc::clone(&cache);
     let mixed = move |fetcher: &FakeFetcher, request: &Request| match request {
@@ -142,7 +142,7 @@ fn a_range_may_stand_in_the_stage_and_in_files() {
 }
 
 #[test]
-fn pages_of_files_give_way_and_nothing_of_the_stage_is_dropped_for_them() {
+fn segment_pages_are_dropped_without_freeing_the_stage() {
     let cache = Cache::new();
     let pair = keeper(&cache, MIB);
     let object = pair.open(20 * MIB + 5);
@@ -199,7 +199,7 @@ fn few_files_are_open_at_a_time() {
 
 /// Flips, truncates or empties a file, before or after pages of it were read.
 #[test]
-fn a_file_that_changes_gives_no_wrong_byte() {
+fn a_changed_segment_returns_no_wrong_byte() {
     type Damage = fn(&Cache);
     let damages: [Damage; 3] = [
         |cache| cache.flip(0),
@@ -236,7 +236,7 @@ fn a_file_that_changes_gives_no_wrong_byte() {
 }
 
 #[test]
-fn a_file_that_stays_wrong_is_an_error() {
+fn a_permanently_corrupt_segment_is_an_error() {
     let cache = Cache::new();
     let file = cache.write_segment(0, 0, MIB);
     cache.flip(0);
