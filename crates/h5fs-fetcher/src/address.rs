@@ -497,7 +497,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_asked_for_as_it_is_written() {
+    fn a_web_url_is_requested_as_written() {
         let page = "https://host:8443/a%20b/run.h5?token=x%2Fy";
         assert_eq!(uri(page, None, ""), page);
         assert_eq!(uri("http://host/ü.h5", None, ""), "http://host/%C3%BC.h5");
@@ -509,7 +509,7 @@ mod tests {
     }
 
     #[test]
-    fn presigned_urls_of_one_object_have_one_place() {
+    fn presigned_urls_of_one_object_have_one_location() {
         let place = |query: &str| {
             let address = SourceAddress::new(url(&format!("http://h/a?{query}")), None, true);
             address

@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_are_kept_whole_and_read_in_parts() {
+    fn only_complete_pages_are_cached() {
         let directory = tempfile::tempdir().unwrap();
         let cache = DiskCache::open(directory.path(), 1 << 30).unwrap();
         let length = 3 * PAGE + 100;

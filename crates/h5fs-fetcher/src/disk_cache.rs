@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_there_for_the_state_in_which_it_was_fetched() {
+    fn a_cached_page_belongs_to_one_object_state() {
         let (directory, cache) = cache(1 << 30);
         let key = cache.key("http://h/a.h5", &state("\"1\"")).unwrap();
         cache.write_page(&key, 2, &page(2));
@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_used_longest_ago_goes() {
+    fn the_least_recently_used_segments_are_deleted() {
         let (_directory, cache) = cache(1 << 20);
         let keys: Vec<_> = (0..40)
             .map(|n| {
@@ -475,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn the_directory_is_its_users_alone() {
+    fn only_the_user_can_access_the_cache_directory() {
         let (directory, cache) = cache(1 << 20);
         let mode = |path: &Path| path.metadata().unwrap().mode() & 0o777;
         assert_eq!(mode(cache.directory()), 0o700);
@@ -522,7 +522,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_read_where_a_wrong_page_cannot_be_forgotten() {
+    fn reading_stops_if_a_wrong_page_cannot_be_removed() {
         let (_directory, cache) = cache(1 << 30);
         let key = cache.key("http://h/a", &state("\"1\"")).unwrap();
         cache.write_page(&key, 1, &page(1));
@@ -535,7 +535,7 @@ mod tests {
 
     /// Neither opening nor reading waits for a writer of the pipe.
     #[test]
-    fn a_pipe_in_the_cache_is_nothing() {
+    fn a_pipe_in_the_cache_is_ignored() {
         let (_directory, cache) = cache(1 << 30);
         let key = cache.key("http://h/a", &state("\"1\"")).unwrap();
         let pipes = [cache.segment_path(&key, 0), cache.state_path("http://h/a")];
@@ -561,7 +561,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cache_that_cannot_be_written_is_none() {
+    fn a_failed_write_disables_the_cache() {
         let (directory, cache) = cache(1 << 20);
         fs::remove_dir_all(directory.path()).unwrap();
         let key = cache.key("http://h/a", &state("\"1\"")).unwrap();

@@ -621,7 +621,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_redirect_leads_on_from_where_it_is() {
+    fn a_relative_redirect_is_resolved_against_its_source() {
         let base: Uri = "https://host:8443/a/b.h5?x".parse().unwrap();
         for (reference, wanted) in [
             ("http://other/c", "http://other/c"),
@@ -649,7 +649,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_uri_holds_is_encoded() {
+    fn invalid_uri_bytes_are_percent_encoded() {
         let mut headers = HeaderMap::new();
         let value = HeaderValue::from_bytes("/a b/\u{fc}%20[1].h5?c d|".as_bytes());
         headers.insert(header::LOCATION, value.unwrap());

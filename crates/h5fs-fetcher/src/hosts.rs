@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn credentials_come_from_this_machine_its_host_or_over_tls() {
+    fn credentials_services_must_be_local_or_use_tls() {
         for (uri, may_give) in [
             ("http://127.0.0.1/a", true),
             ("http://localhost:1/a", true),

@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_for_those_that_gave_them_out() {
+    fn tokens_are_sent_only_to_their_issuers() {
         for (name, host, is_theirs) in [
             (
                 "EARTHDATA_TOKEN",

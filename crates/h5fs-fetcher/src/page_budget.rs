@@ -112,14 +112,14 @@ mod tests {
     }
 
     #[test]
-    fn few_large_pages_are_held_at_a_time() {
+    fn the_number_of_concurrent_large_pages_is_limited() {
         assert!(most_at_once(limits::SMALL_LISTING + 1) <= limits::MEDIUM_LISTINGS);
         assert!(most_at_once(limits::MEDIUM_LISTING + 1) <= limits::LARGE_LISTINGS);
         assert!(most_at_once(limits::LISTING_BYTES) <= limits::LARGE_LISTINGS);
     }
 
     #[test]
-    fn small_pages_wait_for_none_and_places_are_given_back() {
+    fn small_pages_do_not_wait_and_slots_are_released() {
         let (places, is_cancelled) = (PageSlots::default(), AtomicBool::new(false));
         let patience = RetryBudget::new(600 * SECOND, &is_cancelled);
         let (long, none) = (

@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn caches_come_by_their_priority() {
+    fn caches_are_sorted_by_priority() {
         let mut headers = HeaderMap::new();
         let first = r#"<https://c.org:8443/a,b>; rel="duplicate"; pri=3; depth=2, <https://a.org:8443/a,b>; rel="duplicate"; pri=1; depth=2"#;
         let second =

@@ -174,7 +174,7 @@ mod tests {
 
     /// A request that a program waits for arrives after a prefetch, but is permitted before it.
     #[test]
-    fn a_request_that_a_reader_waits_for_goes_first() {
+    fn needed_requests_precede_prefetches() {
         let turns = RateLimits::new(Some(1));
         let nobody = AtomicBool::new(false);
         let order = Mutex::new(Vec::new());
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_nobody_waits_for_waits_no_longer() {
+    fn a_cancelled_request_stops_waiting() {
         let turns = RateLimits::new(Some(1));
         let cancelled = AtomicBool::new(false);
         let patience = RetryBudget::new(LONG, &cancelled);
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_are_known_within_the_limit() {
+    fn the_number_of_remembered_hosts_is_limited() {
         let turns = RateLimits::new(None);
         let in_use = turns.host(&uri());
         for number in 0..2 * limits::HOSTS {

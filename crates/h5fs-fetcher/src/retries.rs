@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn every_step_of_an_answer_brings_enough() {
+    fn a_slow_body_is_abandoned() {
         let step = Duration::from_millis(50);
         let enough = limits::SLOWEST / 4;
         let mut pace = BodyRate::new(step);
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_brings_enough_is_waited_for() {
+    fn received_bytes_extend_the_time_limit() {
         let nobody = AtomicBool::new(false);
         let mut patience = RetryBudget::new(Duration::from_millis(100), &nobody);
         for _ in 0..4 {

@@ -119,7 +119,7 @@ fn cause<T>(result: Result<T>) -> Option<Cause> {
 }
 
 #[test]
-fn the_test_servers_own_sums_are_right() {
+fn the_hashes_of_the_test_server_are_correct() {
     // The examples of FIPS 180-4, and the first one of RFC 4231.
     let abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
     assert_eq!(sigv4::hex(&sigv4::sha256(b"abc")), abc);
@@ -131,7 +131,7 @@ fn the_test_servers_own_sums_are_right() {
 }
 
 #[test]
-fn ranges_are_asked_for_and_nothing_else() {
+fn only_the_needed_ranges_are_requested() {
     let server = Server::start();
     let bytes = content(3 * MIB);
     server.put("/d/a.h5", bytes.clone());
@@ -162,7 +162,7 @@ fn ranges_are_asked_for_and_nothing_else() {
 
 /// Temporary faults are retried, and the bytes are right.
 #[test]
-fn faults_that_pass_leave_no_trace() {
+fn temporary_faults_are_retried() {
     type Change = fn(&mut objects::server::Faults);
     let faults: [(&str, Change); 9] = [
         ("a burst of 503", |to| to.fail = 6),
@@ -188,7 +188,7 @@ fn faults_that_pass_leave_no_trace() {
 
 /// Permanent faults are errors within the time limit, and never return wrong bytes.
 #[test]
-fn faults_that_stay_are_errors_in_time() {
+fn permanent_faults_are_errors_within_the_time_limit() {
     type Change = fn(&mut objects::server::Faults);
     let eacces = Cause::System(libc::EACCES);
     let faults: [(&str, Change, Cause); 6] = [
@@ -226,7 +226,7 @@ fn faults_that_stay_are_errors_in_time() {
 }
 
 #[test]
-fn an_object_that_changes_is_never_mixed() {
+fn states_of_a_changed_object_are_never_mixed() {
     for no_conditions in [false, true] {
         let server = Server::start();
         let (old, new) = (content(LARGE), vec![0; LARGE]);
@@ -257,7 +257,7 @@ fn a_server_without_ranges_is_refused() {
 
 /// An unreachable server counts as a wrong name, which is reported at once.
 #[test]
-fn a_server_that_is_not_there_is_said_at_once() {
+fn an_unreachable_server_is_reported_at_once() {
     let port = Server::start().port();
     let began = Instant::now();
     for source in [
@@ -345,7 +345,7 @@ fn requests_to_s3_are_signed() {
 }
 
 #[test]
-fn keys_that_have_expired_are_found_anew() {
+fn expired_keys_are_renewed() {
     let (server, directory) = (Server::start(), tempfile::tempdir().unwrap());
     let bytes = content(MIB);
     server.put("/bucket/b.h5", bytes.clone());
@@ -451,7 +451,7 @@ fn a_redirect_is_followed_by_the_rules() {
 }
 
 #[test]
-fn the_cache_on_disk_spares_the_network() {
+fn cached_bytes_are_not_requested_again() {
     let (server, directory) = (Server::start(), tempfile::tempdir().unwrap());
     let bytes = content(3 * MIB + 5);
     server.put("/d/a.h5", bytes.clone());
@@ -498,7 +498,7 @@ fn the_cache_on_disk_spares_the_network() {
 }
 
 #[test]
-fn what_is_cached_in_part_comes_from_both() {
+fn a_partly_cached_range_uses_cache_and_server() {
     let (server, directory) = (Server::start(), tempfile::tempdir().unwrap());
     let bytes = content(9 * MIB + 5);
     server.put("/a.h5", bytes.clone());
@@ -528,7 +528,7 @@ fn what_is_cached_in_part_comes_from_both() {
 }
 
 #[test]
-fn a_request_that_nobody_waits_for_ends() {
+fn a_cancelled_request_ends() {
     let server = Server::start();
     server.put("/a.h5", content(LARGE));
     let settings = RemoteSettings {
@@ -552,7 +552,7 @@ fn a_request_that_nobody_waits_for_ends() {
 }
 
 #[test]
-fn early_hints_go_before_an_answer() {
+fn informational_responses_are_skipped() {
     let server = Server::start();
     let bytes = content(MIB);
     server.put("/a.h5", bytes.clone());
@@ -576,7 +576,7 @@ fn early_hints_go_before_an_answer() {
 }
 
 #[test]
-fn a_redirect_is_written_as_it_may_be() {
+fn redirects_may_be_relative_or_unencoded() {
     let server = Server::start();
     let bytes = content(MIB);
     server.put("/d/a b/\u{fc}.h5", bytes.clone());
@@ -602,7 +602,7 @@ fn a_redirect_is_written_as_it_may_be() {
 
 /// The server reports the object's length, and refuses a range within this length.
 #[test]
-fn a_range_that_is_there_and_refused_is_asked_for_after_a_pause() {
+fn a_wrongly_refused_range_is_retried_after_a_pause() {
     let server = Server::start();
     let bytes = content(MIB);
     server.put_tagged("/a.h5", bytes.clone(), "\"1\"");
@@ -628,7 +628,7 @@ fn a_range_that_is_there_and_refused_is_asked_for_after_a_pause() {
 }
 
 #[test]
-fn what_is_encoded_is_refused_at_once() {
+fn an_encoded_response_is_rejected_at_once() {
     let server = Server::start();
     server.put("/a.h5", content(MIB));
     let raw = "HTTP/1.1 206 -\r\netag: \"1\"\r\ncontent-encoding: gzip\r\ncontent-length: 4\r\n\
@@ -648,7 +648,7 @@ fn what_is_encoded_is_refused_at_once() {
 
 /// If the destination of a redirect fails, the original server is asked for a new one.
 #[test]
-fn a_redirect_that_died_goes_back_to_its_origin() {
+fn a_failed_redirect_is_requested_again_from_the_origin() {
     let no_range = b"HTTP/1.1 200 -\r\ncontent-length: 2\r\n\r\nno".to_vec();
     let cut = b"HTTP/1.1 206 -\r\ncontent-length: 262144\r\n\r\nno".to_vec();
     let raw = |bytes: Vec<u8>, then| {

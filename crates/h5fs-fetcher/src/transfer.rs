@@ -460,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_for_the_range_that_was_asked_for() {
+    fn a_response_must_match_the_requested_range() {
         let found = |headers: &[(&'static str, &'static str)]| {
             parse_part(&answer(headers), &(100..200)).map(|part| (part.end, part.state.length))
         };

@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_is_listed_elsewhere() {
+    fn a_record_is_listed_at_another_path() {
         let found = record_listing("records/123456/files/");
         assert_eq!(found.as_deref(), Some("api/records/123456/files"));
         for other in [

@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_for_a_proxy_has_the_whole_uri() {
+    fn a_proxied_request_has_the_absolute_uri() {
         let head = b"GET /a?b=/c HTTP/1.1\r\nhost: h:81\r\n\r\n";
         let wanted = "GET http://h:81/a?b=/c HTTP/1.1\r\nP: q\r\nhost: h:81\r\n\r\n";
         let found = to_absolute_form(head, "http://h:81", "P: q\r\n");

@@ -126,7 +126,7 @@ mod tests {
     /// If a host is not found, the resolver returns its last known addresses: after the resolver's
     /// file was replaced, the sandbox hides the new file.
     #[test]
-    fn a_host_that_is_not_found_any_more_has_its_last_addresses() {
+    fn an_unresolvable_host_keeps_its_last_addresses() {
         let names = PermittedResolver::new(AddressPolicy::Anywhere, Vec::new());
         let address = SocketAddr::from(([192, 0, 2, 1], 80));
         let known = ResolvedAddresses {

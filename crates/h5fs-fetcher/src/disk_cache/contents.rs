@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_is_told_by_source() {
+    fn cached_bytes_are_listed_by_source() {
         let (_directory, cache) = cache();
         let name = |number: u32| Some(format!("s3://b/{number}.h5"));
         let all = [(None, 1), (name(1), 2), (name(0), 4)];
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_used_longest_ago_is_deleted_with_its_name() {
+    fn the_least_recently_used_source_is_deleted_with_its_name() {
         let (_directory, cache) = cache();
         let (before, left) = cache.trim(4 * PAGE + (64 << 10)).unwrap();
         assert!(before > 7 * PAGE && left <= 5 * PAGE, "{before} {left}");
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_name_is_kept_within_the_limit() {
+    fn a_long_name_does_not_exceed_the_limit() {
         let (_directory, cache) = cache();
         let state = ObjectState {
             length: PAGE,

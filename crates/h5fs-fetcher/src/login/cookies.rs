@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_names_who_sees_the_cookie() {
+    fn a_cookie_is_sent_only_to_its_domain() {
         let text = "# Netscape HTTP Cookie File\n\
                     #HttpOnly_.nasa.gov\tTRUE\t/\tTRUE\t0\turs\ta=b\n\
                     host.org\tFALSE\t/data\tFALSE\t4102444800\tone\t1\n\
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn no_server_sets_as_many_as_it_likes() {
+    fn the_number_of_server_cookies_is_limited() {
         let mut cookies = Cookies::parse("h.org\tFALSE\t/\tTRUE\t0\town\t1").unwrap();
         let uri = "https://h.org/".parse().unwrap();
         for number in 0..MAX_SERVER_COOKIES + 10 {

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_netrc_is_refused_without_its_words() {
+    fn an_invalid_netrc_is_rejected_without_quoting_it() {
         for wrong in [
             "",
             "# nothing",

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_is_cut_or_of_other_names_is_refused() {
+    fn truncated_pages_and_unrelated_names_are_rejected() {
         for end in 0..PAGE.len() {
             assert!(
                 parse_page(&PAGE.as_bytes()[..end], b"runs/").is_err(),

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leads_out_is_no_name() {
+    fn links_out_of_the_directory_are_not_names() {
         let base = "https://host/d/sub/";
         for reference in [
             "",
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn the_directory_above_is_known() {
+    fn links_to_the_parent_directory_are_recognized() {
         let base = "https://host/d/sub/";
         for reference in ["..", "../", "/d", "/d/", "./../", "https://host/d/"] {
             assert_eq!(resolved(base, reference), "Parent", "{reference}");

@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_for_people_is_no_index() {
+    fn other_html_pages_are_not_index_pages() {
         for page in [
             "",
             "<html><head><title>Sign in</title></head><body><a href=\"a.h5\">a</a></body></html>",
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_pages_name_nothing_elsewhere() {
+    fn hostile_links_are_not_names() {
         let links = [
             "../x",
             "/etc/passwd",
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn names_have_a_bound() {
+    fn the_number_of_names_is_limited() {
         let link = |number: usize| format!("<a href={number}>");
         let page = |count: usize| {
             let links: String = (0..count).map(link).collect();

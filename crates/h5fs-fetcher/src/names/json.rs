@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_name_is_left_out_and_what_is_no_list_refused() {
+    fn invalid_names_are_skipped_and_invalid_lists_rejected() {
         let hostile = r#"[{"name":"../x"},{"name":".."},{"name":"."},{"name":""},{"name":"a/b"},
             {"name":"a\u0000"},{"name":"/"},{"name":"b.h5"}]"#;
         assert_eq!(

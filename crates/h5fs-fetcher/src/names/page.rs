@@ -92,7 +92,7 @@ mod tests {
     use h5fs_reader::source::remote::state::ObjectState;
 
     #[test]
-    fn a_page_comes_in_packets() {
+    fn a_page_is_divided_into_packets() {
         let names = (0..1000).map(|number| ListedName {
             name: format!("{number:01024}").into_bytes(),
             entry_type: ListedType::Object(ObjectState {

@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_without_names_is_one() {
+    fn a_page_without_names_is_valid() {
         for empty in [
             "<ListBucketResult/>",
             &list("<KeyCount>0</KeyCount>"),
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_the_last_if_it_says_so() {
+    fn a_page_states_whether_it_is_the_last() {
         let next = |text: &str| parse_page(list(text).as_bytes(), b"").map(|page| page.next);
         let token = "<NextContinuationToken>t</NextContinuationToken>";
         let cut = |text: &str| format!("<IsTruncated>{text}</IsTruncated>");
@@ -302,7 +302,7 @@ mod tests {
     /// A cache that ignores the query sends such a page. So does a server that encodes keys but
     /// does not declare the encoding.
     #[test]
-    fn a_page_of_other_names_is_refused() {
+    fn a_page_with_another_prefix_is_rejected() {
         let key = |key: &str| format!("<Contents><Key>{key}</Key><Size>1</Size></Contents>");
         let prefix = |prefix: &str| format!("<Prefix>{prefix}</Prefix>");
         let of = |text: &str| parse_page(list(text).as_bytes(), b"d/ru");
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_no_file_are_left_out() {
+    fn invalid_file_names_are_skipped() {
         let of = |keys: &[&str]| {
             let one = |key: &&str| format!("<Contents><Key>{key}</Key><Size>1</Size></Contents>");
             let text: String = keys.iter().map(one).collect();

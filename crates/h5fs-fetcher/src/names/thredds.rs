@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_where_a_service_has_them() {
+    fn files_are_served_by_the_http_server_service() {
         let without = CATALOG_OF_SCAN.replace("HTTPServer", "WMS");
         assert!(read(&without).unwrap_err().text.contains("HTTPServer"));
         let elsewhere = CATALOG_OF_SCAN.replace("\"/thredds/fileServer/\"", "\"/files/\"");

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_whole_or_wrong() {
+    fn an_incomplete_tree_page_is_rejected() {
         let mut names = NameSet::default();
         let page = br#"[{"type": "directory", "oid": "1", "size": 0, "path": "a/sub"},
                         {"type": "file", "oid": "2", "size": 5, "path": "a/b c.h5", "lfs": {"size": 5}}]"#;

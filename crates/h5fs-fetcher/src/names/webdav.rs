@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn names_have_the_states_that_are_found() {
+    fn names_have_their_listed_states() {
         let name = |name: &[u8], named| ListedName {
             name: name.to_vec(),
             entry_type: named,
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_is_cut_or_none_is_refused() {
+    fn truncated_or_empty_multistatus_is_rejected() {
         for end in 0..ANSWER.len() {
             assert!(read(&ANSWER[..end]).is_err(), "{end}");
         }

@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_is_asked_for_about_what_it_takes() {
+    fn the_rate_adapts_to_the_limit_of_the_host() {
         for (limit, latency) in [(100, 1), (100, 30), (50, 10), (1000, 10)] {
             let (taken, refused) = simulate(limit, 64, Duration::from_millis(latency), 60);
             let told = format!("{limit}/s, {latency} ms: {taken} taken, {refused} refused");
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_that_the_user_sets_is_kept() {
+    fn the_rate_of_the_user_is_not_exceeded() {
         let begun = Instant::now();
         let mut rate = RequestRate::new(Some(50), begun);
         let mut sent = Vec::new();
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_sent_while_the_host_wishes_so() {
+    fn no_request_is_sent_during_a_requested_pause() {
         let begun = Instant::now();
         let mut rate = RequestRate::new(None, begun);
         rate.count_sent(begun);
@@ -296,7 +296,7 @@ mod tests {
 
     /// No request is accepted for a minute. The pauses grow up to their limit, and the rate stays.
     #[test]
-    fn an_outage_leaves_the_rate() {
+    fn an_outage_does_not_reduce_the_rate() {
         let begun = Instant::now();
         let mut rate = RequestRate::new(None, begun);
         for _ in 0..200 {

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_a_reader_waits_for_goes_first() {
+    fn needed_requests_precede_prefetches() {
         let queue = JobQueue::default();
         for (id, is_needed) in [(1, false), (2, true), (3, false), (4, true)] {
             queue.push(id, fetch(id, is_needed), 8).unwrap();
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_in_work_is_told_that_it_is_cancelled() {
+    fn a_running_request_can_be_cancelled() {
         let queue = JobQueue::default();
         queue.push(1, fetch(1, true), 8).unwrap();
         let job = queue.next();
@@ -156,14 +156,14 @@ mod tests {
     }
 
     #[test]
-    fn threads_start_as_they_are_needed() {
+    fn threads_are_started_on_demand() {
         let queue = JobQueue::default();
         let started = [1, 2, 3].map(|id| queue.push(id, fetch(id, true), 2).unwrap());
         assert_eq!(started, [true, true, false]);
     }
 
     #[test]
-    fn the_queue_has_an_end() {
+    fn the_queue_length_is_limited() {
         let queue = JobQueue::default();
         assert!(queue.push(0, fetch(0, true), 1).is_ok());
         assert_eq!(queue.push(0, fetch(0, true), 1), Err(QueueFull));

@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_stand_in_their_region_until_they_are_dropped() {
+    fn staged_bytes_stay_until_they_are_dropped() {
         let file = File::from(memfd_create("stage", MemfdFlags::CLOEXEC).unwrap());
         let stage = Stage::new(file.try_clone().unwrap());
         let region = 1 << 50;

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_object_is_told_of_once_and_not_too_many_are() {
+    fn each_object_is_warned_about_once_up_to_a_limit() {
         let told = GivenWarnings::default();
         let state = |etag: &[u8]| ObjectState {
             etag: etag.to_vec(),

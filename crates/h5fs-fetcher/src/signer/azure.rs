@@ -227,7 +227,7 @@ mod tests {
     /// The expected text is the example of "Authorize with Shared Key" for the metadata of a
     /// container.
     #[test]
-    fn what_is_signed_is_the_text_of_the_reference() {
+    fn the_string_to_sign_matches_the_reference() {
         let uri = "https://myaccount.blob.core.windows.net/mycontainer\
                    ?restype=container&timeout=20&comp=metadata";
         let mut headers = HeaderMap::new();
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn without_credentials_nothing_is_signed() {
+    fn signing_without_credentials_fails() {
         let uri = "https://acct.blob.core.windows.net/c/a".parse().unwrap();
         let refused = AzureAccount::default()
             .signer("acct")

@@ -392,7 +392,7 @@ mod tests {
     /// Does not check the signature. An integration test compares it with the result of a Python
     /// library.
     #[test]
-    fn a_service_account_signs_what_it_asks_for() {
+    fn a_service_account_signs_its_token_request() {
         let found = GoogleCredentials::parse(&account()).unwrap();
         assert_eq!(found.project.as_ref().unwrap(), "lab");
         let body = body(&found);
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_credentials_is_refused() {
+    fn invalid_credentials_are_rejected() {
         let changed = |mut file: Value, name: &str, value: Value| {
             file[name] = value;
             GoogleCredentials::parse(&file).is_none()
@@ -444,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_lives_as_long_as_it_is_said() {
+    fn a_token_expires_as_stated() {
         let life = |text: &str| {
             let token = token(text.as_bytes())?;
             Some(

@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_named_file_may_stand_in_the_users_home() {
+    fn a_named_file_may_be_in_the_home_directory() {
         let named_as = |text: &str| {
             credentials_files(&RemoteSettings {
                 credentials: Some(text.into()),

@@ -5,7 +5,7 @@ use super::*;
 /// A response without an end does not block a connection: later requests succeed over the same
 /// connection.
 #[test]
-fn whatever_drips_ends() {
+fn slow_responses_do_not_block_a_connection() {
     let bytes = content(MIB);
     let other = Server::start();
     other.put_tagged("/b/d/a.h5", bytes.clone(), "\"1\"");
@@ -102,7 +102,7 @@ fn passes(name: &str, (bytes, other): (&[u8], &Server), head: Vec<u8>, then: The
 
 /// A slow TLS handshake is given up.
 #[test]
-fn a_handshake_that_drips_is_given_up() {
+fn a_slow_handshake_is_abandoned() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let source = format!("https://{}/a.h5", listener.local_addr().unwrap());
     let came = Arc::new(std::sync::atomic::AtomicUsize::new(0));
@@ -125,7 +125,7 @@ fn a_handshake_that_drips_is_given_up() {
 }
 
 #[test]
-fn a_listing_that_drips_is_asked_for_again() {
+fn a_slow_listing_is_requested_again() {
     let server = Server::start();
     server.put("/b/d/a.h5", vec![1]);
     let Ok(Location::Url(endpoint)) = Location::parse(server.url("").into()) else {
@@ -156,7 +156,7 @@ fn a_listing_that_drips_is_asked_for_again() {
 
 /// A page that arrives for longer than one step, but without a pause, is accepted.
 #[test]
-fn a_listing_that_comes_slowly_is_waited_for() {
+fn a_steady_listing_may_exceed_one_step() {
     const PIECE: usize = 20 << 10;
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());

@@ -55,7 +55,7 @@ fn an_object_comes_from_the_cache_that_the_director_names() {
 }
 
 #[test]
-fn a_cache_that_is_not_there_is_passed_over() {
+fn an_unreachable_cache_is_skipped() {
     let (gone, broken, last) = (Server::start(), Server::start(), Server::start());
     let bytes = content(MIB);
     last.put("/ns/a.h5", bytes.clone());
@@ -69,7 +69,7 @@ fn a_cache_that_is_not_there_is_passed_over() {
 }
 
 #[test]
-fn where_all_caches_fail_nobody_is_asked_for_ever() {
+fn requests_end_if_all_caches_fail() {
     let (first, second) = (Server::start(), Server::start());
     for cache in [&first, &second] {
         cache.faults(|to| to.status = Some(404));
@@ -86,7 +86,7 @@ fn where_all_caches_fail_nobody_is_asked_for_ever() {
 }
 
 #[test]
-fn what_is_no_federation_is_refused() {
+fn a_server_without_configuration_is_rejected() {
     let server = Server::start();
     let find = || RemoteObject::find(&fetcher(&url(&server), &quick()), b"", &|| true);
     assert!(
@@ -113,7 +113,7 @@ fn what_is_no_federation_is_refused() {
 /// A federation may name any host as its director. Secrets for the federation's own host are not
 /// sent to this director.
 #[test]
-fn a_director_is_shown_no_secret() {
+fn no_secret_is_sent_to_another_director() {
     let (federation, director) = (Server::start(), Server::start());
     for (named, is_shown) in [(&director, false), (&federation, true)] {
         let text = format!("{{\"director_endpoint\": \"{}\"}}", named.url(""));

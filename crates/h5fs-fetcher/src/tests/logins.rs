@@ -102,7 +102,7 @@ impl Earthdata {
 }
 
 #[test]
-fn a_login_that_leads_around_ends_at_the_bytes() {
+fn a_login_with_redirects_ends_at_the_object() {
     let content = content(3 * MIB);
     let earthdata = Earthdata::start(content.clone());
     let (_kept, netrc) = file("machine localhost login joe password sesame\n");
@@ -187,7 +187,7 @@ fn without_a_login_the_message_says_how_to_give_one() {
 }
 
 #[test]
-fn a_token_and_headers_are_shown_to_the_urls_server_alone() {
+fn tokens_and_headers_are_sent_only_to_the_server_of_the_url() {
     let (server, other) = (Server::start(), Server::start());
     let bytes = content(MIB);
     other.put("/a.h5", bytes.clone());
@@ -361,7 +361,7 @@ fn a_login_that_expires_without_a_401_is_read_again() {
 
 /// Without a login, the error names the options that configure one.
 #[test]
-fn a_page_in_place_of_an_object_tells_of_logins() {
+fn a_login_page_error_names_the_login_options() {
     let server = Server::start();
     let body = || vec![(objects::server::BODY, "<html></html>".to_owned())];
     server.faults(|to| {
@@ -380,7 +380,7 @@ fn a_page_in_place_of_an_object_tells_of_logins() {
 
 /// A page with a password field is not an index page, even if it has links.
 #[test]
-fn a_page_for_a_login_is_no_listing() {
+fn a_login_page_is_not_an_index_page() {
     let server = Server::start();
     let index = b"<title>Index of /d/</title><a href=\"a.h5\">a</a></html>".to_vec();
     let login = b"<!DOCTYPE html><html><title>Index of /d/</title><a href=\"help.h5\">?</a>\

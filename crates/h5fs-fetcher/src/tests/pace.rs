@@ -38,7 +38,7 @@ fn read_all(connection: &Arc<Connection>, objects: usize, threads: usize) {
 }
 
 #[test]
-fn a_server_that_refuses_more_than_it_takes_is_sent_less() {
+fn the_rate_adapts_to_refusals() {
     const OBJECTS: usize = 2000;
     let server = server_of(OBJECTS);
     server.faults(|to| to.per_second = 100);
@@ -74,7 +74,7 @@ fn no_more_requests_are_sent_than_the_user_allows() {
 
 /// One connection receives `Retry-After`, and all connections wait.
 #[test]
-fn a_wish_of_the_server_is_that_of_all_connections() {
+fn retry_after_pauses_all_connections() {
     let server = server_of(20);
     let connection = fetcher(&server.url("/d/"), &quick());
     open(&connection, "0").unwrap();

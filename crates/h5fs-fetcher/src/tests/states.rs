@@ -8,7 +8,7 @@ const NEXT_DAY: &str = "Mon, 07 Nov 1994 08:49:37 GMT";
 /// The new state has the same length, and the same entity tag or an unusable one. An open object
 /// keeps the bytes of one state. A new connection with a disk cache reads the new state.
 #[test]
-fn a_state_is_its_tag_its_length_and_its_date() {
+fn an_open_object_keeps_the_bytes_of_one_state() {
     let (old, new) = (content(LARGE), vec![7; LARGE]);
     for tag in ["\"1\"", "\"\"", "W/\"1\"", "W/\"\"", ""] {
         let (server, directory) = (Server::start(), tempfile::tempdir().unwrap());
@@ -48,7 +48,7 @@ fn a_state_is_its_tag_its_length_and_its_date() {
 
 /// Two servers with one name have the same bytes and date, but different entity tags.
 #[test]
-fn tags_that_differ_tell_no_states_apart_where_they_are_weak() {
+fn weak_tags_are_not_compared() {
     let bytes = content(LARGE);
     for no_conditions in [false, true] {
         for has_weak_tags in [false, true] {
@@ -86,7 +86,7 @@ fn tags_that_differ_tell_no_states_apart_where_they_are_weak() {
 
 /// Checking the state finds another entity tag, and the error names the option.
 #[test]
-fn a_look_at_another_tag_names_the_option() {
+fn a_changed_tag_error_names_the_option() {
     use h5fs_reader::source::open::OpenSource;
     let server = Server::start();
     server.put_dated("/a.h5", content(LARGE), "\"1\"", FIRST_DAY);
@@ -102,7 +102,7 @@ fn a_look_at_another_tag_names_the_option() {
 
 /// A listing contains entity tags as well.
 #[test]
-fn the_tags_of_a_listing_are_left_out_where_they_are_weak() {
+fn weak_tags_of_a_listing_are_ignored() {
     let server = Server::start();
     server.put_dated("/bucket/d/a.h5", vec![1; 9], "\"1\"", FIRST_DAY);
     let Ok(Location::Url(endpoint)) = Location::parse(server.url("").into()) else {
@@ -126,7 +126,7 @@ fn the_tags_of_a_listing_are_left_out_where_they_are_weak() {
 }
 
 #[test]
-fn a_source_without_tag_and_date_is_looked_at_by_its_ends() {
+fn a_source_without_validators_is_sampled() {
     use h5fs_reader::source::open::OpenSource;
     let old = content(4 * MIB);
     let changed = |at: usize| {
@@ -176,7 +176,7 @@ fn a_source_without_tag_and_date_is_looked_at_by_its_ends() {
 
 /// The received bytes belong to the old state, and so does the hash that replaces the entity tag.
 #[test]
-fn a_change_right_after_the_first_bytes_is_seen() {
+fn a_change_after_the_first_bytes_is_detected() {
     use h5fs_reader::source::open::OpenSource;
     let server = Server::start();
     let (old, new) = (content(MIB), vec![7; MIB]);

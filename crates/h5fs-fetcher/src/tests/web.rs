@@ -26,7 +26,7 @@ const PAGE: &str =
     "<title>Index of /d</title><a href=\"a.h5\">a</a><a href=\"sub/\">sub</a></html>";
 
 #[test]
-fn a_name_is_looked_up_where_it_is() {
+fn a_name_is_looked_up_on_the_server() {
     let server = serving(PAGE);
     server.put_tagged("/d/a.h5", vec![7; 300], "\"1\"");
     server.put_tagged("/d/hidden.h5", vec![7; 5], "\"2\"");
@@ -72,7 +72,7 @@ fn a_name_is_looked_up_where_it_is() {
 
 /// If a server redirects from a name to the same path with a `/`, the name is a directory.
 #[test]
-fn a_redirect_tells_of_a_directory() {
+fn a_redirect_to_a_slash_is_a_directory() {
     let server = serving(PAGE);
     server.put("/d/s+b/", PAGE.as_bytes().to_vec());
     server.faults(|to| {
@@ -211,7 +211,7 @@ fn a_dataset_has_files() {
 
 /// A truncated page, or a page of a proxy, is not read as a directory with fewer names.
 #[test]
-fn a_page_that_is_no_index_is_tried_again() {
+fn an_incomplete_index_is_requested_again() {
     let server = serving(PAGE);
     let connection = fetcher(&server.url("/d/"), &quick());
     for body in [
@@ -235,7 +235,7 @@ fn a_page_that_is_no_index_is_tried_again() {
 
 /// After the time limit, the error still says why the listing could not be read.
 #[test]
-fn a_listing_that_is_cut_each_time_says_so() {
+fn a_repeatedly_truncated_listing_is_reported() {
     let server = serving("<title>Index of /d</title><a href=\"a.h5\">a</a>");
     server.faults(|to| to.latency = Duration::from_millis(300));
     let settings = RemoteSettings {
@@ -295,7 +295,7 @@ fn a_listing_that_fails_slowly_fails_for_all_names() {
 }
 
 #[test]
-fn what_lists_no_names_is_said_at_once() {
+fn a_page_without_an_index_is_an_error_at_once() {
     let server = serving("<title>Welcome</title></html>");
     let connection = fetcher(&server.url("/d/"), &quick());
     let refused = connection.list(b"", b"", &|| true).unwrap_err();
@@ -306,7 +306,7 @@ fn what_lists_no_names_is_said_at_once() {
 
 /// Reading stops at a page that exceeds the size limit.
 #[test]
-fn a_page_has_a_bound() {
+fn the_size_of_a_page_is_limited() {
     let links = "<a href=\"a.h5\">a</a>".repeat(limits::LISTING_BYTES / 20);
     let server = serving(&format!("<title>Index of /d</title>{links}</html>"));
     let connection = fetcher(&server.url("/d/"), &quick());
@@ -316,7 +316,7 @@ fn a_page_has_a_bound() {
 /// If the server redirects to another server, the page comes from there, but the names are
 /// requested here.
 #[test]
-fn a_page_elsewhere_names_what_is_here() {
+fn names_of_a_redirected_index_are_requested_here() {
     let (server, other) = (Server::start(), serving(PAGE));
     let place = other.url("{path}");
     server.faults(|to| to.redirect = Some(place));
